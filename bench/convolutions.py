@@ -2,10 +2,10 @@
 """Convolutions and their gradients on a GPU: values against JAX's CPU, times against XLA.
 
     TOKAMAK_DEVICE=cuda JAX_PLATFORMS=tokamak,cpu bench/convolutions.py check [NAME...]        at reduced sizes
-    TOKAMAK_DEVICE=cuda JAX_PLATFORMS=tokamak,cuda,cpu bench/convolutions.py time [NAME...]    at real ones, both in turn
+    TOKAMAK_DEVICE=cuda JAX_PLATFORMS=tokamak,cuda,cpu bench/convolutions.py time [NAME...]    at real ones, interleaved
 
-NAME is a part of a program's name. A time is the best of five rounds of ten calls, asked for at once and waited for; its compile time is
-the first call's. TOKAMAK_DEVICE=sim-cuda checks values where there is no GPU.
+NAME is a substring of a program's name. A time is the best of five repetitions of ten asynchronous calls with one wait; the compile time
+is the first call's. TOKAMAK_DEVICE=sim-cuda checks values without a GPU.
 """
 import math
 import sys
@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
-import own_python  # noqa: F401, the first: it may begin anew
+import own_python  # noqa: F401, must be first: it may re-execute with another Python
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,7 +22,7 @@ from jax import lax
 
 NHWC, NCHW = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
 SPECS = {1: ("NWC", "WIO", "NWC"), 2: NHWC, 3: ("NDHWC", "DHWIO", "NDHWC")}
-TOLERANCE = {"float32": 0.02, "float16": 0.02, "bfloat16": 0.06}  # of the root of the mean square: TF32 has 10 bits
+TOLERANCE = {"float32": 0.02, "float16": 0.02, "bfloat16": 0.06}  # relative to the root mean square: TF32 has 10 bits
 RANDOM = np.random.default_rng(0)
 
 
@@ -71,7 +71,7 @@ def training(dtype, real):
 
 
 def programs(real):
-    """name -> a maker of a function and its arguments"""
+    """name -> a function that builds a program and its arguments"""
     batch = 32 if real else 4
     size = lambda n: n if real else max(n // 4, 14)
     made = {}
@@ -157,8 +157,8 @@ def measure(names):
             jax.block_until_ready(run[0](*run[1]))
             compiles.append(time.perf_counter() - begin)
             runs.append(run)
-        rounds = [[timed(*run) for run in runs] for _ in range(5)]
-        ours, theirs = (min(column) for column in zip(*rounds, strict=True))
+        repetitions = [[timed(*run) for run in runs] for _ in range(5)]
+        ours, theirs = (min(column) for column in zip(*repetitions, strict=True))
         ratios.append(theirs / ours)
         print(f"{name:42s} {ours:8.0f} {theirs:8.0f} {theirs / ours:6.2f}   {compiles[0]:.2f} {compiles[1]:.2f}", flush=True)
     if ratios:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Counters of the hardware, of XLA and of Tokamak, before and after fusion: instructions, stalls, registers, bytes of DRAM.
+"""Hardware counters of XLA and Tokamak, before and after fusion: instructions, stalls, registers, DRAM bytes.
 
     bench/counters.py                          the workloads of DEFAULT, on XLA and on Tokamak unfused, by the paper's rules and searched
     bench/counters.py --only softmax:1024x1000,cartpole_naive:2048 --out DIR
 
-NVIDIA's `ncu` reads them, where the driver lets it; else a row says why it could not. A program is compiled and called once, then one
-call is profiled: each kernel is run again until all counters are read, so times are of the kernels alone, with the clock held. Sums are over
-the kernels of that call; registers and occupancy are means over its launches. A stall is a cycle of a warp that is there and issues nothing.
+NVIDIA's `ncu` reads them if the driver permits; otherwise a row gives the reason. A program is compiled and called once, then one
+call is profiled: each kernel is replayed until all counters are read, so times are of the kernels alone, at a fixed clock. Sums are over
+the kernels of that call; registers and occupancy are means over its launches. A stall is a cycle in which a resident warp issues nothing.
 Writes counters.md and counters.json (docs/results).
 """
 import argparse
@@ -50,7 +50,7 @@ def arguments():
 
 
 def work(options):
-    """The profiled process: everything before the profiler is started is not counted."""
+    """The profiled process: nothing before the start of the profiler is counted."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     import jax
 
@@ -71,7 +71,7 @@ def work(options):
 
 
 def number(text, unit):
-    """In bytes, nanoseconds, or as it is; None where the counter could not be read."""
+    """In bytes, nanoseconds, or unchanged; None if the counter could not be read."""
     try:
         value = float(text.replace(",", ""))
     except ValueError:

@@ -1,6 +1,6 @@
-// Speed of generated kernels, and what they cost to compile:
+// Speed and compile time of generated kernels:
 //   cmake --build build --target cpu_kernels && build/bin/cpu_kernels
-// GB/s count what is read and written once. Best of several runs, on one thread unless said.
+// GB/s count each byte read and written once. Best of several runs, on one thread unless stated.
 
 #include <algorithm>
 #include <chrono>
@@ -48,7 +48,7 @@ Array Out(const char* name, int64_t size, Access access = Access::kWrite) {
   return {.name = name, .type = ScalarType::kF32, .access = access, .size = size, .alignment = 64};
 }
 
-// Grid over blocks of `per` vectors: what a generator of elementwise kernels would make.
+// A grid over blocks of `per` vectors, as the elementwise generator emits it.
 template <typename Body>
 void Elementwise(KernelBuilder& b, int64_t n, int64_t lanes, Body&& body) {
   int64_t vectors = n / lanes, per = std::min<int64_t>(vectors, 64);
@@ -87,12 +87,12 @@ Kernel Chain(int64_t n, int64_t lanes) {
 Kernel RowSum(int64_t rows, int64_t columns, int64_t lanes) {
   KernelBuilder b("row_sum");
   ArrayId x = b.Argument(In("x", rows * columns)), y = b.Argument(Out("y", rows));
-  int64_t ways = 64 / lanes;
+  int64_t accumulators = 64 / lanes;
   ArrayId part = b.Local("part", ScalarType::kF32, Space::kRegisters, 64);
   ArrayId sum = b.Local("sum", ScalarType::kF32, Space::kRegisters, 1);
   b.For("row", LoopRole::kGrid, b.Index(rows), [&](Scalar row) {
     auto each = [&](auto&& body) {
-      b.For("way", LoopRole::kUnrolled, b.Index(ways), [&](Scalar way) {
+      b.For("way", LoopRole::kUnrolled, b.Index(accumulators), [&](Scalar way) {
         b.For("lane", LoopRole::kVector, b.Index(lanes),
               [&](Scalar lane) { body(way * b.Index(lanes) + lane); });
       });
@@ -112,7 +112,7 @@ Kernel RowSum(int64_t rows, int64_t columns, int64_t lanes) {
   return b.Finish();
 }
 
-// Squares go through registers, whose columns the emitter reads by shuffles.
+// Square tiles go through registers; the emitter reads their columns by shuffles.
 Kernel Transpose(int64_t rows, int64_t columns, int64_t lanes) {
   KernelBuilder b("transpose");
   ArrayId x = b.Argument(In("x", rows * columns)), y = b.Argument(Out("y", rows * columns));

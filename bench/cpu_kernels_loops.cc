@@ -7,7 +7,7 @@ void LoopAxpy(const float* __restrict x, float* __restrict y, float a, int64_t n
   for (int64_t i = 0; i < n; ++i) y[i] = std::fma(a, x[i], y[i]);
 }
 
-// Like exp: a rounding, a polynomial, an exponent put together.
+// Similar to exp: a rounding, a polynomial, an assembled exponent.
 void LoopChain(const float* __restrict x, float* __restrict y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     float t = x[i] * 1.44269504f;
@@ -26,7 +26,7 @@ void LoopChain(const float* __restrict x, float* __restrict y, int64_t n) {
   }
 }
 
-// 64 partial sums, so that the compiler may use vectors without leave to reorder.
+// 64 partial sums, so that the compiler can vectorize without reassociation.
 void LoopRowSum(const float* __restrict x, float* __restrict y, int64_t rows, int64_t columns) {
   for (int64_t r = 0; r < rows; ++r) {
     float part[64] = {};

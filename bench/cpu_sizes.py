@@ -1,4 +1,4 @@
-"""Sizes of the workloads of workloads.py that a CPU has time for, small ones first."""
+"""Sizes of the workloads of workloads.py that are feasible on a CPU, small ones first."""
 SIZES = {
     "copy": ["4096", "262144", "4194304"],
     "scale": ["1024", "65536", "1048576", "16777216"],

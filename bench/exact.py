@@ -1,8 +1,8 @@
-"""What a function would give if every real number in it had 64 bits: who is nearer, where two compilers round differently."""
+"""The result of a function if every real number in it had 64 bits: decides which of two compilers is more accurate."""
 
 
 def evaluate(fn, arguments):
-    """The leaves of fn(*arguments) in f64, or None when it has control flow or something else that this does not follow."""
+    """The leaves of fn(*arguments) in f64, or None if it has control flow or an unsupported op."""
     import jax
     import numpy as np
 
@@ -16,7 +16,7 @@ def evaluate(fn, arguments):
 
 
 def distance(values, exact):
-    """The root of the mean square of the errors, relative to that of the numbers; the worst array's."""
+    """The root mean square of the errors relative to that of the numbers; of the worst array."""
     import jax
     import numpy as np
 

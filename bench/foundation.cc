@@ -1,4 +1,4 @@
-// What bench/run_foundation.py measures with. One line of JSON per command:
+// The measuring program of bench/run_foundation.py. Prints one line of JSON per command:
 //
 //   foundation read N FILE        reads and verifies N times: seconds of each
 //   foundation memory FILE        growth of the peak of a process that reads once
@@ -6,7 +6,7 @@
 //   foundation convert hlo|stablehlo FILE OUT
 //   foundation --histogram FILE...  how often each op is in bytecode (tools/compare_histograms.py)
 //
-// Seconds are those of this process on its core: others may run beside it.
+// Seconds are CPU time of this process, so concurrent processes disturb them little.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -32,8 +32,8 @@ double CpuSeconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// The peak of this program's memory. Not getrusage's: that one counts from the fork, so that the
-// peak of the process which started this one would hide ours.
+// The peak memory of this program. Not getrusage's, which counts from the fork: the peak of the
+// parent process would hide ours.
 long PeakKiB() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -41,7 +41,7 @@ long PeakKiB() {
   return 0;
 }
 
-// From here on the peak is that of what follows.
+// Resets the peak.
 void ForgetPeak() {
   std::ofstream("/proc/self/clear_refs") << "5";
 }
@@ -108,7 +108,7 @@ bool MeasureMemory(const char* path) {
   return true;
 }
 
-// Small numbers that differ: no loop is over at once, nothing overflows.
+// Small distinct numbers: no loop ends at once, nothing overflows.
 Value MakeArgument(const Shape& shape) {
   const size_t count = static_cast<size_t>(shape.ElementCount());
   return DispatchStorage(shape.type(), [&]<typename T>() {

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""How far each way of fusing goes: kernels, bytes and time of the benchmark workloads, from no fusion over the paper's four
+"""Compares fusion strategies: kernels, bytes and time of the benchmark workloads, from no fusion over the paper's four
 passes to Tokamak's planners.
 
     bench/fusion_ladder.py                    the micro workloads and CartPole at their first size, on this CPU
-    bench/fusion_ladder.py --only 'softmax,adam*' --rounds 7
-    bench/fusion_ladder.py --no-time          kernels and bytes only, of both machines, beside the times that fusion.json has
-    bench/fusion_ladder.py --only-time --only softmax   the times of some, beside what fusion.json has
+    bench/fusion_ladder.py --only 'softmax,adam*' --repetitions 7
+    bench/fusion_ladder.py --no-time          kernels and bytes only, of both machines, next to the times in fusion.json
+    bench/fusion_ladder.py --only-time --only softmax   the times of some, next to the rest of fusion.json
 
 Writes docs/results/fusion.md and fusion.json. Kernels are launches, library calls, host steps and copies, loops counted once.
-Bytes are what kernels and library calls read and write, loops times their rounds. A time is the sum over kernels, each
-measured by itself (`explain --measure`), the least of several rounds in turn with the other rungs, at the smallest size. Run
-it on a machine that has nothing else to do."""
+Bytes are what kernels and library calls read and write, loops times their repetitions. A time is the sum over kernels, each
+measured alone (`explain --measure`), the least of several repetitions interleaved with the other rungs, at the smallest size. Run
+it on an idle machine."""
 import argparse
 import datetime
 import fnmatch
@@ -35,7 +35,7 @@ for count in range(1, 5):
     RUNGS[name] = ["--fusion=rules"] + ([f"--skip={','.join(skip)}"] if skip else [])
 RUNGS |= {"greedy": ["--fusion=greedy"], "search": ["--fusion=search"]}
 GROUPS = ("micro", "cartpole")
-SECONDS = 20  # of one command
+SECONDS = 20  # per command
 
 
 def smallest(workloads, name):
@@ -61,29 +61,29 @@ def command(tokamak, words):
 
 
 def count(tokamak, path, rung, target):
-    """Kernels and bytes of one rung; None when it takes too long or fails."""
-    told = command(tokamak, ["explain", "--json", "--no-compare", f"--target={target}", *rung, str(path)])
-    if told is None or "interpreted" in told:
+    """Kernels and bytes of one rung; None if it takes too long or fails."""
+    report = command(tokamak, ["explain", "--json", "--no-compare", f"--target={target}", *rung, str(path)])
+    if report is None or "interpreted" in report:
         return None
-    steps = told["kernels"]
+    steps = report["kernels"]
     moved = sum((step["reads_bytes"] + step["writes_bytes"]) * (step["calls"] or 1) for step in steps)
-    return {"kernels": len(steps), "bytes": moved, "host": told["host_steps"]}
+    return {"kernels": len(steps), "bytes": moved, "host": report["host_steps"]}
 
 
 def seconds(tokamak, path, rung):
-    """What its kernels take, each run by itself; None when one of them was not measured."""
-    told = command(tokamak, ["explain", "--json", "--no-compare", "--measure", "--seconds=0.02", *rung, str(path)])
-    steps = [step for step in (told or {}).get("kernels", []) if step["generator"] != "copy"]
+    """The time of its kernels, each run alone; None if one of them was not measured."""
+    report = command(tokamak, ["explain", "--json", "--no-compare", "--measure", "--seconds=0.02", *rung, str(path)])
+    steps = [step for step in (report or {}).get("kernels", []) if step["generator"] != "copy"]
     if not steps or any(step["measured_us"] is None for step in steps):
         return None
     return sum(step["measured_us"] * (step["calls"] or 1) for step in steps) / 1e6
 
 
-def measure(tokamak, path, rounds, limit):
-    """The least time of each rung, rung after rung in every round; no round begins after so many seconds, and a rung that took too
-    long or failed is left out."""
+def measure(tokamak, path, repetitions, limit):
+    """The least time of each rung, rung after rung in every repetition; no repetition begins after `limit` seconds, and a rung that took
+    too long or failed is dropped."""
     best, begin, rungs = {}, time.monotonic(), dict(RUNGS)
-    for _ in range(rounds):
+    for _ in range(repetitions):
         for name, rung in list(rungs.items()):
             took = seconds(tokamak, path, rung)
             if took is None:
@@ -128,7 +128,7 @@ def write(rows, note=""):
     lines = ["# The fusion ladder", "",
              f"Made by `bench/fusion_ladder.py`, {datetime.date.today()}, {os.cpu_count()} cores, first size of each workload (of times: the smallest). "
              "`+instruction` to `+horizontal` are the paper's passes, one more each time ([paper.md](../paper.md)); `greedy` and "
-             "`search` are Tokamak's planners. `-`: not measured (refused, or longer than " f"{SECONDS} s)." + (" " + note if note else ""), ""]
+             "`search` are Tokamak's planners. `-`: not measured (rejected, or longer than " f"{SECONDS} s)." + (" " + note if note else ""), ""]
     for title, key, value, text in (
             ("Kernels on this CPU", "host", lambda c: c["kernels"], lambda c: str(c["kernels"])),
             ("Bytes that kernels move on this CPU", "host", lambda c: c["bytes"], lambda c: shown(c["bytes"])),
@@ -147,7 +147,7 @@ def main():
     parser.add_argument("--tokamak", default=str(ROOT / "build/bin/tokamak"))
     parser.add_argument("--workloads", default=str(ROOT / "bench"), help="the folder of workloads.py")
     parser.add_argument("--only", default="*", help="names, with commas between them")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--no-time", action="store_true")
     parser.add_argument("--only-time", action="store_true")
     parser.add_argument("--note", default="", help="what else the page says of how it was made")
@@ -180,10 +180,10 @@ def main():
                     for target in ("host", "h200"):
                         row[target] = {rung: count(options.tokamak, path, words, target) for rung, words in RUNGS.items()}
                 if not options.no_time:
-                    row["time"] = measure(options.tokamak, lower(workloads, name, quick, folder), options.rounds, options.each)
+                    row["time"] = measure(options.tokamak, lower(workloads, name, quick, folder), options.repetitions, options.each)
                     row["time_size"] = quick
-            except Exception as fault:  # a workload of another platform
-                print(f"{name}: {str(fault).splitlines()[0][:100]}", file=sys.stderr)
+            except Exception as error:  # a workload of another platform
+                print(f"{name}: {str(error).splitlines()[0][:100]}", file=sys.stderr)
                 continue
             print(name, {rung: (c or {}).get("kernels") for rung, c in row["host"].items()},
                   {rung: round(t * 1e6) for rung, t in row["time"].items()}, flush=True)

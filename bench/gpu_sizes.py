@@ -1,6 +1,6 @@
-"""Sizes of the workloads whose kernels a GPU is measured by."""
+"""Sizes of the workloads whose kernels are measured on a GPU."""
 
-# A GPU is idle beside most of those of cpu_sizes.py: where it is not named here, it takes the last of them.
+# Most sizes of cpu_sizes.py leave a GPU idle; a workload that is not listed here uses the last of them.
 GPU_SIZES = {
     "copy": ["65536", "4194304", "67108864"],
     "scale": ["65536", "1048576", "16777216", "67108864"],

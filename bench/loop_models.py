@@ -1,4 +1,4 @@
-"""More loops as users of JAX write them (loop_programs.py): filters, models, searches, and what does not fit into one kernel."""
+"""More loops as users of JAX write them (loop_programs.py): filters, models, searches, and loops that do not fit into one kernel."""
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -120,9 +120,9 @@ def adam():
 def kmeans():
     def run(x, centres):
         def step(c, _):
-            far = ((x[:, None] - c[None]) ** 2).sum(-1)
-            own = jax.nn.one_hot(far.argmin(1), c.shape[0])
-            return (own.T @ x) / jnp.maximum(own.sum(0)[:, None], 1), far.min(1).sum()
+            squared_distance = ((x[:, None] - c[None]) ** 2).sum(-1)
+            own = jax.nn.one_hot(squared_distance.argmin(1), c.shape[0])
+            return (own.T @ x) / jnp.maximum(own.sum(0)[:, None], 1), squared_distance.min(1).sum()
 
         return lax.scan(step, centres, None, length=30)
 
@@ -259,7 +259,7 @@ def shortest_paths():
     return run, (uniform(49, 0, 10, 150, 150),)
 
 
-@program("game of life, 256 x 256, 100 rounds")
+@program("game of life, 256 x 256, 100 repetitions")
 def game_of_life():
     def step(_, g):
         around = sum(jnp.roll(jnp.roll(g, x, 0), y, 1) for x in (-1, 0, 1) for y in (-1, 0, 1) if (x, y) != (0, 0))
@@ -290,7 +290,7 @@ def many_carries():
     return run, ([normal(52 + i, 256) for i in range(200)],)
 
 
-@program("a call of Python in each of 20 rounds")
+@program("a call of Python in each of 20 repetitions")
 def callback():
     def run(x):
         def body(_, x):

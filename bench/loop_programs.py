@@ -1,5 +1,5 @@
-"""Loops as users of JAX write them: simulations, solvers, samplers, filters, searches, small models. Each maker gives a function and its
-arguments. `loose`: a last bit decides what comes out, so that two compilers may differ."""
+"""Loops as users of JAX write them: simulations, solvers, samplers, filters, searches, small models. Each builder returns a function and
+its arguments. `loose`: the result depends on last bits, so two compilers may differ."""
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -248,7 +248,7 @@ def lu():
     return run, (normal(16, 120, 120) + 12 * jnp.eye(120),)
 
 
-@program("Mandelbrot's set, 300 x 300 of complex numbers, 100 rounds")
+@program("Mandelbrot's set, 300 x 300 of complex numbers, 100 repetitions")
 def mandelbrot():
     def run(c):
         def body(carry):

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Writes a StableHLO program as MLIR bytecode, as big as asked for, to measure the reader with.
+"""Writes a StableHLO program of any size as MLIR bytecode, to measure the reader.
 
     make_bytecode.py OUT --instructions 1000000 --constant-mb 0 --locations
 
-One function of elementwise, broadcast, slice, compare and reduce ops over a few shapes, each op with a location of
-its own (as JAX writes them) when --locations is given, and --constant-mb MB of f32 constants, 4 MB each.
+One function of elementwise, broadcast, slice, compare and reduce ops over a few shapes, each op with its own location
+(as JAX writes them) with --locations, and --constant-mb MB of f32 constants, 4 MB each.
 """
 import argparse
 import struct
 
 
 def varint(value):
-    """MLIR's prefix varint: the trailing zeros of the first byte say how many bytes follow."""
+    """MLIR's prefix varint: the number of trailing zeros of the first byte is the number of bytes that follow."""
     for extra in range(8):
         if value < 1 << (7 * (extra + 1)):
             return ((value << (extra + 1)) | (1 << extra)).to_bytes(extra + 1, "little")
@@ -23,7 +23,7 @@ def svarint(value):
 
 
 class Table:
-    """Entries by content, numbered in the order they were first asked for."""
+    """Entries by content, numbered in order of first use."""
 
     def __init__(self):
         self.index, self.items = {}, []
@@ -112,7 +112,7 @@ class Writer:
         return bytes([number]) + varint(len(body)) + body
 
     def groups(self, entries):
-        """Runs of one dialect: dialect, count, and each entry's size with the flag of its own encoding."""
+        """Runs of one dialect: dialect, count, and each entry's size with the flag for a custom encoding."""
         out, begin = [], 0
         while begin < len(entries):
             end = begin

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a large HLO program of one kind to standard output: what linear time is measured on.
+"""Writes a large HLO program of one kind to standard output, to check that compile time is linear.
 
     bench/make_large.py KIND COUNT      KIND: steps, chain, ladder, calls, parameters, concatenate, mixed,
                                         sums, nested, pieces, hub, updates
@@ -34,7 +34,7 @@ def concatenate(n):
 
 
 def mixed(n):
-    """Like what JAX writes: constants broadcast everywhere, additions of zero, transposes that cancel, equal values."""
+    """Similar to JAX's output: constants broadcast everywhere, additions of zero, transposes that cancel, equal values."""
     yield "  v0 = f32[8,8] parameter(0)"
     last, i = "v0", 0
     while i < n:
@@ -53,7 +53,7 @@ def mixed(n):
 
 
 def steps(n):
-    """A loop that Python ran while it traced: each step reads a row, hands on four values, and one of them is stacked."""
+    """A Python loop unrolled by tracing: each step reads a row, passes on four values, and one of them is stacked."""
     yield "  rows = f32[%d,64] parameter(0)" % n
     for k in range(4):
         yield f"  x0.{k} = f32[64] parameter({k + 1})"
@@ -76,7 +76,7 @@ def steps(n):
 
 
 def sums(n):
-    """Constants that all join one."""
+    """Constants that all combine into one."""
     yield "  v0 = s32[8] parameter(0)\n  c = s32[] constant(3)\n  b = s32[8] broadcast(c), dimensions={}"
     for i in range(1, n):
         yield f"  {'ROOT ' if i == n - 1 else ''}v{i} = s32[8] add(v{i - 1}, b)"
@@ -90,7 +90,7 @@ def nested(n):
 
 
 def pieces(n):
-    """One concatenate, of which every operand is cut out again."""
+    """One concatenate, each operand of which is sliced out again."""
     for i in range(n):
         yield f"  p{i} = f32[2] parameter({i})"
     yield f"  c = f32[{2 * n}] concatenate({', '.join(f'p{i}' for i in range(n))}), dimensions={{0}}"
@@ -100,7 +100,7 @@ def pieces(n):
 
 
 def hub(n):
-    """One value that everything becomes."""
+    """One value that all others simplify to."""
     yield "  x = f32[8] parameter(0)\n  c = f32[] constant(1)\n  b = f32[8] broadcast(c), dimensions={}"
     for i in range(n):
         yield f"  v{i} = f32[8] multiply(x, b)\n  w{i} = f32[8] tanh(v{i})"
@@ -108,7 +108,7 @@ def hub(n):
 
 
 def updates(n):
-    """Writes over what was just written."""
+    """Each update overwrites the previous one."""
     yield "  v0 = f32[64] parameter(0)\n  u = f32[8] parameter(1)\n  i = s32[] parameter(2)"
     for i in range(1, n):
         yield f"  {'ROOT ' if i == n - 1 else ''}v{i} = f32[64] dynamic-update-slice(v{i - 1}, u, i)"
@@ -120,7 +120,7 @@ KINDS = {"steps": steps, "chain": chain, "ladder": ladder, "parameters": paramet
 
 def main():
     kind, count = sys.argv[1], int(sys.argv[2])
-    if kind == "calls":  # each calls the one before it twice: 2^count instructions when inlined
+    if kind == "calls":  # each calls the previous one twice: 2^count instructions when inlined
         text = "HloModule m\n\nf0 {\n  a = f32[8] parameter(0)\n  ROOT b = f32[8] tanh(a)\n}\n"
         for i in range(1, count):
             text += (f"\n{'ENTRY ' if i == count - 1 else ''}f{i} {{\n  a = f32[8] parameter(0)\n"

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""How far the cost model is off: predicted against measured microseconds of kernels of the workloads.
+"""The error of the cost model: predicted against measured microseconds of kernels of the workloads.
 
     bench/model_error.py                    exports, measures, fits, and writes docs/results/model.md and model.json
     bench/model_error.py --export FOLDER    the programs only (needs JAX); --programs FOLDER: use them
-    bench/model_error.py --measured F.json  no measurement: what was measured before
-    bench/model_error.py --device cuda      the same of the machine's GPU: model_cuda.md, beginning with machines/raw/h200.json
-    bench/model_error.py --split 1          halves of the workloads that are drawn otherwise: does the fit hold there, too?
+    bench/model_error.py --measured F.json  no measurement: uses earlier measurements
+    bench/model_error.py --device cuda      the same for the machine's GPU: model_cuda.md, starting from machines/raw/h200.json
+    bench/model_error.py --split 1          another random split of the workloads: does the fit generalize?
 
-Programs are the workloads of bench/workloads.py at several sizes, fused, and some of them also one kernel an instruction. A
-kernel is measured by `tokamak explain --measure`: the median of repeated runs by itself, with the arguments that the program
-has for it. Workloads are divided in two by name: on one half `tokamak calibrate --fit` moves the rates of the machine file, the
-other half is judged. Run it on a machine that has nothing else to do.
+Programs are the workloads of bench/workloads.py at several sizes, fused, and some of them also with one kernel per instruction. A
+kernel is measured by `tokamak explain --measure`: the median of repeated runs in isolation, with the arguments that the program
+passes to it. Workloads are split in two by name: on one half `tokamak calibrate --fit` fits the rates of the machine file, the
+other half is the test set. Run it on an idle machine.
 """
 import argparse
 import collections
@@ -34,8 +34,8 @@ from gpu_sizes import GPU_SIZES
 
 ROOT = Path(__file__).resolve().parent.parent
 BARS = {"cpu": (0.20, 0.85), "gpu": (0.25, 0.8)}  # median error, tau
-MOST = 16  # kernels of one workload: drawn evenly
-# These also one kernel an instruction: what a planner compares fusion with.
+MOST = 16  # kernels per workload, sampled evenly
+# These also with one kernel per instruction: a planner compares fusion with that.
 UNFUSED = ("gelu", "softmax", "layernorm_fwd", "layernorm_bwd", "blackscholes", "xent", "rmsnorm_bf16", "bert_tiny_infer",
            "cartpole_naive", "dropout")
 
@@ -76,7 +76,7 @@ def explain(arguments, path, unfused):
     return json.loads(done.stdout)["kernels"]
 
 
-# ---- of a GPU: programs in few processes, since each takes long to begin
+# ---- GPU: programs share a few processes, since each process takes long to start
 
 TOGETHER = 10
 
@@ -87,7 +87,7 @@ def explain_together(arguments, programs, seconds):
         joined.write("\n// -----\n".join(path.read_text() for path, _ in programs))
         joined.flush()
         command = [str(arguments.tokamak), "explain", joined.name, "--json", "--no-compare", "--measure", "--seconds", str(seconds),
-                   "--target", "h200", "--packs", "none", "--device", arguments.device]  # fmt: skip
+                   "--target", "h200", "--horizontal", "none", "--device", arguments.device]  # fmt: skip
         done = subprocess.run([*command, *(["--unfused"] if programs[0][1] else [])], capture_output=True, text=True, timeout=300)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if len(lines) == len(programs):
@@ -99,7 +99,7 @@ def explain_together(arguments, programs, seconds):
 
 
 def explain_all(arguments, programs):
-    """Measured one after the other, when all of them were compiled side by side."""
+    """Compiles all of them concurrently, then measures them in sequence."""
     chunks = []
     for unfused in (False, True):
         some = [program for program in programs if program[1] == unfused]
@@ -111,10 +111,10 @@ def explain_all(arguments, programs):
 
 
 def measure(arguments, folder):
-    """Rounds over all programs, the least time of each kernel: what else ran in one round did not in another."""
-    rounds = [measure_once(arguments, folder) for _ in range(arguments.rounds)]
+    """Several repetitions over all programs, the least time of each kernel, which filters out interference."""
+    repetitions = [measure_once(arguments, folder) for _ in range(arguments.repetitions)]
     least = {}
-    for row in (row for rows in rounds for row in rows):
+    for row in (row for rows in repetitions for row in rows):
         key = tuple(row[name] for name in ("workload", "size", "unfused", "kernel", "generator"))
         kept = least.setdefault(key, row)
         kept["measured_us"] = min(kept["measured_us"], row["measured_us"])
@@ -123,7 +123,7 @@ def measure(arguments, folder):
 
 
 def measure_once(arguments, folder):
-    """One row a kernel; kernels of a workload that do the same count once."""
+    """One row per kernel; equal kernels of a workload count once."""
     rows, seen, programs, sizes = [], set(), [], sizes_of(arguments)
     for path in sorted(folder.glob("*.mlir")):
         name, _, size = path.stem.partition("@")
@@ -149,13 +149,13 @@ def measure_once(arguments, folder):
 
 
 def drawn(rows):
-    """At most MOST of them, evenly by what they move."""
+    """At most MOST of them, evenly by bytes moved."""
     rows = sorted(rows, key=lambda row: (row["work"].get("reads", 0) + row["work"].get("writes", 0), row["kernel"], row["size"]))
     step = max(1.0, len(rows) / MOST)
     return [rows[int(i * step)] for i in range(min(MOST, len(rows)))]
 
 
-# ---- judging
+# ---- evaluation
 
 
 def kendall(xs, ys):
@@ -187,16 +187,16 @@ def figures(rows):
 
 
 def is_test(name, split=0):
-    """Whether a workload is of the judged half; `split`: halves drawn otherwise."""
+    """Whether a workload is in the test half; `split`: selects another random split."""
     names = sorted(SIZES, key=lambda name: hashlib.sha1(f"{split} {name}".encode()).hexdigest() if split else name)
     return names.index(name) % 2 == 1
 
 
 def fit(arguments, rows):
-    """Rates fitted to one half; every row gets what they predict."""
+    """Fits rates to one half and adds their predictions to every row."""
     points = arguments.out / "model_points.json"
     fitted = arguments.out / "model_machine.json"
-    # Workloads count alike, nearly: one of many kernels does not decide.
+    # Workloads have nearly equal weight, so that one with many kernels does not dominate.
     many = collections.Counter(row["workload"] for row in rows)
     points.write_text(json.dumps(
         [{**r, "weight": 0 if is_test(r["workload"], arguments.split) else many[r["workload"]] ** -0.5} for r in rows]))
@@ -218,7 +218,7 @@ def page(facts, rows, bars, split):
         "# The cost model against measurement", "",
         f"`bench/model_error.py{facts.get('flags', '')}` on {facts['cpu']}, {facts['cores']} cores, {facts['date']}: {len(rows)} kernels of "
         f"{len({r['workload'] for r in rows})} workloads. An error is |predicted / measured - 1|; tau is Kendall's, of the order "
-        f"of kernels by time. Rates {facts.get('fitted', 'were')} fitted to the kernels of one half of the workloads, the other half is judged "
+        f"of kernels by time. Rates {facts.get('fitted', 'were')} fitted to the kernels of one half of the workloads, errors are measured on the other half "
         f"(bars: median error {bars[0]:.0%}, tau {bars[1]}).", "",
         "| kernels | number | median error | 90 % below | tau | predicted / measured, median |", "|---|---|---|---|---|---|"]
 
@@ -253,12 +253,12 @@ def main():
     parser.add_argument("--measured", type=Path, help="the raw JSON of an earlier run")
     parser.add_argument("--machine", type=Path, help="a machine file (default: this machine's)")
     parser.add_argument("--seconds", type=float, default=0.03, help="for one kernel")
-    parser.add_argument("--rounds", type=int, default=3, help="over all programs")
+    parser.add_argument("--repetitions", type=int, default=3, help="over all programs")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
     parser.add_argument("--name", help="of the page (model; of a GPU: model_cuda)")
     parser.add_argument("--device", default="", help="a GPU's kernels, on this backend: cuda (sim-cuda: to try it out)")
     parser.add_argument("--split", type=int, default=0, help="which halves (0: by name, as machines/ were fitted)")
-    parser.add_argument("--no-fit", action="store_true", help="judge the machine file as it is")
+    parser.add_argument("--no-fit", action="store_true", help="evaluate the machine file as it is")
     arguments = parser.parse_args()
     suffix = "_cuda" if arguments.device else ""
     arguments.name = arguments.name or f"model{suffix}"

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Measures plans against each other: no workload may be slower by the plan that is searched for than unfused, or greedily fused.
+"""Compares plans: no workload may be slower with the searched plan than unfused or greedily fused.
 
     bench/never_slower.py                 three sizes of each micro workload: its first, and two smaller ones
     bench/never_slower.py --quick         one size of each
     bench/never_slower.py --only 'softmax:*,adam:small200'
-    bench/never_slower.py --add --seconds 170     goes on where an earlier run ended: slices make up one page
-    bench/never_slower.py --device cuda   on the GPU, the middle one of each workload's sizes: never_slower_cuda.md
+    bench/never_slower.py --add --seconds 170     continues where an earlier run ended: several runs make up one page
+    bench/never_slower.py --device cuda   on the GPU, the middle size of each workload: never_slower_cuda.md
 
-Writes docs/results/never_slower.md and .json (--name: another name). A process a workload compiles the program by each way of
-tokamak_fusion, the searched plan twice (what those two differ by is the spread), and calls them in turn, at least 15 rounds. A figure is
-the median over rounds of the ratio to the searched plan in the same round. Run it on a machine that has nothing else to do.
+Writes docs/results/never_slower.md and .json (--name: another name). One process per workload compiles the program with each mode of
+tokamak_fusion, the searched plan twice (their difference is the noise), and calls them interleaved, at least 15 repetitions. A figure is
+the median over repetitions of the ratio to the searched plan in the same repetition. Run it on an idle machine.
 """
 import contextlib
 import math
@@ -23,23 +23,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import cpu_sizes
 import workload
 
-MODES = {"none": "none", "greedy": "greedy", "search": "search", "again": "search"}
-SIZES, ROUNDS, ROUND_S, LIMIT_S = 3, 15, 0.01, 1.0
-FAR, FAR_ROUNDS = 2, 3  # what takes so many times as long is no rival: it runs in the first rounds only
+MODES = {"none": "none", "greedy": "greedy", "search": "search", "repeat": "search"}
+SIZES, REPETITIONS, REPETITION_S, LIMIT_S = 3, 15, 0.01, 1.0
+SLOW, SLOW_REPETITIONS = 2, 3  # a mode this many times as slow runs in the first repetitions only
 SLOWER_BAR, MEAN_BAR = 1.03, 1.5
-KEPT = []  # what the library may call
-# Of workloads that cpu_sizes.py has no kernels of.
+KEPT = []  # keeps callbacks of the library alive
+# Sizes of workloads that cpu_sizes.py does not list.
 MORE = {"sort": ["4096", "65536"], "attn_causal_do_bwd": ["b1_s128", "b1_s512"], "attn_sdpa_bwd": ["b1_s128", "b1_s512"],
         "heat3d_loop10": ["32", "128"]}  # fmt: skip
 
 
 def sizes_of(name, sizes):
-    """The first that the workload names and two smaller ones, else more of its own."""
+    """The workload's first size and two smaller ones, or others listed in MORE."""
     return list(dict.fromkeys(sizes[:1] + (cpu_sizes.SIZES | MORE).get(name, [])[:2] + sizes[1:]))[:SIZES]
 
 
 def measure(arguments):
-    """One workload: seconds a call of each way, round by round."""
+    """One workload: seconds per call of each mode, repetition by repetition."""
     import jax
     import numpy as np
 
@@ -63,11 +63,11 @@ def measure(arguments):
         once[name] = time.perf_counter() - begin
         if once[name] > LIMIT_S and name != "none":
             return {"skipped": f"{once[name]:.1f} s a call"}
-    calls = {name: max(1, min(400, int(ROUND_S / max(s, 1e-6)))) for name, s in once.items()}
+    calls = {name: max(1, min(400, int(REPETITION_S / max(s, 1e-6)))) for name, s in once.items()}
     seconds = {name: [] for name in MODES}
-    for turn in range(ROUNDS):
+    for turn in range(REPETITIONS):
         for name, program in programs.items():
-            if turn >= FAR_ROUNDS and name in ("none", "greedy") and min(seconds[name]) > FAR * max(seconds["search"]):
+            if turn >= SLOW_REPETITIONS and name in ("none", "greedy") and min(seconds[name]) > SLOW * max(seconds["search"]):
                 continue
             begin = time.perf_counter()
             for _ in range(calls[name]):
@@ -79,25 +79,25 @@ def measure(arguments):
 
 
 def over_plan(row, name):
-    """How many times the searched plan's time another takes: the median over rounds."""
+    """Another mode's time relative to the searched plan's: the median over repetitions."""
     return statistics.median(other / own for other, own in zip(row["seconds"][name], row["seconds"]["search"]))  # noqa: B905
 
 
-def spread(row):
-    """What two runs of one plan differ by: half of the rounds lie within."""
-    logs = sorted(abs(math.log(a / b)) for a, b in zip(row["seconds"]["again"], row["seconds"]["search"], strict=True))
+def noise(row):
+    """The difference between two runs of one plan: half of the repetitions lie within it."""
+    logs = sorted(abs(math.log(a / b)) for a, b in zip(row["seconds"]["repeat"], row["seconds"]["search"], strict=True))
     return math.exp(logs[len(logs) // 2])
 
 
 def break_even(row, name):
-    """After how many calls the time that the search took longer to compile than another way is won back."""
+    """The number of calls after which the longer compile time of the search is amortized."""
     more_us = row["prepare_us"]["search"] - row["prepare_us"][name]
     saves_us = (statistics.median(row["seconds"][name]) - statistics.median(row["seconds"]["search"])) * 1e6
     return "at once" if more_us <= 0 else "never" if saves_us <= 0 else f"{math.ceil(more_us / saves_us)}"
 
 
 def is_slower(row):
-    return 1 / min(over_plan(row, "none"), over_plan(row, "greedy")) > SLOWER_BAR * spread(row)
+    return 1 / min(over_plan(row, "none"), over_plan(row, "greedy")) > SLOWER_BAR * noise(row)
 
 
 def page(facts, rows):
@@ -106,18 +106,18 @@ def page(facts, rows):
     gain = workload.mean(over_plan(row, "none") for row in done)
     lines = [f"`{facts['command']}` measured this.", "", f"# Plans against each other on the {'GPU' if facts.get('device') else 'CPU'}", "",
              f"{facts.get('device') or facts['cpu']}, {facts['cores']} cores; {facts['system']}; JAX {facts['jax']}; commit {facts['commit']}; {facts['date']}; "
-             f"load {facts['load']:.1f}; {ROUNDS} rounds in turn, {FAR_ROUNDS} of a way that takes {FAR} times as long.", "",
+             f"load {facts['load']:.1f}; {REPETITIONS} repetitions in turn, {SLOW_REPETITIONS} of a way that takes {SLOW} times as long.", "",
              "| what | bar | met |", "|---|---|---|",
              f"| searched plans slower than the better of unfused and greedy: {', '.join(slow) or 'none'} | none beyond {SLOWER_BAR} x the spread | {'no' if slow else 'yes'} |",
              f"| unfused over searched, geometric mean of {len(done)}: {gain:.2f} | >= {MEAN_BAR} | {'yes' if gain >= MEAN_BAR else 'no'} |", "",
              *([facts["note"], ""] if facts.get("note") else []),
-             "Milliseconds a call, best round; then times of the others over the searched plan's, medians over rounds; launches of each; and the calls "
+             "Milliseconds a call, best round; then times of the others over the searched plan's, medians over repetitions; launches of each; and the calls "
              "after which compiling by search has paid for itself, against none and against greedy.", "",
              "| program | search | none | greedy | spread | launches: none, greedy, search | pays after: none, greedy |", "|---|---|---|---|---|---|---|"]  # fmt: skip
     for row in sorted(done, key=lambda row: min(over_plan(row, "none"), over_plan(row, "greedy"))):
         launches = ", ".join(str(row["launches"][mode]) for mode in ("none", "greedy", "search"))
         lines.append(f"| {row['workload']} {row['size']} | {min(row['seconds']['search']) * 1e3:.3f} | {over_plan(row, 'none'):.2f} "
-                     f"| {over_plan(row, 'greedy'):.2f} | {spread(row):.2f} | {launches} "
+                     f"| {over_plan(row, 'greedy'):.2f} | {noise(row):.2f} | {launches} "
                      f"| {break_even(row, 'none')}, {break_even(row, 'greedy')} |")  # fmt: skip
     for row in rows:
         if "seconds" not in row:
@@ -134,7 +134,7 @@ def said(row):
 
 
 def middle_sizes(arguments):
-    """NAME:SIZE of each micro workload, the middle one of its sizes."""
+    """NAME:SIZE of each micro workload, with its middle size."""
     workloads = workload.module(arguments)
     only = [name for name in arguments.only.split(",") if name]
     for name in workloads.names("micro"):
@@ -144,7 +144,7 @@ def middle_sizes(arguments):
 
 
 def on_gpu(arguments):
-    """All in this process: a GPU takes long to begin with, and a second process would disturb the first."""
+    """All in this process: a GPU takes long to initialize, and a second process would disturb the first."""
     os.environ |= {"TOKAMAK_DEVICE": arguments.device, "JAX_PLATFORMS": "tokamak,cpu"}
     os.environ.setdefault("TOKAMAK_CACHE", "off")
     facts, rows, end = workload.facts_of(__file__), [], time.monotonic() + arguments.seconds
@@ -157,7 +157,7 @@ def on_gpu(arguments):
         begin = time.monotonic()
         try:
             row |= {"skipped": "not begun in time"} if begin > end else measure(arguments)
-        except Exception as error:  # the rest goes on
+        except Exception as error:  # the other workloads still run
             row["error"] = str(error).split("\n")[0][:300]
         rows.append(row)
         words = row.get("error") or row.get("skipped") or said(row)

@@ -1,5 +1,5 @@
-"""Importing this goes on with the Python of .venv (scripts/bootstrap makes it) where the Python that runs has no JAX: a benchmark is one
-command in a plain clone. On a machine whose own Python has JAX nothing happens."""
+"""Importing this re-executes the script with the Python of .venv (made by scripts/bootstrap) if the running Python has no JAX, so that a
+benchmark is one command in a plain clone. Does nothing if the running Python has JAX."""
 import importlib.util
 import os
 import sys

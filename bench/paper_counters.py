@@ -1,4 +1,4 @@
-"""Counters of the hardware for bench/paper (E7), read by NVIDIA's ncu where there is one that may read them; else the reason why not."""
+"""Hardware counters for bench/paper (E7), read by NVIDIA's ncu if available and permitted; otherwise the reason why not."""
 import csv
 import glob
 import io
@@ -9,7 +9,7 @@ import sys
 
 METRICS = {"gpu__time_duration.sum": "ns", "dram__bytes_read.sum": "read", "dram__bytes_write.sum": "written", "smsp__inst_executed.sum": "instructions",
            "sm__warps_active.avg.pct_of_peak_sustained_active": "warps"}  # fmt: skip
-FIRST, COUNT = 24, 14  # launches that are left out, and that are read: of two steps where a step has seven kernels
+FIRST, COUNT = 24, 14  # launches that are skipped, and that are read: two steps if a step has seven kernels
 
 
 def ncu():
@@ -17,7 +17,7 @@ def ncu():
 
 
 def read(text):
-    """{kernel: {metric: mean}} and how many launches there were, from ncu's CSV."""
+    """{kernel: {metric: mean}} and the number of launches, from ncu's CSV."""
     lines = [line for line in text.splitlines() if line.startswith('"')]
     found, launches = {}, set()
     for row in csv.DictReader(io.StringIO("\n".join(lines))):
@@ -29,7 +29,7 @@ def read(text):
 
 
 def ask(command, environment, first, seconds, stdin=None):
-    """What ncu counts of a command: {kernels, launches}, or {why}."""
+    """The counters of a command: {kernels, launches}, or {why}."""
     tool = ncu()
     if not tool:
         return {"why": "no ncu on this machine"}

@@ -1,5 +1,5 @@
-"""What others reach on CartPole: PyTorch, Triton and CUDA by hand, from the programs of bench/peers. A peer that is not there is a row
-that says why."""
+"""CartPole on other systems: PyTorch, Triton and hand-written CUDA, from the programs of bench/peers. A missing peer is a row with the
+reason."""
 import json
 import re
 import shutil
@@ -21,7 +21,7 @@ def nvcc():
 
 
 class HandWritten:
-    """The CUDA programs: compiled while other things are measured, run when asked for."""
+    """The CUDA programs: compiled while other things are measured, run on request."""
 
     def __init__(self, peers, folder):
         self.folder, self.building, self.why = Path(folder), {}, None

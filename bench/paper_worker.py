@@ -1,14 +1,14 @@
-"""One process of bench/paper: measures programs on one or several sides, turns interleaved, and prints a JSON line for each.
+"""One process of bench/paper: measures programs on one or several sides, repetitions interleaved, and prints a JSON line for each.
 
 The task is a JSON object on standard input:
   workloads   where workloads.py is
-  sides       [{name, platform, options}]: what measures; options are those of jax.jit's compiler
+  sides       [{name, platform, options}]: the systems to measure; options are those of jax.jit's compiler
   programs    ["cartpole_scan:2048", ...]
-  turns, turn_s   how many turns a side has, and how long one is
-  profile     also the device's own time of one call, at the end
-  first       only the first call: trace, lower, compile, run, in a process that has done nothing else
-  eager       CartPole's step without jit, so many steps
-A line {"begin": ...} comes before what may take long, so that whoever stops this process knows what it was at.
+  repetitions, repetition_s   the number of repetitions per side, and their duration
+  profile     also the device time of one call, at the end
+  first       only the first call: trace, lower, compile, run, in a fresh process
+  eager       CartPole's step without jit, this many steps
+A line {"begin": ...} precedes everything that may take long, so that the parent knows what was running when it stops this process.
 """
 import contextlib
 import glob
@@ -20,11 +20,11 @@ import sys
 import tempfile
 import time
 
-STEPS = 1000  # of a CartPole program; bench/paper says milliseconds for so many
+STEPS = 1000  # per CartPole program; bench/paper reports milliseconds for this many
 SILENT = ("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "call", "conditional", "after-all", "opt-barrier")
 
 
-EVENTS = []  # what the library says of its compilations
+EVENTS = []  # the library's reports about compilations
 
 
 def say(**record):
@@ -32,13 +32,13 @@ def say(**record):
 
 
 def steps_of(name):
-    """How many steps one call of the program makes."""
+    """The number of steps that one call of the program makes."""
     unrolled = re.search(r"unrolled(\d+)", name)
     return int(unrolled[1]) if unrolled else STEPS
 
 
-def count_given(text):
-    """(outside of loops, inside of them): instructions of XLA's compiled program that run as something of their own."""
+def count_instructions(text):
+    """(outside of loops, inside of them): instructions of XLA's compiled program that run as separate kernels."""
     bodies, current, entry = {}, None, None
     for line in text.splitlines():
         head = re.match(r"^(ENTRY )?%?([\w.\-]+) \(.*\{\s*$", line)
@@ -69,7 +69,7 @@ def count_given(text):
 
 
 def device_events(call):
-    """What the device did in one call, by JAX's profiler: kernels, copies, milliseconds; or why it is not known."""
+    """The device's activity in one call, by JAX's profiler: kernels, copies, milliseconds; or why it is unknown."""
     import jax
 
     try:
@@ -94,13 +94,13 @@ def device_events(call):
             if not kernels + copies:
                 return {"device_why": "the profiler saw no event of a device"}
             return {"device_ms": busy / 1e6, "kernels": kernels, "copies": copies}
-    except Exception as error:  # a figure less, not a run less
+    except Exception as error:  # only this figure is lost, not the run
         return {"device_why": f"the profiler: {str(error)[:120]}"}
 
 
 @contextlib.contextmanager
 def configured(flags):
-    """The flags of JAX that a workload asks for, while it is traced, lowered and called."""
+    """Sets the JAX flags that a workload requires while it is traced, lowered and called."""
     import jax
 
     before = {name: getattr(jax.config, name) for name in flags if hasattr(jax.config, name)}
@@ -143,25 +143,25 @@ class Side:
             self.ask_tokamak(lowered, options)
         else:
             text = self.fn.as_text()
-            self.record["instructions"] = count_given(text)
+            self.record["instructions"] = count_instructions(text)
             self.record["hlo"] = text if len(text) < 4_000_000 else None
         begin = time.perf_counter()
         self.out = jax.block_until_ready(self.call(1))
         self.record["first_run_s"] = time.perf_counter() - begin
 
     def ask_tokamak(self, lowered, options):
-        """The kernels that explain has of it: on a CPU there is no profiler of launches."""
+        """The kernels that explain reports: on a CPU there is no profiler of launches."""
         try:
             from tokamak._explain import Explanation
 
             target = "h200" if os.environ.get("TOKAMAK_DEVICE") == "cuda" else "host"
-            told = Explanation(lowered.as_text().encode(), "program.mlir", {**options, "target": target, "compare": "false"}).data
-            steps = told["kernels"]
-            self.record |= {"launches": sum(k["calls"] or 1 for k in steps), "kinds": len(steps), "host_steps": told["host_steps"],
+            report = Explanation(lowered.as_text().encode(), "program.mlir", {**options, "target": target, "compare": "false"}).data
+            steps = report["kernels"]
+            self.record |= {"launches": sum(k["calls"] or 1 for k in steps), "kinds": len(steps), "host_steps": report["host_steps"],
                             "bytes": sum((k["reads_bytes"] + k["writes_bytes"]) * (k["calls"] or 1) for k in steps),
-                            "temporary_bytes": told["temporary_bytes"],
-                            "loops": [[d["rule"], d["verdict"], d["because"], d["before_us"], d["after_us"]] for d in told["decisions"]
-                                      if d["rule"] in ("lower.rounds", "loop.shared", "loop.chunks", "lower.persistent")]}  # fmt: skip
+                            "temporary_bytes": report["temporary_bytes"],
+                            "loops": [[d["rule"], d["verdict"], d["because"], d["before_us"], d["after_us"]] for d in report["decisions"]
+                                      if d["rule"] in ("loop.fuse", "loop.hoist-uniform", "loop.chunks", "loop.persistent")]}  # fmt: skip
         except Exception as error:
             self.record["explain_why"] = str(error)[:200]
 
@@ -185,15 +185,15 @@ class Side:
         self.calls = max(1, min(1000, int(seconds / took)))
 
     def result(self):
-        times = self.times[1:] or self.times  # the first turn warms up
+        times = self.times[1:] or self.times  # the first repetition warms up
         scale = 1e3 * STEPS / self.record["steps"]
         best = min(times)
         return self.record | {"ms": best * scale, "ms_median": statistics.median(times) * scale, "ms_most": max(times) * scale,
-                              "turns": len(times), "call_ms": best * 1e3}  # fmt: skip
+                              "repetitions": len(times), "call_ms": best * 1e3}  # fmt: skip
 
 
 def difference(ours, theirs):
-    """Of reals the largest difference, relative beyond 1; of integers the share that differs."""
+    """For reals the largest difference, relative beyond 1; for integers the fraction that differs."""
     import jax
     import numpy as np
 
@@ -209,7 +209,7 @@ def difference(ours, theirs):
 
 
 def measure(task, workloads, label, cpu):
-    """All sides of one program; gives those that can be profiled later."""
+    """All sides of one program; returns those that can be profiled later."""
     import jax
 
     name, size = label.split(":")
@@ -225,11 +225,11 @@ def measure(task, workloads, label, cpu):
             try:
                 side.prepare()
                 sides.append(side)
-            except Exception as error:  # the others go on
+            except Exception as error:  # the other sides still run
                 say(program=label, side=one["name"], error=f"{type(error).__name__}: {str(error)[:300]}")
-        for _ in range(task["turns"] + 1):
+        for _ in range(task["repetitions"] + 1):
             for side in sides:
-                side.turn(task["turn_s"])
+                side.turn(task["repetition_s"])
         for side in sides:
             record = side.result()
             if side is not sides[0] and not work.calls:
@@ -241,7 +241,7 @@ def measure(task, workloads, label, cpu):
 
 
 def first(task, workloads, label, cpu):
-    """What a user waits for at the first call, each part by itself."""
+    """The user's waiting time at the first call, by phase."""
     import jax
 
     name, size = label.split(":")
@@ -299,7 +299,7 @@ def main():
 
     cpu = jax.devices("cpu")[0]
     say(jax=jax.__version__, devices={s["platform"]: jax.devices(s["platform"])[0].device_kind for s in task["sides"]})
-    for side in task["sides"] if not task.get("first") else []:  # what a platform does once is nobody's compile time
+    for side in task["sides"] if not task.get("first") else []:  # one-time initialization of a platform is not compile time
         x = jax.device_put(np.ones(8, np.float32), jax.devices(side["platform"])[0])
         jax.block_until_ready(jax.jit(lambda x: x + 1)(x))
     hold = workload.listen(EVENTS) if any(s["platform"] == "tokamak" for s in task["sides"]) else None
@@ -320,16 +320,16 @@ def main():
             eager(task, workloads, cpu)
         except Exception as error:
             say(program="eager:2048", side=task["sides"][0]["name"], error=f"{type(error).__name__}: {str(error)[:300]}")
-    for side in kept:  # last: a profiler may slow down what comes after it
+    for side in kept:  # last: a profiler may slow down later measurements
         calls = 20 if side.work.calls else 5
         say(begin=side.label, side=side.task["name"], profile=True)
         with configured(side.work.config):
-            side.call(2)  # clocks and caches as they were while it was timed
-            told = device_events(lambda: side.call(calls))
+            side.call(2)  # restores clocks and caches to their state during timing
+            report = device_events(lambda: side.call(calls))
         per = STEPS / (side.record["steps"] * calls)
-        if "device_ms" in told:
-            told = {"device_ms": told["device_ms"] * per, "device_kernels": told["kernels"] * per / STEPS, "device_copies": told["copies"] * per / STEPS}
-        say(program=side.label, side=side.task["name"], profile=told)
+        if "device_ms" in report:
+            report = {"device_ms": report["device_ms"] * per, "device_kernels": report["kernels"] * per / STEPS, "device_copies": report["copies"] * per / STEPS}
+        say(program=side.label, side=side.task["name"], profile=report)
         side.fn = side.args = None
     del hold
     return 0

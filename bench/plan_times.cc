@@ -1,10 +1,10 @@
-// What bench/plan_times.py measures with: plans each program once and prints a line of JSON.
+// The measuring program of bench/plan_times.py: plans each program once and prints a line of JSON.
 //
-//   plan_times MODE TARGET PASSES FILE...     MODE: none, greedy, search; TARGET: host, unknown,
-//   h200;
+//   plan_times MODE TARGET PASSES FILE...     MODE: none, greedy, search;
+//                                             TARGET: host, unknown, h200;
 //                                             PASSES: default, or others that run before
 //
-// `unknown`: this machine, priced as one that no file names.
+// `unknown`: this machine, estimated with the rates of a machine without a machine file.
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -16,7 +16,7 @@
 #include "driver/kernel_codes.h"
 #include "driver/load.h"
 #include "driver/lower_module.h"
-#include "driver/step_price.h"
+#include "driver/step_cost.h"
 #include "passes/passes.h"
 #include "rewrite/pipeline.h"
 
@@ -48,18 +48,18 @@ Result<std::string> Plan(Module& module, FusionMode mode, bool gpu, const char* 
     all.unfused_us += facts.unfused_us;
     all.first_us += facts.first_us;
     all.greedy_us += facts.greedy_us;
-    all.taken_us += facts.taken_us;
+    all.chosen_us += facts.chosen_us;
     all.moves += facts.moves;
     all.kernels_built += facts.kernels_built;
   }
   return fmt::format(
       R"({{"instructions": {}, "first_ms": {:.3f}, "greedy_ms": {:.3f}, "search_ms": {:.3f}, )"
       R"("build_ms": {:.3f}, "moves": {}, "kernels_built": {}, "launches": {}, "arena": {}, )"
-      R"("unfused_us": {:.1f}, "first_us": {:.1f}, "greedy_us": {:.1f}, "taken_us": {:.1f}, )"
+      R"("unfused_us": {:.1f}, "first_us": {:.1f}, "greedy_us": {:.1f}, "chosen_us": {:.1f}, )"
       R"("us": {:.3f}}})",
       instrs, all.first_ms, all.greedy_ms, all.search_ms, all.build_ms, all.moves,
       all.kernels_built, program.launches, program.arena_bytes, all.unfused_us, all.first_us,
-      all.greedy_us, all.taken_us, PriceOf(program.steps, program, options.machine));
+      all.greedy_us, all.chosen_us, EstimateCost(program.steps, program, options.machine));
 }
 
 int Run(int argc, char** argv) {
@@ -69,7 +69,7 @@ int Run(int argc, char** argv) {
   }
   Result<FusionMode> mode = ParseFusionMode(argv[1]);
   if (!mode.ok()) return 2;
-  if (std::strcmp(argv[2], "unknown") == 0) PriceAsUnknown();
+  if (std::strcmp(argv[2], "unknown") == 0) UseDefaultRates();
   for (int i = 4; i < argc; ++i) {
     Result<LoadedFile> file = LoadFile(argv[i], Verification::kNo);
     if (!file.ok()) return 1;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures planning: milliseconds of tier 0 and of the search, and what the plans cost by price.
+"""Measures planning: milliseconds of the greedy plan (tier 0) and of the search, and the estimated cost of the plans.
 
     cmake --build build --target plan_times && bench/plan_times.py --folder build/bench_programs
-    bench/plan_times.py --folder DIR --only bert --rounds 3
+    bench/plan_times.py --folder DIR --only bert --repetitions 3
 
 Writes docs/results/planning.md and planning.json. Programs: *.mlir of the folder (bench/run_passes.py --folder makes
-them of workloads.py), and those of bench/make_large.py. A time is what the thread worked in a process of its own,
-bound to one core; the best of some rounds counts. Nothing else should run: caches are shared.
+them from workloads.py), and those of bench/make_large.py. A time is the CPU time of the thread in a separate process,
+bound to one core; the best of several repetitions counts. Nothing else should run: caches are shared.
 """
 import argparse
 import datetime
@@ -26,7 +26,7 @@ TIER_0_MS, TIER_1_MS = 10.0, 1000.0
 
 
 def plan(arguments, mode, path):
-    # Loops that were unrolled are rolled up again by default: what is large stays so without.
+    # The default passes re-roll unrolled loops; without them large programs stay large.
     passes = "default" if path.suffix == ".mlir" else "dce"
     try:
         done = subprocess.run([arguments.plan_times, mode, arguments.target, passes, str(path)], capture_output=True, text=True,
@@ -53,7 +53,7 @@ def collect(arguments, folder):
 
 def measure(arguments, programs):
     results = {name: {} for name, _ in programs}
-    for _ in range(arguments.rounds):
+    for _ in range(arguments.repetitions):
         for name, path in programs:
             for mode in ("greedy", "search"):
                 row = plan(arguments, mode, path)
@@ -85,13 +85,13 @@ def bars(results):
     large = [(name, modes) for name, modes in results.items() if len(modes) == 2 and modes["greedy"]["instructions"] >= 1000]
     over = [name for name, modes in large if 1000 * modes["greedy"]["greedy_ms"] / modes["greedy"]["instructions"] > TIER_0_MS]
     late = [name for name, modes in large if modes["search"]["plan_ms"] > TIER_1_MS]
-    # By the planner's own price, which knows of no steps but kernels.
-    dear = [name for name, modes in results.items() if len(modes) == 2 and modes["search"]["taken_us"]
+    # By the planner's own cost estimate, which covers only kernels.
+    costlier = [name for name, modes in results.items() if len(modes) == 2 and modes["search"]["chosen_us"]
             > min(modes["search"][plan] for plan in ("unfused_us", "greedy_us", "first_us"))]  # fmt: skip
     return (f"Tier 0, {TIER_0_MS:g} ms per 1,000 instructions (programs of 1,000 and more): {len(large) - len(over)} of {len(large)} "
             f"met; not: {', '.join(over) or 'none'}.\nTier 1, {TIER_1_MS:g} ms: {len(large) - len(late)} of {len(large)} met; not: "
-            f"{', '.join(late) or 'none'}.\nPlans of the search that are dearer by price than the unfused one, tier 0's or the first planner's: "
-            f"{', '.join(dear) or 'none'}.")  # fmt: skip
+            f"{', '.join(late) or 'none'}.\nPlans of the search with a higher estimated cost than the unfused one, tier 0's or the first planner's: "
+            f"{', '.join(costlier) or 'none'}.")  # fmt: skip
 
 
 def cpu_name():
@@ -105,7 +105,7 @@ def main():
     parser.add_argument("--plan-times", default=str(ROOT / "build/bin/plan_times"))
     parser.add_argument("--target", default="host", choices=("host", "unknown", "h200"))
     parser.add_argument("--only", default="")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--timeout", type=float, default=60, help="seconds of one plan")
     parser.add_argument("--core", type=int, default=0)
     parser.add_argument("--note", default="", help="what else the page says of how it was made")
@@ -118,8 +118,8 @@ def main():
              "cores": os.cpu_count(), "load": os.getloadavg()[0], "target": arguments.target}  # fmt: skip
     arguments.out.with_suffix(".json").write_text(json.dumps({**facts, "programs": results}, indent=1) + "\n")
     arguments.out.write_text(
-        f"`bench/plan_times.py --folder build/bench_programs --target {arguments.target} --rounds {arguments.rounds}`\n\n# Planning\n\n"
-        f"{facts['date']}, commit {facts['commit']}, {facts['cores']} cores ({facts['cpu']}), load {facts['load']:.1f}, priced for "
+        f"`bench/plan_times.py --folder build/bench_programs --target {arguments.target} --repetitions {arguments.repetitions}`\n\n# Planning\n\n"
+        f"{facts['date']}, commit {facts['commit']}, {facts['cores']} cores ({facts['cpu']}), load {facts['load']:.1f}, costs estimated for "
         f"{arguments.target}; raw: planning.json. Greedy: tier 0 alone. Search: the first planner, tier 0 and tier 1, without the making "
         f"of the kernels that are taken. us: a call, predicted.{arguments.note and ' ' + arguments.note}\n\n{bars(results)}\n\n{table(results)}\n")
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measures the CPU backend against JAX's own: time and compilation of the micro workloads; bench/run_memory.py their memory.
+"""Measures the CPU backend against JAX's: run time and compile time of the micro workloads (memory: bench/run_memory.py).
 
     bench/run_cpu.py                      every size that takes less than a second on JAX's CPU backend
-    bench/run_cpu.py --quick              the first size of each workload, fewer rounds
+    bench/run_cpu.py --quick              the first size of each workload, fewer repetitions
     bench/run_cpu.py --only 'softmax:*,adam:small200'
 
-Writes docs/results/cpu.md and cpu.json (--name: another name). A process a workload loads both platforms and calls them
-in turn, a round of calls each; a figure is the best round, its spread the median over it. Results are compared at every
-size. Once more both are timed with inputs that change from call to call. Programs of which Tokamak interprets a part are listed apart.
-Run it on a machine that has nothing else to do.
+Writes docs/results/cpu.md and cpu.json (--name: another name). One process per workload loads both platforms and calls them
+alternately, a batch of calls each; a figure is the best batch, its spread the median over it. Results are compared at every
+size. Both are also timed with inputs that change from call to call. Programs that Tokamak interprets in part are listed separately.
+Run it on an idle machine.
 """
 import math
 import statistics
@@ -25,10 +25,10 @@ SIDES = ("tokamak", "cpu")
 MEAN_BAR, EACH_BAR, COMPILE_BAR = 2.5, 0.95, 0.5
 BARS = {"transpose": 8.0, "dropout": 3.0, "layernorm_bwd": 3.0, "nbody": 3.0, "ew_chain_transc": 3.0, "sort": 6.0, "cumsum": 6.0,
         "maxpool": 2.0, "embedding_grad": 2.0, "attn_fwd": 3.0, "matmul_f32": 1.0, "matmul_bias_gelu": 1.2, "resnet_block_fwd": 1.0}  # fmt: skip
-LIMIT_S = 1.0  # of a call on JAX's CPU backend
+LIMIT_S = 1.0  # per call on JAX's CPU backend
 
 
-# ---- in a process of its own: one workload
+# ---- in a separate process: one workload
 
 
 class Side:
@@ -43,7 +43,7 @@ class Side:
         self.state = self.sets[0]
 
     def compile(self, number):
-        """Compiles it once more, as a program of another name; seconds."""
+        """Compiles it again as a program of another name; returns seconds."""
         work = self.work
 
         def fn(*arguments):
@@ -57,7 +57,7 @@ class Side:
         return time.perf_counter() - begin
 
     def call(self, count, vary=False):
-        """Seconds that `count` calls and one wait take; their last result."""
+        """Seconds of `count` calls and one wait; and the last result."""
         carry, out = self.work.carry, None
         begin = time.perf_counter()
         for i in range(count):
@@ -70,7 +70,7 @@ class Side:
 
 
 def worst_difference(ours, theirs):
-    """The largest difference, relative to the number and the size of its array; for integers the share that differs."""
+    """The largest difference, relative to the number and the size of its array; for integers the fraction that differs."""
     import jax
     import numpy as np
 
@@ -104,19 +104,19 @@ def changed(leaf):
 
 
 def timed(sides, quick):
-    """Rounds in turn: {side: [seconds a call]}."""
+    """Alternating batches: {side: [seconds per call]}."""
     slowest = max(side.call(1)[0] for side in sides.values())
     calls = {name: max(1, min(400, int(0.02 / max(side.call(1)[0], 1e-6)))) for name, side in sides.items()}
-    rounds = 3 if quick else 15 if slowest < 0.1 else 7
+    repetitions = 3 if quick else 15 if slowest < 0.1 else 7
     times = {name: [] for name in sides}
-    for _ in range(rounds):
+    for _ in range(repetitions):
         for name, side in sides.items():
             times[name].append(side.call(calls[name])[0] / calls[name])
     return times
 
 
 def measure(arguments):
-    """What one workload gives, as a JSON line."""
+    """Measures one workload, as a JSON line."""
     import jax
     import numpy as np
 
@@ -127,7 +127,7 @@ def measure(arguments):
     host = jax.tree.map(np.asarray, tuple(work.args))
     work.args = None
     record = {"workload": name, "size": size}
-    for side in SIDES:  # both have begun before anything is timed
+    for side in SIDES:  # initialize both before anything is timed
         x = jax.device_put(np.ones(8, np.float32), jax.devices(side)[0])
         jax.block_until_ready(jax.jit(lambda x: x + 1)(x))
     theirs = Side("cpu", work, [host])
@@ -140,9 +140,9 @@ def measure(arguments):
     events.clear()
     ours = Side("tokamak", work, [host])
     compiles = {"tokamak": [ours.compile(0)], "cpu": seconds}
-    told = [e for e in events if e["event"] == "compile"][-1]
-    record |= {"launches": told["launches"], "fallbacks": told["fallbacks"], "backend": told["backend"]}
-    if told["fallbacks"] and not arguments.fallbacks:
+    report = [e for e in events if e["event"] == "compile"][-1]
+    record |= {"launches": report["launches"], "fallbacks": report["fallbacks"], "backend": report["backend"]}
+    if report["fallbacks"] and not arguments.fallbacks:
         return record
     got = ours.call(1)[1]
     record["difference"] = worst_difference(got, expected)
@@ -171,7 +171,7 @@ def measure(arguments):
     return record
 
 
-# ---- the whole
+# ---- all workloads
 
 
 def one(arguments, which):
@@ -189,9 +189,9 @@ def ratio(row, key="seconds"):
 
 
 def summary(rows):
-    """Names and whether each bar is met."""
+    """Names of the bars and whether each is met."""
     done = [row for row in rows if "seconds" in row and not row["fallbacks"]]
-    kinds = {}  # every workload counts once, whatever its sizes
+    kinds = {}  # every workload counts once, whatever its number of sizes
     for row in done:
         kinds.setdefault(row["workload"], []).append(ratio(row))
     overall = workload.mean(workload.mean(of) for of in kinds.values())
@@ -210,12 +210,12 @@ def summary(rows):
 
 
 def off(row):
-    """How far both sides are from what f64 gives."""
+    """The distance of both sides from the f64 result."""
     return f" (off by {row['off']['tokamak']:.1e} of what f64 gives, JAX by {row['off']['cpu']:.1e})" if "off" in row else ""
 
 
 def allowed(row):
-    """Differences from rounding, of results that are bf16 or sums of many numbers at most."""
+    """Whether the difference is within the rounding of bf16 results or long sums."""
     narrow = "bf16" in row["workload"] or row["workload"].startswith(("attn", "masked", "matmul_b", "resnet", "transpose_bshd"))
     return 2e-2 if narrow else 1e-3
 
@@ -224,7 +224,7 @@ def page(facts, rows):
     lines = [f"`{facts['command']}` measured this.", "", "# The CPU backend against JAX's own", "",
              f"{facts['cpu']}, {facts['cores']} cores, {facts['memory']} GiB; {facts['system']}; JAX {facts['jax']}; commit {facts['commit']}; "
              f"{facts['date']}; load of the machine {facts['load']:.1f}.",
-             "Milliseconds a call, the best of rounds in turn; in brackets the median round over the best. Changed: the ratio when "
+             "Milliseconds a call, the best of repetitions in turn; in brackets the median round over the best. Changed: the ratio when "
              "inputs change from call to call. Compilation: the best of several, without a cache.", "",
              "| what | bar | met |", "|---|---|---|"]  # fmt: skip
     lines += [f"| {text} | {bar} | {'yes' if met else 'no'} |" for text, bar, met in summary(rows)]

@@ -3,11 +3,11 @@
 
     TOKAMAK_DEVICE=cuda JAX_PLATFORMS=tokamak,cuda,cpu bench/run_cuda.py [--quick] [--seconds 110] [--only NAME[:SIZE],...] [--out DIR]
 
-`us` is back-to-back calls with one wait at the end, the least of several turns, each turn one side after the other: what large
-programs take on the device, and what small ones (under 60 us) take to be asked for. `GB/s` counts inputs read once and results
+`us` is back-to-back calls with one wait at the end, the least of several repetitions that alternate between both sides: the device
+time of large programs, and the dispatch time of small ones (under 60 us). `GB/s` counts inputs read once and results
 written once. `compile` is the first compilation of the program in this process, without a disk cache. Results of both are
-compared where they are small enough to be fetched. `of copy` is the time of the better copy kernel of both (x times a constant) of as
-many bytes, read and written, over Tokamak's: of workloads that memory bounds.
+compared if they are small enough to fetch. `of copy` is the time of the faster of both copy kernels (x times a constant) for the
+same number of bytes, read and written, over Tokamak's: for memory-bound workloads.
 """
 import argparse
 import datetime
@@ -24,7 +24,7 @@ from pathlib import Path
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 os.environ.setdefault("TOKAMAK_CACHE", "off")
 
-import own_python  # noqa: F401, the first: it may begin anew
+import own_python  # noqa: F401, must be first: it may re-execute with another Python
 import jax
 import numpy as np
 
@@ -33,7 +33,7 @@ MOST_BYTES = 2.5e9  # of a workload's arrays
 MOST_FETCHED = 64 << 20
 DISPATCH_US = 60
 MEAN_BAR, NONE_BAR, COMPILE_BAR = 1.3, 0.95, 0.7
-COPY_BAR, COPY_BYTES = 0.92, 2**28  # of those of so many bytes at least
+COPY_BAR, COPY_BYTES = 0.92, 2**28  # for workloads of at least this many bytes
 BANDWIDTH = ("scale", "triad", "gelu", "softmax_bf16", "logsumexp", "layernorm_fwd", "rmsnorm_bf16", "dropout_rbg", "col_reduce", "full_reduce",
              "transpose", "argmax", "cumsum")  # fmt: skip
 CONTRACTIONS = ("dot_general", "conv_general_dilated", "ragged_dot")
@@ -44,7 +44,7 @@ def arguments():
     parser.add_argument("--workloads", type=Path, default=ROOT / "bench/workloads.py")
     parser.add_argument("--only", default="", help="NAME[:SIZE] of any group, with * and ?; commas between them")
     parser.add_argument("--skip", default="", help="workloads that are left out, with commas between them")
-    parser.add_argument("--judge", action="store_true", help="exit 1 when a bar is missed")
+    parser.add_argument("--check-bars", action="store_true", help="exit 1 when a bar is missed")
     parser.add_argument("--quick", action="store_true", help="one size of each: the largest that fits")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no workload after this time")
     parser.add_argument("--peer", default="cuda", help="the other platform")
@@ -126,7 +126,7 @@ def measure(work, sides, options):
 
 @functools.cache
 def copy_us(sides, moved, turn):
-    """Of the better of their kernels that read half of the bytes and write as many."""
+    """The time of the faster of their kernels that read half of the bytes and write the other half."""
     for side in sides:
         with jax.default_device(side.device):
             x = jax.jit(lambda: jax.numpy.full(moved // 8, 2.5, np.float32))()
@@ -145,8 +145,8 @@ def mean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else 0.0
 
 
-def judged(rows):
-    """Which bars are missed, and a line of figures."""
+def missed_bars(rows):
+    """The missed bars, and a line of figures."""
     total, compiling = mean([r["ratio"] for r in rows]), mean([r["compile_ms"] / r["peer_compile_ms"] for r in rows])
     slower = [f"{r['name']}:{r['size']} {r['ratio']:.2f}" for r in rows if r["ratio"] < NONE_BAR]
     copies = [r for r in rows if "of_copy" in r]
@@ -159,7 +159,7 @@ def judged(rows):
 def page(rows, missed, options, device):
     command = "bench/run_cuda.py " + " ".join(sys.argv[1:])
     lines = [f"`{command}` measured this.", "", "# Tokamak and XLA on one GPU", "", f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC, {device.device_kind}, "
-             f"JAX {jax.__version__}, both in one process, turns interleaved. What the columns mean stands in bench/run_cuda.py.", "",
+             f"JAX {jax.__version__}, both in one process, repetitions interleaved. What the columns mean stands in bench/run_cuda.py.", "",
              "| workload | size | Tokamak us | XLA us | XLA / Tokamak | GB/s | of copy | compile ms | XLA's | difference |",
              "|---|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
     for r in rows:
@@ -205,7 +205,7 @@ def main():
                     if not wanted and (work.calls or has_contraction(work)):
                         break
                 row = measure(work, sides, options)
-            except Exception as error:  # the rest goes on
+            except Exception as error:  # the other workloads still run
                 missed.append((label, str(error).split("\n")[0][:200]))
                 print(f"FAILED {label}: {str(error)[:300]}", flush=True)
                 for side in sides:
@@ -223,10 +223,10 @@ def main():
         (options.out / "cuda.md").write_text(text)
         (options.out / "cuda.json").write_text(json.dumps({"rows": rows, "missed": missed}, indent=1))
     failed = sum(why != "not begun in time" for _, why in missed)
-    below, figure = judged(rows)
+    below, figure = missed_bars(rows)
     print(f"figure: {figure}")
     print(f"tally: {len(rows)} passed, {failed} failed, {len(missed) - failed} skipped")
-    return 1 if failed or not rows or (options.judge and below) else 0
+    return 1 if failed or not rows or (options.check_bars and below) else 0
 
 
 if __name__ == "__main__":

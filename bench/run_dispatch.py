@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures what a call costs from JAX: Tokamak against JAX's own CPU backend.
+"""Measures the cost of a call from JAX: Tokamak against JAX's own CPU backend.
 
     bench/run_dispatch.py                        5 alternating runs of dispatch.py on each platform
     bench/run_dispatch.py --script FILE --runs 5 --cores 2,3
 
 Writes docs/results/dispatch.md and dispatch.json. A figure is the median over the runs of what dispatch.py
-(bench/peers) gives, itself a median; the runs alternate, so that a busy minute hits both alike. Run it on a
-machine that has nothing else to do. The last rows are ours: how long Execute takes while its input is still being
+(bench/peers) reports, itself a median; the runs alternate, so that interference affects both equally. Run it on an
+idle machine. The last rows are ours: how long Execute takes while its input is still being
 computed, and the memory before and after 100,000 calls.
 """
 import argparse
@@ -22,14 +22,14 @@ from pathlib import Path
 import own_python  # noqa: F401
 
 ROOT = Path(__file__).resolve().parent.parent
-# Variant -> how many times JAX's own time is allowed . Others are measured and have no bar.
+# Variant -> the allowed multiple of JAX's own time. Others are measured without a bar.
 BARS = {
     "jit_1arg_async": 1.3, "jit_1arg_sync": 1.3, "jit_16args_16outs_async": 1.1, "jit_16args_16outs_sync": 1.1,
     "jit_pytree200_async": 1.1, "jit_pytree200_sync": 1.1, "device_put_tiny_async": 1.2, "device_put_tiny_sync": 1.2,
     "jit_numpy_arg_async": 1.2, "jit_numpy_arg_sync": 1.2,
 }  # fmt: skip
 
-# A program of about a second that waits for another: Execute must return at once. Then many calls: memory stays.
+# A program of about a second that depends on another: Execute must return at once. Then many calls: memory must not grow.
 OWN = """
 import json, resource, time, jax, jax.numpy as jnp
 x = jnp.ones(256)
@@ -94,8 +94,8 @@ def page(facts, times, own):
         ours, theirs = statistics.median(of["tokamak"]), statistics.median(of["cpu"])
         bar = BARS.get(variant)
         met = "" if bar is None else "yes" if ours / theirs <= bar else "no"
-        spread = {name: f"({min(of[name]):.1f} to {max(of[name]):.1f})" for name in of}
-        lines.append(f"| {variant} | {ours:.2f} {spread['tokamak']} | {theirs:.2f} {spread['cpu']} | {ours / theirs:.2f} "
+        noise = {name: f"({min(of[name]):.1f} to {max(of[name]):.1f})" for name in of}
+        lines.append(f"| {variant} | {ours:.2f} {noise['tokamak']} | {theirs:.2f} {noise['cpu']} | {ours / theirs:.2f} "
                      f"| {'' if bar is None else bar} | {met} |")  # fmt: skip
     grown = (own["after"] - own["before"]) / 1024
     lines += ["", f"Two programs of {own['whole_s'] / 2:.1f} s, the second waiting for the first, were launched in "

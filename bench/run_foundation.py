@@ -3,9 +3,9 @@
 
     cmake --build build --target foundation && bench/run_foundation.py
 
-Writes docs/results/foundation.md and foundation.json. Every figure is CPU time of a process of its own, on one core
-that it is bound to; rounds go over all cases in turn, so that a busy minute hits all alike. The best of all rounds is
-compared with the target, the median stands beside it.
+Writes docs/results/foundation.md and foundation.json. Every figure is CPU time of a separate process, bound to one
+core; repetitions iterate over all cases, so that interference affects all equally. The best of all repetitions is
+compared with the target; the median is also given.
 """
 import argparse
 import datetime
@@ -41,13 +41,13 @@ class Foundation:
 
 
 def largest(corpus, pattern, count):
-    """Of a corpus, whose folder may have a hash in its name."""
+    """Files of a corpus whose folder may have a hash in its name."""
     files = sorted(corpus.glob(pattern), key=lambda p: -p.stat().st_size)[:count]
     return files or sys.exit(f"there is no {pattern} below {corpus}: run tools/corpus.py, which unpacks the corpora")
 
 
 def make_programs(foundation, corpus, folder):
-    """Every program that is read: name, path and kind."""
+    """Every program to read: name, path and kind."""
     cases = []
     parse = largest(corpus, "xla_hlo*/dev/parse/*.hlo", 3)
     cases += [(p.name, p, "hlo") for p in parse]
@@ -59,7 +59,7 @@ def make_programs(foundation, corpus, folder):
     made = {
         "ops100k": ["--instructions", "70000"],
         "ops200k": ["--instructions", "140000"],
-        "places100k": ["--instructions", "70000", "--locations"],
+        "locations100k": ["--instructions", "70000", "--locations"],
         "constants": ["--instructions", "10", "--constant-mb", str(CONSTANT_MB)],
         "constants looked through": ["--instructions", "10", "--constant-mb", str(CONSTANT_MB), "--late"],
     }
@@ -117,7 +117,7 @@ def contraction_programs(scale):
 
 
 def other_programs(count):
-    """Ops that have no target of their own: that they are linear is what is looked at."""
+    """Ops without a target of their own: only linearity is checked."""
     scalars = "  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
     add = "add {\n" + scalars + "  ROOT c = f32[] add(a, b)\n}\n"
     less = "less {\n" + scalars + "  ROOT c = pred[] compare(a, b), direction=LT\n}\n"
@@ -159,14 +159,14 @@ def make_runs(folder):
     return runs
 
 
-def measure(foundation, cases, runs, rounds):
+def measure(foundation, cases, runs, repetitions):
     results = {"read": {}, "run": {}}
     for name, path, kind in cases:
         memory = foundation("memory", path)
         entry = {"kind": kind, "memory": memory, "read_s": [], "verify_s": []}
         results["read"][name] = entry
-    for number in range(rounds):
-        print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+    for number in range(repetitions):
+        print(f"round {number + 1} of {repetitions}", file=sys.stderr, flush=True)
         for name, path, kind in cases:
             size = path.stat().st_size
             got = foundation("read", 3 if size > 5e6 else 8, path)
@@ -185,7 +185,7 @@ def verdict(fine):
     return "yes" if fine else "**no**"
 
 
-def spread(seconds):
+def noise(seconds):
     return f"{100 * (statistics.median(seconds) / min(seconds) - 1):.0f} %"
 
 
@@ -250,7 +250,7 @@ def run_table(run):
         each = best / e["x1"]["work"] * 1e9
         target = e["target_ns"]
         target = "" if target is None else f"<= {target}: {verdict(each <= target)}"
-        lines.append(f"| {name} | {each:.1f} | {spread(e['x1']['run_s'])} | {target} | {twice / best:.2f}x |")
+        lines.append(f"| {name} | {each:.1f} | {noise(e['x1']['run_s'])} | {target} | {twice / best:.2f}x |")
     return lines
 
 
@@ -284,7 +284,7 @@ def page(results):
         "",
         f"{m['cpu']}, {m['cores']} cores, one used; {m['system']}; commit {m['commit']} and what was changed in the",
         f"working tree; {m['date']}; load of the machine {m['load']:.1f}. Release build (-O2). CPU time of the process, best of",
-        f"{results['rounds']} rounds over all cases; the median stands beside it. Raw numbers: foundation.json.",
+        f"{results['repetitions']} repetitions over all cases; the median stands beside it. Raw numbers: foundation.json.",
         "Other programs ran on the machine: they share its caches and memory, which the medians show.",
         "Memory is the growth of the process's peak while it reads; for text the file's own bytes are added.",
         f"It holds what any program costs, the tables and the code of the reader: {smallest} KiB for one of no instruction.",
@@ -315,18 +315,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--program", default=str(ROOT / "build/bin/foundation"))
     parser.add_argument("--corpus", default=str(ROOT / "build/corpus"), help="unpacked, as tools/corpus.py leaves it")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--out", default=str(ROOT / "docs/results"))
     args = parser.parse_args()
     foundation = Foundation(args.program, max(os.sched_getaffinity(0)))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         cases = make_programs(foundation, Path(args.corpus), folder)
-        results = {"machine": machine(), "rounds": args.rounds}
+        results = {"machine": machine(), "repetitions": args.repetitions}
         smallest = folder / "smallest.mlir"
         smallest.write_text("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }\n")
         results["smallest"] = foundation("memory", smallest)
-        results.update(measure(foundation, cases, make_runs(folder), args.rounds))
+        results.update(measure(foundation, cases, make_runs(folder), args.repetitions))
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
     (out / "foundation.json").write_text(json.dumps(results, indent=1) + "\n")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Loops on the CPU: bars for them, and plain programs as users write them (loop_programs.py), against JAX's CPU backend.
+"""Loops on the CPU against JAX's CPU backend: loops with bars, and plain programs as users write them (loop_programs.py).
 
     bench/run_loops.py                 all of it
-    bench/run_loops.py --only bars     some of it, the rest as measured before: bars, plain
+    bench/run_loops.py --only bars     some of it, keeping earlier results for the rest: bars, plain
     bench/run_loops.py --only plain --programs kalman,viterbi
 
-Writes docs/results/loops_cpu.md and loops_cpu.json. Both platforms run in one process, in turn; a figure is the best turn.
-Run it on a machine that has nothing else to do.
+Writes docs/results/loops_cpu.md and loops_cpu.json. Both platforms run in one process, interleaved; a figure is the best repetition.
+Run it on an idle machine.
 """
 import argparse
 import ctypes
@@ -25,7 +25,7 @@ import workload
 ROOT = workload.ROOT
 sys.path.insert(0, str(ROOT / "python"))
 os.environ |= {"JAX_PLATFORMS": "tokamak,cpu", "TOKAMAK_DEVICE": "cpu", "TOKAMAK_CACHE": "off"}
-TURN_S = 0.03
+REPETITION_S = 0.03
 LSTM_BAR = 3.0 if machine() == "x86_64" else 1.6
 BARS = {"lstm_scan:32x256x1000": LSTM_BAR, "cartpole_scan:16": 3.0, "cartpole_scan:2048": 8.0}  # XLA / Tokamak
 SCALAR_STEPS, SCALAR_BAR = 10_000_000, 2.0  # Tokamak / C
@@ -37,11 +37,11 @@ float loop(float x, float a, int n) {
 """
 
 
-def seconds(call, turns=1, at_least=1):
-    """The best of some turns."""
+def seconds(call, repetitions=1, at_least=1):
+    """The best of several repetitions."""
     best, once = float("inf"), None
-    for _ in range(turns):
-        count = max(at_least, min(200, int(TURN_S / once))) if once else 1
+    for _ in range(repetitions):
+        count = max(at_least, min(200, int(REPETITION_S / once))) if once else 1
         begin = time.perf_counter()
         for _ in range(count):
             out = call()
@@ -53,8 +53,8 @@ def seconds(call, turns=1, at_least=1):
     return best
 
 
-def compared(fn, arguments, turns):
-    """Tokamak and JAX's CPU on one program, in turn."""
+def compared(fn, arguments, repetitions):
+    """Tokamak and JAX's CPU on one program, interleaved."""
     import jax
     import numpy as np
     from run_cpu import worst_difference
@@ -72,7 +72,7 @@ def compared(fn, arguments, turns):
         out[platform] = jax.tree.map(np.asarray, jax.block_until_ready(sides[platform]()))
     row["difference"] = worst_difference(out["tokamak"], out["cpu"])
     best = {platform: float("inf") for platform in sides}
-    for _ in range(turns):
+    for _ in range(repetitions):
         for platform, call in sides.items():
             best[platform] = min(best[platform], seconds(call, 2))
     row["seconds"] = best
@@ -136,7 +136,7 @@ def page(measured):
             t = row["seconds"]
             if name == "scalar":
                 ratio = t["tokamak"] / t["c"]
-                lines.append(f"| 10 million rounds of a scalar; C: {ms(t['c'])} | {ms(t['tokamak'])} | {ms(t['cpu'])} | {ratio:.2f} of C's time "
+                lines.append(f"| 10 million repetitions of a scalar; C: {ms(t['c'])} | {ms(t['tokamak'])} | {ms(t['cpu'])} | {ratio:.2f} of C's time "
                              f"| <= {SCALAR_BAR:g} | {'yes' if ratio <= SCALAR_BAR else 'no'} |")  # fmt: skip
                 continue
             ratio = t["cpu"] / t["tokamak"]
@@ -149,7 +149,7 @@ def page(measured):
         lines += ["## Plain programs", "",
                   f"{len(rows)} programs as users write them (`bench/loop_programs.py`): JAX / Tokamak {workload.mean(ratios.values()):.2f} in the "
                   f"geometric mean; slower: {', '.join(slower) or 'none'}. Difference: the largest, relative to the number and its array; "
-                  "of integers the share that differs. With * a last bit decides (chaos, a count of rounds until something is small, "
+                  "of integers the share that differs. With * a last bit decides (chaos, a count of repetitions until something is small, "
                   "an index found by comparing).", "",
                   "| program | Tokamak | JAX | ratio | difference | compile s | JAX's |", "|---|---|---|---|---|---|---|"]  # fmt: skip
         for name, row in rows.items():

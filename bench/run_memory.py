@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures what memory the CPU backend takes against JAX's own: the peak of a process that makes a workload and calls it three times.
+"""Measures the memory of the CPU backend against JAX's: the peak of a process that builds a workload and calls it three times.
 
     bench/run_memory.py                   every size of the micro workloads
     bench/run_memory.py --quick           the first size of each
     bench/run_memory.py --only 'softmax:*,adam:small200'
 
-Writes docs/results/memory.md and memory.json. A figure is ru_maxrss of a process of its own, the lesser of two: Python, JAX, the
-library, the compiler at work, arrays of the host and of the device. It needs no quiet machine.
+Writes docs/results/memory.md and memory.json. A figure is ru_maxrss of a separate process, the lesser of two: Python, JAX, the
+library, the compiler at work, arrays of the host and of the device. It does not need an idle machine.
 """
 import json
 import resource
@@ -34,10 +34,10 @@ def measure(arguments):
 
 
 def peak(arguments, name, side):
-    """The lesser of two processes' peaks, or what went wrong."""
-    told = [workload.child(__file__, arguments, "--worker", name, side, 300) for _ in range(2)]
-    errors = [of["error"] for of in told if "error" in of]
-    return {"error": errors[0]} if errors else {"kib": min(of["peak_kib"] for of in told)}
+    """The lesser of two processes' peaks, or an error."""
+    report = [workload.child(__file__, arguments, "--worker", name, side, 300) for _ in range(2)]
+    errors = [of["error"] for of in report if "error" in of]
+    return {"error": errors[0]} if errors else {"kib": min(of["peak_kib"] for of in report)}
 
 
 def ratio(row):
@@ -64,9 +64,9 @@ def page(facts, rows):
 
 
 def one(arguments, which):
-    told = {side: peak(arguments, which, side) for side in SIDES}
-    errors = [of["error"] for of in told.values() if "error" in of]
-    return {"error": errors[0]} if errors else {"peak_kib": {side: of["kib"] for side, of in told.items()}}
+    report = {side: peak(arguments, which, side) for side in SIDES}
+    errors = [of["error"] for of in report.values() if "error" in of]
+    return {"error": errors[0]} if errors else {"peak_kib": {side: of["kib"] for side, of in report.items()}}
 
 
 def said(row):

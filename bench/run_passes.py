@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures the default pipeline: what it leaves of real programs, and how long it takes.
+"""Measures the default pipeline: how far it reduces real programs, and how long it takes.
 
     bench/run_passes.py                          needs build/bin/tokamak
-    bench/run_passes.py --rounds 5 --only cartpole
+    bench/run_passes.py --repetitions 5 --only cartpole
 
 Writes docs/results/pipeline.md and pipeline.json. Programs: every workload of workloads.py at its first size, lowered
-by JAX here; every program of the JAX corpus, where $TOKAMAK_CORPUS has it; large ones of bench/make_large.py. A time is the sum over the passes of a
-run of `tokamak opt`, in a process of its own bound to one core; rounds go over all programs in turn, the best counts.
+by JAX here; every program of the JAX corpus, if $TOKAMAK_CORPUS has it; large ones of bench/make_large.py. A time is the sum over the
+passes of a run of `tokamak opt`, in a separate process bound to one core; repetitions iterate over all programs, the best counts.
 """
 import argparse
 import datetime
@@ -28,7 +28,7 @@ COUNTS = (10_000, 100_000)
 BARS = {"tiny_jit": 0.3, "bert_train_do10": 500.0, 10_000: 300.0, 100_000: 4000.0}
 RANDOM = ("threefry", "rng-bit-generator")
 
-# Runs in a process of its own, so that this one needs no JAX: lowers the workloads into a folder.
+# Runs in a separate process, so that this one does not need JAX: lowers the workloads into a folder.
 LOWER = """
 import sys, jax
 sys.path.insert(0, sys.argv[1])
@@ -48,7 +48,7 @@ for name in workloads.REG:
 
 def optimize(tokamak, path, core):
     """Instructions before and after, milliseconds of all passes, and the ops that draw random numbers."""
-    left = path.with_suffix(".left")  # --json takes standard output for itself
+    left = path.with_suffix(".left")  # --json occupies standard output
     done = subprocess.run([tokamak, "opt", str(path), "--json", "-o", str(left)], capture_output=True, text=True, check=False,
                           preexec_fn=lambda: os.sched_setaffinity(0, {core}))  # fmt: skip
     if done.returncode != 0:
@@ -87,10 +87,10 @@ def collect(arguments, folder):
 
 def measure(arguments, programs):
     results = {}
-    for round_ in range(arguments.rounds):
+    for round_ in range(arguments.repetitions):
         for number, (group, name, path) in enumerate(programs):
             if sys.stderr.isatty():
-                print(f"\rround {round_ + 1} of {arguments.rounds}, {number + 1} of {len(programs)}", end="", file=sys.stderr)
+                print(f"\rround {round_ + 1} of {arguments.repetitions}, {number + 1} of {len(programs)}", end="", file=sys.stderr)
             row = optimize(arguments.tokamak, path, arguments.core)
             kept = results.setdefault((group, name), row)
             kept.setdefault("all_ms", []).append(round(row["ms"], 3))
@@ -129,7 +129,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokamak", default=str(ROOT / "build/bin/tokamak"))
     parser.add_argument("--python", default=sys.executable, help="a Python that has JAX")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
     parser.add_argument("--folder", type=Path, help="where the lowered workloads are, or are put and stay")
     parser.add_argument("--only", default="", help="programs whose name holds this text")
@@ -143,7 +143,7 @@ def main():
 
 # The default pipeline on real programs
 
-{datetime.date.today()}, {machine}; best of {arguments.rounds} rounds. Instructions of all computations, before and after.
+{datetime.date.today()}, {machine}; best of {arguments.repetitions} repetitions. Instructions of all computations, before and after.
 `bench/workloads.py`: {sums['bench'][0]} become {sums['bench'][1]}. The JAX corpus: {sums['jax'][0]} become {sums['jax'][1]}.
 
 ## Large programs

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Measures training steps end to end: the CPU backend against JAX's own.
 
-    bench/run_train.py                      every program, 7 rounds
-    bench/run_train.py --only cnn --rounds 3 --name train_cpu
+    bench/run_train.py                      every program, 7 repetitions
+    bench/run_train.py --only cnn --repetitions 3 --name train_cpu
 
-Writes docs/results/train_cpu.md and train_cpu.json. Programs are plain JAX: a CNN of the size that MNIST asks for and a small
+Writes docs/results/train_cpu.md and train_cpu.json. Programs are plain JAX: a CNN of MNIST size and a small
 transformer, each with its loss, gradients and Adam, as one jitted function from (parameters, moments, batch) to the next. Both
-platforms stand in one process and take turns, a round of steps each; a figure is the best round, its spread the median over it.
-Parameters go through the steps (donated), so that every call has other inputs. The losses of both sides are compared.
+platforms run in one process and alternate, a batch of steps each; a figure is the best batch, its spread the median over it.
+Parameters are passed from step to step (donated), so that every call has other inputs. The losses of both sides are compared.
 """
 import argparse
 import datetime
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 os.environ["JAX_PLATFORMS"] = "tokamak,cpu"
 sys.path.insert(0, str(ROOT / "python"))
 
-import own_python  # noqa: F401, the first: it may begin anew
+import own_python  # noqa: F401, must be first: it may re-execute with another Python
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -90,7 +90,7 @@ class Transformer:
         w = self.width
         layers = [{"norm1": np.ones(w, np.float32), "qkv": normal(w, 3 * w), "out": normal(w, w), "norm2": np.ones(w, np.float32),
                    "up": normal(w, 4 * w), "down": normal(4 * w, w)} for _ in range(self.layers)]  # fmt: skip
-        return {"words": normal(self.words, w), "places": normal(self.length, w), "layers": layers, "norm": np.ones(w, np.float32)}
+        return {"words": normal(self.words, w), "positions": normal(self.length, w), "layers": layers, "norm": np.ones(w, np.float32)}
 
     def data(self, random):
         tokens = random.integers(0, self.words, (self.batch, self.length + 1)).astype(np.int32)
@@ -108,7 +108,7 @@ class Transformer:
             scores = jnp.where(jnp.tril(jnp.ones((n, n), bool)), scores, -1e9)
             return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), v).reshape(b, n, w) @ layer["out"]
 
-        x = p["words"][tokens] + p["places"]
+        x = p["words"][tokens] + p["positions"]
         for layer in p["layers"]:
             x = x + attend(norm(x, layer["norm1"]), layer)
             x = x + jax.nn.gelu(norm(x, layer["norm2"]) @ layer["up"]) @ layer["down"]
@@ -161,9 +161,9 @@ def measure(name, program, arguments):
     ours.run(1), peer.run(1)
     begin = time.perf_counter()
     peer.run(1)
-    steps = max(1, min(50, round(arguments.round_seconds / (time.perf_counter() - begin))))
+    steps = max(1, min(50, round(arguments.repetition_seconds / (time.perf_counter() - begin))))
     ours.run(1)
-    for _ in range(arguments.rounds):
+    for _ in range(arguments.repetitions):
         ours.measure(steps)
         peer.measure(steps)
     row = {"program": name, "steps": steps, "ratio": min(peer.times) / min(ours.times), "losses": [ours.losses, peer.losses]}
@@ -198,8 +198,8 @@ def cpu_name():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="programs whose name holds this text")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--round-seconds", type=float, default=0.5, help="a round of steps takes JAX's CPU about so long")
+    parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--repetition-seconds", type=float, default=0.5, help="a repetition takes JAX's CPU about so long")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
     parser.add_argument("--name", default="train_cpu")
     arguments = parser.parse_args()

@@ -1,5 +1,5 @@
-"""Plots as SVG text: bars in groups, and lines over logarithmic axes. Nothing but the standard library, so that pages have plots wherever
-they are made; a white ground, so that they read on a dark page too."""
+"""Plots as SVG text: grouped bars, and lines over logarithmic axes. Uses only the standard library, so that pages have plots wherever they
+are generated; a white background keeps them readable on dark pages."""
 import math
 from xml.sax.saxutils import escape
 
@@ -20,7 +20,7 @@ def _ticks(low, high):
 
 
 class _Axis:
-    """From numbers to places, logarithmic."""
+    """Maps numbers to positions, logarithmically."""
 
     def __init__(self, values, begin, end):
         low, high = min(values), max(values)
@@ -51,7 +51,7 @@ def _legend(names, colors, x, y, width):
 
 
 def rows(title, groups, unit, note="", width=860):
-    """Horizontal bars: groups is [(name, [(label, value or None, color's number)])]; what has no value says so."""
+    """Horizontal bars: groups is [(name, [(label, value or None, color's number)])]; a missing value is labelled."""
     values = [v for _, of in groups for _, v, _ in of if v]
     if not values:
         return _page(width, 80, title, "nothing was measured", [])
@@ -60,9 +60,9 @@ def rows(title, groups, unit, note="", width=860):
     bottom = y + sum(24 + 21 * len(of) for _, of in groups)
     step = 10.0 ** math.floor(math.log10(max(values)))
     step = step if max(values) / step > 3 else step / 2 if max(values) / step > 1.5 else step / 5
-    place = lambda value: left + (right - left) * value / max(values)  # noqa: E731
+    to_x = lambda value: left + (right - left) * value / max(values)  # noqa: E731
     for number in range(int(max(values) / step) + 1):
-        x = place(number * step)
+        x = to_x(number * step)
         parts += [f'<line x1="{x:.1f}" y1="{y - 6}" x2="{x:.1f}" y2="{bottom}" stroke="#e4e4e4"/>', _text(x, bottom + 15, _shown(number * step), 11, "middle", "#666")]
     for name, of in groups:
         parts.append(_text(16, y + 10, name, 12, more='font-weight="bold"'))
@@ -70,8 +70,8 @@ def rows(title, groups, unit, note="", width=860):
         for label, value, color in of:
             parts.append(_text(240, y + 12, label, 12, "end"))
             if value:
-                parts += [f'<rect x="{left}" y="{y + 1}" width="{max(2, place(value) - left):.1f}" height="15" rx="2" fill="{COLORS[color % len(COLORS)]}"/>',
-                          _text(place(value) + 6, y + 13, _shown(value), 12)]  # fmt: skip
+                parts += [f'<rect x="{left}" y="{y + 1}" width="{max(2, to_x(value) - left):.1f}" height="15" rx="2" fill="{COLORS[color % len(COLORS)]}"/>',
+                          _text(to_x(value) + 6, y + 13, _shown(value), 12)]  # fmt: skip
             else:
                 parts.append(_text(256, y + 12, "not measured", 11, color="#999"))
             y += 21

@@ -1,4 +1,4 @@
-"""What the benchmarks over workloads.py share: which workloads, a process for each, what a page says of the machine."""
+"""Shared by the benchmarks over workloads.py: selecting workloads, a process for each, facts about the machine for the page."""
 import argparse
 import datetime
 import fnmatch
@@ -18,7 +18,7 @@ NOT_BEGUN = "not begun in time"
 
 
 def parser(text, name):
-    """Arguments that all take; `name` is the page's."""
+    """The common arguments; `name` is the page's."""
     made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--workloads", type=Path, default=ROOT / "bench/workloads.py")
     made.add_argument("--only", default="", help="NAME[:SIZE], with * and ?; commas between them")
@@ -41,7 +41,7 @@ def module(arguments):
 
 
 def load(arguments, which):
-    """The workload NAME:SIZE, with the flags of JAX that it asks for."""
+    """The workload NAME:SIZE, with the JAX flags that it requires."""
     import jax
 
     work = module(arguments).workload(*which.split(":"))
@@ -52,7 +52,7 @@ def load(arguments, which):
 
 
 def selected(arguments, sizes_of=None):
-    """Names and sizes of the micro workloads that are asked for; `sizes_of`: which there are, of a name and those that the workload names."""
+    """Names and sizes of the selected micro workloads; `sizes_of`: maps a name and the workload's sizes to the sizes to use."""
     os.environ["JAX_PLATFORMS"] = "cpu"
     workloads = module(arguments)
     wanted = [p if ":" in p else p + ":*" for p in arguments.only.split(",") if p]
@@ -66,7 +66,7 @@ def selected(arguments, sizes_of=None):
 
 
 def child(script, arguments, flag, value, platforms, timeout, more=()):
-    """The JSON line that the script prints in a process of its own, or what went wrong."""
+    """The JSON line that the script prints in a separate process, or the error."""
     environment = {**os.environ, "JAX_PLATFORMS": platforms, "TOKAMAK_DEVICE": "cpu", "TOKAMAK_CACHE": "off",
                    "PYTHONPATH": f"{ROOT / 'python'}:{os.environ.get('PYTHONPATH', '')}"}  # fmt: skip
     command = [sys.executable, str(Path(script).resolve()), flag, value, "--workloads", str(arguments.workloads), *more]
@@ -81,7 +81,7 @@ def child(script, arguments, flag, value, platforms, timeout, more=()):
 
 
 def listen(events):
-    """Has the library say what it compiles; the callback must live as long as it may be called."""
+    """Registers for the library's compile reports; the callback must outlive all calls."""
     from tokamak import _library
 
     callback = _library.REPORT_FN(lambda text, _: events.append(json.loads(text.decode())))
@@ -106,7 +106,7 @@ def facts_of(script):
 
 
 def write(arguments, facts, rows, page):
-    """The page and its raw figures; the page's text."""
+    """Writes the page and its raw figures; returns the page's text."""
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / f"{arguments.name}.json").write_text(json.dumps({**facts, "programs": rows}, indent=1) + "\n")
     text = page(facts, rows)
@@ -115,7 +115,7 @@ def write(arguments, facts, rows, page):
 
 
 def begun(arguments, facts):
-    """With --add: rows that were measured before, by workload and size. `facts` then say of all runs when they were and of what."""
+    """With --add: rows that were measured before, by workload and size. `facts` then lists the times and versions of all runs."""
     path = arguments.out / f"{arguments.name}.json"
     if not arguments.add or not path.is_file():
         return {}
@@ -129,8 +129,8 @@ def begun(arguments, facts):
 
 
 def run(arguments, script, bench, sizes_of=None):
-    """What each benchmark over workloads does. In a process of its own: prints what `bench.measure` gives of one workload, and gives None.
-    Else gives a row a workload, by `bench.one`, says what `bench.said` says of it, and writes the page as it goes."""
+    """The main program of each benchmark over workloads. In a child process: prints the result of `bench.measure` for one workload and
+    returns None. Otherwise returns one row per workload, by `bench.one`, prints `bench.said` about it, and writes the page as it goes."""
     if arguments.worker:
         print(json.dumps(bench.measure(arguments)))
         sys.stdout.flush()
@@ -147,6 +147,6 @@ def run(arguments, script, bench, sizes_of=None):
         row = {"workload": name, "size": size} | ({"skipped": NOT_BEGUN} if late else bench.one(arguments, f"{name}:{size}"))
         rows[name, size] = row
         print(f"{name} {size}: {row.get('error') or row.get('skipped') or bench.said(row)}", file=sys.stderr, flush=True)
-        write(arguments, facts, list(rows.values()), bench.page)  # what is there stays, however this ends
+        write(arguments, facts, list(rows.values()), bench.page)  # results so far are kept however this ends
     print(write(arguments, facts, list(rows.values()), bench.page))
     return list(rows.values())

@@ -24,7 +24,7 @@ elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VER
   message(FATAL_ERROR "clang ${CMAKE_CXX_COMPILER_VERSION} is too old: Tokamak needs g++ 12 or clang 14")
 endif()
 
-# Another compiler may warn of more (g++ 13 does), which should not keep anybody from building.
+# Another compiler may warn of more (g++ 13 does), which must not fail the build.
 if(TOK_STRICT AND ((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13) OR
                    (CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 15)))
   set(CMAKE_COMPILE_WARNING_AS_ERROR ON)
@@ -67,13 +67,15 @@ endif()
 set_property(GLOBAL PROPERTY JOB_POOLS link=1)
 set(CMAKE_JOB_POOL_LINK link)
 
-# ccache with paths made relative to this tree, so that worktrees share hits.
+# ccache with paths made relative to this tree, so that worktrees share hits. Comments count: a precompiled header records the
+# size of each header in it, and one from a hit whose comments differ includes them twice.
 find_program(TOK_CCACHE ccache)
 find_program(TOK_ENV env)
 mark_as_advanced(TOK_CCACHE TOK_ENV)
 if(TOK_CCACHE AND TOK_ENV AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${TOK_ENV}" "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1
-                                  CCACHE_SLOPPINESS=pch_defines,time_macros "${TOK_CCACHE}")
+                                  CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_COMMENTS=1
+                                  "${TOK_CCACHE}")
 endif()
 
 if(TOK_FUZZ)

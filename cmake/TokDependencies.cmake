@@ -44,7 +44,7 @@ else()
   set(TOK_FMT fmt::fmt)  # 0.6 s a file against 2.8 s header-only (g++ 12, measured).
 endif()
 
-# zlib unpacks .npz files that were saved compressed. Without it those are refused, with a word on why.
+# zlib unpacks .npz files that were saved compressed. Without it they are rejected, and the error says why.
 add_library(tok_zlib INTERFACE)
 find_package(ZLIB QUIET)
 if(ZLIB_FOUND)

@@ -1,4 +1,4 @@
-// Adam over 12 small tensors: parameters, two averages and gradients of each.
+// Adam over 12 small tensors: parameters, two moments and gradients of each.
 // Made by examples/make_mlir.py.
 #loc1 = loc("arrays[0]")
 #loc2 = loc("arrays[1]")

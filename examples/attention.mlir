@@ -1,4 +1,4 @@
-// Attention with a mask of padding: the scores of all pairs are never stored.
+// Attention with a padding mask: the scores of all pairs are never stored.
 // Made by examples/make_mlir.py.
 #loc = loc(unknown)
 #loc1 = loc("q")

@@ -1,11 +1,11 @@
-"""CartPole in plain JAX: nothing in it knows of Tokamak.
+"""CartPole in plain JAX, independent of Tokamak.
 
     python examples/cartpole.py                       # on JAX's default platform
     JAX_PLATFORMS=tokamak python examples/cartpole.py
     python examples/cartpole.py --json                # for scripts/demo
 
-Two programs: `naive`, a Python loop that calls one jitted step at a time, and `scan`, all steps in one lax.scan.
-Both draw random actions and start a pole anew when it falls."""
+Two programs: `naive`, a Python loop that calls one jitted step per iteration, and `scan`, all steps in one lax.scan.
+Both draw random actions and reset a pole when it falls."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ def start(key, poles):
 
 
 def step(state, key):
-    """One step of all poles: the new states, and which of them fell."""
+    """One step of all poles: the new states, and which poles fell."""
     action_key, start_key = jax.random.split(key)
     x, x_dot, theta, theta_dot = state[:, 0], state[:, 1], state[:, 2], state[:, 3]
     force = jnp.where(jax.random.bernoulli(action_key, shape=x.shape), FORCE, -FORCE)
@@ -69,7 +69,7 @@ PROGRAMS = {"naive": naive, "scan": scan}
 
 
 def measure(name, poles, steps, repeats, say):
-    """Runs a program: time to its first result, time a step of the fastest of `repeats` runs, and the result."""
+    """Runs a program: time to the first result, time per step of the fastest of `repeats` runs, and the result."""
     program, key = PROGRAMS[name], jax.random.key(0)
     say(f"{name}: first run")
     begin = time.perf_counter()

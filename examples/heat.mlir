@@ -1,4 +1,4 @@
-// The heat equation, 100 steps in time: every element needs its neighbours of the step before.
+// The heat equation, 100 time steps: every element depends on its neighbours of the previous step.
 // Made by examples/make_mlir.py.
 #loc = loc(unknown)
 #loc1 = loc("u")

@@ -1,4 +1,4 @@
-// A normalisation and a dropout with its random numbers.
+// Layer normalization and dropout with its random numbers.
 // Made by examples/make_mlir.py.
 #loc = loc(unknown)
 #loc1 = loc("x")

@@ -1,7 +1,7 @@
-"""Writes the programs examples/*.mlir from plain JAX, so that `tokamak run` and `tokamak explain` have something to run without JAX or a GPU.
+"""Writes the programs examples/*.mlir from plain JAX, for `tokamak run` and `tokamak explain` without JAX or a GPU.
 
-    python examples/make_mlir.py            # writes them beside this file
-    python examples/make_mlir.py --check    # says whether they are what this JAX would write
+    python examples/make_mlir.py            # writes them next to this file
+    python examples/make_mlir.py --check    # compares them with the output of this JAX
 
     tokamak run examples/cartpole.mlir --repeat 10 --explain_fusion_decisions"""
 
@@ -40,7 +40,7 @@ def drop(key, rate, x):
 
 @program("f32[4,2048]", "f32[2048]", "s32[2048]", "key")
 def cartpole(state, returns, episodes, key):
-    """The paper's program, as anybody would write it: 1,000 steps of 2,048 poles, random actions, a fresh start for those that fell."""
+    """CartPole of arXiv 2301.13062, written naively: 1,000 steps of 2,048 poles, random actions, a reset for poles that fell."""
 
     def step(carry, _):
         state, returns, episodes, key = carry
@@ -61,13 +61,13 @@ def cartpole(state, returns, episodes, key):
 
 @program("f32[4096,1000]")
 def softmax(x):
-    """Reads x once, writes once: the largest number, the sum and the division are one kernel."""
+    """Reads x once, writes once: maximum, sum and division are one kernel."""
     return jax.nn.softmax(x, axis=-1)
 
 
 @program("f32[2048,768]", "f32[768]", "f32[768]", "key")
 def layernorm_dropout(x, scale, shift, key):
-    """A normalisation and a dropout with its random numbers."""
+    """Layer normalization and dropout with its random numbers."""
     mean = x.mean(-1, keepdims=True)
     variance = jnp.square(x - mean).mean(-1, keepdims=True)
     return drop(key, 0.1, (x - mean) * jax.lax.rsqrt(variance + 1e-5) * scale + shift)
@@ -75,7 +75,7 @@ def layernorm_dropout(x, scale, shift, key):
 
 @program("f32[2,8,256,64]", "f32[2,8,256,64]", "f32[2,8,256,64]", "pred[2,256]")
 def attention(q, k, v, is_word):
-    """Attention with a mask of padding: the scores of all pairs are never stored."""
+    """Attention with a padding mask: the scores of all pairs are never stored."""
     scores = jnp.einsum("bhqd,bhkd->bhqk", q, k) / 8.0
     scores = jnp.where(is_word[:, None, None, :], scores, -1e9)
     return jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(scores, -1), v)
@@ -86,7 +86,7 @@ SHAPES = [f"f32[{(i * 37) % 97 + 3},{(i * 53) % 61 + 5}]" for i in range(12)]
 
 @program(*SHAPES * 4, "f32[]")
 def adam(*arrays):
-    """Adam over 12 small tensors: parameters, two averages and gradients of each."""
+    """Adam over 12 small tensors: parameters, two moments and gradients of each."""
     *arrays, step = arrays
     step = step + 1
     new = []
@@ -98,7 +98,7 @@ def adam(*arrays):
 
 @program("f32[128,128]")
 def heat(u):
-    """The heat equation, 100 steps in time: every element needs its neighbours of the step before."""
+    """The heat equation, 100 time steps: every element depends on its neighbours of the previous step."""
 
     def step(_, u):
         inside = u[1:-1, 1:-1]

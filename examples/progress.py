@@ -1,10 +1,10 @@
-"""A bar on stderr for the examples: bar(done, total, text)."""
+"""A progress bar on stderr for the examples: bar(done, total, text)."""
 
 import sys
 
 
 def bar(done, total, text=""):
-    """Draws how far `done` of `total` is, over the line before; a line of its own where stderr is no terminal."""
+    """Draws the progress `done` of `total` over the previous line; on a new line if stderr is not a terminal."""
     width = 30
     filled = width * done // max(total, 1)
     line = f"[{'#' * filled}{'.' * (width - filled)}] {done}/{total}  {text}"

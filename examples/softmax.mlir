@@ -1,4 +1,4 @@
-// Reads x once, writes once: the largest number, the sum and the division are one kernel.
+// Reads x once, writes once: maximum, sum and division are one kernel.
 // Made by examples/make_mlir.py.
 #loc1 = loc("x")
 module @jit_softmax attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {

@@ -1,4 +1,4 @@
-"""Trains a small flax CNN to tell drawn shapes apart. Nothing in it knows of Tokamak.
+"""Trains a small flax CNN to classify drawn shapes. Independent of Tokamak.
 
     JAX_PLATFORMS=tokamak python examples/train_cnn.py
     python examples/train_cnn.py --steps 20 --json      # the losses, for the tests"""
@@ -18,7 +18,7 @@ SIZE, CLASSES = 12, 4
 
 
 def draw(count, seed):
-    """Noisy pictures of a horizontal bar, a vertical bar, a cross or a square, and which it is."""
+    """Noisy pictures of a horizontal bar, a vertical bar, a cross or a square, and their labels."""
     random = np.random.default_rng(seed)
     labels = random.integers(0, CLASSES, count)
     images = random.normal(0, 0.3, (count, SIZE, SIZE, 1)).astype(np.float32)
@@ -46,7 +46,7 @@ class Cnn(nn.Module):
 
 
 def train(steps, batch=32, show=bar):
-    """The loss after each step, and the share of fresh pictures told right at the end."""
+    """The loss after each step, and the accuracy on fresh pictures at the end."""
     model, optimizer = Cnn(), optax.adamw(3e-3)
     params = model.init(jax.random.key(0), jnp.zeros((1, SIZE, SIZE, 1)))
     state = optimizer.init(params)

@@ -1,4 +1,4 @@
-"""Trains a small transformer, written in plain JAX with optax, to reverse words. Nothing in it knows of Tokamak.
+"""Trains a small transformer, written in plain JAX with optax, to reverse words. Independent of Tokamak.
 
     JAX_PLATFORMS=tokamak python examples/train_transformer.py
     python examples/train_transformer.py --steps 20 --json      # the losses, for the tests"""
@@ -14,11 +14,11 @@ import optax
 from progress import bar
 
 LETTERS, LENGTH, WIDTH, HEADS, LAYERS = 12, 6, 32, 4, 2
-TOKENS = LETTERS + 1  # and the mark between a word and its reverse
+TOKENS = LETTERS + 1  # and the separator between a word and its reverse
 
 
 def draw(count, seed):
-    """Words, a mark, and the words reversed: int32 [count, 2 * LENGTH + 1]."""
+    """Words, a separator, and the reversed words: int32 [count, 2 * LENGTH + 1]."""
     words = np.random.default_rng(seed).integers(0, LETTERS, (count, LENGTH))
     mark = np.full((count, 1), LETTERS)
     return np.concatenate([words, mark, words[:, ::-1]], axis=1).astype(np.int32)
@@ -39,7 +39,7 @@ def init(key):
     ]  # fmt: skip
     return {
         "embed": matrix(next(keys), TOKENS, WIDTH) * TOKENS**0.5 * 0.1,
-        "place": matrix(next(keys), 2 * LENGTH, WIDTH) * 0.1,
+        "position": matrix(next(keys), 2 * LENGTH, WIDTH) * 0.1,
         "read": matrix(next(keys), WIDTH, TOKENS),
         "layers": layers,
     }
@@ -61,20 +61,20 @@ def block(layer, x):
 
 
 def logits_of(params, tokens):
-    x = params["embed"][tokens] + params["place"]
+    x = params["embed"][tokens] + params["position"]
     for layer in params["layers"]:
         x = block(layer, x)
     return x @ params["read"]
 
 
 def loss_of(params, tokens):
-    """Cross entropy of the reversed half: the first half cannot be foretold."""
+    """Cross entropy of the reversed half: the first half is not predictable."""
     logits = logits_of(params, tokens[:, :-1])[:, LENGTH:]
     return optax.softmax_cross_entropy_with_integer_labels(logits, tokens[:, LENGTH + 1 :]).mean()
 
 
 def train(steps, batch=32, show=bar):
-    """The loss after each step, and the share of letters of fresh words reversed right at the end."""
+    """The loss after each step, and the fraction of letters of fresh words reversed correctly at the end."""
     optimizer = optax.chain(
         optax.clip_by_global_norm(1.0), optax.adamw(optax.warmup_cosine_decay_schedule(0.0, 1e-2, 10, max(steps, 20)))
     )

@@ -1,4 +1,4 @@
-# Sourced by scripts/test and scripts/nightly: runs presets, keeps the results, and adds them up.
+# Sourced by scripts/test and scripts/nightly: runs presets, stores the results, and adds them up.
 # shellcheck shell=bash
 
 results=build/results
@@ -9,13 +9,13 @@ say() { printf '\n== %s (%d:%02d)\n' "$*" $(((SECONDS - began) / 60)) $(((SECOND
 skip() { skipped+=(--skipped "$*"); }
 fail() { failed+=(--failed "$*"); }
 
-# folder_of PRESET: where it builds.
+# folder_of PRESET: its build folder.
 folder_of() { if [ "$1" = release ]; then echo build; else echo "build-$1"; fi; }
 
 # build PRESET [cmake option...]: configures and builds; a failure is counted and returned.
 build() { build_target all "$@"; }
 
-# build_target TARGET PRESET [cmake option...]: the same for one target.
+# build_target TARGET PRESET [cmake option...]: builds one target.
 build_target() {
   local target=$1 preset=$2
   shift 2
@@ -38,7 +38,7 @@ run_tests() {
   [ -f "$results/$name.xml" ] || fail "$name: ctest wrote no results"
 }
 
-# count_tests FOLDER [ctest option...]: how many tests that would run.
+# count_tests FOLDER [ctest option...]: the number of tests that would run.
 count_tests() {
   local folder=$1
   shift
@@ -53,7 +53,7 @@ can_fuzz() {
   command -v clang++ >/dev/null && [ -n "$(find "$(clang++ -print-resource-dir)/lib" -name 'libclang_rt.fuzzer*.a' 2>/dev/null)" ]
 }
 
-# finish: the closing lines and the exit code.
+# finish: prints the closing lines and exits.
 finish() {
   say 'results'
   local files=()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The command line as a user meets it: exit codes, .npz files, JSON, help, reduce.
+"""The command line from the user's side: exit codes, .npz files, JSON, help, reduce.
 
     tests/cli_test.py build/bin/tokamak
 """
@@ -27,7 +27,7 @@ ENTRY main {
   ROOT y = TYPE add(x, x)
 }
 """
-PACKS = """HloModule m
+HORIZONTAL = """HloModule m
 ENTRY main {
   a = f32[100] parameter(0)
   b = f32[7,9] parameter(1)
@@ -36,8 +36,8 @@ ENTRY main {
   ROOT t = (f32[100], f32[7,9]) tuple(x, y)
 }
 """
-# Two kernels, a step of the host between them, each with its line.
-PRICED = """HloModule m
+# Two kernels with a host step between them, each with its source line.
+ESTIMATED = """HloModule m
 sum {
   a = f32[] parameter(0)
   b = f32[] parameter(1)
@@ -155,7 +155,7 @@ class CliTest(unittest.TestCase):
         np.savez(self.path("in.npz"), in_0=np.array([1, 2, 16], "u1"))
         self.assertIn("TK6006", self.tokamak("run", file, "--inputs", self.path("in.npz"), expect=2).stderr)
 
-    def test_spoiled_archives(self):
+    def test_corrupted_archives(self):
         file = self.write("p.hlo", SAME.replace("TYPE", "f32[64]"))
         for save in (np.savez, np.savez_compressed):
             save(self.path("in.npz"), in_0=np.arange(64, dtype="f4"))
@@ -169,7 +169,7 @@ class CliTest(unittest.TestCase):
                 words = ["--inputs", self.path("flip.npz"), "--outputs", self.path("out.npz")]
                 done = subprocess.run([TOKAMAK, "run", file, *words], capture_output=True, check=False)
                 self.assertIn(done.returncode, (0, 2))
-                if done.returncode == 0:  # a byte that nobody reads, such as a date
+                if done.returncode == 0:  # an unused byte, such as a date
                     np.testing.assert_array_equal(np.load(self.path("out.npz"))["out_0"], np.arange(64, dtype="f4"))
 
     def test_expect(self):
@@ -206,7 +206,7 @@ class CliTest(unittest.TestCase):
         given = np.array([[1, 2], [3, 4]], "f4")
         words = ["run", file, "--inputs", self.path("io.npz"), "--expect", self.path("io.npz")]
         np.savez(self.path("io.npz"), in_0=given, out_0=np.array([[1, 3], [7e30, np.nan]], "f4"))
-        self.tokamak(*words)  # two elements there are, whatever lies behind them
+        self.tokamak(*words)  # the first two elements exist, whatever follows them
         np.savez(self.path("io.npz"), in_0=given, out_0=np.array([[1, 2], [0, 0]], "f4"))
         self.tokamak(*words, expect=1)
 
@@ -264,20 +264,20 @@ ENTRY e {
         words = ("run", file, "--seed", "1")
         self.tokamak(*words, "--strict", "--backend", "interp")
         self.tokamak(*words, "--backend", "sim")
-        for refused in ((*words, "--strict", "--backend", "sim"), ("kernels", file, "--strict"), ("explain", file, "--strict")):
-            text = self.tokamak(*refused, expect=3).stderr
+        for rejected in ((*words, "--strict", "--backend", "sim"), ("kernels", file, "--strict"), ("explain", file, "--strict")):
+            text = self.tokamak(*rejected, expect=3).stderr
             for part in ("TK4005", "all-reduce: 't' has no kernel", "steps.hlo:7", "model.py:13"):
                 self.assertIn(part, text)
         self.tokamak("run", self.write("ok.hlo", DOUBLE.replace("TYPE", "f32[3]")), "--seed", "1", "--strict", "--backend", "sim")
 
-    def test_explain_pack(self):
-        file = self.write("packs.hlo", PACKS)
-        told = json.loads(self.tokamak("explain", file, "--json", "--packs", "all").stdout)["kernels"]
-        self.assertEqual([(k["generator"], len(k["parts"])) for k in told], [("pack", 2)])
-        self.assertEqual(sorted(told[0]["instrs"]), ["x", "y"])
-        self.assertEqual((told[0]["reads_bytes"], told[0]["writes_bytes"]), (652, 652))
-        self.assertEqual(len(json.loads(self.tokamak("explain", file, "--json", "--packs", "none").stdout)["kernels"]), 2)
-        text = self.tokamak("explain", file, "--packs", "all").stdout
+    def test_explain_horizontal(self):
+        file = self.write("horizontal.hlo", HORIZONTAL)
+        explained = json.loads(self.tokamak("explain", file, "--json", "--horizontal", "all").stdout)["kernels"]
+        self.assertEqual([(k["generator"], len(k["parts"])) for k in explained], [("horizontal", 2)])
+        self.assertEqual(sorted(explained[0]["instrs"]), ["x", "y"])
+        self.assertEqual((explained[0]["reads_bytes"], explained[0]["writes_bytes"]), (652, 652))
+        self.assertEqual(len(json.loads(self.tokamak("explain", file, "--json", "--horizontal", "none").stdout)["kernels"]), 2)
+        text = self.tokamak("explain", file, "--horizontal", "all").stdout
         self.assertIn("1 kernels", text)
         self.assertIn("train.py:3", text)
 
@@ -287,14 +287,14 @@ ENTRY e {
         self.assertIn("2 kernels, 1 host steps", text)
         self.assertIn("e, y\n", text)
         self.assertIn("model.py:11, model.py:12", text)
-        told = json.loads(self.tokamak("explain", file, "--json").stdout)
-        kernels = told["kernels"]
+        explained = json.loads(self.tokamak("explain", file, "--json").stdout)
+        kernels = explained["kernels"]
         self.assertEqual([kernel["generator"] for kernel in kernels], ["loop", "host", kernels[2]["generator"]])
         self.assertEqual([kernel["calls"] for kernel in kernels], [1, 1, 1])
         self.assertEqual(kernels[0]["reads_bytes"], 128)
         self.assertIn("all-reduce", kernels[1]["why"])
         self.assertEqual(kernels[1]["lines"], ["model.py:13"])
-        self.assertEqual(told["host_steps"], 1)
+        self.assertEqual(explained["host_steps"], 1)
 
     def test_run_batch(self):
         file = self.write("double.hlo", DOUBLE.replace("TYPE", "f32[3]"))
@@ -316,28 +316,28 @@ ENTRY e {
         if "sim-cuda" not in self.tokamak("run", self.write("ok.hlo", DOUBLE.replace("TYPE", "f32[3]")), "--backend", "none", expect=None).stderr:
             self.skipTest("no simulated GPU in this build")
         words = ["--target", "h200", "--measure", "--device", "sim-cuda", "--json", "--seconds", "0"]
-        for name, text in (("packs.hlo", PACKS), ("steps.hlo", STEPS)):
-            told = json.loads(self.tokamak("explain", self.write(name, text), *words).stdout)["kernels"]
-            self.assertTrue(all(k["measured_us"] > 0 for k in told if k["generator"] != "host"), told)
+        for name, text in (("horizontal.hlo", HORIZONTAL), ("steps.hlo", STEPS)):
+            explained = json.loads(self.tokamak("explain", self.write(name, text), *words).stdout)["kernels"]
+            self.assertTrue(all(k["measured_us"] > 0 for k in explained if k["generator"] != "host"), explained)
 
     def test_explain_a_rule(self):
-        self.assertIn("a loop in python", self.tokamak("explain", "lint.unrolled-loop").stdout.lower())
-        refused = self.tokamak("explain", "xla.expensve-op", expect=2)
-        self.assertIn("there is no file and no rule", refused.stderr)
-        self.assertIn("did you mean the rule xla.expensive-op?", refused.stderr)
+        self.assertIn("an unrolled python loop", self.tokamak("explain", "lint.unrolled-loop").stdout.lower())
+        rejected = self.tokamak("explain", "xla.expensve-op", expect=2)
+        self.assertIn("there is no file and no rule", rejected.stderr)
+        self.assertIn("did you mean the rule xla.expensive-op?", rejected.stderr)
 
     def test_lints_add_up_to_the_program_at_most(self):
-        # One line with chains of 12, 11 and 10 turns, read from stored concatenations.
+        # One line with chains of 12, 11 and 10 steps, read from stored concatenations.
         lines = [f"  w{i} = f32[256,256] parameter({i})" for i in range(13)]
         at = 'metadata={op_name="jit(f)/OP" source_file="model.py" source_line=LINE}'
         last = "w0"
         for i in range(1, 13):
-            place = at.replace("LINE", "7")
-            lines.append(f"  d{i} = f32[256,256] dot({last}, w{i}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}, {place}")
-            lines.append(f"  t{i} = f32[256,256] tanh(d{i}), {place if i > 1 else at.replace('LINE', '8')}")
+            metadata = at.replace("LINE", "7")
+            lines.append(f"  d{i} = f32[256,256] dot({last}, w{i}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}, {metadata}")
+            lines.append(f"  t{i} = f32[256,256] tanh(d{i}), {metadata if i > 1 else at.replace('LINE', '8')}")
             last = f"t{i}"
             if i > 2:
-                lines.append(f"  s{i} = f32[256,256] sine(t{i}), {place}")
+                lines.append(f"  s{i} = f32[256,256] sine(t{i}), {metadata}")
                 last = f"s{i}"
         lines.append(f"  c = f32[512,256] concatenate({last}, w3), dimensions={{0}}, {at.replace('LINE', '7')}")
         lines.append("  a = f32[512,256] sort(c), dimensions={0}, to_apply=less")
@@ -351,31 +351,31 @@ ENTRY e {
             self.assertIn("lint.unrolled-loop", rules)
             named = [line for lint in said["lints"] if lint["rule"] == "lint.unrolled-loop" for line in lint["lines"]]
             self.assertEqual(len(named), len(set(named)))
-            told = json.loads(self.tokamak("explain", path, "--json", "--no-compare", "--target", target).stdout)
-            self.assertLessEqual(sum(lint["us"] for lint in told["lints"]), told["fused"]["predicted_us"] * (1 + 1e-9))
-            self.assertAlmostEqual(said["call_us"], told["fused"]["predicted_us"])
+            explained = json.loads(self.tokamak("explain", path, "--json", "--no-compare", "--target", target).stdout)
+            self.assertLessEqual(sum(lint["us"] for lint in explained["lints"]), explained["fused"]["predicted_us"] * (1 + 1e-9))
+            self.assertAlmostEqual(said["call_us"], explained["fused"]["predicted_us"])
 
     def test_explain_beside(self):
-        file = self.write("packs.hlo", PACKS)
+        file = self.write("horizontal.hlo", HORIZONTAL)
         plain = self.tokamak("run", file, "--seed", "1")
-        told = self.tokamak("run", file, "--seed", "1", "--explain_fusion_decisions")
-        self.assertEqual(plain.stdout, told.stdout)
+        explained = self.tokamak("run", file, "--seed", "1", "--explain_fusion_decisions")
+        self.assertEqual(plain.stdout, explained.stdout)
         for part in ("bytes moved", "by fusion.search", "train.py:3"):
-            self.assertIn(part, told.stderr)
+            self.assertIn(part, explained.stderr)
         self.assertIn("bytes moved", self.tokamak("opt", file, "--explain-fusion-decisions").stderr)
         self.assertIn("bytes moved", self.tokamak("run", file, "--seed", "1", "--backend", "sim", TOKAMAK_DEBUG="explain").stderr)
 
     def test_explain_diff(self):
-        a, b = self.write("packs.hlo", PACKS), self.write("steps.hlo", STEPS)
-        told = json.loads(self.tokamak("explain", "--diff", a, a, "--json").stdout)
-        self.assertEqual((told["in_both"], told["a"]["only"], told["b"]["only"]), (2, [], []))
+        a, b = self.write("horizontal.hlo", HORIZONTAL), self.write("steps.hlo", STEPS)
+        explained = json.loads(self.tokamak("explain", "--diff", a, a, "--json").stdout)
+        self.assertEqual((explained["in_both"], explained["a"]["only"], explained["b"]["only"]), (2, [], []))
         text = self.tokamak("explain", "--diff", a, b).stdout
         self.assertIn(f"only in {b}", text)
         for words, part in (((a, "--diff", a, b), "no FILE"), (("--diff", "none", "rules"), "a FILE"), ((), "FILE is required")):
             self.assertIn(part, self.tokamak("explain", *words, expect=2).stderr)
 
-    def test_prices(self):
-        """A kernel of each generator has a price, of parts that make it up, and a larger one a higher price."""
+    def test_cost_estimates(self):
+        """Every generator's kernels have a cost estimate that is the sum of its terms, and a larger kernel costs more."""
         programs = {
             "loop": ("f32[@,64]", "f32[@,64] exponential(x)"),
             "rows": ("f32[@,64]", "f32[@] reduce(x, zero), dimensions={1}, to_apply=sum"),
@@ -385,32 +385,32 @@ ENTRY e {
                                      "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum"),
         }
         for generator, (shape, root) in programs.items():
-            prices = []
+            costs = []
             for size in ("128", "4096"):
-                text = PRICED.replace("SHAPE", shape).replace("VALUE", root).replace("@", size)
-                told = json.loads(self.tokamak("explain", self.write("priced.hlo", text), "--json").stdout)
-                kernels = [kernel for kernel in told["kernels"] if kernel["generator"] == generator]
-                self.assertTrue(kernels, (generator, told["kernels"]))
+                text = ESTIMATED.replace("SHAPE", shape).replace("VALUE", root).replace("@", size)
+                explained = json.loads(self.tokamak("explain", self.write("estimated.hlo", text), "--json").stdout)
+                kernels = [kernel for kernel in explained["kernels"] if kernel["generator"] == generator]
+                self.assertTrue(kernels, (generator, explained["kernels"]))
                 for kernel in kernels:
-                    price = kernel["price"]
+                    estimate = kernel["cost"]
                     self.assertGreaterEqual(kernel["predicted_us"] * 1.000001,
-                                            price["launch"] + max(price["memory"], price["compute"]))
-                    self.assertIn(price["binding"], ("launch", "memory", "compute"))
-                prices.append(sum(kernel["predicted_us"] for kernel in kernels))
-            self.assertGreaterEqual(prices[1], prices[0], generator)
-        self.assertIn("prices: ", self.tokamak("explain", self.write("priced.hlo", text)).stdout)
+                                            estimate["launch"] + max(estimate["memory"], estimate["compute"]))
+                    self.assertIn(estimate["binding"], ("launch", "memory", "compute"))
+                costs.append(sum(kernel["predicted_us"] for kernel in kernels))
+            self.assertGreaterEqual(costs[1], costs[0], generator)
+        self.assertIn("rates: ", self.tokamak("explain", self.write("estimated.hlo", text)).stdout)
 
     def test_bench(self):
         file = self.write("steps.hlo", STEPS)
-        told = json.loads(self.tokamak("bench", file, "--backend", "cpu", "--fusion", "none,search", "--seconds", "0.05", "--json").stdout)
-        self.assertEqual([way["fusion"] for way in told["ways"]], ["none", "search"])
-        self.assertLess(told["ways"][1]["launches"], told["ways"][0]["launches"])
-        for way in told["ways"]:
-            self.assertGreaterEqual(way["rounds"], 3)
-            self.assertTrue(0 < way["least_us"] <= way["median_us"] <= way["most_us"], way)
-            self.assertGreater(way["compile_ms"], 0)
+        explained = json.loads(self.tokamak("bench", file, "--backend", "cpu", "--fusion", "none,search", "--seconds", "0.05", "--json").stdout)
+        self.assertEqual([mode["fusion"] for mode in explained["fusion_modes"]], ["none", "search"])
+        self.assertLess(explained["fusion_modes"][1]["launches"], explained["fusion_modes"][0]["launches"])
+        for mode in explained["fusion_modes"]:
+            self.assertGreaterEqual(mode["repetitions"], 3)
+            self.assertTrue(0 < mode["least_us"] <= mode["median_us"] <= mode["most_us"], mode)
+            self.assertGreater(mode["compile_ms"], 0)
         text = self.tokamak("bench", file, "--backend", "cpu", "--seconds", "0.05").stdout
-        for part in ("none", "rules", "greedy", "search", "rounds in turn", "compiling by search"):  # takes or saves: a matter of time
+        for part in ("none", "rules", "greedy", "search", "interleaved repetitions", "compiling by search"):  # takes or saves: a matter of time
             self.assertIn(part, text)
         self.assertIn("TK6001", self.tokamak("bench", file, "--fusion", "all", expect=2).stderr)
         counted = self.tokamak("bench", file, "--backend", "cpu", "--fusion", "none,search", "--seconds", "0.05", "--json", "--counters", expect=None)
@@ -419,7 +419,7 @@ ENTRY e {
             return
         counters = json.loads(counted.stdout)["counters"]
         self.assertGreater(len(counters["none"]), len(counters["search"]))
-        kernels = [step for way in counters.values() for step in way if step["generator"] in ("loop", "rows")]
+        kernels = [step for mode in counters.values() for step in mode if step["generator"] in ("loop", "rows")]
         self.assertGreater(len(kernels), 2)
         for kernel in kernels:
             self.assertGreater(kernel["registers"], 0, kernel)
@@ -430,16 +430,16 @@ ENTRY e {
         clean = self.tokamak(*words, TOKAMAK_CHECK="kernels,memory")
         self.assertEqual(clean.stderr, "")
         self.assertEqual(clean.stdout, self.tokamak(*words).stdout)
-        self.tokamak(*words, "--spoil-kernel", "0")  # nobody looks
+        self.tokamak(*words, "--corrupt-kernel", "0")  # not checked
         for kernel, parts in ((0, ("kernel 'y'", "y (add, f32[4,8])", "1 of 32 elements", "tolerance", "model.py:12")),
                               (1, ("kernel 's'", "s (reduce, f32[4])", "1 of 4 elements", "model.py:15"))):
-            text = self.tokamak(*words, "--spoil-kernel", str(kernel), TOKAMAK_CHECK="kernels", expect=70).stderr
+            text = self.tokamak(*words, "--corrupt-kernel", str(kernel), TOKAMAK_CHECK="kernels", expect=70).stderr
             for part in ("TK4006", *parts):
                 self.assertIn(part, text)
         self.assertIn("TK6107", self.tokamak(*words, TOKAMAK_CHECK="kernel", expect=2).stderr)
 
-    def test_faults_of_code_generation(self):
-        """LLVM crashes on a kernel, aborts, gives up or does not end: the values are right, and the reason is told."""
+    def test_codegen_fallbacks(self):
+        """LLVM crashes on a kernel, aborts, gives up or hangs: the values are correct, and the reason is reported."""
         words = ("run", self.write("steps.hlo", STEPS), "--seed", "1", "--backend", "cpu")
         right = self.tokamak(*words)
         self.assertEqual(right.stderr, "")
@@ -453,14 +453,14 @@ ENTRY e {
                 self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
                 for part in ("warning: kernel y: code generation was abandoned: ", *parts):
                     self.assertIn(part, done.stderr)
-        # Kernels are asked for, and there is none.
+        # --strict requires kernels, and there is none.
         strict = self.tokamak(*words, "--strict", TOKAMAK_CHECK="codegen-crash:3", expect=3)
         self.assertIn("TK4005", strict.stderr)
         for word in ("codegen-", "codegen-crash:4", "codegen-cash", "codegen-crash:"):
             self.assertIn("TK6107", self.tokamak(*words, TOKAMAK_CHECK=word, expect=2).stderr)
 
-    def test_check_leaves_what_an_overflow_decides(self):
-        # 3e38 + 3e38 - inf is NaN from the left, and -inf where the last two are added first: whether it is infinite is open.
+    def test_check_ignores_overflow_dependent_values(self):
+        # 3e38 + 3e38 - inf is NaN from left to right, but -inf if the last two are added first: whether it is infinite is unspecified.
         file = self.write("fold.hlo", """HloModule m
         add { a = f32[] parameter(0)
           b = f32[] parameter(1)
@@ -471,7 +471,7 @@ ENTRY e {
           s = f32[4] reduce(x, zero), dimensions={1}, to_apply=add
           infinite = pred[4] is-inf(s)
           ROOT r = s32[4] convert(infinite) }""")
-        words = ("run", file, "--inputs", self.path("in.npz"), "--backend", "sim", "--spoil-kernel", "0")
+        words = ("run", file, "--inputs", self.path("in.npz"), "--backend", "sim", "--corrupt-kernel", "0")
         for row, expect in (([3e38, 1, -1, 2], 70), ([np.inf, 1, -1, 2], 70), ([3e38, 3e38, -np.inf, 2], 0)):
             np.savez(self.path("in.npz"), in_0=np.array([row] * 4, np.float32))
             self.assertEqual("TK4006" in self.tokamak(*words, TOKAMAK_CHECK="kernels", expect=expect).stderr, expect == 70, row)
@@ -482,7 +482,7 @@ ENTRY e {
         self.tokamak(*words, "--backend", "interp", "--outputs", file)
         for backend in ("sim", "cpu"):
             self.tokamak(*words, "--backend", backend, "--expect", file)
-            text = self.tokamak(*words, "--backend", backend, "--expect", file, "--spoil-kernel", "1", expect=1).stderr
+            text = self.tokamak(*words, "--backend", backend, "--expect", file, "--corrupt-kernel", "1", expect=1).stderr
             self.assertIn("TK6011", text)
 
     def test_no_gpu(self):
@@ -493,7 +493,7 @@ ENTRY e {
         self.assertIn("TK4201", done.stderr)
 
     def test_a_cache_entry_of_another_program(self):
-        """Copied over the entry of a second program, the machine code of a first one is not run for it."""
+        """The machine code of one program, copied over the cache entry of another, is not run for it."""
         cache = Path(self.path("cache"))
         programs = [self.write(f"{op}.hlo", DOUBLE.replace("TYPE", "f32[64]").replace("add(", op + "(")) for op in ("add", "multiply")]
         run = lambda program: self.tokamak("run", program, "--seed", "1", "--backend", "cpu", TOKAMAK_CACHE=str(cache)).stdout
@@ -505,7 +505,7 @@ ENTRY e {
         right = entries[1].read_bytes()
         entries[1].write_bytes(entries[0].read_bytes())
         self.assertEqual(run(programs[1]), said[1])
-        self.assertEqual(entries[1].read_bytes(), right)  # made and kept again
+        self.assertEqual(entries[1].read_bytes(), right)  # rebuilt and stored again
 
     def test_reduce(self):
         body = "".join(f"  a{i} = f32[3] add(a{i - 1}, a{i - 1})\n" for i in range(1, 30))
@@ -530,7 +530,7 @@ ENTRY e {
         self.assertRegex(done.stdout, r"attempts? took longer than 0.5 s \(--timeout\) and counted as not failing")
         self.assert_gone(pids)
 
-    def test_reduce_of_what_hangs(self):
+    def test_reduce_a_hanging_program(self):
         file = self.write("x.hlo", DOUBLE.replace("TYPE", "f32[4]"))
         done = self.tokamak("reduce", file, "--command", "sleep 1000 # {}", "--timeout", "0.2", expect=2)
         self.assertIn("TK6013", done.stderr)
@@ -550,7 +550,7 @@ ENTRY e {
         self.assert_gone(pids)
 
     def assert_gone(self, file):
-        """None of the processes whose numbers a file holds is there any more."""
+        """None of the processes whose ids are in the file exists any more."""
         pids = Path(file).read_text().split()
         self.assertTrue(pids)
         for pid in pids:

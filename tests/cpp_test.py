@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Installs Tokamak, builds programs against it as a user would, and runs them where no Python is to be found.
+"""Installs Tokamak, builds programs against it as a user would, and runs them in an environment without Python.
 
     cpp_test.py build-folder cmake ninja-or-make c-compiler c++-compiler"""
 import os
@@ -21,7 +21,7 @@ def run(words, env, folder, expect=0):
 
 
 def tools_without_python(folder, tools):
-    """A folder of links to what a build needs, and to nothing else."""
+    """A folder of links to the tools that a build needs, and nothing else."""
     folder.mkdir()
     for tool in tools:
         found = shutil.which(tool)
@@ -32,7 +32,7 @@ def tools_without_python(folder, tools):
 
 
 def main():
-    build, cmake, maker, c_compiler, compiler = sys.argv[1:6]
+    build, cmake, build_tool, c_compiler, compiler = sys.argv[1:6]
     build = pathlib.Path(build).resolve()
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
@@ -40,14 +40,14 @@ def main():
         run([cmake, "--install", build, "--prefix", prefix], os.environ, scratch)
         installed = {path.name for path in (prefix / "include/tokamak").iterdir()}
         assert installed == HEADERS, installed
-        tools = tools_without_python(scratch / "bin", [cmake, maker, c_compiler, compiler, "as", "ld", "ld.lld", "ar", "ranlib", "sh"])
+        tools = tools_without_python(scratch / "bin", [cmake, build_tool, c_compiler, compiler, "as", "ld", "ld.lld", "ar", "ranlib", "sh"])
         env = {"PATH": str(tools), "HOME": str(scratch), "TOKAMAK_CACHE": "off"}
         names = {ROOT / "examples/cpp": ["builder", "cartpole", "inference"], ROOT / "tests/cpp": ["errors", "in_c"]}
         for source, programs in names.items():
             made = scratch / source.parent.name
-            generator = "Ninja" if "ninja" in pathlib.Path(maker).name else "Unix Makefiles"
+            generator = "Ninja" if "ninja" in pathlib.Path(build_tool).name else "Unix Makefiles"
             run([cmake, "-S", source, "-B", made, "-G", generator, f"-DCMAKE_PREFIX_PATH={prefix}",
-                 f"-DCMAKE_MAKE_PROGRAM={tools / pathlib.Path(maker).name}", f"-DCMAKE_C_COMPILER={c_compiler}",
+                 f"-DCMAKE_MAKE_PROGRAM={tools / pathlib.Path(build_tool).name}", f"-DCMAKE_C_COMPILER={c_compiler}",
                  f"-DCMAKE_CXX_COMPILER={compiler}"], env, scratch)
             run([cmake, "--build", made, "-j2"], env, scratch)
             for program in programs:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The CPU kernels of small programs as object files for processors of both kinds, whichever this one is. Nothing is run: what is
-tested is that LLVM makes code of them, in a process whose crash is a failed test.
+"""Compiles the CPU kernels of small programs to object files for both processor families, whichever this one is. Nothing is run: the
+test is that LLVM generates code, in a process whose crash is a failed test.
 
     tests/cross_codegen_test.py TOKAMAK TOK_CROSS_CODEGEN [-k PATTERN]"""
 import collections
@@ -20,7 +20,7 @@ PROGRAMS = sorted(
 
 
 def processors():
-    """The processors by the bits of their vectors, which decide what kernels there are."""
+    """The processors by vector width in bits, which determines the kernels."""
     of_bits = collections.defaultdict(list)
     for line in subprocess.run([CROSS, "--list"], capture_output=True, text=True, check=True, timeout=60).stdout.splitlines():
         name, bits = line.split()
@@ -36,16 +36,16 @@ class CrossCodegen(unittest.TestCase):
                 texts = []
                 for program in PROGRAMS:
                     done = subprocess.run([TOKAMAK, "kernels", program, "--vector-bits", bits], capture_output=True, text=True, timeout=120)
-                    if done.returncode == 0 and "\nkernel " in "\n" + done.stdout:  # others are tests of errors, or have none
+                    if done.returncode == 0 and "\nkernel " in "\n" + done.stdout:  # others are error tests, or have no kernels
                         texts.append(Path(folder) / f"{program.parent.name}.{program.name}")
                         texts[-1].write_text(done.stdout)
                 self.assertGreater(len(texts), len(PROGRAMS) // 2)
-                # What is tried after a failure, too, for one processor each.
+                # The fallback efforts, too, for one processor each.
                 for name, effort in [(name, "0") for name in names] + [(names[0], "1"), (names[0], "2")]:
                     with self.subTest(name, effort=effort):
                         done = subprocess.run([CROSS, "--for", name, effort, *texts], capture_output=True, text=True, timeout=300)
-                        told = done.stdout.splitlines()
-                        failed = [line for line in told if line.startswith("FAILED")] or told[-1:]
+                        report = done.stdout.splitlines()
+                        failed = [line for line in report if line.startswith("FAILED")] or report[-1:]
                         self.assertEqual(done.returncode, 0, "\n".join(failed) + done.stderr)
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The interpreter's functions against mpmath, over their ranges and at the ends of these.
+"""Compares the interpreter's functions with mpmath, over their ranges and at the ends of them.
 
     tests/functions_test.py build/bin/tokamak [--worst]
 
-Bounds (docs: design, "Accuracy"; the law is held to more than backends): f32 and narrower 1 ulp, f64
+Bounds (docs/numerics.md; the reference interpreter has tighter ones than backends): f32 and narrower 1 ulp, f64
 4 ulp, complex 8 ulp of the modulus, gamma-like functions 8 ulp of max(|f|, 1). --worst prints the
 largest error of each function.
 """
@@ -56,7 +56,7 @@ def polygamma(n, x):
     return mpmath.polygamma(int(n), x)
 
 
-# Op, function, where real arguments are drawn from: (low, high) evenly, or "log" over all magnitudes.
+# Op, function, range of real arguments: (low, high) uniformly, or "log" over all magnitudes.
 UNARY = {
     "stablehlo.exponential": (mpmath.exp, [(-104, 90), (-1, 1), "log"]),
     "stablehlo.exponential_minus_one": (expm1, [(-20, 80), (-1, 1), "log"]),
@@ -119,11 +119,11 @@ COMPLEX = {
 
 
 def sqrt_on_its_cut(z):
-    """-0 counts as 0 there: the programs that XLA writes for a square root ask for y < 0."""
+    """-0 counts as 0 there: XLA's expansion of the square root tests y < 0."""
     return cmath.sqrt(complex(z.real, abs(z.imag)) if z.imag == 0 else z)
 
 
-# Functions of Python's cmath, which are those of C99's Annex G: their cuts and signed zeros.
+# Functions of Python's cmath, which follow C99's Annex G in branch cuts and signed zeros.
 CUTS = {"stablehlo.log": cmath.log, "stablehlo.sqrt": sqrt_on_its_cut, "chlo.acos": cmath.acos,
         "chlo.acosh": cmath.acosh, "chlo.asin": cmath.asin, "chlo.asinh": cmath.asinh,
         "chlo.atan": cmath.atan, "chlo.atanh": cmath.atanh}
@@ -142,7 +142,7 @@ def draw(rng, where, dtype, count):
 
 
 def ends(where, dtype):
-    """The largest, smallest and simplest numbers that lie in a range."""
+    """The largest, smallest and simplest numbers in a range."""
     info = np.finfo(dtype)
     values = [info.max, info.tiny, info.smallest_subnormal, info.eps, 1, 2, 0.5, 1 - info.epsneg, 1 + info.eps]
     values = np.array(values + [-v for v in values], dtype)
@@ -212,7 +212,7 @@ def main():
     rng = np.random.default_rng(7)
     failures, tried = [], 0
 
-    def judge(kind, op, operands, got, fn, bound):
+    def check_result(kind, op, operands, got, fn, bound):
         nonlocal tried
         dtype = np.finfo(NAMES[kind]).dtype
         most, at = 0.0, None
@@ -245,7 +245,7 @@ def main():
                 x = rng.integers(0, 7, 60).astype(dtype) if xs == "0-6" else draw(rng, xs, dtype, 60)
                 ops.append(op), inputs.append([x, draw(rng, ys, dtype, 60)]), fns.append(fn)
             for op, operands, got, fn in zip(ops, inputs, run(tokamak, folder, kind, ops, inputs), fns):
-                judge(kind, op, operands, got, fn, 8 if op in GAMMA_LIKE else bound)
+                check_result(kind, op, operands, got, fn, 8 if op in GAMMA_LIKE else bound)
         for kind in ("c64", "c128"):
             part = np.finfo(NAMES[kind]).dtype
             ops, inputs = [], []
@@ -255,8 +255,8 @@ def main():
                 y = np.concatenate([draw(rng, (-3, 3), part, 40), draw(rng, (-0.01, 0.01), part, 40)])
                 ops.append(op), inputs.append([(x + 1j * y).astype(NAMES[kind])])
             for op, operands, got in zip(ops, inputs, run(tokamak, folder, kind, ops, inputs)):
-                judge(kind, op, operands, got, COMPLEX[op], 8)
-        # On the cuts: both signs of zero beside real and imaginary numbers.
+                check_result(kind, op, operands, got, COMPLEX[op], 8)
+        # On the branch cuts: both signs of zero next to real and imaginary numbers.
         edge = [complex(x, y) for x in (-2.0, -0.5, -0.0, 0.0, 0.5, 2.0) for y in (0.0, -0.0)]
         edge += [complex(x, y) for y in (-2.0, -0.5, 0.5, 2.0) for x in (0.0, -0.0)]
         array = np.array(edge, np.complex128)

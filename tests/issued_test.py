@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What `explain` lists is what executables issue, by name, count and hash, for the host and an H200.
+"""The steps that `explain` lists are those that executables issue, by name, count and hash, for the host and an H200.
 
     issued_test.py TOK_ISSUED_STEPS            the examples and the programs of tests/
     issued_test.py TOK_ISSUED_STEPS --corpus   the corpora of $TOKAMAK_CORPUS
 
-A device that records takes the place of the processor and of the GPU (tests/issued/main.cc)."""
+A recording device replaces the processor and the GPU (tests/issued/main.cc)."""
 import concurrent.futures
 import os
 import subprocess
@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SKIPPED = 77
-LIMIT_S = 300  # of one batch of files
+LIMIT_S = 300  # per batch of files
 BATCH = 40
 
 
@@ -37,7 +37,7 @@ def own_files():
 
 
 def run(tool, files):
-    """The exit code, what was printed, and the five counts of the last line."""
+    """The exit code, the output, and the five counts of the last line."""
     command = [tool, *map(str, files)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
@@ -64,8 +64,8 @@ def main():
             totals = [x + y for x, y in zip(totals, counts)]
             if text and (code or counts[1]):
                 print(text)
-    same, different, refused, interpreted, too_long = totals
-    print(f"{len(files)} files: {same} programs the same, {different} different, {refused} do not compile, "
+    same, different, rejected, interpreted, too_long = totals
+    print(f"{len(files)} files: {same} programs the same, {different} different, {rejected} do not compile, "
           f"{interpreted} interpreted, {too_long} too long to record")
     print(f"passed: {same}")
     return 1 if bad or different or same < len(files) // 4 else 0

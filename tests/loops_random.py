@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Random loops, as programs of simulations have them: 3 to 9 carried values of several shapes around one dimension, 1 to 40
-ops a round, with draws under keys that are split every round, concatenations, slices, transposes, small reductions and
-contractions, running sums, elements picked and set by indices, bits of numbers, selects, also of what is dear, slices read and stacked by the counter, loops and branches inside, rounds known
-and not, one number for all or for
-each place its own. Each runs
-on a backend and must have the interpreter's values; then the share that is one kernel is told, which has a bar
-(not with --values, which is for long runs).
+"""Random loops like those of simulations: 3 to 9 carried values of several shapes around one batch dimension, 1 to 40
+ops per iteration, with random draws from keys that are split in every iteration, concatenations, slices, transposes, small
+reductions and contractions, running sums, elements read and written by index, bits of numbers, selects with cheap and expensive
+operands, slices read and stacked by the counter, inner loops and branches, known and unknown trip counts, common to all points
+or different for each. Each loop runs on a backend and must have the interpreter's values. The fraction of loops that become one
+kernel is then reported and compared with a bar (not with --values, which is for long runs).
 
     tests/loops_random.py RANDOM_PROGRAMS TOKAMAK [SEEDS [FIRST [BACKEND...]]] [--values]
 """
@@ -47,7 +46,7 @@ most {
   ROOT r = (f32[], s32[]) tuple(z, k)
 }
 """
-BAR = 0.9  # of the loops are one kernel
+BAR = 0.9  # fraction of the loops that must be one kernel
 
 
 class Block:
@@ -81,8 +80,8 @@ class Loop:
         self.n = r.choice([3, 5, 16, 33, 40, 70])
         self.k = r.choice([2, 3, 4])
         self.rounds = r.choice([1, 2, 5, 9])
-        self.by_place = r.random() < 0.1  # each place has a number of rounds of its own, as vmap leaves them
-        self.known = r.random() < 0.75 and not self.by_place
+        self.by_point = r.random() < 0.1  # each point has its own trip count, as after vmap
+        self.known = r.random() < 0.75 and not self.by_point
         self.others = []  # computations
         n, k = self.n, self.k
         self.vector, self.words = f"f32[{n}]", f"s32[{n}]"
@@ -92,32 +91,32 @@ class Loop:
         shapes = [self.vector, self.words, self.rows, self.columns, "f32[]", f"u32[{n}]", f"pred[{n}]", f"f64[{n}]", f"bf16[{n}]"]
         weights = [6, 3, 3, 3, 1, 2, 1, 1, 1]
         self.carries = ["s32[]", self.vector] + r.choices(shapes, weights, k=r.randint(1, 6))
-        if self.by_place:
+        if self.by_point:
             shapes = [self.vector, self.words, self.rows, self.columns]
             self.carries = [self.words, self.vector] + r.choices(shapes, k=r.randint(1, 6))
-            self.key, self.stays, self.stacks = None, [], []
+            self.key, self.invariant, self.stacks = None, [], []
             return
         self.key = len(self.carries) if r.random() < 0.6 else None
         if self.key is not None:
             self.carries.append("u32[2]")
-        self.stays, self.stacks = [], []
+        self.invariant, self.stacks = [], []
         for _ in range(r.randrange(3)):
-            self.stays.append(len(self.carries))
+            self.invariant.append(len(self.carries))
             self.carries.append(r.choice([f"f32[{self.rounds},{n}]", f"f32[{self.rounds},{k},{n}]", f"f32[{n},{self.rounds}]", self.rows, f"f32[{k}]", self.weights]))
         for _ in range(r.randrange(3)):
             self.stacks.append(len(self.carries))
             self.carries.append(r.choice([f"f32[{self.rounds},{n}]", f"f32[{self.rounds},{n},{k}]", f"f32[{n},{self.rounds}]", f"f32[{self.rounds}]"]))
 
     def draw(self, b):
-        """Words under the key, as many as there are places; the key of the next round."""
+        """One random word per point, drawn with the key; and the key of the next iteration."""
         n, words = self.n, []
         key = [b.put("u32[]", f"reshape({b.put('u32[1]', f'slice({self.now[self.key]}), slice={{[{i}:{i + 1}]}}', False)})", False) for i in (0, 1)]
 
         def hashed(count, key):
             shape = f"u32[{count}]"
-            spread = [b.put(shape, f"broadcast({w}), dimensions={{}}", False) for w in key]
+            broadcast = [b.put(shape, f"broadcast({w}), dimensions={{}}", False) for w in key]
             zero = b.put(shape, f"broadcast({b.put('u32[]', 'constant(0)', False)}), dimensions={{}}", False)
-            pair = b.put(f"u64[{count}]", f"threefry2x32({spread[0]}, {spread[1]}, {zero}, {b.put(shape, 'iota(), iota_dimension=0', False)})", False)
+            pair = b.put(f"u64[{count}]", f"threefry2x32({broadcast[0]}, {broadcast[1]}, {zero}, {b.put(shape, 'iota(), iota_dimension=0', False)})", False)
             far = b.put(f"u64[{count}]", f"broadcast({b.put('u64[]', 'constant(32)', False)}), dimensions={{}}", False)
             high = b.put(shape, f"convert({b.put(f'u64[{count}]', f'shift-right-logical({pair}, {far})', False)})", False)
             return high, b.put(shape, f"convert({pair})", False)
@@ -134,7 +133,7 @@ class Loop:
         b.put(self.vector, f"multiply(v{b.count - 3}, {unit})")
 
     def slice_in(self, b, i):
-        """What round number `counter` reads of an array that stays."""
+        """The slice of a loop-invariant array that iteration `counter` reads."""
         n, k, t, shape, name = self.n, self.k, self.rounds, self.carries[i], self.now[i]
         zero = b.put("s32[]", "constant(0)", False)
         if shape == f"f32[{t},{n}]":
@@ -149,7 +148,7 @@ class Loop:
             self.network(b, name)
 
     def network(self, b, weights):
-        """Two layers: one there, one back."""
+        """Two layers: one forward, one back."""
         n, k, m = self.n, self.k, self.hidden
         if self.r.random() < 0.5:
             x = b.put(self.rows, f"broadcast({b.pick(self.vector)}), dimensions={{1}}")
@@ -163,7 +162,7 @@ class Loop:
         b.put(self.columns, f"dot({h}, {weights}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}")
 
     def inner(self, b):
-        """A loop within the round, of three rounds, or a branch."""
+        """An inner loop of three iterations, or a branch."""
         r, shape = self.r, self.vector
         x, y = b.pick(shape), b.pick(shape)
         number = len(self.others)
@@ -183,12 +182,12 @@ class Loop:
             names.append(f"br{number}_{which}")
             self.others.append(f"{names[-1]} {{\n  x = {shape} parameter(0)\n  ROOT z = {shape} {r.choice(UNARY)}(x)\n}}\n")
         two = b.put("s32[]", "constant(2)", False)
-        of = two if self.by_place else self.now[0]
+        of = two if self.by_point else self.now[0]
         holds = b.put("pred[]", f"compare({of}, {two}), direction=LT", False)
         b.put(shape, f"conditional({holds}, {x}, {y}), true_computation={names[0]}, false_computation={names[1]}")
 
     def costly(self, b):
-        """Selects that take what is dear for some places only: it stands behind a branch."""
+        """Selects whose expensive operand only some points need: it becomes a branch."""
         r, n = self.r, self.n
         holds = b.put(f"pred[{n}]", f"compare({b.pick(self.words)}, {b.pick(self.words)}), direction={r.choice(['LT', 'NE'])}")
         for _ in range(r.choice([1, 3])):
@@ -200,15 +199,15 @@ class Loop:
             b.put(self.vector, f"select({holds}, {arms[0]}, {arms[1]})")
 
     def number(self, b, shape, below):
-        """Numbers from 0 to below, and one beyond now and then."""
+        """Numbers from 0 to below, occasionally one beyond."""
         words = b.pick(self.words) if b.has(self.words) else b.put(self.words, "iota(), iota_dimension=0")
         most = b.put("s32[]", f"constant({below + (self.r.random() < 0.3)})", False)
-        of = words if shape == self.words else self.now[0] if not self.by_place else b.put("s32[]", f"constant({self.r.randrange(below)})", False)
+        of = words if shape == self.words else self.now[0] if not self.by_point else b.put("s32[]", f"constant({self.r.randrange(below)})", False)
         whole = b.put(shape, f"remainder({of}, {b.put(shape, f'broadcast({most}), dimensions={{}}', False) if shape != 's32[]' else most})", False)
         return b.put(shape, f"abs({whole})", False)
 
     def scattered(self, b):
-        """A column that all places set, or an element of its own for each; NumPy's way, too."""
+        """A column that all points set, or a separate element for each; also in NumPy's form."""
         r, n, k = self.r, self.n, self.k
         to, old, new = r.choice(["set", "plus"]), self.any(b, self.columns), b.pick(self.vector)
         if r.random() < 0.4:
@@ -238,7 +237,7 @@ class Loop:
         b.put(self.vector, f"gather({of}, {both}), offset_dims={{}}, collapsed_slice_dims={{0,1}}, start_index_map={{0,1}}, index_vector_dim=1, slice_sizes={{1,1}}")
 
     def bits(self, b):
-        """Of a number, and a number of bits."""
+        """The bits of a number, and a number from bits."""
         n = self.n
         words = b.put(f"u32[{n}]", f"bitcast-convert({b.pick(self.vector)})")
         few, one = (b.put(f"u32[{n}]", f"broadcast({b.put('u32[]', f'constant({c})', False)}), dimensions={{}}", False) for c in (0x7FFFFF, 0x3F800000))
@@ -246,7 +245,7 @@ class Loop:
         b.put(self.vector, f"bitcast-convert({b.put(f'u32[{n}]', f'or({one}, {part})', False)})")
 
     def folded(self, b):
-        """Running sums, the greatest of each row and where it is, products of rows, rows turned round."""
+        """Running sums, the maximum of each row and its index, products of rows, reversed rows."""
         r, n, k = self.r, self.n, self.k
         x, zero = self.any(b, self.columns), b.put("f32[]", "constant(0)", False)
         kind = r.randrange(4)
@@ -322,11 +321,11 @@ class Loop:
             b.put(self.vector, f"clamp({clamp[0]}, {b.pick(self.vector)}, {clamp[1]})")
 
     def made(self, b, shape):
-        """A value of the shape for the next round, from whatever there is."""
+        """A value of the shape for the next iteration, from existing ones."""
         n = self.n
         if b.has(shape) and self.r.random() < 0.9:
             value = b.values[shape][-1] if self.r.random() < 0.7 else b.pick(shape)
-            if shape.startswith("f32"):  # so that nothing grows beyond all bounds
+            if shape.startswith("f32"):  # keeps values bounded
                 return b.put(shape, f"tanh({value})", False)
             return value
         x = b.pick(self.vector)
@@ -356,7 +355,7 @@ class Loop:
             row, starts = b.put("f32[1]", f"reshape({b.pick('f32[]') if b.has('f32[]') else b.put('f32[]', f'convert({c})')})", False), c
         return b.put(shape, f"dynamic-update-slice({self.now[i]}, {row}, {starts})", False)
 
-    def program_by_place(self, b):
+    def program_by_point(self, b):
         r, n = self.r, self.n
         flags, state = f"pred[{n}]", f"({', '.join(self.carries)})"
 
@@ -395,22 +394,22 @@ class Loop:
         b = Block(r, "body")
         self.now = []
         for i, shape in enumerate(self.carries):
-            kept = i in self.stays or i in self.stacks or i in (0, self.key)
+            kept = i in self.invariant or i in self.stacks or i in (0, self.key)
             self.now.append(b.put(shape, f"parameter({i})", not kept or shape == self.rows))
-        if self.by_place:
-            return self.program_by_place(b)
+        if self.by_point:
+            return self.program_by_point(b)
         one = b.put("s32[]", "constant(1)", False)
         next_ = [b.put("s32[]", f"add({self.now[0]}, {one})", False)]
         if self.key is not None:
             self.draw(b)
-        for i in self.stays:
+        for i in self.invariant:
             self.slice_in(b, i)
         for _ in range(r.choice([1, 3, 8, 15, 25, 40])):
             self.step(b)
         for i, shape in enumerate(self.carries[1:], 1):
             if i == self.key:
                 next_.append(self.next_key)
-            elif i in self.stays:
+            elif i in self.invariant:
                 next_.append(self.now[i])
             elif i in self.stacks:
                 next_.append(self.stacked(b, i))
@@ -436,7 +435,7 @@ class Loop:
             given.append(e.put("s32[]", f"and({e.put('s32[]', f'parameter({count})', False)}, {seven})", False))
         loop = e.put(state, f"while({', '.join(given)}), condition=condition, body=body", False)
         results = [(shape, e.put(shape, f"get-tuple-element({loop}), index={i}", False)) for i, shape in enumerate(all_)
-                   if i not in self.stays and r.random() < 0.9 or i == 1]
+                   if i not in self.invariant and r.random() < 0.9 or i == 1]
         ends = e.text(f"({', '.join(s for s, _ in results)})", "", [v for _, v in results])
         return ("HloModule loops\n\n" + CALLED + "".join(self.others) + c.text("pred[]", f"v{c.count - 1}") +
                 b.text(state, "", next_) + ends)
@@ -466,18 +465,18 @@ def main():
                 if said.returncode != 0:
                     print(f"{path.stem}: {said.stderr.strip()}")
                     return 1
-                records = [line for line in (said.stdout + said.stderr).splitlines() if "lower.rounds" in line]
-                counts[0] += any(line.startswith("taken") for line in records)
+                records = [line for line in (said.stdout + said.stderr).splitlines() if "loop.fuse" in line]
+                counts[0] += any(line.startswith("accepted") for line in records)
                 counts[1] += bool(records)
                 for line in records:
                     if line.startswith("rejected"):
-                        why = line.split("lower.rounds", 1)[1].strip()
+                        why = line.split("loop.fuse", 1)[1].strip()
                         counts[2].setdefault(why, []).append(path.stem)
-        for target, (taken, all_, why) in one.items():
-            print(f"{target}: {taken} of {all_} loops are one kernel")
+        for target, (accepted, all_, why) in one.items():
+            print(f"{target}: {accepted} of {all_} loops are one kernel")
             for reason, who in sorted(why.items(), key=lambda item: -len(item[1])):
                 print(f"  {len(who)}: {reason} ({', '.join(who[:5])})")
-            if taken < BAR * all_:
+            if accepted < BAR * all_:
                 print(f"{target}: fewer than {BAR:.0%}")
                 return 1
     return 0

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Kernels of arrays of odd sizes against the interpreter: 0, 1, 3, 17, 127, 1000 and 4097 in every dimension.
+"""Compares kernels of arrays of odd sizes with the interpreter: 0, 1, 3, 17, 127, 1000 and 4097 in every dimension.
 
     tests/odd_sizes_test.py TOKAMAK [NAME...]
 
-A program has one instruction of a kind for each size, so that it is compiled once.
+A program has one instruction of a kind for each size, so that it is compiled only once.
 """
 import subprocess
 import sys
@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 SIZES = (0, 1, 3, 17, 127, 1000, 4097)
-# Shapes with each size in each dimension, and few elements: the interpreter computes them, too.
+# Shapes with each size in each dimension, and few elements, because the interpreter computes them too.
 SHAPES = [(n,) for n in SIZES] + [(n, 3) for n in SIZES] + [(3, n) for n in SIZES] + [(17, n) for n in SIZES[:6]] + [(n, 17) for n in SIZES[:6]]
 SHAPES += [(2, n, 5) for n in SIZES] + [(n, 3, 2) for n in SIZES[:6]] + [(5, 2, n) for n in SIZES[:6]]
 
@@ -68,7 +68,7 @@ def scans(type_, op, first, reverse):
 
 
 def scan_ops():
-    """The op, with its carry, forward and back; what it reads and what reads it are computed beside it."""
+    """The op with its carry, forward and reverse; its producers and consumers are computed in the same program."""
     program = Program()
     for i, shape in enumerate(SHAPES):
         for d in range(len(shape)):
@@ -98,9 +98,9 @@ def compare(type_, direction, number, extra=""):
     return f"  ROOT less = pred[] compare(p{2 * number}, p{2 * number + 1}), direction={direction}{extra}"
 
 
-def sorts(types, less, shapes=None, places=False):
-    """Along each dimension; the operands are of these types, and many of their elements are equal. With places: the last
-    operand counts them."""
+def sorts(types, less, shapes=None, index_operand=False):
+    """Sorts along each dimension; the operands have these types, and many of their elements are equal. With index_operand, the last operand
+    is an iota."""
     program = Program()
     parameters = "".join(f"  p{2 * i + k} = {t}[] parameter({2 * i + k})\n" for i, t in enumerate(types) for k in (0, 1))
     program.body("less", parameters + less)
@@ -109,13 +109,13 @@ def sorts(types, less, shapes=None, places=False):
         for type_ in types:
             whole = f"{type_}[{text(shape)}]"
             x = program.parameter(whole)
-            if type_ == "f32":  # few numbers, zeros of both signs among them
+            if type_ == "f32":  # few distinct numbers, including zeros of both signs
                 x = program.put(whole, f"round-nearest-even({program.put(whole, f'add({x}, {x})')})")
             operands.append(x)
         for d in range(len(shape)):
             shapes = [f"{t}[{text(shape)}]" for t in types]
             result = f"({', '.join(shapes)})" if len(types) > 1 else shapes[0]
-            if places:
+            if index_operand:
                 operands[-1] = program.put(shapes[-1], f"iota(), iota_dimension={d}")
             y = program.put(result, f"sort({', '.join(operands)}), dimensions={{{d}}}, is_stable=true, to_apply=less")
             for i, own in enumerate(shapes):
@@ -159,7 +159,7 @@ def tops(type_, k, largest, shapes=None):
 
 
 def random_bits(type_, algorithm, words):
-    """Of a state whose counter runs over."""
+    """From a state whose counter overflows."""
     program = Program()
     state = f"u64[{words}]"
     s = program.put(state, f"constant({{{', '.join(['81985529216486895', '18446744073709551613', '18446744073709551615'][:words])}}})")
@@ -172,21 +172,21 @@ def random_bits(type_, algorithm, words):
     return program
 
 
-# Neighbours in a circle: no order at all, and whoever merges otherwise finds others.
+# Neighbours in a circle: not an order at all, so a different merge gives a different result.
 CIRCLE = """  d = s32[] subtract(p1, p0)
   three = s32[] constant(3)
   turned = s32[] and(d, three)
   one = s32[] constant(1)
   ROOT less = pred[] compare(turned, one), direction=EQ"""
-# -1 is after all others, of bits that are no whole byte.
+# -1 sorts last; the bits are not a whole number of bytes.
 NARROW = "  ROOT less = pred[] compare(p2, p3), direction=LE"
 
-# Rows, columns and depth of a product: each size in each place.
+# Rows, columns and contracted size of a product: each size in each position.
 PRODUCTS = [(n, 17, 33) for n in SIZES] + [(17, n, 33) for n in SIZES] + [(33, 17, n) for n in SIZES] + [(127, 127, 127), (64, 300, 520)]
 
 
 def dots(type_, result, lhs, rhs, batch=1):
-    """Products whose sides lie as `lhs` and `rhs` say, such as "mk" and "kn"; each with what makes an operand and what follows."""
+    """Products with operand layouts `lhs` and `rhs`, such as "mk" and "kn"; each with a producer of an operand and a consumer."""
     program = Program()
     for i, (m, n, k) in enumerate(PRODUCTS):
         sizes = {"b": batch, "m": m, "n": n, "k": k}
@@ -208,7 +208,7 @@ def dots(type_, result, lhs, rhs, batch=1):
 
 
 def vectors(type_):
-    """A vector by matrices, and matrices by a vector, as they lie; with what follows."""
+    """A vector times matrices, and matrices times a vector, in place; with a consumer."""
     program = Program()
     for n, k in [(n, 33) for n in SIZES] + [(33, n) for n in SIZES] + [(7, 9), (8, 8), (64, 520), (1030, 300)]:
         x, whole = program.parameter(f"{type_}[{k}]"), f"{type_}[{n}]"
@@ -220,7 +220,7 @@ def vectors(type_):
 
 
 def columns(type_, op, first):
-    """Columns, folded: of small arrays and of such as do not fit into caches; much and little is computed for an element."""
+    """Column reductions of small arrays and of arrays larger than the caches; with much and little work per element."""
     program = Program()
     program.body("fold", binary(type_, op))
     for rows, width in [(n, 40) for n in SIZES] + [(17, n) for n in SIZES] + [(n, 4100) for n in (64, 67)] + [(517, 523), (1300, 260), (9000, 33)]:
@@ -244,8 +244,8 @@ def columns(type_, op, first):
 
 
 def weights(type_, lhs, rhs, values=0):
-    """Rows of products, folded where they are made: their greatest, and each one's share of the sum. Or so many values, weighed by the
-    shares: attention."""
+    """Rows of products that are reduced where they are computed: their maximum, and the normalized weights. With `values`, also the values
+    weighted by them: attention."""
     program = Program()
     program.body("greatest", binary("f32", "maximum"))
     program.body("sum", binary("f32", "add"))
@@ -273,7 +273,7 @@ def weights(type_, lhs, rhs, values=0):
 
 
 def convolutions(type_, window, groups=1):
-    """Of images of odd sizes."""
+    """Convolutions of images of odd sizes."""
     program = Program()
     for height, width, features in [(n, 5, 3) for n in SIZES[1:6]] + [(5, n, 3) for n in SIZES[1:6]] + [(9, 9, n) for n in (1, 3, 17, 127)]:
         inputs, outputs = groups * features, groups * 8
@@ -311,7 +311,7 @@ def windows(type_, op, first):
 
 
 def picks():
-    """select-and-scatter of windows beside each other, and of such as overlap."""
+    """select-and-scatter of adjacent windows, and of overlapping ones."""
     program = Program()
     program.body("ge", "  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = pred[] compare(a, b), direction=GE")
     program.body("fold", binary("f32", "add"))
@@ -332,21 +332,21 @@ def picks():
 
 
 def scatters(type_, op, attributes=""):
-    """Single elements, rows and batches of them; some indices lie outside."""
+    """Single elements, rows and batches of them; some indices are out of bounds."""
     program = Program()
     program.body("fold", binary(type_, op) if op else f"  a = {type_}[] parameter(0)\n  ROOT b = {type_}[] parameter(1)")
 
     def indices(shape, size):
         whole = f"s32[{text(shape)}]"
-        spread = lambda value: program.put(whole, f"broadcast({program.put('s32[]', f'constant({value})')}), dimensions={{}}")
+        broadcast = lambda value: program.put(whole, f"broadcast({program.put('s32[]', f'constant({value})')}), dimensions={{}}")
         walk = program.put(whole, f"iota(), iota_dimension={shape.index(max(shape))}")
-        number = program.put(whole, f"add({program.put(whole, f'multiply({walk}, {spread(40503)})')}, {program.parameter(whole)})")
-        return program.put(whole, f"remainder({number}, {spread(size + 1)})")
+        number = program.put(whole, f"add({program.put(whole, f'multiply({walk}, {broadcast(40503)})')}, {program.parameter(whole)})")
+        return program.put(whole, f"remainder({number}, {broadcast(size + 1)})")
 
-    def result(array, places, updates, dims):
+    def result(array, index_operand, updates, dims):
         whole, u = f"{type_}[{text(array)}]", f"{type_}[{text(updates)}]"
         x, y = program.put(whole, f"abs({program.parameter(whole)})"), program.put(u, f"abs({program.parameter(u)})")
-        program.result(whole, program.put(whole, f"scatter({x}, {places}, {y}), {dims}, {attributes}to_apply=fold"))
+        program.result(whole, program.put(whole, f"scatter({x}, {index_operand}, {y}), {dims}, {attributes}to_apply=fold"))
 
     for count, size in ((1, 1), (3, 17), (127, 3), (4097, 1000), (32768, 1), (40003, 17), (65539, 1000), (65539, 4097), (70001, 127), (131075, 70001)):  # fmt: skip
         one = "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1"
@@ -378,7 +378,7 @@ def transforms(complex_, real):
 
 
 def solves(type_):
-    """Of matrices whose diagonal is large."""
+    """Matrices with a large diagonal."""
     program = Program()
     for n, columns in ((1, 1), (3, 17), (17, 1), (33, 127), (127, 3), (3, 1000)):
         matrix = f"{type_}[2,{n},{n}]"
@@ -444,7 +444,7 @@ PROGRAMS = {
     "wide words of Threefry": lambda: random_bits("u64", "rng_three_fry", 2),
     "numbers, sorted": lambda: sorts(["f32"], NUMBERS),
     "plain numbers with others, sorted": lambda: sorts(["f32", "s8"], compare("f32", "GT", 0)),
-    "numbers and places, sorted": lambda: sorts(["f32", "s32"], NUMBERS, places=True),
+    "numbers and places, sorted": lambda: sorts(["f32", "s32"], NUMBERS, index_operand=True),
     "total order, sorted": lambda: sorts(["bf16"], compare("bf16", "LT", 0, ", type=TOTALORDER")),
     "wide integers with others, sorted": lambda: sorts(["c64", "s64", "u16"], compare("s64", "LT", 1)),
     "two keys, sorted": lambda: sorts(["f32", "u32", "f64"], TWO_KEYS),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `tokamak ops` says of each op on the CPU and on GPUs is what comes of running it there.
+"""The support that `tokamak ops` claims for each op on the CPU and on GPUs matches the result of running it there.
 
     tests/ops_coverage_test.py build/bin/tokamak
 """
@@ -11,13 +11,13 @@ from pathlib import Path
 
 RUNS = ("no step", "copy", "kernel", "library")  # without the interpreter
 NO_KERNEL = 3  # the exit code of `run --strict`
-# Side effects are the host's, which --strict leaves to it.
+# Side effects run on the host, which --strict permits.
 OF_THE_HOST = ("infeed", "outfeed", "send", "send-done", "recv", "recv-done", "check", "check-eq", "print", "probe", "run-parallel",
                "rng-get-and-update-state", "sharding-group")  # fmt: skip
 
 
 def claimed(row, column, kind):
-    """The word for a kind of elements in "kernel; complex: host"."""
+    """The claim for a kind of elements in "kernel; complex: host"."""
     first, *others = row[column].split("; ")
     return dict(other.split(": ") for other in others).get(kind, first)
 
@@ -44,8 +44,8 @@ def main():
                     print(f"skipped: this build has no {backend}")
                     return 77
                 compared += 1
-                refused = done.returncode == NO_KERNEL and "TK4005" in done.stderr
-                if refused != (word not in RUNS) and not (op in OF_THE_HOST and word == "host"):
+                rejected = done.returncode == NO_KERNEL and "TK4005" in done.stderr
+                if rejected != (word not in RUNS) and not (op in OF_THE_HOST and word == "host"):
                     failures.append(f"{op} {sample['kind']}: {column} is said to be '{word}', and {backend} says: "
                                     f"{done.returncode} {done.stderr.strip()[:300]}")  # fmt: skip
     print("\n".join(failures))

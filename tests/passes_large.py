@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Large programs: ladders, long chains, thousands of parameters and parts, calls that unfold to 2^40. Each
-program goes through the default pipeline within a time that only a quadratic pass exceeds. The last line is a tally.
+"""Large programs: ladders, long chains, thousands of parameters and operands, calls that expand to 2^40. Each
+program runs through the default pipeline within a time that only a quadratic pass exceeds. The last line is a tally.
 
     tests/passes_large.py TOKAMAK
 """
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 MAKE = Path(__file__).resolve().parent.parent / "bench/make_large.py"
-# kind, count, seconds (on an idle machine: a hundredth), and how many instructions may be left
+# Kind, count, seconds (a hundred times what an idle machine needs), and how many instructions may be left.
 CASES = [("chain", 10000, 10), ("chain", 100000, 30), ("ladder", 10000, 10), ("parameters", 5000, 10),
          ("concatenate", 1000, 10), ("concatenate", 20000, 20), ("mixed", 10000, 10), ("mixed", 100000, 40),
          ("sums", 10000, 10), ("nested", 10000, 10), ("pieces", 1000, 10), ("hub", 10000, 10), ("updates", 10000, 10),
@@ -28,14 +28,14 @@ def main():
             try:
                 done = subprocess.run([sys.argv[1], "opt", file.name, "--time-passes"], capture_output=True, text=True,
                                       timeout=seconds, check=False)  # fmt: skip
-                fault = "" if done.returncode == 0 else done.stderr[:300]
+                error = "" if done.returncode == 0 else done.stderr[:300]
             except subprocess.TimeoutExpired:
-                fault = f"took longer than {seconds} s"
-            if not fault and most and int(done.stdout.splitlines()[-1].split()[2]) > most[0]:
-                fault = f"{done.stdout.splitlines()[-1].split()[2]} instructions left, {most[0]} expected"
-            if fault:
+                error = f"took longer than {seconds} s"
+            if not error and most and int(done.stdout.splitlines()[-1].split()[2]) > most[0]:
+                error = f"{done.stdout.splitlines()[-1].split()[2]} instructions left, {most[0]} expected"
+            if error:
                 failed += 1
-                print(f"FAILED {kind} {count}: {fault}")
+                print(f"FAILED {kind} {count}: {error}")
             else:
                 total = done.stdout.splitlines()[-1].split()
                 print(f"{kind} {count}: {total[1]} -> {total[2]} instructions, {total[-1]} ms ({time.time() - begin:.2f} s in all)")

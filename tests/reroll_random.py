@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Random programs of equal steps, as a loop in Python leaves them, through re-rolling: the bits stay. Steps look back, read
-slices by all kinds of numbers, take constants that grow or jump, are stacked along any dimension, are wanted one by one,
-and now and then one is not like the others.
+"""Random programs of equal steps, like an unrolled Python loop, through re-rolling: the bits stay the same. Steps use earlier
+results, read slices at various indices, use constants that grow or jump, are stacked along any dimension or used one by one,
+and occasionally one differs from the others.
 
     tests/reroll_random.py RANDOM_PROGRAMS [SEEDS [FIRST]]
 """
@@ -44,7 +44,7 @@ class Program:
         return [self.r.randint(0, most) for _ in range(count)]
 
     def source(self, count):
-        """A function from a step to a value that is there before it."""
+        """A function from a step to a value that is defined before it."""
         r, kind = self.r, self.r.randrange(8)
         if kind == 0:
             value = self.parameter("f32[4]")
@@ -117,7 +117,7 @@ class Program:
         r = self.r
         if rows:
             results.append((self.put(f"concatenate({', '.join(rows)}), dimensions={{0}}", f"f32[{count},4]"), f"f32[{count},4]"))
-        if r.random() < 0.5:  # stacked, perhaps with more before and behind
+        if r.random() < 0.5:  # stacked, possibly with more before and after
             parts = [step[0] for step in states]
             if r.random() < 0.3:
                 parts = [parts[r.randrange(count)], *parts, parts[-1]]
@@ -129,13 +129,13 @@ class Program:
             parts = [self.put(f"{kind}({part}){how}", shape) for part in parts]
             shape = f"f32[{len(parts)},4]" if d == 0 else f"f32[4,{len(parts)}]"
             results.append((self.put(f"concatenate({', '.join(parts)}), dimensions={{{d}}}", shape), shape))
-        if r.random() < 0.4:  # one behind the other
+        if r.random() < 0.4:  # concatenated
             parts = r.choice(inner)
             shape = f"f32[{4 * count}]"
             results.append((self.put(f"concatenate({', '.join(parts)}), dimensions={{0}}", shape), shape))
         for _ in range(r.choice([0, 0, 1, 3])):
             results.append((r.choice(r.choice(inner)), "f32[4]"))
-        if r.random() < 0.2:  # all of them, from the last to the first, as a gradient takes them
+        if r.random() < 0.2:  # all of them in reverse order, like a gradient
             total = self.put("negate(%s)" % states[-1][0])
             for value in reversed(r.choice(inner)):
                 total = self.put(f"multiply({self.put(f'add({total}, {value})')}, {value})")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The runner of text tests: it accepts what is so and refuses what is not.
+"""The runner of text tests accepts correct tests and rejects incorrect ones.
 
     tests/runner_test.py build/bin/tok_text_tests
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whatever the number of threads, a program has the same bits: each kind of kernel, large enough to be divided.
+"""A program has the same bits for any number of threads: each kind of kernel, large enough to be split.
 
     tests/threads_test.py TOKAMAK
 """

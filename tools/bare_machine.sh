@@ -3,7 +3,7 @@
 #   here:   tools/bare_machine.sh pack                  .cache/device: LLVM and the corpora of $TOKAMAK_CORPUS (60 MB)
 #   there:  tools/bare_machine.sh build tests ...       in the root of a copy of this checkout, with .cache/device in it
 # Steps: build, tests, random, plans, corpora, harnesses, jaxtests (JAX's, in .cache/device/jaxtests), calibrate, bench, slower, memory.
-# What they write goes to $OUT; each prints how long it took. SEEDS, SECONDS_EACH, ARGS change what a step does.
+# Their output goes to $OUT; each prints its duration. SEEDS, SECONDS_EACH, ARGS configure the steps.
 set -u
 cd "$(dirname "$0")/.."
 carried=$PWD/.cache/device

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Builds targets with Ninja and says how far it is, in lines that a person can read.
+"""Builds targets with Ninja and reports progress in readable lines.
 
 usage: build.py FOLDER [-j N] [TARGET]...
 
-On a terminal one line is rewritten; elsewhere there is a line every tenth. Each says the share that is done and an estimate of the time left.
-What compilers say is passed on. The exit code is Ninja's."""
+On a terminal one line is rewritten; elsewhere a line is printed for every tenth. Each shows the fraction done and the estimated time left.
+Compiler output is passed on. The exit code is Ninja's."""
 import argparse
 import os
 import re
@@ -20,7 +20,7 @@ def clock(seconds):
 
 
 def of(what):
-    """The library or program that a step works for."""
+    """The library or program that a step belongs to."""
     found = re.search(r"(?:CMakeFiles/|/)(\w+)\.dir/|(\S+)$", what)
     return (found[1] or os.path.basename(found[2])).removeprefix("tok_") if found else what
 

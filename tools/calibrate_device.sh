@@ -1,6 +1,6 @@
 #!/bin/bash
 # Measures the machine with a GPU for machines/: run from the repository's root there, with $OUT for the results. Uses
-# build/bin/tokamak when it is there; programs for the model's error in $PROGRAMS (bench/model_error.py --export).
+# build/bin/tokamak if it exists; programs for the model's error in $PROGRAMS (bench/model_error.py --export).
 set -u
 OUT=${OUT:-/tmp/calibrate}
 mkdir -p "$OUT"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Every row of errors.def has a page docs/errors/TKnnnn.md and at least one test in tests/errors.
 
-    tools/check_errors.py                   names what is missing; exit 1 when something is
-    tools/check_errors.py --write-pages     writes the pages that are missing, out of the row and its first test
+    tools/check_errors.py                   lists missing ones; exit 1 if there are any
+    tools/check_errors.py --write-pages     writes missing pages from the row and its first test
     tools/check_errors.py --counts          how many cases and codes tests/errors has
 """
 import argparse
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ROW = re.compile(r'^TOK_ERROR\((\d+),\s*(\w+),\s*(\w+),\s*"(\w+)",\s*"((?:[^"\\]|\\.)*)"\)', re.M)
 EXPECTED = re.compile(r"^(?://|#) ERROR: (TK\d+)( at .*)?$", re.M)
 EXIT = {"kMismatch": 1, "kBadInput": 2, "kUnsupported": 3, "kMachine": 4, "kOurBug": 70}
-# What no input reaches: a guard against faults of ours. Each with its reason.
+# Errors that no input reaches: guards against our own bugs. Each with its reason.
 UNREACHABLE = ROOT / "tests/errors/unreachable.txt"
 
 
@@ -28,9 +28,9 @@ def tests_by_code():
     found = {}
     for path in sorted((ROOT / "tests/errors").rglob("*")):
         if path.suffix in (".hlo", ".mlir", ".bytes"):
-            for code, place in EXPECTED.findall(path.read_text(errors="replace")):
-                found.setdefault(code, []).append((path, place))
-    for path in sorted((ROOT / "tests/errors/made").glob("*.py")):  # inputs that are made, not kept
+            for code, location in EXPECTED.findall(path.read_text(errors="replace")):
+                found.setdefault(code, []).append((path, location))
+    for path in sorted((ROOT / "tests/errors/made").glob("*.py")):  # generated inputs
         for code in re.findall(r'"(TK\d{4})"', path.read_text()):
             found.setdefault(code, []).append((path, ""))
     return found
@@ -50,11 +50,11 @@ def page(code, name, exit_code, status, meaning, tests):
     text += f"`tokamak` exits with {EXIT[exit_code]}; through PJRT it is `{status}`.\n"
     shown = [t for t in tests if t[0].suffix in (".hlo", ".mlir") and t[0].stat().st_size < 1200]
     if shown:
-        path, place = shown[0]
+        path, location = shown[0]
         body = [line for line in path.read_text().splitlines() if not line.startswith("//")]
         comment = [line[3:] for line in path.read_text().splitlines() if re.match(r"// (?!RUN:|ERROR:|EXIT:|ERR:|OUT:)", line)]
         text += f"\n## Example\n\n{' '.join(comment)}\n\n```\n" + "\n".join(body).strip("\n") + "\n```\n"
-        text += f"\nThe error is reported{place}.\n" if place else ""
+        text += f"\nThe error is reported{location}.\n" if location else ""
     return text
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when a file is not as clang-format 14 writes it. With --fix it is rewritten instead.
+"""Fails if a file is not formatted as clang-format 14 formats it. With --fix it is rewritten instead.
 Tables (.def) are aligned by hand and left alone. Without clang-format 14 the check is skipped."""
 import re
 import shutil
@@ -33,10 +33,10 @@ def main():
                             cwd=args.root, capture_output=True, text=True)
     wrong = sorted(set(re.findall(r"^(.+?:\d+):\d+: \w+: code should be", result.stderr, re.M)))
     first = {}
-    for place in wrong:
-        path, _, line = place.rpartition(":")
+    for location in wrong:
+        path, _, line = location.rpartition(":")
         first[path] = min(int(line), first.get(path, 1 << 30))
-    errors = [f"{path}:{line}: not as clang-format writes it; tools/check_format.py --fix mends it"
+    errors = [f"{path}:{line}: not as clang-format writes it; tools/check_format.py --fix fixes it"
               for path, line in sorted(first.items())]
     if result.returncode and not errors:
         errors = [result.stderr.strip()]

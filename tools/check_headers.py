@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compiles headers of src/ alone, each twice in an otherwise empty file: one that leans on its includer fails.
+"""Compiles headers of src/ alone, each twice in an otherwise empty file: one that is not self-contained fails.
 
-    tools/check_headers.py                  a tenth of them: those that were changed last, and who includes them (ctest name check.headers)
-    tools/check_headers.py --all            the dev build does the same, in scripts/nightly
+    tools/check_headers.py                  a tenth of them: those changed last and their includers (ctest name check.headers)
+    tools/check_headers.py --all            all of them, like the dev build in scripts/nightly
     tools/check_headers.py ir/shape.h       some
 
-Only the compiler's front end runs, with the flags that compile_commands.json of --build has for the header's folder."""
+Only the compiler's front end runs, with the flags of the header's folder in compile_commands.json of --build."""
 import argparse
 import concurrent.futures
 import json
@@ -23,7 +23,7 @@ INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 
 
 def changes(root):
-    """Headers of src/, each once: those with edits, then those of the last commit, of the one before it ... None without git."""
+    """Headers of src/, each once: those with edits, then those of the last commit, the one before it ... None without git."""
     listed = []
     for arguments in (["ls-files", "--modified", "--others", "--exclude-standard"], ["log", "--format=", "--name-only", "--relative"]):
         done = subprocess.run(["git", *arguments, "--", "*.h"], cwd=root / "src", capture_output=True, text=True, check=False)
@@ -34,7 +34,7 @@ def changes(root):
 
 
 def latest(headers, root):
-    """A tenth: half of it headers that were changed last, then headers that include those. The same for the same checkout."""
+    """A tenth: half of it the headers changed last, then headers that include those. Deterministic for a checkout."""
     place = {header: i for i, header in enumerate(changes(root))}
     ranked = sorted(headers, key=lambda h: (place.get(h, len(place)), zlib.crc32(str(h).encode())))
     count = -(-len(headers) // 10)
@@ -54,7 +54,7 @@ def commands(build):
 
 
 def front_end(command):
-    """The command without its cache, its files and the header that is compiled beforehand."""
+    """The command without its cache, its files and the precompiled header."""
     kept, skip = [], False
     start = next(i for i, word in enumerate(command) if re.search(r"(\+\+|clang|gcc)(-[\d.]+)?$", word))
     for word in command[start:]:
@@ -101,10 +101,10 @@ def main():
         headers = latest(headers, args.root)
     libraries = commands(args.build)
     with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
-        faults = [fault for fault in pool.map(lambda h: check(h, libraries, args.root), headers) if fault]
-    print(*faults, sep="\n", end="\n" if faults else "")
-    print(f"tally: {len(headers) - len(faults)} passed, {len(faults)} failed, 0 skipped")
-    return 1 if faults else 0
+        errors = [error for error in pool.map(lambda h: check(h, libraries, args.root), headers) if error]
+    print(*errors, sep="\n", end="\n" if errors else "")
+    print(f"tally: {len(headers) - len(errors)} passed, {len(errors)} failed, 0 skipped")
+    return 1 if errors else 0
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when a file of src/ includes a header of a layer that tools/layers.txt does not let it see."""
+"""Fails if a file of src/ includes a header of a layer that tools/layers.txt does not allow."""
 import re
 import sys
 

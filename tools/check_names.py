@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Fails when two files of a folder of src/ give one name to two things in their anonymous namespaces: such files cannot be compiled
-in one batch (TOK_UNITY). Functions may share a name when their parameters differ. Files are read as clang-format leaves them: what
-stands in a namespace begins its line."""
+"""Fails if two files of a folder of src/ define the same name in their anonymous namespaces: such files cannot be compiled
+in one batch (TOK_UNITY). Functions may share a name if their parameters differ. Files must be formatted by clang-format: everything
+in a namespace begins its line."""
 import collections
 import re
 import sys
@@ -61,8 +61,8 @@ def parameters(statement, begin):
 
 
 def names(statement):
-    """What a statement names: (name, "" or the types of parameters)."""
-    if statement.startswith("using "):  # the same once more is no harm
+    """The names that a statement declares: (name, "" or the types of parameters)."""
+    if statement.startswith("using "):  # a repeated using is harmless
         return
     if kind := TYPE.match(statement):
         yield kind[1], ""
@@ -78,7 +78,7 @@ def names(statement):
 
 
 def findings(root, folder, others):
-    """Lines to print of one library; `others` are the folders of libraries below it."""
+    """Findings of one library; `others` are the folders of libraries below it."""
     seen = collections.defaultdict(dict)
     for path in sorted((root / "src" / folder).rglob("*.cc")):
         shown = path.relative_to(root)
@@ -88,8 +88,8 @@ def findings(root, folder, others):
         for line, where, statement in statements(path.read_text()):
             for name, types in names(statement):
                 seen[kind, where, name, types].setdefault(shown, line)
-    for (_, _, name, types), places in seen.items():
-        (first, at), *rest = places.items()
+    for (_, _, name, types), locations in seen.items():
+        (first, at), *rest = locations.items()
         for shown, line in rest:
             yield f"{shown}:{line}: {name}{types} is also in {first}:{at}; name it after what it is of"
 

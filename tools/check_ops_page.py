@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/ops.md is what `tokamak ops` says. With --write it is made so.
+"""Checks that docs/ops.md equals the output of `tokamak ops`. With --write it is updated.
 
     tools/check_ops_page.py build/bin/tokamak [--write]
 """

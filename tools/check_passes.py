@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Proves on the corpora that passes are harmless: the interpreter gives the same bits before and after each pass alone,
-and the whole pipeline, on drawn inputs, on hard ones (NaN, infinities, zeros, extremes) and on those of the corpus.
-Prints one table; exit 1 when a value differs, a program no longer verifies, or a pass fails.
+"""Verifies on the corpora that passes preserve values: the interpreter gives the same bits before and after each pass alone,
+and the whole pipeline, on random inputs, on hard ones (NaN, infinities, zeros, extremes) and on those of the corpus.
+Prints one table; exit 1 if a value differs, a program no longer verifies, or a pass fails.
 
     tools/check_passes.py                        everything that interprets in less than 1 s
-    tools/check_passes.py --filter scatter       files whose path holds this text
-    tools/check_passes.py --passes simplify      the whole is this pipeline (default: the default one)
+    tools/check_passes.py --filter scatter       files whose path contains this text
+    tools/check_passes.py --passes simplify      this pipeline instead of the default one
     tools/check_passes.py --json out.json        the rows, and each file, as JSON
     tools/check_passes.py --write                also writes docs/results/passes.md and passes.json
-    tools/check_passes.py --from out.json        prints (and writes) what a run before gave
+    tools/check_passes.py --from out.json        prints (and writes) the results of an earlier run
     tools/check_passes.py FOLDER_OR_FILE...      these programs instead of the corpora
 """
 import argparse
@@ -23,13 +23,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SKIPPED = 77
-LIMIT_S = 60  # of a file's passes: one that needs longer is a fault
-PATIENCE = 60  # times --seconds: what the interpreter, twice a pass, needs longer for is not compared
+LIMIT_S = 60  # seconds for all passes of a file; exceeding it is a bug
+PATIENCE = 60  # times --seconds: if the interpreter, which runs twice per pass, needs longer, values are not compared
 
 
 def corpus_files():
     sys.path.insert(0, str(ROOT / "tools"))
-    import corpus  # needs NumPy, which its own folder of results does
+    import corpus  # needs NumPy
 
     cache = ROOT / "build/corpus"
     cache.mkdir(parents=True, exist_ok=True)
@@ -42,11 +42,11 @@ def corpus_files():
     return files
 
 
-def programs_in(place):
-    place = Path(place)
-    if place.is_file():
-        return [place]
-    return sorted(p for name in ("*.hlo", "hlo.txt", "*.mlir", "*.mlirbc") for p in place.rglob(name))
+def programs_in(location_path):
+    location_path = Path(location_path)
+    if location_path.is_file():
+        return [location_path]
+    return sorted(p for name in ("*.hlo", "hlo.txt", "*.mlir", "*.mlirbc") for p in location_path.rglob(name))
 
 
 def inputs_of(path):
@@ -64,15 +64,15 @@ def passes_of(args):
 
 
 def without_values(path, tokamak, args):
-    """The passes alone: one operation of a program may take the interpreter minutes."""
+    """Runs only the passes: the interpreter may need minutes for one operation of a program."""
     command = [str(tokamak), "opt", str(path), "--verify-each", "--json", *passes_of(args)]
     report = {"file": str(path), "exit": 0, "programs": []}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         if done.returncode not in (0, 2, 3):
-            report.update(exit=done.returncode, fault=done.stderr.strip()[:600])
+            report.update(exit=done.returncode, error=done.stderr.strip()[:600])
     except subprocess.TimeoutExpired:
-        report.update(exit=-1, fault=f"the passes took longer than {LIMIT_S} s")
+        report.update(exit=-1, error=f"the passes took longer than {LIMIT_S} s")
     return report
 
 
@@ -85,7 +85,7 @@ def check(tokamak, path, args):
     begin = time.time()
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE * args.seconds, check=False)
-        if done.returncode == 2 and inputs is not None and "TK600" in done.stderr:  # other inputs than the program takes
+        if done.returncode == 2 and inputs is not None and "TK600" in done.stderr:  # the program takes other inputs
             done = subprocess.run(command[:-2], capture_output=True, text=True, timeout=PATIENCE * args.seconds, check=False)
     except subprocess.TimeoutExpired:
         return without_values(path, tokamak, args)
@@ -95,7 +95,7 @@ def check(tokamak, path, args):
         report = {}
     report.setdefault("programs", [])
     report.update(file=str(path), exit=done.returncode, seconds=time.time() - begin)
-    # 2 and 3: the file does not read or verify, or cannot be compiled as it is. That is no fault of a pass.
+    # 2 and 3: the file does not parse or verify, or cannot be compiled unchanged. That is not a bug of a pass.
     if done.returncode not in (0, 2, 3):
         report["fault"] = done.stderr.strip()[:600] or f"exit {done.returncode}"
     return report
@@ -130,7 +130,7 @@ def whole(program):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("places", nargs="*")
+    parser.add_argument("paths", nargs="*")
     parser.add_argument("--tokamak", default=ROOT / "build/bin/tokamak")
     parser.add_argument("--filter", default="")
     parser.add_argument("--passes", default="", help="the pipeline (default: default, and that of the target)")
@@ -145,7 +145,7 @@ def main():
     if args.reports:
         report_on(json.loads(Path(args.reports).read_text()), args)
         return 0
-    files = [f for p in args.places for f in programs_in(p)] if args.places else corpus_files()
+    files = [f for p in args.paths for f in programs_in(p)] if args.paths else corpus_files()
     if files is None:
         print("skipped: there are no corpora (TOKAMAK_CORPUS says where they are)")
         return 1 if os.environ.get("TOKAMAK_REQUIRE_CORPUS") == "1" else SKIPPED
@@ -153,9 +153,9 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
         reports = list(pool.map(lambda f: check(args.tokamak, f, args), files))
     report_on(reports, args)
-    faults = sum("fault" in r for r in reports)
-    print(f"tally: {len(reports) - faults} passed, {faults} failed, 0 skipped")
-    return 1 if faults or not reports else 0
+    errors = sum("fault" in r for r in reports)
+    print(f"tally: {len(reports) - errors} passed, {errors} failed, 0 skipped")
+    return 1 if errors or not reports else 0
 
 
 def summarize(reports):
@@ -178,13 +178,13 @@ def report_on(reports, args):
     rows, reasons, rules = summarize(reports)
     for report in reports:
         if "fault" in report:
-            print(f"FAILED {report['file']}: {report['fault']}")
+            print(f"FAILED {report['file']}: {report['error']}")
     lines = [f"{'pass':<24}{'programs':>9}{'changed':>9}{'changes':>10}{'instrs':>10}{'after':>10}{'same':>7}{'differ':>8}"
              f"{'not run':>9}{'ms':>10}"]  # fmt: skip
     lines += [f"{name:<24}{row.programs:>9}{row.changed:>9}{row.changes:>10}{row.before:>10}{row.after:>10}{row.same:>7}"
               f"{row.differs:>8}{row.unknown:>9}{row.ms:>10.1f}" for name, row in rows.items()]  # fmt: skip
-    refused = sum(r["exit"] in (2, 3) for r in reports)
-    lines.append(f"{len(reports)} files, {refused} of them not readable or not verified, "
+    rejected = sum(r["exit"] in (2, 3) for r in reports)
+    lines.append(f"{len(reports)} files, {rejected} of them not readable or not verified, "
                  f"{sum(reasons.values()) - reasons['']} programs not compared")  # fmt: skip
     print("\n".join(lines))
     if args.rules:

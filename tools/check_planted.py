@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Every planted bug (tests/*/planted, tests/planted/bugs) still applies to the sources: one that does not is found by nobody.
-Those of tests/planted/bugs also say what is wrong, which test of scripts/test finds it, and what is built for that test.
+"""Checks that every planted bug (tests/*/planted, tests/planted/bugs) still applies to the sources, so that tests can find it.
+Those of tests/planted/bugs also name the bug, the test of scripts/test that finds it, and the targets built for that test.
 
-usage: check_planted.py [--build DIR]     with a build folder, the tests that they name must be there"""
+usage: check_planted.py [--build DIR]     with a build folder, the named tests must exist"""
 import argparse
 import subprocess
 import sys
@@ -19,9 +19,9 @@ def header_of(patch):
     return dict(line.split(": ", 1) for line in above if ": " in line)
 
 
-def faults_of(patch, tests, build):
+def errors_of(patch, tests, build):
     if subprocess.run(["git", "apply", "--check", str(patch)], cwd=ROOT, capture_output=True, check=False).returncode:
-        yield "does not apply any more; make it anew from the sources of today"
+        yield "does not apply any more; recreate it from the current sources"
     if patch.parent.name != "bugs":
         return
     header = header_of(patch)
@@ -45,9 +45,9 @@ def main():
         build = build.resolve()
         tests = one_test.all_tests(build)
     patches = sorted([*ROOT.glob("tests/*/planted/*.patch"), *ROOT.glob("tests/planted/bugs/*.patch")])
-    faults = [f"{patch.relative_to(ROOT)}: {fault}" for patch in patches for fault in faults_of(patch, tests, build)]
-    print("\n".join([*faults, f"planted: {len(patches)} bugs, {len(faults)} errors, 0 warnings"]))
-    return 1 if faults or not patches else 0
+    errors = [f"{patch.relative_to(ROOT)}: {error}" for patch in patches for error in errors_of(patch, tests, build)]
+    print("\n".join([*errors, f"planted: {len(patches)} bugs, {len(errors)} errors, 0 warnings"]))
+    return 1 if errors or not patches else 0
 
 
 if __name__ == "__main__":

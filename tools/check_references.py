@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails where a file refers to what is not in this repository: a folder beside the checkout, a page that is kept elsewhere, the number
-of an issue. .ci/run alone may say where a machine keeps the corpora."""
+"""Fails if a file refers to something outside this repository: a folder next to the checkout, an external page, the number
+of an issue. Only .ci/run may name the location of the corpora on a machine."""
 import os
 import re
 import sys
@@ -16,7 +16,7 @@ FOREIGN = ((re.compile(r"(?:\.\.|work)/shared\b|\bshared/(?:bench|corpus|facts|f
 
 
 def files(root):
-    """Every file of text below root, but for what is built or downloaded."""
+    """Every text file below root, except built and downloaded ones."""
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if not LEFT_OUT.match(name))
         for name in sorted(names):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Fails on what has grown too large: a .cc or .h of 1000 lines, a function over 80 lines or with more
+"""Fails on code that is too large: a .cc or .h of 1000 lines, a function over 80 lines or with more
 than 6 parameters. Warns from 600 lines (.cc), 250 (.h), and 60 (function). A table belongs in a
-.def file and may be as long as it likes.
+.def file and may have any length.
 
-A function that has to be long says why in a comment right above it: `// long: <reason>`.
+A function that must be long gives the reason in a comment right above it: `// long: <reason>`.
 With --all the warnings are listed too."""
 import re
 import sys
@@ -16,7 +16,7 @@ FUNCTION_FAILS = 80
 FUNCTION_WARNS = 60
 PARAMETERS_FAIL = 6
 
-# What can hide a brace: comments, raw strings, strings, characters, preprocessor lines.
+# Text that can hide a brace: comments, raw strings, strings, characters, preprocessor lines.
 NOISE = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(?P<tag>[^\s()\\]*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"'
     r"|(?<![0-9a-zA-Z_])'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:\\\n|[^\n])*", re.S | re.M)
@@ -25,13 +25,13 @@ NAME = re.compile(r"(~?[\w:]+|operator\s*[^\s\w(]+|operator\s*\(\))\s*\(")
 
 
 def blank(match):
-    """Spaces of the same shape, so that positions and lines stay; a literal still shows as one token."""
+    """Blanks with the same line structure, so that positions stay valid; a literal still counts as one token."""
     text = re.sub(r"[^\n]", " ", match[0])
     return text if match[0][0] in "/# \t" else '"' + text[1:]
 
 
 def parameters(head):
-    """How many parameters the function with this head takes; 0 when it cannot be told."""
+    """The number of parameters of the function with this head; 0 if unknown."""
     name = NAME.search(head)
     if not name:
         return 0
@@ -50,7 +50,7 @@ def functions(text):
     """Yields (name, head line, end line, parameters) of every function body at namespace or class level."""
     code = NOISE.sub(blank, text)
     stack = []  # of (kind, head start, name, parameters)
-    start = 0   # where the current statement began
+    start = 0  # start of the current statement
     parens = 0
     for at in (match.start() for match in re.finditer(r"[{}();]", code)):
         char = code[at]
@@ -68,7 +68,7 @@ def functions(text):
             elif TYPE.match(head):
                 kind = "type"
             elif "(" in head and not re.search(r"(?<![=!<>])=(?!=)\s*$|[\w>]\s*=\s*[^=(]*$", head):
-                # `: member_{value}` in a constructor's list is a short block of the same statement.
+                # `: member_{value}` in a constructor's initializer list is a short block of the same statement.
                 kind = "member" if re.search(r"\)\s*:\s*[^:{}]*\w\s*$|,\s*\w+\s*$", head) else "function"
             else:
                 kind = "block"

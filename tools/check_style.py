@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails on habits that a machine can see: a TODO, a file or folder named utils and the
-like, a header without `#pragma once`, a slow standard header in a header, `using namespace`."""
+"""Fails on style violations that can be checked automatically: a TODO, a file or folder named utils or
+similar, a header without `#pragma once`, a slow standard header in a header, `using namespace`."""
 import re
 import sys
 
@@ -14,7 +14,7 @@ ANY = ((TODO, "do it, or say in docs/ what is left"),
 
 
 def findings(path, shown):
-    """Yields a line to print for each thing wrong with the file."""
+    """Yields one finding per violation in the file."""
     for word in {*shown.parts[:-1], shown.stem.removesuffix("_test")} & VAGUE:
         yield f"{shown}:1: '{word}' says nothing; name the file after what it holds"
     text = path.read_text()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the checks: each must pass a good tree and fail on what it is there to find."""
+"""Tests of the checks: each must pass a good tree and fail on the violations it is meant to find."""
 import json
 import os
 import pathlib
@@ -191,7 +191,7 @@ class Checks(unittest.TestCase):
         plain = check_headers.latest(headers, self.root)
         self.assertEqual((len(plain), check_headers.latest(headers, self.root)), (4, plain))  # without git, too
         git = ["git", "-c", "user.name=t", "-c", "user.email=t@t", "-C", str(self.root)]
-        alone = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # a hook's name its repository
+        alone = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # a hook sets GIT_* to its repository
         if not shutil.which("git") or subprocess.run([*git, "init", "-q"], capture_output=True, env=alone, check=False).returncode != 0:
             self.skipTest("no git")
         for change in (None, "src/ir/h7.h", "src/ir/h20.h"):
@@ -208,8 +208,35 @@ class Checks(unittest.TestCase):
         self.assertIn("ir/h12.h does not compile alone", output)
 
 
+class Words(unittest.TestCase):
+    write, run_check, expect = Checks.write, Checks.run_check, Checks.expect
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="tok-checks-"))
+        self.addCleanup(shutil.rmtree, self.root)
+        self.write("tools/words.txt", "# a list\n\\bteams?\\b | use: thread block\n\\bkTaken\\b | use: kAccepted\n")
+        subprocess.run(["git", "-C", self.root, "init", "-q"], check=True)
+
+    def test_a_banned_word_in_a_tracked_file(self):
+        self.write("docs/a.md", "One\nTeams of 32\n")
+        code, output = self.run_check("check_words.py")
+        self.assertEqual(code, 0, output)  # not tracked yet
+        subprocess.run(["git", "-C", self.root, "add", "-A"], check=True)
+        self.expect("check_words.py", "docs/a.md:2: 'Teams': use thread block")
+
+    def test_capital_letters_count_where_the_list_has_them(self):
+        self.write("src/ir/b.cc", "int ktaken, steam, kTaken;\n")
+        subprocess.run(["git", "-C", self.root, "add", "-A"], check=True)
+        self.expect("check_words.py", "src/ir/b.cc:1: 'kTaken': use kAccepted")
+
+    def test_the_list_itself_is_left_out(self):
+        subprocess.run(["git", "-C", self.root, "add", "-A"], check=True)
+        code, output = self.run_check("check_words.py")
+        self.assertEqual(code, 0, output)
+
+
 class Build(unittest.TestCase):
-    """tools/build.py with a Ninja that only says what the real one would."""
+    """tools/build.py with a fake Ninja that prints what the real one would."""
 
     def build(self, lines, code):
         with tempfile.TemporaryDirectory() as folder:
@@ -235,7 +262,7 @@ class Build(unittest.TestCase):
 
 
 class Headers(unittest.TestCase):
-    """A header that leans on its includer must break the build that compiles each header alone."""
+    """A header that is not self-contained must break the build that compiles each header alone."""
 
     def build(self, header):
         root = pathlib.Path(tempfile.mkdtemp(prefix="tok-headers-"))
@@ -291,10 +318,10 @@ class Tally(unittest.TestCase):
 
 
 class Planted(unittest.TestCase):
-    """Bugs of tests/planted/bugs that name no test, one that is not there, or another program."""
+    """Bugs of tests/planted/bugs that name no test, a missing one, or another program."""
     NEW_FILE = "--- /dev/null\n+++ b/src/not_there\n@@ -0,0 +1 @@\n+x\n"
 
-    def faults(self, header, diff=NEW_FILE):
+    def errors(self, header, diff=NEW_FILE):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="tok-planted-"))
         self.addCleanup(shutil.rmtree, folder)
         patch = folder / "bugs" / "a.patch"
@@ -308,23 +335,23 @@ class Planted(unittest.TestCase):
         tests = [test("unit.kernel", "unit", str(build / "bin/tok_unit_kernel"), "--gtest_brief=1"),
                  test("text.codegen", "text", str(build / "bin/tok_text_tests"), "codegen"),
                  test("corpus.long", "slow", str(build / "bin/tokamak"))]
-        return list(check_planted.faults_of(patch, {each["name"]: each for each in tests}, build))
+        return list(check_planted.errors_of(patch, {each["name"]: each for each in tests}, build))
 
     def test_good_ones_pass(self):
-        self.assertEqual(self.faults("bug: x\ntarget: tok_unit_kernel\ntest: unit.kernel Form.NamesDoNotCount\n"), [])
-        self.assertEqual(self.faults("bug: x\ntarget: tok_text_tests\ntest: text.codegen tests/codegen/scan.hlo\n"), [])
+        self.assertEqual(self.errors("bug: x\ntarget: tok_unit_kernel\ntest: unit.kernel Form.NamesDoNotCount\n"), [])
+        self.assertEqual(self.errors("bug: x\ntarget: tok_text_tests\ntest: text.codegen tests/codegen/scan.hlo\n"), [])
 
-    def test_what_is_wrong_is_told(self):
-        for header, fault in (("bug: x\n", "has no line `test:`"),
+    def test_errors_are_reported(self):
+        for header, error in (("bug: x\n", "has no line `test:`"),
                               ("bug: x\ntarget: a\ntest: unit.gone\n", "there is no test unit.gone"),
                               ("bug: x\ntarget: tok_unit_kernel\ntest: unit.kernel Form.Gone\n", "there is no unit test Form.Gone"),
                               ("bug: x\ntarget: tok_text_tests\ntest: text.codegen tests/codegen/gone.hlo\n", "there is no file"),
                               ("bug: x\ntarget: tok_text_tests\ntest: text.codegen tests/run/ops/add.hlo\n", "is no part of text.codegen"),
                               ("bug: x\ntarget: tok_unit_ir\ntest: unit.kernel Form.NamesDoNotCount\n", "runs tok_unit_kernel, not tok_unit_ir"),
                               ("bug: x\ntarget: tokamak\ntest: corpus.long\n", "scripts/test does not run corpus.long")):
-            self.assertIn(fault, " ".join(self.faults(header)), header)
+            self.assertIn(error, " ".join(self.errors(header)), header)
         stale = "--- a/README.md\n+++ b/README.md\n@@ -1 +1 @@\n-not there\n+x\n"
-        self.assertIn("does not apply", " ".join(self.faults("bug: x\ntarget: a\ntest: b\n", stale)))
+        self.assertIn("does not apply", " ".join(self.errors("bug: x\ntarget: a\ntest: b\n", stale)))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares how often each op is in MLIR bytecode, as our reader and as facts/vhlo_reader.py count it.
+"""Compares the op counts of MLIR bytecode as our reader and as facts/vhlo_reader.py count them.
 
     compare_histograms.py --program build/bin/foundation [--facts DIR] FOLDER_OR_FILE...
 
 Reads every *.bc and *.mlirbc below the folders. Prints each file that differs, then a score; exit 1 if any
-differs, 77 (skipped) if the facts or the files are not there.
+differs, 77 (skipped) if the facts or the files are missing.
 """
 import argparse
 import importlib.util

@@ -3,11 +3,11 @@
 
     tools/corpus.py                          everything; exit 1 below a bar of tests/corpus_bars.json
     tools/corpus.py --only stablehlo,jax     some corpora, or groups such as jax.hlo
-    tools/corpus.py --filter scatter         files whose path holds this text
+    tools/corpus.py --filter scatter         files whose path contains this text
     tools/corpus.py --json out.json          the results as JSON
 
-The corpora are looked for in $TOKAMAK_CORPUS and unpacked once into build/corpus.
-Needs NumPy and ml_dtypes: those of .venv are used when this Python has none.
+The corpora are read from $TOKAMAK_CORPUS and unpacked once into build/corpus.
+Needs NumPy and ml_dtypes: those of .venv are used if this Python has none.
 """
 import argparse
 import collections
@@ -52,7 +52,7 @@ class Result:
 
 
 def corpus_folder():
-    """What $TOKAMAK_CORPUS names; without it, a place below which nothing is."""
+    """The folder that $TOKAMAK_CORPUS names; without it, a path below which nothing exists."""
     return Path(os.environ.get("TOKAMAK_CORPUS") or os.devnull)
 
 
@@ -60,7 +60,7 @@ def unpack(name, cache):
     """The folder with an archive's files, unpacked once per content. None without the archive."""
     archive = corpus_folder() / f"{name}.tar.zst"
     if not archive.exists():
-        folder = corpus_folder() / name  # unpacked already: tests/gpu/run
+        folder = corpus_folder() / name  # already unpacked: tests/gpu/run
         return folder if folder.is_dir() else None
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
     folder = cache / f"{name}-{digest}"
@@ -70,7 +70,7 @@ def unpack(name, cache):
         subprocess.run(["tar", "--zstd", "-xf", str(archive), "-C", str(part)], check=True)
         try:
             part.rename(folder)
-        except OSError:  # another run was quicker
+        except OSError:  # another run was faster
             shutil.rmtree(part)
     return folder
 
@@ -98,9 +98,9 @@ def first_error(report):
 
 
 class Batch:
-    """Runs one command over many files in few processes. A file that ends the process or takes longer than
-    LIMIT_S is blamed, and the rest go on in a new process. With `given` each file has inputs and outputs of its own:
-    {file: {"inputs": F, "outputs": F}}."""
+    """Runs one command over many files in few processes. A file that ends the process or takes longer than LIMIT_S is reported as the
+    culprit, and the rest continue in a new process. With `given` each file has its own inputs and outputs: {file: {"inputs": F, "outputs":
+    F}}."""
 
     def __init__(self, command, given=None):
         self.command, self.given = command, given
@@ -156,15 +156,15 @@ class Batch:
 class Runner:
     def __init__(self, tokamak, jobs, backend="interp"):
         self.tokamak, self.jobs = str(tokamak), jobs
-        # Constants become arguments: a compiler would else compute the program and nothing be run.
+        # Constants become arguments: otherwise a compiler would evaluate the program and nothing would run.
         self.compiles = backend != "interp"
         self.run_flags = ["--backend", backend, *(["--hoist"] if self.compiles else [])]
-        # Expected values are a CPU's, whose products of f32 keep all bits; by default a GPU's do not, as XLA's do not there.
+        # The expected values are from a CPU, whose f32 products keep all bits; by default a GPU's do not, as in XLA.
         if backend in ("cuda", "sim-cuda", "sim-gpu"):
             self.run_flags += ["--precision", "highest"]
 
     def batch(self, command, files, size=40, given=None):
-        """{file: report}, in parallel: `size` in a process, fewer where all jobs then have some."""
+        """{file: report}, in parallel: `size` files per process, fewer if that keeps all jobs busy."""
         files = [str(f) for f in files]
         size = max(1, min(size, -(-len(files) // (2 * self.jobs))))
         chunks = [files[i : i + size] for i in range(0, len(files), size)]
@@ -181,7 +181,7 @@ class Runner:
             return list(pool.map(function, items))
 
     def outputs_of(self, programs):
-        """What `outputs` gives of each of {program: inputs}, many in a process."""
+        """The result of `outputs` for each of {program: inputs}, many per process."""
         with tempfile.TemporaryDirectory() as folder:
             given = {str(program): {"inputs": str(inputs), "outputs": f"{folder}/{number}.npz"}
                      for number, (program, inputs) in enumerate(programs.items())}  # fmt: skip
@@ -232,7 +232,7 @@ def failure_of(report):
 
 
 def as_type(array, dtype):
-    """Arrays of types that NumPy lacks travel as their bits."""
+    """Arrays of types that NumPy lacks are passed as their bits."""
     want = np.dtype(getattr(ml_dtypes, dtype, None) or dtype)
     if array.dtype == want:
         return array
@@ -246,7 +246,7 @@ def as_type(array, dtype):
 
 
 def difference(got, expected, rtol, atol, exact=False):
-    """"" or words. NaN equals NaN; infinities equal themselves."""
+    """"" or a description of the difference. NaN equals NaN; infinities equal themselves."""
     if got.shape != expected.shape:
         return f"shape {got.shape}, expected {expected.shape}"
     if expected.size == 0:
@@ -273,7 +273,7 @@ def xla_tolerance(dtype):
 
 
 def read_results(group, reports, root, primitives=None):
-    """Read, print in both forms, read again. A refusal by the verifier is a note."""
+    """Reads, prints in both forms, reads again. A rejection by the verifier is a note."""
     results = []
     for path, report in sorted(reports.items()):
         name = str(Path(path).relative_to(root))
@@ -286,7 +286,7 @@ def read_results(group, reports, root, primitives=None):
             if not program["read"] or not all(trips.get(form) for form in ("hlo", "mlir")):
                 ok, reason = False, reason or trip_reason(program)
             elif not program["verified"]:
-                note = note or f"check refuses: {first_error(program)}"
+                note = note or f"check rejects: {first_error(program)}"
         primitive = (primitives or {}).get(name)
         results.append(Result(group, name, ok, reason, primitive, report.get("seconds", 0.0), note))
     return results
@@ -319,8 +319,8 @@ def stablehlo(runner, cache, wanted, matches):
         results.append(Result(groups[name], name, ok, reason, checking[name]["op"], report.get("seconds", 0.0)))
         if ok:
             passed.append(path)
-    if wanted("stablehlo.spoiled"):
-        results += spoiled(runner, passed, root)
+    if wanted("stablehlo.corrupted"):
+        results += corrupted(runner, passed, root)
     return results
 
 
@@ -332,18 +332,18 @@ def stablehlo_group(path, entry):
     return "stablehlo.dynamic" if entry["dynamic"] else "stablehlo.checks"
 
 
-def spoiled(runner, paths, root):
-    """With every expected constant changed, every check must refuse."""
+def corrupted(runner, paths, root):
+    """With every expected constant changed, every check must fail."""
     results = []
-    for path, report in sorted(runner.batch(["run", "--json", "--spoil"], paths).items()):
+    for path, report in sorted(runner.batch(["run", "--json", "--corrupt"], paths).items()):
         name = str(Path(path).relative_to(root))
-        count = sum(p.get("spoiled", 0) for p in report.get("programs", []))
+        count = sum(p.get("corrupted", 0) for p in report.get("programs", []))
         if count == 0 and "died" not in report:
-            continue  # nothing to spoil: no constant, or an empty one
-        accepted = [i for i, p in enumerate(report.get("programs", [])) if p.get("spoiled") and p["exit"] != 1]
+            continue  # nothing to corrupt: no constant, or an empty one
+        accepted = [i for i, p in enumerate(report.get("programs", [])) if p.get("corrupted") and p["exit"] != 1]
         ok = report["exit"] == 1 and not accepted
-        reason = "" if ok else f"exit {report['exit']}; programs that did not refuse: {accepted[:5]}"
-        results.append(Result("stablehlo.spoiled", name, ok, reason))
+        reason = "" if ok else f"exit {report['exit']}; programs that were not rejected: {accepted[:5]}"
+        results.append(Result("stablehlo.corrupted", name, ok, reason))
     return results
 
 
@@ -374,13 +374,13 @@ def xla_run(runner, root, entry, ran):
     got, reason, seconds = ran[root / name]
     if got is not None:
         reason = compare_named(got, dict(np.load(data)), entry["outs"])
-    if got is not None and reason:  # XLA leaves what it likes behind the elements of a result with bounds
-        reason = reason if run_refuses(runner, root / name, data, entry["outs"]) else ""
+    if got is not None and reason:  # XLA leaves unspecified data after the elements of a bounded result
+        reason = reason if run_rejects(runner, root / name, data, entry["outs"]) else ""
     return Result("xla.run", name, not reason, reason, None, seconds)
 
 
-def run_refuses(runner, program, data, outs):
-    """Whether `run --expect` finds a difference, at the least tolerance of the results: of the backend, unless results have bounds."""
+def run_rejects(runner, program, data, outs):
+    """Whether `run --expect` finds a difference at the least tolerance of the results: with the backend, unless results have bounds."""
     flags = [] if "<=" in program.read_text() else runner.run_flags
     tolerance = str(min(xla_tolerance(dtype) for dtype, _ in outs))
     words = ["--inputs", str(data), "--expect", str(data), "--rtol", tolerance, "--atol", tolerance, *flags]
@@ -481,8 +481,8 @@ def jax_run(runner, group, program, form, ran):
     data = program / "io.npz"
     expected = dict(np.load(data))
 
-    # As `run --expect` does: a tolerance is a question to the oracle too, which rounds nothing on the way, and XLA CPU,
-    # which made the expected values, takes subnormal numbers for 0 (docs/numerics.md).
+    # As in `run --expect`: with a tolerance, also compare with the oracle, which does not round intermediate results, and with subnormals
+    # flushed to 0, as in XLA CPU, which computed the expected values (docs/numerics.md).
     opinions = []
     for flags in ([], ["--oracle"], ["--flush-subnormals"]):
         got, reason, taken = runner.outputs(program / form, data, *flags) if flags else ran[program / form]
@@ -491,7 +491,7 @@ def jax_run(runner, group, program, form, ran):
             break
         if runner.compiles:
             reason = jax_compare([got], expected, meta["outputs"])
-            reason = reason and jax_by_law(runner, program / form, data, got, expected, meta["outputs"])
+            reason = reason and jax_by_reference(runner, program / form, data, got, expected, meta["outputs"])
             break
         opinions.append(got)
         reason = jax_compare(opinions, expected, meta["outputs"])
@@ -500,8 +500,8 @@ def jax_run(runner, group, program, form, ran):
     return Result(group, f"{program.name}/{form}", not reason, reason, meta["family"], seconds)
 
 
-def jax_by_law(runner, program, data, mine, expected, outputs):
-    """Results of a backend that are not XLA's must be those of the interpreter, of which some opinion is XLA's."""
+def jax_by_reference(runner, program, data, mine, expected, outputs):
+    """Results of a backend that differ from XLA's must equal the interpreter's, and one interpreter mode must agree with XLA."""
     opinions = []
     for flags in ([], ["--oracle"], ["--flush-subnormals"]):
         got, reason, _ = runner.outputs(program, data, *flags, interpreted=True)
@@ -518,7 +518,7 @@ def jax_by_law(runner, program, data, mine, expected, outputs):
 
 
 def jax_compare(opinions, expected, outputs):
-    """Nothing when every result agrees with one of the opinions."""
+    """Nothing if every result agrees with one of the opinions."""
     if len(opinions[0]) != len(outputs):
         return f"{len(opinions[0])} results, expected {len(outputs)}"
     for i, out in enumerate(outputs):

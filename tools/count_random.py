@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Counts draws of random numbers: how many a JAX program makes, and how many threefry ops the passes leave of it.
+"""Counts random draws: how many a JAX program makes, and how many threefry ops the passes leave.
 
-    tools/count_random.py                     one line a program and lowering; exit 1 when one differs
+    tools/count_random.py                     one line per program and lowering; exit 1 if one differs
     tools/count_random.py --filter cartpole
     tools/count_random.py --write             docs/results/random.md
     tools/count_random.py --values            also runs each before and after: equal bits
 
 Lowerings: `cpu` (threefry as a loop), `written out` (any other platform), `cuda call` (jax_threefry_gpu_kernel_lowering),
-each partitionable and not. `left` counts words that are still shifted to the left, as a rotation does: there must be none.
-Needs JAX; programs of flax are left out where it is not there. Exit 77 without JAX.
+each partitionable and not. `left` counts words that are still shifted to the left, as in a rotation: there must be none.
+Needs JAX; programs that need flax are skipped without it. Exit 77 without JAX.
 """
 import argparse
 import re
@@ -25,7 +25,7 @@ LOWERINGS = {"cpu": "cpu", "written out": "tpu", "cuda call": "cuda"}
 
 
 def programs():
-    """name -> (function, arguments). Keys are arguments: what is drawn from a constant key is a constant."""
+    """name -> (function, arguments). Keys are arguments: a draw from a constant key would be a constant."""
     import jax
     import jax.numpy as jnp
     import numpy as np
@@ -113,7 +113,7 @@ def bench_programs():
 
 
 def draws_in(jaxpr):
-    """Draws as the program writes them: a loop's body counts once, a function each time it is called."""
+    """Draws as written in the program: a loop's body counts once, a function each time it is called."""
     total = 0
     for eqn in jaxpr.eqns:
         if eqn.primitive.name in DRAWS:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What scripts/demo shows: examples/cartpole.py on Tokamak and on XLA, side by side."""
+"""The program behind scripts/demo: examples/cartpole.py on Tokamak and on XLA, in parallel."""
 import argparse
 import json
 import os
@@ -9,11 +9,11 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PLATFORMS = {"tokamak": "Tokamak", "cpu": "XLA (CPU)"}
-TOLERANCE = 1e-3  # of states after 100 steps: rounding differs, and a pole amplifies it
+TOLERANCE = 1e-3  # for states after 100 steps: rounding differs, and a pole amplifies it
 
 
 def run(platform, poles, steps):
-    """The program's own report on one platform, by program. Its progress is shown as it comes."""
+    """The program's own report on one platform, by program. Its progress is shown as it runs."""
     command = [sys.executable, str(ROOT / "examples" / "cartpole.py"), "--json", "--poles", str(poles), "--steps", str(steps)]
     process = subprocess.Popen(command, env={**os.environ, "JAX_PLATFORMS": platform}, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip

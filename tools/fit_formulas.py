@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The polynomials of src/kernel/formulas: fitted here, printed as C++ with the error of each fit.
+"""Fits the polynomials of src/kernel/formulas and prints them as C++ with the error of each fit.
 
     tools/fit_formulas.py [NAME...]
 
-A row gives a function g, the range of its argument, a degree and how much an error of g weighs in the
-result. The polynomial meets g at the roots of a Chebyshev polynomial, which is within a factor of two of
-the best there is; coefficients are then rounded to the type that uses them. Rows of BEST are fitted so that
-the largest weighted error is the least, where each degree counts (Lawson: least squares, again and again, with
-the weights of points moved to where the error is).
+A row gives a function g, the range of its argument, a degree and the weight of an error of g in the
+result. The polynomial interpolates g at the roots of a Chebyshev polynomial, which is within a factor of two of
+the optimum; coefficients are then rounded to the type that uses them. Rows of BEST minimize the largest weighted
+error, where each degree counts (Lawson's algorithm: iterated least squares, with the weights of points moved to
+where the error is).
 """
 import sys
 
@@ -20,7 +20,7 @@ SQRT_HALF, LN2 = mpmath.sqrt(mpf(1) / 2), mpmath.log(2)
 
 
 def series(f, terms, power):
-    """(f(x) - the first terms) / x^power, with digits enough for what cancels."""
+    """(f(x) - the first terms) / x^power, with enough digits for the cancellation."""
     def g(x):
         if abs(x) < mpf(10) ** -30:
             x = mpf(10) ** -30
@@ -38,7 +38,7 @@ def erfcx(x):
 
 
 def erfinv_over_x(w):
-    """erfinv(x) / x of w = -log(1 - x^2)."""
+    """erfinv(x) / x as a function of w = -log(1 - x^2)."""
     x = mpmath.sqrt(-mpmath.expm1(-max(w, mpf(10) ** -30)))
     with mpmath.workdps(40):
         y = mpmath.erfinv(x) if w < 5 else erfinv_near_one(w)
@@ -57,7 +57,7 @@ def erfinv_near_one(w):
 
 def i1e(x):
     x = max(x, mpf(10) ** -20)
-    if x > 1000:  # beyond the largest argument of a fit, towards its limit
+    if x > 1000:  # beyond the largest argument of a fit, near its limit
         return sum((-1) ** k * i1e_term(k) / x ** k for k in range(8)) / mpmath.sqrt(2 * mpmath.pi * x)
     with mpmath.workdps(60):
         return mpmath.besseli(1, x) * mpmath.exp(-x)
@@ -117,7 +117,7 @@ FITS |= {
 
 
 def fit_best(g, low, high, degree, weight):
-    """Coefficients, lowest first, of the polynomial whose largest weighted error is the least."""
+    """Coefficients, lowest first, of the polynomial with the least maximum weighted error."""
     count = 120
     points = [(low + high) / 2 + (high - low) / 2 * mpmath.cos(mpmath.pi * (2 * k + 1) / (2 * count)) for k in range(count)]
     values, own, share = [g(p) for p in points], [weight(p) for p in points], [mpf(1)] * count
@@ -134,7 +134,7 @@ def fit_best(g, low, high, degree, weight):
 
 
 def fit(g, low, high, degree):
-    """Coefficients, lowest first, of the polynomial that meets g at the Chebyshev points."""
+    """Coefficients, lowest first, of the polynomial that interpolates g at the Chebyshev points."""
     n = degree + 1
     middle, half = (low + high) / 2, (high - low) / 2
     points = [middle + half * mpmath.cos(mpmath.pi * (2 * k + 1) / (2 * n)) for k in range(n)]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the seeds of the fuzzers out of the corpora, our own tests (small programs, cut at "// -----") and ops.def.
+"""Creates the seeds of the fuzzers from the corpora, our own tests (small programs, split at "// -----") and ops.def.
 
-    fuzz_seeds.py OUT        OUT/mlir, OUT/hlo and OUT/bytecode, made once per content of the corpora
+    fuzz_seeds.py OUT        OUT/mlir, OUT/hlo and OUT/bytecode, created once per content of the corpora
 
 Without the corpora the seeds are those of tests/ alone.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LARGEST = 3000
-MOST = 600  # files a format
+MOST = 600  # files per format
 
 
 def archives():
@@ -27,10 +27,10 @@ def archives():
 def corpus_files(folder):
     """(format, bytes) of every program of the corpora."""
     for archive in archives():
-        place = Path(folder) / archive.name
-        place.mkdir()
-        subprocess.run(["tar", "--zstd", "-xf", str(archive), "-C", str(place)], check=True)
-        yield from programs_below(place)
+        location_path = Path(folder) / archive.name
+        location_path.mkdir()
+        subprocess.run(["tar", "--zstd", "-xf", str(archive), "-C", str(location_path)], check=True)
+        yield from programs_below(location_path)
 
 
 def programs_below(folder):
@@ -45,7 +45,7 @@ def programs_below(folder):
 
 
 def programs_of_ops():
-    """A program for each op that takes one or two arrays and no attributes: over numbers and over integers."""
+    """A program for each op that takes one or two arrays and no attributes: for reals and for integers."""
     table = (ROOT / "src/ir/ops.def").read_text()
     for name, arity in re.findall(r'^TOK_OP\(\w+,\s*"([^"]+)",.*?,\s*([12]),.*kElementwise\b.*NoAttrs', table, re.M):
         for shape in ("f32[7]", "s64[7]", "u8[7]"):
@@ -61,7 +61,7 @@ def without_comments(data):
 
 def main():
     out = Path(sys.argv[1])
-    # Corpora that came later, or changed, are new seeds.
+    # New or changed corpora give new seeds.
     key = "".join(f"{archive.name} {archive.stat().st_size}\n" for archive in archives())
     if (out / "done").exists() and (out / "done").read_text() == key:
         return
@@ -76,7 +76,7 @@ def main():
                     seeds[kind][hashlib.sha1(data).hexdigest()] = data
     for kind, files in seeds.items():
         (out / kind).mkdir(parents=True, exist_ok=True)
-        for name, data in sorted(files.items())[:MOST]:  # sorted by hash: an even draw
+        for name, data in sorted(files.items())[:MOST]:  # sorted by hash: an even sample
             (out / kind / name).write_bytes(data)
     for kind, data in programs_of_ops():
         (out / kind / hashlib.sha1(data).hexdigest()).write_bytes(data)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Counts what a backend leaves to the interpreter: host steps by op and reason.
+"""Counts the instructions that a backend leaves to the interpreter: host steps by op and reason.
 
     tools/host_steps.py                    every program of the corpora
-    tools/host_steps.py --strict           exit 1 when a program has a host step that is none by its meaning
+    tools/host_steps.py --strict           exit 1 if a program has a host step that is not inherent
     tools/host_steps.py --op scatter       only this op, with the programs
     tools/host_steps.py --target cuda      on GPUs
     tools/host_steps.py FILE|FOLDER...     these programs
 
 Constants become arguments, so that there is something to compute. Checks, host calls, LAPACK, collectives and programs
-with shapes that are not fixed are the host's by their meaning: counted apart. Needs the corpora in $TOKAMAK_CORPUS.
+with dynamic shapes inherently run on the host: they are counted separately. Needs the corpora in $TOKAMAK_CORPUS.
 """
 import argparse
 import collections
@@ -29,7 +29,7 @@ LIMIT_S = 120
 HOST = re.compile(r"^ *host (\S+) \((.*)\):[ 0-9+-]*$")
 ALL = "the interpreter runs all of it: "
 
-# Whose meaning is the host's.
+# Ops that inherently run on the host.
 BY_MEANING = {
     "custom-call", "probe", "run-parallel", "infeed", "outfeed", "send", "recv", "send-done", "recv-done",
     "after-all", "create-token", "partition-id", "replica-id", "all-gather", "all-reduce", "all-to-all",
@@ -40,7 +40,7 @@ BY_MEANING = {
 
 
 def steps_of(tokamak, path, target):
-    """[(op, reason)] of one program's host steps; an op "" means that all of it is the interpreter's."""
+    """[(op, reason)] of one program's host steps; an op "" means that the interpreter runs the whole program."""
     command = [str(tokamak), "kernels", str(path), "--hoist", "--no-text", "--target", target]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, check=False)
@@ -52,7 +52,7 @@ def steps_of(tokamak, path, target):
             steps.append(match.groups())
         elif line.startswith(ALL):
             reason = line[len(ALL):]
-            steps.append(("", "a shape without fixed sizes" if "has no fixed place" in reason else reason))
+            steps.append(("", "a shape without fixed sizes" if "has no static shape" in reason else reason))
     died = done.returncode < 0 or done.returncode >= 70
     return steps, f"ends with {done.returncode}: {done.stderr[-200:]}" if died else ""
 
@@ -86,7 +86,7 @@ def parse_arguments():
 
 def main():
     args = parse_arguments()
-    files = nvrtc_kernels.given_files(args.files) if args.files else nvrtc_kernels.corpus_files()
+    files = nvrtc_kernels.named_files(args.files) if args.files else nvrtc_kernels.corpus_files()
     files = [(name, path) for name, path in files if args.filter in name]
     if not files:
         print("skipped: there are no corpora (TOKAMAK_CORPUS says where they are)")
@@ -97,10 +97,10 @@ def main():
     counts = [collections.Counter(), collections.Counter()]
     programs = collections.defaultdict(set)
     died, fallen = 0, set()
-    for (name, _), (steps, fault) in zip(files, found):
-        if fault:
+    for (name, _), (steps, error) in zip(files, found):
+        if error:
             died += 1
-            print(f"FAILED {name}: {fault}")
+            print(f"FAILED {name}: {error}")
         for key in steps:
             if args.op is not None and key[0] != args.op:
                 continue

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""How much of JAX runs on Tokamak: JAX's primitive harnesses, and JAX's own tests, over several processes.
+"""Measures how much of JAX runs on Tokamak: JAX's primitive harnesses and JAX's own tests, over several processes.
 
     tools/jax_tests.py harnesses --out DIR -j 16             run_harnesses.py of the corpora, without and with --x64
     tools/jax_tests.py tests FOLDER --out DIR -j 16          JAX's tests in FOLDER (not in this repository), on JAX's CPU
                                                              and on Tokamak
     tools/jax_tests.py tests FOLDER --only fft_test,nn_test --out DIR
-    tools/jax_tests.py tests FOLDER --peer misses --out DIR  in half the time: on JAX's CPU only what misses on Tokamak
-    tools/jax_tests.py report DIR                            prints again what DIR holds
+    tools/jax_tests.py tests FOLDER --peer misses --out DIR  in half the time: on JAX's CPU only the failures on Tokamak
+    tools/jax_tests.py report DIR                            prints the results in DIR again
 
-Everything is cut into small shards that free processes take: none has long to do when the others are done. A case that
-gives no result within --case-seconds is killed and is a miss under its name, as is one that ends its process; the rest
-of its shard goes on in another process. With --seconds N it ends by then: what was not begun is counted as not run.
-Results go to DIR/harnesses.json and DIR/tests.json after every shard; a second run does only what is not in there
-(--again: everything). The Python that runs this needs jax, absl-py and, for some tests, scipy. Not pytest.
+Everything is split into small shards that idle processes take, so that all finish at about the same time. A case that
+gives no result within --case-seconds is killed and counts as a miss under its name, as does one that ends its process; the rest
+of its shard continues in another process. With --seconds N it ends by then: cases that were not started count as not run.
+Results go to DIR/harnesses.json and DIR/tests.json after every shard; a second run does only what is missing there
+(--rerun: everything). The Python that runs this needs jax, absl-py and, for some tests, scipy, but not pytest.
 """
 import argparse
 import collections
@@ -61,7 +61,7 @@ class Running:
                                         stdin=subprocess.DEVNULL, start_new_session=True, cwd=folder)  # fmt: skip
 
     def look(self):
-        """Reads what was written since the last look."""
+        """Reads the events written since the last call."""
         for path in (self.events, Path(f"{self.events}.results")):
             if not path.exists():
                 continue
@@ -90,7 +90,7 @@ class Running:
         self.process.wait()
 
     def last_words(self):
-        """The line of its output that tells most: what it died of, or the last one."""
+        """The most informative line of its output: the cause of death, or the last one."""
         lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
         telling = [line for line in lines if any(word in line for word in DEATHS)]
         return (telling or lines or ["it said nothing"])[-1][:300]
@@ -104,7 +104,7 @@ class Pool:
         self.until = time.time() + arguments.seconds if arguments.seconds else None
         self.folder = Path(tempfile.mkdtemp(prefix="jax_tests."))
         self.began = time.time()
-        self.number = 0  # of the last process
+        self.number = 0  # number of processes started
 
     def run(self, shards):
         waiting, running = collections.deque(shards), []
@@ -132,7 +132,7 @@ class Pool:
         print(file=sys.stderr)
 
     def step(self, one, late):
-        """Whether its process has ended; its results; what of it is still to do."""
+        """Whether its process has ended; its results; its remaining cases."""
         code = one.process.poll()
         one.look()
         quiet = time.time() - one.last
@@ -152,7 +152,7 @@ class Pool:
             results[culprit] = {"outcome": "hang", "error": f"no result in {quiet:.0f} s", "seconds": quiet}
         elif culprit:
             results[culprit] = {"outcome": "crash", "error": f"the process ended with {code}: {one.last_words()}"}
-        elif code == 0 and not one.setup:  # what is left was found unfit by the runner itself
+        elif code == 0 and not one.setup:  # the runner itself skipped the remaining ones
             results.update({name: {"outcome": "skipped", "error": "not taken by the runner"} for name in rest})
         elif rest:
             said = one.setup or ("it did not begin" if hangs else one.last_words())
@@ -168,13 +168,13 @@ def environment(platforms, arguments, **more):
 
 
 def cut(ids, size):
-    """Every n-th, so that neighbours, which take about as long as each other, go to different shards."""
+    """Every n-th, so that neighbours, which take about equally long, go to different shards."""
     count = max(1, -(-len(ids) // size))
     return [ids[i::count] for i in range(count) if ids[i::count]]
 
 
 def listed(pool, commands):
-    """What each worker lists: {key: ids}. A file that cannot be listed has none, and that is said."""
+    """The ids that each worker lists: {key: ids}. A file that cannot be listed has none, and is reported."""
     found = {}
     with_out = {key: pool.folder / f"list.{number}.json" for number, key in enumerate(commands)}
     waiting, running = list(commands.items()), []
@@ -232,7 +232,7 @@ def run_harnesses(arguments):
     script = script / "run_harnesses.py" if script.is_dir() else script
     if not script.is_file():
         sys.exit("run_harnesses.py is not there: --script or TOKAMAK_CORPUS says where it is")
-    store = Store(arguments.out / "harnesses.json", arguments.again)
+    store = Store(arguments.out / "harnesses.json", arguments.rerun)
     pool = Pool(arguments, store.add)
     try:
         groups = listed(pool, {"harnesses": ([sys.executable, WORKER, "list-harnesses", script],
@@ -287,14 +287,14 @@ def run_tests(arguments):
     folder = arguments.folder.resolve()
     folder = folder / "tests" if (folder / "tests").is_dir() else folder
     files = arguments.only.split(",") if arguments.only else FILES
-    store = Store(arguments.out / "tests.json", arguments.again)
+    store = Store(arguments.out / "tests.json", arguments.rerun)
     pool = Pool(arguments, store.add)
     more = {"JAX_NUM_GENERATED_CASES": str(arguments.cases)}
     platforms = {"cpu": environment("cpu", arguments, **more), "tokamak": environment(arguments.platforms, arguments, **more)}
     try:
         found = listed(pool, {name: ([sys.executable, WORKER, "list-tests", folder / f"{name}.py"], platforms["cpu"])
                               for name in files})  # fmt: skip
-        # First what takes longer; the peer may be asked about our misses alone.
+        # Slower ones first; the peer may be limited to our misses.
         for where in ("tokamak", "cpu"):
             shards = []
             for name, ids in found.items():
@@ -313,9 +313,9 @@ def run_tests(arguments):
 
 def report_tests(data):
     cpu, here = data["results"].get("cpu", {}), data["results"].get("tokamak", {})
-    # What the peer was not asked about, since it passed here (--peer misses).
+    # Cases that were not run on the peer, since they passed here (--peer misses).
     cpu = {**{name: result for name, result in here.items() if result["outcome"] == "passed"}, **cpu}
-    files = collections.defaultdict(lambda: [0, 0, 0])  # passed on the CPU, of these here, of these not run here
+    files = collections.defaultdict(lambda: [0, 0, 0])  # passed on the CPU, of these passed here, of these not run here
     for name, result in cpu.items():
         if result["outcome"] != "passed":
             continue
@@ -359,7 +359,7 @@ def main():
     common.add_argument("--every", type=int, default=1, help="one case in N")
     common.add_argument("--filter", default="", help="cases whose name holds this text")
     common.add_argument("--package", type=Path, help="where the tokamak package is (python/ of this clone)")
-    common.add_argument("--again", action="store_true", help="also what has results")
+    common.add_argument("--rerun", action="store_true", help="also what has results")
     some = commands.add_parser("harnesses", parents=[common])
     some.add_argument("--script", help="run_harnesses.py, or its folder ($TOKAMAK_CORPUS)")
     some.add_argument("--x64", default="0,1")

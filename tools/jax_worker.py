@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""One process of tools/jax_tests.py: lists cases, or runs some of them and writes down each as it begins and ends.
+"""One process of tools/jax_tests.py: lists cases, or runs some of them and records the begin and end of each.
 
     jax_worker.py list-harnesses SCRIPT OUT.json
     jax_worker.py list-tests FILE_test.py OUT.json
     jax_worker.py harnesses SCRIPT IDS.json EVENTS.jsonl PLATFORM X64
     jax_worker.py tests FILE_test.py IDS.json EVENTS.jsonl
 
-A line of EVENTS is {"begun": ID} or {"id": ID, "outcome": ..., "error": ..., "seconds": ...}. Whoever reads it knows what was
-under way when the process ended, however it ended. Tests are run by unittest: pytest need not be there.
+A line of EVENTS is {"begun": ID} or {"id": ID, "outcome": ..., "error": ..., "seconds": ...}, so that the reader knows what was
+running when the process ended, however it ended. Tests are run by unittest: pytest is not required.
 """
 import importlib.util
 import json
@@ -48,7 +48,7 @@ def list_harnesses(_, out):
 
 
 def run_harnesses(script, ids, events, platform, x64):
-    """run_harnesses.py over some harnesses: it keeps its own results, this adds which one is under way."""
+    """Runs run_harnesses.py over some harnesses: it keeps its own results, this adds which one is running."""
     wanted = set(json.load(open(ids)))
     log = Events(events)
     module = harnesses()
@@ -71,7 +71,7 @@ def load(path):
     """The test cases of a file, by id."""
     from jax._src import test_util
 
-    test_util.device_under_test = lambda: "cpu"  # what a CPU can do is expected, whatever the platform is called
+    test_util.device_under_test = lambda: "cpu"  # tests must expect a CPU's capabilities, whatever the platform's name
     name = os.path.splitext(os.path.basename(path))[0]
     sys.path.insert(0, os.path.dirname(path))
     sys.argv = [path]
@@ -96,7 +96,7 @@ def list_tests(path, out):
 
 
 class Result(unittest.TestResult):
-    """Worst first: a test fails when one of its subtests does."""
+    """Outcomes, worst first: a test fails if one of its subtests does."""
 
     ORDER = ("failed", "error", "passed", "skipped")
 
@@ -140,7 +140,7 @@ class Result(unittest.TestResult):
     def addError(self, test, error):
         if id(test) in self.names:
             self.note("error", error)
-        else:  # setUpClass or setUpModule: none of the tests below it begins
+        else:  # setUpClass or setUpModule: none of its tests is started
             self.log.write(setup=words("".join(traceback.format_exception_only(error[0], error[1]))))
 
     def addSubTest(self, test, subtest, error):
@@ -156,7 +156,7 @@ def run_tests(path, ids, events):
     log = Events(events)
     unittest.TestSuite(chosen).run(Result(log, names))
     log.file.close()
-    os._exit(0)  # results are on disk; what a test left behind (threads, devices) is not waited for
+    os._exit(0)  # results are on disk; does not wait for what a test left behind (threads, devices)
 
 
 if __name__ == "__main__":

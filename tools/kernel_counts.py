@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How many kernels the planner makes of the workloads of bench/workloads.py on an H200, and whether they compute the right values.
+"""Counts the kernels that the planner makes of the workloads of bench/workloads.py on an H200, and checks their values.
 
     tools/kernel_counts.py
     tools/kernel_counts.py --only softmax,adam --tokamak build/bin/tokamak
     tools/kernel_counts.py --write        also docs/results/kernel_counts.md and .json
 
-A row a workload: launches as `tokamak explain --json --target h200` counts them (library calls, copies and calls of the host count one
-each) against the bar, XLA's count beside it; and the same program at a reduced size, its kernels for a GPU run by the simulator and
-compared with the interpreter. Exits 1 when a bar is missed or a value differs, 77 where JAX is not there
+One row per workload: launches as `tokamak explain --json --target h200` counts them (library calls, copies and host calls count one
+each) against the bar, next to XLA's count; and the same program at a reduced size, its GPU kernels run by the simulator and
+compared with the interpreter. Exits 1 if a bar is missed or a value differs, 77 without JAX
 (ctest name fusion.kernel_counts: half a minute of work, most of it the step of a BERT-base). Needs no GPU.
 """
 import argparse
@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SKIPPED = 77
-# Name: size, bar, XLA's count where it is known, and what stands for it in the simulator.
+# Name: size, bar, XLA's count if known, and the reduced program for the simulator.
 PROGRAMS = {
     "dropout": ("1048576", 1, 2, "dropout:4096"),
     "logsumexp": ("65536x1024", 1, 4, "logsumexp:65x256"),
@@ -53,13 +53,13 @@ def lower(workloads, which, folder):
 
 
 def launches(tokamak, path):
-    told = json.loads(subprocess.run([tokamak, "explain", "--json", "--target", "h200", path], capture_output=True, text=True, check=True).stdout)
-    # Copies that donation costs are no launches of the plan: `tokamak explain` lists them.
-    return told["fused"]["kernels"] + told["fused"]["library_calls"]
+    report = json.loads(subprocess.run([tokamak, "explain", "--json", "--target", "h200", path], capture_output=True, text=True, check=True).stdout)
+    # Copies due to donation are not launches of the plan: `tokamak explain` lists them.
+    return report["fused"]["kernels"] + report["fused"]["library_calls"]
 
 
 def difference(tokamak, path, folder):
-    """What the simulator has to say against the interpreter; "" when they agree."""
+    """The simulator's differences from the interpreter; "" if they agree."""
     right = folder / "right.npz"
     subprocess.run([tokamak, "run", path, "--backend", "interp", "--seed", "1", "--outputs", right], capture_output=True, check=True)
     done = subprocess.run([tokamak, "run", path, "--backend", "sim-gpu", "--seed", "1", "--expect", right], capture_output=True, text=True)

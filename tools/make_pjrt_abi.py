@@ -2,7 +2,7 @@
 """Writes src/pjrt/abi.def from pjrt_abi.json, the measured tables of the PJRT C ABI.
 
     tools/make_pjrt_abi.py pjrt_abi.json    # writes the table
-    tools/make_pjrt_abi.py --check          # exit 1 when it differs, 77 without the json, which lies in facts/ beside the corpora
+    tools/make_pjrt_abi.py --check          # exit 1 if it differs, 77 without the json, which is in facts/ next to the corpora
 """
 import argparse
 import json
@@ -14,7 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "src/pjrt/abi.def"
 
-# Ours to define: only their first field is given.
+# Ours to define: only their first field is specified.
 OWN = {"PJRT_Error", "PJRT_Memory"}
 OPAQUE = ["PJRT_Client", "PJRT_Device", "PJRT_DeviceDescription", "PJRT_TopologyDescription", "PJRT_Executable",
           "PJRT_LoadedExecutable", "PJRT_Buffer", "PJRT_Event", "PJRT_ExecuteContext", "PJRT_SerializedExecutable",

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Compiles the GPU kernels of programs with NVRTC for sm_90, each distinct kernel once.
 
-    tools/nvrtc_kernels.py                       a tenth of the corpora, another one each day
+    tools/nvrtc_kernels.py                       a tenth of the corpora, a different one each day
     tools/nvrtc_kernels.py --all                 all of them
     tools/nvrtc_kernels.py FILE|FOLDER...        these programs
     tools/nvrtc_kernels.py --no-spills FILE...   a kernel that spills registers is a failure
 
-Constants of a program become arguments, so that there is something to compile. The last lines: programs, kernels,
-those that spill, and a tally. Needs the corpora in $TOKAMAK_CORPUS.
+Constants of a program become arguments, so that there is something to compile. The last lines report programs, kernels,
+kernels that spill, and a tally. Needs the corpora in $TOKAMAK_CORPUS.
 """
 import argparse
 import concurrent.futures
@@ -26,7 +26,7 @@ SUFFIXES = {".mlir", ".mlirbc", ".hlo"}
 
 
 def corpus_files():
-    """Every program of the corpora that runs: [(name, path)]."""
+    """Every runnable program of the corpora: [(name, path)]."""
     sys.path.insert(0, str(ROOT / "tools"))
     import corpus
 
@@ -44,7 +44,7 @@ def corpus_files():
     return files
 
 
-def given_files(paths):
+def named_files(paths):
     files = []
     for path in map(Path, paths):
         if path.is_dir():
@@ -55,7 +55,7 @@ def given_files(paths):
 
 
 def lower(tokamak, path, out):
-    """Writes the kernels of a program; whether there are any."""
+    """Writes the kernels of a program; returns whether there are any."""
     command = [tokamak, "kernels", str(path), "--target", "cuda", "--hoist"]
     try:
         done = subprocess.run(command, capture_output=True, timeout=120)
@@ -86,7 +86,7 @@ def main():
     parser.add_argument("-j", type=int, default=2, dest="jobs")
     args = parser.parse_args()
     if args.files:
-        files = given_files(args.files)
+        files = named_files(args.files)
     else:
         files = corpus_files()
         if not files:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One test of scripts/test, or a part of one: what is to be built for it, and how it is run.
+"""One test of scripts/test, or a part of one: what to build for it, and how to run it.
 
 usage: one_test.py [--build DIR] NAME [PART]           runs it
        one_test.py [--build DIR] --target NAME [PART]  prints the targets to build
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LEFT_OUT = {"slow", "gpu", "fuzz"}  # as scripts/test leaves them out
+LEFT_OUT = {"slow", "gpu", "fuzz"}  # as in scripts/test
 
 
 def all_tests(build):
@@ -38,7 +38,7 @@ def has_unit_test(part):
 
 
 def why_not(tests, build, name, part):
-    """What is wrong with a test of this name and part; nothing when it is there."""
+    """Why a test of this name and part does not exist; nothing if it does."""
     test = tests.get(name)
     if test is None:
         return f"there is no test {name}"
@@ -58,7 +58,7 @@ def why_not(tests, build, name, part):
 
 
 def command_of(test, part):
-    """How to run the test, or the part of it alone."""
+    """The command that runs the test, or only the part."""
     command = list(test["command"])
     if not part:
         return command

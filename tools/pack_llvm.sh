@@ -1,6 +1,6 @@
 #!/bin/bash
-# tools/pack_llvm.sh OUT.tar.xz: LLVM 19 for x86_64 from Debian's packages (headers, CMake files, libLLVM and what that links), for a
-# machine that can install nothing. As root, with apt-get; about 37 MB and two minutes.
+# tools/pack_llvm.sh OUT.tar.xz: LLVM 19 for x86_64 from Debian's packages (headers, CMake files, libLLVM and its dependencies), for a
+# machine without installation rights. As root, with apt-get; about 37 MB and two minutes.
 #
 # There: mkdir sys && tar xJf OUT.tar.xz -C sys, then configure with
 #   -DLLVM_DIR=$PWD/sys/usr/lib/llvm-19/lib/cmake/llvm -DTOK_LLVM_SHARED=ON
@@ -30,7 +30,7 @@ for package in "$folder"/packages/*.deb; do dpkg-deb -x "$package" "$folder/syst
 cd "$folder/system"
 llvm=usr/lib/llvm-19
 rm -rf usr/share "$llvm/share" "$llvm/build"
-# libLLVM has every component. LLVM's CMake files only ask whether archives and tools exist: empty files do.
+# libLLVM has every component. LLVM's CMake files only check that archives and tools exist: empty files suffice.
 for file in "$llvm"/lib/*.a "$llvm"/lib/LLVM*.so "$llvm"/lib/libRemarks.so*; do
   [ -L "$file" ] || : > "$file"
 done

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Counts how often each row of the rule table fires over the corpora, and writes docs/results/rules.md. A row that fires
-nowhere names where it comes from.
+"""Counts how often each row of the rule table fires over the corpora, and writes docs/results/rules.md. A row that never
+fires names its source.
 
     tools/rule_firings.py                     the corpora, the default pipeline
-    tools/rule_firings.py FOLDER_OR_FILE...   these programs besides (bench/run_passes.py --folder build/bench_programs lowers the bench)
-    tools/rule_firings.py --check             no corpora: docs/results/rules.md names every row there is, and no other
+    tools/rule_firings.py FOLDER_OR_FILE...   also these programs (bench/run_passes.py --folder build/bench_programs lowers the bench)
+    tools/rule_firings.py --check             no corpora: docs/results/rules.md must name exactly the existing rows
 """
 import argparse
 import collections
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/results/rules.md"
 SKIPPED = 77
 LIMIT_S = 60
-# By the file that the row stands in.
+# By the file that contains the row.
 SOURCES = {
     "arithmetic": "IEEE 754: holds for every value",
     "integer": "arithmetic modulo 2^n",
@@ -60,14 +60,14 @@ def firings(tokamak, path):
     return [collections.Counter(d["rule"] for d in p.get("decisions", [])) for p in report.get("programs", [])]
 
 
-def write_page(rows, programs, places):
+def write_page(rows, programs, paths):
     fired, used = collections.Counter(), collections.Counter()
     for counts in programs:
         fired.update(counts)
         used.update(counts.keys())
     names = {row[0] for row in rows}
     lines = [
-        f"`tools/rule_firings.py{''.join(' ' + p for p in places)}`: {len(rows)} rules, "
+        f"`tools/rule_firings.py{''.join(' ' + p for p in paths)}`: {len(rows)} rules, "
         f"{sum(1 for r in rows if fired[r[0]])} of them fired, {sum(fired[n] for n in names)} times, in the default "
         f"pipeline over {len(programs)} programs.",
         "",
@@ -93,7 +93,7 @@ def check(rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("places", nargs="*")
+    parser.add_argument("paths", nargs="*")
     parser.add_argument("--build", default=ROOT / "build", type=Path)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("-j", type=int, default=os.cpu_count())
@@ -108,10 +108,10 @@ def main():
     if files is None:
         print("skipped: no corpora")
         return SKIPPED
-    files += [f for place in args.places for f in check_passes.programs_in(place)]
+    files += [f for location_path in args.paths for f in check_passes.programs_in(location_path)]
     with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
         programs = [c for counts in pool.map(lambda f: firings(args.build / "bin/tokamak", f), files) for c in counts]
-    write_page(rows, programs, args.places)
+    write_page(rows, programs, args.paths)
     return 0
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Adds up the JUnit files that ctest and pytest wrote, and prints what failed, what was skipped and why.
+"""Adds up the JUnit files of ctest and pytest, and prints failures, skips and their reasons.
 
 A ctest entry counts as one case, unless its output says more: a line
 `tally: 12 passed, 0 failed, 3 skipped` (our own runners print it last), or googletest's closing
 lines. A line `skipped: <reason>`, googletest's message and pytest's give the reason of a skip; one without a reason is a failure.
 
 usage: tally.py [--skipped REASON]... [--failed REASON]... FILE.xml...
-The last line printed is `N passed, N failed, N skipped`; the exit code is 1 when something failed."""
+The last line printed is `N passed, N failed, N skipped`; the exit code is 1 if something failed."""
 import argparse
 import re
 import sys
@@ -33,12 +33,12 @@ def counts(case):
 
 
 def reasons(case):
-    """Why something of a JUnit case was skipped, each reason once."""
-    told = ["".join(match) for match in REASON.findall(case.findtext("system-out") or "")]
+    """Why parts of a JUnit case were skipped, each reason once."""
+    report = ["".join(match) for match in REASON.findall(case.findtext("system-out") or "")]
     skipped = case.find("skipped")
-    if not told and skipped is not None and skipped.get("type", "").startswith("pytest"):
-        told = [skipped.get("message", "")]
-    return list(dict.fromkeys(reason for reason in told if reason))
+    if not report and skipped is not None and skipped.get("type", "").startswith("pytest"):
+        report = [skipped.get("message", "")]
+    return list(dict.fromkeys(reason for reason in report if reason))
 
 
 def main():

@@ -1,4 +1,4 @@
-"""Which files the checks look at. Shared by the check_*.py scripts beside it."""
+"""Selects the files that the checks read. Shared by the check_*.py scripts."""
 import argparse
 import pathlib
 
@@ -23,7 +23,7 @@ def sources(root, suffixes=(".h", ".cc"), folders=FOLDERS):
 
 
 def report(check, looked_at, errors, warnings=()):
-    """Prints findings and a closing line; gives the exit code."""
+    """Prints findings and a closing line; returns the exit code."""
     for line in [*warnings, *errors]:
         print(line)
     print(f"{check}: {looked_at} files, {len(errors)} errors, {len(warnings)} warnings")

@@ -42,14 +42,15 @@ __global__ void WriteKernel(float4* y, size_t count) {
     y[i] = float4{1, 2, 3, 4};
 }
 
-// One access after the other, a 16-byte word a thread: so many bytes are under way as there are threads.
+// Dependent accesses, one 16-byte word per thread: the bytes in flight are proportional to the
+// number of threads.
 __global__ void FlightKernel(const float4* x, float4* y, size_t count) {
   float4 sum = {0, 0, 0, 0};
   size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   while (i < count) {
     float4 v = x[i];
     sum.x += v.x;
-    i += size_t(gridDim.x) * blockDim.x + (v.y == 12345.678f);  // the next waits for this one
+    i += size_t(gridDim.x) * blockDim.x + (v.y == 12345.678f);  // depends on the previous access
   }
   if (sum.x == 12345.678f) y[0] = sum;
 }
@@ -58,9 +59,9 @@ __global__ void FlightKernel(const float4* x, float4* y, size_t count) {
 
 enum class What { kAdd, kMul, kFma, kIntAdd, kIntMul, kLogic, kMufu, kSqrt, kDivide, kConvert, kFma64, kDivide64, kSqrt64, kIntDivide,
                   kShuffle, kMultiply16 };
-constexpr int kChains = 8, kRounds = 512;
+constexpr int kChains = 8, kTrips = 512;
 
-// `other`: another chain's number, so that integer operations cannot be folded into one.
+// `other`: the value of another chain, so that the compiler cannot combine integer operations.
 template <What what>
 __device__ float Step(float x, float other) {
   if constexpr (what == What::kAdd) return x + 1.25f;
@@ -95,7 +96,7 @@ __global__ void PipeKernel(float* y) {
   using T = std::conditional_t<wide, double, float>;
   T x[kChains];
   for (int c = 0; c < kChains; ++c) x[c] = T(1) + T(threadIdx.x + c) * T(1e-3);
-  for (int r = 0; r < kRounds; ++r) {
+  for (int r = 0; r < kTrips; ++r) {
 #pragma unroll
     for (int c = 0; c < kChains; ++c) {
       if constexpr (wide) x[c] = Step64<what>(x[c]);
@@ -111,7 +112,7 @@ __global__ void PipeKernel(float* y) {
 __global__ void TensorKernel(float* y) {
   float d[4][4] = {};
   uint32_t a[4] = {0x3f803f80, 0x3f813f81, 0x3f823f82, 0x3f833f83}, b[2] = {0x3f803f80, 0x3f813f81};
-  for (int r = 0; r < kRounds; ++r) {
+  for (int r = 0; r < kTrips; ++r) {
 #pragma unroll
     for (int c = 0; c < 4; ++c)
       asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -123,14 +124,14 @@ __global__ void TensorKernel(float* y) {
   if (sum == 12345.678f) y[0] = sum;
 }
 
-// Shared memory and the first cache: words that lie side by side, or anywhere.
-__global__ void LoadKernel(const float* x, const int* places, float* y, int anywhere) {
+// Shared memory and L1: adjacent words, or random ones.
+__global__ void LoadKernel(const float* x, const int* indices, float* y, int anywhere) {
   float sum[4] = {};
   int at = threadIdx.x;
-  for (int r = 0; r < kRounds; ++r) {
+  for (int r = 0; r < kTrips; ++r) {
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
-      int i = anywhere ? places[(at + c * 1024) & 4095] : (at + c * 1024) & 4095;
+      int i = anywhere ? indices[(at + c * 1024) & 4095] : (at + c * 1024) & 4095;
       sum[c] += x[i];
     }
     at += 32;
@@ -139,10 +140,10 @@ __global__ void LoadKernel(const float* x, const int* places, float* y, int anyw
   if (all == 12345.678f) y[0] = all;
 }
 
-__global__ void BarrierKernel(float* y, int rounds) {
+__global__ void BarrierKernel(float* y, int iterations) {
   __shared__ float kept[1024];
   float x = threadIdx.x;
-  for (int r = 0; r < rounds; ++r) {
+  for (int r = 0; r < iterations; ++r) {
     kept[threadIdx.x] = x;
     __syncthreads();
     x += kept[(threadIdx.x + 33) & (blockDim.x - 1)];
@@ -158,16 +159,16 @@ __global__ void EmptyKernel(float* y) {
 
 cudaStream_t stream;
 
-// Microseconds of one run: the best of several, each of `runs` in a row.
+// Microseconds per run: the best of several repetitions, each of `runs` runs in a row.
 template <typename F>
-double BestUs(F&& launch, int runs = 10, int rounds = 7) {
+double BestUs(F&& launch, int runs = 10, int iterations = 7) {
   cudaEvent_t begin, end;
   CHECK(cudaEventCreate(&begin));
   CHECK(cudaEventCreate(&end));
   launch();
   CHECK(cudaStreamSynchronize(stream));
   float best = 1e30f;
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < iterations; ++round) {
     CHECK(cudaEventRecord(begin, stream));
     for (int i = 0; i < runs; ++i) launch();
     CHECK(cudaEventRecord(end, stream));
@@ -182,7 +183,7 @@ double BestUs(F&& launch, int runs = 10, int rounds = 7) {
   return best * 1000.0;
 }
 
-// The same as one graph of `runs` launches.
+// Like the above, with one graph of `runs` launches.
 template <typename F>
 double GraphUs(F&& launch, int runs) {
   cudaGraph_t graph;
@@ -198,14 +199,14 @@ double GraphUs(F&& launch, int runs) {
 }
 
 int multiprocessors = 1;
-double empty_us = 0;  // of a launch in a row, which hides behind the one before
+double empty_us = 0;  // of a launch in a row, which overlaps with the previous one
 
-// Nanoseconds of one operation on one multiprocessor.
+// Nanoseconds per operation on one SM.
 template <What what>
 double PipeNs(const char* name, float* y, double ops = 1) {
   int blocks = multiprocessors * 8, threads = 256;
   double us = BestUs([&] { PipeKernel<what><<<blocks, threads, 0, stream>>>(y); }, 4);
-  double count = double(threads) * 8 * kChains * kRounds * ops;  // of one multiprocessor
+  double count = double(threads) * 8 * kChains * kTrips * ops;  // on one SM
   double ns = us * 1000 / count;
   std::fprintf(stderr, "pipe %-12s %.5f ns, %.1f a ns and multiprocessor\n", name, ns, 1 / ns);
   return ns;
@@ -225,7 +226,7 @@ std::vector<Point> Curve(float4* x, float4* y, size_t most) {
     double write = BestUs([&] { WriteKernel<<<blocks, 256, 0, stream>>>(y, count); }, runs);
     double copy = BestUs([&] { CopyKernel<<<blocks, 256, 0, stream>>>(x, y, count / 2); }, runs);
     std::fprintf(stderr, "bytes %zu: read %.2f us, write %.2f, copy %.2f\n", bytes, read, write, copy);
-    // What takes hardly longer than a launch says nothing of memory.
+    // A time close to that of an empty launch does not measure memory.
     if (std::min({read, write, copy}) < 1.5 * empty_us) continue;
     auto rate = [&](double us) { return bytes / (std::max(us - empty_us, us / 2) * 1000); };
     points.push_back({double(bytes), rate(read), rate(write), rate(copy)});
@@ -233,7 +234,7 @@ std::vector<Point> Curve(float4* x, float4* y, size_t most) {
   return points;
 }
 
-// Bytes that a multiprocessor must have under way for nine tenths of the full bandwidth.
+// Bytes that an SM must have in flight to reach nine tenths of the full bandwidth.
 double BytesInFlight(const float4* x, float4* y, size_t bytes) {
   size_t count = bytes / 16;
   std::vector<std::pair<double, double>> points;
@@ -260,17 +261,17 @@ int main() {
   multiprocessors = device.multiProcessorCount;
   size_t most = size_t(1) << 30;
   float4 *x, *y;
-  int* places;
+  int* indices;
   CHECK(cudaMalloc(&x, most));
   CHECK(cudaMalloc(&y, most));
-  CHECK(cudaMalloc(&places, 4096 * sizeof(int)));
+  CHECK(cudaMalloc(&indices, 4096 * sizeof(int)));
   std::vector<float> filling(1 << 22);
   for (size_t i = 0; i < filling.size(); ++i) filling[i] = 0.5f + float(i * 2654435761u >> 8) * 0x1p-24f;
   for (size_t at = 0; at < most; at += filling.size() * 4)
     CHECK(cudaMemcpy(reinterpret_cast<char*>(x) + at, filling.data(), filling.size() * 4, cudaMemcpyHostToDevice));
   std::vector<int> random(4096);
   for (size_t i = 0; i < random.size(); ++i) random[i] = int(i * 2654435761u >> 12 & 4095);
-  CHECK(cudaMemcpy(places, random.data(), random.size() * 4, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(indices, random.data(), random.size() * 4, cudaMemcpyHostToDevice));
   auto* out = reinterpret_cast<float*>(y);
 
   double stream_gap = BestUs([&] { EmptyKernel<<<1, 32, 0, stream>>>(out); }, 500);
@@ -289,10 +290,10 @@ int main() {
   double int_divide = PipeNs<What::kIntDivide>("int div", out), shuffle = PipeNs<What::kShuffle>("shuffle", out);
   int blocks = multiprocessors * 8;
   double tensor_us = BestUs([&] { TensorKernel<<<blocks, 256, 0, stream>>>(out); }, 4);
-  double tensor = tensor_us * 1000 / (8.0 * 8 * 4 * kRounds * 2048);
+  double tensor = tensor_us * 1000 / (8.0 * 8 * 4 * kTrips * 2048);
   auto load_ns = [&](int anywhere) {
-    double us = BestUs([&] { LoadKernel<<<blocks, 256, 0, stream>>>(reinterpret_cast<float*>(x), places, out, anywhere); }, 4);
-    return us * 1000 / (8.0 * 256 * 4 * kRounds);
+    double us = BestUs([&] { LoadKernel<<<blocks, 256, 0, stream>>>(reinterpret_cast<float*>(x), indices, out, anywhere); }, 4);
+    return us * 1000 / (8.0 * 256 * 4 * kTrips);
   };
   double load = load_ns(0), gather = load_ns(1);
   double few = BestUs([&] { BarrierKernel<<<multiprocessors, 256, 0, stream>>>(out, 64); }, 4);
@@ -312,14 +313,14 @@ int main() {
   double simple = (add + mul + fma + int_add + logic) / 5;
   std::printf(" \"ns\": {\"simple\": %.5g, \"integer\": %.5g, \"divide\": %.5g, \"divide64\": %.5g, \"root\": %.5g, \"root64\": %.5g, "
               "\"convert\": %.5g, \"scalar\": %.5g, \"index\": %.5g, \"load\": %.5g, \"store\": %.5g, \"gather\": %.5g, \"scatter\": %.5g, "
-              "\"turn\": %.5g, \"multiply\": %.5g, \"multiply64\": %.5g, \"multiply16\": %.5g},\n",
+              "\"branch\": %.5g, \"multiply\": %.5g, \"multiply64\": %.5g, \"multiply16\": %.5g},\n",
               simple, int_mul, divide, divide64, root, root64, convert, int_divide, int_add, load, load, gather, gather, int_add, fma, fma64,
               tensor);
   std::printf(" \"mufu_ns\": %.5g,\n \"l1_bytes\": %d,\n \"l2_bytes\": %d,\n \"l3_bytes\": %d,\n", mufu, 128 << 10, device.l2CacheSize,
               device.l2CacheSize);
-  std::printf(" \"latency_ns\": 4,\n \"step_us\": 0,\n \"task_us\": 0,\n \"line_ns\": 0,\n \"grain_us\": 0,\n \"softness\": 6,\n \"fork_us\": [],\n");
+  std::printf(" \"latency_ns\": 4,\n \"step_us\": 0,\n \"task_us\": 0,\n \"line_ns\": 0,\n \"min_chunk_us\": 0,\n \"overlap_exponent\": 6,\n \"fork_us\": [],\n");
   std::printf(" \"stream_gap_us\": %.4g,\n \"graph_gap_us\": %.4g,\n \"barrier_us\": %.4g,\n \"bytes_in_flight\": %.0f,\n", stream_gap, graph_gap,
               barrier, flight);
-  std::printf(" \"registers\": %d,\n \"threads\": %d,\n \"team_bytes\": %zu\n}\n", device.regsPerMultiprocessor,
+  std::printf(" \"registers\": %d,\n \"threads\": %d,\n \"shared_bytes\": %zu\n}\n", device.regsPerMultiprocessor,
               device.maxThreadsPerMultiProcessor, device.sharedMemPerMultiprocessor);
 }

@@ -1,11 +1,11 @@
-"""CartPole written in five ways, at many sizes, on XLA and on Tokamak: how much the way of writing matters, as a plot.
+"""CartPole in five formulations, at many sizes, on XLA and on Tokamak: a plot of how much the formulation matters.
 
     PYTHONPATH=python python examples/cartpole/ladder.py              # JAX's CPU and Tokamak's; with a GPU: TOKAMAK_DEVICE=cuda
     PYTHONPATH=python python examples/cartpole/ladder.py --quick --out /tmp/ladder.svg
 
-The five are the paper's ladder (arXiv 2301.13062) and the step called from Python: plain (threefry in the step, the state stacked, lax.scan), the same with
-its random numbers drawn before, without the stacked state, and unrolled by ten. Both platforms run in one process, in turn; a time is the least of several.
-CUDA by hand is measured where there is a GPU, nvcc and --peers (bench/peers)."""
+The five are the ladder of arXiv 2301.13062 and the step called from Python: plain (threefry in the step, stacked state, lax.scan), the
+same with precomputed random numbers, without the stacked state, and unrolled by ten. Both platforms run interleaved in one process; a time
+is the minimum of several. Handwritten CUDA is measured if there are a GPU, nvcc and --peers (bench/peers)."""
 
 import argparse
 import os
@@ -26,7 +26,7 @@ import paper_peers
 import svg
 
 STEPS = 1000
-BYTES_OF_DRAWS = 17 * STEPS  # of one simulation
+BYTES_OF_DRAWS = 17 * STEPS  # bytes per simulation
 SIZES = (16, 64, 256, 2048, 16384, 131072, 1048576)
 
 
@@ -44,7 +44,7 @@ def fell(x, angle):
 
 
 def draw(key, n):
-    """What one step draws: actions, states to begin anew, the next key."""
+    """The random values of one step: actions, initial states for resets, the next key."""
     action, start, key = jax.random.split(jax.random.wrap_key_data(key), 3)
     fresh = jax.random.uniform(start, (4, n), minval=-0.05, maxval=0.05)
     return jax.random.bernoulli(action, 0.5, (n,)), fresh, jax.random.key_data(key)
@@ -96,7 +96,7 @@ DRAWN = ("drawn before", *APART)
 
 
 class Program:
-    """One way on one platform."""
+    """One formulation on one platform."""
 
     def __init__(self, platform, way, n, draws):
         device = jax.devices(platform)[0]
@@ -123,7 +123,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="three sizes")
     parser.add_argument("--sizes", help="numbers of simulations, commas between them")
     parser.add_argument("--most-bytes", type=float, default=3e9 if GPU else 3e8, help="of random numbers drawn before")
-    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--peers", type=pathlib.Path, default=ROOT / "bench/peers")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/cartpole_ladder.svg")
     args = parser.parse_args()
@@ -142,7 +142,7 @@ def main():
                 print(f"{way:16} {n:9,}  more than {args.most_bytes:.0e} bytes of random numbers")
                 continue
             programs = {side: Program(platform, way, n, draws) for side, platform in sides.items()}
-            for _ in range(args.turns):
+            for _ in range(args.repetitions):
                 for program in programs.values():
                     program.turn()
             for side, program in programs.items():

@@ -1,4 +1,4 @@
-// What the examples take from the command line, and how they end.
+// Command-line parsing and exit helpers of the examples.
 #pragma once
 
 #include <cstdio>
@@ -11,7 +11,7 @@ inline int Fail(const tokamak::Error& error) {
   return 1;
 }
 
-// The first argument, if there is one.
+// The first argument, if present.
 inline tokamak::Target TargetOf(int argc, char** argv) {
   if (argc < 2) return tokamak::Target::kBest;
   return std::strcmp(argv[1], "cpu") == 0 ? tokamak::Target::kCpu : tokamak::Target::kInterpreter;

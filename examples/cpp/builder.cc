@@ -1,4 +1,5 @@
-// Builds a program by hand (the softmax of each row, and its entropy), compiles and runs it.
+// Builds a program with the builder API (the softmax of each row, and its entropy), compiles and
+// runs it.
 //   builder [cpu|interp]
 #include <cmath>
 #include <cstdio>
@@ -35,7 +36,7 @@ tokamak::Result<tokamak::Module> Softmax() {
   return b.Build({p, entropy});
 }
 
-// The fault of a program that cannot be is an error, which names the line here.
+// An invalid program is an error that names the line here.
 int CheckError() {
   tokamak::Builder b("wrong");
   Value x = b.Parameter({Type::kF32, {2}}), y = b.Parameter({Type::kF32, {3}});
@@ -57,7 +58,7 @@ int main(int argc, char** argv) {
   std::vector<float> numbers;
   for (int64_t i = 0; i < kRows * kColumns; ++i)
     numbers.push_back(0.25f * static_cast<float>(i * i % 7));
-  // The program reads the vector itself.
+  // The program reads the vector's memory directly.
   auto x = tokamak::Buffer::Borrow(numbers.data(), numbers.size() * sizeof(float),
                                    {Type::kF32, {kRows, kColumns}});
   if (!x.ok()) return Fail(x.error());

@@ -1,4 +1,4 @@
-// Runs CartPole: 100 steps of 8 poles, pushed as a weighted sum of their state says.
+// Runs CartPole: 100 steps of 8 poles, each pushed in the direction of a weighted sum of its state.
 //   cartpole [cpu|interp] [cartpole.mlir]
 #include <cmath>
 #include <cstdio>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kPoles = 8, kSteps = 100;
 
-// The same in plain C++, one pole, in double.
+// The reference in plain C++: one pole, in double.
 int Simulate(double* s, const float* w) {
   int stood = 0;
   bool standing = true;
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
     wrong += close ? 0 : 1;
   }
   std::printf("%d of %d fell, %d unlike the simulation in C++\n", fallen, kPoles, wrong);
-  // An argument of another shape is refused.
-  bool refused = !program->Run(*weights, *state).ok();
-  return wrong == 0 && refused ? 0 : 1;
+  // An argument of the wrong shape is rejected.
+  bool rejected = !program->Run(*weights, *state).ok();
+  return wrong == 0 && rejected ? 0 : 1;
 }

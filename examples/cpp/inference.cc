@@ -1,5 +1,5 @@
-// Runs batches through a small network whose weights are part of the program, into memory that is
-// used again.
+// Runs batches through a small network whose weights are constants of the program, reusing the
+// result buffers.
 //   inference [cpu|interp] [mlp.mlirbc]
 #include <cmath>
 #include <cstdio>
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
     }
     if (turn > 0) continue;
     std::printf("row 0:  %.6f %.6f %.6f %.6f\n", p[0], p[1], p[2], p[3]);
-    // As JAX has them (make_programs.py).
+    // JAX's results (make_programs.py).
     const double expected[] = {0.1938164, 0.2302805, 0.2955016, 0.2804016};
     for (int i = 0; i < 4; ++i) worst = std::fmax(worst, std::fabs(p[i] - expected[i]));
   }

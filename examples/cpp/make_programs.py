@@ -1,6 +1,6 @@
-"""Writes the programs that the C++ examples run, from JAX: cartpole.mlir and mlp.mlirbc beside this file.
+"""Writes the programs that the C++ examples run, from JAX: cartpole.mlir and mlp.mlirbc next to this file.
 
-    python examples/cpp/make_programs.py        (prints what mlp.mlirbc gives for the example's inputs)"""
+    python examples/cpp/make_programs.py        (prints the result of mlp.mlirbc for the example's inputs)"""
 
 import pathlib
 
@@ -15,7 +15,7 @@ GRAVITY, CART, POLE, HALF_LENGTH, FORCE, DT = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
 
 
 def step(state, weights):
-    """All poles, one step on: position, speed, angle, angular speed. The push goes where the weighted state says."""
+    """One step of all poles: position, speed, angle, angular speed. The weighted state decides the direction of the push."""
     x, v, angle, spin = state.T
     force = jnp.where(state @ weights > 0, FORCE, -FORCE)
     push = (force + POLE * HALF_LENGTH * spin**2 * jnp.sin(angle)) / (CART + POLE)
@@ -26,7 +26,7 @@ def step(state, weights):
 
 
 def cartpole(state, weights):
-    """STEPS steps; the last states, and for how many steps each pole stood."""
+    """STEPS steps; the final states, and the number of steps for which each pole stayed upright."""
     def body(_, carry):
         state, stood, standing = carry
         state = step(state, weights)
@@ -39,7 +39,7 @@ def cartpole(state, weights):
 
 
 def mlp(x):
-    """Two layers whose weights are part of the program, and a softmax."""
+    """Two layers with weights as constants of the program, and a softmax."""
     random = np.random.default_rng(7)
     hidden = jnp.tanh(x @ random.normal(0, 0.4, (8, 16)).astype(np.float32) + 0.1)
     return jax.nn.softmax(hidden @ random.normal(0, 0.4, (16, 4)).astype(np.float32))

@@ -5,9 +5,9 @@
 //   tokamak::Value y = b.Multiply(x, b.Tanh(x));
 //   tokamak::Result<tokamak::Module> module = b.Build({y});
 //
-// What is built is HLO text, which Build reads: shapes are inferred there, and the first fault is
-// Build's error, with the line of this program that asked for it. Any op of HLO can be had by its
-// name (docs/ops.md), with attributes as HLO spells them:
+// The builder emits HLO text, which Build parses: shapes are inferred there, and the first error is
+// Build's error, with the line of the calling program that created the op. Any HLO op can be
+// created by name (docs/ops.md), with attributes in HLO syntax:
 //
 //   b.Op("sort", {x}, "dimensions={0}, is_stable=true, to_apply=" + less.name());
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace tokamak {
 
-// A value of the computation that is being built.
+// A value of the computation under construction.
 class Value {
  public:
   Value() = default;
@@ -31,7 +31,7 @@ class Value {
   int64_t id_ = -1;
 };
 
-// A line of the program that builds: errors and explanations name it.
+// A line of the calling program, quoted in errors and explanations.
 struct Where {
   const char* file = "";
   int64_t line = 0;
@@ -61,7 +61,7 @@ class Body {
     return Constant<T>(std::span<const T>(&value, 1), {}, where);
   }
 
-  // Any op of HLO. Ops whose shape does not follow from their operands and attributes need it.
+  // Any HLO op. A shape is required if it does not follow from the operands and attributes.
   Value Op(std::string_view op, const std::vector<Value>& operands,
            const std::string& attributes = "", const Shape* shape = nullptr,
            Where where = Where::Here()) {
@@ -131,7 +131,7 @@ class Body {
   Value Iota(const Shape& shape, int64_t dimension, Where where = Where::Here()) {
     return Op("iota", {}, "iota_dimension=" + std::to_string(dimension), &shape, where);
   }
-  // `body` takes two scalars and gives one.
+  // `body` takes two scalars and returns one.
   Value Reduce(Value x, Value init, const std::vector<int64_t>& dimensions, const Body& body,
                Where where = Where::Here()) {
     return Op("reduce", {x, init}, "dimensions=" + List(dimensions) + ", to_apply=" + body.name(),
@@ -141,7 +141,7 @@ class Body {
   Value Dot(Value x, Value y, Where where = Where::Here()) {
     return Op("dot", {x, y}, "lhs_contracting_dims={1}, rhs_contracting_dims={0}", nullptr, where);
   }
-  // condition and body take the state, a value or a tuple; they give a pred and the next state.
+  // condition and body take the state, a value or a tuple; they return a pred and the next state.
   Value While(Value state, const Body& condition, const Body& body, Where where = Where::Here()) {
     return Op("while", {state}, "condition=" + condition.name() + ", body=" + body.name(), nullptr,
               where);
@@ -152,12 +152,12 @@ class Body {
   Value Element(Value tuple, int64_t index, Where where = Where::Here()) {
     return Op("get-tuple-element", {tuple}, "index=" + std::to_string(index), nullptr, where);
   }
-  // What the computation gives.
+  // Sets the results of the computation.
   void Return(Value root) {
     root_ = root.id_;
   }
 
-  // "{1,0}", as attributes have lists.
+  // "{1,0}": a list in attribute syntax.
   static std::string List(const std::vector<int64_t>& numbers) {
     std::string text;
     for (int64_t number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
@@ -167,18 +167,18 @@ class Body {
  protected:
   explicit Body(std::string name) : name_(std::move(name)) {}
 
-  // Appends the text; `places` gets a place for each of its lines.
-  void Write(std::string& text, std::vector<Where>& places, bool is_entry) const {
+  // Appends the text of the computation, and to `locations` one location per line.
+  void Write(std::string& text, std::vector<Where>& locations, bool is_entry) const {
     text += std::string(is_entry ? "ENTRY " : "") + name_ + " {\n";
-    places.push_back(Where());
+    locations.push_back(Where());
     for (size_t i = 0; i < lines_.size(); ++i) {
       bool is_root = root_ == static_cast<int64_t>(i);
       text += std::string(is_root ? "  ROOT " : "  ") + NameOf(Value(static_cast<int64_t>(i))) +
               " = " + lines_[i] + "\n";
-      places.push_back(places_[i]);
+      locations.push_back(locations_[i]);
     }
     text += "}\n";
-    places.push_back(Where());
+    locations.push_back(Where());
   }
 
  private:
@@ -194,7 +194,7 @@ class Body {
     }
     lines_.push_back(text + ", metadata={source_file=\"" + file +
                      "\" source_line=" + std::to_string(where.line) + "}");
-    places_.push_back(where);
+    locations_.push_back(where);
     return Value(static_cast<int64_t>(lines_.size()) - 1);
   }
 
@@ -224,34 +224,34 @@ class Body {
 
   std::string name_;
   std::vector<std::string> lines_;
-  std::vector<Where> places_;
+  std::vector<Where> locations_;
   int64_t root_ = -1, parameters_ = 0;
 };
 
-// A module: its entry is what this builds itself.
+// A module builder; the builder itself builds the entry computation.
 class Builder : public Body {
  public:
   explicit Builder(std::string name) : Body(std::move(name)) {}
 
-  // Another computation, which reduce, while, sort ... call. Lives as long as the builder.
+  // Adds a computation for reduce, while, sort ... to call. It lives as long as the builder.
   Body& AddBody(const std::string& name) { return bodies_.emplace_back(name); }
 
-  // HLO text. Several results become a tuple.
+  // HLO text of the module. Several results become a tuple.
   std::string Text() const {
-    std::vector<Where> places;
-    return Text(places);
+    std::vector<Where> locations;
+    return Text(locations);
   }
-  // The module that gives these values.
+  // The module whose entry returns these values.
   Result<Module> Build(const std::vector<Value>& results, Where where = Where::Here()) {
     Return(results.size() == 1 ? results[0] : Tuple(results, where));
-    std::vector<Where> places;
-    Result<Module> module = Module::FromBytes(Text(places), name());
+    std::vector<Where> locations;
+    Result<Module> module = Module::FromBytes(Text(locations), name());
     if (module.ok()) return module;
     Error error = module.error();
     auto line = static_cast<size_t>(error.line());
-    if (line >= 1 && line <= places.size() && places[line - 1].line > 0)
-      error.AddNote(std::string("from ") + places[line - 1].file + ":" +
-                    std::to_string(places[line - 1].line));
+    if (line >= 1 && line <= locations.size() && locations[line - 1].line > 0)
+      error.AddNote(std::string("from ") + locations[line - 1].file + ":" +
+                    std::to_string(locations[line - 1].line));
     return error;
   }
 
@@ -261,11 +261,11 @@ class Builder : public Body {
     using Body::Write;
   };
 
-  std::string Text(std::vector<Where>& places) const {
+  std::string Text(std::vector<Where>& locations) const {
     std::string text = "HloModule " + name() + "\n\n";
-    places.assign(2, Where());
-    for (const Named& body : bodies_) body.Write(text, places, false);
-    Write(text, places, true);
+    locations.assign(2, Where());
+    for (const Named& body : bodies_) body.Write(text, locations, false);
+    Write(text, locations, true);
     return text;
   }
 

@@ -1,9 +1,9 @@
-/* The C API of libtokamak.so, for the Python package (by ctypes) and for embedders. C++ programs
- * include <tokamak/tokamak.h>, which stands on it.
+/* The C API of libtokamak.so, for the Python package (through ctypes) and for embedders. C++
+ * programs include <tokamak/tokamak.h>, which is built on it.
  *
- * Every function may be called from any thread. Texts are UTF-8 and end in 0. Nothing is thrown;
- * nothing ends the process. Structs begin with their size, so that later versions may add fields:
- * look at no field that lies behind it.
+ * Every function is thread-safe. Strings are UTF-8 and null-terminated. No function throws or ends
+ * the process. Structs start with their size, so that later versions can add fields: do not access
+ * fields beyond struct_size.
  */
 #pragma once
 
@@ -18,11 +18,11 @@ extern "C" {
 
 /* "0.1.0". */
 TOK_API const char* tok_version(void);
-/* {"version": "0.1.0", "build": "...", "backends": ["interp"], "lapack": true}. Like all texts that
- * are returned here it stays where it is for ever. */
+/* {"version": "0.1.0", "build": "...", "backends": ["interp"], "lapack": true}. Strings
+ * that these functions return stay valid until the process ends. */
 TOK_API const char* tok_build_info(void);
-/* The devices that a client would have: {"devices": [{"kind": "interp", "name": "..."}], "reason":
- * "why there are none"}. Honours TOKAMAK_DEVICE and TOKAMAK_NUM_DEVICES as they are now. */
+/* The devices of a new client: {"devices": [{"kind": "interp", "name": "..."}], "reason":
+ * "why there are none"}. Uses the current values of TOKAMAK_DEVICE and TOKAMAK_NUM_DEVICES. */
 TOK_API const char* tok_devices(void);
 /* The options of jax.jit(f, compiler_options={...}):
  * [{"name": "tokamak_strict", "type": "bool", "default": "false", "meaning": "..."}]. */
@@ -30,40 +30,40 @@ TOK_API const char* tok_options(void);
 
 /* ---- Arrays and errors ---------------------------------------------------- */
 
-/* An array: dense, row-major, elements of fewer than 8 bits taking a byte each (signed ones
- * sign-extended), aligned as its elements are. */
+/* An array: dense, row-major, aligned to its element size. Elements narrower than 8 bits occupy a
+ * byte each (signed ones sign-extended). */
 typedef struct tok_array {
-  void* data; /* inputs: only to be read, and only during the call; outputs: to be filled */
+  void* data; /* inputs: read-only, valid during the call; outputs: to be filled */
   size_t bytes;
-  const char* type; /* "f32", "bf16", "s64", "u8", "pred", "c64", "f8e4m3fn" ... as HLO has them */
+  const char* type; /* "f32", "bf16", "s64", "u8", "pred", "c64", "f8e4m3fn" ... (HLO names) */
   int64_t rank;
   const int64_t* dims;
 } tok_array;
 
-/* What went wrong. Functions that can fail return NULL, or one of these, which the caller frees. */
+/* An error. Functions that can fail return NULL or an error, which the caller frees. */
 typedef struct tok_error tok_error;
 TOK_API const char* tok_error_code(const tok_error* error);    /* "TK5009": docs/errors */
 TOK_API const char* tok_error_message(const tok_error* error); /* one line */
-/* As a person reads it: with the place in the program, the line there, and notes. */
+/* Text for people: with the location in the program, the source line, and notes. */
 TOK_API const char* tok_error_text(const tok_error* error);
-TOK_API int64_t tok_error_line(const tok_error* error); /* in the program's text, from 1; 0: none */
-TOK_API void tok_error_free(tok_error* error);          /* NULL is fine, as for all that free */
+TOK_API int64_t tok_error_line(const tok_error* error); /* in the program's text, from 1; or 0 */
+TOK_API void tok_error_free(tok_error* error);          /* NULL is allowed, as in all of them */
 
 /* ---- Programs -------------------------------------------------------------- */
 
 typedef struct tok_module tok_module;
-/* Reads a program: StableHLO text, its bytecode, or HLO text, which one is seen from the bytes.
- * `program` is its number, from 0, in a file that holds several (with "// -----" between them). */
+/* Reads a program: StableHLO text, its bytecode, or HLO text; the format is detected from the
+ * bytes. `program` is its index, from 0, in a file with several (separated by "// -----"). */
 TOK_API tok_error* tok_module_read_file(const char* path, size_t program, tok_module** module);
-/* The same from memory, which is copied; `name` stands for the file in errors. */
+/* Reads a program from memory, which is copied; `name` replaces the file name in errors. */
 TOK_API tok_error* tok_module_read(const void* data, size_t size, const char* name,
                                    tok_module** module);
-/* HLO text. It stays as long as the module. */
+/* HLO text, valid as long as the module. */
 TOK_API const char* tok_module_text(tok_module* module);
-/* What becomes of it, as `tokamak explain` tells it. Besides the options of tok_compile:
+/* The compile report of `tokamak explain`. Options in addition to those of tok_compile:
  * {"json", "true"}, {"decisions", "true"}, {"lints", "true"}, {"dot", "true"}, {"kernel", "add_3"},
  * {"measure", "true"}, {"compare", "false"}, {"target", "host" | "h200" | "host,h200"}. The text
- * stays until the next call with this module. */
+ * is valid until the next call with this module. */
 struct tok_option;
 TOK_API tok_error* tok_module_explain(tok_module* module, const struct tok_option* options,
                                       size_t num_options, const char** text);
@@ -71,16 +71,17 @@ TOK_API void tok_module_free(tok_module* module);
 
 /* ---- Compiled programs ------------------------------------------------------- */
 
-/* An option by its name (tok_options lists them) and its value as text: {"tokamak_backend", "cpu"},
+/* An option by name (tok_options lists them) with its value as text: {"tokamak_backend", "cpu"},
  * {"tokamak_strict", "true"}. */
 typedef struct tok_option {
   const char* name;
   const char* value;
 } tok_option;
 
-/* Ready to run, by any number of threads at a time. */
+/* A compiled program. Threads may run it concurrently. */
 typedef struct tok_executable tok_executable;
-/* The module is left as it is. The environment counts as in docs/jax.md; options count more. */
+/* Does not modify the module. Uses the environment variables of docs/jax.md; options override
+ * them. */
 TOK_API tok_error* tok_compile(const tok_module* module, const tok_option* options,
                                size_t num_options, tok_executable** executable);
 TOK_API void tok_executable_free(tok_executable* executable);
@@ -88,85 +89,87 @@ TOK_API void tok_executable_free(tok_executable* executable);
 TOK_API const char* tok_executable_name(const tok_executable* executable);
 TOK_API size_t tok_executable_num_parameters(const tok_executable* executable);
 TOK_API size_t tok_executable_num_results(const tok_executable* executable);
-/* What it takes and gives: `data` is NULL. Stay as long as the executable. NULL beyond the last. */
+/* The types of parameters and results; `data` is NULL. Valid as long as the executable. Return
+ * NULL if i is out of range. */
 TOK_API const tok_array* tok_executable_parameter(const tok_executable* executable, size_t i);
 TOK_API const tok_array* tok_executable_result(const tok_executable* executable, size_t i);
 /* {"kernels": 3, "host_steps": ["sort: has no kernel"], "temporary_bytes": 64}. */
 TOK_API const char* tok_executable_info(const tok_executable* executable);
 
-/* Runs it and waits. Types, dimensions and sizes must be those that the program has; a null type
- * is not compared, nor are the dimensions then. Results overlap nothing else. */
+/* Runs the program and waits. Types, dimensions and sizes must match the program's; if a type is
+ * NULL, neither it nor the dimensions are compared. Results must not overlap other arrays. */
 TOK_API tok_error* tok_executable_run(const tok_executable* executable, const tok_array* inputs,
                                       size_t num_inputs, const tok_array* results,
                                       size_t num_results);
 
-/* ---- Functions of the host ------------------------------------------------
+/* ---- Host functions --------------------------------------------------------
  *
- * A program reaches a function of the host by a custom call whose target it is registered under:
+ * A program calls a host function through a custom call to the target that it is registered as:
  *
  *   stablehlo.custom_call @tokamak_py_callback(%x) {mhlo.backend_config = {id = 7 : i64}}
  *
  * Programs that contain such a call run on a worker thread, never on the thread that launches them.
- * A function may be called by several threads at a time, and may itself use the plugin, as long as
- * it does not wait for a program that waits for it.
+ * A function may be called by several threads concurrently, and may itself use the plugin, but must
+ * not wait for a program that waits for it.
  */
 
 typedef struct tok_host_call {
   size_t struct_size;
   const char* target;
   /* The call's attributes as a JSON object: integers, booleans, floats, strings, lists of these.
-   * "{}" when it has none. */
+   * "{}" if it has none. */
   const char* attributes;
-  /* The opaque backend_config of older calls; may hold zeros. */
+  /* The opaque backend_config of older calls; may contain null bytes. */
   const char* opaque;
   size_t opaque_size;
   size_t num_inputs;
-  const tok_array* inputs; /* tokens left out */
+  const tok_array* inputs; /* without tokens */
   size_t num_outputs;
-  const tok_array* outputs; /* tokens left out; filled with zeros before the call */
-  int64_t device;           /* which device of the program asks: replica * partitions + partition */
+  const tok_array* outputs; /* without tokens; zeroed before the call */
+  int64_t device;           /* calling device of the program: replica * partitions + partition */
 } tok_host_call;
 
-/* 0: the outputs are filled. Else the execution fails with the message given by
- * tok_host_call_fail; the outputs of the program are poisoned, the client goes on. */
+/* Returns 0 if the outputs are filled. Otherwise the execution fails with the message passed to
+ * tok_host_call_fail: the outputs of the program are poisoned, the client remains usable. */
 typedef int (*tok_host_fn)(const tok_host_call* call, void* user);
 
-/* Registers or (with fn = NULL) takes away a function. Programs look it up at every call. Returns
- * 0, or 1 when target is null or empty. After it was taken away, or replaced, calls that are
- * running still use it. */
+/* Registers or (with fn = NULL) unregisters a function. Programs look it up at every call. Returns
+ * 0, or 1 if target is null or empty. Calls in progress continue to use a function that is
+ * unregistered or replaced. */
 TOK_API int tok_register_host_call(const char* target, tok_host_fn fn, void* user);
 
 /* Registers a handler of XLA's typed custom calls, version 0 (jax.ffi.register_ffi_target with
- * platform "tokamak"). Only the execute stage is called. Returns NULL, or why it is not taken: a
- * text that stays. */
+ * platform "tokamak"). Only the execute stage is called. Returns NULL, or the reason for
+ * the rejection. */
 TOK_API const char* tok_register_ffi_target(const char* target, void* handler);
 
-/* Says why a call failed; for use inside of the function, with its `call`. The text is copied. */
+/* Sets the error message of a call; to be used inside the function, with its `call`. The text is
+ * copied. */
 TOK_API void tok_host_call_fail(const tok_host_call* call, const char* message);
 
-/* Told of the programs that call `target`: (the call's attribute `id`, +1) when one was compiled,
- * (id, -1) when it is gone, after its last run. Not while a lock is held. Returns 0, or 1 when
- * target is null or empty; fn = NULL ends it. */
+/* Sets a callback for programs that call `target`: (the call's attribute `id`, +1) when one is
+ * compiled, (id, -1) when it is destroyed, after its last run. No lock is held during the callback.
+ * Returns 0, or 1 if target is null or empty; fn = NULL removes the callback. */
 typedef void (*tok_hold_fn)(int64_t id, int change, void* user);
 TOK_API int tok_set_host_hold(const char* target, tok_hold_fn fn, void* user);
 
-/* Where LAPACK's routines are to be had: fn gives the address of one such as "dgetrf" (arguments as
- * in Fortran, 32-bit integers), or NULL. It is called when a program first needs them, by the
- * thread that does. Without it, or when it lacks one, the machine's library is opened
- * (liblapack.so.3, libopenblas.so.0). What was found stays. */
+/* Sets the source of LAPACK's routines: fn returns the address of a routine such as "dgetrf"
+ * (Fortran calling convention, 32-bit integers), or NULL. It is called when a program first needs
+ * them, on that thread. Without fn, or if it lacks a routine, the system's library is opened
+ * (liblapack.so.3, libopenblas.so.0). The addresses are cached. */
 typedef void* (*tok_lapack_fn)(const char* name);
 TOK_API void tok_set_lapack(tok_lapack_fn fn);
 
-/* When it returns, no function given to this API is running and none will be called: custom calls
- * to the host fail with TK6103. For the end of the host, such as Python's atexit; waits for those
- * that run now, so the caller may not hold a lock that they need. */
+/* Waits until no function passed to this API is running, and prevents further calls: custom calls
+ * to the host then fail with TK6103. For the shutdown of the host, such as Python's atexit. The
+ * caller must not hold a lock that a running function needs. */
 TOK_API void tok_stop_host_calls(void);
 
 /* ---- Work in flight --------------------------------------------------------*/
 
-/* Waits until no program is queued or running, or `milliseconds` have passed (< 0: any time). 1
- * when all is done, 0 when not. To be called before an interpreter that host functions need goes
- * away (ctypes lets go of Python's lock during the call). */
+/* Waits until no program is queued or running, or `milliseconds` have passed (< 0: no limit).
+ * Returns 1 if all work is done, 0 otherwise. Call it before the shutdown of an interpreter that
+ * host functions need (ctypes releases Python's GIL during the call). */
 TOK_API int tok_wait_idle(int64_t milliseconds);
 
 /* ---- Reports -----------------------------------------------------------------*/
@@ -175,7 +178,7 @@ TOK_API int tok_wait_idle(int64_t milliseconds);
  *   {"event": "compile", "name": "jit_f", "cache": "none" | "memory" | "disk", "read_us": 1.5,
  *    "verify_us": 0.5, "prepare_us": 3.0, "instructions": 12, "parameters": 1, "results": 1}
  *   {"event": "first_run", "name": "jit_f", "run_us": 9.5}
- * Called from the threads that compile and run; not while a lock is held. fn = NULL ends it. */
+ * Called from the threads that compile and run, without a lock held. fn = NULL removes it. */
 typedef void (*tok_report_fn)(const char* json, void* user);
 TOK_API void tok_set_report(tok_report_fn fn, void* user);
 

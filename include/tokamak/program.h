@@ -1,5 +1,5 @@
-// Programs, compiled programs and their arrays, for <tokamak/tokamak.h>, which says how they go
-// together.
+// Programs, compiled programs and their arrays; included by <tokamak/tokamak.h>, which has an
+// example.
 #pragma once
 
 #include <algorithm>
@@ -22,14 +22,14 @@ namespace tokamak {
 
 // ---- errors
 
-// What went wrong, and where.
+// An error with its location.
 class Error {
  public:
   Error(std::string code, std::string message)
       : code_(std::move(code)), message_(std::move(message)) {
     text_ = "error[" + code_ + "]: " + message_;
   }
-  // Takes over an error of the C API, which is not null.
+  // Takes ownership of an error of the C API. Requires that it is not null.
   explicit Error(tok_error* error)
       : code_(tok_error_code(error)),
         message_(tok_error_message(error)),
@@ -40,9 +40,9 @@ class Error {
 
   const std::string& code() const { return code_; }        // "TK5009": docs/errors/TK5009.md
   const std::string& message() const { return message_; }  // one line
-  // As a person reads it: with the place in the program, the line there, and notes.
+  // Text for people: with the location in the program, the source line, and notes.
   const std::string& text() const { return text_; }
-  int64_t line() const { return line_; }  // in the program's text, from 1; 0: none
+  int64_t line() const { return line_; }  // in the program's text, from 1; 0 if none
   void AddNote(const std::string& note) { text_ += "note: " + note + "\n"; }
 
  private:
@@ -50,7 +50,7 @@ class Error {
   int64_t line_ = 0;
 };
 
-// A value, or why there is none. Ask ok() before the value is looked at.
+// A value or an error. Requires ok() before the value is accessed.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -76,12 +76,11 @@ using Status = Result<Done>;
 
 // ---- arrays
 
-// A dense row-major array in the memory of the host: its own, or somebody else's. Copies share the
-// memory.
+// A dense row-major array in host memory, either owned or borrowed. Copies share the memory.
 class Buffer {
  public:
   Buffer() = default;
-  // Memory of its own, filled with zeros, aligned to 64 bytes.
+  // Allocates zeroed memory, aligned to 64 bytes.
   static Result<Buffer> Make(Shape shape) {
     Result<size_t> bytes = BytesOf(shape);
     if (!bytes.ok()) return bytes.error();
@@ -93,7 +92,7 @@ class Buffer {
     std::shared_ptr<void> owned(data, [](void* p) { ::operator delete(p, std::align_val_t(64)); });
     return Buffer(std::move(shape), std::move(owned), *bytes);
   }
-  // The elements, copied. T is float, double, int32_t, std::complex<float> ... or an integer of the
+  // Copies the elements. T is float, double, int32_t, std::complex<float> ... or an integer of the
   // width of `type`, such as uint16_t for the bits of bf16.
   template <typename T>
   static Result<Buffer> From(std::span<const T> elements, std::vector<int64_t> dims,
@@ -115,8 +114,8 @@ class Buffer {
   static Result<Buffer> From(const std::vector<T>& elements, std::vector<int64_t> dims) {
     return From<T>(std::span<const T>(elements), std::move(dims));
   }
-  // Memory of the caller, who keeps it as long as the buffer and its copies. As large as the shape
-  // says, and aligned as its elements are.
+  // Borrows memory of the caller, which must outlive the buffer and its copies. It must have the
+  // size of the shape and the alignment of its elements.
   static Result<Buffer> Borrow(void* data, size_t bytes, Shape shape) {
     Result<size_t> needed = BytesOf(shape);
     if (!needed.ok()) return needed.error();
@@ -131,7 +130,7 @@ class Buffer {
   size_t bytes() const { return bytes_; }
   void* data() { return memory_.get(); }
   const void* data() const { return memory_.get(); }
-  // The elements as T, whose size is that of the buffer's elements; else nothing.
+  // The elements as T; empty unless T has the size of the buffer's elements.
   template <typename T>
   std::span<T> as() {
     bool fits = sizeof(T) == WidthOf(shape_.type);
@@ -142,12 +141,12 @@ class Buffer {
     return const_cast<Buffer*>(this)->as<T>();
   }
 
-  // As the C API has it. Points into this.
+  // A C API view that points into this buffer.
   tok_array InC() const {
     return {memory_.get(), bytes_, NameOf(shape_.type), static_cast<int64_t>(shape_.dims.size()),
             shape_.dims.data()};
   }
-  // How many bytes an array takes; TK6117 for sizes that are none, or too large to count.
+  // The size of an array in bytes. Returns TK6117 for invalid or overflowing sizes.
   static Result<size_t> BytesOf(const Shape& shape) {
     auto bytes = static_cast<int64_t>(WidthOf(shape.type));
     if (bytes == 0) return Error("TK6117", "buffer: a type that does not exist");
@@ -169,18 +168,18 @@ class Buffer {
 
 // ---- programs
 
-// A program as it was read. Copies share it.
+// A parsed program. Copies share it.
 class Module {
  public:
-  // StableHLO text (.mlir), its bytecode (.mlirbc) or HLO text (.hlo): seen from the bytes. The
-  // number is for files with several programs, "// -----" between them.
+  // Reads StableHLO text (.mlir), its bytecode (.mlirbc) or HLO text (.hlo); the format is detected
+  // from the bytes. The number selects a program of a file with several, separated by "// -----".
   static Result<Module> FromFile(const std::string& path, size_t program = 0) {
     tok_module* module = nullptr;
     if (tok_error* error = tok_module_read_file(path.c_str(), program, &module))
       return Error(error);
     return Module(module);
   }
-  // The same from memory; `name` stands for the file in errors.
+  // Reads a program from memory; `name` replaces the file name in errors.
   static Result<Module> FromBytes(std::string_view bytes, const std::string& name = "program") {
     tok_module* module = nullptr;
     if (tok_error* error = tok_module_read(bytes.data(), bytes.size(), name.c_str(), &module))
@@ -196,21 +195,21 @@ class Module {
   std::shared_ptr<tok_module> module_;
 };
 
-// Where a program runs.
+// The backend that runs a program.
 enum class Target {
-  kBest,         // what TOKAMAK_DEVICE says, else the best that is built
+  kBest,         // the value of TOKAMAK_DEVICE, else the best that is built
   kCpu,          // machine code for this processor
-  kInterpreter,  // the reference: slow, and right by definition
+  kInterpreter,  // the reference interpreter: slow, defines the semantics
 };
 
 struct Options {
   bool strict = false;           // no rewrite that may change a bit of a result
-  bool require_kernels = false;  // an instruction that only the interpreter could do is an error
-  // Any other option by its name, as tok_options lists them: {"tokamak_dump_to", "/tmp/x"}.
+  bool require_kernels = false;  // an instruction without a kernel is an error
+  // Any other option by name, as listed by tok_options: {"tokamak_dump_to", "/tmp/x"}.
   std::vector<std::pair<std::string, std::string>> named = {};
 };
 
-// A compiled program. Copies share it; any number of threads may run it at a time.
+// A compiled program. Copies share it. Thread-safe: threads may run it concurrently.
 class Executable {
  public:
   std::string name() const { return tok_executable_name(executable_.get()); }
@@ -219,7 +218,7 @@ class Executable {
   // JSON: {"kernels": 3, "host_steps": ["sort: has no kernel"], "temporary_bytes": 64}.
   std::string info() const { return tok_executable_info(executable_.get()); }
 
-  // Runs it and waits. The arguments must have the shapes of the parameters (TK5009).
+  // Runs the program and waits. Returns TK5009 if the arguments do not match the parameters.
   Result<std::vector<Buffer>> Run(std::span<const Buffer> arguments) const {
     std::vector<Buffer> results;
     for (const Shape& shape : results_) {
@@ -236,7 +235,7 @@ class Executable {
     std::vector<Buffer> arguments = {first, others...};
     return Run(std::span<const Buffer>(arguments));
   }
-  // The same into memory that is there. Results overlap neither arguments nor each other.
+  // Runs into existing memory. Results must not overlap arguments or each other.
   Status RunInto(std::span<const Buffer> arguments, std::span<const Buffer> results) const {
     std::vector<tok_array> from, to;
     for (const Buffer& argument : arguments) from.push_back(argument.InC());
@@ -263,7 +262,7 @@ class Executable {
   std::vector<Shape> parameters_, results_;
 };
 
-// Makes a program executable. The module stays as it is.
+// Compiles a program. Does not modify the module.
 inline Result<Executable> Compile(const Module& module, Target target = Target::kBest,
                                   const Options& options = {}) {
   std::vector<tok_option> given;

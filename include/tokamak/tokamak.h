@@ -1,4 +1,4 @@
-// Tokamak for C++ programs: read or build a program, compile it, run it. docs/cpp.md tells more.
+// The C++ API of Tokamak: parse or build a program, compile it, run it. See docs/cpp.md.
 //
 //   auto module = tokamak::Module::FromFile("model.mlir");
 //   if (!module.ok()) return Fail(module.error());
@@ -8,9 +8,9 @@
 //   if (!x.ok()) return Fail(x.error());
 //   auto results = program->Run(*x);
 //
-// Errors are values: nothing here throws but std::bad_alloc, nothing ends the process. All of it is
-// inline and stands on the C functions of libtokamak.so, so that a program may be compiled with
-// another compiler or C++ library than Tokamak was.
+// Errors are values: nothing throws except std::bad_alloc, nothing ends the process. Everything is
+// inline code on top of the C functions of libtokamak.so, so that a program may be compiled with a
+// different compiler or C++ library than Tokamak.
 #pragma once
 
 #include <tokamak/builder.h>

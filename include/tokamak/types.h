@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-// By their names in HLO. An element of fewer than 8 bits takes a byte.
+// Named as in HLO. An element narrower than 8 bits occupies a byte.
 enum class Type : uint8_t {
   kNone,
   kPred,
@@ -47,7 +47,7 @@ enum class Type : uint8_t {
 
 struct TypeInfo {
   const char* name;
-  size_t bytes;  // of an element in memory
+  size_t bytes;  // per element in memory
 };
 
 inline constexpr TypeInfo kTypeInfos[] = {
@@ -64,18 +64,18 @@ inline constexpr size_t kTypeCount = sizeof kTypeInfos / sizeof kTypeInfos[0];
 inline const char* NameOf(Type type) {
   return static_cast<size_t>(type) < kTypeCount ? kTypeInfos[static_cast<size_t>(type)].name : "";
 }
-// 0 for what is no type.
+// 0 for an invalid type.
 inline size_t WidthOf(Type type) {
   return static_cast<size_t>(type) < kTypeCount ? kTypeInfos[static_cast<size_t>(type)].bytes : 0;
 }
-// Type::kNone when there is no such type.
+// Type::kNone for an unknown name.
 inline Type TypeFromName(const char* name) {
   for (size_t i = 1; i < kTypeCount; ++i)
     if (std::strcmp(kTypeInfos[i].name, name) == 0) return static_cast<Type>(i);
   return Type::kNone;
 }
 
-// The type whose elements are those of a C++ type.
+// The element type that corresponds to a C++ type.
 template <typename T>
 constexpr Type TypeOf() {
   using U = std::remove_const_t<T>;
@@ -94,14 +94,14 @@ constexpr Type TypeOf() {
   return Type::kNone;
 }
 
-// An array's type and dimensions.
+// The type and dimensions of an array.
 struct Shape {
   Type type = Type::kNone;
   std::vector<int64_t> dims = {};
   bool operator==(const Shape&) const = default;
 };
 
-// "f32[2,3]", as HLO text has it.
+// "f32[2,3]": HLO syntax.
 inline std::string ToString(const Shape& shape) {
   std::string text = std::string(NameOf(shape.type)) + "[";
   for (size_t d = 0; d < shape.dims.size(); ++d)

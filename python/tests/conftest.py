@@ -1,5 +1,5 @@
-"""Tests of the JAX door. In-process tests run with both platforms, Tokamak first; what needs a process of its own
-(fork, exit, the environment) goes through `python()`."""
+"""Fixtures of the JAX frontend's tests. In-process tests run with both platforms, Tokamak first; tests that need a
+separate process (fork, exit, the environment) use `python()`."""
 
 import os
 import pathlib
@@ -24,7 +24,7 @@ except _library.LibraryMissing as missing:
 
 
 def environment(**changes):
-    """This process's, with changes; None takes a variable out."""
+    """The environment of this process with changes; None removes a variable."""
     env = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "JAX_PLATFORMS": "tokamak"}
     for name, value in changes.items():
         if value is None:
@@ -35,13 +35,13 @@ def environment(**changes):
 
 
 def python(code, timeout=120, **changes):
-    """Runs code in a process of its own."""
+    """Runs code in a separate process."""
     return subprocess.run([sys.executable, "-c", code], env=environment(**changes), text=True, capture_output=True,
                           timeout=timeout, cwd="/")  # fmt: skip
 
 
 def output(code, **keywords):
-    """What code prints in a process of its own, which must end well and say nothing on stderr."""
+    """The output of code in a separate process, which must succeed and print nothing on stderr."""
     done = python(code, **keywords)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     return done.stdout
@@ -56,7 +56,7 @@ def cpu():
 
 @pytest.fixture
 def on_cpu(cpu):
-    """Runs a jitted function on JAX's own CPU backend: what is to be expected."""
+    """Runs a jitted function on JAX's own CPU backend, for expected values."""
     import jax
 
     def run(f, *args, **keywords):

@@ -13,7 +13,7 @@ def _slow(rounds):
 
 
 def _taking(seconds, x):
-    """A program that takes at least so long here, and how long."""
+    """A program that takes at least this long here, and its time."""
     rounds, took = 40, 0.0
     while took < seconds:
         rounds *= 1 if took == 0 else max(2, min(50, int(1.25 * seconds / took)))
@@ -26,7 +26,7 @@ def _taking(seconds, x):
 
 
 def test_dispatch_returns_early():
-    """A program of about a second: two calls, the second on the first one's result, come back at once."""
+    """A program of about a second: two calls, the second on the result of the first, return immediately."""
     x = jax.block_until_ready(jnp.ones((24, 24)))
     f, took = _taking(0.8, x)
     begin = time.perf_counter()
@@ -38,7 +38,7 @@ def test_dispatch_returns_early():
     jax.block_until_ready(z)
     total = time.perf_counter() - begin
     assert y.is_ready()
-    # 5 ms is the aim; a busy machine may take the thread away in between.
+    # The goal is 5 ms; on a busy machine the thread may be preempted.
     assert first < 0.1 * took and both < 0.2 * took < total, (first, both, took, total)
 
 
@@ -58,7 +58,7 @@ def test_copy_to_host_async():
 
 
 def test_python_runs_while_the_device_works():
-    """The GIL is free while JAX waits."""
+    """JAX releases the GIL while it waits."""
     x = jnp.ones((24, 24))
     f, _ = _taking(0.1, x)
     counted, stop = [0], threading.Event()

@@ -131,7 +131,7 @@ jax.jit(lambda x: io_callback(lambda a: print("io", int(a)), None, x, ordered=Tr
 
 
 @pytest.mark.parametrize("platforms", ["tokamak", "tokamak,cpu"])
-def test_an_exception_is_logged_though_nobody_reads_the_result(platforms):
+def test_an_exception_is_logged_without_a_reader(platforms):
     code = """
 import jax, numpy as np
 def fail(x): raise ValueError('unheard')

@@ -24,10 +24,10 @@ def test_a_clean_run_is_silent():
     assert first == second
 
 
-def test_another_word_is_refused():
+def test_another_word_is_rejected():
     done = python(PROGRAM, TOKAMAK_CHECK="all")
     assert done.returncode != 0
-    assert "'all' is not kernels, memory, packs, fault, refuse, chunks or codegen-crash" in done.stderr
+    assert "'all' is not kernels, memory, horizontal, fault, reject, chunks or codegen-crash" in done.stderr
 
 
 def test_kernels_are_required():

@@ -1,4 +1,4 @@
-"""LLVM crashes on a kernel, or does not end: JAX goes on with right values, and other people's handlers of crashes are as they were."""
+"""LLVM crashes or hangs on a kernel: JAX continues with correct values, and the process's crash handlers are unchanged."""
 
 import signal
 
@@ -37,8 +37,8 @@ def test_the_process_goes_on(fault, reason, then):
     assert "falls back" not in right.stderr
     done = run("codegen-" + fault, before="faulthandler.enable()")
     assert (done.returncode, done.stdout) == (0, right.stdout), done.stderr
-    told = [line for line in done.stderr.splitlines() if "falls back" in line]
-    assert told and all(reason in line and then in line for line in told), done.stderr
+    explanation = [line for line in done.stderr.splitlines() if "falls back" in line]
+    assert explanation and all(reason in line and then in line for line in explanation), done.stderr
     assert "Fatal Python error" not in done.stderr
 
 

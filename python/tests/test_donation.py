@@ -1,4 +1,4 @@
-"""Donated buffers are used up; using one again is an exception."""
+"""Donated buffers are consumed; using one afterwards raises an exception."""
 
 import warnings
 
@@ -25,7 +25,7 @@ def test_use_after_donation_raises():
     for use in (lambda: x + 1, lambda: np.asarray(x), lambda: jax.jit(jnp.sin)(x)):
         with pytest.raises((RuntimeError, ValueError), match="deleted|donated"):
             use()
-    assert float(jnp.ones(3).sum()) == 3  # the client works on
+    assert float(jnp.ones(3).sum()) == 3  # the client remains usable
 
 
 def test_a_chain_of_donations():
@@ -36,7 +36,7 @@ def test_a_chain_of_donations():
     np.testing.assert_allclose(np.asarray(x), expected, rtol=1e-6)
 
 
-def test_a_buffer_donated_and_read_is_refused_and_kept():
+def test_a_buffer_donated_and_read_is_rejected_and_kept():
     x = jnp.arange(4.0)
     with pytest.raises(jax.errors.JaxRuntimeError, match="donated as argument 0 is also read as argument 1"):
         add(x, x)
@@ -44,7 +44,7 @@ def test_a_buffer_donated_and_read_is_refused_and_kept():
     assert add(x, jnp.ones(4)).tolist() == [1, 2, 3, 4]
 
 
-def test_a_buffer_donated_twice_is_refused_and_kept():
+def test_a_buffer_donated_twice_is_rejected_and_kept():
     x = jnp.arange(4.0)
     both = jax.jit(lambda x, y, z: (x + z, y * z), donate_argnums=(1, 2))
     with pytest.raises(jax.errors.JaxRuntimeError, match="donated as argument 1 is also donated as argument 2"):

@@ -1,4 +1,4 @@
-"""The examples, in a short form: the same losses and states as on JAX's CPU backend."""
+"""Short runs of the examples: the same losses and states as on JAX's CPU backend."""
 
 import json
 import subprocess
@@ -32,10 +32,10 @@ def test_cartpole_has_the_same_states():
         np.testing.assert_allclose(ours["state"], theirs["state"], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.slow  # XLA takes long for the unrolled one
+@pytest.mark.slow  # XLA is slow to compile the unrolled one
 def test_the_ladder_of_cartpole_is_drawn(tmp_path):
     out = tmp_path / "ladder.svg"
-    command = [sys.executable, str(ROOT / "examples/cartpole/ladder.py"), "--sizes", "8,16", "--turns", "1", "--out", str(out)]
+    command = [sys.executable, str(ROOT / "examples/cartpole/ladder.py"), "--sizes", "8,16", "--repetitions", "1", "--out", str(out)]
     done = subprocess.run(command, env=environment(JAX_PLATFORMS="tokamak,cpu"), text=True, capture_output=True, timeout=600)
     assert done.returncode == 0, done.stderr
     for side in ("XLA", "Tokamak"):
@@ -46,15 +46,15 @@ def test_the_ladder_of_cartpole_is_drawn(tmp_path):
 
 @pytest.mark.slow
 def test_the_paper_is_measured_and_written(tmp_path):
-    """A short part of bench/paper on the CPU: every column has a figure, and what is not there says why."""
+    """A short part of bench/paper on the CPU: every column has a figure or a reason why it is missing."""
     command = [sys.executable, str(ROOT / "bench/paper"), "--device", "cpu", "--quick", "--only", "E2,E6,E7", "--n", "16", "--out", str(tmp_path)]
     done = subprocess.run(command, env=environment(), text=True, capture_output=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    told = json.loads((tmp_path / "paper_cpu.json").read_text())
-    measured = {(r["program"], r["side"]) for r in told["records"] if r.get("ms", 0) > 0}
+    explanation = json.loads((tmp_path / "paper_cpu.json").read_text())
+    measured = {(r["program"], r["side"]) for r in explanation["records"] if r.get("ms", 0) > 0}
     for side in ("xla", "rules", "tokamak"):
         assert ("cartpole_scan:16", side) in measured, done.stderr
-    assert {r["side"]: r["compiled_kernels"] for r in told["records"] if r["experiment"] == "E2"} == {
+    assert {r["side"]: r["compiled_kernels"] for r in explanation["records"] if r["experiment"] == "E2"} == {
         "rules": 6, "rules, lifted": 6, "rules, not simplified": 10, "rules, not simplified, lifted": 8}
     page = (tmp_path / "paper.md").read_text()
     for part in ("### E0", "### E2", "### E6", "### E7", "no GPU on this machine", "paper_ladder_cpu.svg"):
@@ -63,7 +63,7 @@ def test_the_paper_is_measured_and_written(tmp_path):
 
 
 def test_no_page_of_missing_rows_is_written(tmp_path):
-    """A library that cannot be opened is an error, and leaves no page."""
+    """A library that cannot be opened is an error, and no page is written."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib/libtokamak.so").write_text("no library")
     command = [sys.executable, str(ROOT / "bench/paper"), "--device", "cpu", "--quick", "--only", "E8", "--n", "16", "--limit", "20",

@@ -88,7 +88,7 @@ def test_attributes_arrive_with_their_types(library):
 def test_an_error_of_the_handler_is_an_exception_with_its_text(library):
     with pytest.raises(jax.errors.JaxRuntimeError, match="tok_scale.*the mode is fail"):
         jax.block_until_ready(jax.jit(lambda x: scaled(x, mode="fail"))(jnp.ones(3)))
-    with pytest.raises(jax.errors.JaxRuntimeError, match="by"):  # an f64 where the handler takes an f32
+    with pytest.raises(jax.errors.JaxRuntimeError, match="by"):  # an f64 where the handler expects an f32
         jax.block_until_ready(jax.jit(lambda x: scaled(x, by=np.float64(3)))(jnp.ones(3)))
     assert jax.jit(scaled)(jnp.ones(1)).tolist() == [8]
 
@@ -106,7 +106,7 @@ def test_a_handler_that_goes_on_after_it_returned(library):
         jax.block_until_ready(call(-jnp.ones(1)))
 
 
-def test_what_is_not_served_says_so(library):
+def test_unsupported_features_report_it(library):
     capsule = jax.ffi.pycapsule(library.scale)
     with pytest.raises(NotImplementedError, match="tok_staged.*instantiate"):
         jax.ffi.register_ffi_target("tok_staged", {"instantiate": capsule, "execute": capsule}, platform="tokamak")

@@ -1,4 +1,4 @@
-"""Functions that stay ops on their way from JAX."""
+"""Functions that JAX's lowering keeps as ops."""
 
 import math
 

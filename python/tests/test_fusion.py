@@ -25,21 +25,21 @@ def test_each_way_computes_the_same(fusion):
 @pytest.mark.parametrize("option, value, says", [
     ("tokamak_fusion", "most", "none of none, rules, greedy and search"),
     ("tokamak_lift", "concat-multi-users", "did you mean 'xla.concat-multi-user'"),
-    ("tokamak_lift", "cycle", "xla.cycle is a law and cannot be lifted"),
+    ("tokamak_lift", "cycle", "xla.cycle is a legality rule and cannot be lifted"),
 ])
-def test_other_words_are_refused(option, value, says):
+def test_other_words_are_rejected(option, value, says):
     with pytest.raises(jax.errors.JaxRuntimeError, match=says):
         jax.jit(lambda x: x + 1, compiler_options={option: value})(jnp.ones(3))
 
 
 def planned_by(options, capsys):
-    """The rule that says who planned."""
+    """The rule that names the planner."""
     f = jax.jit(lambda x: jnp.tanh(x) * 3 + jnp.sum(x), compiler_options={"tokamak_backend": "cpu", **options})
     x = jnp.ones((64, 64))
     with tokamak.debug(explain="decisions"):
         f(x).block_until_ready()
-    told = capsys.readouterr().err
-    return "search" if "fusion.search" in told else "greedy" if "fusion.greedy" in told else told
+    explanation = capsys.readouterr().err
+    return "search" if "fusion.search" in explanation else "greedy" if "fusion.greedy" in explanation else explanation
 
 
 @pytest.mark.parametrize("effort, by", [(-1.0, "greedy"), (-0.25, "greedy"), (0.0, "search"), (0.25, "search"), (1.0, "search")])
@@ -48,7 +48,7 @@ def test_effort_of_jax_is_effort_of_ours(effort, by, capsys):
     jax.config.update("jax_exec_time_optimization_effort", effort)
     try:
         assert planned_by({}, capsys) == by
-        # What one function says counts more.
+        # The option of a single function has precedence.
         assert planned_by({"tokamak_effort": "fast"}, capsys) == "greedy"
         assert planned_by({"tokamak_effort": "default"}, capsys) == "search"
     finally:

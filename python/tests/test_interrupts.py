@@ -1,4 +1,4 @@
-"""Ctrl-C wherever a user waits, and dispatch that does not wait for a loop that was short before."""
+"""Ctrl-C interrupts every wait of a user, and dispatch does not wait for a loop whose earlier runs were short."""
 
 import signal
 import subprocess
@@ -9,13 +9,13 @@ import time
 import pytest
 from conftest import environment, output
 
-# Two kinds of loops whose rounds only the data know: places that need nothing of each other (one kernel on CPUs), and a
-# product of all of them (steps). Both were short before; ROUNDS take minutes. After the wait the process ends by itself.
+# Loops with a data-dependent trip count: one with independent iterations along the array (one kernel on CPUs), and one with a
+# matrix product of the whole array (steps). Earlier runs are short; ITERATIONS take minutes. After the wait the process exits.
 PROGRAM = """
 import os, sys, time
 import jax, jax.numpy as jnp, numpy as np
 
-ROUNDS = 2**31 - 1
+ITERATIONS = 2**31 - 1
 steps = {
     "kernel": lambda c: jnp.sin(c) + 0.001,
     "steps": lambda c: jnp.tanh(c.reshape(32, 32) @ c.reshape(32, 32)).reshape(1024) * 0.9,
@@ -26,7 +26,7 @@ LOOP = "%(loop)s"
 @jax.jit
 def f(n, x):
     if LOOP == "static":
-        return jax.lax.fori_loop(0, ROUNDS, lambda i, c: steps[LOOP](c), x)
+        return jax.lax.fori_loop(0, ITERATIONS, lambda i, c: steps[LOOP](c), x)
     return jax.lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, steps[LOOP](c[1])), (0, x))[1]
 
 x = jnp.ones(1024)
@@ -46,23 +46,23 @@ except KeyboardInterrupt:
 """
 
 WAITS = {
-    "block_until_ready": "y = f(ROUNDS, x); go(); y.block_until_ready()",
-    "jax.block_until_ready": "y = f(ROUNDS, x); go(); jax.block_until_ready([x, y])",
-    "np.asarray": "y = f(ROUNDS, x); go(); np.asarray(y)",
-    "float": "y = f(ROUNDS, x)[0]; go(); float(y)",
-    "print": "y = f(ROUNDS, x); go(); print(y)",
-    "device_get": "y = f(ROUNDS, x); go(); jax.device_get(y)",
-    "dispatch": "go(); y = f(ROUNDS, x); z = f(ROUNDS, y); time.sleep(60); y.block_until_ready()",
+    "block_until_ready": "y = f(ITERATIONS, x); go(); y.block_until_ready()",
+    "jax.block_until_ready": "y = f(ITERATIONS, x); go(); jax.block_until_ready([x, y])",
+    "np.asarray": "y = f(ITERATIONS, x); go(); np.asarray(y)",
+    "float": "y = f(ITERATIONS, x)[0]; go(); float(y)",
+    "print": "y = f(ITERATIONS, x); go(); print(y)",
+    "device_get": "y = f(ITERATIONS, x); go(); jax.device_get(y)",
+    "dispatch": "go(); y = f(ITERATIONS, x); z = f(ITERATIONS, y); time.sleep(60); y.block_until_ready()",
 }
 
 
 def hear_interrupts():
-    """A shell that runs tests in the background has them ignore SIGINT, and children inherit that."""
+    """A shell that runs tests in the background makes them ignore SIGINT, and children inherit that."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def interrupt(wait, loop="kernel", **changes):
-    """Interrupts one wait; how long the interrupt took, and how long the process then took to end."""
+    """Interrupts one wait. Returns how long the interrupt took, and how long the process then took to exit."""
     code = PROGRAM % {"loop": loop, "wait": WAITS[wait]}
     process = subprocess.Popen([sys.executable, "-c", code], env=environment(**changes), cwd="/", text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=hear_interrupts)  # fmt: skip

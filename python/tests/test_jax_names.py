@@ -1,4 +1,4 @@
-"""The private names of JAX that the package uses. A JAX version is supported when this passes with it."""
+"""The private names of JAX that the package uses. A JAX version is supported if this test passes."""
 
 import ast
 import pathlib

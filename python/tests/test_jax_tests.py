@@ -1,4 +1,4 @@
-"""tools/jax_tests.py: whatever a test does, it is counted, under its name."""
+"""tools/jax_tests.py counts every test under its name, whatever its outcome."""
 
 import json
 import subprocess

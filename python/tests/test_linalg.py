@@ -1,4 +1,4 @@
-"""Linear algebra that JAX lowers for no platform that it does not know: LAPACK, through the library."""
+"""Linear algebra that JAX does not lower for unknown platforms: LAPACK, through the library."""
 
 import functools
 
@@ -142,7 +142,7 @@ def test_x64():
 @pytest.mark.parametrize("f", [jnp.linalg.eigh, jnp.linalg.eig, jnp.linalg.svd], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 def test_vectors_are_those_of_the_cpu(on_cpu, f, dtype):
-    """Not only right: of the same signs and in the same order, as both ask SciPy's LAPACK."""
+    """The same signs and the same order as on JAX's CPU backend, because both call SciPy's LAPACK."""
     a = np.random.RandomState(3).standard_normal((2, 20, 20)).astype(dtype)
     a = a + 1j * a[::-1] if dtype == np.complex64 else a
     a = a + np.swapaxes(a.conj(), -1, -2) if f is jnp.linalg.eigh else a

@@ -1,7 +1,7 @@
-"""A sample of JAX's own primitive harnesses, with every other backend's compiler taken away.
+"""A sample of JAX's own primitive harnesses, with the compilers of all other backends disabled.
 
 References are computed first, on JAX's CPU backend. Then compiling for a platform other than tokamak raises.
-LAPACK on the host, called by the library, is the one exception (docs/jax.md lists the ops)."""
+LAPACK on the host, called by the library, is the only exception (docs/jax.md lists the ops)."""
 
 import zlib
 
@@ -37,7 +37,7 @@ def references(cpu):
         try:
             found[harness.fullname] = harness, run(harness, cpu)
         except Exception:
-            pass  # JAX's CPU cannot: nothing to compare with
+            pass  # JAX's CPU backend fails: nothing to compare with
     return found
 
 

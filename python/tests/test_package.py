@@ -51,7 +51,7 @@ def test_it_stands_beside_torch_in_both_orders():
 
 @pytest.mark.slow
 def test_wheel_in_a_fresh_venv(tmp_path):
-    """Builds the wheel as pip does and installs it where nothing else is."""
+    """Builds the wheel as pip does and installs it into an empty environment."""
     subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, ROOT], check=True)
     (wheel,) = tmp_path.glob("*.whl")
     assert "-py3-none-" in wheel.name

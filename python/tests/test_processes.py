@@ -1,4 +1,4 @@
-"""Fork, exit: what needs a process of its own."""
+"""Fork and exit: tests that need a separate process."""
 
 import os
 import time
@@ -18,7 +18,7 @@ def test_exit_with_work_in_flight():
     assert time.monotonic() - begin < 60
 
 
-def test_exit_with_work_in_flight_that_nobody_holds():
+def test_exit_with_unreferenced_work_in_flight():
     done = python(SLOW + "f(jnp.ones(1000)); f(jnp.ones(1000)); print('started')", timeout=60)
     assert (done.returncode, done.stdout) == (0, "started\n"), done.stderr
 

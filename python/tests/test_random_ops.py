@@ -1,4 +1,4 @@
-"""Randomness is an op: after the passes a program holds as many threefry ops as it draws, and no rotation by hand."""
+"""Random numbers are ops: after the passes a program has one threefry op per draw, and no expanded rotations."""
 
 import importlib.util
 import pathlib
@@ -41,6 +41,6 @@ def test_draws(programs, name, partitionable, lowering):
 @pytest.mark.parametrize("lowering", ["cpu", "written out"])
 @pytest.mark.parametrize("name", ["normal", "bits of 64", "vmap of fold_in", "scan of split", "permutation"])
 def test_values(programs, name, lowering):
-    """The interpreter gives the same bits before and after; count() fails where it does not."""
+    """The interpreter computes the same bits before and after; otherwise count() fails."""
     fn, args = programs[name]
     count_random.count(TOKAMAK, name, fn, args, lowering, True, values=True)

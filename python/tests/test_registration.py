@@ -1,4 +1,4 @@
-"""How JAX finds the plugin, and when it does not."""
+"""How JAX discovers the plugin, and when it does not."""
 
 import shutil
 
@@ -29,7 +29,7 @@ def test_a_platform_that_was_not_chosen_is_not_loaded():
 
 
 def test_named_in_the_environment_too():
-    """JAX refuses a second registration: then initialize() adds its lowerings alone."""
+    """JAX rejects a second registration: initialize() then only adds its lowerings."""
     code = (
         "import jax, jax.numpy as jnp\n"
         "assert 'tokamak' in [d.platform for d in jax.devices()]\n"
@@ -41,14 +41,14 @@ def test_named_in_the_environment_too():
 
 
 def test_named_in_the_environment_without_the_package():
-    """The library alone serves what JAX lowers for a platform that it does not know."""
+    """The library alone runs what JAX lowers for an unknown platform."""
     done = python(FIRST, PJRT_NAMES_AND_LIBRARY_PATHS=f"tokamak:{LIBRARY}", PYTHONPATH="/")
     assert (done.returncode, done.stdout) == (0, ANSWER), done.stderr
 
 
 @pytest.fixture
 def without_library(tmp_path):
-    """The package, copied to where no library is."""
+    """A copy of the package without a library."""
     shutil.copytree(ROOT / "python", tmp_path / "python", ignore=shutil.ignore_patterns("tests", "*.so", "__pycache__"))
     return str(tmp_path / "python")
 
@@ -69,12 +69,12 @@ NO_SUCH_DEVICE = "TOKAMAK_DEVICE: backend 'gpuu' is none of cuda, cpu, interp, "
 def test_where_no_device_serves_it_stays_away_and_says_so():
     done = python("import jax; print(jax.default_backend())", JAX_PLATFORMS=None, TOKAMAK_DEVICE="gpuu")
     assert done.returncode == 0, done.stderr
-    assert done.stdout in ("cpu\n", "gpu\n")  # whatever else there is
+    assert done.stdout in ("cpu\n", "gpu\n")  # whatever else is installed
     assert "tokamak is not registered with JAX: " + NO_SUCH_DEVICE in done.stderr
 
 
 @pytest.mark.parametrize("platforms", ["tokamak", "tokamak,cpu"])
-def test_asked_for_with_a_device_that_there_is_not(platforms):
+def test_explicit_request_for_an_absent_device(platforms):
     done = python(FIRST, JAX_PLATFORMS=platforms, TOKAMAK_DEVICE="gpuu")
     assert done.returncode == 1
     assert "RuntimeError: Unable to initialize backend 'tokamak'" in done.stderr
@@ -82,13 +82,13 @@ def test_asked_for_with_a_device_that_there_is_not(platforms):
     assert "known backends" not in done.stderr
 
 
-def test_named_in_the_environment_with_a_device_that_there_is_not():
+def test_environment_names_an_absent_device():
     done = python(FIRST, PJRT_NAMES_AND_LIBRARY_PATHS=f"tokamak:{LIBRARY}", PYTHONPATH="/", TOKAMAK_DEVICE="gpuu")
     assert done.returncode == 1
     assert NO_SUCH_DEVICE in done.stderr
 
 
-def test_the_package_names_the_devices_that_there_are():
+def test_the_package_lists_present_devices():
     code = (
         "import tokamak\n"
         "assert tokamak.devices() == []\n"

@@ -1,4 +1,4 @@
-"""Small programs of many kinds, against JAX's own CPU backend."""
+"""Small programs of many kinds, compared with JAX's own CPU backend."""
 
 import jax
 import jax.numpy as jnp
@@ -45,7 +45,7 @@ PROGRAMS = {
 def test_program(name, on_cpu):
     got = jax.jit(PROGRAMS[name])(X)
     assert {d.platform for leaf in jax.tree.leaves(got) for d in leaf.devices()} == {"tokamak"}
-    # XLA keeps a sum of bf16 in f32 when it is widened right after.
+    # XLA keeps a bf16 sum in f32 if it is widened directly afterwards.
     check(got, on_cpu(PROGRAMS[name], X), 1e-2 if name == "bf16" else 1e-5)
 
 
@@ -67,7 +67,7 @@ def test_arrays_come_back_as_they_went(array):
 
 def test_the_array_may_change_after_device_put():
     array = np.ones(1000, np.float32)
-    put = (jax.device_put(array) + 0).block_until_ready()  # until then it may be read, as on JAX's CPU
+    put = (jax.device_put(array) + 0).block_until_ready()  # until then it may be read in place, as on JAX's CPU
     kept = jax.device_put(np.array(array))
     array[:] = 7
     assert float(put.sum()) == 1000 and float(kept.sum()) == 1000
@@ -99,8 +99,8 @@ def test_moving_between_platforms(cpu):
     np.testing.assert_array_equal(np.asarray(back), X)
 
 
-def test_numpy_reads_it_where_dlpack_is_refused():
-    """JAX gives out DLPack only for platforms that it knows."""
+def test_numpy_reads_it_where_dlpack_is_rejected():
+    """JAX exports DLPack only for platforms that it knows."""
     x = jax.device_put(X)
     with pytest.raises(Exception):
         np.from_dlpack(x)

@@ -1,4 +1,4 @@
-"""`pip install .` in a fresh environment, as a user does it. Takes minutes and a network: scripts/nightly runs it."""
+"""`pip install .` in a fresh environment, as a user runs it. Takes minutes and a network connection: scripts/nightly runs it."""
 
 import os
 import subprocess

@@ -1,13 +1,13 @@
 """Tokamak: a fusing tensor compiler.
 
-JAX programs need none of this: with the package installed, `JAX_PLATFORMS=tokamak python program.py` runs them.
+JAX programs do not need to import it: with the package installed, `JAX_PLATFORMS=tokamak python program.py` runs them.
 
     import tokamak
-    with tokamak.debug():      # says what each jit inside does
+    with tokamak.debug():      # reports on each jit inside
         jax.jit(f)(x)
-    print(tokamak.explain(f, x))          # its kernels, what each takes, and for which lines
-    with tokamak.require_fused(): ...     # in a function: one kernel, or an error that says why not
-    tokamak.options()          # what jax.jit(f, compiler_options={...}) takes
+    print(tokamak.explain(f, x))          # its kernels, their costs and source lines
+    with tokamak.require_fused(): ...     # in a function: one kernel, or an error with the reason
+    tokamak.options()          # the options of jax.jit(f, compiler_options={...})
 """
 
 from tokamak import _library
@@ -26,20 +26,20 @@ def __getattr__(name):
 
 
 def library_path():
-    """Where libtokamak.so is."""
+    """The path of libtokamak.so."""
     return _library.path()
 
 
 def build_info():
-    """How the library was built: a dict with version, backends and the like."""
-    return _library.told("tok_build_info", {})
+    """How the library was built: a dict with version, backends and so on."""
+    return _library.query_json("tok_build_info", {})
 
 
 def devices():
-    """The devices that the library can serve here, as dicts; none: JAX is not offered the platform."""
-    return _library.told("tok_devices", {"devices": []})["devices"]
+    """The devices available to the library, as dicts. If there are none, the platform is not registered with JAX."""
+    return _library.query_json("tok_devices", {"devices": []})["devices"]
 
 
 def options():
-    """What `jax.jit(f, compiler_options={...})` takes: a list of dicts with name, type, default and meaning."""
-    return _library.told("tok_options", [])
+    """The options of `jax.jit(f, compiler_options={...})`: a list of dicts with name, type, default and meaning."""
+    return _library.query_json("tok_options", [])

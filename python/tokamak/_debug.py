@@ -1,4 +1,4 @@
-"""`with tokamak.debug():` says what each jit inside it does."""
+"""`with tokamak.debug():` reports on each jit inside it."""
 
 import contextlib
 import json
@@ -9,7 +9,7 @@ import threading
 
 from tokamak import _library
 
-# JAX's names of its phases (jax.monitoring, which is public).
+# JAX's names of its phases (jax.monitoring, a public API).
 _PHASES = {
     "/jax/core/compile/jaxpr_trace_duration": "trace",
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
@@ -18,13 +18,13 @@ _PHASES = {
 
 
 def _plain(name):
-    """jit(f) and f are one function."""
+    """jit(f) and f are the same function."""
     name = str(name)
     return name[4:-1] if name.startswith("jit(") and name.endswith(")") else name
 
 
 def _key(name):
-    """What JAX and the library call a function, made alike: <lambda> is compiled as jit__lambda."""
+    """A common key for JAX's and the library's name of a function: <lambda> is compiled as jit__lambda."""
     return re.sub(r"\W", "_", _plain(name).removeprefix("jit_")).strip("_")
 
 
@@ -37,8 +37,8 @@ class _Report:
         self.file = file
         self.lock = threading.Lock()
         self.spent = {}  # key -> phase -> seconds
-        self.built = {}  # key -> the library's account of its compilation
-        self.names = {}  # key -> the name that the user gave
+        self.built = {}  # key -> the library's compile event
+        self.names = {}  # key -> the user's name
 
     def print(self, line):
         print("tokamak: " + line, file=self.file or sys.stderr, flush=True)
@@ -66,7 +66,7 @@ class _Report:
         for fallback in built.get("fallbacks", ()):
             self.print(f"{function}: falls back: {fallback}")
 
-    def told(self, event):
+    def add_event(self, event):
         key = _key(event.get("name", "?"))
         if event.get("event") == "compile":
             with self.lock:
@@ -92,7 +92,7 @@ def _on_event(text, _):
     try:
         event = json.loads(text.decode())
         for report in list(_reports):
-            report.told(event)
+            report.add_event(event)
     except Exception as error:  # must not reach the library
         print(f"tokamak: debug: {error!r}", file=sys.stderr)
 
@@ -109,17 +109,17 @@ def _listen():
         _listening = True
 
 
-_PATIENCE_MS = 10_000  # for first runs that were begun inside and are not done
+_PATIENCE_MS = 10_000  # milliseconds to wait for first runs started inside (chosen)
 
 
-def _tell_library():
+def _register_report_callback():
     if _library.has("tok_set_report"):
         _library.load().tok_set_report(_pointer if _reports else _library.REPORT_FN(), None)
 
 
 @contextlib.contextmanager
 def _asking(explain):
-    """With TOKAMAK_DEBUG set as the library reads it."""
+    """Sets TOKAMAK_DEBUG for the library."""
     before = os.environ.get("TOKAMAK_DEBUG")
     if explain:
         os.environ["TOKAMAK_DEBUG"] = "decisions" if explain == "decisions" else "explain"
@@ -135,8 +135,8 @@ def _asking(explain):
 @contextlib.contextmanager
 def debug(file=None, explain=False):
     """Prints a line for each function that is compiled inside, to `file` (stderr by default): how long tracing,
-    lowering and compiling took, on what it runs and what falls back; and how long its first run took. With
-    explain=True also its kernels, as tokamak.explain() tells them; with explain="decisions" every choice, too."""
+    lowering and compiling took, its backend and fallbacks; and how long its first run took. With explain=True
+    also its kernels, as in tokamak.explain(); with explain="decisions" every decision as well."""
     with _asking(explain):
         yield from _debug(file)
 
@@ -145,11 +145,11 @@ def _debug(file):
     _listen()
     report = _Report(file)
     _reports.append(report)
-    _tell_library()
+    _register_report_callback()
     try:
         yield
         if _library.has("tok_wait_idle"):
             _library.load().tok_wait_idle(_PATIENCE_MS)
     finally:
         _reports.remove(report)
-        _tell_library()
+        _register_report_callback()

@@ -1,4 +1,4 @@
-"""tokamak.explain(f, *args): what becomes of a function."""
+"""tokamak.explain(f, *args): the compile report of a function."""
 
 import ctypes
 import json
@@ -7,7 +7,7 @@ from tokamak import _library
 
 
 class ExplainError(ValueError):
-    """A program, or a question about one, that has no answer; the text says why."""
+    """An invalid program or request; the text has the reason."""
 
 
 def _raised(library, error):
@@ -17,8 +17,8 @@ def _raised(library, error):
 
 
 class Explanation:
-    """What the library tells of a program. `print(e)` shows it; `e.data` is all of it as a dict; `e.kernel(name)` is
-    a kernel's form and code, `e.dot()` a graph for Graphviz, `e.lints` remarks on lines that cost more than they need."""
+    """The compile report of a program. `print(e)` shows it; `e.data` is the whole report as a dict; `e.kernel(name)` is
+    a kernel's IR and code, `e.dot()` a graph for Graphviz, `e.lints` a list of lines that cost more than necessary."""
 
     def __init__(self, program, name, options):
         self._program, self._name, self._options = program, name, options
@@ -53,14 +53,14 @@ class Explanation:
         return json.loads(self._ask(json="true", lints="true"))["lints"]
 
     def kernel(self, name):
-        """The kernel of this name (or number, from 1, as steps run) as kernel form and as LLVM IR or CUDA C++."""
+        """The kernel of this name (or step number, from 1) as kernel IR and as LLVM IR or CUDA C++."""
         return self._ask(kernel=str(name))
 
     def dot(self):
         return self._ask(dot="true")
 
     def decisions(self):
-        """The table with every choice below it: what was fused, what was not, why, and what would change that."""
+        """The table followed by every decision: what was fused, what was not, why, and what would change it."""
         return self._ask(decisions="true")
 
     def __str__(self):
@@ -70,11 +70,11 @@ class Explanation:
 
 
 def explain(f, *args, tokamak_target="host", tokamak_measure=False, tokamak_options=None, **kwargs):
-    """What becomes of `f(*args, **kwargs)`: an Explanation, which prints as `tokamak explain` does. `f` is a function, or
-    what jax.jit gives; it is traced and lowered, not run (kernels are, by themselves, with `tokamak_measure`).
+    """Explains how `f(*args, **kwargs)` is compiled: an Explanation, which prints as `tokamak explain` does. `f` is a
+    function or the result of jax.jit; it is traced and lowered, not run (`tokamak_measure` runs its kernels individually).
 
-    tokamak_target: "host", "h200", or "host,h200", which tells where it is faster.
-    tokamak_options: what jax.jit(f, compiler_options=...) takes."""
+    tokamak_target: "host", "h200", or "host,h200" to compare the two.
+    tokamak_options: the options of jax.jit(f, compiler_options=...)."""
     import jax
 
     lowered = (f if hasattr(f, "lower") else jax.jit(f)).lower(*args, **kwargs)
@@ -82,5 +82,5 @@ def explain(f, *args, tokamak_target="host", tokamak_measure=False, tokamak_opti
     for name, value in (tokamak_options or {}).items():
         options[name] = str(value).lower() if isinstance(value, bool) else str(value)
     explanation = Explanation(lowered.as_text(debug_info=True).encode(), getattr(f, "__name__", "f"), options)
-    explanation.data  # what is wrong with the question is told here
+    explanation.data  # raises here if the request is invalid
     return explanation

@@ -1,8 +1,8 @@
 """Python functions that compiled programs call.
 
-A program holds custom calls @tokamak_py_callback with an id. The library calls `_call` with the arrays, from one
-of its own threads; ctypes takes the GIL. An entry lives as long as a lowered program names it (`Keep`) or a
-compiled one does (the library's hold).
+A program contains custom calls @tokamak_py_callback with an id. The library calls `_call` with the arrays, from one
+of its own threads; ctypes acquires the GIL. An entry lives as long as a lowered program (`Keep`) or a compiled one
+(the library's hold) refers to it.
 
     lowering: id = register(f) ── Keep ──┐
                                          ├─► _entries[id] ─► f
@@ -25,7 +25,7 @@ from tokamak import _library
 
 TARGET = "tokamak_py_callback"
 
-# HLO's names of types that NumPy or ml_dtypes calls otherwise.
+# HLO type names that differ in NumPy or ml_dtypes.
 _NAMES = {
     "pred": "bool", "s8": "int8", "s16": "int16", "s32": "int32", "s64": "int64", "u8": "uint8", "u16": "uint16",
     "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16",
@@ -54,15 +54,15 @@ class _Entry:
         self.holders = 1  # Keep
 
 
-# Reentrant: a collection may run Keep.__del__ at any allocation, inside the lock too.
+# Reentrant: a garbage collection may run Keep.__del__ at any allocation, even inside the lock.
 _lock = threading.RLock()
 _entries = {}
-# Ids begin anywhere, so that a program from another process names none of ours.
+# Ids start at a random number, so that a program from another process does not match one of ours.
 _ids = itertools.count(secrets.randbits(62))
 
 
 def _hold(id_, change, _=None):
-    dropped = None  # freed outside of the lock: its destructors are not ours
+    dropped = None  # freed outside the lock: its destructors are arbitrary code
     with _lock:
         entry = _entries.get(id_)
         if entry is None:
@@ -74,7 +74,7 @@ def _hold(id_, change, _=None):
 
 
 class Keep:
-    """Holds an entry for a lowered program."""
+    """Keeps an entry alive for a lowered program."""
 
     __slots__ = ("__weakref__", "id")
 
@@ -86,18 +86,18 @@ class Keep:
 
 
 def register(function):
-    """Makes `function` callable by programs: it takes and gives NumPy arrays. Returns a Keep with its id."""
+    """Makes `function` callable by programs: it takes and returns NumPy arrays. Returns a Keep with its id."""
     connect()
     id_ = next(_ids)
     with _lock:
         _entries[id_] = _Entry(function)
         if not _library.has("tok_set_host_hold"):
-            _entries[id_].holders += 1  # nobody says when the last program is gone: kept for good
+            _entries[id_].holders += 1  # the end of the last program is unknown: keep it permanently
     return Keep(id_)
 
 
 def count():
-    """How many functions are held."""
+    """The number of registered functions."""
     return len(_entries)
 
 
@@ -120,7 +120,7 @@ def _run(call):
     entry = _entries.get(_id(call.attributes))
     if entry is None:
         raise RuntimeError("the program calls a Python function of another process, or one that is gone")
-    # Copies: the callee may keep its arguments, and the memory is the program's.
+    # Copies: the callee may keep its arguments, but the memory belongs to the program.
     given = entry.function(*[_view(call.inputs[i]).copy() for i in range(call.num_inputs)])
     if len(given) != call.num_outputs:
         raise RuntimeError(f"the program takes {call.num_outputs} results, {len(given)} were given")
@@ -138,24 +138,24 @@ _of_thread = threading.local()
 
 
 def _stay():
-    """Keeps Python's state of the library's thread: else each call makes one anew, and JAX what it has for each thread."""
+    """Keeps the Python thread state of the library's thread. Otherwise each call would create a new one, and JAX its per-thread state."""
     if not getattr(_of_thread, "stays", False):
-        ctypes.pythonapi.PyGILState_Ensure()  # never released: the count does not fall to 0, at which the state goes
+        ctypes.pythonapi.PyGILState_Ensure()  # never released: at count 0 the thread state would be destroyed
         _of_thread.stays = True
 
 
 def is_calling():
-    """Whether this thread is the library's."""
+    """Whether this is a thread of the library."""
     return getattr(_of_thread, "stays", False)
 
 
 def _call(call, _):
-    # Nothing may leave this function: ctypes would print it and give 0, which says that all is well.
+    # No exception may leave this function: ctypes would print it and return 0, which means success.
     try:
         _stay()
         _run(call.contents)
         return 0
-    except BaseException:  # KeyboardInterrupt and SystemExit too: they end this call, not the library's thread
+    except BaseException:  # including KeyboardInterrupt and SystemExit: they end this call, not the library's thread
         try:
             said = "Python callback raised an exception:\n" + traceback.format_exc().rstrip()
             _library.load().tok_host_call_fail(call, said.encode(errors="replace"))
@@ -164,14 +164,14 @@ def _call(call, _):
         return 1
 
 
-# ctypes keeps neither alive for us.
+# ctypes does not keep these alive.
 _call_pointer = _library.HOST_FN(_call)
 _hold_pointer = _library.HOLD_FN(_hold)
 _connected = False
 
 
 def connect():
-    """Tells the library whom to call. Once; raises when the library cannot call back."""
+    """Registers the callbacks with the library, once. Raises if the library does not support them."""
     global _connected
     with _lock:
         if _connected:
@@ -197,13 +197,13 @@ def before_stop(action):
 
 
 def _stop():
-    # A thread that asks for the GIL once the interpreter is being torn down never returns: no call may begin
-    # after this. ctypes lets go of the GIL, so that calls under way can end.
+    # A thread that requests the GIL during interpreter shutdown never returns: no call may start after
+    # this. ctypes releases the GIL, so that calls in progress can finish.
     for action in _before_stop:
         try:
             action()
         except Exception:
-            pass  # what is in flight failed; exit goes on
+            pass  # pending work failed; continue the exit
     if _library.has("tok_stop_host_calls"):
         _library.load().tok_stop_host_calls()
     else:

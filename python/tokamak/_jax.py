@@ -1,8 +1,8 @@
-"""Everything of Tokamak that touches private names of JAX. Nothing else in the package may.
+"""All code of Tokamak that uses private names of JAX. No other module of the package may use them.
 
-JAX gives a platform that it does not know no donation, no callbacks, and no eigh, eig, svd and the like.
-`extend()` adds them. Each addition is a row of `_FEATURES` and stands alone: when a name is gone in a newer JAX,
-that feature is off, a line in the log says so, and the rest works. `features` tells what came of each.
+For an unknown platform JAX provides no donation, no callbacks, and no eigh, eig, svd and so on. `extend()` adds
+them. Each addition is a row of `_FEATURES` and is independent: if a newer JAX lacks a name, that feature is
+disabled with a line in the log, and the rest works. `features` has the outcome of each.
 Tested with JAX 0.10.2 and 0.11.2 (python/tests/test_jax_names.py).
 """
 
@@ -18,13 +18,13 @@ logger = logging.getLogger("tokamak")
 
 PLATFORM = "tokamak"
 
-# What became of each feature: None, or why it is off.
+# Outcome of each feature: None, or why it is disabled.
 features = {}
 
 
 def announce():
-    """Makes the platform known before it is registered: lowering rules can be added, and JAX does not warn
-    that it is experimental."""
+    """Makes the platform known before it is registered, so that lowering rules can be added and JAX does not
+    warn that it is experimental."""
     from jax._src import xla_bridge
 
     try:
@@ -40,13 +40,13 @@ def _wanted_platforms():
 
 
 def is_excluded():
-    """Whether the user chose platforms, and not this one."""
+    """Whether the user selected platforms without this one."""
     wanted = _wanted_platforms()
     return bool(wanted) and PLATFORM not in wanted
 
 
 def is_asked_for():
-    """Whether the user named this platform."""
+    """Whether the user selected this platform by name."""
     return PLATFORM in _wanted_platforms()
 
 
@@ -82,20 +82,20 @@ def _add_donation():
         mlir._platforms_with_donation.append(PLATFORM)
 
 
-# ---- rules that JAX has for CPUs
+# ---- JAX's CPU lowering rules
 
 
 def _take_cpu_rule(primitive):
-    """Lowers `primitive` for us as for CPUs: to calls of LAPACK, or of Python."""
+    """Lowers `primitive` with its CPU rule: to calls of LAPACK or of Python."""
     from jax._src.interpreters import mlir
 
     entry = mlir._platform_specific_lowerings["cpu"][primitive]
     mlir.register_lowering(primitive, getattr(entry, "rule", entry), platform=PLATFORM)
 
 
-# Primitives whose CPU rule calls lapack_*_ffi and nothing else. triangular_solve is an op of StableHLO, which a
-# compiler can see into: it keeps its common rule. So could cholesky, but the part of its result that nobody should
-# read is then other than on CPUs.
+# Primitives whose CPU rule only calls lapack_*_ffi. triangular_solve is a StableHLO op, which the compiler can
+# optimize: it keeps the common rule. That would also work for cholesky, but the unspecified triangle of its result
+# would then differ from JAX's CPU backend.
 _LAPACK_PRIMITIVES = (
     "cholesky", "eig", "eigh", "geqp3", "geqrf", "hessenberg", "householder_product", "lu", "ormqr", "schur", "svd",
     "tridiagonal", "tridiagonal_solve",
@@ -105,7 +105,7 @@ _LAPACK_PRIMITIVES = (
 def _add_linear_algebra():
     from jax._src.lax import linalg
 
-    if not is_excluded():  # else the library is not loaded
+    if not is_excluded():  # otherwise the library is not loaded
         _lapack.offer()
     missing = []
     for name in _LAPACK_PRIMITIVES:
@@ -122,7 +122,7 @@ def _add_linear_algebra():
 
 
 def _add_permutation(primitive):
-    """Row swaps of lu as a permutation: on GPUs a call, as for CUDA; the common rule is a loop of a round for each row."""
+    """The row swaps of lu as a permutation: on GPUs a call, as for CUDA; the common rule is a loop with one iteration per row."""
     from jax._src.interpreters import mlir
 
     common, cuda = mlir._lowerings[primitive], mlir._platform_specific_lowerings["cuda"][primitive]
@@ -138,7 +138,7 @@ def _add_permutation(primitive):
 
 
 def _is_gpu():
-    """Whether the platform's devices are GPUs; False where nobody has asked for one yet."""
+    """Whether the platform's devices are GPUs; False if no device has been initialized."""
     from jax._src import xla_bridge
 
     client = xla_bridge._backends.get(PLATFORM)
@@ -146,8 +146,8 @@ def _is_gpu():
 
 
 def _add_functions():
-    """erf stays an op. JAX's own rule gives CHLO, which is taken apart on the way to a plugin: to quotients of
-    polynomials, up to 7 ulp off. On CPUs that is left as it is: their formula of erf is longer than the quotient."""
+    """Keeps erf as an op. JAX's own rule emits CHLO, which is expanded on the way to a plugin into quotients of
+    polynomials, up to 7 ulp off. CPUs keep the expansion: their formula of erf is longer than the quotient."""
     from jax._src.interpreters import mlir
     from jax._src.lax import special
 
@@ -168,7 +168,7 @@ def _add_functions():
 
 
 def _checked(callback, result_avals):
-    """`callback`, its results checked against what it promised. The texts are JAX's own."""
+    """`callback` with its results checked against their declared types. The messages are JAX's own."""
     import numpy as np
     from jax._src import dtypes
 
@@ -219,7 +219,7 @@ def _emit(ctx, callback, token, operands, result_avals, has_side_effect, shardin
 
 
 def _with_token(sharding):
-    """The sharding of a call's results, with one for its token put first."""
+    """The sharding of a call's results, with that of its token first."""
     from jax._src import sharding_impls
 
     if not isinstance(sharding, sharding_impls.SdyArrayList):
@@ -248,16 +248,16 @@ def _add_callbacks():
 
     emit_python_callback.for_tokamak = True
     callbacks.emit_python_callback = emit_python_callback
-    for module in (mlir, sys.modules.get("jax.interpreters.mlir")):  # where others take it from
+    for module in (mlir, sys.modules.get("jax.interpreters.mlir")):  # where other modules import it from
         if getattr(module, "emit_python_callback", None) is of_jax:
             module.emit_python_callback = emit_python_callback
     for primitive in (debugging.debug_callback_p, debugging.debug_print_p, checkify.check_p):
         _take_cpu_rule(primitive)
 
 
-@functools.cache  # asked at each call of a callback
+@functools.cache  # called for each callback
 def _cpu():
-    """JAX's CPU device; None: there is none."""
+    """JAX's CPU device, or None."""
     from jax._src import xla_bridge
 
     try:
@@ -268,7 +268,7 @@ def _cpu():
 
 @functools.cache
 def _putter():
-    """Puts a NumPy array onto the CPU device as jax.device_put does, in an eighth of its time (10 us). None: JAX has other names."""
+    """Returns a function that puts a NumPy array on the CPU device in an eighth of the time of jax.device_put (10 us), or None."""
     import numpy as np
 
     try:
@@ -289,8 +289,8 @@ def _putter():
 
 
 def _without_cpu(impl, what):
-    """JAX puts a callback's arguments on a CPU device; those of our programs get there faster. With JAX_PLATFORMS=tokamak there is none, and
-    JAX raises; then the callback is given NumPy arrays. An exception is logged as JAX does it: the result may never be read."""
+    """JAX puts a callback's arguments on a CPU device; for our programs this uses a faster path. With JAX_PLATFORMS=tokamak
+    there is no CPU device and JAX raises; the callback then gets NumPy arrays. Exceptions are logged, as JAX does."""
 
     @functools.wraps(impl)
     def call(*arguments, callback, **params):
@@ -331,18 +331,18 @@ def _add_callbacks_without_cpu():
 def _add_exit():
     import jax
 
-    # JAX waits for effects in an atexit handler of its own, which runs after ours.
+    # JAX waits for effects in its own atexit handler, which runs after ours.
     _host_calls.before_stop(jax.effects_barrier)
 
 
 # ---- jax.ffi
 
 
-_ffi_targets = {}  # keeps the capsules
+_ffi_targets = {}  # keeps the capsules alive
 
 
 def _register_ffi_target(name, target, platform, api_version=0, traits=0):
-    """Hands a target of jax.ffi.register_ffi_target(platform="tokamak") to the library."""
+    """Passes a target of jax.ffi.register_ffi_target(platform="tokamak") to the library."""
     name = name.decode() if isinstance(name, bytes) else name
     if not _library.has("tok_register_ffi_target"):
         raise NotImplementedError(f"jax.ffi: {name}: this libtokamak.so runs no FFI targets")
@@ -353,16 +353,16 @@ def _register_ffi_target(name, target, platform, api_version=0, traits=0):
             f"not api_version {api_version} with {', '.join(stages)}"
         )
     pointer = _lapack.pointer_in(stages["execute"])
-    refusal = _library.load().tok_register_ffi_target(name.encode(), pointer)
-    if refusal is not None:
-        raise NotImplementedError(f"jax.ffi: {refusal.decode()}")
+    message = _library.load().tok_register_ffi_target(name.encode(), pointer)
+    if message is not None:
+        raise NotImplementedError(f"jax.ffi: {message.decode()}")
     _ffi_targets[name] = target
 
 
 def _add_ffi():
     from jax._src.lib import xla_client
 
-    # JAX hands over at once what was registered before: one that cannot be served must not keep back the others.
+    # JAX immediately passes earlier registrations: one that is rejected must not prevent the others.
     known_before = True
 
     def register(name, *rest, **more):
@@ -381,8 +381,8 @@ def _add_ffi():
 
 
 def _add_interrupts():
-    """Who asks for the numbers of an array that is not there yet waits as block_until_ready does, which Ctrl-C ends. JAX waits
-    without looking at signals there. The copy to the host is asked for before: it follows the work by itself."""
+    """Makes reading an array that is not ready wait like block_until_ready, which Ctrl-C interrupts; JAX itself ignores signals
+    there. The copy to the host is enqueued first: it follows the computation without further calls."""
     from jax._src import array
 
     of_jax = array.ArrayImpl._value.fget

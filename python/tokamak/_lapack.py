@@ -1,5 +1,5 @@
-"""Hands the library SciPy's LAPACK: the one that JAX's CPU backend calls, so that eigenvectors, which are determined
-up to a factor, come out as there. JAX needs SciPy, so it is always there; without it the library opens the machine's.
+"""Passes SciPy's LAPACK to the library: JAX's CPU backend calls the same one, so that eigenvectors, which are unique
+up to a factor, agree with it. JAX requires SciPy, so it is installed; otherwise the library opens the system's LAPACK.
 """
 
 import ctypes
@@ -12,7 +12,7 @@ logger = logging.getLogger("tokamak")
 
 
 def pointer_in(capsule):
-    """The address that a PyCapsule holds."""
+    """The address in a PyCapsule."""
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
     api.PyCapsule_GetName.argtypes = [ctypes.py_object]
@@ -23,7 +23,7 @@ def pointer_in(capsule):
 
 @functools.cache
 def routines():
-    """SciPy's routines by name, as capsules. Takes a third of a second the first time."""
+    """SciPy's routines by name, as capsules. The first call takes a third of a second."""
     try:
         from scipy.linalg import cython_blas, cython_lapack
 
@@ -34,17 +34,17 @@ def routines():
 
 
 def _find(name):
-    # Nothing may leave this function: ctypes would print it.
+    # No exception may leave this function: ctypes would print it.
     try:
         return pointer_in(routines()[name.decode()])
     except BaseException:
         return None
 
 
-_find_pointer = _library.LAPACK_FN(_find)  # ctypes does not keep it alive for us
+_find_pointer = _library.LAPACK_FN(_find)  # ctypes does not keep it alive
 
 
 def offer():
-    """Tells the library where to ask. Once a program needs LAPACK, it does."""
+    """Registers the lookup function. The library calls it when a program first needs LAPACK."""
     if _library.has("tok_set_lapack"):
         _library.load().tok_set_lapack(_find_pointer)

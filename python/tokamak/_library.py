@@ -10,7 +10,7 @@ NAME = "libtokamak.so"
 
 
 class TokArray(ctypes.Structure):
-    """tok_array: dense, row-major; elements of fewer than 8 bits take a byte each."""
+    """tok_array: dense, row-major; elements narrower than 8 bits occupy a byte each."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -22,7 +22,7 @@ class TokArray(ctypes.Structure):
 
 
 class TokHostCall(ctypes.Structure):
-    """tok_host_call. Tokens are left out of inputs and outputs."""
+    """tok_host_call. Inputs and outputs exclude tokens."""
 
     _fields_ = [
         ("struct_size", ctypes.c_size_t),
@@ -49,8 +49,8 @@ HOLD_FN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p)
 LAPACK_FN = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)
 REPORT_FN = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
 
-# name -> (result, arguments). A library that lacks one is older than this package; what needs the function
-# says so when it is used.
+# name -> (result, arguments). A library without one of them is older than this package; users of the function
+# report that when they call it.
 _FUNCTIONS = {
     "tok_version": (ctypes.c_char_p, ()),
     "tok_build_info": (ctypes.c_char_p, ()),
@@ -73,7 +73,7 @@ _FUNCTIONS = {
 
 
 class LibraryMissing(RuntimeError):
-    """libtokamak.so is not where it is looked for."""
+    """libtokamak.so was not found."""
 
 
 def path_from_env():
@@ -89,22 +89,22 @@ def path_from_env():
 
 
 def path():
-    """The library to use: the one that the environment has JAX load, the installed one, or that of the clone."""
+    """The path of the library: the one that the environment makes JAX load, the installed one, or that of the source tree."""
     named = path_from_env()
     if named:
         return named
     here = pathlib.Path(__file__).resolve().parent
-    places = [here / NAME, here.parent.parent / "build" / "lib" / NAME]
-    for place in places:
-        if place.is_file():
-            return str(place)
-    looked = " and ".join(str(place) for place in places)
+    paths = [here / NAME, here.parent.parent / "build" / "lib" / NAME]
+    for location_path in paths:
+        if location_path.is_file():
+            return str(location_path)
+    looked = " and ".join(str(location_path) for location_path in paths)
     raise LibraryMissing(f"{NAME} is neither at {looked}: install the package, or build the clone (scripts/bootstrap)")
 
 
 @functools.cache
 def load():
-    """The library, its functions declared. Raises LibraryMissing or OSError."""
+    """The library with its functions declared. Raises LibraryMissing or OSError."""
     library = ctypes.CDLL(path())
     for name, (result, arguments) in _FUNCTIONS.items():
         function = getattr(library, name, None)
@@ -118,14 +118,14 @@ def has(name):
 
 
 def text(name):
-    """What a function without arguments says, as str; None when the library does not have it."""
+    """The text that a function without arguments returns, as str; None if the library lacks the function."""
     if not has(name):
         return None
     said = getattr(load(), name)()
     return None if said is None else said.decode()
 
 
-def told(name, otherwise):
-    """The JSON that a function without arguments gives; `otherwise` when the library does not have it."""
+def query_json(name, otherwise):
+    """The JSON that a function without arguments returns; `otherwise` if the library lacks the function."""
     said = text(name)
     return otherwise if said is None else json.loads(said)

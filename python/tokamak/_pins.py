@@ -1,5 +1,5 @@
-"""Scopes that pin what fusion does with what is traced inside. They are names, which the library reads
-(src/fusion/pins.h); on other platforms they do nothing. Each is also a decorator, of all that a function computes."""
+"""Scopes that constrain the fusion of the ops traced inside. They are op names that the library parses
+(src/fusion/pins.h); other platforms ignore them. Each is also a decorator, for everything that a function computes."""
 import functools
 
 
@@ -23,16 +23,16 @@ def _scope(kind, label):
 
 
 def never_fuse(label=""):
-    """`with tokamak.never_fuse():` what is computed inside shares no kernel with anything outside."""
+    """`with tokamak.never_fuse():` ops inside share no kernel with ops outside."""
     return _scope("never_fuse", label)
 
 
 def fuse(label=""):
-    """`with tokamak.fuse():` what is computed inside is one kernel, if there can be one, whatever prices say. What does
-    not hang together is judged apart, and so is the backward part."""
+    """`with tokamak.fuse():` ops inside become one kernel if that is possible, whatever the cost model estimates.
+    Unconnected parts are handled separately, and so is the backward pass."""
     return _scope("fuse", label)
 
 
 def require_fused(label=""):
-    """As fuse(); compiling fails, and says which rule refuses and for which line, when there can be none."""
+    """Like fuse(), but compilation fails if one kernel is not possible. The error names the rule and the source line."""
     return _scope("require_fused", label)

@@ -6,12 +6,13 @@
 
 namespace tokamak {
 
-// A reduce-window whose windows hold all elements up to their own along one dimension, or all from
-// it on.
+// A reduce-window that is a cumulative operation (prefix sum and the like): along one dimension,
+// the window of each element covers all elements up to it, or all from it on (reverse).
 struct CumulativeWindow {
   int64_t dimension = 0;
   bool is_reverse = false;
 };
+// Nullopt if the reduce-window is not cumulative.
 std::optional<CumulativeWindow> CumulativeWindowOf(const Instr& reduce_window);
 
 }  // namespace tokamak

@@ -26,8 +26,8 @@ bool IsLoopOrBranch(const Instr& instr) {
   return instr.op() == Op::kWhile || instr.op() == Op::kConditional || instr.op() == Op::kCall;
 }
 
-// The value that a parameter of a called computation is given.
-const Instr& GivenTo(const Instr& call, size_t computation, size_t parameter) {
+// The argument for a parameter of a called computation.
+const Instr& ArgumentOf(const Instr& call, size_t computation, size_t parameter) {
   if (call.op() != Op::kConditional) return *call.operand(parameter);
   size_t first = 1;
   for (size_t i = 0; i < computation; ++i) first += call.called(i)->parameters().size();
@@ -50,10 +50,11 @@ DimLinks::DimLinks(const WhileLoop& loop, const std::set<const Instr*>& moves) {
   for (size_t i = 0; i < loop.size(); ++i) {
     if (!moves.contains(loop.in_body(i))) continue;
     JoinAll(*loop.in_body(i), 0, *loop.in_condition(i), 0);
-    // What does not depend on values that move comes from any place.
+    // A value that does not depend on carried arrays is available at every point.
     if (Depends(*loop.next(i))) JoinAll(*loop.in_body(i), 0, *loop.next(i), 0);
   }
-  // Whether any place goes on is nobody's question where each has a condition of its own.
+  // If each point has its own condition, the any-reduction over all points is not evaluated and
+  // links nothing.
   std::set<const Instr*> unasked;
   auto ask = [&](const WhileLoop& asked) {
     if (OwnCondition(asked) != nullptr) unasked.insert(AnyOfCondition(asked));
@@ -65,7 +66,7 @@ DimLinks::DimLinks(const WhileLoop& loop, const std::set<const Instr*>& moves) {
   for (const Computation* computation : computations_)
     for (const Instr* instr : computation->PostOrder())
       if (!unasked.contains(instr)) Link(*instr);
-  // An array that meets itself turned over.
+  // Two dimensions of one array in the same class: the array is combined with its own transpose.
   for (const Instr* parameter : moves)
     for (size_t d = 0; d < parameter->shape().dims().size(); ++d)
       for (size_t e = 0; e < d; ++e)
@@ -114,8 +115,8 @@ void DimLinks::FollowCalls(const Instr& instr, bool& changed) {
   for (size_t c = 0; c < instr.called().size(); ++c) {
     const Computation& called = *instr.called(c);
     for (size_t p = 0; p < called.parameters().size(); ++p) {
-      // A loop gives itself the next value.
-      if (Depends(GivenTo(instr, c, p)) || (is_loop && Depends(*instr.called(1)->root(), p)))
+      // A loop also passes the results of its body to the next iteration.
+      if (Depends(ArgumentOf(instr, c, p)) || (is_loop && Depends(*instr.called(1)->root(), p)))
         MarkDepends(*called.parameter(p), 0, changed);
     }
     for (size_t p = 0; p < PartCount(instr.shape()); ++p) {
@@ -135,7 +136,7 @@ size_t DimLinks::Root(size_t node) {
 }
 
 size_t DimLinks::ClassOf(const Instr& value, size_t dim, size_t part) {
-  // A part of a tuple that somebody made is that value.
+  // An element of a tuple is the value itself.
   if (value.op() == Op::kGetTupleElement)
     return ClassOf(*value.operand(0), dim,
                    static_cast<size_t>(value.attrs<TupleIndexAttrs>().index));
@@ -232,12 +233,13 @@ void DimLinks::Link(const Instr& instr) {
     default:
       break;
   }
-  bool alike = instr.info().Is(kElementwise) || instr.op() == Op::kCopy ||
-               instr.op() == Op::kOptimizationBarrier;
+  bool same_shape = instr.info().Is(kElementwise) || instr.op() == Op::kCopy ||
+                    instr.op() == Op::kOptimizationBarrier;
   for (size_t i = 0; i < instr.operand_count(); ++i) {
     const Instr& operand = *instr.operand(i);
     if (!Depends(operand) || !operand.shape().IsArray()) continue;
-    bool same = alike && instr.shape().IsArray() && operand.shape().dims() == instr.shape().dims();
+    bool same =
+        same_shape && instr.shape().IsArray() && operand.shape().dims() == instr.shape().dims();
     for (size_t d = 0; d < RankOf(operand.shape()); ++d) {
       if (same)
         Same(instr, i, d, d);
@@ -248,7 +250,8 @@ void DimLinks::Link(const Instr& instr) {
   }
 }
 
-// Groups of dimensions with equally many elements: one that is alone on both sides stays itself.
+// Splits both shapes into minimal groups of dimensions with equal element counts. A group of one
+// dimension on both sides preserves it; others mix.
 void DimLinks::LinkReshape(const Instr& instr) {
   const Instr& operand = *instr.operand(0);
   const Dims &from = operand.shape().dims(), &to = instr.shape().dims();
@@ -278,7 +281,7 @@ void DimLinks::LinkReshape(const Instr& instr) {
   }
 }
 
-// Ops that take parts of dimensions: those that they take as a whole stay themselves.
+// Ops that access part of a dimension mix it; dimensions that they access as a whole are preserved.
 void DimLinks::LinkSlice(const Instr& instr) {
   auto is_whole = [&](size_t i, size_t d) {
     const Instr& operand = *instr.operand(i);
@@ -323,7 +326,7 @@ void DimLinks::LinkSlice(const Instr& instr) {
   }
 }
 
-// Where widths differ, the last dimension of one of the two counts parts of an element.
+// If widths differ, the last dimension of one of the two counts the pieces of one element.
 void DimLinks::LinkBits(const Instr& instr) {
   if (!Depends(*instr.operand(0))) return;
   size_t from = instr.operand(0)->shape().dims().size(), to = instr.shape().dims().size();
@@ -372,11 +375,11 @@ void DimLinks::LinkDot(const Instr& instr) {
   size_t next = attrs.lhs_batch.size();
   for (size_t side : {0, 1}) {
     const Dims& batch = side == 0 ? attrs.lhs_batch : attrs.rhs_batch;
-    const Dims& folded = side == 0 ? attrs.lhs_contracting : attrs.rhs_contracting;
+    const Dims& contracting = side == 0 ? attrs.lhs_contracting : attrs.rhs_contracting;
     for (size_t i = 0; i < batch.size(); ++i) Same(instr, side, static_cast<size_t>(batch[i]), i);
     for (size_t d = 0; d < instr.operand(side)->shape().dims().size(); ++d) {
       if (Contains(batch, d)) continue;
-      if (!Contains(folded, d))
+      if (!Contains(contracting, d))
         Same(instr, side, d, next++);
       else if (Depends(*instr.operand(side)))
         Mix(*instr.operand(side), d);
@@ -405,15 +408,15 @@ void DimLinks::LinkReduce(const Instr& instr) {
   }
 }
 
-// What a computation is given and gives is what it has inside.
+// Arguments and results of a call are linked to parameters and roots of the callee.
 void DimLinks::LinkCalls(const Instr& instr) {
   for (size_t c = 0; c < instr.called().size(); ++c) {
     const Computation& called = *instr.called(c);
     for (size_t p = 0; p < called.parameters().size(); ++p) {
-      const Instr& given = GivenTo(instr, c, p);
-      if (Depends(given)) JoinAll(given, 0, *called.parameter(p), 0);
+      const Instr& argument = ArgumentOf(instr, c, p);
+      if (Depends(argument)) JoinAll(argument, 0, *called.parameter(p), 0);
     }
-    if (instr.op() == Op::kWhile && c == 0) {  // the condition gives a scalar
+    if (instr.op() == Op::kWhile && c == 0) {  // the condition returns a scalar
       for (size_t p = 0; p < called.parameters().size(); ++p)
         JoinAll(*called.parameter(p), 0, *instr.called(1)->parameter(p), 0);
       continue;

@@ -5,12 +5,12 @@
 namespace tokamak {
 namespace {
 
-// Ops that may have an effect of their own.
+// Ops that may have a side effect themselves.
 bool MayAct(const OpInfo& info) {
   switch (info.op) {
-    case Op::kRng:         // draws from a state that the program does not see
-    case Op::kCustomCall:  // its attributes say
-    case Op::kAsyncStart:  // a start and its done belong together
+    case Op::kRng:         // draws from a hidden state
+    case Op::kCustomCall:  // depends on its attributes
+    case Op::kAsyncStart:  // start and done must stay paired
     case Op::kAsyncUpdate:
     case Op::kAsyncDone:
     case Op::kCopyStart:
@@ -21,14 +21,14 @@ bool MayAct(const OpInfo& info) {
   }
 }
 
-// Without its callees.
+// Not counting its callees.
 bool HasOwnEffect(const Instr& instr) {
   if (instr.op() == Op::kCustomCall && !instr.info().Is(kSideEffect))
     return instr.attrs<CustomCallAttrs>().has_side_effect;
   return MayAct(instr.info());
 }
 
-// Whether there is an instruction from which an effect may come.
+// Whether the computation contains an instruction that may have a side effect.
 bool MayAct(const Computation& computation) {
   return computation.has_callers() || std::ranges::any_of(AllOps(), [&](const OpInfo& info) {
            return computation.CountOf(info.op) > 0 && MayAct(info);
@@ -45,10 +45,10 @@ bool IsPlain(const Instr& instr) {
     case Op::kParameter:
     case Op::kPartitionId:
     case Op::kReplicaId:
-    case Op::kAfterAll:  // tokens stand for an order
+    case Op::kAfterAll:  // tokens express an order
     case Op::kAddDependency:
     case Op::kOptimizationBarrier:
-    case Op::kShardingConstraint:  // statements to the partitioner
+    case Op::kShardingConstraint:  // directives for the partitioner
     case Op::kReshard:
     case Op::kPropagationBarrier:
     case Op::kDomain:

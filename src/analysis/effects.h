@@ -6,23 +6,23 @@
 
 namespace tokamak {
 
-// The value follows from operands and attributes alone and nothing else happens: two equal ones are
-// one, and one without users is none. Does not look into called computations; of control flow and
-// whatever asks a device, a host or a generator of random numbers it says no.
+// Pure: the value depends on operands and attributes only and there is no side effect, so equal
+// instructions may be merged and unused ones deleted. Does not look into callees: returns false for
+// control flow, collectives, host callbacks and stateful random numbers.
 bool IsPlain(const Instr& instr);
 
-// op(x, y) has the bits of op(y, x). Of complex numbers it has not: a NaN may come out in another
-// part, and with another sign, which a sort or a bitcast can see.
+// Whether op(x, y) and op(y, x) are bitwise equal. False for complex numbers: a NaN may appear in
+// the other component or with another sign, which a sort or a bitcast can observe.
 bool Commutes(const Instr& instr);
 
-// Which instructions must run, in program order, used or not: effects of their own, numbers drawn
-// from a hidden state, or calls of computations that have such. Linear in the module, once.
+// The instructions that must run in program order, used or not: those with side effects, draws from
+// a hidden random state, and calls of computations that contain such. Linear in the module.
 class Effects {
  public:
   explicit Effects(const Module& module);
 
   bool Of(const Instr& instr) const;
-  // Also of a computation that was not there yet.
+  // True for a computation that was added later.
   bool Of(const Computation& computation) const {
     auto it = known_.find(&computation);
     return it == known_.end() || it->second;

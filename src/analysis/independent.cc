@@ -8,26 +8,28 @@
 #include "analysis/dim_links.h"
 #include "analysis/own_condition.h"
 
-// Dimensions of the values of a body are put into classes: those that an op reads and writes at the
-// same coordinate are one class. Where an op reads elements of a dimension at other coordinates
-// (slices, concatenations, reductions, contractions), its class is mixed. A class that is not mixed
-// is a dimension along which elements do not meet.
+// Dimension classes (dim_links.h): dimensions that an op reads and writes at the same index are one
+// class. If an op combines elements at different indices along a dimension (slices, concatenations,
+// reductions, contractions), its class is mixed. Iterations are independent along a class that is
+// not mixed.
 //
-// Values that depend on no array of this kind (keys, counters, invariants, draws) can be computed
-// at any place and link nothing: the smallest carried value whose dimensions are all mixed is taken
-// for one of these, and the classes are made again.
+// Values that do not depend on such an array (PRNG keys, counters, invariants, random draws) can be
+// computed at any point and link nothing. Which carried values are of this kind is found by
+// iteration: the smallest carried value whose dimensions are all mixed is assumed to be one, and
+// the classes are computed again without it.
 
 namespace tokamak {
 namespace {
 
-// Elements of a carried value that every place may compute for itself.
-constexpr int64_t kMostShared = 64;
-// A dimension that not all values have is held by one place when it is so short.
+// Elements of a carried value that every point may recompute or keep. Chosen.
+constexpr int64_t kMaxUniformElements = 64;
+// A dimension of at most this size that not all carried values have is not parallelized: each point
+// keeps all of it. Chosen.
 constexpr int64_t kShort = 8;
 
-class Finder {
+class IndependentDimsFinder {
  public:
-  explicit Finder(const WhileLoop& loop) { loops_.push_back({loop, {}}); }
+  explicit IndependentDimsFinder(const WhileLoop& loop) { loops_.push_back({loop, {}}); }
 
   IndependentLoop Find() {
     if (!AddInner(*loops_[0].loop.body)) return No("it holds a loop that carries tuples");
@@ -40,7 +42,7 @@ class Finder {
   }
 
  private:
-  // The loop, or one within it.
+  // The loop or a nested one.
   struct Own {
     WhileLoop loop;
     std::vector<CarryForm> forms;
@@ -70,10 +72,10 @@ class Finder {
       CarryForm& form = own.forms[i];
       form.axes.assign(shape.dims().size(), -1);
       if (own.loop.IsInvariant(i))
-        form.kind = CarryKind::kStays;
+        form.kind = CarryKind::kInvariant;
       else if (&own == &loops_[0] && !UpdatesOf(own.loop, i).empty())
         form.kind = CarryKind::kStacked;
-      if (form.kind != CarryKind::kStays && shape.ElementCount() > 1)
+      if (form.kind != CarryKind::kInvariant && shape.ElementCount() > 1)
         moves_.insert(own.loop.in_body(i));
     }
     return "";
@@ -91,8 +93,8 @@ class Finder {
     return false;
   }
 
-  // Whether some value turned out to be shared. The smallest first: what it links may be all that
-  // mixes the dimensions of larger ones.
+  // Removes the smallest arrays without an axis from moves_ and returns whether there were any. The
+  // smallest first: its links may be all that mixes the dimensions of larger ones.
   bool Demote(DimLinks& links) {
     int64_t least = INT64_MAX;
     for (const Instr* parameter : moves_)
@@ -100,7 +102,7 @@ class Finder {
     return std::erase_if(moves_, [&](const Instr* parameter) {
              if (parameter->shape().ElementCount() != least || HasAxis(links, *parameter))
                return false;
-             met_by_[parameter] = ByWhom(links, *parameter);
+             linked_by_[parameter] = ByWhom(links, *parameter);
              return true;
            }) > 0;
   }
@@ -109,20 +111,20 @@ class Finder {
     for (const Own& own : loops_) {
       for (size_t i = 0; i < own.loop.size(); ++i) {
         const Instr& parameter = *own.loop.in_body(i);
-        if (own.forms[i].kind == CarryKind::kStays || moves_.contains(&parameter)) continue;
-        bool small = parameter.shape().ElementCount() <= kMostShared;
+        if (own.forms[i].kind == CarryKind::kInvariant || moves_.contains(&parameter)) continue;
+        bool small = parameter.shape().ElementCount() <= kMaxUniformElements;
         if (!small && own.forms[i].kind != CarryKind::kStacked)
           return No(LabelOf(parameter) + ": its elements depend on each other" +
-                    met_by_[&parameter]);
-        // What is folded of all places is known to none of them.
+                    linked_by_[&parameter]);
+        // A value that is reduced over all points is available at none of them.
         if (&own == &loops_[0] && links.Depends(*own.loop.next(i)))
           return NoneOrOne(LabelOf(parameter));
       }
     }
-    bool by_place = links.Depends(*loops_[0].loop.condition->root());
-    if (by_place && OwnCondition(loops_[0].loop) == nullptr) return NoneOrOne("its condition");
+    bool by_point = links.Depends(*loops_[0].loop.condition->root());
+    if (by_point && OwnCondition(loops_[0].loop) == nullptr) return NoneOrOne("its condition");
     ChooseAxes(links);
-    if (by_place && !ConditionOfPlace(loops_[0].loop, found_.sizes)) {
+    if (by_point && !ConditionOfPoint(loops_[0].loop, found_.sizes)) {
       found_.sizes.clear();
       for (Own& own : loops_)
         for (CarryForm& form : own.forms) std::ranges::fill(form.axes, -1);
@@ -152,17 +154,17 @@ class Finder {
     return found_;
   }
 
-  // One place for all, when that is little.
+  // A single point that has all elements, if they are few; else failure.
   IndependentLoop NoneOrOne(const std::string& what) {
     int64_t held = 0;
     for (const Own& own : loops_)
       for (size_t i = 0; i < own.loop.size(); ++i)
         if (own.forms[i].kind == CarryKind::kHeld) held += own.loop.init(i)->shape().ElementCount();
-    if (held <= kMostShared) return Result();
+    if (held <= kMaxUniformElements) return Result();
     return No(what + ": is made of elements of all places");
   }
 
-  // What makes elements along its longest dimension meet.
+  // The instruction that mixes its longest dimension, for the message.
   static std::string ByWhom(DimLinks& links, const Instr& parameter) {
     const Dims& dims = parameter.shape().dims();
     auto longest = static_cast<size_t>(std::ranges::max_element(dims) - dims.begin());
@@ -179,11 +181,11 @@ class Finder {
 
   struct Class {
     int64_t size = 0;
-    size_t values = 0;  // that have a dimension of it
+    size_t values = 0;  // carried values that have a dimension of the class
     int axis = -1;
   };
 
-  // Calls visit(form, dimension, class) for all dimensions that may be axes.
+  // Calls visit(form, dimension, class, size) for all dimensions that may become axes.
   template <typename Visit>
   void ForDims(DimLinks& links, Visit&& visit) {
     for (Own& own : loops_) {
@@ -200,7 +202,7 @@ class Finder {
 
   void ChooseAxes(DimLinks& links) {
     std::map<size_t, Class> classes;
-    std::vector<size_t> order;  // as met: outer dimensions first
+    std::vector<size_t> order;  // by first occurrence: outer dimensions first
     int64_t longest = 0;
     ForDims(links, [&](const CarryForm&, size_t, size_t number, int64_t size) {
       Class& c = classes[number];
@@ -212,9 +214,9 @@ class Finder {
     for (size_t number : order) {
       Class& c = classes[number];
       if (c.values < moves_.size() && c.size <= kShort && c.size < longest) continue;
-      // Values that never meet may as well run along one axis.
+      // Classes that no value combines may share one axis.
       for (size_t a = 0; a < found_.sizes.size() && c.axis < 0; ++a)
-        if (found_.sizes[a] == c.size && !MeetsAxis(links, number, static_cast<int>(a)))
+        if (found_.sizes[a] == c.size && !LinksToAxis(links, number, static_cast<int>(a)))
           c.axis = static_cast<int>(a);
       if (c.axis < 0) {
         c.axis = static_cast<int>(found_.sizes.size());
@@ -227,26 +229,26 @@ class Finder {
     }
   }
 
-  // Whether a value has a dimension of the class and one along the axis.
-  bool MeetsAxis(DimLinks& links, size_t number, int axis) {
-    bool meets = false;
+  // Whether a value has both a dimension of the class and one along the axis.
+  bool LinksToAxis(DimLinks& links, size_t number, int axis) {
+    bool linked = false;
     ForDims(links, [&](const CarryForm& form, size_t, size_t other, int64_t) {
-      if (other == number && std::ranges::find(form.axes, axis) != form.axes.end()) meets = true;
+      if (other == number && std::ranges::find(form.axes, axis) != form.axes.end()) linked = true;
     });
-    return meets;
+    return linked;
   }
 
-  std::vector<Own> loops_;  // the loop, then those within it
+  std::vector<Own> loops_;  // the loop, then nested loops
   IndependentLoop found_;
-  std::map<size_t, int> axes_;                  // of classes
-  std::set<const Instr*> moves_;                // carried arrays that places may share out
-  std::map<const Instr*, std::string> met_by_;  // of others: what makes their elements meet
+  std::map<size_t, int> axes_;                     // axis of each class
+  std::set<const Instr*> moves_;                   // arrays that are distributed over points
+  std::map<const Instr*, std::string> linked_by_;  // of other arrays: what mixes them
 };
 
 }  // namespace
 
 IndependentLoop FindIndependence(const WhileLoop& loop) {
-  return Finder(loop).Find();
+  return IndependentDimsFinder(loop).Find();
 }
 
 std::vector<const Instr*> UpdatesOf(const WhileLoop& loop, size_t carry) {
@@ -259,7 +261,7 @@ std::vector<const Instr*> UpdatesOf(const WhileLoop& loop, size_t carry) {
     value = value->operand(0);
     if (value->users().size() != 1) return {};
   }
-  // In the condition nobody looks at it.
+  // The condition must not read it.
   if (value != loop.in_body(carry) || !loop.in_condition(carry)->users().empty()) return {};
   std::reverse(updates.begin(), updates.end());
   return updates;

@@ -1,7 +1,12 @@
 #pragma once
 
-// Along which dimensions the rounds of a while go on by themselves: an element of what is carried
-// is made, round after round, of elements at the same place alone.
+// Independence analysis of while loops: along which dimensions the iterations are independent, so
+// that each element of the carried arrays is computed from elements at the same index only. A loop
+// over such a state runs as one kernel in which each thread (or vector lane) executes all
+// iterations of its own points, without barriers.
+//
+//     while: x [B, D] -> tanh(x * 2)        axes B and D: B*D independent points
+//     while: h [B, D] -> tanh(dot(h, w))    axis B only: a point is a row of D elements
 
 #include <cstdint>
 #include <string>
@@ -12,48 +17,49 @@
 
 namespace tokamak {
 
-// How a carried value is made.
+// How a carried value changes from one iteration to the next.
 enum class CarryKind : uint8_t {
-  kStays,    // the same in every round
-  kHeld,     // changes: whoever runs the rounds for a place holds the elements of that place
-  kStacked,  // a chain of dynamic-update-slices of itself, which nothing else reads
+  kInvariant,  // loop-invariant
+  kHeld,       // changes: each point keeps its own elements
+  kStacked,    // stacked output (scan ys): only updated by dynamic-update-slices
 };
 
 struct CarryForm {
   CarryKind kind = CarryKind::kHeld;
-  // Per dimension: the axis that it runs along; -1: one place holds all of it.
+  // Per dimension: the axis that it lies along; -1 if every point has the whole dimension.
   std::vector<int> axes;
 
-  // What every place computes for itself: keys, counters.
-  bool IsShared() const {
+  // No dimension lies along an axis: every point recomputes the value (PRNG keys, counters).
+  bool IsUniform() const {
     for (int axis : axes)
       if (axis >= 0) return false;
     return true;
   }
 };
 
-// The places of a loop are the points of a space with these axes.
+// The parallel iteration space of a loop. Its points are the index tuples of these axes.
 struct IndependentLoop {
-  std::vector<int64_t> sizes;  // of the axes; none: there is one place
+  std::vector<int64_t> sizes;  // of the axes; empty if there is a single point
   std::vector<CarryForm> carries;
-  // The same of the loops within it, by their instructions.
+  // Carried values of nested loops, by instruction.
   std::unordered_map<const Instr*, std::vector<CarryForm>> inner;
-  // Of the dots in it that are made of what is carried: the axis of each dimension of the result.
+  // Dots that depend on carried values: the axis of each dimension of the result, or -1.
   std::unordered_map<const Instr*, std::vector<int>> dots;
-  std::string why_not;  // the loop has no such space, in words
+  std::string why_not;  // why the analysis failed; empty on success
 
-  int64_t Places() const {
-    int64_t places = 1;
-    for (int64_t size : sizes) places *= size;
-    return places;
+  int64_t Points() const {
+    int64_t points = 1;
+    for (int64_t size : sizes) points *= size;
+    return points;
   }
 };
 
-// What index maps alone can tell: a generator may still find an op that it has no code for, or an
-// element that is needed at another place.
+// Based on index maps only: a generator may still reject the loop because of an op that it does not
+// support or an element that another point owns.
 IndependentLoop FindIndependence(const WhileLoop& loop);
 
-// The updates that make the next value of a stacked carry, first to last.
+// The updates that compute the next value of a stacked carry, first to last; empty if it is not
+// one.
 std::vector<const Instr*> UpdatesOf(const WhileLoop& loop, size_t carry);
 
 }  // namespace tokamak

@@ -16,13 +16,13 @@ uint64_t MaskOf(ElementType type) {
   return width >= 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;
 }
 
-// Bits of an integer in an order of their own: 0 is the least value of the type.
+// Maps integers of a type to unsigned ranks in increasing order: the least value has rank 0.
 uint64_t Ranked(ElementType type, int64_t value) {
   uint64_t bits = static_cast<uint64_t>(value) & MaskOf(type);
   return IsSigned(type) ? bits ^ (uint64_t{1} << (WidthOf(type) - 1)) : bits;
 }
 
-// Rounds of `x < limit`, all as ranks. A step of -1 is one of the greatest unsigned number.
+// Trip count of `x < limit` on ranks. A negative step is a large unsigned one.
 std::optional<uint64_t> CountUp(uint64_t start, uint64_t step, uint64_t limit, uint64_t greatest) {
   if (start >= limit) return 0;
   if (step == 0) return std::nullopt;
@@ -33,13 +33,14 @@ std::optional<uint64_t> CountUp(uint64_t start, uint64_t step, uint64_t limit, u
   return count;
 }
 
-// The least n with n * step = way, modulo the width of the type.
+// The smallest n with n * step = way modulo 2^width.
 std::optional<uint64_t> CountUntilEqual(uint64_t step, uint64_t way, ElementType type) {
   if (way == 0) return 0;
   if (step == 0) return std::nullopt;
   int shift = __builtin_ctzll(step);
-  if (__builtin_ctzll(way) < shift) return std::nullopt;  // it jumps over the limit for ever
-  uint64_t odd = step >> shift, inverse = odd;            // right in the lowest three bits
+  if (__builtin_ctzll(way) < shift) return std::nullopt;  // never equals the limit
+  uint64_t odd = step >> shift, inverse = odd;            // correct modulo 8
+  // Newton's iteration: each step doubles the number of correct low bits.
   for (int i = 0; i < 6; ++i) inverse *= 2 - odd * inverse;
   return ((way >> shift) * inverse) & (MaskOf(type) >> shift);
 }
@@ -50,13 +51,13 @@ std::optional<int64_t> ConstantInteger(const Instr* instr) {
   return instr->attrs<ConstantAttrs>().literal.IntAt(0);
 }
 
-// Whether `value` is used by `user` alone (the root of the body may keep it, where `also_root`).
+// Whether `user` and `root` are the only users of `value`.
 bool IsUsedOnlyBy(const Instr* value, const Instr* user, const Instr* root) {
   return std::ranges::all_of(value->users(),
                              [&](const Instr* u) { return u == user || u == root; });
 }
 
-// The one dimension whose start is an induction variable; every other start is a known integer.
+// The only dimension whose start is an induction variable; all other starts are known integers.
 std::optional<std::pair<int64_t, size_t>> MovingDimension(const WhileLoop& loop,
                                                           const Instr* access, size_t first_start) {
   std::optional<std::pair<int64_t, size_t>> found;
@@ -122,9 +123,9 @@ std::optional<uint64_t> CountTrips(ElementType type, int64_t start, int64_t step
     case CompareDirection::kNe:
       return CountUntilEqual(by, (to - from) & mask, type);
     case CompareDirection::kGt:
-    case CompareDirection::kGe:  // the same in a mirror: ~x turns the order around
+    case CompareDirection::kGe:  // mirrored: ~x reverses the order
       return CountTrips(type, ~start, static_cast<int64_t>(0 - static_cast<uint64_t>(step)), ~limit,
-                        Turned(direction));
+                        Swapped(direction));
     case CompareDirection::kLe:
       if (to == mask) return std::nullopt;
       return CountUp(from, by, to + 1, mask);
@@ -148,7 +149,7 @@ std::optional<uint64_t> TripCount(const WhileLoop& loop) {
   if (!limit) {
     limit = KnownInteger(loop, x);
     std::swap(x, y);
-    direction = Turned(direction);
+    direction = Swapped(direction);
   }
   std::optional<size_t> number = ParameterNumber(x);
   if (!limit || !number) return std::nullopt;

@@ -1,8 +1,7 @@
 #pragma once
 
-// What a while does, told from its condition and body: which carried values stay or count, how
-// often it runs, which arrays it reads or writes slice by slice. Answers questions, changes
-// nothing.
+// Properties of while loops, derived from condition and body: loop-invariant and induction
+// variables, trip count, arrays that are accessed one slice per iteration. Analysis only.
 
 #include <cstdint>
 #include <optional>
@@ -13,8 +12,8 @@
 
 namespace tokamak {
 
-// A while that carries values one by one (no tuple among them; rewrite by flatten-tuples). Pointers
-// hold as long as nobody edits the three computations.
+// A while loop whose carried values are arrays, not tuples (flatten-tuples makes it so). Valid
+// until one of the three computations is edited.
 struct WhileLoop {
   Instr* instr = nullptr;
   Computation *condition = nullptr, *body = nullptr;
@@ -23,52 +22,55 @@ struct WhileLoop {
   Instr* init(size_t i) const { return instr->operand(i); }
   Instr* in_condition(size_t i) const { return condition->parameter(i); }
   Instr* in_body(size_t i) const { return body->parameter(i); }
-  // The value that the body gives for the next round.
+  // The value of carry i for the next iteration.
   Instr* next(size_t i) const { return size() == 1 ? body->root() : body->root()->operand(i); }
   bool IsInvariant(size_t i) const { return next(i) == in_body(i); }
 };
 
-// Null for what is no while, carries a tuple, or whose body does not end in a tuple made there.
+// Nullopt if `instr` is not a while loop, carries a tuple, or its body does not end in a tuple
+// instruction.
 std::optional<WhileLoop> LoopOf(Instr* instr);
 
-// Parameter number of `instr` in its computation; nothing when it is none.
+// Parameter number of `instr` in its computation; nullopt if it is not a parameter.
 std::optional<size_t> ParameterNumber(const Instr* instr);
 
-// The scalar integer that a value of the body or of the condition always is: a constant, or a
-// carried value that starts as one and stays.
+// The constant scalar integer that a value of the body or the condition is: a constant, or a
+// loop-invariant carry whose initial value is constant.
 std::optional<int64_t> KnownInteger(const WhileLoop& loop, const Instr* value);
 
-// A carried scalar integer that grows by `step` in each round, with wrap-around.
+// An induction variable: a carried scalar integer that grows by `step` per iteration, with
+// wrap-around.
 struct Induction {
   ElementType type{};
-  std::optional<int64_t> start;  // when it is constant
+  std::optional<int64_t> start;  // if it is constant
   int64_t step = 0;
 };
 std::optional<Induction> InductionOf(const WhileLoop& loop, size_t i);
 
-// Rounds of `for (x = start; x DIRECTION limit; x += step)` on integers of `type`, which wrap.
-// Nothing when it never ends, or ends only after an overflow of an order comparison.
+// Trip count of `for (x = start; x DIRECTION limit; x += step)` on integers of `type`, which wrap.
+// Nullopt if the loop never ends, or ends only after an order comparison has overflowed.
 std::optional<uint64_t> CountTrips(ElementType type, int64_t start, int64_t step, int64_t limit,
                                    CompareDirection direction);
 
-// How often the body runs: exactly, or unknown (perhaps for ever).
+// The exact trip count; nullopt if it is unknown or infinite.
 std::optional<uint64_t> TripCount(const WhileLoop& loop);
 
-// The integer `start + count * step` of `type`, which wraps.
+// `start + count * step` in `type`, with wrap-around. Requires a constant start.
 int64_t ValueAfter(const Induction& induction, uint64_t count);
 
-// A carried array of which each round touches one slice, at the place that an induction variable
-// names in one dimension, and nothing else.
+// A carried array of which each iteration accesses exactly one slice. An induction variable is its
+// start in one dimension.
 struct ScanAccess {
   size_t carry = 0, induction = 0;
-  int64_t dimension = 0, size = 1;  // of the slice in that dimension
-  bool is_write = false;            // else read: the array itself stays
+  int64_t dimension = 0, size = 1;  // slice size in that dimension
+  bool is_write = false;            // else a read of a loop-invariant array
 };
-// The scan pattern: slices in, updates out. In the order of the carried values.
+// The scan pattern: slices of inputs (xs) and updates of stacked outputs (ys), in the order of the
+// carried values.
 std::vector<ScanAccess> ScanAccesses(const WhileLoop& loop);
 
-// A loop that was strip-mined has this attribute: its body is a loop of some iterations, one
-// launch, which looks at the condition itself.
+// Attribute of a strip-mined loop: its body is a loop of up to some number of iterations that is
+// one launch and checks the condition itself.
 inline constexpr std::string_view kChunksAttribute = "tokamak.chunks";
 bool RunsInChunks(const Instr& loop);
 

@@ -29,7 +29,7 @@ bool Holds(int64_t x, CompareDirection direction, int64_t y) {
   return false;
 }
 
-// By running it; nothing after 256 rounds, when every value has been there.
+// Trip count by execution; nullopt after 256 iterations, when every 8-bit value has occurred.
 
 std::optional<uint64_t> RunIt(ElementType type, int64_t x, int64_t step, int64_t limit,
                               CompareDirection direction) {
@@ -38,8 +38,9 @@ std::optional<uint64_t> RunIt(ElementType type, int64_t x, int64_t step, int64_t
   return std::nullopt;
 }
 
-// What is counted is what running gives. Equality is always told; an order when nothing overflows.
-TEST(CountTrips, IsWhatRunningGives) {
+// CountTrips agrees with execution. It always decides equality comparisons, and order comparisons
+// if nothing overflows.
+TEST(CountTrips, MatchesExecution) {
   size_t known = 0, all = 0;
   for (ElementType type : {ElementType::kS8, ElementType::kU8}) {
     int64_t least = type == ElementType::kS8 ? -128 : 0;
@@ -49,11 +50,11 @@ TEST(CountTrips, IsWhatRunningGives) {
           for (int d = 0; d < 6; ++d) {
             auto direction = static_cast<CompareDirection>(d);
             auto real = RunIt(type, start, step, limit, direction);
-            auto told = CountTrips(type, start, Wrapped(type, step), limit, direction);
+            auto output = CountTrips(type, start, Wrapped(type, step), limit, direction);
             ++all;
-            if (told) {
+            if (output) {
               ++known;
-              ASSERT_EQ(told, real) << start << " " << step << " " << limit << " " << d;
+              ASSERT_EQ(output, real) << start << " " << step << " " << limit << " " << d;
             } else if (d < 2) {
               ASSERT_FALSE(real) << start << " " << step << " " << limit << " " << d;
             }

@@ -9,8 +9,8 @@
 namespace tokamak {
 namespace {
 
-// Compares values of the condition with values of the body, as functions of what is carried.
-class Alike {
+// Whether a value of the condition and one of the body are the same function of the carried values.
+class EqualValues {
  public:
   bool operator()(const Instr* x, const Instr* y) {
     if (x->op() == Op::kParameter || y->op() == Op::kParameter) {
@@ -19,13 +19,13 @@ class Alike {
     }
     auto [it, is_new] = known_.try_emplace({x, y}, false);
     if (!is_new) return it->second;
-    bool alike = x->op() == y->op() && x->shape() == y->shape() &&
+    bool equal = x->op() == y->op() && x->shape() == y->shape() &&
                  EqualAttrs(x->op(), x->attrs(), y->attrs()) &&
                  x->operand_count() == y->operand_count() && x->called().empty() &&
                  y->called().empty() && !x->info().Is(kSideEffect) && !x->info().Is(kRandom);
-    for (size_t i = 0; alike && i < x->operand_count(); ++i)
-      alike = (*this)(x->operand(i), y->operand(i));
-    return known_[{x, y}] = alike;
+    for (size_t i = 0; equal && i < x->operand_count(); ++i)
+      equal = (*this)(x->operand(i), y->operand(i));
+    return known_[{x, y}] = equal;
   }
 
  private:
@@ -54,8 +54,8 @@ Dims LongDims(const Shape& shape) {
   return dims;
 }
 
-// A number that counts on for itself, and nobody asks for in the end: who stays as it is may as
-// well stay without it.
+// A counter that only counts and whose final value is unused. It may keep counting where the others
+// stay: the result does not depend on it.
 bool IsOwnCount(const WhileLoop& loop, size_t i) {
   const Instr *now = loop.in_body(i), *next = loop.next(i);
   if (!now->shape().IsScalar() || next->op() != Op::kAdd || next->operand(0) != now ||
@@ -69,16 +69,17 @@ bool IsOwnCount(const WhileLoop& loop, size_t i) {
   return true;
 }
 
-// What a value of the body is where `holds` does not.
+// The symbolic value of a body expression where `holds` is false: false, true, the old carried
+// value (self), or anything else.
 class Ended {
  public:
   enum Kind : uint8_t { kFalse, kTrue, kSelf, kOther };
 
-  Ended(const Instr& holds, const Instr& self, Alike& alike)
-      : holds_(holds), self_(self), alike_(alike) {}
+  Ended(const Instr& holds, const Instr& self, EqualValues& equal)
+      : holds_(holds), self_(self), equal_(equal) {}
 
   Kind Of(const Instr& value, int depth = 0) {
-    constexpr int kDeep = 4;  // passes write selects of preds as few of these
+    constexpr int kDeep = 4;  // nested logic ops that passes leave of a select of preds
     if (&value == &self_) return kSelf;
     if (IsHolds(value)) return kFalse;
     if (depth > kDeep) return kOther;
@@ -107,7 +108,7 @@ class Ended {
   }
 
  private:
-  // The pred of an element, or of the row that it is in.
+  // The predicate of the element, or of the row that contains it.
   bool IsHolds(const Instr& value) {
     const Instr* chosen = &value;
     const Dims& dims = holds_.shape().dims();
@@ -118,11 +119,11 @@ class Ended {
         chosen->attrs<DimensionsAttrs>().dimensions.size() == dims.size())
       chosen = chosen->operand(0);
     return chosen->shape().IsArray() && chosen->shape().dims() == dims &&
-           chosen->shape().type() == ElementType::kPred && alike_(&holds_, chosen);
+           chosen->shape().type() == ElementType::kPred && equal_(&holds_, chosen);
   }
 
   const Instr &holds_, &self_;
-  Alike& alike_;
+  EqualValues& equal_;
 };
 
 }  // namespace
@@ -142,18 +143,18 @@ const Instr* OwnCondition(const WhileLoop& loop) {
   const Instr* any = AnyOfCondition(loop);
   if (any == nullptr) return nullptr;
   const Instr* holds = any->operand(0);
-  Alike alike;
+  EqualValues equal;
   for (size_t i = 0; i < loop.size(); ++i) {
     if (loop.IsInvariant(i) || IsOwnCount(loop, i)) continue;
-    if (Ended(*holds, *loop.in_body(i), alike).Of(*loop.next(i)) != Ended::kSelf) return nullptr;
+    if (Ended(*holds, *loop.in_body(i), equal).Of(*loop.next(i)) != Ended::kSelf) return nullptr;
   }
   return holds;
 }
 
-const Instr* ConditionOfPlace(const WhileLoop& loop, const std::vector<int64_t>& sizes) {
+const Instr* ConditionOfPoint(const WhileLoop& loop, const std::vector<int64_t>& sizes) {
   const Instr* own = sizes.empty() ? nullptr : OwnCondition(loop);
   if (own == nullptr || own->shape().dims() != Dims(sizes.begin(), sizes.end())) return nullptr;
-  // Axes are told apart by their sizes.
+  // Axes are matched by size, so sizes must be distinct.
   std::set<int64_t> distinct(sizes.begin(), sizes.end());
   return distinct.size() == sizes.size() ? own : nullptr;
 }

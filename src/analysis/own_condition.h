@@ -7,15 +7,20 @@
 
 namespace tokamak {
 
-// A loop that goes on as long as any element of a pred array of its condition holds, and in whose
-// body every carried value stays as it is where that element does not hold: elements end by
-// themselves, and then stay. The array, a value of the condition; null when the loop is no such.
+// Loops that vmap makes of a data-dependent while: the loop runs while any element of a pred array
+// of the condition is true, and in the body every carried value keeps its old value where that
+// element is false. Each element thus has its own trip count and may stop independently of the
+// others.
+//
+// Returns that array, a value of the condition; null if the loop does not have this form.
 const Instr* OwnCondition(const WhileLoop& loop);
-// What such a loop asks of all of them beside it, a pred that is no array; null: nothing.
+// The scalar condition that holds for all elements (any(array) && common); null if there is none.
+// Requires OwnCondition.
 const Instr* CommonCondition(const WhileLoop& loop);
-// The value of the condition that is made of all elements; null: none.
+// The any-reduction (reduce with or) in the condition; null if there is none.
 const Instr* AnyOfCondition(const WhileLoop& loop);
-// The same, where the array has an element for each place of axes with these sizes.
-const Instr* ConditionOfPlace(const WhileLoop& loop, const std::vector<int64_t>& sizes);
+// OwnCondition if its array has exactly the axes of a parallel iteration space with these sizes;
+// else null.
+const Instr* ConditionOfPoint(const WhileLoop& loop, const std::vector<int64_t>& sizes);
 
 }  // namespace tokamak

@@ -9,10 +9,10 @@
 namespace tokamak {
 namespace {
 
-// A value that this many use is one that steps share.
+// Users from which a view counts as shared by steps. Chosen.
 constexpr size_t kManyUsers = 4;
 
-// Views of what is there before any step, and that several steps (or only such views) use.
+// Views of values that exist before any step, if several steps (or only such views) use them.
 InstrMap<char> FindShared(const Computation& computation, const std::vector<Instr*>& order) {
   InstrMap<char> early(computation, 0), shared(computation, 0);
   for (const Instr* instr : order) {
@@ -45,7 +45,7 @@ uint64_t TokenOf(const Instr& instr) {
   } else {
     hasher.Add(HashAttrs(instr.op(), instr.attrs()));
   }
-  // Asked for equality alone: nothing depends on where a computation lies in memory.
+  // The address is only compared for equality: no result depends on memory layout.
   for (const Computation* callee : instr.called())
     hasher.Add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(callee)));
   if (instr.extras().sharding) hasher.Add(HashOf(*instr.extras().sharding));
@@ -78,10 +78,10 @@ bool IsLeafValue(const Instr& instr) {
 StepLine::StepLine(const Computation& computation, const Effects& effects) {
   std::vector<Instr*> order = computation.PostOrder();
   InstrMap<char> shared = FindShared(computation, order);
-  places_.assign(computation.id_limit(), -1);
+  positions_.assign(computation.id_limit(), -1);
   for (Instr* instr : order) {
     if (shared[instr] != 0) continue;
-    places_[static_cast<size_t>(instr->id())] = static_cast<int64_t>(instrs_.size());
+    positions_[static_cast<size_t>(instr->id())] = static_cast<int64_t>(instrs_.size());
     bool is_alone = effects.Of(*instr) || instr->is_control_predecessor() ||
                     !instr->extras().control_predecessors.empty() || instr->shape().IsToken();
     Hasher alone;
@@ -96,7 +96,7 @@ std::vector<Repeat> RepeatFinder::Find(size_t steps) const {
   std::vector<Repeat> repeats;
   std::unordered_map<uint64_t, size_t> last;
   last.reserve(hashes_.size());
-  size_t begin = 0, gap = 0;  // of the stretch in which each window came `gap` before
+  size_t begin = 0, gap = 0;  // current run, in which each window occurred `gap` before
   auto close = [&](size_t end) {
     size_t length = end - begin + gap + window_ - 1;
     if (gap > 0 && length >= steps * gap) repeats.push_back({begin - gap, gap, length});

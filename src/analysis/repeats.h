@@ -1,7 +1,7 @@
 #pragma once
 
-// Equal steps that follow each other in a computation, as a loop in Python leaves them: found over
-// hashes of instructions in program order, in O(n log n). Answers questions, changes nothing.
+// Finds repeated steps in a computation, which an unrolled Python loop leaves: periods in the
+// sequence of instruction hashes in program order, in O(n log n). Analysis only.
 
 #include <cstdint>
 #include <vector>
@@ -11,47 +11,48 @@
 
 namespace tokamak {
 
-// The instructions of a computation that make up steps, in program order. Left out is what steps
-// share or are numbered by: parameters, constants (broadcast or not), iotas, and views of
-// parameters that many use.
+// The instructions that may belong to steps, in program order. Excludes what steps share or are
+// numbered by: parameters, constants (also broadcast), iotas, and views of parameters with many
+// users.
 class StepLine {
  public:
   StepLine(const Computation& computation, const Effects& effects);
 
   const std::vector<Instr*>& instrs() const { return instrs_; }
-  // One for each: equal for instructions that may be the same one of two steps. Operands, literals
-  // and where a slice begins do not count. What has an effect or waits for others is equal to none.
+  // One token per instruction. Equal tokens: the instructions may be the same one of two steps.
+  // Operands, literals and slice starts do not count. An instruction with a side effect or a
+  // control dependence has a unique token.
   const std::vector<uint64_t>& tokens() const { return tokens_; }
-  // -1 for what is not in the line, also for what was made later.
-  int64_t PlaceOf(const Instr* instr) const {
+  // -1 if the instruction is not in the line, e.g. was added later.
+  int64_t PositionOf(const Instr* instr) const {
     auto id = static_cast<size_t>(instr->id());
-    return id < places_.size() ? places_[id] : -1;
+    return id < positions_.size() ? positions_[id] : -1;
   }
 
  private:
   std::vector<Instr*> instrs_;
   std::vector<uint64_t> tokens_;
-  std::vector<int64_t> places_;
+  std::vector<int64_t> positions_;
 };
 
-// A constant, one that is broadcast, an iota.
+// A constant, a broadcast constant or an iota.
 bool IsLeafValue(const Instr& instr);
-// Moves elements of one operand, and costs about nothing where it is read.
+// Moves the elements of one operand; practically free to recompute in consumers.
 bool IsViewOp(Op op);
 
-// tokens[i] == tokens[i + period] from `begin` on, for `length` - period of them.
+// tokens[i] == tokens[i + period] for all i in [begin, begin + length - period).
 struct Repeat {
   size_t begin = 0, period = 0, length = 0;
 };
 
-// Finds repeats by windows of 1, 2, 4 ... tokens: short windows show repeats of steps that hold no
-// token twice, longer ones the others.
+// Finds repeats by hashes of windows of 1, 2, 4, ... tokens. Short windows suffice for steps in
+// which no token occurs twice; others need longer ones.
 class RepeatFinder {
  public:
   explicit RepeatFinder(const std::vector<uint64_t>& tokens) : hashes_(tokens) {}
-  // Those that windows of the present size show, of at least `steps` steps, in order. Linear.
+  // The repeats of at least `steps` steps that the current window size shows, in order. Linear.
   std::vector<Repeat> Find(size_t steps) const;
-  // Doubles the window; false when no `steps` steps could be longer.
+  // Doubles the window. Returns false if `steps` steps of that size would not fit.
   bool Widen(size_t steps);
 
  private:

@@ -3,17 +3,20 @@
 namespace tokamak {
 namespace {
 
-// One round is  v0 += v1; v1 = rotl(v1, distance) ^ v0.  So each ends in an exclusive or of a
-// rotation with a sum, and that is where it is looked for. After every fourth round, the b-th time,
-// v0 += key[b % 3]; v1 += key[(b + 1) % 3] + b.
-// The last round is not waited for: what it makes of the nineteenth is known, and the first word
-// does not need all of it.
+// One round is  v0 += v1; v1 = rotl(v1, distance) ^ v0.  Each round thus ends in the xor of a
+// rotation and a sum, which is what the search looks for. After every fourth round comes key
+// injection b: v0 += key[b % 3]; v1 += key[(b + 1) % 3] + b.
+//
+// The last round is not matched: it follows from the state after round 19 (Finish), and the first
+// output word does not need all of it, so a program may lack it.
 constexpr int kRounds = 19;
+// Rotation distances and key parity of threefry2x32 ("Parallel Random Numbers: As Easy as 1, 2, 3",
+// SC 2011).
 constexpr std::array<uint64_t, 8> kDistances = {13, 15, 26, 6, 17, 29, 16, 24};
-constexpr uint64_t kParity = 0x1BD11BDA;  // key[2] = key[0] ^ key[1] ^ this
-// So many runs may begin or go on at one term: more are no threefry, but somebody's puzzle.
+constexpr uint64_t kParity = 0x1BD11BDA;  // key schedule: key[2] = key[0] ^ key[1] ^ kParity
+// Partial matches that may start or continue at one term. Chosen: bounds the work per term.
 constexpr int kMaxStatesAtOne = 8;
-constexpr size_t kMaxDrawParts = 4;  // of an exclusive or that ends a round: it has two, or few
+constexpr size_t kMaxDrawParts = 4;  // parts of the xor that ends a round; usually two
 
 }  // namespace
 
@@ -70,7 +73,7 @@ void ThreefryFinder::Continue(int number, WordTerm summand, WordTerm v1, WordTer
   Put(state);
 }
 
-// What was added to both words since the last round must be the keys.
+// The values that were added to both words since the last round must be the keys.
 bool ThreefryFinder::Inject(State& state, WordTerm summand, WordTerm rotated, WordTerm v0) {
   auto time = static_cast<size_t>(state.rounds) / 4;
   WordTerm first = terms_.Subtract(terms_.Subtract(v0, rotated), state.v0);

@@ -8,23 +8,25 @@
 
 namespace tokamak {
 
-// Finds threefry2x32 among the terms of a computation: every round, rotation and key of the twenty
-// is checked, whoever wrote them and however they were folded. It is told of terms as they come up.
+// Recognizes threefry2x32, the PRNG of JAX, in the word terms of a computation (word_terms.h).
+// Checks every rotation, key and addition of its 20 rounds; how a program writes or has simplified
+// them does not matter, since equal terms are one number. Incremental.
 class ThreefryFinder {
  public:
   explicit ThreefryFinder(WordTerms& terms) : terms_(terms) {}
 
   struct Found {
-    WordTerm k0, k1, x0, x1;  // key and counter
+    WordTerm k0, k1, x0, x1;  // key, counter
     std::array<WordTerm, 2> words;
   };
-  // Looks at the exclusive ors that came up since the last time. Linear in them.
+  // Processes the xor terms that were added since the last call. Linear in their number.
   void Update();
   const std::vector<Found>& all() const { return found_; }
-  // Which word of which the term is: found * 2 + word; -1: none.
+  // Index of the generator in all() * 2 + output word; -1 if the term is not an output.
   int WordOf(WordTerm term) const;
 
-  // The longest run of rounds that became no threefry, and its last term; 0 rounds: there is none.
+  // The longest sequence of rounds that did not become a complete threefry, and its last term;
+  // rounds = 0 if there is none. For diagnostics.
   struct Partial {
     int rounds = 0;
     WordTerm last = kNoTerm;
@@ -32,13 +34,13 @@ class ThreefryFinder {
   Partial longest_partial() const;
 
  private:
-  // After some rounds, before the key that follows the fourth, eighth ... is added.
+  // The state after some rounds, before the key injection that follows every fourth.
   struct State {
-    WordTerm v0, v1;          // the counter by now
+    WordTerm v0, v1;          // the two words
     WordTerm start0, start1;  // x0 + k0, x1 + k1
     std::array<WordTerm, 3> keys;
     int rounds;
-    bool used;  // another round followed
+    bool used;  // extended by another round
   };
   void Look(WordTerm found, WordTerm rotation);
   void Begin(WordTerm v1, WordTerm rotated, WordTerm v0);

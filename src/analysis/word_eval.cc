@@ -5,8 +5,9 @@
 namespace tokamak {
 namespace {
 
+// Nesting of calls and loops evaluated at most. Chosen.
 constexpr int kMaxDepth = 8;
-constexpr int kMaxRounds = 32;  // of a loop; threefry has 5 or 20
+constexpr int kMaxWordTrips = 32;  // iterations of a loop evaluated; threefry loops have 5 or 20
 
 uint64_t WordMaskOf(ElementType type) {
   int bits = InfoOf(type).bits;
@@ -42,7 +43,7 @@ bool Holds(CompareDirection direction, bool less, bool equal) {
   return false;
 }
 
-// Arithmetic on numbers: what counts the rounds of a loop and picks rotations from a list.
+// Constant folding of integer ops: loop counters and tables of rotation distances.
 std::optional<uint64_t> FoldNumbers(const Instr& instr, std::span<const uint64_t> x) {
   ElementType from = instr.operand(0)->shape().type();
   uint64_t mask = WordMaskOf(instr.shape().type()),
@@ -87,42 +88,42 @@ std::optional<uint64_t> FoldNumbers(const Instr& instr, std::span<const uint64_t
   }
 }
 
-// How a movement of elements spreads them, when that is all it does.
-std::optional<Spreading> SpreadingOf(const Instr& instr) {
+// The broadcast that an op performs; nullopt if it does anything else.
+std::optional<BroadcastMap> BroadcastMapOf(const Instr& instr) {
   const Dims &from = instr.operand(0)->shape().dims(), &to = instr.shape().dims();
-  Spreading spreading{to, std::vector<int>(to.size(), -1)};
+  BroadcastMap broadcast_map{to, std::vector<int>(to.size(), -1)};
   switch (instr.op()) {
     case Op::kBroadcast: {
       const Dims& dimensions = instr.attrs<DimensionsAttrs>().dimensions;
       for (size_t i = 0; i < dimensions.size(); ++i)
         if (from[i] != 1)
-          spreading.sources[static_cast<size_t>(dimensions[i])] = static_cast<int>(i);
-      return spreading;
+          broadcast_map.sources[static_cast<size_t>(dimensions[i])] = static_cast<int>(i);
+      return broadcast_map;
     }
     case Op::kTranspose: {
       const Dims& permutation = instr.attrs<DimensionsAttrs>().dimensions;
       for (size_t i = 0; i < to.size(); ++i)
-        spreading.sources[i] = static_cast<int>(permutation[i]);
-      return spreading;
+        broadcast_map.sources[i] = static_cast<int>(permutation[i]);
+      return broadcast_map;
     }
-    case Op::kReshape: {  // only dimensions of one element come and go
+    case Op::kReshape: {  // only adds or drops dimensions of size 1
       size_t j = 0;
       for (size_t i = 0; i < to.size(); ++i) {
         if (to[i] == 1) continue;
         while (j < from.size() && from[j] == 1) ++j;
         if (j == from.size() || from[j] != to[i]) return std::nullopt;
-        spreading.sources[i] = static_cast<int>(j++);
+        broadcast_map.sources[i] = static_cast<int>(j++);
       }
       while (j < from.size() && from[j] == 1) ++j;
       if (j != from.size()) return std::nullopt;
-      return spreading;
+      return broadcast_map;
     }
     default:
       return std::nullopt;
   }
 }
 
-// The only element of a slice of a constant.
+// The element at `starts` of a constant.
 std::optional<uint64_t> ElementOf(const Literal& literal, const Dims& starts) {
   int64_t offset = 0;
   const Dims& dims = literal.shape().dims();
@@ -197,7 +198,7 @@ TermList WordEval::Opaque(const Instr& instr, bool inside) {
   return all;
 }
 
-// Shifts, sums and exclusive ors of words.
+// Shifts, sums and xors of words.
 WordTerm WordEval::OfWords(const Instr& instr, WordTerm x, WordTerm y) {
   switch (instr.op()) {
     case Op::kAdd:
@@ -240,8 +241,8 @@ WordTerm WordEval::OfMovement(const Instr& instr, WordTerm x, TermOperands opera
     std::optional<uint64_t> bits = ElementOf(base->attrs<ConstantAttrs>().literal, starts);
     return bits ? terms_.Number(*bits) : kNoTerm;
   }
-  std::optional<Spreading> spreading = SpreadingOf(instr);
-  return spreading ? terms_.Spread(x, *spreading) : kNoTerm;
+  std::optional<BroadcastMap> broadcast_map = BroadcastMapOf(instr);
+  return broadcast_map ? terms_.Broadcast(x, *broadcast_map) : kNoTerm;
 }
 
 WordTerm WordEval::OfArray(const Instr& instr, TermOperands operands) {
@@ -295,7 +296,7 @@ TermList WordEval::Of(const Instr& instr, TermOperands operands, bool inside, in
     case Op::kGetTupleElement: {
       const std::vector<Shape>& elements = instr.operand(0)->shape().elements();
       size_t index = static_cast<size_t>(instr.attrs<TupleIndexAttrs>().index), first = 0;
-      // Constant time where it matters: no element is a tuple.
+      // O(1) for a flat tuple.
       bool flat = instr.operand(0)->shape().depth() == 1 && elements.size() == operands[0]->size();
       if (flat) first = index;
       for (size_t i = 0; !flat && i < index; ++i) first += LeafCountOf(elements[i]);
@@ -347,7 +348,7 @@ std::optional<TermList> WordEval::Run(const Computation& computation, const Term
 }
 
 std::optional<TermList> WordEval::RunLoop(const Instr& loop, TermList state, int depth) {
-  for (int round = 0; round < kMaxRounds; ++round) {
+  for (int iteration = 0; iteration < kMaxWordTrips; ++iteration) {
     std::optional<TermList> again = Run(*loop.called(0), state, depth + 1);
     if (!again || again->size() != 1 || !terms_.IsNumber((*again)[0])) return std::nullopt;
     if (terms_.node((*again)[0]).number == 0) return state;

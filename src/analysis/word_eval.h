@@ -1,5 +1,7 @@
 #pragma once
 
+// Symbolic evaluation of integer arithmetic into word terms (word_terms.h).
+
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -12,30 +14,30 @@ namespace tokamak {
 // One term per leaf of an instruction's shape, depth first.
 using TermList = std::vector<WordTerm>;
 
-// Those of the operands of an instruction.
+// The term lists of an instruction's operands.
 using TermOperands = std::span<const TermList* const>;
 
-// Whether the elements are words that terms reckon with.
+// Whether the shape is an array of 32-bit integers.
 bool IsWord(const Shape& shape);
 size_t LeafCountOf(const Shape& shape);
 
-// What a computation and those that it calls do to words. Loops are looked into when they do all
-// of it, calls when they do any.
+// Which operations on words a computation and its callees contain. A loop is evaluated only if it
+// has both kinds, a call if it has any.
 enum WordWork : uint8_t { kShiftsWords = 1, kMixesWords = 2, kAllWordWork = 3 };
 using WordWorks = std::unordered_map<const Computation*, uint8_t>;
-// `known` holds the callees.
+// Requires the results of its callees in `known`.
 uint8_t WordWorkOf(const Computation& computation, const WordWorks& known);
 
-// Finds the terms of instructions. Calls and fusions are looked into; so are loops that numbers
-// alone end, round by round, while the budget of instructions lasts. Whatever is not understood is
-// a leaf. Linear in the instructions and the budget.
+// Computes the terms of instructions. Evaluates calls and fusions, and loops with a trip count that
+// follows from constants, iteration by iteration, within a budget of instructions. Any other value
+// becomes a leaf. Linear in the instructions and the budget.
 class WordEval {
  public:
   WordEval(WordTerms& terms, int64_t budget, const WordWorks& works)
       : terms_(terms), budget_(budget), works_(works) {}
 
-  // `operands` in the order of the instruction's own. `inside`: of a body, whose leaves stand for
-  // other values each time.
+  // `operands`: the terms of the instruction's operands. `inside`: the instruction is in a called
+  // computation, where its leaves stand for other values in each evaluation.
   TermList Of(const Instr& instr, TermOperands operands, bool inside = false, int depth = 0);
 
  private:

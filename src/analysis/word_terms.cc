@@ -7,12 +7,12 @@
 namespace tokamak {
 namespace {
 
-// More parts than any of twenty rounds and three keys makes: longer sums of a program are leaves,
-// so that a chain of a million additions stays linear.
+// Parts of a term at most. Threefry's 20 rounds and three keys need fewer; longer sums become
+// leaves, so that a chain of a million additions takes linear time. Chosen.
 constexpr size_t kMaxTermParts = 64;
-// A term of this size is still rebuilt to move a broadcast to its leaves.
-constexpr uint32_t kMaxSpreadWeight = 48;
-constexpr uint64_t kWord = 0xffffffff;
+// Tree size up to which a broadcast term is rebuilt with the broadcast at its leaves. Chosen.
+constexpr uint32_t kMaxBroadcastWeight = 48;
+constexpr uint64_t kWord = 0xffffffff;  // mask of a 32-bit word
 
 uint64_t HashOf(const TermNode& node) {
   Hasher hasher;
@@ -29,16 +29,16 @@ uint64_t HashOf(const TermLeaf& leaf) {
   Hasher hasher;
   hasher.Add(leaf.part);
   hasher.Add(leaf.base == nullptr ? 0 : 1 + static_cast<uint64_t>(leaf.base->id()));
-  for (int64_t dim : leaf.spreading.dims) hasher.Add(dim);
-  for (int source : leaf.spreading.sources) hasher.Add(source);
+  for (int64_t dim : leaf.broadcast_map.dims) hasher.Add(dim);
+  for (int source : leaf.broadcast_map.sources) hasher.Add(source);
   return hasher.digest();
 }
 
 bool SameLeaf(const TermLeaf& a, const TermLeaf& b) {
-  return a.base == b.base && a.part == b.part && a.spreading == b.spreading;
+  return a.base == b.base && a.part == b.part && a.broadcast_map == b.broadcast_map;
 }
 
-// Parts of a sum or exclusive or; a term of another kind is its own only part.
+// Parts of a sum or xor; a term of another kind is its own only part.
 std::vector<std::pair<WordTerm, uint32_t>> PartsOf(const TermNode& node, WordTerm term,
                                                    TermKind kind) {
   if (node.kind == kind) return node.parts;
@@ -91,7 +91,7 @@ WordTerm WordTerms::InternLeaf(TermLeaf leaf) {
 WordTerm WordTerms::Leaf(const Instr* base, uint32_t part, const Dims& dims) {
   TermLeaf leaf{base, part, {dims, {}}};
   for (size_t i = 0; i < dims.size(); ++i)
-    leaf.spreading.sources.push_back(dims[i] == 1 ? -1 : static_cast<int>(i));
+    leaf.broadcast_map.sources.push_back(dims[i] == 1 ? -1 : static_cast<int>(i));
   return InternLeaf(std::move(leaf));
 }
 
@@ -159,7 +159,7 @@ WordTerm WordTerms::Without(WordTerm xor_term, WordTerm part) {
   return MakeXor(std::move(parts), node.number);
 }
 
-// The distance when the two are the halves of a rotation, the left shift first.
+// The distance if the two are the halves of a rotation, left shift first; else kNoTerm.
 WordTerm WordTerms::RotationOf(WordTerm a, WordTerm b) const {
   const TermNode &left = nodes_[a], &right = nodes_[b];
   bool halves = left.kind == TermKind::kShiftLeft && right.kind == TermKind::kShiftRight &&
@@ -199,36 +199,37 @@ WordTerm WordTerms::ShiftRight(WordTerm a, uint64_t distance) {
   return distance >= 32 ? Number(0) : Shift(TermKind::kShiftRight, a, distance);
 }
 
-WordTerm WordTerms::Spread(WordTerm a, const Spreading& spreading) {
-  if (a == kNoTerm || nodes_[a].weight > kMaxSpreadWeight) return kNoTerm;
+WordTerm WordTerms::Broadcast(WordTerm a, const BroadcastMap& broadcast_map) {
+  if (a == kNoTerm || nodes_[a].weight > kMaxBroadcastWeight) return kNoTerm;
   const TermNode node = nodes_[a];
   switch (node.kind) {
     case TermKind::kNumber:
       return a;
     case TermKind::kLeaf: {
       const TermLeaf& inner = leaves_[node.number];
-      TermLeaf outer{inner.base, inner.part, spreading};
-      for (size_t i = 0; i < outer.spreading.sources.size(); ++i) {
-        int& source = outer.spreading.sources[i];
-        if (source >= 0) source = inner.spreading.sources[static_cast<size_t>(source)];
-        if (outer.spreading.dims[i] == 1) source = -1;
+      TermLeaf outer{inner.base, inner.part, broadcast_map};
+      for (size_t i = 0; i < outer.broadcast_map.sources.size(); ++i) {
+        int& source = outer.broadcast_map.sources[i];
+        if (source >= 0) source = inner.broadcast_map.sources[static_cast<size_t>(source)];
+        if (outer.broadcast_map.dims[i] == 1) source = -1;
       }
       return InternLeaf(std::move(outer));
     }
     case TermKind::kSum: {
       WordTerm sum = Number(node.number);
-      for (auto [part, times] : node.parts) sum = AddTimes(sum, Spread(part, spreading), times);
+      for (auto [part, times] : node.parts)
+        sum = AddTimes(sum, Broadcast(part, broadcast_map), times);
       return sum;
     }
     case TermKind::kXor: {
       WordTerm result = Number(node.number);
-      for (auto [part, times] : node.parts) result = Xor(result, Spread(part, spreading));
+      for (auto [part, times] : node.parts) result = Xor(result, Broadcast(part, broadcast_map));
       return result;
     }
     case TermKind::kRotate:
     case TermKind::kShiftLeft:
     case TermKind::kShiftRight:
-      return Shift(node.kind, Spread(node.parts[0].first, spreading), node.number);
+      return Shift(node.kind, Broadcast(node.parts[0].first, broadcast_map), node.number);
   }
   return kNoTerm;
 }

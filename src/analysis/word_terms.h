@@ -1,9 +1,10 @@
 #pragma once
 
-// What an array of 32-bit words holds, element by element, as a term: sums and exclusive ors of
-// other arrays, rotations and shifts. Terms that are equal modulo 2^32 by the laws of + and xor are
-// one number: however a program writes x + (y + 1), however it orders and folds, the WordTerm is
-// the same. Two equal Terms hold equal bits; nothing follows from two that differ.
+// Symbolic terms for arrays of 32-bit words, elementwise: sums and xors of other arrays, rotations
+// and shifts. Terms are hash-consed in a normal form modulo 2^32, by the associativity and
+// commutativity of + and xor: however a program writes x + (y + 1), and however it orders and
+// groups sums, the WordTerm is the same number. Equal WordTerms imply equal bits; different ones
+// imply nothing.
 
 #include <array>
 #include <cstdint>
@@ -16,33 +17,32 @@
 namespace tokamak {
 
 using WordTerm = uint32_t;
-inline constexpr WordTerm kNoTerm = ~WordTerm{0};  // what is too large, or no word
+inline constexpr WordTerm kNoTerm = ~WordTerm{0};  // too large, or not a word
 
 enum class TermKind : uint8_t { kNumber, kLeaf, kSum, kXor, kRotate, kShiftLeft, kShiftRight };
 
 struct TermNode {
   TermKind kind{};
-  // kNumber: its bits. kSum, kXor: the constant part. kRotate (to the left), shifts: the distance.
-  // kLeaf: the number of the leaf.
+  // kNumber: the bits. kSum, kXor: the constant summand. kRotate (left), shifts: the distance.
+  // kLeaf: the index of the leaf.
   uint64_t number = 0;
-  // kSum: terms and how often each is there; kXor: terms; rotations and shifts: one term.
+  // kSum: terms with multiplicity. kXor: terms. Rotations and shifts: one term.
   std::vector<std::pair<WordTerm, uint32_t>> parts;
-  uint32_t weight = 1;  // of the term written out as a tree, saturated
+  uint32_t weight = 1;  // size of the term as a tree, saturated
 };
 
-// How the elements of one array are spread in another.
-struct Spreading {
+// A broadcast: how the elements of an array map to those of a larger one.
+struct BroadcastMap {
   Dims dims;                 // of the result
-  std::vector<int> sources;  // per dimension of the result: the one of the operand, -1: none
-  bool operator==(const Spreading&) const = default;
+  std::vector<int> sources;  // per result dimension: the operand dimension, or -1
+  bool operator==(const BroadcastMap&) const = default;
 };
 
-// An array that the terms do not look into, and where its elements stand. Dimensions of one element
-// have no source.
+// An opaque array, broadcast to the shape of the term. Dimensions of size 1 have no source.
 struct TermLeaf {
-  const Instr* base = nullptr;  // null: made anew each time
-  uint32_t part = 0;            // which leaf of a tuple; a number of its own where base is null
-  Spreading spreading;
+  const Instr* base = nullptr;  // null for a leaf without an instruction (NewLeaf)
+  uint32_t part = 0;            // leaf of a tuple; a unique number if base is null
+  BroadcastMap broadcast_map;
 };
 
 class WordTerms {
@@ -57,21 +57,20 @@ class WordTerms {
   WordTerm Leaf(const Instr* base, uint32_t part, const Dims& dims);
   WordTerm NewLeaf(const Dims& dims) { return Leaf(nullptr, next_leaf_++, dims); }
 
-  // kNoTerm of kNoTerm, and when the result has too many parts.
+  // These return kNoTerm if an operand is kNoTerm or the result has too many parts.
   WordTerm Add(WordTerm a, WordTerm b) { return AddTimes(a, b, 1); }
   WordTerm Subtract(WordTerm a, WordTerm b) { return AddTimes(a, b, ~uint32_t{0}); }
   WordTerm Xor(WordTerm a, WordTerm b);
-  // Of bits that are known not to meet, else kNoTerm.
+  // kNoTerm unless the operands are known to have no bit in common.
   WordTerm Or(WordTerm a, WordTerm b);
   WordTerm ShiftLeft(WordTerm a, uint64_t distance);
   WordTerm ShiftRight(WordTerm a, uint64_t distance);
-  // The term of the array that `a` becomes when its elements are spread. kNoTerm when that is more
-  // than a few leaves.
-  WordTerm Spread(WordTerm a, const Spreading& spreading);
-  // An exclusive or without one of its parts.
+  // The term of `a` after a broadcast. kNoTerm if the term is too large to rebuild.
+  WordTerm Broadcast(WordTerm a, const BroadcastMap& broadcast_map);
+  // An xor term without one of its parts.
   WordTerm Without(WordTerm xor_term, WordTerm part);
 
-  // Exclusive ors in the order in which they came up first.
+  // All xor terms, in order of creation.
   const std::vector<WordTerm>& xors() const { return xors_; }
 
  private:

@@ -35,22 +35,23 @@ TEST_F(Terms, RotationsByOrXorAndSum) {
   EXPECT_EQ(t.Add(right, left), rotated);
   EXPECT_EQ(t.Xor(right, left), rotated);
   EXPECT_EQ(t.Xor(t.Xor(right, y), left), t.Xor(y, rotated));
-  EXPECT_EQ(t.Or(left, t.ShiftRight(x, 18)), kNoTerm);  // bits meet
+  EXPECT_EQ(t.Or(left, t.ShiftRight(x, 18)), kNoTerm);  // a common bit
   EXPECT_EQ(t.Or(left, t.ShiftRight(y, 19)), kNoTerm);
   EXPECT_EQ(t.ShiftLeft(x, 32), t.Number(0));
 }
 
 TEST_F(Terms, BroadcastsMoveToTheLeaves) {
   WordTerm a = t.NewLeaf({}), b = t.NewLeaf({});
-  Spreading wide{{4}, {-1}};
-  EXPECT_EQ(t.Spread(t.Xor(a, b), wide), t.Xor(t.Spread(a, wide), t.Spread(b, wide)));
-  EXPECT_EQ(t.Spread(t.Number(7), wide), t.Number(7));
-  // A column that is made a row of columns, at once or by way of [4,1].
-  Spreading column{{4, 1}, {0, -1}}, table{{4, 3}, {0, -1}};
-  EXPECT_EQ(t.Spread(t.Spread(x, column), Spreading{{4, 3}, {0, -1}}), t.Spread(x, table));
+  BroadcastMap wide{{4}, {-1}};
+  EXPECT_EQ(t.Broadcast(t.Xor(a, b), wide), t.Xor(t.Broadcast(a, wide), t.Broadcast(b, wide)));
+  EXPECT_EQ(t.Broadcast(t.Number(7), wide), t.Number(7));
+  // A column broadcast to a matrix, directly or via [4,1].
+  BroadcastMap column{{4, 1}, {0, -1}}, table{{4, 3}, {0, -1}};
+  EXPECT_EQ(t.Broadcast(t.Broadcast(x, column), BroadcastMap{{4, 3}, {0, -1}}),
+            t.Broadcast(x, table));
 }
 
-TEST_F(Terms, WhatIsTooLargeIsNone) {
+TEST_F(Terms, TooLargeTermsAreRejected) {
   WordTerm sum = x;
   for (int i = 0; i < 100; ++i) sum = t.Add(sum, t.NewLeaf({4}));
   EXPECT_EQ(sum, kNoTerm);

@@ -1,6 +1,6 @@
-// What becomes of a program, told in C.
+// tok_module_explain: compile reports for C.
 
-#include "driver/account/explain.h"
+#include "driver/report/explain.h"
 
 #include "capi/handles.h"
 #include "driver/named_options.h"
@@ -15,7 +15,7 @@ tok_error* ExplainIt(tok_module& module, std::span<const tok_option> given) {
   if (!environment.ok()) return InC(environment.error());
   for (const tok_option& option : given) {
     if (option.name == nullptr || option.value == nullptr)
-      return Refused("explain: an option without a name or without a value");
+      return InvalidArgument("explain: an option without a name or without a value");
     Status set = SetExplainOption(request, option.name, option.value);
     if (!set.ok()) return InC(set.error());
   }
@@ -36,7 +36,7 @@ tok_error* tok_module_explain(tok_module* module, const tok_option* options, siz
                               const char** text) {
   return tokamak::Guarded([&]() -> tok_error* {
     if (module == nullptr || text == nullptr || (options == nullptr && num_options > 0))
-      return tokamak::Refused("explain: a null pointer");
+      return tokamak::InvalidArgument("explain: a null pointer");
     *text = nullptr;
     tok_error* error = tokamak::ExplainIt(*module, {options, num_options});
     if (error == nullptr) *text = module->explained.c_str();

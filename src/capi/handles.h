@@ -11,7 +11,7 @@
 #include "ir/ir.h"
 #include "support/error.h"
 
-// What the handles of the C API hold, for the files of this folder.
+// The contents of the C API's opaque handles, shared by the files of this folder.
 
 struct tok_error {
   std::string code, message, text;
@@ -20,18 +20,18 @@ struct tok_error {
 
 struct tok_module {
   std::unique_ptr<tokamak::Module> module;
-  std::string text;       // when it was asked for
-  std::string explained;  // likewise, the last time
+  std::string text;       // cached by tok_module_text
+  std::string explained;  // cached by the last tok_module_explain
 };
 
 namespace tokamak {
 
-// Says so when there is no memory for an error either.
+// The out-of-memory error, a static object: creating it cannot fail.
 tok_error* OutOfMemoryError();
 tok_error* InC(const Error& error, std::string_view source = {});
-tok_error* Refused(std::string message);
+tok_error* InvalidArgument(std::string message);
 
-// Calls what may run out of memory.
+// Runs a body and converts allocation failures to an error.
 template <typename Body>
 tok_error* Guarded(Body&& body) {
   try {

@@ -1,5 +1,5 @@
-// Programs, compiled programs and their runs in C. Nothing is thrown out of here: memory that is
-// not there is an error as any other.
+// Programs, compiled programs and their runs in C. No exception leaves this file: allocation
+// failures become errors.
 
 #include <cstring>
 #include <memory>
@@ -39,7 +39,7 @@ tok_error* InC(const Error& error, std::string_view source) {
   return made;
 }
 
-tok_error* Refused(std::string message) {
+tok_error* InvalidArgument(std::string message) {
   return InC(MakeError(ErrorCode::kApiArgument, std::move(message)));
 }
 
@@ -47,15 +47,15 @@ namespace {
 
 tok_error* TakeProgram(LoadedFile& file, size_t number, tok_module** out) {
   if (number >= file.programs.size())
-    return Refused("read: " + file.path + " holds " + std::to_string(file.programs.size()) +
-                   " programs, asked for is number " + std::to_string(number));
+    return InvalidArgument("read: " + file.path + " holds " + std::to_string(file.programs.size()) +
+                           " programs, asked for is number " + std::to_string(number));
   Result<std::unique_ptr<Module>>& program = file.programs[number];
   if (!program.ok()) return InC(program.error(), file.source());
   *out = new tok_module{std::move(program.value()), {}, {}};
   return nullptr;
 }
 
-// What a user sees of a parameter or a result. Texts and dimensions are the executable's.
+// The public description of a parameter or result. Texts and dimensions belong to the executable.
 tok_array Describe(const ArrayInfo& info) {
   return {nullptr, static_cast<size_t>(info.bytes), InfoOf(info.type).hlo.data(),
           static_cast<int64_t>(info.dims.size()), info.dims.data()};
@@ -75,7 +75,7 @@ bool SameShape(const tok_array& x, const tok_array& y) {
   return true;
 }
 
-// Why the array is not the one that the program has; "" when it is.
+// Why the array does not match the program's; empty if it does.
 std::string WhyNot(const tok_array& given, const tok_array& wanted, const ArrayInfo& info) {
   if (given.rank > 0 && given.dims == nullptr) return "it has no dimensions";
   if (given.type != nullptr && !SameShape(given, wanted))
@@ -138,7 +138,7 @@ tok_error* CompileIt(const Module& module, std::span<const tok_option> given,
   CompileOptions options = std::move(environment.value());
   for (const tok_option& option : given) {
     if (option.name == nullptr || option.value == nullptr)
-      return Refused("compile: an option without a name or without a value");
+      return InvalidArgument("compile: an option without a name or without a value");
     Status set = SetOption(options, option.name, std::string(option.value));
     if (!set.ok()) return InC(set.error());
   }
@@ -178,7 +178,8 @@ void tok_error_free(tok_error* error) {
 
 tok_error* tok_module_read_file(const char* path, size_t program, tok_module** module) {
   return tokamak::Guarded([&]() -> tok_error* {
-    if (path == nullptr || module == nullptr) return tokamak::Refused("read: a null pointer");
+    if (path == nullptr || module == nullptr)
+      return tokamak::InvalidArgument("read: a null pointer");
     *module = nullptr;
     auto file = tokamak::LoadFile(path, tokamak::Verification::kYes);
     if (!file.ok()) return tokamak::InC(file.error());
@@ -189,7 +190,7 @@ tok_error* tok_module_read_file(const char* path, size_t program, tok_module** m
 tok_error* tok_module_read(const void* data, size_t size, const char* name, tok_module** module) {
   return tokamak::Guarded([&]() -> tok_error* {
     if (module == nullptr || (data == nullptr && size > 0))
-      return tokamak::Refused("read: a null pointer");
+      return tokamak::InvalidArgument("read: a null pointer");
     *module = nullptr;
     tokamak::LoadedFile file =
         tokamak::LoadBytes(tokamak::Bytes::Copy(data, size), name == nullptr ? "program" : name,
@@ -215,7 +216,7 @@ tok_error* tok_compile(const tok_module* module, const tok_option* options, size
                        tok_executable** executable) {
   return tokamak::Guarded([&]() -> tok_error* {
     if (module == nullptr || executable == nullptr || (options == nullptr && num_options > 0))
-      return tokamak::Refused("compile: a null pointer");
+      return tokamak::InvalidArgument("compile: a null pointer");
     *executable = nullptr;
     return tokamak::CompileIt(*module->module, {options, num_options}, executable);
   });
@@ -249,7 +250,7 @@ tok_error* tok_executable_run(const tok_executable* executable, const tok_array*
   return tokamak::Guarded([&]() -> tok_error* {
     if (executable == nullptr || (inputs == nullptr && num_inputs > 0) ||
         (results == nullptr && num_results > 0))
-      return tokamak::Refused("run: a null pointer");
+      return tokamak::InvalidArgument("run: a null pointer");
     return tokamak::RunIt(*executable, {inputs, num_inputs}, {results, num_results});
   });
 }

@@ -11,10 +11,10 @@
 
 #include "driver/backend.h"
 #include "driver/devices.h"
+#include "driver/event_sink.h"
 #include "driver/ffi_calls.h"
 #include "driver/host_calls.h"
 #include "driver/named_options.h"
-#include "driver/report.h"
 #include "interp/lapack_routines.h"
 #include "runtime/process.h"
 #include "runtime/worker.h"
@@ -23,9 +23,9 @@
 namespace tokamak {
 namespace {
 
-// What the caller sees of a frame, and where its complaint goes.
+// A frame as the C caller sees it, with the error message that the callback sets.
 struct CallInC {
-  tok_host_call call{};  // first: a pointer to it is one to the whole
+  tok_host_call call{};  // first member: a pointer to it is also one to the struct
   std::string failure;
   std::vector<tok_array> arrays;
 };
@@ -54,7 +54,7 @@ std::string CallC(const HostCallFrame& frame, void* fn, void* user) {
   return in_c.failure.empty() ? "it returned " + std::to_string(code) : in_c.failure;
 }
 
-// Texts that were returned; each once.
+// Interned texts: returned pointers stay valid.
 const char* KeepText(std::string text) {
   static auto* mutex = new std::mutex;
   static auto* texts = new std::set<std::string>;
@@ -176,5 +176,5 @@ int tok_wait_idle(int64_t milliseconds) {
 }
 
 void tok_set_report(tok_report_fn fn, void* user) {
-  tokamak::SetReport(fn, user);
+  tokamak::SetEventSink(fn, user);
 }

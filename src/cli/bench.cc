@@ -8,15 +8,15 @@
 #include "cli/commands.h"
 #include "cli/json_error.h"
 #include "cli/programs.h"
-#include "driver/account/write.h"
 #include "driver/backend.h"
 #include "driver/counters.h"
 #include "driver/fusion_options.h"
+#include "driver/report/write.h"
 #include "interp/arguments.h"
 #include "ir/clone.h"
 
-// `tokamak bench`: what a program takes by each way of fusing it, measured in turn; and what its
-// kernels take of a GPU, before and after fusion.
+// `tokamak bench`: measures a program under each fusion mode, interleaved; with --counters, the GPU
+// resources of its kernels before and after fusion.
 
 namespace tokamak {
 namespace {
@@ -26,15 +26,15 @@ using nlohmann::json;
 std::string TableOf(const std::vector<BenchRow>& rows) {
   std::string text =
       fmt::format("{:8} {:>8} {:>6} {:>12} {:>12} {:>12} {:>12} {:>8}\n", "fusion", "launches",
-                  "host", "compile ms", "least us", "median us", "most us", "speed");
+                  "host", "compile ms", "min us", "median us", "max us", "speed");
   const BenchRow& last = rows.back();
   for (const BenchRow& row : rows)
     text += fmt::format("{:8} {:>8} {:>6} {:>12} {:>12} {:>12} {:>12} {:>8.2f}\n", row.mode,
                         row.launches, row.host_steps, NumberText(row.compile_ms),
                         NumberText(row.best()), NumberText(row.median()), NumberText(row.most()),
                         last.median() / row.median());
-  text += fmt::format("{} rounds in turn; speed: {}'s median over its own\n", last.us.size(),
-                      last.mode);
+  text += fmt::format("{} interleaved repetitions; speed: {}'s median over its own\n",
+                      last.us.size(), last.mode);
   for (const BenchRow& row : rows)
     if (&row != &last)
       text += BreakEvenText("compiling by " + last.mode, {last.compile_ms, last.median()},
@@ -52,7 +52,7 @@ json JsonOf(const std::vector<BenchRow>& rows) {
                    {"least_us", row.best()},
                    {"median_us", row.median()},
                    {"most_us", row.most()},
-                   {"rounds", row.us.size()}});
+                   {"repetitions", row.us.size()}});
   return all;
 }
 
@@ -60,7 +60,7 @@ json JsonOf(const std::vector<BenchRow>& rows) {
 
 struct CounterTotals {
   int64_t launches = 0, bytes = 0, spilled = 0;
-  double registers = 0, occupancy = 0, us = 0;  // the first two: means over launches of kernels
+  double registers = 0, occupancy = 0, us = 0;  // the first two: means over kernel launches
 };
 
 CounterTotals TotalsOf(const std::vector<LaunchCounters>& all) {
@@ -87,7 +87,7 @@ constexpr char kRow[] = "{:28.28} {:>10} {:>7} {:>10} {:>9} {:>7} {:>8} {:>8} {:
 std::string CounterTable(const std::string& mode, const std::vector<LaunchCounters>& all) {
   std::string text = fmt::format("\nkernels of fusion={} on an H200:\n", mode);
   text += fmt::format(kRow, "kernel", "generator", "runs", "bytes", "registers", "spills",
-                      "threads", "teams", "memory", "occupancy", "us, priced");
+                      "threads", "blocks", "memory", "occupancy", "est. us");
   for (const LaunchCounters& one : all) {
     auto of_code = [&](auto text_of) { return one.code ? text_of(*one.code) : std::string("-"); };
     using Code = LaunchCounters::Code;
@@ -96,15 +96,15 @@ std::string CounterTable(const std::string& mode, const std::vector<LaunchCounte
         of_code([](const Code& code) { return std::to_string(code.registers); }),
         of_code([](const Code& code) { return std::to_string(code.spilled_bytes); }),
         of_code([](const Code& code) { return std::to_string(code.threads); }),
-        of_code([](const Code& code) { return std::to_string(code.teams); }),
-        of_code([](const Code& code) { return BytesText(code.team_bytes); }),
+        of_code([](const Code& code) { return std::to_string(code.blocks); }),
+        of_code([](const Code& code) { return BytesText(code.shared_bytes); }),
         of_code([](const Code& code) { return fmt::format("{:.0f} %", code.occupancy * 100); }),
         NumberText(one.predicted_us));
   }
   CounterTotals totals = TotalsOf(all);
   return text + fmt::format(
-                    "in all: {} launches, {}, {:.1f} registers a thread, {} bytes spilled, "
-                    "occupancy {:.0f} %, {} us by price\n",
+                    "total: {} launches, {}, {:.1f} registers per thread, {} bytes spilled, "
+                    "occupancy {:.0f} %, {} us estimated\n",
                     totals.launches, BytesText(totals.bytes), totals.registers, totals.spilled,
                     totals.occupancy * 100, NumberText(totals.us));
 }
@@ -121,8 +121,8 @@ json JsonOf(const std::vector<LaunchCounters>& all) {
       row.update({{"registers", one.code->registers},
                   {"spilled_bytes", one.code->spilled_bytes},
                   {"threads", one.code->threads},
-                  {"teams", one.code->teams},
-                  {"team_bytes", one.code->team_bytes},
+                  {"blocks", one.code->blocks},
+                  {"shared_bytes", one.code->shared_bytes},
                   {"occupancy", one.code->occupancy}});
     rows.push_back(std::move(row));
   }
@@ -134,14 +134,14 @@ class Bencher : private BenchWatcher {
   Bencher(const BenchCommand& command, Console& console) : command_(command), console_(console) {}
 
   int Run() {
-    setenv("TOKAMAK_CACHE", "off", 1);  // compile times are those of a first compilation
+    setenv("TOKAMAK_CACHE", "off", 1);  // measure compile times without the disk cache
     Result<const BackendInfo*> backend = FindBackend(command_.backend);
     if (!backend.ok()) return console_.Report(backend.error());
     options_.backend = backend.value()->name;
     Status modes = ReadModes();
     if (!modes.ok()) return console_.Report(modes.error());
     options_.seconds = command_.seconds;
-    options_.rounds = command_.rounds;
+    options_.repetitions = command_.repetitions;
     return ForEachProgram(command_.file, console_, [&](Module& program, std::string_view source) {
       if (program.entry() == nullptr) return 0;
       Status status = BenchProgram(program);
@@ -162,11 +162,11 @@ class Bencher : private BenchWatcher {
   }
 
   Status BenchProgram(const Module& program) {
-    json told = {{"file", command_.file}, {"backend", options_.backend}};
+    json output = {{"file", command_.file}, {"backend", options_.backend}};
     TOK_TRY(std::vector<Value> arguments, DrawArguments(command_.seed, *program.entry()));
     TOK_TRY(std::vector<BenchRow> rows, Bench(program, arguments, options_, *this));
     Progress("");
-    told["ways"] = JsonOf(rows);
+    output["fusion_modes"] = JsonOf(rows);
     if (!command_.json)
       console_.Out(fmt::format("{} on {}\n", command_.file, options_.backend) + TableOf(rows));
     if (command_.counters)
@@ -175,10 +175,10 @@ class Bencher : private BenchWatcher {
         Progress("compiling kernels for an H200: " + mode);
         TOK_TRY(std::vector<LaunchCounters> counters, CountersOf(program, by));
         Progress("");
-        told["counters"][mode] = JsonOf(counters);
+        output["counters"][mode] = JsonOf(counters);
         if (!command_.json) console_.Out(CounterTable(mode, counters));
       }
-    if (command_.json) console_.Out(JsonLine(told));
+    if (command_.json) console_.Out(JsonLine(output));
     return Ok();
   }
 

@@ -14,14 +14,14 @@
 #include "interp/interp.h"
 #include "passes/passes.h"
 
-// `tokamak bisect`: runs the pipeline and the program after each pass.
+// `tokamak bisect`: runs the passes one at a time and the program after each of them.
 
 namespace tokamak {
 namespace {
 
 using nlohmann::json;
 
-// Records that a pass left, by rule.
+// The number of records that a pass left, by rule.
 std::string RulesOf(const DecisionLog& log, size_t begin) {
   std::vector<std::pair<std::string_view, size_t>> counts;
   for (size_t i = begin; i < log.all().size(); ++i) {
@@ -48,14 +48,14 @@ class ByValues final : public PipelineListener {
     difference = rounded ? proof_.CompareClosely(module) : proof_.Compare(module);
     if (difference.empty()) return;
     pass = InfoOf(run.pass).name;
-    round = run.round;
+    iteration = run.iteration;
     rules = RulesOf(log_, begin);
   }
 
   std::string difference, rules;
   std::string_view pass;
-  int64_t round = 0;
-  bool rounded = false;  // a pass changed something that may round: bits need not stay
+  int64_t iteration = 0;
+  bool rounded = false;  // a pass that may round has changed something: bits may differ
 
  private:
   const Proof& proof_;
@@ -63,7 +63,7 @@ class ByValues final : public PipelineListener {
   size_t seen_ = 0;
 };
 
-// The least of three runs, in ms; negative when it does not run.
+// The minimum of three runs in ms; negative if it does not run.
 double MillisOf(const Module& module) {
   Result<std::vector<Value>> arguments = DrawArguments(1, *module.entry());
   if (!arguments.ok()) return -1;
@@ -81,7 +81,7 @@ double MillisOf(const Module& module) {
 class ByTime final : public PipelineListener {
  public:
   explicit ByTime(const Module& module) : last_(MillisOf(module)) {
-    text = fmt::format("{:<24} {:>5} {:>12} {:>8}\n{:<24} {:>5} {:>12.3f}\n", "after", "round",
+    text = fmt::format("{:<24} {:>5} {:>12} {:>8}\n{:<24} {:>5} {:>12.3f}\n", "after", "iteration",
                        "run ms", "factor", "(nothing)", "", last_);
   }
 
@@ -89,9 +89,9 @@ class ByTime final : public PipelineListener {
     if (run.changed == Changed::kNo) return;
     double ms = MillisOf(module);
     double factor = last_ > 0 ? ms / last_ : 1;
-    text += fmt::format("{:<24} {:>5} {:>12.3f} {:>8.2f}\n", InfoOf(run.pass).name, run.round + 1,
-                        ms, factor);
-    rows.push_back({{"pass", InfoOf(run.pass).name}, {"round", run.round}, {"run_ms", ms}});
+    text += fmt::format("{:<24} {:>5} {:>12.3f} {:>8.2f}\n", InfoOf(run.pass).name,
+                        run.iteration + 1, ms, factor);
+    rows.push_back({{"pass", InfoOf(run.pass).name}, {"iteration", run.iteration}, {"run_ms", ms}});
     if (factor > worst) {
       worst = factor;
       pass = InfoOf(run.pass).name;
@@ -101,7 +101,7 @@ class ByTime final : public PipelineListener {
 
   std::string text;
   json rows = json::array();
-  double worst = 1.1;  // less is noise
+  double worst = 1.1;  // slowdown factor; less is noise (chosen)
   std::string_view pass;
 
  private:
@@ -159,7 +159,7 @@ class Bisection {
     if (command_.json)
       console_.Out(JsonLine({{"by", "values"},
                              {"pass", values.pass},
-                             {"round", values.round},
+                             {"iteration", values.iteration},
                              {"rules", values.rules},
                              {"difference", values.difference}}));
     if (values.difference.empty()) {
@@ -169,10 +169,10 @@ class Bisection {
             values.rounded ? "the values stay within rounding" : "the bits stay"));
       return 0;
     }
-    Error error = MakeError(
-        ErrorCode::kPassChangedValues,
-        fmt::format("pass {} (round {}): {}", values.pass, values.round + 1, values.difference),
-        {.file = module.file});
+    Error error = MakeError(ErrorCode::kPassChangedValues,
+                            fmt::format("pass {} (iteration {}): {}", values.pass,
+                                        values.iteration + 1, values.difference),
+                            {.file = module.file});
     error.notes.push_back("it did: " + values.rules);
     return console_.Report(error);
   }

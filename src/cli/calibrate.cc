@@ -14,7 +14,7 @@
 #include "driver/host_rates.h"
 #include "driver/kernel_codes.h"
 
-// `tokamak calibrate`: measures this machine, or fits its rates to kernels that were measured.
+// `tokamak calibrate`: measures this machine, or fits its rates to measured kernels.
 
 namespace tokamak {
 namespace {
@@ -58,28 +58,28 @@ class Calibrator final : public CalibrationWatcher {
 
   Status Run() { return command_.fit.empty() ? Measure() : Fit(); }
 
-  void Progress(const std::string& what, double share) override {
-    if (!command_.quiet) console_.Err(fmt::format("{:3.0f} %  {}\n", share * 100, what));
+  void Progress(const std::string& what, double fraction) override {
+    if (!command_.quiet) console_.Err(fmt::format("{:3.0f} %  {}\n", fraction * 100, what));
   }
 
  private:
   Status Measure() {
     auto begin = std::chrono::steady_clock::now();
     TOK_TRY(Rates rates, CalibrateHost(*this));
-    std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     if (!command_.output.empty()) {
       TOK_RETURN_IF_ERROR(Write(command_.output, ToJson(rates)));
     } else if (!KeepHostRates(rates)) {
       console_.Out(ToJson(rates) + "\n");
       return Ok();
     }
-    console_.Out(fmt::format("measured {} in {:.1f} s; {}\n", rates.name, taken.count(),
-                             command_.output.empty() ? "kept in the cache folder, for this machine"
+    console_.Out(fmt::format("measured {} in {:.1f} s; {}\n", rates.name, elapsed.count(),
+                             command_.output.empty() ? "saved in the cache folder for this machine"
                                                      : "written to " + command_.output));
     return Ok();
   }
 
-  // Prints what the fitted rates predict, kernel by kernel.
+  // Fits the rates and prints their prediction for each kernel.
   Status Fit() {
     TOK_TRY(std::vector<FitPoint> points, PointsOf(command_.fit));
     Machine machine = HostMachine();
@@ -93,7 +93,8 @@ class Calibrator final : public CalibrationWatcher {
     rates = FitRates(rates, machine, points);
     machine.rates = &rates;
     json predicted = json::array();
-    for (const FitPoint& point : points) predicted.push_back(PriceOf(point.work, machine).total());
+    for (const FitPoint& point : points)
+      predicted.push_back(EstimateCost(point.work, machine).total());
     if (!command_.output.empty()) TOK_RETURN_IF_ERROR(Write(command_.output, ToJson(rates)));
     console_.Out(JsonLine({{"predicted_us", predicted}}));
     return Ok();

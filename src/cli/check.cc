@@ -14,7 +14,7 @@
 #include "text/read.h"
 #include "text/write.h"
 
-// `tokamak check`: reads and verifies every program of its files.
+// `tokamak check`: parses and verifies every program of its files.
 
 namespace tokamak {
 namespace {
@@ -34,8 +34,8 @@ std::map<std::string, int64_t> CountOps(const Module& module) {
   return counts;
 }
 
-// Prints the module with one writer and reads that back. The positions of an
-// error are those of the printed text.
+// Prints the module with one writer and parses the output. Error positions refer to the printed
+// text.
 Status RoundTrip(const Module& module, bool hlo) {
   std::string text = hlo ? WriteHloText(module) : WriteStablehloText(module);
   std::string name = hlo ? "<as HLO text>" : "<as StableHLO text>";
@@ -53,9 +53,10 @@ Status RoundTrip(const Module& module, bool hlo) {
                    {.file = module.file});
 }
 
-class Checker {
+class CheckCommandRunner {
  public:
-  Checker(const CheckCommand& command, Console& console) : command_(command), console_(console) {}
+  CheckCommandRunner(const CheckCommand& command, Console& console)
+      : command_(command), console_(console) {}
 
   int CheckFile(const std::string& path) {
     Result<LoadedFile> file = LoadFile(path, Verification::kNo);
@@ -78,13 +79,13 @@ class Checker {
   int Fail(const Error& error, std::string_view source, json& result) {
     result["errors"].push_back(ToJson(error));
     if (command_.json) return Code(InfoOf(error.code).exit);
-    // Finding a line costs the lines before it: not for each program of a hundred thousand.
+    // Finding a line is linear in the file: quote sources only for the first errors (chosen).
     constexpr int kMostExcerpts = 100;
     if (++failures_ > kMostExcerpts) source = {};
     return console_.Report(error, source);
   }
 
-  // The ops by their names in the bytecode, before they get a meaning.
+  // Counts the ops by their names in the bytecode, before they are imported.
   int CountBytecode(const LoadedFile& file, json& result) {
     if (!command_.histogram || !command_.json || !file.source().empty()) return 0;
     auto counts = BytecodeHistogram(file.bytes, file.path);
@@ -130,8 +131,8 @@ class Checker {
     return exit;
   }
 
-  // The hash of the program as it is written, and of its normal form, which
-  // is one for all spellings of a program.
+  // Hashes of the program as written and of its normal form, which is the same for equivalent
+  // spellings.
   int Hash(const Module& module, json& entry) {
     entry["hash"] = fmt::format("{:016x}", StructuralHash(module));
     if (!entry["verified"].get<bool>()) return 0;
@@ -149,7 +150,7 @@ class Checker {
       return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
     };
     text +=
-        fmt::format("{}{}, {}, {}", entry["verified"].get<bool>() ? "" : "refused: ", file.format,
+        fmt::format("{}{}, {}, {}", entry["verified"].get<bool>() ? "" : "rejected: ", file.format,
                     counted(entry["computations"].get<size_t>(), "computation"),
                     counted(entry["instructions"].get<size_t>(), "instruction"));
     if (command_.hash) text += ", hash " + entry["hash"].get<std::string>();
@@ -171,7 +172,7 @@ class Checker {
 }  // namespace
 
 int Check(const CheckCommand& command, Console& console) {
-  Checker checker(command, console);
+  CheckCommandRunner checker(command, console);
   int exit = 0;
   for (const std::string& file : command.files) exit = std::max(exit, checker.CheckFile(file));
   return exit;

@@ -1,8 +1,8 @@
 #pragma once
 
-// One function and one file per command. What a command takes is a struct;
-// cli.cc fills it from the command line. Each gives an exit code (ExitCode in
-// support/error.h) and writes nothing but to its console and the files named.
+// One function and one file per command. The options of a command are a struct that cli.cc fills
+// from the command line. Each command returns an exit code (ExitCode in support/error.h) and writes
+// only to its console and to the files named.
 
 #include <cstdint>
 #include <optional>
@@ -17,45 +17,45 @@
 
 namespace tokamak {
 
-// What decides which instructions are one kernel.
+// The fusion options of the command line, as text.
 struct FusionWords {
   std::string mode = "search";          // none, rules, greedy, search
   std::string effort = "default";       // fast, default, max
-  std::vector<std::string> lift, skip;  // of rules: rules and passes that are left out
+  std::vector<std::string> lift, skip;  // rules mode: rules to disable, passes to skip
   PinWords pins;
-  std::string plan;  // a file that `explain --write-plan` wrote: its kernels, and no search
+  std::string plan;  // a file written by `explain --write-plan`; replaces the search
 };
 
 struct RunCommand {
   std::vector<std::string> files;
   bool batch = false;   // the files are lists of programs
-  std::string backend;  // "": the best one built in
+  std::string backend;  // empty: the best one built in
   std::string inputs, expect, outputs;
   int64_t repeat = 1;
   std::optional<uint64_t> seed;
-  // No rewrite that changes a value (the interpreter has none), no host step in place of a kernel;
-  // --expect judges by one run.
+  // No rewrite that changes a value (the interpreter has none), no host step instead of a kernel;
+  // --expect compares with one run only.
   bool strict = false;
-  std::string precision = "default";  // of products that leave it to the compiler
+  std::string precision = "default";  // of dots and convolutions without an explicit precision
   FusionWords fusion;
-  int64_t spoil_kernel = -1;      // for tests: this kernel writes a wrong number
+  int64_t corrupt_kernel = -1;    // for tests: this kernel writes one wrong value
   bool oracle = false;            // reals stay double to the end
   bool flush_subnormals = false;  // as XLA CPU does
   Tolerance tolerance;
   bool json = false;
-  bool spoil = false;    // change what every check expects (driver/spoil.h)
-  bool hoist = false;    // constants of the entry become arguments: for tests
-  bool explain = false;  // also what explain tells
+  bool corrupt = false;  // change the expected value of every check (driver/corrupt_values.h)
+  bool hoist = false;    // for tests: constants of the entry become arguments
+  bool explain = false;  // also print the compile report
 };
 int Run(const RunCommand& command, Console& console);
-// The options of a compilation that the words ask for. TK6107.
+// Sets the compile options that the words name. Returns TK6107.
 Status SetFusion(CompileOptions& options, const FusionWords& words);
 
 struct BenchCommand {
   std::string file, backend, effort = "default";
   std::vector<std::string> modes;  // empty: all
   double seconds = 2;
-  int64_t rounds = 15;
+  int64_t repetitions = 15;
   uint64_t seed = 1;
   bool counters = false, json = false;
 };
@@ -74,42 +74,42 @@ int Convert(const ConvertCommand& command, Console& console);
 
 struct OpsCommand {
   bool json = false, markdown = false;
-  bool samples = false;  // for tests: the programs that the coverage is told from
-  std::string tests;     // a folder whose programs say what is tested
+  bool samples = false;  // for tests: the programs from which the coverage is derived
+  std::string tests;     // a folder of programs; counts the tests of each op
 };
 int Ops(const OpsCommand& command, Console& console);
 
 struct ReduceCommand {
   std::string file, output;
-  std::string command;  // a shell command with {} for the file; it fails while the fault is there
+  std::string command;  // a shell command with {} for the file; it fails while the bug is present
   std::string fails_with;  // an exit code of `run`, or "mismatch"
   std::string inputs, expect;
   uint64_t seed = 1;
   int64_t seconds = 300;
-  double timeout = 60;  // seconds of one attempt
+  double timeout = 60;  // seconds per attempt
 };
 int Reduce(const ReduceCommand& command, Console& console);
 
 struct OptCommand {
   std::string file, output = "-";
-  std::string target;              // host, h200; "": passes for targets do not run
-  int64_t vector_bits = 0;         // of it; 0: its own
-  std::string passes, stop_after;  // "": default, and those of the target
+  std::string target;              // host, h200; empty: target passes do not run
+  int64_t vector_bits = 0;         // overrides the target's vector width; 0: no override
+  std::string passes, stop_after;  // empty: default, and those of the target
   std::vector<std::string> skip, dump_after;
   bool strict = false, fast_math = false;
   bool time_passes = false, verify_each = false, decisions = false, list = false, json = false;
   bool check_values = false, check_each = false;
-  std::string fusion;             // "": no fusion; "rules": the paper's passes after the others
-  std::vector<std::string> lift;  // rules of the paper's passes that are left out
-  double seconds = 1;             // of one run of the program as it was, for --check-values
+  std::string fusion;             // empty: no fusion; "rules": XLA's fusion passes after the others
+  std::vector<std::string> lift;  // disabled rules of XLA's fusion passes
+  double seconds = 1;             // --check-values: time limit of a run of the original program
   std::string inputs;
-  bool explain = false;  // also what explain tells
+  bool explain = false;  // also print the compile report
 };
 int Opt(const OptCommand& command, Console& console);
 
 struct BisectCommand {
   std::string file, by = "values", inputs;
-  std::string target, passes;  // as of opt
+  std::string target, passes;  // as for opt
   std::vector<std::string> skip;
   bool strict = false, json = false;
   double seconds = 60;
@@ -119,55 +119,55 @@ int Bisect(const BisectCommand& command, Console& console);
 struct KernelsCommand {
   std::string file, passes = "default";
   bool text = true, decisions = false, strict = false, unfused = false;
-  int64_t vector_bits = 0;       // of the machine; 0: this one's
-  int64_t memory_limit = 0;      // of temporary arrays, in bytes; 0: none
-  std::string library = "auto";  // whether it has OpenBLAS: on, off; auto: as this one
+  int64_t vector_bits = 0;       // overrides the machine's vector width; 0: no override
+  int64_t memory_limit = 0;      // bytes of temporary arrays; 0: none
+  std::string library = "auto";  // whether OpenBLAS is available: on, off; auto: as on this machine
   std::string target = "cpu";    // or cuda
-  bool cuda = false;             // as CUDA C++
+  bool cuda = false;             // print CUDA C++
   FusionWords fusion;
-  std::string packs;   // kernels that run as one launch: none, auto, all; "": by target
-  bool hoist = false;  // constants of the entry become arguments: for tests
+  std::string horizontal;  // horizontal fusion: none, auto, all; empty: by target
+  bool hoist = false;      // for tests: constants of the entry become arguments
 };
 int Kernels(const KernelsCommand& command, Console& console);
 
 struct ExplainCommand {
   FusionWords fusion;
   std::string target = "host";  // or h200
-  bool as_given = false;        // FILE is what another compiler made of a program
-  std::string file, packs;
+  bool xla_dump = false;        // FILE is the output of another compiler (XLA)
+  std::string file, horizontal;
   bool json = false, decisions = false, strict = false;
-  bool rewrites = true;           // among decisions
-  bool unfused = false;           // one kernel for each instruction
-  bool compare = true;            // with that
-  std::string write_plan;         // a file for the plan
-  std::string kernel;             // print this one alone, as kernel form and as code
-  bool lints = false;             // nothing but these: `tokamak lint`
+  bool rewrites = true;           // include them in the decisions
+  bool unfused = false;           // one kernel per instruction
+  bool compare = true;            // with the unfused program
+  std::string write_plan;         // file to write the plan to
+  std::string kernel;             // print only this kernel, as kernel IR and as code
+  bool lints = false;             // print only the lints: `tokamak lint`
   bool dot = false;               // for Graphviz
-  std::vector<std::string> diff;  // two modes of fusion for FILE, or two programs
-  bool measure = false;           // run each kernel, on drawn arguments
-  double seconds = 0.03;          // for each
-  std::string device;             // for tests: on which GPU; "": the machine's
+  std::vector<std::string> diff;  // two fusion modes for FILE, or two programs
+  bool measure = false;           // run each kernel on random arguments
+  double seconds = 0.03;          // time budget per kernel
+  std::string device;             // for tests: the GPU to use; empty: the machine's
 };
 int Explain(const ExplainCommand& command, Console& console);
-// Its --as-given, and `explain RULE`, which gives nothing when FILE names no rule.
-int ExplainGiven(const ExplainCommand& command, Console& console);
+// `explain --xla-dump`, and `explain RULE`, which returns nullopt if FILE is not the name of a
+// rule.
+int ExplainXlaDump(const ExplainCommand& command, Console& console);
 std::optional<int> ExplainRule(const ExplainCommand& command, Console& console);
-// --explain_fusion_decisions of other commands: what explain reports, decisions among it, on
-// standard error. Of a program that runs; of the programs of a file, which does not.
+// --explain_fusion_decisions of other commands: prints the compile report with decisions on
+// standard error; for a program that runs, or for the programs of a file without running them.
 void ExplainBeside(const Executable& executable, Console& console);
 int ExplainFileBeside(const std::string& file, const FusionWords& fusion, Console& console);
 
 struct CalibrateCommand {
-  std::string output;   // "": the cache folder
-  std::string machine;  // a machine file to begin with
-  std::string fit;      // kernels that were measured, as bench/model_error.py writes them
+  std::string output;   // empty: the cache folder
+  std::string machine;  // initial machine file
+  std::string fit;      // measured kernels, as written by bench/model_error.py
   bool quiet = false;
 };
 int Calibrate(const CalibrateCommand& command, Console& console);
 
-// Parses the words of a command line (without the program's name) and runs
-// the command. What escapes as an exception is caught: memory gives 4, all
-// else 70.
+// Parses a command line (without the program's name) and runs the command. Exceptions are caught:
+// std::bad_alloc returns 4, any other 70.
 int RunCommandLine(const std::vector<std::string>& words, Console& console);
 
 }  // namespace tokamak

@@ -12,7 +12,7 @@ int Console::Report(const Error& error, std::string_view source) {
 
 void StdConsole::Out(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);  // a reader of --json waits for each line
+  std::fflush(stdout);  // a consumer of --json waits for each line
 }
 
 void StdConsole::Err(std::string_view text) {

@@ -7,16 +7,16 @@
 
 namespace tokamak {
 
-// Where a command writes: the terminal, or strings in a test.
+// The output of a command: the terminal, or strings in a test.
 class Console {
  public:
   virtual ~Console() = default;
   virtual void Out(std::string_view text) = 0;
   virtual void Err(std::string_view text) = 0;
-  // Whether a person looks at the errors right now: progress is shown then.
+  // Whether standard error is a terminal, so that progress is shown.
   virtual bool ShowsProgress() const { return false; }
 
-  // Writes the error as a person reads it. Gives its exit code.
+  // Writes the error as text for people. Returns its exit code.
   int Report(const Error& error, std::string_view source = {});
 };
 

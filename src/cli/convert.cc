@@ -4,8 +4,8 @@
 #include "driver/load.h"
 #include "text/write.h"
 
-// `tokamak convert`: prints every program of a file in another form. A program
-// that does not verify is converted all the same: people convert to look.
+// `tokamak convert`: prints every program of a file in another format. Programs that do not verify
+// are converted too, because users convert in order to inspect them.
 
 namespace tokamak {
 

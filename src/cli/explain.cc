@@ -8,9 +8,9 @@
 #include "driver/load.h"
 #include "ir/clone.h"
 
-// `tokamak explain`: the steps that a program becomes, what each does for which lines of the user's
-// program, and what the interpreter does for want of a kernel. `tokamak lint`: lines that cost more
-// than they need.
+// `tokamak explain`: the steps of a compiled program, the source lines that each step implements,
+// and the steps that are interpreted for lack of a kernel. `tokamak lint`: source lines that cost
+// more than necessary.
 
 namespace tokamak {
 Status SetFusion(CompileOptions& options, const FusionWords& words) {
@@ -30,7 +30,7 @@ Result<ExplainRequest> RequestOf(const ExplainCommand& command) {
   ExplainRequest request;
   TOK_RETURN_IF_ERROR(SetFusion(request.compile, command.fusion));
   if (command.unfused) request.compile.fusion = FusionMode::kNone;
-  request.compile.packs = PackModeNamed(command.packs);
+  request.compile.horizontal = HorizontalModeNamed(command.horizontal);
   request.compile.strict |= command.strict;
   request.compile.require_kernels = command.strict;
   if (command.target == "host,h200" || command.target == "h200,host")
@@ -40,8 +40,8 @@ Result<ExplainRequest> RequestOf(const ExplainCommand& command) {
   request.device = command.device;
   if (command.measure && request.device.empty()) request.device = "cuda";
   request.compare = command.compare;
-  request.account.measure = command.measure;
-  request.account.seconds = command.seconds;
+  request.report.measure = command.measure;
+  request.report.seconds = command.seconds;
   request.json = command.json;
   request.decisions = command.decisions;
   request.rewrites = command.rewrites;
@@ -55,8 +55,8 @@ Result<ExplainRequest> RequestOf(const ExplainCommand& command) {
 int Explain(const ExplainCommand& command, Console& console) {
   if (!command.diff.empty()) return ExplainDiff(command, console);
   if (command.file.empty()) return console.Report(FileMissing("explain"));
-  if (command.as_given) return ExplainGiven(command, console);
-  if (std::optional<int> told = ExplainRule(command, console)) return *told;
+  if (command.xla_dump) return ExplainXlaDump(command, console);
+  if (std::optional<int> output = ExplainRule(command, console)) return *output;
   Result<ExplainRequest> request = RequestOf(command);
   if (!request.ok()) return console.Report(request.error());
   return ForEachProgram(command.file, console, [&](Module& program, std::string_view source) {
@@ -82,9 +82,9 @@ int ExplainFileBeside(const std::string& file, const FusionWords& fusion, Consol
   command.fusion = fusion;
   command.decisions = true;
   command.rewrites = false;
-  StringConsole told;
-  int exit = Explain(command, told);
-  console.Err(told.out + told.err);
+  StringConsole output;
+  int exit = Explain(command, output);
+  console.Err(output.out + output.err);
   return exit;
 }
 

@@ -1,14 +1,14 @@
 #pragma once
 
 #include "cli/commands.h"
-#include "driver/account/explain.h"
+#include "driver/report/explain.h"
 
 namespace tokamak {
 
-// What the command asks for.
+// The explain request that the command line specifies.
 Result<ExplainRequest> RequestOf(const ExplainCommand& command);
 
-// `tokamak explain --diff A B`: two plans of one program, or the plans of two.
+// `tokamak explain --diff A B`: compares two plans of one program, or the plans of two programs.
 int ExplainDiff(const ExplainCommand& command, Console& console);
 
 }  // namespace tokamak

@@ -3,16 +3,16 @@
 #include "cli/explain.h"
 #include "cli/json_error.h"
 #include "cli/programs.h"
-#include "driver/account/write.h"
 #include "driver/fusion_options.h"
+#include "driver/report/write.h"
 
 namespace tokamak {
 namespace {
 
-// One side: a program and what is made of it.
+// One side of the comparison: a program and its compilation.
 struct Side {
   std::string name;
-  ProgramAccount account;
+  CompileReport report;
 };
 
 Result<Side> SideOf(const std::string& path, const std::string& name,
@@ -26,11 +26,11 @@ Result<Side> SideOf(const std::string& path, const std::string& name,
     if (program.value()->entry() == nullptr) continue;
     TOK_TRY(std::shared_ptr<const Compilation> made,
             Compile(std::move(program.value()), target, request.compile));
-    TOK_TRY(side.account, AccountOf(std::move(made), request.account));
-    if (side.account.why_interpreted().empty()) return side;
+    TOK_TRY(side.report, ReportOf(std::move(made), request.report));
+    if (side.report.why_interpreted().empty()) return side;
     return MakeError(
         ErrorCode::kNoKernel,
-        "explain: " + path + ": the interpreter runs all of it: " + side.account.why_interpreted());
+        "explain: " + path + ": the interpreter runs all of it: " + side.report.why_interpreted());
   }
   return MakeError(ErrorCode::kNoEntry, "explain: " + path + " holds no program that runs");
 }
@@ -68,8 +68,8 @@ int ExplainDiff(const ExplainCommand& command, Console& console) {
   Result<std::pair<Side, Side>> sides = SidesOf(command);
   if (!sides.ok()) return console.Report(sides.error());
   const auto& [a, b] = sides.value();
-  console.Out(command.json ? JsonLine(DiffJson(a.account, b.account, a.name, b.name))
-                           : DiffText(a.account, b.account, a.name, b.name));
+  console.Out(command.json ? JsonLine(DiffJson(a.report, b.report, a.name, b.name))
+                           : DiffText(a.report, b.report, a.name, b.name));
   return 0;
 }
 

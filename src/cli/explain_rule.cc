@@ -10,7 +10,7 @@
 #include "rewrite/rules.h"
 #include "support/edit_distance.h"
 
-// `tokamak explain RULE`: what a rule means.
+// `tokamak explain RULE`: describes a rule.
 
 namespace tokamak {
 namespace {
@@ -23,7 +23,7 @@ std::vector<std::string_view> NamesOfRules() {
   return names;
 }
 
-// A name that no file has, and that is written as rules are: "xla.expensive-op".
+// Whether a name is not a file and is spelled like a rule: "xla.expensive-op".
 bool IsMeantAsRule(const std::string& name) {
   std::error_code code;
   if (name == "-" || std::filesystem::exists(name, code)) return false;
@@ -37,7 +37,8 @@ bool IsMeantAsRule(const std::string& name) {
 std::optional<int> ExplainRule(const ExplainCommand& command, Console& console) {
   const std::string& name = command.file;
   if (const FusionRuleInfo* rule = FindFusionRule(name)) {
-    constexpr std::string_view kKinds[] = {"a move", "a factor: --lift leaves it out", "a law"};
+    constexpr std::string_view kKinds[] = {"a move", "a factor: --lift disables it",
+                                           "a legality rule"};
     console.Out(fmt::format("{}: {}\n{} of --fusion=rules\n\n{}\n", rule->name, rule->meaning,
                             kKinds[static_cast<size_t>(rule->kind)], rule->paragraph));
     return 0;
@@ -60,7 +61,8 @@ std::optional<int> ExplainRule(const ExplainCommand& command, Console& console) 
   Error error =
       MakeError(ErrorCode::kUsage, fmt::format("there is no file and no rule '{}'", name));
   error.notes.push_back(fmt::format("did you mean the rule {}?", nearest));
-  error.notes.push_back("`tokamak explain FILE --decisions` prints the rules that a program met");
+  error.notes.push_back(
+      "`tokamak explain FILE --decisions` prints the rules that apply to a program");
   return console.Report(error);
 }
 

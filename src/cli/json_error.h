@@ -6,10 +6,10 @@
 
 namespace tokamak {
 
-// {"code": "TK2103", "message": ..., "file": ..., "line": 7, "column": 19};
-// bytecode has "offset" in place of line and column.
+// {"code": "TK2103", "message": ..., "file": ..., "line": 7, "column": 19}; for bytecode, "offset"
+// instead of line and column.
 nlohmann::json ToJson(const Error& error);
-// JSON in one line. Bytes that are not UTF-8 are replaced.
+// JSON on one line. Invalid UTF-8 is replaced.
 std::string JsonLine(const nlohmann::json& json);
 
 }  // namespace tokamak

@@ -8,7 +8,7 @@
 #include "kernel/verify.h"
 #include "kernel/write.h"
 
-// `tokamak kernels`: what a program becomes on a CPU or a GPU.
+// `tokamak kernels`: the kernels and steps of a program for a CPU or a GPU.
 
 namespace tokamak {
 namespace {
@@ -28,7 +28,7 @@ class Shower {
     options.require_kernels = command_.strict;
     options.check_memory = false;
     options.hoist = command_.hoist;
-    options.packs = PackModeNamed(command_.packs);
+    options.horizontal = HorizontalModeNamed(command_.horizontal);
     options.memory_limit = command_.memory_limit;
     TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(copy), target, options));
     if (!made->why_interpreted.empty()) {
@@ -65,17 +65,17 @@ class Shower {
     return target;
   }
 
-  // Each launch's kernel, or its pack's.
+  // Prints the CUDA source of each launch or horizontally fused launch.
   Status ShowCuda(const std::vector<RunStep>& steps) {
     for (const RunStep& step : steps) {
       std::string text;
       if (step.kind == StepKind::kLaunch) {
         TOK_TRY(text, CudaTextOf(program_.kernels[step.target]));
-      } else if (step.kind == StepKind::kPack) {
-        std::vector<std::pair<const Kernel*, int64_t>> parts;
+      } else if (step.kind == StepKind::kHorizontal) {
+        std::vector<std::pair<const Kernel*, int64_t>> entries;
         for (const RunStep& launch : step.blocks[0])
-          parts.emplace_back(&program_.kernels[launch.target], launch.grid);
-        TOK_TRY(text, CudaTextOfPack("pack_" + parts[0].first->name, parts));
+          entries.emplace_back(&program_.kernels[launch.target], launch.grid);
+        TOK_TRY(text, CudaTextOfHorizontal("horizontal_" + entries[0].first->name, entries));
       } else if (step.kind == StepKind::kWhile && program_.IsPersistent(step)) {
         TOK_TRY(text, CudaTextOfLoop(step, program_));
       } else {
@@ -89,7 +89,7 @@ class Shower {
   void ShowSteps(const std::vector<RunStep>& steps, int depth) {
     for (const RunStep& step : steps) {
       console_.Out(std::string(static_cast<size_t>(depth) * 2, ' ') + TextOf(step) + "\n");
-      // Blocks of odd iterations do the same elsewhere.
+      // The blocks of odd iterations repeat the same steps on other slices.
       size_t shown = step.kind == StepKind::kWhile ? 3 : step.blocks.size();
       if (step.kind == StepKind::kWhile && step.blocks[2].empty()) shown = 2;
       for (size_t i = 0; i < std::min(shown, step.blocks.size()); ++i) {
@@ -105,33 +105,33 @@ class Shower {
   }
 
   std::string TextOf(const RunStep& step) const {
-    std::string places;
-    for (const Place& place : step.places)
-      places += fmt::format(" {}+{}", place.memory, place.offset);
+    std::string slices;
+    for (const BufferSlice& slice : step.slices)
+      slices += fmt::format(" {}+{}", slice.memory, slice.offset);
     switch (step.kind) {
       case StepKind::kLaunch:
         return fmt::format("launch {} of {}:{}", program_.kernels[step.target].name, step.grid,
-                           places);
-      case StepKind::kPack:
-        return fmt::format("pack of {}", step.blocks[0].size());
+                           slices);
+      case StepKind::kHorizontal:
+        return fmt::format("horizontal of {}", step.blocks[0].size());
       case StepKind::kLibrary:
-        return LibraryText(program_.products[step.target]) + ":" + places;
+        return LibraryText(program_.products[step.target]) + ":" + slices;
       case StepKind::kCall:
-        return fmt::format("library {}:{}", program_.calls[step.target]->Text(), places);
+        return fmt::format("library {}:{}", program_.calls[step.target]->Text(), slices);
       case StepKind::kHost:
         return fmt::format("host {} ({}):{}", program_.host_instrs[step.target]->info().name,
-                           program_.host_reasons[step.target], places);
+                           program_.host_reasons[step.target], slices);
       case StepKind::kCopy:
-        return fmt::format("copy {} bytes:{}", step.bytes, places);
+        return fmt::format("copy {} bytes:{}", step.bytes, slices);
       case StepKind::kPoison:
-        return fmt::format("poison {} bytes:{}", step.bytes, places);
+        return fmt::format("poison {} bytes:{}", step.bytes, slices);
       case StepKind::kWhile:
         return fmt::format("{} {}+{}{}",
                            program_.IsPersistent(step) ? "while in one launch" : "while",
-                           step.places[0].memory, step.places[0].offset,
+                           step.slices[0].memory, step.slices[0].offset,
                            step.blocks.size() > 3 ? ", buffers alternate" : "");
       case StepKind::kConditional:
-        return "conditional" + places;
+        return "conditional" + slices;
     }
     return "";
   }

@@ -27,21 +27,21 @@ void OnSignal(int) {
   _exit(Code(ExitCode::kOurBug));
 }
 
-// A crash, also one of the stack, becomes exit code 70.
+// Turns a crash, including a stack overflow, into exit code 70.
 void CatchCrashes() {
   static char stack[1 << 16];
-  stack_t place{};
-  place.ss_sp = stack;
-  place.ss_size = sizeof stack;
-  sigaltstack(&place, nullptr);
+  stack_t signal_stack{};
+  signal_stack.ss_sp = stack;
+  signal_stack.ss_size = sizeof stack;
+  sigaltstack(&signal_stack, nullptr);
   struct sigaction action {};
   action.sa_handler = OnSignal;
   action.sa_flags = SA_ONSTACK | static_cast<int>(SA_RESETHAND);
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigaction(signal, &action, nullptr);
 }
 
-// More memory than the machine has must fail here, as an error that says so,
-// and not by the kernel ending some process.
+// Makes allocations beyond the machine's memory fail with an error instead of triggering the
+// kernel's OOM killer.
 void LimitMemory() {
   auto pages = static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES));
   auto page = static_cast<rlim_t>(sysconf(_SC_PAGE_SIZE));

@@ -15,7 +15,7 @@
 #include "passes/passes.h"
 #include "text/write.h"
 
-// `tokamak opt`: runs passes, shows what they did, and proves them harmless.
+// `tokamak opt`: runs passes, shows what they did, and checks that they preserve values.
 
 namespace tokamak {
 namespace {
@@ -24,7 +24,7 @@ using nlohmann::json;
 
 json ToJson(const PassRun& run) {
   return {{"pass", InfoOf(run.pass).name},
-          {"round", run.round},
+          {"iteration", run.iteration},
           {"instructions", run.instrs_before},
           {"after", run.instrs_after},
           {"changed", run.changed == Changed::kYes},
@@ -35,7 +35,7 @@ json ToJson(const PassRun& run) {
 json ToJson(const Decision& decision) {
   json entry = {{"pass", decision.pass},
                 {"rule", decision.rule},
-                {"verdict", decision.verdict == Verdict::kTaken ? "taken" : "rejected"},
+                {"verdict", decision.verdict == Verdict::kAccepted ? "accepted" : "rejected"},
                 {"subject", decision.subject}};
   if (!decision.other.empty()) entry["other"] = decision.other;
   if (!decision.because.empty()) entry["because"] = decision.because;
@@ -51,14 +51,14 @@ Result<std::vector<Pass>> ParsePasses(const std::vector<std::string>& names) {
   return passes;
 }
 
-// Prints the program after the passes that were asked for.
+// Prints the program after the requested passes.
 class Dumper final : public PipelineListener {
  public:
   Dumper(const std::vector<Pass>& after, Console& console) : after_(after), console_(console) {}
   void AfterPass(const Module& module, const PassRun& run) override {
     if (std::ranges::count(after_, run.pass) == 0) return;
-    console_.Out(fmt::format("// after {}, round {}: {}\n{}\n", InfoOf(run.pass).name,
-                             run.round + 1,
+    console_.Out(fmt::format("// after {}, iteration {}: {}\n{}\n", InfoOf(run.pass).name,
+                             run.iteration + 1,
                              run.changed == Changed::kYes ? fmt::format("{} changes", run.changes)
                                                           : std::string("(unchanged)"),
                              WriteHloText(module)));
@@ -108,7 +108,7 @@ class Optimizer {
   Optimizer(const OptCommand& command, const Plan& plan, Console& console)
       : command_(command), plan_(plan), console_(console) {}
 
-  // The program after the passes; nothing when they failed.
+  // The program after the passes, or their error.
   Result<std::string> Run(std::unique_ptr<Module> module) {
     json entry = {{"name", module->name()}};
     std::optional<Proof> proof;
@@ -185,7 +185,7 @@ class Optimizer {
     return error;
   }
 
-  // Each pass alone, on the program as it came.
+  // Runs each pass alone on the original program.
   Status CheckEach(const Module& module, const Proof& proof, json& entry) {
     std::string first;
     std::unique_ptr<Module> last;
@@ -203,7 +203,7 @@ class Optimizer {
       PipelineOptions options;
       options.verify_each = true;
       TOK_TRY(std::vector<PassRun> runs, RunPasses(*copy, {&step, 1}, context, options));
-      if (runs.empty()) continue;  // not with these options
+      if (runs.empty()) continue;  // disabled by these options
       std::string difference;
       std::string verdict = "not compared";
       if (proof.why_not().empty()) {
@@ -236,8 +236,8 @@ int List(Console& console) {
   std::string text;
   for (const PassInfo& info : kPasses)
     text += fmt::format("{:<28} {:<36} {}\n", info.name, PredicateOf(info), info.meaning);
-  text += "\nfirst of all: " + ToString(kEntryPipeline) + "\n";
-  text += "\nbefore it with run --hoist: " + ToString(kHoistPipeline) + "\n";
+  text += "\nentry: " + ToString(kEntryPipeline) + "\n";
+  text += "\nbefore it, with run --hoist: " + ToString(kHoistPipeline) + "\n";
   text += "\ndefault: " + ToString(kDefaultPipeline) + "\n";
   text += "\ncpu: " + ToString(kCpuPipeline) + "\n";
   text += "\ngpu: " + ToString(kGpuPipeline) + "\n";

@@ -8,8 +8,8 @@
 
 namespace tokamak {
 
-// Calls look(program, source) for each sound program of a file; the others are reported. Gives the
-// highest exit code. `source` is the text that errors quote.
+// Calls look(program, source) for each valid program of a file and reports the errors of the
+// others. Returns the highest exit code. `source` is the text that errors quote.
 template <typename F>
 int ForEachProgram(const std::string& path, Console& console, F&& look) {
   Result<LoadedFile> file = LoadFile(path, Verification::kYes);

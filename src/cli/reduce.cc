@@ -12,8 +12,8 @@
 #include "driver/load.h"
 #include "text/write.h"
 
-// `tokamak reduce`: makes a failing program small. Every attempt is another
-// process, so that a fault that ends one can be reduced too.
+// `tokamak reduce`: shrinks a failing program. Every attempt runs in a separate process, so that
+// crashes can be reduced as well.
 
 namespace tokamak {
 namespace {
@@ -24,7 +24,7 @@ std::string Quoted(const std::string& word) {
   return text + "'";
 }
 
-// The shell command for a file; {} stands for it.
+// The shell command for a file, with {} replaced by it.
 std::string CommandFor(const std::string& pattern, const std::string& file) {
   std::string text = pattern;
   std::string quoted = Quoted(file);
@@ -34,7 +34,7 @@ std::string CommandFor(const std::string& pattern, const std::string& file) {
   return text;
 }
 
-// This program; or, inside another one (a test), the one beside it.
+// The path of this executable; inside another one (a test), of the tokamak binary next to it.
 std::string ProgramPath() {
   char self[4096];
   ssize_t size = readlink("/proc/self/exe", self, sizeof self);
@@ -51,7 +51,7 @@ std::string Pattern(const ReduceCommand& command) {
   return text;
 }
 
-// The exit code that failing means: given, or that of the file itself.
+// The exit code that counts as failing: the requested one, or that of the original file.
 Result<int> WantedExit(const ReduceCommand& command, const std::string& pattern) {
   std::optional<int> now = RunShellCommand(CommandFor(pattern, command.file), command.timeout);
   if (!now)
@@ -78,7 +78,7 @@ Result<int> WantedExit(const ReduceCommand& command, const std::string& pattern)
   return wanted;
 }
 
-// Tries each candidate as a file of its own.
+// Tries each candidate in a separate file.
 class Attempts : public ReduceClient {
  public:
   Attempts(const ReduceCommand& command, std::string pattern, int wanted, Console& console)
@@ -108,7 +108,7 @@ class Attempts : public ReduceClient {
     return hlo_ ? WriteHloText(module) : WriteStablehloText(module);
   }
   const std::string& output() const { return output_; }
-  // What became of attempts that took too long; nothing, where none did.
+  // A note about attempts that timed out; empty if there were none.
   std::string TimeoutNote() const {
     if (timeouts_ == 0) return "";
     return fmt::format("{} {} longer than {} s (--timeout) and counted as not failing\n", timeouts_,
@@ -148,7 +148,7 @@ Result<std::string> ReduceFile(const ReduceCommand& command, Console& console) {
   if (!attempts.Fails(*module))
     return MakeError(ErrorCode::kNotFailing,
                      "reduce: '" + command.file +
-                         "' fails no more once it is printed and read again" +
+                         "' no longer fails after it is printed and parsed again" +
                          (attempts.TimeoutNote().empty() ? "" : ": it does not end in time"),
                      {.file = command.file});
   std::unique_ptr<Module> small = ReduceModule(*module, attempts);

@@ -9,14 +9,14 @@
 #include "driver/arguments.h"
 #include "driver/backend.h"
 #include "driver/compiled_run.h"
+#include "driver/corrupt_values.h"
 #include "driver/expect.h"
 #include "driver/load.h"
 #include "driver/precision.h"
-#include "driver/spoil.h"
 #include "interp/arguments.h"
 #include "interp/interp.h"
 
-// `tokamak run`: runs every program of a file and compares what comes out.
+// `tokamak run`: runs every program of a file and compares its results.
 
 namespace tokamak {
 namespace {
@@ -24,7 +24,7 @@ namespace {
 using nlohmann::json;
 using Arrays = std::vector<std::pair<std::string, Literal>>;
 
-// Results longer than this are cut when printed.
+// Printed results are truncated after this many elements (chosen).
 constexpr int64_t kShownElements = 64;
 
 struct Totals {
@@ -37,9 +37,9 @@ int64_t PublicFunctions(const Module& module) {
                        [](const auto& computation) { return computation->is_public; });
 }
 
-class Runner : private ProgressListener {
+class RunCommandRunner : private ProgressListener {
  public:
-  Runner(const RunCommand& command, Console& console)
+  RunCommandRunner(const RunCommand& command, Console& console)
       : command_(command),
         console_(console),
         inputs_from_(command.inputs),
@@ -58,7 +58,7 @@ class Runner : private ProgressListener {
   }
 
  private:
-  // Programs that have their own inputs and outputs.
+  // Runs a list of programs with individual inputs and outputs.
   int RunBatch(const std::string& path) {
     Result<Bytes> bytes = ReadFileBytes(path);
     if (!bytes.ok()) return console_.Report(bytes.error());
@@ -154,9 +154,9 @@ class Runner : private ProgressListener {
                                         PublicFunctions(module)),
                             {.file = file.path}),
                   {}, entry);
-    if (command_.spoil) {
-      SpoilCount count = SpoilExpected(*program.value());
-      entry["spoiled"] = count.spoiled;
+    if (command_.corrupt) {
+      CorruptionCount count = CorruptExpected(*program.value());
+      entry["corrupted"] = count.corrupted;
       entry["unspoiled"] = count.untouched;
     }
     if (command_.precision == "highest") AskForPrecision(*program.value());
@@ -164,7 +164,7 @@ class Runner : private ProgressListener {
     if (!arguments.ok()) return Fail(arguments.error(), {}, entry);
     Result<RunOutcome> outcome = Execute(module, arguments.value(), entry);
     if (!outcome.ok()) return Fail(outcome.error(), file.source(), entry);
-    int exit = Judge(module, file.source(), outcome.value(), i, entry);
+    int exit = CompareResults(module, file.source(), outcome.value(), i, entry);
     if (!command_.expect.empty())
       exit = std::max(exit, CompareAll(module, arguments.value(), outcome.value(), entry));
     return exit;
@@ -176,21 +176,21 @@ class Runner : private ProgressListener {
     if (command_.seed) return DrawArguments(*command_.seed, entry);
     std::vector<Shape> shapes = FlattenParameters(entry);
     if (shapes.empty()) return DrawArguments(0, entry);
-    // Whoever asks for times or reasons can do without the values.
+    // With --repeat or --explain the values matter less: random arguments suffice.
     if (command_.expect.empty() && (command_.repeat > 1 || command_.explain)) {
-      console_.Err("note: arguments are drawn (--seed 0); --inputs F.npz gives others\n");
+      console_.Err("note: random arguments (--seed 0); use --inputs F.npz for others\n");
       return DrawArguments(0, entry);
     }
     return MakeError(
         ErrorCode::kNoInputs,
         fmt::format("run: the program takes in_0 ({}){}; give --inputs F.npz, or "
-                    "--seed N to draw them",
+                    "--seed N for random ones",
                     ToString(shapes[0].WithoutLayout()),
                     shapes.size() > 1 ? fmt::format(" ... in_{}", shapes.size() - 1) : ""),
         {.file = module.file});
   }
 
-  // What only the interpreter does, it does unless a backend was named.
+  // Programs that only the interpreter can run are interpreted, unless a backend was named.
   bool IsCompiled(const Module& module) const {
     if (backend_->name == "interp") return false;
     bool special = command_.oracle || command_.flush_subnormals ||
@@ -202,7 +202,7 @@ class Runner : private ProgressListener {
   Result<RunOutcome> Execute(const Module& module, const std::vector<Value>& arguments,
                              json& entry) {
     RunOptions options;
-    options.mode = command_.oracle ? NumericMode::kOracle : NumericMode::kLaw;
+    options.mode = command_.oracle ? NumericMode::kOracle : NumericMode::kReference;
     options.flush_subnormals = command_.flush_subnormals;
     if (console_.ShowsProgress()) options.progress = this;
     bool compiled = IsCompiled(module);
@@ -212,7 +212,7 @@ class Runner : private ProgressListener {
       CompileOptions compile;
       compile.backend = backend_->name;
       compile.require_kernels = command_.strict;
-      compile.spoil_kernel = command_.spoil_kernel;
+      compile.corrupt_kernel = command_.corrupt_kernel;
       TOK_RETURN_IF_ERROR(SetFusion(compile, command_.fusion));
       compile.strict |= command_.strict;
       compile.hoist = command_.hoist;
@@ -230,21 +230,22 @@ class Runner : private ProgressListener {
       auto begin = std::chrono::steady_clock::now();
       Result<RunOutcome> outcome =
           program ? program->Run(arguments) : Interpret(module, arguments, options);
-      std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-      times.push_back(taken.count());
+      std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+      times.push_back(elapsed.count());
       if (!outcome.ok()) return outcome;
       if (first && NameResults(first->value().results, *module.entry()) !=
                        NameResults(outcome.value().results, *module.entry()))
         return MakeError(
             ErrorCode::kNotDeterministic,
-            fmt::format("run: results of turn {} differ from those of turn 1", turn + 1));
+            fmt::format("run: results of repetition {} differ from those of repetition 1",
+                        turn + 1));
       if (!first) first = std::move(outcome);
     }
     ClearProgress();
     std::sort(times.begin(), times.end());
     entry["seconds"] = times[times.size() / 2];
     if (command_.repeat > 1 && !command_.json)
-      console_.Out(fmt::format("time: {:.6f} s least, {:.6f} s median, {:.6f} s most of {} turns\n",
+      console_.Out(fmt::format("time: {:.6f} s min, {:.6f} s median, {:.6f} s max of {} runs\n",
                                times.front(), times[times.size() / 2], times.back(), times.size()));
     return std::move(*first);
   }
@@ -261,8 +262,8 @@ class Runner : private ProgressListener {
     progress_shown_ = false;
   }
 
-  int Judge(const Module& module, std::string_view source, const RunOutcome& outcome, size_t i,
-            json& entry) {
+  int CompareResults(const Module& module, std::string_view source, const RunOutcome& outcome,
+                     size_t i, json& entry) {
     totals_.passed += outcome.checks_passed;
     totals_.failed += static_cast<int64_t>(outcome.failures.size());
     entry["checks"] = outcome.checks_passed;
@@ -293,7 +294,7 @@ class Runner : private ProgressListener {
     ExpectOutcome compared =
         CompareWithExpected(expect_, module, arguments, outcome.results, options);
     int exit = 0;
-    for (const Error& fault : compared.faults) exit = std::max(exit, Fail(fault, {}, entry));
+    for (const Error& fault : compared.mismatches) exit = std::max(exit, Fail(fault, {}, entry));
     for (const std::string& note : compared.notes) {
       entry["notes"].push_back(note);
       if (!command_.json) console_.Out("note: " + note + "\n");
@@ -304,7 +305,7 @@ class Runner : private ProgressListener {
   const RunCommand& command_;
   const BackendInfo* backend_ = nullptr;
   Console& console_;
-  std::string inputs_from_, outputs_to_;  // of the file at hand
+  std::string inputs_from_, outputs_to_;  // of the current file
   NpzFile inputs_, expect_;
   Totals totals_;
   bool several_ = false, progress_shown_ = false;
@@ -314,7 +315,7 @@ class Runner : private ProgressListener {
 }  // namespace
 
 int Run(const RunCommand& command, Console& console) {
-  return Runner(command, console).RunAll();
+  return RunCommandRunner(command, console).RunAll();
 }
 
 }  // namespace tokamak

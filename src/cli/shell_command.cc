@@ -14,9 +14,9 @@
 namespace tokamak {
 namespace {
 
-// Commands that run now: what a signal handler may read. A command is the leader of its process
-// group, so a terminal's Ctrl-C does not reach it by itself. One that finds no place here is not
-// killed by signals.
+// Process ids of running commands, readable by a signal handler. Each command leads its own process
+// group, so that Ctrl-C on the terminal does not reach it directly. A command that finds no free
+// slot is not killed by signals.
 std::array<std::atomic<pid_t>, 64> running{};
 
 void OnInterrupt(int signal) {
@@ -26,7 +26,7 @@ void OnInterrupt(int signal) {
   raise(signal);
 }
 
-// Where nothing else is done on such a signal; what the caller ignores stays ignored.
+// Installs handlers for signals with the default action; ignored signals stay ignored.
 void KillOnInterrupt() {
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action {};
@@ -40,24 +40,24 @@ void KillOnInterrupt() {
 class Registered {
  public:
   explicit Registered(pid_t pid) {
-    for (std::atomic<pid_t>& place : running) {
+    for (std::atomic<pid_t>& slot : running) {
       pid_t none = 0;
-      if (!place.compare_exchange_strong(none, pid)) continue;
-      place_ = &place;
+      if (!slot.compare_exchange_strong(none, pid)) continue;
+      slot_ = &slot;
       return;
     }
   }
   ~Registered() {
-    if (place_ != nullptr) place_->store(0);
+    if (slot_ != nullptr) slot_->store(0);
   }
   Registered(const Registered&) = delete;
   Registered& operator=(const Registered&) = delete;
 
  private:
-  std::atomic<pid_t>* place_ = nullptr;
+  std::atomic<pid_t>* slot_ = nullptr;
 };
 
-// The process id; 0: it could not be started.
+// The process id; 0 if it could not be started.
 pid_t StartShell(const std::string& command) {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
@@ -84,8 +84,8 @@ std::optional<int> RunShellCommand(const std::string& command, double seconds) {
   pid_t pid = StartShell(command);
   if (pid == 0) return 127;
   Registered registered(pid);
-  // The process is not reaped by the thread that waits: its number stays its own until its group
-  // was killed.
+  // The waiting thread does not reap the process: its process id cannot be reused until its group
+  // has been killed.
   std::future<void> ended = std::async(std::launch::async, [pid] {
     siginfo_t info{};
     while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {

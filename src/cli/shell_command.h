@@ -5,10 +5,10 @@
 
 namespace tokamak {
 
-// Runs a command in a shell, with nothing to read and its output thrown away: its exit code, 128
-// and the number of the signal that ended it, or 127 when there is no shell. Nothing: it took
-// longer than `seconds`, and the command was killed with whatever it started. It is killed, too,
-// when this process is interrupted (SIGINT, SIGTERM, SIGHUP).
+// Runs a command in a shell, with empty input and its output discarded. Returns its exit code, 128
+// plus the signal number if a signal ended it, or 127 if there is no shell. Returns nullopt after
+// `seconds`; the command is then killed with its process group. It is also killed if this process
+// is interrupted (SIGINT, SIGTERM, SIGHUP).
 std::optional<int> RunShellCommand(const std::string& command, double seconds);
 
 }  // namespace tokamak

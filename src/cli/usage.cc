@@ -9,8 +9,9 @@
 namespace tokamak {
 namespace {
 
-// A word as messages show it: a whole file may have been pasted in its place.
+// A word shortened for messages: a whole file may have been pasted.
 std::string Shown(const std::string& word) {
+  // Characters (chosen: fits a line).
   constexpr size_t kLongest = 60;
   return word.size() <= kLongest ? word : word.substr(0, kLongest) + "...";
 }
@@ -20,48 +21,49 @@ std::string Nearest(const std::string& word, const std::vector<std::string>& nam
       names, {}, [&](const std::string& name) { return EditDistance(Shown(word), name); });
 }
 
-Error WrongCommand(const RefusedWords& refused) {
+Error WrongCommand(const BadUsage& bad_usage) {
   auto is_command = [](const std::string& word) { return !word.starts_with('-'); };
-  auto word = std::ranges::find_if(refused.words, is_command);
+  auto word = std::ranges::find_if(bad_usage.words, is_command);
   Error error = MakeError(ErrorCode::kUsage, "tokamak: no command given");
-  if (word != refused.words.end()) {
+  if (word != bad_usage.words.end()) {
     error.message = fmt::format("tokamak: there is no command '{}'; did you mean '{}'?",
-                                Shown(*word), Nearest(*word, refused.commands));
-  } else if (!refused.words.empty()) {
+                                Shown(*word), Nearest(*word, bad_usage.commands));
+  } else if (!bad_usage.words.empty()) {
     error.message = fmt::format("tokamak: no command given, and there is no option '{}'",
-                                Shown(refused.words[0]));
+                                Shown(bad_usage.words[0]));
   }
-  error.notes.push_back(fmt::format("the commands are {}", fmt::join(refused.commands, ", ")));
+  error.notes.push_back(fmt::format("the commands are {}", fmt::join(bad_usage.commands, ", ")));
   error.notes.push_back("`tokamak --help` says what each does");
   return error;
 }
 
-std::string UnexpectedWord(const RefusedWords& refused) {
-  const std::string& word = refused.unexpected[0];
-  if (!word.starts_with('-') || refused.options.empty())
-    return fmt::format("takes no further word, but there is '{}'", Shown(word));
+std::string UnexpectedWord(const BadUsage& bad_usage) {
+  const std::string& word = bad_usage.unexpected[0];
+  if (!word.starts_with('-') || bad_usage.options.empty())
+    return fmt::format("unexpected argument '{}'", Shown(word));
   std::string name = word.substr(0, word.find('='));
   return fmt::format("there is no option '{}'; did you mean '{}'?", Shown(name),
-                     Nearest(name, refused.options));
+                     Nearest(name, bad_usage.options));
 }
 
 }  // namespace
 
-Error UsageError(const RefusedWords& refused) {
-  if (refused.command.empty()) return WrongCommand(refused);
-  const std::string command = "tokamak " + refused.command;
+Error UsageError(const BadUsage& bad_usage) {
+  if (bad_usage.command.empty()) return WrongCommand(bad_usage);
+  const std::string command = "tokamak " + bad_usage.command;
   Error error = MakeError(
       ErrorCode::kUsage,
-      command + ": " + (refused.unexpected.empty() ? refused.fault : UnexpectedWord(refused)));
-  error.notes.push_back("`" + command + " --help` shows what it takes");
+      command + ": " +
+          (bad_usage.unexpected.empty() ? bad_usage.parser_message : UnexpectedWord(bad_usage)));
+  error.notes.push_back("`" + command + " --help` shows its arguments");
   return error;
 }
 
 Error FileMissing(const std::string& command) {
-  RefusedWords refused;
-  refused.command = command;
-  refused.fault = "FILE is required";
-  return UsageError(refused);
+  BadUsage bad_usage;
+  bad_usage.command = command;
+  bad_usage.parser_message = "FILE is required";
+  return UsageError(bad_usage);
 }
 
 std::string NoneOf(const std::string& word, const std::vector<std::string>& names) {

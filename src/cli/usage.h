@@ -7,20 +7,20 @@
 
 namespace tokamak {
 
-// A command line that the parser refused.
-struct RefusedWords {
+// A command line that the parser rejected.
+struct BadUsage {
   std::vector<std::string> words;       // as typed
-  std::vector<std::string> commands;    // all that there are
-  std::string command;                  // the one that was named; "": none
-  std::vector<std::string> options;     // that it has
-  std::vector<std::string> unexpected;  // words that it does not take
-  std::string fault;                    // what the parser says
+  std::vector<std::string> commands;    // all known commands
+  std::string command;                  // the named command; empty if none
+  std::vector<std::string> options;     // of the command
+  std::vector<std::string> unexpected;  // words that it does not accept
+  std::string parser_message;           // the parser's own message
 };
 
-// What is wrong, with the name that was probably meant and those that there are.
-Error UsageError(const RefusedWords& refused);
+// The usage error, with the closest known name and the list of names.
+Error UsageError(const BadUsage& bad_usage);
 
-// What a command says that was given neither a file nor what stands for one.
+// The error of a command without a file or a substitute for one.
 Error FileMissing(const std::string& command);
 
 // "'x' is none of a, b and c; did you mean 'a'?"

@@ -10,7 +10,7 @@ namespace tokamak {
 namespace {
 
 constexpr double kNanosecondsPerUs = 1000;
-constexpr double kLeastFork = 0.05;  // microseconds: less is what measuring is off by
+constexpr double kLeastFork = 0.05;  // microseconds: below measurement noise
 
 class Calibration {
  public:
@@ -38,7 +38,7 @@ class Calibration {
     if (machine_.cores > 1) {
       measurer_.Progress("bandwidth of all cores", 0.6);
       TOK_TRY(rates_.all, Curve(machine_.cores));
-      // One core could do it alone, whatever disturbed the others.
+      // All cores reach at least what one core reaches. Corrects disturbed measurements.
       for (Bandwidth& point : rates_.all)
         for (double Bandwidth::*kind : {&Bandwidth::read, &Bandwidth::write, &Bandwidth::copy})
           point.*kind = std::max(point.*kind, BandwidthAt(rates_.one, point.bytes).*kind);
@@ -52,7 +52,7 @@ class Calibration {
     double last =
         std::min(std::max(4 * rates_.l2_bytes * static_cast<double>(threads), 256e6), 512e6);
     std::vector<double> sizes;
-    // What is smaller is not worth several threads.
+    // Smaller sizes are not worth several threads.
     for (double bytes = threads > 1 ? 1 << 20 : 8192; bytes <= last; bytes *= 2)
       sizes.push_back(bytes);
     std::vector<Kernel> kernels;
@@ -64,8 +64,8 @@ class Calibration {
     for (size_t i = 0; i < sizes.size(); ++i) {
       double begin = rates_.step_us + (threads > 1 ? rates_.fork_us.back() : 0);
       auto rate = [&](size_t kind) {
-        double taken = us[3 * i + kind];
-        return sizes[i] / (std::max(taken - begin, taken / 2) * kNanosecondsPerUs);
+        double elapsed = us[3 * i + kind];
+        return sizes[i] / (std::max(elapsed - begin, elapsed / 2) * kNanosecondsPerUs);
       };
       curve.push_back({sizes[i], rate(0), rate(1), rate(2)});
     }
@@ -79,7 +79,7 @@ class Calibration {
     TOK_TRY(std::vector<double> us, measurer_.Micros(forms, 1));
     for (size_t i = 0; i < kernels.size(); ++i) {
       double ns = us[i] * kNanosecondsPerUs;
-      // What else the kernel does is known by now: kernels of plain operations come first.
+      // The rates of the kernel's other operations are known, because simple kernels come first.
       for (const auto& [pipe, count] : kernels[i].others)
         ns -= count * rates_.ns[static_cast<size_t>(pipe)];
       double each = std::max(ns / kernels[i].count, 1e-3);
@@ -100,23 +100,25 @@ class Calibration {
     return Threads();
   }
 
-  // Tasks of two lengths, one a thread: what they differ by is the work, what is left the sharing.
+  // One task per thread, of two lengths: the difference is the work, the remainder the fork and
+  // join.
   Status Threads() {
-    constexpr int64_t kShort = 2000, kLong = 16000;  // rounds: some 5 us, and 40
+    constexpr int64_t kShort = 2000, kLong = 16000;  // trip counts: about 5 us and 40 us
     auto measure = [&](int64_t tasks) -> Result<std::pair<double, double>> {
       std::vector<Kernel> kernels = {BusyKernel(tasks, kShort, machine_),
                                      BusyKernel(tasks, kLong, machine_)};
       TOK_TRY(std::vector<double> us, measurer_.Micros(kernels, tasks));
-      double round = std::max(us[1] - us[0], 1e-3) / (kLong - kShort);
-      return std::make_pair(round, us[0] - rates_.step_us - round * kShort);
+      double repetition = std::max(us[1] - us[0], 1e-3) / (kLong - kShort);
+      return std::make_pair(repetition, us[0] - rates_.step_us - repetition * kShort);
     };
     TOK_TRY(auto alone, measure(1));
     rates_.fork_us = {0};
-    rates_.crowd = {1};
+    rates_.thread_contention = {1};
     for (int64_t threads = 2; machine_.cores > 1; threads *= 2) {
       TOK_TRY(auto shared, measure(std::min(threads, machine_.cores)));
       rates_.fork_us.push_back(std::max(shared.second, kLeastFork));
-      rates_.crowd.push_back(std::max(shared.first / alone.first, rates_.crowd.back()));
+      rates_.thread_contention.push_back(
+          std::max(shared.first / alone.first, rates_.thread_contention.back()));
       if (threads >= machine_.cores) break;
     }
     return Ok();

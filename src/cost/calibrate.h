@@ -10,34 +10,38 @@
 
 namespace tokamak {
 
-// Runs things on the machine at hand: whoever has a backend fills this.
+// Calibration: measures the rates of the current machine with microbenchmark kernels
+// (calibrate_kernels.h), and fits rates to measured workloads.
+
+// Runs kernels on the current machine. Implemented by the caller, which has a backend.
 class Measurer {
  public:
   virtual ~Measurer() = default;
-  // Microseconds of a run of each kernel, one after the other: all of its grid on the calling
-  // thread, the best of several, or shared out among `threads`, the median.
+  // Microseconds of one run of each kernel, measured in sequence. With one thread: the whole grid
+  // on the calling thread, minimum of several runs. Otherwise distributed over `threads` threads,
+  // median.
   virtual Result<std::vector<double>> Micros(std::span<const Kernel> kernels, int64_t threads) = 0;
-  // "bandwidth of one core"; `share`: how much is done.
-  virtual void Progress(const std::string& what, double share) = 0;
+  // Reports progress: `what` is a phase ("bandwidth of one core"), `fraction` the completed part.
+  virtual void Progress(const std::string& what, double fraction) = 0;
 };
 
-// What is known of the processor without measuring.
+// Properties of the processor that need no measurement.
 struct CpuFacts {
   std::string name, cpu;  // as in Rates
   double l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
 };
 
-// The rates of this machine, measured with kernels of our own form. Half a minute at most.
+// Measures the rates of this machine. Takes at most half a minute.
 Result<Rates> Calibrate(Measurer& measurer, const Machine& machine, const CpuFacts& facts);
 
-// A kernel that was measured.
+// A measured kernel.
 struct FitPoint {
   Work work;
   double measured_us = 0;
-  double weight = 1;  // 0: is predicted, but nothing is fitted to it
+  double weight = 1;  // 0: test point, not used for fitting
 };
-// Moves rates of pipes and factors of bandwidth so that the prices of kernels come near what was
-// measured, and no farther from the calibrated ones than that needs. Deterministic.
+// Adjusts pipe rates and bandwidth factors so that estimates approach the measurements, and moves
+// no further from the calibrated rates than necessary. Deterministic.
 Rates FitRates(const Rates& rates, const Machine& machine, std::span<const FitPoint> points);
 
 }  // namespace tokamak

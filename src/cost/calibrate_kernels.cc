@@ -8,9 +8,9 @@
 namespace tokamak {
 namespace {
 
-constexpr int64_t kCalibrationRounds = 2000;  // of a loop of operations
-constexpr int64_t kAtOnce = 8;                // vectors that do not wait for one another
-constexpr int64_t kCalibratedNumbers = 2048;  // of an array that the first cache holds
+constexpr int64_t kCalibrationTrips = 2000;  // trip count of a measured loop
+constexpr int64_t kAtOnce = 8;  // independent vectors: hides the latency of the operations
+constexpr int64_t kCalibratedNumbers = 2048;  // elements of an array that fits the L1 cache
 
 ArrayId AddArray(KernelBuilder& b, const std::string& name, ScalarType type, Access access,
                  int64_t size) {
@@ -31,11 +31,12 @@ Scalar TwoSimple(Scalar x) {
   return x * 1.0001 + 0.5;
 }
 
-// Tasks of rounds of `step` on each of several vectors, which are numbers of an array before and
-// are stored after.
+// Tasks that apply `step` in a serial loop to each of `at_once` independent vectors, loaded from an
+// array before the loop and stored after it.
 template <typename Step>
-Kernel Rounds(const std::string& name, ScalarType type, int64_t at_once, const Machine& machine,
-              Step&& step, int64_t tasks = 1, int64_t rounds = kCalibrationRounds) {
+Kernel SerialLoopKernel(const std::string& name, ScalarType type, int64_t at_once,
+                        const Machine& machine, Step&& step, int64_t tasks = 1,
+                        int64_t iterations = kCalibrationTrips) {
   KernelBuilder b(name);
   int64_t lanes = LanesOf(type, machine);
   ArrayId x = AddArray(b, "x", type, Access::kRead, at_once * lanes);
@@ -47,7 +48,7 @@ Kernel Rounds(const std::string& name, ScalarType type, int64_t at_once, const M
         Scalar at = l + b.Index(i * lanes);
         b.Store(kept, at, b.Load(x, at));
       });
-    b.For("r", LoopRole::kSerial, b.Index(rounds), [&](Scalar) {
+    b.For("r", LoopRole::kSerial, b.Index(iterations), [&](Scalar) {
       for (int64_t i = 0; i < at_once; ++i)
         b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) {
           Scalar at = l + b.Index(i * lanes);
@@ -63,31 +64,33 @@ Kernel Rounds(const std::string& name, ScalarType type, int64_t at_once, const M
   return b.Finish();
 }
 
-// Like Rounds, for a pipe: `ops` of it a step, and `simple` others.
+// A SerialLoopKernel that measures a pipe: each step has `ops` operations of it and `simple` simple
+// ones.
 template <typename Step>
 PipeKernel OpKernel(Pipe pipe, ScalarType type, double ops, double simple, const Machine& machine,
                     Step&& step) {
-  PipeKernel made{.kernel = Rounds(std::string("pipe"), type, kAtOnce, machine, step),
+  PipeKernel made{.kernel = SerialLoopKernel(std::string("pipe"), type, kAtOnce, machine, step),
                   .pipe = pipe,
-                  .count = ops * kCalibrationRounds * kAtOnce,
+                  .count = ops * kCalibrationTrips * kAtOnce,
                   .others = {},
                   .latency = nullptr};
-  if (simple > 0) made.others = {{Pipe::kSimple, simple * kCalibrationRounds * kAtOnce}};
+  if (simple > 0) made.others = {{Pipe::kSimple, simple * kCalibrationTrips * kAtOnce}};
   return made;
 }
 
-// Loads and stores of an array in the first cache, in order or through a table of places.
+// Loads and stores of an array in the L1 cache, contiguous or indirect through an index table.
 PipeKernel MemoryKernel(Pipe pipe, const Machine& machine) {
   KernelBuilder b("memory");
   int64_t lanes = LanesOf(ScalarType::kF32, machine);
   bool table = pipe == Pipe::kGather || pipe == Pipe::kScatter;
   bool stores = pipe == Pipe::kStore || pipe == Pipe::kScatter;
   ArrayId x = AddArray(b, "x", ScalarType::kF32, Access::kRead, kCalibratedNumbers);
-  ArrayId places = AddArray(b, "places", ScalarType::kS32, Access::kRead, kCalibratedNumbers);
+  ArrayId indices = AddArray(b, "places", ScalarType::kS32, Access::kRead, kCalibratedNumbers);
   ArrayId y = AddArray(b, "y", ScalarType::kF32, stores ? Access::kReadWrite : Access::kWrite,
                        kCalibratedNumbers);
   ArrayId sum = b.Local("sum", ScalarType::kF32, Space::kRegisters, kAtOnce * lanes);
   int64_t vectors = kCalibratedNumbers / lanes / kAtOnce;
+  // Traversals of the array. Chosen: long against the launch.
   constexpr int64_t kTimes = 50;
   auto each = [&](auto&& body) {
     for (int64_t i = 0; i < kAtOnce; ++i)
@@ -101,8 +104,8 @@ PipeKernel MemoryKernel(Pipe pipe, const Machine& machine) {
       each([&](int64_t i, Scalar l) {
         Scalar at = k * b.Index(kAtOnce * lanes) + b.Index(i * lanes) + l, to = at;
         if (table) {
-          Scalar place = b.Load(places, at) & b.Constant(ScalarType::kS32, kCalibratedNumbers - 1);
-          to = place.As(ScalarType::kIndex);
+          Scalar index = b.Load(indices, at) & b.Constant(ScalarType::kS32, kCalibratedNumbers - 1);
+          to = index.As(ScalarType::kIndex);
         }
         if (stores) {
           b.Store(y, to, g.As(ScalarType::kF32));
@@ -129,6 +132,7 @@ PipeKernel MemoryKernel(Pipe pipe, const Machine& machine) {
 
 PipeKernel ProductKernel(Pipe pipe, ScalarType type, const Machine& machine) {
   static_cast<void>(machine);
+  // Matrices that fit the L2 cache, and repetitions. Chosen.
   constexpr int64_t kRows = 64, kColumns = 64, kDepth = 256, kTimes = 4;
   KernelBuilder b("product");
   ArrayId x = AddArray(b, "x", type, Access::kRead, kRows * kDepth);
@@ -156,17 +160,18 @@ PipeKernel ProductKernel(Pipe pipe, ScalarType type, const Machine& machine) {
           .others = {}};
 }
 
-// One number for all lanes after the other, in a short loop.
-PipeKernel TurnKernel() {
+// A short loop over scalar (lane-uniform) operations.
+PipeKernel BranchKernel() {
   KernelBuilder b("turns");
   ArrayId x = AddArray(b, "x", ScalarType::kF32, Access::kReadWrite, kCalibratedNumbers);
+  // Trip counts. Chosen: the inner loop is short, so that branches matter.
   constexpr int64_t kOuter = 400, kInner = 16;
   b.For("g", LoopRole::kGrid, b.Index(kOuter), [&](Scalar) {
     b.For("k", LoopRole::kSerial, b.Index(kInner),
           [&](Scalar k) { b.Store(x, k * b.Index(16), b.Read(x, k * b.Index(16)) + 1.0); });
   });
   return {.kernel = b.Finish(),
-          .pipe = Pipe::kTurn,
+          .pipe = Pipe::kBranch,
           .count = static_cast<double>(kOuter * kInner),
           .others = {{Pipe::kSimple, kOuter * kInner},
                      {Pipe::kLoad, kOuter * kInner},
@@ -180,7 +185,7 @@ Kernel TrafficKernel(Traffic traffic, int64_t bytes, int64_t threads, const Mach
   int64_t lanes = LanesOf(ScalarType::kF32, machine);
   int64_t numbers = bytes / 4 / (traffic == Traffic::kCopy ? 2 : 1);
   int64_t tasks = std::max<int64_t>(1, std::min<int64_t>(numbers / (kAtOnce * lanes), 8 * threads));
-  int64_t rounds = std::max<int64_t>(1, numbers / tasks / (kAtOnce * lanes));
+  int64_t iterations = std::max<int64_t>(1, numbers / tasks / (kAtOnce * lanes));
   bool reads = traffic != Traffic::kWrite;
   ArrayId x = AddArray(b, "x", ScalarType::kF32, Access::kRead, reads ? numbers : 1);
   ArrayId y = AddArray(b, "y", ScalarType::kF32, Access::kWrite,
@@ -194,8 +199,8 @@ Kernel TrafficKernel(Traffic traffic, int64_t bytes, int64_t threads, const Mach
     };
     if (traffic == Traffic::kRead)
       each([&](Scalar at) { b.Store(sum, at, b.Constant(ScalarType::kF32, 0)); });
-    b.For("k", LoopRole::kSerial, b.Index(rounds), [&](Scalar k) {
-      Scalar base = (g * b.Index(rounds) + k) * b.Index(kAtOnce * lanes);
+    b.For("k", LoopRole::kSerial, b.Index(iterations), [&](Scalar k) {
+      Scalar base = (g * b.Index(iterations) + k) * b.Index(kAtOnce * lanes);
       each([&](Scalar at) {
         if (traffic == Traffic::kRead) {
           b.Store(sum, at, b.Read(sum, at) + b.Load(x, base + at));
@@ -215,9 +220,9 @@ std::vector<PipeKernel> PipeKernels(const Machine& machine) {
   std::vector<PipeKernel> all;
   all.push_back(OpKernel(Pipe::kSimple, f32, 2, 0, machine, TwoSimple));
   auto waits = [&](double Rates::*latency, double ops, auto&& step) {
-    all.push_back({.kernel = Rounds("chain", f32, 1, machine, step),
+    all.push_back({.kernel = SerialLoopKernel("chain", f32, 1, machine, step),
                    .pipe = Pipe::kSimple,
-                   .count = ops * kCalibrationRounds,
+                   .count = ops * kCalibrationTrips,
                    .others = {},
                    .latency = latency});
   };
@@ -241,7 +246,7 @@ std::vector<PipeKernel> PipeKernels(const Machine& machine) {
                          [](Scalar x) { return x.Like(4000000000.0) / (x | x.Like(1)) + 7.0; }));
   for (Pipe pipe : {Pipe::kLoad, Pipe::kStore, Pipe::kGather, Pipe::kScatter})
     all.push_back(MemoryKernel(pipe, machine));
-  all.push_back(TurnKernel());
+  all.push_back(BranchKernel());
   all.push_back(ProductKernel(Pipe::kMultiply, f32, machine));
   all.push_back(ProductKernel(Pipe::kMultiply64, f64, machine));
   all.push_back(ProductKernel(Pipe::kMultiply16, ScalarType::kBF16, machine));
@@ -257,8 +262,8 @@ Kernel EmptyKernel(int64_t tasks, const Machine& machine) {
   return b.Finish();
 }
 
-Kernel BusyKernel(int64_t tasks, int64_t rounds, const Machine& machine) {
-  return Rounds("busy", ScalarType::kF32, kAtOnce, machine, TwoSimple, tasks, rounds);
+Kernel BusyKernel(int64_t tasks, int64_t iterations, const Machine& machine) {
+  return SerialLoopKernel("busy", ScalarType::kF32, kAtOnce, machine, TwoSimple, tasks, iterations);
 }
 
 }  // namespace tokamak

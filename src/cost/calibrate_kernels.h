@@ -8,27 +8,29 @@
 
 namespace tokamak {
 
-// Small kernels that each keep one part of the machine busy.
+// Microbenchmark kernels for calibration. Each one saturates one resource of the machine.
 
 enum class Traffic : uint8_t { kRead, kWrite, kCopy };
 
-// Goes over `bytes` of arrays once (a copy: half of them read, half written), in tasks for
-// `threads` threads.
+// Traverses `bytes` of arrays once (copy: half read, half written), with enough tasks for `threads`
+// threads.
 Kernel TrafficKernel(Traffic traffic, int64_t bytes, int64_t threads, const Machine& machine);
 
 struct PipeKernel {
   Kernel kernel;
   Pipe pipe{};
-  double count = 0;  // operations of that pipe
+  double count = 0;  // operations of `pipe`
   std::vector<std::pair<Pipe, double>> others;
-  double Rates::*latency = nullptr;  // each operation waits for the one before
+  // Set if every operation depends on the previous one: the latency it measures.
+  double Rates::*latency = nullptr;
 };
-// In an order in which `others` are known already.
+// Ordered so that the rates of `others` are measured before they are needed.
 std::vector<PipeKernel> PipeKernels(const Machine& machine);
 
-// So many tasks that store a number each.
+// `tasks` tasks that store one number each: measures the task overhead.
 Kernel EmptyKernel(int64_t tasks, const Machine& machine);
-// So many tasks of so many rounds of plain operations, as many at a time as a core can do.
-Kernel BusyKernel(int64_t tasks, int64_t rounds, const Machine& machine);
+// `tasks` tasks of `iterations` iterations of simple operations, with full instruction-level
+// parallelism.
+Kernel BusyKernel(int64_t tasks, int64_t iterations, const Machine& machine);
 
 }  // namespace tokamak

@@ -6,34 +6,34 @@
 #include "cost/pipes.h"
 #include "cost/rates.h"
 #include "cost/reuse.h"
-#include "cost/spread.h"
+#include "cost/thread_strides.h"
 #include "cost/work.h"
 #include "kernel/choice.h"
 #include "kernel/clamped.h"
 #include "kernel/cluster.h"
+#include "kernel/cold_paths.h"
+#include "kernel/divergence.h"
 #include "kernel/linear.h"
 #include "kernel/placement.h"
 #include "kernel/pressure.h"
-#include "kernel/rare.h"
-#include "kernel/variance.h"
 
-// WorkOf: a walk over the statements of a kernel, each with the number of times that it runs.
+// WorkOf: walks the statements of a kernel and multiplies each by its execution count.
 
 namespace tokamak {
 namespace {
 
-// Rounds of a while: data decides.
-constexpr double kRoundsUnknown = 16;
+// Assumed trip count of a while, which is data-dependent. Chosen; the same as in numbers.cc.
+constexpr double kUnknownTripsCost = 16;
 
-class Counter {
+class KernelWorkCounter {
  public:
-  Counter(const Kernel& kernel, int64_t grid, const Machine& machine)
+  KernelWorkCounter(const Kernel& kernel, int64_t grid, const Machine& machine)
       : kernel_(kernel),
         machine_(machine),
         facts_(kernel, grid),
         placement_(kernel),
-        rare_(kernel),
-        variance_(kernel) {
+        cold_paths_(kernel),
+        divergence_(kernel) {
     if (machine.has_extremes) skipped_ = InsideExtremes(kernel);
   }
 
@@ -42,20 +42,22 @@ class Counter {
     AddTraffic(work_, kernel_, accesses_, machine_);
     Pressure pressure = PressureOf(kernel_, placement_);
     work_.registers = pressure.vectors;
-    work_.words = static_cast<double>(pressure.words);
-    if (int teams = TeamsWanted(kernel_); machine_.is_gpu() && teams > 1)
-      work_.words =
-          std::min(work_.words, std::floor(RatesOf(machine_).registers / (teams * work_.threads)));
+    work_.thread_registers = static_cast<double>(pressure.thread_registers);
+    if (int blocks_per_sm = MinBlocksPerSm(kernel_); machine_.is_gpu() && blocks_per_sm > 1)
+      work_.thread_registers =
+          std::min(work_.thread_registers,
+                   std::floor(RatesOf(machine_).registers / (blocks_per_sm * work_.threads)));
     for (const Array& array : kernel_.arrays)
-      if (array.space == Space::kTeam)
-        work_.team_bytes += static_cast<double>(array.size * BytesOf(array.type));
+      if (array.space == Space::kShared)
+        work_.shared_bytes += static_cast<double>(array.size * BytesOf(array.type));
     if (work_.tasks > 0) work_.barriers /= work_.tasks * work_.threads;
     if (int64_t blocks = ClusterOf(kernel_); blocks > 1) AsBlocks(static_cast<double>(blocks));
     return work_;
   }
 
  private:
-  // A team of several blocks: they are what the machine runs, and their meetings take longer.
+  // A cluster: the hardware runs its thread blocks, and a cluster barrier is slower than a block
+  // barrier.
   void AsBlocks(double blocks) {
     const Rates& rates = RatesOf(machine_);
     work_.tasks *= blocks;
@@ -63,28 +65,28 @@ class Counter {
     if (rates.barrier_us > 0) work_.barriers *= rates.cluster_us / rates.barrier_us;
   }
 
-  // Operations that wait for one another: sums of reals, and others.
+  // Length of a dependent chain: float additions, and other operations. others < 0: no chain.
   struct Chain {
     double sums = 0, others = -1;
     double all() const { return sums + others; }
   };
-  enum class Pattern : uint8_t { kOne, kNeighbours, kApart, kAnywhere };
-  // Lanes so few elements apart are vectors that are shuffled (backend/cpu/emit_memory.cc).
+  enum class Pattern : uint8_t { kOne, kNeighbours, kStrided, kAnywhere };
+  // Strides (in elements) up to this use vector loads and shuffles (backend/cpu/emit_memory.cc).
   static constexpr int64_t kMaxStep = 4;
-  // Places that are gone through side by side: each is still in the first cache at its next turn.
+  // Concurrent access streams whose current cache lines all stay in the L1 cache. Chosen.
   static constexpr double kStreams = 8;
-  // What a GPU's memory gives at a time, and what a thread asks for at most.
+  // GPU: bytes of a memory sector, and of the widest access of a thread (CUDA programming guide).
   static constexpr double kSectorBytes = 32, kVectorBytes = 16;
 
   void Walk(const Block& block, double times) {
     for (size_t i = 0; i <= block.size(); ++i) {
-      // What stands behind a branch for rare numbers is not computed.
-      rare_.Walk(
+      // Values on a cold path are branched around.
+      cold_paths_.Walk(
           placement_.Before(block, i),
-          [&](const RareArms::Arm&) { return lanes_ > 1 || machine_.is_gpu(); },
+          [&](const ColdPaths::ColdPath&) { return lanes_ > 1 || machine_.is_gpu(); },
           [&](ValueId id) { AddValue(id, times); },
-          [&](const RareArms::Arm& arm) {
-            for (ValueId id : arm.selects) AddValue(id, times);
+          [&](const ColdPaths::ColdPath& path) {
+            for (ValueId id : path.selects) AddValue(id, times);
           });
       if (i < block.size()) WalkStmt(block[i], times);
     }
@@ -95,18 +97,18 @@ class Counter {
       case StmtKind::kFor:
         return WalkFor(stmt, times);
       case StmtKind::kIf: {
-        // Where lanes decide each for itself, all of it runs.
-        bool masked = lanes_ > 1 && variance_.ByLane(stmt.condition);
-        double share = masked ? 1 : facts_.Share(stmt.condition);
-        work_[Pipe::kTurn] += times;
-        Walk(stmt.body, times * share);
-        if (!stmt.otherwise.empty()) Walk(stmt.otherwise, times * (masked ? 1 : 1 - share));
+        // With a lane-divergent condition, the body always runs (masked).
+        bool masked = lanes_ > 1 && divergence_.ByLane(stmt.condition);
+        double fraction = masked ? 1 : facts_.Fraction(stmt.condition);
+        work_[Pipe::kBranch] += times;
+        Walk(stmt.body, times * fraction);
+        if (!stmt.otherwise.empty()) Walk(stmt.otherwise, times * (masked ? 1 : 1 - fraction));
         return;
       }
       case StmtKind::kWhile:
-        work_[Pipe::kTurn] += times * kRoundsUnknown;
-        Walk(stmt.head, times * kRoundsUnknown);
-        return Walk(stmt.body, times * kRoundsUnknown);
+        work_[Pipe::kBranch] += times * kUnknownTripsCost;
+        Walk(stmt.head, times * kUnknownTripsCost);
+        return Walk(stmt.body, times * kUnknownTripsCost);
       case StmtKind::kStore:
         AddAccess(stmt.array, stmt.index, true, times);
         return AddChain(stmt, times);
@@ -133,7 +135,7 @@ class Counter {
     } else {
       if (loop.role == LoopRole::kGrid) work_.tasks *= trips;
       if (loop.role == LoopRole::kThread && !InThread(stmt.loop)) work_.threads *= trips;
-      if (loop.role == LoopRole::kSerial) work_[Pipe::kTurn] += times * trips;
+      if (loop.role == LoopRole::kSerial) work_[Pipe::kBranch] += times * trips;
       times *= trips;
     }
     Walk(stmt.body, times);
@@ -145,7 +147,7 @@ class Counter {
     work_.sums += chain->second.sums;
   }
 
-  // Threads of a team are counted at the first loop of each depth.
+  // Threads of a block are counted at the first thread loop of each nesting depth.
   bool InThread(LoopId) {
     size_t depth = 0;
     for (const ArrayAccess::Around& around : loops_)
@@ -157,10 +159,10 @@ class Counter {
 
   bool IsLane(LoopId loop) const { return kernel_.loop(loop).role == LoopRole::kVector; }
 
-  // How the elements of the lanes lie to each other; of GPUs also those of the threads.
+  // Access pattern of the lanes; on a GPU also of the threads.
   Pattern PatternOf(ValueId index) const {
-    bool by_lane = lanes_ > 1 && variance_.ByLane(index);
-    bool by_thread = machine_.is_gpu() && variance_.ByThread(index);
+    bool by_lane = lanes_ > 1 && divergence_.ByLane(index);
+    bool by_thread = machine_.is_gpu() && divergence_.ByThread(index);
     if (!by_lane && !by_thread) return Pattern::kOne;
     std::optional<LinearIndex> linear = LinearOf(kernel_, index);
     if (!linear) return Pattern::kAnywhere;
@@ -168,32 +170,31 @@ class Counter {
     for (const auto& [value, factor] : linear->terms) {
       const ScalarNode& node = kernel_.node(value);
       if (node.prim != Prim::kLoop) {
-        if (variance_.ByLane(value)) return Pattern::kAnywhere;
+        if (divergence_.ByLane(value)) return Pattern::kAnywhere;
       } else if (IsLane(node.loop()) && factor != 1) {
         step = factor;
       }
     }
     if (step == 1) return Pattern::kNeighbours;
     bool few = !machine_.is_gpu() && step >= 2 && step <= kMaxStep;
-    return few ? Pattern::kApart : Pattern::kAnywhere;
+    return few ? Pattern::kStrided : Pattern::kAnywhere;
   }
-  // Lanes side by side up to an end, where they stay: CPUs read those under a mask.
-  // How many ends there may be; 0: lanes lie otherwise.
+  // Number of bounds of a contiguous index that is clamped at its ends, which CPUs load under a
+  // mask. 0 if the index does not have this form.
   int EndsWithin(ValueId index, double bytes) const {
     if (machine_.is_gpu() || bytes < kLeastMasked) return 0;
     std::optional<ClampedIndex> clamped =
-        ClampedOf(kernel_, index, [&](ValueId id) { return variance_.ByLane(id); });
+        ClampedOf(kernel_, index, [&](ValueId id) { return divergence_.ByLane(id); });
     if (!clamped || PatternOf(clamped->inner) != Pattern::kNeighbours) return 0;
     return (clamped->low ? 1 : 0) + (clamped->high ? 1 : 0);
   }
-  // For each end the element there and how many lanes there are, in all lanes; a comparison, and a
-  // choice.
+  // Per bound: load the boundary element, broadcast it and the lane count, compare and select.
   void AddEnds(int ends, double vectors, double times) {
     work_[Pipe::kLoad] += times * ends;
     work_[Pipe::kIndex] += times * ends * 4;
     work_[Pipe::kSimple] += times * ends * (2 + 2 * vectors);
   }
-  // By how many elements the places of neighbouring lanes differ.
+  // Stride between adjacent lanes, in elements.
   double StepOf(ValueId index) const {
     double step = 0;
     if (std::optional<LinearIndex> linear = LinearOf(kernel_, index))
@@ -203,12 +204,12 @@ class Counter {
     return step;
   }
 
-  // Elements from here on that the innermost loops meet in order.
+  // Number of contiguous elements that the innermost loops access in sequence.
   double RunOf(ValueId index) const {
     std::optional<LinearIndex> linear = LinearOf(kernel_, index);
     if (!linear) return 1;
     double run = 1, streams = 1;
-    // Lanes go together, wherever their loop stands.
+    // Lanes advance together, wherever their loop is.
     for (bool lanes : {true, false}) {
       for (size_t i = loops_.size(); i-- > 0;) {
         if (IsLane(loops_[i].loop) != lanes) continue;
@@ -223,8 +224,7 @@ class Counter {
     }
     return run;
   }
-  // By how much a value grows from round to round of a loop; what is cut off at the end does not
-  // count. -1: in another way.
+  // The increment of a value per iteration of a loop, ignoring clamping. -1 if it is not linear.
   double FactorIn(ValueId value, LoopId loop) const {
     const ScalarNode& node = kernel_.node(value);
     if (node.prim == Prim::kLoop) return node.loop() == loop ? 1 : 0;
@@ -240,7 +240,8 @@ class Counter {
     return factor == 0 ? -1 : factor;
   }
 
-  // An array of registers that is in registers indeed: places are known when it is compiled.
+  // Whether an element of a register array lives in a register: its index is a compile-time
+  // constant.
   bool IsInRegisters(ArrayId array, ValueId index) const {
     const Array& a = kernel_.array(array);
     if (a.space != Space::kRegisters) return false;
@@ -258,9 +259,9 @@ class Counter {
     if (!skipped_.empty() && skipped_[static_cast<size_t>(id)]) return;
     const ScalarNode& node = kernel_.node(id);
     if (node.prim == Prim::kLoad) return AddAccess(node.array(), node.operands[0], false, times);
-    bool by_lane = lanes_ > 1 && variance_.ByLane(id);
+    bool by_lane = lanes_ > 1 && divergence_.ByLane(id);
     if (node.type == ScalarType::kIndex) {
-      // Part of an address, whatever the lane.
+      // Folded into the address computation.
       if (by_lane && PatternOf(id) == Pattern::kNeighbours) return;
       bool free = !by_lane && (node.prim == Prim::kAdd || node.prim == Prim::kMul);
       if (free) {
@@ -269,7 +270,7 @@ class Counter {
       }
     }
     double lanes = by_lane ? lanes_ : 1;
-    // A vector is whole registers.
+    // Vectors occupy whole registers.
     if (by_lane && !machine_.is_gpu())
       lanes = std::max(
           lanes, static_cast<double>(machine_.vector_bits) / std::max(InfoOf(node.type).bits, 32));
@@ -280,13 +281,13 @@ class Counter {
     const Array& a = kernel_.array(array);
     if (IsInRegisters(array, index)) return;
     Pattern pattern = PatternOf(index);
-    Spread spread;
+    ThreadStrides strides;
     if (machine_.is_gpu() && a.space == Space::kArgument)
-      spread = SpreadOf(kernel_, index, loops_, variance_);
+      strides = ThreadStridesOf(kernel_, index, loops_, divergence_);
     auto bytes = static_cast<double>(BytesOf(a.type));
-    if (spread.step * bytes >= kSectorBytes && lanes_ * bytes < kVectorBytes)
+    if (strides.step * bytes >= kSectorBytes && lanes_ * bytes < kVectorBytes)
       pattern = Pattern::kAnywhere;
-    bool per_lane = variance_.PerLane(array) && lanes_ > 1;
+    bool per_lane = divergence_.PerLane(array) && lanes_ > 1;
     bool reads_anywhere = pattern == Pattern::kAnywhere && !is_store && !per_lane;
     int ends = reads_anywhere ? EndsWithin(index, bytes) : 0;
     if (ends > 0) pattern = Pattern::kNeighbours;
@@ -297,25 +298,25 @@ class Counter {
       double vectors =
           vector ? std::ceil(lanes_ * bytes * 8 / static_cast<double>(machine_.vector_bits)) : 1;
       AddEnds(ends, vectors, times);
-      bool apart = pattern == Pattern::kApart && !per_lane;
-      // Of what lies between, all is loaded, and none is stored: others store that.
-      if (apart) work_[Pipe::kSimple] += times * vectors * (is_store ? 1 : StepOf(index) - 1);
-      if (apart && !is_store) vectors *= StepOf(index);
+      bool strided = pattern == Pattern::kStrided && !per_lane;
+      // A strided load also loads the elements in between. A strided store stores its own only.
+      if (strided) work_[Pipe::kSimple] += times * vectors * (is_store ? 1 : StepOf(index) - 1);
+      if (strided && !is_store) vectors *= StepOf(index);
       work_[is_store ? Pipe::kStore : Pipe::kLoad] += times * vectors;
     }
     ArrayAccess access{
         .array = array, .is_store = is_store, .block = 1, .run = RunOf(index), .loops = loops_};
-    if (spread.run > 0) access.sector_share = std::min(1.0, spread.run * bytes / kSectorBytes);
+    if (strides.run > 0) access.sector_fraction = std::min(1.0, strides.run * bytes / kSectorBytes);
     for (ArrayAccess::Around& around : access.loops)
       around.moves = facts_.DependsOn(index, around.loop);
     accesses_.push_back(std::move(access));
   }
 
-  // A thread's share of a team's product: its sums are in registers, and what a warp takes of both
-  // matrices comes from team memory, 16 bytes a thread at a time.
-  void AddTeamProduct(const Stmt& stmt, double times) {
-    // What tensor cores multiply of tf32, a time, is half of what they multiply of bf16; that is
-    // how they are made, it was not measured.
+  // One thread's part of a block-wide multiply: accumulators are in registers, and each warp loads
+  // its rows and columns from shared memory, 16 bytes per thread and access.
+  void AddBlockMultiply(const Stmt& stmt, double times) {
+    // Tensor cores have half the throughput for tf32 that they have for bf16 (NVIDIA data sheet;
+    // not measured).
     constexpr double kTf32 = 2;
     const Multiplication& product = stmt.product;
     ScalarType type = kernel_.array(product.lhs).type;
@@ -333,7 +334,7 @@ class Counter {
   }
 
   void AddProduct(const Stmt& stmt, double times) {
-    if (stmt.product.IsTeams()) return AddTeamProduct(stmt, times);
+    if (stmt.product.IsBlockWide()) return AddBlockMultiply(stmt, times);
     const Multiplication& product = stmt.product;
     ScalarType type = kernel_.array(product.lhs).type;
     double depth = facts_.Mean(product.depth);
@@ -342,11 +343,11 @@ class Counter {
                 : BytesOf(type) > 4 ? Pipe::kMultiply64
                                     : Pipe::kMultiply;
     work_[pipe] += times * rows * columns * depth;
-    // Sums come from memory and go there.
+    // Accumulators are loaded from and stored to memory.
     double sums = times * rows * VectorsOf(columns, pipe == Pipe::kMultiply64 ? 64 : 32, machine_);
     if (!product.fresh) work_[Pipe::kLoad] += sums;
     work_[Pipe::kStore] += sums;
-    work_[Pipe::kTurn] += times;
+    work_[Pipe::kBranch] += times;
     auto add = [&](ArrayId array, ValueId index, double block, bool is_store) {
       ArrayAccess access{
           .array = array, .is_store = is_store, .block = block, .run = block, .loops = loops_};
@@ -359,7 +360,8 @@ class Counter {
     add(stmt.array, stmt.index, rows * columns, true);
   }
 
-  // A store to registers of what was computed from their old value: the next round waits for it.
+  // A store to registers of a value computed from their old contents (a recurrence): the next
+  // iteration depends on it.
   void AddChain(const Stmt& stmt, double times) {
     const Array& array = kernel_.array(stmt.array);
     if (array.space != Space::kRegisters || machine_.is_gpu()) return;
@@ -367,24 +369,25 @@ class Counter {
     known_chains_.resize(kernel_.nodes.size());
     Chain found = ChainFrom(stmt.value, stmt.array);
     if (found.others < 0) return;
-    if (!IsInRegisters(stmt.array, stmt.index)) found.others += 1;  // through memory
-    double apart = 1;
+    if (!IsInRegisters(stmt.array, stmt.index)) found.others += 1;  // store-to-load forwarding
+    double strided = 1;
     const ArrayAccess::Around* inner = nullptr;
     for (const ArrayAccess::Around& around : loops_) {
       LoopRole role = kernel_.loop(around.loop).role;
       if (role == LoopRole::kVector) continue;
       if (role != LoopRole::kGrid && facts_.DependsOn(stmt.index, around.loop))
-        apart *= std::max(around.trips, 1.0);
+        strided *= std::max(around.trips, 1.0);
       if (role == LoopRole::kSerial) inner = &around;
     }
     if (inner == nullptr || found.all() == 0) return;
     Chain& chain =
         chains_.try_emplace(static_cast<uint32_t>(inner->loop), Chain{0, 0}).first->second;
-    if (times / apart * found.all() > chain.all())
-      chain = {times / apart * found.sums, times / apart * found.others};
+    if (times / strided * found.all() > chain.all())
+      chain = {times / strided * found.sums, times / strided * found.others};
   }
 
-  // Operations between a read of the array and the value; others less than 0: there is none.
+  // The longest chain of operations from a read of the array to the value. others < 0 if there is
+  // none.
   Chain ChainFrom(ValueId id, ArrayId array, int depth = 0) {
     const ScalarNode& node = kernel_.node(id);
     if (node.prim == Prim::kRead) return node.array() == array ? Chain{0, 0} : Chain{};
@@ -408,18 +411,19 @@ class Counter {
   const Machine& machine_;
   IndexFacts facts_;
   Placement placement_;
-  RareArms rare_;
-  Variance variance_;
-  std::vector<bool> skipped_;  // nobody computes them; empty: there are none
+  ColdPaths cold_paths_;
+  Divergence divergence_;
+  // Not computed, because a target instruction covers them; empty: none.
+  std::vector<bool> skipped_;
   Work work_;
   std::vector<ArrayAccess> accesses_;
-  std::vector<ArrayAccess::Around> loops_;  // those that are open
+  std::vector<ArrayAccess::Around> loops_;  // open loops
   std::unordered_map<uint32_t, Chain> chains_;
   struct KnownChain {
     Chain chain;
-    uint32_t walk = 0;  // that it was found in
+    uint32_t walk = 0;  // the walk in which it was found
   };
-  std::vector<KnownChain> known_chains_;  // by value
+  std::vector<KnownChain> known_chains_;  // per value
   uint32_t chain_walk_ = 0;
   double lanes_ = 1;
   size_t thread_depths_ = 0;
@@ -428,7 +432,7 @@ class Counter {
 }  // namespace
 
 Work WorkOf(const Kernel& kernel, int64_t grid, const Machine& machine) {
-  return Counter(kernel, grid, machine).Count();
+  return KernelWorkCounter(kernel, grid, machine).Count();
 }
 
 }  // namespace tokamak

@@ -9,15 +9,17 @@
 #include "support/hash.h"
 #include "support/memo.h"
 
-// AddElementOp: an op's formula is made once for each type and counted as a kernel's values are.
+// AddElementOp: builds the formula of an op once per type and counts it like the values of a
+// kernel.
 
 namespace tokamak {
 namespace {
 
-// Lanes of the vectors that formulas are counted for.
+// Vector width in elements for which formulas are counted; a multiple of all register widths.
+// Chosen.
 constexpr double kLanes = 64;
 
-// What one lane takes.
+// Operations per element.
 using Counts = std::array<double, kPipes>;
 
 Counts CountsOf(const Kernel& kernel, const Machine& machine) {
@@ -33,7 +35,7 @@ Counts CountsOf(const Kernel& kernel, const Machine& machine) {
   return work.ops;
 }
 
-// Elements that a formula is made of: loads of the one or other array.
+// Operands of a formula under construction: loads from dummy arrays.
 class Operands {
  public:
   explicit Operands(KernelBuilder& b) : b_(b) {}
@@ -81,7 +83,7 @@ Dialect DialectOf(const Machine& machine) {
   return machine.is_gpu() ? Dialect::kGpu : Dialect::kCpu;
 }
 
-// What loads and conversions of operands take is not the op's own.
+// Loads and conversions of the operands do not count as part of the op.
 Counts FormulaCounts(const Instr& instr, const Machine& machine) {
   KernelBuilder b("formula", DialectOf(machine));
   Operands operands(b);
@@ -110,7 +112,7 @@ Counts FormulaCounts(const Instr& instr, const Machine& machine) {
   return counts;
 }
 
-// Random words, one element each.
+// Random words, one per element.
 Counts RandomCounts(bool philox, const Machine& machine) {
   KernelBuilder b("random");
   Operands operands(b);
@@ -134,10 +136,10 @@ Counts StorageCounts(ElementType type, bool store, const Machine& machine) {
   return CountsOf(b.kernel(), machine);
 }
 
-// Numbers of keys that are no op's.
+// Keys that are not ops.
 enum OtherKey : int { kThreefry = -1, kPhilox = -2, kFrom = -3, kTo = -4 };
 
-// All that decides what something takes.
+// Everything that determines the counts.
 struct CountsKey {
   int what = 0;  // an op, or an OtherKey
   std::vector<uint64_t> words = {};
@@ -160,7 +162,7 @@ struct CountsKey {
   }
 };
 
-// What an op's operands are is added.
+// The caller adds the operands.
 CountsKey KeyOf(int what, ElementType type, const Machine& machine) {
   CountsKey key{what};
   key.words.reserve(16);

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// The numbers of a machine file that are no list.
+// The scalar fields of a machine file.
 constexpr std::pair<const char*, double Rates::*> kRateNumbers[] = {
     {"l1_bytes", &Rates::l1_bytes},
     {"l2_bytes", &Rates::l2_bytes},
@@ -23,22 +23,22 @@ constexpr std::pair<const char*, double Rates::*> kRateNumbers[] = {
     {"line_ns", &Rates::line_ns},
     {"step_us", &Rates::step_us},
     {"task_us", &Rates::task_us},
-    {"grain_us", &Rates::grain_us},
-    {"softness", &Rates::softness},
+    {"min_chunk_us", &Rates::min_chunk_us},
+    {"overlap_exponent", &Rates::overlap_exponent},
     {"stream_gap_us", &Rates::stream_gap_us},
     {"graph_gap_us", &Rates::graph_gap_us},
     {"barrier_us", &Rates::barrier_us},
     {"bytes_in_flight", &Rates::bytes_in_flight},
     {"registers", &Rates::registers},
     {"threads", &Rates::threads},
-    {"team_bytes", &Rates::team_bytes},
+    {"shared_bytes", &Rates::shared_bytes},
 };
 
-// Those of GPUs that older files say nothing of.
-constexpr std::pair<const char*, double Rates::*> kOfMeetings[] = {
-    {"cluster_blocks", &Rates::cluster_blocks}, {"cluster_cores", &Rates::cluster_cores},
-    {"cluster_us", &Rates::cluster_us},         {"cluster_bytes_ns", &Rates::cluster_bytes_ns},
-    {"meeting_us", &Rates::meeting_us},         {"wait_us", &Rates::wait_us},
+// Optional GPU fields.
+constexpr std::pair<const char*, double Rates::*> kClusterRates[] = {
+    {"cluster_blocks", &Rates::cluster_blocks},   {"cluster_sms", &Rates::cluster_sms},
+    {"cluster_us", &Rates::cluster_us},           {"cluster_bytes_ns", &Rates::cluster_bytes_ns},
+    {"grid_barrier_us", &Rates::grid_barrier_us}, {"wait_us", &Rates::wait_us},
 };
 
 constexpr std::pair<const char*, double Work::*> kCounts[] = {
@@ -46,19 +46,19 @@ constexpr std::pair<const char*, double Work::*> kCounts[] = {
     {"reads", &Work::reads},
     {"writes", &Work::writes},
     {"rereads", &Work::rereads},
-    {"far_rereads", &Work::far_rereads},
+    {"memory_rereads", &Work::memory_rereads},
     {"registers", &Work::registers},
-    {"grain", &Work::grain},
+    {"min_chunk", &Work::min_chunk},
     {"lines", &Work::lines},
     {"sums", &Work::sums},
     {"chain", &Work::chain},
     {"threads", &Work::threads},
-    {"words", &Work::words},
+    {"thread_registers", &Work::thread_registers},
     {"barriers", &Work::barriers},
-    {"team_bytes", &Work::team_bytes},
+    {"shared_bytes", &Work::shared_bytes},
 };
 
-// More digits than any measurement has.
+// Rounds to more digits than a measurement has.
 double Rounded(double value) {
   if (!std::isfinite(value)) return 0;
   char text[32];
@@ -76,8 +76,8 @@ json CurveJson(const std::vector<Bandwidth>& curve) {
   return out;
 }
 
-// Reads a number that must be there and above 0 (or 0, where that means something).
-class Reader {
+// Reads required fields, which must be positive (or 0, where that is meaningful).
+class RatesJsonReader {
  public:
   double Number(const json& in, const std::string& name, bool may_be_zero) {
     auto it = in.find(name);
@@ -90,10 +90,10 @@ class Reader {
     std::vector<Bandwidth> curve;
     auto it = in.find(name);
     if (it == in.end() || !it->is_array() || it->empty()) Fail("'" + name + "' is not there");
-    if (!fault.empty()) return curve;
+    if (!error.empty()) return curve;
     for (const json& point : *it) {
       if (!point.is_object()) Fail("'" + name + "' holds what is no point");
-      if (!fault.empty()) return curve;
+      if (!error.empty()) return curve;
       curve.push_back({Number(point, "bytes", false), Number(point, "read", false),
                        Number(point, "write", false), Number(point, "copy", false)});
       if (curve.size() > 1 && curve.back().bytes <= curve[curve.size() - 2].bytes)
@@ -102,11 +102,11 @@ class Reader {
     return curve;
   }
   double Fail(const std::string& why) {
-    if (fault.empty()) fault = why;
+    if (error.empty()) error = why;
     return 0;
   }
 
-  std::string fault;
+  std::string error;
 };
 
 Result<json> ObjectOf(std::string_view text, const std::string& file) {
@@ -125,7 +125,7 @@ std::string TextAt(const json& in, const char* name) {
 std::string ToJson(const Rates& rates) {
   json out = {
       {"name", rates.name}, {"cpu", rates.cpu}, {"cores", rates.cores}, {"source", rates.source}};
-  if (!rates.kin.empty()) out["kin"] = rates.kin;
+  if (!rates.compatible_cpu.empty()) out["compatible_cpu"] = rates.compatible_cpu;
   out["bandwidth"] = {{"one", CurveJson(rates.one)}, {"all", CurveJson(rates.all)}};
   for (size_t i = 0; i < kPipes; ++i)
     out["ns"][std::string(NameOf(static_cast<Pipe>(i)))] = Rounded(rates.ns[i]);
@@ -135,46 +135,47 @@ std::string ToJson(const Rates& rates) {
   }
   out["fork_us"] = json::array();
   for (double us : rates.fork_us) out["fork_us"].push_back(Rounded(us));
-  for (double times : rates.crowd) out["crowd"].push_back(Rounded(times));
+  for (double times : rates.thread_contention) out["thread_contention"].push_back(Rounded(times));
   return out.dump(1);
 }
 
 Result<Rates> RatesFromJson(std::string_view text, const std::string& file) {
   TOK_TRY(json in, ObjectOf(text, file));
-  // Older files say nothing of sums.
+  // Optional: defaults to latency_ns.
   if (in.contains("latency_ns") && !in.contains("sum_latency_ns"))
     in["sum_latency_ns"] = in["latency_ns"];
-  Reader reader;
+  RatesJsonReader json_reader;
   Rates rates;
   rates.name = TextAt(in, "name");
   rates.cpu = TextAt(in, "cpu");
-  rates.kin = TextAt(in, "kin");
+  rates.compatible_cpu = TextAt(in, "compatible_cpu");
   rates.source = TextAt(in, "source");
-  rates.cores = static_cast<int64_t>(reader.Number(in, "cores", false));
+  rates.cores = static_cast<int64_t>(json_reader.Number(in, "cores", false));
   json bandwidth = in.value("bandwidth", json::object());
-  rates.one = reader.Curve(bandwidth, "one");
-  rates.all = reader.Curve(bandwidth, "all");
+  rates.one = json_reader.Curve(bandwidth, "one");
+  rates.all = json_reader.Curve(bandwidth, "all");
   json ns = in.value("ns", json::object());
   for (size_t i = 0; i < kPipes; ++i)
-    rates.ns[i] = reader.Number(ns, std::string(NameOf(static_cast<Pipe>(i))), true);
-  for (const auto& [name, member] : kRateNumbers) rates.*member = reader.Number(in, name, true);
+    rates.ns[i] = json_reader.Number(ns, std::string(NameOf(static_cast<Pipe>(i))), true);
+  for (const auto& [name, member] : kRateNumbers)
+    rates.*member = json_reader.Number(in, name, true);
   json fork = in.value("fork_us", json::array());
   for (const json& us : fork) rates.fork_us.push_back(us.is_number() ? us.get<double>() : 0);
-  // Of GPUs there is none.
-  json crowd = in.value("crowd", json::array());
-  for (const json& times : crowd)
-    rates.crowd.push_back(times.is_number() ? std::max(times.get<double>(), 1.0) : 1);
-  for (const auto& [name, member] : kOfMeetings)
-    if (in.contains(name)) rates.*member = reader.Number(in, name, false);
-  // Files of CPUs, and older ones, say nothing of it.
+  // Absent for GPUs.
+  json thread_contention = in.value("thread_contention", json::array());
+  for (const json& times : thread_contention)
+    rates.thread_contention.push_back(times.is_number() ? std::max(times.get<double>(), 1.0) : 1);
+  for (const auto& [name, member] : kClusterRates)
+    if (in.contains(name)) rates.*member = json_reader.Number(in, name, false);
+  // Optional: absent for CPUs.
   if (in.contains("link_bytes_ns")) {
-    rates.link_bytes_ns = reader.Number(in, "link_bytes_ns", false);
-    rates.link_us = reader.Number(in, "link_us", true);
+    rates.link_bytes_ns = json_reader.Number(in, "link_bytes_ns", false);
+    rates.link_us = json_reader.Number(in, "link_us", true);
     rates.link_source = TextAt(in, "link_source");
   }
-  if (rates.softness < 1) reader.Fail("'softness' is below 1");
-  if (!reader.fault.empty())
-    return MakeError(ErrorCode::kUsage, file + ": no machine file: " + reader.fault);
+  if (rates.overlap_exponent < 1) json_reader.Fail("'overlap_exponent' is below 1");
+  if (!json_reader.error.empty())
+    return MakeError(ErrorCode::kUsage, file + ": no machine file: " + json_reader.error);
   return rates;
 }
 

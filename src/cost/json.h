@@ -8,10 +8,10 @@
 
 namespace tokamak {
 
-// Machine files, and what kernels do, as JSON. docs/cost_model.md says what the fields mean.
+// JSON of machine files and of Work. docs/cost_model.md documents the fields.
 
 std::string ToJson(const Rates& rates);
-// TK6001 when the text is none: `file` is named.
+// Returns TK6001, naming `file`, if the text is not a machine file.
 Result<Rates> RatesFromJson(std::string_view text, const std::string& file);
 
 std::string ToJson(const Work& work);

@@ -8,29 +8,27 @@ enum class MachineKind : uint8_t { kCpu, kGpu };
 
 struct Rates;
 
-// What generators need to know of the machine that a kernel is for, and where its measured rates
-// are.
+// The target machine, as generators see it, with a pointer to its measured rates (rates.h).
 struct Machine {
   MachineKind kind = MachineKind::kCpu;
-  int64_t vector_bits = 128;    // of a vector register; of a GPU: of one access of a thread
-  int64_t cores = 1;            // of a GPU: multiprocessors
-  bool matrix_library = false;  // OpenBLAS is there
-  bool dots_bf16 = false;       // multiplies pairs of bf16 and adds to f32
-  bool matrix_tiles = false;    // multiplies tiles of bf16 (AMX)
-  bool has_extremes = false;    // the lesser of two reals is one instruction
-  bool tf32 = false;            // f32 at its default precision is multiplied as tf32
-  const Rates* rates =
-      nullptr;  // of this machine, alive as long as the process; null: the default's
+  int64_t vector_bits = 128;     // of a vector register; GPU: of the widest access of a thread
+  int64_t cores = 1;             // GPU: SMs
+  bool matrix_library = false;   // OpenBLAS is available
+  bool dots_bf16 = false;        // multiply-adds pairs of bf16 into f32 (AVX512_BF16, BFDOT)
+  bool matrix_tiles = false;     // multiplies tiles of bf16 (AMX)
+  bool has_extremes = false;     // IEEE minimum and maximum are one instruction
+  bool tf32 = false;             // f32 at default precision is multiplied as tf32
+  const Rates* rates = nullptr;  // of this machine, with static lifetime; null: the default
 
   bool is_gpu() const { return kind == MachineKind::kGpu; }
-  // Lanes of a vector whose elements take `bits`.
+  // Lanes of a vector of `bits`-wide elements.
   int64_t Lanes(int64_t bits) const { return vector_bits / (bits < 8 ? 8 : bits); }
-  // Vectors as short as NEON's, for which a processor has more units than for long ones: more of
-  // them have to be under way.
+  // 128-bit vectors (NEON, SSE). Such processors have more vector units than those with wider
+  // vectors, so more independent vectors must be in flight.
   bool HasShortVectors() const { return !is_gpu() && vector_bits <= 128; }
 };
 
-// The GPU that kernels are made for when none is there: an H200.
+// The GPU to compile for if none is present: an H200 (132 SMs, NVIDIA data sheet).
 constexpr Machine GpuMachine() {
   return {.kind = MachineKind::kGpu, .vector_bits = 128, .cores = 132, .tf32 = true};
 }

@@ -5,7 +5,7 @@
 
 namespace tokamak {
 
-// The files of machines/, which the build puts into the library.
+// The files of machines/, embedded into the library by the build.
 struct MachineFile {
   std::string_view name, text;
 };

@@ -6,7 +6,7 @@
 namespace tokamak {
 namespace {
 
-// Of what only the run decides: rounds of a loop, or a number.
+// Assumed value of a data-dependent trip count or index. Chosen.
 constexpr double kUnknown = 16;
 
 }  // namespace
@@ -23,7 +23,7 @@ IndexFacts::IndexFacts(const Kernel& kernel, int64_t grid)
   FindDepends();
 }
 
-// What is read may be another number in every round of the loops around.
+// The result of a read may change in every iteration of the enclosing loops.
 void IndexFacts::FindReads(const Block& block, std::vector<uint64_t>& around) {
   for (const Stmt& stmt : block) {
     if (stmt.kind == StmtKind::kRead || stmt.kind == StmtKind::kShuffle)
@@ -63,7 +63,7 @@ double IndexFacts::TripsOf(LoopId loop) {
 double IndexFacts::Mean(ValueId id) {
   double& mean = means_[static_cast<size_t>(id)];
   if (!std::isnan(mean)) return mean;
-  mean = kUnknown;  // whoever asks again on the way
+  mean = kUnknown;  // breaks recursion
   double found = FindMean(kernel_.node(id));
   return means_[static_cast<size_t>(id)] = std::isfinite(found) ? found : kUnknown;
 }
@@ -97,8 +97,8 @@ double IndexFacts::FindMean(const ScalarNode& node) {
     case Prim::kMax:
       return std::max(x(), y());
     case Prim::kSelect: {
-      double share = Share(node.operands[0]);
-      return share * y() + (1 - share) * Mean(node.operands[2]);
+      double fraction = Fraction(node.operands[0]);
+      return fraction * y() + (1 - fraction) * Mean(node.operands[2]);
     }
     case Prim::kConvert:
       return x();
@@ -107,13 +107,14 @@ double IndexFacts::FindMean(const ScalarNode& node) {
   }
 }
 
-double IndexFacts::Share(ValueId condition) {
+double IndexFacts::Fraction(ValueId condition) {
   const ScalarNode& node = kernel_.node(condition);
+  // Probability of a condition about which nothing is known.
   constexpr double kEven = 0.5;
   if (node.prim == Prim::kConst) return node.bits != 0 ? 1 : 0;
-  if (node.prim == Prim::kAnd) return Share(node.operands[0]) * Share(node.operands[1]);
+  if (node.prim == Prim::kAnd) return Fraction(node.operands[0]) * Fraction(node.operands[1]);
   if (node.prim == Prim::kOr) {
-    double x = Share(node.operands[0]), y = Share(node.operands[1]);
+    double x = Fraction(node.operands[0]), y = Fraction(node.operands[1]);
     return x + y - x * y;
   }
   bool compares = node.prim == Prim::kLt || node.prim == Prim::kLe || node.prim == Prim::kEq ||
@@ -122,7 +123,7 @@ double IndexFacts::Share(ValueId condition) {
   Range x = ranges_.Of(kernel_, node.operands[0]), y = ranges_.Of(kernel_, node.operands[1]);
   auto known = [](const Range& r) { return r.low > INT64_MIN / 4 && r.high < INT64_MAX / 4; };
   if (!known(x) || !known(y)) return kEven;
-  // As if the difference were spread evenly.
+  // Assumes that the difference is uniformly distributed.
   double low = static_cast<double>(x.low - y.high), high = static_cast<double>(x.high - y.low);
   double count = high - low + 1;
   double below = std::clamp(-low / count, 0.0, 1.0);

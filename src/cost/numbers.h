@@ -8,16 +8,17 @@
 
 namespace tokamak {
 
-// What the indices of a kernel are on the average, and which loops they depend on.
+// Average values of the indices of a kernel, trip counts of its loops, and the loops that each
+// value depends on.
 class IndexFacts {
  public:
-  // `grid`: rounds of the grid; 0: as many as the kernel says.
+  // `grid`: number of grid iterations; 0: as the kernel's constant extents say.
   IndexFacts(const Kernel& kernel, int64_t grid);
 
   double Mean(ValueId id);
   double TripsOf(LoopId loop);
-  // How often a condition holds, of all times that it is asked.
-  double Share(ValueId condition);
+  // The fraction of evaluations for which a condition is true.
+  double Fraction(ValueId condition);
   bool DependsOn(ValueId id, LoopId loop) const {
     auto l = static_cast<size_t>(loop);
     return (depends_[static_cast<size_t>(id) * words_ + l / 64] >> (l % 64) & 1) != 0;

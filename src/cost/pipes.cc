@@ -6,11 +6,11 @@
 namespace tokamak {
 namespace {
 
-// The share of a vector's quotient or root that one takes.
+// Cost of a scalar division or square root relative to a vector one. Chosen.
 constexpr double kOneOfVector = 0.25;
 
 int WidthOf(ScalarType type) {
-  // A mask is one for as many lanes as the numbers compared.
+  // A mask covers as many lanes as the compared values.
   return type == ScalarType::kPred ? 32 : InfoOf(type).bits;
 }
 
@@ -25,7 +25,8 @@ Pipe PipeOfReal(Prim prim, int bits) {
   }
 }
 
-// Quotients by a number that is known are products and shifts; `power`: of two, a shift alone.
+// Whether it is a division by a constant, which becomes a multiplication and shifts. Sets `power`
+// for a power of two: a shift only.
 bool IsByConstant(const Kernel& kernel, const ScalarNode& node, bool& power) {
   if (node.prim != Prim::kDiv && node.prim != Prim::kRem) return false;
   if (!kernel.IsConstant(node.operands[1])) return false;
@@ -34,6 +35,7 @@ bool IsByConstant(const Kernel& kernel, const ScalarNode& node, bool& power) {
   power = value > 0 && (value & (value - 1)) == 0;
   return true;
 }
+// Simple operations of a division by a constant that is not a power of two. Chosen.
 constexpr double kOpsOfQuotient = 4;
 
 Pipe PipeOfInteger(Prim prim) {
@@ -82,7 +84,8 @@ void AddPrim(Work& work, const Kernel& kernel, ValueId id, double times, double 
     return;
   }
   if (lanes == 1 && !machine.is_gpu()) {
-    // One number takes as long as a vector of them, where no unit goes through it part by part.
+    // A scalar operation costs as much as a vector operation, except in units that process a vector
+    // in several passes.
     bool by_parts = pipe == Pipe::kDivide || pipe == Pipe::kDivide64 || pipe == Pipe::kRoot ||
                     pipe == Pipe::kRoot64;
     Pipe own = real || pipe == Pipe::kInteger ? pipe : Pipe::kIndex;

@@ -5,15 +5,15 @@
 
 namespace tokamak {
 
-// What one primitive of a kernel costs a machine: counted alike for kernels and for instructions of
-// a plan.
+// The cost table of primitives. WorkOf (kernels) and AddElementOp (instructions of a plan) share
+// it, so both count the same operations.
 
-// Adds a pure primitive, no load, that is computed `times` times for `lanes` lanes; a number of
-// lanes may be a share of a vector.
+// Adds a pure primitive other than a load, executed `times` times for `lanes` lanes. `lanes` may be
+// a fraction of a vector.
 void AddPrim(Work& work, const Kernel& kernel, ValueId id, double times, double lanes,
              const Machine& machine);
 
-// Registers that `lanes` elements of this many bits take; on a GPU: elements.
+// Vector registers that `lanes` elements of this width occupy; on a GPU, the number of elements.
 double VectorsOf(double lanes, int bits, const Machine& machine);
 
 }  // namespace tokamak

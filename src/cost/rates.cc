@@ -10,10 +10,10 @@ namespace {
 constexpr std::array<std::string_view, kPipes> kPipeNames = {
     "simple",  "integer", "divide",   "divide64",   "root",      "root64",
     "convert", "scalar",  "index",    "load",       "store",     "gather",
-    "scatter", "turn",    "multiply", "multiply64", "multiply16"};
+    "scatter", "branch",  "multiply", "multiply64", "multiply16"};
 
-// A processor with vectors of 128 bits and two channels of memory: what has been measured is never
-// much slower.
+// Defaults for an unmeasured CPU: 128-bit vectors, two memory channels. Chosen: the measured
+// machines (machines/*.json) are not much slower.
 Rates CpuDefault() {
   Rates rates;
   rates.name = "a processor that was not measured";
@@ -26,11 +26,11 @@ Rates CpuDefault() {
   rates.step_us = 0.2;
   rates.task_us = 0.002;
   rates.fork_us = {0, 3, 5, 8, 12};
-  rates.grain_us = 2.5;
+  rates.min_chunk_us = 2.5;
   return rates;
 }
 
-// An H200's data sheet, at nine tenths.
+// Defaults for an unmeasured GPU: 90% of the H200 data sheet.
 Rates GpuDefault() {
   Rates rates;
   rates.name = "an H200";
@@ -41,7 +41,7 @@ Rates GpuDefault() {
   rates.l3_bytes = 50e6;
   rates.all = {{1e6, 4000, 4000, 4000}, {25e6, 5500, 5500, 5500}, {200e6, 4200, 4200, 4200}};
   rates.one = rates.all;
-  // Of a multiprocessor: 128 results a cycle at 1.8 GHz.
+  // Per SM: 128 results per cycle at 1.8 GHz.
   rates.ns = {0.0045, 0.009, 0.045, 0.3,  0.045,  0.3,    0.03,  0.1,  0.0045,
               0.02,   0.02,  0.05,  0.05, 0.0045, 0.0045, 0.009, 0.001};
   rates.latency_ns = rates.sum_latency_ns = 4;
@@ -65,8 +65,8 @@ Bandwidth BandwidthAt(const std::vector<Bandwidth>& curve, double bytes) {
   size_t i = 1;
   while (curve[i].bytes < bytes) ++i;
   const Bandwidth &low = curve[i - 1], &high = curve[i];
-  double share = std::log(bytes / low.bytes) / std::log(high.bytes / low.bytes);
-  auto between = [&](double x, double y) { return x * std::pow(y / x, share); };
+  double fraction = std::log(bytes / low.bytes) / std::log(high.bytes / low.bytes);
+  auto between = [&](double x, double y) { return x * std::pow(y / x, fraction); };
   return {bytes, between(low.read, high.read), between(low.write, high.write),
           between(low.copy, high.copy)};
 }
@@ -77,10 +77,11 @@ double NsOfOps(const Work& work, const Rates& rates) {
   return ns;
 }
 
-bool IsKin(std::string_view kin, std::string_view maker, std::string_view flags) {
-  std::istringstream words{std::string(kin)};
+bool IsCompatibleCpu(std::string_view compatible_cpu, std::string_view vendor,
+                     std::string_view flags) {
+  std::istringstream words{std::string(compatible_cpu)};
   std::string word, padded = " " + std::string(flags) + " ";
-  if (!(words >> word) || word != maker) return false;
+  if (!(words >> word) || word != vendor) return false;
   while (words >> word) {
     bool absent = word[0] == '!';
     bool there = padded.find(" " + word.substr(absent ? 1 : 0) + " ") != std::string::npos;

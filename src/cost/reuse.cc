@@ -8,7 +8,7 @@
 namespace tokamak {
 namespace {
 
-// More accesses than this are not looked at one by one.
+// Kernels with more accesses are not analyzed for reuse. Chosen: the analysis is quadratic.
 constexpr size_t kMostAccesses = 512;
 
 class ReuseTraffic {
@@ -25,16 +25,16 @@ class ReuseTraffic {
       double run = access.run * static_cast<double>(BytesOf(kernel_.array(access.array).type));
       if (run < kLongRun && SizeOf(Number(access)) > rates_.l2_bytes)
         work_.lines += BytesWithin(access, 0) / run;
-      if (access.sector_share < 1)
-        work_.far_rereads += BytesWithin(access, 0) * (1 / access.sector_share - 1);
-      if (!access.is_store && accesses_.size() <= kMostAccesses) AddRounds(access);
+      if (access.sector_fraction < 1)
+        work_.memory_rereads += BytesWithin(access, 0) * (1 / access.sector_fraction - 1);
+      if (!access.is_store && accesses_.size() <= kMostAccesses) AddReuse(access);
     }
     for (size_t i = 0; i < kernel_.ArgumentCount(); ++i) {
       double size = SizeOf(i);
       work_.reads += std::min(read[i], size);
       work_.writes += std::min(written[i], size);
       if (read[i] > size && accesses_.size() <= kMostAccesses)
-        AddAgain(read[i] - size, BetweenStatements(ArrayId{static_cast<uint32_t>(i)}));
+        AddReread(read[i] - size, BetweenStatements(ArrayId{static_cast<uint32_t>(i)}));
     }
   }
 
@@ -48,7 +48,8 @@ class ReuseTraffic {
     return static_cast<double>(a.size) * static_cast<double>(BytesOf(a.type));
   }
 
-  // Bytes that an access touches in one round of all loops outside of number `first`.
+  // Bytes that an access touches in one iteration of the loops before number `first` (outermost is
+  // 0).
   double BytesWithin(const ArrayAccess& access, size_t first) const {
     double count = access.block;
     for (size_t i = first; i < access.loops.size(); ++i)
@@ -57,7 +58,7 @@ class ReuseTraffic {
     return std::min(bytes, SizeOf(Number(access)));
   }
 
-  // What one round of a loop touches.
+  // Bytes that one iteration of a loop touches.
   double Footprint(LoopId loop, size_t depth) {
     auto found = footprints_.find(static_cast<uint32_t>(loop));
     if (found != footprints_.end()) return found->second;
@@ -71,24 +72,25 @@ class ReuseTraffic {
     return sum;
   }
 
-  void AddAgain(double bytes, double distance) {
-    if (distance <= rates_.l1_bytes * kShare) return;
-    (distance <= rates_.l2_bytes * kShare ? work_.rereads : work_.far_rereads) += bytes;
+  void AddReread(double bytes, double distance) {
+    if (distance <= rates_.l1_bytes * kL1Fraction) return;
+    (distance <= rates_.l2_bytes * kL1Fraction ? work_.rereads : work_.memory_rereads) += bytes;
   }
 
-  // The same elements, round after round of a loop that the place does not depend on.
-  void AddRounds(const ArrayAccess& access) {
+  // Rereads of the same elements in every iteration of a loop that the index does not depend on.
+  void AddReuse(const ArrayAccess& access) {
     double outer = 1;
     for (size_t i = 0; i < access.loops.size(); ++i) {
       const ArrayAccess::Around& around = access.loops[i];
       if (!around.moves && around.trips > 1)
-        AddAgain(outer * (around.trips - 1) * BytesWithin(access, i + 1),
-                 Footprint(around.loop, i));
+        AddReread(outer * (around.trips - 1) * BytesWithin(access, i + 1),
+                  Footprint(around.loop, i));
       outer *= around.trips;
     }
   }
 
-  // What lies between two statements that read one array: a round of the loop that both are in.
+  // Reuse distance between two statements that read one array: the footprint of an iteration of
+  // their innermost common loop.
   double BetweenStatements(ArrayId array) {
     const ArrayAccess* last = nullptr;
     double most = 0;
@@ -112,8 +114,9 @@ class ReuseTraffic {
     return sum;
   }
 
-  static constexpr double kShare = 0.75;    // of a cache that is ours
-  static constexpr double kLongRun = 1024;  // bytes: as good as one after the other
+  static constexpr double kL1Fraction = 0.75;  // usable fraction of a cache. Chosen
+  // Bytes: a contiguous run of this length counts as sequential. Chosen.
+  static constexpr double kLongRun = 1024;
   Work& work_;
   const Kernel& kernel_;
   const std::vector<ArrayAccess>& accesses_;

@@ -7,14 +7,18 @@
 
 namespace tokamak {
 
-// A place of a kernel where elements of an array are read or written.
+// Memory traffic of a kernel: which bytes come from memory, which are cache hits.
+
+// A static load or store of a kernel.
 struct ArrayAccess {
   ArrayId array{};
   bool is_store = false;
-  double block = 1;         // elements at a time
-  double run = 1;           // elements that lie side by side and are met one after the other
-  double sector_share = 1;  // of what a GPU's memory gives for it, what the team makes use of
-  // The loops around it, outermost first, with their rounds, and whether the place depends on them.
+  double block = 1;  // elements per access
+  double run = 1;    // contiguous elements that consecutive iterations access
+  // GPU: fraction of each fetched 32-byte sector that the thread block uses.
+  double sector_fraction = 1;
+  // The enclosing loops, outermost first, with their trip counts, and whether the index depends on
+  // them.
   struct Around {
     LoopId loop{};
     double trips = 1;
@@ -23,9 +27,9 @@ struct ArrayAccess {
   std::vector<Around> loops;
 };
 
-// Adds reads, writes and what is read again to a kernel's work. Bytes count once as long as an
-// array has them; those that are read again count as such when so many others are read in between
-// that they have left the first cache.
+// Adds reads, writes and rereads to the work of a kernel. Each byte of an array counts once as a
+// read or write. A repeated read counts as a reread if the data touched in between exceeds the L1
+// cache, by reuse distance.
 void AddTraffic(Work& work, const Kernel& kernel, const std::vector<ArrayAccess>& accesses,
                 const Machine& machine);
 

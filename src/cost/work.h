@@ -12,77 +12,88 @@ namespace tokamak {
 class Instr;
 struct Kernel;
 
-// Machine operations that go at one rate. On a CPU a vector register counts once, on a GPU every
-// element of every thread.
+// The cost model, first half: what a kernel does (Work) and the estimate made from it
+// (CostEstimate). The second half, what a machine can do, is rates.h.
+//
+//   Work      = counts: bytes read and written, operations per pipe, dependent chains, barriers
+//   Rates     = measured: ns per operation, bandwidth by working set, launch overhead
+//   estimate  = launch + smooth_max(memory, compute)        in microseconds
+//
+// memory is bytes over bandwidth. compute is the sum over pipes of count * ns, or the latency of
+// the longest dependent chains if that is greater. smooth_max is a p-norm: memory and compute
+// overlap, but not perfectly when they are about equal. docs/cost_model.md has the formulas.
+
+// A pipe is a class of machine operations with one throughput. On a CPU a vector register counts as
+// one operation, on a GPU each element of each thread does.
 enum class Pipe : uint8_t {
-  kSimple,   // add, multiply, compare, select, logic, shift, min; bits as another type cost nothing
-  kInteger,  // products of integers, counts of bits
-  kDivide,   // quotients of 32 bits
-  kDivide64,  // of 64
-  kRoot,      // square roots
+  kSimple,    // add, multiply, compare, select, logic, shift, min; bitcasts are free
+  kInteger,   // integer multiplication, popcount, clz
+  kDivide,    // 32-bit float division
+  kDivide64,  // 64-bit float division
+  kRoot,      // 32-bit square root
   kRoot64,
-  kConvert,  // between widths, between integers and reals
-  kScalar,   // what no vector does, one by one: quotients of integers
-  kIndex,    // numbers that are one for all lanes
-  kLoad,     // of neighbours, or of one for all lanes
+  kConvert,  // between widths, and between integers and floats
+  kScalar,   // operations that are not vectorized: integer division
+  kIndex,    // lane-uniform scalar arithmetic
+  kLoad,     // contiguous or broadcast
   kStore,
-  kGather,    // elements that lie anywhere, one by one
-  kScatter,   // the same, written
-  kTurn,      // rounds of loops, decisions
-  kMultiply,  // products and sums of a `multiply`, in multiply-adds: of f32 and of 32-bit integers
-  kMultiply64,  // of f64
-  kMultiply16,  // of bf16 and of narrow integers, two or more side by side
+  kGather,      // one element per lane at arbitrary addresses
+  kScatter,     // as kGather, stores
+  kBranch,      // loop back edges and conditional branches
+  kMultiply,    // multiply-adds of a `multiply` statement: f32 and 32-bit integers
+  kMultiply64,  // f64
+  kMultiply16,  // bf16 and narrow integers, two or more per 32-bit lane
 };
 inline constexpr size_t kPipes = 17;
 
-// What a kernel does, counted from its kernel form, or from the instructions of a region before
-// there is a kernel. Planners fill in tasks, reads, writes and AddElementOp's counts.
+// What a kernel does, summed over the grid. Counted from kernel IR (WorkOf), or by a planner from
+// the instructions of a fused region before a kernel exists (tasks, reads, writes, AddElementOp).
 struct Work {
-  double tasks = 1;                  // iterations of the grid
-  double reads = 0, writes = 0;      // bytes of arrays, each element once
-  double rereads = 0;                // bytes that are read again, from the second cache
-  double far_rereads = 0;            // the same from the last cache, or memory
-  std::array<double, kPipes> ops{};  // of all tasks
-  double registers = 0;              // vectors that live at a time, at most
-  double grain = 0;                  // tasks that a thread takes at least; 0: as GrainOf says
-  double lines = 0;                  // parts of far arrays that are touched one apart from another
-  // Operations that wait for one another, of all tasks: sums of reals, and all others.
+  double tasks = 1;              // grid iterations
+  double reads = 0, writes = 0;  // bytes of arrays, each element once
+  double rereads = 0;            // bytes read again and served by the L2 cache
+  double memory_rereads = 0;     // bytes read again and served by the last-level cache or memory
+  std::array<double, kPipes> ops{};  // operations per pipe
+  double registers = 0;              // maximum number of live vector registers
+  double min_chunk = 0;              // minimum tasks per thread; 0: use MinChunkOf
+  double lines = 0;  // non-contiguous cache-line accesses of arrays that exceed the L2 cache
+  // Operations on dependent chains (each waits for the previous one): float additions, others.
   double sums = 0, chain = 0;
-  // Of GPUs: threads of a team, 32-bit registers of a thread, barriers that a team meets, bytes of
-  // its memory.
-  double threads = 1, words = 0, barriers = 0, team_bytes = 0;
+  // GPU only: threads per block, 32-bit registers per thread, barriers per block, shared memory per
+  // block in bytes.
+  double threads = 1, thread_registers = 0, barriers = 0, shared_bytes = 0;
 
   double& operator[](Pipe pipe) { return ops[static_cast<size_t>(pipe)]; }
   double operator[](Pipe pipe) const { return ops[static_cast<size_t>(pipe)]; }
 };
 
-// Microseconds, by term.
-struct Price {
+// The estimated run time of one execution, by term, in microseconds.
+struct CostEstimate {
   double launch = 0, memory = 0, compute = 0;
-  // "launch", "memory", "compute": what decides.
+  // The largest term: "launch", "memory" or "compute".
   std::string_view binding = "launch";
-  // What it takes: launch and the greater of the others, softly. Never less than the sum of launch
-  // and either.
+  // launch + the smooth maximum of memory and compute. At least launch plus either of them.
   double all = 0;
-  double threads = 1;  // that it is worth
+  // CPU: threads that the runtime will use. GPU: thread blocks that run at once.
+  double threads = 1;
 
   double total() const { return all; }
 };
 
-Price PriceOf(const Work& work, const Machine& machine);
-// Iterations of the grid that are worth a thread's while, or so many times as much.
-int64_t GrainOf(const Work& work, const Machine& machine, int64_t times = 1);
+CostEstimate EstimateCost(const Work& work, const Machine& machine);
+// The minimum number of grid iterations per thread that amortizes waking a thread, scaled by
+// `times`.
+int64_t MinChunkOf(const Work& work, const Machine& machine, int64_t times = 1);
 
-// What a kernel does, counted from its statements. Of a verified kernel; `grid`: iterations of its
-// grid, 0: as many as it says.
+// Counts the work of a verified kernel from its statements. `grid` is the number of grid
+// iterations; 0: as the kernel's constant extents say.
 Work WorkOf(const Kernel& kernel, int64_t grid, const Machine& machine);
 
-// Adds what it takes to compute `elements` elements of an instruction from elements of its
-// operands: of a reduction, elements of its operand that are folded; of a dot, elements of its
-// result. Memory is not counted: whoever knows what is loaded and stored adds that.
+// Adds the operations that compute `elements` elements of an instruction from elements of its
+// operands. For a reduction, `elements` counts operand elements; for a dot, result elements. Does
+// not count memory traffic: the caller, which knows what is loaded and stored, adds it.
 void AddElementOp(Work& work, const Instr& instr, double elements, const Machine& machine);
-// Adds elements that are loaded or stored as neighbours, as they are kept in memory; their bytes
-// are not counted.
+// Add contiguous loads or stores of elements in their storage type (operations only, not bytes).
 void AddLoads(Work& work, double elements, ElementType type, const Machine& machine);
 void AddStores(Work& work, double elements, ElementType type, const Machine& machine);
 

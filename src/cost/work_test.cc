@@ -45,7 +45,7 @@ TEST(Work, CountsVectorsAndBytesOnce) {
   EXPECT_EQ(work.tasks, 2048);
   EXPECT_EQ(work.reads, 65536 * 4);
   EXPECT_EQ(work.writes, 65536 * 4);
-  EXPECT_EQ(work.rereads + work.far_rereads, 0);
+  EXPECT_EQ(work.rereads + work.memory_rereads, 0);
   EXPECT_EQ(work[Pipe::kSimple], 4096);  // 32 lanes are two registers
   EXPECT_EQ(work[Pipe::kDivide], 4096);
   EXPECT_EQ(work[Pipe::kLoad], 4096);
@@ -54,11 +54,11 @@ TEST(Work, CountsVectorsAndBytesOnce) {
   EXPECT_EQ(work.chain, 0);
 }
 
-// Every third element, by vectors that are shuffled; every seventh, one by one.
-TEST(Work, LanesAFewApartAreVectors) {
+// Stride 3 uses vector loads and shuffles; stride 7 uses gathers.
+TEST(Work, LanesOfSmallStrideAreVectors) {
   auto work = [](const std::string& step) {
     return WorkOf(KernelOf(R"(
-kernel apart {
+kernel strided {
   index 64
   argument x: f32[8192] read align 64
   argument y: f32[1024] write align 64
@@ -83,7 +83,7 @@ kernel apart {
   EXPECT_EQ(work("7")[Pipe::kGather], 16 * 64);
 }
 
-// Lanes side by side up to an end, where they stay: a vector under a mask, and the element there.
+// A clamped contiguous index is a masked vector load plus the boundary element.
 TEST(Work, VectorsThatAnEndLiesWithin) {
   Work work = WorkOf(KernelOf(R"(
 kernel part {
@@ -108,7 +108,7 @@ kernel part {
   EXPECT_EQ(work[Pipe::kLoad], (1 + 2) * 64);
 }
 
-// One number takes an operation, as a vector does; a quotient by a known number is no quotient.
+// A scalar operation counts like a vector operation; a division by a constant is not a division.
 TEST(Work, NumbersThatAreOneForAllLanes) {
   Work work = WorkOf(KernelOf(R"(
 kernel one {
@@ -133,7 +133,7 @@ kernel one {
   EXPECT_EQ(work[Pipe::kIndex], (4 + 1 + 1) * 64);
 }
 
-// Four rows side by side are four places that go on and on.
+// Four adjacent rows are four sequential streams.
 TEST(Work, FewStreamsAreNoLines) {
   auto work =
       [](const std::string& rows, const std::string& grid) {
@@ -162,7 +162,7 @@ kernel streams {
   EXPECT_EQ(work("64", "64").lines, 2 * 16777216);
 }
 
-TEST(Work, FoldsWaitForOneAnother) {
+TEST(Work, ReductionsWaitForOneAnother) {
   Work work = WorkOf(KernelOf(R"(
 kernel sums {
   index 64
@@ -198,10 +198,10 @@ kernel sums {
   EXPECT_EQ(work[Pipe::kSimple], 64 * 64);
 }
 
-// y[i, j] = x[j, i]: lanes are far apart. Row after row goes over all of z.
+// y[i, j] = x[j, i]: lanes are strided. Every row traverses all of z.
 TEST(Work, KnowsHowElementsLie) {
   Work work = WorkOf(KernelOf(R"(
-kernel across {
+kernel transposed {
   index 64
   argument x: f32[1048576] read align 64
   argument z: f32[1048576] read align 64
@@ -232,8 +232,8 @@ kernel across {
   EXPECT_EQ(work[Pipe::kGather], 1048576);
   EXPECT_EQ(work[Pipe::kScatter], 0);
   EXPECT_EQ(work.reads, 2 * 4 * 1048576);
-  EXPECT_EQ(work.far_rereads, 4.0 * 1048576 * 1023);
-  EXPECT_EQ(work.lines, 1048576 + 1048576 / 16);  // x an element at a time, z a vector
+  EXPECT_EQ(work.memory_rereads, 4.0 * 1048576 * 1023);
+  EXPECT_EQ(work.lines, 1048576 + 1048576 / 16);  // x one element at a time, z one vector at a time
 }
 
 Work Streams(double bytes) {
@@ -244,123 +244,124 @@ Work Streams(double bytes) {
   return work;
 }
 
-TEST(Price, GrowsWithBytesAndOps) {
+TEST(CostEstimate, GrowsWithBytesAndOps) {
   Machine machine = WideCpu();
   double last = 0;
   for (double bytes = 1024; bytes < 1e10; bytes *= 1.3) {
-    Price price = PriceOf(Streams(bytes), machine);
-    // More threads may be worth it just now.
-    EXPECT_GT(price.total(), last * 0.8) << bytes;
-    last = std::max(last, price.total());
-    EXPECT_GE(price.total(), price.launch + std::max(price.memory, price.compute));
+    CostEstimate estimate = EstimateCost(Streams(bytes), machine);
+    // The thread count may step up at this size.
+    EXPECT_GT(estimate.total(), last * 0.8) << bytes;
+    last = std::max(last, estimate.total());
+    EXPECT_GE(estimate.total(), estimate.launch + std::max(estimate.memory, estimate.compute));
     Work more = Streams(bytes);
     more[Pipe::kDivide] += bytes;
-    EXPECT_GT(PriceOf(more, machine).total(), price.total());
+    EXPECT_GT(EstimateCost(more, machine).total(), estimate.total());
   }
 }
 
-TEST(Price, SaysWhatBinds) {
+TEST(CostEstimate, SaysWhatBinds) {
   Machine machine = WideCpu();
-  EXPECT_EQ(PriceOf(Work{}, machine).binding, "launch");
-  EXPECT_EQ(PriceOf(Streams(1e8), machine).binding, "memory");
+  EXPECT_EQ(EstimateCost(Work{}, machine).binding, "launch");
+  EXPECT_EQ(EstimateCost(Streams(1e8), machine).binding, "memory");
   Work busy = Streams(1e6);
   busy[Pipe::kScalar] = 1e8;
-  EXPECT_EQ(PriceOf(busy, machine).binding, "compute");
+  EXPECT_EQ(EstimateCost(busy, machine).binding, "compute");
 }
 
-TEST(Price, PartsCostMoreThanTheWhole) {
+TEST(CostEstimate, ChunksCostMoreThanTheWhole) {
   for (Machine machine : {WideCpu(), GpuMachine()}) {
     Work part = Streams(1 << 14);
     part.threads = 128;
     Work whole = Streams(1 << 15);
     whole.threads = 128;
-    EXPECT_LT(PriceOf(whole, machine).total(), 2 * PriceOf(part, machine).total());
+    EXPECT_LT(EstimateCost(whole, machine).total(), 2 * EstimateCost(part, machine).total());
   }
 }
 
-TEST(Price, ThreadsAreWorthTheirWhile) {
+TEST(CostEstimate, ThreadsAreWorthTheirWhile) {
   Machine machine = WideCpu();
-  EXPECT_EQ(PriceOf(Streams(4096), machine).threads, 1);
+  EXPECT_EQ(EstimateCost(Streams(4096), machine).threads, 1);
   Work work = Streams(1e8);
-  EXPECT_EQ(PriceOf(work, machine).threads, 4);
-  EXPECT_LT(GrainOf(work, machine) * 4.0, work.tasks);
+  EXPECT_EQ(EstimateCost(work, machine).threads, 4);
+  EXPECT_LT(MinChunkOf(work, machine) * 4.0, work.tasks);
   machine.cores = 1;
-  EXPECT_EQ(PriceOf(work, machine).threads, 1);
+  EXPECT_EQ(EstimateCost(work, machine).threads, 1);
 }
 
-// 16 tasks by threes are six pieces, and six threads take one each.
-TEST(Price, ThreadsAreThoseThatPiecesGoTo) {
+// 16 tasks in chunks of three are six chunks, one for each of six threads.
+TEST(CostEstimate, ThreadsAreThoseThatChunksGoTo) {
   Machine machine = WideCpu();
   machine.cores = 16;
   Work work;
   work.tasks = 16;
   work[Pipe::kSimple] = 1e6;
-  work.grain = 16;
-  double alone = PriceOf(work, machine).compute;
-  work.grain = 3;
-  Price price = PriceOf(work, machine);
-  EXPECT_EQ(price.threads, 6);
-  EXPECT_NEAR(price.compute, alone * 3 / 16, 1e-9 * alone);
+  work.min_chunk = 16;
+  double alone = EstimateCost(work, machine).compute;
+  work.min_chunk = 3;
+  CostEstimate estimate = EstimateCost(work, machine);
+  EXPECT_EQ(estimate.threads, 6);
+  EXPECT_NEAR(estimate.compute, alone * 3 / 16, 1e-9 * alone);
 }
 
-// 97 tasks by twelves: four pieces for one thread, four and what is over for the other.
-TEST(Price, WhatIsOverIsOnePiece) {
+// 97 tasks in chunks of twelve: four chunks for one thread, four and the remainder for the other.
+TEST(CostEstimate, TheRestIsOneChunk) {
   Machine machine = WideCpu();
   machine.cores = 2;
   Work work;
   work.tasks = 97;
   work[Pipe::kSimple] = 1e6;
-  work.grain = 97;
-  double alone = PriceOf(work, machine).compute;
-  work.grain = 1;
-  Price price = PriceOf(work, machine);
-  EXPECT_EQ(price.threads, 2);
-  EXPECT_NEAR(price.compute, alone * 49 / 97, 1e-9 * alone);
+  work.min_chunk = 97;
+  double alone = EstimateCost(work, machine).compute;
+  work.min_chunk = 1;
+  CostEstimate estimate = EstimateCost(work, machine);
+  EXPECT_EQ(estimate.threads, 2);
+  EXPECT_NEAR(estimate.compute, alone * 49 / 97, 1e-9 * alone);
 }
 
-// Products of threads that share a core wait for its units, what else they do does not.
-TEST(Price, CrowdedThreadsAreSlower) {
+// SMT siblings contend for the units of their core in matrix multiplication, but not in other work.
+TEST(CostEstimate, ContendingThreadsAreSlower) {
   Machine machine = WideCpu();
-  Rates rates = DefaultRates(MachineKind::kCpu), crowded = rates;
-  crowded.crowd = {1, 1.5, 2};
+  Rates rates = DefaultRates(MachineKind::kCpu), contended = rates;
+  contended.thread_contention = {1, 1.5, 2};
   Work busy, others;
   busy.tasks = others.tasks = 4;
-  busy.grain = others.grain = 1;
+  busy.min_chunk = others.min_chunk = 1;
   busy[Pipe::kMultiply] = others[Pipe::kSimple] = 1e6;
   auto compute = [&](const Work& work, const Rates& own) {
     machine.rates = &own;
-    return PriceOf(work, machine).compute;
+    return EstimateCost(work, machine).compute;
   };
-  EXPECT_NEAR(compute(busy, crowded), 2 * compute(busy, rates), 1e-6);
-  EXPECT_EQ(compute(others, crowded), compute(others, rates));
+  EXPECT_NEAR(compute(busy, contended), 2 * compute(busy, rates), 1e-6);
+  EXPECT_EQ(compute(others, contended), compute(others, rates));
   busy.tasks = 2;
-  EXPECT_NEAR(compute(busy, crowded), 1.5 * compute(busy, rates), 1e-6);
+  EXPECT_NEAR(compute(busy, contended), 1.5 * compute(busy, rates), 1e-6);
 }
 
-// On a GPU nothing is done while each of a few threads waits for its own operations.
-TEST(Price, FewThreadsWaitForTheirOwn) {
+// With few GPU threads, the latency of a thread's own operations is exposed.
+TEST(CostEstimate, FewThreadsWaitForTheirOwn) {
   constexpr double kOps = 1e5;
   const Machine machine = GpuMachine();
   Work few;
   few.threads = 32;
   few[Pipe::kSimple] = kOps * few.threads;
   double waits = kOps * RatesOf(machine).latency_ns / 1000;
-  EXPECT_GE(PriceOf(few, machine).compute, waits);
+  EXPECT_GE(EstimateCost(few, machine).compute, waits);
   Work twice = few;
   twice.tasks = 2;
   twice[Pipe::kSimple] *= 2;
-  EXPECT_NEAR(PriceOf(twice, machine).compute, PriceOf(few, machine).compute, 0.01 * waits);
+  EXPECT_NEAR(EstimateCost(twice, machine).compute, EstimateCost(few, machine).compute,
+              0.01 * waits);
 }
 
-// What is written is under way as well as what is read.
-TEST(Price, WritingAloneReachesMemory) {
+// Writes also count as bytes in flight.
+TEST(CostEstimate, WritingAloneReachesMemory) {
   const Machine machine = GpuMachine();
   Work fill;
   fill.tasks = 1 << 16;
   fill.threads = 256;
   fill.writes = fill.tasks * fill.threads * 32;
   double least = fill.writes / BandwidthAt(RatesOf(machine).all, fill.writes).write / 1000;
-  EXPECT_NEAR(PriceOf(fill, machine).memory, least, 0.01 * least);
+  EXPECT_NEAR(EstimateCost(fill, machine).memory, least, 0.01 * least);
 }
 
 TEST(Rates, AreBetweenTheirPoints) {
@@ -377,9 +378,10 @@ TEST(Rates, AreWrittenAndRead) {
     ASSERT_TRUE(read.ok()) << read.error().message;
     EXPECT_EQ(ToJson(read.value()), ToJson(rates));
   }
-  Rates crowded = DefaultRates(MachineKind::kCpu);
-  crowded.crowd = {1, 1.25};
-  EXPECT_EQ(RatesFromJson(ToJson(crowded), "test").value().crowd, crowded.crowd);
+  Rates contended = DefaultRates(MachineKind::kCpu);
+  contended.thread_contention = {1, 1.25};
+  EXPECT_EQ(RatesFromJson(ToJson(contended), "test").value().thread_contention,
+            contended.thread_contention);
   EXPECT_FALSE(RatesFromJson("{}", "test").ok());
   EXPECT_FALSE(RatesFromJson("[1, 2", "test").ok());
   for (const MachineFile& file : MachineFiles()) {
@@ -388,14 +390,15 @@ TEST(Rates, AreWrittenAndRead) {
   }
 }
 
-// One that none of the shipped files was measured on gets the one with the same units.
-TEST(Rates, AreThoseOfKin) {
-  EXPECT_TRUE(IsKin("GenuineIntel amx_bf16", "GenuineIntel", "sse avx512f amx_bf16"));
-  EXPECT_FALSE(IsKin("GenuineIntel amx_bf16", "GenuineIntel", "sse avx512f amx_bf16_x"));
-  EXPECT_FALSE(IsKin("GenuineIntel amx_bf16", "AuthenticAMD", "sse avx512f amx_bf16"));
-  EXPECT_TRUE(IsKin("GenuineIntel avx512f !amx_bf16", "GenuineIntel", "sse avx512f"));
-  EXPECT_FALSE(IsKin("GenuineIntel avx512f !amx_bf16", "GenuineIntel", "avx512f amx_bf16"));
-  EXPECT_FALSE(IsKin("", "GenuineIntel", "avx512f"));
+// A CPU that no shipped file was measured on uses the rates of a compatible one.
+TEST(Rates, ComeFromACompatibleCpu) {
+  EXPECT_TRUE(IsCompatibleCpu("GenuineIntel amx_bf16", "GenuineIntel", "sse avx512f amx_bf16"));
+  EXPECT_FALSE(IsCompatibleCpu("GenuineIntel amx_bf16", "GenuineIntel", "sse avx512f amx_bf16_x"));
+  EXPECT_FALSE(IsCompatibleCpu("GenuineIntel amx_bf16", "AuthenticAMD", "sse avx512f amx_bf16"));
+  EXPECT_TRUE(IsCompatibleCpu("GenuineIntel avx512f !amx_bf16", "GenuineIntel", "sse avx512f"));
+  EXPECT_FALSE(
+      IsCompatibleCpu("GenuineIntel avx512f !amx_bf16", "GenuineIntel", "avx512f amx_bf16"));
+  EXPECT_FALSE(IsCompatibleCpu("", "GenuineIntel", "avx512f"));
 }
 
 TEST(Work, IsWrittenAndRead) {
@@ -405,7 +408,7 @@ TEST(Work, IsWrittenAndRead) {
   EXPECT_EQ(ToJson(read.value()), ToJson(work));
 }
 
-// Kernels whose times follow from rates lead back to these rates.
+// Fitting to times that were generated from rates recovers these rates.
 TEST(Rates, AreFitted) {
   Machine machine = WideCpu();
   Rates real = DefaultRates(MachineKind::kCpu);
@@ -419,7 +422,7 @@ TEST(Rates, AreFitted) {
         Work work = Streams(size);
         work[Pipe::kSimple] = simple * size / 64;
         work[Pipe::kDivide] = divide * size / 64;
-        points.push_back({work, PriceOf(work, machine).total(), 1});
+        points.push_back({work, EstimateCost(work, machine).total(), 1});
       }
     }
   }
@@ -427,13 +430,13 @@ TEST(Rates, AreFitted) {
   machine.rates = &fitted;
   double off = 0;
   for (const FitPoint& point : points)
-    off += std::abs(PriceOf(point.work, machine).total() / point.measured_us - 1);
+    off += std::abs(EstimateCost(point.work, machine).total() / point.measured_us - 1);
   EXPECT_LT(off / static_cast<double>(points.size()), 0.05);
   EXPECT_EQ(ToJson(fitted), ToJson(FitRates(DefaultRates(MachineKind::kCpu), WideCpu(), points)));
 }
 
-// A block that is not there has no place.
-TEST(Work, CountsIfsByTheirShare) {
+// An if counts by the fraction of iterations in which its condition is true.
+TEST(Work, CountsIfsByTheirFraction) {
   Work work = WorkOf(KernelOf(R"(
 kernel some {
   index 64
@@ -450,7 +453,7 @@ kernel some {
   EXPECT_EQ(work[Pipe::kStore], 25);
 }
 
-// What a planner adds up for an op is what its kernel is counted to do.
+// AddElementOp of a plan counts the same as WorkOf of its kernel.
 TEST(Work, OpsOfAPlanAreThoseOfAKernel) {
   Module module("m");
   Computation* main = module.AddComputation("main");

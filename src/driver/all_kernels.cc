@@ -7,6 +7,7 @@
 namespace tokamak {
 namespace {
 
+// Instructions that the error lists (chosen: fits a terminal).
 constexpr size_t kMaxNamed = 8;
 
 }  // namespace

@@ -7,14 +7,17 @@
 #include "lower/lower.h"
 #include "support/result.h"
 
+// `require_kernels`: rejects programs that would fall back to the interpreter.
+
 namespace tokamak {
 
-// Whether a host step is the host's by its meaning (a call of a function of the host, a check, a
-// feed), or what stands in for a kernel that does not exist.
+// Whether a host step has to run on the host by its semantics (a host callback, a check, a feed).
+// False for steps that are interpreted because no kernel implements them.
 bool BelongsToHost(const Instr& instr);
 
-// TK4005 names the first instruction of a program that the interpreter does for want of a kernel,
-// why, its line in the user's source, and the others. What belongs to the host is not meant.
+// Returns TK4005 if the interpreter runs any instruction for lack of a kernel. The error names the
+// first one, the reason, its source line, and lists the others. Steps that belong to the host
+// (BelongsToHost) are not reported.
 Status CheckAllKernels(const LoweredProgram& program, const Module& module);
 
 }  // namespace tokamak

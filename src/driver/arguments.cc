@@ -16,8 +16,8 @@ void Flatten(const Shape& shape, std::vector<Shape>& out) {
   for (const Shape& element : shape.elements()) Flatten(element, out);
 }
 
-// A result whose size was known only at run time, as XLA hands it out: an array of its bounds that
-// begins with the elements there are, one after the other, and goes on with zeros.
+// A result of dynamic size in XLA's output format: an array of the bounds that starts with the
+// valid elements, packed, followed by zeros.
 Literal PaddedToBounds(const Literal& literal, const Shape& stated) {
   Dims dims;
   for (size_t i = 0; i < stated.dims().size(); ++i) {
@@ -87,7 +87,7 @@ std::vector<std::pair<std::string, Literal>> NameResults(const std::vector<Value
   std::vector<Shape> stated;
   Flatten(entry.root()->shape(), stated);
   std::vector<std::pair<std::string, Literal>> named;
-  size_t next = 0;  // tokens are not among the stated
+  size_t next = 0;  // index into the results without tokens
   for (const Value& result : results)
     NameValue(result, !result.shape().IsToken() && next < stated.size() ? stated[next++] : Shape(),
               named);

@@ -6,7 +6,7 @@ namespace tokamak {
 namespace {
 
 // Calls fn.template operator()<T, Native>(): T is how a value stores elements of `type`, Native the
-// C++ type whose arrays are those of a buffer; void for narrow floats and the like.
+// C++ type of the elements of a buffer; void for narrow floats and similar types.
 template <typename Fn>
 decltype(auto) DispatchPair(ElementType type, Fn&& fn) {
   switch (type) {
@@ -57,7 +57,7 @@ std::vector<double> DecodeAll(ElementType type, const std::byte* from, size_t co
   return elements;
 }
 
-// What the upper bits of a byte hold does not count.
+// Clears the unused upper bits of sub-byte elements.
 template <typename T>
 void DropUnusedBits(ElementType type, std::vector<T>& elements) {
   if constexpr (std::is_same_v<T, int64_t>) {

@@ -8,12 +8,12 @@
 
 namespace tokamak {
 
-// Between arrays as buffers hold them and values of the interpreter. A buffer is dense and
-// row-major; an element of fewer than 8 bits takes a byte, signed ones sign-extended.
+// Conversion between raw buffers and interpreter values. A buffer is dense and row-major. An
+// element narrower than 8 bits occupies one byte; signed elements are sign-extended.
 
-// TK5002 when there is no memory for the value.
+// Returns TK5002 if memory for the value cannot be allocated.
 Result<Value> ValueFromBytes(const Shape& shape, const void* data);
-// `data` has room for every element.
+// Requires that `data` has room for every element.
 void StoreBytes(const Value& value, void* data);
 
 }  // namespace tokamak

@@ -5,7 +5,7 @@
 namespace tokamak {
 namespace {
 
-// Best first.
+// In order of preference.
 constexpr BackendInfo kBackends[] = {
 #if TOK_HAVE_CUDA
     {"cuda", true, ""},
@@ -18,7 +18,7 @@ constexpr BackendInfo kBackends[] = {
     {"cpu", false, "it was built without LLVM"},
 #endif
     {"interp", true, ""},
-    // Kernels of the cpu, and of GPUs, simulated and checked: for tests.
+    // CPU and GPU kernels in the checked simulator, for tests.
     {"sim", true, ""},
     {"sim-gpu", true, ""},
 #if TOK_HAVE_CUDA

@@ -7,15 +7,16 @@
 
 namespace tokamak {
 
-// What can run a program.
+// A backend that can run programs: cpu, cuda or interp.
 struct BackendInfo {
   std::string_view name;
   bool built = false;
-  std::string_view why_not;  // when not built
+  std::string_view why_not;  // set if not built
 };
 
 std::span<const BackendInfo> AllBackends();
-// "": the best one that is built. TK6002, TK6003.
+// An empty name selects the best backend that is built. Returns TK6002 or TK6003 if there is no
+// such backend.
 Result<const BackendInfo*> FindBackend(std::string_view name);
 
 }  // namespace tokamak

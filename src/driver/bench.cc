@@ -10,7 +10,8 @@
 namespace tokamak {
 namespace {
 
-constexpr double kTurnUs = 5000;  // of one turn at least, where there is time
+constexpr double kRepetitionUs = 5000;  // minimum time of a sample (chosen: above clock noise)
+// Maximum number of calls per sample (chosen: bounds very short programs).
 constexpr int64_t kMostCalls = 100000;
 
 double Micros(std::chrono::steady_clock::time_point since) {
@@ -18,7 +19,7 @@ double Micros(std::chrono::steady_clock::time_point since) {
       .count();
 }
 
-// A program with its arrays, to be called again and again.
+// A compiled program with its arrays, to be called repeatedly.
 class Contestant {
  public:
   static Result<Contestant> Make(const Module& module, std::span<const Value> arguments,
@@ -37,8 +38,8 @@ class Contestant {
     return made;
   }
 
-  // Microseconds of a call.
-  Result<double> Turn(int64_t calls) {
+  // Microseconds per call, averaged over `calls` calls.
+  Result<double> Repeat(int64_t calls) {
     const Executable& program = run_.executable();
     auto begin = std::chrono::steady_clock::now();
     for (int64_t i = 0; i < calls; ++i) {
@@ -72,7 +73,7 @@ Result<std::vector<BenchRow>> Bench(const Module& module, std::span<const Value>
     compile.effort = options.effort;
     return compile;
   };
-  // What a process does once, the first of all pays for.
+  // Compile once first, so that no mode is charged for one-time work of the process.
   watcher.Progress("compiling once");
   TOK_RETURN_IF_ERROR(CompiledRun::Make(module, options_of(options.modes.front())));
   for (FusionMode mode : options.modes) {
@@ -83,21 +84,22 @@ Result<std::vector<BenchRow>> Bench(const Module& module, std::span<const Value>
     contestants.push_back(std::move(made));
   }
   std::vector<int64_t> calls;
-  double round_us = 0;
+  double repetition_us = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     watcher.Progress("calling once: " + rows[i].mode);
-    TOK_RETURN_IF_ERROR(contestants[i].Turn(1));
-    TOK_TRY(double us, contestants[i].Turn(1));
-    calls.push_back(
-        std::clamp(static_cast<int64_t>(kTurnUs / std::max(us, 0.01)), int64_t{1}, kMostCalls));
-    round_us += us * static_cast<double>(calls.back());
+    TOK_RETURN_IF_ERROR(contestants[i].Repeat(1));
+    TOK_TRY(double us, contestants[i].Repeat(1));
+    calls.push_back(std::clamp(static_cast<int64_t>(kRepetitionUs / std::max(us, 0.01)), int64_t{1},
+                               kMostCalls));
+    repetition_us += us * static_cast<double>(calls.back());
   }
-  auto fitting = static_cast<int64_t>(options.seconds * 1e6 / std::max(round_us, 1.0));
-  int64_t rounds = std::clamp(fitting, int64_t{3}, std::max<int64_t>(options.rounds, 3));
-  for (int64_t round = 0; round < rounds; ++round) {
-    watcher.Progress("round " + std::to_string(round + 1) + " of " + std::to_string(rounds));
+  auto fitting = static_cast<int64_t>(options.seconds * 1e6 / std::max(repetition_us, 1.0));
+  int64_t repetitions = std::clamp(fitting, int64_t{3}, std::max<int64_t>(options.repetitions, 3));
+  for (int64_t repetition = 0; repetition < repetitions; ++repetition) {
+    watcher.Progress("repetition " + std::to_string(repetition + 1) + " of " +
+                     std::to_string(repetitions));
     for (size_t i = 0; i < rows.size(); ++i) {
-      TOK_TRY(double us, contestants[i].Turn(calls[i]));
+      TOK_TRY(double us, contestants[i].Repeat(calls[i]));
       rows[i].us.push_back(us);
     }
   }

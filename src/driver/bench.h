@@ -9,26 +9,26 @@
 #include "ir/ir.h"
 #include "support/result.h"
 
-// How long a program takes by each way of fusing it, measured.
+// Measures a program under each fusion mode (`tokamak bench`).
 
 namespace tokamak {
 
 struct BenchOptions {
-  std::string backend;  // "": the best that is built
+  std::string backend;  // empty: the best backend that is built
   std::vector<FusionMode> modes = {FusionMode::kNone, FusionMode::kRules, FusionMode::kGreedy,
                                    FusionMode::kSearch};
   Effort effort = Effort::kDefault;
-  double seconds = 2;  // of measuring, in all
-  int64_t rounds = 15;
+  double seconds = 2;  // time budget of all measurements together
+  int64_t repetitions = 15;
 };
 
-// One way.
+// The measurements of one fusion mode.
 struct BenchRow {
   std::string mode;
   int64_t launches = 0;
   size_t host_steps = 0;
   double compile_ms = 0;
-  std::vector<double> us;  // of a call, one number a round; sorted
+  std::vector<double> us;  // microseconds per call, one sample per repetition; sorted
 
   double best() const { return us.front(); }
   double median() const { return us[us.size() / 2]; }
@@ -41,9 +41,9 @@ class BenchWatcher {
   virtual void Progress(const std::string& now) = 0;
 };
 
-// Compiles the program by each way, then calls them in turn, round after round, each long enough
-// for the clock. Arrays of a program for a device lie in the device's memory. The watcher is
-// told what is done now.
+// Compiles the program once per fusion mode, then measures the executables interleaved: each
+// repetition times every executable for long enough to be resolved by the clock. For a device
+// backend the arrays are in device memory. Progress goes to the watcher.
 Result<std::vector<BenchRow>> Bench(const Module& module, std::span<const Value> arguments,
                                     const BenchOptions& options, BenchWatcher& watcher);
 

@@ -34,7 +34,7 @@ class HostMeasurer final : public Measurer {
 
   Result<std::vector<double>> Micros(std::span<const Kernel> kernels, int64_t threads) override {
     std::vector<Kernel> copies(kernels.begin(), kernels.end());
-    TOK_TRY(KernelCodes codes, MakeCodes(copies, KernelMaker::kMachineCode));
+    TOK_TRY(KernelCodes codes, MakeCodes(copies, KernelBackend::kMachineCode));
     std::vector<double> times;
     for (size_t i = 0; i < copies.size(); ++i) {
       TOK_TRY(double us, Measure(copies[i], *codes.all[i], threads));
@@ -43,10 +43,12 @@ class HostMeasurer final : public Measurer {
     return times;
   }
 
-  void Progress(const std::string& what, double share) override { watcher_.Progress(what, share); }
+  void Progress(const std::string& what, double fraction) override {
+    watcher_.Progress(what, fraction);
+  }
 
  private:
-  // Each array as a program has it: how far caches reach depends on pages.
+  // Allocate arrays as a program does: the cache sizes seen depend on the page size.
   class Memory {
    public:
     explicit Memory(const Array& array)
@@ -64,7 +66,7 @@ class HostMeasurer final : public Measurer {
     void* data_;
   };
 
-  // Numbers that are no zeros: some processors are faster with those.
+  // Nonzero numbers: some processors are faster with zeros.
   static void Fill(std::byte* to, const Array& array) {
     uint32_t state = 12345;
     auto width = static_cast<size_t>(BytesOf(array.type));
@@ -90,27 +92,31 @@ class HostMeasurer final : public Measurer {
         return MakeError(ErrorCode::kOutOfMemory, "calibrate: there is no memory for the arrays");
       Fill(arrays.back().data(), kernel.arrays[i]);
       memories.push_back(arrays.back().data());
-      step.places.push_back({static_cast<int32_t>(i), 0});
+      step.slices.push_back({static_cast<int32_t>(i), 0});
     }
     step.grid = GridOf(kernel);
-    step.grain = threads > 1 ? 1 : step.grid;
+    step.min_chunk = threads > 1 ? 1 : step.grid;
     const KernelCode* codes[] = {&code};
     StepContext context{.memories = memories, .kernels = codes, .products = {}, .functions = {}};
     const std::vector<RunStep> steps = {std::move(step)};
-    // As many runs at a time as a clock can tell.
+    // Repeat until the time can be resolved by the clock.
     int64_t runs = 1;
     std::vector<double> times;
     double begin = CalibrationNowUs();
+    // Microseconds: a batch of runs takes at least kLeastUs, all batches about kMostUs (chosen:
+    // long enough for the clock).
     constexpr double kLeastUs = 200, kMostUs = 100000;
-    for (int round = 0; round < 60 && (round < 4 || CalibrationNowUs() - begin < kMostUs);
-         ++round) {
+    for (int repetition = 0;
+         repetition < 60 && (repetition < 4 || CalibrationNowUs() - begin < kMostUs);
+         ++repetition) {
       double start = CalibrationNowUs();
       for (int64_t i = 0; i < runs; ++i) static_cast<void>(RunSteps(steps, context));
       double us = CalibrationNowUs() - start;
       times.push_back(us / static_cast<double>(runs));
       if (us < kLeastUs) runs *= 4;
     }
-    // One thread may have the machine to itself; of several one is late as a rule.
+    // A single thread can run undisturbed: take the minimum. With several threads one is usually
+    // delayed: take the median.
     auto kept = times.begin() + static_cast<ptrdiff_t>(threads > 1 ? times.size() / 2 : 0);
     std::nth_element(times.begin(), kept, times.end());
     return *kept;

@@ -7,14 +7,14 @@
 
 namespace tokamak {
 
-// Is told what is measured next, and how much is done.
+// Receives the name of the next measurement and the completed fraction.
 class CalibrationWatcher {
  public:
   virtual ~CalibrationWatcher() = default;
-  virtual void Progress(const std::string& what, double share) = 0;
+  virtual void Progress(const std::string& what, double fraction) = 0;
 };
 
-// Measures this machine with kernels of the CPU backend.
+// Measures the rates of this machine with kernels of the CPU backend (`tokamak calibrate`).
 Result<Rates> CalibrateHost(CalibrationWatcher& watcher);
 
 }  // namespace tokamak

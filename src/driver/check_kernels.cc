@@ -14,12 +14,12 @@
 namespace tokamak {
 namespace {
 
-constexpr size_t kDraws = 4;  // ways in which inputs are moved, at most
+constexpr size_t kDraws = 4;  // maximum number of random perturbations of the inputs (chosen)
 
-// How far a number may lie from the interpreter's.
+// Allowed difference from the interpreter's result.
 struct Bound {
   double rtol = 0, atol = 0;
-  // Partial sums may leave the range, or not, as their order is: infinities and NaNs are nobody's.
+  // Partial sums may overflow, depending on their order: infinities and NaNs are not checked.
   bool may_overflow = false;
 };
 
@@ -34,7 +34,7 @@ Bound PlainBound(ElementType type) {
   return {base, base, false};
 }
 
-// The largest finite magnitude of an array; 0 of integers.
+// The largest finite magnitude of an array; 0 for integers.
 double LargestOf(const Value& value) {
   double largest = 0;
   if (!value.shape().IsArray() || !IsFractional(value.type())) return largest;
@@ -56,13 +56,14 @@ double CountOf(const Shape& shape) {
   return shape.IsArray() ? static_cast<double>(shape.ElementCount()) : 1;
 }
 
-// How many terms one result of the instruction is folded from, at most.
+// Maximum number of terms reduced into one element of the result.
 double TermsOf(const Instr& instr) {
-  bool folds = instr.info().Is(kReduction) || instr.info().Is(kContraction);
-  if (!folds || instr.operand_count() == 0) return 1;
+  bool reduces = instr.info().Is(kReduction) || instr.info().Is(kContraction);
+  if (!reduces || instr.operand_count() == 0) return 1;
   double inputs = CountOf(instr.operand(0)->shape());
   if (instr.op() == Op::kDot) {
-    // rows * terms and terms * columns, of rows * columns results (and all of them batches times).
+    // rows * terms and terms * columns operand elements, for rows * columns results (all times the
+    // batch size).
     double other = CountOf(instr.operand(1)->shape()), results = CountOf(instr.shape());
     return std::max(1.0, std::sqrt(inputs * other / std::max(1.0, results)));
   }
@@ -76,14 +77,14 @@ double TermsOf(const Instr& instr) {
   return std::max(1.0, inputs);
 }
 
-bool FoldsProducts(const Instr& instr) {
+bool ReducesProducts(const Instr& instr) {
   for (const Computation* body : instr.called())
     for (const Instr* part : body->Instrs())
       if (part->op() == Op::kMultiply) return true;
   return false;
 }
 
-// Of the numbers but zeros: log2 of the least. 0 when none is below 1.
+// log2 of the smallest nonzero magnitude; 0 if none is below 1.
 double LeastBits(const Value& value) {
   double bits = 0;
   auto take = [&](double x) {
@@ -94,7 +95,7 @@ double LeastBits(const Value& value) {
   return bits;
 }
 
-// Whether any real or imaginary part is as `is` says.
+// Whether the predicate `is` holds for any real or imaginary part.
 template <typename Fn>
 bool AnyPart(const Value& value, Fn&& is) {
   if (IsReal(value.type())) return std::ranges::any_of(value.Data<double>(), is);
@@ -107,8 +108,8 @@ bool IsNoNumber(double x) {
   return !std::isfinite(x);
 }
 
-// Whether some matrix of the batch is so near to one that has no Cholesky factor that rounding
-// decides whether it has.
+// Whether some matrix of the batch is so close to not being positive definite that rounding decides
+// whether its Cholesky factor exists.
 bool IsNearlySingular(const Value& matrices, double rounding) {
   if (!IsReal(matrices.type())) return false;
   int64_t n = matrices.dims().back();
@@ -126,8 +127,8 @@ bool IsNearlySingular(const Value& matrices, double rounding) {
   return false;
 }
 
-// Whether some complex number is all but 0: which of the bits of a product are left there depends
-// on where its terms are rounded.
+// Whether some complex number is a cancellation residue close to 0: which bits of a product remain
+// depends on where its terms are rounded.
 bool AnyResidue(const Value& value) {
   if (!IsComplex(value.type())) return false;
   double least = InfoOf(RealPartOf(value.type())).bits > 32 ? 0x1p-1022 : 0x1p-126;
@@ -136,9 +137,9 @@ bool AnyResidue(const Value& value) {
   });
 }
 
-// Whether nobody promises what comes of these numbers: a product of several that is so small that
-// bits are lost, in some order; numbers that bf16 units take for 0; NaN, whose sign is open, in
-// a sort; infinities in a transform; matrices that are singular but for rounding.
+// Whether the result for this operand is unspecified: a product of several numbers that underflows
+// in some order; numbers that bf16 units flush to 0; NaN, whose sign is unspecified, in a sort;
+// infinities in a transform; matrices that are singular up to rounding.
 bool IsOpen(const Instr& instr, const Value& operand) {
   double terms = TermsOf(instr);
   bool is_double = InfoOf(RealPartOf(operand.type())).bits > 32;
@@ -147,7 +148,7 @@ bool IsOpen(const Instr& instr, const Value& operand) {
       return IsNearlySingular(operand, is_double ? 0x1p-46 : 0x1p-18);
     case Op::kFft:
       return AnyPart(operand, IsNoNumber);
-    case Op::kConvert:  // which part of a product is infinite, and which is NaN
+    case Op::kConvert:  // which part of a product is infinite and which is NaN is unspecified
       return IsComplex(operand.type()) && AnyPart(operand, IsNoNumber);
     case Op::kSort:
     case Op::kTopK:
@@ -156,7 +157,7 @@ bool IsOpen(const Instr& instr, const Value& operand) {
     case Op::kConvolution:
       return operand.type() == ElementType::kBF16 && LeastBits(operand) < -60;
     default:
-      return terms > 2 && FoldsProducts(instr) &&
+      return terms > 2 && ReducesProducts(instr) &&
              LeastBits(operand) * terms < (is_double ? -1022 : -126);
   }
 }
@@ -169,14 +170,14 @@ bool AnyOpen(const std::vector<const Instr*>& instrs,
       if (it == values.end() || !it->second.shape().IsArray()) continue;
       if (IsOpen(*instr, it->second)) return true;
     }
-    // Where a solution leaves the range, the next unknowns are differences of such numbers.
+    // Once a solution overflows, the next unknowns are differences of infinities.
     if (instr->op() == Op::kTriangularSolve && AnyPart(values.at(instr), IsNoNumber)) return true;
     if (instr->op() == Op::kMultiply && AnyResidue(values.at(instr))) return true;
   }
   return false;
 }
 
-// What a sum of so many terms may be off by, where large ones cancel.
+// Rounding error of a sum of that many terms if large ones cancel.
 double SlackOf(const Instr& instr, const std::unordered_map<const Instr*, Value>& values,
                bool tf32) {
   bool multiplies = instr.info().Is(kContraction);
@@ -192,12 +193,12 @@ double SlackOf(const Instr& instr, const std::unordered_map<const Instr*, Value>
   return terms * largest * (is_double ? 0x1p-52 : tf32 && multiplies ? 0x1p-10 : 0x1p-23);
 }
 
-// Whether some fold of the instructions may leave the range.
+// Whether some reduction of the instructions may overflow.
 bool MayOverflow(const std::vector<const Instr*>& instrs,
                  const std::unordered_map<const Instr*, Value>& values, ElementType type) {
   double limit = InfoOf(RealPartOf(type)).bits > 32 ? 1023 : 127;
   for (const Instr* instr : instrs) {
-    bool multiplies = instr->info().Is(kContraction), folds_products = FoldsProducts(*instr);
+    bool multiplies = instr->info().Is(kContraction), reduces_products = ReducesProducts(*instr);
     double bits = 0;
     for (const Instr* operand : instr->operands()) {
       auto it = values.find(operand);
@@ -206,12 +207,12 @@ bool MayOverflow(const std::vector<const Instr*>& instrs,
       bits = multiplies ? bits + own : std::max(bits, own);
     }
     double terms = TermsOf(*instr);
-    if ((folds_products ? bits * terms : bits + std::log2(terms)) > limit) return true;
+    if ((reduces_products ? bits * terms : bits + std::log2(terms)) > limit) return true;
   }
   return false;
 }
 
-// Of the instructions, those that `root` is made of, itself included.
+// The subset of the instructions that `root` depends on, including itself.
 std::vector<const Instr*> MadeOf(const Instr& root, const std::vector<const Instr*>& instrs) {
   std::vector<const Instr*> parts = {&root};
   for (size_t i = 0; i < parts.size(); ++i)
@@ -222,8 +223,9 @@ std::vector<const Instr*> MadeOf(const Instr& root, const std::vector<const Inst
   return parts;
 }
 
-// Whether some fold of these left the range on its way: which of its results are infinite and which
-// are NaN depends on the order of the terms, and what is told apart by that is nobody's.
+// Whether some reduction overflowed in an intermediate result: which of its results are infinite
+// and which are NaN depends on the order of the terms, and so does everything that depends on the
+// difference.
 bool LeftTheRange(const std::vector<const Instr*>& instrs,
                   const std::unordered_map<const Instr*, Value>& values) {
   return std::ranges::any_of(instrs, [&](const Instr* instr) {
@@ -233,7 +235,7 @@ bool LeftTheRange(const std::vector<const Instr*>& instrs,
   });
 }
 
-// Bits of a NaN, or of what the kernel rounded, become a number: which ones is nobody's promise.
+// Whether the bits of a NaN or of a rounded value become a number; those bits are unspecified.
 bool ShowsBits(const std::vector<const Instr*>& instrs,
                const std::unordered_map<const Instr*, Value>& values) {
   for (const Instr* instr : instrs) {
@@ -247,7 +249,7 @@ bool ShowsBits(const std::vector<const Instr*>& instrs,
   return false;
 }
 
-// Whose results may be a rounding or two away from the interpreter's.
+// Whether results may be one or two roundings away from the interpreter's.
 bool IsApproximate(const Instr& instr) {
   if (instr.info().Is(kContraction) || instr.info().Is(kReduction)) return true;
   switch (instr.op()) {
@@ -270,8 +272,8 @@ bool IsApproximate(const Instr& instr) {
   }
 }
 
-// The numbers, each a few roundings away: what becomes of them shows how far a result may be off.
-// Another `draw` moves them otherwise.
+// The numbers, each perturbed by a few roundings; the effect shows how far a result may be off. A
+// different `draw` gives a different perturbation.
 Value Moved(const Value& value, uint64_t draw, bool tf32) {
   if (!value.shape().IsArray() || !IsFractional(value.type())) return value;
   int bits = InfoOf(RealPartOf(value.type())).bits;
@@ -279,7 +281,7 @@ Value Moved(const Value& value, uint64_t draw, bool tf32) {
                                                      : bits > 16 ? (tf32 ? 0x1p-12 : 0x1p-23)
                                                      : bits > 8  ? 0x1p-9
                                                                  : 0x1p-4);
-  // The largest numbers stay in the range.
+  // The largest numbers stay finite.
   auto other = [&](double x, size_t i) {
     uint64_t mixed = (i + 1 + (draw << 32)) * 0x9E3779B97F4A7C15u;
     bool is_larger = (mixed >> 40 & 1) != 0 && std::isfinite(x * 2);
@@ -315,7 +317,7 @@ bool CloseAt(const Literal& got, const Literal& expected, int64_t i, const Bound
   if (IsReal(got.type())) return CloseTo(got.DoubleAt(i), expected.DoubleAt(i), bound);
   if (!IsComplex(got.type())) return got.BitsAt(i) == expected.BitsAt(i);
   std::complex<double> x = got.ComplexAt(i), y = expected.ComplexAt(i);
-  // Which part of a product is infinite and which no number is nobody's promise.
+  // Which part of a product is infinite and which is NaN is unspecified.
   auto is_finite = [](std::complex<double> z) {
     return std::isfinite(z.real()) && std::isfinite(z.imag());
   };
@@ -324,38 +326,40 @@ bool CloseAt(const Literal& got, const Literal& expected, int64_t i, const Bound
   return CloseTo(x.real(), y.real(), both) && CloseTo(x.imag(), y.imag(), both);
 }
 
-// What the interpreter has: rounded after every op, at the end only, and that of moved inputs.
+// The interpreter's results: rounded after every op, rounded at the end only, and for perturbed
+// inputs.
 struct Opinions {
-  Literal law, oracle;
+  Literal reference, oracle;
   std::vector<Literal> moved;
 };
 
-// "" when they agree.
+// Empty if they agree.
 std::string DifferenceOf(const Literal& got, const Opinions& of, const Bound& plain) {
-  int64_t count = got.shape().ElementCount(), far = 0, first = -1;
+  int64_t count = got.shape().ElementCount(), mismatches = 0, first = -1;
   Bound at_first;
   for (int64_t i = 0; i < count; ++i) {
     Bound bound = plain;
-    double distance = DistanceAt(of.law, of.oracle, i);
+    double distance = DistanceAt(of.reference, of.oracle, i);
     for (const Literal& moved : of.moved)
       distance = std::max(distance, DistanceAt(moved, of.oracle, i));
     bound.atol += 8 * distance;
-    if (CloseAt(got, of.law, i, bound) || CloseAt(got, of.oracle, i, bound)) continue;
-    // Where they do not agree themselves (a step of floor, the other side of a comparison, an
-    // overflow) nothing is known.
+    if (CloseAt(got, of.reference, i, bound) || CloseAt(got, of.oracle, i, bound)) continue;
+    // Skip elements on which the references themselves disagree (a step of floor, the other side of
+    // a comparison, an overflow).
     auto is_other = [&](const Literal& x) { return !CloseAt(x, of.oracle, i, plain); };
-    if (is_other(of.law) || std::ranges::any_of(of.moved, is_other)) continue;
-    if (far++ > 0) continue;
+    if (is_other(of.reference) || std::ranges::any_of(of.moved, is_other)) continue;
+    if (mismatches++ > 0) continue;
     first = i;
     at_first = bound;
   }
-  if (far == 0) return "";
+  if (mismatches == 0) return "";
   std::string tolerance;
   if (IsFractional(got.type()))
     tolerance = fmt::format("; tolerance {:.3g} + {:.3g} * |x|", at_first.atol, at_first.rtol);
   return fmt::format(
-      "{} of {} elements differ; the first is number {}: got {}, the interpreter has {}{}", far,
-      count, first, ElementText(got, first), ElementText(of.law, first), tolerance);
+      "{} of {} elements differ; the first is number {}: got {}, the interpreter has {}{}",
+      mismatches, count, first, ElementText(got, first), ElementText(of.reference, first),
+      tolerance);
 }
 
 bool MultipliesTf32(const Block& block) {
@@ -376,7 +380,7 @@ KernelChecker::KernelChecker(const LoweredProgram& program, const Module& module
     : program_(program),
       module_(module),
       functions_(functions),
-      law_runner_(law_),
+      reference_runner_(reference_),
       oracle_runner_(oracle_) {
   oracle_.mode = NumericMode::kOracle;
 }
@@ -403,16 +407,16 @@ KernelChecker::Work KernelChecker::WorkOf(const RunStep& step) const {
 }
 
 Status KernelChecker::Before(const RunStep& step, std::span<void* const> arguments) {
-  given_.clear();
+  inputs_.clear();
   if (!IsWatched(step)) return Ok();
   Work work = WorkOf(step);
   for (size_t i = 0; i < work.arguments.size() && i < arguments.size(); ++i) {
     const KernelArgument& argument = work.arguments[i];
     if (argument.is_output || !argument.instr->shape().IsArray()) continue;
-    TOK_TRY(given_[argument.instr], ValueFromBytes(argument.instr->shape(), arguments[i]));
+    TOK_TRY(inputs_[argument.instr], ValueFromBytes(argument.instr->shape(), arguments[i]));
   }
   for (const auto& [number, old] : work.updates) {
-    TOK_TRY(given_[old], ValueFromBytes(old->shape(), arguments[number]));
+    TOK_TRY(inputs_[old], ValueFromBytes(old->shape(), arguments[number]));
   }
   return Ok();
 }
@@ -429,12 +433,12 @@ Status KernelChecker::Evaluate(const Work& work, InstrRunner& runner, Values& va
         it = values.emplace(operand, std::move(constant)).first;
       }
       if (it == values.end() && instr->op() == Op::kWhile) {
-        // A loop that writes all of it: whatever it was.
+        // The previous contents are irrelevant: a loop overwrites all of it.
         std::vector<std::byte> zeros(static_cast<size_t>(operand->shape().ByteSize()));
         TOK_TRY(Value blank, ValueFromBytes(operand->shape(), zeros.data()));
         it = values.emplace(operand, std::move(blank)).first;
       }
-      if (it == values.end()) return Differs(work, *operand, "the kernel is not given it");
+      if (it == values.end()) return Differs(work, *operand, "it is not an argument of the kernel");
       operands.push_back(it->second);
     }
     TOK_TRY(Value value, runner.Evaluate(*instr, std::move(operands)));
@@ -447,46 +451,48 @@ Status KernelChecker::Evaluate(const Work& work, InstrRunner& runner, Values& va
 Status KernelChecker::After(const RunStep& step, std::span<void* const> arguments) {
   if (!IsWatched(step)) return Ok();
   Work work = WorkOf(step);
-  Values law = given_, oracle = given_;
-  TOK_RETURN_IF_ERROR(Evaluate(work, law_runner_, law, std::nullopt));
+  Values reference = inputs_, oracle = inputs_;
+  TOK_RETURN_IF_ERROR(Evaluate(work, reference_runner_, reference, std::nullopt));
   TOK_RETURN_IF_ERROR(Evaluate(work, oracle_runner_, oracle, std::nullopt));
-  if (ShowsBits(work.instrs, law) || AnyOpen(work.instrs, law)) return Ok();
-  // One way of moving the inputs may leave a result where it was by chance: more are tried before
-  // a kernel is said to be wrong.
+  if (ShowsBits(work.instrs, reference) || AnyOpen(work.instrs, reference)) return Ok();
+  // A single perturbation may leave a result unchanged by chance: try more before reporting a
+  // kernel as wrong.
   std::vector<Values> moved;
-  Status judgement = Ok();
+  Status status = Ok();
   do {
-    moved.push_back(given_);
+    moved.push_back(inputs_);
     uint64_t draw = moved.size() - 1;
     for (auto& [instr, value] : moved.back()) value = Moved(value, draw, work.tf32);
     TOK_RETURN_IF_ERROR(Evaluate(work, oracle_runner_, moved.back(), draw));
-    judgement = Judge(work, arguments, law, oracle, moved);
-  } while (!judgement.ok() && moved.size() < kDraws);
-  return judgement;
+    status = CompareWithReference(work, arguments, reference, oracle, moved);
+  } while (!status.ok() && moved.size() < kDraws);
+  return status;
 }
 
-Status KernelChecker::Judge(const Work& work, std::span<void* const> arguments, const Values& law,
-                            const Values& oracle, std::span<const Values> moved) const {
+Status KernelChecker::CompareWithReference(const Work& work, std::span<void* const> arguments,
+                                           const Values& reference, const Values& oracle,
+                                           std::span<const Values> moved) const {
   for (size_t i = 0; i < work.arguments.size() && i < arguments.size(); ++i) {
     const KernelArgument& argument = work.arguments[i];
     if (!argument.is_output) continue;
     const Instr& instr = *argument.instr;
-    const Value& exact = PartOf(law.at(&instr), argument.part);
+    const Value& exact = PartOf(reference.at(&instr), argument.part);
     TOK_TRY(Value got, ValueFromBytes(exact.shape(), arguments[i]));
     Bound bound = PlainBound(got.type());
     if (IsFractional(got.type())) {
-      bound.may_overflow = MayOverflow(work.instrs, law, got.type());
-      double slack = SlackOf(instr, law, work.tf32);
-      if (work.tf32)  // what is made of a product is as far off
-        for (const Instr* part : work.instrs) slack = std::max(slack, SlackOf(*part, law, true));
+      bound.may_overflow = MayOverflow(work.instrs, reference, got.type());
+      double slack = SlackOf(instr, reference, work.tf32);
+      if (work.tf32)  // values computed from a product have the same relative error
+        for (const Instr* part : work.instrs)
+          slack = std::max(slack, SlackOf(*part, reference, true));
       bound.atol += slack;
-    } else if (LeftTheRange(MadeOf(instr, work.instrs), law)) {
+    } else if (LeftTheRange(MadeOf(instr, work.instrs), reference)) {
       continue;
     }
     auto part = [&](const Values& values) {
       return LiteralFromValue(PartOf(values.at(&instr), argument.part));
     };
-    Opinions opinions{part(law), part(oracle), {}};
+    Opinions opinions{part(reference), part(oracle), {}};
     for (const Values& values : moved) opinions.moved.push_back(part(values));
     std::string words = DifferenceOf(LiteralFromValue(got), opinions, bound);
     if (!words.empty()) return Differs(work, instr, words);

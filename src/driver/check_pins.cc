@@ -12,8 +12,8 @@ bool IsMember(const Pin& pin, const std::string& label) {
                      [&](const Instr* member) { return LabelOf(*member) == label; });
 }
 
-// The record that says why, as "rule: reason".
-std::string RefusalOf(const Pin& pin, const DecisionLog& log) {
+// The record with the reason of the rejection, as "rule: reason".
+std::string RejectionOf(const Pin& pin, const DecisionLog& log) {
   std::string rule;
   for (const Decision& decision : log.all()) {
     if (decision.verdict != Verdict::kRejected) continue;
@@ -31,6 +31,7 @@ std::string RefusalOf(const Pin& pin, const DecisionLog& log) {
 
 // "add.1 is in kernel k, mul.2 in kernel l".
 std::string HomesOf(const Pin& pin, const LoweredProgram& program) {
+  // Instructions that the message lists (chosen).
   constexpr size_t kShown = 4;
   std::string text;
   for (size_t i = 0; i < std::min(pin.members.size(), kShown); ++i) {
@@ -61,7 +62,7 @@ Status CheckPins(const LoweredProgram& program, const Module& module, const Pins
     const Instr& first = *pin.members[0];
     Error error =
         MakeError(ErrorCode::kOptionValue,
-                  "fusion: " + pin.said + " cannot hold: " + RefusalOf(pin, log), SpanOf(first));
+                  "fusion: " + pin.said + " cannot hold: " + RejectionOf(pin, log), SpanOf(first));
     error.notes.push_back(HomesOf(pin, program));
     AddOrigins(error, first, module);
     return error;

@@ -7,8 +7,8 @@
 
 namespace tokamak {
 
-// TK6107 for the first require_fused that does not hold: what is in which kernel, by which rule it
-// was refused, and for which lines of the user's program.
+// Returns TK6107 for the first violated require_fused constraint. The error says which kernel holds
+// each instruction, which rule rejected the fusion, and the source lines involved.
 Status CheckPins(const LoweredProgram& program, const Module& module, const Pins& pins,
                  const DecisionLog& log);
 

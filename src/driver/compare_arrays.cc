@@ -15,7 +15,7 @@ double DefaultTolerance(ElementType type) {
   return bits <= 16 ? 2e-2 : 1e-4;
 }
 
-// The bits of a real, ordered as the numbers are.
+// The bits of a real as an integer that orders like the numbers.
 int64_t OrderedBits(ElementType type, double value) {
   int bits = InfoOf(type).bits;
   uint64_t raw = EncodeFloat(type, value);
@@ -33,7 +33,7 @@ struct Bounds {
 Bounds BoundsFor(ElementType type, const Tolerance& tolerance) {
   bool ulp_alone = tolerance.ulp >= 0 && !tolerance.rtol && !tolerance.atol;
   double fallback = ulp_alone ? 0.0 : DefaultTolerance(type);
-  // One of the two given means that the other is not wanted.
+  // If only one of rtol and atol is set, the other is 0.
   bool one = tolerance.rtol.has_value() != tolerance.atol.has_value();
   if (one) fallback = 0.0;
   return {tolerance.rtol.value_or(fallback), tolerance.atol.value_or(fallback), tolerance.ulp};
@@ -97,20 +97,20 @@ std::string DifferenceBeyond(std::span<const Literal> opinions, const Literal& e
                              const Tolerance& tolerance, int64_t count) {
   const Literal& got = opinions[0];
   Bounds bounds = BoundsFor(got.type(), tolerance);
-  int64_t first = -1, far = 0;
+  int64_t first = -1, mismatches = 0;
   double worst = 0;
   for (int64_t i = 0; i < count; ++i) {
     auto close = [&](const Literal& opinion) { return CloseAt(opinion, expected, i, bounds); };
     if (std::any_of(opinions.begin(), opinions.end(), close)) continue;
     if (first < 0) first = i;
-    ++far;
+    ++mismatches;
     double error = ErrorAt(got, expected, i);
     if (std::isnan(error) || error > worst) worst = error;
   }
-  if (far == 0) return {};
+  if (mismatches == 0) return {};
   return fmt::format(
-      "{} of {} elements differ; the first at {}: got {}, expected {}; worst error {:.4g}", far,
-      count, IndexText(first, got.shape().dims()), ElementText(got, first),
+      "{} of {} elements differ; the first at {}: got {}, expected {}; worst error {:.4g}",
+      mismatches, count, IndexText(first, got.shape().dims()), ElementText(got, first),
       ElementText(expected, first), worst);
 }
 

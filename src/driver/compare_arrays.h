@@ -6,29 +6,31 @@
 
 #include "ir/literal.h"
 
+// Comparison of arrays within a tolerance, and element text for messages.
+
 namespace tokamak {
 
-// How far a result may lie from what is expected. Integers and preds are
-// exact. A real is close when |got - exp| <= atol + rtol*|exp|, or when it is
-// at most `ulp` representable steps away. NaN equals NaN, infinities equal
-// themselves only.
+// Allowed difference between a result and its expected value. Integers and preds are compared
+// exactly. A real is close if |got - exp| <= atol + rtol*|exp|, or if it is at most `ulp`
+// representable numbers away. NaN equals NaN; an infinity equals only itself.
 struct Tolerance {
   std::optional<double> rtol, atol;  // unset: 1e-4; bf16 and f16 2e-2; f8 and smaller 1e-1
-  int64_t ulp = -1;                  // given alone, it replaces rtol and atol
+  int64_t ulp = -1;                  // if set alone, it replaces rtol and atol
 };
 
-// Empty when the first `count` elements are close to `expected` in at least one of the opinions;
-// else the first element that is not, the worst error of the first opinion and how many there are,
-// in words. All have equal shapes.
+// Compares the first `count` elements of each opinion with `expected`. Returns an empty string if
+// at least one opinion is close; otherwise a text with the first element that differs, the largest
+// error of the first opinion and the number of differing elements. All arrays have equal shapes.
 std::string DifferenceBeyond(std::span<const Literal> opinions, const Literal& expected,
                              const Tolerance& tolerance, int64_t count);
 
-// Steps between two numbers of a real type; 0 for equal ones and for +0, -0.
+// Number of representable steps between two numbers of a real type; 0 for equal numbers and for +0,
+// -0.
 int64_t UlpsBetween(ElementType type, double a, double b);
 
-// Element i as a person reads it; reads back to the same number.
+// Element i as decimal text that parses back to the same number.
 std::string ElementText(const Literal& literal, int64_t i);
-// "f32[2,2] {1, 2, 3, 4}", cut after `limit` elements.
+// "f32[2,2] {1, 2, 3, 4}", truncated after `limit` elements.
 std::string ArrayText(const Literal& literal, int64_t limit);
 
 }  // namespace tokamak

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/cuda/gpu.h"
-#include "driver/account/explain.h"
 #include "driver/all_kernels.h"
 #include "driver/compilation.h"
 #include "driver/compiled_program.h"
@@ -12,12 +11,13 @@
 #include "driver/cuda_executable.h"
 #include "driver/device_program.h"
 #include "driver/dump.h"
+#include "driver/event_sink.h"
 #include "driver/interp_executable.h"
 #include "driver/lower_module.h"
 #include "driver/named_options.h"
 #include "driver/program_facts.h"
-#include "driver/report.h"
-#include "driver/step_price.h"
+#include "driver/report/explain.h"
+#include "driver/step_cost.h"
 #include "interp/interp.h"
 #include "ir/clone.h"
 #include "ir/infer.h"
@@ -39,7 +39,7 @@ Status Verify(const Module& module) {
   return verified;
 }
 
-// Runs the passes that the options ask for over a verified module.
+// Runs the requested passes on a verified module.
 Status Optimize(Compilation& made) {
   const CompileOptions& options = made.options;
   MarkPins(*made.module, options.pins);
@@ -57,7 +57,7 @@ Status Optimize(Compilation& made) {
   return Ok();
 }
 
-// What can be said of the program without its steps.
+// Fills in the properties that do not depend on the steps.
 Status Describe(Compilation& made) {
   const Module& module = *made.module;
   int64_t devices = made.target.mesh.devices();
@@ -71,9 +71,10 @@ Status Describe(Compilation& made) {
   return Ok();
 }
 
-// Why the interpreter has to run all of the program; "": it can be made steps.
+// Why the interpreter has to run the whole program; empty if it can be lowered.
 Result<std::string> WhyInterpreted(Compilation& made) {
-  if (made.target.maker == KernelMaker::kInterpreter) return std::string("the backend is interp");
+  if (made.target.kernel_backend == KernelBackend::kInterpreter)
+    return std::string("the backend is interp");
   std::string why = made.target.mesh.devices() > 1 ? "the program runs on several devices"
                                                    : WhyNotLowered(*made.module);
   if (why.empty()) return why;
@@ -88,17 +89,18 @@ Result<std::string> WhyInterpreted(Compilation& made) {
   return why;
 }
 
-// From the module after all passes to the steps that run.
+// Lowers the optimized module to the steps that run.
 Status MakeSteps(Compilation& made) {
   TOK_TRY(made.program, LowerModule(*made.module, made.target, made.options, made.parameters,
                                     made.fusion_tags, made.log));
   const Machine& machine = made.target.machine;
-  if (made.target.maker == KernelMaker::kMachineCode) SetGrains(made.program, machine);
-  made.predicted_us = PriceOf(made.program.steps, made.program, machine);
+  if (made.target.kernel_backend == KernelBackend::kMachineCode)
+    SetMinChunks(made.program, machine);
+  made.predicted_us = EstimateCost(made.program.steps, made.program, machine);
   made.time_depends_on_data = TimeDependsOnData(made.program.steps, made.program, machine);
   AlternateLoops(made.program.steps);
-  // What is checked is done step by step, and by the host where it can.
-  if (made.target.maker == KernelMaker::kCuda && !made.options.check_kernels)
+  // Checked programs run step by step, on the host where possible.
+  if (made.target.kernel_backend == KernelBackend::kCuda && !made.options.check_kernels)
     FitToDevice(made.program, made.target, made.log);
   if (made.options.require_kernels)
     TOK_RETURN_IF_ERROR(CheckAllKernels(made.program, *made.module));
@@ -116,102 +118,105 @@ Status MakeProgram(Compilation& made) {
   return Ok();
 }
 
-// What is known of a program that the interpreter runs.
+// Fills in the predictions for an interpreted program.
 void DescribeInterpreted(Compilation& made) {
   made.predicted_us = InterpretedMicros(*made.module);
   made.time_depends_on_data = InterpretedTimeDependsOnData(*made.module);
   made.memory = MemoryOf(made.parameters, made.results, 0);
 }
 
-// A compilation of the module after all passes, since the device refused the one at hand. It has no
+// A new compilation of the optimized module, after the device rejected the current one. It has no
 // steps yet.
-std::shared_ptr<Compilation> Successor(const Compilation& refused, Decision why) {
+std::shared_ptr<Compilation> Successor(const Compilation& rejected, Decision why) {
   auto made = std::make_shared<Compilation>();
-  made->target = refused.target;
-  made->options = refused.options;
-  made->module = CloneModule(*refused.module);
-  made->parameters = refused.parameters;
-  made->results = refused.results;
-  made->hoisted = refused.hoisted;
-  made->cost = refused.cost;
-  made->calls_host = refused.calls_host;
-  made->log = refused.log;
+  made->target = rejected.target;
+  made->options = rejected.options;
+  made->module = CloneModule(*rejected.module);
+  made->parameters = rejected.parameters;
+  made->results = rejected.results;
+  made->hoisted = rejected.hoisted;
+  made->cost = rejected.cost;
+  made->calls_host = rejected.calls_host;
+  made->log = rejected.log;
   made->log.Add(std::move(why));
-  made->pass_runs = refused.pass_runs;
-  made->fusion_tags = refused.fusion_tags;
-  made->times = refused.times;
+  made->pass_runs = rejected.pass_runs;
+  made->fusion_tags = rejected.fusion_tags;
+  made->times = rejected.times;
   return made;
 }
 
-// The same program in another form.
-Result<std::shared_ptr<const Compilation>> CompileAgain(const Compilation& refused,
-                                                        const CompileOptions& options,
-                                                        Decision why) {
-  std::shared_ptr<Compilation> made = Successor(refused, std::move(why));
+// Recompiles the same program with other options.
+Result<std::shared_ptr<const Compilation>> Recompile(const Compilation& rejected,
+                                                     const CompileOptions& options, Decision why) {
+  std::shared_ptr<Compilation> made = Successor(rejected, std::move(why));
   made->options = options;
   made->options.plan = nullptr;
   TOK_RETURN_IF_ERROR(MakeSteps(*made));
   return std::shared_ptr<const Compilation>(std::move(made));
 }
 
-// The interpreter runs it.
-std::shared_ptr<const Compilation> Interpreted(const Compilation& refused, const std::string& why) {
+// Falls back to the interpreter.
+std::shared_ptr<const Compilation> Interpreted(const Compilation& rejected,
+                                               const std::string& why) {
   std::shared_ptr<Compilation> made =
-      Successor(refused, {.pass = "lower",
-                          .rule = "host.program",
-                          .subject = refused.module->name(),
-                          .because = "the interpreter runs all of it: " + why});
+      Successor(rejected, {.pass = "lower",
+                           .rule = "host.program",
+                           .subject = rejected.module->name(),
+                           .because = "the interpreter runs all of it: " + why});
   made->why_interpreted = why;
   DescribeInterpreted(*made);
   return made;
 }
 
-// What a GPU does not take has another form: loops and packs launch by launch, then a kernel for
-// each instruction, then the interpreter.
+// Fallbacks for forms that the GPU rejects: first loops and horizontally fused launches as single
+// launches, then one kernel per instruction, then the interpreter.
 Result<std::shared_ptr<const Executable>> MakeForGpu(std::shared_ptr<const Compilation> made) {
   Result<std::shared_ptr<const Executable>> executable = MakeCudaExecutable(made);
-  auto is_refused = [&] { return !executable.ok() && cuda::IsRefusal(executable.error()); };
-  Decision why{.pass = "device", .rule = "device.apart", .subject = made->module->name()};
+  auto is_rejected = [&] {
+    return !executable.ok() && cuda::IsUnsupportedForm(executable.error());
+  };
+  Decision why{
+      .pass = "device", .rule = "device.separate-launches", .subject = made->module->name()};
   CompileOptions options = made->options;
-  if (is_refused()) {
+  if (is_rejected()) {
     why.because = executable.error().message;
-    options.packs = PackMode::kNone;
+    options.horizontal = HorizontalMode::kNone;
     options.persistent = false;
-    TOK_TRY(made, CompileAgain(*made, options, why));
+    TOK_TRY(made, Recompile(*made, options, why));
     executable = MakeCudaExecutable(made);
   }
-  if (is_refused()) {
+  if (is_rejected()) {
     why.rule = "device.unfused";
     why.because = executable.error().message;
     options.fusion = FusionMode::kNone;
     options.pinned = false;
-    TOK_TRY(made, CompileAgain(*made, options, why));
+    TOK_TRY(made, Recompile(*made, options, why));
     executable = MakeCudaExecutable(made);
   }
-  if (!is_refused() || made->options.require_kernels) return executable;
+  if (!is_rejected() || made->options.require_kernels) return executable;
   TOK_TRY(std::shared_ptr<const Executable> interpreted,
           MakeInterpExecutable(Interpreted(*made, executable.error().message)));
   return OnDevice(std::move(interpreted), *made->target.device);
 }
 
 void ReportCompile(const Executable& executable, std::string_view backend, double loading_ms) {
-  if (!IsReporting()) return;
+  if (!HasEventSink()) return;
   const Compilation& made = executable.compilation();
-  // Where nothing is compiled, nothing falls back.
+  // An interpreted program has no compiled steps to fall back from.
   std::vector<std::string> fallbacks;
-  if (made.target.maker != KernelMaker::kInterpreter) fallbacks = executable.HostSteps();
+  if (made.target.kernel_backend != KernelBackend::kInterpreter) fallbacks = executable.HostSteps();
   for (const std::string& text : executable.codegen_fallbacks()) fallbacks.push_back(text);
-  Report(nlohmann::json{{"event", "compile"},
-                        {"name", executable.name()},
-                        {"cache", "none"},
-                        {"verify_us", made.times.verify_ms * 1000},
-                        {"passes_us", made.times.passes_ms * 1000},
-                        {"prepare_us", (made.times.planning_ms + loading_ms) * 1000},
-                        {"backend", backend},
-                        {"launches", executable.Launches()},
-                        {"fallbacks", fallbacks},
-                        {"parameters", executable.parameters().size()},
-                        {"results", executable.results().size()}});
+  EmitEvent(nlohmann::json{{"event", "compile"},
+                           {"name", executable.name()},
+                           {"cache", "none"},
+                           {"verify_us", made.times.verify_ms * 1000},
+                           {"passes_us", made.times.passes_ms * 1000},
+                           {"prepare_us", (made.times.planning_ms + loading_ms) * 1000},
+                           {"backend", backend},
+                           {"launches", executable.Launches()},
+                           {"fallbacks", fallbacks},
+                           {"parameters", executable.parameters().size()},
+                           {"results", executable.results().size()}});
 }
 
 }  // namespace

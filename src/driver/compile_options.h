@@ -12,52 +12,53 @@
 #include "fusion/plan_data.h"
 #include "rewrite/pipeline.h"
 
-// What a caller may ask of a compilation. Frontends parse their own spelling (named_options.h,
-// fusion_options.h) into these types once; nothing behind them reads option texts.
+// Options of a compilation. Each frontend parses its own spelling (named_options.h,
+// fusion_options.h) into these types once; code below the frontends reads no option texts.
 
 namespace tokamak {
 
 struct CompileOptions {
   int64_t num_replicas = 1, num_partitions = 1;
-  std::string backend;  // "": the best that is built
-  bool strict = false;  // every value as the program states it, no rewrite that may change bits
+  std::string backend;  // empty: the best that is built
+  bool strict = false;  // reference semantics for every value; no rewrite that may change bits
   Pipeline passes = {std::begin(kDefaultPipeline), std::end(kDefaultPipeline)};
   std::vector<Pass> skip_passes;
   FusionMode fusion = FusionMode::kSearch;
-  Effort effort = Effort::kDefault;  // what planning may take
-  LiftedRules lifted;                // rules of FusionMode::kRules that do not apply
+  Effort effort = Effort::kDefault;  // time budget of planning
+  LiftedRules lifted;                // disabled rules of FusionMode::kRules
   PinWords pins;
-  bool pinned = true;  // users are heard; else neither `pins` nor the program are
-  // A plan that was made before: its kernels are built, and nothing is decided. The module, the
-  // passes and the target must be those that it was made for.
+  bool pinned = true;  // honour fusion constraints, from `pins` and from the program
+  // An existing plan: its kernels are built and no decision is made. The module, the passes and the
+  // target must be those that it was made for.
   std::shared_ptr<const PlanData> plan;
-  std::optional<PackMode> packs;  // nothing: where it pays on a GPU, none on a CPU
-  bool verified = false;          // this build has verified an equal module before
-  std::string dump_dir;  // where the program is written before and after compilation; "": nowhere
-  // An instruction that only the interpreter could do is an error (TK4005); not for interp itself.
+  std::optional<HorizontalMode> horizontal;  // unset: where it pays on a GPU, none on a CPU
+  bool verified = false;                     // this build has already verified an equal module
+  std::string dump_dir;  // directory for the program before and after compilation; empty: no dump
+  // Instructions without a kernel are an error (TK4005). No effect on the interp backend.
   bool require_kernels = false;
-  // What TOKAMAK_CHECK asks for, too: every kernel is compared with the interpreter when it runs;
-  // bytes that hold no value are made NaN (in builds with assertions by default).
+  // check_kernels: compares every kernel with the interpreter at run time. check_memory: fills
+  // bytes that hold no value with NaN (on by default in builds with assertions). TOKAMAK_CHECK sets
+  // both.
   bool check_kernels = false;
 #ifdef NDEBUG
   bool check_memory = false;
 #else
   bool check_memory = true;
 #endif
-  bool persistent = true;  // loops may become one launch of a GPU
-  bool short_chunks =
-      false;                 // whole-loop kernels do few iterations a launch (TOKAMAK_CHECK=chunks)
-  int64_t memory_limit = 0;  // bytes of temporary arrays; 0: what the target has
-  // For tests (TOKAMAK_CHECK=codegen-crash, codegen-crash:2 ...): what the code generation of the
-  // first kernel does, without "codegen-".
+  bool persistent = true;     // loops may become persistent kernels on a GPU
+  bool short_chunks = false;  // whole-loop kernels run few iterations per launch
+                              // (TOKAMAK_CHECK=chunks)
+  int64_t memory_limit = 0;   // bytes of temporary arrays; 0: the target's memory
+  // For tests (TOKAMAK_CHECK=codegen-crash, codegen-crash:2 ...): the failure injected into the
+  // code generation of the first kernel, without the prefix "codegen-".
   std::string codegen_fault;
-  int64_t spoil_kernel = -1;  // for tests: this one writes a wrong number
-  // For tests: constants of the entry, and what a function @inputs gives it, become arguments
-  // (hoist-constants). Compilation would else compute the whole program.
+  int64_t corrupt_kernel = -1;  // for tests: index of a kernel that writes one wrong value
+  // For tests: turns constants of the entry and the results of a function @inputs into arguments
+  // (pass hoist-constants). Otherwise constant folding would evaluate the whole program.
   bool hoist = false;
-  bool refuse =
-      false;  // for tests (TOKAMAK_CHECK=refuse): as if a GPU took single instructions only
-  bool faults = false;  // for tests (TOKAMAK_CHECK=fault): a GPU's kernels get wrong addresses
+  bool reject_launches =
+      false;  // for tests (TOKAMAK_CHECK=reject): the GPU rejects multi-instruction launches
+  bool faults = false;  // for tests (TOKAMAK_CHECK=fault): GPU kernels get invalid addresses
 };
 
 }  // namespace tokamak

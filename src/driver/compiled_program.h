@@ -7,7 +7,7 @@
 #include "ir/ir.h"
 #include "support/result.h"
 
-// What executables of kernels have in common, whatever runs the kernels.
+// Helpers shared by the executables that run kernels (CPU and CUDA).
 
 namespace tokamak {
 

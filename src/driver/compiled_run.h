@@ -13,14 +13,14 @@
 
 namespace tokamak {
 
-// A program compiled for values as the interpreter has them. The module is left as it is.
+// A compiled program that takes and returns interpreter values. Does not modify the module.
 class CompiledRun {
  public:
   static Result<CompiledRun> Make(const Module& module, const CompileOptions& options);
 
-  // The arguments have the shapes of the entry's parameters, tuples too.
+  // The arguments have the shapes of the entry's parameters, including tuples.
   Result<RunOutcome> Run(std::span<const Value> arguments) const;
-  // The arguments, and room for the results, as the executable wants them.
+  // The arguments, and memory for the results, in the layout that the executable expects.
   Result<HeldArrays> Hold(std::span<const Value> arguments) const;
   const Executable& executable() const { return *executable_; }
 
@@ -29,7 +29,7 @@ class CompiledRun {
   std::vector<Value> Leaves(std::span<const Value> arguments) const;
   std::shared_ptr<const Executable> executable_;
   std::vector<Shape> results_;
-  TextSpan root_;  // where the results stand in what was read
+  TextSpan root_;  // location of the results in the source text
 };
 
 }  // namespace tokamak

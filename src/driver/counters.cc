@@ -1,6 +1,6 @@
 #include "driver/counters.h"
 
-#include "driver/account/account.h"
+#include "driver/report/compile_report.h"
 
 #if TOK_HAVE_CUDA
 #include <algorithm>
@@ -19,10 +19,13 @@ namespace tokamak {
 #if TOK_HAVE_CUDA
 namespace {
 
-// What a multiprocessor hands out, and holds at most, whatever its machine file says.
-constexpr double kWarp = 32, kRegisterStep = 256, kMostTeams = 32, kTeamBytesOfSystem = 1024;
+// Hardware limits of an SM that are not in the machine file (CUDA programming guide, compute
+// capability 9.0): threads per warp, register allocation granularity per warp, resident blocks, and
+// shared memory reserved by the system per block, in bytes.
+constexpr double kWarp = 32, kRegisterStep = 256, kMaxResidentBlocks = 32,
+                 kReservedSharedBytes = 1024;
 
-using Grids = std::unordered_map<size_t, int64_t>;  // teams of kernels, by number
+using Grids = std::unordered_map<size_t, int64_t>;  // blocks of each kernel, by kernel number
 
 void FindGrids(const std::vector<RunStep>& steps, Grids& grids) {
   for (const RunStep& step : steps) {
@@ -35,28 +38,29 @@ double OccupancyOf(const LaunchCounters::Code& code, const Rates& rates) {
   double warps = std::ceil(static_cast<double>(code.threads) / kWarp);
   double registers =
       std::ceil(code.registers * kWarp / kRegisterStep) * kRegisterStep * std::max(warps, 1.0);
-  double teams = std::min(
-      {kMostTeams, std::floor(rates.threads / (warps * kWarp)),
-       std::floor(rates.registers / std::max(registers, 1.0)),
-       std::floor(rates.team_bytes / (static_cast<double>(code.team_bytes) + kTeamBytesOfSystem))});
-  return std::min(1.0, teams * warps * kWarp / rates.threads);
+  double blocks =
+      std::min({kMaxResidentBlocks, std::floor(rates.threads / (warps * kWarp)),
+                std::floor(rates.registers / std::max(registers, 1.0)),
+                std::floor(rates.shared_bytes /
+                           (static_cast<double>(code.shared_bytes) + kReservedSharedBytes))});
+  return std::min(1.0, blocks * warps * kWarp / rates.threads);
 }
 
-Result<LaunchCounters::Code> CodeOf(const StepAccount& step, const LoweredProgram& program,
+Result<LaunchCounters::Code> CodeOf(const StepReport& step, const LoweredProgram& program,
                                     const Grids& grids, const Rates& rates) {
   TOK_TRY(const cuda::Nvrtc* nvrtc, cuda::Nvrtc::Open());
-  cuda::LaunchForm form{.label = step.name, .parts = {}};
+  cuda::LaunchForm form{.label = step.name, .entries = {}};
   if (step.step->kind == StepKind::kWhile) form = LoopLaunchOf(*step.step, program).form;
   LaunchCounters::Code code;
   for (size_t number : step.kernels) {
-    if (!form.loop) form.parts.push_back({&program.kernels[number], grids.at(number)});
-    code.teams += grids.at(number);
+    if (!form.loop) form.entries.push_back({&program.kernels[number], grids.at(number)});
+    code.blocks += grids.at(number);
   }
   TOK_TRY(cuda::LaunchSource launch, cuda::SourceOf(form, cuda::LaunchName(form)));
   TOK_TRY(cuda::CudaCode made, nvrtc->Compile(launch.source, "sm_90"));
   code.registers = made.registers;
   code.spilled_bytes = made.spilled_bytes;
-  code.team_bytes = made.team_bytes + launch.source.dynamic_bytes;
+  code.shared_bytes = made.shared_bytes + launch.source.dynamic_bytes;
   code.threads = 1;
   for (int threads : launch.source.threads) code.threads *= threads;
   code.occupancy = OccupancyOf(code, rates);
@@ -71,15 +75,15 @@ Result<std::vector<LaunchCounters>> CountersOf(const Module& module, FusionMode 
   options.fusion = mode;
   std::unique_ptr<Module> copy = CloneModule(module);
   TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(copy), target, options));
-  TOK_TRY(ProgramAccount account, AccountOf(std::move(made)));
-  if (!account.why_interpreted().empty())
+  TOK_TRY(CompileReport report, ReportOf(std::move(made)));
+  if (!report.why_interpreted().empty())
     return MakeError(ErrorCode::kNoKernel,
-                     "bench: the interpreter runs all of it: " + account.why_interpreted(),
+                     "bench: the interpreter runs all of it: " + report.why_interpreted(),
                      {.file = module.file});
   Grids grids;
-  FindGrids(account.program().steps, grids);
+  FindGrids(report.program().steps, grids);
   std::vector<LaunchCounters> all;
-  for (const StepAccount& step : account.steps) {
+  for (const StepReport& step : report.steps) {
     LaunchCounters counters{.name = step.name,
                             .generator = step.generator,
                             .runs = step.runs(),
@@ -87,7 +91,7 @@ Result<std::vector<LaunchCounters>> CountersOf(const Module& module, FusionMode 
                             .predicted_us = step.predicted_us.value_or(0),
                             .code = std::nullopt};
     if (!step.kernels.empty()) {
-      TOK_TRY(counters.code, CodeOf(step, account.program(), grids, RatesOf(account.machine())));
+      TOK_TRY(counters.code, CodeOf(step, report.program(), grids, RatesOf(report.machine())));
     }
     all.push_back(std::move(counters));
   }

@@ -9,27 +9,27 @@
 #include "ir/ir.h"
 #include "support/result.h"
 
-// What the kernels of a program take of a GPU: NVRTC compiles them, no GPU is needed.
+// GPU resources used by the kernels of a program. NVRTC compiles them; no GPU is needed.
 
 namespace tokamak {
 
 struct LaunchCounters {
   std::string name;
-  std::string generator;    // as explain has it; "library" and "copy" among them
-  int64_t runs = 1;         // of one call of the program
-  int64_t bytes = 0;        // read and written by one run
-  double predicted_us = 0;  // of one run
-  // Of kernels.
+  std::string generator;    // as in explain, including "library" and "copy"
+  int64_t runs = 1;         // per call of the program
+  int64_t bytes = 0;        // read and written per run
+  double predicted_us = 0;  // per run
+  // Kernels only.
   struct Code {
-    int registers = 0, spilled_bytes = 0;  // of a thread
-    int64_t threads = 0, teams = 0, team_bytes = 0;
-    double occupancy = 0;  // threads that a multiprocessor holds, of those that it can
+    int registers = 0, spilled_bytes = 0;  // per thread
+    int64_t threads = 0, blocks = 0, shared_bytes = 0;
+    double occupancy = 0;  // resident threads per SM / maximum
   };
   std::optional<Code> code;
 };
 
-// Of the program fused by `mode` for an H200. TK6003 when this build has no CUDA backend, TK4122
-// where there is no NVRTC.
+// Counters of the program fused by `mode` for an H200. Returns TK6003 if this build has no CUDA
+// backend, TK4122 if NVRTC is not available.
 Result<std::vector<LaunchCounters>> CountersOf(const Module& module, FusionMode mode);
 
 }  // namespace tokamak

@@ -18,10 +18,10 @@
 namespace tokamak {
 namespace {
 
-// Memory that runs of one executable use one after the other.
+// Arenas that consecutive runs of one executable reuse.
 class ArenaPool {
  public:
-  // `around`: bytes of arguments and results, which are there at the same time.
+  // `around`: bytes of arguments and results, which are live at the same time.
   ArenaPool(int64_t bytes, int64_t around)
       : bytes_(static_cast<size_t>(bytes)), around_(static_cast<size_t>(around)) {}
   ArenaPool(const ArenaPool&) = delete;
@@ -50,19 +50,19 @@ class ArenaPool {
                                                     std::to_string(HostMemory()));
     return static_cast<std::byte*>(arena);
   }
-  void Give(std::byte* arena) {
+  void Release(std::byte* arena) {
     if (arena == nullptr) return;
     std::lock_guard<std::mutex> lock(mutex_);
     free_.push_back(arena);
   }
 
-  // Gives one back, also when a run ends by an exception.
-  class Giver {
+  // Returns an arena to the pool, also if a run throws.
+  class ArenaLease {
    public:
-    Giver(ArenaPool& pool, std::byte* arena) : pool_(pool), arena_(arena) {}
-    ~Giver() { pool_.Give(arena_); }
-    Giver(const Giver&) = delete;
-    Giver& operator=(const Giver&) = delete;
+    ArenaLease(ArenaPool& pool, std::byte* arena) : pool_(pool), arena_(arena) {}
+    ~ArenaLease() { pool_.Release(arena_); }
+    ArenaLease(const ArenaLease&) = delete;
+    ArenaLease& operator=(const ArenaLease&) = delete;
 
    private:
     ArenaPool& pool_;
@@ -75,7 +75,7 @@ class ArenaPool {
   std::vector<void*> free_;
 };
 
-// Numbers are rounded to nearest and subnormals kept, whatever the caller has set.
+// Sets rounding to nearest and keeps subnormals, whatever the caller's floating-point mode is.
 class PlainFloats {
  public:
   PlainFloats() {
@@ -101,9 +101,10 @@ class CpuExecutable final : public Executable {
 
   Status Prepare() {
     const Compilation& made = compilation();
-    TOK_TRY(codes_, MakeCodes(program_.kernels, made.target.maker, made.options.codegen_fault));
+    TOK_TRY(codes_,
+            MakeCodes(program_.kernels, made.target.kernel_backend, made.options.codegen_fault));
     TOK_RETURN_IF_ERROR(KeepFallbacks());
-    SpoilCode(codes_, program_, made.options.spoil_kernel);
+    CorruptCode(codes_, program_, made.options.corrupt_kernel);
     for (const auto& code : codes_.all) kernels_.push_back(code.get());
     functions_ = HostFunctions(program_.host_instrs);
     for (const Instr* constant : program_.constants) {
@@ -131,7 +132,7 @@ class CpuExecutable final : public Executable {
   Status RunOnce(std::span<const void* const> inputs, std::span<void* const> outputs,
                  const RunControl& control) const override {
     TOK_TRY(std::byte * arena, arenas_->Take());
-    ArenaPool::Giver giver(*arenas_, arena);
+    ArenaPool::ArenaLease lease(*arenas_, arena);
     std::vector<std::byte*> memories = {arena};
     for (const void* input : inputs)
       memories.push_back(static_cast<std::byte*>(const_cast<void*>(input)));
@@ -150,12 +151,12 @@ class CpuExecutable final : public Executable {
                         .functions = functions_.all(),
                         .host = &host,
                         .stop = control.stop,
-                        .packs = codes_.packs.get(),
+                        .horizontal = codes_.horizontal.get(),
                         .recorder = control.recorder};
     std::optional<KernelChecker> checker;
     if (check_kernels_) context.watcher = &checker.emplace(program_, module_, functions_.all());
     Status status = RunSteps(program_.steps, context);
-    if (status.ok()) status = codes_.TakeFault();
+    if (status.ok()) status = codes_.TakeSimulationError();
     if (status.ok()) status = host.Finish(control.checks);
     if (!status.ok() && status.error().code != ErrorCode::kKernelDiffers)
       AddOrigin(status.error(), module_);

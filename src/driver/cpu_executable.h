@@ -8,7 +8,7 @@
 
 namespace tokamak {
 
-// Makes the code of a program's kernels and host steps on the host.
+// Generates host code for a program's kernels and prepares its host steps.
 Result<std::shared_ptr<const Executable>> MakeCpuExecutable(
     std::shared_ptr<const Compilation> compilation);
 

@@ -15,9 +15,9 @@
 namespace tokamak {
 namespace {
 
-constexpr uintptr_t kNowhere = 4096;  // no memory of any device
+constexpr uintptr_t kNowhere = 4096;  // an address that is never mapped on a device
 
-// Runs with arrays in the host's memory: they are copied to the device and back.
+// Runs with arrays in host memory: copies them to the device and back.
 Status RunFromHost(const Executable& executable, std::span<const void* const> inputs,
                    std::span<void* const> outputs, const RunControl& control) {
   Device& device = *executable.device();
@@ -44,7 +44,8 @@ class CudaExecutable final : public Executable {
         faults_(this->compilation().options.faults) {}
 
   Status Prepare() {
-    TOK_TRY(steps_, PrepareSteps(program_, gpu_, check_kernels_, compilation().options.refuse));
+    TOK_TRY(steps_,
+            PrepareSteps(program_, gpu_, check_kernels_, compilation().options.reject_launches));
     functions_ = HostFunctions(program_.host_instrs);
     for (const Instr* constant : program_.constants) {
       TOK_TRY(std::vector<std::byte> bytes, BytesOfConstant(*constant));
@@ -110,7 +111,7 @@ class CudaExecutable final : public Executable {
   bool check_kernels_, faults_;
 };
 
-// What the host runs, for those who have arrays on a device.
+// A host executable for callers whose arrays are on a device.
 class HostedExecutable final : public Executable {
  public:
   HostedExecutable(std::shared_ptr<const Executable> inner, Device& device)

@@ -9,11 +9,11 @@
 
 namespace tokamak {
 
-// Loads a program's kernels into the GPU of its target.
+// Loads a program's kernels onto the GPU of its target.
 Result<std::shared_ptr<const Executable>> MakeCudaExecutable(
     std::shared_ptr<const Compilation> compilation);
 
-// An executable of the host, as one of a device: arrays are copied there and back.
+// Wraps a host executable as one of a device: arrays are copied to the host and back.
 std::shared_ptr<const Executable> OnDevice(std::shared_ptr<const Executable> executable,
                                            Device& device);
 

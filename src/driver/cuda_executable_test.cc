@@ -11,7 +11,8 @@
 namespace tokamak {
 namespace {
 
-// Two kernels a round, which meet; a pack before the loop.
+// Two kernels per iteration with a grid barrier between them; a horizontally fused launch before
+// the loop.
 constexpr std::string_view kLoop = R"(HloModule m
 sum {
   a = s32[] parameter(0)
@@ -68,22 +69,22 @@ std::shared_ptr<const Executable> CompiledLoop(const CompileOptions& options) {
   return executable.ok() ? executable.value() : nullptr;
 }
 
-// Where the device takes neither the loop as one launch nor kernels of several instructions, the
-// program runs without both, and records say so.
-TEST(CudaExecutable, TakesAnotherFormWhereOneIsRefused) {
+// If the device rejects both the loop as one launch and kernels of several instructions, the
+// program runs without either, and records report it.
+TEST(CudaExecutable, FallsBackWhereAFormIsRejected) {
   CompileOptions options;
   options.backend = "sim-cuda";
-  options.check_memory = false;  // keeps loops from being one launch
+  options.check_memory = false;  // it would prevent persistent loops
   std::shared_ptr<const Executable> plain = CompiledLoop(options);
-  options.refuse = true;
-  std::shared_ptr<const Executable> refused = CompiledLoop(options);
-  ASSERT_TRUE(plain != nullptr && refused != nullptr);
-  EXPECT_FALSE(Has(*plain, "device.apart"));
+  options.reject_launches = true;
+  std::shared_ptr<const Executable> rejected = CompiledLoop(options);
+  ASSERT_TRUE(plain != nullptr && rejected != nullptr);
+  EXPECT_FALSE(Has(*plain, "device.separate-launches"));
   EXPECT_FALSE(Has(*plain, "device.unfused"));
-  EXPECT_TRUE(Has(*refused, "device.apart"));
-  EXPECT_TRUE(Has(*refused, "device.unfused"));
-  EXPECT_GT(refused->Launches(), plain->Launches());
-  EXPECT_EQ(ResultsOfLoop(*refused), ResultsOfLoop(*plain));
+  EXPECT_TRUE(Has(*rejected, "device.separate-launches"));
+  EXPECT_TRUE(Has(*rejected, "device.unfused"));
+  EXPECT_GT(rejected->Launches(), plain->Launches());
+  EXPECT_EQ(ResultsOfLoop(*rejected), ResultsOfLoop(*plain));
 }
 
 }  // namespace

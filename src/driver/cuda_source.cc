@@ -18,16 +18,16 @@ Result<std::string> CudaTextOf(const Kernel& kernel) {
 #endif
 }
 
-Result<std::string> CudaTextOfPack(const std::string& name,
-                                   const std::vector<std::pair<const Kernel*, int64_t>>& parts) {
+Result<std::string> CudaTextOfHorizontal(
+    const std::string& name, const std::vector<std::pair<const Kernel*, int64_t>>& entries) {
 #if TOK_HAVE_CUDA
-  std::vector<cuda::CudaPackPart> given;
-  for (auto [kernel, teams] : parts) given.push_back({kernel, teams});
-  TOK_TRY(cuda::CudaPackSource made, cuda::CudaPackText(name, given));
+  std::vector<cuda::HorizontalKernel> given;
+  for (auto [kernel, blocks] : entries) given.push_back({kernel, blocks});
+  TOK_TRY(cuda::HorizontalSource made, cuda::HorizontalText(name, given));
   return std::move(made.source.text);
 #else
-  return MakeError(ErrorCode::kBackendNotBuilt, "pack " + name + " of " +
-                                                    std::to_string(parts.size()) +
+  return MakeError(ErrorCode::kBackendNotBuilt, "horizontally fused launch " + name + " of " +
+                                                    std::to_string(entries.size()) +
                                                     " kernels: this build has no CUDA backend");
 #endif
 }

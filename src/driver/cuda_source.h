@@ -11,14 +11,14 @@
 
 namespace tokamak {
 
-// A kernel as CUDA C++. TK6003 when this build has no CUDA backend, TK4120 when CUDA C++ has no
-// form for it.
+// The CUDA C++ source of a kernel. Returns TK6003 if this build has no CUDA backend, TK4120 if the
+// kernel cannot be expressed in CUDA C++.
 Result<std::string> CudaTextOf(const Kernel& kernel);
-// Of kernels that are one launch, each with its number of teams.
-Result<std::string> CudaTextOfPack(const std::string& name,
-                                   const std::vector<std::pair<const Kernel*, int64_t>>& parts);
+// The source of a horizontally fused launch; each kernel with its number of blocks.
+Result<std::string> CudaTextOfHorizontal(
+    const std::string& name, const std::vector<std::pair<const Kernel*, int64_t>>& entries);
 
-// Of a loop that is one launch (LoweredProgram::persistent).
+// The source of a loop that is one persistent kernel (LoweredProgram::persistent).
 Result<std::string> CudaTextOfLoop(const RunStep& loop, const LoweredProgram& program);
 
 }  // namespace tokamak

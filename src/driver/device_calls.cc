@@ -13,10 +13,10 @@ using cuda::FactorCall;
 using Routine = FactorCall::Routine;
 using Vectors = FactorCall::Vectors;
 
-// Custom calls are not verified: shapes that LAPACK's routine has, and no others.
-class CallReader {
+// Custom calls are not verified: accepts only the shapes of LAPACK's routines.
+class LapackCallReader {
  public:
-  explicit CallReader(const Instr& instr)
+  explicit LapackCallReader(const Instr& instr)
       : instr_(instr), call_{instr, {}, {}}, wanted_(WantedResults(instr)) {
     const Dims& dims = instr.operand(0)->shape().dims();
     batch_.assign(dims.begin(), dims.end() - 2);
@@ -41,10 +41,11 @@ class CallReader {
   }
 
  private:
-  // Eigen- and singular vectors are known but for their signs, which libraries choose. Small
-  // problems are done on the host by the time that cuSOLVER has begun, with LAPACK's signs, which
-  // people who go from CPU to GPU then see again.
+  // Eigenvectors and singular vectors are unique up to their signs, which libraries choose. The
+  // host finishes small problems before cuSOLVER has started, with LAPACK's signs, so that results
+  // on CPU and GPU agree.
   static bool IsSmall(const FactorCall& made) {
+    // Matrix elements (chosen, see above).
     constexpr int64_t kSmall = 4096;
     bool any_sign = made.routine == Routine::kEigen || made.routine == Routine::kSingular;
     return any_sign && made.batch * made.rows * made.columns <= kSmall;
@@ -78,7 +79,7 @@ class CallReader {
            Is(0, {rows_, rows_}) && Has(1, {rows_}) &&
            (made.vectors != Vectors::kNone || !wanted_[0]);
   }
-  // What is left of the operand is of no use to anybody.
+  // The operand's contents after the call are not used.
   bool ReadSingular(FactorCall& made) const {
     made.routine = Routine::kSingular;
     int64_t mode = call_.Attr("mode", 'A');
@@ -98,14 +99,14 @@ class CallReader {
   bool Has(size_t result, std::initializer_list<int64_t> last) const {
     return results_[result].dims() == With(last);
   }
-  // Of the operand's numbers.
+  // Whether a result has the operand's element type and these last dimensions.
   bool Is(size_t result, std::initializer_list<int64_t> last) const {
     return Has(result, last) && results_[result].type() == instr_.operand(0)->shape().type();
   }
   bool IsInt(size_t result, std::initializer_list<int64_t> last) const {
     return Has(result, last) && results_[result].type() == ElementType::kS32;
   }
-  // So many results, and `info` after them or not.
+  // Whether there are `others` results, optionally followed by `info`.
   bool HasInfo(size_t others) const {
     return results_.size() == others || (results_.size() == others + 1 && IsInt(others, {}));
   }
@@ -118,7 +119,7 @@ class CallReader {
   std::vector<Shape> results_;
 };
 
-// Pivots of s32 to rows of s32.
+// s32 pivots to an s32 permutation of rows.
 std::optional<cuda::DeviceCall> PermutationOf(const Instr& instr) {
   const Shape& pivots = instr.operand(0)->shape();
   const Shape& result = instr.shape().IsTuple() ? instr.shape().elements()[0] : instr.shape();
@@ -146,7 +147,7 @@ std::optional<cuda::DeviceCall> DeviceCallOf(const Instr& instr) {
     return PermutationOf(instr);
   if (!IsLapackStep(instr) || instr.operand(0)->shape().rank() < 2) return std::nullopt;
   std::optional<FactorCall> call =
-      CallReader(instr).Read(LapackRoutineOf(instr.attrs<CustomCallAttrs>().target));
+      LapackCallReader(instr).Read(LapackRoutineOf(instr.attrs<CustomCallAttrs>().target));
   return call ? std::optional<cuda::DeviceCall>(*call) : std::nullopt;
 }
 

@@ -7,8 +7,8 @@
 
 namespace tokamak {
 
-// What a library of a device may do of an instruction that is a step of the host's functions: an
-// fft, a cholesky, a triangular-solve, or a call of LAPACK. None: nothing.
+// The device library call that can replace a host step: an fft, a cholesky, a triangular-solve or a
+// LAPACK call. nullopt if no library implements the instruction.
 std::optional<cuda::DeviceCall> DeviceCallOf(const Instr& instr);
 
 }  // namespace tokamak

@@ -9,25 +9,28 @@
 
 namespace tokamak {
 
-// A loop of steps as one launch, with the places of its pointers.
+// A loop of steps as one launch, with the buffer slices that its pointer arguments refer to.
 struct LoopLaunch {
   cuda::LaunchForm form;
-  std::vector<Place> places;
+  std::vector<BufferSlice> slices;
 };
 
-// How often a loop of the program runs, when that is known.
-std::optional<uint64_t> RoundsOf(const RunStep& loop, const LoweredProgram& program);
+// The trip count of a loop of the program, if it is known at compile time.
+std::optional<uint64_t> TripCountOf(const RunStep& loop, const LoweredProgram& program);
 
-// Of a loop that was chosen (LoweredProgram::persistent), whose places may take turns.
+// The launch of a loop chosen as a persistent kernel (LoweredProgram::persistent). Its slices may
+// alternate between iterations (double buffering).
 LoopLaunch LoopLaunchOf(const RunStep& loop, const LoweredProgram& program);
 
-// Whether a copy reads what the one before it makes, or writes over what that reads.
+// Whether a copy reads what the preceding copy writes, or overwrites what that one reads.
 bool MustFollow(const RunStep& copy, const RunStep& before);
 
-// The places of a loop's first round when a copy before the loop, of the first value of what it
-// carries, is left out: the round reads it where it was. Nothing where something else needs it.
-std::optional<std::vector<Place>> WithoutCopy(const RunStep& loop, const LoweredProgram& program,
-                                              const std::vector<Place>& places,
-                                              const RunStep& copy);
+// Eliminates a copy before a loop that initializes a carried value: the first iteration reads the
+// value from the source of the copy. Returns the slices of the first iteration, or nullopt if
+// another step needs the copy.
+std::optional<std::vector<BufferSlice>> WithoutCopy(const RunStep& loop,
+                                                    const LoweredProgram& program,
+                                                    const std::vector<BufferSlice>& slices,
+                                                    const RunStep& copy);
 
 }  // namespace tokamak

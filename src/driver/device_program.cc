@@ -9,10 +9,10 @@
 namespace tokamak {
 namespace {
 
-// A first iteration in a launch of its own pays for itself only where the copy is long.
+// Bytes: a separate launch for the first iteration pays only if it eliminates a long copy (chosen).
 constexpr int64_t kLeastBytesLeftOut = 16 << 20;
 
-// Why the library of the device does not do a call; "": it does.
+// Why the device's library cannot run a call; empty if it can.
 std::string WhyNotOnDevice(const cuda::DeviceCall& call, const Target& target) {
   if (target.device == nullptr) return "";
   auto loaded = static_cast<cuda::Gpu*>(target.device)->LoadCall(call);
@@ -27,11 +27,11 @@ bool SelectCall(const Instr& instr, const Target& target, DecisionLog& log) {
            .rule = why.empty() ? "device.call" : "host.call",
            .subject = LabelOf(instr),
            .origins = instr.origins(),
-           .because = why.empty() ? "a library of the device does it" : why});
+           .because = why.empty() ? "a library of the device computes it" : why});
   return why.empty();
 }
 
-// Copies of what a loop carries at first, right before it.
+// Eliminates copies that initialize carried values directly before a loop.
 void LeaveOutCopies(const LoweredProgram& program, std::vector<RunStep>& steps) {
   for (size_t at = 0; at < steps.size(); ++at) {
     RunStep& loop = steps[at];
@@ -39,9 +39,9 @@ void LeaveOutCopies(const LoweredProgram& program, std::vector<RunStep>& steps) 
       for (std::vector<RunStep>& block : loop.blocks) LeaveOutCopies(program, block);
       continue;
     }
-    std::optional<uint64_t> iterations = RoundsOf(loop, program);
+    std::optional<uint64_t> iterations = TripCountOf(loop, program);
     if (!iterations || *iterations < 2) continue;
-    std::vector<Place>& first = loop.first_places;
+    std::vector<BufferSlice>& first = loop.first_slices;
     for (size_t i = at; i-- > 0 && steps[i].kind == StepKind::kCopy;) {
       RunStep& copy = steps[i];
       if (copy.bytes < kLeastBytesLeftOut) continue;
@@ -49,8 +49,9 @@ void LeaveOutCopies(const LoweredProgram& program, std::vector<RunStep>& steps) 
           steps.begin() + static_cast<int64_t>(i) + 1, steps.begin() + static_cast<int64_t>(at),
           [&](const RunStep& later) { return !later.left_out && MustFollow(later, copy); });
       if (!is_last) continue;
-      const std::vector<Place> places = first.empty() ? LoopLaunchOf(loop, program).places : first;
-      std::optional<std::vector<Place>> without = WithoutCopy(loop, program, places, copy);
+      const std::vector<BufferSlice> slices =
+          first.empty() ? LoopLaunchOf(loop, program).slices : first;
+      std::optional<std::vector<BufferSlice>> without = WithoutCopy(loop, program, slices, copy);
       if (!without) continue;
       first = std::move(*without);
       copy.left_out = true;

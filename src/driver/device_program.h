@@ -6,9 +6,9 @@
 
 namespace tokamak {
 
-// Decides what a GPU does otherwise than the steps say: which calls and host steps are a library's
-// of the device, and which copies before a loop that is one launch are left out. For steps whose
-// loops alternate (lower/alternate.h).
+// Adapts lowered steps to a GPU: chooses which calls and host steps become device library calls,
+// and which copies before a persistent loop are eliminated. Requires steps whose loops are already
+// double-buffered (lower/alternate.h).
 void FitToDevice(LoweredProgram& program, const Target& target, DecisionLog& log);
 
 }  // namespace tokamak

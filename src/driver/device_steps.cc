@@ -12,7 +12,7 @@
 namespace tokamak {
 namespace {
 
-// As XLA has it: unless the program asks for more, factors of f32 may lose bits.
+// As in XLA, f32 operands may lose bits unless the program requests more precision.
 cuda::ProductKind KindOf(const Instr& dot) {
   using Narrow = cuda::ProductKind::Narrow;
   auto narrow = [](const Instr& instr) {
@@ -27,25 +27,27 @@ cuda::ProductKind KindOf(const Instr& dot) {
   return {narrow(*dot.operand(0)), narrow(dot), !asks && !attrs.algorithm};
 }
 
-// ---- what is made once
+// ---- preparation
 
-// Steps of a graph: of fewer, the first launch would take longer than all of theirs.
+// Number of steps of a CUDA graph. Below the minimum, launching the graph takes longer than
+// launching its steps. The maximum bounds the time to build it (chosen).
 constexpr size_t kLeastOfGraph = 6, kMostOfGraph = 2000;
+// Runs before a graph is built: it takes longer to build than to run (chosen).
 constexpr int64_t kRunsBefore = 2;
 
-// What a device's queue takes with certainty; CUDA's has room for about a thousand launches.
+// Launches that a stream's queue certainly holds; CUDA's holds about a thousand. Chosen: half.
 constexpr double kMostQueued = 500;
 
-// How many things one run asks the device for. A graph counts as its steps.
+// Number of launches that one run enqueues. A graph counts as its steps.
 double QueuedBy(const std::vector<DeviceStep>& steps) {
   double queued = 0;
   for (const DeviceStep& step : steps) {
     double inside = 0;
     for (const std::vector<DeviceStep>& block : step.blocks) inside += QueuedBy(block);
-    auto rounds = static_cast<double>(step.rounds.value_or(1));
-    queued += step.rounds_a_launch > 0
-                  ? std::ceil(rounds / static_cast<double>(step.rounds_a_launch))
-                  : 1 + rounds * inside;
+    auto trip_count = static_cast<double>(step.trip_count.value_or(1));
+    queued += step.iterations_per_launch > 0
+                  ? std::ceil(trip_count / static_cast<double>(step.iterations_per_launch))
+                  : 1 + trip_count * inside;
   }
   return queued;
 }
@@ -61,33 +63,33 @@ class Preparer {
       if (step.left_out && !one_by_one_) continue;
       DeviceStep next;
       next.step = &step;
-      next.places = step.places;
+      next.slices = step.slices;
       if (step.kind == StepKind::kLaunch) AddLaunches(next, {&step, 1});
-      if (step.kind == StepKind::kPack) AddLaunches(next, step.blocks[0]);
+      if (step.kind == StepKind::kHorizontal) AddLaunches(next, step.blocks[0]);
       if (step.kind == StepKind::kLibrary) AddProduct(next);
       if (step.kind == StepKind::kCall) AddCall(next);
       if (step.kind == StepKind::kHost) AddHost(next);
       if (step.kind == StepKind::kWhile) AddWhile(next);
       waits_ = waits_ || step.kind == StepKind::kConditional;
-      if (step.kind != StepKind::kPack && next.rounds_a_launch == 0)
+      if (step.kind != StepKind::kHorizontal && next.iterations_per_launch == 0)
         for (const std::vector<RunStep>& block : step.blocks) next.blocks.push_back(Prepare(block));
       made.push_back(std::move(next));
     }
     return made;
   }
 
-  // Gives the launches their code, in the order in which they were met.
+  // Assigns code to the launches, in the order in which they were visited.
   void SetCodes(std::vector<DeviceStep>& steps,
                 std::span<const std::shared_ptr<const cuda::LaunchCode>> codes) {
     for (DeviceStep& step : steps) {
-      if (step.step->kind == StepKind::kLaunch || step.step->kind == StepKind::kPack ||
-          step.rounds_a_launch > 0)
+      if (step.step->kind == StepKind::kLaunch || step.step->kind == StepKind::kHorizontal ||
+          step.iterations_per_launch > 0)
         step.code = codes[next_code_++];
       for (std::vector<DeviceStep>& block : step.blocks) SetCodes(block, codes);
     }
   }
 
-  // The same of products.
+  // Assigns code to the library products.
   Status SetProducts(std::vector<DeviceStep>& steps) {
     for (DeviceStep& step : steps) {
       if (step.step->kind == StepKind::kLibrary) {
@@ -105,7 +107,7 @@ class Preparer {
     return Ok();
   }
 
-  // Finds steps that can be one graph, so many that it pays.
+  // Finds consecutive steps that can be one graph and are enough for it to pay.
   static void FindGraphs(std::vector<DeviceStep>& steps) {
     size_t begin = 0;
     for (size_t i = 0; i <= steps.size(); ++i) {
@@ -118,8 +120,8 @@ class Preparer {
       begin = i + 1;
     }
     for (DeviceStep& step : steps) {
-      if (step.rounds && step.rounds_a_launch == 0) FindRounds(step);
-      if (step.graph == nullptr || step.graph->rounds == 0)
+      if (step.trip_count && step.iterations_per_launch == 0) SetTripCount(step);
+      if (step.graph == nullptr || step.graph->trip_count == 0)
         for (std::vector<DeviceStep>& block : step.blocks) FindGraphs(block);
     }
   }
@@ -130,13 +132,13 @@ class Preparer {
  private:
   void AddLaunches(DeviceStep& step, std::span<const RunStep> launches) {
     cuda::LaunchForm form;
-    step.places.clear();
+    step.slices.clear();
     for (const RunStep& launch : launches) {
       const Kernel& kernel = program_.kernels[launch.target];
       form.label += (form.label.empty() ? "" : "+") + kernel.name;
-      form.parts.push_back({&kernel, launch.grid});
-      for (size_t i = 0; i < launch.places.size(); ++i) {
-        step.places.push_back(launch.places[i]);
+      form.entries.push_back({&kernel, launch.grid});
+      for (size_t i = 0; i < launch.slices.size(); ++i) {
+        step.slices.push_back(launch.slices[i]);
         step.bytes.push_back(kernel.arrays[i].size * BytesOf(kernel.arrays[i].type));
       }
     }
@@ -170,7 +172,7 @@ class Preparer {
     LoadLibrary(step, instr, program_.IsOnDevice(*step.step));
   }
 
-  // What is checked is done by the host.
+  // Checked steps run on the host.
   void LoadLibrary(DeviceStep& step, const Instr& instr, bool on_device) {
     std::optional<cuda::DeviceCall> call = one_by_one_ ? std::nullopt : DeviceCallOf(instr);
     if (on_device && call) {
@@ -181,38 +183,39 @@ class Preparer {
   }
 
   void AddWhile(DeviceStep& step) {
-    step.rounds = RoundsOf(*step.step, program_);
-    waits_ = waits_ || !step.rounds;
+    step.trip_count = TripCountOf(*step.step, program_);
+    waits_ = waits_ || !step.trip_count;
     if (one_by_one_ || !program_.IsPersistent(*step.step)) return;
-    step.rounds_a_launch = program_.persistent[step.step->target];
+    step.iterations_per_launch = program_.persistent[step.step->target];
     LoopLaunch launch = LoopLaunchOf(*step.step, program_);
-    step.places = std::move(launch.places);
-    step.first = step.step->first_places;
+    step.slices = std::move(launch.slices);
+    step.first = step.step->first_slices;
     forms_.push_back(std::move(launch.form));
   }
 
-  // As many rounds of a loop as a graph holds.
-  static void FindRounds(DeviceStep& loop) {
-    bool in_turn = loop.blocks.size() > 3;
+  // Sets how many iterations of a loop one graph holds.
+  static void SetTripCount(DeviceStep& loop) {
+    bool alternates_buffers = loop.blocks.size() > 3;
     auto graph = std::make_unique<GraphRun>();
     std::vector<const DeviceStep*>& members = graph->members;
     auto add = [&](const std::vector<DeviceStep>& block) {
       for (const DeviceStep& step : block) members.push_back(&step);
       return std::all_of(block.begin(), block.end(), IsForGraph);
     };
-    // Two rounds, where places change roles every round.
-    uint64_t least = in_turn ? 2 : 1;
-    if (!add(loop.blocks[1]) || !add(loop.blocks[in_turn ? 4 : 2]) || members.empty()) return;
+    // Two iterations if buffers alternate (double buffering).
+    uint64_t least = alternates_buffers ? 2 : 1;
+    if (!add(loop.blocks[1]) || !add(loop.blocks[alternates_buffers ? 4 : 2]) || members.empty())
+      return;
     std::vector<const DeviceStep*> once = members;
-    uint64_t most = std::min<uint64_t>(*loop.rounds, kMostOfGraph / once.size() * least);
-    for (graph->rounds = least; graph->rounds + least <= most; graph->rounds += least)
+    uint64_t most = std::min<uint64_t>(*loop.trip_count, kMostOfGraph / once.size() * least);
+    for (graph->trip_count = least; graph->trip_count + least <= most; graph->trip_count += least)
       members.insert(members.end(), once.begin(), once.end());
-    if (graph->rounds <= *loop.rounds && members.size() >= kLeastOfGraph)
+    if (graph->trip_count <= *loop.trip_count && members.size() >= kLeastOfGraph)
       loop.graph = std::move(graph);
   }
 
   static bool IsForGraph(const DeviceStep& step) {
-    return step.step->kind == StepKind::kLaunch || step.step->kind == StepKind::kPack ||
+    return step.step->kind == StepKind::kLaunch || step.step->kind == StepKind::kHorizontal ||
            step.step->kind == StepKind::kCopy;
   }
 
@@ -224,22 +227,22 @@ class Preparer {
   bool waits_ = false;
 };
 
-// As if the device took no launch of more than one instruction.
-Status Refuse(std::span<const cuda::LaunchForm> forms, const LoweredProgram& program) {
+// For tests: fails as if the device rejected launches of more than one instruction.
+Status RejectLaunch(std::span<const cuda::LaunchForm> forms, const LoweredProgram& program) {
   for (const cuda::LaunchForm& form : forms) {
-    auto number = static_cast<size_t>(form.parts[0].kernel - program.kernels.data());
-    if (form.loop || form.parts.size() > 1 || program.sources[number].region.instrs.size() > 1)
-      return MakeError(ErrorCode::kCudaText, form.label + ": refused, as a test asks for it");
+    auto number = static_cast<size_t>(form.entries[0].kernel - program.kernels.data());
+    if (form.loop || form.entries.size() > 1 || program.sources[number].region.instrs.size() > 1)
+      return MakeError(ErrorCode::kCudaText, form.label + ": rejected by TOKAMAK_CHECK=reject");
   }
   return Ok();
 }
 
-// ---- what a run does
+// ---- execution
 
-// Arrays of the host for places of the device: one for each address.
+// Host copies of device slices, one per address.
 class HostCopies {
  public:
-  // `bytes` of places that are one differ at most by what nobody looks at.
+  // Slices at the same address may differ in `bytes` only by unused bytes.
   Result<std::vector<void*>> Make(std::span<std::byte* const> from,
                                   std::span<const int64_t> bytes) {
     for (size_t i = 0; i < from.size(); ++i) {
@@ -278,7 +281,7 @@ class Issuer {
       TOK_RETURN_IF_ERROR(CheckStop());
       GraphRun* graph = steps[i].graph.get();
       bool is_done = false;
-      if (graph != nullptr && graph->rounds == 0) {
+      if (graph != nullptr && graph->trip_count == 0) {
         TOK_TRY(is_done, RunGraph(*graph));
       }
       if (is_done) {
@@ -291,24 +294,25 @@ class Issuer {
   }
 
  private:
-  std::byte* At(const Place& place) const {
-    return run_.memories[static_cast<size_t>(place.memory)] + place.offset;
+  std::byte* At(const BufferSlice& slice) const {
+    return run_.memories[static_cast<size_t>(slice.memory)] + slice.offset;
   }
   std::vector<std::byte*> AllAt(const DeviceStep& step) const {
     std::vector<std::byte*> all;
-    for (const Place& place : step.places) all.push_back(At(place));
+    for (const BufferSlice& slice : step.slices) all.push_back(At(slice));
     return all;
   }
 
-  // Runs several steps as one; false when they are to be run one by one: the first times, since a
-  // graph takes longer to make than to run, and where a copy is onto itself.
+  // Runs several steps as one graph. Returns false if they are to be run individually: in the first
+  // runs, because building a graph takes longer than running the steps, and if a copy is onto
+  // itself.
   Result<bool> RunGraph(GraphRun& run) {
     if (run_.watcher != nullptr || run_.timer != nullptr) return false;
     std::lock_guard<std::mutex> lock(run.mutex);
-    if (run.refused || (run.rounds == 0 && ++run.runs <= kRunsBefore)) return false;
+    if (run.rejected || (run.trip_count == 0 && ++run.runs <= kRunsBefore)) return false;
     pointers_.clear();
     for (const DeviceStep* step : run.members) {
-      for (const Place& place : step->places) pointers_.push_back(At(place));
+      for (const BufferSlice& slice : step->slices) pointers_.push_back(At(slice));
       if (step->code == nullptr && pointers_.back() == pointers_[pointers_.size() - 2])
         return false;
     }
@@ -316,10 +320,10 @@ class Issuer {
       std::vector<cuda::GraphStep> steps;
       for (const DeviceStep* step : run.members)
         steps.push_back(
-            {step->code.get(), step->places.size(), static_cast<size_t>(step->step->bytes)});
+            {step->code.get(), step->slices.size(), static_cast<size_t>(step->step->bytes)});
       TOK_TRY(run.graph, run_.gpu.MakeGraph(steps));
-      run.refused = run.graph == nullptr;
-      if (run.refused) return false;
+      run.rejected = run.graph == nullptr;
+      if (run.rejected) return false;
     }
     TOK_RETURN_IF_ERROR(run_.gpu.RunGraph(*run.graph, pointers_));
     return true;
@@ -331,7 +335,7 @@ class Issuer {
       TOK_RETURN_IF_ERROR(run_.timer->Before(step, AllAt(step)));
     switch (of.kind) {
       case StepKind::kLaunch:
-      case StepKind::kPack:
+      case StepKind::kHorizontal:
         return run_.watcher == nullptr ? Launch(step) : Watched(step);
       case StepKind::kLibrary:
         return run_.watcher == nullptr ? Multiply(step) : Watched(step);
@@ -339,52 +343,52 @@ class Issuer {
       case StepKind::kHost:
         return step.call == nullptr ? OnHost(step) : Call(step);
       case StepKind::kCopy:
-        return run_.gpu.CopyWithin(At(of.places[0]), At(of.places[1]),
+        return run_.gpu.CopyWithin(At(of.slices[0]), At(of.slices[1]),
                                    static_cast<size_t>(of.bytes));
       case StepKind::kWhile:
-        if (step.rounds_a_launch > 0) return RunLaunches(step);
-        return step.rounds ? RunRounds(step) : RunWhile(step);
+        if (step.iterations_per_launch > 0) return RunLaunches(step);
+        return step.trip_count ? RunIterations(step) : RunWhile(step);
       case StepKind::kConditional:
         return RunConditional(step);
       case StepKind::kPoison:
-        return run_.gpu.Fill(At(of.places[0]), 0xFF, static_cast<size_t>(of.bytes));
+        return run_.gpu.Fill(At(of.slices[0]), 0xFF, static_cast<size_t>(of.bytes));
     }
     return Ok();
   }
 
   Status Launch(const DeviceStep& step) {
     constexpr size_t kFew = 64;
-    if (step.places.size() > kFew) {
+    if (step.slices.size() > kFew) {
       std::vector<void*> pointers;
-      for (const Place& place : step.places) pointers.push_back(At(place));
+      for (const BufferSlice& slice : step.slices) pointers.push_back(At(slice));
       return run_.gpu.Launch(*step.code, pointers);
     }
     std::array<void*, kFew> few;
-    for (size_t i = 0; i < step.places.size(); ++i) few[i] = At(step.places[i]);
-    return run_.gpu.Launch(*step.code, {few.data(), step.places.size()});
+    for (size_t i = 0; i < step.slices.size(); ++i) few[i] = At(step.slices[i]);
+    return run_.gpu.Launch(*step.code, {few.data(), step.slices.size()});
   }
 
   Status Multiply(const DeviceStep& step) {
     return run_.gpu.Multiply(*step.product,
-                             {At(step.places[0]), At(step.places[1]), At(step.places[2])});
+                             {At(step.slices[0]), At(step.slices[1]), At(step.slices[2])});
   }
 
   Status Call(const DeviceStep& step) {
     pointers_.clear();
-    for (const Place& place : step.places) pointers_.push_back(At(place));
+    for (const BufferSlice& slice : step.slices) pointers_.push_back(At(slice));
     return run_.gpu.Call(*step.call, pointers_);
   }
 
-  // A launch or a product, with its arrays on the host before and after.
+  // Runs a launch or library call with its arrays copied to the host before and after.
   Status Watched(const DeviceStep& step) {
-    std::vector<std::byte*> places = AllAt(step);
+    std::vector<std::byte*> slices = AllAt(step);
     HostCopies before, after;
-    TOK_TRY(std::vector<void*> was, before.Make(places, step.bytes));
-    TOK_RETURN_IF_ERROR(CopyOut(step, places, was, places.size()));
+    TOK_TRY(std::vector<void*> was, before.Make(slices, step.bytes));
+    TOK_RETURN_IF_ERROR(CopyOut(step, slices, was, slices.size()));
     TOK_RETURN_IF_ERROR(run_.watcher->Before(*step.step, was));
     TOK_RETURN_IF_ERROR(step.product == nullptr ? Launch(step) : Multiply(step));
-    TOK_TRY(std::vector<void*> is, after.Make(places, step.bytes));
-    TOK_RETURN_IF_ERROR(CopyOut(step, places, is, places.size()));
+    TOK_TRY(std::vector<void*> is, after.Make(slices, step.bytes));
+    TOK_RETURN_IF_ERROR(CopyOut(step, slices, is, slices.size()));
     return run_.watcher->After(*step.step, is);
   }
 
@@ -401,10 +405,10 @@ class Issuer {
       run_.recorder->Issue(of);
       return Ok();
     }
-    std::vector<std::byte*> places = AllAt(step);
+    std::vector<std::byte*> slices = AllAt(step);
     HostCopies copies;
-    TOK_TRY(std::vector<void*> arrays, copies.Make(places, step.bytes));
-    TOK_RETURN_IF_ERROR(CopyOut(step, places, arrays, of.inputs));
+    TOK_TRY(std::vector<void*> arrays, copies.Make(slices, step.bytes));
+    TOK_RETURN_IF_ERROR(CopyOut(step, slices, arrays, of.inputs));
     std::span<void* const> all(arrays);
     size_t outputs = all.size();
     if (of.kind == StepKind::kHost) {
@@ -418,59 +422,60 @@ class Issuer {
     }
     for (size_t i = of.inputs; i < outputs; ++i)
       TOK_RETURN_IF_ERROR(
-          run_.gpu.CopyIn(places[i], arrays[i], static_cast<size_t>(step.bytes[i])));
+          run_.gpu.CopyIn(slices[i], arrays[i], static_cast<size_t>(step.bytes[i])));
     return Ok();
   }
 
-  // Rounds whose number is known: nobody has to look at the condition.
-  Status RunRounds(const DeviceStep& step) {
+  // A loop with a known trip count: the condition is not evaluated.
+  Status RunIterations(const DeviceStep& step) {
     bool odd = false, has_graph = false;
     if (step.graph != nullptr) {
       std::lock_guard<std::mutex> lock(step.graph->mutex);
       has_graph = ++step.graph->runs > kRunsBefore;
     }
-    for (uint64_t round = 0; round < *step.rounds; ++round) {
+    for (uint64_t iteration = 0; iteration < *step.trip_count; ++iteration) {
       TOK_RETURN_IF_ERROR(CheckStop());
       bool is_done = false;
-      if (has_graph && !odd && *step.rounds - round >= step.graph->rounds) {
+      if (has_graph && !odd && *step.trip_count - iteration >= step.graph->trip_count) {
         TOK_TRY(is_done, RunGraph(*step.graph));
       }
       if (is_done) {
-        round += step.graph->rounds - 1;
+        iteration += step.graph->trip_count - 1;
         continue;
       }
-      TOK_RETURN_IF_ERROR(RunRound(step, odd));
+      TOK_RETURN_IF_ERROR(RunIteration(step, odd));
     }
     return odd ? Run(step.blocks[2]) : Ok();
   }
 
-  // A loop whose rounds are of one launch, or of a few when there are many.
+  // A loop that is one launch, or several if it has many iterations.
   Status RunLaunches(const DeviceStep& step) {
-    auto set = [&](const std::vector<Place>& places) {
+    auto set = [&](const std::vector<BufferSlice>& slices) {
       pointers_.clear();
-      for (const Place& place : places) pointers_.push_back(At(place));
+      for (const BufferSlice& slice : slices) pointers_.push_back(At(slice));
     };
-    set(step.first.empty() ? step.places : step.first);
-    auto most = static_cast<uint64_t>(step.first.empty() ? step.rounds_a_launch : 1);
-    for (uint64_t done = 0; !step.rounds || done < *step.rounds;) {
+    set(step.first.empty() ? step.slices : step.first);
+    auto most = static_cast<uint64_t>(step.first.empty() ? step.iterations_per_launch : 1);
+    for (uint64_t done = 0; !step.trip_count || done < *step.trip_count;) {
       TOK_RETURN_IF_ERROR(CheckStop());
-      uint64_t left = step.rounds ? *step.rounds - done : most;
-      cuda::LoopTurn turn{.rounds = static_cast<int64_t>(std::min(left, most)),
-                          .odd = done % 2 != 0,
-                          .closes = step.rounds && left <= most};
-      TOK_TRY(cuda::LoopEnd end, run_.gpu.LaunchLoop(*step.code, pointers_, turn));
+      uint64_t left = step.trip_count ? *step.trip_count - done : most;
+      cuda::LoopChunk chunk{.iterations = static_cast<int64_t>(std::min(left, most)),
+                            .odd = done % 2 != 0,
+                            .closes = step.trip_count && left <= most};
+      TOK_TRY(cuda::LoopEnd end, run_.gpu.LaunchLoop(*step.code, pointers_, chunk));
       if (end.ended) break;
       if (done == 0 && !step.first.empty()) {
-        set(step.places);
-        most = static_cast<uint64_t>(step.rounds_a_launch);
+        set(step.slices);
+        most = static_cast<uint64_t>(step.iterations_per_launch);
       }
-      done += static_cast<uint64_t>(end.rounds);
+      done += static_cast<uint64_t>(end.iterations);
     }
     return Ok();
   }
 
-  // One round: rounds take turns where there are two bodies, else what they carry is moved.
-  Status RunRound(const DeviceStep& step, bool& odd) {
+  // One iteration. With two bodies, even and odd iterations alternate; otherwise carried values are
+  // copied.
+  Status RunIteration(const DeviceStep& step, bool& odd) {
     TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 4 : 1]));
     if (step.blocks.size() <= 3) return Run(step.blocks[2]);
     odd = !odd;
@@ -484,12 +489,12 @@ class Issuer {
       uint8_t goes_on = 1;
       if (asks) {
         TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 3 : 0]));
-        TOK_RETURN_IF_ERROR(run_.gpu.CopyOut(&goes_on, At(step.places[odd ? 1 : 0]), 1));
+        TOK_RETURN_IF_ERROR(run_.gpu.CopyOut(&goes_on, At(step.slices[odd ? 1 : 0]), 1));
         if (run_.recorder != nullptr) [[unlikely]]
           goes_on = run_.recorder->GoesOn(*step.step) ? 1 : 0;
       }
       if (goes_on == 0) break;
-      TOK_RETURN_IF_ERROR(RunRound(step, odd));
+      TOK_RETURN_IF_ERROR(RunIteration(step, odd));
     }
     return odd ? Run(step.blocks[2]) : Ok();
   }
@@ -500,11 +505,11 @@ class Issuer {
       block = run_.recorder->BlockOf(*step.step);
     } else if (step.step->is_pred) {
       uint8_t is_true = 0;
-      TOK_RETURN_IF_ERROR(run_.gpu.CopyOut(&is_true, At(step.places[0]), 1));
+      TOK_RETURN_IF_ERROR(run_.gpu.CopyOut(&is_true, At(step.slices[0]), 1));
       block = is_true != 0 ? 0 : 1;
     } else {
       int32_t number = 0;
-      TOK_RETURN_IF_ERROR(run_.gpu.CopyOut(&number, At(step.places[0]), sizeof number));
+      TOK_RETURN_IF_ERROR(run_.gpu.CopyOut(&number, At(step.slices[0]), sizeof number));
       bool is_one = number >= 0 && static_cast<size_t>(number) < count;
       block = is_one ? static_cast<size_t>(number) : count - 1;
     }
@@ -523,12 +528,12 @@ class Issuer {
 }  // namespace
 
 Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu, bool one_by_one,
-                                 bool refuse) {
+                                 bool reject_launches) {
   Preparer preparer(program, gpu, one_by_one);
   DeviceSteps steps;
   steps.all = preparer.Prepare(program.steps);
   steps.waits = preparer.waits() || QueuedBy(steps.all) > kMostQueued;
-  if (refuse) TOK_RETURN_IF_ERROR(Refuse(preparer.forms(), program));
+  if (reject_launches) TOK_RETURN_IF_ERROR(RejectLaunch(preparer.forms(), program));
   TOK_TRY(std::vector<std::shared_ptr<const cuda::LaunchCode>> codes, gpu.Load(preparer.forms()));
   preparer.SetCodes(steps.all, codes);
   TOK_RETURN_IF_ERROR(preparer.SetProducts(steps.all));

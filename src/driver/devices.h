@@ -7,8 +7,8 @@
 
 namespace tokamak {
 
-// The device that a backend runs programs on: null of those that run them on the host. "": of the
-// standard backend. TK6002, TK6003, TK4201, TK4202.
+// The device that a backend runs programs on; null for backends that run on the host. An empty name
+// means the default backend. Returns TK6002, TK6003, TK4201 or TK4202.
 Result<Device*> DeviceOf(std::string_view backend);
 
 }  // namespace tokamak

@@ -33,7 +33,7 @@ void MakeDirs(const std::string& path) {
     if (at == path.size() || path[at] == '/') mkdir(path.substr(0, at).c_str(), 0777);
 }
 
-// A name that is safe in a file's name.
+// A name reduced to characters that are safe in a file name.
 std::string Plain(const std::string& name) {
   std::string plain = name.substr(0, 100);
   for (char& c : plain)

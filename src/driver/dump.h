@@ -7,11 +7,12 @@
 
 namespace tokamak {
 
-// Where programs are to be written: TOKAMAK_EXPLAIN, or --xla_dump_to of XLA_FLAGS. "": nowhere.
+// The dump directory requested by TOKAMAK_EXPLAIN, or by --xla_dump_to in XLA_FLAGS. Empty: none.
 std::string DumpDirOfEnvironment();
 
-// Writes programs into a folder as XLA does: module_0001.jit_f.before_optimizations.txt and
-// .after_optimizations.txt. What cannot be written is left out: it is not the program's fault.
+// Writes programs into a directory with XLA's file names:
+// module_0001.jit_f.before_optimizations.txt and .after_optimizations.txt. Failures to write are
+// ignored, because they must not fail the compilation.
 class Dump {
  public:
   Dump(std::string dir, const std::string& name);

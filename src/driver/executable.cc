@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/compilation.h"
-#include "driver/report.h"
+#include "driver/event_sink.h"
 #include "text/write.h"
 
 namespace tokamak {
@@ -57,9 +57,9 @@ Status Executable::Run(std::span<const void* const> inputs, std::span<void* cons
   Status status = RunOnce(inputs, outputs, control);
   double took =
       std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
-  // The first measurement replaces the price. Later ones pull at it, those below more than those
-  // above: a thread that lost its processor for a while says nothing of the program, and what the
-  // data decide is not predicted by it (time_depends_on_data). A race loses one.
+  // The first measurement replaces the estimate. Later ones adjust it, and shorter times more than
+  // longer ones: a preempted thread says nothing about the program, and data-dependent times are
+  // not predictable (time_depends_on_data). A race loses one measurement.
   double before = predicted_us_.load(std::memory_order_relaxed);
   bool first = !measured_.load(std::memory_order_relaxed);
   double later =
@@ -67,8 +67,8 @@ Status Executable::Run(std::span<const void* const> inputs, std::span<void* cons
   predicted_us_.store(first ? took : later, std::memory_order_relaxed);
   if (first) {
     measured_.store(true, std::memory_order_relaxed);
-    if (IsReporting())
-      Report(nlohmann::json{{"event", "first_run"}, {"name", name_}, {"run_us", took}});
+    if (HasEventSink())
+      EmitEvent(nlohmann::json{{"event", "first_run"}, {"name", name_}, {"run_us", took}});
   }
   return status;
 }

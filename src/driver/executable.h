@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "driver/spread.h"
+#include "driver/shard_map.h"
 #include "ir/ir.h"
 #include "support/result.h"
 
-// What a compiled program is to its callers, whatever runs it.
+// The interface of a compiled program, independent of the backend that runs it.
 
 namespace tokamak {
 
@@ -19,21 +19,21 @@ class Device;
 class StepRecorder;
 struct Compilation;
 
-// A parameter or result of a program, as one device holds it: a dense row-major array, sub-byte
-// elements taking a byte each. A token is a pred[] whose value means nothing.
+// A parameter or result of a program, as one device stores it: a dense row-major array; elements
+// narrower than a byte occupy one byte. A token is a pred[] whose value has no meaning.
 struct ArrayInfo {
   ElementType type = ElementType::kPred;
   Dims dims;
-  Dims whole_dims;  // of the program, of which `dims` is one device's part
-  Spread spread;
+  Dims whole_dims;  // the unsharded dimensions; `dims` is one device's shard
+  ShardMap shard_map;
   int64_t bytes = 1;
   std::string memory_kind = "device";
   bool is_token = false;
 };
 
 struct ParameterInfo : ArrayInfo {
-  bool donated = false;       // the caller's buffer is used up
-  int64_t alias_result = -1;  // donated: the result that takes its memory; -1: none
+  bool donated = false;       // the run consumes the caller's buffer
+  int64_t alias_result = -1;  // donated: the result that reuses its memory; -1 if none
 };
 
 struct CostAnalysis {
@@ -44,26 +44,26 @@ struct MemoryAnalysis {
   int64_t code = 0, arguments = 0, results = 0, aliased = 0, temporary = 0;
 };
 
-// What the checks of a program (check.expect_eq ...) said.
+// Outcome of the checks of a program (check.expect_eq ...).
 struct CheckTally {
   int64_t passed = 0;
   std::vector<Error> failures;  // TK6012
 };
 
 struct RunControl {
-  const std::atomic<bool>* stop = nullptr;  // once true, the run ends soon with TK6103; may be null
-  CheckTally* checks = nullptr;      // null: a check that fails is an error. Only cpu fills it
-  StepRecorder* recorder = nullptr;  // takes the place of what executes steps; may be null
+  const std::atomic<bool>* stop = nullptr;  // if true, the run ends soon with TK6103; may be null
+  CheckTally* checks = nullptr;             // null: a failed check is an error. Only cpu fills it
+  StepRecorder* recorder = nullptr;         // records steps instead of executing them; may be null
 };
 
-// A program ready to run. Everything is const and may be used by any number of threads.
+// A program ready to run. All methods are const and thread-safe.
 class Executable {
  public:
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
   virtual ~Executable() = default;
 
-  // All that is known of the program and how it was compiled.
+  // The program and how it was compiled.
   const Compilation& compilation() const { return *compilation_; }
   std::shared_ptr<const Compilation> shared_compilation() const { return compilation_; }
   const std::string& name() const { return name_; }
@@ -74,39 +74,39 @@ class Executable {
   const std::vector<ArrayInfo>& results() const;
   const CostAnalysis& cost() const;
   const MemoryAnalysis& memory() const;
-  // Calls functions of the host: never to be run on a thread that may not wait.
+  // Whether a run calls host functions. Such a program must not run on a thread that may not block.
   bool calls_host() const;
 
-  // It is for the data to say how long a run takes: PredictedMicros tells of past runs alone.
+  // Whether the run time is data-dependent. PredictedMicros then describes past runs only.
   bool time_depends_on_data() const;
 
-  // How long a run takes, as far as is known: priced at first, then measured.
+  // Expected time of a run: the cost model's estimate at first, then measured.
   double PredictedMicros() const { return predicted_us_.load(std::memory_order_relaxed); }
 
-  // Runs the program. inputs[d * parameters + i] is parameter i on device d, results likewise. The
-  // memory of a result may be that of a donated parameter which it aliases, and overlaps no other.
-  // Errors are located in the program.
+  // Runs the program. inputs[d * parameters + i] is parameter i on device d; outputs are indexed in
+  // the same way. A result may share memory only with a donated parameter that it aliases. Errors
+  // carry locations in the program.
   Status Run(std::span<const void* const> inputs, std::span<void* const> outputs,
              const RunControl& control) const;
 
-  // The device that the program runs on; null: the host. Run() has arrays in the host's memory in
-  // either case, and Issue() has them in the device's.
+  // The device that the program runs on; null for the host. Run() always takes arrays in host
+  // memory; Issue() takes them in device memory.
   virtual Device* device() const { return nullptr; }
-  // Has the device run the program after all that it was asked for before; returns when all of it
-  // has been asked for. Only with a device; the arrays are as those of Run.
+  // Enqueues the program on the device behind all earlier work, and returns when everything is
+  // enqueued. Requires a device; the arrays are indexed as in Run.
   virtual Status Issue(std::span<const void* const> inputs, std::span<void* const> outputs,
                        const RunControl& control) const;
-  // Whether Issue may have to wait for the device: for what decides where the program goes on, or
-  // for what the host computes.
+  // Whether Issue may block on the device: for a value that decides control flow, or for an input
+  // of a host step.
   virtual bool IssueWaits() const { return true; }
 
-  // HLO text of what runs.
+  // HLO text of the optimized program.
   std::string HloText() const;
-  // How much of the program is compiled: kernels that are launched, and why each other step is
-  // interpreted ("sort: has no kernel").
+  // How much of the program is compiled: the number of kernel launches, and the reason why each
+  // other step is interpreted ("sort: has no kernel").
   int64_t Launches() const;
   std::vector<std::string> HostSteps() const;
-  // Kernels whose code generation failed, and what was done about it.
+  // Kernels whose code generation failed, with the fallback used.
   const std::vector<std::string>& codegen_fallbacks() const { return codegen_fallbacks_; }
 
  protected:

@@ -23,44 +23,45 @@ class Comparison {
     for (size_t i = 0; i < named.size(); ++i) CompareOne(named[i], i, counts[i]);
     std::string surplus = "out_" + std::to_string(named.size());
     if (expected_.Find(surplus) != nullptr)
-      Refuse(ErrorCode::kResultMismatch, "run: '" + surplus + "' is expected, the program gives " +
-                                             std::to_string(named.size()) + " arrays");
+      AddMismatch(ErrorCode::kResultMismatch, "run: '" + surplus +
+                                                  "' is expected, the program gives " +
+                                                  std::to_string(named.size()) + " arrays");
     return std::move(outcome_);
   }
 
  private:
-  void Refuse(ErrorCode code, std::string text) {
-    outcome_.faults.push_back(MakeError(code, std::move(text), {.file = expected_.path}));
+  void AddMismatch(ErrorCode code, std::string text) {
+    outcome_.mismatches.push_back(MakeError(code, std::move(text), {.file = expected_.path}));
   }
 
   void CompareOne(const std::pair<std::string, Literal>& result, size_t i, int64_t count) {
     const auto& [name, got] = result;
     const Literal* stored = expected_.Find(name);
     if (stored == nullptr) {
-      Refuse(ErrorCode::kMissingArray,
-             "npz: no array '" + name + "' to compare " + ToString(got.shape()) + " with");
+      AddMismatch(ErrorCode::kMissingArray,
+                  "npz: no array '" + name + "' to compare " + ToString(got.shape()) + " with");
       return;
     }
     Result<Literal> carried = FromCarrier(*stored, got.shape(), name, expected_.path);
-    if (!carried.ok()) {  // the program gives something else
-      Refuse(ErrorCode::kResultMismatch, carried.error().message);
+    if (!carried.ok()) {  // the program has a different type
+      AddMismatch(ErrorCode::kResultMismatch, carried.error().message);
       return;
     }
     std::vector<Literal> opinions = {got};
-    // Another opinion about what is expected excuses nothing but the interpreter: what a backend
-    // gives must itself be one of the opinions.
+    // Other opinions about the expected values only excuse the interpreter: a backend's result must
+    // itself be close to one of the opinions.
     auto difference = [&] {
-      std::string far = DifferenceBeyond(opinions, carried.value(), options_.tolerance, count);
-      if (!far.empty() || options_.is_interpreted || opinions.size() == 1) return far;
+      std::string mismatch = DifferenceBeyond(opinions, carried.value(), options_.tolerance, count);
+      if (!mismatch.empty() || options_.is_interpreted || opinions.size() == 1) return mismatch;
       std::vector<Literal> others(opinions.begin() + 1, opinions.end());
       others.push_back(carried.value());
-      AskAlso(others, Law(), i);
+      AskAlso(others, Reference(), i);
       AskAlso(others, Stable(), i);
       return DifferenceBeyond(others, got, options_.tolerance, count);
     };
     std::string words = difference();
     if (words.empty()) return;
-    // Integers are the law's own.
+    // Integers have only one correct value.
     bool rounded = IsReal(got.type()) || IsComplex(got.type());
     if (rounded && AskAlso(opinions, Oracle(), i) && difference().empty()) {
       outcome_.notes.push_back(name + " agrees with reals that are rounded at the end only");
@@ -70,7 +71,7 @@ class Comparison {
       outcome_.notes.push_back(name + " agrees with subnormal numbers taken as 0");
       return;
     }
-    Refuse(ErrorCode::kResultMismatch, name + ": " + words);
+    AddMismatch(ErrorCode::kResultMismatch, name + ": " + words);
   }
 
   static bool AskAlso(std::vector<Literal>& opinions, const Arrays& arrays, size_t i) {
@@ -79,11 +80,12 @@ class Comparison {
     return true;
   }
 
-  const Arrays& Law() {
-    if (!law_) law_ = Again(NumericMode::kLaw, false, module_);
-    return *law_;
+  const Arrays& Reference() {
+    if (!reference_) reference_ = Rerun(NumericMode::kReference, false, module_);
+    return *reference_;
   }
-  // Elements that a sort takes for equal are in no order unless it is stable; backends' sorts are.
+  // The order of elements that a sort compares as equal is unspecified unless it is stable; the
+  // backends' sorts are stable.
   const Arrays& Stable() {
     if (stable_) return *stable_;
     std::unique_ptr<Module> module = CloneModule(module_);
@@ -95,20 +97,20 @@ class Comparison {
         instr->set_attrs(std::move(attrs));
       }
     }
-    stable_ = Again(NumericMode::kLaw, false, *module);
+    stable_ = Rerun(NumericMode::kReference, false, *module);
     return *stable_;
   }
   const Arrays& Oracle() {
-    if (!oracle_) oracle_ = Again(NumericMode::kOracle, false, module_);
+    if (!oracle_) oracle_ = Rerun(NumericMode::kOracle, false, module_);
     return *oracle_;
   }
   const Arrays& Flushed() {
-    if (!flushed_) flushed_ = Again(NumericMode::kLaw, true, module_);
+    if (!flushed_) flushed_ = Rerun(NumericMode::kReference, true, module_);
     return *flushed_;
   }
 
-  // Nothing when the run fails: it is an opinion that the program does not have.
-  Arrays Again(NumericMode mode, bool flush_subnormals, const Module& module) const {
+  // Empty if the run fails: then there is no such opinion.
+  Arrays Rerun(NumericMode mode, bool flush_subnormals, const Module& module) const {
     if (options_.strict) return {};
     RunOptions run;
     run.mode = mode;
@@ -117,7 +119,7 @@ class Comparison {
     return outcome.ok() ? NameResults(outcome.value().results, *module_.entry()) : Arrays{};
   }
 
-  // How many elements each array has: with bounds, fewer than NameResults gives.
+  // The number of valid elements of each array; with bounds, fewer than NameResults returns.
   static std::vector<int64_t> CountsOf(const std::vector<Value>& results) {
     std::vector<int64_t> counts;
     for (const Value& value : results)
@@ -129,7 +131,7 @@ class Comparison {
   const Module& module_;
   std::span<const Value> arguments_;
   const ExpectOptions& options_;
-  std::optional<Arrays> law_, stable_, oracle_, flushed_;
+  std::optional<Arrays> reference_, stable_, oracle_, flushed_;
   ExpectOutcome outcome_;
 };
 

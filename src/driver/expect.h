@@ -10,28 +10,30 @@
 #include "ir/ir.h"
 #include "support/result.h"
 
+// `run --expect`: comparison of results with the expected arrays of a file.
+
 namespace tokamak {
 
 struct ExpectOptions {
   Tolerance tolerance;
-  // Judge by the given results alone.
+  // Compare with the expected results only; do not rerun the program with other roundings.
   bool strict = false;
-  // The results are the interpreter's own, not a backend's.
+  // The results come from the interpreter, not from a backend.
   bool is_interpreted = true;
 };
 
 struct ExpectOutcome {
-  std::vector<Error> faults;       // one per result that differs
-  std::vector<std::string> notes;  // one per result that agrees by another opinion only
+  std::vector<Error> mismatches;   // one per result that differs
+  std::vector<std::string> notes;  // one per result that agrees with another opinion only
 };
 
 // Compares the results of running `module` on `arguments` with out_0, out_1 ... of a file. Of a
-// result with bounds only the elements there are count.
+// result of bounded dynamic shape only the valid elements are compared.
 //
-// Where they differ, the program is run again (docs/numerics.md, Comparisons): an element also
-// agrees when reals that are rounded at the end only come close (the oracle), or when those of a
-// run that takes subnormal numbers for 0 do, as XLA CPU does. What a backend gives must then be
-// close to what the interpreter gives in one of these ways, too.
+// If they differ, the program is run again (docs/numerics.md, Comparisons). An element also agrees
+// if it is close to the oracle, which rounds reals only at the end, or to a run that flushes
+// subnormal numbers to 0, as XLA CPU does. Results of a backend must then also be close to one of
+// these interpreter runs.
 ExpectOutcome CompareWithExpected(const NpzFile& expected, const Module& module,
                                   std::span<const Value> arguments,
                                   const std::vector<Value>& results, const ExpectOptions& options);

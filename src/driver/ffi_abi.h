@@ -1,17 +1,17 @@
 #pragma once
 
-// How XLA's typed custom calls (jax.ffi handlers, version 0 of their ABI) are called: our own
-// declaration of the structs, offsets asserted. Every struct begins with its size, which handlers
-// compare with the one that they were built for.
+// Declarations of the ABI of XLA's typed custom calls (jax.ffi handlers, version 0), written
+// independently of XLA's headers, with asserted offsets. Every struct starts with its size, which a
+// handler compares with the one that it was built for.
 
 #include <cstddef>
 #include <cstdint>
 
 namespace tokamak::ffi {
 
-struct Error;             // ours: the handler sees pointers only
-struct Future;            // ours
-struct ExecutionContext;  // ours
+struct Error;             // opaque to the handler
+struct Future;            // opaque to the handler
+struct ExecutionContext;  // opaque to the handler
 struct Api;
 
 struct Extension {
@@ -19,17 +19,18 @@ struct Extension {
   int32_t type = 0;  // 1: metadata
   Extension* next = nullptr;
 };
+// Type of the only extension used here (number defined by the ABI).
 constexpr int32_t kMetadataExtension = 1;
 
 struct Version {
-  size_t struct_size = 24;  // up to `minor`
+  size_t struct_size = 24;  // covers members up to `minor`
   Extension* extensions = nullptr;
   int32_t major = 0, minor = 0;
 };
 
-// What a handler says about itself when the call frame carries this extension.
+// Filled by a handler that is called with this extension in the call frame.
 struct Metadata {
-  size_t struct_size = 36;  // up to `traits`
+  size_t struct_size = 36;  // covers members up to `traits`
   Version version;
   uint32_t traits = 0;
   int64_t state_type = 0;
@@ -42,7 +43,7 @@ struct MetadataExtension {
 struct Buffer {
   size_t struct_size = sizeof(Buffer);
   Extension* extensions = nullptr;
-  int32_t type = 0;  // number of XLA's primitive type
+  int32_t type = 0;  // XLA's PrimitiveType
   void* data = nullptr;
   int64_t rank = 0;
   int64_t* dims = nullptr;
@@ -62,7 +63,7 @@ struct Array {
   void* data = nullptr;
 };
 
-// Arguments and results alike; kinds: 1 is a buffer.
+// Used for both arguments and results. kinds: 1 is a buffer.
 struct Buffers {
   size_t struct_size = sizeof(Buffers);
   Extension* extensions = nullptr;
@@ -81,14 +82,14 @@ struct Attributes {
 enum AttributeKind : int32_t { kArray = 1, kDictionary = 2, kScalar = 3, kText = 4 };
 
 struct CallFrame {
-  size_t struct_size = 168;  // `future` is not counted
+  size_t struct_size = 168;  // excludes `future`
   Extension* extensions = nullptr;
   const Api* api = nullptr;
   ExecutionContext* context = nullptr;
-  int32_t stage = 3;  // execute
+  int32_t stage = 3;  // 3: execute
   Buffers arguments, results;
   Attributes attributes;
-  Future* future = nullptr;  // out: the handler goes on after it has returned
+  Future* future = nullptr;  // out: set if the handler completes asynchronously
 };
 using Handler = Error*(CallFrame*);
 
@@ -145,13 +146,13 @@ struct FutureArgs {  // create, set available: up to `future`; set error: all
   Future* future;
   Error* error;
 };
-struct NumberArgs {  // the id of a run (64 bits), the number of a device (32)
+struct NumberArgs {  // the run id (64 bits) or the device ordinal (32 bits)
   size_t struct_size;
   Extension* extensions;
   ExecutionContext* context;
   int64_t number;
 };
-// Of functions that are refused here: nothing in it is looked at.
+// Arguments of functions that are always rejected; never read.
 struct AnyArgs;
 
 struct Api {

@@ -1,6 +1,6 @@
 // Calls of XLA's typed handlers. A call frame is built from the frame of a host call: buffers point
-// at its arrays, attributes are laid out as the handler expects them. Work that a handler gives to
-// "the thread pool" is done at once, on the thread that calls it.
+// to its arrays, attributes are laid out as the handler expects them. Tasks that a handler
+// schedules on "the thread pool" run immediately on the calling thread.
 
 #include "driver/ffi_calls.h"
 
@@ -38,19 +38,19 @@ struct ExecutionContext {
 
 namespace {
 
-constexpr int32_t kUnimplemented = 12, kResourceExhausted = 8;  // codes of absl's status
+constexpr int32_t kUnimplemented = 12, kResourceExhausted = 8;  // absl::StatusCode values
 
 ffi::Error* MakeFfiError(int32_t code, std::string message) {
   return new ffi::Error{code, std::move(message)};
 }
 template <int kWhat>
-ffi::Error* Refuse(ffi::AnyArgs*) {
+ffi::Error* Unimplemented(ffi::AnyArgs*) {
   constexpr const char* kNames[] = {"registering a handler from inside of one", "a stream",
                                     "an object of the execution context", "state"};
   return MakeFfiError(kUnimplemented, std::string("Tokamak gives handlers no ") + kNames[kWhat]);
 }
 
-// ---- what a handler may ask for
+// ---- functions that a handler may call
 
 ffi::Error* CreateError(ffi::ErrorCreateArgs* args) {
   return MakeFfiError(args->code, args->message == nullptr ? "" : args->message);
@@ -120,12 +120,12 @@ const ffi::Api& TheApi() {
   static const ffi::Api api{.error_create = CreateError,
                             .error_message = MessageOfError,
                             .error_destroy = DestroyError,
-                            .handler_register = Refuse<0>,
-                            .stream_get = Refuse<1>,
+                            .handler_register = Unimplemented<0>,
+                            .stream_get = Unimplemented<1>,
                             .type_register = RegisterType,
-                            .context_get = Refuse<2>,
-                            .state_set = Refuse<3>,
-                            .state_get = Refuse<3>,
+                            .context_get = Unimplemented<2>,
+                            .state_set = Unimplemented<3>,
+                            .state_get = Unimplemented<3>,
                             .memory_allocate = AllocateMemory,
                             .memory_free = FreeMemory,
                             .schedule = Schedule,
@@ -140,7 +140,7 @@ const ffi::Api& TheApi() {
 
 // ---- types
 
-// The number of XLA's primitive type; 0 for one that handlers are not given.
+// XLA's PrimitiveType; 0 for types that handlers do not support.
 int32_t NumberOf(std::string_view hlo) {
   constexpr std::pair<std::string_view, int32_t> kTypes[] = {
       {"pred", 1},        {"s8", 2},          {"s16", 3},
@@ -155,7 +155,7 @@ int32_t NumberOf(std::string_view hlo) {
     if (name == hlo) return number;
   return 0;
 }
-// "i32" -> "s32", "ui8" -> "u8", "i1" -> "pred"; floats are called alike.
+// "i32" -> "s32", "ui8" -> "u8", "i1" -> "pred"; floats have the same names.
 std::string HloOfMlir(const std::string& mlir) {
   if (mlir == "i1") return "pred";
   if (mlir.starts_with("ui")) return mlir.substr(1);
@@ -166,10 +166,10 @@ std::string HloOfMlir(const std::string& mlir) {
 
 // ---- attributes
 
-// Owns what the frame's attributes point at: nothing in it moves once it is there.
+// Owns the memory that the frame's attributes point to; addresses are stable.
 class AttributeStore {
  public:
-  // False: there is one of a kind that handlers are not given; `unfit` names it.
+  // Returns false if an attribute has a kind that handlers do not support; `unfit` names it.
   bool Add(const AttrDict& dict, ffi::Attributes& into) {
     List& list = lists_.emplace_back();
     for (const AttrEntry& entry : dict) {
@@ -253,7 +253,7 @@ class AttributeStore {
     }
     return &arrays_.emplace_back(ffi::Array{NumberOf(type), count, bytes.data()});
   }
-  // Adds a number to `bytes` as one of `type`.
+  // Appends a number to `bytes` with the layout of `type`.
   static bool Store(const std::string& type, int64_t integer, double real, std::string& bytes) {
     auto add = [&bytes](auto number) {
       bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
@@ -283,12 +283,12 @@ struct BufferList {
   std::vector<int32_t> kinds;
   std::vector<void*> items;
 
-  // "" or what cannot be given.
+  // Empty, or the reason why an array cannot be passed.
   std::string Add(std::vector<HostArrayView> views, ffi::Buffers& into, std::deque<Dims>& dims) {
     buffers.reserve(views.size());
     for (HostArrayView& view : views) {
       int32_t type = NumberOf(view.type);
-      if (type == 0) return "its handler cannot be given arrays of type " + view.type;
+      if (type == 0) return "its handler does not support arrays of type " + view.type;
       Dims& kept = dims.emplace_back(view.dims);
       buffers.push_back({.type = type,
                          .data = view.data,
@@ -304,9 +304,9 @@ struct BufferList {
   }
 };
 
-// The text of an error that the handler gave; it is gone then.
+// Returns the text of a handler's error and destroys it.
 std::string TakeText(ffi::Error* error) {
-  std::string text = error->message.empty() ? "it gave no reason" : error->message;
+  std::string text = error->message.empty() ? "no reason given" : error->message;
   delete error;
   return text;
 }
@@ -329,12 +329,12 @@ std::string CallFfi(const HostCallFrame& frame, void* fn, void*) {
   call.context = &context;
   BufferList inputs, outputs;
   std::deque<Dims> dims;
-  std::string fault = inputs.Add(frame.inputs, call.arguments, dims);
-  if (fault.empty()) fault = outputs.Add(frame.outputs, call.results, dims);
-  if (!fault.empty()) return fault;
+  std::string failure = inputs.Add(frame.inputs, call.arguments, dims);
+  if (failure.empty()) failure = outputs.Add(frame.outputs, call.results, dims);
+  if (!failure.empty()) return failure;
   AttributeStore attributes;
   if (!attributes.Add(frame.attrs, call.attributes))
-    return "its handler cannot be given the attribute '" + attributes.unfit + "'";
+    return "its handler does not support the attribute '" + attributes.unfit + "'";
   if (ffi::Error* error = reinterpret_cast<ffi::Handler*>(fn)(&call)) return TakeText(error);
   return call.future == nullptr ? "" : WaitFor(call.future);
 }
@@ -342,7 +342,7 @@ std::string CallFfi(const HostCallFrame& frame, void* fn, void*) {
 }  // namespace
 
 Status RegisterFfiTarget(const std::string& target, void* handler) {
-  auto fault = [&](const std::string& text) {
+  auto failure = [&](const std::string& text) {
     return MakeError(ErrorCode::kHostCall, "custom-call: '" + target + "': " + text);
   };
   ffi::Metadata metadata;
@@ -352,11 +352,11 @@ Status RegisterFfiTarget(const std::string& target, void* handler) {
   ask.api = &TheApi();
   ask.extensions = &extension.base;
   if (ffi::Error* error = reinterpret_cast<ffi::Handler*>(handler)(&ask))
-    return fault(TakeText(error));
+    return failure(TakeText(error));
   if (metadata.version.major != 0)
-    return fault("its handler is made for version " + std::to_string(metadata.version.major) +
-                 " of XLA's FFI, served is version 0");
-  if (metadata.state_type != 0) return fault("its handler keeps state, which is not served");
+    return failure("its handler is made for version " + std::to_string(metadata.version.major) +
+                   " of XLA's FFI, version 0 is supported");
+  if (metadata.state_type != 0) return failure("its handler keeps state, which is not served");
   RegisterHostCall(target, CallFfi, handler, nullptr);
   return Ok();
 }

@@ -46,10 +46,11 @@ Result<LiftedRules> ParseLifted(std::span<const std::string> names) {
                                                     "'; did you mean '" +
                                                     std::string(NearestFusionRule(name)) + "'?");
     if (info->kind != RuleKind::kFactor)
-      return MakeError(ErrorCode::kOptionValue,
-                       "lift: " + std::string(info->name) +
-                           (info->kind == RuleKind::kLaw ? " is a law and cannot be lifted"
-                                                         : " refuses nothing"));
+      return MakeError(
+          ErrorCode::kOptionValue,
+          "lift: " + std::string(info->name) +
+              (info->kind == RuleKind::kLegality ? " is a legality rule and cannot be lifted"
+                                                 : " rejects nothing"));
     lifted.Lift(static_cast<FusionRule>(info - AllFusionRules().data()));
   }
   return lifted;

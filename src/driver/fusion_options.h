@@ -10,20 +10,22 @@
 #include "rewrite/pipeline.h"
 #include "support/result.h"
 
+// Parsers of the fusion options that all frontends share.
+
 namespace tokamak {
 
-// "a,b": its words, those that are empty left out.
+// Splits "a,b" at the separator; empty words are dropped.
 std::vector<std::string> WordsOf(std::string_view text, char separator);
 
-// "none", "rules", "greedy" or "search". TK6107 for anything else.
+// "none", "rules", "greedy" or "search". Returns TK6107 for anything else.
 Result<FusionMode> ParseFusionMode(std::string_view text);
-// "fast", "default" or "max". TK6107 for anything else.
+// "fast", "default" or "max". Returns TK6107 for anything else.
 Result<Effort> ParseEffort(std::string_view text);
 
-// The factors of rules.def that are to be left out, by name, with or without "xla.": an unknown
-// one, and a law, which cannot be left out, are errors.
+// Rules of rules.def to disable, by name, with or without "xla.". Unknown rules are errors, and so
+// are legality rules, which cannot be disabled.
 Result<LiftedRules> ParseLifted(std::span<const std::string> names);
-// Passes that are to be left out, by name.
+// Passes to skip, by name.
 Result<std::vector<Pass>> ParseSkipped(std::span<const std::string> names);
 
 }  // namespace tokamak

@@ -8,7 +8,7 @@
 namespace tokamak {
 namespace {
 
-// The parameter whose memory a result takes; -1: none.
+// The parameter whose memory a result reuses; -1 if none.
 int64_t AliasOf(const Executable& executable, size_t result) {
   const std::vector<ParameterInfo>& parameters = executable.parameters();
   for (size_t i = 0; i < parameters.size(); ++i)
@@ -22,18 +22,18 @@ Result<HeldArrays> HeldArrays::Make(const Executable& executable, std::span<cons
                                     const TextSpan& root) {
   const std::vector<ParameterInfo>& parameters = executable.parameters();
   if (leaves.size() != parameters.size())
-    return MakeError(ErrorCode::kBadArguments,
-                     "run: the program takes " + std::to_string(parameters.size()) +
-                         " arrays, given are " + std::to_string(leaves.size()));
+    return MakeError(ErrorCode::kBadArguments, "run: the program takes " +
+                                                   std::to_string(parameters.size()) +
+                                                   " arrays, got " + std::to_string(leaves.size()));
   int64_t bytes = executable.memory().arguments + executable.memory().results;
-  auto refused = [&] {
+  auto out_of_memory = [&] {
     return MakeError(ErrorCode::kOutOfMemory,
                      "run: the program takes " + std::to_string(bytes) +
                          " bytes for arguments and results; the machine has " +
                          std::to_string(HostMemory()),
                      root);
   };
-  if (static_cast<uint64_t>(bytes) > HostMemory()) return refused();
+  if (static_cast<uint64_t>(bytes) > HostMemory()) return out_of_memory();
   HeldArrays held;
   auto take = [&](int64_t size) {
     auto rounded = (static_cast<size_t>(size) + 63) / 64 * 64 + 64;
@@ -42,7 +42,7 @@ Result<HeldArrays> HeldArrays::Make(const Executable& executable, std::span<cons
   };
   for (size_t i = 0; i < leaves.size(); ++i) {
     void* data = take(parameters[i].bytes);
-    if (data == nullptr) return refused();
+    if (data == nullptr) return out_of_memory();
     if (!parameters[i].is_token) StoreBytes(leaves[i], data);
     held.inputs_.push_back(data);
   }
@@ -50,7 +50,7 @@ Result<HeldArrays> HeldArrays::Make(const Executable& executable, std::span<cons
     int64_t alias = AliasOf(executable, i);
     void* data = alias >= 0 ? const_cast<void*>(held.inputs_[static_cast<size_t>(alias)])
                             : take(executable.results()[i].bytes);
-    if (data == nullptr) return refused();
+    if (data == nullptr) return out_of_memory();
     held.outputs_.push_back(data);
   }
   return held;
@@ -63,8 +63,8 @@ Result<DeviceArrays> DeviceArrays::Make(const Executable& executable,
   std::string user = "arrays of '" + executable.name() + "'";
   DeviceArrays arrays;
   auto take = [&](int64_t bytes) -> Result<void*> {
-    TOK_TRY(DeviceMemory taken, DeviceMemory::Take(device, static_cast<size_t>(bytes), user));
-    arrays.memory_.push_back(std::move(taken));
+    TOK_TRY(DeviceMemory allocated, DeviceMemory::Take(device, static_cast<size_t>(bytes), user));
+    arrays.memory_.push_back(std::move(allocated));
     return arrays.memory_.back().data();
   };
   const std::vector<ParameterInfo>& parameters = executable.parameters();
@@ -75,7 +75,7 @@ Result<DeviceArrays> DeviceArrays::Make(const Executable& executable,
     arrays.inputs_.push_back(data);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    // A donated parameter may be the result itself.
+    // A result may share memory with a donated parameter.
     auto shared = std::find(inputs.begin(), inputs.end(), outputs[i]);
     if (shared != inputs.end() && outputs[i] != nullptr) {
       auto number = static_cast<size_t>(shared - inputs.begin());

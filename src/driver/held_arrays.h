@@ -12,12 +12,12 @@
 
 namespace tokamak {
 
-// Arguments and results of a program in memory of the host, as its Run() wants them. A result that
-// a donated parameter aliases lies where the parameter does.
+// Arguments and results of a program in host memory, in the layout that Run() expects. A result
+// that aliases a donated parameter shares its memory.
 class HeldArrays {
  public:
-  // `leaves`: one array a parameter. TK4003 when there are others, TK5002 when memory is short;
-  // `root` is where that is said to be.
+  // `leaves`: one array per parameter. Returns TK4003 if they do not match, TK5002 if memory is
+  // short; `root` is the location of the latter error.
   static Result<HeldArrays> Make(const Executable& executable, std::span<const Value> leaves,
                                  const TextSpan& root);
 
@@ -33,8 +33,8 @@ class HeldArrays {
   std::vector<void*> outputs_;
 };
 
-// The same in memory of the program's device, copied there: as its Issue() wants them. Where the
-// host's memory of a result is that of an input, the device's is, too.
+// The same arrays, copied to the memory of the program's device for Issue(). Results that share
+// host memory with an input share device memory with it.
 class DeviceArrays {
  public:
   static Result<DeviceArrays> Make(const Executable& executable,

@@ -35,7 +35,7 @@ struct Registry {
   std::unordered_map<std::string, Holder> holders;
 };
 
-// How many are inside of the host; negative from StopHostCalls on.
+// Number of running host calls; negative after StopHostCalls.
 constexpr int64_t kStopped = INT64_MIN / 2;
 std::atomic<int64_t> inside_host{0};
 
@@ -65,7 +65,7 @@ nlohmann::json JsonOfLiteral(const Literal& literal) {
   return list;
 }
 
-// Whatever has no place in JSON is null.
+// Values that JSON cannot represent become null.
 nlohmann::json JsonOf(const AttrValue& value) {
   if (const bool* flag = value.As<bool>()) return *flag;
   if (const IntAttr* number = value.As<IntAttr>()) return number->value;
@@ -86,7 +86,7 @@ nlohmann::json JsonOf(const AttrValue& value) {
   return nullptr;
 }
 
-// The attributes of a call, wherever they are written.
+// The attributes of a call, from all forms in which they may be written.
 AttrDict AttributesOf(const Instr& instr) {
   AttrDict all = instr.attrs<CustomCallAttrs>().backend_dict;
   for (const char* name : {"mhlo.attributes", "mhlo.backend_config"})
@@ -124,7 +124,7 @@ class HostCallTable final : public HostCalls {
       std::shared_lock<std::shared_mutex> lock(Functions().mutex);
       auto it = Functions().functions.find(attrs.target);
       if (it == Functions().functions.end())
-        return Unsupported(instr, "'" + attrs.target + "' was taken away while it was looked up");
+        return Unsupported(instr, "'" + attrs.target + "' was unregistered during the lookup");
       function = it->second;
     }
     HostCallFrame frame;
@@ -146,7 +146,7 @@ class HostCallTable final : public HostCalls {
     for (const Shape& shape : shapes) {
       if (shape.IsToken()) continue;
       if (!shape.IsArray() || shape.HasDynamicDims())
-        return Unsupported(instr, "'" + attrs.target + "' gives " + ToString(shape));
+        return Unsupported(instr, "'" + attrs.target + "' returns " + ToString(shape));
       bytes.emplace_back(static_cast<size_t>(shape.ByteSize()));
       frame.outputs.push_back(ViewOf(shape, bytes.back()));
     }
@@ -155,7 +155,7 @@ class HostCallTable final : public HostCalls {
       HostVisit visit;
       if (!visit.is_welcome())
         return MakeError(ErrorCode::kStopped,
-                         "custom-call: '" + attrs.target + "': functions of the host were stopped",
+                         "custom-call: '" + attrs.target + "': host functions were stopped",
                          SpanOf(instr));
       HostScope scope;
       failure = function.caller(frame, function.fn, function.user);

@@ -7,39 +7,41 @@
 #include "interp/host.h"
 #include "support/result.h"
 
+// Registry of the host functions (callbacks) that programs call through custom calls.
+
 namespace tokamak {
 
-// An array that a function of the host reads or fills: dense, row-major.
+// An array that a host function reads or fills: dense, row-major.
 struct HostArrayView {
   void* data = nullptr;
   size_t bytes = 0;
-  std::string type;  // as HLO names it
+  std::string type;  // HLO name of the element type
   Dims dims;
 };
 
-// A call of a function of the host.
+// The arguments of one call of a host function.
 struct HostCallFrame {
   std::string target, attributes;  // attributes: a JSON object
-  AttrDict attrs;                  // the same, with their types
+  AttrDict attrs;                  // the attributes with their types
   std::string opaque;
   std::vector<HostArrayView> inputs, outputs;
   int64_t device = 0;
 };
 
-// A function of the host: gives "" or what went wrong. A plain pointer, as C has them.
+// Calls a host function. Returns an empty string, or an error message. A plain pointer, for C.
 using HostFn = std::string (*)(const HostCallFrame& frame, void* fn, void* user);
 
-// The functions of this process. Any thread may add and take away at any time.
+// The registry of this process. Thread-safe.
 void RegisterHostCall(const std::string& target, HostFn caller, void* fn, void* user);
 void UnregisterHostCall(const std::string& target);
 bool IsHostCall(const std::string& target);
 
-// Called with the attribute `id` of each call to `target` in a program, and +1 when the program was
-// compiled, -1 when it is gone. Null: nobody is told.
+// Called with the attribute `id` of each call to `target` in a program: with +1 when the program is
+// compiled, with -1 when it is destroyed. May be null.
 using HoldFn = void (*)(int64_t id, int change, void* user);
 void SetHostHold(const std::string& target, HoldFn fn, void* user);
 
-// The holds of one program, for as long as this lives.
+// Holds the callbacks of one program while this object lives.
 class HostHolds {
  public:
   explicit HostHolds(const Module& module);
@@ -56,24 +58,24 @@ class HostHolds {
   std::vector<Hold> holds_;
 };
 
-// When it returns, no function of the host is running and none will be called any more: calls fail
-// with TK6103, holds and reports are not told.
+// Waits until no host function is running and prevents further calls: they fail with TK6103, and
+// hold functions and event sinks are no longer called.
 void StopHostCalls();
-// One call of a function of the host: StopHostCalls waits until it is over, by whatever end.
+// RAII guard of one host call. StopHostCalls waits until all guards are destroyed.
 class HostVisit {
  public:
   HostVisit();
   ~HostVisit();
   HostVisit(const HostVisit&) = delete;
   HostVisit& operator=(const HostVisit&) = delete;
-  // Whether the host may be called.
+  // Whether host functions may still be called.
   bool is_welcome() const { return is_welcome_; }
 
  private:
   bool is_welcome_;
 };
 
-// For runs of the interpreter: custom calls to what is registered.
+// The interface through which interpreter runs reach registered custom calls.
 HostCalls& RegisteredHostCalls();
 
 }  // namespace tokamak

@@ -17,7 +17,7 @@
 namespace tokamak {
 namespace {
 
-// The first processor of /proc/cpuinfo: "model name" and the like.
+// The fields of the first processor in /proc/cpuinfo: "model name" and so on.
 std::map<std::string, std::string> ProcessorFields() {
   std::map<std::string, std::string> fields;
   std::ifstream file("/proc/cpuinfo");
@@ -33,7 +33,7 @@ std::map<std::string, std::string> ProcessorFields() {
   return fields;
 }
 
-// "48K", "2048K", "105M".
+// Bytes of a size text: "48K", "2048K", "105M".
 double SizeOf(const std::string& text) {
   char* end = nullptr;
   double size = std::strtod(text.c_str(), &end);
@@ -88,17 +88,17 @@ std::optional<Rates> OwnRates() {
   if (!text) return std::nullopt;
   Result<Rates> rates = RatesFromJson(*text, "the cache's machine file");
   if (!rates.ok()) return std::nullopt;
-  rates.value().source += ", kept for this machine";
+  rates.value().source += ", saved for this machine";
   return std::move(rates.value());
 }
 
 const Rates* Leaked(Rates rates) {
-  return new Rates(std::move(rates));  // as long as the process
+  return new Rates(std::move(rates));  // lives until the process ends
 }
 
 std::atomic<bool> as_unknown{false};
 
-// The shipped file of a processor that `is_it` whose number of cores is nearest.
+// The shipped file with the nearest core count among processors for which `is_it` holds.
 template <typename Fn>
 std::optional<Rates> ShippedRates(int64_t cores, Fn&& is_it) {
   std::optional<Rates> best;
@@ -116,15 +116,16 @@ std::optional<Rates> RatesOf(const std::string& cpu, int64_t cores) {
   return ShippedRates(cores, [&](const Rates& rates) { return rates.cpu == cpu; });
 }
 
-// Of a processor of the same maker with the same abilities.
-std::optional<Rates> RatesOfKin() {
+// The rates of a processor of the same vendor with the same CPU flags.
+std::optional<Rates> RatesOfCompatibleCpu() {
   std::map<std::string, std::string> fields = ProcessorFields();
   bool is_arm = fields.count("vendor_id") == 0;
-  const std::string &maker = fields[is_arm ? "CPU implementer" : "vendor_id"],
+  const std::string &vendor = fields[is_arm ? "CPU implementer" : "vendor_id"],
                     &flags = fields[is_arm ? "Features" : "flags"];
-  std::optional<Rates> rates =
-      ShippedRates(Cores(), [&](const Rates& other) { return IsKin(other.kin, maker, flags); });
-  if (rates) rates->source += ", for want of this processor's; `tokamak calibrate` measures it";
+  std::optional<Rates> rates = ShippedRates(Cores(), [&](const Rates& other) {
+    return IsCompatibleCpu(other.compatible_cpu, vendor, flags);
+  });
+  if (rates) rates->source += " (this processor was not measured); `tokamak calibrate` measures it";
   return rates;
 }
 
@@ -135,21 +136,22 @@ const CpuFacts& HostFacts() {
   return *facts;
 }
 
-void PriceAsUnknown() {
+void UseDefaultRates() {
   as_unknown.store(true, std::memory_order_relaxed);
 }
 
-bool IsPricedAsUnknown() {
+bool UsesDefaultRates() {
   return as_unknown.load(std::memory_order_relaxed);
 }
 
 const Rates& HostRates() {
-  if (IsPricedAsUnknown()) return DefaultRates(MachineKind::kCpu);
+  if (UsesDefaultRates()) return DefaultRates(MachineKind::kCpu);
   static const Rates* rates = [] {
     if (std::optional<Rates> own = OwnRates()) return Leaked(std::move(*own));
     if (std::optional<Rates> shipped = RatesOf(HostFacts().cpu, Cores()))
       return Leaked(std::move(*shipped));
-    if (std::optional<Rates> kin = RatesOfKin()) return Leaked(std::move(*kin));
+    if (std::optional<Rates> compatible_cpu = RatesOfCompatibleCpu())
+      return Leaked(std::move(*compatible_cpu));
     return &DefaultRates(MachineKind::kCpu);
   }();
   return *rates;
@@ -165,10 +167,10 @@ const Rates& GpuRates() {
 }
 
 Rates ScaledRates(const Rates& measured, const DeviceInfo& gpu) {
-  // Of the H200 that the shipped file was measured on: its clock, and the 6144 bits of its bus at
-  // 3.2 GHz, two transfers a cycle.
+  // Properties of the H200 on which the shipped file was measured: its clock, and its memory
+  // bandwidth (6144-bit bus at 3.2 GHz, two transfers per cycle), as the CUDA driver reports them.
   constexpr double kClockKhz = 1'980'000, kBytesNs = 6144.0 / 8 * 2 * 3.2;
-  constexpr int kFirstWithClusters = 9;  // compute capability
+  constexpr int kFirstWithClusters = 9;  // compute capability (CUDA programming guide)
   Rates rates = measured;
   rates.name = gpu.name + ", scaled from " + measured.name;
   rates.cpu = gpu.name;
@@ -188,7 +190,7 @@ Rates ScaledRates(const Rates& measured, const DeviceInfo& gpu) {
   if (gpu.l2_bytes > 0) rates.l2_bytes = rates.l3_bytes = gpu.l2_bytes;
   if (gpu.threads > 0) rates.threads = gpu.threads;
   if (gpu.registers > 0) rates.registers = gpu.registers;
-  if (gpu.shared_bytes > 0) rates.team_bytes = gpu.shared_bytes;
+  if (gpu.shared_bytes > 0) rates.shared_bytes = gpu.shared_bytes;
   if (gpu.compute_major < kFirstWithClusters) rates.cluster_blocks = 1;
   return rates;
 }

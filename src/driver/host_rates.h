@@ -7,29 +7,31 @@
 #include "runtime/device.h"
 #include "support/result.h"
 
+// Selection of the machine file (cost model rates) for this host and its GPUs.
+
 namespace tokamak {
 
-// The processor, as the system names it: "GenuineIntel 6/143 Intel(R) Xeon(R) Processor".
+// The processor as the system identifies it: "GenuineIntel 6/143 Intel(R) Xeon(R) Processor".
 const CpuFacts& HostFacts();
 
-// The machine file for this process's machine: the user's own in the cache folder (`tokamak
-// calibrate` writes it there), else the one that was shipped for this processor and as many cores
-// (the nearest number), else that of its kin (rates.h), else the default. Read once.
+// The machine file of this machine, read once. In order of preference: the user's own file in the
+// cache folder (written by `tokamak calibrate`), the shipped file of this processor with the
+// nearest core count, the shipped file of a compatible CPU (rates.h), the default.
 const Rates& HostRates();
-// From here on this machine is priced as one that no file names, with two cores: for tests, whose
-// plans are to be the same everywhere. Before anything is compiled.
-void PriceAsUnknown();
-bool IsPricedAsUnknown();
-// The shipped one for GPUs.
+// Makes the cost model use the default machine file, with two cores, for reproducible plans in
+// tests. Call before anything is compiled.
+void UseDefaultRates();
+bool UsesDefaultRates();
+// The shipped machine file for GPUs.
 const Rates& GpuRates();
-// Of a GPU that is there: its own machine file, else the shipped one scaled by what the GPU says of
-// itself. Read once for each kind of GPU.
+// The rates of a present GPU: its machine file if one exists, otherwise the shipped file scaled by
+// the GPU's device properties. Read once per GPU model.
 const Rates& RatesOfGpu(const DeviceInfo& gpu);
-// The same without the file, for tests.
+// The scaled rates, ignoring machine files. For tests.
 Rates ScaledRates(const Rates& measured, const DeviceInfo& gpu);
 
-// Keeps a machine file as this user's own, for processes to come; false when there is no folder for
-// it.
+// Saves a machine file in the cache folder for later processes. Returns false if there is no cache
+// folder.
 bool KeepHostRates(const Rates& rates);
 
 }  // namespace tokamak

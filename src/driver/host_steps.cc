@@ -10,11 +10,11 @@
 namespace tokamak {
 namespace {
 
-// The value of a shape whose arrays are, depth first, at `inputs`, beginning with number `next`.
+// Builds the value of a shape from its arrays, depth first, starting at inputs[next].
 Result<Value> ReadValue(const Shape& shape, std::span<void* const> inputs, size_t& next) {
   if (shape.IsToken()) return Value::Token();
   if (shape.IsArray()) {
-    // The interpreter's arrays are row-major, but bitcast looks at layouts.
+    // The interpreter's arrays are row-major, but bitcast depends on layouts.
     return ValueFromBytes(shape, inputs[next++]);
   }
   std::vector<Value> elements;
@@ -55,7 +55,7 @@ class InstrStep final : public HostFunction {
   const Instr& instr_;
 };
 
-// A call of LAPACK, on the arrays where they lie. Results that nothing reads are not made.
+// A LAPACK call that works on the buffers directly. Results without users are not computed.
 class LinearAlgebraStep final : public HostFunction {
  public:
   explicit LinearAlgebraStep(const Instr& instr)
@@ -66,15 +66,16 @@ class LinearAlgebraStep final : public HostFunction {
     std::vector<void*> results(outputs.begin(), outputs.end());
     for (size_t i = 0; i < results.size(); ++i)
       if (!wanted_[i]) results[i] = nullptr;
-    // So many at a time that waking a thread pays. Calls on tiny matrices would wait for each other
-    // where the library hands out memory.
-    constexpr double kGrainProducts = 1 << 14, kTiny = 512;
-    const int64_t grain = batch_.products < kTiny
-                              ? batch_.items
-                              : static_cast<int64_t>(kGrainProducts / batch_.products) + 1;
+    // Matrices per task: enough floating-point operations to amortize waking a thread. A batch of
+    // tiny matrices runs on one thread, because the calls would contend for the library's
+    // allocator. Both limits chosen.
+    constexpr double kMinChunkFlops = 1 << 14, kTiny = 512;
+    const int64_t min_chunk = batch_.products < kTiny
+                                  ? batch_.items
+                                  : static_cast<int64_t>(kMinChunkFlops / batch_.products) + 1;
     std::mutex mutex;
     Status status = Ok();
-    ThreadPool::OfProcess().For(batch_.items, grain, [&](int64_t begin, int64_t end) {
+    ThreadPool::OfProcess().For(batch_.items, min_chunk, [&](int64_t begin, int64_t end) {
       Status part = routine_.Run(inputs, results, {begin, end});
       if (part.ok()) return;
       std::lock_guard lock(mutex);

@@ -7,28 +7,30 @@
 #include "interp/instr_runner.h"
 #include "runtime/steps.h"
 
+// Host steps: instructions of a compiled program that the interpreter or LAPACK runs on the host.
+
 namespace tokamak {
 
-// The interpreter as the host functions of one run use it.
+// The interpreter instance that the host functions of one run share.
 class InterpretedSteps final : public HostRun {
  public:
   explicit InterpretedSteps(const RunOptions& options) : options_(options) {}
 
   InstrRunner& runner();
-  // The checks of the program: told to `checks`, or the first that failed is the error.
+  // Reports the program's checks to `checks`. If it is null, the first failed check is the error.
   Status Finish(CheckTally* checks);
 
  private:
   const RunOptions& options_;
-  std::unique_ptr<InstrRunner> runner_;  // made when it is asked for
+  std::unique_ptr<InstrRunner> runner_;  // created on first use
 };
 
-// Whether a step of the host is a call of LAPACK on the arrays as they lie.
+// Whether a host step is a LAPACK call that works on the buffers directly.
 bool IsLapackStep(const Instr& instr);
-// Which results of a call somebody reads.
+// Which results of a call have users.
 std::vector<bool> WantedResults(const Instr& instr);
 
-// Host steps that interpret an instruction each, which must outlive them.
+// Host steps that interpret one instruction each. The instructions must outlive them.
 class HostFunctions {
  public:
   HostFunctions() = default;

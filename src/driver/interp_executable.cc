@@ -13,18 +13,18 @@
 namespace tokamak {
 namespace {
 
-// What the interpreter takes for an instruction and for an element of a result (measured, roughly:
-// the first runs correct it).
+// Rough interpreter time per instruction and per result element, in microseconds (measured; the
+// first runs correct the estimate).
 constexpr double kMicrosPerInstr = 0.3, kMicrosPerElement = 0.02;
 
-double PriceOf(const Computation& computation) {
+double EstimateCost(const Computation& computation) {
   double micros = 0;
   for (const Instr* instr : computation.Instrs()) {
     micros += kMicrosPerInstr;
     if (instr->shape().IsArray() && !instr->shape().HasDynamicDims())
       micros += kMicrosPerElement * static_cast<double>(instr->shape().ElementCount());
     if (instr->op() == Op::kWhile || instr->op() == Op::kDot || instr->op() == Op::kConvolution)
-      micros += 1000;  // it takes what its operands say, not its result: wait for a measurement
+      micros += 1000;  // depends on operands, not on the result: wait for a measurement
   }
   return micros;
 }
@@ -70,7 +70,7 @@ class InterpExecutable final : public Executable {
       return std::move(values.error());
     }
     TOK_CHECK(values.value().size() == results().size(),
-              "a program gave other results than it has");
+              "a program returned another number of results");
     for (size_t i = 0; i < results().size(); ++i) {
       if (results()[i].is_token) continue;
       if (devices() == 1) {
@@ -82,17 +82,17 @@ class InterpExecutable final : public Executable {
     return Ok();
   }
 
-  // A result that turned out smaller than its bounds is followed by zeros.
+  // A result smaller than its bounds is padded with zeros.
   static void StoreResult(const Value& value, const ArrayInfo& info, void* output) {
     int64_t bytes = value.shape().ByteSize();
     if (bytes < info.bytes) std::memset(output, 0, static_cast<size_t>(info.bytes));
     StoreBytes(value, output);
   }
 
-  // The whole of parameter i out of the parts that the devices hold.
+  // Assembles the whole of parameter i from the devices' shards.
   Result<Value> Gather(size_t i, std::span<const void* const> inputs) const {
     const ParameterInfo& parameter = parameters()[i];
-    if (parameter.spread.IsWhole()) return ValueFromBytes(shapes_[i], inputs[i]);
+    if (parameter.shard_map.IsWhole()) return ValueFromBytes(shapes_[i], inputs[i]);
     std::vector<std::byte> whole(static_cast<size_t>(shapes_[i].ByteSize()));
     for (size_t d = 0; d < static_cast<size_t>(devices()); ++d) {
       auto* part = static_cast<const std::byte*>(inputs[d * parameters().size() + i]);
@@ -101,7 +101,7 @@ class InterpExecutable final : public Executable {
     return ValueFromBytes(shapes_[i], whole.data());
   }
 
-  // Gives each device its part of result i.
+  // Stores each device's shard of result i.
   void Scatter(size_t i, const Value& value, std::span<void* const> outputs) const {
     const ArrayInfo& result = results()[i];
     std::vector<std::byte> whole(static_cast<size_t>(value.shape().ByteSize()));
@@ -117,7 +117,7 @@ class InterpExecutable final : public Executable {
     Dims whole_strides(info.dims.size()), part_strides(info.dims.size());
     DenseStrides(info.whole_dims, width, whole_strides);
     DenseStrides(info.dims, width, part_strides);
-    Dims begin = info.spread.Begin(device, info.whole_dims);
+    Dims begin = info.shard_map.Begin(device, info.whole_dims);
     for (size_t d = 0; d < begin.size(); ++d) whole += begin[d] * whole_strides[d];
     StridedArray in_whole{whole, whole_strides}, in_part{part, part_strides};
     if (info.bytes == 0) return;
@@ -141,14 +141,14 @@ Status CheckInterpreted(const Module& module, const TargetMesh& mesh) {
   const Instr* instr = mesh.devices() > 1 ? NeedsPartitioner(module) : nullptr;
   if (instr == nullptr) return Ok();
   return MakeError(ErrorCode::kNeedsPartitioning,
-                   std::string(instr->info().name) + ": it is spread over " +
+                   std::string(instr->info().name) + ": it is sharded over " +
                        std::to_string(mesh.devices()) +
                        " devices by its sharding alone, which needs automatic partitioning; "
                        "Tokamak runs jax.shard_map programs on several devices",
                    SpanOf(*instr));
 }
 
-// Loops and branches of any kind, and sizes that only a run knows.
+// True for loops and branches of any kind, and for dynamic sizes.
 bool InterpretedTimeDependsOnData(const Module& module) {
   for (const auto& computation : module.computations())
     for (const Instr* instr : computation->Instrs())
@@ -160,7 +160,7 @@ bool InterpretedTimeDependsOnData(const Module& module) {
 
 double InterpretedMicros(const Module& module) {
   double micros = 0;
-  for (const auto& computation : module.computations()) micros += PriceOf(*computation);
+  for (const auto& computation : module.computations()) micros += EstimateCost(*computation);
   return micros;
 }
 

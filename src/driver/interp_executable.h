@@ -9,10 +9,10 @@
 
 namespace tokamak {
 
-// Whether the interpreter runs the module on these devices: TK6108 where it would have to be
-// partitioned first.
+// Whether the interpreter can run the module on these devices. Returns TK6108 if the module would
+// have to be partitioned first.
 Status CheckInterpreted(const Module& module, const TargetMesh& mesh);
-// Microseconds of an interpreted run, roughly: the first runs correct it.
+// Rough estimate of an interpreted run in microseconds; corrected by the first runs.
 double InterpretedMicros(const Module& module);
 bool InterpretedTimeDependsOnData(const Module& module);
 

@@ -13,7 +13,7 @@
 namespace tokamak {
 namespace {
 
-// In the order of cpu::PlantedFault, which has none before them.
+// In the order of cpu::InjectedFault, without its first enumerator (no fault).
 constexpr std::array<std::string_view, 4> kCodegenFaults = {"crash", "abort", "fatal", "endless"};
 
 std::vector<SimArgument> ArgumentsOf(const Kernel& kernel, void* const* arguments) {
@@ -23,56 +23,57 @@ std::vector<SimArgument> ArgumentsOf(const Kernel& kernel, void* const* argument
   return given;
 }
 
-class SimulatedPacks final : public PackCode {
+class SimulatedHorizontal final : public HorizontalCode {
  public:
-  SimulatedPacks(std::vector<Kernel> kernels, KernelFault& fault)
-      : kernels_(std::move(kernels)), fault_(fault) {}
+  SimulatedHorizontal(std::vector<Kernel> kernels, SimulationError& fault)
+      : kernels_(std::move(kernels)), error_(fault) {}
 
   void Run(std::span<const size_t> kernels,
            std::span<const std::vector<void*>> arguments) const override {
     std::vector<std::vector<SimArgument>> given;
-    std::vector<SimPart> parts;
+    std::vector<SimLaunch> entries;
     for (size_t i = 0; i < kernels.size(); ++i)
       given.push_back(ArgumentsOf(kernels_[kernels[i]], arguments[i].data()));
-    for (size_t i = 0; i < kernels.size(); ++i) parts.push_back({&kernels_[kernels[i]], given[i]});
-    fault_.Note(SimulatePack(parts));
+    for (size_t i = 0; i < kernels.size(); ++i)
+      entries.push_back({&kernels_[kernels[i]], given[i]});
+    error_.Note(SimulateHorizontal(entries));
   }
 
  private:
   std::vector<Kernel> kernels_;
-  KernelFault& fault_;
+  SimulationError& error_;
 };
 
 class SimulatedCode final : public KernelCode {
  public:
-  SimulatedCode(const Kernel& kernel, KernelFault& fault) : kernel_(kernel), fault_(fault) {}
+  SimulatedCode(const Kernel& kernel, SimulationError& fault) : kernel_(kernel), error_(fault) {}
 
-  // All of it with its first part: where others are machine code, launches are divided.
+  // The first chunk runs the whole kernel: launches are divided only for machine code.
   void Run(void* const* arguments, const int64_t* extents, int64_t begin, int64_t) const override {
     if (begin > 0) return;
     std::vector<SimArgument> given = ArgumentsOf(kernel_, arguments);
-    fault_.Note(SimulateKernel(kernel_, given, {extents, kernel_.extents.size()}));
+    error_.Note(SimulateKernel(kernel_, given, {extents, kernel_.extents.size()}));
   }
 
  private:
   Kernel kernel_;
-  KernelFault& fault_;
+  SimulationError& error_;
 };
 
-// Another kernel's code, and a wrong number after it.
-class SpoiledCode final : public KernelCode {
+// Wraps a kernel's code and changes one element afterwards.
+class CorruptedCode final : public KernelCode {
  public:
-  SpoiledCode(std::unique_ptr<KernelCode> code, size_t output)
+  CorruptedCode(std::unique_ptr<KernelCode> code, size_t output)
       : code_(std::move(code)), output_(output) {}
 
   void Run(void* const* arguments, const int64_t* extents, int64_t begin,
            int64_t end) const override {
     code_->Run(arguments, extents, begin, end);
-    // Turns the highest bits: of reals the exponent, whatever their width.
+    // Flips the highest bits: for reals of any width, the exponent.
     if (begin == 0) static_cast<uint8_t*>(arguments[output_])[top_] ^= 0x3C;
   }
 
-  size_t top_ = 0;  // the highest byte of an element
+  size_t top_ = 0;  // offset of the highest byte of an element
 
  private:
   std::unique_ptr<KernelCode> code_;
@@ -81,7 +82,7 @@ class SpoiledCode final : public KernelCode {
 
 }  // namespace
 
-void SpoilCode(KernelCodes& codes, const LoweredProgram& program, int64_t number) {
+void CorruptCode(KernelCodes& codes, const LoweredProgram& program, int64_t number) {
   if (number < 0 || number >= static_cast<int64_t>(codes.all.size())) return;
   std::unique_ptr<KernelCode>& code = codes.all[static_cast<size_t>(number)];
   const KernelSource& source = program.sources[static_cast<size_t>(number)];
@@ -89,20 +90,20 @@ void SpoilCode(KernelCodes& codes, const LoweredProgram& program, int64_t number
     const KernelArgument& argument = source.arguments[i];
     if (!argument.is_output) continue;
     ElementType type = PartsOf(argument.instr->shape())[argument.part].type();
-    auto spoiled = std::make_unique<SpoiledCode>(std::move(code), i);
-    spoiled->top_ = static_cast<size_t>(BytesOf(IsComplex(type) ? RealPartOf(type) : type)) - 1;
-    code = std::move(spoiled);
+    auto corrupted = std::make_unique<CorruptedCode>(std::move(code), i);
+    corrupted->top_ = static_cast<size_t>(BytesOf(IsComplex(type) ? RealPartOf(type) : type)) - 1;
+    code = std::move(corrupted);
     return;
   }
 }
 
-void KernelFault::Note(Result<SimReport> report) {
+void SimulationError::Note(Result<SimReport> report) {
   if (report.ok()) return;
   std::lock_guard<std::mutex> lock(mutex);
   if (!first) first = std::move(report.error());
 }
 
-Status KernelCodes::TakeFault() const {
+Status KernelCodes::TakeSimulationError() const {
   if (!fault) return Ok();
   std::lock_guard<std::mutex> lock(fault->mutex);
   if (!fault->first) return Ok();
@@ -133,17 +134,17 @@ void AddCodegenFault(std::string_view text, cpu::CompileOptions& options) {
   if (text.empty()) return;
   size_t colon = text.find(':');
   auto kind = std::ranges::find(kCodegenFaults, text.substr(0, colon));
-  options.fault = static_cast<cpu::PlantedFault>(kind - kCodegenFaults.begin() + 1);
+  options.fault = static_cast<cpu::InjectedFault>(kind - kCodegenFaults.begin() + 1);
   options.fault_efforts = colon == std::string_view::npos ? 1 : text[colon + 1] - '0';
-  // More than a small kernel takes.
-  if (options.fault == cpu::PlantedFault::kEndless)
+  // Longer than a small kernel takes to compile.
+  if (options.fault == cpu::InjectedFault::kEndless)
     options.kernel_time = std::chrono::milliseconds(500);
 }
 
 Result<KernelCodes> MakeMachineCodes(const std::vector<Kernel>& kernels, std::string_view fault) {
   KernelCodes codes;
   if (kernels.empty()) return codes;
-  codes.fault = std::make_unique<KernelFault>();
+  codes.fault = std::make_unique<SimulationError>();
   std::vector<const Kernel*> all;
   for (const Kernel& kernel : kernels) all.push_back(&kernel);
   cpu::CompileOptions options{.cache = DiskCache::OfProcess()};
@@ -176,17 +177,17 @@ bool IsCodegenFault(std::string_view text) {
          efforts.size() == 1 && efforts[0] >= '1' && efforts[0] <= '3';
 }
 
-Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker maker,
+Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelBackend kernel_backend,
                               [[maybe_unused]] std::string_view fault) {
 #if TOK_HAVE_LLVM
-  if (maker == KernelMaker::kMachineCode) return MakeMachineCodes(kernels, fault);
+  if (kernel_backend == KernelBackend::kMachineCode) return MakeMachineCodes(kernels, fault);
 #endif
   KernelCodes codes;
-  codes.fault = std::make_unique<KernelFault>();
+  codes.fault = std::make_unique<SimulationError>();
   for (const Kernel& kernel : kernels)
     codes.all.push_back(std::make_unique<SimulatedCode>(kernel, *codes.fault));
-  if (maker == KernelMaker::kGpuSimulator)
-    codes.packs = std::make_unique<SimulatedPacks>(kernels, *codes.fault);
+  if (kernel_backend == KernelBackend::kGpuSimulator)
+    codes.horizontal = std::make_unique<SimulatedHorizontal>(kernels, *codes.fault);
   return codes;
 }
 

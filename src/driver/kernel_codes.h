@@ -14,42 +14,44 @@
 #include "runtime/steps.h"
 #include "support/result.h"
 
+// Machine code, simulated code and fallbacks of the kernels of a CPU program.
+
 namespace tokamak {
 
-// Where simulated kernels say what was wrong.
-struct KernelFault {
+// The first error found by simulated kernels. Thread-safe.
+struct SimulationError {
   std::mutex mutex;
   std::optional<Error> first;
   void Note(Result<SimReport> report);
 };
 
-// A kernel that LLVM could not compile as it should.
+// A kernel that LLVM failed to compile with optimizations.
 struct KernelFallback {
   size_t kernel = 0;
   std::string text;  // "code generation was abandoned: SIGSEGV; compiled without optimization"
   bool interpreted = false;
 };
 
-// The code of a program's kernels, in their order.
+// The code of a program's kernels, in program order.
 struct KernelCodes {
   std::vector<std::unique_ptr<KernelCode>> all;
   std::vector<KernelFallback> fallbacks;
-  std::unique_ptr<KernelFault> fault;
-  std::unique_ptr<PackCode> packs;  // of kernels for a GPU: a pack is one launch
+  std::unique_ptr<SimulationError> fault;
+  std::unique_ptr<HorizontalCode> horizontal;  // GPU kernels: runs a horizontally fused launch
 
-  // The first fault since the last time it was asked for.
-  Status TakeFault() const;
+  // Returns and clears the first simulation error.
+  Status TakeSimulationError() const;
 };
 
-// For tests of checks: after kernel `number`, the first element of what it writes is another one.
-// Nothing when there is no such kernel.
-void SpoilCode(KernelCodes& codes, const LoweredProgram& program, int64_t number);
+// For tests of the checks: makes kernel `number` write a wrong first element. No effect if there is
+// no such kernel.
+void CorruptCode(KernelCodes& codes, const LoweredProgram& program, int64_t number);
 
-// `fault`: for tests, as CompileOptions has it.
-Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker maker,
+// `fault`: for tests, see CompileOptions::codegen_fault.
+Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelBackend kernel_backend,
                               std::string_view fault = "");
-// Whether there is such a fault for tests: "crash", "abort", "fatal" or "endless", and perhaps
-// ":2", the number of efforts of code generation that it meets.
+// Whether the text names an injectable failure: "crash", "abort", "fatal" or "endless", optionally
+// with ":2", the number of code generation attempts that it affects.
 bool IsCodegenFault(std::string_view text);
 
 }  // namespace tokamak

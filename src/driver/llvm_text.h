@@ -7,8 +7,8 @@
 
 namespace tokamak {
 
-// A kernel as LLVM IR for this processor, as its code is made of. TK6003 when this build has no CPU
-// backend.
+// The LLVM IR from which a kernel's code for this processor is generated. Returns TK6003 if this
+// build has no CPU backend.
 Result<std::string> LlvmTextOf(const Kernel& kernel);
 
 }  // namespace tokamak

@@ -19,7 +19,7 @@ Error FileError(ErrorCode code, const std::string& path, const char* verb) {
   return MakeError(code, std::string(verb) + " '" + path + "': " + reason, {.file = path});
 }
 
-// A mapping that is undone with its last user.
+// A memory mapping that is unmapped with its last user.
 class Mapping {
  public:
   Mapping(void* data, size_t size) : data_(data), size_(size) {}

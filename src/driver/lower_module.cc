@@ -2,14 +2,14 @@
 
 #include "driver/check_pins.h"
 #include "driver/target_libraries.h"
-#include "fusion/given.h"
 #include "fusion/plan_data.h"
+#include "fusion/predetermined_fusions.h"
 #include "passes/passes.h"
 
 namespace tokamak {
 namespace {
 
-// As users pin it.
+// Lowers with the user's fusion constraints.
 Result<LoweredProgram> LowerPinned(const Module& module, const LowerOptions& options,
                                    DecisionLog& log) {
   TOK_TRY(Pins pins, Pins::Read(module, options.plan.pin_words));
@@ -21,7 +21,7 @@ Result<LoweredProgram> LowerPinned(const Module& module, const LowerOptions& opt
   return program;
 }
 
-// By the plan of the options, where there is one.
+// Lowers with the plan of the options, if there is one.
 Result<LoweredProgram> LowerAsPlanned(const Module& module, LowerOptions lower,
                                       const CompileOptions& options, DecisionLog& log) {
   if (!options.pinned) return Lower(module, lower, log);
@@ -44,9 +44,11 @@ LowerOptions LowerOptionsOf(const Target& target, const CompileOptions& options,
   lower.plan.effort = options.effort;
   lower.plan.pin_words = options.pins;
   lower.plan.memory_limit = options.memory_limit > 0 ? options.memory_limit : target.memory_bytes;
-  // Launches are what a GPU waits for; what is checked is launched one by one.
-  lower.plan.packs = options.packs.value_or(target.is_gpu() ? PackMode::kPriced : PackMode::kNone);
-  if (options.check_kernels && target.device != nullptr) lower.plan.packs = PackMode::kNone;
+  // A GPU program is often launch-bound. Checked programs launch kernels individually.
+  lower.plan.horizontal = options.horizontal.value_or(target.is_gpu() ? HorizontalMode::kByCost
+                                                                      : HorizontalMode::kNone);
+  if (options.check_kernels && target.device != nullptr)
+    lower.plan.horizontal = HorizontalMode::kNone;
   return lower;
 }
 
@@ -80,8 +82,8 @@ Result<LoweredProgram> LowerModule(const Module& module, const Target& target,
                                    const FusionTags& tags, DecisionLog& log) {
   LowerOptions lower = LowerOptionsOf(target, options, parameters);
   if (options.fusion != FusionMode::kRules) return LowerAsPlanned(module, lower, options, log);
-  GivenFusions given(module, tags);
-  lower.plan.given = &given;
+  PredeterminedFusions predetermined(module, tags);
+  lower.plan.predetermined = &predetermined;
   return LowerAsPlanned(module, lower, options, log);
 }
 

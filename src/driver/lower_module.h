@@ -11,24 +11,26 @@
 #include "rewrite/pipeline.h"
 #include "support/result.h"
 
-// The two halves of a compilation for a target. Compile is the only caller.
+// The two halves of a compilation for a target: target passes, then planning and lowering. Compile
+// is the only caller.
 
 namespace tokamak {
 
-// Iterations of a loop kernel's launch where CompileOptions::short_chunks asks for few.
+// Iterations per launch of a whole-loop kernel with CompileOptions::short_chunks. Chosen: small
+// enough that tests with short loops launch several times.
 inline constexpr int64_t kShortChunk = 3;
 
 struct TargetPassRuns {
   std::vector<PassRun> runs;
-  FusionTags fusion_tags;  // of FusionMode::kRules
+  FusionTags fusion_tags;  // FusionMode::kRules only
 };
 
-// Rewrites an optimized module for a target: its pipeline, and the passes of FusionMode::kRules.
-// The target's machine is told whether the program calls a library.
+// Runs the target's pipeline, and the passes of FusionMode::kRules, on an optimized module. Sets in
+// the target's machine whether the program calls a library.
 Result<TargetPassRuns> RunTargetPasses(Module& module, Target& target,
                                        const CompileOptions& options, DecisionLog& log);
 
-// Plans and lowers what those passes left.
+// Plans and lowers the module that RunTargetPasses produced.
 Result<LoweredProgram> LowerModule(const Module& module, const Target& target,
                                    const CompileOptions& options,
                                    const std::vector<ParameterInfo>& parameters,

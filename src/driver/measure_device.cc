@@ -18,7 +18,7 @@ double DeviceNowUs() {
   return std::chrono::duration<double, std::micro>(now).count();
 }
 
-// Measures each step where the run first comes to it.
+// Measures each step when the run first reaches it.
 class DeviceTimer final : public DeviceWatcher {
  public:
   DeviceTimer(const LoweredProgram& program, cuda::Gpu& gpu, const MeasureOptions& options)
@@ -30,7 +30,7 @@ class DeviceTimer final : public DeviceWatcher {
     pointers_.assign(at.begin(), at.end());
     std::vector<Saved> saved;
     if (step.code != nullptr) {
-      TOK_TRY(saved, Apart(step, at));
+      TOK_TRY(saved, Separate(step, at));
     }
     TOK_TRY(times_[key], Measure(step));
     for (const Saved& array : saved)
@@ -52,17 +52,17 @@ class DeviceTimer final : public DeviceWatcher {
     std::vector<Access> accesses;
     auto add = [&](const RunStep& launch) {
       const Kernel& kernel = program_.kernels[launch.target];
-      for (size_t i = 0; i < launch.places.size(); ++i) accesses.push_back(kernel.arrays[i].access);
+      for (size_t i = 0; i < launch.slices.size(); ++i) accesses.push_back(kernel.arrays[i].access);
     };
     if (step.step->kind == StepKind::kLaunch) add(*step.step);
-    if (step.step->kind == StepKind::kPack)
+    if (step.step->kind == StepKind::kHorizontal)
       for (const RunStep& launch : step.step->blocks[0]) add(launch);
     return accesses;
   }
 
-  // A step that writes over what it reads would have other numbers in every run: it writes to
-  // memory of its own. What it must write in place is saved.
-  Result<std::vector<Saved>> Apart(const DeviceStep& step, std::span<std::byte* const> at) {
+  // A step that overwrites its inputs would see different values in every run: it gets separate
+  // output memory. Arrays that it must update in place are saved and restored.
+  Result<std::vector<Saved>> Separate(const DeviceStep& step, std::span<std::byte* const> at) {
     std::vector<Access> accesses = AccessesOf(step);
     std::vector<Saved> saved;
     for (size_t i = 0; i < accesses.size(); ++i) {
@@ -92,7 +92,7 @@ class DeviceTimer final : public DeviceWatcher {
                                          static_cast<std::byte*>(pointers_[2])});
   }
 
-  // Microseconds until `runs` of it are done.
+  // Microseconds until `runs` executions have completed.
   Result<double> Time(const DeviceStep& step, int64_t runs) {
     double begin = DeviceNowUs();
     for (int64_t i = 0; i < runs; ++i) TOK_RETURN_IF_ERROR(Ask(step));
@@ -101,15 +101,16 @@ class DeviceTimer final : public DeviceWatcher {
   }
 
   Result<double> Measure(const DeviceStep& step) {
-    constexpr double kLong = 400;   // microseconds beside which asking takes no time
-    constexpr double kTurn = 1000;  // of a turn
+    constexpr double kLong = 400;        // microseconds: launch overhead is negligible beside it
+    constexpr double kMeasureUs = 1000;  // length of one measurement in microseconds
+    // Maximum number of copies of a step in a graph (chosen).
     constexpr size_t kMostOfGraph = 100;
     TOK_TRY([[maybe_unused]] double cold, Time(step, 1));
     TOK_TRY(double one, Time(step, 1));
-    auto runs = static_cast<int64_t>(std::clamp(kTurn / one, 1.0, 100.0));
+    auto runs = static_cast<int64_t>(std::clamp(kMeasureUs / one, 1.0, 100.0));
     std::unique_ptr<cuda::StepGraph> graph;
     std::vector<void*> all;
-    size_t copies = std::clamp<size_t>(static_cast<size_t>(kTurn / one * 4), 10, kMostOfGraph);
+    size_t copies = std::clamp<size_t>(static_cast<size_t>(kMeasureUs / one * 4), 10, kMostOfGraph);
     if (one < kLong && step.product == nullptr) {
       std::vector<cuda::GraphStep> steps(copies, {step.code.get(), pointers_.size(), 0});
       TOK_TRY(graph, gpu_.MakeGraph(steps));
@@ -120,20 +121,20 @@ class DeviceTimer final : public DeviceWatcher {
     for (bool warm = false; static_cast<int64_t>(times.size()) < options_.most &&
                             (times.size() < 3 || DeviceNowUs() - begin < limit);
          warm = true) {
-      double taken = 0;
+      double elapsed = 0;
       if (graph != nullptr) {
-        TOK_TRY(taken, TimeGraph(*graph, all));
-        taken /= static_cast<double>(copies);
+        TOK_TRY(elapsed, TimeGraph(*graph, all));
+        elapsed /= static_cast<double>(copies);
       } else {
-        TOK_TRY(taken, Time(step, runs));
-        taken /= static_cast<double>(runs);
+        TOK_TRY(elapsed, Time(step, runs));
+        elapsed /= static_cast<double>(runs);
       }
-      if (warm) times.push_back(taken);  // the first meets cold caches, and makes the graph
+      if (warm) times.push_back(elapsed);  // the first run has cold caches and uploads the graph
     }
     return MedianOf(std::move(times));
   }
 
-  // Two graphs in a row, less one: what asking and waiting take is in both.
+  // The difference between three runs and one: launch and synchronization overhead cancels.
   Result<double> TimeGraph(cuda::StepGraph& graph, std::span<void* const> pointers) {
     auto timed = [&](int runs) -> Result<double> {
       double begin = DeviceNowUs();
@@ -143,15 +144,15 @@ class DeviceTimer final : public DeviceWatcher {
     };
     TOK_TRY(double one, timed(1));
     TOK_TRY(double three, timed(3));
-    // One that was held up longer than three took says nothing of what asking takes.
+    // If the single run was delayed beyond the time of three, it cannot be subtracted.
     return three > one ? (three - one) / 2 : three / 3;
   }
 
   const LoweredProgram& program_;
   cuda::Gpu& gpu_;
   const MeasureOptions& options_;
-  std::vector<void*> pointers_;    // of the step that is measured
-  std::vector<DeviceMemory> own_;  // what it has of its own
+  std::vector<void*> pointers_;    // of the measured step
+  std::vector<DeviceMemory> own_;  // separate output memory of the step
   StepTimes times_;
 };
 

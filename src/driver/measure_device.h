@@ -5,9 +5,10 @@
 
 namespace tokamak {
 
-// MeasureSteps for a program that was lowered for a GPU: its launches, packs and products. What is
-// short is measured as a graph of many of it, so a time has what the model's has: the gap between
-// two kernels of a graph, not that between two launches of a stream.
+// MeasureSteps for a program lowered for a GPU: its launches, horizontally fused launches and
+// library calls. A short step is measured as a graph of many copies, so that the time includes the
+// gap between two kernels of a graph, as the cost model does, and not the gap between two stream
+// launches.
 Result<StepTimes> MeasureSteps(const Module& module, const LoweredProgram& program, cuda::Gpu& gpu,
                                const MeasureOptions& options);
 

@@ -31,26 +31,26 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   ~Memory() {
-    for (auto& [data, bytes] : taken_) HostAllocator::OfProcess().Free(data, bytes);
+    for (auto& [data, bytes] : allocated_) HostAllocator::OfProcess().Free(data, bytes);
   }
 
-  // Null: the machine has no more.
+  // Null if memory is exhausted.
   std::byte* Take(int64_t bytes) {
     auto size = static_cast<size_t>(std::max<int64_t>(bytes, 64));
     if (size + sum_ > HostMemory() / 4 * 3) return nullptr;
     void* data = HostAllocator::OfProcess().Allocate(size);
     if (data == nullptr) return nullptr;
-    taken_.emplace_back(data, size);
+    allocated_.emplace_back(data, size);
     sum_ += size;
     return static_cast<std::byte*>(data);
   }
 
  private:
-  std::vector<std::pair<void*, size_t>> taken_;
+  std::vector<std::pair<void*, size_t>> allocated_;
   size_t sum_ = 0;
 };
 
-// Measures each step where the run first comes to it.
+// Measures each step when the run first reaches it.
 class StepTimer final : public StepWatcher {
  public:
   StepTimer(const LoweredProgram& program, const StepContext& context,
@@ -63,7 +63,7 @@ class StepTimer final : public StepWatcher {
     if ((is_launch || is_product) && times_.count(key) == 0) {
       own_.emplace();
       memories_.assign(context_.memories.begin(), context_.memories.end());
-      Status measured = Measure(is_launch ? Apart(step, arguments) : step, times_[key]);
+      Status measured = Measure(is_launch ? Separate(step, arguments) : step, times_[key]);
       Restore();
       saved_.clear();
       own_.reset();
@@ -87,11 +87,12 @@ class StepTimer final : public StepWatcher {
     std::vector<std::byte> bytes;
   };
 
-  // A step that writes over what it reads would have other numbers in every run, such as ever
-  // smaller ones: it writes to memory of its own here. What it must write in place is saved.
-  RunStep Apart(const RunStep& step, std::span<void* const> arguments) {
+  // A step that overwrites its inputs would see different values in every run, such as ever smaller
+  // ones: it gets separate output memory. Arrays that it must update in place are saved and
+  // restored.
+  RunStep Separate(const RunStep& step, std::span<void* const> arguments) {
     const Kernel& kernel = program_.kernels[step.target];
-    RunStep apart = step;
+    RunStep separate = step;
     auto begin = [&](size_t i) { return static_cast<std::byte*>(arguments[i]); };
     auto size = [&](size_t i) { return kernel.arrays[i].size * BytesOf(kernel.arrays[i].type); };
     for (size_t i = 0; i < kernel.ArgumentCount(); ++i) {
@@ -104,13 +105,13 @@ class StepTimer final : public StepWatcher {
       if (!read) continue;
       std::byte* own = access == Access::kReadWrite ? nullptr : own_->Take(size(i));
       if (own != nullptr) {
-        apart.places[i] = {static_cast<int32_t>(memories_.size()), 0};
+        separate.slices[i] = {static_cast<int32_t>(memories_.size()), 0};
         memories_.push_back(own);
       } else {
         saved_.push_back({begin(i), {begin(i), begin(i) + size(i)}});
       }
     }
-    return apart;
+    return separate;
   }
   void Restore() {
     for (const Saved& saved : saved_)
@@ -121,7 +122,7 @@ class StepTimer final : public StepWatcher {
     const std::vector<RunStep> one = {step};
     StepContext context = context_;
     context.memories = memories_;
-    constexpr double kLeast = 20;  // microseconds that a clock can tell
+    constexpr double kLeast = 20;  // microseconds that the clock resolves (chosen)
     int64_t runs = 1;
     std::vector<double> times;
     double begin = StepNowUs(), limit = options_.seconds * 1e6;
@@ -130,13 +131,13 @@ class StepTimer final : public StepWatcher {
       Restore();
       double start = StepNowUs();
       for (int64_t i = 0; i < runs; ++i) TOK_RETURN_IF_ERROR(RunSteps(one, context));
-      double taken = StepNowUs() - start;
-      if (taken < kLeast && runs < 10000) {
+      double elapsed = StepNowUs() - start;
+      if (elapsed < kLeast && runs < 10000) {
         runs *= 4;
         continue;
       }
-      // The first run meets cold caches, and threads that sleep.
-      if (warm_) times.push_back(taken / static_cast<double>(runs));
+      // The first run has cold caches and sleeping worker threads.
+      if (warm_) times.push_back(elapsed / static_cast<double>(runs));
       warm_ = true;
     }
     warm_ = false;
@@ -148,8 +149,8 @@ class StepTimer final : public StepWatcher {
   const StepContext& context_;
   const MeasureOptions& options_;
   std::vector<Saved> saved_;
-  std::vector<std::byte*> memories_;  // of the step that is measured
-  std::optional<Memory> own_;         // what it has of its own
+  std::vector<std::byte*> memories_;  // of the measured step
+  std::optional<Memory> own_;         // separate output memory of the step
   StepTimes times_;
   double begin_ = 0;
   bool warm_ = false;
@@ -177,15 +178,15 @@ Result<std::vector<std::byte*>> MakeMemories(const Module& module, const Lowered
     TOK_TRY(Value value, ValueFromLiteral(constant->attrs<ConstantAttrs>().literal));
     StoreBytes(value.WithShape(constant->shape().WithoutLayout()), memories.back());
   }
-  for (const std::byte* taken : memories)
-    if (taken == nullptr) return OutOfMemory();
+  for (const std::byte* elapsed : memories)
+    if (elapsed == nullptr) return OutOfMemory();
   return memories;
 }
 
 }  // namespace
 
 StepKey KeyOf(const RunStep& step) {
-  return {step.kind, step.kind == StepKind::kPack ? step.blocks[0][0].target : step.target};
+  return {step.kind, step.kind == StepKind::kHorizontal ? step.blocks[0][0].target : step.target};
 }
 
 double MedianOf(std::vector<double> times) {
@@ -195,6 +196,7 @@ double MedianOf(std::vector<double> times) {
 }
 
 void DrawArray(std::byte* data, int64_t bytes, ElementType type, uint64_t seed) {
+  // Random elements, repeated to fill the array (chosen: cheaper than new numbers).
   constexpr size_t kBlock = 1 << 16;
   ScalarType stored = StorageType(type);
   auto width = static_cast<size_t>(BytesOf(stored));
@@ -218,7 +220,7 @@ Result<StepTimes> MeasureSteps(const Module& module, const LoweredProgram& progr
                                const MeasureOptions& options) {
   Memory memory;
   TOK_TRY(std::vector<std::byte*> memories, MakeMemories(module, program, memory));
-  TOK_TRY(KernelCodes codes, MakeCodes(program.kernels, KernelMaker::kMachineCode));
+  TOK_TRY(KernelCodes codes, MakeCodes(program.kernels, KernelBackend::kMachineCode));
   std::vector<const KernelCode*> kernels;
   for (const auto& code : codes.all) kernels.push_back(code.get());
   HostFunctions functions(program.host_instrs);

@@ -11,28 +11,31 @@
 #include "runtime/steps.h"
 #include "support/result.h"
 
+// Measures the steps of a lowered program individually (`explain --measure`).
+
 namespace tokamak {
 
 struct MeasureOptions {
-  double seconds = 0.03;  // for one step, when it is short
-  int64_t most = 15;      // measurements of a step, at most; 3 at least
+  double seconds = 0.03;  // time budget of one short step
+  int64_t most = 15;      // maximum number of measurements of a step; the minimum is 3
 };
 
-// Which step: its kind and number. A pack is known by its first kernel.
+// Identifies a step by kind and number. A horizontally fused launch has the number of its first
+// kernel.
 using StepKey = std::pair<StepKind, size_t>;
 StepKey KeyOf(const RunStep& step);
 
-// Microseconds of steps: the median of several runs of the step alone, one after the other, with
-// the arguments that the program has for it.
+// Microseconds per step: the median of several consecutive runs of the step alone, on the arguments
+// that it has in the program.
 using StepTimes = std::map<StepKey, double>;
 
-// Runs a lowered program on drawn arguments and measures its kernels, products, calls and host
-// steps where it first comes to them. Needs the CPU backend.
+// Runs a lowered program on random arguments and measures each kernel, library call, host call and
+// host step when it is first reached. Needs the CPU backend.
 Result<StepTimes> MeasureSteps(const Module& module, const LoweredProgram& program,
                                const MeasureOptions& options);
 
-// For those who measure elsewhere. Fills an array: reals in (-1, 1), integers from 0 to 1023, as
-// far as the type goes.
+// Helpers for other measurements. DrawArray fills an array with random reals in (-1, 1) or integers
+// from 0 to 1023 (fewer for 8-bit types).
 void DrawArray(std::byte* data, int64_t bytes, ElementType type, uint64_t seed);
 double MedianOf(std::vector<double> times);
 

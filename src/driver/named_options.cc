@@ -16,24 +16,22 @@ namespace {
 
 // docs/pjrt.md lists them.
 constexpr NamedOption kOptions[] = {
-    {"tokamak_backend", "string", "", "what runs the program: interp, cpu or cuda"},
+    {"tokamak_backend", "string", "", "the backend: interp, cpu or cuda"},
     {"tokamak_dump_to", "string", "", "folder for the program before and after compilation"},
-    {"tokamak_effort", "string", "default", "what planning may take: fast, default or max"},
+    {"tokamak_effort", "string", "default", "planning effort: fast, default or max"},
     {"tokamak_fuse", "string", "",
-     "instructions (names, or train.py:12) that are one kernel if there can be one: 'a,b;c,d'"},
-    {"tokamak_fusion", "string", "search",
-     "what decides which instructions are one kernel: none, rules, greedy or search"},
-    {"tokamak_lift", "string", "", "rules of tokamak_fusion=rules that are left out"},
+     "instructions (names, or train.py:12) to fuse into one kernel if possible: 'a,b;c,d'"},
+    {"tokamak_fusion", "string", "search", "the fusion planner: none, rules, greedy or search"},
+    {"tokamak_lift", "string", "", "rules of tokamak_fusion=rules to disable"},
     {"tokamak_never_fuse", "string", "",
-     "instructions (names, or train.py:12) that no kernel shares with others: 'a,b'"},
-    {"tokamak_packs", "string", "",
-     "kernels that run as one launch: none, auto (where it pays: what GPUs have) or all that may"},
+     "instructions (names, or train.py:12) to keep in separate kernels: 'a,b'"},
+    {"tokamak_horizontal", "string", "",
+     "horizontal fusion: none, auto (if profitable; the default for GPUs) or all that are legal"},
     {"tokamak_passes", "string", "default", "the passes that run, such as inline,(simplify,cse)*"},
     {"tokamak_require_fused", "string", "",
-     "as tokamak_fuse, and an error where it cannot be: 'a,b;c,d'"},
-    {"tokamak_require_kernels", "bool", "false",
-     "an instruction that only the interpreter could do is an error"},
-    {"tokamak_skip_passes", "string", "", "passes that do not run, with commas between them"},
+     "as tokamak_fuse, but an error if impossible: 'a,b;c,d'"},
+    {"tokamak_require_kernels", "bool", "false", "an instruction without a kernel is an error"},
+    {"tokamak_skip_passes", "string", "", "passes to skip, separated by commas"},
     {"tokamak_strict", "bool", "false", "no rewrite that may change a bit of a result"},
 };
 
@@ -42,7 +40,7 @@ Error UnknownOption(std::string_view name) {
     return EditDistance(name, a.name) < EditDistance(name, b.name);
   };
   const NamedOption* nearest = std::min_element(std::begin(kOptions), std::end(kOptions), closer);
-  // The first words are XLA's own: programs look for them.
+  // The message starts as XLA's does: programs search for it.
   std::string text = "No such compile option: '" + std::string(name) + "'; ";
   if (EditDistance(name, nearest->name) <= nearest->name.size() / 2)
     return MakeError(ErrorCode::kUnknownOption,
@@ -51,7 +49,7 @@ Error UnknownOption(std::string_view name) {
                    text + "those of Tokamak begin with tokamak_, those of XLA with xla_");
 }
 
-// Names that are XLA's, which JAX programs carry: they say how XLA compiles, and are left alone.
+// XLA's own option names, which JAX programs pass; they configure XLA and are ignored.
 bool IsOfXla(std::string_view name) {
   constexpr std::string_view kOfBuild[] = {
       "exec_time_optimization_effort",
@@ -67,7 +65,7 @@ bool IsOfXla(std::string_view name) {
          std::find(std::begin(kOfBuild), std::end(kOfBuild), name) != std::end(kOfBuild);
 }
 
-// JAX's word for it, from -1 to 1.
+// JAX's effort value, from -1 to 1.
 void SetEffort(CompileOptions& options, const OptionValue& value) {
   double effort = 0;
   if (const double* real = std::get_if<double>(&value)) effort = *real;
@@ -86,7 +84,7 @@ Result<std::string> Text(const NamedOption& option, const OptionValue& value) {
   return BadValue(option, "a text");
 }
 
-// JAX passes True as a bool, "true" as a text.
+// JAX passes True as a bool or "true" as text.
 Result<bool> Truth(const NamedOption& option, const OptionValue& value) {
   if (const bool* truth = std::get_if<bool>(&value)) return *truth;
   if (const int64_t* number = std::get_if<int64_t>(&value)) return *number != 0;
@@ -132,9 +130,9 @@ Status SetOption(CompileOptions& options, std::string_view name, const OptionVal
     options.pins.fuse = WordsOf(text, ';');
   } else if (name == "tokamak_require_fused") {
     options.pins.require_fused = WordsOf(text, ';');
-  } else if (name == "tokamak_packs") {
-    options.packs = PackModeNamed(text);
-    if (!options.packs && !text.empty()) return BadValue(*option, "none, auto or all");
+  } else if (name == "tokamak_horizontal") {
+    options.horizontal = HorizontalModeNamed(text);
+    if (!options.horizontal && !text.empty()) return BadValue(*option, "none, auto or all");
   } else if (name == "tokamak_passes") {
     TOK_TRY(options.passes, ParsePipeline(text));
   } else {
@@ -154,12 +152,12 @@ Status AddChecksOfEnvironment(CompileOptions& options) {
       options.check_kernels = true;
     } else if (word == "memory") {
       options.check_memory = true;
-    } else if (word == "packs") {
-      options.packs = PackMode::kAll;
+    } else if (word == "horizontal") {
+      options.horizontal = HorizontalMode::kAll;
     } else if (word == "fault") {
       options.faults = true;
-    } else if (word == "refuse") {
-      options.refuse = true;
+    } else if (word == "reject") {
+      options.reject_launches = true;
     } else if (word == "chunks") {
       options.short_chunks = true;
     } else if (word.starts_with(kCodegen) && IsCodegenFault(word.substr(kCodegen.size()))) {
@@ -168,7 +166,7 @@ Status AddChecksOfEnvironment(CompileOptions& options) {
       return MakeError(
           ErrorCode::kOptionValue,
           "TOKAMAK_CHECK: '" + std::string(word) +
-              "' is not kernels, memory, packs, fault, refuse, chunks or codegen-crash");
+              "' is not kernels, memory, horizontal, fault, reject, chunks or codegen-crash");
     }
   }
   return Ok();

@@ -11,21 +11,21 @@
 
 namespace tokamak {
 
-// The options of a compilation by their names, as jax.jit(f, compiler_options={...}) gives them.
+// A compile option by name, as passed by jax.jit(f, compiler_options={...}).
 struct NamedOption {
   std::string_view name, type, standard, meaning;
 };
 std::span<const NamedOption> AllOptions();
 
 using OptionValue = std::variant<std::string, bool, int64_t, double>;
-// TK6106 for a name that does not exist, with the nearest that does; TK6107 says what the option
-// takes. Names of XLA (xla_* and a few more) are left alone.
+// Returns TK6106 for an unknown name, with the nearest known one, and TK6107 with the accepted
+// values for an invalid value. XLA's own names (xla_* and a few more) are ignored.
 Status SetOption(CompileOptions& options, std::string_view name, const OptionValue& value);
 
-// What TOKAMAK_DEVICE, TOKAMAK_EXPLAIN and XLA_FLAGS ask for. TK6002 and TK6003 for a device that
-// there is not.
+// Options from TOKAMAK_DEVICE, TOKAMAK_EXPLAIN and XLA_FLAGS. Returns TK6002 or TK6003 if the
+// device does not exist.
 Result<CompileOptions> OptionsOfEnvironment();
-// What TOKAMAK_CHECK=kernels,memory asks for, whoever compiles. TK6107 for another word.
+// Applies TOKAMAK_CHECK=kernels,memory to any compilation. Returns TK6107 for an unknown word.
 Status AddChecksOfEnvironment(CompileOptions& options);
 
 }  // namespace tokamak

@@ -12,7 +12,7 @@ namespace {
 struct NpyType {
   std::string_view name;  // without the byte order
   ElementType type;
-  int swap;  // bytes that a foreign byte order reverses
+  int swap;  // unit in bytes that a foreign byte order reverses
 };
 
 constexpr NpyType kTypes[] = {
@@ -21,18 +21,17 @@ constexpr NpyType kTypes[] = {
     {"u2", ElementType::kU16, 2},  {"u4", ElementType::kU32, 4},   {"u8", ElementType::kU64, 8},
     {"f2", ElementType::kF16, 2},  {"f4", ElementType::kF32, 4},   {"f8", ElementType::kF64, 8},
     {"c8", ElementType::kC64, 4},  {"c16", ElementType::kC128, 8}, {"V1", ElementType::kU8, 1},
-    {"V2", ElementType::kU16, 2},  // what NumPy makes of a bfloat16 that it does not know
+    {"V2", ElementType::kU16, 2},  // how NumPy stores a bfloat16 that it does not know
 };
 
 struct Header {
   const NpyType* type = nullptr;
   bool big_endian = false, fortran = false;
   Dims dims;
-  size_t data = 0;  // where the elements begin
+  size_t data = 0;  // offset of the elements
 };
 
-// The header is a Python dict with three known keys; we read no more of
-// Python than that needs.
+// The header is a Python dict with three known keys; only that subset of Python is parsed.
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, std::string_view name, const std::string& file)
@@ -156,7 +155,7 @@ void SwapBytes(std::vector<std::byte>& data, size_t width) {
                  data.begin() + static_cast<ptrdiff_t>(i + width));
 }
 
-// Row-major order out of column-major.
+// Converts column-major to row-major order.
 std::vector<std::byte> FromFortran(const std::vector<std::byte>& data, const Dims& dims,
                                    size_t width) {
   std::vector<std::byte> out(data.size());

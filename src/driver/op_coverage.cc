@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "driver/account/account.h"
 #include "driver/load.h"
+#include "driver/report/compile_report.h"
 
 namespace tokamak {
 namespace {
 
-// What the programs of op_samples.def call.
+// Computations that the programs of op_samples.def call.
 constexpr std::string_view kSampleComputations = R"(
 sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
 less { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = pred[] compare(a, b), direction=LT }
@@ -97,10 +97,10 @@ Result<OpStep> StepOf(const OpSample& sample, std::string_view target) {
   if (!compiled.ok() && compiled.error().code == ErrorCode::kUnsupportedResult)
     return OpStep::kInterpreter;
   TOK_TRY(std::shared_ptr<const Compilation> made, std::move(compiled));
-  TOK_TRY(ProgramAccount account, AccountOf(std::move(made)));
-  if (!account.why_interpreted().empty()) return OpStep::kInterpreter;
+  TOK_TRY(CompileReport report, ReportOf(std::move(made)));
+  if (!report.why_interpreted().empty()) return OpStep::kInterpreter;
   OpStep most = OpStep::kNone;
-  for (const StepAccount& step : account.steps) {
+  for (const StepReport& step : report.steps) {
     OpStep own = step.generator == "host"      ? OpStep::kHost
                  : step.generator == "library" ? OpStep::kLibrary
                  : step.generator == "copy"    ? OpStep::kCopy

@@ -7,34 +7,36 @@
 #include "ir/op.h"
 #include "support/result.h"
 
+// Finds how each op is compiled on each target (the coverage columns of docs/ops.md).
+
 namespace tokamak {
 
-// A small program with one op whose operands are arguments, so that no pass computes it.
+// A small program with one op whose operands are arguments, so that no pass folds it.
 struct OpSample {
   Op op;
-  std::string kind;  // of its elements, where there is one sample of each kind: "complex"; or ""
+  std::string kind;  // element kind, if there is one sample per kind: "complex"; or empty
   std::string text;  // HLO
 };
 
-// Of every op at least one: from its row where this describes it fully (one for each kind of
-// elements that it takes), else from op_samples.def.
+// At least one sample of an op: derived from its table row if that describes the op fully (one
+// sample per element kind that it accepts), otherwise from op_samples.def.
 std::vector<OpSample> SamplesOf(Op op);
 
-// What becomes of an op in a compiled program, the most expensive of its steps.
+// How an op is executed in a compiled program; the most expensive of its steps.
 enum class OpStep : uint8_t {
-  kNone,         // nothing is to be done: its result lies where its operand does
+  kNone,         // nothing: its result aliases its operand
   kCopy,         // a copy of memory
-  kKernel,       // kernels, of it or of what it is expanded into
-  kLibrary,      // a call of a library
-  kHost,         // the interpreter does it, between other steps
-  kInterpreter,  // the interpreter runs any program that has it
+  kKernel,       // kernels, for the op or for its expansion
+  kLibrary,      // a library call
+  kHost,         // a host step, interpreted
+  kInterpreter,  // a program with this op is interpreted as a whole
 };
 std::string_view NameOf(OpStep step);
 
 // Compiles the sample as explain does. `target`: host or h200.
 Result<OpStep> StepOf(const OpSample& sample, std::string_view target);
 
-// "kernel", or "kernel; complex: host" where kinds of elements differ.
+// "kernel", or "kernel; complex: host" if element kinds differ.
 Result<std::string> CoverageOf(Op op, std::string_view target);
 
 }  // namespace tokamak

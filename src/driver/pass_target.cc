@@ -7,7 +7,7 @@ namespace tokamak {
 
 NamedTarget::NamedTarget(std::string_view name, int64_t vector_bits) {
   Result<Target> found = TargetNamed(name);
-  if (!found.ok()) return;  // "": none
+  if (!found.ok()) return;  // an empty name: no target
   target_ = std::move(found.value());
   if (vector_bits > 0) target_.machine.vector_bits = vector_bits;
   libraries_ = LibrariesOf(target_);

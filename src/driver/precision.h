@@ -4,8 +4,8 @@
 
 namespace tokamak {
 
-// Dots and convolutions that leave their precision to the compiler ask for the highest: on a GPU
-// factors of f32 then keep all their bits. As jax_default_matmul_precision=highest has it.
+// Sets the highest precision on dots and convolutions without an explicit precision: on a GPU, f32
+// operands then keep all their bits. Same as jax_default_matmul_precision=highest.
 void AskForPrecision(Module& module);
 
 }  // namespace tokamak

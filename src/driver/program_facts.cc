@@ -8,7 +8,7 @@
 namespace tokamak {
 namespace {
 
-// The array of a buffer for a shape; dynamic dimensions take their bounds.
+// The buffer array of a shape; dynamic dimensions take their bounds.
 Result<ArrayInfo> ArrayOf(const Shape& shape, const std::string& what, const TextSpan& where) {
   ArrayInfo info;
   if (shape.IsToken()) {
@@ -36,12 +36,12 @@ Result<ArrayInfo> ArrayOf(const Shape& shape, const std::string& what, const Tex
   return info;
 }
 
-// Makes `info` one device's part of the array.
-Status SpreadOver(ArrayInfo& info, const Sharding* sharding, const Module& module,
-                  int64_t devices) {
+// Replaces `info` by one device's shard of the array.
+Status ApplySharding(ArrayInfo& info, const Sharding* sharding, const Module& module,
+                     int64_t devices) {
   if (devices == 1 || sharding == nullptr || info.is_token) return Ok();
-  TOK_TRY(info.spread, SpreadOf(*sharding, module, info.whole_dims, devices));
-  info.dims = info.spread.ShardDims(info.whole_dims);
+  TOK_TRY(info.shard_map, ShardMapOf(*sharding, module, info.whole_dims, devices));
+  info.dims = info.shard_map.ShardDims(info.whole_dims);
   info.bytes = BytesOf(info.type);
   for (int64_t dim : info.dims) info.bytes *= dim;
   return Ok();
@@ -79,15 +79,15 @@ double BytesOfShape(const Shape& shape) {
   return bytes;
 }
 
-double ElementsOf(const Shape& shape) {
+double CountElements(const Shape& shape) {
   if (shape.IsArray() && !shape.HasDynamicDims()) return static_cast<double>(shape.ElementCount());
   double count = 0;
   if (shape.IsTuple())
-    for (const Shape& element : shape.elements()) count += ElementsOf(element);
+    for (const Shape& element : shape.elements()) count += CountElements(element);
   return count;
 }
 
-// Multiplications and additions of a contraction: two for each pair of elements that meet.
+// Multiplications and additions of a contraction: two per multiplied pair of elements.
 double ContractionFlops(const Instr& instr) {
   const Shape& lhs = instr.operand(0)->shape();
   const DotAttrs& attrs = instr.attrs<DotAttrs>();
@@ -95,16 +95,16 @@ double ContractionFlops(const Instr& instr) {
   for (int64_t d : attrs.lhs_contracting)
     if (lhs.dim(static_cast<size_t>(d)) != kDynamic)
       contracted *= static_cast<double>(lhs.dim(static_cast<size_t>(d)));
-  return 2 * contracted * ElementsOf(instr.shape());
+  return 2 * contracted * CountElements(instr.shape());
 }
 
 void AddCost(const Instr& instr, CostAnalysis& cost) {
   if (CostsNothing(instr.op())) return;
-  double elements = ElementsOf(instr.shape());
+  double elements = CountElements(instr.shape());
   if (instr.op() == Op::kDot) {
     cost.flops += ContractionFlops(instr);
   } else if (instr.op() == Op::kReduce) {
-    cost.flops += ElementsOf(instr.operand(0)->shape());
+    cost.flops += CountElements(instr.operand(0)->shape());
   } else if (instr.info().flops_per_element > 1 && instr.info().Is(kElementwise)) {
     cost.transcendentals += elements;
   } else {
@@ -136,8 +136,8 @@ Result<std::vector<ParameterInfo>> ParametersOf(const Module& module, int64_t de
     std::string what = "parameter " + std::to_string(parameters.size());
     TOK_TRY(ArrayInfo info, ArrayOf(instr->shape(), what, SpanOf(*instr)));
     const std::optional<Sharding>& sharding = instr->extras().sharding;
-    Status spread = SpreadOver(info, sharding ? &*sharding : nullptr, module, devices);
-    if (!spread.ok()) return At(std::move(spread.error()), *instr);
+    Status shard_map = ApplySharding(info, sharding ? &*sharding : nullptr, module, devices);
+    if (!shard_map.ok()) return At(std::move(shard_map.error()), *instr);
     ParameterInfo parameter;
     static_cast<ArrayInfo&>(parameter) = std::move(info);
     parameter.memory_kind = MemoryKindOf(instr->extras().discardable);
@@ -168,8 +168,9 @@ Result<std::vector<ArrayInfo>> ResultsOf(const Module& module, int64_t devices) 
     TOK_TRY(ArrayInfo info, ArrayOf(result, what, SpanOf(*entry.root())));
     if (results.size() < entry.results.size())
       info.memory_kind = MemoryKindOf(entry.results[results.size()].attributes);
-    Status spread = SpreadOver(info, ShardingOfResult(module, results.size()), module, devices);
-    if (!spread.ok()) return At(std::move(spread.error()), *entry.root());
+    Status shard_map =
+        ApplySharding(info, ShardingOfResult(module, results.size()), module, devices);
+    if (!shard_map.ok()) return At(std::move(shard_map.error()), *entry.root());
     results.push_back(std::move(info));
   }
   return results;
@@ -180,7 +181,7 @@ void MatchDonors(std::vector<ParameterInfo>& parameters, const std::vector<Array
   for (ParameterInfo& parameter : parameters) {
     if (parameter.alias_result < 0) continue;
     auto r = static_cast<size_t>(parameter.alias_result);
-    // An alias between arrays of different sizes is one in name only.
+    // An alias between arrays of different sizes is ignored.
     if (r >= results.size() || taken[r] || results[r].bytes != parameter.bytes) {
       parameter.alias_result = -1;
     } else {
@@ -224,7 +225,7 @@ std::vector<std::string> OriginTexts(const Instr& instr, const Module& module, s
   std::vector<std::string> texts;
   if (instr.origins() == OriginId::kNone) return texts;
   for (const Origin* origin : module.origins().Of(instr.origins())) {
-    if (origin->op_name.starts_with("tokamak.")) continue;  // a pin, which is no place
+    if (origin->op_name.starts_with("tokamak.")) continue;  // a fusion constraint
     std::string text = origin->op_name.empty() ? "from" : "'" + origin->op_name + "'";
     if (origin->frame != FrameId::kNone) {
       const Frame& frame = module.origins().frame(origin->frame);

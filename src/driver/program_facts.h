@@ -6,29 +6,29 @@
 #include "ir/ir.h"
 #include "support/result.h"
 
-// What can be said of a program before it runs.
+// Static properties of a program: parameters, results, cost, host calls, source locations.
 
 namespace tokamak {
 
-// The parameters and results of the entry. TK6116 for what no buffer holds: tuples inside tuples,
-// dynamic sizes without bounds. TK6108 for a spread over `devices` that cannot be had.
+// The parameters and results of the entry. Returns TK6116 for types that no buffer can hold: nested
+// tuples and unbounded dynamic sizes. Returns TK6108 for a sharding that is not possible on
+// `devices` devices.
 Result<std::vector<ParameterInfo>> ParametersOf(const Module& module, int64_t devices);
 Result<std::vector<ArrayInfo>> ResultsOf(const Module& module, int64_t devices);
-// Gives the memory of donated parameters that are not tied to a result to results of their kind.
+// Assigns the memory of donated parameters without an alias to results of the same type.
 void MatchDonors(std::vector<ParameterInfo>& parameters, const std::vector<ArrayInfo>& results);
 
-// Each instruction counted once, loops too; called computations where they are called.
+// Each instruction is counted once, also in loops; called computations are counted at their calls.
 CostAnalysis CostOf(const Module& module);
 
-// Whether any custom call may reach a function of the host.
+// Whether any custom call may reach a host function.
 bool CallsHost(const Module& module);
 
-// Says which line of the user's program an error is about, if the instruction at its place has an
-// origin.
+// Adds the user's source line to an error, if the instruction at the error's location has one.
 void AddOrigin(Error& error, const Module& module);
-// The same for an instruction that is known.
+// Adds the source lines of a known instruction.
 void AddOrigins(Error& error, const Instr& instr, const Module& module);
-// "'jit(f)/add' train.py:12 (loss)", one for each line that it comes from, `limit` at most.
+// "'jit(f)/add' train.py:12 (loss)", one text per source line, `limit` at most.
 std::vector<std::string> OriginTexts(const Instr& instr, const Module& module, size_t limit = 4);
 
 }  // namespace tokamak

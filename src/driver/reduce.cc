@@ -6,10 +6,9 @@
 #include "ir/clone.h"
 #include "ir/infer.h"
 
-// Delta debugging. An edit is tried on many instructions at once, then on
-// halves of them, down to single ones, and whatever still fails is kept.
-// Instructions are named by their number in program order over the module,
-// which a copy shares with its original.
+// Delta debugging. An edit is tried on many instructions at once, then on halves of them, down to
+// single ones; a variant that still fails is kept. Instructions are identified by their number in
+// program order over the module, which a copy shares with its original.
 
 namespace tokamak {
 namespace {
@@ -29,7 +28,7 @@ bool HasZero(const Shape& shape) {
   return shape.IsArray() && !shape.HasDynamicDims() && shape.quant() == nullptr;
 }
 
-// Zeros in place of the instruction; of a tuple, a tuple of zeros.
+// Appends zeros of the instruction's shape; for a tuple, a tuple of zeros.
 Instr* AppendZero(Computation& computation, const Shape& shape) {
   if (shape.IsTuple()) {
     std::vector<Instr*> elements;
@@ -55,7 +54,7 @@ bool Replace(Instr* instr, Instr* by) {
   return true;
 }
 
-// ---- the edits: each says whether it changed anything
+// ---- the edits: each returns whether it changed anything
 
 bool ToZero(Instr* instr) {
   if (instr->op() == Op::kConstant && instr->attrs<ConstantAttrs>().literal.is_splat())
@@ -79,7 +78,7 @@ bool DropExtras(Instr* instr) {
   return true;
 }
 
-// Takes out what has an effect and no user: checks, prints, sends.
+// Removes instructions with an effect and without users: checks, prints, sends.
 bool DropEffect(Instr* instr) {
   if (!instr->users().empty() || instr->parent()->root() == instr) return false;
   if (instr->op() == Op::kParameter || !instr->info().Is(kSideEffect)) return false;
@@ -161,12 +160,12 @@ class Reducer {
     return true;
   }
 
-  // A smaller result: one element of a tuple, else an operand of the root.
+  // Shrinks the result: to one element of a tuple, otherwise to an operand of the root.
   void DropResults() {
     for (bool changed = true; changed && !client_.OutOfTime();) {
       changed = false;
       Instr* root = best_->entry()->root();
-      // Once something changed, the root is gone with its module.
+      // After a change the root is destroyed with its module.
       for (size_t i = 0; !changed && i < root->operand_count(); ++i) {
         std::unique_ptr<Module> copy = CloneModule(*best_);
         Instr* copied = copy->entry()->root();
@@ -182,7 +181,7 @@ class Reducer {
     for (size_t size = AllInstrs(*best_).size(); size > 0; size /= 2) {
       for (size_t begin = 0; begin < AllInstrs(*best_).size();) {
         if (client_.OutOfTime()) return;
-        // After a success other instructions stand in the same place.
+        // After a success the same numbers refer to other instructions.
         if (!TryChunk(step, edit, begin, size)) begin += size;
       }
     }
@@ -200,7 +199,7 @@ class Reducer {
     std::unique_ptr<Module> old = CloneModule(*best_);
     if (!Accept(step, *copy)) return false;
     if (Weight(*best_) < weight) return true;
-    best_ = std::move(old);  // as large as before: would go on for ever
+    best_ = std::move(old);  // no smaller than before: the loop would not terminate
     return false;
   }
 

@@ -7,22 +7,22 @@
 
 namespace tokamak {
 
-// Who wants a smaller module, and knows what failing means.
+// The caller of ReduceModule: decides what failing means.
 class ReduceClient {
  public:
   virtual ~ReduceClient() = default;
-  // Whether the fault is still there. May be costly: it is what the time goes to.
+  // Whether the bug still occurs. May be slow; most of the time goes here.
   virtual bool Fails(const Module& module) = 0;
-  // Asked between attempts.
+  // Polled between attempts.
   virtual bool OutOfTime() = 0;
-  // Told after each success: what was done, and how many instructions are left.
+  // Called after each success with the step and the remaining number of instructions.
   virtual void Progress(const std::string& step, size_t instrs) = 0;
 };
 
-// The smallest module found that still fails, by delta debugging: results are
-// dropped, instructions are replaced by an operand or by zeros, dead code,
-// metadata, shardings and other extras go. Parameters of the entry stay, so
-// that in_0, in_1 ... keep their meaning. Every candidate verifies.
+// Test case reduction by delta debugging. Returns the smallest module found that still fails:
+// results are dropped, instructions are replaced by an operand or by zeros, and dead code,
+// metadata, shardings and other extras are removed. Parameters of the entry stay, so that in_0,
+// in_1 ... keep their meaning. Every candidate verifies.
 std::unique_ptr<Module> ReduceModule(const Module& module, ReduceClient& client);
 
 }  // namespace tokamak

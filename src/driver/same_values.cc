@@ -20,7 +20,8 @@
 namespace tokamak {
 namespace {
 
-// More elements in the parameters than an interpreter reads in a second, at 8 bytes each.
+// Limit of the elements in all parameters: 2^26 elements of 8 bytes are about what the interpreter
+// reads in a second (chosen).
 constexpr int64_t kMaxParameterElements = int64_t{1} << 26;
 
 int64_t ComparedElements(const Shape& shape) {
@@ -30,7 +31,7 @@ int64_t ComparedElements(const Shape& shape) {
   return count;
 }
 
-// Raises a flag after a while, unless it is destroyed before.
+// Sets a flag after a timeout, unless it is destroyed first.
 class Alarm {
  public:
   explicit Alarm(double seconds)
@@ -146,7 +147,7 @@ std::string Difference(const Literal& before, const Literal& after) {
   return {};
 }
 
-// What the program gives when reals stay double to the end; nothing when that cannot be run.
+// The results when reals stay double to the end; empty if that cannot be run.
 std::vector<Literal> Unrounded(const Module& module, const std::vector<Value>& arguments) {
   RunOptions options;
   options.mode = NumericMode::kOracle;
@@ -165,8 +166,8 @@ std::string DifferenceFromBoth(const Literal& before, const Literal* unrounded,
   difference = DifferenceBeyond({&after, 1}, before, Tolerance{}, count);
   if (difference.empty() || unrounded == nullptr) return difference;
   if (DifferenceBeyond({&after, 1}, *unrounded, Tolerance{}, count).empty()) return {};
-  // A result that the program's own roundings move further than that (chaotic motion) says nothing
-  // of another rounding.
+  // If the program's own roundings move a result further than the tolerance (chaotic motion), a
+  // difference in rounding proves nothing.
   return DifferenceBeyond({&before, 1}, *unrounded, Tolerance{}, count).empty() ? difference : "";
 }
 
@@ -175,7 +176,7 @@ std::vector<Value> Joined(std::vector<Value> arguments, std::span<const Value> a
   return arguments;
 }
 
-// As the entry takes them now: a pass may have taken its tuples apart.
+// The arguments for the entry's current parameters: a pass may have flattened its tuples.
 std::vector<Value> ArgumentsFor(const Module& module, const std::vector<Value>& arguments) {
   const std::vector<Instr*>& parameters = module.entry()->parameters();
   bool are_whole = std::ranges::equal(parameters, arguments, [](const Instr* p, const Value& v) {
@@ -245,12 +246,12 @@ Proof::Proof(const Module& module, const ProofOptions& options) : module_(CloneM
   };
   if (options.inputs != nullptr)
     add("given inputs", ArgumentsFrom(*options.inputs, *module.entry()));
-  add("drawn inputs", DrawArguments(options.seed, *module.entry()));
+  add("random inputs", DrawArguments(options.seed, *module.entry()));
   if (!runs_.empty() && !module.entry()->parameters().empty())
     add("hard inputs", DrawHardArguments(options.seed, *module.entry()), true);
   if (runs_.empty()) return;
   why_not_.clear();
-  // A program that draws numbers is not equal to itself.
+  // A program that generates random numbers differs from itself.
   if (std::string difference = Compare(module); !difference.empty()) {
     why_not_ = "two runs of it differ: " + difference;
     runs_.clear();

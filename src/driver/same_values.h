@@ -12,43 +12,43 @@
 #include "ir/ir.h"
 #include "support/result.h"
 
-// The proof that a pass is harmless: the interpreter gives the same bits before and after.
+// Evidence that a pass is correct: the interpreter computes the same bits before and after.
 
 namespace tokamak {
 
-// One value per parameter, full of what goes wrong: NaN, infinities, both zeros, subnormal and
-// greatest numbers, extremes of integers, among ordinary ones. Equal seeds give equal values.
+// One value per parameter, with many special values among ordinary ones: NaN, infinities, both
+// zeros, subnormal and largest numbers, extreme integers. Equal seeds give equal values.
 Result<std::vector<Value>> DrawHardArguments(uint64_t seed, const Computation& entry);
 
 struct ProofOptions {
-  double seconds = 1;  // of one run of the program as it was; a longer one proves nothing
+  double seconds = 1;  // limit of one run of the original program; longer runs are not compared
   const NpzFile* inputs = nullptr;  // also run on these; may be null
   uint64_t seed = 1;
 };
 
-// The runs of one program that others are compared with.
+// Reference runs of one program, with which transformed programs are compared.
 class Proof {
  public:
-  // Runs `module` (verified) on drawn, on hard and on given inputs.
+  // Runs `module` (verified) on random, on special (hard) and on user-supplied inputs.
   Proof(const Module& module, const ProofOptions& options);
 
-  // Why nothing can be compared: the program takes too long, draws numbers, cannot be run. "": it
-  // can.
+  // Why no comparison is possible: the program takes too long, generates random numbers or cannot
+  // be run. Empty if it is possible.
   const std::string& why_not() const { return why_not_; }
   int64_t runs() const { return static_cast<int64_t>(runs_.size()); }
 
-  // "" when `after` gives the bits that `module` gave (NaN equals NaN whatever its payload, +0 is
-  // not -0) and passes the same checks, else the first difference in words. `added`: the values of
-  // arguments that passes added (PassOptions::added).
+  // Returns an empty string if `after` computes the same bits as `module` (NaN equals NaN with any
+  // payload, +0 differs from -0) and passes the same checks; otherwise the first difference as
+  // text. `added`: the values of arguments that passes added (PassOptions::added).
   std::string Compare(const Module& after, std::span<const Value> added = {}) const;
-  // The same for passes that may round (MayRound): on drawn and given inputs, a number may be as
-  // far from what it was, or from what it is without any rounding, as `run --expect` allows.
-  // Results that are further from that themselves are not looked at.
+  // The comparison for passes that may round (MayRound), on random and user-supplied inputs: a
+  // number may differ from the original result, or from the unrounded result, by the tolerance of
+  // `run --expect`. Elements whose original result already exceeds that tolerance are skipped.
   std::string CompareClosely(const Module& after, std::span<const Value> added = {}) const;
 
  private:
   struct Run {
-    std::string inputs;  // in words
+    std::string inputs;  // description for messages
     std::vector<Value> arguments;
     std::vector<Literal> results;
     bool is_hard = false;
@@ -58,7 +58,7 @@ class Proof {
   std::optional<Run> RunOn(const Module& module, std::string inputs, std::vector<Value> arguments,
                            double seconds, std::string& why) const;
 
-  std::unique_ptr<Module> module_;  // as it was
+  std::unique_ptr<Module> module_;  // the original module
   std::vector<Run> runs_;
   std::string why_not_;
 };

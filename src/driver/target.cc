@@ -30,12 +30,12 @@ Target H200() {
   target.name = "h200";
   target.machine = GpuMachine();
   target.machine.rates = &GpuRates();
-  target.maker = KernelMaker::kCuda;
+  target.kernel_backend = KernelBackend::kCuda;
   target.libraries = LibraryUse::kAll;
   return target;
 }
 
-// A GPU of one SM: small programs have the schedules of large ones there.
+// A simulated GPU with one SM, so that small programs get the schedules of large ones.
 Target SimulatedTarget() {
   Target target = H200();
   target.machine.cores = 1;
@@ -43,7 +43,7 @@ Target SimulatedTarget() {
   return target;
 }
 
-// Of a GPU that is there.
+// The target of a present GPU.
 Target DeviceTarget(Device& device, bool is_simulated) {
   Target target = SimulatedTarget();
   target.device = &device;
@@ -71,12 +71,12 @@ Result<Target> TargetOfBackend(std::string_view name) {
     target = DeviceTarget(*device, backend->name == "sim-cuda");
   } else if (backend->name == "sim-gpu") {
     target = SimulatedTarget();
-    target.maker = KernelMaker::kGpuSimulator;
+    target.kernel_backend = KernelBackend::kGpuSimulator;
   } else if (backend->name == "interp") {
-    target.maker = KernelMaker::kInterpreter;
+    target.kernel_backend = KernelBackend::kInterpreter;
   } else {
     target = HostTarget();
-    if (backend->name == "sim") target.maker = KernelMaker::kSimulator;
+    if (backend->name == "sim") target.kernel_backend = KernelBackend::kSimulator;
   }
   target.name = backend->name;
   return target;
@@ -84,7 +84,7 @@ Result<Target> TargetOfBackend(std::string_view name) {
 
 Machine HostMachine() {
   Machine machine;
-  machine.cores = IsPricedAsUnknown() ? 2 : std::max(1u, std::thread::hardware_concurrency());
+  machine.cores = UsesDefaultRates() ? 2 : std::max(1u, std::thread::hardware_concurrency());
 #if defined(__x86_64__)
   machine.vector_bits = __builtin_cpu_supports("avx512f") != 0 ? 512
                         : __builtin_cpu_supports("avx2") != 0  ? 256
@@ -94,7 +94,7 @@ Machine HostMachine() {
   if (Result<cpu::Target> target = cpu::HostTarget(); target.ok()) {
     machine.dots_bf16 = target.value().dots_bf16;
     machine.matrix_tiles = target.value().has_tiles;
-    machine.has_extremes = target.value().has_extremes && !IsPricedAsUnknown();
+    machine.has_extremes = target.value().has_extremes && !UsesDefaultRates();
   }
 #endif
   machine.rates = &HostRates();

@@ -7,54 +7,54 @@
 #include "cost/machine.h"
 #include "support/result.h"
 
-// What a program is compiled for.
+// The target of a compilation: machine, kernel backend, libraries and devices.
 
 namespace tokamak {
 
 class Device;
 
-// Who turns kernels into something that runs.
-enum class KernelMaker : uint8_t {
-  kInterpreter,   // nobody: the program is not made into kernels
+// How kernels are turned into executable code.
+enum class KernelBackend : uint8_t {
+  kInterpreter,   // not at all: no kernels are built, the interpreter runs the program
   kMachineCode,   // LLVM
-  kSimulator,     // the checked simulator, for kernels of a CPU
-  kGpuSimulator,  // the same, for kernels of a GPU
+  kSimulator,     // the checked simulator, for CPU kernels
+  kGpuSimulator,  // the checked simulator, for GPU kernels
   kCuda,          // NVRTC, or the simulated device
 };
 
-// The libraries that a program may call instead of running kernels of its own.
+// The libraries that a program may call instead of running generated kernels.
 enum class LibraryUse : uint8_t {
   kNone,
-  kPresent,  // those that this process can open, asked for when a program has use for them
-  kAll,      // all that the target's vendor has: of a target that is described, not present
+  kPresent,  // those that this process can open; probed when a program needs one
+  kAll,      // all of the target's vendor, for a target that need not be present
 };
 
-// The devices that a program is spread over.
+// The devices that a program is sharded over.
 struct TargetMesh {
   int64_t replicas = 1, partitions = 1;
   int64_t devices() const { return replicas * partitions; }
 };
 
 struct Target {
-  std::string name;  // "host", "h200" and others without a device; else that of the backend
+  std::string name;  // "host", "h200" or another described machine; otherwise the backend's name
   Machine machine;
-  KernelMaker maker = KernelMaker::kMachineCode;
+  KernelBackend kernel_backend = KernelBackend::kMachineCode;
   LibraryUse libraries = LibraryUse::kNone;
-  Device* device = nullptr;  // that runs it; null: the host, or nothing here
-  int64_t memory_bytes = 0;  // that temporary arrays may take; 0: not known
+  Device* device = nullptr;  // the device that runs it; null: the host, or not present
+  int64_t memory_bytes = 0;  // available for temporary arrays; 0: unknown
   TargetMesh mesh;
 
   bool is_gpu() const { return machine.is_gpu(); }
 };
 
-// "host": the machine that this process runs on. "h200": an NVIDIA H200 with NVIDIA's libraries,
-// which need not be here. TK6107 for another name.
+// "host": the machine of this process. "h200": an NVIDIA H200 with NVIDIA's libraries, which need
+// not be present. Returns TK6107 for another name.
 Result<Target> TargetNamed(std::string_view name);
-// What a backend compiles for; "": the best one that is built. A GPU that is present describes
-// itself. TK6002, TK6003, TK4201, TK4202.
+// The target of a backend; empty: the best one that is built. A present GPU is described by its
+// device properties. Returns TK6002, TK6003, TK4201 or TK4202.
 Result<Target> TargetOfBackend(std::string_view backend);
 
-// The machine that this process runs on.
+// The machine of this process.
 Machine HostMachine();
 
 }  // namespace tokamak

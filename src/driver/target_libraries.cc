@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-// Of the machine that this process runs on.
+// The libraries of the machine of this process.
 class HostLibraries final : public TargetLibraries {
   bool FindProducts() override { return HasMatrixLibrary(); }
   std::string FindConvolution(const LibraryConvolution&) override {
@@ -22,7 +22,7 @@ class GpuLibraries final : public TargetLibraries {
  private:
   bool FindProducts() override { return gpu_.HasProducts(); }
   std::string FindConvolution(const LibraryConvolution& convolution) override {
-    if (!gpu_.HasProducts()) return "cuBLASLt is not there";
+    if (!gpu_.HasProducts()) return "cuBLASLt is not available";
     auto loaded = gpu_.LoadConvolution(ConvolutionFrom(convolution));
     return loaded.ok() ? "" : loaded.error().message;
   }

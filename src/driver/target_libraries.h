@@ -7,8 +7,8 @@
 
 namespace tokamak {
 
-// The libraries that programs for a target may call: those of its device or of this machine, or all
-// that such a target has when it is only described. Null: none.
+// The libraries that programs for a target may call: those of its device or of this machine; for a
+// target that is only described, all that it may have. Null if none.
 std::unique_ptr<TargetLibraries> LibrariesOf(const Target& target);
 
 }  // namespace tokamak

@@ -8,18 +8,19 @@
 #include <zlib.h>
 #endif
 
-// A zip archive is read from its end: the end record says where the central
-// directory lies, and that has one record per entry. All numbers are
-// little-endian. Sizes of 0xffffffff stand in a "zip64" extra field instead.
+// A zip archive is read from its end: the end record locates the central directory, which has one
+// record per entry. All numbers are little-endian. A size of 0xffffffff means that the size is in a
+// "zip64" extra field.
 
 namespace tokamak {
 namespace {
 
+// Signatures and sizes in bytes of the records (zip specification, APPNOTE 4.3).
 constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50,
                    kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
 constexpr size_t kLocalSize = 30, kCentralSize = 46, kEndSize = 22, kEnd64Size = 56,
                  kLocatorSize = 20;
-// No deflate stream grows by more than this factor.
+// Maximum expansion of a deflate stream (1032:1 by its format), rounded up.
 constexpr uint64_t kMaxInflation = 1040;
 
 template <typename T>
@@ -39,10 +40,10 @@ void Put(std::string& out, uint64_t value, int bytes) {
 uint32_t Crc32(uint32_t crc, std::string_view data) {
 #if TOK_HAVE_ZLIB
   while (!data.empty()) {
-    size_t part = std::min<size_t>(data.size(), 1u << 30);
+    size_t chunk = std::min<size_t>(data.size(), 1u << 30);
     crc = static_cast<uint32_t>(
-        crc32(crc, reinterpret_cast<const Bytef*>(data.data()), static_cast<uInt>(part)));
-    data.remove_prefix(part);
+        crc32(crc, reinterpret_cast<const Bytef*>(data.data()), static_cast<uInt>(chunk)));
+    data.remove_prefix(chunk);
   }
   return crc;
 #else
@@ -74,7 +75,7 @@ struct Directory {
 struct Record {
   std::string name;
   uint16_t flags = 0, method = 0;
-  uint32_t crc = 0;  // of the content, as the directory has it
+  uint32_t crc = 0;  // of the content, from the directory
   uint64_t packed = 0, size = 0, offset = 0;
 };
 
@@ -132,7 +133,7 @@ class ZipReader {
     uint64_t at = directory.offset, end = directory.offset + directory.size, packed = 0;
     for (uint64_t i = 0; i < directory.count; ++i) {
       TOK_TRY(Record record, ReadRecord(at, end));
-      // Many entries over the same bytes would inflate a small file to any size.
+      // Many entries sharing the same bytes would inflate a small file to any size (zip bomb).
       packed += std::min<uint64_t>(record.packed, data_.size() + 1);
       if (packed > data_.size())
         return Malformed(record.offset, "entry '" + record.name +
@@ -183,7 +184,7 @@ class ZipReader {
     uint64_t at = record.offset;
     if (!Holds(at, kLocalSize) || Get<uint32_t>(data_, at) != kLocal)
       return Malformed(std::min<uint64_t>(at, data_.size()),
-                       "entry '" + record.name + "' is not where the directory says");
+                       "entry '" + record.name + "' is not at the offset in the directory");
     uint64_t begin =
         at + kLocalSize + Get<uint16_t>(data_, at + 26) + Get<uint16_t>(data_, at + 28);
     if (!Holds(begin, record.packed))
@@ -281,7 +282,7 @@ void ZipWriter::Add(std::string_view name, std::string_view head, std::string_vi
 }
 
 std::string ZipWriter::Finish() && {
-  if (entries_.empty()) {  // NumPy knows an empty archive by this record alone
+  if (entries_.empty()) {  // NumPy recognizes an empty archive by this record alone
     Put(out_, kEnd, 4);
     Put(out_, 0, 8);
     Put(out_, 0, 8);

@@ -7,21 +7,23 @@
 #include "support/bytes.h"
 #include "support/result.h"
 
+// Reading and writing of zip archives, the container of .npz files.
+
 namespace tokamak {
 
 struct ZipEntry {
   std::string name;
-  Bytes data;  // a window into the archive when it is stored without compression
+  Bytes data;  // points into the archive if stored without compression
 };
 
-// The entries of a zip archive: stored and (with zlib) deflated, zip64 too.
-// The archive is not trusted: what it claims is checked against its bytes.
+// The entries of a zip archive: stored, (with zlib) deflated, and zip64. The archive is untrusted:
+// all sizes and offsets are checked against its bytes.
 Result<std::vector<ZipEntry>> ReadZip(const Bytes& archive, const std::string& file);
 
-// Writes entries without compression.
+// Writes uncompressed entries.
 class ZipWriter {
  public:
-  // The content is given in parts, to spare one copy of a large array.
+  // The content is passed in two parts to avoid copying a large array.
   void Add(std::string_view name, std::string_view head, std::string_view body);
   std::string Finish() &&;
 

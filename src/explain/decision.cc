@@ -12,9 +12,9 @@ std::string LabelOf(const Instr& instr) {
 std::string ToString(const Decision& decision) {
   std::string edge = decision.subject;
   if (!decision.other.empty()) edge += " -> " + decision.other;
-  std::string line =
-      fmt::format("{:<9} {} by {}", decision.verdict == Verdict::kTaken ? "taken" : "rejected",
-                  edge, decision.rule);
+  std::string line = fmt::format("{:<9} {} by {}",
+                                 decision.verdict == Verdict::kAccepted ? "accepted" : "rejected",
+                                 edge, decision.rule);
   if (decision.before_us != 0 || decision.after_us != 0)
     line += fmt::format("  {:.1f} us -> {:.1f} us", decision.before_us, decision.after_us);
   if (!decision.because.empty()) line += "  (" + decision.because + ")";

@@ -5,15 +5,16 @@
 
 namespace tokamak {
 
-// A rule of the planner or of lowering, or a lint: planner_rules.def.
+// Rules of the planner and of lowering, and lints, as `tokamak explain RULE` describes them: one
+// row each in planner_rules.def.
 struct PlannerRuleInfo {
-  std::string_view name;       // "lower.rounds", as records have it
+  std::string_view name;       // "loop.fuse", as in records
   std::string_view meaning;    // one line
   std::string_view paragraph;  // for `tokamak explain RULE`
 };
 
 std::span<const PlannerRuleInfo> AllPlannerRules();
-// Null: there is none of this name.
+// Null if there is no rule of this name.
 const PlannerRuleInfo* FindPlannerRule(std::string_view name);
 
 }  // namespace tokamak

@@ -7,16 +7,17 @@
 
 namespace tokamak {
 
-// The rules of the paper's compiler, rules.def.
+// The rules of XLA's fusion passes (2023, arXiv 2301.13062), which Tokamak reimplements for
+// comparison: one row each in rules.def.
 enum class FusionRule : uint8_t {
 #define TOK_FUSION_RULE(id, ...) k##id,
 #include "explain/rules.def"
 };
 
-enum class RuleKind : uint8_t { kMove, kFactor, kLaw };
+enum class RuleKind : uint8_t { kMove, kFactor, kLegality };
 
 struct FusionRuleInfo {
-  std::string_view name;  // "xla.expensive-op", as records have it
+  std::string_view name;  // "xla.expensive-op", as in records
   RuleKind kind;
   std::string_view meaning;    // one line
   std::string_view paragraph;  // for `tokamak explain RULE`
@@ -24,12 +25,12 @@ struct FusionRuleInfo {
 
 std::span<const FusionRuleInfo> AllFusionRules();
 const FusionRuleInfo& InfoOf(FusionRule rule);
-// By its name, with or without "xla."; null: there is none.
+// By name, with or without the prefix "xla."; null if there is none.
 const FusionRuleInfo* FindFusionRule(std::string_view name);
-// The name that is most like this one, for messages.
+// The most similar rule name, for error messages.
 std::string_view NearestFusionRule(std::string_view name);
 
-// Factors that are left out.
+// The set of disabled rules (--lift).
 class LiftedRules {
  public:
   void Lift(FusionRule rule) { bits_ |= uint64_t{1} << static_cast<int>(rule); }

@@ -16,31 +16,31 @@ class CutBuilder {
       : kernels_(kernels),
         machine_(kernels.machine()),
         log_(log),
-        places_(kernels.computation()),
+        positions_(kernels.computation()),
         plan_(kernels.computation()) {
     size_t next = 0;
-    for (const Instr* instr : OrderFromRoot(kernels.computation())) places_[instr] = next++;
+    for (const Instr* instr : OrderFromRoot(kernels.computation())) positions_[instr] = next++;
   }
 
   ComputationPlan Run(const Cut& cut) {
     std::vector<int> kernel_of_region;
-    for (const CutRegion& given : cut.regions) {
-      int number = Build(given);
+    for (const CutRegion& cut_region : cut.regions) {
+      int number = Build(cut_region);
       kernel_of_region.push_back(number);
-      if (number < 0) TakeApart(given);
+      if (number < 0) SplitGroup(cut_region);
     }
-    for (const std::vector<int>& pack : cut.packs) AddPack(pack, kernel_of_region);
+    for (const std::vector<int>& group : cut.launch_groups) AddHorizontal(group, kernel_of_region);
     return std::move(plan_);
   }
 
  private:
-  // The number of its kernel, or -1.
-  int Build(const CutRegion& given) {
-    Region region = OrderedRegion(given.instrs, given.roots, places_);
-    RegionKind kind = ShapeOf(region, machine_).kind;
+  // The number of its kernel; -1 if it has none.
+  int Build(const CutRegion& cut_region) {
+    FusedRegion region = OrderedRegion(cut_region.instrs, cut_region.roots, positions_);
+    GeneratorKind kind = ShapeOf(region, machine_).kind;
     std::shared_ptr<const MadeKernel> made = kernels_.Make(region, kind);
     if (!made->outcome.built) {
-      Refuse(*region.roots[0], given.instrs.size() == 1, made->outcome.why_not);
+      Reject(*region.roots[0], cut_region.instrs.size() == 1, made->outcome.why_not);
       return -1;
     }
     BuiltKernel built = KernelFor(region, *made, NameOfKernel(region));
@@ -48,9 +48,11 @@ class CutBuilder {
     return static_cast<int>(plan_.kernels.size()) - 1;
   }
 
-  void TakeApart(const CutRegion& given) {
-    for (const Instr* instr : given.instrs) {
-      bool is_root = std::find(given.roots.begin(), given.roots.end(), instr) != given.roots.end();
+  // One kernel per instruction of a region that no generator supports.
+  void SplitGroup(const CutRegion& cut_region) {
+    for (const Instr* instr : cut_region.instrs) {
+      bool is_root = std::find(cut_region.roots.begin(), cut_region.roots.end(), instr) !=
+                     cut_region.roots.end();
       if (IsKernelless(*instr) || IsMemoryConstant(*instr) || plan_.kernel_of[instr] >= 0) continue;
       if (!is_root && (IsImmediate(*instr) || IsAlias(*instr))) continue;
       if (IsForLibrary(*instr, machine_) || IsForRuntime(*instr, machine_)) continue;
@@ -59,9 +61,9 @@ class CutBuilder {
     }
   }
 
-  void Refuse(const Instr& root, bool single, const std::string& why) {
+  void Reject(const Instr& root, bool single, const std::string& why) {
     log_.Add({.pass = "fuse",
-              .rule = single ? "fusion.no-kernel" : "fusion.taken-apart",
+              .rule = single ? "fusion.no-kernel" : "fusion.unsupported",
               .verdict = Verdict::kRejected,
               .subject = LabelOf(root),
               .origins = root.origins(),
@@ -69,18 +71,18 @@ class CutBuilder {
     if (single) plan_.why_host[&root] = why;
   }
 
-  void AddPack(const std::vector<int>& regions, const std::vector<int>& kernel_of_region) {
-    std::vector<int> pack;
+  void AddHorizontal(const std::vector<int>& regions, const std::vector<int>& kernel_of_region) {
+    std::vector<int> group;
     for (int region : regions)
       if (int kernel = kernel_of_region[static_cast<size_t>(region)]; kernel >= 0)
-        pack.push_back(kernel);
-    if (pack.size() > 1) plan_.packs.push_back(std::move(pack));
+        group.push_back(kernel);
+    if (group.size() > 1) plan_.launch_groups.push_back(std::move(group));
   }
 
   KernelMemo& kernels_;
   const Machine& machine_;
   DecisionLog& log_;
-  InstrMap<size_t> places_;
+  InstrMap<size_t> positions_;
   ComputationPlan plan_;
 };
 
@@ -91,7 +93,7 @@ Cut CutOf(const ComputationPlan& plan) {
   for (const PlannedKernel& kernel : plan.kernels)
     cut.regions.push_back(
         {kernel.region.instrs, kernel.region.roots, std::string(NameOf(kernel.kind))});
-  cut.packs = plan.packs;
+  cut.launch_groups = plan.launch_groups;
   return cut;
 }
 

@@ -1,5 +1,9 @@
 #pragma once
 
+// A cut is a plan without kernels: which instructions form one region, and which regions share a
+// launch. It is the exchange format between planners, plans read from disk (plan_data.h), fusions
+// of an XLA dump (predetermined_fusions.h) and the code that builds kernels.
+
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -10,32 +14,32 @@
 
 namespace tokamak {
 
-// Instructions that are to run as one kernel. An instruction may be in several regions.
+// Instructions that should run as one kernel. An instruction may be in several regions.
 struct CutRegion {
   std::vector<const Instr*> instrs;  // in any order, each once
-  std::vector<const Instr*> roots;   // those whose values others need
-  std::string generator = {};        // of the kernel that was made of it; "": not known
+  std::vector<const Instr*> roots;   // values that instructions outside the region need
+  std::string generator = {};        // name of the generator of its kernel; empty if unknown
 };
 
-// A way to cut a computation into kernels. What is in no region is the same bytes as another value,
-// control flow, a library's, or a host step.
+// A computation partitioned into kernels. An instruction in no region is an alias of another value,
+// control flow, a library call or a host step.
 struct Cut {
   std::vector<CutRegion> regions;
-  std::vector<std::vector<int>> packs;  // regions, by number, that run as one launch
+  std::vector<std::vector<int>> launch_groups;  // regions, by number, that share one launch
 };
 
-// How each computation of a program is cut.
+// The cut of each computation of a program.
 using Cuts = std::unordered_map<const Computation*, Cut>;
 
-// The cut that a plan was made of.
+// The cut that corresponds to a plan.
 Cut CutOf(const ComputationPlan& plan);
 
-// A kernel of a plan that makes its roots; all else in it exists only inside, unless some kernel
-// makes it.
+// Adds a kernel that stores its roots to the plan. Its other instructions are marked as computed
+// inside kernels only, unless another kernel stores them.
 void AddKernel(ComputationPlan& plan, PlannedKernel planned);
 
-// Builds the kernels. A region that has none is taken apart: a kernel for each of its instructions,
-// and what has none then is a host step. Each such is a record.
+// Builds the kernels. If no generator supports a region, it is split into one kernel per
+// instruction; an instruction without a kernel becomes a host step. Both are logged as decisions.
 ComputationPlan BuildCut(const Cut& cut, KernelMemo& kernels, DecisionLog& log);
 
 }  // namespace tokamak

@@ -1,10 +1,10 @@
-// The first planner: producers into consumers, from the last instruction to the first.
+// The baseline planner: fuses producers into consumers, from the last instruction to the first.
 //
-// An instruction whose users all sit in one region joins it, if a generator takes it; one with
-// users in several joins all of them when it costs less to compute again than to store. One that
-// others need as an array joins a region of its users as another root; a reduction also one that
-// folds the same arrays. What is left begins a region of its own. A region that turns out to have
-// no kernel is taken apart and the computation is planned again.
+// An instruction whose users are all in one region joins it if a generator supports that. One with
+// users in several regions joins all of them if recomputing it is cheaper than storing it. One that
+// must be in memory joins a region of its users as another root; a reduction also joins a region
+// that reduces the same arrays. Any other instruction starts a region. If a region turns out to
+// have no kernel, its instructions are marked to stay alone and the computation is planned again.
 
 #include "fusion/first_planner.h"
 
@@ -18,15 +18,17 @@
 namespace tokamak {
 namespace {
 
-constexpr int kFirstMaxRounds = 20;
-// Regions among which one is looked for that reads the same arrays.
+// Attempts at a plan in which all regions have kernels. Chosen.
+constexpr int kFirstMaxIterations = 20;
+// How many recent regions are searched for one that reads the same arrays. Chosen.
 constexpr size_t kLookBack = 16;
-// A larger array of one value is written when it is needed, not kept.
+// Bytes; a larger splat constant is filled by a kernel when it is needed instead of being kept in
+// memory. Chosen.
 constexpr int64_t kFirstMaxStoredSplat = 4096;
 
-class Planner {
+class FirstPlanner {
  public:
-  Planner(KernelMemo& kernels, bool fuse, DecisionLog& log)
+  FirstPlanner(KernelMemo& kernels, bool fuse, DecisionLog& log)
       : kernels_(kernels),
         computation_(kernels.computation()),
         machine_(kernels.machine()),
@@ -39,12 +41,12 @@ class Planner {
         host_(computation_) {}
 
   ComputationPlan Run() {
-    for (int round = 0;; ++round) {
-      RegionTable table(computation_, order_, machine_, probes_);
+    for (int iteration = 0;; ++iteration) {
+      OpenRegions table(computation_, order_, machine_, probes_);
       records_.clear();
-      for (auto it = order_.rbegin(); it != order_.rend(); ++it) Place(**it, table);
+      for (auto it = order_.rbegin(); it != order_.rend(); ++it) Assign(**it, table);
       ComputationPlan plan(computation_);
-      if (Build(table, plan, round) || round == kFirstMaxRounds) {
+      if (Build(table, plan, iteration) || iteration == kFirstMaxIterations) {
         for (Decision& record : records_) log_.Add(std::move(record));
         return plan;
       }
@@ -52,21 +54,21 @@ class Planner {
   }
 
  private:
-  // Why the instruction is no part of any kernel; "" when it may be.
+  // Why no kernel can contain the instruction; empty if one may.
   std::string WhyHost(const Instr& instr) {
     if (!host_[&instr].empty()) return host_[&instr];
     host_[&instr] = WhyNoKernel(instr, machine_);
     return host_[&instr];
   }
 
-  void Place(const Instr& instr, RegionTable& table) {
+  void Assign(const Instr& instr, OpenRegions& table) {
     if (IsKernelless(instr) || IsMemoryConstant(instr)) return;
-    // Parts of a reduce with several results follow it.
-    if (instr.op() == Op::kGetTupleElement) return PlacePart(instr, table);
+    // Elements of a tuple-shaped reduce follow it.
+    if (instr.op() == Op::kGetTupleElement) return AssignTupleElement(instr, table);
     if (IsForLibrary(instr, machine_) || IsForRuntime(instr, machine_)) return;
     if (!WhyHost(instr).empty()) return;
     bool wanted = table.IsNeededAsArray(instr);
-    std::vector<int> users = table.RegionsOfUsers(instr);
+    std::vector<int> users = table.ConsumerRegions(instr);
     if (!wanted && users.empty()) return;  // dead
     if (IsImmediate(instr) && (!wanted || instr.shape().ByteSize() <= kFirstMaxStoredSplat)) return;
     if (fuse_ && !alone_[&instr] && !users.empty() && Join(instr, wanted, users, table)) return;
@@ -75,20 +77,20 @@ class Planner {
     table.Begin(instr);
   }
 
-  bool AnySealed(const std::vector<int>& regions, const RegionTable& table) const {
+  bool AnySealed(const std::vector<int>& regions, const OpenRegions& table) const {
     return std::any_of(regions.begin(), regions.end(),
                        [&](int region) { return sealed_[table.region(region).roots[0]]; });
   }
 
-  // Reductions that read the same arrays go together: what they read is read once.
-  bool JoinBeside(const Instr& instr, RegionTable& table) {
+  // Reductions that read the same arrays share a kernel: the arrays are loaded once.
+  bool JoinBeside(const Instr& instr, OpenRegions& table) {
     if (instr.op() != Op::kReduce && !instr.info().Is(kElementwise)) return false;
     for (size_t i = table.size(); i-- > 0 && i + kLookBack > table.size();) {
       int region = static_cast<int>(i);
       if (AnySealed({region}, table) || !table.WhyNotBeside(instr, region).empty()) continue;
       table.AddRoot(instr, region);
-      Record(instr, table, region, Verdict::kTaken, "fusion.beside",
-             "it reads or computes the same");
+      Record(instr, table, region, Verdict::kAccepted, "fusion.shared-input",
+             "it shares inputs or a subexpression");
       return true;
     }
     return false;
@@ -96,14 +98,14 @@ class Planner {
 
   static bool CanBeAlias(const Instr& instr) { return !IsImmediate(*instr.operand(0)); }
 
-  void PlacePart(const Instr& part, RegionTable& table) {
+  void AssignTupleElement(const Instr& part, OpenRegions& table) {
     const Instr& whole = *part.operand(0);
     if (!HasParts(whole) || !WhyHost(whole).empty() || alone_[&whole]) return;
-    std::vector<int> users = table.RegionsOfUsers(part);
+    std::vector<int> users = table.ConsumerRegions(part);
     if (fuse_ && users.size() == 1 && !table.IsNeededAsArray(part)) table.Add(part, users[0]);
   }
 
-  bool Join(const Instr& instr, bool wanted, const std::vector<int>& users, RegionTable& table) {
+  bool Join(const Instr& instr, bool wanted, const std::vector<int>& users, OpenRegions& table) {
     std::string why;
     if (!wanted) {
       bool all = true;
@@ -115,28 +117,28 @@ class Planner {
       if (all) {
         for (int region : users) {
           table.Add(instr, region);
-          Record(instr, table, region, Verdict::kTaken, "fusion.not-stored",
+          Record(instr, table, region, Verdict::kAccepted, "fusion.into-users",
                  std::to_string(BytesOfParts(instr)) + " bytes are not stored");
         }
         return true;
       }
     }
-    // Kept and consumed, or needed by several: one region may have it as another root.
+    // The value must be stored, or several regions need it: one of them may get it as another root.
     if (wanted || users.size() > 1) {
       for (int region : users) {
         why = table.WhyNotRoot(instr, region);
         if (why.empty()) {
           table.AddRoot(instr, region);
-          Record(instr, table, region, Verdict::kTaken, "fusion.kept-and-used", "");
+          Record(instr, table, region, Verdict::kAccepted, "fusion.multi-output", "");
           return true;
         }
       }
     }
-    Record(instr, table, users[0], Verdict::kRejected, "fusion.refused", why);
+    Record(instr, table, users[0], Verdict::kRejected, "fusion.rejected", why);
     return false;
   }
 
-  void Record(const Instr& instr, const RegionTable& table, int region, Verdict verdict,
+  void Record(const Instr& instr, const OpenRegions& table, int region, Verdict verdict,
               std::string_view rule, std::string because) {
     records_.push_back({.pass = "fuse",
                         .rule = rule,
@@ -147,20 +149,19 @@ class Planner {
                         .because = std::move(because)});
   }
 
-  // Makes the kernels. Of a region that has none, the instructions are marked, and false is the
-  // answer.
-  bool Build(const RegionTable& table, ComputationPlan& plan, int round) {
+  // Builds the kernels. If a region has none, marks its instructions and returns false.
+  bool Build(const OpenRegions& table, ComputationPlan& plan, int iteration) {
     bool all = true;
-    std::vector<Region> regions;
+    std::vector<FusedRegion> regions;
     std::vector<std::shared_ptr<const MadeKernel>> made;
     for (int i = 0; i < static_cast<int>(table.size()); ++i) {
       regions.push_back(table.Finish(i));
       made.push_back(kernels_.Make(regions.back(), table.region(i).shape.kind));
       const BuildOutcome& outcome = made.back()->outcome;
-      if (!outcome.built) MarkRefused(regions.back(), outcome.why_not, round);
+      if (!outcome.built) MarkRejected(regions.back(), outcome.why_not, iteration);
       all = all && outcome.built;
     }
-    if (!all && round < kFirstMaxRounds) return false;
+    if (!all && iteration < kFirstMaxIterations) return false;
     for (size_t i = 0; i < regions.size(); ++i) {
       if (!made[i]->outcome.built) continue;
       for (const Instr* root : regions[i].roots)
@@ -175,18 +176,19 @@ class Planner {
     return all;
   }
 
-  void MarkRefused(const Region& region, const std::string& why, int round) {
+  void MarkRejected(const FusedRegion& region, const std::string& why, int iteration) {
     bool single = region.instrs.size() == 1;
     log_.Add({.pass = "fuse",
-              .rule = single ? "fusion.no-kernel" : "fusion.taken-apart",
+              .rule = single ? "fusion.no-kernel" : "fusion.unsupported",
               .verdict = Verdict::kRejected,
               .subject = LabelOf(*region.roots[0]),
               .origins = region.roots[0]->origins(),
               .because = why});
     for (const Instr* instr : region.instrs) {
-      // One that was by itself, and all of the last round, have no kernel. What began a region to
-      // which others came is tried without them.
-      if (single || round + 1 >= kFirstMaxRounds) host_[instr] = why;
+      // A single instruction without a kernel becomes a host step, and so does everything that
+      // fails in the last iteration. An instruction that failed with others is retried without
+      // them.
+      if (single || iteration + 1 >= kFirstMaxIterations) host_[instr] = why;
       sealed_[instr] = alone_[instr];
       alone_[instr] = true;
     }
@@ -199,16 +201,16 @@ class Planner {
   DecisionLog& log_;
   KernelProbes probes_;
   std::vector<Instr*> order_;
-  std::vector<Decision> records_;  // of this round
-  InstrMap<bool> alone_;           // joins no region
-  InstrMap<bool> sealed_;          // nothing joins the region that it began
+  std::vector<Decision> records_;  // of this iteration
+  InstrMap<bool> alone_;           // may not join a region
+  InstrMap<bool> sealed_;          // no instruction may join the region that it started
   InstrMap<std::string> host_;
 };
 
 }  // namespace
 
 ComputationPlan PlanFirst(KernelMemo& kernels, bool fuse, DecisionLog& log) {
-  return Planner(kernels, fuse, log).Run();
+  return FirstPlanner(kernels, fuse, log).Run();
 }
 
 }  // namespace tokamak

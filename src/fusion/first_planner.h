@@ -5,8 +5,9 @@
 
 namespace tokamak {
 
-// Producers into consumers by rules of thumb, from the last instruction to the first; without
-// `fuse` a kernel for each instruction. Every kernel of the plan is built.
+// The baseline planner: fuses producers into consumers by heuristics in one pass from the last
+// instruction to the first (first_planner.cc). Its plan is one of the plans from which the search
+// starts. Without `fuse`, every instruction gets its own kernel. All kernels of the plan are built.
 ComputationPlan PlanFirst(KernelMemo& kernels, bool fuse, DecisionLog& log);
 
 }  // namespace tokamak

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "fusion/cut.h"
+#include "fusion/evaluated_move.h"
 #include "fusion/moves.h"
-#include "fusion/priced_move.h"
 #include "fusion/search.h"
 #include "fusion/unit_graph.h"
 #include "fusion/values.h"
@@ -14,47 +14,49 @@
 namespace tokamak {
 namespace {
 
-// Moves that are made, and groups whose moves are tried for one of them, at most.
+// Moves applied; groups at the peak whose moves are tried per move, and tries per move. Chosen:
+// bound planning time.
 constexpr int kMemoryMaxMoves = 64;
 constexpr size_t kMaxGroups = 8, kMaxTries = 32;
 
-// The draft as a plan whose kernels nobody has made; and which group each kernel is.
+// The candidate as a plan without built kernels, and the group of each kernel.
 struct Sketch {
   ComputationPlan plan;
   std::vector<int> groups;
 
-  explicit Sketch(const Draft& draft) : plan(draft.computation()) {
-    for (size_t i = 0; i < draft.size(); ++i) {
+  explicit Sketch(const CandidatePlan& candidate) : plan(candidate.computation()) {
+    for (size_t i = 0; i < candidate.size(); ++i) {
       auto group = static_cast<int>(i);
-      if (!draft.IsThere(group)) continue;
-      AddKernel(plan, {.region = draft.region(group), .kind = {}, .built = {}});
+      if (!candidate.IsLive(group)) continue;
+      AddKernel(plan, {.region = candidate.region(group), .kind = {}, .built = {}});
       groups.push_back(group);
     }
   }
 
   UnitGraph::Memory Memory() const {
     UnitGraph graph(plan);
-    return graph.MemoryOf(graph.Places(std::vector<int>(plan.kernels.size(), -1)));
+    return graph.MemoryOf(graph.ScheduleOf(std::vector<int>(plan.kernels.size(), -1)));
   }
 };
 
-// All that is stored, as if nothing were ever dead.
-int64_t StoredBytes(const Draft& draft) {
+// Total stored bytes, as if nothing were ever freed: an upper bound of the peak.
+int64_t StoredBytes(const CandidatePlan& candidate) {
   int64_t bytes = 0;
-  for (const Instr* instr : draft.order())
+  for (const Instr* instr : candidate.order())
     if (instr->op() != Op::kParameter && instr->op() != Op::kConstant &&
-        (draft.HomeOf(*instr) >= 0 || (draft.IsOutside(*instr) && !IsAlias(*instr))))
+        (candidate.GroupOf(*instr) >= 0 ||
+         (candidate.IsOutsideKernels(*instr) && !IsAlias(*instr))))
       bytes += BytesOfParts(*instr);
   return bytes;
 }
 
 class Fitter {
  public:
-  Fitter(Draft& draft, Pricer& pricer, int64_t limit, DecisionLog& log)
-      : draft_(draft), pricer_(pricer), limit_(limit), log_(log) {}
+  Fitter(CandidatePlan& candidate, RegionCosts& costs, int64_t limit, DecisionLog& log)
+      : candidate_(candidate), costs_(costs), limit_(limit), log_(log) {}
 
   void Run() {
-    int64_t peak = PeakOf(draft_);
+    int64_t peak = PeakOf(candidate_);
     for (int made = 0; peak > limit_ && made < kMemoryMaxMoves; ++made) {
       int64_t less = MakeBest(peak);
       if (less >= peak) break;
@@ -64,45 +66,45 @@ class Fitter {
       log_.Add({.pass = "fuse",
                 .rule = "fusion.memory",
                 .verdict = Verdict::kRejected,
-                .subject = draft_.computation().name(),
-                .because = fmt::format("{} bytes of temporary arrays: {} at most", peak, limit_)});
+                .subject = candidate_.computation().name(),
+                .because = fmt::format("{} bytes of temporary arrays, {} at most", peak, limit_)});
   }
 
  private:
-  // Makes the move after which the least is alive at a time; gives how much that is.
+  // Applies the move that leads to the smallest peak. Returns the new peak.
   int64_t MakeBest(int64_t peak) {
     int64_t least = peak;
-    PricedMove best;
+    EvaluatedMove best;
     size_t tries = 0;
     for (int group : GroupsAtPeak())
-      for (Move& move : MovesOf(draft_, group)) {
+      for (Move& move : MovesOf(candidate_, group)) {
         if (tries >= kMaxTries) break;
-        std::vector<Region> regions = draft_.Try(move.change);
-        if (!IsLegal(move.change, regions, draft_, pricer_)) continue;
+        std::vector<FusedRegion> regions = candidate_.Try(move.change);
+        if (!IsLegal(move.change, regions, candidate_, costs_)) continue;
         ++tries;
-        Draft changed = draft_;
+        CandidatePlan changed = candidate_;
         changed.Apply(move.change);
         int64_t after = PeakOf(changed);
         if (after >= least) continue;
         least = after;
         best = {.move = std::move(move), .hash = 0, .before = 0, .after = 0};
         for (int removed : best.move.change.removed)
-          best.before += pricer_.Estimate(draft_.region(removed), draft_.HashOf(removed));
-        for (const Region& region : regions)
-          best.after += pricer_.Estimate(region, draft_.HashOf(region));
+          best.before += costs_.Estimate(candidate_.region(removed), candidate_.HashOf(removed));
+        for (const FusedRegion& region : regions)
+          best.after += costs_.Estimate(region, candidate_.HashOf(region));
       }
     if (least >= peak) return peak;
-    draft_.Apply(best.move.change);
-    Decision record = RecordOf(best, Verdict::kTaken);
+    candidate_.Apply(best.move.change);
+    Decision record = RecordOf(best, Verdict::kAccepted);
     record.because =
-        fmt::format("{} bytes of temporary arrays, before {}: {} at most", least, peak, limit_);
+        fmt::format("{} bytes of temporary arrays, was {}, {} at most", least, peak, limit_);
     log_.Add(std::move(record));
     return least;
   }
 
-  // Those that hold most of what is alive where that is most of all.
+  // The groups that keep most bytes alive at the peak, and their consumers.
   std::vector<int> GroupsAtPeak() const {
-    Sketch sketch(draft_);
+    Sketch sketch(candidate_);
     UnitGraph::Memory memory = sketch.Memory();
     std::vector<size_t> kernels;
     for (size_t i = 0; i < sketch.groups.size(); ++i)
@@ -114,34 +116,34 @@ class Fitter {
     auto add = [&](int group) {
       if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
     };
-    // What is stored concerns those that read it: moves begin there.
+    // Moves of a stored value start at its consumers.
     for (size_t kernel : kernels) {
       add(sketch.groups[kernel]);
-      for (const Instr* root : draft_.group(sketch.groups[kernel]).roots)
-        for (int reader : draft_.ReadersOf(*root)) add(reader);
+      for (const Instr* root : candidate_.group(sketch.groups[kernel]).roots)
+        for (int consumer : candidate_.ConsumersOf(*root)) add(consumer);
     }
     return groups;
   }
 
-  Draft& draft_;
-  Pricer& pricer_;
+  CandidatePlan& candidate_;
+  RegionCosts& costs_;
   int64_t limit_;
   DecisionLog& log_;
 };
 
 }  // namespace
 
-int64_t PeakOf(const Draft& draft) {
-  return Sketch(draft).Memory().peak;
+int64_t PeakOf(const CandidatePlan& candidate) {
+  return Sketch(candidate).Memory().peak;
 }
 
-bool FitsMemory(const Draft& draft, int64_t limit) {
-  // Few arrays fit, whenever they are dead.
-  return StoredBytes(draft) <= limit || PeakOf(draft) <= limit;
+bool FitsMemory(const CandidatePlan& candidate, int64_t limit) {
+  // The cheap upper bound first.
+  return StoredBytes(candidate) <= limit || PeakOf(candidate) <= limit;
 }
 
-void FitMemory(Draft& draft, Pricer& pricer, int64_t limit, DecisionLog& log) {
-  if (!FitsMemory(draft, limit)) Fitter(draft, pricer, limit, log).Run();
+void FitMemory(CandidatePlan& candidate, RegionCosts& costs, int64_t limit, DecisionLog& log) {
+  if (!FitsMemory(candidate, limit)) Fitter(candidate, costs, limit, log).Run();
 }
 
 }  // namespace tokamak

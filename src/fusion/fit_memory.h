@@ -1,20 +1,22 @@
 #pragma once
 
+// Temporary memory of candidate plans, and moves that reduce it until a plan fits.
+
 #include "explain/decision.h"
-#include "fusion/draft.h"
-#include "fusion/pricer.h"
+#include "fusion/candidate_plan.h"
+#include "fusion/region_costs.h"
 
 namespace tokamak {
 
-// Bytes of temporary arrays that a draft takes at most, in the order in which lowering puts its
-// kernels.
-int64_t PeakOf(const Draft& draft);
-// Whether that is at most so many bytes.
-bool FitsMemory(const Draft& draft, int64_t limit);
+// Peak bytes of temporary arrays of a candidate, in the order in which lowering schedules its
+// kernels (unit_graph.h).
+int64_t PeakOf(const CandidatePlan& candidate);
+// Whether the peak is at most `limit` bytes.
+bool FitsMemory(const CandidatePlan& candidate, int64_t limit);
 
-// Makes moves until the temporary arrays of a draft fit into so many bytes, whatever they cost: of
-// what is alive where there is most of all, less is stored, or later. Each is a record; and so it
-// is when no move is left and they still do not fit.
-void FitMemory(Draft& draft, Pricer& pricer, int64_t limit, DecisionLog& log);
+// Applies moves until the temporary arrays fit into `limit` bytes, at any cost in time. Each move
+// is the one that lowers the peak most; it stores less, or stores it later. Every move is logged,
+// and so is a failure to fit.
+void FitMemory(CandidatePlan& candidate, RegionCosts& costs, int64_t limit, DecisionLog& log);
 
 }  // namespace tokamak

@@ -5,126 +5,127 @@
 #include <queue>
 #include <unordered_map>
 
+#include "fusion/evaluated_move.h"
 #include "fusion/hold_pins.h"
 #include "fusion/moves.h"
-#include "fusion/priced_move.h"
 
 namespace tokamak {
 namespace {
 
-// Moves that are made for each group of the beginning, at most.
+// Moves per initial group at most; chosen, as a backstop against endless improvement.
 constexpr size_t kGreedyMaxMoves = 8;
 
-bool ComputesAgain(const Change& change) {
+bool Recomputes(const Change& change) {
   return std::any_of(change.added.begin(), change.added.end(),
-                     [](const Group& group) { return !group.again.empty(); });
+                     [](const FusionGroup& group) { return !group.recomputed.empty(); });
 }
 
 class Greedy {
  public:
-  Greedy(Draft& draft, Pricer& pricer, DecisionLog& log)
-      : draft_(draft),
-        pricer_(pricer),
+  Greedy(CandidatePlan& candidate, RegionCosts& costs, DecisionLog& log)
+      : candidate_(candidate),
+        costs_(costs),
         log_(log),
-        hasher_(draft),
-        refusals_(draft),
-        met_(draft.computation(), 0) {}
+        hasher_(candidate),
+        rejected_moves_(candidate),
+        visited_(candidate.computation(), 0) {}
 
   void Run(PlanningFacts& facts) {
-    size_t built = pricer_.kernels_built();
-    left_ = kGreedyMaxMoves * draft_.size();
+    size_t built = costs_.kernels_built();
+    left_ = kGreedyMaxMoves * candidate_.size();
     double before = Estimate();
-    for (size_t i = 0; i < draft_.size(); ++i) fresh_.push_back(static_cast<int>(i));
-    for (const Instr* value : draft_.order()) changed_.push_back(value);
-    // What one group is to its neighbours is looked at when no value has a better place left.
+    for (size_t i = 0; i < candidate_.size(); ++i) fresh_.push_back(static_cast<int>(i));
+    for (const Instr* value : candidate_.order()) changed_.push_back(value);
+    // Side moves are evaluated only when no move of a value pays any more.
     while (left_ > 0) {
-      // In rounds: else one group would grow, and leave nothing for its neighbours.
+      // In iterations: otherwise one group would keep growing and leave nothing to its neighbours.
       for (LookAtChanged(); !queue_.empty() && left_ > 0; LookAtChanged())
         while (!queue_.empty() && left_ > 0) TakeBest();
       if (fresh_.empty()) break;
       LookAtSides();
     }
-    refusals_.AddTo(log_);
+    rejected_moves_.AddTo(log_);
     log_.Add({.pass = "fuse",
               .rule = "fusion.greedy",
-              .subject = draft_.computation().name(),
+              .subject = candidate_.computation().name(),
               .before_us = before,
               .after_us = Estimate(),
               .because = std::to_string(looked_at_) + " moves, " +
-                         std::to_string(pricer_.kernels_built() - built) + " kernels built"});
+                         std::to_string(costs_.kernels_built() - built) + " kernels built"});
     facts.moves += static_cast<int64_t>(looked_at_);
   }
 
  private:
-  // What a move makes, and microseconds of each; empty: to be found.
+  // The regions that a move produces and their cost in microseconds; empty if not computed yet.
   struct Regions {
-    std::vector<Region> regions;
+    std::vector<FusedRegion> regions;
     std::vector<double> us;
   };
 
-  // The moves of all values that groups read or make that came in the last round.
+  // Evaluates the moves of all values that groups added in the last iteration read or store.
   void LookAtChanged() {
     std::vector<const Instr*> values;
     values.swap(changed_);
-    ++round_;
+    ++epoch_;
     if (queue_.empty()) waiting_.clear();
     for (const Instr* value : values)
-      if (draft_.HomeOf(*value) >= 0) LookAt(MovesOfValue(draft_, *value));
+      if (candidate_.GroupOf(*value) >= 0) LookAt(MovesOfValue(candidate_, *value));
   }
 
   void LookAtSides() {
     std::vector<int> groups;
     groups.swap(fresh_);
     for (int group : groups)
-      if (draft_.IsThere(group)) LookAt(SideMovesOf(draft_, group));
+      if (candidate_.IsLive(group)) LookAt(SideMovesOf(candidate_, group));
   }
 
   double Estimate() {
     double total = 0;
-    for (size_t i = 0; i < draft_.size(); ++i)
-      if (int group = static_cast<int>(i); draft_.IsThere(group)) total += EstimateOf(group);
+    for (size_t i = 0; i < candidate_.size(); ++i)
+      if (int group = static_cast<int>(i); candidate_.IsLive(group)) total += EstimateOf(group);
     return total;
   }
   double EstimateOf(int group) {
     auto number = static_cast<size_t>(group);
-    if (number >= estimates_.size()) estimates_.resize(draft_.size(), -1);
+    if (number >= estimates_.size()) estimates_.resize(candidate_.size(), -1);
     double& us = estimates_[number];
-    if (us < 0) us = pricer_.Estimate(draft_.region(group), draft_.HashOf(group));
+    if (us < 0) us = costs_.Estimate(candidate_.region(group), candidate_.HashOf(group));
     return us;
   }
 
-  // Puts those that may pay into the queue.
+  // Queues the moves that may pay.
   void LookAt(std::vector<Move> moves) {
     for (Move& move : moves) {
       ++looked_at_;
-      PricedMove priced{std::move(move)};
-      priced.hash = hasher_.Of(priced.move);
-      if (refusals_.Has(priced.hash)) continue;
-      for (int i : priced.move.change.removed) priced.before += EstimateOf(i);
-      // Moves that are alike are worth the same, about; when one is made, it is known exactly.
-      auto [after, is_new] = after_.try_emplace(priced.hash);
-      if (is_new) after->second = TryOut(priced.move.change);
-      priced.after = after->second;
-      if (!priced.pays()) {
-        refusals_.Add(priced, "by estimate");
+      EvaluatedMove evaluated{std::move(move)};
+      evaluated.hash = hasher_.Of(evaluated.move);
+      if (rejected_moves_.Has(evaluated.hash)) continue;
+      for (int i : evaluated.move.change.removed) evaluated.before += EstimateOf(i);
+      // Structurally equal moves have about the same cost; TakeBest computes the exact one.
+      auto [after, is_new] = after_.try_emplace(evaluated.hash);
+      if (is_new) after->second = TryOut(evaluated.move.change);
+      evaluated.after = after->second;
+      if (!evaluated.pays()) {
+        rejected_moves_.Add(evaluated, "by estimate");
         continue;
       }
-      // What is computed again may read what no removed group reads: that can change meanwhile.
+      // A recomputed value may read inputs that no removed group reads. Those may change meanwhile,
+      // so the regions are not kept.
       Regions made;
-      if (is_new && !ComputesAgain(priced.move.change)) made = TakeTried();
-      queue_.push({priced.gain(), priced.hash, waiting_.size()});
-      waiting_.push_back({std::move(priced), std::move(made)});
+      if (is_new && !Recomputes(evaluated.move.change)) made = TakeTried();
+      queue_.push({evaluated.gain(), evaluated.hash, waiting_.size()});
+      waiting_.push_back({std::move(evaluated), std::move(made)});
     }
   }
 
-  // Microseconds of what a move would make. Regions that are alike are rarely met here: their
-  // hashes would cost more than they save.
+  // Estimated microseconds of the regions that a move produces. Uncached: equal regions are rare
+  // here, and hashing costs more than it saves.
   double TryOut(const Change& change) {
-    draft_.Try(change, tried_);
+    candidate_.Try(change, tried_);
     tried_us_.clear();
     double all = 0;
     for (size_t i = 0; i < change.added.size(); ++i)
-      all += tried_us_.emplace_back(pricer_.Estimate(tried_[i]));
+      all += tried_us_.emplace_back(costs_.Estimate(tried_[i]));
     return all;
   }
   Regions TakeTried() {
@@ -133,56 +134,56 @@ class Greedy {
   }
 
   void TakeBest() {
-    auto [priced, made] = std::move(waiting_[queue_.top().number]);
+    auto [evaluated, made] = std::move(waiting_[queue_.top().number]);
     queue_.pop();
-    const Change& change = priced.move.change;
-    if (refusals_.Has(priced.hash) || !draft_.IsCurrent(change)) return;
-    // The cheapest question first: almost half of what is left is refused by it.
-    bool merges = draft_.IsMerge(change);
-    if (merges && draft_.LiesBetween(change)) return;
+    const Change& change = evaluated.move.change;
+    if (rejected_moves_.Has(evaluated.hash) || !candidate_.IsCurrent(change)) return;
+    // The cheapest check first: it rejects almost half of the remaining moves.
+    bool merges = candidate_.IsMerge(change);
+    if (merges && candidate_.HasPathBetween(change)) return;
     auto& [regions, us] = made;
     bool known = !regions.empty();
-    if (!known) regions = draft_.Try(change);
-    std::vector<RegionKey> keys = draft_.KeysOf(regions);
-    if (!known) priced.after = 0;
+    if (!known) regions = candidate_.Try(change);
+    std::vector<FusedRegionKey> keys = candidate_.KeysOf(regions);
+    if (!known) evaluated.after = 0;
     for (size_t i = 0; i < regions.size() && !known; ++i)
-      priced.after += us.emplace_back(pricer_.Estimate(regions[i], keys[i].hash));
-    if (!priced.pays()) return refusals_.Add(priced, "by estimate");
-    if (std::string why = WhyPinned(draft_, change, regions); !why.empty())
-      return refusals_.Record(priced, std::move(why));
-    if (!pricer_.HaveSimpleKernels(regions, keys))
-      return refusals_.Add(priced, "no generator takes it");
-    if (!merges && draft_.MakesCycle(change, regions)) return;
-    int first = static_cast<int>(draft_.size());
-    estimates_.resize(draft_.size(), -1);
+      evaluated.after += us.emplace_back(costs_.Estimate(regions[i], keys[i].hash));
+    if (!evaluated.pays()) return rejected_moves_.Add(evaluated, "by estimate");
+    if (std::string why = WhyPinned(candidate_, change, regions); !why.empty())
+      return rejected_moves_.Record(evaluated, std::move(why));
+    if (!costs_.HaveSimpleKernels(regions, keys))
+      return rejected_moves_.Add(evaluated, "no generator supports it");
+    if (!merges && candidate_.MakesCycle(change, regions)) return;
+    int first = static_cast<int>(candidate_.size());
+    estimates_.resize(candidate_.size(), -1);
     estimates_.insert(estimates_.end(), us.begin(), us.end());
-    draft_.Apply(change, std::move(regions), std::move(keys));
+    candidate_.Apply(change, std::move(regions), std::move(keys));
     --left_;
-    log_.Add(RecordOf(priced, Verdict::kTaken));
+    log_.Add(RecordOf(evaluated, Verdict::kAccepted));
     LookAround(first);
   }
 
-  // What new groups read or make is looked at when the round is over: until then some of them have
-  // changed again.
+  // Queues the values that new groups read or store for the next iteration; some of the groups will
+  // have changed again by then.
   void LookAround(int first) {
     auto add = [&](const Instr& value) {
-      if (met_[&value] == round_) return;
-      met_[&value] = round_;
+      if (visited_[&value] == epoch_) return;
+      visited_[&value] = epoch_;
       changed_.push_back(&value);
     };
-    for (int group = first; group < static_cast<int>(draft_.size()); ++group) {
+    for (int group = first; group < static_cast<int>(candidate_.size()); ++group) {
       fresh_.push_back(group);
-      for (const Instr* input : draft_.region(group).inputs) add(*input);
-      for (const Instr* root : draft_.region(group).roots) add(*root);
+      for (const Instr* input : candidate_.region(group).inputs) add(*input);
+      for (const Instr* root : candidate_.region(group).roots) add(*root);
     }
   }
 
-  // The greatest gain first; of equal ones, an order that follows from what they do.
-  struct Place {
+  // The largest gain first; ties in a canonical order.
+  struct QueueEntry {
     double gain;
     uint64_t hash;
     size_t number;
-    bool operator<(const Place& other) const {
+    bool operator<(const QueueEntry& other) const {
       if (gain != other.gain) return gain < other.gain;
       if (hash != other.hash) return hash > other.hash;
       return number > other.number;
@@ -190,33 +191,34 @@ class Greedy {
   };
 
   struct Waiting {
-    PricedMove priced;
+    EvaluatedMove evaluated;
     Regions made;
   };
 
-  Draft& draft_;
-  Pricer& pricer_;
+  CandidatePlan& candidate_;
+  RegionCosts& costs_;
   DecisionLog& log_;
   MoveHasher hasher_;
-  Refusals refusals_;
-  std::unordered_map<uint64_t, double> after_;  // what a move makes costs, by hash
-  std::vector<Region> tried_;                   // what the last move makes that was tried out
-  std::vector<double> tried_us_;                // of each; tried_ may have more
-  std::vector<double> estimates_;               // of groups, by number; < 0: not known
+  RejectedMoves rejected_moves_;
+  std::unordered_map<uint64_t, double> after_;  // by move hash: cost of the new regions
+  std::vector<FusedRegion> tried_;              // regions of the last move that was tried
+  std::vector<double> tried_us_;                // their costs; tried_ may have more entries
+  std::vector<double> estimates_;               // by group; < 0 if not computed
   std::vector<Waiting> waiting_;
-  std::priority_queue<Place> queue_;   // of this round
-  std::vector<const Instr*> changed_;  // values to be looked at in the next
-  std::vector<int> fresh_;             // groups whose neighbours have not been looked at
-  InstrMap<uint32_t> met_;
-  uint32_t round_ = 0;
+  std::priority_queue<QueueEntry> queue_;  // of this iteration
+  std::vector<const Instr*> changed_;      // values whose moves the next iteration evaluates
+  std::vector<int> fresh_;                 // groups whose side moves are not evaluated yet
+  InstrMap<uint32_t> visited_;
+  uint32_t epoch_ = 0;
   size_t left_ = 0;
   size_t looked_at_ = 0;
 };
 
 }  // namespace
 
-void ImproveGreedily(Draft& draft, Pricer& pricer, DecisionLog& log, PlanningFacts& facts) {
-  Greedy(draft, pricer, log).Run(facts);
+void ImproveGreedily(CandidatePlan& candidate, RegionCosts& costs, DecisionLog& log,
+                     PlanningFacts& facts) {
+  Greedy(candidate, costs, log).Run(facts);
 }
 
 }  // namespace tokamak

@@ -2,81 +2,86 @@
 
 #include <algorithm>
 
-#include "fusion/draft.h"
+#include "fusion/candidate_plan.h"
 #include "fusion/values.h"
 
 namespace tokamak {
 namespace {
 
-// Groups that one question may look at.
+// Nodes that one query may visit. Chosen: bounds planning time.
 constexpr size_t kOrderMaxVisited = 2000;
 
 using Node = int64_t;
+// Not a node: the value is recomputed in its consumers.
 constexpr Node kNone = INT64_MAX;
 
-// Whether a value is a part of what a kernel makes, and is read where that lies.
-bool IsPartOfMade(const Draft& draft, const Instr& value) {
-  return value.op() == Op::kGetTupleElement && draft.HomeOf(value) < 0 && !draft.IsOutside(value);
+// Whether a value is an element of a tuple that a kernel computes and is read from that buffer.
+bool IsPartOfMade(const CandidatePlan& candidate, const Instr& value) {
+  return value.op() == Op::kGetTupleElement && candidate.GroupOf(value) < 0 &&
+         !candidate.IsOutsideKernels(value);
 }
 
-Node NodeOf(const Draft& draft, const Instr& value) {
-  if (int home = draft.HomeOf(value); home >= 0) return home;
-  if (IsPartOfMade(draft, value)) return NodeOf(draft, *value.operand(0));
-  return draft.IsOutside(value) ? ~static_cast<Node>(draft.PlaceOf(value)) : kNone;
+Node NodeOf(const CandidatePlan& candidate, const Instr& value) {
+  if (int group_number = candidate.GroupOf(value); group_number >= 0) return group_number;
+  if (IsPartOfMade(candidate, value)) return NodeOf(candidate, *value.operand(0));
+  return candidate.IsOutsideKernels(value) ? ~static_cast<Node>(candidate.PositionOf(value))
+                                           : kNone;
 }
 
-// Calls f for each node, but for `own`, that must have run before a region.
+// Calls f for each node, except `own`, that must run before a region.
 template <typename F>
-void ForNeedsOf(const Draft& draft, const Region& region, Node own, F&& f) {
+void ForNeedsOf(const CandidatePlan& candidate, const FusedRegion& region, Node own, F&& f) {
   auto add = [&](const Instr* value) {
-    if (Node needed = NodeOf(draft, *value); needed != kNone && needed != own) f(needed);
+    if (Node needed = NodeOf(candidate, *value); needed != kNone && needed != own) f(needed);
   };
   for (const Instr* input : region.inputs) add(input);
   for (const Instr* root : region.roots)
     if (IsUpdate(*root)) add(root->operand(0));
 }
 
-// The same for a node.
+// Calls f for each node that must run before this one.
 template <typename F>
-void ForNeeds(const Draft& draft, Node node, F&& f) {
-  if (node >= 0) return ForNeedsOf(draft, draft.region(static_cast<int>(node)), node, f);
-  for (const Instr* operand : draft.order()[static_cast<size_t>(~node)]->operands())
-    if (Node needed = NodeOf(draft, *operand); needed != kNone) f(needed);
+void ForNeeds(const CandidatePlan& candidate, Node node, F&& f) {
+  if (node >= 0) return ForNeedsOf(candidate, candidate.region(static_cast<int>(node)), node, f);
+  for (const Instr* operand : candidate.order()[static_cast<size_t>(~node)]->operands())
+    if (Node needed = NodeOf(candidate, *operand); needed != kNone) f(needed);
 }
 
 template <typename F>
-void ForUsersOf(const Draft& draft, const Instr& value, Node node, F&& f) {
-  for (int reader : draft.ReadersOf(value))
-    if (reader != node) f(Node{reader});
+void ForUsersOf(const CandidatePlan& candidate, const Instr& value, Node node, F&& f) {
+  for (int consumer : candidate.ConsumersOf(value))
+    if (consumer != node) f(Node{consumer});
   for (const Instr* user : value.users()) {
-    if (draft.IsOutside(*user)) f(~static_cast<Node>(draft.PlaceOf(*user)));
-    if (IsPartOfMade(draft, *user)) ForUsersOf(draft, *user, node, f);
+    if (candidate.IsOutsideKernels(*user)) f(~static_cast<Node>(candidate.PositionOf(*user)));
+    if (IsPartOfMade(candidate, *user)) ForUsersOf(candidate, *user, node, f);
   }
 }
 
 // Calls f for each node that must run after this one.
 template <typename F>
-void ForUsers(const Draft& draft, Node node, F&& f) {
-  if (node < 0) return ForUsersOf(draft, *draft.order()[static_cast<size_t>(~node)], node, f);
-  for (const Instr* root : draft.region(static_cast<int>(node)).roots)
-    ForUsersOf(draft, *root, node, f);
+void ForUsers(const CandidatePlan& candidate, Node node, F&& f) {
+  if (node < 0)
+    return ForUsersOf(candidate, *candidate.order()[static_cast<size_t>(~node)], node, f);
+  for (const Instr* root : candidate.region(static_cast<int>(node)).roots)
+    ForUsersOf(candidate, *root, node, f);
 }
 
 }  // namespace
 
-void GroupOrder::Find(const Draft& draft) {
+void GroupOrder::Find(const CandidatePlan& candidate) {
   is_known_ = true;
   is_cyclic_ = false;
-  groups_.assign(draft.size(), -1);
-  outside_.assign(draft.order().size(), -1);
+  groups_.assign(candidate.size(), -1);
+  outside_.assign(candidate.order().size(), -1);
   int64_t next = 0;
-  for (const Instr* instr : draft.order())
-    if (Node node = NodeOf(draft, *instr); node != kNone && RankOf(node) < 0)
-      Visit(draft, node, next);
+  for (const Instr* instr : candidate.order())
+    if (Node node = NodeOf(candidate, *instr); node != kNone && RankOf(node) < 0)
+      Visit(candidate, node, next);
 }
 
-// Gives ranks to a node and, before it, to all that it needs.
-void GroupOrder::Visit(const Draft& draft, Node first, int64_t& next) {
+// Ranks a node after everything that it needs.
+void GroupOrder::Visit(const CandidatePlan& candidate, Node first, int64_t& next) {
+  // Rank of a node on the stack; -1: not visited.
   constexpr int64_t kOpen = -2;
   std::vector<Node> open = {first};
   while (!open.empty()) {
@@ -87,9 +92,9 @@ void GroupOrder::Visit(const Draft& draft, Node first, int64_t& next) {
       continue;
     }
     RankOf(node) = kOpen;
-    ForNeeds(draft, node, [&](Node needed) {
+    ForNeeds(candidate, node, [&](Node needed) {
       if (RankOf(needed) == -1) open.push_back(needed);
-      // That one waits for this one.
+      // It is an ancestor in this walk: a cycle.
       is_cyclic_ = is_cyclic_ || RankOf(needed) == kOpen;
     });
   }
@@ -107,46 +112,48 @@ void GroupOrder::Replace(int old, int by) {
 
 uint32_t& GroupOrder::SeenOf(Node node, Direction direction) {
   Seen& seen = seen_[static_cast<size_t>(direction)];
-  std::vector<uint32_t>& list = node >= 0 ? seen.groups : seen.outside;
+  std::vector<uint32_t>& list = node >= 0 ? seen.groups : seen.outside_kernels;
   auto at = static_cast<size_t>(node >= 0 ? node : ~node);
   if (at >= list.size()) list.resize(std::max(at + 1, 2 * list.size()), 0);
   return list[at];
 }
 
 template <typename F>
-void GroupOrder::Spread(const Draft& draft, Node node, Direction direction, F&& f) {
+void GroupOrder::VisitNeighbours(const CandidatePlan& candidate, Node node, Direction direction,
+                                 F&& f) {
   auto add = [&](Node next) {
     if (uint32_t& seen = SeenOf(next, direction); seen != walk_) {
       seen = walk_;
       f(next);
     }
   };
-  direction == Direction::kUsers ? ForUsers(draft, node, add) : ForNeeds(draft, node, add);
+  direction == Direction::kUsers ? ForUsers(candidate, node, add) : ForNeeds(candidate, node, add);
 }
 
-bool GroupOrder::Reach(const Draft& draft, int from, Direction direction, int64_t low, int64_t high,
-                       std::vector<Node>& found) {
+bool GroupOrder::Reach(const CandidatePlan& candidate, int from, Direction direction, int64_t low,
+                       int64_t high, std::vector<Node>& found) {
   ++walk_;
   auto add = [&](Node node) {
     if (RankOf(node) > low && RankOf(node) < high) found.push_back(node);
   };
-  Spread(draft, from, direction, add);
+  VisitNeighbours(candidate, from, direction, add);
   for (size_t i = 0; i < found.size() && found.size() <= kOrderMaxVisited; ++i)
-    Spread(draft, found[i], direction, add);
+    VisitNeighbours(candidate, found[i], direction, add);
   return found.size() <= kOrderMaxVisited;
 }
 
-bool GroupOrder::Fits(const Draft& draft, const Region& region, int group) {
-  if (!is_known_) Find(draft);
+bool GroupOrder::Fits(const CandidatePlan& candidate, const FusedRegion& region, int group) {
+  if (!is_known_) Find(candidate);
   bool fits = !is_cyclic_;
-  ForNeedsOf(draft, region, group,
+  ForNeedsOf(candidate, region, group,
              [&](Node needed) { fits = fits && RankOf(needed) < RankOf(group); });
   return fits;
 }
 
-// From both sides in turn: where one of them ends, nothing lies between.
-bool GroupOrder::LiesBetween(const Draft& draft, int x, int y) {
-  if (!is_known_) Find(draft);
+// Bidirectional search, alternating between the sides. When either side is exhausted, there is no
+// path.
+bool GroupOrder::HasPathBetween(const CandidatePlan& candidate, int x, int y) {
+  if (!is_known_) Find(candidate);
   if (is_cyclic_) return true;
   if (RankOf(x) > RankOf(y)) std::swap(x, y);
   int64_t low = RankOf(x), high = RankOf(y);
@@ -166,7 +173,7 @@ bool GroupOrder::LiesBetween(const Draft& draft, int x, int y) {
     if (side.next == side.found.size()) return false;
     if (side.found.size() > kOrderMaxVisited) return true;
     Node from = side.found[side.next++];
-    Spread(draft, from, side.direction, [&](Node node) {
+    VisitNeighbours(candidate, from, side.direction, [&](Node node) {
       if (RankOf(node) <= low || RankOf(node) >= high) return;
       meet = meet || SeenOf(node, side.other) == walk_;
       side.found.push_back(node);
@@ -175,15 +182,15 @@ bool GroupOrder::LiesBetween(const Draft& draft, int x, int y) {
   return true;
 }
 
-// What the second needs comes first, what needs the first comes last, in the ranks that they all
-// had.
-void GroupOrder::Merge(const Draft& draft, int x, int y, int by) {
+// Reorders the nodes between x and y within the ranks that they had: first what y needs, then the
+// merged group, then what needs x.
+void GroupOrder::Merge(const CandidatePlan& candidate, int x, int y, int by) {
   if (!is_known_ || is_cyclic_) return;
   if (RankOf(x) > RankOf(y)) std::swap(x, y);
   int64_t low = RankOf(x), high = RankOf(y);
   std::vector<Node> after, before;
-  if (!Reach(draft, x, Direction::kUsers, low, high, after) ||
-      !Reach(draft, y, Direction::kNeeds, low, high, before))
+  if (!Reach(candidate, x, Direction::kUsers, low, high, after) ||
+      !Reach(candidate, y, Direction::kNeeds, low, high, before))
     return Forget();
   auto sooner = [&](Node a, Node b) { return RankOf(a) < RankOf(b); };
   std::sort(after.begin(), after.end(), sooner);

@@ -15,42 +15,45 @@ bool IsPinned(const std::vector<const Instr*>& list, const Instr* instr) {
 
 class Holder {
  public:
-  Holder(Draft& draft, Pricer& pricer, const Pins& pins, DecisionLog& log)
-      : draft_(draft), pricer_(pricer), pins_(pins), log_(log) {}
+  Holder(CandidatePlan& candidate, RegionCosts& costs, const Pins& pins, DecisionLog& log)
+      : candidate_(candidate), costs_(costs), pins_(pins), log_(log) {}
 
   void Run() {
-    if (pins_.HasApartIn(draft_.computation()))
-      for (size_t i = 0; i < draft_.size(); ++i) Part(static_cast<int>(i));
-    for (const Pin* pin : pins_.TogetherIn(draft_.computation())) Join(*pin);
+    if (pins_.HasApartIn(candidate_.computation()))
+      for (size_t i = 0; i < candidate_.size(); ++i) Part(static_cast<int>(i));
+    for (const Pin* pin : pins_.TogetherIn(candidate_.computation())) Join(*pin);
   }
 
  private:
-  // ---- apart
+  // ---- never_fuse
 
-  // Until nothing is mixed; what comes of it stands at the end of the draft and has its turn.
+  // Splits a group until it mixes nothing. The resulting groups are appended to the candidate, so
+  // Run() visits them too.
   void Part(int group) {
-    if (!draft_.IsThere(group) || !IsMixed(draft_.region(group), pins_)) return;
+    if (!candidate_.IsLive(group) || !IsMixed(candidate_.region(group), pins_)) return;
     if (PartRoots(group)) return;
-    for (const Instr* value : BordersIn(draft_.region(group)))
-      if (draft_.HomeOf(*value) < 0) return Store(*value);
+    for (const Instr* value : BordersIn(candidate_.region(group)))
+      if (candidate_.GroupOf(*value) < 0) return Store(*value);
     Forget(group);
   }
 
+  // The never_fuse constraint that isolates the value; -1 if none. Values of different classes may
+  // not share a kernel.
   int ClassOf(const Instr& root) const { return pins_.ApartOf(root); }
 
   bool PartRoots(int group) {
-    std::map<int, Group> by_class;
-    for (const Instr* root : draft_.group(group).roots)
+    std::map<int, FusionGroup> by_class;
+    for (const Instr* root : candidate_.group(group).roots)
       by_class[ClassOf(*root)].roots.push_back(root);
     if (by_class.size() < 2) return false;
     Change change{{group}, {}};
     for (auto& [number, part] : by_class) change.added.push_back(std::move(part));
-    draft_.Apply(change);
+    candidate_.Apply(change);
     return true;
   }
 
-  // Values that what is of another class computes with, inside of the region.
-  std::vector<const Instr*> BordersIn(const Region& region) const {
+  // Values in the region that an instruction of another class uses.
+  std::vector<const Instr*> BordersIn(const FusedRegion& region) const {
     std::vector<const Instr*> borders;
     for (const Instr* user : region.instrs) {
       if (IsFree(*user) && ClassOf(*user) < 0) continue;
@@ -70,41 +73,43 @@ class Holder {
   }
 
   void Store(const Instr& value) {
-    Change change{{}, {Group{{&value}, {}}}};
-    for (int other : draft_.ComputedIn(value)) {
+    Change change{{}, {FusionGroup{{&value}, {}}}};
+    for (int other : candidate_.ComputedIn(value)) {
       change.removed.push_back(other);
-      change.added.push_back(draft_.group(other));
+      change.added.push_back(candidate_.group(other));
     }
-    draft_.Apply(change);
+    candidate_.Apply(change);
   }
 
-  // What it computes again, it reads.
+  // The group loads all values that it recomputed.
   void Forget(int group) {
-    Group plain{draft_.group(group).roots, {}};
-    if (!draft_.group(group).again.empty()) draft_.Apply({{group}, {std::move(plain)}});
+    FusionGroup plain{candidate_.group(group).roots, {}};
+    if (!candidate_.group(group).recomputed.empty())
+      candidate_.Apply({{group}, {std::move(plain)}});
   }
 
-  // ---- together
+  // ---- fuse, require_fused
 
   void Join(const Pin& pin) {
-    for (size_t i = 0; i < draft_.size(); ++i)
-      if (HoldsAll(draft_.region(static_cast<int>(i)), pin)) return;
+    for (size_t i = 0; i < candidate_.size(); ++i)
+      if (HoldsAll(candidate_.region(static_cast<int>(i)), pin)) return;
     std::set<int> groups;
     for (const Instr* member : pin.members) {
-      int home = draft_.HomeOf(*member);
-      const std::vector<int>& computed = draft_.ComputedIn(*member);
-      if (home < 0 && computed.empty())
-        return Refuse(pin, *member,
-                      "fusion.outside: a library or the host does " + LabelOf(*member));
-      groups.insert(home >= 0 ? home : computed[0]);
+      int group_number = candidate_.GroupOf(*member);
+      const std::vector<int>& computed = candidate_.ComputedIn(*member);
+      if (group_number < 0 && computed.empty())
+        return Reject(pin, *member,
+                      "fusion.outside: a library call or the host computes " + LabelOf(*member));
+      groups.insert(group_number >= 0 ? group_number : computed[0]);
     }
     AddBetween(groups);
     std::string why = TryAs(groups, true);
     if (!why.empty()) why = TryAs(groups, false);
-    if (!why.empty()) Refuse(pin, *pin.members[0], why);
+    if (!why.empty()) Reject(pin, *pin.members[0], why);
   }
 
-  // Groups that need something of the set and that the set needs something of: they must be in it.
+  // Adds the groups on paths between members of the set: without them the fused kernel would have a
+  // cycle.
   void AddBetween(std::set<int>& groups) const {
     for (bool changed = true; changed;) {
       std::set<int> below = Closure(groups, true), above = Closure(groups, false);
@@ -115,7 +120,7 @@ class Holder {
     }
   }
 
-  std::set<int> Closure(const std::set<int>& from, bool readers) const {
+  std::set<int> Closure(const std::set<int>& from, bool consumers) const {
     std::set<int> seen;
     std::vector<int> open(from.begin(), from.end());
     while (!open.empty()) {
@@ -124,58 +129,60 @@ class Holder {
       auto visit = [&](int next) {
         if (next >= 0 && next != group && seen.insert(next).second) open.push_back(next);
       };
-      if (readers) {
-        for (const Instr* root : draft_.region(group).roots)
-          for (int reader : draft_.ReadersOf(*root)) visit(reader);
+      if (consumers) {
+        for (const Instr* root : candidate_.region(group).roots)
+          for (int consumer : candidate_.ConsumersOf(*root)) visit(consumer);
       } else {
-        for (const Instr* input : draft_.region(group).inputs) {
-          std::vector<const Instr*> chain = draft_.ChainOf(*input);
-          if (!chain.empty()) visit(draft_.HomeOf(*chain.back()));
+        for (const Instr* input : candidate_.region(group).inputs) {
+          std::vector<const Instr*> chain = candidate_.AliasChainOf(*input);
+          if (!chain.empty()) visit(candidate_.GroupOf(*chain.back()));
         }
       }
     }
     return seen;
   }
 
-  // All groups as one. `inside`: what only they need is not stored.
+  // Merges all groups into one. `inside`: values that only they need are not stored. Returns why
+  // that is impossible; empty on success.
   std::string TryAs(const std::set<int>& groups, bool inside) {
     Change change{{groups.begin(), groups.end()}, {}};
-    Group both;
+    FusionGroup both;
     for (int group : groups) {
-      for (const Instr* root : draft_.group(group).roots)
+      for (const Instr* root : candidate_.group(group).roots)
         if (!inside || !IsOnlyFor(*root, groups)) both.roots.push_back(root);
-      for (const Instr* instr : draft_.group(group).again)
-        if (!IsPinned(both.again, instr)) both.again.push_back(instr);
-      for (const Instr* input : draft_.region(group).inputs) {
-        std::vector<const Instr*> chain = draft_.ChainOf(*input);
-        if (chain.size() < 2 || !groups.contains(draft_.HomeOf(*chain.back()))) continue;
+      for (const Instr* instr : candidate_.group(group).recomputed)
+        if (!IsPinned(both.recomputed, instr)) both.recomputed.push_back(instr);
+      for (const Instr* input : candidate_.region(group).inputs) {
+        std::vector<const Instr*> chain = candidate_.AliasChainOf(*input);
+        if (chain.size() < 2 || !groups.contains(candidate_.GroupOf(*chain.back()))) continue;
         for (const Instr* instr : chain)
-          if (!IsPinned(both.again, instr)) both.again.push_back(instr);
+          if (!IsPinned(both.recomputed, instr)) both.recomputed.push_back(instr);
       }
     }
-    if (both.roots.empty()) return "nothing of it is stored";
+    if (both.roots.empty()) return "no value of it is stored";
     std::sort(both.roots.begin(), both.roots.end(), [&](const Instr* x, const Instr* y) {
-      return draft_.PlaceOf(*x) < draft_.PlaceOf(*y);
+      return candidate_.PositionOf(*x) < candidate_.PositionOf(*y);
     });
     change.added.push_back(std::move(both));
-    std::vector<Region> regions = draft_.Try(change);
-    if (IsMixed(regions[0], pins_)) return "fusion.pin: never_fuse keeps a part of it apart";
-    const RegionPrice& price = pricer_.Of(regions[0]);
-    if (!price.IsLegal()) return "fusion.refused: " + price.why_not;
-    if (draft_.MakesCycle(change, regions))
-      return "fusion.cycle: something outside needs one part and is needed by another";
-    draft_.Apply(change);
+    std::vector<FusedRegion> regions = candidate_.Try(change);
+    if (IsMixed(regions[0], pins_)) return "fusion.pin: never_fuse applies to a part of it";
+    const RegionCost& estimate = costs_.Of(regions[0]);
+    if (!estimate.IsLegal()) return "fusion.rejected: " + estimate.why_not;
+    if (candidate_.MakesCycle(change, regions))
+      return "fusion.cycle: a value outside depends on one part, and another part depends on it";
+    candidate_.Apply(change);
     return "";
   }
 
   bool IsOnlyFor(const Instr& root, const std::set<int>& groups) const {
-    if (draft_.IsNeeded(root) || IsUpdate(root) || root.op() == Op::kSort) return false;
-    const std::vector<int>& readers = draft_.ReadersOf(root);
-    return !readers.empty() && std::all_of(readers.begin(), readers.end(),
-                                           [&](int reader) { return groups.contains(reader); });
+    if (candidate_.IsNeeded(root) || IsUpdate(root) || root.op() == Op::kSort) return false;
+    const std::vector<int>& consumers = candidate_.ConsumersOf(root);
+    return !consumers.empty() && std::all_of(consumers.begin(), consumers.end(), [&](int consumer) {
+      return groups.contains(consumer);
+    });
   }
 
-  void Refuse(const Pin& pin, const Instr& subject, const std::string& why) {
+  void Reject(const Pin& pin, const Instr& subject, const std::string& why) {
     const Instr& other = *pin.members.back();
     log_.Add({.pass = "fuse",
               .rule = "fusion.pin",
@@ -186,30 +193,30 @@ class Holder {
               .because = pin.said + ": " + why});
   }
 
-  Draft& draft_;
-  Pricer& pricer_;
+  CandidatePlan& candidate_;
+  RegionCosts& costs_;
   const Pins& pins_;
   DecisionLog& log_;
 };
 
 }  // namespace
 
-void HoldPins(Draft& draft, Pricer& pricer, const Pins* pins, DecisionLog& log) {
+void HoldPins(CandidatePlan& candidate, RegionCosts& costs, const Pins* pins, DecisionLog& log) {
   if (pins == nullptr || pins->empty()) return;
-  draft.set_pins(pins);
-  Holder(draft, pricer, *pins, log).Run();
+  candidate.set_pins(pins);
+  Holder(candidate, costs, *pins, log).Run();
 }
 
-std::string WhyPinned(const Draft& draft, const Change& change,
-                      const std::vector<Region>& regions) {
-  const Pins* pins = draft.pins();
+std::string WhyPinned(const CandidatePlan& candidate, const Change& change,
+                      const std::vector<FusedRegion>& regions) {
+  const Pins* pins = candidate.pins();
   if (pins == nullptr) return "";
-  for (const Region& region : regions)
-    if (IsMixed(region, *pins)) return "a pin keeps it apart";
-  for (const Pin* pin : pins->TogetherIn(draft.computation())) {
-    auto holds = [&](const Region& region) { return HoldsAll(region, *pin); };
+  for (const FusedRegion& region : regions)
+    if (IsMixed(region, *pins)) return "a fusion constraint keeps it separate";
+  for (const Pin* pin : pins->TogetherIn(candidate.computation())) {
+    auto holds = [&](const FusedRegion& region) { return HoldsAll(region, *pin); };
     bool held = std::any_of(change.removed.begin(), change.removed.end(),
-                            [&](int group) { return holds(draft.region(group)); });
+                            [&](int group) { return holds(candidate.region(group)); });
     if (held && std::none_of(regions.begin(), regions.end(), holds))
       return pin->said + " keeps it together";
   }

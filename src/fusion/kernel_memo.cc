@@ -8,10 +8,10 @@
 namespace tokamak {
 namespace {
 
-// Values of kernels that are kept, at most: some 100 MB.
+// Kernel IR values in the cache at most: some 100 MB. Chosen.
 constexpr size_t kMaxValues = 2'000'000;
 
-bool IsAlike(const Instr& x, const Instr& y) {
+bool IsSameOp(const Instr& x, const Instr& y) {
   return x.op() == y.op() && x.shape() == y.shape() && EqualAttrs(x.op(), x.attrs(), y.attrs()) &&
          SameExtras(x, y) &&
          std::ranges::equal(x.called(), y.called(), [](const Computation* a, const Computation* b) {
@@ -19,15 +19,15 @@ bool IsAlike(const Instr& x, const Instr& y) {
          });
 }
 
-// Which one of several it is tells a kernel nothing.
-bool IsAlikeAsInput(const Instr& x, const Instr& y) {
+// The number of a parameter or tuple element does not affect the kernel.
+bool IsSameInput(const Instr& x, const Instr& y) {
   bool numbered = x.op() == Op::kParameter || x.op() == Op::kGetTupleElement;
-  return numbered ? x.op() == y.op() && x.shape() == y.shape() : IsAlike(x, y);
+  return numbered ? x.op() == y.op() && x.shape() == y.shape() : IsSameOp(x, y);
 }
 
 }  // namespace
 
-BuiltKernel KernelFor(const Region& region, const MadeKernel& made, std::string name) {
+BuiltKernel KernelFor(const FusedRegion& region, const MadeKernel& made, std::string name) {
   BuiltKernel built = *made.outcome.built;
   built.kernel.name = std::move(name);
   if (region.roots == made.region.roots && region.inputs == made.region.inputs) return built;
@@ -40,7 +40,7 @@ BuiltKernel KernelFor(const Region& region, const MadeKernel& made, std::string 
   return built;
 }
 
-std::shared_ptr<const MadeKernel> KernelMemo::Make(const Region& region, RegionKind kind) {
+std::shared_ptr<const MadeKernel> KernelMemo::Make(const FusedRegion& region, GeneratorKind kind) {
   uint64_t hash = hasher_.OfEach(region);
   auto [first, last] = made_.equal_range(hash);
   for (auto it = first; it != last; ++it)
@@ -52,19 +52,19 @@ std::shared_ptr<const MadeKernel> KernelMemo::Make(const Region& region, RegionK
   return made;
 }
 
-// The same instructions in the same order, each of the same ones before it, and the same roots.
-bool KernelMemo::IsSame(const Region& made, const Region& region) {
+// The same instructions in the same order with corresponding operands, and the same roots.
+bool KernelMemo::IsSame(const FusedRegion& made, const FusedRegion& region) {
   of_made_.Begin();
   of_region_.Begin();
   auto same = [&](const Instr* x, const Instr* y) { return of_made_.Of(*x) == of_region_.Of(*y); };
   auto same_operand = [&](const Instr* x, const Instr* y) {
-    return IsImmediate(*x) ? x == y || (IsImmediate(*y) && IsAlike(*x, *y)) : same(x, y);
+    return IsImmediate(*x) ? x == y || (IsImmediate(*y) && IsSameOp(*x, *y)) : same(x, y);
   };
   auto same_input = [&](const Instr* x, const Instr* y) {
-    return same(x, y) && IsAlikeAsInput(*x, *y);
+    return same(x, y) && IsSameInput(*x, *y);
   };
   auto same_instr = [&](const Instr* x, const Instr* y) {
-    return IsAlike(*x, *y) && std::ranges::equal(x->operands(), y->operands(), same_operand) &&
+    return IsSameOp(*x, *y) && std::ranges::equal(x->operands(), y->operands(), same_operand) &&
            same(x, y);
   };
   return std::ranges::equal(made.inputs, region.inputs, same_input) &&

@@ -10,19 +10,20 @@
 
 namespace tokamak {
 
-// A kernel that was made of a region, or why there is none.
+// The kernel of a region, or the reason why it has none.
 struct MadeKernel {
-  Region region;
-  RegionKind kind{};
+  FusedRegion region;
+  GeneratorKind kind{};
   BuildOutcome outcome;
 };
 
-// The same kernel for a region that is the same instruction by instruction.
-BuiltKernel KernelFor(const Region& region, const MadeKernel& made, std::string name);
+// The kernel `made`, with the arguments of `region`, which is equal instruction by instruction.
+BuiltKernel KernelFor(const FusedRegion& region, const MadeKernel& made, std::string name);
 
-// Makes the kernels of a computation's plans. What was made of one region is taken for all that are
-// the same instruction by instruction: of 12 equal layers one is made. Not for kernels that are
-// made for their prices: few of those are ever asked for again, and all would be kept.
+// Builds the kernels of a computation's plans. Regions that are equal instruction by instruction
+// share one build: of 12 equal layers, one is built. Kernels that the planner builds only to
+// estimate their cost do not go through this cache: few of them are requested again, and all would
+// be kept. RegionCosts keeps their costs instead.
 class KernelMemo {
  public:
   KernelMemo(const Computation& computation, const Machine& machine)
@@ -35,17 +36,17 @@ class KernelMemo {
   const Computation& computation() const { return computation_; }
   const Machine& machine() const { return machine_; }
   // Never null.
-  std::shared_ptr<const MadeKernel> Make(const Region& region, RegionKind kind);
+  std::shared_ptr<const MadeKernel> Make(const FusedRegion& region, GeneratorKind kind);
 
  private:
-  bool IsSame(const Region& made, const Region& region);
+  bool IsSame(const FusedRegion& made, const FusedRegion& region);
 
   const Computation& computation_;
   const Machine& machine_;
-  RegionHasher hasher_;
+  FusedRegionHasher hasher_;
   std::unordered_multimap<uint64_t, std::shared_ptr<const MadeKernel>> made_;
-  size_t values_ = 0;              // of all kernels that are kept
-  Numbering of_made_, of_region_;  // of the two that are compared
+  size_t values_ = 0;              // kernel IR values of all cached kernels
+  Numbering of_made_, of_region_;  // scratch of IsSame
 };
 
 }  // namespace tokamak

@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-// The same done to two arrays, and something else to them.
+// The same function of two arrays, and another function of them.
 struct Twice {
   Module module{"m"};
   Builder b{module, "main"};
@@ -21,7 +21,7 @@ struct Twice {
   Instr* turned = b.Subtract(y, tanh_y);
   Instr* mixed = b.Subtract(tanh_y, x);
 
-  Region Of(const Instr* first, const Instr* root, std::vector<const Instr*> inputs) {
+  FusedRegion Of(const Instr* first, const Instr* root, std::vector<const Instr*> inputs) {
     return {.computation = root->parent(),
             .instrs = {first, root},
             .inputs = std::move(inputs),
@@ -29,18 +29,18 @@ struct Twice {
   }
 };
 
-TEST(KernelMemo, WhatIsTheSameIsMadeOnce) {
+TEST(KernelMemo, EqualRegionsAreBuiltOnce) {
   Twice t;
   ASSERT_TRUE(t.b.Finish(t.b.Tuple({t.of_x, t.of_y, t.turned, t.mixed})).ok());
   Machine machine;
   KernelMemo kernels(*t.x->parent(), machine);
-  Region of_y = t.Of(t.tanh_y, t.of_y, {t.y});
-  auto made = kernels.Make(t.Of(t.tanh_x, t.of_x, {t.x}), RegionKind::kLoop);
+  FusedRegion of_y = t.Of(t.tanh_y, t.of_y, {t.y});
+  auto made = kernels.Make(t.Of(t.tanh_x, t.of_x, {t.x}), GeneratorKind::kLoop);
   ASSERT_TRUE(made->outcome.built.has_value());
-  EXPECT_EQ(kernels.Make(of_y, RegionKind::kLoop), made);
-  EXPECT_NE(kernels.Make(t.Of(t.tanh_y, t.turned, {t.y}), RegionKind::kLoop), made);
-  EXPECT_NE(kernels.Make(t.Of(t.tanh_y, t.mixed, {t.y, t.x}), RegionKind::kLoop), made);
-  // Another array in the place of each.
+  EXPECT_EQ(kernels.Make(of_y, GeneratorKind::kLoop), made);
+  EXPECT_NE(kernels.Make(t.Of(t.tanh_y, t.turned, {t.y}), GeneratorKind::kLoop), made);
+  EXPECT_NE(kernels.Make(t.Of(t.tanh_y, t.mixed, {t.y, t.x}), GeneratorKind::kLoop), made);
+  // Each reads another array.
   BuiltKernel built = KernelFor(of_y, *made, "of_y");
   EXPECT_EQ(built.kernel.name, "of_y");
   ASSERT_EQ(built.arguments.size(), 2);
@@ -49,7 +49,7 @@ TEST(KernelMemo, WhatIsTheSameIsMadeOnce) {
   EXPECT_TRUE(built.arguments[1].is_output);
 }
 
-// A kernel that is used again updates the array of the region that it is used for.
+// A reused kernel updates the array of the region for which it is reused.
 TEST(KernelMemo, AnUpdateIsOfItsOwnArray) {
   Module module("m");
   Builder b(module, "main");
@@ -61,27 +61,27 @@ TEST(KernelMemo, AnUpdateIsOfItsOwnArray) {
   Instr* in_y = b.DynamicUpdateSlice(y, part, {at});
   ASSERT_TRUE(b.Finish(b.Tuple({in_x, in_y})).ok());
   auto region = [&](const Instr* root) {
-    return Region{
+    return FusedRegion{
         .computation = root->parent(), .instrs = {root}, .inputs = {part, at}, .roots = {root}};
   };
   Machine machine;
   KernelMemo kernels(*x->parent(), machine);
-  auto made = kernels.Make(region(in_x), RegionKind::kLoop);
+  auto made = kernels.Make(region(in_x), GeneratorKind::kLoop);
   ASSERT_TRUE(made->outcome.built.has_value()) << made->outcome.why_not;
-  ASSERT_EQ(kernels.Make(region(in_y), RegionKind::kLoop), made);
+  ASSERT_EQ(kernels.Make(region(in_y), GeneratorKind::kLoop), made);
   BuiltKernel built = KernelFor(region(in_y), *made, "in_y");
   ASSERT_EQ(built.updates.size(), 1u);
   EXPECT_EQ(built.updates[0].second, y);
 }
 
-// A value of its own for each of several that are taken out of one array.
-struct Taken {
+// Several elements sliced from one array, each used separately.
+struct SliceProgram {
   Module module{"m"};
   Builder b{module, "main"};
   Instr* all = b.Parameter(Shape::Array(ElementType::kF32, {37}));
   Instr* x = b.Parameter(Shape::Array(ElementType::kF32, {64}));
 
-  Region Of(int64_t first, int64_t count, int64_t stride = 1) {
+  FusedRegion Of(int64_t first, int64_t count, int64_t stride = 1) {
     Instr* part = b.Slice(all, {first}, {first + count * stride}, {stride});
     Instr* root = b.Tanh(part);
     return {
@@ -89,18 +89,18 @@ struct Taken {
   }
 };
 
-TEST(RegionHasher, WhereAFewElementsAreTakenFromDoesNotMatter) {
-  Taken t;
-  Region first = t.Of(0, 1), third = t.Of(2, 1), fifth = t.Of(4, 1), apart = t.Of(4, 4, 2),
-         far = t.Of(2, 4), many = t.Of(2, 20), more = t.Of(3, 20);
+TEST(FusedRegionHasher, TheOffsetOfAShortSliceDoesNotMatter) {
+  SliceProgram t;
+  FusedRegion first = t.Of(0, 1), third = t.Of(2, 1), fifth = t.Of(4, 1), apart = t.Of(4, 4, 2),
+              strided = t.Of(2, 4), many = t.Of(2, 20), more = t.Of(3, 20);
   ASSERT_TRUE(t.b.Finish(t.b.Tanh(t.x)).ok());
-  RegionHasher hasher(*t.x->parent());
+  FusedRegionHasher hasher(*t.x->parent());
   EXPECT_EQ(hasher.Of(third), hasher.Of(fifth));
-  // But the beginning is where it was, and vectors are a matter of places.
+  // But a start of 0 is distinct, and starts of longer slices matter for vectors.
   EXPECT_NE(hasher.Of(first), hasher.Of(third));
-  EXPECT_NE(hasher.Of(apart), hasher.Of(far));
+  EXPECT_NE(hasher.Of(apart), hasher.Of(strided));
   EXPECT_NE(hasher.Of(many), hasher.Of(more));
-  // As kernels, they are not the same.
+  // As kernels, they differ.
   EXPECT_NE(hasher.OfEach(third), hasher.OfEach(fifth));
 }
 
@@ -111,23 +111,26 @@ Computation* OfTwo(Module& module, Op op) {
   return b.Finish(op == Op::kAdd ? b.Add(x, y) : b.Maximum(x, y)).value();
 }
 
-TEST(RegionHasher, WhatIsCalledMatters) {
+TEST(FusedRegionHasher, TheCalledComputationMatters) {
   Module module("m");
-  Computation *add = OfTwo(module, Op::kAdd), *again = OfTwo(module, Op::kAdd),
+  Computation *add = OfTwo(module, Op::kAdd), *recomputed = OfTwo(module, Op::kAdd),
               *most = OfTwo(module, Op::kMaximum);
   Builder b(module, "main");
   Instr* x = b.Parameter(Shape::Array(ElementType::kF32, {64}));
   Instr* zero = b.Parameter(Shape::Array(ElementType::kF32, {}));
-  std::vector<Instr*> folds;
-  for (Computation* fold : {add, again, most}) folds.push_back(b.Reduce({x}, {zero}, {0}, fold));
-  ASSERT_TRUE(b.Finish(b.Tuple(folds)).ok());
-  RegionHasher hasher(*x->parent());
-  auto of = [&](const Instr* fold) {
-    return hasher.Of(
-        Region{.computation = x->parent(), .instrs = {fold}, .inputs = {x, zero}, .roots = {fold}});
+  std::vector<Instr*> reductions;
+  for (Computation* reduction : {add, recomputed, most})
+    reductions.push_back(b.Reduce({x}, {zero}, {0}, reduction));
+  ASSERT_TRUE(b.Finish(b.Tuple(reductions)).ok());
+  FusedRegionHasher hasher(*x->parent());
+  auto of = [&](const Instr* reduction) {
+    return hasher.Of(FusedRegion{.computation = x->parent(),
+                                 .instrs = {reduction},
+                                 .inputs = {x, zero},
+                                 .roots = {reduction}});
   };
-  EXPECT_EQ(of(folds[0]), of(folds[1]));
-  EXPECT_NE(of(folds[0]), of(folds[2]));
+  EXPECT_EQ(of(reductions[0]), of(reductions[1]));
+  EXPECT_NE(of(reductions[0]), of(reductions[2]));
 }
 
 }  // namespace

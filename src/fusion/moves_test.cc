@@ -4,13 +4,13 @@
 
 #include <gtest/gtest.h>
 
-#include "fusion/necks.h"
+#include "fusion/cut_points.h"
 #include "ir/builder.h"
 
 namespace tokamak {
 namespace {
 
-// Numbers, a mask of them, and two results that need the mask.
+// Random words, a mask computed from them, and two results that need the mask.
 struct Masked {
   Module module{"m"};
   Builder b{module, "main"};
@@ -31,45 +31,45 @@ const Move* Find(const std::vector<Move>& moves, std::string_view rule, const In
   return at == moves.end() ? nullptr : &*at;
 }
 
-TEST(Necks, AreWhatAllGoesThrough) {
+TEST(CutPoints, AreWhatAllGoesThrough) {
   Masked m;
   ASSERT_TRUE(m.b.Finish(m.one).ok());
-  Region region{.computation = m.one->parent(),
-                .instrs = {m.low, m.high, m.mask, m.one},
-                .inputs = {m.x, m.y, m.words},
-                .roots = {m.one}};
-  EXPECT_EQ(NecksBehind(region, *m.words), std::vector<const Instr*>{m.mask});
-  // It is needed behind the mask as well.
-  EXPECT_TRUE(NecksBehind(region, *m.x).empty());
-  // A root is stored already.
+  FusedRegion region{.computation = m.one->parent(),
+                     .instrs = {m.low, m.high, m.mask, m.one},
+                     .inputs = {m.x, m.y, m.words},
+                     .roots = {m.one}};
+  EXPECT_EQ(CutPointsOf(region, *m.words), std::vector<const Instr*>{m.mask});
+  // Also needed after the mask.
+  EXPECT_TRUE(CutPointsOf(region, *m.x).empty());
+  // A root is already stored.
   region.roots = {m.low, m.one};
-  EXPECT_TRUE(NecksBehind(region, *m.words).empty());
+  EXPECT_TRUE(CutPointsOf(region, *m.words).empty());
 }
 
-TEST(Moves, StoreLaterWhatIsSmaller) {
+TEST(Moves, StoresTheNarrowerConsumerValue) {
   Masked m;
   ASSERT_TRUE(m.b.Finish(m.b.Tuple({m.one, m.other})).ok());
   Machine machine;
-  RegionHasher hasher(*m.one->parent());
-  Draft draft(*m.one->parent(), machine, true, hasher);
-  // Words are stored, and all who need the mask compute it.
-  std::vector<Move> moves = MovesOfValue(draft, *m.mask);
+  FusedRegionHasher hasher(*m.one->parent());
+  CandidatePlan candidate(*m.one->parent(), machine, true, hasher);
+  // The words are stored, and all consumers compute the mask.
+  std::vector<Move> moves = MovesOfValue(candidate, *m.mask);
   const Move* vertical = Find(moves, "fusion.vertical", m.mask);
   ASSERT_NE(vertical, nullptr);
-  draft.Apply(vertical->change);
-  ASSERT_EQ(draft.HomeOf(*m.mask), -1);
-  ASSERT_EQ(draft.ReadersOf(*m.words).size(), 2u);
+  candidate.Apply(vertical->change);
+  ASSERT_EQ(candidate.GroupOf(*m.mask), -1);
+  ASSERT_EQ(candidate.ConsumersOf(*m.words).size(), 2u);
 
-  moves = MovesOf(draft, draft.ReadersOf(*m.words)[0]);
-  const Move* later = Find(moves, "fusion.later", m.words);
-  ASSERT_NE(later, nullptr);
-  EXPECT_EQ(later->other, m.mask);
-  EXPECT_FALSE(draft.MakesCycle(later->change, draft.Try(later->change)));
-  draft.Apply(later->change);
-  EXPECT_EQ(draft.HomeOf(*m.words), -1);
-  ASSERT_GE(draft.HomeOf(*m.mask), 0);
-  EXPECT_EQ(draft.ReadersOf(*m.mask).size(), 2u);
-  EXPECT_TRUE(draft.ReadersOf(*m.words).empty());
+  moves = MovesOf(candidate, candidate.ConsumersOf(*m.words)[0]);
+  const Move* narrower = Find(moves, "fusion.store-narrower", m.words);
+  ASSERT_NE(narrower, nullptr);
+  EXPECT_EQ(narrower->other, m.mask);
+  EXPECT_FALSE(candidate.MakesCycle(narrower->change, candidate.Try(narrower->change)));
+  candidate.Apply(narrower->change);
+  EXPECT_EQ(candidate.GroupOf(*m.words), -1);
+  ASSERT_GE(candidate.GroupOf(*m.mask), 0);
+  EXPECT_EQ(candidate.ConsumersOf(*m.mask).size(), 2u);
+  EXPECT_TRUE(candidate.ConsumersOf(*m.words).empty());
 }
 
 TEST(Moves, LeaveWhatIsNoLarger) {
@@ -80,14 +80,14 @@ TEST(Moves, LeaveWhatIsNoLarger) {
   Instr* other = m.b.Add(sum, m.y);
   ASSERT_TRUE(m.b.Finish(m.b.Tuple({one, other})).ok());
   Machine machine;
-  RegionHasher hasher(*one->parent());
-  Draft draft(*one->parent(), machine, true, hasher);
-  std::vector<Move> moves = MovesOfValue(draft, *sum);
+  FusedRegionHasher hasher(*one->parent());
+  CandidatePlan candidate(*one->parent(), machine, true, hasher);
+  std::vector<Move> moves = MovesOfValue(candidate, *sum);
   const Move* vertical = Find(moves, "fusion.vertical", sum);
   ASSERT_NE(vertical, nullptr);
-  draft.Apply(vertical->change);
-  moves = MovesOf(draft, draft.ReadersOf(*m.words)[0]);
-  EXPECT_EQ(Find(moves, "fusion.later", m.words), nullptr);
+  candidate.Apply(vertical->change);
+  moves = MovesOf(candidate, candidate.ConsumersOf(*m.words)[0]);
+  EXPECT_EQ(Find(moves, "fusion.store-narrower", m.words), nullptr);
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ namespace {
 constexpr std::string_view kScopes[] = {"tokamak.never_fuse", "tokamak.fuse",
                                         "tokamak.require_fused"};
 constexpr std::string_view kFlags[] = {"--never-fuse=", "--fuse=", "--require-fused="};
-constexpr size_t kNearWords = 5;
+// Similar names that an error message lists at most. Chosen.
+constexpr size_t kMaxSuggestions = 5;
 
 const std::vector<std::string>& WordsOf(const PinWords& words, PinKind kind) {
   return kind == PinKind::kNever  ? words.never_fuse
@@ -34,7 +35,7 @@ std::vector<std::string> SplitAtCommas(std::string_view text) {
   return parts;
 }
 
-// A word of "train.py:12"; nothing of a name.
+// A source line, "train.py:12"; nullopt if the word has another form.
 struct SourceLine {
   std::string_view file;
   int32_t line = 0;
@@ -56,7 +57,7 @@ bool IsFile(std::string_view path, std::string_view asked) {
                            path[path.size() - asked.size() - 1] == '/');
 }
 
-// Calls look(frame) for the lines that an instruction comes from, callers among them.
+// Calls look(frame) for the source lines of an instruction, including those of callers.
 template <typename F>
 void ForEachFrame(const OriginTable& table, const Instr& instr, F&& look) {
   for (const Origin* origin : table.Of(instr.origins()))
@@ -97,7 +98,7 @@ void MarkAttributes(Instr& instr) {
   }
 }
 
-// What a name says: "jit(f)/jvp(tokamak.fuse:a)/add" has kind fuse and label "a".
+// The constraint in an op name: "jit(f)/jvp(tokamak.fuse:a)/add" has kind fuse and label "a".
 struct Said {
   PinKind kind{};
   std::string label;
@@ -127,7 +128,8 @@ void MarkPins(Module& module, const PinWords& words) {
         for (size_t g = 0; g < groups.size(); ++g) {
           std::vector<std::string> parts = SplitAtCommas(groups[g]);
           for (size_t w = 0; w < parts.size(); ++w)
-            // The number that one without a name goes by is another one after the passes.
+            // Only by name: the number in the label of an unnamed instruction changes during
+            // passes.
             if (instr->name() == parts[w] || ComesFrom(module, *instr, parts[w]))
               Mark(*instr, MarkOf(kind, g, w));
         }
@@ -153,9 +155,9 @@ bool IsFree(const Instr& instr) {
   }
 }
 
-class PinReader {
+class PinParser {
  public:
-  PinReader(const Module& module, const PinWords& words) : module_(module), words_(words) {}
+  PinParser(const Module& module, const PinWords& words) : module_(module), words_(words) {}
 
   Result<Pins> Run() {
     for (const Computation* computation : fuse::RunningComputations(module_))
@@ -169,8 +171,8 @@ class PinReader {
   }
 
  private:
-  // Kind, computation, label, and whether it is of the backward part, which a scope of the forward
-  // part means by itself.
+  // Kind, computation, label, and whether it belongs to the backward pass: a scope of the forward
+  // pass constrains both, separately.
   using Key = std::tuple<PinKind, const Computation*, std::string, bool>;
 
   void Look(const Instr& instr) {
@@ -197,7 +199,7 @@ class PinReader {
     if (std::find(list.begin(), list.end(), instr) == list.end()) list.push_back(instr);
   }
 
-  // What computes, if anything does: where what is free is computed says nothing.
+  // The members that compute something, if any: free instructions may be in any kernel.
   static std::vector<const Instr*> Solid(std::vector<const Instr*> members) {
     std::vector<const Instr*> solid;
     for (const Instr* member : members)
@@ -210,7 +212,7 @@ class PinReader {
     std::vector<std::string> parts = SplitAtCommas(text);
     if (parts.empty())
       return MakeError(ErrorCode::kOptionValue,
-                       said + ": it takes names of instructions, or lines");
+                       said + ": expected instruction names or source lines");
     std::map<const Computation*, std::vector<const Instr*>> members;
     std::map<const Computation*, size_t> words;
     for (size_t w = 0; w < parts.size(); ++w) {
@@ -225,14 +227,15 @@ class PinReader {
     }
     bool added = false;
     for (auto& [computation, list] : members) {
-      // Of a group, all words must have a meaning in the same computation.
+      // All words of a group must name instructions of the same computation.
       if (kind != PinKind::kNever && words[computation] < parts.size()) continue;
       pins_.Add({kind, said, std::move(list)});
       added = true;
     }
     if (added) return Ok();
-    return MakeError(ErrorCode::kOptionValue,
-                     said + ": they are not of one computation: a loop's body is one of its own");
+    return MakeError(
+        ErrorCode::kOptionValue,
+        said + ": the instructions are not all in one computation (a loop body is a separate one)");
   }
 
   std::vector<const Instr*> NamedNow(std::string_view word) const {
@@ -247,29 +250,31 @@ class PinReader {
 
   Error NamesNothing(const std::string& said, const std::string& word) const {
     std::optional<SourceLine> asked = LineOf(word);
-    std::vector<std::string> near = asked ? LinesNear(*asked) : NamesNear(word);
+    std::vector<std::string> nearest = asked ? NearestLines(*asked) : NearestNames(word);
     std::string text = said + ": no instruction " + (asked ? "comes from line " : "has the name ") +
                        "'" + word + "'";
-    for (size_t i = 0; i < std::min(near.size(), kNearWords); ++i)
-      text += (i == 0 ? "; those nearest are " : ", ") + near[i];
+    for (size_t i = 0; i < std::min(nearest.size(), kMaxSuggestions); ++i)
+      text += (i == 0 ? "; did you mean " : ", ") + nearest[i];
     return MakeError(ErrorCode::kOptionValue, text, {.file = module_.file});
   }
 
-  std::vector<std::string> NamesNear(std::string_view word) const {
+  std::vector<std::string> NearestNames(std::string_view word) const {
     std::set<std::string> names;
     for (const Computation* computation : fuse::RunningComputations(module_))
       for (const Instr* instr : computation->PostOrder())
         if (instr->op() != Op::kParameter) names.insert(LabelOf(*instr));
-    std::vector<std::string> near(names.begin(), names.end());
-    std::stable_sort(near.begin(), near.end(), [&](const std::string& x, const std::string& y) {
-      return EditDistance(word, x) < EditDistance(word, y);
-    });
-    return near;
+    std::vector<std::string> nearest(names.begin(), names.end());
+    std::stable_sort(nearest.begin(), nearest.end(),
+                     [&](const std::string& x, const std::string& y) {
+                       return EditDistance(word, x) < EditDistance(word, y);
+                     });
+    return nearest;
   }
 
-  // Lines of that file, the nearest first; of another one when it has none.
-  std::vector<std::string> LinesNear(const SourceLine& asked) const {
+  // Lines of that file, the nearest first; then lines of other files.
+  std::vector<std::string> NearestLines(const SourceLine& asked) const {
     std::set<std::pair<int64_t, std::string>> lines;
+    // Distance added for lines of other files: more than any line number.
     constexpr int64_t kOther = int64_t{1} << 32;
     for (const Computation* computation : fuse::RunningComputations(module_))
       for (const Instr* instr : computation->PostOrder())
@@ -278,9 +283,9 @@ class PinReader {
           far += IsFile(frame.file, asked.file) ? 0 : kOther;
           lines.emplace(far, frame.file + ":" + std::to_string(frame.line));
         });
-    std::vector<std::string> near;
-    for (const auto& [far, line] : lines) near.push_back(line);
-    return near;
+    std::vector<std::string> nearest;
+    for (const auto& [far, line] : lines) nearest.push_back(line);
+    return nearest;
   }
 
   void AddScope(const Key& key, std::vector<const Instr*> members) {
@@ -289,7 +294,7 @@ class PinReader {
     std::string said = std::string(kScopes[static_cast<size_t>(kind)]).substr(8);
     if (!label.empty()) said += " '" + label.substr(of_attribute ? 1 : 0) + "'";
     members = Solid(std::move(members));
-    if (of_attribute && kind == PinKind::kNever) {  // each by itself
+    if (of_attribute && kind == PinKind::kNever) {  // one constraint per instruction
       for (const Instr* member : members) pins_.Add({kind, said, {member}});
     } else if (of_attribute) {
       pins_.Add({kind, said, std::move(members)});
@@ -299,11 +304,11 @@ class PinReader {
     }
   }
 
-  // A function with a scope may be called several times: each call is meant by itself. What hangs
-  // together by values or by what it reads is one call.
+  // A scoped function may be called several times; each call is a separate constraint. Members that
+  // are connected by values or by common operands belong to one call.
   static std::vector<std::vector<const Instr*>> Connected(
       const std::vector<const Instr*>& members) {
-    std::unordered_map<const Instr*, size_t> owner;  // of members and of what they read
+    std::unordered_map<const Instr*, size_t> owner;  // by member or operand
     std::vector<size_t> part(members.size());
     auto root = [&](size_t i) {
       while (part[i] != i) i = part[i];
@@ -333,12 +338,12 @@ class PinReader {
   const PinWords& words_;
   std::unordered_map<std::string, std::vector<const Instr*>> marked_;
   std::map<Key, std::vector<const Instr*>> scoped_;
-  std::unordered_set<OriginId> silent_;  // sets of origins that pin nothing
+  std::unordered_set<OriginId> silent_;  // origin sets without constraints
   Pins pins_;
 };
 
 Result<Pins> Pins::Read(const Module& module, const PinWords& words) {
-  return PinReader(module, words).Run();
+  return PinParser(module, words).Run();
 }
 
 void Pins::Add(Pin pin) {
@@ -366,19 +371,20 @@ bool Pins::HasApartIn(const Computation& computation) const {
   });
 }
 
-bool IsMixed(const Region& region, const Pins& pins) {
-  constexpr int kNobody = -2;
-  int of_all = kNobody;
+bool IsMixed(const FusedRegion& region, const Pins& pins) {
+  // No instruction seen yet; -1 is the class of unconstrained ones.
+  constexpr int kNoPin = -2;
+  int of_all = kNoPin;
   for (const Instr* instr : region.instrs) {
     int own = pins.ApartOf(*instr);
     if (own < 0 && IsFree(*instr)) continue;
-    if (of_all != kNobody && own != of_all) return true;
+    if (of_all != kNoPin && own != of_all) return true;
     of_all = own;
   }
   return false;
 }
 
-bool HoldsAll(const Region& region, const Pin& pin) {
+bool HoldsAll(const FusedRegion& region, const Pin& pin) {
   return std::all_of(pin.members.begin(), pin.members.end(), [&](const Instr* member) {
     return std::find(region.instrs.begin(), region.instrs.end(), member) != region.instrs.end();
   });

@@ -4,15 +4,15 @@
 #include <ctime>
 
 #include "cost/rates.h"
+#include "fusion/candidate_plan.h"
 #include "fusion/cut.h"
-#include "fusion/draft.h"
 #include "fusion/first_planner.h"
 #include "fusion/fit_memory.h"
-#include "fusion/given.h"
 #include "fusion/greedy.h"
 #include "fusion/hold_pins.h"
-#include "fusion/packs.h"
-#include "fusion/pricer.h"
+#include "fusion/horizontal.h"
+#include "fusion/predetermined_fusions.h"
+#include "fusion/region_costs.h"
 #include "fusion/search.h"
 #include "ir/compare.h"
 
@@ -21,23 +21,27 @@ namespace {
 
 // In the order of FusionMode.
 constexpr std::string_view kFusionModes[] = {"none", "rules", "greedy", "search", "random"};
-// Values of kernels that a search may build to price them, and so many for each instruction, if
-// those are more; a thousand take some two milliseconds, with all that is done besides. With all
-// effort, so many times as many.
+// Budget of the search in kernel IR values (RegionCosts::work_done): at least kValues, or
+// kValuesOfInstr per instruction if that is more; kTimesAtMost times that with Effort::kMax. Chosen
+// for about a second by default: 1000 values take some 2 ms, including all other work of the
+// search. Planning times are in docs/results/planning.md.
 constexpr int64_t kValues = 150'000, kValuesOfInstr = 20, kTimesAtMost = 5;
-// A plan without fusion stores and launches more, which is certain; that it is cheaper all the same
-// must be clear: more than prices err where nobody has measured, and where kernels are yet to be
-// packed into launches.
+// The unfused plan is a starting plan only if it costs less than this fraction of the others. It
+// certainly stores and launches more, so it must be clearly cheaper: by more than the cost model
+// errs. kClearly: on CPUs with measured rates. kClearlyElsewhere: with default rates, and on GPUs,
+// where horizontal fusion will still remove launches. Chosen.
 constexpr double kClearly = 0.97, kClearlyElsewhere = 0.8;
-// For the same reason, plans of a GPU that are so near to each other cost the same.
+// GPU plans with costs within 5 % are treated as equal, for the same reason. Chosen.
 constexpr double kAboutOnGpu = 0.95;
-// Another start that is so much dearer is left alone; of large computations, most are.
-constexpr double kFarBehind = 1.5, kBehind = 1.1;
+// The second starting plan is improved too if it costs less than this multiple of the cheapest:
+// kGreedyRatioSmall up to kFewInstrs instructions, kGreedyRatio above. Chosen: bounds planning
+// time; in large computations the second plan is mostly skipped.
+constexpr double kGreedyRatioSmall = 1.5, kGreedyRatio = 1.1;
 constexpr size_t kFewInstrs = 600;
-// Moves that are made at random for each group, in tests.
+// Random moves per group, for tests.
 constexpr int64_t kRandomMoves = 4;
 
-// Adds the milliseconds that this thread works while it lives.
+// Adds the CPU milliseconds of this thread between construction and Stop().
 class Stopwatch {
  public:
   explicit Stopwatch(double& ms) : ms_(ms), begin_(Now()) {}
@@ -60,39 +64,39 @@ class Stopwatch {
   double begin_;
 };
 
-// A way to go on from: a draft, and the plan that it began as, if there is one.
+// A starting plan: a candidate, the built plan that it was created from (if any), and its log.
 struct Start {
-  Draft draft;
+  CandidatePlan candidate;
   ComputationPlan plan;
   DecisionLog log;
 };
 
-// What all ways to plan a computation share.
+// State shared by all planners of one computation.
 struct Setting {
   const Computation& computation;
   const Machine& machine;
   const Pins* pins;
   int64_t memory_limit = 0;
-  Pricer pricer{computation, machine};
+  RegionCosts costs{computation, machine};
   KernelMemo kernels{computation, machine};
   PlanningFacts facts = {};
 };
 
 Start StartUnfused(Setting& setting) {
-  Start start{Draft(setting.computation, setting.machine, false, setting.pricer.hasher()),
+  Start start{CandidatePlan(setting.computation, setting.machine, false, setting.costs.hasher()),
               ComputationPlan(setting.computation),
               {}};
-  HoldPins(start.draft, setting.pricer, setting.pins, start.log);
+  HoldPins(start.candidate, setting.costs, setting.pins, start.log);
   return start;
 }
 
 Start StartGreedily(Setting& setting) {
   Stopwatch watch(setting.facts.greedy_ms);
-  Start start{Draft(setting.computation, setting.machine, true, setting.pricer.hasher()),
+  Start start{CandidatePlan(setting.computation, setting.machine, true, setting.costs.hasher()),
               ComputationPlan(setting.computation),
               {}};
-  HoldPins(start.draft, setting.pricer, setting.pins, start.log);
-  ImproveGreedily(start.draft, setting.pricer, start.log, setting.facts);
+  HoldPins(start.candidate, setting.costs, setting.pins, start.log);
+  ImproveGreedily(start.candidate, setting.costs, start.log, setting.facts);
   return start;
 }
 
@@ -100,29 +104,29 @@ Start StartFirst(Setting& setting) {
   Stopwatch watch(setting.facts.first_ms);
   DecisionLog log;
   ComputationPlan first = PlanFirst(setting.kernels, true, log);
-  Draft draft(first, setting.pricer.hasher());
+  CandidatePlan candidate(first, setting.costs.hasher());
   for (size_t i = 0; i < first.kernels.size(); ++i)
-    setting.pricer.Learn(draft.HashOf(static_cast<int>(i)), first.kernels[i].kind,
-                         first.kernels[i].built);
-  HoldPins(draft, setting.pricer, setting.pins, log);
-  return {std::move(draft), std::move(first), std::move(log)};
+    setting.costs.Learn(candidate.HashOf(static_cast<int>(i)), first.kernels[i].kind,
+                        first.kernels[i].built);
+  HoldPins(candidate, setting.costs, setting.pins, log);
+  return {std::move(candidate), std::move(first), std::move(log)};
 }
 
 ComputationPlan Finish(Start start, Setting& setting, DecisionLog& log) {
   if (setting.memory_limit > 0)
-    FitMemory(start.draft, setting.pricer, setting.memory_limit, start.log);
+    FitMemory(start.candidate, setting.costs, setting.memory_limit, start.log);
   for (const Decision& record : start.log.all()) log.Add(record);
   ComputationPlan plan(setting.computation);
   {
     Stopwatch watch(setting.facts.build_ms);
-    plan = BuildDraft(start.draft, setting.kernels, std::move(start.plan), log);
+    plan = BuildCandidate(start.candidate, setting.kernels, std::move(start.plan), log);
   }
-  setting.facts.kernels_built = static_cast<int64_t>(setting.pricer.kernels_built());
+  setting.facts.kernels_built = static_cast<int64_t>(setting.costs.kernels_built());
   plan.facts = setting.facts;
   return plan;
 }
 
-// Large programs have more kernels that are unlike each other.
+// Large programs have more distinct kernels.
 int64_t BudgetFor(const Computation& computation, Effort effort) {
   auto instrs = static_cast<int64_t>(computation.size());
   int64_t values = std::max(kValues, instrs * kValuesOfInstr);
@@ -134,81 +138,86 @@ ComputationPlan PlanGreedily(Setting& setting, DecisionLog& log) {
   return Finish(std::move(greedy), setting, log);
 }
 
-// A start that is improved on, as long as the budget lasts.
-struct Way {
+// A starting plan with its cost, which the search improves within the budget.
+struct StartingPlan {
   Start start;
   double us = 0;
 };
 
-void Go(Way& way, Setting& setting, int64_t budget) {
-  Improve(way.start.draft, setting.pricer, budget, way.start.log, setting.facts);
-  way.us = PriceOf(way.start.draft, setting.pricer);
+void Go(StartingPlan& starting_plan, Setting& setting, int64_t budget) {
+  Improve(starting_plan.start.candidate, setting.costs, budget, starting_plan.start.log,
+          setting.facts);
+  starting_plan.us = EstimateCost(starting_plan.start.candidate, setting.costs);
 }
 
-int64_t KernelsOf(const Draft& draft) {
+int64_t KernelsOf(const CandidatePlan& candidate) {
   int64_t count = 0;
-  for (size_t i = 0; i < draft.size(); ++i) count += draft.IsThere(static_cast<int>(i));
+  for (size_t i = 0; i < candidate.size(); ++i) count += candidate.IsLive(static_cast<int>(i));
   return count;
 }
 
-// One that fits into memory is better than one that does not. Of two that cost the same, fewer
-// kernels store less, which is certain.
-bool IsBetter(const Way& x, const Way& y, const Setting& setting) {
+// A plan that fits into memory beats one that does not. At equal cost, the plan with fewer kernels
+// wins: it certainly stores less.
+bool IsBetter(const StartingPlan& x, const StartingPlan& y, const Setting& setting) {
   if (int64_t limit = setting.memory_limit; limit > 0) {
-    bool x_fits = FitsMemory(x.start.draft, limit);
-    if (x_fits != FitsMemory(y.start.draft, limit)) return x_fits;
+    bool x_fits = FitsMemory(x.start.candidate, limit);
+    if (x_fits != FitsMemory(y.start.candidate, limit)) return x_fits;
   }
   double about = setting.machine.is_gpu() ? kAboutOnGpu : 1;
   if (x.us < about * y.us || y.us < about * x.us) return x.us < y.us;
-  int64_t of_x = KernelsOf(x.start.draft), of_y = KernelsOf(y.start.draft);
+  int64_t of_x = KernelsOf(x.start.candidate), of_y = KernelsOf(y.start.candidate);
   return of_x != of_y ? of_x < of_y : x.us < y.us;
 }
 
-// The plans that others would make, improved on: the cheapest first, and the next as well, unless
-// it is far behind.
-Start BestOf(std::vector<Way> ways, Setting& setting, int64_t budget) {
-  std::stable_sort(ways.begin(), ways.end(),
-                   [](const Way& x, const Way& y) { return x.us < y.us; });
-  Go(ways[0], setting, budget);
+// Improves the cheapest starting plan, and the second unless it is far behind. Returns the better.
+Start BestOf(std::vector<StartingPlan> starting_plans, Setting& setting, int64_t budget) {
+  std::stable_sort(starting_plans.begin(), starting_plans.end(),
+                   [](const StartingPlan& x, const StartingPlan& y) { return x.us < y.us; });
+  Go(starting_plans[0], setting, budget);
   bool few = setting.computation.size() <= kFewInstrs;
-  if (ways[1].us < (few ? kFarBehind : kBehind) * ways[0].us) Go(ways[1], setting, budget / 2);
-  Way& best = IsBetter(ways[1], ways[0], setting) ? ways[1] : ways[0];
-  setting.facts.taken_us = best.us;
+  if (starting_plans[1].us < (few ? kGreedyRatioSmall : kGreedyRatio) * starting_plans[0].us)
+    Go(starting_plans[1], setting, budget / 2);
+  StartingPlan& best = IsBetter(starting_plans[1], starting_plans[0], setting) ? starting_plans[1]
+                                                                               : starting_plans[0];
+  setting.facts.chosen_us = best.us;
   return std::move(best.start);
 }
 
 ComputationPlan PlanBySearch(Setting& setting, int64_t budget, DecisionLog& log) {
   PlanningFacts& facts = setting.facts;
-  std::vector<Way> ways;
-  ways.reserve(3);  // they are large
-  ways.push_back({StartFirst(setting)});
-  ways.push_back({StartGreedily(setting)});
+  std::vector<StartingPlan> starting_plans;
+  starting_plans.reserve(3);  // avoids moves of large objects
+  starting_plans.push_back({StartFirst(setting)});
+  starting_plans.push_back({StartGreedily(setting)});
   Stopwatch watch(facts.search_ms);
-  facts.first_us = ways[0].us = PriceOf(ways[0].start.draft, setting.pricer);
-  facts.greedy_us = ways[1].us = PriceOf(ways[1].start.draft, setting.pricer);
-  Way unfused{StartUnfused(setting)};
-  facts.unfused_us = unfused.us = PriceOf(unfused.start.draft, setting.pricer);
+  facts.first_us = starting_plans[0].us =
+      EstimateCost(starting_plans[0].start.candidate, setting.costs);
+  facts.greedy_us = starting_plans[1].us =
+      EstimateCost(starting_plans[1].start.candidate, setting.costs);
+  StartingPlan unfused{StartUnfused(setting)};
+  facts.unfused_us = unfused.us = EstimateCost(unfused.start.candidate, setting.costs);
   bool is_sure = !setting.machine.is_gpu() && !RatesOf(setting.machine).is_default;
   double clearly = is_sure ? kClearly : kClearlyElsewhere;
   if (unfused.us < clearly * std::min(facts.first_us, facts.greedy_us))
-    ways.push_back(std::move(unfused));
-  Start best = BestOf(std::move(ways), setting, budget);
+    starting_plans.push_back(std::move(unfused));
+  Start best = BestOf(std::move(starting_plans), setting, budget);
   watch.Stop();
   return Finish(std::move(best), setting, log);
 }
 
 ComputationPlan PlanAtRandom(Setting& setting, DecisionLog& log) {
   Start start = StartFirst(setting);
-  MakeRandomMoves(start.draft, setting.pricer, kRandomMoves, StructuralHash(setting.computation));
+  MakeRandomMoves(start.candidate, setting.costs, kRandomMoves,
+                  StructuralHash(setting.computation));
   return Finish(std::move(start), setting, log);
 }
 
-// A plan that somebody else made, changed so that pins hold.
+// Changes an existing plan so that the constraints hold.
 ComputationPlan WithPins(ComputationPlan plan, Setting& setting, DecisionLog& log) {
   if (setting.pins == nullptr || setting.pins->empty()) return plan;
-  Draft draft(plan, setting.pricer.hasher());
-  HoldPins(draft, setting.pricer, setting.pins, log);
-  return BuildDraft(draft, setting.kernels, std::move(plan), log);
+  CandidatePlan candidate(plan, setting.costs.hasher());
+  HoldPins(candidate, setting.costs, setting.pins, log);
+  return BuildCandidate(candidate, setting.kernels, std::move(plan), log);
 }
 
 ComputationPlan PlanKernels(const Computation& computation, const Machine& machine,
@@ -217,9 +226,10 @@ ComputationPlan PlanKernels(const Computation& computation, const Machine& machi
   if (options.cuts != nullptr)
     if (auto found = options.cuts->find(&computation); found != options.cuts->end())
       return BuildCut(found->second, setting.kernels, log);
-  if (options.given != nullptr)
-    return WithPins(BuildCut(options.given->CutOf(computation, machine), setting.kernels, log),
-                    setting, log);
+  if (options.predetermined != nullptr)
+    return WithPins(
+        BuildCut(options.predetermined->CutOf(computation, machine), setting.kernels, log), setting,
+        log);
   switch (options.mode) {
     case FusionMode::kGreedy:
       return PlanGreedily(setting, log);
@@ -247,10 +257,10 @@ std::string_view NameOf(FusionMode mode) {
   return kFusionModes[static_cast<size_t>(mode)];
 }
 
-std::optional<PackMode> PackModeNamed(std::string_view name) {
-  if (name == "none") return PackMode::kNone;
-  if (name == "auto") return PackMode::kPriced;
-  if (name == "all") return PackMode::kAll;
+std::optional<HorizontalMode> HorizontalModeNamed(std::string_view name) {
+  if (name == "none") return HorizontalMode::kNone;
+  if (name == "auto") return HorizontalMode::kByCost;
+  if (name == "all") return HorizontalMode::kAll;
   return std::nullopt;
 }
 
@@ -258,9 +268,10 @@ ComputationPlan PlanComputation(const Computation& computation, const Machine& m
                                 const PlanOptions& options, DecisionLog& log) {
   ComputationPlan plan = PlanKernels(computation, machine, options, log);
   if (options.cuts != nullptr && options.cuts->contains(&computation)) return plan;
-  bool priced = options.mode == FusionMode::kGreedy || options.mode == FusionMode::kSearch;
-  if (options.packs == PackMode::kPriced && priced) FormPacks(plan, machine, log);
-  if (options.packs == PackMode::kAll) PackAll(plan);
+  bool evaluated = options.mode == FusionMode::kGreedy || options.mode == FusionMode::kSearch;
+  if (options.horizontal == HorizontalMode::kByCost && evaluated)
+    FuseHorizontally(plan, machine, log);
+  if (options.horizontal == HorizontalMode::kAll) FuseAllHorizontally(plan);
   return plan;
 }
 

@@ -14,10 +14,11 @@ namespace {
 
 using nlohmann::json;
 
+// Version of the JSON format, key tokamak_plan.
 constexpr int kPlanVersion = 1;
 
-// Names of a computation's instructions, each of one instruction only: names that stand twice get
-// the number of the instruction.
+// Unique names of a computation's instructions: an ambiguous name gets the position of the
+// instruction as a suffix.
 class Names {
  public:
   explicit Names(const Computation& computation) {
@@ -35,7 +36,7 @@ class Names {
   }
 
   const std::string& Of(const Instr* instr) const { return names_.at(instr); }
-  // Null: there is none of that name.
+  // Null if no instruction has that name.
   const Instr* Find(const std::string& name) const {
     auto found = instrs_.find(name);
     return found == instrs_.end() ? nullptr : found->second;
@@ -58,14 +59,14 @@ Result<std::vector<const Instr*>> InstrsOf(const std::vector<std::string>& words
     if (instr == nullptr)
       return NotOf("computation '" + computation + "' has no instruction '" + word + "'");
     if (std::find(instrs.begin(), instrs.end(), instr) != instrs.end())
-      return NotOf("'" + word + "' is twice in one kernel of '" + computation + "'");
+      return NotOf("'" + word + "' occurs twice in one kernel of '" + computation + "'");
     instrs.push_back(instr);
   }
   return instrs;
 }
 
-// Every value that something outside of its kernel reads must be a root of one: the plan of a
-// person may have forgotten one.
+// Every value that is read outside of its kernel must be a root: a handwritten plan may have
+// omitted one.
 Status CheckRoots(const Cut& cut, const Computation& computation) {
   std::unordered_set<const Instr*> stored, computed;
   for (const CutRegion& region : cut.regions) {
@@ -99,13 +100,14 @@ Result<Cut> CutOf(const PlanData::Part& part, const Computation& computation) {
         return NotOf("root '" + names.Of(root) + "' is not in its kernel");
   }
   std::unordered_set<int> packed;
-  for (const std::vector<int>& pack : part.packs) {
-    for (int kernel : pack)
+  for (const std::vector<int>& group : part.launch_groups) {
+    for (int kernel : group)
       if (kernel < 0 || static_cast<size_t>(kernel) >= cut.regions.size() ||
           !packed.insert(kernel).second)
-        return NotOf(fmt::format("a pack of '{}' names kernel {}, of {}, or names it twice",
-                                 part.computation, kernel, cut.regions.size()));
-    cut.packs.push_back(pack);
+        return NotOf(fmt::format(
+            "a launch group of '{}' names kernel {} of {}, which does not exist or is named twice",
+            part.computation, kernel, cut.regions.size()));
+    cut.launch_groups.push_back(group);
   }
   TOK_RETURN_IF_ERROR(CheckRoots(cut, computation));
   return cut;
@@ -116,10 +118,12 @@ json JsonOf(const PlanData::Part& part) {
   for (const PlanData::Kernel& kernel : part.kernels)
     kernels.push_back(
         {{"generator", kernel.generator}, {"instrs", kernel.instrs}, {"roots", kernel.roots}});
-  return {{"computation", part.computation}, {"kernels", kernels}, {"packs", part.packs}};
+  return {{"computation", part.computation},
+          {"kernels", kernels},
+          {"launch_groups", part.launch_groups}};
 }
 
-// What nlohmann throws for a wrong type becomes one error.
+// Throws json::exception on a missing key or a wrong type; the caller converts it to an error.
 PlanData DataOf(const json& from, std::string& passes, std::string& skipped) {
   PlanData plan;
   plan.target = from.at("target").get<std::string>();
@@ -134,7 +138,7 @@ PlanData DataOf(const json& from, std::string& passes, std::string& skipped) {
   for (const json& one : from.at("computations")) {
     PlanData::Part& part = plan.parts.emplace_back();
     part.computation = one.at("computation").get<std::string>();
-    part.packs = one.at("packs").get<std::vector<std::vector<int>>>();
+    part.launch_groups = one.at("launch_groups").get<std::vector<std::vector<int>>>();
     for (const json& kernel : one.at("kernels"))
       part.kernels.push_back({kernel.at("generator").get<std::string>(),
                               kernel.at("instrs").get<std::vector<std::string>>(),
@@ -156,7 +160,7 @@ void AddParts(PlanData& plan, const Module& module, const Cuts& cuts) {
     Names names(*computation);
     PlanData::Part& part = plan.parts.emplace_back();
     part.computation = computation->name();
-    part.packs = found->second.packs;
+    part.launch_groups = found->second.launch_groups;
     for (const CutRegion& region : found->second.regions) {
       PlanData::Kernel& kernel = part.kernels.emplace_back();
       kernel.generator = region.generator;
@@ -168,7 +172,7 @@ void AddParts(PlanData& plan, const Module& module, const Cuts& cuts) {
 
 Result<Cuts> CutsOf(const PlanData& plan, const Module& module) {
   if (std::string digest = PlanDigest(module); digest != plan.program)
-    return NotOf("it is of program " + plan.program + ", this one is " + digest +
+    return NotOf("it was made for program " + plan.program + ", this one is " + digest +
                  " after its passes");
   Cuts cuts;
   for (const PlanData::Part& part : plan.parts) {
@@ -197,7 +201,7 @@ std::string ToJson(const PlanData& plan) {
 
 Result<PlanData> PlanFromJson(std::string_view text, const std::string& file) {
   auto bad = [&](const std::string& why) {
-    return MakeError(ErrorCode::kOptionValue, "plan: " + file + " is no plan: " + why);
+    return MakeError(ErrorCode::kOptionValue, "plan: " + file + " is not a plan: " + why);
   };
   json from = json::parse(text, nullptr, false);
   if (from.is_discarded()) return bad("it is not JSON");
@@ -205,7 +209,7 @@ Result<PlanData> PlanFromJson(std::string_view text, const std::string& file) {
   std::string passes, skipped;
   try {
     if (from.at("tokamak_plan").get<int>() != kPlanVersion)
-      return bad(fmt::format("version {} is read", kPlanVersion));
+      return bad(fmt::format("expected version {}", kPlanVersion));
     plan = DataOf(from, passes, skipped);
   } catch (const json::exception& error) {
     return bad(error.what());

@@ -15,7 +15,7 @@ Computation* SumIn(Module& module) {
   return b.Finish(b.Add(x, y)).value();
 }
 
-// A product whose rows are divided by their sums: one kernel, or several that are cheaper.
+// A matrix product whose rows are divided by their sums: one kernel, or several cheaper ones.
 Computation* DividedRows(Module& module, int64_t rows, int64_t inner) {
   Computation* sum = SumIn(module);
   constexpr int64_t kColumns = 768;
@@ -31,10 +31,10 @@ Computation* DividedRows(Module& module, int64_t rows, int64_t inner) {
   return b.Finish(b.Divide(dot, b.Broadcast(sums, {rows, kColumns}, {0}))).value();
 }
 
-TEST(Plan, SearchIsNeverDearerThanWhatItBeginsWith) {
+TEST(Plan, SearchNeverCostsMoreThanItsStart) {
   Machine machine;
   Rates rates = DefaultRates(MachineKind::kCpu);
-  rates.is_default = false;  // as if they were measured
+  rates.is_default = false;  // pretend that rates were measured
   machine.rates = &rates;
   for (int64_t rows : {64, 512, 4096})
     for (int64_t inner : {32, 64, 256, 1024}) {
@@ -42,10 +42,10 @@ TEST(Plan, SearchIsNeverDearerThanWhatItBeginsWith) {
       DecisionLog log;
       PlanningFacts facts =
           PlanComputation(*DividedRows(module, rows, inner), machine, {}, log).facts;
-      EXPECT_LE(facts.taken_us, facts.first_us);
-      EXPECT_LE(facts.taken_us, facts.greedy_us);
-      // One without fusion is begun with only where it is clearly cheaper (plan.cc).
-      EXPECT_LE(0.97 * facts.taken_us, facts.unfused_us);
+      EXPECT_LE(facts.chosen_us, facts.first_us);
+      EXPECT_LE(facts.chosen_us, facts.greedy_us);
+      // The unfused plan is a starting plan only if it is clearly cheaper (plan.cc).
+      EXPECT_LE(0.97 * facts.chosen_us, facts.unfused_us);
     }
 }
 

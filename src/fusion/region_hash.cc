@@ -13,12 +13,13 @@ uint64_t MixedHash(uint64_t x) {
   return hasher.digest();
 }
 
-// Whether it is the same with its first two operands exchanged.
+// Whether its first two operands commute.
 bool HasEitherOrder(const Instr& instr) {
   return IsCommutative(instr.op()) || instr.op() == Op::kFma;
 }
 
-// More elements are a matter of where they begin: of caches and vectors.
+// Elements of a slice up to which its start does not affect the cost. The start of a larger one
+// matters for cache lines and vector alignment. Chosen.
 constexpr int64_t kHashedFewElements = 16;
 
 bool CutsOutFew(const Instr& instr) {
@@ -27,7 +28,7 @@ bool CutsOutFew(const Instr& instr) {
 
 }  // namespace
 
-const RegionHasher::Own& RegionHasher::OwnOf(const Instr& instr) {
+const FusedRegionHasher::Own& FusedRegionHasher::OwnOf(const Instr& instr) {
   Own& own = own_[&instr];
   if (own.known) return own;
   Hasher hasher;
@@ -36,7 +37,7 @@ const RegionHasher::Own& RegionHasher::OwnOf(const Instr& instr) {
   hasher.Add(own.shape);
   bool few = CutsOutFew(instr);
   if (few) {
-    // What is cut off at the beginning is still where it was.
+    // A slice that starts at 0 stays distinct from the others.
     for (int64_t start : instr.attrs<SliceAttrs>().starts) hasher.Add(start != 0);
     for (int64_t stride : instr.attrs<SliceAttrs>().strides) hasher.Add(stride);
     own.all = hasher.digest();
@@ -49,8 +50,8 @@ const RegionHasher::Own& RegionHasher::OwnOf(const Instr& instr) {
   return own;
 }
 
-void RegionHasher::HashDeeply(const Region& region) {
-  bool cuts = false;  // something has two hashes
+void FusedRegionHasher::HashDeeply(const FusedRegion& region) {
+  bool cuts = false;  // some instruction has Own::all != Own::exact
   for (const Instr* instr : region.instrs) {
     bool either = HasEitherOrder(*instr);
     cuts = cuts || OwnOf(*instr).all != OwnOf(*instr).exact;
@@ -78,8 +79,8 @@ void RegionHasher::HashDeeply(const Region& region) {
   }
 }
 
-// What is not in the region is an immediate constant, or what an update is written into.
-void RegionHasher::Add(const Instr& instr, Hasher& hasher) {
+// An operand outside the region is an immediate, or the array that an update writes into.
+void FusedRegionHasher::Add(const Instr& instr, Hasher& hasher) {
   hasher.Add(OwnOf(instr).all);
   for (size_t i = 0; i < instr.operand_count(); ++i) {
     const Instr& operand = OperandOf(instr, i);
@@ -88,8 +89,8 @@ void RegionHasher::Add(const Instr& instr, Hasher& hasher) {
   numbers_.Of(instr);
 }
 
-// Operands first, from the first to the last.
-void RegionHasher::Meet(const Instr& root, Hasher& hasher) {
+// Post-order, operands from first to last.
+void FusedRegionHasher::HashRoot(const Instr& root, Hasher& hasher) {
   if (numbers_.Has(root)) return;
   open_.push_back({&root, 0});
   while (!open_.empty()) {
@@ -110,27 +111,27 @@ void RegionHasher::Meet(const Instr& root, Hasher& hasher) {
   }
 }
 
-uint64_t RegionHasher::Of(const Region& region) {
+uint64_t FusedRegionHasher::Of(const FusedRegion& region) {
   Hasher hasher;
   numbers_.Begin();
-  ++round_;
-  for (const Instr* input : region.inputs) marks_[input] = {round_, true};
-  for (const Instr* instr : region.instrs) marks_[instr] = {round_, false};
+  ++epoch_;
+  for (const Instr* input : region.inputs) marks_[input] = {epoch_, true};
+  for (const Instr* instr : region.instrs) marks_[instr] = {epoch_, false};
   HashDeeply(region);
-  // Roots by what they compute; those that are alike as they stand.
+  // Roots in canonical order; equal ones in the given order.
   roots_ = region.roots;
   if (roots_.size() > 1)
     std::stable_sort(roots_.begin(), roots_.end(), [&](const Instr* x, const Instr* y) {
       return marks_[x].order() < marks_[y].order();
     });
-  for (const Instr* root : roots_) Meet(*root, hasher);
-  // What leads to no root, if there is such.
-  for (const Instr* instr : region.instrs) Meet(*instr, hasher);
+  for (const Instr* root : roots_) HashRoot(*root, hasher);
+  // Instructions that lead to no root, if any.
+  for (const Instr* instr : region.instrs) HashRoot(*instr, hasher);
   for (const Instr* root : roots_) hasher.Add(numbers_.Of(*root));
   return hasher.digest();
 }
 
-uint64_t RegionHasher::OfEach(const Region& region) {
+uint64_t FusedRegionHasher::OfEach(const FusedRegion& region) {
   Hasher hasher;
   numbers_.Begin();
   hasher.Add(region.inputs.size());
@@ -148,15 +149,15 @@ uint64_t RegionHasher::OfEach(const Region& region) {
   return hasher.digest();
 }
 
-RegionKey RegionHasher::KeyOf(const Region& region) {
-  RegionKey key{Of(region)};
+FusedRegionKey FusedRegionHasher::KeyOf(const FusedRegion& region) {
+  FusedRegionKey key{Of(region)};
   auto before = [&](const Instr* x, const Instr* y) { return numbers_.Of(*x) < numbers_.Of(*y); };
-  key.ends.reserve(region.inputs.size() + region.roots.size());
-  key.ends = region.inputs;
-  key.ends.insert(key.ends.end(), region.roots.begin(), region.roots.end());
-  auto roots = key.ends.begin() + static_cast<int64_t>(region.inputs.size());
-  std::sort(key.ends.begin(), roots, before);
-  std::sort(roots, key.ends.end(), before);
+  key.interface.reserve(region.inputs.size() + region.roots.size());
+  key.interface = region.inputs;
+  key.interface.insert(key.interface.end(), region.roots.begin(), region.roots.end());
+  auto roots = key.interface.begin() + static_cast<int64_t>(region.inputs.size());
+  std::sort(key.interface.begin(), roots, before);
+  std::sort(roots, key.interface.end(), before);
   key.numbers.reserve(region.instrs.size());
   for (const Instr* instr : region.instrs) key.numbers.push_back(numbers_.Of(*instr));
   return key;

@@ -1,5 +1,8 @@
 #pragma once
 
+// Structural hashes of regions. The planner caches costs and decisions by them, so equal parts of a
+// program (layers, unrolled steps) are planned once.
+
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -10,101 +13,104 @@
 
 namespace tokamak {
 
-// Numbers for some instructions of a computation, in the order in which they are first met.
+// Numbers the instructions of a computation in the order in which they are first requested.
 class Numbering {
  public:
   explicit Numbering(const Computation& computation) : slots_(computation) {}
-  // Forgets all; costs nothing.
+  // Discards all numbers in O(1).
   void Begin() {
-    ++round_;
+    ++epoch_;
     next_ = 0;
   }
   uint32_t size() const { return next_; }
-  bool Has(const Instr& instr) const { return slots_[&instr].round == round_; }
+  bool Has(const Instr& instr) const { return slots_[&instr].epoch == epoch_; }
   uint32_t Of(const Instr& instr) {
     Slot& slot = slots_[&instr];
-    if (slot.round != round_) slot = {round_, next_++};
+    if (slot.epoch != epoch_) slot = {epoch_, next_++};
     return slot.number;
   }
 
  private:
   struct Slot {
-    uint32_t round = 0, number = 0;
+    uint32_t epoch = 0, number = 0;
   };
   InstrMap<Slot> slots_;
-  uint32_t round_ = 0, next_ = 0;
+  uint32_t epoch_ = 0, next_ = 0;
 };
 
-// What tells regions apart.
-struct RegionKey {
+// The identity of a region up to structure.
+struct FusedRegionKey {
   uint64_t hash = 0;
-  // Its inputs and then its roots, in an order that follows from what it computes.
-  std::vector<const Instr*> ends = {};
-  std::vector<uint32_t> numbers = {};  // of each instruction, in such an order, too
+  // The inputs, then the roots, in a canonical order: it depends on what the region computes only.
+  std::vector<const Instr*> interface = {};
+  std::vector<uint32_t> numbers = {};  // canonical number of each of region.instrs
 };
 
-// Equal for regions of a computation that compute the same from inputs of the same shapes:
-// whether one has a kernel, and what that takes, holds for the others. Where a few elements are cut
-// out of an array does not matter for that: each of 12 equal layers takes a random key of its own
-// from the array of all. In which order instructions stand, and operands where that is all the
-// same, does not matter either: they are met from the roots on, of such operands first the one with
-// the lesser hash. What an instruction adds by itself is worked out once.
-class RegionHasher {
+// Of() is equal for regions that compute the same function of inputs of the same shapes, so
+// legality and cost of one hold for the others. It ignores:
+//
+//   - where a slice of a few elements starts: each of 12 equal layers slices its own PRNG key
+//     out of the array of all keys;
+//   - the order of instructions, and of the operands of commutative ops.
+//
+// A walk from the roots numbers the instructions; among commutative operands the one with the
+// smaller hash comes first. The hash of an instruction alone is computed once.
+class FusedRegionHasher {
  public:
-  explicit RegionHasher(const Computation& computation)
+  explicit FusedRegionHasher(const Computation& computation)
       : own_(computation), marks_(computation), numbers_(computation) {}
-  uint64_t Of(const Region& region);
-  RegionKey KeyOf(const Region& region);
-  // Equal for regions that are the same instruction by instruction, as they stand.
-  uint64_t OfEach(const Region& region);
+  uint64_t Of(const FusedRegion& region);
+  FusedRegionKey KeyOf(const FusedRegion& region);
+  // Equal for regions that are equal instruction by instruction, in the given order.
+  uint64_t OfEach(const FusedRegion& region);
 
  private:
   struct Own {
-    // Of the shape; of shape, op, attributes and what is called; the same with places of a few
-    // elements.
+    // Hashes of the shape; of shape, op, attributes and callees, without the starts of small
+    // slices; and of all that with those starts.
     uint64_t shape = 0, all = 0, exact = 0;
     bool known = false;
   };
-  // What an instruction is to the region at hand.
+  // The role of an instruction in the current region.
   struct Mark {
-    uint32_t round = 0;
+    uint32_t epoch = 0;
     bool is_input = false;
-    bool is_swapped = false;       // its second operand comes first
-    uint64_t deep = 0, exact = 0;  // with all that it is computed from
+    bool is_swapped = false;       // in the canonical order, operand 1 comes before operand 0
+    uint64_t deep = 0, exact = 0;  // of the expression tree, by Own::all and Own::exact
     std::pair<uint64_t, uint64_t> order() const { return {deep, exact}; }
   };
   const Own& OwnOf(const Instr& instr);
-  bool IsIn(const Instr& instr) const { return marks_[&instr].round == round_; }
-  // The hash of each instruction with all that it is computed from, and of inputs with those who
-  // use them.
-  void HashDeeply(const Region& region);
+  bool IsIn(const Instr& instr) const { return marks_[&instr].epoch == epoch_; }
+  // Computes Mark::deep and Mark::exact: hashes of each instruction with its expression tree, and
+  // of inputs with their users.
+  void HashDeeply(const FusedRegion& region);
   uint64_t DeepOf(const Instr& instr) {
     return IsIn(instr) ? marks_[&instr].deep : OwnOf(instr).all;
   }
   uint64_t ExactOf(const Instr& instr) {
     return IsIn(instr) ? marks_[&instr].exact : OwnOf(instr).exact;
   }
-  // Whether an operand comes before another where their order does not matter.
+  // Canonical order of commutative operands.
   bool IsBefore(const Instr& x, const Instr& y) {
     return std::pair(DeepOf(x), ExactOf(x)) < std::pair(DeepOf(y), ExactOf(y));
   }
-  // Operand i in an order that follows from what they are, where the order does not matter.
+  // Operand i in the canonical order.
   const Instr& OperandOf(const Instr& instr, size_t i) const {
     return *instr.operand(i < 2 && marks_[&instr].is_swapped ? 1 - i : i);
   }
-  void Meet(const Instr& root, Hasher& hasher);
+  void HashRoot(const Instr& root, Hasher& hasher);
   void Add(const Instr& instr, Hasher& hasher);
 
   InstrMap<Own> own_;
   InstrMap<Mark> marks_;
   Numbering numbers_;
-  uint32_t round_ = 0;
+  uint32_t epoch_ = 0;
   struct Step {
     const Instr* instr;
-    size_t next;  // operand
+    size_t next;  // operand to visit next
   };
   std::vector<Step> open_;
-  std::vector<const Instr*> roots_;  // of the region at hand, in order
+  std::vector<const Instr*> roots_;  // of the current region, in the canonical order
 };
 
 }  // namespace tokamak

@@ -14,11 +14,11 @@
 namespace tokamak {
 namespace {
 
-// Results that may lie side by side in what is folded along its elements: as many as lanes may be
-// apart and still be read as vectors.
-constexpr int64_t kFewApart = 4;
+// Adjacent results at most of a reduction that is vectorized along the reduced dimension: the
+// largest stride between lanes that CPUs still load as vectors.
+constexpr int64_t kMaxStridedResults = 4;
 
-// Results that lie side by side in a fold's input: lanes of columns.
+// The number of adjacent results in a reduction's input: the lanes of a column reduction.
 int64_t ResultsInARow(const Reducer& reducer) {
   int64_t side_by_side = 1;
   for (int64_t d = reducer.input().rank(); d-- > 0;) {
@@ -28,24 +28,24 @@ int64_t ResultsInARow(const Reducer& reducer) {
   return side_by_side;
 }
 
-// Whether a region also folds or writes the rows whose columns it sums up.
-bool SumsColumnsOfRows(const Region& region) {
+// Whether a region sums columns of rows that it also reduces or writes.
+bool SumsColumnsOfRows(const FusedRegion& region) {
   auto of_elements = [&](int64_t count) {
-    bool folds = std::any_of(region.instrs.begin(), region.instrs.end(), [&](const Instr* instr) {
+    bool reduces = std::any_of(region.instrs.begin(), region.instrs.end(), [&](const Instr* instr) {
       return IsRowReduction(*instr) && CountOf(*instr->operand(0)) == count;
     });
-    return folds || std::any_of(region.roots.begin(), region.roots.end(),
-                                [&](const Instr* root) { return CountOf(*root) == count; });
+    return reduces || std::any_of(region.roots.begin(), region.roots.end(),
+                                  [&](const Instr* root) { return CountOf(*root) == count; });
   };
   return std::any_of(region.roots.begin(), region.roots.end(), [&](const Instr* root) {
-    return root->op() == Op::kReduce && gpu::FoldsColumns(ReducerOf(*root)) &&
+    return root->op() == Op::kReduce && gpu::ReducesColumns(ReducerOf(*root)) &&
            of_elements(CountOf(*root->operand(0)));
   });
 }
 
 }  // namespace
 
-bool IsFold(const Instr& instr) {
+bool IsReduction(const Instr& instr) {
   return instr.op() == Op::kReduce || instr.op() == Op::kDot || instr.op() == Op::kScan;
 }
 
@@ -67,82 +67,85 @@ bool IsRowReduction(const Instr& instr) {
   return std::all_of(reduced.begin(), reduced.end(), [&](int64_t d) { return d >= first; });
 }
 
-RegionKind KindOfFold(const Instr& instr, const Machine& machine) {
-  if (instr.op() == Op::kScan) return RegionKind::kScan;
-  if (instr.op() == Op::kDot && IsForContract(instr, machine)) return RegionKind::kContract;
-  if (instr.op() != Op::kReduce) return RegionKind::kColumns;
+GeneratorKind KindOfReduction(const Instr& instr, const Machine& machine) {
+  if (instr.op() == Op::kScan) return GeneratorKind::kScan;
+  if (instr.op() == Op::kDot && IsForContract(instr, machine)) return GeneratorKind::kContract;
+  if (instr.op() != Op::kReduce) return GeneratorKind::kColumns;
   Reducer reducer = ReducerOf(instr);
   int64_t results = CountOf(instr), row = reducer.input().ElementCount() / results;
   if (!IsRowReduction(instr)) {
-    bool apart = !machine.is_gpu() && reducer.any_order && row >= kLongRow &&
-                 ResultsInARow(reducer) <= kFewApart;
-    return apart ? RegionKind::kRows : RegionKind::kColumns;
+    bool strided = !machine.is_gpu() && reducer.any_order && row >= kLongRow &&
+                   ResultsInARow(reducer) <= kMaxStridedResults;
+    return strided ? GeneratorKind::kRows : GeneratorKind::kColumns;
   }
-  if (!reducer.any_order && results > 1) return RegionKind::kColumns;
-  return row >= 8 || results == 1 ? RegionKind::kRows : RegionKind::kColumns;
+  if (!reducer.any_order && results > 1) return GeneratorKind::kColumns;
+  return row >= 8 || results == 1 ? GeneratorKind::kRows : GeneratorKind::kColumns;
 }
 
-RegionShape BeginShape(const Instr& instr, const Machine& machine) {
-  RegionShape shape{.domain = ElementsOf(instr)};
-  if (instr.op() == Op::kScatter) shape.kind = RegionKind::kScatter;
-  if (instr.op() == Op::kSort) shape.kind = RegionKind::kSort;
-  if (!IsFold(instr)) return shape;
-  shape.kind = KindOfFold(instr, machine);
+FusedRegionShape BeginShape(const Instr& instr, const Machine& machine) {
+  FusedRegionShape shape{.domain = ElementsOf(instr)};
+  if (instr.op() == Op::kScatter) shape.kind = GeneratorKind::kScatter;
+  if (instr.op() == Op::kSort) shape.kind = GeneratorKind::kSort;
+  if (!IsReduction(instr)) return shape;
+  shape.kind = KindOfReduction(instr, machine);
   if (instr.op() == Op::kReduce) shape.domain = CountOf(*instr.operand(0));
   return shape;
 }
 
-void GrowShape(RegionShape& shape, const Instr& instr, const Machine& machine) {
-  if (!IsFold(instr)) return;
-  // Rows of a contraction's results are folded where they are made.
-  if (shape.kind == RegionKind::kRows && KindOfFold(instr, machine) == RegionKind::kContract)
-    shape.kind = RegionKind::kContract;
-  if (shape.kind == RegionKind::kLoop) {
-    shape.kind = KindOfFold(instr, machine);
-    // Elements of whole rows are only written by rows.
+void GrowShape(FusedRegionShape& shape, const Instr& instr, const Machine& machine) {
+  if (!IsReduction(instr)) return;
+  // Rows of a contraction's results are reduced in the contraction's kernel.
+  if (shape.kind == GeneratorKind::kRows &&
+      KindOfReduction(instr, machine) == GeneratorKind::kContract)
+    shape.kind = GeneratorKind::kContract;
+  if (shape.kind == GeneratorKind::kLoop) {
+    shape.kind = KindOfReduction(instr, machine);
+    // Only the row generator can write the elements of the rows that it reduces.
     if (instr.op() == Op::kReduce && shape.domain == CountOf(*instr.operand(0)) &&
         IsRowReduction(instr))
-      shape.kind = RegionKind::kRows;
+      shape.kind = GeneratorKind::kRows;
   }
   shape.domain = std::max(shape.domain,
                           instr.op() == Op::kReduce ? CountOf(*instr.operand(0)) : CountOf(instr));
 }
 
 std::optional<std::string> WhyNoDot(const Instr& dot) {
-  if (!IsPlainArray(dot.shape()) || dot.shape().ElementCount() == 0) return "dot: of no elements";
+  if (!IsPlainArray(dot.shape()) || dot.shape().ElementCount() == 0)
+    return "dot: an operand or the result is empty or not an array";
   for (const Instr* operand : dot.operands()) {
     if (!IsPlainArray(operand->shape()) || operand->shape().ElementCount() == 0)
-      return "dot: of no elements";
+      return "dot: an operand or the result is empty or not an array";
     if (IsComplex(operand->shape().type()) != IsComplex(dot.shape().type()))
-      return "dot: of mixed types";
+      return "dot: mixes real and complex types";
   }
   return std::nullopt;
 }
 
-RegionShape ShapeOf(const Region& region, const Machine& machine) {
+FusedRegionShape ShapeOf(const FusedRegion& region, const Machine& machine) {
   const std::vector<const Instr*>& instrs = region.instrs;
-  RegionShape shape = BeginShape(*instrs.back(), machine);
+  FusedRegionShape shape = BeginShape(*instrs.back(), machine);
   for (size_t i = instrs.size() - 1; i-- > 0;) GrowShape(shape, *instrs[i], machine);
-  if (machine.is_gpu() && SumsColumnsOfRows(region)) shape.kind = RegionKind::kRows;
+  if (machine.is_gpu() && SumsColumnsOfRows(region)) shape.kind = GeneratorKind::kRows;
   return shape;
 }
 
-Region OrderedRegion(const std::vector<const Instr*>& instrs,
-                     const std::vector<const Instr*>& roots, const InstrMap<size_t>& places) {
-  Region done;
+FusedRegion OrderedRegion(const std::vector<const Instr*>& instrs,
+                          const std::vector<const Instr*>& roots,
+                          const InstrMap<size_t>& positions) {
+  FusedRegion done;
   done.computation = instrs[0]->parent();
   done.instrs = instrs;
-  // A part of what is made elsewhere is an array to be read.
+  // A get-tuple-element of a tuple from outside the region is an input.
   std::erase_if(done.instrs, [&](const Instr* instr) {
     return instr->op() == Op::kGetTupleElement &&
            std::find(instrs.begin(), instrs.end(), instr->operand(0)) == instrs.end();
   });
-  auto before = [&](const Instr* x, const Instr* y) { return places[x] < places[y]; };
+  auto before = [&](const Instr* x, const Instr* y) { return positions[x] < positions[y]; };
   std::sort(done.instrs.begin(), done.instrs.end(), before);
   done.roots = roots;
   std::sort(done.roots.begin(), done.roots.end(), before);
   done.inputs = InputsOf(done.instrs);
-  // An update leaves alone what it does not overwrite.
+  // An update does not read the array that it updates: that is not an input.
   if (!std::any_of(done.instrs.begin(), done.instrs.end(),
                    [](const Instr* instr) { return IsUpdate(*instr); }))
     return done;
@@ -155,7 +158,7 @@ Region OrderedRegion(const std::vector<const Instr*>& instrs,
   return done;
 }
 
-std::string WhyNotSize(const Region& region) {
+std::string WhyNotSize(const FusedRegion& region) {
   auto over = [](const char* what, int64_t is, int64_t most) {
     return fmt::format("{}: {}, {} at most", what, is, most);
   };
@@ -170,7 +173,7 @@ std::string WhyNotSize(const Region& region) {
   return flops > kMaxFlops ? over("the region computes too much", flops, kMaxFlops) : "";
 }
 
-std::string NameOfKernel(const Region& region) {
+std::string NameOfKernel(const FusedRegion& region) {
   std::string name;
   for (char c : LabelOf(*region.roots[0])) name += isalnum(c) != 0 ? c : '_';
   return name;

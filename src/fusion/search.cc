@@ -5,25 +5,31 @@
 #include <unordered_set>
 
 #include "fusion/cut.h"
+#include "fusion/evaluated_move.h"
 #include "fusion/hold_pins.h"
 #include "fusion/moves.h"
-#include "fusion/priced_move.h"
 
 namespace tokamak {
 namespace {
 
-// An estimate may be so much too high.
+// A move is dropped without building kernels if its estimate exceeds this multiple of the old cost.
+// Chosen: margin for the error of estimates from instruction counts.
 constexpr double kDoubt = 1.1;
-constexpr int kSearchMaxRounds = 64;
+// Iterations at most. Chosen as a backstop: the search ends when no group has changed.
+constexpr int kSearchMaxIterations = 64;
+// With more promising moves than this per iteration, each is applied as soon as it is known to pay.
+// Chosen: keeps the planning time of large programs bounded.
 constexpr size_t kManyMoves = 500;
-// What has no kernel is the interpreter's: dearer than any.
+// Microseconds; cost of a region without a kernel, which the interpreter runs: more than any
+// kernel.
 constexpr double kNoKernelUs = 1e9;
 
-// Whether one of the regions reads what another of them stores.
-bool AnyReadsAnother(const std::vector<const Region*>& regions) {
+// Whether one of the regions reads a root of another.
+bool AnyReadsAnother(const std::vector<const FusedRegion*>& regions) {
   std::unordered_set<const Instr*> stored;
-  for (const Region* region : regions) stored.insert(region->roots.begin(), region->roots.end());
-  return std::ranges::any_of(regions, [&](const Region* region) {
+  for (const FusedRegion* region : regions)
+    stored.insert(region->roots.begin(), region->roots.end());
+  return std::ranges::any_of(regions, [&](const FusedRegion* region) {
     return std::ranges::any_of(region->inputs,
                                [&](const Instr* input) { return stored.contains(input); });
   });
@@ -31,203 +37,207 @@ bool AnyReadsAnother(const std::vector<const Region*>& regions) {
 
 class Search {
  public:
-  Search(Draft& draft, Pricer& pricer, int64_t budget, DecisionLog& log)
-      : draft_(draft),
-        pricer_(pricer),
-        end_(static_cast<int64_t>(pricer.work_done()) + budget),
+  Search(CandidatePlan& candidate, RegionCosts& costs, int64_t budget, DecisionLog& log)
+      : candidate_(candidate),
+        costs_(costs),
+        end_(static_cast<int64_t>(costs.work_done()) + budget),
         log_(log),
-        hasher_(draft),
-        refusals_(draft) {}
+        hasher_(candidate),
+        rejected_moves_(candidate) {}
 
   void Run(PlanningFacts& facts) {
     std::vector<int> dirty;
-    for (size_t i = 0; i < draft_.size(); ++i) dirty.push_back(static_cast<int>(i));
-    double before = PriceOf(draft_, pricer_);
-    size_t built = pricer_.kernels_built();
-    for (int round = 0; round < kSearchMaxRounds && !dirty.empty() && HasBudget(); ++round)
-      dirty = Round(dirty);
-    refusals_.AddTo(log_);
+    for (size_t i = 0; i < candidate_.size(); ++i) dirty.push_back(static_cast<int>(i));
+    double before = EstimateCost(candidate_, costs_);
+    size_t built = costs_.kernels_built();
+    for (int iteration = 0; iteration < kSearchMaxIterations && !dirty.empty() && HasBudget();
+         ++iteration)
+      dirty = SearchOnce(dirty);
+    rejected_moves_.AddTo(log_);
     log_.Add({.pass = "fuse",
               .rule = "fusion.search",
-              .subject = draft_.computation().name(),
+              .subject = candidate_.computation().name(),
               .before_us = before,
-              .after_us = PriceOf(draft_, pricer_),
+              .after_us = EstimateCost(candidate_, costs_),
               .because = std::to_string(looked_at_) + " moves, " +
-                         std::to_string(pricer_.kernels_built() - built) + " kernels built"});
+                         std::to_string(costs_.kernels_built() - built) + " kernels built"});
     facts.moves += static_cast<int64_t>(looked_at_);
   }
 
  private:
-  bool HasBudget() const { return static_cast<int64_t>(pricer_.work_done()) < end_; }
+  bool HasBudget() const { return static_cast<int64_t>(costs_.work_done()) < end_; }
 
-  // Looks at all moves of some groups and makes those that pay, the best first. Gives the groups
-  // whose moves may have changed.
-  std::vector<int> Round(const std::vector<int>& groups) {
-    std::vector<PricedMove> promising, found;
+  // Evaluates all moves of these groups and applies those that pay, the best first. Returns the
+  // groups whose moves may have changed.
+  std::vector<int> SearchOnce(const std::vector<int>& groups) {
+    std::vector<EvaluatedMove> promising, found;
     for (int group : groups) {
-      if (!draft_.IsThere(group)) continue;
-      for (Move& move : MovesOf(draft_, group)) {
+      if (!candidate_.IsLive(group)) continue;
+      for (Move& move : MovesOf(candidate_, group)) {
         ++looked_at_;
-        PricedMove priced{std::move(move)};
-        priced.hash = hasher_.Of(priced.move);
-        if (!refusals_.Has(priced.hash) && IsPromising(priced))
-          promising.push_back(std::move(priced));
+        EvaluatedMove evaluated{std::move(move)};
+        evaluated.hash = hasher_.Of(evaluated.move);
+        if (!rejected_moves_.Has(evaluated.hash) && IsPromising(evaluated))
+          promising.push_back(std::move(evaluated));
       }
     }
-    auto better = [](const PricedMove& x, const PricedMove& y) { return x.gain() > y.gain(); };
+    auto better = [](const EvaluatedMove& x, const EvaluatedMove& y) {
+      return x.gain() > y.gain();
+    };
     std::stable_sort(promising.begin(), promising.end(), better);
-    // Of very many, each is made as soon as it is found to pay: most of the others touch the same
-    // groups, and are not worth a kernel any more.
+    // With very many moves, each is applied as soon as it is known to pay: most of the others touch
+    // the same groups and are then obsolete, so building their kernels would be wasted.
     bool at_once = promising.size() > kManyMoves;
     std::vector<int> changed;
-    for (PricedMove& priced : promising) {
-      if (!HasBudget() || refusals_.Has(priced.hash)) continue;
-      if (at_once && !draft_.IsCurrent(priced.move.change)) continue;
-      if (!Evaluate(priced)) continue;
+    for (EvaluatedMove& evaluated : promising) {
+      if (!HasBudget() || rejected_moves_.Has(evaluated.hash)) continue;
+      if (at_once && !candidate_.IsCurrent(evaluated.move.change)) continue;
+      if (!Evaluate(evaluated)) continue;
       if (at_once) {
-        Make(priced, changed);
+        Make(evaluated, changed);
       } else {
-        found.push_back(std::move(priced));
+        found.push_back(std::move(evaluated));
       }
     }
     std::stable_sort(found.begin(), found.end(), better);
-    for (const PricedMove& priced : found) Make(priced, changed);
+    for (const EvaluatedMove& evaluated : found) Make(evaluated, changed);
     return Neighbours(changed);
   }
 
-  // Whether it may pay, as far as can be told without kernels.
-  bool IsPromising(PricedMove& priced) {
-    const Change& change = priced.move.change;
-    priced.before = priced.after = 0;
+  // Whether the move may pay by estimates, without building kernels.
+  bool IsPromising(EvaluatedMove& evaluated) {
+    const Change& change = evaluated.move.change;
+    evaluated.before = evaluated.after = 0;
     for (int i : change.removed)
-      priced.before += pricer_.Estimate(draft_.region(i), draft_.HashOf(i));
-    std::vector<Region> regions = draft_.Try(change);
-    if (std::string why = WhyPinned(draft_, change, regions); !why.empty()) {
-      refusals_.Record(priced, std::move(why));
+      evaluated.before += costs_.Estimate(candidate_.region(i), candidate_.HashOf(i));
+    std::vector<FusedRegion> regions = candidate_.Try(change);
+    if (std::string why = WhyPinned(candidate_, change, regions); !why.empty()) {
+      rejected_moves_.Record(evaluated, std::move(why));
       return false;
     }
-    for (const Region& region : regions) {
-      priced.after += pricer_.Estimate(region, draft_.HashOf(region));
-      if (priced.after > kDoubt * priced.before) break;
+    for (const FusedRegion& region : regions) {
+      evaluated.after += costs_.Estimate(region, candidate_.HashOf(region));
+      if (evaluated.after > kDoubt * evaluated.before) break;
     }
-    if (priced.after <= kDoubt * priced.before) return true;
-    refusals_.Add(priced, "by estimate");
+    if (evaluated.after <= kDoubt * evaluated.before) return true;
+    rejected_moves_.Add(evaluated, "by estimate");
     return false;
   }
 
   // Whether the move is legal and pays.
-  bool Evaluate(PricedMove& priced) {
-    const Change& change = priced.move.change;
-    priced.before = priced.after = 0;
+  bool Evaluate(EvaluatedMove& evaluated) {
+    const Change& change = evaluated.move.change;
+    evaluated.before = evaluated.after = 0;
     for (int i : change.removed)
-      priced.before += pricer_.Of(draft_.region(i), draft_.HashOf(i)).price.total();
-    std::vector<Region> regions = draft_.Try(change);
+      evaluated.before += costs_.Of(candidate_.region(i), candidate_.HashOf(i)).estimate.total();
+    std::vector<FusedRegion> regions = candidate_.Try(change);
     double launch = 0;
-    for (const Region& region : regions) {
-      const RegionPrice& after = pricer_.Of(region);
-      launch = after.price.launch;
-      priced.after += after.price.total();
+    for (const FusedRegion& region : regions) {
+      const RegionCost& after = costs_.Of(region);
+      launch = after.estimate.launch;
+      evaluated.after += after.estimate.total();
       if (!after.IsLegal()) {
-        priced.before = priced.after = 0;
-        refusals_.Add(priced, after.why_not);
+        evaluated.before = evaluated.after = 0;
+        rejected_moves_.Add(evaluated, after.why_not);
         return false;
       }
     }
-    if (SetsFree(change, regions)) priced.after -= launch;
-    if (!priced.pays()) refusals_.Add(priced, "");
-    return priced.pays();
+    if (SetsFree(change, regions)) evaluated.after -= launch;
+    if (!evaluated.pays()) rejected_moves_.Add(evaluated, "");
+    return evaluated.pays();
   }
 
-  // Whether kernels of a GPU need nothing of each other any more, of which one needed another's:
-  // they can be one launch then (packs.h).
-  bool SetsFree(const Change& change, const std::vector<Region>& regions) const {
-    if (!pricer_.machine().is_gpu() || regions.size() < 2 || change.removed.size() < 2)
-      return false;
-    std::vector<const Region*> before, after;
-    for (int i : change.removed) before.push_back(&draft_.region(i));
-    for (const Region& region : regions) after.push_back(&region);
+  // GPU only: whether the new kernels are independent although the old ones were not. They can then
+  // share one launch (horizontal.h), which the caller credits.
+  bool SetsFree(const Change& change, const std::vector<FusedRegion>& regions) const {
+    if (!costs_.machine().is_gpu() || regions.size() < 2 || change.removed.size() < 2) return false;
+    std::vector<const FusedRegion*> before, after;
+    for (int i : change.removed) before.push_back(&candidate_.region(i));
+    for (const FusedRegion& region : regions) after.push_back(&region);
     return AnyReadsAnother(before) && !AnyReadsAnother(after);
   }
 
-  // All that a move replaces must still be there: then it is worth what it was worth.
-  void Make(const PricedMove& priced, std::vector<int>& changed) {
-    const Change& change = priced.move.change;
-    if (!draft_.IsCurrent(change)) return;
-    std::vector<Region> regions = draft_.Try(change);
-    if (draft_.MakesCycle(change, regions)) return;
+  // Skips a move if one of its groups has changed: its evaluation is obsolete.
+  void Make(const EvaluatedMove& evaluated, std::vector<int>& changed) {
+    const Change& change = evaluated.move.change;
+    if (!candidate_.IsCurrent(change)) return;
+    std::vector<FusedRegion> regions = candidate_.Try(change);
+    if (candidate_.MakesCycle(change, regions)) return;
     for (size_t i = 0; i < change.added.size(); ++i)
-      changed.push_back(static_cast<int>(draft_.size() + i));
-    draft_.Apply(change, std::move(regions));
-    log_.Add(RecordOf(priced, Verdict::kTaken));
+      changed.push_back(static_cast<int>(candidate_.size() + i));
+    candidate_.Apply(change, std::move(regions));
+    log_.Add(RecordOf(evaluated, Verdict::kAccepted));
   }
 
   std::vector<int> Neighbours(const std::vector<int>& changed) const {
     std::vector<int> dirty;
     std::unordered_set<int> seen;
     auto add = [&](int group) {
-      if (draft_.IsThere(group) && seen.insert(group).second) dirty.push_back(group);
+      if (candidate_.IsLive(group) && seen.insert(group).second) dirty.push_back(group);
     };
     for (int group : changed) {
-      if (!draft_.IsThere(group)) continue;
+      if (!candidate_.IsLive(group)) continue;
       add(group);
-      for (const Instr* root : draft_.group(group).roots)
-        for (int reader : draft_.ReadersOf(*root)) add(reader);
+      for (const Instr* root : candidate_.group(group).roots)
+        for (int consumer : candidate_.ConsumersOf(*root)) add(consumer);
     }
     return dirty;
   }
 
-  Draft& draft_;
-  Pricer& pricer_;
-  int64_t end_;  // of the work that may be done
+  CandidatePlan& candidate_;
+  RegionCosts& costs_;
+  int64_t end_;  // value of RegionCosts::work_done() at which the search stops
   DecisionLog& log_;
   MoveHasher hasher_;
-  Refusals refusals_;
+  RejectedMoves rejected_moves_;
   size_t looked_at_ = 0;
 };
 
 }  // namespace
 
-double PriceOf(const Draft& draft, Pricer& pricer) {
+double EstimateCost(const CandidatePlan& candidate, RegionCosts& costs) {
   double total = 0;
-  for (size_t i = 0; i < draft.size(); ++i) {
+  for (size_t i = 0; i < candidate.size(); ++i) {
     auto group = static_cast<int>(i);
-    if (!draft.IsThere(group)) continue;
-    const RegionPrice& priced = pricer.Of(draft.region(group), draft.HashOf(group));
-    total += priced.IsLegal() ? priced.price.total() : kNoKernelUs;
+    if (!candidate.IsLive(group)) continue;
+    const RegionCost& evaluated = costs.Of(candidate.region(group), candidate.HashOf(group));
+    total += evaluated.IsLegal() ? evaluated.estimate.total() : kNoKernelUs;
   }
   return total;
 }
 
-void Improve(Draft& draft, Pricer& pricer, int64_t budget, DecisionLog& log, PlanningFacts& facts) {
-  Search(draft, pricer, budget, log).Run(facts);
+void Improve(CandidatePlan& candidate, RegionCosts& costs, int64_t budget, DecisionLog& log,
+             PlanningFacts& facts) {
+  Search(candidate, costs, budget, log).Run(facts);
 }
 
-bool IsLegal(const Change& change, const std::vector<Region>& regions, Draft& draft,
-             Pricer& pricer) {
-  return WhyPinned(draft, change, regions).empty() && pricer.HaveKernels(regions) &&
-         !draft.MakesCycle(change, regions);
+bool IsLegal(const Change& change, const std::vector<FusedRegion>& regions,
+             CandidatePlan& candidate, RegionCosts& costs) {
+  return WhyPinned(candidate, change, regions).empty() && costs.HaveKernels(regions) &&
+         !candidate.MakesCycle(change, regions);
 }
 
-void MakeRandomMoves(Draft& draft, Pricer& pricer, int64_t moves_per_group, uint64_t seed) {
+void MakeRandomMoves(CandidatePlan& candidate, RegionCosts& costs, int64_t moves_per_group,
+                     uint64_t seed) {
   std::mt19937_64 random(seed);
-  int64_t left = moves_per_group * static_cast<int64_t>(draft.size());
-  while (left-- > 0 && draft.size() > 0) {
-    int group = static_cast<int>(random() % draft.size());
-    if (!draft.IsThere(group)) continue;
-    std::vector<Move> moves = MovesOf(draft, group);
+  int64_t left = moves_per_group * static_cast<int64_t>(candidate.size());
+  while (left-- > 0 && candidate.size() > 0) {
+    int group = static_cast<int>(random() % candidate.size());
+    if (!candidate.IsLive(group)) continue;
+    std::vector<Move> moves = MovesOf(candidate, group);
     if (moves.empty()) continue;
     const Change& change = moves[random() % moves.size()].change;
-    std::vector<Region> regions = draft.Try(change);
-    if (IsLegal(change, regions, draft, pricer)) draft.Apply(change, std::move(regions));
+    std::vector<FusedRegion> regions = candidate.Try(change);
+    if (IsLegal(change, regions, candidate, costs)) candidate.Apply(change, std::move(regions));
   }
 }
 
-ComputationPlan BuildDraft(const Draft& draft, KernelMemo& kernels, ComputationPlan from,
-                           DecisionLog& log) {
+ComputationPlan BuildCandidate(const CandidatePlan& candidate, KernelMemo& kernels,
+                               ComputationPlan from, DecisionLog& log) {
   Cut rest;
   std::vector<PlannedKernel> kept;
-  for (size_t i = 0; i < draft.size(); ++i) {
-    const Region& region = draft.region(static_cast<int>(i));
+  for (size_t i = 0; i < candidate.size(); ++i) {
+    const FusedRegion& region = candidate.region(static_cast<int>(i));
     if (region.roots.empty()) continue;
     if (i < from.kernels.size()) {
       kept.push_back(std::move(from.kernels[i]));
@@ -236,7 +246,7 @@ ComputationPlan BuildDraft(const Draft& draft, KernelMemo& kernels, ComputationP
     }
   }
   ComputationPlan plan = BuildCut(rest, kernels, log);
-  for (const Instr* instr : draft.order())
+  for (const Instr* instr : candidate.order())
     if (plan.why_host[instr].empty()) plan.why_host[instr] = from.why_host[instr];
   for (PlannedKernel& planned : kept) AddKernel(plan, std::move(planned));
   return plan;

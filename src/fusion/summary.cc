@@ -10,19 +10,20 @@
 namespace tokamak {
 namespace {
 
-// What a loop does at a time, roughly: a grid of so many elements each.
+// Elements per task of the grid, roughly, for load balance in the cost model. Chosen.
 constexpr double kElementsOfTask = 1024;
 
-// Neighbours in the result that a broadcast gives one element: it is computed once for them.
-double StretchOf(const Instr& broadcast) {
+// Number of contiguous result elements that repeat one operand element: it is computed once for
+// them.
+double BroadcastFactor(const Instr& broadcast) {
   const Shape& to = broadcast.shape();
   const Dims& dimensions = broadcast.attrs<DimensionsAttrs>().dimensions;
-  double stretch = 1;
+  double factor = 1;
   for (int64_t d = to.rank(); d-- > 0;) {
     if (std::find(dimensions.begin(), dimensions.end(), d) != dimensions.end()) break;
-    stretch *= static_cast<double>(to.dim(static_cast<size_t>(d)));
+    factor *= static_cast<double>(to.dim(static_cast<size_t>(d)));
   }
-  return stretch;
+  return factor;
 }
 
 std::vector<PipeOps> ListOf(const Work& work) {
@@ -47,7 +48,7 @@ void Summarizer::Learn(const Instr& instr, Facts& facts) {
 
 void Summarizer::LearnAll(const Instr& instr, Facts& facts) {
   facts.is_known = true;
-  if (instr.op() == Op::kReduce) facts.folded = CountOf(*instr.operand(0)) / facts.count;
+  if (instr.op() == Op::kReduce) facts.reduced_count = CountOf(*instr.operand(0)) / facts.count;
   facts.uses.reserve(instr.operand_count());
   for (size_t i = 0; i < instr.operand_count(); ++i) facts.uses.push_back(UseOf(instr, i));
   Work unit;
@@ -65,19 +66,19 @@ Summarizer::Use Summarizer::UseOf(const Instr& instr, size_t operand) {
     case Op::kScan:
       return {&of, Reach::kSame, 1, own};
     case Op::kBroadcast:
-      return {&of, Reach::kStretched, StretchOf(instr), own};
+      return {&of, Reach::kRepeated, BroadcastFactor(instr), own};
     case Op::kReduce:
-      return {&of, operand < instr.operand_count() / 2 ? Reach::kFolded : Reach::kSame, 1, own};
+      return {&of, operand < instr.operand_count() / 2 ? Reach::kReduced : Reach::kSame, 1, own};
     case Op::kDot:
-      // The panels of a contraction are made for some of its tiles again; other loops ask for both
-      // operands at every multiplication.
+      // A contraction packs its operands into panels, which are recomputed for some of its tiles.
+      // Other loops evaluate both operands for every multiplication.
       if (IsForContract(instr, machine_))
         return {&of, Reach::kFixed,
                 count * static_cast<double>(TimesMade(instr, operand, machine_)), own};
       return {&of, Reach::kTimes, std::max(1.0, count / own), own};
     case Op::kConcatenate:
     case Op::kPad:
-      return {&of, Reach::kPart, 1, own};
+      return {&of, Reach::kSubset, 1, own};
     case Op::kReduceWindow:
       return {&of, Reach::kTimes, operand == 0 ? static_cast<double>(TapsOf(instr)) : 1, own};
     case Op::kScatter:
@@ -91,36 +92,36 @@ Summarizer::Use Summarizer::UseOf(const Instr& instr, size_t operand) {
   return {&of, same ? Reach::kSame : Reach::kTimes, 1, own};
 }
 
-void Summarizer::CountElements(const Region& region) {
-  auto clear = [](Facts& facts) { facts.alike = facts.elsewhere = 0; };
+void Summarizer::CountElements(const FusedRegion& region) {
+  auto clear = [](Facts& facts) { facts.same_elements = facts.elsewhere = 0; };
   for (const Instr* instr : region.instrs) clear(FullFactsOf(*instr));
   for (const Instr* input : region.inputs) clear(FactsOf(*input));
   for (const Instr* root : region.roots)
-    facts_[root].alike =
+    facts_[root].same_elements =
         root->op() == Op::kDynamicUpdateSlice ? CountOf(*root->operand(1)) : CountOf(*root);
   for (size_t i = region.instrs.size(); i-- > 0;) {
     const Facts& facts = facts_[region.instrs[i]];
     double times = facts.evals();
     for (const Use& use : facts.uses) {
       Facts& of = *use.operand;
-      auto alike = [&](double n) { of.alike = std::max(of.alike, n); };
+      auto same_elements = [&](double n) { of.same_elements = std::max(of.same_elements, n); };
       switch (use.reach) {
         case Reach::kSame:
-          alike(times);
+          same_elements(times);
           break;
-        case Reach::kStretched:
-          alike(std::max(times / use.number, std::min(times, of.count)));
+        case Reach::kRepeated:
+          same_elements(std::max(times / use.number, std::min(times, of.count)));
           break;
-        case Reach::kFolded:
-          alike(times * of.count / use.own);
+        case Reach::kReduced:
+          same_elements(times * of.count / use.own);
           break;
         case Reach::kFixed:
-          alike(use.number);
+          same_elements(use.number);
           break;
         case Reach::kTimes:
           of.elsewhere += times * use.number;
           break;
-        case Reach::kPart:
+        case Reach::kSubset:
           of.elsewhere += std::min(times, times * of.count / use.own);
           break;
       }
@@ -151,14 +152,14 @@ void Summarizer::AddStoresOf(const Instr& root, Work& work) {
   }
 }
 
-Work Summarizer::Of(const Region& region) {
+Work Summarizer::Of(const FusedRegion& region) {
   CountElements(region);
   Work work;
   double most = 1;
   for (const Instr* instr : region.instrs) {
     const Facts& facts = facts_[instr];
-    // Of a reduction, what is folded.
-    double times = facts.evals() * facts.folded;
+    // For a reduction, count the reduced elements.
+    double times = facts.evals() * facts.reduced_count;
     most = std::max(most, times);
     Add(work, facts.unit, times);
   }
@@ -170,9 +171,11 @@ Work Summarizer::Of(const Region& region) {
   }
   for (const Instr* root : region.roots) AddStoresOf(*root, work);
   work.tasks = std::max(1.0, most / kElementsOfTask);
+  // Typical block size and registers per thread of generated kernels. Chosen: a kernel does not
+  // exist yet.
   if (machine_.is_gpu()) {
     work.threads = 256;
-    work.words = 40;
+    work.thread_registers = 40;
   }
   return work;
 }

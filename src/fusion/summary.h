@@ -9,15 +9,17 @@
 
 namespace tokamak {
 
-// Operations of one pipe. A list has those that there are any of.
+// Operations of one execution pipe. A list holds the nonzero ones.
 struct PipeOps {
   size_t pipe;
   double count;
 };
 
-// What regions of a computation do, told from their instructions: no kernel is made. A planner that
-// looks at many regions asks this first, so that all that an instruction adds by itself is worked
-// out once.
+// Estimates the work of a region from its instructions, without building a kernel. The planner asks
+// this for every move that it considers, so everything that depends on one instruction alone is
+// computed once. A walk from the roots to the inputs counts how often an element of each
+// instruction is computed: as often as its consumer, or more often if the consumer reduces,
+// broadcasts or moves elements (Reach). Loads and stores follow from these counts.
 class Summarizer {
  public:
   Summarizer(const Computation& computation, const Machine& machine)
@@ -25,44 +27,44 @@ class Summarizer {
   Summarizer(const Summarizer&) = delete;
   Summarizer& operator=(const Summarizer&) = delete;
 
-  Work Of(const Region& region);
+  Work Of(const FusedRegion& region);
 
  private:
   struct Facts;
-  // How often an operand's element is computed when its user's is.
+  // How often an operand is evaluated, relative to its user.
   enum class Reach : uint8_t {
-    kSame,       // as often
-    kStretched,  // once for some neighbours
-    kFolded,     // more often, by the elements that are folded
-    kFixed,      // so many times, however often the user is
-    kTimes,      // at other places, so many times as often
-    kPart        // at other places, by its share of the user's elements
+    kSame,      // equally often
+    kRepeated,  // once for several adjacent elements (broadcast)
+    kReduced,   // once per reduced element (reduce)
+    kFixed,     // a fixed number of times, independent of the user
+    kTimes,     // `number` times as often, at other indices than other users
+    kSubset     // at other indices, by its fraction of the user's elements
   };
   struct Use {
     Facts* operand;
     Reach reach;
-    double number, own;  // own: elements of the user
+    double number, own;  // `own`: element count of the user
   };
-  // What is known of an instruction by itself.
+  // Facts about an instruction. The first two belong to the current region, the others to the
+  // instruction alone.
   struct Facts {
-    // Of the region at hand: how often an element is computed, or loaded, at the places of the
-    // users, and at others.
-    double alike = 0, elsewhere = 0;
-    double count = -1;  // elements of its first part, at least 1; < 0: not known yet
-    double bytes = 0;   // of all parts
+    // Evaluations (or loads) at the indices of the users, which share them, and at other indices.
+    double same_elements = 0, elsewhere = 0;
+    double count = -1;  // elements of the first array, at least 1; < 0 if unknown
+    double bytes = 0;   // of all arrays of the result
     bool is_known = false;
-    double folded = 1;               // of a reduction, elements that one of its own takes
-    std::vector<Use> uses = {};      // of its operands
-    std::vector<PipeOps> unit = {};  // computing one element
+    double reduced_count = 1;        // elements reduced per result, for a reduce
+    std::vector<Use> uses = {};      // one per operand
+    std::vector<PipeOps> unit = {};  // operations per element
 
-    double evals() const { return alike + elsewhere; }
+    double evals() const { return same_elements + elsewhere; }
   };
   Facts& FactsOf(const Instr& instr) {
     Facts& facts = facts_[&instr];
     if (facts.count < 0) Learn(instr, facts);
     return facts;
   }
-  // With all that it takes to compute it.
+  // Also fills in reduced_count, uses and unit.
   Facts& FullFactsOf(const Instr& instr) {
     Facts& facts = FactsOf(instr);
     if (!facts.is_known) LearnAll(instr, facts);
@@ -72,8 +74,8 @@ class Summarizer {
   void LearnAll(const Instr& instr, Facts& facts);
   double CountOf(const Instr& instr) { return FactsOf(instr).count; }
   Use UseOf(const Instr& instr, size_t operand);
-  // How often an element of each instruction is computed, or loaded.
-  void CountElements(const Region& region);
+  // Counts the evaluations of each instruction and the loads of each input.
+  void CountElements(const FusedRegion& region);
   void AddStoresOf(const Instr& root, Work& work);
   enum class Access : uint8_t { kLoad, kStore };
   void AddAccess(Access access, ElementType type, double elements, Work& work);
@@ -84,7 +86,7 @@ class Summarizer {
     std::vector<PipeOps> ops;
     bool is_known = false;
   };
-  std::vector<std::array<AccessOps, 2>> accesses_;  // of one element, by type and access
+  std::vector<std::array<AccessOps, 2>> accesses_;  // operations per element, by type and access
 };
 
 }  // namespace tokamak

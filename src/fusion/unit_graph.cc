@@ -8,8 +8,8 @@
 namespace tokamak {
 namespace {
 
-// What must stay in the order of the program, as far as one instruction tells: loops and branches,
-// whatever is inside of them, too.
+// Whether the instruction must stay in program order, without looking into callees: loops and
+// branches always count.
 bool HasEffect(const Instr& instr) {
   return instr.op() != Op::kParameter && !IsAlias(instr) && !IsPlain(instr);
 }
@@ -22,15 +22,15 @@ int64_t BytesOf(const Shape& shape) {
   return bytes;
 }
 
-// Alignment of the arena.
+// Rounds up to the alignment of the arena, 64 bytes (a cache line).
 int64_t Rounded(int64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-// The arrays that an alias is.
+// The values that an alias refers to.
 std::vector<int> ValuesOfAlias(const Instr& instr, const InstrMap<std::vector<int>>& values) {
   if (instr.op() == Op::kGetTupleElement) {
-    // Through barriers, to one element of a tuple.
+    // Through optimization barriers, to one element of a tuple.
     const Instr* tuple = instr.operand(0);
     while (tuple->op() == Op::kOptimizationBarrier && tuple->operands().size() == 1)
       tuple = tuple->operand(0);
@@ -109,9 +109,10 @@ void UnitGraph::AddValues() {
       values[instr] = ValuesOfAlias(*instr, values);
       continue;
     }
-    bool outside = instr->op() == Op::kParameter || instr->op() == Op::kConstant;
+    bool outside_kernels = instr->op() == Op::kParameter || instr->op() == Op::kConstant;
     values[instr] = {static_cast<int>(values_.size())};
-    values_.push_back({.bytes = outside ? 0 : Rounded(BytesOf(instr->shape())), .unit = unit});
+    values_.push_back(
+        {.bytes = outside_kernels ? 0 : Rounded(BytesOf(instr->shape())), .unit = unit});
   }
   for (int value : values[plan_.computation->root()])
     values_[static_cast<size_t>(value)].is_result = true;
@@ -153,93 +154,96 @@ void UnitGraph::AddPairs(const InstrMap<std::vector<int>>& values) {
   }
 }
 
-std::vector<int> UnitGraph::Places(const std::vector<int>& pack_of) const {
+std::vector<int> UnitGraph::ScheduleOf(const std::vector<int>& launch_group_of) const {
   std::vector<std::vector<int>> parts;
   for (int k = 0; k < kernels_; ++k) {
-    int pack = pack_of[static_cast<size_t>(k)];
-    if (pack < 0) continue;
-    if (static_cast<size_t>(pack) >= parts.size()) parts.resize(static_cast<size_t>(pack) + 1);
-    parts[static_cast<size_t>(pack)].push_back(k);
+    int group = launch_group_of[static_cast<size_t>(k)];
+    if (group < 0) continue;
+    if (static_cast<size_t>(group) >= parts.size()) parts.resize(static_cast<size_t>(group) + 1);
+    parts[static_cast<size_t>(group)].push_back(k);
   }
-  std::vector<int> places(needs_.size(), -1), open;
+  std::vector<int> positions(needs_.size(), -1), open;
   std::vector<bool> waiting(needs_.size());
   int next = 0;
   for (int wanted : wanted_) {
     open.push_back(wanted);
     while (!open.empty()) {
       int unit = open.back();
-      if (places[static_cast<size_t>(unit)] >= 0) {
+      if (positions[static_cast<size_t>(unit)] >= 0) {
         open.pop_back();
         continue;
       }
-      int pack = unit < kernels_ ? pack_of[static_cast<size_t>(unit)] : -1;
+      int group = unit < kernels_ ? launch_group_of[static_cast<size_t>(unit)] : -1;
       size_t before = open.size();
       auto look = [&](int part) {
         for (int need : needs(part))
-          if (places[static_cast<size_t>(need)] < 0) open.push_back(need);
+          if (positions[static_cast<size_t>(need)] < 0) open.push_back(need);
       };
-      if (pack < 0) look(unit);
-      if (pack >= 0)
-        std::for_each(parts[static_cast<size_t>(pack)].begin(),
-                      parts[static_cast<size_t>(pack)].end(), look);
+      if (group < 0) look(unit);
+      if (group >= 0)
+        std::for_each(parts[static_cast<size_t>(group)].begin(),
+                      parts[static_cast<size_t>(group)].end(), look);
       if (open.size() > before) {
         if (waiting[static_cast<size_t>(unit)]) return {};
         waiting[static_cast<size_t>(unit)] = true;
         continue;
       }
-      if (pack < 0) places[static_cast<size_t>(unit)] = next;
-      if (pack >= 0)
-        for (int part : parts[static_cast<size_t>(pack)]) places[static_cast<size_t>(part)] = next;
+      if (group < 0) positions[static_cast<size_t>(unit)] = next;
+      if (group >= 0)
+        for (int part : parts[static_cast<size_t>(group)])
+          positions[static_cast<size_t>(part)] = next;
       ++next;
     }
   }
-  return places;
+  return positions;
 }
 
 struct UnitGraph::Lives {
-  // Of each value: where it is made, where it is read last, and by which unit; -1: by several.
-  std::vector<int> def, last, reader;
-  std::vector<int64_t> bytes;  // that it takes of the temporary memory
-  std::vector<int64_t> saved;  // by place: of what is written over something else there
+  // Per value: positions of its definition and of its last read, and the unit of the last read; -1
+  // if several units read it there.
+  std::vector<int> def, last, consumer;
+  std::vector<int64_t> bytes;  // that it occupies in temporary memory
+  std::vector<int64_t> saved;  // by position: bytes of outputs that reuse the buffer of an input
 };
 
-UnitGraph::Lives UnitGraph::LivesOf(const std::vector<int>& places, int end) const {
+UnitGraph::Lives UnitGraph::LivesOf(const std::vector<int>& positions, int end) const {
   Lives lives;
-  lives.reader.assign(values_.size(), -1);
+  lives.consumer.assign(values_.size(), -1);
   lives.saved.assign(static_cast<size_t>(end) + 1, 0);
   for (const Value& value : values_) {
-    lives.def.push_back(places[static_cast<size_t>(value.unit)]);
+    lives.def.push_back(positions[static_cast<size_t>(value.unit)]);
     lives.last.push_back(value.is_result ? end : lives.def.back());
     lives.bytes.push_back(value.is_result ? 0 : value.bytes);
   }
   for (size_t unit = 0; unit < reads_.size(); ++unit) {
-    if (places[unit] < 0) continue;
+    if (positions[unit] < 0) continue;
     for (int read : reads_[unit]) {
       auto v = static_cast<size_t>(read);
-      if (places[unit] < lives.last[v]) continue;
-      bool is_first = places[unit] > lives.last[v];
-      if (is_first) lives.reader[v] = static_cast<int>(unit);
-      if (!is_first && lives.reader[v] != static_cast<int>(unit)) lives.reader[v] = -1;
-      lives.last[v] = places[unit];
+      if (positions[unit] < lives.last[v]) continue;
+      bool is_first = positions[unit] > lives.last[v];
+      if (is_first) lives.consumer[v] = static_cast<int>(unit);
+      if (!is_first && lives.consumer[v] != static_cast<int>(unit)) lives.consumer[v] = -1;
+      lives.last[v] = positions[unit];
     }
   }
-  ShareMemory(places, lives);
+  AliasMemory(positions, lives);
   return lives;
 }
 
-// What a kernel writes over something that dies in it takes no bytes besides; what a result is
-// written over lies in the result's memory.
-void UnitGraph::ShareMemory(const std::vector<int>& places, Lives& lives) const {
-  std::vector<std::pair<int, int>> order;  // the last first
+// An output that reuses the buffer of an input whose last read is in the same kernel takes no extra
+// bytes. If that output is a result or ends up in one, the input lies in the result's memory too.
+void UnitGraph::AliasMemory(const std::vector<int>& positions, Lives& lives) const {
+  std::vector<std::pair<int, int>> order;  // in reverse order
   for (int k = 0; k < kernels_; ++k)
-    if (places[static_cast<size_t>(k)] >= 0) order.emplace_back(-places[static_cast<size_t>(k)], k);
+    if (positions[static_cast<size_t>(k)] >= 0)
+      order.emplace_back(-positions[static_cast<size_t>(k)], k);
   std::sort(order.begin(), order.end());
   std::vector<bool> in_result, dies(values_.size()), is_over(values_.size());
   for (const Value& value : values_) in_result.push_back(value.is_result);
   for (auto [minus, k] : order) {
     for (const Pair& pair : pairs_[static_cast<size_t>(k)]) {
       auto from = static_cast<size_t>(pair.input), to = static_cast<size_t>(pair.output);
-      if (dies[from] || is_over[to] || lives.last[from] != -minus || lives.reader[from] != k)
+      if (dies[from] || is_over[to] || lives.last[from] != -minus || lives.consumer[from] != k)
         continue;
       dies[from] = is_over[to] = true;
       in_result[from] = in_result[to];
@@ -249,12 +253,12 @@ void UnitGraph::ShareMemory(const std::vector<int>& places, Lives& lives) const 
   }
 }
 
-UnitGraph::Memory UnitGraph::MemoryOf(const std::vector<int>& places) const {
-  // A plan that has no order is refused later: it takes no memory.
-  if (places.empty()) return {0, 0, std::vector<int64_t>(static_cast<size_t>(kernels_), 0)};
+UnitGraph::Memory UnitGraph::MemoryOf(const std::vector<int>& positions) const {
+  // A cyclic plan is rejected later: report no memory.
+  if (positions.empty()) return {0, 0, std::vector<int64_t>(static_cast<size_t>(kernels_), 0)};
   int end = 0;
-  for (int place : places) end = std::max(end, place + 1);
-  Lives lives = LivesOf(places, end);
+  for (int position : positions) end = std::max(end, position + 1);
+  Lives lives = LivesOf(positions, end);
   std::vector<int64_t> change(static_cast<size_t>(end) + 2, 0);
   for (size_t v = 0; v < values_.size(); ++v) {
     if (lives.def[v] < 0) continue;
@@ -273,10 +277,10 @@ UnitGraph::Memory UnitGraph::MemoryOf(const std::vector<int>& places) const {
   memory.held.assign(static_cast<size_t>(kernels_), 0);
   for (size_t v = 0; v < values_.size(); ++v) {
     if (lives.def[v] < 0 || lives.def[v] > memory.at || lives.last[v] < memory.at) continue;
-    if (int maker = values_[v].unit; maker < kernels_)
-      memory.held[static_cast<size_t>(maker)] += lives.bytes[v];
-    if (int reader = lives.reader[v]; reader >= 0 && reader < kernels_)
-      memory.held[static_cast<size_t>(reader)] += lives.bytes[v];
+    if (int producer = values_[v].unit; producer < kernels_)
+      memory.held[static_cast<size_t>(producer)] += lives.bytes[v];
+    if (int consumer = lives.consumer[v]; consumer >= 0 && consumer < kernels_)
+      memory.held[static_cast<size_t>(consumer)] += lives.bytes[v];
   }
   return memory;
 }

@@ -9,9 +9,9 @@
 
 namespace tokamak {
 
-// The units in which a computation runs: its kernels, by their numbers, then every other
-// instruction that is not inside of kernels. What each needs, in which order lowering puts them,
-// and what memory that takes: known before there are steps.
+// The dependence graph of a plan. A unit is a kernel or an instruction outside kernels; units are
+// numbered kernels first. It predicts the order in which lowering will schedule them and the peak
+// temporary memory, before steps exist.
 class UnitGraph {
  public:
   explicit UnitGraph(const ComputationPlan& plan);
@@ -20,25 +20,26 @@ class UnitGraph {
   int size() const { return static_cast<int>(needs_.size()); }
   const std::vector<int>& needs(int unit) const { return needs_[static_cast<size_t>(unit)]; }
 
-  // Where each unit stands when the kernels of a pack stand at one place; -1 of what never runs.
-  // `pack_of`: by kernel, -1 of those in none. Empty when packs wait for each other.
-  std::vector<int> Places(const std::vector<int>& pack_of) const;
+  // The position of each unit in the schedule; -1 if it never runs. The kernels of a launch group
+  // have the same position. `launch_group_of`: by kernel, -1 if it is in none. Returns an empty
+  // vector if launch groups depend on each other cyclically.
+  std::vector<int> ScheduleOf(const std::vector<int>& launch_group_of) const;
 
   struct Memory {
-    int64_t peak = 0;           // bytes of temporary arrays, at most
-    int at = 0;                 // the place where that is
-    std::vector<int64_t> held;  // by kernel: bytes there that it made, or is the last to read
+    int64_t peak = 0;           // bytes of temporary arrays
+    int at = 0;                 // position of the peak
+    std::vector<int64_t> held;  // by kernel: bytes live at the peak that it wrote or reads last
   };
-  Memory MemoryOf(const std::vector<int>& places) const;
+  Memory MemoryOf(const std::vector<int>& positions) const;
 
  private:
-  // An array, or all arrays of an instruction, that one memory holds.
+  // One allocation: an array, or all arrays of an instruction.
   struct Value {
-    int64_t bytes = 0;  // 0 of parameters and constants
+    int64_t bytes = 0;  // 0 for parameters and constants
     bool is_result = false;
     int unit = -1;
   };
-  // What a kernel may write over what it reads.
+  // An input whose buffer a kernel may reuse for an output.
   struct Pair {
     int input = -1, output = -1;
   };
@@ -49,18 +50,18 @@ class UnitGraph {
   void AddValues();
   void AddReads(const InstrMap<std::vector<int>>& values);
   void AddPairs(const InstrMap<std::vector<int>>& values);
-  Lives LivesOf(const std::vector<int>& places, int end) const;
-  void ShareMemory(const std::vector<int>& places, Lives& lives) const;
+  Lives LivesOf(const std::vector<int>& positions, int end) const;
+  void AliasMemory(const std::vector<int>& positions, Lives& lives) const;
 
   const ComputationPlan& plan_;
   int kernels_;
   std::vector<Instr*> order_;
   InstrMap<int> unit_of_;
-  std::vector<const Instr*> instr_of_;   // by unit less kernels_
+  std::vector<const Instr*> instr_of_;   // by unit - kernels_
   std::vector<std::vector<int>> needs_;  // by unit
-  std::vector<int> wanted_;              // effects in their order, the root
+  std::vector<int> wanted_;              // units that must run: effects in order, the root
   std::vector<Value> values_;
-  std::vector<std::vector<int>> reads_;   // by unit: values
+  std::vector<std::vector<int>> reads_;   // by unit: values that it reads
   std::vector<std::vector<Pair>> pairs_;  // by kernel
 };
 

@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-// Sums of what is computed from x in some steps, a kernel for each.
+// Sums of values computed from x in several steps, one kernel each.
 struct Steps {
   Module module{"m"};
   Computation* sum = MakeSum();
@@ -31,12 +31,12 @@ struct Steps {
     options.mode = FusionMode::kNone;
     ComputationPlan plan = PlanComputation(*x->parent(), Machine(), options, log);
     UnitGraph graph(plan);
-    return graph.MemoryOf(graph.Places(std::vector<int>(plan.kernels.size(), -1))).peak;
+    return graph.MemoryOf(graph.ScheduleOf(std::vector<int>(plan.kernels.size(), -1))).peak;
   }
 };
 
-// What is written over what dies takes its bytes.
-TEST(UnitGraph, BytesOfWhatIsWrittenInPlaceCountOnce) {
+// An output that reuses the buffer of a dead input takes no extra bytes.
+TEST(UnitGraph, InPlaceOutputsCountOnce) {
   Steps s;
   EXPECT_EQ(s.PeakOf(s.Sum(s.b.Exp(s.b.Tanh(s.b.Negate(s.x))))), 4096);
 }

@@ -15,7 +15,7 @@ std::vector<Instr*> OrderFromRoot(const Computation& computation) {
   PostOrderWalk walk(computation.id_limit());
   for (Instr* parameter : computation.parameters()) walk.Visit(parameter);
   walk.Visit(computation.root());
-  // Effects have their order; of what nobody needs, none is left.
+  // Then effects, in their order. Dead instructions come last.
   for (Instr* instr : computation.Instrs())
     if (instr->users().empty()) walk.Visit(instr);
   for (Instr* instr : computation.Instrs()) walk.Visit(instr);

@@ -8,25 +8,29 @@
 
 namespace tokamak {
 
-// What the values of a computation are to planners.
+// How planners classify the values of a computation.
 
-// All instructions, operands and control predecessors before users, in an order that follows from
-// the graph and not from where they stand: parameters, what the root needs, what effects need.
+// All instructions, operands and control predecessors before users, in an order that depends on the
+// graph and not on the order in the program: parameters, then what the root needs, then what
+// effects need.
 std::vector<Instr*> OrderFromRoot(const Computation& computation);
 
-// Kernels make all of its results: a tuple of arrays.
+// A kernel computes all results of this tuple-shaped op (reduce, scan, reduce-window).
 bool HasParts(const Instr& instr);
-// No kernel has to do with it: a parameter, control flow, tuples.
+// Never part of a kernel: a parameter, control flow, a tuple.
 bool IsKernelless(const Instr& instr);
-// A constant that kernels read from memory, where it is already.
+// An array constant, which kernels load from memory.
 bool IsMemoryConstant(const Instr& instr);
-// The value has the bytes of its operand (of a part of it), so that no step makes it.
+// The value shares the bytes of its operand, or of one element of a tuple, so that no step computes
+// it.
 bool IsAlias(const Instr& instr);
-// Writes some elements of its operand 0 and leaves the others: a root of its own.
+// Overwrites some elements of operand 0 and keeps the others (dynamic-update-slice, scatter).
+// Always a root.
 bool IsUpdate(const Instr& instr);
-// Why no kernel computes the instruction, as far as it alone tells; "" when one may.
+// Why no kernel can compute the instruction, as far as the instruction alone tells; empty if one
+// may.
 std::string WhyNoKernel(const Instr& instr, const Machine& machine);
-// Bytes of all its parts.
+// Bytes of the array, or of all arrays of a tuple.
 int64_t BytesOfParts(const Instr& instr);
 
 }  // namespace tokamak

@@ -16,10 +16,10 @@ bool IsRowMajorArray(const Shape& shape) {
   return shape.layout() == nullptr || IsRowMajor(shape.layout()->minor_to_major);
 }
 
-// What decides whether an op has a formula; its attributes decide which.
+// Whether an op has a scalar formula depends on these; its attributes only select the formula.
 struct FormulaKey {
   Op op{};
-  std::vector<ElementType> types;  // of the operands and the result
+  std::vector<ElementType> types;  // operands, then the result
 
   uint64_t Hash() const {
     Hasher hasher;
@@ -49,7 +49,7 @@ bool MakesFormula(const Instr& instr) {
   return ApplyOp(b, call).has_value();
 }
 
-// Whether an op has a formula for its types. Asked by making one, once.
+// Whether an op has a formula for its types. Builds one to find out, once per key.
 bool HasFormula(const Instr& instr) {
   FormulaKey key{instr.op(), {}};
   for (const Instr* operand : instr.operands()) key.types.push_back(operand->shape().type());
@@ -62,7 +62,7 @@ std::optional<std::string> WhyNoShapes(const Instr& instr) {
   auto plain = [](const Shape& shape) { return IsPlainArray(shape) && shape.ElementCount() > 0; };
   if (!plain(instr.shape())) return "its result is no array of a fixed size";
   for (const Instr* operand : instr.operands()) {
-    // Index vectors without elements are not looked at.
+    // Empty index vectors are not read.
     bool unused = instr.op() == Op::kGather && operand == instr.operand(1) &&
                   instr.attrs<GatherAttrs>().start_index_map.empty();
     if (!plain(operand->shape()) && !(unused && IsPlainArray(operand->shape())))

@@ -1,6 +1,6 @@
-// The contract generator takes a product, whatever makes its operands element by element, and what
-// follows from its results at the same places. Whether that is so is seen without code; of folds,
-// chains and what moves results it is left open.
+// Predicts without generating code whether the contract generator accepts a region: a dot,
+// elementwise producers of its operands, and elementwise consumers of its results at the same
+// indices. For reductions, chains and roots that move results it answers kAskByBuilding.
 
 #include <algorithm>
 #include <unordered_set>
@@ -11,12 +11,13 @@
 namespace tokamak {
 namespace {
 
-// More than the values that the emitter makes for an op and each operation of its formula, at all
-// the places where panels and results are made; and how many are no matter.
-constexpr int64_t kContractNodesOfOp = 8, kContractNodesOfFlop = 12, kContractPlaces = 8,
+// Upper bounds on kernel values per op, per operation of its formula, and on the copies of the
+// element code (panels and results); below the last one the size does not matter (kMaxNodes in
+// element.cc).
+constexpr int64_t kContractNodesOfOp = 8, kContractNodesOfFlop = 12, kContractCopies = 8,
                   kContractFewNodes = 6000;
 
-// Elements of it are made of elements of its operands, wherever they are needed.
+// Whether each element of the result is computed from elements of the operands, at any index.
 bool IsByElement(const Instr& instr) {
   switch (instr.op()) {
     case Op::kMap:
@@ -33,15 +34,15 @@ bool IsByElement(const Instr& instr) {
   }
 }
 
-bool IsRoot(const Region& region, const Instr* instr) {
+bool IsRoot(const FusedRegion& region, const Instr* instr) {
   return std::find(region.roots.begin(), region.roots.end(), instr) != region.roots.end();
 }
 
-// Whether results are needed just where they are made: `instr` follows from them.
-bool IsAtItsPlace(const Region& region, const Instr& instr, const Instr& dot) {
+// Whether `instr`, a user of the results, reads them at the index where they are computed.
+bool IsReadElementwise(const FusedRegion& region, const Instr& instr, const Instr& dot) {
   const Dims& dims = dot.shape().dims();
   if (instr.op() == Op::kTranspose) {
-    // Whole rows of results are written elsewhere.
+    // A transpose that moves whole rows of results.
     const Dims& order = instr.attrs<DimensionsAttrs>().dimensions;
     bool rows = !order.empty() && order.back() + 1 == static_cast<int64_t>(order.size());
     return rows && IsRoot(region, &instr) && instr.operand(0)->shape().dims() == dims;
@@ -51,7 +52,7 @@ bool IsAtItsPlace(const Region& region, const Instr& instr, const Instr& dot) {
 
 }  // namespace
 
-Accepts AcceptsContract(const Region& region, const Machine& machine) {
+Accepts AcceptsContract(const FusedRegion& region, const Machine& machine) {
   const Instr* dot = nullptr;
   int64_t nodes = 0;
   std::unordered_set<const Instr*> behind;
@@ -68,10 +69,10 @@ Accepts AcceptsContract(const Region& region, const Machine& machine) {
                                [&](const Instr* operand) { return behind.contains(operand); });
     if (!follows) continue;
     behind.insert(instr);
-    if (!IsAtItsPlace(region, *instr, *dot)) return Accepts::kAskByBuilding;
+    if (!IsReadElementwise(region, *instr, *dot)) return Accepts::kAskByBuilding;
   }
-  if (dot == nullptr || nodes * kContractPlaces > kContractFewNodes) return Accepts::kAskByBuilding;
-  // What others need of a root that is moved is made at another place.
+  if (dot == nullptr || nodes * kContractCopies > kContractFewNodes) return Accepts::kAskByBuilding;
+  // Other users of a transposed root would need it at another index.
   for (const Instr* instr : region.instrs)
     for (const Instr* operand : instr->operands())
       if (operand->op() == Op::kTranspose && behind.contains(operand))

@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-// A product of matrices, and what makes its operands and follows from it.
+// A matrix product with elementwise producers and consumers.
 struct Product {
   Module module{"m"};
   Builder b{module, "main"};
@@ -22,22 +22,22 @@ struct Product {
     return b.Dot(left, right, attrs);
   }
 
-  // Asks both, and expects that they agree.
+  // Asks both AcceptsContract and the generator, and expects that they agree.
   Accepts Ask(std::vector<const Instr*> instrs, Instr* root) {
     EXPECT_TRUE(b.Finish(root).ok());
-    Region region{.computation = root->parent(),
-                  .instrs = std::move(instrs),
-                  .inputs = {x, w, y},
-                  .roots = {root}};
+    FusedRegion region{.computation = root->parent(),
+                       .instrs = std::move(instrs),
+                       .inputs = {x, w, y},
+                       .roots = {root}};
     Machine machine;
-    bool built = BuildRegion(region, RegionKind::kContract, machine, "k").built.has_value();
+    bool built = BuildRegion(region, GeneratorKind::kContract, machine, "k").built.has_value();
     Accepts accepts = AcceptsContract(region, machine);
     EXPECT_TRUE(accepts == Accepts::kAskByBuilding || (accepts == Accepts::kYes) == built);
     return accepts;
   }
 };
 
-TEST(AcceptsContract, TakesWhatFollowsAtTheSamePlace) {
+TEST(AcceptsContract, AcceptsAnElementwiseEpilogue) {
   Product p;
   Instr* twice = p.b.Add(p.x, p.x);
   Instr* dot = p.Dot(twice, p.w);
@@ -52,8 +52,8 @@ TEST(AcceptsContract, LeavesOpenWhatMovesResults) {
   EXPECT_EQ(p.Ask({dot, part}, part), Accepts::kAskByBuilding);
   Product q;
   dot = q.Dot(q.x, q.w);
-  Instr* turned = q.b.Transpose(dot, {1, 0});
-  EXPECT_EQ(q.Ask({dot, turned}, turned), Accepts::kAskByBuilding);
+  Instr* transposed = q.b.Transpose(dot, {1, 0});
+  EXPECT_EQ(q.Ask({dot, transposed}, transposed), Accepts::kAskByBuilding);
 }
 
 TEST(AcceptsContract, LeavesOpenASecondProduct) {

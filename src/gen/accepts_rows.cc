@@ -1,7 +1,8 @@
-// The rows generator refuses a region when the result of a reduction is needed elsewhere than in
-// its own row. Where elements are needed follows from shapes: here coordinates are followed from
-// the roots and from what is folded down to the reductions, as the element emitter would, but as
-// numbers in place of code. What only code can tell (a place that data decides) is left open.
+// Predicts without generating code whether the rows generator accepts a region. The generator
+// rejects a region if the result of a reduction is needed outside its own row. Which elements are
+// needed follows from the shapes: this file propagates indices from the roots and the reduced
+// values down to the reductions, as the element emitter would, but symbolically. Data-dependent
+// indices are answered with kAskByBuilding.
 
 #include "gen/accepts_rows.h"
 
@@ -14,27 +15,29 @@
 namespace tokamak {
 namespace {
 
-// A coordinate: (which / stride) % size, of the row's number or of the element's in its row.
+// A coordinate (i / stride) % size, where i is the row index or the index of the element in its
+// row.
 struct Digit {
   enum class Of : uint8_t { kZero, kRow, kElement, kUnknown };
   Of of = Of::kUnknown;
   int64_t stride = 0, size = 0;
   bool operator==(const Digit&) const = default;
 };
-using Place = std::vector<Digit>;  // a digit for each dimension
+using MixedRadixIndex = std::vector<Digit>;  // one digit per dimension
 
-// More than the values that the emitter makes for an op and for each operation of its formula
-// (threefry has no others than are counted), and how many are no matter.
+// Upper bounds on kernel values per op and per operation of its formula (threefry has only
+// operations that are counted); below the last one the size does not matter (kMaxNodes in
+// element.cc).
 constexpr int64_t kRowsNodesOfOp = 8, kRowsNodesOfFlop = 12, kRowsFewNodes = 6000;
-// Elements that are whole vectors on every machine.
+// Elements: a multiple of the vector length on every machine.
 constexpr int64_t kWholeRow = 64;
-// An instruction is looked at for so many places.
+// Distinct indices at which one instruction is analyzed. Chosen: bounds the work.
 constexpr size_t kVisitsOfInstr = 8;
 
-// The coordinates of an element of `dims`, whose number is made of these digits, the last of which
-// counts fastest.
-Place Split(Place digits, const Dims& dims) {
-  Place at(dims.size());
+// The coordinates in `dims` of a linear index composed of these digits, the last one varying
+// fastest.
+MixedRadixIndex Split(MixedRadixIndex digits, const Dims& dims) {
+  MixedRadixIndex at(dims.size());
   for (size_t d = dims.size(); d-- > 0;) {
     if (dims[d] == 1) {
       at[d] = {Digit::Of::kZero};
@@ -43,7 +46,7 @@ Place Split(Place digits, const Dims& dims) {
     while (!digits.empty() && digits.back().size == 1) digits.pop_back();
     if (digits.empty() || digits.back().of == Digit::Of::kUnknown ||
         digits.back().size % dims[d] != 0)
-      return Place(dims.size());
+      return MixedRadixIndex(dims.size());
     Digit& last = digits.back();
     at[d] = {last.of, last.stride, dims[d]};
     last.stride *= dims[d];
@@ -52,9 +55,9 @@ Place Split(Place digits, const Dims& dims) {
   return at;
 }
 
-// Neighbours that count on are one.
-Place Joined(const Place& at, const Dims& dims) {
-  Place digits;
+// Merges adjacent digits that form one contiguous range.
+MixedRadixIndex Joined(const MixedRadixIndex& at, const Dims& dims) {
+  MixedRadixIndex digits;
   for (size_t d = 0; d < dims.size(); ++d) {
     if (dims[d] == 1) continue;
     if (at[d].of == Digit::Of::kZero || at[d].of == Digit::Of::kUnknown) return {Digit{}};
@@ -68,9 +71,9 @@ Place Joined(const Place& at, const Dims& dims) {
   return digits;
 }
 
-class Walker {
+class RowAccessChecker {
  public:
-  explicit Walker(const Region& region) : region_(region) {}
+  explicit RowAccessChecker(const FusedRegion& region) : region_(region) {}
 
   Accepts Run() {
     RowLevels found;
@@ -84,7 +87,7 @@ class Walker {
     if (IsLarge(found)) return Accepts::kAskByBuilding;
     first_ = ElementAt(found.levels[0][0]);
     for (const std::vector<Reducer>& level : found.levels)
-      for (const Reducer& reducer : level) Fold(reducer);
+      for (const Reducer& reducer : level) Accumulate(reducer);
     for (const Instr* root : region_.roots) Write(*root, found.levels[0][0]);
     return answer_;
   }
@@ -96,17 +99,17 @@ class Walker {
     return 0;
   }
 
-  // Whether its code might be more than a kernel may have: each level folds, and the last loop
-  // writes, what is behind it, and the end of a row that fills no vector once more.
+  // Whether the code might exceed the size limit of a kernel. Each level and the final loop
+  // evaluate their operands, and a second time for a row's remainder that does not fill a vector.
   bool IsLarge(const RowLevels& found) {
     int64_t nodes = 0;
     for (const std::vector<Reducer>& level : found.levels) {
-      std::vector<const Instr*> folded;
+      std::vector<const Instr*> reduced_dims;
       for (const Reducer& reducer : level) {
         nodes += NodesOf(*reducer.instr);
-        for (const Instr* operand : reducer.instr->operands()) folded.push_back(operand);
+        for (const Instr* operand : reducer.instr->operands()) reduced_dims.push_back(operand);
       }
-      nodes += NodesBehind(std::move(folded));
+      nodes += NodesBehind(std::move(reduced_dims));
     }
     nodes += NodesBehind({region_.roots.begin(), region_.roots.end()});
     return nodes * (row_ % kWholeRow == 0 ? 1 : 2) > kRowsFewNodes;
@@ -117,7 +120,7 @@ class Walker {
                                 instr.info().flops_per_element;
   }
 
-  // Of all that some values need, down to what is folded.
+  // Kernel values of everything that these values need, down to reductions.
   int64_t NodesBehind(std::vector<const Instr*> open) {
     int64_t nodes = 0;
     ++walk_;
@@ -137,27 +140,27 @@ class Walker {
   Digit Row() const { return {Digit::Of::kRow, 1, rows_}; }
   Digit Element() const { return {Digit::Of::kElement, 1, row_}; }
 
-  Place ElementAt(const Reducer& reducer) const {
+  MixedRadixIndex ElementAt(const Reducer& reducer) const {
     const Dims& dims = reducer.input().dims();
-    Place at(dims.size());
-    auto place = [&](const Dims& dimensions, Digit number) {
+    MixedRadixIndex at(dims.size());
+    auto assign = [&](const Dims& dimensions, Digit number) {
       Dims own;
       for (int64_t d : dimensions) own.push_back(dims[static_cast<size_t>(d)]);
-      Place digits = Split({number}, own);
+      MixedRadixIndex digits = Split({number}, own);
       for (size_t i = 0; i < own.size(); ++i) at[static_cast<size_t>(dimensions[i])] = digits[i];
     };
-    place(reducer.kept, Row());
-    place(reducer.reduced, Element());
+    assign(reducer.kept_dims, Row());
+    assign(reducer.reduced, Element());
     return at;
   }
 
-  void Fold(const Reducer& reducer) {
-    Place at = ElementAt(reducer);
-    // What loops keep for each other is computed where the first of them needs it.
+  void Accumulate(const Reducer& reducer) {
+    MixedRadixIndex at = ElementAt(reducer);
+    // Values that loops cache for each other are computed at the indices of the first loop.
     if (reducer.input().rank() == static_cast<int64_t>(first_.size()) && at != first_)
       return Open();
     for (size_t i = 0; i < reducer.instr->operand_count(); ++i)
-      Visit(*reducer.instr->operand(i), NumberOf(i < reducer.count ? at : Place()));
+      Visit(*reducer.instr->operand(i), NumberOf(i < reducer.count ? at : MixedRadixIndex()));
   }
 
   void Write(const Instr& root, const Reducer& like) {
@@ -167,8 +170,8 @@ class Walker {
       } else if (!root.shape().IsArray() || part.ElementCount() != rows_ * row_) {
         answer_ = Accepts::kNo;
       } else {
-        bool alike = part.dims() == like.input().dims();
-        Visit(root, NumberOf(alike ? first_ : Split({Row(), Element()}, part.dims())));
+        bool same_shape = part.dims() == like.input().dims();
+        Visit(root, NumberOf(same_shape ? first_ : Split({Row(), Element()}, part.dims())));
       }
     }
   }
@@ -177,11 +180,11 @@ class Walker {
     if (answer_ == Accepts::kYes) answer_ = Accepts::kAskByBuilding;
   }
 
-  // The number of a place: most are met again and again.
-  uint32_t NumberOf(Place place) {
-    auto it = std::find(places_.begin(), places_.end(), place);
-    auto number = static_cast<uint32_t>(it - places_.begin());
-    if (it == places_.end()) places_.push_back(std::move(place));
+  // Interns an index: most indices recur.
+  uint32_t NumberOf(MixedRadixIndex assign) {
+    auto it = std::find(indices_.begin(), indices_.end(), assign);
+    auto number = static_cast<uint32_t>(it - indices_.begin());
+    if (it == indices_.end()) indices_.push_back(std::move(assign));
     return number;
   }
 
@@ -192,7 +195,7 @@ class Walker {
     if (std::find(inside->seen.begin(), end, at) != end) return;
     if (inside->visits == kVisitsOfInstr) return Open();
     inside->seen[inside->visits++] = at;
-    if (instr.op() == Op::kReduce) return CheckFold(instr, places_[at]);
+    if (instr.op() == Op::kReduce) return CheckReduction(instr, indices_[at]);
     if (instr.op() != Op::kMap && instr.info().Is(kElementwise)) {
       for (const Instr* operand : instr.operands())
         Visit(*operand, operand->shape().IsScalar() ? NumberOf({}) : at);
@@ -201,12 +204,14 @@ class Walker {
     Move(instr, at);
   }
 
-  // Where its operands are needed, of what moves elements.
+  // Propagates an index through an op that moves elements.
   void Move(const Instr& instr, uint32_t number) {
     if (instr.op() == Op::kCopy || instr.op() == Op::kGetTupleElement)
       return Visit(*instr.operand(0), number);
-    const Place at = places_[number];
-    auto visit = [&](Place place) { Visit(*instr.operand(0), NumberOf(std::move(place))); };
+    const MixedRadixIndex at = indices_[number];
+    auto visit = [&](MixedRadixIndex assign) {
+      Visit(*instr.operand(0), NumberOf(std::move(assign)));
+    };
     switch (instr.op()) {
       case Op::kIota:
         return;
@@ -214,7 +219,7 @@ class Walker {
         return visit(BeforeBroadcast(instr, at));
       case Op::kTranspose: {
         const Dims& permutation = instr.attrs<DimensionsAttrs>().dimensions;
-        Place from(at.size());
+        MixedRadixIndex from(at.size());
         for (size_t i = 0; i < at.size(); ++i) from[static_cast<size_t>(permutation[i])] = at[i];
         return visit(std::move(from));
       }
@@ -224,42 +229,42 @@ class Walker {
         return visit(BeforeSlice(instr, at));
       case Op::kBitcastConvert: {
         const Shape& from = instr.operand(0)->shape();
-        bool alike = from.rank() == instr.shape().rank();
-        return visit(alike ? at : Place(from.dims().size()));
+        bool same_shape = from.rank() == instr.shape().rank();
+        return visit(same_shape ? at : MixedRadixIndex(from.dims().size()));
       }
       case Op::kConcatenate:
       case Op::kPad:
       case Op::kReverse:
       case Op::kDynamicSlice:
       case Op::kGather:
-      case Op::kRngBitGenerator:  // every element has code of its own, from the whole state
+      case Op::kRngBitGenerator:  // element code needs the whole state
         for (const Instr* operand : instr.operands())
-          Visit(*operand, NumberOf(Place(operand->shape().dims().size())));
+          Visit(*operand, NumberOf(MixedRadixIndex(operand->shape().dims().size())));
         return;
       default:
         return Open();
     }
   }
 
-  static Place BeforeBroadcast(const Instr& instr, const Place& at) {
+  static MixedRadixIndex BeforeBroadcast(const Instr& instr, const MixedRadixIndex& at) {
     const Dims& dimensions = instr.attrs<DimensionsAttrs>().dimensions;
-    Place from(dimensions.size());
+    MixedRadixIndex from(dimensions.size());
     for (size_t i = 0; i < from.size(); ++i)
       from[i] = instr.operand(0)->shape().dim(i) == 1 ? Digit{Digit::Of::kZero}
                                                       : at[static_cast<size_t>(dimensions[i])];
     return from;
   }
 
-  static Place BeforeSlice(const Instr& instr, Place at) {
+  static MixedRadixIndex BeforeSlice(const Instr& instr, MixedRadixIndex at) {
     const SliceAttrs& attrs = instr.attrs<SliceAttrs>();
     for (size_t d = 0; d < at.size(); ++d)
       if (attrs.starts[d] != 0 || (d < attrs.strides.size() && attrs.strides[d] != 1)) at[d] = {};
     return at;
   }
 
-  // The result of the row at hand is known, and no other.
-  void CheckFold(const Instr& reduce, const Place& at) {
-    Place own = Split({Row()}, PartsOf(reduce.shape())[0].dims());
+  // Only the result of the current row is available.
+  void CheckReduction(const Instr& reduce, const MixedRadixIndex& at) {
+    MixedRadixIndex own = Split({Row()}, PartsOf(reduce.shape())[0].dims());
     if (own == at && std::find(at.begin(), at.end(), Digit{}) == at.end()) return;
     auto unknown = [](const Digit& digit) { return digit.of == Digit::Of::kUnknown; };
     bool open =
@@ -267,10 +272,10 @@ class Walker {
     answer_ = open ? Accepts::kAskByBuilding : Accepts::kNo;
   }
 
-  // An instruction of the region, and where it has been looked at.
+  // An instruction of the region, and the indices at which it was visited.
   struct Inside {
     const Instr* instr;
-    std::array<uint32_t, kVisitsOfInstr> seen = {};  // numbers of places
+    std::array<uint32_t, kVisitsOfInstr> seen = {};  // interned indices
     uint32_t visits = 0, walk = 0;
   };
   void NoteInside() {
@@ -281,7 +286,7 @@ class Walker {
       slots_[SlotOf(*instr)] = static_cast<uint32_t>(inside_.size());
     }
   }
-  // Where its number is, or would be.
+  // The hash slot of an instruction, occupied or free.
   size_t SlotOf(const Instr& instr) const {
     size_t slot = static_cast<size_t>(instr.id()) & (slots_.size() - 1);
     while (slots_[slot] != 0 && inside_[slots_[slot] - 1].instr != &instr)
@@ -293,20 +298,21 @@ class Walker {
     return number != 0 ? &inside_[number - 1] : nullptr;
   }
 
-  const Region& region_;
+  const FusedRegion& region_;
   std::vector<Inside> inside_;
-  std::vector<uint32_t> slots_;  // numbers in inside_, from 1 on, by the instruction's; 0: none
-  std::vector<Place> places_;
+  // Open-addressing hash table of positions in inside_ plus 1; 0: free.
+  std::vector<uint32_t> slots_;
+  std::vector<MixedRadixIndex> indices_;
   uint32_t walk_ = 0;
   int64_t rows_ = 0, row_ = 0;
-  Place first_;  // an element of a row, in what the first reduction folds
+  MixedRadixIndex first_;  // index of a row element in the first reduction's input
   Accepts answer_ = Accepts::kYes;
 };
 
 }  // namespace
 
-Accepts AcceptsRows(const Region& region) {
-  return Walker(region).Run();
+Accepts AcceptsRows(const FusedRegion& region) {
+  return RowAccessChecker(region).Run();
 }
 
 }  // namespace tokamak

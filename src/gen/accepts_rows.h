@@ -5,14 +5,17 @@
 #include "cost/machine.h"
 #include "gen/region.h"
 
+// Fast checks whether a generator accepts a region, without generating code: the planner asks about
+// hundreds of candidate regions.
+
 namespace tokamak {
 
-// What is known of a region without a kernel of it.
+// kAskByBuilding: only generating the kernel tells.
 enum class Accepts : uint8_t { kYes, kNo, kAskByBuilding };
 
-// Whether BuildRows takes a region. A planner asks this of hundreds, and emits no code for it.
-Accepts AcceptsRows(const Region& region);
-// The same of BuildContract, on a CPU.
-Accepts AcceptsContract(const Region& region, const Machine& machine);
+// Whether BuildRows accepts a region.
+Accepts AcceptsRows(const FusedRegion& region);
+// Whether BuildContract accepts a region, on a CPU.
+Accepts AcceptsContract(const FusedRegion& region, const Machine& machine);
 
 }  // namespace tokamak

@@ -8,7 +8,7 @@
 namespace tokamak {
 namespace {
 
-// A reduction of rows and what is made of its results: how they are brought back into the rows.
+// A row reduction, and the ops that bring its results back into the rows.
 struct Rows {
   Module module{"m"};
   Builder b{module, "main"};
@@ -24,15 +24,16 @@ struct Rows {
     sum = b.Reduce({x}, {zero}, {1}, adds.computation());
   }
 
-  // Asks both, and expects that they agree.
+  // Asks both AcceptsRows and the generator, and expects that they agree.
   Accepts Ask(Instr* back, std::vector<const Instr*> between) {
     Instr* root = b.Subtract(x, back);
     EXPECT_TRUE(b.Finish(root).ok());
-    Region region{.computation = root->parent(), .instrs = {sum}, .inputs = {x}, .roots = {root}};
+    FusedRegion region{
+        .computation = root->parent(), .instrs = {sum}, .inputs = {x}, .roots = {root}};
     region.instrs.insert(region.instrs.end(), between.begin(), between.end());
     region.instrs.push_back(root);
     Machine machine;
-    bool built = BuildRegion(region, RegionKind::kRows, machine, "k").built.has_value();
+    bool built = BuildRegion(region, GeneratorKind::kRows, machine, "k").built.has_value();
     Accepts accepts = AcceptsRows(region);
     EXPECT_TRUE(accepts == Accepts::kAskByBuilding || (accepts == Accepts::kYes) == built);
     return accepts;
@@ -53,7 +54,7 @@ TEST(AcceptsRows, TakesItThroughOtherShapes) {
   EXPECT_EQ(rows.Ask(back, {apart, again, back}), Accepts::kYes);
 }
 
-TEST(AcceptsRows, RefusesAResultAcrossRows) {
+TEST(AcceptsRows, RejectsAResultAcrossRows) {
   Rows rows;
   Instr* back = rows.b.Broadcast(rows.sum, {16, 16}, {1});
   EXPECT_EQ(rows.Ask(back, {back}), Accepts::kNo);
@@ -61,9 +62,9 @@ TEST(AcceptsRows, RefusesAResultAcrossRows) {
 
 TEST(AcceptsRows, LeavesOpenWhatItDoesNotFollow) {
   Rows rows;
-  Instr* turned = rows.b.Reverse(rows.sum, {0});
-  Instr* back = rows.b.Broadcast(turned, {16, 16}, {0});
-  EXPECT_EQ(rows.Ask(back, {turned, back}), Accepts::kAskByBuilding);
+  Instr* reversed = rows.b.Reverse(rows.sum, {0});
+  Instr* back = rows.b.Broadcast(reversed, {16, 16}, {0});
+  EXPECT_EQ(rows.Ask(back, {reversed, back}), Accepts::kAskByBuilding);
 }
 
 }  // namespace

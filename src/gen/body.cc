@@ -1,4 +1,4 @@
-// Scalar computations as code: reducers and maps.
+// Code for scalar computations: reducers and maps.
 
 #include <unordered_map>
 
@@ -80,7 +80,7 @@ class BodyEmitter {
   std::unordered_map<const Instr*, Element> values_;
 };
 
-// Whether an array of these dimensions has at each place what its operands have there.
+// Whether each element of the result depends only on the operands' elements at the same index.
 bool IsPointwise(const Instr& instr, const Dims* dims) {
   if (dims == nullptr || instr.shape().dims() != *dims) return false;
   switch (instr.op()) {

@@ -1,30 +1,33 @@
-// The columns generator: reductions of any dimensions and contractions, with what is computed from
-// their results. Lanes hold neighbouring results, each folded by one lane from first to last:
+// The CPU columns generator: reductions over any dimensions and small dots, plus the elementwise
+// code that uses their results. Lanes hold adjacent results, and one lane reduces all elements of a
+// result in order:
 //
-//   for some vectors of results (the grid)
-//     for the elements that fold into them (serial)
-//       for each vector, for each lane: fold
-//     for each vector, for each lane: write
+//   for some vectors of results (grid)
+//     for the reduced elements (serial)
+//       for each vector, for each lane: accumulate
+//     for each vector, for each lane: store
 //
-// So it also folds what has to be folded in order. Of a large array several vectors are taken at a
-// time: its rows are far apart, and a few of its bytes cost as much as a stretch of them.
+// So it also handles reductions that must run in order. For a large input several adjacent vectors
+// are processed together: the rows of the input are far apart, and a memory access fetches a whole
+// cache line and triggers the prefetcher anyway.
 
 #include <algorithm>
 
+#include "gen/column_reductions.h"
 #include "gen/dot_sides.h"
-#include "gen/folds.h"
 #include "gen/roots.h"
 
 namespace tokamak {
 namespace {
 
-// Rows of a large input are read in stretches of at most so many vectors, when columns are long.
+// Input bytes from which several vectors are processed together, elements per result from which it
+// pays off, and the maximum number of vectors. Chosen.
 constexpr int64_t kColumnsLargeInput = 1 << 20, kColumnsLongColumn = 16, kColumnsMostVectors = 16;
 
-// Operations for an element.
+// Operations per reduced element up to which 8 or 4 rows are unrolled. Chosen.
 constexpr int64_t kLittle = 4, kSome = 16;
 
-// Dimensions that are looped over, those that stand together as one.
+// A range of adjacent dimensions that one loop covers.
 struct Run {
   size_t begin = 0, end = 0;
 };
@@ -44,13 +47,14 @@ std::vector<Run> RunsOf(const Dims& dimensions) {
 
 class ColumnsBuilder {
  public:
-  ColumnsBuilder(const Region& region, const Machine& machine, size_t inner,
+  ColumnsBuilder(const FusedRegion& region, const Machine& machine, size_t inner,
                  const std::string& name)
       : region_(region), machine_(machine), inner_(inner), b_(name), emitter_(b_, region) {}
 
   BuildOutcome Build() {
-    Folds found;
-    if (std::string why = FindFolds(region_, found); !why.empty()) return {std::nullopt, why};
+    ColumnReductions found;
+    if (std::string why = FindColumnReductions(region_, found); !why.empty())
+      return {std::nullopt, why};
     reducers_ = std::move(found.reducers);
     dots_ = std::move(found.dots);
     dims_ = std::move(found.dims);
@@ -64,11 +68,11 @@ class ColumnsBuilder {
     row_ = ProductOf(dims_, split_, rank);
     lanes_ = std::min(2 * machine_.Lanes(32), PowerBelow(row_));
     vectors_ = VectorsAtATime();
-    int64_t places = rows_ * StepsOfRow();
-    beside_ = PlacesBeside(places);
-    int64_t teams = (places + beside_ - 1) / beside_;
-    b_.For("g", LoopRole::kGrid, b_.Index(teams), [&](Scalar g) {
-      first_place_ = LesserOf(g * b_.Index(beside_), b_.Index(places - beside_));
+    int64_t vector_count = rows_ * StepsOfRow();
+    beside_ = VectorsPerBlock(vector_count);
+    int64_t grid_size = (vector_count + beside_ - 1) / beside_;
+    b_.For("g", LoopRole::kGrid, b_.Index(grid_size), [&](Scalar g) {
+      first_vector_ = LesserOf(g * b_.Index(beside_), b_.Index(vector_count - beside_));
       std::vector<Accumulators> sums;
       for (const Reducer& reducer : reducers_)
         sums.emplace_back(b_, emitter_, reducer, beside_ * width());
@@ -76,14 +80,14 @@ class ColumnsBuilder {
       for (const Instr* dot : dots_) Contract(*dot);
       Finish(sums);
     });
-    return FinishLoop(b_, emitter_, region_, teams, false);
+    return FinishLoop(b_, emitter_, region_, grid_size, false);
   }
 
  private:
   int64_t VectorsAtATime() const {
     if (reducers_.empty() || !dots_.empty()) return 1;
     const Reducer& like = reducers_[0];
-    bool along = !like.kept.empty() && like.kept.back() + 1 == like.input().rank();
+    bool along = !like.kept_dims.empty() && like.kept_dims.back() + 1 == like.input().rank();
     int64_t count = ProductOf(dims_, 0, dims_.size());
     if (!along || like.input().ByteSize() < kColumnsLargeInput ||
         like.input().ElementCount() / count < kColumnsLongColumn)
@@ -91,48 +95,50 @@ class ColumnsBuilder {
     int64_t vectors = std::min(kColumnsMostVectors, row_ / lanes_);
     auto grid = [&] { return rows_ * ((row_ + vectors * lanes_ - 1) / (vectors * lanes_)); };
     while (vectors > 1 && grid() < 4 * machine_.cores) vectors /= 2;
-    // As wide as they need to be: the last one would do again what the one before it did.
+    // Balance the widths: the last one overlaps the one before and recomputes its results.
     int64_t steps = grid() / rows_ * lanes_;
     return (row_ + steps - 1) / steps;
   }
 
-  // Results of one place: a stretch of a row.
+  // Adjacent results of one row that are computed together.
   int64_t width() const { return vectors_ * lanes_; }
   int64_t StepsOfRow() const { return (row_ + width() - 1) / width(); }
 
-  // Of short vectors, as many as are worked on side by side; of other rows where rows are short.
-  // Of all vectors, where little is done for an element, as many as there are sums to be added to
-  // while one addition takes its time.
-  int64_t PlacesBeside(int64_t places) const {
-    constexpr int64_t kTeamsOfCore = 8, kSums = 8, kWorthSharing = 1 << 17;
+  // Vectors of results per grid iteration. Machines with short vectors need several for
+  // instruction-level parallelism (of other rows if rows are short). Cheap reductions need enough
+  // independent sums to cover the latency of an addition.
+  int64_t VectorsPerBlock(int64_t vector_count) const {
+    // Grid iterations per core; sums that cover the latency of an addition; elements from which
+    // work is distributed over cores. Chosen.
+    constexpr int64_t kChunksPerCore = 8, kSums = 8, kMinParallelWork = 1 << 17;
     if (vectors_ > 1) return 1;
     int64_t vectors = machine_.HasShortVectors() ? VectorsTogether(machine_) : 1;
     if (lanes_ >= machine_.Lanes(32) && flops_ <= kLittle && reducers_.size() + dots_.size() == 1)
       vectors = kSums;
-    int64_t beside = std::min(vectors * machine_.Lanes(32) / lanes_, places);
-    bool is_shared = places * lanes_ * Depth() >= kWorthSharing;
-    int64_t teams = is_shared ? kTeamsOfCore * machine_.cores : 1;
-    while (beside > 1 && places / beside < teams) beside /= 2;
+    int64_t beside = std::min(vectors * machine_.Lanes(32) / lanes_, vector_count);
+    bool is_parallel = vector_count * lanes_ * Depth() >= kMinParallelWork;
+    int64_t grid_size = is_parallel ? kChunksPerCore * machine_.cores : 1;
+    while (beside > 1 && vector_count / beside < grid_size) beside /= 2;
     if (beside <= 1) return 1;
-    // The last ones would do again what those before them did: as many as come out even, or one
-    // more.
+    // The last iteration overlaps the one before and recomputes its results: take the count, or one
+    // more, that overlaps least.
     auto evened = [&](int64_t most) {
-      int64_t count = (places + most - 1) / most;
-      return (places + count - 1) / count;
+      int64_t count = (vector_count + most - 1) / most;
+      return (vector_count + count - 1) / count;
     };
-    auto all = [&](int64_t some) { return (places + some - 1) / some * some; };
+    auto all = [&](int64_t some) { return (vector_count + some - 1) / some * some; };
     int64_t even = evened(beside), more = evened(beside + 1);
     return all(more) < all(even) ? more : even;
   }
 
-  // Elements that are folded into a result.
+  // Elements reduced into one result.
   int64_t Depth() const {
     if (!dots_.empty()) return DotSides(*dots_[0]).k;
     const Reducer& like = reducers_[0];
     return like.input().ElementCount() / std::max<int64_t>(ProductOf(dims_, 0, dims_.size()), 1);
   }
 
-  // The results' coordinates of a lane.
+  // The coordinates of a lane's result.
   Coordinates ResultAt(Scalar lane) {
     auto split = static_cast<int64_t>(split_);
     Coordinates at = Delinearized(b_, row_at_, Dims(dims_.begin(), dims_.begin() + split));
@@ -147,19 +153,19 @@ class ColumnsBuilder {
       if (lanes_ == 1) return body(begin);
       b_.For("l", LoopRole::kVector, b_.Index(lanes_), [&](Scalar l) { body(begin + l); });
     };
-    auto place = [&](Scalar p) {
-      Scalar here = first_place_ + p, steps = b_.Index(StepsOfRow()), sums = p * b_.Index(width());
+    auto emit_vector = [&](Scalar p) {
+      Scalar here = first_vector_ + p, steps = b_.Index(StepsOfRow()), sums = p * b_.Index(width());
       row_at_ = here / steps;
       begin_ = LesserOf(here % steps * b_.Index(width()), b_.Index(row_ - width())) - sums;
       if (vectors_ == 1) return vector(sums);
       b_.For("v", LoopRole::kSerial, b_.Index(vectors_),
              [&](Scalar v) { vector(sums + v * b_.Index(lanes_)); });
     };
-    if (beside_ == 1) return place(b_.Index(0));
-    b_.For("p", LoopRole::kUnrolled, b_.Index(beside_), place);
+    if (beside_ == 1) return emit_vector(b_.Index(0));
+    b_.For("p", LoopRole::kUnrolled, b_.Index(beside_), emit_vector);
   }
 
-  // Loops over some dimensions of an array; `body` takes their coordinates in order.
+  // Loops over some dimensions of an array; `body` receives their coordinates in order.
   template <typename Body>
   void ForRuns(const std::vector<Run>& runs, const Dims& dims, Coordinates at, Body&& body) {
     if (at.size() == 0 && runs.empty()) return body(at);
@@ -185,20 +191,21 @@ class ColumnsBuilder {
     });
     if (vectors_ > 1 && RunsOf(like.reduced).size() == 1) return ReduceRows(sums);
     ForRuns(RunsOf(like.reduced), like.input().dims(), {},
-            [&](const Coordinates& reduced) { FoldAll(sums, {reduced}); });
+            [&](const Coordinates& reduced) { AccumulateAll(sums, {reduced}); });
   }
 
-  // Into each lane what is at these places, one after the other.
-  void FoldAll(std::vector<Accumulators>& sums, const std::vector<Coordinates>& places) {
+  // Accumulates the elements at these coordinates into each lane, in sequence.
+  void AccumulateAll(std::vector<Accumulators>& sums,
+                     const std::vector<Coordinates>& vector_count) {
     ForLanes([&](Scalar lane) {
-      for (const Coordinates& reduced : places) {
-        Coordinates at = FoldedElement(reducers_[0], ResultAt(lane), reduced);
-        for (Accumulators& sum : sums) sum.Fold(lane, at, {});
+      for (const Coordinates& reduced : vector_count) {
+        Coordinates at = InputElement(reducers_[0], ResultAt(lane), reduced);
+        for (Accumulators& sum : sums) sum.Accumulate(lane, at, {});
       }
     });
   }
 
-  // Sums of many vectors are not in registers: each is read and written once for a few rows.
+  // The sums of many vectors exceed the registers: each is loaded and stored once per few rows.
   void ReduceRows(std::vector<Accumulators>& sums) {
     const int64_t at_once = flops_ <= kLittle ? 8 : flops_ <= kSome ? 4 : 1;
     const Reducer& like = reducers_[0];
@@ -207,17 +214,17 @@ class ColumnsBuilder {
     Dims own(dims.begin() + static_cast<int64_t>(run.begin),
              dims.begin() + static_cast<int64_t>(run.end));
     int64_t rows = ProductOf(own, 0, own.size());
-    auto fold = [&](int64_t first, int64_t times, int64_t count) {
+    auto accumulate = [&](int64_t first, int64_t times, int64_t count) {
       b_.For("r", LoopRole::kSerial, b_.Index(times), [&](Scalar r) {
-        std::vector<Coordinates> places;
+        std::vector<Coordinates> vector_count;
         for (int64_t i = 0; i < count; ++i)
-          places.push_back(Delinearized(b_, r * b_.Index(count) + b_.Index(first + i), own));
-        FoldAll(sums, places);
+          vector_count.push_back(Delinearized(b_, r * b_.Index(count) + b_.Index(first + i), own));
+        AccumulateAll(sums, vector_count);
       });
     };
     int64_t whole = rows / at_once;
-    if (whole > 0) fold(0, whole, at_once);
-    if (rows % at_once != 0) fold(whole * at_once, rows % at_once, 1);
+    if (whole > 0) accumulate(0, whole, at_once);
+    if (rows % at_once != 0) accumulate(whole * at_once, rows % at_once, 1);
   }
 
   void Contract(const Instr& dot) {
@@ -228,13 +235,13 @@ class ColumnsBuilder {
     for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
       sum.arrays[part] = b_.Local("sum", ComputeType(type), Space::kRegisters, beside_ * lanes_);
     ForLanes([&](Scalar lane) { Write(sum, lane, ConstantElement(b_, type, 0)); });
-    std::vector<Run> runs;  // each by itself: the two sides may order them differently
+    std::vector<Run> runs;  // one run per dimension: lhs and rhs may order them differently
     for (int64_t d : attrs.lhs_contracting)
       runs.push_back({static_cast<size_t>(d), static_cast<size_t>(d) + 1});
     ForRuns(runs, lhs, {}, [&](const Coordinates& contracted) {
       ForLanes([&](Scalar lane) {
         Element term = DotTerm(b_, emitter_, dot, ResultAt(lane), contracted, Read(sum, lane));
-        if (emitter_.fault().empty()) Write(sum, lane, term);
+        if (emitter_.failure().empty()) Write(sum, lane, term);
       });
     });
     dot_sums_.push_back(sum);
@@ -280,7 +287,7 @@ class ColumnsBuilder {
     });
   }
 
-  const Region& region_;
+  const FusedRegion& region_;
   const Machine& machine_;
   size_t inner_;
   KernelBuilder b_;
@@ -289,16 +296,18 @@ class ColumnsBuilder {
   std::vector<const Instr*> dots_;
   std::vector<Sum> dot_sums_;
   Dims dims_;
-  int64_t flops_ = 0;  // of an element that is folded
+  int64_t flops_ = 0;  // operations per reduced element
   size_t split_ = 0;
   int64_t rows_ = 1, row_ = 1, lanes_ = 1, vectors_ = 1, beside_ = 1;
-  Scalar first_place_, row_at_, begin_;  // begin_: of a place, less the sums before its own
+  // begin_: start of the results in the row, minus the index of their first accumulator.
+  Scalar first_vector_, row_at_, begin_;
 };
 
 }  // namespace
 
-// The last dimension alone is the row when it is long enough; else as many as make it so.
-BuildOutcome BuildColumns(const Region& region, const Machine& machine, const std::string& name) {
+// The row is the last dimension if it is long enough, otherwise as many minor dimensions as needed.
+BuildOutcome BuildColumns(const FusedRegion& region, const Machine& machine,
+                          const std::string& name) {
   Dims dims;
   for (const Instr* instr : region.instrs)
     if (instr->op() == Op::kReduce || instr->op() == Op::kDot)

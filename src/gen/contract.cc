@@ -1,25 +1,25 @@
-// The contract generator: a dot, with the element code that makes its operands and that uses its
-// results.
+// The CPU contract generator: a dot with the elementwise code that produces its operands and uses
+// its results.
 //
-//   for each tile of the results (the grid)
-//     for each panel of the depth
-//       lhs and rhs of the panel, computed and put in order (unless they lie so already)
-//       sums += lhs * rhs                  (kernel form's multiply)
-//     for each element of the tile: what follows from it, written
-//       (or, where rows of results are folded, such as by a softmax: row by row, rows_body.h)
+//   for each tile of the result (grid)
+//     for each panel along the contracted dimension
+//       compute and pack lhs and rhs of the panel (unless memory has that layout already)
+//       sums += lhs * rhs                  (the multiply statement of kernel IR)
+//     for each element of the tile: compute its consumers, store
+//       (or row by row with rows_body.h if rows of results are reduced, as in a softmax)
 //
-// A chain is a dot whose left side is made in rows that something folds, perhaps rows of another
-// dot's results (softmax(q k) v): the left side is never stored.
+// A chain is a dot whose lhs consists of rows that are reduced, possibly rows of another dot's
+// results (softmax(q k) v). The lhs is never stored to memory:
 //
-//   for each batch, and each so many rows (the grid)
-//     rhs of both dots, put in order
+//   for each batch and block of rows (grid)
+//     pack rhs of both dots
 //     for each tile of whole rows
 //       sums of the inner dot, as above
-//       for each of its rows: folded, and what follows from it is a row of lhs
-//       sums = lhs * rhs, and what follows from them, written
+//       for each of its rows: reduce it and compute a row of lhs
+//       sums = lhs * rhs; compute the consumers, store
 //
-// Tiles follow from the shape alone. Those at the ends overlap those before them. What an operand
-// is padded with along the depth is zero; rows and columns that are padded are not written.
+// Tiles depend on the shape only. Tiles at the end overlap the ones before them. Along the
+// contracted dimension operands are padded with zeros; padded rows and columns are not stored.
 
 #include "gen/contract.h"
 
@@ -33,27 +33,28 @@
 namespace tokamak {
 namespace {
 
-// Shorter rows are columns to others, which fold them in another order.
+// Elements. Shorter rows are left to the columns generator, which reduces in another order. Chosen.
 constexpr int64_t kContractLeastRow = 8;
 
-bool HasReduction(const Region& region) {
+bool HasReduction(const FusedRegion& region) {
   return std::any_of(region.instrs.begin(), region.instrs.end(),
                      [](const Instr* instr) { return instr->op() == Op::kReduce; });
 }
 
-// The region, in two.
-struct Parts {
-  const Instr* dot = nullptr;    // the last one
-  const Instr* inner = nullptr;  // the one whose results its left side is made of
-  Region rows;                   // makes the left side, in rows; nothing when it has no rows
-  Region rest;                   // all else
-  int64_t columns = 1;           // parts of the dot's columns of which roots have an element each
-  bool left_is_root = false;     // written, too
+// The region, split around its dots.
+struct ContractRegions {
+  const Instr* dot = nullptr;    // the last dot
+  const Instr* inner = nullptr;  // the dot that its lhs is computed from
+  FusedRegion rows;              // produces lhs row by row; empty if lhs has no reductions
+  FusedRegion rest;              // all other instructions
+  int64_t columns = 1;           // column groups that roots combine (see ColumnGroups)
+  bool left_is_root = false;     // lhs is also stored
   bool IsChain() const { return !rows.instrs.empty(); }
 };
 
-// What the values need, of the region, `without` what is behind that one.
-std::unordered_set<const Instr*> Behind(const Region& region, std::vector<const Instr*> open,
+// The instructions of the region that the values depend on, not following the operands of
+// `without`.
+std::unordered_set<const Instr*> Behind(const FusedRegion& region, std::vector<const Instr*> open,
                                         const Instr* without) {
   std::unordered_set<const Instr*> inside(region.instrs.begin(), region.instrs.end()), found;
   while (!open.empty()) {
@@ -65,8 +66,8 @@ std::unordered_set<const Instr*> Behind(const Region& region, std::vector<const 
   return found;
 }
 
-Region PartOf(const Region& region, const std::unordered_set<const Instr*>& which) {
-  Region part;
+FusedRegion SubRegion(const FusedRegion& region, const std::unordered_set<const Instr*>& which) {
+  FusedRegion part;
   part.computation = region.computation;
   for (const Instr* instr : region.instrs)
     if (which.contains(instr)) part.instrs.push_back(instr);
@@ -76,9 +77,10 @@ Region PartOf(const Region& region, const std::unordered_set<const Instr*>& whic
   return part;
 }
 
-// Into how many parts the columns are cut that roots take together: gates of a recurrent cell. 1:
-// a root has as many elements as the dot; 0: another number.
-int64_t PartsOfColumns(const Parts& parts) {
+// The number of equal column ranges that roots combine, such as the gates of a recurrent cell: 1 if
+// roots have as many elements as the dot, 0 if they have another size.
+int64_t ColumnGroups(const ContractRegions& parts) {
+  // Column groups. Chosen: an LSTM has 4.
   constexpr int64_t kMost = 8;
   std::optional<int64_t> count;
   int64_t elements = parts.dot->shape().ElementCount();
@@ -93,28 +95,29 @@ int64_t PartsOfColumns(const Parts& parts) {
   return parts.IsChain() && count != 1 ? 0 : count.value_or(0);
 }
 
-// Without those of one element.
+// Drops dimensions of size 1.
 Dims Squeezed(const Dims& dims) {
   Dims squeezed;
   std::ranges::copy_if(dims, std::back_inserter(squeezed), [](int64_t size) { return size != 1; });
   return squeezed;
 }
 
-// Why the region is no contraction; "" when it is.
-std::string FindParts(const Region& region, const Machine& machine, Parts& parts) {
+// Returns why the region is not a contraction, empty if it is.
+std::string FindContractRegions(const FusedRegion& region, const Machine& machine,
+                                ContractRegions& parts) {
   for (const Instr* instr : region.instrs)
     if (instr->op() == Op::kDot) parts.dot = instr;
   if (parts.dot == nullptr) return "it has no contraction";
   const Instr* left = parts.dot->operand(0);
   parts.rest = region;
-  Region rows = PartOf(region, Behind(region, {left}, nullptr));
+  FusedRegion rows = SubRegion(region, Behind(region, {left}, nullptr));
   if (HasReduction(rows)) {
     std::vector<const Instr*> results;
     for (const Instr* root : region.roots)
       if (std::find(rows.roots.begin(), rows.roots.end(), root) == rows.roots.end())
         results.push_back(root);
     parts.rows = std::move(rows);
-    parts.rest = PartOf(region, Behind(region, std::move(results), left));
+    parts.rest = SubRegion(region, Behind(region, std::move(results), left));
     parts.left_is_root =
         std::find(parts.rows.roots.begin(), parts.rows.roots.end(), left) != parts.rows.roots.end();
     if (!parts.left_is_root) parts.rows.roots.push_back(left);
@@ -127,12 +130,12 @@ std::string FindParts(const Region& region, const Machine& machine, Parts& parts
       return "it has a second contraction";
     parts.inner = instr;
   }
-  if (!HasReduction(parts.rest)) parts.columns = PartsOfColumns(parts);
+  if (!HasReduction(parts.rest)) parts.columns = ColumnGroups(parts);
   return parts.columns > 0 ? "" : "a root has another number of elements than the contraction";
 }
 
-// Whether the dimensions of this shape stand behind `last`, in order; those of one element may
-// stand anywhere.
+// Whether these dimensions of a shape follow `last` in ascending order; dimensions of size 1 may be
+// anywhere.
 bool AreBehind(const Dims& dims, const Shape& shape, int64_t& last) {
   for (int64_t d : dims) {
     if (shape.dim(static_cast<size_t>(d)) == 1) continue;
@@ -144,7 +147,7 @@ bool AreBehind(const Dims& dims, const Shape& shape, int64_t& last) {
 
 class ContractBuilder {
  public:
-  ContractBuilder(const Region& region, const Parts& parts, const Machine& machine,
+  ContractBuilder(const FusedRegion& region, const ContractRegions& parts, const Machine& machine,
                   const std::string& name)
       : region_(region),
         parts_(parts),
@@ -164,14 +167,14 @@ class ContractBuilder {
     if (sides.n % parts_.columns != 0) return {std::nullopt, "its columns have no such parts"};
     tile_.emplace(setting_, dot, TilingOf(dot, sides, machine_, stitched_, parts_.columns));
     if (std::string why = WhyNoRows(); !why.empty()) return {std::nullopt, why};
-    if (parts_.columns > 1 && !AreRootsOfParts())
+    if (parts_.columns > 1 && !AreRootsOfColumnGroups())
       return {std::nullopt, "its columns are not taken in parts"};
     bool is_all = MakesAll();
     if (is_all) tile_->WriteTo(emitter_.OutputOf(*parts_.rest.roots[0]));
     tile_->MakeArrays();
     const TileCut &rows = tile_->tiling().rows, &columns = tile_->tiling().columns;
-    int64_t teams = tile_->sides().batch * rows.count * columns.count;
-    b_.For("tile", LoopRole::kGrid, b_.Index(teams), [&](Scalar g) {
+    int64_t grid_size = tile_->sides().batch * rows.count * columns.count;
+    b_.For("tile", LoopRole::kGrid, b_.Index(grid_size), [&](Scalar g) {
       Scalar rest = g / b_.Index(columns.count);
       column_ = Begin(columns, g % b_.Index(columns.count));
       row_ = Begin(rows, rest % b_.Index(rows.count));
@@ -180,10 +183,10 @@ class ContractBuilder {
       tile_->Emit(row_, column_);
       if (!is_all) Finish();
     });
-    return FinishLoop(b_, emitter_, region_, teams, false);
+    return FinishLoop(b_, emitter_, region_, grid_size, false);
   }
 
-  // Whether nothing follows from the results: what is multiplied is written.
+  // Whether the results have no consumers in the region: the sums are stored directly.
   bool MakesAll() const {
     const std::vector<const Instr*>& roots = parts_.rest.roots;
     const Instr& dot = *parts_.dot;
@@ -210,7 +213,7 @@ class ContractBuilder {
       for (DotTile* tile : {inner_ ? &*inner_ : nullptr, &*tile_}) {
         if (tile == nullptr) continue;
         tile->BeginBatch(batch_);
-        tile->ShareRhs(column_);
+        tile->PackRhsOnce(column_);
       }
       tile_->PadLhs();
       Scalar first = task % b_.Index(of_batch) * b_.Index(chain->tiles);
@@ -224,9 +227,9 @@ class ContractBuilder {
     return FinishLoop(b_, emitter_, region_, tasks, false);
   }
 
-  // Whether roots have the rows of the results, and columns of one part.
-  bool AreRootsOfParts() const {
-    if (!tile_->TakesParts()) return false;
+  // Whether all roots have the rows of the results and the columns of one group.
+  bool AreRootsOfColumnGroups() const {
+    if (!tile_->TakesColumnGroups()) return false;
     Dims dims = tile_->result().shape().dims();
     dims.back() /= parts_.columns;
     return std::ranges::all_of(parts_.rest.roots, [&](const Instr* root) {
@@ -234,7 +237,7 @@ class ContractBuilder {
     });
   }
 
-  // Rows of results, whole, are what the reductions fold.
+  // The reductions must reduce whole rows of results.
   std::string WhyNoRows() {
     if (!stitched_) return "";
     const DotSides& sides = tile_->sides();
@@ -242,7 +245,7 @@ class ContractBuilder {
     return WhyOtherRows(parts_.rest, follow_, sides);
   }
 
-  // The left side has the rows that its reductions fold, in their order.
+  // lhs must have the rows that its reductions reduce, in the same order.
   std::string WhyNoChain() {
     DotSides sides(*parts_.dot);
     const Shape& left = parts_.dot->operand(0)->shape();
@@ -262,7 +265,8 @@ class ContractBuilder {
     return fits ? "" : "its reductions fold other rows than the contraction's left side has";
   }
 
-  static std::string WhyOtherRows(const Region& region, RowsBody& body, const DotSides& sides) {
+  static std::string WhyOtherRows(const FusedRegion& region, RowsBody& body,
+                                  const DotSides& sides) {
     RowLevels found;
     if (std::string why = FindRowLevels(region, found); !why.empty()) return why;
     if (std::string why = body.Find(); !why.empty()) return why;
@@ -271,13 +275,13 @@ class ContractBuilder {
     return fits ? "" : "its reductions fold other rows than the contraction makes";
   }
 
-  Scalar Begin(const TileCut& cut, Scalar piece) {
+  Scalar Begin(const TileCut& cut, Scalar tile_index) {
     if (cut.count == 1) return b_.Index(0);
-    Scalar begin = piece * b_.Index(cut.size);
+    Scalar begin = tile_index * b_.Index(cut.size);
     return cut.total % cut.size == 0 ? begin : LesserOf(begin, b_.Index(cut.total - cut.size));
   }
 
-  // Rows of the tile, by their numbers in the results of a dot.
+  // Calls body for the rows of the tile, with their row index in the dot's results.
   template <typename Body>
   void ForRows(Body&& body) {
     const DotSides& sides = tile_->sides();
@@ -285,22 +289,22 @@ class ContractBuilder {
            [&](Scalar i) { body(i, batch_ * b_.Index(sides.m) + (row_ + i)); });
   }
 
-  static RowPlace SumsOf(const DotTile& tile, Scalar begin) {
+  static RowLocation SumsOf(const DotTile& tile, Scalar begin) {
     return {&tile.result(), tile.sum_type(), tile.sums(), begin};
   }
 
-  // The left side of the tile's rows.
+  // Computes lhs for the rows of the tile.
   void MakeLeft() {
     if (inner_) inner_->Emit(row_, b_.Index(0));
     ForRows([&](Scalar i, Scalar row) {
-      RowPlace source, sink{parts_.dot->operand(0), tile_->type(), left_,
-                            i * b_.Index(tile_->lhs_pitch()), parts_.left_is_root};
+      RowLocation source, sink{parts_.dot->operand(0), tile_->type(), left_,
+                               i * b_.Index(tile_->lhs_pitch()), parts_.left_is_root};
       if (inner_) source = SumsOf(*inner_, i * b_.Index(inner_->tiling().Width()));
       before_.Emit(row, source, sink);
     });
   }
 
-  // What follows from the tile's results, written.
+  // Computes and stores the consumers of the tile's results.
   void Finish() {
     const Tiling& t = tile_->tiling();
     Dims row_dims = SizesOf(tile_->sides().lhs, tile_->sides().lhs_free);
@@ -311,7 +315,8 @@ class ContractBuilder {
       ForVectors(b_, t.columns.valid(), lanes, [&](Scalar j) {
         Coordinates of_row = tile_->batch_at();
         for (Scalar c : Delinearized(b_, row_ + i, row_dims)) of_row.push_back(c);
-        parts_.columns > 1 ? FinishParts(of_row, row, begin, j) : FinishOne(of_row, row, begin, j);
+        parts_.columns > 1 ? FinishColumnGroups(of_row, row, begin, j)
+                           : FinishOne(of_row, row, begin, j);
       });
     });
   }
@@ -335,26 +340,27 @@ class ContractBuilder {
     }
   }
 
-  // Of each part one result.
-  void FinishParts(Coordinates at, Scalar row, Scalar begin, Scalar j) {
+  // Combines one result of each column group.
+  void FinishColumnGroups(Coordinates at, Scalar row, Scalar begin, Scalar j) {
     const Tiling& t = tile_->tiling();
-    int64_t of_part = t.columns.total;
+    int64_t of_group = t.columns.total;
     Coordinates result = at;
     result.emplace_back();
-    for (int64_t part = 0; part < t.parts; ++part) {
-      result.back() = b_.Index(part * of_part) + (column_ + j);
+    for (int64_t part = 0; part < t.column_groups; ++part) {
+      result.back() = b_.Index(part * of_group) + (column_ + j);
       emitter_.Remember(tile_->result(), result, SumAt(begin, b_.Index(part * t.columns.size) + j));
     }
     at.push_back(column_ + j);
-    Scalar linear = row * b_.Index(of_part) + (column_ + j);
+    Scalar linear = row * b_.Index(of_group) + (column_ + j);
     Dims dims = tile_->result().shape().dims();
-    dims.back() = of_part;
+    dims.back() = of_group;
     std::vector<RootElement> ready;
     for (const Instr* root : parts_.rest.roots) ready.push_back(ElementAt(*root, dims, at, linear));
     StoreElements(emitter_, ready);
   }
 
-  // At this place of `dims`, which the root has too, or its update.
+  // The root's element at this index of `dims`, which are the dimensions of the root or of its
+  // update.
   RootElement ElementAt(const Instr& root, const Dims& dims, const Coordinates& at, Scalar linear) {
     const Dims& own = DomainOf(root).dims();
     Coordinates here = own == dims ? at : Delinearized(b_, linear, own);
@@ -369,13 +375,13 @@ class ContractBuilder {
     return {&root, 0, linear, emitter_.At(root, here)};
   }
 
-  const Region& region_;
-  const Parts& parts_;
+  const FusedRegion& region_;
+  const ContractRegions& parts_;
   const Machine& machine_;
   bool stitched_;
   KernelBuilder b_;
   ElementEmitter emitter_;
-  RowsBody follow_, before_;  // what is folded of the results, and for the left side
+  RowsBody follow_, before_;  // reductions of the results, and reductions that produce lhs
   DotTile::Setting setting_{region_, machine_, b_, emitter_};
   std::optional<DotTile> tile_, inner_;
   ArrayId left_{};
@@ -399,9 +405,11 @@ void StoreContractRoot(KernelBuilder& b, ElementEmitter& emitter, const Instr& r
   emitter.StoreLinear(root, 0, linear, emitter.At(root, here));
 }
 
-BuildOutcome BuildContract(const Region& region, const Machine& machine, const std::string& name) {
-  Parts parts;
-  if (std::string why = FindParts(region, machine, parts); !why.empty()) return {std::nullopt, why};
+BuildOutcome BuildContract(const FusedRegion& region, const Machine& machine,
+                           const std::string& name) {
+  ContractRegions parts;
+  if (std::string why = FindContractRegions(region, machine, parts); !why.empty())
+    return {std::nullopt, why};
   return ContractBuilder(region, parts, machine, name).Build();
 }
 

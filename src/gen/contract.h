@@ -5,20 +5,22 @@
 #include "gen/element.h"
 #include "gen/generator.h"
 
+// Which dots the tiled contract generator computes, and in which precision.
+
 namespace tokamak {
 
-// Whether a dot is one for the contract generator on this machine.
+// Whether the contract generator computes this dot on this machine.
 bool IsForContract(const Instr& dot, const Machine& machine);
-// How often each element of an operand is made, when the kernel computes it.
+// How often the kernel recomputes each element of an operand that it produces itself.
 int64_t TimesMade(const Instr& dot, size_t operand, const Machine& machine);
-// The type that its elements are multiplied in.
+// The element type of the factors.
 ScalarType ContractType(const Instr& dot, const Machine& machine);
-// Whether the elements are rounded to tf32 before: of f32 at its default precision, and of what
-// tf32 holds as it is.
+// Whether factors are rounded to TF32: f32 dots at default precision, and factors that TF32
+// represents exactly.
 bool MultipliesTf32(const Instr& dot, const Machine& machine);
 
-// Writes a root at an element of the contraction's result, of these coordinates and this number. A
-// root that moves whole rows elsewhere is written there.
+// Stores a root at one element of the dot's result, with these coordinates and this linear index. A
+// root that moves whole rows (a transpose of the major dimensions) is stored at its destination.
 void StoreContractRoot(KernelBuilder& b, ElementEmitter& emitter, const Instr& root,
                        const Instr& dot, const Coordinates& at, Scalar linear);
 

@@ -9,20 +9,21 @@
 namespace tokamak {
 namespace {
 
-// Results of a tile, at most, in each direction: their sums and both panels lie in the second
-// cache. A shallow product is done sooner than its sums are moved: smaller tiles.
+// Maximum rows and columns of a tile: sums and both panels fit in the L2 cache. For a shallow dot
+// (k up to kShallow) moving the sums dominates, so tiles have fewer rows. Chosen.
 constexpr int64_t kMaxSide = 256, kMaxShallowRows = 64, kShallow = 128;
-// Elements of a panel's depth, times their bytes.
+// Bytes of one row of a panel along the contracted dimension. Chosen: panels fit in L2.
 constexpr int64_t kPanelBytes = 1024;
-// Sums of a tile of whole rows, and its panel of rhs.
+// Bytes of the sums of a tile of whole rows, and of its rhs panel. Chosen: together below L2.
 constexpr int64_t kWholeBytes = 256 << 10, kWholePanelBytes = 512 << 10;
-// Of a chain: what rows of a tile take, at most, and a right side that stays in order; rows that
-// are worth a tile; elements that are put in order for each row, at most.
-constexpr int64_t kChainBytes = 128 << 10, kSharedBytes = 2 << 20, kLeastRows = 16,
+// Chains: maximum bytes per tile of rows, maximum bytes of an rhs that stays packed, minimum rows
+// of a tile, maximum elements packed per row of results. Chosen.
+constexpr int64_t kChainBytes = 128 << 10, kPackOnceBytes = 2 << 20, kLeastRows = 16,
                   kOrderedForRow = 4;
-// Tiles that keep the threads of a large machine busy, and multiplications that make one worth it.
+// Tiles that keep the cores of a large machine busy, and the minimum multiplications per tile.
+// Chosen.
 constexpr int64_t kTilesWanted = 16, kLeastOfTile = 1 << 18;
-// Rows that fill a part of the processor's tiles.
+// AMX tiles (Intel): rows from which they pay off (chosen), rows and depth of a tile (hardware).
 constexpr int64_t kWorthTiles = 4, kContractTileRows = 16, kTileDepth = 32;
 
 TileCut CutInto(int64_t total, int64_t most, int64_t unit) {
@@ -58,9 +59,9 @@ int64_t BlocksOfRhs(const Instr& dot, const Machine& machine) {
 }
 
 Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine, bool whole,
-                int64_t parts) {
+                int64_t column_groups) {
   Tiling t;
-  t.parts = parts;
+  t.column_groups = column_groups;
   t.type = ContractType(dot, machine);
   bool tiles = t.type == ScalarType::kBF16 && machine.matrix_tiles && sides.m >= kWorthTiles;
   int64_t bytes = BytesOf(t.type);
@@ -69,7 +70,7 @@ Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine,
   int64_t depth_unit = t.depth_unit = tiles ? kTileDepth : GroupOf(t.type);
   t.rhs_block = BlocksOfRhs(dot, machine);
   int64_t column_unit = std::max(t.lanes, t.rhs_block);
-  // Panels that need no padding, if there are such of a fair size.
+  // Prefer a panel size that needs no padding, if it is not too small.
   int64_t most = std::min(RoundUp(sides.k, depth_unit), kPanelBytes / bytes);
   if (whole) most = std::clamp(kWholePanelBytes / (sides.n * bytes), depth_unit, most);
   t.depth = CutInto(sides.k, most, depth_unit);
@@ -78,17 +79,18 @@ Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine,
     t.depth = {.total = sides.k, .size = size, .count = sides.k / size};
     break;
   }
-  int64_t rows = sides.k <= kShallow ? kMaxShallowRows : kMaxSide, columns = kMaxSide / parts;
+  int64_t rows = sides.k <= kShallow ? kMaxShallowRows : kMaxSide,
+          columns = kMaxSide / column_groups;
   if (whole) {
     columns = RoundUp(sides.n, column_unit);
     rows = std::clamp(kWholeBytes / (columns * 4), row_unit, rows);
   }
   auto cut = [&] {
     t.rows = CutInto(sides.m, rows, row_unit);
-    t.columns = CutInto(sides.n / parts, columns, column_unit);
+    t.columns = CutInto(sides.n / column_groups, columns, column_unit);
     return sides.batch * t.rows.count * t.columns.count;
   };
-  // The longer side is cut finer while there is work enough in each piece.
+  // Split the longer side while each tile keeps enough work.
   while (cut() < kTilesWanted && t.rows.size * t.Width() * sides.k > 2 * kLeastOfTile) {
     if (!whole && t.Width() >= t.rows.size && columns > column_unit) {
       columns = std::max(columns / 2, column_unit);
@@ -112,13 +114,13 @@ std::optional<ChainTiling> TilingOfChain(const Instr& outer, const Instr* inner,
   t.columns = CutInto(sides.n, RoundUp(sides.n, t.lanes), t.lanes);
   t.depth = CutInto(sides.k, RoundUp(sides.k, t.depth_unit), t.depth_unit);
   int64_t row_bytes = t.PaddedDepth() * bytes + t.columns.size * BytesOf(*SumTypeOf(t.type));
-  if (t.PaddedDepth() * t.columns.size * bytes > kSharedBytes) return std::nullopt;
+  if (t.PaddedDepth() * t.columns.size * bytes > kPackOnceBytes) return std::nullopt;
   if (inner != nullptr) {
     DotSides of(*inner);
     Tiling& from = chain.inner;
     from = TilingOf(*inner, of, machine, true);
     from.depth = CutInto(of.k, RoundUp(of.k, from.depth_unit), from.depth_unit);
-    if (from.PaddedDepth() * from.columns.size * BytesOf(from.type) > kSharedBytes)
+    if (from.PaddedDepth() * from.columns.size * BytesOf(from.type) > kPackOnceBytes)
       return std::nullopt;
     unit = std::max(unit, from.row_unit);
     row_bytes += from.columns.size * BytesOf(*SumTypeOf(from.type)) +
@@ -127,8 +129,8 @@ std::optional<ChainTiling> TilingOfChain(const Instr& outer, const Instr* inner,
   }
   t.rows = CutInto(sides.m, std::max(kChainBytes / row_bytes, kLeastRows), unit);
   chain.inner.rows = t.rows;
-  // As many tiles for a task as leave work for all threads, or, if that is too little for what has
-  // to be put in order, for some.
+  // The largest number of tiles per task that leaves tasks for all threads, or, if that does not
+  // amortize packing, for fewer threads.
   auto worth = [&] { return put_in_order <= kOrderedForRow * chain.tiles * t.rows.size; };
   for (int64_t wanted : {4 * kTilesWanted, kTilesWanted}) {
     for (int64_t tiles = t.rows.count; tiles >= 1; --tiles) {
@@ -146,8 +148,8 @@ bool FitsS16(ElementType type) {
   return InfoOf(type).bits < 16 || type == ElementType::kS16;
 }
 
-// Operands whose products are added up in the type `wide`. Integers of 32 bits wrap, whatever the
-// order.
+// Whether products of these operands can be accumulated in the type `wide`. 32-bit integers wrap in
+// any order.
 bool MayMultiply(ElementType type, ElementType wide) {
   if (wide == ElementType::kF64) return IsReal(type);
   if (wide == ElementType::kF32) return IsReal(type) && type != ElementType::kF64;
@@ -190,16 +192,16 @@ bool MultipliesTf32(const Instr& dot, const Machine& machine) {
 int64_t TimesMade(const Instr& dot, size_t operand, const Machine& machine) {
   DotSides sides(dot);
   if (machine.is_gpu()) {
-    gpu::TeamTiling teams = gpu::TeamTilingOf(dot, sides, machine);
-    return operand == 0 ? teams.column_tiles : teams.row_tiles;
+    gpu::BlockTiling block_tiling = gpu::BlockTilingOf(dot, sides, machine);
+    return operand == 0 ? block_tiling.column_tiles : block_tiling.row_tiles;
   }
   Tiling tiling = TilingOf(dot, sides, machine, false);
   return operand == 0 ? tiling.columns.count : tiling.rows.count;
 }
 
 bool IsForContract(const Instr& dot, const Machine& machine) {
-  // Fewer multiplications are a loop's business; vectors are read once, and nothing is to be
-  // gained by putting them in order.
+  // Multiplications. Smaller dots are plain loops (chosen). Matrix-vector products read the matrix
+  // once, so packing cannot pay off.
   constexpr int64_t kLeastWork = 4096;
   if (dot.op() != Op::kDot || !IsPlainArray(dot.shape())) return false;
   ElementType wide = WideType(dot.shape().type());

@@ -15,7 +15,7 @@ struct Step {
   int64_t At(int64_t i) const { return factor * ((i + add) / by) + constant; }
 };
 
-// Small enough that no sum of a few of them leaves 64 bits.
+// Small enough that sums of several cannot overflow 64 bits.
 bool IsSmall(int64_t x) {
   return x > -(int64_t{1} << 40) && x < (int64_t{1} << 40);
 }
@@ -56,7 +56,8 @@ std::vector<int64_t> CutsOf(const Kernel& kernel, ValueId variable, int64_t exte
       return node.prim == Prim::kLt ? step->At(i) < 0 : step->At(i) <= 0;
     };
     bool first = holds(0);
-    int64_t low = 0, high = extent - 1;  // as the first; perhaps otherwise
+    // Invariant: at `low` the result is that of the range's start; at `high` it may differ.
+    int64_t low = 0, high = extent - 1;
     if (holds(high) == first) continue;
     while (high - low > 1) {
       int64_t middle = low + (high - low) / 2;

@@ -5,14 +5,18 @@
 
 #include "kernel/kernel.h"
 
+// Cut points of a loop: indices where pad and concatenate conditions change. Generators split the
+// loop there, so that each segment runs without the comparison.
+
 namespace tokamak {
 
-// Where comparisons of a loop's variable with constants change their minds: i, when they decide
-// otherwise at i than at i - 1. Ascending, from 1 to extent - 1. Comparisons that depend on other
-// variables, too, are not counted.
+// The values i at which a comparison of the loop variable with a constant has another result than
+// at i - 1: ascending, from 1 to extent - 1. Comparisons that also depend on other variables are
+// ignored.
 std::vector<int64_t> CutsOf(const Kernel& kernel, ValueId variable, int64_t extent);
 
-// The same, moved to multiples of `unit`: what lies around a cut is a piece of its own.
+// The cuts rounded to multiples of `unit`; the unit around an unaligned cut becomes a segment of
+// its own.
 std::vector<int64_t> AlignedCuts(const std::vector<int64_t>& cuts, int64_t unit, int64_t extent);
 
 }  // namespace tokamak

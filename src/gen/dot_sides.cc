@@ -49,7 +49,7 @@ Dims RowMajorStrides(const Dims& dims) {
 std::optional<int64_t> DistanceAlong(const Dims& dims, const Dims& which) {
   Dims strides = RowMajorStrides(dims);
   std::optional<int64_t> distance;
-  int64_t next = 0;  // what the dimension before must step over
+  int64_t next = 0;  // the stride that the dimension before must have
   for (auto it = which.rbegin(); it != which.rend(); ++it) {
     auto d = static_cast<size_t>(*it);
     if (dims[d] == 1) continue;

@@ -4,27 +4,30 @@
 
 #include "ir/ir.h"
 
+// The dimensions of a dot_general as a batched matrix multiplication.
+
 namespace tokamak {
 
-// The sides of a dot: lhs is batch x m x k, rhs is batch x k x n, each of several dimensions.
+// A dot as batch x (m x k) * (k x n). Each of batch, m, n, k may stand for several dimensions.
 struct DotSides {
   const DotAttrs& attrs;
-  const Dims &lhs, &rhs;    // dimensions of the operands
-  Dims lhs_free, rhs_free;  // which of them are neither batch nor contracted, ascending
+  const Dims &lhs, &rhs;  // dimensions of the operands
+  // Indices of the dimensions that are neither batch nor contracting, ascending.
+  Dims lhs_free, rhs_free;
   int64_t m = 1, n = 1, k = 1, batch = 1;
 
   explicit DotSides(const Instr& dot);
   bool IsEmpty() const { return m == 0 || n == 0 || k == 0 || batch == 0; }
 };
 
-// How many elements these dimensions have.
+// The number of elements of these dimensions.
 int64_t SizeOf(const Dims& dims, const Dims& which);
 // The sizes of these dimensions.
 Dims SizesOf(const Dims& dims, const Dims& which);
-// Distances between neighbours along each dimension of a row-major array.
+// Strides of a row-major array.
 Dims RowMajorStrides(const Dims& dims);
-// The distance between neighbours along dimensions taken as one, in this order; nothing when it is
-// not the same everywhere. 1 when there are no neighbours.
+// The stride along several dimensions linearized to one, in this order; nullopt if it is not
+// uniform, 1 if they have a single element.
 std::optional<int64_t> DistanceAlong(const Dims& dims, const Dims& which);
 
 }  // namespace tokamak

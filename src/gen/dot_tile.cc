@@ -5,9 +5,10 @@
 namespace tokamak {
 namespace {
 
-// So few rows do not pay for putting the right side in order.
+// Rows. Packing rhs does not pay off below. Chosen.
 constexpr int64_t kFewRows = 36;
-// Rows this far apart meet in the same few places of the first cache.
+// Stride in bytes: rows at multiples of it map to the same L1 sets. Hardware: 64 sets of 64 bytes,
+// as in x86 L1 caches.
 constexpr int64_t kBadDistance = 4096;
 
 }  // namespace
@@ -32,16 +33,18 @@ ElementType DotTile::type() const {
   return ElementOfMultiplied(t_.type);
 }
 
-// Elements from row to row: those that would meet in few places of the first cache are moved apart.
-int64_t DotTile::Apart(int64_t row) const {
-  constexpr int64_t kLine = 64, kFar = 512;
+// Elements from row to row, padded if rows would conflict in the L1 cache.
+int64_t DotTile::Pitch(int64_t row) const {
+  // Bytes: a cache line, and a stride whose multiples use few L1 sets.
+  constexpr int64_t kLine = 64, kConflictStride = 512;
   int64_t bytes = BytesOf(t_.type);
-  return row * bytes % kFar == 0 ? row + kLine / bytes : row;
+  return row * bytes % kConflictStride == 0 ? row + kLine / bytes : row;
 }
 
-// Columns of the right side's panel that lie together, for all of its depth. Short vectors have few
-// columns at a time in registers, and read what lies apart slowly (Neoverse V1: 72 GFLOP/s a core
-// by blocks, 59 by rows of a panel); long ones prefetch their rows (backend/cpu/emit_multiply.cc).
+// Columns of the rhs panel that are stored together, for its whole depth. With short vectors few
+// columns fit in registers at a time, and strided reads are slow (Neoverse V1: 72 GFLOP/s per core
+// by column blocks, 59 by rows of a panel). Long vectors prefetch their rows
+// (backend/cpu/emit_multiply.cc).
 int64_t DotTile::BlockColumns() const {
   if (rhs_lies_in_blocks_) return t_.rhs_block;
   if (!machine_.HasShortVectors() || GroupOf(t_.type) > 1) return t_.columns.size;
@@ -49,15 +52,16 @@ int64_t DotTile::BlockColumns() const {
   return RoundUp(CeilDiv(t_.columns.size, blocks), t_.lanes);
 }
 
-// Rows whose left side stays in the first cache while blocks of the right side pass.
+// Rows whose lhs stays in the L1 cache while column blocks of rhs stream through.
 int64_t DotTile::BlockRows() const {
+  // Bytes of lhs that stay in the L1 cache, and minimum rows. Chosen.
   constexpr int64_t kBytes = 32 << 10, kLeast = 8;
   if (BlockColumns() == t_.Width()) return t_.rows.size;
   int64_t most = std::max(kBytes / (t_.depth.size * BytesOf(t_.type)), kLeast);
   return CeilDiv(t_.rows.size, CeilDiv(t_.rows.size, most));
 }
 
-// Runs body(block, size) for all blocks of `total`; the last may be smaller.
+// Calls body(block, size) for all blocks of `total`; the last may be smaller.
 template <typename Body>
 void DotTile::ForBlocks(int64_t total, int64_t block, Body&& body) {
   int64_t whole = total / block;
@@ -72,8 +76,8 @@ void DotTile::ForBlocks(int64_t total, int64_t block, Body&& body) {
 ArrayId DotTile::MakeLhs() {
   lhs_is_made_ = true;
   lhs_.direct = false;
-  lhs_pitch_ = Apart(t_.PaddedDepth());
-  lhs_panel_ = b_.Local("lhs_rows", t_.type, Space::kTeam, t_.rows.size * lhs_pitch_);
+  lhs_pitch_ = Pitch(t_.PaddedDepth());
+  lhs_panel_ = b_.Local("lhs_rows", t_.type, Space::kShared, t_.rows.size * lhs_pitch_);
   return lhs_panel_;
 }
 
@@ -91,11 +95,11 @@ void DotTile::PadLhs() {
   zero(valid, t_.rows.size - valid, 0, t_.PaddedDepth());
 }
 
-// Sums of one panel are the results.
+// With a single panel the sums are the results.
 bool DotTile::MayWriteTo() const {
   ElementType type = result_->shape().type();
-  return t_.depth.count == 1 && t_.parts == 1 && !t_.rows.IsPadded() && !t_.columns.IsPadded() &&
-         !IsComplex(type) && type == sum_type();
+  return t_.depth.count == 1 && t_.column_groups == 1 && !t_.rows.IsPadded() &&
+         !t_.columns.IsPadded() && !IsComplex(type) && type == sum_type();
 }
 
 void DotTile::BeginBatch(Scalar batch) {
@@ -106,26 +110,26 @@ void DotTile::BeginBatch(Scalar batch) {
 void DotTile::FindSides() {
   static_cast<DotOperand&>(lhs_) = DotOperand(dot_, sides_, 0);
   static_cast<DotOperand&>(rhs_) = DotOperand(dot_, sides_, 1);
-  for (Side* side : {&lhs_, &rhs_}) FindPlaces(*side);
+  for (Side* side : {&lhs_, &rhs_}) FindLayout(*side);
   FindResult();
   int64_t bytes = BytesOf(t_.type);
-  bool apart = lhs_.free_distance * bytes % kBadDistance != 0;
-  lhs_.direct = lhs_.direct && !t_.rows.IsPadded() && lhs_.depth_distance == 1 && apart;
+  bool disjoint = lhs_.free_distance * bytes % kBadDistance != 0;
+  lhs_.direct = lhs_.direct && !t_.rows.IsPadded() && lhs_.depth_distance == 1 && disjoint;
   rhs_lies_in_blocks_ = t_.rhs_block > 0 && IsInput(rhs_) && t_.PaddedDepth() == sides_.k;
   rhs_.direct = rhs_.direct && !t_.columns.IsPadded() && rhs_.free_distance == 1 &&
                 GroupOf(t_.type) == 1 && t_.rows.count == 1 && t_.rows.size <= kFewRows &&
-                rhs_.depth_distance >= sides_.n && !RhsMeets();
+                rhs_.depth_distance >= sides_.n && !RhsConflicts();
 }
 
-// Whether rows of the right side meet in few places of the first cache, from where each row of
-// vectors is read anew for a few rows of results: short vectors have few of them at a time.
-bool DotTile::RhsMeets() const {
+// Whether rows of rhs conflict in the L1 cache. With short vectors few rows of results are in
+// registers at a time, so each row of rhs is reread often.
+bool DotTile::RhsConflicts() const {
   constexpr int64_t kWorthCopy = 16;
   return machine_.HasShortVectors() && t_.rows.size >= kWorthCopy &&
          rhs_.depth_distance * BytesOf(t_.type) % kBadDistance == 0;
 }
 
-// A dot by a right side in blocks is followed by a reshape to what it would be without them.
+// A dot with prepacked rhs is followed by a reshape to the shape of the original dot.
 void DotTile::FindResult() {
   if (t_.rhs_block == 0 || dot_.users().size() != 1) return;
   auto has = [](const std::vector<const Instr*>& instrs, const Instr* instr) {
@@ -140,12 +144,12 @@ void DotTile::FindResult() {
     result_ = user;
 }
 
-bool DotTile::TakesParts() const {
+bool DotTile::TakesColumnGroups() const {
   return rhs_lies_in_blocks_ && t_.columns.total % t_.rhs_block == 0 && result_ != &dot_ &&
          ColumnDims().size() == 1;
 }
 
-// Dimensions of the results' columns.
+// The column dimensions of the result.
 Dims DotTile::ColumnDims() const {
   const Dims& dims = result_->shape().dims();
   return {
@@ -153,7 +157,7 @@ Dims DotTile::ColumnDims() const {
       dims.end()};
 }
 
-void DotTile::FindPlaces(Side& side) {
+void DotTile::FindLayout(Side& side) {
   std::optional<int64_t> free = DistanceAlong(*side.dims, *side.free);
   std::optional<int64_t> depth = DistanceAlong(*side.dims, *side.contracting);
   side.direct = IsInput(side) && free && depth && t_.PaddedDepth() == sides_.k &&
@@ -170,27 +174,28 @@ bool DotTile::IsInput(const Side& side) const {
 }
 
 void DotTile::MakeArrays() {
-  sums_ = output_ ? *output_
-                  : b_.Local("sums", *SumTypeOf(t_.type), Space::kTeam, t_.rows.size * t_.Width());
+  sums_ = output_
+              ? *output_
+              : b_.Local("sums", *SumTypeOf(t_.type), Space::kShared, t_.rows.size * t_.Width());
   if (!lhs_.direct && !lhs_is_made_)
-    lhs_panel_ = b_.Local("lhs_panel", t_.type, Space::kTeam, t_.rows.size * t_.depth.size);
+    lhs_panel_ = b_.Local("lhs_panel", t_.type, Space::kShared, t_.rows.size * t_.depth.size);
   if (!RhsIsReady())
-    rhs_panel_ = b_.Local("rhs_panel", t_.type, Space::kTeam,
+    rhs_panel_ = b_.Local("rhs_panel", t_.type, Space::kShared,
                           t_.depth.size * RoundUp(t_.columns.size, BlockColumns()));
   int64_t side = SquareSide();
-  bool turns = NeedsTurn(lhs_) || NeedsTurn(rhs_);
-  if (turns) square_ = b_.Local("square", t_.type, Space::kRegisters, side * side);
-  if ((NeedsTurn(lhs_) && !IsInput(lhs_)) || (NeedsTurn(rhs_) && !IsInput(rhs_)))
-    stage_ = b_.Local("stage", t_.type, Space::kTeam, side * side);
+  bool transposes = NeedsTranspose(lhs_) || NeedsTranspose(rhs_);
+  if (transposes) square_ = b_.Local("square", t_.type, Space::kRegisters, side * side);
+  if ((NeedsTranspose(lhs_) && !IsInput(lhs_)) || (NeedsTranspose(rhs_) && !IsInput(rhs_)))
+    stage_ = b_.Local("stage", t_.type, Space::kShared, side * side);
 }
 
-// A larger square takes more code, and longer to compile, than it saves.
+// Lanes. A larger square costs more code and compile time than it saves.
 int64_t DotTile::SquareSide() const {
   return std::min<int64_t>(machine_.Lanes(BytesOf(t_.type) * 8), 16);
 }
 
-// Element code of an operand whose neighbours lie along the other direction than its panel wants.
-bool DotTile::NeedsTurn(const Side& side) const {
+// Whether the operand is contiguous along the other dimension than its panel.
+bool DotTile::NeedsTranspose(const Side& side) const {
   if (side.direct || (lhs_is_made_ && &side == &lhs_)) return false;
   if (&side == &rhs_ && rhs_lies_in_blocks_) return false;
   int64_t lanes = SquareSide();
@@ -200,14 +205,15 @@ bool DotTile::NeedsTurn(const Side& side) const {
   return GroupOf(t_.type) > 1 && !side.depth_is_inner;
 }
 
-// The panel of lhs has rows of neighbours along the depth, except of what lies the other way.
-bool DotTile::LhsLiesAcross() const {
+// The lhs panel is contiguous along the contracted dimension, unless the operand is contiguous
+// along its rows.
+bool DotTile::LhsIsTransposed() const {
   return GroupOf(t_.type) == 1 && !lhs_.depth_is_inner;
 }
 
 // ---- operands
 
-// An element, as it is multiplied. `free` and `depth` count within the tile and the panel.
+// An element in the type of the factors. `free` and `depth` are relative to the tile and the panel.
 Scalar DotTile::ElementOf(const Side& side, Scalar panel, Scalar free, Scalar depth) {
   const TileCut& cut = &side == &lhs_ ? t_.rows : t_.columns;
   if (cut.IsPadded()) free = LesserOf(free, b_.Index(cut.total - 1));
@@ -216,37 +222,37 @@ Scalar DotTile::ElementOf(const Side& side, Scalar panel, Scalar free, Scalar de
   bool padded = t_.PaddedDepth() != sides_.k;
   Scalar inside = padded ? LesserOf(p, b_.Index(sides_.k - 1)) : p;
   Element value = emitter_.At(*side.instr, side.At(b_, batch_at_, along, inside));
-  if (!emitter_.fault().empty()) return b_.Constant(t_.type, 0);
+  if (!emitter_.failure().empty()) return b_.Constant(t_.type, 0);
   Scalar scalar = AsMultiplied(b_, side.instr->shape().type(), t_.type, value);
   return padded ? Choose(p < b_.Index(sides_.k), scalar, b_.Constant(t_.type, 0)) : scalar;
 }
 
-Scalar DotTile::LhsPlace(Scalar row, Scalar depth) {
-  return LhsLiesAcross() ? depth * b_.Index(t_.rows.size) + row
-                         : row * b_.Index(t_.depth.size) + depth;
+Scalar DotTile::LhsIndex(Scalar row, Scalar depth) {
+  return LhsIsTransposed() ? depth * b_.Index(t_.rows.size) + row
+                           : row * b_.Index(t_.depth.size) + depth;
 }
-Scalar DotTile::RhsPlace(Scalar block, Scalar in_block, Scalar group, int64_t in_group) {
+Scalar DotTile::RhsIndex(Scalar block, Scalar in_block, Scalar group, int64_t in_group) {
   int64_t of = GroupOf(t_.type);
   return block * b_.Index(t_.depth.size * BlockColumns()) + group * b_.Index(BlockColumns() * of) +
          in_block * b_.Index(of) + b_.Index(in_group);
 }
 
 void DotTile::PackLhs(Scalar panel) {
-  if (NeedsTurn(lhs_)) return Turn(lhs_, panel);
-  bool across = LhsLiesAcross();
-  int64_t outer = across ? t_.depth.size : t_.rows.size;
-  int64_t inner = across ? t_.rows.size : t_.depth.size;
+  if (NeedsTranspose(lhs_)) return Transpose(lhs_, panel);
+  bool is_transposed = LhsIsTransposed();
+  int64_t outer = is_transposed ? t_.depth.size : t_.rows.size;
+  int64_t inner = is_transposed ? t_.rows.size : t_.depth.size;
   int64_t lanes = machine_.Lanes(BytesOf(t_.type) * 8);
   b_.For("i", LoopRole::kSerial, b_.Index(outer), [&](Scalar i) {
     ForVectors(b_, inner, lanes, [&](Scalar l) {
-      Scalar row = across ? l : i, depth = across ? i : l;
-      b_.Store(lhs_panel_, LhsPlace(row, depth), ElementOf(lhs_, panel, row, depth));
+      Scalar row = is_transposed ? l : i, depth = is_transposed ? i : l;
+      b_.Store(lhs_panel_, LhsIndex(row, depth), ElementOf(lhs_, panel, row, depth));
     });
   });
 }
 
 void DotTile::PackRhs(Scalar panel) {
-  if (NeedsTurn(rhs_)) return Turn(rhs_, panel);
+  if (NeedsTranspose(rhs_)) return Transpose(rhs_, panel);
   int64_t group = GroupOf(t_.type);
   ForBlocks(t_.columns.size, BlockColumns(), [&](Scalar block, int64_t columns) {
     Scalar first = block * b_.Index(BlockColumns());
@@ -257,14 +263,14 @@ void DotTile::PackRhs(Scalar panel) {
           values.push_back(
               ElementOf(rhs_, panel, first + column, i * b_.Index(group) + b_.Index(p)));
         for (int64_t p = 0; p < group; ++p)
-          b_.Store(rhs_panel_, RhsPlace(block, column, i, p), values[static_cast<size_t>(p)]);
+          b_.Store(rhs_panel_, RhsIndex(block, column, i, p), values[static_cast<size_t>(p)]);
       });
     });
   });
 }
 
-// Squares, read along one direction and stored along the other.
-void DotTile::Turn(const Side& side, Scalar panel) {
+// Transposes square blocks: loads along one dimension and stores along the other.
+void DotTile::Transpose(const Side& side, Scalar panel) {
   int64_t lanes = SquareSide();
   bool is_lhs = &side == &lhs_;
   int64_t free = (is_lhs ? t_.rows : t_.columns).size;
@@ -275,8 +281,8 @@ void DotTile::Turn(const Side& side, Scalar panel) {
   b_.For("f", LoopRole::kSerial, b_.Index(CeilDiv(free, lanes)), [&](Scalar f) {
     b_.For("d", LoopRole::kSerial, b_.Index(CeilDiv(t_.depth.size, lanes)), [&](Scalar d) {
       Scalar free_at = begin(f, free), depth_at = begin(d, t_.depth.size);
-      // Along the source's neighbours: of rhs the depth, of lhs the rows. What takes code to
-      // compute is not written out for each row of the square.
+      // Load along the contiguous dimension of the source: the depth of rhs, the rows of lhs. Code
+      // that computes elements is not unrolled for each row of the square.
       bool plain = IsInput(side);
       auto fill = [&](LoopRole role, ArrayId to, bool computes) {
         b_.For("k", role, b_.Index(lanes), [&](Scalar k) {
@@ -291,12 +297,12 @@ void DotTile::Turn(const Side& side, Scalar panel) {
       };
       if (!plain) fill(LoopRole::kSerial, stage_, true);
       fill(LoopRole::kUnrolled, square_, plain);
-      StoreTurned(is_lhs, lanes, free_at, depth_at);
+      StoreTransposed(is_lhs, lanes, free_at, depth_at);
     });
   });
 }
 
-void DotTile::StoreTurned(bool is_lhs, int64_t lanes, Scalar free_at, Scalar depth_at) {
+void DotTile::StoreTransposed(bool is_lhs, int64_t lanes, Scalar free_at, Scalar depth_at) {
   int64_t group = is_lhs ? 1 : GroupOf(t_.type);
   for (int64_t k = 0; k < lanes; k += group) {
     b_.For("l", LoopRole::kVector, b_.Index(lanes), [&](Scalar l) {
@@ -305,12 +311,12 @@ void DotTile::StoreTurned(bool is_lhs, int64_t lanes, Scalar free_at, Scalar dep
         values.push_back(b_.Read(square_, l * b_.Index(lanes) + b_.Index(k + p)));
       for (int64_t p = 0; p < group; ++p) {
         if (is_lhs) {
-          b_.Store(lhs_panel_, LhsPlace(free_at + b_.Index(k), depth_at + l), values[0]);
+          b_.Store(lhs_panel_, LhsIndex(free_at + b_.Index(k), depth_at + l), values[0]);
         } else {
           Scalar at = (depth_at + b_.Index(k)) / b_.Index(group);
           Scalar block = free_at / b_.Index(BlockColumns()),
                  in_block = free_at % b_.Index(BlockColumns()) + l;
-          b_.Store(rhs_panel_, RhsPlace(block, in_block, at, p), values[static_cast<size_t>(p)]);
+          b_.Store(rhs_panel_, RhsIndex(block, in_block, at, p), values[static_cast<size_t>(p)]);
         }
       }
     });
@@ -319,8 +325,8 @@ void DotTile::StoreTurned(bool is_lhs, int64_t lanes, Scalar free_at, Scalar dep
 
 // ---- sums
 
-// Where a direct operand begins.
-Scalar DotTile::PlaceOf(const Side& side, Scalar along, Scalar panel) {
+// The index at which a directly read operand starts.
+Scalar DotTile::PanelIndex(const Side& side, Scalar along, Scalar panel) {
   Dims strides = RowMajorStrides(*side.dims);
   Scalar at =
       along * b_.Index(side.free_distance) + panel * b_.Index(t_.depth.size * side.depth_distance);
@@ -334,8 +340,8 @@ ArrayId DotTile::InputArray(const Instr& instr) const {
   return ArrayId{static_cast<uint32_t>(at - region_.inputs.begin())};
 }
 
-void DotTile::ShareRhs(Scalar column) {
-  rhs_is_shared_ = true;
+void DotTile::PackRhsOnce(Scalar column) {
+  rhs_is_packed_once_ = true;
   column_ = column;
   if (!RhsIsReady()) PackRhs(b_.Index(0));
 }
@@ -357,15 +363,15 @@ void DotTile::Emit(Scalar row, Scalar column) {
 
 void DotTile::Panel(Scalar panel, bool fresh) {
   if (!lhs_.direct && !lhs_is_made_) PackLhs(panel);
-  if (!RhsIsReady() && !rhs_is_shared_) PackRhs(panel);
-  if (!emitter_.fault().empty()) return;
-  bool across = LhsLiesAcross();
+  if (!RhsIsReady() && !rhs_is_packed_once_) PackRhs(panel);
+  if (!emitter_.failure().empty()) return;
+  bool is_transposed = LhsIsTransposed();
   Multiplication product{
       .fresh = fresh, .rows = t_.rows.size, .columns = t_.columns.size, .to_row = SumsPitch()};
   product.depth = b_.Index(t_.depth.size).id();
   if (lhs_.direct) {
     product.lhs = InputArray(*lhs_.instr);
-    product.lhs_at = PlaceOf(lhs_, row_, panel).id();
+    product.lhs_at = PanelIndex(lhs_, row_, panel).id();
     product.lhs_row = std::max<int64_t>(lhs_.free_distance, 1);
     product.lhs_column = 1;
   } else if (lhs_is_made_) {
@@ -376,12 +382,12 @@ void DotTile::Panel(Scalar panel, bool fresh) {
   } else {
     product.lhs = lhs_panel_;
     product.lhs_at = b_.Index(0).id();
-    product.lhs_row = across ? 1 : t_.depth.size;
-    product.lhs_column = across ? t_.rows.size : 1;
+    product.lhs_row = is_transposed ? 1 : t_.depth.size;
+    product.lhs_column = is_transposed ? t_.rows.size : 1;
   }
   if (rhs_.direct) {
     product.rhs = InputArray(*rhs_.instr);
-    product.rhs_at = PlaceOf(rhs_, column_, panel).id();
+    product.rhs_at = PanelIndex(rhs_, column_, panel).id();
     product.rhs_row = rhs_.depth_distance;
     return b_.Multiply(sums_, output_at_, product);
   }
@@ -399,12 +405,13 @@ void DotTile::Panel(Scalar panel, bool fresh) {
     Scalar first = row_block * b_.Index(BlockRows());
     product.rows = rows;
     product.lhs_at = (lhs_at + first * b_.Index(product.lhs_row)).id();
-    ForBlocks(t_.parts, 1, [&](Scalar part, int64_t) {
-      Scalar part_at = rhs_at + part * b_.Index(sides_.n / t_.parts / BlockColumns() * next_block);
+    ForBlocks(t_.column_groups, 1, [&](Scalar part, int64_t) {
+      Scalar group_at =
+          rhs_at + part * b_.Index(sides_.n / t_.column_groups / BlockColumns() * next_block);
       Scalar to = output_at_ + first * b_.Index(SumsPitch()) + part * b_.Index(t_.columns.size);
       ForBlocks(t_.columns.size, BlockColumns(), [&](Scalar block, int64_t columns) {
         product.columns = columns;
-        product.rhs_at = (part_at + block * b_.Index(next_block)).id();
+        product.rhs_at = (group_at + block * b_.Index(next_block)).id();
         b_.Multiply(sums_, to + block * b_.Index(BlockColumns()), product);
       });
     });

@@ -8,15 +8,18 @@
 #include "gen/element.h"
 #include "gen/generator.h"
 
+// Emits the inner part of a CPU matrix multiplication: for one tile of the result, pack a panel of
+// each operand, multiply, accumulate.
+
 namespace tokamak {
 
-// The sums of one tile of a dot's results after the other: panels of both sides, computed by the
-// element code and put in the order that the processor multiplies in (unless they lie so already),
-// then multiplied.
+// Computes the sums of a dot tile by tile. Panels of both operands are computed by the element
+// emitter and packed in the order in which the micro-kernel reads them, unless they already are in
+// that order in memory; then they are multiplied.
 class DotTile {
  public:
   struct Setting {
-    const Region& region;
+    const FusedRegion& region;
     const Machine& machine;
     KernelBuilder& b;
     ElementEmitter& emitter;
@@ -25,73 +28,77 @@ class DotTile {
   DotTile& operator=(const DotTile&) = delete;
   DotTile(const Setting& setting, const Instr& dot, const Tiling& tiling);
 
-  // Lhs of each tile will be in the array that this makes, rows `lhs_pitch()` apart, when its sums
-  // are made. In place of a panel; before MakeArrays.
+  // Declares an array that the caller fills with the lhs of each tile, row pitch `lhs_pitch()`,
+  // before it emits the tile. It replaces the packed lhs panel. Call before MakeArrays.
   ArrayId MakeLhs();
   int64_t lhs_pitch() const { return lhs_pitch_; }
-  // Writes what it is padded with; once for all tiles of a task.
+  // Writes the padding of that array, once for all tiles of a task.
   void PadLhs();
   void MakeArrays();
-  // Sums go to this array, whose rows are as the result's, in place of one of their own: before
-  // MakeArrays, where MayWriteTo says so.
+  // Writes sums directly to this array, which has the row pitch of the result, instead of a local
+  // array. Requires MayWriteTo; call before MakeArrays.
   void WriteTo(ArrayId array) { output_ = array; }
   bool MayWriteTo() const;
 
-  // The batch of the tiles that follow.
+  // Sets the batch index of the following tiles.
   void BeginBatch(Scalar batch);
-  // Puts the right side in order for all tiles that follow; it is one panel. Else each tile does.
-  void ShareRhs(Scalar column);
+  // The instruction that the sums belong to: the dot, or the reshape that merges the column blocks
+  // of a dot with prepacked rhs.
+  void PackRhsOnce(Scalar column);
   void Emit(Scalar row, Scalar column);
 
   const Instr& dot() const { return dot_; }
-  // What has the sums: the dot, or what takes the blocks of its columns together.
+  // The instruction that the sums belong to: the dot, or the transpose and reshape that merge the
+  // column blocks of a prepacked dot.
   const Instr& result() const { return *result_; }
   const DotSides& sides() const { return sides_; }
   const Tiling& tiling() const { return t_; }
   Dims ColumnDims() const;  // of the result
-  // Whether tiles can have several parts of the columns.
-  bool TakesParts() const;
-  // The sum of result (i, j) of the tile is at i * tiling().Width() + j, of this type.
+  // Whether a tile can cover several column groups.
+  bool TakesColumnGroups() const;
+  // Local array of the sums: result (i, j) of the tile is at i * tiling().Width() + j, with type
+  // sum_type().
   ArrayId sums() const { return sums_; }
   ElementType sum_type() const;
-  ElementType type() const;  // of what is multiplied
-  // Where the batch is, in its dimensions.
+  ElementType type() const;  // element type of the factors
+  // The coordinates of the current batch.
   const Coordinates& batch_at() const { return batch_at_; }
 
  private:
   struct Side : DotOperand {
-    // Read as it lies in memory: distances along its rows (columns) and along the depth.
+    // The operand is read directly from memory, with these strides along its free and its
+    // contracted dimension.
     bool direct = false;
     int64_t free_distance = 0, depth_distance = 0;
   };
 
   void FindSides();
-  void FindPlaces(Side& side);
+  void FindLayout(Side& side);
   void FindResult();
   bool IsInput(const Side& side) const;
   int64_t SquareSide() const;
-  bool NeedsTurn(const Side& side) const;
-  bool LhsLiesAcross() const;
+  bool NeedsTranspose(const Side& side) const;
+  bool LhsIsTransposed() const;
   Scalar ElementOf(const Side& side, Scalar panel, Scalar free, Scalar depth);
-  Scalar LhsPlace(Scalar row, Scalar depth);
-  Scalar RhsPlace(Scalar block, Scalar in_block, Scalar group, int64_t in_group);
+  Scalar LhsIndex(Scalar row, Scalar depth);
+  Scalar RhsIndex(Scalar block, Scalar in_block, Scalar group, int64_t in_group);
   void PackLhs(Scalar panel);
   void PackRhs(Scalar panel);
-  void Turn(const Side& side, Scalar panel);
-  void StoreTurned(bool is_lhs, int64_t lanes, Scalar free_at, Scalar depth_at);
-  bool RhsMeets() const;
+  void Transpose(const Side& side, Scalar panel);
+  void StoreTransposed(bool is_lhs, int64_t lanes, Scalar free_at, Scalar depth_at);
+  bool RhsConflicts() const;
   int64_t SumsPitch() const { return output_ ? sides_.n : t_.Width(); }
   bool RhsIsReady() const { return rhs_.direct || rhs_lies_in_blocks_; }
-  int64_t Apart(int64_t row) const;
+  int64_t Pitch(int64_t row) const;
   int64_t BlockColumns() const;
   int64_t BlockRows() const;
   template <typename Body>
   void ForBlocks(int64_t total, int64_t block, Body&& body);
-  Scalar PlaceOf(const Side& side, Scalar along, Scalar panel);
+  Scalar PanelIndex(const Side& side, Scalar along, Scalar panel);
   ArrayId InputArray(const Instr& instr) const;
   void Panel(Scalar panel, bool fresh);
 
-  const Region& region_;
+  const FusedRegion& region_;
   const Machine& machine_;
   KernelBuilder& b_;
   ElementEmitter& emitter_;
@@ -100,8 +107,8 @@ class DotTile {
   Tiling t_;
   Side lhs_, rhs_;
   ArrayId sums_{}, lhs_panel_{}, rhs_panel_{}, square_{}, stage_{};
-  bool lhs_is_made_ = false, rhs_is_shared_ = false;
-  bool rhs_lies_in_blocks_ = false;  // as it is in memory
+  bool lhs_is_made_ = false, rhs_is_packed_once_ = false;
+  bool rhs_lies_in_blocks_ = false;  // rhs is prepacked in memory
   int64_t lhs_pitch_ = 0;
   std::optional<ArrayId> output_;
   Scalar output_at_;
@@ -109,7 +116,8 @@ class DotTile {
   Scalar batch_, row_, column_;
 };
 
-// Runs body(element) for vectors of `lanes` over `count`, the last one overlapping.
+// Calls body(element) in vectors of `lanes` over `count` elements; the last vector may overlap the
+// one before.
 template <typename Body>
 void ForVectors(KernelBuilder& b, int64_t count, int64_t lanes, Body&& body) {
   lanes = std::min(lanes, PowerBelow(count));

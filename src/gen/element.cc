@@ -8,14 +8,15 @@
 #include "ir/bitcast.h"
 #include "support/check.h"
 
-// Elements of a region's values. Index expressions are written plainly here: the builder simplifies
-// them. Both arms of a select are computed, so that coordinates are clamped wherever an element may
-// be outside of its array (pad, concatenate, dynamic-update-slice).
+// Elements of a region's values. Index expressions are emitted naively; the builder simplifies
+// them. Both operands of a select are computed, so coordinates are clamped wherever an element may
+// be out of bounds (pad, concatenate, dynamic-update-slice).
 
 namespace tokamak {
 namespace {
 
-// Values that one kernel may be made of: beyond it the region is refused.
+// Maximum kernel values and recursion depth; larger regions are rejected. Chosen: bounds compile
+// time and stack.
 constexpr size_t kMaxNodes = 8000;
 constexpr int kMaxDepth = 2000;
 
@@ -28,7 +29,7 @@ bool Contains(const Dims& dims, size_t d) {
 Coordinates Delinearized(KernelBuilder& b, Scalar linear, const Dims& dims) {
   Coordinates at(dims.size());
   int64_t stride = 1;
-  size_t first = 0;  // the first dimension that is not 1: no remainder is needed there
+  size_t first = 0;  // the first dimension larger than 1: it needs no remainder
   while (first < dims.size() && dims[first] == 1) ++first;
   for (size_t d = dims.size(); d-- > 0;) {
     if (dims[d] == 1) {
@@ -52,7 +53,7 @@ Scalar Linearized(KernelBuilder& b, const Coordinates& at, const Dims& dims) {
   return sum;
 }
 
-ElementEmitter::ElementEmitter(KernelBuilder& b, const Region& region) : b_(b) {
+ElementEmitter::ElementEmitter(KernelBuilder& b, const FusedRegion& region) : b_(b) {
   for (const Instr* instr : region.instrs) inside_.emplace(instr, true);
   for (const Instr* input : region.inputs)
     inputs_.emplace(input, AddArgument(*input, 0, input->shape(), Access::kRead));
@@ -82,7 +83,7 @@ ArrayId ElementEmitter::AddArgument(const Instr& instr, size_t part, const Shape
 }
 
 void ElementEmitter::Fail(const std::string& why) {
-  if (fault_.empty()) fault_ = why;
+  if (failure_.empty()) failure_ = why;
 }
 
 Element ElementEmitter::Zero(ElementType type) {
@@ -96,7 +97,7 @@ Element ElementEmitter::At(const Instr& instr, const Coordinates& at, size_t par
   if (instr.op() == Op::kGetTupleElement && inside_.contains(&instr))
     return At(*instr.operand(0), at, static_cast<size_t>(instr.attrs<TupleIndexAttrs>().index));
   ElementType type = PartsOf(instr.shape())[part].type();
-  if (!fault_.empty()) return Zero(type);
+  if (!failure_.empty()) return Zero(type);
   std::vector<ValueId> ids;
   for (Scalar c : at) ids.push_back(c.id());
   auto bound = bound_.find({&instr, part});
@@ -113,8 +114,9 @@ Element ElementEmitter::At(const Instr& instr, const Coordinates& at, size_t par
     return Zero(type);
   }
   ++depth_;
-  auto giver = givers_.find(&instr);
-  Element value = giver != givers_.end() ? giver->second->At(at, part) : Make(instr, at, part);
+  auto element_source = sources_.find(&instr);
+  Element value = element_source != sources_.end() ? element_source->second->At(at, part)
+                                                   : Make(instr, at, part);
   --depth_;
   known_.emplace(std::move(key), value);
   return value;
@@ -126,8 +128,8 @@ void ElementEmitter::Bind(const Instr& instr, size_t part, const Coordinates& at
   bound_.insert_or_assign({&instr, part}, std::move(bound));
 }
 
-void ElementEmitter::Give(const Instr& instr, std::shared_ptr<ElementGiver> giver) {
-  givers_.insert_or_assign(&instr, std::move(giver));
+void ElementEmitter::SetSource(const Instr& instr, std::shared_ptr<ElementSource> element_source) {
+  sources_.insert_or_assign(&instr, std::move(element_source));
 }
 
 void ElementEmitter::Remember(const Instr& instr, const Coordinates& at, Element value) {
@@ -141,7 +143,7 @@ void ElementEmitter::Store(const Instr& root, size_t part, const Coordinates& at
 }
 
 void ElementEmitter::StoreLinear(const Instr& root, size_t part, Scalar index, Element value) {
-  if (!fault_.empty()) return;
+  if (!failure_.empty()) return;
   ElementType type = PartsOf(root.shape())[part].type();
   ArrayId array = outputs_.at({&root, part});
   Element stored = ToStorage(b_, type, value);
@@ -164,7 +166,7 @@ Element ElementEmitter::LoadLinear(const Instr& instr, Scalar index) {
   }
   auto input = inputs_.find(&instr);
   if (input == inputs_.end()) {
-    // What an update in place writes into is none of its region's inputs.
+    // The array that an update writes in place is not an input of the region.
     Fail(std::string(instr.info().name) + ": is read by an update that is not written");
     return Zero(type);
   }
@@ -197,7 +199,7 @@ Scalar ElementEmitter::LoadStored(const Instr& input, Scalar index) {
 
 Element ElementEmitter::Operand(const Instr& instr, size_t i, const Coordinates& at) {
   const Instr& operand = *instr.operand(i);
-  // The pred of a select and the bounds of a clamp may be scalars.
+  // The predicate of a select and the bounds of a clamp may be scalars.
   return At(operand, operand.shape().IsScalar() ? Coordinates() : at);
 }
 
@@ -293,8 +295,9 @@ Element ElementEmitter::Immediate(const Instr& instr) {
   return FromStorage(b_, type, {b_.ConstantBits(storage, literal.BitsAt(0)), {}});
 }
 
-// c + e^x, as sigmoids have it: what e^x is where c is all of the sum does not matter.
+// c + e^x, as in sigmoids: the value of e^x does not matter where it is negligible against c.
 std::optional<Element> ElementEmitter::SumWithExp(const Instr& instr, const Coordinates& at) {
+  // Minimum c: the precondition of formulas::ExpOfTerm.
   constexpr double kLeast = 0x1p-60;
   if (instr.op() != Op::kAdd || instr.shape().type() != ElementType::kF32) return std::nullopt;
   for (size_t i = 0; i < 2; ++i) {
@@ -306,7 +309,7 @@ std::optional<Element> ElementEmitter::SumWithExp(const Instr& instr, const Coor
     const ScalarNode& node = b_.kernel().node(other[0].id());
     if (node.prim != Prim::kConst || !(DoubleOfBits(node.type, node.bits) >= kLeast)) continue;
     Element x = Operand(exp, 0, at);
-    if (!fault_.empty()) return Zero(instr.shape().type());
+    if (!failure_.empty()) return Zero(instr.shape().type());
     return Element{other[0] + formulas::ExpOfTerm(x[0]), {}};
   }
   return std::nullopt;
@@ -316,7 +319,7 @@ Element ElementEmitter::Elementwise(const Instr& instr, const Coordinates& at) {
   if (std::optional<Element> sum = SumWithExp(instr, at)) return *sum;
   std::vector<Element> operands;
   for (size_t i = 0; i < instr.operand_count(); ++i) operands.push_back(Operand(instr, i, at));
-  if (!fault_.empty()) return Zero(instr.shape().type());
+  if (!failure_.empty()) return Zero(instr.shape().type());
   OpCall call{.op = instr.op(),
               .type = instr.shape().type(),
               .from = instr.operand(instr.op() == Op::kSelect ? 2 : 0)->shape().type(),
@@ -332,8 +335,8 @@ Element ElementEmitter::Elementwise(const Instr& instr, const Coordinates& at) {
 Element ElementEmitter::Reshape(const Instr& instr, const Coordinates& at) {
   const Instr& from = *instr.operand(0);
   Scalar linear = Linearized(b_, at, instr.shape().dims());
-  // An input lies in memory as its elements are counted, by whatever dimensions.
-  if (!inside_.contains(&from) && !IsImmediate(from) && !givers_.contains(&from))
+  // Inputs are row-major, so a linear index works for any shape.
+  if (!inside_.contains(&from) && !IsImmediate(from) && !sources_.contains(&from))
     return LoadLinear(from, linear);
   return At(from, Delinearized(b_, linear, from.shape().dims()));
 }
@@ -341,7 +344,7 @@ Element ElementEmitter::Reshape(const Instr& instr, const Coordinates& at) {
 Element ElementEmitter::Iota(const Instr& instr, const Coordinates& at) {
   ElementType type = instr.shape().type();
   Scalar index = at[static_cast<size_t>(instr.attrs<IotaAttrs>().dimension)];
-  // The short way for what every index fits in.
+  // Shortcut for types that can represent every index.
   if (type == ElementType::kS32 || type == ElementType::kU32 || type == ElementType::kU64 ||
       type == ElementType::kS64)
     return {index.As(ComputeType(type)), {}};
@@ -384,7 +387,7 @@ Element ElementEmitter::Concatenate(const Instr& instr, const Coordinates& at) {
     end = begin;
     if (size == 0) continue;
     Coordinates from = at;
-    // Where it is known which one it is, the others are not asked.
+    // Skip operands that the range of the index excludes.
     Range range = b_.RangeOf(at[along]);
     if (range.low >= begin + size || range.high < begin) continue;
     from[along] = LesserOf(GreaterOf(at[along] - b_.Index(begin), b_.Index(0)), b_.Index(size - 1));
@@ -394,7 +397,7 @@ Element ElementEmitter::Concatenate(const Instr& instr, const Coordinates& at) {
   return value;
 }
 
-// A run-time index as it is meant: between 0 and `last`, whatever it holds.
+// A start index read at run time, clamped to [0, last].
 Scalar ElementEmitter::ClampedStart(const Instr& index, const Coordinates& at, int64_t last) {
   if (last <= 0) return b_.Index(0);
   Scalar value = At(index, at)[0];
@@ -405,7 +408,7 @@ Scalar ElementEmitter::ClampedStart(const Instr& index, const Coordinates& at, i
   return LesserOf(GreaterOf(value.As(ScalarType::kIndex), b_.Index(0)), b_.Index(last));
 }
 
-// Start index d of dynamic-slice and dynamic-update-slice, operands from `first` on: one scalar per
+// Start index d of dynamic-slice and dynamic-update-slice, from operand `first` on: one scalar per
 // dimension, or one vector.
 Scalar ElementEmitter::Start(const Instr& instr, size_t first, size_t d, int64_t last) {
   const Instr& only = *instr.operand(first);
@@ -434,14 +437,15 @@ Element ElementEmitter::DynamicUpdateSlice(const Instr& instr, const Coordinates
   return ChooseElement(holds, At(*instr.operand(1), from), At(*instr.operand(0), at));
 }
 
-Coordinates ElementEmitter::UpdatePlace(const Instr& instr, const Coordinates& at) {
-  Coordinates place(at.size());
+Coordinates ElementEmitter::UpdateIndex(const Instr& instr, const Coordinates& at) {
+  Coordinates position(at.size());
   for (size_t d = 0; d < at.size(); ++d)
-    place[d] = at[d] + Start(instr, 2, d, instr.shape().dim(d) - instr.operand(1)->shape().dim(d));
-  return place;
+    position[d] =
+        at[d] + Start(instr, 2, d, instr.shape().dim(d) - instr.operand(1)->shape().dim(d));
+  return position;
 }
 
-// Of the result's dimensions, offset_dims run through one slice and the others through the start
+// The offset_dims of the result index into one slice; the other dimensions select the start
 // indices.
 Element ElementEmitter::Gather(const Instr& instr, const Coordinates& at) {
   const GatherAttrs& attrs = instr.attrs<GatherAttrs>();
@@ -509,8 +513,8 @@ Element ElementEmitter::BitcastConvert(const Instr& instr, const Coordinates& at
   ElementType from = operand.shape().type(), to = instr.shape().type();
   auto [from_bits, to_bits] = WidthsOfBitcast(operand.shape(), instr.shape());
   if (from == to) return At(operand, at);
-  auto bits_of = [&](const Coordinates& place) {
-    Scalar stored = ToStorage(b_, from, At(operand, place))[0];
+  auto bits_of = [&](const Coordinates& position) {
+    Scalar stored = ToStorage(b_, from, At(operand, position))[0];
     if (from == ElementType::kPred) return stored.As(ScalarType::kU8);
     return stored.BitsAs(BitsTypeOf(stored.type()));
   };
@@ -519,15 +523,15 @@ Element ElementEmitter::BitcastConvert(const Instr& instr, const Coordinates& at
   if (from_bits == to_bits) {
     bits = bits_of(at);
   } else if (from_bits > to_bits) {
-    Coordinates place(at.begin(), at.end() - 1);
+    Coordinates position(at.begin(), at.end() - 1);
     Scalar shift = (at.back() * b_.Index(to_bits)).As(wide);
-    bits = (bits_of(place) >> shift).As(BitsTypeOf(StorageType(to)));
+    bits = (bits_of(position) >> shift).As(BitsTypeOf(StorageType(to)));
     if (to_bits < 8) bits = bits & b_.Constant(bits.type(), (1 << to_bits) - 1);
   } else {
     for (int i = 0; i < to_bits / from_bits; ++i) {
-      Coordinates place = at;
-      place.push_back(b_.Index(i));
-      Scalar part = bits_of(place).As(wide) << b_.Constant(wide, i * from_bits);
+      Coordinates position = at;
+      position.push_back(b_.Index(i));
+      Scalar part = bits_of(position).As(wide) << b_.Constant(wide, i * from_bits);
       bits = bits.ok() ? bits | part : part;
     }
   }

@@ -12,85 +12,94 @@
 #include "kernel/builder.h"
 #include "kernel/formulas.h"
 
+// Code for single elements. ElementEmitter answers "emit the value of element `at` of instruction
+// I" by recursion over the operands of I down to loads of the region's inputs; generators put loops
+// around it. For
+//
+//   r = broadcast(a) + transpose(b)      At(r, {i, j})  ->  load a[j] + load b[j, i]
+//
+// no intermediate array exists. Memoization makes equal elements one value.
+
 namespace tokamak {
 
 // One index per dimension, each in range.
 using Coordinates = std::vector<Scalar>;
 
-// Row-major: the coordinates of element `linear`, and the element at coordinates.
+// Row-major: the coordinates of element `linear`, and the linear index of coordinates.
 Coordinates Delinearized(KernelBuilder& b, Scalar linear, const Dims& dims);
 Scalar Linearized(KernelBuilder& b, const Coordinates& at, const Dims& dims);
 
-// Whether the element emitter has code for the instruction; else why not, in words. Looks at the
-// instruction and the shapes of its operands alone.
+// Returns why the element emitter has no code for the instruction, nullopt if it has. Depends only
+// on the instruction and the shapes of its operands.
 std::optional<std::string> WhyNoElement(const Instr& instr);
 
-// A scalar computation (a reducer, a map) applied to values. Narrow floats (bf16, f16, f8) are
-// f32 throughout when `wide`, as a reduce keeps them: its result is rounded by the caller.
-// Nothing when something in it has no formula. `dims`: values of these dimensions are computed
-// element by element, and this is one of them.
+// Applies a scalar computation (of a reduce or map) to values. With `wide`, narrow floats (bf16,
+// f16, f8) are computed in f32 throughout, as reductions accumulate them; the caller rounds the
+// result. Returns nullopt if an op has no scalar formula. `dims`: the computation is elementwise
+// over arrays of these dimensions, and the arguments are elements at one index.
 std::optional<std::vector<Element>> ApplyBody(KernelBuilder& b, const Computation& body,
                                               std::span<const Element> arguments, bool wide,
                                               const Dims* dims = nullptr);
-// The same of one instruction in it.
+// Evaluates one instruction of such a computation.
 std::optional<Element> ApplyBodyTo(KernelBuilder& b, const Computation& body, const Instr& instr,
                                    std::span<const Element> arguments);
-// The type in which a reducer keeps elements of `type`.
+// The accumulator type for elements of `type`.
 ElementType WideType(ElementType type);
 
-// Elements that somebody else makes: of part `part` of an instruction, or of parameter `part`.
-class ElementGiver {
+// A callback that supplies elements: of result `part` of an instruction, or of parameter `part`.
+class ElementSource {
  public:
-  virtual ~ElementGiver() = default;
+  virtual ~ElementSource() = default;
   virtual Element At(const Coordinates& at, size_t part) = 0;
 };
 
-// What a kernel's text calls an array that an instruction makes.
+// The name of an instruction's result in the text of a kernel.
 std::string NameOfArgument(const Instr& instr, size_t part);
 
-// Code for single elements of the values of a region: each value is computed where it is needed,
-// from elements of its operands, down to loads of inputs. Equal elements are one value.
+// Emits code for single elements of the values of a region. Each value is computed at its use, from
+// elements of its operands, down to loads of inputs. Equal elements are emitted once.
 class ElementEmitter {
  public:
-  // Makes the arguments of the kernel: inputs, then (the parts of) roots.
-  ElementEmitter(KernelBuilder& b, const Region& region);
+  // Declares the kernel's arguments: the inputs, then the roots (each result of a tuple).
+  ElementEmitter(KernelBuilder& b, const FusedRegion& region);
 
-  // The element of an array at coordinates. Part `part` of an instruction with several results.
+  // The element at coordinates; `part` selects the result of an instruction with several.
   Element At(const Instr& instr, const Coordinates& at, size_t part = 0);
-  // From here on At(instr, at, part) is this value, and other elements of the instruction are a
-  // fault: what a reduction gives is known for the row at hand alone.
+  // From here on At(instr, at, part) returns this value, and any other element of the instruction
+  // is an error: a reduction's result is known for the current row only.
   void Bind(const Instr& instr, size_t part, const Coordinates& at, Element value);
-  // The element at these coordinates was computed already; others are as ever.
+  // Records that the element at these coordinates is already computed. Other elements are
+  // unaffected.
   void Remember(const Instr& instr, const Coordinates& at, Element value);
-  // Values that were made so far are made anew where they are needed: they may hold what was read
-  // in a block that is closed.
+  // Drops all memoized values. Required after a kernel block (loop or branch body) closes, since
+  // values read inside it are not available outside.
   void Forget() { known_.clear(); }
-  // From here on, the element of an input at `index` (row-major) is not loaded: it is this value.
-  // Others are a fault, or loaded as ever where some of the region reads the input otherwise.
+  // From here on the element of an input at `index` (row-major) is this value instead of a load.
+  // Any other element is an error, or, with `read_otherwise`, an ordinary load.
   void Provide(const Instr& input, Scalar index, Element value, bool read_otherwise = false);
-  // From here on, elements of the instruction are what `giver` makes.
-  void Give(const Instr& instr, std::shared_ptr<ElementGiver> giver);
-  // The element of an input, loaded as it is stored.
+  // From here on the elements of the instruction come from `element_source`.
+  void SetSource(const Instr& instr, std::shared_ptr<ElementSource> element_source);
+  // The element of an input in its storage type.
   Scalar LoadStored(const Instr& input, Scalar index);
-  // Where a dynamic-update-slice writes the element of its update at coordinates.
-  Coordinates UpdatePlace(const Instr& instr, const Coordinates& at);
-  // Writes an element of a root.
+  // The coordinates that a dynamic-update-slice writes for the element `at` of its update.
+  Coordinates UpdateIndex(const Instr& instr, const Coordinates& at);
+  // Stores an element of a root.
   void Store(const Instr& root, size_t part, const Coordinates& at, Element value);
   ArrayId OutputOf(const Instr& root) const { return outputs_.at({&root, 0}); }
   void StoreLinear(const Instr& root, size_t part, Scalar index, Element value);
-  // The words of the state that random bits are made of; of two words the first is the third, too.
+  // The state words of random bits. A state of two words repeats its first word as the third.
   std::array<Scalar, 3> RandomState(const Instr& instr);
-  // An element of a root as it is now; only of roots that are combined into (scatter).
+  // The current value of an element of a root; only for roots that are updated in place (scatter).
   Element ReadRoot(const Instr& root, Scalar index);
 
-  // From here on, taps of windows of arrays with these dimensions lie inside along the last one
-  // where its coordinate is this (window.h); of another coordinate, or none, nothing is known.
+  // From here on, window taps along the last dimension of arrays with these dimensions are known to
+  // be in bounds where the coordinate is this value (window.h). An invalid coordinate ends it.
   void AssumeInside(Scalar coordinate, const Dims& dims);
   bool IsAssumedInside(const Instr& window, size_t d, Scalar coordinate) const;
 
-  // Why the region cannot be a kernel, in words; "" so far it can. Values after a fault mean
-  // nothing.
-  const std::string& fault() const { return fault_; }
+  // Why the region cannot be a kernel; empty if there was no failure. Values emitted after a
+  // failure are meaningless.
+  const std::string& failure() const { return failure_; }
   void Fail(const std::string& why);
 
  private:
@@ -107,7 +116,7 @@ class ElementEmitter {
 
   ArrayId AddArgument(const Instr& instr, size_t part, const Shape& shape, Access access);
   Element Make(const Instr& instr, const Coordinates& at, size_t part);
-  // An input, by the number of its element.
+  // Loads the element of an input at a linear index.
   Element LoadLinear(const Instr& instr, Scalar index);
   Element Immediate(const Instr& instr);
   Element Operand(const Instr& instr, size_t i, const Coordinates& at);
@@ -142,10 +151,10 @@ class ElementEmitter {
     bool read_otherwise = false;
   };
   std::unordered_map<const Instr*, Provided> provided_;
-  std::unordered_map<const Instr*, std::shared_ptr<ElementGiver>> givers_;
-  Scalar assumed_;  // of AssumeInside
+  std::unordered_map<const Instr*, std::shared_ptr<ElementSource>> sources_;
+  Scalar assumed_;  // coordinate passed to AssumeInside
   Dims assumed_dims_;
-  std::string fault_;
+  std::string failure_;
   int depth_ = 0;
 };
 

@@ -2,28 +2,28 @@
 
 #include <algorithm>
 
-#include "gen/arms.h"
-#include "gen/flags.h"
 #include "gen/gpu/gpu.h"
+#include "gen/selects_to_branches.h"
+#include "gen/unswitch_loops.h"
 #include "kernel/verify.h"
 
 namespace tokamak {
 
-std::string_view NameOf(RegionKind kind) {
+std::string_view NameOf(GeneratorKind kind) {
   switch (kind) {
-    case RegionKind::kLoop:
+    case GeneratorKind::kLoop:
       return "loop";
-    case RegionKind::kRows:
+    case GeneratorKind::kRows:
       return "rows";
-    case RegionKind::kColumns:
+    case GeneratorKind::kColumns:
       return "columns";
-    case RegionKind::kScatter:
+    case GeneratorKind::kScatter:
       return "scatter";
-    case RegionKind::kScan:
+    case GeneratorKind::kScan:
       return "scan";
-    case RegionKind::kSort:
+    case GeneratorKind::kSort:
       return "sort";
-    case RegionKind::kContract:
+    case GeneratorKind::kContract:
       return "contract";
   }
   return "";
@@ -31,51 +31,51 @@ std::string_view NameOf(RegionKind kind) {
 
 namespace {
 
-// Lines of the user's program that a kernel's text names.
+// Source locations listed in a kernel's text. Chosen.
 constexpr size_t kMaxNotes = 12;
 
-BuildOutcome BuildCpu(const Region& region, RegionKind kind, const Machine& machine,
+BuildOutcome BuildCpu(const FusedRegion& region, GeneratorKind kind, const Machine& machine,
                       const std::string& name) {
   switch (kind) {
-    case RegionKind::kLoop: {
+    case GeneratorKind::kLoop: {
       if (BuildOutcome random = BuildPhilox(region, machine, name); random.built) return random;
       BuildOutcome tiled = BuildTranspose(region, machine, name);
       return tiled.built ? std::move(tiled) : BuildLoop(region, machine, name);
     }
-    case RegionKind::kRows:
+    case GeneratorKind::kRows:
       return BuildRows(region, machine, name);
-    case RegionKind::kColumns:
+    case GeneratorKind::kColumns:
       return BuildColumns(region, machine, name);
-    case RegionKind::kScatter:
+    case GeneratorKind::kScatter:
       return BuildScatter(region, machine, name);
-    case RegionKind::kScan:
+    case GeneratorKind::kScan:
       return BuildScan(region, machine, name);
-    case RegionKind::kSort:
+    case GeneratorKind::kSort:
       return BuildSort(region, machine, name);
-    case RegionKind::kContract:
+    case GeneratorKind::kContract:
       return BuildContract(region, machine, name);
   }
   return {};
 }
 
-BuildOutcome BuildGpu(const Region& region, RegionKind kind, const Machine& machine,
+BuildOutcome BuildGpu(const FusedRegion& region, GeneratorKind kind, const Machine& machine,
                       const std::string& name) {
   switch (kind) {
-    case RegionKind::kLoop: {
+    case GeneratorKind::kLoop: {
       BuildOutcome tiled = gpu::BuildTranspose(region, machine, name);
       return tiled.built ? std::move(tiled) : gpu::BuildLoop(region, machine, name);
     }
-    case RegionKind::kRows:
+    case GeneratorKind::kRows:
       return gpu::BuildRows(region, machine, name);
-    case RegionKind::kColumns:
+    case GeneratorKind::kColumns:
       return gpu::BuildColumns(region, machine, name);
-    case RegionKind::kScatter:
+    case GeneratorKind::kScatter:
       return gpu::BuildScatter(region, machine, name);
-    case RegionKind::kScan:
+    case GeneratorKind::kScan:
       return gpu::BuildScan(region, machine, name);
-    case RegionKind::kSort:
+    case GeneratorKind::kSort:
       return gpu::BuildSort(region, machine, name);
-    case RegionKind::kContract:
+    case GeneratorKind::kContract:
       return gpu::BuildContract(region, machine, name);
   }
   return {};
@@ -83,21 +83,21 @@ BuildOutcome BuildGpu(const Region& region, RegionKind kind, const Machine& mach
 
 }  // namespace
 
-BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& machine,
+BuildOutcome BuildRegion(const FusedRegion& region, GeneratorKind kind, const Machine& machine,
                          const std::string& name) {
-  // Others would not see it.
+  // Other generators would ignore the instruction.
   for (const Instr* instr : region.instrs)
-    if ((instr->op() == Op::kScan && kind != RegionKind::kScan) ||
-        (instr->op() == Op::kSort && kind != RegionKind::kSort) ||
-        (instr->op() == Op::kScatter && kind != RegionKind::kScatter))
+    if ((instr->op() == Op::kScan && kind != GeneratorKind::kScan) ||
+        (instr->op() == Op::kSort && kind != GeneratorKind::kSort) ||
+        (instr->op() == Op::kScatter && kind != GeneratorKind::kScatter))
       return {std::nullopt, std::string(instr->info().name) + ": has a generator of its own"};
   BuildOutcome outcome = machine.is_gpu() ? BuildGpu(region, kind, machine, name)
                                           : BuildCpu(region, kind, machine, name);
   if (!outcome.built) return outcome;
   if (machine.is_gpu())
-    BranchAroundArms(outcome.built->kernel, machine);
+    ConvertSelectsToBranches(outcome.built->kernel, machine);
   else
-    BranchAtFlags(outcome.built->kernel, machine);
+    UnswitchLoops(outcome.built->kernel, machine);
   return outcome;
 }
 
@@ -108,7 +108,7 @@ BuildOutcome OnlyIfSound(BuildOutcome outcome) {
   return {std::nullopt, std::string(kGeneratorBug) + sound.error().message};
 }
 
-std::vector<std::string> NotesOf(const Region& region) {
+std::vector<std::string> NotesOf(const FusedRegion& region) {
   std::vector<std::string> notes;
   if (region.computation == nullptr || region.computation->module() == nullptr) return notes;
   const OriginTable& origins = region.computation->module()->origins();
@@ -133,7 +133,7 @@ std::vector<std::string> NotesOf(const Region& region) {
   return notes;
 }
 
-std::vector<KernelArgument> ArgumentsOf(const Region& region) {
+std::vector<KernelArgument> ArgumentsOf(const FusedRegion& region) {
   std::vector<KernelArgument> arguments;
   for (const Instr* input : region.inputs) arguments.push_back({.instr = input});
   for (const Instr* root : region.roots)
@@ -160,7 +160,7 @@ int64_t ProductOf(const Dims& dims, size_t begin, size_t end) {
 
 namespace {
 
-// What a kernel stores and loads, and what each store's value is made of.
+// The loads and stores of a kernel, and the loads that each stored value depends on.
 class MemoryFacts {
  public:
   explicit MemoryFacts(const Kernel& kernel) : kernel_(kernel), used_(kernel.nodes.size()) {
@@ -171,8 +171,8 @@ class MemoryFacts {
     ArrayId array{};
     ValueId index{};
   };
-  std::vector<Use> stores, loads;  // in the order of the program; loads: each once
-  std::vector<size_t> load_at;     // the store that a load is computed before, by number
+  std::vector<Use> stores, loads;  // in program order; loads without duplicates
+  std::vector<size_t> load_at;     // per load: index of the first store that it precedes
   double work = 0;
 
  private:
@@ -236,9 +236,9 @@ class MemoryFacts {
   std::vector<bool> used_;
 };
 
-// Whether an index tells teams and threads apart. A load at another is done by all of them, before
-// each asks whether the element is its own.
-bool TellsApart(const Kernel& kernel, ValueId index) {
+// Whether an index distinguishes blocks and threads. If not, all of them perform the load, before
+// each checks whether the element is its own.
+bool IsInjective(const Kernel& kernel, ValueId index) {
   std::vector<bool> loops(kernel.loops.size()), seen(kernel.nodes.size());
   std::vector<ValueId> open = {index};
   while (!open.empty()) {
@@ -270,7 +270,7 @@ void FinishFacts(BuiltKernel& built, bool exact) {
     ArrayId output{static_cast<uint32_t>(o)};
     const Array& to = built.kernel.array(output);
     if (to.access == Access::kRead) continue;
-    // Every element that is read is written in the same round, by a later store.
+    // Every element that is read is written in the same iteration by a later store.
     auto is_stored_later = [&](size_t load) {
       for (size_t s = facts.load_at[load]; s < facts.stores.size(); ++s)
         if (facts.stores[s].array == output && facts.stores[s].index == facts.loads[load].index)
@@ -284,7 +284,7 @@ void FinishFacts(BuiltKernel& built, bool exact) {
       for (size_t l = 0; l < facts.loads.size(); ++l) {
         if (facts.loads[l].array != ArrayId{static_cast<uint32_t>(i)}) continue;
         loaded = true;
-        holds = holds && is_stored_later(l) && TellsApart(built.kernel, facts.loads[l].index);
+        holds = holds && is_stored_later(l) && IsInjective(built.kernel, facts.loads[l].index);
       }
       if (holds && loaded) built.in_place.emplace_back(i, o);
     }

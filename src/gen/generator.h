@@ -10,99 +10,113 @@
 #include "gen/region.h"
 #include "kernel/kernel.h"
 
+// Kernel generators: each turns a fused region (region.h) into one kernel in kernel IR
+// (kernel/kernel.h). A generator owns the loop nest: grid, threads, vectors, reductions. The scalar
+// code inside the loops comes from ElementEmitter (element.h), which is the same for all generators
+// and machines. The CPU generators are in this folder, the GPU generators in gpu/; library/ decides
+// which ops go to vendor or runtime libraries instead.
+
 namespace tokamak {
 
-// What a region is made into. A kind has one generator.
-enum class RegionKind : uint8_t {
-  kLoop,      // every element of its roots by itself
-  kRows,      // reductions over the last dimensions, and elements around them: a row at a time
-  kColumns,   // reductions over other dimensions, contractions: lanes hold neighbouring results
+// The loop nest that a region is lowered to. Each kind has one generator per machine type.
+enum class GeneratorKind : uint8_t {
+  kLoop,      // elementwise: each element of the roots independently
+  kRows,      // reductions over the minor dimensions plus elementwise code: row by row
+  kColumns,   // other reductions and small dots: one vector lane per result
   kScatter,   // updates combined into an array in place
-  kScan,      // a computation along a dimension that carries values, and elements around it
-  kSort,      // lines sorted by any comparison
-  kContract,  // a contraction, with elements around it: tile by tile
+  kScan,      // a scan (carried values along one dimension) plus elementwise code
+  kSort,      // lines sorted with any comparator
+  kContract,  // a dot (contraction) with elementwise prologue and epilogue: tiled
 };
-std::string_view NameOf(RegionKind kind);
+std::string_view NameOf(GeneratorKind kind);
 
-// An argument of a kernel's launch: an array that the program makes.
+// An argument of a kernel launch: an array of the program.
 struct KernelArgument {
   const Instr* instr = nullptr;
-  size_t part = 0;  // of a root with several results
+  size_t part = 0;  // index of the result if the instruction has several
   bool is_output = false;
 };
 
-// A kernel of a region, with what a launch and the assignment of memory need to know of it.
+// A region's kernel, with the facts that launch and buffer assignment need.
 struct BuiltKernel {
   Kernel kernel;
   std::vector<KernelArgument> arguments;
-  int64_t grid = 1;  // iterations of the grid's loop
-  // (input, output), by the numbers of arguments: may be one memory, since every element is read
-  // just before it is written and by the same lane.
+  int64_t grid = 1;  // trip count of the grid loop
+  // Pairs (input, output) of argument indices that may share a buffer: every element is read just
+  // before it is written, by the same lane.
   std::vector<std::pair<size_t, size_t>> in_place;
-  // The output must lie where the instruction's operand 0 is: only a part of it is written.
+  // (output argument, array): the output must be in the array's buffer, because the kernel writes
+  // only part of it and the rest keeps the array's values.
   std::vector<std::pair<size_t, const Instr*>> updates;
-  double work = 0;  // primitives and bytes of one iteration of the grid, roughly
+  double work = 0;  // rough work of one grid iteration: primitive operations plus bytes
 };
 
-// A kernel, or why the region has none, in words.
+// A kernel, or the reason why the region has none.
 struct BuildOutcome {
   std::optional<BuiltKernel> built;
   std::string why_not;
 };
 
-BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& machine,
+BuildOutcome BuildRegion(const FusedRegion& region, GeneratorKind kind, const Machine& machine,
                          const std::string& name);
-// Where a region comes from, for readers of its kernel: "model.py:41 (loss) jit(f)/add", each once.
-std::vector<std::string> NotesOf(const Region& region);
+// Source locations of a region, without duplicates, for comments in its kernel: "model.py:41 (loss)
+// jit(f)/add".
+std::vector<std::string> NotesOf(const FusedRegion& region);
 
-// One per kind, for CPUs (BuildRegion calls them; those for GPUs: gpu/gpu.h).
-BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::string& name);
-// Only regions of kLoop with random bits that are made several at a time.
-BuildOutcome BuildPhilox(const Region& region, const Machine& machine, const std::string& name);
-// Only regions of kLoop that read a large input across their rows.
-BuildOutcome BuildTranspose(const Region& region, const Machine& machine, const std::string& name);
-BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::string& name);
-BuildOutcome BuildScatter(const Region& region, const Machine& machine, const std::string& name);
-BuildOutcome BuildColumns(const Region& region, const Machine& machine, const std::string& name);
-BuildOutcome BuildScan(const Region& region, const Machine& machine, const std::string& name);
-BuildOutcome BuildSort(const Region& region, const Machine& machine, const std::string& name);
-BuildOutcome BuildContract(const Region& region, const Machine& machine, const std::string& name);
+// The CPU generators, one per kind. BuildRegion calls them; the GPU generators are in gpu/gpu.h.
+BuildOutcome BuildLoop(const FusedRegion& region, const Machine& machine, const std::string& name);
+// kLoop regions with random bits: computes all words of a Philox block together.
+BuildOutcome BuildPhilox(const FusedRegion& region, const Machine& machine,
+                         const std::string& name);
+// kLoop regions that read a large input transposed.
+BuildOutcome BuildTranspose(const FusedRegion& region, const Machine& machine,
+                            const std::string& name);
+BuildOutcome BuildRows(const FusedRegion& region, const Machine& machine, const std::string& name);
+BuildOutcome BuildScatter(const FusedRegion& region, const Machine& machine,
+                          const std::string& name);
+BuildOutcome BuildColumns(const FusedRegion& region, const Machine& machine,
+                          const std::string& name);
+BuildOutcome BuildScan(const FusedRegion& region, const Machine& machine, const std::string& name);
+BuildOutcome BuildSort(const FusedRegion& region, const Machine& machine, const std::string& name);
+BuildOutcome BuildContract(const FusedRegion& region, const Machine& machine,
+                           const std::string& name);
 
-// A while as one kernel, all its rounds (rounds.h).
-struct RoundsRegion {
+// A while loop lowered to one kernel that runs all its iterations (fused_loop.h).
+struct FusedLoopRegion {
   WhileLoop loop;
   IndependentLoop form;
-  std::optional<int64_t> rounds;  // known
-  std::vector<bool> wanted;       // results that others read; of what stays none
-  // Arrays that it reads: first values, constants of its body.
+  std::optional<int64_t> trip_count;  // if known at compile time
+  std::vector<bool> wanted;  // per carried value: used after the loop; false for loop invariants
+  // Arrays that the kernel reads: initial values and constants of the body.
   std::vector<const Instr*> inputs;
 };
-// The region of a while; what its form has against it is in form.why_not.
-RoundsRegion RoundsRegionOf(const Instr& loop);
-BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
-                         const std::string& name);
-// Whether a loop is one kernel.
+// Returns the region of a while loop. If the loop cannot be fused, form.why_not says why.
+FusedLoopRegion FusedLoopRegionOf(const Instr& loop);
+BuildOutcome BuildFusedLoop(const FusedLoopRegion& region, const Machine& machine,
+                            const std::string& name);
+// Whether the whole loop becomes one kernel.
 bool IsOneKernel(const Instr& loop, const Machine& machine);
 
-// Why a scatter, a sort has no kernel, in words; nothing when it has one.
+// Returns why a scatter or sort has no kernel, nullopt if it has one.
 std::optional<std::string> WhyNoScatter(const Instr& scatter);
 std::optional<std::string> WhyNoSort(const Instr& sort, const Machine& machine);
 
 // ---- shared by generators
 
-// The arguments of a region's kernel, in the order of ElementEmitter.
-std::vector<KernelArgument> ArgumentsOf(const Region& region);
-// A kernel that breaks the rules of verify.h is none: it would compute anything, and other kernels
-// can do its work. Of kernels that a plan is made of; verifying each that is only priced would take
-// a tenth of planning. The words that why_not begins with then: tests look for them in decisions.
+// The arguments of a region's kernel, in the order in which ElementEmitter declares them.
+std::vector<KernelArgument> ArgumentsOf(const FusedRegion& region);
+// OnlyIfSound rejects a kernel that violates kernel IR (kernel/verify.h); the region can still be
+// lowered in another way. It is called only for kernels of the final plan: verifying every
+// candidate would add a tenth to planning time. why_not then starts with kGeneratorBug; tests look
+// for that prefix in decision records.
 inline constexpr std::string_view kGeneratorBug = "a bug of the generator: ";
 BuildOutcome OnlyIfSound(BuildOutcome outcome);
 // Fills `in_place` and `work` from the kernel. `exact`: no element is written twice.
 void FinishFacts(BuiltKernel& built, bool exact);
 // The largest power of two that is at most x (x >= 1).
 int64_t PowerBelow(int64_t x);
-// Vectors of a CPU that are worked on side by side: each waits for itself, step by step, and the
-// others fill the time. Of short ones more have to be under way.
+// Independent vectors that a CPU kernel processes per iteration, so that their dependence chains
+// overlap (instruction-level parallelism). Machines with shorter vectors need more of them.
 int64_t VectorsTogether(const Machine& machine);
 int64_t ProductOf(const Dims& dims, size_t begin, size_t end);
 

@@ -8,9 +8,9 @@
 namespace tokamak {
 namespace {
 
-// An update in place is the last of its region: the array that it writes into is no input, and in
-// the middle of one there is nothing that its elements could be read from.
-TEST(Generator, RefusesAnUpdateInTheMiddle) {
+// An in-place update must be the last instruction of its region: the array that it writes is not an
+// input, so inside the region its elements could not be read.
+TEST(Generator, RejectsAnUpdateInTheMiddle) {
   Module module("m");
   Builder b(module, "main");
   Instr* x = b.Parameter(Shape::Array(ElementType::kF32, {8}));
@@ -19,20 +19,20 @@ TEST(Generator, RefusesAnUpdateInTheMiddle) {
   Instr* update = b.DynamicUpdateSlice(x, part, {at});
   Instr* root = b.Negate(update);
   ASSERT_TRUE(b.Finish(root).ok());
-  Region region{.computation = root->parent(),
-                .instrs = {update, root},
-                .inputs = {part, at},
-                .roots = {root}};
+  FusedRegion region{.computation = root->parent(),
+                     .instrs = {update, root},
+                     .inputs = {part, at},
+                     .roots = {root}};
   for (MachineKind kind : {MachineKind::kCpu, MachineKind::kGpu}) {
     Machine machine;
     machine.kind = kind;
-    BuildOutcome outcome = BuildRegion(region, RegionKind::kLoop, machine, "k");
+    BuildOutcome outcome = BuildRegion(region, GeneratorKind::kLoop, machine, "k");
     EXPECT_FALSE(outcome.built.has_value());
     EXPECT_EQ(outcome.why_not, "parameter: is read by an update that is not written");
   }
 }
 
-// A value that was read in one block is used in another.
+// A value read in one block is used in another.
 TEST(Generator, AnUnsoundKernelIsNone) {
   constexpr ScalarType kF32 = ScalarType::kF32;
   for (bool is_sound : {true, false}) {
@@ -53,8 +53,8 @@ TEST(Generator, AnUnsoundKernelIsNone) {
   }
 }
 
-// What an update in place writes over is read nowhere else, whoever asks for such a kernel.
-TEST(Generator, RefusesToReadElsewhereWhatItUpdates) {
+// The array that an in-place update overwrites must not be read elsewhere in the kernel.
+TEST(Generator, RejectsReadingTheUpdatedArrayElsewhere) {
   Module module("m");
   Builder b(module, "main");
   Instr* x = b.Parameter(Shape::Array(ElementType::kF32, {64}));
@@ -62,14 +62,14 @@ TEST(Generator, RefusesToReadElsewhereWhatItUpdates) {
   Instr* first = b.Slice(x, {0}, {8}, {1});
   Instr* update = b.DynamicUpdateSlice(x, b.Negate(first), {at});
   ASSERT_TRUE(b.Finish(update).ok());
-  Region region{.computation = update->parent(),
-                .instrs = {first, update->operand(1), update},
-                .inputs = {x, at},
-                .roots = {update}};
+  FusedRegion region{.computation = update->parent(),
+                     .instrs = {first, update->operand(1), update},
+                     .inputs = {x, at},
+                     .roots = {update}};
   for (MachineKind kind : {MachineKind::kCpu, MachineKind::kGpu}) {
     Machine machine;
     machine.kind = kind;
-    BuildOutcome outcome = BuildRegion(region, RegionKind::kLoop, machine, "k");
+    BuildOutcome outcome = BuildRegion(region, GeneratorKind::kLoop, machine, "k");
     EXPECT_FALSE(outcome.built.has_value());
     EXPECT_EQ(outcome.why_not, "it reads what it overwrites");
   }

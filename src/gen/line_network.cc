@@ -5,12 +5,13 @@
 namespace tokamak {
 namespace {
 
-// Elements of a line, and values of all its operands, that registers hold.
-constexpr int64_t kLongest = 16, kMostWords = 48;
-// Longer lines by what has no integer for it: the comparison is written out too often.
+// Maximum elements of a line, and maximum registers of a line over all operands. Chosen: no spills.
+constexpr int64_t kLongest = 16, kMaxNetworkRegisters = 48;
+// Maximum elements of lines without an integer key: the comparator is unrolled for every exchange.
+// Chosen.
 constexpr int64_t kLongestCompared = 8;
 
-// The one key of a sort whose order an integer tells.
+// The single key of a sort that an integer can represent in the same order.
 std::optional<ComparedKey> KeyOfSort(const LineSort& sort) {
   std::optional<std::vector<ComparedKey>> keys = ComparedKeysOf(*sort.instr->called(0));
   if (!keys || keys->size() != 1 || (*keys)[0].value->op() != Op::kParameter) return std::nullopt;
@@ -26,7 +27,8 @@ ScalarType IntegerLike(ScalarType real) {
 bool IsNetworkSort(const Instr& sort) {
   if (sort.op() != Op::kSort || WhyNoComparison(sort)) return false;
   LineSort lines = LineSortOf(sort);
-  if (lines.length < 2 || lines.length > kLongest || LineNetwork::WordsOf(lines) > kMostWords)
+  if (lines.length < 2 || lines.length > kLongest ||
+      LineNetwork::RegistersFor(lines) > kMaxNetworkRegisters)
     return false;
   std::optional<std::vector<ComparedKey>> keys = ComparedKeysOf(*sort.called(0));
   if (!keys) return false;
@@ -35,7 +37,7 @@ bool IsNetworkSort(const Instr& sort) {
   return KeyOfSort(lines) || lines.length <= kLongestCompared;
 }
 
-int64_t LineNetwork::WordsOf(const LineSort& sort) {
+int64_t LineNetwork::RegistersFor(const LineSort& sort) {
   int64_t bytes = 0;
   for (const Instr* operand : sort.instr->operands()) {
     ElementType type = operand->shape().type();
@@ -68,23 +70,23 @@ void LineNetwork::Sort(Scalar line) {
   if (!vectors_) return SortOne(line, 0);
   LoadVectors(line);
   for (int64_t number = 0; number < vectors_->lines; ++number)
-    if (emitter_.fault().empty()) SortOne(line, number);
-  if (emitter_.fault().empty()) StoreVectors(line);
+    if (emitter_.failure().empty()) SortOne(line, number);
+  if (emitter_.failure().empty()) StoreVectors(line);
 }
 
 void LineNetwork::SortOne(Scalar line, int64_t number) {
   items_.assign(static_cast<size_t>(sort_.length), {});
   Load(line, number);
-  if (!emitter_.fault().empty()) return;
+  if (!emitter_.failure().empty()) return;
   if (only_keys_) {
     Batcher();
   } else {
     Neighbours();
   }
-  if (emitter_.fault().empty()) Store(line, number);
+  if (emitter_.failure().empty()) Store(line, number);
 }
 
-// Runs body(element of the lines at hand, its coordinates) for all of them.
+// Calls body(element of the current lines, its coordinates) for all elements.
 template <typename Body>
 void LineNetwork::ForVectors(Scalar line, Body&& body) {
   auto run = [&](Scalar element) {
@@ -104,7 +106,7 @@ void LineNetwork::LoadVectors(Scalar line) {
   ForVectors(line, [&](Scalar element, const Coordinates& at) {
     for (size_t k = 0; k < arrays_.size(); ++k) {
       Element value = emitter_.At(*sort_.instr->operand(k), at);
-      if (!emitter_.fault().empty()) return;
+      if (!emitter_.failure().empty()) return;
       for (size_t part = 0; part < 2; ++part)
         if (value[part].ok()) b_.Store(arrays_[k][part], element, value[part]);
     }
@@ -129,12 +131,12 @@ void LineNetwork::Load(Scalar line, int64_t number) {
     for (size_t k = 0; k < sort_.instr->operand_count(); ++k) {
       Element value;
       const Instr& operand = *sort_.instr->operand(k);
-      auto place = static_cast<int64_t>(i);
-      if (!vectors_) value = emitter_.At(operand, At(line, b_.Index(place)));
+      auto position = static_cast<int64_t>(i);
+      if (!vectors_) value = emitter_.At(operand, At(line, b_.Index(position)));
       for (size_t part = 0; vectors_ && part < (IsComplex(operand.shape().type()) ? 2u : 1u);
            ++part)
-        value[part] = b_.Read(arrays_[k][part], b_.Index(first + place));
-      if (!emitter_.fault().empty()) return;
+        value[part] = b_.Read(arrays_[k][part], b_.Index(first + position));
+      if (!emitter_.failure().empty()) return;
       if (has_key_ && k == key_operand_) items_[i].key = KeyOf(value[0]);
       if (!only_keys_) items_[i].values.push_back(value);
     }
@@ -145,20 +147,20 @@ void LineNetwork::Store(Scalar line, int64_t number) {
   int64_t first = number * sort_.length;
   for (size_t k = 0; k < sort_.instr->operand_count(); ++k)
     for (size_t i = 0; i < items_.size(); ++i) {
-      auto place = static_cast<int64_t>(i);
+      auto position = static_cast<int64_t>(i);
       Element value = only_keys_ ? ValueOf(items_[i].key) : items_[i].values[k];
-      if (!vectors_) emitter_.Store(*sort_.instr, k, At(line, b_.Index(place)), value);
+      if (!vectors_) emitter_.Store(*sort_.instr, k, At(line, b_.Index(position)), value);
       for (size_t part = 0; vectors_ && part < 2; ++part)
-        if (value[part].ok()) b_.Store(arrays_[k][part], b_.Index(first + place), value[part]);
+        if (value[part].ok()) b_.Store(arrays_[k][part], b_.Index(first + position), value[part]);
     }
 }
 
 void LineNetwork::Neighbours() {
-  for (size_t round = 0; round < items_.size(); ++round)
-    for (size_t i = round % 2; i + 1 < items_.size(); i += 2) Exchange(i, i + 1);
+  for (size_t pass = 0; pass < items_.size(); ++pass)
+    for (size_t i = pass % 2; i + 1 < items_.size(); i += 2) Exchange(i, i + 1);
 }
 
-// Merges of odds and evens: Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M.
+// Odd-even merge sort: Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M.
 void LineNetwork::Batcher() {
   size_t n = items_.size(), top = 1;
   while (2 * top < n) top *= 2;
@@ -178,7 +180,7 @@ void LineNetwork::Batcher() {
 void LineNetwork::Exchange(size_t i, size_t j) {
   Item &x = items_[i], &y = items_[j];
   Item first, second;
-  Scalar is_turned = only_keys_ ? Scalar() : IsBefore(y, x);
+  Scalar is_swapped = only_keys_ ? Scalar() : IsBefore(y, x);
   if (has_key_) {
     first.key = LesserOf(x.key, y.key);
     second.key = GreaterOf(x.key, y.key);
@@ -187,8 +189,8 @@ void LineNetwork::Exchange(size_t i, size_t j) {
     Element &low = first.values.emplace_back(), &high = second.values.emplace_back();
     for (size_t part = 0; part < 2; ++part) {
       if (!x.values[k][part].ok()) continue;
-      low[part] = Choose(is_turned, y.values[k][part], x.values[k][part]);
-      high[part] = Choose(is_turned, x.values[k][part], y.values[k][part]);
+      low[part] = Choose(is_swapped, y.values[k][part], x.values[k][part]);
+      high[part] = Choose(is_swapped, x.values[k][part], y.values[k][part]);
     }
   }
   x = first;
@@ -207,7 +209,8 @@ Scalar LineNetwork::IsBefore(const Item& x, const Item& y) {
   return b_.Constant(ScalarType::kPred, 0);
 }
 
-// Bits of a real as a signed integer of the same order, and back: negative ones are turned.
+// Maps the bits of a float to a signed integer with the same order, and back: the magnitude bits of
+// negative numbers are inverted.
 Scalar LineNetwork::Ordered(Scalar bits) {
   bool wide = bits.type() == ScalarType::kS64;
   Bits most = wide ? static_cast<Bits>(std::numeric_limits<int64_t>::max())
@@ -224,17 +227,17 @@ Scalar LineNetwork::KeyOf(Scalar value) {
   }
   if (key_.order == KeyOrder::kNumbers || key_.order == KeyOrder::kTotal)
     value = Ordered(value.BitsAs(IntegerLike(value.type())));
-  return key_.is_descending ? Turned(value) : value;
+  return key_.is_descending ? Flipped(value) : value;
 }
 
-// The integer that is as far from the other end.
-Scalar LineNetwork::Turned(Scalar key) {
+// Reverses the order of keys by inverting all bits.
+Scalar LineNetwork::Flipped(Scalar key) {
   Bits ones = ~Bits{0} >> (64 - 8 * BytesOf(key.type()));
   return key ^ b_.ConstantBits(key.type(), ones);
 }
 
 Element LineNetwork::ValueOf(Scalar key) {
-  if (key_.is_descending) key = Turned(key);
+  if (key_.is_descending) key = Flipped(key);
   ElementType type = sort_.instr->operand(0)->shape().type();
   if (type == ElementType::kPred) return {key != 0.0, {}};
   if (key_.order == KeyOrder::kTotal) key = Ordered(key).BitsAs(ComputeType(type));

@@ -6,35 +6,37 @@
 #include "gen/line_sort.h"
 #include "gen/sort_keys.h"
 
+// Sorting networks for short lines that one thread sorts in registers.
+
 namespace tokamak {
 
-// Whether the lines of a sort are so short that one thread sorts them in registers, and its
-// comparison is an order, for which it does not matter who is compared with whom.
+// Whether the lines of a sort are short enough for one thread's registers, and its comparator is a
+// total preorder, so that a network may compare any pair.
 bool IsNetworkSort(const Instr& sort);
 
-// Sorts a line in registers: its elements are loaded, neighbours are exchanged where the second
-// comes before the first, as often as there are elements, and all are stored. Who is equal is not
-// exchanged and keeps its order. Of lines of numbers by their bits alone, equal ones are the same,
-// and fewer exchanges suffice (Batcher's).
+// Sorts a line in registers: load all elements, compare and exchange, store all. The default is
+// odd-even transposition of neighbours, which is stable: equal elements are not exchanged. If the
+// line consists of keys alone, equal elements are identical and Batcher's odd-even merge sort needs
+// fewer exchanges.
 class LineNetwork {
  public:
-  // How neighbouring lines along rows are loaded and stored: `lines` of them, one behind the other,
-  // as vectors of `at_once` elements.
+  // Vectorized access: `lines` consecutive lines along rows are loaded and stored as vectors of
+  // `at_once` elements.
   struct Vectors {
     int64_t lines = 1, at_once = 1;
   };
   LineNetwork(KernelBuilder& b, ElementEmitter& emitter, const LineSort& sort,
               std::optional<Vectors> vectors = std::nullopt);
 
-  // The line of this number; of vectors, the lines from it on.
+  // Sorts the line with this index; with Vectors, `lines` lines from it on.
   void Sort(Scalar line);
-  // Values that a line holds.
-  static int64_t WordsOf(const LineSort& sort);
+  // Registers that a line occupies.
+  static int64_t RegistersFor(const LineSort& sort);
 
  private:
   struct Item {
-    Scalar key;                   // an integer, if there is one for the whole order
-    std::vector<Element> values;  // of each operand; none where the key is all
+    Scalar key;                   // an integer with the same order, if there is one
+    std::vector<Element> values;  // one per operand; empty if the key suffices
   };
 
   void LoadVectors(Scalar line);
@@ -49,10 +51,12 @@ class LineNetwork {
   Scalar KeyOf(Scalar value);
   Element ValueOf(Scalar key);
   Scalar Ordered(Scalar bits);
-  Scalar Turned(Scalar key);
+  Scalar Flipped(Scalar key);
   template <typename Body>
   void ForVectors(Scalar line, Body&& body);
-  Coordinates At(Scalar line, Scalar place) { return PlaceInLine(b_, sort_, line, place); }
+  Coordinates At(Scalar line, Scalar position) {
+    return CoordinatesInLine(b_, sort_, line, position);
+  }
 
   KernelBuilder& b_;
   ElementEmitter& emitter_;
@@ -62,7 +66,7 @@ class LineNetwork {
   size_t key_operand_ = 0;
   ComparedKey key_;
   std::vector<Item> items_;
-  std::vector<std::array<ArrayId, 2>> arrays_;  // through which vectors pass
+  std::vector<std::array<ArrayId, 2>> arrays_;  // staging arrays for vectors
 };
 
 }  // namespace tokamak

@@ -46,12 +46,13 @@ bool HasSortedHalves(const Instr& sort) {
          LineSortOf(*all).along == lines.along && all->called(0) == sort.called(0);
 }
 
-Coordinates PlaceInLine(KernelBuilder& b, const LineSort& sort, Scalar line, Scalar place) {
+Coordinates CoordinatesInLine(KernelBuilder& b, const LineSort& sort, Scalar line,
+                              Scalar position) {
   Dims rest = sort.dims;
   auto along = static_cast<int64_t>(sort.along);
   rest.erase(rest.begin() + along);
   Coordinates at = Delinearized(b, line, rest);
-  at.insert(at.begin() + along, place);
+  at.insert(at.begin() + along, position);
   return at;
 }
 
@@ -66,20 +67,20 @@ std::optional<Scalar> ComesBefore(KernelBuilder& b, const LineSort& sort,
 namespace {
 
 // Whether x computes from the first element what y computes from the second.
-bool AreAlike(const Instr* x, const Instr* y) {
+bool AreSame(const Instr* x, const Instr* y) {
   if (x->op() != y->op() || !(x->shape() == y->shape()) || !x->called().empty()) return false;
   if (x->op() == Op::kParameter)
     return x->attrs<ParameterAttrs>().number == 0 && y->attrs<ParameterAttrs>().number == 1;
   if (!EqualAttrs(x->op(), x->attrs(), y->attrs()) || x->operand_count() != y->operand_count())
     return false;
   for (size_t i = 0; i < x->operand_count(); ++i)
-    if (!AreAlike(x->operand(i), y->operand(i))) return false;
+    if (!AreSame(x->operand(i), y->operand(i))) return false;
   return true;
 }
 
 }  // namespace
 
-std::optional<DigitSort> DigitSortOf(const Instr& sort) {
+std::optional<RadixKey> RadixKeyOf(const Instr& sort) {
   if (sort.op() != Op::kSort || sort.captures() > 1 || sort.operand_count() != 1 + sort.captures())
     return std::nullopt;
   ElementType type = sort.operand(0)->shape().type();
@@ -91,13 +92,13 @@ std::optional<DigitSort> DigitSortOf(const Instr& sort) {
   if (x->op() != Op::kAnd || x->shape().type() != type) return std::nullopt;
   for (size_t i : {0u, 1u})
     if (x->operand(i)->op() == Op::kConstant) mask = x->operand(i);
-  if (mask == nullptr || !AreAlike(x, less->operand(1))) return std::nullopt;
+  if (mask == nullptr || !AreSame(x, less->operand(1))) return std::nullopt;
   auto most = static_cast<uint64_t>(mask->attrs<ConstantAttrs>().literal.IntAt(0));
   if (most == 0) return std::nullopt;
-  return DigitSort{x, static_cast<int>(std::bit_width(most))};
+  return RadixKey{x, static_cast<int>(std::bit_width(most))};
 }
 
-std::optional<Scalar> DigitOf(KernelBuilder& b, const Instr& sort, const DigitSort& digits,
+std::optional<Scalar> DigitOf(KernelBuilder& b, const Instr& sort, const RadixKey& digits,
                               const Element& element) {
   std::vector<Element> both(2 + sort.captures(), element);
   std::optional<Element> digit = ApplyBodyTo(b, *sort.called(0), *digits.digit, both);

@@ -5,41 +5,44 @@
 
 #include "gen/element.h"
 
+// Analysis of sort instructions, and code for their comparators.
+
 namespace tokamak {
 
-// A sort of lines by any comparison.
+// A sort of lines with any comparator.
 struct LineSort {
   const Instr* instr = nullptr;
   size_t along = 0;
   Dims dims;
   int64_t length = 1, lines = 1;
 
-  // Whether the comparison looks at an operand's elements.
+  // Whether the comparator uses an operand's elements.
   bool IsCompared(size_t operand) const;
 };
 
 LineSort LineSortOf(const Instr& sort);
-// Whether both halves of every line are in order already: sorts of them made all operands, by the
-// same comparison.
+// Whether both halves of every line are already sorted: all operands come from sorts of the halves
+// with the same comparator.
 bool HasSortedHalves(const Instr& sort);
-Coordinates PlaceInLine(KernelBuilder& b, const LineSort& sort, Scalar line, Scalar place);
-// Whether the first of two comes before the second; `elements`: for each operand one of the first,
-// one of the second. Nothing when the comparison has no formula.
+Coordinates CoordinatesInLine(KernelBuilder& b, const LineSort& sort, Scalar line, Scalar position);
+// Whether the first of two elements comes before the second. `elements`: for each operand the
+// element of the first, then that of the second. Returns nullopt if the comparator has no scalar
+// formula.
 std::optional<Scalar> ComesBefore(KernelBuilder& b, const LineSort& sort,
                                   const std::vector<Element>& elements);
 
-// A sort of words by some of their bits: the comparison asks of which of two they are the lesser
-// number. It may capture a value that the comparison does not look at.
-struct DigitSort {
-  const Instr* digit = nullptr;  // these bits of the first element, in the comparison
+// A sort of words by a digit, i.e. some of their bits: the comparator is less-than on the digit. It
+// may capture one value that the comparator ignores.
+struct RadixKey {
+  const Instr* digit = nullptr;  // the digit of the first element, in the comparator
   int bits = 0;
 };
-std::optional<DigitSort> DigitSortOf(const Instr& sort);
-// The number of an element, below two to the bits.
-std::optional<Scalar> DigitOf(KernelBuilder& b, const Instr& sort, const DigitSort& digits,
+std::optional<RadixKey> RadixKeyOf(const Instr& sort);
+// The digit of an element, less than 2^bits.
+std::optional<Scalar> DigitOf(KernelBuilder& b, const Instr& sort, const RadixKey& digits,
                               const Element& element);
 
-// Why a sort of any length has no kernel, in words; nothing when it has one.
+// Returns why sorts with this comparator have no kernel at any length, nullopt if they have one.
 std::optional<std::string> WhyNoComparison(const Instr& sort);
 
 }  // namespace tokamak

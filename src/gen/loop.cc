@@ -1,14 +1,15 @@
-// The loop generator: every element of the roots by itself.
+// The CPU loop generator: each element of the roots independently.
 //
-// The elements are counted row-major. The last dimensions are one inner loop, cut into vectors; the
-// dimensions before them are the grid. As many dimensions are taken into the inner loop as leave no
-// division in it: an elementwise kernel is one flat loop, whatever its rank, and one that reads a
-// transposed or broadcast array keeps the loops that it needs. A row that is no multiple of the
-// vector ends with a vector that overlaps the one before it: its elements are written twice, alike.
+// Elements are numbered row-major. The minor dimensions form one inner loop, cut into vectors; the
+// major dimensions are the grid. The inner loop covers as many dimensions as possible without an
+// index division in it: an elementwise kernel is one flat loop of any rank, and one that reads a
+// transposed or broadcast array keeps the loops it needs. A row that is not a multiple of the
+// vector length ends with a vector that overlaps the one before: its elements are written twice,
+// with the same values.
 //
-// Where an element of what is padded or concatenated comes from depends on its place in the row:
-// the row is cut there, and each piece has loops of its own, in which ranges leave nothing to
-// decide.
+// In pads and concatenates the source of an element depends on its index in the row. The row is
+// split at these cut points (cuts.h) into segments with their own loops, in which range analysis
+// resolves the conditions.
 
 #include <algorithm>
 
@@ -19,24 +20,24 @@
 namespace tokamak {
 namespace {
 
-// A grid of fewer iterations is cut finer, when they are long.
+// Grid iterations below which long rows are split, and the length of a long row in elements.
+// Chosen.
 constexpr int64_t kLoopGridWanted = 256, kLongRow = 4096;
-// So many steps of a row do not feel one more, where one has to overlap anyhow.
+// Vectors of a row from which an additional, overlapping one is negligible. Chosen.
 constexpr int64_t kLoopManySteps = 16;
 
 struct Schedule {
-  size_t inner = 0;  // dimensions of the domain that the inner loop runs over
+  size_t inner = 0;  // dimensions of the domain that the inner loop covers
   int64_t lanes = 1;
-  std::vector<int64_t> cuts = {};  // of the inner loop, ascending, none at its ends
-  // What is left of the row behind the only cut is taken in as few lanes as come out even: nothing
-  // is written twice.
+  std::vector<int64_t> cuts = {};  // cut points of the inner loop, ascending, excluding its ends
+  // The remainder of the row after the only cut uses the largest vector that divides it: nothing is
+  // written twice.
   bool has_rest = false;
 };
 
-// Lanes for rows of `row` elements: no more than there are, and such as divide the row if that
-// costs no more than half of a vector. Long rows take two vectors at a time: what is computed of
-// one waits for itself, step by step, and the other fills the time; of short ones four (Neoverse
-// V1: Black-Scholes 1.28 times as fast, dropout 1.58).
+// Lanes for rows of `row` elements: at most `row`, and a divisor of it if that costs at most half a
+// vector. Long rows process two vectors per iteration to overlap their dependence chains, four on
+// machines with short vectors (Neoverse V1: Black-Scholes 1.28x, dropout 1.58x).
 int64_t LanesFor(int64_t row, const Machine& machine) {
   int64_t vector = std::min(machine.Lanes(32), PowerBelow(row));
   bool is_short = machine.HasShortVectors();
@@ -55,7 +56,7 @@ int64_t LanesFor(int64_t row, const Machine& machine) {
 
 class LoopBuilder {
  public:
-  LoopBuilder(const Region& region, const Machine& machine, const Schedule& schedule,
+  LoopBuilder(const FusedRegion& region, const Machine& machine, const Schedule& schedule,
               const std::string& name)
       : region_(region), machine_(machine), schedule_(schedule), b_(name), emitter_(b_, region) {
     const Dims& dims = DomainOf(*region_.roots[0]).dims();
@@ -65,24 +66,24 @@ class LoopBuilder {
   }
 
   BuildOutcome Build() {
-    std::vector<Piece> pieces = Pieces();
+    std::vector<RowSegment> segments = RowSegments();
     bool exact = true;
-    for (const Piece& piece : pieces) exact = exact && IsExact(piece);
-    int64_t blocks = pieces.back().first + pieces.back().blocks;
+    for (const RowSegment& segment : segments) exact = exact && IsExact(segment);
+    int64_t blocks = segments.back().first + segments.back().blocks;
     b_.For("g", LoopRole::kGrid, b_.Index(rows_ * blocks), [&](Scalar g) {
       Scalar row = g / b_.Index(blocks), at = g % b_.Index(blocks);
-      for (const Piece& piece : pieces) {
-        // All pieces of a row, or the one that this block is of.
-        Scalar own = IsWhole() ? b_.Index(0) : at - b_.Index(piece.first);
-        b_.If((b_.Index(0) <= own) & (own < b_.Index(piece.blocks)), [&] {
-          Run(piece, row, LesserOf(GreaterOf(own, b_.Index(0)), b_.Index(piece.blocks - 1)));
+      for (const RowSegment& segment : segments) {
+        // All segments of a row, or the one that this block belongs to.
+        Scalar own = IsWhole() ? b_.Index(0) : at - b_.Index(segment.first);
+        b_.If((b_.Index(0) <= own) & (own < b_.Index(segment.blocks)), [&] {
+          Run(segment, row, LesserOf(GreaterOf(own, b_.Index(0)), b_.Index(segment.blocks - 1)));
         });
       }
     });
     return FinishLoop(b_, emitter_, region_, rows_ * blocks, exact);
   }
 
-  // Where a row is to be cut: looks at a kernel that has one plain loop through it.
+  // The cut points of a row, found in a trial kernel with one plain loop over it.
   std::vector<int64_t> FindCuts() {
     ValueId variable = kNoValue;
     b_.For("g", LoopRole::kGrid, b_.Index(rows_), [&](Scalar row) {
@@ -95,23 +96,23 @@ class LoopBuilder {
   }
 
  private:
-  // A part of the row. Its vectors are taken `block` at a time.
-  struct Piece {
+  // A segment of the row. A grid iteration processes `block` of its vectors.
+  struct RowSegment {
     int64_t begin, end, lanes, block, blocks;
-    int64_t first;  // blocks of the pieces before it
+    int64_t first;  // blocks of the segments before it
   };
 
-  // The grid's iterations are whole rows, all pieces of each.
+  // Whether a grid iteration processes a whole row with all its segments.
   bool IsWhole() const {
     return !schedule_.cuts.empty() && (rows_ >= kLoopGridWanted || row_ < kLongRow);
   }
 
-  static bool IsExact(const Piece& piece) {
-    return piece.lanes * piece.block * piece.blocks == piece.end - piece.begin;
+  static bool IsExact(const RowSegment& segment) {
+    return segment.lanes * segment.block * segment.blocks == segment.end - segment.begin;
   }
 
-  std::vector<Piece> Pieces() const {
-    std::vector<Piece> pieces;
+  std::vector<RowSegment> RowSegments() const {
+    std::vector<RowSegment> segments;
     std::vector<int64_t> ends = schedule_.cuts;
     ends.push_back(row_);
     int64_t begin = 0, first = 0;
@@ -120,11 +121,11 @@ class LoopBuilder {
       int64_t steps = (end - begin + lanes - 1) / lanes, block = BlockOf(steps);
       if ((end - begin) % lanes == 0)
         while (steps % block != 0) --block;
-      pieces.push_back({begin, end, lanes, block, (steps + block - 1) / block, first});
-      if (!IsWhole()) first += pieces.back().blocks;
+      segments.push_back({begin, end, lanes, block, (steps + block - 1) / block, first});
+      if (!IsWhole()) first += segments.back().blocks;
       begin = end;
     }
-    return pieces;
+    return segments;
   }
 
   int64_t LanesOf(int64_t begin, int64_t end) const {
@@ -142,29 +143,29 @@ class LoopBuilder {
     return std::clamp<int64_t>(all / kLoopGridWanted, 1, steps);
   }
 
-  // One block of a piece.
-  void Run(const Piece& piece, Scalar row, Scalar number) {
-    Scalar first = number * b_.Index(piece.block);
+  // One block of a segment.
+  void Run(const RowSegment& segment, Scalar row, Scalar number) {
+    Scalar first = number * b_.Index(segment.block);
     auto step = [&](Scalar k) {
-      Scalar begin = (first + k) * b_.Index(piece.lanes) + b_.Index(piece.begin);
-      if (!IsExact(piece)) begin = LesserOf(begin, b_.Index(piece.end - piece.lanes));
-      if (piece.lanes == 1) return Body(row, begin, false);
+      Scalar begin = (first + k) * b_.Index(segment.lanes) + b_.Index(segment.begin);
+      if (!IsExact(segment)) begin = LesserOf(begin, b_.Index(segment.end - segment.lanes));
+      if (segment.lanes == 1) return Body(row, begin, false);
       auto vector = [&](bool inside) {
-        b_.For("l", LoopRole::kVector, b_.Index(piece.lanes),
+        b_.For("l", LoopRole::kVector, b_.Index(segment.lanes),
                [&](Scalar lane) { Body(row, begin + lane, inside); });
       };
       std::optional<std::pair<int64_t, int64_t>> inside;
       if (schedule_.inner == 1)
         inside = InsideOfWindows(region_, DomainOf(*region_.roots[0]).dims());
-      if (!inside || inside->second - inside->first + 1 < piece.lanes) return vector(false);
-      // Windows that reach over the ends of rows there are asked for each tap; others are not.
+      if (!inside || inside->second - inside->first + 1 < segment.lanes) return vector(false);
+      // Windows are checked per tap only near the ends of rows.
       Scalar between = (b_.Index(inside->first) <= begin) &
-                       (begin <= b_.Index(inside->second - piece.lanes + 1));
+                       (begin <= b_.Index(inside->second - segment.lanes + 1));
       b_.If(
           between, [&] { vector(true); }, [&] { vector(false); }, false);
     };
-    if (piece.block == 1) return step(b_.Index(0));
-    b_.For("k", LoopRole::kSerial, b_.Index(piece.block), step);
+    if (segment.block == 1) return step(b_.Index(0));
+    b_.For("k", LoopRole::kSerial, b_.Index(segment.block), step);
   }
 
   // All roots at one element of the domain.
@@ -180,7 +181,7 @@ class LoopBuilder {
     StoreRoots(b_, emitter_, region_, at, linear);
   }
 
-  const Region& region_;
+  const FusedRegion& region_;
   const Machine& machine_;
   Schedule schedule_;
   KernelBuilder b_;
@@ -189,9 +190,9 @@ class LoopBuilder {
   int64_t rows_ = 1, row_ = 1;
 };
 
-// Whether an index that is computed for each lane or inner step takes a division.
+// Whether an index computed per lane or inner iteration needs a division.
 bool DividesInside(const Kernel& kernel) {
-  std::vector<bool> inside(kernel.nodes.size());  // depends on a loop that is not the grid's
+  std::vector<bool> inside(kernel.nodes.size());  // depends on a loop other than the grid
   std::vector<bool> used(kernel.nodes.size());
   std::vector<const Block*> blocks = {&kernel.body};
   std::vector<ValueId> open;
@@ -214,7 +215,7 @@ bool DividesInside(const Kernel& kernel) {
     const ScalarNode& node = kernel.nodes[i];
     if (node.prim == Prim::kLoop) {
       const Loop& loop = kernel.loop(node.loop());
-      // A flat loop is the grid's: there too every vector would divide.
+      // In a flat loop the grid is the inner loop: every vector would divide.
       bool is_flat = loop.role == LoopRole::kGrid && kernel.body.size() == 1 &&
                      kernel.body[0].body.size() == 1 &&
                      (kernel.body[0].body[0].kind != StmtKind::kFor ||
@@ -230,23 +231,25 @@ bool DividesInside(const Kernel& kernel) {
   return false;
 }
 
-// Pieces of a row that are worth code of their own, and how much longer it may be for them.
+// Segments: maximum number of cuts, maximum growth of the code, and code size (kernel values) below
+// which growth does not matter. Bytes of a root from which vectors stay aligned: beyond the
+// last-level cache of most machines. Chosen.
 constexpr size_t kMaxCuts = 8, kMaxGrowth = 3, kLoopFewNodes = 400;
 constexpr int64_t kLargeBytes = int64_t{32} << 20;
 
-bool HasPieces(const Region& region) {
+bool HasSegments(const FusedRegion& region) {
   return std::ranges::any_of(region.instrs, [](const Instr* instr) {
     return instr->op() == Op::kPad || instr->op() == Op::kConcatenate;
   });
 }
 
-int64_t RowOf(const Region& region, const Schedule& schedule) {
+int64_t RowOf(const FusedRegion& region, const Schedule& schedule) {
   const Dims& dims = DomainOf(*region.roots[0]).dims();
   return ProductOf(dims, dims.size() - schedule.inner, dims.size());
 }
 
-// The kernel by another schedule, if as much of it is made in place.
-std::optional<BuiltKernel> BuildOtherwise(const Region& region, const Machine& machine,
+// Builds the kernel with another schedule; rejected if fewer operands can be updated in place.
+std::optional<BuiltKernel> BuildOtherwise(const FusedRegion& region, const Machine& machine,
                                           const Schedule& schedule, const std::string& name,
                                           const BuiltKernel& whole) {
   BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
@@ -254,16 +257,16 @@ std::optional<BuiltKernel> BuildOtherwise(const Region& region, const Machine& m
   return std::move(outcome.built);
 }
 
-// The same rows in pieces, where that helps.
-std::optional<BuiltKernel> BuildPieces(const Region& region, const Machine& machine,
-                                       Schedule schedule, const std::string& name,
-                                       const BuiltKernel& whole) {
+// Splits rows into segments, if it helps.
+std::optional<BuiltKernel> BuildSegments(const FusedRegion& region, const Machine& machine,
+                                         Schedule schedule, const std::string& name,
+                                         const BuiltKernel& whole) {
   int64_t row = RowOf(region, schedule);
-  if (row < 2 * machine.Lanes(32) || !HasPieces(region)) return std::nullopt;
+  if (row < 2 * machine.Lanes(32) || !HasSegments(region)) return std::nullopt;
   std::vector<int64_t> cuts = LoopBuilder(region, machine, schedule, name).FindCuts();
   if (cuts.empty() || cuts.size() > kMaxCuts) return std::nullopt;
-  // Vectors that stay as they are stay aligned, and none is written twice: for what is made in
-  // place or is too large for the caches. What lies around a cut then decides for each lane.
+  // In-place or large roots: keep vectors aligned and write nothing twice. The vector around a cut
+  // then selects per lane.
   bool aligned = row % schedule.lanes == 0 &&
                  (!whole.in_place.empty() || region.roots[0]->shape().ByteSize() >= kLargeBytes);
   schedule.cuts = AlignedCuts(cuts, aligned ? schedule.lanes : 1, row);
@@ -275,11 +278,12 @@ std::optional<BuiltKernel> BuildPieces(const Region& region, const Machine& mach
   return built;
 }
 
-// Rows that no full vector divides, in full vectors: the last one overlaps the one before it or,
-// where that would cost being made in place, what is left is taken apart.
-std::optional<BuiltKernel> BuildFullVectors(const Region& region, const Machine& machine,
+// Full vectors for rows that they do not divide. The last vector overlaps the one before, or, if
+// that would prevent updating in place, the remainder gets its own segment.
+std::optional<BuiltKernel> BuildFullVectors(const FusedRegion& region, const Machine& machine,
                                             Schedule schedule, const std::string& name,
                                             const BuiltKernel& whole) {
+  // Vectors per row from which this pays off. Chosen.
   constexpr int64_t kFewSteps = 4;
   int64_t row = RowOf(region, schedule);
   int64_t full = machine.Lanes(32), lanes = full * VectorsTogether(machine);
@@ -291,11 +295,11 @@ std::optional<BuiltKernel> BuildFullVectors(const Region& region, const Machine&
   return BuildOtherwise(region, machine, schedule, name, whole);
 }
 
-// A body of so many values is longer than what a core looks ahead: it works on one round at a
-// time, and two vectors wait for themselves. Four are 17 % faster (48 transcendental functions).
+// Kernel values. A longer body exceeds the reorder window of a core, so iterations do not overlap
+// and two vectors leave stalls. Four are 17% faster (measured with 48 transcendental functions).
 constexpr size_t kLongBody = 512;
 
-std::optional<BuiltKernel> BuildFourVectors(const Region& region, const Machine& machine,
+std::optional<BuiltKernel> BuildFourVectors(const FusedRegion& region, const Machine& machine,
                                             Schedule schedule, const std::string& name,
                                             const BuiltKernel& whole) {
   int64_t row = RowOf(region, schedule);
@@ -308,20 +312,20 @@ std::optional<BuiltKernel> BuildFourVectors(const Region& region, const Machine&
 
 }  // namespace
 
-BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::string& name) {
+BuildOutcome BuildLoop(const FusedRegion& region, const Machine& machine, const std::string& name) {
   if (std::string why = WhyNoLoop(region); !why.empty()) return {std::nullopt, why};
   const Dims& dims = DomainOf(*region.roots[0]).dims();
   BuildOutcome flat, last;
   size_t rank = dims.size();
   for (size_t inner = rank; inner + (rank == 0 ? 1 : 0) > 0; --inner) {
     int64_t row = ProductOf(dims, rank - inner, rank);
-    // A dimension of 1 changes nothing; rows of a few elements are no rows.
+    // A dimension of size 1 changes nothing, and rows of fewer than 4 elements are too short.
     if (inner < rank && (dims[rank - inner - 1] == 1 || row < 4) && flat.built) continue;
     Schedule schedule{inner, LanesFor(row, machine)};
     BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
     if (outcome.built) {
-      if (auto pieces = BuildPieces(region, machine, schedule, name, *outcome.built))
-        outcome.built = std::move(pieces);
+      if (auto segments = BuildSegments(region, machine, schedule, name, *outcome.built))
+        outcome.built = std::move(segments);
       else if (auto full = BuildFullVectors(region, machine, schedule, name, *outcome.built))
         outcome.built = std::move(full);
       else if (auto four = BuildFourVectors(region, machine, schedule, name, *outcome.built))

@@ -1,7 +1,7 @@
-// The loop of a region with random bits of Philox: one counter gives the bits of several
-// neighbours, which are made together and kept in registers until each is needed.
+// The CPU loop of a region with Philox random bits. One counter yields the bits of several adjacent
+// elements, which are computed together and cached in registers until they are used:
 //
-//   for each stretch of elements (the grid)
+//   for each chunk of elements (grid)
 //     for each counter (lanes): its words
 //     for each vector of elements, for each lane: all roots
 
@@ -15,22 +15,22 @@ namespace {
 
 class PhiloxBuilder {
  public:
-  PhiloxBuilder(const Region& region, const Instr& random, const Machine& machine,
+  PhiloxBuilder(const FusedRegion& region, const Instr& random, const Machine& machine,
                 const std::string& name)
       : region_(region),
         random_(random),
         lanes_(machine.Lanes(32)),
-        stretch_(lanes_ * PhiloxElements(random)),
+        chunk_(lanes_ * PhiloxElements(random)),
         b_(name),
         emitter_(b_, region) {}
 
   BuildOutcome Build() {
     int64_t count = random_.shape().ElementCount(), per = PhiloxElements(random_);
-    if (count % stretch_ != 0) return {std::nullopt, "it is no whole number of stretches"};
+    if (count % chunk_ != 0) return {std::nullopt, "it is no whole number of chunks"};
     const Dims& dims = DomainOf(*region_.roots[0]).dims();
     ScalarType type = ComputeType(random_.shape().type());
-    ArrayId words = b_.Local("words", type, Space::kRegisters, stretch_);
-    b_.For("g", LoopRole::kGrid, b_.Index(count / stretch_), [&](Scalar g) {
+    ArrayId words = b_.Local("words", type, Space::kRegisters, chunk_);
+    b_.For("g", LoopRole::kGrid, b_.Index(count / chunk_), [&](Scalar g) {
       std::array<Scalar, 3> state = emitter_.RandomState(random_);
       b_.For("c", LoopRole::kVector, b_.Index(lanes_), [&](Scalar c) {
         std::array<Element, 4> made = PhiloxBlock(b_, random_, state, g * b_.Index(lanes_) + c);
@@ -39,27 +39,28 @@ class PhiloxBuilder {
       });
       b_.For("v", LoopRole::kUnrolled, b_.Index(per), [&](Scalar v) {
         b_.For("l", LoopRole::kVector, b_.Index(lanes_), [&](Scalar l) {
-          Scalar own = v * b_.Index(lanes_) + l, linear = g * b_.Index(stretch_) + own;
-          Coordinates place = Delinearized(b_, linear, random_.shape().dims());
-          emitter_.Bind(random_, 0, place, {b_.Read(words, own), {}});
+          Scalar own = v * b_.Index(lanes_) + l, linear = g * b_.Index(chunk_) + own;
+          Coordinates index = Delinearized(b_, linear, random_.shape().dims());
+          emitter_.Bind(random_, 0, index, {b_.Read(words, own), {}});
           StoreRoots(b_, emitter_, region_, Delinearized(b_, linear, dims), linear);
         });
       });
     });
-    return FinishLoop(b_, emitter_, region_, count / stretch_, true);
+    return FinishLoop(b_, emitter_, region_, count / chunk_, true);
   }
 
  private:
-  const Region& region_;
+  const FusedRegion& region_;
   const Instr& random_;
-  int64_t lanes_, stretch_;
+  int64_t lanes_, chunk_;
   KernelBuilder b_;
   ElementEmitter emitter_;
 };
 
 }  // namespace
 
-BuildOutcome BuildPhilox(const Region& region, const Machine& machine, const std::string& name) {
+BuildOutcome BuildPhilox(const FusedRegion& region, const Machine& machine,
+                         const std::string& name) {
   const Instr* random = nullptr;
   for (const Instr* instr : region.instrs) {
     if (instr->op() != Op::kRngBitGenerator || !IsPhilox(*instr)) continue;

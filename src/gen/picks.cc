@@ -1,8 +1,8 @@
 // Reducers that pick an element: argmax and argmin.
 //
-// Their computation takes two pairs (value, index) and returns one value and one index. When it
-// does nothing but compare the values with each other and the indices with each other, what it
-// returns follows from how these compare, and trying every case tells all of it.
+// Their computation takes two pairs (value, index) and returns one value and one index. If it only
+// compares values with values and indices with indices, the result depends only on the outcomes of
+// these comparisons, so trying all cases determines it completely.
 
 #include <algorithm>
 #include <limits>
@@ -17,7 +17,7 @@ bool IsParameter(const Instr& instr, int64_t number) {
   return instr.op() == Op::kParameter && instr.attrs<ParameterAttrs>().number == number;
 }
 
-// Only comparisons of like with like, and choices.
+// Whether it consists of comparisons of values, comparisons of indices, and selects.
 bool OnlyCompares(const Computation& body) {
   for (const Instr* instr : body.PostOrder()) {
     switch (instr->op()) {
@@ -46,14 +46,14 @@ bool OnlyCompares(const Computation& body) {
   return true;
 }
 
-// The dimension along which an array counts up, whole or a slice; -1: none.
+// The dimension along which an iota, or a slice of one, counts; -1 if it is not one.
 int64_t CountedOf(const Instr& index) {
   const Instr& whole = index.op() == Op::kSlice ? *index.operand(0) : index;
   return whole.op() == Op::kIota ? whole.attrs<IotaAttrs>().dimension : -1;
 }
 
-// Whether an array's elements grow along a dimension, none below 0: it is counted, or one of those
-// that a counted dimension was cut into.
+// Whether an array's elements increase along a dimension and are not negative: an iota, or one of
+// the dimensions that an iota was reshaped into.
 bool CountsAlong(const Instr& index, int64_t dimension) {
   if (CountedOf(index) >= 0) return CountedOf(index) == dimension;
   if (index.op() != Op::kReshape || CountedOf(*index.operand(0)) < 0) return false;
@@ -70,10 +70,10 @@ bool CountsAlong(const Instr& index, int64_t dimension) {
   return size == behind && cut == from[counted] && d >= begin && d < end;
 }
 
-// Whether it goes on with what such reductions, one or several joined, made of parts.
-bool FoldsPicks(const Instr& reduce, const Instr& value, const Instr& index) {
+// Whether the inputs are results of the same picks over chunks, possibly concatenated.
+bool ReducesPicks(const Instr& reduce, const Instr& value, const Instr& index) {
   if (value.op() == Op::kConcatenate && index.op() == Op::kConcatenate) {
-    auto picks = [&](const Instr* x, const Instr* y) { return FoldsPicks(reduce, *x, *y); };
+    auto picks = [&](const Instr* x, const Instr* y) { return ReducesPicks(reduce, *x, *y); };
     return std::equal(value.operands().begin(), value.operands().end(), index.operands().begin(),
                       index.operands().end(), picks);
   }
@@ -85,29 +85,29 @@ bool FoldsPicks(const Instr& reduce, const Instr& value, const Instr& index) {
          parts.operand(3) == reduce.operand(3) && ReducerOf(parts).pick != Pick::kNone;
 }
 
-// Indices that grow from element to element, from 0, and a first index that is not above them.
-// Parts that picked the first pair have its index: no other is lower.
+// Whether indices increase from 0 and the initial index is not greater. Chunks that picked the
+// initial pair have its index: no other is lower.
 bool CountsUp(const Instr& reduce, const Dims& reduced) {
   const Instr &index = *reduce.operand(1), &first = *reduce.operand(3);
   if (!IsInteger(index.shape().type()) || InfoOf(index.shape().type()).bits < 32) return false;
   if (!IsImmediate(first) || first.attrs<ConstantAttrs>().literal.IntAt(0) > 0) return false;
   return (reduced.size() == 1 && CountsAlong(index, reduced[0])) ||
-         FoldsPicks(reduce, *reduce.operand(0), index);
+         ReducesPicks(reduce, *reduce.operand(0), index);
 }
 
 struct Case {
   double x, y;
-  bool takes_greatest, takes_least;  // whether the first pair is the one to take
+  bool takes_greatest, takes_least;  // whether argmax or argmin takes the first pair
 };
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-// The first pair's index is lower.
+// The index of the first pair is the lower one.
 constexpr Case kCases[] = {{2, 1, true, false},     {1, 2, false, true},
                            {1, 1, true, true},      {kNan, 1, true, true},
                            {1, kNan, false, false}, {kNan, kNan, true, true}};
 
-// Whether the computation takes the first pair; nothing when it mixes them. Also of pairs with one
-// index, as the first value and the first element may have, the value must be the one.
+// Whether the computation takes the first pair; nullopt if it mixes them. Pairs with equal indices,
+// such as the initial value and the first element, must still give the right value.
 std::optional<bool> TakesFirst(const Reducer& reducer, const Case& values, bool one_index) {
   KernelBuilder b("probe");
   ElementType type = WideType(reducer.type(0)), index = reducer.type(1);
@@ -118,7 +118,7 @@ std::optional<bool> TakesFirst(const Reducer& reducer, const Case& values, bool 
   if (!results || results->size() != 2) return std::nullopt;
   if (one_index) return (*results)[0][0].id() == arguments[0][0].id();
   bool first = (*results)[1][0].id() == arguments[1][0].id();
-  // Of equal values either is the one.
+  // For equal values either is right.
   if ((*results)[0][0].id() != arguments[first ? 0 : 2][0].id() && values.x != values.y)
     return std::nullopt;
   return first;

@@ -20,7 +20,7 @@ bool IsWide(const Instr& random) {
   return InfoOf(random.shape().type()).bits == 64;
 }
 
-// The element with these bits, the lowest first.
+// The element with these bits, from the lowest.
 Element FromBits(KernelBuilder& b, ElementType type, Scalar bits) {
   if (type == ElementType::kPred) return {(bits & bits.Like(1)) != bits.Like(0), {}};
   ScalarType stored = StorageType(type);
@@ -62,16 +62,16 @@ Element ThreefryAt(KernelBuilder& b, const Instr& random, const std::array<Scala
     return FromBits(b, type, Whole(low, high));
   }
   if (dims.empty()) return FromBits(b, type, words_of(b.Index(0))[0]);
-  // Both words of a counter stand side by side along the first dimension of even size, else along
+  // The two words of a counter are halves along the first dimension of even size, otherwise along
   // the longest.
   auto even = std::find_if(dims.begin(), dims.end(), [](int64_t d) { return d % 2 == 0; });
   if (even == dims.end()) even = std::max_element(dims.begin(), dims.end());
   auto split = static_cast<size_t>(even - dims.begin());
   Dims half = dims;
   half[split] = (dims[split] + 1) / 2;
-  Coordinates place = at;
-  place[split] = at[split] / b.Index(2);
-  auto [first, second] = words_of(Linearized(b, place, half));
+  Coordinates position = at;
+  position[split] = at[split] / b.Index(2);
+  auto [first, second] = words_of(Linearized(b, position, half));
   Scalar odd = at[split] % b.Index(2) != b.Index(0);
   return FromBits(b, type, Choose(odd, second, first));
 }

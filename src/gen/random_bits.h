@@ -8,17 +8,17 @@
 
 namespace tokamak {
 
-// Random bits that are a function of a state and of where the element is: a rng-bit-generator that
-// gives an array (passes/target/expand_random.cc).
+// Counter-based random bits: each element is a function of the state and its index, from an
+// rng-bit-generator that returns only the bits (passes/target/expand_random.cc).
 
-// Why an element has no code, in words; nothing when it has.
+// Returns why elements have no code, nullopt if they have.
 std::optional<std::string> WhyNoRandomBits(const Instr& random);
 
-// The element at coordinates; `state`: words of the state.
+// The element at coordinates; `state`: the state words.
 Element RandomBitsAt(KernelBuilder& b, const Instr& random, const std::array<Scalar, 3>& state,
                      const Coordinates& at);
 
-// Philox makes four words of one counter: so many elements.
+// Philox turns one counter into a block of four 32-bit words, which is PhiloxElements elements.
 bool IsPhilox(const Instr& random);
 int64_t PhiloxElements(const Instr& random);
 std::array<Element, 4> PhiloxBlock(KernelBuilder& b, const Instr& random,

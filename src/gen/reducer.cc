@@ -64,9 +64,9 @@ Reducer ReducerOf(const Instr& reduce) {
   std::sort(reducer.reduced.begin(), reducer.reduced.end());
   for (int64_t d = 0; d < reducer.input().rank(); ++d)
     if (!std::binary_search(reducer.reduced.begin(), reducer.reduced.end(), d))
-      reducer.kept.push_back(d);
+      reducer.kept_dims.push_back(d);
   if (reducer.count == 1) reducer.op = AnyOrderOp(*reducer.body);
-  // (1 + 0i) * x is not x where x is infinite, and max of complex numbers has no least one.
+  // (1 + 0i) * x is not x if x is infinite, and complex numbers have no maximum.
   bool complex = IsComplex(reducer.type(0));
   reducer.any_order = reducer.op && (!complex || *reducer.op == Op::kAdd) &&
                       reducer.type(0) == reducer.result_type(0);
@@ -136,7 +136,7 @@ std::vector<Element> Accumulators::Read(Scalar lane) {
 }
 
 void Accumulators::Write(Scalar lane, const std::vector<Element>& values) {
-  if (!emitter_.fault().empty()) return;
+  if (!emitter_.failure().empty()) return;
   for (size_t i = 0; i < reducer_->count; ++i) {
     b_.Store(arrays_[i][0], lane, values[i][0]);
     if (IsComplex(reducer_->type(i))) b_.Store(arrays_[i][1], lane, values[i][1]);
@@ -156,11 +156,11 @@ std::vector<Element> Accumulators::Apply(const std::vector<Element>& x,
   return x;
 }
 
-void Accumulators::Fold(Scalar lane, const Coordinates& at, Scalar valid) {
+void Accumulators::Accumulate(Scalar lane, const Coordinates& at, Scalar valid) {
   std::vector<Element> elements;
   for (size_t i = 0; i < reducer_->count; ++i)
     elements.push_back(emitter_.At(*reducer_->instr->operand(i), at));
-  if (!emitter_.fault().empty()) return;
+  if (!emitter_.failure().empty()) return;
   if (valid.ok() && reducer_->pick != Pick::kNone) {
     std::vector<Element> before = Read(lane), after = Apply(before, elements);
     for (size_t i = 0; i < after.size(); ++i)
@@ -177,7 +177,7 @@ void Accumulators::Fold(Scalar lane, const Coordinates& at, Scalar valid) {
   Write(lane, Apply(Read(lane), elements));
 }
 
-// A sum of products, in any order: what is added to it is rounded once, with the sum.
+// Fuses multiply and add in a sum that may run in any order: one rounding per term.
 std::optional<Scalar> Accumulators::ProductAdded(Scalar lane, const Element& element) {
   bool adds = b_.dialect() == Dialect::kCpu && reducer_->any_order && reducer_->op == Op::kAdd &&
               IsFloat(element[0].type()) && !element[1].ok();
@@ -194,14 +194,14 @@ std::vector<Element> Accumulators::Joined(const std::vector<Element>& x,
 
 std::vector<Element> Accumulators::Combined() {
   for (int64_t half = lanes_ / 2; half > 0; half /= 2) {
-    auto fold = [&](Scalar lane) {
+    auto accumulate = [&](Scalar lane) {
       std::vector<Element> own = Read(lane);
       Write(lane, Joined(own, Read(lane + b_.Index(half))));
     };
     if (half == 1) {
-      fold(b_.Index(0));
+      accumulate(b_.Index(0));
     } else {
-      b_.For("h", LoopRole::kVector, b_.Index(half), fold);
+      b_.For("h", LoopRole::kVector, b_.Index(half), accumulate);
     }
   }
   return Read(b_.Index(0));

@@ -6,23 +6,25 @@
 
 #include "gen/element.h"
 
+// Reductions: analysis of reduce instructions and the accumulators that kernels keep for them.
+
 namespace tokamak {
 
-// What argmax and argmin do: of pairs (value, index) the one with the greatest or least value, of
-// equal ones that with the lower index, and the first NaN before all others.
+// Argmax and argmin: a reduction of pairs (value, index) to the pair with the greatest or least
+// value. Ties go to the lower index; the first NaN wins over all numbers.
 enum class Pick : uint8_t { kNone, kGreatest, kLeast };
 
-// A reduce: what it folds and how.
+// A reduce: its dimensions and its combining function.
 struct Reducer {
   const Instr* instr = nullptr;
-  size_t count = 0;  // inputs, and results
+  size_t count = 0;  // number of inputs, and of results
   const Computation* body = nullptr;
-  std::optional<Op> op;  // of a body that is x op y, whatever the order
+  std::optional<Op> op;  // set if the body is x op y or y op x
   Pick pick = Pick::kNone;
-  // Lanes may fold apart, each its elements in order: from the neutral element, or, of a pick, from
-  // the reduce's own first value.
+  // Lanes may accumulate separately, each its elements in order. Accumulators start with the
+  // neutral element, or, for a pick, with the reduce's initial value.
   bool any_order = false;
-  Dims reduced, kept;  // dimensions of the inputs
+  Dims reduced, kept_dims;  // dimensions of the inputs
 
   const Shape& input() const { return instr->operand(0)->shape(); }
   ElementType type(size_t i) const { return instr->operand(i)->shape().type(); }
@@ -30,35 +32,36 @@ struct Reducer {
 };
 
 Reducer ReducerOf(const Instr& reduce);
-// Why no kernel folds so, in words; nothing when one does.
+// Returns why a reduce has no kernel, nullopt if it has one.
 std::optional<std::string> WhyNoReducer(const Instr& reduce);
-// The op of a body that is x op y, whatever the order, and has an element that changes nothing.
+// The op of a body that is x op y or y op x, if it has a neutral element.
 std::optional<Op> AnyOrderOp(const Computation& body);
-// Of a reduce of two arrays.
+// Requires a reduce of two arrays.
 Pick PickOf(const Reducer& reducer);
-// The one of two pairs to take.
+// The pair that the pick selects.
 std::vector<Element> Picked(Pick pick, const std::vector<Element>& x,
                             const std::vector<Element>& y);
-// What changes nothing when it is folded in; only where there is an op.
+// The neutral element of the op.
 Element NeutralOf(KernelBuilder& b, Op op, ElementType type);
 
-// The sums of one reduce that are being made, one for each lane, in registers.
+// The accumulators of one reduce in registers, one per lane.
 class Accumulators {
  public:
   Accumulators(KernelBuilder& b, ElementEmitter& emitter, const Reducer& reducer, int64_t lanes);
   const Reducer& reducer() const { return *reducer_; }
-  // What a sum begins with: the neutral element, or the reduce's own first value.
+  // The start value of an accumulator: the neutral element, or the reduce's initial value.
   std::vector<Element> Begin();
   std::vector<Element> Read(Scalar lane);
   void Write(Scalar lane, const std::vector<Element>& values);
-  // Folds one element of the inputs, those at `at`, into a lane; only where `valid` holds (may be
-  // nothing: always).
-  void Fold(Scalar lane, const Coordinates& at, Scalar valid);
-  // Folds all lanes into one, in the order of a fixed tree.
+  // Accumulates the elements of the inputs at `at` into a lane if `valid` holds; an invalid Scalar
+  // means always.
+  void Accumulate(Scalar lane, const Coordinates& at, Scalar valid);
+  // Combines all lanes with a fixed reduction tree.
   std::vector<Element> Combined();
-  // Two sums, of elements in any order, as one.
+  // Combines two partial results whose elements may be in any order.
   std::vector<Element> Joined(const std::vector<Element>& x, const std::vector<Element>& y);
-  // The reduce's result of a sum: with its own first value, in its own type.
+  // The result of the reduce from an accumulator: combined with the initial value and rounded to
+  // the result type.
   std::vector<Element> Finished(std::vector<Element> sums);
 
  private:

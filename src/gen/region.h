@@ -5,31 +5,33 @@
 
 #include "ir/ir.h"
 
+// FusedRegion: the unit of fusion, a set of instructions that becomes one kernel.
+
 namespace tokamak {
 
-// Instructions of one computation that run as one kernel. What it reads are arrays made elsewhere;
-// what it writes are the values of its roots that others need. Constants of one value (scalars,
-// splats) are never inputs: they stand in the code.
-struct Region {
+// Instructions of one computation that run as one kernel. It reads arrays produced outside and
+// writes its roots, the values used outside. Constants with one value (scalars, splats) are never
+// inputs: they are immediates in the kernel's code.
+struct FusedRegion {
   const Computation* computation = nullptr;
   std::vector<const Instr*> instrs;  // operands before users
-  std::vector<const Instr*> inputs;  // arrays; each once
-  std::vector<const Instr*> roots;   // arrays, or tuples of arrays, of which all parts are written
+  std::vector<const Instr*> inputs;  // arrays, without duplicates
+  std::vector<const Instr*> roots;   // arrays, or tuples of arrays whose elements are all written
 };
 
-// The arrays that an array or a flat tuple of arrays is made of.
+// The array shapes of an array or of a flat tuple of arrays.
 std::vector<Shape> PartsOf(const Shape& shape);
-// Whether every part is an array with static dimensions and a plain element type.
+// Whether the shape is an array with static dimensions and an unquantized element type.
 bool IsPlainArray(const Shape& shape);
 
-// Whether other instructions are ordered before or after it by no value that it takes or gives.
+// Whether the instruction has control dependencies (predecessors or successors).
 bool IsTied(const Instr& instr);
 
-// A constant that stands in the code of a kernel.
+// Whether a constant becomes an immediate in the code of a kernel.
 bool IsImmediate(const Instr& instr);
 
-// The inputs of these instructions: operands that are not among them, each once, in the order of
-// their first use.
+// The inputs of these instructions: operands that are not among them, without duplicates, in order
+// of first use.
 std::vector<const Instr*> InputsOf(const std::vector<const Instr*>& instrs);
 
 }  // namespace tokamak

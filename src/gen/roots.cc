@@ -15,7 +15,7 @@ const Shape& DomainOf(const Instr& root) {
   return IsSliceUpdate(root) ? root.operand(1)->shape() : root.shape();
 }
 
-std::string WhyNoLoop(const Region& region) {
+std::string WhyNoLoop(const FusedRegion& region) {
   int64_t count = DomainOf(*region.roots[0]).ElementCount();
   for (const Instr* root : region.roots)
     for (const Shape& part : PartsOf(root->shape()))
@@ -28,8 +28,8 @@ std::string WhyNoLoop(const Region& region) {
 RootElement UpdateAt(KernelBuilder& b, ElementEmitter& emitter, const Instr& root,
                      const Coordinates& here) {
   Element value = emitter.At(*root.operand(1), here);
-  Coordinates place = emitter.UpdatePlace(root, here);
-  return {&root, 0, Linearized(b, place, root.shape().dims()), value};
+  Coordinates position = emitter.UpdateIndex(root, here);
+  return {&root, 0, Linearized(b, position, root.shape().dims()), value};
 }
 
 void StoreElements(ElementEmitter& emitter, const std::vector<RootElement>& elements) {
@@ -37,11 +37,11 @@ void StoreElements(ElementEmitter& emitter, const std::vector<RootElement>& elem
     emitter.StoreLinear(*element.root, element.part, element.index, element.value);
 }
 
-void StoreRoots(KernelBuilder& b, ElementEmitter& emitter, const Region& region,
+void StoreRoots(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region,
                 const Coordinates& at, Scalar linear) {
   const Dims& dims = DomainOf(*region.roots[0]).dims();
   std::vector<RootElement> ready;
-  FoldLongWindows(b, emitter, region, dims, at);
+  ReduceLongWindows(b, emitter, region, dims, at);
   for (const Instr* root : region.roots) {
     const Dims& own = DomainOf(*root).dims();
     Coordinates here = own == dims ? at : Delinearized(b, linear, own);
@@ -57,7 +57,7 @@ void StoreRoots(KernelBuilder& b, ElementEmitter& emitter, const Region& region,
 
 namespace {
 
-// What is updated in place may be read only where it is written.
+// An array updated in place may be read only at the element that is written.
 bool MayUpdate(const BuiltKernel& built, size_t output, const Instr* old) {
   for (size_t i = 0; i < built.arguments.size(); ++i) {
     if (built.arguments[i].is_output || built.arguments[i].instr != old) continue;
@@ -70,9 +70,9 @@ bool MayUpdate(const BuiltKernel& built, size_t output, const Instr* old) {
 
 }  // namespace
 
-BuildOutcome FinishLoop(KernelBuilder& b, const ElementEmitter& emitter, const Region& region,
+BuildOutcome FinishLoop(KernelBuilder& b, const ElementEmitter& emitter, const FusedRegion& region,
                         int64_t grid, bool exact) {
-  if (!emitter.fault().empty()) return {std::nullopt, emitter.fault()};
+  if (!emitter.failure().empty()) return {std::nullopt, emitter.failure()};
   BuiltKernel built;
   built.grid = grid;
   built.kernel = b.Finish();

@@ -5,8 +5,9 @@
 
 namespace tokamak {
 
-std::string FindRowLevels(const Region& region, RowLevels& found, bool any) {
-  std::unordered_map<const Instr*, size_t> level;  // of reductions below and at it
+std::string FindRowLevels(const FusedRegion& region, RowLevels& found, bool any) {
+  // The number of reduction levels up to and including an instruction.
+  std::unordered_map<const Instr*, size_t> level;
   for (const Instr* instr : region.instrs) {
     size_t own = 0;
     for (const Instr* operand : instr->operands())
@@ -15,10 +16,11 @@ std::string FindRowLevels(const Region& region, RowLevels& found, bool any) {
       Reducer reducer = ReducerOf(*instr);
       if (found.levels.size() <= own) found.levels.resize(own + 1);
       const Dims& dims = reducer.input().dims();
-      for (size_t i = 0; i < reducer.kept.size() && !any; ++i)
-        if (reducer.kept[i] != static_cast<int64_t>(i)) return "reduce: not of the last dimensions";
+      for (size_t i = 0; i < reducer.kept_dims.size() && !any; ++i)
+        if (reducer.kept_dims[i] != static_cast<int64_t>(i))
+          return "reduce: not of the last dimensions";
       int64_t rows = 1, row = 1;
-      for (int64_t d : reducer.kept) rows *= dims[static_cast<size_t>(d)];
+      for (int64_t d : reducer.kept_dims) rows *= dims[static_cast<size_t>(d)];
       for (int64_t d : reducer.reduced) row *= dims[static_cast<size_t>(d)];
       if (found.rows != 0 && (rows != found.rows || row != found.row))
         return "its rows have different lengths";
@@ -35,14 +37,14 @@ std::string FindRowLevels(const Region& region, RowLevels& found, bool any) {
 Coordinates RowElement(KernelBuilder& b, const Reducer& reducer, Scalar row, Scalar element) {
   const Dims& dims = reducer.input().dims();
   Coordinates at(dims.size());
-  auto place = [&](const Dims& dimensions, Scalar linear) {
+  auto index = [&](const Dims& dimensions, Scalar linear) {
     Dims own;
     for (int64_t d : dimensions) own.push_back(dims[static_cast<size_t>(d)]);
     Coordinates coordinates = Delinearized(b, linear, own);
     for (size_t i = 0; i < own.size(); ++i) at[static_cast<size_t>(dimensions[i])] = coordinates[i];
   };
-  place(reducer.kept, row);
-  place(reducer.reduced, element);
+  index(reducer.kept_dims, row);
+  index(reducer.reduced, element);
   return at;
 }
 

@@ -6,23 +6,23 @@
 #include "gen/generator.h"
 #include "gen/reducer.h"
 
-// What row kernels of every machine share.
+// Shared by the row kernels of CPUs and GPUs. In a softmax, level 0 is the maximum, level 1 the sum
+// of exponentials that depends on it; each level is one pass over the row.
 
 namespace tokamak {
 
-// The reductions of a region, those of a level after those that they need the results of. All fold
+// The reductions of a region by dependence: a level uses results of earlier levels only. All reduce
 // rows of one length.
 struct RowLevels {
   std::vector<std::vector<Reducer>> levels;
   int64_t rows = 0, row = 0;
 };
 
-// Why the region's reductions are not such, in words; "" when they are. `any`: also where other
-// dimensions than the last are folded, so that elements of a row are apart, and rows between each
-// other.
-std::string FindRowLevels(const Region& region, RowLevels& found, bool any = false);
+// Returns why the region's reductions do not have this form, empty if they do. `any`: accept
+// reductions over other dimensions than the minor ones, whose rows are strided.
+std::string FindRowLevels(const FusedRegion& region, RowLevels& found, bool any = false);
 
-// The coordinates of an element of a row in a reduction's inputs.
+// The coordinates of a row's element in a reduction's inputs.
 Coordinates RowElement(KernelBuilder& b, const Reducer& reducer, Scalar row, Scalar element);
 
 }  // namespace tokamak

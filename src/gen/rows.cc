@@ -1,36 +1,36 @@
-// The rows generator: reductions over the last dimensions, with what is computed from them, a row
-// at a time.
+// The CPU rows generator: reductions over the minor dimensions and the elementwise code around
+// them, row by row.
 //
-//   for each row (the grid)
+//   for each row (grid)
 //     for each level of reductions:    softmax: max; then the sum of exp(x - max)
-//       for the elements of the row:   vectors; each lane has its own sums
-//         fold
-//       fold the lanes in a fixed tree
-//     write what has one element a row
-//     for the elements of the row: write what has one element for each
+//       for the elements of the row:   in vectors; each lane has its own accumulators
+//         accumulate
+//       combine the lanes with a fixed reduction tree
+//     store roots with one element per row
+//     for the elements of the row: store roots with one element each
 //
-// A value that two loops need is computed in both, unless it is worth keeping until the row is done
-// (row_stash.h): the row is in the cache, and only what a loop needs is computed in it. The order
-// of every sum follows from the length of the row and the machine's vectors alone.
+// A value used in two loops is computed in both, unless caching it while the row is processed is
+// cheaper (row_cache.h): the row is in the cache, and each loop computes only what it needs. The
+// order of every sum depends only on the row length and the machine's vector length.
 
 #include "gen/roots.h"
 #include "gen/rows_body.h"
 
 namespace tokamak {
 
-BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::string& name) {
+BuildOutcome BuildRows(const FusedRegion& region, const Machine& machine, const std::string& name) {
   KernelBuilder b(name);
   ElementEmitter emitter(b, region);
   RowsBody body(region, machine, b, emitter);
   if (std::string why = body.Find(); !why.empty()) return {std::nullopt, why};
   int64_t at_a_time = body.RowsAtATime();
-  int64_t teams = (body.rows() + at_a_time - 1) / at_a_time;
-  b.For("row", LoopRole::kGrid, b.Index(teams), [&](Scalar row) {
+  int64_t grid_size = (body.rows() + at_a_time - 1) / at_a_time;
+  b.For("row", LoopRole::kGrid, b.Index(grid_size), [&](Scalar row) {
     if (at_a_time == 1) return body.Emit(row);
     Scalar first = LesserOf(row * b.Index(at_a_time), b.Index(body.rows() - at_a_time));
     body.EmitSeveral(first, at_a_time);
   });
-  return FinishLoop(b, emitter, region, teams, false);
+  return FinishLoop(b, emitter, region, grid_size, false);
 }
 
 }  // namespace tokamak

@@ -5,16 +5,16 @@
 namespace tokamak {
 namespace {
 
-// So many steps do not feel another one.
+// Vectors of a row from which one more is negligible. Chosen.
 constexpr int64_t kRowManySteps = 8;
 
-// Rows of more bytes in all come from memory, one after the other.
-constexpr int64_t kMaxNear = 1 << 20;
-// Kept while a row is at hand: half of what a kernel may have on the stack.
-constexpr int64_t kMaxKept = 128 << 10;
+// Input bytes above which rows stream from memory. Chosen: about the size of an L2 cache.
+constexpr int64_t kMaxCachedInputBytes = 1 << 20;
+// Bytes cached per row: half of what a kernel may use of the stack.
+constexpr int64_t kMaxCachedBytes = 128 << 10;
 
-// Elements of what a reduction gives.
-int64_t ResultsOf(const Region& region) {
+// Elements of a reduction's result.
+int64_t ResultsOf(const FusedRegion& region) {
   for (const Instr* instr : region.instrs)
     if (instr->op() == Op::kReduce) return PartsOf(instr->shape())[0].ElementCount();
   return 0;
@@ -35,28 +35,30 @@ std::string RowsBody::Find() {
   return "";
 }
 
-void RowsBody::Emit(Scalar row, const RowPlace& source, const RowPlace& sink) {
+void RowsBody::Emit(Scalar row, const RowLocation& source, const RowLocation& sink) {
   row_at_ = row;
   source_ = source;
   sink_ = sink;
   for (size_t i = 0; i < levels_.size(); ++i)
-    BindResults(Fold(levels_[i], loops_[i], {row_at_})[0]);
+    BindResults(Accumulate(levels_[i], loops_[i], {row_at_})[0]);
   StoreRows();
   StoreElements();
 }
 
 int64_t RowsBody::RowsAtATime() const {
-  constexpr int64_t kMost = 4, kTasksOfCore = 4, kMostReducers = 2, kLongRow = 16384,
-                    kWorthSharing = 1 << 17;
-  bool plain = levels_.size() == 1 && levels_[0].size() <= kMostReducers && kept_.empty() &&
+  // Maximum concurrent rows; tasks per core; reductions per row up to which it pays off; row length
+  // (elements) from which it pays off for inputs in memory; elements worth distributing. Chosen.
+  constexpr int64_t kMost = 4, kTasksPerCore = 4, kMostReducers = 2, kLongRow = 16384,
+                    kMinParallelWork = 1 << 17;
+  bool plain = levels_.size() == 1 && levels_[0].size() <= kMostReducers && cached_.empty() &&
                row_ >= machine_.Lanes(32);
   for (const Instr* root : region_.roots)
     plain = plain && PartsOf(root->shape())[0].ElementCount() == rows_;
-  // Of what comes from far, only long rows: short ones follow one another in memory.
-  bool is_far = levels_[0][0].input().ByteSize() > kMaxNear;
-  if (!plain || (is_far && (row_ < kLongRow || !machine_.HasShortVectors()))) return 1;
+  // If the input is out of cache, only for long rows: short rows are contiguous and prefetched.
+  bool is_out_of_cache = levels_[0][0].input().ByteSize() > kMaxCachedInputBytes;
+  if (!plain || (is_out_of_cache && (row_ < kLongRow || !machine_.HasShortVectors()))) return 1;
   int64_t rows = kMost;
-  int64_t tasks = rows_ * row_ >= kWorthSharing ? kTasksOfCore * machine_.cores : 1;
+  int64_t tasks = rows_ * row_ >= kMinParallelWork ? kTasksPerCore * machine_.cores : 1;
   while (rows > 1 && rows_ / rows < tasks) rows /= 2;
   return rows;
 }
@@ -64,7 +66,7 @@ int64_t RowsBody::RowsAtATime() const {
 void RowsBody::EmitSeveral(Scalar first, int64_t count) {
   std::vector<Scalar> rows;
   for (int64_t i = 0; i < count; ++i) rows.push_back(first + b_.Index(i));
-  std::vector<std::vector<Accumulators>> sums = Fold(levels_[0], loops_[0], rows);
+  std::vector<std::vector<Accumulators>> sums = Accumulate(levels_[0], loops_[0], rows);
   for (size_t i = 0; i < rows.size(); ++i) {
     row_at_ = rows[i];
     BindResults(sums[i]);
@@ -72,7 +74,7 @@ void RowsBody::EmitSeveral(Scalar first, int64_t count) {
   }
 }
 
-// What the loops keep for each other.
+// Finds the values that loops cache for each other.
 void RowsBody::FindLoops() {
   loops_.resize(levels_.size() + 1);
   for (size_t i = 0; i < levels_.size(); ++i)
@@ -82,15 +84,16 @@ void RowsBody::FindLoops() {
   for (const Instr* root : region_.roots)
     if (root->shape().IsArray() && root->shape().ElementCount() == rows_ * row_)
       loops_.back().roots.push_back(root);
-  FindKept(region_, levels_[0][0].input().dims(), row_, kMaxKept, loops_);
+  FindCachedValues(region_, levels_[0][0].input().dims(), row_, kMaxCachedBytes, loops_);
   for (const RowLoop& loop : loops_)
     for (const Instr* instr : loop.makes)
-      kept_[instr] = b_.Local("kept", ComputeType(instr->shape().type()), Space::kRegisters, row_);
+      cached_[instr] =
+          b_.Local("cached", ComputeType(instr->shape().type()), Space::kRegisters, row_);
 }
 
-// At the begin and at the end of what a loop does for one element.
-void RowsBody::TakeKept(const RowLoop& loop, Scalar element) {
-  // Another element's were read in a block that is closed.
+// Called at the start and the end of the code for one element.
+void RowsBody::LoadCached(const RowLoop& loop, Scalar element) {
+  // Values of another element were read in a kernel block that is closed.
   if (!loop.takes.empty()) emitter_.Forget();
   if (source_.instr != nullptr) {
     Element there{b_.Read(source_.array, source_.begin + element), {}};
@@ -101,12 +104,12 @@ void RowsBody::TakeKept(const RowLoop& loop, Scalar element) {
   }
   for (const Instr* instr : loop.takes)
     emitter_.Remember(*instr, InputAt(levels_[0][0], element),
-                      {b_.Read(kept_.at(instr), element), {}});
+                      {b_.Read(cached_.at(instr), element), {}});
 }
-void RowsBody::Keep(const RowLoop& loop, Scalar element) {
+void RowsBody::Cache(const RowLoop& loop, Scalar element) {
   for (const Instr* instr : loop.makes) {
     Element value = emitter_.At(*instr, InputAt(levels_[0][0], element));
-    if (emitter_.fault().empty()) b_.Store(kept_.at(instr), element, value[0]);
+    if (emitter_.failure().empty()) b_.Store(cached_.at(instr), element, value[0]);
   }
 }
 
@@ -119,9 +122,9 @@ int64_t RowsBody::LanesBeside() const {
   return vectors * machine_.Lanes(32);
 }
 
-std::vector<std::vector<Accumulators>> RowsBody::Fold(const std::vector<Reducer>& level,
-                                                      const RowLoop& loop,
-                                                      const std::vector<Scalar>& rows) {
+std::vector<std::vector<Accumulators>> RowsBody::Accumulate(const std::vector<Reducer>& level,
+                                                            const RowLoop& loop,
+                                                            const std::vector<Scalar>& rows) {
   bool any_order = std::all_of(level.begin(), level.end(),
                                [](const Reducer& reducer) { return reducer.any_order; });
   int64_t lanes = any_order ? std::min(LanesBeside(), PowerBelow(row_)) : 1;
@@ -133,21 +136,22 @@ std::vector<std::vector<Accumulators>> RowsBody::Fold(const std::vector<Reducer>
       for (Accumulators& sum : of_row) sum.Write(lane, sum.Begin());
   });
   int64_t steps = row_ / lanes, rest = row_ % lanes;
-  auto fold = [&](Scalar lane, Scalar element, Scalar valid) {
+  auto accumulate = [&](Scalar lane, Scalar element, Scalar valid) {
     for (size_t i = 0; i < rows.size(); ++i) {
       row_at_ = rows[i];
-      TakeKept(loop, element);
-      for (Accumulators& sum : sums[i]) sum.Fold(lane, InputAt(sum.reducer(), element), valid);
-      Keep(loop, element);
+      LoadCached(loop, element);
+      for (Accumulators& sum : sums[i])
+        sum.Accumulate(lane, InputAt(sum.reducer(), element), valid);
+      Cache(loop, element);
     }
   };
   b_.For("k", LoopRole::kSerial, b_.Index(steps), [&](Scalar k) {
-    ForLanes(lanes, [&](Scalar lane) { fold(lane, k * b_.Index(lanes) + lane, {}); });
+    ForLanes(lanes, [&](Scalar lane) { accumulate(lane, k * b_.Index(lanes) + lane, {}); });
   });
   if (rest > 0) {
-    // The last vector again, of which only the new elements count.
+    // The last vector overlaps; only its new elements count.
     ForLanes(lanes, [&](Scalar lane) {
-      fold(lane, b_.Index(row_ - lanes) + lane, b_.Index(lanes - rest) <= lane);
+      accumulate(lane, b_.Index(row_ - lanes) + lane, b_.Index(lanes - rest) <= lane);
     });
   }
   return sums;
@@ -194,7 +198,7 @@ void RowsBody::StoreElements() {
     ForLanes(lanes, [&](Scalar lane) {
       Scalar begin = LesserOf(k * b_.Index(lanes), b_.Index(row_ - lanes));
       Scalar element = begin + lane, linear = row_at_ * b_.Index(row_) + element;
-      TakeKept(loops_.back(), element);
+      LoadCached(loops_.back(), element);
       for (const Instr* root : roots) {
         const Dims& dims = root->shape().dims();
         Coordinates at =
@@ -208,7 +212,7 @@ void RowsBody::StoreElements() {
 }
 
 void RowsBody::PutInSink(Scalar element, Element value) {
-  if (!emitter_.fault().empty()) return;
+  if (!emitter_.failure().empty()) return;
   value = ConvertElement(b_, sink_.instr->shape().type(), sink_.held, value);
   b_.Store(sink_.array, sink_.begin + element, ToStorage(b_, sink_.held, value)[0]);
 }

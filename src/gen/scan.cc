@@ -1,11 +1,11 @@
-// The scan generator: a computation along a dimension, which carries values.
+// The CPU scan generator: a computation along a dimension with carried values.
 //
-//   for some rows (the grid)
+//   for some rows (grid)
 //     for the elements of a row, in order (serial)
-//       for each of the rows: one element, and what is carried on
+//       for each of the rows: one step, update its carries
 //
-// Rows that lie side by side are lanes of vectors. Those that lie one after the other are taken a
-// few at a time: each waits for its own sums, and the others fill the time.
+// Rows that are adjacent in memory (inner > 1) are vector lanes. Otherwise a few rows are processed
+// together so that their dependence chains overlap.
 
 #include "gen/scan.h"
 
@@ -16,16 +16,17 @@
 namespace tokamak {
 namespace {
 
-// Rows of a large array are read in stretches of at most so many vectors.
+// Bytes from which adjacent vectors of rows are processed together, minimum scan length for it,
+// maximum vectors. Chosen.
 constexpr int64_t kScanLargeInput = 256 << 10, kScanLongColumn = 16, kScanMostVectors = 8;
-// Rows that are taken at a time, when they do not lie side by side.
+// Rows processed together if they are not adjacent. Chosen: covers the latency of an addition.
 constexpr int64_t kRowsAtATime = 4;
-// Iterations of the grid that keep the threads of a machine busy.
+// Grid iterations that keep all cores busy. Chosen.
 constexpr int64_t kScanGridWanted = 64;
 
 class ScanBuilder {
  public:
-  ScanBuilder(const Region& region, const Scan& scan, const Machine& machine,
+  ScanBuilder(const FusedRegion& region, const Scan& scan, const Machine& machine,
               const std::string& name)
       : region_(region),
         scan_(scan),
@@ -39,7 +40,7 @@ class ScanBuilder {
         scan_.InVectors(machine_) ? std::min(2 * machine_.Lanes(32), PowerBelow(scan_.inner)) : 1;
     BuiltKernel built;
     bool exact = lanes_ > 1 ? BuildColumns(built) : BuildRows(built);
-    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
+    if (!emitter_.failure().empty()) return {std::nullopt, emitter_.failure()};
     built.kernel = b_.Finish();
     built.arguments = ArgumentsOf(region_);
     FinishFacts(built, exact);
@@ -91,8 +92,8 @@ class ScanBuilder {
     return rows % taken == 0;
   }
 
-  // Goes along `width` rows; `each` calls its argument with the places of all of them: outer,
-  // inner, and their numbers among those that are taken together.
+  // Scans `width` rows. `each` calls its argument with (outer, inner, index among the rows
+  // processed together) for all of them.
   template <typename Each>
   void Walk(int64_t width, Each&& each) {
     Carries carries(b_, scan_, width);
@@ -111,7 +112,7 @@ class ScanBuilder {
     });
   }
 
-  // One element of a row.
+  // One step of a row.
   void Step(Carries& carries, const Coordinates& at, Scalar row) {
     std::vector<Element> inputs = elements_.Inputs(at);
     std::vector<Element> results = elements_.Apply(inputs, carries.Read(row), /*wide=*/false);
@@ -120,7 +121,7 @@ class ScanBuilder {
     elements_.Store(at, results);
   }
 
-  const Region& region_;
+  const FusedRegion& region_;
   const Scan& scan_;
   const Machine& machine_;
   KernelBuilder b_;
@@ -129,7 +130,7 @@ class ScanBuilder {
   int64_t lanes_ = 1;
 };
 
-// Why the scan's arrays do not fit each other, in words.
+// Returns why the shapes of the scan's arrays do not match.
 std::optional<std::string> WhyNoScanShapes(const Instr& instr, const Scan& scan) {
   std::vector<Shape> parts = PartsOf(instr.shape());
   auto fits = [](const Shape& shape, const Dims& dims) {
@@ -188,7 +189,7 @@ std::optional<std::string> WhyNoScan(const Instr& instr) {
   return std::nullopt;
 }
 
-BuildOutcome BuildScan(const Region& region, const Machine& machine, const std::string& name) {
+BuildOutcome BuildScan(const FusedRegion& region, const Machine& machine, const std::string& name) {
   Scan scan;
   if (std::string why = FindScan(region, scan); !why.empty()) return {std::nullopt, why};
   return ScanBuilder(region, scan, machine, name).Build();

@@ -5,9 +5,12 @@
 
 #include "gen/generator.h"
 
+// Analysis of scans: a computation applied along one dimension with carried values (cumulative
+// sums, linear recurrences).
+
 namespace tokamak {
 
-// A scan: arrays seen as [outer, length, inner], of which it goes along the length.
+// A scan. Arrays are viewed as [outer, length, inner]; the scan runs along `length`.
 struct Scan {
   const Instr* instr = nullptr;
   const Computation* body = nullptr;
@@ -17,17 +20,17 @@ struct Scan {
   Dims dims, part;  // of inputs and outputs; of carries
   int64_t outer = 1, length = 1, inner = 1;
 
-  // Rows side by side are worth a vector; else elements are computed one by one, on CPUs.
+  // Whether rows are processed in vectors along `inner`; otherwise CPUs compute element by element.
   bool InVectors(const Machine& machine) const { return inner >= 4 || machine.is_gpu(); }
 };
 
-// Why a scan has no kernel, in words; nothing when it has one.
+// Returns why a scan has no kernel, nullopt if it has one.
 std::optional<std::string> WhyNoScan(const Instr& instr);
-// Only of those that have one.
+// Requires that WhyNoScan returns nullopt.
 Scan ScanOf(const Instr& instr);
 
-// The op of a scan that gives x0 op ... op xi for each i (`with_own`) or what comes before xi, and
-// that may be taken apart: whatever the order of its operands, the op is the same.
+// The op of a prefix scan: result i is x0 op ... op xi (inclusive, `with_own`) or x0 op ... op
+// x(i-1) (exclusive). The op is associative and commutative, so the scan can be split.
 struct Cumulation {
   Op op{};
   bool with_own = true;

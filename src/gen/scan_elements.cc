@@ -4,7 +4,7 @@
 
 namespace tokamak {
 
-std::string FindScan(const Region& region, Scan& scan) {
+std::string FindScan(const FusedRegion& region, Scan& scan) {
   const Instr* found = nullptr;
   for (const Instr* instr : region.instrs) {
     if (instr->op() != Op::kScan) continue;
@@ -20,7 +20,7 @@ std::string FindScan(const Region& region, Scan& scan) {
   return "";
 }
 
-Coordinates ScanElements::PartAt(Scalar outer, Scalar inner) {
+Coordinates ScanElements::CarryAt(Scalar outer, Scalar inner) {
   auto split = scan_.part.begin() + static_cast<int64_t>(scan_.along);
   Coordinates at = Delinearized(b_, outer, Dims(scan_.part.begin(), split));
   Coordinates rest = Delinearized(b_, inner, Dims(split, scan_.part.end()));
@@ -29,7 +29,7 @@ Coordinates ScanElements::PartAt(Scalar outer, Scalar inner) {
 }
 
 Coordinates ScanElements::At(Scalar outer, Scalar along, Scalar inner) {
-  Coordinates at = PartAt(outer, inner);
+  Coordinates at = CarryAt(outer, inner);
   at.insert(at.begin() + static_cast<int64_t>(scan_.along), along);
   return at;
 }
@@ -37,7 +37,7 @@ Coordinates ScanElements::At(Scalar outer, Scalar along, Scalar inner) {
 std::vector<Element> ScanElements::First(Scalar outer, Scalar inner) {
   std::vector<Element> first;
   for (size_t k = 0; k < scan_.carries; ++k)
-    first.push_back(emitter_.At(*scan_.instr->operand(scan_.inputs + k), PartAt(outer, inner)));
+    first.push_back(emitter_.At(*scan_.instr->operand(scan_.inputs + k), CarryAt(outer, inner)));
   return first;
 }
 
@@ -55,7 +55,7 @@ std::vector<Element> ScanElements::Apply(const std::vector<Element>& inputs,
   std::optional<std::vector<Element>> results =
       ApplyBody(b_, *scan_.body, arguments, wide, &scan_.part);
   if (!results) emitter_.Fail("scan: its computation has no formula");
-  return emitter_.fault().empty() ? std::move(*results) : std::vector<Element>{};
+  return emitter_.failure().empty() ? std::move(*results) : std::vector<Element>{};
 }
 
 void ScanElements::Store(const Coordinates& at, const std::vector<Element>& outputs) {
@@ -67,7 +67,7 @@ void ScanElements::Store(const Coordinates& at, const std::vector<Element>& outp
   }
 }
 
-// A root with fewer elements has the first ones.
+// A root with fewer elements stores the first ones.
 void ScanElements::StoreRoot(const Instr& root, size_t part, const Coordinates& at, Scalar linear) {
   const Shape shape = PartsOf(root.shape())[part];
   auto store = [&] {
@@ -85,7 +85,7 @@ bool ScanElements::StoresLast() const {
 
 void ScanElements::StoreLast(Scalar outer, Scalar inner, const std::vector<Element>& carries) {
   for (size_t k = 0; k < scan_.carries; ++k)
-    emitter_.Store(*scan_.instr, scan_.outputs + k, PartAt(outer, inner), carries[k]);
+    emitter_.Store(*scan_.instr, scan_.outputs + k, CarryAt(outer, inner), carries[k]);
 }
 
 Carries::Carries(KernelBuilder& b, const Scan& scan, int64_t width) : b_(b) {

@@ -7,32 +7,36 @@
 #include "gen/element.h"
 #include "gen/scan.h"
 
+// The code for one step of a scan, shared by the scan kernels of CPUs and GPUs.
+
 namespace tokamak {
 
-// The only scan of a region, and why it has none that a kernel can be made around, in words.
-std::string FindScan(const Region& region, Scan& scan);
+// Finds the single scan of a region. Returns why no kernel can be built around it, empty if one
+// can.
+std::string FindScan(const FusedRegion& region, Scan& scan);
 
-// One element of a scan and what a region makes of it, for the loops of any machine. Places are
-// [outer, along, inner].
+// One step of a scan and the elementwise code that uses its results. Indices are [outer, along,
+// inner].
 class ScanElements {
  public:
-  ScanElements(KernelBuilder& b, ElementEmitter& emitter, const Region& region, const Scan& scan)
+  ScanElements(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region,
+               const Scan& scan)
       : b_(b), emitter_(emitter), region_(region), scan_(scan) {}
 
-  // Of what is carried, and of inputs and outputs.
-  Coordinates PartAt(Scalar outer, Scalar inner);
+  // Coordinates in the carries, and in the inputs and outputs.
+  Coordinates CarryAt(Scalar outer, Scalar inner);
   Coordinates At(Scalar outer, Scalar along, Scalar inner);
 
-  // What a row begins with.
+  // The initial carries of a row.
   std::vector<Element> First(Scalar outer, Scalar inner);
   std::vector<Element> Inputs(const Coordinates& at);
-  // What the computation gives: outputs, then what is carried on; nothing after a fault. `wide`: as
-  // in ApplyBody.
+  // Applies the scan's computation: outputs, then the next carries; empty after a failure. `wide`:
+  // as in ApplyBody.
   std::vector<Element> Apply(const std::vector<Element>& inputs,
                              const std::vector<Element>& carries, bool wide);
-  // The outputs at a place, and all that follows from them.
+  // Stores the outputs at an index, and everything computed from them.
   void Store(const Coordinates& at, const std::vector<Element>& outputs);
-  // What is carried after the last element, where that is asked for.
+  // Stores the final carries if they are used.
   void StoreLast(Scalar outer, Scalar inner, const std::vector<Element>& carries);
   bool StoresLast() const;
 
@@ -41,11 +45,11 @@ class ScanElements {
 
   KernelBuilder& b_;
   ElementEmitter& emitter_;
-  const Region& region_;
+  const FusedRegion& region_;
   const Scan& scan_;
 };
 
-// What is carried, in registers: `width` rows of a thread.
+// The carries in registers, for `width` rows of a thread.
 class Carries {
  public:
   Carries(KernelBuilder& b, const Scan& scan, int64_t width);

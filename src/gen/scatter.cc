@@ -1,12 +1,12 @@
-// The scatter generator: updates are combined into the array in place, in the order of their
-// indices. Elements of one window never meet, nor do those of two batches, so that windows are cut
-// into stretches of vectors and these, of each batch, are the grid; each walks through all windows:
+// The CPU scatter generator: updates are combined into the array in place, in index order. Elements
+// of one window never overlap, nor do windows of different batches, so the grid distributes chunks
+// of windows and batches, and each grid iteration visits all windows:
 //
-//   for each batch and stretch of a window (the grid)
+//   for each batch and chunk of a window (grid)
 //     for each index vector of the batch (serial)
-//       if its window lies inside: combine, vector by vector
+//       if its window is in bounds: combine, vector by vector
 //
-// Windows that begin anywhere, and single elements, are one thread's work.
+// Windows that may overlap partially, and windows of one element, run on one thread.
 
 #include <algorithm>
 
@@ -15,12 +15,13 @@
 namespace tokamak {
 namespace {
 
-// Batches that are work for all threads, and bytes of one of which two are near enough.
+// Batches that give work to all threads, and bytes of a batch up to which two are interleaved.
+// Chosen.
 constexpr int64_t kManyBatches = 16, kSmallBatch = 1 << 16;
 
 class ScatterBuilder {
  public:
-  ScatterBuilder(const Region& region, const Machine& machine, const std::string& name)
+  ScatterBuilder(const FusedRegion& region, const Machine& machine, const std::string& name)
       : region_(region),
         machine_(machine),
         b_(name),
@@ -33,19 +34,19 @@ class ScatterBuilder {
       while (lanes_ < machine_.Lanes(32) && dims.back() % (2 * lanes_) == 0) lanes_ *= 2;
     int64_t vectors = window_ / lanes_, batches = elements_.batches();
     windows_ = elements_.windows() / batches;
-    bool apart = !elements_.WindowsShift() && batches < kManyBatches;
-    stretch_ = apart ? StretchOf(vectors) : vectors;
-    int64_t stretches = vectors / stretch_, together = TogetherOf(batches);
+    bool parallel = !elements_.WindowsShift() && batches < kManyBatches;
+    chunk_ = parallel ? ChunkOf(vectors) : vectors;
+    int64_t chunks = vectors / chunk_, together = TogetherOf(batches);
     BuiltKernel built;
-    built.grid = batches / together * stretches;
+    built.grid = batches / together * chunks;
     b_.For("g", LoopRole::kGrid, b_.Index(built.grid), [&](Scalar g) {
-      Scalar batch = g / b_.Index(stretches), stretch = g % b_.Index(stretches);
+      Scalar batch = g / b_.Index(chunks), chunk = g % b_.Index(chunks);
       b_.For("i", LoopRole::kSerial, b_.Index(windows_), [&](Scalar i) {
         for (int64_t k = 0; k < together; ++k)
-          CombineWindow(batch * b_.Index(together) + b_.Index(k), i, stretch);
+          CombineWindow(batch * b_.Index(together) + b_.Index(k), i, chunk);
       });
     });
-    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
+    if (!emitter_.failure().empty()) return {std::nullopt, emitter_.failure()};
     built.kernel = b_.Finish();
     built.arguments = ArgumentsOf(region_);
     built.updates.emplace_back(built.arguments.size() - 1, region_.roots[0]->operand(0));
@@ -54,11 +55,11 @@ class ScatterBuilder {
   }
 
  private:
-  // Part of window i of a batch.
-  void CombineWindow(Scalar batch, Scalar i, Scalar stretch) {
+  // Combines a chunk of window i of a batch.
+  void CombineWindow(Scalar batch, Scalar i, Scalar chunk) {
     Coordinates at = elements_.BatchAt(batch, i);
     std::vector<Scalar> starts = elements_.Starts(at);
-    if (!emitter_.fault().empty()) return;
+    if (!emitter_.failure().empty()) return;
     auto combine = [&](Scalar w) {
       auto one = [&](Scalar element) {
         elements_.Combine(at, starts, Delinearized(b_, element, elements_.window_dims()));
@@ -68,33 +69,33 @@ class ScatterBuilder {
              [&](Scalar l) { one(w * b_.Index(lanes_) + l); });
     };
     b_.If(elements_.Fits(starts), [&] {
-      Scalar first = stretch * b_.Index(stretch_);
-      if (stretch_ == 1) return combine(first);
-      b_.For("w", LoopRole::kSerial, b_.Index(stretch_), [&](Scalar w) { combine(first + w); });
+      Scalar first = chunk * b_.Index(chunk_);
+      if (chunk_ == 1) return combine(first);
+      b_.For("w", LoopRole::kSerial, b_.Index(chunk_), [&](Scalar w) { combine(first + w); });
     });
   }
 
-  // Batches that one thread goes through side by side: an element that comes again soon is waited
-  // for, one of another batch is not.
+  // Batches that one thread interleaves: a store to the same element soon after stalls the load,
+  // one to another batch does not.
   int64_t TogetherOf(int64_t batches) const {
     const Shape& shape = region_.roots[0]->shape();
     bool small = window_ == 1 && shape.ByteSize() / batches <= kSmallBatch;
     return small && batches % 2 == 0 && batches >= kManyBatches ? 2 : 1;
   }
 
-  // The most vectors that leave every thread a few stretches.
-  int64_t StretchOf(int64_t vectors) const {
-    int64_t stretch = std::max<int64_t>(1, vectors / (2 * machine_.cores));
-    while (vectors % stretch != 0) --stretch;
-    return stretch;
+  // The largest chunk, in vectors, that leaves every thread several chunks.
+  int64_t ChunkOf(int64_t vectors) const {
+    int64_t chunk = std::max<int64_t>(1, vectors / (2 * machine_.cores));
+    while (vectors % chunk != 0) --chunk;
+    return chunk;
   }
 
-  const Region& region_;
+  const FusedRegion& region_;
   const Machine& machine_;
   KernelBuilder b_;
   ElementEmitter emitter_;
   ScatterElements elements_;
-  int64_t window_ = 1, windows_ = 1, lanes_ = 1, stretch_ = 1;
+  int64_t window_ = 1, windows_ = 1, lanes_ = 1, chunk_ = 1;
 };
 
 }  // namespace
@@ -123,7 +124,8 @@ std::optional<std::string> WhyNoScatter(const Instr& scatter) {
   return std::nullopt;
 }
 
-BuildOutcome BuildScatter(const Region& region, const Machine& machine, const std::string& name) {
+BuildOutcome BuildScatter(const FusedRegion& region, const Machine& machine,
+                          const std::string& name) {
   if (std::string why = WhyNoScatterRegion(region); !why.empty()) return {std::nullopt, why};
   return ScatterBuilder(region, machine, name).Build();
 }

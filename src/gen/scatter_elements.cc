@@ -11,7 +11,7 @@ bool IsAmongDims(const Dims& dims, size_t d) {
 
 }  // namespace
 
-std::string WhyNoScatterRegion(const Region& region) {
+std::string WhyNoScatterRegion(const FusedRegion& region) {
   if (region.roots.size() != 1 || region.roots[0]->op() != Op::kScatter)
     return "a scatter has no other roots";
   const Instr* old = region.roots[0]->operand(0);
@@ -72,7 +72,7 @@ size_t ScatterElements::BatchingDim(size_t i) const {
   return from > vector_dim ? from - 1 : from;
 }
 
-Scalar ScatterElements::BatchingPlace(const Coordinates& batch, size_t i) const {
+Scalar ScatterElements::BatchingIndex(const Coordinates& batch, size_t i) const {
   return batch[BatchingDim(i)];
 }
 
@@ -104,29 +104,29 @@ Coordinates ScatterElements::BatchAt(Scalar batch, Scalar window) {
 }
 
 Coordinates ScatterElements::WindowAt(const Coordinates& batch, const std::vector<Scalar>& starts,
-                                      const Coordinates& place, Scalar& inside) {
+                                      const Coordinates& index, Scalar& inside) {
   Coordinates window;
-  for (size_t d = 0; d < place.size(); ++d) {
-    Scalar offset = starts[d].ok() ? place[d] - starts[d] : place[d];
+  for (size_t d = 0; d < index.size(); ++d) {
+    Scalar offset = starts[d].ok() ? index[d] - starts[d] : index[d];
     for (size_t i = 0; i < attrs_.input_batching_dims.size(); ++i)
       if (static_cast<size_t>(attrs_.input_batching_dims[i]) == d)
-        offset = offset - BatchingPlace(batch, i);
+        offset = offset - BatchingIndex(batch, i);
     inside = inside & (b_.Index(0) <= offset) & (offset < b_.Index(extent_[d]));
     if (!IsOutsideOfWindow(d)) window.push_back(offset);
   }
   return window;
 }
 
-Scalar ScatterElements::PlaceOf(const Coordinates& batch, const std::vector<Scalar>& starts,
+Scalar ScatterElements::IndexOf(const Coordinates& batch, const std::vector<Scalar>& starts,
                                 const Coordinates& window) {
-  Coordinates place(extent_.size());
-  for (size_t d = 0, next = 0; d < place.size(); ++d) {
-    place[d] = IsOutsideOfWindow(d) ? b_.Index(0) : window[next++];
-    if (starts[d].ok()) place[d] = place[d] + starts[d];
+  Coordinates index(extent_.size());
+  for (size_t d = 0, next = 0; d < index.size(); ++d) {
+    index[d] = IsOutsideOfWindow(d) ? b_.Index(0) : window[next++];
+    if (starts[d].ok()) index[d] = index[d] + starts[d];
   }
   for (size_t i = 0; i < attrs_.input_batching_dims.size(); ++i)
-    place[static_cast<size_t>(attrs_.input_batching_dims[i])] = BatchingPlace(batch, i);
-  return Linearized(b_, place, scatter_.shape().dims());
+    index[static_cast<size_t>(attrs_.input_batching_dims[i])] = BatchingIndex(batch, i);
+  return Linearized(b_, index, scatter_.shape().dims());
 }
 
 std::vector<Scalar> ScatterElements::Bounded(const std::vector<Scalar>& starts) {
@@ -139,14 +139,14 @@ std::vector<Scalar> ScatterElements::Bounded(const std::vector<Scalar>& starts) 
   return bounded;
 }
 
-Scalar ScatterElements::FirstPlace(const Coordinates& batch, const std::vector<Scalar>& starts) {
-  return PlaceOf(batch, starts, Coordinates(window_.size(), b_.Index(0)));
+Scalar ScatterElements::FirstIndex(const Coordinates& batch, const std::vector<Scalar>& starts) {
+  return IndexOf(batch, starts, Coordinates(window_.size(), b_.Index(0)));
 }
 
 void ScatterElements::Combine(const Coordinates& batch, const std::vector<Scalar>& starts,
                               const Coordinates& window) {
-  Scalar place = PlaceOf(batch, starts, window);
-  Store(place, Joined(Old(place), UpdateAt(batch, window)));
+  Scalar index = IndexOf(batch, starts, window);
+  Store(index, Joined(Old(index), UpdateAt(batch, window)));
 }
 
 Element ScatterElements::UpdateAt(const Coordinates& batch, const Coordinates& window) {
@@ -158,15 +158,15 @@ Element ScatterElements::UpdateAt(const Coordinates& batch, const Coordinates& w
   return emitter_.At(*scatter_.operand(2), update);
 }
 
-Element ScatterElements::Old(Scalar place) {
+Element ScatterElements::Old(Scalar index) {
   const Computation& body = *scatter_.called(0);
   if (body.root() != body.parameter(0) && body.parameter(0)->users().empty())
     return ConstantElement(b_, scatter_.shape().type(), 0);
-  return emitter_.ReadRoot(scatter_, place);
+  return emitter_.ReadRoot(scatter_, index);
 }
 
 Element ScatterElements::Joined(const Element& old, const Element& update) {
-  if (!emitter_.fault().empty()) return old;
+  if (!emitter_.failure().empty()) return old;
   Element both[2] = {old, update};
   std::optional<std::vector<Element>> results =
       ApplyBody(b_, *scatter_.called(0), both, /*wide=*/false);
@@ -175,8 +175,8 @@ Element ScatterElements::Joined(const Element& old, const Element& update) {
   return old;
 }
 
-void ScatterElements::Store(Scalar place, const Element& value) {
-  if (emitter_.fault().empty()) emitter_.StoreLinear(scatter_, 0, place, value);
+void ScatterElements::Store(Scalar index, const Element& value) {
+  if (emitter_.failure().empty()) emitter_.StoreLinear(scatter_, 0, index, value);
 }
 
 Scalar ScatterElements::AreEqual(const std::vector<Scalar>& x, const std::vector<Scalar>& y) {

@@ -6,64 +6,67 @@
 #include "gen/element.h"
 #include "gen/generator.h"
 
+// Shared by the scatter kernels of CPUs and GPUs. A scatter applies `windows()` updates; each is a
+// window of `window()` elements at a start index read at run time.
+
 namespace tokamak {
 
-// Why a region is no scatter alone, in words; "" when it is one.
-std::string WhyNoScatterRegion(const Region& region);
+// Returns why a region is not a single scatter, empty if it is.
+std::string WhyNoScatterRegion(const FusedRegion& region);
 
-// What scatters of every machine share: windows, where they lie, and how one element is combined.
+// The windows of a scatter, their indices, and the code that combines one element.
 class ScatterElements {
  public:
   ScatterElements(KernelBuilder& b, ElementEmitter& emitter, const Instr& scatter);
 
   int64_t windows() const { return ProductOf(batch_, 0, batch_.size()); }
-  int64_t window() const { return ProductOf(window_, 0, window_.size()); }  // its elements
+  int64_t window() const { return ProductOf(window_, 0, window_.size()); }  // elements of a window
   const Dims& window_dims() const { return window_; }
   const Dims& extent() const { return extent_; }  // of a window, per dimension of the array
-  // Whether an element of one window may meet another element of another window: windows of several
-  // elements begin anywhere along their dimension.
+  // Whether elements at different positions of two windows may hit the same array element: windows
+  // of several elements start at any index along their dimension, so they can overlap partially.
   bool WindowsShift() const;
 
   Coordinates BatchAt(Scalar window) { return Delinearized(b_, window, batch_); }
-  // Windows of different batches of the array never meet: how many batches there are, windows of
-  // each, and where a window of a batch is.
+  // Windows of different batches (batching dimensions) never overlap: the number of batches, and
+  // the coordinates of a window of a batch.
   int64_t batches() const;
   Coordinates BatchAt(Scalar batch, Scalar window);
-  // The run-time index of each dimension of the array that has one; others are not ok().
+  // The start index of each dimension of the array that has one; the others are invalid Scalars.
   std::vector<Scalar> Starts(const Coordinates& batch);
-  // Whether the window lies inside of the array.
+  // Whether the window is in bounds.
   Scalar Fits(const std::vector<Scalar>& starts);
-  // Start indices between their bounds: those of a window that fits are as they were.
+  // The start indices clamped to their bounds. Those of a window in bounds do not change.
   std::vector<Scalar> Bounded(const std::vector<Scalar>& starts);
-  // Where the window's first element lies in the array, row-major. Unless windows shift, two of
-  // them meet where this is equal, and nowhere else.
-  Scalar FirstPlace(const Coordinates& batch, const std::vector<Scalar>& starts);
-  // The coordinates in a window of the array's element at coordinates; `inside` becomes false where
-  // it is in another place.
+  // The row-major array index of the window's first element. Unless WindowsShift(), two windows
+  // overlap if and only if these are equal.
+  Scalar FirstIndex(const Coordinates& batch, const std::vector<Scalar>& starts);
+  // The window coordinates of an array element; `inside` becomes false if the element is not in the
+  // window.
   Coordinates WindowAt(const Coordinates& batch, const std::vector<Scalar>& starts,
-                       const Coordinates& place, Scalar& inside);
-  // Combines the element of the update into the array, whose window must fit.
+                       const Coordinates& index, Scalar& inside);
+  // Combines an update element into the array. The window must be in bounds.
   void Combine(const Coordinates& batch, const std::vector<Scalar>& starts,
                const Coordinates& window);
-  // The same step by step: where an element of a window that fits lies, row-major, what is there,
-  // the update of it, both in one, and its store.
-  Scalar PlaceOf(const Coordinates& batch, const std::vector<Scalar>& starts,
+  // The steps of Combine: the row-major index of an element of a window in bounds, the old value,
+  // the update, the combined value, the store.
+  Scalar IndexOf(const Coordinates& batch, const std::vector<Scalar>& starts,
                  const Coordinates& window);
-  Element Old(Scalar place);
+  Element Old(Scalar index);
   Element UpdateAt(const Coordinates& batch, const Coordinates& window);
   Element Joined(const Element& old, const Element& update);
-  void Store(Scalar place, const Element& value);
-  // Whether two windows begin at the same index.
+  void Store(Scalar index, const Element& value);
+  // Whether two windows have the same start index.
   Scalar AreEqual(const std::vector<Scalar>& x, const std::vector<Scalar>& y);
 
  private:
   bool IsOutsideOfWindow(size_t d) const;
-  // By dimension of the windows: whether it walks through batches of the array.
+  // Per dimension of the windows: whether it is a batching dimension.
   std::vector<bool> IsBatching() const;
-  // The dimension of the windows of batching dimension i.
+  // The window dimension of batching dimension i.
   size_t BatchingDim(size_t i) const;
-  // Where a batching dimension of the array is, in the windows' coordinates.
-  Scalar BatchingPlace(const Coordinates& batch, size_t i) const;
+  // The index along batching dimension i of the array, from the window's coordinates.
+  Scalar BatchingIndex(const Coordinates& batch, size_t i) const;
 
   KernelBuilder& b_;
   ElementEmitter& emitter_;

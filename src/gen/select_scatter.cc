@@ -5,14 +5,14 @@
 namespace tokamak {
 namespace {
 
-// Taps that are written out for an element.
+// Taps that are unrolled per element. Chosen: bounds the code.
 constexpr int64_t kSelectMostTaps = 128;
 
 const Window& SelectWindowOf(const Instr& instr) {
   return instr.attrs<WindowAttrs>().window;
 }
 
-// Windows that an element may lie in, along one dimension.
+// Windows along one dimension that may contain an element.
 int64_t WindowsAround(const WindowDim& dim) {
   return (dim.size + dim.stride - 1) / dim.stride;
 }
@@ -24,7 +24,7 @@ class Asker {
         emitter_(emitter),
         instr_(instr),
         at_(at),
-        place_(at.size()),
+        window_index_(at.size()),
         yes_(b.ConstantBits(ScalarType::kPred, 1)) {}
 
   Element Run() {
@@ -34,38 +34,37 @@ class Asker {
   }
 
  private:
-  // Goes through the windows around the element, row-major. `tap`: which of their taps it is.
+  // Visits the windows around the element, row-major. `tap`: the tap at which it is in the window.
   void Windows(size_t d, Scalar inside, Scalar tap) {
-    if (!emitter_.fault().empty()) return;
+    if (!emitter_.failure().empty()) return;
     if (d == at_.size()) return Ask(inside, tap);
     const WindowDim& dim = SelectWindowOf(instr_)[d];
     int64_t windows = instr_.operand(1)->shape().dim(d);
     Scalar shifted = at_[d] + b_.Index(dim.pad_low);
     for (int64_t back = WindowsAround(dim); back-- > 0;) {
-      // Of an element before the first window, the quotient is of no use, and in range all the
-      // same.
+      // Before the first window the quotient is unused, but it is still in range.
       Scalar first = GreaterOf(shifted, b_.Index(0)) / b_.Index(dim.stride) - b_.Index(back);
       Scalar own = shifted - first * b_.Index(dim.stride);
       Scalar holds = (b_.Index(0) <= first) & (first < b_.Index(windows)) & (b_.Index(0) <= own) &
                      (own < b_.Index(dim.size));
       if (b_.kernel().IsConstant(holds.id()) && b_.kernel().node(holds.id()).bits == 0) continue;
-      place_[d] = LesserOf(GreaterOf(first, b_.Index(0)), b_.Index(windows - 1));
+      window_index_[d] = LesserOf(GreaterOf(first, b_.Index(0)), b_.Index(windows - 1));
       Windows(d + 1, inside & holds, tap * b_.Index(dim.size) + own);
     }
   }
 
   void Ask(Scalar inside, Scalar tap) {
     Scalar selected = Selected();
-    if (!emitter_.fault().empty()) return;
+    if (!emitter_.failure().empty()) return;
     Scalar hit = inside & (selected == tap.As(ScalarType::kS32));
-    Element source = emitter_.At(*instr_.operand(1), place_);
+    Element source = emitter_.At(*instr_.operand(1), window_index_);
     std::optional<Element> next = Applied(1, sum_, source);
     if (!next) return;
     for (size_t part = 0; part < 2; ++part)
       if (sum_[part].ok()) sum_[part] = Choose(hit, (*next)[part], sum_[part]);
   }
 
-  // Which tap the window at place_ selects.
+  // The tap that the window at window_index_ selects.
   Scalar Selected() {
     const Window& window = SelectWindowOf(instr_);
     const Dims& sizes = instr_.operand(0)->shape().dims();
@@ -73,12 +72,12 @@ class Asker {
     for (const WindowDim& dim : window) taps *= dim.size;
     Element best;
     Scalar chosen = b_.Constant(ScalarType::kS32, -1), any = b_.ConstantBits(ScalarType::kPred, 0);
-    for (int64_t t = 0; t < taps && emitter_.fault().empty(); ++t) {
+    for (int64_t t = 0; t < taps && emitter_.failure().empty(); ++t) {
       Coordinates from(at_.size());
       Scalar inside = yes_;
       int64_t rest = t;
       for (size_t d = at_.size(); d-- > 0;) {
-        Scalar shifted = place_[d] * b_.Index(window[d].stride) +
+        Scalar shifted = window_index_[d] * b_.Index(window[d].stride) +
                          b_.Index(rest % window[d].size - window[d].pad_low);
         rest /= window[d].size;
         inside = inside & (b_.Index(0) <= shifted) & (shifted < b_.Index(sizes[d]));
@@ -101,7 +100,7 @@ class Asker {
     std::vector<Element> arguments = {x, y};
     for (size_t i = 3; i < instr_.operand_count(); ++i)
       arguments.push_back(emitter_.At(*instr_.operand(i), {}));
-    if (!emitter_.fault().empty()) return std::nullopt;
+    if (!emitter_.failure().empty()) return std::nullopt;
     std::optional<std::vector<Element>> results =
         ApplyBody(b_, *instr_.called(body), arguments, /*wide=*/false);
     if (results) return (*results)[0];
@@ -113,7 +112,7 @@ class Asker {
   ElementEmitter& emitter_;
   const Instr& instr_;
   const Coordinates& at_;
-  Coordinates place_;
+  Coordinates window_index_;
   Scalar yes_;
   Element sum_;
 };

@@ -5,14 +5,14 @@
 
 #include "gen/element.h"
 
-// select-and-scatter, as code for an element of its result: the element asks each window that it
-// lies in, in their order, whether it is the one that the window selects.
+// select-and-scatter in gather form: each result element checks all windows that contain it, in
+// order, and adds the source of those that select it.
 
 namespace tokamak {
 
-// Why no kernel does it, in words; nothing when one does.
+// Returns why it has no kernel, nullopt if it has one.
 std::optional<std::string> WhyNoSelectAndScatter(const Instr& instr);
-// Taps of all windows that an element asks.
+// Taps that one result element evaluates, over all its windows.
 int64_t TapsAsked(const Instr& instr);
 
 Element SelectAndScatterAt(KernelBuilder& b, ElementEmitter& emitter, const Instr& instr,

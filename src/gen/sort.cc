@@ -1,13 +1,14 @@
-// The sort generator: sorts by any comparison of elements. A line at a time, by the merge sort of
-// the interpreter (a comparison that is no order gives the same with it), in registers:
+// The CPU sort generator: sorts with any comparator, one line at a time, by the interpreter's merge
+// sort (so that comparators that are not an order give the same result), with positions in
+// registers:
 //
-//   for each line (the grid)
-//     its elements' places, in order
+//   for each line (grid)
+//     positions of its elements, in order
 //     for widths 1, 2, 4 ... (serial)
-//       for each place of the line (serial): the first of what is left of two runs
-//     the elements at these places
+//       for each position of the output (serial): the lesser head of two runs
+//     the elements at these positions
 //
-// Sorts by keys are functions of the runtime, and quicker.
+// Sorts by keys are calls of the runtime, which are faster.
 
 #include <algorithm>
 #include <array>
@@ -20,19 +21,19 @@
 namespace tokamak {
 namespace {
 
-// Places of a line that registers hold, twice.
+// Elements: a line's positions, double-buffered, fit in local memory. Chosen.
 constexpr int64_t kLongestLine = 8192;
 
 class SortBuilder {
  public:
-  SortBuilder(const Region& region, const std::string& name)
+  SortBuilder(const FusedRegion& region, const std::string& name)
       : region_(region), sort_(LineSortOf(*region.roots[0])), b_(name), emitter_(b_, region) {}
 
   BuildOutcome Build() {
     int64_t length = sort_.length;
     order_ = b_.Local("order", ScalarType::kS32, Space::kRegisters, 2 * length);
     heads_ = b_.Local("heads", ScalarType::kS32, Space::kRegisters, 2);
-    int64_t teams = sort_.lines;
+    int64_t grid_size = sort_.lines;
     int64_t passes = 0;
     while ((int64_t{1} << passes) < length) ++passes;
     b_.For("g", LoopRole::kGrid, b_.Index(sort_.lines), [&](Scalar line) {
@@ -47,17 +48,17 @@ class SortBuilder {
       Scalar done = b_.Index(passes % 2 * length);
       b_.For("i", LoopRole::kSerial, b_.Index(length), [&](Scalar i) { Move(line, done, i); });
     });
-    return FinishLoop(b_, emitter_, region_, teams, false);
+    return FinishLoop(b_, emitter_, region_, grid_size, false);
   }
 
  private:
-  Scalar Place(Scalar index) { return b_.Read(order_, index).As(ScalarType::kIndex); }
+  Scalar PositionAt(Scalar index) { return b_.Read(order_, index).As(ScalarType::kIndex); }
   Scalar Head(int64_t side) { return b_.Read(heads_, b_.Index(side)).As(ScalarType::kIndex); }
   void SetHead(int64_t side, Scalar value) {
     b_.Store(heads_, b_.Index(side), value.As(ScalarType::kS32));
   }
 
-  // One element of the merged runs. `from`: where the runs are, of the two halves of the places.
+  // One element of the merged runs. `from`: which half of the positions holds the runs.
   void Merge(Scalar line, Scalar width, Scalar from, Scalar out) {
     Scalar length = b_.Index(sort_.length), pair = width * b_.Index(2);
     Scalar start = out - out % pair;
@@ -67,9 +68,10 @@ class SortBuilder {
       SetHead(1, middle);
     });
     Scalar left = Head(0), right = Head(1), last = b_.Index(sort_.length - 1);
-    Scalar x = Place(from + LesserOf(right, last)), y = Place(from + LesserOf(left, last));
+    Scalar x = PositionAt(from + LesserOf(right, last)),
+           y = PositionAt(from + LesserOf(left, last));
     std::optional<Scalar> less = Less(line, x, y);
-    if (!less || !emitter_.fault().empty())
+    if (!less || !emitter_.failure().empty())
       return emitter_.Fail("sort: its computation has no formula");
     Scalar none_left = left >= middle, some_right = right < end;
     Scalar take_right = none_left | (some_right & *less);
@@ -89,25 +91,27 @@ class SortBuilder {
   }
 
   void Move(Scalar line, Scalar from, Scalar i) {
-    Scalar place = Place(from + i);
+    Scalar position = PositionAt(from + i);
     for (size_t k = 0; k < sort_.instr->operand_count(); ++k)
       emitter_.Store(*sort_.instr, k, ElementAt(line, i),
-                     emitter_.At(*sort_.instr->operand(k), ElementAt(line, place)));
+                     emitter_.At(*sort_.instr->operand(k), ElementAt(line, position)));
   }
 
-  Coordinates ElementAt(Scalar line, Scalar place) { return PlaceInLine(b_, sort_, line, place); }
+  Coordinates ElementAt(Scalar line, Scalar position) {
+    return CoordinatesInLine(b_, sort_, line, position);
+  }
 
-  const Region& region_;
+  const FusedRegion& region_;
   LineSort sort_;
   KernelBuilder b_;
   ElementEmitter emitter_;
   ArrayId order_{}, heads_{};
 };
 
-// Short lines, in registers (line_network.h): neighbours across rows are lanes.
+// Short lines in registers (line_network.h): vector lanes are adjacent lines.
 class NetworkSortBuilder {
  public:
-  NetworkSortBuilder(const Region& region, const Machine& machine, const std::string& name)
+  NetworkSortBuilder(const FusedRegion& region, const Machine& machine, const std::string& name)
       : region_(region),
         machine_(machine),
         sort_(LineSortOf(*region.roots[0])),
@@ -121,7 +125,7 @@ class NetworkSortBuilder {
     while (lanes > run) lanes /= 2;
     int64_t vectors = (run + lanes - 1) / lanes, grid = sort_.lines / run * vectors;
     b_.For("g", LoopRole::kGrid, b_.Index(grid), [&](Scalar g) {
-      // The last vector of a run begins where it ends with it.
+      // The last vector of a run ends with the run and may overlap.
       Scalar first = LesserOf(g % b_.Index(vectors) * b_.Index(lanes), b_.Index(run - lanes));
       first = g / b_.Index(vectors) * b_.Index(run) + first;
       if (lanes == 1) return network.Sort(first);
@@ -139,7 +143,7 @@ class NetworkSortBuilder {
     return machine_.Lanes(8 * bytes);
   }
 
-  const Region& region_;
+  const FusedRegion& region_;
   const Machine& machine_;
   LineSort sort_;
   KernelBuilder b_;
@@ -156,7 +160,7 @@ std::optional<std::string> WhyNoSort(const Instr& sort, const Machine& machine) 
   return std::nullopt;
 }
 
-BuildOutcome BuildSort(const Region& region, const Machine& machine, const std::string& name) {
+BuildOutcome BuildSort(const FusedRegion& region, const Machine& machine, const std::string& name) {
   if (region.instrs.size() != 1 || region.roots.size() != 1)
     return {std::nullopt, "a sort stands alone"};
   if (IsNetworkSort(*region.roots[0])) return NetworkSortBuilder(region, machine, name).Build();

@@ -8,12 +8,14 @@
 namespace tokamak {
 namespace {
 
+// Keys of a comparator, and pairs of instructions compared. Chosen: bounds the analysis.
 constexpr size_t kMostKeys = 16, kMostPairs = 4000;
 
-// Whether one value is of the first element what another is of the second.
+// Whether one value depends on the first element as another does on the second.
 class Mirror {
  public:
-  // 0: `x` is of the first element and `y` of the second; 1: the other way round; nothing: neither.
+  // Returns 0 if `x` is of the first element and `y` of the second, 1 for the reverse, nullopt
+  // otherwise.
   std::optional<int64_t> Of(const Instr* x, const Instr* y) {
     for (int64_t first : {0, 1}) {
       seen_.clear();
@@ -55,7 +57,7 @@ bool IsNumber(const Instr* instr, bool nan) {
   return !std::signbit(value) && (nan ? std::isnan(value) : value == 0);
 }
 
-// x, of select(x != x, nan, y) or select(x = 0, 0, y); with y.
+// Matches select(x != x, nan, y) or select(x = 0, 0, y); returns x and sets y.
 const Instr* Replaced(const Instr* select, bool nan, const Instr*& rest) {
   if (select->op() != Op::kSelect || !IsNumber(select->operand(1), nan)) return nullptr;
   const Instr* when = select->operand(0);
@@ -67,8 +69,9 @@ const Instr* Replaced(const Instr* select, bool nan, const Instr*& rest) {
   return IsNumber(y, false) ? x : IsNumber(x, false) ? y : nullptr;
 }
 
-// The number whose zeros and NaNs a value makes alike, and which it is else; or null.
-const Instr* MadeAlike(const Instr* value) {
+// The number that a value equals except that zeros and NaNs are canonicalized; null if there is
+// none.
+const Instr* SameProducer(const Instr* value) {
   for (bool nan_first : {true, false}) {
     const Instr *inner = nullptr, *last = nullptr;
     const Instr* x = Replaced(value, nan_first, inner);
@@ -96,7 +99,7 @@ std::optional<KeyOrder> OrderOf(ElementType type, CompareType compare) {
   return std::nullopt;
 }
 
-class Parser {
+class ComparatorParser {
  public:
   std::optional<std::vector<ComparedKey>> Parse(const Instr* less) {
     while (less != nullptr) {
@@ -108,7 +111,7 @@ class Parser {
   }
 
  private:
-  // a < b, or a = b and the rest: takes the comparison and gives the rest, or null.
+  // Matches "a < b, or a = b and the rest": takes the comparison and returns the rest, or null.
   const Instr* Tail(const Instr* less) {
     if (less->op() == Op::kSelect) {
       const Instr* when = less->operand(0);
@@ -131,14 +134,14 @@ class Parser {
     return nullptr;
   }
 
-  // `equal` asks whether the same values are equal that `first` compares.
+  // `equal` tests equality of the values that `first` compares.
   const Instr* Take(const Instr* first, const Instr* equal, const Instr* rest) {
     if (first->op() != Op::kCompare) return nullptr;
     const Instr *a = first->operand(0), *b = first->operand(1);
     const Instr *x = equal->operand(0), *y = equal->operand(1);
     bool same = (a == x && b == y) || (a == y && b == x);
-    bool alike = first->attrs<CompareAttrs>().type == equal->attrs<CompareAttrs>().type;
-    return same && alike && Add(first) ? rest : nullptr;
+    bool same_shape = first->attrs<CompareAttrs>().type == equal->attrs<CompareAttrs>().type;
+    return same && same_shape && Add(first) ? rest : nullptr;
   }
 
   bool Add(const Instr* compare) {
@@ -152,7 +155,7 @@ class Parser {
     if (!first || !order) return false;
     ComparedKey key{*first == 0 ? x : y, *order, up != (*first == 0)};
     if (*order == KeyOrder::kTotal) {
-      if (const Instr* number = MadeAlike(key.value)) {
+      if (const Instr* number = SameProducer(key.value)) {
         key.value = number;
         key.order = KeyOrder::kNumbers;
       }
@@ -168,7 +171,7 @@ class Parser {
 
 std::optional<KeyOrder> TotalOrderOf(ElementType type) {
   if (type == ElementType::kPred) return KeyOrder::kUnsigned;
-  // Of narrower ones kernels leave the upper bits of their byte open.
+  // Kernels leave the upper bits of narrower integers' bytes undefined.
   if (IsInteger(type) && InfoOf(type).bits < 8) return std::nullopt;
   if (IsInteger(type)) return IsSigned(type) ? KeyOrder::kSigned : KeyOrder::kUnsigned;
   if (InfinityBits(type) != 0) return KeyOrder::kTotal;
@@ -201,9 +204,9 @@ uint64_t InfinityBits(ElementType type) {
 std::optional<std::vector<ComparedKey>> ComparedKeysOf(const Computation& less) {
   for (const Instr* parameter : less.parameters())
     if (!parameter->shape().IsArray()) return std::nullopt;
-  std::optional<std::vector<ComparedKey>> keys = Parser().Parse(less.root());
+  std::optional<std::vector<ComparedKey>> keys = ComparatorParser().Parse(less.root());
   if (!keys) return std::nullopt;
-  // NaN is neither before nor after: a sort by it depends on who is compared with whom.
+  // NaN is unordered: the result of the sort would depend on which pairs are compared.
   for (const ComparedKey& key : *keys)
     if (key.order == KeyOrder::kPlain && keys->size() > 1) return std::nullopt;
   return keys;

@@ -5,25 +5,27 @@
 
 #include "ir/ir.h"
 
+// Recognizes comparators of sorts as lexicographic orders of keys.
+
 namespace tokamak {
 
-// How elements are compared (runtime/sort.h says more).
+// How keys are compared; runtime/sort.h defines the orders.
 enum class KeyOrder : uint8_t { kUnsigned, kSigned, kTotal, kNumbers, kPlain };
 
-// The order of a type's elements when reals are ordered totally; nothing for complex numbers and
-// for types whose bits are in no such order.
+// The order of a type's elements if floats are ordered totally; nullopt for complex types and types
+// whose bits have no such order.
 std::optional<KeyOrder> TotalOrderOf(ElementType type);
-// The bits of a real type's infinity, or of its greatest number when it has none.
+// The bits of a float type's infinity, or of its greatest finite number if it has none.
 uint64_t InfinityBits(ElementType type);
 
-// One comparison of a sort's computation: of the same value of two elements.
+// One comparison in a comparator: the same value of both elements.
 struct ComparedKey {
   const Instr* value = nullptr;  // computed from the parameters of the first element
   KeyOrder order{};
   bool is_descending = false;
 };
 
-// What a computation of (a, b) compares, the first before the others; nothing when it is no such
+// The keys that a comparator (a, b) compares, most significant first; nullopt if it is not such an
 // order.
 std::optional<std::vector<ComparedKey>> ComparedKeysOf(const Computation& less);
 

@@ -10,7 +10,7 @@
 namespace tokamak {
 namespace {
 
-// An input that the nearest cache holds needs no tiles.
+// Bytes: an input that fits in the L1 cache needs no tiles. Chosen.
 constexpr int64_t kSmallInput = 16384;
 
 // Opens a loop for each dimension around `body`.
@@ -25,7 +25,7 @@ void ForAll(KernelBuilder& b, const Dims& domain, Coordinates& at,
 
 }  // namespace
 
-std::vector<LoadStrides> StridesOfLoads(const Region& region, const Dims& domain) {
+std::vector<LoadStrides> StridesOfLoads(const FusedRegion& region, const Dims& domain) {
   KernelBuilder b("strides");
   ElementEmitter emitter(b, region);
   Coordinates at;
@@ -60,9 +60,9 @@ std::vector<LoadStrides> StridesOfLoads(const Region& region, const Dims& domain
   return loads;
 }
 
-Across FindAcross(const Region& region, const Dims& domain) {
-  Across across;
-  if (domain.size() < 2) return across;
+TransposedInput FindTransposedInput(const FusedRegion& region, const Dims& domain) {
+  TransposedInput transposed_input;
+  if (domain.size() < 2) return transposed_input;
   int64_t bytes = kSmallInput;
   std::vector<LoadStrides> loads = StridesOfLoads(region, domain);
   for (const LoadStrides& load : loads) {
@@ -72,14 +72,15 @@ Across FindAcross(const Region& region, const Dims& domain) {
     if (std::abs(load.strides.back()) <= unit) continue;
     for (size_t d = 0; d + 1 < domain.size(); ++d) {
       if (std::abs(load.strides[d]) != unit || domain[d] < 4) continue;
-      across = {load.input, d, load.strides, load.base, true};
+      transposed_input = {load.input, d, load.strides, load.base, true};
       bytes = size;
     }
   }
-  int64_t uses = std::count_if(loads.begin(), loads.end(),
-                               [&](const LoadStrides& load) { return load.input == across.input; });
-  across.is_only = uses == 1;
-  return across;
+  int64_t uses = std::count_if(loads.begin(), loads.end(), [&](const LoadStrides& load) {
+    return load.input == transposed_input.input;
+  });
+  transposed_input.is_only = uses == 1;
+  return transposed_input;
 }
 
 }  // namespace tokamak

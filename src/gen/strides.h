@@ -4,29 +4,32 @@
 
 #include "gen/region.h"
 
+// Strides of a region's loads: which inputs are read contiguously and which transposed.
+
 namespace tokamak {
 
-// How a load moves through its input when one coordinate of the domain grows by one.
+// The strides of a load's index in the coordinates of the domain.
 struct LoadStrides {
   const Instr* input = nullptr;
-  bool is_linear = false;  // else the strides mean nothing
-  Dims strides;            // elements, per dimension of the domain
-  int64_t base = 0;        // the index at coordinates 0
+  bool is_linear = false;  // if false, the strides are meaningless
+  Dims strides;            // in elements, per dimension of the domain
+  int64_t base = 0;        // index at coordinates 0
 };
 
-// All loads of a region whose roots all have the dimensions `domain` (an update's: its update has).
-std::vector<LoadStrides> StridesOfLoads(const Region& region, const Dims& domain);
+// All loads of a region whose roots all have the dimensions `domain` (for slice updates: the
+// update's).
+std::vector<LoadStrides> StridesOfLoads(const FusedRegion& region, const Dims& domain);
 
-// An input that is read across: its elements are neighbours along another dimension than the last.
-struct Across {
-  const Instr* input = nullptr;  // null: there is none
-  size_t dimension = 0;          // along which they are neighbours
+// An input that is read transposed: it is contiguous along another dimension than the last.
+struct TransposedInput {
+  const Instr* input = nullptr;  // null: none
+  size_t dimension = 0;          // the dimension along which it is contiguous
   Dims strides;                  // as in LoadStrides
-  int64_t base = 0;              // the index at coordinates 0
-  bool is_only = false;          // all loads of the input are this one
+  int64_t base = 0;              // index at coordinates 0
+  bool is_only = false;          // the region has no other load of the input
 };
 
-// The largest such input that the nearest cache does not hold: it is read tile by tile.
-Across FindAcross(const Region& region, const Dims& domain);
+// The largest transposed input that exceeds the innermost cache; it is read in tiles.
+TransposedInput FindTransposedInput(const FusedRegion& region, const Dims& domain);
 
 }  // namespace tokamak

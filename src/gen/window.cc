@@ -7,14 +7,14 @@
 namespace tokamak {
 namespace {
 
-// Taps that are written out.
+// Taps that are unrolled. Chosen: bounds the code.
 constexpr int64_t kFewTaps = 32;
 
 struct WindowBody {
   const Instr& instr;
   size_t count = 0;
-  std::optional<Op> op;  // with an element that changes nothing
-  // Narrow floats are rounded at the end: all but sums, as the interpreter has it.
+  std::optional<Op> op;  // if it has a neutral element
+  // Narrow floats are rounded at the end, except in sums, as in the interpreter.
   bool wide = false;
 };
 
@@ -44,7 +44,7 @@ std::vector<Element> Applied(KernelBuilder& b, ElementEmitter& emitter, const Wi
   const Instr& instr = body.instr;
   for (size_t i = instr.operand_count() - instr.captures(); i < instr.operand_count(); ++i)
     arguments.push_back(emitter.At(*instr.operand(i), {}));
-  if (!emitter.fault().empty()) return x;
+  if (!emitter.failure().empty()) return x;
   std::optional<std::vector<Element>> results =
       ApplyBody(b, *instr.called(0), arguments, body.wide);
   if (results && results->size() == body.count) return *results;
@@ -58,26 +58,26 @@ std::vector<Element> Finished(KernelBuilder& b, const WindowBody& body, std::vec
   return sums;
 }
 
-// One coordinate of a tap in the dilated array, and whether an element lies there.
-struct TapPlace {
+// One coordinate of a tap in the base-dilated array, and whether it hits an element.
+struct TapPosition {
   Scalar at;
   Scalar inside;
 };
 
-// `known`: it is between the array's ends in any case.
-TapPlace PlaceOf(KernelBuilder& b, const WindowDim& dim, int64_t size, Scalar out, Scalar tap,
-                 bool known) {
+// `known`: it is in bounds in any case.
+TapPosition TapIndexOf(KernelBuilder& b, const WindowDim& dim, int64_t size, Scalar out, Scalar tap,
+                       bool known) {
   Scalar shifted =
       out * b.Index(dim.stride) + tap * b.Index(dim.window_dilation) - b.Index(dim.pad_low);
-  TapPlace place{shifted, b.ConstantBits(ScalarType::kPred, 1)};
+  TapPosition index{shifted, b.ConstantBits(ScalarType::kPred, 1)};
   int64_t last = (size - 1) * dim.base_dilation;
-  if (!known) place.inside = (b.Index(0) <= shifted) & (shifted <= b.Index(last));
-  if (dim.base_dilation == 1) return place;
+  if (!known) index.inside = (b.Index(0) <= shifted) & (shifted <= b.Index(last));
+  if (dim.base_dilation == 1) return index;
   Scalar clamped = LesserOf(GreaterOf(shifted, b.Index(0)), b.Index(last));
   Scalar step = b.Index(dim.base_dilation);
-  place.inside = place.inside & (clamped % step == b.Index(0));
-  place.at = clamped / step;
-  return place;
+  index.inside = index.inside & (clamped % step == b.Index(0));
+  index.at = clamped / step;
+  return index;
 }
 
 bool IsTrue(KernelBuilder& b, Scalar pred) {
@@ -87,7 +87,7 @@ bool IsFalse(KernelBuilder& b, Scalar pred) {
   return b.kernel().IsConstant(pred.id()) && b.kernel().node(pred.id()).bits == 0;
 }
 
-// Whether every place of the output sees an element through every tap.
+// Whether every output element hits an element at every tap.
 bool IsAlwaysInside(const WindowDim& dim, int64_t size, int64_t out) {
   int64_t last = (out - 1) * dim.stride + (dim.size - 1) * dim.window_dilation - dim.pad_low;
   return dim.pad_low <= 0 && last < size && dim.base_dilation == 1;
@@ -141,19 +141,19 @@ std::optional<std::string> WhyNoWindow(const Instr& window) {
 
 namespace {
 
-// Folds what one tap sees into the sums.
+// Reduces one tap into the sums.
 std::vector<Element> WithTap(KernelBuilder& b, ElementEmitter& emitter, const WindowBody& body,
                              const Coordinates& from, Scalar inside, std::vector<Element> sums) {
   std::vector<Element> seen;
   for (size_t i = 0; i < body.count; ++i) seen.push_back(emitter.At(*body.instr.operand(i), from));
-  if (!emitter.fault().empty()) return sums;
+  if (!emitter.failure().empty()) return sums;
   auto choose = [&](Element yes, Element no) {
     Element chosen{Choose(inside, yes[0], no[0]), {}};
     if (yes[1].ok()) chosen[1] = Choose(inside, yes[1], no[1]);
     return chosen;
   };
   bool always = IsTrue(b, inside);
-  // Off the chain of sums where that is possible.
+  // Select the neutral element, which is off the dependence chain of the sums, if there is one.
   if (!always && body.op)
     seen[0] = choose(seen[0], NeutralOf(b, *body.op, body.instr.operand(0)->shape().type()));
   std::vector<Element> next = Applied(b, emitter, body, sums, seen);
@@ -171,16 +171,17 @@ std::vector<Element> WindowAt(KernelBuilder& b, ElementEmitter& emitter, const I
   const Dims& sizes = window.operand(0)->shape().dims();
   std::vector<Element> sums = FirstValues(emitter, body);
   int64_t taps = TapsOf(window);
-  for (int64_t t = 0; t < taps && emitter.fault().empty(); ++t) {
+  for (int64_t t = 0; t < taps && emitter.failure().empty(); ++t) {
     Coordinates from(at.size());
     Scalar inside = b.ConstantBits(ScalarType::kPred, 1);
     int64_t rest = t;
     for (size_t d = at.size(); d-- > 0;) {
       bool known = emitter.IsAssumedInside(window, d, at[d]);
-      TapPlace place = PlaceOf(b, dims[d], sizes[d], at[d], b.Index(rest % dims[d].size), known);
+      TapPosition index =
+          TapIndexOf(b, dims[d], sizes[d], at[d], b.Index(rest % dims[d].size), known);
       rest /= dims[d].size;
-      inside = inside & place.inside;
-      from[d] = known ? place.at : LesserOf(GreaterOf(place.at, b.Index(0)), b.Index(sizes[d] - 1));
+      inside = inside & index.inside;
+      from[d] = known ? index.at : LesserOf(GreaterOf(index.at, b.Index(0)), b.Index(sizes[d] - 1));
     }
     if (IsFalse(b, inside)) continue;
     sums = WithTap(b, emitter, body, from, inside, std::move(sums));
@@ -190,8 +191,8 @@ std::vector<Element> WindowAt(KernelBuilder& b, ElementEmitter& emitter, const I
 
 namespace {
 
-// Loops over the taps of one window, outermost dimension first; places that see nothing are
-// stepped over as soon as that is known.
+// Loops over the taps of one window, outermost dimension first; taps that miss are skipped as early
+// as possible.
 class LongWindow {
  public:
   LongWindow(KernelBuilder& b, ElementEmitter& emitter, const Instr& window, const Coordinates& at)
@@ -213,7 +214,7 @@ class LongWindow {
 
  private:
   void Taps(size_t d) {
-    if (!emitter_.fault().empty()) return;
+    if (!emitter_.failure().empty()) return;
     if (d == at_.size()) {
       Scalar always = b_.ConstantBits(ScalarType::kPred, 1);
       return Write(WithTap(b_, emitter_, body_, from_, always, Read()));
@@ -221,9 +222,9 @@ class LongWindow {
     const WindowDim& dim = WindowOf(body_.instr)[d];
     int64_t size = body_.instr.operand(0)->shape().dim(d);
     auto tap = [&](Scalar t) {
-      TapPlace place = PlaceOf(b_, dim, size, at_[d], t, false);
-      from_[d] = place.at;
-      b_.If(place.inside, [&] { Taps(d + 1); });
+      TapPosition index = TapIndexOf(b_, dim, size, at_[d], t, false);
+      from_[d] = index.at;
+      b_.If(index.inside, [&] { Taps(d + 1); });
     };
     if (dim.size == 1) return tap(b_.Index(0));
     b_.For("w", LoopRole::kSerial, b_.Index(dim.size), tap);
@@ -241,7 +242,7 @@ class LongWindow {
   }
 
   void Write(const std::vector<Element>& values) {
-    if (!emitter_.fault().empty()) return;
+    if (!emitter_.failure().empty()) return;
     for (size_t i = 0; i < body_.count; ++i)
       for (size_t part = 0; part < 2; ++part)
         if (values[i][part].ok()) b_.Store(sums_[i][part], b_.Index(0), values[i][part]);
@@ -257,8 +258,8 @@ class LongWindow {
 
 }  // namespace
 
-void FoldLongWindows(KernelBuilder& b, ElementEmitter& emitter, const Region& region,
-                     const Dims& dims, const Coordinates& at) {
+void ReduceLongWindows(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region,
+                       const Dims& dims, const Coordinates& at) {
   for (const Instr* instr : region.instrs) {
     if (!IsLongWindow(*instr)) continue;
     if (PartsOf(instr->shape())[0].dims() != dims)
@@ -268,7 +269,8 @@ void FoldLongWindows(KernelBuilder& b, ElementEmitter& emitter, const Region& re
   }
 }
 
-std::optional<std::pair<int64_t, int64_t>> InsideOfWindows(const Region& region, const Dims& dims) {
+std::optional<std::pair<int64_t, int64_t>> InsideOfWindows(const FusedRegion& region,
+                                                           const Dims& dims) {
   std::optional<std::pair<int64_t, int64_t>> inside;
   for (const Instr* instr : region.instrs) {
     if (instr->op() != Op::kReduceWindow || IsLongWindow(*instr)) continue;

@@ -7,30 +7,32 @@
 
 #include "gen/element.h"
 
-// reduce-window: elements of its results. The window's taps are folded in their order, row-major,
-// from the first value on, each step rounded; a tap that lies in the padding, or between the
-// elements of a dilated array, is left out.
+// reduce-window: code for elements of its results. Taps are reduced in row-major order starting
+// from the initial value, and each step is rounded. Taps in the padding, or between the elements of
+// a base-dilated array, are skipped.
 
 namespace tokamak {
 
-// Why no kernel folds so, in words; nothing when one does.
+// Returns why a reduce-window has no kernel, nullopt if it has one.
 std::optional<std::string> WhyNoWindow(const Instr& window);
 int64_t TapsOf(const Instr& window);
-// Few taps are written out, and an element is a value like any other. More are loops, around which
-// a generator stands: its results are computed at the element at hand alone (FoldLongWindows).
+// Windows with few taps are unrolled, and their elements are values like any other. Long windows
+// are loops that a generator emits (ReduceLongWindows); their results exist only for the current
+// element.
 bool IsLongWindow(const Instr& instr);
 
-// All results at one element, as a value.
+// All results at one element, unrolled.
 std::vector<Element> WindowAt(KernelBuilder& b, ElementEmitter& emitter, const Instr& window,
                               const Coordinates& at);
-// Folds the long windows of a region at one element, of an array of dimensions `dims`, and binds
-// what they give. A fault of the emitter when one is of other dimensions.
-void FoldLongWindows(KernelBuilder& b, ElementEmitter& emitter, const Region& region,
-                     const Dims& dims, const Coordinates& at);
+// Emits the loops of a region's long windows at one element of an array of dimensions `dims`, and
+// binds their results. Fails the emitter if a window has other dimensions.
+void ReduceLongWindows(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region,
+                       const Dims& dims, const Coordinates& at);
 
-// Coordinates along the last dimension, first and last one, at which all taps of all windows of a
-// region lie inside of their arrays; the last is before the first when there are none. Nothing when
-// it is so everywhere along that dimension, or no window lies along it.
-std::optional<std::pair<int64_t, int64_t>> InsideOfWindows(const Region& region, const Dims& dims);
+// The first and last coordinate along the last dimension at which all taps of all windows of a
+// region are in bounds; last < first if there is none. Returns nullopt if all coordinates qualify,
+// or no window extends along that dimension.
+std::optional<std::pair<int64_t, int64_t>> InsideOfWindows(const FusedRegion& region,
+                                                           const Dims& dims);
 
 }  // namespace tokamak

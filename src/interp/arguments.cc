@@ -39,7 +39,7 @@ T DrawElement(Random& random, ElementType type) {
 }
 
 Result<Value> DrawArray(Random& random, const Shape& shape, int64_t number) {
-  constexpr int64_t kFreeDim = 3;
+  constexpr int64_t kFreeDim = 3;  // size of an unbounded dynamic dimension (chosen: small)
   if (!shape.IsArray())
     return MakeError(ErrorCode::kUninventableInput, "run: in_" + std::to_string(number) + " is " +
                                                         ToString(shape) +

@@ -1,9 +1,9 @@
-// Asynchronous pairs: the start does all the work, the done hands out its result.
+// Asynchronous pairs: the start does all the work, the done returns its result.
 
 #include <utility>
 
 #include "interp/evaluators.h"
-#include "interp/pieces.h"
+#include "interp/slice_values.h"
 
 namespace tokamak {
 namespace {
@@ -14,8 +14,8 @@ bool GivesFuture(const Shape& shape) {
 
 }  // namespace
 
-// HLO's start gives ((operands), results, contexts ...); StableHLO's gives a future, which is kept
-// as a tuple of what it will be.
+// HLO's start returns ((operands), results, contexts ...). StableHLO's returns a future, stored as
+// a tuple of its eventual results.
 Result<Value> EvalAsyncStart(const Instr& instr, std::span<const Value> operands,
                              Context& context) {
   if (instr.called().empty()) return Unsupported(instr, "calls no computation");
@@ -38,7 +38,7 @@ Result<Value> EvalAsyncDone(const Instr& instr, std::span<const Value> operands,
   return operands[0].elements()[index];
 }
 
-// Gives (destination, source, context).
+// Returns (destination, source, context).
 Result<Value> EvalCopyStart(const Instr& instr, std::span<const Value> operands, Context&) {
   std::vector<Value> elements{operands[0], operands[0]};
   const std::vector<Shape>& shapes = instr.shape().elements();

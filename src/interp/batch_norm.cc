@@ -1,4 +1,4 @@
-// batch-norm-training, -inference and -grad, in double from end to end.
+// batch-norm-training, -inference and -grad, computed entirely in double.
 
 #include <cmath>
 
@@ -107,9 +107,10 @@ Result<Value> EvalBatchNormGrad(const Instr& instr, std::span<const Value> opera
   for (size_t f = 0; f < scale.size(); ++f)
     grad_scale[f] = sum_centred[f] / std::sqrt(variance[f] + attrs.epsilon);
   ForEachFeature(dims, attrs.feature_index, [&](size_t i, size_t f) {
-    double spread = variance[f] + attrs.epsilon;
-    grad_x[i] = scale[f] / std::sqrt(spread) / count *
-                (count * grad[i] - sum[f] - (x[i] - mean[f]) * sum_centred[f] / spread);
+    double stabilized_variance = variance[f] + attrs.epsilon;
+    grad_x[i] =
+        scale[f] / std::sqrt(stabilized_variance) / count *
+        (count * grad[i] - sum[f] - (x[i] - mean[f]) * sum_centred[f] / stabilized_variance);
   });
   const Shape& shape = instr.shape().elements()[0];
   std::vector<Value> results;

@@ -1,4 +1,4 @@
-// bitcast and bitcast-convert: the same bits, read as something else.
+// bitcast and bitcast-convert: the same bits, reinterpreted.
 
 #include "ir/bitcast.h"
 
@@ -16,7 +16,7 @@ int BitsInMemory(ElementType type) {
   return type == ElementType::kPred ? 8 : InfoOf(type).bits;
 }
 
-// All elements one after the other, the first in the lowest bits.
+// All elements contiguously, the first in the lowest bits.
 std::vector<std::byte> Pack(const Value& value, int bits) {
   Literal literal = LiteralFromValue(value);
   int64_t count = value.ElementCount();
@@ -114,8 +114,8 @@ Result<Value> EvalBitcastConvert(const Instr& instr, std::span<const Value> oper
   return Reinterpret(instr, operands[0], ResultShape(instr, std::move(dims)), widths);
 }
 
-// Bytes lie in memory as the layouts say: the operand's elements are listed in
-// the order of its layout, reinterpreted, and read back in that of the result.
+// Layouts determine the order of bytes in memory: the operand's elements are listed in the order of
+// its layout, reinterpreted, and read back in the order of the result's layout.
 Result<Value> EvalBitcast(const Instr& instr, std::span<const Value> operands, Context&) {
   if (!operands[0].shape().IsArray() || instr.shape().HasDynamicDims()) return operands[0];
   Dims from = MajorToMinor(instr.operand(0)->shape()), to = MajorToMinor(instr.shape());

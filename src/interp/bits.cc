@@ -1,4 +1,4 @@
-// Ops that look at the bits of elements: reduce-precision, stochastic-convert, next-after.
+// Ops on the bits of elements: reduce-precision, stochastic-convert, next-after.
 
 #include <algorithm>
 #include <bit>
@@ -12,9 +12,9 @@
 namespace tokamak {
 namespace {
 
-// x with its mantissa and exponent cut, in the bit pattern of its own type: rounded to the nearest
-// mantissa (ties to even), then infinite where the exponent is too large and 0 where too small, or
-// what the type has in their place.
+// x with reduced mantissa and exponent, in the bit pattern of its own type: rounded to the nearest
+// mantissa (ties to even), then infinite on exponent overflow and 0 on underflow, or the type's
+// substitutes for them.
 double ReduceBits(ElementType type, double x, int exponent_bits, int mantissa_bits) {
   const FloatFormat& format = FormatOf(type);
   auto infinite = [&] {
@@ -29,7 +29,7 @@ double ReduceBits(ElementType type, double x, int exponent_bits, int mantissa_bi
     int drop = format.mantissa_bits - mantissa_bits;
     bits += ((uint64_t{1} << (drop - 1)) - 1) + (bits >> drop & 1);
     bits = bits >> drop << drop;
-    if (bits >> width != 0) return infinite();  // rounded up over the sign
+    if (bits >> width != 0) return infinite();  // rounded up into the sign bit
   }
   if (exponent_bits < format.exponent_bits) {
     int64_t exponent = static_cast<int64_t>(bits >> format.mantissa_bits) - format.bias;
@@ -51,7 +51,7 @@ double StepTowards(ElementType type, double x, double y) {
   return DecodeFloat(type, (y > x) == (x > 0) ? bits + 1 : bits - 1);
 }
 
-// Truncated, or one more in magnitude when the random number lies below the fraction.
+// Truncates, or rounds away from zero if the random number lies below the fraction.
 template <typename To>
 To RoundByChance(ElementType to, double x, uint64_t random, int random_bits) {
   constexpr bool kSigned = std::is_same_v<To, int64_t>;

@@ -46,7 +46,7 @@ Status BodyCall::Apply(std::span<const ScalarSlot> arguments, std::span<ScalarSl
 
 namespace {
 
-// The root, through a tuple of one.
+// The root, or the element of a one-element tuple.
 const Instr* OnlyResult(const Computation& body) {
   const Instr* root = body.root();
   if (root->op() == Op::kTuple && root->operand_count() == 1) root = root->operand(0);
@@ -64,7 +64,7 @@ std::optional<Op> CommutativeBody(const Computation& body) {
   const Instr* root = OnlyResult(body);
   if (!IsCommutative(root->op())) return std::nullopt;
   if (body.parameters().size() != 2 || root->shape().quant() != nullptr) return std::nullopt;
-  // The order of complex numbers is not ours to know here.
+  // Complex numbers have no order here.
   if (IsComplex(root->shape().type()) && root->op() != Op::kAdd && root->op() != Op::kMultiply)
     return std::nullopt;
   const Instr *a = root->operand(0), *b = root->operand(1);
@@ -94,7 +94,7 @@ T Combine(Op op, T a, T b) {
     if constexpr (kIsReal) {
       if (std::isnan(a)) return a;
       if (std::isnan(b)) return b;
-      // Of two zeros the signs count too.
+      // The sign distinguishes the two zeros.
       if (a == b && op == Op::kMaximum) return std::signbit(a) ? b : a;
       if (a == b && op == Op::kMinimum) return std::signbit(a) ? a : b;
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Applying the scalar computation of a reduce, sort or scatter many times.
+// Applies the scalar computation of a reduce, sort or scatter many times.
 
 #include <optional>
 #include <span>
@@ -21,34 +21,34 @@ ScalarSlot ScalarOf(T value) {
   return scalar;
 }
 
-// Element i of an array; the array of many scalars.
+// ScalarAt reads element i of an array; ArrayOf builds an array from scalars.
 ScalarSlot ScalarAt(const Value& array, int64_t i);
 Value ArrayOf(Shape shape, std::span<const ScalarSlot> scalars);
-// The elements of an array in the storage of another type (a body may compute
-// in a wider type than its inputs have).
+// The elements of an array in the storage of another type (a body may compute in a wider type than
+// that of its inputs).
 std::vector<ScalarSlot> ScalarsOf(const Value& array, ElementType as);
 
-// A ScalarBody whose arguments and results are handed over together.
+// A ScalarBody whose arguments and results are passed as spans.
 class BodyCall {
  public:
-  // The last parameters of the body are bound to `captures` for good.
+  // The last parameters of the body are bound to `captures` permanently.
   BodyCall(const Computation& body, std::span<const Value> captures, Context& context,
            ScalarBody::Narrow narrow = ScalarBody::Narrow::kRounded);
-  // One argument per other parameter; one result per element of the root.
+  // Takes one argument per unbound parameter and one result per element of the root.
   Status Apply(std::span<const ScalarSlot> arguments, std::span<ScalarSlot> results);
 
  private:
   std::unique_ptr<ScalarBody> body_;
 };
 
-// The op of a body that is nothing but x op y (in either order) of its two
-// parameters, for the ops whose order does not matter; else nothing.
+// The op of a body that computes only x op y (in either order) of its two parameters, if op is
+// commutative; otherwise nullopt.
 std::optional<Op> CommutativeBody(const Computation& body);
-// Whether a body is nothing but its parameter `number`.
+// Whether a body returns its parameter `number` unchanged.
 bool IsParameter(const Computation& body, int64_t number);
 
-// a op b, not rounded, for an op of CommutativeBody. Maximum and minimum give
-// NaN if either is.
+// a op b, not rounded, for an op that CommutativeBody returns. Maximum and minimum give NaN if
+// either operand is NaN.
 template <typename T>
 T Combine(Op op, T a, T b);
 

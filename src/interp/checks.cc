@@ -15,8 +15,8 @@
 namespace tokamak {
 namespace {
 
-constexpr int64_t kDefaultUlps = 3;
-// The difference that expect_almost_eq allows, and that with a constant.
+constexpr int64_t kDefaultUlps = 3;  // expect_close: the default of StableHLO's check dialect
+// expect_almost_eq and expect_almost_eq_const: the defaults of StableHLO's check dialect.
 constexpr double kDefaultTolerance = 1e-3, kDefaultConstTolerance = 1e-4;
 
 std::string NumberText(double x) {
@@ -35,7 +35,8 @@ bool AlmostSame(const CheckAttrs& check, double a, double b) {
   double tolerance = check.tolerance >= 0         ? check.tolerance
                      : check.expected.has_value() ? kDefaultConstTolerance
                                                   : kDefaultTolerance;
-  // Decimal tolerances mean decimal numbers: 5 and 5.0001 differ by 1e-4, whatever a double says.
+  // Tolerances are decimal: 5 and 5.0001 differ by 1e-4 even if their doubles differ by slightly
+  // more.
   constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
   double slack = 2 * kEpsilon * std::max(std::fabs(a), std::fabs(b));
   return std::fabs(a - b) <= tolerance + slack;
@@ -132,10 +133,11 @@ Value ElementsThatPass(const Value& got, const Value& expected) {
   return Value::Array(Shape::Array(ElementType::kPred, got.dims()), std::move(passed));
 }
 
-// `text` says what differs; nothing when the check holds.
-std::optional<Error> Refused(const Instr& instr, const std::string& name, const std::string& text) {
+// `text` describes the difference; nullopt if the check holds.
+std::optional<Error> CheckFailure(const Instr& instr, const std::string& name,
+                                  const std::string& text) {
   if (text.empty()) return std::nullopt;
-  return MakeError(ErrorCode::kCheckRefused, name + ": " + text, SpanOf(instr));
+  return MakeError(ErrorCode::kCheckFailed, name + ": " + text, SpanOf(instr));
 }
 
 }  // namespace
@@ -200,15 +202,16 @@ Result<Value> EvalCheck(const Instr& instr, std::span<const Value> operands, Con
   } else {
     expected = operands[1];
   }
-  // check.expect_*(expected, got) and (got, expected) both occur: a difference says both values.
+  // Both argument orders, (expected, got) and (got, expected), occur: the message prints both
+  // values.
   std::string text = CompareForCheck(attrs, operands[0], expected);
-  context.ReportCheck(Refused(instr, "check." + std::string(TextOf(attrs.kind)), text));
+  context.ReportCheck(CheckFailure(instr, "check." + std::string(TextOf(attrs.kind)), text));
   return ResultOf(instr, text.empty());
 }
 
 Result<Value> EvalCheckEq(const Instr& instr, std::span<const Value> operands, Context& context) {
   std::string text = CompareForCheck({}, operands[0], operands[1]);
-  context.ReportCheck(Refused(instr, "check.eq", text));
+  context.ReportCheck(CheckFailure(instr, "check.eq", text));
   bool by_element = instr.shape().IsArray() && instr.shape().rank() > 0;
   if (by_element && operands[0].dims() == operands[1].dims())
     return ElementsThatPass(operands[0], operands[1]);

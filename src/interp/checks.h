@@ -9,10 +9,11 @@
 
 namespace tokamak {
 
-// Compares as a check asks; empty when it passes, else the first difference in words. NaN equals
-// NaN, -0 equals 0.
+// Compares two values as a check specifies. Returns an empty string if the check passes, otherwise
+// a description of the first difference. NaN equals NaN, -0 equals 0.
 std::string CompareForCheck(const CheckAttrs& check, const Value& got, const Value& expected);
-// How many numbers of a real type lie between two, plus one; 0 for equal ones and for two NaN.
+// The distance of two numbers in units in the last place of a real type; 0 for equal numbers and
+// for two NaNs.
 uint64_t UlpDistance(ElementType type, double a, double b);
 // One element as text: "-3", "1.5", "(1, 2)".
 std::string ElementText(const Value& value, int64_t i);

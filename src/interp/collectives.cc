@@ -1,5 +1,5 @@
-// Collectives: the devices of a group meet, see what each brought, and each computes its own part.
-// On a run with one device a group is that device.
+// Collectives: the devices of a group exchange their values in a rendezvous, and each computes its
+// own result. In a single-device run the group is that device.
 
 #include <algorithm>
 #include <utility>
@@ -7,9 +7,9 @@
 #include "interp/devices.h"
 #include "interp/evaluators.h"
 #include "interp/groups.h"
-#include "interp/pieces.h"
 #include "interp/rounding.h"
 #include "interp/scalar_body.h"
+#include "interp/slice_values.h"
 
 namespace tokamak {
 namespace {
@@ -30,10 +30,10 @@ Value AsCollectiveResult(const Shape& shape, Values values) {
 struct Gathered {
   std::vector<int64_t> members;
   std::vector<Values> brought;
-  size_t self = 0;  // where this device stands among the members
+  size_t self = 0;  // index of this device among the members
 };
 
-// Meets the group; without members (this device is in no group) `brought` is empty.
+// Exchanges values with the group. If this device is in no group, `brought` is empty.
 Result<Gathered> Gather(const Instr& instr, std::span<const Value> operands, Context& context) {
   const CollectiveAttrs& attrs = instr.attrs<CollectiveAttrs>();
   Gathered gathered;
@@ -46,12 +46,14 @@ Result<Gathered> Gather(const Instr& instr, std::span<const Value> operands, Con
     gathered.brought.push_back(BroughtValues(operands));
     return gathered;
   }
-  TOK_TRY(gathered.brought, context.devices->Meet({instr.op(), attrs.channel_id, gathered.members},
-                                                  self, BroughtValues(operands)));
+  TOK_TRY(gathered.brought,
+          context.devices->Rendezvous({instr.op(), attrs.channel_id, gathered.members}, self,
+                                      BroughtValues(operands)));
   return gathered;
 }
 
-// A result that came out in another shape than the program says: a program for other devices.
+// Rejects a result whose shape differs from the program's: the program was written for other
+// devices.
 Result<Value> Checked(const Instr& instr, const Shape& expected, Value value) {
   if (!expected.IsArray() || expected.HasDynamicDims() || value.dims() == expected.dims())
     return value;
@@ -85,8 +87,8 @@ Result<Value> GatherAlong(const Instr& instr, const Shape& shape, std::span<cons
   return CheckedAll(instr, shape, std::move(results));
 }
 
-// Folds operand i of all members, in their order.
-Result<Value> Fold(const Instr& instr, const Gathered& gathered, size_t i, Context& context) {
+// Reduces operand i of all members, in their order.
+Result<Value> Accumulate(const Instr& instr, const Gathered& gathered, size_t i, Context& context) {
   Value first = gathered.brought[0][i];
   ElementType type = first.type();
   ScalarBody body(*instr.called(0), context, ScalarBody::Narrow::kAsF32);
@@ -99,7 +101,7 @@ Result<Value> Fold(const Instr& instr, const Gathered& gathered, size_t i, Conte
         return MakeError(ErrorCode::kBadGroups, std::string(instr.info().name) +
                                                     ": its devices bring " + ToString(shape) +
                                                     " and " + ToString(other.shape()));
-      TOK_RETURN_IF_ERROR(body.FoldEach<T>(sums, other.Data<T>().data()));
+      TOK_RETURN_IF_ERROR(body.AccumulateEach<T>(sums, other.Data<T>().data()));
     }
     Rounder round(type, context.mode());
     for (T& sum : sums) sum = round(sum);
@@ -107,17 +109,18 @@ Result<Value> Fold(const Instr& instr, const Gathered& gathered, size_t i, Conte
   });
 }
 
-Result<Values> FoldAll(const Instr& instr, const Gathered& gathered, size_t count,
-                       Context& context) {
+Result<Values> ReduceAll(const Instr& instr, const Gathered& gathered, size_t count,
+                         Context& context) {
   Values results;
   for (size_t i = 0; i < count; ++i) {
-    TOK_TRY(Value folded, Fold(instr, gathered, i, context));
-    results.push_back(std::move(folded));
+    TOK_TRY(Value reduced, Accumulate(instr, gathered, i, context));
+    results.push_back(std::move(reduced));
   }
   return results;
 }
 
-// Per operand, which member of the group is its root: the first, unless the last operand says.
+// For each operand, the group member that is its root: the first, unless the last operand selects
+// one.
 using Roots = std::vector<int64_t>;
 
 Result<Roots> RootsOf(const Instr& instr, std::span<const Value> operands) {
@@ -154,7 +157,7 @@ Result<Value> EvalAllGather(const Instr& instr, std::span<const Value> operands,
   return GatherAlong(instr, instr.shape(), operands, context);
 }
 
-// all-gather-start gives (operands, results).
+// all-gather-start returns (operands, results).
 Result<Value> EvalAllGatherStart(const Instr& instr, std::span<const Value> operands,
                                  Context& context) {
   Values kept(operands.begin(), operands.end());
@@ -173,7 +176,7 @@ Result<Value> EvalAllGatherDone(const Instr& instr, std::span<const Value> opera
 Result<Value> EvalAllReduce(const Instr& instr, std::span<const Value> operands, Context& context) {
   TOK_TRY(Gathered gathered, Gather(instr, operands, context));
   if (gathered.brought.empty()) return Zeros(instr.shape());
-  TOK_TRY(Values results, FoldAll(instr, gathered, operands.size(), context));
+  TOK_TRY(Values results, ReduceAll(instr, gathered, operands.size(), context));
   return AsCollectiveResult(instr.shape(), std::move(results));
 }
 
@@ -193,16 +196,16 @@ Result<Value> EvalReduceScatter(const Instr& instr, std::span<const Value> opera
   size_t dimension = static_cast<size_t>(dimensions[0]);
   TOK_TRY(Gathered gathered, Gather(instr, operands, context));
   if (gathered.brought.empty()) return Zeros(instr.shape());
-  TOK_TRY(Values results, FoldAll(instr, gathered, operands.size(), context));
+  TOK_TRY(Values results, ReduceAll(instr, gathered, operands.size(), context));
   for (Value& result : results) {
     int64_t size = result.dims()[dimension] / static_cast<int64_t>(gathered.members.size());
-    result = Piece(result, dimension, static_cast<int64_t>(gathered.self) * size, size);
+    result = SliceOf(result, dimension, static_cast<int64_t>(gathered.self) * size, size);
   }
   return CheckedAll(instr, instr.shape(), std::move(results));
 }
 
-// One array is cut along a dimension into as many parts as there are devices; HLO also has a form
-// with one whole operand per device.
+// Splits one array along a dimension into one slice per device; HLO also has a form with one whole
+// operand per device.
 Result<Value> EvalAllToAll(const Instr& instr, std::span<const Value> operands, Context& context) {
   const CollectiveAttrs& attrs = instr.attrs<CollectiveAttrs>();
   size_t count = operands.size();
@@ -230,14 +233,14 @@ Result<Value> EvalAllToAll(const Instr& instr, std::span<const Value> operands, 
     Values parts;
     for (const Values& values : gathered.brought) {
       int64_t size = values[i].dims()[split] / static_cast<int64_t>(gathered.members.size());
-      parts.push_back(Piece(values[i], split, static_cast<int64_t>(gathered.self) * size, size));
+      parts.push_back(SliceOf(values[i], split, static_cast<int64_t>(gathered.self) * size, size));
     }
     results.push_back(Concat(parts, concat));
   }
   return CheckedAll(instr, instr.shape(), std::move(results));
 }
 
-// With a dynamic root the last operand says, for each of the others, which member has it.
+// With a dynamic root, the last operand selects the root member of each other operand.
 Result<Value> EvalCollectiveBroadcast(const Instr& instr, std::span<const Value> operands,
                                       Context& context) {
   TOK_TRY(Roots roots, RootsOf(instr, operands));
@@ -251,7 +254,7 @@ Result<Value> EvalCollectiveBroadcast(const Instr& instr, std::span<const Value>
   return AsCollectiveResult(instr.shape(), std::move(results));
 }
 
-// The root of each operand has its result, zeros stay with the others.
+// The root of each operand gets the result; the other devices get zeros.
 Result<Value> EvalCollectiveReduce(const Instr& instr, std::span<const Value> operands,
                                    Context& context) {
   TOK_TRY(Roots roots, RootsOf(instr, operands));
@@ -264,14 +267,14 @@ Result<Value> EvalCollectiveReduce(const Instr& instr, std::span<const Value> op
       results.push_back(Zeros(gathered.brought[gathered.self][i].shape()));
       continue;
     }
-    TOK_TRY(Value folded, Fold(instr, gathered, i, context));
-    results.push_back(std::move(folded));
+    TOK_TRY(Value reduced, Accumulate(instr, gathered, i, context));
+    results.push_back(std::move(reduced));
   }
   return AsCollectiveResult(instr.shape(), std::move(results));
 }
 
-// Rows of the input go to offsets in the outputs of the others: input, output, input offsets, send
-// sizes, output offsets, receive sizes, an entry (or several) per device.
+// Sends rows of the input to offsets in the outputs of other devices. Operands: input, output,
+// input offsets, send sizes, output offsets, receive sizes, with one or more entries per device.
 Result<Value> EvalRaggedAllToAll(const Instr& instr, std::span<const Value> operands,
                                  Context& context) {
   if (operands.size() != 6) return Unsupported(instr, "takes six operands");

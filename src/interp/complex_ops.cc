@@ -1,5 +1,5 @@
-// Elementwise ops on complex numbers, through the C99 functions of the library: their branch cuts,
-// signed zeros and infinities are those of Annex G. c64 is computed in double, c128 in long double.
+// Elementwise ops on complex numbers, using the C99 library functions: branch cuts, signed zeros
+// and infinities follow Annex G. c64 is computed in double, c128 in long double.
 
 #include <cmath>
 #include <complex>
@@ -13,7 +13,7 @@ namespace {
 template <typename P>
 using C = std::complex<P>;
 
-// Computes in parts of type P.
+// Computes with real and imaginary parts of type P.
 template <typename P, C<P> (*kFn)(C<P>)>
 Complex In(Complex z) {
   C<P> result = kFn({static_cast<P>(z.real()), static_cast<P>(z.imag())});
@@ -37,11 +37,11 @@ struct Functions {
     return {z.real() / modulus, z.imag() / modulus};
   }
   static bool IsFinite(C<P> z) { return std::isfinite(z.real()) && std::isfinite(z.imag()); }
-  // An angle that is no number, of a value that is not finite: NaN throughout, as XLA has it, where
-  // Annex G of the C standard keeps what is known of the modulus.
+  // An infinite value with a non-finite imaginary part has no defined angle: the result is all NaN,
+  // as in XLA, whereas Annex G of the C standard preserves the known modulus.
   static bool HasNoAngle(C<P> z) { return std::isinf(z.real()) && !std::isfinite(z.imag()); }
   static C<P> Exp(C<P> z) {
-    // A real number stays one, also where e^x is infinite.
+    // A real number stays real, even if e^x is infinite.
     if (z.imag() == 0) return {std::exp(z.real()), z.imag()};
     return std::exp(z);
   }
@@ -58,7 +58,7 @@ struct Functions {
     return {std::expm1(x) * std::cos(y) - 2 * half * half, std::exp(x) * std::sin(y)};
   }
   static C<P> Log(C<P> z) { return std::log(z); }
-  // log|1+z| = log1p(2x + x^2 + y^2) / 2, whose sum is made of exact parts where it cancels.
+  // log|1+z| = log1p(2x + x^2 + y^2) / 2, with an exact sum where it cancels.
   static C<P> Log1p(C<P> z) {
     P x = z.real(), y = z.imag();
     P angle = std::atan2(y, 1 + x);
@@ -74,11 +74,12 @@ struct Functions {
       return sum;
     };
     P sum = add(add(2 * x, xx), yy);
-    if (sum < P(-0.5)) return {std::log(moved).real(), angle};  // 1 + x is exact there, log1p steep
+    // 1 + x is exact here, and log1p is steep
+    if (sum < P(-0.5)) return {std::log(moved).real(), angle};
     return {std::log1p(sum + rest) / 2, angle};
   }
   static C<P> Logistic(C<P> z) { return C<P>(1) / (C<P>(1) + Exp(-z)); }
-  // On the cut, -0 counts as 0: the programs that XLA writes for a square root ask for y < 0.
+  // On the branch cut, -0 counts as 0: XLA's expansion of the square root tests y < 0.
   static C<P> Sqrt(C<P> z) {
     return std::sqrt(z.imag() == 0 ? C<P>(z.real(), std::fabs(z.imag())) : z);
   }
@@ -112,13 +113,13 @@ struct Functions {
     return {real == 0 ? P(0) : real, 2 * x * y};  // x x - y y is never -0
   }
 
-  // As XLA and NumPy have it: NaN where Annex G of the C standard finds a product infinite.
+  // As in XLA and NumPy: NaN where Annex G of the C standard gives an infinite product.
   static C<P> Multiply(C<P> x, C<P> y) {
     return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
   }
   static C<P> Divide(C<P> x, C<P> y) { return x / y; }
-  // As XLA has it: of operands that are 0 or not finite, only real ones have a power, and z^0 and
-  // 1^z are 1 whatever z is.
+  // As in XLA: among operands that are 0 or not finite, only real ones have a power; z^0 and 1^z
+  // are 1 for every z.
   static C<P> Power(C<P> x, C<P> y) {
     constexpr P kInfinity = std::numeric_limits<P>::infinity();
     if (y == C<P>(0) || x == C<P>(1)) return {1, 0};

@@ -4,8 +4,8 @@
 
 namespace tokamak {
 
-// As the op multiply has it. Spelled out: operator* of std::complex looks for NaN in every product,
-// and finds infinities in some.
+// The complex product of the op multiply. Written out because operator* of std::complex checks
+// every product for NaN and turns some NaNs into infinities.
 inline Complex Times(Complex x, Complex y) {
   return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
 }

@@ -14,20 +14,20 @@
 
 namespace tokamak {
 
-class Devices;  // several devices of one run: collectives and channels (devices.h)
-class Host;     // what a program may ask of its host: feeds, probes, prints (host.h)
+class Devices;  // the devices of a multi-device run: collectives and channels (devices.h)
+class Host;     // host services of a program: feeds, probes, prints (host.h)
 
-// What an evaluator may ask for beside its operands. One per device.
+// The services that an evaluator may use besides its operands. One per device.
 class Context {
  public:
   virtual ~Context() = default;
 
   NumericMode mode() const { return mode_; }
-  // `value` as it is kept in an array of `type`: rounded in law mode, and one NaN for all
+  // `value` as stored in an array of `type`: rounded in reference mode, and with a canonical NaN
   // (rounding.h).
   double Round(ElementType type, double value) const {
     if (value != value) value = kOneNan;
-    return mode_ == NumericMode::kLaw ? RoundToType(type, value) : value;
+    return mode_ == NumericMode::kReference ? RoundToType(type, value) : value;
   }
   Complex Round(ElementType type, Complex value) const {
     ElementType part = RealPartOf(type);
@@ -37,28 +37,28 @@ class Context {
   uint64_t Round(ElementType type, uint64_t value) const { return WrapUnsigned(type, value); }
   uint8_t Round(ElementType, uint8_t value) const { return value != 0 ? 1 : 0; }
 
-  // Runs a computation; refuses too deep a stack. The arguments are given away: those that nobody
-  // else holds may be written in place.
+  // Runs a computation; rejects call stacks that are too deep. Consumes the arguments: those that
+  // are not referenced elsewhere may be written in place.
   virtual Result<Value> Call(const Computation& computation, std::vector<Value>&& arguments) = 0;
   Result<Value> Call(const Computation& computation, std::span<const Value> arguments) {
     return Call(computation, std::vector<Value>(arguments.begin(), arguments.end()));
   }
 
-  // Refuses (TK5002) an array that is too large, or that would make all live arrays together too
-  // large. To be asked before a shape that only values know is allocated; the walk asks for the
-  // shapes that the program states.
+  // Rejects (TK5002) an array that is too large, or that would exceed the limit on all live arrays
+  // together. Evaluators call this before they allocate a data-dependent shape; ModuleInterpreter
+  // calls it for the static shapes of the program.
   Status CheckFits(const Instr& instr, const Shape& shape) const;
 
-  // A failed or passed check of the program.
-  virtual void ReportCheck(std::optional<Error> failure) = 0;  // nothing: it holds
+  // Records the result of a check of the program.
+  virtual void ReportCheck(std::optional<Error> failure) = 0;  // nullopt: the check passed
 
-  // A context of the same run for another device.
+  // Creates a context of the same run for another device.
   virtual std::unique_ptr<Context> ForDevice(int64_t replica, int64_t partition,
                                              Devices* devices) = 0;
 
   int64_t replica = 0, partition = 0;
-  Devices* devices = nullptr;  // null: alone
-  Host* host = nullptr;        // null: nothing may be asked of it (constant folding)
+  Devices* devices = nullptr;  // null: a single device
+  Host* host = nullptr;        // null: host services are unavailable (constant folding)
 
  protected:
   explicit Context(NumericMode mode) : mode_(mode) {}
@@ -67,20 +67,20 @@ class Context {
   NumericMode mode_;
 };
 
-// Operand i, moved out: the walk gives an evaluator operands of its own, so an array at its last
-// use is held by nobody else and TakeData moves its elements.
+// Moves operand i out. ModuleInterpreter passes evaluators their own operands, so an array at its
+// last use has no other reference and TakeData moves its elements.
 inline Value TakeOperand(std::span<const Value> operands, size_t i) {
   return std::move(const_cast<Value&>(operands[i]));
 }
 
-// The shape of a result whose dimensions are those of `like`: the instruction's own may be dynamic.
+// The shape of a result with the dimensions of `like`: the instruction's own shape may be dynamic.
 inline Shape ResultShape(const Instr& instr, const Value& like) {
   return instr.shape().dims() == like.dims() ? instr.shape() : instr.shape().WithDims(like.dims());
 }
 
-// Refuses (TK5010) operands whose dimensions, known only now, differ.
+// Rejects (TK5010) operands whose run-time dimensions differ.
 Status CheckSameDims(const Instr& instr, std::span<const Value> operands);
-// TK5001 at an instruction: "op: text".
+// The error TK5001 at an instruction: "op: text".
 Error Unsupported(const Instr& instr, const std::string& text);
 
 }  // namespace tokamak

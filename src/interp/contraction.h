@@ -1,10 +1,10 @@
 #pragma once
 
-// Sums of products. Operands are brought into contiguous order first, so that
-// the inner loops run over neighbouring elements. By the law, results of f32
-// and narrower (c64) are summed in float, product by product in the order of
-// the contracted indices; all others, and the oracle, in double, int64 or
-// complex double. The sum is rounded to the type of the result once.
+// Dot products. Operands are first copied into contiguous order, so the inner loops run over
+// adjacent elements. In the reference semantics, results of f32 and narrower types (and c64)
+// accumulate in float, one product at a time in the order of the contracted indices; all others,
+// and the oracle, accumulate in double, int64 or complex double. The sum is rounded to the result
+// type once.
 
 #include <complex>
 #include <type_traits>
@@ -25,7 +25,7 @@ inline void MulAdd(T& sum, T a, T b) {
     sum = static_cast<int64_t>(static_cast<uint64_t>(sum) +
                                static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
   } else if constexpr (std::is_same_v<T, Complex> || std::is_same_v<T, std::complex<float>>) {
-    // Spelled out: operator* of std::complex looks for NaN in every product.
+    // Written out because operator* of std::complex checks every product for NaN.
     sum = T(sum.real() + (a.real() * b.real() - a.imag() * b.imag()),
             sum.imag() + (a.real() * b.imag() + a.imag() * b.real()));
   } else {
@@ -46,7 +46,7 @@ void MultiplyMatrices(const T* a, const T* b, T* out, int64_t m, int64_t n, int6
   }
 }
 
-// The dimensions of a dot's result: batch, then what is free of lhs, then of rhs.
+// The dimensions of a dot's result: batch, then the free dimensions of lhs, then of rhs.
 Dims DotResultDims(const Dims& lhs, const Dims& rhs, const DotAttrs& attrs);
 
 // The sums of a dot, not yet rounded, in the order of DotResultDims.
@@ -61,17 +61,17 @@ std::vector<T> ConvolutionElements(std::span<const T> input, const Dims& input_d
                                    const ConvolutionAttrs& attrs, const Dims& result_dims);
 Dims ConvolutionResultDims(const Dims& input, const Dims& kernel, const ConvolutionAttrs& attrs);
 
-// Calls fn.template operator()<T>() with the type that sums are kept in.
+// Calls fn.template operator()<T>() with the accumulator type.
 template <typename Fn>
 Result<Value> DispatchSums(ElementType type, const Context& context, Fn&& fn) {
-  if (context.mode() == NumericMode::kLaw && RealPartOf(type) != ElementType::kF64) {
+  if (context.mode() == NumericMode::kReference && RealPartOf(type) != ElementType::kF64) {
     if (IsReal(type)) return fn.template operator()<float>();
     if (IsComplex(type)) return fn.template operator()<std::complex<float>>();
   }
   return DispatchStorage(type, std::forward<Fn>(fn));
 }
 
-// Sums as an array of the instruction's type.
+// Rounds the sums into an array of the instruction's type.
 template <typename S>
 Value RoundedArray(const Instr& instr, Dims dims, std::vector<S> sums, const Context& context) {
   using T =

@@ -14,7 +14,7 @@ std::vector<Value> TakeAll(std::span<const Value> operands, size_t first = 0) {
   return taken;
 }
 
-// One array as it is, several as a tuple: what an op of several results gives.
+// One array unchanged, several as a tuple: the result of an op with several results.
 Value AsResult(const Instr& instr, std::vector<Value> values) {
   if (!instr.shape().IsTuple() && values.size() == 1) return std::move(values[0]);
   return Value::Tuple(std::move(values));
@@ -46,7 +46,7 @@ Result<Value> EvalCall(const Instr& instr, std::span<const Value> operands, Cont
   return context.Call(*instr.called(0), TakeAll(operands));
 }
 
-// A composite means what its decomposition computes, whatever its name.
+// A composite is evaluated by its decomposition, whatever its name.
 Result<Value> EvalComposite(const Instr& instr, std::span<const Value> operands, Context& context) {
   return context.Call(*instr.called(0), TakeAll(operands));
 }
@@ -62,7 +62,7 @@ Result<Value> EvalWhile(const Instr& instr, std::span<const Value> operands, Con
   while (true) {
     TOK_TRY(Value go_on, context.Call(condition, std::span<const Value>(state)));
     if (go_on.IntAt(0) == 0) break;
-    // The state is given away, so that the body may write its arrays in place.
+    // The state is moved, so that the body can write its arrays in place.
     TOK_TRY(Value next, context.Call(body, std::move(state)));
     state.clear();
     if (single) {
@@ -95,7 +95,7 @@ Result<Value> EvalConditional(const Instr& instr, std::span<const Value> operand
 
 Result<Value> EvalOptimizationBarrier(const Instr& instr, std::span<const Value> operands,
                                       Context&) {
-  if (operands.size() == 1) return TakeOperand(operands, 0);  // HLO: perhaps a tuple
+  if (operands.size() == 1) return TakeOperand(operands, 0);  // HLO: possibly a tuple
   return AsResult(instr, TakeAll(operands));
 }
 

@@ -22,7 +22,7 @@ Value CompareWith(const Shape& shape, std::span<const Value> operands, Fn in_ord
   return Value::Array(shape, std::move(elements));
 }
 
-// Scalars stand for as many equal elements.
+// Scalars are broadcast.
 template <typename T>
 Value SelectElements(const Shape& shape, std::span<const Value> operands) {
   std::span<const uint8_t> chosen = operands[0].Data<uint8_t>();

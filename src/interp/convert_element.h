@@ -11,9 +11,9 @@
 
 namespace tokamak {
 
-// One element as another type: the rules of convert. Numbers to pred: whether not 0. Reals to
-// integers: truncated, too large ones become the nearest end of the type, NaN becomes 0. Integers
-// to integers wrap. Complex to real: the real part.
+// Converts one element to another type by the rules of convert. Numbers to pred: whether nonzero.
+// Reals to integers: truncated and saturated, NaN becomes 0. Integers to integers wrap. Complex to
+// real: the real part.
 class ElementConverter {
  public:
   ElementConverter(ElementType to, NumericMode mode)
@@ -49,11 +49,12 @@ class ElementConverter {
   }
 
  private:
-  // A wide integer on its way to a narrow real: rounding it to a double first would round twice, so
-  // low bits that a double has no place for are replaced by one that says that they were there.
+  // Converts a wide integer for a narrow real result. Rounding to double first would round twice,
+  // so the low bits that do not fit into a double are replaced by a sticky bit.
   template <typename Int>
   static double Sticky(Int x) {
     if constexpr (sizeof(Int) == 8) {
+      // bits below a double's precision; the sticky bit
       constexpr uint64_t kLow = 0xfff, kStuck = 0x800;
       uint64_t bits = static_cast<uint64_t>(x);
       uint64_t magnitude = std::is_signed_v<Int> && x < Int(0) ? 0 - bits : bits;

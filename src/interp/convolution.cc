@@ -1,11 +1,11 @@
 // convolution: measured cost 0.5 to 3 ns per multiply-add.
 //
-// Everything is brought into the order
+// All arrays are first brought into the order
 //   input  [batch group][batch][feature group][space...][input feature]
 //   kernel [group][space...][input feature][output feature]
 //   output [batch group][batch][feature group][space...][output feature]
-// and then, tap by tap of the window, each place of the output adds a vector
-// times a matrix. Of feature and batch groups at least one is 1.
+// Then, for each tap of the window, each output position accumulates a vector-matrix product. At
+// least one of the feature group count and the batch group count is 1.
 
 #include "interp/contraction.h"
 #include "interp/evaluators.h"
@@ -35,7 +35,7 @@ ConvSizes SizesOf(const Dims& input, const Dims& kernel, const ConvolutionAttrs&
   return sizes;
 }
 
-// Dimensions and strides of an array, listed in another order than its own.
+// Dimensions and strides of an array, permuted into another order.
 struct Order {
   Dims dims, strides;
   void Add(int64_t dim, int64_t stride) {
@@ -83,8 +83,8 @@ Order OutputOrder(const Dims& result, const ConvSizes& s, const ConvDims& dims) 
   return order;
 }
 
-// Places of the output that see the input through one tap, as rows of places
-// with constant distance. Offsets count places.
+// Output positions that read the input through one tap, as rows with a constant stride. Offsets
+// count positions.
 struct Row {
   int64_t input, output, count, input_step, output_step;
 };
@@ -109,7 +109,7 @@ std::vector<Row> RowsOf(const ConvSizes& s, const Window& window, const Dims& ta
   return rows;
 }
 
-// out[place] += in[place] * matrix for the places of a row.
+// out[p] += in[p] * matrix for the positions p of a row.
 template <typename T>
 void AddRow(const Row& row, const T* in, const T* matrix, T* out, int64_t in_features,
             int64_t out_features) {

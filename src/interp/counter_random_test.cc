@@ -5,7 +5,7 @@
 namespace tokamak {
 namespace {
 
-// Known answers of the Random123 library.
+// Known-answer vectors of the Random123 library.
 TEST(CounterRandom, ThreeFry) {
   EXPECT_EQ(ThreeFry2x32({0, 0}, {0, 0}), (std::array<uint32_t, 2>{0x6b200159, 0x99ba4efe}));
   EXPECT_EQ(ThreeFry2x32({~0u, ~0u}, {~0u, ~0u}),

@@ -1,4 +1,4 @@
-// custom-call: functions that the run time knows by name.
+// custom-call: functions that the runtime knows by name.
 
 #include <algorithm>
 #include <map>
@@ -11,9 +11,9 @@
 #include "interp/evaluators.h"
 #include "interp/host.h"
 #include "interp/lapack.h"
-#include "interp/pieces.h"
+#include "interp/module_interpreter.h"
 #include "interp/scalar_body.h"
-#include "interp/walk.h"
+#include "interp/slice_values.h"
 #include "ir/infer.h"
 
 namespace tokamak {
@@ -28,7 +28,7 @@ Result<Value> SameValue(const Instr& instr, std::span<const Value> operands, Con
   return Value::Tuple(Values(operands.begin(), operands.end()));
 }
 
-// From all shards to one device's and back: the same array where there is one device.
+// Converts between the full array and one device's shard: the identity on one device.
 Result<Value> Reshard(const Instr& instr, std::span<const Value> operands, Context& context) {
   if (instr.shape().IsArray() && operands[0].dims() != instr.shape().dims())
     return Unsupported(instr, "'" + instr.attrs<CustomCallAttrs>().target + "' from " +
@@ -37,7 +37,7 @@ Result<Value> Reshard(const Instr& instr, std::span<const Value> operands, Conte
   return SameValue(instr, operands, context);
 }
 
-// JAX's check of a symbolic shape: a pred, then the numbers that its message speaks of.
+// JAX's check of a symbolic shape: a pred, then the numbers for its message.
 Result<Value> AssertShape(const Instr& instr, std::span<const Value> operands, Context&) {
   for (const Value& operand : operands)
     if (!operand.shape().IsArray() || operand.ElementCount() == 0 ||
@@ -59,7 +59,7 @@ Result<Value> AssertShape(const Instr& instr, std::span<const Value> operands, C
   return Zeros(instr.shape());
 }
 
-// What the verifier would ask of the op that a call means: it sees the call alone.
+// Verifies the op that a call represents; the verifier sees only the call.
 Status CheckMeant(const Instr& instr, Op op, const Attrs& attrs, const Values& operands,
                   const Shape* written) {
   std::vector<Shape> shapes;
@@ -75,7 +75,7 @@ Status CheckMeant(const Instr& instr, Op op, const Attrs& attrs, const Values& o
                                 "' is not what it means: " + shape.error().message);
 }
 
-// Evaluates a call as the op that it means.
+// Evaluates a call as the op that it represents.
 Result<Value> AsOp(const Instr& instr, Op op, Attrs attrs, Values operands, Context& context) {
   TOK_RETURN_IF_ERROR(CheckMeant(instr, op, attrs, operands, &instr.shape()));
   Module module(instr.parent()->module()->name());
@@ -90,7 +90,8 @@ Result<Value> AsOp(const Instr& instr, Op op, Attrs attrs, Values operands, Cont
   return Evaluate(*meant, operands, context);
 }
 
-// An integer or bool of the call's attributes; dictionaries of mhlo.* calls lie one level deeper.
+// An integer or bool attribute of the call; dictionaries of mhlo.* calls are nested one level
+// deeper.
 std::optional<int64_t> IntAttribute(const Instr& instr, std::string_view name) {
   const AttrDict* dicts[] = {&instr.attrs<CustomCallAttrs>().backend_dict,
                              &instr.extras().discardable, nullptr};
@@ -123,8 +124,8 @@ Result<Value> RunTopK(const Instr& instr, std::span<const Value> operands, Conte
   return AsOp(instr, Op::kTopK, attrs, {operands[0]}, context);
 }
 
-// ApproxTopK: inputs, then initial values, then k when it is dynamic, and a comparator. Exact,
-// which is the best approximation, by a sort that need not be stable, as in XLA.
+// ApproxTopK. Operands: inputs, then initial values, then k if it is dynamic; plus a comparator.
+// Computed exactly, by a sort that need not be stable, as in XLA.
 Result<Value> RunApproxTopK(const Instr& instr, std::span<const Value> operands, Context& context) {
   std::optional<int64_t> dimension = IntAttribute(instr, "reduction_dim");
   std::optional<int64_t> k = IntAttribute(instr, "top_k");
@@ -155,7 +156,7 @@ Result<Value> RunApproxTopK(const Instr& instr, std::span<const Value> operands,
   TOK_TRY(Value sorted, Evaluate(*sort, inputs, context));
   Values results;
   for (size_t i = 0; i < count; ++i)
-    results.push_back(Piece(count == 1 ? sorted : sorted.elements()[i], d, 0, *k));
+    results.push_back(SliceOf(count == 1 ? sorted : sorted.elements()[i], d, 0, *k));
   if (!instr.shape().IsTuple() && count == 1) return std::move(results[0]);
   return Value::Tuple(std::move(results));
 }
@@ -193,7 +194,7 @@ const std::map<std::string_view, CustomCallFn>& Calls() {
   return *calls;
 }
 
-// "mhlo.erf" is what CHLO calls erf.
+// "mhlo.erf" is CHLO's erf.
 std::optional<Op> MeantOp(std::string_view target) {
   size_t dot = target.rfind('.');
   if (dot == std::string_view::npos) return std::nullopt;

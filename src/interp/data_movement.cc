@@ -1,4 +1,4 @@
-// Ops that only move elements: each is a walk of strided.h.
+// Ops that only move elements: each is an iteration of strided.h.
 
 #include "interp/data_movement.h"
 
@@ -11,7 +11,7 @@
 namespace tokamak {
 namespace {
 
-// A new array made of the elements of `operand` at base + index * strides.
+// A new array of the elements of `operand` at base + index * strides.
 Value Moved(const Instr& instr, const Value& operand, const Dims& dims, const StridedView& view) {
   return DispatchStorage(operand.type(), [&]<typename T>() {
     return Value::Array(ResultShape(instr, dims),
@@ -19,8 +19,8 @@ Value Moved(const Instr& instr, const Value& operand, const Dims& dims, const St
   });
 }
 
-// The start indices of dynamic-slice and dynamic-update-slice: one scalar per
-// dimension, or (as HLO had it once) one vector; clamped so that the block fits.
+// The start indices of dynamic-slice and dynamic-update-slice: one scalar per dimension, or (in old
+// HLO) one vector; clamped so that the block fits.
 Dims ClampedStarts(std::span<const Value> indices, const Dims& dims, const Dims& sizes) {
   Dims starts(dims.size());
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -88,7 +88,7 @@ Result<Value> MakeBroadcast(const Instr& instr, const Value& operand, const Dims
 Result<Value> EvalBroadcast(const Instr& instr, std::span<const Value> operands, Context&) {
   const Dims& dimensions = instr.attrs<DimensionsAttrs>().dimensions;
   Dims dims = instr.shape().dims();
-  // A dimension that the program left open is as large as the operand's.
+  // A dynamic dimension of the program takes the size of the operand's.
   for (size_t i = 0; i < dimensions.size(); ++i) {
     int64_t& dim = dims[static_cast<size_t>(dimensions[i])];
     if (dim == kDynamic || operands[0].dims()[i] != 1) dim = operands[0].dims()[i];
@@ -167,7 +167,7 @@ Result<Value> EvalDynamicUpdateSlice(const Instr& instr, std::span<const Value> 
   Dims dims = operands[0].dims(), strides = StridesOf(dims);
   Dims starts = ClampedStarts(operands.subspan(2), dims, update.dims());
   return DispatchStorage(update.type(), [&]<typename T>() -> Result<Value> {
-    // Written in place when nobody else holds the operand (see TakeData).
+    // Written in place if the operand has no other reference (see TakeData).
     std::vector<T> elements = std::move(const_cast<Value&>(operands[0])).template TakeData<T>();
     CopyStrided(update.dims(), update.Data<T>().data(), StridedView{0, StridesOf(update.dims())},
                 elements.data(), StridedView{OffsetOf(starts, strides), strides});
@@ -199,16 +199,16 @@ Result<Value> MakePad(const Instr& instr, const Value& operand, const Value& pad
   const Dims& from = operand.dims();
   Dims dims(from.size()), inside(from.size());
   for (size_t d = 0; d < from.size(); ++d) {
-    int64_t step = pad.interior[d] + 1, spread = from[d] == 0 ? 0 : (from[d] - 1) * step + 1;
-    dims[d] = std::max<int64_t>(0, pad.low[d] + spread + pad.high[d]);
+    int64_t step = pad.interior[d] + 1, dilated_size = from[d] == 0 ? 0 : (from[d] - 1) * step + 1;
+    dims[d] = std::max<int64_t>(0, pad.low[d] + dilated_size + pad.high[d]);
   }
   TOK_RETURN_IF_ERROR(CheckFits(instr, operand.type(), dims));
-  // The elements that stay inside are a box of the operand: negative padding cuts it.
+  // The elements inside the result form a box of the operand: negative padding crops it.
   StridedView source{0, StridesOf(from)}, target{0, StridesOf(dims)};
   for (size_t d = 0; d < from.size(); ++d) {
     int64_t step = pad.interior[d] + 1;
     int64_t first = pad.low[d] >= 0 ? 0 : (-pad.low[d] + step - 1) / step;
-    int64_t room = dims[d] - 1 - pad.low[d];  // greatest spread coordinate that fits
+    int64_t room = dims[d] - 1 - pad.low[d];  // greatest dilated coordinate that fits
     int64_t last = room < 0 ? -1 : std::min(from[d] - 1, room / step);
     inside[d] = std::max<int64_t>(0, last - first + 1);
     source.base += first * source.strides[d];

@@ -1,6 +1,6 @@
 #pragma once
 
-// Data movement with every number given: what the static and the dynamic ops share.
+// Data movement with explicit indices and sizes, shared by the static and the dynamic ops.
 
 #include "interp/value.h"
 #include "ir/ir.h"

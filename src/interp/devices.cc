@@ -6,9 +6,9 @@
 
 namespace tokamak {
 
-// A waiting device counts in waiting_ until something happened that may let it go on: whoever
-// completes a meeting or posts a value takes all waiting devices out of the count, and each looks
-// again. So when as many wait as run, nothing can happen any more.
+// A waiting device is counted in waiting_ until an event may let it continue: completing a
+// rendezvous or posting a value resets the count, and every waiting device checks its condition
+// again. So when as many devices wait as run, no further progress is possible.
 template <typename Ready>
 Status Devices::WaitFor(std::unique_lock<std::mutex>& lock, Op op, Ready ready) {
   while (!ready()) {
@@ -30,40 +30,41 @@ Status Devices::WaitFor(std::unique_lock<std::mutex>& lock, Op op, Ready ready) 
                                 : ": waits for a device that has ended or waits elsewhere"));
 }
 
-Result<std::vector<Devices::Values>> Devices::Meet(const Place& place, int64_t self, Values mine) {
+Result<std::vector<Devices::Values>> Devices::Rendezvous(const RendezvousKey& key, int64_t self,
+                                                         Values mine) {
   std::unique_lock<std::mutex> lock(mutex_);
-  int64_t time = times_[{place, self}]++;
-  std::shared_ptr<Meeting>& entry = meetings_[{place, time}];
+  int64_t time = times_[{key, self}]++;
+  std::shared_ptr<RendezvousState>& entry = rendezvous_[{key, time}];
   if (entry == nullptr) {
-    entry = std::make_shared<Meeting>();
-    entry->brought.resize(place.members.size());
+    entry = std::make_shared<RendezvousState>();
+    entry->brought.resize(key.members.size());
   }
-  std::shared_ptr<Meeting> meeting = entry;
-  auto at = std::find(place.members.begin(), place.members.end(), self);
-  meeting->brought[static_cast<size_t>(at - place.members.begin())] = std::move(mine);
-  if (++meeting->arrived == place.members.size()) {
-    meeting->complete = true;
-    meetings_.erase({place, time});
+  std::shared_ptr<RendezvousState> state = entry;
+  auto at = std::find(key.members.begin(), key.members.end(), self);
+  state->brought[static_cast<size_t>(at - key.members.begin())] = std::move(mine);
+  if (++state->arrived == key.members.size()) {
+    state->complete = true;
+    rendezvous_.erase({key, time});
     ++events_;
     waiting_ = 0;
     changed_.notify_all();
   }
-  TOK_RETURN_IF_ERROR(WaitFor(lock, place.op, [&] { return meeting->complete; }));
-  return meeting->brought;
+  TOK_RETURN_IF_ERROR(WaitFor(lock, key.op, [&] { return state->complete; }));
+  return state->brought;
 }
 
-void Devices::Post(const Place& place, Values values) {
+void Devices::Post(const RendezvousKey& key, Values values) {
   std::lock_guard<std::mutex> lock(mutex_);
-  channels_[place].push_back(std::move(values));
+  channels_[key].push_back(std::move(values));
   ++events_;
   waiting_ = 0;
   changed_.notify_all();
 }
 
-Result<Devices::Values> Devices::Take(const Place& place) {
+Result<Devices::Values> Devices::Take(const RendezvousKey& key) {
   std::unique_lock<std::mutex> lock(mutex_);
-  std::deque<Values>& channel = channels_[place];
-  TOK_RETURN_IF_ERROR(WaitFor(lock, place.op, [&] { return !channel.empty(); }));
+  std::deque<Values>& channel = channels_[key];
+  TOK_RETURN_IF_ERROR(WaitFor(lock, key.op, [&] { return !channel.empty(); }));
   Values values = std::move(channel.front());
   channel.pop_front();
   return values;

@@ -15,9 +15,9 @@
 
 namespace tokamak {
 
-// The devices of one run, a thread each: where collectives meet and channels are kept. A device is
-// numbered replica * partitions + partition. A wait that can never end (all devices wait, or have
-// ended) gives every waiting device an error instead.
+// The devices of one run, one thread each: the rendezvous of collectives, and the channels. A
+// device has the number replica * partitions + partition. If a wait can never end (every device
+// waits or has ended), every waiting device gets an error instead of a deadlock.
 class Devices {
  public:
   Devices(int64_t replicas, int64_t partitions)
@@ -29,34 +29,35 @@ class Devices {
   int64_t partitions() const { return partitions_; }
   int64_t count() const { return replicas_ * partitions_; }
 
-  // What a meeting is known by, beside how often these members have met there before.
-  struct Place {
+  // Identifies a rendezvous, together with the number of earlier ones of the same key.
+  struct RendezvousKey {
     Op op;
     int64_t channel;
     std::vector<int64_t> members;
-    bool operator<(const Place& other) const {
+    bool operator<(const RendezvousKey& other) const {
       return std::tie(op, channel, members) < std::tie(other.op, other.channel, other.members);
     }
   };
   using Values = std::vector<Value>;
 
-  // Gives `mine`, waits for the others, and gives what each member brought, in their order.
-  Result<std::vector<Values>> Meet(const Place& place, int64_t self, Values mine);
+  // Contributes `mine`, waits for the other members, and returns the values of all members in
+  // order.
+  Result<std::vector<Values>> Rendezvous(const RendezvousKey& key, int64_t self, Values mine);
 
-  // Puts values into a channel, or takes the oldest out of it, waiting for them.
-  void Post(const Place& place, Values values);
-  Result<Values> Take(const Place& place);
+  // Post puts values into a channel. Take waits for and removes the oldest values.
+  void Post(const RendezvousKey& key, Values values);
+  Result<Values> Take(const RendezvousKey& key);
 
-  // A device ends, well or with an error.
+  // Marks one device as ended, with or without an error.
   void End(bool failed);
 
  private:
-  struct Meeting {
+  struct RendezvousState {
     std::vector<Values> brought;
     size_t arrived = 0;
     bool complete = false;
   };
-  // Waits until `ready`, or until nothing can make it so.
+  // Waits until `ready`, or until no running device can make it true.
   template <typename Ready>
   Status WaitFor(std::unique_lock<std::mutex>& lock, Op op, Ready ready);
 
@@ -64,11 +65,11 @@ class Devices {
   std::mutex mutex_;
   std::condition_variable changed_;
   int64_t running_ = 0, waiting_ = 0;
-  uint64_t events_ = 0;  // meetings completed, values posted
+  uint64_t events_ = 0;  // rendezvous completed plus values posted
   bool failed_ = false, stuck_ = false;
-  std::map<std::pair<Place, int64_t>, std::shared_ptr<Meeting>> meetings_;
-  std::map<std::pair<Place, int64_t>, int64_t> times_;  // per member
-  std::map<Place, std::deque<Values>> channels_;
+  std::map<std::pair<RendezvousKey, int64_t>, std::shared_ptr<RendezvousState>> rendezvous_;
+  std::map<std::pair<RendezvousKey, int64_t>, int64_t> times_;  // per member
+  std::map<RendezvousKey, std::deque<Values>> channels_;
 };
 
 }  // namespace tokamak

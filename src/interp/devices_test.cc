@@ -11,13 +11,13 @@ Devices::Values One(int64_t x) {
   return {Value::Scalar<int64_t>(ElementType::kS64, x)};
 }
 
-TEST(Devices, MeetInOrderOfMembers) {
+TEST(Devices, RendezvousInOrderOfMembers) {
   Devices devices(1, 2);
-  Devices::Place place{Op::kAllReduce, 0, {1, 0}};
+  Devices::RendezvousKey key{Op::kAllReduce, 0, {1, 0}};
   std::vector<int64_t> seen;
   auto run = [&](int64_t self) {
     for (int64_t i = 0; i < 200; ++i) {
-      auto brought = devices.Meet(place, self, One(self * 1000 + i));
+      auto brought = devices.Rendezvous(key, self, One(self * 1000 + i));
       ASSERT_TRUE(brought.ok());
       EXPECT_EQ(brought.value()[0][0].IntAt(0), 1000 + i);
       EXPECT_EQ(brought.value()[1][0].IntAt(0), i);
@@ -29,11 +29,12 @@ TEST(Devices, MeetInOrderOfMembers) {
   other.join();
 }
 
-// Two devices that wait for each other elsewhere, and one that ended, all get their error.
-TEST(Devices, NobodyWaitsForEver) {
+// Two devices waiting in different rendezvous and one that has ended: the waiting ones get an
+// error.
+TEST(Devices, NoDeviceWaitsForever) {
   Devices devices(1, 3);
   auto wait = [&](int64_t self, int64_t channel) {
-    auto brought = devices.Meet({Op::kAllReduce, channel, {0, 1}}, self, One(self));
+    auto brought = devices.Rendezvous({Op::kAllReduce, channel, {0, 1}}, self, One(self));
     EXPECT_FALSE(brought.ok());
     devices.End(!brought.ok());
   };

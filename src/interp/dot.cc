@@ -26,8 +26,7 @@ Dims Joined(const Dims& a, const Dims& b, const Dims& c) {
   return all;
 }
 
-// Blocks are scaled together: dimension d of the operand holds
-// operand[d] / scale[d] neighbours per scale.
+// Elements of a block share one scale: along dimension d, operand[d] / scale[d] adjacent elements.
 template <typename T>
 void ScaleBlocks(std::vector<T>& elements, const Dims& dims, const Value& scale) {
   std::vector<T> factors = ElementsAs<T>(scale);
@@ -66,8 +65,8 @@ std::vector<T> DotElements(std::span<const T> lhs, const Dims& lhs_dims, std::sp
   int64_t k = ProductOf(Permuted(lhs_dims, attrs.lhs_contracting));
   std::vector<T> sums(static_cast<size_t>(batch * m * n));
   if (sums.empty() || k == 0) return sums;
-  // A wide result runs along n. A narrow one is turned around, so that the
-  // longer of its sides, or else the sum, is the inner loop.
+  // A wide result iterates along n. A narrow one is transposed, so that its longer side, or else
+  // the contracted dimension, is the inner loop.
   bool swap = n < 4 && m > n;
   std::vector<T> a =
       TransposeElements(lhs, lhs_dims,
@@ -77,7 +76,7 @@ std::vector<T> DotElements(std::span<const T> lhs, const Dims& lhs_dims, std::sp
       TransposeElements(rhs, rhs_dims,
                         swap ? Joined(attrs.rhs_batch, rhs_free, attrs.rhs_contracting)
                              : Joined(attrs.rhs_batch, attrs.rhs_contracting, rhs_free));
-  std::vector<T> turned(swap ? static_cast<size_t>(m * n) : 0);
+  std::vector<T> transposed(swap ? static_cast<size_t>(m * n) : 0);
   for (int64_t i = 0; i < batch; ++i) {
     const T *left = a.data() + i * m * k, *right = b.data() + i * k * n;
     T* out = sums.data() + i * m * n;
@@ -85,10 +84,10 @@ std::vector<T> DotElements(std::span<const T> lhs, const Dims& lhs_dims, std::sp
       MultiplyMatrices(left, right, out, m, n, k);
       continue;
     }
-    std::fill(turned.begin(), turned.end(), T{});
-    MultiplyMatrices(right, left, turned.data(), n, m, k);
+    std::fill(transposed.begin(), transposed.end(), T{});
+    MultiplyMatrices(right, left, transposed.data(), n, m, k);
     for (int64_t r = 0; r < m; ++r)
-      for (int64_t c = 0; c < n; ++c) out[r * n + c] = turned[static_cast<size_t>(c * m + r)];
+      for (int64_t c = 0; c < n; ++c) out[r * n + c] = transposed[static_cast<size_t>(c * m + r)];
   }
   return sums;
 }
@@ -109,7 +108,7 @@ Result<Value> EvalDot(const Instr& instr, std::span<const Value> operands, Conte
   Dims dims = DotResultDims(operands[0].dims(), operands[1].dims(), attrs);
   TOK_RETURN_IF_ERROR(CheckFits(instr, instr.shape().type(), dims));
   return DispatchSums(instr.shape().type(), context, [&]<typename T>() -> Result<Value> {
-    // A dot algorithm names the precision that is enough; ours is never below it.
+    // A dot algorithm names the required precision; ours is never lower.
     std::vector<T> lhs = ElementsAs<T>(operands[0]), rhs = ElementsAs<T>(operands[1]);
     std::vector<T> sums = DotElements<T>(lhs, operands[0].dims(), rhs, operands[1].dims(), attrs);
     return RoundedArray(instr, std::move(dims), std::move(sums), context);

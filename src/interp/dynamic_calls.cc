@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "interp/evaluators.h"
+#include "interp/module_interpreter.h"
 #include "interp/results.h"
-#include "interp/walk.h"
 #include "ir/infer.h"
 
 namespace tokamak {
@@ -15,7 +15,7 @@ using Values = std::vector<Value>;
 
 constexpr char kShapeOperands[] = "indices_of_shape_operands";
 
-// An instruction of its own module, for as long as it is evaluated.
+// A temporary instruction in its own module, alive while it is evaluated.
 class Scratch {
  public:
   Scratch(const Instr& instr, Op op, Shape shape, std::span<const Value> operands, Attrs attrs)
@@ -53,7 +53,7 @@ const Literal* ShapeOperandIndices(const Instr& instr) {
   return value == nullptr ? nullptr : value->As<Literal>();
 }
 
-// The shape that the program writes, with the sizes that an operand states.
+// The written shape of the program with the sizes given by an operand.
 Result<Shape> WithSizes(const Instr& instr, const Shape& written, const Value& operand) {
   if (!written.IsArray() || !operand.shape().IsArray() || operand.shape().rank() != 1 ||
       !IsInteger(operand.type()))
@@ -105,7 +105,7 @@ Result<Value> EvalWithStatedShapes(const Instr& instr, std::span<const Value> op
 
 Result<Value> EvalDynamicReduceWindow(const Instr& instr, std::span<const Value> operands,
                                       Context& context) {
-  constexpr size_t kSizes = 5;
+  constexpr size_t kSizes = 5;  // sizes, strides, base dilations, window dilations, padding
   if (operands.size() < 2 + kSizes || operands.size() % 2 == 0)
     return BadShape(instr, "takes inputs, initial values and five arrays of sizes");
   const size_t own = operands.size() - kSizes, rank = operands[0].dims().size();
@@ -125,7 +125,7 @@ Result<Value> EvalDynamicReduceWindow(const Instr& instr, std::span<const Value>
                             .pad_high = sizes[4][2 * d + 1],
                             .base_dilation = sizes[2][d],
                             .window_dilation = sizes[3][d]});
-  // What the verifier asks of a window in a program, it is asked now.
+  // Applies the verifier's window checks to the run-time values.
   std::vector<Shape> shapes;
   for (const Value& operand : operands.subspan(0, own)) shapes.push_back(operand.shape());
   Attrs window = attrs;

@@ -1,5 +1,4 @@
-// Ops whose result has a shape that only values know. Sizes are checked
-// before anything is allocated.
+// Ops with data-dependent result shapes. Sizes are checked before any allocation.
 
 #include <algorithm>
 
@@ -25,7 +24,7 @@ std::string Text(const Dims& dims) {
   return text + "]";
 }
 
-// The dimensions must be sane, and agree with those that the program states.
+// Checks that the dimensions are valid and agree with the static ones of the program.
 Status CheckDims(const Instr& instr, const Dims& dims) {
   bool agree = CheckedElementCount(dims).has_value();
   const Dims& written = instr.shape().dims();
@@ -102,13 +101,13 @@ Result<Value> EvalDynamicPad(const Instr& instr, std::span<const Value> operands
 
 namespace {
 
-// The bound of a dimension whose size is known at run time only; nothing: it has none.
+// The bound of a dimension whose size is known only at run time; nullopt if unbounded.
 std::optional<int64_t> BoundOf(const Shape& shape, size_t d) {
   if (shape.dim(d) != kDynamic || d >= shape.bounds().size()) return std::nullopt;
   return shape.bounds()[d] == kDynamic ? std::nullopt : std::optional(shape.bounds()[d]);
 }
 
-// The elements of `operand` in order, as many as `dims` take, then zeros.
+// The first elements of `operand`, as many as `dims` hold, padded with zeros.
 Value Refill(const Instr& instr, const Value& operand, const Dims& dims) {
   return DispatchStorage(operand.type(), [&]<typename T>() {
     std::span<const T> from = operand.Data<T>();
@@ -120,11 +119,11 @@ Value Refill(const Instr& instr, const Value& operand, const Dims& dims) {
 
 }  // namespace
 
-// Sizes beyond the bounds that a result states are cut, and the elements need not fill it then: XLA
-// keeps such a result in a buffer of its bounds and reads no further.
+// Sizes beyond the bounds of the result are clamped, and the elements then need not all fit: XLA
+// stores such a result in a buffer of its bounds and reads no further.
 Result<Value> EvalDynamicReshape(const Instr& instr, std::span<const Value> operands, Context&) {
   Dims dims = ShapeOperand(operands.subspan(1));
-  // One -1 stands for what is left, as in XLA.
+  // A single -1 stands for the remaining size, as in XLA.
   auto open = std::find(dims.begin(), dims.end(), -1);
   if (open != dims.end() && std::count(dims.begin(), dims.end(), -1) == 1) {
     *open = 1;
@@ -158,7 +157,7 @@ Result<Value> EvalRealDynamicSlice(const Instr& instr, std::span<const Value> op
                           " is sliced from " + std::to_string(starts[d]) + " to " +
                           std::to_string(limits[d]) + " by " + std::to_string(steps[d]));
     }
-    // Not (limit - start + step - 1) / step: a step may be as large as it likes.
+    // Not (limit - start + step - 1) / step, which can overflow for a large step.
     sizes[d] = limits[d] == starts[d] ? 0 : (limits[d] - starts[d] - 1) / steps[d] + 1;
     steps[d] = std::min(steps[d], std::max<int64_t>(1, dims[d]));
   }
@@ -177,15 +176,14 @@ Result<Value> EvalGetDimensionSize(const Instr& instr, std::span<const Value> op
   });
 }
 
-// Only the first `size` along the dimension count from here on: the value
-// itself becomes that small, or is padded with zeros when it was smaller. A size
-// beyond the bound is cut to it.
+// Sets the size of a dimension: the value is truncated, or padded with zeros if it was smaller. A
+// size beyond the bound is clamped to it.
 Result<Value> EvalSetDimensionSize(const Instr& instr, std::span<const Value> operands, Context&) {
   const size_t along = static_cast<size_t>(instr.attrs<DimensionAttrs>().dimension);
   const Value& operand = operands[0];
   int64_t size = operands[1].IntAt(0), had = operand.dims()[along];
   const Shape& written = instr.shape();
-  // A result that is static all the same has nowhere to keep another size.
+  // If the dimension of the result is static, it cannot hold another size.
   if (written.dim(along) != kDynamic) return operand;
   if (std::optional<int64_t> bound = BoundOf(written, along))
     size = std::clamp<int64_t>(size, 0, *bound);

@@ -1,5 +1,5 @@
-// einsum and unary-einsum: one walk over all labels, those of the result
-// first, with a stride of each array per label.
+// einsum and unary-einsum: one iteration over all labels, those of the result first, with a stride
+// per array and label.
 
 #include <algorithm>
 #include <map>
@@ -10,9 +10,8 @@
 namespace tokamak {
 namespace {
 
-// The labels of one term. "..." stands for as many dimensions as are left:
-// they get labels of their own, counted from the right, so that those of two
-// terms meet.
+// The labels of one term. "..." stands for all remaining dimensions: they get labels of their own,
+// counted from the right, so that those of two terms match.
 using Labels = std::vector<int>;
 
 Labels LabelsOf(std::string_view term, size_t rank) {
@@ -53,7 +52,7 @@ std::optional<Terms> ParseConfig(std::string config, std::span<const Value> oper
   return terms;
 }
 
-// The stride of an array along a label: a label that stands twice walks the diagonal.
+// The stride of an array along a label: a repeated label iterates over the diagonal.
 Dims StridesAlong(const Labels& all, const Labels& own, const Dims& dims) {
   Dims strides(all.size(), 0), step = StridesOf(dims);
   for (size_t i = 0; i < all.size(); ++i) {

@@ -1,5 +1,5 @@
-// Elementwise ops of one and two operands: the type is looked at once per array, then one function
-// from scalar_ops.h runs over the elements and each result is rounded.
+// Unary and binary elementwise ops: the type is dispatched once per array, then one function from
+// scalar_ops.h runs over the elements and each result is rounded.
 
 #include <cmath>
 #include <limits>
@@ -17,7 +17,7 @@ Error NoSuchElements(const Instr& instr, const Value& operand) {
                      "does not take elements of type " + std::string(HloName(operand.type())));
 }
 
-// fn over all elements, in place where the operand is at its last use.
+// Applies fn to all elements, in place if this is the operand's last use.
 template <typename T, typename Fn>
 Value InPlace(const Instr& instr, std::span<const Value> operands, Fn fn) {
   Shape shape = ResultShape(instr, operands[0]);
@@ -26,7 +26,7 @@ Value InPlace(const Instr& instr, std::span<const Value> operands, Fn fn) {
   return Value::Array(std::move(shape), std::move(elements));
 }
 
-// fn over all elements, into an array of another kind.
+// Applies fn to all elements, into an array of another kind.
 template <typename T, typename R, typename Fn>
 Value Into(const Instr& instr, const Value& operand, Fn fn) {
   std::span<const T> from = operand.Data<T>();
@@ -62,7 +62,7 @@ Result<Value> UnaryComplex(const Instr& instr, std::span<const Value> operands, 
   switch (instr.op()) {
     case Op::kAbs:
       return Into<Complex, double>(instr, operands[0], [=](Complex z) {
-        // As XLA has it; Annex G finds (inf, NaN) infinite.
+        // As in XLA; Annex G treats (inf, NaN) as infinite.
         if (std::isnan(z.real()) || std::isnan(z.imag()))
           return std::numeric_limits<double>::quiet_NaN();
         return round(static_cast<double>(

@@ -1,7 +1,7 @@
 #pragma once
 
-// Every op has one evaluator, Eval<Op>, declared here from ops.def: a missing
-// one does not link. Each lives in the file of its family.
+// Every op has one evaluator, Eval<Op>, declared here from ops.def: a missing one is a link error.
+// Each is defined in the file of its op family.
 
 #include <span>
 
@@ -16,7 +16,7 @@ namespace tokamak {
   Result<Value> Eval##id(const Instr& instr, std::span<const Value> operands, Context& context);
 #include "ir/ops.def"
 
-// Custom calls of the same families.
+// Evaluators of custom calls of the same families.
 Result<Value> EvalThreefryCall(const Instr& instr, std::span<const Value> operands,
                                Context& context);
 

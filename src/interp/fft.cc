@@ -23,8 +23,8 @@ void TransformAlong(std::vector<Complex>& x, const Dims& dims, size_t along, boo
   }
 }
 
-// The other half of the spectrum of real data: X[n - k...] = conj X[k...],
-// every transformed coordinate but the last being negated too.
+// Reconstructs the other half of the spectrum of real data: X[n - k...] = conj X[k...], where every
+// transformed coordinate but the last is negated too.
 std::vector<Complex> WholeSpectrum(std::span<const Complex> half, const Dims& half_dims,
                                    const Dims& dims, size_t first) {
   std::vector<Complex> whole(static_cast<size_t>(ProductOf(dims)));
@@ -64,7 +64,7 @@ Result<Value> EvalFft(const Instr& instr, std::span<const Value> operands, Conte
   if (attrs.type == FftType::kIrfft) {
     for (size_t d = first; d < dims.size(); ++d) dims[d] = attrs.length[d - first];
     TOK_RETURN_IF_ERROR(CheckFits(instr, ElementType::kC128, dims));
-    // The half that is there may be longer or shorter than the length asks for.
+    // The operand may have more or fewer coefficients than the length requires.
     Dims half = operand.dims();
     x = WholeSpectrum(operand.Data<Complex>(), half, dims, first);
   } else {

@@ -9,8 +9,8 @@
 namespace tokamak {
 namespace {
 
-// x * y + z of numbers of at most 24 bits, with the last bit of the double set when something is
-// lost: rounding that to at most 51 bits gives what rounding the exact sum gives.
+// x * y + z of numbers of at most 24 bits, rounded to odd: the last bit of the double is set if the
+// result is inexact. Rounding that to at most 51 bits equals rounding the exact sum.
 double FmaToOdd(double x, double y, double z) {
   double product = x * y;  // exact
   double sum = product + z;

@@ -8,6 +8,7 @@
 namespace tokamak {
 namespace {
 
+// largest prime factor of the mixed-radix algorithm (chosen); larger ones use Bluestein's
 constexpr size_t kLargestFactor = 31;
 
 // e^(2 pi i numerator / denominator), each part correctly rounded or nearly so.
@@ -37,7 +38,7 @@ FourierPlan::FourierPlan(size_t length, bool inverse) : length_(length) {
     inner_.emplace_back(padded_, false);
     inner_.emplace_back(padded_, true);
     chirp_.resize(length);
-    // k^2 modulo 2N, kept small by steps: (k+1)^2 = k^2 + 2k + 1.
+    // k^2 modulo 2N, computed incrementally: (k+1)^2 = k^2 + 2k + 1.
     size_t square = 0;
     for (size_t k = 0; k < length; ++k) {
       chirp_[k] = root(square, 2 * length);
@@ -56,7 +57,7 @@ FourierPlan::FourierPlan(size_t length, bool inverse) : length_(length) {
   scratch_.resize(length);
 }
 
-// Decimation in time: the transforms of every f-th element, then sums of f of them.
+// Decimation in time: transforms of every f-th element, combined in sums of f.
 void FourierPlan::MixedRadix(const Complex* from, size_t stride, Complex* to, size_t length,
                              size_t depth) {
   if (length == 1) {
@@ -66,7 +67,7 @@ void FourierPlan::MixedRadix(const Complex* from, size_t stride, Complex* to, si
   const size_t factor = factors_[depth], part = length / factor;
   for (size_t f = 0; f < factor; ++f)
     MixedRadix(from + f * stride, stride * factor, to + f * part, part, depth + 1);
-  // roots_ of this length are every (stride)-th of the whole.
+  // The roots of this length are every (stride)-th of roots_.
   const size_t step = length_ / length;
   Complex sums[kLargestFactor], terms[kLargestFactor];
   for (size_t k = 0; k < part; ++k) {

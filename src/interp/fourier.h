@@ -7,10 +7,9 @@
 namespace tokamak {
 
 // The discrete Fourier transform of any length, in double:
-// X[k] = sum over n of x[n] e^(-2 pi i k n / N), with + when `inverse` (which
-// does not divide by N). Lengths with prime factors up to 31 cost N times the
-// sum of the factors; others go through one of twice to four times the length.
-// One plan serves many transforms.
+// X[k] = sum over n of x[n] e^(-2 pi i k n / N), with + if `inverse` (not divided by N).
+// Lengths with prime factors up to 31 cost N times the sum of the factors; other lengths use a
+// transform of two to four times the length. One plan serves many transforms.
 class FourierPlan {
  public:
   FourierPlan(size_t length, bool inverse);
@@ -24,7 +23,7 @@ class FourierPlan {
   std::vector<size_t> factors_;
   std::vector<Complex> roots_;  // e^(-+2 pi i k / N)
   std::vector<Complex> scratch_;
-  // Bluestein: a convolution of a power of two. Empty when the factors are small.
+  // Bluestein's algorithm: a convolution of power-of-two length. Empty if all factors are small.
   size_t padded_ = 0;
   std::vector<Complex> chirp_, chirp_spectrum_;
   std::vector<FourierPlan> inner_;  // forward, inverse

@@ -8,7 +8,7 @@
 namespace tokamak {
 namespace {
 
-// The sum as it is written, for every length up to past the largest small factor.
+// Compares with the defining sum for every length up to past the largest small factor.
 TEST(Fourier, AgreesWithTheSum) {
   for (size_t n = 1; n < 80; ++n) {
     for (bool inverse : {false, true}) {

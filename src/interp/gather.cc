@@ -17,15 +17,15 @@ bool IsAmong(const Dims& dims, size_t d) {
 
 }  // namespace
 
-// Of the result's dimensions, offset_dims run through one slice and the others
-// through the start indices. The slice's own dimensions, in order, are the
-// operand's that are neither collapsed nor batching.
+// The offset_dims of the result index into one slice, the others index the start indices. The
+// dimensions of the slice, in order, are those of the operand that are neither collapsed nor
+// batching.
 Result<Value> MakeGather(const Instr& instr, const Value& operand, const Value& indices,
                          const GatherAttrs& attrs, const Dims& slice_sizes) {
   const Dims &from = operand.dims(), from_strides = StridesOf(from);
   IndexVectors vectors(indices, attrs.index_vector_dim);
   Dims slice_dims, slice_strides;
-  bool empty = false;  // slices of no element, though the result has some: those are 0, as in XLA
+  bool empty = false;  // empty slices but a nonempty result: its elements are 0, as in XLA
   for (size_t d = 0; d < from.size(); ++d) {
     if (IsAmong(attrs.collapsed_slice_dims, d) || IsAmong(attrs.operand_batching_dims, d)) {
       empty = empty || slice_sizes[d] == 0;
@@ -82,7 +82,7 @@ Result<Value> EvalGather(const Instr& instr, std::span<const Value> operands, Co
 }
 
 // result[batch..., outer..., index..., inner...] = x[batch..., outer..., y[batch..., index...],
-// inner...]: a gather whose indices may count from the end.
+// inner...]: a gather whose indices may be negative (counted from the end).
 Result<Value> EvalTorchIndexSelect(const Instr& instr, std::span<const Value> operands, Context&) {
   const TorchIndexSelectAttrs& attrs = instr.attrs<TorchIndexSelectAttrs>();
   const Dims &from = operands[0].dims(), index_dims = operands[1].dims();
@@ -114,7 +114,7 @@ Result<Value> EvalTorchIndexSelect(const Instr& instr, std::span<const Value> op
   }
   return DispatchStorage(operands[0].type(), [&]<typename T>() -> Result<Value> {
     std::vector<T> elements(static_cast<size_t>(ProductOf(dims)));
-    // Nothing to choose from: 0.
+    // An empty dimension to select from: the result is 0.
     if (from[along] == 0) return Value::Array(ResultShape(instr, dims), std::move(elements));
     const T* source = operands[0].Data<T>().data();
     size_t out = 0;

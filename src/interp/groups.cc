@@ -15,7 +15,7 @@ Error BadGroups(const Instr& instr, const std::string& text) {
                    SpanOf(instr));
 }
 
-// 0 .. n-1 in a shape, transposed, read in order.
+// 0 .. n-1 reshaped, transposed and flattened.
 Result<Dims> ExpandIota(const Instr& instr, const TileDevices& iota) {
   if (!iota.list.empty()) return iota.list;
   std::optional<int64_t> count = CheckedElementCount(iota.reshape);
@@ -50,8 +50,8 @@ Result<std::vector<Dims>> ExpandMesh(const Instr& instr, const ReplicaGroups& gr
     return BadGroups(instr, "groups of more than " + std::to_string(kMaxDevices) + " devices");
   int64_t size = 1;
   for (const AxisRef& axis : groups.axes) size *= std::max<int64_t>(view.SizeOf(axis), 1);
-  // Devices that differ only along the axes of the group stand together: the position along the
-  // group is taken off a number whose other digits name the group.
+  // Devices that differ only along the group's axes form a group: the position along the group is
+  // removed from the device number, and the remaining digits identify the group.
   std::vector<Dims> lists;
   std::map<Dims, size_t> group_index;
   for (int64_t n = 0; n < view.DeviceCount(); ++n) {
@@ -61,7 +61,7 @@ Result<std::vector<Dims>> ExpandMesh(const Instr& instr, const ReplicaGroups& gr
       int64_t position = view.PositionOf(n, whole);
       for (const AxisRef& part : groups.axes) {
         if (part.name != axis.name) continue;
-        // Take the digits of this part out of the position along the axis.
+        // Removes the digits of this subaxis from the position along the axis.
         int64_t part_size = view.SizeOf(part);
         int64_t pre = std::max<int64_t>(part.pre_size, 1);
         int64_t post = axis.size / (pre * part_size);

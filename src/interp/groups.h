@@ -1,5 +1,8 @@
 #pragma once
 
+// Replica groups of collectives: expands the group attributes of an instruction into the devices
+// that participate together.
+
 #include <cstdint>
 #include <vector>
 
@@ -17,30 +20,30 @@ enum class GroupMode : uint8_t {
   kFlattenedIds,              // ids are replica * partitions + partition
 };
 
-// all-gather, all-reduce, reduce-scatter know all modes; the others take a channel to mean
-// partitions.
+// all-gather, all-reduce and reduce-scatter support all modes; for the other collectives a channel
+// means partitions.
 GroupMode ModeOf(const Instr& instr, const CollectiveAttrs& attrs);
 
-// The devices that take part together with this one, in order; alone when it is in no group.
-// Refuses (TK5006) ids that the run does not have. Without several devices: this one.
+// The devices in the same group as this one, in order; only this device if it is in no group or the
+// run has a single device. Rejects (TK5006) ids that the run does not have.
 Result<std::vector<int64_t>> GroupOf(const Instr& instr, const CollectiveAttrs& attrs,
                                      const Context& context);
-// As written: lists of ids. Empty: one group of all.
+// Expands the groups to lists of ids. Empty: one group of all devices.
 Result<std::vector<Dims>> ExpandGroups(const Instr& instr, const ReplicaGroups& groups);
 
 // The number of this device, replica * partitions + partition.
 int64_t SelfOf(const Context& context);
 
-// Where devices lie along axes of a mesh.
+// Positions of devices along the axes of a mesh.
 class MeshView {
  public:
   explicit MeshView(const Mesh& mesh) : mesh_(mesh) {}
   int64_t DeviceCount() const;
-  // The size of a (part of an) axis; 0 when the mesh has no such axis.
+  // The size of an axis or subaxis; 0 if the mesh does not have the axis.
   int64_t SizeOf(const AxisRef& axis) const;
-  // The position of the n-th device of the mesh along axes, the first being the major one.
+  // The position of the n-th device of the mesh along axes, the first being the most major.
   int64_t PositionOf(int64_t n, const std::vector<AxisRef>& axes) const;
-  // The id of the n-th device, and back (-1: not in the mesh).
+  // The id of the n-th device, and the inverse (-1 if not in the mesh).
   int64_t DeviceAt(int64_t n) const;
   int64_t IndexOf(int64_t device) const;
 

@@ -14,7 +14,7 @@
 namespace tokamak {
 namespace {
 
-// NumPy's name of an element type; types that NumPy lacks travel as unsigned numbers of their bits.
+// NumPy's name of an element type; types that NumPy lacks are written as unsigned integers.
 std::string NpyType(ElementType type) {
   int bytes = BytesOf(type);
   std::string order = bytes == 1 ? "|" : "<";
@@ -34,7 +34,7 @@ std::string NpyType(ElementType type) {
   return "";
 }
 
-// All that stands before the elements in an .npy file (version 1.0).
+// The header of an .npy file (version 1.0).
 std::string NpyHeader(const Shape& shape) {
   std::string dims;
   for (int64_t dim : shape.dims()) dims += std::to_string(dim) + ", ";

@@ -14,11 +14,12 @@
 
 namespace tokamak {
 
-// Functions of the host that custom calls reach by name. Called by all devices of all runs.
+// Host functions that custom calls reach by name. Called by all devices of all runs.
 class HostCalls {
  public:
   virtual bool Knows(const std::string& target) const = 0;
-  // Only for a target that it knows; `device` asks, numbered replica * partitions + partition.
+  // Requires a known target. `device` is the calling device, numbered replica * partitions +
+  // partition.
   virtual Result<Value> Call(const Instr& instr, std::span<const Value> operands,
                              int64_t device) = 0;
 
@@ -27,7 +28,7 @@ class HostCalls {
   ~HostCalls() = default;
 };
 
-// The host of a run: what infeed gives, where probes go. Shared by all devices.
+// The host of a run: infeed values, probes, printing. Shared by all devices.
 class Host {
  public:
   explicit Host(std::string probe_dir) : probe_dir_(std::move(probe_dir)) {}
@@ -36,16 +37,16 @@ class Host {
   ~Host();  // removes a temporary probe folder
 
   void Feed(Value value);
-  // The next value for infeed: an array, or a tuple of what is taken together.
+  // The next infeed value: an array, or a tuple of values that are taken together.
   Result<Value> TakeFeed();
 
-  // Channels of a run with one device.
+  // Channels of a single-device run.
   void Post(int64_t channel, std::vector<Value> values);
   Result<std::vector<Value>> Take(int64_t channel);
 
-  // Writes the next occurrence of a probe: <dir>/<id>_<n>.npy.
+  // Writes the next occurrence of a probe to <dir>/<id>_<n>.npy.
   Status WriteProbe(const std::string& id, const Value& value);
-  // What a probe wrote at its `iteration`-th time, from 0; an array of the given shape.
+  // Reads the `iteration`-th occurrence of a probe, from 0, as an array of the given shape.
   Result<Value> ReadProbe(const std::string& id, int64_t iteration, const Shape& shape);
 
   HostCalls* calls = nullptr;  // null: none

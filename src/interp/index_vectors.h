@@ -6,8 +6,8 @@
 
 namespace tokamak {
 
-// The index operand of gather and scatter: an array of index vectors that lie
-// along index_vector_dim (which, being the rank, makes each element a vector).
+// The index operand of gather and scatter: an array of index vectors along index_vector_dim (if
+// that equals the rank, each element is a vector).
 class IndexVectors {
  public:
   IndexVectors(const Value& indices, int64_t vector_dim)
@@ -21,14 +21,14 @@ class IndexVectors {
         strides_.push_back(strides[d]);
       }
     }
-    // An unsigned index past the signed range is still a large one.
+    // An unsigned index beyond the signed range remains a large index.
     if (IsUnsigned(indices.type())) {
       for (int64_t& e : elements_)
         if (e < 0) e = INT64_MAX / 4;
     }
   }
 
-  // The dimensions but for the vectors' own.
+  // The dimensions without index_vector_dim.
   const Dims& dims() const { return dims_; }
   // Component i of the vector at a coordinate of dims().
   int64_t At(const Dims& at, size_t i) const {

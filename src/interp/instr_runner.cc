@@ -4,22 +4,22 @@
 #include <stdexcept>
 
 #include "interp/host.h"
-#include "interp/walk.h"
+#include "interp/module_interpreter.h"
 
 namespace tokamak {
 
 struct InstrRunner::State {
   explicit State(const RunOptions& options)
-      : host(options.probe_dir), walker(options.mode, &tally) {
+      : host(options.probe_dir), interpreter(options.mode, &tally) {
     host.calls = options.host_calls;
     for (const Value& value : options.infeed) host.Feed(value);
-    walker.options = &options;
-    walker.host = &host;
+    interpreter.options = &options;
+    interpreter.host = &host;
   }
 
   RunTally tally;
   Host host;
-  Walker walker;
+  ModuleInterpreter interpreter;
 };
 
 InstrRunner::InstrRunner(const RunOptions& options) : state_(std::make_unique<State>(options)) {}
@@ -27,7 +27,7 @@ InstrRunner::~InstrRunner() = default;
 
 Result<Value> InstrRunner::Evaluate(const Instr& instr, std::vector<Value>&& operands) {
   try {
-    return tokamak::Evaluate(instr, operands, state_->walker);
+    return tokamak::Evaluate(instr, operands, state_->interpreter);
   } catch (const std::bad_alloc&) {
     return MakeError(ErrorCode::kOutOfMemory, "run: the machine has no more memory", SpanOf(instr));
   } catch (const std::length_error&) {

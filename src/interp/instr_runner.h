@@ -7,8 +7,8 @@
 
 namespace tokamak {
 
-// Evaluates single instructions within one run of a program: they share its host, its checks and
-// its limits. For executables that interpret what they have no code for. One thread at a time.
+// Evaluates single instructions within one run of a program, sharing its host, checks and limits.
+// Used by executables that interpret the instructions they have no code for. Not thread-safe.
 class InstrRunner {
  public:
   // The options must outlive this.
@@ -17,7 +17,7 @@ class InstrRunner {
   InstrRunner(const InstrRunner&) = delete;
   InstrRunner& operator=(const InstrRunner&) = delete;
 
-  // The operands are given away. Errors are located at the instruction.
+  // Consumes the operands. Errors are located at the instruction.
   Result<Value> Evaluate(const Instr& instr, std::vector<Value>&& operands);
 
   int64_t checks_passed() const;

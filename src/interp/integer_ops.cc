@@ -1,6 +1,5 @@
-// Elementwise ops on integers and pred. Where the StableHLO specification leaves an edge open,
-// XLA's answer holds: x/0 = -1, x%0 = x, MIN/-1 = MIN, shifts of the width or more give 0 or the
-// sign.
+// Elementwise ops on integers and pred. Where the StableHLO specification is silent, results follow
+// XLA: x/0 = -1, x%0 = x, MIN/-1 = MIN, shifts by the width or more give 0 or the sign.
 
 #include <bit>
 #include <cstdint>
@@ -17,7 +16,7 @@ uint64_t Low(int64_t x, int bits) {
   return static_cast<uint64_t>(x) & Mask(bits);
 }
 
-// Arithmetic that wraps: in unsigned numbers, where C++ defines it.
+// Wrapping arithmetic, computed in unsigned integers, where C++ defines it.
 template <typename Fn>
 int64_t Wrapping(int64_t x, int64_t y, Fn fn) {
   return static_cast<int64_t>(fn(static_cast<uint64_t>(x), static_cast<uint64_t>(y)));
@@ -38,7 +37,7 @@ uint64_t PowerOf(uint64_t x, uint64_t y) {
     if ((y & 1) != 0) result *= x;
   return result;
 }
-// A negative power of an integer is 0 but for the powers of 1 and -1.
+// A negative power of an integer is 0 except for the bases 1 and -1.
 int64_t PowerSigned(int64_t x, int64_t y, int) {
   if (y >= 0) return Wrapping(x, y, PowerOf);
   if (x == 1) return 1;
@@ -46,27 +45,28 @@ int64_t PowerSigned(int64_t x, int64_t y, int) {
   return 0;
 }
 
-bool TooFar(uint64_t shift, int bits) {
+bool ShiftsOutAllBits(uint64_t shift, int bits) {
   return shift >= static_cast<uint64_t>(bits);
 }
 int64_t ShiftLeftSigned(int64_t x, int64_t y, int bits) {
   uint64_t shift = Low(y, bits);
-  return TooFar(shift, bits) ? 0 : static_cast<int64_t>(static_cast<uint64_t>(x) << shift);
+  return ShiftsOutAllBits(shift, bits) ? 0
+                                       : static_cast<int64_t>(static_cast<uint64_t>(x) << shift);
 }
 int64_t ShiftRightLogicalSigned(int64_t x, int64_t y, int bits) {
   uint64_t shift = Low(y, bits);
-  return TooFar(shift, bits) ? 0 : static_cast<int64_t>(Low(x, bits) >> shift);
+  return ShiftsOutAllBits(shift, bits) ? 0 : static_cast<int64_t>(Low(x, bits) >> shift);
 }
 int64_t ShiftRightArithmeticSigned(int64_t x, int64_t y, int bits) {
   uint64_t shift = Low(y, bits);
-  if (TooFar(shift, bits)) return x < 0 ? -1 : 0;
+  if (ShiftsOutAllBits(shift, bits)) return x < 0 ? -1 : 0;
   return x >> shift;
 }
 // The sign of an unsigned number is its highest bit.
 uint64_t ShiftRightArithmeticUnsigned(uint64_t x, uint64_t y, int bits) {
   bool negative = (x >> (bits - 1) & 1) != 0;
   uint64_t extended = negative ? x | ~Mask(bits) : x;
-  if (TooFar(y, bits)) return negative ? ~uint64_t{0} : 0;
+  if (ShiftsOutAllBits(y, bits)) return negative ? ~uint64_t{0} : 0;
   return static_cast<uint64_t>(static_cast<int64_t>(extended) >> y);
 }
 
@@ -201,9 +201,11 @@ UnsignedBinaryFn UnsignedBinary(Op op) {
     case Op::kXor:
       return [](uint64_t x, uint64_t y, int) { return x ^ y; };
     case Op::kShiftLeft:
-      return [](uint64_t x, uint64_t y, int bits) { return TooFar(y, bits) ? 0 : x << y; };
+      return
+          [](uint64_t x, uint64_t y, int bits) { return ShiftsOutAllBits(y, bits) ? 0 : x << y; };
     case Op::kShiftRightLogical:
-      return [](uint64_t x, uint64_t y, int bits) { return TooFar(y, bits) ? 0 : x >> y; };
+      return
+          [](uint64_t x, uint64_t y, int bits) { return ShiftsOutAllBits(y, bits) ? 0 : x >> y; };
     case Op::kShiftRightArithmetic:
       return ShiftRightArithmeticUnsigned;
     default:

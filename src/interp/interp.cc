@@ -7,12 +7,12 @@
 #include "interp/context.h"
 #include "interp/evaluators.h"
 #include "interp/host.h"
-#include "interp/walk.h"
+#include "interp/module_interpreter.h"
 
 namespace tokamak {
 namespace {
 
-// Whether an argument may stand for a parameter: a dynamic dimension takes any size up to its
+// Whether an argument is valid for a parameter: a dynamic dimension accepts any size up to its
 // bound.
 bool Accepts(const Shape& parameter, const Shape& argument) {
   if (parameter.IsTuple()) {
@@ -31,7 +31,7 @@ bool Accepts(const Shape& parameter, const Shape& argument) {
   return true;
 }
 
-// The argument under the parameter's own shape: its quantization, no foreign layout.
+// The argument with the parameter's shape: its quantization, and no layout of the argument.
 Value AsParameter(const Shape& parameter, const Value& argument) {
   if (!parameter.IsArray()) return argument;
   return argument.WithShape(parameter.HasDynamicDims() ? parameter.WithDims(argument.dims())
@@ -60,8 +60,8 @@ Result<std::vector<Value>> CheckArguments(const Computation& entry,
   return checked;
 }
 
-// The interpreter allocates with the standard containers: where the machine's memory ends, they
-// throw, and here that becomes an error like any other.
+// The interpreter allocates with the standard containers. Converts their out-of-memory exceptions
+// to errors.
 template <typename Fn>
 auto WithoutBadAlloc(Fn&& fn) -> decltype(fn()) {
   try {
@@ -73,13 +73,13 @@ auto WithoutBadAlloc(Fn&& fn) -> decltype(fn()) {
   }
 }
 
-Result<Value> RunChecked(Walker& walker, const Computation& computation,
+Result<Value> RunChecked(ModuleInterpreter& interpreter, const Computation& computation,
                          std::span<const Value> arguments) {
   TOK_TRY(std::vector<Value> checked, CheckArguments(computation, arguments));
-  if (walker.options != nullptr && walker.options->flush_subnormals) {
+  if (interpreter.options != nullptr && interpreter.options->flush_subnormals) {
     for (Value& argument : checked) argument = WithoutSubnormals(std::move(argument));
   }
-  return walker.Call(computation, std::move(checked));
+  return interpreter.Call(computation, std::move(checked));
 }
 
 }  // namespace
@@ -100,10 +100,10 @@ Result<RunOutcome> Interpret(const Module& module, std::span<const Value> argume
     Host host(options.probe_dir);
     host.calls = options.host_calls;
     for (const Value& value : options.infeed) host.Feed(value);
-    Walker walker(options.mode, &tally);
-    walker.options = &options;
-    walker.host = &host;
-    TOK_TRY(Value result, RunChecked(walker, *module.entry(), arguments));
+    ModuleInterpreter interpreter(options.mode, &tally);
+    interpreter.options = &options;
+    interpreter.host = &host;
+    TOK_TRY(Value result, RunChecked(interpreter, *module.entry(), arguments));
     RunOutcome outcome;
     AddLeaves(result, outcome.results);
     outcome.checks_passed = tally.checks_passed;
@@ -123,11 +123,11 @@ Result<std::vector<Value>> PreparedModule::Run(std::vector<Value>&& arguments,
     RunTally tally;
     Host host(options.probe_dir);
     host.calls = options.host_calls;
-    Walker walker(mode_, &tally);
-    walker.options = &options;
-    walker.host = &host;
-    walker.shared_plans = plans_.get();
-    TOK_TRY(Value result, walker.Call(*module_.entry(), std::move(arguments)));
+    ModuleInterpreter interpreter(mode_, &tally);
+    interpreter.options = &options;
+    interpreter.host = &host;
+    interpreter.shared_plans = plans_.get();
+    TOK_TRY(Value result, interpreter.Call(*module_.entry(), std::move(arguments)));
     if (!tally.failures.empty()) return std::move(tally.failures.front());
     std::vector<Value> results;
     if (result.shape().IsTuple()) {
@@ -142,8 +142,8 @@ Result<std::vector<Value>> PreparedModule::Run(std::vector<Value>&& arguments,
 Result<Value> InterpretComputation(const Computation& computation, std::span<const Value> arguments,
                                    NumericMode mode) {
   return WithoutBadAlloc([&]() -> Result<Value> {
-    Walker walker(mode, nullptr);
-    return RunChecked(walker, computation, arguments);
+    ModuleInterpreter interpreter(mode, nullptr);
+    return RunChecked(interpreter, computation, arguments);
   });
 }
 
@@ -157,9 +157,9 @@ Result<Value> EvaluateInstr(const Instr& instr, std::span<const Value> operands,
   if (asks_device || has_effect || instr.op() == Op::kParameter)
     return Unsupported(instr, "cannot be evaluated by itself: it needs a device or a host");
   return WithoutBadAlloc([&]() -> Result<Value> {
-    Walker walker(mode, nullptr);
+    ModuleInterpreter interpreter(mode, nullptr);
     std::vector<Value> own(operands.begin(), operands.end());
-    return Evaluate(instr, own, walker);
+    return Evaluate(instr, own, interpreter);
   });
 }
 

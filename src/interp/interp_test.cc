@@ -1,4 +1,4 @@
-// Faults of a run that only users of the C++ interface can meet.
+// Run-time errors that only users of the C++ interface can trigger.
 
 #include "interp/interp.h"
 
@@ -20,7 +20,7 @@ void BuildDouble(Module& module) {
   module.set_entry(main.value());
 }
 
-TEST(Interpret, RefusesArgumentsThatDoNotFit) {
+TEST(Interpret, RejectsArgumentsThatDoNotFit) {
   Module module("m");
   BuildDouble(module);
   Result<RunOutcome> none = Interpret(module, {});
@@ -33,8 +33,8 @@ TEST(Interpret, RefusesArgumentsThatDoNotFit) {
   EXPECT_EQ(wrong.error().code, ErrorCode::kBadArguments);
 }
 
-// Interpreting a computation by itself checks what it is given too.
-TEST(Interpret, RefusesArgumentsOfAComputation) {
+// Interpreting a single computation checks its arguments too.
+TEST(Interpret, RejectsArgumentsOfAComputation) {
   Module module("m");
   BuildDouble(module);
   Result<Value> none = InterpretComputation(*module.entry(), {});
@@ -42,7 +42,7 @@ TEST(Interpret, RefusesArgumentsOfAComputation) {
   EXPECT_EQ(none.error().code, ErrorCode::kBadArguments);
 }
 
-// while (true): only the limit ends it.
+// while (true): only the step limit ends it.
 TEST(Interpret, StopsAtTheLimitOfInstructions) {
   Module module("m");
   Shape scalar = Shape::Scalar(kF32);

@@ -14,7 +14,7 @@
 namespace tokamak {
 namespace {
 
-// "lapack_sgetrf_ffi" -> "getrf"; "" when it is not such a name.
+// "lapack_sgetrf_ffi" -> "getrf"; "" if it is not such a name.
 std::string LapackName(std::string_view target) {
   constexpr std::string_view kPrefix = "lapack_", kSuffix = "_ffi";
   if (!target.starts_with(kPrefix)) return "";
@@ -30,7 +30,7 @@ std::string LapackName(std::string_view target) {
   return name;
 }
 
-// Row swaps one after the other, as a permutation of the rows.
+// Converts sequential row swaps to a permutation of the rows.
 Result<Value> PivotsToPermutation(const Instr& instr, const Value& pivots) {
   const Shape& shape = instr.shape().IsTuple() ? instr.shape().elements()[0] : instr.shape();
   const int64_t k = pivots.dims().empty() ? 1 : pivots.dims().back();
@@ -58,7 +58,7 @@ Result<Value> PivotsToPermutation(const Instr& instr, const Value& pivots) {
   });
 }
 
-// LAPACK stops the process at a letter that it does not know.
+// LAPACK aborts the process on an unknown letter.
 Status CheckLetters(const Instr& instr) {
   constexpr std::pair<std::string_view, std::string_view> kLetters[] = {
       {"uplo", "LU"},         {"side", "LR"},          {"trans_x", "NTC"},
@@ -111,7 +111,7 @@ std::vector<Shape> PartsOf(const Shape& shape) {
   return shape.IsTuple() ? shape.elements() : std::vector<Shape>{shape};
 }
 
-// What a call runs; refuses what LAPACK would end the process at. Looks at no element.
+// The routine of a call. Rejects calls for which LAPACK would abort the process. Reads no element.
 Result<LapackFn> FunctionOf(const LapackCall& call) {
   const Instr& instr = call.instr;
   const std::string& target = instr.attrs<CustomCallAttrs>().target;
@@ -135,7 +135,7 @@ Result<LapackFn> FunctionOf(const LapackCall& call) {
   return fn;
 }
 
-// The bytes of one array in LAPACK's numbers, of precision R.
+// The bytes of one array in LAPACK's element type, of precision R.
 template <typename R, typename Fn>
 decltype(auto) InNumbers(LapackArray::Kind kind, Fn&& fn) {
   if (kind == LapackArray::Kind::kInt) return fn.template operator()<int, int64_t>();
@@ -169,7 +169,7 @@ Value ToValue(const Shape& shape, const LapackBytes& bytes, const Context& conte
   });
 }
 
-// The call on values of the interpreter, computed in precision R.
+// Runs the call on interpreter values, computed in precision R.
 template <typename R>
 Result<Value> Evaluate(const Instr& instr, std::span<const Value> operands,
                        const Context& context) {
@@ -177,7 +177,7 @@ Result<Value> Evaluate(const Instr& instr, std::span<const Value> operands,
   std::vector<LapackArray> given, made;
   auto keep = [&](std::vector<LapackArray>& arrays, const Dims& dims, ElementType type,
                   LapackBytes all) {
-    bytes.push_back(std::move(all));  // moving it leaves its elements where they are
+    bytes.push_back(std::move(all));  // moving a vector does not move its elements
     arrays.push_back({&dims, NumbersOf(type), bytes.back().data()});
   };
   for (const Value& operand : operands)
@@ -226,7 +226,7 @@ Result<Value> EvalLinearAlgebraCall(const Instr& instr, std::span<const Value> o
     return Unsupported(instr, target + " is given no array, or results of unknown size");
   if (target.ends_with("lu_pivots_to_permutation")) return PivotsToPermutation(instr, operands[0]);
   const ElementType type = operands[0].type();
-  const bool is_single = context.mode() == NumericMode::kLaw &&
+  const bool is_single = context.mode() == NumericMode::kReference &&
                          (type == ElementType::kF32 || type == ElementType::kC64);
   return is_single ? Evaluate<float>(instr, operands, context)
                    : Evaluate<double>(instr, operands, context);

@@ -12,24 +12,24 @@
 
 namespace tokamak {
 
-// Whether a custom call is one of linear algebra: lapack_*_ffi as JAX calls
-// them on CPUs, and the names that XLA gives such calls (Qr,
-// ProductOfElementaryHouseholderReflectors, LuDecomposition, Eigh,
+// Whether a custom call is a linear-algebra call: lapack_*_ffi as JAX calls them on CPUs, and XLA's
+// names for such calls (Qr, ProductOfElementaryHouseholderReflectors, LuDecomposition, Eigh,
 // cu_lu_pivots_to_permutation).
 bool IsLinearAlgebraCall(std::string_view target);
-// The routine of such a call, without its type letter ("getrf"; "syevd" of complex numbers, too);
-// "" when it has none.
+// The LAPACK routine of such a call, without its type letter ("getrf"; "syevd" for complex numbers,
+// too); "" if it has none.
 std::string LapackRoutineOf(std::string_view target);
-// Runs it, in the precision of its operands (in double in oracle mode): with another one, vectors
-// that are determined up to a factor would differ from those of JAX. Without LAPACK: TK5001.
+// Runs the call in the precision of its operands (in double in oracle mode): in another precision,
+// vectors that are determined only up to a factor would differ from JAX's. Returns TK5001 without
+// LAPACK.
 Result<Value> EvalLinearAlgebraCall(const Instr& instr, std::span<const Value> operands,
                                     Context& context);
 
-// Whether operands and results are arrays of LAPACK's own numbers (f32, f64, c64 or c128, one
-// precision for all, and s32), so that LapackRoutine takes them as they lie in memory.
+// Whether all operands and results have element types that LAPACK uses (f32, f64, c64 or c128 in a
+// single precision, and s32), so that LapackRoutine can use them in place.
 bool IsOfLapackArrays(const Instr& instr);
-// The matrices, or systems, of such a call, which need nothing of each other, and multiplications
-// for one of them, roughly.
+// The number of independent matrices or systems of such a call, and the approximate number of
+// multiplications for each.
 struct LapackBatch {
   int64_t items = 1;
   double products = 0;
@@ -43,28 +43,28 @@ struct LapackRange {
 // precision of the call.
 struct LapackArray {
   enum class Kind : uint8_t { kInt, kReal, kComplex };
-  const Dims* dims = nullptr;  // of a shape that is there as long
+  const Dims* dims = nullptr;  // of a shape that lives as long as this
   Kind kind{};
-  void* data = nullptr;  // of an operand: read only; of a result: null when nobody wants it
+  void* data = nullptr;  // operand: read only; result: null if unused
 };
 
-// How the calls are written down: a name as in LAPACK without its type letter.
-// "ungqr", "unmqr", "heevd" and "hetrd" are "orgqr", "ormqr", "syevd", "sytrd".
+// The routine names are LAPACK's without the type letter. "ungqr", "unmqr", "heevd" and "hetrd" are
+// called "orgqr", "ormqr", "syevd", "sytrd".
 struct LapackCall {
   const Instr& instr;
   std::span<const LapackArray> operands, results;
   bool is_double = false;
   LapackRange items = {};
-  // The character, number or bool of an attribute; `otherwise` when it is absent.
+  // The character, number or bool of an attribute; `otherwise` if it is absent.
   int64_t Attr(std::string_view name, int64_t otherwise) const;
-  // An attribute that is a letter; `otherwise` when it is absent or something else. LAPACK ends the
-  // process at a letter that it does not know: those were refused before the call.
+  // A letter attribute; `otherwise` if it is absent or not a letter. LAPACK aborts the process on
+  // an unknown letter, so unknown letters are rejected before the call.
   char Letter(std::string_view name, char otherwise) const;
 };
 using LapackFn = Status (*)(const LapackCall&);
 
-// The same call on dense row-major arrays: what can be known before is found once. A result whose
-// address is null is not made. Threads may share out the items.
+// The same call on dense row-major arrays, with everything that can be precomputed computed once. A
+// result whose address is null is not computed. Threads may split the items.
 class LapackRoutine {
  public:
   explicit LapackRoutine(const Instr& instr);
@@ -79,7 +79,7 @@ class LapackRoutine {
   Result<LapackFn> fn_;
 };
 
-// Null when there is none.
+// Each returns null if the routine is unknown.
 LapackFn FindFactorization(std::string_view name);  // lapack_factor.cc
 LapackFn FindDecomposition(std::string_view name);  // lapack_eigen.cc
 

@@ -1,5 +1,5 @@
-// Decompositions: syevd, geev, gesdd, gesvd, gees. Operands and results are
-// those of JAX's CPU calls.
+// Decompositions: syevd, geev, gesdd, gesvd, gees. Operands and results are those of JAX's CPU
+// calls.
 
 #include <algorithm>
 #include <cmath>
@@ -15,22 +15,21 @@ namespace {
 size_t Square(int n) {
   return static_cast<size_t>(AtLeastOne(n)) * static_cast<size_t>(AtLeastOne(n));
 }
-// What a routine answered when it was asked how much workspace it likes. A float may have been
-// rounded down.
+// The result of a workspace query. A float may have been rounded down.
 template <typename T>
 int Asked(T answer) {
   RealOf<T> size = std::real(answer);
   return std::max(1, static_cast<int>(std::nextafter(size, 2 * size)));
 }
 
-// geev calls gebal, which reports a NaN or infinity as a wrong argument, and that ends the process.
+// geev calls gebal, which reports a NaN or infinity as an invalid argument and aborts the process.
 template <typename T>
 bool AllFinite(const std::vector<T>& a) {
   return std::all_of(a.begin(), a.end(), [](const T& x) { return std::isfinite(std::abs(x)); });
 }
-constexpr int kNotFinite = -4;  // as JAX's own call gives it
+constexpr int kNotFinite = -4;  // info value, as in JAX's own call
 
-// syevd with its workspace, which the matrices of a batch share.
+// syevd with a workspace that the matrices of a batch share.
 template <typename T>
 class Eigh {
  public:
@@ -44,7 +43,7 @@ class Eigh {
     if constexpr (!kIsReal<T>) rwork_.resize(static_cast<size_t>(Asked(rwant)));
     iwork_.resize(static_cast<size_t>(std::max(1, iwant)));
   }
-  // Eigenvectors take the place of `a`. Gives info.
+  // Overwrites `a` with the eigenvectors. Returns info.
   int Run(std::vector<T>& a) {
     return Call(a.data(), Workspace{work_.data(), static_cast<int>(work_.size()), rwork_.data(),
                                     static_cast<int>(rwork_.size()), iwork_.data(),
@@ -81,7 +80,7 @@ class Eigh {
   std::vector<int> iwork_;
 };
 
-// lapack_*syevd_ffi: vectors, values, info. XLA's Eigh has the same without info.
+// lapack_*syevd_ffi: vectors, values, info. XLA's Eigh returns the same without info.
 template <typename T>
 Status Syevd(const LapackCall& call) {
   MatrixBatch<T> batch(call);
@@ -95,7 +94,7 @@ Status Syevd(const LapackCall& call) {
   });
 }
 
-// LAPACK keeps a pair of conjugate eigenvectors as real and imaginary part.
+// LAPACK stores a pair of conjugate eigenvectors as real and imaginary part.
 template <typename T>
 std::vector<std::complex<T>> Unpacked(const std::vector<T>& v, const std::vector<T>& imag, int n) {
   std::vector<std::complex<T>> unpacked(v.size());
@@ -160,7 +159,7 @@ Status ComplexGeev(const LapackCall& call) {
   });
 }
 
-// One matrix of a call for singular values, as gesdd and gesvd want it.
+// One matrix of a singular-value call, in the form that gesdd and gesvd take.
 template <typename T>
 struct SvdItem {
   char mode;
@@ -168,7 +167,7 @@ struct SvdItem {
   std::vector<T> a, u, vt;
   std::vector<RealOf<T>> s;
 
-  // Divide and conquer: gesdd. Gives info.
+  // Divide and conquer: gesdd. Returns info.
   int DivideAndConquer(T* work, int size, std::vector<RealOf<T>>& rwork, std::vector<int>& iwork) {
     int info = 0;
     if constexpr (kIsReal<T>) {
@@ -194,8 +193,8 @@ struct SvdItem {
   }
 };
 
-// Singular values: what is left of the operand, values, left vectors, right
-// vectors (adjoint), info. Mode A: all vectors, S: as many as values, N: none.
+// Singular values: the overwritten operand, values, left vectors, right vectors (adjoint), info.
+// Mode A: all vectors, S: as many as values, N: none.
 template <typename T, typename Method>
 Status Svd(const LapackCall& call, Method method) {
   MatrixBatch<T> batch(call);

@@ -13,7 +13,7 @@ namespace tokamak {
 
 namespace {
 
-// Workspace that is enough for every routine here: blocks of 64 columns.
+// A workspace size sufficient for every routine here: blocks of 64 columns.
 template <typename T>
 std::vector<T> WorkFor(int a, int b) {
   return std::vector<T>(static_cast<size_t>(std::max(1, std::max(a, b))) * 64 + 64);
@@ -114,7 +114,7 @@ Status Geqp3(const LapackCall& call) {
   });
 }
 
-// The orthogonal matrix itself, of as many columns as the result has.
+// The orthogonal matrix itself, with as many columns as the result has.
 template <typename T>
 Status Orgqr(const LapackCall& call) {
   MatrixBatch<T> batch(call);
@@ -195,7 +195,7 @@ Status Gtsv(const LapackCall& call) {
         batch.Vector(2, b, upper);
         batch.Matrix(3, b, x);
         int info = 0;
-        // JAX keeps all three as long as the matrix: lower begins at 1.
+        // In JAX all three diagonals have the matrix size: lower begins at 1.
         T* below = lower.data() + (static_cast<int>(lower.size()) == n && n > 0 ? 1 : 0);
         Lapack<T>().gtsv(&n, &columns, below, diagonal.data(), upper.data(), x.data(), &ldb, &info);
         batch.Put(b, lower, diagonal, upper, ColumnMajor{x, n}, info);
@@ -241,10 +241,10 @@ Status Sytrd(const LapackCall& call) {
   });
 }
 
-// Keeps a pivot from making the row infinite that is divided by it, as LAPACK's lagts does: by
-// making it larger, or by scaling both.
+// Prevents overflow in the division by a pivot, as LAPACK's lagts does: increases the pivot, or
+// scales both.
 template <typename T>
-void MendPivot(T& pivot, RealOf<T> step, std::span<T> row) {
+void PerturbPivot(T& pivot, RealOf<T> step, std::span<T> row) {
   using R = RealOf<T>;
   const R smallest = std::numeric_limits<R>::min(), largest = 1 / smallest;
   R largest_in_row = 0;
@@ -265,8 +265,8 @@ void MendPivot(T& pivot, RealOf<T> step, std::span<T> row) {
   }
 }
 
-// A row of a tridiagonal matrix during elimination, which brings a third element into it, with its
-// right side.
+// A row of a tridiagonal matrix during elimination, which adds a third element, and its right-hand
+// side.
 template <typename T>
 struct BandRow {
   T at[3] = {};
@@ -274,8 +274,8 @@ struct BandRow {
   std::vector<T> right;
 };
 
-// Eliminates what `next` has below the pivot of `row`; swaps them when the relatively larger number
-// is there.
+// Eliminates the element of `next` below the pivot of `row`; swaps the rows if `next` has the
+// relatively larger element.
 template <typename T>
 void Eliminate(BandRow<T>& row, BandRow<T>& next, T below) {
   if (below == T(0)) return;
@@ -294,7 +294,7 @@ void Eliminate(BandRow<T>& row, BandRow<T>& next, T below) {
   for (size_t j = 0; j < next.right.size(); ++j) next.right[j] -= multiple * row.right[j];
 }
 
-// One system of tridiagonal_solve_perturbed. The pivots of a singular matrix are changed by a
+// One system of tridiagonal_solve_perturbed. Pivots of a singular matrix are perturbed by a
 // rounding error of its largest element, so that the result is finite.
 template <typename T>
 std::vector<BandRow<T>> SolvePerturbed(std::vector<BandRow<T>> rows, const std::vector<T>& lower) {
@@ -308,7 +308,7 @@ std::vector<BandRow<T>> SolvePerturbed(std::vector<BandRow<T>> rows, const std::
     for (size_t i = 1; i < 3 && k + i < n; ++i)
       for (size_t j = 0; j < rows[k].right.size(); ++j)
         rows[k].right[j] -= rows[k].at[i] * rows[k + i].right[j];
-    MendPivot<T>(rows[k].at[0], std::numeric_limits<R>::epsilon() * largest, rows[k].right);
+    PerturbPivot<T>(rows[k].at[0], std::numeric_limits<R>::epsilon() * largest, rows[k].right);
     for (T& value : rows[k].right) value /= rows[k].at[0];
   }
   return rows;

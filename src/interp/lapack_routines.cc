@@ -10,7 +10,7 @@ namespace {
 
 std::atomic<LapackFinder> g_finder{nullptr};
 
-// The machine's LAPACK: which library serves is the machine's choice (Debian: update-alternatives).
+// The machine's LAPACK: the system configuration selects the library (Debian: update-alternatives).
 void* OpenMachines() {
   for (const char* name :
        {"liblapack.so.3", "libopenblas.so.0", "liblapack.so", "libopenblas.so"}) {
@@ -79,7 +79,7 @@ const LapackRoutines<T>* FindLapack() {
     LapackFinder finder = g_finder;
     auto routines = finder == nullptr ? nullptr : TakeFrom<T>(finder);
     if (routines == nullptr && Machines() != nullptr) routines = TakeFrom<T>(InMachines);
-    return routines.release();  // for as long as the process lives
+    return routines.release();  // lives as long as the process
   }();
   return found;
 }

@@ -1,9 +1,9 @@
 #pragma once
 
-// LAPACK's own routines, found when the first of them is needed: the host may offer them
-// (SetLapackFinder: those of SciPy, which JAX's CPU backend calls too), else the machine's library
-// is opened. Nothing links to LAPACK. The trailing sizes are the lengths of the character
-// arguments, as gfortran passes them; routines that take none do not see them.
+// LAPACK's routines, looked up on first use: from the host if it provides them (SetLapackFinder:
+// SciPy's, which JAX's CPU backend calls too), otherwise from the machine's library. Nothing links
+// to LAPACK. The trailing sizes are the lengths of the character arguments, as gfortran passes
+// them; routines without character arguments ignore them.
 
 #include <complex>
 #include <cstddef>
@@ -29,12 +29,13 @@ struct Parts<std::complex<T>> {
 
 template <typename T>
 using RealOf = typename lapack_internal::Parts<T>::Real;
-// double or complex double: what arrays of the interpreter hold.
+// double or complex double: the storage types of the interpreter.
 template <typename T>
 using WideOf = typename lapack_internal::Parts<T>::Wide;
 
-// T: float, double, complex of either. All are there or there is no LAPACK. The names are those for
-// real numbers: orgqr is ungqr for complex ones, ormqr unmqr, sytrd hetrd, syevd heevd.
+// T: float, double, or complex of either. Either all routines are present or LAPACK counts as
+// absent. The names are those for real numbers: orgqr is ungqr for complex ones, ormqr unmqr, sytrd
+// hetrd, syevd heevd.
 template <typename T>
 struct LapackRoutines {
   using R = RealOf<T>;
@@ -77,23 +78,23 @@ struct LapackRoutines {
       gees;
 };
 
-// Null: there is no LAPACK here. What the first call finds stays.
+// Returns null if LAPACK is absent. The result of the first call is cached.
 template <typename T>
 const LapackRoutines<T>* FindLapack();
-// The same, where HaveLapack() was asked before.
+// Like the above; requires HaveLapack().
 template <typename T>
 const LapackRoutines<T>& Lapack() {
   return *FindLapack<T>();
 }
-// Whether routines were found, or would be.
+// Whether the routines were found or can be found.
 bool HaveLapack();
 
-// Gives the address of a routine such as "dgetrf", or null. Called by any thread that is the first
-// to need LAPACK; not while a lock is held that others need.
+// Returns the address of a routine such as "dgetrf", or null. Called by the first thread that needs
+// LAPACK; must not be called while holding a lock that other threads need.
 using LapackFinder = void* (*)(const char* name);
 void SetLapackFinder(LapackFinder finder);
 
-// What a leading dimension or a workspace is at the least.
+// The minimum of a leading dimension or a workspace size.
 inline int AtLeastOne(int n) {
   return n < 1 ? 1 : n;
 }

@@ -25,8 +25,8 @@ double RealOf(Complex x) {
   return x.real();
 }
 
-// a = L L^H, or a = U^H U: the same loops with rows and columns exchanged. The
-// other triangle is not read, and becomes 0. What is not positive definite gives NaN everywhere.
+// a = L L^H, or a = U^H U: the same loops with rows and columns exchanged. The other triangle is
+// not read and becomes 0. A matrix that is not positive definite gives NaN everywhere.
 template <typename T>
 void Cholesky(T* a, int64_t n, bool lower) {
   auto at = [&](int64_t i, int64_t j) -> T& { return lower ? a[i * n + j] : a[j * n + i]; };
@@ -48,7 +48,7 @@ void Cholesky(T* a, int64_t n, bool lower) {
     for (int64_t j = i + 1; j < n; ++j) at(i, j) = T(0);
 }
 
-// Solves op(a) x = b in place for one column of b, whose elements lie `step` apart.
+// Solves op(a) x = b in place for one column of b with stride `step`.
 template <typename T>
 void SolveColumn(const T* a, int64_t n, const TriangularSolveAttrs& attrs, T* b, int64_t step) {
   const bool transposed = attrs.transpose_a != Transpose::kNone;
@@ -61,7 +61,7 @@ void SolveColumn(const T* a, int64_t n, const TriangularSolveAttrs& attrs, T* b,
   for (int64_t r = 0; r < n; ++r) {
     int64_t i = forward ? r : n - 1 - r;
     T sum = b[i * step];
-    // What was solved first is subtracted first: the order of a loop that updates all rows at once.
+    // Subtracts in the order of solution, like a loop that updates all rows at once.
     for (int64_t k = 0; k < r; ++k) {
       int64_t j = forward ? k : n - 1 - k;
       sum -= Times(at(i, j), b[j * step]);
@@ -99,8 +99,8 @@ Result<Value> EvalTriangularSolve(const Instr& instr, std::span<const Value> ope
     if constexpr (std::is_same_v<T, double> || std::is_same_v<T, Complex>) {
       std::vector<T> a = ElementsAs<T>(operands[0]), b = ElementsAs<T>(operands[1]);
       const int64_t n = operands[0].dims().back(), rows = dims[dims.size() - 2], cols = dims.back();
-      // x op(a) = b is op(a)^T x^T = b^T: rows of b become columns, and the
-      // transposition turns around (an adjoint leaves a conjugate).
+      // x op(a) = b is op(a)^T x^T = b^T: rows of b become columns, and the transposition is
+      // inverted (an adjoint becomes a conjugate).
       if (!attrs.left_side) {
         if (attrs.transpose_a == Transpose::kAdjoint)
           for (T& e : a) e = Conj(e);
@@ -108,12 +108,13 @@ Result<Value> EvalTriangularSolve(const Instr& instr, std::span<const Value> ope
             attrs.transpose_a == Transpose::kNone ? Transpose::kTranspose : Transpose::kNone;
       }
       const int64_t columns = attrs.left_side ? cols : rows;
-      const int64_t step = attrs.left_side ? cols : 1, apart = attrs.left_side ? 1 : cols;
+      const int64_t step = attrs.left_side ? cols : 1, stride = attrs.left_side ? 1 : cols;
       const int64_t matrices =
           rows * cols == 0 ? 0 : static_cast<int64_t>(b.size()) / (rows * cols);
       for (int64_t m = 0; m < matrices; ++m) {
         for (int64_t c = 0; c < columns; ++c)
-          SolveColumn(a.data() + m * n * n, n, attrs, b.data() + m * rows * cols + c * apart, step);
+          SolveColumn(a.data() + m * n * n, n, attrs, b.data() + m * rows * cols + c * stride,
+                      step);
       }
       for (T& e : b) e = context.Round(type, e);
       return Value::Array(ResultShape(instr, dims), std::move(b));

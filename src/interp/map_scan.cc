@@ -25,7 +25,7 @@ Result<Value> EvalMap(const Instr& instr, std::span<const Value> operands, Conte
 
 namespace {
 
-// The part of an array at one coordinate of a dimension, without that dimension.
+// The slice of an array at one coordinate of a dimension, without that dimension.
 Value Part(const Value& array, size_t along, int64_t at) {
   Dims dims = array.dims();
   StridedView view{0, StridesOf(dims)};
@@ -38,7 +38,7 @@ Value Part(const Value& array, size_t along, int64_t at) {
   });
 }
 
-// Parts one after the other along a new dimension.
+// Stacks slices along a new dimension.
 Value Joined(const Shape& shape, const std::vector<Value>& parts, size_t along) {
   Dims dims = shape.dims();
   dims[along] = static_cast<int64_t>(parts.size());
@@ -58,9 +58,8 @@ Value Joined(const Shape& shape, const std::vector<Value>& parts, size_t along) 
 
 }  // namespace
 
-// Operands: inputs, then initial carries. The body takes a part of each input
-// and the carries, and gives a part of each output and the next carries.
-// Results: outputs, then the last carries.
+// Operands: inputs, then initial carries. The body takes a slice of each input and the carries, and
+// returns a slice of each output and the next carries. Results: outputs, then the last carries.
 Result<Value> EvalScan(const Instr& instr, std::span<const Value> operands, Context& context) {
   const ScanAttrs& attrs = instr.attrs<ScanAttrs>();
   const size_t total = operands.size() - instr.captures();

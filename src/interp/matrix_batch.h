@@ -13,7 +13,7 @@
 
 namespace tokamak {
 
-// A matrix as LAPACK keeps it, with `stride` rows in memory.
+// A column-major matrix as LAPACK stores it, with leading dimension `stride`.
 template <typename U>
 struct ColumnMajor {
   const std::vector<U>& elements;
@@ -22,7 +22,7 @@ struct ColumnMajor {
 template <typename U>
 ColumnMajor(const std::vector<U>&, int) -> ColumnMajor<U>;
 
-// fn.operator()<T>() with the type that the call computes in. TK5001 without LAPACK.
+// Calls fn.operator()<T>() with the type that the call computes in. Returns TK5001 without LAPACK.
 template <typename Fn>
 Status InPrecisionOf(const LapackCall& call, Fn&& fn) {
   auto in = [&]<typename T>() -> Status {
@@ -38,26 +38,25 @@ Status InPrecisionOf(const LapackCall& call, Fn&& fn) {
   return call.is_double ? in.template operator()<double>() : in.template operator()<float>();
 }
 
-// place(i, j) for every element of a matrix, by squares: what is read one way and written the other
-// uses up each line of the cache.
+// Calls visit(i, j) for every element of a matrix in square tiles, so that a transposing copy uses
+// whole cache lines.
 template <typename Fn>
-void BySquares(int64_t rows, int64_t columns, Fn&& place) {
-  constexpr int64_t kSide = 16;
+void BySquares(int64_t rows, int64_t columns, Fn&& visit) {
+  constexpr int64_t kSide = 16;  // tile side in elements; chosen: 16 x 16 doubles (2 KiB) fit in L1
   for (int64_t top = 0; top < rows; top += kSide) {
     for (int64_t left = 0; left < columns; left += kSide) {
       const int64_t bottom = std::min(rows, top + kSide), right = std::min(columns, left + kSide);
       for (int64_t i = top; i < bottom; ++i)
-        for (int64_t j = left; j < right; ++j) place(i, j);
+        for (int64_t j = left; j < right; ++j) visit(i, j);
     }
   }
 }
 
-struct NotMade {};  // in place of a result that the call does not compute: it is zero
+struct NotMade {};  // marks a result that the call does not compute: it is zero
 
-// The operands and results of a linear-algebra call, one matrix of the batch
-// at a time and column-major as LAPACK wants them, in numbers of type T.
-// A result that nobody wants is not written. Custom calls are not
-// verified: one whose shapes do not fit is refused by Finish.
+// The operands and results of a linear-algebra call, one matrix of the batch at a time and
+// column-major for LAPACK, with elements of type T. Unused results are not written. Custom calls
+// are not verified: Finish rejects a call whose shapes do not fit.
 template <typename T>
 class MatrixBatch {
   using Kind = LapackArray::Kind;
@@ -68,7 +67,7 @@ class MatrixBatch {
   int rows(size_t operand = 0) const { return Last(*call_.operands[operand].dims, 2); }
   int columns(size_t operand = 0) const { return Last(*call_.operands[operand].dims, 1); }
 
-  // The matrix of an item of the batch, into memory that the items share.
+  // Copies the matrix of a batch item into memory that the items share.
   void Matrix(size_t operand, int64_t item, std::vector<T>& to) const {
     const int m = rows(operand), n = columns(operand);
     to.resize(static_cast<size_t>(m) * static_cast<size_t>(n));
@@ -95,8 +94,8 @@ class MatrixBatch {
   int ResultColumns(size_t result) const {
     return result < call_.results.size() ? Last(*call_.results[result].dims, 1) : 1;
   }
-  // Runs compute(item) for each item of the batch that is asked for; its Put keeps the results. An
-  // item is what the last `rank` dimensions of operand 0 hold.
+  // Runs compute(item) for each requested item of the batch; its Put stores the results. An item is
+  // the last `rank` dimensions of operand 0.
   template <typename Fn>
   Status ForEach(Fn&& compute, size_t rank = 2) {
     const Dims& dims = *call_.operands[0].dims;
@@ -129,7 +128,7 @@ class MatrixBatch {
       return static_cast<To>(std::real(from));
     }
   }
-  // put(To*) with where the `size` elements of an item are kept.
+  // Calls put(To*) with the address of the `size` elements of an item.
   template <typename Fn>
   void Into(size_t result, int64_t item, int64_t size, Fn&& put) {
     if (result >= call_.results.size()) return;

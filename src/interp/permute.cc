@@ -1,4 +1,4 @@
-// collective-permute, send and recv: values go from one device to another without a meeting.
+// collective-permute, send and recv: point-to-point transfers without a rendezvous.
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 #include "interp/evaluators.h"
 #include "interp/groups.h"
 #include "interp/host.h"
-#include "interp/pieces.h"
+#include "interp/slice_values.h"
 
 namespace tokamak {
 namespace {
@@ -19,7 +19,7 @@ Value AsPermuteResult(const Shape& shape, Values values) {
   return Value::Tuple(std::move(values));
 }
 
-// Pairs name replicas, or partitions where there is a channel.
+// Pairs name replicas, or partitions if there is a channel.
 Result<Values> Permute(const Instr& instr, std::span<const Value> operands, Context& context) {
   const PermuteAttrs& attrs = instr.attrs<PermuteAttrs>();
   if (!attrs.slice_sizes.empty())
@@ -41,7 +41,7 @@ Result<Values> Permute(const Instr& instr, std::span<const Value> operands, Cont
   for (const Dims& pair : attrs.source_target_pairs) {
     if (pair.size() != 2 || pair[0] < 0 || pair[1] < 0) return Unsupported(instr, "a bad pair");
     if (context.devices == nullptr) {
-      // Alone: what is sent to oneself arrives.
+      // A single device receives only what it sends to itself.
       if (pair[0] == mine && pair[1] == mine) return Values(operands.begin(), operands.end());
       continue;
     }
@@ -62,8 +62,8 @@ Result<Values> Permute(const Instr& instr, std::span<const Value> operands, Cont
       {Op::kCollectivePermute, attrs.channel_id, {device(source), device(mine)}});
 }
 
-// Arrays in the order of the leaves of a shape; tokens are made, numbers that the run time keeps
-// for itself (a u32 in HLO's tuple of a recv) are 0.
+// Arrays in the order of the leaves of a shape. Tokens are created; values private to the runtime
+// (a u32 in the tuple of HLO's recv) are 0.
 Value Arrange(const Shape& shape, const Values& arrays, size_t& next) {
   if (shape.IsTuple()) {
     Values elements;
@@ -83,7 +83,7 @@ void Leaves(const Value& value, Values& into) {
   }
 }
 
-// The first element of recv's tuple, and the token: what HLO's recv-done gives.
+// Checks the first element of recv's tuple and the token, the result of HLO's recv-done.
 Status CheckArrived(const Instr& instr, const Shape& shape, const Values& arrays) {
   std::vector<const Shape*> leaves, open{&shape};
   while (!open.empty()) {
@@ -116,7 +116,7 @@ Result<Value> EvalCollectivePermute(const Instr& instr, std::span<const Value> o
   return AsPermuteResult(instr.shape(), std::move(values));
 }
 
-// Gives (operand, result, contexts ...).
+// Returns (operand, result, contexts ...).
 Result<Value> EvalCollectivePermuteStart(const Instr& instr, std::span<const Value> operands,
                                          Context& context) {
   const std::vector<Shape>& shapes = instr.shape().elements();
@@ -180,7 +180,7 @@ Result<Value> EvalInfeed(const Instr& instr, std::span<const Value>, Context& co
   return Arrange(instr.shape(), arrays, next);
 }
 
-// What a program gives to its host is dropped.
+// Outfeed data is dropped.
 Result<Value> EvalOutfeed(const Instr&, std::span<const Value>, Context&) {
   return Value::Token();
 }

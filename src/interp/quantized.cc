@@ -4,14 +4,14 @@
 #include <cmath>
 
 #include "interp/evaluators.h"
+#include "interp/module_interpreter.h"
 #include "interp/results.h"
 #include "interp/strided.h"
-#include "interp/walk.h"
 
 namespace tokamak {
 namespace {
 
-// Which scale each element has: index / inner % count.
+// The scale of each element: index / inner % count.
 struct ScaleIndex {
   int64_t inner = 1, count = 1;
   ScaleIndex(const QuantType& quant, const Dims& dims) {
@@ -53,16 +53,16 @@ bool HasQuant(const Shape& shape) {
 }
 
 // The same op on real numbers, in a module of its own.
-Instr* RealTwin(const Instr& instr, Computation& home) {
+Instr* RealCounterpart(const Instr& instr, Computation& home) {
   std::vector<Instr*> operands;
   for (size_t i = 0; i < instr.operand_count(); ++i) {
     operands.push_back(
         home.AppendParameter(static_cast<int64_t>(i), Expressed(instr.operand(i)->shape())));
   }
-  Instr* twin = home.Append(instr.op(), Expressed(instr.shape()), operands, instr.attrs());
-  twin->set_pos(instr.pos());
-  home.set_root(twin);
-  return twin;
+  Instr* counterpart = home.Append(instr.op(), Expressed(instr.shape()), operands, instr.attrs());
+  counterpart->set_pos(instr.pos());
+  home.set_root(counterpart);
+  return counterpart;
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ Value Quantized(const Value& value, const Shape& shape) {
 bool ComputesQuantized(const Instr& instr) {
   const OpInfo& info = instr.info();
   bool computes = info.Is(kElementwise) || info.Is(kContraction) || info.Is(kOpaqueMath);
-  // These look after themselves: a body of their own, or nothing to compute.
+  // These handle quantization themselves: they have a body, or nothing to compute.
   if (!computes || !instr.called().empty() || instr.op() == Op::kUniformQuantize ||
       instr.op() == Op::kUniformDequantize)
     return false;
@@ -123,8 +123,8 @@ Result<Value> EvalQuantized(const Instr& instr, std::span<const Value> operands,
     reals.push_back(quant == nullptr ? operands[i] : Dequantized(operands[i], *quant));
   }
   Module module;
-  Instr* twin = RealTwin(instr, *module.AddComputation("real"));
-  TOK_TRY(Value result, Evaluate(*twin, reals, context));
+  Instr* counterpart = RealCounterpart(instr, *module.AddComputation("real"));
+  TOK_TRY(Value result, Evaluate(*counterpart, reals, context));
   return QuantizedLike(result, instr.shape());
 }
 

@@ -10,12 +10,12 @@
 
 namespace tokamak {
 
-// Whether an instruction computes with the numbers that quantized integers
-// stand for (and does not only move the integers).
+// Whether an instruction computes with the real values that quantized integers represent (rather
+// than only moving the integers).
 bool ComputesQuantized(const Instr& instr);
 
-// Such an instruction, as StableHLO defines it: operands are dequantized, the
-// op is done on real numbers, and results that are quantized are quantized.
+// Evaluates such an instruction as StableHLO defines it: operands are dequantized, the op is
+// computed on real numbers, and quantized results are quantized.
 Result<Value> EvalQuantized(const Instr& instr, std::span<const Value> operands, Context& context);
 
 // scale * (stored - zero point), in the expressed type.

@@ -1,7 +1,6 @@
-// ragged-dot: a dot of which one lhs dimension is cut into groups of run-time
-// sizes. In its three modes that dimension is free (each group has its own
-// rhs), contracted (each group gives its own result), or a batch dimension
-// (the groups change nothing). Rows behind the last group count for nothing.
+// ragged-dot: a dot with one lhs dimension split into groups of run-time sizes. In its three modes
+// that dimension is free (each group has its own rhs), contracted (each group gives its own
+// result), or a batch dimension (the groups have no effect). Rows after the last group are ignored.
 
 #include <algorithm>
 
@@ -11,7 +10,7 @@
 namespace tokamak {
 namespace {
 
-int64_t PlaceOf(const Dims& dims, int64_t d) {
+int64_t IndexOf(const Dims& dims, int64_t d) {
   auto at = std::find(dims.begin(), dims.end(), d);
   return at == dims.end() ? -1 : at - dims.begin();
 }
@@ -30,20 +29,20 @@ struct Box {
   }
 };
 
-// Everything about the op that does not depend on the group.
+// The parameters of the op that do not depend on the group.
 struct RaggedDot {
   DotAttrs dot;        // of one group, rhs without its group dimension
   int64_t ragged = 0;  // of lhs
   int64_t group = -1;  // of rhs; -1: contracted mode
   Dims lhs_dims, rhs_dims, lhs_free;
-  Dims prefix;       // lhs dimensions that group_sizes runs over before its last
+  Dims prefix;       // lhs dimensions that precede the last dimension of group_sizes
   Dims result_dims;  // in contracted mode without the leading group dimension
 };
 
 Dims FreeOf(const Dims& dims, const Dims& batch, const Dims& contracting) {
   Dims free;
   for (int64_t d = 0; d < static_cast<int64_t>(dims.size()); ++d)
-    if (PlaceOf(batch, d) < 0 && PlaceOf(contracting, d) < 0) free.push_back(d);
+    if (IndexOf(batch, d) < 0 && IndexOf(contracting, d) < 0) free.push_back(d);
   return free;
 }
 
@@ -78,16 +77,16 @@ struct Boxes {
   Box lhs, rhs, out;
 };
 
-// Fixes one lhs dimension, and the dimensions of rhs and result that go with it.
+// Fixes one lhs dimension and the corresponding dimensions of rhs and result.
 void FixEverywhere(const RaggedDot& op, int64_t d, int64_t start, int64_t size, Boxes& boxes) {
   boxes.lhs.Fix(d, start, size);
-  if (int64_t b = PlaceOf(op.dot.lhs_batch, d); b >= 0) {
+  if (int64_t b = IndexOf(op.dot.lhs_batch, d); b >= 0) {
     boxes.rhs.Fix(op.dot.rhs_batch[static_cast<size_t>(b)], start, size);
     boxes.out.Fix(b, start, size);
-  } else if (int64_t c = PlaceOf(op.dot.lhs_contracting, d); c >= 0) {
+  } else if (int64_t c = IndexOf(op.dot.lhs_contracting, d); c >= 0) {
     boxes.rhs.Fix(op.dot.rhs_contracting[static_cast<size_t>(c)], start, size);
   } else {
-    boxes.out.Fix(static_cast<int64_t>(op.dot.lhs_batch.size()) + PlaceOf(op.lhs_free, d), start,
+    boxes.out.Fix(static_cast<int64_t>(op.dot.lhs_batch.size()) + IndexOf(op.lhs_free, d), start,
                   size);
   }
 }
@@ -98,7 +97,7 @@ std::vector<T> RaggedElements(const RaggedDot& op, std::span<const T> lhs, std::
   const int64_t groups = sizes.dims().back();
   const int64_t result_size = ProductOf(op.result_dims);
   std::vector<T> sums(static_cast<size_t>(op.group >= 0 ? result_size : groups * result_size));
-  // rhs[group] as one block each.
+  // rhs[group] as one contiguous block each.
   std::vector<T> blocks;
   const int64_t block_size = ProductOf(op.rhs_dims);
   if (op.group >= 0) {
@@ -147,7 +146,7 @@ std::vector<T> RaggedElements(const RaggedDot& op, std::span<const T> lhs, std::
 
 Result<Value> EvalRaggedDot(const Instr& instr, std::span<const Value> operands, Context& context) {
   const DotAttrs& attrs = instr.attrs<DotAttrs>();
-  bool is_batch = attrs.lhs_ragged.empty() || PlaceOf(attrs.lhs_batch, attrs.lhs_ragged[0]) >= 0;
+  bool is_batch = attrs.lhs_ragged.empty() || IndexOf(attrs.lhs_batch, attrs.lhs_ragged[0]) >= 0;
   return DispatchStorage(instr.shape().type(), [&]<typename T>() -> Result<Value> {
     std::vector<T> lhs = ElementsAs<T>(operands[0]), rhs = ElementsAs<T>(operands[1]);
     if (is_batch) {

@@ -1,5 +1,5 @@
-// rng-bit-generator, as XLA computes it bit for bit; rng and the hidden state,
-// for which every generator is right (docs/choices/2026-11-15-interpreter-numerics.md).
+// rng-bit-generator, bit-compatible with XLA; rng and the hidden state, for which any generator is
+// correct (docs/choices/2026-11-15-interpreter-numerics.md).
 
 #include <algorithm>
 #include <cmath>
@@ -25,10 +25,9 @@ struct RandomBits {
   std::vector<uint64_t> state, bits;
 };
 
-// Each counter gives two words. Of 64-bit elements they are the halves. Of
-// narrower ones, the first words fill the even and the second words the odd
-// coordinates of the first dimension of even size (else of the largest one,
-// whose last odd coordinate is then not there).
+// Each counter gives two words: the halves of a 64-bit element. For narrower elements, the first
+// words fill the even and the second words the odd coordinates of the first dimension of even size
+// (or else of the largest one, whose last odd coordinate is then dropped).
 RandomBits ThreeFryBits(std::vector<uint64_t> state, const Dims& dims, int width) {
   const uint64_t first = state[1];
   const std::array<uint32_t, 2> key = Halves(state[0]);
@@ -70,8 +69,8 @@ RandomBits ThreeFryBits(std::vector<uint64_t> state, const Dims& dims, int width
   return result;
 }
 
-// The state is a key and a 128-bit counter (low word first); of a state of two
-// words the key is also the counter's upper half. Each counter gives four words.
+// The state is a key and a 128-bit counter (low word first); in a state of two words the key is
+// also the upper half of the counter. Each counter gives four words.
 RandomBits PhiloxBits(std::vector<uint64_t> state, const Dims& dims, int width) {
   const bool is_short = state.size() < 3;
   const uint64_t low = state[1], high = is_short ? state[0] : state[2];
@@ -98,7 +97,7 @@ RandomBits PhiloxBits(std::vector<uint64_t> state, const Dims& dims, int width) 
   return result;
 }
 
-// An array whose elements have the given bits, lowest bits first.
+// An array of elements with the given bits, lowest bits first.
 Value FromBits(const Shape& shape, const std::vector<uint64_t>& bits) {
   ElementType type = shape.type();
   int width = InfoOf(type).bits;
@@ -121,8 +120,8 @@ Value FromBits(const Shape& shape, const std::vector<uint64_t>& bits) {
   });
 }
 
-// Philox under a fixed key: a process gives the same numbers every time. The
-// counter goes on from op to op, so that two rng ops differ.
+// Philox with a fixed key: a process gives the same numbers every time. The counter advances from
+// op to op, so two rng ops differ.
 class OwnRandom {
  public:
   double Uniform() { return std::ldexp(static_cast<double>(Next() >> 11), -53); }
@@ -157,7 +156,7 @@ T DrawUniform(OwnRandom& random, ElementType type, T from, T to) {
 
 Result<Value> EvalRngBitGenerator(const Instr& instr, std::span<const Value> operands, Context&) {
   const Value& state = operands[0];
-  // An array is the bits alone: kernels are made of that.
+  // An array result is the bits alone, as generated kernels use it.
   const bool has_state = instr.shape().IsTuple();
   if ((has_state && instr.shape().elements().size() != 2) || state.type() != ElementType::kU64 ||
       state.ElementCount() < 2) {
@@ -194,7 +193,7 @@ Result<Value> EvalThreefry2x32(const Instr& instr, std::span<const Value> operan
   return Value::Array(ResultShape(instr, operands[0].dims()), std::move(pairs));
 }
 
-// The kernels of JAX for GPUs: key and counter, one shape; both words.
+// JAX's GPU kernels: key and counter of one shape; returns both words.
 Result<Value> EvalThreefryCall(const Instr& instr, std::span<const Value> operands, Context&) {
   const Shape& shape = instr.shape();
   bool fits = operands.size() == 4 && shape.IsTuple() && shape.elements().size() == 2;

@@ -17,7 +17,7 @@ double Sign(double x) {
 }
 
 double Logistic(double x) {
-  // e^-x passes the range of a double long before the result does.
+  // e^-x overflows a double long before the result underflows.
   return static_cast<double>(1 / (1 + std::exp(-static_cast<long double>(x))));
 }
 
@@ -50,7 +50,7 @@ double LgammaNarrow(double x) {
 
 }  // namespace
 
-// long: a table, one line an op
+// long: a table with one line per op
 RealUnaryFn RealUnary(Op op, bool wide) {
   switch (op) {
     case Op::kAbs:

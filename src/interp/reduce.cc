@@ -1,9 +1,9 @@
-// reduce, reduce-window: each is a number of passes over boxes of the inputs,
-// every element of which is folded into one element of the result. For one
-// element of the result the order is always row-major.
+// reduce, reduce-window: a sequence of passes over boxes of the inputs. Each pass accumulates every
+// element of its box into one element of the result. For one result element the order is always
+// row-major.
 //
-// A reduce keeps its sums wide and rounds once, other bodies of narrow types as
-// f32; a reduce-window applies its body as it stands
+// A reduce accumulates sums in a wide type and rounds once, and other bodies of narrow types as
+// f32; a reduce-window applies its body unchanged
 // (docs/choices/2026-11-15-interpreter-numerics.md).
 
 #include "interp/body_call.h"
@@ -20,12 +20,12 @@ struct Pass {
   StridedView input, result;
 };
 
-struct Folding {
+struct ReductionShape {
   const Instr& instr;
   std::span<const Value> inputs, inits, captures;
   Dims result_dims;
 
-  Folding(const Instr& op, std::span<const Value> operands)
+  ReductionShape(const Instr& op, std::span<const Value> operands)
       : instr(op),
         inputs(operands.subspan(0, (operands.size() - op.captures()) / 2)),
         inits(operands.subspan(inputs.size(), inputs.size())),
@@ -41,19 +41,19 @@ struct Folding {
 
 // One input and a body that is a single commutative op.
 template <typename T>
-class WideFold {
+class WideReduction {
  public:
-  WideFold(const Folding& folding, Op op, Context& context)
-      : folding_(folding),
+  WideReduction(const ReductionShape& reduction_shape, Op op, Context& context)
+      : reduction_shape_(reduction_shape),
         op_(op),
         context_(context),
-        input_(ElementsAs<T>(folding.inputs[0])),
-        step_type_(StepType(folding.ShapeAt(0).type())),
-        sums_(static_cast<size_t>(ProductOf(folding.result_dims)),
-              ElementsAs<T>(folding.inits[0])[0]) {}
+        input_(ElementsAs<T>(reduction_shape.inputs[0])),
+        step_type_(StepType(reduction_shape.ShapeAt(0).type())),
+        sums_(static_cast<size_t>(ProductOf(reduction_shape.result_dims)),
+              ElementsAs<T>(reduction_shape.inits[0])[0]) {}
 
   Status Run(const Pass& pass) {
-    // The op is chosen outside of the loop.
+    // The op is selected outside the loop.
     switch (op_) {
       case Op::kAdd:
         return RunWith<Op::kAdd>(pass);
@@ -73,11 +73,12 @@ class WideFold {
   }
 
   Value Finish() {
-    const Shape& shape = folding_.ShapeAt(0);
+    const Shape& shape = reduction_shape_.ShapeAt(0);
     for (T& sum : sums_) sum = context_.Round(shape.type(), sum);
     std::vector<Value> results;
-    results.push_back(Value::Array(ResultShape(shape, folding_.result_dims), std::move(sums_)));
-    return folding_.Finish(std::move(results));
+    results.push_back(
+        Value::Array(ResultShape(shape, reduction_shape_.result_dims), std::move(sums_)));
+    return reduction_shape_.Finish(std::move(results));
   }
 
  private:
@@ -100,12 +101,12 @@ class WideFold {
     return Ok();
   }
 
-  // Narrow reals are kept as f32.
+  // Narrow reals accumulate as f32.
   static ElementType StepType(ElementType type) {
     return IsReal(type) && InfoOf(type).bits < 32 ? ElementType::kF32 : type;
   }
 
-  const Folding& folding_;
+  const ReductionShape& reduction_shape_;
   Op op_;
   Context& context_;
   std::vector<T> input_;
@@ -114,17 +115,17 @@ class WideFold {
 };
 
 // Any body, any number of inputs.
-class BodyFold {
+class BodyReduction {
  public:
-  BodyFold(const Folding& folding, Context& context, ScalarBody::Narrow narrow)
-      : folding_(folding),
+  BodyReduction(const ReductionShape& reduction_shape, Context& context, ScalarBody::Narrow narrow)
+      : reduction_shape_(reduction_shape),
         context_(context),
-        call_(folding.body(), folding.captures, context, narrow) {
-    for (size_t i = 0; i < folding.inputs.size(); ++i) {
-      ElementType type = folding.body().parameter(i)->shape().type();
-      inputs_.push_back(ScalarsOf(folding.inputs[i], type));
-      results_.emplace_back(static_cast<size_t>(ProductOf(folding.result_dims)),
-                            ScalarsOf(folding.inits[i], type)[0]);
+        call_(reduction_shape.body(), reduction_shape.captures, context, narrow) {
+    for (size_t i = 0; i < reduction_shape.inputs.size(); ++i) {
+      ElementType type = reduction_shape.body().parameter(i)->shape().type();
+      inputs_.push_back(ScalarsOf(reduction_shape.inputs[i], type));
+      results_.emplace_back(static_cast<size_t>(ProductOf(reduction_shape.result_dims)),
+                            ScalarsOf(reduction_shape.inits[i], type)[0]);
     }
   }
 
@@ -152,116 +153,122 @@ class BodyFold {
   Value Finish() {
     std::vector<Value> results;
     for (size_t k = 0; k < results_.size(); ++k) {
-      ElementType type = folding_.ShapeAt(k).type();
-      if (IsReal(type)) {  // kept as f32 until here
+      ElementType type = reduction_shape_.ShapeAt(k).type();
+      if (IsReal(type)) {  // accumulated as f32
         for (ScalarSlot& s : results_[k]) s.real = context_.Round(type, s.real);
       }
-      results.push_back(
-          ArrayOf(ResultShape(folding_.ShapeAt(k), folding_.result_dims), results_[k]));
+      results.push_back(ArrayOf(
+          ResultShape(reduction_shape_.ShapeAt(k), reduction_shape_.result_dims), results_[k]));
     }
-    return folding_.Finish(std::move(results));
+    return reduction_shape_.Finish(std::move(results));
   }
 
  private:
-  const Folding& folding_;
+  const ReductionShape& reduction_shape_;
   Context& context_;
   BodyCall call_;
   std::vector<std::vector<ScalarSlot>> inputs_, results_;
 };
 
-template <typename Fold, typename NextPass>
-Result<Value> RunPasses(Fold fold, NextPass next) {
+template <typename Reduction, typename NextPass>
+Result<Value> RunPasses(Reduction reduction, NextPass next) {
   for (std::optional<Pass> pass = next(); pass.has_value(); pass = next())
-    TOK_RETURN_IF_ERROR(fold.Run(*pass));
-  return fold.Finish();
+    TOK_RETURN_IF_ERROR(reduction.Run(*pass));
+  return reduction.Finish();
 }
 
-// Folds along all passes that `next` gives, one after the other.
+// Accumulates over all passes that `next` yields, in sequence.
 template <typename NextPass>
-Result<Value> Fold(const Folding& folding, Context& context, ScalarBody::Narrow narrow,
-                   NextPass next) {
+Result<Value> Reduction(const ReductionShape& reduction_shape, Context& context,
+                        ScalarBody::Narrow narrow, NextPass next) {
   std::optional<Op> op;
-  if (folding.inputs.size() == 1) op = CommutativeBody(folding.body());
+  if (reduction_shape.inputs.size() == 1) op = CommutativeBody(reduction_shape.body());
   bool sums_steps = narrow == ScalarBody::Narrow::kRounded && op == Op::kAdd &&
-                    context.mode() == NumericMode::kLaw && IsReal(folding.ShapeAt(0).type());
-  if (!op || sums_steps) return RunPasses(BodyFold(folding, context, narrow), next);
-  return DispatchStorage(folding.ShapeAt(0).type(), [&]<typename T>() -> Result<Value> {
-    return RunPasses(WideFold<T>(folding, *op, context), next);
+                    context.mode() == NumericMode::kReference &&
+                    IsReal(reduction_shape.ShapeAt(0).type());
+  if (!op || sums_steps) return RunPasses(BodyReduction(reduction_shape, context, narrow), next);
+  return DispatchStorage(reduction_shape.ShapeAt(0).type(), [&]<typename T>() -> Result<Value> {
+    return RunPasses(WideReduction<T>(reduction_shape, *op, context), next);
   });
 }
 
-// A product of one complex number is that number, as in XLA and NumPy: 1 times an infinite one is
-// another.
-bool GivesItsElement(const Folding& folding, int64_t count) {
-  if (folding.inputs.size() != 1 || count != 1) return false;
-  ElementType type = folding.ShapeAt(0).type();
-  std::optional<Op> op = CommutativeBody(folding.body());
+// A product over one complex number is that number, as in XLA and NumPy: multiplying an infinite
+// one by 1 would change it.
+bool GivesItsElement(const ReductionShape& reduction_shape, int64_t count) {
+  if (reduction_shape.inputs.size() != 1 || count != 1) return false;
+  ElementType type = reduction_shape.ShapeAt(0).type();
+  std::optional<Op> op = CommutativeBody(reduction_shape.body());
   if (op != Op::kMultiply || !IsComplex(type)) return false;
-  if (folding.inputs[0].type() != type || folding.inits[0].type() != type) return false;
-  return DispatchStorage(type,
-                         [&]<typename T>() { return ElementsAs<T>(folding.inits[0])[0] == T(1); });
+  if (reduction_shape.inputs[0].type() != type || reduction_shape.inits[0].type() != type)
+    return false;
+  return DispatchStorage(
+      type, [&]<typename T>() { return ElementsAs<T>(reduction_shape.inits[0])[0] == T(1); });
 }
 
 }  // namespace
 
 Result<Value> EvalReduce(const Instr& instr, std::span<const Value> operands, Context& context) {
-  Folding folding(instr, operands);
-  const Dims& folded = instr.attrs<DimensionsAttrs>().dimensions;
-  const Dims& dims = folding.inputs[0].dims();
-  std::vector<bool> stays(dims.size(), true);
-  for (int64_t d : folded) stays[static_cast<size_t>(d)] = false;
+  ReductionShape reduction_shape(instr, operands);
+  const Dims& reduced_dims = instr.attrs<DimensionsAttrs>().dimensions;
+  const Dims& dims = reduction_shape.inputs[0].dims();
+  std::vector<bool> is_kept_dim(dims.size(), true);
+  for (int64_t d : reduced_dims) is_kept_dim[static_cast<size_t>(d)] = false;
   for (size_t d = 0; d < dims.size(); ++d)
-    if (stays[d]) folding.result_dims.push_back(dims[d]);
-  TOK_RETURN_IF_ERROR(CheckFits(instr, folding.inputs[0].type(), folding.result_dims));
-  int64_t folded_count = 1;
-  for (int64_t d : folded) folded_count *= dims[static_cast<size_t>(d)];
-  if (GivesItsElement(folding, folded_count))
-    return folding.Finish(
-        {folding.inputs[0].WithShape(ResultShape(folding.ShapeAt(0), folding.result_dims))});
+    if (is_kept_dim[d]) reduction_shape.result_dims.push_back(dims[d]);
+  TOK_RETURN_IF_ERROR(
+      CheckFits(instr, reduction_shape.inputs[0].type(), reduction_shape.result_dims));
+  int64_t reduced_count = 1;
+  for (int64_t d : reduced_dims) reduced_count *= dims[static_cast<size_t>(d)];
+  if (GivesItsElement(reduction_shape, reduced_count))
+    return reduction_shape.Finish({reduction_shape.inputs[0].WithShape(
+        ResultShape(reduction_shape.ShapeAt(0), reduction_shape.result_dims))});
   Pass pass{dims, StridedView{0, StridesOf(dims)}, StridedView{0, Dims(dims.size(), 0)}};
-  Dims strides = StridesOf(folding.result_dims);
+  Dims strides = StridesOf(reduction_shape.result_dims);
   for (size_t d = 0, k = 0; d < dims.size(); ++d)
-    if (stays[d]) pass.result.strides[d] = strides[k++];
+    if (is_kept_dim[d]) pass.result.strides[d] = strides[k++];
   bool done = false;
-  return Fold(folding, context, ScalarBody::Narrow::kAsF32, [&]() -> std::optional<Pass> {
-    if (done) return std::nullopt;
-    done = true;
-    return pass;
-  });
+  return Reduction(reduction_shape, context, ScalarBody::Narrow::kAsF32,
+                   [&]() -> std::optional<Pass> {
+                     if (done) return std::nullopt;
+                     done = true;
+                     return pass;
+                   });
 }
 
-// One pass per tap of the window: the places that see an element through it.
+// One pass per tap of the window: the output positions that read an element through it.
 Result<Value> EvalReduceWindow(const Instr& instr, std::span<const Value> operands,
                                Context& context) {
-  Folding folding(instr, operands);
+  ReductionShape reduction_shape(instr, operands);
   const Window& window = instr.attrs<WindowAttrs>().window;
-  const Dims& dims = folding.inputs[0].dims();
+  const Dims& dims = reduction_shape.inputs[0].dims();
   Dims first_tap, taps;
   for (size_t d = 0; d < dims.size(); ++d) {
-    folding.result_dims.push_back(WindowedSize(window[d], dims[d]));
-    auto [first, limit] = TapsInside(window[d], dims[d], folding.result_dims[d]);
+    reduction_shape.result_dims.push_back(WindowedSize(window[d], dims[d]));
+    auto [first, limit] = TapsInside(window[d], dims[d], reduction_shape.result_dims[d]);
     first_tap.push_back(first);
     taps.push_back(limit - first);
   }
-  TOK_RETURN_IF_ERROR(CheckFits(instr, folding.inputs[0].type(), folding.result_dims));
-  Dims strides = StridesOf(dims), result_strides = StridesOf(folding.result_dims);
+  TOK_RETURN_IF_ERROR(
+      CheckFits(instr, reduction_shape.inputs[0].type(), reduction_shape.result_dims));
+  Dims strides = StridesOf(dims), result_strides = StridesOf(reduction_shape.result_dims);
   Dims tap(dims.size(), 0);
-  bool more = ProductOf(taps) > 0 && ProductOf(folding.result_dims) > 0;
-  return Fold(folding, context, ScalarBody::Narrow::kRounded, [&]() -> std::optional<Pass> {
-    if (!more) return std::nullopt;
-    Pass pass{Dims(dims.size()), StridedView{0, strides}, StridedView{0, result_strides}};
-    for (size_t d = 0; d < dims.size(); ++d) {
-      TapOverlap overlap =
-          OverlapOf(window[d], first_tap[d] + tap[d], dims[d], folding.result_dims[d]);
-      pass.box[d] = overlap.count;
-      pass.input.base += overlap.first_in * strides[d];
-      pass.input.strides[d] *= overlap.step_in;
-      pass.result.base += overlap.first_out * result_strides[d];
-      pass.result.strides[d] *= overlap.step_out;
-    }
-    more = NextIndex(tap, taps);
-    return pass;
-  });
+  bool more = ProductOf(taps) > 0 && ProductOf(reduction_shape.result_dims) > 0;
+  return Reduction(
+      reduction_shape, context, ScalarBody::Narrow::kRounded, [&]() -> std::optional<Pass> {
+        if (!more) return std::nullopt;
+        Pass pass{Dims(dims.size()), StridedView{0, strides}, StridedView{0, result_strides}};
+        for (size_t d = 0; d < dims.size(); ++d) {
+          TapOverlap overlap =
+              OverlapOf(window[d], first_tap[d] + tap[d], dims[d], reduction_shape.result_dims[d]);
+          pass.box[d] = overlap.count;
+          pass.input.base += overlap.first_in * strides[d];
+          pass.input.strides[d] *= overlap.step_in;
+          pass.result.base += overlap.first_out * result_strides[d];
+          pass.result.strides[d] *= overlap.step_out;
+        }
+        more = NextIndex(tap, taps);
+        return pass;
+      });
 }
 
 }  // namespace tokamak

@@ -1,6 +1,6 @@
 #pragma once
 
-// What evaluators say about their results: shapes, limits, faults.
+// Helpers for the results of evaluators: shapes, size limits, errors.
 
 #include <string>
 
@@ -10,8 +10,8 @@
 
 namespace tokamak {
 
-// The shape of the instruction (or of one element of its tuple) with the
-// dimensions that the value really has: type and quantization stay, layout goes.
+// The shape of the instruction (or of one element of its tuple) with the actual dimensions of the
+// value: keeps type and quantization, drops the layout.
 inline Shape ResultShape(const Shape& written, Dims dims) {
   return written.WithDims(std::move(dims));
 }
@@ -19,9 +19,9 @@ inline Shape ResultShape(const Instr& instr, Dims dims) {
   return ResultShape(instr.shape(), std::move(dims));
 }
 
-// A fault at run time, at the place of the instruction: "gather: ...".
+// A run-time error located at the instruction: "gather: ...".
 Error RunError(ErrorCode code, const Instr& instr, const std::string& what);
-// Refuses (TK5002) an array over kMaxTensorBytes, before it is allocated.
+// Rejects (TK5002) an array over kMaxTensorBytes before it is allocated.
 Status CheckFits(const Instr& instr, ElementType type, const Dims& dims);
 
 // The elements of a value as another storage type: numbers are converted, not

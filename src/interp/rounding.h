@@ -1,5 +1,7 @@
 #pragma once
 
+// Rounding of results to their element type, in bits.
+
 #include <bit>
 #include <cstdint>
 #include <limits>
@@ -10,13 +12,13 @@
 
 namespace tokamak {
 
-// Which NaN arithmetic gives, its sign included, depends on the processor and on the order of the
-// operands. Whatever is rounded gives this one; what is only moved keeps its bits.
+// The canonical NaN. The NaN that arithmetic produces, including its sign, depends on the processor
+// and the operand order. Rounded results use this one; data movement keeps the bits.
 inline constexpr double kOneNan = std::numeric_limits<double>::quiet_NaN();
 
-// Context::Round of one element type, with what it depends on looked up once per array. Exactly
-// RoundToType in law mode; numbers in the normal range of a narrow type are rounded in the bits of
-// the double, everything else goes the slow way.
+// Context::Round for one element type, with its parameters looked up once per array. Equals
+// RoundToType in reference mode; numbers in the normal range of a narrow type are rounded in the
+// bits of the double, all others take the slow path.
 class Rounder {
  public:
   Rounder(ElementType type, NumericMode mode) : type_(type) {
@@ -31,7 +33,7 @@ class Rounder {
     const FloatFormat& format = FormatOf(type_);
     how_ = type_ == ElementType::kF32 ? How::kFloat : How::kNarrow;
     drop_ = 52 - format.mantissa_bits;
-    // Biased exponents of the double between which every result is an ordinary number.
+    // Biased exponents of the double between which every result is a normal number.
     low_ = static_cast<uint64_t>(1023 + 1 - format.bias);
     high_ = static_cast<uint64_t>(1023 + (1 << format.exponent_bits) - 2 - format.bias);
     if (format.mantissa_bits == 0) how_ = How::kSlow;

@@ -15,17 +15,17 @@ constexpr ElementType kReals[] = {
     ElementType::kF8E5M2FNUZ, ElementType::kF8E8M0FNU, ElementType::kBF16,
     ElementType::kF16,        ElementType::kF32,       ElementType::kF64};
 
-// The quick way gives the bits of the slow one, ties and ends of ranges included.
+// The fast path gives the bits of the slow one, including ties and range limits.
 TEST(Rounder, IsRoundToType) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> exponents(-160, 160), mantissas(1, 2);
   for (ElementType type : kReals) {
-    Rounder round(type, NumericMode::kLaw);
+    Rounder repetition(type, NumericMode::kReference);
     for (int i = 0; i < 20000; ++i) {
       double x = std::ldexp(mantissas(random), static_cast<int>(exponents(random)) % 20);
       if (i % 3 == 0) x = std::ldexp(std::nearbyint(x * 64), -5);  // often a tie
       if (i % 5 == 0) x = -x;
-      double fast = round(x), slow = RoundToType(type, x);
+      double fast = repetition(x), slow = RoundToType(type, x);
       ASSERT_TRUE(fast == slow || (std::isnan(fast) && std::isnan(slow)))
           << HloName(type) << " of " << x << ": " << fast << ", not " << slow;
     }
@@ -37,8 +37,8 @@ TEST(Rounder, OracleKeepsReals) {
 }
 
 TEST(Rounder, WrapsIntegers) {
-  EXPECT_EQ(Rounder(ElementType::kS8, NumericMode::kLaw)(int64_t{200}), -56);
-  EXPECT_EQ(Rounder(ElementType::kU4, NumericMode::kLaw)(uint64_t{17}), 1u);
+  EXPECT_EQ(Rounder(ElementType::kS8, NumericMode::kReference)(int64_t{200}), -56);
+  EXPECT_EQ(Rounder(ElementType::kU4, NumericMode::kReference)(uint64_t{17}), 1u);
 }
 
 }  // namespace

@@ -70,8 +70,7 @@ Result<std::vector<Value>> RunOnDevices(const Instr& instr, int64_t replicas, in
   return values;
 }
 
-// programs[replica][partition]; operands and results are those of the programs, one after the
-// other.
+// programs[replica][partition]; operands and results are those of the programs, concatenated.
 Result<Value> EvalRunParallel(const Instr& instr, std::span<const Value> operands,
                               Context& context) {
   const RunParallelAttrs& attrs = instr.attrs<RunParallelAttrs>();

@@ -1,5 +1,7 @@
 #pragma once
 
+// Runs one computation per device concurrently, for programs with several replicas or partitions.
+
 #include <cstdint>
 #include <vector>
 
@@ -10,14 +12,15 @@
 
 namespace tokamak {
 
-// A computation for one device.
+// The computation of one device.
 struct DeviceRun {
   const Computation* computation = nullptr;
   std::vector<Value> arguments;
 };
 
-// Runs computations together, a thread each, on replicas x partitions devices (the first replica's
-// partitions first). The first error of a device that did not merely wait for another is the error.
+// Runs the computations concurrently, one thread each, on replicas x partitions devices (all
+// partitions of the first replica first). Returns the first error of a device that was not merely
+// waiting for another.
 Result<std::vector<Value>> RunOnDevices(const Instr& instr, int64_t replicas, int64_t partitions,
                                         std::vector<DeviceRun> runs, Context& context);
 

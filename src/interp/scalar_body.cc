@@ -4,8 +4,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "interp/module_interpreter.h"
 #include "interp/scalar_ops.h"
-#include "interp/walk.h"
 
 namespace tokamak {
 
@@ -29,8 +29,8 @@ struct ScalarBody::Step {
     PredUnaryFn pred1;
     PredBinaryFn pred2;
   };
-  Rounder round{ElementType::kF64, NumericMode::kLaw};
-  ElementConverter convert{ElementType::kF64, NumericMode::kLaw};
+  Rounder round{ElementType::kF64, NumericMode::kReference};
+  ElementConverter convert{ElementType::kF64, NumericMode::kReference};
   const Instr* instr = nullptr;
   std::vector<uint32_t> operands, results;
 };
@@ -44,7 +44,7 @@ size_t LeafCount(const Shape& shape) {
   return count;
 }
 
-// Whether a value is made of scalars without quantization.
+// Whether a value consists of scalars without quantization.
 bool IsScalars(const Shape& shape) {
   if (!shape.IsTuple()) return shape.IsScalar() && shape.quant() == nullptr;
   return std::all_of(shape.elements().begin(), shape.elements().end(), IsScalars);
@@ -84,14 +84,14 @@ void FromValue(const Value& value, ScalarSlot* scalars, std::span<const uint32_t
 
 }  // namespace
 
-// Turns instructions into steps. An instruction's value is a list of registers, one per leaf.
+// Compiles instructions to steps. An instruction's value is a list of registers, one per leaf.
 class ScalarBody::Compiler {
  public:
   Compiler(ScalarBody& body, Narrow narrow) : body_(body), narrow_(narrow) {}
 
   using Registers = std::vector<uint32_t>;
 
-  // False: something in it is not scalar.
+  // Returns false if the computation contains a non-scalar value.
   bool Compile(const Computation& computation, const std::vector<Registers>& arguments,
                Registers& results, int depth = 0) {
     if (depth > 50) return false;
@@ -406,7 +406,7 @@ Status ScalarBody::Apply() {
   return Ok();
 }
 
-// Gives `use` the simple op as a function that the compiler can inline.
+// Passes the simple op to `use` as a function that the compiler can inline.
 template <typename T, typename Use>
 bool ScalarBody::WithSimpleOp(Use use) const {
   if (!simple_.has_value()) return false;
@@ -436,7 +436,7 @@ bool ScalarBody::WithSimpleOp(Use use) const {
 }
 
 template <typename T>
-Status ScalarBody::Fold(T& accumulator, const T* x, size_t count, ptrdiff_t stride) {
+Status ScalarBody::Accumulate(T& accumulator, const T* x, size_t count, ptrdiff_t stride) {
   bool done = WithSimpleOp<T>([&](auto op) {
     T sum = accumulator;
     for (size_t k = 0; k < count; ++k, x += stride) sum = op(sum, *x);
@@ -452,7 +452,7 @@ Status ScalarBody::Fold(T& accumulator, const T* x, size_t count, ptrdiff_t stri
 }
 
 template <typename T>
-Status ScalarBody::FoldEach(std::span<T> accumulators, const T* x, ptrdiff_t stride) {
+Status ScalarBody::AccumulateEach(std::span<T> accumulators, const T* x, ptrdiff_t stride) {
   bool done = WithSimpleOp<T>([&](auto op) {
     for (T& accumulator : accumulators) {
       accumulator = op(accumulator, *x);
@@ -460,18 +460,18 @@ Status ScalarBody::FoldEach(std::span<T> accumulators, const T* x, ptrdiff_t str
     }
   });
   for (size_t k = 0; !done && k < accumulators.size(); ++k, x += stride)
-    TOK_RETURN_IF_ERROR(Fold<T>(accumulators[k], x, 1));
+    TOK_RETURN_IF_ERROR(Accumulate<T>(accumulators[k], x, 1));
   return Ok();
 }
 
-#define TOK_FOLD(T)                                                     \
-  template Status ScalarBody::Fold<T>(T&, const T*, size_t, ptrdiff_t); \
-  template Status ScalarBody::FoldEach<T>(std::span<T>, const T*, ptrdiff_t);
-TOK_FOLD(uint8_t)
-TOK_FOLD(int64_t)
-TOK_FOLD(uint64_t)
-TOK_FOLD(double)
-TOK_FOLD(Complex)
-#undef TOK_FOLD
+#define TOK_ACCUMULATE(T)                                                     \
+  template Status ScalarBody::Accumulate<T>(T&, const T*, size_t, ptrdiff_t); \
+  template Status ScalarBody::AccumulateEach<T>(std::span<T>, const T*, ptrdiff_t);
+TOK_ACCUMULATE(uint8_t)
+TOK_ACCUMULATE(int64_t)
+TOK_ACCUMULATE(uint64_t)
+TOK_ACCUMULATE(double)
+TOK_ACCUMULATE(Complex)
+#undef TOK_ACCUMULATE
 
 }  // namespace tokamak

@@ -43,10 +43,9 @@ struct ScalarSlot {
 };
 
 // A computation over scalars, compiled to a flat list of steps over registers, for ops that apply
-// one to very many elements: reduce, scatter, sort, map. Elementwise ops, tuples and calls become
-// steps of a few nanoseconds with the evaluators' own functions and rounding; any other op of
-// scalars calls its evaluator; a computation with arrays inside is run as a call. Not for several
-// threads at once.
+// one to many elements: reduce, scatter, sort, map. Elementwise ops, tuples and calls become steps
+// of a few nanoseconds that use the evaluators' own functions and rounding; any other scalar op
+// calls its evaluator; a computation with arrays inside runs as a call. Not thread-safe.
 //
 //   ScalarBody body(*instr.called(0), context);
 //   body.in(0).Set<double>(a); body.in(1).Set<double>(b);
@@ -68,23 +67,23 @@ class ScalarBody {
   ElementType parameter_type(size_t i) const { return parameter_types_[i]; }
   ElementType result_type(size_t i) const { return result_types_[i]; }
 
-  // Parameter i is this value from now on: captures.
+  // Binds parameter i to this value permanently: captures.
   void Bind(size_t parameter, Value value);
 
   // Computes out from in.
   Status Apply();
 
-  // The op of a body that is just op(parameter 0, parameter 1), or op(parameter 1, parameter 0)
-  // where that is the same: add, multiply, maximum, minimum, and, or, xor.
+  // The op of a body that computes only op(parameter 0, parameter 1), in either order if
+  // commutative: add, multiply, maximum, minimum, and, or, xor.
   std::optional<Op> simple() const { return simple_; }
 
   // accumulator = body(accumulator, x[k * stride]) for k = 0 .. count-1. One result, two unbound
   // parameters, all of storage type T.
   template <typename T>
-  Status Fold(T& accumulator, const T* x, size_t count, ptrdiff_t stride = 1);
+  Status Accumulate(T& accumulator, const T* x, size_t count, ptrdiff_t stride = 1);
   // accumulators[k] = body(accumulators[k], x[k * stride]).
   template <typename T>
-  Status FoldEach(std::span<T> accumulators, const T* x, ptrdiff_t stride = 1);
+  Status AccumulateEach(std::span<T> accumulators, const T* x, ptrdiff_t stride = 1);
 
  private:
   struct Step;
@@ -100,9 +99,9 @@ class ScalarBody {
   std::vector<uint32_t> outputs_;
   std::vector<ElementType> parameter_types_, result_types_;
   std::vector<std::optional<Value>> bound_;
-  bool whole_ = false;  // not compiled: Apply is a call
+  bool whole_ = false;  // not compiled: Apply makes a call
   std::optional<Op> simple_;
-  ElementType simple_type_{};  // whose rounding the simple op has
+  ElementType simple_type_{};  // type that the simple op rounds to
 };
 
 }  // namespace tokamak

@@ -4,15 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include "interp/walk.h"
+#include "interp/module_interpreter.h"
 
 namespace tokamak {
 namespace {
 
 constexpr ElementType kBodyF32 = ElementType::kF32;
 
-// max(x * y, 0.1), and whether x < y: as steps and as a call, bit for bit.
-TEST(ScalarBody, GivesWhatACallGives) {
+// max(x * y, 0.1), and whether x < y: compiled steps and a call must agree in every bit.
+TEST(ScalarBody, MatchesACall) {
   Module module("m");
   Computation* body = module.AddComputation("body");
   Shape scalar = Shape::Scalar(kBodyF32), pred = Shape::Scalar(ElementType::kPred);
@@ -27,8 +27,8 @@ TEST(ScalarBody, GivesWhatACallGives) {
   Instr* test = body->Append(Op::kCompare, pred, {x, y}, less);
   body->set_root(body->Append(Op::kTuple, Shape::Tuple({scalar, pred}), {larger, test}));
 
-  Walker walker(NumericMode::kLaw, nullptr);
-  ScalarBody steps(*body, walker);
+  ModuleInterpreter interpreter(NumericMode::kReference, nullptr);
+  ScalarBody steps(*body, interpreter);
   ASSERT_EQ(steps.result_count(), 2u);
   for (double a : {-1.5, 0.0, 0.3, 7.25}) {
     a = RoundToType(kBodyF32, a);
@@ -37,29 +37,29 @@ TEST(ScalarBody, GivesWhatACallGives) {
     steps.in(1).Set(b);
     ASSERT_TRUE(steps.Apply().ok());
     std::vector<Value> arguments{Value::Scalar(kBodyF32, a), Value::Scalar(kBodyF32, b)};
-    Result<Value> called = walker.Call(*body, std::move(arguments));
+    Result<Value> called = interpreter.Call(*body, std::move(arguments));
     ASSERT_TRUE(called.ok());
     EXPECT_EQ(steps.out(0).Get<double>(), called.value().elements()[0].DoubleAt(0));
     EXPECT_EQ(steps.out(1).Get<uint8_t>(), called.value().elements()[1].IntAt(0));
   }
 }
 
-TEST(ScalarBody, FoldsASimpleOp) {
+TEST(ScalarBody, ReducesASimpleOp) {
   Module module("m");
   Computation* body = module.AddComputation("add");
   Shape scalar = Shape::Scalar(ElementType::kBF16);
   Instr* x = body->AppendParameter(0, scalar);
   Instr* y = body->AppendParameter(1, scalar);
   body->set_root(body->Append(Op::kAdd, scalar, {x, y}));
-  Walker walker(NumericMode::kLaw, nullptr);
+  ModuleInterpreter interpreter(NumericMode::kReference, nullptr);
   std::vector<double> ones(300, 1.0);
   double rounded = 0, exact = 0;
-  ScalarBody narrow(*body, walker);
+  ScalarBody narrow(*body, interpreter);
   EXPECT_EQ(narrow.simple(), Op::kAdd);
-  ASSERT_TRUE(narrow.Fold<double>(rounded, ones.data(), ones.size()).ok());
+  ASSERT_TRUE(narrow.Accumulate<double>(rounded, ones.data(), ones.size()).ok());
   EXPECT_EQ(rounded, 256);  // bf16 has no 257
-  ScalarBody wide(*body, walker, ScalarBody::Narrow::kAsF32);
-  ASSERT_TRUE(wide.Fold<double>(exact, ones.data(), ones.size()).ok());
+  ScalarBody wide(*body, interpreter, ScalarBody::Narrow::kAsF32);
+  ASSERT_TRUE(wide.Accumulate<double>(exact, ones.data(), ones.size()).ok());
   EXPECT_EQ(exact, 300);
 }
 

@@ -9,8 +9,8 @@
 #include "ir/attr_enums.h"
 #include "ir/op.h"
 
-// What the elementwise ops do to one element, before rounding. The evaluators of arrays and
-// ScalarBody take their functions from here, so that both give the same bits.
+// The elementwise ops on one element, before rounding. The array evaluators and ScalarBody share
+// these functions, so both give the same bits.
 
 namespace tokamak {
 
@@ -26,14 +26,14 @@ using UnsignedBinaryFn = uint64_t (*)(uint64_t, uint64_t, int bits);
 using PredUnaryFn = uint8_t (*)(uint8_t);
 using PredBinaryFn = uint8_t (*)(uint8_t, uint8_t);
 
-// Each is null when the op does not take such elements. `wide`: the result is kept as a double
-// (f64, c128, the oracle), so the function must be exact in the last bits of one.
+// Each returns null if the op does not support such elements. `wide`: the result is kept as a
+// double (f64, c128, the oracle), so the function must be accurate to the last bits of a double.
 RealUnaryFn RealUnary(Op op, bool wide);
 RealBinaryFn RealBinary(Op op, bool wide);
-RealTestFn RealTest(Op op);  // is-finite and its kind
+RealTestFn RealTest(Op op);  // is-finite and similar
 ComplexUnaryFn ComplexUnary(Op op, bool wide);
 ComplexBinaryFn ComplexBinary(Op op, bool wide);
-// Results are to be wrapped to `bits`, the width of the type.
+// The caller wraps results to `bits`, the width of the type.
 SignedUnaryFn SignedUnary(Op op);
 SignedBinaryFn SignedBinary(Op op);
 UnsignedUnaryFn UnsignedUnary(Op op);
@@ -41,18 +41,19 @@ UnsignedBinaryFn UnsignedBinary(Op op);
 PredUnaryFn PredUnary(Op op);
 PredBinaryFn PredBinary(Op op);
 
-// Whether a result of this type must be exact in the last bits of a double.
+// Whether a result of this type must be accurate to the last bits of a double.
 inline bool IsWide(ElementType type, NumericMode mode) {
   return mode == NumericMode::kOracle || RealPartOf(type) == ElementType::kF64;
 }
 
-// Order of reals in which -NaN < -inf < ... < -0 < 0 < ... < inf < NaN.
+// Maps reals to the total order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN.
 inline int64_t TotalOrderKey(double value) {
   int64_t bits = std::bit_cast<int64_t>(value);
   return bits < 0 ? static_cast<int64_t>(~static_cast<uint64_t>(bits) | uint64_t{1} << 63) : bits;
 }
 
-// Whether two elements of one storage type stand in an order. Complex numbers have only EQ and NE.
+// Whether a comparison holds between two elements of one storage type. Complex numbers support only
+// EQ and NE.
 template <typename T>
 bool InOrder(CompareDirection direction, T a, T b) {
   if constexpr (std::is_same_v<T, Complex>) {

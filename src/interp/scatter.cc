@@ -16,13 +16,12 @@ bool IsAmongDims(const Dims& dims, size_t d) {
   return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
 }
 
-// Where the updates go. Of the dimensions of an update, the window dimensions
-// run through one window and the others through the index vectors. A window
-// that does not lie wholly inside the input is skipped, as XLA does.
-class WindowPlaces {
+// The targets of the updates. The window dimensions of an update index into one window, the others
+// into the index vectors. A window that is not entirely inside the input is skipped, as in XLA.
+class WindowElements {
  public:
-  WindowPlaces(const ScatterAttrs& attrs, const Dims& input, const Value& indices,
-               const Dims& update)
+  WindowElements(const ScatterAttrs& attrs, const Dims& input, const Value& indices,
+                 const Dims& update)
       : attrs_(attrs), input_(input), vectors_(indices, attrs.index_vector_dim) {
     Dims strides = StridesOf(input), update_strides = StridesOf(update);
     input_strides_ = strides;
@@ -40,8 +39,8 @@ class WindowPlaces {
     }
   }
 
-  // Calls fn(input offset, update offset) for each element of each window that
-  // fits, until fn gives an error.
+  // Calls fn(input offset, update offset) for each element of each window that fits, until fn
+  // returns an error.
   template <typename Fn>
   Status ForEach(Fn&& fn) const {
     Status status = Ok();
@@ -86,16 +85,17 @@ class WindowPlaces {
   Dims window_, extent_, input_window_, update_window_, update_batch_;
 };
 
-// One input, and a body that is a commutative op or the update itself (op is
-// nothing then). Every step is rounded, as the body would.
+// One input, and a body that is a commutative op, or returns the update itself (op is nullopt).
+// Every step is rounded, as in the body.
 Result<Value> ScatterSimply(const Instr& instr, std::span<const Value> operands,
-                            const WindowPlaces& places, std::optional<Op> op, Context& context) {
+                            const WindowElements& window_elements, std::optional<Op> op,
+                            Context& context) {
   ElementType type = operands[0].type();
   Dims dims = operands[0].dims();
   return DispatchStorage(type, [&]<typename T>() -> Result<Value> {
     std::span<const T> updates = operands[2].Data<T>();
     std::vector<T> elements = TakeOperand(operands, 0).TakeData<T>();
-    TOK_RETURN_IF_ERROR(places.ForEach([&](size_t to, size_t from) {
+    TOK_RETURN_IF_ERROR(window_elements.ForEach([&](size_t to, size_t from) {
       elements[to] =
           op ? context.Round(type, Combine(*op, elements[to], updates[from])) : updates[from];
       return Ok();
@@ -112,11 +112,12 @@ Result<Value> EvalScatter(const Instr& instr, std::span<const Value> operands, C
   const size_t n = (operands.size() - instr.captures() - 1) / 2;
   const Value& indices = operands[n];
   const Computation& body = *instr.called(0);
-  WindowPlaces places(instr.attrs<ScatterAttrs>(), operands[0].dims(), indices,
-                      operands[n + 1].dims());
+  WindowElements window_elements(instr.attrs<ScatterAttrs>(), operands[0].dims(), indices,
+                                 operands[n + 1].dims());
   if (n == 1 && body.parameter(0)->shape().type() == operands[0].type()) {
     std::optional<Op> op = CommutativeBody(body);
-    if (op || IsParameter(body, 1)) return ScatterSimply(instr, operands, places, op, context);
+    if (op || IsParameter(body, 1))
+      return ScatterSimply(instr, operands, window_elements, op, context);
   }
   BodyCall call(body, operands.subspan(2 * n + 1), context);
   std::vector<std::vector<ScalarSlot>> results, updates;
@@ -135,7 +136,7 @@ Result<Value> EvalScatter(const Instr& instr, std::span<const Value> operands, C
     for (size_t k = 0; k < n; ++k) results[k][to] = combined[k];
     return Ok();
   };
-  TOK_RETURN_IF_ERROR(places.ForEach(combine));
+  TOK_RETURN_IF_ERROR(window_elements.ForEach(combine));
   std::vector<Value> values;
   for (size_t k = 0; k < n; ++k) {
     const Shape& shape = instr.shape().IsTuple() ? instr.shape().elements()[k] : instr.shape();
@@ -144,8 +145,8 @@ Result<Value> EvalScatter(const Instr& instr, std::span<const Value> operands, C
   return instr.shape().IsTuple() ? Value::Tuple(std::move(values)) : std::move(values[0]);
 }
 
-// Each window picks one of its elements that lie inside the input; the source
-// of the window is combined into the result there.
+// Each window selects one of its elements inside the input; the source element of the window is
+// combined into the result there.
 Result<Value> EvalSelectAndScatter(const Instr& instr, std::span<const Value> operands,
                                    Context& context) {
   const Value &operand = operands[0], &source = operands[1];
@@ -164,7 +165,7 @@ Result<Value> EvalSelectAndScatter(const Instr& instr, std::span<const Value> op
     first_tap.push_back(first);
     taps.push_back(limit - first);
   }
-  Dims place(dims.size(), 0);
+  Dims source_index(dims.size(), 0);
   if (sources.empty() || ProductOf(taps) == 0) return ArrayOf(ResultShape(instr, dims), results);
   size_t at = 0;
   do {
@@ -174,7 +175,7 @@ Result<Value> EvalSelectAndScatter(const Instr& instr, std::span<const Value> op
       int64_t offset = 0;
       bool inside = true;
       for (size_t d = 0; d < dims.size() && inside; ++d) {
-        int64_t i = place[d] * window[d].stride +
+        int64_t i = source_index[d] * window[d].stride +
                     (first_tap[d] + tap[d]) * window[d].window_dilation - window[d].pad_low;
         inside = i >= 0 && i < dims[d];
         offset += i * strides[d];
@@ -194,7 +195,7 @@ Result<Value> EvalSelectAndScatter(const Instr& instr, std::span<const Value> op
       TOK_RETURN_IF_ERROR(scatter.Apply(pair, std::span(&result, 1)));
     }
     ++at;
-  } while (NextIndex(place, source.dims()));
+  } while (NextIndex(source_index, source.dims()));
   return ArrayOf(ResultShape(instr, dims), results);
 }
 

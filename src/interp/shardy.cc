@@ -1,5 +1,5 @@
-// Ops of the sdy dialect. Shardings say where data lies, not what it is, so all but
-// manual-computation give their operand back.
+// Ops of the sdy dialect. Shardings specify placement, not values, so all ops except
+// manual-computation return their operand.
 
 #include <algorithm>
 #include <utility>
@@ -7,15 +7,15 @@
 #include "interp/devices.h"
 #include "interp/evaluators.h"
 #include "interp/groups.h"
-#include "interp/pieces.h"
 #include "interp/run_devices.h"
+#include "interp/slice_values.h"
 
 namespace tokamak {
 namespace {
 
 using Values = std::vector<Value>;
 
-// A manual computation: which axes of which mesh its shards lie along.
+// A manual computation: the mesh and the axes along which its shards are distributed.
 class Manual {
  public:
   static Result<Manual> Of(const Instr& instr) {
@@ -33,7 +33,7 @@ class Manual {
   int64_t IndexOf(int64_t device) const { return MeshView(*mesh_).IndexOf(device); }
   int64_t DeviceAt(int64_t n) const { return MeshView(*mesh_).DeviceAt(n); }
 
-  // What the n-th device of the mesh gets of the operands.
+  // The shards of the operands on the n-th device of the mesh.
   Result<Values> Shards(std::span<const Value> operands, int64_t n) const {
     Values shards;
     for (size_t i = 0; i < operands.size(); ++i) {
@@ -43,7 +43,7 @@ class Manual {
     return shards;
   }
 
-  // The whole results out of what each device computed: results[k] is that of mesh device
+  // Assembles the full results from those of each device: results[k] is that of mesh device
   // indices[k].
   Result<Value> Assemble(const std::vector<int64_t>& indices, const Values& results) const {
     bool single = !instr_.shape().IsTuple();
@@ -108,12 +108,12 @@ class Manual {
                                        ", its shards are " + std::to_string(parts));
       }
       int64_t at = MeshView(*mesh_).PositionOf(n, axes);
-      shard = Piece(shard, d, at * (size / parts), size / parts);
+      shard = SliceOf(shard, d, at * (size / parts), size / parts);
     }
     return shard;
   }
 
-  // Joins the parts along dimension d and those after it; before d, `at` says which part is meant.
+  // Joins the shards along dimension d and the following ones; before d, `at` selects the shard.
   Value Join(size_t r, const std::vector<int64_t>& indices, const Values& parts, size_t d,
              const std::vector<int64_t>& at) const {
     const std::vector<Sharding>& shardings = instr_.attrs<ManualComputationAttrs>().out_shardings;
@@ -144,7 +144,8 @@ class Manual {
   const Mesh* mesh_;
 };
 
-// Inside of another manual computation every device runs its own part, then all meet.
+// Inside another manual computation every device runs its own shard; a rendezvous then combines
+// them.
 Result<Value> RunNested(const Instr& instr, const Manual& manual, std::span<const Value> operands,
                         Context& context) {
   int64_t n = manual.IndexOf(context.partition);
@@ -158,7 +159,7 @@ Result<Value> RunNested(const Instr& instr, const Manual& manual, std::span<cons
     if (member >= context.devices->count()) return Unsupported(instr, "its mesh has more devices");
   if (members.size() == 1) return manual.Assemble(indices, {mine});
   TOK_TRY(std::vector<Values> brought,
-          context.devices->Meet({instr.op(), 0, members}, SelfOf(context), {mine}));
+          context.devices->Rendezvous({instr.op(), 0, members}, SelfOf(context), {mine}));
   Values results;
   for (Values& values : brought) results.push_back(std::move(values[0]));
   return manual.Assemble(indices, results);
@@ -184,8 +185,8 @@ Result<Value> EvalPropagationBarrier(const Instr&, std::span<const Value> operan
   return SameValue(operands);
 }
 
-// Every device of the mesh runs the body on its shards. Axes that are not manual are for the
-// partitioner: devices along them compute the same.
+// Every device of the mesh runs the body on its shards. Axes that are not manual belong to the
+// partitioner: devices along them compute the same values.
 Result<Value> EvalManualComputation(const Instr& instr, std::span<const Value> operands,
                                     Context& context) {
   TOK_TRY(Manual manual, Manual::Of(instr));

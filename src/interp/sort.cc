@@ -1,8 +1,7 @@
-// sort, topk. A merge sort of our own: a comparator that is no order gives some
-// permutation, never a fault, and equal elements keep their places. Where the
-// program does not ask for that (is_stable), they are put first where the
-// quicksort of GNU's C++ library leaves them: any order is right, and this is
-// the one that XLA CPU gives.
+// sort, topk. Uses its own merge sort: an inconsistent comparator gives some permutation but never
+// undefined behaviour, and equal elements keep their order. If the program does not request
+// stability (is_stable), elements are first permuted as GNU libstdc++'s quicksort leaves them: any
+// order is valid, and this one equals XLA CPU's.
 
 #include <algorithm>
 #include <bit>
@@ -16,7 +15,7 @@
 namespace tokamak {
 namespace {
 
-// Sorts `order` by less(a, b), which may fail.
+// Sorts `order` by less(a, b), which may return an error.
 template <typename Less>
 Status MergeSort(std::vector<int64_t>& order, Less&& less) {
   std::vector<int64_t> merged(order.size());
@@ -38,8 +37,8 @@ Status MergeSort(std::vector<int64_t>& order, Less&& less) {
   return Ok();
 }
 
-// Partitions `order` around medians of three until at most 16 elements are left in a part, or the
-// medians turn out to be poor; a merge sort of what this leaves gives std::sort's result.
+// Partitions `order` around medians of three until at most 16 elements remain in a partition, or
+// the medians are poor; a merge sort of the result then gives std::sort's result.
 template <typename Less>
 class Quicksort {
  public:
@@ -47,7 +46,7 @@ class Quicksort {
 
   Status Partition() {
     const auto n = static_cast<int64_t>(order_.size());
-    // Twice the logarithm: deeper than that, merging is quicker.
+    // Twice the logarithm: beyond that depth, merging is faster.
     const auto depth = static_cast<int64_t>(2 * std::bit_width(order_.size()) - 2);
     std::vector<Part> left = {{0, n, depth}};
     while (!left.empty()) {
@@ -69,7 +68,7 @@ class Quicksort {
 
   int64_t& At(int64_t i) { return order_[static_cast<size_t>(i)]; }
 
-  // Of the second, the middle and the last element.
+  // The median of the second, the middle and the last element.
   Status MedianToFront(int64_t begin, int64_t end) {
     int64_t a = begin + 1, b = begin + (end - begin) / 2, c = end - 1;
     TOK_TRY(bool in_order, less_(At(a), At(b)));
@@ -84,8 +83,8 @@ class Quicksort {
     return Ok();
   }
 
-  // Where the part is cut in two. The ends are watched: a comparator that is no order would lead
-  // beyond them.
+  // Returns the partition point. The ends are checked: an inconsistent comparator could run past
+  // them.
   Result<int64_t> Cut(int64_t begin, int64_t end) {
     const int64_t pivot = At(begin);
     int64_t low = begin + 1, high = end;
@@ -113,7 +112,7 @@ Status SortOrder(std::vector<int64_t>& order, bool stable, Less&& less) {
   return MergeSort(order, less);
 }
 
-// compare(p2i, p2i+1) in one direction: the operand it looks at.
+// compare(p2i, p2i+1) in one direction, and the operand that it compares.
 struct PlainComparator {
   size_t operand;
   CompareDirection direction;
@@ -198,7 +197,7 @@ Result<Value> EvalSort(const Instr& instr, std::span<const Value> operands, Cont
   const int64_t stride = rank == 0 ? 1 : StridesOf(dims)[static_cast<size_t>(along)];
   const int64_t count = operands[0].ElementCount(), lines = length == 0 ? 0 : count / length;
   LineSorter sorter(instr, operands, context);
-  // For every place of the result, the place of the operands that it comes from.
+  // For every element of the result, the index of its source element in the operands.
   std::vector<int64_t> source(static_cast<size_t>(count)), order(static_cast<size_t>(length));
   for (int64_t line = 0; line < lines; ++line) {
     int64_t base = line / stride * stride * length + line % stride;

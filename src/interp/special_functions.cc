@@ -30,7 +30,7 @@ constexpr Real kBernoulli[] = {1.0L / 6,
                                8615841276005.0L / 14322,
                                -7709321041217.0L / 510};
 
-// For x > 0: up by the recurrence to where the asymptotic series is exact.
+// For x > 0: recurrence upwards to where the asymptotic series is accurate.
 Real DigammaPositive(Real x) {
   Real sum = 0;
   for (; x < 24; x += 1) sum -= 1 / x;
@@ -42,7 +42,7 @@ Real DigammaPositive(Real x) {
   return sum + std::log(x) - 1 / (2 * x) - tail;
 }
 
-// Euler and Maclaurin: the head of the sum as it is, the rest as an integral with corrections.
+// Euler-Maclaurin: the head of the sum directly, the rest as an integral with corrections.
 Real ZetaPositive(Real s, Real q) {
   constexpr Real kEpsilon = std::numeric_limits<Real>::epsilon();
   Real sum = 0, a = q;
@@ -70,7 +70,7 @@ Real ZetaReal(Real s, Real q) {
   Real fraction = q - std::floor(q);
   if (fraction == 0) return kInf;
   if (s != std::floor(s)) return kNotANumber;
-  // The terms below zero are those of another zeta function, read backwards.
+  // The terms below zero form another zeta function in reverse order.
   Real sign = std::fmod(s, 2) == 0 ? 1 : -1;
   Real both = ZetaPositive(s, fraction) + sign * ZetaPositive(s, 1 - fraction);
   return both - sign * ZetaPositive(s, 1 - q);
@@ -83,7 +83,7 @@ double ErfInv(double x) {
   if (std::isnan(target) || magnitude > 1) return static_cast<double>(kNotANumber);
   if (magnitude == 1) return static_cast<double>(std::copysign(kInf, target));
   if (magnitude < 1e-9L) return static_cast<double>(target * std::sqrt(kPi) / 2);
-  // A start that is right to 1 %, then Halley's method on erf or, near 1, on erfc.
+  // A starting value accurate to 1 %, then Halley's method on erf or, near 1, on erfc.
   Real log = std::log1p(-magnitude * magnitude), a = 0.147L;
   Real middle = 2 / (kPi * a) + log / 2;
   Real y = std::sqrt(std::sqrt(middle * middle - log / a) - middle);

@@ -1,8 +1,7 @@
 #pragma once
 
-// Walking arrays by strides. Most data movement, and the loops of reductions
-// and convolutions, are one walk over a box of coordinates with an offset into
-// each of several arrays:
+// Iteration over arrays by strides. Most data movement, and the loops of reductions and
+// convolutions, iterate over a box of coordinates with an offset into each of several arrays:
 //
 //   offset = base + sum over d of coordinate[d] * strides[d]
 
@@ -38,7 +37,7 @@ inline int64_t ProductOf(std::span<const int64_t> dims) {
   return product;
 }
 
-// Moves `index` to the next coordinate of a box in row-major order; false after the last.
+// Advances `index` to the next coordinate of a box in row-major order; false after the last.
 inline bool NextIndex(Dims& index, const Dims& dims) {
   for (size_t d = dims.size(); d-- > 0;) {
     if (++index[d] < dims[d]) return true;
@@ -47,10 +46,9 @@ inline bool NextIndex(Dims& index, const Dims& dims) {
   return false;
 }
 
-// Visits the box row by row, in row-major order: fn(offsets, count, steps)
-// stands for `count` coordinates whose offsets begin at `offsets` and advance
-// by `steps`. Dimensions that all views cross evenly are merged first, so a
-// plain copy is a single row.
+// Visits the box row by row, in row-major order: fn(offsets, count, steps) covers `count`
+// coordinates whose offsets begin at `offsets` and advance by `steps`. Dimensions that all views
+// traverse with a common stride are merged first, so a plain copy is a single row.
 template <size_t N, typename Fn>
 void ForEachRow(const Dims& dims, const std::array<StridedView, N>& views, Fn&& fn) {
   struct Axis {
@@ -111,7 +109,7 @@ void CopyStrided(const Dims& dims, const T* from, const StridedView& from_view, 
       });
 }
 
-// A box of `from` as a new row-major array.
+// Copies a box of `from` into a new row-major array.
 template <typename T>
 std::vector<T> ReadStrided(const Dims& dims, const T* from, const StridedView& view) {
   std::vector<T> to(static_cast<size_t>(ProductOf(dims)));
@@ -119,7 +117,7 @@ std::vector<T> ReadStrided(const Dims& dims, const T* from, const StridedView& v
   return to;
 }
 
-// What `dims` would be after a transpose: dimension i is permutation[i] of before.
+// `dims` after a transpose: dimension i is the old dimension permutation[i].
 inline Dims Permuted(const Dims& dims, const Dims& permutation) {
   Dims result(permutation.size());
   for (size_t i = 0; i < permutation.size(); ++i)

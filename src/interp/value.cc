@@ -131,7 +131,7 @@ Value FlushArray(Value value, double least) {
 Value WithoutSubnormals(Value value) {
   if (value.shape().IsTuple()) {
     std::vector<Value> elements = value.elements();
-    value = Value();  // what only this tuple held is changed in place
+    value = Value();  // data that only this tuple references is changed in place
     for (Value& element : elements) element = WithoutSubnormals(std::move(element));
     return Value::Tuple(std::move(elements));
   }

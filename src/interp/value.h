@@ -15,22 +15,22 @@
 
 namespace tokamak {
 
-// How the interpreter stores an element: wide, one C++ type per TypeKind. In
-// law mode every stored number is one that the element type can hold.
+// The storage of an element: wide, one C++ type per TypeKind. In reference mode every stored number
+// is representable in the element type.
 using Complex = std::complex<double>;
 template <typename T>
 using Elements = std::shared_ptr<const std::vector<T>>;
 
-// Bytes of all arrays of all values alive in the process.
+// Bytes of all arrays of all live values in the process.
 int64_t LiveBytes();
 void CountLiveBytes(int64_t change);
 
-// A value of the interpreter: an array, a tuple, or a token. An immutable
-// handle; copying is cheap. Array shapes are static: every dimension is known
-// once the value is there, also where the instruction's own shape is dynamic.
+// A value of the interpreter: an array, a tuple, or a token. An immutable handle that is cheap to
+// copy. Array shapes are static: every dimension of a value is known, even if the shape of the
+// instruction is dynamic.
 class Value {
  public:
-  // How it is copied and destroyed is compiled once, in value.cc: every op here does it.
+  // Copying and destruction are compiled once, in value.cc, because every op uses them.
   Value();  // the empty tuple
   Value(const Value&);
   Value(Value&&) noexcept;
@@ -41,7 +41,7 @@ class Value {
   static Value Array(Shape shape, std::vector<T> elements);
   static Value Tuple(std::vector<Value> elements);
   static Value Token();
-  // A scalar of a given type; the number must be one the type holds.
+  // A scalar of the given type, which must be able to represent the number.
   template <typename T>
   static Value Scalar(ElementType type, T element) {
     return Array(Shape::Scalar(type), std::vector<T>{element});
@@ -61,7 +61,7 @@ class Value {
     TOK_CHECK(data != nullptr, "a value was read as another kind of element");
     return **data;
   }
-  // The elements of a value nobody else holds are moved out; else copied.
+  // Moves the elements out if this is the only reference; otherwise copies them.
   template <typename T>
   std::vector<T> TakeData() && {
     Elements<T>* data = std::get_if<Elements<T>>(&data_);
@@ -69,10 +69,9 @@ class Value {
     if (data->use_count() == 1) return std::move(const_cast<std::vector<T>&>(**data));
     return **data;
   }
-  // Element i of a tuple, moved out: an empty tuple stays in its place.
+  // Moves element i of a tuple out and leaves an empty tuple in its position.
   Value TakeElement(size_t i) { return std::exchange(tuple_[i], Value()); }
-  // The same elements under other dimensions (of the same count) or another
-  // type of the same kind.
+  // The same elements with other dimensions (of the same count) or another type of the same kind.
   Value WithShape(Shape shape) const;
   // Element i of an integer or pred array.
   int64_t IntAt(int64_t i) const;
@@ -113,13 +112,13 @@ decltype(auto) DispatchStorage(ElementType type, Fn&& fn) {
   __builtin_unreachable();
 }
 
-// Refuses (TK5002) what passes kMaxTensorBytes. Tuples too.
+// Rejects (TK5002) literals over kMaxTensorBytes. Supports tuples.
 Result<Value> ValueFromLiteral(const Literal& literal);
-// Numbers are rounded to the element type (in law mode they are there already).
+// Rounds numbers to the element type (in reference mode they already are).
 Literal LiteralFromValue(const Value& value);
 
-// Subnormal numbers become 0 of their sign, in tuples too. f16 and narrower types, which are
-// computed with as f32, keep theirs.
+// Flushes subnormal numbers to 0 of their sign, in tuples too. f16 and narrower types, which are
+// computed as f32, keep theirs.
 Value WithoutSubnormals(Value value);
 
 // Wraps an integer to the width of its type.

@@ -9,17 +9,17 @@
 
 namespace tokamak {
 
-// Which outputs of a sliding window see an element of the input through one
-// tap of the window, along one dimension: outputs first_out, first_out +
-// step_out ... (count of them) see inputs first_in, first_in + step_in ...
-// Outputs that see padding, or a hole of the base dilation, are not among them.
+// The outputs of a sliding window that read an input element through one tap of the window, along
+// one dimension: outputs first_out, first_out + step_out ... (`count` of them) read inputs
+// first_in, first_in + step_in ... Outputs that read padding, or a zero of the base dilation, are
+// excluded.
 struct TapOverlap {
   int64_t first_out = 0, step_out = 1, first_in = 0, step_in = 1, count = 0;
 };
 
 inline TapOverlap OverlapOf(const WindowDim& window, int64_t tap, int64_t input_size,
                             int64_t output_size) {
-  // Output o sees position o * stride + offset of the dilated input.
+  // Output o reads position o * stride + offset of the dilated input.
   const int64_t stride = window.stride, base = window.base_dilation;
   const int64_t offset = tap * window.window_dilation - window.pad_low;
   const int64_t last_position = (input_size - 1) * base;
@@ -39,8 +39,7 @@ inline TapOverlap OverlapOf(const WindowDim& window, int64_t tap, int64_t input_
   return overlap;
 }
 
-// The taps that see any element at all, [first, second): a window may be far
-// larger than what it slides over.
+// The taps that read any input element, [first, second): a window may be far larger than its input.
 inline std::pair<int64_t, int64_t> TapsInside(const WindowDim& window, int64_t input_size,
                                               int64_t output_size) {
   if (input_size == 0 || output_size == 0) return {0, 0};
@@ -52,7 +51,7 @@ inline std::pair<int64_t, int64_t> TapsInside(const WindowDim& window, int64_t i
   return {std::min(first, limit), limit};
 }
 
-// How many places a window has along one dimension.
+// The number of window positions along one dimension.
 inline int64_t WindowedSize(const WindowDim& window, int64_t input_size) {
   int64_t dilated = input_size == 0 ? 0 : (input_size - 1) * window.base_dilation + 1;
   int64_t padded = dilated + window.pad_low + window.pad_high;

@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-// Every pair (output, input) that a tap joins, found by trying all of them.
+// Finds every pair (output, input) that a tap connects by exhaustive search.
 void Compare(const WindowDim& window, int64_t input) {
   const int64_t output = WindowedSize(window, input);
   for (int64_t tap = 0; tap < window.size; ++tap) {

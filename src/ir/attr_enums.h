@@ -7,8 +7,8 @@
 
 namespace tokamak {
 
-// Words that attributes choose from. EnumText<E>::names holds their spelling
-// in HLO text, in the order of the enumerators.
+// Enumerations used by attributes. EnumText<E>::names holds their spelling in HLO text, in the
+// order of the enumerators.
 template <typename E>
 struct EnumText;
 
@@ -21,7 +21,7 @@ struct EnumText;
 enum class CompareDirection : uint8_t { kEq, kNe, kLt, kLe, kGt, kGe };
 TOK_ENUM_TEXT(CompareDirection, "EQ", "NE", "LT", "LE", "GT", "GE");
 
-// kNone: as the element type says.
+// kNone: determined by the element type.
 enum class CompareType : uint8_t { kNone, kFloat, kTotalOrder, kSigned, kUnsigned };
 TOK_ENUM_TEXT(CompareType, "NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED");
 

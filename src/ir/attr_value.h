@@ -15,10 +15,9 @@ namespace tokamak {
 struct AttrValue;
 struct AttrEntry;
 
-// An attribute of a dictionary that belongs to the program and not to an op:
-// frontend attributes, a custom call's backend_config, a composite's
-// attributes, attributes of arguments. What an op itself means is a typed
-// field in attrs.h, never one of these.
+// Untyped attributes, which belong to the program rather than to an op: frontend attributes, a
+// custom call's backend_config, a composite's attributes, attributes of arguments. Attributes that
+// define an op's semantics are typed fields in attrs.h, never AttrValues.
 using AttrDict = std::vector<AttrEntry>;  // sorted by name, names unique
 using AttrList = std::vector<AttrValue>;
 
@@ -34,7 +33,8 @@ struct IntAttr {
 struct FloatAttr {
   double value = 0;
   ElementType type = ElementType::kF64;
-  bool operator==(const FloatAttr& other) const;  // by bits: NaN equals NaN, 0 differs from -0
+  bool operator==(const FloatAttr& other) const;  // compares bits: NaN equals NaN, 0 differs from
+                                                  // -0
 };
 struct SymbolAttr {
   std::string name;  // without '@'
@@ -44,16 +44,16 @@ struct SymbolAttr {
 struct DenseArrayAttr {
   std::string type;  // "i1", "i32", "i64", "f32", "f64" ...
   std::vector<int64_t> ints;
-  std::vector<double> floats;  // in place of ints when `type` is a float
+  std::vector<double> floats;  // used instead of ints if `type` is a float
   bool operator==(const DenseArrayAttr&) const = default;
 };
-// A word of a dialect: #stablehlo<precision HIGH> is {"stablehlo.precision", "HIGH"}.
+// A dialect enum: #stablehlo<precision HIGH> is {"stablehlo.precision", "HIGH"}.
 struct EnumAttr {
   std::string kind, value;
   bool operator==(const EnumAttr&) const = default;
 };
-// A record of a dialect: #stablehlo.dot<lhs_batching_dimensions = [0]> is
-// {"stablehlo.dot", {{"lhs_batching_dimensions", [0]}}}.
+// A dialect struct: #stablehlo.dot<lhs_batching_dimensions = [0]> is {"stablehlo.dot",
+// {{"lhs_batching_dimensions", [0]}}}.
 struct RecordAttr {
   std::string kind;
   AttrDict fields;
@@ -63,7 +63,7 @@ struct RecordAttr {
 struct AttrValue {
   using Value = std::variant<UnitAttr, bool, IntAttr, FloatAttr, std::string, SymbolAttr, Shape,
                              Literal, AttrList, AttrDict, DenseArrayAttr, EnumAttr, RecordAttr>;
-  // How it is copied and destroyed is compiled once, in attr_value.cc.
+  // Copying and destruction are compiled once, in attr_value.cc.
   AttrValue();
   template <typename T>
   requires std::is_constructible_v<Value, T&&> AttrValue(T&& v)
@@ -89,7 +89,7 @@ struct AttrEntry {
   bool operator==(const AttrEntry&) const = default;
 };
 
-// nullptr when absent.
+// Null if absent.
 const AttrValue* Find(const AttrDict& dict, std::string_view name);
 // Adds or replaces.
 void Set(AttrDict& dict, std::string name, AttrValue value);

@@ -14,10 +14,9 @@
 #include "ir/literal.h"
 #include "ir/sharding.h"
 
-// The attributes of ops, one struct per op or family. An attribute struct
-// lists its fields once; hash, equality and plain text are each a single
-// template over that list. Names are those of HLO text where HLO has them.
-// A value-initialised struct means "nothing was said", for every struct.
+// The attributes of ops, one struct per op or family. An attribute struct lists its fields once;
+// hash, equality and plain text are each a single template over that list. Names are those of HLO
+// text where HLO has them. In every struct, a value-initialised field means "not specified".
 
 namespace tokamak {
 
@@ -30,7 +29,8 @@ template <typename A, typename T>
 Field(std::string_view, T A::*) -> Field<A, T>;  // clang-tidy 14 cannot deduce aggregates
 
 // TOK_FIELDS(Struct, TOK_F(Struct, name, member), ...)
-// Fields() is a template so that a file which only includes this does not pay for its tuples.
+// Fields() is a template so that files which only include this header do not instantiate its
+// tuples.
 #define TOK_F(Struct, text, member) \
   Field {                           \
     text, &Self::member             \
@@ -107,7 +107,7 @@ struct PadAttrs {
 
 // ---- elementwise ------------------------------------------------------------
 
-// result_accuracy of exponential, log, tanh and their kind.
+// result_accuracy of exponential, log, tanh and similar ops.
 struct AccuracyAttrs {
   AccuracyMode mode = AccuracyMode::kDefault;
   double atol = 0, rtol = 0;
@@ -118,7 +118,7 @@ struct AccuracyAttrs {
 
 struct CompareAttrs {
   CompareDirection direction = CompareDirection::kEq;
-  CompareType type = CompareType::kNone;  // kNone also where it only repeats the element type
+  CompareType type = CompareType::kNone;  // kNone also if it would only repeat the element type
   TOK_FIELDS(CompareAttrs, TOK_F(CompareAttrs, "direction", direction),
              TOK_F(CompareAttrs, "type", type));
 };
@@ -131,7 +131,7 @@ struct ReducePrecisionAttrs {
 
 // ---- gather, scatter --------------------------------------------------------
 
-struct GatherAttrs {  // gather; dynamic-gather, which takes slice_sizes as an operand
+struct GatherAttrs {  // gather; also dynamic-gather, whose slice_sizes are an operand
   Dims offset_dims, collapsed_slice_dims, operand_batching_dims, start_indices_batching_dims,
       start_index_map;
   int64_t index_vector_dim = 0;
@@ -170,7 +170,7 @@ struct TorchIndexSelectAttrs {
 
 // ---- contractions -----------------------------------------------------------
 
-// stablehlo.dot_algorithm; HLO has names for some (dot_bf16_bf16_f32_x3).
+// stablehlo.dot_algorithm; HLO has names for some of them (dot_bf16_bf16_f32_x3).
 struct DotAlgorithm {
   std::string lhs_type, rhs_type, accumulation_type;  // MLIR names: "tf32", "bf16", "f32"
   int64_t lhs_components = 1, rhs_components = 1, primitive_operations = 1;
@@ -213,14 +213,14 @@ struct WindowDim {
              TOK_F(WindowDim, "window_dilation", window_dilation),
              TOK_F(WindowDim, "reversed", reversed));
 };
-using Window = std::vector<WindowDim>;  // of a convolution: spatial dimensions only
+using Window = std::vector<WindowDim>;  // convolution: spatial dimensions only
 
 struct WindowAttrs {  // reduce-window, select-and-scatter: every dimension
   Window window;
   TOK_FIELDS(WindowAttrs, TOK_F(WindowAttrs, "window", window));
 };
 
-// Which dimension of each array is what: HLO's dim_labels=b01f_01io->b01f.
+// The role of each dimension of each array: HLO's dim_labels=b01f_01io->b01f.
 struct ConvDims {
   int64_t input_batch = 0, input_feature = 0, kernel_input = 0, kernel_output = 0, output_batch = 0,
           output_feature = 0;
@@ -236,12 +236,13 @@ struct ConvDims {
              TOK_F(ConvDims, "output_spatial", output_spatial));
 };
 
-struct ConvolutionAttrs {  // convolution; dynamic-conv, which takes the padding as an operand
+struct ConvolutionAttrs {  // convolution; also dynamic-conv, whose padding is an operand
   Window window;
   ConvDims dims;
   int64_t feature_group_count = 1, batch_group_count = 1;
   std::vector<Precision> precision;  // empty: all default
-  ConvKind kind = ConvKind::kUnset;  // which pass of training XLA made it for
+  ConvKind kind = ConvKind::kUnset;  // the training pass (forward, backward) that XLA created it
+                                     // for
   TOK_FIELDS(ConvolutionAttrs, TOK_F(ConvolutionAttrs, "conv_kind", kind),
              TOK_F(ConvolutionAttrs, "window", window), TOK_F(ConvolutionAttrs, "dim_labels", dims),
              TOK_F(ConvolutionAttrs, "feature_group_count", feature_group_count),
@@ -319,8 +320,8 @@ struct BatchNormAttrs {
 
 // ---- calls ------------------------------------------------------------------
 
-// Result `output` (a path through the result tuple) shares memory with part
-// `operand_index` of operand `operand`.
+// Result `output` (a path through the result tuple) shares memory with element `operand_index` of
+// operand `operand`.
 struct OutputAlias {
   Dims output;
   int64_t operand = 0;
@@ -332,8 +333,8 @@ struct OutputAlias {
 
 struct CustomCallAttrs {
   std::string target;
-  std::string backend_config;  // opaque bytes, or
-  AttrDict backend_dict;       // the typed attributes of API_VERSION_TYPED_FFI
+  std::string backend_config;  // opaque bytes, or ...
+  AttrDict backend_dict;       // ... the typed attributes of API_VERSION_TYPED_FFI
   bool has_side_effect = false;
   CustomCallApi api_version = CustomCallApi::kUnspecified;
   CustomCallSchedule schedule = CustomCallSchedule::kNone;
@@ -383,7 +384,7 @@ struct FusionAttrs {
 };
 
 struct AsyncAttrs {
-  std::string execution_thread;  // "": the main one
+  std::string execution_thread;  // "": the main thread
   std::vector<OutputAlias> output_aliases;
   TOK_FIELDS(AsyncAttrs, TOK_F(AsyncAttrs, "async_execution_thread", execution_thread),
              TOK_F(AsyncAttrs, "output_to_operand_aliasing", output_aliases));
@@ -410,12 +411,12 @@ struct DomainAttrs {
              TOK_F(DomainAttrs, "exit", exit));
 };
 
-// ---- several devices --------------------------------------------------------
+// ---- multiple devices -------------------------------------------------------
 
-// Which devices take part together: lists, 0..n-1 reshaped and transposed, or
-// the axes of a mesh.
+// Which devices communicate with each other: explicit lists, 0..n-1 reshaped and transposed, or the
+// axes of a mesh.
 struct ReplicaGroups {
-  std::vector<Dims> lists;  // empty: one group of all
+  std::vector<Dims> lists;  // empty: one group of all devices
   Dims iota_tile;           // [2,4]<=[8]: group count, group size
   TileDevices iota;
   std::string mesh;
@@ -428,14 +429,15 @@ struct ReplicaGroups {
 struct CollectiveAttrs {  // all-gather, all-reduce, reduce-scatter, all-to-all,
                           // collective-broadcast ...
   ReplicaGroups groups;
-  int64_t channel_id = 0;  // 0: none
+  int64_t channel_id = 0;  // 0: no channel
   int64_t channel_type = 0;
   bool use_global_device_ids = false;
-  Dims dimensions;  // gathered, scattered or split
+  Dims dimensions;  // the dimension that is gathered, scattered or split
   bool constrain_layout = false;
   int64_t concat_dimension = 0, split_count = 0;  // StableHLO's all_to_all
   bool has_dynamic_root = false;                  // collective-reduce
-  std::string mode;                               // collective_op_group_mode, where it is written
+  std::string mode;                               // collective_op_group_mode, if the program
+                                                  // specifies it
   TOK_FIELDS(CollectiveAttrs, TOK_F(CollectiveAttrs, "replica_groups", groups),
              TOK_F(CollectiveAttrs, "channel_id", channel_id),
              TOK_F(CollectiveAttrs, "channel_type", channel_type),
@@ -448,7 +450,7 @@ struct CollectiveAttrs {  // all-gather, all-reduce, reduce-scatter, all-to-all,
              TOK_F(CollectiveAttrs, "mode", mode));
 };
 
-struct PermuteAttrs {  // collective-permute, send, recv and their done halves
+struct PermuteAttrs {  // collective-permute, send, recv and their done ops
   std::vector<Dims> source_target_pairs;
   int64_t channel_id = 0, channel_type = 0;
   bool is_host_transfer = false;
@@ -511,8 +513,8 @@ struct ProbeAttrs {
 
 // ---- the handle -------------------------------------------------------------
 
-// The attributes of one instruction: an immutable handle to the struct that
-// the op's row names. Nothing is stored for a value-initialised struct.
+// The attributes of one instruction: an immutable handle to the struct named in the op's row of
+// ops.def. A value-initialised struct needs no storage.
 class Attrs {
  public:
   Attrs() = default;
@@ -521,7 +523,7 @@ class Attrs {
   Attrs(A attrs) {  // NOLINT(google-explicit-constructor)
     if (!(attrs == A{})) data_ = std::make_shared<const A>(std::move(attrs));
   }
-  // A must be the struct of the op's row.
+  // A must be the struct named in the op's row of ops.def.
   template <typename A>
   const A& As() const {
     static const A nothing{};

@@ -4,9 +4,9 @@
 
 namespace tokamak {
 
-// Bits that an element of either side of a bitcast-convert takes. Those of a pred are one, as
-// StableHLO has it (pred[8] is a u8[]), or eight where the dimensions are those of bytes, as XLA
-// has it (pred[8] is a u8[8], pred[2] a u16[]).
+// Element widths in bits on both sides of a bitcast-convert. A pred has one bit in StableHLO
+// (pred[8] converts to u8[]) and eight bits in XLA (pred[8] converts to u8[8], pred[2] to u16[]).
+// The dimensions determine which of the two applies.
 struct BitcastWidths {
   int from = 0, to = 0;
 };

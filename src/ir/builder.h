@@ -12,9 +12,9 @@
 
 namespace tokamak {
 
-// Builds one computation by hand. Shapes are inferred. The first error is
-// kept: after it every method gives a null pointer and takes null pointers, so
-// a program is written without looking at each step, and Finish tells.
+// Builds one computation by hand. Shapes are inferred. The first error is stored: after it every
+// method returns a null pointer and accepts null pointers, so callers need not check each step.
+// Finish returns the error.
 //
 //   Module module("m");
 //   Builder b(module, "main");
@@ -26,10 +26,10 @@ class Builder {
  public:
   Builder(Module& module, std::string name)
       : computation_(module.AddComputation(std::move(name))) {}
-  // A computation that a pass makes for `of`: private, with the origins of `of`.
+  // A private computation that a pass creates for `of`, with the origins of `of`.
   Builder(const Instr& of, std::string name);
 
-  // What every other method does. `shape` is for ops whose row says kExplicit.
+  // The general form; the other methods call it. `shape` is for ops whose row says kExplicit.
   struct Extra {
     std::optional<Shape> shape = std::nullopt;
     std::vector<Computation*> called = {};
@@ -41,8 +41,8 @@ class Builder {
     return Append(op, std::move(operands), std::move(attrs), Extra{});
   }
 
-  // One method per elementwise op whose shape follows from its operands:
-  // Add(x, y), Tanh(x), Select(p, x, y) ...
+  // One method per elementwise op whose shape follows from its operands: Add(x, y), Tanh(x),
+  // Select(p, x, y) ...
 #define TOK_OP(id, name, mlir, arity, types, rule, traits, flops, attrs, meaning)     \
   template <std::same_as<Instr*>... X>                                                \
   requires(((traits)&kElementwise) != 0 && ShapeRule::rule != ShapeRule::kExplicit && \
@@ -52,7 +52,7 @@ class Builder {
   }
 #include "ir/ops.def"
 
-  // Parameters are numbered in the order they are made.
+  // Parameters are numbered in the order of the calls.
   Instr* Parameter(Shape shape, std::string name = {});
   Instr* Constant(Literal literal);
   Instr* Scalar(ElementType type, double value);
@@ -91,12 +91,12 @@ class Builder {
   Instr* Conditional(Instr* index, std::vector<Computation*> branches,
                      std::vector<Instr*> arguments);
 
-  // The computation with its root set, or the first error.
+  // Returns the computation with its root set, or the first error.
   Result<Computation*> Finish(Instr* root);
-  // The same where an error would be a bug of the caller.
+  // Like Finish, but an error is a bug of the caller (TOK_CHECK).
   Computation* FinishValid(Instr* root);
 
-  // Of what is being built: for what this class has no method for.
+  // The computation under construction, for operations without a method here.
   Computation* computation() const {
     return computation_;
   }
@@ -105,7 +105,7 @@ class Builder {
   }
 
  private:
-  // The shape of x under other dimensions, for ops whose result is given.
+  // The shape of x with other dimensions, for ops with an explicit result shape.
   std::optional<Shape> Like(const Instr* x, Dims dims) const;
 
   Computation* computation_;

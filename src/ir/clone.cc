@@ -5,8 +5,8 @@ namespace {
 
 using ComputationMapping = std::unordered_map<const Computation*, Computation*>;
 
-// Copies instructions of `from` into the empty `to`. Called computations that
-// `callees` holds are exchanged for their copies.
+// Copies instructions of `from` into the empty `to`. Calls to computations in `callees` are
+// redirected to their copies.
 void CopyInto(const Computation& from, Computation& to, const ComputationMapping& callees,
               InstrMapping& mapping, bool in_order = false) {
   std::vector<Instr*> order = in_order ? from.PostOrder() : from.Instrs();
@@ -26,7 +26,7 @@ void CopyInto(const Computation& from, Computation& to, const ComputationMapping
     if (instr->has_extras()) copy->mutable_extras() = instr->extras();
     mapping.emplace(instr, copy);
   }
-  // Operands last: program order need not be an order of uses.
+  // Operands are set last because program order need not be topological.
   for (const Instr* instr : order) {
     Instr* copy = mapping.at(instr);
     for (const Instr* operand : instr->operands()) copy->AddOperand(mapping.at(operand));

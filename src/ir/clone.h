@@ -10,19 +10,19 @@ namespace tokamak {
 
 using InstrMapping = std::unordered_map<const Instr*, Instr*>;
 
-// A new computation of the same module with copies of all instructions:
-// attributes, extras, origins, positions and names. Called computations are
-// shared. `mapping`, when given, gets each instruction's copy.
+// Returns a new computation in the same module with copies of all instructions: attributes, extras,
+// origins, positions and names. Called computations are shared. If `mapping` is not null, it
+// receives the copy of each instruction.
 Computation* CloneComputation(const Computation& computation, std::string name,
                               InstrMapping* mapping = nullptr);
-// The same, and whatever it calls is copied too, each once. Names of those get
-// the suffix that `name` adds, or ".clone".
+// Like CloneComputation, but also copies all computations called directly or indirectly, each once.
+// Their names get the suffix that `name` adds, or ".clone".
 Computation* CloneComputationDeeply(const Computation& computation, std::string name);
 
-// A module of its own, equal to this one, names and places in the text too.
+// Returns a separate module that is equal to this one, including names and text positions.
 std::unique_ptr<Module> CloneModule(const Module& module);
-// The same with every operand before its users: for a module that was edited
-// until its program order no longer was such an order.
+// Like CloneModule, with every operand before its users. For modules whose program order is no
+// longer topological after edits.
 std::unique_ptr<Module> CloneModuleInOrder(const Module& module);
 
 }  // namespace tokamak

@@ -6,8 +6,8 @@
 
 #include "ir/visit_attrs.h"
 
-// Equality and hash of modules. Both number computations and instructions in
-// order, so that references compare by position and not by pointer or name.
+// Equality and hash of modules. Both number computations and instructions in order, so that
+// references compare by position rather than by pointer or name.
 
 namespace tokamak {
 namespace {
@@ -65,7 +65,7 @@ void AddTo(Hasher& hasher, const T& value) {
 
 // ---- numbering ----
 
-// Where a parameter stands says nothing: parameters come first, by number.
+// The position of a parameter has no meaning: parameters come first, by number.
 std::vector<const Instr*> OrderOf(const Computation& computation) {
   std::vector<const Instr*> order;
   order.reserve(computation.size());
@@ -250,11 +250,12 @@ bool SameExtras(const Instr& a, const Instr& b) {
 
 namespace {
 
-// Where each instruction stands, whatever was removed.
-InstrMap<size_t> Places(const Computation& computation, const std::vector<const Instr*>& instrs) {
-  InstrMap<size_t> places(computation);
-  for (size_t i = 0; i < instrs.size(); ++i) places[instrs[i]] = i;
-  return places;
+// The position of each instruction, not counting removed ones.
+InstrMap<size_t> PositionsOf(const Computation& computation,
+                             const std::vector<const Instr*>& instrs) {
+  InstrMap<size_t> positions(computation);
+  for (size_t i = 0; i < instrs.size(); ++i) positions[instrs[i]] = i;
+  return positions;
 }
 
 bool SameUses(std::span<Instr* const> a, std::span<Instr* const> b, const InstrMap<size_t>& in_a,
@@ -269,7 +270,7 @@ bool SameBody(const Computation& a, const Computation& b) {
   if (a.size() != b.size() || a.execution_thread != b.execution_thread) return false;
   if (a.results != b.results || a.attributes != b.attributes) return false;
   std::vector<const Instr*> xs = OrderOf(a), ys = OrderOf(b);
-  InstrMap<size_t> in_a = Places(a, xs), in_b = Places(b, ys);
+  InstrMap<size_t> in_a = PositionsOf(a, xs), in_b = PositionsOf(b, ys);
   if (in_a[a.root()] != in_b[b.root()]) return false;
   for (size_t i = 0; i < xs.size(); ++i) {
     const Instr &x = *xs[i], &y = *ys[i];
@@ -291,20 +292,19 @@ bool SameBody(const Computation& a, const Computation& b) {
 
 uint64_t BodyHash(const Computation& computation) {
   std::vector<const Instr*> instrs = OrderOf(computation);
-  InstrMap<size_t> places = Places(computation, instrs);
+  InstrMap<size_t> positions = PositionsOf(computation, instrs);
   Hasher hasher;
   hasher.Add(instrs.size());
   for (const Instr* instr : instrs) {
     hasher.Add(instr->op());
     hasher.Add(instr->shape().Hash());
     hasher.Add(HashAttrs(instr->op(), instr->attrs()));
-    for (const Instr* operand : instr->operands()) hasher.Add(places[operand]);
-    // Bodies that differ in nothing but what they call are common: a chain of calls is made of
-    // them.
+    for (const Instr* operand : instr->operands()) hasher.Add(positions[operand]);
+    // Bodies that differ only in their callees are common, for example in a chain of calls.
     for (const Computation* callee : instr->called())
       hasher.AddBytes(callee->name().data(), callee->name().size());
   }
-  hasher.Add(places[computation.root()]);
+  hasher.Add(positions[computation.root()]);
   return hasher.digest();
 }
 

@@ -6,26 +6,28 @@
 
 namespace tokamak {
 
+// Comparison and hashing of attributes, modules and computations.
 bool EqualAttrs(Op op, const Attrs& a, const Attrs& b);
 uint64_t HashAttrs(Op op, const Attrs& attrs);
 
-// Equal IR: same computations, instructions, shapes, attributes, shardings,
-// aliases, in the same order, whatever the names and places in the text.
+// Structural equality: the same computations, instructions, shapes, attributes, shardings and
+// aliases in the same order. Names and text positions are ignored.
 bool Equal(const Module& a, const Module& b);
-// Empty when equal, else the first difference in words.
+// Empty if equal, otherwise a description of the first difference.
 std::string FirstDifference(const Module& a, const Module& b);
 
-// Equal modules have equal hashes. Names, positions and origins do not count.
+// Equal modules have equal hashes. Names, positions and origins are ignored.
 uint64_t StructuralHash(const Module& module);
 uint64_t StructuralHash(const Computation& computation);
 
-// The same instructions in the same order, shardings and all, calling the very
-// same computations, whatever the names and places. Linear in the computations.
+// Whether both contain the same instructions in the same order, including shardings, and call
+// identical computations (compared by pointer). Names and text positions are ignored. Linear in the
+// computations.
 bool SameBody(const Computation& a, const Computation& b);
-// Equal for computations that are the SameBody.
+// Computations for which SameBody holds have equal hashes.
 uint64_t BodyHash(const Computation& computation);
-// Nothing that a pass must keep tells the two instructions apart: shardings,
-// frontend attributes, discardable attributes, backend_config, control.
+// Whether the two instructions agree in everything that a pass must preserve: shardings, frontend
+// attributes, discardable attributes, backend_config, control dependences.
 bool SameExtras(const Instr& a, const Instr& b);
 
 }  // namespace tokamak

@@ -4,8 +4,8 @@
 
 namespace tokamak {
 
-// y `Turned(d)` x wherever x `d` y: the operands exchanged.
-constexpr CompareDirection Turned(CompareDirection direction) {
+// The direction after exchanging the operands: y `Swapped(d)` x holds exactly if x `d` y does.
+constexpr CompareDirection Swapped(CompareDirection direction) {
   switch (direction) {
     case CompareDirection::kLt:
       return CompareDirection::kGt;

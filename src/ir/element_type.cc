@@ -18,8 +18,8 @@ constexpr std::array kTypes = {
 
 using Nan = FloatFormat::Nan;
 
-// Powers of two up to 2^-1074 are exact in double, so every format of at most
-// 16 bits decodes and rounds through double without error.
+// Powers of two down to 2^-1074 are exact in double, so every format of at most 16 bits decodes and
+// rounds through double without error.
 double DecodeSmall(const FloatFormat& format, uint64_t bits) {
   const int m = format.mantissa_bits, e = format.exponent_bits;
   const uint64_t mantissa_mask = (uint64_t{1} << m) - 1, exponent_mask = (uint64_t{1} << e) - 1;
@@ -51,12 +51,12 @@ uint64_t NanBits(const FloatFormat& format) {
     case Nan::kNegativeZero:
       return uint64_t{1} << (m + e);
     case Nan::kNone:
-      return 0;  // what has no NaN turns it into zero
+      return 0;  // types without NaN convert it to zero
   }
   TOK_UNREACHABLE("NaN kind");
 }
 
-// The pattern of the largest finite number, without its sign.
+// The pattern of the largest finite number, without its sign bit.
 uint64_t LargestBits(const FloatFormat& format) {
   const int m = format.mantissa_bits, e = format.exponent_bits;
   uint64_t all = (uint64_t{1} << (m + e)) - 1;
@@ -78,7 +78,7 @@ uint64_t EncodePowerOfTwo(const FloatFormat& format, double value) {
   double fraction =
       std::frexp(value, &exponent);  // value = fraction * 2^exponent, fraction in [0.5, 1)
   int64_t biased = exponent - 1 + format.bias;
-  // Ties to even: 1.5 * 2^k lies between the patterns k and k+1.
+  // Ties to even: 1.5 * 2^k is halfway between the patterns k and k+1.
   if (fraction > 0.75 || (fraction == 0.75 && (biased & 1) != 0)) ++biased;
   if (biased < 0) return 0;
   return biased > static_cast<int64_t>(LargestBits(format)) ? NanBits(format)
@@ -103,9 +103,10 @@ uint64_t EncodeSmall(const FloatFormat& format, double value) {
   int exponent = std::ilogb(magnitude);
   int least = 1 - format.bias;  // exponent of the smallest normal number
   int unit = std::max(exponent, least) - m;
-  double scaled = std::nearbyint(std::ldexp(magnitude, -unit));  // exact up to the rounding itself
+  // exact except for the rounding itself
+  double scaled = std::nearbyint(std::ldexp(magnitude, -unit));
   uint64_t pattern = static_cast<uint64_t>(scaled);
-  // scaled counts units in the last place; carries move into the exponent by themselves.
+  // scaled counts units in the last place; carries propagate into the exponent.
   if (exponent >= least) pattern += static_cast<uint64_t>(exponent - least) << m;
   if (pattern > largest) return overflow();
   if (pattern == 0 && format.nan == Nan::kNegativeZero) return 0;

@@ -6,6 +6,7 @@
 
 namespace tokamak {
 
+// Element types of arrays: their table (element_types.def), and float encodings.
 enum class ElementType : uint8_t {
 #define TOK_TYPE(id, ...) k##id,
 #include "ir/element_types.def"
@@ -46,31 +47,31 @@ inline bool IsReal(ElementType type) {
 inline bool IsComplex(ElementType type) {
   return KindOf(type) == TypeKind::kComplex;
 }
-// Bytes an element takes in a Literal or buffer: at least one.
+// Bytes per element in a Literal or buffer: at least one.
 inline int BytesOf(ElementType type) {
   return (InfoOf(type).bits + 7) / 8;
 }
-// f32 of c64, f64 of c128; any other type is its own part.
+// f32 for c64, f64 for c128; any other type is returned unchanged.
 ElementType RealPartOf(ElementType type);
 
-// How the bits of a real type of at most 16 bits spell a number.
+// The bit format of a floating-point type of at most 16 bits.
 struct FloatFormat {
   int exponent_bits = 0;
   int mantissa_bits = 0;
   int bias = 0;
   bool has_sign = true;
   bool has_infinity = false;
-  // kIeee: all-ones exponent, mantissa not 0. kAllOnes: only the all-ones
-  // pattern (fn). kNegativeZero: the pattern of -0 (fnuz). kNone: no NaN.
+  // kIeee: all-ones exponent, mantissa not 0. kAllOnes: only the all-ones pattern (fn).
+  // kNegativeZero: the pattern of -0 (fnuz). kNone: the type has no NaN.
   enum class Nan : uint8_t { kIeee, kAllOnes, kNegativeZero, kNone } nan = Nan::kIeee;
 };
-// Real types only; also f32 and f64.
+// Floating-point types only; also f32 and f64.
 const FloatFormat& FormatOf(ElementType type);
 
-// The number that `bits` spell in a real type, exactly.
+// The exact value that `bits` represent in a floating-point type.
 double DecodeFloat(ElementType type, uint64_t bits);
-// The bits of the number of `type` nearest to `value`, ties to even. Overflow
-// gives infinity, or NaN, or the largest number where neither exists.
+// The bits of the number of `type` nearest to `value`, ties to even. Overflow gives infinity, or
+// NaN if the type has no infinity, or the largest number if it has neither.
 uint64_t EncodeFloat(ElementType type, double value);
 // DecodeFloat(EncodeFloat(value)): `value` rounded to `type`.
 double RoundToType(ElementType type, double value);

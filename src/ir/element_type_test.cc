@@ -45,7 +45,8 @@ TEST(ElementType, EveryPatternRoundTrips) {
   }
 }
 
-// Halfway between two neighbours rounds to the even pattern; a little off it, to the nearer.
+// A value halfway between two neighbours rounds to the even pattern; other values round to the
+// nearest.
 TEST(ElementType, RoundsToNearestTiesToEven) {
   for (ElementType type : kSmallFloats) {
     uint64_t half = PatternCount(type) / (FormatOf(type).has_sign ? 2 : 1);
@@ -53,7 +54,7 @@ TEST(ElementType, RoundsToNearestTiesToEven) {
       double a = DecodeFloat(type, bits), b = DecodeFloat(type, bits + 1);
       if (!std::isfinite(a) || !std::isfinite(b)) continue;
       double middle = a + (b - a) / 2;
-      // What encodes to -0's pattern has no even neighbour below.
+      // A value that encodes to the pattern of -0 has no even neighbour below.
       uint64_t even = bits % 2 == 0 ? bits : bits + 1;
       EXPECT_EQ(EncodeFloat(type, middle), even) << HloName(type) << " " << middle;
       EXPECT_EQ(EncodeFloat(type, std::nextafter(middle, -kInf)), bits) << HloName(type);

@@ -7,10 +7,10 @@
 
 namespace tokamak {
 
-// Inference is the verifier: one function per op family (infer/*.cc) computes
-// the shape of the result from operands, attributes and called computations,
-// and refuses what the op does not allow. Where the shape is part of the
-// program (reshape, broadcast, custom-call), that function checks it.
+// Shape inference doubles as the verifier: one function per op family (infer/*.cc) computes the
+// shape of the result from operands, attributes and called computations, and rejects invalid uses
+// of the op. If the shape is part of the program (reshape, broadcast, custom-call), that function
+// checks it.
 
 struct InferInput {
   Op op;
@@ -21,14 +21,15 @@ struct InferInput {
   const Shape* written = nullptr;  // the shape in the program; null when building by hand
 };
 
-// The shape of the result. With dynamic dimensions on either side, known sizes
-// win; the written shape is returned where it agrees but says more.
+// The shape of the result. With dynamic dimensions on either side, known sizes win. The written
+// shape is returned if it agrees and is more specific.
 Result<Shape> InferShape(const InferInput& input);
 
-// Infers, and compares with the instruction's own shape. Errors carry its place.
+// Infers the shape and compares it with the instruction's shape. Errors carry the text position of
+// the instruction.
 Status VerifyInstr(const Instr& instr);
-// Every instruction, plus structure: operands of the same computation and
-// before their users, parameters dense, roots set, calls without cycles.
+// Verifies every instruction and the structure: operands belong to the same computation and precede
+// their users, parameters are dense, roots are set, calls are acyclic.
 Status VerifyModule(const Module& module);
 
 }  // namespace tokamak

@@ -9,18 +9,20 @@
 namespace tokamak {
 namespace {
 
-constexpr size_t kFirstPiece = 16;
-// Walks over a large program would else spend most of their time on looking up its pages.
+// Instructions in the first slab. Chosen.
+constexpr size_t kFirstSlab = 16;
+// Bytes of a huge page (2 MiB on Linux with 4 KiB base pages). With small pages, TLB misses
+// dominate traversals of large programs.
 constexpr size_t kLargePage = size_t{2} << 20;
 
-void* AllocatePiece(size_t bytes) {
+void* AllocateSlab(size_t bytes) {
   if (bytes < kLargePage / 2) return ::operator new(bytes, std::align_val_t(alignof(Instr)));
   void* data = ::operator new(kLargePage, std::align_val_t(kLargePage));
-  madvise(data, kLargePage, MADV_HUGEPAGE);  // a wish: without it pages are small
+  madvise(data, kLargePage, MADV_HUGEPAGE);  // only a hint: if it fails, pages are small
   return data;
 }
 
-void FreePiece(void* data, size_t bytes) {
+void FreeSlab(void* data, size_t bytes) {
   if (bytes < kLargePage / 2)
     ::operator delete(data, std::align_val_t(alignof(Instr)));
   else
@@ -35,7 +37,7 @@ void UseList::Grow(size_t count) {
   auto* heap = static_cast<Instr**>(::operator new(capacity* kOne));
   std::memcpy(heap, instrs().data(), size_ * sizeof(Instr*));
   std::memcpy(heap + capacity, numbers().data(), size_ * sizeof(uint32_t));
-  if (!is_in_place()) Free();
+  if (!is_inline()) Free();
   own_.heap = heap;
   capacity_ = capacity;
 }
@@ -45,21 +47,21 @@ void UseList::Free() {
 }
 
 InstrStore::~InstrStore() {
-  for (Piece& piece : pieces_) {
-    std::destroy_n(piece.instrs, piece.size);
-    FreePiece(piece.instrs, piece.capacity * sizeof(Instr));
+  for (Slab& slab : slabs_) {
+    std::destroy_n(slab.instrs, slab.size);
+    FreeSlab(slab.instrs, slab.capacity * sizeof(Instr));
   }
 }
 
 Instr& InstrStore::Add(Instr instr) {
-  if (pieces_.empty() || pieces_.back().size == pieces_.back().capacity) {
+  if (slabs_.empty() || slabs_.back().size == slabs_.back().capacity) {
     size_t most = kLargePage / sizeof(Instr);
-    size_t capacity = pieces_.empty() ? kFirstPiece : std::min(2 * pieces_.back().capacity, most);
-    pieces_.push_back({static_cast<Instr*>(AllocatePiece(capacity * sizeof(Instr))), 0, capacity});
+    size_t capacity = slabs_.empty() ? kFirstSlab : std::min(2 * slabs_.back().capacity, most);
+    slabs_.push_back({static_cast<Instr*>(AllocateSlab(capacity * sizeof(Instr))), 0, capacity});
   }
-  Piece& piece = pieces_.back();
-  Instr* made = new (piece.instrs + piece.size) Instr(std::move(instr));
-  ++piece.size;
+  Slab& slab = slabs_.back();
+  Instr* made = new (slab.instrs + slab.size) Instr(std::move(instr));
+  ++slab.size;
   ++size_;
   return *made;
 }

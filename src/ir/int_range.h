@@ -7,7 +7,7 @@
 
 namespace tokamak {
 
-// Least and greatest of an integer type, where an int64_t holds both: of all but u64.
+// Minimum and maximum of an integer type whose range fits in int64_t: all types except u64.
 struct IntRange {
   int64_t low, high;
 };

@@ -29,24 +29,24 @@ void Instr::set_called(std::vector<Computation*> called) {
       called.empty() ? nullptr : std::make_unique<std::vector<Computation*>>(std::move(called));
 }
 
-// Enters operand i, which is set, among its users.
+// Adds this instruction to the users of operand i, which is set.
 void Instr::Link(size_t i) {
   Instr* operand = operands_.instrs()[i];
   operands_.numbers()[i] = static_cast<uint32_t>(operand->users_.size());
   operand->users_.Add(this, static_cast<uint32_t>(i));
 }
 
-// The last user takes the place of this one.
+// The last user replaces this one in the list.
 void Instr::Unlink(size_t i) {
   UseList& users = operands_.instrs()[i]->users_;
-  size_t place = operands_.numbers()[i];
-  TOK_CHECK(place < users.size() && users.instrs()[place] == this,
+  size_t position = operands_.numbers()[i];
+  TOK_CHECK(position < users.size() && users.instrs()[position] == this,
             "a use is missing from its operand's users");
   Instr* last = users.instrs().back();
   uint32_t slot = users.numbers().back();
-  users.instrs()[place] = last;
-  users.numbers()[place] = slot;
-  last->operands_.numbers()[slot] = static_cast<uint32_t>(place);
+  users.instrs()[position] = last;
+  users.numbers()[position] = slot;
+  last->operands_.numbers()[slot] = static_cast<uint32_t>(position);
   users.DropLast();
 }
 
@@ -175,7 +175,7 @@ void Computation::SetOrder(const std::vector<Instr*>& order) {
     TOK_CHECK(moved[old] == nullptr, "an order names an instruction twice");
     moved[old] = &fresh.Add(std::move(*instr));
   }
-  // The old ones are moved from but keep their ids: that is what the pointers are translated by.
+  // The old objects are moved from but keep their ids, which translate the pointers.
   fresh.ForEach([&](Instr& instr) {
     for (Instr*& operand : instr.operands_.instrs()) to_new(operand);
     for (Instr*& user : instr.users_.instrs()) to_new(user);
@@ -230,10 +230,10 @@ void Module::KeepComputations(const std::vector<bool>& keep) {
   computations_.resize(kept);
 }
 
-void Module::OrderComputations(const std::vector<size_t>& places) {
-  TOK_CHECK(places.size() == computations_.size(), "an order of another number of computations");
-  std::vector<std::unique_ptr<Computation>> ordered(places.size());
-  for (size_t i = 0; i < places.size(); ++i) ordered[places[i]] = std::move(computations_[i]);
+void Module::OrderComputations(const std::vector<size_t>& positions) {
+  TOK_CHECK(positions.size() == computations_.size(), "an order of another number of computations");
+  std::vector<std::unique_ptr<Computation>> ordered(positions.size());
+  for (size_t i = 0; i < positions.size(); ++i) ordered[positions[i]] = std::move(computations_[i]);
   computations_ = std::move(ordered);
 }
 

@@ -1,23 +1,21 @@
 #pragma once
 
-// The one IR: a Module holds Computations, a Computation holds Instrs.
+// The IR: a Module holds Computations, a Computation holds Instrs.
 //
-//   * An Instr has one Shape. An op with several results has a tuple shape and
-//     each result is taken out by get-tuple-element.
-//   * Computations are closed: what a region of MLIR captures from outside is
-//     made an operand. A while's captures become carried values; a
-//     conditional's become arguments of the branch; for every other op they
-//     are the last `captures()` operands, and every computation that the op
+//   * An Instr has one Shape. An op with several results has a tuple shape, and get-tuple-element
+//     extracts each result.
+//   * Computations are closed: values that an MLIR region captures from outside become operands. A
+//     while's captures become carried values; a conditional's become arguments of the branch; for
+//     every other op they are the last `captures()` operands, and every computation that the op
 //     calls takes them as its last parameters.
-//   * while: operands are the carried values, one parameter each in condition
-//     and body. With one operand (perhaps a tuple) its state is that value;
-//     else it is the tuple of the operands, and so are body's root and the
-//     result.
-//   * conditional: operand 0 is a pred (branch 0 if true, branch 1 if false)
-//     or an s32 index (out of range: the last branch). The rest are arguments:
-//     the first branch takes as many as it has parameters, then the second ...
-//   * Instructions stand in program order; those with side effects run in that
-//     order, used or not. The root of a computation may be any of them.
+//   * while: operands are the carried values, one parameter each in condition and body. With one
+//     operand (perhaps a tuple) the state is that value. Otherwise the state, the root of the body
+//     and the result are the tuple of the operands.
+//   * conditional: operand 0 is a pred (branch 0 if true, branch 1 if false) or an s32 index (out
+//     of range: the last branch). The remaining operands are arguments: the first branch takes one
+//     per parameter, then the second, and so on.
+//   * Instructions are stored in program order; those with side effects run in that order, used or
+//     not. The root of a computation may be any instruction.
 
 #include <array>
 #include <cstdint>
@@ -45,13 +43,13 @@ class Instr;
 
 enum class InstrId : uint32_t {};
 
-// A place in the text that was read: line and column from 1. For bytecode
-// line is 0 and column holds the byte offset.
+// A position in the source text: line and column from 1. In bytecode, line is 0 and column holds
+// the byte offset.
 struct TextPos {
   uint32_t line = 0, column = 0;
 };
 
-// What few instructions have.
+// Rarely used properties of an instruction, allocated on demand.
 struct InstrExtras {
   std::optional<Sharding> sharding;  // HLO's sharding=, mhlo.sharding, sdy.sharding
   std::optional<ShardingRule> sharding_rule;
@@ -62,13 +60,13 @@ struct InstrExtras {
   std::string statistics, original_value;  // verbatim, for printing only
 };
 
-// Owned by its Computation; the pointer is good until the instruction is removed.
+// Owned by its Computation; the pointer is valid until the instruction is removed.
 class alignas(64) Instr {
  public:
   InstrId id() const { return id_; }
   Op op() const { return op_; }
   const OpInfo& info() const { return InfoOf(op_); }
-  // For people; may be empty, and two may share one. Printers make them unique.
+  // For diagnostics only; may be empty and need not be unique. Printers make names unique.
   const std::string& name() const { return name_; }
   const Shape& shape() const { return shape_; }
   Computation* parent() const { return parent_; }
@@ -76,8 +74,8 @@ class alignas(64) Instr {
   std::span<Instr* const> operands() const { return operands_.instrs(); }
   Instr* operand(size_t i) const { return operands_.instrs()[i]; }
   size_t operand_count() const { return operands_.size(); }
-  // One entry per use: an instruction that uses this twice is there twice. In no order that means
-  // anything, but the same in every run.
+  // One entry per use: an instruction that uses this one twice is listed twice. The order is
+  // unspecified but deterministic.
   std::span<Instr* const> users() const { return users_.instrs(); }
   // Trailing operands that are captures (see the top of this file).
   size_t captures() const { return captures_; }
@@ -96,7 +94,7 @@ class alignas(64) Instr {
 
   OriginId origins() const { return origins_; }
   TextPos pos() const { return pos_; }
-  // Never null: an empty one when there are none.
+  // Never null: refers to an empty object if there are none.
   const InstrExtras& extras() const;
   bool has_extras() const { return extras_ != nullptr; }
 
@@ -108,29 +106,30 @@ class alignas(64) Instr {
   void set_pos(TextPos pos) { pos_ = pos; }
   void set_called(std::vector<Computation*> called);
   InstrExtras& mutable_extras();
-  // Constant time, as all edits of operands: each use knows its place among the users.
+  // Constant time, as are all edits of operands: each use stores its index among the users.
   void set_operand(size_t i, Instr* operand);
   void AddOperand(Instr* operand);
-  // `before` runs first, though this does not use it.
+  // `before` runs first, although this instruction does not use it.
   void AddControlPredecessor(Instr* before);
-  // Whether another instruction has it among its control predecessors (or had).
+  // Whether another instruction has, or had, this one among its control predecessors.
   bool is_control_predecessor() const { return is_control_predecessor_; }
-  // Taken out of its computation: the object stays until SetOrder, so that lists of work may hold
-  // it.
+  // Removed from its computation. The object stays alive until SetOrder, so worklists may still
+  // point to it.
   bool is_removed() const { return removed_; }
 
  private:
   friend class Computation;
   friend class InstrStore;
-  // What walks look at stands in the first line of the cache, and in few others.
+  // Fields that traversals read share the first cache line.
   InstrId id_{};
   Op op_{};
   bool removed_ = false, is_control_predecessor_ = false;
   std::unique_ptr<InstrExtras> extras_;
-  std::unique_ptr<std::vector<Computation*>> called_;  // null: none
+  std::unique_ptr<std::vector<Computation*>> called_;  // null if it calls nothing
   Computation* parent_ = nullptr;
-  // Both ends of a use know where the other has it: number i of operands_ is the place of this
-  // among that operand's users_, and number k of users_ the place among that user's operands_.
+  // Both ends of a use store the index at the other end: entry i of operands_ holds this
+  // instruction's index in that operand's users_, and entry k of users_ holds the index in that
+  // user's operands_.
   UseList operands_;
   UseList users_;
   Shape shape_;
@@ -144,13 +143,13 @@ class alignas(64) Instr {
   void Unlink(size_t i);
 };
 
-// Instructions in the order in which they were made. They do not move.
+// Storage for instructions in order of creation. Instructions never move.
 class InstrStore {
  public:
   InstrStore() = default;
   InstrStore(InstrStore&& other) noexcept { *this = std::move(other); }
   InstrStore& operator=(InstrStore&& other) noexcept {
-    std::swap(pieces_, other.pieces_);
+    std::swap(slabs_, other.slabs_);
     std::swap(size_, other.size_);
     return *this;
   }
@@ -158,23 +157,23 @@ class InstrStore {
 
   size_t size() const { return size_; }
   Instr& Add(Instr instr = {});
-  // Calls visit(Instr&) for each, in order.
+  // Calls visit(Instr&) for each instruction, in order.
   template <typename F>
   void ForEach(F&& visit) const {
-    for (const Piece& piece : pieces_)
-      for (size_t i = 0; i < piece.size; ++i) visit(piece.instrs[i]);
+    for (const Slab& slab : slabs_)
+      for (size_t i = 0; i < slab.size; ++i) visit(slab.instrs[i]);
   }
 
  private:
-  struct Piece {
+  struct Slab {
     Instr* instrs;
     size_t size, capacity;
   };
-  std::vector<Piece> pieces_;  // each larger than the one before, up to a large page
+  std::vector<Slab> slabs_;  // each larger than the previous one, up to a large page
   size_t size_ = 0;
 };
 
-// What a function's result carries beside its shape.
+// Properties of a function's result besides its shape.
 struct ResultInfo {
   std::optional<Sharding> sharding;
   AttrDict attributes;  // jax.result_info, mhlo.memory_kind ...
@@ -183,7 +182,7 @@ struct ResultInfo {
 
 class Computation {
  public:
-  // Out of line, as whatever holds instructions is: else every includer compiles it again.
+  // Out of line, like all code that owns instructions; otherwise every includer would compile it.
   Computation(Module* module, std::string name);
   ~Computation();
   Computation(const Computation&) = delete;
@@ -193,27 +192,27 @@ class Computation {
   const std::string& name() const { return name_; }
   void set_name(std::string name) { name_ = std::move(name); }
 
-  // Appends an instruction whose shape is known. Nothing is checked here: see
-  // infer.h, and builder.h for building by hand.
+  // Appends an instruction whose shape is known. Nothing is checked here; see infer.h for
+  // verification and builder.h for building by hand.
   Instr* Append(Op op, Shape shape, std::vector<Instr*> operands = {}, Attrs attrs = {},
                 std::string name = {});
   Instr* AppendParameter(int64_t number, Shape shape, std::string name = {});
 
-  // In program order, without the removed. Parameters may stand anywhere.
-  // A snapshot: the computation may be edited while walking it.
+  // All instructions in program order, without removed ones. Parameters may be anywhere. The result
+  // is a snapshot: the computation may be edited while iterating over it.
   std::vector<Instr*> Instrs() const;
-  // Operands and control predecessors before users; equals program order
-  // where that is one already.
+  // Topological order: operands and control predecessors before users. Equals program order if that
+  // is already topological.
   std::vector<Instr*> PostOrder() const;
   size_t size() const { return instrs_.size() - removed_count_; }
   size_t removed_count() const { return removed_count_; }
-  // How many instructions of an op there are. Constant time: what a pass has no business with, it
-  // need not walk over.
+  // The number of instructions with this op, in constant time. A pass uses it to skip computations
+  // without relevant instructions.
   size_t CountOf(Op op) const { return counts_[static_cast<size_t>(op)]; }
-  // Those that call computations, in program order; quick where there are none.
+  // The instructions that call computations, in program order; fast if there are none.
   std::vector<Instr*> Callers() const;
   bool has_callers() const { return caller_count_ > 0; }
-  // One more than the greatest id: for side tables.
+  // One more than the greatest id; the size of side tables.
   size_t id_limit() const { return instrs_.size(); }
 
   // parameters()[i] is parameter i; never null in a verified computation.
@@ -222,23 +221,23 @@ class Computation {
   Instr* root() const { return root_; }
   void set_root(Instr* root) { root_ = root; }
 
-  // Linear in the uses, and in the computation when others wait for `from` by control.
+  // Linear in the uses, and in the size of the computation if `from` is a control predecessor.
   void ReplaceUses(Instr* from, Instr* to);
-  // Takes out an instruction that has no users and is not the root. Linear in its operands.
+  // Removes an instruction that has no users and is not the root. Linear in its operands.
   void Remove(Instr* instr);
-  // These instructions become the parameters, in this order. Those that were and are not among
+  // Makes these instructions the parameters, in this order. Former parameters that are not among
   // them must be removed.
   void SetParameters(std::vector<Instr*> parameters);
-  // Makes `order`, which names every instruction once, the program order, and ids dense. Pointers
-  // and ids of instructions are void afterwards.
+  // Makes `order`, which lists every instruction once, the program order, and makes ids dense.
+  // Invalidates pointers to and ids of instructions.
   void SetOrder(const std::vector<Instr*>& order);
-  // SetOrder(PostOrder()), unless every operand stands before its users and nothing was removed.
+  // SetOrder(PostOrder()), unless every operand precedes its users and nothing was removed.
   void PutInOrder();
 
   bool is_public = true;            // func.func public, or HLO's ENTRY
-  std::string execution_thread;     // "": the main one
+  std::string execution_thread;     // "": the main thread
   std::vector<ResultInfo> results;  // per result of a function; may be shorter
-  AttrDict attributes;              // of func.func itself
+  AttrDict attributes;              // attributes of func.func itself
   OriginId origins = OriginId::kNone;
   TextPos pos;
 
@@ -247,14 +246,15 @@ class Computation {
   Module* module_;
   std::string name_;
   InstrStore instrs_;
-  std::vector<Instr*> all_;  // of instrs_, the removed too: lists are made without looking at them
+  std::vector<Instr*> all_;  // all instructions, including removed ones, so that snapshots need not
+                             // dereference them
   std::vector<Instr*> parameters_;
   Instr* root_ = nullptr;
   size_t removed_count_ = 0, caller_count_ = 0;
   std::array<uint32_t, kOpCount> counts_{};
 };
 
-// Part `output` of the result shares memory with part `parameter_index` of a parameter.
+// Element `output` of the result shares memory with element `parameter_index` of a parameter.
 struct InputOutputAlias {
   Dims output;
   int64_t parameter = 0;
@@ -263,7 +263,7 @@ struct InputOutputAlias {
   bool operator==(const InputOutputAlias&) const = default;
 };
 
-// A parameter whose memory the program may use as it likes.
+// A parameter whose memory the program may overwrite.
 struct BufferDonor {
   int64_t parameter = 0;
   Dims parameter_index;
@@ -284,29 +284,29 @@ class Module {
   // In the order they were added.
   const std::vector<std::unique_ptr<Computation>>& computations() const { return computations_; }
   Computation* FindComputation(std::string_view name) const;  // linear
-  void RemoveComputation(Computation* computation);           // nothing may call it
-  // Removes every computation i for which keep[i] is not set; no other may call it.
+  void RemoveComputation(Computation* computation);           // it must have no callers
+  // Removes every computation i with keep[i] == false. Remaining computations must not call it.
   void KeepComputations(const std::vector<bool>& keep);
-  // Computation i becomes number places[i]; `places` is a permutation.
-  void OrderComputations(const std::vector<size_t>& places);
-  // Callees before callers. Empty when calls form a cycle (the verifier refuses those).
+  // Moves computation i to index positions[i]; `positions` is a permutation.
+  void OrderComputations(const std::vector<size_t>& positions);
+  // Callees before callers. Empty if calls form a cycle (the verifier rejects those).
   std::vector<Computation*> CalleesFirst() const;
 
-  // What runs: ENTRY, or @main, or the only public function. Null for a
-  // module without functions, or with several and no main.
+  // The entry computation: ENTRY, or @main, or the only public function. Null for a module without
+  // functions, or with several and no main.
   Computation* entry() const { return entry_; }
   void set_entry(Computation* entry) { entry_ = entry; }
 
   OriginTable& origins() { return origins_; }
   const OriginTable& origins() const { return origins_; }
 
-  std::string file;  // what was read, for messages
+  std::string file;  // the input file, for messages
   int64_t num_replicas = 1, num_partitions = 1;
   bool is_scheduled = false;
   std::vector<Mesh> meshes;
   std::vector<InputOutputAlias> aliases;
   std::vector<BufferDonor> donors;
-  // HLO's entry_computation_layout, where it differs from the entry's own shapes.
+  // HLO's entry_computation_layout, if it differs from the shapes of the entry.
   std::vector<Shape> entry_parameter_layouts;
   std::optional<Shape> entry_result_layout;
   std::vector<bool> propagate_sharding_to_parameters, propagate_sharding_to_output;
@@ -320,7 +320,7 @@ class Module {
   OriginTable origins_;
 };
 
-// A table with one T per instruction of a computation.
+// A side table with one T per instruction of a computation.
 template <typename T>
 class InstrMap {
  public:
@@ -338,9 +338,9 @@ class InstrMap {
   std::vector<Slot> values_;
 };
 
-// "add.3 = f32[2]": for messages.
+// "add.3 = f32[2]", for messages.
 std::string Describe(const Instr& instr);
-// Where the instruction stands in what was read.
+// The position of the instruction in the input text.
 TextSpan SpanOf(const Instr& instr);
 
 }  // namespace tokamak

@@ -20,7 +20,7 @@ Origin OriginNamed(std::string op_name, FrameId frame = FrameId::kNone) {
 
 const Shape kFourVector = Shape::Array(ElementType::kF32, {4});
 
-// add, then a reduction of it by a computation of its own; with origins and extras.
+// add, then a reduction of it with a separate reducer computation; with origins and extras.
 std::unique_ptr<Module> Example() {
   auto module = std::make_unique<Module>("example");
   Builder body(*module, "sum");
@@ -73,7 +73,7 @@ TEST(Computation, UsesFollowEdits) {
   EXPECT_EQ(main->size(), before - 1);
   EXPECT_EQ(x->users().size(), 1u);
   EXPECT_EQ(main->Instrs().size(), main->size());
-  // z stands after its user now: an order of uses still exists.
+  // z now follows its user; a topological order still exists.
   std::vector<Instr*> order = main->PostOrder();
   EXPECT_LT(std::find(order.begin(), order.end(), z),
             std::find(order.begin(), order.end(), main->root()));

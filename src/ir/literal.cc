@@ -8,7 +8,8 @@ namespace tokamak {
 namespace {
 
 bool AllEqual(const std::byte* data, size_t width, size_t bytes) {
-  // Equal to itself shifted by one element: every element equals the next.
+  // Comparing the array with itself shifted by one element tests that every element equals the
+  // next.
   return bytes >= width && std::memcmp(data, data + width, bytes - width) == 0;
 }
 

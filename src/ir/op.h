@@ -9,6 +9,7 @@
 
 namespace tokamak {
 
+// The ops of the IR and their static properties; ops.def is the table.
 enum class Op : uint8_t {
 #define TOK_OP(id, ...) k##id,
 #include "ir/ops.def"
@@ -19,7 +20,7 @@ inline constexpr size_t kOpCount = 0
 #include "ir/ops.def"
     ;
 
-// Element types that an op takes: sets of TypeKind.
+// Element types that an op accepts: sets of TypeKind.
 enum TypeClass : uint8_t {
   kPredClass = 1,
   kSignedClass = 2,
@@ -37,7 +38,7 @@ enum TypeClass : uint8_t {
 enum class ShapeRule : uint8_t {
   kSameAsOperands,  // all operands and the result have one shape
   kFromAttributes,  // computed from operands and attributes
-  kExplicit,        // given with the instruction, and checked
+  kExplicit,        // stated with the instruction, and checked
 };
 
 enum Trait : uint16_t {
@@ -48,18 +49,18 @@ enum Trait : uint16_t {
   kContraction = 16,
   kRandom = 32,
   kOpaqueMath = 64,     // linear algebra, transforms
-  kDynamicShape = 128,  // the result's shape depends on values
+  kDynamicShape = 128,  // the result's shape is data-dependent
   kStructure = 256,     // tuples, tokens, barriers: moves no data
   kControlFlow = 512,   // calls computations
   kCollective = 1024,   // exchanges data between devices
-  kSideEffect = 2048,   // must run, in order, used or not
+  kSideEffect = 2048,   // must run, in program order, even if unused
 };
 
-// Everything the compiler knows about an op without looking at an instruction.
+// The properties of an op that hold for every instruction with it.
 struct OpInfo {
   Op op;
   std::string_view name;  // in HLO text
-  std::string_view mlir;  // with its dialect; "" where no dialect has it
+  std::string_view mlir;  // including its dialect; "" if no dialect has it
   int arity;              // -1: any number
   TypeClass types;
   ShapeRule shape_rule;
@@ -77,11 +78,12 @@ std::span<const OpInfo> AllOps();
 std::optional<Op> OpFromName(std::string_view name);      // constant time
 std::optional<Op> OpFromMlirName(std::string_view name);  // "stablehlo.add"; constant time
 
-// How HLO text names the computations that an op calls: {"condition", "body"}
-// of while. A variadic list has one name with a '*': {"branch_computations*"}.
+// The names that HLO text uses for the computations that an op calls: {"condition", "body"} for
+// while. A variadic list has one name with a '*': {"branch_computations*"}.
 std::span<const std::string_view> CalledRoles(Op op);
 
-// op(x, y) is op(y, x). compare is not among them: it turns around with its direction.
+// op(x, y) equals op(y, x). Excludes compare, because exchanging its operands changes its
+// direction.
 bool IsCommutative(Op op);
 
 }  // namespace tokamak

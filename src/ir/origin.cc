@@ -28,7 +28,7 @@ uint64_t OriginHash(const Origin& o) {
   return hasher.digest();
 }
 
-// The index of `item` in `items`, added at the end when it is new.
+// The index of `item` in `items`; appends it if it is new.
 template <typename T, typename Item>
 uint32_t Intern(std::vector<T>& items, OriginIndex& index, uint64_t hash, Item&& item) {
   auto next = static_cast<uint32_t>(items.size());
@@ -67,7 +67,8 @@ OriginId OriginTable::Add(const Origin& origin) {
 }
 
 uint64_t OriginTable::HashOf(const Set& set) {
-  // Most sets have one member, and most are new: neighbours stay neighbours.
+  // Most sets have one member, and most are new; this keeps consecutive origins in consecutive
+  // slots.
   if (set.members.size() == 1) return set.members[0];
   Hasher hasher;
   for (uint32_t member : set.members) hasher.Add(member);
@@ -82,6 +83,7 @@ OriginId OriginTable::InternSet(Set set) {
 }
 
 OriginId OriginTable::Merge(OriginId a, OriginId b) {
+  // Members listed in a set; larger sets only reference the two merged sets. Chosen.
   constexpr size_t kMostMembers = 32;
   if (a == b || b == OriginId::kNone) return a;
   if (a == OriginId::kNone) return b;

@@ -7,13 +7,13 @@
 
 namespace tokamak {
 
-// Where an instruction came from: lines of the user's Python, mostly. A
-// rewrite that makes one instruction out of several merges their origins.
+// Source locations of instructions, mostly lines of the user's Python. A rewrite that replaces
+// several instructions by one merges their origins.
 
 enum class FrameId : uint32_t { kNone = 0 };
 enum class OriginId : uint32_t { kNone = 0 };  // a set of origins
 
-// A line of source and who called it.
+// A line of source and its caller.
 struct Frame {
   std::string file, function;
   int32_t line = 0, column = 0, end_line = 0, end_column = 0;
@@ -24,18 +24,17 @@ struct Frame {
 struct Origin {
   std::string op_name;  // "jit(f)/jit(main)/add"
   std::string op_type;  // "add"; HLO metadata only
-  std::string other;    // the rest of HLO's metadata, as it was written
+  std::string other;    // the rest of HLO's metadata, verbatim
   FrameId frame = FrameId::kNone;
   bool operator==(const Origin&) const = default;
 };
 
-// Finds items of a list by their hash. Most instructions of a program have an
-// origin of their own, so this is on the way of every reader: one probe in one
-// array, no allocation per item.
+// A hash index over a list of items. Most instructions have a distinct origin, so every parser runs
+// this for each instruction: one probe in one array, no allocation per item.
 class OriginIndex {
  public:
-  // The id of the item with this hash for which same(id) holds, or `next`,
-  // which is then in the index.
+  // Returns the id of the item with this hash for which same(id) holds. Otherwise adds and returns
+  // `next`.
   template <typename Same>
   uint32_t FindOrAdd(uint64_t hash, uint32_t next, Same&& same) {
     if (slots_.size() < 2 * (count_ + 1)) Grow();
@@ -55,14 +54,14 @@ class OriginIndex {
   size_t count_ = 0;
 };
 
-// Interns frames and sets of origins. Ids are dense and in order of first use.
+// Interns frames and sets of origins. Ids are dense, in order of first use.
 class OriginTable {
  public:
   OriginTable();
 
   FrameId AddFrame(const Frame& frame);
-  OriginId Add(const Origin& origin);  // the set of one
-  // Time and memory do not grow with the sets: n sets merged one by one into one cost n.
+  OriginId Add(const Origin& origin);  // the set with this one origin
+  // Constant time and memory per call, whatever the size of the sets.
   OriginId Merge(OriginId a, OriginId b);
 
   const Frame& frame(FrameId id) const { return frames_[static_cast<size_t>(id)]; }
@@ -71,7 +70,8 @@ class OriginTable {
   size_t set_count() const { return sets_.size(); }
 
  private:
-  // Sorted indices of origins_; of a large set nothing but the two sets that it was merged from.
+  // Small sets list sorted indices into origins_; large sets store only the two sets they were
+  // merged from.
   struct Set {
     std::vector<uint32_t> members;
     OriginId left = OriginId::kNone, right = OriginId::kNone;

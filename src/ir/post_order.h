@@ -7,9 +7,9 @@
 
 namespace tokamak {
 
-// Instructions of one computation, each after its operands and control predecessors, in the order
-// in which Visit is called. Depth-first without recursion: a chain of a million instructions is
-// legal.
+// Lists instructions of one computation, each after its operands and control predecessors, in the
+// order of the calls to Visit. Depth-first without recursion, because a chain of a million
+// instructions is legal.
 class PostOrderWalk {
  public:
   explicit PostOrderWalk(size_t id_limit) : seen_(id_limit, false) {}
@@ -35,7 +35,8 @@ class PostOrderWalk {
  private:
   void Push(Instr* instr) {
     auto index = static_cast<size_t>(instr->id());
-    if (seen_[index]) return;  // one that is still open is a cycle: the verifier's business
+    // An instruction that is still on the stack means a cycle, which the verifier reports.
+    if (seen_[index]) return;
     seen_[index] = true;
     stack_.emplace_back(instr, 0);
   }

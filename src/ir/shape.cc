@@ -228,7 +228,7 @@ std::optional<int64_t> CheckedElementCount(std::span<const int64_t> dims) {
     if (d < 0) return std::nullopt;
     if (d == 0) {
       has_zero = true;
-      continue;  // the other dimensions must be sane all the same
+      continue;  // the other dimensions must still be valid
     }
     if (d > kMaxElements / count) return std::nullopt;
     count *= d;

@@ -13,13 +13,14 @@
 
 namespace tokamak {
 
+// Shapes: element type, dimensions, layout and quantization of arrays; tuples, tokens and others.
 using Dims = std::vector<int64_t>;
 
 // A dimension whose size is known only at run time.
 inline constexpr int64_t kDynamic = INT64_MIN;
 
-// The physical order of an array, as XLA prints it: {1,0:T(8,128)S(1)}.
-// The plain row-major layout is the absence of a Layout.
+// The physical layout of an array, as XLA prints it: {1,0:T(8,128)S(1)}. The plain row-major layout
+// is represented by the absence of a Layout.
 struct Layout {
   Dims minor_to_major;
   std::vector<Dims> tiles;  // T(..)(..): kCombined stands for '*'
@@ -36,8 +37,8 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-// The meaning of an integer array as scaled numbers:
-// value = scale * (stored - zero_point), along `axis` if there are several.
+// Quantization: an integer array that represents scaled numbers, value = scale * (stored -
+// zero_point), per `axis` if there are several scales.
 struct QuantType {
   ElementType expressed = ElementType::kF32;
   int64_t storage_min = 0, storage_max = 0;
@@ -53,13 +54,13 @@ enum class ShapeKind : uint8_t {
   kToken,
   kOpaque,
   kBuffer,    // memory that an op may write in place; holds one array
-  kFuture,    // what an asynchronous start gives; holds its results
-  kUnranked,  // an array of which not even the rank is known
+  kFuture,    // the result of an asynchronous start; holds its results
+  kUnranked,  // an array of unknown rank
 };
 
-// What a value is: an array of elements, or a tuple of shapes, or a token.
-// An immutable handle, cheap to copy; equal shapes read by one reader share
-// their storage. A default Shape is the empty tuple.
+// The type of a value: an array of elements, a tuple of shapes, or a token. An immutable handle,
+// cheap to copy; equal shapes from one parser share their storage. A default Shape is the empty
+// tuple.
 class Shape {
  public:
   Shape();
@@ -72,13 +73,13 @@ class Shape {
   static Shape Future(std::vector<Shape> results);
   static Shape Unranked(ElementType type);
 
-  Shape WithLayout(Layout layout) const;  // drops it when it is plain row-major
-  Shape WithoutLayout() const;            // also of tuple elements
-  Shape WithBounds(Dims bounds) const;    // one per dimension, kDynamic: none
+  Shape WithLayout(Layout layout) const;  // stores nothing if the layout is plain row-major
+  Shape WithoutLayout() const;            // also removes layouts of tuple elements
+  Shape WithBounds(Dims bounds) const;    // one per dimension; kDynamic: no bound
   Shape WithQuant(QuantType quant) const;
   Shape WithoutQuant() const;
-  Shape WithType(ElementType type) const;  // dims, layout and bounds stay; quant goes
-  Shape WithDims(Dims dims) const;         // type and quant stay; layout and bounds go
+  Shape WithType(ElementType type) const;  // keeps dims, layout and bounds; drops quant
+  Shape WithDims(Dims dims) const;         // keeps type and quant; drops layout and bounds
 
   ShapeKind kind() const { return data_->kind; }
   bool IsArray() const { return data_->kind == ShapeKind::kArray; }
@@ -91,23 +92,22 @@ class Shape {
   int64_t rank() const { return static_cast<int64_t>(data_->dims.size()); }
   // Elements of a tuple, of a buffer (one) or of a future.
   const std::vector<Shape>& elements() const { return data_->elements; }
-  // How deep tuples stand in it (0: it has no elements), and how many shapes it
-  // unfolds to. Saturated well above kMaxNesting and kMaxShapeParts, which the
-  // readers, inference and the verifier hold it to: whatever walks over the
-  // elements may rely on that.
+  // Nesting depth of tuples (0: no elements), and the number of shapes in the fully expanded tuple.
+  // Both saturate well above kMaxNesting and kMaxShapeParts. The parsers, inference and the
+  // verifier enforce those limits, so code that traverses the elements may rely on them.
   int depth() const { return data_->depth; }
   int64_t parts() const { return data_->parts; }
   const Layout* layout() const { return data_->layout.get(); }
   const QuantType* quant() const { return data_->quant.get(); }
-  // Upper bounds of dynamic dimensions; empty when none is known.
+  // Upper bounds of dynamic dimensions; empty if none is known.
   const Dims& bounds() const { return data_->bounds; }
   bool HasDynamicDims() const;  // also inside tuples
   // Product of the dimensions. Static arrays only; never overflows (kMaxElements).
   int64_t ElementCount() const;
-  // Bytes of a static array, sub-byte elements taking one each.
+  // Bytes of a static array; sub-byte elements occupy one byte each.
   int64_t ByteSize() const { return ElementCount() * BytesOf(type()); }
 
-  // Everything is equal, layouts too.
+  // Compares everything, including layouts.
   bool operator==(const Shape& other) const;
   uint64_t Hash() const;
 
@@ -128,15 +128,15 @@ class Shape {
   std::shared_ptr<const Data> data_;
 };
 
-// Equal but for layouts.
+// Equal except for layouts.
 bool Compatible(const Shape& a, const Shape& b);
-// Equal but for layouts, and a dynamic dimension agrees with any.
+// Equal except for layouts; a dynamic dimension agrees with any size.
 bool CompatibleWithDynamic(const Shape& a, const Shape& b);
 bool SameDims(const Shape& a, const Shape& b);
 bool IsRowMajor(const Dims& minor_to_major);
 
-// nullopt when a dimension is negative (and not kDynamic), or when the product
-// passes kMaxElements. Dynamic dimensions count by nothing.
+// nullopt if a dimension is negative (and not kDynamic) or if the product exceeds kMaxElements.
+// Dynamic dimensions do not contribute.
 std::optional<int64_t> CheckedElementCount(std::span<const int64_t> dims);
 
 // "f32[2,3]{0,1}", "(f32[2], s32[])", "bf16[<=4,?]".

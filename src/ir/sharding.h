@@ -8,7 +8,7 @@
 
 namespace tokamak {
 
-// How a value is spread over devices. HLO's shardings (tiles over a list of
+// Shardings: how a value is distributed over devices. HLO's shardings (tiles over a list of
 // devices) and sdy's (axes of a named mesh) are two kinds of one attribute.
 
 struct MeshAxis {
@@ -17,7 +17,7 @@ struct MeshAxis {
   bool operator==(const MeshAxis&) const = default;
 };
 
-// A row of the module's mesh table. No axes and one device id: a maximal mesh.
+// An entry of the module's mesh table. No axes and one device id: a maximal mesh.
 struct Mesh {
   std::string name;
   std::vector<MeshAxis> axes;
@@ -25,7 +25,7 @@ struct Mesh {
   bool operator==(const Mesh&) const = default;
 };
 
-// A mesh axis or, with pre_size and size, a part of one: "x":(2)4.
+// A mesh axis or, with pre_size and size, a sub-axis: "x":(2)4.
 struct AxisRef {
   std::string name;
   int64_t pre_size = 0, size = 0;  // both 0: the whole axis
@@ -35,12 +35,12 @@ struct AxisRef {
 struct DimSharding {
   std::vector<AxisRef> axes;
   bool is_closed = true;  // open: propagation may add axes ('?')
-  int64_t priority = -1;  // p1; -1: none
+  int64_t priority = -1;  // p1; -1: no priority
   bool operator==(const DimSharding&) const = default;
 };
 
-// Devices of a tile assignment: a list, or the numbers 0..n-1 in shape
-// `reshape`, transposed by `permutation`, read in order ([2,2]<=[4] T(1,0)).
+// Devices of a tile assignment: a list, or the numbers 0..n-1 in shape `reshape`, transposed by
+// `permutation` and read in order ([2,2]<=[4] T(1,0)).
 struct TileDevices {
   Dims list;
   Dims reshape, permutation;
@@ -49,8 +49,8 @@ struct TileDevices {
 
 enum class ShardingKind : uint8_t {
   kReplicated,
-  kMaximal,  // one device holds all: tile_devices.list[0]
-  kManual,   // the program says which part it holds
+  kMaximal,  // one device holds the whole value: tile_devices.list[0]
+  kManual,   // the program manages the shards itself
   kUnknown,
   kUnreduced,
   kTiled,  // devices=[2,1]<=[2]
@@ -61,8 +61,8 @@ enum class ShardingKind : uint8_t {
 struct Sharding {
   ShardingKind kind = ShardingKind::kReplicated;
 
-  // kTiled. The last `subgroups.size()` tile dimensions are not of the array:
-  // each says what the devices along it hold.
+  // kTiled. The last `subgroups.size()` tile dimensions are not dimensions of the array: each entry
+  // of `subgroups` states what the devices along it hold.
   Dims tile;
   TileDevices tile_devices;
   std::vector<ShardingKind> subgroups;  // kReplicated, kManual, kUnreduced ...
@@ -72,17 +72,18 @@ struct Sharding {
   std::string mesh;  // a row of Module::meshes()
   std::vector<DimSharding> dims;
   std::vector<AxisRef> replicated, unreduced, manual;
-  std::string reduction;  // what `unreduced` still has to do; "": sum
+  std::string reduction;  // the pending reduction over the `unreduced` axes; "": sum
 
   // kTuple
   std::vector<Sharding> elements;
 
-  int64_t shard_as = -1, shard_like = -1;  // groups that must or should agree
+  int64_t shard_as = -1, shard_like = -1;  // sharding groups that must (shard_as) or should
+                                           // (shard_like) agree
 
   bool operator==(const Sharding&) const = default;
 };
 
-// sdy.sharding_rule: how factors of an op map onto the dimensions of its values.
+// sdy.sharding_rule: how the factors of an op map onto the dimensions of its values.
 struct ShardingRule {
   Dims factor_sizes;
   std::vector<std::vector<Dims>> operands, results;  // per value, per dimension: factors

@@ -8,14 +8,14 @@ namespace tokamak {
 
 class Instr;
 
-// One end of some uses: the instruction at the other end of each, and the number under which that
-// one has it. Two are held in place, as most instructions have no more.
+// One end of the uses of an instruction: the instruction at the other end of each use and the index
+// there. Two entries are stored inline, because most instructions have no more.
 class UseList {
  public:
   UseList() = default;
   UseList(UseList&& other) noexcept
       : size_(std::exchange(other.size_, 0)),
-        capacity_(std::exchange(other.capacity_, kInPlace)),
+        capacity_(std::exchange(other.capacity_, kInlineSlots)),
         own_(other.own_) {}
   UseList& operator=(UseList&& other) noexcept {
     std::swap(size_, other.size_);
@@ -24,19 +24,19 @@ class UseList {
     return *this;
   }
   ~UseList() {
-    if (!is_in_place()) Free();
+    if (!is_inline()) Free();
   }
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   std::span<Instr* const> instrs() const {
-    return {is_in_place() ? own_.in_place.instrs : own_.heap, size_};
+    return {is_inline() ? own_.inline_slots.instrs : own_.heap, size_};
   }
-  std::span<Instr*> instrs() { return {is_in_place() ? own_.in_place.instrs : own_.heap, size_}; }
+  std::span<Instr*> instrs() { return {is_inline() ? own_.inline_slots.instrs : own_.heap, size_}; }
   std::span<uint32_t> numbers() {
-    return {
-        is_in_place() ? own_.in_place.numbers : reinterpret_cast<uint32_t*>(own_.heap + capacity_),
-        size_};
+    return {is_inline() ? own_.inline_slots.numbers
+                        : reinterpret_cast<uint32_t*>(own_.heap + capacity_),
+            size_};
   }
 
   void Reserve(size_t count) {
@@ -52,19 +52,19 @@ class UseList {
   void Clear() { size_ = 0; }
 
  private:
-  static constexpr uint32_t kInPlace = 2;
-  bool is_in_place() const { return capacity_ == kInPlace; }
+  static constexpr uint32_t kInlineSlots = 2;
+  bool is_inline() const { return capacity_ == kInlineSlots; }
   void Grow(size_t count);
   void Free();
 
-  uint32_t size_ = 0, capacity_ = kInPlace;
+  uint32_t size_ = 0, capacity_ = kInlineSlots;
   struct InPlace {
-    Instr* instrs[kInPlace];
-    uint32_t numbers[kInPlace];
+    Instr* instrs[kInlineSlots];
+    uint32_t numbers[kInlineSlots];
   };
   union Own {
-    InPlace in_place;
-    Instr** heap;  // capacity_ instructions, then as many numbers
+    InPlace inline_slots;
+    Instr** heap;  // capacity_ instructions, then capacity_ indices
   } own_{};
 };
 

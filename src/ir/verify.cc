@@ -6,11 +6,12 @@
 #include "ir/infer.h"
 #include "ir/verify_shape.h"
 
-// What inference does not see: the structure of computations and of the module.
+// Checks that inference does not cover: the structure of computations and of the module.
 
 namespace tokamak {
 namespace {
 
+// Maximum number of operand notes per error. Chosen.
 constexpr size_t kMostNotes = 4;
 
 Error At(const Instr& instr, ErrorCode code, std::string text) {
@@ -34,7 +35,7 @@ std::string NameOf(const Instr& instr) {
                               : instr.name();
 }
 
-// Says what each operand is and where it was made.
+// Adds a note per operand with its shape and source location.
 void AddOperandNotes(const Instr& instr, Error& error) {
   for (size_t i = 0; i < std::min(instr.operand_count(), kMostNotes); ++i) {
     const Instr& operand = *instr.operand(i);
@@ -104,7 +105,7 @@ class ModuleVerifier {
     return Ok();
   }
 
-  // What an instruction names by a string must be in the module.
+  // Entities that an instruction references by name must exist in the module.
   Status Names(const Instr& instr) {
     if (instr.op() == Op::kRunParallel) {
       for (const std::string& function : instr.attrs<RunParallelAttrs>().infeed)
@@ -164,7 +165,7 @@ class ModuleVerifier {
     return true;
   }
 
-  // HLO text may name an operand before it stands there; only a cycle is wrong.
+  // HLO text may reference an operand before its definition; only a cycle is an error.
   Status SomeOrder(const Computation& computation, const std::vector<Instr*>& instrs) {
     for (const Instr* instr : instrs) TOK_RETURN_IF_ERROR(Neighbours(computation, *instr));
     std::vector<Instr*> order = computation.PostOrder();
@@ -187,7 +188,7 @@ class ModuleVerifier {
 
   Status Calls() {
     if (module_.CalleesFirst().size() == module_.computations().size()) return Ok();
-    // Finds an instruction on a cycle, to be named.
+    // Finds an instruction on a cycle, to name it in the message.
     std::unordered_set<const Computation*> finished;
     for (const auto& start : module_.computations()) {
       auto [call, callee] = FindCycle(*start, finished);

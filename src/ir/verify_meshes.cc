@@ -5,7 +5,7 @@
 namespace tokamak {
 namespace {
 
-// "a":(2)4 is the part of 4 behind the first 2: both together divide the axis.
+// "a":(2)4 is the sub-axis of size 4 after a sub-axis of size 2: their product divides the axis.
 bool IsPartOf(const AxisRef& part, const MeshAxis& axis) {
   if (part.pre_size == 0 && part.size == 0) return true;
   return part.pre_size >= 1 && part.size >= 1 && part.pre_size <= axis.size &&
@@ -18,7 +18,7 @@ class MeshNames {
 
   Status Check(const Sharding& sharding, int depth = 0) {
     if (depth > kMaxNesting)
-      return Fault(ErrorCode::kShapeTooDeep, "a sharding is nested too deeply");
+      return VerifyError(ErrorCode::kShapeTooDeep, "a sharding is nested too deeply");
     for (const Sharding& element : sharding.elements)
       TOK_RETURN_IF_ERROR(Check(element, depth + 1));
     if (sharding.kind != ShardingKind::kMesh) return Ok();
@@ -34,24 +34,24 @@ class MeshNames {
     for (const Mesh& candidate : module_.meshes)
       if (candidate.name == name) mesh = &candidate;
     if (mesh == nullptr)
-      return Fault(ErrorCode::kUnknownMesh, fmt::format("there is no mesh {}", name));
+      return VerifyError(ErrorCode::kUnknownMesh, fmt::format("there is no mesh {}", name));
     for (const AxisRef& axis : axes) {
       const MeshAxis* whole = nullptr;
       for (const MeshAxis& known : mesh->axes)
         if (known.name == axis.name) whole = &known;
       if (whole == nullptr)
-        return Fault(ErrorCode::kUnknownMesh,
-                     fmt::format("mesh {} has no axis {}", name, axis.name));
+        return VerifyError(ErrorCode::kUnknownMesh,
+                           fmt::format("mesh {} has no axis {}", name, axis.name));
       if (!IsPartOf(axis, *whole))
-        return Fault(ErrorCode::kUnknownMesh,
-                     fmt::format("axis {} of {} devices has no part ({}){}", axis.name, whole->size,
-                                 axis.pre_size, axis.size));
+        return VerifyError(ErrorCode::kUnknownMesh,
+                           fmt::format("axis {} of {} devices has no part ({}){}", axis.name,
+                                       whole->size, axis.pre_size, axis.size));
     }
     return Ok();
   }
 
  private:
-  Error Fault(ErrorCode code, std::string text) const {
+  Error VerifyError(ErrorCode code, std::string text) const {
     return MakeError(code, std::string(instr_.info().name) + ": " + std::move(text),
                      SpanOf(instr_));
   }

@@ -22,27 +22,27 @@ bool IsPermutation(const Dims& list, size_t rank) {
 
 Status VerifyQuant(const Shape& shape, std::string_view what) {
   const QuantType& quant = *shape.quant();
-  auto fault = [&](std::string text) {
+  auto error = [&](std::string text) {
     return MakeError(ErrorCode::kQuantParameters,
                      fmt::format("{}: quantized {}: {}", what, ToString(shape), text));
   };
-  if (!IsInteger(shape.type())) return fault("the stored type must be an integer");
-  if (!IsReal(quant.expressed)) return fault("the expressed type must be real");
+  if (!IsInteger(shape.type())) return error("the stored type must be an integer");
+  if (!IsReal(quant.expressed)) return error("the expressed type must be real");
   IntRange range = RangeOfType(shape.type()).value_or(IntRange{0, INT64_MAX});
   if (quant.storage_min > quant.storage_max || quant.storage_min < range.low ||
       quant.storage_max > range.high)
-    return fault(fmt::format("storage from {} to {}", quant.storage_min, quant.storage_max));
+    return error(fmt::format("storage from {} to {}", quant.storage_min, quant.storage_max));
   if (quant.scales.empty() || quant.scales.size() != quant.zero_points.size())
-    return fault(
+    return error(
         fmt::format("{} scales and {} zero points", quant.scales.size(), quant.zero_points.size()));
   for (double scale : quant.scales)
-    if (!(scale > 0) || !std::isfinite(scale)) return fault(fmt::format("scale {}", scale));
+    if (!(scale > 0) || !std::isfinite(scale)) return error(fmt::format("scale {}", scale));
   if (quant.axis < 0)
-    return quant.scales.size() == 1 ? Ok() : Status(fault("several scales without a dimension"));
-  if (quant.axis >= shape.rank()) return fault(fmt::format("no dimension {}", quant.axis));
+    return quant.scales.size() == 1 ? Ok() : Status(error("several scales without a dimension"));
+  if (quant.axis >= shape.rank()) return error(fmt::format("no dimension {}", quant.axis));
   int64_t size = shape.dim(static_cast<size_t>(quant.axis));
   if (size != kDynamic && size != static_cast<int64_t>(quant.scales.size()))
-    return fault(
+    return error(
         fmt::format("dimension {} is {}, {} scales given", quant.axis, size, quant.scales.size()));
   return Ok();
 }
@@ -78,7 +78,7 @@ Status VerifyAt(const Shape& shape, std::string_view what) {
   return Ok();
 }
 
-// The part of `shape` at the end of a path through tuples; null when there is none.
+// The element of `shape` at the end of a path through tuples; null if it does not exist.
 const Shape* PartAt(const Shape& shape, const Dims& path) {
   const Shape* part = &shape;
   for (int64_t index : path) {
@@ -95,7 +95,7 @@ std::string PathText(const Dims& path) {
   return text + "}";
 }
 
-Error HeaderFault(const Module& module, ErrorCode code, std::string text) {
+Error HeaderError(const Module& module, ErrorCode code, std::string text) {
   TextSpan where;
   where.file = module.file;
   if (module.entry() != nullptr) {
@@ -118,17 +118,17 @@ Status VerifyAliases(const Module& module) {
     const Shape* output =
         module.entry() == nullptr ? nullptr : PartAt(module.entry()->root()->shape(), alias.output);
     if (output == nullptr)
-      return HeaderFault(
+      return HeaderError(
           module, ErrorCode::kAliasRange,
           fmt::format("an alias names output {}, which does not exist", PathText(alias.output)));
     if (ParameterPart(module, alias.parameter, alias.parameter_index) == nullptr)
-      return HeaderFault(module, ErrorCode::kAliasRange,
+      return HeaderError(module, ErrorCode::kAliasRange,
                          fmt::format("an alias names parameter {} at {}, which does not exist",
                                      alias.parameter, PathText(alias.parameter_index)));
   }
   for (const BufferDonor& donor : module.donors) {
     if (ParameterPart(module, donor.parameter, donor.parameter_index) == nullptr)
-      return HeaderFault(module, ErrorCode::kAliasRange,
+      return HeaderError(module, ErrorCode::kAliasRange,
                          fmt::format("a donor names parameter {} at {}, which does not exist",
                                      donor.parameter, PathText(donor.parameter_index)));
   }
@@ -140,19 +140,19 @@ Status VerifyEntryLayout(const Module& module) {
   const std::vector<Shape>& layouts = module.entry_parameter_layouts;
   if (entry == nullptr) return Ok();
   if (!layouts.empty() && layouts.size() != entry->parameters().size())
-    return HeaderFault(module, ErrorCode::kArgumentCount,
+    return HeaderError(module, ErrorCode::kArgumentCount,
                        fmt::format("entry_computation_layout has {} parameters, the entry has {}",
                                    layouts.size(), entry->parameters().size()));
   for (size_t i = 0; i < layouts.size(); ++i) {
     if (!CompatibleWithDynamic(layouts[i], entry->parameter(i)->shape()))
-      return HeaderFault(
+      return HeaderError(
           module, ErrorCode::kArgumentShape,
           fmt::format("entry_computation_layout gives parameter {} as {}, it is {}", i,
                       ToString(layouts[i]), ToString(entry->parameter(i)->shape())));
   }
   const Shape& root = entry->root()->shape();
   if (module.entry_result_layout && !CompatibleWithDynamic(*module.entry_result_layout, root))
-    return HeaderFault(module, ErrorCode::kCallResult,
+    return HeaderError(module, ErrorCode::kCallResult,
                        fmt::format("entry_computation_layout gives the result as {}, it is {}",
                                    ToString(*module.entry_result_layout), ToString(root)));
   return Ok();

@@ -56,7 +56,7 @@ TEST(Verify, UsesFormNoCycle) {
   Instr* a = m.main->Append(Op::kNegate, kVerifiedVector, {m.x});
   Instr* b = m.main->Append(Op::kNegate, kVerifiedVector, {a});
   m.main->set_root(b);
-  // Out of order is fine: rewriting appends at the end.
+  // Any order is valid: rewriting appends at the end.
   Instr* c = m.main->Append(Op::kNegate, kVerifiedVector, {m.x});
   a->set_operand(0, c);
   EXPECT_TRUE(VerifyModule(m.module).ok());

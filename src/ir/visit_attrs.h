@@ -5,7 +5,7 @@
 
 namespace tokamak {
 
-// Calls fn(const XAttrs&) with the attribute struct of the op's row.
+// Calls fn(const XAttrs&) with the attribute struct of the op's row in ops.def.
 template <typename Fn>
 decltype(auto) VisitAttrs(Op op, const Attrs& attrs, Fn&& fn) {
   switch (op) {

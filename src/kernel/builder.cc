@@ -39,7 +39,7 @@ Scalar Scalar::Like(double value) const {
 }
 Scalar Scalar::As(ScalarType to) const {
   if (to == type()) return *this;
-  // What was widened from this type is back where it was.
+  // Narrowing a value that was widened from the same type gives the original.
   const ScalarNode& node = builder_->kernel().node(id_);
   bool widened = node.prim == Prim::kConvert && node.type == ScalarType::kF32 &&
                  (to == ScalarType::kBF16 || to == ScalarType::kF16);
@@ -208,6 +208,7 @@ uint32_t KernelBuilder::Interned::FindOrAdd(const ScalarNode& node,
 }
 
 void KernelBuilder::Interned::Grow(const std::vector<ScalarNode>& nodes) {
+  // Initial table size. Chosen.
   constexpr size_t kFirst = 256;
   std::vector<uint32_t> before(std::max(kFirst, 2 * slots_.size()), kFree);
   before.swap(slots_);
@@ -322,7 +323,8 @@ Scalar KernelBuilder::OpenFor(std::string name, LoopRole role, Scalar extent) {
   open.stmt.loop = loop;
   open_.push_back(std::move(open));
   Range trips = RangeOf(extent);
-  if (trips.low == 1 && trips.high == 1) return Index(0);  // the loop itself stays: it has a role
+  // The loop itself stays, because its role matters.
+  if (trips.low == 1 && trips.high == 1) return Index(0);
   return Intern({.prim = Prim::kLoop, .type = ScalarType::kIndex, .bits = static_cast<Bits>(loop)});
 }
 

@@ -12,7 +12,11 @@ namespace tokamak {
 
 class KernelBuilder;
 
-// A value under construction, with the operators of its primitives. Both operands have one type.
+// KernelBuilder and the operators of Scalar: how generators and formulas write kernel IR
+// (kernel.h).
+
+// A value under construction, with the operators of the primitives. Both operands of an operator
+// have the same type.
 class Scalar {
  public:
   Scalar() = default;
@@ -50,7 +54,7 @@ Scalar operator>=(Scalar x, Scalar y);
 Scalar operator==(Scalar x, Scalar y);
 Scalar operator!=(Scalar x, Scalar y);
 Scalar operator!(Scalar x);  // a pred
-// With a constant of the other's type.
+// The number becomes a constant of the other operand's type.
 Scalar operator+(Scalar x, double y);
 Scalar operator-(Scalar x, double y);
 Scalar operator*(Scalar x, double y);
@@ -76,20 +80,21 @@ Scalar TruncOf(Scalar x);
 Scalar RoundEvenOf(Scalar x);
 Scalar CopySign(Scalar x, Scalar y);
 
-// What a machine has instructions for, and formulas may use.
+// The instruction set that formulas may assume.
 enum class Dialect : uint8_t {
   kCpu,
-  kGpu,  // of f32: minimum and maximum, exp2 and inverse, to f16 and bf16
+  kGpu,  // for f32: minimum, maximum, exp2, inverse, conversion to f16 and bf16
 };
 
-// Makes one kernel. Equal pure values are one value; constants are folded, and index expressions
-// are simplified with the ranges of loops and extents, so that a generator writes them plainly.
+// Builds one kernel. Equal pure values are hash-consed, constants are folded, and index expressions
+// are simplified with the ranges of loops and extents. A generator can therefore write index
+// arithmetic naively.
 class KernelBuilder {
  public:
   explicit KernelBuilder(std::string name, Dialect dialect = Dialect::kCpu);
   Dialect dialect() const { return dialect_; }
 
-  // ---- memory and numbers from outside
+  // ---- arguments, local arrays, launch extents
   ArrayId Argument(Array array);
   ArrayId Local(std::string name, ScalarType type, Space space, int64_t size);
   Scalar NewExtent(Extent extent);
@@ -101,17 +106,17 @@ class KernelBuilder {
   Scalar Make(Prim prim, std::initializer_list<Scalar> operands);
   Scalar Make(Prim prim, ScalarType type, std::initializer_list<Scalar> operands, Bits bits = 0);
   Scalar Load(ArrayId array, Scalar index);
-  // A pure node as it stands, for the simplifier: Make is what others call.
+  // Interns a pure node as is. For the simplifier; all other callers use Make, which simplifies.
   Scalar Intern(const ScalarNode& node);
 
-  // ---- statements, at the end of the block that is open
+  // ---- statements, appended to the open statement block
   template <typename Body>
   void For(std::string name, LoopRole role, Scalar extent, Body&& body) {
     Scalar variable = OpenFor(std::move(name), role, extent);
     body(variable);
     Close();
   }
-  // A condition that is known leaves no `if`, and of the blocks only the one that runs.
+  // A constant condition emits no `if`, only the statements of the branch that runs.
   template <typename Body>
   void If(Scalar condition, Body&& body, bool uniform = false) {
     if (kernel_.IsConstant(condition.id())) {
@@ -138,7 +143,7 @@ class KernelBuilder {
     otherwise();
     Close();
   }
-  // `head` gives the condition, from what it reads.
+  // `head` emits the reads that the condition depends on and returns the condition.
   template <typename Head, typename Body>
   void While(Head&& head, Body&& body, bool uniform = false) {
     OpenWhile();
@@ -149,10 +154,10 @@ class KernelBuilder {
   void Store(ArrayId array, Scalar index, Scalar value);
   Scalar Read(ArrayId array, Scalar index);
   Scalar Shuffle(Scalar value, Scalar lane_xor);
-  // Which lanes have the same lowest bits, so many.
+  // A mask of the lanes of the warp whose `bits` lowest bits of `value` are equal to this lane's.
   Scalar Match(Scalar value, int bits);
   void Barrier(Scope scope);
-  // Adds to `to`, from `at` on.
+  // Multiplies into `to`, starting at index `at`.
   void Multiply(ArrayId to, Scalar at, const Multiplication& product);
 
   const Kernel& kernel() const { return kernel_; }
@@ -160,17 +165,18 @@ class KernelBuilder {
   Kernel Finish();
 
  private:
-  // Which pure nodes there are. Almost all that a generator makes is looked up here, so that it is
-  // one array of numbers, searched from the place that a hash gives.
+  // The hash-consing table. Almost every node a generator makes is looked up here, so the table is
+  // one flat array of node numbers with open addressing.
   class Interned {
    public:
-    // The number of an equal node; if there is none, that of the next, which is to be put there.
+    // The number of an equal node. If there is none, returns nodes.size(), which the caller must
+    // append.
     uint32_t FindOrAdd(const ScalarNode& node, const std::vector<ScalarNode>& nodes);
 
    private:
     void Grow(const std::vector<ScalarNode>& nodes);
     static constexpr uint32_t kFree = UINT32_MAX;
-    std::vector<uint32_t> slots_;  // a power of two of them
+    std::vector<uint32_t> slots_;  // the size is a power of two
     size_t used_ = 0;
   };
   Scalar OpenFor(std::string name, LoopRole role, Scalar extent);
@@ -181,14 +187,14 @@ class KernelBuilder {
   void Close();
   Stmt& Append(StmtKind kind);
   Block& OpenBlock();
-  Scalar NewNode(const ScalarNode& node);  // never shared
+  Scalar NewNode(const ScalarNode& node);  // not interned
 
   Kernel kernel_;
   Dialect dialect_;
   Interned interned_;
   RangeTable ranges_;
-  // Statements whose blocks are open, outermost first, each with the block that grows. Owned by
-  // their builder until Close moves them into the block around.
+  // Statements whose blocks are open, outermost first, each with the block that is being filled.
+  // Close moves a finished statement into the enclosing block.
   struct Open {
     Stmt stmt;
     enum class Part : uint8_t { kHead, kBody, kOtherwise } part;

@@ -22,7 +22,7 @@ std::optional<Choice> ChoiceOf(const Kernel& kernel, ValueId id) {
   return choice;
 }
 
-// Whether a value is `prim` of another, which it then is.
+// Whether `value` is a `prim`. If so, replaces it by its operand.
 bool Is(const Kernel& kernel, Prim prim, ValueId& value) {
   const ScalarNode& node = kernel.node(value);
   if (node.prim != prim) return false;
@@ -30,7 +30,8 @@ bool Is(const Kernel& kernel, Prim prim, ValueId& value) {
   return true;
 }
 
-// The bits of both, or of both negated: what equal numbers and NaNs become.
+// Whether the value is the bitwise or of both operands (of both negated, for a maximum): the result
+// for equal numbers and NaNs.
 bool IsOfBits(const Kernel& kernel, ValueId value, const Extreme& of) {
   if ((!of.is_least && !Is(kernel, Prim::kNeg, value)) || !Is(kernel, Prim::kBitcast, value))
     return false;
@@ -52,9 +53,9 @@ std::optional<Extreme> ExtremeOf(const Kernel& kernel, ValueId id) {
   if (less.prim != Prim::kLt || other.prim != Prim::kSelect) return std::nullopt;
   const ScalarNode& greater = kernel.node(other.operands[0]);
   Extreme of{less.operands[0], less.operands[1], node.operands[1] == less.operands[0]};
-  bool is_turned =
+  bool is_swapped =
       greater.prim == Prim::kLt && greater.operands[0] == of.y && greater.operands[1] == of.x;
-  if (!is_turned || node.operands[1] != (of.is_least ? of.x : of.y) ||
+  if (!is_swapped || node.operands[1] != (of.is_least ? of.x : of.y) ||
       other.operands[1] != (of.is_least ? of.y : of.x) || !IsOfBits(kernel, other.operands[2], of))
     return std::nullopt;
   return of;
@@ -114,7 +115,7 @@ std::vector<bool> InsideExtremes(const Kernel& kernel) {
   for (size_t i = 0; i < count; ++i)
     for (ValueId operand : kernel.operands(ValueId{static_cast<uint32_t>(i)}))
       has_users[static_cast<size_t>(operand)] = true;
-  for (size_t i = count; i-- > 0;) {  // users are younger than their operands
+  for (size_t i = count; i-- > 0;) {  // users follow their operands
     ValueId id{static_cast<uint32_t>(i)};
     inside[i] = has_users[i] && !needed[i];
     if (inside[i]) continue;

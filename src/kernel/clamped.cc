@@ -3,7 +3,7 @@
 namespace tokamak {
 namespace {
 
-// Takes one min or max with a constant off; false when there is none.
+// Strips one min or max with a constant. False if there is none.
 bool TakeEnd(const Kernel& kernel, ClampedIndex& index) {
   const ScalarNode& node = kernel.node(index.inner);
   if (node.prim != Prim::kMin && node.prim != Prim::kMax) return false;
@@ -24,7 +24,7 @@ std::optional<ClampedIndex> ClampedOf(const Kernel& kernel, LinearIndex base, Va
   clamped.inner = value;
   if (!TakeEnd(kernel, clamped)) return std::nullopt;
   TakeEnd(kernel, clamped);
-  // Else it matters which is the outer one.
+  // Otherwise the nesting order of min and max would matter.
   if (clamped.low && clamped.high && *clamped.low > *clamped.high) return std::nullopt;
   return clamped;
 }

@@ -6,21 +6,24 @@
 
 namespace tokamak {
 
-// Bytes of an element that CPUs load under a mask.
+// Masked loads: indices that are clamped to constant bounds, as padding and concatenation produce.
+
+// The smallest element size, in bytes, that CPU backends load under a mask. Chosen: AVX2 and
+// AVX-512F mask elements of 32 bits or more.
 inline constexpr int64_t kLeastMasked = 4;
 
-// An index of which what differs from lane to lane is cut off at constants, as that of a part of a
-// concatenation or of what is padded: base + min(max(inner, low), high).
+// An index base + min(max(inner, low), high) where only `inner` is divergent across lanes. Reads of
+// an operand of a concatenation or of a padded array have this form.
 struct ClampedIndex {
-  LinearIndex base;  // the same in all lanes
+  LinearIndex base;  // uniform across lanes
   ValueId inner = kNoValue;
-  std::optional<int64_t> low, high;  // one at least
+  std::optional<int64_t> low, high;  // at least one is set
 };
 
-// base + value as such an index; nothing when it is another one.
+// Matches base + value. nullopt if it does not have this form.
 std::optional<ClampedIndex> ClampedOf(const Kernel& kernel, LinearIndex base, ValueId value);
 
-// varies(value): whether it differs from lane to lane.
+// varies(value): whether the value is divergent across lanes.
 template <typename Varies>
 std::optional<ClampedIndex> ClampedOf(const Kernel& kernel, ValueId index, Varies&& varies) {
   std::optional<LinearIndex> sum = LinearOf(kernel, index);

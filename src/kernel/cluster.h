@@ -6,12 +6,16 @@
 
 namespace tokamak {
 
-// Threads that one block of a GPU has at most, and blocks that may run one team.
+// Thread-block clusters (sm_90).
+
+// Hardware limits: threads per thread block, and thread blocks per cluster with the non-portable
+// size (CUDA programming guide).
 inline constexpr int64_t kMostBlockThreads = 1024, kMostBlocks = 16;
 
-// The blocks that run a team: a team of more threads than a block has is a cluster, and its
-// outermost thread loop counts the blocks. Each block has a copy of team memory: what is stored
-// goes to all copies, what is read comes from the block's own.
+// The cluster size: the number of hardware thread blocks that run one block of the kernel IR. It is
+// 1 for up to kMostBlockThreads threads. A larger IR block is a cluster, and its outermost thread
+// loop counts the hardware blocks. Shared memory is replicated: a store writes the copies of all
+// blocks of the cluster, a read uses the local copy.
 int64_t ClusterOf(const Kernel& kernel);
 
 }  // namespace tokamak

@@ -11,7 +11,7 @@ Kernel OfThreads(int64_t blocks, int64_t threads) {
   KernelBuilder b("threads", Dialect::kGpu);
   ArrayId y = b.Argument(
       {.name = "y", .type = ScalarType::kF32, .access = Access::kWrite, .size = blocks * threads});
-  b.For("team", LoopRole::kGrid, b.Index(1), [&](Scalar) {
+  b.For("block", LoopRole::kGrid, b.Index(1), [&](Scalar) {
     b.For("block", LoopRole::kThread, b.Index(blocks), [&](Scalar block) {
       b.For("t", LoopRole::kThread, b.Index(threads), [&](Scalar t) {
         b.Store(y, block * b.Index(threads) + t, b.Constant(ScalarType::kF32, 0));
@@ -21,8 +21,8 @@ Kernel OfThreads(int64_t blocks, int64_t threads) {
   return b.Finish();
 }
 
-// A team that a block holds is one block, also where it fills it.
-TEST(Cluster, OfWhatNoBlockHolds) {
+// A thread block within the hardware limit is not a cluster, even if it reaches the limit.
+TEST(Cluster, ValuesOfNoBlock) {
   EXPECT_EQ(ClusterOf(OfThreads(2, 64)), 1);
   EXPECT_EQ(ClusterOf(OfThreads(2, kMostBlockThreads / 2)), 1);
   EXPECT_EQ(ClusterOf(OfThreads(2, kMostBlockThreads)), 2);

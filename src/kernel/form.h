@@ -6,9 +6,9 @@
 
 namespace tokamak {
 
-// All of a kernel but its names and notes, as bytes: equal for kernels that are the same value by
-// value, and for no others. A key under which something that was made of a kernel is found again;
-// hash.h has a number that also kernels written in another order share, too short for that.
+// A canonical byte string of a kernel, without names and notes: equal for two kernels if and only
+// if they are equal value by value. It is the exact key of caches of compiled kernels. hash.h has a
+// 64-bit hash that is also insensitive to the order of values; it can collide, so it is not a key.
 std::string FormOf(const Kernel& kernel);
 
 }  // namespace tokamak

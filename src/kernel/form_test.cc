@@ -25,7 +25,7 @@ TEST(Form, NamesDoNotCount) {
   EXPECT_NE(FormOf(Doubled("a", 64)), FormOf(Doubled("a", 65)));
 }
 
-// One change at a time, in every part that is not a name.
+// Changes everything but names, one thing at a time.
 TEST(Form, EverythingElseDoes) {
   Kernel kernel = Doubled("a", 64);
   const std::string form = FormOf(kernel);

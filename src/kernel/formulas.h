@@ -9,53 +9,56 @@
 #include "ir/op.h"
 #include "kernel/builder.h"
 
-// One scalar formula for each elementwise op and element type, over the primitives alone: no
-// branches and no calls, so that every backend can spell it and run it on vectors. The interpreter
-// says what the results are and shares nothing with these: integers, conversions and operations
-// that IEEE 754 rounds have its bits (NaNs may differ in sign and payload), functions are as exact
-// as the design asks for. Subnormal numbers are kept.
+// One scalar formula for each elementwise op and element type, built from the primitives alone,
+// without branches or calls, so that every backend can emit and vectorize it. The interpreter
+// defines the reference results and shares no code with the formulas. Integer ops, conversions and
+// IEEE 754 correctly rounded operations match it bit for bit (except for the sign and payload of
+// NaNs); other functions meet the error bounds of docs/numerics.md. Subnormal numbers are not
+// flushed.
 
 namespace tokamak {
 
-// What one element is inside of a kernel: [0], and [1] for the imaginary part of a complex number.
+// One element in a kernel: [0] is the value or real part, [1] the imaginary part of a complex
+// number.
 using Element = std::array<Scalar, 2>;
 
 struct OpCall {
   Op op{};
   ElementType type{};  // of the result
-  ElementType from{};  // of the first operand; of select: of the last
+  ElementType from{};  // of the first operand; for select, of the last
   std::span<const Element> operands;
-  const Attrs* attrs = nullptr;  // may be null when the op has none
+  const Attrs* attrs = nullptr;  // may be null if the op has none
 };
 
-// The type of an element (of a part of a complex one) while a kernel computes with it. Reals of
-// fewer than 32 bits are f32 scalars that hold a number of their own type; integers of fewer than 8
-// bits are s8 or u8 within their own range.
+// The type in which a kernel computes with an element (or with one component of a complex element).
+// A real narrower than 32 bits is an f32 scalar whose value is representable in its own type. An
+// integer narrower than 8 bits is an s8 or u8 within its own range.
 ScalarType ComputeType(ElementType type);
-// The type of an element (or part) in an argument. Types of fewer than 8 bits and f8 are u8: their
-// bits, lowest first, zeros above.
+// The type of an element (or component) in an argument. Types narrower than 8 bits and f8 are u8:
+// their bits in the low bits, zeros above.
 ScalarType StorageType(ElementType type);
-// From what was loaded to what is computed with, and back. ToStorage takes numbers of the type.
+// Convert between the storage and the compute representation. ToStorage requires a value that its
+// type can represent.
 Element FromStorage(KernelBuilder& b, ElementType type, Element loaded);
 Element ToStorage(KernelBuilder& b, ElementType type, Element value);
-// A number as an element of a type, rounded to it.
+// A constant, rounded to the element type.
 Element ConstantElement(KernelBuilder& b, ElementType type, double value);
 
-// What an elementwise op gives, of operands that are as ComputeType says. Also bitcast-convert
-// between types of one width. nullopt: there is no formula.
+// The result of an elementwise op, with operands and result in their ComputeType. Also handles
+// bitcast-convert between types of equal width. nullopt if there is no formula.
 std::optional<Element> ApplyOp(KernelBuilder& b, const OpCall& call);
-// One element as another type: what convert does.
+// Converts one element to another type (the convert op).
 Element ConvertElement(KernelBuilder& b, ElementType from, ElementType to, Element x);
 
 namespace formulas {
-// e^x of an f32, to be added to a number of at least 2^-60: where it is far below, it may be
-// anything that is.
+// e^x of an f32 that will be added to a number of at least 2^-60. If e^x is far below 2^-60 the
+// result may be any number that is far below it.
 Scalar ExpOfTerm(Scalar x);
 }  // namespace formulas
 
-// The words that threefry2x32 makes of a counter under a key, each a u32.
+// The two u32 words that threefry2x32 generates from a counter and a key.
 std::array<Scalar, 2> ThreefryWords(std::array<Scalar, 2> counter, std::array<Scalar, 2> key);
-// The four words of Philox 4x32 with ten rounds.
+// The four u32 words of Philox 4x32-10.
 std::array<Scalar, 4> PhiloxWords(std::array<Scalar, 4> counter, std::array<Scalar, 2> key);
 
 }  // namespace tokamak

@@ -50,7 +50,7 @@ class KernelHasher {
     hasher_.Add(array.alignment);
   }
 
-  // Loops, reads and local arrays by the order in which statements come to them.
+  // Numbers loops, reads and local arrays in the order in which statements reach them.
   void Number(const Block& block) {
     auto array = [&](ArrayId id) {
       uint64_t& number = arrays_[static_cast<size_t>(id)];
@@ -90,7 +90,8 @@ class KernelHasher {
     hasher.Add(node.type);
     auto of = [&](size_t k) { return static_cast<size_t>(node.operands[k]); };
     if (node.prim == Prim::kAdd && node.type == ScalarType::kIndex) {
-      sums_[i] = sums_[of(0)] + sums_[of(1)];  // of the terms, in any order
+      // Sum of the hashes of the terms: independent of their order.
+      sums_[i] = sums_[of(0)] + sums_[of(1)];
       hasher.Add(sums_[i]);
       values_[i] = hasher.digest();
       return;

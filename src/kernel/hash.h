@@ -6,9 +6,10 @@
 
 namespace tokamak {
 
-// A number for the form of a kernel: equal for kernels that compute the same in the same way, in
-// every process and on every machine. Names and notes do not count, nor does the order in which
-// values were made, nor the order of the terms of an index. Facts about arguments and extents do.
+// A structural hash of a kernel, stable across processes and machines. Kernels that perform the
+// same computation in the same way have equal hashes: names, notes, the order in which values were
+// created and the order of the terms of an index do not matter. Facts about arguments and extents
+// do.
 uint64_t HashOf(const Kernel& kernel);
 
 }  // namespace tokamak

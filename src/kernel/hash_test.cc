@@ -7,14 +7,14 @@
 namespace tokamak {
 namespace {
 
-// Threads hand each other what they loaded, and multiply.
+// A kernel with shuffles and a multiply.
 Kernel Exchanging() {
   KernelBuilder b("exchanging", Dialect::kGpu);
   ArrayId x =
       b.Argument({.name = "x", .type = ScalarType::kF32, .access = Access::kRead, .size = 64});
   ArrayId y =
       b.Argument({.name = "y", .type = ScalarType::kF32, .access = Access::kWrite, .size = 64});
-  ArrayId s = b.Local("s", ScalarType::kF32, Space::kTeam, 64);
+  ArrayId s = b.Local("s", ScalarType::kF32, Space::kShared, 64);
   ArrayId sums = b.Local("sums", ScalarType::kF32, Space::kRegisters, 4);
   Multiplication product{.lhs = s,
                          .rhs = s,

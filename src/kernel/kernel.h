@@ -9,23 +9,46 @@
 
 #include "kernel/scalar.h"
 
-// Kernel form: one kernel, for any machine.
+// Kernel IR: the body of one kernel, independent of the target. Generators build it (builder.h),
+// the verifier checks it (verify.h lists the rules), and three consumers run it: the LLVM emitter
+// for CPUs, the CUDA C++ writer, and the race-checking simulator (simulate.h).
 //
-//   * Scalars are nodes of one graph, each made once (KernelBuilder). What is pure has no place of
-//     its own: a value is computed where its users need it, outside of loops that it does not
-//     depend on and never outside of an `if` when that could fault (placement.h says where).
-//   * Statements form a tree: loops, ifs, whiles, stores, and reads of memory that the kernel also
-//     writes. Their order is the program.
-//   * A loop counts from 0 to below its extent. Its role says who runs the iterations: the grid
-//     (any order, in parallel), the threads of a team, one thread in order (serial, unrolled), or
-//     the lanes of a vector in lockstep.
-//     A team is one iteration of all grid loops, run by one thread for each iteration of all thread
-//     loops. Lanes run in any order or in lockstep: none sees what another stored in the same run
-//     of their loop.
-//   * Memory is arrays: arguments, a team's own, or registers. An index counts elements. A team's
-//     memory and registers hold nothing when the team begins.
+//   kernel row_sums {
+//     argument x: f32[65536] read          // global memory, passed by the launch
+//     argument y: f32[1024] write
+//     registers acc: f32[1]                // private to a thread
+//     grid row < 1024 {                    // blockIdx: one thread block per row
+//       v0: index = row * 64               // pure: placement.h hoists it out of the loop
+//       store acc[0] = f32(0)
+//       serial k < 64 {
+//         v1: index = v0 + k
+//         v2: f32 = load x[v1]             // pure: the kernel never writes x
+//         v3: f32 = read acc[0]            // a statement: ordered with the stores
+//         v4: f32 = v2 + v3
+//         store acc[0] = v4
+//       }
+//       v5: f32 = read acc[0]
+//       store y[row] = v5
+//     }
+//   }
 //
-// verify.h lists what every kernel keeps to.
+//   * Scalars are nodes of one DAG, hash-consed by KernelBuilder. A pure node has no position in
+//     the program. Placement (placement.h) schedules it near its users, outside of the loops that
+//     it does not depend on; a node that can fault is never speculated out of an `if`.
+//   * Statements form a tree: for, if, while, store, shuffle, barrier, matrix multiply, and reads
+//     of memory that the kernel also writes. Their order is the program order.
+//   * A loop counts from 0 to its extent (exclusive) with step 1. Its role says who runs the
+//     iterations: the grid (blockIdx), the threads of a block (threadIdx), one thread in sequence
+//     (serial, unrolled), or the lanes of a SIMD vector (vector).
+//   * A thread block is one iteration of all grid loops. It has one thread per iteration of all
+//     thread loops. Thread blocks are independent and run in any order.
+//   * The lanes of a vector loop run in lockstep or in any order: no lane sees a store of another
+//     lane of the same execution of the loop.
+//   * Memory is a set of arrays: arguments (global memory), shared memory of the thread block, or
+//     registers. Indices count elements. Shared memory and registers are uninitialized when a
+//     thread block starts.
+//
+// In this folder `Block` (the type) is a list of statements; "thread block" is CUDA's.
 
 namespace tokamak {
 
@@ -36,7 +59,7 @@ enum class ExtentId : uint32_t {};
 
 inline constexpr ValueId kNoValue{UINT32_MAX};
 
-// A scalar. `bits` holds a constant's value, or the number of the loop, extent or array.
+// A scalar value (SSA). `bits` holds the bits of a constant, or the id of a loop, extent or array.
 struct ScalarNode {
   Prim prim{};
   ScalarType type{};
@@ -51,9 +74,9 @@ struct ScalarNode {
 };
 
 enum class Space : uint8_t {
-  kArgument,   // given by the launch
-  kTeam,       // shared by the threads of a team
-  kRegisters,  // one thread's own, or one lane's own (variance.h)
+  kArgument,   // global memory, passed by the launch
+  kShared,     // shared by the threads of a thread block
+  kRegisters,  // private to a thread, or to a lane of a vector loop (divergence.h)
 };
 
 enum class Access : uint8_t { kRead, kWrite, kReadWrite };
@@ -63,12 +86,12 @@ struct Array {
   ScalarType type{};
   Space space{};
   Access access = Access::kReadWrite;
-  int64_t size = 0;      // elements; arguments: at least so many
-  bool distinct = true;  // an argument: overlaps no other that is written
+  int64_t size = 0;      // elements; for an argument, the minimum the launch must pass
+  bool distinct = true;  // argument only: it overlaps no other written argument (noalias)
   int64_t alignment = 16;
 };
 
-// A number that a launch brings, with what the kernel was built on.
+// An integer that the launch passes, with the facts that the kernel may assume about it.
 struct Extent {
   std::string name;
   int64_t multiple_of = 1, minimum = 0, maximum = INT64_MAX;
@@ -84,65 +107,75 @@ struct Loop {
 
 enum class Scope : uint8_t { kWarp, kBlock };
 
-// A match is a statement of kShuffle, too.
+// kShuffle also represents warp match (Prim::kMatch).
 enum class StmtKind : uint8_t { kFor, kIf, kWhile, kStore, kRead, kShuffle, kBarrier, kMultiply };
 
-// Matrices that a statement multiplies: for all i < rows and j < columns
+// Operands of a matrix multiply statement: for all i < rows and j < columns,
 //   to(i, j) += sum over p < depth of lhs(i, p) * rhs(p, j)
-// in any order of p; `fresh`: = in place of +=. `to` is the statement's array, from its index on;
-// all three are counted from the index that they have here. Of types narrower than 32 bits, rhs
-// holds groups of as many p as fill 32 bits side by side, and so does lhs, whose columns are
-// neighbours.
+// with the sum over p in any order. With `fresh` the statement stores (=) instead of accumulating
+// (+=). `to` is the statement's array. Each matrix starts at its own index: the statement's index,
+// `lhs_at`, `rhs_at`.
 //
-// Under a thread loop it is a team's: all its threads come to it, lhs and rhs are team memory, of
-// every type plain matrices, and `to` are registers that hold the part of each thread. A warp has
-// warp_rows x warp_columns of the results, warps follow each other along the columns first; the
-// warp's part is made of pieces of 16 x 8, likewise, of which a thread has four, as TeamSumPlace
-// says. `tf32`: of lhs and rhs the last 13 bits are not looked at.
+// There are two forms.
+//   * Per thread (warp_rows == 0): one thread multiplies. If an element is narrower than 32 bits,
+//     rhs is interleaved (VNNI layout): GroupOf(type) consecutive p fill 32 bits and are contiguous
+//     for each column. lhs then has contiguous columns.
+//   * Block-wide (warp_rows > 0): all threads of the thread block take part, as in mma.sync. lhs
+//     and rhs are plain row- or column-major matrices in shared memory, whatever their type; `to`
+//     is an array of registers that holds the accumulators of each thread. Each warp computes a
+//     tile of warp_rows x warp_columns; consecutive warps cover the columns first. A warp tile
+//     consists of 16 x 8 mma fragments, also columns first, and a thread holds four accumulators of
+//     each fragment (AccumulatorPosition). With `tf32` the low 13 mantissa bits of f32 operands are
+//     ignored.
 struct Multiplication {
   ArrayId lhs{}, rhs{};
   ValueId lhs_at{}, rhs_at{}, depth{};
   bool fresh = false;
   int64_t rows = 0, columns = 0;
-  // Distances in elements, from row to row (of rhs: from group to group).
+  // Strides in elements. For a per-thread rhs in VNNI layout, rhs_row is the stride between groups
+  // of p.
   int64_t lhs_row = 0, lhs_column = 1, rhs_row = 0, to_row = 0;
-  // Of a team.
+  // Block-wide form only.
   int64_t rhs_column = 1, warp_rows = 0, warp_columns = 0;
   bool tf32 = false;
 
-  bool IsTeams() const { return warp_rows > 0; }
+  bool IsBlockWide() const { return warp_rows > 0; }
   int64_t Threads() const { return rows / warp_rows * (columns / warp_columns) * kLanesOfWarp; }
   int64_t SumsOfThread() const { return warp_rows * warp_columns / kLanesOfWarp; }
-  static constexpr int64_t kLanesOfWarp = 32, kPieceRows = 16, kPieceColumns = 8;
-  // Depths are multiples of it: of what tensor cores take at once.
+  // A warp has 32 threads; a fragment is the m16n8 accumulator tile of mma.sync (PTX ISA).
+  static constexpr int64_t kLanesOfWarp = 32, kFragmentRows = 16, kFragmentColumns = 8;
+  // `depth` is a multiple of this: the K of one mma instruction (m16n8k16 for 16-bit and narrower
+  // types, else m16n8k8).
   static int64_t DepthUnit(ScalarType type) { return BytesOf(type) < 4 ? 16 : 8; }
 };
 
-// Where a result is whose sum is in register `sum` of a thread. T: int64_t, or the scalars of a
-// builder, of which `number` makes constants.
+// The row and column of the result that a thread accumulates in its register number `sum`, by the
+// accumulator layout of mma.m16n8. T is int64_t, or Scalar to build index expressions; `number`
+// makes a constant of type T.
 template <typename T>
-struct TeamSumPlace {
+struct AccumulatorPosition {
   T row, column;
   template <typename Number>
-  TeamSumPlace(const Multiplication& product, T thread, T sum, Number&& number) {
+  AccumulatorPosition(const Multiplication& product, T thread, T sum, Number&& number) {
     T warp = thread / number(32), lane = thread % number(32);
-    int64_t across = product.columns / product.warp_columns;
-    T piece = sum / number(4), of_four = sum % number(4);
-    int64_t pieces = product.warp_columns / Multiplication::kPieceColumns;
-    // One after the other: the order in which operands of a sum are made is the compiler's.
-    row = warp / number(across) * number(product.warp_rows);
-    row = row + piece / number(pieces) * number(16);
+    int64_t warps_across_columns = product.columns / product.warp_columns;
+    T fragment = sum / number(4), of_four = sum % number(4);
+    int64_t fragments = product.warp_columns / Multiplication::kFragmentColumns;
+    // Separate statements, because C++ does not define the evaluation order of the operands of +,
+    // and the order in which nodes are created must not depend on the compiler.
+    row = warp / number(warps_across_columns) * number(product.warp_rows);
+    row = row + fragment / number(fragments) * number(16);
     row = row + of_four / number(2) * number(8);
     row = row + lane / number(4);
-    column = warp % number(across) * number(product.warp_columns);
-    column = column + piece % number(pieces) * number(8);
+    column = warp % number(warps_across_columns) * number(product.warp_columns);
+    column = column + fragment % number(fragments) * number(8);
     column = column + lane % number(4) * number(2);
     column = column + of_four % number(2);
   }
 };
-// What products of this type are added up in; nothing when it is not one to multiply.
+// The accumulator type for products of this type. nullopt if the type cannot be multiplied.
 std::optional<ScalarType> SumTypeOf(ScalarType type);
-// How many p stand side by side in the right matrix.
+// Number of consecutive p that fill 32 bits, the group size of the VNNI layout of rhs.
 inline int64_t GroupOf(ScalarType type) {
   return BytesOf(type) < 4 ? 4 / BytesOf(type) : 1;
 }
@@ -152,17 +185,18 @@ using Block = std::vector<Stmt>;
 
 struct Stmt {
   StmtKind kind{};
-  LoopId loop{};                // for
-  ValueId condition{};          // if, while: a pred. A while computes it after `head`
-  ArrayId array{};              // store, multiply
-  ValueId index{}, value{};     // store, multiply; read, shuffle: `value` is what they define
-  Scope scope{};                // barrier
-  bool uniform = false;         // if, while: every thread of the team decides alike
-  Multiplication product{};     // multiply
-  Block head, body, otherwise;  // while; for, if, while; if
+  LoopId loop{};             // for
+  ValueId condition{};       // if, while: a pred. A while evaluates it after running `head`
+  ArrayId array{};           // store, multiply
+  ValueId index{}, value{};  // store, multiply; read, shuffle: `value` is the node they define
+  Scope scope{};             // barrier
+  bool uniform = false;      // if, while: all threads of the thread block take the same branch
+  Multiplication product{};  // multiply
+  // While (computes the condition); for, if, while; if (the else branch).
+  Block head, body, otherwise;
 };
 
-// The numbers that a multiply is given.
+// The index operands of a multiply statement.
 inline std::array<ValueId, 4> OperandsOf(const Stmt& multiply) {
   const Multiplication& product = multiply.product;
   return {multiply.index, product.lhs_at, product.rhs_at, product.depth};
@@ -176,7 +210,7 @@ struct Kernel {
   std::vector<Extent> extents;
   std::vector<Loop> loops;
   Block body;
-  std::vector<std::string> notes;  // where it comes from, for readers of its text
+  std::vector<std::string> notes;  // source locations, written as `note` lines of the kernel's text
 
   const ScalarNode& node(ValueId id) const { return nodes[static_cast<size_t>(id)]; }
   const Array& array(ArrayId id) const { return arrays[static_cast<size_t>(id)]; }
@@ -187,7 +221,6 @@ struct Kernel {
     return {n.operands.data(), static_cast<size_t>(n.arity())};
   }
   size_t ArgumentCount() const;
-  // The value of a constant index, or nothing.
   bool IsConstant(ValueId id) const { return node(id).prim == Prim::kConst; }
 };
 

@@ -5,6 +5,7 @@
 namespace tokamak {
 namespace {
 
+// Terms of a sum. Chosen: bounds the cost of index simplification.
 constexpr size_t kMaxTerms = 24;
 
 std::optional<int64_t> ConstantOf(const Kernel& kernel, ValueId id) {
@@ -23,7 +24,7 @@ Scalar MakeRaw(KernelBuilder& b, Prim prim, Scalar x, Scalar y) {
 
 std::optional<LinearIndex> Sum(LinearIndex x, LinearIndex y) {
   if (__builtin_add_overflow(x.constant, y.constant, &x.constant)) return std::nullopt;
-  // Mostly one of them is a constant, or all of its values are younger: the other one grows.
+  // Fast path: usually one operand is a constant, or all its values are newer. Then append.
   bool later = x.terms.empty() || y.terms.empty() || x.terms.back().first < y.terms.front().first;
   if (x.terms.empty() || (!later && y.terms.back().first < x.terms.front().first)) {
     x.terms.swap(y.terms);
@@ -63,7 +64,8 @@ std::optional<LinearIndex> Times(LinearIndex x, int64_t factor) {
 
 namespace {
 
-// What is deeper is one value: sums as ValueOf makes them are not.
+// Nesting depth up to which a sum is expanded; a deeper one counts as one opaque value. Sums that
+// ValueOf emits stay below it.
 constexpr int kMaxDepth = 2 * static_cast<int>(kMaxTerms) + 4;
 
 std::optional<LinearIndex> LinearWithin(const Kernel& kernel, ValueId id, int depth) {
@@ -83,7 +85,7 @@ std::optional<LinearIndex> LinearWithin(const Kernel& kernel, ValueId id, int de
     }
   }
   LinearIndex alone;
-  alone.terms.reserve(4);  // most sums are as short
+  alone.terms.reserve(4);  // most sums have at most 4 terms
   alone.terms.emplace_back(id, 1);
   return alone;
 }
@@ -96,7 +98,7 @@ std::optional<LinearIndex> LinearOf(const Kernel& kernel, ValueId id) {
 
 namespace {
 
-// Whether `quotient` is x / a: as it stands, or of x = y / b as y / (b * a).
+// Whether `quotient` is x / a, written directly, or as y / (b * a) with x = y / b.
 bool IsQuotient(const Kernel& kernel, const ScalarNode& quotient, ValueId x, int64_t a) {
   if (quotient.prim != Prim::kDiv) return false;
   std::optional<int64_t> by = ConstantOf(kernel, quotient.operands[1]);

@@ -10,24 +10,27 @@
 namespace tokamak {
 namespace {
 
-// Words that mean something where a name could stand, in kernel form or in CUDA C++.
+// Reserved words of kernel text and of CUDA C++.
 constexpr std::string_view kReserved[] = {
-    "alignas",  "alignof",   "and",       "argument", "asm",       "auto",        "barrier",
-    "bf16",     "bool",      "break",     "case",     "catch",     "char",        "class",
-    "const",    "constexpr", "continue",  "default",  "delete",    "do",          "double",
-    "else",     "enum",      "explicit",  "export",   "extent",    "extern",      "false",
-    "float",    "for",       "friend",    "goto",     "grid",      "half",        "if",
-    "index",    "inf",       "inline",    "int",      "kernel",    "load",        "long",
-    "mutable",  "namespace", "nan",       "new",      "not",       "note",        "operator",
-    "or",       "private",   "protected", "public",   "read",      "register",    "registers",
-    "repeat",   "return",    "serial",    "shared",   "short",     "signed",      "sizeof",
-    "static",   "store",     "struct",    "switch",   "team",      "template",    "this",
-    "thread",   "throw",     "true",      "try",      "typedef",   "typename",    "uniform",
-    "union",    "unrolled",  "unsigned",  "using",    "vector",    "virtual",     "void",
-    "volatile", "while",     "write",     "xor",      "threadIdx", "blockIdx",    "blockDim",
-    "gridDim",  "warpSize",  "char4",     "float4",   "int4",      "team_memory", "team_number"};
+    "alignas",       "alignof",     "and",      "argument",  "asm",       "auto",
+    "barrier",       "bf16",        "bool",     "break",     "case",      "catch",
+    "char",          "class",       "const",    "constexpr", "continue",  "default",
+    "delete",        "do",          "double",   "else",      "enum",      "explicit",
+    "export",        "extent",      "extern",   "false",     "float",     "for",
+    "friend",        "goto",        "grid",     "half",      "if",        "index",
+    "inf",           "inline",      "int",      "kernel",    "load",      "long",
+    "mutable",       "namespace",   "nan",      "new",       "not",       "note",
+    "operator",      "or",          "private",  "protected", "public",    "read",
+    "register",      "registers",   "repeat",   "return",    "serial",    "shared",
+    "short",         "signed",      "sizeof",   "static",    "store",     "struct",
+    "switch",        "shared",      "template", "this",      "thread",    "throw",
+    "true",          "try",         "typedef",  "typename",  "uniform",   "union",
+    "unrolled",      "unsigned",    "using",    "vector",    "virtual",   "void",
+    "volatile",      "while",       "write",    "xor",       "threadIdx", "blockIdx",
+    "blockDim",      "gridDim",     "warpSize", "char4",     "float4",    "int4",
+    "shared_memory", "block_number"};
 
-// Functions that CUDA C++ declares without being asked: no kernel can have such a name.
+// Functions that CUDA C++ declares implicitly: a kernel cannot have these names.
 constexpr std::string_view kDeclared[] = {
     "abs",       "acos",      "acosh",   "asin",      "asinh",  "assert",  "atan",
     "atan2",     "atanh",     "cbrt",    "ceil",      "clock",  "cos",     "cosh",
@@ -59,15 +62,15 @@ class UniqueNames {
  public:
   std::string Add(std::string_view wanted) {
     std::string base = IdentifierFrom(wanted), name = base;
-    for (int i = 1; !taken_.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);
+    for (int i = 1; !used_names_.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);
     return name;
   }
 
  private:
-  std::unordered_set<std::string> taken_;
+  std::unordered_set<std::string> used_names_;
 };
 
-// Numbers the values of a block and of those within, in the order of the text.
+// Numbers the values of a statement block and of nested blocks, in text order.
 void NumberBlock(const Placement& placement, const Block& block, std::vector<int>& values,
                  int& next) {
   for (size_t i = 0; i <= block.size(); ++i) {
@@ -116,7 +119,7 @@ std::string IdentifierFrom(std::string_view name) {
     bool is_word = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
     text += is_word && static_cast<unsigned char>(c) < 128 ? c : '_';
   }
-  // ptxas takes no name of underscores only.
+  // ptxas rejects names that consist of underscores only.
   if (text.find_first_not_of('_') == std::string::npos) text.insert(0, 1, 'x');
   if (std::isdigit(static_cast<unsigned char>(text[0])) != 0) text.insert(0, 1, '_');
   bool reserved = std::ranges::find(kReserved, text) != std::end(kReserved);

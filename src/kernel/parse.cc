@@ -19,7 +19,7 @@ bool IsWordChar(char c) {
   return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-// Every function that reads returns false after Fail(), which keeps the first failure.
+// The lexer. Every parsing function returns false after Fail(), which keeps the first error.
 class Cursor {
  public:
   explicit Cursor(std::string_view text) : text_(text) {}
@@ -44,14 +44,14 @@ class Cursor {
     return MakeError(code_, std::move(message_), std::move(span));
   }
 
-  // Lines are counted on from the last place asked for.
-  TextSpan Span(size_t place) {
-    if (place < counted_) counted_ = 0, line_ = 1, line_start_ = 0;
-    for (; counted_ < place; ++counted_)
+  // Counts lines incrementally from the last requested position.
+  TextSpan Span(size_t position) {
+    if (position < counted_) counted_ = 0, line_ = 1, line_start_ = 0;
+    for (; counted_ < position; ++counted_)
       if (text_[counted_] == '\n') ++line_, line_start_ = counted_ + 1;
     TextSpan span;
     span.line = line_;
-    span.column = static_cast<int>(place - line_start_) + 1;
+    span.column = static_cast<int>(position - line_start_) + 1;
     return span;
   }
 
@@ -59,7 +59,7 @@ class Cursor {
     SkipBlanks();
     return at_;
   }
-  void MoveTo(size_t place) { at_ = place; }
+  void MoveTo(size_t position) { at_ = position; }
   bool AtEnd() { return Here() >= text_.size(); }
 
   bool Try(std::string_view token) {
@@ -85,7 +85,7 @@ class Cursor {
     at_ += word.size();
     return true;
   }
-  // A number as it stands: digits, letters, signs and points.
+  // A numeric token: digits, letters, signs and points.
   std::string_view Number() {
     size_t end = Here();
     while (end < text_.size() &&
@@ -128,7 +128,7 @@ class Cursor {
       }
     }
   }
-  // What stands here, for a message.
+  // The next token, for an error message.
   std::string_view Next() {
     std::string_view word = PeekWord();
     return word.empty() ? text_.substr(at_, 1) : word.substr(0, 40);
@@ -142,7 +142,7 @@ class Cursor {
   std::string message_;
 };
 
-// The bits of a number of a type other than index and pred.
+// The bits of a literal of a type other than index and pred.
 std::optional<Bits> BitsOfText(ScalarType type, std::string_view text) {
   const char *begin = text.data(), *end = begin + text.size();
   int width = InfoOf(type).bits;
@@ -175,12 +175,12 @@ std::optional<Bits> BitsOfText(ScalarType type, std::string_view text) {
   return bits;
 }
 
-class Parser {
+class KernelParser {
  public:
-  Parser(std::string_view text, const std::string& file) : cursor_(text), file_(file) {}
+  KernelParser(std::string_view text, const std::string& file) : cursor_(text), file_(file) {}
 
   Result<ParsedKernel> Parse() {
-    parsed_.places.file = file_;
+    parsed_.locations.file = file_;
     bool ok = cursor_.Expect("kernel") && cursor_.Name(kernel_.name) && cursor_.Expect("{") &&
               Header() && ParseBlock(kernel_.body, 1);
     if (ok && !cursor_.AtEnd()) ok = cursor_.FailExpected("the end");
@@ -189,7 +189,7 @@ class Parser {
   }
 
  private:
-  // What a name stands for.
+  // What a name refers to.
   struct Named {
     enum class Kind : uint8_t { kArray, kExtent, kLoop, kValue } kind{};
     uint32_t number = 0;
@@ -202,7 +202,7 @@ class Parser {
     return cursor_.Fail(ErrorCode::kKernelName, fmt::format("kernel: a second '{}'", name), where);
   }
 
-  // ---- what stands above the statements
+  // ---- declarations
 
   bool Header() {
     int64_t bits = 64;
@@ -216,8 +216,8 @@ class Parser {
         if (!ParseExtent()) return false;
       } else if (cursor_.Try("argument")) {
         if (!ParseArray(Space::kArgument)) return false;
-      } else if (cursor_.Try("team")) {
-        if (!ParseArray(Space::kTeam)) return false;
+      } else if (cursor_.Try("shared")) {
+        if (!ParseArray(Space::kShared)) return false;
       } else if (cursor_.Try("registers")) {
         if (!ParseArray(Space::kRegisters)) return false;
       } else {
@@ -277,12 +277,12 @@ class Parser {
   ValueId NewNode(const ScalarNode& node, size_t where) {
     TextSpan span = cursor_.Span(where);
     kernel_.nodes.push_back(node);
-    parsed_.places.values.push_back(span.line);
-    parsed_.places.columns_of_values.push_back(span.column);
+    parsed_.locations.values.push_back(span.line);
+    parsed_.locations.columns_of_values.push_back(span.column);
     return ValueId{static_cast<uint32_t>(kernel_.nodes.size() - 1)};
   }
 
-  // A constant, extent or variable of a loop, made once.
+  // A constant, extent or loop variable, interned.
   ValueId Leaf(Prim prim, ScalarType type, Bits bits, size_t where) {
     auto [at, is_new] = leaves_.try_emplace(std::tuple(prim, type, bits), kNoValue);
     if (is_new) at->second = NewNode({.prim = prim, .type = type, .bits = bits}, where);
@@ -350,7 +350,7 @@ class Parser {
     return cursor_.Expect("[") && Operand(index) && cursor_.Expect("]");
   }
 
-  // What stands behind `name: type =`.
+  // The right-hand side of `name: type =`.
   bool Expression(ScalarNode& node) {
     std::string_view word = cursor_.PeekWord();
     std::optional<Prim> prim = PrimFromText(word);
@@ -390,7 +390,7 @@ class Parser {
         !cursor_.Expect("=") || !Expression(node))
       return false;
     bool ordered = IsOrdered(node.prim);
-    // A value that is computed in several blocks stands in each of them.
+    // A value that placement duplicated is defined once in each of its blocks.
     auto known = names_.find(name);
     if (!ordered && known != names_.end() && known->second.kind == Named::Kind::kValue &&
         kernel_.nodes[known->second.number] == node)
@@ -411,11 +411,11 @@ class Parser {
 
   void Note(size_t where) {
     TextSpan span = cursor_.Span(where);
-    parsed_.places.stmts.push_back(span.line);
-    parsed_.places.columns_of_stmts.push_back(span.column);
+    parsed_.locations.stmts.push_back(span.line);
+    parsed_.locations.columns_of_stmts.push_back(span.column);
   }
 
-  // Up to the brace that closes it.
+  // Statements up to the closing brace.
   bool ParseBlock(Block& block, int depth) {
     if (depth > kMaxNesting)
       return cursor_.Fail(ErrorCode::kTooDeep,
@@ -438,7 +438,7 @@ class Parser {
     stmt.kind = StmtKind::kMultiply;
     Multiplication& product = stmt.product;
     if (!Element(stmt.array, stmt.index)) return false;
-    if (cursor_.Try("+=")) return TeamMultiply(product);
+    if (cursor_.Try("+=")) return BlockMultiply(product);
     if (!By(product.to_row)) return false;
     product.fresh = !cursor_.Try("+=");
     return (!product.fresh || cursor_.Expect("=")) && Element(product.lhs, product.lhs_at) &&
@@ -447,7 +447,7 @@ class Parser {
            Sizes(product);
   }
 
-  bool TeamMultiply(Multiplication& product) {
+  bool BlockMultiply(Multiplication& product) {
     bool parsed = Element(product.lhs, product.lhs_at) && By(product.lhs_row) &&
                   cursor_.Expect(",") && cursor_.Int(product.lhs_column) && cursor_.Expect("*") &&
                   Element(product.rhs, product.rhs_at) && By(product.rhs_row) &&
@@ -540,7 +540,7 @@ class Parser {
 }  // namespace
 
 Result<ParsedKernel> ParseKernel(std::string_view text, const std::string& file) {
-  return Parser(text, file).Parse();
+  return KernelParser(text, file).Parse();
 }
 
 }  // namespace tokamak

@@ -11,12 +11,12 @@ namespace tokamak {
 
 struct ParsedKernel {
   Kernel kernel;
-  KernelPlaces places;  // in the text that was read
+  KernelLocations locations;  // in the parsed text
 };
 
-// Reads one kernel as WriteKernel writes it (write.h shows the form; `//` begins a comment). Values
-// may have any names and stand anywhere above their uses; a definition may be there again. What it
-// gives is not verified.
+// Parses one kernel in the syntax of WriteKernel (write.h); `//` starts a comment. Values may have
+// any names and may be defined anywhere above their uses; repeated definitions are allowed. The
+// result is not verified.
 Result<ParsedKernel> ParseKernel(std::string_view text, const std::string& file);
 
 }  // namespace tokamak

@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-bool HasNoPlace(Prim prim) {
+bool HasNoPoint(Prim prim) {
   return prim == Prim::kConst || prim == Prim::kExtent || prim == Prim::kLoop;
 }
 
@@ -15,8 +15,8 @@ bool HasNoPlace(Prim prim) {
 
 Placement::Placement(const Kernel& kernel) : kernel_(kernel) {
   loop_blocks_.assign(kernel.loops.size(), -1);
-  read_places_.resize(kernel.nodes.size());
-  shared_.resize(kernel.nodes.size());
+  read_points_.resize(kernel.nodes.size());
+  common_.resize(kernel.nodes.size());
   AddChildren(AddBlock(kernel.body, -1, 0, false, false));
   size_t slots = 0;
   for (const Node& node : blocks_) {
@@ -69,13 +69,14 @@ void Placement::AddChildren(int block) {
       case StmtKind::kWhile: {
         int head = AddBlock(stmt.head, block, i, true, false);
         AddChildren(head);
-        // The head runs before the body and what it reads is known there.
+        // The body is a child of the head, because values read in the head are available in the
+        // body.
         AddChildren(AddBlock(stmt.body, head, stmt.head.size(), false, true));
         break;
       }
       case StmtKind::kRead:
       case StmtKind::kShuffle:
-        read_places_[static_cast<size_t>(stmt.value)] = {block, i};
+        read_points_[static_cast<size_t>(stmt.value)] = {block, i};
         break;
       case StmtKind::kStore:
       case StmtKind::kBarrier:
@@ -98,12 +99,12 @@ bool Placement::MayFault(const ScalarNode& node) {
   return value == 0 || value == -1;
 }
 
-Placement::Place Placement::Raised(Place place, int to) const {
-  while (place.block != to) {
-    const Node& node = blocks_[static_cast<size_t>(place.block)];
-    place = {node.parent, node.at};
+Placement::ProgramPoint Placement::Raised(ProgramPoint point, int to) const {
+  while (point.block != to) {
+    const Node& node = blocks_[static_cast<size_t>(point.block)];
+    point = {node.parent, node.at};
   }
-  return place;
+  return point;
 }
 
 int Placement::Common(int x, int y) const {
@@ -115,7 +116,7 @@ int Placement::Common(int x, int y) const {
   return x;
 }
 
-// Operands are older than their users.
+// One pass suffices: operands precede their users.
 void Placement::FindEarliest() {
   earliest_.assign(kernel_.nodes.size(), 0);
   may_fault_.assign(kernel_.nodes.size(), false);
@@ -124,7 +125,7 @@ void Placement::FindEarliest() {
     if (node.prim == Prim::kLoop) {
       earliest_[i] = std::max(loop_blocks_[static_cast<size_t>(node.loop())], 0);
     } else if (IsOrdered(node.prim)) {
-      earliest_[i] = std::max(read_places_[i].block, 0);
+      earliest_[i] = std::max(read_points_[i].block, 0);
     } else {
       may_fault_[i] = MayFault(node);
       for (ValueId operand : kernel_.operands(ValueId{static_cast<uint32_t>(i)})) {
@@ -138,14 +139,14 @@ void Placement::FindEarliest() {
   }
 }
 
-void Placement::Use(ValueId value, Place place) {
+void Placement::Use(ValueId value, ProgramPoint point) {
   auto number = static_cast<size_t>(value);
-  Place& shared = shared_[number];
-  shared = shared.block < 0 ? place : Shared(shared, place);
-  if (may_fault_[number]) uses_[number].push_back(place);
+  ProgramPoint& common = common_[number];
+  common = common.block < 0 ? point : CommonBlock(common, point);
+  if (may_fault_[number]) uses_[number].push_back(point);
 }
 
-Placement::Place Placement::Shared(Place x, Place y) const {
+Placement::ProgramPoint Placement::CommonBlock(ProgramPoint x, ProgramPoint y) const {
   int block = Common(x.block, y.block);
   return {block, std::min(Raised(x, block).at, Raised(y, block).at)};
 }
@@ -155,27 +156,27 @@ void Placement::CollectUses() {
     const Block& stmts = *blocks_[b].block;
     for (size_t i = 0; i < stmts.size(); ++i) {
       const Stmt& stmt = stmts[i];
-      Place place{static_cast<int>(b), i};
+      ProgramPoint point{static_cast<int>(b), i};
       switch (stmt.kind) {
         case StmtKind::kFor:
-          Use(kernel_.loop(stmt.loop).extent, place);
+          Use(kernel_.loop(stmt.loop).extent, point);
           break;
         case StmtKind::kIf:
-          Use(stmt.condition, place);
+          Use(stmt.condition, point);
           break;
         case StmtKind::kWhile:
           Use(stmt.condition, {numbers_.at(&stmt.head), stmt.head.size()});
           break;
         case StmtKind::kStore:
-          Use(stmt.index, place);
-          Use(stmt.value, place);
+          Use(stmt.index, point);
+          Use(stmt.value, point);
           break;
         case StmtKind::kRead:
         case StmtKind::kShuffle:
-          for (ValueId operand : kernel_.operands(stmt.value)) Use(operand, place);
+          for (ValueId operand : kernel_.operands(stmt.value)) Use(operand, point);
           break;
         case StmtKind::kMultiply:
-          for (ValueId operand : OperandsOf(stmt)) Use(operand, place);
+          for (ValueId operand : OperandsOf(stmt)) Use(operand, point);
           break;
         case StmtKind::kBarrier:
           break;
@@ -190,14 +191,15 @@ int Placement::ChildOf(int block, int within) const {
   return within;
 }
 
-// Whether a run of the block comes to one of these uses, all of which are in it or below.
-bool Placement::SurelyUsed(int block, const std::vector<Place>& uses) const {
-  std::map<int, std::vector<Place>> inner;  // by the block right under this one
-  for (const Place& use : uses) {
+// Whether every execution of the block reaches one of these uses, all of which are in it or nested.
+bool Placement::SurelyUsed(int block, const std::vector<ProgramPoint>& uses) const {
+  std::map<int, std::vector<ProgramPoint>> inner;  // by child block
+  for (const ProgramPoint& use : uses) {
     if (use.block == block) return true;
     inner[ChildOf(block, use.block)].push_back(use);
   }
-  std::map<size_t, int> sure_branches;  // of the if that is this statement
+  // Per if statement: number of its branches that surely use the value.
+  std::map<size_t, int> sure_branches;
   for (const auto& [child, below] : inner) {
     if (!SurelyUsed(child, below)) continue;
     const Node& node = blocks_[static_cast<size_t>(child)];
@@ -209,62 +211,63 @@ bool Placement::SurelyUsed(int block, const std::vector<Place>& uses) const {
   return false;
 }
 
-// The fewest blocks in each of which a use surely follows.
-void Placement::Split(const std::vector<Place>& uses, std::vector<Place>& places) const {
-  int shared = uses[0].block;
-  for (const Place& use : uses) shared = Common(shared, use.block);
-  if (SurelyUsed(shared, uses)) {
-    Place place{shared, SIZE_MAX};
-    for (const Place& use : uses) place.at = std::min(place.at, Raised(use, shared).at);
-    places.push_back(place);
+// The smallest set of blocks such that each surely reaches a use.
+void Placement::Split(const std::vector<ProgramPoint>& uses,
+                      std::vector<ProgramPoint>& points) const {
+  int common = uses[0].block;
+  for (const ProgramPoint& use : uses) common = Common(common, use.block);
+  if (SurelyUsed(common, uses)) {
+    ProgramPoint point{common, SIZE_MAX};
+    for (const ProgramPoint& use : uses) point.at = std::min(point.at, Raised(use, common).at);
+    points.push_back(point);
     return;
   }
-  std::map<int, std::vector<Place>> inner;
-  for (const Place& use : uses) inner[ChildOf(shared, use.block)].push_back(use);
-  for (const auto& [child, below] : inner) Split(below, places);
+  std::map<int, std::vector<ProgramPoint>> inner;
+  for (const ProgramPoint& use : uses) inner[ChildOf(common, use.block)].push_back(use);
+  for (const auto& [child, below] : inner) Split(below, points);
 }
 
-// Moved out of loops, as far as operands are known and nothing may fault that would not have.
-Placement::Place Placement::Hoisted(Place place, size_t value) const {
-  int best = place.block;
-  for (int b = place.block; b != earliest_[value];) {
+// Hoists a point out of loops, while operands are available and no new fault can occur.
+Placement::ProgramPoint Placement::Hoisted(ProgramPoint point, size_t value) const {
+  int best = point.block;
+  for (int b = point.block; b != earliest_[value];) {
     const Node& block = blocks_[static_cast<size_t>(b)];
     if (block.conditional && may_fault_[value]) break;
     b = block.parent;
     if (b < 0) break;
     if (blocks_[static_cast<size_t>(b)].loops < blocks_[static_cast<size_t>(best)].loops) best = b;
   }
-  return Raised(place, best);
+  return Raised(point, best);
 }
 
-std::vector<Placement::Place> Placement::PlacesOf(size_t value) const {
-  std::vector<Place> places;
-  Split(uses_.at(value), places);
-  for (Place& place : places) place = Hoisted(place, value);
-  // One that has come to stand around another serves both.
-  for (bool again = places.size() > 1; again;) {
+std::vector<Placement::ProgramPoint> Placement::PointsOf(size_t value) const {
+  std::vector<ProgramPoint> points;
+  Split(uses_.at(value), points);
+  for (ProgramPoint& point : points) point = Hoisted(point, value);
+  // A point whose block encloses that of another serves both.
+  for (bool again = points.size() > 1; again;) {
     again = false;
-    for (size_t i = 0; i < places.size() && !again; ++i)
-      for (size_t k = 0; k < places.size() && !again; ++k) {
-        if (i == k || Common(places[i].block, places[k].block) != places[i].block) continue;
-        places[i].at = std::min(places[i].at, Raised(places[k], places[i].block).at);
-        places.erase(places.begin() + static_cast<int64_t>(k));
+    for (size_t i = 0; i < points.size() && !again; ++i)
+      for (size_t k = 0; k < points.size() && !again; ++k) {
+        if (i == k || Common(points[i].block, points[k].block) != points[i].block) continue;
+        points[i].at = std::min(points[i].at, Raised(points[k], points[i].block).at);
+        points.erase(points.begin() + static_cast<int64_t>(k));
         again = true;
       }
   }
-  return places;
+  return points;
 }
 
-// Users are younger than their operands: when a value's turn comes, all of its users have places.
+// In reverse order: all users of a value are placed before the value itself.
 void Placement::Choose() {
   for (size_t i = kernel_.nodes.size(); i-- > 0;) {
     const ScalarNode& node = kernel_.nodes[i];
-    if (HasNoPlace(node.prim) || IsOrdered(node.prim) || shared_[i].block < 0) continue;
+    if (HasNoPoint(node.prim) || IsOrdered(node.prim) || common_[i].block < 0) continue;
     ValueId id{static_cast<uint32_t>(i)};
     if (may_fault_[i]) {
-      for (const Place& place : PlacesOf(i)) Put(id, place);
+      for (const ProgramPoint& point : PointsOf(i)) Put(id, point);
     } else {
-      Put(id, Hoisted(shared_[i], i));
+      Put(id, Hoisted(common_[i], i));
     }
   }
   std::ranges::sort(chosen_, {}, [&](const auto& chosen) {
@@ -278,13 +281,13 @@ void Placement::Choose() {
   std::partial_sum(slot_begin_.begin(), slot_begin_.end(), slot_begin_.begin());
 }
 
-void Placement::Put(ValueId value, Place place) {
-  chosen_.emplace_back(SlotOf(place), value);
-  for (ValueId operand : kernel_.operands(value)) Use(operand, place);
+void Placement::Put(ValueId value, ProgramPoint point) {
+  chosen_.emplace_back(SlotOf(point), value);
+  for (ValueId operand : kernel_.operands(value)) Use(operand, point);
 }
 
-// Numbers the values that a statement needs, operands first: an order that does not depend on the
-// one in which they were made.
+// Numbers values in the order in which statements need them, operands first. The order is
+// independent of the order in which the nodes were created.
 void Placement::Number(const Block& block) {
   for (const Stmt& stmt : block) {
     switch (stmt.kind) {
@@ -323,14 +326,14 @@ void Placement::NumberValue(ValueId value) {
     ValueId id = stack_.back();
     uint32_t& order = order_[static_cast<size_t>(id)];
     const ScalarNode& node = kernel_.node(id);
-    if (order != 0 || HasNoPlace(node.prim) || IsOrdered(node.prim)) {
+    if (order != 0 || HasNoPoint(node.prim) || IsOrdered(node.prim)) {
       stack_.pop_back();
       continue;
     }
     size_t size = stack_.size();
     for (size_t i = static_cast<size_t>(node.arity()); i-- > 0;) {
       Prim prim = kernel_.node(node.operands[i]).prim;
-      if (order_[static_cast<size_t>(node.operands[i])] == 0 && !HasNoPlace(prim) &&
+      if (order_[static_cast<size_t>(node.operands[i])] == 0 && !HasNoPoint(prim) &&
           !IsOrdered(prim))
         stack_.push_back(node.operands[i]);
     }

@@ -17,7 +17,7 @@ namespace {
 constexpr ScalarType kS32 = ScalarType::kS32;
 constexpr int64_t kSize = 12;
 
-// Runs the statements of one thread and computes every value where it is used, each time anew.
+// A reference interpreter of one thread that evaluates every value at each use.
 class Reference {
  public:
   Reference(const Kernel& kernel, std::vector<std::vector<int32_t>> arrays, int64_t n)
@@ -88,8 +88,8 @@ class Reference {
   std::map<ValueId, Bits> reads_;
 };
 
-// Statements at random. Loads and divisions that may fault are used under tests that keep them from
-// it, in as many places as chance has it.
+// Random statements. Loads and divisions that may fault are used under conditions that prevent the
+// fault, at a random number of points.
 class RandomKernel {
  public:
   explicit RandomKernel(uint64_t seed) : draw_(seed), b_("random") {}
@@ -116,7 +116,7 @@ class RandomKernel {
   }
   Scalar InBounds() { return GreaterOf(LesserOf(Index(2), b_.Index(kSize - 1)), b_.Index(0)); }
 
-  // A number that is there whatever happens.
+  // A value that cannot fault.
   Scalar Number(int depth) {
     if (depth == 0) return Any(numbers_);
     switch (Draw(5)) {
@@ -134,7 +134,7 @@ class RandomKernel {
   }
   Scalar Condition() { return Draw(2) == 0 ? Number(1) < Number(1) : Index(2) < Index(1); }
 
-  // Something that may fault, what says that it does not, and what is computed from it.
+  // A value that may fault, a condition that prevents it, and values computed from it.
   void Guarded(int count, int depth) {
     Scalar index = Index(2), good, value;
     if (Draw(3) == 0) {

@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernel/variance.h"
+#include "kernel/divergence.h"
 
 namespace tokamak {
 namespace {
 
-// Gives each place of the program a time, in the order of the text, and each value the time at
-// which it is made and the last one at which it is needed; likewise each array of registers.
+// Live ranges. Numbers the points of the program in text order, and records for each value and
+// register array the points of its definition and last use.
 class LiveTimes {
  public:
   LiveTimes(const Kernel& kernel, const Placement& placement)
-      : kernel_(kernel), placement_(placement), variance_(kernel) {
+      : kernel_(kernel), placement_(placement), divergence_(kernel) {
     times_.resize(kernel.nodes.size());
     array_times_.resize(kernel.arrays.size());
     loop_values_.assign(kernel.loops.size(), kNoValue);
@@ -31,9 +31,10 @@ class LiveTimes {
     };
     for (size_t i = 0; i < times_.size(); ++i) {
       if (times_[i].made < 0) continue;
-      bool vector = variance_.ByLane(ValueId{static_cast<uint32_t>(i)});
-      int64_t words = WordsOf(kernel_.nodes[i].type) * (vector ? times_[i].lanes : 1);
-      lives(times_[i], {vector ? 0 : 1, vector ? 1 : 0, words});
+      bool vector = divergence_.ByLane(ValueId{static_cast<uint32_t>(i)});
+      int64_t thread_registers =
+          RegistersFor(kernel_.nodes[i].type) * (vector ? times_[i].lanes : 1);
+      lives(times_[i], {vector ? 0 : 1, vector ? 1 : 0, thread_registers});
     }
     for (size_t i = 0; i < array_times_.size(); ++i)
       if (array_times_[i].made >= 0)
@@ -43,9 +44,9 @@ class LiveTimes {
       live += change;
       most.scalars = std::max(most.scalars, live.scalars);
       most.vectors = std::max(most.vectors, live.vectors);
-      most.words = std::max(most.words, live.words);
+      most.thread_registers = std::max(most.thread_registers, live.thread_registers);
     }
-    return {static_cast<int>(most.scalars), static_cast<int>(most.vectors), most.words};
+    return {static_cast<int>(most.scalars), static_cast<int>(most.vectors), most.thread_registers};
   }
 
  private:
@@ -54,39 +55,40 @@ class LiveTimes {
     int64_t lanes = 1;
   };
 
-  static int64_t WordsOf(ScalarType type) { return InfoOf(type).bits > 32 ? 2 : 1; }
+  static int64_t RegistersFor(ScalarType type) { return InfoOf(type).bits > 32 ? 2 : 1; }
 
   struct Change {
-    int64_t scalars = 0, vectors = 0, words = 0;
+    int64_t scalars = 0, vectors = 0, thread_registers = 0;
     void operator+=(const Change& other) {
       scalars += other.scalars;
       vectors += other.vectors;
-      words += other.words;
+      thread_registers += other.thread_registers;
     }
     void operator-=(const Change& other) {
-      *this += {-other.scalars, -other.vectors, -other.words};
+      *this += {-other.scalars, -other.vectors, -other.thread_registers};
     }
   };
 
-  // What an array of registers takes while it lives.
+  // Registers of an array while it is live.
   Change OfArray(ArrayId id) const {
     const Array& array = kernel_.array(id);
-    bool per_lane = variance_.PerLane(id);
-    int64_t words = array.size * WordsOf(array.type) * (per_lane ? lanes_most_ : 1);
+    bool per_lane = divergence_.PerLane(id);
+    int64_t thread_registers = array.size * RegistersFor(array.type) * (per_lane ? lanes_most_ : 1);
     int64_t size = std::min<int64_t>(array.size, 1 << 20);
-    if (per_lane) return {0, size, words};
-    if (lanes_most_ > 1 && array.size % lanes_most_ == 0) return {0, size / lanes_most_, words};
-    return {size, 0, words};
+    if (per_lane) return {0, size, thread_registers};
+    if (lanes_most_ > 1 && array.size % lanes_most_ == 0)
+      return {0, size / lanes_most_, thread_registers};
+    return {size, 0, thread_registers};
   }
 
-  // An array is needed from where the loops begin in which it is met first to where those end in
-  // which it is met last: what one round leaves in it, the next may read.
+  // An array is live from the start of the outermost loop that contains its first access to the end
+  // of the one that contains its last: an iteration may read what the previous one left in it.
   void Touch(ArrayId id) {
     if (kernel_.array(id).space != Space::kRegisters) return;
     Times& times = array_times_[static_cast<size_t>(id)];
     if (times.made < 0) times.made = open_ == 0 ? now_ : outermost_;
     times.last = now_;
-    if (open_ > 0) in_rounds_.push_back(id);
+    if (open_ > 0) in_loops_.push_back(id);
   }
 
   Times& Of(ValueId id) { return times_[static_cast<size_t>(id)]; }
@@ -111,16 +113,17 @@ class LiveTimes {
     }
   }
 
-  // What is used within and was made before lives until the end: it is needed the next time round.
+  // A value defined before a loop and used in it is live until the loop ends, because the next
+  // iteration needs it.
   template <typename Body>
-  void Round(Body&& body) {
+  void ForIteration(Body&& body) {
     size_t outer = outer_.size();
     loop_begins_.push_back(++now_);
     body();
     int64_t begin = loop_begins_.back();
     loop_begins_.pop_back();
     ++now_;
-    // Those made before this loop; of them, those made before the loop around stay listed for it.
+    // Extend values defined before this loop. Keep those defined before the enclosing loop for it.
     size_t kept = outer;
     for (size_t k = outer; k < outer_.size(); ++k) {
       ValueId id = outer_[k];
@@ -130,15 +133,15 @@ class LiveTimes {
     outer_.resize(kept);
   }
 
-  // A loop whose rounds share arrays of registers.
+  // A loop whose iterations share register arrays.
   template <typename Loop>
   void Repeated(Loop&& loop) {
     ++open_;
     if (open_ == 1) outermost_ = now_ + 1;
     loop();
     if (--open_ > 0) return;
-    for (ArrayId id : in_rounds_) array_times_[static_cast<size_t>(id)].last = now_;
-    in_rounds_.clear();
+    for (ArrayId id : in_loops_) array_times_[static_cast<size_t>(id)].last = now_;
+    in_loops_.clear();
   }
 
   void WalkStmt(const Stmt& stmt) {
@@ -153,7 +156,7 @@ class LiveTimes {
         break;
       case StmtKind::kWhile:
         Repeated([&] {
-          Round([&] {
+          ForIteration([&] {
             Walk(stmt.head);
             Use(stmt.condition);
             Walk(stmt.body);
@@ -192,48 +195,50 @@ class LiveTimes {
       lanes_most_ = std::max(lanes_most_, lanes_);
     }
     ValueId variable = loop_values_[static_cast<size_t>(stmt.loop)];
-    // Unrolled variables are constants, and lanes are offsets.
+    // Variables of unrolled loops are constants, and lane numbers are address offsets.
     bool counted = variable != kNoValue && !is_vector && loop.role != LoopRole::kUnrolled;
-    auto round = [&] {
-      Round([&] {
+    auto iteration = [&] {
+      ForIteration([&] {
         if (counted) Of(variable).made = ++now_;
         Walk(stmt.body);
         if (counted) Of(variable).last = now_;
       });
     };
-    // Each thread has arrays of its own.
-    bool apart = loop.role == LoopRole::kGrid || loop.role == LoopRole::kThread;
-    if (apart) {
-      round();
+    // Register arrays are private to a thread.
+    bool parallel = loop.role == LoopRole::kGrid || loop.role == LoopRole::kThread;
+    if (parallel) {
+      iteration();
     } else {
-      Repeated(round);
+      Repeated(iteration);
     }
     if (is_vector) lanes_ = 1;
   }
 
   const Kernel& kernel_;
   const Placement& placement_;
-  Variance variance_;
+  Divergence divergence_;
   std::vector<Times> times_, array_times_;
   std::vector<ValueId> loop_values_;
-  std::vector<int64_t> loop_begins_;  // of the loops that are open, outermost first
-  std::vector<ValueId> outer_;        // used within a loop, made before it
-  std::vector<ArrayId> in_rounds_;    // met in loops whose rounds share them, those that are open
-  int64_t open_ = 0, outermost_ = 0;  // how many of these there are; when the first began
+  std::vector<int64_t> loop_begins_;  // start points of the open loops, outermost first
+  std::vector<ValueId> outer_;        // values used in a loop and defined before it
+  std::vector<ArrayId> in_loops_;     // arrays accessed in the open loops that share them
+  int64_t open_ = 0, outermost_ = 0;  // number of such open loops; start of the outermost
   int64_t now_ = 0, lanes_ = 1, lanes_most_ = 1;
 };
 
-// Of those whose warps match, at every word, one more.
-int TeamsWantedBy(const Kernel& kernel, const Block& block) {
-  int teams = 1;
+// Two blocks for block-wide multiplies, three for kernels with warp match, which waits at each
+// word. Chosen.
+int MinBlocksPerSmOf(const Kernel& kernel, const Block& block) {
+  int blocks_per_sm = 1;
   for (const Stmt& stmt : block) {
-    if (stmt.kind == StmtKind::kMultiply && stmt.product.IsTeams()) teams = std::max(teams, 2);
+    if (stmt.kind == StmtKind::kMultiply && stmt.product.IsBlockWide())
+      blocks_per_sm = std::max(blocks_per_sm, 2);
     if (stmt.kind == StmtKind::kShuffle && kernel.node(stmt.value).prim == Prim::kMatch)
-      teams = std::max(teams, 3);
+      blocks_per_sm = std::max(blocks_per_sm, 3);
     for (const Block* inner : {&stmt.body, &stmt.otherwise})
-      teams = std::max(teams, TeamsWantedBy(kernel, *inner));
+      blocks_per_sm = std::max(blocks_per_sm, MinBlocksPerSmOf(kernel, *inner));
   }
-  return teams;
+  return blocks_per_sm;
 }
 
 }  // namespace
@@ -246,8 +251,8 @@ Pressure PressureOf(const Kernel& kernel) {
   return PressureOf(kernel, Placement(kernel));
 }
 
-int TeamsWanted(const Kernel& kernel) {
-  return TeamsWantedBy(kernel, kernel.body);
+int MinBlocksPerSm(const Kernel& kernel) {
+  return MinBlocksPerSmOf(kernel, kernel.body);
 }
 
 }  // namespace tokamak

@@ -7,22 +7,24 @@
 
 namespace tokamak {
 
-// How many registers a thread of a kernel needs, when values are computed where placement.h says
-// and kept until their last use. Constants are in instructions; what a loop needs from outside is
-// kept until it ends.
+// Register pressure of a thread, if values are computed where placement.h puts them and live until
+// their last use. Constants are immediates. A value that a loop uses from outside lives until the
+// loop ends.
 struct Pressure {
-  int scalars = 0;    // values that are one for all lanes, the most at any place
-  int vectors = 0;    // values that vary by lane, likewise, and registers that lanes index
-  int64_t words = 0;  // 32-bit registers: a value of 64 bits takes two, a vector one set a lane,
-                      // arrays of registers all that they hold, while they are in use
+  int scalars = 0;  // maximum number of live lane-uniform values
+  // Maximum number of live lane-divergent values, and of register arrays that lanes index.
+  int vectors = 0;
+  // 32-bit registers: a 64-bit value occupies two, a vector its lanes' sum, a register array all of
+  // its elements while it is live.
+  int64_t thread_registers = 0;
 };
 
-// Of a verified kernel. Linear in its values and uses.
+// Requires a verified kernel. Linear in the number of values and uses.
 Pressure PressureOf(const Kernel& kernel, const Placement& placement);
 Pressure PressureOf(const Kernel& kernel);
 
-// Teams that a GPU's multiprocessor should have room for, some of which run while others wait at
-// their barriers: a thread gets no more registers than leave it.
-int TeamsWanted(const Kernel& kernel);
+// Minimum number of resident thread blocks per SM (the second argument of __launch_bounds__), so
+// that some blocks run while others wait at their barriers. It limits the registers per thread.
+int MinBlocksPerSm(const Kernel& kernel);
 
 }  // namespace tokamak

@@ -6,7 +6,7 @@
 namespace tokamak {
 namespace {
 
-// Arithmetic that stays at the ends of int64 when it would pass them: a bound that is not known.
+// Saturating arithmetic: INT64_MIN and INT64_MAX are unknown bounds.
 int64_t AddEnds(int64_t x, int64_t y) {
   int64_t sum = 0;
   if (!__builtin_add_overflow(x, y, &sum)) return sum;
@@ -29,7 +29,7 @@ bool IsUnbounded(const Range& r) {
 
 Range Sum(const Range& x, const Range& y) {
   Range sum{AddEnds(x.low, y.low), AddEnds(x.high, y.high), std::gcd(x.stride, y.stride)};
-  // What may wrap is known by nothing.
+  // A sum that may wrap has no known range.
   if (IsUnbounded(x) || IsUnbounded(y) || IsUnbounded(sum)) return {};
   return sum;
 }
@@ -44,7 +44,7 @@ Range Product(const Range& x, const Range& y) {
   return product;
 }
 
-// Only a positive constant divides: all that indices need.
+// Handles positive constant divisors only, which is what indices need.
 Range Quotient(const Range& x, const Range& y) {
   if (!y.IsConstant() || y.low <= 0 || IsUnbounded(x)) return {};
   Range quotient{x.low / y.low, x.high / y.low, 1};
@@ -64,7 +64,7 @@ Range RangeOfConstant(int64_t value) {
   return {value, value, value == INT64_MIN ? 1 : std::abs(value)};
 }
 
-// All that a type holds: what is computed in types other than index may wrap.
+// The full range of the type: arithmetic in types other than index may wrap.
 Range RangeOfType(ScalarType type) {
   int bits = InfoOf(type).bits;
   if (IsFloat(type) || bits == 64) return {};
@@ -74,7 +74,7 @@ Range RangeOfType(ScalarType type) {
 
 }  // namespace
 
-// In the order of the values: operands are older than their users, so that nothing goes deep.
+// Computes ranges in node order. Operands precede users, so no recursion is needed.
 Range RangeTable::Of(const Kernel& kernel, ValueId id) {
   for (size_t i = ranges_.size(); i <= static_cast<size_t>(id); ++i)
     ranges_.push_back(Find(kernel, ValueId{static_cast<uint32_t>(i)}));

@@ -7,19 +7,21 @@
 
 namespace tokamak {
 
-// What an integer is known to be: low <= x <= high, and a multiple of `stride`.
+// Value ranges of integers, for index simplification and bounds checks.
+
+// What is known about an integer x: low <= x <= high, and x is a multiple of `stride`.
 struct Range {
   int64_t low = INT64_MIN, high = INT64_MAX;
-  int64_t stride = 1;  // 0: x is 0
+  int64_t stride = 1;  // 0 if x is 0
 
   bool IsConstant() const { return low == high; }
   bool operator==(const Range&) const = default;
 };
 
-// Ranges of the indices of a kernel, each found once.
+// Memoized ranges of the indices of a kernel.
 class RangeTable {
  public:
-  // `kernel` may grow between calls, never change. Operands are older than their users.
+  // `kernel` may grow between calls; existing nodes must not change. Operands precede their users.
   Range Of(const Kernel& kernel, ValueId id);
 
  private:

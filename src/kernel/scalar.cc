@@ -39,8 +39,8 @@ Bits MaskOf(ScalarType type) {
   return bits == 64 ? ~Bits{0} : (Bits{1} << bits) - 1;
 }
 
-// One rounding: a product, sum or quotient of floats of at most 32 bits is exact enough in double
-// (53 >= 2 * 24 + 2), so that rounding it again gives the rounded result.
+// Rounds once. A product, sum or quotient of floats of at most 32 bits may be computed in double
+// first: 53 >= 2 * 24 + 2 bits make the double rounding innocuous.
 Bits OfFloat(ScalarType type, double value) {
   if (type == ScalarType::kF64) return std::bit_cast<uint64_t>(value);
   return EncodeFloat(FloatTypeOf(type), value);
@@ -76,7 +76,7 @@ std::optional<Bits> EvaluateFloat(Prim prim, ScalarType type, ScalarType from, c
         return std::bit_cast<uint32_t>(
             std::fma(static_cast<float>(x), static_cast<float>(y), static_cast<float>(z)));
       if (type == ScalarType::kF64) return OfFloat(type, std::fma(x, y, z));
-      return std::nullopt;  // formulas use narrow floats for nothing but memory
+      return std::nullopt;  // formulas use narrow floats for storage only
     }
     case Prim::kExp2:
       return OfFloat(type, std::exp2(x));
@@ -186,7 +186,7 @@ std::optional<Bits> EvaluateInt(Prim prim, ScalarType type, ScalarType from, con
 }
 
 std::optional<Bits> ConvertBits(ScalarType type, ScalarType from, Bits x) {
-  if (type == ScalarType::kPred) return std::nullopt;  // ne 0 says it
+  if (type == ScalarType::kPred) return std::nullopt;  // written as ne 0
   if (IsFloat(from)) {
     double value = DoubleOfBits(from, x);
     if (IsFloat(type)) return OfFloat(type, value);
@@ -206,7 +206,7 @@ std::optional<Bits> ConvertBits(ScalarType type, ScalarType from, Bits x) {
     return std::bit_cast<uint32_t>(is_signed ? static_cast<float>(IntOfBits(from, x))
                                              : static_cast<float>(x));
   }
-  if (InfoOf(from).bits > 32) return std::nullopt;  // two roundings: a formula goes by f32
+  if (InfoOf(from).bits > 32) return std::nullopt;  // double rounding: formulas convert through f32
   return OfFloat(type, static_cast<double>(IntOfBits(from, x)));
 }
 

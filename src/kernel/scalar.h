@@ -4,7 +4,8 @@
 #include <optional>
 #include <string_view>
 
-// Types and primitives of scalars in kernels.
+// Scalar types and primitives of kernel IR, the bit representation of scalar values, and constant
+// evaluation. The tables are scalar_types.def and prims.def.
 
 namespace tokamak {
 
@@ -33,11 +34,11 @@ inline bool IsInteger(ScalarType type) {
 inline bool IsSigned(ScalarType type) {
   return InfoOf(type).kind == ScalarClass::kSigned;
 }
-// In memory: a pred takes a byte.
+// Size in memory; a pred occupies one byte.
 inline int64_t BytesOf(ScalarType type) {
   return (InfoOf(type).bits + 7) / 8;
 }
-// The unsigned integer of the same width; a pred's is u8.
+// The unsigned integer type of the same width; u8 for a pred.
 ScalarType BitsTypeOf(ScalarType type);
 
 enum class PrimOperands : uint8_t { kAny, kIndexOnly, kNumber, kInteger, kFloat, kBits };
@@ -59,16 +60,16 @@ struct PrimInfo {
 const PrimInfo& InfoOf(Prim prim);
 std::optional<Prim> PrimFromText(std::string_view text);
 
-// What the threads of a warp, or lanes, tell each other.
+// Communication between the threads of a warp, or between lanes.
 inline bool IsExchange(Prim prim) {
   return prim == Prim::kShuffle || prim == Prim::kMatch;
 }
-// Defined by a statement, at its place; all others are pure.
+// Defined by a statement, so its position in the program matters. All other primitives are pure.
 inline bool IsOrdered(Prim prim) {
   return prim == Prim::kRead || IsExchange(prim);
 }
 
-// A scalar's value, in the low bits; the others are zero.
+// The bits of a scalar value, in the low bits; the high bits are zero.
 using Bits = uint64_t;
 
 Bits BitsOfDouble(ScalarType type, double value);  // rounded to nearest, integers saturated
@@ -76,8 +77,9 @@ double DoubleOfBits(ScalarType type, Bits bits);
 Bits BitsOfInt(ScalarType type, int64_t value);  // an integer or a pred
 int64_t IntOfBits(ScalarType type, Bits bits);   // sign-extended for signed types
 
-// What a pure primitive of operands of type `from` gives. nullopt where its meaning is open, and
-// for those that are no function of their operands (load, loop ...).
+// Evaluates a pure primitive whose operands have type `from`. nullopt where the result is
+// unspecified (prims.def), and for primitives that are not functions of their operands (load, loop,
+// ...).
 std::optional<Bits> EvaluatePrim(Prim prim, ScalarType type, ScalarType from, const Bits* operands);
 
 }  // namespace tokamak

@@ -4,8 +4,8 @@
 
 #include "kernel/sim_program.h"
 
-// The primitives over slots, one function for each primitive and type. What is missing in the
-// tables goes by EvaluatePrim, which unit tests compare with the others.
+// The primitives over slots, one function per primitive and type. Combinations without a table
+// entry use EvaluatePrim; unit tests compare both.
 
 namespace tokamak {
 namespace {
@@ -56,7 +56,7 @@ void Each3(const SimOp& op, Bits* slots) {
     to[i] = kFunction(a[i * op.a.step], b[i * op.b.step], c[i * op.c.step]);
 }
 
-// Any primitive. An open result is some value that no test would expect.
+// Any primitive. An unspecified result becomes a value that no test expects.
 void Any(const SimOp& op, Bits* slots) {
   constexpr Bits kOpen = 0xa5c396e17b2d84f0u;
   int bits = InfoOf(op.type).bits;

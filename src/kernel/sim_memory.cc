@@ -12,6 +12,8 @@
 namespace tokamak {
 namespace {
 
+// Values of Cell::block and Cell::thread: several blocks or threads; a flag that marks a warp
+// number.
 constexpr uint32_t kSeveral = UINT32_MAX, kOfWarp = uint32_t{1} << 31;
 
 Bits Fetch(const unsigned char* from, int bytes) {
@@ -43,29 +45,29 @@ SimMemory::SimMemory(const Kernel& kernel, std::span<const SimArgument> argument
                      std::span<const uint32_t> copies, uint32_t threads)
     : kernel_(kernel) {
   for (const Array& array : kernel.arrays) {
-    Place place;
-    place.bytes = static_cast<int>(BytesOf(array.type));
-    place.copies = copies[arrays_.size()];
-    place.elements = array.size;
-    place.own = array.space == Space::kRegisters;
-    arrays_.push_back(place);
+    ArrayStorage storage;
+    storage.bytes = static_cast<int>(BytesOf(array.type));
+    storage.copies = copies[arrays_.size()];
+    storage.elements = array.size;
+    storage.own = array.space == Space::kRegisters;
+    arrays_.push_back(storage);
   }
   AddArguments(arguments);
   for (size_t i = arguments.size(); i < arrays_.size(); ++i) {
-    Place& place = arrays_[i];
-    int64_t count = place.elements * place.copies * (place.own ? threads : 1);
-    locals_.emplace_back(static_cast<size_t>(count * place.bytes));
-    place.data = locals_.back().data();
-    place.tracked = true;
-    place.shared = !place.own;
-    place.group = groups_.size();
-    groups_.emplace_back();
-    groups_.back().writers.resize(static_cast<size_t>(count));
-    groups_.back().readers.resize(static_cast<size_t>(count));
+    ArrayStorage& storage = arrays_[i];
+    int64_t count = storage.elements * storage.copies * (storage.own ? threads : 1);
+    locals_.emplace_back(static_cast<size_t>(count * storage.bytes));
+    storage.data = locals_.back().data();
+    storage.tracked = true;
+    storage.shared = !storage.own;
+    storage.shadow = shadow_.size();
+    shadow_.emplace_back();
+    shadow_.back().writers.resize(static_cast<size_t>(count));
+    shadow_.back().readers.resize(static_cast<size_t>(count));
   }
 }
 
-// Arguments that overlap share their cells: one for each of the smallest elements among them.
+// Overlapping arguments share shadow cells, one for each element of the smallest element size.
 void SimMemory::AddArguments(std::span<const SimArgument> arguments) {
   std::vector<size_t> order(arguments.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -87,41 +89,42 @@ void SimMemory::AddArguments(std::span<const SimArgument> arguments) {
     }
     for (; first < last; ++first) {
       size_t i = order[first];
-      Place& place = arrays_[i];
-      place.data = begin(i);
-      place.elements = arguments[i].elements;
-      place.is_argument = true;
-      place.initialized = kernel_.arrays[i].access != Access::kWrite;
-      place.tracked = place.shared = written;
-      place.group = groups_.size();
-      place.cells_each = place.bytes / unit;
-      place.cell_offset = (place.data - base) / unit;
+      ArrayStorage& storage = arrays_[i];
+      storage.data = begin(i);
+      storage.elements = arguments[i].elements;
+      storage.is_argument = true;
+      storage.initialized = kernel_.arrays[i].access != Access::kWrite;
+      storage.tracked = storage.shared = written;
+      storage.shadow = shadow_.size();
+      storage.cells_each = storage.bytes / unit;
+      storage.cell_offset = (storage.data - base) / unit;
     }
-    groups_.emplace_back();
+    shadow_.emplace_back();
     if (!written) continue;
     auto cells = static_cast<size_t>((end - base) / unit + 1);
-    groups_.back().writers.resize(cells);
-    groups_.back().readers.resize(read ? cells : 0);
+    shadow_.back().writers.resize(cells);
+    shadow_.back().readers.resize(read ? cells : 0);
   }
 }
 
-int64_t SimMemory::Element(const SimAgent& agent, const Place& place, int64_t index) const {
-  if (!place.own) return index;
-  int64_t copy = place.copies > 1 ? agent.lane : 0;
-  return (int64_t{agent.thread} * place.copies + copy) * place.elements + index;
+int64_t SimMemory::Element(const SimAgent& agent, const ArrayStorage& storage,
+                           int64_t index) const {
+  if (!storage.own) return index;
+  int64_t copy = storage.copies > 1 ? agent.lane : 0;
+  return (int64_t{agent.thread} * storage.copies + copy) * storage.elements + index;
 }
 
 bool SimMemory::Bounds(uint32_t array, int64_t index, bool store) {
-  const Place& place = arrays_[array];
-  if (index >= 0 && index < place.elements) return true;
-  fault_ = ErrorCode::kKernelOutOfBounds;
-  fault_text_ = fmt::format("{} {}[{}], which has {} elements", store ? "stores to" : "reads",
-                            kernel_.arrays[array].name, index, place.elements);
+  const ArrayStorage& storage = arrays_[array];
+  if (index >= 0 && index < storage.elements) return true;
+  error_code_ = ErrorCode::kKernelOutOfBounds;
+  error_text_ = fmt::format("{} {}[{}], which has {} elements", store ? "stores to" : "reads",
+                            kernel_.arrays[array].name, index, storage.elements);
   return false;
 }
 
 bool SimMemory::Unordered(const Cell& cell, const SimAgent& agent) {
-  if (cell.team != agent.team) return true;
+  if (cell.block != agent.block) return true;
   if (cell.thread == agent.thread)
     return cell.run != 0 && cell.run == agent.run &&
            (cell.lane != agent.lane || agent.lane == kAllLanes);
@@ -136,15 +139,15 @@ bool SimMemory::Unordered(const Cell& cell, const SimAgent& agent) {
   return same_warp ? cell.warp_epoch == agent.warp_epoch : cell.block_epoch == agent.block_epoch;
 }
 
-// Keeps the last reader, or that there were several since the last barrier.
+// Records the last reader, or that several agents have read since the last barrier.
 void SimMemory::NoteRead(Cell& cell, const SimAgent& agent) {
-  Cell now{agent.team, agent.thread, agent.block_epoch, agent.warp_epoch, agent.run, agent.lane};
-  if (cell.team == 0) {
+  Cell now{agent.block, agent.thread, agent.block_epoch, agent.warp_epoch, agent.run, agent.lane};
+  if (cell.block == 0) {
     cell = now;
     return;
   }
-  if (cell.team != agent.team) {
-    cell.team = kSeveral;
+  if (cell.block != agent.block) {
+    cell.block = kSeveral;
     return;
   }
   if (cell.thread == agent.thread) {
@@ -163,9 +166,9 @@ void SimMemory::NoteRead(Cell& cell, const SimAgent& agent) {
 
 bool SimMemory::Race(uint32_t array, int64_t index, const Cell& other, const char* mine,
                      const char* theirs) {
-  std::string who = "another team";
-  if (other.team != kSeveral) {
-    who = fmt::format("team {}", other.team - 1);
+  std::string who = "another block";
+  if (other.block != kSeveral) {
+    who = fmt::format("block {}", other.block - 1);
     if (other.thread == kSeveral || (other.thread & kOfWarp) != 0) {
       who = "other threads";
     } else {
@@ -173,61 +176,61 @@ bool SimMemory::Race(uint32_t array, int64_t index, const Cell& other, const cha
       if (other.run != 0 && other.lane != kAllLanes) who += fmt::format(", lane {}", other.lane);
     }
   }
-  fault_ = ErrorCode::kKernelRace;
-  fault_text_ = fmt::format("{} {}[{}], which {} {} with no order between them", mine,
+  error_code_ = ErrorCode::kKernelRace;
+  error_text_ = fmt::format("{} {}[{}], which {} {} with no order between them", mine,
                             kernel_.arrays[array].name, index, who, theirs);
   return false;
 }
 
 bool SimMemory::Read(const SimAgent& agent, uint32_t array, int64_t index, Bits& value) {
-  const Place& place = arrays_[array];
-  if (index < 0 || index >= place.elements) return Bounds(array, index, false);
-  int64_t element = Element(agent, place, index);
-  value = Fetch(place.data + element * place.bytes, place.bytes);
-  if (!place.tracked) return true;
-  auto at = static_cast<size_t>(place.cell_offset + element * place.cells_each);
-  const Cell& writer = groups_[place.group].writers[at];
-  bool written = place.is_argument ? writer.team != 0 : writer.team == agent.team;
-  if (!written && !place.initialized) {
-    fault_ = ErrorCode::kKernelUninitialized;
-    fault_text_ =
+  const ArrayStorage& storage = arrays_[array];
+  if (index < 0 || index >= storage.elements) return Bounds(array, index, false);
+  int64_t element = Element(agent, storage, index);
+  value = Fetch(storage.data + element * storage.bytes, storage.bytes);
+  if (!storage.tracked) return true;
+  auto at = static_cast<size_t>(storage.cell_offset + element * storage.cells_each);
+  const Cell& writer = shadow_[storage.shadow].writers[at];
+  bool written = storage.is_argument ? writer.block != 0 : writer.block == agent.block;
+  if (!written && !storage.initialized) {
+    error_code_ = ErrorCode::kKernelUninitialized;
+    error_text_ =
         fmt::format("reads {}[{}], to which nothing was stored", kernel_.arrays[array].name, index);
     return false;
   }
   if (written && Unordered(writer, agent)) return Race(array, index, writer, "reads", "stored to");
-  Cell& reader = groups_[place.group].readers[at];
-  if (!place.is_argument && reader.team != agent.team) reader = {};
+  Cell& reader = shadow_[storage.shadow].readers[at];
+  if (!storage.is_argument && reader.block != agent.block) reader = {};
   NoteRead(reader, agent);
   return true;
 }
 
 bool SimMemory::Store(const SimAgent& agent, uint32_t array, int64_t index, Bits value) {
-  const Place& place = arrays_[array];
-  if (index < 0 || index >= place.elements) return Bounds(array, index, true);
-  int64_t element = Element(agent, place, index);
-  unsigned char* data = place.data + element * place.bytes;
-  auto at = static_cast<size_t>(place.cell_offset + element * place.cells_each);
-  Group& group = groups_[place.group];
-  Cell& writer = group.writers[at];
-  const Cell reader = group.readers.empty() ? Cell{} : group.readers[at];
-  bool written = place.is_argument ? writer.team != 0 : writer.team == agent.team;
-  bool read = place.is_argument ? reader.team != 0 : reader.team == agent.team;
+  const ArrayStorage& storage = arrays_[array];
+  if (index < 0 || index >= storage.elements) return Bounds(array, index, true);
+  int64_t element = Element(agent, storage, index);
+  unsigned char* data = storage.data + element * storage.bytes;
+  auto at = static_cast<size_t>(storage.cell_offset + element * storage.cells_each);
+  ShadowCells& shadow = shadow_[storage.shadow];
+  Cell& writer = shadow.writers[at];
+  const Cell reader = shadow.readers.empty() ? Cell{} : shadow.readers[at];
+  bool written = storage.is_argument ? writer.block != 0 : writer.block == agent.block;
+  bool read = storage.is_argument ? reader.block != 0 : reader.block == agent.block;
   if (read && Unordered(reader, agent)) return Race(array, index, reader, "stores to", "read");
-  if (written && Unordered(writer, agent) && Fetch(data, place.bytes) != value)
+  if (written && Unordered(writer, agent) && Fetch(data, storage.bytes) != value)
     return Race(array, index, writer, "stores to", "stored another value to");
-  writer = {agent.team, agent.thread, agent.block_epoch, agent.warp_epoch, agent.run, agent.lane};
-  Put(data, place.bytes, value);
+  writer = {agent.block, agent.thread, agent.block_epoch, agent.warp_epoch, agent.run, agent.lane};
+  Put(data, storage.bytes, value);
   return true;
 }
 
 int64_t SimMemory::Unwritten(uint32_t argument) const {
-  const Place& place = arrays_[argument];
-  if (!place.is_argument || place.initialized) return 0;
+  const ArrayStorage& storage = arrays_[argument];
+  if (!storage.is_argument || storage.initialized) return 0;
   int64_t count = 0;
-  int64_t size = std::min(place.elements, kernel_.arrays[argument].size);
+  int64_t size = std::min(storage.elements, kernel_.arrays[argument].size);
   for (int64_t i = 0; i < size; ++i) {
-    auto at = static_cast<size_t>(place.cell_offset + i * place.cells_each);
-    if (groups_[place.group].writers[at].team == 0) ++count;
+    auto at = static_cast<size_t>(storage.cell_offset + i * storage.cells_each);
+    if (shadow_[storage.shadow].writers[at].block == 0) ++count;
   }
   return count;
 }

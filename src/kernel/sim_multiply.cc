@@ -3,7 +3,7 @@
 namespace tokamak {
 namespace {
 
-// What tensor cores leave of an f32 that they take as tf32.
+// tf32 keeps 10 of the 23 mantissa bits of an f32 (PTX ISA).
 constexpr Bits kTf32Mask = 0xffffe000;
 
 Bits MultipliedAndAdded(ScalarType from, ScalarType to, Bits x, Bits y, Bits sum) {
@@ -41,9 +41,9 @@ class Multiplier {
     int64_t group = GroupOf(type_);
     for (int64_t i = 0; i < product_.rows; ++i) {
       for (int64_t j = 0; j < product_.columns; ++j) {
-        int64_t place = to_at_ + i * product_.to_row + j;
+        int64_t element = to_at_ + i * product_.to_row + j;
         Bits sum = 0, before = 0, x = 0, y = 0;
-        bool ok = product_.fresh || Read(ArrayId{op_.array}, place, before);
+        bool ok = product_.fresh || Read(ArrayId{op_.array}, element, before);
         for (int64_t p = 0; ok && p < depth_; ++p) {
           ok =
               Read(product_.lhs, lhs_at_ + i * product_.lhs_row + p * product_.lhs_column, x) &&
@@ -51,19 +51,19 @@ class Multiplier {
           if (ok) sum = MultipliedAndAdded(type_, sum_type_, x, y, sum);
         }
         if (!product_.fresh) sum = Added(sum_type_, before, sum);
-        if (!ok || !memory_.Store(agent_, arrays_[op_.array], place, sum)) return false;
+        if (!ok || !memory_.Store(agent_, arrays_[op_.array], element, sum)) return false;
       }
     }
     return true;
   }
 
-  // The thread's rows and columns, each read once, then its sums.
-  bool OfTeam() {
+  // Block-wide: reads each row and column of the thread once, then accumulates.
+  bool OfBlock() {
     auto same = [](int64_t x) { return x; };
     std::vector<std::vector<Bits>> rows(static_cast<size_t>(product_.rows)),
         columns(static_cast<size_t>(product_.columns));
     for (int64_t s = 0; s < product_.SumsOfThread(); ++s) {
-      TeamSumPlace<int64_t> at(product_, int64_t{agent_.thread}, s, same);
+      AccumulatorPosition<int64_t> at(product_, int64_t{agent_.thread}, s, same);
       std::vector<Bits>& x = rows[static_cast<size_t>(at.row)];
       std::vector<Bits>& y = columns[static_cast<size_t>(at.column)];
       Bits sum = 0;
@@ -107,13 +107,13 @@ bool MultiplyMatrices(const Kernel& kernel, const SimOp& op, const SimAgent& age
                       std::span<const Bits> slots, std::span<const uint32_t> arrays,
                       SimMemory& memory) {
   Multiplier multiplier(kernel, op, agent, slots, arrays, memory);
-  return op.product->IsTeams() ? multiplier.OfTeam() : multiplier.OfOne();
+  return op.product->IsBlockWide() ? multiplier.OfBlock() : multiplier.OfOne();
 }
 
 int64_t MultiplicationsOf(const SimOp& op, std::span<const Bits> slots) {
   const Multiplication& product = *op.product;
   auto depth = static_cast<int64_t>(slots[op.to]);
-  return depth * (product.IsTeams() ? product.SumsOfThread() : product.rows * product.columns);
+  return depth * (product.IsBlockWide() ? product.SumsOfThread() : product.rows * product.columns);
 }
 
 }  // namespace tokamak

@@ -7,13 +7,14 @@
 
 namespace tokamak {
 
-// A `multiply` of a kernel whose arrays have these numbers in the memory: one thread's, or the part
-// that a thread has in a team's. False after a fault of the memory. Sums are made in the order of
-// the depth, each with one rounding.
+// Executes a `multiply` statement of the calling thread: all of a per-thread multiply, or the
+// thread's accumulators of a block-wide one. `arrays` maps the kernel's arrays to the memory's.
+// Products are accumulated in order of increasing depth with one rounding each. False after a
+// memory error.
 bool MultiplyMatrices(const Kernel& kernel, const SimOp& op, const SimAgent& agent,
                       std::span<const Bits> slots, std::span<const uint32_t> arrays,
                       SimMemory& memory);
-// How many multiplications it is.
+// The number of multiply-adds of the statement.
 int64_t MultiplicationsOf(const SimOp& op, std::span<const Bits> slots);
 
 }  // namespace tokamak

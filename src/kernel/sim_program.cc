@@ -1,14 +1,15 @@
 #include "kernel/sim_program.h"
 
+#include "kernel/divergence.h"
 #include "kernel/placement.h"
-#include "kernel/variance.h"
 
 namespace tokamak {
 namespace {
 
 class Decoder {
  public:
-  explicit Decoder(const Kernel& kernel) : kernel_(kernel), placement_(kernel), variance_(kernel) {}
+  explicit Decoder(const Kernel& kernel)
+      : kernel_(kernel), placement_(kernel), divergence_(kernel) {}
 
   SimProgram Decode() {
     values_.resize(kernel_.nodes.size());
@@ -65,10 +66,10 @@ class Decoder {
   uint32_t Here() const { return static_cast<uint32_t>(program_.ops.size()); }
   SimOperand Slot(ValueId id) const { return values_[static_cast<size_t>(id)]; }
 
-  // Gives a value its slots and the operation that fills them its operands.
+  // Allocates slots for a value and appends the operation that fills them.
   SimOp& AppendValue(SimKind kind, ValueId id) {
     const ScalarNode& node = kernel_.node(id);
-    bool wide = in_vector_ && variance_.ByLane(id);
+    bool wide = in_vector_ && divergence_.ByLane(id);
     uint32_t lanes = wide ? lanes_ : 1;
     SimOperand slot{NewSlots(lanes), wide ? 1u : 0u};
     values_[static_cast<size_t>(id)] = slot;
@@ -125,11 +126,11 @@ class Decoder {
         op.array = static_cast<uint32_t>(stmt.array);
         op.a = Slot(stmt.index);
         op.b = Slot(stmt.value);
-        bool alike = op.a.step == 0 && op.b.step == 0 && masks_ == 0;
-        if (in_vector_ && variance_.PerLane(stmt.array)) {
+        bool is_uniform = op.a.step == 0 && op.b.step == 0 && masks_ == 0;
+        if (in_vector_ && divergence_.PerLane(stmt.array)) {
           program_.copies[static_cast<size_t>(stmt.array)] = lanes_;
-        } else if (in_vector_ && alike) {
-          op.lanes = 1;  // the thread stores, not its lanes
+        } else if (in_vector_ && is_uniform) {
+          op.lanes = 1;  // the store happens once per thread, not per lane
         }
         break;
       }
@@ -195,7 +196,7 @@ class Decoder {
     return op;
   }
 
-  bool IsMasked(const Stmt& stmt) const { return in_vector_ && variance_.ByLane(stmt.condition); }
+  bool IsMasked(const Stmt& stmt) const { return in_vector_ && divergence_.ByLane(stmt.condition); }
 
   void If(const Stmt& stmt) {
     bool masked = IsMasked(stmt);
@@ -239,12 +240,12 @@ class Decoder {
 
   const Kernel& kernel_;
   Placement placement_;
-  Variance variance_;
+  Divergence divergence_;
   SimProgram program_;
   std::vector<SimOperand> values_, loops_;
   uint32_t lanes_ = 1;
   bool in_vector_ = false;
-  int masks_ = 0;  // open ones
+  int masks_ = 0;  // number of open masks
   int stmt_ = -1, next_stmt_ = 0;
 };
 

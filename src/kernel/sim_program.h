@@ -7,53 +7,53 @@
 
 namespace tokamak {
 
-// A kernel as the simulator runs it: a flat list of operations over slots. A value that varies by
-// lane has a slot a lane, all others have one.
+// The simulator's bytecode: a flat list of operations over slots (virtual registers). A
+// lane-divergent value has one slot per lane, all others have one slot.
 
 struct SimOp;
 using SimCompute = void (*)(const SimOp& op, Bits* slots);
 
 enum class SimKind : uint8_t {
-  kCompute,  // `compute`
-  kChecked,  // an integer division, an index of 32 bits: may fault
-  kLoad,     // to, a: index
-  kRead,     // likewise, in order
+  kCompute,  // calls `compute`
+  kChecked,  // an integer division or a 32-bit index: may fail
+  kLoad,     // to: result, a: index
+  kRead,     // as kLoad, but ordered
   kStore,    // a: index, b: value
-  kShuffle,  // to, a: value, b: xor; of a match: how many bits
+  kShuffle,  // to: result, a: value, b: xor mask; for a match: number of bits
   kBarrier,
   kMultiply,  // a: to, b: lhs, c: rhs, to: the slot of the depth; product
-  kLoop,      // to: variable, a: extent; target: behind the loop
-  kNext,      // likewise; target: the first operation of the body
-  kVector,    // begins a run of the lanes
+  kLoop,      // to: variable, a: extent; target: after the loop
+  kNext,      // as kLoop; target: the first operation of the body
+  kVector,    // starts an execution of a vector loop
   kVectorEnd,
   kJump,
-  kUnless,    // a: condition; jumps when it is false
-  kMaskIf,    // the same for each lane; jumps when no lane is left
-  kMaskElse,  // the lanes that kMaskIf left out
+  kUnless,    // a: condition; jumps if it is false
+  kMaskIf,    // a: per-lane condition; jumps if no lane is active
+  kMaskElse,  // activates the lanes that kMaskIf deactivated
   kMaskEnd,
-  kMaskBegin,  // of a while: remembers who is live
-  kMaskWhile,  // a: condition; jumps when no lane is live
+  kMaskBegin,  // start of a divergent while: saves the mask
+  kMaskWhile,  // a: condition; jumps if no lane is active
   kEnd,
 };
 
 struct SimOperand {
-  uint32_t at = 0, step = 0;  // step 1: a slot a lane
+  uint32_t at = 0, step = 0;  // step 1: one slot per lane
 };
 
 struct SimOp {
   SimKind kind{};
   Prim prim{};
   ScalarType type{}, from{};
-  bool uniform = false;  // a decision that all threads share
-  uint16_t lanes = 1;    // how many results
+  bool uniform = false;  // a branch that must be uniform in the thread block
+  uint16_t lanes = 1;    // number of results
   bool under_vector = false;
   Scope scope{};
   uint32_t to = 0;
   SimOperand a, b, c;
   uint32_t array = 0, target = 0;
-  uint32_t decision = 0;  // which of the uniform decisions
+  uint32_t decision = 0;  // index of the uniform branch
   SimCompute compute = nullptr;
-  ValueId value = kNoValue;  // for reports: the value, or the statement
+  ValueId value = kNoValue;  // for error messages: the value, or the statement
   int stmt = -1;
   const Multiplication* product = nullptr;
 };
@@ -64,17 +64,17 @@ struct SimProgram {
     ValueId extent{};
   };
   std::vector<SimOp> ops;
-  std::vector<Bits> slots;             // as a thread begins: constants, numbers of lanes
-  std::vector<uint32_t> extents;       // slots of the launch's extents; UINT32_MAX: not used
+  std::vector<Bits> slots;             // initial contents: constants, lane numbers
+  std::vector<uint32_t> extents;       // slots of the launch extents; UINT32_MAX if unused
   std::vector<Parallel> grid, thread;  // outermost first
-  std::vector<uint32_t> copies;        // per array: lanes that have their own, or 1
+  std::vector<uint32_t> copies;        // per array: the number of private lane copies, or 1
   uint32_t decisions = 0;
 };
 
-// Of a verified kernel.
+// Requires a verified kernel.
 SimProgram DecodeKernel(const Kernel& kernel);
 
-// How a primitive of operands of type `from` is computed, lane by lane.
+// The function that computes a primitive whose operands have type `from`, for all lanes.
 SimCompute ComputeOf(Prim prim, ScalarType type, ScalarType from);
 
 }  // namespace tokamak

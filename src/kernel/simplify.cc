@@ -4,15 +4,15 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "kernel/compared_roots.h"
 #include "kernel/linear.h"
+#include "kernel/sqrt_comparisons.h"
 
 namespace tokamak {
 namespace {
 
-class Simplifier {
+class KernelSimplifier {
  public:
-  Simplifier(KernelBuilder& b, const ScalarNode& node) : b_(b), node_(node) {}
+  KernelSimplifier(KernelBuilder& b, const ScalarNode& node) : b_(b), node_(node) {}
 
   std::optional<Scalar> Run() {
     if (std::optional<Scalar> folded = Fold()) return folded;
@@ -58,7 +58,7 @@ class Simplifier {
     return std::nullopt;
   }
 
-  // -0 must stay -0: only what keeps every bit of every operand.
+  // Bit-exact simplifications only: -0 must stay -0.
   std::optional<Scalar> Float() const {
     switch (node_.prim) {
       case Prim::kMul:
@@ -116,7 +116,7 @@ class Simplifier {
     return std::nullopt;
   }
 
-  // Whether a shift to the right leaves nothing of an index: the upper half of a place.
+  // Whether a right shift of an index is 0: the upper half of a 64-bit position.
   bool IsShiftedOut() const {
     if (!IsConst(1) || At(0).prim != Prim::kConvert || At(1).bits >= 63) return false;
     Scalar from(&b_, At(0).operands[0]);
@@ -167,7 +167,7 @@ class Simplifier {
     }
   }
 
-  // An index that was a number of 32 bits or more in between, which held it.
+  // An index converted to an integer of at least 32 bits and back, if the value fits.
   std::optional<Scalar> Back() const {
     if (At(0).prim != Prim::kConvert || InfoOf(At(0).type).bits < 32 || IsFloat(At(0).type))
       return std::nullopt;
@@ -211,7 +211,7 @@ class Simplifier {
     return ValueOf(b_, *result);
   }
 
-  // x / c and x % c of x >= 0, c > 0: what is a multiple of c goes apart.
+  // x / c and x % c for x >= 0, c > 0: splits off multiples of c.
   std::optional<Scalar> Division() {
     if (!IsConst(1)) return std::nullopt;
     int64_t by = IntOfBits(ScalarType::kIndex, At(1).bits);
@@ -225,8 +225,8 @@ class Simplifier {
     return Nested(by);
   }
 
-  // x = g * q + r with 0 <= r < g, where g divides c: x / c = q / (c / g) and
-  // x % c = g * (q % (c / g)) + r. Lanes and the like are r: they leave the division.
+  // x = g * q + r with 0 <= r < g, where g divides c: x / c = q / (c / g) and x % c = g * (q % (c /
+  // g)) + r. Lane numbers are typical r: they leave the division.
   std::optional<Scalar> Coarser(int64_t by) {
     std::optional<LinearIndex> x = LinearOf(b_.kernel(), node_.operands[0]);
     if (!x || x->constant < 0) return std::nullopt;
@@ -262,7 +262,7 @@ class Simplifier {
       (factor % by == 0 ? whole : rest).terms.emplace_back(value, factor);
     rest.constant = x->constant % by;
     whole.constant = x->constant - rest.constant;
-    if (rest.constant < 0) {  // keep the rest from being negative
+    if (rest.constant < 0) {  // keep the remainder non-negative
       rest.constant += by;
       whole.constant -= by;
     }
@@ -296,7 +296,7 @@ class Simplifier {
 }  // namespace
 
 std::optional<Scalar> Simplify(KernelBuilder& b, const ScalarNode& node) {
-  return Simplifier(b, node).Run();
+  return KernelSimplifier(b, node).Run();
 }
 
 }  // namespace tokamak

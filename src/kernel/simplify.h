@@ -6,8 +6,8 @@
 
 namespace tokamak {
 
-// A value equal to the primitive of these operands and cheaper to compute; nothing when the node
-// itself is as good. Floats keep every bit (but for NaN payloads).
+// Peephole simplification of one node. Returns an equal value that is cheaper to compute, or
+// nullopt if there is none. Exact for floats, except for NaN payloads.
 std::optional<Scalar> Simplify(KernelBuilder& b, const ScalarNode& node);
 
 }  // namespace tokamak

@@ -18,7 +18,7 @@ namespace {
 
 constexpr ScalarType kIndex = ScalarType::kIndex;
 
-// An index expression twice: as the builder makes it, and as a tree that nothing simplifies.
+// An index expression in two forms: as the builder simplifies it, and as an unsimplified tree.
 struct Tree {
   Prim prim{};
   int64_t constant = 0;
@@ -41,7 +41,7 @@ struct Tree {
   }
 };
 
-// The value of a node of a kernel, from those of loops and extents.
+// Evaluates a node, given the values of loops and extents.
 std::optional<int64_t> Evaluate(const Kernel& kernel, ValueId id,
                                 const std::map<ValueId, int64_t>& leaves) {
   const ScalarNode& node = kernel.node(id);
@@ -82,7 +82,7 @@ class RandomIndex {
     tree.prim = kPrims[kind - 2];
     tree.operands.resize(2);
     Scalar x = Draw(depth - 1, tree.operands[0]);
-    // Most products and divisors are constants, as in indices.
+    // Most factors and divisors are constants, as in real indices.
     bool simple = tree.prim == Prim::kMul || tree.prim == Prim::kDiv || tree.prim == Prim::kRem;
     Scalar y = Draw(simple && draw_.Next() % 8 != 0 ? 0 : depth - 1, tree.operands[1]);
     return b_.Make(tree.prim, {x, y});
@@ -103,7 +103,7 @@ class RandomIndex {
   std::vector<Scalar> variables_;
 };
 
-// Every combination of the variables of three small loops and an extent.
+// Tests every combination of the variables of three small loops and an extent.
 TEST(Simplify, RandomIndicesKeepTheirValues) {
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     KernelBuilder b("k");
@@ -149,7 +149,7 @@ TEST(Simplify, RandomIndicesKeepTheirValues) {
   }
 }
 
-// What loops make unnecessary is not there.
+// Divisions that the ranges of loops make redundant are removed.
 TEST(Simplify, LinearIndicesNeedNoDivision) {
   KernelBuilder b("k");
   ArrayId x =
@@ -159,7 +159,7 @@ TEST(Simplify, LinearIndicesNeedNoDivision) {
   b.For("i", LoopRole::kGrid, b.Index(8), [&](Scalar i) {
     b.For("j", LoopRole::kSerial, b.Index(12), [&](Scalar j) {
       b.For("l", LoopRole::kVector, b.Index(10), [&](Scalar l) {
-        // A linear index of [8,12,10], taken apart as [8,120], put together, as [96,10] ...
+        // A linear index of [8,12,10], split as [8,120], recombined, split as [96,10] ...
         Scalar flat = i * 120.0 + j * 10.0 + l;
         Scalar row = flat / b.Index(120), column = flat % b.Index(120);
         Scalar again = row * 120.0 + column;
@@ -176,7 +176,7 @@ TEST(Simplify, LinearIndicesNeedNoDivision) {
   EXPECT_EQ(text.find('%'), std::string::npos) << text;
 }
 
-// Lanes leave divisions by multiples of their number.
+// Lane numbers leave divisions by multiples of the lane count.
 TEST(Simplify, LanesLeaveDivisions) {
   KernelBuilder b("k");
   b.For("j", LoopRole::kSerial, b.Index(30), [&](Scalar j) {
@@ -189,8 +189,8 @@ TEST(Simplify, LanesLeaveDivisions) {
   });
 }
 
-// Sums of any length end, in no more than linear time a sum.
-TEST(Simplify, CoordinatesOfAPlaceAreItsNumber) {
+// Simplification terminates for sums of any length, in linear time per sum.
+TEST(Simplify, CoordinatesOfAnIndexAreItsNumber) {
   KernelBuilder b("k");
   b.For("g", LoopRole::kGrid, b.Index(100), [&](Scalar g) {
     b.For("l", LoopRole::kVector, b.Index(32), [&](Scalar l) {
@@ -201,7 +201,7 @@ TEST(Simplify, CoordinatesOfAPlaceAreItsNumber) {
     });
   });
 }
-// x / a * b + x % b is x for a = b alone.
+// x / a * b + x % b is x only for a = b.
 TEST(Simplify, QuotientsByOtherNumbersStay) {
   KernelBuilder b("k");
   b.For("x", LoopRole::kGrid, b.Index(100), [&](Scalar x) {
@@ -222,7 +222,7 @@ TEST(Simplify, LongSums) {
   EXPECT_TRUE(both.ok());
 }
 
-// -0 and NaN are kept.
+// -0 and NaN are preserved.
 TEST(Simplify, FloatsKeepTheirBits) {
   KernelBuilder b("k");
   ArrayId x =
@@ -236,9 +236,9 @@ TEST(Simplify, FloatsKeepTheirBits) {
   EXPECT_EQ((-(-v)).id(), v.id());
 }
 
-// A root that is compared with a constant: of each number near where the answer turns, and of
-// those at the ends, the answer is the same without it.
-TEST(Simplify, ComparedRootsAreNotTaken) {
+// Eliminating a square root from a comparison with a constant does not change the result, for each
+// number near the bound and at the ends of the range.
+TEST(Simplify, ComparedSquareRootsAreNotComputed) {
   constexpr ScalarType kTypes[] = {ScalarType::kF32, ScalarType::kF64};
   constexpr double kInf = std::numeric_limits<double>::infinity();
   for (ScalarType type : kTypes)
@@ -256,7 +256,7 @@ TEST(Simplify, ComparedRootsAreNotTaken) {
             bool taken = node.operands[0] != root.id() && node.operands[1] != root.id();
             EXPECT_EQ(taken, limit > 0 || (limit == 0 && is_left == or_equal)) << limit;
             if (!taken) continue;
-            Bits turn = b.kernel().node(node.operands[is_left ? 1 : 0]).bits;
+            Bits bound = b.kernel().node(node.operands[is_left ? 1 : 0]).bits;
             auto holds = [&](Bits bits) {
               double value = DoubleOfBits(type, bits);
               double exact = type == ScalarType::kF32 ? std::sqrt(static_cast<float>(value))
@@ -267,13 +267,13 @@ TEST(Simplify, ComparedRootsAreNotTaken) {
               return or_equal ? have <= want : have < want;
             };
             auto simple = [&](Bits bits) {
-              double value = DoubleOfBits(type, bits), at = DoubleOfBits(type, turn);
+              double value = DoubleOfBits(type, bits), at = DoubleOfBits(type, bound);
               return is_left ? value < at : at <= value;
             };
-            for (int near = -3; near <= 3; ++near) {
-              Bits bits = turn + static_cast<Bits>(near);
-              if (near < 0 && turn < static_cast<Bits>(-near)) continue;
-              EXPECT_EQ(holds(bits), simple(bits)) << limit << " " << near;
+            for (int offset = -3; offset <= 3; ++offset) {
+              Bits bits = bound + static_cast<Bits>(offset);
+              if (offset < 0 && bound < static_cast<Bits>(-offset)) continue;
+              EXPECT_EQ(holds(bits), simple(bits)) << limit << " " << offset;
             }
             for (double end : {0.0, kInf, std::numeric_limits<double>::quiet_NaN()}) {
               Bits bits = BitsOfDouble(type, end);
@@ -282,7 +282,7 @@ TEST(Simplify, ComparedRootsAreNotTaken) {
           }
 }
 
-// What might be negative has no root to compare.
+// A radicand that may be negative keeps its square root.
 TEST(Simplify, RootsOfWhatMayBeNegativeStay) {
   KernelBuilder b("k");
   ArrayId x =

@@ -5,57 +5,58 @@
 
 #include <fmt/format.h>
 
-#include "kernel/sim_teams.h"
+#include "kernel/sim_blocks.h"
 
 namespace tokamak {
 namespace {
 
 // The arrays of all kernels of a launch, arguments first.
 struct LaunchArrays {
-  Kernel kernel;  // has nothing but arrays
+  Kernel kernel;  // only its arrays are used
   std::vector<SimArgument> arguments;
   std::vector<uint32_t> copies;
-  std::vector<std::vector<uint32_t>> numbers;  // by part: where its arrays are among them
+  std::vector<std::vector<uint32_t>> numbers;  // per kernel: indices of its arrays among them
 };
 
-LaunchArrays ArraysOf(std::span<const SimPart> parts, std::span<const TeamSimulator> simulators) {
+LaunchArrays ArraysOf(std::span<const SimLaunch> entries,
+                      std::span<const BlockSimulator> simulators) {
   LaunchArrays all;
-  all.numbers.resize(parts.size());
+  all.numbers.resize(entries.size());
   for (bool arguments : {true, false}) {
-    for (size_t p = 0; p < parts.size(); ++p) {
-      const Kernel& kernel = *parts[p].kernel;
+    for (size_t p = 0; p < entries.size(); ++p) {
+      const Kernel& kernel = *entries[p].kernel;
       for (size_t i = 0; i < kernel.arrays.size(); ++i) {
         if ((i < kernel.ArgumentCount()) != arguments) continue;
         all.numbers[p].push_back(static_cast<uint32_t>(all.kernel.arrays.size()));
         all.kernel.arrays.push_back(kernel.arrays[i]);
         all.copies.push_back(simulators[p].program().copies[i]);
-        if (arguments) all.arguments.push_back(parts[p].arguments[i]);
+        if (arguments) all.arguments.push_back(entries[p].arguments[i]);
       }
     }
   }
   return all;
 }
 
-// In which order the teams of a launch run. A random one is made without a list of it: by steps
-// that share no factor with their number.
-class TeamOrder {
+// The order in which the blocks of a launch run. A random order needs no table: it advances by a
+// step that is coprime to the number of blocks.
+class BlockOrder {
  public:
-  TeamOrder(uint64_t teams, const SimOptions& options) : teams_(teams) {
-    if (!options.seed || teams == 0) return;
+  BlockOrder(uint64_t blocks, const SimOptions& options) : blocks_(blocks) {
+    if (!options.seed || blocks == 0) return;
     SplitMix64 draw(*options.seed);
-    at_ = draw.Next() % teams;
-    do step_ = draw.Next() % teams + 1;
-    while (std::gcd(step_, teams) != 1);
+    at_ = draw.Next() % blocks;
+    do step_ = draw.Next() % blocks + 1;
+    while (std::gcd(step_, blocks) != 1);
   }
-  bool IsDone() const { return done_ == teams_; }
-  uint64_t team() const { return at_; }
+  bool IsDone() const { return done_ == blocks_; }
+  uint64_t block() const { return at_; }
   void Advance() {
     ++done_;
-    at_ = (at_ + step_) % teams_;
+    at_ = (at_ + step_) % blocks_;
   }
 
  private:
-  uint64_t teams_, step_ = 1, at_ = 0, done_ = 0;
+  uint64_t blocks_, step_ = 1, at_ = 0, done_ = 0;
 };
 
 Error LaunchError(const Kernel& kernel, const std::string& what) {
@@ -87,7 +88,7 @@ Status CheckLaunch(const Kernel& kernel, std::span<const SimArgument> arguments,
   return Ok();
 }
 
-// What the launch alone decides: values of constants and extents.
+// Evaluates the values that depend on constants and launch extents only.
 std::vector<Bits> LaunchValues(const Kernel& kernel, std::span<const int64_t> extents) {
   std::vector<Bits> values(kernel.nodes.size());
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
@@ -108,44 +109,46 @@ std::vector<Bits> LaunchValues(const Kernel& kernel, std::span<const int64_t> ex
 
 Result<SimReport> SimulateKernel(const Kernel& kernel, std::span<const SimArgument> arguments,
                                  std::span<const int64_t> extents, SimOptions options) {
-  SimPart part{&kernel, arguments, extents};
-  return SimulatePack({&part, 1}, options);
+  SimLaunch entry{&kernel, arguments, extents};
+  return SimulateHorizontal({&entry, 1}, options);
 }
 
-Result<SimReport> SimulatePack(std::span<const SimPart> parts, SimOptions options) {
-  for (const SimPart& part : parts)
-    TOK_RETURN_IF_ERROR(CheckLaunch(*part.kernel, part.arguments, part.extents));
-  std::vector<TeamSimulator> simulators;
-  simulators.reserve(parts.size());
-  uint64_t teams = 0;
+Result<SimReport> SimulateHorizontal(std::span<const SimLaunch> entries, SimOptions options) {
+  for (const SimLaunch& entry : entries)
+    TOK_RETURN_IF_ERROR(CheckLaunch(*entry.kernel, entry.arguments, entry.extents));
+  std::vector<BlockSimulator> simulators;
+  simulators.reserve(entries.size());
+  uint64_t blocks = 0;
   uint32_t threads = 1;
-  for (const SimPart& part : parts) {
-    TeamSimulator& simulator = simulators.emplace_back(*part.kernel, options);
-    std::vector<Bits> values = LaunchValues(*part.kernel, part.extents);
+  for (const SimLaunch& entry : entries) {
+    BlockSimulator& simulator = simulators.emplace_back(*entry.kernel, options);
+    std::vector<Bits> values = LaunchValues(*entry.kernel, entry.extents);
     std::vector<int64_t> grid;
     for (const SimProgram::Parallel& loop : simulator.program().grid)
       grid.push_back(static_cast<int64_t>(values[static_cast<size_t>(loop.extent)]));
-    if (!simulator.CountTeams(std::move(grid)) || simulator.teams() > kMaxTeams - teams)
-      return MakeError(ErrorCode::kKernelSteps,
-                       fmt::format("kernel {}: more than {} teams", part.kernel->name, kMaxTeams));
-    teams += simulator.teams();
+    if (!simulator.CountBlocks(std::move(grid)) ||
+        simulator.blocks() > kMaxSimulatedBlocks - blocks)
+      return MakeError(
+          ErrorCode::kKernelSteps,
+          fmt::format("kernel {}: more than {} blocks", entry.kernel->name, kMaxSimulatedBlocks));
+    blocks += simulator.blocks();
     threads = std::max(threads, simulator.threads());
   }
-  LaunchArrays arrays = ArraysOf(parts, simulators);
+  LaunchArrays arrays = ArraysOf(entries, simulators);
   SimMemory memory(arrays.kernel, arrays.arguments, arrays.copies, threads);
-  std::vector<uint64_t> ends;  // of the teams of each part
-  for (size_t i = 0; i < parts.size(); ++i) {
+  std::vector<uint64_t> ends;  // per kernel: end of its block numbers
+  for (size_t i = 0; i < entries.size(); ++i) {
     uint64_t first = ends.empty() ? 0 : ends.back();
-    simulators[i].Begin(memory, arrays.numbers[i], first, parts[i].extents);
-    ends.push_back(first + simulators[i].teams());
+    simulators[i].Begin(memory, arrays.numbers[i], first, entries[i].extents);
+    ends.push_back(first + simulators[i].blocks());
   }
-  for (TeamOrder order(teams, options); !order.IsDone(); order.Advance()) {
-    auto at = static_cast<size_t>(std::ranges::upper_bound(ends, order.team()) - ends.begin());
+  for (BlockOrder order(blocks, options); !order.IsDone(); order.Advance()) {
+    auto at = static_cast<size_t>(std::ranges::upper_bound(ends, order.block()) - ends.begin());
     uint64_t first = at == 0 ? 0 : ends[at - 1];
-    if (!simulators[at].RunTeam(order.team() - first)) return simulators[at].Fault();
+    if (!simulators[at].SimulateBlock(order.block() - first)) return simulators[at].TakeError();
   }
   SimReport report;
-  for (const TeamSimulator& simulator : simulators) report.steps += simulator.steps();
+  for (const BlockSimulator& simulator : simulators) report.steps += simulator.steps();
   for (size_t i = 0; i < arrays.arguments.size(); ++i)
     report.unwritten.push_back(memory.Unwritten(static_cast<uint32_t>(i)));
   return report;

@@ -11,53 +11,69 @@
 
 namespace tokamak {
 
-// An argument of a launch: elements as kernel form has them in memory (a pred takes a byte).
-// Arguments may overlap.
+// A checked simulator of kernel IR. It defines the reference semantics of kernels for the backends,
+// and it detects the errors that would be silent on a GPU: data races, divergent barriers,
+// uninitialized reads, out-of-bounds accesses.
+//
+// It decodes a kernel to bytecode (sim_program.h), runs thread block after thread block with
+// interleaved threads (sim_blocks.h), and checks every access against shadow memory (sim_memory.h).
+// Example of a detected race:
+//   thread t < 64 {
+//     store s[t] = v0
+//     v1: f32 = read s[63 - t]   // error: no barrier between the store and the read
+//   }
+
+// An argument of a launch, in the memory layout of kernel IR (a pred occupies one byte). Arguments
+// may overlap.
 struct SimArgument {
   void* data = nullptr;
   int64_t elements = 0;
 };
 
 struct SimOptions {
-  // Teams, and threads between accesses of memory that they share, take turns in an order drawn
-  // from this; nothing: in the order of their numbers, after each access.
+  // Seed of a random schedule of the thread blocks, and of the threads between accesses of shared
+  // state. Without it, blocks run in order and threads switch round-robin after each access.
   std::optional<uint64_t> seed;
+  // Operations before the run is aborted. Chosen: only runaway loops reach it.
   int64_t max_steps = int64_t{1} << 34;
-  // Where faults are located; nothing: in the text of WriteKernel.
-  const KernelPlaces* places = nullptr;
+  // Source locations for error messages. If null, they refer to the text of WriteKernel.
+  const KernelLocations* locations = nullptr;
 };
 
 struct SimReport {
-  int64_t steps = 0;  // operations, those of several lanes counted once
-  // Per argument: elements that a kernel which only writes it has not stored to; 0 for others.
+  int64_t steps = 0;  // executed operations; a vector operation counts once
+  // Per argument: elements of a write-only argument that the kernel did not store. 0 for others.
   std::vector<int64_t> unwritten;
 };
 
-// Runs a verified kernel on the host: the law for backends. Teams run one after the other, the
-// threads of a team interleaved, the lanes of a vector in lockstep. The first fault ends the run:
+// Runs a verified kernel on the host. Thread blocks run in sequence, the threads of a block
+// interleaved, the lanes of a vector in lockstep. The first error ends the run:
 //
-//   * an index out of the bounds of its array, a read of what nothing was stored to,
-//   * two accesses of one element, one of them a store, that neither the order of one lane nor a
-//     barrier puts in order; two stores of equal bits are none (overlapping tiles do that),
-//   * a barrier or shuffle that not all threads of the block or warp (32 threads) come to, a
-//     uniform decision that differs,
-//   * an integer division by 0 or that overflows, an index beyond 32 bits where the kernel has so
-//     few. Other results that prims.def leaves open are arbitrary values.
+//   * an out-of-bounds index, or a read of uninitialized memory,
+//   * a data race: two accesses of one element, at least one a store, ordered neither by program
+//     order of one lane nor by a barrier. Two stores of equal bits are not a race (overlapping
+//     tiles do that),
+//   * a barrier or shuffle that not all threads of the thread block or warp reach, or a divergent
+//     branch that is marked uniform,
+//   * an integer division by 0 or that overflows, or an index that does not fit 32 bits if the
+//     kernel has 32-bit indices. Other results that prims.def leaves unspecified are arbitrary
+//     values.
 Result<SimReport> SimulateKernel(const Kernel& kernel, std::span<const SimArgument> arguments,
                                  std::span<const int64_t> extents = {}, SimOptions options = {});
 
-// One kernel of several that are launched as one.
-struct SimPart {
+// One of several kernels of a horizontally fused launch.
+struct SimLaunch {
   const Kernel* kernel = nullptr;
   std::span<const SimArgument> arguments;
   std::span<const int64_t> extents = {};
 };
 
-// Runs verified kernels as one launch: its teams are those of the first, then those of the second
-// and so on, in any order, and nothing puts one before another. The report has the arguments of all
-// of them, one kernel's after the other's.
-Result<SimReport> SimulatePack(std::span<const SimPart> parts, SimOptions options = {});
+// Runs verified kernels as one horizontally fused launch: its grid is the concatenation of the
+// grids of the kernels. Blocks are unordered. The report lists the arguments of all kernels in
+// order.
+Result<SimReport> SimulateHorizontal(std::span<const SimLaunch> entries, SimOptions options = {});
 
+// Threads per warp (CUDA programming guide).
 inline constexpr uint32_t kSimWarp = 32;
 
 }  // namespace tokamak

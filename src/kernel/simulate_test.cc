@@ -15,14 +15,14 @@ namespace {
 
 constexpr ScalarType kF32 = ScalarType::kF32;
 
-// The sum of each row by a team of threads: a shared array, halved at barriers.
+// Row sums with one thread block per row: a tree reduction in shared memory with barriers.
 Kernel RowSums(int64_t rows, int64_t columns, int64_t threads) {
   KernelBuilder b("row_sums");
   ArrayId x =
       b.Argument({.name = "x", .type = kF32, .access = Access::kRead, .size = rows * columns});
   ArrayId y = b.Argument({.name = "y", .type = kF32, .access = Access::kWrite, .size = rows});
   ArrayId acc = b.Local("acc", kF32, Space::kRegisters, 1);
-  ArrayId shared = b.Local("shared", kF32, Space::kTeam, threads);
+  ArrayId shared = b.Local("shared", kF32, Space::kShared, threads);
   b.For("row", LoopRole::kGrid, b.Index(rows), [&](Scalar row) {
     b.For("t", LoopRole::kThread, b.Index(threads), [&](Scalar t) {
       Scalar zero = b.Index(0);
@@ -46,7 +46,7 @@ Kernel RowSums(int64_t rows, int64_t columns, int64_t threads) {
   return b.Finish();
 }
 
-// A kernel of `count` teams, each of which stores a number.
+// A kernel of `count` blocks that store one number each.
 Kernel Fill(int64_t count, double value) {
   KernelBuilder b("fill");
   ArrayId y = b.Argument({.name = "y", .type = kF32, .access = Access::kWrite, .size = count});
@@ -55,16 +55,16 @@ Kernel Fill(int64_t count, double value) {
   return b.Finish();
 }
 
-// Kernels of one launch have teams of different sizes, and run in any order.
-TEST(Simulate, PackOfKernels) {
+// Kernels of a horizontally fused launch have different block sizes and run in any order.
+TEST(Simulate, HorizontalKernels) {
   Kernel sums = RowSums(3, 64, 32), fill = Fill(5, 7);
   std::vector<float> x(3 * 64, 1.0f), y(3), z(5);
   SimArgument of_sums[] = {{x.data(), 192}, {y.data(), 3}}, of_fill[] = {{z.data(), 5}};
-  SimPart parts[] = {{&sums, of_sums}, {&fill, of_fill}};
+  SimLaunch entries[] = {{&sums, of_sums}, {&fill, of_fill}};
   for (uint64_t seed = 0; seed < 8; ++seed) {
     SimOptions options;
     if (seed > 0) options.seed = seed;
-    Result<SimReport> report = SimulatePack(parts, options);
+    Result<SimReport> report = SimulateHorizontal(entries, options);
     ASSERT_TRUE(report.ok()) << Render(report.error());
     EXPECT_EQ(report.value().unwritten, (std::vector<int64_t>{0, 0, 0}));
     EXPECT_EQ(y, (std::vector<float>{64, 64, 64}));
@@ -72,16 +72,16 @@ TEST(Simulate, PackOfKernels) {
   }
 }
 
-// Nothing puts one kernel of a pack before another.
-TEST(Simulate, RaceBetweenKernelsOfAPack) {
+// Kernels of a horizontally fused launch are unordered.
+TEST(Simulate, RaceBetweenKernelsOfOneLaunch) {
   Kernel sums = RowSums(3, 64, 32), fill = Fill(5, 7);
   std::vector<float> x(3 * 64, 1.0f), y(3);
   SimArgument of_sums[] = {{x.data(), 192}, {y.data(), 3}}, of_fill[] = {{x.data() + 70, 5}};
-  SimPart parts[] = {{&sums, of_sums}, {&fill, of_fill}};
+  SimLaunch entries[] = {{&sums, of_sums}, {&fill, of_fill}};
   for (uint64_t seed = 0; seed < 4; ++seed) {
     SimOptions options;
     if (seed > 0) options.seed = seed;
-    Result<SimReport> report = SimulatePack(parts, options);
+    Result<SimReport> report = SimulateHorizontal(entries, options);
     ASSERT_FALSE(report.ok());
     EXPECT_EQ(report.error().code, ErrorCode::kKernelRace);
   }
@@ -103,7 +103,7 @@ TEST(Simulate, RowSumsByThreads) {
   }
 }
 
-// Each fast function gives what EvaluatePrim gives.
+// Every fast function agrees with EvaluatePrim.
 TEST(Simulate, ComputesAsEvaluatePrimDoes) {
   SplitMix64 draw(1);
   for (size_t p = 0; p <= static_cast<size_t>(Prim::kBitcast); ++p) {

@@ -6,16 +6,18 @@
 #include <fmt/format.h>
 
 #include "kernel/cluster.h"
-#include "kernel/variance.h"
+#include "kernel/divergence.h"
 #include "kernel/verify_values.h"
 #include "support/limits.h"
 
 namespace tokamak {
 namespace {
 
+// Limits on lanes of a vector loop and on iterations of an unrolled loop. Chosen: lane masks are 64
+// bits; bounds code size.
 constexpr int64_t kMaxLanes = 64, kMaxUnrolled = 4096;
 
-// Numbers of statements in range, and no more depth than is allowed.
+// Checks that ids in statements are in range and that nesting is limited.
 Status VerifyNumbers(const Kernel& kernel, const Block& block, int depth) {
   auto bad = [&](std::string_view what) {
     return MakeError(ErrorCode::kKernelStructure, fmt::format("kernel {}: {}", kernel.name, what));
@@ -48,13 +50,13 @@ Status VerifyNumbers(const Kernel& kernel, const Block& block, int depth) {
   return Ok();
 }
 
-// Walks the statements with the blocks that are open. A value's scope is the depth of the innermost
-// block among those that hold its loops and reads, found once: when that block has been closed,
-// the value can no longer be used anywhere.
+// Walks the statements with a stack of open statement blocks. The scope of a value is the innermost
+// block among those of its loops and reads. It is computed once: after that block is closed, the
+// value cannot be used.
 class StmtVerifier {
  public:
-  StmtVerifier(const Kernel& kernel, const KernelPlaces* places)
-      : kernel_(kernel), places_(places), variance_(kernel) {
+  StmtVerifier(const Kernel& kernel, const KernelLocations* locations)
+      : kernel_(kernel), locations_(locations), divergence_(kernel) {
     scopes_.resize(kernel.nodes.size());
     loop_scopes_.resize(kernel.loops.size());
     lanes_of_.assign(kernel.arrays.size(), 0);
@@ -75,25 +77,25 @@ class StmtVerifier {
   }
 
  private:
-  // A block by its depth and its number; of a value, the innermost one that it needs.
+  // A statement block by depth and number. For a value: the innermost block it depends on.
   struct Reach {
     size_t depth = 0;
-    int block = -1;  // -1: not found yet, or not open yet
+    int block = -1;  // -1: unknown, or not open yet
   };
-  // What is around a statement.
+  // The context of a statement.
   struct Around {
     int grid = 0, thread = 0;
-    int64_t lanes = 0;      // of the vector loop; 0: none
-    bool others = false;    // a statement that is no grid or thread loop
-    bool diverges = false;  // threads may not all be here
+    int64_t lanes = 0;      // of the enclosing vector loop; 0: none
+    bool others = false;    // inside a statement other than a grid or thread loop
+    bool diverges = false;  // control flow may be divergent across threads
   };
 
-  Error Fault(ErrorCode code, const std::string& what) const {
-    if (places_ != nullptr) return MakeError(code, what, places_->OfStmt(stmt_));
+  Error VerifyError(ErrorCode code, const std::string& what) const {
+    if (locations_ != nullptr) return MakeError(code, what, locations_->OfStmt(stmt_));
     return MakeError(code, fmt::format("kernel {}: statement {}: {}", kernel_.name, stmt_, what));
   }
   Error Structure(const std::string& what) const {
-    return Fault(ErrorCode::kKernelStructure, what);
+    return VerifyError(ErrorCode::kKernelStructure, what);
   }
 
   bool IsOpen(const Reach& scope) const {
@@ -102,7 +104,7 @@ class StmtVerifier {
 
   // ---- values in scope
 
-  // The scope of a value whose operands have theirs; nothing: it is not known here.
+  // The scope of a value whose operands have scopes. nullopt if it is not in scope here.
   std::optional<Reach> ScopeOf(const ScalarNode& node) const {
     Reach scope{0, open_[0]};
     if (node.prim == Prim::kLoop) scope = loop_scopes_[static_cast<size_t>(node.loop())];
@@ -281,9 +283,9 @@ class StmtVerifier {
                                        *extent, kMaxUnrolled));
         break;
       case LoopRole::kSerial:
-        if (around_.lanes > 0 && variance_.ByLane(loop.extent))
+        if (around_.lanes > 0 && divergence_.ByLane(loop.extent))
           return Structure(fmt::format("loop {}: its extent varies by lane", loop.name));
-        around_.diverges = around_.diverges || variance_.ByThread(loop.extent);
+        around_.diverges = around_.diverges || divergence_.ByThread(loop.extent);
         break;
     }
     around_.others = true;
@@ -321,29 +323,32 @@ class StmtVerifier {
     TOK_RETURN_IF_ERROR(Use(stmt.value));
     ScalarType index = kernel_.node(stmt.index).type, value = kernel_.node(stmt.value).type;
     if (index != ScalarType::kIndex)
-      return Fault(ErrorCode::kKernelTypes,
-                   fmt::format("store: an index of type {}", InfoOf(index).text));
+      return VerifyError(ErrorCode::kKernelTypes,
+                         fmt::format("store: an index of type {}", InfoOf(index).text));
     if (value != array.type)
-      return Fault(ErrorCode::kKernelTypes,
-                   fmt::format("store: a {} into {}, which holds {}", InfoOf(value).text,
-                               array.name, InfoOf(array.type).text));
+      return VerifyError(ErrorCode::kKernelTypes,
+                         fmt::format("store: a {} into {}, which holds {}", InfoOf(value).text,
+                                     array.name, InfoOf(array.type).text));
     if (array.space == Space::kArgument && array.access == Access::kRead)
-      return Fault(ErrorCode::kKernelMemory, fmt::format("store: {} is only read", array.name));
-    if (variance_.PerLane(stmt.array) && around_.lanes > 0) return Lanes(stmt.array);
+      return VerifyError(ErrorCode::kKernelMemory,
+                         fmt::format("store: {} is only read", array.name));
+    if (divergence_.PerLane(stmt.array) && around_.lanes > 0) return Lanes(stmt.array);
     return Ok();
   }
 
-  // Registers of lanes have as many copies as the vector loops around them have lanes.
+  // A per-lane array has one copy per lane of the enclosing vector loop, so all such loops have one
+  // extent.
   Status Lanes(ArrayId id) {
     int64_t& lanes = lanes_of_[static_cast<size_t>(id)];
     const std::string& name = kernel_.array(id).name;
     if (around_.lanes == 0)
-      return Fault(ErrorCode::kKernelMemory,
-                   fmt::format("{} is each lane's own: it is read under a vector loop", name));
+      return VerifyError(
+          ErrorCode::kKernelMemory,
+          fmt::format("{} is each lane's own: it is read under a vector loop", name));
     if (lanes != 0 && lanes != around_.lanes)
-      return Fault(ErrorCode::kKernelMemory,
-                   fmt::format("{} is each lane's own, of {} lanes and here of {}", name, lanes,
-                               around_.lanes));
+      return VerifyError(ErrorCode::kKernelMemory,
+                         fmt::format("{} is each lane's own, of {} lanes and here of {}", name,
+                                     lanes, around_.lanes));
     lanes = around_.lanes;
     return Ok();
   }
@@ -363,7 +368,7 @@ class StmtVerifier {
     if (prim == Prim::kShuffle && around_.thread == 0 && around_.lanes == 0)
       return Structure("shuffle: neither under a thread loop nor under a vector loop");
     ArrayId array = kernel_.node(stmt.value).array();
-    if (is_read && variance_.PerLane(array)) return Lanes(array);
+    if (is_read && divergence_.PerLane(array)) return Lanes(array);
     return Ok();
   }
 
@@ -372,62 +377,63 @@ class StmtVerifier {
     for (ValueId id : OperandsOf(stmt)) {
       TOK_RETURN_IF_ERROR(Use(id));
       if (kernel_.node(id).type != ScalarType::kIndex)
-        return Fault(ErrorCode::kKernelTypes, "multiply: a number that is no index");
+        return VerifyError(ErrorCode::kKernelTypes, "multiply: a number that is no index");
     }
     if (around_.lanes > 0) return Structure("multiply: under a vector loop");
-    if (product.IsTeams() != (around_.thread > 0))
-      return Structure(product.IsTeams() ? "multiply: of a team, and not under a thread loop"
-                                         : "multiply: of one thread, under a thread loop");
+    if (product.IsBlockWide() != (around_.thread > 0))
+      return Structure(product.IsBlockWide() ? "multiply: of a block, and not under a thread loop"
+                                             : "multiply: of one thread, under a thread loop");
     const Array &to = kernel_.array(stmt.array), &lhs = kernel_.array(product.lhs),
                 &rhs = kernel_.array(product.rhs);
     bool narrow = GroupOf(lhs.type) > 1;
     if (rhs.type != lhs.type || SumTypeOf(lhs.type) != to.type)
-      return Fault(ErrorCode::kKernelTypes,
-                   fmt::format("multiply: {} by {} into {}", InfoOf(lhs.type).text,
-                               InfoOf(rhs.type).text, InfoOf(to.type).text));
-    if (product.IsTeams()) return TeamMultiply(stmt);
+      return VerifyError(ErrorCode::kKernelTypes,
+                         fmt::format("multiply: {} by {} into {}", InfoOf(lhs.type).text,
+                                     InfoOf(rhs.type).text, InfoOf(to.type).text));
+    if (product.IsBlockWide()) return BlockMultiply(stmt);
     if (lhs.type == ScalarType::kF16)
-      return Fault(ErrorCode::kKernelTypes, "multiply: only teams multiply f16");
+      return VerifyError(ErrorCode::kKernelTypes, "multiply: only blocks multiply f16");
     bool writes = to.space == Space::kArgument && to.access == Access::kWrite && product.fresh;
-    if ((to.space != Space::kTeam && !writes) || stmt.array == product.lhs ||
+    if ((to.space != Space::kShared && !writes) || stmt.array == product.lhs ||
         stmt.array == product.rhs)
-      return Fault(ErrorCode::kKernelMemory,
-                   fmt::format("multiply: into {}, which is neither team memory of its own nor "
-                               "written only",
-                               to.name));
+      return VerifyError(
+          ErrorCode::kKernelMemory,
+          fmt::format("multiply: into {}, which is neither its own shared memory nor "
+                      "write-only",
+                      to.name));
     bool registers = lhs.space == Space::kRegisters || rhs.space == Space::kRegisters;
     bool overlaps = !lhs.distinct || !rhs.distinct;
     if (registers || overlaps)
-      return Fault(ErrorCode::kKernelMemory, "multiply: of registers, or of what is written");
+      return VerifyError(ErrorCode::kKernelMemory, "multiply: of registers, or of what is written");
     bool counts = product.rows >= 1 && product.columns >= 1 && product.lhs_row >= 1 &&
                   product.lhs_column >= 1 && product.rhs_row >= product.columns &&
                   product.to_row >= product.columns && (!narrow || product.lhs_column == 1);
     return counts ? Ok() : Structure("multiply: rows, columns or distances out of range");
   }
 
-  Status TeamMultiply(const Stmt& stmt) const {
+  Status BlockMultiply(const Stmt& stmt) const {
     const Multiplication& product = stmt.product;
     const Array &to = kernel_.array(stmt.array), &lhs = kernel_.array(product.lhs),
                 &rhs = kernel_.array(product.rhs);
-    if (around_.diverges) return Structure("multiply: threads of the team may not all come here");
-    if (to.space != Space::kRegisters || variance_.PerLane(stmt.array) ||
-        lhs.space != Space::kTeam || rhs.space != Space::kTeam)
-      return Fault(ErrorCode::kKernelMemory,
-                   "multiply: a team multiplies team memory, into registers of threads");
+    if (around_.diverges) return Structure("multiply: threads of the block may not all come here");
+    if (to.space != Space::kRegisters || divergence_.PerLane(stmt.array) ||
+        lhs.space != Space::kShared || rhs.space != Space::kShared)
+      return VerifyError(ErrorCode::kKernelMemory,
+                         "multiply: a block multiplies shared memory, into registers");
     if (product.tf32 && lhs.type != ScalarType::kF32)
-      return Fault(ErrorCode::kKernelTypes, "multiply: tf32 of what is no f32");
+      return VerifyError(ErrorCode::kKernelTypes, "multiply: tf32 of what is no f32");
     const ScalarNode &depth = kernel_.node(product.depth), &at = kernel_.node(stmt.index);
     bool warps = product.rows >= 1 && product.columns >= 1 && product.warp_columns >= 1 &&
-                 product.warp_rows % Multiplication::kPieceRows == 0 &&
-                 product.warp_columns % Multiplication::kPieceColumns == 0 &&
+                 product.warp_rows % Multiplication::kFragmentRows == 0 &&
+                 product.warp_columns % Multiplication::kFragmentColumns == 0 &&
                  product.rows % product.warp_rows == 0 &&
                  product.columns % product.warp_columns == 0;
     if (!warps || around_.thread != 1 || product.Threads() != threads_)
-      return Structure("multiply: the team has other threads than its warps");
+      return Structure("multiply: the block has other threads than its warps");
     if (at.prim != Prim::kConst || at.bits != 0 || to.size != product.SumsOfThread())
-      return Fault(ErrorCode::kKernelMemory,
-                   fmt::format("multiply: {} has {} elements, not a thread's {} sums", to.name,
-                               to.size, product.SumsOfThread()));
+      return VerifyError(ErrorCode::kKernelMemory,
+                         fmt::format("multiply: {} has {} elements, not a thread's {} sums",
+                                     to.name, to.size, product.SumsOfThread()));
     if (depth.prim != Prim::kConst ||
         IntOfBits(depth.type, depth.bits) % Multiplication::DepthUnit(lhs.type) != 0)
       return Structure("multiply: a depth that is no constant multiple of what is taken at once");
@@ -448,12 +454,12 @@ class StmtVerifier {
   }
 
   const Kernel& kernel_;
-  const KernelPlaces* places_;
-  Variance variance_;
+  const KernelLocations* locations_;
+  Divergence divergence_;
   std::vector<Reach> scopes_, loop_scopes_;
   std::vector<int64_t> lanes_of_;  // per array
-  std::vector<bool> of_launch_;    // per value: made of constants and extents
-  std::vector<int> open_;          // numbers of the blocks that are open, outermost first
+  std::vector<bool> of_launch_;    // per value: computed from constants and extents only
+  std::vector<int> open_;          // numbers of the open blocks, outermost first
   Around around_;
   int64_t threads_ = 1, outermost_ = 1;
   int blocks_ = 0, stmt_ = -1;
@@ -461,10 +467,10 @@ class StmtVerifier {
 
 }  // namespace
 
-Status VerifyKernel(const Kernel& kernel, const KernelPlaces* places) {
-  TOK_RETURN_IF_ERROR(VerifyValues(kernel, places));
+Status VerifyKernel(const Kernel& kernel, const KernelLocations* locations) {
+  TOK_RETURN_IF_ERROR(VerifyValues(kernel, locations));
   TOK_RETURN_IF_ERROR(VerifyNumbers(kernel, kernel.body, 1));
-  return StmtVerifier(kernel, places).Run();
+  return StmtVerifier(kernel, locations).Run();
 }
 
 }  // namespace tokamak

@@ -9,6 +9,7 @@
 namespace tokamak {
 namespace {
 
+// Elements of a shared or register array. Chosen: far above any hardware limit.
 constexpr int64_t kMaxLocalElements = int64_t{1} << 24;
 
 bool IsNarrowFloat(ScalarType type) {
@@ -17,8 +18,8 @@ bool IsNarrowFloat(ScalarType type) {
 
 class ValueVerifier {
  public:
-  ValueVerifier(const Kernel& kernel, const KernelPlaces* places)
-      : kernel_(kernel), places_(places) {}
+  ValueVerifier(const Kernel& kernel, const KernelLocations* locations)
+      : kernel_(kernel), locations_(locations) {}
 
   Status Run() {
     if (kernel_.index_bits != 32 && kernel_.index_bits != 64)
@@ -74,13 +75,13 @@ class ValueVerifier {
   const ScalarNode& Node() const { return kernel_.node(id_); }
   ScalarType Type(size_t i) const { return kernel_.node(Node().operands[i]).type; }
 
-  Error Fault(ErrorCode code, const std::string& what) const {
+  Error VerifyError(ErrorCode code, const std::string& what) const {
     std::string message = fmt::format("{}: {}", InfoOf(Node().prim).text, what);
-    if (places_ != nullptr) return MakeError(code, std::move(message), places_->OfValue(id_));
+    if (locations_ != nullptr) return MakeError(code, std::move(message), locations_->OfValue(id_));
     return MakeError(code, fmt::format("kernel {}: value {}: {}", kernel_.name,
                                        static_cast<uint32_t>(id_), message));
   }
-  Error Types(const std::string& what) const { return Fault(ErrorCode::kKernelTypes, what); }
+  Error Types(const std::string& what) const { return VerifyError(ErrorCode::kKernelTypes, what); }
 
   Status Value() const {
     const ScalarNode& node = Node();
@@ -92,7 +93,8 @@ class ValueVerifier {
       if (i >= arity && node.operands[i] != kNoValue)
         return Types(fmt::format("more than its {} operands", arity));
       if (i < arity && node.operands[i] >= id_)
-        return Fault(ErrorCode::kKernelStructure, fmt::format("operand {} is no older value", i));
+        return VerifyError(ErrorCode::kKernelStructure,
+                           fmt::format("operand {} is no older value", i));
     }
     switch (InfoOf(node.prim).result) {
       case PrimResult::kFree:
@@ -162,7 +164,7 @@ class ValueVerifier {
       case Prim::kRead:
         return Element();
       case Prim::kShuffle:
-        if (node.type != Type(0)) return Types("another type than what it takes from");
+        if (node.type != Type(0)) return Types("the result type differs from the operand type");
         if (!IsInteger(Type(1))) return Types(fmt::format("a lane of type {}", Text(Type(1))));
         return Ok();
       case Prim::kMatch:
@@ -189,9 +191,9 @@ class ValueVerifier {
   Status Numbered(size_t count, std::string_view what) const {
     if (Node().type != ScalarType::kIndex) return Types("it is an index");
     if (Node().bits >= count)
-      return Fault(ErrorCode::kKernelStructure, fmt::format("there is no such {}", what));
+      return VerifyError(ErrorCode::kKernelStructure, fmt::format("there is no such {}", what));
     if (Node().prim == Prim::kLoop && kernel_.loop(Node().loop()).extent >= id_)
-      return Fault(ErrorCode::kKernelStructure, "the extent of its loop is no older value");
+      return VerifyError(ErrorCode::kKernelStructure, "the extent of its loop is no older value");
     return Ok();
   }
 
@@ -206,7 +208,7 @@ class ValueVerifier {
   Status Element() const {
     const ScalarNode& node = Node();
     if (node.bits >= kernel_.arrays.size())
-      return Fault(ErrorCode::kKernelMemory, "there is no such array");
+      return VerifyError(ErrorCode::kKernelMemory, "there is no such array");
     const Array& array = kernel_.array(node.array());
     if (node.type != array.type)
       return Types(
@@ -215,24 +217,24 @@ class ValueVerifier {
       return Types(fmt::format("an index of type {}", Text(Type(0))));
     bool is_argument = array.space == Space::kArgument;
     if (node.prim == Prim::kLoad && (!is_argument || array.access != Access::kRead))
-      return Fault(ErrorCode::kKernelMemory,
-                   fmt::format("{} is also written: it is read in order", array.name));
+      return VerifyError(ErrorCode::kKernelMemory,
+                         fmt::format("{} is also written: it is read in order", array.name));
     if (node.prim == Prim::kRead && is_argument && array.access == Access::kWrite)
-      return Fault(ErrorCode::kKernelMemory, fmt::format("{} is only written", array.name));
+      return VerifyError(ErrorCode::kKernelMemory, fmt::format("{} is only written", array.name));
     return Ok();
   }
 
   static std::string_view Text(ScalarType type) { return InfoOf(type).text; }
 
   const Kernel& kernel_;
-  const KernelPlaces* places_;
+  const KernelLocations* locations_;
   ValueId id_{};
 };
 
 }  // namespace
 
-Status VerifyValues(const Kernel& kernel, const KernelPlaces* places) {
-  return ValueVerifier(kernel, places).Run();
+Status VerifyValues(const Kernel& kernel, const KernelLocations* locations) {
+  return ValueVerifier(kernel, locations).Run();
 }
 
 }  // namespace tokamak

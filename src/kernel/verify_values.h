@@ -6,8 +6,8 @@
 
 namespace tokamak {
 
-// The part of VerifyKernel that needs no statements: arrays, extents, and each value by itself.
-// After it, numbers are in range and operands older than users.
-Status VerifyValues(const Kernel& kernel, const KernelPlaces* places);
+// The part of VerifyKernel that does not look at statements: arrays, extents, and each value. If it
+// succeeds, ids are in range and operands precede users.
+Status VerifyValues(const Kernel& kernel, const KernelLocations* locations);
 
 }  // namespace tokamak

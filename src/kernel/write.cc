@@ -10,15 +10,15 @@
 namespace tokamak {
 namespace {
 
-class Writer {
+class KernelWriter {
  public:
-  Writer(const Kernel& kernel, KernelPlaces* places)
-      : kernel_(kernel), placement_(kernel), names_(kernel, placement_), places_(places) {
-    if (places_ != nullptr) {
-      *places_ = {};
-      places_->file = names_.kernel;
-      places_->values.assign(kernel.nodes.size(), 0);
-      places_->columns_of_values.assign(kernel.nodes.size(), 0);
+  KernelWriter(const Kernel& kernel, KernelLocations* locations)
+      : kernel_(kernel), placement_(kernel), names_(kernel, placement_), locations_(locations) {
+    if (locations_ != nullptr) {
+      *locations_ = {};
+      locations_->file = names_.kernel;
+      locations_->values.assign(kernel.nodes.size(), 0);
+      locations_->columns_of_values.assign(kernel.nodes.size(), 0);
     }
   }
 
@@ -89,9 +89,9 @@ class Writer {
   }
 
   void Define(ValueId id) {
-    if (places_ != nullptr) {
-      places_->values[static_cast<size_t>(id)] = line_;
-      places_->columns_of_values[static_cast<size_t>(id)] = depth_ * 2 + 1;
+    if (locations_ != nullptr) {
+      locations_->values[static_cast<size_t>(id)] = line_;
+      locations_->columns_of_values[static_cast<size_t>(id)] = depth_ * 2 + 1;
     }
     Line("{}: {} = {}", names_.Operand(id), InfoOf(kernel_.node(id).type).text, Expression(id));
   }
@@ -110,9 +110,9 @@ class Writer {
   }
 
   void WriteStmt(const Stmt& stmt) {
-    if (places_ != nullptr) {
-      places_->stmts.push_back(line_);
-      places_->columns_of_stmts.push_back(depth_ * 2 + 1);
+    if (locations_ != nullptr) {
+      locations_->stmts.push_back(line_);
+      locations_->columns_of_stmts.push_back(depth_ * 2 + 1);
     }
     std::string_view uniform = stmt.uniform ? "uniform " : "";
     switch (stmt.kind) {
@@ -148,7 +148,7 @@ class Writer {
         return;
       case StmtKind::kMultiply: {
         const Multiplication& product = stmt.product;
-        if (product.IsTeams()) {
+        if (product.IsBlockWide()) {
           Line(
               "multiply {}[{}] += {}[{}] by {}, {} * {}[{}] by {}, {} of {} x {} x {} warps {} x "
               "{}{}",
@@ -174,7 +174,7 @@ class Writer {
   const Kernel& kernel_;
   Placement placement_;
   KernelNames names_;
-  KernelPlaces* places_;
+  KernelLocations* locations_;
   std::string text_;
   int depth_ = 0, line_ = 1;
 };
@@ -190,11 +190,11 @@ TextSpan At(const std::string& file, const std::vector<int>& lines, const std::v
 
 }  // namespace
 
-TextSpan KernelPlaces::OfValue(ValueId id) const {
+TextSpan KernelLocations::OfValue(ValueId id) const {
   return At(file, values, columns_of_values, static_cast<size_t>(id));
 }
 
-TextSpan KernelPlaces::OfStmt(int number) const {
+TextSpan KernelLocations::OfStmt(int number) const {
   return At(file, stmts, columns_of_stmts, static_cast<size_t>(number));
 }
 
@@ -218,8 +218,8 @@ std::string_view TextOf(Space space) {
   switch (space) {
     case Space::kArgument:
       return "argument";
-    case Space::kTeam:
-      return "team";
+    case Space::kShared:
+      return "shared";
     case Space::kRegisters:
       break;
   }
@@ -267,8 +267,8 @@ std::string_view InfixOf(Prim prim) {
   }
 }
 
-std::string WriteKernel(const Kernel& kernel, KernelPlaces* places) {
-  return Writer(kernel, places).Write();
+std::string WriteKernel(const Kernel& kernel, KernelLocations* locations) {
+  return KernelWriter(kernel, locations).Write();
 }
 
 }  // namespace tokamak

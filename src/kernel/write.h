@@ -9,9 +9,9 @@
 
 namespace tokamak {
 
-// Where a kernel stands in a text: the lines of its values (by number of the node) and of its
-// statements (counted in the order of the text), from 1; 0: nowhere.
-struct KernelPlaces {
+// Line and column of each value (by node number) and of each statement (in text order) of a
+// kernel's text, 1-based; 0 if it does not occur.
+struct KernelLocations {
   std::string file;
   std::vector<int> values, stmts;
   std::vector<int> columns_of_values, columns_of_stmts;
@@ -20,8 +20,8 @@ struct KernelPlaces {
   TextSpan OfStmt(int number) const;
 };
 
-// A verified kernel as text that ParseKernel reads back. Values stand where placement.h computes
-// them, numbered from v0; what nothing uses is left out.
+// The text of a verified kernel, which ParseKernel reads. Values appear where placement.h computes
+// them, numbered from v0. Dead values are omitted.
 //
 //   kernel scale {
 //     index 64
@@ -34,13 +34,13 @@ struct KernelPlaces {
 //       store y[i] = v1
 //     }
 //   }
-std::string WriteKernel(const Kernel& kernel, KernelPlaces* places = nullptr);
+std::string WriteKernel(const Kernel& kernel, KernelLocations* locations = nullptr);
 
 std::string_view TextOf(LoopRole role);
 std::string_view TextOf(Space space);
 std::string_view TextOf(Access access);
 std::string_view TextOf(Scope scope);
-// "+" for add and the like; empty for primitives that are written as calls.
+// The infix operator of a primitive ("+" for add). Empty for primitives that are written as calls.
 std::string_view InfixOf(Prim prim);
 
 }  // namespace tokamak

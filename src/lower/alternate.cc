@@ -5,6 +5,8 @@
 namespace tokamak {
 namespace {
 
+// Steps of a loop (condition and body) above which it is not duplicated. Chosen: bounds program
+// size.
 constexpr size_t kAlternateMaxSteps = 4096;
 
 size_t CountOf(const std::vector<RunStep>& steps) {
@@ -14,15 +16,16 @@ size_t CountOf(const std::vector<RunStep>& steps) {
   return count;
 }
 
-// Values of the copies live through the whole loop: nothing else in it has these places.
-void Exchange(Place& place, const std::vector<RunStep>& copies) {
+// Swaps the two buffers of a copy. They are live throughout the loop, so no other value of the loop
+// shares them.
+void Exchange(BufferSlice& slice, const std::vector<RunStep>& copies) {
   for (const RunStep& copy : copies) {
-    if (place == copy.places[0]) {
-      place = copy.places[1];
+    if (slice == copy.slices[0]) {
+      slice = copy.slices[1];
       return;
     }
-    if (place == copy.places[1]) {
-      place = copy.places[0];
+    if (slice == copy.slices[1]) {
+      slice = copy.slices[0];
       return;
     }
   }
@@ -30,7 +33,7 @@ void Exchange(Place& place, const std::vector<RunStep>& copies) {
 
 void Exchange(std::vector<RunStep>& steps, const std::vector<RunStep>& copies) {
   for (RunStep& step : steps) {
-    for (Place& place : step.places) Exchange(place, copies);
+    for (BufferSlice& slice : step.slices) Exchange(slice, copies);
     for (std::vector<RunStep>& block : step.blocks) Exchange(block, copies);
   }
 }
@@ -49,8 +52,8 @@ void AlternateLoops(std::vector<RunStep>& steps) {
     Exchange(body, copies);
     step.blocks.push_back(std::move(condition));
     step.blocks.push_back(std::move(body));
-    step.places.push_back(step.places[0]);
-    Exchange(step.places[1], copies);
+    step.slices.push_back(step.slices[0]);
+    Exchange(step.slices[1], copies);
   }
 }
 

@@ -6,9 +6,10 @@
 
 namespace tokamak {
 
-// Loops whose bodies end with copies of what they made to where it is carried get a second body, in
-// which the two places of each copy have changed roles: rounds take turns, and nothing is copied
-// but at the end. The steps become longer; loops of very many steps stay as they are.
+// Double buffering of loop-carried values. A loop body that ends with copies of new values into the
+// carried buffers gets a second body with the two buffers of each copy swapped. Odd and even
+// iterations alternate between the bodies, and the copies run only once after the loop, if needed.
+// This doubles the steps of the body; loops with very many steps are not changed.
 void AlternateLoops(std::vector<RunStep>& steps);
 
 }  // namespace tokamak

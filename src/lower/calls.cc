@@ -1,4 +1,4 @@
-// Steps that functions do: a library's, the runtime's, the interpreter's.
+// Steps that call functions: of the BLAS library, the runtime, the interpreter on the host.
 
 #include <tuple>
 
@@ -61,11 +61,11 @@ void Lowerer::CallLibrary(Frame& frame, const Instr& dot) {
   for (const Instr* operand : dot.operands()) {
     MemoryValue value = frame.leaves[operand][0];
     memory_.Use(value);
-    step.places.push_back(Unsettled(value));
+    step.slices.push_back(Unassigned(value));
   }
   frame.leaves[&dot] = NewLeaves(dot.shape());
   memory_.Define(frame.leaves[&dot][0]);
-  step.places.push_back(Unsettled(frame.leaves[&dot][0]));
+  step.slices.push_back(Unassigned(frame.leaves[&dot][0]));
   ProductCall call = ProductCallOf(dot, options_.machine);
   log_.Add({.pass = "lower",
             .rule = call.convolution ? "library.convolution" : "library.product",
@@ -84,21 +84,21 @@ void Lowerer::CallRuntime(Frame& frame, const Instr& instr) {
   for (const Instr* operand : instr.operands()) {
     MemoryValue value = frame.leaves[operand][0];
     memory_.Use(value);
-    step.places.push_back(Unsettled(value));
+    step.slices.push_back(Unassigned(value));
   }
-  step.inputs = step.places.size();
+  step.inputs = step.slices.size();
   frame.leaves[&instr] = NewLeaves(instr.shape());
   Leaves made = frame.leaves[&instr];
   if (call->ScratchBytes() > 0) made.push_back(memory_.New(call->ScratchBytes()));
   for (MemoryValue value : made) {
     memory_.Define(value);
     memory_.Use(value);
-    step.places.push_back(Unsettled(value));
+    step.slices.push_back(Unassigned(value));
   }
-  // A scatter may be done where the array is.
+  // A scatter may update its operand in place.
   if (instr.op() == Op::kScatter && instr.operand(0) != instr.operand(1) &&
       instr.operand(0) != instr.operand(2))
-    memory_.MayShare(made[0], frame.leaves[instr.operand(0)][0]);
+    memory_.MayAlias(made[0], frame.leaves[instr.operand(0)][0]);
   log_.Add({.pass = "lower",
             .rule = "library.call",
             .subject = LabelOf(instr),
@@ -116,15 +116,15 @@ void Lowerer::CallHost(Frame& frame, const Instr& instr) {
     for (MemoryValue value : frame.leaves[operand]) {
       if (value == kNoMemory) continue;
       memory_.Use(value);
-      step.places.push_back(Unsettled(value));
+      step.slices.push_back(Unassigned(value));
     }
   }
-  step.inputs = step.places.size();
+  step.inputs = step.slices.size();
   frame.leaves[&instr] = NewLeaves(instr.shape());
   for (MemoryValue value : frame.leaves[&instr]) {
     if (value == kNoMemory) continue;
     memory_.Define(value);
-    step.places.push_back(Unsettled(value));
+    step.slices.push_back(Unassigned(value));
   }
   step.target = program_.host_instrs.size();
   program_.host_instrs.push_back(&instr);

@@ -1,4 +1,4 @@
-// Loops and branches: their bodies are lowered where they stand.
+// Loops and conditionals. Their bodies are lowered inline, inside their step.
 
 #include <algorithm>
 
@@ -21,34 +21,34 @@ std::vector<Leaves> Lowerer::Split(const Computation& computation, const Leaves&
 
 namespace {
 
-// Per leaf of what a loop carries: whether every round hands on what it was given.
-std::vector<bool> LeavesThatStay(const Instr& loop) {
-  std::vector<bool> stays;
+// Per leaf of the loop state: whether it is loop-invariant (the body returns its parameter).
+std::vector<bool> InvariantLeaves(const Instr& loop) {
+  std::vector<bool> invariant;
   const Computation& body = *loop.called(1);
   for (size_t i = 0; i < body.parameters().size(); ++i) {
     const Instr* parameter = body.parameter(i);
     bool is_tuple = body.root()->op() == Op::kTuple && body.root()->operand_count() > i;
     bool same = body.parameters().size() > 1 && is_tuple && body.root()->operand(i) == parameter;
-    stays.resize(stays.size() + LeavesOf(parameter->shape()).size(), same);
+    invariant.resize(invariant.size() + LeavesOf(parameter->shape()).size(), same);
   }
-  return stays;
+  return invariant;
 }
 
 }  // namespace
 
 void Lowerer::LowerWhile(Frame& frame, const Instr& instr) {
-  if (auto rounds = frame.rounds.find(&instr); rounds != frame.rounds.end())
-    return LaunchRounds(frame, instr, rounds->second);
+  if (auto fused = frame.fused_loops.find(&instr); fused != frame.fused_loops.end())
+    return LaunchFusedLoop(frame, instr, fused->second);
   Leaves inits;
   for (const Instr* operand : instr.operands()) {
     const Leaves& own = frame.leaves[operand];
     inits.insert(inits.end(), own.begin(), own.end());
   }
   Leaves carries = NewLeaves(instr.shape());
-  // What stays is nobody's to write: it is read where it is.
-  std::vector<bool> stays = LeavesThatStay(instr);
+  // A loop-invariant value is never written: the loop reads the initial value's buffer.
+  std::vector<bool> invariant = InvariantLeaves(instr);
   for (size_t i = 0; i < carries.size(); ++i) {
-    if (stays[i])
+    if (invariant[i])
       carries[i] = inits[i];
     else
       Copy(*frame.steps, carries[i], inits[i]);
@@ -64,13 +64,13 @@ void Lowerer::LowerWhile(Frame& frame, const Instr& instr) {
   Leaves holds = LowerComputation(condition, Split(condition, carries), step.blocks[0]);
   memory_.Tick();
   memory_.Use(holds[0]);
-  step.places = {Unsettled(holds[0])};
+  step.slices = {Unassigned(holds[0])};
   Leaves next = LowerComputation(body, Split(body, carries), step.blocks[1]);
   CloseBody(carries, next, step);
   memory_.Tick();
   for (MemoryValue carry : carries) memory_.Use(carry);
   for (const RunStep& copy : step.blocks[2])
-    memory_.Use(static_cast<MemoryValue>(copy.places[1].offset));
+    memory_.Use(static_cast<MemoryValue>(copy.slices[1].offset));
   memory_.EndLoop(mark, begin);
   frame.leaves[&instr] = std::move(carries);
   frame.steps->push_back(std::move(step));
@@ -101,14 +101,15 @@ void Lowerer::CloseBody(const Leaves& carries, const Leaves& next, RunStep& loop
     bool pair = memory_.PairCarry(carries[i], from[i], loop.at);
     (pair ? paired : steps)
         .push_back({.kind = StepKind::kCopy,
-                    .places = {Unsettled(carries[i]), Unsettled(from[i])},
+                    .slices = {Unassigned(carries[i]), Unassigned(from[i])},
                     .bytes = memory_.bytes(carries[i]),
                     .at = memory_.now()});
   }
-  // After all others, which may read what these overwrite.
+  // These copies go last, because the other copies may read the buffers that these overwrite.
   for (RunStep& copy : paired) {
     copy.at = memory_.Tick();
-    for (const Place& place : copy.places) memory_.Use(static_cast<MemoryValue>(place.offset));
+    for (const BufferSlice& slice : copy.slices)
+      memory_.Use(static_cast<MemoryValue>(slice.offset));
     loop.blocks[2].push_back(std::move(copy));
   }
 }
@@ -117,7 +118,7 @@ void Lowerer::LowerConditional(Frame& frame, const Instr& instr) {
   memory_.Tick();
   MemoryValue index = frame.leaves[instr.operand(0)][0];
   memory_.Use(index);
-  RunStep step{.kind = StepKind::kConditional, .places = {Unsettled(index)}, .at = memory_.now()};
+  RunStep step{.kind = StepKind::kConditional, .slices = {Unassigned(index)}, .at = memory_.now()};
   step.is_pred = instr.operand(0)->shape().type() == ElementType::kPred;
   step.blocks.resize(instr.called().size());
   Leaves results = NewLeaves(instr.shape());
@@ -140,7 +141,7 @@ void Lowerer::LowerConditional(Frame& frame, const Instr& instr) {
       memory_.Define(results[k]);
       if (joined) continue;
       step.blocks[i].push_back({.kind = StepKind::kCopy,
-                                .places = {Unsettled(results[k]), Unsettled(values[k])},
+                                .slices = {Unassigned(results[k]), Unassigned(values[k])},
                                 .bytes = memory_.bytes(results[k]),
                                 .at = memory_.now()});
     }

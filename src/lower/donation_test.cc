@@ -1,4 +1,4 @@
-// Results that take over the memory of arguments.
+// Results that reuse the memory of donated arguments.
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 namespace tokamak {
 namespace {
 
-// A function of x and y, f32[4] each, with two results that lie in the memory of the arguments: the
-// first in that of x, the second in that of y.
+// A function of x and y, f32[4] each, with two results in donated memory: the first in that of x,
+// the second in that of y.
 template <typename Body>
 LoweredProgram Donated(Module& module, Body&& body, std::vector<int64_t> into = {0, 1}) {
   Builder b(module, "main");
@@ -34,7 +34,7 @@ std::vector<std::vector<float>> RunDonated(Body&& body) {
   return {x, y};
 }
 
-TEST(Donation, ArgumentsThatChangePlaces) {
+TEST(Donation, ArgumentsThatSwapSlices) {
   auto swapped = [](Builder&, Instr* x, Instr* y) { return std::pair(y, x); };
   EXPECT_EQ(RunDonated(swapped), (std::vector<std::vector<float>>{{50, 60, 70, 80}, {1, 2, 3, 4}}));
 }
@@ -53,8 +53,8 @@ TEST(Donation, AnArgumentIsReadAfterAResultIsThere) {
             (std::vector<std::vector<float>>{{51, 62, 73, 84}, {-51, -124, -219, -336}}));
 }
 
-// Code must not take for apart what is one place.
-TEST(Donation, KernelsKnowWhatMayMeet) {
+// The generated code must not assume that aliasing arguments are distinct.
+TEST(Donation, KernelsKnowWhatMayOverlap) {
   for (bool donated : {true, false}) {
     Module module("m");
     auto negated = [](Builder& b, Instr* x, Instr* y) {

@@ -67,23 +67,23 @@ TopKForm FormOfTopK(const Instr& top) {
   return form;
 }
 
-ScatterOp OpOf(PlacedOp op) {
+ScatterOp OpOf(LinearScatterOp op) {
   switch (op) {
-    case PlacedOp::kSet:
+    case LinearScatterOp::kSet:
       return ScatterOp::kSet;
-    case PlacedOp::kAdd:
+    case LinearScatterOp::kAdd:
       return ScatterOp::kAdd;
-    case PlacedOp::kMultiply:
+    case LinearScatterOp::kMultiply:
       return ScatterOp::kMultiply;
-    case PlacedOp::kMinimum:
+    case LinearScatterOp::kMinimum:
       return ScatterOp::kMinimum;
-    case PlacedOp::kMaximum:
+    case LinearScatterOp::kMaximum:
       return ScatterOp::kMaximum;
   }
   return ScatterOp::kSet;
 }
 
-// How the runtime takes an element, of which `bits` alone matter or not.
+// The element type for the runtime's scatter. With `bits` only the bits matter, not the value.
 ScatterElement ElementOf(const Shape& shape, bool bits) {
   ElementType type = shape.type();
   int64_t bytes = BytesOfElement(shape);
@@ -97,7 +97,7 @@ ScatterElement ElementOf(const Shape& shape, bool bits) {
 
 ScatterForm FormOfScatter(const Instr& scatter) {
   ScatterForm form;
-  form.op = OpOf(*PlacedOpOf(scatter));
+  form.op = OpOf(*LinearScatterOpOf(scatter));
   bool compares = form.op == ScatterOp::kMinimum || form.op == ScatterOp::kMaximum;
   bool bits = form.op == ScatterOp::kSet || (IsInteger(scatter.shape().type()) && !compares);
   form.element = ElementOf(scatter.shape(), bits);

@@ -9,10 +9,10 @@
 
 namespace tokamak {
 
-// What does an instruction for which the runtime has a function (IsForRuntime).
+// The runtime function that implements an instruction. Requires IsForRuntime(instr).
 std::shared_ptr<const LibraryCall> LibraryCallOf(const Instr& instr);
 
-// For the GPU's library.
+// A convolution for the GPU library (cuDNN).
 Convolution ConvolutionFrom(const LibraryConvolution& from);
 
 }  // namespace tokamak

@@ -1,5 +1,6 @@
-// Plans to steps. Every computation is lowered where it is called: a loop's body stands once,
-// inside of its step. The order is that of the program, kernels as early as their first root.
+// From plans to steps. Every computation is lowered inline where it is called; a loop body occurs
+// once, inside its step. Steps keep program order; a kernel is launched when its first root is
+// needed.
 
 #include "lower/lower.h"
 
@@ -17,7 +18,7 @@
 namespace tokamak {
 namespace {
 
-// Arrays of no elements: there is nothing to compute.
+// Arrays without elements need no computation.
 bool HasNoBytes(const Shape& shape) {
   std::vector<Shape> leaves = LeavesOf(shape);
   return !leaves.empty() && std::all_of(leaves.begin(), leaves.end(), [](const Shape& leaf) {
@@ -54,10 +55,10 @@ LoweredProgram Lowerer::Run() {
   first_constant_ = memory + static_cast<int32_t>(results.size());
   Leaves roots = LowerComputation(entry, parameters, program_.steps);
   if (is_cyclic_) return std::move(program_);
-  PlaceResults(roots, results, flat);
+  AssignResults(roots, results, flat);
   memory_.Assign();
-  std::string fault = memory_.Check();
-  TOK_CHECK(fault.empty(), fault.c_str());
+  std::string error = memory_.Check();
+  TOK_CHECK(error.empty(), error.c_str());
   Settle(program_.steps);
   if (options_.poison) PoisonFreed(program_.steps, memory_);
   program_.arena_bytes = memory_.arena_bytes();
@@ -85,15 +86,16 @@ Lowerer::Frame::Frame(const Computation& of, const ComputationPlan& with,
       waiting(of, false),
       earlier(of, nullptr),
       launched(with.kernels.size()),
-      pack_of(with.kernels.size(), -1) {
-  for (size_t i = 0; i < with.packs.size(); ++i)
-    for (int kernel : with.packs[i]) pack_of[static_cast<size_t>(kernel)] = static_cast<int>(i);
+      launch_group_of(with.kernels.size(), -1) {
+  for (size_t i = 0; i < with.launch_groups.size(); ++i)
+    for (int kernel : with.launch_groups[i])
+      launch_group_of[static_cast<size_t>(kernel)] = static_cast<int>(i);
 }
 
 std::vector<int> Lowerer::Frame::LaunchOf(int kernel) const {
-  int pack = pack_of[static_cast<size_t>(kernel)];
-  if (pack < 0) return {kernel};
-  return plan->packs[static_cast<size_t>(pack)];
+  int group = launch_group_of[static_cast<size_t>(kernel)];
+  if (group < 0) return {kernel};
+  return plan->launch_groups[static_cast<size_t>(group)];
 }
 
 Leaves Lowerer::LowerComputation(const Computation& computation,
@@ -104,14 +106,16 @@ Leaves Lowerer::LowerComputation(const Computation& computation,
     frame.leaves[computation.parameter(i)] = arguments[i];
     frame.done[computation.parameter(i)] = true;
   }
-  // All of them first: a kernel may need one that comes later.
+  // Before emitting anything, record all effects and fused loops: a kernel may depend on a later
+  // one.
   std::vector<Instr*> order = computation.PostOrder();
   const Instr* last = nullptr;
   for (const Instr* instr : order)
     if (effects_.Of(*instr)) frame.earlier[instr] = std::exchange(last, instr);
   for (const Instr* instr : order)
-    if (instr->op() == Op::kWhile) PlanRounds(frame, *instr);
-  // The root comes last, wherever it stands among the effects: what they read dies with them.
+    if (instr->op() == Op::kWhile) PlanFusedLoop(frame, *instr);
+  // Instructions with effects come first and the root last, wherever it is among them, so that the
+  // operands of the effects die early.
   for (const Instr* instr : order)
     if (effects_.Of(*instr) && !is_cyclic_) Emit(frame, *instr);
   if (!is_cyclic_) Emit(frame, *computation.root());
@@ -137,17 +141,17 @@ void Lowerer::ForNeeds(const Frame& frame, const Instr& instr, Need&& need) {
     for (int part : frame.LaunchOf(kernel)) ForNeedsOfKernel(frame, part, need);
     return;
   }
-  auto rounds = frame.rounds.find(&instr);
+  auto fused = frame.fused_loops.find(&instr);
   for (size_t i = 0; i < instr.operand_count(); ++i)
-    if (rounds == frame.rounds.end() || rounds->second.Needs(i)) need(instr.operand(i));
+    if (fused == frame.fused_loops.end() || fused->second.Needs(i)) need(instr.operand(i));
   if (instr.has_extras())
     for (const Instr* before : instr.extras().control_predecessors) need(before);
   if (frame.earlier[&instr] != nullptr) need(frame.earlier[&instr]);
 }
 
 void Lowerer::Emit(Frame& frame, const Instr& wanted) {
-  // What is still to be looked at; those of it that have asked for what they need, each for the
-  // next.
+  // `open` is the stack of instructions to visit. `path` has those whose operands were pushed; each
+  // waits for the next.
   std::vector<const Instr*> open = {&wanted}, path;
   while (!open.empty()) {
     const Instr& instr = *open.back();
@@ -170,32 +174,32 @@ void Lowerer::Emit(Frame& frame, const Instr& wanted) {
       path.push_back(&instr);
       continue;
     }
-    // It has waited for all of these: they wait for it.
+    // All operands were visited and some are still not done: they wait for this one. It is a cycle.
     path.erase(path.begin(), std::find(path.begin(), path.end(), &instr));
-    if (!TakePackApart(frame, path)) return SayCyclic(path);
+    if (!SplitHorizontal(frame, path)) return SayCyclic(path);
     for (const Instr* other : open) frame.waiting[other] = false;
     open = {&wanted};
     path.clear();
   }
 }
 
-bool Lowerer::TakePackApart(Frame& frame, const std::vector<const Instr*>& cycle) {
+bool Lowerer::SplitHorizontal(Frame& frame, const std::vector<const Instr*>& cycle) {
   for (size_t i = 0; i < cycle.size(); ++i) {
     int kernel = frame.plan->kernel_of[cycle[i]];
-    int pack = kernel < 0 ? -1 : frame.pack_of[static_cast<size_t>(kernel)];
-    if (pack < 0) continue;
+    int group = kernel < 0 ? -1 : frame.launch_group_of[static_cast<size_t>(kernel)];
+    if (group < 0) continue;
     const Instr* next = cycle[(i + 1) % cycle.size()];
     bool by_itself = false;
     ForNeedsOfKernel(frame, kernel, [&](const Instr* other) { by_itself |= other == next; });
     if (by_itself) continue;
     log_.Add({.pass = "lower",
-              .rule = "lower.cyclic-pack",
+              .rule = "lower.cyclic-horizontal-fusion",
               .verdict = Verdict::kRejected,
               .subject = LabelOf(*cycle[i]),
               .other = LabelOf(*next),
               .origins = cycle[i]->origins(),
               .because = "a part of its pack needs what waits for another part"});
-    std::replace(frame.pack_of.begin(), frame.pack_of.end(), pack, -1);
+    std::replace(frame.launch_group_of.begin(), frame.launch_group_of.end(), group, -1);
     return true;
   }
   return false;
@@ -287,7 +291,7 @@ Result<LoweredProgram> Lower(const Module& module, const LowerOptions& options, 
   Lowerer lowerer(module, options, log);
   LoweredProgram program = lowerer.Run();
   if (lowerer.is_cyclic()) {
-    // A fault of the planner's: one kernel for each instruction cannot have it.
+    // A bug of the planner. Without fusion (one kernel per instruction) there are no cycles.
     LowerOptions plain = options;
     plain.plan.mode = FusionMode::kNone;
     program = Lowerer(module, plain, log).Run();

@@ -11,7 +11,8 @@
 #include "lower/lower.h"
 #include "lower/memory.h"
 
-// What makes a program of plans; for the files of this folder.
+// Implementation class of Lower(), shared by the files of this folder. It walks each computation in
+// dependence order, emits steps, and records definitions, uses and copies in the MemoryPlan.
 
 namespace tokamak {
 
@@ -26,37 +27,39 @@ class Lowerer {
   Lowerer(const Module& module, const LowerOptions& options, DecisionLog& log)
       : module_(module), options_(options), log_(log), effects_(module) {}
 
-  // Whether kernels of the plan need each other's results.
+  // Whether kernels of the plan depend on each other cyclically.
   bool is_cyclic() const { return is_cyclic_; }
 
-  // Lowers the plan's computation by it (tests; else all are planned when they are met).
+  // Uses this plan for its computation. For tests; otherwise computations are planned when first
+  // reached.
   void Take(ComputationPlan plan) { plans_.emplace(plan.computation, std::move(plan)); }
 
   LoweredProgram Run();
 
  private:
-  // All rounds of a loop as one kernel.
-  struct PlannedRounds {
-    RoundsRegion region;
+  // A whole-loop kernel: one launch runs all iterations.
+  struct PlannedFusedLoop {
+    FusedLoopRegion region;
     PlannedKernel kernel;
-    // Whether it looks at the first value of a carry, or leaves parts of it as they are.
+    // Whether the kernel reads the initial value of a carry, or leaves some of its elements
+    // unchanged.
     bool Needs(size_t carry) const;
   };
 
-  // A computation that is being lowered.
+  // State of a computation that is being lowered.
   struct Frame {
     const Computation* computation;
     const ComputationPlan* plan;
     std::vector<RunStep>* steps;
     InstrMap<Leaves> leaves;
     InstrMap<bool> done, waiting;
-    InstrMap<const Instr*> earlier;  // of what has effects: the one before
+    InstrMap<const Instr*> earlier;  // per instruction with side effects: the preceding one
     std::vector<bool> launched;
-    std::vector<int> pack_of;  // by kernel: the pack that it is launched with, or -1
-    std::unordered_map<const Instr*, PlannedRounds> rounds;  // loops that are one kernel
+    std::vector<int> launch_group_of;  // per kernel: its horizontally fused launch, or -1
+    std::unordered_map<const Instr*, PlannedFusedLoop> fused_loops;  // loops that become one kernel
 
     Frame(const Computation& of, const ComputationPlan& with, std::vector<RunStep>& into);
-    // The kernels that are launched with this one, itself among them.
+    // The kernels of the launch that contains this kernel, including itself.
     std::vector<int> LaunchOf(int kernel) const;
   };
 
@@ -64,63 +67,68 @@ class Lowerer {
   const ComputationPlan& PlanOf(const Computation& computation);
   Leaves LowerComputation(const Computation& computation, const std::vector<Leaves>& arguments,
                           std::vector<RunStep>& steps);
-  // What the value needs, then the value, without recursion over long chains.
+  // Emits a value after its operands. Uses an explicit stack, because chains can be long.
   void Emit(Frame& frame, const Instr& wanted);
-  // Calls need(instr) for all that must be there before an instruction, a kernel.
+  // Calls need(instr) for everything that must be emitted before an instruction or kernel.
   template <typename Need>
   static void ForNeeds(const Frame& frame, const Instr& instr, Need&& need);
   template <typename Need>
   static void ForNeedsOfKernel(const Frame& frame, int kernel, Need&& need);
-  // Each of `cycle` waits for the next. Takes a pack apart that is to blame; false when none is.
-  bool TakePackApart(Frame& frame, const std::vector<const Instr*>& cycle);
+  // Each element of `cycle` waits for the next. Splits a horizontally fused launch that causes the
+  // cycle. False if there is none.
+  bool SplitHorizontal(Frame& frame, const std::vector<const Instr*>& cycle);
   void SayCyclic(const std::vector<const Instr*>& cycle);
   void EmitOne(Frame& frame, const Instr& instr, int kernel);
   void AddAlias(Frame& frame, const Instr& instr);
   const Leaves& ConstantOf(const Instr& instr);
   Leaves NewLeaves(const Shape& shape);
 
-  // ---- steps (launches.cc, calls.cc). Until Settle, the offset of a place is the number of the
-  // value.
-  static Place Unsettled(MemoryValue value) { return {-1, value}; }
-  static MemoryValue ValueOf(const Place& place) { return static_cast<MemoryValue>(place.offset); }
+  // ---- steps (launches.cc, calls.cc). Before Settle, BufferSlice::offset holds the number of the
+  // MemoryValue.
+  static BufferSlice Unassigned(MemoryValue value) { return {-1, value}; }
+  static MemoryValue ValueOf(const BufferSlice& slice) {
+    return static_cast<MemoryValue>(slice.offset);
+  }
   void Copy(std::vector<RunStep>& steps, MemoryValue to, MemoryValue from);
   void Launch(Frame& frame, int kernel);
-  // Kernels that run as one launch.
-  void LaunchTogether(Frame& frame, const std::vector<const PlannedKernel*>& parts);
-  // The launch of a kernel, whose results have places.
+  // Emits a horizontally fused launch.
+  void LaunchTogether(Frame& frame, const std::vector<const PlannedKernel*>& entries);
+  // The launch step of a kernel whose results already have memory values.
   RunStep StepOf(Frame& frame, const PlannedKernel& planned);
-  void UseArguments(const std::vector<const PlannedKernel*>& parts,
+  void UseArguments(const std::vector<const PlannedKernel*>& entries,
                     const std::vector<RunStep>& steps);
-  // Whether all arguments that are the same value as an input (an alias of it, say) may be written
-  // over, too.
-  static bool IsReadOnlyThere(const BuiltKernel& built, const std::vector<Place>& places,
+  // Whether `output` may overwrite `input` although other arguments are the same value (aliases):
+  // all of them must permit it.
+  static bool IsReadOnlyThere(const BuiltKernel& built, const std::vector<BufferSlice>& slices,
                               size_t input, size_t output);
-  // Loops as kernels: which are, and their launch.
-  void PlanRounds(Frame& frame, const Instr& instr);
-  void LaunchRounds(Frame& frame, const Instr& instr, const PlannedRounds& rounds);
-  // What the kernels of a loop's body and condition would take in all rounds, predicted.
-  double StepsMicros(const Instr& loop, std::optional<int64_t> rounds) const;
+  // Whole-loop kernels: selection and launch.
+  void PlanFusedLoop(Frame& frame, const Instr& instr);
+  void LaunchFusedLoop(Frame& frame, const Instr& instr, const PlannedFusedLoop& planned_loop);
+  // Predicted time of all iterations if the kernels of the loop's body and condition are launched
+  // separately.
+  double StepsMicros(const Instr& loop, std::optional<int64_t> trip_count) const;
   void CallLibrary(Frame& frame, const Instr& dot);
   void CallRuntime(Frame& frame, const Instr& instr);
   void CallHost(Frame& frame, const Instr& instr);
 
   // ---- control flow (control_flow.cc)
-  // Splits the leaves of a while's state into those of its parameters.
+  // Splits the leaves of a while's state into those of the computation's parameters.
   static std::vector<Leaves> Split(const Computation& computation, const Leaves& all);
   void LowerWhile(Frame& frame, const Instr& instr);
-  // The values for the next round go to where they are carried. One that is itself carried, and
-  // perhaps overwritten by now, goes by way of another place.
+  // Copies the values for the next iteration into the carried buffers. A value that is itself
+  // carried, and may already be overwritten, goes through a temporary.
   void CloseBody(const Leaves& carries, const Leaves& next, RunStep& loop);
   void LowerConditional(Frame& frame, const Instr& instr);
 
-  // ---- results (places.cc)
-  void PlaceResults(const Leaves& roots, const std::vector<Shape>& shapes,
-                    const std::vector<MemoryValue>& parameters);
-  // Values become places; copies of what is one memory go.
+  // ---- results (buffer_slices.cc)
+  void AssignResults(const Leaves& roots, const std::vector<Shape>& shapes,
+                     const std::vector<MemoryValue>& parameters);
+  // Replaces value numbers by buffer slices, and drops copies whose source and destination are the
+  // same memory.
   void Settle(std::vector<RunStep>& steps);
-  // Tells the kernel which of its arguments are, or may be, one memory.
+  // Marks the kernel arguments that alias or may alias.
   void MarkAliases(const RunStep& step);
-  bool MayMeet(const Place& x, const Place& y) const;
+  bool MayOverlap(const BufferSlice& x, const BufferSlice& y) const;
 
   const Module& module_;
   const LowerOptions& options_;

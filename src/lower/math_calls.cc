@@ -7,7 +7,8 @@
 namespace tokamak {
 namespace {
 
-// Operations of one thread in a microsecond, roughly.
+// Floating-point operations per microsecond of one thread. Chosen: order of magnitude, for the
+// minimum parallel work.
 constexpr double kOpsAMicro = 2000;
 
 std::string TextOf(const Shape& shape) {

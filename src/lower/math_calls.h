@@ -9,14 +9,14 @@
 
 namespace tokamak {
 
-// What does an fft, a cholesky or a triangular-solve for which the runtime has a function.
+// The runtime function that implements an fft, a cholesky or a triangular-solve.
 std::shared_ptr<const LibraryCall> MathCallOf(const Instr& instr);
 
-// What such an instruction asks for.
+// Descriptors of these instructions for the runtime and device libraries.
 FourierShape FourierShapeOf(const Instr& fft);
 CholeskyCall CholeskyCallOf(const Instr& cholesky);
 TriangularCall TriangularCallOf(const Instr& solve);
-// Of f32, f64, c64, c128.
+// Requires f32, f64, c64 or c128.
 MatrixElement MatrixElementOf(ElementType type);
 
 }  // namespace tokamak

@@ -7,6 +7,7 @@
 namespace tokamak {
 namespace {
 
+// Bytes. Chosen: a cache line, and the widest CPU vector (AVX-512).
 constexpr int64_t kArenaAlignment = 64;
 
 int64_t Aligned(int64_t bytes) {
@@ -14,7 +15,7 @@ int64_t Aligned(int64_t bytes) {
                   (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment);
 }
 
-// Free ranges of the arena, best fit.
+// Best-fit free list of the arena.
 class FreeList {
  public:
   int64_t Take(int64_t bytes) {
@@ -27,7 +28,7 @@ class FreeList {
       if (size > bytes) ranges_.emplace(offset + bytes, size - bytes);
       return offset;
     }
-    // The last range may be grown when it touches the end.
+    // Grow the last free range if it touches the end of the arena.
     if (!ranges_.empty()) {
       auto last = std::prev(ranges_.end());
       if (last->first + last->second == end_) {
@@ -76,7 +77,7 @@ MemoryValue MemoryPlan::NewFixed(int64_t bytes, int32_t memory) {
   MemoryValue value = New(bytes);
   Value& fixed = values_.back();
   fixed.memory = memory;
-  fixed.is_given = true;
+  fixed.is_external = true;
   fixed.def = -1;
   fixed.offset = 0;
   return value;
@@ -116,8 +117,8 @@ void MemoryPlan::AddCopy(MemoryValue to, MemoryValue from) {
   copies_.push_back({to, from, now_});
 }
 
-void MemoryPlan::MayShare(MemoryValue output, MemoryValue input) {
-  shares_.push_back({output, input, now_});
+void MemoryPlan::MayAlias(MemoryValue output, MemoryValue input) {
+  aliases_.push_back({output, input, now_});
 }
 
 void MemoryPlan::Join(MemoryValue into, MemoryValue value) {
@@ -134,13 +135,13 @@ bool MemoryPlan::MayOverwrite(MemoryValue input, MemoryValue output, int64_t at)
   if (old.last < at) return true;
   if (old.last > at) return false;
   MemoryValue x = Find(input), y = Find(output);
-  auto meets = [&](MemoryValue to, MemoryValue from, int64_t when) {
+  auto overlaps = [&](MemoryValue to, MemoryValue from, int64_t when) {
     return when == at && Find(to) == y && Find(from) == x;
   };
   for (const Copy& copy : copies_)
-    if (meets(copy.to, copy.from, copy.at)) return true;
-  for (const Share& share : shares_)
-    if (meets(share.output, share.input, share.at)) return true;
+    if (overlaps(copy.to, copy.from, copy.at)) return true;
+  for (const Alias& alias : aliases_)
+    if (overlaps(alias.output, alias.input, alias.at)) return true;
   return false;
 }
 
@@ -148,7 +149,7 @@ bool MemoryPlan::JoinCarry(MemoryValue carry, MemoryValue next) {
   MemoryValue x = Find(carry), y = Find(next);
   if (x == y) return true;
   const Value &old = values_[static_cast<size_t>(x)], &made = values_[static_cast<size_t>(y)];
-  if (made.is_given || made.memory != 0 || made.bytes != old.bytes) return false;
+  if (made.is_external || made.memory != 0 || made.bytes != old.bytes) return false;
   if (!MayOverwrite(carry, next, made.def)) return false;
   Join(carry, next);
   return true;
@@ -158,7 +159,7 @@ bool MemoryPlan::PairCarry(MemoryValue carry, MemoryValue next, int64_t begin) {
   MemoryValue x = Find(carry), y = Find(next);
   const Value& old = values_[static_cast<size_t>(x)];
   Value& made = values_[static_cast<size_t>(y)];
-  if (x == y || made.is_given || made.memory != 0 || made.bytes != old.bytes) return false;
+  if (x == y || made.is_external || made.memory != 0 || made.bytes != old.bytes) return false;
   if (made.def <= begin) return false;
   made.def = begin;
   return true;
@@ -167,15 +168,15 @@ bool MemoryPlan::PairCarry(MemoryValue carry, MemoryValue next, int64_t begin) {
 bool MemoryPlan::JoinBranch(MemoryValue result, MemoryValue value, int64_t begin) {
   MemoryValue x = Find(result), y = Find(value);
   const Value &to = values_[static_cast<size_t>(x)], &made = values_[static_cast<size_t>(y)];
-  if (x == y || made.is_given || made.memory != 0 || made.bytes != to.bytes) return false;
+  if (x == y || made.is_external || made.memory != 0 || made.bytes != to.bytes) return false;
   if (made.def < begin) return false;
   Join(result, value);
   return true;
 }
 
-bool MemoryPlan::PlaceInResult(MemoryValue value, int32_t memory, MemoryValue donor) {
+bool MemoryPlan::AssignToResult(MemoryValue value, int32_t memory, MemoryValue donor) {
   Value& root = Root(value);
-  if (root.is_given || root.memory != 0) return false;
+  if (root.is_external || root.memory != 0) return false;
   if (donor != kNoMemory && !MayOverwrite(donor, value, root.def)) return false;
   root.donor = donor;
   root.memory = memory;
@@ -184,27 +185,28 @@ bool MemoryPlan::PlaceInResult(MemoryValue value, int32_t memory, MemoryValue do
   return true;
 }
 
-// What dies as a result is written over it lies in the result's memory all its life. Last steps
-// first: what dies in turn as that is written lies there, too.
+// A value that dies in the step that defines a result, and that the result may overwrite, is moved
+// to the result's memory for its whole live range. In reverse program order, so that chains of such
+// values all end up there.
 void MemoryPlan::ShareResults() {
-  for (size_t s = shares_.size(); s-- > 0;) {
-    const Share& share = shares_[s];
-    MemoryValue x = Find(share.input), y = Find(share.output);
+  for (size_t s = aliases_.size(); s-- > 0;) {
+    const Alias& alias = aliases_[s];
+    MemoryValue x = Find(alias.input), y = Find(alias.output);
     const Value &input = values_[static_cast<size_t>(x)], &output = values_[static_cast<size_t>(y)];
-    if (x == y || input.is_given || output.is_given || input.bytes != output.bytes) continue;
+    if (x == y || input.is_external || output.is_external || input.bytes != output.bytes) continue;
     if (input.memory != 0 || output.memory == 0) continue;
-    if (input.last != share.at || output.def != share.at) continue;
+    if (input.last != alias.at || output.def != alias.at) continue;
     if (output.donor != kNoMemory && Root(output.donor).last >= input.def) continue;
     Join(y, x);
   }
 }
 
 void MemoryPlan::Assign() {
-  // A copy whose source is not read after it is no copy.
+  // A copy whose source is dead afterwards is elided.
   for (const Copy& copy : copies_) {
     MemoryValue x = Find(copy.from), y = Find(copy.to);
     const Value &from = values_[static_cast<size_t>(x)], &to = values_[static_cast<size_t>(y)];
-    if (x == y || from.is_given || to.is_given || from.bytes != to.bytes) continue;
+    if (x == y || from.is_external || to.is_external || from.bytes != to.bytes) continue;
     if (from.memory != 0 && to.memory != 0) continue;
     if (from.last != copy.at || to.def != copy.at) continue;
     MemoryValue donor = std::max(from.donor, to.donor);
@@ -227,12 +229,12 @@ void MemoryPlan::Assign() {
     const Value &a = values_[static_cast<size_t>(x)], &b = values_[static_cast<size_t>(y)];
     return std::pair(a.def, x) < std::pair(b.def, y);
   });
-  std::multimap<MemoryValue, MemoryValue> inputs_of;  // of outputs
-  for (const Share& share : shares_)
-    if (Root(share.output).def == share.at)
-      inputs_of.emplace(Find(share.output), Find(share.input));
+  std::multimap<MemoryValue, MemoryValue> inputs_of;  // by output
+  for (const Alias& alias : aliases_)
+    if (Root(alias.output).def == alias.at)
+      inputs_of.emplace(Find(alias.output), Find(alias.input));
   FreeList free;
-  std::multimap<int64_t, MemoryValue> live;  // by their end
+  std::multimap<int64_t, MemoryValue> live;  // by end of live range
   for (MemoryValue id : order) {
     Value& value = values_[static_cast<size_t>(id)];
     while (!live.empty() && live.begin()->first < value.def) {
@@ -240,7 +242,7 @@ void MemoryPlan::Assign() {
       free.Give(dead.offset, Aligned(dead.bytes));
       live.erase(live.begin());
     }
-    // Over an input that dies in the very step.
+    // In place of an input that dies in this step.
     auto [begin, end] = inputs_of.equal_range(id);
     for (auto it = begin; it != end && value.offset < 0; ++it) {
       for (auto [dies, alive] = live.equal_range(value.def); dies != alive; ++dies) {
@@ -257,7 +259,7 @@ void MemoryPlan::Assign() {
   arena_bytes_ = free.end();
 }
 
-Place MemoryPlan::PlaceOf(MemoryValue value) const {
+BufferSlice MemoryPlan::SliceOf(MemoryValue value) const {
   const Value& root = Root(value);
   return {root.memory, std::max<int64_t>(root.offset, 0)};
 }
@@ -279,10 +281,10 @@ std::string MemoryPlan::Check() const {
     std::erase_if(live, [&](const Span& other) { return other.last < span.def; });
     for (const Span& other : live) {
       if (other.end <= span.begin || span.end <= other.begin) continue;
-      bool shared = std::any_of(shares_.begin(), shares_.end(), [&](const Share& share) {
-        return share.at == span.def && other.last == span.def &&
-               static_cast<size_t>(Find(share.output)) == span.number &&
-               static_cast<size_t>(Find(share.input)) == other.number;
+      bool shared = std::any_of(aliases_.begin(), aliases_.end(), [&](const Alias& alias) {
+        return alias.at == span.def && other.last == span.def &&
+               static_cast<size_t>(Find(alias.output)) == span.number &&
+               static_cast<size_t>(Find(alias.input)) == other.number;
       });
       if (!shared)
         return "values " + std::to_string(other.number) + " and " + std::to_string(span.number) +

@@ -17,7 +17,7 @@ void Copy(MemoryPlan& plan, MemoryValue to, MemoryValue from) {
   plan.AddCopy(to, from);
 }
 
-TEST(MemoryPlan, BytesOfTheDeadAreUsedAgain) {
+TEST(MemoryPlan, FreedBytesAreReused) {
   MemoryPlan plan;
   MemoryValue a = plan.New(100), b = plan.New(100), c = plan.New(100);
   Step(plan, {}, {a});
@@ -31,7 +31,7 @@ TEST(MemoryPlan, BytesOfTheDeadAreUsedAgain) {
   EXPECT_EQ(plan.arena_bytes(), 256);
 }
 
-// What is left of a free range is behind the part that was taken.
+// The remainder of a free range follows the allocated bytes.
 TEST(MemoryPlan, TheRestOfAFreeRangeIsUsedToo) {
   MemoryPlan plan;
   MemoryValue large = plan.New(256), small = plan.New(64), rest = plan.New(192);
@@ -42,35 +42,35 @@ TEST(MemoryPlan, TheRestOfAFreeRangeIsUsedToo) {
   Step(plan, {small, rest}, {});
   plan.Assign();
   EXPECT_EQ(plan.Check(), "");
-  EXPECT_EQ(plan.PlaceOf(small).offset, 0);
-  EXPECT_EQ(plan.PlaceOf(rest).offset, 64);
+  EXPECT_EQ(plan.SliceOf(small).offset, 0);
+  EXPECT_EQ(plan.SliceOf(rest).offset, 64);
   EXPECT_EQ(plan.arena_bytes(), 256);
 }
 
-TEST(MemoryPlan, WhatAResultIsWrittenOverLiesInItsMemory) {
+TEST(MemoryPlan, ADonatedInputSharesTheResultsMemory) {
   MemoryPlan plan;
   MemoryValue a = plan.New(64), b = plan.New(64), c = plan.New(64), d = plan.New(64);
   Step(plan, {}, {a, d});
   Step(plan, {a, d}, {b});
-  plan.MayShare(b, a);
+  plan.MayAlias(b, a);
   Step(plan, {b, d}, {c});
-  plan.MayShare(c, b);
-  plan.MayShare(c, d);  // one of them only
-  EXPECT_TRUE(plan.PlaceInResult(c, 5, kNoMemory));
+  plan.MayAlias(c, b);
+  plan.MayAlias(c, d);  // one of them only
+  EXPECT_TRUE(plan.AssignToResult(c, 5, kNoMemory));
   plan.Assign();
   EXPECT_EQ(plan.Check(), "");
   EXPECT_NE(plan.SameMemory(c, b), plan.SameMemory(c, d));
   EXPECT_EQ(plan.SameMemory(c, b), plan.SameMemory(c, a));
 }
 
-TEST(MemoryPlan, InPlaceOnlyWhereTheInputDies) {
+TEST(MemoryPlan, InPlaceOnlyWhereTheInputIsDead) {
   MemoryPlan plan;
   MemoryValue a = plan.New(64), b = plan.New(64), c = plan.New(64);
   Step(plan, {}, {a});
   Step(plan, {a}, {b});
-  plan.MayShare(b, a);
+  plan.MayAlias(b, a);
   Step(plan, {b}, {c});
-  plan.MayShare(c, b);
+  plan.MayAlias(c, b);
   Step(plan, {b, c}, {});
   plan.Assign();
   EXPECT_EQ(plan.Check(), "");
@@ -78,16 +78,17 @@ TEST(MemoryPlan, InPlaceOnlyWhereTheInputDies) {
   EXPECT_FALSE(plan.SameMemory(b, c));
 }
 
-// Parts of a pack: what several read is still read after the results are there.
-TEST(MemoryPlan, NotInPlaceWhereAnotherPartReads) {
+// Horizontally fused kernels: an input of several kernels is live beyond the definition of the
+// results.
+TEST(MemoryPlan, NotInPlaceWhereAnotherKernelReads) {
   MemoryPlan plan;
   MemoryValue a = plan.New(64), b = plan.New(64), c = plan.New(64), d = plan.New(64);
   MemoryValue carry = plan.New(64), next = plan.New(64);
   Step(plan, {}, {a, b, carry});
   Step(plan, {a, b, carry}, {c, d, next});
-  plan.MayShare(c, a);
-  plan.MayShare(d, b);
-  plan.MayShare(next, carry);
+  plan.MayAlias(c, a);
+  plan.MayAlias(d, b);
+  plan.MayAlias(next, carry);
   Step(plan, {a, carry}, {});
   EXPECT_FALSE(plan.JoinCarry(carry, next));
   Step(plan, {c, d, next}, {});
@@ -111,7 +112,7 @@ TEST(MemoryPlan, CopyOfWhatIsReadNoMoreIsNone) {
   EXPECT_FALSE(plan.SameMemory(b, c));
 }
 
-TEST(MemoryPlan, WhatALoopReadsLivesThroughIt) {
+TEST(MemoryPlan, LoopInputsLiveThroughTheLoop) {
   MemoryPlan plan;
   MemoryValue outside = plan.New(64), first = plan.New(64), second = plan.New(64);
   Step(plan, {}, {outside});
@@ -133,7 +134,7 @@ TEST(MemoryPlan, ACarryIsOverwrittenOnceItIsDead) {
   Step(plan, {}, {carry, other});
   Step(plan, {carry}, {next});
   EXPECT_FALSE(plan.JoinCarry(carry, next));  // read and written by one step
-  plan.MayShare(next, carry);
+  plan.MayAlias(next, carry);
   EXPECT_TRUE(plan.JoinCarry(carry, next));
   EXPECT_FALSE(plan.JoinCarry(other, carry));
 }
@@ -144,9 +145,9 @@ TEST(MemoryPlan, AResultIsNotWrittenIntoADonorThatIsStillRead) {
   Step(plan, {}, {early});
   Step(plan, {donor, early}, {});
   Step(plan, {}, {late});
-  EXPECT_FALSE(plan.PlaceInResult(early, 2, donor));
-  EXPECT_TRUE(plan.PlaceInResult(late, 2, donor));
-  EXPECT_EQ(plan.PlaceOf(late).memory, 2);
+  EXPECT_FALSE(plan.AssignToResult(early, 2, donor));
+  EXPECT_TRUE(plan.AssignToResult(late, 2, donor));
+  EXPECT_EQ(plan.SliceOf(late).memory, 2);
 }
 
 TEST(MemoryPlan, ACopyIntoAResultDoesNotReachBackOverItsDonor) {
@@ -155,7 +156,7 @@ TEST(MemoryPlan, ACopyIntoAResultDoesNotReachBackOverItsDonor) {
   Step(plan, {}, {source});
   Step(plan, {donor}, {});
   Copy(plan, result, source);
-  EXPECT_TRUE(plan.PlaceInResult(result, 2, donor));
+  EXPECT_TRUE(plan.AssignToResult(result, 2, donor));
   plan.Assign();
   EXPECT_FALSE(plan.SameMemory(source, result));
 }

@@ -1,5 +1,5 @@
-// Which loops run as one launch. A launch that waits for the one before takes a while to begin and
-// to end on the device; a meeting of teams that are there already takes less.
+// Decides which loops become persistent kernels. A dependent launch has a latency at its start and
+// end on the device; a grid barrier between resident blocks is cheaper.
 
 #include "lower/persistent.h"
 
@@ -16,23 +16,30 @@
 namespace tokamak {
 namespace {
 
-// Microseconds: a byte read back, where the host decides whether another round follows.
+// Microseconds: the host reads the condition back after each iteration. Chosen: typical
+// device-to-host latency, not calibrated.
 constexpr double kReadBack = 15;
-// Of what a phase takes: its teams have registers and memory for the largest of all phases.
-constexpr double kCrowded = 0.05;
-// A launch may run for so long, so that it can be stopped.
+// Slowdown of each phase, as a fraction: all phases run with the registers and shared memory of the
+// largest one. Chosen.
+constexpr double kSharedLaunchSlowdown = 0.05;
+// Microseconds: maximum duration of one launch, so that a run can be cancelled (docs/loops.md).
 constexpr double kMostMicros = 250000;
-// Rounds longer than this have nothing to gain.
-constexpr double kLongRound = 2000;
-constexpr int64_t kUnknownRounds = 16;
-constexpr size_t kMostPhases = 48, kMostPlaces = 480;
-constexpr int64_t kMostTeams = INT32_MAX / 4;
+// Microseconds: launch latency is negligible for longer iterations. Chosen.
+constexpr double kLongIterationUs = 2000;
+// Assumed trip count of a dynamic loop, as in cost/numbers.cc.
+constexpr int64_t kPersistentUnknownTrips = 16;
+// Limits of one persistent kernel. kMostPhases: chosen, bounds code size. kMaxSlices: pointers
+// among the kernel parameters, 3,840 bytes of the 4,096 that CUDA allows (CUDA programming guide).
+constexpr size_t kMostPhases = 48, kMaxSlices = 480;
+// Thread blocks of a phase. Chosen: block indices fit int32 with room for the grid-stride loop.
+constexpr int64_t kMaxPersistentBlocks = INT32_MAX / 4;
+// Threads per warp (CUDA programming guide).
 constexpr int kWarp = 32;
 
 struct Phases {
   double work_us = 0;
-  size_t count = 0, places = 0;
-  int64_t threads = 0, uneven = 0;  // of the largest team; of one with barriers and a partial warp
+  size_t count = 0, slices = 0;
+  int64_t threads = 0, uneven = 0;  // of the largest block; of one with barriers and a partial warp
 };
 
 class Chooser {
@@ -51,48 +58,50 @@ class Chooser {
   void Choose(const RunStep& step) {
     const Instr& loop = *program_.loops[step.target];
     std::optional<WhileLoop> found = LoopOf(const_cast<Instr*>(&loop));  // looks only
-    std::optional<uint64_t> rounds;
-    if (found) rounds = TripCount(*found);
+    std::optional<uint64_t> trip_count;
+    if (found) trip_count = TripCount(*found);
     Phases all;
     std::string why_not;
-    if (!rounds && step.blocks[0].empty()) why_not = "its condition is a value that it carries";
+    if (!trip_count && step.blocks[0].empty()) why_not = "its condition is a value that it carries";
     if (RunsInChunks(loop)) why_not = "it is launched again and again so that it can be stopped";
-    if (!rounds && why_not.empty()) why_not = WhyNot(step.blocks[0], all);
+    if (!trip_count && why_not.empty()) why_not = WhyNot(step.blocks[0], all);
     if (why_not.empty()) why_not = WhyNot(step.blocks[1], all);
-    // Copies at the end of a round are for the last round alone: places take turns.
-    all.places += 2 * step.blocks[2].size();
-    if (why_not.empty() && all.count == 0) why_not = "its rounds do nothing";
+    // The closing copies run after the last iteration only (alternate.h).
+    all.slices += 2 * step.blocks[2].size();
+    if (why_not.empty() && all.count == 0) why_not = "its iterations do nothing";
     if (why_not.empty() && all.count > kMostPhases)
       why_not = fmt::format("{} steps a round, {} at most", all.count, kMostPhases);
-    if (why_not.empty() && 2 * all.places + 2 > kMostPlaces)
-      why_not = fmt::format("{} arrays, {} at most", 2 * all.places, kMostPlaces);
+    if (why_not.empty() && 2 * all.slices + 2 > kMaxSlices)
+      why_not = fmt::format("{} arrays, {} at most", 2 * all.slices, kMaxSlices);
     if (why_not.empty() && all.uneven > 0 && all.uneven < all.threads)
-      why_not = fmt::format("barriers of {} threads in a team of {}", all.uneven, all.threads);
+      why_not = fmt::format("barriers of {} threads in a block of {}", all.uneven, all.threads);
     const Rates& rates = RatesOf(machine_);
-    auto count = static_cast<double>(rounds.value_or(kUnknownRounds));
+    auto count = static_cast<double>(trip_count.value_or(kPersistentUnknownTrips));
     auto phases = static_cast<double>(all.count);
-    double launched = all.work_us + phases * rates.wait_us + (rounds ? 0 : kReadBack);
-    double met = all.work_us * (all.count > 1 ? 1 + kCrowded : 1) + phases * rates.meeting_us;
-    if (why_not.empty() && launched > kLongRound)
+    double launched = all.work_us + phases * rates.wait_us + (trip_count ? 0 : kReadBack);
+    double one_launch_us = all.work_us * (all.count > 1 ? 1 + kSharedLaunchSlowdown : 1) +
+                           phases * rates.grid_barrier_us;
+    if (why_not.empty() && launched > kLongIterationUs)
       why_not = fmt::format("a round takes {:.0f} us: launches are nothing of it", launched);
-    if (why_not.empty() && rounds && *rounds < 2) why_not = "it has no second round";
-    bool taken = why_not.empty() && met < launched;
-    if (taken) {
-      program_.persistent[step.target] =
-          std::clamp<int64_t>(static_cast<int64_t>(kMostMicros / met), 1, INT64_C(1) << 30);
-      program_.persistent_us[step.target] = met;
+    if (why_not.empty() && trip_count && *trip_count < 2) why_not = "it has no second round";
+    bool accepted = why_not.empty() && one_launch_us < launched;
+    if (accepted) {
+      program_.persistent[step.target] = std::clamp<int64_t>(
+          static_cast<int64_t>(kMostMicros / one_launch_us), 1, INT64_C(1) << 30);
+      program_.persistent_us[step.target] = one_launch_us;
     }
     Decision record{.pass = "lower",
-                    .rule = "lower.persistent",
-                    .verdict = taken ? Verdict::kTaken : Verdict::kRejected,
+                    .rule = "loop.persistent",
+                    .verdict = accepted ? Verdict::kAccepted : Verdict::kRejected,
                     .subject = LabelOf(loop),
                     .origins = loop.origins(),
                     .because = why_not};
     if (why_not.empty()) {
       record.before_us = launched * count;
-      record.after_us = met * count;
+      record.after_us = one_launch_us * count;
       record.because = fmt::format("{} steps a round, ", all.count);
-      record.because += rounds ? fmt::format("{} rounds", *rounds) : "unknown rounds";
+      record.because +=
+          trip_count ? fmt::format("{} iterations", *trip_count) : "unknown iterations";
     }
     log_.Add(std::move(record));
   }
@@ -100,20 +109,20 @@ class Chooser {
   std::string WhyNot(const std::vector<RunStep>& steps, Phases& all) const {
     for (const RunStep& step : steps) {
       ++all.count;
-      all.places += step.places.size();
+      all.slices += step.slices.size();
       switch (step.kind) {
         case StepKind::kLaunch:
-        case StepKind::kPack: {
-          const RunStep* first = step.kind == StepKind::kPack ? step.blocks[0].data() : &step;
-          size_t parts = step.kind == StepKind::kPack ? step.blocks[0].size() : 1;
-          for (size_t i = 0; i < parts; ++i) {
-            if (parts > 1) all.places += first[i].places.size();
+        case StepKind::kHorizontal: {
+          const RunStep* first = step.kind == StepKind::kHorizontal ? step.blocks[0].data() : &step;
+          size_t entries = step.kind == StepKind::kHorizontal ? step.blocks[0].size() : 1;
+          for (size_t i = 0; i < entries; ++i) {
+            if (entries > 1) all.slices += first[i].slices.size();
             if (std::string why = Add(first[i], all); !why.empty()) return why;
           }
           break;
         }
         case StepKind::kCopy:
-          // Twice through memory that is near.
+          // Read and write, about 1 TB/s (L2 cache).
           all.work_us += 2 * static_cast<double>(step.bytes) * 1e-6;
           break;
         case StepKind::kLibrary:
@@ -136,13 +145,13 @@ class Chooser {
   std::string Add(const RunStep& launch, Phases& all) const {
     const Kernel& kernel = program_.kernels[launch.target];
     Work work = WorkOf(kernel, launch.grid, machine_);
-    Price price = PriceOf(work, machine_);
-    all.work_us += price.total() - price.launch;
+    CostEstimate estimate = EstimateCost(work, machine_);
+    all.work_us += estimate.total() - estimate.launch;
     if (ClusterOf(kernel) > 1) return "a step is a loop in one kernel, in clusters";
-    if (launch.grid > kMostTeams) return fmt::format("a step has {} teams", launch.grid);
+    if (launch.grid > kMaxPersistentBlocks) return fmt::format("a step has {} blocks", launch.grid);
     auto threads = static_cast<int64_t>(work.threads);
     all.threads = std::max(all.threads, threads);
-    // A team within one warp meets as its lanes do.
+    // A block of at most one warp synchronizes as a warp.
     if (work.barriers > 0 && threads > kWarp && threads % kWarp != 0)
       all.uneven = std::max(all.uneven, threads);
     return "";

@@ -4,9 +4,15 @@
 
 namespace tokamak {
 
-// Chooses the loops of a GPU's program that run as one launch: teams stay for all rounds, and meet
-// where a step needs what others made (record lower.persistent, with the price of both). Bodies of
-// launches and copies alone; loops within others are looked at first.
+// Selects the loops of a GPU program that run as one persistent cooperative kernel. Thread blocks
+// stay resident for all iterations; each step of the body becomes a phase, and a grid barrier
+// separates phases that depend on each other:
+//
+//   launched:    K1 | K2 | K1 | K2 ...       one launch latency (wait_us) per step
+//   persistent:  for i { K1; grid barrier; K2; grid barrier }    grid_barrier_us per step
+//
+// The decision log gets a record `loop.persistent` with the estimated cost of both. Only bodies of
+// launches and copies qualify. Inner loops are considered first.
 void ChoosePersistent(LoweredProgram& program, const Machine& machine, DecisionLog& log);
 
 }  // namespace tokamak

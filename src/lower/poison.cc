@@ -8,8 +8,8 @@ namespace {
 
 using Life = MemoryPlan::Life;
 
-// Walks through the steps as they stand in the program, bodies of loops once, and through the
-// values as they die.
+// Walks the steps in program order, loop bodies once, and in parallel the arena values in the order
+// of their deaths.
 class Poisoner {
  public:
   explicit Poisoner(const MemoryPlan& memory) : lives_(memory.Lives()) {}
@@ -18,28 +18,28 @@ class Poisoner {
     std::vector<RunStep> all;
     for (RunStep& step : steps) {
       AddDead(all, step.at);
-      // Parts of a pack run at the same time, and the copies that close a loop stay among
-      // themselves (alternate.h).
-      size_t blocks = step.kind == StepKind::kPack    ? 0
-                      : step.kind == StepKind::kWhile ? 2
-                                                      : step.blocks.size();
+      // No steps are inserted into horizontally fused launches, whose kernels run concurrently, or
+      // among the closing copies of a loop (alternate.h).
+      size_t blocks = step.kind == StepKind::kHorizontal ? 0
+                      : step.kind == StepKind::kWhile    ? 2
+                                                         : step.blocks.size();
       for (size_t i = 0; i < blocks; ++i) Walk(step.blocks[i]);
       last_ = std::max(last_, step.at);
       all.push_back(std::move(step));
     }
-    // What the step around this list reads after it (a loop its condition) is used later.
+    // The enclosing step reads some values after this list (a loop its condition).
     if (!steps.empty()) AddDead(all, last_ + 1);
     steps = std::move(all);
   }
 
  private:
-  // The values whose last use was before `now` and whose bytes have no other owner at that time.
+  // Poisons values whose last use precedes `now` and whose bytes are not in use by another value.
   void AddDead(std::vector<RunStep>& steps, int64_t now) {
     for (; next_ < lives_.size() && lives_[next_].last < now; ++next_) {
       const Life& dead = lives_[next_];
       if (dead.bytes == 0 || !IsFree(dead, now)) continue;
       steps.push_back({.kind = StepKind::kPoison,
-                       .places = {{0, dead.offset}},
+                       .slices = {{0, dead.offset}},
                        .bytes = dead.bytes,
                        .at = now});
     }
@@ -47,9 +47,9 @@ class Poisoner {
 
   bool IsFree(const Life& dead, int64_t now) const {
     for (const Life& other : lives_) {
-      bool meets =
+      bool overlaps =
           other.offset < dead.offset + dead.bytes && dead.offset < other.offset + other.bytes;
-      if (meets && other.def < now && other.last >= now) return false;
+      if (overlaps && other.def < now && other.last >= now) return false;
     }
     return true;
   }
@@ -62,11 +62,12 @@ class Poisoner {
 }  // namespace
 
 void PoisonFreed(std::vector<RunStep>& steps, const MemoryPlan& memory) {
+  // Values above which only the initial poisoning is done. Chosen: the walk is quadratic.
   constexpr size_t kMaxLives = 20000;
   if (memory.Lives().size() <= kMaxLives) Poisoner(memory).Walk(steps);
   if (memory.arena_bytes() == 0) return;
   steps.insert(steps.begin(),
-               {.kind = StepKind::kPoison, .places = {{0, 0}}, .bytes = memory.arena_bytes()});
+               {.kind = StepKind::kPoison, .slices = {{0, 0}}, .bytes = memory.arena_bytes()});
 }
 
 }  // namespace tokamak

@@ -7,10 +7,10 @@
 
 namespace tokamak {
 
-// Puts a step among the others wherever a value of the arena is dead and its bytes are nobody's
-// yet: whoever reads them then reads NaN. The whole arena is so at the beginning. For tests:
-// the square of the number of values, so that of programs with very many nothing but the beginning
-// is poisoned.
+// A debugging aid for tests: inserts steps that fill freed bytes of the arena with NaN as soon as a
+// value is dead and until the bytes are reused, so that a use after free computes NaN. The whole
+// arena is poisoned at the start. Quadratic in the number of values; for programs with very many
+// values only the initial poisoning is done.
 void PoisonFreed(std::vector<RunStep>& steps, const MemoryPlan& memory);
 
 }  // namespace tokamak

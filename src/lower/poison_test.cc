@@ -11,7 +11,7 @@
 namespace tokamak {
 namespace {
 
-// A large value that is dead after the first kernels, then small ones.
+// A large value that is dead after the first kernels, then small values.
 std::unique_ptr<Module> Chain() {
   auto module = std::make_unique<Module>("m");
   Builder b(*module, "main");
@@ -47,21 +47,21 @@ TEST(Poison, LeavesValuesAlone) {
   EXPECT_EQ(RunIt(plain), RunIt(poisoned));
 }
 
-// A launch that is made to read bytes of the arena whose value is dead gives NaN.
+// A launch that is modified to read dead bytes of the arena computes NaN.
 TEST(Poison, ShowsUseAfterFree) {
   std::unique_ptr<Module> module = Chain();
   LoweredProgram program = LowerUnfused(*module, true);
   std::vector<RunStep>& steps = program.steps;
   ASSERT_EQ(steps.front().kind, StepKind::kPoison);
   EXPECT_EQ(steps.front().bytes, program.arena_bytes);
-  Place freed;
+  BufferSlice freed;
   bool planted = false;
   for (size_t i = 1; i < steps.size() && !planted; ++i) {
-    // Its first bytes may be somebody's soon; those in the middle are not.
+    // The first bytes may be reused soon; those in the middle are not.
     if (steps[i].kind == StepKind::kPoison && steps[i].bytes == 256)
-      freed = {0, steps[i].places[0].offset + 128};
-    if (steps[i].kind != StepKind::kLaunch || freed == Place{}) continue;
-    steps[i].places[0] = freed;
+      freed = {0, steps[i].slices[0].offset + 128};
+    if (steps[i].kind != StepKind::kLaunch || freed == BufferSlice{}) continue;
+    steps[i].slices[0] = freed;
     planted = true;
   }
   ASSERT_TRUE(planted);

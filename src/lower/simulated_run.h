@@ -8,7 +8,7 @@
 #include "kernel/simulate.h"
 #include "lower/lower.h"
 
-// For tests: runs a lowered program whose kernels are simulated.
+// For tests: runs a lowered program with its kernels in the simulator.
 
 namespace tokamak {
 
@@ -26,7 +26,7 @@ class SimulatedKernel final : public KernelCode {
   const Kernel& kernel_;
 };
 
-// `arrays`: of the parameters, then of the results.
+// `arrays`: those of the parameters, then those of the results.
 inline void RunSimulated(const LoweredProgram& program, const std::vector<float*>& arrays) {
   std::vector<std::byte> arena(static_cast<size_t>(program.arena_bytes));
   std::vector<std::byte*> memories = {arena.data()};
@@ -43,7 +43,7 @@ inline void RunSimulated(const LoweredProgram& program, const std::vector<float*
   EXPECT_TRUE(RunSteps(program.steps, context).ok());
 }
 
-// One parameter and one result, of f32.
+// For a program with one parameter and one result, both f32.
 inline std::vector<float> RunSimulated(const LoweredProgram& program, std::vector<float> input,
                                        size_t results) {
   std::vector<float> output(results);

@@ -1,4 +1,4 @@
-// What cannot be lowered.
+// Programs that cannot be lowered.
 
 #include <algorithm>
 #include <unordered_map>
@@ -9,10 +9,10 @@
 namespace tokamak {
 namespace {
 
-// Steps that a program may become: loops' bodies stand where they are called.
+// Maximum number of steps; loop bodies are inlined at each call. Chosen: bounds compile time.
 constexpr int64_t kWhyNotMaxSteps = 200000;
 
-// Looks at each computation that runs by itself once.
+// Visits every computation that is executed directly, once.
 class LowerCheck {
  public:
   std::string Why(const Module& module) {
@@ -44,7 +44,7 @@ class LowerCheck {
     if (!why_.empty()) return;
     for (const Shape& leaf : LeavesOf(instr.shape())) {
       bool fixed = (leaf.IsArray() && !leaf.HasDynamicDims()) || leaf.IsToken();
-      if (!fixed) why_ = LabelOf(instr) + " is " + ToString(leaf) + ", which has no fixed place";
+      if (!fixed) why_ = LabelOf(instr) + " is " + ToString(leaf) + ", which has no static shape";
     }
     if (instr.op() == Op::kConstant && !instr.shape().IsArray())
       why_ = LabelOf(instr) + " is a constant tuple";

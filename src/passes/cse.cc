@@ -12,19 +12,20 @@
 namespace tokamak {
 namespace {
 
-// Whether the operands stand against their order, where the op does not mind it.
-bool IsTurned(const Instr& instr) {
+// Whether the operands of a commutative op are in reverse canonical order.
+bool IsSwapped(const Instr& instr) {
   return Commutes(instr) && instr.operand(1)->id() < instr.operand(0)->id();
 }
 
 bool HaveEqualOperands(const Instr& a, const Instr& b) {
   if (a.operand_count() != b.operand_count()) return false;
-  if (IsTurned(a) != IsTurned(b))
+  if (IsSwapped(a) != IsSwapped(b))
     return a.operand(0) == b.operand(1) && a.operand(1) == b.operand(0);
   return std::ranges::equal(a.operands(), b.operands());
 }
 
-// A look at both ends: what differs in between is told apart by AreEqual, once.
+// Hashes only the first and last kEnd bytes. AreEqual distinguishes constants that differ in
+// between.
 uint64_t HashOfConstant(const Literal& literal) {
   constexpr size_t kEnd = 256;
   Hasher hasher;
@@ -40,7 +41,7 @@ uint64_t HashOf(const Instr& instr) {
   hasher.Add(instr.shape().Hash());
   hasher.Add(instr.op() == Op::kConstant ? HashOfConstant(instr.attrs<ConstantAttrs>().literal)
                                          : HashAttrs(instr.op(), instr.attrs()));
-  if (IsTurned(instr)) {
+  if (IsSwapped(instr)) {
     hasher.Add(instr.operand(1)->id());
     hasher.Add(instr.operand(0)->id());
   } else {
@@ -55,7 +56,7 @@ bool AreEqual(const Instr& a, const Instr& b) {
          EqualAttrs(a.op(), a.attrs(), b.attrs()) && SameExtras(a, b);
 }
 
-// Loops, branches and calls may be merged too: their callees are the same objects by now.
+// Loops, conditionals and calls may also be merged: equal callees are already one object.
 bool IsMergeable(const Instr& instr, const Effects& effects) {
   if (instr.is_control_predecessor() || effects.Of(instr)) return false;
   switch (instr.op()) {
@@ -65,19 +66,19 @@ bool IsMergeable(const Instr& instr, const Effects& effects) {
     case Op::kPartitionId:
     case Op::kReplicaId:
       return true;
-    case Op::kCustomCall:  // a function and its gradient both factorize
+    case Op::kCustomCall:  // a function and its gradient may both call the same factorization
       return IsLinearAlgebraCall(instr.attrs<CustomCallAttrs>().target);
     default:
       return IsPlain(instr);
   }
 }
 
-// Instructions by hash, side by side.
+// An open-addressing hash table of instructions.
 class InstrTable {
  public:
   explicit InstrTable(size_t most) : slots_(std::bit_ceil(2 * most + 1)) {}
 
-  // The one equal to `instr` that came first; `instr` itself when it is that one.
+  // The first instruction equal to `instr`; `instr` itself if it is the first.
   Instr* FindOrAdd(Instr* instr, uint64_t hash) {
     size_t mask = slots_.size() - 1;
     for (size_t i = hash & mask;; i = (i + 1) & mask) {
@@ -105,7 +106,7 @@ Changed MergeInstrs(Computation& computation, const Effects& effects, PassContex
     if (!IsMergeable(*instr, effects)) continue;
     Instr* first = table.FindOrAdd(instr, HashOf(*instr));
     if (first == instr) continue;
-    context.Taken("cse.equal", *instr, first);
+    context.Accepted("cse.equal", *instr, first);
     ReplaceBy(instr, first);
     computation.Remove(instr);
     changed = Changed::kYes;
@@ -113,7 +114,7 @@ Changed MergeInstrs(Computation& computation, const Effects& effects, PassContex
   return changed;
 }
 
-// Both have the SameBody, in which parameters may stand anywhere.
+// SameBody holds for both; parameters may be at different positions.
 void TakeOverOrigins(Computation& kept, const Computation& gone) {
   for (size_t i = 0; i < kept.parameters().size(); ++i)
     MergeOrigins(kept.parameter(i), *gone.parameter(i));
@@ -126,8 +127,8 @@ void TakeOverOrigins(Computation& kept, const Computation& gone) {
   for (size_t i = 0; i < to.size(); ++i) MergeOrigins(to[i], *from[i]);
 }
 
-// Callees first, so that equal callees are one object when their callers are compared. The entry
-// and public functions keep their names and stay.
+// Processes callees first, so that equal callees are one object when their callers are compared.
+// The entry and public functions are kept with their names.
 Changed MergeComputations(Module& module, PassContext& context) {
   std::unordered_multimap<uint64_t, Computation*> table;
   std::unordered_map<const Computation*, Computation*> merged;
@@ -149,8 +150,8 @@ Changed MergeComputations(Module& module, PassContext& context) {
       continue;
     }
     merged.emplace(computation, it->second);
-    context.Taken("cse.equal-computation", *computation->root(), it->second->root(),
-                  computation->name() + " is " + it->second->name());
+    context.Accepted("cse.equal-computation", *computation->root(), it->second->root(),
+                     computation->name() + " is " + it->second->name());
     TakeOverOrigins(*it->second, *computation);
   }
   if (merged.empty()) return Changed::kNo;
@@ -163,9 +164,10 @@ Changed MergeComputations(Module& module, PassContext& context) {
 
 }  // namespace
 
-// Keeps the first of instructions that are equal: op, operands (in any order where that does not
-// matter), attributes, shape with its layout, sharding and other extras; and the first of
-// computations that are. Effects and draws of random numbers are never merged.
+// Common subexpression elimination. Keeps the first of equal instructions: op, operands (in any
+// order if the op is commutative), attributes, shape with layout, sharding and other extras; and
+// the first of equal computations. Instructions with side effects and random number generators are
+// never merged.
 Result<Changed> Cse(Module& module, PassContext& context) {
   Changed changed = MergeComputations(module, context);
   Effects effects(module);

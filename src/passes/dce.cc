@@ -6,7 +6,7 @@
 namespace tokamak {
 namespace {
 
-// Instructions that the root, an effect or a control edge leads to.
+// Instructions reachable from the root, a side effect or a control dependence.
 struct Live {
   InstrMap<char> is;
   size_t count = 0;
@@ -42,15 +42,15 @@ Changed RemoveDeadInstrs(Computation& computation, const Effects& effects, PassC
   Changed changed = Changed::kNo;
   for (size_t i = order.size(); i-- > 0;) {  // users first
     if (live.is[order[i]] != 0) continue;
-    context.Taken("dce.unused", *order[i]);
+    context.Accepted("dce.unused", *order[i]);
     computation.Remove(order[i]);
     changed = Changed::kYes;
   }
   return changed;
 }
 
-// What nothing that can be run leads to: neither the entry, nor a public function, nor a function
-// that an instruction names by a string.
+// Removes computations that are reachable neither from the entry, nor from a public function, nor
+// from a function that an instruction references by name.
 Changed RemoveDeadComputations(Module& module, PassContext& context) {
   std::unordered_map<const Computation*, size_t> numbers;
   for (size_t i = 0; i < module.computations().size(); ++i)
@@ -81,8 +81,8 @@ Changed RemoveDeadComputations(Module& module, PassContext& context) {
   for (size_t i = 0; i < keep.size(); ++i) {
     if (keep[i]) continue;
     const Computation& computation = *module.computations()[i];
-    context.Taken("dce.uncalled", *computation.root(), nullptr,
-                  "computation " + computation.name());
+    context.Accepted("dce.uncalled", *computation.root(), nullptr,
+                     "computation " + computation.name());
     changed = Changed::kYes;
   }
   if (changed == Changed::kYes) module.KeepComputations(keep);
@@ -91,8 +91,8 @@ Changed RemoveDeadComputations(Module& module, PassContext& context) {
 
 }  // namespace
 
-// Removes instructions that neither a result nor an effect needs, and computations that nothing
-// calls. Parameters stay, and so does whatever an instruction that stays waits for by control.
+// Dead code elimination. Removes instructions that neither a result nor a side effect needs, and
+// computations without callers. Keeps parameters and the control predecessors of live instructions.
 Result<Changed> Dce(Module& module, PassContext& context) {
   Changed changed = RemoveDeadComputations(module, context);
   Effects effects(module);

@@ -12,11 +12,11 @@ namespace {
 
 constexpr ElementType kWide = ElementType::kF64;
 
-// The body of a reduce that adds f64, made once a module.
+// A reducer that adds f64 values, created once per module.
 class Adder {
  public:
   explicit Adder(Module& module) : module_(module) {}
-  // Its origins are those of the first that needs it.
+  // It has the origins of the first instruction that needs it.
   Result<Computation*> Get(const Instr& instr) {
     if (body_ != nullptr) return body_;
     Builder builder(instr, "add_f64");
@@ -31,8 +31,8 @@ class Adder {
   Computation* body_ = nullptr;
 };
 
-// batch-norm-*: in f64 from end to end, in the order of the interpreter, so that no bit changes.
-// It costs little: whoever reads or writes the arrays waits for memory.
+// batch-norm-*: computed in f64 throughout, in the order of the interpreter, so the result is
+// bit-exact. The cost is low because these ops are memory-bound.
 class BatchNorm {
  public:
   BatchNorm(Instr* instr, Computation* adder)
@@ -42,7 +42,7 @@ class BatchNorm {
         attrs_(instr->attrs<BatchNormAttrs>()),
         dims_(instr->operand(0)->shape().dims()) {
     for (int64_t d = 0; d < static_cast<int64_t>(dims_.size()); ++d)
-      if (d != attrs_.feature_index) folded_.push_back(d);
+      if (d != attrs_.feature_index) reduced_dims_.push_back(d);
     int64_t features = dims_[static_cast<size_t>(attrs_.feature_index)];
     count_ = static_cast<double>(instr->operand(0)->shape().ElementCount()) /
              static_cast<double>(features);
@@ -68,8 +68,8 @@ class BatchNorm {
   Instr* Narrow(Term term, const Shape& shape) {
     return shape.type() == kWide ? term.instr : term.As(shape.type()).instr;
   }
-  // One number a feature, for every element.
-  Term Spread(Term feature) {
+  // Broadcasts one number per feature to every element.
+  Term BroadcastTo(Term feature) {
     return edit_.TermOf(edit_.Make(Op::kBroadcast, Shape::Array(kWide, dims_), {feature.instr},
                                    DimensionsAttrs{{attrs_.feature_index}}));
   }
@@ -78,11 +78,11 @@ class BatchNorm {
     Instr* zero = edit_.Make(Op::kConstant, Shape::Scalar(kWide), {},
                              ConstantAttrs{Literal::Scalar(kWide, 0)});
     return edit_.TermOf(edit_.Make(Op::kReduce, Shape::Array(kWide, std::move(features)),
-                                   {x.instr, zero}, DimensionsAttrs{folded_}, adder_));
+                                   {x.instr, zero}, DimensionsAttrs{reduced_dims_}, adder_));
   }
   Term Normalised(Term x, Term scale, Term offset, Term mean, Term variance) {
-    Term spread = Spread(Sqrt(variance + attrs_.epsilon));
-    return Spread(scale) * (x - Spread(mean)) / spread + Spread(offset);
+    Term broadcast = BroadcastTo(Sqrt(variance + attrs_.epsilon));
+    return BroadcastTo(scale) * (x - BroadcastTo(mean)) / broadcast + BroadcastTo(offset);
   }
   bool ReplaceByTuple(std::array<Term, 3> results) {
     std::vector<Instr*> elements;
@@ -96,20 +96,21 @@ class BatchNorm {
   bool Training() {
     Term x = Wide(0);
     Term mean = Sum(x) / count_;
-    Term centred = x - Spread(mean);
+    Term centred = x - BroadcastTo(mean);
     Term variance = Sum(centred * centred) / count_;
     return ReplaceByTuple({Normalised(x, Wide(1), Wide(2), mean, variance), mean, variance});
   }
   // Operands: x, scale, mean, variance, gradient of the output.
   bool Gradient() {
     Term gradient = Wide(4), scale = Wide(1);
-    Term centred = Wide(0) - Spread(Wide(2));
+    Term centred = Wide(0) - BroadcastTo(Wide(2));
     Term sum = Sum(gradient), sum_centred = Sum(gradient * centred);
-    Term spread = Wide(3) + attrs_.epsilon;
-    Term factor = scale / Sqrt(spread) / count_;
-    Term gradient_x = Spread(factor) * (count_ * gradient - Spread(sum) -
-                                        centred * Spread(sum_centred) / Spread(spread));
-    return ReplaceByTuple({gradient_x, sum_centred / Sqrt(spread), sum});
+    Term broadcast = Wide(3) + attrs_.epsilon;
+    Term factor = scale / Sqrt(broadcast) / count_;
+    Term gradient_x =
+        BroadcastTo(factor) * (count_ * gradient - BroadcastTo(sum) -
+                               centred * BroadcastTo(sum_centred) / BroadcastTo(broadcast));
+    return ReplaceByTuple({gradient_x, sum_centred / Sqrt(broadcast), sum});
   }
 
   Editor edit_;
@@ -117,7 +118,7 @@ class BatchNorm {
   Computation* adder_;
   const BatchNormAttrs attrs_;
   const Dims dims_;
-  Dims folded_;
+  Dims reduced_dims_;
   double count_ = 0;
 };
 
@@ -125,7 +126,7 @@ bool HasInfinity(ElementType type) {
   return IsReal(type) && FormatOf(type).has_infinity;
 }
 
-// The formula of a function that is exact in one or two plain ops.
+// The formula of a function that equals one or two plain ops exactly.
 Term (*ExactFormula(const Instr& instr))(Term) {
   ElementType type = instr.operand(0)->shape().type();
   switch (instr.op()) {
@@ -156,19 +157,19 @@ bool IsOrdinaryComposite(const Instr& instr) {
 
 }  // namespace
 
-// Writes batch-norm-*, for which no backend will have a kernel, and functions that are one or two
-// plain ops (square, conj, is-inf ...) in plain ops, without a change of any bit.
+// Expands batch-norm-*, for which backends have no kernels, and functions that equal one or two
+// plain ops (square, conj, is-inf ...) into plain ops. Bit-exact.
 Result<Changed> ExpandComposites(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
   Adder adder(module);
-  // The adder is one more computation at the end, with nothing to expand.
+  // The adder is appended as another computation; it contains nothing to expand.
   for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
     for (Instr* instr : module.computations()[i]->PostOrder()) {
       bool batch_norm = IsBatchNorm(instr->op());
       Term (*formula)(Term) =
           batch_norm || instr->operand_count() != 1 ? nullptr : ExactFormula(*instr);
       if (!batch_norm && formula == nullptr) continue;
-      if (!CanReplace(*instr, *instr)) continue;  // others wait for it
+      if (!CanReplace(*instr, *instr)) continue;  // it has control dependences
       if (!IsOrdinaryComposite(*instr)) {
         context.Rejected("expand.dynamic-shape", *instr);
         continue;
@@ -182,7 +183,7 @@ Result<Changed> ExpandComposites(Module& module, PassContext& context) {
         done = edit.TryReplace(formula(edit.Operand(0)).instr);
       }
       if (!done) continue;
-      context.Taken(batch_norm ? "expand.batch-norm" : "expand.function", *instr);
+      context.Accepted(batch_norm ? "expand.batch-norm" : "expand.function", *instr);
       RemoveUnused(instr);
       changed = Changed::kYes;
     }

@@ -8,8 +8,7 @@
 namespace tokamak {
 namespace {
 
-// The program asks for more, or other, than the usual accuracy: no op with a formula has another
-// attribute.
+// Whether the program requests a non-default accuracy. Ops with a formula have no other attribute.
 bool AsksForAccuracy(const Instr& instr) {
   return !instr.attrs().SameObject(Attrs{});
 }
@@ -22,9 +21,9 @@ bool IsOrdinaryFunction(const Instr& instr) {
 
 }  // namespace
 
-// Writes functions that are not among the basic ones (lgamma, erf_inv, those of complex numbers
-// ...) in those that are, by the formulas of the normal form (rewrite/expand): for a backend that
-// has no formula of its own. They round otherwise than the op, so strict mode keeps it.
+// Expands functions that are not basic ops (lgamma, erf_inv, complex functions ...) into basic ops
+// by the formulas of the normal form (rewrite/expand), for backends without their own formula. The
+// rounding differs from the op, so strict mode keeps the op.
 Result<Changed> ExpandFunctions(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
   for (const auto& computation : module.computations()) {
@@ -38,7 +37,7 @@ Result<Changed> ExpandFunctions(Module& module, PassContext& context) {
       Editor edit(*instr, Editor::Naming::kUnnamed);
       Instr* to = ExpandAsJax(edit, instr->op(), instr->shape(), instr->operands());
       if (to == nullptr || !edit.TryReplace(to)) continue;
-      context.Taken("expand.function", *instr);
+      context.Accepted("expand.function", *instr);
       RemoveUnused(instr);
       changed = Changed::kYes;
     }

@@ -11,11 +11,11 @@ namespace {
 
 constexpr ElementType kIndexType = ElementType::kS32;
 
-// Builds the computations of one loop over the rows or columns of a batch of matrices. What is
-// found in a step is subtracted at once from whatever waits for it, so that a step is elementwise
-// and sums are in the order of the interpreter: no bit changes. An expression makes one instruction
-// at most among its arguments: C++ leaves their order open, and the order made is text that we
-// test.
+// Builds the computations of one loop over the rows or columns of a batch of matrices. The
+// algorithms are right-looking: each step immediately subtracts its result from all remaining
+// elements, so a step is elementwise and sums accumulate in the order of the interpreter
+// (bit-exact). At most one argument of a call creates an instruction: C++ does not specify the
+// evaluation order of arguments, and tests compare the order of instructions.
 class LoopBuilder {
  public:
   LoopBuilder(const Instr& of, std::string name, Dims batch)
@@ -28,22 +28,22 @@ class LoopBuilder {
     dims.insert(dims.end(), last);
     return dims;
   }
-  // Dimensions 0 ... of the batch, then those counted from its end.
-  Dims Places(std::initializer_list<int64_t> last) const {
+  // The batch dimensions, then dimensions counted from the end.
+  Dims BroadcastDims(std::initializer_list<int64_t> last) const {
     Dims dims(batch_.size());
     std::iota(dims.begin(), dims.end(), 0);
     for (int64_t d : last) dims.push_back(static_cast<int64_t>(batch_.size()) + d);
     return dims;
   }
   Instr* Number(double value) { return b.Scalar(kIndexType, value); }
-  // The block of `sizes` (last two dimensions) at (row, column).
+  // The block of `rows` x `columns` (last two dimensions) at (row, column).
   Instr* Block(Instr* x, Instr* row, Instr* column, int64_t rows, int64_t columns) {
     std::vector<Instr*> starts(batch_.size(), Number(0));
     starts.push_back(row);
     starts.push_back(column);
     return b.DynamicSlice(x, std::move(starts), With({rows, columns}));
   }
-  // The number of each row (dimension 0 of the last two) or column (1) against `at`.
+  // Compares the index of each row (dimension 0 of the last two) or column (1) with `at`.
   Instr* Where(Dims dims, int64_t dimension, Instr* at, CompareDirection direction) {
     Shape shape = Shape::Array(kIndexType, dims);
     Instr* numbers = b.Iota(shape, static_cast<int64_t>(batch_.size()) + dimension);
@@ -91,7 +91,7 @@ struct Expansion {
                ? x
                : edit.TermOf(x).As(instr->shape().type()).instr;
   }
-  // The last two dimensions exchanged.
+  // x with its last two dimensions exchanged.
   Instr* Transposed(Instr* x) {
     Dims order(x->shape().dims().size()), dims = x->shape().dims();
     std::iota(order.begin(), order.end(), 0);
@@ -126,8 +126,8 @@ struct Expansion {
   }
 };
 
-// One column of the factor: (j, matrix, good) to (j + 1, matrix, good). Columns before j hold the
-// factor, the others what is left to be factored.
+// One column of the factor: (j, matrix, good) to (j + 1, matrix, good). Columns before j contain
+// the factor, the others the remaining matrix.
 Result<Computation*> CholeskyStep(const Expansion& of, int64_t n) {
   LoopBuilder loop(*of.instr, "cholesky_step", of.batch);
   Builder& b = loop.b;
@@ -142,7 +142,7 @@ Result<Computation*> CholeskyStep(const Expansion& of, int64_t n) {
   Instr* root = b.Sqrt(pivot);
   good = b.And(good, b.Compare(pivot, none, CompareDirection::kGt));
   if (is_complex) root = b.Complex(root, none);
-  Instr* roots = b.Broadcast(root, loop.With({n, 1}), loop.Places({}));
+  Instr* roots = b.Broadcast(root, loop.With({n, 1}), loop.BroadcastDims({}));
 
   Instr* column = loop.Block(matrix, loop.Number(0), j, n, 1);
   Instr* zero = b.Broadcast(b.Scalar(of.wide, 0), loop.With({n, 1}), {});
@@ -152,13 +152,13 @@ Result<Computation*> CholeskyStep(const Expansion& of, int64_t n) {
   Instr* finished = b.Select(diagonal, roots, below);
 
   Instr* flat = b.Reshape(below, loop.With({n}));
-  Instr* rows = b.Broadcast(flat, loop.With({n, n}), loop.Places({0}));
+  Instr* rows = b.Broadcast(flat, loop.With({n, n}), loop.BroadcastDims({0}));
   Instr* columns = flat;
   if (is_complex) {
     Instr* real = b.Real(flat);
     columns = b.Complex(real, b.Negate(b.Imag(flat)));
   }
-  columns = b.Broadcast(columns, loop.With({n, n}), loop.Places({1}));
+  columns = b.Broadcast(columns, loop.With({n, n}), loop.BroadcastDims({1}));
   Instr* row_waits = loop.Where(loop.With({n, n}), 0, j, CompareDirection::kGt);
   Instr* column_waits = loop.Where(loop.With({n, n}), 1, j, CompareDirection::kGt);
   Instr* waits = b.And(row_waits, column_waits);
@@ -169,7 +169,7 @@ Result<Computation*> CholeskyStep(const Expansion& of, int64_t n) {
   return b.Finish(b.Tuple({b.Add(j, loop.Number(1)), matrix, good}));
 }
 
-// A matrix that is not positive definite gives NaN everywhere.
+// A matrix that is not positive definite gives NaN in all elements.
 Result<Instr*> ExpandCholesky(Expansion& of) {
   bool lower = of.instr->attrs<CholeskyAttrs>().lower;
   int64_t n = of.instr->shape().dims().back();
@@ -183,17 +183,17 @@ Result<Instr*> ExpandCholesky(Expansion& of) {
                        DimensionsAttrs{});
   Instr* loop = nullptr;
   Instr* factor = of.Loop(step, {of.Counter(), matrix, yes}, n, loop);
-  Dims places(of.batch.size());
-  std::iota(places.begin(), places.end(), 0);
+  Dims broadcast_dims(of.batch.size());
+  std::iota(broadcast_dims.begin(), broadcast_dims.end(), 0);
   Instr* good = of.edit.Make(Op::kBroadcast, factor->shape().WithType(ElementType::kPred),
-                             {of.Element(loop, 2)}, DimensionsAttrs{places});
+                             {of.Element(loop, 2)}, DimensionsAttrs{broadcast_dims});
   Term value = of.edit.TermOf(factor);
   factor = Choose(of.edit.TermOf(good), value, value.NaN()).instr;
   if (!lower) factor = of.Transposed(factor);
   return of.Narrow(factor);
 }
 
-// One row of the solution of a x = c: (k, c, a) to (k + 1, c, a). Rows of c that were passed hold
+// One row of the solution of a x = c: (k, c, a) to (k + 1, c, a). Rows of c that are done contain
 // x.
 Result<Computation*> SolveStep(const Expansion& of, int64_t n, int64_t columns, bool forward,
                                bool unit) {
@@ -207,19 +207,19 @@ Result<Computation*> SolveStep(const Expansion& of, int64_t n, int64_t columns, 
   Instr* row = b.Reshape(loop.Block(c, i, loop.Number(0), 1, columns), loop.With({columns}));
   if (!unit) {
     Instr* pivot = b.Reshape(loop.Block(a, i, i, 1, 1), of.batch);
-    row = b.Divide(row, b.Broadcast(pivot, loop.With({columns}), loop.Places({})));
+    row = b.Divide(row, b.Broadcast(pivot, loop.With({columns}), loop.BroadcastDims({})));
   }
   Dims all = loop.With({n, columns});
-  Instr* rows = b.Broadcast(row, all, loop.Places({1}));
+  Instr* rows = b.Broadcast(row, all, loop.BroadcastDims({1}));
   Instr* factors = b.Reshape(loop.Block(a, loop.Number(0), i, n, 1), loop.With({n}));
-  factors = b.Broadcast(factors, all, loop.Places({0}));
+  factors = b.Broadcast(factors, all, loop.BroadcastDims({0}));
   Instr* waits = loop.Where(all, 0, i, forward ? CompareDirection::kGt : CompareDirection::kLt);
   Instr* rest = b.Select(waits, b.Subtract(c, b.Multiply(factors, rows)), c);
   c = b.Select(loop.Where(all, 0, i, CompareDirection::kEq), rows, rest);
   return b.Finish(b.Tuple({b.Add(k, loop.Number(1)), c, a}));
 }
 
-// x op(a) = b is op(a)^T x^T = b^T.
+// x op(a) = b is solved as op(a)^T x^T = b^T.
 Result<Instr*> ExpandSolve(Expansion& of) {
   const TriangularSolveAttrs attrs = of.instr->attrs<TriangularSolveAttrs>();
   bool transposed = (attrs.transpose_a != Transpose::kNone) == attrs.left_side;
@@ -246,8 +246,8 @@ bool HasOrdinaryOperands(const Instr& instr) {
 
 }  // namespace
 
-// Writes cholesky and triangular-solve as counted loops of elementwise steps, in f64 or c128 and in
-// the order of the interpreter: no bit of a real result changes.
+// Expands cholesky and triangular-solve into counted loops of elementwise steps, in f64 or c128 and
+// in the order of the interpreter: real results are bit-exact.
 Result<Changed> ExpandLinearAlgebra(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
   for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
@@ -257,7 +257,7 @@ Result<Changed> ExpandLinearAlgebra(Module& module, PassContext& context) {
     for (Instr* instr : computation.PostOrder()) {
       bool cholesky = instr->op() == Op::kCholesky;
       if (!cholesky && instr->op() != Op::kTriangularSolve) continue;
-      if (!CanReplace(*instr, *instr)) continue;  // others wait for it
+      if (!CanReplace(*instr, *instr)) continue;  // it has control dependences
       if (!HasOrdinaryOperands(*instr) || !IsOrdinary(instr->shape())) {
         context.Rejected("expand.dynamic-shape", *instr);
         continue;
@@ -265,7 +265,7 @@ Result<Changed> ExpandLinearAlgebra(Module& module, PassContext& context) {
       Expansion expansion(instr);
       TOK_TRY(Instr * to, cholesky ? ExpandCholesky(expansion) : ExpandSolve(expansion));
       if (!expansion.edit.TryReplace(to)) continue;
-      context.Taken(cholesky ? "expand.cholesky" : "expand.triangular-solve", *instr);
+      context.Accepted(cholesky ? "expand.cholesky" : "expand.triangular-solve", *instr);
       RemoveUnused(instr);
       changed = Changed::kYes;
     }

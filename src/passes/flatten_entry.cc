@@ -1,9 +1,9 @@
-// Idea: executables take and give arrays, so the entry does, too.
+// Executables take and return arrays, so tuples at the boundary of the entry are flattened.
 //
 //   before                                  after
 //   p = (f32[4], s32[]) parameter(0)        a = f32[4] parameter(0), b = s32[] parameter(1)
-//                                           t = (f32[4], s32[]) tuple(a, b) where p was
-//   ROOT r = (f32[4], (s32[])) tuple(..)    ROOT r = (f32[4], s32[]) tuple(..), of elements of it
+//                                           t = (f32[4], s32[]) tuple(a, b) replaces p
+//   ROOT r = (f32[4], (s32[])) tuple(..)    ROOT r = (f32[4], s32[]) tuple(..) of its elements
 //
 // Linear in the program and the leaves of its tuples.
 
@@ -17,7 +17,7 @@
 namespace tokamak {
 namespace {
 
-// One parameter for each array of `like`, and the tuples that they make up.
+// Creates one parameter for each array of `like`, and the tuples that contain them.
 Instr* FlatParameter(const Instr& like, const Shape& shape, std::vector<Instr*>& parameters) {
   Computation& entry = *like.parent();
   if (!shape.IsTuple()) {
@@ -45,14 +45,14 @@ Changed FlattenParameters(Module& module, PassContext& context) {
   std::vector<Instr*> before = entry.parameters();
   if (std::ranges::none_of(before, [](const Instr* p) { return p->shape().IsTuple(); }))
     return Changed::kNo;
-  // Donation and layouts speak of parameters by number.
+  // Donation and layouts refer to parameters by number, which have changed.
   module.aliases.clear();
   module.donors.clear();
   module.entry_parameter_layouts.clear();
   std::vector<Instr*> parameters;
   for (Instr* parameter : before) {
     Instr* flat = FlatParameter(*parameter, parameter->shape(), parameters);
-    if (parameter->shape().IsTuple()) context.Taken("entry.flat-parameter", *parameter, flat);
+    if (parameter->shape().IsTuple()) context.Accepted("entry.flat-parameter", *parameter, flat);
     entry.ReplaceUses(parameter, flat);
   }
   entry.SetParameters(parameters);
@@ -69,7 +69,7 @@ Changed FlattenResults(Module& module, PassContext& context) {
   FlatResult(root, results);
   for (const Instr* result : results) shapes.push_back(result->shape());
   Instr* flat = Editor::Beside(*root).Make(Op::kTuple, Shape::Tuple(shapes), results);
-  context.Taken("entry.flat-results", *root, flat);
+  context.Accepted("entry.flat-results", *root, flat);
   entry.set_root(flat);
   entry.results.clear();
   module.aliases.clear();
@@ -79,8 +79,8 @@ Changed FlattenResults(Module& module, PassContext& context) {
 
 }  // namespace
 
-// Tuples among the parameters of the entry become one parameter for each of their arrays, and
-// tuples among its results are taken apart. What was donated by number is no longer.
+// Replaces tuple parameters of the entry by one parameter for each of their arrays, and flattens
+// tuples among its results. Drops donations, which refer to parameters by number.
 Result<Changed> FlattenEntry(Module& module, PassContext& context) {
   if (module.entry() == nullptr) return Changed::kNo;
   Changed changed = FlattenParameters(module, context) | FlattenResults(module, context);

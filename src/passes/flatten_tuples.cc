@@ -1,13 +1,13 @@
-// Idea: give every loop, branch and call arrays in place of tuples, and leave the rest to the rule
-// that takes an element of a tuple that was just made.
+// Every loop, conditional and call takes arrays instead of tuples. The rule for get-tuple-element
+// of a tuple op removes the remaining tuples.
 //
 //   before                                   after
 //   t = (f32[], s32[]) tuple(a, b)           w = (f32[], s32[]) while(a, b)
 //   w = (f32[], s32[]) while(t)              body: p0 = f32[] parameter(0), p1 = s32[] parameter(1)
-//   body: p = (f32[], s32[]) parameter(0)    and inside it tuple(p0, p1) where p was
+//   body: p = (f32[], s32[]) parameter(0)    and inside it tuple(p0, p1) replaces p
 //
-// A computation changes its parameters and its root only if all of its callers are flattened with
-// it: FindFlattened says which. Linear in the program and the leaves of its tuples.
+// The parameters and the root of a computation change only if all of its callers are flattened with
+// it; FindFlattened determines which. Linear in the program and the leaves of its tuples.
 
 #include <algorithm>
 #include <unordered_map>
@@ -39,14 +39,14 @@ size_t LeafCount(const Shape& shape) {
   return leaves.size();
 }
 
-// Something stands on the tuple as a whole, and would have no place on its leaves.
+// Whether extras apply to the tuple as a whole and could not be attached to its leaves.
 bool IsPinnedTuple(const Instr& instr) {
   const InstrExtras& extras = instr.extras();
   return extras.sharding || extras.sharding_rule || !extras.control_predecessors.empty() ||
          instr.is_control_predecessor() || !extras.frontend_attributes.empty();
 }
 
-// Whether the instruction hands a tuple to a computation, or gets a nested one.
+// Whether the instruction passes a tuple to a computation, or returns a nested one.
 bool HasTuples(const Instr& caller) {
   bool takes = std::ranges::any_of(caller.operands(),
                                    [](const Instr* operand) { return operand->shape().IsTuple(); });
@@ -72,8 +72,9 @@ class Flattener {
   }
 
  private:
-  // The computations that all callers would hand leaves to. A caller calls several; either all of
-  // them are flattened or none, which may rule out others: repeated until nothing is ruled out.
+  // The computations that receive leaves from all of their callers. A caller calls several
+  // computations; either all of them are flattened or none, which may exclude others. Iterates
+  // until nothing more is excluded.
   void FindFlattened() {
     std::unordered_map<Computation*, std::vector<Instr*>> callers;
     for (const auto& computation : module_.computations()) flat_[computation.get()] = false;
@@ -115,25 +116,25 @@ class Flattener {
            });
   }
 
-  // A loop without any state has nothing to be flattened to.
+  // A loop without state has nothing to flatten.
   static bool MayFlatten(const Instr& caller) {
     return caller.op() != Op::kWhile || LeafCount(caller.shape()) > 0;
   }
 
-  // Leaves of a value, taken out of it one by one.
-  void TakeApart(Instr* value, std::vector<Instr*>& leaves) {
+  // Appends the leaves of a value, extracted individually.
+  void Flatten(Instr* value, std::vector<Instr*>& leaves) {
     if (!value->shape().IsTuple()) {
       leaves.push_back(value);
       return;
     }
     const std::vector<Shape>& elements = value->shape().elements();
     for (size_t i = 0; i < elements.size(); ++i)
-      TakeApart(Editor::Beside(*value).Make(Op::kGetTupleElement, elements[i], {value},
-                                            TupleIndexAttrs{static_cast<int64_t>(i)}),
-                leaves);
+      Flatten(Editor::Beside(*value).Make(Op::kGetTupleElement, elements[i], {value},
+                                          TupleIndexAttrs{static_cast<int64_t>(i)}),
+              leaves);
   }
 
-  // The value of `shape` made of leaves, taken from `next` on.
+  // Rebuilds the value of `shape` from leaves, starting at `next`.
   Instr* PutTogether(const Instr& like, const Shape& shape, const std::vector<Instr*>& leaves,
                      size_t& next) {
     if (!shape.IsTuple()) return leaves[next++];
@@ -152,7 +153,7 @@ class Flattener {
     bool is_loop_of_one = is_body_[&computation] && LeafCount(root->shape()) == 1;
     if (!IsNested(root->shape()) && !is_loop_of_one) return;
     std::vector<Instr*> leaves;
-    TakeApart(root, leaves);
+    Flatten(root, leaves);
     if (is_loop_of_one) {
       computation.set_root(leaves[0]);
     } else {
@@ -160,7 +161,7 @@ class Flattener {
       for (const Instr* leaf : leaves) shapes.push_back(leaf->shape());
       computation.set_root(Editor::Beside(*root).Make(Op::kTuple, Shape::Tuple(shapes), leaves));
     }
-    context_.Taken("tuple.flat-root", *root, computation.root(), computation.name());
+    context_.Accepted("tuple.flat-root", *root, computation.root(), computation.name());
     changed_ = Changed::kYes;
   }
 
@@ -182,7 +183,7 @@ class Flattener {
       }
       size_t next = 0;
       Instr* whole = PutTogether(*parameter, parameter->shape(), leaves, next);
-      context_.Taken("tuple.flat-parameter", *parameter, whole, computation.name());
+      context_.Accepted("tuple.flat-parameter", *parameter, whole, computation.name());
       computation.ReplaceUses(parameter, whole);
       parameters.insert(parameters.end(), leaves.begin(), leaves.end());
       changed_ = Changed::kYes;
@@ -192,7 +193,7 @@ class Flattener {
       if (parameter->shape().IsTuple()) computation.Remove(parameter);
   }
 
-  // New callers stand where the old ones stood: effects inside them keep their order.
+  // New callers take the positions of the old ones, so side effects inside them keep their order.
   void FlattenCallers(Computation& computation) {
     if (!computation.has_callers()) return;
     std::vector<Instr*> before = computation.Instrs();
@@ -206,20 +207,20 @@ class Flattener {
     if (!found) return;
     std::vector<Instr*> order;
     std::vector<char> placed(computation.id_limit(), 0);
-    auto place = [&](Instr* instr) {
+    auto append = [&](Instr* instr) {
       if (instr->is_removed() || placed[static_cast<size_t>(instr->id())] != 0) return;
       placed[static_cast<size_t>(instr->id())] = 1;
       order.push_back(instr);
     };
-    for (Instr* instr : before) place(instead[instr] != nullptr ? instead[instr] : instr);
-    for (Instr* instr : computation.Instrs()) place(instr);
+    for (Instr* instr : before) append(instead[instr] != nullptr ? instead[instr] : instr);
+    for (Instr* instr : computation.Instrs()) append(instr);
     computation.SetOrder(order);
   }
 
   Instr* FlattenCaller(Instr* caller) {
     Computation& computation = *caller->parent();
     std::vector<Instr*> operands;
-    for (Instr* operand : caller->operands()) TakeApart(operand, operands);
+    for (Instr* operand : caller->operands()) Flatten(operand, operands);
     std::vector<Shape> shapes;
     Leaves(caller->shape(), shapes);
     bool is_one = caller->op() == Op::kWhile && shapes.size() == 1;
@@ -231,10 +232,10 @@ class Flattener {
     flat->set_called({caller->called().begin(), caller->called().end()});
     if (caller->has_extras()) flat->mutable_extras() = caller->extras();
     std::vector<Instr*> results;
-    TakeApart(flat, results);
+    Flatten(flat, results);
     size_t next = 0;
     Instr* whole = PutTogether(*caller, caller->shape(), results, next);
-    context_.Taken("tuple.flat-caller", *caller, flat);
+    context_.Accepted("tuple.flat-caller", *caller, flat);
     MergeOrigins(flat, *caller);
     computation.ReplaceUses(caller, whole);
     computation.Remove(caller);
@@ -244,16 +245,16 @@ class Flattener {
 
   Module& module_;
   PassContext& context_;
-  // is_body_: of a loop, or its condition.
+  // is_body_: body or condition of a loop.
   std::unordered_map<const Computation*, bool> flat_, is_body_, is_branch_;
   Changed changed_ = Changed::kNo;
 };
 
 }  // namespace
 
-// Loops, branches and calls take and give arrays: their tuples are taken apart before them and put
-// together after them, and a tuple that is only taken apart goes. The entry keeps its parameters
-// and results; computations that somebody else calls too (a custom call, a reduction) keep theirs.
+// Loops, conditionals and calls take and return arrays: tuples are unpacked before them and rebuilt
+// after them; tuples that are only unpacked are removed. The entry keeps its parameters and
+// results. Computations that also have other callers (a custom call, a reduction) keep theirs.
 Result<Changed> FlattenTuples(Module& module, PassContext& context) {
   return Flattener(module, context).Run();
 }

@@ -12,8 +12,8 @@
 namespace tokamak {
 namespace {
 
-// What the pass may still spend. Work is counted and not timed: the result is the same on a slow
-// machine.
+// The remaining budget of the pass. Work is counted rather than timed, so the result is the same on
+// a slow machine.
 struct Budget {
   int64_t bytes, work;
 };
@@ -22,7 +22,7 @@ bool IsStatic(const Shape& shape) {
   return shape.IsArray() && !shape.HasDynamicDims() && shape.quant() == nullptr;
 }
 
-// Cheaper to make again than to keep, or spelled best as it is.
+// Whether it is cheaper to recompute than to store, or already in canonical form.
 bool IsSpelling(const Instr& instr) {
   return instr.op() == Op::kConstant || instr.op() == Op::kIota || instr.op() == Op::kBroadcast;
 }
@@ -37,8 +37,8 @@ bool IsFoldable(const Instr& instr) {
   });
 }
 
-// Operations that it takes: elements of what is read and written, times what the op and the
-// computation that it calls do for each; a contraction reads its operands over and over.
+// Estimated operations: elements read and written, times the operations per element of the op and
+// of the computation it calls. A contraction reads its operands repeatedly.
 int64_t WorkOf(const Instr& instr) {
   double elements = static_cast<double>(instr.shape().ElementCount());
   double read = 0;
@@ -48,7 +48,7 @@ int64_t WorkOf(const Instr& instr) {
   for (const Computation* callee : instr.called()) each += static_cast<double>(callee->size());
   double work = (elements + read) * each;
   if (instr.info().Is(kContraction)) work = elements * (1 + read);
-  if (!instr.called().empty()) work *= 20;  // a call of the interpreter for each element
+  if (!instr.called().empty()) work *= 20;  // one interpreter call per element
   if (instr.op() == Op::kReduceWindow || instr.op() == Op::kSelectAndScatter)
     for (const WindowDim& dim : instr.attrs<WindowAttrs>().window)
       work *= static_cast<double>(std::max<int64_t>(1, dim.size));
@@ -62,7 +62,7 @@ Literal LiteralOf(const Instr& operand) {
   return Literal::Splat(operand.shape().WithoutLayout(), scalar.data().Window(0, width));
 }
 
-// An elementwise op of splats is a splat: computed once, whatever its size.
+// An elementwise op of splats is a splat: evaluated once, whatever its size.
 bool IsSplatMath(const Instr& instr) {
   return instr.info().Is(kElementwise) && instr.op() != Op::kMap &&
          std::ranges::all_of(instr.operands(), [&](const Instr* operand) {
@@ -71,7 +71,7 @@ bool IsSplatMath(const Instr& instr) {
          });
 }
 
-// One element of a splat, by a scratch instruction.
+// Evaluates one element of a splat with a scratch instruction.
 Result<Value> EvaluateOnce(const Instr& instr) {
   Module scratch;
   Computation* computation = scratch.AddComputation("fold");
@@ -112,7 +112,7 @@ Changed FoldOne(Instr* instr, Budget& budget, PassContext& context) {
     return Changed::kNo;
   }
   Result<Value> value = is_splat ? EvaluateOnce(*instr) : EvaluateWhole(*instr);
-  if (!value.ok()) return Changed::kNo;  // what it cannot run, or may not run alone
+  if (!value.ok()) return Changed::kNo;  // unsupported, or not executable in isolation
   budget.bytes -= bytes;
   budget.work -= work;
   Literal literal = LiteralFromValue(value.value());
@@ -128,16 +128,16 @@ Changed FoldOne(Instr* instr, Budget& budget, PassContext& context) {
     return Changed::kNo;
   }
   ReplaceBy(instr, folded, true);
-  context.Taken("fold.constants", *instr, folded);
+  context.Accepted("fold.constants", *instr, folded);
   RemoveUnused(instr);
   return Changed::kYes;
 }
 
 }  // namespace
 
-// Computes instructions whose operands are all constants, with the interpreter, so that folding and
-// running cannot disagree. Nothing grows: one result takes at most PassLimits::folded_bytes, and a
-// broadcast or iota is never written out.
+// Constant folding. Evaluates instructions with constant operands in the interpreter, so folding
+// and execution cannot disagree. Size stays bounded: a result has at most PassLimits::folded_bytes,
+// and a broadcast or iota is never materialized.
 Result<Changed> FoldConstants(Module& module, PassContext& context) {
   Budget budget{context.limits.folded_bytes_in_all, context.limits.folded_work};
   Changed changed = Changed::kNo;

@@ -11,8 +11,8 @@ using m::x;
 using m::y;
 using m::z;
 
-// What nobody else reads, in a type that processors fuse: else the product is computed twice, or
-// the fused operation is slower than the two.
+// The product has no other user and its type has a hardware FMA. Otherwise the product would be
+// computed twice, or the FMA would be slower than the two ops.
 bool IsOnlyAdded(const m::Match& match) {
   const Instr* product = match[a];
   return (match.type() == ElementType::kF32 || match.type() == ElementType::kF64) &&
@@ -47,7 +47,8 @@ const RuleSet& FmaRules() {
   return *rules;
 }
 
-// Bodies of reductions, sorts ... stay as they are: others know them by their shape.
+// Bodies of reductions, sorts ... are left unchanged, because other code recognizes them by their
+// structure.
 std::unordered_set<const Computation*> Bodies(const Module& module) {
   std::unordered_set<const Computation*> bodies;
   for (const auto& computation : module.computations())
@@ -59,9 +60,9 @@ std::unordered_set<const Computation*> Bodies(const Module& module) {
 
 }  // namespace
 
-// Products that are only added or subtracted become fma, so that whether a backend fuses them does
-// not depend on its plan: backends contract nothing by themselves (docs/numerics.md). Strict
-// mode keeps both roundings.
+// Contracts products that are only added or subtracted into fma. This makes contraction independent
+// of the fusion plan, because backends contract nothing themselves (docs/numerics.md). Strict mode
+// keeps both roundings.
 Result<Changed> FormFma(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
   std::unordered_set<const Computation*> bodies = Bodies(module);

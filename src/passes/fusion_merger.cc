@@ -4,15 +4,16 @@
 namespace tokamak {
 namespace {
 
-class Merger : public fuse::Fuser {
+class ProducerFusionMerger : public fuse::Fuser {
  public:
   using Fuser::Fuser;
 
-  // Merged fusions are new, and looked at again.
+  // Merged fusions are new and are visited again.
   Changed Run(Computation& computation) {
-    constexpr int kMostRounds = 8;
+    // Maximum iterations. Chosen: bounds the run time of the pass.
+    constexpr int kMaxFusionIterations = 8;
     Changed changed = Changed::kNo;
-    for (int round = 0; round < kMostRounds; ++round) {
+    for (int iteration = 0; iteration < kMaxFusionIterations; ++iteration) {
       Changed once = MergeAll(computation);
       changed |= once;
       if (once == Changed::kNo) break;
@@ -25,8 +26,8 @@ class Merger : public fuse::Fuser {
     Changed changed = Changed::kNo;
     for (Instr* fusion : computation.PostOrder()) {
       if (fusion->is_removed() || !fuse::IsFusion(*fusion) || fusion->users().empty()) continue;
-      if (fuse::Judgement refused = judge_.MayBeMerged(*fusion)) {
-        records_.Refused(*refused, *fusion, nullptr);
+      if (fuse::MaybeRejection rejection = rules_.MayBeMerged(*fusion)) {
+        records_.RecordRejection(*rejection, *fusion, nullptr);
         continue;
       }
       changed |= Merge(fusion, computation);
@@ -37,7 +38,7 @@ class Merger : public fuse::Fuser {
   Changed Merge(Instr* fusion, Computation& computation) {
     Changed changed = Changed::kNo;
     for (Instr* user : fuse::DistinctUsers(*fusion)) {
-      if (judge_.MayEnter(*fusion, *user)) continue;  // all-or-none is lifted
+      if (rules_.MayEnter(*fusion, *user)) continue;  // the all-or-none rule is disabled
       records_.Moved(FusionRule::kMerged, *fusion, user);
       editor_.Fuse(fusion, user);
       changed = Changed::kYes;
@@ -49,10 +50,10 @@ class Merger : public fuse::Fuser {
 
 }  // namespace
 
-// XLA's fusion merger: a fusion of loops that holds nothing dear goes into all of its users, when
-// all of them are fusions that can take it and no more bytes are moved than before; else into none.
+// XLA's fusion merger: merges a loop fusion without expensive ops into all of its users, if all of
+// them are fusions that can absorb it and the memory traffic does not grow; otherwise into none.
 Result<Changed> FusionMerger(Module& module, PassContext& context) {
-  return fuse::FuseAll<Merger>(module, context);
+  return fuse::FuseAll<ProducerFusionMerger>(module, context);
 }
 
 }  // namespace tokamak

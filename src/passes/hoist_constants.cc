@@ -1,12 +1,12 @@
-// Idea: a program of constants, as tests are, would be computed by fold-constants, and nothing of
-// it would be left to run. What it computes with becomes an argument.
+// A program that consists of constants, as tests often do, would be evaluated by fold-constants at
+// compile time, and nothing would remain to run. This pass turns its data into arguments.
 //
 //   before                                    after
-//   c = f32[3] constant({1, 2, 3})            c = f32[3] parameter(1), {1, 2, 3} is its value
+//   c = f32[3] constant({1, 2, 3})            c = f32[3] parameter(1), with value {1, 2, 3}
 //   i = (f32[2], s32[2]) call(), to_apply=inputs
 //                                             i = (f32[2], s32[2]) parameter(2)
 //
-// Linear in the program, and in what @inputs computes.
+// Linear in the program, and in the run time of @inputs.
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@
 namespace tokamak {
 namespace {
 
-// A scalar is rather a number of the program than its data.
+// A scalar is considered part of the program rather than data.
 bool IsArrayConstant(const Instr& instr) {
   return instr.op() == Op::kConstant && instr.shape().IsArray() && instr.shape().rank() > 0 &&
          instr.shape().quant() == nullptr;
@@ -29,7 +29,7 @@ bool IsCallOfInputs(const Instr& instr) {
          instr.called(0)->name() == "inputs";
 }
 
-// Sizes that are written as constants must stay so.
+// Sizes that are constants must stay constants.
 bool HasDynamicOps(const Computation& entry) {
   return std::ranges::any_of(entry.Instrs(), [](const Instr* instr) {
     return instr->info().Is(kDynamicShape) || instr->shape().HasDynamicDims();
@@ -52,9 +52,10 @@ Instr* MakeArgument(Instr* instr) {
 
 }  // namespace
 
-// Makes arguments of the constant arrays of the entry, and of what a function @inputs gives it.
-// Their values go to PassOptions::added, in the order of the new parameters, tuples as they are. An
-// entry with dynamic sizes stays as it is, and so does a constant with a sharding or the like.
+// Turns the constant arrays of the entry, and the results of a function @inputs, into arguments.
+// Appends their values to PassOptions::added, in the order of the new parameters; tuples are not
+// flattened. Leaves an entry with dynamic sizes unchanged, and constants with a sharding or other
+// extras.
 Result<Changed> HoistConstants(Module& module, PassContext& context) {
   if (module.entry() == nullptr || HasDynamicOps(*module.entry())) return Changed::kNo;
   Computation& entry = *module.entry();
@@ -70,7 +71,7 @@ Result<Changed> HoistConstants(Module& module, PassContext& context) {
       continue;
     }
     context.options.added->push_back(std::move(value).value());
-    context.Taken("entry.argument", *instr, MakeArgument(instr));
+    context.Accepted("entry.argument", *instr, MakeArgument(instr));
     entry.Remove(instr);
     changed = Changed::kYes;
   }

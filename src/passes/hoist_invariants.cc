@@ -1,11 +1,12 @@
-// What a loop computes anew in every round, though its operands stay, is computed before it and
-// carried. By price: a value is carried when reading it costs no more than reading what it is made
-// of, or when making it is more than elementwise math. So a broadcast or an iota is never written
-// to memory, and a view (reshape, slice) of a carried array stays a view.
+// Loop-invariant code motion: values that the body recomputes from loop-invariant operands in every
+// iteration are computed before the loop and carried. By cost: a value is carried if reading it
+// costs no more than reading the values it is computed from, or if computing it is more than
+// elementwise math. So a broadcast or an iota is never materialized, and a view (reshape, slice) of
+// a carried array stays a view.
 //
-//   body: y = tanh(w), z = dot(x, transpose(w))    w stays: tanh(w) and transpose(w) move out
+//   body: y = tanh(w), z = dot(x, transpose(w))    tanh(w), transpose(w) move out: w is invariant
 //
-// Bodies of inner loops come first, so a value leaves all loops that it can leave in one run.
+// Bodies of inner loops come first, so a value leaves all possible loops in one run.
 
 #include <algorithm>
 
@@ -21,7 +22,7 @@
 namespace tokamak {
 namespace {
 
-// Costs nothing where it is read: an index map, or nothing to compute it from.
+// Free where it is read: an index map, or a value without operands.
 bool IsView(const Instr& instr) {
   switch (instr.op()) {
     case Op::kConstant:
@@ -40,10 +41,10 @@ bool IsView(const Instr& instr) {
   }
 }
 
-// More than index maps and elementwise math: worth doing once, whatever is read.
+// More than index maps and elementwise math: always worth computing once.
 bool IsHeavy(const Instr& instr) {
   constexpr uint16_t kKinds = kReduction | kContraction | kRandom | kOpaqueMath;
-  if (instr.op() == Op::kGetTupleElement) return true;  // of something with several results
+  if (instr.op() == Op::kGetTupleElement) return true;  // an element of an op with several results
   return (instr.info().traits & kKinds) != 0 || instr.op() == Op::kCustomCall;
 }
 
@@ -51,8 +52,8 @@ bool IsStaticArray(const Shape& shape) {
   return shape.IsArray() && !shape.HasDynamicDims();
 }
 
-// May be computed before the loop, in the same bits, whatever the loop does then. What calls out
-// (a custom call) may not where the loop might not run at all.
+// Whether it may be computed before the loop with the same bits, whatever the loop does. Custom
+// calls are excluded if the loop may have zero iterations.
 bool IsMovable(const Instr& instr, bool runs) {
   if (!IsPlain(instr) || IsPinned(instr)) return false;
   if (instr.op() == Op::kCustomCall && !runs) return false;
@@ -63,7 +64,7 @@ int64_t BytesOfArray(const Instr& instr) {
   return IsStaticArray(instr.shape()) ? instr.shape().ByteSize() : 0;
 }
 
-// Bytes to be read for the value when it is not carried itself, at most its own.
+// Bytes to read for the value if it is not carried; at most its own size.
 int64_t SourceBytes(const Instr& instr, const InstrMap<int64_t>& sources) {
   if (instr.op() == Op::kConstant)
     return instr.attrs<ConstantAttrs>().literal.is_splat() ? 0 : BytesOfArray(instr);
@@ -73,24 +74,24 @@ int64_t SourceBytes(const Instr& instr, const InstrMap<int64_t>& sources) {
   return std::min(sum, BytesOfArray(instr));
 }
 
-class Hoister {
+class InvariantHoister {
  public:
-  Hoister(Module& module, PassContext& context) : context_(context), counts_(module) {}
+  InvariantHoister(Module& module, PassContext& context) : context_(context), counts_(module) {}
 
   Changed Run(Computation& computation) {
     std::vector<Instr*> loops;
     for (Instr* instr : computation.PostOrder())
       if (instr->op() == Op::kWhile) loops.push_back(instr);
     if (loops.empty()) return Changed::kNo;
-    Places places(computation);
+    ProgramOrder program_order(computation);
     Changed changed = Changed::kNo;
-    for (Instr* instr : loops) changed |= Hoist(instr, places);
-    places.Finish();
+    for (Instr* instr : loops) changed |= Hoist(instr, program_order);
+    program_order.Finish();
     return changed;
   }
 
  private:
-  Changed Hoist(Instr* instr, Places& places) {
+  Changed Hoist(Instr* instr, ProgramOrder& program_order) {
     std::optional<WhileLoop> loop = LoopOf(instr);
     if (!loop || IsPinned(*instr) || !loop->body->results.empty()) return Changed::kNo;
     if (!(loop->body->root()->shape() == instr->shape())) return Changed::kNo;
@@ -99,26 +100,26 @@ class Hoister {
     counts_.Own(instr, 0);
     Computation* body = loop->body;
     if (counts_.Own(instr, 1) != body) chosen = Choose(*LoopOf(instr), false);
-    Move(*LoopOf(instr), chosen, places);
+    Move(*LoopOf(instr), chosen, program_order);
     return Changed::kYes;
   }
 
-  // The invariant instructions of the body that are to be carried, in program order.
+  // The invariant instructions of the body to carry, in program order.
   std::vector<Instr*> Choose(const WhileLoop& loop, bool records) {
     std::vector<Instr*> order = loop.body->PostOrder();
-    InstrMap<char> stays(*loop.body, 0);
+    InstrMap<char> invariant(*loop.body, 0);
     InstrMap<int64_t> sources(*loop.body, 0);
-    std::optional<uint64_t> rounds = TripCount(loop);
-    bool runs = rounds.value_or(0) > 0;
+    std::optional<uint64_t> trip_count = TripCount(loop);
+    bool runs = trip_count.value_or(0) > 0;
     for (const Instr* instr : order) {
       if (std::optional<size_t> number = ParameterNumber(instr)) {
-        stays[instr] = loop.IsInvariant(*number);
+        invariant[instr] = loop.IsInvariant(*number);
       } else {
         bool all = IsMovable(*instr, runs);
-        for (const Instr* operand : instr->operands()) all = all && stays[operand] != 0;
-        stays[instr] = all;
+        for (const Instr* operand : instr->operands()) all = all && invariant[operand] != 0;
+        invariant[instr] = all;
       }
-      if (stays[instr] != 0) sources[instr] = SourceBytes(*instr, sources);
+      if (invariant[instr] != 0) sources[instr] = SourceBytes(*instr, sources);
     }
     InstrMap<char> needed(*loop.body, 0);
     needed[loop.body->root()] = 1;
@@ -126,8 +127,8 @@ class Hoister {
     int64_t grown = 0;
     for (size_t i = order.size(); i-- > 0;) {  // users first
       Instr* instr = order[i];
-      if (stays[instr] != 0 && needed[instr] == 0) continue;
-      if (stays[instr] != 0 && Pays(*instr, sources) && Fits(*instr, grown, records)) {
+      if (invariant[instr] != 0 && needed[instr] == 0) continue;
+      if (invariant[instr] != 0 && Pays(*instr, sources) && Fits(*instr, grown, records)) {
         chosen.push_back(instr);
         continue;
       }
@@ -159,7 +160,7 @@ class Hoister {
     return false;
   }
 
-  // Copies of `chosen` and of what they are made of, before the loop.
+  // Copies `chosen` and their operands before the loop.
   static std::vector<Instr*> CopyBefore(const WhileLoop& loop, const std::vector<Instr*>& chosen) {
     InstrMap<char> wanted(*loop.body, 0);
     for (const Instr* instr : chosen) wanted[instr] = 1;
@@ -183,7 +184,7 @@ class Hoister {
     return moved;
   }
 
-  void Move(const WhileLoop& loop, const std::vector<Instr*>& chosen, Places& places) {
+  void Move(const WhileLoop& loop, const std::vector<Instr*>& chosen, ProgramOrder& program_order) {
     std::vector<Instr*> moved = CopyBefore(loop, chosen);
     std::vector<Instr*> operands(loop.instr->operands().begin(), loop.instr->operands().end());
     size_t size = operands.size();
@@ -191,8 +192,9 @@ class Hoister {
     std::vector<Instr*> carried;
     for (size_t i = 0; i < chosen.size(); ++i) {
       Instr* instr = chosen[i];
-      context_.Taken("hoist.invariant", *instr, moved[i],
-                     fmt::format("{} bytes, out of {}", BytesOfArray(*instr), loop.instr->name()));
+      context_.Accepted(
+          "hoist.invariant", *instr, moved[i],
+          fmt::format("{} bytes, out of {}", BytesOfArray(*instr), loop.instr->name()));
       auto number = static_cast<int64_t>(operands.size());
       operands.push_back(moved[i]);
       loop.condition->AppendParameter(number, instr->shape(), instr->name())
@@ -212,7 +214,7 @@ class Hoister {
     loop.body->set_root(new_root);
     if (size > 1) RemoveUnused(root);
     for (Instr* instr : chosen) RemoveUnused(instr);
-    Widen(loop.instr, std::move(operands), shape, size, places);
+    Widen(loop.instr, std::move(operands), shape, size, program_order);
   }
 
   static Shape StateShape(const Instr& loop, size_t size, const std::vector<Instr*>& moved) {
@@ -225,9 +227,9 @@ class Hoister {
     return Shape::Tuple(std::move(shapes));
   }
 
-  // The loop with more operands in the place of `old`, which carries `size`.
+  // Replaces `old`, which carries `size` values, by a loop with more operands.
   static void Widen(Instr* old, std::vector<Instr*> operands, const Shape& shape, size_t size,
-                    Places& places) {
+                    ProgramOrder& program_order) {
     Instr* wide = Editor::Beside(*old).Make(Op::kWhile, shape, std::move(operands));
     wide->set_name(old->name());
     wide->set_called({old->called().begin(), old->called().end()});
@@ -244,7 +246,7 @@ class Hoister {
       old->parent()->ReplaceUses(old, whole);
     }
     old->parent()->Remove(old);
-    places.Put(old, {wide});
+    program_order.Put(old, {wide});
   }
 
   PassContext& context_;
@@ -253,12 +255,12 @@ class Hoister {
 
 }  // namespace
 
-// Computes before a loop what its body computes in the same bits in every round, and carries it,
-// where that pays (see above). What a loop carries grows by PassLimits::hoisted_bytes at most. What
-// has an effect stays; what calls out stays unless the loop is known to run.
+// Hoists values that the body computes with the same bits in every iteration, if profitable (see
+// above), and carries them. The carried state of a loop grows by at most PassLimits::hoisted_bytes.
+// Instructions with side effects stay; custom calls stay unless the loop is known to run.
 Result<Changed> HoistInvariants(Module& module, PassContext& context) {
   if (!HasOp(module, Op::kWhile)) return Changed::kNo;
-  Hoister hoister(module, context);
+  InvariantHoister hoister(module, context);
   Changed changed = Changed::kNo;
   for (Computation* computation : module.CalleesFirst()) changed |= hoister.Run(*computation);
   return changed;

@@ -13,15 +13,16 @@ class HorizontalFuser : public fuse::Fuser {
  public:
   using Fuser::Fuser;
 
-  // What feeds a pack may be packed in turn.
+  // Producers of a horizontal fusion may themselves be fused horizontally in the next iteration.
   Changed Run(Computation& computation) {
-    constexpr int kMostRounds = 8;
+    // Maximum iterations. Chosen: bounds the run time of the pass.
+    constexpr int kMaxFusionIterations = 8;
     Changed changed = Changed::kNo;
-    for (int round = 0; round < kMostRounds; ++round) {
+    for (int iteration = 0; iteration < kMaxFusionIterations; ++iteration) {
       Changed once = Changed::kNo;
       std::vector<Instr*> order = computation.PostOrder();
       for (size_t i = order.size(); i-- > 0;)
-        if (!order[i]->is_removed()) once |= PackOperands(*order[i], computation);
+        if (!order[i]->is_removed()) once |= FuseOperands(*order[i], computation);
       changed |= once;
       if (once == Changed::kNo) break;
       computation.PutInOrder();
@@ -30,7 +31,7 @@ class HorizontalFuser : public fuse::Fuser {
   }
 
  private:
-  // Kernels that only this consumer and the result need: none of them needs another.
+  // Kernels that only this consumer and the result use; none of them depends on another.
   std::vector<Instr*> Candidates(const Instr& consumer, const Computation& computation) {
     std::vector<Instr*> kernels;
     std::unordered_set<const Instr*> seen;
@@ -39,10 +40,10 @@ class HorizontalFuser : public fuse::Fuser {
       if (kernel->op() == Op::kGetTupleElement) kernel = kernel->operand(0);
       if (!seen.insert(kernel).second || !fuse::MayEnd(*kernel)) continue;
       if (!IsOnlyFor(*kernel, consumer, computation)) continue;
-      // What moves no data, or only repeats a number, is no launch.
+      // Ops that move no data need no launch.
       if (kernel->op() == Op::kReshape || kernel->op() == Op::kBitcast) continue;
-      if (fuse::Judgement refused = judge_.MayBePacked(*kernel)) {
-        records_.Refused(*refused, *kernel, &consumer);
+      if (fuse::MaybeRejection rejection = rules_.MayFuseHorizontally(*kernel)) {
+        records_.RecordRejection(*rejection, *kernel, &consumer);
         continue;
       }
       kernels.push_back(kernel);
@@ -63,18 +64,18 @@ class HorizontalFuser : public fuse::Fuser {
     });
   }
 
-  Changed PackOperands(const Instr& consumer, Computation& computation) {
+  Changed FuseOperands(const Instr& consumer, Computation& computation) {
     std::vector<Instr*> kernels = Candidates(consumer, computation);
-    // Those that are alike stand together.
+    // Similar kernels become adjacent.
     std::stable_sort(kernels.begin(), kernels.end(), [](const Instr* a, const Instr* b) {
       return std::pair(fuse::ResultsOf(*a), TypeOf(*a)) <
              std::pair(fuse::ResultsOf(*b), TypeOf(*b));
     });
     Changed changed = Changed::kNo;
     for (size_t i = 0; i + 1 < kernels.size(); ++i) {
-      fuse::Judgement refused = MayStandBeside(*kernels[i], *kernels[i + 1]);
-      if (refused) {
-        records_.Refused(*refused, *kernels[i + 1], kernels[i]);
+      fuse::MaybeRejection rejection = MayStandBeside(*kernels[i], *kernels[i + 1]);
+      if (rejection) {
+        records_.RecordRejection(*rejection, *kernels[i + 1], kernels[i]);
         continue;
       }
       records_.Moved(FusionRule::kHorizontal, *kernels[i + 1], kernels[i],
@@ -89,27 +90,27 @@ class HorizontalFuser : public fuse::Fuser {
     return instr.shape().IsTuple() ? instr.shape().elements()[0].type() : instr.shape().type();
   }
 
-  // `pack` may hold several kernels already.
-  fuse::Judgement MayStandBeside(const Instr& pack, const Instr& kernel) const {
-    int64_t of_pack = fuse::ResultsOf(pack), results = fuse::ResultsOf(kernel);
-    bool alike = TypeOf(pack) == TypeOf(kernel) &&
-                 (fuse::IsHorizontal(pack) ? of_pack % results == 0 : of_pack == results);
-    if (!alike && !judge_.IsLifted(FusionRule::kHorizontalAlike))
-      return fuse::Refusal{FusionRule::kHorizontalAlike,
-                           fmt::format("{} results of {} and {} of {}", of_pack,
-                                       HloName(TypeOf(pack)), results, HloName(TypeOf(kernel)))};
-    int64_t arguments = judge_.ArgumentsOf(pack, kernel, true);
-    if (arguments > judge_.limits().fused_arguments && !judge_.IsLifted(FusionRule::kKernelSize))
-      return fuse::Refusal{FusionRule::kKernelSize, fmt::format("{} arguments of {}", arguments,
-                                                                judge_.limits().fused_arguments)};
+  // `group` may already contain several kernels.
+  fuse::MaybeRejection MayStandBeside(const Instr& group, const Instr& kernel) const {
+    int64_t of_group = fuse::ResultsOf(group), results = fuse::ResultsOf(kernel);
+    bool same_shape = TypeOf(group) == TypeOf(kernel) &&
+                      (fuse::IsHorizontal(group) ? of_group % results == 0 : of_group == results);
+    if (!same_shape && !rules_.IsLifted(FusionRule::kHorizontalSameShape))
+      return fuse::Rejection{FusionRule::kHorizontalSameShape,
+                             fmt::format("{} results of {} and {} of {}", of_group,
+                                         HloName(TypeOf(group)), results, HloName(TypeOf(kernel)))};
+    int64_t arguments = rules_.ArgumentsOf(group, kernel, true);
+    if (arguments > rules_.limits().fused_arguments && !rules_.IsLifted(FusionRule::kKernelSize))
+      return fuse::Rejection{FusionRule::kKernelSize, fmt::format("{} arguments of {}", arguments,
+                                                                  rules_.limits().fused_arguments)};
     return std::nullopt;
   }
 };
 
 }  // namespace
 
-// XLA's horizontal fusion: small kernels that feed one consumer, of whatever shapes, stand side by
-// side in one fusion, which says so (frontend_attributes={fusion="horizontal"}).
+// XLA's horizontal fusion: small kernels that feed one consumer, of any shapes, become one fusion,
+// marked with frontend_attributes={fusion="horizontal"}.
 Result<Changed> HorizontalFusion(Module& module, PassContext& context) {
   return fuse::FuseAll<HorizontalFuser>(module, context);
 }

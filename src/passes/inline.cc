@@ -26,8 +26,8 @@ bool HasSharding(const Instr& instr) {
   return instr.extras().sharding.has_value();
 }
 
-// Why a call must stay; "" when nothing stands against putting the body in its place. A sharding
-// of a parameter, a result or the call itself would have no instruction to stand on.
+// Why a call must stay; empty if it can be inlined. A sharding of a parameter, a result or the call
+// itself could not be attached to any instruction.
 std::string_view WhyKept(const Instr& call) {
   const Computation& callee = *call.called(0);
   if (!callee.execution_thread.empty()) return "inline.other-thread";
@@ -49,8 +49,8 @@ std::string_view FirstPart(std::string_view name) {
   return name.substr(0, name.find('/'));
 }
 
-// Names in a function that JAX has made of a part of a program begin with that part, and many have
-// no line: in the place of a call they go on from its name, and have its line.
+// Op names inside a function that JAX outlined start at that function, and many have no source
+// line. After inlining they are prefixed with the name of the call and take its line.
 class OriginsOfCall {
  public:
   OriginsOfCall(OriginTable& table, const Instr& call) : table_(table) {
@@ -68,7 +68,7 @@ class OriginsOfCall {
   OriginId Lent(OriginId origins) {
     auto [known, is_new] = known_.try_emplace(origins, OriginId::kNone);
     if (!is_new) return known->second;
-    std::vector<Origin> own;  // copies: the table grows
+    std::vector<Origin> own;  // copies, because the table grows
     for (const Origin* origin : table_.Of(origins)) own.push_back(*origin);
     for (Origin& origin : own) {
       if (FirstPart(origin.op_name) != FirstPart(call_.op_name))
@@ -91,18 +91,18 @@ class Inliner {
     most_ = std::max(static_cast<size_t>(context.limits.inlined_instrs), growth * total_);
   }
 
-  // Callees of `caller` have been through this already.
+  // The callees of `caller` have already been processed.
   Changed Run(Computation& caller) {
     if (caller.CountOf(Op::kCall) + caller.CountOf(Op::kFusion) + caller.CountOf(Op::kComposite) ==
         0)
       return Changed::kNo;
     std::vector<Instr*> instrs = caller.PostOrder();
-    // A composite is what its decomposition computes.
+    // A composite is equivalent to its decomposition.
     auto is_call = [](const Instr* instr) {
       return instr->op() == Op::kCall || instr->op() == Op::kFusion ||
              (instr->op() == Op::kComposite && instr->called().size() == 1);
     };
-    // Bodies stand where their calls stood: effects keep their order.
+    // Bodies take the positions of their calls, so side effects keep their order.
     std::vector<Instr*> order;
     std::vector<Instr*> done;
     for (Instr* instr : instrs) {
@@ -114,7 +114,7 @@ class Inliner {
       size_t before = order.size();
       Instr* root = PasteBody(*instr->called(0), instr->operands(), caller, order);
       OriginsOfCall(caller.module()->origins(), *instr).Lend(std::span(order).subspan(before));
-      context_.Taken(RuleOf(instr->op()), *instr, root, instr->called(0)->name());
+      context_.Accepted(RuleOf(instr->op()), *instr, root, instr->called(0)->name());
       KeepOrigins(*instr, root);
       caller.ReplaceUses(instr, root);
       done.push_back(instr);
@@ -152,10 +152,9 @@ class Inliner {
 
 }  // namespace
 
-// Puts the body of each call, of each composite, and of each fusion that somebody else made, in its
-// place. Calls stay when the module would outgrow PassLimits::inlined_instrs, and when a sharding,
-// a control edge, a thread or the program itself speaks against it. Bodies that nobody calls any
-// more are for dce.
+// Inlines each call, each composite, and each fusion from the input program. Calls stay if the
+// module would exceed PassLimits::inlined_instrs, or if a sharding, a control dependence, an
+// execution thread or the program itself prevents inlining. dce removes bodies without callers.
 Result<Changed> Inline(Module& module, PassContext& context) {
   Inliner inliner(module, context);
   Changed changed = Changed::kNo;

@@ -1,5 +1,5 @@
-// Idea: put the bodies of all fusions in their place, and remember which instruction was in which:
-// a plan made of fusions is then one like any other.
+// Inlines the bodies of all fusions and tags each instruction with its former fusion, so that the
+// planner treats predetermined fusions like any other plan.
 //
 //   before                                          after
 //   f = f32[4] fusion(x), calls=body                a = f32[4] exponential(x)     tag 0
@@ -19,7 +19,7 @@
 namespace tokamak {
 namespace {
 
-// Numbers the parts of a pasted body that have no array in common.
+// Numbers the connected components of an inlined body: parts without a common array.
 std::unordered_map<const Instr*, int> PartsOfBody(const std::vector<Instr*>& made) {
   std::unordered_map<const Instr*, size_t> numbers_of;
   for (size_t i = 0; i < made.size(); ++i) numbers_of[made[i]] = i;
@@ -33,7 +33,7 @@ std::unordered_map<const Instr*, int> PartsOfBody(const std::vector<Instr*>& mad
     if (made[i]->op() == Op::kTuple) continue;
     for (const Instr* operand : made[i]->operands()) {
       if (operand->shape().IsScalar() && !numbers_of.contains(operand)) continue;
-      // Of an array that is read, the first reader: siblings stay together.
+      // The first consumer of each array, so that consumers of one array are in one part.
       size_t other = numbers_of.try_emplace(operand, i).first->second;
       above[first_of(i)] = first_of(other);
     }
@@ -46,7 +46,8 @@ std::unordered_map<const Instr*, int> PartsOfBody(const std::vector<Instr*>& mad
   return parts;
 }
 
-// Whoever takes a result out of the tuple uses the result itself. Gives what became of no use.
+// Replaces get-tuple-element uses of the tuple by its operands. Returns the instructions that
+// became unused.
 std::vector<Instr*> Bypass(Instr* tuple) {
   std::vector<Instr*> unused;
   Computation* parent = tuple->parent();
@@ -60,7 +61,7 @@ std::vector<Instr*> Bypass(Instr* tuple) {
   return unused;
 }
 
-// Returns the tags of the computation's instructions, by id; none: it has no fusion.
+// Returns the tags of the computation's instructions by id; empty if it has no fusion.
 std::vector<FusionTag> InlineIn(Computation& computation, PassContext& context) {
   std::vector<Instr*> order, removed;
   std::vector<FusionTag> tags;
@@ -83,7 +84,7 @@ std::vector<FusionTag> InlineIn(Computation& computation, PassContext& context) 
       append(copy, {count, part == parts.end() ? 0 : part->second});
     }
     ++count;
-    context.Taken("call.inlined-fusion", *instr, root);
+    context.Accepted("call.inlined-fusion", *instr, root);
     computation.ReplaceUses(instr, root);
     removed.push_back(instr);
     if (root->op() != Op::kTuple) continue;
@@ -91,7 +92,7 @@ std::vector<FusionTag> InlineIn(Computation& computation, PassContext& context) 
     if (root->users().empty() && computation.root() != root) removed.push_back(root);
   }
   if (removed.empty()) return {};
-  // Users before operands: a tuple goes after what took it apart.
+  // Users before operands: a tuple is removed after its get-tuple-elements.
   for (size_t left = removed.size(); !removed.empty(); left = removed.size()) {
     std::erase_if(removed, [&](Instr* instr) {
       if (!instr->users().empty()) return false;
@@ -107,14 +108,15 @@ std::vector<FusionTag> InlineIn(Computation& computation, PassContext& context) 
     kept.push_back(order[i]);
     kept_tags.push_back(tags[i]);
   }
-  computation.SetOrder(kept);  // ids are the numbers in this order
+  computation.SetOrder(kept);  // ids are the positions in this order
   return kept_tags;
 }
 
 }  // namespace
 
-// Leaves no fusion in a computation that runs by itself. Instructions of one fusion get one tag in
-// context.fusion_tags, of a horizontal fusion one for each part that shares no array with others.
+// Removes all fusions from computations that execute step by step. Instructions of one fusion get
+// one tag in context.fusion_tags; a horizontal fusion gets one tag for each part that shares no
+// array with the others.
 Result<Changed> InlineFusions(Module& module, PassContext& context) {
   std::unordered_map<const Computation*, size_t> numbers;
   for (const auto& computation : module.computations())

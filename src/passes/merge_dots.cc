@@ -12,12 +12,12 @@
 namespace tokamak {
 namespace {
 
-// The dimension of one side of a dot that is joined, and where it is in the result.
+// The dimension of one side of a dot that is concatenated, and its index in the result.
 struct Joint {
   int64_t side = 0, result = 0;
 };
 
-// The last free dimension of side 0 or 1; nothing when all are paired or summed.
+// The last free dimension of side 0 or 1; null if all are batch or contracting dimensions.
 std::optional<Joint> JointOf(const Instr& dot, size_t side) {
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
   auto last_free = [&](size_t s, int64_t& count) {
@@ -39,8 +39,8 @@ std::optional<Joint> JointOf(const Instr& dot, size_t side) {
   return joint;
 }
 
-// How long the longest way to each instruction is. Of two with equal numbers neither needs the
-// other, so joining them makes no circle, however many groups are joined.
+// The length of the longest dependence path to each instruction. Two instructions with equal depth
+// do not depend on each other, so merging them creates no cycle, however many groups are merged.
 InstrMap<int64_t> Depths(const Computation& computation, const std::vector<Instr*>& order) {
   InstrMap<int64_t> depths(computation);
   for (const Instr* instr : order) {
@@ -60,7 +60,7 @@ bool IsMergeable(const Instr& instr) {
          IsOrdinary(instr.operand(1)->shape()) && instr.shape().layout() == nullptr;
 }
 
-// Whether two dots that share the other side differ in the size of the joint only.
+// Whether two dots that share the other side differ only in the size of the joint dimension.
 bool Match(const Instr& first, const Instr& second, size_t side, const Joint& joint) {
   if (first.shape().type() != second.shape().type()) return false;
   if (!(first.attrs<DotAttrs>() == second.attrs<DotAttrs>())) return false;
@@ -72,14 +72,14 @@ bool Match(const Instr& first, const Instr& second, size_t side, const Joint& jo
   return true;
 }
 
-struct Group {
-  size_t side = 0;  // that differs
+struct DotGroup {
+  size_t side = 0;  // the side that differs
   Joint joint;
   std::vector<Instr*> dots;
 };
 
-// What the join copies against what is no longer read twice and what a kernel less saves.
-bool Pays(const Group& group, const PassLimits& limits, std::string& because) {
+// Compares the bytes that the concatenation copies with the reads and the kernel launch saved.
+bool Pays(const DotGroup& group, const PassLimits& limits, std::string& because) {
   int64_t copied = 0, others = static_cast<int64_t>(group.dots.size()) - 1;
   for (const Instr* dot : group.dots) copied += 2 * dot->operand(group.side)->shape().ByteSize();
   int64_t saved = others * group.dots[0]->operand(1 - group.side)->shape().ByteSize();
@@ -88,7 +88,7 @@ bool Pays(const Group& group, const PassLimits& limits, std::string& because) {
   return copied <= limit;
 }
 
-Changed Merge(const Group& group, PassContext& context) {
+Changed Merge(const DotGroup& group, PassContext& context) {
   std::string because;
   if (!Pays(group, context.limits, because)) {
     context.Rejected("dots.does-not-pay", *group.dots[0], group.dots[1], because);
@@ -122,7 +122,7 @@ Changed Merge(const Group& group, PassContext& context) {
     Instr* slice = Editor::Beside(*dot).Make(
         Op::kSlice, dot->shape(), {merged},
         SliceAttrs{std::move(starts), std::move(limits), std::move(strides)});
-    context.Taken("dots.share-an-operand", *dot, merged, because);
+    context.Accepted("dots.share-an-operand", *dot, merged, because);
     ReplaceBy(dot, slice, true);
     RemoveUnused(dot);
   }
@@ -133,9 +133,9 @@ Changed MergeIn(Computation& computation, PassContext& context) {
   if (computation.CountOf(Op::kDot) < 2) return Changed::kNo;
   std::vector<Instr*> order = computation.PostOrder();
   InstrMap<int64_t> depths = Depths(computation, order);
-  // By the shared operand, the side that differs, and the depth: in the order they were met.
+  // By shared operand, differing side and depth, in order of first occurrence.
   std::map<std::tuple<InstrId, size_t, int64_t>, size_t> index;
-  std::vector<Group> groups;
+  std::vector<DotGroup> groups;
   for (Instr* instr : order) {
     if (!IsMergeable(*instr) || instr->operand(0) == instr->operand(1)) continue;
     for (size_t side : {size_t{1}, size_t{0}}) {
@@ -144,13 +144,13 @@ Changed MergeIn(Computation& computation, PassContext& context) {
       auto key = std::tuple(instr->operand(1 - side)->id(), side, depths[instr]);
       auto [found, is_new] = index.emplace(key, groups.size());
       if (is_new) groups.push_back({side, *joint, {}});
-      Group& group = groups[found->second];
+      DotGroup& group = groups[found->second];
       if (group.dots.empty() || Match(*group.dots[0], *instr, side, group.joint))
         group.dots.push_back(instr);
     }
   }
   Changed changed = Changed::kNo;
-  for (Group& group : groups) {
+  for (DotGroup& group : groups) {
     std::erase_if(group.dots, [](const Instr* dot) { return dot->is_removed(); });
     if (group.dots.size() >= 2) changed |= Merge(group, context);
   }
@@ -159,8 +159,8 @@ Changed MergeIn(Computation& computation, PassContext& context) {
 
 }  // namespace
 
-// Dots that share an operand become one: the other sides are joined, the result is cut. Only where
-// what is copied costs less than what is saved. Every element is the same sum: no bit changes.
+// Merges dots that share an operand: concatenates the other operands and slices the result, if the
+// copies cost less than the merge saves. Every element is the same sum, so it is bit-exact.
 Result<Changed> MergeDots(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
   for (const auto& computation : module.computations()) changed |= MergeIn(*computation, context);

@@ -6,7 +6,7 @@
 namespace tokamak {
 namespace {
 
-// Of the users of one value, each is compared with so many others.
+// Each user of a value is compared with at most this many others. Chosen: keeps the pass linear.
 constexpr size_t kMostSiblings = 16;
 
 class MultiOutputFuser : public fuse::Fuser {
@@ -14,9 +14,10 @@ class MultiOutputFuser : public fuse::Fuser {
   using Fuser::Fuser;
 
   Changed Run(Computation& computation) {
-    constexpr int kMostRounds = 8;
+    // Maximum iterations. Chosen: bounds the run time of the pass.
+    constexpr int kMaxFusionIterations = 8;
     Changed changed = Changed::kNo;
-    for (int round = 0; round < kMostRounds; ++round) {
+    for (int iteration = 0; iteration < kMaxFusionIterations; ++iteration) {
       Changed once = Changed::kNo;
       for (Instr* shared : computation.PostOrder())
         if (!shared->is_removed()) once |= JoinSiblings(*shared);
@@ -37,7 +38,7 @@ class MultiOutputFuser : public fuse::Fuser {
     for (size_t i = 0; i < users.size(); ++i) {
       for (size_t j = i + 1; j < users.size() && j <= i + kMostSiblings; ++j) {
         if (Uses(*users[i], *users[j]) || Uses(*users[j], *users[i])) continue;
-        if (!Judged(*users[i], *users[j])) continue;
+        if (!IsAllowed(*users[i], *users[j])) continue;
         records_.Moved(FusionRule::kSibling, *users[j], users[i], LabelOf(shared));
         users[i] = editor_.Join(users[i], users[j]);
         users.erase(users.begin() + static_cast<std::ptrdiff_t>(j--));
@@ -47,16 +48,16 @@ class MultiOutputFuser : public fuse::Fuser {
     return changed;
   }
 
-  // A value that others need besides: its kernel becomes that of one user.
+  // A value with other users: its kernel is merged into that of one user.
   Changed JoinWithUser(Instr* producer) {
     if (!IsKernel(*producer) || !producer->shape().IsArray()) return Changed::kNo;
     if (fuse::HasOneUser(*producer) || producer->users().empty()) return Changed::kNo;
     for (Instr* user : KernelsAmong(fuse::DistinctUsers(*producer))) {
-      if (fuse::Judgement refused = judge_.MayEnter(*producer, *user)) {
-        records_.Refused(*refused, *producer, user);
+      if (fuse::MaybeRejection rejection = rules_.MayEnter(*producer, *user)) {
+        records_.RecordRejection(*rejection, *producer, user);
         continue;
       }
-      if (!Judged(*producer, *user)) continue;
+      if (!IsAllowed(*producer, *user)) continue;
       records_.Moved(FusionRule::kKeptAndUsed, *producer, user);
       editor_.Join(producer, user);
       return Changed::kYes;
@@ -64,19 +65,19 @@ class MultiOutputFuser : public fuse::Fuser {
     return Changed::kNo;
   }
 
-  bool Judged(const Instr& a, const Instr& b) {
-    fuse::Judgement refused = judge_.MayShareLoop(a, b);
-    if (!refused && !judge_.IsAcyclic(a, b)) refused = fuse::Refusal{FusionRule::kCycle, ""};
-    if (refused) records_.Refused(*refused, a, &b);
-    return !refused;
+  bool IsAllowed(const Instr& a, const Instr& b) {
+    fuse::MaybeRejection rejection = rules_.MayShareLoop(a, b);
+    if (!rejection && !rules_.IsAcyclic(a, b)) rejection = fuse::Rejection{FusionRule::kCycle, ""};
+    if (rejection) records_.RecordRejection(*rejection, a, &b);
+    return !rejection;
   }
 
-  // One of them needs the other: that is for JoinWithUser.
+  // One depends on the other; JoinWithUser handles that case.
   static bool Uses(const Instr& user, const Instr& producer) {
     return std::ranges::count(user.operands(), &producer) > 0;
   }
 
-  // What is free to compute is no kernel whose reads could be shared.
+  // An op without cost is not a kernel whose reads could be shared.
   static bool IsKernel(const Instr& instr) {
     return fuse::MayEnd(instr) && instr.op() != Op::kReshape && instr.op() != Op::kBitcast &&
            instr.op() != Op::kBroadcast;
@@ -89,8 +90,9 @@ class MultiOutputFuser : public fuse::Fuser {
 
 }  // namespace
 
-// XLA's multi-output fusion: kernels that read one array and run over the same loop become one with
-// several results; then a value that is stored for others is computed in the kernel of a user.
+// XLA's multi-output fusion: kernels that read one array with the same loop shape become one kernel
+// with several results; then a value that is stored for several users is computed in the kernel of
+// one of them.
 Result<Changed> MultiOutputFusion(Module& module, PassContext& context) {
   return fuse::FuseAll<MultiOutputFuser>(module, context);
 }

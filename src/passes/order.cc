@@ -9,7 +9,7 @@
 namespace tokamak {
 namespace {
 
-// The operands of sums, products and the like in the order of what they compute.
+// Orders the operands of commutative ops by the hash of their values.
 bool OrderOperands(Instr* instr, const InstrMap<uint64_t>& hashes) {
   if (!Commutes(*instr)) return false;
   Instr *x = instr->operand(0), *y = instr->operand(1);
@@ -19,8 +19,8 @@ bool OrderOperands(Instr* instr, const InstrMap<uint64_t>& hashes) {
   return true;
 }
 
-// Parameters by number; effects in their order and then the root, each after what it takes; then
-// what nothing needs.
+// Parameters by number; then side effects in their order and the root, each after its operands;
+// then unused instructions.
 std::vector<Instr*> CanonicalOrder(const Computation& computation, const Effects& effects) {
   PostOrderWalk walk(computation.id_limit());
   for (Instr* parameter : computation.parameters()) walk.Visit(parameter);
@@ -42,13 +42,14 @@ Changed OrderComputation(Computation& computation, const Effects& effects,
     computation.SetOrder(order);
     changed = true;
   }
-  if (changed) context.Taken("order.canonical", *computation.root(), nullptr, computation.name());
+  if (changed)
+    context.Accepted("order.canonical", *computation.root(), nullptr, computation.name());
   return changed ? Changed::kYes : Changed::kNo;
 }
 
-// Those that the entry leads to, callees first, in the order of the calls; then the others.
+// Computations reachable from the entry, callees first, in call order; then the others.
 Changed OrderCallees(Module& module, PassContext& context) {
-  std::unordered_map<const Computation*, size_t> places;
+  std::unordered_map<const Computation*, size_t> positions;
   std::unordered_map<const Computation*, bool> seen;
   struct Open {
     const Computation* computation;
@@ -71,31 +72,32 @@ Changed OrderCallees(Module& module, PassContext& context) {
         push(top.callees[top.next++]);  // may move `top`
         continue;
       }
-      places.emplace(top.computation, places.size());
+      positions.emplace(top.computation, positions.size());
       stack.pop_back();
     }
   };
   if (module.entry() != nullptr) visit(module.entry());
   for (const auto& computation : module.computations()) visit(computation.get());
   std::vector<size_t> order;
-  for (const auto& computation : module.computations()) order.push_back(places[computation.get()]);
+  for (const auto& computation : module.computations())
+    order.push_back(positions[computation.get()]);
   if (std::ranges::is_sorted(order) || order.empty()) return Changed::kNo;
   const Computation& first = *module.computations()[0];
-  context.Taken("order.computations", *first.root(), nullptr, first.name());
+  context.Accepted("order.computations", *first.root(), nullptr, first.name());
   module.OrderComputations(order);
   return Changed::kYes;
 }
 
 }  // namespace
 
-// Puts instructions, computations and the operands of commutative ops into an order that follows
-// from what they compute, so that programs which differ in order or in names only end equal: their
-// kernels and plans are then found in the caches. Effects keep their order.
+// Canonicalizes the order of instructions, computations and operands of commutative ops by what
+// they compute. Programs that differ only in order or names become equal and hit the kernel and
+// plan caches. Side effects keep their order.
 Result<Changed> Order(Module& module, PassContext& context) {
   Effects effects(module);
   ComputationHashes hashes;
   Changed changed = Changed::kNo;
-  // Callees first: their hashes are known when a caller asks, however deep calls are nested.
+  // Callees first: their hashes are available when a caller needs them, without recursion.
   for (Computation* computation : module.CalleesFirst()) {
     changed |= OrderComputation(*computation, effects, hashes, context);
     hashes.Of(*computation);

@@ -6,18 +6,18 @@
 
 namespace tokamak {
 
-// Every pass of passes.def, one .cc each. A pass needs no header of its own: its contract is the
-// comment above its definition, its one-line meaning the row.
+// Declares every pass of passes.def; each is one .cc file. A pass needs no header: its contract is
+// the comment above its definition, its one-line meaning is in the row.
 #define TOK_PASS(id, ...) Result<Changed> id(Module& module, PassContext& context);
 #include "rewrite/passes.def"
 
 // One function per row, in that order.
 std::span<const PassFn> PassFunctions();
 
-// What target passes are told about a machine.
+// The PassTarget for a machine.
 PassTarget TargetOf(const Machine& machine, TargetLibraries* libraries = nullptr);
 
-// RunPipeline with those.
+// RunPipeline with PassFunctions().
 Result<std::vector<PassRun>> RunPasses(Module& module, std::span<const Step> steps,
                                        PassContext& context, const PipelineOptions& options = {});
 

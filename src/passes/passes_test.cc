@@ -1,4 +1,4 @@
-// What every pass owes, whatever it does: rows of passes.def get these tests by being there.
+// Invariants that every pass must keep. Every row of passes.def is tested automatically.
 
 #include "passes/passes.h"
 
@@ -36,8 +36,8 @@ Computation* Twice(Module& module) {
   return done;
 }
 
-// Something for each pass to do: a call, tuples, dead code, equal values, constants, algebra, a
-// loop over a tuple, effects, shardings.
+// A module with work for each pass: a call, tuples, dead code, equal values, constants, algebra, a
+// loop over a tuple, side effects, shardings.
 std::unique_ptr<Module> Example() {
   auto module = std::make_unique<Module>("example");
   Computation* twice = Twice(*module);
@@ -86,7 +86,7 @@ std::set<std::string> OriginsOf(const Module& module, const Instr& instr) {
   return names;
 }
 
-// Origins of the results, part by part.
+// The origins of each element of the result.
 std::vector<std::set<std::string>> OriginsOfResults(const Module& module) {
   std::vector<std::set<std::string>> all;
   for (const Instr* result : module.entry()->root()->operands())

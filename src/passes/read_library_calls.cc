@@ -1,6 +1,6 @@
-// Dumps of XLA for GPUs hold calls of libraries where the program had ops. They are read back, so
-// that such a program fuses and runs here like the one that it was made from. A call becomes ops
-// only when everything that its configuration says is understood; the rest stay calls, by name.
+// XLA dumps for GPUs contain library calls instead of ops. This pass translates them back, so that
+// such a program fuses and runs like its source. A call becomes ops only if its whole configuration
+// is understood; other calls are kept.
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ bool IsLibraryCall(const Instr& instr) {
   return target.starts_with("__cublas$") || target.starts_with("__cudnn$");
 }
 
-// All results but the first are memory to work in: bytes whose values nobody states.
+// Whether all results except the first are workspace: bytes with unspecified values.
 bool OnlyWorkspaceBeside(const Shape& shape) {
   if (!shape.IsTuple()) return true;
   if (shape.elements().size() > 2 || shape.elements().empty()) return false;
@@ -42,7 +42,7 @@ Instr* Read(LibraryCall& call) {
   return call.No("a call of another kind");
 }
 
-// What stands for the whole call.
+// The value that replaces the whole call.
 Instr* ResultOf(Instr* call, Instr* value, Editor& make) {
   const Shape& shape = call->shape();
   if (!shape.IsTuple()) {
@@ -80,7 +80,7 @@ Changed ReadOne(Instr* instr, PassContext& context) {
   }
   std::string target = attrs.target;
   ReplaceBy(instr, result, true);
-  context.Taken("library.read", *instr, value, target);
+  context.Accepted("library.read", *instr, value, target);
   instr->parent()->Remove(instr);
   for (size_t i = edit.made().size(); i-- > 0;) RemoveUnused(edit.made()[i]);
   return Changed::kYes;
@@ -88,8 +88,8 @@ Changed ReadOne(Instr* instr, PassContext& context) {
 
 }  // namespace
 
-// Calls of cuBLAS (products with alpha, beta and epilogue) and cuDNN (convolutions, attention)
-// become ops where their configuration says all. Memory to work in becomes zeros.
+// Translates cuBLAS calls (GEMM with alpha, beta and epilogue) and cuDNN calls (convolutions,
+// attention) into ops if their configuration is complete. Workspace results become zeros.
 Result<Changed> ReadLibraryCalls(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
   std::vector<Instr*> calls;

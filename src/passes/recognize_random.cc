@@ -1,11 +1,11 @@
-// Threefry2x32 as programs write it out becomes one op. JAX lowers a draw of random bits to about
-// 150 additions, shifts and exclusive ors on words (or to a loop of five rounds of them), or to a
-// custom call on GPUs; each hides from every later pass that a draw is a function of a key and a
-// counter that costs 130 operations and no memory, and can be made anew wherever it is needed.
+// Recognizes Threefry2x32 and replaces it by one op. JAX lowers random bits to about 150 additions,
+// shifts and xors on 32-bit words (or to a loop of five groups of rounds), or to a custom call on
+// GPUs. All of these hide from later passes that random bits are a function of a key and a counter
+// that costs 130 operations and no memory traffic, and can be recomputed anywhere.
 //
-// Words are taken for what they compute (analysis/word_terms.h), so it does not matter how the
-// program spells a rotation, in which order it adds, what was folded, whether it was inlined, or
-// where scalar keys are broadcast. Names decide nothing. (Of custom calls they are all there is.)
+// Words are compared by what they compute (analysis/word_terms.h). The match is therefore
+// independent of how the program spells a rotation, of the order of additions, of constant folding
+// and inlining, and of where scalar keys are broadcast. Names are ignored, except for custom calls.
 //
 //   pair   = u64[n] threefry2x32(k0, k1, x0, x1)
 //   first  = u32[n] convert(shift-right-logical(pair, 32))
@@ -27,10 +27,12 @@
 namespace tokamak {
 namespace {
 
-constexpr uint32_t kMaxMadeWeight = 24;  // of a key or counter that stands nowhere and is made anew
-constexpr int kPartialRounds = 4;        // fewer are no near miss
+constexpr uint32_t kMaxMadeWeight = 24;  // term size limit for a key or counter that must be
+                                         // rebuilt (chosen)
+constexpr int kPartialRounds = 4;        // fewer matched rounds are not reported as a near miss
+                                         // (chosen)
 
-// Instructions of a computation that makes the words of threefry.
+// Instructions of a computation that computes the words of threefry.
 class Words {
  public:
   Words(Computation& computation, PassContext& context, const Effects& effects,
@@ -63,14 +65,15 @@ class Words {
   }
 
  private:
-  // Of instructions that were made here, too.
+  // Also covers instructions created here.
   TermList& TermsOf(const Instr* instr) {
     auto id = static_cast<size_t>(instr->id());
     if (id >= found_.size()) found_.resize(computation_.id_limit());
     return found_[id];
   }
 
-  // The term of the instruction, once it is replaced when it is a word of threefry.
+  // The term of the instruction. Replaces the instruction first if it is an output word of
+  // threefry.
   WordTerm Settle(Instr* instr, WordTerm term) {
     int word = finder_.WordOf(term);
     if (word < 0) {
@@ -81,13 +84,13 @@ class Words {
     if (pair == nullptr) return term;
     Instr* made = WordOf(pair, word % 2 == 0, *instr);
     if (!CanReplace(*instr, *made, true)) {
-      context_.Rejected("random.says-more", *instr, pair);
+      context_.Rejected("random.extra-attributes", *instr, pair);
       unused_.push_back(made);
       return term;
     }
     MergeOrigins(pair, *instr);
     ReplaceBy(instr, made, true);
-    context_.Taken("random.threefry", *instr, pair);
+    context_.Accepted("random.threefry", *instr, pair);
     replaced_.push_back(instr);
     WordTerm leaf = terms_.Leaf(made, 0, made->shape().dims());
     instrs_.emplace(leaf, made);
@@ -95,7 +98,8 @@ class Words {
     return leaf;
   }
 
-  // The op of a find, made when its first word is met. Null when key or counter stand nowhere.
+  // The op for a match, created at its first output word. Null if the key or counter is not
+  // available as an instruction.
   Instr* PairOf(size_t number, const Instr& like) {
     auto [it, is_new] = pairs_.try_emplace(number, nullptr);
     if (!is_new) return it->second;
@@ -104,7 +108,7 @@ class Words {
     for (WordTerm term : {found.k0, found.k1, found.x0, found.x1}) {
       operands.push_back(Make(term, like));
       if (operands.back() != nullptr) continue;
-      context_.Rejected("random.operand-stands-nowhere", like);
+      context_.Rejected("random.operand-not-found", like);
       operands.pop_back();
       unused_.insert(unused_.end(), operands.begin(), operands.end());
       return nullptr;
@@ -121,7 +125,7 @@ class Words {
           Editor::Beside(like).Make(Op::kConstant, Shape::Scalar(ElementType::kU64), {},
                                     ConstantAttrs{Literal::ScalarInt(ElementType::kU64, 32)});
       whole = Editor::Beside(like).Make(Op::kShiftRightLogical, pair->shape(),
-                                        {pair, Spread(by, pair->shape(), like)});
+                                        {pair, BroadcastTo(by, pair->shape(), like)});
     }
     if (like.shape().type() == ElementType::kU32)
       return Editor::Beside(like).Make(Op::kConvert, like.shape(), {whole});
@@ -130,12 +134,12 @@ class Words {
     return Editor::Beside(like).Make(Op::kBitcastConvert, like.shape(), {word});
   }
 
-  Instr* Spread(Instr* scalar, const Shape& shape, const Instr& like) {
+  Instr* BroadcastTo(Instr* scalar, const Shape& shape, const Instr& like) {
     if (shape.IsScalar()) return scalar;
     return Editor::Beside(like).Make(Op::kBroadcast, shape, {scalar}, DimensionsAttrs{});
   }
 
-  // An instruction of type u32 and the dimensions of `like` that holds the term.
+  // An instruction with type u32 and the dimensions of `like` that computes the term.
   Instr* Make(WordTerm term, const Instr& like) {
     Shape shape = Shape::Array(ElementType::kU32, like.shape().dims());
     const TermNode node = terms_.node(term);
@@ -144,7 +148,7 @@ class Words {
       Instr* number =
           Editor::Beside(like).Make(Op::kConstant, Shape::Scalar(ElementType::kU32), {},
                                     ConstantAttrs{Literal::ScalarInt(ElementType::kU32, bits)});
-      return Spread(number, shape, like);
+      return BroadcastTo(number, shape, like);
     }
     auto it = instrs_.find(term);
     if (it != instrs_.end() && it->second->shape().dims() == shape.dims()) {
@@ -154,7 +158,7 @@ class Words {
     if (node.weight > kMaxMadeWeight) return nullptr;
     switch (node.kind) {
       case TermKind::kLeaf:
-        return MakeSpread(terms_.leaf(term), shape, like);
+        return MakeBroadcast(terms_.leaf(term), shape, like);
       case TermKind::kSum:
         return MakeSum(node, shape, like);
       case TermKind::kXor: {
@@ -163,7 +167,7 @@ class Words {
         return result;
       }
       default:
-        return nullptr;  // shifts are instructions of the program
+        return nullptr;  // shifts must already exist in the program
     }
   }
 
@@ -183,21 +187,21 @@ class Words {
     return Editor::Beside(*x).Make(op, x->shape(), {x, y});
   }
 
-  // A broadcast of an instruction that the program only has unspread, or spread elsewhere.
-  Instr* MakeSpread(const TermLeaf& leaf, const Shape& shape, const Instr& like) {
+  // A broadcast of an instruction that the program has only unbroadcast, or with other dimensions.
+  Instr* MakeBroadcast(const TermLeaf& leaf, const Shape& shape, const Instr& like) {
     const Instr* base = leaf.base;
     if (base == nullptr || base->parent() != &computation_ || !IsWord(base->shape()) ||
         base->is_removed())
       return nullptr;
-    Dims dims, places;
+    Dims dims, broadcast_dims;
     int last = -1;
-    for (size_t i = 0; i < leaf.spreading.sources.size(); ++i) {
-      int source = leaf.spreading.sources[i];
+    for (size_t i = 0; i < leaf.broadcast_map.sources.size(); ++i) {
+      int source = leaf.broadcast_map.sources[i];
       if (source < 0) continue;
       if (source <= last) return nullptr;
       last = source;
       dims.push_back(base->shape().dim(static_cast<size_t>(source)));
-      places.push_back(static_cast<int64_t>(i));
+      broadcast_dims.push_back(static_cast<int64_t>(i));
     }
     auto count = CheckedElementCount(dims);
     if (!count || *count != base->shape().ElementCount()) return nullptr;
@@ -208,10 +212,11 @@ class Words {
     if (word->shape().dims() != dims)
       word = Editor::Beside(like).Make(Op::kReshape, Shape::Array(ElementType::kU32, dims), {word});
     if (dims == shape.dims()) return word;
-    return Editor::Beside(like).Make(Op::kBroadcast, shape, {word}, DimensionsAttrs{places});
+    return Editor::Beside(like).Make(Op::kBroadcast, shape, {word},
+                                     DimensionsAttrs{broadcast_dims});
   }
 
-  // A word of a loop takes the loop with it when it was its last user.
+  // Removes a loop together with its result word if that was the last user.
   void RemoveWithLoop(Instr* word) {
     if (word->is_removed()) return;
     Instr* source = word->op() == Op::kGetTupleElement ? word->operand(0) : nullptr;
@@ -224,7 +229,7 @@ class Words {
     for (Instr* operand : operands) RemoveUnused(operand);
   }
 
-  // Says how far the longest run came that is no threefry after all.
+  // Reports the number of rounds of the longest partial match.
   void RecordPartial(const std::vector<Instr*>& order) {
     ThreefryFinder::Partial partial = finder_.longest_partial();
     if (partial.rounds < kPartialRounds || !finder_.all().empty()) return;
@@ -242,13 +247,14 @@ class Words {
   WordTerms terms_;
   WordEval eval_;
   ThreefryFinder finder_;
-  std::unordered_map<WordTerm, Instr*> instrs_;  // the first that holds a term
+  std::unordered_map<WordTerm, Instr*> instrs_;  // the first instruction that computes a term
   std::unordered_map<size_t, Instr*> pairs_;
   std::vector<TermList> found_;  // by id
   std::vector<Instr*> replaced_, unused_;
 };
 
-// What JAX calls on GPUs (jax_threefry_gpu_kernel_lowering): key and counter, one shape.
+// The custom call that JAX emits on GPUs (jax_threefry_gpu_kernel_lowering): key and counter, one
+// shape.
 bool IsThreefryCall(const Instr& instr) {
   if (instr.op() != Op::kCustomCall || instr.operand_count() != 4) return false;
   const std::string& target = instr.attrs<CustomCallAttrs>().target;
@@ -279,21 +285,21 @@ Changed ReplaceCall(Instr* call, PassContext& context) {
   words.push_back(Editor::Beside(*call).Make(Op::kConvert, call->shape().elements()[1], {pair}));
   Instr* tuple = Editor::Beside(*call).Make(Op::kTuple, call->shape(), std::move(words));
   if (!CanReplace(*call, *tuple, true)) {
-    context.Rejected("random.says-more", *call);
+    context.Rejected("random.extra-attributes", *call);
     RemoveUnused(tuple);
     return Changed::kNo;
   }
   ReplaceBy(call, tuple, true);
-  context.Taken("random.threefry-call", *call, pair);
+  context.Accepted("random.threefry-call", *call, pair);
   call->parent()->Remove(call);
   return Changed::kYes;
 }
 
 }  // namespace
 
-// Replaces whatever computes threefry2x32 (all twenty rounds, any spelling, written out or as a
-// loop) and the custom calls of JAX for it by the op. What else the program makes of intermediate
-// values stays. Loops that are left without users are for dce.
+// Replaces all computations of threefry2x32 (all twenty rounds, in any spelling, unrolled or as a
+// loop) and JAX's custom calls for it by the op. Other uses of intermediate values are kept. dce
+// removes loops that become unused.
 Result<Changed> RecognizeRandom(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
   Effects effects(module);

@@ -10,7 +10,7 @@
 namespace tokamak {
 namespace {
 
-// The op of a body of one op on both parameters.
+// The op of a body that applies one op to both parameters.
 const Instr* OnlyOp(const Computation& body) {
   const Instr* root = body.root();
   if (body.parameters().size() != 2 || root->operand_count() != 2) return nullptr;
@@ -19,8 +19,8 @@ const Instr* OnlyOp(const Computation& body) {
   return (a == p && b == q) || (a == q && b == p) ? root : nullptr;
 }
 
-// One after the other, rounded every step, has the bits of the window. From the end the order is
-// another, which only ops that do not round allow.
+// Sequential accumulation with rounding in every step matches the window bit for bit. A reverse
+// scan has a different order, which only ops that do not round allow.
 bool IsExact(Op op, ElementType type, bool is_reverse) {
   switch (op) {
     case Op::kMaximum:
@@ -39,7 +39,7 @@ bool IsExact(Op op, ElementType type, bool is_reverse) {
   }
 }
 
-// (part, carry) to (next, next).
+// (element, carry) to (next, next).
 Result<Computation*> StepOf(const Instr& instr, const Instr& op, const Shape& part) {
   Builder b(instr, "scan_step");
   Instr* x = b.Parameter(part);
@@ -51,8 +51,8 @@ Result<Computation*> StepOf(const Instr& instr, const Instr& op, const Shape& pa
 
 }  // namespace
 
-// A reduce-window that is a cumulative sum, product, maximum ... becomes a scan: linear work, and
-// said as such. Windows that are not wholly cumulative stay.
+// Replaces a reduce-window that is a cumulative sum, product, maximum ... by a scan, which is
+// linear work. Windows that are not fully cumulative stay.
 Result<Changed> RecognizeScans(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
   for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
@@ -67,7 +67,7 @@ Result<Changed> RecognizeScans(Module& module, PassContext& context) {
       if (!cumulative || op == nullptr || !CanReplace(*instr, *instr)) continue;
       if (op->shape().type() != shape.type()) continue;
       if (!IsExact(op->op(), shape.type(), cumulative->is_reverse)) {
-        context.Rejected("scan.rounds-otherwise", *instr);
+        context.Rejected("scan.rounds-differently", *instr);
         continue;
       }
       Dims dims = shape.dims();
@@ -86,7 +86,7 @@ Result<Changed> RecognizeScans(Module& module, PassContext& context) {
                               step);
       Instr* value = edit.Make(Op::kGetTupleElement, whole, {scan}, TupleIndexAttrs{0});
       if (!edit.TryReplace(value)) continue;
-      context.Taken("scan.cumulative-window", *instr, scan);
+      context.Accepted("scan.cumulative-window", *instr, scan);
       RemoveUnused(instr);
       changed = Changed::kYes;
     }

@@ -7,8 +7,8 @@ namespace {
 using m::a;
 using m::x;
 
-// To f8 and narrower is quantization, which a program means; f64 to f32 and back is rare and meant
-// too. XLA drops pairs through 16 bits.
+// Conversion to f8 and narrower types is intended quantization; f64 to f32 and back is rare and
+// also intended. XLA removes pairs through 16-bit types.
 bool IsPair(const m::Match& match) {
   ElementType middle = match[a]->shape().type();
   return match.type() == ElementType::kF32 && match[x]->shape().type() == ElementType::kF32 &&
@@ -29,7 +29,7 @@ const RuleSet& NarrowingRules() {
 
 }  // namespace
 
-// Leaves out conversions of f32 to bf16 or f16 and straight back, as XLA does: the value keeps bits
+// Removes conversions from f32 to bf16 or f16 and directly back, as XLA does: the value keeps bits
 // that the program would have rounded away (docs/numerics.md). Strict mode keeps the pairs.
 Result<Changed> RemoveNarrowingPairs(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;

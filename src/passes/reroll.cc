@@ -1,14 +1,14 @@
-// A loop that Python ran while it traced becomes a loop again:
+// Loop re-rolling: a loop that Python unrolled during tracing becomes a loop again.
 //
 //   h1 = f(x[0], h0)                         h, ys = while(0, h0, zeros)
 //   h2 = f(x[1], h1)                         body:   h' = f(dynamic-slice(x, i), h)
 //   ...                                              ys' = dynamic-update-slice(ys, h', i)
 //   concatenate(h1, h2 ...)
 //
-// Equal steps are found over hashes in program order (analysis/repeats), checked instruction by
-// instruction (rewrite/steps), and written once: what a step takes from those before it is carried,
-// what it takes from outside is a function of its number (rewrite/step_values) or stays. Every
-// value is computed by the same op from the same operands: bits stay. Linear but for a logarithm.
+// Equal steps are found by hashes in program order (analysis/repeats), checked instruction by
+// instruction (rewrite/steps), and written once. Values from earlier steps are carried; values from
+// outside are a function of the step number (rewrite/step_values) or loop-invariant. Every value is
+// computed by the same op from the same operands, so the result is bit-exact. O(n log n).
 
 #include <algorithm>
 #include <unordered_set>
@@ -29,10 +29,10 @@ namespace tokamak {
 namespace {
 
 constexpr ElementType kIndex = ElementType::kS32;
-// Rows of stacks that nobody reads may take so much.
+// Maximum bytes of unused rows in stacked outputs. Chosen.
 constexpr int64_t kUnusedBytes = int64_t{1} << 20;
 
-// An array of zeros: what is carried before the first step has written it.
+// An array of zeros: the initial value of a carried array.
 Instr* Zeros(const Instr& like, const Shape& shape) {
   Instr* zero = Editor::Beside(like).Make(Op::kConstant, Shape::Scalar(shape.type()), {},
                                           ConstantAttrs{Literal::Scalar(shape.type(), 0)});
@@ -60,7 +60,7 @@ class Roller {
     body_->is_public = false;
   }
 
-  // The loop in place of the steps; null, and nothing has changed, when it cannot be written.
+  // Replaces the steps by the loop. Returns null, without changes, if the loop cannot be written.
   Instr* Run() {
     if (!CarryWhatLeaves() || !WriteStep()) {
       for (Instr* init : made_) RemoveUnused(init);
@@ -76,8 +76,8 @@ class Roller {
   }
 
  private:
-  // Values that later steps or others outside need: carried, in a stack where of several steps.
-  // Not in one that is mostly unused: that would take memory which the steps did not.
+  // Carries values that later steps or outside users need; values of several steps are stacked.
+  // Rejects stacks that are mostly unused, because they would need additional memory.
   bool CarryWhatLeaves() {
     int64_t unused_bytes = 0;
     for (size_t offset = 0; offset < range_.period; ++offset) {
@@ -104,7 +104,8 @@ class Roller {
         Carry(offset, zeros);
       }
     }
-    return !writer_.inits().empty() && unused_bytes <= kUnusedBytes;  // else nobody needs the steps
+    // no carried value: the steps have no effect
+    return !writer_.inits().empty() && unused_bytes <= kUnusedBytes;
   }
 
   void Carry(size_t offset, Instr* init) {
@@ -142,7 +143,7 @@ class Roller {
     return writer_.Express(values);
   }
 
-  // The root: the next counter and what is carried on.
+  // The root: the next counter and the carried values.
   void Finish() {
     std::vector<Instr*> next = body_->parameters();
     for (size_t offset = 0; offset < range_.period; ++offset) {
@@ -207,12 +208,12 @@ class Roller {
 
   // ---- outside
 
-  // The stack as the concatenate of its rows along a dimension `d` of theirs.
+  // The stack as the concatenation of its rows along dimension `d` of the rows.
   Instr* Unstack(const Collected& collected) {
     Instr* stack = Result(stack_[collected.offset]);
     const Instr& like = *collected.concatenate;
     auto d = static_cast<size_t>(like.attrs<DimensionAttrs>().dimension);
-    if (d > 0) {  // the first dimension becomes number d
+    if (d > 0) {  // the first dimension becomes dimension d
       Dims permutation, dims;
       for (size_t i = 1; i <= d; ++i) permutation.push_back(static_cast<int64_t>(i));
       permutation.push_back(0);
@@ -228,7 +229,7 @@ class Roller {
     return Editor::Beside(like).Make(Op::kReshape, stack->shape().WithDims(dims), {stack});
   }
 
-  // Several groups of one concatenate stand next to each other in `collected`, in its order.
+  // Several groups of one concatenate are adjacent in `collected`, in its order.
   void ReplaceCollected() {
     for (size_t i = 0; i < steps_.collected.size();) {
       Instr* old = steps_.collected[i].concatenate;
@@ -276,7 +277,7 @@ class Roller {
         Instr* instead = Outside(offset, step);
         std::vector<Instr*> users(value->users().begin(), value->users().end());
         for (Instr* user : users) {
-          if (range_.PlaceOf(user)) continue;
+          if (range_.PositionOf(user)) continue;
           for (size_t slot = 0; slot < user->operand_count(); ++slot)
             if (user->operand(slot) == value) user->set_operand(slot, instead);
         }
@@ -302,7 +303,7 @@ class Roller {
   const Instr& like_;
   Computation* body_;
   StepWriter writer_;
-  // Numbers of parameters: [offset][d - 1] is the value d steps before; 0: there is no stack.
+  // Parameter numbers: [offset][d - 1] is the value d steps earlier; 0: there is no stack.
   std::vector<std::vector<size_t>> carried_;
   std::vector<size_t> stack_;
   std::vector<Instr*> values_, made_;
@@ -310,7 +311,7 @@ class Roller {
   Instr* loop_ = nullptr;
 };
 
-// ---- concatenates of concatenates: JAX stacks sixteen values at a time
+// ---- nested concatenates: JAX stacks sixteen values at once
 
 bool IsPart(const Instr& inner, const Instr& outer) {
   return inner.op() == Op::kConcatenate && outer.op() == Op::kConcatenate &&
@@ -318,7 +319,7 @@ bool IsPart(const Instr& inner, const Instr& outer) {
          inner.shape().layout() == nullptr && EqualAttrs(inner.op(), inner.attrs(), outer.attrs());
 }
 
-// One concatenate of all parts, in their order. Linear: only the outermost are made anew.
+// Flattens nested concatenates into one. Linear: only the outermost ones are rebuilt.
 Changed FlattenConcatenates(Computation& computation, PassContext& context) {
   Changed changed = Changed::kNo;
   for (Instr* outer : computation.PostOrder()) {
@@ -345,7 +346,7 @@ Changed FlattenConcatenates(Computation& computation, PassContext& context) {
       continue;
     }
     for (const Instr* inner : gone) MergeOrigins(flat, *inner);
-    context.Taken("concatenate.flat", *outer, flat);
+    context.Accepted("concatenate.flat", *outer, flat);
     ReplaceBy(outer, flat, true);
     RemoveUnused(outer);
     changed = Changed::kYes;
@@ -359,7 +360,7 @@ class Reroller {
       : module_(module),
         context_(context),
         line_(computation, effects),
-        taken_(line_.instrs().size(), 0) {}
+        rolled_(line_.instrs().size(), 0) {}
 
   Changed Run() {
     auto steps = static_cast<size_t>(std::max<int64_t>(context_.limits.rerolled_steps, 3));
@@ -373,12 +374,12 @@ class Reroller {
  private:
   void Try(const Repeat& repeat, size_t least) {
     for (size_t i = repeat.begin; i < repeat.begin + repeat.length; ++i)
-      if (taken_[i] != 0) return;
+      if (rolled_[i] != 0) return;
     StepRange range{&line_, repeat.begin, repeat.period, repeat.length / repeat.period};
     if (!Pays(range)) return;
     range.begin += BestPhase(range, repeat.length % repeat.period);
     if (TryOne(range)) return;
-    // The first steps, or the last, may take what others do not.
+    // The first or last step may have different operands.
     if (range.count <= least) return;
     StepRange later = range, earlier = range;
     later.begin += range.period;
@@ -399,17 +400,18 @@ class Reroller {
     if (loop == nullptr) return false;
     context_.log.Add({.pass = context_.pass,
                       .rule = "reroll.steps",
-                      .verdict = Verdict::kTaken,
+                      .verdict = Verdict::kAccepted,
                       .subject = std::move(label),
                       .other = LabelOf(*loop),
                       .origins = origins,
                       .because = std::move(because)});
-    for (size_t i = 0; i < range.count * range.period; ++i) taken_[range.begin + i] = 1;
+    for (size_t i = 0; i < range.count * range.period; ++i) rolled_[range.begin + i] = 1;
     changed_ = Changed::kYes;
     return true;
   }
 
-  // A kernel holds some hundred elementwise instructions: few of them are better left alone.
+  // One kernel can contain some hundred elementwise instructions, so fewer are better left
+  // unrolled.
   bool Pays(const StepRange& range) const {
     bool is_heavy = false, computes = false;
     for (size_t offset = 0; offset < range.period; ++offset) {
@@ -428,20 +430,20 @@ class Reroller {
   Module& module_;
   PassContext& context_;
   StepLine line_;
-  std::vector<char> taken_;
+  std::vector<char> rolled_;
   Changed changed_ = Changed::kNo;
 };
 
 }  // namespace
 
-// Equal steps that follow each other become a counted loop that carries what they hand on, reads
-// what they read by its counter, and writes what is collected. Steps with effects, with different
-// shardings or types, or that take something that is no function of their number stay.
+// Replaces consecutive equal steps by a counted loop. It carries the values passed between steps,
+// indexes its inputs by the counter, and stacks the collected outputs. Steps stay if they have side
+// effects or different shardings or types, or if an operand is not a function of the step number.
 Result<Changed> Reroll(Module& module, PassContext& context) {
   Effects effects(module);
   Changed changed = Changed::kNo;
   std::vector<Computation*> computations = module.CalleesFirst();
-  // A loop is none of the things that the body of a reduction, a sort or a fusion may hold.
+  // The body of a reduction, a sort or a fusion may not contain a loop.
   std::unordered_set<const Computation*> inner;
   for (const Computation* computation : computations)
     for (const Instr* instr : computation->Callers())

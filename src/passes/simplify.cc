@@ -3,8 +3,8 @@
 
 namespace tokamak {
 
-// Applies the table of algebraic rules (rewrite/rules) in every computation until none fires. Each
-// firing is a record under the name of its rule.
+// Applies the algebraic rules (rewrite/rules) in every computation until none fires. Each firing is
+// recorded under the name of its rule.
 Result<Changed> Simplify(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
   for (const auto& computation : module.computations()) {

@@ -1,10 +1,12 @@
-// Conditionals with less in them:
+// Simplifies conditionals:
 //
-//   index    known, or only one branch: the branch stands in its place.
-//   branches equal, on equal arguments: so does the first. Tiny and pure: both, and a select.
-//   results  unused ones go; those that every branch gives alike come from outside.
-//   inside   constants are written into the branch, unused parameters go, what all branches compute
-//            alike from the same values is computed before.
+//   index     Known, or only one branch: the branch is inlined.
+//   branches  Equal, with equal arguments: the first is inlined. Tiny and pure: all are inlined,
+//             followed by a select.
+//   results   Unused ones are removed; those that every branch takes from the same outer value are
+//             forwarded.
+//   inside    Constants are sunk into the branch, unused parameters are removed, computations
+//             common to all branches are hoisted.
 //
 // Linear in the conditionals and their branches.
 
@@ -36,7 +38,7 @@ size_t ElementIndex(const Instr& element) {
   return static_cast<size_t>(element.attrs<TupleIndexAttrs>().index);
 }
 
-// The branch that is taken, if that is known.
+// The branch taken, if it is known.
 std::optional<size_t> KnownBranch(const Branches& branches) {
   if (branches.size() == 1) return 0;
   const Instr& index = *branches.index();
@@ -47,7 +49,7 @@ std::optional<size_t> KnownBranch(const Branches& branches) {
   return static_cast<size_t>(value < 0 || value >= count ? count - 1 : value);
 }
 
-// An index map, or made of nothing: it stays where it is read.
+// An index map, or a value without operands: it stays where it is read.
 bool IsBranchView(const Instr& instr) {
   switch (instr.op()) {
     case Op::kParameter:
@@ -64,7 +66,7 @@ bool IsBranchView(const Instr& instr) {
   }
 }
 
-// Outside it is not more to keep in memory than what it is made of.
+// Hoisting it does not increase live memory beyond its operands.
 bool MayBeKept(const Instr& instr) {
   if (IsBranchView(instr) || !IsStaticBranchArray(instr.shape())) return false;
   int64_t read = 0;
@@ -94,36 +96,37 @@ class ConditionalSimplifier {
     for (Instr* instr : computation.PostOrder())
       if (instr->op() == Op::kConditional && !IsPinned(*instr)) found.push_back(instr);
     if (found.empty()) return changed_;
-    Places places(computation);
-    for (Instr* instr : found) Simplify(instr, places);
-    places.Finish();
+    ProgramOrder program_order(computation);
+    for (Instr* instr : found) Simplify(instr, program_order);
+    program_order.Finish();
     return changed_;
   }
 
  private:
-  void Simplify(Instr* instr, Places& places) {
+  void Simplify(Instr* instr, ProgramOrder& program_order) {
     Branches branches(instr);
     if (std::optional<size_t> known = KnownBranch(branches)) {
       std::string_view rule = branches.size() == 1 ? "cond.one-branch" : "cond.known-branch";
-      if (PutInPlace(branches, *known, rule, places)) return;
+      if (InlineBranch(branches, *known, rule, program_order)) return;
     }
-    if (AreEqual(branches) && PutInPlace(branches, 0, "cond.equal-branches", places)) return;
+    if (AreEqual(branches) && InlineBranch(branches, 0, "cond.equal-branches", program_order))
+      return;
     for (size_t k = 0; k < branches.size(); ++k)
       if (!branches.branch(k)->results.empty()) return;
     TakeResultsOut(branches);
-    if (Instr* next = DropResults(branches, places)) branches = Branches(next);
-    if (SelectInstead(branches, places)) return;
-    MoveCommonOut(branches, places);
-    ShrinkArguments(branches, places);
+    if (Instr* next = DropResults(branches, program_order)) branches = Branches(next);
+    if (SelectInstead(branches, program_order)) return;
+    MoveCommonOut(branches, program_order);
+    ShrinkArguments(branches, program_order);
   }
 
   void Record(std::string_view rule, const Instr& subject, const Instr* other = nullptr,
               std::string because = {}) {
-    context_.Taken(rule, subject, other, std::move(because));
+    context_.Accepted(rule, subject, other, std::move(because));
     changed_ = Changed::kYes;
   }
 
-  // ---- the whole
+  // ---- whole conditionals
 
   static bool AreEqual(const Branches& branches) {
     for (size_t k = 1; k < branches.size(); ++k) {
@@ -134,7 +137,8 @@ class ConditionalSimplifier {
     return true;
   }
 
-  bool PutInPlace(const Branches& branches, size_t k, std::string_view rule, Places& places) {
+  bool InlineBranch(const Branches& branches, size_t k, std::string_view rule,
+                    ProgramOrder& program_order) {
     const Computation& branch = *branches.branch(k);
     Instr* instr = branches.instr;
     if (IsPinned(branch, branches.arguments[k])) return false;
@@ -145,12 +149,12 @@ class ConditionalSimplifier {
     Instr* value = PasteBody(branch, branches.arguments[k], *instr->parent(), made);
     for (const Instr* copy : made) counts_.Add(*copy);
     Record(rule, *instr, value, branch.name());
-    places.Put(instr, std::move(made));
+    program_order.Put(instr, std::move(made));
     Replace(instr, value);
     return true;
   }
 
-  // `value` has the uses of `instr`, which goes; elements of a tuple that was just made are found.
+  // Replaces `instr` by `value` and removes it; forwards elements of a new tuple op.
   void Replace(Instr* instr, Instr* value) {
     KeepOrigins(*instr, value);
     counts_.Remove(*instr);
@@ -169,7 +173,7 @@ class ConditionalSimplifier {
 
   // ---- results
 
-  // Results that every branch gives alike.
+  // Forwards results that are the same in every branch.
   void TakeResultsOut(const Branches& branches) {
     if (!branches.instr->shape().IsTuple()) return;
     for (size_t k = 0; k < branches.size(); ++k)
@@ -198,8 +202,8 @@ class ConditionalSimplifier {
     }
   }
 
-  // The conditional without the results that nobody uses; null when all are used.
-  Instr* DropResults(Branches& branches, Places& places) {
+  // Rebuilds the conditional without unused results; null if all are used.
+  Instr* DropResults(Branches& branches, ProgramOrder& program_order) {
     Instr* instr = branches.instr;
     if (!instr->shape().IsTuple() || instr->parent()->root() == instr) return nullptr;
     std::vector<char> used(instr->shape().elements().size(), 0);
@@ -218,7 +222,7 @@ class ConditionalSimplifier {
     Instr* made = RebuildConditional(branches, ShapeOf(*instr, kept));
     ReplaceElements(instr, made, kept);
     instr->parent()->Remove(instr);
-    places.Put(instr, {made});
+    program_order.Put(instr, {made});
     return made;
   }
 
@@ -256,7 +260,7 @@ class ConditionalSimplifier {
         MergeOrigins(made, *user);
         computation.ReplaceUses(user, made);
         computation.Remove(user);
-      } else {  // its sharding needs something to stand on
+      } else {  // keeps an instruction for its sharding
         user->set_operand(
             0, Editor::Beside(*user).Make(Op::kTuple, Shape::Tuple({made->shape()}), {made}));
         user->set_attrs(TupleIndexAttrs{0});
@@ -288,7 +292,8 @@ class ConditionalSimplifier {
     return true;
   }
 
-  bool SelectInstead(const Branches& branches, Places& places) {
+  bool SelectInstead(const Branches& branches, ProgramOrder& program_order) {
+    // Maximum branches of a select chain. Chosen.
     constexpr size_t kMostBranches = 4;
     Instr* instr = branches.instr;
     if (branches.size() > kMostBranches || !IsTiny(branches)) return false;
@@ -319,13 +324,13 @@ class ConditionalSimplifier {
     Instr* value =
         is_tuple ? Editor::Beside(*instr).Make(Op::kTuple, instr->shape(), results) : results[0];
     Record("cond.select", *instr, value);
-    places.Put(instr, {});
+    program_order.Put(instr, {});
     Replace(instr, value);
     for (Instr* part : values) RemoveUnused(part);
     return true;
   }
 
-  // The part of the branch that the index names.
+  // Selects the value of the branch that the index names.
   static Instr* Choose(const Branches& branches, const std::vector<Instr*>& parts) {
     const Instr& like = *branches.instr;
     Instr* chosen = parts.back();
@@ -347,7 +352,7 @@ class ConditionalSimplifier {
 
   // ---- inside
 
-  void MoveCommonOut(Branches& branches, Places& places) {
+  void MoveCommonOut(Branches& branches, ProgramOrder& program_order) {
     CommonCode common(branches);
     std::vector<std::vector<int>> needed(branches.size());
     bool any = false;
@@ -368,11 +373,11 @@ class ConditionalSimplifier {
     Instr* old = branches.instr;
     old->parent()->ReplaceUses(old, made);
     old->parent()->Remove(old);
-    places.Put(old, {made});
+    program_order.Put(old, {made});
     branches = Branches(made);
   }
 
-  // Classes that move out and that something which stays in this branch uses.
+  // Hoisted classes that instructions remaining in this branch use.
   static std::vector<int> NeededClasses(const Branches& branches, const CommonCode& common,
                                         size_t k) {
     const Computation& branch = *branches.branch(k);
@@ -392,7 +397,7 @@ class ConditionalSimplifier {
     return numbers;
   }
 
-  // With what it is made of; each once.
+  // Copies the class and its operands outside, each once.
   void CopyOutside(const Branches& branches, const CommonCode& common, int number,
                    std::unordered_map<int, Instr*>& outside) {
     std::vector<int> open = {number};
@@ -450,8 +455,8 @@ class ConditionalSimplifier {
       for (Instr* instr : found[number]) RemoveUnused(instr);
   }
 
-  // Constants are written inside; parameters that nothing uses go.
-  void ShrinkArguments(Branches& branches, Places& places) {
+  // Sinks constants into the branches and removes unused parameters.
+  void ShrinkArguments(Branches& branches, ProgramOrder& program_order) {
     bool any = false;
     for (size_t k = 0; k < branches.size(); ++k)
       for (size_t i = 0; i < branches.arguments[k].size(); ++i) any = any || MayGo(branches, k, i);
@@ -481,7 +486,7 @@ class ConditionalSimplifier {
     Instr* old = branches.instr;
     old->parent()->ReplaceUses(old, made);
     old->parent()->Remove(old);
-    places.Put(old, {made});
+    program_order.Put(old, {made});
   }
 
   static bool MayGo(const Branches& branches, size_t k, size_t i) {
@@ -501,7 +506,7 @@ class ConditionalSimplifier {
     branch.ReplaceUses(parameter, copy);
   }
 
-  // Makes all branches this conditional's own; true when any had to be copied.
+  // Makes all branches exclusive to this conditional; returns whether any was copied.
   bool Own(Branches& branches) {
     bool copied = false;
     for (size_t k = 0; k < branches.size(); ++k) {
@@ -518,9 +523,9 @@ class ConditionalSimplifier {
 
 }  // namespace
 
-// Conditionals whose branch is known, whose branches are equal, or whose branches are tiny and pure
-// go; results and arguments that nobody needs go; what all branches compute alike is computed
-// before them. The order of effects stays, and so does which branch is taken.
+// Removes conditionals with a known branch, with equal branches, or with tiny pure branches.
+// Removes unused results and arguments, and hoists computations common to all branches. Preserves
+// the order of side effects and the branch taken.
 Result<Changed> SimplifyConditionals(Module& module, PassContext& context) {
   if (!HasOp(module, Op::kConditional)) return Changed::kNo;
   ConditionalSimplifier simplifier(module, context);

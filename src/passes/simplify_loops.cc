@@ -1,12 +1,13 @@
-// Loops with less in them. For each while that carries arrays (flatten-tuples sees to that):
+// Simplifies loops. For each while that carries arrays (flatten-tuples ensures that):
 //
-//   rounds   none: it is its operands. One: it is its body, in its place.
-//   results  of a value that stays: what it started with. Of a counter: its last number.
-//   carried  two that are always equal are one; a constant that stays is written inside; what
-//            neither a result, an effect, the condition nor another carried value needs goes.
+//   trips    Zero: the loop is replaced by its operands. One: by its body.
+//   results  A loop-invariant value is replaced by its initial value, a counter by its final value.
+//   carried  Two values that are always equal are merged; an invariant constant is sunk into the
+//            body; a value is removed if no result, side effect, condition or other carried value
+//            needs it.
 //
-// A loop that may never end keeps at least one of its results: it does not become unused here.
-// Linear in the loops and their bodies.
+// A loop that may not terminate keeps at least one of its results, so it does not become unused
+// here. Linear in the loops and their bodies.
 
 #include <map>
 #include <tuple>
@@ -40,7 +41,7 @@ bool IsNeededInLoop(const Instr& instr) {
   return !instr.users().empty() || IsRoot(instr) || instr.is_control_predecessor();
 }
 
-// Which results somebody uses. All, when something takes the tuple as a whole.
+// Which results are used; all if something uses the tuple as a whole.
 std::vector<char> UsedResults(const WhileLoop& loop) {
   const Instr& instr = *loop.instr;
   if (loop.size() == 1) return {static_cast<char>(IsNeededInLoop(instr))};
@@ -52,7 +53,7 @@ std::vector<char> UsedResults(const WhileLoop& loop) {
   return used;
 }
 
-// What the loop needs of what it carries.
+// Which of its carried values the loop needs.
 struct Needs {
   std::vector<char> carries;
   InstrMap<char> in_condition, in_body;
@@ -107,7 +108,7 @@ class Marker {
   std::vector<const Instr*> open_;
 };
 
-// A constant, one that is broadcast, an iota: cheaper to make again than to carry.
+// A constant, a broadcast constant, or an iota: cheaper to recompute than to carry.
 bool IsSinkable(const Instr* init) {
   if (!init->shape().IsArray() || IsPinned(*init)) return false;
   if (init->op() == Op::kConstant || init->op() == Op::kIota) return true;
@@ -132,34 +133,34 @@ class LoopSimplifier {
     for (Instr* instr : computation.PostOrder())
       if (instr->op() == Op::kWhile) loops.push_back(instr);
     if (loops.empty()) return changed_;
-    Places places(computation);
-    for (Instr* instr : loops) Simplify(instr, places);
-    places.Finish();
+    ProgramOrder program_order(computation);
+    for (Instr* instr : loops) Simplify(instr, program_order);
+    program_order.Finish();
     return changed_;
   }
 
  private:
-  void Simplify(Instr* instr, Places& places) {
+  void Simplify(Instr* instr, ProgramOrder& program_order) {
     if (IsPinned(*instr)) return;
     std::optional<WhileLoop> loop = LoopOf(instr);
     if (!loop) return;
     std::optional<uint64_t> trips = TripCount(*loop);
     bool tests_only = trips && !effects_.Of(*loop->condition);
     if (tests_only && *trips == 0 && RunZeroTimes(*loop)) return;
-    if (tests_only && *trips == 1 && RunOnce(*loop, places)) return;
+    if (tests_only && *trips == 1 && RunOnce(*loop, program_order)) return;
     MergeEqual(*loop);
     SinkConstants(*loop);
     TakeResultsOut(*LoopOf(instr), trips);
-    DropUnneeded(*LoopOf(instr), places);
+    DropUnneeded(*LoopOf(instr), program_order);
   }
 
   void Record(std::string_view rule, const Instr& subject, const Instr* other,
               std::string because = {}) {
-    context_.Taken(rule, subject, other, std::move(because));
+    context_.Accepted(rule, subject, other, std::move(because));
     changed_ = Changed::kYes;
   }
 
-  // ---- rounds
+  // ---- trip counts
 
   bool RunZeroTimes(const WhileLoop& loop) {
     Instr* instr = loop.instr;
@@ -169,17 +170,17 @@ class LoopSimplifier {
       std::vector<Instr*> operands(instr->operands().begin(), instr->operands().end());
       value = Editor::Beside(*instr).Make(Op::kTuple, instr->shape(), std::move(operands));
     }
-    return Replace(instr, value, "loop.no-round");
+    return Replace(instr, value, "loop.no-iteration");
   }
 
-  bool RunOnce(const WhileLoop& loop, Places& places) {
+  bool RunOnce(const WhileLoop& loop, ProgramOrder& program_order) {
     if (IsPinned(*loop.body, loop.instr->operands())) return false;
     if (!(loop.body->root()->shape() == loop.instr->shape())) return false;
     std::vector<Instr*> made;
     Instr* value = PasteBody(*loop.body, loop.instr->operands(), *loop.instr->parent(), made);
     for (const Instr* instr : made) counts_.Add(*instr);
-    places.Put(loop.instr, made);
-    return Replace(loop.instr, value, "loop.one-round");
+    program_order.Put(loop.instr, made);
+    return Replace(loop.instr, value, "loop.one-iteration");
   }
 
   bool Replace(Instr* instr, Instr* value, std::string_view rule) {
@@ -199,9 +200,9 @@ class LoopSimplifier {
     return true;
   }
 
-  // ---- what is carried
+  // ---- carried values
 
-  // Carried values with equal keys are equal in every round.
+  // Carried values with equal keys are equal in every iteration.
   using Key = std::tuple<int, uint64_t, uint64_t>;
   static Key KeyOf(const WhileLoop& loop, size_t i) {
     auto id = [](const Instr* instr) { return static_cast<uint64_t>(instr->id()); };
@@ -215,7 +216,7 @@ class LoopSimplifier {
 
   void MergeEqual(WhileLoop& loop) {
     std::map<Key, size_t> first;
-    std::vector<size_t> equal_to;  // all before any edit: keys hold ids
+    std::vector<size_t> equal_to;  // computed before any edit, because keys contain ids
     for (size_t i = 0; i < loop.size(); ++i)
       equal_to.push_back(first.emplace(KeyOf(loop, i), i).first->second);
     for (size_t i = 0; i < loop.size(); ++i) {
@@ -237,7 +238,7 @@ class LoopSimplifier {
     return IsUsedInside(loop, i, is_counter ? loop.next(i) : nullptr) || HasResult(loop, i);
   }
 
-  // Besides being handed on, and by `but`.
+  // Whether it has uses other than being passed on and those in `but`.
   static bool IsUsedInside(const WhileLoop& loop, size_t i, const Instr* but = nullptr) {
     if (!loop.in_condition(i)->users().empty() || IsRoot(*loop.in_condition(i))) return true;
     const Instr* self = loop.in_body(i);
@@ -274,7 +275,8 @@ class LoopSimplifier {
     }
   }
 
-  // Uses of carried value i inside go to the other two; it is handed on as before.
+  // Redirects uses of carried value i inside the loop to the other two values; it is still passed
+  // on.
   static void ReplaceInside(const WhileLoop& loop, size_t i, Instr* in_body, Instr* in_condition) {
     Instr *self = loop.in_body(i), *next = loop.next(i), *root = loop.body->root();
     MergeOrigins(in_body, *self);
@@ -306,8 +308,8 @@ class LoopSimplifier {
 
   // ---- results
 
-  // A value that stays is what it was before the loop; a counter of known rounds ends at a known
-  // number. Never takes the last result of a loop that may not end.
+  // Replaces a loop-invariant result by its initial value, and a counter with a known trip count by
+  // its final value. Never removes the last result of a loop that may not terminate.
   void TakeResultsOut(const WhileLoop& loop, std::optional<uint64_t> trips) {
     if (loop.size() == 1) return;
     std::vector<char> used = UsedResults(loop);
@@ -345,9 +347,9 @@ class LoopSimplifier {
     RemoveUnused(user);
   }
 
-  // ---- dead carries
+  // ---- dead carried values
 
-  void DropUnneeded(WhileLoop loop, Places& places) {
+  void DropUnneeded(WhileLoop loop, ProgramOrder& program_order) {
     if (loop.size() == 1) return;
     std::vector<char> used = UsedResults(loop);
     Needs needs = Marker(loop, effects_).Run(used);
@@ -364,7 +366,7 @@ class LoopSimplifier {
     for (size_t i : kept) next.push_back(loop.next(i));
     ShrinkBody(loop, kept, next, needs);
     ShrinkCondition(*loop.condition, kept, needs);
-    ReplaceByShorter(loop, kept, places);
+    ReplaceByShorter(loop, kept, program_order);
   }
 
   static Shape ShapeOf(const Instr& tuple, const std::vector<size_t>& kept) {
@@ -403,17 +405,18 @@ class LoopSimplifier {
 
   static void KeepParameters(Computation& computation, const std::vector<size_t>& kept) {
     std::vector<Instr*> old = computation.parameters(), parameters;
-    std::vector<char> stays(old.size(), 0);
+    std::vector<char> invariant(old.size(), 0);
     for (size_t i : kept) {
       parameters.push_back(old[i]);
-      stays[i] = 1;
+      invariant[i] = 1;
     }
     computation.SetParameters(std::move(parameters));
     for (size_t i = 0; i < old.size(); ++i)
-      if (stays[i] == 0) computation.Remove(old[i]);
+      if (invariant[i] == 0) computation.Remove(old[i]);
   }
 
-  void ReplaceByShorter(const WhileLoop& loop, const std::vector<size_t>& kept, Places& places) {
+  void ReplaceByShorter(const WhileLoop& loop, const std::vector<size_t>& kept,
+                        ProgramOrder& program_order) {
     Instr* old = loop.instr;
     std::vector<Instr*> operands;
     std::vector<int64_t> numbers(loop.size(), -1);
@@ -434,7 +437,7 @@ class LoopSimplifier {
         if (CanReplace(*user, *made)) {
           old->parent()->ReplaceUses(user, made);
           old->parent()->Remove(user);
-        } else {  // its sharding needs something to stand on
+        } else {  // keeps an instruction for its sharding
           Instr* tuple =
               Editor::Beside(*user).Make(Op::kTuple, Shape::Tuple({made->shape()}), {made});
           user->set_operand(0, tuple);
@@ -446,10 +449,10 @@ class LoopSimplifier {
       }
     }
     old->parent()->Remove(old);
-    places.Put(old, {made});
+    program_order.Put(old, {made});
   }
 
-  // Makes condition and body the loop's own; true when that made `loop` look elsewhere.
+  // Makes condition and body exclusive to the loop; returns true if copies invalidated `loop`.
   bool Own(WhileLoop& loop) {
     WhileLoop before = loop;
     counts_.Own(loop.instr, 0);
@@ -466,9 +469,9 @@ class LoopSimplifier {
 
 }  // namespace
 
-// Loops that run zero times or once are gone; results that are known without the loop are taken
-// from outside; constants are written inside; equal carried values are one and unneeded ones go.
-// Never changes how often a loop runs, nor the order of effects.
+// Removes loops that run zero times or once; forwards results that are known without the loop;
+// sinks constants; merges equal carried values and removes unneeded ones. Never changes the trip
+// count of a remaining loop, nor the order of side effects.
 Result<Changed> SimplifyLoops(Module& module, PassContext& context) {
   if (!HasOp(module, Op::kWhile)) return Changed::kNo;
   LoopSimplifier simplifier(module, context);

@@ -6,7 +6,7 @@
 
 namespace tokamak {
 
-// A tuple that holds tuples.
+// Whether the shape is a tuple that contains tuples. Shared by the passes that flatten tuples.
 inline bool IsNested(const Shape& shape) {
   return shape.IsTuple() &&
          std::ranges::any_of(shape.elements(), [](const Shape& e) { return e.IsTuple(); });

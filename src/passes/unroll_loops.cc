@@ -8,21 +8,21 @@
 namespace tokamak {
 namespace {
 
-// Rounds to write out; nothing when the loop stays.
-std::optional<uint64_t> RoundsOf(const WhileLoop& loop, const Effects& effects,
-                                 PassContext& context) {
-  std::optional<uint64_t> rounds = TripCount(loop);
+// The trip count to unroll; null if the loop stays.
+std::optional<uint64_t> UnrolledTripCount(const WhileLoop& loop, const Effects& effects,
+                                          PassContext& context) {
+  std::optional<uint64_t> trip_count = TripCount(loop);
   const Instr& instr = *loop.instr;
-  if (!rounds || effects.Of(*loop.condition) || IsPinned(instr)) return std::nullopt;
+  if (!trip_count || effects.Of(*loop.condition) || IsPinned(instr)) return std::nullopt;
   if (IsPinned(*loop.body, instr.operands()) || !(loop.body->root()->shape() == instr.shape()))
     return std::nullopt;
   for (size_t i = 0; i < loop.size(); ++i)
     if (!(loop.next(i)->shape() == loop.init(i)->shape())) return std::nullopt;
   auto limit = static_cast<uint64_t>(context.limits.unrolled_instrs);
-  if (*rounds <= limit && *rounds * loop.body->size() <= limit) return rounds;
-  context.Rejected(
-      "unroll.too-large", instr, nullptr,
-      fmt::format("{} rounds of {} instructions, {} at most", *rounds, loop.body->size(), limit));
+  if (*trip_count <= limit && *trip_count * loop.body->size() <= limit) return trip_count;
+  context.Rejected("unroll.too-large", instr, nullptr,
+                   fmt::format("{} rounds of {} instructions, {} at most", *trip_count,
+                               loop.body->size(), limit));
   return std::nullopt;
 }
 
@@ -31,30 +31,30 @@ Changed UnrollAll(Computation& computation, const Effects& effects, PassContext&
   for (Instr* instr : computation.PostOrder())
     if (instr->op() == Op::kWhile) loops.push_back(instr);
   if (loops.empty()) return Changed::kNo;
-  Places places(computation);
+  ProgramOrder program_order(computation);
   Changed changed = Changed::kNo;
   for (Instr* instr : loops) {
     std::optional<WhileLoop> loop = LoopOf(instr);
-    std::optional<uint64_t> rounds = loop ? RoundsOf(*loop, effects, context) : std::nullopt;
-    if (!rounds) continue;
+    std::optional<uint64_t> trip_count =
+        loop ? UnrolledTripCount(*loop, effects, context) : std::nullopt;
+    if (!trip_count) continue;
     std::vector<Instr*> made;
-    Instr* value = WriteOutRounds(*loop, *rounds, made);
-    context.Taken("unroll.few-rounds", *instr, value, fmt::format("{} rounds", *rounds));
+    Instr* value = UnrollIterations(*loop, *trip_count, made);
+    context.Accepted("unroll.few-iterations", *instr, value, fmt::format("{} rounds", *trip_count));
     KeepOrigins(*instr, value);
     computation.ReplaceUses(instr, value);
     computation.Remove(instr);
-    places.Put(instr, std::move(made));
+    program_order.Put(instr, std::move(made));
     changed = Changed::kYes;
   }
-  places.Finish();
+  program_order.Finish();
   return changed;
 }
 
 }  // namespace
 
-// Writes out loops whose number of rounds is known, inner ones first, up to
-// PassLimits::unrolled_instrs instructions each. For those who want straight-line code: the default
-// pipeline keeps loops.
+// Fully unrolls loops with a known trip count, inner ones first, up to PassLimits::unrolled_instrs
+// instructions each. For users who want straight-line code: the default pipeline keeps loops.
 Result<Changed> UnrollLoops(Module& module, PassContext& context) {
   if (!HasOp(module, Op::kWhile)) return Changed::kNo;
   Effects effects(module);

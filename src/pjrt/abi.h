@@ -1,9 +1,9 @@
 #pragma once
 
-// Our own declaration of the PJRT C ABI, 0.114: what a framework and a plugin say to each other.
-// The names are those of the ABI, so that they can be looked up there; they live in our namespace.
-// Every offset and size is asserted. JAX 0.10 is 0.112 and JAX 0.11 is 0.115: a struct may be
-// shorter or longer than ours, so only fields inside the caller's struct_size are touched (Holds).
+// Our own declaration of the PJRT C ABI, version 0.114, the interface between a framework and a
+// plugin. The names are those of the ABI; they live in our namespace. Every offset and size is
+// asserted. JAX 0.10 has version 0.112 and JAX 0.11 has 0.115: a caller's struct may be shorter or
+// longer than ours, so only fields inside the caller's struct_size are accessed (TOK_PJRT_HOLDS).
 
 #include <cstddef>
 #include <cstdint>
@@ -51,7 +51,7 @@ struct PJRT_Api {
   static_assert(offsetof(PJRT_Api, name) == (at), #name);
 #include "pjrt/abi.def"
 
-// What the newest caller we know sets struct_size to: the end of the last field, without padding.
+// The struct_size of a caller of this version: the end of the last field, without padding.
 template <typename T>
 inline constexpr size_t kStructSize = sizeof(T);
 #define TOK_PJRT_STRUCT(name, size, struct_size) \

@@ -1,5 +1,5 @@
-// The table of functions, and what every call goes through: the caller's struct is looked at, and
-// nothing is thrown at it.
+// The function table, and the wrapper of every slot: it checks the caller's struct and lets no
+// exception escape.
 
 #include <new>
 #include <stdexcept>
@@ -10,8 +10,8 @@
 namespace tokamak {
 namespace {
 
-// The least that a caller's struct must hold. Fields behind it were added to the ABI later, or may
-// be left out: their functions ask for each (TOK_PJRT_HOLDS).
+// Minimum size of a caller's struct. Fields beyond it were added to the ABI later or are optional:
+// functions check each with TOK_PJRT_HOLDS.
 template <typename Args>
 inline constexpr size_t kLeastSize = kStructSize<Args>;
 template <>
@@ -41,7 +41,7 @@ bool IsLongEnough(const Args* args) {
   return args != nullptr && args->struct_size >= kLeastSize<Args>;
 }
 
-// Calls a slot's function for the C table.
+// Adapts a slot's function to the C table.
 template <auto kFunction, typename Args>
 PJRT_Error* Enter(Args* args) noexcept {
   try {

@@ -56,7 +56,7 @@ Result<HeldBuffer> PJRT_Buffer::Take() {
 }
 
 void PJRT_Buffer::Delete() {
-  Ref<Storage> dropped;  // outside of the lock: letting go may run the host's release function
+  Ref<Storage> dropped;  // destroyed outside the lock: it may call the host's release function
   std::lock_guard<SpinLock> guard(lock);
   deleted.store(true, std::memory_order_release);
   dropped = std::move(storage);
@@ -90,7 +90,7 @@ PJRT_Error* PJRT_Buffer_DynamicDimensionIndices(PJRT_Buffer_DynamicDimensionIndi
   return nullptr;
 }
 
-// Row-major, of any rank up to the largest.
+// Row-major, for any supported rank.
 PJRT_Error* PJRT_Buffer_GetMemoryLayout(PJRT_Buffer_GetMemoryLayout_Args& args) {
   static const auto* descending = [] {
     auto* order = new std::array<int64_t, kMaxRank>;
@@ -133,15 +133,14 @@ PJRT_Error* PJRT_Buffer_IsDeleted(PJRT_Buffer_IsDeleted_Args& args) {
   return nullptr;
 }
 
-// The bytes lie in the host's memory, but JAX may not read them without asking: they may not be
-// there yet.
+// The bytes are in host memory, but JAX must not read them directly: they may not be ready.
 PJRT_Error* PJRT_Buffer_IsOnCpu(PJRT_Buffer_IsOnCpu_Args& args) {
   args.is_on_cpu = false;
   return nullptr;
 }
 
 PJRT_Error* PJRT_Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args& args) {
-  args.event = GiveEvent(args.buffer->ready);
+  args.event = ReturnEvent(args.buffer->ready);
   return nullptr;
 }
 
@@ -160,7 +159,7 @@ PJRT_Error* PJRT_Buffer_OpaqueDeviceMemoryDataPointer(
   return nullptr;
 }
 
-// While there are such references the bytes stay, and nothing writes to them.
+// While external references exist, the bytes stay allocated and are not overwritten.
 PJRT_Error* PJRT_Buffer_IncreaseExternalReferenceCount(
     PJRT_Buffer_IncreaseExternalReferenceCount_Args& args) {
   PJRT_Buffer& buffer = *args.buffer;

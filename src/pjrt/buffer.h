@@ -15,9 +15,11 @@
 #include "runtime/storage.h"
 #include "support/result.h"
 
+// PJRT buffers: reference-counted storage with events for its readiness.
+
 namespace tokamak {
 
-// A lock for a few instructions.
+// A spin lock for critical sections of a few instructions.
 class SpinLock {
  public:
   void lock() {
@@ -30,7 +32,7 @@ class SpinLock {
   std::atomic_flag flag_;
 };
 
-// Dimensions without an allocation for the usual ranks.
+// Dimensions without a heap allocation for the usual ranks.
 class InlineDims {
  public:
   explicit InlineDims(std::span<const int64_t> dims) : size_(dims.size()) {
@@ -45,27 +47,26 @@ class InlineDims {
   std::unique_ptr<int64_t[]> many_;
 };
 
-// What work needs of a buffer, for as long as it needs it.
+// References that keep a buffer's contents alive during work on them.
 struct HeldBuffer {
   Ref<Storage> storage;
-  Ref<Event> ready;  // the bytes are there
-  // Of a device's memory, earlier: the device has been asked for the bytes, and whatever it is
-  // asked for later finds them. Empty: when they are ready.
+  Ref<Event> ready;  // fires when the bytes are valid
+  // Device memory only; fires before `ready`: the work that produces the bytes has been enqueued,
+  // so that later work on the device sees them. Empty: use `ready`.
   Ref<Event> issued = {};
-  // When work that uses the bytes may be asked for.
+  // Fires when work that uses the bytes may be enqueued.
   const Ref<Event>& usable() const { return issued ? issued : ready; }
 };
 
-// The caller's handle of an array on a device. May be used and deleted by several threads at a
-// time.
+// The caller's handle of an array on a device. Threads may use and delete it concurrently.
 struct PJRT_Buffer {
   PJRT_Buffer(PJRT_Memory* in, ElementType element_type, std::span<const int64_t> shape,
               HeldBuffer contents);
   ~PJRT_Buffer() = default;
 
-  // TK6102 when it was deleted or donated.
+  // Returns TK6102 if it was deleted or donated.
   Result<HeldBuffer> Hold();
-  // Hold, and it counts as deleted from here on.
+  // Holds the contents and marks the buffer as deleted.
   Result<HeldBuffer> Take();
   void Delete();
 
@@ -77,13 +78,13 @@ struct PJRT_Buffer {
   std::atomic<bool> deleted{false};
   std::atomic<int> external_references{0};
 
-  SpinLock lock;  // of what follows
+  SpinLock lock;  // guards the members below
   Ref<Storage> storage;
-  Ref<Event> ready, issued;  // stay after deletion
+  Ref<Event> ready, issued;  // stay valid after deletion
   Ref<Storage> external_hold;
 };
 
-// The size of an array, or TK6110.
+// The size of an array in bytes, or TK6110.
 Result<size_t> BytesOfArray(ElementType type, std::span<const int64_t> dims);
 
 }  // namespace tokamak

@@ -17,6 +17,7 @@
 namespace tokamak {
 namespace {
 
+// Devices of one client (chosen).
 constexpr int kMaxClientDevices = 64;
 
 struct TypePair {
@@ -59,7 +60,7 @@ constexpr TypePair kTypes[] = {
 #undef TOK_PAIR
 };
 
-// TOKAMAK_NUM_DEVICES, or the client option of the same meaning.
+// TOKAMAK_NUM_DEVICES, or the equivalent client option.
 Result<int> DeviceCount(const PJRT_Client_Create_Args& args) {
   const char* variable = std::getenv("TOKAMAK_NUM_DEVICES");
   int64_t count = 1;
@@ -155,8 +156,8 @@ void DescribeTopology(PJRT_TopologyDescription& topology, int device_count, cons
 
 namespace {
 
-// Buffers count in it, also those that are destroyed after the client. All of them can be reached
-// from here: to a leak checker they are not lost.
+// Buffers count in it, even those destroyed after the client. All counters stay reachable from
+// here, so that leak checkers do not report them.
 MemoryCounter* CounterForEver() {
   static auto* mutex = new std::mutex;
   static auto* counters = new std::deque<MemoryCounter>;
@@ -231,7 +232,7 @@ PJRT_Error* PJRT_Plugin_Initialize(PJRT_Plugin_Initialize_Args&) {
 PJRT_Error* PJRT_Plugin_Attributes(PJRT_Plugin_Attributes_Args& args) {
   static const NamedValues* attributes = [] {
     auto* values = new NamedValues;
-    // The newest form of programs that our reader is frozen at: newer JAX writes this one too.
+    // The newest StableHLO version that our parser supports; newer JAX versions can also emit it.
     values->AddInts("stablehlo_current_version", {1, 13, 0});
     values->AddInts("stablehlo_minimum_version", {0, 9, 0});
     values->AddInt("xla_version", 2);
@@ -316,7 +317,7 @@ PJRT_Error* PJRT_Client_AddressableMemories(PJRT_Client_AddressableMemories_Args
   return nullptr;
 }
 
-// Replica after replica, partition after partition.
+// Replica-major order.
 PJRT_Error* PJRT_Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args& args) {
   int64_t wanted = int64_t{args.num_replicas} * args.num_partitions;
   size_t devices = args.client->devices.size();
@@ -331,11 +332,11 @@ PJRT_Error* PJRT_Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignm
 }
 
 PJRT_Error* PJRT_Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args&) {
-  return nullptr;  // there is one process
+  return nullptr;  // there is only one process
 }
 
 PJRT_Error* PJRT_Client_DmaMap(PJRT_Client_DmaMap_Args&) {
-  return nullptr;  // the host's memory is the device's, or is copied by way of memory of ours
+  return nullptr;  // host memory is the device's, or is copied through our own staging memory
 }
 
 PJRT_Error* PJRT_Client_DmaUnmap(PJRT_Client_DmaUnmap_Args&) {

@@ -13,9 +13,11 @@
 #include "runtime/worker.h"
 #include "support/result.h"
 
+// Client, devices, memories and topology of the PJRT plugin.
+
 namespace tokamak {
 
-// Named values as the ABI has them, with what they point to.
+// Named values of the ABI with the storage that they point to.
 class NamedValues {
  public:
   void AddString(std::string name, std::string value);
@@ -32,7 +34,7 @@ class NamedValues {
   std::vector<PJRT_NamedValue> values_;
 };
 
-// One of the kinds of memory of a device.
+// One memory space of a device.
 struct PJRT_Memory {
   const PJRT_Memory_FunctionTable* vtable = nullptr;
   PJRT_Client* client = nullptr;
@@ -40,13 +42,13 @@ struct PJRT_Memory {
   int id = 0;
   int kind_id = 0;
   std::string kind, text;
-  // The device whose memory it is; null: the host's.
+  // The device that owns the memory; null for host memory.
   Device* on = nullptr;
-  // Of the host's memory. For ever, 32 bytes a memory: storage may outlive its client.
+  // Host memory only. Never freed (32 bytes per memory): storage may outlive its client.
   MemoryCounter* counter = nullptr;
 
-  // Memory for an array; `user` says whose, when there is no more. Of the host's, the second is
-  // only taken when somebody needs it.
+  // Memory for an array; `user` is named in the out-of-memory error. Promise defers the allocation
+  // of host memory until it is needed.
   Result<Ref<Storage>> Allocate(size_t bytes, std::string_view user) const;
   Result<Ref<Storage>> Promise(size_t bytes, std::string_view user) const;
 };
@@ -73,16 +75,16 @@ struct PJRT_TopologyDescription {
   uint64_t fingerprint = 0;
 };
 
-// Held by its handle and by everything that was made from it. Destroying the handle stops the
-// workers; what is left of the client goes with the last buffer.
+// Referenced by its handle and by everything created from it. Destroying the handle stops the
+// workers; the rest of the client is destroyed with the last buffer.
 struct PJRT_Client final : RefCounted {
-  // `runs_on`: what runs the programs of all its devices; null: the host.
+  // `runs_on`: the device that runs the programs of all its PJRT devices; null for the host.
   PJRT_Client(int device_count, Device* runs_on);
   ~PJRT_Client() override;
 
-  // Ends and joins the workers; work that is queued gets TK6103.
+  // Stops and joins the workers; queued work fails with TK6103.
   void Stop();
-  // TK6101, TK6103: why nothing can be started any more.
+  // Returns TK6101 or TK6103 if no more work can be started.
   Status CheckRunning() const;
   PJRT_Device* FindDevice(int64_t id) const;
 
@@ -98,10 +100,10 @@ struct PJRT_Client final : RefCounted {
 inline constexpr std::string_view kPlatformName = "tokamak";
 // Version and build id: part of every cache key.
 const std::string& PlatformVersion();
-// A description of `device_count` devices that are `device`; null: CPU devices.
+// Describes `device_count` devices of the kind of `device`; null for CPU devices.
 void DescribeTopology(PJRT_TopologyDescription& topology, int device_count, const Device* device);
 
-// The element types that buffers have; nothing for TOKEN, S1, U1.
+// The element types that buffers support; nullopt for TOKEN, S1, U1.
 std::optional<ElementType> TypeFromPjrt(PJRT_Buffer_Type type);
 PJRT_Buffer_Type TypeToPjrt(ElementType type);
 

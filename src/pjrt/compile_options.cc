@@ -1,7 +1,7 @@
-// CompileOptionsProto and DeviceAssignmentProto, by the numbers of their fields
-// (facts: 3 executable_build_options {4 num_replicas, 5 num_partitions, 9 device_assignment,
-// 20 exec_time_optimization_effort, a float},
-// 2 parameter_is_tupled_arguments, 4 compile_portable_executable, 7 env_option_overrides).
+// CompileOptionsProto and DeviceAssignmentProto by field number:
+// 3 executable_build_options {4 num_replicas, 5 num_partitions, 9 device_assignment,
+//   20 exec_time_optimization_effort, a float},
+// 2 parameter_is_tupled_arguments, 4 compile_portable_executable, 7 env_option_overrides.
 
 #include "pjrt/compile_options.h"
 
@@ -10,9 +10,10 @@
 namespace tokamak {
 namespace {
 
+// Bound on devices, replicas and partitions in untrusted bytes (chosen).
 constexpr int64_t kMaxListedDevices = 1 << 16;
 
-// Both packed and one by one.
+// Accepts packed and unpacked lists.
 Status ReadInts(const ProtoReader::Field& field, std::vector<int64_t>& out) {
   if (field.wire != ProtoReader::kLength) {
     out.push_back(field.AsInt());
@@ -22,13 +23,14 @@ Status ReadInts(const ProtoReader::Field& field, std::vector<int64_t>& out) {
   while (!list.AtEnd()) {
     TOK_TRY(uint64_t value, list.Varint());
     if (static_cast<int64_t>(out.size()) >= kMaxListedDevices)
-      return list.Fault("more devices than " + std::to_string(kMaxListedDevices));
+      return list.FormatError("more devices than " + std::to_string(kMaxListedDevices));
     out.push_back(static_cast<int64_t>(value));
   }
   return Ok();
 }
 
-// Computations are listed with their replicas; we want replicas with their partitions.
+// The proto lists computations with their replicas; the result lists replicas with their
+// partitions.
 Result<std::vector<int64_t>> ReadAssignment(const ProtoReader::Field& message) {
   int64_t replicas = 0, computations = 0;
   std::vector<std::vector<int64_t>> lists;
@@ -46,13 +48,13 @@ Result<std::vector<int64_t>> ReadAssignment(const ProtoReader::Field& message) {
     }
   }
   if (computations != static_cast<int64_t>(lists.size()))
-    return reader.Fault("a device assignment of " + std::to_string(computations) +
-                        " computations lists " + std::to_string(lists.size()));
+    return reader.FormatError("a device assignment of " + std::to_string(computations) +
+                              " computations lists " + std::to_string(lists.size()));
   std::vector<int64_t> devices;
   for (const std::vector<int64_t>& list : lists)
     if (static_cast<int64_t>(list.size()) != replicas)
-      return reader.Fault("a device assignment of " + std::to_string(replicas) +
-                          " replicas lists " + std::to_string(list.size()));
+      return reader.FormatError("a device assignment of " + std::to_string(replicas) +
+                                " replicas lists " + std::to_string(list.size()));
   for (int64_t r = 0; r < replicas; ++r)
     for (const std::vector<int64_t>& list : lists) devices.push_back(list[static_cast<size_t>(r)]);
   return devices;
@@ -74,7 +76,7 @@ Status ReadBuildOptions(ProtoReader reader, PjrtCompileOptions& options) {
         break;
       }
       case 20:
-        // What jax.config says; what one call says of its own comes later, and counts.
+        // The value of jax.config goes first: options of a single call follow and override it.
         options.overrides.emplace(options.overrides.begin(), "exec_time_optimization_effort",
                                   double{field.AsFloat()});
         break;
@@ -85,7 +87,7 @@ Status ReadBuildOptions(ProtoReader reader, PjrtCompileOptions& options) {
   return Ok();
 }
 
-// A row of map<string, {1 string, 2 bool, 3 int64, 4 double}>.
+// An entry of map<string, {1 string, 2 bool, 3 int64, 4 double}>.
 Status ReadOverride(ProtoReader reader, PjrtCompileOptions& options) {
   std::string name;
   OptionValue value;
@@ -122,13 +124,14 @@ Result<PjrtCompileOptions> ReadCompileOptions(std::string_view bytes) {
   options.num_partitions = options.num_partitions == 0 ? 1 : options.num_partitions;
   if (options.num_replicas < 1 || options.num_replicas > kMaxListedDevices ||
       options.num_partitions < 1 || options.num_partitions > kMaxListedDevices)
-    return reader.Fault(std::to_string(options.num_replicas) + " replicas of " +
-                        std::to_string(options.num_partitions) + " partitions");
+    return reader.FormatError(std::to_string(options.num_replicas) + " replicas of " +
+                              std::to_string(options.num_partitions) + " partitions");
   if (!options.devices.empty() &&
       static_cast<int64_t>(options.devices.size()) != options.num_replicas * options.num_partitions)
-    return reader.Fault("the device assignment names " + std::to_string(options.devices.size()) +
-                        " devices for " + std::to_string(options.num_replicas) + " replicas of " +
-                        std::to_string(options.num_partitions) + " partitions");
+    return reader.FormatError("the device assignment names " +
+                              std::to_string(options.devices.size()) + " devices for " +
+                              std::to_string(options.num_replicas) + " replicas of " +
+                              std::to_string(options.num_partitions) + " partitions");
   return options;
 }
 

@@ -11,19 +11,19 @@
 
 namespace tokamak {
 
-// What we read of a serialized CompileOptionsProto. The rest is skipped.
+// The fields of a serialized CompileOptionsProto that the plugin uses. Others are skipped.
 struct PjrtCompileOptions {
   int64_t num_replicas = 1, num_partitions = 1;
   bool tupled_arguments = false;
-  bool portable = false;          // for one device, named when it is executed
-  std::string device_assignment;  // the serialized DeviceAssignmentProto; "": none
-  // Device of each replica and partition, replica after replica; empty: none was given.
+  bool portable = false;          // for one device, chosen at execution
+  std::string device_assignment;  // the serialized DeviceAssignmentProto; empty if none
+  // Device of each replica and partition, in replica-major order; empty if not specified.
   std::vector<int64_t> devices;
-  // jax.jit(f, compiler_options={...}), in the order given.
+  // jax.jit(f, compiler_options={...}), in the caller's order.
   std::vector<std::pair<std::string, OptionValue>> overrides;
 };
 
-// TK6105 with the place of the fault in the bytes.
+// Returns TK6105 with the byte offset of the error.
 Result<PjrtCompileOptions> ReadCompileOptions(std::string_view bytes);
 
 // A DeviceAssignmentProto of replicas x partitions devices.

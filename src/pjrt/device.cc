@@ -1,4 +1,4 @@
-// Devices, their descriptions and memories: getters, none of which fails.
+// Devices, their descriptions and memories: getters that cannot fail.
 
 #include <unistd.h>
 
@@ -71,11 +71,11 @@ PJRT_Error* PJRT_Device_GetAttributes(PJRT_Device_GetAttributes_Args& args) {
   args.attributes = args.device->description.attributes.data();
   args.num_attributes = args.device->description.attributes.size();
   args.device_attributes = nullptr;
-  args.attributes_deleter = [](PJRT_Device_Attributes*) {};  // they are the device's
+  args.attributes_deleter = [](PJRT_Device_Attributes*) {};  // owned by the device
   return nullptr;
 }
 
-// The caller of JAX 0.10 knows fewer fields than we do.
+// A caller built for JAX 0.10 has fewer fields than this version of the ABI.
 PJRT_Error* PJRT_Device_MemoryStats(PJRT_Device_MemoryStats_Args& args) {
   const PJRT_Memory& memory = *args.device->memories[0];
   const MemoryCounter& counter = *memory.counter;

@@ -49,7 +49,7 @@ constexpr PJRT_Error_FunctionTable kErrorTable = {
     .for_each_payload = NoPayload,
 };
 
-// Errors that the caller reported keep their status in the first note.
+// Errors reported by the caller keep their status in the first note.
 constexpr std::string_view kCallerStatus = "status ";
 
 }  // namespace

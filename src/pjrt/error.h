@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-// What the caller gets for an error; it destroys it.
+// The ABI's error object; the caller destroys it.
 struct PJRT_Error {
   const PJRT_Error_FunctionTable* vtable = nullptr;
   PJRT_Error_Code code = PJRT_Error_Code_OK;
@@ -23,7 +23,7 @@ PJRT_Error* Fail(ErrorCode code, std::string message);
 PJRT_Error* Fail(const SharedError& error);
 PJRT_Error_Code StatusOf(ErrorCode code);
 
-// An error that came from the caller with a status of its own.
+// An error reported by the caller, with its own status code.
 SharedError ErrorFromCaller(PJRT_Error_Code code, const char* message, size_t size);
 
 // TOK_PJRT_TRY(Shape shape, ...): binds the value, or returns the error to the caller.

@@ -1,4 +1,4 @@
-// Events of the ABI are ours: a PJRT_Event* is one hold on an Event.
+// PJRT_Event* is one reference to an Event.
 
 #include "runtime/event.h"
 
@@ -7,7 +7,7 @@
 
 namespace tokamak {
 
-PJRT_Event* GiveEvent(Ref<Event> event) {
+PJRT_Event* ReturnEvent(Ref<Event> event) {
   return reinterpret_cast<PJRT_Event*>(event.Detach());
 }
 
@@ -46,7 +46,7 @@ PJRT_Error* PJRT_Event_OnReady(PJRT_Event_OnReady_Args& args) {
 }
 
 PJRT_Error* PJRT_Event_Create(PJRT_Event_Create_Args& args) {
-  args.event = GiveEvent(MakeRef<Event>());
+  args.event = ReturnEvent(MakeRef<Event>());
   return nullptr;
 }
 

@@ -5,8 +5,8 @@
 
 namespace tokamak {
 
-// A hold on the event goes to the caller.
-PJRT_Event* GiveEvent(Ref<Event> event);
+// Passes one reference to the event to the caller.
+PJRT_Event* ReturnEvent(Ref<Event> event);
 Event& EventOf(PJRT_Event* event);
 
 }  // namespace tokamak

@@ -10,10 +10,10 @@
 namespace tokamak {
 namespace {
 
-// Bytes that the caller frees by a function of ours.
+// Bytes that the caller frees through a deleter of ours.
 template <typename Handle>
 struct OwnedBytes {
-  static Handle* Give(std::string bytes, const char** data, size_t* size) {
+  static Handle* MakeOwned(std::string bytes, const char** data, size_t* size) {
     auto* held = new std::string(std::move(bytes));
     *data = held->data();
     *size = held->size();
@@ -67,7 +67,7 @@ PJRT_Error* PJRT_Client_Compile(PJRT_Client_Compile_Args& args) {
   std::string_view options(args.compile_options, args.compile_options_size);
   std::string_view code(args.program->code, args.program->code_size);
   TOK_PJRT_TRY(PjrtCompileOptions read, ReadCompileOptions(options));
-  // A new program wants memory of other sizes: what was kept for those before goes back.
+  // A new program needs other allocation sizes: release the memory cached for earlier ones.
   HostAllocator::OfProcess().Trim();
   TOK_PJRT_TRY(std::shared_ptr<const Program> program, CompileProgram(code, options));
   TOK_PJRT_TRY(args.executable, LoadProgram(*args.client, std::move(program), read));
@@ -199,7 +199,7 @@ PJRT_Error* PJRT_Executable_ParameterMemoryKinds(PJRT_Executable_ParameterMemory
   return nullptr;
 }
 
-// Asked twice: for the size, then for the bytes.
+// Called twice: for the size, then for the bytes.
 PJRT_Error* PJRT_Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram_Args& args) {
   static constexpr std::string_view kFormat = "mlir";
   const Bytes& code = args.executable->program->bytes;
@@ -224,15 +224,16 @@ PJRT_Error* PJRT_Executable_Serialize(PJRT_Executable_Serialize_Args& args) {
     return Fail(ErrorCode::kSerializedProgram,
                 "serialize: '" + args.executable->program->name +
                     "' calls functions of this process, which no other has");
-  args.serialized_executable = Owned::Give(SerializeProgram(*args.executable->program),
-                                           &args.serialized_bytes, &args.serialized_bytes_size);
+  args.serialized_executable =
+      Owned::MakeOwned(SerializeProgram(*args.executable->program), &args.serialized_bytes,
+                       &args.serialized_bytes_size);
   args.serialized_executable_deleter = Owned::Free;
   return nullptr;
 }
 
 PJRT_Error* PJRT_Executable_GetCompileOptions(PJRT_Executable_GetCompileOptions_Args& args) {
   using Owned = OwnedBytes<PJRT_SerializedCompileOptions>;
-  args.serialized_compile_options = Owned::Give(
+  args.serialized_compile_options = Owned::MakeOwned(
       args.executable->program->options, &args.serialized_bytes, &args.serialized_bytes_size);
   args.serialized_compile_options_deleter = Owned::Free;
   return nullptr;
@@ -277,7 +278,7 @@ PJRT_Error* PJRT_LoadedExecutable_AddressableDeviceLogicalIds(
 PJRT_Error* PJRT_LoadedExecutable_GetDeviceAssignment(
     PJRT_LoadedExecutable_GetDeviceAssignment_Args& args) {
   using Owned = OwnedBytes<PJRT_DeviceAssignmentSerialized>;
-  args.serialized_device_assignment = Owned::Give(
+  args.serialized_device_assignment = Owned::MakeOwned(
       args.executable->device_assignment, &args.serialized_bytes, &args.serialized_bytes_size);
   args.serialized_device_assignment_deleter = Owned::Free;
   return nullptr;

@@ -13,23 +13,23 @@
 
 namespace tokamak {
 
-// Serialized shardings as the ABI lists them.
+// Serialized shardings in the layout that the ABI requires.
 struct ShardingTexts {
   std::vector<std::string> texts;
   std::vector<const char*> data;
   std::vector<size_t> sizes;
 };
 
-// A compiled program with what the getters of the ABI point to. Shared by all handles.
+// A compiled program with the storage that the ABI's getters point to. Shared by all handles.
 struct Program {
   std::shared_ptr<const Executable> executable;
-  Bytes bytes;          // as they came
-  std::string options;  // the serialized compile options, as they came
+  Bytes bytes;          // as received
+  std::string options;  // the serialized compile options, as received
   std::string fingerprint;
   std::string name;
   NamedValues cost;
   std::vector<PJRT_Buffer_Type> result_types;
-  std::vector<int64_t> result_dims;  // of all results, one after the other
+  std::vector<int64_t> result_dims;  // of all results, concatenated
   std::vector<size_t> result_ranks;
   std::vector<const char*> result_kinds, parameter_kinds;
   std::vector<size_t> result_kind_sizes, parameter_kind_sizes;
@@ -37,14 +37,14 @@ struct Program {
   ShardingTexts result_shardings, parameter_shardings;  // empty for one device
 };
 
-// Reads, verifies and compiles; from the caches where they have it.
+// Parses, verifies and compiles a program, or returns it from a cache.
 Result<std::shared_ptr<const Program>> CompileProgram(std::string_view code,
                                                       std::string_view options);
-// The bytes of a serialized executable, and back. TK6111.
+// Serializes and deserializes an executable. Deserialization returns TK6111.
 std::string SerializeProgram(const Program& program);
 Result<std::shared_ptr<const Program>> DeserializeProgram(std::string_view bytes);
 
-// A program on its way to or from a client.
+// A program that is not loaded into a client.
 struct PJRT_Executable {
   std::shared_ptr<const Program> program;
 };
@@ -52,7 +52,7 @@ struct PJRT_Executable {
 struct PJRT_LoadedExecutable {
   Ref<PJRT_Client> client;
   std::shared_ptr<const Program> program;
-  // The program's, for arrays where the client has them.
+  // The program's executable, wrapped if the client's arrays are on a device.
   std::shared_ptr<const Executable> executable;
   std::vector<PJRT_Device*> devices;
   std::vector<PJRT_LogicalDeviceIds> logical_ids;
@@ -60,7 +60,7 @@ struct PJRT_LoadedExecutable {
   std::atomic<bool> deleted{false};
 };
 
-// A program with the devices that its options name. TK6109.
+// Loads a program onto the devices that its options name. Returns TK6109.
 Result<PJRT_LoadedExecutable*> LoadProgram(PJRT_Client& client,
                                            std::shared_ptr<const Program> program,
                                            const PjrtCompileOptions& options);

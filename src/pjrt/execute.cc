@@ -1,6 +1,6 @@
-// Execute: takes hold of the inputs, makes the outputs, and has the program run when the inputs are
-// there. It waits for nothing. Short programs whose inputs are there run on the caller's thread,
-// and devices are asked for programs there.
+// Execute: holds the inputs, creates the outputs, and schedules the program for when the inputs are
+// ready. It never blocks. Short programs with ready inputs run on the caller's thread, and device
+// programs are issued there.
 
 #include <algorithm>
 #include <mutex>
@@ -43,24 +43,23 @@ bool IsDonatable(const PJRT_ExecuteOptions* options, size_t parameter) {
   return std::find(begin, end, static_cast<int64_t>(parameter)) == end;
 }
 
-// A buffer that is donated may stand at no other place of the same call: JAX refuses that on every
-// platform. Nothing was taken yet, so the caller keeps its buffers.
+// A donated buffer must not be another argument of the same call: JAX rejects that on every
+// platform. Nothing has been consumed yet, so the caller keeps its buffers.
 Status CheckDonations(const PJRT_LoadedExecutable_Execute_Args& args) {
   const std::vector<ParameterInfo>& parameters = args.executable->program->executable->parameters();
-  std::vector<std::pair<PJRT_Buffer*, size_t>> places;
+  std::vector<std::pair<PJRT_Buffer*, size_t>> uses;
   for (size_t d = 0; d < args.num_devices; ++d) {
     for (size_t i = 0; i < args.num_args; ++i) {
       if (!parameters[i].donated || !IsDonatable(args.options, i)) continue;
-      if (places.empty()) {
-        places.reserve(args.num_args);
-        for (size_t n = 0; n < args.num_args; ++n)
-          places.emplace_back(args.argument_lists[d][n], n);
-        std::sort(places.begin(), places.end());
+      if (uses.empty()) {
+        uses.reserve(args.num_args);
+        for (size_t n = 0; n < args.num_args; ++n) uses.emplace_back(args.argument_lists[d][n], n);
+        std::sort(uses.begin(), uses.end());
       }
       PJRT_Buffer* donated = args.argument_lists[d][i];
-      auto at = std::lower_bound(places.begin(), places.end(), std::pair(donated, size_t{0}));
+      auto at = std::lower_bound(uses.begin(), uses.end(), std::pair(donated, size_t{0}));
       if (at->second == i) ++at;
-      if (at == places.end() || at->first != donated) continue;
+      if (at == uses.end() || at->first != donated) continue;
       const ParameterInfo& other = parameters[at->second];
       bool twice = other.donated && IsDonatable(args.options, at->second);
       return ArgumentsError("the buffer donated as argument " + std::to_string(i) + " is also " +
@@ -68,12 +67,12 @@ Status CheckDonations(const PJRT_LoadedExecutable_Execute_Args& args) {
                             std::to_string(at->second) +
                             ": a buffer can be given away once, and to one place");
     }
-    places.clear();
+    uses.clear();
   }
   return Ok();
 }
 
-// An array of one kind may not stand for another; of the token any buffer may.
+// The buffer's type must match the parameter's; a token accepts any buffer.
 Status CheckArgument(const PJRT_Buffer& buffer, const ParameterInfo& parameter, size_t number) {
   std::span<const int64_t> dims = buffer.dims.span();
   if (parameter.is_token) return Ok();
@@ -100,21 +99,21 @@ Status HoldInputs(const PJRT_LoadedExecutable_Execute_Args& args, Job& job) {
   return Ok();
 }
 
-// Donated buffers are the caller's no more. The memory of one that nothing else reads becomes that
-// of its result.
+// Consumes the donated buffers. If nothing else uses the memory of one, its aliased result reuses
+// it.
 void TakeDonated(const PJRT_LoadedExecutable_Execute_Args& args, Job& job) {
   const Executable& executable = *args.executable->program->executable;
   for (size_t i = 0; i < args.num_args; ++i) {
     const ParameterInfo& parameter = executable.parameters()[i];
     if (!parameter.donated || !IsDonatable(args.options, i)) continue;
     for (size_t d = 0; d < args.num_devices; ++d) {
-      // Another thread may have taken or deleted it since it was held.
+      // Another thread may have taken or deleted it in the meantime.
       Result<HeldBuffer> taken = args.argument_lists[d][i]->Take();
       if (!taken.ok() || parameter.alias_result < 0) continue;
       taken.value() = {};
       const Ref<Storage>& storage = job.inputs[d * args.num_args + i].storage;
       size_t result = d * executable.results().size() + static_cast<size_t>(parameter.alias_result);
-      if (storage->MayBeTakenOver() && !job.outputs[result]) job.outputs[result] = storage;
+      if (storage->CanReuse() && !job.outputs[result]) job.outputs[result] = storage;
     }
   }
 }
@@ -140,8 +139,9 @@ Status MakeOutputs(const PJRT_LoadedExecutable_Execute_Args& args, Job& job) {
   return Ok();
 }
 
-// The handles of the outputs, all filled when `job.done` fires, and usable when `job.issued` does.
-void GiveOutputs(PJRT_LoadedExecutable_Execute_Args& args, PJRT_Device* only, const Job& job) {
+// Creates the handles of the outputs, which are filled when `job.done` fires and usable when
+// `job.issued` fires.
+void ReturnOutputs(PJRT_LoadedExecutable_Execute_Args& args, PJRT_Device* only, const Job& job) {
   const std::vector<ArrayInfo>& results = args.executable->program->executable->results();
   for (size_t d = 0; d < args.num_devices; ++d) {
     PJRT_Device* device = only != nullptr ? only : args.executable->devices[d];
@@ -152,11 +152,11 @@ void GiveOutputs(PJRT_LoadedExecutable_Execute_Args& args, PJRT_Device* only, co
                           {job.outputs[d * results.size() + r], job.done, job.issued});
     }
     if (args.device_complete_events != nullptr)
-      args.device_complete_events[d] = GiveEvent(job.done);
+      args.device_complete_events[d] = ReturnEvent(job.done);
   }
 }
 
-// Runs it now, or has the device asked for it.
+// Runs the job on this thread, or issues it to the device.
 void RunOnCaller(PJRT_LoadedExecutable_Execute_Args& args, PJRT_Device* only, Device* device,
                  Job& job) {
   SharedError error = job.RunNow(nullptr);
@@ -169,7 +169,7 @@ void RunOnCaller(PJRT_LoadedExecutable_Execute_Args& args, PJRT_Device* only, De
     job.issued = Event::Ready();
     device->FireWhenDone(job.done);
   }
-  GiveOutputs(args, only, job);
+  ReturnOutputs(args, only, job);
 }
 
 }  // namespace
@@ -191,7 +191,7 @@ PJRT_Error* PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& ar
   }
   job->done = MakeRef<Event>();
   if (device != nullptr) job->issued = MakeRef<Event>();
-  GiveOutputs(args, only, *job);
+  ReturnOutputs(args, only, *job);
   job.release()->Start();
   return nullptr;
 }

@@ -1,5 +1,5 @@
-// The extensions that the plugin serves. Layouts and Shardings tell JAX what it would otherwise
-// read out of OptimizedProgram, which it asks for eight times a compilation.
+// The extensions that the plugin implements. Without Layouts and Shardings JAX would extract the
+// same information from OptimizedProgram, which it requests eight times per compilation.
 
 #include "pjrt/extensions.h"
 
@@ -13,7 +13,7 @@
 
 namespace tokamak {
 
-// Every layout is row-major: "{2,1,0}". There is one per rank, for ever.
+// Every layout is row-major: "{2,1,0}". One object per rank, never freed.
 struct PJRT_Layouts_MemoryLayout {
   std::string text;
 };
@@ -75,7 +75,7 @@ PJRT_Error* ParameterLayouts(PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Ar
   return nullptr;
 }
 
-// Null for a program on one device: there is nothing to say.
+// Null for a program on one device, which has no shardings.
 PJRT_Error* ParameterShardings(PJRT_Shardings_PJRT_Executable_ParameterShardings_Args* args) {
   const ShardingTexts& texts = args->executable->program->parameter_shardings;
   args->num_parameters = texts.data.size();

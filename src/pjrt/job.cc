@@ -7,7 +7,8 @@
 namespace tokamak {
 namespace {
 
-// A thread's handover costs about this much.
+// Microseconds: shorter programs run on the caller's thread. About the cost of handing work to
+// another thread (docs/pjrt.md).
 constexpr double kRunOnCallerMicros = 20;
 
 SharedError Share(Status status) {
@@ -29,7 +30,7 @@ bool Job::RunsOnCaller() const {
     auto is_there = [](const Ref<Storage>& output) { return output->device() != nullptr; };
     return !executable_->IssueWaits() && std::all_of(outputs.begin(), outputs.end(), is_there);
   }
-  // A function of the host that launches a program holds up the worker.
+  // A host function that launches a program blocks the worker, so the program runs here.
   if (HostScope::IsInside()) return true;
   return !executable_->calls_host() && !executable_->time_depends_on_data() &&
          executable_->PredictedMicros() < kRunOnCallerMicros;
@@ -57,14 +58,14 @@ Status Job::RunOnHost(const std::atomic<bool>* stop) {
   return executable_->Run(from, to, {.stop = stop});
 }
 
-// Arrays of the host among the inputs and outputs go by way of memory of the device.
+// Host arrays among the inputs and outputs are staged through device memory.
 Status Job::IssueToDevice(const std::atomic<bool>* stop) {
   Device& device = *client_->on;
   std::vector<DeviceMemory> copies;
   auto copy_of = [&](const Storage& storage) -> Result<std::byte*> {
-    TOK_TRY(DeviceMemory taken,
+    TOK_TRY(DeviceMemory allocated,
             DeviceMemory::Take(device, storage.size(), "copies of host memory"));
-    copies.push_back(std::move(taken));
+    copies.push_back(std::move(allocated));
     return copies.back().data();
   };
   std::vector<const void*> from;
@@ -125,13 +126,13 @@ void Job::Run(bool stopped) {
   Finish(error);
 }
 
-// Inputs are let go of first: whoever waits for the outputs finds their memory free.
+// Releases the inputs first, so that their memory is free once the outputs are ready.
 void Job::Finish(const SharedError& error) {
   inputs.clear();
   for (const Ref<Storage>& output : outputs) output->ReleaseWriter();
   outputs.clear();
   Ref<Event> event = std::move(done), asked = std::move(issued);
-  Ref<PJRT_Client> client = std::move(client_);  // the worker outlives this task
+  Ref<PJRT_Client> client = std::move(client_);  // keeps the worker alive beyond this task
   delete this;
   if (client->on != nullptr && error == nullptr) {
     client->on->FireWhenDone(event);

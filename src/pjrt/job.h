@@ -12,24 +12,24 @@
 
 namespace tokamak {
 
-// One run of a program: by the host, or by a device, which is asked for it. Deletes itself when it
-// was started and is done.
+// One run of a program, on the host or issued to a device. After Start it deletes itself when it is
+// done.
 class Job final : public Task {
  public:
   Job(Ref<PJRT_Client> client, std::shared_ptr<const Executable> executable, Workers& worker);
   ~Job() override = default;
 
-  std::vector<HeldBuffer> inputs;     // device after device
-  std::vector<Ref<Storage>> outputs;  // the same
+  std::vector<HeldBuffer> inputs;     // device-major
+  std::vector<Ref<Storage>> outputs;  // device-major
   Ref<Event> done;
-  Ref<Event> issued;  // of a device: it has been asked for
+  Ref<Event> issued;  // device only: the program has been enqueued
 
   bool InputsAreUsable() const;
-  // Short programs of the host; those for which nobody has to wait for the device.
+  // True for short host programs, and for device programs that can be issued without blocking.
   bool RunsOnCaller() const;
-  // On this thread; the inputs are usable. On a device: it is asked for the program.
+  // Runs on this thread; requires usable inputs. On a device: enqueues the program.
   SharedError RunNow(const std::atomic<bool>* stop);
-  // Has the worker run it once the inputs are usable.
+  // Schedules it on the worker once the inputs are usable.
   void Start();
   void Run(bool stopped) override;
 

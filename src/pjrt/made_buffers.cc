@@ -1,4 +1,4 @@
-// Buffers that are made by other means than from arrays of the host, and small objects of the ABI.
+// Buffers created without a host array, and small objects of the ABI.
 
 #include <cstring>
 
@@ -8,7 +8,7 @@
 
 namespace tokamak {
 
-// What the caller hangs its own data on; we have none.
+// Objects to which callers attach their own data; the plugin stores none.
 struct PJRT_ExecuteContext {};
 struct PJRT_AsyncTrackingEvent {};
 
@@ -30,7 +30,7 @@ Result<ArrayKind> KindOfArray(PJRT_Buffer_Type type, const int64_t* dims, size_t
   return kind;
 }
 
-// Row-major, or nothing said.
+// Whether a layout is row-major or unspecified.
 bool IsPlain(const PJRT_Buffer_MemoryLayout* layout, size_t rank) {
   if (layout == nullptr) return true;
   if (layout->type != PJRT_Buffer_MemoryLayout_Type_Tiled || layout->tiled.num_tiles != 0 ||
@@ -50,7 +50,7 @@ Error LayoutError() {
   return MakeError(ErrorCode::kHostBuffer, "buffer: the layout is not row-major");
 }
 
-// The owner of memory that a buffer shows.
+// Keeps the owner of the memory of a view alive.
 struct ViewOwner {
   void* data;
   void (*on_delete)(void*, void*);
@@ -106,7 +106,7 @@ PJRT_Error* PJRT_Client_CreateErrorBuffer(PJRT_Client_CreateErrorBuffer_Args& ar
   return nullptr;
 }
 
-// The same bytes under another type and other dimensions.
+// The same bytes with another type and other dimensions.
 PJRT_Error* PJRT_Buffer_Bitcast(PJRT_Buffer_Bitcast_Args& args) {
   TOK_PJRT_TRY(ArrayKind kind, KindOfArray(args.element_type, args.dims, args.num_dims));
   if (!IsPlain(args.device_layout, args.num_dims)) return Fail(LayoutError());
@@ -139,7 +139,7 @@ PJRT_Error* PJRT_AsyncTrackingEvent_Destroy(PJRT_AsyncTrackingEvent_Destroy_Args
   return nullptr;
 }
 
-// No execution can be poisoned from outside.
+// Executions cannot be poisoned by the caller.
 PJRT_Error* PJRT_Device_PoisonExecution(PJRT_Device_PoisonExecution_Args& args) {
   args.poisoned = false;
   return nullptr;

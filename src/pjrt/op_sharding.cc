@@ -10,20 +10,21 @@
 
 namespace tokamak {
 
-std::string WriteOpSharding(const Spread& spread, int64_t devices) {
+std::string WriteOpSharding(const ShardMap& shard_map, int64_t devices) {
   std::string out;
-  if (spread.IsWhole()) {
+  if (shard_map.IsWhole()) {
     PutInt(out, 1, 0);
     return out;
   }
   std::vector<int64_t> order(static_cast<size_t>(devices));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return spread.places[static_cast<size_t>(a)] < spread.places[static_cast<size_t>(b)];
+    return shard_map.shard_indices[static_cast<size_t>(a)] <
+           shard_map.shard_indices[static_cast<size_t>(b)];
   });
   int64_t tiles = 1;
   std::string dims, list;
-  for (int64_t parts : spread.parts) {
+  for (int64_t parts : shard_map.parts) {
     tiles *= parts;
     PutVarint(dims, static_cast<uint64_t>(parts));
   }

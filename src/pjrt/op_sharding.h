@@ -2,11 +2,11 @@
 
 #include <string>
 
-#include "driver/spread.h"
+#include "driver/shard_map.h"
 
 namespace tokamak {
 
-// How an array is spread, as a serialized OpSharding of XLA.
-std::string WriteOpSharding(const Spread& spread, int64_t devices);
+// The sharding of an array as a serialized OpSharding of XLA.
+std::string WriteOpSharding(const ShardMap& shard_map, int64_t devices);
 
 }  // namespace tokamak

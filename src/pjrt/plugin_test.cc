@@ -1,4 +1,4 @@
-// The plugin through its table of functions, as JAX calls it.
+// Tests the plugin through its function table, as JAX calls it.
 
 #include <cstdlib>
 #include <cstring>
@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "driver/event_sink.h"
 #include "driver/host_calls.h"
-#include "driver/report.h"
 #include "pjrt/compile_options.h"
 #include "pjrt/proto.h"
 #include "pjrt/test_client.h"
@@ -42,7 +42,7 @@ constexpr const char* kDonated = R"(module @donated {
   }
 })";
 
-// A loop that takes long enough to be still running.
+// A loop that is still running when the test continues.
 constexpr const char* kSlow = R"(module @slow {
   func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
     %zero = stablehlo.constant dense<0> : tensor<i32>
@@ -99,7 +99,7 @@ TEST(Plugin, OlderCallersKnowFewerFields) {
   memory.args.device = client.device[0];
   EXPECT_EQ(TOK_CALL(PJRT_Device_MemoryStats, memory.args), "");
   EXPECT_TRUE(memory.args.peak_bytes_in_use_is_set);
-  EXPECT_EQ(memory.args.peak_allocated_bytes, 77);  // not touched
+  EXPECT_EQ(memory.args.peak_allocated_bytes, 77);  // not modified
   EXPECT_EQ(memory.behind[0], 0x55);
 }
 
@@ -118,11 +118,12 @@ TEST(Plugin, RunsAProgram) {
   Destroy(twice);
 }
 
-// What is reported is JSON, also of a program whose name is no text, and also by a worker, where
-// nobody would catch an exception.
+// Reports are valid JSON even for a program whose name is not UTF-8, and on a worker thread, where
+// no caller would catch an exception.
 TEST(Plugin, NamesMayBeAnyBytes) {
   std::string said;
-  SetReport([](const char* json, void* user) { *static_cast<std::string*>(user) += json; }, &said);
+  SetEventSink([](const char* json, void* user) { *static_cast<std::string*>(user) += json; },
+               &said);
   Client client;
   std::string text(kSlow);
   text.replace(text.find("@slow"), 5, "@\"a\\FFb\"");
@@ -133,12 +134,12 @@ TEST(Plugin, NamesMayBeAnyBytes) {
   ASSERT_EQ(y.size(), 1u) << client.error;
   EXPECT_EQ(Ready(y[0]), "");
   client.Stop();
-  SetReport(nullptr, nullptr);
+  SetEventSink(nullptr, nullptr);
   EXPECT_NE(said.find("\"name\":\"a\xEF\xBF\xBD"
                       "b\""),
             std::string::npos)
       << said;
-  // Runs of a device are not timed by the host.
+  // The host does not time runs on a device.
   const char* device = std::getenv("TOKAMAK_DEVICE");
   if (device == nullptr || std::string_view(device) == "cpu") {
     EXPECT_NE(said.find("first_run"), std::string::npos) << said;
@@ -196,12 +197,12 @@ TEST(Plugin, DonationTakesTheMemoryOver) {
   EXPECT_FALSE(IsDeleted(y));
   EXPECT_EQ(PointerOf(z[0]), at);
   EXPECT_EQ(Get(z[0]), (std::vector<float>{2, 3, 4, 5}));
-  // Not when the caller says so.
+  // Not donated if the caller excludes it.
   std::vector<PJRT_Buffer*> kept = client.Execute(program, {y, z[0]}, 1, {0});
   ASSERT_EQ(kept.size(), 1u);
   EXPECT_FALSE(IsDeleted(y));
   EXPECT_EQ(Get(kept[0]), (std::vector<float>{3, 4, 5, 6}));
-  // The same buffer donated and read: refused, and nothing is taken.
+  // The same buffer donated and read: rejected, and no buffer is consumed.
   EXPECT_TRUE(client.Execute(program, {kept[0], kept[0]}, 1).empty());
   EXPECT_NE(client.error.find("argument 0 is also read as argument 1"), std::string::npos)
       << client.error;
@@ -228,7 +229,7 @@ TEST(Plugin, ExecuteDoesNotWait) {
   is_ready.event = ready.event;
   TOK_CALL(PJRT_Event_IsReady, is_ready);
   EXPECT_FALSE(is_ready.is_ready);
-  Delete(chain[1]);  // what is on its way is not disturbed
+  Delete(chain[1]);  // pending work is not affected
   EXPECT_EQ(Await(ready.event), "");
   for (float value : Get(chain.back())) EXPECT_NEAR(value, 0.739085f, 1e-5);
   for (PJRT_Buffer* buffer : chain) Destroy(buffer);
@@ -277,7 +278,7 @@ TEST(Plugin, CallsFunctionsOfTheHost) {
   };
   std::string error;
   run(&error);
-  EXPECT_NE(error.find("TK5001"), std::string::npos) << error;  // nobody is there
+  EXPECT_NE(error.find("TK5001"), std::string::npos) << error;  // no function is registered
   RegisterHostCall("test_host_fn", AddSeven, nullptr, &calls);
   EXPECT_EQ(run(&error), (std::vector<float>{8, 9, 10, 11})) << error;
   EXPECT_EQ(calls, 1);
@@ -294,8 +295,8 @@ std::string RunOut(const HostCallFrame&, void*, void*) {
   throw std::bad_alloc();
 }
 
-// Memory that runs out in a function of the host is an error of the run, and nobody who ends the
-// process waits for the function.
+// Running out of memory in a host function is an error of the run, and the end of the process does
+// not wait for the function.
 TEST(PluginDeathTest, AFunctionOfTheHostThatThrowsIsOver) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
@@ -328,7 +329,7 @@ TEST(Plugin, AnErrorPoisonsWhatDependsOnIt) {
   PJRT_Buffer* y = client.Execute(twice, {args.buffer}, 1).at(0);
   PJRT_Buffer* z = client.Execute(twice, {y}, 1).at(0);
   EXPECT_EQ(Ready(z), "lost");
-  PJRT_Buffer* x = client.Put({1, 2, 3, 4});  // the client goes on
+  PJRT_Buffer* x = client.Put({1, 2, 3, 4});  // the client remains usable
   PJRT_Buffer* fine = client.Execute(twice, {x}, 1).at(0);
   EXPECT_EQ(Get(fine), (std::vector<float>{2, 4, 6, 8}));
   for (PJRT_Buffer* buffer : {args.buffer, y, z, x, fine}) Destroy(buffer);
@@ -338,7 +339,7 @@ TEST(Plugin, AnErrorPoisonsWhatDependsOnIt) {
 TEST(Plugin, AlignedArraysOfTheHostAreShared) {
   if (std::getenv("TOKAMAK_DEVICE") != nullptr) GTEST_SKIP() << "a device has memory of its own";
   Client client;
-  alignas(64) float values[1024] = {};  // smaller ones are copied
+  alignas(64) float values[1024] = {};  // smaller arrays are copied
   int64_t dim = 1024;
   auto args = Fresh<PJRT_Client_BufferFromHostBuffer_Args>();
   args.client = client.client;
@@ -437,7 +438,7 @@ TEST(Plugin, DevicesAndShardingsThatAreNotThere) {
   EXPECT_EQ(CodeOf(none.error), "error[TK6107]:") << none.error;
 }
 
-TEST(Plugin, WhatNoBufferHolds) {
+TEST(Plugin, TransfersLargerThanTheBuffer) {
   Client client;
   EXPECT_EQ(client.Compile("module { func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n"
                            "return %x : tensor<?xf32> } }"),
@@ -486,7 +487,7 @@ TEST(CompileOptions, EffortComesBeforeWhatOneCallSays) {
   EXPECT_EQ(read.value().overrides[1].first, "tokamak_effort");
 }
 
-TEST(CompileOptions, AnyBytesAreReadOrRefused) {
+TEST(CompileOptions, AnyBytesAreReadOrRejected) {
   uint64_t state = 1;
   for (int i = 0; i < 20000; ++i) {
     std::string bytes;

@@ -1,4 +1,4 @@
-// Programs: compiled, kept, written and read back.
+// Programs: compilation, caches and serialization.
 
 #include <algorithm>
 #include <chrono>
@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/compilation.h"
+#include "driver/event_sink.h"
 #include "driver/named_options.h"
-#include "driver/report.h"
 #include "pjrt/executable.h"
 #include "pjrt/extensions.h"
 #include "pjrt/op_sharding.h"
@@ -30,7 +30,7 @@ template <typename Info>
 ShardingTexts ShardingsOf(const std::vector<Info>& arrays, int64_t devices) {
   ShardingTexts texts;
   if (devices == 1) return texts;
-  for (const Info& array : arrays) texts.texts.push_back(WriteOpSharding(array.spread, devices));
+  for (const Info& array : arrays) texts.texts.push_back(WriteOpSharding(array.shard_map, devices));
   for (const std::string& text : texts.texts) {
     texts.data.push_back(text.data());
     texts.sizes.push_back(text.size());
@@ -62,8 +62,9 @@ void Describe(Program& program) {
   program.result_shardings = ShardingsOf(executable.results(), executable.devices());
 }
 
-// Programs of this process, by the digest of what they were made from: a function that is traced
-// twice, or two threads that compile the same, share one. The oldest go when there are too many.
+// Programs of this process, by the digest of their source: a function that is traced twice, or two
+// threads that compile the same program, share one. The least recently used programs are evicted
+// beyond the limits.
 class ProgramCache {
  public:
   std::shared_ptr<const Program> Find(const std::string& key, std::string_view code) {
@@ -94,6 +95,7 @@ class ProgramCache {
   }
 
  private:
+  // Limits of the cache: programs, and bytes of their sources (chosen).
   static constexpr size_t kMaxPrograms = 1024, kMaxBytes = size_t{64} << 20;
   struct Entry {
     std::shared_ptr<const Program> program;
@@ -105,7 +107,7 @@ class ProgramCache {
   size_t bytes_ = 0;
 };
 
-// Programs from this size on, and no smaller ones, are worth a look at the disk.
+// Bytes: smaller programs verify faster than the disk is read, so they are not looked up (chosen).
 constexpr size_t kDiskCacheFrom = size_t{64} << 10;
 constexpr std::string_view kVerified = "verified";
 
@@ -115,11 +117,11 @@ double MicrosSince(std::chrono::steady_clock::time_point begin) {
 }
 
 void ReportHit(const Program& program) {
-  if (IsReporting())
-    Report(nlohmann::json{{"event", "compile"}, {"name", program.name}, {"cache", "memory"}});
+  if (HasEventSink())
+    EmitEvent(nlohmann::json{{"event", "compile"}, {"name", program.name}, {"cache", "memory"}});
 }
 
-// What the disk keeps of a program: that this build accepted it, and what that took.
+// The disk record of a program: that this build accepted it, and the compile time.
 std::string DiskRecord(const Program& program, double compile_us) {
   return nlohmann::json{{"name", program.name}, {"verified", true}, {"compile_us", compile_us}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -136,7 +138,7 @@ Result<std::shared_ptr<const Program>> CompileProgram(std::string_view code,
   for (const auto& [name, value] : read.overrides)
     TOK_RETURN_IF_ERROR(SetOption(compile, name, value));
   std::string key = HexOf(CacheKey().Add(PlatformVersion()).Add(code).Add(options).Digest());
-  // A program that is to be written down is compiled as if it were new.
+  // A program that is to be dumped is compiled even if it is cached.
   if (std::shared_ptr<const Program> kept = ProgramCache::OfProcess().Find(key, code);
       kept != nullptr && compile.dump_dir.empty()) {
     ReportHit(*kept);
@@ -153,7 +155,7 @@ Result<std::shared_ptr<const Program>> CompileProgram(std::string_view code,
   compile.verified = disk != nullptr && disk->Get(kVerified, disk_key).has_value();
   TOK_TRY(program->executable, CompileAndLoad(std::move(module), compile));
   Describe(*program);
-  // Functions of the host are of this process, and let go of with the program.
+  // Host functions belong to this process and are released with the program: do not cache.
   if (program->executable->calls_host()) return std::shared_ptr<const Program>(std::move(program));
   if (disk != nullptr && !compile.verified)
     disk->Put(kVerified, disk_key, DiskRecord(*program, MicrosSince(begin)));

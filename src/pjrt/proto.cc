@@ -15,7 +15,7 @@ float ProtoReader::Field::AsFloat() const {
   return std::bit_cast<float>(static_cast<uint32_t>(bits));
 }
 
-Error ProtoReader::Fault(const std::string& what) const {
+Error ProtoReader::FormatError(const std::string& what) const {
   return MakeError(ErrorCode::kCompileOptions, "compile options: " + what,
                    {.file = "compile options", .offset = static_cast<int64_t>(base_ + at_)});
 }
@@ -23,16 +23,16 @@ Error ProtoReader::Fault(const std::string& what) const {
 Result<uint64_t> ProtoReader::Varint() {
   uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
-    if (AtEnd()) return Fault("a number is cut off");
+    if (AtEnd()) return FormatError("a number is cut off");
     auto byte = static_cast<uint8_t>(bytes_[at_++]);
     value |= uint64_t{byte & 0x7fu} << shift;
     if ((byte & 0x80) == 0) return value;
   }
-  return Fault("a number has more than 10 bytes");
+  return FormatError("a number has more than 10 bytes");
 }
 
 Result<uint64_t> ProtoReader::Fixed(size_t width) {
-  if (bytes_.size() - at_ < width) return Fault("a number is cut off");
+  if (bytes_.size() - at_ < width) return FormatError("a number is cut off");
   uint64_t value = 0;
   std::memcpy(&value, bytes_.data() + at_, width);
   at_ += width;
@@ -44,7 +44,7 @@ Result<ProtoReader::Field> ProtoReader::Next() {
   Field field;
   field.number = static_cast<uint32_t>(key >> 3);
   field.wire = static_cast<Wire>(key & 7);
-  if (field.number == 0 || key >> 3 > UINT32_MAX) return Fault("a field has no number");
+  if (field.number == 0 || key >> 3 > UINT32_MAX) return FormatError("a field has no number");
   switch (field.wire) {
     case kVarint: {
       TOK_TRY(field.bits, Varint());
@@ -61,16 +61,17 @@ Result<ProtoReader::Field> ProtoReader::Next() {
     case kLength: {
       TOK_TRY(uint64_t size, Varint());
       if (size > bytes_.size() - at_)
-        return Fault("field " + std::to_string(field.number) + " claims " + std::to_string(size) +
-                     " bytes, " + std::to_string(bytes_.size() - at_) + " are left");
+        return FormatError("field " + std::to_string(field.number) + " claims " +
+                           std::to_string(size) + " bytes, " + std::to_string(bytes_.size() - at_) +
+                           " are left");
       field.offset = base_ + at_;
       field.data = bytes_.substr(at_, size);
       at_ += size;
       return field;
     }
   }
-  return Fault("field " + std::to_string(field.number) + " has wire type " +
-               std::to_string(key & 7));
+  return FormatError("field " + std::to_string(field.number) + " has wire type " +
+                     std::to_string(key & 7));
 }
 
 void PutVarint(std::string& out, uint64_t value) {

@@ -8,33 +8,33 @@
 
 namespace tokamak {
 
-// A reader of protocol-buffer messages, as far as the ABI has them: fields are walked in order,
-// each at a known place of the bytes. Nothing is allocated.
+// A parser for the protocol-buffer messages of the ABI. Fields are visited in order, each with its
+// byte offset. Does not allocate.
 class ProtoReader {
  public:
-  // `offset`: where `bytes` begin in the whole, for messages.
+  // `offset`: position of `bytes` in the whole message, for error messages.
   explicit ProtoReader(std::string_view bytes, size_t offset = 0) : bytes_(bytes), base_(offset) {}
 
   enum Wire : uint8_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
   struct Field {
     uint32_t number = 0;
     Wire wire = kVarint;
-    uint64_t bits = 0;      // of a number
-    std::string_view data;  // of kLength
-    size_t offset = 0;      // of `data` in the whole
+    uint64_t bits = 0;      // of a numeric field
+    std::string_view data;  // kLength only
+    size_t offset = 0;      // of `data` in the whole message
     int64_t AsInt() const { return static_cast<int64_t>(bits); }
     bool AsBool() const { return bits != 0; }
-    double AsDouble() const;  // of kFixed64
-    float AsFloat() const;    // of kFixed32
+    double AsDouble() const;  // kFixed64 only
+    float AsFloat() const;    // kFixed32 only
     ProtoReader Message() const { return ProtoReader(data, offset); }
   };
 
   bool AtEnd() const { return at_ == bytes_.size(); }
-  // TK6105.
+  // Returns TK6105 for malformed bytes.
   Result<Field> Next();
-  // A number of a packed list.
+  // The next number of a packed list.
   Result<uint64_t> Varint();
-  Error Fault(const std::string& what) const;
+  Error FormatError(const std::string& what) const;
 
  private:
   Result<uint64_t> Fixed(size_t width);

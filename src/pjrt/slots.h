@@ -3,9 +3,9 @@
 #include "pjrt/abi.h"
 #include "pjrt/error.h"
 
-// One function per slot of PJRT_Api, under the name of the slot: a slot that nobody defines does
-// not link. They get a struct that is not null and long enough (api.cc); the error they give is the
-// caller's.
+// One function per slot of PJRT_Api, named like the slot: a slot without a definition does not
+// link. Arguments are never null and at least as long as required (api.cc). The caller owns the
+// returned error.
 
 namespace tokamak {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A caller of the plugin, as small as tests need one: everything goes through the table of the ABI.
+// A minimal caller of the plugin for tests: every call goes through the ABI's function table.
 
 #include <cstdint>
 #include <memory>
@@ -14,7 +14,7 @@ extern "C" const tokamak::PJRT_Api* GetPjrtApi();
 
 namespace tokamak::test {
 
-// Arguments of a call, zero but for their size.
+// Arguments of a call, zeroed except for their size.
 template <typename Args>
 Args Fresh() {
   Args args{};
@@ -22,7 +22,7 @@ Args Fresh() {
   return args;
 }
 
-// "" for none; the error is destroyed.
+// The text of an error, which is destroyed; empty for null.
 inline std::string TextOf(PJRT_Error* error, PJRT_Error_Code* code = nullptr) {
   if (error == nullptr) return "";
   auto message = Fresh<PJRT_Error_Message_Args>();
@@ -39,7 +39,7 @@ inline std::string TextOf(PJRT_Error* error, PJRT_Error_Code* code = nullptr) {
   return text;
 }
 
-// TOK_CALL(PJRT_Client_Create, args): the error's text.
+// TOK_CALL(PJRT_Client_Create, args): calls a slot and returns the error text.
 #define TOK_CALL(name, args) ::tokamak::test::TextOf(GetPjrtApi()->name(&(args)))
 
 // Waits for an event and destroys it.
@@ -85,7 +85,7 @@ inline uintptr_t PointerOf(PJRT_Buffer* buffer) {
   return TOK_CALL(PJRT_Buffer_UnsafePointer, args).empty() ? args.buffer_pointer : 0;
 }
 
-// The floats of a buffer; the error, if there is one, in `error`.
+// The floats of a buffer; an error is stored in `error`.
 inline std::vector<float> Get(PJRT_Buffer* buffer, std::string* error = nullptr) {
   auto dims = Fresh<PJRT_Buffer_Dimensions_Args>();
   dims.buffer = buffer;
@@ -133,7 +133,7 @@ class Client {
     if (args.client != nullptr) TOK_CALL(PJRT_Client_Destroy, args);
   }
 
-  // Null with the reason in `error`.
+  // Returns null on failure, with the reason in `error`.
   PJRT_LoadedExecutable* Compile(const std::string& text, const std::string& options = "") {
     PJRT_Program program{};
     program.struct_size = kStructSize<PJRT_Program>;
@@ -166,7 +166,7 @@ class Client {
     return args.buffer;
   }
 
-  // One device. Empty with the reason in `error`.
+  // Runs on one device. Returns no buffers on failure, with the reason in `error`.
   std::vector<PJRT_Buffer*> Execute(PJRT_LoadedExecutable* executable,
                                     std::vector<PJRT_Buffer*> inputs, size_t outputs,
                                     std::vector<int64_t> keep = {}) {

@@ -1,4 +1,4 @@
-// Topologies: what devices there would be.
+// Topologies: descriptions of devices without a client.
 
 #include <cstdlib>
 #include <memory>
@@ -12,7 +12,7 @@ namespace tokamak {
 
 PJRT_Error* PJRT_TopologyDescription_Create(PJRT_TopologyDescription_Create_Args& args) {
   auto topology = std::make_unique<PJRT_TopologyDescription>();
-  // As a client would find it; without the device there is none to describe.
+  // Describes the device that a client would use; fails if it is not present.
   TOK_PJRT_TRY(CompileOptions environment, OptionsOfEnvironment());
   TOK_PJRT_TRY(Device * device, DeviceOf(environment.backend));
   DescribeTopology(*topology, 1, device);
@@ -46,7 +46,7 @@ PJRT_Error* PJRT_TopologyDescription_GetDeviceDescriptions(
   return nullptr;
 }
 
-// Version, then the number of devices: all that there is to say of CPU devices.
+// Serialized as the version and the number of devices.
 PJRT_Error* PJRT_TopologyDescription_Serialize(PJRT_TopologyDescription_Serialize_Args& args) {
   auto* text = new std::string(args.topology->platform_version + "\n" +
                                std::to_string(args.topology->descriptions.size()));

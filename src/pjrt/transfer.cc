@@ -1,4 +1,4 @@
-// Arrays between the host and buffers, and between memories.
+// Copies between host arrays and buffers, and between memories.
 
 #include <algorithm>
 #include <cstring>
@@ -12,13 +12,13 @@
 namespace tokamak {
 namespace {
 
-// Copies larger than this are not made on the thread that asks.
+// Bytes: larger copies do not run on the calling thread (chosen).
 constexpr size_t kCopyOnCaller = size_t{1} << 20;
-// Arrays smaller than this are copied although they could be shared: to hold an array of the host
-// and to tell its owner when it is free costs more than to copy a page.
-constexpr size_t kShareFrom = 4096;
+// Bytes: smaller arrays are copied even if they could be shared. Holding a host array and notifying
+// its owner costs more than copying a page.
+constexpr size_t kZeroCopyFromBytes = 4096;
 
-// A function as a task of its own, once.
+// A function as a one-shot task.
 template <typename Fn>
 class FnTask final : public Task {
  public:
@@ -33,7 +33,7 @@ class FnTask final : public Task {
   Fn fn_;
 };
 
-// Runs fn now when it is little work, else on the pool.
+// Runs fn immediately if it is little work, otherwise on the pool.
 template <typename Fn>
 void RunCopy(size_t bytes, Fn fn) {
   if (bytes <= kCopyOnCaller) {
@@ -47,7 +47,7 @@ PJRT_Memory* MemoryOf(PJRT_Device* device, PJRT_Memory* memory) {
   return memory != nullptr ? memory : device != nullptr ? device->memories[0] : nullptr;
 }
 
-// The byte strides that a layout of the host gives an array; row-major for null.
+// The byte strides of an array in a host layout; row-major for null.
 Result<Dims> StridesOf(const PJRT_Buffer_MemoryLayout* layout, std::span<const int64_t> dims,
                        size_t width) {
   Dims strides(dims.size());
@@ -73,7 +73,7 @@ Result<Dims> StridesOf(const PJRT_Buffer_MemoryLayout* layout, std::span<const i
   return strides;
 }
 
-// Strides of dimensions of one element do not count.
+// Strides of dimensions of size 1 are ignored.
 bool IsDense(std::span<const int64_t> dims, std::span<const int64_t> strides, size_t width) {
   auto expected = static_cast<int64_t>(width);
   for (size_t d = dims.size(); d-- > 0;) {
@@ -83,7 +83,7 @@ bool IsDense(std::span<const int64_t> dims, std::span<const int64_t> strides, si
   return true;
 }
 
-// Lets go of an array of the host: its owner may reuse it.
+// Releases a host array: its owner may reuse it.
 void FireAndRelease(void* user) {
   Ref<Event> event = Ref<Event>::Adopt(static_cast<Event*>(user));
   event->Fire();
@@ -92,7 +92,7 @@ void FireAndRelease(void* user) {
 struct HostArray {
   std::byte* data;
   ElementType type;
-  std::span<const int64_t> dims, strides;  // no strides: row-major
+  std::span<const int64_t> dims, strides;  // empty strides: row-major
   size_t bytes;
   bool IsDenseArray() const {
     return bytes == 0 || strides.empty() ||
@@ -142,8 +142,9 @@ Result<Ref<Storage>> CopyIn(const HostArray& array, PJRT_Memory* memory) {
   return storage;
 }
 
-// Bytes between the host and devices, or within a device; returns when they are there or, on a
-// device, have been asked for. `on`: whose memory each is, null for the host's.
+// Copies bytes between the host and devices, or within a device. Returns when they have arrived or,
+// on a device, when the copy is enqueued. `to_on`, `from_on`: the device that owns the memory, null
+// for the host.
 Status CopyBytes(std::byte* to, Device* to_on, const std::byte* from, Device* from_on,
                  size_t bytes) {
   if (bytes == 0) return Ok();
@@ -154,12 +155,12 @@ Status CopyBytes(std::byte* to, Device* to_on, const std::byte* from, Device* fr
   return Ok();
 }
 
-// Copies bytes of a buffer once they can be had.
+// Copies the bytes of a buffer once they are available.
 struct CopyOut {
   HeldBuffer from;
   std::byte* to;
-  Device* to_on;       // null: `to` is the host's
-  Dims dims, strides;  // of `to`, when its elements do not lie as those of the buffer; empty else
+  Device* to_on;       // null: `to` is host memory
+  Dims dims, strides;  // of `to` if it is strided; otherwise empty
   size_t width, offset, bytes;
   Ref<Event> done;
 
@@ -195,14 +196,14 @@ struct CopyOut {
 
 Ref<Event> StartCopyOut(HeldBuffer held, CopyOut copy) {
   size_t bytes = copy.bytes;
-  // Who copies from a device waits for it: not on this thread, unless all is done by now.
+  // A copy from a device blocks: do not run it on this thread, unless everything is done.
   bool from_device = held.storage->device() != nullptr;
   Ref<Event> usable = held.usable();
   bool now = bytes <= kCopyOnCaller && (from_device ? held.ready : usable)->HasFired();
   copy.done = MakeRef<Event>();
   Ref<Event> done = copy.done;
   copy.from = std::move(held);
-  // A device copies little by itself, after all that it was asked for.
+  // Small copies are enqueued on the device behind all earlier work.
   if (from_device && copy.IsSmallAndDense() && usable->HasFired() && usable->error() == nullptr) {
     Device* device = copy.from.storage->device();
     done->Then([held = copy.from](const SharedError&) {});
@@ -221,7 +222,7 @@ Ref<Event> StartCopyOut(HeldBuffer held, CopyOut copy) {
   return done;
 }
 
-// A copy of the contents in another memory.
+// Creates a copy of the contents in another memory.
 Result<PJRT_Buffer*> CopyTo(PJRT_Buffer& buffer, PJRT_Memory* memory) {
   TOK_RETURN_IF_ERROR(memory->client->CheckRunning());
   TOK_TRY(HeldBuffer held, buffer.Hold());
@@ -243,14 +244,14 @@ PJRT_Error* PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Ar
   TOK_PJRT_TRY(HostArray array, HostArrayOf(args));
   bool may_share = args.host_buffer_semantics == PJRT_HostBufferSemantics_kImmutableZeroCopy ||
                    args.host_buffer_semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
-  // What NumPy allocates is seldom aligned so, and who writes to it after device_put relies on
-  // that, as on XLA:CPU.
+  // NumPy arrays are seldom aligned like this. Callers that write to an array after device_put rely
+  // on the copy, as with XLA:CPU.
   bool aligned = reinterpret_cast<uintptr_t>(array.data) % kAlignment == 0;
-  if (may_share && memory->on == nullptr && aligned && array.bytes >= kShareFrom &&
+  if (may_share && memory->on == nullptr && aligned && array.bytes >= kZeroCopyFromBytes &&
       array.IsDenseArray()) {
     bool writable = args.host_buffer_semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
     Ref<Event> released = MakeRef<Event>();
-    args.done_with_host_buffer = GiveEvent(released);
+    args.done_with_host_buffer = ReturnEvent(released);
     Ref<Storage> storage =
         Storage::Borrow(array.data, array.bytes, writable, FireAndRelease, released.Detach());
     args.buffer =
@@ -258,7 +259,7 @@ PJRT_Error* PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Ar
     return nullptr;
   }
   TOK_PJRT_TRY(Ref<Storage> storage, CopyIn(array, memory));
-  args.done_with_host_buffer = GiveEvent(Event::Ready());
+  args.done_with_host_buffer = ReturnEvent(Event::Ready());
   args.buffer =
       new PJRT_Buffer(memory, array.type, array.dims, {std::move(storage), Event::Ready()});
   return nullptr;
@@ -285,7 +286,7 @@ PJRT_Error* PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args& args) {
     copy.dims.assign(dims.begin(), dims.end());
     copy.strides = std::move(strides);
   }
-  args.event = GiveEvent(StartCopyOut(std::move(held), std::move(copy)));
+  args.event = ReturnEvent(StartCopyOut(std::move(held), std::move(copy)));
   return nullptr;
 }
 
@@ -307,7 +308,7 @@ PJRT_Error* PJRT_Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args& args) {
                static_cast<size_t>(args.offset),
                static_cast<size_t>(args.transfer_size),
                {}};
-  args.event = GiveEvent(StartCopyOut(std::move(held), std::move(copy)));
+  args.event = ReturnEvent(StartCopyOut(std::move(held), std::move(copy)));
   return nullptr;
 }
 

@@ -1,4 +1,4 @@
-// The slots that answer UNIMPLEMENTED. docs/pjrt.md says why; pjrt_abi.json allows each.
+// The slots that return UNIMPLEMENTED. docs/pjrt.md gives the reasons; pjrt_abi.json permits each.
 
 #include "pjrt/slots.h"
 

@@ -8,7 +8,8 @@
 
 namespace tokamak {
 
-// Does what may run out of memory, on a thread of ours: nobody above it would catch that.
+// Runs a body on a plugin thread and converts allocation failures to an error: no caller above it
+// would catch an exception.
 template <typename Body>
 Status WithinMemory(Body&& body) {
   try {

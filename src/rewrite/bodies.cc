@@ -104,20 +104,21 @@ void RemoveAllBut(Computation& computation, const InstrMap<char>& live) {
     if (live[order[i]] == 0 && order[i]->op() != Op::kParameter) computation.Remove(order[i]);
 }
 
-Places::Places(Computation& computation)
+ProgramOrder::ProgramOrder(Computation& computation)
     : computation_(computation), before_(computation.PostOrder()) {}
 
-void Places::Put(const Instr* old, std::vector<Instr*> made) {
+void ProgramOrder::Put(const Instr* old, std::vector<Instr*> made) {
   instead_[old] = std::move(made);
 }
 
-void Places::Finish() {
+void ProgramOrder::Finish() {
   if (instead_.empty()) return;
   std::vector<Instr*> order;
-  std::vector<char> placed(computation_.id_limit(), 0);
-  // What was put somewhere may have been replaced in turn: a list of work, not a recursion.
+  std::vector<char> appended(computation_.id_limit(), 0);
+  // A positioned instruction may itself have been replaced later. Uses a worklist to avoid
+  // recursion.
   std::vector<Instr*> open(before_.rbegin(), before_.rend());
-  auto place_all = [&] {
+  auto append_all = [&] {
     while (!open.empty()) {
       Instr* instr = open.back();
       open.pop_back();
@@ -125,16 +126,16 @@ void Places::Finish() {
         open.insert(open.end(), it->second.rbegin(), it->second.rend());
         instead_.erase(it);
       }
-      char& done = placed[static_cast<size_t>(instr->id())];
+      char& done = appended[static_cast<size_t>(instr->id())];
       if (instr->is_removed() || done != 0) continue;
       done = 1;
       order.push_back(instr);
     }
   };
-  place_all();
+  append_all();
   open = computation_.Instrs();
   std::reverse(open.begin(), open.end());
-  place_all();
+  append_all();
   computation_.SetOrder(order);
 }
 

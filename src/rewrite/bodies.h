@@ -1,8 +1,8 @@
 #pragma once
 
-// How passes edit called computations: one that several call is copied before it is changed for one
-// of them; a body is pasted where its caller stood; what is made gets the place of what it
-// replaces.
+// Helpers for passes that edit called computations. A computation with several callers is copied
+// before it is changed for one of them. A body can be pasted at its call site. ProgramOrder moves
+// new instructions to the position of those they replace.
 
 #include <unordered_map>
 #include <vector>
@@ -11,55 +11,56 @@
 
 namespace tokamak {
 
-// How many instructions call each computation. Linear in the module, once.
+// The number of callers of each computation. Construction is linear in the module.
 class CallCounts {
  public:
   explicit CallCounts(const Module& module);
 
-  // Callee `k` of `caller`, which may be edited afterwards: nobody else calls it. A copy (of it,
-  // not of what it calls) where somebody else does.
+  // Returns callee `k` of `caller` for editing. If it has other callers, `caller` first gets a copy
+  // (of that computation only, not of its callees).
   Computation* Own(Instr* caller, size_t k);
-  void Add(const Instr& caller);     // a caller that was made
-  void Remove(const Instr& caller);  // one that is about to go
+  void Add(const Instr& caller);     // a new caller
+  void Remove(const Instr& caller);  // a caller about to be removed
 
  private:
   std::unordered_map<const Computation*, size_t> counts_;
 };
 
-// Whether the module has such an instruction: what passes ask before they look closer.
+// Whether the module contains this op. Passes use it to exit early.
 bool HasOp(const Module& module, Op op);
 
-// Something is said of the instruction that would have no place if it went or changed its shape: a
-// sharding, frontend attributes, control edges.
+// Whether the instruction has properties that would be lost if it were removed or changed its
+// shape: a sharding, frontend attributes, control dependences.
 bool IsPinned(const Instr& instr);
-// The same, control edges apart.
+// Like IsPinned, but ignores control dependences.
 bool IsMarked(const Instr& instr);
-// The same of parameters or results of a computation, given what its caller hands to it.
-// `arguments` are as many as it has parameters.
+// Like IsPinned, for the parameters and results of a computation and the arguments passed to it.
+// `arguments` has one entry per parameter.
 bool IsPinned(const Computation& callee, std::span<Instr* const> arguments);
 
-// Appends copies of the instructions of `from` to `to`, `arguments` in place of its parameters, and
-// gives the value of its root. `made` gets the copies, in program order.
+// Appends copies of the instructions of `from` to `to`, with `arguments` substituted for its
+// parameters. Returns the value of its root. `made` receives the copies, in program order.
 Instr* PasteBody(const Computation& from, std::span<Instr* const> arguments, Computation& to,
                  std::vector<Instr*>& made);
 
-// The value of a call keeps the call's origins, each part of it when it is a tuple.
+// Adds the origins of the call to its value, or to each element if the value is a tuple.
 void KeepOrigins(const Instr& call, Instr* value);
 
-// Element `i` of a tuple: what it was made of, or taken out of it.
+// Element `i` of a tuple: the operand of a tuple op, otherwise a new get-tuple-element.
 Instr* ElementOf(Instr* tuple, size_t i);
 
-// Removes everything that neither root, parameters, effects nor `live` need. `live` is a table by
-// id of the instructions that stay.
+// Removes every instruction that is not live and that no root, parameter or side effect needs.
+// `live` marks by id the instructions to keep.
 void RemoveAllBut(Computation& computation, const InstrMap<char>& live);
 
-// Program order for a computation in which some instructions stand in the place of others.
-class Places {
+// Restores program order in a computation after some instructions replaced others.
+class ProgramOrder {
  public:
-  explicit Places(Computation& computation);
-  // `made` stands where `old`, which may be removed by then, stood.
+  explicit ProgramOrder(Computation& computation);
+  // Positions `made` where `old` was; `old` may already be removed.
   void Put(const Instr* old, std::vector<Instr*> made);
-  // Makes it so if anything was put; pointers to instructions of the computation are void then.
+  // Applies the order if Put was called. This invalidates pointers to instructions of the
+  // computation.
   void Finish();
 
  private:

@@ -45,7 +45,7 @@ void CommonCode::Enter(const Branches& branches, size_t k) {
     auto [it, is_new] = outer_.emplace(outer, static_cast<int>(classes_.size()));
     if (is_new) classes_.push_back({parameter, outer, {}, 0});
     numbers[parameter] = it->second;
-    classes_[Index(it->second)].branches = count_;  // outside, it is there for all of them
+    classes_[Index(it->second)].branches = count_;  // an outer value is available in all branches
   }
   for (const Instr* instr : branch.PostOrder()) {
     if (instr->op() == Op::kParameter || !IsPlain(*instr) || IsPinned(*instr)) continue;
@@ -72,7 +72,7 @@ int CommonCode::Find(const Instr& instr, std::vector<int> operands, size_t k) {
                 std::ranges::equal(first.called(), instr.called()) &&
                 EqualAttrs(instr.op(), first.attrs(), instr.attrs()) && SameExtras(first, instr);
     if (!same) continue;
-    if (known.branches < k) return -1;  // a branch before this one has none
+    if (known.branches < k) return -1;  // an earlier branch has no member
     known.branches = k + 1;
     return it->second;
   }

@@ -6,7 +6,8 @@
 
 namespace tokamak {
 
-// A conditional with the arguments of each branch apart.
+// Analysis and reconstruction of conditionals. Branches holds a conditional with the arguments of
+// each branch separated.
 struct Branches {
   Instr* instr = nullptr;
   std::vector<std::vector<Instr*>> arguments;
@@ -17,20 +18,20 @@ struct Branches {
   Instr* index() const { return instr->operand(0); }
 };
 
-// A conditional with these arguments and this result, which stands in the place of the old one once
-// somebody replaces its uses and tells Places. The old one stays.
+// Returns a conditional with these arguments and this result shape. The caller replaces the uses of
+// the old one, which stays, and registers the new one with ProgramOrder.
 Instr* RebuildConditional(const Branches& branches, Shape shape);
 
-// Instructions that are equal in all branches of a conditional, and the values outside that their
-// operands come down to.
+// Finds instructions that are equal in all branches of a conditional, and the outer values that
+// their operands resolve to.
 class CommonCode {
  public:
   // Linear in the branches.
   explicit CommonCode(const Branches& branches);
 
-  // Number of the class of equal instructions; -1 when some branch has none.
+  // The equivalence class of the instruction; -1 if some branch has no equal instruction.
   int ClassOf(size_t branch, const Instr* instr) const;
-  // The instruction of the first branch in that class, and the outer value where it is a parameter.
+  // The class member in the first branch, and the outer value if it is a parameter.
   const Instr* Representative(int number) const { return classes_[Index(number)].first; }
   Instr* Outer(int number) const { return classes_[Index(number)].outer; }
 
@@ -39,7 +40,7 @@ class CommonCode {
     const Instr* first = nullptr;
     Instr* outer = nullptr;
     std::vector<int> operands;
-    size_t branches = 0;  // how many of them, from the first on, have one
+    size_t branches = 0;  // the number of leading branches that have a member
   };
   static size_t Index(int number) { return static_cast<size_t>(number); }
   void Enter(const Branches& branches, size_t k);

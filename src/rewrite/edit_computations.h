@@ -5,8 +5,8 @@
 
 namespace tokamak {
 
-// Calls edit(computation), which says whether it changed it, for the computations that are there at
-// the beginning, and puts those that changed in order.
+// Calls edit(computation), which returns whether it changed anything, for each computation that
+// exists at the start. Then restores topological order in the changed ones.
 template <typename Edit>
 Changed EditComputations(Module& module, Edit&& edit) {
   Changed changed = Changed::kNo;

@@ -8,50 +8,50 @@
 
 namespace tokamak {
 
-// The one way in which passes and rules make instructions and replace others, so that nothing a
-// person needs is lost on the way:
+// Passes and rules create and replace instructions only through Editor, which preserves metadata:
 //
-//   origins     what is made has those of the instruction that it is made for (and its position in
-//               the text); what is replaced hands its own on. Pins are origins, too.
-//   extras      sharding, frontend attributes and control predecessors go to an instruction that is
-//               new. An instruction that was there keeps its own.
-//   names       kernels and reports are named after them: see Naming.
+//   origins   A new instruction gets the origins and text position of the instruction it is created
+//             for. A replaced instruction passes its origins on. Fusion constraints (pins) are
+//             origins, too.
+//   extras    Sharding, frontend attributes and control predecessors move to a new instruction. An
+//             existing instruction keeps its own.
+//   names     Kernels and reports are named after instructions; see Naming.
 //
-// New computations (bodies of reductions, steps of loops) are written with ir/builder.h; loops get
-// more or fewer carried values by rewrite/loop_edit.h, which makes its instructions here.
+// New computations (bodies of reductions, steps of loops) are built with ir/builder.h.
+// rewrite/loop_edit.h adds and removes carried values of loops; it creates its instructions here.
 class Editor final : public TermGraph {
  public:
-  enum class Naming : bool { kUnnamed, kLike };  // kLike: what is made has the name of `of`
+  enum class Naming : bool { kUnnamed, kLike };  // kLike: new instructions get the name of `of`
 
-  // In the computation of `of`, which is to be replaced.
+  // Edits the computation of `of`, which is to be replaced.
   explicit Editor(Instr& of, Naming naming = Naming::kLike)
       : of_(of), replaced_(&of), computation_(*of.parent()), naming_(naming) {}
-  // In any computation, without names.
+  // Edits any computation, without names.
   Editor(const Instr& like, Computation& in)
       : of_(like), computation_(in), naming_(Naming::kUnnamed) {}
-  // In the computation of `like`, which stays.
+  // Edits the computation of `like`, which stays.
   static Editor Beside(const Instr& like) { return {like, *like.parent()}; }
 
-  // ---- Of a stated shape. Null when an operand is null.
+  // ---- Creation with an explicit shape. Null if an operand is null.
   Instr* Make(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs = {},
               Computation* called = nullptr);
   Instr* Constant(Literal value);
-  // A scalar in every element; the scalar itself where a scalar is asked for.
+  // Broadcasts a scalar to `shape`; returns the scalar itself if `shape` is a scalar.
   Instr* Broadcast(Instr* scalar, const Shape& shape);
-  // A number in every element, as a broadcast scalar.
+  // An array filled with a number: a broadcast scalar constant.
   Instr* Filled(const Shape& shape, double number);
   Instr* Filled(const Shape& shape, const Literal& scalar);
-  // The same where it is so already.
+  // Returns x itself if it already has these dimensions.
   Instr* Reshaped(Instr* x, const Dims& dims);
   Instr* Converted(Instr* x, ElementType type);
   Instr* Element(Instr* tuple, size_t i);
-  // Exactly `instr`, its shape and origins too, with these operands, of the shapes its own have.
+  // An exact copy of `instr`, including shape and origins, with other operands of the same shapes.
   Instr* Copy(const Instr& instr, std::vector<Instr*> operands);
 
-  // ---- Of the shape that inference gives. Null when an operand is null or inference rejects
-  // them, so that a replacement is written without looking at each step.
+  // ---- Creation with an inferred shape. Null if an operand is null or inference rejects the
+  // operands, so that a replacement can be written without checking each step.
   Instr* Make(Op op, std::vector<Instr*> operands, Attrs attrs = {});
-  // The same with this shape, which is checked.
+  // Creates with this shape, which inference checks.
   Instr* MakeShaped(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs = {});
   // Like `instr` (attributes, called computations) with other operands.
   Instr* MakeLike(const Instr& instr, std::vector<Instr*> operands);
@@ -59,27 +59,27 @@ class Editor final : public TermGraph {
   Instr* MakeCalling(Op op, std::vector<Instr*> operands, Attrs attrs,
                      std::span<Computation* const> called, size_t captures = 0);
 
-  // ---- Formulas (rewrite/expand/term.h): x * 2.0 + y makes two instructions.
+  // ---- Formulas (rewrite/expand/term.h): x * 2.0 + y creates two instructions.
   Term TermOf(Instr* instr) { return {this, instr}; }
   Term Operand(size_t i) { return TermOf(of_.operand(i)); }
   Instr* MakeTerm(Op op, const Shape& shape, std::vector<Instr*> operands,
                   const Attrs& attrs) override;
 
   // ---- Replacement.
-  // All uses of `of` become uses of `to`, also as the root, and `of` is removed.
+  // Replaces all uses of `of` by `to`, also as the root, and removes `of`.
   void Replace(Instr* to) { Replace(*replaced_, to); }
-  // The same of another instruction of the computation.
+  // Does the same for another instruction of the computation.
   void Replace(Instr& from, Instr* to);
-  // The same of a tuple, or of an array as one value: elements of it that are taken become the
-  // values themselves, and a tuple is made of them only where it is used as a whole.
+  // Replaces a tuple by its elements, or an array by one value. Uses of single elements become uses
+  // of the values; a tuple is created only for uses of the whole tuple.
   void ReplaceParts(const std::vector<Instr*>& values);
-  // Whether nothing that the program states of `of` is lost (replace.h); a new instruction takes
-  // over its layout.
+  // Whether the replacement preserves everything the program states about `of` (replace.h). A new
+  // instruction takes over its layout.
   bool CanReplace(Instr* to);
-  // Replaces `of`, which stays without users, if CanReplace; else removes all that was made. A new
-  // instruction without a name gets that of `of`.
+  // Replaces `of`, which stays without users, if CanReplace; otherwise removes all created
+  // instructions. A new instruction without a name gets the name of `of`.
   bool TryReplace(Instr* to);
-  // Removes all that was made.
+  // Removes all created instructions.
   void Discard();
 
   const std::vector<Instr*>& made() const { return made_; }
@@ -90,17 +90,17 @@ class Editor final : public TermGraph {
                 std::span<Computation* const> called, size_t captures);
 
   const Instr& of_;
-  Instr* replaced_ = nullptr;  // `of`, where it is to be replaced
+  Instr* replaced_ = nullptr;  // `of`, if it is to be replaced
   Computation& computation_;
   Naming naming_;
   std::vector<Instr*> made_;
 };
 
-// Whether formulas can be written over arrays of it: sizes are known, elements are numbers. Of a
-// tuple: each.
+// Whether formulas can be applied to arrays of this shape: sizes are static, elements are numbers.
+// A tuple qualifies if all its elements do.
 bool IsOrdinary(const Shape& shape);
 
-// The body of a sum that is made in the place of an instruction.
+// A reducer computation that adds two scalars, created for `of`.
 Computation* AdditionFor(const Instr& of, ElementType type);
 
 }  // namespace tokamak

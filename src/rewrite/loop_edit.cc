@@ -26,7 +26,7 @@ std::set<const Computation*> ComputationsOfLoops(const Module& module) {
 }
 namespace {
 
-// How many instructions run a computation.
+// The number of instructions that call a computation.
 size_t CountCallers(const Computation& computation) {
   size_t callers = 0;
   for (const auto& other : computation.module()->computations())
@@ -35,7 +35,7 @@ size_t CountCallers(const Computation& computation) {
   return callers;
 }
 
-// Of what may have lost its users.
+// For instructions that may have lost their users.
 bool IsDead(const Instr& instr) {
   switch (instr.op()) {
     case Op::kDot:
@@ -86,7 +86,7 @@ LoopEdit::LoopEdit(const WhileLoop& loop) : loop_(loop) {
   }
 }
 
-bool LoopEdit::Stays(const Instr* value) const {
+bool LoopEdit::IsLoopInvariant(const Instr* value) const {
   while (value->op() != Op::kParameter) {
     if (value->op() != Op::kReshape && value->op() != Op::kTranspose && value->op() != Op::kSlice &&
         value->op() != Op::kConvert)

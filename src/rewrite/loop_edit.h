@@ -8,26 +8,27 @@
 #include "ir/ir.h"
 #include "rewrite/pass.h"
 
-// What takes parts out of a loop shares: rows of arrays that stay, more values to carry, and the
-// loop made anew.
+// Shared code of passes that move computations out of a loop: rows of loop-invariant arrays,
+// additional carried values, and reconstruction of the loop.
 
 namespace tokamak {
 
-// Computations that run in rounds: bodies and conditions of loops, and what they call.
+// Computations that run inside loops: bodies and conditions, and the computations they call.
 std::set<const Computation*> ComputationsOfLoops(const Module& module);
 
-// A value of a loop's body that is a row (along the first dimension) of a carried array that stays.
+// A value in a loop body that is a row (along the first dimension) of a loop-invariant carried
+// array.
 struct LoopRow {
   size_t carry = 0;
   Instr* index = nullptr;  // which row
 };
 std::optional<LoopRow> RowOf(const WhileLoop& loop, const Instr* value);
 
-// A loop that can be edited: of known rounds, used by parts alone, and nobody else runs its
-// computations.
+// A loop that can be edited: its trip count is known, only get-tuple-elements use it, and its
+// computations have no other callers.
 std::optional<WhileLoop> EditableLoop(Instr* instr);
-// What edit(loop) says to have changed is looked at again; for every loop of the module, inner ones
-// first.
+// Calls edit(loop) for every loop of the module, inner loops first. Visits a loop again after a
+// change.
 template <typename Edit>
 Changed ForEditableLoops(Module& module, Edit&& edit) {
   Changed changed = Changed::kNo;
@@ -55,30 +56,31 @@ class LoopEdit {
   Computation& body() const { return *loop_.body; }
   Computation& before() const { return *loop_.instr->parent(); }
 
-  // Whether a value of the body is made of values that stay, by ops that move elements alone; and
-  // the same value, made before the loop.
-  bool Stays(const Instr* value) const;
+  // Whether a value of the body is computed from loop-invariant values by data-movement ops only;
+  // and the same value, computed before the loop.
+  bool IsLoopInvariant(const Instr* value) const;
   Instr* BeforeLoop(Instr* value);
 
-  // The index 0 of a type, in the body.
+  // A zero index of this type, in the body.
   Instr* Zero(const Instr& like, ElementType type);
 
-  // Carries one value more, that begins as `first`: its parameter in the body. It stays, until
-  // SetNext says otherwise.
+  // Adds a carried value that starts as `first` and returns its parameter in the body. It is
+  // loop-invariant until SetNext is called.
   Instr* Carry(Instr* first);
   void SetNext(Instr* parameter, Instr* value);
-  // What is carried in the place of a value that the body made goes along (ReplaceUses).
+  // Replaces uses in the body. Also updates carried values whose next value was `old`
+  // (ReplaceUses).
   void ReplaceInBody(Instr* old, Instr* by);
 
-  // Nothing in the loop looks at a value any more, but at its own next one.
+  // Marks a carried value as unused in the loop, except by its own next value.
   void Drop(size_t carry) { dropped_.push_back(carry); }
 
-  // The loop that carries all of it; the body is in order then, and what it does not need is gone.
-  // Parts of the old loop are those of the new one, but for what was dropped: these are to be
-  // replaced before Close, which puts the instructions around the loop in order.
+  // Creates the loop with all edits. The body is then in order and free of dead instructions. Uses
+  // of elements of the old loop become uses of the new one, except for dropped values; the caller
+  // replaces those before Close, which restores the order of the instructions around the loop.
   Instr* Finish();
   void Close();
-  // Where the new loop has what was carried value `carry`.
+  // The index in the new loop of old carried value `carry`.
   size_t NumberAfter(size_t carry) const;
 
  private:

@@ -56,9 +56,9 @@ bool IsNumber(const Literal& literal, Number wanted) {
 
 }  // namespace
 
-class Matcher {
+class PatternMatcher {
  public:
-  explicit Matcher(Instr* root) { match_.root_ = root; }
+  explicit PatternMatcher(Instr* root) { match_.root_ = root; }
 
   bool Matches(const Pattern::Node& node, Instr* instr) {
     if (node.kind == Pattern::Kind::kOp && !MatchesOp(node, instr)) return false;
@@ -98,7 +98,7 @@ class Matcher {
 };
 
 std::optional<Match> Find(const Pattern& pattern, Instr* instr) {
-  Matcher matcher(instr);
+  PatternMatcher matcher(instr);
   if (!matcher.Matches(pattern.node(), instr)) return std::nullopt;
   return matcher.Take();
 }

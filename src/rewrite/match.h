@@ -1,18 +1,20 @@
 #pragma once
 
 // Patterns over instructions, as values: m::Add(m::x, m::Zero()) matches a sum of anything and a
-// zero of any shape. One function per op of ops.def; a commutative op also matches with its
-// operands exchanged. A variable matches anything, and the same instruction wherever it stands.
+// zero of any shape. There is one function per op of ops.def; a commutative op also matches with
+// its operands exchanged. A variable matches anything, but the same instruction at every
+// occurrence.
 //
 //   m::x .. m::w, m::p, m::q     variables
-//   m::Transpose(m::x)           this op, with these operands
-//   m::Concatenate()             this op, whatever its operands
+//   m::Transpose(m::x)           this op with these operands
+//   m::Concatenate()             this op with any operands
 //   m::Splat(m::c)               an array (or scalar) of equal constant elements; m::c is bound
 //   m::Zero(), m::One() ...      such an array of that number
-//   m::Bind(m::a, pattern)       the pattern, and m::a is what it matched
+//   m::Bind(m::a, pattern)       the pattern; m::a is bound to its match
 //
-// A pattern is also what a rule builds (rules.h): variables are what they matched, ops are made
-// anew from the shapes of their operands, numbers fill the shape of what is replaced.
+// Rules (rules.h) also use a pattern as the replacement to build: variables stand for their
+// matches, ops are created with shapes inferred from their operands, numbers fill the shape of the
+// replaced instruction.
 
 #include <array>
 #include <cstdint>
@@ -24,8 +26,8 @@
 
 namespace tokamak {
 
-// The literal whose first element fills the whole array `instr`: a constant of equal elements, or
-// one that is broadcast. Null when there is none.
+// The literal whose first element fills the whole array `instr`: a constant of equal elements, or a
+// broadcast of one. Null if `instr` is not such an array.
 const Literal* SplatOf(const Instr* instr);
 
 namespace m {
@@ -37,11 +39,11 @@ struct Var {
 inline constexpr Var x{0}, y{1}, z{2}, w{3}, p{4}, q{5}, a{6}, b{7}, c{8}, d{9};
 inline constexpr size_t kVars = 10;
 
-// What a constant must be. Numbers are compared as numbers of the constant's type.
+// The required value of a constant. Numbers are compared as numbers of the constant's type.
 enum class Number : uint8_t {
   kAny,
   kZero,          // +0, -0, integer 0
-  kPositiveZero,  // integer 0 too
+  kPositiveZero,  // also integer 0
   kNegativeZero,
   kOne,
   kMinusOne,
@@ -50,17 +52,18 @@ enum class Number : uint8_t {
   kTrue,
 };
 
-// A flat value that is made when this is compiled: tables of rules cost nothing at run time.
+// A flat value that is constructed at compile time, so rule tables need no initialization at run
+// time.
 class Pattern {
  public:
   enum class Kind : uint8_t { kVar, kOp, kNumber };
-  // Behind a node stand its operands, behind each of them its own.
+  // Nodes are stored in prefix order: a node, then each operand with its subtree.
   struct Node {
     Kind kind = Kind::kVar;
     Number number = Number::kAny;
-    int8_t var = -1;  // bound to what matches; -1: none
+    int8_t var = -1;  // bound to the match; -1: no variable
     uint8_t operand_count = 0;
-    uint8_t span = 1;  // nodes of the whole pattern that begins here
+    uint8_t span = 1;  // number of nodes in the subtree that starts here
     Op op{};
     const Node& operand(size_t i) const {
       const Node* node = this + 1;
@@ -81,8 +84,10 @@ class Pattern {
   constexpr void Bind(Var var) { nodes_[0].var = static_cast<int8_t>(var.index); }
 
  private:
+  // Capacity of a pattern. Chosen: enough for the largest rule.
   static constexpr size_t kMostNodes = 14;
-  // More nodes than there is room for are an index that is none: no constant, so no program.
+  // Too many nodes cause an out-of-bounds access, which is not a constant expression, so the
+  // program does not compile.
   constexpr void Append(const Pattern& operand) {
     for (size_t i = 0; i < operand.nodes_[0].span; ++i)
       nodes_.at(nodes_[0].span++) = operand.nodes_[i];
@@ -135,21 +140,21 @@ constexpr Pattern False() {
   }
 #include "ir/ops.def"
 
-// What a pattern matched.
+// The result of matching a pattern.
 class Match {
  public:
   Instr* root() const { return root_; }
   const Shape& shape() const { return root_->shape(); }
   ElementType type() const { return root_->shape().type(); }
-  // What a variable is bound to. It must be in the pattern.
+  // The instruction a variable is bound to. The variable must occur in the pattern.
   Instr* operator[](Var var) const { return bound_[var.index]; }
-  // The constant that fills what a variable of Splat() is bound to.
+  // The constant that fills the array bound to a variable of Splat().
   const Literal& number(Var var) const { return *SplatOf(bound_[var.index]); }
-  // The instructions that ops of the pattern matched, without the root.
+  // The instructions that matched ops of the pattern, without the root.
   const std::vector<Instr*>& inner() const { return inner_; }
 
  private:
-  friend class Matcher;
+  friend class PatternMatcher;
   Instr* root_ = nullptr;
   std::array<Instr*, kVars> bound_{};
   std::vector<Instr*> inner_;

@@ -1,6 +1,6 @@
-// The normal form is made by walking the program once per round (walker.h).
-// What a loop carries is known only when the whole program has been seen, so a
-// second round drops what the first found unneeded.
+// The normal form is built by walking the program once per iteration (normal_form_builder.h). The
+// values that a loop must carry are known only after the whole program has been visited, so a
+// second iteration drops those that the first found unneeded.
 
 #include "rewrite/normal_form.h"
 
@@ -10,19 +10,22 @@
 #include "analysis/effects.h"
 #include "ir/compare.h"
 #include "rewrite/normal/needs.h"
-#include "rewrite/normal/walker.h"
+#include "rewrite/normal/normal_form_builder.h"
 
 namespace tokamak {
 namespace {
 
-constexpr int kMaxRounds = 4;
+// Maximum number of iterations. Chosen.
+constexpr int kMaxNormalIterations = 4;
+// Limit on visited instructions: kMinSteps, or kStepsAnInstruction per instruction of the module if
+// that is more (MaxSteps). Chosen: far above ordinary programs.
 constexpr int64_t kMinSteps = int64_t{1} << 18, kStepsAnInstruction = 256;
 
-// Copies what the entry reaches, operands first, starting from side effects in
-// program order and then the root: the order no longer depends on the source.
-class Emitter {
+// Copies the instructions that the entry reaches, operands first, starting from side effects in
+// program order and then the root. The resulting order is independent of the source order.
+class NormalFormEmitter {
  public:
-  Emitter(const Module& source, Module& out) : effects_(source), out_(out) {}
+  NormalFormEmitter(const Module& source, Module& out) : effects_(source), out_(out) {}
 
   Computation* Emit(const Computation& source) {
     auto it = done_.find(&source);
@@ -71,8 +74,8 @@ class Emitter {
   std::unordered_map<const Computation*, Computation*> done_;
 };
 
-// Calls are inlined, so that thirty computations that call the next twice stand
-// for 2^30 instructions. What people write unfolds to a few times its size.
+// Calls are inlined, so thirty computations that each call the next one twice expand to 2^30
+// instructions. Ordinary programs expand to a few times their size.
 int64_t MaxSteps(const Module& module) {
   int64_t count = 0;
   for (const auto& computation : module.computations())
@@ -80,11 +83,12 @@ int64_t MaxSteps(const Module& module) {
   return std::max(kMinSteps, kStepsAnInstruction * count);
 }
 
-Result<std::unique_ptr<Module>> OneRound(const Module& module, const LoopNeeds& needs) {
+Result<std::unique_ptr<Module>> NormalizeOnce(const Module& module, const LoopNeeds& needs) {
   Module scratch;
-  TOK_RETURN_IF_ERROR(Walker(scratch, needs, MaxSteps(module)).RunEntry(*module.entry()));
+  TOK_RETURN_IF_ERROR(
+      NormalFormBuilder(scratch, needs, MaxSteps(module)).RunEntry(*module.entry()));
   auto out = std::make_unique<Module>("normal");
-  out->set_entry(Emitter(scratch, *out).Emit(*scratch.entry()));
+  out->set_entry(NormalFormEmitter(scratch, *out).Emit(*scratch.entry()));
   return out;
 }
 
@@ -92,10 +96,10 @@ Result<std::unique_ptr<Module>> OneRound(const Module& module, const LoopNeeds& 
 
 Result<std::unique_ptr<Module>> NormalForm(const Module& module) {
   if (module.entry() == nullptr) return std::make_unique<Module>("normal");
-  TOK_TRY(std::unique_ptr<Module> normal, OneRound(module, {}));
-  for (int round = 1; round < kMaxRounds; ++round) {
+  TOK_TRY(std::unique_ptr<Module> normal, NormalizeOnce(module, {}));
+  for (int iteration = 1; iteration < kMaxNormalIterations; ++iteration) {
     uint64_t before = StructuralHash(*normal);
-    TOK_TRY(normal, OneRound(*normal, FindLoopNeeds(*normal)));
+    TOK_TRY(normal, NormalizeOnce(*normal, FindLoopNeeds(*normal)));
     if (StructuralHash(*normal) == before) break;
   }
   return normal;

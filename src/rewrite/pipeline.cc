@@ -22,12 +22,12 @@ size_t CountInstrs(const Module& module) {
   return count;
 }
 
-// The rules behind the records from `begin` on, each once, those that fired most first.
+// The distinct rules behind the records from `begin` on, most frequent first.
 std::string RulesSince(const DecisionLog& log, size_t begin) {
   std::vector<std::pair<std::string_view, size_t>> counts;
   for (size_t i = begin; i < log.all().size(); ++i) {
     const Decision& decision = log.all()[i];
-    if (decision.verdict != Verdict::kTaken) continue;
+    if (decision.verdict != Verdict::kAccepted) continue;
     auto it = std::find_if(counts.begin(), counts.end(),
                            [&](const auto& entry) { return entry.first == decision.rule; });
     if (it == counts.end()) it = counts.emplace(counts.end(), decision.rule, 0);
@@ -41,10 +41,10 @@ std::string RulesSince(const DecisionLog& log, size_t begin) {
   return text.empty() ? "no rule" : text;
 }
 
-class Runner {
+class PipelineRunner {
  public:
-  Runner(Module& module, std::span<const PassFn> functions, PassContext& context,
-         const PipelineOptions& options)
+  PipelineRunner(Module& module, std::span<const PassFn> functions, PassContext& context,
+                 const PipelineOptions& options)
       : module_(module), functions_(functions), context_(context), options_(options) {}
 
   Result<std::vector<PassRun>> Run(std::span<const Step> steps) {
@@ -77,23 +77,24 @@ class Runner {
   }
 
   Status RunGroup(std::span<const Step> steps, bool repeat) {
-    for (int64_t round = 0;; ++round) {
+    for (int64_t iteration = 0;; ++iteration) {
       size_t records = context_.log.all().size();
       Changed changed = Changed::kNo;
       for (const Step& step : steps) {
         if (!Runs(step.pass)) continue;
-        TOK_TRY(Changed own, RunOne(step.pass, round));
+        TOK_TRY(Changed own, RunOne(step.pass, iteration));
         changed |= own;
         if (stopped_) return Ok();
       }
       if (!repeat || changed == Changed::kNo) return Ok();
-      if (round + 1 >= context_.limits.rounds) return Unsettled(steps, records);
+      if (iteration + 1 >= context_.limits.iterations) return Unsettled(steps, records);
     }
   }
 
   Status Unsettled(std::span<const Step> steps, size_t records) {
-    std::string because = fmt::format("{} still changes after {} rounds: {}", ToString(steps),
-                                      context_.limits.rounds, RulesSince(context_.log, records));
+    std::string because =
+        fmt::format("{} still changes after {} iterations: {}", ToString(steps),
+                    context_.limits.iterations, RulesSince(context_.log, records));
     const Computation* where = module_.entry();
     if (where == nullptr && !module_.computations().empty())
       where = module_.computations()[0].get();
@@ -103,17 +104,18 @@ class Runner {
     return MakeError(ErrorCode::kDoesNotSettle, "passes: " + because, {.file = module_.file});
   }
 
-  Result<Changed> RunOne(Pass pass, int64_t round) {
-    PassRun run{.pass = pass, .round = round, .instrs_before = CountInstrs(module_)};
-    size_t taken = context_.log.taken();
+  Result<Changed> RunOne(Pass pass, int64_t iteration) {
+    PassRun run{.pass = pass, .iteration = iteration, .instrs_before = CountInstrs(module_)};
+    size_t accepted = context_.log.accepted();
     context_.pass = InfoOf(pass).name;
     Clock::time_point begin = Clock::now();
     TOK_TRY(run.changed, functions_[static_cast<size_t>(pass)](module_, context_));
-    // Passes need not walk over what is long gone. Linear in all that is ever made.
+    // Drops removed instructions, so that later passes need not skip them. Linear in all
+    // instructions ever created.
     for (const auto& computation : module_.computations())
       if (computation->removed_count() > computation->size()) computation->PutInOrder();
     run.ms = MillisSince(begin);
-    run.changes = context_.log.taken() - taken;
+    run.changes = context_.log.accepted() - accepted;
     run.instrs_after = CountInstrs(module_);
     if (options_.verify_each) {
       begin = Clock::now();
@@ -162,7 +164,7 @@ Result<std::vector<PassRun>> RunPipeline(Module& module, std::span<const Step> s
                                          std::span<const PassFn> functions, PassContext& context,
                                          const PipelineOptions& options) {
   TOK_CHECK(functions.size() == kPasses.size(), "one function for each row of passes.def");
-  return Runner(module, functions, context, options).Run(steps);
+  return PipelineRunner(module, functions, context, options).Run(steps);
 }
 
 std::string PredicateOf(const PassInfo& info) {
@@ -178,7 +180,7 @@ std::string PredicateOf(const PassInfo& info) {
 }
 
 std::string RenderRuns(std::span<const PassRun> runs) {
-  std::string text = fmt::format("{:<28} {:>5} {:>10} {:>10} {:>9} {:>10}\n", "pass", "round",
+  std::string text = fmt::format("{:<28} {:>5} {:>10} {:>10} {:>9} {:>10}\n", "pass", "iteration",
                                  "instrs", "after", "changes", "ms");
   double total = 0;
   size_t changes = 0;
@@ -188,7 +190,7 @@ std::string RenderRuns(std::span<const PassRun> runs) {
     std::string change =
         run.changed == Changed::kYes ? fmt::format("{}", run.changes) : std::string("-");
     text += fmt::format("{:<28} {:>5} {:>10} {:>10} {:>9} {:>10.3f}\n", InfoOf(run.pass).name,
-                        run.round + 1, run.instrs_before, run.instrs_after, change, run.ms);
+                        run.iteration + 1, run.instrs_before, run.instrs_after, change, run.ms);
   }
   if (!runs.empty())
     text += fmt::format("{:<28} {:>5} {:>10} {:>10} {:>9} {:>10.3f}\n", "total", "",

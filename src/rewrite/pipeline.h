@@ -1,8 +1,9 @@
 #pragma once
 
-// A pipeline is data: a list of passes, some of them in fix-point groups. Its text is
-// "inline,dce,(simplify,cse)*". What a pass needs of those before it is in passes.def; a pipeline
-// in the sources is checked when it is compiled, one that a user types when it is read.
+// Pass pipelines. A pipeline is data: a list of passes, some of them in fix-point groups. Its text
+// form is "inline,dce,(simplify,cse)*". passes.def states which facts a pass requires, establishes
+// and invalidates. Pipelines in the sources are checked at compile time, pipelines that a user
+// types when they are parsed.
 
 #include <array>
 #include <cstdint>
@@ -16,33 +17,33 @@
 
 namespace tokamak {
 
-// What may be known to hold of a module between two passes.
+// Facts that may hold for a module between two passes.
 enum Fact : uint32_t {
-  kCallsInlined = 1 << 0,   // no call or fusion is left but those that the limits keep
-  kNoInnerTuples = 1 << 1,  // loops, branches and calls take arrays; tuples are made only to be
-                            // taken apart, or to leave a computation
-  kOpsExpanded = 1 << 2,    // no quantized number is left that can be an integer
-  kConvolutionsExpanded = 1 << 3,  // no convolution is left but a library's
-  kScansFormed = 1 << 4,           // no cumulative window is left
-  // Hold until a pass has made of such instructions what the target wants. Passes that add some
-  // need it.
+  kCallsInlined = 1 << 0,   // no call or fusion remains except those kept by the limits
+  kNoInnerTuples = 1 << 1,  // loops, conditionals and calls take arrays; tuples exist only at the
+                            // boundaries of computations and as the operand of get-tuple-element
+  kOpsExpanded = 1 << 2,    // no quantized value remains that can be an integer
+  kConvolutionsExpanded = 1 << 3,  // no convolution remains except library calls
+  kScansFormed = 1 << 4,           // no cumulative window remains
+  // These hold until a pass has legalized such instructions for the target. Passes that add such
+  // instructions require the fact.
   kMayAddDots = 1 << 5,
   kMayAddSorts = 1 << 6,
   kMayAddScans = 1 << 7,
   kMayAddReductions = 1 << 8,
   kMayEditLoops = 1 << 9,
 };
-// What holds of every program that was read.
+// Facts that hold for every parsed program.
 inline constexpr uint32_t kAtStart =
     kMayAddDots | kMayAddSorts | kMayAddScans | kMayAddReductions | kMayEditLoops;
 
-// What else a row says about its pass.
+// Properties of a pass besides facts and targets.
 enum PassFlag : uint8_t {
-  kMayRound = 1,       // may change values by rounding; all others never change a bit
+  kMayRound = 1,       // may change values by rounding; all other passes are bit-exact
   kNotStrict = 2,      // does not run under PassOptions::strict
-  kPlanned = 4,        // runs only where PassTarget::is_planned
-  kAddsArguments = 8,  // runs only with PassOptions::added: without those values the program
-                       // cannot be run
+  kPlanned = 4,        // runs only if PassTarget::is_planned
+  kAddsArguments = 8,  // runs only with PassOptions::added: the program cannot run without the
+                       // added values
 };
 
 enum class Pass : uint8_t {
@@ -53,13 +54,13 @@ enum class Pass : uint8_t {
 struct PassInfo {
   std::string_view name;
   uint8_t targets, flags;
-  uint32_t needs, gives, breaks;
+  uint32_t needs, establishes, breaks;
   std::string_view meaning;
 };
 
 inline constexpr std::array kPasses = {
-#define TOK_PASS(id, name, targets, flags, needs, gives, breaks, meaning) \
-  PassInfo{name, targets, flags, needs, gives, breaks, meaning},
+#define TOK_PASS(id, name, targets, flags, needs, establishes, breaks, meaning) \
+  PassInfo{name, targets, flags, needs, establishes, breaks, meaning},
 #include "rewrite/passes.def"
 };
 
@@ -67,7 +68,7 @@ constexpr const PassInfo& InfoOf(Pass pass) {
   return kPasses[static_cast<size_t>(pass)];
 }
 std::optional<Pass> PassFromName(std::string_view name);
-// "cpu", "gpu", "cpu, gpu" or "any"; then what its flags say: "any; may round; not strict".
+// "cpu", "gpu", "cpu, gpu" or "any", then the flags: "any; may round; not strict".
 std::string PredicateOf(const PassInfo& info);
 
 // Passes that may change values by rounding, within the limits of docs/numerics.md: on ordinary
@@ -79,8 +80,8 @@ constexpr bool IsFor(Pass pass, TargetKind kind) {
   return InfoOf(pass).targets == kNoTarget || (InfoOf(pass).targets & kind) != 0;
 }
 
-// One pass of a pipeline. Neighbours with the same `group`, unless it is 0, are repeated together
-// until a round changes nothing.
+// One pass of a pipeline. Adjacent steps with the same nonzero `group` are repeated together until
+// an iteration changes nothing.
 struct Step {
   Pass pass{};
   uint8_t group = 0;
@@ -88,18 +89,18 @@ struct Step {
 };
 using Pipeline = std::vector<Step>;
 
-// The number of the first step whose needs are not met; that of the steps when there is none. What
-// a group breaks is broken in its second round.
+// The index of the first step whose requirements are not met; steps.size() if there is none. Facts
+// that a group invalidates are missing in its second iteration.
 constexpr size_t FirstUnsound(std::span<const Step> steps, uint32_t known = kAtStart) {
   for (size_t begin = 0; begin < steps.size();) {
     size_t end = begin + 1;
     while (steps[begin].group != 0 && end < steps.size() && steps[end].group == steps[begin].group)
       ++end;
-    for (int round = 0; round < (steps[begin].group != 0 ? 2 : 1); ++round) {
+    for (int iteration = 0; iteration < (steps[begin].group != 0 ? 2 : 1); ++iteration) {
       for (size_t i = begin; i < end; ++i) {
         const PassInfo& info = InfoOf(steps[i].pass);
         if ((known & info.needs) != info.needs) return i;
-        known = (known & ~info.breaks) | info.gives;
+        known = (known & ~info.breaks) | info.establishes;
       }
     }
     begin = end;
@@ -109,23 +110,23 @@ constexpr size_t FirstUnsound(std::span<const Step> steps, uint32_t known = kAtS
 constexpr bool IsSound(std::span<const Step> steps) {
   return FirstUnsound(steps) == steps.size();
 }
-// Whether a pipeline of a kind of target is sound after kDefaultPipeline or any other that the user
-// chose, which may give nothing, and whether it holds passes for that kind alone.
+// Whether a pipeline for a kind of target is sound after kDefaultPipeline or a user's pipeline,
+// which may establish no facts, and whether it contains only passes for that kind.
 constexpr bool IsSoundFor(std::span<const Step> steps, TargetKind kind) {
   for (const Step& step : steps)
     if (!IsFor(step.pass, kind)) return false;
   return IsSound(steps);
 }
 
-// What `Compile` runs before all others for CompileOptions::hoist.
+// `Compile` runs this first if CompileOptions::hoist is set.
 inline constexpr Step kHoistPipeline[] = {{Pass::kHoistConstants}};
 static_assert(IsSound(kHoistPipeline));
 
-// What `Compile` runs first: executables take and give arrays.
+// `Compile` runs this next: executables take and return arrays.
 inline constexpr Step kEntryPipeline[] = {{Pass::kFlattenEntry}};
 static_assert(IsSound(kEntryPipeline));
 
-// What `Compile` runs then, and `tokamak opt` when it is told nothing.
+// `Compile` runs this next; also the default of `tokamak opt`.
 inline constexpr Step kDefaultPipeline[] = {
     {Pass::kReadLibraryCalls},
     {Pass::kRecognizeRandom},
@@ -153,7 +154,7 @@ inline constexpr Step kDefaultPipeline[] = {
 };
 static_assert(IsSound(kDefaultPipeline), "a pass runs before what it needs; see passes.def");
 
-// What every module goes through between those and the planner, one for each kind of target.
+// Target pipelines, between the default pipeline and the planner, one per kind of target.
 inline constexpr Step kCpuPipeline[] = {
     {Pass::kExpandQuantized},
     {Pass::kExpandOps},
@@ -205,34 +206,36 @@ constexpr std::span<const Step> PipelineOf(TargetKind kind) {
   return kind == kGpu ? std::span<const Step>(kGpuPipeline) : std::span<const Step>(kCpuPipeline);
 }
 
-// The paper's compiler: what --fusion=rules runs on a program that is ready to be cut into kernels.
+// XLA's fusion passes (arXiv 2301.13062): --fusion=rules runs them on a program that is ready to be
+// partitioned into kernels.
 inline constexpr Step kPaperPipeline[] = {
     {Pass::kInstructionFusion},
     {Pass::kFusionMerger},
     {Pass::kMultiOutputFusion},
     {Pass::kHorizontalFusion},
 };
-// What follows it when kernels are made: the planner is told which instructions were fused.
+// Follows kPaperPipeline when kernels are generated: the planner receives the fused instructions.
 inline constexpr Step kFusedPipeline[] = {{Pass::kInlineFusions}};
 
-// "inline,dce,(simplify,cse)*"; "default", "cpu" and "gpu" stand for the pipelines above. TK3001
-// names the nearest pass there is, TK3003 what a pass needs and who would give it.
+// Parses "inline,dce,(simplify,cse)*"; "default", "cpu" and "gpu" stand for the pipelines above.
+// Returns TK3001 for an unknown pass, with the nearest name, and TK3003 for a missing requirement,
+// with the passes that would establish it.
 Result<Pipeline> ParsePipeline(std::string_view text);
-// The same for a list of passes that are not to be run in that order: needs are not looked at.
+// Parses a list of passes that need not be runnable in that order: requirements are not checked.
 Result<Pipeline> ParsePipelineUnchecked(std::string_view text);
 std::string ToString(std::span<const Step> steps);
 
 // One run of one pass.
 struct PassRun {
   Pass pass{};
-  int64_t round = 0;  // of its group, from 0
+  int64_t iteration = 0;  // within its group, from 0
   size_t instrs_before = 0, instrs_after = 0;
   double ms = 0, verify_ms = 0;
   Changed changed = Changed::kNo;
-  size_t changes = 0;  // records taken
+  size_t changes = 0;  // accepted records
 };
 
-// Told after each pass; the module is in order then (Computation::PutInOrder).
+// Called after each pass, when the module is in order (Computation::PutInOrder).
 class PipelineListener {
  public:
   virtual void AfterPass(const Module& module, const PassRun& run) = 0;
@@ -249,21 +252,21 @@ inline constexpr bool kVerifyByDefault = true;
 
 struct PipelineOptions {
   std::vector<Pass> skip;
-  std::optional<Pass> stop_after;        // its first run is the last
-  bool verify_each = kVerifyByDefault;   // TK3004 names the pass after which it does not verify
+  std::optional<Pass> stop_after;        // stop after the first run of this pass
+  bool verify_each = kVerifyByDefault;   // TK3004 names the pass after which verification fails
   PipelineListener* listener = nullptr;  // may be null
 };
 
-// Runs a pipeline over a verified module. `functions` holds one per row of passes.def
-// (passes/passes.h). Passes whose row excludes the context's options (kNotStrict, kPlanned,
-// kAddsArguments) are left out; one for another target is an error (TK3003).
-// A group that does not settle within the limits is a record that names the rules which fired last,
-// and an error (TK3005) where every pass is verified. Afterwards all computations are in order.
+// Runs a pipeline over a verified module. `functions` holds one function per row of passes.def
+// (passes/passes.h). Passes that the context's options exclude (kNotStrict, kPlanned,
+// kAddsArguments) are skipped; a pass for another target is an error (TK3003). If a group does not
+// converge within the limits, a record names the rules that fired last; if verify_each is set, this
+// is an error (TK3005). Afterwards all computations are in order.
 Result<std::vector<PassRun>> RunPipeline(Module& module, std::span<const Step> steps,
                                          std::span<const PassFn> functions, PassContext& context,
                                          const PipelineOptions& options = {});
 
-// A table for people: one line a run, and their sum. Linear.
+// A human-readable table: one line per run, and the total. Linear.
 std::string RenderRuns(std::span<const PassRun> runs);
 
 }  // namespace tokamak

@@ -11,7 +11,8 @@ namespace {
 
 static_assert(!IsSound(std::array{Step{Pass::kFlattenTuples}}), "calls are not inlined yet");
 static_assert(IsSound(std::array{Step{Pass::kInline}, Step{Pass::kFlattenTuples}}));
-// In its second round the group would need what its first broke, had inline not given it again.
+// In its second iteration the group would lack the fact that the first invalidated if inline did
+// not establish it again.
 static_assert(IsSound(std::array{Step{Pass::kInline, 1}, Step{Pass::kFlattenTuples, 1}}));
 static_assert(!IsSound(std::array{Step{Pass::kFlattenTuples, 1}, Step{Pass::kInline, 1}}));
 
@@ -31,17 +32,17 @@ std::unique_ptr<Module> Example() {
 Result<Changed> Nothing(Module&, PassContext&) {
   return Changed::kNo;
 }
-// Negates the root once more: never settles.
+// Negates the root once more on every run, so it never converges.
 Result<Changed> Grow(Module& module, PassContext& context) {
   Computation* main = module.entry();
   Instr* more = Editor::Beside(*main->root()).Make(Op::kNegate, kVector, {main->root()});
-  context.Taken("test.grow", *main->root(), more);
+  context.Accepted("test.grow", *main->root(), more);
   main->set_root(more);
   return Changed::kYes;
 }
 Result<Changed> Break(Module& module, PassContext& context) {
   Computation* main = module.entry();
-  context.Taken("test.break", *main->root());
+  context.Accepted("test.break", *main->root());
   main->root()->set_shape(Shape::Array(ElementType::kF32, {5}));
   return Changed::kYes;
 }
@@ -85,7 +86,7 @@ TEST(Pipeline, PassesThatFightAreNamed) {
   EXPECT_EQ(fight.error().code, ErrorCode::kDoesNotSettle);
 }
 
-TEST(Pipeline, WhatAPassBreaksIsItsFault) {
+TEST(Pipeline, TheVerifierBlamesThePassThatBrokeTheModule) {
   constexpr Step kOnce[] = {{Pass::kSimplify}};
   DecisionLog log;
   auto broken = RunWith(Break, *Example(), log, true, kOnce);
@@ -97,7 +98,7 @@ TEST(Pipeline, WhatAPassBreaksIsItsFault) {
   EXPECT_EQ(silent.error().code, ErrorCode::kPassBrokeModule);
 }
 
-TEST(Rules, ThoseThatUndoEachOtherAreNamed) {
+TEST(Rules, OscillatingPassesAreNamed) {
   static constexpr Rule kRules[] = {
       {"test.there", "", m::Negate(m::Abs(m::x)), m::Abs(m::Negate(m::x))},
       {"test.back", "", m::Abs(m::Negate(m::x)), m::Negate(m::Abs(m::x))}};

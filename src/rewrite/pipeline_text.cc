@@ -1,4 +1,4 @@
-// The text of a pipeline, and what is said of one that is wrong.
+// The text form of a pipeline, and error messages about invalid ones.
 
 #include <algorithm>
 
@@ -31,10 +31,10 @@ Error Unsound(const Pipeline& pipeline, size_t at) {
   const PassInfo& info = InfoOf(pipeline[at].pass);
   Error error = MakeError(ErrorCode::kUnsoundPipeline,
                           fmt::format("passes: {} runs before what it needs", info.name));
-  for (const PassInfo& giver : kPasses)
-    if ((giver.gives & info.needs) != 0)
+  for (const PassInfo& provider : kPasses)
+    if ((provider.establishes & info.needs) != 0)
       error.notes.push_back(
-          fmt::format("{} gives what {} needs: {}", giver.name, info.name, giver.meaning));
+          fmt::format("{} gives what {} needs: {}", provider.name, info.name, provider.meaning));
   for (size_t i = 0; i < at; ++i)
     if ((InfoOf(pipeline[i].pass).breaks & info.needs) != 0)
       error.notes.push_back(fmt::format("{} breaks it", InfoOf(pipeline[i].pass).name));

@@ -5,7 +5,8 @@
 namespace tokamak {
 namespace {
 
-// Says nothing that a pass has to keep. Statistics and the like are for printing only.
+// Whether there is nothing that a pass must preserve. Statistics and similar fields are for
+// printing only.
 bool SaysNothing(const InstrExtras& extras) {
   return !extras.sharding && !extras.sharding_rule && extras.frontend_attributes.empty() &&
          extras.discardable.empty() && extras.backend_config.empty() &&
@@ -17,8 +18,8 @@ bool SaysTheSame(const InstrExtras& a, const InstrExtras& b) {
          a.frontend_attributes == b.frontend_attributes && a.discardable == b.discardable;
 }
 
-// To an instruction that was made in its place. A backend_config belongs to the op that it was
-// written for.
+// Passes extras to a replacement. A backend_config belongs to the op it was written for and is
+// dropped.
 void HandOnExtras(const Instr& from, Instr& to) {
   const InstrExtras said = from.extras();
   if (!to.has_extras() && !SaysNothing(said)) {

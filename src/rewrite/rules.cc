@@ -1,7 +1,7 @@
-// The engine behind a table of rules. The work is a queue of instructions, at first all of them,
-// operands before users; a firing adds what it made and whoever uses it, and operands that lost a
-// use. Each instruction is in the queue once at a time, so the cost is the instructions plus what
-// firings touch. The order of the queue, and with it the result, follows from the program alone.
+// The engine behind a table of rules. A worklist initially holds all instructions, operands before
+// users. A firing adds the new instructions, their users, and operands that lost a use. Each
+// instruction is in the worklist at most once, so the cost is linear in the instructions and in
+// those that firings touch. The order of the worklist, and therefore the result, is deterministic.
 
 #include "rewrite/rules.h"
 
@@ -15,8 +15,8 @@
 namespace tokamak {
 namespace {
 
-// Rules speak of arrays whose elements are numbers and whose sizes are known. A type without sign
-// and zero (f8e8m0fnu) is none of which algebra holds.
+// Rules apply to arrays of numbers with static sizes. A type without sign and zero (f8e8m0fnu) is
+// excluded, because the algebraic identities do not hold for it.
 bool IsOrdinaryShape(const Shape& shape) {
   if (shape.HasDynamicDims() || shape.kind() == ShapeKind::kUnranked) return false;
   return !shape.IsArray() || (shape.quant() == nullptr && shape.type() != ElementType::kF8E8M0FNU);
@@ -28,7 +28,7 @@ bool AreOrdinary(const Instr* instr) {
          });
 }
 
-// What stands inside of a match may go, and with it what the program says of it.
+// Inner instructions of a match may be removed, together with what the program states about them.
 bool SaysSomething(const Instr* instr) {
   return instr->has_extras() &&
          (instr->extras().sharding || !instr->extras().frontend_attributes.empty());
@@ -88,13 +88,13 @@ class RuleRun {
 
   void Commit(const Rule& rule, const m::Match& match, const Editor& edit, Instr* to) {
     Instr* from = match.root();
-    // Not all users of `to`: they may be many, and nothing is new for them.
+    // Only these, not all users of `to`, which may be many and see no change.
     std::vector<Instr*> users(from->users().begin(), from->users().end());
     ReplaceBy(from, to, edit.Made(to));
-    context_.Taken(rule.name, *from, to);
+    context_.Accepted(rule.name, *from, to);
     queued_.resize(computation_.id_limit(), 0);
     std::vector<Instr*> touched;
-    // What the pattern looked at and nobody needs any more lives on in what was made of it.
+    // Inner instructions that become unused pass their origins to the replacement.
     std::vector<OriginId> inner;
     for (const Instr* instr : match.inner()) inner.push_back(instr->origins());
     RemoveUnused(from, &touched);

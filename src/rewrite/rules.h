@@ -1,7 +1,7 @@
 #pragma once
 
-// Algebra as a table: a rule is a row with a name, a pattern, a condition and what stands in its
-// place. Each firing is a record. Adding a rule is adding a row: docs/adding_a_rule.md.
+// Algebraic simplification as a table: a rule is a row with a name, a pattern, a condition and a
+// replacement. Each firing is recorded. To add a rule, add a row; see docs/adding_a_rule.md.
 
 #include <array>
 #include <concepts>
@@ -16,15 +16,15 @@
 
 namespace tokamak {
 
-// What a pattern with the variables of `match` stands for; null where it does not fit.
+// Instantiates a pattern with the variables of `match`; null if the shapes do not fit.
 Instr* Build(Editor& edit, const m::Pattern& pattern, const m::Match& match);
 
 using Condition = bool (*)(const m::Match& match);
-// Makes what stands in the place of the match (Editor::Make and the like, which infer shapes), or
-// gives null: the rule does not apply then, and nothing is left behind.
+// Builds the replacement of a match (with Editor::Make and similar, which infer shapes). Returns
+// null if the rule does not apply; everything created is then discarded.
 using RewriteFn = Instr* (*)(Editor& edit, const m::Match& match);
 
-// What a rule puts in the place of its match: a pattern, or a function for what needs attributes.
+// The replacement of a rule: a pattern, or a function if attributes are involved.
 class Replacement {
  public:
   constexpr Replacement(m::Var var) : pattern_(var) {}
@@ -47,19 +47,20 @@ struct Rule {
   std::string_view meaning;  // one line: "x + 0 is x"
   m::Pattern pattern;        // its root is an op
   Replacement replacement;
-  // Asked after the pattern matched; null: always. What it must hold for: types, shapes, users.
+  // Checked after the pattern matched; null: always true. Tests types, shapes and users.
   Condition when = nullptr;
-  // The body of an HLO computation on which the rule fires. "": made from the pattern, once for
-  // each element type that its ops take (elementwise ops and numbers only).
+  // The body of an HLO computation on which the rule fires. If empty, it is generated from the
+  // pattern, once for each element type that its ops accept (elementwise ops and numbers only).
   std::string_view example = {};
-  // Holds for real numbers, not for floating-point ones: off unless PassOptions::fast_math.
+  // Holds for real numbers but not in floating-point arithmetic; applied only with
+  // PassOptions::fast_math.
   bool fast_math = false;
   // Computations that the example calls, as HLO text.
   std::string_view called = {};
 };
 
-// Rules by the op at their root, in the order of the tables: the first that applies is taken. The
-// tables stay where they are and must outlive it.
+// Rules indexed by the op at their root, in table order: the first that applies wins. The tables
+// must outlive the set.
 class RuleSet {
  public:
   explicit RuleSet(std::span<const Rule> table);
@@ -68,23 +69,23 @@ class RuleSet {
     auto i = static_cast<size_t>(op);
     return std::span(rules_).subspan(begin_[i], begin_[i + 1] - begin_[i]);
   }
-  // Of all ops, those of an op in the order of the tables.
+  // All rules, sorted by op; rules of one op are in table order.
   std::span<const Rule* const> all() const { return rules_; }
 
  private:
   std::vector<const Rule*> rules_;
-  std::array<uint16_t, kOpCount + 1> begin_{};  // of an op, among rules_
+  std::array<uint16_t, kOpCount + 1> begin_{};  // start of each op's range in rules_
 };
 
 // The table of the pass `simplify`: the files of rewrite/rules.
 const RuleSet& SimplifyRules();
 
-// Applies rules until none fires: operands first, then whatever a firing touched. What becomes
-// unused is removed. Linear in the instructions and firings. Rules that undo each other stop at the
-// limit of firings: an error (TK3005) that names them.
+// Applies rules until none fires: operands first, then the instructions affected by a firing.
+// Removes instructions that become unused. Linear in the instructions and firings. Rules that undo
+// each other stop at the firing limit with an error (TK3005) that names them.
 Result<Changed> ApplyRules(Computation& computation, const RuleSet& rules, PassContext& context);
 
-// ---- conditions that many rules have
+// ---- conditions shared by many rules
 
 bool IsIntegral(const m::Match& match);        // the root's type is an integer
 bool IsIntegralOrPred(const m::Match& match);  // ... or pred

@@ -11,6 +11,7 @@
 namespace tokamak {
 namespace {
 
+// Maximum depth of operand chains that Express follows. Chosen: bounds the recursion.
 constexpr int kStepDepth = 24;
 constexpr ElementType kIndex = ElementType::kS32;
 
@@ -18,7 +19,7 @@ bool AllSame(const std::vector<Instr*>& values) {
   return std::ranges::all_of(values, [&](const Instr* v) { return v == values[0]; });
 }
 
-// Costs little, and the same in the loop as before it.
+// Cheap, and no costlier inside the loop than before it.
 bool IsCheap(const Instr& instr) {
   return IsPlain(instr) && instr.called().empty() && instr.shape().IsArray() &&
          (instr.info().traits & (kElementwise | kDataMovement)) != 0;
@@ -84,7 +85,7 @@ Instr* StepWriter::Copy(const Instr& like, std::vector<Instr*> operands,
   return copy;
 }
 
-// A constant or a broadcast is written inside, anything else is carried; each once.
+// Constants and broadcasts are recreated inside, everything else is carried; each once.
 Instr* StepWriter::Outside(Instr* value) {
   auto [it, is_new] = outside_.emplace(value, nullptr);
   if (!is_new) return it->second;
@@ -97,7 +98,7 @@ Instr* StepWriter::Outside(Instr* value) {
   }
   if (!value->shape().IsArray()) return nullptr;
   if (value->op() == Op::kBroadcast && !IsPinned(*value)) {
-    // Not kept in memory at its full size: it is one that reads its operand.
+    // A broadcast is not materialized at its full size; its user reads the operand.
     Instr* operand = Outside(value->operand(0));
     return outside_[value] = Copy(*value, {operand}, {value});
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The values that the steps of a loop take, one a step, as one function of the number of the step:
-// how re-rolling turns `x[0]`, `x[1]` ... into `x[i]`.
+// Re-rolling: expresses values that differ between the steps of a loop as one function of the step
+// number. It turns `x[0]`, `x[1]` ... into `x[i]`.
 
 #include <cstdint>
 #include <unordered_map>
@@ -11,29 +11,30 @@
 
 namespace tokamak {
 
-// Writes the body of a loop that is being made. What it takes from outside becomes a carried value
-// that stays.
+// Writes the body of a loop under construction. Values from outside become loop-invariant carried
+// values.
 class StepWriter {
  public:
-  // `count` is the number of steps; the counter is the body's parameter 0, an s32 from 0 on.
-  // Tables of numbers may take `table_bytes` in all.
+  // `count` is the number of steps; the counter is the body's parameter 0, an s32 that starts at 0.
+  // Tables of numbers may use `table_bytes` in total.
   StepWriter(Computation& body, int64_t count, int64_t table_bytes);
 
   Computation& body() { return body_; }
   Instr* counter() { return counter_; }
-  // A further carried value that starts as `init`. Its number is that of the parameter.
+  // Adds a carried value that starts as `init` and returns its parameter.
   Instr* Carry(Instr* init);
-  // What each parameter from 1 on starts as.
+  // The initial value of each parameter from 1 on.
   const std::vector<Instr*>& inits() const { return inits_; }
 
-  // The value in the body that is values[i] in step i; null when no function of i is found: they
-  // are all the same; constants; slices of one array; or equal cheap ops of such.
+  // The value in the body that equals values[i] in step i; null if no function of i is found.
+  // Handles identical values, constants, slices of one array, and equal cheap ops applied to such
+  // values.
   Instr* Express(const std::vector<Instr*>& values);
-  // The scalar of `type` that is numbers[i] in step i.
+  // A scalar of `type` that equals numbers[i] in step i.
   Instr* Integer(ElementType type, const std::vector<int64_t>& numbers);
-  // A slice of `x` whose starts differ from step to step; `slices` are the slices of the steps.
+  // A slice of `x` whose start indices depend on the step; `slices` are the slices of the steps.
   Instr* Slice(Instr* x, const std::vector<Instr*>& slices);
-  // A copy of `like` on other operands, with the origins of all of `all`.
+  // A copy of `like` with other operands and the origins of all of `all`.
   Instr* Copy(const Instr& like, std::vector<Instr*> operands, const std::vector<Instr*>& all);
   // Constants of the body.
   Instr* Zero();

@@ -16,33 +16,35 @@ bool AreSameStep(const Instr& a, const Instr& b) {
   return a.op() == Op::kSlice || EqualAttrs(a.op(), a.attrs(), b.attrs());
 }
 
-bool AllAlike(const StepRange& range) {
+bool AllEqual(const StepRange& range) {
   for (size_t offset = 0; offset < range.period; ++offset)
     for (size_t step = 1; step < range.count; ++step)
       if (!AreSameStep(*range.At(0, offset), *range.At(step, offset))) return false;
   return true;
 }
 
-// Enters what the first steps see of those that would be before them.
+// Records the values that the first steps use from steps before the first.
 bool CheckOperand(Steps& steps, size_t offset, size_t slot) {
   const StepRange& range = steps.range;
-  auto place_of = [&](size_t step) { return range.PlaceOf(range.At(step, offset)->operand(slot)); };
+  auto position_of = [&](size_t step) {
+    return range.PositionOf(range.At(step, offset)->operand(slot));
+  };
   size_t last = range.count - 1;
-  std::optional<StepRange::Place> place = place_of(last);
+  std::optional<StepRange::StepPosition> position = position_of(last);
   StepOperand& from = steps.operands[offset][slot];
-  from.is_outside = !place.has_value();
+  from.is_outside = !position.has_value();
   if (from.is_outside) {
     for (size_t step = 0; step < last; ++step)
-      if (place_of(step)) return false;
+      if (position_of(step)) return false;
     return true;
   }
-  from.offset = place->offset;
-  from.distance = last - place->step;
+  from.offset = position->offset;
+  from.distance = last - position->step;
   if (from.distance > kMostHistory || from.distance >= last) return false;
   std::vector<Instr*>& history = steps.history[from.offset];
   if (history.size() < from.distance) history.resize(from.distance, nullptr);
   for (size_t step = 0; step < last; ++step) {
-    std::optional<StepRange::Place> here = place_of(step);
+    std::optional<StepRange::StepPosition> here = position_of(step);
     if (step >= from.distance) {
       if (!here || here->offset != from.offset || here->step + from.distance != step) return false;
       continue;
@@ -57,20 +59,20 @@ bool CheckOperand(Steps& steps, size_t offset, size_t slot) {
   return true;
 }
 
-// Whether `instr` only puts a dimension of size one in front of dimension `d` of its operand.
+// Whether `instr` only inserts a dimension of size 1 before dimension `d` of its operand.
 bool AddsDimension(const Instr& instr, int64_t d) {
   if (instr.op() != Op::kBroadcast && instr.op() != Op::kReshape) return false;
   const Shape &out = instr.shape(), &in = instr.operand(0)->shape();
   if (out.rank() != in.rank() + 1 || out.dim(static_cast<size_t>(d)) != 1) return false;
-  Dims without = out.dims(), places;
+  Dims without = out.dims(), dims_kept;
   without.erase(without.begin() + d);
   if (without != in.dims() || out.layout() != nullptr) return false;
   if (instr.op() == Op::kReshape) return true;
-  for (int64_t i = 0; i < in.rank(); ++i) places.push_back(i < d ? i : i + 1);
-  return instr.attrs<DimensionsAttrs>().dimensions == places;
+  for (int64_t i = 0; i < in.rank(); ++i) dims_kept.push_back(i < d ? i : i + 1);
+  return instr.attrs<DimensionsAttrs>().dimensions == dims_kept;
 }
 
-// What operand `i` of a concatenate is of the steps.
+// The step value that operand `i` of a concatenate corresponds to.
 struct Part {
   bool is_step = false, is_new_dimension = false;
   size_t step = 0, offset = 0;
@@ -78,12 +80,13 @@ struct Part {
 
 Part PartOf(const StepRange& range, const Instr& concatenate, size_t i) {
   const Instr* operand = concatenate.operand(i);
-  if (auto place = range.PlaceOf(operand)) return {true, false, place->step, place->offset};
+  if (auto position = range.PositionOf(operand))
+    return {true, false, position->step, position->offset};
   if (operand->has_extras() || operand->operand_count() != 1) return {};
-  auto place = range.PlaceOf(operand->operand(0));
+  auto position = range.PositionOf(operand->operand(0));
   int64_t d = concatenate.attrs<DimensionAttrs>().dimension;
-  if (!place || !AddsDimension(*operand, d)) return {};
-  return {true, true, place->step, place->offset};
+  if (!position || !AddsDimension(*operand, d)) return {};
+  return {true, true, position->step, position->offset};
 }
 
 void FindCollected(Steps& steps, Instr* concatenate) {
@@ -104,7 +107,7 @@ void FindCollected(Steps& steps, Instr* concatenate) {
   }
 }
 
-// Views of what is outside: others go on using those of the steps as they are.
+// Views of outside values: users outside keep using the views of the steps.
 void FindViews(Steps& steps) {
   const StepRange& range = steps.range;
   for (size_t offset = 0; offset < range.period; ++offset) {
@@ -116,7 +119,7 @@ void FindViews(Steps& steps) {
   }
 }
 
-// Users of the steps that are outside, and how they use them.
+// Finds users of the steps that are outside, and how they use them.
 void FindUses(Steps& steps) {
   const StepRange& range = steps.range;
   std::unordered_set<const Instr*> seen;
@@ -124,9 +127,9 @@ void FindUses(Steps& steps) {
   for (size_t offset = 0; offset < range.period; ++offset) {
     if (steps.is_view[offset] != 0) continue;
     for (Instr* user : range.At(0, offset)->users()) {
-      if (range.PlaceOf(user)) continue;
+      if (range.PositionOf(user)) continue;
       auto look = [&](Instr* taker) {
-        if (is_concatenate(taker) && !range.PlaceOf(taker) && seen.insert(taker).second)
+        if (is_concatenate(taker) && !range.PositionOf(taker) && seen.insert(taker).second)
           FindCollected(steps, taker);
       };
       look(user);
@@ -134,9 +137,9 @@ void FindUses(Steps& steps) {
       for (Instr* taker : user->users()) look(taker);
     }
   }
-  std::unordered_set<const Instr*> covered;  // operands of concatenates, by themselves
+  std::unordered_set<const Instr*> covered;  // operands of concatenates, as instructions
   std::unordered_set<uint64_t> direct;       // or as values of a step
-  std::unordered_set<const Instr*> beside;   // operands of such concatenates in no group
+  std::unordered_set<const Instr*> beside;   // operands of such concatenates that are in no group
   for (const Collected& c : steps.collected)
     for (size_t i = 0; i < range.count; ++i) {
       const Instr* operand = c.concatenate->operand(c.first + i);
@@ -164,7 +167,7 @@ void FindUses(Steps& steps) {
       const Instr* value = range.At(step, offset);
       bool used = value->parent()->root() == value || beside.contains(value);
       for (const Instr* user : value->users()) {
-        if (range.PlaceOf(user) || covered.contains(user)) continue;
+        if (range.PositionOf(user) || covered.contains(user)) continue;
         used = used || !direct.contains((static_cast<uint64_t>(user->id()) << 32) + offset);
       }
       if (used) steps.used[offset].push_back(step);
@@ -181,12 +184,12 @@ std::vector<Instr*> StepRange::All(size_t offset) const {
   return all;
 }
 
-std::optional<StepRange::Place> StepRange::PlaceOf(const Instr* instr) const {
-  int64_t place = line->PlaceOf(instr);
-  if (place < static_cast<int64_t>(begin)) return std::nullopt;
-  size_t from = static_cast<size_t>(place) - begin;
+std::optional<StepRange::StepPosition> StepRange::PositionOf(const Instr* instr) const {
+  int64_t position = line->PositionOf(instr);
+  if (position < static_cast<int64_t>(begin)) return std::nullopt;
+  size_t from = static_cast<size_t>(position) - begin;
   if (from >= period * count) return std::nullopt;
-  return Place{from / period, from % period};
+  return StepPosition{from / period, from % period};
 }
 
 bool Steps::IsCollected(size_t offset) const {
@@ -194,7 +197,7 @@ bool Steps::IsCollected(size_t offset) const {
 }
 
 std::optional<Steps> CheckSteps(const StepRange& range) {
-  if (!AllAlike(range)) return std::nullopt;
+  if (!AllEqual(range)) return std::nullopt;
   Steps steps;
   steps.range = range;
   steps.operands.resize(range.period);
@@ -209,7 +212,7 @@ std::optional<Steps> CheckSteps(const StepRange& range) {
   }
   FindViews(steps);
   FindUses(steps);
-  // What leaves a step is carried: an array of which nothing else is said.
+  // A value that leaves a step is carried, so it must be an array without extras.
   for (size_t offset = 0; offset < range.period; ++offset) {
     bool leaves =
         !steps.history[offset].empty() || !steps.used[offset].empty() || steps.IsCollected(offset);
@@ -225,7 +228,7 @@ std::optional<Steps> CheckSteps(const StepRange& range) {
 }
 
 size_t BestPhase(const StepRange& range, size_t most) {
-  // How many values of a step in the middle are alive where a step may begin.
+  // Counts the values of a middle step that are live at each possible start of a step.
   size_t period = range.period, middle = range.count / 2;
   std::vector<int64_t> changes(period + 1, 0);
   for (size_t offset = 0; offset < period; ++offset) {
@@ -233,10 +236,10 @@ size_t BestPhase(const StepRange& range, size_t most) {
     size_t until = offset;
     size_t begin = range.begin + middle * period;
     for (const Instr* user : value->users()) {
-      if (!range.PlaceOf(user)) continue;
-      until = std::max(until, static_cast<size_t>(range.line->PlaceOf(user)) - begin);
+      if (!range.PositionOf(user)) continue;
+      until = std::max(until, static_cast<size_t>(range.line->PositionOf(user)) - begin);
     }
-    size_t length = until - offset;  // alive before offset + 1 .. until
+    size_t length = until - offset;  // live before offset + 1 .. until
     for (size_t at = offset + 1; length > 0; at = 0) {
       size_t part = std::min(length, period - at % period);
       changes[at % period] += 1;

@@ -1,7 +1,8 @@
 #pragma once
 
-// Equal steps of a computation, checked: what each takes from itself, from those before it and from
-// outside, and what of it others use. What re-rolling needs to know before it changes anything.
+// Analysis for re-rolling: checks that steps of a computation are equal, and finds which operands
+// each takes from the same step, from earlier steps and from outside, and which of its values are
+// used elsewhere. Changes nothing.
 
 #include <optional>
 #include <vector>
@@ -10,7 +11,7 @@
 
 namespace tokamak {
 
-// `count` steps of `period` instructions of a line, from `begin` on.
+// `count` steps of `period` consecutive instructions of a line, starting at `begin`.
 struct StepRange {
   const StepLine* line = nullptr;
   size_t begin = 0, period = 0, count = 0;
@@ -18,23 +19,24 @@ struct StepRange {
   Instr* At(size_t step, size_t offset) const {
     return line->instrs()[begin + step * period + offset];
   }
-  // The same instruction of all steps.
+  // The instruction at this offset in all steps.
   std::vector<Instr*> All(size_t offset) const;
-  struct Place {
+  struct StepPosition {
     size_t step, offset;
   };
-  std::optional<Place> PlaceOf(const Instr* instr) const;
+  std::optional<StepPosition> PositionOf(const Instr* instr) const;
 };
 
-// Where an operand of a step comes from.
+// The source of an operand of a step.
 struct StepOperand {
-  bool is_outside = true;  // anything but a step
-  size_t offset = 0;       // else: this instruction of the step `distance` before; 0: of the same
+  bool is_outside = true;  // not computed by a step
+  size_t offset = 0;       // otherwise: the instruction at this offset, `distance` steps earlier;
+                           // 0: the same step
   size_t distance = 0;
 };
 
-// n values of the steps, in order, are operands of a concatenate from `first` on: themselves, or
-// each with a dimension of one more, which is the one that is concatenated.
+// n consecutive step values that are operands of a concatenate from index `first` on: either
+// themselves, or each reshaped with an additional dimension of size 1 that is concatenated.
 struct Collected {
   Instr* concatenate = nullptr;
   size_t first = 0, offset = 0;
@@ -44,26 +46,27 @@ struct Collected {
 struct Steps {
   StepRange range;
   std::vector<std::vector<StepOperand>> operands;  // [offset][slot]
-  // [offset][d - 1]: what stands for the value of the step d before the first.
+  // [offset][d - 1]: the value that stands for the step d before the first step.
   std::vector<std::vector<Instr*>> history;
   std::vector<Collected> collected;
-  // Steps of which something else outside uses the value: [offset], ascending.
+  // [offset], ascending: the steps whose value has other users outside.
   std::vector<std::vector<size_t>> used;
-  // [offset]: a view of what is outside. Others may go on using those of the steps.
+  // [offset]: a view of an outside value. Users outside may keep using the views of the steps.
   std::vector<char> is_view;
 
   bool IsCollected(size_t offset) const;
 };
 
-// How far back a step may look.
+// Maximum dependence distance in steps. Chosen: each additional step of history is one more carried
+// value.
 inline constexpr size_t kMostHistory = 4;
 
-// Nothing when the instructions of the steps are not the same ones, or take their operands
-// differently. Linear in the steps and their uses.
+// Null if the instructions of the steps differ, or take their operands differently. Linear in the
+// steps and their uses.
 std::optional<Steps> CheckSteps(const StepRange& range);
 
-// Where a step is best taken to begin, from 0 to `most` instructions later: with the fewest values
-// handed from step to step.
+// The best start of a step, 0 to `most` instructions later: the one with the fewest values passed
+// between steps.
 size_t BestPhase(const StepRange& range, size_t most);
 
 }  // namespace tokamak

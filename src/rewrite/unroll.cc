@@ -6,12 +6,12 @@
 namespace tokamak {
 namespace {
 
-// `rounds` copies of `body` in `to`. The tuples between them go.
-Instr* Paste(const Computation& body, std::vector<Instr*> state, uint64_t rounds, Computation& to,
-             std::vector<Instr*>& made) {
+// Pastes `trip_count` copies of `body` into `to`. The tuples between them are eliminated.
+Instr* Paste(const Computation& body, std::vector<Instr*> state, uint64_t trip_count,
+             Computation& to, std::vector<Instr*>& made) {
   Instr* value = nullptr;
   size_t size = state.size();
-  for (uint64_t round = 0; round < rounds; ++round) {
+  for (uint64_t iteration = 0; iteration < trip_count; ++iteration) {
     Instr* last = value;
     value = PasteBody(body, state, to, made);
     if (size == 1)
@@ -25,9 +25,10 @@ Instr* Paste(const Computation& body, std::vector<Instr*> state, uint64_t rounds
 
 }  // namespace
 
-Instr* WriteOutRounds(const WhileLoop& loop, uint64_t rounds, std::vector<Instr*>& made) {
+Instr* UnrollIterations(const WhileLoop& loop, uint64_t trip_count, std::vector<Instr*>& made) {
   std::vector<Instr*> state(loop.instr->operands().begin(), loop.instr->operands().end());
-  if (rounds > 0) return Paste(*loop.body, std::move(state), rounds, *loop.instr->parent(), made);
+  if (trip_count > 0)
+    return Paste(*loop.body, std::move(state), trip_count, *loop.instr->parent(), made);
   if (loop.size() == 1) return state[0];
   return Editor::Beside(*loop.instr).Make(Op::kTuple, loop.instr->shape(), std::move(state));
 }

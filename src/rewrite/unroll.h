@@ -5,13 +5,15 @@
 
 namespace tokamak {
 
-// The value that the loop has after `rounds` rounds, each written out after the other at the end of
-// the loop's computation. `made` gets what was made, in program order: effects inside want the
-// place of the loop (Places). The loop itself stays.
-Instr* WriteOutRounds(const WhileLoop& loop, uint64_t rounds, std::vector<Instr*>& made);
+// Full unrolling: returns the value of the loop after `trip_count` iterations, which are appended
+// to the loop's computation. `made` receives the new instructions in program order; the caller
+// moves them to the position of the loop (ProgramOrder) so that side effects keep their order. The
+// loop itself stays.
+Instr* UnrollIterations(const WhileLoop& loop, uint64_t trip_count, std::vector<Instr*>& made);
 
-// One round does what `factor` rounds did: right only where the number of rounds is a multiple of
-// it. The body becomes the loop's own; pointers into it are void.
+// Partial unrolling: one iteration does the work of `factor` iterations. Valid only if the trip
+// count is a multiple of `factor`. The body is copied if it is shared; pointers into it become
+// invalid.
 void UnrollBody(const WhileLoop& loop, uint64_t factor, CallCounts& counts);
 
 }  // namespace tokamak

@@ -5,8 +5,10 @@
 namespace tokamak {
 namespace {
 
-constexpr size_t kLeastRegion = size_t{32} << 20, kMostRegion = size_t{8} << 30;
-constexpr size_t kRegionGranule = size_t{2} << 20;  // a page of a GPU
+// Bytes of a slab. Chosen; no measurement on record.
+constexpr size_t kMinSlabBytes = size_t{32} << 20, kMaxSlabBytes = size_t{8} << 30;
+constexpr size_t kSlabGranule = size_t{2} << 20;  // bytes: the page size of a GPU
+// Largest users that an out-of-memory message lists.
 constexpr size_t kUsersNamed = 3;
 
 constexpr size_t RoundUp(size_t bytes, size_t granule) {
@@ -15,23 +17,23 @@ constexpr size_t RoundUp(size_t bytes, size_t granule) {
 
 }  // namespace
 
-BlockAllocator::BlockAllocator(RegionSource& source, int64_t limit) : source_(source) {
+BlockAllocator::BlockAllocator(SlabSource& source, int64_t limit) : source_(source) {
   stats_.limit = limit;
 }
 
 BlockAllocator::~BlockAllocator() {
-  for (const Region& region : regions_)
-    if (region.bytes > 0) source_.GiveRegion(reinterpret_cast<void*>(region.begin), region.bytes);
+  for (const Slab& slab : slabs_)
+    if (slab.bytes > 0) source_.FreeSlab(reinterpret_cast<void*>(slab.begin), slab.bytes);
 }
 
 Result<void*> BlockAllocator::Allocate(size_t bytes, std::string_view user) {
   size_t rounded = RoundUp(std::max<size_t>(bytes, 1), kGranule);
   std::lock_guard<std::mutex> lock(mutex_);
-  void* taken = rounded < bytes ? nullptr : TakeLocked(rounded, user);
-  if (taken == nullptr && rounded >= bytes && GrowLocked(rounded))
-    taken = TakeLocked(rounded, user);
-  if (taken == nullptr) return OutOfMemoryLocked(bytes, user);
-  return taken;
+  void* allocated = rounded < bytes ? nullptr : TakeLocked(rounded, user);
+  if (allocated == nullptr && rounded >= bytes && GrowLocked(rounded))
+    allocated = TakeLocked(rounded, user);
+  if (allocated == nullptr) return OutOfMemoryLocked(bytes, user);
+  return allocated;
 }
 
 void* BlockAllocator::TakeLocked(size_t bytes, std::string_view user) {
@@ -41,36 +43,37 @@ void* BlockAllocator::TakeLocked(size_t bytes, std::string_view user) {
   free_.erase(best);
   Block& block = blocks_[begin];
   if (size > bytes) {
-    blocks_[begin + bytes] = {size - bytes, block.region, true, {}};
+    blocks_[begin + bytes] = {size - bytes, block.slab, true, {}};
     free_.insert({size - bytes, begin + bytes});
   }
   block.bytes = bytes;
   block.is_free = false;
   block.user = user;
-  auto taken = static_cast<int64_t>(bytes);
-  stats_.in_use += taken;
+  auto allocated = static_cast<int64_t>(bytes);
+  stats_.in_use += allocated;
   stats_.peak = std::max(stats_.peak, stats_.in_use);
-  stats_.largest = std::max(stats_.largest, taken);
+  stats_.largest = std::max(stats_.largest, allocated);
   ++stats_.allocations;
   return reinterpret_cast<void*>(begin);
 }
 
-// Larger pieces the more there is, so that they are few; just what is needed when that fails.
+// Slabs grow with the reserved memory, so that there are few; if that fails, exactly what is
+// needed.
 bool BlockAllocator::GrowLocked(size_t bytes) {
-  size_t wanted = std::clamp(static_cast<size_t>(stats_.reserved), kLeastRegion, kMostRegion);
-  size_t least = RoundUp(bytes, kRegionGranule);
-  if (AddRegionLocked(std::max(wanted, least)) || AddRegionLocked(least)) return true;
-  return ShrinkLocked() && (free_.lower_bound({bytes, 0}) != free_.end() || AddRegionLocked(least));
+  size_t wanted = std::clamp(static_cast<size_t>(stats_.reserved), kMinSlabBytes, kMaxSlabBytes);
+  size_t least = RoundUp(bytes, kSlabGranule);
+  if (AddSlabLocked(std::max(wanted, least)) || AddSlabLocked(least)) return true;
+  return ShrinkLocked() && (free_.lower_bound({bytes, 0}) != free_.end() || AddSlabLocked(least));
 }
 
-bool BlockAllocator::AddRegionLocked(size_t bytes) {
+bool BlockAllocator::AddSlabLocked(size_t bytes) {
   if (static_cast<int64_t>(bytes) > stats_.limit - stats_.reserved) return false;
-  void* taken = source_.TakeRegion(bytes);
-  if (taken == nullptr) return false;
-  auto begin = reinterpret_cast<uintptr_t>(taken);
-  blocks_[begin] = {bytes, regions_.size(), true, {}};
+  void* allocated = source_.AllocateSlab(bytes);
+  if (allocated == nullptr) return false;
+  auto begin = reinterpret_cast<uintptr_t>(allocated);
+  blocks_[begin] = {bytes, slabs_.size(), true, {}};
   free_.insert({bytes, begin});
-  regions_.push_back({begin, bytes});
+  slabs_.push_back({begin, bytes});
   stats_.reserved += static_cast<int64_t>(bytes);
   stats_.peak_reserved = std::max(stats_.peak_reserved, stats_.reserved);
   return true;
@@ -78,15 +81,15 @@ bool BlockAllocator::AddRegionLocked(size_t bytes) {
 
 bool BlockAllocator::ShrinkLocked() {
   bool any = false;
-  for (Region& region : regions_) {
-    if (region.bytes == 0) continue;
-    auto at = blocks_.find(region.begin);
-    if (!at->second.is_free || at->second.bytes != region.bytes) continue;
-    free_.erase({region.bytes, region.begin});
+  for (Slab& slab : slabs_) {
+    if (slab.bytes == 0) continue;
+    auto at = blocks_.find(slab.begin);
+    if (!at->second.is_free || at->second.bytes != slab.bytes) continue;
+    free_.erase({slab.bytes, slab.begin});
     blocks_.erase(at);
-    source_.GiveRegion(reinterpret_cast<void*>(region.begin), region.bytes);
-    stats_.reserved -= static_cast<int64_t>(region.bytes);
-    region.bytes = 0;
+    source_.FreeSlab(reinterpret_cast<void*>(slab.begin), slab.bytes);
+    stats_.reserved -= static_cast<int64_t>(slab.bytes);
+    slab.bytes = 0;
     any = true;
   }
   return any;
@@ -104,13 +107,13 @@ void BlockAllocator::Free(void* memory) {
     blocks_.erase(high);
   };
   auto next = std::next(at);
-  if (next != blocks_.end() && next->second.is_free && next->second.region == at->second.region) {
+  if (next != blocks_.end() && next->second.is_free && next->second.slab == at->second.slab) {
     free_.erase({next->second.bytes, next->first});
     join(at, next);
   }
   if (at != blocks_.begin()) {
     auto before = std::prev(at);
-    if (before->second.is_free && before->second.region == at->second.region) {
+    if (before->second.is_free && before->second.slab == at->second.slab) {
       free_.erase({before->second.bytes, before->first});
       join(before, at);
       at = before;

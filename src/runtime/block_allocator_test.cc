@@ -10,28 +10,28 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-// Addresses that nothing lies at.
-class Numbers final : public RegionSource {
+// A source of addresses without memory.
+class Numbers final : public SlabSource {
  public:
-  void* TakeRegion(size_t bytes) override {
+  void* AllocateSlab(size_t bytes) override {
     if (left < bytes) return nullptr;
     left -= bytes;
     next_ += kMiB << 12;
-    ++taken;
+    ++allocated;
     return reinterpret_cast<void*>(next_);
   }
-  void GiveRegion(void*, size_t bytes) override {
+  void FreeSlab(void*, size_t bytes) override {
     left += bytes;
-    --taken;
+    --allocated;
   }
   size_t left = size_t{1} << 40;
-  int taken = 0;
+  int allocated = 0;
 
  private:
   uintptr_t next_ = kMiB << 12;
 };
 
-TEST(BlockAllocator, FreeBlocksAreUsedAgain) {
+TEST(BlockAllocator, FreeBlocksAreReused) {
   Numbers source;
   BlockAllocator blocks(source, int64_t{1} << 40);
   void* x = blocks.Allocate(1000, "x").value();
@@ -40,7 +40,7 @@ TEST(BlockAllocator, FreeBlocksAreUsedAgain) {
   EXPECT_EQ(blocks.Stats().in_use, 2048);
   blocks.Free(x);
   EXPECT_EQ(blocks.Allocate(900, "z").value(), x);
-  EXPECT_EQ(source.taken, 1);
+  EXPECT_EQ(source.allocated, 1);
   EXPECT_EQ(blocks.Stats().peak, 2048);
   EXPECT_EQ(blocks.Stats().allocations, 3);
 }
@@ -65,11 +65,11 @@ TEST(BlockAllocator, NamesTheLargestUsers) {
   EXPECT_NE(more.error().message.find("results of 'more'"), std::string::npos);
   EXPECT_NE(more.error().notes.at(0).find("results of 'big'"), std::string::npos);
   blocks.Free(large);
-  EXPECT_TRUE(blocks.Allocate(40 * kMiB, "again").ok());
+  EXPECT_TRUE(blocks.Allocate(40 * kMiB, "repeat").ok());
 }
 
-// What lies idle is given back when something larger is wanted.
-TEST(BlockAllocator, GivesRegionsBack) {
+// Empty slabs are released if a larger one is needed.
+TEST(BlockAllocator, ReturnsEmptySlabs) {
   Numbers source;
   source.left = 100 * kMiB;
   BlockAllocator blocks(source, int64_t{1} << 40);

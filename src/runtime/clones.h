@@ -1,8 +1,9 @@
 #pragma once
 
-// A function that is compiled for several sets of instructions; the loader takes the best that the
-// machine has. Nothing where that is not to be had. No version fuses a product and a sum: all have
-// the same bits. TOK_FUSED_CLONES may fuse them, where the machine has such an instruction.
+// Function multiversioning: TOK_CLONES compiles a function for several instruction sets, and the
+// loader picks the best one of the machine; empty where that is not supported. No version contracts
+// a product and a sum, so all produce the same bits. TOK_FUSED_CLONES allows fused multiply-adds
+// where the machine has them.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define TOK_CLONES                                                             \
@@ -20,10 +21,10 @@
 #endif
 #define TOK_INLINE [[gnu::always_inline]] inline
 
-// Of a loop no iteration of which reads or writes what another one writes. Clang would also promise
-// to make vectors of it, and complain where it does not (at -O1, under sanitizers).
+// Marks a loop without loop-carried dependences. Not defined for Clang, whose pragma also demands
+// vectorization and warns where it fails (at -O1, under sanitizers).
 #if defined(__GNUC__) && !defined(__clang__)
-#define TOK_APART _Pragma("GCC ivdep")
+#define TOK_IVDEP _Pragma("GCC ivdep")
 #else
-#define TOK_APART
+#define TOK_IVDEP
 #endif

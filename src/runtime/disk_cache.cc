@@ -18,13 +18,14 @@ namespace tokamak {
 namespace {
 
 // An entry: the magic word, the sizes of kind, key and payload in eight bytes each, these three,
-// and the digest of all of it. A change of this form is a new magic word.
+// and the digest of everything before. A change of the format needs a new magic word.
 constexpr std::string_view kMagic = "TOKCACHE2\n";
 constexpr size_t kEntryHead = kMagic.size() + 3 * sizeof(uint64_t);
 constexpr std::string_view kSuffix = ".tok", kPart = ".part";
+// Bytes. Chosen; no measurement on record.
 constexpr int64_t kDefaultBytes = int64_t{1} << 30;
-// Temporary files that are older were left behind by a process that was killed.
-constexpr int64_t kPartSeconds = 3600;
+// Older temporary files were left behind by a killed process. In seconds; chosen.
+constexpr int64_t kPartialFileSeconds = 3600;
 
 void AddSize(std::string& to, size_t size) {
   auto word = static_cast<uint64_t>(size);
@@ -39,7 +40,7 @@ std::string EntryOf(std::string_view kind, std::string_view key, std::string_vie
   return entry + DigestOf(entry);
 }
 
-// The payload, when it is an entry of this kind and key.
+// The payload if this is an entry of this kind and key.
 std::optional<std::string> PayloadOf(std::string entry, std::string_view kind,
                                      std::string_view key) {
   if (entry.size() < kEntryHead + Digester::kBytes || !entry.starts_with(kMagic))
@@ -64,7 +65,8 @@ bool IsOwn(const struct stat& info) {
   return info.st_uid == geteuid() && (info.st_mode & 022) == 0;
 }
 
-// A file of the owner's, of at most so many bytes. What is no plain file is not waited for.
+// Reads a regular file of this user of at most `most` bytes. Does not block on other kinds of
+// files.
 std::optional<std::string> ReadAll(const std::string& path, int64_t most) {
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return std::nullopt;
@@ -80,7 +82,7 @@ std::optional<std::string> ReadAll(const std::string& path, int64_t most) {
     if (got <= 0) break;
     at += static_cast<size_t>(got);
   }
-  if (at == data.size()) futimens(fd, nullptr);  // used just now
+  if (at == data.size()) futimens(fd, nullptr);  // marks it as recently used
   close(fd);
   if (at != data.size()) return std::nullopt;
   return data;
@@ -103,7 +105,7 @@ struct Entry {
   int64_t used_ns;
 };
 
-// Entries of a folder; temporary files that nobody will rename any more are removed.
+// Lists the entries of a folder, and removes stale temporary files.
 std::vector<Entry> ListEntries(const std::string& dir) {
   std::vector<Entry> entries;
   DIR* open_dir = opendir(dir.c_str());
@@ -116,7 +118,7 @@ std::vector<Entry> ListEntries(const std::string& dir) {
     struct stat info {};
     if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     if (is_part) {
-      if (std::time(nullptr) - info.st_mtim.tv_sec > kPartSeconds) unlink(path.c_str());
+      if (std::time(nullptr) - info.st_mtim.tv_sec > kPartialFileSeconds) unlink(path.c_str());
       continue;
     }
     entries.push_back(
@@ -200,7 +202,7 @@ void DiskCache::Put(std::string_view kind, std::string_view key, std::string_vie
   ShrinkLocked();
 }
 
-// Down to three quarters, so that it is not done with every entry.
+// Shrinks to three quarters, so that not every new entry triggers it.
 void DiskCache::ShrinkLocked() {
   if (bytes_ >= 0 && bytes_ <= max_bytes_) return;
   std::vector<Entry> entries = ListEntries(dir_);

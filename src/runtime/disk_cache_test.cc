@@ -51,7 +51,7 @@ TEST_F(DiskCaches, KeepsWhatIsPut) {
   EXPECT_EQ(info.st_mode & 0777, 0700u);
 }
 
-// What one program left must never be taken for another's.
+// An entry of one key must never be returned for another.
 TEST_F(DiskCaches, ACopiedEntryIsNone) {
   DiskCache cache(dir_, 1 << 20);
   cache.Put("text", "abc", "hello");
@@ -72,7 +72,7 @@ TEST_F(DiskCaches, AnEntryOfAnotherBuildIsNone) {
   EXPECT_FALSE(cache.Get("text", new_key));
   std::filesystem::copy_file(cache.PathOf("text", old_key), cache.PathOf("text", new_key));
   EXPECT_FALSE(cache.Get("text", new_key));
-  // Of a build whose entries have another form.
+  // An entry of a build with another format.
   std::string data = ReadFile(cache.PathOf("text", old_key));
   std::string body = data.substr(0, data.size() - Digester::kBytes);
   body[8] = '1';
@@ -137,7 +137,7 @@ TEST_F(DiskCaches, AFolderThatOthersMayWriteIsNotUsed) {
   EXPECT_FALSE(cache.Get("text", "abc"));
 }
 
-// A folder of somebody else's: for root one that it has given away, for others one of root's.
+// A folder of another user: root gives one away, other users try a folder of root.
 TEST_F(DiskCaches, AFolderOfSomebodyElseIsNotUsed) {
   std::string dir = "/usr";
   if (geteuid() == 0) {
@@ -164,8 +164,8 @@ TEST_F(DiskCaches, AnEntryThatOthersMayHaveWrittenIsNone) {
   }
 }
 
-// Nor is it waited for: a pipe would never end.
-TEST_F(DiskCaches, WhatIsNoPlainFileIsNone) {
+// Nor does it block: reading a pipe would never end.
+TEST_F(DiskCaches, OnlyRegularFilesAreCached) {
   DiskCache cache(dir_, 1 << 20);
   cache.Put("text", "abc", "hello");
   std::string path = cache.PathOf("text", "abc"), there = dir_ + "/there";

@@ -3,7 +3,7 @@
 namespace tokamak {
 namespace {
 
-// A mark at the end of the stack of waiters: no more can be pushed.
+// A sentinel at the end of the stack of waiters: the stack is closed.
 Event::Waiter* Closed() {
   return reinterpret_cast<Event::Waiter*>(uintptr_t{1});
 }
@@ -28,7 +28,7 @@ Ref<Event> Event::Failed(SharedError error) {
 bool Event::Fire(SharedError error) {
   uint32_t pending = kPending;
   if (!state_.compare_exchange_strong(pending, kFiring, std::memory_order_acq_rel)) return false;
-  Ref<Event> self = Ref<Event>::Share(this);  // a waiter may drop the last hold
+  Ref<Event> self = Ref<Event>::Share(this);  // a waiter may drop the last reference
   error_ = std::move(error);
   state_.store(kFired, std::memory_order_release);
   state_.notify_all();

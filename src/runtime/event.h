@@ -8,31 +8,32 @@
 #include "runtime/ref.h"
 #include "support/error.h"
 
+// One-shot completion events, with errors.
 namespace tokamak {
 
-// Shared by all that an error poisons.
+// Shared by everything that the error poisons.
 using SharedError = std::shared_ptr<const Error>;
 
-// Something that will have happened, well or with an error: the work that fills a buffer, a
-// transfer. It fires once. Waiters run on the thread that fires it, or at once on their own when it
-// has fired; never under a lock, and they may drop the last hold on the event.
+// A one-shot event that completes with success or with an error: the work that fills a buffer, a
+// transfer. Waiters run on the thread that fires it, or at once on the calling thread if it has
+// fired; never under a lock, and they may drop the last reference to the event.
 class Event final : public RefCounted {
  public:
   Event() = default;
   static Ref<Event> Failed(SharedError error);
-  // One event that has fired well, for all who need one.
+  // A shared event that has fired with success.
   static const Ref<Event>& Ready();
 
   bool HasFired() const { return state_.load(std::memory_order_acquire) == kFired; }
-  // Null while it has not fired, and when all is well.
+  // Null if it has not fired, or has fired with success.
   const SharedError* error() const { return HasFired() && error_ != nullptr ? &error_ : nullptr; }
 
-  // False, and nothing happens, when it was fired before.
+  // Returns false and does nothing if it was fired before.
   bool Fire(SharedError error = nullptr);
   // Blocks until it has fired.
   void Wait() const;
 
-  // What to run afterwards; deletes itself in Run if it wants to.
+  // A continuation. It may delete itself in Run.
   class Waiter {
    public:
     virtual void Run(const SharedError& error) = 0;
@@ -46,7 +47,7 @@ class Event final : public RefCounted {
     Waiter* next_ = nullptr;
   };
   void OnFired(Waiter* waiter);
-  // fn(const SharedError&) on the heap, run once.
+  // Runs fn(const SharedError&) once, from the heap.
   template <typename Fn>
   void Then(Fn fn);
 

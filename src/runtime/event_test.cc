@@ -46,15 +46,15 @@ TEST(Event, AWaiterMayDropTheLastHold) {
     event->Release();
     ran = true;
   });
-  event->AddRef();  // what fires it
+  event->AddRef();  // a reference for the thread that fires it
   event->Fire();
   event->Release();
   EXPECT_TRUE(ran);
 }
 
-// Every waiter runs exactly once, whoever is first: those that push and the one that fires.
+// Every waiter runs exactly once, whether it is pushed before or after the event fires.
 TEST(Event, FiringRacesWithWaiters) {
-  for (int round = 0; round < 200; ++round) {
+  for (int repetition = 0; repetition < 200; ++repetition) {
     Ref<Event> event = MakeRef<Event>();
     std::atomic<int> ran{0};
     std::vector<std::thread> threads;

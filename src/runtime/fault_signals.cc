@@ -1,7 +1,7 @@
-// Others may install handlers while ours are there, and keep ours as the ones to call next. Then
-// ours can neither be removed nor be installed above theirs once more: each would call the other
-// for ever. So there are several functions, each with the handler below it: one that is covered
-// stays what it is, and the next one is installed above.
+// Other libraries may install handlers while ours are active, and call ours as the previous ones.
+// Then ours can be neither removed nor installed again above theirs: each would call the other
+// forever. So there are several handler functions (layers), each with its own previous handler: a
+// covered layer stays, and the next one is installed above.
 
 #include "runtime/fault_signals.h"
 
@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::array kFaultSignals = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 constexpr std::array kFaultNames = {"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT"};
-// How often others may cover ours. After that ours stay where they are, below.
+// How often others may cover our handlers. After that ours stay where they are. Chosen; no
+// measurement on record.
 constexpr size_t kHandlerLayers = 8;
 
 using FaultHandler = void (*)(int, siginfo_t*, void*);
@@ -40,11 +41,11 @@ void EndByDefault(int signal, bool is_sent) {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   sigaction(signal, &standard, nullptr);
-  // A fault happens again on return; a signal that was sent does not.
+  // A fault recurs on return; a signal that was sent does not.
   if (is_sent) raise(signal);
 }
 
-// As the system would have called it.
+// Calls the previous handler as the system would have called it.
 void CallBelow(struct sigaction& below, int signal, siginfo_t* info, void* context) {
   struct sigaction action = below;
   bool is_sent = info->si_code <= 0;
@@ -84,7 +85,7 @@ constexpr std::array<FaultHandler, kHandlerLayers> MakeFaultHandlers(
 constexpr std::array<FaultHandler, kHandlerLayers> kFaultHandlers =
     MakeFaultHandlers(std::make_index_sequence<kHandlerLayers>());
 
-// The layer that an action is; kHandlerLayers: it is not ours.
+// The layer of an action; kHandlerLayers if it is not ours.
 size_t LayerOf(const struct sigaction& action) {
   if ((action.sa_flags & SA_SIGINFO) == 0) return kHandlerLayers;
   for (size_t i = 0; i < kHandlerLayers; ++i)
@@ -112,7 +113,7 @@ void RemoveOwn(size_t number) {
   if (size_t layer = LayerOf(now); layer < kHandlerLayers) {
     sigaction(kFaultSignals[number], &one.below[layer], nullptr);
   } else if (one.layer < kHandlerLayers) {
-    ++one.layer;  // covered
+    ++one.layer;  // covered by another handler
   }
 }
 

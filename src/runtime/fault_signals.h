@@ -2,28 +2,29 @@
 
 #include <signal.h>
 
-// Handlers of the signals that end a process by its own fault: SIGSEGV, SIGBUS, SIGILL, SIGFPE and
-// SIGABRT. They are installed only while somebody needs them. What was installed before receives
-// all signals that are not for us.
+// Handlers for the signals of a crash: SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT. They are
+// installed only while a guarded thread needs them. Signals that are not ours go to the previously
+// installed handlers.
 
 namespace tokamak {
 
-// Called in a signal handler, on the thread that receives the signal. Returns when the signal is
-// for others.
+// Called in the signal handler, on the thread that receives the signal. Returns if the signal is
+// not ours.
 using FaultFn = void (*)(int signal);
 
 class FaultSignals {
  public:
-  // Any number of threads may hold them. `own` is the same for all.
+  // Installs the handlers; counted, any number of threads may hold them. `own` must be the same for
+  // all.
   static void Hold(FaultFn own);
-  // The last one who lets them go restores what was there.
+  // The last call restores the previous handlers.
   static void LetGo();
 };
 
-// A signal that may be sent to a thread of our own to have its handler called.
+// A signal that may be sent to one of our threads to invoke its handler.
 inline constexpr int kFaultToSend = SIGBUS;
 
-// Takes these signals out of a set.
+// Removes these signals from a set.
 void RemoveFaults(sigset_t& set);
 
 const char* NameOfFault(int signal);

@@ -10,10 +10,10 @@
 #include "runtime/thread_pool.h"
 #include "support/check.h"
 
-// Lines are taken a group at a time and stand side by side, element by element, real and imaginary
-// parts apart: every step is the same for all of them, a vector. Lengths with small factors are
-// transformed factor by factor, each pass from one buffer into the other (Stockham); others as a
-// product with a chirp, by transforms of a power of two (Bluestein).
+// Lines are transformed in groups. A group is interleaved element by element, with real and
+// imaginary parts in separate arrays, so that every step is a vector operation over all its lines.
+// Lengths with small factors use mixed-radix Stockham passes, each from one buffer into the other;
+// other lengths use Bluestein's algorithm: a convolution with a chirp by power-of-two transforms.
 
 namespace tokamak {
 namespace {
@@ -21,15 +21,16 @@ namespace {
 using fft::Buffers;
 using fft::Pass;
 
-// Lines of a group, and numbers of a group that the nearest caches hold.
+// Lines of a group, and elements of a group that fit the L1/L2 caches. Chosen; no measurement on
+// record.
 constexpr int64_t kGroup = 16, kGroupNumbers = 1 << 15;
-// Numbers between buffers: at the same place of a page, what is stored to one would hold up what is
-// loaded from another.
+// Elements between buffers. Avoids 4K aliasing: a load at the same page offset as an earlier store
+// would wait for it.
 constexpr int64_t kGap = 80;
-// Work worth another thread.
-constexpr int64_t kGrainNumbers = 1 << 14;
+// Minimum elements per thread. Chosen; no measurement on record.
+constexpr int64_t kMinChunkNumbers = 1 << 14;
 
-// Bytes to work in, from those that were there before.
+// Scratch memory, reused through the host allocator.
 class Memory {
  public:
   explicit Memory(size_t bytes) : bytes_(bytes), data_(HostAllocator::OfProcess().Allocate(bytes)) {
@@ -45,7 +46,7 @@ class Memory {
   void* data_;
 };
 
-// e^(2 pi i numerator / denominator).
+// e^(2 pi i numerator / denominator); conjugated unless `inverse`.
 void UnitRoot(int64_t numerator, int64_t denominator, bool inverse, double& re, double& im) {
   long double angle = 2 * std::numbers::pi_v<long double> *
                       static_cast<long double>(numerator % denominator) /
@@ -66,19 +67,19 @@ class Plan {
       MakeChirp(inverse);
       return;
     }
-    int64_t left = length, apart = 1;
+    int64_t left = length, stride = 1;
     for (int64_t factor : factors) {
-      passes_.push_back(MakePass(factor, left, apart, inverse));
+      passes_.push_back(MakePass(factor, left, stride, inverse));
       left /= factor;
-      apart *= factor;
+      stride *= factor;
     }
   }
 
   int64_t length() const { return length_; }
-  // Numbers of each buffer that a group of so many lines needs.
+  // Elements of each buffer that a group of `lines` lines needs.
   int64_t Needs(int64_t lines) const { return lines * (inner_.empty() ? length_ : padded_); }
 
-  // Transforms the lines in x; y is of the same size. The result is in x.
+  // Transforms the lines in x; y has the same size. The result is in x.
   void Run(Buffers<T>& x, Buffers<T>& y, int64_t lines) const {
     if (!inner_.empty()) return RunChirp(x, y, lines);
     for (const Pass<T>& pass : passes_) {
@@ -88,8 +89,8 @@ class Plan {
   }
 
  private:
-  static Pass<T> MakePass(int64_t factor, int64_t left, int64_t apart, bool inverse) {
-    Pass<T> pass{.factor = factor, .rest = left / factor, .apart = apart};
+  static Pass<T> MakePass(int64_t factor, int64_t left, int64_t stride, bool inverse) {
+    Pass<T> pass{.factor = factor, .rest = left / factor, .stride = stride};
     double re = 0, im = 0;
     for (int64_t k = 1; k < factor; ++k) {
       for (int64_t p = 0; p < pass.rest; ++p) {
@@ -115,7 +116,7 @@ class Plan {
     chirp_.resize(2 * length_);
     std::vector<T> numbers[4];
     for (std::vector<T>& part : numbers) part.assign(static_cast<size_t>(padded_), 0);
-    int64_t square = 0;  // k * k, of which only the rest by 2 n counts
+    int64_t square = 0;  // k * k modulo 2 n
     for (int64_t k = 0; k < length_; ++k) {
       double re = 0, im = 0;
       UnitRoot(square, 2 * length_, inverse, re, im);
@@ -156,22 +157,22 @@ class Plan {
 
   int64_t length_, padded_ = 0;
   std::vector<Pass<T>> passes_;
-  std::vector<Plan> inner_;  // of the chirp: there and back
+  std::vector<Plan> inner_;  // of the chirp: forward and inverse
   Numbers chirp_, spectrum_;
 };
 
 // The lines of an array along one dimension.
 struct Lines {
-  int64_t length = 1, apart = 1;  // elements of a line, and how far they are from each other
+  int64_t length = 1, stride = 1;  // elements of a line, and their stride
   int64_t count = 1;
-  // Where a line begins.
-  int64_t Begin(int64_t line) const { return line / apart * apart * length + line % apart; }
+  // The first element of a line.
+  int64_t Begin(int64_t line) const { return line / stride * stride * length + line % stride; }
 };
 
 Lines LinesOf(const std::vector<int64_t>& dims, size_t along) {
   Lines lines{.length = dims[along]};
   for (size_t d = 0; d < dims.size(); ++d) {
-    if (d > along) lines.apart *= dims[d];
+    if (d > along) lines.stride *= dims[d];
     if (d != along) lines.count *= dims[d];
   }
   return lines;
@@ -222,14 +223,14 @@ class FourierOf final : public Fourier {
   }
 
  private:
-  // Calls body(first line, lines, x, y) for groups of lines.
+  // Calls body(first line, lines, x, y) for groups of lines, in parallel.
   template <typename Body>
   void ForGroups(const Plan<T>& plan, int64_t lines, Body&& body) const {
     int64_t group = std::min(kGroup, lines);
     while (group > 4 && plan.Needs(group) > kGroupNumbers) group /= 2;
     int64_t groups = (lines + group - 1) / group;
-    int64_t grain = std::max<int64_t>(1, kGrainNumbers / plan.Needs(group));
-    ThreadPool::OfProcess().For(groups, grain, [&](int64_t begin, int64_t end) {
+    int64_t min_chunk = std::max<int64_t>(1, kMinChunkNumbers / plan.Needs(group));
+    ThreadPool::OfProcess().For(groups, min_chunk, [&](int64_t begin, int64_t end) {
       auto size = static_cast<size_t>(plan.Needs(group) + kGap);
       Memory memory(4 * size * sizeof(T));
       for (int64_t g = begin; g < end; ++g) {
@@ -240,15 +241,15 @@ class FourierOf final : public Fourier {
     });
   }
 
-  // Complex lines along a dimension; both arrays may be one.
+  // Transforms complex lines along a dimension; `from` and `to` may be the same.
   void Along(const T* from, T* to, const std::vector<int64_t>& dims, size_t d, T scale) const {
     const Plan<T>& plan = plans_[d - (dims.size() - shape_.transformed)];
     Lines lines = LinesOf(dims, d);
     ForGroups(plan, lines.count, [&](int64_t first, int64_t count, Buffers<T>& x, Buffers<T>& y) {
-      // Lines stand one after the other, or side by side, if not always.
-      bool whole = lines.apart == 1 || first % lines.apart + count <= lines.apart;
+      // A group can be moved at once unless it crosses an outer index.
+      bool whole = lines.stride == 1 || first % lines.stride + count <= lines.stride;
       if (whole) {
-        fft::Side side{count, lines.length, lines.apart, lines.apart == 1 ? lines.length : 1};
+        fft::Side side{count, lines.length, lines.stride, lines.stride == 1 ? lines.length : 1};
         fft::Fetch(from + 2 * lines.Begin(first), side, x);
         plan.Run(x, y, count);
         fft::Put(x, side, scale, to + 2 * lines.Begin(first));
@@ -257,16 +258,16 @@ class FourierOf final : public Fourier {
       for (int64_t l = 0; l < count; ++l) {
         const T* line = from + 2 * lines.Begin(first + l);
         for (int64_t i = 0; i < lines.length; ++i) {
-          x.re[i * count + l] = line[2 * i * lines.apart];
-          x.im[i * count + l] = line[2 * i * lines.apart + 1];
+          x.re[i * count + l] = line[2 * i * lines.stride];
+          x.im[i * count + l] = line[2 * i * lines.stride + 1];
         }
       }
       plan.Run(x, y, count);
       for (int64_t l = 0; l < count; ++l) {
         T* line = to + 2 * lines.Begin(first + l);
         for (int64_t i = 0; i < lines.length; ++i) {
-          line[2 * i * lines.apart] = x.re[i * count + l] * scale;
-          line[2 * i * lines.apart + 1] = x.im[i * count + l] * scale;
+          line[2 * i * lines.stride] = x.re[i * count + l] * scale;
+          line[2 * i * lines.stride + 1] = x.im[i * count + l] * scale;
         }
       }
     });

@@ -5,19 +5,21 @@
 #include <memory>
 #include <vector>
 
-// Discrete Fourier transforms of the last dimensions of an array, by our threads. What a result is
-// depends on the shape alone: lines are transformed in groups that follow from it.
+// Discrete Fourier transforms of the last dimensions of an array on the thread pool. Results depend
+// on the shape alone, not on the number of threads: lines are transformed in batches whose size
+// follows from the shape.
 
 namespace tokamak {
 
 enum class FourierKind : uint8_t { kForward, kInverse, kFromReal, kToReal };
 
-// Arrays are row-major; complex numbers are pairs. Inverse transforms divide by the count.
+// Arrays are row-major; complex numbers are pairs. Inverse transforms divide by the number of
+// elements.
 struct FourierShape {
   FourierKind kind{};
   bool is_double = false;
-  std::vector<int64_t> input, output;  // dimensions; of all but the last as each other's
-  size_t transformed = 1;              // how many of the last ones
+  std::vector<int64_t> input, output;  // dimensions; equal except for the last
+  size_t transformed = 1;              // how many of the last dimensions
 };
 
 class Fourier {
@@ -26,7 +28,7 @@ class Fourier {
   virtual void Run(const void* input, void* output) const = 0;
 };
 
-// With all that does not depend on the numbers made ready.
+// Precomputes everything that does not depend on the data.
 std::unique_ptr<Fourier> MakeFourier(const FourierShape& shape);
 
 }  // namespace tokamak

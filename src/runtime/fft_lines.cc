@@ -8,18 +8,19 @@
 namespace tokamak::fft {
 namespace {
 
-constexpr int64_t kMostPairs = 16;  // of those that squares move
+constexpr int64_t kMostPairs = 16;  // of those that are moved by tiles
 
-// Numbers of a line that are moved before the next line's: what they are moved to stays near.
+// Elements of a line that are moved before the next line's: their destination stays in the cache.
+// Chosen; no measurement on record.
 constexpr int64_t kMoved = 32;
 
 template <typename T>
 TOK_INLINE void FetchLines(const T* __restrict from, const Side& s, const Buffers<T>& x) {
   T* __restrict re = x.re;
   T* __restrict im = x.im;
-  if (s.apart == 1) {
+  if (s.stride == 1) {
     for (int64_t i = 0; i < s.length; ++i) {
-      TOK_APART
+      TOK_IVDEP
       for (int64_t l = 0; l < s.lines; ++l) {
         re[i * s.lines + l] = from[2 * (i * s.step + l)];
         im[i * s.lines + l] = from[2 * (i * s.step + l) + 1];
@@ -32,13 +33,13 @@ TOK_INLINE void FetchLines(const T* __restrict from, const Side& s, const Buffer
     if (s.step == 1 && s.lines % kSquare == 0) squares = s.length / kSquare * kSquare;
     for (int64_t i = 0; i < squares; i += kSquare)
       for (int64_t l = 0; l < s.lines; l += kSquare)
-        FetchSquare(from + 2 * (l * s.apart + i), 2 * s.apart, re + i * s.lines + l,
+        FetchSquare(from + 2 * (l * s.stride + i), 2 * s.stride, re + i * s.lines + l,
                     im + i * s.lines + l, s.lines);
   }
   for (int64_t begin = squares; begin < s.length; begin += kMoved) {
     int64_t end = begin + kMoved < s.length ? begin + kMoved : s.length;
     for (int64_t l = 0; l < s.lines; ++l) {
-      const T* line = from + 2 * l * s.apart;
+      const T* line = from + 2 * l * s.stride;
       for (int64_t i = begin; i < end; ++i) {
         re[i * s.lines + l] = line[2 * i * s.step];
         im[i * s.lines + l] = line[2 * i * s.step + 1];
@@ -51,9 +52,9 @@ template <typename T>
 TOK_INLINE void PutLines(const Buffers<T>& x, const Side& s, T scale, T* __restrict to) {
   const T* __restrict re = x.re;
   const T* __restrict im = x.im;
-  if (s.apart == 1) {
+  if (s.stride == 1) {
     for (int64_t i = 0; i < s.length; ++i) {
-      TOK_APART
+      TOK_IVDEP
       for (int64_t l = 0; l < s.lines; ++l) {
         to[2 * (i * s.step + l)] = re[i * s.lines + l] * scale;
         to[2 * (i * s.step + l) + 1] = im[i * s.lines + l] * scale;
@@ -67,12 +68,12 @@ TOK_INLINE void PutLines(const Buffers<T>& x, const Side& s, T scale, T* __restr
     for (int64_t i = 0; i < squares; i += kSquare)
       for (int64_t l = 0; l < s.lines; l += kSquare)
         PutSquare(re + i * s.lines + l, im + i * s.lines + l, s.lines, scale,
-                  to + 2 * (l * s.apart + i), 2 * s.apart);
+                  to + 2 * (l * s.stride + i), 2 * s.stride);
   }
   for (int64_t begin = squares; begin < s.length; begin += kMoved) {
     int64_t end = begin + kMoved < s.length ? begin + kMoved : s.length;
     for (int64_t l = 0; l < s.lines; ++l) {
-      T* line = to + 2 * l * s.apart;
+      T* line = to + 2 * l * s.stride;
       for (int64_t i = begin; i < end; ++i) {
         line[2 * i * s.step] = re[i * s.lines + l] * scale;
         line[2 * i * s.step + 1] = im[i * s.lines + l] * scale;
@@ -81,16 +82,17 @@ TOK_INLINE void PutLines(const Buffers<T>& x, const Side& s, T scale, T* __restr
   }
 }
 
-// Calls body(pair, whether it has two lines, begin, end) for stretches of numbers, pair by pair.
+// Calls body(pair, whether it has two lines, begin, end) for segments of elements, pair by pair.
 template <typename Body>
-TOK_INLINE void ForStretches(const Pairs& pairs, int64_t begin, int64_t end, Body&& body) {
+TOK_INLINE void ForSegments(const Pairs& pairs, int64_t begin, int64_t end, Body&& body) {
   for (; begin < end; begin += kMoved)
     for (int64_t l = 0; l < pairs.count; ++l)
       body(l, l + 1 < pairs.count || !pairs.alone, begin,
            begin + kMoved < end ? begin + kMoved : end);
 }
 
-// How many numbers of the lines of all pairs squares can move; the rest is moved one by one.
+// How many elements of the lines of all pairs can be moved by tiles; the rest is moved
+// individually.
 template <typename T>
 TOK_INLINE int64_t InSquares(const Pairs& p, int64_t numbers, int64_t at_once) {
   bool can =
@@ -100,7 +102,7 @@ TOK_INLINE int64_t InSquares(const Pairs& p, int64_t numbers, int64_t at_once) {
 
 template <typename T>
 TOK_INLINE void FetchPairsOf(const T* from, const Pairs& p, const Buffers<T>& x) {
-  // Two neighbours of a real line are moved as one complex number.
+  // Two adjacent elements of a real line are moved as one complex number.
   const int64_t squares = InSquares<T>(p, p.n, 2 * kSquare);
   if constexpr (std::is_same_v<T, float>) {
     for (int64_t i = 0; i < squares; i += 2 * kSquare) {
@@ -112,7 +114,7 @@ TOK_INLINE void FetchPairsOf(const T* from, const Pairs& p, const Buffers<T>& x)
       }
     }
   }
-  ForStretches(p, squares, p.n, [&](int64_t l, bool both, int64_t begin, int64_t end) {
+  ForSegments(p, squares, p.n, [&](int64_t l, bool both, int64_t begin, int64_t end) {
     const T *even = from + 2 * l * p.n, *odd = even + p.n;
     for (int64_t i = begin; i < end; ++i) x.re[i * p.count + l] = even[i];
     for (int64_t i = begin; i < end; ++i) x.im[i * p.count + l] = both ? odd[i] : T(0);
@@ -132,14 +134,14 @@ TOK_INLINE void PutPairsOf(const Buffers<T>& x, const Pairs& p, T scale, T* to) 
       }
     }
   }
-  ForStretches(p, squares, p.n, [&](int64_t l, bool both, int64_t begin, int64_t end) {
+  ForSegments(p, squares, p.n, [&](int64_t l, bool both, int64_t begin, int64_t end) {
     T *even = to + 2 * l * p.n, *odd = even + p.n;
     for (int64_t i = begin; i < end; ++i) even[i] = x.re[i * p.count + l] * scale;
     for (int64_t i = begin; both && i < end; ++i) odd[i] = x.im[i * p.count + l] * scale;
   });
 }
 
-// The spectra of two real lines, at one place, and that of the complex line that they are.
+// The spectra of two real lines at one frequency, and that of the complex line that they form.
 template <typename T>
 struct Spectra {
   T even_re, even_im, odd_re, odd_im;
@@ -148,20 +150,19 @@ struct Spectra {
   }
 };
 
-// The spectra of eight places of all pairs, side by side.
-struct SpectraOfPlaces {
+// The spectra of all pairs at eight frequencies.
+struct SpectrumTile {
   float even_re[kSquare * kMostPairs], even_im[kSquare * kMostPairs];
   float odd_re[kSquare * kMostPairs], odd_im[kSquare * kMostPairs];
 };
 
-TOK_INLINE void SplitPlaces(const Buffers<float>& x, const Pairs& p, int64_t k,
-                            SpectraOfPlaces& into) {
-  for (int64_t place = 0; place < kSquare; ++place, ++k) {
+TOK_INLINE void SplitTile(const Buffers<float>& x, const Pairs& p, int64_t k, SpectrumTile& into) {
+  for (int64_t column = 0; column < kSquare; ++column, ++k) {
     const int64_t at = k * p.count, mirror = (k == 0 ? 0 : p.n - k) * p.count;
-    TOK_APART
+    TOK_IVDEP
     for (int64_t l = 0; l < p.count; ++l) {
       auto s = Spectra<float>::Of(x.re[at + l], x.im[at + l], x.re[mirror + l], x.im[mirror + l]);
-      int64_t to = place * p.count + l;
+      int64_t to = column * p.count + l;
       into.even_re[to] = s.even_re;
       into.even_im[to] = s.even_im;
       into.odd_re[to] = s.odd_re;
@@ -174,17 +175,17 @@ template <typename T>
 TOK_INLINE void PutSpectraOf(const Buffers<T>& x, const Pairs& p, T* to) {
   const int64_t half = p.n / 2 + 1, squares = InSquares<T>(p, half, kSquare);
   if constexpr (std::is_same_v<T, float>) {
-    SpectraOfPlaces places;
+    SpectrumTile tile;
     for (int64_t k = 0; k < squares; k += kSquare) {
-      SplitPlaces(x, p, k, places);
+      SplitTile(x, p, k, tile);
       for (int64_t l = 0; l < p.count; l += kSquare) {
         T* even = to + 4 * l * half + 2 * k;
-        PutSquare(places.even_re + l, places.even_im + l, p.count, 1, even, 4 * half);
-        PutSquare(places.odd_re + l, places.odd_im + l, p.count, 1, even + 2 * half, 4 * half);
+        PutSquare(tile.even_re + l, tile.even_im + l, p.count, 1, even, 4 * half);
+        PutSquare(tile.odd_re + l, tile.odd_im + l, p.count, 1, even + 2 * half, 4 * half);
       }
     }
   }
-  ForStretches(p, squares, half, [&](int64_t l, bool both, int64_t begin, int64_t end) {
+  ForSegments(p, squares, half, [&](int64_t l, bool both, int64_t begin, int64_t end) {
     T *even = to + 4 * l * half, *odd = even + 2 * half;
     for (int64_t k = begin; k < end; ++k) {
       int64_t at = k * p.count + l, mirror = (k == 0 ? 0 : p.n - k) * p.count + l;
@@ -198,14 +199,14 @@ TOK_INLINE void PutSpectraOf(const Buffers<T>& x, const Pairs& p, T* to) {
   });
 }
 
-// Places k that are not their own mirrors.
-TOK_INLINE void JoinPlaces(const SpectraOfPlaces& from, const Pairs& p, int64_t k,
-                           const Buffers<float>& x) {
-  for (int64_t place = 0; place < kSquare; ++place, ++k) {
+// Frequencies k that are not their own mirror image.
+TOK_INLINE void JoinTile(const SpectrumTile& from, const Pairs& p, int64_t k,
+                         const Buffers<float>& x) {
+  for (int64_t column = 0; column < kSquare; ++column, ++k) {
     const int64_t at = k * p.count, mirror = (p.n - k) * p.count;
-    TOK_APART
+    TOK_IVDEP
     for (int64_t l = 0; l < p.count; ++l) {
-      int64_t of = place * p.count + l;
+      int64_t of = column * p.count + l;
       x.re[at + l] = from.even_re[of] - from.odd_im[of];
       x.im[at + l] = from.even_im[of] + from.odd_re[of];
       x.re[mirror + l] = from.even_re[of] + from.odd_im[of];
@@ -214,19 +215,19 @@ TOK_INLINE void JoinPlaces(const SpectraOfPlaces& from, const Pairs& p, int64_t 
   }
 }
 
-// Of what is its own mirror only the real part counts.
+// Frequencies that are their own mirror image have only a real part.
 template <typename T>
 TOK_INLINE void FetchSpectraOf(const T* from, const Pairs& p, const Buffers<T>& x) {
   const int64_t half = p.n / 2 + 1, squares = InSquares<T>(p, (p.n - 1) / 2, kSquare);
   if constexpr (std::is_same_v<T, float>) {
-    SpectraOfPlaces places;
+    SpectrumTile tile;
     for (int64_t k = 1; k < 1 + squares; k += kSquare) {
       for (int64_t l = 0; l < p.count; l += kSquare) {
         const T* even = from + 4 * l * half + 2 * k;
-        FetchSquare(even, 4 * half, places.even_re + l, places.even_im + l, p.count);
-        FetchSquare(even + 2 * half, 4 * half, places.odd_re + l, places.odd_im + l, p.count);
+        FetchSquare(even, 4 * half, tile.even_re + l, tile.even_im + l, p.count);
+        FetchSquare(even + 2 * half, 4 * half, tile.odd_re + l, tile.odd_im + l, p.count);
       }
-      JoinPlaces(places, p, k, x);
+      JoinTile(tile, p, k, x);
     }
   }
   auto one_by_one = [&](int64_t l, bool both, int64_t begin, int64_t end) {
@@ -242,8 +243,8 @@ TOK_INLINE void FetchSpectraOf(const T* from, const Pairs& p, const Buffers<T>& 
       x.im[(p.n - k) * p.count + l] = odd_re - im;
     }
   };
-  ForStretches(p, 0, 1, one_by_one);
-  ForStretches(p, 1 + squares, half, one_by_one);
+  ForSegments(p, 0, 1, one_by_one);
+  ForSegments(p, 1 + squares, half, one_by_one);
 }
 
 }  // namespace

@@ -4,23 +4,23 @@
 
 #include "runtime/fft_passes.h"
 
-// How lines come from arrays to stand side by side, and go back.
+// Gathers lines of an array into the interleaved layout of the FFT passes, and scatters them back.
 
 namespace tokamak::fft {
 
-// `lines` complex lines, of which number i of line l is at from[2 * (i * step + l * apart)], side
-// by side.
+// `lines` complex lines in an array: element i of line l is at from[2 * (i * step + l * stride)].
+// In the buffers, element i of all lines is contiguous.
 struct Side {
-  int64_t lines, length, step, apart;
+  int64_t lines, length, step, stride;
 };
 void Fetch(const float* from, const Side& side, const Buffers<float>& x);
 void Fetch(const double* from, const Side& side, const Buffers<double>& x);
-// And back, times `scale`.
+// Scatters back, multiplied by `scale`.
 void Put(const Buffers<float>& x, const Side& side, float scale, float* to);
 void Put(const Buffers<double>& x, const Side& side, double scale, double* to);
 
-// Two real lines are one complex line: their spectra, of n / 2 + 1 numbers each, are its even and
-// its odd part. `alone`: the last line has no other.
+// Two real lines are transformed as one complex line: their spectra, of n / 2 + 1 elements each,
+// are its even and its odd part. `alone`: the last line has no partner.
 struct Pairs {
   int64_t count, n;
   bool alone;

@@ -5,17 +5,19 @@
 namespace tokamak::fft {
 namespace {
 
+// The largest prime factor with its own pass; lengths with larger ones use Bluestein's algorithm
+// (fft.cc).
 constexpr int64_t kLargest = 13;
 
-// What one step of a pass works on: `count` numbers side by side, of each of `factor` places.
+// One butterfly step of a pass: `count` contiguous numbers for each of `factor` inputs.
 template <typename T>
 struct Step {
   const T *re, *im;
   T *to_re, *to_im;
-  int64_t from, to;  // how far places are apart
+  int64_t from, to;  // strides between inputs and between outputs
   int64_t count;
-  const T *twist_re, *twist_im;  // of place 1
-  int64_t twists;                // how far those of places are apart
+  const T *twist_re, *twist_im;  // of input 1
+  int64_t twists;                // stride of the twiddles between inputs
   T sign;                        // of i in the roots: -1 forward
 };
 
@@ -25,7 +27,7 @@ TOK_INLINE void Twist(T re, T im, T by_re, T by_im, T* to_re, T* to_im) {
   *to_im = re * by_im + im * by_re;
 }
 
-// kRun: of what the step works on, when that is known; else 0.
+// kRun: `count` if it is a compile-time constant, else 0.
 template <int64_t kRun, typename T>
 TOK_INLINE void Step2(const Step<T>& s) {
   const T* __restrict re = s.re;
@@ -34,7 +36,7 @@ TOK_INLINE void Step2(const Step<T>& s) {
   T* __restrict to_im = s.to_im;
   const T w_re = s.twist_re[0], w_im = s.twist_im[0];
   const int64_t count = kRun > 0 ? kRun : s.count;
-  TOK_APART
+  TOK_IVDEP
   for (int64_t i = 0; i < count; ++i) {
     T a_re = re[i], a_im = im[i], b_re = re[i + s.from], b_im = im[i + s.from];
     to_re[i] = a_re + b_re;
@@ -48,7 +50,7 @@ struct Complex {
   T re, im;
 };
 
-// The transform of four numbers.
+// A radix-4 butterfly.
 template <typename T>
 struct Quarters {
   T re[4], im[4];
@@ -78,7 +80,7 @@ TOK_INLINE void Step4(const Step<T>& s) {
           w2_im = s.twist_im[s.twists], w3_re = s.twist_re[2 * s.twists],
           w3_im = s.twist_im[2 * s.twists], sign = s.sign;
   const int64_t count = kRun > 0 ? kRun : s.count, n = s.from;
-  TOK_APART
+  TOK_IVDEP
   for (int64_t i = 0; i < count; ++i) {
     Quarters<T> q({re[i], im[i]}, {re[i + n], im[i + n]}, {re[i + 2 * n], im[i + 2 * n]},
                   {re[i + 3 * n], im[i + 3 * n]}, sign);
@@ -90,7 +92,7 @@ TOK_INLINE void Step4(const Step<T>& s) {
   }
 }
 
-// Any odd factor, from its roots: the terms j and factor - j go together.
+// Any odd radix, from its roots of unity: terms j and factor - j are combined.
 template <int64_t kRun, int64_t kFactor, typename T>
 TOK_INLINE void StepOdd(const Step<T>& s, const T* root_re, const T* root_im) {
   const T* __restrict re = s.re;
@@ -106,7 +108,7 @@ TOK_INLINE void StepOdd(const Step<T>& s, const T* root_re, const T* root_im) {
     w_re[k] = k == 0 ? T(1) : s.twist_re[(k - 1) * s.twists];
     w_im[k] = k == 0 ? T(0) : s.twist_im[(k - 1) * s.twists];
   }
-  TOK_APART
+  TOK_IVDEP
   for (int64_t i = 0; i < count; ++i) {
     T sum_re[kHalf + 1], sum_im[kHalf + 1], gap_re[kHalf + 1], gap_im[kHalf + 1];
     T all_re = re[i], all_im = im[i];
@@ -143,7 +145,7 @@ TOK_INLINE void StepOdd(const Step<T>& s, const T* root_re, const T* root_im) {
 template <int64_t kRun, typename T>
 TOK_INLINE void RunStepsOf(const Pass<T>& pass, const Buffers<T>& x, const Buffers<T>& y,
                            int64_t lines) {
-  int64_t run = pass.apart * lines;
+  int64_t run = pass.stride * lines;
   Step<T> step{.re = x.re,
                .im = x.im,
                .to_re = y.re,
@@ -188,8 +190,8 @@ TOK_INLINE void RunStepsOf(const Pass<T>& pass, const Buffers<T>& x, const Buffe
   }
 }
 
-// The first pass of a single line, factor 4: all of its steps are one number long, and stand side
-// by side.
+// The first pass of a single line with radix 4: every step has one number, so the pass is
+// vectorized across steps.
 template <typename T>
 TOK_INLINE void RunFirst4(const Pass<T>& pass, const Buffers<T>& x, const Buffers<T>& y) {
   const int64_t n = pass.rest;
@@ -200,7 +202,7 @@ TOK_INLINE void RunFirst4(const Pass<T>& pass, const Buffers<T>& x, const Buffer
   const T* __restrict w_re = pass.twist_re.data();
   const T* __restrict w_im = pass.twist_im.data();
   const T sign = pass.inverse ? T(1) : T(-1);
-  TOK_APART
+  TOK_IVDEP
   for (int64_t p = 0; p < n; ++p) {
     Quarters<T> q({re[p], im[p]}, {re[p + n], im[p + n]}, {re[p + 2 * n], im[p + 2 * n]},
                   {re[p + 3 * n], im[p + 3 * n]}, sign);
@@ -215,7 +217,7 @@ TOK_INLINE void RunFirst4(const Pass<T>& pass, const Buffers<T>& x, const Buffer
 template <typename T>
 TOK_INLINE void RunSteps(const Pass<T>& pass, const Buffers<T>& x, const Buffers<T>& y,
                          int64_t lines) {
-  const int64_t run = pass.apart * lines;
+  const int64_t run = pass.stride * lines;
   if (run == 1 && pass.factor == 4) return RunFirst4(pass, x, y);
   if (run == 4) return RunStepsOf<4>(pass, x, y, lines);
   if (run == 16) return RunStepsOf<16>(pass, x, y, lines);
@@ -230,7 +232,7 @@ TOK_INLINE void MultiplyBy(const Buffers<T>& x, const T* by_re, const T* by_im, 
   T* __restrict im = x.im;
   for (int64_t i = 0; i < count; ++i) {
     T b_re = by_re[i], b_im = by_im[i];
-    TOK_APART
+    TOK_IVDEP
     for (int64_t l = i * lines; l < (i + 1) * lines; ++l) {
       T a_re = re[l], a_im = im[l];
       re[l] = a_re * b_re - a_im * b_im;

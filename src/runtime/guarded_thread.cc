@@ -18,26 +18,27 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// Compilers recurse deeply. What is not touched takes no memory.
+// Bytes. Compilers recurse deeply; untouched pages take no memory. Chosen; no measurement on
+// record.
 constexpr size_t kStackBytes = size_t{32} << 20;
-// For the handler, whatever registers the processor saves there.
+// Bytes of the alternate signal stack: enough for all registers that the processor saves. Chosen.
 constexpr size_t kSignalStackBytes = size_t{64} << 10;
-// A thread that runs receives a signal at once. One that does not is stuck in the system.
+// A running thread receives a signal at once; one that does not is blocked in the kernel. Chosen.
 constexpr milliseconds kTimeToPark{5000};
 constexpr size_t kReasonBytes = 256;
 
 enum class GuardedState : uint8_t { kRunning, kDone, kCrashed, kAbandoned };
 
-// A guarded thread as the signal handler knows it. Never freed: the handler walks all of them. The
-// seat of a thread that was joined serves another one.
+// The record of a guarded thread for the signal handler. Never freed: the handler traverses all
+// seats. The seat of a joined thread is reused.
 struct Seat {
   std::shared_ptr<GuardedWork> work;
   std::unique_ptr<std::byte[]> signal_stack = std::make_unique<std::byte[]>(kSignalStackBytes);
-  std::atomic<pid_t> process{0};  // of the thread; 0: nobody sits here
+  std::atomic<pid_t> process{0};  // of the thread; 0: the seat is free
   std::atomic<pthread_t> thread{};
   std::atomic<GuardedState> state{GuardedState::kRunning};
   char reason[kReasonBytes] = {};
-  sem_t changed{};  // the state, or the thread has parked
+  sem_t changed{};  // posted when the state changes or the thread has parked
   Seat* next = nullptr;
 };
 
@@ -71,10 +72,10 @@ class FreeSeats {
   std::vector<Seat*> free_;
 };
 
-// The seat of this thread; null: it is not guarded. Safe in a signal handler, unlike a
-// thread_local of a library that was opened at run time.
+// The seat of this thread; null if it is not guarded. Async-signal-safe, unlike a thread_local of a
+// library that was opened at run time.
 Seat* OwnSeat() {
-  pid_t process = getpid();  // seats of the process that this one was forked from are nobody's
+  pid_t process = getpid();  // ignores seats inherited from the parent of a fork
   for (Seat* seat = all_seats.load(std::memory_order_acquire); seat != nullptr; seat = seat->next)
     if (seat->process.load(std::memory_order_acquire) == process &&
         pthread_equal(seat->thread.load(std::memory_order_relaxed), pthread_self()) != 0)
@@ -82,7 +83,7 @@ Seat* OwnSeat() {
   return nullptr;
 }
 
-// The rest of a thread's life. Signals of the process go to other threads.
+// Parks the thread forever. Signals to the process go to other threads.
 [[noreturn]] void ParkThread(Seat& seat, std::string_view why) {
   GuardedState running = GuardedState::kRunning;
   size_t bytes = std::min(why.size(), kReasonBytes - 1);
@@ -117,7 +118,7 @@ void* GuardedMain(void* data) {
   seat->work->Run();
   GuardedState running = GuardedState::kRunning;
   if (!seat->state.compare_exchange_strong(running, GuardedState::kDone, std::memory_order_acq_rel))
-    ParkThread(*seat, "");  // it took too long: nobody joins it
+    ParkThread(*seat, "");  // it exceeded its time limit and will not be joined
   sigaltstack(&before, nullptr);
   seat->process.store(0, std::memory_order_release);
   sem_post(&seat->changed);
@@ -141,7 +142,7 @@ nanoseconds ProcessorTimeOf(pthread_t thread) {
   return std::chrono::seconds(used.tv_sec) + nanoseconds(used.tv_nsec);
 }
 
-// Whether the semaphore was posted before `time` was over, or perhaps earlier.
+// Whether the semaphore was posted within `time`; may return false earlier.
 bool WaitUpTo(sem_t& posted, nanoseconds time) {
   constexpr int64_t kSecond = 1'000'000'000;
   timespec end{};
@@ -159,7 +160,7 @@ std::string SecondsText(milliseconds time) {
   return text + " s";
 }
 
-// "": the thread is done or has crashed. Else which limit it has reached.
+// Returns an empty string if the thread is done or has crashed, else the limit that it has reached.
 std::string WaitForEnd(Seat& seat, pthread_t thread, const GuardedLimits& limits) {
   auto begin = std::chrono::steady_clock::now();
   while (seat.state.load(std::memory_order_acquire) == GuardedState::kRunning) {
@@ -168,13 +169,13 @@ std::string WaitForEnd(Seat& seat, pthread_t thread, const GuardedLimits& limits
     if (processor.count() <= 0)
       return SecondsText(limits.processor_time) + " of processor time are used up";
     if (wall.count() <= 0) return "it did not end within " + SecondsText(limits.wall_time);
-    // It cannot have used up what is left of its processor time before.
+    // It cannot use up its remaining CPU time any earlier.
     if (WaitUpTo(seat.changed, std::min(processor, wall))) break;
   }
   return "";
 }
 
-// Whether the thread of an abandoned seat has parked: it will never touch anything again.
+// Whether the thread of an abandoned seat has parked: it will never access anything again.
 bool SendToPark(Seat& seat, pthread_t thread) {
   pthread_kill(thread, kFaultToSend);
   auto end = std::chrono::steady_clock::now() + kTimeToPark;
@@ -192,7 +193,7 @@ std::string RunGuarded(std::shared_ptr<GuardedWork> work, const GuardedLimits& l
   sem_init(&seat->changed, 0, 0);
   FaultSignals::Hold(OnFault);
   pthread_t thread{};
-  if (!StartGuarded(*seat, thread)) {  // no thread is to be had: as it would run without us
+  if (!StartGuarded(*seat, thread)) {  // no thread could be created: run it unguarded
     FaultSignals::LetGo();
     seat->work->Run();
     seat->work.reset();
@@ -203,7 +204,7 @@ std::string RunGuarded(std::shared_ptr<GuardedWork> work, const GuardedLimits& l
   GuardedState running = GuardedState::kRunning;
   if (!reason.empty() && seat->state.compare_exchange_strong(running, GuardedState::kAbandoned,
                                                              std::memory_order_acq_rel)) {
-    // As long as it may run, its faults must be ours.
+    // While it may still run, its faults must be handled by us.
     if (SendToPark(*seat, thread)) FaultSignals::LetGo();
     return reason;
   }

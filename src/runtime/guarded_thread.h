@@ -5,13 +5,13 @@
 #include <string>
 #include <string_view>
 
-// Work that may crash or never end, on a thread of its own. A thread that receives a fatal signal
-// is parked for ever, with its stack and its locks, and the process goes on.
+// Runs work that may crash or never terminate on a separate thread. A thread that receives a fatal
+// signal is parked forever, with its stack and its locks, and the process continues.
 // docs/choices/2026-11-17-code-generation-faults.md gives the reasons and the limits.
 
 namespace tokamak {
 
-// What a thread that is abandoned refers to must stay: work owns all that it uses.
+// Work must own everything that it uses: an abandoned thread may refer to it forever.
 class GuardedWork {
  public:
   GuardedWork() = default;
@@ -23,13 +23,13 @@ class GuardedWork {
 
 struct GuardedLimits {
   std::chrono::milliseconds processor_time;
-  // Longer than the above: a busy or suspended machine is no reason to give up. It ends work that
-  // waits for something that never comes.
+  // Longer than processor_time, because a busy or suspended machine is no reason to abandon work.
+  // It ends work that is blocked forever.
   std::chrono::milliseconds wall_time;
 };
 
-// "": the work was done. Else why it was abandoned: "SIGSEGV", "60 s of processor time are used
-// up". Whoever gets a reason must not touch the work any more.
+// Returns an empty string if the work completed, else the reason why it was abandoned: "SIGSEGV",
+// "60 s of processor time are used up". The caller must not access abandoned work.
 std::string RunGuarded(std::shared_ptr<GuardedWork> work, const GuardedLimits& limits);
 
 // Abandons the work that this thread runs under RunGuarded, and does not return. Does nothing on

@@ -34,11 +34,11 @@ std::string Guarded(std::function<void()> fn, const GuardedLimits& limits = kLim
   return RunGuarded(std::make_shared<Calls>(std::move(fn)), limits);
 }
 
-// Not null: the sanitizer of undefined behaviour would end the process before the signal.
+// Not null: the undefined-behaviour sanitizer would end the process before the signal.
 int* volatile nowhere = reinterpret_cast<int*>(uintptr_t{64});
 volatile bool endless = true;
 
-// GCC would see that it never ends.
+// Prevents GCC from seeing that it never terminates.
 int Deeper(volatile int* depth) {
   volatile int own[1024] = {*depth};
   *depth = *depth + 1;
@@ -61,7 +61,7 @@ TEST(GuardedThread, WorkIsDone) {
 TEST(GuardedThread, CrashesAreReasons) {
   EXPECT_EQ(Guarded([] { *nowhere = 1; }), "SIGSEGV");
   EXPECT_EQ(Guarded([] { std::abort(); }), "SIGABRT");
-  EXPECT_EQ(Guarded([] { __builtin_trap(); }).substr(0, 3), "SIG");  // SIGILL, or SIGTRAP's kin
+  EXPECT_EQ(Guarded([] { __builtin_trap(); }).substr(0, 3), "SIG");  // SIGILL or SIGTRAP
   EXPECT_EQ(Guarded([] { raise(SIGFPE); }), "SIGFPE");
   EXPECT_EQ(Guarded([] { AbandonGuardedWork("fatal error: none"); }), "fatal error: none");
   EXPECT_EQ(Guarded([] { throw 1; }), "SIGABRT");
@@ -79,7 +79,7 @@ TEST(GuardedThread, StackOverflowIsACrash) {
 TEST(GuardedThread, EndlessWorkIsAbandoned) {
   EXPECT_EQ(Guarded(Spin, {milliseconds(50), milliseconds(60'000)}),
             "0.05 s of processor time are used up");
-  // It waits, and uses none.
+  // It blocks and uses no CPU time.
   sem_t never;
   sem_init(&never, 0, 0);
   EXPECT_EQ(Guarded([&] { sem_wait(&never); }, {milliseconds(20'000), milliseconds(50)}),
@@ -106,16 +106,16 @@ TEST(GuardedThread, ManyAtOnce) {
   EXPECT_EQ(done.load(), 60);
 }
 
-std::atomic<int> told{0}, told_above{0};
+std::atomic<int> signals_seen{0}, signals_above{0};
 struct sigaction covered {};
 
-void Tell(int) {
-  told.fetch_add(1);
+void NotifyUsers(int) {
+  signals_seen.fetch_add(1);
 }
 
-// As faulthandler and others do it: first their own work, then what was there before.
-void TellAbove(int signal, siginfo_t* info, void* context) {
-  told_above.fetch_add(1);
+// As faulthandler and others do: first their own work, then the previous handler.
+void CountSignalAbove(int signal, siginfo_t* info, void* context) {
+  signals_above.fetch_add(1);
   if ((covered.sa_flags & SA_SIGINFO) != 0) {
     covered.sa_sigaction(signal, info, context);
   } else {
@@ -126,9 +126,9 @@ void TellAbove(int signal, siginfo_t* info, void* context) {
 class Handlers : public ::testing::Test {
  protected:
   void SetUp() override {
-    told = told_above = 0;
+    signals_seen = signals_above = 0;
     struct sigaction action {};
-    action.sa_handler = Tell;
+    action.sa_handler = NotifyUsers;
     sigaction(SIGSEGV, &action, &before_);
   }
   void TearDown() override { sigaction(SIGSEGV, &before_, nullptr); }
@@ -142,33 +142,33 @@ class Handlers : public ::testing::Test {
   struct sigaction before_ {};
 };
 
-TEST_F(Handlers, OfOthersReceiveWhatIsNotOurs) {
+TEST_F(Handlers, OtherHandlersGetForeignSignals) {
   // From another thread while guarded work runs.
   EXPECT_EQ(Guarded([] { std::thread([] { raise(SIGSEGV); }).join(); }), "");
-  EXPECT_EQ(told.load(), 1);
+  EXPECT_EQ(signals_seen.load(), 1);
   EXPECT_EQ(Guarded([] { raise(SIGSEGV); }), "SIGSEGV");
-  EXPECT_EQ(told.load(), 1);
-  // Afterwards nothing is between.
-  EXPECT_EQ(Now().sa_handler, Tell);
+  EXPECT_EQ(signals_seen.load(), 1);
+  // Afterwards our handlers are removed.
+  EXPECT_EQ(Now().sa_handler, NotifyUsers);
   raise(SIGSEGV);
-  EXPECT_EQ(told.load(), 2);
+  EXPECT_EQ(signals_seen.load(), 2);
 }
 
 TEST_F(Handlers, InstalledAboveOursMeanwhile) {
   struct sigaction above {};
-  above.sa_sigaction = TellAbove;
+  above.sa_sigaction = CountSignalAbove;
   above.sa_flags = SA_SIGINFO;
   EXPECT_EQ(Guarded([&] { sigaction(SIGSEGV, &above, &covered); }), "");
-  EXPECT_EQ(Now().sa_sigaction, TellAbove);
+  EXPECT_EQ(Now().sa_sigaction, CountSignalAbove);
   raise(SIGSEGV);  // above, then ours, then below
-  EXPECT_EQ(told_above.load(), 1);
-  EXPECT_EQ(told.load(), 1);
-  // A new one of ours is above theirs, which calls our first one: each once.
+  EXPECT_EQ(signals_above.load(), 1);
+  EXPECT_EQ(signals_seen.load(), 1);
+  // Our new handler is above theirs, which calls our first one: each once.
   EXPECT_EQ(Guarded([] { std::thread([] { raise(SIGSEGV); }).join(); }), "");
-  EXPECT_EQ(told_above.load(), 2);
-  EXPECT_EQ(told.load(), 2);
+  EXPECT_EQ(signals_above.load(), 2);
+  EXPECT_EQ(signals_seen.load(), 2);
   EXPECT_EQ(Guarded([] { raise(SIGSEGV); }), "SIGSEGV");
-  EXPECT_EQ(told_above.load(), 2);
+  EXPECT_EQ(signals_above.load(), 2);
 }
 
 TEST_F(Handlers, EndTheProcessWhereThereAreNone) {

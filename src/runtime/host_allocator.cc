@@ -10,12 +10,14 @@
 namespace tokamak {
 namespace {
 
+// Bytes (x86-64, and aarch64 with 4 KiB pages).
 constexpr size_t kHugePage = size_t{2} << 20;
-// Memory that may have huge pages; less of it grows in steps of whole pages of any machine.
+// Bytes: blocks of kHuge and more may have huge pages; smaller ones grow in steps of kSmallStep, a
+// multiple of every page size. Chosen.
 constexpr size_t kHuge = size_t{1} << 20, kSmallStep = size_t{1} << 16;
 
-// What is mapped for `bytes`: few sizes, so that one buffer fits the next, at most a quarter more.
-// Pages that nobody touches take no memory. 0: too much.
+// The size to map for `bytes`: few distinct sizes, so that blocks can be reused; at most a quarter
+// more. Untouched pages take no memory. 0 if too large.
 size_t MappedSize(size_t bytes) {
   if (bytes > SIZE_MAX / 4) return 0;
   size_t least = bytes < kHuge ? kSmallStep : kHugePage;
@@ -23,13 +25,13 @@ size_t MappedSize(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// `used`: the bytes of it that are asked for.
+// `used`: the requested bytes.
 void* Map(size_t size, size_t used) {
   if (used < kHuge) {
     void* got = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return got == MAP_FAILED ? nullptr : got;
   }
-  // Aligned to huge pages by hand: the system aligns to small ones.
+  // Aligned to huge pages manually: mmap aligns to small pages.
   void* got =
       mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (got == MAP_FAILED) return nullptr;
@@ -39,8 +41,8 @@ void* Map(size_t size, size_t used) {
   if (before > 0) munmap(got, before);
   if (after > 0) munmap(reinterpret_cast<void*>(aligned + size), after);
   auto* data = reinterpret_cast<void*>(aligned);
-  // A wish: without it pages are small. The last page is small unless most of it is used: whoever
-  // touches a huge one takes all of it.
+  // Only a hint; without it pages are small. The last page is small unless most of it is used,
+  // because a touched huge page is allocated as a whole.
   size_t whole = (used + kHugePage / 4) / kHugePage * kHugePage;
   if (whole > 0) madvise(data, whole, MADV_HUGEPAGE);
   if (whole < size) madvise(static_cast<char*>(data) + whole, size - whole, MADV_NOHUGEPAGE);
@@ -66,11 +68,11 @@ void* HostAllocator::Allocate(size_t bytes) {
     return std::aligned_alloc(kAlignment, rounded);
   }
   size_t size = MappedSize(bytes);
-  // More than there is would be promised, and whoever fills it killed.
+  // With overcommit, the system would grant more than it has and kill the process that fills it.
   if (size == 0 || bytes > HostMemory()) return nullptr;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    // The youngest of this size: it is the warmest.
+    // The most recently freed block of this size: it is the most likely to be in the cache.
     auto found = std::find_if(free_.rbegin(), free_.rend(),
                               [&](const Kept& kept) { return kept.size == size; });
     if (found != free_.rend()) {
@@ -101,9 +103,9 @@ void HostAllocator::Free(void* data, size_t bytes) {
   kept_ += size;
 }
 
-void HostAllocator::ShrinkLocked(size_t to, size_t places) {
+void HostAllocator::ShrinkLocked(size_t to, size_t blocks) {
   size_t gone = 0;
-  for (; kept_ > to || free_.size() - gone > places; ++gone) {
+  for (; kept_ > to || free_.size() - gone > blocks; ++gone) {
     munmap(free_[gone].data, free_[gone].size);
     kept_ -= free_[gone].size;
   }

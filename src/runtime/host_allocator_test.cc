@@ -28,7 +28,7 @@ TEST(HostAllocator, KeepsWhatIsLarge) {
   void* first = allocator.Allocate(10 * kMebibyte);
   allocator.Free(first, 10 * kMebibyte);
   EXPECT_GE(allocator.kept(), 10 * kMebibyte);
-  // A buffer of almost the size gets the same place.
+  // A buffer of almost the same size gets the same block.
   void* second = allocator.Allocate(10 * kMebibyte - 4096);
   EXPECT_EQ(first, second);
   EXPECT_EQ(allocator.reused(), 1);
@@ -38,7 +38,7 @@ TEST(HostAllocator, KeepsWhatIsLarge) {
   EXPECT_EQ(allocator.kept(), 0u);
 }
 
-// What is not so large is kept, too: no page of it is asked of the system again and again.
+// Medium blocks are cached, too: their pages are not repeatedly requested from the system.
 TEST(HostAllocator, KeepsWhatIsOfMediumSize) {
   HostAllocator allocator(64 * kMebibyte);
   for (size_t bytes : {size_t{100} << 10, size_t{400000}, kMebibyte - 64}) {
@@ -51,7 +51,7 @@ TEST(HostAllocator, KeepsWhatIsOfMediumSize) {
   }
 }
 
-TEST(HostAllocator, KeepsFewPlaces) {
+TEST(HostAllocator, KeepsFewBlocks) {
   HostAllocator allocator(size_t{1} << 40);
   std::vector<void*> all;
   size_t bytes = HostAllocator::kLarge;
@@ -68,7 +68,7 @@ TEST(HostAllocator, KeepsNoMoreThanItMay) {
   for (void* data : all) allocator.Free(data, 4 * kMebibyte);
   EXPECT_LE(allocator.kept(), 20 * kMebibyte);
   void* large = allocator.Allocate(30 * kMebibyte);
-  allocator.Free(large, 30 * kMebibyte);  // more than may be kept: given back
+  allocator.Free(large, 30 * kMebibyte);  // exceeds the cache: released
   EXPECT_LE(allocator.kept(), 20 * kMebibyte);
 }
 

@@ -9,7 +9,7 @@
 namespace tokamak {
 namespace {
 
-// The number in a file; SIZE_MAX when there is none ("max").
+// The number in a file; SIZE_MAX if it has none ("max").
 size_t NumberIn(const char* path) {
   std::FILE* file = std::fopen(path, "re");
   if (file == nullptr) return SIZE_MAX;
@@ -35,6 +35,7 @@ size_t HostMemory() {
 }
 
 void WishForLargePages(void* data, size_t bytes) {
+  // Bytes (x86-64, and aarch64 with 4 KiB pages).
   constexpr uintptr_t kLargePage = uintptr_t{2} << 20;
   uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + kLargePage - 1) / kLargePage * kLargePage;
   uintptr_t end = (reinterpret_cast<uintptr_t>(data) + bytes) / kLargePage * kLargePage;

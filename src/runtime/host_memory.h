@@ -2,14 +2,16 @@
 
 #include <cstddef>
 
+// Queries and hints about the host's memory.
 namespace tokamak {
 
-// Bytes that this process may take at most: the machine's memory, or less where its control group
-// says so.
+// The memory that this process may use, in bytes: the machine's, or the limit of its cgroup if
+// lower.
 size_t HostMemory();
 
-// Wishes that memory which is about to be written for the first time comes in large pages: the
-// system hands out small ones at a few GB/s. Does nothing where that cannot be had.
+// Advises the system to back memory that is about to be written for the first time with huge
+// pages: page faults of small pages limit first writes to a few GB/s. Does nothing where that is
+// unsupported.
 void WishForLargePages(void* data, size_t bytes);
 
 }  // namespace tokamak

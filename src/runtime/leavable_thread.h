@@ -7,16 +7,17 @@
 
 #include "runtime/process.h"
 
+// A thread that can be detached at process exit if it does not end in time.
 namespace tokamak {
 
-// A thread of something that lives as long as the process, to be ended when the process is.
+// A thread of an object that lives as long as the process; ended when the process exits.
 class LeavableThread {
  public:
   LeavableThread() = default;
   LeavableThread(const LeavableThread&) = delete;
   LeavableThread& operator=(const LeavableThread&) = delete;
 
-  // False: the machine gives no thread.
+  // Returns false if the system cannot create a thread.
   template <typename Fn>
   bool Start(Fn fn) {
     std::packaged_task<void()> task(std::move(fn));
@@ -30,8 +31,8 @@ class LeavableThread {
   }
   bool IsStarted() const { return thread_.joinable(); }
 
-  // Waits until it has ended, at most kStopWait; then, and when it is the thread itself that asks,
-  // it is left to itself.
+  // Joins it, waiting at most kStopWait. After that, or if called on the thread itself, it is
+  // detached.
   void JoinOrLeave() {
     if (!thread_.joinable()) return;
     bool is_own = thread_.get_id() == std::this_thread::get_id();

@@ -4,20 +4,21 @@
 #include <span>
 #include <string>
 
+// The interface of runtime routines that are not generated kernels.
 namespace tokamak {
 
-// What a function of our own does to arrays, being no kernel: a sort. Shares out its work among the
-// threads of the process; values do not depend on how many there are.
+// A routine of the runtime that is not a kernel, such as a sort. Distributes its work over the
+// threads of the process; results do not depend on their number.
 class LibraryCall {
  public:
   virtual ~LibraryCall() = default;
-  // Operands, results, then memory to work in of ScratchBytes(), if that is any. May leave the
-  // results unfinished once `stop` is true (may be null). Called by several threads at a time.
+  // `arguments`: operands, results, then scratch memory of ScratchBytes() bytes if that is not 0.
+  // May leave the results unfinished once `stop` (may be null) is true. Thread-safe.
   virtual void Run(std::span<void* const> arguments, const std::atomic<bool>* stop) const = 0;
   virtual int64_t ScratchBytes() const = 0;
   // "sort f32 3 x 17 by 1 key"
   virtual std::string Text() const = 0;
-  // What a run takes, roughly, on one thread.
+  // Estimated run time on one thread, in microseconds.
   virtual double Micros() const = 0;
 };
 

@@ -18,11 +18,11 @@ namespace {
 
 // ---- the library
 
-constexpr int kColumnMajor = 102, kPlain = 111, kTransposed = 112;  // as cblas.h numbers them
+constexpr int kColumnMajor = 102, kPlain = 111, kTransposed = 112;  // enumerators of cblas.h
 
 template <typename T>
 inline constexpr bool kIsComplex = !std::is_floating_point_v<T>;
-// Factors are given as numbers, those of complex products by address.
+// Scaling factors are passed by value, those of complex products by address.
 template <typename T>
 using GemmFactor = std::conditional_t<kIsComplex<T>, const void*, T>;
 template <typename T>
@@ -40,8 +40,8 @@ struct Routines {
 
 struct Library {
   std::string name;
-  // Builds without threads hand out their scratch memory without a lock: two calls at a time spoil
-  // each other's results (OpenBLAS 0.3.21: one call in six).
+  // Builds without thread support hand out scratch memory without a lock: concurrent calls corrupt
+  // each other's results (measured with OpenBLAS 0.3.21: one call in six).
   bool one_at_a_time = false;
   Routines<float> f32;
   Routines<double> f64;
@@ -120,16 +120,17 @@ const Routines<T>& RoutinesOf() {
 
 // ---- blocks
 
-// A product is cut while a block has more than kBlockWork multiplications and there are fewer than
-// kSomeBlocks, or more than kMuchWork and fewer than kManyBlocks: each block packs both of its
-// operands again (512 x 512 x 512 on one thread: 2.3 ms as one, 2.6 as 8 of 256 x 128, 2.8 as 16;
-// 1024 x 1024 x 1024: 20, 23 and 24).
+// A product is split while a block has more than kBlockWork multiplications and there are fewer
+// than kSomeBlocks, or more than kMuchWork and fewer than kManyBlocks. Every block packs both of
+// its operands again (measured on one thread, 512 x 512 x 512: 2.3 ms as one block, 2.6 as 8 of 256
+// x 128, 2.8 as 16; 1024 x 1024 x 1024: 20, 23 and 24).
 constexpr int64_t kBlockWork = int64_t{1} << 23, kSomeBlocks = 8;
 constexpr int64_t kMuchWork = int64_t{1} << 26, kManyBlocks = 32;
-// The shortest side that is cut, and what sides are a multiple of.
+// The shortest side that is split, and the granularity of sides. Tuned with the sizes above.
 constexpr int64_t kLeastSide = 128, kSideStep = 32;
-// Columns of a matrix that is read across its rows, for a vector (2048 x 2048: 3.5 ms by 32
-// columns, 0.8 by 512); blocks that are enough there, and elements worth one.
+// Matrix-vector products: minimum columns of a block if the matrix is read transposed (measured on
+// 2048 x 2048: 3.5 ms with 32 columns, 0.8 with 512); target number of blocks, and minimum elements
+// of one (tuned with them).
 constexpr int64_t kLeastColumns = 512, kVectorBlocks = 64, kVectorWork = int64_t{1} << 16;
 
 int64_t CeilDiv(int64_t x, int64_t y) {
@@ -139,7 +140,7 @@ int64_t Half(int64_t side) {
   return CeilDiv(CeilDiv(side, 2), kSideStep) * kSideStep;
 }
 
-// Multiplications a nanosecond, roughly, of one thread.
+// Multiplications per nanosecond of one thread, roughly.
 double RateOf(MatrixType type, bool is_vector) {
   double f32 = is_vector ? 8 : 40;
   switch (type) {
@@ -193,13 +194,13 @@ const T kOne(1);
 template <typename T>
 const T kZero(0);
 
-// A distance between rows as the library wants it: also where there is one row only.
+// A leading dimension that the library accepts, even if there is only one row.
 int Leading(int64_t distance, int64_t least) {
   return static_cast<int>(std::max(distance, least));
 }
 
-// The result is as long as one side. It is zeroed and added to: some versions multiply what is to
-// be overwritten by 0, which keeps a NaN.
+// The result has the length of one side. It is zeroed and accumulated into: some versions multiply
+// the previous contents by 0, which keeps a NaN.
 template <typename T>
 void MultiplyVector(const MatrixProduct& p, const T* lhs, const T* rhs, T* result, int64_t length) {
   bool down = p.n == 1;
@@ -238,9 +239,10 @@ template <typename T>
 void RunBlock(const ProductCall& call, const ProductArrays& arrays, int64_t block) {
   const MatrixProduct& p = call.product;
   const ProductBlocks& blocks = call.blocks;
-  int64_t across = block % blocks.across, rest = block / blocks.across;
+  int64_t columns_of_blocks = block % blocks.columns_of_blocks,
+          rest = block / blocks.columns_of_blocks;
   int64_t down = rest % blocks.down, item = rest / blocks.down;
-  int64_t row = down * blocks.rows, column = across * blocks.columns;
+  int64_t row = down * blocks.rows, column = columns_of_blocks * blocks.columns;
   int64_t rows = std::min(blocks.rows, p.m - row), columns = std::min(blocks.columns, p.n - column);
   T* result = static_cast<T*>(arrays.result) + (item * p.m + row) * p.n + column;
   if (p.k == 0) {
@@ -285,12 +287,12 @@ ProductBlocks BlocksOf(const MatrixProduct& product) {
   if (product.BatchCount() == 0 || product.m == 0 || product.n == 0) return blocks;
   if (product.k > 0) product.IsVector() ? CutVector(product, blocks) : CutMatrix(product, blocks);
   blocks.down = CeilDiv(product.m, blocks.rows);
-  blocks.across = CeilDiv(product.n, blocks.columns);
-  blocks.count = product.BatchCount() * blocks.down * blocks.across;
+  blocks.columns_of_blocks = CeilDiv(product.n, blocks.columns);
+  blocks.count = product.BatchCount() * blocks.down * blocks.columns_of_blocks;
   double work = static_cast<double>(blocks.rows) * static_cast<double>(blocks.columns) *
                 static_cast<double>(product.k);
   double ns = work / RateOf(product.type, product.IsVector()) + 100;
-  blocks.grain = std::max<int64_t>(static_cast<int64_t>(kPieceNs / ns), 1);
+  blocks.min_chunk = std::max<int64_t>(static_cast<int64_t>(kMinChunkNs / ns), 1);
   return blocks;
 }
 

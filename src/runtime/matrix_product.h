@@ -9,24 +9,23 @@
 
 #include "runtime/convolution.h"
 
-// Products of matrices through OpenBLAS, which is opened when it is first asked for. Every call is
-// of one thread, on a block that follows from the shape alone: threads share out blocks, so that
-// values do not depend on how many there are.
+// Matrix products by OpenBLAS, which is loaded on first use. Every call to it is single-threaded
+// and computes a block that follows from the shape alone. Blocks are distributed over the threads,
+// so results do not depend on the number of threads.
 
 namespace tokamak {
 
 enum class MatrixType : uint8_t { kF32, kF64, kC64, kC128 };
 size_t BytesOf(MatrixType type);
 
-// result(i, j) = sum over p of lhs(i, p) * rhs(p, j), for each of a batch. The results are dense,
-// row-major, one after the other.
+// result(i, j) = sum over p of lhs(i, p) * rhs(p, j), for each index of a batch. The results are
+// dense, row-major and contiguous.
 struct MatrixProduct {
-  // Distances between neighbours, in elements. One of the two is 1, unless the operand is a vector
-  // (m or n is 1).
+  // Strides in elements. One of the two is 1, unless the operand is a vector (m or n is 1).
   struct Operand {
     int64_t row = 0, column = 0;
   };
-  // A dimension of the batch: how many, and how far apart in each operand.
+  // A batch dimension: its size, and the stride in each operand.
   struct Batch {
     int64_t count = 1, lhs = 0, rhs = 0;
   };
@@ -34,7 +33,7 @@ struct MatrixProduct {
   MatrixType type{};
   int64_t m = 0, n = 0, k = 0;
   Operand lhs, rhs;
-  std::vector<Batch> batch = {};  // the outermost first
+  std::vector<Batch> batch = {};  // outermost first
 
   int64_t BatchCount() const;
   bool IsVector() const { return m == 1 || n == 1; }
@@ -43,16 +42,16 @@ struct MatrixProduct {
 // "f32 128 x 64 x 32", "f64 8 times 2 x 3 x 4, lhs transposed".
 std::string ToString(const MatrixProduct& product);
 
-// How a product is cut. Depends on its shape alone.
+// How a product is divided into blocks. Depends on its shape alone.
 struct ProductBlocks {
-  int64_t rows = 1, columns = 1;  // of a block
-  int64_t down = 0, across = 0;   // blocks of one result
-  int64_t count = 0;              // of all
-  int64_t grain = 1;              // so many are worth a thread's while
+  int64_t rows = 1, columns = 1;            // of a block
+  int64_t down = 0, columns_of_blocks = 0;  // blocks per result
+  int64_t count = 0;                        // in all
+  int64_t min_chunk = 1;  // minimum number of blocks that amortizes waking a thread
 };
 ProductBlocks BlocksOf(const MatrixProduct& product);
 
-// A product that is ready to run; or, on a GPU, a convolution that takes its place.
+// A product that is ready to run or, on a GPU, a convolution that replaces it.
 struct ProductCall {
   MatrixProduct product;
   ProductBlocks blocks;
@@ -62,19 +61,19 @@ struct ProductCall {
 // "f32 128 x 64 x 32 in 4 blocks"
 std::string ToString(const ProductCall& call);
 
-// Whether OpenBLAS was found: where TOKAMAK_BLAS says ("off": nowhere), else the machine's. Its own
-// threads are switched off; one that was built without threads computes one block at a time, since
-// it takes no calls side by side.
+// Whether OpenBLAS was found: at TOKAMAK_BLAS ("off" disables it), else on the system. Its own
+// threads are disabled; a build without thread support computes one block at once, because it does
+// not allow concurrent calls.
 bool HasMatrixLibrary();
-// The file that it was opened from; "" when there is none.
+// The file that it was loaded from; empty if none.
 const char* MatrixLibraryName();
 
 struct ProductArrays {
   const void *lhs = nullptr, *rhs = nullptr;
   void* result = nullptr;
 };
-// Computes blocks begin .. end - 1. Only with a library. Leaves out what is left once `stop` is
-// true (may be null).
+// Computes blocks begin .. end - 1. Requires HasMatrixLibrary(). Skips the remaining blocks once
+// `stop` (may be null) is true.
 void RunProduct(const ProductCall& call, const ProductArrays& arrays, int64_t begin, int64_t end,
                 const std::atomic<bool>* stop);
 

@@ -44,7 +44,7 @@ std::vector<T> Numbers(size_t count, int seed) {
   return numbers;
 }
 
-// The results lie where a NaN was before.
+// The result memory holds NaN before.
 template <typename T>
 std::vector<T> Multiplied(const MatrixProduct& p, const std::vector<T>& lhs,
                           const std::vector<T>& rhs, bool backwards = false) {
@@ -60,10 +60,10 @@ std::vector<T> Multiplied(const MatrixProduct& p, const std::vector<T>& lhs,
 }
 
 template <typename T>
-void Check(MatrixProduct p, bool lhs_turned, bool rhs_turned) {
+void Check(MatrixProduct p, bool lhs_transposed, bool rhs_transposed) {
   p.type = TypeOf<T>::value;
-  p.lhs = lhs_turned ? MatrixProduct::Operand{1, p.m} : MatrixProduct::Operand{p.k, 1};
-  p.rhs = rhs_turned ? MatrixProduct::Operand{1, p.k} : MatrixProduct::Operand{p.n, 1};
+  p.lhs = lhs_transposed ? MatrixProduct::Operand{1, p.m} : MatrixProduct::Operand{p.k, 1};
+  p.rhs = rhs_transposed ? MatrixProduct::Operand{1, p.k} : MatrixProduct::Operand{p.n, 1};
   int64_t batch = p.BatchCount();
   auto lhs = Numbers<T>(static_cast<size_t>(batch * p.m * p.k), 3);
   auto rhs = Numbers<T>(static_cast<size_t>(batch * p.k * p.n), 5);
@@ -128,7 +128,7 @@ TEST_F(MatrixProductTest, Blocks) {
   Check<double>(p, true, false);
 }
 
-// Threads that call at the same time do not meet in the library's scratch memory.
+// Concurrent calls do not share the library's scratch memory.
 TEST_F(MatrixProductTest, SideBySide) {
   MatrixProduct p;
   p.type = MatrixType::kF32;
@@ -141,7 +141,7 @@ TEST_F(MatrixProductTest, SideBySide) {
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&, i] {
       std::vector<float> lhs = Numbers<float>(32 * 512, i), first = Multiplied(p, lhs, rhs);
-      for (int round = 0; round < 60; ++round)
+      for (int repetition = 0; repetition < 60; ++repetition)
         if (Multiplied(p, lhs, rhs) != first) ++wrong[static_cast<size_t>(i)];
     });
   for (std::thread& thread : threads) thread.join();
@@ -149,7 +149,7 @@ TEST_F(MatrixProductTest, SideBySide) {
 }
 
 TEST_F(MatrixProductTest, BatchesMayLieAnyhow) {
-  // Two dimensions of a batch between rows and columns: lhs[2,3,4,5], rhs[4,5,2,7], batch 2 and 4.
+  // Two batch dimensions between rows and columns: lhs[2,3,4,5], rhs[4,5,2,7], batch 2 and 4.
   MatrixProduct p;
   p.m = 3, p.n = 7, p.k = 5, p.type = MatrixType::kF32;
   p.lhs = {20, 1};

@@ -8,18 +8,19 @@
 namespace tokamak::panels {
 namespace {
 
+// Doubles per vector (512 bits).
 constexpr int64_t kLanes = 8;
-// Rows of a tile, and products of a sum that are made before the next tile: their factors stay in
-// the nearest cache.
+// Rows of a tile, and depth of a product before the next tile: their factors stay in the L1 cache.
+// Chosen; no measurement on record.
 constexpr int64_t kRows = 4, kDepth = 128;
 
 typedef double Vector __attribute__((vector_size(64)));
 
-// Anywhere in memory. No function takes or gives a vector: how it would is another question on each
-// machine.
+// A vector at any address. No function takes or returns vectors: their calling convention depends
+// on the instruction set.
 typedef double Unaligned __attribute__((vector_size(64), aligned(8), may_alias));
-#define TOK_AT(place) (*reinterpret_cast<Unaligned*>(place))
-#define TOK_FROM(place) (*reinterpret_cast<const Unaligned*>(place))
+#define TOK_AT(address) (*reinterpret_cast<Unaligned*>(address))
+#define TOK_FROM(address) (*reinterpret_cast<const Unaligned*>(address))
 
 template <int64_t kTileRows, int64_t kVectors>
 TOK_INLINE void SubtractTile(const Product& p, int64_t row, int64_t column, int64_t begin,
@@ -49,7 +50,7 @@ TOK_INLINE void SubtractColumns(const Product& p, int64_t column, int64_t begin,
   for (; row < p.rows; ++row) SubtractTile<1, kVectors>(p, row, column, begin, end);
 }
 
-// Rows of a solve that are made side by side: each waits for its own quotients.
+// Solves several rows at once, to hide the latency of each row's divisions.
 template <int64_t kTogether>
 TOK_INLINE void SolveFewRows(double* a, int64_t row, int64_t size, int64_t width,
                              const double* columns) {
@@ -92,8 +93,7 @@ TOK_FUSED_CLONES void SubtractProduct(const Product& p) {
 
 TOK_FUSED_CLONES bool FactorBlock(double* a, int64_t row, int64_t size, int64_t width,
                                   double* columns) {
-  // By columns from the beginning: what is under the diagonal of each is one vector after the
-  // other.
+  // Works by columns: the part of a column below the diagonal is a sequence of vectors.
   std::fill(columns, columns + width * width, 0.0);
   for (int64_t j = 0; j < size; ++j)
     for (int64_t i = j; i < size; ++i) columns[j * width + i] = a[i * row + j];
@@ -140,12 +140,12 @@ TOK_FUSED_CLONES void SolveBlock(const double* lower, int64_t row, int64_t size,
 }
 
 TOK_CLONES void Convert(const float* from, double* to, int64_t count) {
-  TOK_APART
+  TOK_IVDEP
   for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
 TOK_CLONES void Convert(const double* from, float* to, int64_t count) {
-  TOK_APART
+  TOK_IVDEP
   for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
 }
 

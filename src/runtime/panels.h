@@ -2,17 +2,19 @@
 
 #include <cstdint>
 
-// What blocked factors and solves of double matrices are made of: panels of up to 32 columns.
+// Building blocks of blocked factorizations and triangular solves of double matrices: panels of up
+// to 32 columns.
 
 namespace tokamak::panels {
 
+// Columns of a panel. Chosen; no measurement on record.
 constexpr int64_t kWidth = 32;
 
-// Columns that are computed with, when there are so many: 8, 16 or 32.
+// The number of columns to compute with, rounded up to a supported width: 8, 16 or 32.
 int64_t PaddedWidth(int64_t columns);
 
-// c (rows x width, a row every `c_row`) -= a (rows x depth, a row every `a_row`) * b (depth x
-// width, dense), in the order of the depth. Width is padded.
+// c (rows x width, row stride `c_row`) -= a (rows x depth, row stride `a_row`) * b (depth x width,
+// dense), accumulated in the order of depth. `width` is padded.
 struct Product {
   double* c;
   const double *a, *b;
@@ -20,15 +22,16 @@ struct Product {
 };
 void SubtractProduct(const Product& product);
 
-// The lower factor of a block (a row every `row`), in place, and by columns: columns[j * width + i]
-// is its element (i, j), or 0. size <= width, which is padded. false: not positive definite.
+// Cholesky-factors a block (row stride `row`) in place, and stores the lower factor by columns:
+// columns[j * width + i] is element (i, j), or 0. Requires size <= width, padded. Returns false if
+// the block is not positive definite.
 bool FactorBlock(double* a, int64_t row, int64_t size, int64_t width, double* columns);
 
-// Each row x becomes that with x L^T = the row, L being given by columns.
+// Replaces each row r by the solution x of x L^T = r, with L given by columns.
 void SolveRows(double* a, int64_t row, int64_t rows, int64_t size, int64_t width,
                const double* columns);
 
-// Rows of x (size x width, dense) become those with L x = the rows; L is of rows, one every `row`.
+// Replaces x (size x width, dense) by the solution of L y = x; L has row stride `row`.
 void SolveBlock(const double* lower, int64_t row, int64_t size, bool unit, double* x,
                 int64_t width);
 

@@ -27,7 +27,7 @@ struct Guarded {
   std::vector<Stoppable*> list;
 };
 
-// Never destroyed: it is used while static objects are.
+// Never destroyed: it is used while static objects are destroyed.
 Guarded& All() {
   static auto* all = new Guarded;
   return *all;
@@ -47,7 +47,7 @@ void StopAll() {
   }
 }
 
-// Whether a file is the one with this function in it.
+// Whether a loaded file is the one that contains this function.
 bool IsOwnFile(const struct dl_phdr_info& loaded) {
   auto own = reinterpret_cast<uintptr_t>(&IsOwnFile);
   return std::ranges::any_of(
@@ -57,8 +57,8 @@ bool IsOwnFile(const struct dl_phdr_info& loaded) {
       });
 }
 
-// The build id among the notes of a segment, as the ELF format has them: sizes of name and
-// contents, kind, then both, each up to a multiple of four bytes. "" when there is none.
+// The build ID among the ELF notes of a segment: sizes of name and contents, type, then both, each
+// padded to a multiple of four bytes. Empty if there is none.
 std::string BuildIdIn(std::string_view notes) {
   auto whole = [](size_t size) { return (size + 3) / 4 * 4; };
   while (notes.size() >= sizeof(ElfW(Nhdr))) {
@@ -84,7 +84,7 @@ int FindBuildId(struct dl_phdr_info* loaded, size_t, void* found) {
   return 1;
 }
 
-// Forgets the segments that nobody writes to, if `loaded` is the file with this function in it.
+// Releases the pages of read-only segments if `loaded` is the file that contains this function.
 int ForgetIfOwn(struct dl_phdr_info* loaded, size_t, void*) {
   if (!IsOwnFile(*loaded)) return 0;
   auto begin_of = [&](const auto& segment) { return loaded->dlpi_addr + segment.p_vaddr; };
@@ -136,7 +136,7 @@ void GuardAtExit(Stoppable* stoppable) {
 }
 
 void Unguard(Stoppable* stoppable) {
-  if (WasForked()) return;  // whoever held the lock is not here
+  if (WasForked()) return;  // the parent's lock may be held by a thread that does not exist here
   std::lock_guard<std::mutex> lock(All().mutex);
   std::erase(All().list, stoppable);
 }

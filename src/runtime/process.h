@@ -3,28 +3,28 @@
 #include <chrono>
 #include <string>
 
+// The process: build identity, and the orderly end of threads at exit.
 namespace tokamak {
 
-// Differs between builds of Tokamak: of the file that this code was loaded from, what the linker
-// made of its contents (its build id, where it has one), its size and its time, which alone may be
-// those of another build's (installers set times).
+// Identifies the build of Tokamak: the build ID of the file that this code was loaded from (a hash
+// by the linker, if present), its size and its time. Size and time alone may equal those of another
+// build, because installers set times.
 const std::string& BuildId();
 
-// Lets the pages of the code and constants of the file that this was loaded from go; those that are
-// used again come back from the system's cache. Loading has touched half of them for what runs
-// once.
+// Releases the resident pages of this file's code and constants. Pages in use come back from the
+// page cache; loading has touched half of them for code that runs once.
 void ForgetCode();
 
-// Whoever is told to stop looks soon, unless it is in machine code that takes long (a kernel that
-// is a loop) or in a library. That is waited for so long, and then left to itself: nobody who wants
-// to end a process should have to wait for it.
+// Threads that are asked to stop check soon, unless they run long machine code (a whole-loop
+// kernel) or a library. Those are given this long, then detached, so that they do not delay the
+// exit of the process. Chosen; no measurement on record.
 inline constexpr std::chrono::milliseconds kStopWait{1000};
 
-// What owns threads and has to end them before the process's static objects go.
+// An owner of threads that must end before the process's static objects are destroyed.
 class Stoppable {
  public:
-  // Ends its threads, waiting at most kStopWait for what they do; called at most once by the guard,
-  // and any number of times by others.
+  // Ends its threads, waiting at most kStopWait for running work. The exit guard calls it at most
+  // once, other callers any number of times.
   virtual void Stop() = 0;
 
  protected:
@@ -32,11 +32,11 @@ class Stoppable {
   ~Stoppable() = default;
 };
 
-// Has Stop() called at exit, unless Unguard came first. The newest is stopped first.
+// Calls Stop() at exit unless Unguard was called; in reverse order of registration.
 void GuardAtExit(Stoppable* stoppable);
 void Unguard(Stoppable* stoppable);
 
-// Whether this process was forked from one in which anything was guarded: the threads are not here.
+// Whether this process was forked from one in which anything was guarded: it lacks the threads.
 bool WasForked();
 
 }  // namespace tokamak

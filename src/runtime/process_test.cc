@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-// Size and time of a file may be those of another build's; what the linker made of its contents is
+// Size and time of a file may equal those of another build; the linker's hash of its contents does
 // not.
 TEST(Process, TheBuildIsKnownByItsContents) {
   const std::string& id = BuildId();

@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <utility>
 
+// Intrusive reference counting.
 namespace tokamak {
 
-// An object that counts who holds it; the last one to let go deletes it. Born with one holder.
+// An object with a reference count, deleted with its last reference. Created with one reference.
 class RefCounted {
  public:
   RefCounted(const RefCounted&) = delete;
@@ -16,7 +17,7 @@ class RefCounted {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
       const_cast<RefCounted*>(this)->Dispose();
   }
-  // One: nobody but the asker holds it.
+  // 1: the caller holds the only reference.
   int32_t HoldCount() const { return refs_.load(std::memory_order_acquire); }
 
  protected:
@@ -28,18 +29,18 @@ class RefCounted {
   mutable std::atomic<int32_t> refs_{1};
 };
 
-// One hold on a RefCounted; may be empty.
+// A reference to a RefCounted; may be empty.
 template <typename T>
 class Ref {
  public:
   Ref() = default;
-  // Takes over a hold that the caller has.
+  // Takes over a reference of the caller.
   static Ref Adopt(T* object) {
     Ref ref;
     ref.object_ = object;
     return ref;
   }
-  // Another hold.
+  // Adds a reference.
   static Ref Share(T* object) {
     if (object != nullptr) object->AddRef();
     return Adopt(object);
@@ -60,7 +61,7 @@ class Ref {
   T* operator->() const { return object_; }
   T& operator*() const { return *object_; }
   explicit operator bool() const { return object_ != nullptr; }
-  // Gives the hold to the caller.
+  // Transfers the reference to the caller.
   T* Detach() { return std::exchange(object_, nullptr); }
 
  private:

@@ -15,42 +15,44 @@
 namespace tokamak {
 namespace {
 
-// Updates that are looked at together, and places behind them that vectors may write over.
+// Updates that are scanned at once, and padding that vector stores may overwrite. Chosen.
 constexpr int64_t kBlock = 2048, kBehind = 16;
-// Bytes of the array that are at hand, and parts that it is cut into for their sake.
-constexpr int64_t kNear = 1 << 21, kMostParts = 8;
-// Bytes of which none is fetched before it is needed; else updates that are fetched ahead.
-constexpr int64_t kAtHand = 1 << 18, kAhead = 16;
-// Elements that are worth a thread when they are copied.
+// Bytes of the array per chunk, so that a chunk stays in the cache, and the maximum number of
+// chunks for this purpose. Chosen; no measurement on record.
+constexpr int64_t kMaxRangeBytes = 1 << 21, kMaxScatterChunks = 8;
+// Ranges of up to kAtHand bytes are not prefetched; for larger ones, the number of updates to
+// prefetch ahead. Chosen; no measurement on record.
+constexpr int64_t kAtHand = 1 << 18, kPrefetchDistance = 16;
+// Minimum elements per thread of a copy. Chosen; no measurement on record.
 constexpr int64_t kCopied = 1 << 16;
 
-// The updates of a block that lie in a part of the array: their places, and their values, where
+// The updates of a block that fall into a range of the array: their indices, and their values if
 // those have 32 bits, else their numbers.
 struct Found {
-  alignas(64) uint32_t place[kBlock + kBehind];
+  alignas(64) uint32_t index[kBlock + kBehind];
   alignas(64) uint32_t what[kBlock + kBehind];
 };
 
-// The part of the array that is looked for.
+// The range of the array to scan for.
 struct Range {
   uint32_t first, size;
 };
 
 // A block of updates; `values` may be null.
 struct Block {
-  const int32_t* places;
+  const int32_t* indices;
   const uint32_t* values;
   int64_t size;
 };
 
-// From update `begin` on, `count` being found already.
+// Scans from update `begin` on; `count` were found already.
 int64_t FindPlain(const Block& block, int64_t begin, const Range& range, int64_t count,
                   Found& found) {
   for (int64_t i = begin; i < block.size; ++i) {
-    auto place = static_cast<uint32_t>(block.places[i]);
-    found.place[count] = place;
+    auto index = static_cast<uint32_t>(block.indices[i]);
+    found.index[count] = index;
     found.what[count] = block.values == nullptr ? static_cast<uint32_t>(i) : block.values[i];
-    count += place - range.first < range.size ? 1 : 0;
+    count += index - range.first < range.size ? 1 : 0;
   }
   return count;
 }
@@ -64,10 +66,10 @@ __attribute__((target("avx512f"))) int64_t FindInVectors(const Block& block, con
   __m512i step = _mm512_set1_epi32(16);
   int64_t count = 0, i = 0;
   for (; i + 16 <= block.size; i += 16) {
-    __m512i place = _mm512_loadu_si512(block.places + i);
+    __m512i index = _mm512_loadu_si512(block.indices + i);
     __m512i what = block.values == nullptr ? number : _mm512_loadu_si512(block.values + i);
-    __mmask16 here = _mm512_cmplt_epu32_mask(_mm512_sub_epi32(place, first), limit);
-    _mm512_storeu_si512(found.place + count, _mm512_maskz_compress_epi32(here, place));
+    __mmask16 here = _mm512_cmplt_epu32_mask(_mm512_sub_epi32(index, first), limit);
+    _mm512_storeu_si512(found.index + count, _mm512_maskz_compress_epi32(here, index));
     _mm512_storeu_si512(found.what + count, _mm512_maskz_compress_epi32(here, what));
     count += __builtin_popcount(here);
     number = _mm512_add_epi32(number, step);
@@ -84,7 +86,7 @@ int64_t Find(const Block& block, const Range& range, Found& found) {
   return FindPlain(block, 0, range, 0, found);
 }
 
-// A bf16 number: what is computed is rounded to the nearest, of two the even one.
+// A bf16 number; rounds to nearest, ties to even.
 struct BFloat {
   uint16_t bits;
   BFloat() = default;
@@ -96,17 +98,17 @@ struct BFloat {
   operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
 };
 
-// The greater or lesser one of two numbers: NaN if either is; of zeros of both signs as they say.
+// The greater or lesser of two numbers: NaN if either is; zeros are ordered by sign.
 template <bool greater, typename T, typename Number>
 T Chosen(T old, T update, Number a, Number b) {
   if constexpr (!std::is_floating_point_v<Number>) {
     return (greater ? a > b : a < b) ? old : update;
   } else {
-    // Both are zero: seldom, unlike that one of them is.
+    // Both are zero: rare, unlike one of them being zero.
     using Word = std::conditional_t<sizeof(Number) == 4, uint32_t, uint64_t>;
     auto both = static_cast<Word>(std::bit_cast<Word>(a) | std::bit_cast<Word>(b));
     if (both << 1 == 0) return std::signbit(a) == greater ? update : old;
-    Number one = greater ? (a > b ? a : b) : (a < b ? a : b);  // an instruction
+    Number one = greater ? (a > b ? a : b) : (a < b ? a : b);  // one instruction
     return T(a != a ? a : one);
   }
 }
@@ -121,23 +123,23 @@ T Combined(T old, T update) {
   return Chosen<op == ScatterOp::kMaximum>(old, update, a, b);
 }
 
-// The updates of one part of the array.
+// Applies the updates of one range of the array.
 template <typename T, ScatterOp op>
 void Scatter(const ScatterForm& form, std::span<void* const> arguments, const Range& range,
              const std::atomic<bool>* stop) {
-  const auto* places = static_cast<const int32_t*>(arguments[1]);
+  const auto* indices = static_cast<const int32_t*>(arguments[1]);
   const T* values = static_cast<const T*>(arguments[2]);
   T* array = static_cast<T*>(arguments[3]);
-  bool far = static_cast<int64_t>(range.size * sizeof(T)) > kAtHand;
+  bool exceeds_cache = static_cast<int64_t>(range.size * sizeof(T)) > kAtHand;
   Found found;
   for (int64_t begin = 0; begin < form.count; begin += kBlock) {
     if (stop != nullptr && stop->load(std::memory_order_relaxed)) return;
     const uint32_t* words = nullptr;
     if constexpr (sizeof(T) == 4) words = reinterpret_cast<const uint32_t*>(values + begin);
-    Block block{places + begin, words, std::min(kBlock, form.count - begin)};
+    Block block{indices + begin, words, std::min(kBlock, form.count - begin)};
     int64_t count = Find(block, range, found);
     auto put = [&](int64_t k) {
-      T& element = array[found.place[k]];
+      T& element = array[found.index[k]];
       if constexpr (sizeof(T) == 4) {
         element = Combined<T, op>(element, std::bit_cast<T>(found.what[k]));
       } else {
@@ -145,8 +147,8 @@ void Scatter(const ScatterForm& form, std::span<void* const> arguments, const Ra
       }
     };
     int64_t k = 0;
-    for (; far && k + kAhead < count; ++k) {
-      __builtin_prefetch(&array[found.place[k + kAhead]], 1);
+    for (; exceeds_cache && k + kPrefetchDistance < count; ++k) {
+      __builtin_prefetch(&array[found.index[k + kPrefetchDistance]], 1);
       put(k);
     }
     for (; k < count; ++k) put(k);
@@ -214,15 +216,16 @@ void ScatterCall::Run(std::span<void* const> arguments, const std::atomic<bool>*
                   static_cast<size_t>((end - begin) * bytes_));
     });
   }
-  // A value does not depend on how many parts there are.
-  int64_t parts = pool.threads();
+  // Results do not depend on the number of chunks.
+  int64_t chunks = pool.threads();
   if (form_.count >= form_.size / 16)
-    while (parts < kMostParts && form_.size * bytes_ / parts > kNear) parts += pool.threads();
-  int64_t part = (form_.size + parts - 1) / parts;
+    while (chunks < kMaxScatterChunks && form_.size * bytes_ / chunks > kMaxRangeBytes)
+      chunks += pool.threads();
+  int64_t chunk = (form_.size + chunks - 1) / chunks;
   WithElement(form_, [&]<typename T, ScatterOp op>() {
-    pool.For(parts, 1, [&](int64_t first, int64_t last) {
+    pool.For(chunks, 1, [&](int64_t first, int64_t last) {
       for (int64_t p = first; p < last; ++p) {
-        int64_t begin = p * part, end = std::min(form_.size, begin + part);
+        int64_t begin = p * chunk, end = std::min(form_.size, begin + chunk);
         if (begin >= end) return;
         Range range{static_cast<uint32_t>(begin), static_cast<uint32_t>(end - begin)};
         Scatter<T, op>(form_, arguments, range, stop);
@@ -236,6 +239,7 @@ std::string ScatterCall::Text() const {
 }
 
 double ScatterCall::Micros() const {
+  // Microseconds per update and per element. Rough estimates.
   constexpr double kUpdate = 0.002, kElement = 0.0005;
   return kUpdate * static_cast<double>(form_.count) + kElement * static_cast<double>(form_.size);
 }

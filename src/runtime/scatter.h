@@ -4,13 +4,13 @@
 
 #include "runtime/library_call.h"
 
-// Many single elements, combined into an array at places that are known only when it runs.
+// Scatter of single elements into an array at data-dependent indices.
 
 namespace tokamak {
 
 enum class ScatterOp : uint8_t { kSet, kAdd, kMultiply, kMinimum, kMaximum };
-// Signed integers are compared only, all else is done as if they had no sign; of narrow ones there
-// is kSet and kAdd.
+// Signed integers differ from unsigned ones only in comparisons. 8- and 16-bit elements support
+// only kSet and kAdd.
 enum class ScatterElement : uint8_t { kF32, kF64, kBF16, kS32, kU32, kS64, kU64, k8Bits, k16Bits };
 
 struct ScatterForm {
@@ -20,11 +20,11 @@ struct ScatterForm {
   int64_t count = 0;  // of updates
 };
 
-// Operands: the array, places (s32), updates; the result may lie where the array is. Updates are
-// combined in their order, those of places outside of the array are left out.
+// Operands: the array, indices (s32), updates; the result may alias the array. Updates are applied
+// in order; those with out-of-bounds indices are dropped.
 //
-// Each thread has a part of the array of its own. It looks through the places of all updates for
-// those that lie there, which takes vectors a small part of the time that an update does.
+// Each thread owns a range of the array. It scans the indices of all updates for those in its
+// range; the vectorized scan takes a small fraction of the time of an update.
 class ScatterCall final : public LibraryCall {
  public:
   explicit ScatterCall(ScatterForm form);

@@ -9,41 +9,41 @@ namespace tokamak {
 namespace {
 
 using sorting::BitsOf;
+using sorting::ChunksOfLine;
 using sorting::DigitCounts;
 using sorting::Digits;
-using sorting::ForParts;
+using sorting::ForChunks;
 using sorting::IsNan;
 using sorting::KeyOf;
 using sorting::kSign;
-using sorting::PartsOfLine;
 using sorting::SortItems;
 using sorting::WideItem;
 using sorting::WithBytes;
 using sorting::WithOrder;
 
-// Lines are shared out in at most so many blocks, each with memory of its own, and a thread takes
-// at least so many elements.
+// Lines are distributed over at most kSortMostBlocks blocks, each with its own scratch; a thread
+// takes at least kSortFewElements elements. Chosen; no measurement on record.
 constexpr int64_t kSortMostBlocks = 32, kSortFewElements = 4096;
 
 int64_t AlignedSort(int64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-// One line of an operand: element i at data + i * step elements.
+// One line of an operand: element i is at data + i * step elements.
 struct Line {
   const std::byte* data;
   int64_t step;
 };
 
-// Keys of a line as they are read, `Raw` being the operand's elements.
+// Enumerates the keys of a line; `Raw` is the operand's element type.
 template <typename Raw, typename Body>
 void ForKeys(const SortKey& key, const Line& line, int64_t begin, int64_t end, Body&& body) {
   const Raw* data = reinterpret_cast<const Raw*>(line.data);
   auto infinity = static_cast<Raw>(key.infinity);
-  Raw turned = key.is_descending ? static_cast<Raw>(~Raw{0}) : Raw{0};
+  Raw flipped = key.is_descending ? static_cast<Raw>(~Raw{0}) : Raw{0};
   WithOrder(key.order, [&]<SortOrder order>() {
     for (int64_t i = begin; i < end; ++i)
-      body(i, static_cast<Raw>(KeyOf<order>(data[i * line.step], infinity) ^ turned));
+      body(i, static_cast<Raw>(KeyOf<order>(data[i * line.step], infinity) ^ flipped));
   });
 }
 
@@ -61,34 +61,35 @@ class KeyLine {
   }
 
   void Sort() {
-    ForParts(length_, [&](int64_t, int64_t begin, int64_t end) {
+    ForChunks(length_, [&](int64_t, int64_t begin, int64_t end) {
       ForKeys<Raw>(key_, from_, begin, end, [&](int64_t i, Raw key) { items_[i] = key; });
     });
     if (SortItems(items_, other_, length_, {0, 8 * static_cast<int>(sizeof(Raw))}, counts_))
       std::swap(items_, other_);
-    Raw turned = key_.is_descending ? static_cast<Raw>(~Raw{0}) : Raw{0};
-    ForParts(length_, [&](int64_t, int64_t begin, int64_t end) {
+    Raw flipped = key_.is_descending ? static_cast<Raw>(~Raw{0}) : Raw{0};
+    ForChunks(length_, [&](int64_t, int64_t begin, int64_t end) {
       WithOrder(key_.order, [&]<SortOrder order>() {
         for (int64_t i = begin; i < end; ++i)
           to_[i * from_.step] =
-              BitsOf<order>(static_cast<Raw>(static_cast<Raw>(items_[i]) ^ turned));
+              BitsOf<order>(static_cast<Raw>(static_cast<Raw>(items_[i]) ^ flipped));
       });
     });
     if (key_.order == SortOrder::kNumbers) RestoreEqual();
   }
 
  private:
-  // Zeros and NaNs are equal, but not alike: they stay in the order that they had.
+  // Zeros of both signs, and all NaNs, compare equal but have different bits: restores their
+  // original order.
   void RestoreEqual() {
     auto infinity = static_cast<Raw>(key_.infinity);
     const Raw* data = reinterpret_cast<const Raw*>(from_.data);
-    Raw turned = key_.is_descending ? static_cast<Raw>(~Raw{0}) : Raw{0};
-    auto place_of = [&](Raw key) {
-      return std::lower_bound(items_, items_ + length_, static_cast<Raw>(key ^ turned)) - items_;
+    Raw flipped = key_.is_descending ? static_cast<Raw>(~Raw{0}) : Raw{0};
+    auto bucket_of = [&](Raw key) {
+      return std::lower_bound(items_, items_ + length_, static_cast<Raw>(key ^ flipped)) - items_;
     };
-    int64_t zero = place_of(kSign<Raw>), nan = place_of(static_cast<Raw>(~Raw{0}));
-    bool has_zeros = zero < length_ && items_[zero] == static_cast<Raw>(kSign<Raw> ^ turned);
-    bool has_nans = nan < length_ && items_[nan] == static_cast<Raw>(~Raw{0} ^ turned);
+    int64_t zero = bucket_of(kSign<Raw>), nan = bucket_of(static_cast<Raw>(~Raw{0}));
+    bool has_zeros = zero < length_ && items_[zero] == static_cast<Raw>(kSign<Raw> ^ flipped);
+    bool has_nans = nan < length_ && items_[nan] == static_cast<Raw>(~Raw{0} ^ flipped);
     if (!has_zeros && !has_nans) return;
     for (int64_t i = 0; i < length_; ++i) {
       Raw bits = data[i * from_.step];
@@ -110,21 +111,21 @@ class KeyLine {
 
 // ---- several arrays, or several keys
 
-// A key of up to 32 bits above the place that it is from.
-uint64_t MadeItem(uint64_t, uint32_t key, int64_t place) {
-  return uint64_t{key} << 32 | static_cast<uint64_t>(place);
+// A key of up to 32 bits above its original position.
+uint64_t MadeItem(uint64_t, uint32_t key, int64_t position) {
+  return uint64_t{key} << 32 | static_cast<uint64_t>(position);
 }
-WideItem MadeItem(const WideItem&, uint64_t key, int64_t place) {
-  return {key, static_cast<uint64_t>(place)};
+WideItem MadeItem(const WideItem&, uint64_t key, int64_t position) {
+  return {key, static_cast<uint64_t>(position)};
 }
-int64_t PlaceOf(uint64_t item) {
+int64_t IndexOf(uint64_t item) {
   return static_cast<int64_t>(item & 0xFFFFFFFF);
 }
-int64_t PlaceOf(const WideItem& item) {
-  return static_cast<int64_t>(item.place);
+int64_t IndexOf(const WideItem& item) {
+  return static_cast<int64_t>(item.position);
 }
 
-// The merge sort of the interpreter: a comparison that is no order gives the same with it.
+// The interpreter's merge sort: a comparison that is not an order gives the same result.
 template <typename Item, typename Less>
 Item* MergeSorted(Item* items, Item* other, int64_t length, Less&& less) {
   for (int64_t width = 1; width < length; width *= 2) {
@@ -141,7 +142,7 @@ Item* MergeSorted(Item* items, Item* other, int64_t length, Less&& less) {
   return items;
 }
 
-// The places of a line's elements in their order.
+// The sorted positions of a line's elements.
 template <typename Item>
 class OrderLine {
  public:
@@ -154,7 +155,7 @@ class OrderLine {
     counts_ = reinterpret_cast<DigitCounts*>(scratch);
   }
 
-  // `lines`: by operand.
+  // `lines`: per operand.
   void Sort(std::span<const Line> lines) {
     for (size_t k = form_.keys.size(); k-- > 0;) {
       const SortKey& key = form_.keys[k];
@@ -163,40 +164,41 @@ class OrderLine {
     }
   }
 
-  // Of a sort by one key: its bits are an element, but for zeros and NaNs that are made alike.
+  // For a sort by one key: recovers the elements from the keys, except zeros and NaNs, whose keys
+  // are merged.
   template <typename Raw>
   void StoreKeys(const Line& from, std::byte* to) const {
     const SortKey& key = form_.keys[0];
     const Raw* source = reinterpret_cast<const Raw*>(from.data);
     Raw* target = reinterpret_cast<Raw*>(to);
-    Raw turned = key.is_descending ? static_cast<Raw>(~Raw{0}) : Raw{0};
-    ForParts(length_, [&](int64_t, int64_t begin, int64_t end) {
+    Raw flipped = key.is_descending ? static_cast<Raw>(~Raw{0}) : Raw{0};
+    ForChunks(length_, [&](int64_t, int64_t begin, int64_t end) {
       WithOrder(key.order, [&]<SortOrder order>() {
         for (int64_t i = begin; i < end; ++i) {
-          auto own = static_cast<Raw>(KeyOfItem<Raw>(items_[i]) ^ turned);
+          auto own = static_cast<Raw>(KeyOfItem<Raw>(items_[i]) ^ flipped);
           bool alike = order == SortOrder::kNumbers &&
                        (own == kSign<Raw> || own == static_cast<Raw>(~Raw{0}));
           target[i * from.step] =
-              alike ? source[PlaceOf(items_[i]) * from.step] : BitsOf<order>(own);
+              alike ? source[IndexOf(items_[i]) * from.step] : BitsOf<order>(own);
         }
       });
     });
   }
 
-  int64_t At(int64_t i) const { return form_.keys.size() > 1 ? order_[i] : PlaceOf(items_[i]); }
+  int64_t At(int64_t i) const { return form_.keys.size() > 1 ? order_[i] : IndexOf(items_[i]); }
 
  private:
   template <typename Raw>
   void SortBy(const SortKey& key, const Line& line, size_t number) {
     bool is_first = number + 1 == form_.keys.size();
     if (is_first) {
-      ForParts(length_, [&](int64_t, int64_t begin, int64_t end) {
+      ForChunks(length_, [&](int64_t, int64_t begin, int64_t end) {
         ForKeys<Raw>(key, line, begin, end,
                      [&](int64_t i, Raw own) { items_[i] = MadeItem(Item{}, own, i); });
       });
     } else {
-      // Keys go to where the later ones have put their elements.
-      ForParts(length_, [&](int64_t, int64_t begin, int64_t end) {
+      // Applies the order by the later keys to the keys.
+      ForChunks(length_, [&](int64_t, int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
           ForKeys<Raw>(key, line, order_[i], order_[i] + 1,
                        [&](int64_t, Raw own) { items_[i] = MadeItem(Item{}, own, i); });
@@ -213,12 +215,12 @@ class OrderLine {
   }
 
   void Reorder(bool is_first) {
-    auto* next = reinterpret_cast<int64_t*>(other_);  // as large, at least
-    ForParts(length_, [&](int64_t, int64_t begin, int64_t end) {
+    auto* next = reinterpret_cast<int64_t*>(other_);  // at least as large
+    ForChunks(length_, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        next[i] = is_first ? PlaceOf(items_[i]) : order_[PlaceOf(items_[i])];
+        next[i] = is_first ? IndexOf(items_[i]) : order_[IndexOf(items_[i])];
     });
-    ForParts(length_, [&](int64_t, int64_t begin, int64_t end) {
+    ForChunks(length_, [&](int64_t, int64_t begin, int64_t end) {
       std::copy(next + begin, next + end, order_ + begin);
     });
   }
@@ -256,13 +258,13 @@ struct Wide {
   uint64_t low, high;
 };
 
-// Moves the elements of one operand.
+// Permutes the elements of one operand.
 template <typename Order>
 void Permute(const Order& order, int64_t bytes, const Line& from, std::byte* to, int64_t length) {
   auto move = [&]<typename Raw>() {
     const Raw* source = reinterpret_cast<const Raw*>(from.data);
     Raw* target = reinterpret_cast<Raw*>(to);
-    ForParts(length, [&](int64_t, int64_t begin, int64_t end) {
+    ForChunks(length, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) target[i * from.step] = source[order.At(i) * from.step];
     });
   };
@@ -270,12 +272,13 @@ void Permute(const Order& order, int64_t bytes, const Line& from, std::byte* to,
   WithBytes(bytes, move);
 }
 
-// The places of elements that only count them.
+// Stores positions for operands that are an iota.
 template <typename Order>
-void StorePlaces(const Order& order, int64_t bytes, std::byte* to, int64_t step, int64_t length) {
+void StorePositions(const Order& order, int64_t bytes, std::byte* to, int64_t step,
+                    int64_t length) {
   WithBytes(bytes, [&]<typename Raw>() {
     Raw* target = reinterpret_cast<Raw*>(to);
-    ForParts(length, [&](int64_t, int64_t begin, int64_t end) {
+    ForChunks(length, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) target[i * step] = static_cast<Raw>(order.At(i));
     });
   });
@@ -293,17 +296,17 @@ SortCall::SortCall(SortForm form) : form_(std::move(form)) {
   item_bytes_ = keys_alone_ ? (wide ? 8 : 4) : wide ? 16 : 8;
   line_bytes_ = AlignedSort(2 * form_.length * item_bytes_);
   if (form_.keys.size() > 1) line_bytes_ += AlignedSort(form_.length * 8);
-  int64_t parts = PartsOfLine(form_.length);
-  block_bytes_ = line_bytes_ + parts * static_cast<int64_t>(sizeof(DigitCounts));
-  // Threads share out either lines or parts of lines.
-  blocks_ = parts > 1 ? 1 : std::clamp<int64_t>(lines_, 1, kSortMostBlocks);
+  int64_t chunks = ChunksOfLine(form_.length);
+  block_bytes_ = line_bytes_ + chunks * static_cast<int64_t>(sizeof(DigitCounts));
+  // Either lines or chunks of lines are distributed over the threads.
+  blocks_ = chunks > 1 ? 1 : std::clamp<int64_t>(lines_, 1, kSortMostBlocks);
 }
 
 void SortCall::Run(std::span<void* const> arguments, const std::atomic<bool>* stop) const {
   auto* scratch = static_cast<std::byte*>(arguments[2 * form_.bytes.size()]);
-  int64_t grain = std::max<int64_t>(
+  int64_t min_chunk = std::max<int64_t>(
       1, kSortFewElements * blocks_ / std::max<int64_t>(1, lines_ * form_.length));
-  ThreadPool::OfProcess().For(blocks_, grain, [&](int64_t first, int64_t last) {
+  ThreadPool::OfProcess().For(blocks_, min_chunk, [&](int64_t first, int64_t last) {
     for (int64_t block = first; block < last; ++block) {
       int64_t begin = lines_ * block / blocks_, end = lines_ * (block + 1) / blocks_;
       for (int64_t line = begin; line < end; ++line) {
@@ -337,7 +340,7 @@ void SortCall::RunLine(std::span<void* const> arguments, int64_t line, std::byte
     order.Sort(lines);
     for (size_t k = 0; k < count; ++k) {
       if (form_.counted[k]) {
-        StorePlaces(order, form_.bytes[k], to(k), form_.inner, form_.length);
+        StorePositions(order, form_.bytes[k], to(k), form_.inner, form_.length);
       } else if (form_.keys.size() == 1 && form_.keys[0].operand == k) {
         WithBytes(form_.bytes[k],
                   [&]<typename Raw>() { order.template StoreKeys<Raw>(lines[k], to(k)); });
@@ -356,6 +359,7 @@ std::string SortCall::Text() const {
 }
 
 double SortCall::Micros() const {
+  // Microseconds per element. A rough estimate.
   constexpr double kElement = 0.01;
   return kElement * static_cast<double>(lines_ * form_.length) *
          static_cast<double>(form_.keys.size() + form_.bytes.size());

@@ -5,17 +5,17 @@
 
 #include "runtime/sort.h"
 
-// Keys of sorts as unsigned integers that are in the same order.
+// Maps sort keys to unsigned integers of the same order.
 
 namespace tokamak::sorting {
 
 template <typename Raw>
 inline constexpr Raw kSign = static_cast<Raw>(Raw{1} << (8 * sizeof(Raw) - 1));
 
-// Negative numbers from the greatest bits to the least, then the others.
+// Maps the bits of a float to total order: negative numbers reversed, below the others.
 template <typename Raw>
 inline Raw OrderedBits(Raw bits) {
-  auto negative = static_cast<Raw>(Raw{0} - (bits >> (8 * sizeof(Raw) - 1)));  // all ones, or none
+  auto negative = static_cast<Raw>(Raw{0} - (bits >> (8 * sizeof(Raw) - 1)));  // all ones or zero
   return static_cast<Raw>(bits ^ (negative | kSign<Raw>));
 }
 
@@ -24,7 +24,7 @@ inline Raw UnorderedBits(Raw key) {
   return static_cast<Raw>((key & kSign<Raw>) != 0 ? key & ~kSign<Raw> : ~key);
 }
 
-// Reals whose zeros, and whose NaNs, are equal: NaN is the greatest key.
+// For orders in which zeros are equal and NaNs are equal: NaN is the greatest key.
 template <typename Raw>
 inline bool IsNan(Raw bits, Raw infinity) {
   return static_cast<Raw>(bits & ~kSign<Raw>) > infinity;
@@ -63,7 +63,7 @@ auto WithOrder(SortOrder order, F&& f) {
   return f.template operator()<SortOrder::kNumbers>();
 }
 
-// Calls f.operator()<Raw>() with the unsigned integer of so many bytes: 1, 2, 4 or 8.
+// Calls f.operator()<Raw>() with the unsigned integer type of 1, 2, 4 or 8 bytes.
 template <typename F>
 auto WithBytes(int64_t bytes, F&& f) {
   switch (bytes) {

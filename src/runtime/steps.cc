@@ -9,22 +9,22 @@
 namespace tokamak {
 namespace {
 
-// Steps that the calling thread does by itself, short launches and copies, with their arguments in
-// a row: what the body of a small loop costs besides its kernels.
+// Short launches and copies that the calling thread runs itself, with their arguments in one array:
+// minimizes the overhead of small loop bodies.
 class ShortSteps {
  public:
-  static constexpr int64_t kMostBytes = 4096;  // of a copy
+  static constexpr int64_t kMostBytes = 4096;  // of a copy; chosen; no measurement on record
 
   static bool Has(const std::vector<RunStep>& steps) {
     return std::all_of(steps.begin(), steps.end(), [](const RunStep& step) {
-      bool is_launch = step.kind == StepKind::kLaunch || step.kind == StepKind::kPack;
-      return (is_launch && step.grid <= step.grain) ||
+      bool is_launch = step.kind == StepKind::kLaunch || step.kind == StepKind::kHorizontal;
+      return (is_launch && step.grid <= step.min_chunk) ||
              (step.kind == StepKind::kCopy && step.bytes <= kMostBytes);
     });
   }
 
   ShortSteps(const std::vector<RunStep>& steps, const StepContext& context) {
-    pointers_.reserve(CountOf(steps));  // stays where it is
+    pointers_.reserve(CountOf(steps));  // must not reallocate: steps point into it
     Add(steps, context);
   }
 
@@ -48,21 +48,21 @@ class ShortSteps {
   static size_t CountOf(const std::vector<RunStep>& steps) {
     size_t count = 0;
     for (const RunStep& step : steps) {
-      count += step.places.size();
-      if (step.kind == StepKind::kPack) count += CountOf(step.blocks[0]);
+      count += step.slices.size();
+      if (step.kind == StepKind::kHorizontal) count += CountOf(step.blocks[0]);
     }
     return count;
   }
 
   void Add(const std::vector<RunStep>& steps, const StepContext& context) {
     for (const RunStep& step : steps) {
-      if (step.kind == StepKind::kPack) {
+      if (step.kind == StepKind::kHorizontal) {
         Add(step.blocks[0], context);
         continue;
       }
       void** first = pointers_.data() + pointers_.size();
-      for (const Place& place : step.places)
-        pointers_.push_back(context.memories[static_cast<size_t>(place.memory)] + place.offset);
+      for (const BufferSlice& slice : step.slices)
+        pointers_.push_back(context.memories[static_cast<size_t>(slice.memory)] + slice.offset);
       bool is_launch = step.kind == StepKind::kLaunch;
       steps_.push_back({is_launch ? context.kernels[step.target] : nullptr, first,
                         is_launch ? step.grid : step.bytes});
@@ -83,20 +83,20 @@ class Stepper {
   }
 
  private:
-  std::byte* At(const Place& place) const {
-    return context_.memories[static_cast<size_t>(place.memory)] + place.offset;
+  std::byte* At(const BufferSlice& slice) const {
+    return context_.memories[static_cast<size_t>(slice.memory)] + slice.offset;
   }
 
-  // Arguments on the stack, when they are as few as usual.
+  // Keeps the arguments on the stack if there are at most 64.
   template <typename Body>
   auto WithPointers(const RunStep& step, Body&& body) {
     std::array<void*, 64> few;
-    if (step.places.size() <= few.size()) {
-      for (size_t i = 0; i < step.places.size(); ++i) few[i] = At(step.places[i]);
-      return body(std::span<void* const>(few.data(), step.places.size()));
+    if (step.slices.size() <= few.size()) {
+      for (size_t i = 0; i < step.slices.size(); ++i) few[i] = At(step.slices[i]);
+      return body(std::span<void* const>(few.data(), step.slices.size()));
     }
     std::vector<void*> many;
-    for (const Place& place : step.places) many.push_back(At(place));
+    for (const BufferSlice& slice : step.slices) many.push_back(At(slice));
     return body(std::span<void* const>(many));
   }
 
@@ -124,7 +124,7 @@ class Stepper {
       case StepKind::kPoison:
         return Ok();
       case StepKind::kCopy:
-        if (At(step.places[0]) == At(step.places[1])) return Ok();
+        if (At(step.slices[0]) == At(step.slices[1])) return Ok();
         [[fallthrough]];
       default:
         context_.recorder->Issue(step);
@@ -135,7 +135,7 @@ class Stepper {
   bool GoesOn(const RunStep& loop, bool odd) const {
     if (context_.recorder != nullptr) [[unlikely]]
       return context_.recorder->GoesOn(loop);
-    return At(loop.places[odd ? 1 : 0])[0] != std::byte{0};
+    return At(loop.slices[odd ? 1 : 0])[0] != std::byte{0};
   }
 
   Status RunPlain(const RunStep& step) {
@@ -144,13 +144,13 @@ class Stepper {
         TOK_RETURN_IF_ERROR(CheckStop());
         Launch(step);
         return Ok();
-      case StepKind::kPack:
+      case StepKind::kHorizontal:
         if (context_.watcher != nullptr) return Run(step.blocks[0]);
         TOK_RETURN_IF_ERROR(CheckStop());
-        if (context_.packs != nullptr) {
+        if (context_.horizontal != nullptr) {
           LaunchAsOne(step);
         } else {
-          LaunchPack(step);
+          LaunchHorizontal(step);
         }
         return Ok();
       case StepKind::kLibrary:
@@ -164,7 +164,7 @@ class Stepper {
       case StepKind::kHost:
         return CallHost(step);
       case StepKind::kCopy: {
-        std::byte *to = At(step.places[0]), *from = At(step.places[1]);
+        std::byte *to = At(step.slices[0]), *from = At(step.slices[1]);
         // A donated parameter may be the result itself.
         if (to != from) Copy(to, from, step.bytes);
         return Ok();
@@ -174,58 +174,60 @@ class Stepper {
       case StepKind::kConditional:
         return Run(step.blocks[BlockOf(step)]);
       case StepKind::kPoison:
-        std::memset(At(step.places[0]), 0xFF, static_cast<size_t>(step.bytes));
+        std::memset(At(step.slices[0]), 0xFF, static_cast<size_t>(step.bytes));
         return Ok();
     }
     return Ok();
   }
 
-  // One thread does not use up what the memory can give.
+  // Copies in parallel: one thread does not saturate the memory bandwidth.
   static void Copy(std::byte* to, const std::byte* from, int64_t bytes) {
-    constexpr int64_t kPiece = 1 << 18;
+    // Bytes per task. Chosen; no measurement on record.
+    constexpr int64_t kCopyChunkBytes = 1 << 18;
     auto copy = [&](int64_t begin, int64_t end) {
       std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
     };
-    if (bytes <= 2 * kPiece) return copy(0, bytes);
-    ThreadPool::OfProcess().For(bytes, kPiece, copy);
+    if (bytes <= 2 * kCopyChunkBytes) return copy(0, bytes);
+    ThreadPool::OfProcess().For(bytes, kCopyChunkBytes, copy);
   }
 
   void Launch(const RunStep& step) {
     const KernelCode& code = *context_.kernels[step.target];
     WithPointers(step, [&](std::span<void* const> arguments) {
-      if (step.grid <= step.grain) return code.Run(arguments.data(), nullptr, 0, step.grid);
+      if (step.grid <= step.min_chunk) return code.Run(arguments.data(), nullptr, 0, step.grid);
       ThreadPool::OfProcess().For(
-          step.grid, step.grain,
+          step.grid, step.min_chunk,
           [&](int64_t begin, int64_t end) { code.Run(arguments.data(), nullptr, begin, end); },
-          step.grain_asleep);
+          step.min_chunk_asleep);
     });
   }
 
-  void LaunchAsOne(const RunStep& pack) {
+  void LaunchAsOne(const RunStep& fused_launch) {
     std::vector<size_t> kernels;
     std::vector<std::vector<void*>> arguments;
-    for (const RunStep& launch : pack.blocks[0]) {
+    for (const RunStep& launch : fused_launch.blocks[0]) {
       kernels.push_back(launch.target);
       arguments.emplace_back();
-      for (const Place& place : launch.places) arguments.back().push_back(At(place));
+      for (const BufferSlice& slice : launch.slices) arguments.back().push_back(At(slice));
     }
-    context_.packs->Run(kernels, arguments);
+    context_.horizontal->Run(kernels, arguments);
   }
 
-  // Units of a pack are iterations of one launch, then of the next.
-  void LaunchPack(const RunStep& pack) {
-    const std::vector<RunStep>& launches = pack.blocks[0];
-    ThreadPool::OfProcess().For(pack.grid, pack.grain, [&](int64_t begin, int64_t end) {
-      auto launch = std::upper_bound(
-          launches.begin(), launches.end(), begin,
-          [](int64_t unit, const RunStep& later) { return unit < later.first_unit; });
-      for (--launch; launch != launches.end() && launch->first_unit < end; ++launch) {
-        auto next = launch + 1;
-        int64_t last = next == launches.end() ? pack.grid : next->first_unit;
-        RunUnits(*launch, last - launch->first_unit, begin - launch->first_unit,
-                 end - launch->first_unit);
-      }
-    });
+  // The units of a horizontally fused launch are iterations of its first launch, then of the next.
+  void LaunchHorizontal(const RunStep& fused_launch) {
+    const std::vector<RunStep>& launches = fused_launch.blocks[0];
+    ThreadPool::OfProcess().For(
+        fused_launch.grid, fused_launch.min_chunk, [&](int64_t begin, int64_t end) {
+          auto launch = std::upper_bound(
+              launches.begin(), launches.end(), begin,
+              [](int64_t unit, const RunStep& later) { return unit < later.first_unit; });
+          for (--launch; launch != launches.end() && launch->first_unit < end; ++launch) {
+            auto next = launch + 1;
+            int64_t last = next == launches.end() ? fused_launch.grid : next->first_unit;
+            RunUnits(*launch, last - launch->first_unit, begin - launch->first_unit,
+                     end - launch->first_unit);
+          }
+        });
   }
 
   void RunUnits(const RunStep& launch, int64_t units, int64_t begin, int64_t end) {
@@ -239,9 +241,9 @@ class Stepper {
   Status Multiply(const RunStep& step) {
     TOK_RETURN_IF_ERROR(CheckStop());
     const ProductCall& call = context_.products[step.target];
-    ProductArrays arrays{At(step.places[0]), At(step.places[1]), At(step.places[2])};
+    ProductArrays arrays{At(step.slices[0]), At(step.slices[1]), At(step.slices[2])};
     ThreadPool::OfProcess().For(
-        call.blocks.count, call.blocks.grain,
+        call.blocks.count, call.blocks.min_chunk,
         [&](int64_t begin, int64_t end) { RunProduct(call, arrays, begin, end, context_.stop); });
     return CheckStop();
   }
@@ -258,14 +260,14 @@ class Stepper {
   Status RunShortLoop(const RunStep& step) {
     std::vector<ShortSteps> blocks;
     for (const std::vector<RunStep>& block : step.blocks) blocks.emplace_back(block, context_);
-    bool in_turn = blocks.size() > 3, odd = false;
-    const std::byte* goes_on[] = {At(step.places[0]), At(step.places[in_turn ? 1 : 0])};
+    bool alternates_buffers = blocks.size() > 3, odd = false;
+    const std::byte* goes_on[] = {At(step.slices[0]), At(step.slices[alternates_buffers ? 1 : 0])};
     while (true) {
       TOK_RETURN_IF_ERROR(CheckStop());
       blocks[odd ? 3 : 0].Run();
       if (*goes_on[odd ? 1 : 0] == std::byte{0}) break;
       blocks[odd ? 4 : 1].Run();
-      if (in_turn) {
+      if (alternates_buffers) {
         odd = !odd;
       } else {
         blocks[2].Run();
@@ -276,16 +278,17 @@ class Stepper {
   }
 
   Status RunWhile(const RunStep& step) {
-    if (context_.watcher == nullptr && context_.packs == nullptr && context_.recorder == nullptr &&
+    if (context_.watcher == nullptr && context_.horizontal == nullptr &&
+        context_.recorder == nullptr &&
         std::all_of(step.blocks.begin(), step.blocks.end(), ShortSteps::Has))
       return RunShortLoop(step);
-    bool in_turn = step.blocks.size() > 3, odd = false, asks = !step.runs_first;
+    bool alternates_buffers = step.blocks.size() > 3, odd = false, asks = !step.runs_first;
     for (;; asks = true) {
       TOK_RETURN_IF_ERROR(CheckStop());
       if (asks) TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 3 : 0]));
       if (asks && !GoesOn(step, odd)) break;
       TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 4 : 1]));
-      if (in_turn) {
+      if (alternates_buffers) {
         odd = !odd;
       } else {
         TOK_RETURN_IF_ERROR(Run(step.blocks[2]));
@@ -295,7 +298,7 @@ class Stepper {
   }
 
   size_t BlockOf(const RunStep& step) const {
-    const std::byte* index = At(step.places[0]);
+    const std::byte* index = At(step.slices[0]);
     if (step.is_pred) return index[0] != std::byte{0} ? 0 : 1;
     int32_t number = 0;
     std::memcpy(&number, index, sizeof number);
@@ -314,17 +317,17 @@ class Stepper {
 
 }  // namespace
 
-void ShareOut(RunStep& pack) {
-  // In what is worth a thread's while; of a launch at most.
+void DivideIntoUnits(RunStep& fused_launch) {
+  // One unit is the min_chunk of its launch. Chosen limits: total units, and units of one launch.
   constexpr int64_t kUnits = 64, kMost = int64_t{1} << 20;
   int64_t units = 0;
-  for (RunStep& launch : pack.blocks[0]) {
+  for (RunStep& launch : fused_launch.blocks[0]) {
     launch.first_unit = units;
-    int64_t own = launch.grid / std::max<int64_t>(launch.grain / kUnits, 1);
+    int64_t own = launch.grid / std::max<int64_t>(launch.min_chunk / kUnits, 1);
     units += std::clamp<int64_t>(own, 1, kMost);
   }
-  pack.grid = units;
-  pack.grain = kUnits;
+  fused_launch.grid = units;
+  fused_launch.min_chunk = kUnits;
 }
 
 Status RunSteps(const std::vector<RunStep>& steps, const StepContext& context) {

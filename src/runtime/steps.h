@@ -11,55 +11,55 @@
 #include "runtime/matrix_product.h"
 #include "support/result.h"
 
-// What an executable does when it runs: a flat list of steps over memory that is there already. No
-// step allocates, and no graph is walked.
+// The program that an executable runs: a flat list of steps over memory that is already allocated.
+// No step allocates, and no graph is traversed.
 
 namespace tokamak {
 
-// Bytes in one of the memories of a run.
-struct Place {
-  int32_t memory = 0;  // by number: 0 is the arena, then parameters, results, constants
+// A slice of one of the memories of a run.
+struct BufferSlice {
+  int32_t memory = 0;  // 0 is the arena, then parameters, results, constants
   int64_t offset = 0;
-  bool operator==(const Place&) const = default;
+  bool operator==(const BufferSlice&) const = default;
 };
 
-// Machine code (or a simulation) of a kernel. Called by several threads at a time.
+// Machine code (or a simulation) of a kernel. Thread-safe.
 class KernelCode {
  public:
   virtual ~KernelCode() = default;
-  // Iterations begin .. end - 1 of the grid.
+  // Runs iterations begin .. end - 1 of the grid.
   virtual void Run(void* const* arguments, const int64_t* extents, int64_t begin,
                    int64_t end) const = 0;
 };
 
-// Code of packs that are one launch indeed, as on a GPU.
-class PackCode {
+// Code of horizontally fused launches that are one launch on the device, as on a GPU.
+class HorizontalCode {
  public:
-  virtual ~PackCode() = default;
-  // Kernels by number, each with its arguments.
+  virtual ~HorizontalCode() = default;
+  // `kernels`: their numbers, each with its arguments.
   virtual void Run(std::span<const size_t> kernels,
                    std::span<const std::vector<void*>> arguments) const = 0;
 };
 
-// What the host functions of one run share.
+// State that the host functions of one run share.
 class HostRun {
  public:
   virtual ~HostRun() = default;
 };
 
-// A function of the host: an instruction without a kernel, a library's.
+// A host function: an instruction without a kernel, or a library call.
 class HostFunction {
  public:
   virtual ~HostFunction() = default;
   virtual Status Run(std::span<void* const> inputs, std::span<void* const> outputs,
                      HostRun& run) const = 0;
-  // It is the interpreter, which nothing can be compared with.
+  // Whether it is the reference interpreter, which has no reference to be compared with.
   virtual bool IsInterpreter() const { return false; }
 };
 
 enum class StepKind : uint8_t {
   kLaunch,
-  kPack,
+  kHorizontal,
   kLibrary,
   kCall,
   kHost,
@@ -71,55 +71,57 @@ enum class StepKind : uint8_t {
 
 struct RunStep {
   StepKind kind{};
-  // Launch: the arguments. Library: operands, result. Call: operands, results, memory to work in.
-  // Host: inputs, then outputs. Copy: to, from.
-  // While: its condition, a pred, which the first block computes. Conditional: the index of the
-  // block to run. Poison: where nothing lives, filled with NaN of every type (ones), so that who
-  // reads it is found.
-  std::vector<Place> places = {};
-  size_t inputs = 0;  // host: how many places are inputs
-  // Launch, library, call, host, while: which kernel, product, call, function, loop.
+  // Launch: the arguments. Library: operands, result. Call: operands, results, scratch. Host:
+  // inputs, then outputs. Copy: to, from. While: its condition, a pred, which the first block
+  // computes. Conditional: the index of the block to run. Poison: unused memory, filled with
+  // all-ones bytes (a NaN of every float type) to expose reads of it.
+  std::vector<BufferSlice> slices = {};
+  size_t inputs = 0;  // host: how many slices are inputs
+  // Launch, library, call, host, while: the number of the kernel, product, call, function, loop.
   size_t target = 0;
-  // Launch: iterations, and how many a thread takes at least. Pack: the same in units (ShareOut).
+  // Launch: iterations of the grid, and the minimum number per thread. Horizontal: the same in
+  // units (DivideIntoUnits).
   int64_t grid = 1;
-  int64_t grain = 1;
-  int64_t grain_asleep = 0;  // launch: as thread_pool.h has it
-  int64_t first_unit = 0;    // launch of a pack
-  int64_t bytes = 0;         // copy, poison
-  bool is_pred = false;      // conditional: true is block 0
-  // Copy: the loop after it, which is one launch, reads the source itself in its first iteration.
+  int64_t min_chunk = 1;
+  int64_t min_chunk_asleep = 0;  // launch: see thread_pool.h
+  int64_t first_unit = 0;        // launch in a horizontally fused launch
+  int64_t bytes = 0;             // copy, poison
+  bool is_pred = false;          // conditional: true is block 0
+  // Copy: skipped, because the whole-loop kernel that follows reads the source in its first
+  // iteration.
   bool left_out = false;
-  // While: the places of the launch of its first iteration, where such copies are left out.
-  std::vector<Place> first_places = {};
-  bool runs_first = false;  // while: the condition is looked at after a round, which looks itself
-  // Pack: launches that need nothing of each other and run as one.
-  // While: condition, body, and copies of what the body made to where it is carried. Two more,
-  // where both places of each copy change roles every round instead: condition and body of odd
-  // rounds. `places` then has the condition of those, too.
+  // While: the slices of the launch of the first iteration if such copies are skipped.
+  std::vector<BufferSlice> first_slices = {};
+  bool runs_first = false;  // while: tests the condition only after an iteration, which computes it
+  // Horizontal: independent launches that run as one. While: condition, body, and copies of the
+  // body's results to the carried slices. If double-buffered, the two slices of each copy swap
+  // roles every iteration instead, and two more blocks are the condition and body of odd
+  // iterations. `slices` then also has the condition of odd iterations.
   std::vector<std::vector<RunStep>> blocks = {};
-  int64_t at = 0;  // when, as the assignment of memory counts
+  int64_t at = 0;  // position in the schedule, as counted by the memory assignment
 };
 
-// Divides the work of a pack into units, about as long as each other, by the grains of its
-// launches: those of one launch lie side by side, and each launch has at least one.
-void ShareOut(RunStep& pack);
+// Divides the work of a horizontally fused launch into units of about equal duration, by the
+// min_chunks of its launches. The units of one launch are contiguous; each launch has at least one.
+void DivideIntoUnits(RunStep& pack);
 
-// Is told of every launch (those of a pack run one by one then), library call and function of the
-// host, in the thread of the run.
+// Observes every launch, library call and host function, in the thread of the run. Horizontally
+// fused launches then run individually.
 class StepWatcher {
  public:
   virtual ~StepWatcher() = default;
-  // With the arguments of the step; an error ends the run.
+  // `arguments`: those of the step. An error ends the run.
   virtual Status Before(const RunStep& step, std::span<void* const> arguments) = 0;
   virtual Status After(const RunStep& step, std::span<void* const> arguments) = 0;
 };
 
-// Takes the place of whatever executes steps, and of the data that decides where a run goes: what a
-// program issues can be listed without being done.
+// Replaces both the execution of steps and the data that control flow depends on: lists what a
+// program issues without running it.
 class StepRecorder {
  public:
   virtual ~StepRecorder() = default;
-  // A launch, pack, library call, call, host step or copy, instead of doing it.
+  // Called instead of running a launch, horizontally fused launch, library call, call, host step or
+  // copy.
   virtual void Issue(const RunStep& step) = 0;
   // Whether a loop has another iteration.
   virtual bool GoesOn(const RunStep& loop) = 0;
@@ -137,11 +139,12 @@ struct StepContext {
   HostRun* host = nullptr;
   const std::atomic<bool>* stop = nullptr;  // may be null
   StepWatcher* watcher = nullptr;           // may be null
-  const PackCode* packs = nullptr;          // may be null: launches side by side
-  StepRecorder* recorder = nullptr;         // may be null
+  // Null: fused launches are distributed over the thread pool.
+  const HorizontalCode* horizontal = nullptr;
+  StepRecorder* recorder = nullptr;  // may be null
 };
 
-// Runs steps in order. TK6103 when it is stopped; errors of host functions.
+// Runs steps in order. Returns TK6103 if it is stopped; errors of host functions.
 Status RunSteps(const std::vector<RunStep>& steps, const StepContext& context);
 
 }  // namespace tokamak

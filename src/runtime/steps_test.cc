@@ -28,26 +28,26 @@ class CountingCode final : public KernelCode {
   mutable std::atomic<int> argument_ = -1;
 };
 
-// A pack of launches with these grids and grains; each reads its number.
-struct Pack {
-  RunStep step{.kind = StepKind::kPack, .blocks = {{}}};
+// A horizontally fused launch of launches with these grids and min_chunks; each reads its number.
+struct TestLaunch {
+  RunStep step{.kind = StepKind::kHorizontal, .blocks = {{}}};
   std::vector<int> numbers;
   std::vector<std::unique_ptr<CountingCode>> codes;
   std::vector<const KernelCode*> kernels;
 
-  explicit Pack(const std::vector<std::pair<int64_t, int64_t>>& grids) {
-    for (auto [grid, grain] : grids) {
+  explicit TestLaunch(const std::vector<std::pair<int64_t, int64_t>>& grids) {
+    for (auto [grid, min_chunk] : grids) {
       auto number = static_cast<int64_t>(numbers.size());
       step.blocks[0].push_back({.kind = StepKind::kLaunch,
-                                .places = {{0, number * static_cast<int64_t>(sizeof(int))}},
+                                .slices = {{0, number * static_cast<int64_t>(sizeof(int))}},
                                 .target = numbers.size(),
                                 .grid = grid,
-                                .grain = grain});
+                                .min_chunk = min_chunk});
       numbers.push_back(static_cast<int>(number));
       codes.push_back(std::make_unique<CountingCode>(grid));
       kernels.push_back(codes.back().get());
     }
-    ShareOut(step);
+    DivideIntoUnits(step);
   }
 
   Status Run(StepWatcher* watcher = nullptr) {
@@ -60,24 +60,24 @@ struct Pack {
   }
 };
 
-TEST(Packs, EachIterationRunsOnce) {
+TEST(Horizontal, EachIterationRunsOnce) {
   std::vector<std::pair<int64_t, int64_t>> grids = {{1, 1},      {1, INT64_MAX}, {1000, 1},
                                                     {7, 3},      {100000, 500},  {3, INT64_MAX},
                                                     {65536, 64}, {1, 1}};
   for (size_t count = 1; count <= grids.size(); ++count) {
-    Pack pack({grids.begin(), grids.begin() + static_cast<int64_t>(count)});
-    ASSERT_TRUE(pack.Run().ok());
+    TestLaunch fused_launch({grids.begin(), grids.begin() + static_cast<int64_t>(count)});
+    ASSERT_TRUE(fused_launch.Run().ok());
     for (size_t i = 0; i < count; ++i) {
-      EXPECT_TRUE(pack.codes[i]->EachOnce()) << i << " of " << count;
-      EXPECT_EQ(pack.codes[i]->argument_, static_cast<int>(i));
+      EXPECT_TRUE(fused_launch.codes[i]->EachOnce()) << i << " of " << count;
+      EXPECT_EQ(fused_launch.codes[i]->argument_, static_cast<int>(i));
     }
   }
 }
 
-TEST(Packs, ALaunchIsNotDividedFinerThanItsGrain) {
-  Pack pack({{10, INT64_MAX}, {1, 1}, {1000, 1 << 20}});
-  EXPECT_EQ(pack.step.grid, 3);  // a unit each
-  EXPECT_LT(pack.step.grid, pack.step.grain);
+TEST(Horizontal, ALaunchIsNotDividedFinerThanItsMinChunk) {
+  TestLaunch fused_launch({{10, INT64_MAX}, {1, 1}, {1000, 1 << 20}});
+  EXPECT_EQ(fused_launch.step.grid, 3);  // one unit each
+  EXPECT_LT(fused_launch.step.grid, fused_launch.step.min_chunk);
 }
 
 class Names final : public StepWatcher {
@@ -93,12 +93,12 @@ class Names final : public StepWatcher {
   std::vector<size_t> seen;
 };
 
-TEST(Packs, WatchersSeeEachLaunch) {
-  Pack pack({{100, 1}, {200, 1}, {300, 1}});
+TEST(Horizontal, WatchersSeeEachLaunch) {
+  TestLaunch fused_launch({{100, 1}, {200, 1}, {300, 1}});
   Names names;
-  ASSERT_TRUE(pack.Run(&names).ok());
+  ASSERT_TRUE(fused_launch.Run(&names).ok());
   EXPECT_EQ(names.seen, (std::vector<size_t>{0, 1, 2}));
-  for (const auto& code : pack.codes) EXPECT_TRUE(code->EachOnce());
+  for (const auto& code : fused_launch.codes) EXPECT_TRUE(code->EachOnce());
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ Result<Ref<Storage>> Storage::Promise(size_t bytes, MemoryCounter* counter) {
     if (counter != nullptr) counter->Add(static_cast<int64_t>(bytes));
     return Ref<Storage>::Adopt(storage);
   }
-  // Object and bytes in one allocation: small buffers come and go with every call.
+  // Object and bytes in one allocation: small buffers are created with every call.
   constexpr size_t kHead = RoundUp(sizeof(Storage));
   void* block = std::aligned_alloc(kAlignment, RoundUp(kHead + bytes));
   if (block == nullptr) return NoMemory(bytes);
@@ -59,7 +59,7 @@ Status Storage::Provide() {
   if (made == nullptr) return NoMemory(size_);
   std::byte* none = nullptr;
   if (!data_.compare_exchange_strong(none, made, std::memory_order_acq_rel))
-    HostAllocator::OfProcess().Free(made, size_);  // somebody else was first
+    HostAllocator::OfProcess().Free(made, size_);  // another thread was first
   return Ok();
 }
 
@@ -70,8 +70,8 @@ Result<Ref<Storage>> Storage::Allocate(size_t bytes, MemoryCounter* counter) {
 }
 
 Result<Ref<Storage>> Storage::AllocateOn(Device& device, size_t bytes, std::string_view user) {
-  TOK_TRY(void* taken, device.Allocate(bytes, user));
-  auto* storage = new Storage(static_cast<std::byte*>(taken), bytes, true);
+  TOK_TRY(void* allocated, device.Allocate(bytes, user));
+  auto* storage = new Storage(static_cast<std::byte*>(allocated), bytes, true);
   storage->owner_ = Owner::kDevice;
   storage->device_ = &device;
   return Ref<Storage>::Adopt(storage);

@@ -8,48 +8,50 @@
 #include "runtime/ref.h"
 #include "support/result.h"
 
+// Reference-counted storage of buffers, on the host or a device.
 namespace tokamak {
 
 class Device;
 
-// Bytes of one memory that buffers take, for whoever asks. Outlives every storage.
+// Statistics of the memory that buffers use. Must outlive every storage.
 struct MemoryCounter {
   std::atomic<int64_t> in_use{0}, peak{0}, allocations{0}, largest{0};
   void Add(int64_t bytes);
   void Remove(int64_t bytes) { in_use.fetch_sub(bytes, std::memory_order_relaxed); }
 };
 
+// Bytes: a cache line, and the width of the widest vectors.
 inline constexpr size_t kAlignment = 64;
 
-// The bytes of a buffer: our own, or borrowed from the host. Held by the buffers that show them and
-// by the work that reads them, so a deleted buffer does not pull them away from under anybody.
+// The bytes of a buffer, owned or borrowed. Referenced by the buffers that view them and by the
+// work that reads them, so deleting a buffer does not free memory in use.
 class Storage final : public RefCounted {
  public:
-  // Aligned to kAlignment, not initialised: memory of HostAllocator where it is much. TK5002 when
-  // the machine has no more.
+  // Aligned to kAlignment, not initialised; large ones come from HostAllocator. Returns TK5002 if
+  // out of memory.
   static Result<Ref<Storage>> Allocate(size_t bytes, MemoryCounter* counter);
-  // The same, but its memory is only taken when somebody asks for it (Provide), if it is much: what
-  // many calls that wait in a row give is not all there at once, and each writes where the one
-  // before has just been.
+  // Allocates lazily, on Provide, if the storage is large. A sequence of queued calls then does not
+  // hold the memory of all its results at once, and each call writes memory that the one before has
+  // just used (and is in the cache).
   static Result<Ref<Storage>> Promise(size_t bytes, MemoryCounter* counter);
-  // In the memory of a device, for `user`, which is told to whom there is no more: TK4204.
+  // In the memory of a device. `user` names the purpose in the message of TK4204.
   static Result<Ref<Storage>> AllocateOn(Device& device, size_t bytes, std::string_view user);
-  // Takes the memory, if that was not done. TK5002. Any thread may ask.
+  // Allocates the memory unless that was done. TK5002. Thread-safe.
   Status Provide();
-  // Bytes of somebody else; `release(user)` runs when the last hold goes. `writable`: a program may
-  // write there.
+  // Borrowed bytes; `release(user)` runs when the last reference is dropped. `writable`: a program
+  // may write to them.
   using ReleaseFn = void (*)(void* user);
   static Ref<Storage> Borrow(void* data, size_t bytes, bool writable, ReleaseFn release, void* user,
                              Device* device = nullptr);
 
-  // Null while it is but promised.
+  // Null until a lazily allocated storage is provided.
   std::byte* data() const { return data_.load(std::memory_order_acquire); }
   size_t size() const { return size_; }
-  // Whose memory it is; null: the host's.
+  // The device of the memory; null: the host.
   Device* device() const { return device_; }
   bool writable() const { return writable_; }
 
-  // A hold of work that will fill the bytes, and that every reader waits for.
+  // A reference held by work that will fill the bytes; every reader waits for it.
   void AddWriter() {
     AddRef();
     writers_.fetch_add(1, std::memory_order_relaxed);
@@ -58,10 +60,10 @@ class Storage final : public RefCounted {
     writers_.fetch_sub(1, std::memory_order_release);
     Release();
   }
-  // The asker's hold is the only one, but for those who wrote before: what waited for them may
-  // write.
-  bool MayBeTakenOver() const {
-    // Holds first: a writer that leaves between the two makes the answer "no".
+  // Whether the caller's reference is the only one, apart from earlier writers: work that waited
+  // for them may overwrite the bytes.
+  bool CanReuse() const {
+    // References first: a writer that leaves between the two loads makes the answer false.
     int32_t holds = HoldCount();
     return writable_ && holds <= 1 + writers_.load(std::memory_order_acquire);
   }

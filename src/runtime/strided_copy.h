@@ -4,16 +4,17 @@
 #include <cstdint>
 #include <span>
 
+// Copies between arrays of any strides.
 namespace tokamak {
 
-// An array in memory: where element 0 is, and how many bytes lie between neighbours along each
-// dimension (any number, also negative or 0).
+// An array in memory: the address of element 0 and the byte stride of each dimension (may be
+// negative or 0).
 struct StridedArray {
   std::byte* data = nullptr;
   std::span<const int64_t> strides;
 };
 
-// Copies every element of an array of `dims`, `width` bytes each.
+// Copies every element of an array of shape `dims`, `width` bytes each.
 void CopyStrided(StridedArray to, StridedArray from, std::span<const int64_t> dims, size_t width);
 
 // The byte strides of a dense array whose dimensions are ordered `minor_to_major` (a permutation).

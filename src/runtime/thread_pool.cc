@@ -1,14 +1,18 @@
-// One loop at a time is divided, into pieces. Each thread has an equal share of them, and a line of
-// memory of its own: there its share is given to it, there it takes pieces from the front, and
-// there it counts what it has done. So threads that are on time meet nobody, and the same thread
-// meets the same data loop after loop. Who is done early looks for the next loop first, which often
-// comes at once, and then takes pieces of others: of those who sleep, are late, or have more to do.
+// One parallel loop runs at once, divided into chunks. Each thread has an equal contiguous range of
+// them, and its own cache line with its range, which it consumes from the front, and a count of the
+// chunks that it has run. So threads that are on time do not contend, and a thread processes the
+// same data in consecutive loops. A thread that finishes early first polls for the next loop, which
+// often follows at once, and then steals chunks from threads that sleep, are late or have more to
+// do.
 //
-// A share is one word, with the number of its loop: whoever takes a piece knows which loop it is
-// of, and that loop, with all that it reads, stays until the piece is counted.
+//   line of thread t:  [ loop number | next ... end )   body, data, chunk size   done
 //
-// Threads that wait for a loop look for a while, then sleep: to be woken takes about 5 us, and more
-// on a busy machine; looking takes a processor.
+// A range is one 64-bit word that includes the loop number: a thread that takes a chunk knows its
+// loop, and the loop, with everything that it reads, stays alive until the chunk is counted as
+// done.
+//
+// Waiting threads poll for a while, then sleep: waking takes about 5 us, and more on a busy
+// machine; polling occupies a processor.
 
 #include "runtime/thread_pool.h"
 
@@ -25,13 +29,17 @@
 namespace tokamak {
 namespace {
 
+// How long threads poll before they sleep. Chosen; 20 times the cost of waking.
 constexpr auto kLookFor = std::chrono::microseconds(100);
-// Before a thread takes what was given to others.
+// How long a thread polls for the next loop before it steals from others
+// (docs/choices/2026-11-17-thread-lines.md).
 constexpr auto kLetOthers = std::chrono::microseconds(1);
-// Loops that follow each other this closely are worth waking threads for.
+// Loops that follow each other within this time are worth waking threads for
+// (docs/choices/2026-11-17-thread-lines.md).
 constexpr auto kInARow = std::chrono::microseconds(200);
-// Pieces of a share: enough to even out threads of different speed. Taking one costs some 50 ns.
-constexpr int64_t kPieces = 12;
+// Chunks of a range: enough to balance threads of different speed. Taking one costs about 50 ns.
+// Chosen.
+constexpr int64_t kChunksPerThread = 12;
 
 void Pause() {
 #if defined(__x86_64__)
@@ -41,7 +49,7 @@ void Pause() {
 #endif
 }
 
-// Whether `done()` came true while looking.
+// Polls; returns whether `done()` became true.
 template <typename Done>
 bool LookFor(std::chrono::microseconds time, Done&& done) {
   auto look = [&] {
@@ -59,8 +67,9 @@ bool LookFor(std::chrono::microseconds time, Done&& done) {
   return done();
 }
 
-// TOKAMAK_THREADS, else one a processor. A number that is none is as if there were no word.
+// TOKAMAK_THREADS, else one per processor. An invalid number is ignored.
 int ThreadsOfProcess() {
+  // Maximum number of threads. Chosen.
   constexpr long kMost = 1024;
   if (const char* text = std::getenv("TOKAMAK_THREADS")) {
     char* end = nullptr;
@@ -73,67 +82,67 @@ int ThreadsOfProcess() {
 }  // namespace
 
 struct ThreadPool::State {
-  // Pieces next ... end - 1 of loop `loop`.
-  struct Share {
+  // Chunks next ... end - 1 of loop `loop`.
+  struct ThreadRange {
     uint32_t loop;
     uint16_t next, end;
 
-    static Share Of(uint64_t word) {
+    static ThreadRange Of(uint64_t word) {
       return {static_cast<uint32_t>(word >> 32), static_cast<uint16_t>(word >> 16),
               static_cast<uint16_t>(word)};
     }
     uint64_t word() const { return uint64_t{loop} << 32 | uint64_t{next} << 16 | end; }
   };
-  // Two lines of the cache: processors fetch them in pairs.
+  // Two cache lines: processors prefetch them in pairs.
   struct alignas(128) Thread {
-    std::atomic<uint64_t> share{0};
-    std::atomic<uint64_t> done{0};  // pieces that this thread has run, ever
-    // The loop of the share.
+    std::atomic<uint64_t> range{0};
+    std::atomic<uint64_t> done{0};  // chunks that this thread has run, in total
+    // The loop of the range.
     Body body = nullptr;
     void* data = nullptr;
-    int64_t piece = 1, count = 0;
+    int64_t chunk = 1, count = 0;
     std::atomic<uint32_t> bell{0};
     std::atomic<bool> sleeps{false};
   };
 
   std::vector<std::thread> threads;
   std::vector<Thread> lines;
-  std::atomic<bool> busy{false};  // a loop is being divided
-  // Of who divides.
+  std::atomic<bool> busy{false};  // a loop is running
+  // State of the thread that started the loop.
   uint32_t loop = 0;
-  uint64_t total = 0;           // pieces, ever
-  std::vector<uint64_t> known;  // what threads had done when they were asked
+  uint64_t total = 0;           // chunks of all loops, in total
+  std::vector<uint64_t> known;  // the threads' done counts when last read
   std::chrono::steady_clock::time_point last{};
   alignas(128) std::atomic<int32_t> sleepers{0};
   std::atomic<bool> stopping{false};
-  // Who divides sleeps until threads are done.
+  // Whether the thread that started the loop sleeps until the others are done.
   std::atomic<bool> waits{false};
   std::atomic<uint32_t> finished{0};
 
   explicit State(int count)
       : lines(static_cast<size_t>(count)), known(static_cast<size_t>(count)) {}
 
-  Share ShareOf(size_t number) const {
-    return Share::Of(lines[number].share.load(std::memory_order_acquire));
+  ThreadRange RangeOf(size_t number) const {
+    return ThreadRange::Of(lines[number].range.load(std::memory_order_acquire));
   }
 
-  // Thread `number` runs what is left of the share of thread `of`, if it is of this loop.
+  // Thread `number` runs the remaining range of thread `of` if it belongs to this loop.
   void Take(size_t number, size_t of, uint32_t of_loop) {
     Thread& line = lines[of];
-    uint64_t word = line.share.load(std::memory_order_relaxed);
+    uint64_t word = line.range.load(std::memory_order_relaxed);
     for (;;) {
-      Share share = Share::Of(word);
-      if (share.loop != of_loop || share.next >= share.end) return;
-      int64_t at = share.next++;
-      if (!line.share.compare_exchange_weak(word, share.word(), std::memory_order_acquire))
+      ThreadRange range = ThreadRange::Of(word);
+      if (range.loop != of_loop || range.next >= range.end) return;
+      int64_t at = range.next++;
+      if (!line.range.compare_exchange_weak(word, range.word(), std::memory_order_acquire))
         continue;
-      line.body(line.data, at * line.piece, std::min((at + 1) * line.piece, line.count));
+      line.body(line.data, at * line.chunk, std::min((at + 1) * line.chunk, line.count));
       lines[number].done.fetch_add(1, std::memory_order_seq_cst);
       if (waits.load(std::memory_order_seq_cst)) {
         finished.fetch_add(1, std::memory_order_seq_cst);
         finished.notify_one();
       }
-      word = line.share.load(std::memory_order_relaxed);
+      word = line.range.load(std::memory_order_relaxed);
     }
   }
   template <typename Until>
@@ -141,22 +150,23 @@ struct ThreadPool::State {
     for (size_t i = 1; i < lines.size() && !until(); ++i)
       Take(number, (number + i) % lines.size(), of_loop);
   }
-  // Threads wake each other: each two more, if they have a share and sleep. Who falls asleep
-  // meanwhile looks for a share first.
+  // Threads wake each other in a tree: each wakes two more if they have a range and sleep. A thread
+  // that falls asleep meanwhile checks its range first.
   void Wake(size_t number, uint32_t of_loop) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (sleepers.load(std::memory_order_seq_cst) == 0) return;
     for (size_t i = 2 * number + 1; i <= 2 * number + 2 && i < lines.size(); ++i)
-      if (ShareOf(i).loop == of_loop && lines[i].sleeps.load(std::memory_order_seq_cst)) Ring(i);
+      if (RangeOf(i).loop == of_loop && lines[i].sleeps.load(std::memory_order_seq_cst)) Ring(i);
   }
   void Ring(size_t number) {
     lines[number].bell.fetch_add(1, std::memory_order_seq_cst);
     lines[number].bell.notify_one();
   }
-  // Whether the first `parts` threads have run all pieces.
-  bool AllDone(size_t parts) {
+  // Whether the first `participants` threads have run all chunks.
+  bool AllDone(size_t participants) {
     uint64_t sum = 0;
-    for (size_t i = 0; i < parts; ++i) known[i] = lines[i].done.load(std::memory_order_acquire);
+    for (size_t i = 0; i < participants; ++i)
+      known[i] = lines[i].done.load(std::memory_order_acquire);
     for (uint64_t done : known) sum += done;
     return sum == total;
   }
@@ -183,7 +193,7 @@ void ThreadPool::Start() {
     try {
       state_->threads.emplace_back([this, i] { Serve(i); });
     } catch (const std::system_error&) {
-      return;  // fewer do: shares without a thread are taken by the others
+      return;  // fewer suffice: the others steal the ranges without a thread
     }
     pthread_setname_np(state_->threads.back().native_handle(), "tokamak-loop");
   }
@@ -194,7 +204,7 @@ void ThreadPool::Serve(int thread) {
   auto number = static_cast<size_t>(thread);
   State::Thread& own = state.lines[number];
   uint32_t seen = 0;
-  auto changed = [&] { return state.ShareOf(number).loop != seen; };
+  auto changed = [&] { return state.RangeOf(number).loop != seen; };
   for (;;) {
     if (!LookFor(kLookFor, changed)) {
       state.sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -208,7 +218,7 @@ void ThreadPool::Serve(int thread) {
       own.sleeps.store(false, std::memory_order_relaxed);
       state.sleepers.fetch_sub(1, std::memory_order_relaxed);
     }
-    seen = state.ShareOf(number).loop;
+    seen = state.RangeOf(number).loop;
     if (state.stopping.load(std::memory_order_acquire)) return;
     state.Wake(number, seen);
     state.Take(number, number, seen);
@@ -216,18 +226,18 @@ void ThreadPool::Serve(int thread) {
   }
 }
 
-void ThreadPool::For(int64_t count, int64_t grain, int64_t asleep, Body body, void* data) {
+void ThreadPool::For(int64_t count, int64_t min_chunk, int64_t asleep, Body body, void* data) {
   if (count <= 0) return;
-  grain = std::max<int64_t>(grain, 1);
-  if (asleep == 0) asleep = grain == 1 ? 1 : kPiecesAsleep * grain;
-  int64_t parts = std::min<int64_t>(threads_, count / grain);
-  if (parts < 2 || WasForked() || state_->busy.exchange(true, std::memory_order_acquire)) {
+  min_chunk = std::max<int64_t>(min_chunk, 1);
+  if (asleep == 0) asleep = min_chunk == 1 ? 1 : kSleepingChunkFactor * min_chunk;
+  int64_t participants = std::min<int64_t>(threads_, count / min_chunk);
+  if (participants < 2 || WasForked() || state_->busy.exchange(true, std::memory_order_acquire)) {
     body(data, 0, count);
     return;
   }
   if (IsWorthIt(count, asleep)) {
-    // Rather a small piece more than larger ones, of which a thread may have one too many.
-    Divide(count, std::max(grain, count / (parts * kPieces)), body, data);
+    // Rather one more small chunk than larger ones: a thread may get one chunk too many.
+    Divide(count, std::max(min_chunk, count / (participants * kChunksPerThread)), body, data);
     state_->busy.store(false, std::memory_order_release);
   } else {
     state_->busy.store(false, std::memory_order_release);
@@ -235,7 +245,8 @@ void ThreadPool::For(int64_t count, int64_t grain, int64_t asleep, Body body, vo
   }
 }
 
-// Threads that are awake are had for little. Others are woken for a large loop, or for one of many.
+// Awake threads are cheap to use. Sleeping ones are woken for a large loop, or for one in a
+// sequence.
 bool ThreadPool::IsWorthIt(int64_t count, int64_t asleep) {
   State& state = *state_;
   bool awake = !state.threads.empty() && state.sleepers.load(std::memory_order_relaxed) == 0;
@@ -244,26 +255,26 @@ bool ThreadPool::IsWorthIt(int64_t count, int64_t asleep) {
   return now - std::exchange(state.last, now) < kInARow;
 }
 
-void ThreadPool::Divide(int64_t count, int64_t piece, Body body, void* data) {
+void ThreadPool::Divide(int64_t count, int64_t chunk, Body body, void* data) {
   State& state = *state_;
   if (state.threads.empty()) Start();
-  // Ranges are whole pieces, so that none but the last is shorter than the grain.
-  int64_t pieces = (count + piece - 1) / piece, parts = std::min<int64_t>(threads_, pieces);
+  // Ranges are whole chunks, so that none but the last is shorter than min_chunk.
+  int64_t chunks = (count + chunk - 1) / chunk, participants = std::min<int64_t>(threads_, chunks);
   uint32_t loop = ++state.loop;
-  for (int64_t i = parts; i-- > 0;) {  // those first whom others wake
+  for (int64_t i = participants; i-- > 0;) {  // threads that others wake come first
     State::Thread& line = state.lines[static_cast<size_t>(i)];
     line.body = body;
     line.data = data;
-    line.piece = piece;
+    line.chunk = chunk;
     line.count = count;
-    State::Share share{loop, static_cast<uint16_t>(pieces * i / parts),
-                       static_cast<uint16_t>(pieces * (i + 1) / parts)};
-    line.share.store(share.word(), std::memory_order_release);
+    State::ThreadRange range{loop, static_cast<uint16_t>(chunks * i / participants),
+                             static_cast<uint16_t>(chunks * (i + 1) / participants)};
+    line.range.store(range.word(), std::memory_order_release);
   }
-  state.total += static_cast<uint64_t>(pieces);
+  state.total += static_cast<uint64_t>(chunks);
   state.Wake(0, loop);
   state.Take(0, 0, loop);
-  auto done = [&] { return state.AllDone(static_cast<size_t>(parts)); };
+  auto done = [&] { return state.AllDone(static_cast<size_t>(participants)); };
   if (LookFor(kLetOthers, done)) return;
   state.Help(0, loop, [] { return false; });
   if (LookFor(kLookFor, done)) return;
@@ -281,11 +292,11 @@ void ThreadPool::Stop() {
   StopSoon();
 }
 
-// False: a loop is still being divided after kStopWait, and nothing was stopped.
+// Returns false, and stops nothing, if a loop is still running after kStopWait.
 bool ThreadPool::StopSoon() {
   State& state = *state_;
   if (WasForked()) {
-    for (std::thread& thread : state.threads) thread.detach();  // they are of the parent
+    for (std::thread& thread : state.threads) thread.detach();  // they belong to the parent
     state.threads.clear();
     return true;
   }
@@ -297,12 +308,12 @@ bool ThreadPool::StopSoon() {
   }
   state.stopping.store(true, std::memory_order_release);
   for (size_t i = 1; i < state.lines.size(); ++i) {
-    state.lines[i].share.store(State::Share{state.loop + 1, 0, 0}.word(),
+    state.lines[i].range.store(State::ThreadRange{state.loop + 1, 0, 0}.word(),
                                std::memory_order_seq_cst);
     state.Ring(i);
   }
   for (std::thread& thread : state.threads) thread.join();
-  state.threads.clear();  // and busy it stays: loops run where they are called
+  state.threads.clear();  // `busy` stays set: loops run on the calling thread
   return true;
 }
 

@@ -6,19 +6,22 @@
 
 #include "runtime/process.h"
 
+// The thread pool: parallel loops over an index range.
 namespace tokamak {
 
-// Work that is worth handing to a thread that is awake: a loop of 16 pieces costs its caller 2 us
-// more than its longest piece, one of two 0.5 to 1. Threads that sleep must have so many of them.
-inline constexpr double kPieceNs = 2500;
-inline constexpr int64_t kPiecesAsleep = 8;
+// Minimum work per chunk for awake threads, in ns: a parallel loop of 16 chunks costs its caller 2
+// us more than its longest chunk, one of two chunks 0.5 to 1 us
+// (docs/choices/2026-11-17-thread-lines.md). Sleeping threads need kSleepingChunkFactor times as
+// much.
+inline constexpr double kMinChunkNs = 2500;
+inline constexpr int64_t kSleepingChunkFactor = 8;
 
-// Divides the iterations of a loop among threads. The caller works too, so that a loop which is
-// small, or comes while the pool serves another one, simply runs where it was called. What runs
-// where is open; each iteration runs exactly once.
+// Divides the iterations of a loop among threads. The caller works too: a loop that is small, or
+// arrives while the pool runs another one, runs on the calling thread. Which thread runs an
+// iteration is unspecified; each runs exactly once.
 class ThreadPool final : public Stoppable {
  public:
-  // `threads`: with the caller. They start with the first loop that is divided.
+  // `threads`: including the caller. The others start with the first loop that is divided.
   explicit ThreadPool(int threads);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -28,16 +31,17 @@ class ThreadPool final : public Stoppable {
   // stopped at exit.
   static ThreadPool& OfProcess();
 
-  // Calls body(data, begin, end) for ranges that make up [0, count), none but the last shorter than
-  // `grain`, and returns when all are done. A count of at most `grain` stays on this thread. May be
-  // called by any thread, also by a body. `asleep`: the grain while threads sleep; 0 is
-  // kPiecesAsleep times the other, but for a grain of 1, whose iterations may be long.
+  // Calls body(data, begin, end) for ranges that partition [0, count), all but the last of at least
+  // `min_chunk` iterations, and returns when all are done. A count of at most `min_chunk` stays on
+  // this thread. Thread-safe; a body may call it too. `asleep`: the min_chunk while threads sleep;
+  // 0 means kSleepingChunkFactor times min_chunk, unless min_chunk is 1, whose iterations may be
+  // long.
   using Body = void (*)(void* data, int64_t begin, int64_t end);
-  void For(int64_t count, int64_t grain, int64_t asleep, Body body, void* data);
+  void For(int64_t count, int64_t min_chunk, int64_t asleep, Body body, void* data);
   template <typename F>
-  void For(int64_t count, int64_t grain, F&& body, int64_t asleep = 0) {
+  void For(int64_t count, int64_t min_chunk, F&& body, int64_t asleep = 0) {
     For(
-        count, grain, asleep,
+        count, min_chunk, asleep,
         [](void* data, int64_t begin, int64_t end) {
           (*static_cast<std::remove_reference_t<F>*>(data))(begin, end);
         },
@@ -53,7 +57,7 @@ class ThreadPool final : public Stoppable {
   bool StopSoon();
   void Start();
   bool IsWorthIt(int64_t count, int64_t asleep);
-  void Divide(int64_t count, int64_t piece, Body body, void* data);
+  void Divide(int64_t count, int64_t chunk, Body body, void* data);
   void Serve(int number);
 
   int threads_;

@@ -14,15 +14,15 @@ namespace {
 TEST(ThreadPool, RunsEachIterationOnce) {
   ThreadPool pool(4);
   for (int64_t count : {0, 1, 2, 3, 7, 100, 1001, 65536}) {
-    for (int64_t grain : {1, 3, 64, 1000}) {
+    for (int64_t min_chunk : {1, 3, 64, 1000}) {
       std::vector<std::atomic<int>> runs(static_cast<size_t>(count));
       std::atomic<int> short_ranges{0};
-      pool.For(count, grain, [&](int64_t begin, int64_t end) {
-        if (end - begin < grain && end != count) ++short_ranges;
+      pool.For(count, min_chunk, [&](int64_t begin, int64_t end) {
+        if (end - begin < min_chunk && end != count) ++short_ranges;
         for (int64_t i = begin; i < end; ++i) ++runs[static_cast<size_t>(i)];
       });
-      for (const auto& run : runs) ASSERT_EQ(run.load(), 1) << count << " by " << grain;
-      EXPECT_EQ(short_ranges.load(), 0) << count << " by " << grain;
+      for (const auto& run : runs) ASSERT_EQ(run.load(), 1) << count << " by " << min_chunk;
+      EXPECT_EQ(short_ranges.load(), 0) << count << " by " << min_chunk;
     }
   }
 }
@@ -44,7 +44,7 @@ TEST(ThreadPool, ServesCallersAtTheSameTimeAndFromWithin) {
   ThreadPool pool(3);
   std::atomic<int64_t> sum{0};
   auto caller = [&] {
-    for (int round = 0; round < 200; ++round) {
+    for (int repetition = 0; repetition < 200; ++repetition) {
       pool.For(64, 4, [&](int64_t begin, int64_t end) {
         pool.For(end - begin, 1, [&](int64_t from, int64_t to) { sum += to - from; });
       });
@@ -58,7 +58,7 @@ TEST(ThreadPool, ServesCallersAtTheSameTimeAndFromWithin) {
 
 TEST(ThreadPool, WorksAfterAPause) {
   ThreadPool pool(2);
-  for (int round = 0; round < 5; ++round) {
+  for (int repetition = 0; repetition < 5; ++repetition) {
     std::atomic<int64_t> sum{0};
     pool.For(100, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
     EXPECT_EQ(sum.load(), 100);
@@ -66,11 +66,11 @@ TEST(ThreadPool, WorksAfterAPause) {
   }
 }
 
-// Threads that are late, or help others, when the next loop is there already.
+// Threads may be late, or may be stealing, when the next loop has already started.
 TEST(ThreadPool, LoopsInARowAreNotMixedUp) {
   ThreadPool pool(5);
   uint32_t draw = 1;
-  for (int round = 0; round < 20000; ++round) {
+  for (int repetition = 0; repetition < 20000; ++repetition) {
     draw = draw * 1664525 + 1013904223;
     auto count = static_cast<int64_t>(1 + draw % 97);
     std::vector<int> runs(static_cast<size_t>(count));
@@ -80,12 +80,12 @@ TEST(ThreadPool, LoopsInARowAreNotMixedUp) {
         ++runs[static_cast<size_t>(i)];
       }
     });
-    for (int run : runs) ASSERT_EQ(run, 1) << round;
+    for (int run : runs) ASSERT_EQ(run, 1) << repetition;
     if ((draw >> 16) % 1024 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
 }
 
-TEST(ThreadPool, WaitsForALongPiece) {
+TEST(ThreadPool, WaitsForALongChunk) {
   ThreadPool pool(2);
   std::atomic<int> done{0};
   pool.For(64, 1, [&](int64_t begin, int64_t end) {
@@ -114,7 +114,7 @@ TEST(ThreadPool, StopLeavesALoopThatTakesLong) {
   end = true;
   loop.join();
   EXPECT_EQ(done, 2);
-  pool.Stop();  // and now it stops
+  pool.Stop();  // now it stops
 }
 
 TEST(ThreadPool, AForkedChildRunsAlone) {

@@ -6,14 +6,16 @@
 
 #include "runtime/clones.h"
 
-// Complex lines of floats that stand one after the other, and the same side by side with real and
-// imaginary parts apart: eight numbers of eight lines at a time, in registers.
+// Transposes complex float lines between the array layout (interleaved parts, lines contiguous) and
+// the FFT layout (separate real and imaginary parts, element i of all lines contiguous). Works in
+// registers on 8 x 8 tiles.
 
 namespace tokamak::fft {
 
+// Lines and elements of a tile: a 512-bit vector of complex floats.
 constexpr int64_t kSquare = 8;
 
-// Numbers of one line, or one number of several lines. A complex number is moved as a double.
+// Elements of one line, or one element of several lines. A complex number is moved as a double.
 using Complexes = double __attribute__((vector_size(8 * kSquare)));
 using Floats = float __attribute__((vector_size(8 * kSquare)));
 using HalfFloats = float __attribute__((vector_size(4 * kSquare)));
@@ -36,11 +38,11 @@ TOK_INLINE void TransposeSquare(Complexes* v) {
   }
 }
 
-// Numbers 0 to 7 of eight lines that are `apart` floats from each other, to places that are `to`
-// floats from each other.
-TOK_INLINE void FetchSquare(const float* from, int64_t apart, float* re, float* im, int64_t to) {
+// Loads elements 0 to 7 of eight lines that are `stride` floats apart, and stores them `to` floats
+// apart.
+TOK_INLINE void FetchSquare(const float* from, int64_t stride, float* re, float* im, int64_t to) {
   Complexes v[kSquare];
-  for (int l = 0; l < kSquare; ++l) std::memcpy(&v[l], from + l * apart, sizeof v[l]);
+  for (int l = 0; l < kSquare; ++l) std::memcpy(&v[l], from + l * stride, sizeof v[l]);
   TransposeSquare(v);
   for (int i = 0; i < kSquare; ++i) {
     Floats parts;
@@ -52,9 +54,9 @@ TOK_INLINE void FetchSquare(const float* from, int64_t apart, float* re, float* 
   }
 }
 
-// And back, times `scale`.
+// Stores back, multiplied by `scale`.
 TOK_INLINE void PutSquare(const float* re, const float* im, int64_t from, float scale, float* to,
-                          int64_t apart) {
+                          int64_t stride) {
   Complexes v[kSquare];
   for (int i = 0; i < kSquare; ++i) {
     HalfFloats of_re, of_im;
@@ -66,7 +68,7 @@ TOK_INLINE void PutSquare(const float* re, const float* im, int64_t from, float 
     std::memcpy(&v[i], &parts, sizeof parts);
   }
   TransposeSquare(v);
-  for (int l = 0; l < kSquare; ++l) std::memcpy(to + l * apart, &v[l], sizeof v[l]);
+  for (int l = 0; l < kSquare; ++l) std::memcpy(to + l * stride, &v[l], sizeof v[l]);
 }
 
 }  // namespace tokamak::fft

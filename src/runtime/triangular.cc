@@ -18,9 +18,12 @@ namespace {
 
 using Complex = std::complex<double>;
 
-// Columns of a panel, which stays in the nearest cache, and rows worth another thread.
-constexpr int64_t kPanel = 32, kGrainProducts = 1 << 16, kRowGroup = 16, kGrainCopied = 1 << 14;
-// Of up to so many rows a system is solved by plain loops on the stack: a call may have thousands.
+// Columns of a panel, which stays in the L1 cache; minimum work per thread; rows per task; minimum
+// copied elements per thread. Chosen; no measurement on record.
+constexpr int64_t kPanel = 32, kTriangularMinChunk = 1 << 16, kRowGroup = 16,
+                  kMinChunkCopied = 1 << 14;
+// Systems of up to this many rows are solved by plain loops on the stack: a call may have thousands
+// of them. Chosen; no measurement on record.
 constexpr int64_t kFewRows = 8;
 
 double Conj(double x) {
@@ -32,7 +35,7 @@ Complex Conj(Complex x) {
 double RealOf(Complex x) {
   return x.real();
 }
-// Spelled out: operator* of std::complex looks for NaN in every product.
+// Written out: operator* of std::complex checks every product for NaN.
 [[maybe_unused]] TOK_INLINE double Times(double x, double y) {
   return x * y;
 }
@@ -40,46 +43,46 @@ TOK_INLINE Complex Times(Complex x, Complex y) {
   return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
 }
 
-// to[j] -= factors[k] * rows[k * apart + j] for k = 0, 1 ...: in this order for each j.
+// to[j] -= factors[k] * rows[k * stride + j] for k = 0, 1 ...: in this order for each j.
 template <typename T>
 TOK_INLINE void SubtractRows(T* __restrict to, int64_t width, const T* factors,
-                             const T* __restrict rows, int64_t apart, int64_t count) {
+                             const T* __restrict rows, int64_t stride, int64_t count) {
   if (width == kPanel) {  // in registers
     T sums[kPanel];
     for (int64_t j = 0; j < kPanel; ++j) sums[j] = to[j];
     for (int64_t k = 0; k < count; ++k) {
       T factor = factors[k];
-      for (int64_t j = 0; j < kPanel; ++j) sums[j] -= Times(factor, rows[k * apart + j]);
+      for (int64_t j = 0; j < kPanel; ++j) sums[j] -= Times(factor, rows[k * stride + j]);
     }
     for (int64_t j = 0; j < kPanel; ++j) to[j] = sums[j];
     return;
   }
   for (int64_t k = 0; k < count; ++k) {
     T factor = factors[k];
-    for (int64_t j = 0; j < width; ++j) to[j] -= Times(factor, rows[k * apart + j]);
+    for (int64_t j = 0; j < width; ++j) to[j] -= Times(factor, rows[k * stride + j]);
   }
 }
 
 TOK_CLONES void Subtract(Complex* to, int64_t width, const Complex* factors, const Complex* rows,
-                         int64_t apart, int64_t count) {
-  SubtractRows(to, width, factors, rows, apart, count);
+                         int64_t stride, int64_t count) {
+  SubtractRows(to, width, factors, rows, stride, count);
 }
 
-// The lower factor in place, panel by panel: what all columns before a panel take from it first,
-// then its own. false: not positive definite.
+// Cholesky-factors in place, panel by panel (left-looking): first subtracts the contribution of all
+// earlier columns, then factors the panel. Returns false if not positive definite.
 template <typename T>
 bool Factor(T* a, int64_t n) {
-  std::vector<T> across;  // rows of the panel so far, as columns, conjugated
+  std::vector<T> panel_transposed;  // rows of the panel so far, as columns, conjugated
   for (int64_t p = 0; p < n; p += kPanel) {
     int64_t width = std::min(kPanel, n - p);
-    across.resize(static_cast<size_t>(p * width));
+    panel_transposed.resize(static_cast<size_t>(p * width));
     for (int64_t k = 0; k < p; ++k)
       for (int64_t j = 0; j < width; ++j)
-        across[static_cast<size_t>(k * width + j)] = Conj(a[(p + j) * n + k]);
-    int64_t grain = kGrainProducts / std::max<int64_t>(1, p * width) + 1;
-    ThreadPool::OfProcess().For(n - p, grain, [&](int64_t begin, int64_t end) {
+        panel_transposed[static_cast<size_t>(k * width + j)] = Conj(a[(p + j) * n + k]);
+    int64_t min_chunk = kTriangularMinChunk / std::max<int64_t>(1, p * width) + 1;
+    ThreadPool::OfProcess().For(n - p, min_chunk, [&](int64_t begin, int64_t end) {
       for (int64_t i = p + begin; i < p + end; ++i)
-        Subtract(a + i * n + p, width, a + i * n, across.data(), width, p);
+        Subtract(a + i * n + p, width, a + i * n, panel_transposed.data(), width, p);
     });
     for (int64_t j = p; j < p + width; ++j) {
       double pivot = RealOf(a[j * n + j]);
@@ -97,18 +100,18 @@ bool Factor(T* a, int64_t n) {
   return true;
 }
 
-// The same of doubles, the products by tiles.
+// Factor for doubles, with the products by tiles (panels.h).
 bool Factor(double* a, int64_t n) {
   using panels::kWidth;
   double columns[kWidth * kWidth];
-  std::vector<double> across;
+  std::vector<double> panel_transposed;
   for (int64_t p = 0; p < n; p += kWidth) {
     int64_t size = std::min(kWidth, n - p), width = panels::PaddedWidth(size);
-    across.assign(static_cast<size_t>(p * width), 0);
+    panel_transposed.assign(static_cast<size_t>(p * width), 0);
     for (int64_t j = 0; j < size; ++j)
       for (int64_t k = 0; k < p; ++k)
-        across[static_cast<size_t>(k * width + j)] = a[(p + j) * n + k];
-    // The last panel has no room for all of its width: it stands in another place meanwhile.
+        panel_transposed[static_cast<size_t>(k * width + j)] = a[(p + j) * n + k];
+    // The last panel has no room for its padded width: it is computed in a temporary.
     double last[kWidth * kWidth];
     auto subtract = [&](int64_t begin, int64_t end) {
       if (p == 0) return;
@@ -117,7 +120,7 @@ bool Factor(double* a, int64_t n) {
         for (int64_t j = 0; j < size; ++j) last[(i - p) * width + j] = a[i * n + p + j];
       panels::SubtractProduct({.c = fits ? a + begin * n + p : last + (begin - p) * width,
                                .a = a + begin * n,
-                               .b = across.data(),
+                               .b = panel_transposed.data(),
                                .c_row = fits ? n : width,
                                .a_row = n,
                                .rows = end - begin,
@@ -129,8 +132,8 @@ bool Factor(double* a, int64_t n) {
     subtract(p, p + size);
     if (!panels::FactorBlock(a + p * n + p, n, size, width, columns)) return false;
     int64_t first = p + size, groups = (n - first + kRowGroup - 1) / kRowGroup;
-    int64_t grain = kGrainProducts / (kRowGroup * (p + width) * width) + 1;
-    ThreadPool::OfProcess().For(groups, grain, [&](int64_t group, int64_t groups_end) {
+    int64_t min_chunk = kTriangularMinChunk / (kRowGroup * (p + width) * width) + 1;
+    ThreadPool::OfProcess().For(groups, min_chunk, [&](int64_t group, int64_t groups_end) {
       int64_t begin = first + group * kRowGroup;
       int64_t end = std::min(n, first + groups_end * kRowGroup);
       subtract(begin, end);
@@ -140,7 +143,7 @@ bool Factor(double* a, int64_t n) {
   return true;
 }
 
-// Memory to work in. Large matrices get pages that were there before.
+// Scratch memory. Large matrices reuse pages through the host allocator.
 template <typename T>
 class Scratch {
  public:
@@ -158,7 +161,7 @@ class Scratch {
   T* data_;
 };
 
-// Elements one after the other, in another type.
+// Converts contiguous elements to another type.
 template <typename From, typename To>
 void Convert(const From* from, To* to, int64_t count) {
   if constexpr (std::is_same_v<From, float> || std::is_same_v<To, float>) {
@@ -168,7 +171,7 @@ void Convert(const From* from, To* to, int64_t count) {
   }
 }
 
-// The lower triangle of what is turned over, by squares.
+// The lower triangle of the transpose, by squares.
 template <typename From, typename To>
 void Transpose(const From* from, To* to, int64_t n) {
   for (int64_t row = 0; row < n; row += kPanel)
@@ -180,14 +183,15 @@ void Transpose(const From* from, To* to, int64_t n) {
 
 template <typename Stored, typename T>
 void Cholesky(const CholeskyCall& call, const Stored* from, Stored* to) {
-  int64_t n = call.n, each = std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, n * n * n));
+  int64_t n = call.n,
+          each = std::max<int64_t>(1, kTriangularMinChunk / std::max<int64_t>(1, n * n * n));
   ThreadPool::OfProcess().For(call.batch, each, [&](int64_t begin, int64_t end) {
     Scratch<T> scratch(n * n);
     T* a = scratch.data();
     for (int64_t m = begin; m < end; ++m) {
       const Stored* in = from + m * n * n;
       Stored* out = to + m * n * n;
-      // The upper one is the lower one of the transposed matrix.
+      // The upper triangle is the lower one of the transposed matrix.
       if (call.lower) {
         for (int64_t i = 0; i < n; ++i) Convert(in + i * n, a + i * n, i + 1);
       } else {
@@ -212,8 +216,7 @@ void Cholesky(const CholeskyCall& call, const Stored* from, Stored* to) {
   });
 }
 
-// A forward substitution with the matrix `a`, rows before it solved first, for `width` columns of
-// the right sides.
+// Forward substitution with the matrix `a` for `width` columns of right-hand sides.
 template <typename T>
 void Solve(const T* a, int64_t n, bool unit, T* x, int64_t width) {
   for (int64_t i = 0; i < n; ++i) {
@@ -225,7 +228,7 @@ void Solve(const T* a, int64_t n, bool unit, T* x, int64_t width) {
   }
 }
 
-// The same of doubles, the products by tiles.
+// Solve for doubles, with the products by tiles (panels.h).
 void Solve(const double* a, int64_t n, bool unit, double* x, int64_t width) {
   for (int64_t i = 0; i < n; i += kPanel) {
     int64_t size = std::min(kPanel, n - i);
@@ -255,15 +258,15 @@ class TriangularSolve {
   void Run(const Stored* from, const Stored* right, Stored* to) const {
     ThreadPool& pool = ThreadPool::OfProcess();
     int64_t matrix = n_ * n_, sides = call_.rows * call_.columns;
-    int64_t grain = kGrainProducts / std::max<int64_t>(1, n_ * sides) + 1;
+    int64_t min_chunk = kTriangularMinChunk / std::max<int64_t>(1, n_ * sides) + 1;
     if (n_ <= kFewRows) {
-      return pool.For(call_.batch, grain, [&](int64_t begin, int64_t end) {
+      return pool.For(call_.batch, min_chunk, [&](int64_t begin, int64_t end) {
         for (int64_t m = begin; m < end; ++m)
           SolveFewRows(from + m * matrix, right + m * sides, to + m * sides);
       });
     }
-    // What is left of the threads when there are few matrices shares out the columns of each.
-    pool.For(call_.batch, grain, [&](int64_t begin, int64_t end) {
+    // If there are few matrices, the remaining threads are distributed over the columns of each.
+    pool.For(call_.batch, min_chunk, [&](int64_t begin, int64_t end) {
       Scratch<T> a(matrix);
       for (int64_t m = begin; m < end; ++m) {
         Fetch(from + m * matrix, a.data());
@@ -273,13 +276,14 @@ class TriangularSolve {
   }
 
  private:
-  int64_t Turn(int64_t i) const { return forward_ ? i : n_ - 1 - i; }
+  int64_t EliminationRow(int64_t i) const { return forward_ ? i : n_ - 1 - i; }
 
-  // The lower triangle of the matrix that is solved forward, by squares: they are read across.
+  // The lower triangle in the order of forward substitution, by squares: the source may be
+  // transposed.
   void Fetch(const Stored* matrix, T* a) const {
     int64_t squares = (n_ + kPanel - 1) / kPanel;
-    int64_t grain = kGrainCopied / std::max<int64_t>(1, n_ * kPanel) + 1;
-    ThreadPool::OfProcess().For(squares, grain, [&](int64_t begin, int64_t end) {
+    int64_t min_chunk = kMinChunkCopied / std::max<int64_t>(1, n_ * kPanel) + 1;
+    ThreadPool::OfProcess().For(squares, min_chunk, [&](int64_t begin, int64_t end) {
       for (int64_t square = begin; square < end; ++square)
         for (int64_t other = 0; other <= square; ++other)
           FetchSquare(matrix, a, square * kPanel, other * kPanel);
@@ -287,13 +291,13 @@ class TriangularSolve {
   }
   void FetchSquare(const Stored* matrix, T* a, int64_t row, int64_t column) const {
     for (int64_t i = row; i < std::min(row + kPanel, n_); ++i) {
-      int64_t r = Turn(i), count = std::min(kPanel, i + 1 - column);
+      int64_t r = EliminationRow(i), count = std::min(kPanel, i + 1 - column);
       if (forward_ && !transposed_ && !call_.conjugated) {
         Convert(matrix + r * n_ + column, a + i * n_ + column, count);
         continue;
       }
       for (int64_t j = column; j <= std::min(i, column + kPanel - 1); ++j) {
-        int64_t c = Turn(j);
+        int64_t c = EliminationRow(j);
         T element(transposed_ ? matrix[c * n_ + r] : matrix[r * n_ + c]);
         a[i * n_ + j] = call_.conjugated ? Conj(element) : element;
       }
@@ -306,17 +310,17 @@ class TriangularSolve {
     const int64_t row = call_.left ? call_.columns : 1, column = call_.left ? 1 : call_.columns;
     for (int64_t c = 0; c < count_; ++c) {
       for (int64_t i = 0; i < n_; ++i) {
-        const int64_t place = Turn(i) * row + c * column;
-        T sum(b[place]);
+        const int64_t offset = EliminationRow(i) * row + c * column;
+        T sum(b[offset]);
         for (int64_t k = 0; k < i; ++k) sum -= Times(a[i * n_ + k], x[k]);
         x[i] = call_.unit ? sum : sum / a[i * n_ + i];
-        out[place] = Stored(x[i]);
+        out[offset] = Stored(x[i]);
       }
     }
   }
 
-  // Right sides that are rows in memory are read, and written, across, by squares; others a row at
-  // a time, of which the body is told the first column alone.
+  // Right-hand sides that are rows in memory are read and written transposed, by squares; others
+  // row by row, with only the first column passed to the body.
   template <typename Body>
   void ForSquares(int64_t columns, Body&& body) const {
     for (int64_t begin = 0; begin < n_; begin += kPanel)
@@ -325,12 +329,14 @@ class TriangularSolve {
   }
 
   void SolveColumns(const T* a, const Stored* b, Stored* out) const {
-    auto place = [&](int64_t i, int64_t c) {
-      return call_.left ? Turn(i) * call_.columns + c : c * call_.columns + Turn(i);
+    auto offset = [&](int64_t i, int64_t c) {
+      return call_.left ? EliminationRow(i) * call_.columns + c
+                        : c * call_.columns + EliminationRow(i);
     };
     int64_t blocks = (count_ + kPanel - 1) / kPanel;
-    int64_t grain = kGrainProducts / std::max<int64_t>(1, n_ * n_ * std::min(count_, kPanel)) + 1;
-    ThreadPool::OfProcess().For(blocks, grain, [&](int64_t begin, int64_t end) {
+    int64_t min_chunk =
+        kTriangularMinChunk / std::max<int64_t>(1, n_ * n_ * std::min(count_, kPanel)) + 1;
+    ThreadPool::OfProcess().For(blocks, min_chunk, [&](int64_t begin, int64_t end) {
       Scratch<T> scratch(n_ * kPanel);
       T* x = scratch.data();
       for (int64_t block = begin; block < end; ++block) {
@@ -338,13 +344,13 @@ class TriangularSolve {
         int64_t width = std::is_same_v<T, double> ? panels::PaddedWidth(columns) : columns;
         if (columns < width) std::fill(x, x + n_ * width, T(0));
         ForSquares(columns, [&](int64_t i, int64_t c) {
-          if (call_.left) return Convert(b + place(i, first), x + i * width, columns);
-          x[i * width + c] = T(b[place(i, first + c)]);
+          if (call_.left) return Convert(b + offset(i, first), x + i * width, columns);
+          x[i * width + c] = T(b[offset(i, first + c)]);
         });
         Solve(a, n_, call_.unit, x, width);
         ForSquares(columns, [&](int64_t i, int64_t c) {
-          if (call_.left) return Convert(x + i * width, out + place(i, first), columns);
-          out[place(i, first + c)] = Stored(x[i * width + c]);
+          if (call_.left) return Convert(x + i * width, out + offset(i, first), columns);
+          out[offset(i, first + c)] = Stored(x[i * width + c]);
         });
       }
     });
@@ -355,7 +361,7 @@ class TriangularSolve {
   const bool transposed_, forward_;
 };
 
-// Calls `body` with an array of the element's type and the type that sums are made in.
+// Calls `body` with an array of the element's type and the accumulation type.
 template <typename Body>
 void Dispatch(MatrixElement element, Body&& body) {
   switch (element) {

@@ -2,16 +2,16 @@
 
 #include <cstdint>
 
-// Cholesky factors and triangular systems, of batches of row-major matrices, by our threads. Sums
-// are made in double, in the order of the textbook's loops, products by panels (panels.h), which
-// may be fused with their sums: the same bits for any number of threads.
+// Cholesky factorization and triangular solves of batches of row-major matrices on the thread pool.
+// Accumulation is in double, in the order of the textbook loops; panel products (panels.h) may use
+// fused multiply-adds. Results are identical for any number of threads.
 
 namespace tokamak {
 
 enum class MatrixElement : uint8_t { kF32, kF64, kC64, kC128 };
 
-// a = L L^H, or U^H U. One triangle is read; the other becomes 0. Of what is not positive definite
-// all is NaN.
+// a = L L^H, or U^H U. One triangle is read; the other becomes 0. The result is NaN if the matrix
+// is not positive definite.
 struct CholeskyCall {
   MatrixElement element{};
   int64_t batch = 1, n = 0;

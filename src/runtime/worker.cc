@@ -11,7 +11,7 @@
 namespace tokamak {
 namespace {
 
-// Tasks of all Workers. A task counts until its Run is over, and whatever it makes ready is posted
+// Tasks of all Workers. A task counts until its Run returns, and it has posted all follow-up tasks
 // by then: zero means that nothing is left.
 std::atomic<int64_t> all_pending{0};
 
@@ -24,7 +24,7 @@ struct Workers::State {
   std::condition_variable filled, changed;
   std::deque<Task*> queue;
   std::vector<std::thread> threads;
-  int live = 0, away = 0;  // threads in their loop, and those of them that are away
+  int live = 0, away = 0;  // threads in their loop, and those of them that are Away
   std::atomic<int64_t> pending{0};
   std::atomic<bool> stopping{false};
 };
@@ -67,7 +67,7 @@ void Workers::StartLocked() {
     try {
       state_->threads.emplace_back([state = state_] { Loop(state); });
     } catch (const std::system_error&) {
-      return;  // fewer threads do; with none, Post runs the task itself
+      return;  // fewer threads suffice; with none, Post runs the task itself
     }
     ++state_->live;
     pthread_setname_np(state_->threads.back().native_handle(), name_.substr(0, 15).c_str());
@@ -111,7 +111,7 @@ void Workers::Loop(const std::shared_ptr<State>& state) {
 void Workers::Stop() {
   State& state = *state_;
   if (WasForked()) {
-    for (std::thread& thread : state.threads) thread.detach();  // they are of the parent
+    for (std::thread& thread : state.threads) thread.detach();  // they belong to the parent
     state.threads.clear();
     return;
   }
@@ -125,12 +125,12 @@ void Workers::Stop() {
     auto is_this = [](const std::thread& thread) {
       return thread.get_id() == std::this_thread::get_id();
     };
-    // Threads that were left before are waited for no second time.
+    // Threads that were abandoned before are not waited for again.
     if (!state.threads.empty() && std::none_of(state.threads.begin(), state.threads.end(), is_this))
       state.changed.wait_for(lock, kStopWait, [&] { return state.live <= state.away; });
     ended = state.live == 0;
     threads.swap(state.threads);
-    left.swap(state.queue);  // behind what takes long; nobody should wait for them, either
+    left.swap(state.queue);  // queued behind a long task; callers should not wait for them either
   }
   for (Task* task : left) {
     task->Run(true);

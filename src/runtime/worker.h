@@ -9,9 +9,10 @@
 
 #include "runtime/process.h"
 
+// Worker threads with a task queue.
 namespace tokamak {
 
-// Work to be done by another thread. Deletes itself in Run if it wants to.
+// Work for another thread. May delete itself in Run.
 class Task {
  public:
   // `stopped`: the threads are ending; report that instead of working.
@@ -22,8 +23,8 @@ class Task {
   virtual ~Task() = default;
 };
 
-// Threads that take tasks from one queue, first come first served. One thread: a device's worker,
-// whose tasks run in order. They start with the first task.
+// Threads that take tasks from one FIFO queue. With one thread (a device's worker), tasks run in
+// order. The threads start with the first task.
 class Workers final : public Stoppable {
  public:
   Workers(std::string name, int threads);
@@ -31,20 +32,20 @@ class Workers final : public Stoppable {
   Workers& operator=(const Workers&) = delete;
   ~Workers();
 
-  // The task runs later, or, after Stop, at once as stopped.
+  // Queues the task; after Stop, runs it at once as stopped.
   void Post(Task* task);
-  // Nothing is queued or running; the answer may be old by the time it is read.
+  // Nothing is queued or running; may be out of date when it returns.
   bool IsIdle() const;
-  // For tasks that look: they should come to an end.
+  // Polled by tasks that should end early.
   const std::atomic<bool>& stopping() const;
-  // What is queued runs as stopped. What runs is waited for up to kStopWait, and not at all when it
-  // is away (below): then it ends by itself. May be called by a task of its own.
+  // Runs queued tasks as stopped. Waits up to kStopWait for running tasks, and not at all for those
+  // that are Away: they end on their own. A task of these workers may call it.
   void Stop() override;
 
   int threads() const { return count_; }
 
-  // For the time that a task of these workers may wait for a lock of the host, such as Python's:
-  // whoever stops the workers may hold it.
+  // Marks the time that a task of these workers may wait for a lock of the host, such as Python's
+  // GIL: the caller of Stop may hold it.
   class Away {
    public:
     explicit Away(Workers& workers);
@@ -64,11 +65,11 @@ class Workers final : public Stoppable {
 
   std::string name_;
   int count_;
-  std::shared_ptr<State> state_;  // of the threads too: one that is away may outlive the rest
+  std::shared_ptr<State> state_;  // shared with the threads: one that is Away may outlive the rest
 };
 
-// Marks that this thread is in a function of the host, called by a program. A program that is
-// launched from there must not wait for the worker that waits for the function.
+// Marks that this thread is in a host function called by a program. A program launched from there
+// must not wait for the worker that waits for the function.
 class HostScope {
  public:
   HostScope();
@@ -78,11 +79,11 @@ class HostScope {
   static bool IsInside();
 };
 
-// Waits until no Workers of the process have anything queued or running, or `milliseconds` have
-// passed (< 0: any time); whether it came so.
+// Waits until no Workers of the process have queued or running tasks, at most `milliseconds` (< 0:
+// no limit). Returns whether that is so.
 bool WaitAllIdle(int64_t milliseconds);
 
-// The one pool of the process: a thread per processor. Never destroyed; stopped at exit.
+// The pool of the process: one thread per processor. Never destroyed; stopped at exit.
 Workers& Pool();
 
 }  // namespace tokamak

@@ -10,7 +10,7 @@
 namespace tokamak {
 namespace {
 
-// Counts, and writes down in which order it came.
+// Counts, and records the order of execution.
 class Note final : public Task {
  public:
   Note(std::vector<int>& order, int number, std::atomic<int>& stopped_count)
@@ -59,7 +59,7 @@ TEST(Workers, StopRunsWhatIsQueuedAsStopped) {
   std::vector<int> order;
   std::atomic<int> stopped{0};
   Workers worker("test", 1);
-  worker.Post(new Sleep(worker.stopping()));  // until Stop says so
+  worker.Post(new Sleep(worker.stopping()));  // until Stop is called
   for (int i = 0; i < 10; ++i) worker.Post(new Note(order, i, stopped));
   EXPECT_FALSE(worker.IsIdle());
   worker.Stop();
@@ -69,8 +69,8 @@ TEST(Workers, StopRunsWhatIsQueuedAsStopped) {
   EXPECT_TRUE(order.empty());
 }
 
-// Whoever stops the workers may hold the very lock that a task waits for.
-TEST(Workers, WhatIsAwayIsNotWaitedFor) {
+// The caller of Stop may hold the very lock that a task waits for.
+TEST(Workers, AbsentWorkersAreNotAwaited) {
   std::mutex host;
   std::atomic<bool> waiting{false}, done{false};
   class Waits final : public Task {
@@ -106,8 +106,8 @@ TEST(Workers, WhatIsAwayIsNotWaitedFor) {
   EXPECT_TRUE(done);
 }
 
-// A kernel that does not look whether it should stop: who ends the process does not wait for it.
-TEST(Workers, WhatTakesLongIsLeft) {
+// A kernel that does not poll for stopping does not delay the end of the process.
+TEST(Workers, LongTasksAreAbandoned) {
   std::vector<int> order;
   std::atomic<int> stopped{0};
   std::atomic<bool> end{false};
@@ -117,7 +117,7 @@ TEST(Workers, WhatTakesLongIsLeft) {
   auto begin = std::chrono::steady_clock::now();
   workers->Stop();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 20 * kStopWait);
-  EXPECT_EQ(stopped, 3);  // nor do those who wait for what was queued
+  EXPECT_EQ(stopped, 3);  // the waiters of queued tasks do not wait either
   EXPECT_FALSE(WaitAllIdle(0));
   workers.reset();
   end = true;
@@ -146,7 +146,7 @@ TEST(Workers, ThePoolRunsSeveralAtATime) {
 }
 
 #if !defined(__SANITIZE_THREAD__)
-TEST(Workers, AForkedProcessIsToldAndEnds) {
+TEST(Workers, AForkedProcessGetsAnErrorAndEnds) {
   Workers worker("test", 1);
   std::vector<int> order;
   std::atomic<int> stopped{0};
@@ -156,7 +156,7 @@ TEST(Workers, AForkedProcessIsToldAndEnds) {
   pid_t child = fork();
   if (child == 0) {
     bool forked = WasForked();
-    worker.Stop();  // joins nobody
+    worker.Stop();  // joins no thread
     _exit(forked ? 7 : 8);
   }
   int status = 0;

@@ -2,7 +2,8 @@
 
 namespace tokamak {
 
-// Prints what is wrong and where in our sources, runs the crash hook, aborts.
+// Internal assertions. FailCheck prints the failed condition and its source location, runs the
+// crash hook and aborts.
 [[noreturn]] void FailCheck(const char* file, int line, const char* condition, const char* text);
 
 // The driver sets this to write a reproducer before the process stops.
@@ -11,7 +12,7 @@ void SetCrashHook(CrashHook hook);
 
 }  // namespace tokamak
 
-// A fault of ours, never reachable from input. Says where in our sources, then stops.
+// Aborts if an internal invariant does not hold. Input must never be able to trigger it.
 #define TOK_CHECK(condition, text)                                \
   do {                                                            \
     if (!(condition)) [[unlikely]]                                \

@@ -8,12 +8,14 @@
 namespace tokamak {
 namespace {
 
-// The first 64 bits of the fractional parts of the square roots of the first eight primes.
+// Initialization vector: the first 64 bits of the fractional parts of the square roots of the first
+// eight primes (RFC 7693).
 constexpr std::array<uint64_t, 8> kStart = {
     0x6a09e667f3bcc908, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b, 0xa54ff53a5f1d36f1,
     0x510e527fade682d1, 0x9b05688c2b3e6c1f, 0x1f83d9abfb41bd6b, 0x5be0cd19137e2179};
 
-// Which word of the block each step of a round takes; rounds 10 and 11 are as 0 and 1.
+// Message schedule (RFC 7693): which word of the block each step of a round uses. Rounds 10 and 11
+// reuse rows 0 and 1.
 constexpr uint8_t kOrder[10][16] = {
     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
     {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
@@ -48,7 +50,8 @@ uint64_t WordAt(const unsigned char* bytes) {
   b = std::rotr(b ^ c, 63);
 }
 
-// With the order known when this is compiled: it takes half the time.
+// The round number is a template parameter so that the schedule is a compile-time constant, which
+// halves the run time.
 template <size_t kRound>
 [[gnu::always_inline]] inline void RunRound(uint64_t* v, const uint64_t* words) {
   constexpr const uint8_t* kAt = kOrder[kRound % 10];
@@ -80,13 +83,14 @@ void Digester::Compress(const unsigned char* block, bool is_last) {
   for (int i = 0; i < 16; ++i) words[i] = WordAt(block + 8 * i);
   std::copy(state_.begin(), state_.end(), v);
   std::copy(kStart.begin(), kStart.end(), v + 8);
-  v[12] ^= total_;  // texts of more than 2^64 bytes there are none
+  v[12] ^= total_;  // the upper half of the 128-bit byte count is always 0
   if (is_last) v[14] = ~v[14];
   RunRounds(v, words, std::make_index_sequence<kRounds>());
   for (size_t i = 0; i < 8; ++i) state_[i] ^= v[i] ^ v[i + 8];
 }
 
-// A full block is only compressed when more follows: the last one is compressed differently.
+// A full block is compressed only when more bytes follow, because the last block is compressed with
+// a different flag.
 void Digester::Add(std::string_view bytes) {
   while (!bytes.empty()) {
     if (open_bytes_ == kBlock) {
@@ -94,10 +98,10 @@ void Digester::Add(std::string_view bytes) {
       Compress(open_.data(), false);
       open_bytes_ = 0;
     }
-    size_t part = std::min(bytes.size(), kBlock - open_bytes_);
-    std::memcpy(open_.data() + open_bytes_, bytes.data(), part);
-    open_bytes_ += part;
-    bytes.remove_prefix(part);
+    size_t chunk = std::min(bytes.size(), kBlock - open_bytes_);
+    std::memcpy(open_.data() + open_bytes_, bytes.data(), chunk);
+    open_bytes_ += chunk;
+    bytes.remove_prefix(chunk);
   }
 }
 

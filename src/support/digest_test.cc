@@ -7,8 +7,8 @@
 namespace tokamak {
 namespace {
 
-// The test vectors of BLAKE2b with 256 bits for "" and "abc"; the others are what Python's
-// hashlib.blake2b(text, digest_size=32) gives, around the ends of blocks of 128 bytes.
+// The expected values of "" and "abc" are published BLAKE2b-256 test vectors. The others come from
+// Python's hashlib.blake2b(text, digest_size=32), at sizes around multiples of the 128-byte block.
 TEST(Digest, IsBlake2b) {
   auto hex = [](std::string_view text) { return HexOf(DigestOf(text)); };
   EXPECT_EQ(hex(""), "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8");
@@ -22,14 +22,14 @@ TEST(Digest, IsBlake2b) {
   EXPECT_EQ(hex(all), "39a7eb9fedc19aabc83425c6755dd90e6f9d0c804964a1f4aaeea3b9fb599835");
 }
 
-TEST(Digest, TheSameInAnyParts) {
+TEST(Digest, TheSameInAnyChunks) {
   std::string text(1000, 'x');
   std::iota(text.begin(), text.end(), 'a');
-  for (size_t part : {1u, 7u, 127u, 128u, 129u, 256u}) {
+  for (size_t chunk : {1u, 7u, 127u, 128u, 129u, 256u}) {
     Digester digester;
-    for (size_t at = 0; at < text.size(); at += part)
-      digester.Add(std::string_view(text).substr(at, part));
-    EXPECT_EQ(digester.Finish(), DigestOf(text)) << part;
+    for (size_t at = 0; at < text.size(); at += chunk)
+      digester.Add(std::string_view(text).substr(at, chunk));
+    EXPECT_EQ(digester.Finish(), DigestOf(text)) << chunk;
   }
 }
 

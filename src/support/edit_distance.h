@@ -5,8 +5,8 @@
 
 namespace tokamak {
 
-// How many characters must be put in, taken out or exchanged to turn one name into the other: for
-// asking "did you mean". Quadratic in the names.
+// Levenshtein distance: the number of insertions, deletions and substitutions that turn one name
+// into the other. Used for "did you mean" hints. Quadratic in the lengths.
 size_t EditDistance(std::string_view a, std::string_view b);
 
 }  // namespace tokamak

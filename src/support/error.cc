@@ -24,8 +24,8 @@ std::string_view LineAt(std::string_view source, int line) {
   return source.substr(begin, source.find('\n', begin) - begin);
 }
 
-// The faulty line and a caret under the column, clipped to a window so that a
-// line of a gigabyte does not become an error of a gigabyte.
+// The offending line with a caret under the column. It is clipped to a window so that a line of a
+// gigabyte does not become an error message of a gigabyte.
 std::string Excerpt(const TextSpan& where, std::string_view source) {
   constexpr size_t kBefore = 60, kAfter = 60;
   std::string_view line = LineAt(source, where.line);
@@ -44,7 +44,7 @@ std::string Excerpt(const TextSpan& where, std::string_view source) {
 }  // namespace
 
 const std::vector<ErrorInfo>& AllErrors() {
-  // Never destroyed: threads that end with the process still report.
+  // Never destroyed: threads that outlive static destruction may still report errors.
   static const auto* rows = new std::vector<ErrorInfo>{
 #define TOK_ERROR(number, id, exit, status, meaning) \
   ErrorInfo{ErrorCode::k##id, #id, ExitCode::exit, status, meaning},

@@ -7,8 +7,8 @@
 
 namespace tokamak {
 
-// A 64-bit hash that is equal in every process and on every machine: it may be
-// written to disk. Not for defence against an adversary.
+// A 64-bit hash that is equal in every process and on every machine, so it may be written to disk.
+// Not resistant to adversaries.
 class Hasher {
  public:
   void Add(uint64_t word) {
@@ -33,7 +33,7 @@ class Hasher {
       std::memcpy(&word, p, 8);
       Add(word);
     }
-    if (size == 0) return;  // `data` may be null then
+    if (size == 0) return;  // `data` may be null here
     uint64_t tail = 0;
     std::memcpy(&tail, p, size);
     Add(tail);

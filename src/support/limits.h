@@ -4,44 +4,43 @@
 
 namespace tokamak {
 
-// Every limit that input can meet, in one place; each has a test that meets it.
-// Exceeding one is an error or a record, never a hang.
+// Every limit that an input can exceed. Each has a test that exceeds it. Exceeding one is an error
+// or a record, never a hang. All values are chosen so that time and memory stay bounded.
 
-// Nested regions, attributes, types and tuples.
+// Nesting depth of regions, attributes, types and tuples.
 inline constexpr int kMaxNesting = 200;
-// Memory that one attribute or type of bytecode unfolds to, in units of about
-// 64 bytes: entries hold others by number, so that a few bytes could stand for
-// 2^200 of them.
+// Size of one fully expanded bytecode attribute or type, in units of about 64 bytes. Entries
+// reference others by number, so a few bytes could otherwise expand to 2^200 units.
 inline constexpr uint32_t kMaxAttributeWeight = 1u << 20;
-// Frames of the call stack that one location holds; the outermost are dropped.
+// Call-stack frames kept per location; the outermost ones are dropped.
 inline constexpr int kMaxLocationFrames = 1000;
-// Shapes that one tuple unfolds to: elements are shared, so that 60 lines of
-// tuples of the line before could stand for 2^60 of them.
+// Number of shapes in one fully expanded tuple. Elements are shared, so 60 lines of tuples, each
+// built from the previous one, could otherwise expand to 2^60 shapes.
 inline constexpr int64_t kMaxShapeParts = int64_t{1} << 22;
-// Dimensions of one array.
+// Maximum rank of an array.
 inline constexpr int kMaxRank = 64;
-// Elements of one array: the product of its dimensions stays below this, so
-// that sizes in bytes never overflow.
+// Elements of one array. The product of the dimensions stays below this, so sizes in bytes never
+// overflow int64.
 inline constexpr int64_t kMaxElements = int64_t{1} << 58;
-// Bytes that one literal may take when it is expanded.
+// Bytes of one literal after expansion.
 inline constexpr int64_t kMaxLiteralBytes = int64_t{1} << 33;
-// Bytes of one elided constant of HLO text, constant({...}), which is made up.
+// Bytes of one elided constant of HLO text, constant({...}), whose values are generated.
 inline constexpr int64_t kMaxElidedBytes = int64_t{1} << 30;
-// Bytes that the interpreter may hold for one value.
-#ifdef TOK_FUZZ_LIMITS  // small, so that a fuzzer meets them in no time
+// Bytes of one value in the interpreter.
+#ifdef TOK_FUZZ_LIMITS  // small, so that a fuzzer reaches them quickly
 inline constexpr int64_t kMaxTensorBytes = int64_t{1} << 24;
 #else
 inline constexpr int64_t kMaxTensorBytes = int64_t{6} << 30;
 #endif
-// Calls on the interpreter's stack.
+// Depth of the interpreter's call stack.
 inline constexpr int kMaxCallDepth = 500;
-// Bytes that all live values of the interpreter may take together.
+// Total bytes of all live values in the interpreter.
 #ifdef TOK_FUZZ_LIMITS
 inline constexpr int64_t kMaxLiveBytes = int64_t{1} << 28;
 #else
 inline constexpr int64_t kMaxLiveBytes = int64_t{12} << 30;
 #endif
-// Devices of one run of the interpreter: a thread each.
+// Devices in one interpreter run. Each has a thread.
 inline constexpr int64_t kMaxDevices = 256;
 
 }  // namespace tokamak

@@ -6,15 +6,16 @@
 
 namespace tokamak {
 
-// What was made before, by all that it was made from, for any number of threads. Keys are compared
-// in full: one that has another's hash has not its value. A key has Hash() and ==.
+// A thread-safe memo table: maps keys to computed values. Keys are compared in full, so a hash
+// collision never returns another key's value. A key type provides Hash() and ==.
 template <typename Key, typename Value>
 class Memo {
  public:
-  // No more than `most` are kept; the rest is made each time.
+  // Keeps at most `most` entries; further values are recomputed on every call.
   explicit Memo(size_t most) : most_(most) {}
 
-  // The value of an equal key, or make(). Two threads may make the same at a time.
+  // Returns the value of an equal key, or make(). Two threads may compute the same value
+  // concurrently.
   template <typename Make>
   Value Get(const Key& key, Make&& make) {
     {

@@ -5,7 +5,7 @@
 namespace tokamak {
 namespace {
 
-// All hashes are equal.
+// All keys have the same hash.
 struct Number {
   int value;
   static uint64_t Hash() { return 7; }
@@ -21,15 +21,15 @@ TEST(Memo, KeysOfOneHashHaveValuesOfTheirOwn) {
       return i * i;
     });
   };
-  for (int round = 0; round < 2; ++round)
+  for (int repetition = 0; repetition < 2; ++repetition)
     for (int i = 0; i < 10; ++i) EXPECT_EQ(square(i), i * i);
   EXPECT_EQ(made, 10);
 }
 
-TEST(Memo, WhatIsTooMuchIsMadeAgain) {
+TEST(Memo, EvictedEntriesAreRebuilt) {
   Memo<Number, int> few(3);
   int made = 0;
-  for (int round = 0; round < 2; ++round)
+  for (int repetition = 0; repetition < 2; ++repetition)
     for (int i = 0; i < 5; ++i) EXPECT_EQ(few.Get({i}, [&] { return ++made, i; }), i);
   EXPECT_EQ(made, 7);
 }

@@ -9,7 +9,7 @@
 
 namespace tokamak {
 
-// A value, or the error that stopped it from being made.
+// A value, or the error that prevented it.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -29,7 +29,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-// Success without a value, or an error. `return Ok();`
+// Success without a value, or an error. Return success with `return Ok();`.
 struct Unit {};
 using Status = Result<Unit>;
 inline Status Ok() {
@@ -48,7 +48,7 @@ inline Status Ok() {
   declaration = std::move(TOK_CONCAT(result_, __LINE__)).value()
 // NOLINTEND(bugprone-macro-parentheses)
 
-// TOK_CHECK_OK(Verify(x)): returns the error of a Status, if there is one.
+// TOK_RETURN_IF_ERROR(Verify(x)) returns the error of a Status, if there is one.
 #define TOK_RETURN_IF_ERROR(expression)     \
   do {                                      \
     auto tok_status = (expression);         \

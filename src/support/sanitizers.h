@@ -1,7 +1,7 @@
 #pragma once
 
-// TOK_SANITIZED: whether a sanitizer watches this build. It wants the address space for itself,
-// and it reports crashes.
+// TOK_SANITIZED is 1 in builds with an address or thread sanitizer. Sanitizers reserve much of the
+// address space and install their own crash handlers, so some features are disabled there.
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // g++
 #define TOK_SANITIZED 1

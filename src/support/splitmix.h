@@ -4,8 +4,8 @@
 
 namespace tokamak {
 
-// splitmix64: one number is the whole state, and it draws the same on every machine. The
-// distributions of <random> do not.
+// splitmix64: a generator whose state is one number. It yields the same sequence on every machine,
+// unlike the distributions of <random>.
 inline uint64_t MixBits(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;

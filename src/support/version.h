@@ -4,7 +4,7 @@
 
 namespace tokamak {
 
-// As in project(VERSION) of CMakeLists.txt.
+// The library version. Must equal project(VERSION) in CMakeLists.txt.
 inline constexpr std::string_view kVersion = "0.1.0";
 
 }  // namespace tokamak

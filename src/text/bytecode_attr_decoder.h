@@ -14,13 +14,13 @@ class BytecodeTables::AttrDecoder {
  public:
   AttrDecoder(BytecodeTables& tables, const BytecodeFile::Entry& entry)
       : tables_(tables), file_(tables.file_), entry_(entry), in_(tables.file_.At(entry)) {}
-  // To the last byte of the entry.
+  // Decodes the entry up to its last byte.
   Result<BytecodeAttr> Decode();
   // Whether a code of builtin is a location.
   static bool IsLocation(uint64_t code) { return (code >= 10 && code <= 15) || code == 22; }
 
  private:
-  // Each decodes what follows the code into out_.
+  // Each function decodes the fields that follow the code into out_.
   Status Vhlo(uint64_t code);
   Status VhloMesh(uint64_t code);
   Status Builtin(uint64_t code);
@@ -49,7 +49,7 @@ class BytecodeTables::AttrDecoder {
   Result<const BytecodeAttr*> Child(BytecodeRef ref);
   Result<std::string_view> StringAt();
   Status AddWeight(uint64_t weight);
-  Error Fault(ErrorCode code, std::string message, size_t offset) const;
+  Error ErrorAt(ErrorCode code, std::string message, size_t offset) const;
   Error Unknown(uint64_t code) const;
   static bool IsFloatType(const BytecodeType& type);
   static Bytes Cleaned(Bytes data, ElementType type);

@@ -1,6 +1,5 @@
-// Attributes of the bytecode as AttrValues: codes of the dialects vhlo and
-// builtin (sdy's are in bytecode_sdy.cc). VHLO's enums become the words that
-// StableHLO has for them, in the spelling of the text format.
+// Decodes bytecode attributes into AttrValues: codes of the dialects vhlo and builtin (sdy's are in
+// bytecode_sdy.cc). VHLO enums become the corresponding StableHLO keywords of the text format.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -16,7 +15,7 @@ using Kind = BytecodeType::Kind;
 struct EnumRow {
   uint64_t code;
   std::string_view kind;
-  std::array<std::string_view, 6> words;  // by number; "" where there is none
+  std::array<std::string_view, 6> words;  // by number; "" if unused
 };
 constexpr std::array<EnumRow, 9> kEnums = {{
     {3, "stablehlo.comparison_direction", {"EQ", "NE", "GE", "GT", "LE", "LT"}},
@@ -56,7 +55,7 @@ AttrValue IntOf(int64_t value) {
   return {IntAttr{value, "i64"}};
 }
 
-// The elements of a vector of integers; any other value as it is.
+// The elements of a vector of integers; any other value unchanged.
 AttrValue ListOfLiteral(const AttrValue& value) {
   const auto* literal = value.As<Literal>();
   if (literal == nullptr || literal->is_splat() || !IsInteger(literal->type())) return value;
@@ -67,14 +66,14 @@ AttrValue ListOfLiteral(const AttrValue& value) {
   return {std::move(list)};
 }
 
-// i1: eight elements a byte, low bits first; a splat is 0x00 or 0xFF.
+// i1: eight elements per byte, low bits first; a splat is 0x00 or 0xFF.
 Bytes UnpackBits(std::span<const std::byte> packed, size_t count) {
   std::vector<std::byte> out(count);
   for (size_t i = 0; i < count; ++i) out[i] = (packed[i / 8] >> (i % 8)) & std::byte{1};
   return Bytes::FromVector(std::move(out));
 }
 
-// Elements of fewer than 8 bits, with the bits above them cleared.
+// Elements of fewer than 8 bits, with the unused high bits cleared.
 Bytes MaskBits(const Bytes& data, int bits) {
   const auto mask = static_cast<std::byte>((1 << bits) - 1);
   auto clean = [mask](std::byte b) { return (b & ~mask) == std::byte{0}; };
@@ -90,8 +89,8 @@ Result<BytecodeAttr> BytecodeTables::AttrDecoder::Decode() {
   const size_t start = in_.offset();
   if (!entry_.custom) {
     std::string_view text = in_.NulTerminated();
-    return Fault(ErrorCode::kBytecodeAttribute,
-                 "attribute '" + std::string(text.substr(0, 60)) + "' is written as text", start);
+    return ErrorAt(ErrorCode::kBytecodeAttribute,
+                   "attribute '" + std::string(text.substr(0, 60)) + "' is written as text", start);
   }
   const uint64_t code = in_.Varint();
   TOK_RETURN_IF_ERROR(file_.Whole(in_, "attribute"));
@@ -115,25 +114,26 @@ Result<BytecodeAttr> BytecodeTables::AttrDecoder::Decode() {
   return std::move(out_);
 }
 
-Error BytecodeTables::AttrDecoder::Fault(ErrorCode code, std::string message, size_t offset) const {
-  return file_.Fault(code, "bytecode: " + std::move(message), offset);
+Error BytecodeTables::AttrDecoder::ErrorAt(ErrorCode code, std::string message,
+                                           size_t offset) const {
+  return file_.ErrorAt(code, "bytecode: " + std::move(message), offset);
 }
 
 Error BytecodeTables::AttrDecoder::Unknown(uint64_t code) const {
-  return Fault(ErrorCode::kBytecodeAttribute,
-               "attribute " + std::to_string(code) + " of dialect '" +
-                   std::string(file_.dialects[entry_.dialect]) + "' is not known",
-               entry_.begin);
+  return ErrorAt(ErrorCode::kBytecodeAttribute,
+                 "attribute " + std::to_string(code) + " of dialect '" +
+                     std::string(file_.dialects[entry_.dialect]) + "' is not known",
+                 entry_.begin);
 }
 
 Status BytecodeTables::AttrDecoder::AddWeight(uint64_t weight) {
   if (weight > kMaxAttributeWeight - std::min(out_.weight, kMaxAttributeWeight))
-    return Fault(ErrorCode::kTooLarge, "an attribute holds too many attributes", entry_.begin);
+    return ErrorAt(ErrorCode::kTooLarge, "an attribute holds too many attributes", entry_.begin);
   out_.weight += static_cast<uint32_t>(weight);
   return Ok();
 }
 
-// The attribute that a reference at the cursor leads to, to be copied.
+// The attribute that the reference at the cursor denotes, to be copied.
 Result<const BytecodeAttr*> BytecodeTables::AttrDecoder::Child() {
   return Child(Ref());
 }
@@ -148,7 +148,7 @@ Result<std::string_view> BytecodeTables::AttrDecoder::StringAt() {
   const BytecodeRef ref = Ref();
   TOK_RETURN_IF_ERROR(file_.Whole(in_, "attribute"));
   if (ref.index >= file_.strings.size()) {
-    return Fault(
+    return ErrorAt(
         ErrorCode::kBytecodeIndex,
         "string " + std::to_string(ref.index) + " of " + std::to_string(file_.strings.size()),
         ref.from);
@@ -182,8 +182,8 @@ Status BytecodeTables::AttrDecoder::Dictionary() {
   std::stable_sort(dict.begin(), dict.end(), less);
   for (size_t i = 1; i < dict.size(); ++i) {
     if (dict[i].name == dict[i - 1].name) {
-      return Fault(ErrorCode::kBytecodeKind,
-                   "a dictionary holds '" + dict[i].name.substr(0, 60) + "' twice", entry_.begin);
+      return ErrorAt(ErrorCode::kBytecodeKind,
+                     "a dictionary holds '" + dict[i].name.substr(0, 60) + "' twice", entry_.begin);
     }
   }
   out_.value.value = std::move(dict);
@@ -202,7 +202,7 @@ Result<AttrValue> BytecodeTables::AttrDecoder::SignedList() {
 Status BytecodeTables::AttrDecoder::Integer() {
   TOK_TRY(const BytecodeType* type, tables_.Type(Ref()));
   if ((type->kind != Kind::kElement && type->kind != Kind::kIndex) || IsFloatType(*type))
-    return Fault(ErrorCode::kBytecodeType, "integer of type '" + type->name + "'", entry_.begin);
+    return ErrorAt(ErrorCode::kBytecodeType, "integer of type '" + type->name + "'", entry_.begin);
   const int bits = InfoOf(type->shape.type()).bits;
   uint64_t value = in_.Integer(bits);
   if (type->shape.type() == ElementType::kPred) {
@@ -226,7 +226,7 @@ bool BytecodeTables::AttrDecoder::IsFloatType(const BytecodeType& type) {
 Status BytecodeTables::AttrDecoder::Float() {
   TOK_TRY(const BytecodeType* type, tables_.Type(Ref()));
   if (!IsFloatType(*type) || IsComplex(type->shape.type()))
-    return Fault(ErrorCode::kBytecodeType, "float of type '" + type->name + "'", entry_.begin);
+    return ErrorAt(ErrorCode::kBytecodeType, "float of type '" + type->name + "'", entry_.begin);
   FloatAttr out;
   out.type = type->shape.type();
   out.value = DecodeFloat(out.type, in_.Integer(InfoOf(out.type).bits));
@@ -239,8 +239,9 @@ Status BytecodeTables::AttrDecoder::Enum(uint64_t code) {
   for (const EnumRow& row : kEnums) {
     if (row.code != code) continue;
     if (number >= row.words.size() || row.words[number].empty()) {
-      return Fault(ErrorCode::kBytecodeNumber,
-                   std::string(row.kind) + " has no value " + std::to_string(number), entry_.begin);
+      return ErrorAt(ErrorCode::kBytecodeNumber,
+                     std::string(row.kind) + " has no value " + std::to_string(number),
+                     entry_.begin);
     }
     out_.value.value = EnumAttr{std::string(row.kind), std::string(row.words[number])};
     return Ok();
@@ -254,21 +255,21 @@ Status BytecodeTables::AttrDecoder::Tensor() {
   TOK_RETURN_IF_ERROR(file_.Whole(in_, "attribute"));
   TOK_TRY(const Shape* shape, tables_.ValueType(ref));
   if (!shape->IsArray() || shape->HasDynamicDims() || shape->quant() != nullptr) {
-    return Fault(ErrorCode::kBytecodeConstant, "constant of type " + ToString(*shape),
-                 entry_.begin);
+    return ErrorAt(ErrorCode::kBytecodeConstant, "constant of type " + ToString(*shape),
+                   entry_.begin);
   }
   const auto count = static_cast<uint64_t>(shape->ElementCount());
   const auto width = static_cast<uint64_t>(BytesOf(shape->type()));
   const bool is_pred = shape->type() == ElementType::kPred;
   const uint64_t whole = is_pred ? (count + 7) / 8 : count * width;
-  // One element stands for all. Eight preds or fewer are told apart by nothing,
-  // and need not be: 0x00 and 0xFF read the same either way.
+  // A splat stores one element. For up to eight preds the encodings are indistinguishable, but 0x00
+  // and 0xFF decode to the same value either way.
   const bool is_splat = blob.size() == width && count != 1 && whole != width;
   if (blob.size() != whole && !is_splat) {
-    return Fault(ErrorCode::kBytecodeConstant,
-                 "constant of type " + ToString(*shape) + " takes " + std::to_string(whole) +
-                     " bytes, " + std::to_string(blob.size()) + " are there",
-                 entry_.begin);
+    return ErrorAt(ErrorCode::kBytecodeConstant,
+                   "constant of type " + ToString(*shape) + " takes " + std::to_string(whole) +
+                       " bytes, " + std::to_string(blob.size()) + " are there",
+                   entry_.begin);
   }
   const Bytes window = file_.bytes.Window(
       blob.empty() ? 0 : static_cast<size_t>(blob.data() - file_.bytes.data()), blob.size());
@@ -368,8 +369,7 @@ Status BytecodeTables::AttrDecoder::Vhlo(uint64_t code) {
   }
 }
 
-// Axes of a mesh, by which collectives name their groups: the same records as
-// sdy's (text/mlir_sdy.h).
+// Mesh axes by which collectives name their groups: the same records as sdy's (text/mlir_sdy.h).
 Status BytecodeTables::AttrDecoder::VhloMesh(uint64_t code) {
   AttrDict fields;
   auto set_child = [&](std::string name) -> Status {
@@ -388,7 +388,7 @@ Status BytecodeTables::AttrDecoder::VhloMesh(uint64_t code) {
       TOK_TRY(const BytecodeAttr* part, Child());
       const auto* sizes = part->value.As<RecordAttr>();
       if (sizes == nullptr)
-        return Fault(ErrorCode::kBytecodeKind, "a part of an axis is expected", entry_.begin);
+        return ErrorAt(ErrorCode::kBytecodeKind, "a part of an axis is expected", entry_.begin);
       for (const AttrEntry& size : sizes->fields) Set(fields, size.name, size.value);
       return Record("sdy.axis", std::move(fields));
     }
@@ -456,7 +456,7 @@ Status BytecodeTables::AttrDecoder::Builtin(uint64_t code) {
     case kBuiltinBuiltinType:
       return TypeAttr();
     case kBuiltinUnit:
-      return Ok();  // the value of a new AttrValue
+      return Ok();  // a default-constructed AttrValue
     case kBuiltinBuiltinInteger:
       return Integer();
     case kBuiltinBuiltinFloat:
@@ -476,14 +476,14 @@ Status BytecodeTables::AttrDecoder::DenseArray() {
   const uint64_t count = in_.Varint();
   const auto blob = in_.Blob();
   if (type->kind != Kind::kElement || IsComplex(type->shape.type()))
-    return Fault(ErrorCode::kBytecodeType, "array of '" + type->name + "'", entry_.begin);
+    return ErrorAt(ErrorCode::kBytecodeType, "array of '" + type->name + "'", entry_.begin);
   const ElementType element = type->shape.type();
   const auto width = static_cast<size_t>(BytesOf(element));
   if (blob.size() / width != count || blob.size() % width != 0) {
-    return Fault(ErrorCode::kBytecodeConstant,
-                 "array of " + std::to_string(count) + " elements has " +
-                     std::to_string(blob.size()) + " bytes",
-                 entry_.begin);
+    return ErrorAt(ErrorCode::kBytecodeConstant,
+                   "array of " + std::to_string(count) + " elements has " +
+                       std::to_string(blob.size()) + " bytes",
+                   entry_.begin);
   }
   DenseArrayAttr out;
   out.type = type->name;
@@ -517,8 +517,8 @@ BytecodeTables::BytecodeTables(const BytecodeFile& file)
 
 Status BytecodeTables::Charge(uint64_t weight, size_t from) {
   if (weight > budget_) {
-    return file_.Fault(ErrorCode::kTooLarge,
-                       "bytecode: its attributes and types unfold to more than the limit", from);
+    return file_.ErrorAt(ErrorCode::kTooLarge,
+                         "bytecode: its attributes and types unfold to more than the limit", from);
   }
   budget_ -= weight;
   return Ok();
@@ -526,18 +526,18 @@ Status BytecodeTables::Charge(uint64_t weight, size_t from) {
 
 Result<const BytecodeAttr*> BytecodeTables::SlowAttribute(BytecodeRef ref) {
   if (ref.index >= attributes_.size()) {
-    return file_.Fault(ErrorCode::kBytecodeIndex,
-                       "bytecode: attribute " + std::to_string(ref.index) + " of " +
-                           std::to_string(attributes_.size()),
-                       ref.from);
+    return file_.ErrorAt(ErrorCode::kBytecodeIndex,
+                         "bytecode: attribute " + std::to_string(ref.index) + " of " +
+                             std::to_string(attributes_.size()),
+                         ref.from);
   }
   const BytecodeFile::Entry& entry = file_.attributes[ref.index];
   if (open_attributes_[ref.index])
-    return file_.Fault(ErrorCode::kBytecodeCycle, "bytecode: an attribute holds itself",
-                       entry.begin);
+    return file_.ErrorAt(ErrorCode::kBytecodeCycle, "bytecode: an attribute holds itself",
+                         entry.begin);
   if (depth_ >= kMaxNesting) {
-    return file_.Fault(ErrorCode::kTooDeep, "bytecode: attributes are nested too deeply",
-                       entry.begin);
+    return file_.ErrorAt(ErrorCode::kTooDeep, "bytecode: attributes are nested too deeply",
+                         entry.begin);
   }
   open_attributes_[ref.index] = true;
   ++depth_;
@@ -554,7 +554,7 @@ Result<std::string_view> BytecodeTables::String(BytecodeRef ref) {
   TOK_TRY(const BytecodeAttr* attr, Attribute(ref));
   if (const auto* text = attr->value.As<std::string>()) return std::string_view(*text);
   if (const auto* symbol = attr->value.As<SymbolAttr>()) return std::string_view(symbol->name);
-  return file_.Fault(ErrorCode::kBytecodeKind, "bytecode: a string is expected", ref.from);
+  return file_.ErrorAt(ErrorCode::kBytecodeKind, "bytecode: a string is expected", ref.from);
 }
 
 Status BytecodeTables::DecodeAll() {

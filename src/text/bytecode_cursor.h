@@ -9,10 +9,9 @@
 
 namespace tokamak {
 
-// Reads the primitives of MLIR bytecode from a window of a file and never
-// leaves it. The first fault is remembered and everything read after it is
-// zero, so that a decoder can read a whole entry and ask once whether it was
-// there; `Count` keeps loops in between within the bytes that are left.
+// Reads the primitives of MLIR bytecode from a window of a file and never reads outside it. The
+// cursor keeps the first error and returns zero for every later read, so a decoder can read a whole
+// entry and check for errors once. `Count` bounds loops by the number of bytes left.
 class BytecodeCursor {
  public:
   BytecodeCursor(const std::byte* base, size_t begin, size_t end)
@@ -22,7 +21,7 @@ class BytecodeCursor {
   size_t end() const { return end_; }
   size_t left() const { return end_ - at_; }
   bool failed() const { return failed_; }
-  // Where the first thing stands that was not whole.
+  // The position of the first item that was truncated or malformed.
   size_t failed_at() const { return failed_at_; }
 
   uint8_t Byte() {
@@ -42,8 +41,8 @@ class BytecodeCursor {
     const uint64_t v = Varint();
     return static_cast<int64_t>((v >> 1) ^ (~(v & 1) + 1));
   }
-  // How many items of at least `item_bytes` each follow: more than can be
-  // there is a fault.
+  // Reads the number of items that follow, each of at least `item_bytes`. A count that exceeds the
+  // remaining bytes is an error.
   size_t Count(size_t item_bytes = 1) {
     const size_t start = at_;
     return CheckCount(Varint(), item_bytes, start);
@@ -81,7 +80,7 @@ class BytecodeCursor {
     at_ += text.size() + 1;
     return text;
   }
-  // The next `size` bytes as a cursor of their own.
+  // Returns the next `size` bytes as a separate cursor.
   BytecodeCursor Nested(uint64_t size) {
     const auto bytes = Take(size);
     BytecodeCursor nested(base_, at_ - bytes.size(), at_);

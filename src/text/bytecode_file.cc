@@ -23,11 +23,11 @@ constexpr std::array<std::string_view, kSectionSectionCount> kSectionNames = {
     "strings",   "dialects",  "attributes and types", "offsets of attributes and types",
     "ir",        "resources", "offsets of resources", "dialect version",
     "properties"};
-constexpr uint8_t kAligned = 0x80;
-constexpr uint8_t kPadding = 0xCB;
-constexpr uint64_t kVersion = 6;
+constexpr uint8_t kAligned = 0x80;  // MLIR bytecode format: flag of a section id
+constexpr uint8_t kPadding = 0xCB;  // MLIR bytecode format: alignment byte
+constexpr uint64_t kVersion = 6;    // supported version of the bytecode format
 constexpr std::string_view kVhloProducer = "StableHLO_v";
-// Dialects are few; an Entry has seven bits for them.
+// Limit of the format here: an Entry has seven bits for the dialect.
 constexpr size_t kMaxDialects = 127;
 
 // "1.16.2": the first two numbers.
@@ -60,30 +60,30 @@ class Opener {
   }
 
  private:
-  Error Fault(ErrorCode code, std::string message, uint64_t offset) const {
-    return out_.Fault(code, std::move(message), offset);
+  Error ErrorAt(ErrorCode code, std::string message, uint64_t offset) const {
+    return out_.ErrorAt(code, std::move(message), offset);
   }
 
   Status ReadHeader() {
     BytecodeCursor in(out_.bytes.data(), 0, out_.bytes.size());
-    in.Take(4);  // the magic number: this reader was chosen by it
+    in.Take(4);  // the magic number, already checked by RecogniseFormat
     const uint64_t version = in.Varint();
     out_.producer = in.NulTerminated();
     TOK_RETURN_IF_ERROR(out_.Whole(in, "header"));
     if (version != kVersion) {
-      return Fault(ErrorCode::kBytecodeVersion,
-                   "bytecode: version " + std::to_string(version) + " (written by '" +
-                       std::string(out_.producer) + "'), only version 6 is read",
-                   4);
+      return ErrorAt(ErrorCode::kBytecodeVersion,
+                     "bytecode: version " + std::to_string(version) + " (written by '" +
+                         std::string(out_.producer) + "'), only version 6 is read",
+                     4);
     }
     TOK_RETURN_IF_ERROR(CheckProducer());
     while (in.left() > 0) TOK_RETURN_IF_ERROR(ReadSection(in));
     for (Section needed :
          {kSectionStrings, kSectionDialects, kSectionEntries, kSectionEntryOffsets, kSectionIr}) {
       if (!sections_[needed]) {
-        return Fault(ErrorCode::kBytecodeSection,
-                     "bytecode: there is no section of " + std::string(kSectionNames[needed]),
-                     out_.bytes.size());
+        return ErrorAt(ErrorCode::kBytecodeSection,
+                       "bytecode: there is no section of " + std::string(kSectionNames[needed]),
+                       out_.bytes.size());
       }
     }
     return Ok();
@@ -94,12 +94,12 @@ class Opener {
     std::string_view text = out_.producer.substr(kVhloProducer.size());
     auto version = ParseVersion(text);
     if (version && version->first >= 1) return Ok();
-    return Fault(ErrorCode::kVhloVersion,
-                 "bytecode: VHLO version " + std::string(text) + ", the oldest that is read is 1.0",
-                 5);
+    return ErrorAt(
+        ErrorCode::kVhloVersion,
+        "bytecode: VHLO version " + std::string(text) + ", the oldest that is read is 1.0", 5);
   }
 
-  // The contents of the next section, which must be whole.
+  // Returns the contents of the next section, which must be complete.
   Result<BytecodeFile::Window> TakeSection(BytecodeCursor& in, uint8_t& id) const {
     const size_t start = in.offset();
     id = in.Byte();
@@ -107,14 +107,14 @@ class Opener {
     if ((id & kAligned) != 0) {
       const uint64_t alignment = in.Varint();
       if (!in.failed() && (alignment == 0 || alignment > (uint64_t{1} << 32))) {
-        return Fault(ErrorCode::kBytecodeSection,
-                     "bytecode: a section is aligned to " + std::to_string(alignment) + " bytes",
-                     start);
+        return ErrorAt(ErrorCode::kBytecodeSection,
+                       "bytecode: a section is aligned to " + std::to_string(alignment) + " bytes",
+                       start);
       }
       while (!in.failed() && in.offset() % alignment != 0) {
         if (in.Byte() != kPadding && !in.failed())
-          return Fault(ErrorCode::kBytecodeSection, "bytecode: padding is not 0xCB",
-                       in.offset() - 1);
+          return ErrorAt(ErrorCode::kBytecodeSection, "bytecode: padding is not 0xCB",
+                         in.offset() - 1);
       }
       id &= static_cast<uint8_t>(~kAligned);
     }
@@ -128,13 +128,13 @@ class Opener {
     uint8_t id = 0;
     TOK_TRY(BytecodeFile::Window contents, TakeSection(in, id));
     if (id >= kSectionSectionCount || id == kSectionDialectVersion) {
-      return Fault(ErrorCode::kBytecodeSection,
-                   "bytecode: section " + std::to_string(id) + " is not known", start);
+      return ErrorAt(ErrorCode::kBytecodeSection,
+                     "bytecode: section " + std::to_string(id) + " is not known", start);
     }
     if (sections_[id]) {
-      return Fault(ErrorCode::kBytecodeSection,
-                   "bytecode: the section of " + std::string(kSectionNames[id]) + " is there twice",
-                   start);
+      return ErrorAt(
+          ErrorCode::kBytecodeSection,
+          "bytecode: the section of " + std::string(kSectionNames[id]) + " is there twice", start);
     }
     sections_[id] = contents;
     return Ok();
@@ -144,14 +144,15 @@ class Opener {
     BytecodeCursor in = out_.At(*sections_[kSectionStrings]);
     const size_t count = in.Count();
     std::vector<uint64_t> lengths(count);
-    for (size_t i = count; i > 0; --i) lengths[i - 1] = in.Varint();  // written last first
+    for (size_t i = count; i > 0; --i) lengths[i - 1] = in.Varint();  // stored in reverse order
     out_.strings.reserve(count);
     for (uint64_t length : lengths) {
       const size_t start = in.offset();
       auto chars = in.Take(length);
       if (in.failed()) break;
       if (chars.empty() || chars.back() != std::byte{0})
-        return Fault(ErrorCode::kBytecodeString, "bytecode: a string does not end with NUL", start);
+        return ErrorAt(ErrorCode::kBytecodeString, "bytecode: a string does not end with NUL",
+                       start);
       out_.strings.emplace_back(reinterpret_cast<const char*>(chars.data()), chars.size() - 1);
     }
     return out_.Finish(in, "section of strings");
@@ -159,23 +160,23 @@ class Opener {
 
   Result<std::string_view> StringAt(uint64_t index, size_t offset) const {
     if (index < out_.strings.size()) return out_.strings[index];
-    return IndexFault("string", index, out_.strings.size(), offset);
+    return IndexError("string", index, out_.strings.size(), offset);
   }
-  Error IndexFault(std::string_view what, uint64_t index, size_t size, size_t offset) const {
-    return Fault(ErrorCode::kBytecodeIndex,
-                 "bytecode: " + std::string(what) + " " + std::to_string(index) + " of " +
-                     std::to_string(size),
-                 offset);
+  Error IndexError(std::string_view what, uint64_t index, size_t size, size_t offset) const {
+    return ErrorAt(ErrorCode::kBytecodeIndex,
+                   "bytecode: " + std::string(what) + " " + std::to_string(index) + " of " +
+                       std::to_string(size),
+                   offset);
   }
 
   Status ReadDialects() {
     BytecodeCursor in = out_.At(*sections_[kSectionDialects]);
     const size_t count = in.Count();
     if (count > kMaxDialects) {
-      return Fault(ErrorCode::kTooLarge,
-                   "bytecode: " + std::to_string(count) + " dialects, the limit is " +
-                       std::to_string(kMaxDialects),
-                   in.offset());
+      return ErrorAt(ErrorCode::kTooLarge,
+                     "bytecode: " + std::to_string(count) + " dialects, the limit is " +
+                         std::to_string(kMaxDialects),
+                     in.offset());
     }
     for (size_t i = 0; i < count; ++i) {
       const size_t start = in.offset();
@@ -187,10 +188,10 @@ class Opener {
       uint8_t id = 0;
       TOK_TRY(BytecodeFile::Window version, TakeSection(in, id));
       if (id != kSectionDialectVersion) {
-        return Fault(ErrorCode::kBytecodeSection,
-                     "bytecode: section " + std::to_string(id) +
-                         " stands where the version of dialect '" + std::string(name) + "' does",
-                     version.begin);
+        return ErrorAt(ErrorCode::kBytecodeSection,
+                       "bytecode: section " + std::to_string(id) +
+                           " stands where the version of dialect '" + std::string(name) + "' does",
+                       version.begin);
       }
     }
     return ReadOpNames(in);
@@ -212,7 +213,7 @@ class Opener {
       const size_t start = in.offset();
       const uint64_t dialect = in.Varint();
       if (!in.failed() && dialect >= out_.dialects.size())
-        return IndexFault("dialect", dialect, out_.dialects.size(), start);
+        return IndexError("dialect", dialect, out_.dialects.size(), start);
       for (size_t n = in.Count(); n > 0; --n) {
         const size_t at = in.offset();
         const uint64_t tagged = in.Varint();
@@ -222,10 +223,10 @@ class Opener {
     }
     TOK_RETURN_IF_ERROR(out_.Finish(in, "section of dialects"));
     if (out_.ops.size() == total) return Ok();
-    return Fault(ErrorCode::kBytecodeIndex,
-                 "bytecode: " + std::to_string(total) + " op names are promised, " +
-                     std::to_string(out_.ops.size()) + " are there",
-                 in.end());
+    return ErrorAt(ErrorCode::kBytecodeIndex,
+                   "bytecode: " + std::to_string(total) + " op names are promised, " +
+                       std::to_string(out_.ops.size()) + " are there",
+                   in.end());
   }
 
   Status ReadEntries() {
@@ -237,11 +238,11 @@ class Opener {
     TOK_RETURN_IF_ERROR(ReadEntryGroups(in, types, at, out_.types));
     TOK_RETURN_IF_ERROR(out_.Finish(in, "section of offsets"));
     if (at == sections_[kSectionEntries]->end) return Ok();
-    return Fault(ErrorCode::kBytecodeLeftOver,
-                 "bytecode: attributes and types end " +
-                     std::to_string(sections_[kSectionEntries]->end - at) +
-                     " bytes before their section",
-                 at);
+    return ErrorAt(ErrorCode::kBytecodeLeftOver,
+                   "bytecode: attributes and types end " +
+                       std::to_string(sections_[kSectionEntries]->end - at) +
+                       " bytes before their section",
+                   at);
   }
 
   Status ReadEntryGroups(BytecodeCursor& in, uint64_t count, uint64_t& at,
@@ -254,17 +255,17 @@ class Opener {
       const size_t size = in.Count();
       if (in.failed()) break;
       if (dialect >= out_.dialects.size())
-        return IndexFault("dialect", dialect, out_.dialects.size(), start);
+        return IndexError("dialect", dialect, out_.dialects.size(), start);
       if (size > count - entries.size())
-        return IndexFault("entry", entries.size() + size, count, start);
+        return IndexError("entry", entries.size() + size, count, start);
       for (size_t i = 0; i < size; ++i) {
         const size_t offset = in.offset();
         const uint64_t tagged = in.Varint();
         if (tagged >> 1 > limit - at) {
-          return Fault(ErrorCode::kBytecodeTruncated,
-                       "bytecode: an attribute or type of " + std::to_string(tagged >> 1) +
-                           " bytes, " + std::to_string(limit - at) + " are left",
-                       offset);
+          return ErrorAt(ErrorCode::kBytecodeTruncated,
+                         "bytecode: an attribute or type of " + std::to_string(tagged >> 1) +
+                             " bytes, " + std::to_string(limit - at) + " are left",
+                         offset);
         }
         BytecodeFile::Entry entry;
         entry.begin = at;
@@ -290,7 +291,7 @@ class Opener {
     return out_.Finish(in, "section of properties");
   }
 
-  // Nothing that is read refers to a resource: they are only counted.
+  // Supported attributes never refer to resources, so they are only counted.
   Status ReadResources() {
     uint64_t bytes = 0;
     if (sections_[kSectionResourceOffsets]) {
@@ -304,22 +305,22 @@ class Opener {
     }
     const auto window = sections_[kSectionResources].value_or(BytecodeFile::Window{});
     if (bytes == window.end - window.begin) return Ok();
-    return Fault(ErrorCode::kBytecodeSection,
-                 "bytecode: resources take " + std::to_string(bytes) + " bytes, their section " +
-                     std::to_string(window.end - window.begin),
-                 window.begin);
+    return ErrorAt(ErrorCode::kBytecodeSection,
+                   "bytecode: resources take " + std::to_string(bytes) + " bytes, their section " +
+                       std::to_string(window.end - window.begin),
+                   window.begin);
   }
 
   Status ReadResourceGroup(BytecodeCursor& in, bool external, uint64_t& bytes) {
     const size_t start = in.offset();
     const uint64_t owner = in.Varint();
     const size_t limit = external ? out_.strings.size() : out_.dialects.size();
-    if (!in.failed() && owner >= limit) return IndexFault("resource owner", owner, limit, start);
+    if (!in.failed() && owner >= limit) return IndexError("resource owner", owner, limit, start);
     for (size_t n = in.Count(3); n > 0; --n) {
       const size_t at = in.offset();
       const uint64_t key = in.Varint();
       if (!in.failed() && key >= out_.strings.size())
-        return IndexFault("string", key, out_.strings.size(), at);
+        return IndexError("string", key, out_.strings.size(), at);
       const uint64_t size = in.Varint();
       bytes = size > UINT64_MAX - bytes ? UINT64_MAX : bytes + size;
       in.Byte();
@@ -339,7 +340,7 @@ std::string BytecodeFile::NameOf(const OpName& op) const {
   return name;
 }
 
-Error BytecodeFile::Fault(ErrorCode code, std::string message, uint64_t offset) const {
+Error BytecodeFile::ErrorAt(ErrorCode code, std::string message, uint64_t offset) const {
   TextSpan where;
   where.file = file;
   where.offset = static_cast<int64_t>(offset);
@@ -348,19 +349,19 @@ Error BytecodeFile::Fault(ErrorCode code, std::string message, uint64_t offset) 
 
 Status BytecodeFile::Whole(const BytecodeCursor& cursor, std::string_view what) const {
   if (!cursor.failed()) return Ok();
-  return Fault(ErrorCode::kBytecodeTruncated,
-               "bytecode: the " + std::string(what) + " ends at byte " +
-                   std::to_string(cursor.end()) + ", before all that it says it holds",
-               cursor.failed_at());
+  return ErrorAt(ErrorCode::kBytecodeTruncated,
+                 "bytecode: the " + std::string(what) + " ends at byte " +
+                     std::to_string(cursor.end()) + ", before all that it says it holds",
+                 cursor.failed_at());
 }
 
 Status BytecodeFile::Finish(const BytecodeCursor& cursor, std::string_view what) const {
   TOK_RETURN_IF_ERROR(Whole(cursor, what));
   if (cursor.left() == 0) return Ok();
-  return Fault(ErrorCode::kBytecodeLeftOver,
-               "bytecode: " + std::to_string(cursor.left()) + " bytes are left over in the " +
-                   std::string(what),
-               cursor.offset());
+  return ErrorAt(ErrorCode::kBytecodeLeftOver,
+                 "bytecode: " + std::to_string(cursor.left()) + " bytes are left over in the " +
+                     std::string(what),
+                 cursor.offset());
 }
 
 Result<BytecodeFile> OpenBytecode(const Bytes& bytes, const std::string& file) {

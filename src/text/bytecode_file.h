@@ -11,8 +11,8 @@
 
 namespace tokamak {
 
-// The container of an MLIR bytecode file, version 6: its sections taken apart
-// into tables, nothing of their meaning. Views point into `bytes`.
+// The container of an MLIR bytecode file, version 6: its sections split into tables. The contents
+// of the entries are not interpreted here. Views point into `bytes`.
 struct BytecodeFile {
   enum class Dialect : uint8_t { kVhlo, kBuiltin, kSdy, kOther };
   struct Window {
@@ -44,14 +44,14 @@ struct BytecodeFile {
   BytecodeCursor At(const Entry& entry) const { return {bytes.data(), entry.begin, entry.end}; }
   std::string NameOf(const OpName& op) const;  // "vhlo.add_v1"
 
-  Error Fault(ErrorCode code, std::string message, uint64_t offset) const;
-  // TK1201 if the cursor met its end, TK1206 if it did not reach it.
+  Error ErrorAt(ErrorCode code, std::string message, uint64_t offset) const;
+  // Returns TK1201 if the cursor ran past its end, TK1206 if it stopped before its end.
   Status Finish(const BytecodeCursor& cursor, std::string_view what) const;
   Status Whole(const BytecodeCursor& cursor, std::string_view what) const;
 };
 
-// Every byte of the container is accounted for and every index checked; what
-// entries, properties and IR hold is not looked at.
+// Accounts for every byte of the container and checks every index. Does not decode the contents of
+// entries, properties and IR.
 Result<BytecodeFile> OpenBytecode(const Bytes& bytes, const std::string& file);
 
 }  // namespace tokamak

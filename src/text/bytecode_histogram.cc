@@ -6,9 +6,9 @@
 namespace tokamak {
 namespace {
 
-class Counter : public BytecodeWalker {
+class OpHistogram : public BytecodeWalker {
  public:
-  explicit Counter(const BytecodeFile& file)
+  explicit OpHistogram(const BytecodeFile& file)
       : BytecodeWalker(file), tables_(file), counts_(file.ops.size()) {
     for (const BytecodeFile::OpName& op : file.ops)
       rows_.push_back(FindBytecodeOp(file.dialects[op.dialect], op.name));
@@ -64,7 +64,7 @@ class Counter : public BytecodeWalker {
 Result<std::map<std::string, int64_t>> BytecodeHistogram(const Bytes& bytes,
                                                          const std::string& file) {
   TOK_TRY(BytecodeFile opened, OpenBytecode(bytes, file));
-  return Counter(opened).Count();
+  return OpHistogram(opened).Count();
 }
 
 }  // namespace tokamak

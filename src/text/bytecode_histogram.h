@@ -9,10 +9,9 @@
 
 namespace tokamak {
 
-// How often each op is in a bytecode file, by its name there ("vhlo.add_v1").
-// Decodes every attribute, type, property and location to its last byte, used
-// or not, but gives none of it a meaning: it says what is in files whose ops
-// are not all known.
+// Counts the ops of a bytecode file by their name in the file ("vhlo.add_v1"). Decodes every
+// attribute, type, property and location completely, used or not, but does not interpret them, so
+// it also works on files that contain unknown ops.
 Result<std::map<std::string, int64_t>> BytecodeHistogram(const Bytes& bytes,
                                                          const std::string& file);
 

@@ -1,7 +1,7 @@
-// Locations of MLIR as origins. JAX writes
+// Decodes MLIR locations into origins. JAX writes
 //   "jit(f)/add"(callsite("f"("f.py":3:8) at callsite("g"("g.py":7:0) at ...)))
-// The outermost name is the op_name; inside, a name around a file's line is the
-// function that the line is in, and callsites chain frames to their callers.
+// The outermost name is the op_name. Inside, a name around a file position is the function that
+// contains it, and callsites chain frames to their callers.
 #include "support/limits.h"
 #include "text/bytecode_attr_decoder.h"
 
@@ -45,8 +45,8 @@ class BytecodeTables::LocationDecoder {
   }
 
  private:
-  // The text of a string attribute. Names are many and each is needed once: they
-  // are read where they stand and not kept.
+  // The text of a string attribute. There are many names and each is needed once, so they are
+  // decoded in place and not cached.
   Result<std::string_view> Text(BytecodeRef ref) {
     constexpr uint64_t kString = 2;
     if (ref.index < file_.attributes.size()) {
@@ -72,10 +72,10 @@ class BytecodeTables::LocationDecoder {
 
   Result<Parts> Read(BytecodeRef ref) {
     if (ref.index >= file_.attributes.size()) {
-      return file_.Fault(ErrorCode::kBytecodeIndex,
-                         "bytecode: attribute " + std::to_string(ref.index) + " of " +
-                             std::to_string(file_.attributes.size()),
-                         ref.from);
+      return file_.ErrorAt(ErrorCode::kBytecodeIndex,
+                           "bytecode: attribute " + std::to_string(ref.index) + " of " +
+                               std::to_string(file_.attributes.size()),
+                           ref.from);
     }
     const BytecodeFile::Entry& entry = file_.attributes[ref.index];
     BytecodeCursor in = file_.At(entry);
@@ -83,7 +83,7 @@ class BytecodeTables::LocationDecoder {
     parts.code = in.Varint();
     if (!entry.custom || file_.dialect_kinds[entry.dialect] != BytecodeFile::Dialect::kBuiltin ||
         !AttrDecoder::IsLocation(parts.code))
-      return file_.Fault(ErrorCode::kBytecodeKind, "bytecode: a location is expected", ref.from);
+      return file_.ErrorAt(ErrorCode::kBytecodeKind, "bytecode: a location is expected", ref.from);
     ReadBody(in, parts);
     TOK_RETURN_IF_ERROR(file_.Finish(in, "location"));
     return parts;
@@ -122,8 +122,8 @@ class BytecodeTables::LocationDecoder {
     }
   }
 
-  // One number is a line; two add a column, three the end's column, four put
-  // the end's line before it.
+  // One number is a line; two add a column; three add the end column; four insert the end line
+  // before the end column.
   static void ReadRange(BytecodeCursor& in, Parts& parts) {
     parts.name = Ref(in);
     const size_t count = in.Count();
@@ -151,8 +151,7 @@ class BytecodeTables::LocationDecoder {
     return merged;
   }
 
-  // The innermost frame of a location that `caller` called. `function` is the
-  // name around it.
+  // The innermost frame of a location called from `caller`. `function` is the enclosing name.
   Result<FrameId> FramesOf(BytecodeRef ref, FrameId caller, BytecodeRef function) {
     const bool plain = caller == FrameId::kNone && function.from == 0;
     if (plain && ref.index < tables_.frames_.size() && tables_.frames_[ref.index] != kUnknown)
@@ -206,13 +205,14 @@ class BytecodeTables::LocationDecoder {
   Status Enter(BytecodeRef ref) {
     if (++depth() <= kMaxLocationFrames) return Ok();
     --depth();
-    return file_.Fault(ErrorCode::kTooDeep, "bytecode: locations are nested too deeply", ref.from);
+    return file_.ErrorAt(ErrorCode::kTooDeep, "bytecode: locations are nested too deeply",
+                         ref.from);
   }
 
   BytecodeTables& tables_;
   const BytecodeFile& file_;
   OriginTable& origins_;
-  int steps_ = 0;  // work for one location; what is beyond the limit is left out
+  int steps_ = 0;  // work for one location; frames beyond the limit are dropped
 };
 
 Result<OriginId> BytecodeTables::Location(BytecodeRef ref, OriginTable& origins) {
@@ -223,16 +223,16 @@ Result<OriginId> BytecodeTables::Location(BytecodeRef ref, OriginTable& origins)
   return origin;
 }
 
-// A location among attributes has no value; it is read to see that it is one.
+// A location among the attributes has no value; it is decoded only to validate it.
 Status BytecodeTables::AttrDecoder::Location(uint64_t code) {
   const auto skip_children = [this](size_t count) -> Status {
     for (; count > 0; --count) {
       const BytecodeRef ref = Ref();
       if (!in_.failed() && ref.index >= file_.attributes.size()) {
-        return Fault(ErrorCode::kBytecodeIndex,
-                     "attribute " + std::to_string(ref.index) + " of " +
-                         std::to_string(file_.attributes.size()),
-                     ref.from);
+        return ErrorAt(ErrorCode::kBytecodeIndex,
+                       "attribute " + std::to_string(ref.index) + " of " +
+                           std::to_string(file_.attributes.size()),
+                       ref.from);
       }
     }
     return Ok();

@@ -15,7 +15,7 @@ constexpr NamedRow kVhloRows[] = {
 #include "text/vhlo_ops.def"
 };
 
-// A '?' after a name: the property may be absent.
+// A '?' after a name marks an optional property.
 constexpr NamedRow kOtherRows[] = {
     {"builtin.module", "builtin.module", "sym_name? sym_visibility?"},
     {"builtin.unrealized_conversion_cast", "builtin.unrealized_conversion_cast", ""},
@@ -76,7 +76,7 @@ Error UnknownOp(const BytecodeFile& file, const BytecodeFile::OpName& op, size_t
   std::string message = file.NameOf(op) + ": the op is not known";
   const size_t version = op.name.rfind("_v");
   if (file.dialects[op.dialect] == "vhlo" && version != std::string_view::npos) {
-    // "gather_v" with the versions 1 and 2: the greatest is the last found.
+    // The versions of "gather_v1" and "gather_v2" share a prefix; the newest is the last one found.
     int newest = 0;
     for (int v = 1; v < 10; ++v) {
       std::string name = std::string(op.name.substr(0, version + 2)) + std::to_string(v);
@@ -87,7 +87,7 @@ Error UnknownOp(const BytecodeFile& file, const BytecodeFile::OpName& op, size_t
                 std::to_string(newest);
     message += "; the program was written by '" + std::string(file.producer) + "'";
   }
-  return file.Fault(ErrorCode::kBytecodeOp, std::move(message), offset);
+  return file.ErrorAt(ErrorCode::kBytecodeOp, std::move(message), offset);
 }
 
 Result<std::vector<BytecodeRef>> ReadProperties(const BytecodeFile& file, std::string_view op,
@@ -98,20 +98,20 @@ Result<std::vector<BytecodeRef>> ReadProperties(const BytecodeFile& file, std::s
   if (!properties) {
     for (const BytecodeProperty& property : row.properties) {
       if (!property.optional) {
-        return file.Fault(ErrorCode::kBytecodeProperties,
-                          std::string(op) + ": has no properties, " +
-                              std::to_string(row.properties.size()) + " are expected",
-                          offset);
+        return file.ErrorAt(ErrorCode::kBytecodeProperties,
+                            std::string(op) + ": has no properties, " +
+                                std::to_string(row.properties.size()) + " are expected",
+                            offset);
       }
       refs.push_back({kAbsent, offset});
     }
     return refs;
   }
   if (properties->index >= file.properties.size()) {
-    return file.Fault(ErrorCode::kBytecodeIndex,
-                      "bytecode: properties " + std::to_string(properties->index) + " of " +
-                          std::to_string(file.properties.size()),
-                      properties->from);
+    return file.ErrorAt(ErrorCode::kBytecodeIndex,
+                        "bytecode: properties " + std::to_string(properties->index) + " of " +
+                            std::to_string(file.properties.size()),
+                        properties->from);
   }
   BytecodeCursor in = file.At(file.properties[properties->index]);
   refs.reserve(row.properties.size());
@@ -125,10 +125,11 @@ Result<std::vector<BytecodeRef>> ReadProperties(const BytecodeFile& file, std::s
     }
   }
   if (in.failed() || in.left() > 0) {
-    return file.Fault(ErrorCode::kBytecodeProperties,
-                      std::string(op) + ": its properties are " + (in.failed() ? "fewer" : "more") +
-                          " than the " + std::to_string(row.properties.size()) + " that the op has",
-                      in.failed() ? in.failed_at() : in.offset());
+    return file.ErrorAt(ErrorCode::kBytecodeProperties,
+                        std::string(op) + ": its properties are " +
+                            (in.failed() ? "fewer" : "more") + " than the " +
+                            std::to_string(row.properties.size()) + " that the op has",
+                        in.failed() ? in.failed_at() : in.offset());
   }
   return refs;
 }

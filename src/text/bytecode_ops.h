@@ -1,5 +1,7 @@
 #pragma once
 
+// The table of known bytecode ops and their properties (vhlo_ops.def and the sdy ops).
+
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -14,20 +16,20 @@ struct BytecodeProperty {
   bool optional = false;
 };
 
-// What is known about an op of the bytecode: a row of vhlo_ops.def or sdy's.
+// The description of a known bytecode op: a row of vhlo_ops.def or of the sdy table.
 struct BytecodeOpRow {
   std::string_view reads_as;  // "stablehlo.add"
   std::vector<BytecodeProperty> properties;
 };
 
-// Null when the op is not known. Constant time. `name` is without the dialect.
+// Returns null if the op is unknown. Constant time. `name` excludes the dialect.
 const BytecodeOpRow* FindBytecodeOp(std::string_view dialect, std::string_view name);
 
-// TK1211 for an op without a row: says which versions of the op are known.
+// The error TK1211 for an op without a row. Lists the known versions of the op.
 Error UnknownOp(const BytecodeFile& file, const BytecodeFile::OpName& op, size_t offset);
 
-// The attributes that properties refer to, in the order of the row; an absent
-// one has the index kAbsent. TK1212 when there are more or fewer.
+// Returns the attributes that the properties refer to, in the order of the row; an absent one has
+// the index kAbsent. Returns TK1212 if the number of properties differs from the row's.
 inline constexpr uint64_t kAbsent = UINT64_MAX;
 Result<std::vector<BytecodeRef>> ReadProperties(const BytecodeFile& file, std::string_view op,
                                                 const BytecodeOpRow& row,

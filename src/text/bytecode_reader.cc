@@ -1,10 +1,10 @@
-// From MLIR bytecode to a Module. BytecodeWalker says what is in the file;
-// here each op gets its meaning through the importer that the text reader uses
-// too (text/mlir_import.h), so that both readers give equal modules.
+// Builds a Module from MLIR bytecode. BytecodeWalker reports the ops of the file; each is
+// translated by the importer that the text reader uses too (text/mlir_import.h), so both readers
+// give equal modules.
 //
-// Nothing is done twice: an op's name is looked up once per file, what a list
-// of properties means once per op, types and locations once each. A million
-// instructions take about 0.7 s and 320 MB (bench/run_foundation.py).
+// Work is cached: an op's name is looked up once per file, a property list is converted once per
+// op, types and locations are decoded once each. A million instructions take about 0.7 s and 320 MB
+// (measured by bench/run_foundation.py).
 #include <deque>
 #include <optional>
 
@@ -19,9 +19,9 @@
 namespace tokamak {
 namespace {
 
-class Reader : public BytecodeWalker {
+class BytecodeImporter : public BytecodeWalker {
  public:
-  explicit Reader(const BytecodeFile& file)
+  explicit BytecodeImporter(const BytecodeFile& file)
       : BytecodeWalker(file),
         tables_(file),
         importer_(file.file),
@@ -37,27 +37,27 @@ class Reader : public BytecodeWalker {
   enum class Role : uint8_t { kUnknown, kModule, kMesh, kFunction, kCast, kOp };
   struct OpKind {
     Role role = Role::kUnknown;
-    bool cached = false;  // attributes mean the same wherever the op stands
+    bool cached = false;  // the attributes do not depend on the op's position
     const BytecodeOpRow* row = nullptr;
     const MlirOp* op = nullptr;
     MlirAttrCache cache;  // for ops without properties
   };
-  // What properties mean for one op. Ops of different names may share them.
+  // The converted properties for one op. Ops of different names may share properties.
   struct Meaning {
     uint32_t name = 0;
     uint32_t next = kNone;
     std::vector<MlirAttr> attrs;
     MlirAttrCache cache;
   };
-  // A region that is being read: where its values are.
+  // A region being read, and where its values are stored.
   struct Scope {
     size_t base = 0;  // value 0 of its numbering
-    size_t next = 0;  // where the next value goes
+    size_t next = 0;  // index of the next value
     size_t end = 0;   // of the values it defines itself
     size_t outer_base = 0, outer_size = 0;
     bool of_function = false, of_module = false;
   };
-  // An op with regions, until they are all there.
+  // An op with regions, until all of them are read.
   struct Open {
     std::vector<Instr*> operands;
     std::vector<Computation*> regions;
@@ -101,12 +101,12 @@ class Reader : public BytecodeWalker {
   std::vector<Scope> scopes_;
   std::vector<Open> open_;
   Function function_;
-  // Used again for every op.
+  // Reused for every op.
   std::vector<Instr*> operands_, results_;
   std::vector<Shape> shapes_;
 };
 
-Reader::OpKind Reader::KindOf(const BytecodeFile::OpName& name) const {
+BytecodeImporter::OpKind BytecodeImporter::KindOf(const BytecodeFile::OpName& name) const {
   OpKind kind;
   kind.row = FindBytecodeOp(file_.dialects[name.dialect], name.name);
   if (kind.row == nullptr) return kind;
@@ -122,7 +122,7 @@ Reader::OpKind Reader::KindOf(const BytecodeFile::OpName& name) const {
     kind.role = Role::kCast;
   } else if (kind.op != nullptr) {
     kind.role = Role::kOp;
-    // Calls read more than their properties, and each time.
+    // Calls read more than their properties, so they are converted every time.
     auto op = OpFromMlirName(reads_as);
     kind.cached = op && *op != Op::kComposite && *op != Op::kCustomCall && *op != Op::kCall;
   }
@@ -131,7 +131,7 @@ Reader::OpKind Reader::KindOf(const BytecodeFile::OpName& name) const {
 
 // ---- ops ----------------------------------------------------------------------
 
-Status Reader::BeginOp(const BytecodeOp& op) {
+Status BytecodeImporter::BeginOp(const BytecodeOp& op) {
   const OpKind& kind = kinds_[op.name];
   if (kind.role == Role::kUnknown) return UnknownOp(file_, file_.ops[op.name], op.offset);
   const bool at_top = scopes_.empty();
@@ -140,7 +140,7 @@ Status Reader::BeginOp(const BytecodeOp& op) {
                     : in_module ? kind.role == Role::kMesh || kind.role == Role::kFunction
                                 : kind.role == Role::kOp || kind.role == Role::kCast;
   if (!fits) {
-    return file_.Fault(
+    return file_.ErrorAt(
         ErrorCode::kBytecodeRegion,
         NameOf(op) + ": stands " + (at_top ? "where the module does" : "where it cannot"),
         op.offset);
@@ -155,7 +155,7 @@ Status Reader::BeginOp(const BytecodeOp& op) {
     default:
       break;
   }
-  if (op.regions == 0) return Ok();  // EndOp follows at once
+  if (op.regions == 0) return Ok();  // EndOp follows immediately
   open_.emplace_back();
   TOK_RETURN_IF_ERROR(FindOperands(op, open_.back().operands));
   importer_.Localize(open_.back().operands);
@@ -163,17 +163,17 @@ Status Reader::BeginOp(const BytecodeOp& op) {
   return Ok();
 }
 
-Status Reader::EndOp(const BytecodeOp& op) {
+Status BytecodeImporter::EndOp(const BytecodeOp& op) {
   const OpKind& kind = kinds_[op.name];
   switch (kind.role) {
     case Role::kFunction:
       return EndFunction(op);
     case Role::kCast:
       if (op.operands.size() != op.results.size() || op.regions != 0) {
-        return file_.Fault(ErrorCode::kBytecodeValue,
-                           NameOf(op) + ": takes " + std::to_string(op.operands.size()) +
-                               " values and gives " + std::to_string(op.results.size()),
-                           op.offset);
+        return file_.ErrorAt(ErrorCode::kBytecodeValue,
+                             NameOf(op) + ": takes " + std::to_string(op.operands.size()) +
+                                 " values and gives " + std::to_string(op.results.size()),
+                             op.offset);
       }
       TOK_RETURN_IF_ERROR(FindOperands(op, operands_));
       return Define(operands_, op);
@@ -192,8 +192,8 @@ Status Reader::EndOp(const BytecodeOp& op) {
   return AddPlainOp(op, open.operands, open.regions);
 }
 
-Status Reader::AddPlainOp(const BytecodeOp& op, std::span<Instr*> operands,
-                          std::span<Computation* const> regions) {
+Status BytecodeImporter::AddPlainOp(const BytecodeOp& op, std::span<Instr*> operands,
+                                    std::span<Computation* const> regions) {
   OpKind& kind = kinds_[op.name];
   shapes_.clear();
   for (BytecodeRef type : op.results) {
@@ -233,7 +233,7 @@ Status Reader::AddPlainOp(const BytecodeOp& op, std::span<Instr*> operands,
   return Define(results_, op);
 }
 
-Status Reader::FindOperands(const BytecodeOp& op, std::vector<Instr*>& operands) {
+Status BytecodeImporter::FindOperands(const BytecodeOp& op, std::vector<Instr*>& operands) {
   const Scope& scope = scopes_.back();
   operands.clear();
   operands.reserve(op.operands.size());
@@ -241,7 +241,7 @@ Status Reader::FindOperands(const BytecodeOp& op, std::vector<Instr*>& operands)
     const bool known = ref.index < values_.size() - scope.base;
     Instr* value = known ? values_[scope.base + ref.index] : nullptr;
     if (value == nullptr) {
-      return file_.Fault(
+      return file_.ErrorAt(
           ErrorCode::kBytecodeValue,
           NameOf(op) + ": value " + std::to_string(ref.index) + " is not defined before it is used",
           ref.from);
@@ -251,14 +251,14 @@ Status Reader::FindOperands(const BytecodeOp& op, std::vector<Instr*>& operands)
   return Ok();
 }
 
-// The results of an op take the next places of their region.
-Status Reader::Define(std::span<Instr* const> values, const BytecodeOp& op) {
+// Appends the results of an op to the values of its region.
+Status BytecodeImporter::Define(std::span<Instr* const> values, const BytecodeOp& op) {
   Scope& scope = scopes_.back();
   if (values.size() != op.results.size() || values.size() > scope.end - scope.next) {
-    return file_.Fault(ErrorCode::kBytecodeValue,
-                       NameOf(op) + ": its " + std::to_string(op.results.size()) +
-                           " results are more than its region says it defines",
-                       op.offset);
+    return file_.ErrorAt(ErrorCode::kBytecodeValue,
+                         NameOf(op) + ": its " + std::to_string(op.results.size()) +
+                             " results are more than its region says it defines",
+                         op.offset);
   }
   for (Instr* value : values) values_[scope.next++] = value;
   return Ok();
@@ -266,7 +266,7 @@ Status Reader::Define(std::span<Instr* const> values, const BytecodeOp& op) {
 
 // ---- attributes ---------------------------------------------------------------
 
-Result<Reader::Meaning*> Reader::MeaningOf(const BytecodeOp& op) {
+Result<BytecodeImporter::Meaning*> BytecodeImporter::MeaningOf(const BytecodeOp& op) {
   const uint64_t number = op.properties ? op.properties->index : kNone;
   if (number < first_meaning_.size()) {
     for (uint32_t i = first_meaning_[number]; i != kNone; i = meanings_[i].next)
@@ -291,14 +291,15 @@ Result<Reader::Meaning*> Reader::MeaningOf(const BytecodeOp& op) {
   return &meanings_.back();
 }
 
-Result<AttrValue> Reader::PropertyValue(const OpKind&, std::string_view name, BytecodeRef ref) {
+Result<AttrValue> BytecodeImporter::PropertyValue(const OpKind&, std::string_view name,
+                                                  BytecodeRef ref) {
   TOK_TRY(const BytecodeAttr* attr, tables_.Attribute(ref));
   TOK_RETURN_IF_ERROR(tables_.Charge(attr->weight, ref.from));
-  // The types of dot's algorithm go by their names: not all are of elements.
+  // The types of a dot algorithm are identified by name: not all are element types.
   if (attr->type != nullptr && !attr->type->name.empty()) return AttrValue{attr->type->name};
   const auto* record = attr->value.As<RecordAttr>();
   if (name != "replica_groups" || record == nullptr) return attr->value;
-  // A mesh that stands in the attribute itself gets a row of the table.
+  // A mesh written inside the attribute gets a row of the mesh table.
   const AttrValue* mesh = Find(record->fields, "mesh_name");
   std::optional<Mesh> inline_mesh;
   if (mesh != nullptr) inline_mesh = MeshFromAttr(*mesh);
@@ -308,20 +309,20 @@ Result<AttrValue> Reader::PropertyValue(const OpKind&, std::string_view name, By
   return AttrValue{std::move(named)};
 }
 
-Result<std::vector<MlirAttr>> Reader::Attributes(BytecodeRef ref) {
+Result<std::vector<MlirAttr>> BytecodeImporter::Attributes(BytecodeRef ref) {
   TOK_TRY(const BytecodeAttr* attr, tables_.Attribute(ref));
   TOK_RETURN_IF_ERROR(tables_.Charge(attr->weight, ref.from));
   const auto* dict = attr->value.As<AttrDict>();
   if (dict == nullptr)
-    return file_.Fault(ErrorCode::kBytecodeKind, "bytecode: a dictionary is expected", ref.from);
+    return file_.ErrorAt(ErrorCode::kBytecodeKind, "bytecode: a dictionary is expected", ref.from);
   std::vector<MlirAttr> attrs;
   attrs.reserve(dict->size());
   for (const AttrEntry& entry : *dict) attrs.push_back({entry.name, entry.value});
   return attrs;
 }
 
-// A list of dictionaries: one for each argument or result.
-Result<std::vector<std::vector<MlirAttr>>> Reader::AttributeLists(BytecodeRef ref) {
+// A list of dictionaries: one per argument or result.
+Result<std::vector<std::vector<MlirAttr>>> BytecodeImporter::AttributeLists(BytecodeRef ref) {
   TOK_TRY(const BytecodeAttr* attr, tables_.Attribute(ref));
   TOK_RETURN_IF_ERROR(tables_.Charge(attr->weight, ref.from));
   const auto* list = attr->value.As<AttrList>();
@@ -336,13 +337,13 @@ Result<std::vector<std::vector<MlirAttr>>> Reader::AttributeLists(BytecodeRef re
     for (const AttrEntry& entry : *dict) lists.back().push_back({entry.name, entry.value});
   }
   if (list != nullptr) return lists;
-  return file_.Fault(ErrorCode::kBytecodeKind, "bytecode: a list of dictionaries is expected",
-                     ref.from);
+  return file_.ErrorAt(ErrorCode::kBytecodeKind, "bytecode: a list of dictionaries is expected",
+                       ref.from);
 }
 
 // ---- module and functions -----------------------------------------------------
 
-Status Reader::BeginModule(const BytecodeOp& op) {
+Status BytecodeImporter::BeginModule(const BytecodeOp& op) {
   TOK_TRY(std::vector<BytecodeRef> refs,
           ReadProperties(file_, NameOf(op), *kinds_[op.name].row, op.properties, op.offset));
   if (refs[0].index != kAbsent) {
@@ -350,8 +351,9 @@ Status Reader::BeginModule(const BytecodeOp& op) {
     importer_.module().set_name(std::string(name));
   }
   if (op.regions != 1) {
-    return file_.Fault(ErrorCode::kBytecodeRegion,
-                       "builtin.module: has " + std::to_string(op.regions) + " regions", op.offset);
+    return file_.ErrorAt(ErrorCode::kBytecodeRegion,
+                         "builtin.module: has " + std::to_string(op.regions) + " regions",
+                         op.offset);
   }
   if (!op.attributes) return Ok();
   TOK_TRY(std::vector<MlirAttr> attrs, Attributes(*op.attributes));
@@ -362,19 +364,19 @@ Status Reader::BeginModule(const BytecodeOp& op) {
   return Ok();
 }
 
-Status Reader::AddMesh(const BytecodeOp& op) {
+Status BytecodeImporter::AddMesh(const BytecodeOp& op) {
   TOK_TRY(std::vector<BytecodeRef> refs,
           ReadProperties(file_, NameOf(op), *kinds_[op.name].row, op.properties, op.offset));
   TOK_TRY(const BytecodeAttr* attr, tables_.Attribute(refs[0]));
   std::optional<Mesh> mesh = MeshFromAttr(attr->value);
   if (!mesh || op.regions != 0 || !op.results.empty())
-    return file_.Fault(ErrorCode::kBytecodeKind, "sdy.mesh: a mesh is expected", refs[0].from);
+    return file_.ErrorAt(ErrorCode::kBytecodeKind, "sdy.mesh: a mesh is expected", refs[0].from);
   TOK_TRY(std::string_view name, tables_.String(refs[1]));
   mesh->name = std::string(name);
   return importer_.AddMesh(std::move(*mesh), PosOf(op.offset));
 }
 
-// Properties of func_v1, in their order.
+// Properties of func_v1, in their encoded order.
 enum FunctionProperty {
   kPropertyArgAttrs,
   kPropertyFunctionType,
@@ -383,17 +385,18 @@ enum FunctionProperty {
   kPropertySymVisibility
 };
 
-Status Reader::BeginFunction(const BytecodeOp& op) {
+Status BytecodeImporter::BeginFunction(const BytecodeOp& op) {
   TOK_TRY(std::vector<BytecodeRef> refs,
           ReadProperties(file_, NameOf(op), *kinds_[op.name].row, op.properties, op.offset));
   TOK_TRY(const BytecodeAttr* type, tables_.Attribute(refs[kPropertyFunctionType]));
   if (type->type == nullptr || type->type->kind != BytecodeType::Kind::kFunction) {
-    return file_.Fault(ErrorCode::kBytecodeKind, NameOf(op) + ": a function type is expected",
-                       refs[kPropertyFunctionType].from);
+    return file_.ErrorAt(ErrorCode::kBytecodeKind, NameOf(op) + ": a function type is expected",
+                         refs[kPropertyFunctionType].from);
   }
   if (op.regions != 1) {
-    return file_.Fault(ErrorCode::kBytecodeRegion,
-                       NameOf(op) + ": has " + std::to_string(op.regions) + " regions", op.offset);
+    return file_.ErrorAt(ErrorCode::kBytecodeRegion,
+                         NameOf(op) + ": has " + std::to_string(op.regions) + " regions",
+                         op.offset);
   }
   function_ = {};
   function_.results = type->type->results;
@@ -401,11 +404,11 @@ Status Reader::BeginFunction(const BytecodeOp& op) {
   TOK_TRY(function_.argument_attrs, AttributeLists(refs[kPropertyArgAttrs]));
   TOK_TRY(function_.result_attrs, AttributeLists(refs[kPropertyResAttrs]));
   if (function_.result_attrs.size() > function_.results.size()) {
-    return file_.Fault(ErrorCode::kBytecodeKind,
-                       NameOf(op) + ": attributes of " +
-                           std::to_string(function_.result_attrs.size()) + " results, it has " +
-                           std::to_string(function_.results.size()),
-                       refs[kPropertyResAttrs].from);
+    return file_.ErrorAt(ErrorCode::kBytecodeKind,
+                         NameOf(op) + ": attributes of " +
+                             std::to_string(function_.result_attrs.size()) + " results, it has " +
+                             std::to_string(function_.results.size()),
+                         refs[kPropertyResAttrs].from);
   }
   MlirFunction function;
   TOK_TRY(function.name, tables_.String(refs[kPropertySymName]));
@@ -416,7 +419,7 @@ Status Reader::BeginFunction(const BytecodeOp& op) {
   return importer_.BeginFunction(function);
 }
 
-Status Reader::EndFunction(const BytecodeOp& op) {
+Status BytecodeImporter::EndFunction(const BytecodeOp& op) {
   std::vector<MlirAttr> attrs;
   if (op.attributes) {
     TOK_TRY(attrs, Attributes(*op.attributes));
@@ -426,13 +429,14 @@ Status Reader::EndFunction(const BytecodeOp& op) {
 
 // ---- regions ------------------------------------------------------------------
 
-Status Reader::BeginRegion(const BytecodeOp& op, uint64_t values, bool isolated, size_t offset) {
+Status BytecodeImporter::BeginRegion(const BytecodeOp& op, uint64_t values, bool isolated,
+                                     size_t offset) {
   const Role role = kinds_[op.name].role;
   Scope scope;
   scope.of_module = role == Role::kModule;
   scope.of_function = role == Role::kFunction;
   scope.outer_size = values_.size();
-  // Functions see nothing from outside, however they are written.
+  // Functions never see outer values, whatever the isolated flag says.
   const bool fresh = isolated || scopes_.empty();
   scope.base = fresh ? values_.size() : scopes_.back().base;
   scope.next = values_.size();
@@ -443,12 +447,12 @@ Status Reader::BeginRegion(const BytecodeOp& op, uint64_t values, bool isolated,
   return importer_.BeginRegion(PosOf(offset));
 }
 
-Status Reader::AddArgument(BytecodeRef type, std::optional<BytecodeRef> location) {
+Status BytecodeImporter::AddArgument(BytecodeRef type, std::optional<BytecodeRef> location) {
   Scope& scope = scopes_.back();
   if (scope.of_module || scope.next == scope.end) {
-    return file_.Fault(ErrorCode::kBytecodeRegion,
-                       "bytecode: a block has more arguments than its region defines values",
-                       type.from);
+    return file_.ErrorAt(ErrorCode::kBytecodeRegion,
+                         "bytecode: a block has more arguments than its region defines values",
+                         type.from);
   }
   TOK_TRY(const Shape* shape, tables_.ValueType(type));
   OriginId origins = OriginId::kNone;
@@ -464,7 +468,7 @@ Status Reader::AddArgument(BytecodeRef type, std::optional<BytecodeRef> location
   return Ok();
 }
 
-Status Reader::EndRegion(size_t offset) {
+Status BytecodeImporter::EndRegion(size_t offset) {
   const Scope scope = scopes_.back();
   scopes_.pop_back();
   values_.resize(scope.outer_size);
@@ -472,10 +476,10 @@ Status Reader::EndRegion(size_t offset) {
   if (scope.of_function) {
     const size_t arguments = importer_.current()->parameters().size();
     if (arguments == function_.arguments) return Ok();
-    return file_.Fault(ErrorCode::kBytecodeRegion,
-                       "vhlo.func_v1: takes " + std::to_string(function_.arguments) +
-                           " arguments by its type, its body " + std::to_string(arguments),
-                       offset);
+    return file_.ErrorAt(ErrorCode::kBytecodeRegion,
+                         "vhlo.func_v1: takes " + std::to_string(function_.arguments) +
+                             " arguments by its type, its body " + std::to_string(arguments),
+                         offset);
   }
   TOK_TRY(Computation * computation, importer_.EndRegion(PosOf(offset)));
   open_.back().regions.push_back(computation);
@@ -486,7 +490,7 @@ Status Reader::EndRegion(size_t offset) {
 
 Result<std::unique_ptr<Module>> ReadMlirBytecode(const Bytes& bytes, const std::string& file) {
   TOK_TRY(BytecodeFile opened, OpenBytecode(bytes, file));
-  return Reader(opened).Read();
+  return BytecodeImporter(opened).Read();
 }
 
 }  // namespace tokamak

@@ -1,4 +1,4 @@
-// Attributes of sdy, as the records of text/mlir_sdy.h.
+// Decodes attributes of sdy into the records of text/mlir_sdy.h.
 #include "text/bytecode_attr_decoder.h"
 
 namespace tokamak {
@@ -22,12 +22,12 @@ enum SdyCode : uint64_t {
   kSdyAllToAlls = 14,
   kSdyShardingV2 = 15,  // with unreduced axes
   kSdyPerValueV2 = 16,
-  kSdyShardingV3 = 17,  // and what they still have to be reduced by
+  kSdyShardingV3 = 17,  // and the pending reduction kind
 };
 
 }  // namespace
 
-// A list of attributes that the record holds under `name`.
+// Stores a list of attributes in the record under `name`.
 Status BytecodeTables::AttrDecoder::SetList(AttrDict& fields, std::string name, bool keep_empty) {
   TOK_TRY(AttrList list, List());
   if (keep_empty || !list.empty()) Set(fields, std::move(name), {std::move(list)});
@@ -43,7 +43,7 @@ Status BytecodeTables::AttrDecoder::SdyAxisRef() {
     TOK_TRY(const BytecodeAttr* part, Child({ref.index >> 1, ref.from}));
     const auto* sizes = part->value.As<DenseArrayAttr>();
     if (sizes == nullptr || sizes->ints.size() != 2)
-      return Fault(ErrorCode::kBytecodeKind, "sdy: a part of an axis is expected", ref.from);
+      return ErrorAt(ErrorCode::kBytecodeKind, "sdy: a part of an axis is expected", ref.from);
     Set(fields, "pre_size", {IntAttr{sizes->ints[0], "i64"}});
     Set(fields, "size", {IntAttr{sizes->ints[1], "i64"}});
   }
@@ -58,10 +58,10 @@ Status BytecodeTables::AttrDecoder::SdySharding(uint64_t code) {
   TOK_RETURN_IF_ERROR(SetList(fields, "replicated", false));
   if (code != kSdySharding) TOK_RETURN_IF_ERROR(SetList(fields, "unreduced", false));
   if (code == kSdyShardingV3) {
-    // 0 is the default; no source says what the other numbers mean.
+    // 0 is the default; the meaning of other numbers is undocumented.
     if (const int64_t reduction = in_.SignedVarint(); reduction != 0) {
-      return Fault(ErrorCode::kBytecodeNumber,
-                   "sdy: reduction " + std::to_string(reduction) + " is not known", entry_.begin);
+      return ErrorAt(ErrorCode::kBytecodeNumber,
+                     "sdy: reduction " + std::to_string(reduction) + " is not known", entry_.begin);
     }
   }
   return Record("sdy.sharding", std::move(fields));

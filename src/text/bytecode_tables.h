@@ -1,5 +1,7 @@
 #pragma once
 
+// The attribute and type tables of a bytecode file, decoded lazily into IR shapes and attributes.
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,40 +15,39 @@
 
 namespace tokamak {
 
-// What a type of the bytecode means here.
+// The decoded meaning of a bytecode type.
 struct BytecodeType {
   enum class Kind : uint8_t {
-    kValue,     // what a value can have: array, tuple, token ...
-    kElement,   // f32, quantized i8: `shape` is the scalar of it
+    kValue,     // the type of a value: array, tuple, token ...
+    kElement,   // f32, quantized i8: `shape` is a scalar of that type
     kIndex,     // `shape` is an s64 scalar
     kFunction,  // `inputs` and `results`
-    kOther,     // none, tf32 ...: has only a name
+    kOther,     // none, tf32 ...: only a name
   };
   Kind kind = Kind::kOther;
   Shape shape;
-  std::string name;  // in MLIR's spelling; of kElement, kIndex and kOther
+  std::string name;  // in MLIR's spelling; set for kElement, kIndex and kOther
   std::vector<Shape> inputs, results;
   uint32_t weight = 1;
 };
 
-// An attribute, and for an attribute that is a type, that type.
+// A decoded attribute. `type` is set if the attribute is a type.
 struct BytecodeAttr {
   AttrValue value;
   const BytecodeType* type = nullptr;
   uint32_t weight = 1;
 };
 
-// A reference to an attribute or type, and where it stands.
+// A reference to an attribute or type, and the file position of the reference.
 struct BytecodeRef {
   uint64_t index = 0;
   size_t from = 0;
 };
 
-// The attributes and types of a file, each decoded when it is first asked for
-// and then kept. Entries hold others by number, so a few bytes can stand for
-// very much: a cycle is an error, and weights (about 64 bytes of memory each)
-// are limited for one entry (kMaxAttributeWeight) and for all (by the size of
-// the file).
+// The attributes and types of a file. Each is decoded on first use and cached. Entries refer to
+// others by number, so a few bytes can expand to a very large value: a cycle is an error, and
+// weights (about 64 bytes of memory each) are limited per entry (kMaxAttributeWeight) and in total
+// (by the size of the file).
 class BytecodeTables {
  public:
   // `file` must outlive the tables.
@@ -57,9 +58,9 @@ class BytecodeTables {
       return types_[ref.index].get();
     return SlowType(ref);
   }
-  // A type that a value can have.
+  // Requires a type that a value can have.
   Result<const Shape*> ValueType(BytecodeRef ref);
-  // The same without an error: null when it is not decoded yet, or no such type.
+  // Like ValueType, but returns null if the type is not decoded yet or is not a value type.
   const Shape* KnownValueType(uint64_t index) const {
     if (index >= types_.size() || types_[index] == nullptr) return nullptr;
     return types_[index]->kind == BytecodeType::Kind::kValue ? &types_[index]->shape : nullptr;
@@ -69,13 +70,13 @@ class BytecodeTables {
       return attributes_[ref.index].get();
     return SlowAttribute(ref);
   }
-  // The attribute as a string; TK1216 when it is none.
+  // Returns the attribute as a string, TK1216 if it is not a string.
   Result<std::string_view> String(BytecodeRef ref);
 
-  // The origin that a location stands for.
+  // Returns the origin that a location denotes.
   Result<OriginId> Location(BytecodeRef ref, OriginTable& origins);
 
-  // Counts memory that the attributes take when they are copied.
+  // Charges the memory that the attributes need when they are copied.
   Status Charge(uint64_t weight, size_t from);
   // Decodes every entry, used or not.
   Status DecodeAll();
@@ -96,7 +97,7 @@ class BytecodeTables {
   std::vector<std::unique_ptr<BytecodeType>> types_;
   std::vector<std::unique_ptr<BytecodeAttr>> attributes_;
   std::vector<bool> open_types_, open_attributes_;  // being decoded
-  // Of locations, by number of the attribute; kUnknown: not decoded yet.
+  // Origins of locations, indexed by attribute number; kUnknown if not decoded yet.
   static constexpr uint32_t kUnknown = UINT32_MAX;
   std::vector<uint32_t> origins_, frames_;
 };

@@ -4,7 +4,7 @@
 #include "text/bytecode_histogram.h"
 #include "text/read.h"
 
-// Small programs are encoded here: no file of bytecode is kept in the repository.
+// The tests encode small programs themselves: the repository contains no bytecode files.
 
 namespace tokamak {
 namespace {
@@ -39,13 +39,13 @@ struct Entry {
   std::string body;
 };
 
-// The parts of a file; `main` is filled in for a function (tensor<2xf32>) -> tensor<2xf32>.
+// The components of a file; the default `main` is a function (tensor<2xf32>) -> tensor<2xf32>.
 struct Program {
   uint64_t version = 6;
   std::string producer = "StableHLO_v1.16.2";
   std::vector<std::string> strings = {"builtin",   "vhlo", "module", "func_v1",    "add_v1",
                                       "return_v1", "main", "public", "constant_v1"};
-  std::string op = "add_v1";  // in the place of string 4
+  std::string op = "add_v1";  // string 4
   // 0 unknown location, 1 empty array, 2 function type, 3 "main", 4 "public".
   std::vector<Entry> attributes = {{kBuiltin, Varint(15)},
                                    {kVhlo, Varint(1) + Varint(0)},
@@ -105,7 +105,7 @@ Result<std::unique_ptr<Module>> Read(const std::string& bytes) {
   return ReadMlirBytecode(Bytes::FromString(bytes), "test.mlirbc");
 }
 
-// The error of a program that must not be read; its place must be in the file.
+// Returns the error of a program that must be rejected; its position must lie in the file.
 Error ErrorOf(const Program& program) {
   const std::string bytes = program.Encode();
   auto module = Read(bytes);
@@ -174,13 +174,13 @@ TEST(Bytecode, NamesAnOpThatIsTooNew) {
   EXPECT_NE(error.message.find("vhlo.add_v7"), std::string::npos) << error.message;
 }
 
-TEST(Bytecode, AttributesThatHoldThemselvesAreRefused) {
+TEST(Bytecode, SelfReferentialAttributesAreRejected) {
   Program program;
   program.attributes[1].body = Varint(1) + List({Varint(1)});
   EXPECT_EQ(ErrorOf(program).code, ErrorCode::kBytecodeCycle);
 }
 
-TEST(Bytecode, AttributesThatUnfoldToVeryMuchAreRefused) {
+TEST(Bytecode, ExplodingAttributesAreRejected) {
   Program program;
   // Each array holds the next one twice: 2^60 entries.
   program.attributes[1].body = Varint(1) + List({Varint(5), Varint(5)});
@@ -240,7 +240,7 @@ TEST(Bytecode, ConstantsOfOneElementAreSplats) {
   EXPECT_EQ(nibble.BitsAt(0), 14u);
 }
 
-TEST(Bytecode, ConstantsOfTheWrongSizeAreRefused) {
+TEST(Bytecode, ConstantsOfTheWrongSizeAreRejected) {
   EXPECT_EQ(ErrorOf(ConstantProgram({Signed(3)}, 13, "12345678")).code,
             ErrorCode::kBytecodeConstant);
   EXPECT_EQ(ErrorOf(ConstantProgram({Signed(-3)}, 13, "1234")).code, ErrorCode::kBytecodeNumber);

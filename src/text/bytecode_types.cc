@@ -1,4 +1,4 @@
-// Types of the bytecode: codes of the dialects vhlo and builtin (sdy has none).
+// Decodes bytecode types: codes of the dialects vhlo and builtin (sdy has none).
 #include <array>
 #include <bit>
 
@@ -39,7 +39,7 @@ BytecodeType Index() {
   return out;
 }
 
-// The codes of vhlo that stand for themselves; "" where a code needs more.
+// The vhlo codes without parameters; "" for a code with parameters.
 constexpr std::array<std::string_view, 43> kVhloNames = {
     "i1",       "",         "bf16",     "f16",        "f32",        "f64",
     "f8E4M3FN", "f8E5M2",   "",         "index",      "i4",         "i8",
@@ -109,7 +109,7 @@ Result<BytecodeType> BytecodeTables::TypeDecoder::ByDialect(const BytecodeFile::
   const size_t start = in_.offset();
   if (!entry.custom) {
     std::string_view text = in_.NulTerminated();
-    return file_.Fault(
+    return file_.ErrorAt(
         ErrorCode::kBytecodeType,
         "bytecode: type '" + std::string(text.substr(0, 60)) + "' is written as text", start);
   }
@@ -124,10 +124,10 @@ Result<BytecodeType> BytecodeTables::TypeDecoder::ByDialect(const BytecodeFile::
     case BytecodeFile::Dialect::kOther:
       break;
   }
-  return file_.Fault(ErrorCode::kBytecodeType,
-                     "bytecode: type " + std::to_string(code) + " of dialect '" +
-                         std::string(file_.dialects[entry.dialect]) + "' is not known",
-                     start);
+  return file_.ErrorAt(ErrorCode::kBytecodeType,
+                       "bytecode: type " + std::to_string(code) + " of dialect '" +
+                           std::string(file_.dialects[entry.dialect]) + "' is not known",
+                       start);
 }
 
 Result<BytecodeType> BytecodeTables::TypeDecoder::Vhlo(uint64_t code, size_t start) {
@@ -138,8 +138,8 @@ Result<BytecodeType> BytecodeTables::TypeDecoder::Vhlo(uint64_t code, size_t sta
       TOK_TRY(const BytecodeType* part, tables_.Type(Ref()));
       if (part->name == "f32") return ElementOf(ElementType::kC64);
       if (part->name == "f64") return ElementOf(ElementType::kC128);
-      return file_.Fault(ErrorCode::kBytecodeType, "bytecode: complex of '" + part->name + "'",
-                         from);
+      return file_.ErrorAt(ErrorCode::kBytecodeType, "bytecode: complex of '" + part->name + "'",
+                           from);
     }
     case kTypeFunctionType:
       return Function();
@@ -163,15 +163,16 @@ Result<BytecodeType> BytecodeTables::TypeDecoder::Vhlo(uint64_t code, size_t sta
       const size_t from = in_.offset();
       TOK_TRY(const BytecodeType* element, tables_.Type(Ref()));
       if (element->kind == Kind::kElement) return ValueOf(Shape::Unranked(element->shape.type()));
-      return file_.Fault(ErrorCode::kBytecodeType, "bytecode: tensor of '" + element->name + "'",
-                         from);
+      return file_.ErrorAt(ErrorCode::kBytecodeType, "bytecode: tensor of '" + element->name + "'",
+                           from);
     }
     case kTypeQuantized:
     case kTypeQuantizedPerAxis:
       return Quantized(code == kTypeQuantizedPerAxis);
     default:
-      return file_.Fault(ErrorCode::kBytecodeType,
-                         "bytecode: type " + std::to_string(code) + " of vhlo is not known", start);
+      return file_.ErrorAt(ErrorCode::kBytecodeType,
+                           "bytecode: type " + std::to_string(code) + " of vhlo is not known",
+                           start);
   }
 }
 
@@ -207,9 +208,9 @@ Result<BytecodeType> BytecodeTables::TypeDecoder::Builtin(uint64_t code, size_t 
     case 18:
       return Vhlo(kTypeUnrankedTensor, start);
     default:
-      return file_.Fault(ErrorCode::kBytecodeType,
-                         "bytecode: type " + std::to_string(code) + " of builtin is not known",
-                         start);
+      return file_.ErrorAt(ErrorCode::kBytecodeType,
+                           "bytecode: type " + std::to_string(code) + " of builtin is not known",
+                           start);
   }
 }
 
@@ -223,18 +224,18 @@ Result<BytecodeType> BytecodeTables::TypeDecoder::Tensor(bool has_encoding) {
   TOK_RETURN_IF_ERROR(file_.Whole(in_, "type"));
   TOK_TRY(const BytecodeType* element, tables_.Type(element_ref));
   if (element->kind != Kind::kElement && element->kind != Kind::kIndex) {
-    return file_.Fault(ErrorCode::kBytecodeType, "bytecode: tensor of '" + element->name + "'",
-                       from);
+    return file_.ErrorAt(ErrorCode::kBytecodeType, "bytecode: tensor of '" + element->name + "'",
+                         from);
   }
   if (dims.size() > static_cast<size_t>(kMaxRank)) {
-    return file_.Fault(ErrorCode::kTooLarge,
-                       "bytecode: tensor of rank " + std::to_string(dims.size()) +
-                           ", the limit is " + std::to_string(kMaxRank),
-                       start);
+    return file_.ErrorAt(ErrorCode::kTooLarge,
+                         "bytecode: tensor of rank " + std::to_string(dims.size()) +
+                             ", the limit is " + std::to_string(kMaxRank),
+                         start);
   }
   if (!CheckedElementCount(dims)) {
-    return file_.Fault(ErrorCode::kBytecodeNumber,
-                       "bytecode: tensor has a negative dimension or too many elements", start);
+    return file_.ErrorAt(ErrorCode::kBytecodeNumber,
+                         "bytecode: tensor has a negative dimension or too many elements", start);
   }
   Shape shape = Shape::Array(element->shape.type(), std::move(dims));
   if (const QuantType* quant = element->shape.quant()) shape = shape.WithQuant(*quant);
@@ -242,9 +243,9 @@ Result<BytecodeType> BytecodeTables::TypeDecoder::Tensor(bool has_encoding) {
     TOK_TRY(const BytecodeAttr* bounds, tables_.Attribute(encoding));
     const auto* extents = bounds->value.As<DenseArrayAttr>();
     if (extents == nullptr || extents->ints.size() != shape.dims().size()) {
-      return file_.Fault(ErrorCode::kBytecodeType,
-                         "bytecode: the encoding of a tensor is not bounds of its dimensions",
-                         start);
+      return file_.ErrorAt(ErrorCode::kBytecodeType,
+                           "bytecode: the encoding of a tensor is not bounds of its dimensions",
+                           start);
     }
     shape = shape.WithBounds(extents->ints);
   }
@@ -276,15 +277,15 @@ Result<BytecodeType> BytecodeTables::TypeDecoder::Quantized(bool per_axis) {
   if (storage->kind != Kind::kElement || !IsInteger(storage->shape.type()) ||
       expressed->kind != Kind::kElement || !IsReal(expressed->shape.type()) ||
       quant.scales.size() != quant.zero_points.size() || quant.scales.empty()) {
-    return file_.Fault(ErrorCode::kBytecodeType,
-                       "bytecode: quantized type of '" + storage->name + "' for '" +
-                           expressed->name + "' with " + std::to_string(quant.scales.size()) +
-                           " scales and " + std::to_string(quant.zero_points.size()) +
-                           " zero points",
-                       start);
+    return file_.ErrorAt(ErrorCode::kBytecodeType,
+                         "bytecode: quantized type of '" + storage->name + "' for '" +
+                             expressed->name + "' with " + std::to_string(quant.scales.size()) +
+                             " scales and " + std::to_string(quant.zero_points.size()) +
+                             " zero points",
+                         start);
   }
   quant.expressed = expressed->shape.type();
-  // Bit 0 says that the stored integers are signed, whatever their type.
+  // Bit 0 says that the stored integers are signed, regardless of their type.
   ElementType type = storage->shape.type();
   if ((flags & 1) == 0 && IsSigned(type))
     type = ElementTypeFromMlir("u" + storage->name).value_or(type);
@@ -309,7 +310,7 @@ Result<std::vector<Shape>> BytecodeTables::TypeDecoder::TypeList(uint32_t& weigh
     TOK_TRY(const Shape* shape, tables_.ValueType(ref));
     weight += tables_.types_[ref.index]->weight;
     if (weight > kMaxAttributeWeight)
-      return file_.Fault(ErrorCode::kTooLarge, "bytecode: a type holds too many types", ref.from);
+      return file_.ErrorAt(ErrorCode::kTooLarge, "bytecode: a type holds too many types", ref.from);
     shapes.push_back(*shape);
   }
   return shapes;
@@ -317,16 +318,16 @@ Result<std::vector<Shape>> BytecodeTables::TypeDecoder::TypeList(uint32_t& weigh
 
 Result<const BytecodeType*> BytecodeTables::SlowType(BytecodeRef ref) {
   if (ref.index >= types_.size()) {
-    return file_.Fault(
+    return file_.ErrorAt(
         ErrorCode::kBytecodeIndex,
         "bytecode: type " + std::to_string(ref.index) + " of " + std::to_string(types_.size()),
         ref.from);
   }
   const BytecodeFile::Entry& entry = file_.types[ref.index];
   if (open_types_[ref.index])
-    return file_.Fault(ErrorCode::kBytecodeCycle, "bytecode: a type holds itself", entry.begin);
+    return file_.ErrorAt(ErrorCode::kBytecodeCycle, "bytecode: a type holds itself", entry.begin);
   if (depth_ >= kMaxNesting)
-    return file_.Fault(ErrorCode::kTooDeep, "bytecode: types are nested too deeply", entry.begin);
+    return file_.ErrorAt(ErrorCode::kTooDeep, "bytecode: types are nested too deeply", entry.begin);
   open_types_[ref.index] = true;
   ++depth_;
   auto decoded = TypeDecoder(*this, entry).Decode(entry);
@@ -342,7 +343,7 @@ Result<const Shape*> BytecodeTables::ValueType(BytecodeRef ref) {
   TOK_TRY(const BytecodeType* type, Type(ref));
   if (type->kind == Kind::kValue) return &type->shape;
   std::string name = type->kind == Kind::kFunction ? "a function type" : "'" + type->name + "'";
-  return file_.Fault(ErrorCode::kBytecodeType, "bytecode: a value has type " + name, ref.from);
+  return file_.ErrorAt(ErrorCode::kBytecodeType, "bytecode: a value has type " + name, ref.from);
 }
 
 }  // namespace tokamak

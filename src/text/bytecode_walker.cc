@@ -35,10 +35,10 @@ Status BytecodeWalker::Walk() {
   const size_t start = in.offset();
   const uint64_t header = in.Varint();
   if (!in.failed() && header != 2) {
-    return file_.Fault(ErrorCode::kBytecodeRegion,
-                       "bytecode: one module without arguments is expected, " +
-                           std::to_string(header >> 1) + " ops are there",
-                       start);
+    return file_.ErrorAt(ErrorCode::kBytecodeRegion,
+                         "bytecode: one module without arguments is expected, " +
+                             std::to_string(header >> 1) + " ops are there",
+                         start);
   }
   TOK_RETURN_IF_ERROR(file_.Whole(in, "ir section"));
   TOK_RETURN_IF_ERROR(WalkOp(in));
@@ -47,9 +47,9 @@ Status BytecodeWalker::Walk() {
 
 Status BytecodeWalker::WalkOp(BytecodeCursor& in) {
   if (depth_ >= kMaxNesting) {
-    return file_.Fault(ErrorCode::kTooDeep,
-                       "bytecode: ops are nested deeper than " + std::to_string(kMaxNesting),
-                       in.offset());
+    return file_.ErrorAt(ErrorCode::kTooDeep,
+                         "bytecode: ops are nested deeper than " + std::to_string(kMaxNesting),
+                         in.offset());
   }
   BytecodeOp& op = ops_[static_cast<size_t>(depth_)];
   uint8_t mask = 0;
@@ -70,7 +70,7 @@ Status BytecodeWalker::WalkOp(BytecodeCursor& in) {
   return EndOp(op);
 }
 
-// All regions of an op that uses nothing from outside lie in one section.
+// All regions of an isolated op lie in one section.
 Status BytecodeWalker::WalkRegions(BytecodeCursor& in, const BytecodeOp& op, bool isolated) {
   if (!isolated) {
     for (uint32_t i = 0; i < op.regions; ++i) TOK_RETURN_IF_ERROR(WalkRegion(in, op, false));
@@ -81,9 +81,9 @@ Status BytecodeWalker::WalkRegions(BytecodeCursor& in, const BytecodeOp& op, boo
   BytecodeCursor nested = in.Nested(in.Varint());
   TOK_RETURN_IF_ERROR(file_.Whole(in, "op"));
   if (id != kIrSection) {
-    return file_.Fault(ErrorCode::kBytecodeSection,
-                       "bytecode: section " + std::to_string(id) + " stands where regions do",
-                       start);
+    return file_.ErrorAt(ErrorCode::kBytecodeSection,
+                         "bytecode: section " + std::to_string(id) + " stands where regions do",
+                         start);
   }
   for (uint32_t i = 0; i < op.regions; ++i) TOK_RETURN_IF_ERROR(WalkRegion(nested, op, true));
   return file_.Finish(nested, "section of regions");
@@ -105,21 +105,21 @@ Status BytecodeWalker::ReadRecord(BytecodeCursor& in, BytecodeOp& op, uint8_t& m
   if ((mask & kHasOperands) != 0) ReadRefs(in, op.operands);
   TOK_RETURN_IF_ERROR(file_.Whole(in, "op"));
   if (name >= file_.ops.size()) {
-    return file_.Fault(
+    return file_.ErrorAt(
         ErrorCode::kBytecodeIndex,
         "bytecode: op name " + std::to_string(name) + " of " + std::to_string(file_.ops.size()),
         op.offset);
   }
   op.name = static_cast<uint32_t>(name);
   if ((mask & 0x80) != 0 || (mask & kHasSuccessors) != 0) {
-    return file_.Fault(ErrorCode::kBytecodeRegion,
-                       file_.NameOf(file_.ops[name]) + ": branches to other blocks", op.offset);
+    return file_.ErrorAt(ErrorCode::kBytecodeRegion,
+                         file_.NameOf(file_.ops[name]) + ": branches to other blocks", op.offset);
   }
   if ((mask & kHasUseLists) != 0) return SkipUseLists(in, op.results.size());
   return Ok();
 }
 
-// The order of uses in the writer's memory: it means nothing here.
+// Use-list order is an artifact of the writer's memory; it is skipped.
 Status BytecodeWalker::SkipUseLists(BytecodeCursor& in, size_t values) {
   const size_t lists = values == 1 ? 1 : in.Count();
   for (size_t i = 0; i < lists && !in.failed(); ++i) {
@@ -137,10 +137,10 @@ Status BytecodeWalker::WalkRegion(BytecodeCursor& in, const BytecodeOp& op, bool
   const uint64_t values = blocks == 0 ? 0 : in.Count();
   TOK_RETURN_IF_ERROR(file_.Whole(in, "region"));
   if (blocks != 1) {
-    return file_.Fault(ErrorCode::kBytecodeRegion,
-                       file_.NameOf(file_.ops[op.name]) + ": a region has " +
-                           std::to_string(blocks) + " blocks, one is expected",
-                       start);
+    return file_.ErrorAt(ErrorCode::kBytecodeRegion,
+                         file_.NameOf(file_.ops[op.name]) + ": a region has " +
+                             std::to_string(blocks) + " blocks, one is expected",
+                         start);
   }
   TOK_RETURN_IF_ERROR(BeginRegion(op, values, isolated, start));
   TOK_RETURN_IF_ERROR(WalkBlock(in));

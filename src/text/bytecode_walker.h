@@ -9,20 +9,21 @@
 
 namespace tokamak {
 
-// An op as it stands in the bytecode, without its regions.
+// An op of the bytecode, without its regions.
 struct BytecodeOp {
   uint32_t name = 0;  // into BytecodeFile::ops
   size_t offset = 0;
   BytecodeRef location;
-  std::optional<BytecodeRef> attributes;  // a dictionary: what the op does not define itself
+  // a dictionary of the attributes that the op does not define itself
+  std::optional<BytecodeRef> attributes;
   std::optional<BytecodeRef> properties;
   std::vector<BytecodeRef> results;   // types
   std::vector<BytecodeRef> operands;  // values
   uint32_t regions = 0;
 };
 
-// Walks the IR section, every byte of it, and tells what it meets in program
-// order. Indices are of what the file claims: hooks check what they use.
+// Walks the whole IR section and reports ops, regions and blocks to its hooks in program order. The
+// indices passed are unchecked file contents: hooks check the ones they use.
 class BytecodeWalker {
  public:
   explicit BytecodeWalker(const BytecodeFile& file) : file_(file) {}
@@ -30,11 +31,11 @@ class BytecodeWalker {
   Status Walk();
 
  protected:
-  // Before the op's regions; then its regions; then EndOp.
+  // Called before the op's regions; EndOp is called after them.
   virtual Status BeginOp(const BytecodeOp& op) = 0;
   virtual Status EndOp(const BytecodeOp& op) = 0;
-  // A region defines `values` values. Isolated: it counts them from 0 and sees
-  // none from outside; else they come after those of the enclosing region.
+  // A region defines `values` values. An isolated region numbers them from 0 and sees no outer
+  // values; otherwise they follow those of the enclosing region.
   virtual Status BeginRegion(const BytecodeOp& op, uint64_t values, bool isolated,
                              size_t offset) = 0;
   virtual Status AddArgument(BytecodeRef type, std::optional<BytecodeRef> location) = 0;
@@ -51,7 +52,7 @@ class BytecodeWalker {
   Status SkipUseLists(BytecodeCursor& in, size_t values);
 
   int depth_ = 0;
-  std::vector<BytecodeOp> ops_;  // one per depth, so that their lists are used again
+  std::vector<BytecodeOp> ops_;  // one per depth; their lists are reused
 };
 
 }  // namespace tokamak

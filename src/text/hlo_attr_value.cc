@@ -21,9 +21,9 @@ int HexDigit(char c) {
 
 // ---- reading
 
-class ValueReader {
+class HloAttrValueReader {
  public:
-  explicit ValueReader(HloCursor& cursor) : cursor_(cursor) {}
+  explicit HloAttrValueReader(HloCursor& cursor) : cursor_(cursor) {}
 
   bool Dict(AttrDict& dict) {
     HloCursor::Depth depth(cursor_);
@@ -151,8 +151,9 @@ class ValueReader {
       return true;
     }
     IntAttr integer{0, type};
-    auto [stop, fault] = std::from_chars(text.data(), text.data() + text.size(), integer.value);
-    if (fault == std::errc::result_out_of_range) {
+    auto [stop, conversion_error] =
+        std::from_chars(text.data(), text.data() + text.size(), integer.value);
+    if (conversion_error == std::errc::result_out_of_range) {
       uint64_t large = 0;
       stop = std::from_chars(text.data(), text.data() + text.size(), large).ptr;
       integer.value = static_cast<int64_t>(large);
@@ -219,8 +220,8 @@ class ValueReader {
     return cursor_.Expect('>');
   }
 
-  // After "dense<": the elements, then "> : tensor<...>". The type comes last,
-  // so the elements are skipped first.
+  // After "dense<": the elements, then "> : tensor<...>". The type comes last, so the elements are
+  // skipped first.
   bool Dense(AttrValue& value) {
     std::string elements;
     int depth = 0;
@@ -252,7 +253,7 @@ class ValueReader {
     return true;
   }
 
-  // "0x0102...": the bytes of all elements, or of one.
+  // "0x0102...": the bytes of all elements, or of one (a splat).
   static bool HexElements(std::string_view text, const Shape& shape, Literal& literal) {
     text.remove_prefix(3);
     if (!text.ends_with('"')) return false;
@@ -265,7 +266,7 @@ class ValueReader {
     }
     const auto width = static_cast<int64_t>(BytesOf(shape.type()));
     const auto size = static_cast<int64_t>(data.size());
-    if (InfoOf(shape.type()).bits < 8) return false;  // packed: nobody prints these here
+    if (InfoOf(shape.type()).bits < 8) return false;  // packed elements never occur in this syntax
     if (size != width && (shape.ByteSize() != size)) return false;
     literal = size == width ? Literal::Splat(shape, Bytes::FromVector(std::move(data)))
                             : Literal::Array(shape, Bytes::FromVector(std::move(data)));
@@ -356,7 +357,7 @@ void AppendName(std::string& out, std::string_view name) {
   }
 }
 
-// A real number that MLIR reads as one: with a point or exponent, or its bits.
+// Prints a real number that MLIR parses as one: with a point or exponent, or as bits.
 void AppendReal(std::string& out, double value, ElementType type) {
   if (!std::isfinite(value) ||
       EncodeFloat(type, value) != EncodeFloat(type, RoundToType(type, value))) {
@@ -505,7 +506,7 @@ struct ValueWriter {
 std::optional<AttrDict> ParseHloAttrDict(std::string_view text) {
   HloCursor cursor(text);
   AttrDict dict;
-  if (!ValueReader(cursor).Dict(dict) || !cursor.AtEnd()) return std::nullopt;
+  if (!HloAttrValueReader(cursor).Dict(dict) || !cursor.AtEnd()) return std::nullopt;
   return dict;
 }
 

@@ -74,21 +74,21 @@ Error HloCursor::TakeError(const std::string& file) const {
   return MakeError(error_->code, error_->message, span);
 }
 
-TextPos HloCursor::PosOf(const char* place) {
-  while (counted_ < place) {
+TextPos HloCursor::PosOf(const char* position) {
+  while (counted_ < position) {
     auto* next = static_cast<const char*>(
-        std::memchr(counted_, '\n', static_cast<size_t>(place - counted_)));
+        std::memchr(counted_, '\n', static_cast<size_t>(position - counted_)));
     if (next == nullptr) {
-      counted_ = place;
+      counted_ = position;
       break;
     }
     ++line_;
     counted_ = line_start_ = next + 1;
   }
-  return {line_, static_cast<uint32_t>(place - line_start_) + 1};
+  return {line_, static_cast<uint32_t>(position - line_start_) + 1};
 }
 
-// At a '/': skips a comment, or says that there is none.
+// At a '/': skips a comment; returns false if there is none.
 bool HloCursor::SkipComment() {
   if (PeekRaw(1) == '/') {
     auto* line_end =
@@ -149,11 +149,11 @@ bool HloCursor::Int(int64_t& value) {
   SkipBlanks();
   const char* start = at_;
   if (PeekRaw() == '+') ++start;
-  auto [stop, fault] = std::from_chars(start, end_, value);
-  if (fault == std::errc::result_out_of_range) {
+  auto [stop, conversion_error] = std::from_chars(start, end_, value);
+  if (conversion_error == std::errc::result_out_of_range) {
     return Fail(ErrorCode::kHloSyntax, "a number that does not fit 64 bits");
   }
-  if (fault != std::errc()) return FailExpected("an integer");
+  if (conversion_error != std::errc()) return FailExpected("an integer");
   at_ = stop;
   return true;
 }
@@ -166,18 +166,18 @@ bool HloCursor::Double(double& value) {
   bool is_hex = PeekRaw() == '0' && (PeekRaw(1) == 'x' || PeekRaw(1) == 'X');
   if (is_hex) at_ += 2;
   auto format = is_hex ? std::chars_format::hex : std::chars_format::general;
-  auto [stop, fault] = std::from_chars(at_, end_, value, format);
-  if (fault == std::errc::result_out_of_range) {
-    // Too large or too small for double: which one, strtod's rule decides.
+  auto [stop, conversion_error] = std::from_chars(at_, end_, value, format);
+  if (conversion_error == std::errc::result_out_of_range) {
+    // Overflow or underflow of double: follow strtod.
     std::string copy(at_, stop);
     value = std::strtod(copy.c_str(), nullptr);
-  } else if (fault != std::errc()) {
+  } else if (conversion_error != std::errc()) {
     at_ = start;
     return FailExpected("a number");
   }
   if (negative) value = -value;
   at_ = stop;
-  // NaN with a payload: nan(0x...); payloads are not kept.
+  // NaN with a payload: nan(0x...); the payload is dropped.
   if (std::isnan(value) && PeekRaw() == '(') {
     while (at_ < end_ && *at_ != ')') ++at_;
     if (at_ < end_) ++at_;
@@ -221,7 +221,7 @@ bool HloCursor::Escape(std::string& value) {
       break;
   }
   if (!IsOctal(c)) {
-    value += c;  // \" \' \\ and what needs no escape
+    value += c;  // \" \' \\ and characters that need no escape
     return true;
   }
   int code = c - '0';

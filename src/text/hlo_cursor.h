@@ -10,11 +10,11 @@
 
 namespace tokamak {
 
-// A place in HLO text. HLO needs no token table: what comes next is always
-// told by its first characters, so the readers work on the text itself.
+// A position in HLO text. HLO needs no tokenizer: the first characters always determine what comes
+// next, so the parsers work directly on the text.
 //
-// Every reader is a function that returns false after Fail(). The first
-// failure is kept; it is located by the token that was wrong.
+// Every parsing function returns false after Fail(). Only the first failure is kept; it is located
+// at the offending token.
 class HloCursor {
  public:
   explicit HloCursor(std::string_view text, int first_line = 1)
@@ -24,16 +24,16 @@ class HloCursor {
         first_line_(static_cast<uint32_t>(first_line)),
         counted_(begin_) {}
 
-  // Notes an error at `where`, or at the next token. Always false.
+  // Records an error at `where`, or at the next token. Always returns false.
   bool Fail(ErrorCode code, std::string message, const char* where = nullptr);
   // "expected ',', found 'x'".
   bool FailExpected(std::string_view what);
   bool failed() const { return error_.has_value(); }
-  // Only after a failure. Lines and columns are those of the whole text.
+  // Requires a previous failure. Lines and columns refer to the whole text.
   Error TakeError(const std::string& file) const;
 
-  // Skips blanks, line ends and comments, and gives the next character; NUL at
-  // the end of the text (and for a NUL in the text, which nothing accepts).
+  // Skips blanks, line ends and comments and returns the next character; NUL at the end of the text
+  // (and for a NUL in the text, which no parser accepts).
   char Peek() {
     SkipBlanks();
     return at_ < end_ ? *at_ : '\0';
@@ -46,7 +46,7 @@ class HloCursor {
   void Advance(size_t count) { at_ += count; }
   const char* at() const { return at_; }
   const char* end() const { return end_; }
-  void MoveTo(const char* place) { at_ = place; }
+  void MoveTo(const char* position) { at_ = position; }
   std::string_view rest() const { return {at_, static_cast<size_t>(end_ - at_)}; }
 
   bool Try(char c) {
@@ -55,34 +55,34 @@ class HloCursor {
     return true;
   }
   bool Expect(char c) { return Try(c) || FailExpected(std::string_view(&c, 1)); }
-  // `text` as it stands; no check of what follows it.
+  // Consumes exactly `text`; does not check what follows it.
   bool TryText(std::string_view text);
   bool ExpectText(std::string_view text) { return TryText(text) || FailExpected(text); }
-  // `word` and not merely the start of a longer one.
+  // Consumes `word` only if it is not a prefix of a longer word.
   bool TryWord(std::string_view word);
 
-  // [A-Za-z0-9_.-]*, perhaps empty.
+  // Consumes [A-Za-z0-9_.-]*, possibly empty.
   std::string_view Word();
-  // The same without consuming it.
+  // Like Word, but does not consume it.
   std::string_view PeekWord();
-  // A name with or without '%', perhaps quoted.
+  // A name with or without '%', optionally quoted.
   bool Name(std::string_view& name);
   bool Int(int64_t& value);
-  // A decimal or hexadecimal number, inf, nan; with a sign.
+  // A decimal or hexadecimal number, inf or nan, with an optional sign.
   bool Double(double& value);
   bool Bool(bool& value);
-  // "..." with \" \n \t \\ \' \xHH and \ooo undone.
+  // "..." with the escapes \" \n \t \\ \' \xHH and \ooo decoded.
   bool String(std::string& value);
   // {1,2,3} with the given brackets.
   bool Ints(Dims& values, char open = '{', char close = '}');
-  // Skips to after the bracket that closes the one that is next: strings and
-  // nested brackets are stepped over. `text` gets all of it.
+  // Consumes a bracketed text up to the matching closing bracket, skipping strings and nested
+  // brackets. `text` receives all of it.
   bool Balanced(std::string_view& text);
-  // The same for {...} where only braces count: JSON, MLIR dictionaries.
+  // Like Balanced for {...}, but only braces nest: JSON, MLIR dictionaries.
   bool Braces(std::string_view& text);
 
-  // Counts on from the last place asked for: cheap when places only grow.
-  TextPos PosOf(const char* place);
+  // Counts lines from the last position queried: cheap if positions only grow.
+  TextPos PosOf(const char* position);
 
   // Guards recursion: `Depth depth(cursor); if (!depth.ok) return false;`.
   struct Depth {

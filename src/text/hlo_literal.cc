@@ -11,7 +11,8 @@
 namespace tokamak {
 namespace {
 
-// A splat of more elements than this is printed as {7, ...}.
+// Splats with more elements are printed as {7, ...} (chosen: keeps short constants readable by
+// XLA).
 constexpr int64_t kLongSplat = 256;
 
 bool BadLiteral(HloCursor& cursor, std::string message, const char* where = nullptr) {
@@ -25,12 +26,12 @@ bool ReadInteger(HloCursor& cursor, ElementType type, std::byte* out) {
   const int bits = InfoOf(type).bits;
   int64_t value = 0;
   uint64_t pattern = 0;
-  auto [stop, fault] = std::from_chars(start, cursor.end(), value);
-  bool fits = fault == std::errc();
+  auto [stop, conversion_error] = std::from_chars(start, cursor.end(), value);
+  bool fits = conversion_error == std::errc();
   pattern = static_cast<uint64_t>(value);
-  if (fault == std::errc::result_out_of_range && type == ElementType::kU64) {
+  if (conversion_error == std::errc::result_out_of_range && type == ElementType::kU64) {
     fits = std::from_chars(start, cursor.end(), pattern).ec == std::errc();
-  } else if (fault == std::errc::invalid_argument) {
+  } else if (conversion_error == std::errc::invalid_argument) {
     return cursor.FailExpected("an integer");
   } else if (IsSigned(type)) {
     int64_t least = bits == 64 ? INT64_MIN : -(int64_t{1} << (bits - 1));
@@ -55,7 +56,7 @@ uint64_t SignBit(const FloatFormat& format) {
   return has_negative_nan ? uint64_t{1} << (format.exponent_bits + format.mantissa_bits) : 0;
 }
 
-// nan, -nan, nan(0x400001): the last with the mantissa that it has.
+// nan, -nan, nan(0x400001): the last specifies the mantissa.
 bool ReadNan(HloCursor& cursor, ElementType type, std::byte* out) {
   const char* start = cursor.at();
   const FloatFormat& format = FormatOf(type);
@@ -65,9 +66,9 @@ bool ReadNan(HloCursor& cursor, ElementType type, std::byte* out) {
   if (cursor.PeekRaw() == '(') {
     uint64_t payload = 0;
     if (!cursor.ExpectText("(0x")) return false;
-    auto [stop, fault] = std::from_chars(cursor.at(), cursor.end(), payload, 16);
+    auto [stop, conversion_error] = std::from_chars(cursor.at(), cursor.end(), payload, 16);
     bool fits = payload != 0 && payload < (uint64_t{1} << format.mantissa_bits);
-    if (fault != std::errc() || !fits || format.nan != FloatFormat::Nan::kIeee)
+    if (conversion_error != std::errc() || !fits || format.nan != FloatFormat::Nan::kIeee)
       return BadLiteral(cursor, "a NaN that " + std::string(HloName(type)) + " does not have",
                         start);
     cursor.MoveTo(stop);
@@ -84,10 +85,10 @@ bool ReadFloat(HloCursor& cursor, ElementType type, std::byte* out) {
   std::string_view rest = cursor.rest();
   if (rest.starts_with("nan") || rest.starts_with("-nan")) return ReadNan(cursor, type, out);
   if (type == ElementType::kF32) {
-    // Most constants; decimal text rounds to float once, not by way of double.
+    // The common case. Decimal text is rounded to float directly, not through double.
     float value = 0;
-    auto [stop, fault] = std::from_chars(start, cursor.end(), value);
-    if (fault == std::errc() && std::isfinite(value) &&
+    auto [stop, conversion_error] = std::from_chars(start, cursor.end(), value);
+    if (conversion_error == std::errc() && std::isfinite(value) &&
         (stop == cursor.end() || !HloCursor::IsWordChar(*stop))) {
       std::memcpy(out, &value, sizeof value);
       cursor.MoveTo(stop);
@@ -136,8 +137,7 @@ bool ReadElement(HloCursor& cursor, ElementType type, std::byte* out) {
 
 // ---- arrays
 
-// Bytes that were never written in the text, so they are checked against a
-// limit of their own.
+// These bytes do not occur in the text, so they have a separate limit.
 bool FillElided(HloCursor& cursor, const Shape& shape, Literal& literal) {
   if (shape.ByteSize() > kMaxElidedBytes) {
     return cursor.Fail(ErrorCode::kTooLarge,
@@ -154,11 +154,11 @@ bool FillElided(HloCursor& cursor, const Shape& shape, Literal& literal) {
   return true;
 }
 
-// Walks the nested braces of one array. counts_[d] is how many elements or
-// sub-arrays of the open brace at depth d+1 have been seen.
-class ArrayReader {
+// Parses the nested braces of one array. counts_[d] is the number of elements or sub-arrays seen in
+// the open brace at depth d+1.
+class HloLiteralReader {
  public:
-  ArrayReader(HloCursor& cursor, const Shape& shape)
+  HloLiteralReader(HloCursor& cursor, const Shape& shape)
       : cursor_(cursor),
         shape_(shape),
         rank_(static_cast<size_t>(shape.rank())),
@@ -228,7 +228,7 @@ class ArrayReader {
     return ReadElement(cursor_, shape_.type(), data_.data() + data_.size() - width_);
   }
 
-  // f32[3] constant(7): XLA's reader takes it for the first element, and leaves the rest 0.
+  // f32[3] constant(7): XLA's parser sets the first element and leaves the rest 0.
   bool Bare(Literal& literal) {
     std::vector<std::byte> element(width_);
     const char* start = cursor_.at();
@@ -336,8 +336,8 @@ void AppendArray(std::string& out, const Literal& literal) {
     out.append(rank, '}');
     return;
   }
-  // The empty arrays among {{}, {}} have their braces, but a dimension of 2^50
-  // next to one of 0 must not print 2^50 of them.
+  // Empty arrays such as {{}, {}} print their braces, but a dimension of 2^50 next to one of 0 must
+  // not print 2^50 of them.
   if (count == 0) {
     bool few = true;
     for (int64_t d : shape.dims()) few = few && d <= kLongSplat;
@@ -346,7 +346,7 @@ void AppendArray(std::string& out, const Literal& literal) {
       return;
     }
   }
-  // inner[d]: elements under one brace of depth d.
+  // inner[d]: number of elements under one brace of depth d.
   Dims index(rank, 0);
   size_t depth = 0;
   int64_t next = 0;
@@ -387,7 +387,7 @@ bool ReadHloLiteral(HloCursor& cursor, const Shape& shape, Literal& literal) {
   if (!shape.IsArray()) return BadLiteral(cursor, ToString(shape) + " has no values");
   if (shape.HasDynamicDims())
     return BadLiteral(cursor, "the shape " + ToString(shape) + " is not static");
-  // {} stands for any array without elements, whatever its other dimensions.
+  // {} denotes any array without elements, whatever its other dimensions.
   if (shape.ElementCount() == 0 && cursor.Peek() == '{') {
     const char* start = cursor.at();
     cursor.Advance(1);
@@ -397,7 +397,7 @@ bool ReadHloLiteral(HloCursor& cursor, const Shape& shape, Literal& literal) {
     }
     cursor.MoveTo(start);
   }
-  return ArrayReader(cursor, shape).Read(literal);
+  return HloLiteralReader(cursor, shape).Read(literal);
 }
 
 void AppendHloFloat(std::string& out, ElementType type, uint64_t bits) {
@@ -409,8 +409,7 @@ void AppendHloFloat(std::string& out, ElementType type, uint64_t bits) {
   } else if (type == ElementType::kF64) {
     AppendNumber(out, value);
   } else {
-    // Every narrow type's numbers are floats, and their shortest text as
-    // floats is more than exact enough to round back.
+    // Every number of a narrow type is a float, and its shortest text as a float rounds back to it.
     AppendNumber(out, static_cast<float>(value));
   }
 }

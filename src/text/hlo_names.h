@@ -8,13 +8,12 @@
 
 namespace tokamak {
 
-// A hash table with texts for keys, which are windows into the text that is
-// read. Emptied in time linear in what it held, so that thousands of small
-// computations can share one.
+// A hash table whose keys are views into the text being parsed. Clearing it takes time linear in
+// the number of entries, so thousands of small computations can reuse one table.
 template <typename T>
 class NameTable {
  public:
-  // Null when the name is not there. Good until something is added.
+  // Returns null if the name is absent. The pointer is valid until the next insertion.
   const T* Find(std::string_view name) const {
     if (slots_.empty()) return nullptr;
     for (size_t i = Hash(name) & mask_;; i = (i + 1) & mask_) {
@@ -24,7 +23,7 @@ class NameTable {
     }
   }
 
-  // False when the name was there already.
+  // Returns false if the name is already present.
   bool Add(std::string_view name, T value) {
     if (slots_.size() < 2 * (used_.size() + 1)) Grow();
     size_t i = Hash(name) & mask_;

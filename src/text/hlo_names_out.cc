@@ -22,11 +22,11 @@ std::string Sanitise(std::string_view name) {
 
 std::string HloNamer::Unique(std::string_view wanted, std::string_view fallback) {
   std::string name = Sanitise(wanted.empty() ? fallback : wanted);
-  if (taken_.insert(name).second) return name;
+  if (used_names_.insert(name).second) return name;
   int& number = next_[name];
   for (;;) {
     std::string numbered = name + "." + std::to_string(++number);
-    if (taken_.insert(numbered).second) return numbered;
+    if (used_names_.insert(numbered).second) return numbered;
   }
 }
 

@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-// Frames that are more than a file and a line are printed as tables.
+// Frames with more than a file and a line are printed as tables.
 bool IsInline(const Frame& frame) {
   return frame.caller == FrameId::kNone && frame.function.empty();
 }

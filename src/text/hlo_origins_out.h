@@ -10,15 +10,15 @@
 
 namespace tokamak {
 
-// Where instructions come from, as HLO text writes it: metadata={...}, and the
-// tables of files, functions and stack frames between header and computations.
+// Writes the origins of instructions as HLO text: metadata={...}, and the tables of files,
+// functions and stack frames between the header and the computations.
 class HloOriginWriter {
  public:
   explicit HloOriginWriter(const OriginTable& table) : table_(table) {}
 
-  // First: numbers the frames that these computations need.
+  // Call first: numbers the frames that these computations reference.
   void Collect(std::span<Computation* const> computations);
-  void AppendTables(std::string& out) const;  // nothing when no frame needs them
+  void AppendTables(std::string& out) const;  // writes nothing if no frame needs them
   void Append(std::string& out, OriginId origins) const;
 
  private:

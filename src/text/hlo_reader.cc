@@ -117,7 +117,7 @@ bool HloReader::ReadInlineComputation(std::string name, std::string_view& key) {
   HloCursor::Depth depth(cursor_);
   if (!depth.ok) return false;
   const char* start = cursor_.at();
-  // No name in the text holds a brace.
+  // No name in the text contains a brace, so the key is unique.
   key = inline_keys_.emplace_back("{" + std::to_string(inline_keys_.size()));
   Computation* outer = computation_;
   auto outer_names = std::exchange(names_, {});
@@ -223,26 +223,27 @@ bool HloReader::ReadInstruction() {
 Instr* HloReader::ReadRightSide(std::string_view name, bool allow_attributes) {
   HloCursor::Depth depth(cursor_);
   if (!depth.ok) return nullptr;
-  Draft draft;
-  draft.name = name;
-  if (HloShapeReader::IsNext(cursor_) && !shapes_.Read(cursor_, draft.shape.emplace()))
+  ParsedInstr parsed_instr;
+  parsed_instr.name = name;
+  if (HloShapeReader::IsNext(cursor_) && !shapes_.Read(cursor_, parsed_instr.shape.emplace()))
     return nullptr;
-  if (!ReadOp(draft) || !ReadOperands(draft) || !ReadAttributes(draft, allow_attributes))
+  if (!ReadOp(parsed_instr) || !ReadOperands(parsed_instr) ||
+      !ReadAttributes(parsed_instr, allow_attributes))
     return nullptr;
-  return MakeInstr(draft);
+  return MakeInstr(parsed_instr);
 }
 
-bool HloReader::ReadOp(Draft& draft) {
+bool HloReader::ReadOp(ParsedInstr& parsed_instr) {
   (void)cursor_.Peek();
-  draft.op_start = cursor_.at();
+  parsed_instr.op_start = cursor_.at();
   std::string_view word = cursor_.Word();
   if (word.empty()) return cursor_.FailExpected("an op");
   if (std::optional<Op> op = OpFromName(word)) {
-    draft.op = *op;
+    parsed_instr.op = *op;
     return true;
   }
-  if (word == "cross-replica-sum") {  // what all-reduce was called
-    draft.op = Op::kAllReduce;
+  if (word == "cross-replica-sum") {  // an old name of all-reduce
+    parsed_instr.op = Op::kAllReduce;
     return true;
   }
   constexpr std::pair<std::string_view, Op> kHalves[] = {
@@ -251,46 +252,48 @@ bool HloReader::ReadOp(Draft& draft) {
     if (!word.ends_with(suffix)) continue;
     std::optional<Op> wrapped = OpFromName(word.substr(0, word.size() - suffix.size()));
     if (!wrapped) break;
-    draft.op = half;
-    draft.wrapped = wrapped;
+    parsed_instr.op = half;
+    parsed_instr.wrapped = wrapped;
     return true;
   }
   return cursor_.Fail(ErrorCode::kHloUnknownOp,
-                      "unknown op '" + std::string(word.substr(0, 80)) + "'", draft.op_start);
+                      "unknown op '" + std::string(word.substr(0, 80)) + "'",
+                      parsed_instr.op_start);
 }
 
-bool HloReader::ReadOperands(Draft& draft) {
+bool HloReader::ReadOperands(ParsedInstr& parsed_instr) {
   if (!cursor_.Expect('(')) return false;
-  if (draft.op == Op::kParameter) {
+  if (parsed_instr.op == Op::kParameter) {
     const char* start = cursor_.at();
-    if (!cursor_.Int(draft.parameter)) return false;
+    if (!cursor_.Int(parsed_instr.parameter)) return false;
     if (parameter_words_ < 0) parameter_words_ = CountWords(text_, "parameter");
-    if (draft.parameter < 0 || draft.parameter >= parameter_words_) {
+    if (parsed_instr.parameter < 0 || parsed_instr.parameter >= parameter_words_) {
       return cursor_.Fail(ErrorCode::kHloBadParameter,
-                          "parameter " + std::to_string(draft.parameter) + " of so few", start);
+                          "parameter " + std::to_string(parsed_instr.parameter) + " of so few",
+                          start);
     }
     return cursor_.Expect(')');
   }
-  if (draft.op == Op::kConstant) {
-    if (!draft.shape) {
+  if (parsed_instr.op == Op::kConstant) {
+    if (!parsed_instr.shape) {
       return cursor_.Fail(ErrorCode::kHloNoShape, "constant: written without a shape",
-                          draft.op_start);
+                          parsed_instr.op_start);
     }
     HloValueContext values = Values();
     bool has_own_shape = cursor_.Peek() != '(' && HloShapeReader::IsNext(cursor_);
-    Shape shape = draft.shape->WithoutLayout();
+    Shape shape = parsed_instr.shape->WithoutLayout();
     if (has_own_shape && !ReadValue(values, shape)) return false;
-    return ReadHloLiteral(cursor_, shape, draft.literal) && cursor_.Expect(')');
+    return ReadHloLiteral(cursor_, shape, parsed_instr.literal) && cursor_.Expect(')');
   }
   if (cursor_.Try(')')) return true;
   do {
-    if (!ReadOperand(draft)) return false;
+    if (!ReadOperand(parsed_instr)) return false;
   } while (cursor_.Try(','));
   return cursor_.Expect(')');
 }
 
 // %x, f32[2] %x, x, or another instruction without attributes: negate(x).
-bool HloReader::ReadOperand(Draft& draft) {
+bool HloReader::ReadOperand(ParsedInstr& parsed_instr) {
   char c = cursor_.Peek();
   const char* start = cursor_.at();
   if (c != '%' && HloShapeReader::IsNext(cursor_)) {
@@ -305,7 +308,7 @@ bool HloReader::ReadOperand(Draft& draft) {
     cursor_.MoveTo(start);
     Instr* nested = ReadRightSide({}, /*allow_attributes=*/false);
     if (nested == nullptr) return false;
-    draft.operands.push_back(nested);
+    parsed_instr.operands.push_back(nested);
     return true;
   }
   Instr* const* operand = names_.Find(name);
@@ -314,7 +317,7 @@ bool HloReader::ReadOperand(Draft& draft) {
                         "no instruction " + std::string(name.substr(0, 80)) + " before this one",
                         name_start);
   }
-  draft.operands.push_back(*operand);
+  parsed_instr.operands.push_back(*operand);
   return true;
 }
 
@@ -337,15 +340,15 @@ bool HloReader::Resolve() {
 }
 
 bool HloReader::Reorder() {
-  std::vector<size_t> places;
+  std::vector<size_t> positions;
   std::vector<bool> seen(module_->computations().size(), false);
   bool fine = order_.size() == seen.size();
-  for (int64_t place : order_) {
-    auto i = static_cast<size_t>(place);
-    fine = fine && place >= 0 && i < seen.size() && !seen[i];
+  for (int64_t position : order_) {
+    auto i = static_cast<size_t>(position);
+    fine = fine && position >= 0 && i < seen.size() && !seen[i];
     if (!fine) break;
     seen[i] = true;
-    places.push_back(i);
+    positions.push_back(i);
   }
   if (!fine) {
     return cursor_.Fail(ErrorCode::kHloBadAttribute,
@@ -353,9 +356,9 @@ bool HloReader::Reorder() {
                             std::to_string(seen.size()) + " computations",
                         order_where_);
   }
-  // Without a mark the entry is the last in the text.
+  // Without an ENTRY mark, the last computation in the text is the entry.
   if (marked_entry_ == nullptr) marked_entry_ = module_->computations().back().get();
-  module_->OrderComputations(places);
+  module_->OrderComputations(positions);
   return true;
 }
 
@@ -372,7 +375,7 @@ bool HloReader::FindEntry() {
   return true;
 }
 
-// Kept only where it says something that the entry itself does not.
+// The layout is stored only if it differs from that of the entry itself.
 bool HloReader::CompareEntryLayout() {
   if (!entry_layout_ || module_->entry() == nullptr) return true;
   const Computation& entry = *module_->entry();

@@ -1,5 +1,7 @@
 #pragma once
 
+// The parser of HLO text. hlo_reader*.cc share this class.
+
 #include <deque>
 #include <memory>
 #include <optional>
@@ -17,29 +19,28 @@
 
 namespace tokamak {
 
-// The module's frontend attribute that keeps the order of its computations.
+// The module's frontend attribute that preserves the order of its computations.
 inline constexpr std::string_view kHloOrderAttribute = "tokamak.order";
 
-// Reads one module of HLO text. One pass: an instruction is made as soon as
-// its line is read; only references to computations that stand further down
-// are resolved at the end. Every function returns false after an error, which
-// the cursor keeps.
+// Parses one module of HLO text in one pass: an instruction is created as soon as its line is
+// parsed. Only references to computations that are defined further down are resolved at the end.
+// Every function returns false after an error, which the cursor keeps.
 class HloReader {
  public:
   HloReader(std::string_view text, const std::string& file, int first_line);
   Result<std::unique_ptr<Module>> Read();
 
  private:
-  // An instruction while its line is read.
-  struct Draft {
+  // An instruction whose line is being parsed.
+  struct ParsedInstr {
     std::string_view name;
     const char* op_start = nullptr;
     Op op{};
-    // async-start and its kind of an op that is spelled out: "reduce-scatter-start".
+    // The wrapped op of an async op that is spelled out: "reduce-scatter-start".
     std::optional<Op> wrapped;
     std::optional<Shape> shape;
     std::vector<Instr*> operands;
-    // By role: condition, then body. Resolved when its name has been seen.
+    // Called computations by role (condition, then body). Resolved once the name has been defined.
     std::vector<std::pair<std::string_view, const char*>> called;
     Literal literal;
     int64_t parameter = 0;
@@ -56,8 +57,8 @@ class HloReader {
       return *extras;
     }
   };
-  enum class Taken : uint8_t { kNo, kYes, kFailed };
-  static Taken AsTaken(bool fine) { return fine ? Taken::kYes : Taken::kFailed; }
+  enum class AttrMatch : uint8_t { kNo, kYes, kFailed };
+  static AttrMatch AsAttrMatch(bool fine) { return fine ? AttrMatch::kYes : AttrMatch::kFailed; }
 
   // hlo_reader_header.cc
   bool ReadHeader();
@@ -78,19 +79,19 @@ class HloReader {
   // hlo_reader.cc
   bool ReadComputations();
   bool ReadComputation();
-  // { instructions } of computation_; `where` is for messages about it.
+  // Parses { instructions } into computation_; `where` locates errors about the computation.
   bool ReadBody(const char* where);
-  // Whether the brace ahead opens instructions (to_apply={ a = ... }), not a list of names.
+  // Whether the next brace opens instructions (to_apply={ a = ... }) rather than a list of names.
   bool OpensBody() const;
-  // A computation that stands where its name would; `key` is what it is found by.
+  // Parses a computation written inline instead of its name; `key` identifies it.
   bool ReadInlineComputation(std::string name, std::string_view& key);
   bool ReadComputationAttributes(Computation& computation);
   bool ReadResults(Computation& computation);
   bool ReadInstruction();
   Instr* ReadRightSide(std::string_view name, bool allow_attributes);
-  bool ReadOp(Draft& draft);
-  bool ReadOperands(Draft& draft);
-  bool ReadOperand(Draft& draft);
+  bool ReadOp(ParsedInstr& parsed_instr);
+  bool ReadOperands(ParsedInstr& parsed_instr);
+  bool ReadOperand(ParsedInstr& parsed_instr);
   bool CheckParameters(const char* where);
   bool Resolve();
   bool Reorder();
@@ -98,14 +99,14 @@ class HloReader {
   bool FindEntry();
 
   // hlo_reader_attrs.cc
-  bool ReadAttributes(Draft& draft, bool allow_attributes);
+  bool ReadAttributes(ParsedInstr& parsed_instr, bool allow_attributes);
   template <typename A>
-  bool ReadTyped(Draft& draft, bool allow_attributes);
-  Taken ReadCommon(Draft& draft, std::string_view name);
-  Taken ReadExtra(Draft& draft, std::string_view name);
-  Taken ReadCalled(Draft& draft, std::string_view name);
+  bool ReadTyped(ParsedInstr& parsed_instr, bool allow_attributes);
+  AttrMatch ReadCommon(ParsedInstr& parsed_instr, std::string_view name);
+  AttrMatch ReadExtra(ParsedInstr& parsed_instr, std::string_view name);
+  AttrMatch ReadCalled(ParsedInstr& parsed_instr, std::string_view name);
   bool ReadBackendConfig(std::string& text);
-  bool CheckRequired(const Draft& draft);
+  bool CheckRequired(const ParsedInstr& parsed_instr);
   bool Saw(std::string_view attribute) const;
   Computation* FindComputation(std::string_view name) const {
     Computation* const* found = computations_.Find(name);
@@ -113,11 +114,11 @@ class HloReader {
   }
 
   // hlo_reader_instr.cc
-  Instr* MakeInstr(Draft& draft);
-  bool InferMissingShape(Draft& draft);
-  bool MakeWrapped(Draft& draft, Computation*& wrapped);
-  void MakeComposite(Draft& draft);
-  void Link(Instr* instr, const Draft& draft);
+  Instr* MakeInstr(ParsedInstr& parsed_instr);
+  bool InferMissingShape(ParsedInstr& parsed_instr);
+  bool MakeWrapped(ParsedInstr& parsed_instr, Computation*& wrapped);
+  void MakeComposite(ParsedInstr& parsed_instr);
+  void Link(Instr* instr, const ParsedInstr& parsed_instr);
   HloValueContext Values() { return {cursor_, shapes_, module_->meshes}; }
 
   std::string_view text_;
@@ -125,19 +126,19 @@ class HloReader {
   std::unique_ptr<Module> module_;
   HloShapeReader shapes_;
 
-  Computation* computation_ = nullptr;  // the one that is read
+  Computation* computation_ = nullptr;  // the one being parsed
   NameTable<Instr*> names_;             // its instructions
   NameTable<Computation*> computations_;
   Computation* marked_entry_ = nullptr;
   bool no_entry_ = false;
-  Dims order_;  // place of each computation in the module, where it is not that in the text
+  Dims order_;  // index of each computation in the module, if it differs from the order in the text
   const char* order_where_ = nullptr;
   std::vector<Computation*> public_, private_;
-  std::deque<std::string> inline_keys_;  // of computations without a name in the text
+  std::deque<std::string> inline_keys_;  // of computations that have no name in the text
 
-  std::vector<std::string_view> seen_;  // names of attributes of the instruction that is read
+  std::vector<std::string_view> seen_;  // attribute names of the instruction being parsed
 
-  // References to what may stand further down.
+  // References to definitions that may follow further down.
   struct CallLink {
     Instr* instr;
     std::vector<std::pair<std::string_view, const char*>> names;
@@ -149,7 +150,7 @@ class HloReader {
   };
   std::vector<CallLink> call_links_;
   std::vector<ControlLink> control_links_;  // of this computation
-  int64_t parameter_words_ = -1;            // how often "parameter(" stands in the text
+  int64_t parameter_words_ = -1;            // number of occurrences of "parameter(" in the text
 
   struct EntryLayout {
     std::vector<Shape> parameters;

@@ -1,7 +1,6 @@
-// The attributes of an instruction: those that any may have, the computations
-// that it calls, and the typed ones of its op. What HLO spells in a way of its
-// own is an overload of ReadSpecial; what old text leaves out is filled in by
-// an overload of Complete.
+// The attributes of an instruction: those common to all, the computations that it calls, and the
+// typed ones of its op. A special HLO syntax is an overload of ReadSpecial; attributes that old
+// text omits are filled in by an overload of Complete.
 #include <algorithm>
 #include <array>
 
@@ -11,7 +10,7 @@
 namespace tokamak {
 namespace {
 
-// ---- spellings of HLO that are not a field's own name. Nullopt: not one.
+// ---- HLO spellings that differ from the field name. Nullopt: not one of them.
 
 template <typename A>
 std::optional<bool> ReadSpecial(HloValueContext&, A&, std::string_view) {
@@ -42,7 +41,7 @@ std::optional<bool> ReadSpecial(HloValueContext& context, FeedAttrs& attrs, std:
 }
 std::optional<bool> ReadSpecial(HloValueContext& context, CopyStartAttrs& attrs,
                                 std::string_view name) {
-  if (name != "is_cross_program_prefetch") return std::nullopt;  // before it had a number
+  if (name != "is_cross_program_prefetch") return std::nullopt;  // older form without a number
   bool value = false;
   if (!ReadValue(context, value)) return false;
   if (value) attrs.cross_program_prefetch_index = 0;
@@ -50,11 +49,11 @@ std::optional<bool> ReadSpecial(HloValueContext& context, CopyStartAttrs& attrs,
 }
 std::optional<bool> ReadSpecial(HloValueContext& context, ConvolutionAttrs& attrs,
                                 std::string_view name) {
-  if (name != "convolution_kind") return std::nullopt;  // now conv_kind
+  if (name != "convolution_kind") return std::nullopt;  // older name of conv_kind
   return ReadValue(context, attrs.kind);
 }
 
-// ---- what follows from the operands, or is said in one way only
+// ---- attributes implied by the operands, or with one valid value only
 
 template <typename A>
 void Complete(A&, std::span<Instr* const>, const Shape*) {}
@@ -81,8 +80,8 @@ void Complete(DotAttrs& attrs, std::span<Instr* const> operands, const Shape* sh
   bool says_nothing = attrs.lhs_contracting.empty() && attrs.rhs_contracting.empty() &&
                       attrs.lhs_batch.empty() && attrs.rhs_batch.empty();
   if (!says_nothing || operands.size() != 2 || shape == nullptr) return;
-  // Text from before dots had dimensions: the last of lhs with the one before
-  // the last of rhs. An outer product says nothing too, but has another rank.
+  // Old text omits the dimensions of a dot: it contracts the last dimension of lhs with the last
+  // but one of rhs. An outer product omits them too, but has another rank.
   int64_t lhs = operands[0]->shape().rank(), rhs = operands[1]->shape().rank();
   if (lhs < 1 || rhs < 1 || shape->rank() != lhs + rhs - 2) return;
   attrs.lhs_contracting = {lhs - 1};
@@ -109,7 +108,7 @@ void Complete(CustomCallAttrs& attrs, std::span<Instr* const>, const Shape*) {
   attrs.backend_config.clear();
 }
 
-// ---- attributes without which an op has no meaning
+// ---- required attributes
 
 struct Required {
   Op op;
@@ -155,7 +154,7 @@ constexpr Required kRequired[] = {
     {Op::kDomain, {"domain"}},
 };
 
-// By op: rows of kRequired, null where there are none.
+// Rows of kRequired by op; null if the op has none.
 const Required* RequiredOf(Op op) {
   static const auto table = [] {
     std::array<const Required*, kOpCount> rows{};
@@ -171,8 +170,8 @@ bool NeedsCalled(Op op) {
   return !may_have_none && !CalledRoles(op).empty();
 }
 
-// Where the computation of attribute `name` stands among those of `op`; -1: a
-// list of all of them.
+// The index of the computation of attribute `name` among those of `op`; -1 if the attribute lists
+// all of them.
 std::optional<int> RoleOf(Op op, std::string_view name) {
   std::span<const std::string_view> roles = CalledRoles(op);
   for (size_t i = 0; i < roles.size(); ++i) {
@@ -189,20 +188,20 @@ std::optional<int> RoleOf(Op op, std::string_view name) {
 
 }  // namespace
 
-bool HloReader::ReadAttributes(Draft& draft, bool allow_attributes) {
+bool HloReader::ReadAttributes(ParsedInstr& parsed_instr, bool allow_attributes) {
   // The attributes of "reduce-scatter-start" are those of reduce-scatter.
-  bool is_wrapped = draft.wrapped && draft.op == Op::kAsyncStart;
-  switch (is_wrapped ? *draft.wrapped : draft.op) {
+  bool is_wrapped = parsed_instr.wrapped && parsed_instr.op == Op::kAsyncStart;
+  switch (is_wrapped ? *parsed_instr.wrapped : parsed_instr.op) {
 #define TOK_OP(id, name, mlir, arity, types, shape, traits, flops, attrs, meaning) \
   case Op::k##id:                                                                  \
-    return ReadTyped<attrs>(draft, allow_attributes);
+    return ReadTyped<attrs>(parsed_instr, allow_attributes);
 #include "ir/ops.def"
   }
   return false;
 }
 
 template <typename A>
-bool HloReader::ReadTyped(Draft& draft, bool allow_attributes) {
+bool HloReader::ReadTyped(ParsedInstr& parsed_instr, bool allow_attributes) {
   A attrs{};
   HloValueContext values = Values();
   seen_.clear();
@@ -223,9 +222,9 @@ bool HloReader::ReadTyped(Draft& draft, bool allow_attributes) {
         continue;
       }
     }
-    Taken common = ReadCommon(draft, name);
-    if (common == Taken::kFailed) return false;
-    if (common == Taken::kYes) continue;
+    AttrMatch common = ReadCommon(parsed_instr, name);
+    if (common == AttrMatch::kFailed) return false;
+    if (common == AttrMatch::kYes) continue;
     if (std::optional<bool> special = ReadSpecial(values, attrs, name)) {
       if (!*special) return false;
       continue;
@@ -234,26 +233,27 @@ bool HloReader::ReadTyped(Draft& draft, bool allow_attributes) {
     if (!ReadField(values, attrs, name, known)) return false;
     if (!known) {
       return cursor_.Fail(ErrorCode::kHloUnknownAttribute,
-                          std::string(InfoOf(draft.op).name) + ": unknown attribute '" +
+                          std::string(InfoOf(parsed_instr.op).name) + ": unknown attribute '" +
                               std::string(name.substr(0, 80)) + "'",
                           start);
     }
   }
-  if (allow_attributes && !CheckRequired(draft)) return false;
-  if constexpr (std::is_same_v<A, ConstantAttrs>) attrs.literal = std::move(draft.literal);
-  if constexpr (std::is_same_v<A, ParameterAttrs>) attrs.number = draft.parameter;
-  if constexpr (std::is_same_v<A, AsyncAttrs>) draft.async = attrs;
-  const Shape* shape = draft.shape ? &*draft.shape : nullptr;
+  if (allow_attributes && !CheckRequired(parsed_instr)) return false;
+  if constexpr (std::is_same_v<A, ConstantAttrs>) attrs.literal = std::move(parsed_instr.literal);
+  if constexpr (std::is_same_v<A, ParameterAttrs>) attrs.number = parsed_instr.parameter;
+  if constexpr (std::is_same_v<A, AsyncAttrs>) parsed_instr.async = attrs;
+  const Shape* shape = parsed_instr.shape ? &*parsed_instr.shape : nullptr;
   // "dot-start" gives ((operands), result, context).
-  bool is_start = draft.wrapped && shape != nullptr && shape->IsTuple();
+  bool is_start = parsed_instr.wrapped && shape != nullptr && shape->IsTuple();
   if (is_start && shape->elements().size() > 1) shape = &shape->elements()[1];
-  Complete(attrs, draft.operands, shape);
+  Complete(attrs, parsed_instr.operands, shape);
   if constexpr (std::is_same_v<A, DimensionsAttrs>) {
-    // map runs over all dimensions, and need not say so.
-    if (draft.op == Op::kMap && attrs.dimensions.empty() && !draft.operands.empty())
-      for (int64_t i = 0; i < draft.operands[0]->shape().rank(); ++i) attrs.dimensions.push_back(i);
+    // map covers all dimensions and may omit the attribute.
+    if (parsed_instr.op == Op::kMap && attrs.dimensions.empty() && !parsed_instr.operands.empty())
+      for (int64_t i = 0; i < parsed_instr.operands[0]->shape().rank(); ++i)
+        attrs.dimensions.push_back(i);
   }
-  draft.attrs = Attrs(std::move(attrs));
+  parsed_instr.attrs = Attrs(std::move(attrs));
   return true;
 }
 
@@ -261,25 +261,25 @@ bool HloReader::Saw(std::string_view attribute) const {
   return std::find(seen_.begin(), seen_.end(), attribute) != seen_.end();
 }
 
-bool HloReader::CheckRequired(const Draft& draft) {
-  bool is_wrapped = draft.wrapped && draft.op == Op::kAsyncStart;
-  Op op = is_wrapped ? *draft.wrapped : draft.op;
+bool HloReader::CheckRequired(const ParsedInstr& parsed_instr) {
+  bool is_wrapped = parsed_instr.wrapped && parsed_instr.op == Op::kAsyncStart;
+  Op op = is_wrapped ? *parsed_instr.wrapped : parsed_instr.op;
   auto fail = [&](std::string_view name) {
     return cursor_.Fail(ErrorCode::kHloMissingAttribute,
                         std::string(InfoOf(op).name) + ": no attribute " + std::string(name),
-                        draft.op_start);
+                        parsed_instr.op_start);
   };
   if (const Required* required = RequiredOf(op)) {
     for (std::string_view name : required->names)
       if (!name.empty() && !Saw(name)) return fail(name);
   }
-  if (op == Op::kBroadcast && !draft.operands.empty() && draft.operands[0]->shape().rank() > 0 &&
-      !Saw("dimensions"))
+  if (op == Op::kBroadcast && !parsed_instr.operands.empty() &&
+      parsed_instr.operands[0]->shape().rank() > 0 && !Saw("dimensions"))
     return fail("dimensions");
   if (!NeedsCalled(op)) return true;
   std::span<const std::string_view> roles = CalledRoles(op);
   for (size_t i = 0; i < roles.size(); ++i) {
-    bool given = i < draft.called.size() && !draft.called[i].first.empty();
+    bool given = i < parsed_instr.called.size() && !parsed_instr.called[i].first.empty();
     if (!given) return fail(roles[i].substr(0, roles[i].find('*')));
   }
   return true;
@@ -287,104 +287,110 @@ bool HloReader::CheckRequired(const Draft& draft) {
 
 // ---- attributes that any instruction may have
 
-HloReader::Taken HloReader::ReadCommon(Draft& draft, std::string_view name) {
-  if (name == "metadata") return AsTaken(ReadMetadata(draft.origins));
-  Taken called = ReadCalled(draft, name);
-  if (called != Taken::kNo) return called;
-  if (draft.op == Op::kCall && name == "is_composite")
-    return AsTaken(cursor_.Bool(draft.is_composite));
-  if (draft.op == Op::kReshape && name == "inferred_dimension") {
+HloReader::AttrMatch HloReader::ReadCommon(ParsedInstr& parsed_instr, std::string_view name) {
+  if (name == "metadata") return AsAttrMatch(ReadMetadata(parsed_instr.origins));
+  AttrMatch called = ReadCalled(parsed_instr, name);
+  if (called != AttrMatch::kNo) return called;
+  if (parsed_instr.op == Op::kCall && name == "is_composite")
+    return AsAttrMatch(cursor_.Bool(parsed_instr.is_composite));
+  if (parsed_instr.op == Op::kReshape && name == "inferred_dimension") {
     int64_t ignored = 0;  // a hint to XLA's dynamic padder
-    return AsTaken(cursor_.Int(ignored));
+    return AsAttrMatch(cursor_.Int(ignored));
   }
-  if (draft.wrapped && draft.op == Op::kAsyncStart) {
+  if (parsed_instr.wrapped && parsed_instr.op == Op::kAsyncStart) {
     HloValueContext values = Values();
     if (name == "async_execution_thread")
-      return AsTaken(ReadValue(values, draft.async.execution_thread));
-    bool is_own = *draft.wrapped != Op::kCustomCall && *draft.wrapped != Op::kFusion;
+      return AsAttrMatch(ReadValue(values, parsed_instr.async.execution_thread));
+    bool is_own = *parsed_instr.wrapped != Op::kCustomCall && *parsed_instr.wrapped != Op::kFusion;
     if (is_own && name == "output_to_operand_aliasing")
-      return AsTaken(ReadValue(values, draft.async.output_aliases));
+      return AsAttrMatch(ReadValue(values, parsed_instr.async.output_aliases));
   }
-  return ReadExtra(draft, name);
+  return ReadExtra(parsed_instr, name);
 }
 
-HloReader::Taken HloReader::ReadExtra(Draft& draft, std::string_view name) {
+HloReader::AttrMatch HloReader::ReadExtra(ParsedInstr& parsed_instr, std::string_view name) {
   HloValueContext values = Values();
-  bool is_own = InfoOf(draft.op).attrs == "ShardingOpAttrs";  // "sharding" is what the op does
+  bool is_own =
+      // here "sharding" is an operand of the op itself
+      InfoOf(parsed_instr.op).attrs == "ShardingOpAttrs";
   if (name == (is_own ? "value_sharding" : "sharding"))
-    return AsTaken(ReadValue(values, draft.Extras().sharding));
+    return AsAttrMatch(ReadValue(values, parsed_instr.Extras().sharding));
   if (name == "frontend_attributes")
-    return AsTaken(ReadFrontendAttributes(draft.Extras().frontend_attributes));
-  if (name == "backend_config") return AsTaken(ReadBackendConfig(draft.Extras().backend_config));
+    return AsAttrMatch(ReadFrontendAttributes(parsed_instr.Extras().frontend_attributes));
+  if (name == "backend_config")
+    return AsAttrMatch(ReadBackendConfig(parsed_instr.Extras().backend_config));
   if (name == "control-predecessors") {
-    if (!cursor_.Expect('{')) return Taken::kFailed;
+    if (!cursor_.Expect('{')) return AttrMatch::kFailed;
     while (!cursor_.Try('}')) {
-      auto& [before, where] = draft.control.emplace_back();
+      auto& [before, where] = parsed_instr.control.emplace_back();
       (void)cursor_.Peek();
       where = cursor_.at();
-      if (!cursor_.Name(before)) return Taken::kFailed;
-      if (cursor_.Peek() != '}' && !cursor_.Expect(',')) return Taken::kFailed;
+      if (!cursor_.Name(before)) return AttrMatch::kFailed;
+      if (cursor_.Peek() != '}' && !cursor_.Expect(',')) return AttrMatch::kFailed;
     }
-    return Taken::kYes;
+    return AttrMatch::kYes;
   }
   if (name == "statistics" || name == "origin") {
     std::string_view text;
-    if (!cursor_.Balanced(text)) return Taken::kFailed;
-    InstrExtras& extras = draft.Extras();
+    if (!cursor_.Balanced(text)) return AttrMatch::kFailed;
+    InstrExtras& extras = parsed_instr.Extras();
     (name == "origin" ? extras.original_value : extras.statistics) = std::string(text);
-    return Taken::kYes;
+    return AttrMatch::kYes;
   }
-  // Our own.
+  // Tokamak extensions.
   if (name == "captures") {
-    if (!cursor_.Int(draft.captures)) return Taken::kFailed;
-    bool fits = draft.captures >= 0 && draft.captures <= static_cast<int64_t>(std::min<size_t>(
-                                                             draft.operands.size(), 65535));
-    if (fits) return Taken::kYes;
-    return AsTaken(cursor_.Fail(ErrorCode::kHloBadAttribute,
-                                "captures: " + std::to_string(draft.captures) + " of " +
-                                    std::to_string(draft.operands.size()) + " operands"));
+    if (!cursor_.Int(parsed_instr.captures)) return AttrMatch::kFailed;
+    bool fits = parsed_instr.captures >= 0 &&
+                parsed_instr.captures <=
+                    static_cast<int64_t>(std::min<size_t>(parsed_instr.operands.size(), 65535));
+    if (fits) return AttrMatch::kYes;
+    return AsAttrMatch(cursor_.Fail(ErrorCode::kHloBadAttribute,
+                                    "captures: " + std::to_string(parsed_instr.captures) + " of " +
+                                        std::to_string(parsed_instr.operands.size()) +
+                                        " operands"));
   }
-  if (name == "discardable") return AsTaken(ReadValue(values, draft.Extras().discardable));
+  if (name == "discardable")
+    return AsAttrMatch(ReadValue(values, parsed_instr.Extras().discardable));
   if (name == "sharding_rule") {
     ShardingRuleText rule;
-    if (!ReadStruct(values, rule)) return Taken::kFailed;
-    draft.Extras().sharding_rule = std::move(rule);
-    return Taken::kYes;
+    if (!ReadStruct(values, rule)) return AttrMatch::kFailed;
+    parsed_instr.Extras().sharding_rule = std::move(rule);
+    return AttrMatch::kYes;
   }
-  if (name == "origins") {  // of an instruction made out of several
-    if (!cursor_.Expect('{')) return Taken::kFailed;
+  if (name == "origins") {  // of an instruction built from several
+    if (!cursor_.Expect('{')) return AttrMatch::kFailed;
     while (!cursor_.Try('}')) {
-      if (!ReadMetadata(draft.origins)) return Taken::kFailed;
-      if (cursor_.Peek() != '}' && !cursor_.Expect(',')) return Taken::kFailed;
+      if (!ReadMetadata(parsed_instr.origins)) return AttrMatch::kFailed;
+      if (cursor_.Peek() != '}' && !cursor_.Expect(',')) return AttrMatch::kFailed;
     }
-    return Taken::kYes;
+    return AttrMatch::kYes;
   }
-  return Taken::kNo;
+  return AttrMatch::kNo;
 }
 
-HloReader::Taken HloReader::ReadCalled(Draft& draft, std::string_view name) {
-  bool is_wrapped = draft.wrapped && draft.op == Op::kAsyncStart;
-  std::optional<int> role = RoleOf(is_wrapped ? *draft.wrapped : draft.op, name);
-  if (!role) return Taken::kNo;
+HloReader::AttrMatch HloReader::ReadCalled(ParsedInstr& parsed_instr, std::string_view name) {
+  bool is_wrapped = parsed_instr.wrapped && parsed_instr.op == Op::kAsyncStart;
+  std::optional<int> role = RoleOf(is_wrapped ? *parsed_instr.wrapped : parsed_instr.op, name);
+  if (!role) return AttrMatch::kNo;
   auto one = [&](size_t at) {
-    if (draft.called.size() <= at) draft.called.resize(at + 1);
+    if (parsed_instr.called.size() <= at) parsed_instr.called.resize(at + 1);
     bool is_body = cursor_.Peek() == '{';
-    draft.called[at].second = cursor_.at();
-    if (!is_body) return cursor_.Name(draft.called[at].first);
-    return ReadInlineComputation(std::string(draft.name) + "." + std::string(name),
-                                 draft.called[at].first);
+    parsed_instr.called[at].second = cursor_.at();
+    if (!is_body) return cursor_.Name(parsed_instr.called[at].first);
+    return ReadInlineComputation(std::string(parsed_instr.name) + "." + std::string(name),
+                                 parsed_instr.called[at].first);
   };
   if (*role >= 0 && (cursor_.Peek() != '{' || OpensBody()))
-    return AsTaken(one(static_cast<size_t>(*role)));
-  if (!cursor_.Expect('{')) return Taken::kFailed;
+    return AsAttrMatch(one(static_cast<size_t>(*role)));
+  if (!cursor_.Expect('{')) return AttrMatch::kFailed;
   for (size_t i = *role > 0 ? static_cast<size_t>(*role) : 0; !cursor_.Try('}'); ++i) {
-    if (!one(i)) return Taken::kFailed;
-    if (cursor_.Peek() != '}' && !cursor_.Expect(',')) return Taken::kFailed;
+    if (!one(i)) return AttrMatch::kFailed;
+    if (cursor_.Peek() != '}' && !cursor_.Expect(',')) return AttrMatch::kFailed;
   }
-  return Taken::kYes;
+  return AttrMatch::kYes;
 }
 
-// "text", or {...} as it stands
+// "text", or {...} verbatim
 bool HloReader::ReadBackendConfig(std::string& text) {
   if (cursor_.Peek() != '{') return cursor_.String(text);
   std::string_view raw;

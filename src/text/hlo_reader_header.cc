@@ -1,5 +1,5 @@
-// The header of a module, the tables of source places that follow it, and the
-// metadata of instructions that refers to them:
+// Parses the header of a module, the tables of source positions that follow it, and the instruction
+// metadata that refers to them:
 //
 //   HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[2]{0})->f32[2]{0}}
 //
@@ -16,7 +16,7 @@ bool BadHeader(HloCursor& cursor, std::string message, const char* where = nullp
   return cursor.Fail(ErrorCode::kHloBadAttribute, std::move(message), where);
 }
 
-// {a=1 b="x"}, commas or not: calls value(name) after each '='.
+// Parses {a=1 b="x"} with optional commas: calls value(name) after each '='.
 template <typename Fn>
 bool ReadRecord(HloCursor& cursor, Fn&& value) {
   if (!cursor.Expect('{')) return false;
@@ -96,10 +96,10 @@ bool HloReader::ReadHeaderAttribute(std::string_view name, const char* start) {
     return true;
   }
   if (name == "origin_recovery_table" || name == "original_value_recovery_table") {
-    std::string_view skipped;  // how a debugger finds values that were removed
+    std::string_view skipped;  // debugger information on removed values
     return cursor_.Balanced(skipped);
   }
-  // Our own.
+  // Tokamak extension.
   if (name == "attributes") {
     AttrDict more;
     if (!ReadValue(values, more)) return false;
@@ -182,21 +182,21 @@ bool HloReader::ReadMeshTable() {
   return true;
 }
 
-// The writer puts callees first, as XLA wants them, and says here where each
-// computation stood in the module.
+// The writer prints callees first, as XLA requires, and stores the module's order of computations
+// in this attribute.
 void HloReader::TakeOrder(const char* where) {
   AttrDict& dict = module_->frontend_attributes;
   const AttrValue* value = Find(dict, kHloOrderAttribute);
   if (value == nullptr || value->As<std::string>() == nullptr) return;
-  HloCursor places(*value->As<std::string>());
+  HloCursor indices(*value->As<std::string>());
   do {
-    int64_t place = 0;
-    if (!places.Int(place)) {
+    int64_t computation_index = 0;
+    if (!indices.Int(computation_index)) {
       BadHeader(cursor_, std::string(kHloOrderAttribute) + ": not a list of numbers", where);
       return;
     }
-    order_.push_back(place);
-  } while (places.Try(','));
+    order_.push_back(computation_index);
+  } while (indices.Try(','));
   order_where_ = where;
   std::erase_if(dict, [](const AttrEntry& entry) { return entry.name == kHloOrderAttribute; });
 }
@@ -220,7 +220,7 @@ bool HloReader::ReadTables() {
   }
 }
 
-// 1 "a.py" 2 "b.py": ids count from 1 and in order.
+// 1 "a.py" 2 "b.py": ids are consecutive from 1.
 bool HloReader::ReadStringTable(std::vector<std::string>& table) {
   for (char c = cursor_.Peek(); c >= '0' && c <= '9'; c = cursor_.Peek()) {
     int64_t id = 0;
@@ -234,19 +234,19 @@ bool HloReader::ReadStringTable(std::vector<std::string>& table) {
 bool HloReader::ReadLocations() {
   for (char c = cursor_.Peek(); c >= '0' && c <= '9'; c = cursor_.Peek()) {
     int64_t id = 0;
-    Location place;
+    Location computation_index;
     if (!cursor_.Int(id)) return false;
     bool fine = ReadRecord(cursor_, [&](std::string_view name) {
-      if (name == "file_name_id") return cursor_.Int(place.file);
-      if (name == "function_name_id") return cursor_.Int(place.function);
-      if (name == "line") return cursor_.Int(place.line);
-      if (name == "end_line") return cursor_.Int(place.end_line);
-      if (name == "column") return cursor_.Int(place.column);
-      if (name == "end_column") return cursor_.Int(place.end_column);
+      if (name == "file_name_id") return cursor_.Int(computation_index.file);
+      if (name == "function_name_id") return cursor_.Int(computation_index.function);
+      if (name == "line") return cursor_.Int(computation_index.line);
+      if (name == "end_line") return cursor_.Int(computation_index.end_line);
+      if (name == "column") return cursor_.Int(computation_index.column);
+      if (name == "end_column") return cursor_.Int(computation_index.end_column);
       return FailField(cursor_, name, cursor_.at());
     });
     if (!fine) return false;
-    locations_.push_back(place);
+    locations_.push_back(computation_index);
   }
   return true;
 }
@@ -269,15 +269,15 @@ bool HloReader::ReadFrames(const std::vector<std::string>& files,
     if (!fine) return false;
     if (location < 1 || location > static_cast<int64_t>(locations_.size()))
       return BadHeader(cursor_, "stack frame: no file location " + std::to_string(location), start);
-    const Location& place = locations_[static_cast<size_t>(location) - 1];
+    const Location& computation_index = locations_[static_cast<size_t>(location) - 1];
     Frame frame;
-    frame.file = text(files, place.file);
-    frame.function = text(functions, place.function);
-    frame.line = static_cast<int32_t>(place.line);
-    frame.end_line = static_cast<int32_t>(place.end_line);
-    frame.column = static_cast<int32_t>(place.column);
-    frame.end_column = static_cast<int32_t>(place.end_column);
-    // The text counts parents from 2: 1 is "no parent". Callers come first.
+    frame.file = text(files, computation_index.file);
+    frame.function = text(functions, computation_index.function);
+    frame.line = static_cast<int32_t>(computation_index.line);
+    frame.end_line = static_cast<int32_t>(computation_index.end_line);
+    frame.column = static_cast<int32_t>(computation_index.column);
+    frame.end_column = static_cast<int32_t>(computation_index.end_column);
+    // Parents in the text count from 2: 1 means "no parent". Callers come first.
     if (parent > 1 && parent - 1 <= static_cast<int64_t>(frames_.size()))
       frame.caller = frames_[static_cast<size_t>(parent) - 2];
     frames_.push_back(module_->origins().AddFrame(frame));
@@ -345,7 +345,7 @@ bool HloReader::ParseMetadata(std::string_view text, Origin& origin) {
   return cursor_.at() == text.data() + text.size() || cursor_.FailExpected("'}'");
 }
 
-// {a="1", b={"json": 2}, c=!(5 : i32)}: values are text, the last being ours.
+// {a="1", b={"json": 2}, c=!(5 : i32)}: values are text; the last form is a Tokamak extension.
 bool HloReader::ReadFrontendAttributes(AttrDict& dict) {
   if (!cursor_.Expect('{')) return false;
   while (!cursor_.Try('}')) {

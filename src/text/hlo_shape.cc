@@ -36,7 +36,7 @@ bool ReadDimLevels(HloCursor& cursor, Layout& layout) {
     if (word.size() != 1 || std::string_view("DCSH").find(word) == std::string_view::npos)
       return cursor.FailExpected("D, C, S or H");
     layout.dim_level_types.push_back(word[0]);
-    (void)cursor.Try('+');  // whether entries are unique or ordered: nothing reads it
+    (void)cursor.Try('+');  // unique or ordered entries: unused
     (void)cursor.Try('~');
     if (cursor.Peek() != ')' && !cursor.Expect(',')) return false;
   }
@@ -75,7 +75,7 @@ bool ReadLayoutPart(HloCursor& cursor, Layout& layout) {
   if (word == "M") return ReadIntInParens(cursor, layout.dynamic_prefix_bytes);
   if (word == "D") return ReadDimLevels(cursor, layout);
   if (word == "SC") return ReadSplits(cursor, layout);
-  if (word == "P") {  // the physical shape: follows from the rest
+  if (word == "P") {  // the physical shape: implied by the rest
     std::string_view skipped;
     return cursor.Balanced(skipped);
   }
@@ -215,12 +215,12 @@ bool ReadArray(HloCursor& cursor, Shape& shape) {
       shape = shape.WithLayout(std::move(layout));
     }
   }
-  // Without a step over blanks: the shape ends here, which is how Read knows its text again.
+  // Does not skip blanks: the shape must end here so that Read can find the same text in its cache.
   return cursor.PeekRaw() != '!' || !cursor.TryText("!quant") || ReadQuant(cursor, shape);
 }
 
-// Where the shape that starts at `p` ends, judged by brackets alone. A wrong
-// guess costs a cache miss, never a wrong shape.
+// Estimates the end of the shape that starts at `p` from brackets alone. A wrong guess costs a
+// cache miss, never a wrong shape.
 const char* GuessEnd(const char* p, const char* end) {
   int depth = 0;
   bool is_tuple = p < end && *p == '(';

@@ -10,25 +10,25 @@ namespace tokamak {
 
 class HloCursor;
 
-// Reads shapes: f32[2,<=3,?]{1,0,2:T(8,128)S(1)}, (f32[2], token[]), b(s32[4]).
-// For what HLO lacks: future(...), f32[*] (not even the rank is known), and
+// Parses shapes: f32[2,<=3,?]{1,0,2:T(8,128)S(1)}, (f32[2], token[]), b(s32[4]). Extends HLO by
+// future(...), f32[*] (unranked) and
 //   s8[2]!quant(f32, -128, 127, axis=0, {0.5:3, 0.25:-1})
-// Equal texts give one shared Shape: most shapes of a program stand in it many
-// times, and then reading one costs a hash.
+// Equal texts give one shared Shape: most shapes occur many times in a program, and parsing a
+// repeated one costs a hash lookup.
 class HloShapeReader {
  public:
-  // Whether a shape stands next, as opposed to the name of an op.
+  // Whether a shape comes next rather than the name of an op.
   static bool IsNext(HloCursor& cursor);
   bool Read(HloCursor& cursor, Shape& shape);
 
  private:
   bool ReadNew(HloCursor& cursor, Shape& shape);
 
-  // The keys are windows into the text that is read.
+  // The keys are views into the text being parsed.
   NameTable<Shape> cache_;
 };
 
-// The text that HloShapeReader reads back to an equal shape.
+// Appends text that HloShapeReader parses to an equal shape.
 void AppendShape(std::string& out, const Shape& shape);
 
 }  // namespace tokamak

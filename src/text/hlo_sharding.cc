@@ -7,7 +7,8 @@
 namespace tokamak {
 namespace {
 
-// Devices of one sharding; far above any machine, far below what would hurt.
+// Maximum number of devices in one sharding. Chosen: far above any machine, but small enough that
+// products of dimensions do not overflow.
 constexpr int64_t kMaxDevices = int64_t{1} << 32;
 
 struct KindWord {
@@ -76,7 +77,7 @@ bool ReadDimSharding(HloCursor& cursor, DimSharding& dim) {
 
 // The numbers 0..n-1 in shape `reshape`, transposed, read in order.
 std::optional<Dims> ExpandIota(const Dims& reshape, const Dims& permutation) {
-  constexpr int64_t kMostListed = 1 << 20;
+  constexpr int64_t kMostListed = 1 << 20;  // device ids to materialize (chosen: bounds memory)
   const size_t rank = reshape.size();
   std::optional<int64_t> count = CheckedElementCount(reshape);
   if (!count || *count > kMostListed || rank > static_cast<size_t>(kMaxRank)) return std::nullopt;
@@ -133,7 +134,7 @@ bool ReadMeshDevices(HloCursor& cursor, Mesh& mesh) {
   return true;
 }
 
-// The row of `meshes` with these axes and devices, added when there is none.
+// The row of `meshes` with these axes and devices; added if missing.
 const std::string& Intern(std::vector<Mesh>& meshes, Mesh mesh) {
   auto same = [&](const Mesh& row) {
     return row.axes == mesh.axes && row.device_ids == mesh.device_ids;
@@ -161,7 +162,7 @@ bool ReadNamedAxes(HloCursor& cursor, std::string_view word, Sharding& sharding)
   return BadSharding(cursor, "unknown part '" + std::string(word) + "'");
 }
 
-// {mesh[...], replicated} and its kind: the word is about every axis.
+// {mesh[...], replicated} and similar: the word applies to every axis.
 bool ReadWholeMesh(HloCursor& cursor, std::string_view word, const std::vector<Mesh>& meshes,
                    Sharding& sharding) {
   if (word == "replicated") return true;
@@ -222,7 +223,7 @@ bool ReadSubgroups(HloCursor& cursor, Sharding& sharding) {
   return true;
 }
 
-// One word of a sharding that names no mesh, at the word.
+// Parses one word of a sharding without a mesh, at the word.
 bool ReadPart(HloCursor& cursor, Sharding& sharding) {
   const char* start = cursor.at();
   std::string_view word = cursor.Word();
@@ -258,7 +259,7 @@ bool ReadPart(HloCursor& cursor, Sharding& sharding) {
   return true;
 }
 
-// Tiles and devices must agree in number.
+// The number of tiles must equal the number of devices.
 bool CheckTiles(HloCursor& cursor, const Sharding& sharding, const char* start) {
   if (sharding.kind == ShardingKind::kMaximal) {
     return sharding.tile_devices.list.size() == 1 ||
@@ -494,7 +495,7 @@ void AppendMeshText(std::string& out, const Mesh& mesh) {
 void AppendMesh(std::string& out, const std::string& name, const std::vector<Mesh>& meshes) {
   auto row = std::find_if(meshes.begin(), meshes.end(),
                           [&](const Mesh& mesh) { return mesh.name == name; });
-  // Written out, a mesh stands for the first row that equals it.
+  // A mesh that is written out denotes the first row equal to it.
   auto first =
       row == meshes.end() ? row : std::find_if(meshes.begin(), meshes.end(), [&](const Mesh& mesh) {
         return mesh.axes == row->axes && mesh.device_ids == row->device_ids;

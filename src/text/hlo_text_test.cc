@@ -33,7 +33,7 @@ TEST(HloSharding, CountsDevices) {
   EXPECT_EQ(sharding.error().message, "sharding: 4 tiles but 3 devices");
 }
 
-// Reads, prints, reads; gives the text.
+// Parses, prints and parses again; returns the text.
 std::string Twice(const std::string& text) {
   Result<std::unique_ptr<Module>> module = ReadHloText(text, "t.hlo");
   if (!module.ok()) return Render(module.error(), text);
@@ -63,7 +63,7 @@ TEST(HloLiteral, KeepsBits) {
   EXPECT_EQ(Constant("(f32[2], (s32[], pred[]))", "({1, 2}, (3, true))"), "({1, 2}, (3, true))");
 }
 
-TEST(HloReader, LocatesFaults) {
+TEST(HloReader, ReportsErrorLocations) {
   struct Case {
     const char* text;
     ErrorCode code;

@@ -14,14 +14,14 @@ bool BadValue(HloCursor& cursor, std::string message, const char* where = nullpt
   return cursor.Fail(ErrorCode::kHloBadAttribute, std::move(message), where);
 }
 
-// "3x4" by 'x', "1_2" by '_'; every part an integer.
+// Splits "3x4" at 'x' or "1_2" at '_'; every component must be an integer.
 bool Split(std::string_view text, char separator, Dims& numbers) {
   numbers.clear();
   const char *at = text.data(), *end = text.data() + text.size();
   for (;;) {
     int64_t number = 0;
-    auto [stop, fault] = std::from_chars(at, end, number);
-    if (fault != std::errc()) return false;
+    auto [stop, conversion_error] = std::from_chars(at, end, number);
+    if (conversion_error != std::errc()) return false;
     numbers.push_back(number);
     if (stop == end) return true;
     if (*stop != separator) return false;
@@ -29,7 +29,7 @@ bool Split(std::string_view text, char separator, Dims& numbers) {
   }
 }
 
-// "0_0x1_1_2": parts of `least` to 3 numbers, separated by 'x'.
+// Splits "0_0x1_1_2" at 'x' into entries of 2 to `most` numbers.
 bool SplitPads(std::string_view text, size_t most, std::vector<Dims>& pads) {
   pads.clear();
   for (;;) {
@@ -46,7 +46,7 @@ struct Algorithm {
   int64_t primitives;
   bool imprecise;
 };
-// XLA's names. "Any f8" is spelled f8E5M2, as XLA's own converter does.
+// XLA's names. "Any f8" is spelled f8E5M2, as in XLA's own converter.
 constexpr Algorithm kAlgorithms[] = {
     {"dot_any_f8_any_f8_f32", "f8E5M2", "f8E5M2", "f32", 1, false},
     {"dot_any_f8_any_f8_f32_fast_accum", "f8E5M2", "f8E5M2", "f32", 1, true},
@@ -118,8 +118,8 @@ bool ReadWindowPart(HloCursor& cursor, std::string_view name, Window& window) {
   return true;
 }
 
-// One array of dim_labels: "b01f" with first 'b' and second 'f' (of kernels
-// 'i' and 'o'). '?' is a dimension that takes no part.
+// One array of dim_labels: "b01f" with first 'b' and second 'f' (kernels: 'i' and 'o'). '?' is an
+// unused dimension.
 bool ReadLabels(std::string_view text, char first, char second, int64_t& first_at,
                 int64_t& second_at, Dims& spatial) {
   bool has_first = false, has_second = false;
@@ -144,7 +144,7 @@ bool ReadLabels(std::string_view text, char first, char second, int64_t& first_a
   return has_first && has_second;
 }
 
-// Nullopt when the numbers fit no labels.
+// Returns nullopt if the numbers do not form valid labels.
 std::optional<std::string> Labels(char first, char second, int64_t first_at, int64_t second_at,
                                   const Dims& spatial) {
   if (spatial.size() > 10) return std::nullopt;
@@ -331,7 +331,7 @@ bool ReadSliceRanges(HloValueContext& context, SliceAttrs& slice) {
 
 bool ReadPadding(HloValueContext& context, PadAttrs& pad) {
   HloCursor& cursor = context.cursor;
-  // Of a scalar nothing is written: what comes then is on another line.
+  // Nothing is written for a scalar: the next token is on another line.
   for (size_t ahead = 0;; ++ahead) {
     char next = cursor.PeekRaw(ahead);
     if (next == '\n' || next == '\r' || next == ',' || next == '}' || next == '\0') return true;

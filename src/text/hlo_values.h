@@ -9,13 +9,12 @@
 #include "text/hlo_cursor.h"
 #include "text/hlo_shape.h"
 
-// The values of typed attributes as HLO text spells them: one ReadValue and
-// one AppendValue for each type of a field in ir/attrs.h. A struct without a
-// spelling of its own is {field=value, field=value}.
+// The values of typed attributes in HLO text: one ReadValue and one AppendValue for each field type
+// of ir/attrs.h. A struct without a syntax of its own is written {field=value, field=value}.
 
 namespace tokamak {
 
-// What reading a value may need besides the text.
+// State that parsing a value may need besides the text.
 struct HloValueContext {
   HloCursor& cursor;
   HloShapeReader& shapes;
@@ -55,7 +54,8 @@ bool ReadValue(HloValueContext& context, E& value) {
   const char* start = context.cursor.at();
   std::string_view word = context.cursor.Word();
   std::optional<E> known = EnumFromText<E>(word);
-  if (!known) {  // what XLA writes in lower case (precision, accuracy, algorithm), it reads in any
+  // XLA reads the enums that it prints in lower case (precision, accuracy, algorithm) in any case
+  if (!known) {
     std::string lower(word);
     for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     known = EnumFromText<E>(lower);
@@ -85,7 +85,7 @@ bool ReadValue(HloValueContext& context, std::vector<T>& list) {
 
 bool FailField(HloCursor& cursor, std::string_view name, const char* where);
 
-// Reads the value of the field `name`; *known says whether there is one.
+// Reads the value of the field `name`; *known says whether that field exists.
 template <typename A>
 bool ReadField(HloValueContext& context, A& attrs, std::string_view name, bool& known) {
   bool fine = true;

@@ -1,10 +1,8 @@
-// HLO text as XLA reads it, wherever HLO has a way to say it. What it lacks
-// gets a spelling of our own, always in a place where XLA would have reported
-// an unknown attribute: nothing that it can read means something else to it.
+// Writes HLO text as XLA reads it, wherever HLO can express the module. Tokamak extensions are
+// placed only where XLA reports an unknown attribute, so XLA never misinterprets the text.
 //
-// Callees are printed before callers, because XLA's reader wants them so. When
-// that is not the module's order, the frontend attribute tokamak.order holds
-// the place of each computation.
+// Callees are printed before callers, as XLA's parser requires. If that differs from the module's
+// order, the frontend attribute tokamak.order stores the index of each computation.
 #include <algorithm>
 #include <unordered_map>
 
@@ -22,8 +20,8 @@ namespace {
 
 // ---- typed attributes
 
-// Fields that are printed only when they differ from nothing said. All other
-// numbers, lists of numbers and words are always printed: XLA asks for them.
+// Fields that are printed only if they differ from the default. All other numbers, number lists and
+// words are always printed, because XLA requires them.
 bool IsOptionalField(std::string_view name) {
   static constexpr std::string_view kNames[] = {"channel_id",
                                                 "channel_type",
@@ -139,8 +137,8 @@ class ModuleWriter {
 
   void EntryLayout() {
     const Computation* entry = module_.entry();
-    bool is_given = !module_.entry_parameter_layouts.empty() || module_.entry_result_layout;
-    if (entry == nullptr || entry->root() == nullptr || !is_given) return;
+    bool has_layout = !module_.entry_parameter_layouts.empty() || module_.entry_result_layout;
+    if (entry == nullptr || entry->root() == nullptr || !has_layout) return;
     std::vector<Shape> parameters = module_.entry_parameter_layouts;
     if (parameters.empty())
       for (const Instr* parameter : entry->parameters()) parameters.push_back(parameter->shape());
@@ -151,7 +149,7 @@ class ModuleWriter {
     out_ += '}';
   }
 
-  // XLA's own flags are kept among the module's attributes as "hlo.name".
+  // XLA's own flags are stored among the module's attributes as "hlo.name".
   void HeaderAttributes() {
     AttrDict rest;
     for (const AttrEntry& entry : module_.attributes) {
@@ -169,22 +167,22 @@ class ModuleWriter {
 
   AttrDict OrderAttribute(const std::vector<Computation*>& order) {
     AttrDict dict = module_.frontend_attributes;
-    std::unordered_map<const Computation*, size_t> places;
+    std::unordered_map<const Computation*, size_t> positions;
     for (const auto& computation : module_.computations())
-      places.emplace(computation.get(), places.size());
+      positions.emplace(computation.get(), positions.size());
     bool is_same = true;
     std::string text;
     for (size_t i = 0; i < order.size(); ++i) {
-      size_t place = places[order[i]];
-      is_same = is_same && place == i;
+      size_t position = positions[order[i]];
+      is_same = is_same && position == i;
       if (i > 0) text += ',';
-      AppendInt(text, static_cast<int64_t>(place));
+      AppendInt(text, static_cast<int64_t>(position));
     }
     if (!is_same) Set(dict, std::string(kHloOrderAttribute), {std::move(text)});
     return dict;
   }
 
-  // Where the reader, given the shardings alone, would make another table.
+  // Prints the mesh table if the reader would build a different one from the shardings alone.
   void Meshes() {
     if (module_.meshes.empty()) return;
     out_ += ", meshes={";
@@ -281,7 +279,7 @@ class ModuleWriter {
     out_ += " = ";
     AppendShape(out_, instr.shape());
     out_ += ' ';
-    // A composite is a call to XLA.
+    // XLA sees a composite as a call.
     out_ += IsPlainComposite(instr) ? "call" : instr.info().name;
     out_ += '(';
     Operands(instr);
@@ -414,7 +412,7 @@ class ModuleWriter {
     if (!is_tolerance) RewriteMode(attrs);
   }
   void RewriteMode(const AccuracyAttrs& attrs) {
-    // Modes other than tolerance carry no numbers.
+    // Modes other than tolerance have no numbers.
     if (attrs.atol != 0 || attrs.rtol != 0 || attrs.ulps != 0) return;
     out_.erase(out_.rfind(",tolerance="));
     out_ += '}';
@@ -435,7 +433,7 @@ class ModuleWriter {
     if (attrs.layout) Attribute("layout", *attrs.layout);
   }
   void Typed(const Instr& instr, const CollectiveAttrs& attrs) {
-    // Asked for by XLA in all of them, also when it says "all devices".
+    // XLA requires it on all of them, even for "all devices".
     out_ += ", replica_groups=";
     Value(attrs.groups);
     CollectiveAttrs rest = attrs;
@@ -450,7 +448,7 @@ class ModuleWriter {
     TypedUnlessDefault(attrs);
   }
   void Typed(const Instr& instr, const CompositeAttrs& attrs) {
-    if (IsPlainComposite(instr)) return;  // in its frontend attributes
+    if (IsPlainComposite(instr)) return;  // printed in its frontend attributes
     TypedUnlessDefault(attrs);
   }
   void Typed(const Instr&, const CheckAttrs& attrs) { TypedUnlessDefault(attrs); }
@@ -552,7 +550,7 @@ class ModuleWriter {
   std::string out_;
   HloNamer namer_;
   std::unordered_map<const Computation*, std::string> names_;
-  std::vector<std::string> instr_names_;  // by id, of the computation that is printed
+  std::vector<std::string> instr_names_;  // by id, of the computation being printed
 };
 
 }  // namespace

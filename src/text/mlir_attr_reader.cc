@@ -123,7 +123,7 @@ Dims MlirAttrReader::DimsOf(std::string_view name, const AttrValue& value) {
     const Shape& shape = literal->shape();
     bool fits = shape.IsArray() && !IsReal(shape.type()) && !IsComplex(shape.type());
     int64_t count = fits ? shape.ElementCount() : 0;
-    // A splat claims elements that are not there: more than this no op takes.
+    // A splat may claim more elements than the text holds; no op takes a list longer than this.
     if (fits && (!literal->is_splat() || count <= (int64_t{1} << 24))) {
       Dims ints(static_cast<size_t>(count));
       for (int64_t i = 0; i < count; ++i) ints[static_cast<size_t>(i)] = literal->IntAt(i);

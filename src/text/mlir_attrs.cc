@@ -1,4 +1,4 @@
-// What the attributes of each op mean: one function per attribute struct.
+// Converts the attributes of each op: one function per attribute struct.
 
 #include <algorithm>
 
@@ -69,11 +69,11 @@ std::optional<DotAlgorithm> ReadAlgorithm(MlirAttrReader& in) {
 }
 
 // Fills a window's fields from parallel lists, each empty or of the same size.
-class WindowReader {
+class WindowAttrReader {
  public:
-  // A convolution with more strides than spatial dimensions is read as written:
-  // inference refuses it.
-  WindowReader(MlirAttrReader& in, size_t rank, bool grows = false)
+  // A convolution with more strides than spatial dimensions is read as written; shape inference
+  // rejects it.
+  WindowAttrReader(MlirAttrReader& in, size_t rank, bool grows = false)
       : in_(in), window_(rank), grows_(grows) {}
 
   void Fill(std::string_view name, int64_t WindowDim::*field) {
@@ -135,7 +135,8 @@ ConvDims ReadConvDims(MlirAttrReader& in) {
   return dims;
 }
 
-// Dense elements, or a list of them: our spelling of a tuple. As deep as attributes may be.
+// Dense elements, or a list of them (our form of a tuple constant). Nests as deep as attributes
+// may.
 std::optional<Literal> LiteralOf(const AttrValue& value) {
   if (const auto* literal = value.As<Literal>()) return *literal;
   const auto* list = value.As<AttrList>();
@@ -332,7 +333,7 @@ Attrs ReadMlirAttrs<WindowAttrs>(MlirAttrReader& in) {
   } else {
     in.Missing("window_dimensions");
   }
-  WindowReader reader(in, rank);
+  WindowAttrReader reader(in, rank);
   reader.Fill("window_dimensions", &WindowDim::size);
   reader.Fill("window_strides", &WindowDim::stride);
   reader.Fill("base_dilations", &WindowDim::base_dilation);
@@ -345,7 +346,7 @@ template <>
 Attrs ReadMlirAttrs<ConvolutionAttrs>(MlirAttrReader& in) {
   ConvolutionAttrs attrs;
   attrs.dims = ReadConvDims(in);
-  WindowReader reader(in, attrs.dims.kernel_spatial.size(), true);
+  WindowAttrReader reader(in, attrs.dims.kernel_spatial.size(), true);
   reader.Fill("window_strides", &WindowDim::stride);
   reader.Fill("lhs_dilation", &WindowDim::base_dilation);
   reader.Fill("rhs_dilation", &WindowDim::window_dilation);

@@ -1,4 +1,4 @@
-// What the attributes of calls, collectives, shardings and checks mean.
+// Converts the attributes of calls, collectives, shardings and checks.
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 namespace tokamak {
 namespace {
 
-// A list whose entries each become a T; empty when absent.
+// Converts each entry of a list to a T; empty if absent.
 template <typename T, typename Fn>
 std::vector<T> ListOf(MlirAttrReader& in, std::string_view name, Fn read) {
   std::vector<T> items;
@@ -56,7 +56,7 @@ void ReadBackendConfig(MlirAttrReader& in, CustomCallAttrs& attrs) {
       in.Fail("backend_config", "expected a string or a dictionary");
     }
   }
-  // JAX writes the attributes of a typed call here, whatever api_version says.
+  // JAX stores the attributes of a typed call here, whatever api_version says.
   if (const AttrValue* config = in.Take("mhlo.backend_config")) {
     if (const auto* dict = config->As<AttrDict>()) {
       attrs.backend_dict = *dict;
@@ -89,7 +89,7 @@ ReplicaGroups ReadGroups(MlirAttrReader& in) {
     return groups;
   }
   groups.lists = in.DimListsOf("replica_groups", *value);
-  // Groups of different sizes are padded with -1.
+  // Groups of unequal sizes are padded with -1.
   for (Dims& group : groups.lists) std::erase(group, -1);
   std::erase_if(groups.lists, [](const Dims& group) { return group.empty(); });
   return groups;
@@ -138,7 +138,7 @@ Attrs ReadMlirAttrs<CustomCallAttrs>(MlirAttrReader& in) {
   attrs.result_layouts = Layouts(in, "result_layouts");
   attrs.output_aliases = ListOf<OutputAlias>(
       in, "output_operand_aliases", [&](const AttrValue& item) { return ReadAlias(in, item); });
-  in.Take("called_computations");  // the builder's
+  in.Take("called_computations");  // read by the builder
   auto tilings = ListOf<std::vector<Dims>>(in, "result_tilings", [&](const AttrValue& item) {
     return in.DimListsOf("result_tilings", item);
   });
@@ -182,7 +182,7 @@ template <>
 Attrs ReadMlirAttrs<CollectiveAttrs>(MlirAttrReader& in) {
   CollectiveAttrs attrs;
   attrs.groups = ReadGroups(in);
-  // VHLO and HLO have no type of channel here: it says nothing more.
+  // VHLO and HLO have no channel type here: it carries no further information.
   attrs.channel_id = ReadChannel(in).id;
   attrs.use_global_device_ids = in.Bool("use_global_device_ids");
   if (in.op() == Op::kAllGather) attrs.dimensions = {in.RequiredInt("all_gather_dim")};
@@ -267,7 +267,7 @@ Attrs ReadMlirAttrs<CheckAttrs>(MlirAttrReader& in) {
   if (in.Take("min_ulp_difference") != nullptr) attrs.min_ulps = in.Int("min_ulp_difference", 0);
   if (in.Take("max_ulp_difference") != nullptr) attrs.max_ulps = in.Int("max_ulp_difference", 0);
   attrs.probe_id = in.String("probe_id");
-  attrs.iteration = in.Int("iteration", in.Int("iter", 0));  // the pretty form says "iter"
+  attrs.iteration = in.Int("iteration", in.Int("iter", 0));  // the pretty form uses "iter"
   return attrs;
 }
 
@@ -281,7 +281,7 @@ template <>
 Attrs ReadMlirAttrs<RunParallelAttrs>(MlirAttrReader&) {
   return {};
 }
-// Ops that no dialect has: only ReadPlainAttrs reads these.
+// Ops that no dialect has: only ReadPlainAttrs reads them.
 template <>
 Attrs ReadMlirAttrs<ParameterAttrs>(MlirAttrReader&) {
   return {};

@@ -1,4 +1,4 @@
-// How ops become instructions: plain ops, control flow, calls.
+// Builds instructions from ops: plain ops, control flow, calls.
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 namespace tokamak {
 namespace {
 
-// Attributes with which our writer says what MLIR alone would not keep.
+// Attributes by which our writer preserves information that MLIR cannot express.
 constexpr std::string_view kResults = "tokamak.results";
 constexpr std::string_view kCalled = "tokamak.called";
 constexpr std::string_view kCaptures = "tokamak.captures";
@@ -19,7 +19,7 @@ const std::string* SymbolName(const AttrValue& value) {
   return value.As<std::string>();
 }
 
-// How many regions the op takes, or -1 for any number.
+// The number of regions of the op, or -1 for any number.
 int RegionCount(Op op) {
   std::span<const std::string_view> roles = CalledRoles(op);
   if (!roles.empty() && roles.back().back() == '*') return -1;
@@ -36,12 +36,12 @@ Attrs ReadPlainAttrs(MlirAttrReader& in) {
     in.Take(attr.name);
   }
   Attrs attrs;
-  std::string fault = FromPlainDict(in.op(), dict, attrs);
-  if (!fault.empty()) in.Fail(fault, "unknown, or of another kind");
+  std::string problem = FromPlainDict(in.op(), dict, attrs);
+  if (!problem.empty()) in.Fail(problem, "unknown, or of another kind");
   return attrs;
 }
 
-Error MlirBuilder::Fault(ErrorCode code, std::string message) const {
+Error MlirBuilder::OpError(ErrorCode code, std::string message) const {
   return importer_.At(input_.pos, code, input_.op->name + ": " + std::move(message));
 }
 
@@ -112,7 +112,7 @@ Status MlirBuilder::Run() {
   return Ok();
 }
 
-// Values, extras and called computations of an instruction that was appended.
+// Sets the values, extras and called computations of an appended instruction.
 Status MlirBuilder::Finish(Instr* instr, size_t results) {
   const AttrValue* kept = nullptr;
   if (!input_.attrs.empty()) {
@@ -128,13 +128,13 @@ Status MlirBuilder::Finish(Instr* instr, size_t results) {
     values_.push_back(instr);
     return Ok();
   }
-  // tokamak.results: only the first ones are taken out here.
+  // tokamak.results: only the first results are extracted here.
   int64_t taken = static_cast<int64_t>(results);
   if (kept != nullptr) {
     taken = in_.IntOf(kResults, *kept);
     if (in_.failed()) return in_.TakeError();
     if (taken < 0 || taken > static_cast<int64_t>(results))
-      return Fault(ErrorCode::kMlirAttributeMeaning, "tokamak.results: more than the op has");
+      return OpError(ErrorCode::kMlirAttributeMeaning, "tokamak.results: more than the op has");
   }
   const Shape whole = instr->shape();
   for (size_t i = 0; i < results; ++i) {
@@ -161,16 +161,17 @@ Status MlirBuilder::Plain() {
   const OpInfo& info = InfoOf(input_.op->op);
   if (info.arity >= 0 && info.op != Op::kCheckEq &&
       static_cast<size_t>(info.arity) != operands_.size())
-    return Fault(ErrorCode::kMlirOperandCount, "takes " + std::to_string(info.arity) +
-                                                   " operands, " +
-                                                   std::to_string(operands_.size()) + " given");
+    return OpError(ErrorCode::kMlirOperandCount, "takes " + std::to_string(info.arity) +
+                                                     " operands, " +
+                                                     std::to_string(operands_.size()) + " given");
   const AttrValue* called = input_.attrs.empty() ? nullptr : in_.Take(kCalled);
   if (called != nullptr) return CallNamed(*called, std::move(attrs));
   int regions = RegionCount(info.op);
   if (regions >= 0 && info.op != Op::kAsyncDone && info.op != Op::kAsyncUpdate &&
       static_cast<size_t>(regions) != input_.regions.size())
-    return Fault(ErrorCode::kMlirRegionCount, "takes " + std::to_string(regions) + " regions, " +
-                                                  std::to_string(input_.regions.size()) + " given");
+    return OpError(ErrorCode::kMlirRegionCount, "takes " + std::to_string(regions) + " regions, " +
+                                                    std::to_string(input_.regions.size()) +
+                                                    " given");
   size_t captures = 0;
   for (Instr* outer : importer_.captures()) {
     operands_.push_back(outer);
@@ -179,11 +180,11 @@ Status MlirBuilder::Plain() {
   return Finish(info.op, std::move(operands_), std::move(attrs), captures);
 }
 
-// tokamak.called = [@a, @b]: the op calls functions, whatever its regions say.
+// tokamak.called = [@a, @b]: the op calls functions and its regions are ignored.
 Status MlirBuilder::CallNamed(const AttrValue& names, Attrs attrs) {
   const auto* list = names.As<AttrList>();
   if (list == nullptr)
-    return Fault(ErrorCode::kMlirAttributeMeaning, "tokamak.called: expected a list of symbols");
+    return OpError(ErrorCode::kMlirAttributeMeaning, "tokamak.called: expected a list of symbols");
   std::vector<Instr*> operands = std::move(operands_);
   bool is_branch = input_.op->op == Op::kConditional;
   size_t captures = 0;
@@ -191,7 +192,7 @@ Status MlirBuilder::CallNamed(const AttrValue& names, Attrs attrs) {
     captures = static_cast<size_t>(in_.IntOf(kCaptures, *count));
   if (in_.failed()) return in_.TakeError();
   for (size_t i = 0; i < input_.regions.size(); ++i) {
-    // A region that calls the function hands it values from outside.
+    // A region that calls the function passes it outer values.
     const Instr* call = nullptr;
     for (const Instr* instr : input_.regions[i]->Instrs())
       if (instr->op() == Op::kCall && call == nullptr) call = instr;
@@ -201,10 +202,10 @@ Status MlirBuilder::CallNamed(const AttrValue& names, Attrs attrs) {
     for (size_t k = first; k < call->operand_count(); ++k) {
       Instr* outer = importer_.OuterOf(i, call->operand(k));
       if (outer == nullptr)
-        return Fault(ErrorCode::kMlirAttributeMeaning, "tokamak.called: operand " +
-                                                           std::to_string(k) +
-                                                           " of the call is not from "
-                                                           "outside");
+        return OpError(ErrorCode::kMlirAttributeMeaning, "tokamak.called: operand " +
+                                                             std::to_string(k) +
+                                                             " of the call is not from "
+                                                             "outside");
       operands.push_back(outer);
     }
   }
@@ -215,7 +216,7 @@ Status MlirBuilder::CallNamed(const AttrValue& names, Attrs attrs) {
   for (size_t i = 0; i < list->size(); ++i) {
     const std::string* name = SymbolName((*list)[i]);
     if (name == nullptr)
-      return Fault(ErrorCode::kMlirAttributeMeaning, "tokamak.called: expected symbols");
+      return OpError(ErrorCode::kMlirAttributeMeaning, "tokamak.called: expected symbols");
     importer_.CallSymbol(instr, i, *name, input_.pos);
   }
   return Finish(instr, input_.results.size());
@@ -239,7 +240,7 @@ Status MlirBuilder::Composite() {
   TOK_TRY(Attrs attrs, Convert());
   const std::string* symbol = decomposition == nullptr ? nullptr : SymbolName(*decomposition);
   if (decomposition != nullptr && symbol == nullptr)
-    return Fault(ErrorCode::kMlirAttributeMeaning, "decomposition: expected a symbol");
+    return OpError(ErrorCode::kMlirAttributeMeaning, "decomposition: expected a symbol");
   size_t captures = importer_.captures().size();
   for (Instr* outer : importer_.captures()) operands_.push_back(outer);
   Instr* instr = Append(Op::kComposite, ResultShape(), std::move(operands_), std::move(attrs));
@@ -255,15 +256,15 @@ Status MlirBuilder::Composite() {
 
 Status MlirBuilder::Conditional(bool is_if) {
   if (operands_.size() != 1)
-    return Fault(ErrorCode::kMlirOperandCount,
-                 "takes 1 operand, " + std::to_string(operands_.size()) + " given");
+    return OpError(ErrorCode::kMlirOperandCount,
+                   "takes 1 operand, " + std::to_string(operands_.size()) + " given");
   if (input_.regions.empty() || (is_if && input_.regions.size() != 2))
-    return Fault(ErrorCode::kMlirRegionCount, std::string("takes ") + (is_if ? "2" : "1 or more") +
-                                                  " regions, " +
-                                                  std::to_string(input_.regions.size()) + " given");
+    return OpError(ErrorCode::kMlirRegionCount,
+                   std::string("takes ") + (is_if ? "2" : "1 or more") + " regions, " +
+                       std::to_string(input_.regions.size()) + " given");
   for (size_t i = 0; i < input_.regions.size(); ++i) {
     size_t own = input_.regions[i]->parameters().size() - importer_.captures(i).size();
-    if (own != 0) return Fault(ErrorCode::kMlirOperandCount, "its regions take no arguments");
+    if (own != 0) return OpError(ErrorCode::kMlirOperandCount, "its regions take no arguments");
   }
   if (const AttrValue* called = in_.Take(kCalled)) return CallNamed(*called, {});
   for (size_t i = 0; i < input_.regions.size(); ++i)
@@ -273,12 +274,12 @@ Status MlirBuilder::Conditional(bool is_if) {
 
 Status MlirBuilder::While() {
   if (input_.regions.size() != 2)
-    return Fault(ErrorCode::kMlirRegionCount,
-                 "takes 2 regions, " + std::to_string(input_.regions.size()) + " given");
+    return OpError(ErrorCode::kMlirRegionCount,
+                   "takes 2 regions, " + std::to_string(input_.regions.size()) + " given");
   if (const AttrValue* called = in_.Take(kCalled)) return CallNamed(*called, {});
   std::span<Instr* const> captures = importer_.captures();
   if (captures.empty()) return Finish(Op::kWhile, std::move(operands_), {});
-  // Captured values are carried round, unchanged, behind the others.
+  // Captured values are carried unchanged, after the others.
   const size_t own = operands_.size();
   std::vector<Shape> shapes;
   operands_.insert(operands_.end(), captures.begin(), captures.end());
@@ -290,8 +291,8 @@ Status MlirBuilder::While() {
                                   old_root->operand_count() == own);
   if (!returns_all || body.parameters().size() != operands_.size() ||
       input_.regions[0]->parameters().size() != operands_.size())
-    return Fault(ErrorCode::kMlirOperandCount, "its regions take or return other than the " +
-                                                   std::to_string(own) + " carried values");
+    return OpError(ErrorCode::kMlirOperandCount, "its regions take or return other than the " +
+                                                     std::to_string(own) + " carried values");
   std::vector<Instr*> carried;
   if (own == 1) {
     carried = {old_root};
@@ -317,8 +318,8 @@ Status MlirBuilder::While() {
 
 Status MlirBuilder::NamedComputation() {
   if (input_.regions.size() != 1)
-    return Fault(ErrorCode::kMlirRegionCount,
-                 "takes 1 region, " + std::to_string(input_.regions.size()) + " given");
+    return OpError(ErrorCode::kMlirRegionCount,
+                   "takes 1 region, " + std::to_string(input_.regions.size()) + " given");
   size_t captures = importer_.captures().size();
   for (Instr* outer : importer_.captures()) operands_.push_back(outer);
   importer_.NameComputation(input_.regions[0], in_.String("name"));
@@ -330,7 +331,7 @@ Status MlirBuilder::MeshOp() {
   const AttrValue* value = in_.Take("mesh");
   std::optional<Mesh> mesh;
   if (value != nullptr) mesh = MeshFromAttr(*value);
-  if (!mesh) return Fault(ErrorCode::kMlirSharding, "expected a mesh");
+  if (!mesh) return OpError(ErrorCode::kMlirSharding, "expected a mesh");
   mesh->name = in_.String("sym_name");
   if (in_.failed()) return in_.TakeError();
   return importer_.AddMesh(std::move(*mesh), input_.pos);

@@ -1,5 +1,5 @@
-// Ops that have another op's meaning under another name or form: custom calls
-// of checks, chlo.broadcast_*, stablehlo.dot and their kind.
+// Ops that express another op under a different name or form: custom calls of checks,
+// chlo.broadcast_*, stablehlo.dot and similar.
 
 #include <algorithm>
 #include <cstring>
@@ -36,14 +36,14 @@ Status MlirBuilder::CustomCall() {
   const AttrValue* called = in_.Take("called_computations");
   const auto* list = called == nullptr ? nullptr : called->As<AttrList>();
   if (called != nullptr && list == nullptr)
-    return Fault(ErrorCode::kMlirAttributeMeaning, "called_computations: expected a list");
+    return OpError(ErrorCode::kMlirAttributeMeaning, "called_computations: expected a list");
   Instr* instr = Append(Op::kCustomCall, ResultShape(), std::move(operands_), std::move(attrs));
   size_t count = list == nullptr ? 0 : list->size();
   if (count > 0) instr->set_called(std::vector<Computation*>(count));
   for (size_t i = 0; i < count; ++i) {
     const std::string* name = SymbolNameOf((*list)[i]);
     if (name == nullptr)
-      return Fault(ErrorCode::kMlirAttributeMeaning, "called_computations: expected symbols");
+      return OpError(ErrorCode::kMlirAttributeMeaning, "called_computations: expected symbols");
     importer_.CallSymbol(instr, i, *name, input_.pos);
   }
   return Finish(instr, input_.results.size());
@@ -62,8 +62,8 @@ Status MlirBuilder::CheckCall(CheckKind kind) {
   return Finish(Op::kCheck, std::move(operands_), std::move(attrs));
 }
 
-// custom_call @mhlo.topk(...) {mhlo.attributes = {k = 2 : i64}}: an op that the
-// producer's StableHLO did not have yet.
+// custom_call @mhlo.topk(...) {mhlo.attributes = {k = 2 : i64}}: an op that the producer's version
+// of StableHLO lacked.
 Status MlirBuilder::ForeignOp(std::string_view op_name) {
   const AttrValue* value = in_.Take("mhlo.attributes");
   const auto* dict = value->As<AttrDict>();
@@ -72,7 +72,7 @@ Status MlirBuilder::ForeignOp(std::string_view op_name) {
   for (const char* dialect : {"mhlo.", "chlo.", "stablehlo."})
     if (known == nullptr) known = FindMlirOp(dialect + plain);
   if (known == nullptr || known->action != MlirAction::kPlain || dict == nullptr)
-    return Fault(ErrorCode::kMlirUnknownOp, "no dialect has the op " + std::string(op_name));
+    return OpError(ErrorCode::kMlirUnknownOp, "no dialect has the op " + std::string(op_name));
   std::vector<MlirAttr> attrs;
   for (const AttrEntry& entry : *dict) attrs.push_back({entry.name, entry.value});
   std::vector<Instr*> operands(input_.operands.begin(), input_.operands.end());
@@ -86,13 +86,13 @@ Status MlirBuilder::ForeignOp(std::string_view op_name) {
 
 Status MlirBuilder::Dot() {
   if (operands_.size() != 2)
-    return Fault(ErrorCode::kMlirOperandCount,
-                 "takes 2 operands, " + std::to_string(operands_.size()) + " given");
+    return OpError(ErrorCode::kMlirOperandCount,
+                   "takes 2 operands, " + std::to_string(operands_.size()) + " given");
   TOK_TRY(Attrs converted, Convert());
   DotAttrs attrs = converted.As<DotAttrs>();
   int64_t lhs_rank = operands_[0]->shape().rank();
   if (lhs_rank == 0 || operands_[1]->shape().rank() == 0)
-    return Fault(ErrorCode::kMlirOperandCount, "takes vectors and matrices, a scalar given");
+    return OpError(ErrorCode::kMlirOperandCount, "takes vectors and matrices, a scalar given");
   attrs.lhs_contracting = {lhs_rank - 1};
   attrs.rhs_contracting = {0};
   return Finish(Op::kDot, std::move(operands_), std::move(attrs));
@@ -100,8 +100,8 @@ Status MlirBuilder::Dot() {
 
 Status MlirBuilder::Broadcast() {
   if (operands_.size() != 1)
-    return Fault(ErrorCode::kMlirOperandCount,
-                 "takes 1 operand, " + std::to_string(operands_.size()) + " given");
+    return OpError(ErrorCode::kMlirOperandCount,
+                   "takes 1 operand, " + std::to_string(operands_.size()) + " given");
   Dims sizes = in_.RequiredDims("broadcast_sizes");
   if (in_.failed()) return in_.TakeError();
   DimensionsAttrs attrs;
@@ -110,30 +110,30 @@ Status MlirBuilder::Broadcast() {
   return Finish(Op::kBroadcast, std::move(operands_), std::move(attrs));
 }
 
-// Each operand is broadcast to the shape of the result, by broadcast_dimensions
-// if its rank is the smaller one, else by aligning the last dimensions.
+// Broadcasts each operand to the shape of the result, by broadcast_dimensions if its rank is
+// smaller, otherwise by aligning the trailing dimensions.
 Status MlirBuilder::ChloBroadcast() {
   const AttrValue* given = in_.Take("broadcast_dimensions");
   Dims dimensions;
   if (given != nullptr) dimensions = in_.DimsOf("broadcast_dimensions", *given);
   TOK_TRY(Attrs attrs, Convert());
   if (input_.results.size() != 1 || !input_.results[0].IsArray())
-    return Fault(ErrorCode::kMlirResultCount, "has one array as its result");
+    return OpError(ErrorCode::kMlirResultCount, "has one array as its result");
   const Shape& result = input_.results[0];
   for (Instr*& operand : operands_) {
     const Shape& shape = operand->shape();
-    if (!shape.IsArray()) return Fault(ErrorCode::kMlirOperandTypes, "takes arrays");
+    if (!shape.IsArray()) return OpError(ErrorCode::kMlirOperandTypes, "takes arrays");
     if (SameDims(shape, result)) continue;
     if (!HasStaticDims(shape) || !HasStaticDims(result))
-      return Fault(ErrorCode::kMlirDynamicForm,
-                   "cannot broadcast " + ToString(shape) + " to " + ToString(result));
+      return OpError(ErrorCode::kMlirDynamicForm,
+                     "cannot broadcast " + ToString(shape) + " to " + ToString(result));
     DimensionsAttrs map;
     int64_t offset = result.rank() - shape.rank();
     bool by_list =
         given != nullptr && offset > 0 && static_cast<int64_t>(dimensions.size()) == shape.rank();
     if (offset < 0)
-      return Fault(ErrorCode::kMlirOperandTypes,
-                   "cannot broadcast " + ToString(shape) + " to " + ToString(result));
+      return OpError(ErrorCode::kMlirOperandTypes,
+                     "cannot broadcast " + ToString(shape) + " to " + ToString(result));
     for (int64_t i = 0; i < shape.rank(); ++i)
       map.dimensions.push_back(by_list ? dimensions[static_cast<size_t>(i)] : offset + i);
     operand = Append(Op::kBroadcast, shape.WithDims(result.dims()), {operand}, std::move(map));
@@ -147,7 +147,7 @@ Status MlirBuilder::ConstantLike() {
   if (value == nullptr) in_.Missing("value");
   if (in_.failed()) return in_.TakeError();
   if (input_.results.size() != 1 || !HasStaticDims(input_.results[0]))
-    return Fault(ErrorCode::kMlirDynamicForm, "the shape of its result is not static");
+    return OpError(ErrorCode::kMlirDynamicForm, "the shape of its result is not static");
   const Shape& shape = input_.results[0];
   Literal scalar;
   if (const auto* number = value->As<FloatAttr>()) {
@@ -161,32 +161,32 @@ Status MlirBuilder::ConstantLike() {
                                                          literal->shape().ElementCount() == 1) {
     scalar = *literal;
   } else {
-    return Fault(ErrorCode::kMlirAttributeMeaning, "value: expected a number");
+    return OpError(ErrorCode::kMlirAttributeMeaning, "value: expected a number");
   }
   Literal splat = Literal::Splat(shape, scalar.data());
   return Finish(Op::kConstant, {}, ConstantAttrs{std::move(splat)});
 }
 
-// builtin.unrealized_conversion_cast stands between dialects that spell one
-// type in two ways.
+// builtin.unrealized_conversion_cast converts between dialects with two spellings of one type.
 Status MlirBuilder::Cast() {
   if (operands_.size() != input_.results.size())
-    return Fault(ErrorCode::kMlirOperandCount,
-                 "has " + std::to_string(operands_.size()) + " operands and " +
-                     std::to_string(input_.results.size()) + " results");
+    return OpError(ErrorCode::kMlirOperandCount,
+                   "has " + std::to_string(operands_.size()) + " operands and " +
+                       std::to_string(input_.results.size()) + " results");
   values_.insert(values_.end(), operands_.begin(), operands_.end());
   return Ok();
 }
 
 Status MlirBuilder::Tuple() {
-  // tokamak.whole: the tuple that an op with several results gave.
+  // tokamak.whole: the tuple returned by an op with several results.
   if (!input_.attrs.empty() && in_.Take("tokamak.whole") != nullptr && !operands_.empty()) {
     Instr* first = operands_[0];
     if (first->op() == Op::kGetTupleElement && !(first->shape() == input_.results[0]))
       first = first->operand(0);
     if (!Compatible(first->shape(), input_.results[0]))
-      return Fault(ErrorCode::kMlirAttributeMeaning, "tokamak.whole: " + ToString(first->shape()) +
-                                                         " is not " + ToString(input_.results[0]));
+      return OpError(
+          ErrorCode::kMlirAttributeMeaning,
+          "tokamak.whole: " + ToString(first->shape()) + " is not " + ToString(input_.results[0]));
     values_.push_back(first);
     return Ok();
   }
@@ -195,7 +195,7 @@ Status MlirBuilder::Tuple() {
 
 Status MlirBuilder::CrossReplicaSum() {
   if (operands_.size() != 1 || input_.results.size() != 1 || !input_.results[0].IsArray())
-    return Fault(ErrorCode::kMlirOperandCount, "takes and gives one array");
+    return OpError(ErrorCode::kMlirOperandCount, "takes and gives one array");
   TOK_TRY(Attrs attrs, Convert());
   Computation* sum = importer_.module().AddComputation({});
   sum->is_public = false;

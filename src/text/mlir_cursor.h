@@ -1,7 +1,7 @@
 #pragma once
 
-// A place in MLIR text and the small steps from it. The text needs no end
-// marker: every step looks at the end first.
+// A position in MLIR text and primitive parsing steps. The text needs no end marker: every step
+// checks for the end first.
 
 #include <charconv>
 #include <cstdint>
@@ -40,13 +40,13 @@ class MlirCursor {
   const char* end() const { return end_; }
   size_t left() const { return static_cast<size_t>(end_ - at_); }
 
-  // The next character that is no blank and no comment; '\0' at the end.
+  // The next character that is neither a blank nor in a comment; '\0' at the end.
   char Peek() {
     if (at_<end_&& static_cast<unsigned char>(*at_)> ' ' && *at_ != '/') return *at_;
     SkipBlanks();
     return at_ < end_ ? *at_ : '\0';
   }
-  // The character right here, blank or not.
+  // The current character, blank or not.
   char Here() const { return at_ < end_ ? *at_ : '\0'; }
   char After(size_t n) const { return left() > n ? at_[n] : '\0'; }
   void Advance(size_t n = 1) { at_ += n; }
@@ -60,13 +60,13 @@ class MlirCursor {
     Peek();
     return left() >= word.size() && std::memcmp(at_, word.data(), word.size()) == 0;
   }
-  // Punctuation: "->", "::", "{-#".
+  // Consumes punctuation: "->", "::", "{-#".
   bool Eat(std::string_view text) {
     if (!StartsWith(text)) return false;
     at_ += text.size();
     return true;
   }
-  // A whole word, not the beginning of a longer one.
+  // Consumes a whole word, not the prefix of a longer one.
   bool EatWord(std::string_view word) {
     if (!StartsWith(word) || IsMlirWordChar(After(word.size()))) return false;
     at_ += word.size();
@@ -80,14 +80,14 @@ class MlirCursor {
     while (at_ < end_ && IsMlirWordChar(*at_)) ++at_;
     return {begin, static_cast<size_t>(at_ - begin)};
   }
-  // The same without moving.
+  // Like Word, but does not consume it.
   std::string_view PeekWord() {
     const char* begin = (Peek(), at_);
     std::string_view word = Word();
     at_ = begin;
     return word;
   }
-  // What follows '%', '#', '!' or '@': letters, digits and $ . _ -
+  // The name after '%', '#', '!' or '@': letters, digits and $ . _ -
   std::string_view Name() {
     const char* begin = at_;
     while (at_ < end_ && IsMlirNameChar(*at_)) ++at_;
@@ -98,7 +98,7 @@ class MlirCursor {
     Peek();
     return {line_, static_cast<uint32_t>(at_ - line_begin_) + 1};
   }
-  // Of the character that was just taken.
+  // The position of the last consumed character.
   TextPos LastPos() const { return {line_, static_cast<uint32_t>(at_ - line_begin_)}; }
   struct Mark {
     const char* at;
@@ -111,7 +111,7 @@ class MlirCursor {
     line_ = mark.line;
     line_begin_ = mark.line_begin;
   }
-  // Goes to `to`, which lies ahead, and counts the lines on the way.
+  // Advances to `to`, which must lie ahead, and counts the lines in between.
   void SkipTo(const char* to) {
     while (at_ < to) {
       const void* found = std::memchr(at_, '\n', static_cast<size_t>(to - at_));

@@ -1,5 +1,5 @@
-// What MLIR carries beside ops: attributes of arguments, results, functions and
-// the module, and the discardable attributes of ops.
+// Attributes other than those of ops: of arguments, results, functions and the module, and the
+// discardable attributes of ops.
 
 #include <algorithm>
 
@@ -27,7 +27,7 @@ bool IsTrue(const AttrValue& value) {
 bool IsShardingName(std::string_view name) {
   return name == "sdy.sharding" || name == "mhlo.sharding" || name == "tokamak.sharding";
 }
-// mhlo.sharding = "" says nothing.
+// mhlo.sharding = "" carries no information.
 bool IsEmptyText(const AttrValue& value) {
   const auto* text = value.As<std::string>();
   return text != nullptr && text->empty();
@@ -175,7 +175,7 @@ Status MlirImporter::ApplyFunctionAttrs(Computation& computation, std::span<cons
   return Ok();
 }
 
-// Aliasing and donation are the entry's business; elsewhere they are only kept.
+// Aliasing and donation apply to the entry only; elsewhere they are stored but ignored.
 Status MlirImporter::ApplyFacts() {
   for (const auto& owned : module_->computations()) {
     auto it = facts_.find(owned.get());
@@ -206,7 +206,7 @@ Status MlirImporter::ApplyFacts() {
   return Ok();
 }
 
-// tokamak.module, as ModuleFactsOf of the writer makes it.
+// Applies tokamak.module, as written by ModuleFactsOf.
 Status MlirImporter::ApplyModuleFacts() {
   for (const AttrEntry& fact : module_facts_) {
     const AttrValue& value = fact.value;

@@ -9,8 +9,7 @@
 namespace tokamak {
 namespace {
 
-// Where a capture is looked for first: most regions capture little, and a scan
-// of a short list is cheaper than a map.
+// Constants are copied into a region instead of being captured.
 bool IsCopied(const Instr& instr) {
   return instr.op() == Op::kConstant;
 }
@@ -95,7 +94,7 @@ Status MlirImporter::EndFunction(std::span<const Shape> results,
 }
 
 void MlirImporter::BeginRegions(const MlirOp& op) {
-  Group group;
+  RegionGroup group;
   group.shared =
       op.action != MlirAction::kCase && op.action != MlirAction::kIf && op.op != Op::kConditional;
   group.depth = frames_.size();
@@ -136,7 +135,7 @@ void MlirImporter::EndRegions() {
   done_ = std::move(groups_.back());
   groups_.pop_back();
   if (!done_.shared) return;
-  // Every region takes what any of them captured.
+  // Every region takes the captures of all regions.
   const std::vector<Instr*>& outer = done_.captures[0].outer;
   for (Frame& frame : done_.done) {
     for (size_t i = 0; i < outer.size(); ++i) {
@@ -162,7 +161,7 @@ Instr* MlirImporter::OuterOf(size_t region, const Instr* inner) const {
 
 void MlirImporter::DropRegions(std::span<Computation* const> regions) {
   if (regions.empty() || done_.done.empty()) return;
-  // Everything that was added since the first region began is inside them.
+  // Every computation added since the first region began belongs to the regions.
   size_t keep = done_.done.front().computations;
   pending_.resize(std::min(pending_.size(), done_.done.front().pending));
   while (module_->computations().size() > keep)
@@ -185,9 +184,9 @@ Instr* MlirImporter::LocalOf(Instr* outer, size_t depth) {
     inner->set_origins(outer->origins());
   } else {
     Instr* next = LocalOf(outer, depth - 1);
-    // The group whose regions stand directly inside frame depth - 1.
+    // The group whose regions lie directly inside frame depth - 1.
     auto group = std::find_if(groups_.begin(), groups_.end(),
-                              [&](const Group& g) { return g.depth == depth; });
+                              [&](const RegionGroup& g) { return g.depth == depth; });
     Captures& captures = group->captures.back();
     auto [it, is_new] = captures.index.emplace(next, captures.outer.size());
     if (is_new) captures.outer.push_back(next);
@@ -255,8 +254,7 @@ Status MlirImporter::ResolveSymbols() {
   return Ok();
 }
 
-// The position of an instruction counts parameters first, as equality does
-// (ir/compare.h).
+// Positions of instructions count parameters first, as equality does (ir/compare.h).
 Status MlirImporter::ResolveControl(Frame& frame) {
   if (frame.control.empty()) return Ok();
   std::vector<Instr*> order = frame.computation->parameters();

@@ -1,7 +1,7 @@
 #pragma once
 
-// From ops of MLIR dialects to instructions. The text reader and the bytecode
-// reader both tell this importer what they read, in the order of the program:
+// Builds instructions from ops of MLIR dialects. The text reader and the bytecode reader both drive
+// this importer in program order:
 //
 //   MlirImporter importer(file);
 //   importer.BeginFunction(...);  importer.AddArgument(...) ...
@@ -13,18 +13,18 @@
 //   importer.EndFunction(...);
 //   importer.Finish();
 //
-// What a region uses from outside becomes a parameter of its computation (or,
-// if it is a constant, a copy of it) the moment AddOp or Localize meets it, as
-// the top of ir/ir.h says; AddOp then hands the outer values to the op.
+// A region's use of an outer value becomes a parameter of its computation (a copy, if the value is
+// a constant) as soon as AddOp or Localize sees it, as described at the top of ir/ir.h. AddOp then
+// passes the outer values to the op.
 //
-// Attributes are given as AttrValue, whatever their spelling was:
+// Attributes are passed as AttrValue, independent of their spelling:
 //   integer lists: DenseArrayAttr, an AttrList of IntAttr, or an integer Literal;
 //   enums: EnumAttr, a string, or an integer where MLIR has one;
-//   #stablehlo.gather<...> and its kind: a RecordAttr whose fields are those of
-//     the attribute, or its fields directly among the op's attributes (VHLO);
+//   #stablehlo.gather<...> and similar: a RecordAttr with the fields of the attribute, or the
+//     fields directly among the op's attributes (VHLO);
 //   sdy attributes: the records of text/mlir_sdy.h;
 //   symbols: SymbolAttr, or a string (VHLO).
-// VHLO's explicit defaults mean the same as absence.
+// VHLO's explicit defaults are equivalent to absent attributes.
 
 #include <memory>
 #include <span>
@@ -38,23 +38,22 @@
 
 namespace tokamak {
 
-// One attribute of an op, argument or function. `name` need only live as long
-// as the call that takes it.
+// One attribute of an op, argument or function. `name` must live only as long as the call that
+// receives it.
 struct MlirAttr {
   std::string_view name;
   AttrValue value;
 };
 
-// What a name such as "stablehlo.add" or "func.return" means: a row of a table.
+// The table row for a name such as "stablehlo.add" or "func.return".
 struct MlirOp;
-// Null when no dialect that we know has the op. Constant time; look it up once
-// per name and keep it.
+// Returns null if no supported dialect has the op. Constant time; look it up once per name and
+// cache the result.
 const MlirOp* FindMlirOp(std::string_view name);
 std::string_view NameOf(const MlirOp& op);
 
-// Remembers what a list of inherent attributes of one op means. Valid for ops
-// of the same MlirOp with equal attributes; filled by AddOp where the meaning
-// does not depend on the operands.
+// Caches the converted inherent attributes of an op. Valid for ops of the same MlirOp with equal
+// attributes; filled by AddOp if the conversion does not depend on the operands.
 struct MlirAttrCache {
   bool filled = false;
   Attrs attrs;
@@ -68,7 +67,7 @@ struct MlirOpInput {
   std::span<Computation* const> regions = {};
   TextPos pos = {};
   OriginId origins = OriginId::kNone;
-  // When given and filled, `attrs` holds the discardable attributes only.
+  // If set and filled, `attrs` holds the discardable attributes only.
   MlirAttrCache* cache = nullptr;
 };
 
@@ -84,70 +83,72 @@ class MlirImporter {
   explicit MlirImporter(std::string file);
 
   Module& module() { return *module_; }
-  // The computation that is being filled; null between functions.
+  // The computation being built; null between functions.
   Computation* current() const { return frames_.empty() ? nullptr : frames_.back().computation; }
 
-  // -- the module itself
+  // -- the module
   Status AddModuleAttribute(std::string_view name, AttrValue value, TextPos pos);
   Status AddMesh(Mesh mesh, TextPos pos);
-  // The name of a mesh that is written inside a sharding: that of an equal row
-  // of the table, or of a new one.
+  // Returns the name of a mesh that is written inside a sharding: that of an equal row of the mesh
+  // table, or of a new row.
   std::string InternMesh(Mesh mesh);
 
   // -- functions
   Status BeginFunction(const MlirFunction& function);
-  // Of a function or, between BeginRegion and its first op, of a region.
+  // Adds an argument of a function or, between BeginRegion and its first op, of a region.
   Result<Instr*> AddArgument(Shape shape, std::string_view name, std::span<const MlirAttr> attrs,
                              TextPos pos, OriginId origins = OriginId::kNone);
   // Attributes of an argument that become known later.
   Status AddArgumentAttrs(Instr* argument, std::span<const MlirAttr> attrs, TextPos pos);
-  // The shapes are compared with what the function returned. `result_attrs` has
-  // one list per result, or is empty. A function without a body is an error.
+  // Checks the shapes against those the function returned. `result_attrs` has one list per result,
+  // or is empty. A function without a body is an error.
   Status EndFunction(std::span<const Shape> results,
                      std::span<const std::vector<MlirAttr>> result_attrs,
                      std::span<const MlirAttr> attrs, TextPos pos);
 
-  // -- regions of one op, which AddOp takes right after EndRegions
+  // -- regions of one op, which AddOp consumes right after EndRegions
   void BeginRegions(const MlirOp& op);
-  // TK1003 when nested too deeply.
+  // Returns TK1003 if nested too deeply.
   Status BeginRegion(TextPos pos);
-  // A region must have ended with a terminator (an AddOp of some "return").
+  // The region must end with a terminator (an AddOp of a "return").
   Result<Computation*> EndRegion(TextPos pos);
   void EndRegions();
 
   // -- ops
-  // Replaces operands from outside the current region by what stands for them
-  // inside. AddOp does it too; calling it before the op's regions keeps the
-  // order of parameters independent of them.
+  //
+  // Replaces operands from outside the current region by the values that represent them inside.
+  // AddOp does this too; calling it before the op's regions makes the parameter order independent
+  // of them.
   void Localize(std::span<Instr*> operands);
-  // Appends one value per result to `values`. A result of an op with several
-  // is a get-tuple-element that was added right after the op.
+  // Appends one value per result to `values`. Each result of an op with several results is a
+  // get-tuple-element added right after the op.
   Status AddOp(const MlirOpInput& input, std::vector<Instr*>& values);
 
-  // Resolves symbols, finds the entry. The importer is done after this.
+  // Resolves symbols and finds the entry. The importer must not be used afterwards.
   Result<std::unique_ptr<Module>> Finish();
 
   // An error of `file` at `pos`.
   Error At(TextPos pos, ErrorCode code, std::string message) const;
 
   // -- for the builders of ops (mlir_build.cc)
-  // Makes `instr` call the function `symbol` as its computation `index`, once
-  // that is known.
+  //
+  // Makes `instr` call the function `symbol` as its computation `index`, once the function is
+  // known.
   void CallSymbol(Instr* instr, size_t index, std::string_view symbol, TextPos pos);
-  // What the regions of the op being added took from outside, in order of
-  // first use: one list for all regions, or one for each.
+  // The outer values captured by the regions of the op being added, in order of first use: one list
+  // for all regions, or one per region.
   std::span<Instr* const> captures(size_t region = 0) const;
-  // What stands outside for a value inside region `region`; null if nothing does.
+  // The outer value that `inner` of region `region` represents; null if none.
   Instr* OuterOf(size_t region, const Instr* inner) const;
-  // Takes the regions of the op being added out of the module again.
+  // Removes the regions of the op being added from the module.
   void DropRegions(std::span<Computation* const> regions);
-  // Makes a region's computation a private function of about that name.
+  // Makes a region's computation a private function with a name derived from `name`.
   void NameComputation(Computation* computation, const std::string& name);
 
  private:
-  // What one region took from outside.
+  // The values that one region captures.
   struct Captures {
-    std::vector<Instr*> outer;  // parameter arguments + i stands for outer[i]
+    std::vector<Instr*> outer;  // outer[i] is passed as parameter arguments + i
     std::unordered_map<const Instr*, size_t> index;
   };
   struct Frame {
@@ -157,15 +158,15 @@ class MlirImporter {
     TextPos pos;
     std::unordered_map<const Instr*, Instr*> inner_of;  // also copies of constants
     std::vector<std::pair<Instr*, std::vector<int64_t>>> control;
-    size_t computations = 0;  // of the module, when the region began
-    size_t pending = 0;       // calls to be resolved, then
+    size_t computations = 0;  // of the module, at the start of the region
+    size_t pending = 0;       // unresolved calls at the start of the region
   };
   // The regions of one op.
-  struct Group {
+  struct RegionGroup {
     bool shared = true;
-    size_t depth = 0;  // frames outside
+    size_t depth = 0;  // number of enclosing frames
     std::vector<Frame> done;
-    std::vector<Captures> captures;  // one if shared
+    std::vector<Captures> captures;  // a single one if shared
   };
   struct PendingCall {
     Instr* instr = nullptr;
@@ -173,7 +174,7 @@ class MlirImporter {
     std::string symbol;
     TextPos pos;
   };
-  // Of a function, until the entry is known.
+  // Facts about a function's arguments, until the entry is known.
   struct ArgumentFacts {
     std::vector<std::pair<Instr*, AttrValue>> aliases, donors;  // by parameter
   };
@@ -196,12 +197,12 @@ class MlirImporter {
 
   std::unique_ptr<Module> module_;
   std::vector<Frame> frames_;
-  std::vector<Group> groups_;
-  Group done_;  // of the op whose AddOp comes next
+  std::vector<RegionGroup> groups_;
+  RegionGroup done_;  // of the op that the next AddOp adds
   std::unordered_map<std::string, Computation*> functions_;
   std::vector<PendingCall> pending_;
   std::unordered_map<const Computation*, ArgumentFacts> facts_;
-  AttrDict module_facts_;  // tokamak.module: what only HLO's header says
+  AttrDict module_facts_;  // tokamak.module: facts that only HLO's header states
 };
 
 }  // namespace tokamak

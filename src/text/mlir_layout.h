@@ -1,8 +1,7 @@
 #pragma once
 
-// Layouts of HLO in MLIR text: the attribute "tokamak.layout" of an op or an
-// argument. An array's layout is a dictionary of the fields of Layout, a unit
-// where it is row-major; a tuple's is a list.
+// HLO layouts in MLIR text: the attribute "tokamak.layout" of an op or argument. An array's layout
+// is a dictionary of the fields of Layout, or a unit attribute if row-major; a tuple's is a list.
 
 #include <optional>
 
@@ -10,9 +9,9 @@
 
 namespace tokamak {
 
-// nullopt when nothing in `shape` has a layout.
+// Returns nullopt if nothing in `shape` has a layout.
 std::optional<AttrValue> LayoutToAttr(const Shape& shape);
-// nullopt when `layout` does not fit the shape.
+// Returns nullopt if `layout` does not fit the shape.
 std::optional<Shape> WithLayoutAttr(const Shape& shape, const AttrValue& layout);
 
 // A shape as an attribute: its type, or {type = t, layout = ...}.

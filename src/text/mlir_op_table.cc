@@ -8,13 +8,13 @@
 namespace tokamak {
 namespace {
 
-// The converter of the struct that the op's row names.
+// The converter of the attribute struct that the op's row names.
 MlirConverter ConverterOf(Op op) {
   return VisitAttrs(op, Attrs{},
                     []<typename A>(const A&) -> MlirConverter { return &ReadMlirAttrs<A>; });
 }
 
-// Names beside those of ops.def.
+// Names in addition to those of ops.def.
 struct Spelling {
   std::string_view name;
   Op op;
@@ -62,7 +62,7 @@ constexpr Spelling kSpellings[] = {
     {"sdy.named_computation", Op::kCall, MlirAction::kNamedComputation},
     {"sdy.mesh", Op::kCall, MlirAction::kMesh},
     {"builtin.unrealized_conversion_cast", Op::kTuple, MlirAction::kCast},
-    // chlo.broadcast_*: the op after both sides got one shape.
+    // chlo.broadcast_*: the op, applied after broadcasting both operands to one shape.
     {"chlo.broadcast_add", Op::kAdd, MlirAction::kChloBroadcast},
     {"chlo.broadcast_subtract", Op::kSubtract, MlirAction::kChloBroadcast},
     {"chlo.broadcast_multiply", Op::kMultiply, MlirAction::kChloBroadcast},

@@ -1,7 +1,7 @@
 #pragma once
 
-// The table of MLIR ops behind text/mlir_import.h, and how their attributes
-// are read. Only the importer's own files include this.
+// The table of MLIR ops behind text/mlir_import.h, and the reader of their attributes. Only the
+// importer's own files include this.
 
 #include <optional>
 #include <span>
@@ -13,8 +13,8 @@
 
 namespace tokamak {
 
-// How an op becomes instructions. kPlain: one instruction with its row's
-// attributes; all others have a function in mlir_build.cc.
+// How an op becomes instructions. kPlain: one instruction with the attributes of its row; every
+// other action has a function in mlir_build.cc.
 enum class MlirAction : uint8_t {
   kPlain,
   kReturn,
@@ -45,11 +45,11 @@ struct MlirOp {
   Op op{};
   MlirAction action = MlirAction::kPlain;
   MlirConverter convert = nullptr;
-  const MlirPretty* form = nullptr;  // how text prints it
+  const MlirPretty* form = nullptr;  // printed form in MLIR text
 };
 
-// Reads the attributes of one op by name. The first fault is kept and every
-// later answer is a default, so that converters need not ask after each.
+// Reads the attributes of one op by name. The first error is kept and every later query returns a
+// default, so converters need not check after each query.
 class MlirAttrReader {
  public:
   MlirAttrReader(const MlirImporter& importer, const MlirOpInput& input)
@@ -57,13 +57,13 @@ class MlirAttrReader {
 
   Op op() const { return op_; }
   std::string_view name() const { return input_.op->name; }
-  // Asking for a shape makes the answer depend on the operands.
+  // A query for an operand shape makes the result depend on the operands.
   const Shape& OperandShape(size_t i);
   const Shape& ResultShape(size_t i);
   size_t operand_count() const { return input_.operands.size(); }
   size_t result_count() const { return input_.results.size(); }
 
-  // Null when absent. From now on the attribute counts as understood.
+  // Returns null if absent. The attribute then counts as used.
   const AttrValue* Take(std::string_view name);
   // Field `field` of the record `record`, or the attribute `field` itself.
   const AttrValue* TakeField(std::string_view record, std::string_view field);
@@ -76,7 +76,7 @@ class MlirAttrReader {
   Dims DimList(std::string_view name);
   Dims RequiredDims(std::string_view name);
   std::vector<Dims> DimLists(std::string_view name);
-  // The word of an enum, "" when absent.
+  // The keyword of an enum, "" if absent.
   std::string Word(std::string_view name);
   template <typename E>
   E Enum(std::string_view name, E fallback, int first_number = 0) {
@@ -100,7 +100,7 @@ class MlirAttrReader {
   uint64_t used() const { return used_; }
   bool used_shapes() const { return used_shapes_; }
   std::span<const MlirAttr> attrs() const { return attrs_; }
-  // Reads another list in place of the op's own (mhlo.attributes of a custom call).
+  // Reads another list instead of the op's own (mhlo.attributes of a custom call).
   void Redirect(std::span<const MlirAttr> attrs, Op op) {
     attrs_ = attrs;
     op_ = op;
@@ -119,7 +119,7 @@ class MlirAttrReader {
   std::optional<Error> error_;
 };
 
-// Whether `word` spells `name`: upper and lower case are one.
+// Whether `word` equals `name`, ignoring case.
 bool SameWord(std::string_view word, std::string_view name);
 
 template <typename E>
@@ -180,14 +180,14 @@ class MlirBuilder {
   Status ForeignOp(std::string_view op_name);
 
   Result<Attrs> Convert();
-  // Appends an instruction with the op's place and origins.
+  // Appends an instruction with the op's position and origins.
   Instr* Append(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs = {});
-  // The same with the shape of the written results, the regions as called
-  // computations, and one value per result.
+  // Like Append, with the shape of the written results, the regions as called computations, and one
+  // value per result.
   Status Finish(Op op, std::vector<Instr*> operands, Attrs attrs, size_t captures = 0);
   Status Finish(Instr* instr, size_t results);
   Shape ResultShape() const;
-  Error Fault(ErrorCode code, std::string message) const;
+  Error OpError(ErrorCode code, std::string message) const;
 
   MlirImporter& importer_;
   const MlirOpInput& input_;

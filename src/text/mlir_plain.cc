@@ -6,7 +6,7 @@
 namespace tokamak {
 namespace {
 
-// Structs of ir/sharding.h have no Fields() of their own.
+// Structs of ir/sharding.h have no Fields() member.
 template <typename T>
 struct PlainFields;
 template <typename T>
@@ -116,7 +116,7 @@ AttrDict DictOf(const T& record) {
 template <typename T>
 std::string FillFrom(const AttrDict& dict, T& record);
 
-// The constant of a tuple is a list of those of its elements.
+// A tuple constant is a list of the constants of its elements.
 bool LiteralFrom(const AttrValue& value, Literal& out) {
   if (const auto* literal = value.As<Literal>()) {
     out = *literal;
@@ -208,9 +208,9 @@ AttrDict ToPlainDict(Op op, const Attrs& attrs) {
 std::string FromPlainDict(Op op, const AttrDict& dict, Attrs& attrs) {
   return VisitAttrs(op, Attrs{}, [&]<typename A>(const A&) {
     A record;
-    std::string fault = FillFrom(dict, record);
+    std::string problem = FillFrom(dict, record);
     attrs = Attrs(std::move(record));
-    return fault;
+    return problem;
   });
 }
 

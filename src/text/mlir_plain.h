@@ -1,8 +1,8 @@
 #pragma once
 
-// Attribute structs as dictionaries of their own fields, for what MLIR's
-// dialects cannot say: "tokamak.fusion"(...) <{kind = "kLoop"}>. A field equal
-// to that of a value-initialised struct is left out.
+// Attribute structs as dictionaries of their own fields, for attributes that MLIR's dialects cannot
+// express: "tokamak.fusion"(...) <{kind = "kLoop"}>. A field equal to that of a value-initialised
+// struct is omitted.
 
 #include <optional>
 
@@ -12,7 +12,7 @@
 namespace tokamak {
 
 AttrDict ToPlainDict(Op op, const Attrs& attrs);
-// The name of the first field that is unknown or of another kind, else "".
+// Returns the name of the first field that is unknown or of a wrong kind, else "".
 std::string FromPlainDict(Op op, const AttrDict& dict, Attrs& attrs);
 
 // tokamak.sharding: any sharding as a dictionary.

@@ -1,6 +1,6 @@
 #pragma once
 
-// How StableHLO prints its ops: a table that the text reader walks.
+// The printed forms of StableHLO ops: a table that the text reader interprets.
 
 #include <array>
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace tokamak {
 
-// What a list of types without "(...) -> ..." means.
+// The meaning of a type list without "(...) -> ...".
 enum class MlirTypes : uint8_t {
   kSame,      // one type: of every operand and the result
-  kSelect,    // two: of the predicate, and of all else
-  kComplex,   // that of the complex result; operands are its parts
+  kSelect,    // two: of the predicate, and of everything else
+  kComplex,   // that of the complex result; the operands are its real and imaginary parts
   kPairwise,  // one per operand; results have the same
   kTuple,     // that of the result, whose elements are the operands'
   kResult,    // those of the results; nothing about operands
@@ -48,7 +48,7 @@ struct MlirPretty {
   MlirForm form = MlirForm::kItems;
 };
 
-// A plain row (kSame, keywords are attributes) when the op has none of its own.
+// Returns a plain row (kSame, keywords are attributes) if the op has no row of its own.
 const MlirPretty& PrettyFormOf(std::string_view name);
 
 }  // namespace tokamak

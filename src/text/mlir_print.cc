@@ -9,7 +9,7 @@
 namespace tokamak {
 namespace {
 
-// Constants of more elements are printed as bytes.
+// Constants with more elements are printed as hexadecimal bytes (chosen for readable output).
 constexpr int64_t kMaxPrintedElements = 64;
 
 constexpr char kHex[] = "0123456789ABCDEF";
@@ -45,7 +45,7 @@ void PrintReal(std::string& out, ElementType type, uint64_t bits) {
 
 void PrintQuant(std::string& out, ElementType storage, const QuantType& quant) {
   out += "!quant.uniform<";
-  if (IsUnsigned(storage)) out += 'u';  // u8, where ui8 is the name elsewhere
+  if (IsUnsigned(storage)) out += 'u';  // quantized storage is spelled u8, not ui8
   out += InfoOf(storage).mlir.substr(IsUnsigned(storage) ? 2 : 0);
   out += '<' + std::to_string(quant.storage_min) + ':' + std::to_string(quant.storage_max) + ">:";
   out += InfoOf(quant.expressed).mlir;
@@ -75,7 +75,7 @@ void PrintElement(std::string& out, const Literal& literal, int64_t i) {
   } else if (IsInteger(type)) {
     out += std::to_string(literal.IntAt(i));
   } else {
-    // Bytes of the parts: a NaN keeps its sign and payload.
+    // Printed as bytes, so that a NaN keeps its sign and payload.
     size_t width = static_cast<size_t>(BytesOf(type)) / 2;
     const std::byte* at =
         literal.data().data() + (literal.is_splat() ? 0 : static_cast<size_t>(i) * width * 2);

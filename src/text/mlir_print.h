@@ -1,7 +1,7 @@
 #pragma once
 
-// MLIR spellings of types, attributes and constants; what the text reader
-// (mlir_text.h) reads back to equal values.
+// Prints types, attributes and constants in MLIR syntax. The text reader (mlir_text.h) parses them
+// back to equal values.
 
 #include <string>
 #include <string_view>
@@ -11,7 +11,7 @@
 
 namespace tokamak {
 
-void PrintType(std::string& out, const Shape& shape);  // layouts are left out
+void PrintType(std::string& out, const Shape& shape);  // layouts are omitted
 void PrintAttr(std::string& out, const AttrValue& value);
 void PrintDict(std::string& out, const AttrDict& dict);  // {a = 1 : i64, b}
 void PrintDense(std::string& out, const Literal& literal);

@@ -42,7 +42,7 @@ const RecordAttr* Record(const AttrValue* value, std::string_view kind) {
   return record != nullptr && record->kind == kind ? record : nullptr;
 }
 
-// Reads fields of a record; `ok` turns false at the first that has another kind.
+// Reads fields of a record; `ok` becomes false at the first field of a wrong kind.
 struct Fields {
   const RecordAttr& record;
   bool ok = true;

@@ -11,8 +11,8 @@
 //                  reduction: [], need_replication: [], permutation: [],
 //                  blocked_propagation: [], custom: false}
 //   sdy.manual_axes {names: ["x"]}
-// Absent fields are empty. A mesh that is written inside a sharding gets its
-// name from MlirImporter::InternMesh.
+// Absent fields are empty. A mesh written inside a sharding gets its name from
+// MlirImporter::InternMesh.
 
 #include <optional>
 
@@ -27,7 +27,7 @@ AttrValue ToAttr(const Mesh& mesh);
 AttrValue ToAttr(const ShardingRule& rule);
 AttrValue ShardingsToAttr(const std::vector<Sharding>& shardings);  // sdy.sharding_per_value
 
-// nullopt when the value is not such a record.
+// Returns nullopt if the value is not such a record.
 std::optional<Sharding> ShardingFromAttr(const AttrValue& value);
 std::optional<std::vector<Sharding>> ShardingsFromAttr(const AttrValue& value);
 std::optional<Mesh> MeshFromAttr(const AttrValue& value);  // without its name

@@ -21,7 +21,7 @@ Result<std::unique_ptr<Module>> MlirTextReader::Read() {
   return importer_.Finish();
 }
 
-// ---- faults
+// ---- errors
 
 bool MlirTextReader::FailAt(TextPos pos, ErrorCode code, std::string message) {
   if (!error_) error_ = importer_.At(pos, code, std::move(message));
@@ -63,9 +63,9 @@ bool MlirTextReader::Enter() {
   return Fail(ErrorCode::kTooDeep, "nested deeper than " + std::to_string(kMaxNesting));
 }
 
-// ---- what may be used before it is defined
+// ---- definitions that may follow their uses
 
-// Aliases stand at the beginning of a line: "#loc3 = ...", "!t = ...".
+// Alias definitions start a line: "#loc3 = ...", "!t = ...".
 bool MlirTextReader::FindAliases() {
   MlirCursor scan(text_, first_line_);
   const char* line = text_.data();
@@ -140,7 +140,7 @@ bool MlirTextReader::FindResources(const char* begin) {
 bool MlirTextReader::ParseTopLevel() {
   while (cursor_.Peek() != '\0' || cursor_.left() > 0) {
     if (cursor_.StartsWith("{-#")) {
-      // Read by FindResources.
+      // Already read by FindResources.
       const char* begin = cursor_.at();
       size_t end = text_.find("#-}", static_cast<size_t>(begin - text_.data()));
       if (end == std::string_view::npos) return Expected("'#-}' behind resources");
@@ -324,7 +324,7 @@ bool MlirTextReader::ParseGenericTopLevel(bool inside_module) {
     cursor_.Advance(2);
     if (!ParseAttrDictBody(attrs, '}') || !Expect('>')) return false;
   }
-  // Attributes may stand behind the regions.
+  // Attributes may follow the regions.
   cursor_.Peek();
   MlirCursor::Mark regions = cursor_.Save();
   std::string_view skipped;

@@ -1,8 +1,8 @@
 #pragma once
 
-// The reader of MLIR text: one pass over the characters, straight into the
-// importer. Every Parse function returns false after the first fault, which is
-// kept; positions of faults are those of the token at hand.
+// The parser of MLIR text: one pass over the characters that drives the importer directly. Every
+// Parse function returns false after the first error, which is kept; errors are located at the
+// current token.
 //
 //   mlir_text.cc          aliases, modules, functions
 //   mlir_text_ops.cc      values, regions, ops in generic form
@@ -31,14 +31,13 @@ namespace tokamak {
 
 struct MlirPretty;
 
-// How many attributes an attribute holds, itself among them, and how deep.
+// The number of attributes nested in an attribute, itself included, and the nesting depth.
 struct AttrSize {
   int64_t nodes = 1;
   int depth = 1;
 };
 
-// Names of values, innermost region last. A slot with several results names
-// all of them.
+// Names of values, innermost region last. A slot with several results names all of them.
 class MlirScopes {
  public:
   struct Values {
@@ -47,7 +46,7 @@ class MlirScopes {
   void Clear();
   void Push();
   void Pop();
-  // False when the name is taken.
+  // Returns false if the name is taken.
   bool Define(std::string_view name, std::span<Instr* const> values);
   const Values* Find(std::string_view name) const;
   Instr* value(size_t i) const { return pool_[i]; }
@@ -56,13 +55,13 @@ class MlirScopes {
   struct Slot {
     std::string_view name;
     uint32_t hash = 0;
-    uint32_t life = 0;  // the scope's when this was defined; free if that is over
+    uint32_t life = 0;  // the scope's life at the definition; the slot is free if it differs
     Values values;
   };
   struct Scope {
     std::vector<Slot> slots;  // open addressing
     size_t used = 0;
-    uint32_t life = 1;  // one more for each region that had this depth: nothing is wiped
+    uint32_t life = 1;  // incremented for each region at this depth, so slots need no clearing
   };
   static uint32_t HashOf(std::string_view name);
   const Values* Find(std::string_view name, uint32_t hash) const;
@@ -90,7 +89,7 @@ class MlirTextReader {
     AttrSize size;  // of attr
   };
   using Attrs_ = std::vector<MlirAttr>;
-  // What stands between the operands and the end of an op.
+  // The parsed text between the operands and the end of an op.
   struct OpText {
     const MlirOp* op = nullptr;
     TextPos pos;
@@ -109,7 +108,7 @@ class MlirTextReader {
     TextPos pos;
   };
 
-  // -- faults
+  // -- errors
   bool Fail(ErrorCode code, std::string message) {
     return FailAt(cursor_.Pos(), code, std::move(message));
   }
@@ -148,7 +147,7 @@ class MlirTextReader {
   bool CheckAttrNames(const OpText& op);
   bool FinishOp(OpText& op);
   bool DefineResults(TextPos pos);
-  bool ParseOperand(std::vector<Instr*>& operands, std::vector<TextPos>* places);
+  bool ParseOperand(std::vector<Instr*>& operands, std::vector<TextPos>* positions);
   bool ParseOperandList(OpText& op, char close);
   bool CheckOperandTypes(OpText& op);
   const MlirOp* FindOp(std::string_view name, TextPos pos);
@@ -161,7 +160,7 @@ class MlirTextReader {
   bool ParsePrettyTypes(OpText& op, const MlirPretty& form);
   bool ParseFunctionalTypes(OpText& op);
   bool ParseTypeListTo(std::vector<Shape>& types);  // "t, t" or "(t, t)" or "()"
-  bool SpreadTypes(OpText& op, const MlirPretty& form, bool has_arrow);
+  bool AssignTypes(OpText& op, const MlirPretty& form, bool has_arrow);
   bool ParseCallForm(OpText& op);
   bool ParseConstantForm(OpText& op);
   bool ParseCompareForm(OpText& op);
@@ -237,7 +236,7 @@ class MlirTextReader {
 
   // -- locations
   bool ParseOptionalLoc(OriginId& origins);  // loc(...)
-  bool ParseLoc(OriginId& origins);          // what stands inside
+  bool ParseLoc(OriginId& origins);          // the text inside loc(...)
   bool ParseFrame(FrameId caller, FrameId& frame, std::string_view function);
   bool ParseFrameAlias(std::string_view name, FrameId caller, FrameId& frame,
                        std::string_view function);
@@ -254,7 +253,7 @@ class MlirTextReader {
 
   MlirScopes scopes_;
   std::unordered_map<std::string_view, Shape> types_;  // by their text
-  // The last type and op of each slot: most are found here, with one comparison.
+  // The last type and op of each slot: most lookups hit here with one comparison.
   struct RecentType {
     std::string_view text;
     const Shape* shape = nullptr;  // in types_
@@ -271,7 +270,7 @@ class MlirTextReader {
   int64_t alias_nodes_ = 0;                              // attributes copied out of aliases
   std::unordered_map<std::string, std::string_view> resources_;
   std::map<std::pair<std::string_view, FrameId>, FrameId> frames_;
-  // One per level of nesting, reused: an op inside a region has its own.
+  // One per nesting level, reused: an op inside a region has its own.
   std::vector<std::unique_ptr<OpText>> op_pool_;
   size_t op_depth_ = 0;
   std::vector<ResultName> result_names_;

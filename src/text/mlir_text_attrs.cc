@@ -84,13 +84,13 @@ bool MlirTextReader::ParseAttr(AttrValue& value) {
   return ok;
 }
 
-// tensor<2xf32> is a Shape; the name of a type of elements is a word.
+// tensor<2xf32> is a Shape; the name of an element type is a word.
 bool MlirTextReader::ParseTypeAttr(AttrValue& value) {
   std::string_view word = cursor_.PeekWord();
   if (word == "tensor" || word == "tuple" || word == "memref" || cursor_.Peek() == '!')
     return ParseType(value.value.emplace<Shape>());
   if (cursor_.Peek() == '(') {
-    // A function type, as the generic form of func.func has it: two lists.
+    // A function type, as in the generic form of func.func: two lists.
     std::vector<Shape> inputs, results;
     if (!ParseTypeListTo(inputs) || !Expect("->") || !ParseTypeListTo(results)) return false;
     AttrList in, out;
@@ -143,7 +143,7 @@ bool MlirTextReader::ParseString(std::string& text) {
   const char* begin = cursor_.at();
   const char* at = begin;
   while (at < cursor_.end() && *at != '"' && *at != '\\' && *at != '\n') ++at;
-  // A string without an end may be as long as the file: it is not copied.
+  // An unterminated string may extend to the end of the file, so it is not copied.
   if (at >= cursor_.end() || *at == '\n')
     return FailAt(pos, ErrorCode::kMlirToken, "a string is not closed");
   text.assign(begin, at);
@@ -348,7 +348,7 @@ bool MlirTextReader::ParseOptionalAttrDict(Attrs_& attrs) {
 
 // Keys are words or strings; a key alone is a unit.
 bool MlirTextReader::ParseAttrDictBody(Attrs_& attrs, char close) {
-  // A few names are compared one by one, many are looked up.
+  // Below this number of names, comparing them pairwise is cheaper than hashing (chosen).
   constexpr size_t kFew = 16;
   std::unordered_set<std::string_view> seen;
   if (cursor_.Eat(close)) return true;
@@ -381,7 +381,7 @@ bool MlirTextReader::ParseAttrDictBody(Attrs_& attrs, char close) {
     if (!ParseAttr(value)) return false;
     attrs.back().value = std::move(value);
   } while (cursor_.Eat(','));
-  // In order, many go into a dictionary at its end, one after the other.
+  // Sorted input makes each insertion into the dictionary an append.
   if (attrs.size() > kFew)
     std::sort(attrs.begin(), attrs.end(),
               [](const MlirAttr& a, const MlirAttr& b) { return a.name < b.name; });
@@ -420,8 +420,8 @@ bool MlirTextReader::ParseDenseArray(AttrValue& value) {
   return Expect('>');
 }
 
-// Aliases of lists of aliases: 30 lines could stand for 10^30 attributes, and
-// a chain of them for a depth that no reader of the text itself would meet.
+// Nested aliases of lists: 30 lines could expand to 10^30 attributes, and a chain of aliases could
+// exceed the nesting depth that the text itself is limited to.
 bool MlirTextReader::CheckAlias(const AttrSize& size, TextPos pos) {
   if (depth_ + size.depth > kMaxNesting)
     return FailAt(pos, ErrorCode::kTooDeep, "nested deeper than " + std::to_string(kMaxNesting));

@@ -1,5 +1,5 @@
-// Constants: dense<...>, dense<"0x...">, dense_resource<...>. The type stands
-// behind the elements, so they are found first and read second.
+// Constants: dense<...>, dense<"0x...">, dense_resource<...>. The type follows the elements, so the
+// elements are located first and parsed afterwards.
 
 #include <charconv>
 #include <cmath>
@@ -18,10 +18,10 @@ int HexDigitOfDense(char c) {
   return -1;
 }
 
-// Reads elements of one type, one after the other, into bytes.
-class ElementReader {
+// Parses elements of one type in sequence into bytes.
+class DenseElementsReader {
  public:
-  ElementReader(std::string_view text, TextPos pos, ElementType type)
+  DenseElementsReader(std::string_view text, TextPos pos, ElementType type)
       : cursor_(text, pos.line), pos_(pos), type_(type) {
     part_ = RealPartOf(type);
     width_ = static_cast<size_t>(BytesOf(part_));
@@ -33,39 +33,40 @@ class ElementReader {
   bool Nested(const Dims& dims, size_t depth) {
     if (depth == dims.size()) return Element();
     if (!cursor_.Eat('['))
-      return Fault("a list of " + std::to_string(dims[depth]) + " elements expected");
+      return FailWith("a list of " + std::to_string(dims[depth]) + " elements expected");
     for (int64_t i = 0; i < dims[depth]; ++i) {
       if (i > 0 && !cursor_.Eat(','))
-        return Fault("a list has " + std::to_string(i) + " elements, its dimension is " +
-                     std::to_string(dims[depth]));
+        return FailWith("a list has " + std::to_string(i) + " elements, its dimension is " +
+                        std::to_string(dims[depth]));
       if (!Nested(dims, depth + 1)) return false;
     }
     if (cursor_.Peek() == ',')
-      return Fault("a list has more elements than its dimension, " + std::to_string(dims[depth]));
-    return cursor_.Eat(']') || Fault("']' expected");
+      return FailWith("a list has more elements than its dimension, " +
+                      std::to_string(dims[depth]));
+    return cursor_.Eat(']') || FailWith("']' expected");
   }
 
   bool Element() {
     if (!IsComplex(type_)) return is_real_ ? Real() : Whole();
-    if (!cursor_.Eat('(')) return Fault("'(' of a complex number expected");
-    if (!Real() || !cursor_.Eat(',') || !Real()) return Fault("a complex number is malformed");
-    return cursor_.Eat(')') || Fault("')' of a complex number expected");
+    if (!cursor_.Eat('(')) return FailWith("'(' of a complex number expected");
+    if (!Real() || !cursor_.Eat(',') || !Real()) return FailWith("a complex number is malformed");
+    return cursor_.Eat(')') || FailWith("')' of a complex number expected");
   }
 
-  bool AtEnd() { return cursor_.Peek() == '\0' || Fault("something follows the elements"); }
+  bool AtEnd() { return cursor_.Peek() == '\0' || FailWith("something follows the elements"); }
   bool StartsList() { return cursor_.Peek() == '['; }
 
   std::vector<std::byte> Take() { return std::move(bytes_); }
   const std::string& fault() const { return fault_; }
-  TextPos fault_pos() const { return fault_pos_; }
+  TextPos error_pos() const { return error_pos_; }
 
  private:
-  bool Fault(std::string message) {
+  bool FailWith(std::string message) {
     if (!fault_.empty()) return false;
     fault_ = std::move(message);
-    fault_pos_ = cursor_.Pos();
-    // The cursor began in the middle of a line.
-    if (fault_pos_.line == pos_.line) fault_pos_.column += pos_.column - 1;
+    error_pos_ = cursor_.Pos();
+    // The cursor starts in the middle of a line.
+    if (error_pos_.line == pos_.line) error_pos_.column += pos_.column - 1;
     return false;
   }
 
@@ -78,10 +79,10 @@ class ElementReader {
   bool Hex(uint64_t& bits) {
     const char* begin = cursor_.at() + 2;
     auto read = std::from_chars(begin, cursor_.end(), bits, 16);
-    if (read.ec != std::errc{}) return Fault("a hexadecimal number is malformed");
+    if (read.ec != std::errc{}) return FailWith("a hexadecimal number is malformed");
     cursor_.Advance(static_cast<size_t>(read.ptr - cursor_.at()));
     if (bits_ < 64 && bits >> bits_ != 0)
-      return Fault("a hexadecimal number does not fit into " + std::string(InfoOf(part_).mlir));
+      return FailWith("a hexadecimal number does not fit into " + std::string(InfoOf(part_).mlir));
     return true;
   }
   bool StartsHex() { return cursor_.Here() == '0' && cursor_.After(1) == 'x'; }
@@ -96,9 +97,9 @@ class ElementReader {
     }
     const char* begin = cursor_.at();
     double value = 0;
-    if (c == '+') return Fault("a number expected");
+    if (c == '+') return FailWith("a number expected");
     auto read = std::from_chars(begin, cursor_.end(), value);
-    if (read.ec == std::errc::invalid_argument) return Fault("a number expected");
+    if (read.ec == std::errc::invalid_argument) return FailWith("a number expected");
     size_t size = static_cast<size_t>(read.ptr - begin);
     if (read.ec != std::errc{}) value = std::strtod(std::string(begin, size).c_str(), nullptr);
     cursor_.Advance(size);
@@ -121,7 +122,7 @@ class ElementReader {
     if (type_ == ElementType::kPred || c == 't' || c == 'f') {
       bool is_true = cursor_.EatWord("true");
       if (is_true || cursor_.EatWord("false")) {
-        if (type_ != ElementType::kPred) return Fault("true and false are of type i1");
+        if (type_ != ElementType::kPred) return FailWith("true and false are of type i1");
         Push(is_true ? 1 : 0);
         return true;
       }
@@ -142,16 +143,16 @@ class ElementReader {
     } else {
       read = std::from_chars(begin, cursor_.end(), bits);
     }
-    if (read.ec == std::errc::invalid_argument) return Fault("an integer expected");
+    if (read.ec == std::errc::invalid_argument) return FailWith("an integer expected");
     if (read.ec != std::errc{} || !Fits(bits, negative))
-      return Fault("an integer does not fit into " + std::string(InfoOf(part_).mlir));
+      return FailWith("an integer does not fit into " + std::string(InfoOf(part_).mlir));
     cursor_.Advance(static_cast<size_t>(read.ptr - begin));
     if (bits_ < 64) bits &= (uint64_t{1} << bits_) - 1;
     Push(bits);
     return true;
   }
 
-  // MLIR lets a signless integer be written as if it were unsigned.
+  // MLIR allows a signless integer to be written as unsigned.
   bool Fits(uint64_t bits, bool negative) const {
     if (bits_ == 64) return !negative || is_signed_ || bits == 0;
     if (!negative) return bits >> bits_ == 0;
@@ -168,7 +169,7 @@ class ElementReader {
   int bits_ = 0;
   std::vector<std::byte> bytes_;
   std::string fault_;
-  TextPos fault_pos_;
+  TextPos error_pos_;
 };
 
 bool DecodeHex(std::string_view digits, std::vector<std::byte>& bytes) {
@@ -183,9 +184,8 @@ bool DecodeHex(std::string_view digits, std::vector<std::byte>& bytes) {
   return true;
 }
 
-// Raw bytes as MLIR keeps them: i1 one bit an element (or one byte), all other
-// types whole bytes; one element alone is a splat where those are allowed.
-// False when sizes disagree.
+// Raw bytes as MLIR stores them: i1 has one bit (or one byte) per element, all other types whole
+// bytes; a single element is a splat where splats are allowed. Returns false if sizes disagree.
 bool FromRawBytes(const Shape& shape, std::vector<std::byte> raw, bool may_splat,
                   Literal& literal) {
   size_t count = static_cast<size_t>(shape.ElementCount());
@@ -254,7 +254,7 @@ bool MlirTextReader::ParseElements(const Shape& shape, std::string_view text, Te
                     "dense: " + std::to_string(size) + " bytes given for " + ToString(shape));
     return true;
   }
-  ElementReader reader(text, pos, shape.type());
+  DenseElementsReader reader(text, pos, shape.type());
   int64_t count = shape.ElementCount();
   bool empty = text.find_first_not_of(" \t\r\n") == std::string_view::npos;
   bool ok = true;
@@ -272,14 +272,14 @@ bool MlirTextReader::ParseElements(const Shape& shape, std::string_view text, Te
     ok = reader.Nested(shape.dims(), 0);
   }
   ok = ok && (empty || reader.AtEnd());
-  if (!ok) return FailAt(reader.fault_pos(), ErrorCode::kMlirConstant, "dense: " + reader.fault());
+  if (!ok) return FailAt(reader.error_pos(), ErrorCode::kMlirConstant, "dense: " + reader.fault());
   Bytes bytes = Bytes::FromVector(reader.Take());
   literal =
       splat ? Literal::Splat(shape, std::move(bytes)) : Literal::Array(shape, std::move(bytes));
   return true;
 }
 
-// <name> : type, the bytes standing in the block {-# ... #-} at the end.
+// <name> : type, with the bytes in the block {-# ... #-} at the end.
 bool MlirTextReader::ParseDenseResource(Literal& literal) {
   if (!Expect('<')) return false;
   TextPos pos = cursor_.Pos();
@@ -301,7 +301,7 @@ bool MlirTextReader::ParseDenseResource(Literal& literal) {
     return FailAt(pos, ErrorCode::kMlirResource, "dense_resource: " + name + " is malformed");
   raw.erase(raw.begin(), raw.begin() + 4);
   size_t size = raw.size();
-  // To MLIR a resource is a plain array: one element does not stand for all.
+  // A resource is a plain array in MLIR: a single element is not a splat.
   if (!FromRawBytes(shape, std::move(raw), /*may_splat=*/false, literal))
     return FailAt(pos, ErrorCode::kMlirResource,
                   "dense_resource: " + name + " has " + std::to_string(size) + " bytes for " +

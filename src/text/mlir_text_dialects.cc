@@ -5,13 +5,13 @@
 
 namespace tokamak {
 
-// At '<'. `kind` is "stablehlo.gather" and the like.
+// At '<'. `kind` is "stablehlo.gather", for example.
 bool MlirTextReader::ParseDialectAttr(std::string_view kind, AttrValue& value) {
   if (kind.starts_with("sdy.")) return ParseSdyAttr(kind, value);
   bool known = kind.starts_with("stablehlo.") || kind.starts_with("mhlo.") ||
                kind.starts_with("chlo.") || kind.starts_with("vhlo.");
   if (known) return ParseRecord(kind, value);
-  // Another dialect's: kept as it is written.
+  // An attribute of another dialect is kept verbatim.
   std::string_view text;
   if (!SkipBalanced('<', '>', text)) return false;
   value.value = EnumAttr{std::string(kind), std::string(text)};
@@ -84,8 +84,7 @@ bool MlirTextReader::ParseRecordValue(AttrValue& value) {
   return ParseAttr(value);
 }
 
-// One side of dim_numbers: letters name what a dimension is, digits which
-// spatial dimension it is.
+// One side of dim_numbers: letters give the role of a dimension, digits are spatial dimensions.
 bool MlirTextReader::ParseConvSide(RecordAttr& record, int side) {
   static constexpr const char* kSides[] = {"input", "kernel", "output"};
   std::string prefix = kSides[side];

@@ -1,4 +1,4 @@
-// Ops whose printed form is like no other's.
+// Ops with a unique printed form.
 
 #include "text/mlir_ops.h"
 #include "text/mlir_text.h"

@@ -1,5 +1,5 @@
-// Locations. The name at the top of an op's location is its op_name; inside
-// call sites, names are those of functions:
+// Locations. The name at the top of an op's location is its op_name; inside call sites, names are
+// function names:
 //   loc("jit(f)/add"(callsite("g"("model.py":3:4) at "f"("main.py":9:1))))
 // is op_name "jit(f)/add" with the frame model.py:3:4 of g, called from
 // main.py:9:1 of f.
@@ -53,7 +53,7 @@ bool MlirTextReader::ParseLoc(OriginId& origins) {
     do ok = ParseLoc(parts.emplace_back(OriginId::kNone));
     while (ok && cursor_.Eat(','));
     ok = ok && Expect(']');
-    // In pairs: one after another, a long list would cost its square.
+    // Merged pairwise: a sequential merge of a long list would be quadratic.
     for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2))
       for (size_t i = 0; i < parts.size(); i += 2)
         parts[i / 2] = i + 1 < parts.size() ? table.Merge(parts[i], parts[i + 1]) : parts[i];
@@ -63,7 +63,7 @@ bool MlirTextReader::ParseLoc(OriginId& origins) {
     MlirCursor::Mark mark = cursor_.Save();
     if (c == '"' && !ParseString(origin.op_name)) return false;
     if (c == '"' && cursor_.Peek() != ':') {
-      // A name, perhaps over another location.
+      // A name, optionally around another location.
       if (cursor_.Eat('(')) {
         if (cursor_.StartsWith("fused")) {
           OriginId inner = OriginId::kNone;
@@ -131,7 +131,7 @@ bool MlirTextReader::ParseFrame(FrameId caller, FrameId& frame, std::string_view
       ok = ParseFrame(caller, frame, text) && Expect(')');
     }
   } else if (cursor_.EatWord("callsite")) {
-    // The caller stands behind the callee but is read first.
+    // The caller follows the callee in the text but must be parsed first.
     if (!Expect('(')) return false;
     MlirCursor::Mark callee = cursor_.Save();
     FrameId outer = caller;
@@ -149,7 +149,7 @@ bool MlirTextReader::ParseFrame(FrameId caller, FrameId& frame, std::string_view
     ok = SkipBalanced('[', ']', skipped);
     MlirCursor::Mark end = cursor_.Save();
     cursor_.Restore(begin);
-    // The first one stands for all.
+    // A fused location is represented by its first one.
     ok = ok && Expect('[') && ParseFrame(caller, frame, function);
     cursor_.Restore(end);
   } else if (!cursor_.EatWord("unknown")) {
@@ -194,7 +194,7 @@ bool MlirTextReader::ParseFrameAlias(std::string_view name, FrameId caller, Fram
       return true;
     }
   }
-  // Call sites of call sites, twice each: 60 lines could stand for 2^60 frames.
+  // Nested call sites, two each: 60 lines could expand to 2^60 frames.
   if (++frames_entered_ > kMaxLocationFrames) return true;
   auto it = aliases_.find(name);
   if (it == aliases_.end())

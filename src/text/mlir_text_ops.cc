@@ -22,7 +22,7 @@ uint32_t MlirScopes::HashOf(std::string_view name) {
     hash ^= hash >> 32;
     name.remove_prefix(8);
   }
-  // The rest without a loop: its two halves, which overlap.
+  // The remainder without a loop: two overlapping halves.
   uint64_t word = 0;
   if (size_t size = name.size(); size >= 4) {
     uint32_t first, last;
@@ -33,7 +33,7 @@ uint32_t MlirScopes::HashOf(std::string_view name) {
     for (size_t i : {size_t{0}, size / 2, size - 1})
       word = word << 8 | static_cast<unsigned char>(name[i]);
   }
-  // Twice, so that the last characters of a name reach the low bits too.
+  // Two multiplications, so that the last characters of a name affect the low bits too.
   hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
   hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93u;
   return static_cast<uint32_t>(hash >> 32);
@@ -58,7 +58,7 @@ MlirScopes::Slot& MlirScopes::FreeSlot(Scope& scope, uint32_t hash) {
 }
 
 void MlirScopes::Grow(Scope& scope) {
-  // Small ones grow faster: most functions have hundreds of values.
+  // Small tables grow faster: most functions have hundreds of values.
   const size_t times = scope.slots.size() < 4096 ? 4 : 2;
   std::vector<Slot> old(std::max<size_t>(16, scope.slots.size() * times));
   old.swap(scope.slots);
@@ -75,7 +75,7 @@ void MlirScopes::Push() {
   if (depth_ == scopes_.size()) scopes_.emplace_back();
   Scope& scope = scopes_[depth_++];
   scope.used = 0;
-  if (++scope.life == 0) scope = {};  // every number was used
+  if (++scope.life == 0) scope = {};  // the counter wrapped around
 }
 
 void MlirScopes::Pop() {
@@ -132,7 +132,7 @@ const MlirOp* MlirTextReader::FindOp(std::string_view name, TextPos pos) {
 }
 
 // %name or %name#2
-bool MlirTextReader::ParseOperand(std::vector<Instr*>& operands, std::vector<TextPos>* places) {
+bool MlirTextReader::ParseOperand(std::vector<Instr*>& operands, std::vector<TextPos>* positions) {
   if (cursor_.Peek() != '%') return Expected("a value");
   TextPos pos = cursor_.Pos();
   cursor_.Advance();
@@ -152,7 +152,7 @@ bool MlirTextReader::ParseOperand(std::vector<Instr*>& operands, std::vector<Tex
                   "%" + std::string(name) + "#" + std::to_string(index) + ": the op has " +
                       std::to_string(values->count) + " results");
   operands.push_back(scopes_.value(values->first + static_cast<size_t>(index)));
-  if (places != nullptr) places->push_back(pos);
+  if (positions != nullptr) positions->push_back(pos);
   return true;
 }
 
@@ -262,9 +262,9 @@ bool MlirTextReader::ParseOp() {
   return ok;
 }
 
-// A keyword may be there twice. Many attributes come with a dictionary, and are in order.
+// A keyword may occur twice. A long attribute list comes from a dictionary and is sorted.
 bool MlirTextReader::CheckAttrNames(const OpText& op) {
-  constexpr size_t kFew = 16;
+  constexpr size_t kFew = 16;  // names compared pairwise (chosen); beyond it they are sorted
   for (size_t i = 1; i < op.attrs.size(); ++i)
     for (size_t j = i < kFew ? 0 : i - 1; j < i; ++j)
       if (op.attrs[i].name == op.attrs[j].name)
@@ -317,8 +317,7 @@ bool MlirTextReader::ParseRegionList(OpText& op) {
 
 // ---- regions
 
-// { ^bb0(%a: t): ops }. The arguments may be known already: those of a printed
-// form that names them before the brace.
+// { ^bb0(%a: t): ops }. `arguments` is set for a printed form that names them before the brace.
 bool MlirTextReader::ParseRegion(const std::vector<std::pair<std::string_view, Shape>>* arguments) {
   if (!Enter() || !Expect('{')) return false;
   scopes_.Push();

@@ -1,4 +1,4 @@
-// Ops as StableHLO prints them, where that is a list of operands and keywords:
+// Ops as StableHLO prints them, if the form is a list of operands and keywords:
 //   stablehlo.pad %a, %b, low = [0], high = [1], interior = [0] {attributes} : (t, t) -> t
 
 #include "text/mlir_ops.h"
@@ -68,7 +68,7 @@ bool MlirTextReader::ParseItems(OpText& op, const MlirPretty& form) {
       op.attrs.back().value = std::move(value);
     } else if (IsMlirWordStart(c)) {
       if (first && !parens && cursor_.StartsWith("loc(")) return true;  // return loc(...)
-      // "attributes {...}" and the body of an op are not ours.
+      // "attributes {...}" and the body of an op are parsed elsewhere.
       if (first && form.types != MlirTypes::kResult && op.operands.empty())
         return Expected("a value");
       if (!ParseKeyword(op, form)) return false;
@@ -183,7 +183,7 @@ bool MlirTextReader::ParseFunctionalTypes(OpText& op) {
 }
 
 bool MlirTextReader::ParsePrettyTypes(OpText& op, const MlirPretty& form) {
-  // A literal among the items has said the type already.
+  // A literal among the items already specified the type.
   bool has_literal =
       form.types == MlirTypes::kEach && !op.attrs.empty() && op.attrs.front().name == "value";
   if (!cursor_.Eat(':')) {
@@ -198,10 +198,10 @@ bool MlirTextReader::ParsePrettyTypes(OpText& op, const MlirPretty& form) {
     op.has_types = true;
     return ParseTypeListTo(op.results);
   }
-  return SpreadTypes(op, form, has_arrow);
+  return AssignTypes(op, form, has_arrow);
 }
 
-bool MlirTextReader::SpreadTypes(OpText& op, const MlirPretty& form, bool) {
+bool MlirTextReader::AssignTypes(OpText& op, const MlirPretty& form, bool) {
   std::vector<Shape>& types = op.operand_types;
   const size_t count = op.operands.size();
   auto wrong = [&] {

@@ -1,4 +1,4 @@
-// Types of MLIR text. A type that was read once is found again by its text.
+// Types of MLIR text. A type that was parsed before is looked up by its text.
 
 #include <charconv>
 #include <cstring>
@@ -10,7 +10,7 @@
 namespace tokamak {
 namespace {
 
-// The end of "tensor<...>" that begins at `at`, or null. Quotes do not occur.
+// The end of the "tensor<...>" that begins at `at`, or null. Quotes do not occur.
 const char* EndOfAngles(const char* at, const char* end) {
   int open = 0;
   for (; at < end; ++at) {
@@ -21,26 +21,26 @@ const char* EndOfAngles(const char* at, const char* end) {
   return nullptr;
 }
 
-// Where a type that begins at `at` is remembered (7 bits): by the eight characters behind
-// "tensor<", or those up to its '>'.
+// The cache slot (7 bits) of the type that begins at `at`: a hash of the eight characters after
+// "tensor<", or of those up to its '>'.
 size_t SlotOf(const char* at, size_t left) {
   uint64_t word = 0;
   if (left >= 15) std::memcpy(&word, at + 7, 8);
   const uint64_t rest = word ^ 0x3e3e3e3e3e3e3e3eu;  // a byte that is '>' becomes zero
   const uint64_t zeros = (rest - 0x0101010101010101u) & ~rest & 0x8080808080808080u;
-  word &= zeros ^ (zeros - 1);  // keeps everything when there is none
+  word &= zeros ^ (zeros - 1);  // keeps everything if there is none
   return static_cast<size_t>((word * 0x9e3779b97f4a7c15u) >> 57);
 }
 
 std::optional<ElementType> ElementTypeNamed(std::string_view name) {
   if (std::optional<ElementType> type = ElementTypeFromMlir(name)) return type;
-  // si8 is what StableHLO means by i8; index is 64 bits wide here.
+  // si8 equals StableHLO's i8; index is 64 bits wide here.
   if (name.starts_with("si")) return ElementTypeFromMlir(name.substr(1));
   if (name == "index") return ElementType::kS64;
   return std::nullopt;
 }
 
-// Storage of quantized types may be spelled u8 for ui8.
+// Quantized storage types may be spelled u8 for ui8.
 std::optional<ElementType> StorageTypeNamed(std::string_view name) {
   if (name.starts_with("u") && !name.starts_with("ui"))
     return ElementTypeFromMlir("ui" + std::string(name.substr(1)));
@@ -51,7 +51,7 @@ std::optional<ElementType> StorageTypeNamed(std::string_view name) {
 
 bool MlirTextReader::ParseType(Shape& shape) {
   if (cursor_.Peek() == 't' && cursor_.StartsWith("tensor<")) {
-    // The text of a type says where it ends, so its beginning is enough to know it again.
+    // The text of a type determines its end, so a matching prefix identifies it.
     RecentType& recent = recent_types_[SlotOf(cursor_.at(), cursor_.left())];
     if (recent.shape != nullptr && cursor_.StartsWith(recent.text)) {
       shape = *recent.shape;
@@ -127,8 +127,8 @@ bool MlirTextReader::ParseTensorBody(Shape& shape, bool is_buffer) {
       unranked = unranked || c == '*';
       cursor_.Advance();
     } else if (IsMlirDigit(c)) {
-      auto [next, fault] = std::from_chars(cursor_.at(), cursor_.end(), size);
-      if (fault != std::errc{})
+      auto [next, conversion_error] = std::from_chars(cursor_.at(), cursor_.end(), size);
+      if (conversion_error != std::errc{})
         return Fail(ErrorCode::kTooLarge, "a dimension does not fit into 64 bits");
       cursor_.Advance(static_cast<size_t>(next - cursor_.at()));
     } else {
@@ -154,7 +154,7 @@ bool MlirTextReader::ParseTensorBody(Shape& shape, bool is_buffer) {
                   "tensor has more than " + std::to_string(kMaxElements) + " elements");
   Dims bounds;
   while (cursor_.Eat(',')) {
-    // A buffer's layout and memory space say nothing here.
+    // The layout and memory space of a buffer are ignored.
     AttrValue skipped;
     if (is_buffer ? !ParseAttr(skipped) : !ParseEncoding(bounds, dims.size())) return false;
   }
@@ -192,7 +192,7 @@ bool MlirTextReader::ParseElementType(ElementType& type, std::optional<QuantType
     cursor_.Advance();
     std::string_view name = cursor_.Name();
     if (name == "quant.uniform") return ParseQuant(type, quant.emplace());
-    // A name for a quantized type.
+    // An alias of a quantized type.
     std::string key = "!" + std::string(name);
     auto it = aliases_.find(std::string_view(key));
     if (it == aliases_.end())

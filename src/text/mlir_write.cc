@@ -1,15 +1,14 @@
-// StableHLO text. Two ways to print a computation that an op calls:
+// Writes StableHLO text. A computation that an op calls is printed in one of two ways:
 //
-//   * nested: as the op's region, as MLIR programs have it. Only when reading
-//     that gives back the same module: each computation is called once, they
-//     stand in the order in which regions are met, and captures come in the
-//     order of their first use.
-//   * flat: every computation is a function, in order; a region only calls its
-//     function, and tokamak.called names it, so that the reader drops the
-//     region. Modules from HLO text are printed so.
+//   * nested: as the op's region, as in ordinary MLIR programs. Only if parsing it gives back the
+//     same module: each computation is called once, computations are in the order in which their
+//     regions are visited, and captures are in the order of first use.
+//   * flat: every computation is a function, in order. A region only calls its function, and
+//     tokamak.called names it, so that the reader drops the region. Modules from HLO text are
+//     printed this way.
 //
-// Attributes "tokamak.*" say what MLIR alone would lose; readers of plain
-// StableHLO skip them.
+// Attributes "tokamak.*" hold information that MLIR cannot express; readers of plain StableHLO
+// ignore them.
 
 #include <algorithm>
 #include <unordered_map>
@@ -30,9 +29,9 @@
 namespace tokamak {
 namespace {
 
-class Writer {
+class MlirWriter {
  public:
-  explicit Writer(const Module& module) : module_(module), plan_(PlanMlirText(module)) {}
+  explicit MlirWriter(const Module& module) : module_(module), plan_(PlanMlirText(module)) {}
 
   std::string Run() {
     Header();
@@ -153,7 +152,7 @@ class Writer {
       const Instr& instr = *instrs[i];
       if (instr.op() == Op::kParameter || names_.contains(&instr)) continue;
       if (many && &instr == computation.root()) continue;
-      // The results that are taken out right behind the op, in order.
+      // The results that are extracted right after the op, in order.
       size_t taken = 0;
       while (HasManyResults(instr) && i + taken + 1 < instrs.size() &&
              IsElement(*instrs[i + taken + 1], instr, taken))
@@ -310,7 +309,7 @@ class Writer {
     return true;
   }
 
-  // Whether the attributes, as printed, mean what the instruction says.
+  // Whether the printed attributes parse back to those of the instruction.
   bool ReadsBack(const Instr& instr, const std::string& name, const AttrDict& dict) {
     if (instr.op() == Op::kRunParallel) return true;
     if (instr.op() == Op::kCheckEq) return instr.operand_count() == 2;
@@ -362,7 +361,7 @@ class Writer {
         break;
       }
       default:
-        break;  // other ops name no function
+        break;  // other ops reference no function
     }
   }
 
@@ -375,7 +374,7 @@ class Writer {
 
   // ---- regions
 
-  // Operands that MLIR's op does not list: captures, arguments of branches.
+  // Operands that the MLIR op does not list: captures, arguments of branches.
   static size_t HiddenOperands(const Instr& instr) {
     if (instr.op() == Op::kConditional) return instr.operand_count() - 1;
     return instr.captures();
@@ -400,7 +399,7 @@ class Writer {
           size_t operand = instr.op() == Op::kConditional
                                ? branch_operand++
                                : instr.operand_count() - instr.captures() + (k - own);
-          // What the verifier refuses may have too few; it is printed all the same.
+          // Invalid programs may have too few operands; they are printed anyway.
           region_values_[parameter] =
               operand < instr.operand_count() ? names_[instr.operand(operand)] : "%none";
           continue;
@@ -466,7 +465,7 @@ class Writer {
     out_ += '\n';
   }
 
-  // ---- what any op may carry
+  // ---- attributes of any op
 
   void PutSharding(AttrDict& attrs, const Sharding& sharding, bool of_op) {
     bool mesh =
@@ -509,7 +508,7 @@ class Writer {
     return attrs;
   }
 
-  // Parameters first, as the reader counts.
+  // Counts parameters first, as the reader does.
   int64_t PositionOf(const Instr& instr) {
     auto& positions = positions_[instr.parent()];
     if (positions.empty()) {
@@ -534,7 +533,7 @@ class Writer {
 }  // namespace
 
 std::string WriteStablehloText(const Module& module) {
-  return Writer(module).Run();
+  return MlirWriter(module).Run();
 }
 
 }  // namespace tokamak

@@ -33,7 +33,7 @@ AttrValue TableOf(const std::vector<Dims>& rows, size_t width) {
   return {Literal::Array(std::move(shape), Bytes::FromVector(std::move(bytes)))};
 }
 
-// A record of lists, the empty ones left out.
+// A record of lists; empty lists are omitted.
 RecordAttr Lists(const char* kind,
                  std::initializer_list<std::pair<const char*, const Dims*>> lists) {
   RecordAttr record{kind, {}};

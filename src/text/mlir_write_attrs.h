@@ -6,9 +6,8 @@
 
 namespace tokamak {
 
-// The attributes of an instruction as its MLIR op has them (the inverse of the
-// converters in mlir_attrs*.cc), without symbols. nullopt when the struct has
-// no form in any dialect.
+// Returns the attributes of an instruction as its MLIR op has them (the inverse of the converters
+// in mlir_attrs*.cc), without symbols. Returns nullopt if no dialect can express the struct.
 std::optional<AttrDict> MlirAttrsOf(const Instr& instr);
 
 }  // namespace tokamak

@@ -8,7 +8,7 @@
 namespace tokamak {
 namespace {
 
-// Decides whether nested printing reads back equal.
+// Decides whether the nested form parses back to an equal module.
 class NestingCheck {
  public:
   explicit NestingCheck(const Module& module) : module_(module) {}
@@ -49,7 +49,7 @@ class NestingCheck {
     return true;
   }
 
-  // Computations stand in the order in which a reader meets them.
+  // Computations must be in the order in which a reader encounters them.
   bool Visit(const Computation& computation, int depth) {
     if (depth > kMaxNesting / 4 || next_ >= module_.computations().size() ||
         module_.computations()[next_].get() != &computation)
@@ -84,7 +84,7 @@ class NestingCheck {
     return branches || (seen == hidden && AllDiffer(instr.operands().last(hidden)));
   }
 
-  // A region captures a value once.
+  // A region captures each value once.
   static bool AllDiffer(std::span<Instr* const> values) {
     std::unordered_set<const Instr*> seen(values.begin(), values.end());
     return seen.size() == values.size();
@@ -179,7 +179,7 @@ std::string MlirNameOf(const Instr& instr) {
     case Op::kAllReduce:
     case Op::kReduceScatter:
     case Op::kCollectiveReduce:
-      // Groups as axes of a mesh are printed in our own form.
+      // Groups given as mesh axes are printed in our own form.
       return instr.attrs<CollectiveAttrs>().groups.mesh.empty() ? std::string(instr.info().mlir)
                                                                 : "";
     case Op::kRng:
@@ -196,7 +196,7 @@ std::string MlirNameOf(const Instr& instr) {
       return instr.called().size() == 1 ? "func.call" : "";
     case Op::kAsyncStart:
     case Op::kAsyncDone:
-      // HLO's pair gives a tuple and names its computation twice.
+      // HLO's start/done pair returns a tuple and names its computation twice.
       return instr.shape().kind() == ShapeKind::kFuture ||
                      (instr.op() == Op::kAsyncDone && instr.called().empty())
                  ? std::string(instr.info().mlir)
@@ -259,11 +259,11 @@ MlirTextPlan PlanMlirText(const Module& module) {
     if (computation.get() == module.entry()) continue;
     std::string base = computation->name().empty() ? "region" : computation->name();
     std::string name = base;
-    // A module without an entry must not get one.
-    bool refused = name == "main";
-    for (size_t i = 0; refused || !taken.insert(name).second; ++i) {
+    // A module without an entry must not acquire one.
+    bool reserved = name == "main";
+    for (size_t i = 0; reserved || !taken.insert(name).second; ++i) {
       name = base + "_" + std::to_string(i);
-      refused = false;
+      reserved = false;
     }
     plan.names[computation.get()] = std::move(name);
   }

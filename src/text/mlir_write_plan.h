@@ -1,6 +1,6 @@
 #pragma once
 
-// What the StableHLO writer decides before it prints.
+// Decisions that the StableHLO writer makes before it prints.
 
 #include <string>
 #include <unordered_map>
@@ -18,16 +18,16 @@ struct MlirTextPlan {
 };
 MlirTextPlan PlanMlirText(const Module& module);
 
-// Whether MLIR's op has regions where the instruction calls computations.
+// Whether the MLIR op has regions for the computations that the instruction calls.
 bool CallsByRegion(const Instr& instr);
-// The name of the op, "" when no dialect has this form of it.
+// The name of the op, "" if no dialect has this form of it.
 std::string MlirNameOf(const Instr& instr);
-// Whether the elements of the instruction's tuple are results of their own.
+// Whether the elements of the instruction's tuple become separate results.
 bool HasManyResults(const Instr& instr);
-// Whether a function returns the elements of its root and not the tuple.
+// Whether a function returns the elements of its root instead of the tuple.
 bool ReturnsMany(const Computation& computation);
 
-// tokamak.module: what only HLO's header says.
+// tokamak.module: facts that only HLO's header states.
 AttrDict ModuleFactsOf(const Module& module, bool plain_aliases);
 
 }  // namespace tokamak

@@ -4,7 +4,7 @@
 
 namespace tokamak {
 
-// Whether `type` is one that an integer attribute of MLIR may have: index, i32, ui8, si4 ...
+// Whether an integer attribute of MLIR may have the type `type`: index, i32, ui8, si4 ...
 inline bool IsIntegerTypeName(std::string_view type) {
   if (type == "index") return true;
   if (type.starts_with("ui") || type.starts_with("si")) type.remove_prefix(1);

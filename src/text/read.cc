@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-// Which reader a file wants, and where one program ends and the next begins.
+// Selects the reader of a file and splits a file into programs.
 
 namespace tokamak {
 namespace {
@@ -18,7 +18,7 @@ bool IsBlank(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-// What is left after blanks and comments.
+// The text after leading blanks and comments.
 std::string_view SkipBlanks(std::string_view text) {
   for (;;) {
     size_t at = 0;
@@ -97,23 +97,23 @@ Result<Format> LocatedFormat(std::string_view text, const std::string& file) {
   return error;
 }
 
-struct Piece {
+struct InputSection {
   std::string_view text;
   int first_line = 1;
 };
 
-// Whether nothing but dashes and blanks follows on the line.
+// Whether only dashes and blanks follow on the line.
 bool EndsLine(std::string_view text) {
   size_t at = text.find_first_not_of("- \t\r");
   return at == std::string_view::npos || text[at] == '\n';
 }
 
-// Cut where "// -----" ends a line, whatever stands before it ("// // -----"
-// too: MLIR's own tools cut there).
-std::vector<Piece> Split(std::string_view text) {
+// Splits where "// -----" ends a line, regardless of the text before it (also "// // -----", as
+// MLIR's own tools do).
+std::vector<InputSection> Split(std::string_view text) {
   constexpr std::string_view kMarker = "// -----";
-  std::vector<Piece> pieces;
-  Piece piece{text, 1};
+  std::vector<InputSection> sections;
+  InputSection section{text, 1};
   size_t begin = 0, from = 0;
   int line = 1;
   for (size_t at = text.find(kMarker); at != std::string_view::npos;
@@ -122,26 +122,26 @@ std::vector<Piece> Split(std::string_view text) {
                                         text.begin() + static_cast<ptrdiff_t>(at), '\n'));
     from = at + kMarker.size();
     if (!EndsLine(text.substr(from))) continue;
-    piece.text = text.substr(begin, at - begin);
-    pieces.push_back(piece);
+    section.text = text.substr(begin, at - begin);
+    sections.push_back(section);
     size_t end = text.find('\n', at);
     begin = from = end == std::string_view::npos ? text.size() : end + 1;
-    piece.first_line = ++line;
+    section.first_line = ++line;
   }
-  piece.text = text.substr(begin);
-  pieces.push_back(piece);
-  return pieces;
+  section.text = text.substr(begin);
+  sections.push_back(section);
+  return sections;
 }
 
-Result<std::unique_ptr<Module>> ReadPiece(Format format, const Piece& piece,
-                                          const std::string& file) {
-  if (SkipBlanks(piece.text).empty()) {
+Result<std::unique_ptr<Module>> ReadInputSection(Format format, const InputSection& section,
+                                                 const std::string& file) {
+  if (SkipBlanks(section.text).empty()) {
     auto module = std::make_unique<Module>();
     module->file = file;
     return module;
   }
-  if (format == Format::kMlirText) return ReadMlirText(piece.text, file, piece.first_line);
-  return ReadHloText(piece.text, file, piece.first_line);
+  if (format == Format::kMlirText) return ReadMlirText(section.text, file, section.first_line);
+  return ReadHloText(section.text, file, section.first_line);
 }
 
 }  // namespace
@@ -175,8 +175,8 @@ std::vector<Result<std::unique_ptr<Module>>> ReadModules(const Bytes& bytes,
   } else if (format.value() == Format::kMlirBytecode) {
     modules.push_back(ReadMlirBytecode(bytes, file));
   } else {
-    for (const Piece& piece : Split(bytes.text()))
-      modules.push_back(ReadPiece(format.value(), piece, file));
+    for (const InputSection& section : Split(bytes.text()))
+      modules.push_back(ReadInputSection(format.value(), section, file));
   }
   return modules;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+// Entry points that parse a program from MLIR text, MLIR bytecode or HLO text.
+
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,17 +15,16 @@ namespace tokamak {
 
 enum class Format : uint8_t { kMlirText, kMlirBytecode, kHloText };
 
-// What the first bytes say; TK1001 when nothing fits.
+// Detects the format from the first bytes; TK1001 if none matches.
 Result<Format> RecogniseFormat(std::string_view bytes);
 
-// Reads one program. Positions in errors are of `file`. Constants of bytecode
-// stay windows into `bytes`. The module is not verified (see VerifyModule).
+// Reads one program. Positions in errors refer to `file`. Constants of bytecode remain views into
+// `bytes`. The module is not verified (see VerifyModule).
 Result<std::unique_ptr<Module>> ReadModule(const Bytes& bytes, const std::string& file);
 
-// Reads each program of a file: text is split at "// -----" lines (line
-// numbers stay those of the file), bytecode holds one. A piece without anything
-// but comments is a module without functions.
-// One entry per program, so that one bad program does not hide the others.
+// Reads each program of a file. Text is split at "// -----" lines (line numbers remain those of the
+// file); bytecode holds one program. A section with only comments is a module without functions.
+// Returns one entry per program, so one invalid program does not hide the others.
 std::vector<Result<std::unique_ptr<Module>>> ReadModules(const Bytes& bytes,
                                                          const std::string& file);
 

@@ -1,5 +1,5 @@
-// Products of vectors of three elements, as a step of a simulated arm computes them: vectors of lanes that are three
-// elements apart, one beside the other (LLVM 19 crashed on them when it made code for aarch64: tests/cross_codegen_test.py).
+// Cross products of three-element vectors, as in the simulation of a robot arm: vectors of lanes with a stride of
+// three elements, interleaved (LLVM 19 crashed on them when compiling for aarch64: tests/cross_codegen_test.py).
 // RUN: run --backend interp --seed 4 --outputs %t/cross_products.npz
 // RUN: run --backend cpu --seed 4 --expect %t/cross_products.npz
 module @cross_products {

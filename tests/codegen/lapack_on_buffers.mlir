@@ -1,5 +1,5 @@
-// LAPACK works on the arrays where they lie. What no one reads is not made (the left vectors); what one reads, but the
-// call does not make (the right ones, mode N), is zero.
+// LAPACK works on the arrays in place. Unused results are not computed (the left vectors);
+// a used result that the call does not compute (the right ones, mode N) is zero.
 // RUN: run --backend cpu
 // VALUES: out_0: f32[2,2] {2, 1, 5, 3}
 // VALUES: out_1: f32[2,2,2] {0, 0, 0, 0, 0, 0, 0, 0}

@@ -1,4 +1,4 @@
-// LAPACK's cholesky is ours where only its success is asked for: a matrix that has a factor, and one that has none.
+// LAPACK's cholesky is replaced by ours if only its success is used: a matrix with a factor, and one without.
 // RUN: run --backend cpu
 // VALUES: out_0: f32[2,2,2] {2, 2, 1, 2, nan, nan, nan, nan}
 // RUN: run

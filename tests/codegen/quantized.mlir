@@ -1,4 +1,4 @@
-// Quantized numbers are integers; what computes with them is done on the reals that they stand for, in one kernel.
+// Quantized numbers are integers; arithmetic is done on the reals that they represent, in one kernel.
 // RUN: run
 // VALUES: out_0: f32[3] {0, -8, 8}
 // RUN: run --backend cpu --strict --hoist

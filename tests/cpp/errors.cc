@@ -1,4 +1,4 @@
-// What bad input gets from the C++ API: an error that says what is wrong, never an exception.
+// Invalid input to the C++ API gives a descriptive error, never an exception.
 #include <cstdio>
 #include <string>
 
@@ -11,7 +11,7 @@ using tokamak::Type;
 
 int failed = 0;
 
-// The error must have the code and hold the words.
+// Checks that the error has the code and contains the words.
 template <typename T>
 void Expect(const tokamak::Result<T>& result, const std::string& code, const std::string& words) {
   if (!result.ok() && result.error().code() == code &&

@@ -1,8 +1,8 @@
-// tok_cross_codegen --list: the processors that it has code for, and the bits of their vectors.
-// tok_cross_codegen --for PROCESSOR EFFORT FILE...: object files of all kernels in these texts,
-// which `tokamak kernels` prints, with effort 0 (in full) to 2 (cpu::CodegenEffort). Nothing is
-// run. Each kernel's name is printed before its code is made: the last one is the one that a crash
-// is about.
+// tok_cross_codegen --list: the supported processors and their vector widths in bits.
+// tok_cross_codegen --for PROCESSOR EFFORT FILE...: compiles all kernels in these texts, which
+// `tokamak kernels` prints, to object files with effort 0 (full) to 2 (cpu::CodegenEffort). Nothing
+// is run. Each kernel's name is printed before its code is generated: after a crash, the last name
+// printed is the culprit.
 
 #include <algorithm>
 #include <cstdio>
@@ -23,7 +23,7 @@
 #include "kernel/verify.h"
 #include "kernels/texts.h"
 
-// LLVM declares these for the targets that it was built with; this program links two of them.
+// LLVM declares these for the targets it was built with; this program links two of them.
 extern "C" {
 void LLVMInitializeAArch64TargetInfo();
 void LLVMInitializeAArch64Target();
@@ -39,10 +39,10 @@ namespace tokamak {
 namespace {
 
 struct Processor {
-  std::string_view name;  // as --for takes it
+  std::string_view name;  // as passed to --for
   bool is_arm;
   std::string_view cpu;      // LLVM's name
-  std::string_view without;  // a feature that HostTarget leaves out, or that a machine may lack
+  std::string_view without;  // a feature that HostTarget disables, or that a machine may lack
 };
 
 constexpr Processor kProcessors[] = {

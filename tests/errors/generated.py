@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Bad inputs that are too large to keep: made here, given to `tokamak`, and thrown away.
+"""Invalid inputs that are too large to store: generated here, passed to `tokamak`, and deleted.
 
     tests/errors/generated.py build/bin/tokamak [NAME...]
 
-Every input runs within 4 GiB of address space and 10 s of processor time, and must end in an exit code of ours with a
-located error of the code that is expected (or none), never in a signal. The last line is a tally.
+Every input runs within 4 GiB of address space and 10 s of CPU time, and must end with one of our exit codes and a
+located error with the expected code (or none), never with a signal. The last line is a tally.
 """
 import os
 import re
@@ -19,7 +19,7 @@ from made import bytecode, depth, npz, odd_bytes, running, width  # noqa: F401  
 from made.case import CASES
 
 ADDRESS_SPACE = 4 << 30
-SECONDS = 10  # of processor time; wall time is more on a busy machine
+SECONDS = 10  # of CPU time; wall time is longer on a busy machine
 HERE = Path(__file__).resolve().parent
 
 
@@ -46,8 +46,8 @@ def run_one(tokamak, words):
     return done, time.monotonic() - begin
 
 
-def judge(done, code, place):
-    """What is wrong; nothing if all is well."""
+def check_result(done, code, location):
+    """A description of the failure; nothing on success."""
     text = done.stderr.decode(errors="replace")
     errors = re.findall(r"^error\[(TK\d+)\]", text, re.M)
     said = f"exit {done.returncode}, {text[:600]!r}"
@@ -55,10 +55,10 @@ def judge(done, code, place):
         return f"died: {said}"
     if len(text) > 20_000 * max(1, len(errors)):
         return f"{len(text)} bytes of errors"
-    # Reading and inferring know a place, always; files and archives have none.
-    places = re.findall(r"^  --> .*:(\d+:\d+|.byte \d+)$", text, re.M)
-    placed = [e for e in errors if e[2] in "125" and e not in ("TK1005", "TK5002", "TK5009")]
-    if len(places) < len(placed):
+    # Reading and inference always report a location; files and archives have none.
+    locations = re.findall(r"^  --> .*:(\d+:\d+|.byte \d+)$", text, re.M)
+    located = [e for e in errors if e[2] in "125" and e not in ("TK1005", "TK5002", "TK5009")]
+    if len(locations) < len(located):
         return f"an error without its place: {said}"
     if code == "any":
         return None if (done.returncode == 0) == (not errors) else said
@@ -68,8 +68,8 @@ def judge(done, code, place):
         return f"expected {code}, got {said}"
     if done.returncode != max(EXITS[e] for e in errors):
         return f"expected another exit code, got {said}"
-    if place is not None and places != [place]:
-        return f"expected it at {place}, got {said}"
+    if location is not None and locations != [location]:
+        return f"expected it at {location}, got {said}"
     return None
 
 
@@ -79,14 +79,14 @@ def main():
     failed = 0
     for name in chosen:
         with tempfile.TemporaryDirectory(prefix="tokamak-errors-") as folder:
-            words, code, place = CASES[name](Path(folder))
+            words, code, location = CASES[name](Path(folder))
             runs = words if isinstance(words[0], list) else [words]
             for one in runs:
                 done, seconds = run_one(tokamak, one)
-                fault = judge(done, code, place)
-                if fault is not None:
+                error = check_result(done, code, location)
+                if error is not None:
                     failed += 1
-                    print(f"FAILED {name}: {fault} ({seconds:.1f} s)", flush=True)
+                    print(f"FAILED {name}: {error} ({seconds:.1f} s)", flush=True)
                     break
     print(f"tally: {len(chosen) - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0

@@ -1,4 +1,4 @@
-// What has no name is pinned by the one that explain shows, not by one that it had before the passes.
+// An unnamed instruction is pinned by the name that explain shows, not by its name before the passes.
 // RUN: explain --no-compare
 // KERNELS: 1
 // OUT: tanh.1, exponential.2, tanh.3

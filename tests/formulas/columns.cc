@@ -27,7 +27,7 @@ Bits Put(T value) {
     return static_cast<Bits>(static_cast<std::make_unsigned_t<T>>(value));
 }
 
-// One loop a primitive: fn(x), fn(x, y) or fn(x, y, z) over the rows.
+// One loop per primitive: fn(x), fn(x, y) or fn(x, y, z) over the rows.
 template <typename T, typename Fn>
 void Map1(const Column& x, Column& out, Fn fn) {
   for (size_t i = 0; i < out.size(); ++i) out[i] = fn(Get<T>(x[i]));
@@ -37,7 +37,7 @@ void Map2(const Column& x, const Column& y, Column& out, Fn fn) {
   for (size_t i = 0; i < out.size(); ++i) out[i] = fn(Get<T>(x[i]), Get<T>(y[i]));
 }
 
-// False: not a primitive that this knows for floats.
+// Returns false if the primitive is not supported for floats here.
 template <typename T>
 bool FloatPrim(Prim prim, const Column* v[3], Column& out) {
   const Column &x = *v[0], &y = *v[1], &z = *v[2];
@@ -87,7 +87,7 @@ bool FloatPrim(Prim prim, const Column* v[3], Column& out) {
   }
 }
 
-// Integers of 32 and 64 bits, but for what may be open.
+// Integers of 32 and 64 bits, except for unspecified results.
 template <typename T>
 bool IntPrim(Prim prim, const Column* v[3], Column& out) {
   using U = std::make_unsigned_t<T>;
@@ -108,7 +108,7 @@ bool IntPrim(Prim prim, const Column* v[3], Column& out) {
     case Prim::kShl:
     case Prim::kShr:
       if (std::any_of(y.begin(), y.end(), [](Bits by) { return by >= sizeof(T) * 8; }))
-        return false;  // open: the slow way says so
+        return false;  // unspecified: the slow path reports it
       if (prim == Prim::kShl)
         return Map2<U>(x, y, out, [](U a, U b) { return Put<U>(a << b); }), true;
       return Map2<T>(x, y, out, [](T a, T b) { return Put<T>(a >> b); }), true;

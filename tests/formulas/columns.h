@@ -1,5 +1,7 @@
 #pragma once
 
+// A fast evaluator of kernel formulas over columns of arguments, for tok_formula_tests.
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,23 +13,23 @@ namespace tokamak {
 // Many values of one scalar, each in the low bits of its word.
 using Column = std::vector<Bits>;
 
-// Evaluates pure values of a kernel over columns: load nodes take those of their argument. A
-// primitive at a time over all rows, as a processor computes it, which is many times as fast as
-// EvaluatePrim a row at a time (and is compared with that by the test).
+// Evaluates pure values of a kernel over columns; load nodes read the column of their argument. It
+// evaluates one primitive at a time over all rows with the processor's arithmetic, which is much
+// faster than EvaluatePrim row by row (the test compares the two).
 class ColumnEvaluator {
  public:
-  // What a row met that its primitives leave open: a formula must never get there.
+  // A row for which a primitive's result is unspecified: a formula must never produce one.
   struct Open {
     Prim prim;
     size_t row;
   };
 
   ColumnEvaluator(const Kernel& kernel, std::vector<ValueId> roots);
-  // Columns of the arguments, all of one length; the columns of the roots.
+  // Takes columns of the arguments, all of one length; returns the columns of the roots.
   std::vector<Column> Run(std::span<const Column> arguments);
   const std::vector<Open>& open() const { return open_; }
   size_t node_count() const { return order_.size(); }
-  // Runs EvaluatePrim instead, for comparison.
+  // Uses EvaluatePrim instead, for comparison.
   void set_slow(bool slow) { slow_ = slow; }
 
  private:

@@ -5,9 +5,9 @@
 //   tok_formula_tests --every N    also every N-th f32 number, for functions of one operand
 //   tok_formula_tests --worst      prints the largest error of each function
 //
-// Integers, conversions and what IEEE 754 rounds must have the bits of the law, functions the
-// accuracy of the design: f32 2 ulp, f64 4, complex 8 of the modulus, gamma-like 8 of max(|f|, 1);
-// narrow types 1. The last line is a tally.
+// Integers, conversions and operations that IEEE 754 rounds must have the bits of the reference
+// interpreter. Functions must have the accuracy of docs/numerics.md: f32 2 ulp, f64 4, complex 8 of
+// the modulus, gamma-like 8 of max(|f|, 1); narrow types 1. The last line is a tally.
 
 #include <cmath>
 #include <cstdio>
@@ -30,7 +30,7 @@ namespace {
 struct Options {
   bool worst = false;
   Dialect dialect = Dialect::kCpu;
-  uint64_t every = 0;  // n: each n-th f32 number
+  uint64_t every = 0;  // n: every n-th f32 number
   std::vector<std::string> ops;
 };
 
@@ -40,7 +40,7 @@ struct Case {
   ElementType type{};  // of the result
   std::vector<ElementType> operands;
   Attrs attrs = {};
-  std::string more = {};  // what the attributes say
+  std::string more = {};  // description of the attributes
 
   std::string Name() const {
     std::string name = fmt::format("{} {}", InfoOf(op).name, more);
@@ -53,7 +53,7 @@ int PartsOf(ElementType type) {
   return IsComplex(type) ? 2 : 1;
 }
 
-// The formula of a case as a kernel's values: columns of the operands' bits to those of the result.
+// The formula of a case as kernel values: maps columns of operand bits to those of the result.
 class Formula {
  public:
   Formula(const Case& of, Dialect dialect) : builder_("formula", dialect) {
@@ -89,7 +89,7 @@ class Formula {
   bool has_ = false;
 };
 
-// ---- the law ------------------------------------------------------------------------------------
+// ---- reference semantics ------------------------------------------------------------------------
 
 Value ValueOf(ElementType type, const Column* parts, size_t rows) {
   size_t width = static_cast<size_t>(BytesOf(RealPartOf(type)));
@@ -102,7 +102,8 @@ Value ValueOf(ElementType type, const Column* parts, size_t rows) {
   return ValueFromLiteral(Literal::Array(shape, Bytes::FromVector(std::move(bytes)))).value();
 }
 
-std::optional<Value> RunLaw(const Case& of, std::span<const Column> columns, NumericMode mode) {
+std::optional<Value> RunReference(const Case& of, std::span<const Column> columns,
+                                  NumericMode mode) {
   Module module("m");
   Builder b(module, "main");
   size_t rows = columns[0].size(), next = 0;
@@ -203,7 +204,7 @@ class Inputs {
     return EncodeFloat(part, x);
   }
 
-  // Edges against edges, then random rows.
+  // All pairs of edge values, then random rows.
   std::vector<Column> Make(const Case& of, size_t count) {
     std::vector<ElementType> parts;
     for (ElementType type : of.operands)
@@ -226,11 +227,11 @@ class Inputs {
   SplitMix64 random_;
 };
 
-// ---- judging ------------------------------------------------------------------------------------
+// ---- checking -----------------------------------------------------------------------------------
 
-class Judge {
+class FormulaChecker {
  public:
-  explicit Judge(const Options& options) : options_(options) {}
+  explicit FormulaChecker(const Options& options) : options_(options) {}
 
   void Run(const Case& of, std::span<const Column> columns) {
     Formula formula(of, options_.dialect);
@@ -251,12 +252,12 @@ class Judge {
     CompareEvaluators(of, formula, columns);
   }
 
-  // Of a function of one f32 operand: every number there is.
+  // A function of one f32 operand: checks every number.
   void RunAll(const Case& of) {
     Formula formula(of, options_.dialect);
     if (!formula.has()) return;
     ColumnEvaluator evaluator = formula.Evaluator();
-    constexpr uint64_t kRows = 1 << 14;
+    constexpr uint64_t kRows = 1 << 14;  // rows per batch (chosen: columns stay in the cache)
     double worst = 0;
     uint64_t every = options_.every;
     for (uint64_t first = 0; first < uint64_t{1} << 32; first += kRows * every) {
@@ -285,19 +286,19 @@ class Judge {
     Tolerance tolerance = ToleranceOf(of.op, of.type, of.operands[0]);
     bool has_failed = false;
     if (tolerance.exact) {
-      std::optional<Value> law = RunLaw(of, columns, NumericMode::kLaw);
-      if (!law) return;
-      Literal literal = LiteralFromValue(*law);
+      std::optional<Value> reference = RunReference(of, columns, NumericMode::kReference);
+      if (!reference) return;
+      Literal literal = LiteralFromValue(*reference);
       for (size_t i = 0; i < columns[0].size() && !has_failed; ++i)
         has_failed = !SameBits(of, columns, results, literal, i);
       return;
     }
     std::vector<Column> in(columns.begin(), columns.end());
-    std::optional<Value> law = RunLaw(of, columns, NumericMode::kOracle);
-    if (!law) return;
+    std::optional<Value> reference = RunReference(of, columns, NumericMode::kOracle);
+    if (!reference) return;
     for (size_t i = 0; i < columns[0].size() && !has_failed; ++i) {
-      Exact exact =
-          IsComplex(of.type) ? ExactOf(law->Data<Complex>()[i]) : ExactOf(law->Data<double>()[i]);
+      Exact exact = IsComplex(of.type) ? ExactOf(reference->Data<Complex>()[i])
+                                       : ExactOf(reference->Data<double>()[i]);
       if (IsBeyondSense(of.op, of.operands, in, i, exact)) continue;
       Refine(of.op, of.operands, in, i, exact);
       has_failed = !IsNear(of, columns, results, exact, tolerance, i);
@@ -305,24 +306,24 @@ class Judge {
   }
 
   bool SameBits(const Case& of, std::span<const Column> columns, const std::vector<Column>& results,
-                const Literal& law, size_t row) {
+                const Literal& reference, size_t row) {
     ElementType part = RealPartOf(of.type);
     size_t width = static_cast<size_t>(BytesOf(part)), count = results.size();
     for (size_t p = 0; p < count; ++p) {
       Bits expected = 0, got = results[p][row];
-      size_t at = law.is_splat() ? 0 : row;
-      std::memcpy(&expected, law.data().data() + (at * count + p) * width, width);
+      size_t at = reference.is_splat() ? 0 : row;
+      std::memcpy(&expected, reference.data().data() + (at * count + p) * width, width);
       if (got == expected || IsNanOperand(of, columns, row)) continue;
       if (IsReal(part) && std::isnan(DecodeFloat(part, got)) &&
           std::isnan(DecodeFloat(part, expected)))
         continue;
-      Fail(of, columns, row, fmt::format("gives {:#x}, the law {:#x}", got, expected));
+      Fail(of, columns, row, fmt::format("gives {:#x}, the reference {:#x}", got, expected));
       return false;
     }
     return true;
   }
 
-  // The payload of a NaN is not kept, so that its bits are no one's business.
+  // NaN payloads are not preserved, so the bits of a NaN operand are unspecified.
   static bool IsNanOperand(const Case& of, std::span<const Column> columns, size_t row) {
     return of.op == Op::kBitcastConvert && IsReal(of.operands[0]) &&
            std::isnan(DecodeFloat(of.operands[0], columns[0][row]));
@@ -347,7 +348,7 @@ class Judge {
     return false;
   }
 
-  // The fast evaluator of this test is itself held to EvaluatePrim.
+  // Checks the fast evaluator of this test against EvaluatePrim.
   void CompareEvaluators(const Case& of, const Formula& formula, std::span<const Column> columns) {
     std::vector<Column> few;
     for (const Column& column : columns) {
@@ -461,8 +462,8 @@ void AddWithAttrs(std::vector<Case>& cases, Op op, ElementType type) {
 std::vector<Case> AllCases(const Options& options) {
   std::vector<Case> cases;
   for (const OpInfo& info : AllOps()) {
-    bool is_taken = info.Is(kElementwise) || info.op == Op::kBitcastConvert;
-    if (!is_taken || info.op == Op::kMap || info.op == Op::kUniformQuantize ||
+    bool is_covered = info.Is(kElementwise) || info.op == Op::kBitcastConvert;
+    if (!is_covered || info.op == Op::kMap || info.op == Op::kUniformQuantize ||
         info.op == Op::kUniformDequantize)
       continue;
     bool is_asked = options.ops.empty();
@@ -488,12 +489,12 @@ std::vector<Case> AllCases(const Options& options) {
   return cases;
 }
 
-// An op that the law does not have for these types is no case.
-bool HasLaw(const Case& of) {
+// An op that the reference interpreter does not support for these types is not a case.
+bool HasReference(const Case& of) {
   size_t parts = 0;
   for (ElementType type : of.operands) parts += static_cast<size_t>(PartsOf(type));
   std::vector<Column> one(parts, Column{1});
-  return RunLaw(of, one, NumericMode::kLaw).has_value();
+  return RunReference(of, one, NumericMode::kReference).has_value();
 }
 
 int Main(int argc, char** argv) {
@@ -509,24 +510,24 @@ int Main(int argc, char** argv) {
     else
       options.ops.push_back(word);
   }
-  Judge judge(options);
+  FormulaChecker checker(options);
   Inputs inputs(17);
   for (const Case& of : AllCases(options)) {
-    if (!HasLaw(of)) continue;
+    if (!HasReference(of)) continue;
     bool is_narrow = InfoOf(of.operands[0]).bits <= 16 && of.operands.size() == 1;
     std::vector<Column> columns = inputs.Make(of, CountFor(of.op, of.operands[0]));
-    if (is_narrow) {  // all there are
+    if (is_narrow) {  // all values
       columns[0].clear();
       for (Bits bits = 0;
            bits <= (of.operands[0] == ElementType::kPred ? 1 : MaskOf(of.operands[0])); ++bits)
         columns[0].push_back(bits);
     }
-    judge.Run(of, columns);
+    checker.Run(of, columns);
     bool is_function = !ToleranceOf(of.op, of.type, of.operands[0]).exact;
     if (options.every > 0 && is_function && of.operands == std::vector{ElementType::kF32})
-      judge.RunAll(of);
+      checker.RunAll(of);
   }
-  return judge.Finish();
+  return checker.Finish();
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ Wide UlpAt(ElementType type, Wide value) {
 Wide LargestOf(ElementType type) {
   const FloatFormat& format = FormatOf(type);
   int exponent = (1 << format.exponent_bits) - 1 - format.bias;
-  return std::ldexp(Wide{1}, exponent);  // where infinity would lie
+  return std::ldexp(Wide{1}, exponent);  // the exponent of infinity
 }
 
 }  // namespace
@@ -145,7 +145,7 @@ Exact ExactOf(std::complex<double> z) {
 void Refine(Op op, const std::vector<ElementType>& operands, const std::vector<Column>& columns,
             size_t row, Exact& exact) {
   if (operands[0] == ElementType::kC128 && op == Op::kLogistic) {
-    // Near the poles 1 + e^-z cancels, the tangent does not.
+    // Near the poles 1 + e^-z cancels; the tangent does not.
     std::complex<Wide> half(std::bit_cast<double>(columns[0][row]) / Wide{2},
                             std::bit_cast<double>(columns[1][row]) / Wide{2});
     if (!(std::hypot(exact.part[0], exact.part[1]) > 2)) return;
@@ -156,7 +156,7 @@ void Refine(Op op, const std::vector<ElementType>& operands, const std::vector<C
   }
   if (operands[0] != ElementType::kF64 || exact.is_complex) return;
   Wide x = std::bit_cast<double>(columns[0][row]);
-  if (!std::isfinite(exact.part[0])) return;  // the law says which
+  if (!std::isfinite(exact.part[0])) return;  // the reference semantics decide
   if (WideFn fn = WideFunction(op)) {
     exact.part[0] = fn(x);
   } else if (op == Op::kPower) {
@@ -168,12 +168,13 @@ void Refine(Op op, const std::vector<ElementType>& operands, const std::vector<C
 
 bool IsBeyondSense(Op op, const std::vector<ElementType>& operands,
                    const std::vector<Column>& columns, size_t row, const Exact& exact) {
-  // Far below 0 the logarithm and the tangent of digamma cancel, both rounded: up to 12 ulp.
+  // For large negative arguments the logarithm and the tangent term of digamma cancel, both
+  // rounded: up to 12 ulp.
   if (op == Op::kDigamma && operands[0] == ElementType::kF64 &&
       std::bit_cast<double>(columns[0][row]) < -100)
     return true;
-  // The law's factorial leaves the range of its numbers, times a zeta that does so below; or it has
-  // a difference of two infinite powers.
+  // The reference factorial overflows, times a zeta that underflows; or it takes the difference of
+  // two infinite powers.
   if (op == Op::kPolygamma && DecodeFloat(operands[0], columns[0][row]) > 150) return true;
   if (op == Op::kZeta && DecodeFloat(operands[0], columns[0][row]) > 1e4 &&
       DecodeFloat(operands[1], columns[1][row]) < 0)
@@ -198,8 +199,8 @@ double UlpsOff(ElementType part, const double* got, const Exact& exact,
     double rounded = RoundToType(part, static_cast<double>(want));
     bool saturates = FormatOf(part).nan == FloatFormat::Nan::kNone;
     if (saturates && !(std::fabs(want) < std::fabs(RoundToType(part, HUGE_VAL))))
-      want = rounded;  // there is nothing beyond
-    // Beside an infinite part the other one does not count.
+      want = rounded;  // saturates
+    // Next to an infinite part the other one is ignored.
     if (exact.is_complex && std::isfinite(rounded) &&
         std::isinf(RoundToType(part, static_cast<double>(exact.part[1 - i]))))
       continue;

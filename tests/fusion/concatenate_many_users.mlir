@@ -1,5 +1,5 @@
-// A concatenation of four rows with several users, one of them a result of one row: one kernel, a
-// thread of which makes all that is stacked at a place.
+// A concatenation of four rows with several users, one of them a one-row
+// result: one kernel, in which a thread computes all rows of a column.
 // RUN: kernels --target cuda
 // KERNELS: 1
 // RUN: run --backend interp --seed 1 --outputs %t/concatenate_many_users.npz

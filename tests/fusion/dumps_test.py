@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`tokamak explain --as-given` on what XLA's CPU compiler makes of CartPole and a layer of BERT here and now (dumps/make.py), and
-on fused programs of the corpora, among them those for GPUs and TPUs.
+"""Tests `tokamak explain --xla-dump` on new dumps of XLA's CPU compiler for CartPole and a layer of BERT (dumps/make.py), and
+on fused programs of the corpora, including those for GPUs and TPUs.
 
     dumps_test.py build/bin/tokamak [FOLDER of unpacked corpora]"""
 import json
@@ -15,16 +15,16 @@ FUSED = re.compile(r"kind=k(Loop|Input|Output|Custom)")
 
 
 def explain(tokamak, path):
-    done = subprocess.run([tokamak, "explain", "--as-given", "--json", str(path)], capture_output=True, text=True, timeout=120)
-    told = json.loads(done.stdout.splitlines()[0]) if done.returncode == 0 and done.stdout else None
-    return done, told
+    done = subprocess.run([tokamak, "explain", "--xla-dump", "--json", str(path)], capture_output=True, text=True, timeout=120)
+    report = json.loads(done.stdout.splitlines()[0]) if done.returncode == 0 and done.stdout else None
+    return done, report
 
 
-def faults(path, done, told):
-    """What is wrong with what was told of a dump."""
-    if told is None:
+def problems(path, done, report):
+    """The errors in the report about a dump."""
+    if report is None:
         return [f"exit {done.returncode}: {done.stderr[:300]}"]
-    given, wrong = told["given"], []
+    given, wrong = report["given"], []
     names = {kernel["name"] for kernel in given["kernels"]}
     if given["fusions"] > len(given["kernels"]):
         wrong.append("more fusions than kernels")
@@ -33,16 +33,16 @@ def faults(path, done, told):
     for boundary in given["boundaries"]:
         if not boundary["cause"] or boundary["from"] not in names:
             wrong.append(f"a boundary without a cause or a kernel: {boundary}")
-    if "interpreted" not in told["tokamak"] and told["tokamak"]["total"] == 0 and given["kernels"]:
+    if "interpreted" not in report["tokamak"] and report["tokamak"]["total"] == 0 and given["kernels"]:
         wrong.append("Tokamak makes nothing of it")
     return wrong
 
 
-def told_of(tokamak, path):
-    """What is wrong with what else is told of the program in a dump."""
+def report_of(tokamak, path):
+    """The errors in the rest of the report about the program of a dump."""
     wrong = []
     for words, keys in ((("explain", "--json"), ("fused", "unfused", "phases", "lints", "break_even")), (("lint", "--json"), ("lints",)),
-                        (("explain", "--json", "--target", "host,h200"), ("turns_without",)), (("explain", "--dot", "--json"), ("dot",)),
+                        (("explain", "--json", "--target", "host,h200"), ("break_even_without_transfers",)), (("explain", "--dot", "--json"), ("dot",)),
                         (("explain", "--json", "--diff", "none", "search"), ("in_both",))):
         done = subprocess.run([tokamak, *words, str(path)], capture_output=True, text=True, timeout=120)
         if done.returncode != 0 or any(key not in json.loads(done.stdout) for key in keys):
@@ -65,12 +65,12 @@ def main(tokamak, corpora):
         paths = sorted((HERE / "dumps").glob("*.txt")) + fresh(folder)
         fused = (path for path in sorted(Path(corpora).rglob("*.hlo")) if FUSED.search(path.read_text(errors="replace")))
         for path in [*paths, *fused]:
-            done, told = explain(tokamak, path)
-            if told is None and done.returncode in (2, 3) and path.suffix == ".hlo":
-                continue  # a program that is refused for what it is, not for its fusions
-            wrong = faults(path, done, told)
+            done, report = explain(tokamak, path)
+            if report is None and done.returncode in (2, 3) and path.suffix == ".hlo":
+                continue  # rejected for reasons other than its fusions
+            wrong = problems(path, done, report)
             if path.parent.name == "dumps":
-                wrong += told_of(tokamak, path)
+                wrong += report_of(tokamak, path)
             passed, failed = passed + (not wrong), failed + bool(wrong)
             for what in wrong:
                 print(f"FAILED {path}: {what}")

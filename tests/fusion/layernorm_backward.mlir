@@ -1,5 +1,5 @@
-// The backward of a layer norm: the gradients of what it scales and shifts by are sums of columns of
-// what its rows are made of. One kernel goes through the rows for all three, one folds its parts.
+// The backward pass of a layer norm: the gradients of scale and bias are column sums of the operands
+// of its rows. One kernel iterates over the rows for all three, one reduces its partial sums.
 // RUN: kernels --no-text --target cuda
 // KERNELS: 2
 // RUN: run --backend interp --seed 1 --outputs %t/layernorm_backward.npz

@@ -1,5 +1,5 @@
-// One-hot rows, the positions in which they come (a scan that is cut into parts), and what is picked of those: what is reduced
-// before the scan and what is reduced after it read the same indices, and are two kernels all the same.
+// One-hot rows, their running positions (a scan that is split into partitions), and elements selected
+// by those: the reductions before and after the scan read the same indices, but are still two kernels.
 // RUN: explain --target h200 --no-compare
 // KERNELS: 8
 module @jit_fn attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {

@@ -21,7 +21,7 @@ struct Token {
   size_t begin = 0, size = 0;
 };
 
-// Words, quoted strings and single other characters; blanks are left out.
+// Words, quoted strings and other single characters; blanks are dropped.
 std::vector<Token> Tokenize(std::string_view text) {
   std::vector<Token> tokens;
   size_t at = 0;
@@ -39,7 +39,7 @@ std::vector<Token> Tokenize(std::string_view text) {
   return tokens;
 }
 
-// What the grammars hold beside ops and types.
+// Keywords of the grammars besides ops and types.
 constexpr const char* kWords[] = {"HloModule",
                                   "ENTRY",
                                   "ROOT",
@@ -119,7 +119,7 @@ constexpr const char* kWords[] = {"HloModule",
                                   "4294967296",
                                   "1152921504606846976"};
 
-// kWords and what ops.def and element_types.def name.
+// kWords plus the names in ops.def and element_types.def.
 const std::vector<std::string>& Dictionary() {
   static const auto words = [] {
     std::vector<std::string> list(std::begin(kWords), std::end(kWords));
@@ -214,7 +214,7 @@ class Mutator {
     text_.replace(token.begin, token.size, kNumbers[Below(std::size(kNumbers))]);
   }
 
-  // One word becomes another in the whole program, so that it stays well typed.
+  // Replaces one word in the whole program, so that it stays well typed.
   void ChangeEverywhere(const std::string& word) {
     std::string other = Dictionary()[Below(Dictionary().size())];
     for (size_t i = tokens_.size(); i-- > 0;)
@@ -222,7 +222,7 @@ class Mutator {
         text_.replace(tokens_[i].begin, tokens_[i].size, other);
   }
 
-  // One op becomes another that takes as many operands and no attributes.
+  // Replaces one op by another with as many operands and no attributes.
   void ChangeOp() {
     const Token& token = tokens_[Below(tokens_.size())];
     std::string_view word = std::string_view(text_).substr(token.begin, token.size);
@@ -235,7 +235,7 @@ class Mutator {
       text_.replace(token.begin, token.size, name);
   }
 
-  // One element type becomes another in the whole program: tensor<2xf32> as well as f32[2].
+  // Replaces one element type in the whole program: tensor<2xf32> as well as f32[2].
   void ChangeType() {
     const std::string from = AnyTypeName(), to = AnyTypeName();
     for (size_t at = text_.find(from); at != std::string::npos; at = text_.find(from, at)) {
@@ -249,7 +249,7 @@ class Mutator {
     return kNames[Below(std::size(kNames))];
   }
 
-  // A number inside a word too: the 3 of 2x3xf32, the 1 of %arg1.
+  // Changes a number, possibly inside a word: the 3 of 2x3xf32, the 1 of %arg1.
   void ChangeDigits() {
     std::vector<Token> numbers;
     for (size_t at = 0; at < text_.size(); ++at) {
@@ -263,7 +263,7 @@ class Mutator {
     text_.replace(number.begin, number.size, std::to_string(Below(10)));
   }
 
-  // Something that a writer has to escape, into a quoted string.
+  // Inserts a character that a writer must escape into a quoted string.
   void ChangeString() {
     std::vector<size_t> quotes;
     for (size_t at = 0; at < text_.size(); ++at)
@@ -286,8 +286,8 @@ class Mutator {
     text_.erase(line.begin, line.size);
   }
   void CopyLine(size_t from, size_t to) {
-    Token line = LineAt(from), place = LineAt(to);
-    text_.insert(place.begin, text_.substr(line.begin, line.size));
+    Token line = LineAt(from), target_line = LineAt(to);
+    text_.insert(target_line.begin, text_.substr(line.begin, line.size));
   }
 
   std::string text_;

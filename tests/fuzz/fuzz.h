@@ -1,7 +1,7 @@
 #pragma once
 
-// What every fuzzer shares. A fuzzer is one property: it returns for every
-// input that keeps it, and aborts with a word on the first that does not.
+// Shared by all fuzzers. A fuzzer checks one property: it returns for every input that satisfies it
+// and aborts with a message on the first that does not.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace tokamak::fuzz {
 
-// Says what is broken and stops: libFuzzer keeps the input.
+// Reports the violation and aborts: libFuzzer keeps the input.
 [[noreturn]] void Broken(const std::string& what);
 
-// Aborts when an error has no code or no place in the input.
+// Aborts if an error has no code or no location in the input.
 void CheckLocated(const Error& error);
 
-// Changes `data` in place by a word, a number or a line, knowing the words of
-// our formats; now and then as libFuzzer itself would. Gives the new size.
+// Mutates `data` in place by a word, a number or a line, using the vocabulary of our formats;
+// occasionally as libFuzzer itself would. Returns the new size.
 size_t MutateText(uint8_t* data, size_t size, size_t max_size, unsigned seed);
 
 }  // namespace tokamak::fuzz

@@ -1,4 +1,4 @@
-// Whatever reads, prints in both forms, and reads back equal.
+// Property: every module that parses prints in both forms and parses back equal.
 #include "fuzz/fuzz.h"
 #include "ir/compare.h"
 #include "ir/infer.h"
@@ -8,9 +8,9 @@
 namespace tokamak {
 namespace {
 
-constexpr size_t kMaxFuzzBytes = 1 << 16;
+constexpr size_t kMaxFuzzBytes = 1 << 16;  // constants per module (chosen: keeps an input fast)
 
-// constant(5) of ten million elements is short to read and long to print: slow, not wrong.
+// constant(5) of ten million elements is quick to parse and slow to print, but not a bug.
 bool IsSmall(const Module& module) {
   size_t bytes = 0;
   for (const auto& computation : module.computations())
@@ -22,7 +22,7 @@ bool IsSmall(const Module& module) {
 
 void CheckIdentity(const Module& module, bool hlo) {
   std::string text = hlo ? WriteHloText(module) : WriteStablehloText(module);
-  // What the verifier refuses is printed all the same, but may not read: an add of three operands.
+  // Invalid modules are printed too, but may not parse: an add of three operands.
   if (!VerifyModule(module).ok()) return;
   auto again = hlo ? ReadHloText(text, "printed") : ReadMlirText(text, "printed");
   if (!again.ok()) fuzz::Broken("what was printed does not read: " + Render(again.error(), text));

@@ -1,4 +1,4 @@
-// Any bytes as MLIR bytecode: a module, or an error with its place.
+// Property: any bytes as MLIR bytecode give a module or a located error.
 #include "fuzz/fuzz.h"
 #include "ir/infer.h"
 #include "text/read.h"

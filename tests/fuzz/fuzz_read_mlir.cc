@@ -1,4 +1,4 @@
-// Any bytes as StableHLO text: a module, or an error with its place.
+// Property: any bytes as StableHLO text give a module or a located error.
 #include "fuzz/fuzz.h"
 #include "ir/infer.h"
 #include "text/read.h"

@@ -1,6 +1,5 @@
-// What the verifier accepts, the interpreter runs or refuses, and never dies
-// of. Programs whose arrays or windows are large are left out: they are slow,
-// not wrong.
+// Property: the interpreter runs or rejects every module that the verifier accepts, and never
+// crashes. Programs with large arrays or windows are skipped: they are slow, not wrong.
 #include <algorithm>
 
 #include "fuzz/fuzz.h"
@@ -12,8 +11,8 @@
 namespace tokamak {
 namespace {
 
-constexpr int64_t kMaxFuzzElements = 1024;
-constexpr int64_t kMaxFuzzSteps = 2000;
+constexpr int64_t kMaxFuzzElements = 1024;  // per array (chosen: keeps an input fast)
+constexpr int64_t kMaxFuzzSteps = 2000;     // instructions per run (chosen: keeps an input fast)
 
 bool IsSmall(const Shape& shape) {
   for (const Shape& element : shape.elements())
@@ -58,7 +57,7 @@ bool IsSmall(const Module& module) {
   return true;
 }
 
-// The integers at which arithmetic ends, each argument one further on: the least by -1, all by 0, a
+// The extreme integers for arithmetic, rotated per argument: the minimum by -1, division by 0, a
 // shift by the width.
 Value WithExtremes(const Value& drawn, size_t argument) {
   if (!drawn.shape().IsArray() || !IsInteger(drawn.type())) return drawn;
@@ -67,7 +66,7 @@ Value WithExtremes(const Value& drawn, size_t argument) {
       const int bits = InfoOf(drawn.type()).bits;
       const uint64_t all = UINT64_MAX >> (64 - bits), half = all >> 1;
       const auto width = std::min<uint64_t>(static_cast<uint64_t>(bits), half);
-      // The least of a signed type is ~half, its -1 is ~0.
+      // The minimum of a signed type is ~half, its -1 is ~0.
       const uint64_t of_signed[] = {~half, ~uint64_t{0}, 0, width, 1, half};
       const uint64_t of_unsigned[] = {all, 0, 1, width, half, half + 1};
       std::vector<T> elements(static_cast<size_t>(drawn.ElementCount()));

@@ -1,8 +1,8 @@
-// Runs a fuzzer's property once for every file given, or below a folder given.
-// Under any compiler: what once failed is a test for ever.
+// Checks a fuzzer's property once for every given file or every file below a given folder. Works
+// with any compiler, so that every input that once failed remains a test.
 //
-// With --mutate N also for N mutations of each file: a fuzzer without guidance,
-// for where there is no libFuzzer. What fails is written to --crashes DIR.
+// With --mutate N it also checks N mutations of each file: an unguided fuzzer for machines without
+// libFuzzer. Failing inputs are written to --crashes DIR.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,7 +21,7 @@
 namespace {
 
 std::minstd_rand random_bits(1);
-std::vector<uint8_t> input;  // what runs now
+std::vector<uint8_t> input;  // the current input
 std::string crash_file;
 
 void OnCrash(int number) {
@@ -44,13 +44,13 @@ void Replay(const std::filesystem::path& path, int mutations) {
   if (mutations == 0) std::fprintf(stderr, "%s\n", path.c_str());
   input = data;
   RunOnce();
-  constexpr size_t kLargest = 8000;
+  constexpr size_t kLargest = 8000;  // bytes; larger inputs are not mutated (chosen)
   if (data.size() > kLargest) return;
   for (int i = 0; i < mutations; ++i) {
     input = data;
     input.resize(kLargest);
     size_t size = data.size();
-    for (unsigned rounds = 1 + random_bits() % 4; rounds > 0; --rounds)
+    for (unsigned left = 1 + random_bits() % 4; left > 0; --left)
       size = tokamak::fuzz::MutateText(input.data(), size, kLargest,
                                        static_cast<unsigned>(random_bits()));
     input.resize(size);
@@ -58,20 +58,20 @@ void Replay(const std::filesystem::path& path, int mutations) {
   }
 }
 
-std::vector<std::filesystem::path> FilesBelow(const char* place) {
+std::vector<std::filesystem::path> FilesBelow(const char* location_path) {
   std::vector<std::filesystem::path> files;
-  if (!std::filesystem::is_directory(place)) {
-    if (std::filesystem::exists(place)) files.emplace_back(place);
+  if (!std::filesystem::is_directory(location_path)) {
+    if (std::filesystem::exists(location_path)) files.emplace_back(location_path);
     return files;
   }
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(place))
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(location_path))
     if (entry.is_regular_file()) files.push_back(entry.path());
   return files;
 }
 
 }  // namespace
 
-// A stand-in: some bytes are flipped, or the tail goes.
+// A stand-in for libFuzzer's mutator: flips some bytes or truncates.
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t) {
   if (size == 0) return 0;
   if (random_bits() % 8 == 0) return random_bits() % size;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Figures that no other part measures, each against its bar: exit 1 when one is missed.
+"""Figures that no other part measures, each against its bar: exit 1 if one is missed.
 
     TOKAMAK_DEVICE=cuda JAX_PLATFORMS=tokamak,cuda,cpu tests/gpu/bars.py TOKAMAK [--workloads FILE] [--out DIR] [--no-adam]
 
-Compiling of tiny programs, in processes of their own; calls of one; a program of 200 launches, each with an argument of its
-own, all of them new in every call, as a graph and launch by launch; Adam over the parameters of BERT-base.
+Compile time of tiny programs, in separate processes; call time of one; a program of 200 launches, each with its own
+argument, all of them new in every call, as a graph and launch by launch; Adam over the parameters of BERT-base.
 """
 import argparse
 import json
@@ -21,9 +21,9 @@ sys.path.insert(0, str(ROOT / "bench"))
 os.environ.setdefault("TOKAMAK_CACHE", "off")
 
 LAUNCHES = 200
-PROGRAMS = 15  # of that many launches each: one call of each is launch by launch
-ATTEMPTS = 3  # at a bar
-JAX_IS_SLOW = 1.6  # ms that JAX takes to compile a tiny program, without its plugin
+PROGRAMS = 15  # of that many launches each: one call of each is issued launch by launch
+ATTEMPTS = 3  # per bar
+JAX_IS_SLOW = 1.6  # ms that JAX itself needs to compile a tiny program, without its plugin
 PEER = "cuda"
 
 
@@ -48,8 +48,8 @@ def has_nvrtc():
 
 
 def compile_worker():
-    """Milliseconds of each compilation, the first of this process first, and of the same again, of which the plugin
-    finds all in this process: what JAX takes by itself; and whether they loaded NVRTC."""
+    """Milliseconds of each compilation in a new process, first to last; of compiling the same programs again, which the plugin finds in its
+    cache, so that the time is JAX's own; and whether the compilations loaded NVRTC."""
     import jax
     import numpy as np
 
@@ -75,8 +75,8 @@ def compiling():
     with tempfile.TemporaryDirectory() as cache:
         compile_in_process(cache)
         kept = compile_in_process(cache)
-    # On a slow host JAX alone takes the time that the bar gives to both, before it asks a plugin: what is ours then is
-    # held to what is left of the bar where JAX takes its least (1.3 ms).
+    # On a slow host JAX alone uses the time that the bar allows for both, before it calls a plugin. The plugin's part must then fit into
+    # what the bar leaves at JAX's minimum (1.3 ms).
     whole, of_jax = statistics.median(kept["ms"][1:]), statistics.median(kept["of_jax"][1:])
     if of_jax <= JAX_IS_SLOW:
         yield f"... from the disk cache (JAX's own part: {of_jax:.2f})", "ms", whole, "<=", 2
@@ -108,14 +108,14 @@ def dispatch():
     arguments = {name: jax.device_put(np.ones(8, np.float32), jax.devices(name)[0]) for name in ("tokamak", PEER)}
     rounds = [{name: calls_us(add, x) for name, x in arguments.items()} for _ in range(7)]
     ours, theirs = (statistics.median(r[name] for r in rounds) for name in arguments)
-    yield f"a call of a tiny program, nobody waits (XLA: {theirs:.1f})", "us", ours, "<=", 25
+    yield f"a call of a tiny program, without waiting (XLA: {theirs:.1f})", "us", ours, "<=", 25
 
 
 # ---- graphs
 
 
 def chain_of(number):
-    """LAUNCHES kernels that nothing can join, each with an argument of its own."""
+    """LAUNCHES kernels that cannot be fused, each with its own argument."""
     import jax
 
     def chain(x, *more):
@@ -127,9 +127,9 @@ def chain_of(number):
 
 
 def graphs(attempt):
-    """The second call of a program is launch by launch, the third makes the graph. With the arguments of the call before it a
-    graph is asked for as it is: no new arguments can take less than that call. Where this is what bounds the figure (a device takes
-    0.75 us from kernel to kernel, a launch takes a fast host 1.2), new arguments are held to a quarter more."""
+    """The second call of a program is issued launch by launch, the third creates the graph. With the arguments of the previous call the
+    graph is launched unchanged: new arguments cannot take less time. If this limits the figure (a device needs 0.75 us from kernel to
+    kernel, a launch needs 1.2 us on a fast host), the bar for new arguments is a quarter more."""
     import jax
     import numpy as np
 
@@ -177,26 +177,26 @@ def adam(tokamak, workloads_file):
         program.flush()
         done = subprocess.run([tokamak, "bench", program.name, "--backend", "cuda", "--fusion", "search", "--seconds", "1", "--json"],
                               capture_output=True, text=True, check=True)  # fmt: skip
-    way = json.loads(done.stdout.splitlines()[-1])["ways"][-1]
-    yield "... from C++, where the device is all of it", "ms", way["least_us"] / 1e3, "<=", 0.85
+    mode = json.loads(done.stdout.splitlines()[-1])["fusion_modes"][-1]
+    yield "... from C++, where the device is all of it", "ms", mode["least_us"] / 1e3, "<=", 0.85
 
 
 # ---- bars
 
 
-def judged(what, unit, value, sign, bar):
+def bar_row(what, unit, value, sign, bar):
     met = value <= bar if sign == "<=" else value >= bar
     print(f"{'met   ' if met else 'missed'} {what}: {value:.3g} {unit} (bar: {sign} {bar})", flush=True)
     return {"what": what, "unit": unit, "value": value, "bar": f"{sign} {bar}", "met": met}
 
 
 def measured(figures):
-    """Rows of `figures(attempt)`. The host is shared: the same build took 13 and 61 ms for the same compilations within a minute.
-    Other work on it only adds to a time, so figures with a missed bar are measured again, and of each row an attempt that met its
-    bar counts. All attempts are printed."""
+    """Rows of `figures(attempt)`. The host is shared: the same build took 13 and 61 ms for the same compilations within a minute. Other
+    work can only add time, so figures that miss a bar are measured again, and for each row an attempt that met its bar counts. All attempts
+    are printed."""
     rows = []
     for attempt in range(ATTEMPTS):
-        now = [judged(*figure) for figure in figures(attempt)]
+        now = [bar_row(*figure) for figure in figures(attempt)]
         rows = [old if old["met"] else new for old, new in zip(rows, now)] if rows else now
         if all(row["met"] for row in rows):
             break
@@ -220,7 +220,7 @@ def main():
     for name, figures in parts.items():
         try:
             rows += measured(figures)
-        except Exception as error:  # the rest goes on
+        except Exception as error:  # the other figures are still measured
             print(f"FAILED {name}: {str(error)[:400]}", flush=True)
             failed += 1
     if options.out:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs what needs a GPU, part by part, and prints one table. Called by tests/gpu/run.
+"""Runs everything that needs a GPU, part by part, and prints one table. Called by tests/gpu/run.
 
     device.py [--build DIR] [--backend cuda] [--seconds N] [--out DIR] [PART...]
 
-A part that takes longer than its share is stopped and fails. --backend sim-cuda runs the same on the simulated device.
-A part is a method of Parts; the line `figure: ...` of what it prints goes into the table, and so does its tally. With --out the
-table is written to DIR/gpu.md, as docs/results has it.
+A part that exceeds its time limit is stopped and fails. --backend sim-cuda runs the same parts on the simulated device.
+A part is a method of Parts; a line `figure: ...` of its output goes into the table, and so does its tally. With --out the
+table is also written to DIR/gpu.md, in the format of docs/results.
 """
 import argparse
 import concurrent.futures
@@ -19,21 +19,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SHOWN = 12  # lines of what failed, of each part
-SIDE_BY_SIDE = 3  # parts that nobody times
+SHOWN = 12  # lines of a failed part's output
+SIDE_BY_SIDE = 3  # number of untimed parts that run concurrently
 
 
 class Part(NamedTuple):
     command: list
     seconds: float  # at most
-    against: str  # what it is compared with
+    against: str  # the reference it is compared with
     env: dict = {}
-    alone: bool = False  # it is timed: nothing runs beside it
-    verbose: bool = False  # all of what it prints is shown
+    alone: bool = False  # timed: nothing else runs concurrently
+    verbose: bool = False  # show all of its output
 
 
 class Parts:
-    """What each does is the first line of its text."""
+    """The first line of a method's docstring is its description in the table."""
 
     def __init__(self, args):
         build = Path(args.build).resolve()
@@ -81,7 +81,7 @@ class Parts:
 
     def faults(self):
         """Damaged and full caches, no GPU, out of memory, a kernel's fault"""
-        return Part(self.script("faults.py", self.bin / "tokamak", self.backend), 90, "docs/errors", self.plugin(), verbose=True)
+        return Part(self.script("errors.py", self.bin / "tokamak", self.backend), 90, "docs/errors", self.plugin(), verbose=True)
 
     def sanitizer(self):
         """compute-sanitizer: memcheck over 6 text tests, racecheck over 2"""
@@ -94,17 +94,17 @@ class Parts:
     def harnesses(self):
         """One in 25 of JAX's primitive harnesses, without and with x64"""
         command = [sys.executable, ROOT / "tools/jax_tests.py", "harnesses", "--out", self.out / "harnesses", "-j", str(self.jobs),
-                   "--every", "25", "--shard", "20", "--seconds", "110", "--again"]  # fmt: skip
+                   "--every", "25", "--shard", "20", "--seconds", "110", "--rerun"]  # fmt: skip
         return Part(command, 120, "JAX's CPU; bar: 99 % in the average of primitives", self.plugin())
 
     def examples(self):
-        """The examples of the JAX door and the demo, as they are"""
+        """The examples of the JAX frontend and the demo, unmodified"""
         return Part(self.script("examples.py"), 100, "XLA's CPU (the demo)", self.plugin(), verbose=True)
 
     def model(self):
-        """What the cost model says of kernels of the workloads"""
+        """Predictions of the cost model for kernels of the workloads"""
         command = [sys.executable, ROOT / "bench/model_error.py", "--device", self.backend, "--tokamak", self.bin / "tokamak", "--no-fit",
-                   "--rounds", "1", "--seconds", "0.01", "--out", self.out, *self.programs()]  # fmt: skip
+                   "--repetitions", "1", "--seconds", "0.01", "--out", self.out, *self.programs()]  # fmt: skip
         return Part(command, 80, "their times on the device; bars: median error 25 %, tau 0.8", {"JAX_PLATFORMS": "cpu"}, alone=True)
 
     def plans(self):
@@ -113,8 +113,8 @@ class Parts:
         return Part(command, 90, "unfused and greedy plans, in turn; bar: 1.03 beyond the spread", self.plugin(), alone=True)
 
     def speed(self):
-        """Micro workloads, time a call"""
-        command = [sys.executable, ROOT / "bench/run_cuda.py", "--quick", "--judge", "--seconds", "60", "--skip", "unrolled_py,adam", "--out",
+        """Micro workloads, time per call"""
+        command = [sys.executable, ROOT / "bench/run_cuda.py", "--quick", "--check-bars", "--seconds", "60", "--skip", "unrolled_py,adam", "--out",
                    self.out]  # fmt: skip
         return Part(command, 110, "XLA in the same process, in turn; bars: mean 1.3, none below 0.95, compiling 0.7",
                     {**self.plugin(), "JAX_PLATFORMS": "tokamak,cuda,cpu"}, alone=True, verbose=True)  # fmt: skip
@@ -126,13 +126,13 @@ class Parts:
                     {**self.plugin(), "JAX_PLATFORMS": "tokamak,cuda,cpu"}, alone=True, verbose=True)  # fmt: skip
 
     def loops(self):
-        """20 loops drawn from seeds, all rounds of each"""
+        """20 random loops, all repetitions of each"""
         return Part(self.script("loops.py", "--seconds", "60", "--out", self.out), 110,
                     "XLA in the same process, in turn; bars: 90 % are one kernel, none slower than XLA",
                     {**self.plugin(), "JAX_PLATFORMS": "tokamak,cuda,cpu"}, alone=True, verbose=True)  # fmt: skip
 
     def nvrtc(self):
-        """How NVRTC's programs share out threads"""
+        """How NVRTC's programs are distributed over threads"""
         return Part(self.script("nvrtc_threads.py"), 60, "one thread", alone=True, verbose=True)
 
     def plugin(self):
@@ -182,7 +182,7 @@ def shown(name, part, text):
 
 
 def run_all(names, parts, end):
-    """Those that nobody times side by side, then the others one by one."""
+    """Runs untimed parts concurrently, then the timed ones one by one."""
     timed = [name for name in names if getattr(parts, name)().alone]
     rows = {}
     with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The examples of the JAX door and scripts/demo with the device that TOKAMAK_DEVICE names."""
+"""Runs the examples of the JAX frontend and scripts/demo on the device that TOKAMAK_DEVICE names."""
 import importlib.util
 import os
 import subprocess

@@ -24,7 +24,7 @@ def check(name, good, words=""):
 def guarded(name, fn):
     try:
         fn()
-    except Exception as error:  # the rest goes on
+    except Exception as error:  # the other checks still run
         check(name, False, "".join(traceback.format_exception_only(error))[-700:].strip())
 
 
@@ -63,7 +63,8 @@ def mlp_loss(params, x, y):
 
 
 def convolutions(f):
-    """Large enough for cuDNN: each with its gradients. TF32 is compared with what the CPU computes in f32: filters' gradients are sums of thousands."""
+    """Large enough for cuDNN, each with its gradients. TF32 is compared with the CPU's f32: gradients of filters are sums of thousands of
+    terms."""
     def with_gradients(name, x, w, spec, strides, **how):
         def convolve(a, b):
             return lax.conv_general_dilated(a, b, strides, how.get("pad", "SAME"), how.get("lhs"), how.get("rhs"), spec, how.get("groups", 1))
@@ -79,13 +80,13 @@ def convolutions(f):
     with_gradients("strided", f(4, 28, 28, 64), f(3, 3, 64, 64), nhwc, (2, 2))
     with_gradients("dilated", f(4, 14, 14, 64), f(3, 3, 64, 64), nhwc, (1, 1), rhs=(2, 2))
     with_gradients("channels first", f(4, 64, 14, 14), f(64, 64, 3, 3), nchw, (1, 1))
-    with_gradients("with holes", f(4, 14, 14, 64), f(4, 4, 64, 64), nhwc, (1, 1), pad=((2, 2), (2, 2)), lhs=(2, 2))
+    with_gradients("base dilation", f(4, 14, 14, 64), f(4, 4, 64, 64), nhwc, (1, 1), pad=((2, 2), (2, 2)), lhs=(2, 2))
     with_gradients("line", f(4, 400, 64), f(5, 64, 64), ("NWC", "WIO", "NWC"), (1,))
     with_gradients("space", f(2, 10, 10, 10, 32), f(3, 3, 3, 32, 32), ("NDHWC", "DHWIO", "NDHWC"), (1, 1, 1))
 
 
 def linear_algebra(f):
-    """What libraries do. Vectors that are determined up to a factor are multiplied out."""
+    """Ops that libraries compute. Vectors that are determined only up to a factor are multiplied out."""
     times = lambda a, b: jnp.matmul(a, b, precision="highest")
     well, few = f(60, 60) + 20 * np.eye(60, dtype=np.float32), f(60, 3)
     spectrum = (f(6, 129) + 1j * f(6, 129)).astype(np.complex64)
@@ -94,8 +95,8 @@ def linear_algebra(f):
     compare("fft in a loop", lambda a: lax.fori_loop(0, 9, lambda i, c: jnp.fft.ifft(jnp.fft.fft(c) * 0.9), a), spectrum)
     compare("solve, inverse, determinant", lambda a, b: (jnp.linalg.solve(a, b), jnp.linalg.inv(a), jnp.linalg.slogdet(a)), well, few, rtol=1e-3, atol=1e-4)
     compare("lu of a batch", lambda a: lax.linalg.lu(a.reshape(9, 20, 20)), well, rtol=1e-2, atol=1e-2)
-    compare("triangular systems", lambda a, b: [lax.linalg.triangular_solve(a, b if left else b.T, left_side=left, lower=True, transpose_a=turned)
-                                                for left in (True, False) for turned in (True, False)], well, few, rtol=1e-3, atol=1e-4)  # fmt: skip
+    compare("triangular systems", lambda a, b: [lax.linalg.triangular_solve(a, b if left else b.T, left_side=left, lower=True, transpose_a=transposed)
+                                                for left in (True, False) for transposed in (True, False)], well, few, rtol=1e-3, atol=1e-4)  # fmt: skip
     compare("qr", lambda a: [times(*jnp.linalg.qr(x)) for x in (a, a[:, :7], a[:7], a.reshape(9, 40, 10))], well, rtol=1e-3, atol=1e-3)
     compare("eigh", lambda a: (lambda w, v: (w, times(v * w, v.T)))(*jnp.linalg.eigh(a + a.T)), well, rtol=1e-3, atol=1e-3)
     compare("svd", lambda a: [times(u * s[..., None, :], v) for x in (a, a[:, :7], a[:7], a.reshape(9, 20, 20)) for u, s, v in [jnp.linalg.svd(x, full_matrices=False)]],
@@ -234,7 +235,7 @@ def memory():
     limit = during["bytes_limit"]
     try:
         jax.jit(lambda: jnp.zeros((limit // 4 + 1024,), jnp.float32))().block_until_ready()
-        check("out of memory", False, "nothing was refused")
+        check("out of memory", False, "nothing was rejected")
     except Exception as error:
         check("out of memory", "RESOURCE_EXHAUSTED" in str(error) or "TK4204" in str(error), str(error)[:300])
     check("life goes on", float(jax.jit(lambda x: x + 1)(jax.device_put(np.float32(1), DEVICE))) == 2)

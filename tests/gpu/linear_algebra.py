@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Transforms and linear algebra on Tokamak's GPU: values against JAX's CPU, times against XLA's GPU in turn, in one process.
+"""Transforms and linear algebra on Tokamak's GPU: values against JAX's CPU, times against XLA's GPU, interleaved in one process.
 
 TOKAMAK_DEVICE=cuda JAX_PLATFORMS=tokamak,cuda,cpu tests/gpu/linear_algebra.py [--only NAME,...] [--seconds 40] [--bits FILE]
 
---bits FILE: writes a digest of each program's bits, or, where the file is there, says which differ (of another process)."""
+--bits FILE: writes a digest of each program's bits, or, if the file exists, reports the differences (from another process)."""
 import argparse
 import hashlib
 import json
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-MOST = 2e-3  # of the largest number: products of the checks are TF32
+MOST = 2e-3  # relative to the largest number: products of the checks are TF32
 
 
 def real(*sizes, seed=0):
@@ -37,7 +37,7 @@ def well(n, *batch):
     return (real(*batch, n, n) + 2 * np.sqrt(n) * np.eye(n)).astype(np.float32)
 
 
-# Vectors that are determined up to a factor are multiplied out.
+# Vectors that are determined only up to a factor are multiplied out.
 def qr(a):
     q, r = jnp.linalg.qr(a)
     return q @ r, jnp.swapaxes(q.conj(), -1, -2) @ q
@@ -140,7 +140,7 @@ def micros(fn, given, count):
 
 
 def in_turn(fn, ours, theirs):
-    """Medians of five, of so many calls that they take 6 ms."""
+    """Medians of five, each over enough calls to take 6 ms."""
     counts = [max(1, min(200, int(6000 / micros(fn, given, 1)))) for given in (ours, theirs)]
     times = [[micros(fn, given, count) for given, count in zip((ours, theirs), counts)] for _ in range(5)]
     return [sorted(column)[2] for column in zip(*times)]

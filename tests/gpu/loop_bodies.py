@@ -1,5 +1,6 @@
-"""Random loops as people write them in JAX: scan, fori_loop, while_loop and vmap of a while_loop around bodies of 3 to 9 carried values and
-1 to 40 ops, with keys split every round and draws under them. A seed is a program: `Drawn(seed).function()` and `.arguments()`. Elements of different places never meet."""
+"""Random loops as written in JAX: scan, fori_loop, while_loop and vmap of a while_loop around bodies of 3 to 9 carried values and 1 to 40
+ops, with keys split in every iteration and random draws. A seed is a program: `Drawn(seed).function()` and `.arguments()`. Iterations are
+independent along the batch dimension."""
 import functools
 import random
 
@@ -13,15 +14,15 @@ UNARY = [jnp.tanh, jnp.sin, jnp.cos, jnp.abs, jnp.floor, jax.nn.sigmoid, jax.nn.
 BINARY = [jnp.add, jnp.subtract, jnp.multiply, jnp.maximum, jnp.minimum, lambda x, y: x / (1 + jnp.abs(y)), jnp.arctan2]
 WORDS = [jnp.add, jnp.subtract, jnp.multiply, jnp.bitwise_xor, jnp.bitwise_and, jnp.bitwise_or]
 FORMS = ["scan", "scan", "fori", "while", "each", "lanes"]
-PLACES, ROUNDS = [4096, 16384, 65536, 262144], [200, 500, 1000]
+POINTS, ITERATIONS = [4096, 16384, 65536, 262144], [200, 500, 1000]
 
 
 class Pool:
-    """Values of a round, by kind: `v` f32[n], `m` f32[n,k], `t` f32[k,n], `i` s32[n], `u` u32[n], `b` pred[n], `s` f32[]."""
+    """Values of an iteration, by kind: `v` f32[n], `m` f32[n,k], `t` f32[k,n], `i` s32[n], `u` u32[n], `b` pred[n], `s` f32[]."""
 
     def __init__(self, r, n, k):
         self.r, self.n, self.k, self.of = r, n, k, {}
-        self.takes_bits = False  # of numbers, whose last digits are nobody's promise
+        self.takes_bits = False  # bits of floats, whose last digits are unspecified
 
     def put(self, kind, value):
         self.of.setdefault(kind, []).append(value)
@@ -33,7 +34,7 @@ class Pool:
         return self.put(kind, self.made(kind))
 
     def made(self, kind):
-        """From a vector, whatever there is."""
+        """A value of the kind, derived from a vector."""
         v, k = self.r.choice(self.of["v"]), self.k
         if kind == "m":
             return jnp.stack([v * (1 + j) for j in range(k)], 1)
@@ -50,11 +51,11 @@ class Pool:
 
 
 def bounded(r, x):
-    """So that nothing grows beyond all bounds."""
+    """Keeps values bounded."""
     return r.choice([jnp.tanh, jnp.sin, lambda x: jnp.clip(x, -4, 4), lambda x: x / (1 + jnp.abs(x))])(x)
 
 
-# ---- what a round may do
+# ---- what an iteration may do
 
 
 def unary(p):
@@ -144,7 +145,7 @@ def matrix(p):
 
 
 def network(p):
-    """Two layers, with weights that stay."""
+    """Two layers with loop-invariant weights."""
     h = p.r.choice([8, 16, 32])
     w = np.random.default_rng(p.r.randrange(1 << 30))
     up, down = (w.standard_normal(s).astype(np.float32) / 4 for s in ((p.k, h), (h, p.k)))
@@ -158,7 +159,7 @@ def lookup(p):
 
 
 def own_number(p):
-    """Which element of its row, for each place."""
+    """The index of an element in its row, for each point."""
     return jnp.abs(p.pick("i")) % p.k
 
 
@@ -175,7 +176,7 @@ def set_own(p):
 
 
 def by_counter(p):
-    """What the round's number picks: a number of a table, a column."""
+    """A value selected by the iteration number: a number of a table, a column."""
     if p.r.random() < 0.5:
         table = np.random.default_rng(p.r.randrange(1 << 30)).standard_normal(16).astype(np.float32)
         return p.put("v", p.pick("v") * lax.dynamic_index_in_dim(jnp.asarray(table), p.counter % 16, keepdims=False))
@@ -186,7 +187,7 @@ def clamp(p):
     p.put("v", jnp.clip(p.pick("v"), -4, 4))
 
 
-def spread(p):
+def broadcast(p):
     p.put("v", p.pick("v") * p.pick("s"))
 
 
@@ -201,7 +202,7 @@ def narrow(p):
 
 
 def inner(p):
-    """Rounds within the round."""
+    """An inner loop."""
     op, count = p.r.choice(BINARY), p.r.choice([2, 3, 5])
     if p.r.random() < 0.3:
         end = p.counter % 4
@@ -217,7 +218,7 @@ def branch(p):
 
 
 def costly(p):
-    """What few places take, and is dear."""
+    """An expensive value that few points use."""
     rare = p.pick("v")
     for _ in range(p.r.choice([3, 8, 16])):
         rare = p.r.choice([jnp.sin, jnp.cos, jnp.tanh])(rare) * 1.5
@@ -225,7 +226,7 @@ def costly(p):
 
 
 def draw(p):
-    """A draw of a key of its own."""
+    """A random draw with its own key."""
     p.key, own = jax.random.split(p.key)
     kind = p.r.randrange(6)
     if kind == 0:
@@ -243,19 +244,19 @@ def draw(p):
 
 
 STEPS = [unary, unary, unary, binary, binary, binary, binary, constant, words, compare, select, select, converts, column, stack, concatenate,
-         transpose, fold, running, roll, set_column, matrix, network, lookup, pick_own, set_own, by_counter, clamp, spread, bits, narrow, inner, branch, costly]  # fmt: skip
+         transpose, fold, running, roll, set_column, matrix, network, lookup, pick_own, set_own, by_counter, clamp, broadcast, bits, narrow, inner, branch, costly]  # fmt: skip
 
 
 # ---- a program
 
 
 class Drawn:
-    """`small`: the same body, with few places and rounds."""
+    """`small`: the same body with few points and iterations."""
 
     def __init__(self, seed, small=False):
         self.seed = seed
         r = random.Random(seed)
-        self.n, self.rounds = r.choice(PLACES), r.choice(ROUNDS)
+        self.n, self.rounds = r.choice(POINTS), r.choice(ITERATIONS)
         self.k = r.choice([2, 3, 4, 6])
         self.form = r.choice(FORMS)
         self.ops = r.choice([1, 3, 5, 8, 12, 18, 25, 40])
@@ -263,7 +264,7 @@ class Drawn:
         self.draws = r.choice([0, 1, 1, 2, 3])
         self.reads = r.choice([0, 0, 1, 2]) if self.form == "scan" else 0
         self.writes = r.choice([0, 0, 1, 2]) if self.form == "scan" else 0
-        # Rows of all rounds: not more of them than a machine has room for.
+        # The rows of all iterations must fit into memory.
         if self.n * self.rounds > 1 << 26:
             self.reads = self.writes = 0
         self.body_seed, self.takes_bits = r.randrange(1 << 30), False
@@ -275,7 +276,7 @@ class Drawn:
         return f"{self.form} n={self.n} k={self.k} rounds={self.rounds} carries={carried} ops={self.ops} draws={self.draws} rows={self.reads}+{self.writes}"
 
     def body(self, places, counter, key, values, rows=()):
-        """(key, values, stacked) of the next round."""
+        """(key, values, stacked) of the next iteration."""
         r = random.Random(self.body_seed)
         p = Pool(r, places, self.k)
         p.counter, p.key = counter, key
@@ -326,7 +327,7 @@ class Drawn:
         return jax.random.key_data(key), values
 
     def while_(self, key, values, _rows, end):
-        """How many rounds there are is known when it runs."""
+        """The trip count is known only at run time."""
 
         def step(carry):
             i, key, values = carry
@@ -336,15 +337,15 @@ class Drawn:
         return jax.random.key_data(key), values
 
     def lanes_(self, key, values, _rows, end):
-        """A program for one place under vmap: each has a key of its own."""
+        """A program for one point under vmap: each has its own key."""
         return self.mapped(key, values, jnp.full(self.n, end), lambda end, step, start: lax.fori_loop(0, self.rounds, lambda _, c: step(c), start))
 
     def each_(self, key, values, _rows, end):
-        """The same, and each place has a number of rounds of its own."""
+        """Like lanes_, and each point has its own trip count."""
         return self.mapped(key, values, end, lambda end, step, start: lax.while_loop(lambda c: c[0] < end, step, start))
 
     def mapped(self, key, values, end, loop):
-        places = {kind: 1 if kind == "t" else 0 for kind in "vmtiub"}  # which dimension they are
+        places = {kind: 1 if kind == "t" else 0 for kind in "vmtiub"}  # the batch dimension of each kind
 
         def lone(key, values, end):
             def step(carry):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Loops drawn from seeds (loop_bodies.py) on Tokamak and on XLA, on one device in one process, turns interleaved. Called by tests/gpu/device.py.
+"""Random loops (loop_bodies.py) on Tokamak and on XLA, on one device in one process, repetitions interleaved. Called by device.py.
 
     TOKAMAK_DEVICE=cuda JAX_PLATFORMS=tokamak,cuda,cpu tests/gpu/loops.py [--count 20] [--first 0] [--peer cuda] [--seconds 80]
-    tests/gpu/loops.py --kernels ...   how many kernels each is, for --target, and runs nothing
-    tests/gpu/loops.py --check ...     small ones, compared with JAX's CPU, and times nothing
+    tests/gpu/loops.py --kernels ...   counts the kernels of each for --target, and runs nothing
+    tests/gpu/loops.py --check ...     compares small ones with JAX's CPU, without timing
 
 Bars: 90 % of the loops are one kernel each, none is slower than on XLA.
 """
@@ -12,6 +12,7 @@ import concurrent.futures
 import json
 import math
 import os
+import statistics
 import sys
 import time
 from pathlib import Path
@@ -25,8 +26,8 @@ import loop_bodies
 import numpy as np
 
 ONE_KERNEL, SLOWEST = 0.9, 1.0  # bars
-TURN_S, TURNS = 0.03, 5
-FLIPPED = 0.05  # of the elements may differ in a check: numbers that round to another integer, or compare otherwise
+REPETITION_S, REPETITIONS = 0.03, 5
+FLIPPED = 0.05  # fraction of elements that may differ in a check: numbers that round to another integer, or compare differently
 
 
 def arguments():
@@ -43,13 +44,13 @@ def arguments():
 
 
 def counted(drawn, target):
-    """(whether the loop is a kernel, launches of the program, why not)."""
+    """(whether the loop is a kernel, launches of the program, reason if not)."""
     import tokamak
 
-    told = tokamak.explain(drawn.function(), *drawn.arguments(), tokamak_target=target, tokamak_options={"compare": "false"}).data
-    said = [d for d in told["decisions"] if d["rule"] == "lower.rounds"]
-    refused = [d["because"] for d in said if d["verdict"] == "rejected" and "the loop within it is a kernel" not in d["because"]]
-    return bool(said) and not refused, told["fused"]["steps"], "; ".join(refused)
+    report = tokamak.explain(drawn.function(), *drawn.arguments(), tokamak_target=target, tokamak_options={"compare": "false"}).data
+    said = [d for d in report["decisions"] if d["rule"] == "loop.fuse"]
+    rejected = [d["because"] for d in said if d["verdict"] == "rejected" and "the loop within it is a kernel" not in d["because"]]
+    return bool(said) and not rejected, report["fused"]["steps"], "; ".join(rejected)
 
 
 class Side:
@@ -68,12 +69,13 @@ class Side:
         jax.block_until_ready(out)
         took = (time.perf_counter() - begin) / self.calls
         self.best = min(self.best, took)
-        self.calls = max(1, min(100, int(TURN_S / took)))
+        self.calls = max(1, min(100, int(REPETITION_S / took)))
         return out
 
 
 def difference(drawn, ours, theirs):
-    """The share of integers, and of numbers by more than a thousandth, that differ. Words that are the bits of numbers say nothing."""
+    """The fraction of integers that differ, and of floats that differ by more than a thousandth. Words that hold bits of floats are
+    ignored."""
     worst = 0.0
     for x, y in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
         x, y = np.asarray(x), np.asarray(y)
@@ -101,12 +103,12 @@ def timed(options):
         try:
             ours, theirs = (f.result() for f in sides.pop(seed))
             one, launches, why = kernels[seed].result()
-        except Exception as error:  # the rest goes on
+        except Exception as error:  # the other loops still run
             failed += 1
             print(f"FAILED {seed}: {drawn}: {str(error)[:300]}", flush=True)
             continue
         outs = [side.turn() for side in (ours, theirs)]
-        for _ in range(TURNS):
+        for _ in range(REPETITIONS):
             for side in (ours, theirs):
                 side.turn()
         row = {"seed": seed, "loop": str(drawn), "one_kernel": one, "launches": launches, "why": why, "ms": ours.best * 1e3, "peer_ms": theirs.best * 1e3,
@@ -117,7 +119,26 @@ def timed(options):
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)
         (options.out / "loops.json").write_text(json.dumps(rows, indent=1) + "\n")
+        (options.out / "loops.md").write_text(page(rows, time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())))
     return rows, failed
+
+
+def page(rows, date):
+    """docs/results/loops.md from the rows of loops.json."""
+    mean = math.exp(statistics.fmean(math.log(row["ratio"]) for row in rows))
+    slower = ", ".join(f"seed {row['seed']} ({row['ratio']:.2f})" for row in rows if row["ratio"] < 1) or "none"
+    lines = ["`tests/gpu/run loops` measured this (`tests/gpu/loops.py`).", "", "# Random loops on Tokamak and on XLA", "",
+             f"{date}, one GPU, both in one process, interleaved; milliseconds a call, the least of {REPETITIONS + 1}. A seed is a program",
+             "(`tests/gpu/loop_bodies.py`): scan, fori_loop, while_loop with a data-dependent trip count, a fori_loop under vmap (`lanes`) and a",
+             "while_loop under vmap (`each`: a trip count for each lane), with 3 to 9 carried values, 1 to 40 ops and random numbers in an iteration.",
+             "`rows` are arrays that are read or stacked by iterations. One kernel: all iterations are one launch.", "",
+             f"{sum(row['one_kernel'] for row in rows)} of {len(rows)} loops are one kernel. XLA / Tokamak: {mean:.2f} in the geometric mean,",
+             f"{min(row['ratio'] for row in rows):.2f} to {max(row['ratio'] for row in rows):.1f}. Slower than XLA: {slower}.", "",
+             "| seed | loop | one kernel | launches | Tokamak ms | XLA ms | XLA / Tokamak | compile s | XLA's |", "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
+    for row in rows:
+        lines.append(f"| {row['seed']} | {row['loop']} | {'yes' if row['one_kernel'] else row['why']} | {row['launches']} | {row['ms']:.3f} "
+                     f"| {row['peer_ms']:.3f} | {row['ratio']:.2f} | {row['compile_s']:.1f} | {row['peer_compile_s']:.1f} |")  # fmt: skip
+    return "\n".join(lines) + "\n"
 
 
 def only_counted(options):
@@ -132,13 +153,13 @@ def only_counted(options):
 
 
 def checked(options):
-    """Against JAX's CPU; few rounds, so that rounding stays small."""
+    """Compares with JAX's CPU; few iterations, so that rounding errors stay small."""
     failed = 0
     for seed in range(options.first, options.first + options.count):
         drawn = loop_bodies.Drawn(seed, small=True)
         try:
             off = difference(drawn, *(Side(platform, drawn).turn() for platform in ("tokamak", "cpu")))
-        except Exception as error:  # the rest goes on
+        except Exception as error:  # the other loops still run
             off = math.inf
             print(str(error)[:400])
         if off > FLIPPED:

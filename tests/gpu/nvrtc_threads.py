@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What NVRTC takes for 16 programs of one kernel each on 1, 4 and 16 threads, and for one program of 16 kernels."""
+"""The time NVRTC needs for 16 programs of one kernel each on 1, 4 and 16 threads, and for one program of 16 kernels."""
 import ctypes
 import glob
 import os
@@ -19,13 +19,13 @@ OPTIONS = [b"--gpu-architecture=sm_90", b"--fmad=false", b"--std=c++17"]
 
 
 def find():
-    places = ["libnvrtc.so.13", "libnvrtc.so.12", *glob.glob("/usr/local/cuda*/lib*/libnvrtc.so.1*"),
+    paths = ["libnvrtc.so.13", "libnvrtc.so.12", *glob.glob("/usr/local/cuda*/lib*/libnvrtc.so.1*"),
               *glob.glob(os.path.dirname(os.path.dirname(sys.executable)) + "/lib/python*/site-packages/nvidia/*/lib/libnvrtc.so.*")]
-    for place in places:
-        if "alt" in place:
+    for location_path in paths:
+        if "alt" in location_path:
             continue
         try:
-            return ctypes.CDLL(place)
+            return ctypes.CDLL(location_path)
         except OSError:
             pass
     sys.exit("no NVRTC")

@@ -16,7 +16,7 @@ EVERY = int(sys.argv[3]) if len(sys.argv) > 3 else 1
 
 
 def programs():
-    """{program: its inputs, "" where they are drawn}."""
+    """{program: its inputs, "" if they are random}."""
     corpus = Path(os.environ.get("TOKAMAK_CORPUS") or os.devnull) / "jax/dev"
     folders = [corpus] if corpus.is_dir() else sorted((ROOT / "build/corpus").glob("jax-*/dev"))
     found = {p / "hlo.txt": p / "io.npz" for folder in folders for p in sorted(folder.iterdir()) if (p / "hlo.txt").exists()}
@@ -49,7 +49,7 @@ def main():
             for name in entries:
                 given = {"inputs": str(inputs)} if inputs else {}
                 entries[name].append({"file": str(program), "outputs": str(folder / f"{name}{number}.npz"), **given})
-        # The second process: other work first, then everything the other way round.
+        # The second process: other work first, then everything in reverse order.
         other = [{**entry, "outputs": str(folder / "other.npz")} for entry in entries["b"][::3]]
         running = [begin(entries["a"], folder, "a", "off"), begin(other + entries["b"][::-1], folder, "b", str(folder / "cache"))]
         for process in running:

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 TESTS, BACKEND = sys.argv[1:3]
 SANITIZER = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-# memcheck: each kind of kernel once; racecheck: those that share memory of a team most.
+# memcheck: each kind of kernel once; racecheck: those that use shared memory most.
 SAMPLE = {
     "memcheck": ["gpu_sort_sizes", "gpu_scan_sizes", "gpu_rows_columns", "gpu_contract_sizes", "gpu_scatter_any", "gpu_top_k"],
     "racecheck": ["gpu_sort_sizes", "gpu_softmax_long"],

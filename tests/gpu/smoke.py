@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""smoke.py TOKAMAK BACKEND: what the machine has, one program, the disk cache, and memory that does not suffice."""
+"""smoke.py TOKAMAK BACKEND: the machine's devices, one program, the disk cache, and out of memory."""
 import os
 import subprocess
 import sys

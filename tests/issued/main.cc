@@ -1,8 +1,8 @@
-// tok_issued_steps [--target host|h200] FILE...: compares what explain lists with what the
-// executable issues. Every program is compiled once as explain does, and once for a device that
-// executes nothing and writes down what it is asked for; kernels, library calls, host steps and
-// copies must be the same by name, count and hash. What data decides is run with each branch, and
-// once around each loop.
+// tok_issued_steps [--target host|h200] FILE...: compares the steps that explain lists with those
+// that the executable issues. Every program is compiled once as explain does, and once for a device
+// that executes nothing and records what is issued; kernels, library calls, host steps and copies
+// must match in name, count and hash. Data-dependent control flow is run with each branch and with
+// one iteration of each loop.
 
 #include <cstdio>
 #include <set>
@@ -10,11 +10,11 @@
 
 #include <fmt/format.h>
 
-#include "driver/account/account.h"
-#include "driver/account/digest.h"
 #include "driver/compilation.h"
 #include "driver/device_loops.h"
 #include "driver/load.h"
+#include "driver/report/compile_report.h"
+#include "driver/report/digest.h"
 #include "gen/generator.h"
 #include "ir/clone.h"
 #include "issued/recording_gpu.h"
@@ -22,11 +22,12 @@
 namespace tokamak {
 namespace {
 
-constexpr int kRuns = 4;                    // graphs are made after the second
-constexpr int64_t kMostIssued = 2'000'000;  // of a run: longer loops are left out
-constexpr size_t kMostBranches = 8;
+constexpr int kRuns = 4;  // graphs are created after the second run
+// steps per run; longer loops are skipped (chosen: keeps the test short)
+constexpr int64_t kMostIssued = 2'000'000;
+constexpr size_t kMostBranches = 8;  // branches tried per conditional (chosen)
 
-// What steps that the host does are called.
+// The key of a host step.
 std::string HostKey(const Compilation& made, const RunStep& step) {
   const Instr* instr = step.kind == StepKind::kCall ? made.program.call_instrs[step.target]
                                                     : made.program.host_instrs[step.target];
@@ -43,7 +44,7 @@ class Recorder final : public StepRecorder {
       case StepKind::kLaunch:
         Count({&step, 1});
         break;
-      case StepKind::kPack:
+      case StepKind::kHorizontal:
         Count(step.blocks[0]);
         break;
       case StepKind::kLibrary:
@@ -58,7 +59,7 @@ class Recorder final : public StepRecorder {
   }
 
   bool GoesOn(const RunStep& loop) override {
-    uint64_t trips = RoundsOf(loop, made_.program).value_or(1);
+    uint64_t trips = TripCountOf(loop, made_.program).value_or(1);
     uint64_t& done = done_.try_emplace(&loop, loop.runs_first ? 1 : 0).first->second;
     if (done++ < trips) return true;
     done_.erase(&loop);
@@ -87,13 +88,13 @@ class Recorder final : public StepRecorder {
   std::unordered_map<const RunStep*, uint64_t> done_;
 };
 
-// What explain says is issued: with the number where it is known.
+// The steps that explain lists, with their count if it is known.
 struct Listed {
   std::map<std::string, std::optional<int64_t>> steps;
   int64_t count = 0;
 };
 
-std::string KeyOf(const StepAccount& step, const Compilation& made) {
+std::string KeyOf(const StepReport& step, const Compilation& made) {
   if (step.generator == "copy") return CopyKey(step.reads);
   if (step.library == "device") return kDeviceCallKey;
   if (step.generator == "host" || step.library == "tokamak") return HostKey(made, *step.step);
@@ -104,10 +105,10 @@ std::string KeyOf(const StepAccount& step, const Compilation& made) {
   return KernelKey(names, step.code);
 }
 
-Listed ListedBy(const ProgramAccount& account) {
+Listed ListedBy(const CompileReport& report) {
   Listed listed;
-  for (const StepAccount& step : account.steps) {
-    auto [at, is_new] = listed.steps.try_emplace(KeyOf(step, *account.compilation), 0);
+  for (const StepReport& step : report.steps) {
+    auto [at, is_new] = listed.steps.try_emplace(KeyOf(step, *report.compilation), 0);
     if (at->second && step.calls) {
       *at->second += *step.calls;
       listed.count += *step.calls;
@@ -133,7 +134,7 @@ Result<Issued> RecordedRun(const Executable& executable, RecordingGpu* gpu, size
   Issued& issued = gpu == nullptr ? own : gpu->issued();
   issued.clear();
   Recorder recorder(made, branch, issued);
-  // Addresses that nothing is at; a result has that of the parameter which it takes over.
+  // Unmapped addresses; a result has the address of the parameter that it aliases.
   auto* memory = reinterpret_cast<std::byte*>(uintptr_t{1} << 44);
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
@@ -154,7 +155,7 @@ Result<Issued> RecordedRun(const Executable& executable, RecordingGpu* gpu, size
   return issued;
 }
 
-// "" when they agree.
+// "" if they agree.
 std::string Difference(const Listed& listed, const std::vector<Issued>& runs) {
   std::string text;
   std::set<std::string> seen;
@@ -178,7 +179,7 @@ std::string Difference(const Listed& listed, const std::vector<Issued>& runs) {
   return text;
 }
 
-// "" when every kernel that was built keeps to the rules of kernels.
+// "" if every generated kernel satisfies the kernel invariants.
 std::string GeneratorBug(const Compilation& made) {
   for (const Decision& decision : made.log.all())
     if (decision.because.starts_with(kGeneratorBug)) return "  " + ToString(decision) + "\n";
@@ -198,12 +199,12 @@ Result<std::string> Compare(const Module& module, const std::string& on, Tally& 
     ++tally.different;
     return bug;
   }
-  TOK_TRY(ProgramAccount account, AccountOf(std::move(made)));
-  if (!account.why_interpreted().empty()) {
+  TOK_TRY(CompileReport report, ReportOf(std::move(made)));
+  if (!report.why_interpreted().empty()) {
     ++tally.interpreted;
     return std::string();
   }
-  Listed listed = ListedBy(account);
+  Listed listed = ListedBy(report);
   if (listed.count > kMostIssued) {
     ++tally.long_ones;
     return std::string();
@@ -213,12 +214,12 @@ Result<std::string> Compare(const Module& module, const std::string& on, Tally& 
     target.device = &gpu;
     target.libraries = LibraryUse::kPresent;
   } else {
-    target.maker = KernelMaker::kSimulator;
+    target.kernel_backend = KernelBackend::kSimulator;
   }
   TOK_TRY(std::shared_ptr<const Compilation> again, Compile(CloneModule(module), target, options));
   TOK_TRY(std::shared_ptr<const Executable> executable, MakeExecutable(std::move(again)));
   std::vector<Issued> runs;
-  size_t branches = BranchesOf(account.program().steps);
+  size_t branches = BranchesOf(report.program().steps);
   for (size_t i = 0; i < std::max<size_t>(branches, kRuns); ++i) {
     TOK_TRY(Issued issued,
             RecordedRun(*executable, target.is_gpu() ? &gpu : nullptr, i % branches));
@@ -241,7 +242,7 @@ int Main(const std::vector<std::string>& words) {
   int64_t errors = 0;
   for (const std::string& path : files) {
     Result<LoadedFile> file = LoadFile(path, Verification::kYes);
-    if (!file.ok()) continue;  // files that hold errors are other tests'
+    if (!file.ok()) continue;  // files with errors belong to other tests
     for (auto& program : file.value().programs) {
       if (!program.ok() || program.value()->entry() == nullptr) continue;
       for (const std::string& target : targets) {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "driver/account/digest.h"
+#include "driver/report/digest.h"
 #include "runtime/event.h"
 
 namespace tokamak {
@@ -57,9 +57,9 @@ Result<std::vector<std::shared_ptr<const cuda::LaunchCode>>> RecordingGpu::Load(
     auto code = std::make_shared<RecordedLaunch>();
     std::string names;
     std::vector<uint64_t> digests;
-    for (const cuda::CudaPackPart& part : form.parts) {
-      names += (names.empty() ? "" : "+") + part.kernel->name;
-      digests.push_back(LaunchDigest(*part.kernel, part.teams));
+    for (const cuda::HorizontalKernel& entry : form.entries) {
+      names += (names.empty() ? "" : "+") + entry.kernel->name;
+      digests.push_back(LaunchDigest(*entry.kernel, entry.blocks));
     }
     code->key = KernelKey(names, DigestOf(digests));
     code->has_condition = form.loop && !form.loop->condition.empty();
@@ -74,10 +74,10 @@ Status RecordingGpu::Launch(const cuda::LaunchCode& code, std::span<void* const>
 }
 
 Result<cuda::LoopEnd> RecordingGpu::LaunchLoop(const cuda::LaunchCode& code, std::span<void* const>,
-                                               const cuda::LoopTurn& turn) {
+                                               const cuda::LoopChunk& chunk) {
   const auto& launch = static_cast<const RecordedLaunch&>(code);
   ++issued_[launch.key];
-  return cuda::LoopEnd{turn.rounds, launch.has_condition};
+  return cuda::LoopEnd{chunk.iterations, launch.has_condition};
 }
 
 Result<std::unique_ptr<cuda::StepGraph>> RecordingGpu::MakeGraph(

@@ -1,5 +1,7 @@
 #pragma once
 
+// A recording stand-in for a GPU, for tok_issued_steps.
+
 #include <map>
 #include <string>
 
@@ -7,7 +9,7 @@
 
 namespace tokamak {
 
-// How often each thing was issued: "kernel add_1 0123456789abcdef", "copy 64".
+// How often each step was issued: "kernel add_1 0123456789abcdef", "copy 64".
 using Issued = std::map<std::string, int64_t>;
 
 std::string KernelKey(const std::string& names, uint64_t code);
@@ -15,7 +17,7 @@ std::string ProductKey(uint64_t code);
 inline constexpr const char* kDeviceCallKey = "library of the device";
 std::string CopyKey(int64_t bytes);
 
-// A GPU that does nothing but write down what it is asked for. It has every library.
+// A GPU that executes nothing and records what is issued to it. It has every library.
 class RecordingGpu final : public cuda::Gpu {
  public:
   Issued& issued() { return issued_; }
@@ -37,7 +39,7 @@ class RecordingGpu final : public cuda::Gpu {
       std::span<const cuda::LaunchForm> forms) override;
   Status Launch(const cuda::LaunchCode& code, std::span<void* const> pointers) override;
   Result<cuda::LoopEnd> LaunchLoop(const cuda::LaunchCode& code, std::span<void* const> pointers,
-                                   const cuda::LoopTurn& turn) override;
+                                   const cuda::LoopChunk& chunk) override;
   Result<std::unique_ptr<cuda::StepGraph>> MakeGraph(
       std::span<const cuda::GraphStep> steps) override;
   Status RunGraph(cuda::StepGraph& graph, std::span<void* const> pointers) override;
@@ -52,7 +54,7 @@ class RecordingGpu final : public cuda::Gpu {
 
  private:
   DeviceInfo info_{"recording device", "", 132, int64_t{1} << 37};
-  uintptr_t next_ = uintptr_t{1} << 40;  // addresses that nothing is at
+  uintptr_t next_ = uintptr_t{1} << 40;  // unmapped addresses
   Issued issued_;
 };
 

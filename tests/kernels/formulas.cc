@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kThreads = 64;
 
-// Ops whose attributes or other types of operands this does not make up.
+// Ops that need attributes or mixed operand types, which this test does not generate.
 bool IsLeftOut(Op op) {
   switch (op) {
     case Op::kMap:

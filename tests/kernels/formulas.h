@@ -7,7 +7,7 @@
 
 namespace tokamak {
 
-// A kernel for the formula of each elementwise op of each of a few types, one element a thread.
+// Returns one kernel per elementwise op and type for a few types; each thread computes one element.
 std::vector<Kernel> FormulaKernels();
 
 }  // namespace tokamak

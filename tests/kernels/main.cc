@@ -18,7 +18,7 @@
 #include "kernel/verify.h"
 #include "kernels/arrays.h"
 #include "kernels/formulas.h"
-#include "kernels/ptx_faults.h"
+#include "kernels/ptx_errors.h"
 #include "kernels/texts.h"
 #include "runner/test_file.h"
 #if TOK_HAVE_CUDA
@@ -29,7 +29,7 @@
 namespace tokamak {
 namespace {
 
-constexpr uint64_t kSeeds = 6;
+constexpr uint64_t kSeeds = 6;  // random execution orders per kernel (chosen)
 
 std::string NonBlank(const std::string& text) {
   std::string out, line;
@@ -46,12 +46,12 @@ class KernelRun {
  public:
   KernelRun(const TestFile& file, const TestRun& run) : file_(file), run_(run) {}
 
-  // What it printed; errors are kept.
+  // Runs it and keeps the output and the errors.
   void Run() {
     Result<ParsedKernel> parsed = ParseKernel(file_.text, file_.path);
     if (!parsed.ok()) return Note(parsed.error());
     parsed_ = std::move(parsed).value();
-    if (Status status = VerifyKernel(parsed_.kernel, &parsed_.places); !status.ok())
+    if (Status status = VerifyKernel(parsed_.kernel, &parsed_.locations); !status.ok())
       return Note(status.error());
     CheckRoundTrip();
     const std::string& command = run_.words[0];
@@ -61,8 +61,8 @@ class KernelRun {
       output = fmt::format("{:016x}\n", HashOf(parsed_.kernel));
     } else if (command == "pressure") {
       Pressure pressure = PressureOf(parsed_.kernel);
-      output = fmt::format("scalars {} vectors {} words {}\n", pressure.scalars, pressure.vectors,
-                           pressure.words);
+      output = fmt::format("scalars {} vectors {} registers {}\n", pressure.scalars,
+                           pressure.vectors, pressure.thread_registers);
     } else if (command == "simulate") {
       Simulate();
     } else if (command == "cuda") {
@@ -81,12 +81,12 @@ class KernelRun {
   void Note(const Error& error) {
     ExpectedError found{CodeText(error.code), ""};
     if (error.where.line > 0)
-      found.place = fmt::format("{}:{}", error.where.line, error.where.column);
+      found.location = fmt::format("{}:{}", error.where.line, error.where.column);
     errors.push_back(std::move(found));
     rendered.push_back(Render(error, file_.text));
   }
 
-  // What is printed reads back to an equal kernel that prints the same.
+  // The printed kernel parses back to an equal kernel that prints the same.
   void CheckRoundTrip() {
     std::string text = WriteKernel(parsed_.kernel);
     Result<ParsedKernel> again = ParseKernel(text, "printed");
@@ -113,7 +113,8 @@ class KernelRun {
     return true;
   }
 
-  // In order, then in random orders: the same results, or a fault (a race may show as another one).
+  // Runs in order, then in random orders: the results must agree, or report a fault (a race may
+  // show as another fault).
   void Simulate() {
     std::map<std::string, std::string> given;
     std::vector<int64_t> extents;
@@ -123,7 +124,7 @@ class KernelRun {
       if (Status status = arrays.Fill(parsed_.kernel, given); !status.ok())
         return Note(status.error());
       SimOptions options;
-      options.places = &parsed_.places;
+      options.locations = &parsed_.locations;
       options.max_steps = 1 << 24;
       if (seed > 0) options.seed = seed;
       std::vector<SimArgument> arguments = arrays.Arguments();
@@ -167,7 +168,7 @@ bool Holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// "y: 1 2 ..." stands for a line that begins so.
+// "y: 1 2 ..." matches any line with that prefix.
 bool HoldsValues(const std::string& output, const std::string& expected) {
   if (expected.ends_with(" ..."))
     return Holds("\n" + output, "\n" + expected.substr(0, expected.size() - 3));
@@ -227,7 +228,7 @@ std::vector<std::string> RunFile(const std::string& path, bool update) {
 
 #if TOK_HAVE_CUDA
 struct Compiled {
-  int kernels = 0, refused = 0, same = 0, without = 0, spilling = 0, most_registers = 0;
+  int kernels = 0, rejected = 0, same = 0, without = 0, spilling = 0, most_registers = 0;
   std::set<uint64_t> hashes;
   std::vector<std::string> failures;
 };
@@ -240,9 +241,9 @@ void CompileSource(const cuda::Nvrtc& nvrtc, const cuda::CudaSource& source, Com
     all.failures.push_back(Render(code.error()) + source.text);
     return;
   }
-  if (std::vector<std::string> faults = PtxFaults(ptx); !faults.empty())
+  if (std::vector<std::string> ptx_errors = PtxErrors(ptx); !ptx_errors.empty())
     all.failures.push_back(
-        fmt::format("{}: {}\n{}", source.name, fmt::join(faults, "\n"), source.text));
+        fmt::format("{}: {}\n{}", source.name, fmt::join(ptx_errors, "\n"), source.text));
   all.most_registers = std::max(all.most_registers, code.value().registers);
   if (code.value().spilled_bytes > 0) {
     ++all.spilling;
@@ -254,7 +255,7 @@ void CompileSource(const cuda::Nvrtc& nvrtc, const cuda::CudaSource& source, Com
 void CompileKernel(const cuda::Nvrtc& nvrtc, const std::string& text, Compiled& all) {
   Result<ParsedKernel> parsed = ParseKernel(text, "kernel");
   if (!parsed.ok() || !VerifyKernel(parsed.value().kernel).ok()) {
-    ++all.refused;  // tests of the reader and the verifier
+    ++all.rejected;  // tests of the reader and the verifier
     return;
   }
   if (!all.hashes.insert(HashOf(parsed.value().kernel)).second) {
@@ -269,29 +270,29 @@ void CompileKernel(const cuda::Nvrtc& nvrtc, const std::string& text, Compiled& 
   CompileSource(nvrtc, source.value(), all);
 }
 
-// The packs of a text: the launches below a line `pack of 2`, each `launch NAME of TEAMS: ...`.
-// Of kernels of one name, launches name the first, then the second and so on.
-void CompilePacks(const cuda::Nvrtc& nvrtc, const std::string& text, Compiled& all) {
+// The horizontally fused launches of a text: the launches below a line `horizontal of 2`, each
+// `launch NAME of BLOCKS: ...`. If kernels share a name, launches refer to them in order.
+void CompileHorizontal(const cuda::Nvrtc& nvrtc, const std::string& text, Compiled& all) {
   std::map<std::string, std::vector<Kernel>> kernels;
   for (const std::string& kernel : KernelsOf(text))
     if (Result<ParsedKernel> parsed = ParseKernel(kernel, "kernel"); parsed.ok())
       kernels[parsed.value().kernel.name].push_back(std::move(parsed.value().kernel));
   std::map<std::string, size_t> launched;
-  std::vector<cuda::CudaPackPart> parts;
+  std::vector<cuda::HorizontalKernel> parts;
   size_t left = 0;
   std::istringstream in(text);
   for (std::string line, word, name, of; std::getline(in, line);) {
     std::istringstream words(line);
     size_t count = 0;
     if (!(words >> word)) continue;
-    if (word == "pack" && words >> of >> count) left = count;
+    if (word == "horizontal" && words >> of >> count) left = count;
     if (word != "launch" || !(words >> name >> of >> count)) continue;
     const std::vector<Kernel>& own = kernels[name];
     size_t number = launched[name]++;
     if (left == 0 || number >= own.size()) continue;
     parts.push_back({&own[number], static_cast<int64_t>(count)});
     if (--left > 0) continue;
-    Result<cuda::CudaPackSource> source = cuda::CudaPackText("pack_" + name, parts);
+    Result<cuda::HorizontalSource> source = cuda::HorizontalText("horizontal_" + name, parts);
     if (source.ok()) {
       CompileSource(nvrtc, source.value().source, all);
     } else {
@@ -311,16 +312,16 @@ int CompileAll(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     std::string text = FileText(file);
     for (const std::string& kernel : KernelsOf(text)) CompileKernel(*nvrtc.value(), kernel, all);
-    CompilePacks(*nvrtc.value(), text, all);
+    CompileHorizontal(*nvrtc.value(), text, all);
   }
   if (files.empty())
     for (const Kernel& kernel : FormulaKernels())
       CompileKernel(*nvrtc.value(), WriteKernel(kernel), all);
   for (const std::string& text : all.failures) fmt::print("FAILED {}\n", text);
   fmt::print(
-      "{} kernels, {} refused, {} equal to others, {} without CUDA C++, {} spill, {} registers at "
+      "{} kernels, {} rejected, {} equal to others, {} without CUDA C++, {} spill, {} registers at "
       "most\n",
-      all.kernels, all.refused, all.same, all.without, all.spilling, all.most_registers);
+      all.kernels, all.rejected, all.same, all.without, all.spilling, all.most_registers);
   fmt::print("tally: {} passed, {} failed, 0 skipped\n",
              all.kernels - static_cast<int>(all.failures.size()), all.failures.size());
   return all.failures.empty() && all.kernels > 0 ? 0 : 1;

@@ -1,15 +1,17 @@
 #pragma once
 
+// Files of kernel text, for the kernel tests.
+
 #include <string>
 #include <vector>
 
 namespace tokamak {
 
-// All of a file; "" where there is none.
+// The contents of a file; "" if it does not exist.
 std::string FileText(const std::string& path);
 
-// The kernels of a text, of which `tokamak kernels` prints many: from `kernel` to the brace that
-// closes it.
+// Splits a text of kernels, as `tokamak kernels` prints it: each from `kernel` to its closing
+// brace.
 std::vector<std::string> KernelsOf(const std::string& text);
 
 }  // namespace tokamak

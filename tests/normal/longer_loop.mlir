@@ -1,4 +1,4 @@
-// One step more is another program.
+// One iteration more is a different program.
 // RUN: check
 // NOT-NORMAL-AS: loop.hlo
 func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {

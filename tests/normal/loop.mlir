@@ -1,5 +1,5 @@
-// The same loop as JAX writes it: values in another order, the bound captured,
-// the doubling behind a call, the factor times one.
+// The same loop as JAX writes it: values in another order, the
+// bound captured, the doubling in a call, the factor times one.
 // RUN: check
 // NORMAL-AS: loop.hlo
 // NOT-NORMAL-AS: longer_loop.mlir

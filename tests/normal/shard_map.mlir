@@ -1,7 +1,7 @@
 // A shard map with an exchange between devices, as JAX writes it.
 // RUN: check
 // NORMAL-AS: shard_map.hlo
-// NOT-NORMAL-AS: shard_map_turned.hlo
+// NOT-NORMAL-AS: shard_map_transposed.hlo
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 func.func public @main(%x: tensor<8x8xf32>) -> tensor<4x16xf32> {
   %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"a"}, {"b"}]>] out_shardings=[<@mesh, [{"a"}, {"b"}]>] manual_axes={"a", "b"} (%arg1: tensor<4x4xf32>) {

@@ -1,4 +1,4 @@
-// Approximate top-k, where the platform has none, is a sort.
+// Approximate top-k is a sort on platforms without it.
 // RUN: check
 // NORMAL-AS: top_k.hlo
 // NOT-NORMAL-AS: loop.hlo

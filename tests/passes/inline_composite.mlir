@@ -1,4 +1,4 @@
-// A composite is what its decomposition computes.
+// A composite is replaced by its decomposition.
 // RUN: opt --passes=inline,dce
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = stablehlo.composite "my.twice" %x {decomposition = @twice} : (tensor<4xf32>) -> tensor<4xf32>

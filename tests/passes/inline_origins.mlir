@@ -1,4 +1,4 @@
-// What a function of the program computes is named from its call on, and has its line.
+// Instructions of an inlined function have the name of its call as a prefix, and its line.
 // RUN: opt --passes=inline,dce
 // OUT: cosine(
 // OUT: op_name="jit(step)/transpose(jvp(jit(part)))/cos"

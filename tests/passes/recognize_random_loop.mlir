@@ -1,4 +1,4 @@
-// Threefry as a loop of five times four rounds, keys and rotations taking turns, in a function or inlined.
+// Threefry as a loop of five times four rounds, with alternating keys and rotations, in a function or inlined.
 // RUN: opt --passes=recognize-random,inline,dce
 // OUT: threefry2x32(
 // RUN: opt --passes=recognize-random,inline,flatten-tuples,(simplify,dce)*,order

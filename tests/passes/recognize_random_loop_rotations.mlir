@@ -1,6 +1,6 @@
 // The same four rotations each time: not threefry.
 // RUN: opt --passes=recognize-random
-// TAKEN: none
+// ACCEPTED: none
 func.func public @main(%k0: tensor<ui32>, %k1: tensor<ui32>, %x0: tensor<3xui32>, %x1: tensor<3xui32>) -> (tensor<3xui32>, tensor<3xui32>) {
   %0:2 = call @draw(%k0, %k1, %x0, %x1) : (tensor<ui32>, tensor<ui32>, tensor<3xui32>, tensor<3xui32>) -> (tensor<3xui32>, tensor<3xui32>)
   return %0#0, %0#1 : tensor<3xui32>, tensor<3xui32>

@@ -1,6 +1,6 @@
-// A function that is only called threefry2x32 stays what it is.
+// A function that is merely named threefry2x32 is unchanged.
 // RUN: opt --passes=recognize-random
-// TAKEN: none
+// ACCEPTED: none
 func.func public @main(%k: tensor<ui32>, %x: tensor<3xui32>) -> (tensor<3xui32>, tensor<3xui32>) {
   %0:2 = call @threefry2x32(%k, %k, %x, %x) : (tensor<ui32>, tensor<ui32>, tensor<3xui32>, tensor<3xui32>) -> (tensor<3xui32>, tensor<3xui32>)
   return %0#0, %0#1 : tensor<3xui32>, tensor<3xui32>

@@ -1,5 +1,5 @@
 // Four threads that compile, put, execute, donate, delete and read at random through the ABI, on
-// buffers that they share. Values are checked; the sanitizers check the rest.
+// shared buffers. Values are checked; the sanitizers check the rest.
 //
 //   tok_pjrt_soak [--full]      1,000 executions, or 10,000
 
@@ -16,17 +16,17 @@ namespace tokamak::test {
 namespace {
 
 constexpr int kThreads = 4;
-constexpr int kWidth = 16;
+constexpr int kWidth = 16;  // elements per buffer (chosen: small)
 
-// x + y, y * 2 with x donated; a short program and a long one of the same kind.
-std::string ProgramText(int turns) {
+// x + y, y * 2 with x donated; a short and a long variant.
+std::string ProgramText(int repetitions) {
   std::string body, value = "%s";
-  for (int i = 0; i < turns; ++i) {
+  for (int i = 0; i < repetitions; ++i) {
     std::string next = "%t" + std::to_string(i);
     body += "    " + next + " = stablehlo.abs " + value + " : tensor<16xf32>\n";
     value = next;
   }
-  return "module @m" + std::to_string(turns) +
+  return "module @m" + std::to_string(repetitions) +
          " {\n"
          "  func.func @main(%x: tensor<16xf32> {tf.aliasing_output = 0 : i32}, %y: tensor<16xf32>)"
          " -> (tensor<16xf32>, tensor<16xf32>) {\n"
@@ -35,7 +35,7 @@ std::string ProgramText(int turns) {
          ", %d : tensor<16xf32>, tensor<16xf32>\n  }\n}\n";
 }
 
-// A buffer with the value that all its elements have.
+// A buffer and the value of all its elements.
 struct Known {
   PJRT_Buffer* buffer;
   float value;
@@ -44,12 +44,12 @@ struct Known {
 class Soak {
  public:
   explicit Soak(int executions) : executions_(executions) {
-    for (int turns : {0, 400}) programs_.push_back(client_.Compile(ProgramText(turns)));
+    for (int repetitions : {0, 400}) programs_.push_back(client_.Compile(ProgramText(repetitions)));
   }
 
   int Run() {
     for (PJRT_LoadedExecutable* program : programs_)
-      if (program == nullptr) return Fault("compile: " + client_.error);
+      if (program == nullptr) return Fail("compile: " + client_.error);
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) threads.emplace_back([this, t] { Work(t); });
     for (std::thread& thread : threads) thread.join();
@@ -57,23 +57,23 @@ class Soak {
     for (PJRT_LoadedExecutable* program : programs_) Destroy(program);
     stopping_ = true;
     client_.Stop();
-    if (faults_ > 0) return 1;
+    if (failures_ > 0) return 1;
     std::printf("soak: %d executions, %d reads, %d of them of deleted buffers\n", executed_.load(),
                 reads_.load(), deleted_.load());
     return 0;
   }
 
  private:
-  int Fault(const std::string& text) {
+  int Fail(const std::string& text) {
     std::fprintf(stderr, "soak: %s\n", text.c_str());
-    ++faults_;
+    ++failures_;
     return 1;
   }
 
   void Work(int seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
     std::vector<Known> own;
-    while (executed_ < executions_ && faults_ == 0) {
+    while (executed_ < executions_ && failures_ == 0) {
       switch (random() % 8) {
         case 0:
           own.push_back(Make(static_cast<float>(random() % 100)));
@@ -88,7 +88,7 @@ class Soak {
           if (!own.empty()) Check(own.back());
           break;
         case 4:
-          if (PJRT_LoadedExecutable* again = CompileAgain()) Destroy(again);
+          if (PJRT_LoadedExecutable* again = Recompile()) Destroy(again);
           break;
         default:
           Step(random, own);
@@ -113,12 +113,12 @@ class Soak {
     args.num_dims = 1;
     args.device = client.device[0];
     std::string error = TOK_CALL(PJRT_Client_BufferFromHostBuffer, args);
-    if (!error.empty()) Fault("put: " + error);
+    if (!error.empty()) Fail("put: " + error);
     Await(args.done_with_host_buffer);
     return {args.buffer, value};
   }
 
-  PJRT_LoadedExecutable* CompileAgain() {
+  PJRT_LoadedExecutable* Recompile() {
     std::string text = ProgramText(0);
     PJRT_Program program{};
     program.struct_size = kStructSize<PJRT_Program>;
@@ -130,7 +130,7 @@ class Soak {
     args.client = client_.client;
     args.program = &program;
     std::string error = TOK_CALL(PJRT_Client_Compile, args);
-    if (!error.empty()) Fault("compile: " + error);
+    if (!error.empty()) Fail("compile: " + error);
     return args.executable;
   }
 
@@ -144,13 +144,13 @@ class Soak {
     shared_.erase(shared_.begin());
   }
 
-  // Another thread may be about to use it, or have donated it.
+  // Another thread may be about to use it, or may have donated it.
   void DeleteShared(std::mt19937& random) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!shared_.empty()) Delete(shared_[random() % shared_.size()].buffer);
   }
 
-  // The handles stay while the lock is held; their contents may go at any time.
+  // The handles live while the lock is held; their contents may be deleted at any time.
   void Step(std::mt19937& random, std::vector<Known>& own) {
     Known x = Make(1), y = Make(2);
     bool with_shared = random() % 2 == 0;
@@ -186,13 +186,13 @@ class Soak {
     std::string error = TOK_CALL(PJRT_LoadedExecutable_Execute, args);
     ++executed_;
     if (!error.empty()) {
-      bool refused = x.buffer == y.buffer && error.find("is also read") != std::string::npos;
-      if (!refused && error.find("TK6102") == std::string::npos) Fault("execute: " + error);
+      bool rejected = x.buffer == y.buffer && error.find("is also read") != std::string::npos;
+      if (!rejected && error.find("TK6102") == std::string::npos) Fail("execute: " + error);
       ++deleted_;
       return;
     }
-    if (x.buffer == y.buffer) Fault("a buffer was donated and read");
-    if (!IsDeleted(x.buffer)) Fault("a donated buffer is not deleted");
+    if (x.buffer == y.buffer) Fail("a buffer was donated and read");
+    if (!IsDeleted(x.buffer)) Fail("a donated buffer is not deleted");
     own.push_back({outputs[0], x.value + y.value});
     own.push_back({outputs[1], y.value * 2});
     if (random() % 4 == 0)
@@ -202,7 +202,7 @@ class Soak {
     if (random() % 4 == 0) Check(own[own.size() - 2]);
   }
 
-  // A callback that may still be waiting when the event is destroyed.
+  // Adds a callback that may still be pending when the event is destroyed.
   void Forget(PJRT_Event* event) {
     auto on_ready = Fresh<PJRT_Event_OnReady_Args>();
     on_ready.event = event;
@@ -211,9 +211,8 @@ class Soak {
       if (error == nullptr) return;
       auto* soak = static_cast<Soak*>(user);
       std::string text = TextOf(error);
-      // What had not run by then is told so.
-      if (!soak->stopping_ || text.find("TK6103") == std::string::npos)
-        soak->Fault("done: " + text);
+      // Work that had not run by then gets the error TK6103.
+      if (!soak->stopping_ || text.find("TK6103") == std::string::npos) soak->Fail("done: " + text);
     };
     TOK_CALL(PJRT_Event_OnReady, on_ready);
     auto destroy = Fresh<PJRT_Event_Destroy_Args>();
@@ -226,12 +225,12 @@ class Soak {
     std::vector<float> values = Get(known.buffer, &error);
     ++reads_;
     if (!error.empty()) {
-      if (error.find("TK6102") == std::string::npos) Fault("read: " + error);
+      if (error.find("TK6102") == std::string::npos) Fail("read: " + error);
       return;
     }
     for (float value : values)
       if (value != known.value && std::isfinite(known.value))
-        Fault("a value is " + std::to_string(value) + ", not " + std::to_string(known.value));
+        Fail("a value is " + std::to_string(value) + ", not " + std::to_string(known.value));
   }
 
   int executions_;
@@ -239,7 +238,7 @@ class Soak {
   std::vector<PJRT_LoadedExecutable*> programs_;
   std::mutex mutex_;
   std::vector<Known> shared_;
-  std::atomic<int> executed_{0}, reads_{0}, deleted_{0}, faults_{0};
+  std::atomic<int> executed_{0}, reads_{0}, deleted_{0}, failures_{0};
   std::atomic<bool> stopping_{false};
 };
 

@@ -1,4 +1,4 @@
-// Programs compiled for a backend and run there.
+// Compiles programs for a backend and runs them there.
 #include <algorithm>
 
 #include "analysis/cumulative_window.h"
@@ -13,7 +13,7 @@
 namespace tokamak::fuzz {
 namespace {
 
-// Whose result is one number of the type, whatever computes it.
+// Ops with a uniquely defined result, independent of the implementation.
 bool IsExactOnReals(Op op) {
   switch (op) {
     case Op::kAbs:
@@ -65,11 +65,11 @@ bool HasReals(const Instr& instr, bool (*is)(ElementType)) {
                      [&](const Instr* operand) { return has(operand->shape()); });
 }
 
-// Taps of a window that are surely added up one after the other.
+// Windows of up to this many taps are always summed sequentially.
 constexpr int64_t kShort = 8;
 
-// Windows of a scatter that are surely combined one after the other; GPUs take more of them in
-// stretches (docs/kernels.md).
+// Scatters with up to this many windows always combine them sequentially; GPUs combine more of them
+// in chunks (docs/kernels.md).
 constexpr int64_t kFewWindows = 512;
 
 int64_t WindowsOf(const Instr& scatter) {
@@ -84,7 +84,7 @@ bool IsExact(const Instr& instr) {
   if (instr.op() == Op::kInfeed || instr.op() == Op::kRng ||
       instr.op() == Op::kRngGetAndUpdateState)
     return false;
-  // The greatest and the least are that in whatever order they are found.
+  // Maxima and minima do not depend on the order.
   if (instr.op() == Op::kReduce && instr.called(0)->root()->operand_count() == 2 &&
       (instr.called(0)->root()->op() == Op::kMaximum ||
        instr.called(0)->root()->op() == Op::kMinimum))
@@ -93,11 +93,11 @@ bool IsExact(const Instr& instr) {
       instr.op() == Op::kFft || instr.op() == Op::kCholesky || instr.op() == Op::kTriangularSolve ||
       instr.op() == Op::kBatchNormTraining || instr.op() == Op::kBatchNormGrad)
     return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
-  // The interpreter rounds products of a window, and sums of complex numbers, at the end.
+  // The interpreter rounds products over a window, and sums of complex numbers, once at the end.
   if (instr.op() == Op::kReduceWindow &&
       (instr.called(0)->root()->op() == Op::kMultiply || HasReals(instr, IsComplex)))
     return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
-  // A cumulative sum from the end is summed from there, and a long window in parts.
+  // A reverse cumulative sum starts at the end, and a long window is summed in chunks.
   if (instr.op() == Op::kReduceWindow && (CumulativeWindowOf(instr) || TapsOf(instr) > kShort)) {
     Op op = instr.called(0)->root()->op();
     if (op == Op::kAdd || op == Op::kMultiply)
@@ -109,10 +109,10 @@ bool IsExact(const Instr& instr) {
     if (op == Op::kAdd || op == Op::kMultiply)
       return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
   }
-  // The sign of a NaN is open, and seen by these.
+  // These ops expose the sign of a NaN, which is unspecified.
   if (instr.op() == Op::kBitcastConvert || instr.op() == Op::kBitcast || instr.op() == Op::kTopK)
     return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
-  // Plain comparisons put NaN nowhere.
+  // Plain comparisons do not order NaN.
   if (instr.op() == Op::kSort) {
     const Instr* root = instr.called(0)->root();
     return root->op() == Op::kCompare &&
@@ -128,7 +128,7 @@ bool IsExact(const Instr& instr) {
 
 class OnBackend : public Transformation {
  public:
-  // "cpu", or "cpu/rules": what decides about fusion (CompileOptions::fusion).
+  // "cpu", or "cpu/rules": the fusion planner (CompileOptions::fusion).
   explicit OnBackend(std::string backend) : backend_(std::move(backend)) {
     size_t slash = backend_.find('/');
     if (slash == std::string::npos) return;
@@ -150,7 +150,7 @@ class OnBackend : public Transformation {
   }
   Result<RunOutcome> Run(const Module& module, std::span<const Value> inputs,
                          const RunOptions& how) const override {
-    // Compiled programs are not given what the host would give here.
+    // Compiled programs get no host services here.
     for (const auto& computation : module.computations())
       for (const Instr* instr : computation->Instrs())
         if (instr->op() == Op::kInfeed) return Interpret(module, inputs, how);

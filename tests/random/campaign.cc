@@ -16,11 +16,11 @@ namespace tokamak::fuzz {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(20);
-constexpr int kTooLong = 3000;  // ticks: a minute
-constexpr uint64_t kChunk = 32;
+constexpr int kTooLong = 3000;   // ticks: one minute
+constexpr uint64_t kChunk = 32;  // seeds that a thread takes at a time (chosen)
 
-// What the threads are at. The seed of a thread that ends the process is told by the signal
-// handler, which may do next to nothing: hence plain thread-local numbers.
+// The current state of each thread. The signal handler prints the seed of a thread that crashes; it
+// may do almost nothing, hence plain thread-local numbers.
 thread_local uint64_t current_seed = 0;
 
 void OnCrash(int number) {
@@ -50,8 +50,8 @@ struct Shared {
   Tally tally;
 };
 
-// The seed that a thread is at, for whoever watches it. Its ticks are counted rather than read off
-// a clock: they stand still while the process is stopped.
+// The current seed of a thread, for the watchdog. Ticks are counted instead of read from a clock,
+// so that they do not advance while the process is stopped.
 struct Desk {
   std::atomic<uint64_t> seed{0};
   std::atomic<int> ticks{0};
@@ -74,15 +74,15 @@ void CheckSeed(const Shared& shared, uint64_t seed, Tally& tally) {
   std::vector<Finding> findings = CheckProgram(*module, seed, shared.transformations);
   for (size_t i = 0; i < findings.size(); ++i) {
     const Finding& finding = findings[i];
-    if (finding.IsFault()) {
+    if (finding.IsFailure()) {
       ++tally.failed;
       tally.failures.push_back(
           {seed, shared.transformations[i]->name(), finding.what, finding.kind});
     } else if (finding.kind == Finding::Kind::kNone) {
       ++tally.held;
     } else {
-      ++(finding.kind == Finding::Kind::kUnpromised ? tally.unpromised : tally.refused);
-      if (shared.options.statistics) ++tally.refusals[finding.what.substr(0, 60)];
+      ++(finding.kind == Finding::Kind::kUnpromised ? tally.unpromised : tally.rejected);
+      if (shared.options.statistics) ++tally.rejections[finding.what.substr(0, 60)];
     }
   }
 }
@@ -109,7 +109,7 @@ void Work(Shared& shared, Desk& desk) {
   shared.tally.Add(own);
 }
 
-// Until all threads are done: shows how far they are, and stops a run that hangs.
+// Reports progress and aborts a hanging run, until all threads are done.
 void Watch(const Shared& shared, std::deque<Desk>& desks, const std::atomic<int>& running) {
   const bool terminal = isatty(2) != 0;
   const uint64_t total = shared.options.end - shared.options.first;
@@ -137,9 +137,9 @@ void Tally::Add(const Tally& other) {
   held += other.held;
   failed += other.failed;
   unpromised += other.unpromised;
-  refused += other.refused;
+  rejected += other.rejected;
   for (const auto& [name, count] : other.ops) ops[name] += count;
-  for (const auto& [name, count] : other.refusals) refusals[name] += count;
+  for (const auto& [name, count] : other.rejections) rejections[name] += count;
   failures.insert(failures.end(), other.failures.begin(), other.failures.end());
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// Checks a range of seeds on several threads, and minimizes and stores the failures.
+
 #include <atomic>
 #include <map>
 #include <memory>
@@ -12,7 +14,7 @@
 
 namespace tokamak::fuzz {
 
-// Something that does not hold, of one seed.
+// A failed property of one seed.
 struct Failure {
   uint64_t seed = 0;
   std::string through, what;
@@ -22,27 +24,27 @@ struct Failure {
   }
 };
 
-// What a range of seeds came to.
+// The results of a range of seeds.
 struct Tally {
   int64_t programs = 0, instrs = 0;
-  // Programs times transformations; skipped for no bits that are promised, and by the interpreter.
-  int64_t held = 0, failed = 0, unpromised = 0, refused = 0;
-  std::map<std::string, int64_t> ops, refusals;
+  // Programs times transformations; skipped because no bits are promised, or by the interpreter.
+  int64_t held = 0, failed = 0, unpromised = 0, rejected = 0;
+  std::map<std::string, int64_t> ops, rejections;
   std::vector<Failure> failures;
 
   void Add(const Tally& other);
 };
 
-// Checks the options' seeds on their number of threads. Says on standard error
-// how far it is, when that is a terminal. A seed that takes a minute, or ends the
-// process, is named there before the process ends.
+// Checks the seeds of the options on the requested number of threads. Reports progress on standard
+// error if it is a terminal. If a seed takes a minute or ends the process, it is printed there
+// first.
 Tally RunCampaign(const Options& options,
                   const std::vector<std::unique_ptr<Transformation>>& transformations);
 
-// Makes the failing program of a seed small and writes it; the path.
+// Minimizes the failing program of a seed and writes it; returns the path.
 Result<std::string> KeepFailure(const Options& options, const Failure& failure);
 
-// Checks a file that KeepFailure wrote; empty when it holds.
+// Checks a file written by KeepFailure; empty if it passes.
 Result<std::string> ReplayFile(const std::string& path);
 
 }  // namespace tokamak::fuzz

@@ -10,8 +10,8 @@
 namespace tokamak::fuzz {
 namespace {
 
-constexpr int64_t kMaxSteps = 100'000;
-constexpr int kInfeeds = 40;
+constexpr int64_t kMaxSteps = 100'000;  // instructions per run (chosen: bounds loops)
+constexpr int kInfeeds = 40;  // infeed arrays per run (chosen: enough for generated loops)
 
 Result<std::vector<Value>> Run(const Module& module, uint64_t input_seed, bool ordinary,
                                const Transformation* how = nullptr) {
@@ -23,14 +23,14 @@ Result<std::vector<Value>> Run(const Module& module, uint64_t input_seed, bool o
   std::vector<Value> inputs = DrawInputs(input_seed, *module.entry(), ordinary);
   TOK_TRY(RunOutcome outcome,
           how != nullptr ? how->Run(module, inputs, options) : Interpret(module, inputs, options));
-  // Checks are results too: how many held, and how many did not.
+  // Checks are results too: the numbers of passed and failed ones.
   outcome.results.push_back(Value::Scalar<int64_t>(ElementType::kS64, outcome.checks_passed));
   outcome.results.push_back(
       Value::Scalar<int64_t>(ElementType::kS64, static_cast<int64_t>(outcome.failures.size())));
   return std::move(outcome.results);
 }
 
-// The values of the program as it was drawn, on both kinds of inputs.
+// The values of the original program on both kinds of inputs.
 struct Values {
   std::vector<Result<std::vector<Value>>> of;
 };
@@ -52,7 +52,7 @@ Finding CheckOne(const Module& module, const Values& before, uint64_t input_seed
   if (!keeps && !transformation.RunsAlways()) return {Finding::Kind::kUnpromised, ""};
   for (size_t i = 0; i < before.of.size(); ++i) {
     const auto& was = before.of[i];
-    if (!was.ok()) return {Finding::Kind::kRefused, was.error().message};
+    if (!was.ok()) return {Finding::Kind::kNotInterpreted, was.error().message};
     auto is = Run(after, input_seed, i == 0, &transformation);
     if (!is.ok()) return {Finding::Kind::kRun, is.error().message};
     if (!keeps) continue;

@@ -1,5 +1,8 @@
 #pragma once
 
+// The properties that random_programs checks: transformations that must preserve a program's
+// values.
+
 #include <memory>
 #include <span>
 #include <string>
@@ -13,56 +16,56 @@
 
 namespace tokamak::fuzz {
 
-// Something that makes another program of a program, with the same values.
+// Transforms a program into another one with the same values.
 class Transformation {
  public:
   virtual ~Transformation() = default;
-  virtual std::string name() const = 0;  // as the command line names it
+  virtual std::string name() const = 0;  // as on the command line
   virtual Closeness closeness() const { return {}; }
-  // Whether it promises anything for a program.
+  // Whether the transformation preserves the values of this program.
   virtual bool Keeps(const Module&) const { return true; }
-  // Whether what comes of it has to run also where of values nothing is promised.
+  // Whether the result must run even if its values are not promised.
   virtual bool RunsAlways() const { return false; }
   virtual Result<std::unique_ptr<Module>> Apply(const Module& module) const = 0;
-  // How what comes of it is run.
+  // Runs the transformed program.
   virtual Result<RunOutcome> Run(const Module& module, std::span<const Value> inputs,
                                  const RunOptions& options) const {
     return Interpret(module, inputs, options);
   }
 };
 
-// Those that are there: "clone", "hlo", "mlir", "normal-form", every pass (behind those that give
-// what it needs), "pipeline", and pipelines as text: "inline,(simplify,cse)*". "twice:" before one
-// of these also asks that a second run changes nothing. Null for a name that is not known.
+// The known transformations: "clone", "hlo", "mlir", "normal-form", every pass (after its
+// prerequisites), "pipeline", and pipelines as text: "inline,(simplify,cse)*". The prefix "twice:"
+// also requires that a second run changes nothing. Returns null for an unknown name.
 std::unique_ptr<Transformation> TransformationNamed(std::string_view name);
 std::vector<std::string> TransformationNames();
 std::unique_ptr<Transformation> PassNamed(std::string_view name);
-// "on:cpu", "on:sim": compiled and run there. Promised are programs whose every bit follows from
-// the law: no functions, no sums of reals.
+// "on:cpu", "on:sim": compiled and run there. Values are promised for programs whose every bit is
+// fixed by the reference semantics: no functions, no sums of reals.
 std::unique_ptr<Transformation> BackendNamed(std::string_view name);
 std::vector<std::string> PassNames();
-// Whether the instruction has the bits of the law on every backend.
+// Whether every backend computes the instruction with the bits of the reference interpreter.
 bool PromisesBits(const Instr& instr);
 
 struct Finding {
   enum class Kind : uint8_t {
     kNone,
-    kUnpromised,  // what comes of it is sound; of values nothing was promised
-    kRefused,     // the interpreter does not run the program as it was drawn
-    kDrawn,       // the program does not verify as it was drawn
-    kError,       // the transformation gives an error
-    kUnsound,     // what comes of it does not verify
-    kRun,         // ... does not run
-    kValues,      // ... computes something else
+    kUnpromised,      // the transformed program is valid; its values were not promised
+    kNotInterpreted,  // the interpreter does not run the original program
+    kDrawn,           // the original program does not verify
+    kError,           // the transformation returns an error
+    kUnsound,         // the transformed program does not verify
+    kRun,             // the transformed program does not run
+    kValues,          // the transformed program computes other values
   };
   Kind kind = Kind::kNone;
   std::string what;
-  bool IsFault() const { return kind >= Kind::kDrawn; }
+  bool IsFailure() const { return kind >= Kind::kDrawn; }
 };
 
-// Runs the program before and after each transformation on inputs that
-// `input_seed` draws: ordinary ones, and such as are rich in NaN, infinities,
-// signed zeros and extremes. One finding each.
+// Runs the program before and after each transformation on inputs generated from `input_seed`:
+// ordinary ones, and ones rich in NaN, infinities, signed zeros and extremes. Returns one finding
+// per transformation.
 std::vector<Finding> CheckProgram(const Module& module, uint64_t input_seed,
                                   std::span<const Transformation* const> transformations);
 

@@ -1,69 +1,69 @@
-// Small sums that a simplifier knows by heart, and others that look like them
-// and are not equal: the sign of a zero, NaN, wrap-around and rounding decide.
-#include "random/draft.h"
+// Small expressions that a simplifier rewrites, and similar ones that are not equal: they differ in
+// the sign of a zero, NaN, wrap-around or rounding.
+#include "random/program_builder.h"
 
 namespace tokamak::fuzz {
 namespace {
 
 using O = Op;
 
-Instr* OfClass(Draft& draft, TypeClass types) {
-  Instr* x = draft.AnyThat([&](const Shape& shape) {
+Instr* OfClass(ProgramBuilder& builder, TypeClass types) {
+  Instr* x = builder.AnyThat([&](const Shape& shape) {
     return (types >> static_cast<int>(KindOf(shape.type())) & 1) != 0;
   });
   if (x != nullptr) return x;
-  x = draft.Any();
-  return draft.Convert(x, draft.AnyType(types));
+  x = builder.Any();
+  return builder.Convert(x, builder.AnyType(types));
 }
 
-// A number in every element: written in full, or a scalar and its broadcast.
-Instr* All(Draft& draft, Instr* like, double value) {
+// A number in every element: written in full, or as a broadcast scalar.
+Instr* All(ProgramBuilder& builder, Instr* like, double value) {
   if (like == nullptr) return nullptr;
-  if (draft.random().Percent(50)) return draft.Number(like->shape(), value);
-  Instr* scalar = draft.Number(Shape::Scalar(like->shape().type()), value);
-  return draft.Spread(scalar, like->shape().dims());
+  if (builder.random().Percent(50)) return builder.Number(like->shape(), value);
+  Instr* scalar = builder.Number(Shape::Scalar(like->shape().type()), value);
+  return builder.BroadcastTo(scalar, like->shape().dims());
 }
 
-bool Either(Draft& draft, Op op, Instr* x, Instr* y) {
-  if (draft.random().Percent(35)) std::swap(x, y);
-  return draft.Put(op, {x, y}) != nullptr;
+bool Either(ProgramBuilder& builder, Op op, Instr* x, Instr* y) {
+  if (builder.random().Percent(35)) std::swap(x, y);
+  return builder.Put(op, {x, y}) != nullptr;
 }
 
-// x op c, for the constants that rules ask about.
-bool DrawWithConstant(Draft& draft) {
-  Instr* x = OfClass(draft, draft.random().Percent(25) ? kComplexClass : kIntOrReal);
-  Op op = draft.random().Pick({O::kAdd, O::kSubtract, O::kMultiply, O::kDivide, O::kMultiply,
-                               O::kPower, O::kRemainder, O::kMaximum, O::kMinimum});
-  double value = draft.random().Pick(
+// x op c, for the constants that rules match.
+bool DrawWithConstant(ProgramBuilder& builder) {
+  Instr* x = OfClass(builder, builder.random().Percent(25) ? kComplexClass : kIntOrReal);
+  Op op = builder.random().Pick({O::kAdd, O::kSubtract, O::kMultiply, O::kDivide, O::kMultiply,
+                                 O::kPower, O::kRemainder, O::kMaximum, O::kMinimum});
+  double value = builder.random().Pick(
       {0.0, 0.0, 1.0, 1.0, 1.0, -1.0, 2.0, 0.5, -0.0, 4.0, 3.0, -2.0, 8.0, 10.0, 256.0});
-  return Either(draft, op, x, All(draft, x, value));
+  return Either(builder, op, x, All(builder, x, value));
 }
 
-bool DrawBitsWithConstant(Draft& draft) {
-  Instr* x = OfClass(draft, kInteger);
-  Op op = draft.random().Pick({O::kAnd, O::kOr, O::kXor, O::kShiftLeft, O::kShiftRightLogical,
-                               O::kShiftRightArithmetic, O::kMultiplyHigh});
-  double value = draft.random().Pick({0.0, 1.0, -1.0, 3.0, 7.0, 8.0, 15.0, 31.0, 32.0, 64.0});
-  return Either(draft, op, x, All(draft, x, value));
+bool DrawBitsWithConstant(ProgramBuilder& builder) {
+  Instr* x = OfClass(builder, kInteger);
+  Op op = builder.random().Pick({O::kAnd, O::kOr, O::kXor, O::kShiftLeft, O::kShiftRightLogical,
+                                 O::kShiftRightArithmetic, O::kMultiplyHigh});
+  double value = builder.random().Pick({0.0, 1.0, -1.0, 3.0, 7.0, 8.0, 15.0, 31.0, 32.0, 64.0});
+  return Either(builder, op, x, All(builder, x, value));
 }
 
-// (x op a) op b, and op2 between them now and then.
-bool DrawTwice(Draft& draft) {
-  Instr* x = OfClass(draft, kIntOrReal);
-  Op first = draft.random().Pick(
+// (x op a) op b, occasionally with op2 in between.
+bool DrawTwice(ProgramBuilder& builder) {
+  Instr* x = OfClass(builder, kIntOrReal);
+  Op first = builder.random().Pick(
       {O::kAdd, O::kSubtract, O::kMultiply, O::kDivide, O::kMaximum, O::kMinimum});
   Op second =
-      draft.random().Percent(60)
+      builder.random().Percent(60)
           ? first
-          : draft.random().Pick({O::kAdd, O::kMultiply, O::kDivide, O::kMaximum, O::kMinimum});
-  double a = draft.random().Pick({1.0, 2.0, 3.0, -1.0, 0.5, 0.1});
-  double b = draft.random().Pick({1.0, 2.0, 5.0, -1.0, 0.25, 0.3});
-  Instr* once = draft.Put(first, {x, All(draft, x, a)});
-  return Either(draft, second, once, All(draft, x, b));
+          : builder.random().Pick({O::kAdd, O::kMultiply, O::kDivide, O::kMaximum, O::kMinimum});
+  double a = builder.random().Pick({1.0, 2.0, 3.0, -1.0, 0.5, 0.1});
+  double b = builder.random().Pick({1.0, 2.0, 5.0, -1.0, 0.25, 0.3});
+  Instr* once = builder.Put(first, {x, All(builder, x, a)});
+  return Either(builder, second, once, All(builder, x, b));
 }
 
 // f(f(x)), f(g(x)): negate, not, abs, conj, convert there and back, exp and log.
-bool DrawInverse(Draft& draft) {
+bool DrawInverse(ProgramBuilder& builder) {
   static constexpr std::pair<Op, Op> kPairs[] = {
       {O::kNegate, O::kNegate},   {O::kAbs, O::kAbs},     {O::kAbs, O::kNegate},
       {O::kExp, O::kLog},         {O::kLog, O::kExp},     {O::kSqrt, O::kSquare},
@@ -73,147 +73,147 @@ bool DrawInverse(Draft& draft) {
       {O::kNegate, O::kSin},      {O::kRsqrt, O::kSqrt},  {O::kSqrt, O::kRsqrt},
       {O::kRoundEven, O::kFloor}, {O::kAbs, O::kSign},    {O::kConj, O::kConj},
   };
-  auto [inner, outer] = kPairs[draft.random().Below(std::size(kPairs))];
-  Instr* x = OfClass(draft, kReal);
-  return draft.Put(outer, {draft.Put(inner, {x})}) != nullptr;
+  auto [inner, outer] = kPairs[builder.random().Below(std::size(kPairs))];
+  Instr* x = OfClass(builder, kReal);
+  return builder.Put(outer, {builder.Put(inner, {x})}) != nullptr;
 }
 
-bool DrawNotNot(Draft& draft) {
-  Instr* x = OfClass(draft, kBits);
-  Instr* inner = draft.Put(O::kNot, {x});
-  Op op = draft.random().Pick({O::kNot, O::kAnd, O::kOr, O::kXor});
-  if (op == O::kNot) return draft.Put(O::kNot, {inner}) != nullptr;
-  return Either(draft, op, inner, x);
+bool DrawNotNot(ProgramBuilder& builder) {
+  Instr* x = OfClass(builder, kBits);
+  Instr* inner = builder.Put(O::kNot, {x});
+  Op op = builder.random().Pick({O::kNot, O::kAnd, O::kOr, O::kXor});
+  if (op == O::kNot) return builder.Put(O::kNot, {inner}) != nullptr;
+  return Either(builder, op, inner, x);
 }
 
 // x - x, x / x, x ^ x, max(x, x) ...
-bool DrawWithItself(Draft& draft) {
-  Op op = draft.random().Pick({O::kSubtract, O::kDivide, O::kXor, O::kAnd, O::kOr, O::kMaximum,
-                               O::kMinimum, O::kAdd, O::kMultiply, O::kRemainder, O::kPower});
-  Instr* x = OfClass(draft, InfoOf(op).types);
-  return draft.Put(op, {x, x}) != nullptr;
+bool DrawWithItself(ProgramBuilder& builder) {
+  Op op = builder.random().Pick({O::kSubtract, O::kDivide, O::kXor, O::kAnd, O::kOr, O::kMaximum,
+                                 O::kMinimum, O::kAdd, O::kMultiply, O::kRemainder, O::kPower});
+  Instr* x = OfClass(builder, InfoOf(op).types);
+  return builder.Put(op, {x, x}) != nullptr;
 }
 
-// (a op b) op2 a, and with shared parts: a*c + b*c, a - (a - b), max(a, min(a, b)).
-bool DrawShared(Draft& draft) {
-  Instr* a = OfClass(draft, kIntOrReal);
+// (a op b) op2 a, and with shared operands: a*c + b*c, a - (a - b), max(a, min(a, b)).
+bool DrawShared(ProgramBuilder& builder) {
+  Instr* a = OfClass(builder, kIntOrReal);
   if (a == nullptr) return false;
-  Instr* b = draft.Like(a->shape());
+  Instr* b = builder.Like(a->shape());
   std::vector<Op> ops{O::kAdd, O::kSubtract, O::kMultiply, O::kDivide, O::kMaximum, O::kMinimum};
-  Op inner = draft.random().Pick(ops), outer = draft.random().Pick(ops);
-  Instr* ab = draft.Put(inner, {a, b});
-  if (draft.random().Percent(50))
-    return Either(draft, outer, ab, draft.random().Percent(50) ? a : b);
-  Instr* c = draft.Like(a->shape());
-  Instr* ac = draft.Put(inner, {a, c});
-  return draft.Put(outer, {ab, ac}) != nullptr;
+  Op inner = builder.random().Pick(ops), outer = builder.random().Pick(ops);
+  Instr* ab = builder.Put(inner, {a, b});
+  if (builder.random().Percent(50))
+    return Either(builder, outer, ab, builder.random().Percent(50) ? a : b);
+  Instr* c = builder.Like(a->shape());
+  Instr* ac = builder.Put(inner, {a, c});
+  return builder.Put(outer, {ab, ac}) != nullptr;
 }
 
-bool DrawComplexParts(Draft& draft) {
-  Instr* x = draft.AnyThat([](const Shape& s) { return IsComplex(s.type()); });
+bool DrawComplexParts(ProgramBuilder& builder) {
+  Instr* x = builder.AnyThat([](const Shape& s) { return IsComplex(s.type()); });
   if (x == nullptr) {
-    Instr* part = draft.AnyThat([](const Shape& s) { return s.type() == ElementType::kF32; });
+    Instr* part = builder.AnyThat([](const Shape& s) { return s.type() == ElementType::kF32; });
     if (part == nullptr) return false;
-    x = draft.Put(O::kComplex, {part, draft.Like(part->shape())});
+    x = builder.Put(O::kComplex, {part, builder.Like(part->shape())});
   }
   if (x == nullptr) return false;
-  Instr* real = draft.Put(O::kReal, {x});
-  Instr* imaginary = draft.Put(O::kImag, {x});
-  return draft.Put(O::kComplex, {real, imaginary}) != nullptr;
+  Instr* real = builder.Put(O::kReal, {x});
+  Instr* imaginary = builder.Put(O::kImag, {x});
+  return builder.Put(O::kComplex, {real, imaginary}) != nullptr;
 }
 
-// To another type and back: what a pass may drop only when the way loses nothing.
-bool DrawConvertBack(Draft& draft) {
-  Instr* x = draft.Any();
+// To another type and back: a pass may drop this only if it is lossless.
+bool DrawConvertBack(ProgramBuilder& builder) {
+  Instr* x = builder.Any();
   ElementType own = x->shape().type();
   static constexpr ElementType kTypes[] = {
       ElementType::kF32, ElementType::kBF16, ElementType::kF16,     ElementType::kF64,
       ElementType::kS32, ElementType::kS8,   ElementType::kU8,      ElementType::kS64,
       ElementType::kU32, ElementType::kPred, ElementType::kF8E4M3FN};
-  Instr* there = draft.Convert(x, kTypes[draft.random().Below(std::size(kTypes))]);
-  if (draft.random().Percent(30)) there = draft.Put(O::kNegate, {there});
-  return draft.Convert(there, own) != nullptr;
+  Instr* there = builder.Convert(x, kTypes[builder.random().Below(std::size(kTypes))]);
+  if (builder.random().Percent(30)) there = builder.Put(O::kNegate, {there});
+  return builder.Convert(there, own) != nullptr;
 }
 
 // select(p, x, x), select(not p, ..), select over constants, select of selects on one p.
-bool DrawSelects(Draft& draft) {
-  Instr* x = draft.Any();
-  Instr* p = draft.Like(Shape::Array(ElementType::kPred, x->shape().dims()));
-  Instr* y = draft.Like(x->shape());
-  switch (draft.random().Below(4)) {
+bool DrawSelects(ProgramBuilder& builder) {
+  Instr* x = builder.Any();
+  Instr* p = builder.Like(Shape::Array(ElementType::kPred, x->shape().dims()));
+  Instr* y = builder.Like(x->shape());
+  switch (builder.random().Below(4)) {
     case 0:
-      return draft.Put(O::kSelect, {p, x, x}) != nullptr;
+      return builder.Put(O::kSelect, {p, x, x}) != nullptr;
     case 1:
-      return draft.Put(O::kSelect, {draft.Put(O::kNot, {p}), x, y}) != nullptr;
+      return builder.Put(O::kSelect, {builder.Put(O::kNot, {p}), x, y}) != nullptr;
     case 2: {
-      Instr* inner = draft.Put(O::kSelect, {p, x, y});
-      Instr* z = draft.Like(x->shape());
-      bool first = draft.random().Percent(50);
-      return draft.Put(O::kSelect, {p, first ? inner : z, first ? z : inner}) != nullptr;
+      Instr* inner = builder.Put(O::kSelect, {p, x, y});
+      Instr* z = builder.Like(x->shape());
+      bool first = builder.random().Percent(50);
+      return builder.Put(O::kSelect, {p, first ? inner : z, first ? z : inner}) != nullptr;
     }
     default: {
-      Instr* yes = draft.Put(
+      Instr* yes = builder.Put(
           O::kConstant, {},
-          ConstantAttrs{Literal::Scalar(ElementType::kPred, draft.random().Percent(50) ? 1 : 0)});
-      if (draft.random().Percent(50)) yes = draft.Spread(yes, x->shape().dims());
-      return draft.Put(O::kSelect, {yes, x, y}) != nullptr;
+          ConstantAttrs{Literal::Scalar(ElementType::kPred, builder.random().Percent(50) ? 1 : 0)});
+      if (builder.random().Percent(50)) yes = builder.BroadcastTo(yes, x->shape().dims());
+      return builder.Put(O::kSelect, {yes, x, y}) != nullptr;
     }
   }
 }
 
-// iota < c and its kind: a range that is all true, all false or a mask.
-bool DrawIotaMask(Draft& draft) {
-  Dims dims = draft.AnyOfRank(1)->shape().dims();
-  Shape shape = Shape::Array(draft.random().Pick({ElementType::kS32, ElementType::kU32,
-                                                  ElementType::kF32, ElementType::kS8}),
+// iota < c and similar: a range that is all true, all false or a mask.
+bool DrawIotaMask(ProgramBuilder& builder) {
+  Dims dims = builder.AnyOfRank(1)->shape().dims();
+  Shape shape = Shape::Array(builder.random().Pick({ElementType::kS32, ElementType::kU32,
+                                                    ElementType::kF32, ElementType::kS8}),
                              dims);
   if (shape.rank() == 0) return false;
   Instr* iota =
-      draft.Put(O::kIota, {}, IotaAttrs{draft.random().Below(shape.rank())}, {.shape = shape});
+      builder.Put(O::kIota, {}, IotaAttrs{builder.random().Below(shape.rank())}, {.shape = shape});
   Instr* bound = nullptr;
-  if (draft.random().Percent(30)) {
-    bound =
-        draft.Put(O::kIota, {}, IotaAttrs{draft.random().Below(shape.rank())}, {.shape = shape});
+  if (builder.random().Percent(30)) {
+    bound = builder.Put(O::kIota, {}, IotaAttrs{builder.random().Below(shape.rank())},
+                        {.shape = shape});
   } else {
-    bound = All(draft, iota, static_cast<double>(draft.random().Between(-1, 5)));
+    bound = All(builder, iota, static_cast<double>(builder.random().Between(-1, 5)));
   }
-  auto direction = static_cast<CompareDirection>(draft.random().Below(6));
-  return draft.Put(O::kCompare, {iota, bound}, CompareAttrs{direction, CompareType::kNone}) !=
+  auto direction = static_cast<CompareDirection>(builder.random().Below(6));
+  return builder.Put(O::kCompare, {iota, bound}, CompareAttrs{direction, CompareType::kNone}) !=
          nullptr;
 }
 
 // compare(x, x), compare(unsigned, 0), compare of converts, not of a compare.
-bool DrawComparisons(Draft& draft) {
-  Instr* x = OfClass(draft, kIntOrReal);
+bool DrawComparisons(ProgramBuilder& builder) {
+  Instr* x = OfClass(builder, kIntOrReal);
   if (x == nullptr) return false;
-  auto direction = static_cast<CompareDirection>(draft.random().Below(6));
+  auto direction = static_cast<CompareDirection>(builder.random().Below(6));
   Instr* other = x;
-  if (draft.random().Percent(60)) {
-    double value = draft.random().Pick({0.0, 1.0, -1.0, -128.0, 127.0, 255.0});
-    other = All(draft, x, value);
+  if (builder.random().Percent(60)) {
+    double value = builder.random().Pick({0.0, 1.0, -1.0, -128.0, 127.0, 255.0});
+    other = All(builder, x, value);
   }
-  Instr* result = draft.Put(O::kCompare, {x, other}, CompareAttrs{direction, CompareType::kNone});
-  if (draft.random().Percent(40)) result = draft.Put(O::kNot, {result});
-  if (draft.random().Percent(30)) result = draft.Convert(result, ElementType::kS32);
+  Instr* result = builder.Put(O::kCompare, {x, other}, CompareAttrs{direction, CompareType::kNone});
+  if (builder.random().Percent(40)) result = builder.Put(O::kNot, {result});
+  if (builder.random().Percent(30)) result = builder.Convert(result, ElementType::kS32);
   return result != nullptr;
 }
 
-// clamp whose bounds cross, or are all there is; clamp of clamp, max of min.
-bool DrawClamps(Draft& draft) {
-  Instr* x = OfClass(draft, kIntOrReal);
+// clamp with crossing or trivial bounds; clamp of clamp, max of min.
+bool DrawClamps(ProgramBuilder& builder) {
+  Instr* x = OfClass(builder, kIntOrReal);
   if (x == nullptr) return false;
   Shape scalar = Shape::Scalar(x->shape().type());
   auto bound = [&] {
-    return draft.Number(scalar, static_cast<double>(draft.random().Between(-2, 3)));
+    return builder.Number(scalar, static_cast<double>(builder.random().Between(-2, 3)));
   };
   Instr* low = bound();
-  Instr* once = draft.Put(O::kClamp, {low, x, bound()});
-  if (draft.random().Percent(50)) {
+  Instr* once = builder.Put(O::kClamp, {low, x, bound()});
+  if (builder.random().Percent(50)) {
     Instr* lower = bound();
-    return draft.Put(O::kClamp, {lower, once, bound()}) != nullptr;
+    return builder.Put(O::kClamp, {lower, once, bound()}) != nullptr;
   }
-  Instr* limit = draft.Spread(bound(), x->shape().dims());
-  return draft.Put(draft.random().Percent(50) ? O::kMaximum : O::kMinimum, {once, limit}) !=
+  Instr* limit = builder.BroadcastTo(bound(), x->shape().dims());
+  return builder.Put(builder.random().Percent(50) ? O::kMaximum : O::kMinimum, {once, limit}) !=
          nullptr;
 }
 

@@ -1,12 +1,12 @@
-// Elementwise ops. Those that ops.def describes fully are drawn from its rows: a
-// new row is drawn without a change here.
-#include "random/draft.h"
+// Elementwise ops. Those that ops.def describes fully are drawn from its rows: a new row needs no
+// change here.
+#include "random/program_builder.h"
 
 namespace tokamak::fuzz {
 namespace {
 
-// Ops whose operands are alike and that have nothing to set. Cheap ones are
-// there several times: they are what rules are about.
+// Ops with operands of one shape and no attributes. Cheap ones are listed several times, because
+// most rules match them.
 const std::vector<Op>& PlainOps() {
   static const std::vector<Op> ops = [] {
     std::vector<Op> plain;
@@ -18,7 +18,7 @@ const std::vector<Op>& PlainOps() {
       if (!fits) continue;
       int times = info.arity >= 2 ? 4 : 1;
       if (info.flops_per_element > 8) times = 1;
-      if (info.flops_per_element > 30) times = 0;  // seldom: see DrawCostly
+      if (info.flops_per_element > 30) times = 0;  // rarely: see DrawCostly
       plain.insert(plain.end(), static_cast<size_t>(times), info.op);
     }
     return plain;
@@ -27,111 +27,115 @@ const std::vector<Op>& PlainOps() {
 }
 
 // The other operand of a binary op.
-Instr* Partner(Draft& draft, Instr* x) {
-  int64_t dice = draft.random().Below(100);
+Instr* Partner(ProgramBuilder& builder, Instr* x) {
+  int64_t dice = builder.random().Below(100);
   if (dice < 12) return x;
-  if (dice < 30) return draft.Constant(x->shape());
+  if (dice < 30) return builder.Constant(x->shape());
   if (dice < 45) {
-    Instr* scalar = draft.Constant(Shape::Scalar(x->shape().type()));
-    return draft.Spread(scalar, x->shape().dims());
+    Instr* scalar = builder.Constant(Shape::Scalar(x->shape().type()));
+    return builder.BroadcastTo(scalar, x->shape().dims());
   }
-  return draft.Like(x->shape());
+  return builder.Like(x->shape());
 }
 
-bool PutPlain(Draft& draft, Op op) {
-  Instr* x = draft.AnyFor(op);
+bool PutPlain(ProgramBuilder& builder, Op op) {
+  Instr* x = builder.AnyFor(op);
   if (x == nullptr) return false;
-  if (InfoOf(op).arity == 1) return draft.Put(op, {x}) != nullptr;
-  Instr* y = Partner(draft, x);
-  if (draft.random().Percent(30)) std::swap(x, y);
-  if (InfoOf(op).arity == 3) return draft.Put(op, {x, y, Partner(draft, x)}) != nullptr;
-  return draft.Put(op, {x, y}) != nullptr;
+  if (InfoOf(op).arity == 1) return builder.Put(op, {x}) != nullptr;
+  Instr* y = Partner(builder, x);
+  if (builder.random().Percent(30)) std::swap(x, y);
+  if (InfoOf(op).arity == 3) return builder.Put(op, {x, y, Partner(builder, x)}) != nullptr;
+  return builder.Put(op, {x, y}) != nullptr;
 }
 
-bool DrawPlain(Draft& draft) {
-  return PutPlain(draft, draft.random().Pick(PlainOps()));
+bool DrawPlain(ProgramBuilder& builder) {
+  return PutPlain(builder, builder.random().Pick(PlainOps()));
 }
 
-// add, multiply and their kind, which most rules are about.
-bool DrawArithmetic(Draft& draft) {
-  return PutPlain(draft, draft.random().Pick({Op::kAdd, Op::kSubtract, Op::kMultiply, Op::kDivide,
-                                              Op::kMaximum, Op::kMinimum, Op::kAdd, Op::kMultiply,
-                                              Op::kNegate, Op::kAbs, Op::kPower, Op::kRemainder}));
+// add, multiply and similar ops, which most rules match.
+bool DrawArithmetic(ProgramBuilder& builder) {
+  return PutPlain(builder,
+                  builder.random().Pick({Op::kAdd, Op::kSubtract, Op::kMultiply, Op::kDivide,
+                                         Op::kMaximum, Op::kMinimum, Op::kAdd, Op::kMultiply,
+                                         Op::kNegate, Op::kAbs, Op::kPower, Op::kRemainder}));
 }
 
-bool DrawBits(Draft& draft) {
-  return PutPlain(draft, draft.random().Pick({Op::kAnd, Op::kOr, Op::kXor, Op::kNot, Op::kShiftLeft,
-                                              Op::kShiftRightLogical, Op::kShiftRightArithmetic,
-                                              Op::kPopulationCount, Op::kCountLeadingZeros}));
+bool DrawBits(ProgramBuilder& builder) {
+  return PutPlain(builder,
+                  builder.random().Pick({Op::kAnd, Op::kOr, Op::kXor, Op::kNot, Op::kShiftLeft,
+                                         Op::kShiftRightLogical, Op::kShiftRightArithmetic,
+                                         Op::kPopulationCount, Op::kCountLeadingZeros}));
 }
 
-bool DrawCostly(Draft& draft) {
-  return PutPlain(draft, draft.random().Pick({Op::kLgamma, Op::kDigamma, Op::kZeta, Op::kPolygamma,
-                                              Op::kErfInv, Op::kErfc, Op::kBesselI1e}));
+bool DrawCostly(ProgramBuilder& builder) {
+  return PutPlain(builder,
+                  builder.random().Pick({Op::kLgamma, Op::kDigamma, Op::kZeta, Op::kPolygamma,
+                                         Op::kErfInv, Op::kErfc, Op::kBesselI1e}));
 }
 
-CompareDirection Direction(Draft& draft, ElementType type) {
-  if (IsComplex(type)) return draft.random().Pick({CompareDirection::kEq, CompareDirection::kNe});
-  return static_cast<CompareDirection>(draft.random().Below(6));
+CompareDirection Direction(ProgramBuilder& builder, ElementType type) {
+  if (IsComplex(type)) return builder.random().Pick({CompareDirection::kEq, CompareDirection::kNe});
+  return static_cast<CompareDirection>(builder.random().Below(6));
 }
 
-Instr* Comparison(Draft& draft, Instr* x) {
+Instr* Comparison(ProgramBuilder& builder, Instr* x) {
   if (x == nullptr) return nullptr;
-  Instr* y = Partner(draft, x);
-  CompareDirection direction = Direction(draft, x->shape().type());
-  bool total = IsReal(x->shape().type()) && draft.random().Percent(15);
-  return draft.Put(Op::kCompare, {x, y},
-                   CompareAttrs{direction, total ? CompareType::kTotalOrder : CompareType::kNone});
+  Instr* y = Partner(builder, x);
+  CompareDirection direction = Direction(builder, x->shape().type());
+  bool total = IsReal(x->shape().type()) && builder.random().Percent(15);
+  return builder.Put(
+      Op::kCompare, {x, y},
+      CompareAttrs{direction, total ? CompareType::kTotalOrder : CompareType::kNone});
 }
 
-bool DrawCompare(Draft& draft) {
-  return Comparison(draft, draft.Any()) != nullptr;
+bool DrawCompare(ProgramBuilder& builder) {
+  return Comparison(builder, builder.Any()) != nullptr;
 }
 
-bool DrawSelect(Draft& draft) {
-  Instr* x = draft.Any();
-  Instr* y = Partner(draft, x);
+bool DrawSelect(ProgramBuilder& builder) {
+  Instr* x = builder.Any();
+  Instr* y = Partner(builder, x);
   Instr* chosen = nullptr;
-  if (draft.random().Percent(40)) {
-    chosen = Comparison(draft, draft.AnyThat([&](const Shape& shape) {
+  if (builder.random().Percent(40)) {
+    chosen = Comparison(builder, builder.AnyThat([&](const Shape& shape) {
       return shape.rank() == 0 || SameDims(shape, x->shape());
     }));
   } else {
-    Dims dims = draft.random().Percent(25) ? Dims() : x->shape().dims();
-    chosen = draft.Like(Shape::Array(ElementType::kPred, dims));
+    Dims dims = builder.random().Percent(25) ? Dims() : x->shape().dims();
+    chosen = builder.Like(Shape::Array(ElementType::kPred, dims));
   }
-  if (draft.random().Percent(30)) std::swap(x, y);
-  return draft.Put(Op::kSelect, {chosen, x, y}) != nullptr;
+  if (builder.random().Percent(30)) std::swap(x, y);
+  return builder.Put(Op::kSelect, {chosen, x, y}) != nullptr;
 }
 
-bool DrawClamp(Draft& draft) {
-  Instr* x = draft.Any();
-  Shape bound = draft.random().Percent(60) ? Shape::Scalar(x->shape().type()) : x->shape();
-  Instr* low = draft.Like(bound);
-  Instr* high = draft.Like(draft.random().Percent(80) ? bound : x->shape());
-  return draft.Put(Op::kClamp, {low, x, high}) != nullptr;
+bool DrawClamp(ProgramBuilder& builder) {
+  Instr* x = builder.Any();
+  Shape bound = builder.random().Percent(60) ? Shape::Scalar(x->shape().type()) : x->shape();
+  Instr* low = builder.Like(bound);
+  Instr* high = builder.Like(builder.random().Percent(80) ? bound : x->shape());
+  return builder.Put(Op::kClamp, {low, x, high}) != nullptr;
 }
 
-bool DrawConvert(Draft& draft) {
-  Instr* x = draft.Any();
-  return draft.Convert(x, draft.AnyType()) != nullptr;
+bool DrawConvert(ProgramBuilder& builder) {
+  Instr* x = builder.Any();
+  return builder.Convert(x, builder.AnyType()) != nullptr;
 }
 
-bool DrawReducePrecision(Draft& draft) {
-  Instr* x = draft.AnyFor(Op::kReducePrecision);
-  ReducePrecisionAttrs attrs{draft.random().Pick({2, 4, 5, 8, 8, 11}),
-                             draft.random().Pick({0, 2, 3, 7, 10, 23, 52})};
-  return draft.Put(Op::kReducePrecision, {x}, attrs) != nullptr;
+bool DrawReducePrecision(ProgramBuilder& builder) {
+  Instr* x = builder.AnyFor(Op::kReducePrecision);
+  ReducePrecisionAttrs attrs{builder.random().Pick({2, 4, 5, 8, 8, 11}),
+                             builder.random().Pick({0, 2, 3, 7, 10, 23, 52})};
+  return builder.Put(Op::kReducePrecision, {x}, attrs) != nullptr;
 }
 
-// Types of the same width, or of a width that divides or is divided.
-bool DrawBitcastConvert(Draft& draft) {
-  Instr* x = draft.Any();
+// Types of the same width, or of a width that divides or is divided by it.
+bool DrawBitcastConvert(ProgramBuilder& builder) {
+  Instr* x = builder.Any();
   ElementType to =
-      draft.random().Percent(50)
-          ? draft.AnyType()
-          : draft.random().Pick({ElementType::kU32, ElementType::kF32, ElementType::kU8,
-                                 ElementType::kU16, ElementType::kS32, ElementType::kU64});
+      builder.random().Percent(50)
+          ? builder.AnyType()
+          : builder.random().Pick({ElementType::kU32, ElementType::kF32, ElementType::kU8,
+                                   ElementType::kU16, ElementType::kS32, ElementType::kU64});
   Dims dims = x->shape().dims();
   int from_bits = InfoOf(x->shape().type()).bits, to_bits = InfoOf(to).bits;
   if (from_bits > to_bits) dims.push_back(from_bits / to_bits);
@@ -139,38 +143,39 @@ bool DrawBitcastConvert(Draft& draft) {
     if (dims.empty() || dims.back() != to_bits / from_bits) return false;
     dims.pop_back();
   }
-  if (from_bits == 1 || to_bits == 1) return false;  // a pred has no bits to speak of
-  return draft.Put(Op::kBitcastConvert, {x}, {}, {.shape = Shape::Array(to, dims)}) != nullptr;
+  if (from_bits == 1 || to_bits == 1) return false;  // pred has no defined bit width here
+  return builder.Put(Op::kBitcastConvert, {x}, {}, {.shape = Shape::Array(to, dims)}) != nullptr;
 }
 
-bool DrawStochasticConvert(Draft& draft) {
-  Instr* x = draft.AnyThat([](const Shape& s) { return s.type() == ElementType::kF32; });
+bool DrawStochasticConvert(ProgramBuilder& builder) {
+  Instr* x = builder.AnyThat([](const Shape& s) { return s.type() == ElementType::kF32; });
   if (x == nullptr) return false;
-  Instr* bits = draft.Like(x->shape().WithType(ElementType::kU32));
-  ElementType to = draft.random().Pick({ElementType::kS8, ElementType::kS16, ElementType::kS32});
-  return draft.Put(Op::kStochasticConvert, {x, bits}, {}, {.shape = x->shape().WithType(to)}) !=
+  Instr* bits = builder.Like(x->shape().WithType(ElementType::kU32));
+  ElementType to = builder.random().Pick({ElementType::kS8, ElementType::kS16, ElementType::kS32});
+  return builder.Put(Op::kStochasticConvert, {x, bits}, {}, {.shape = x->shape().WithType(to)}) !=
          nullptr;
 }
 
-bool DrawCopy(Draft& draft) {
-  Instr* x = draft.Any();
-  return draft.Put(Op::kCopy, {x}, {}, {.shape = x->shape()}) != nullptr;
+bool DrawCopy(ProgramBuilder& builder) {
+  Instr* x = builder.Any();
+  return builder.Put(Op::kCopy, {x}, {}, {.shape = x->shape()}) != nullptr;
 }
 
-bool DrawMap(Draft& draft) {
-  Instr* x = draft.Any();
+bool DrawMap(ProgramBuilder& builder) {
+  Instr* x = builder.Any();
   const Shape shape = x->shape();
   Dims dimensions;
   for (int64_t d = 0; d < shape.rank(); ++d) dimensions.push_back(d);
-  Instr* y = draft.random().Percent(50) ? nullptr : draft.Like(shape);
+  Instr* y = builder.random().Percent(50) ? nullptr : builder.Like(shape);
   Instr* captured =
-      draft.random().Percent(60) ? nullptr : draft.LikeButDrawn(Shape::Scalar(shape.type()));
+      builder.random().Percent(60) ? nullptr : builder.LikeButDrawn(Shape::Scalar(shape.type()));
   std::vector<Instr*> operands{x};
   for (Instr* other : {y, captured})
     if (other != nullptr) operands.push_back(other);
-  Draft body(draft.plot(), "map", Draft::Kind::kBody, draft.depth() + 1);
+  ProgramBuilder body(builder.program_state(), "map", ProgramBuilder::Kind::kBody,
+                      builder.depth() + 1);
   for (size_t i = 0; i < operands.size(); ++i) body.Parameter(Shape::Scalar(shape.type()));
-  for (int64_t i = draft.random().Between(1, 3); i > 0; --i) DrawPlain(body);
+  for (int64_t i = builder.random().Between(1, 3); i > 0; --i) DrawPlain(body);
   Instr* root = body.values().back();
   if (!root->shape().IsScalar()) root = body.values()[0];
   if (captured != nullptr) {
@@ -178,8 +183,8 @@ bool DrawMap(Draft& draft) {
     if (with != nullptr) root = with;
   }
   body.computation()->set_root(root);
-  return draft.Put(Op::kMap, operands, DimensionsAttrs{dimensions},
-                   {.called = {body.computation()}, .captures = captured != nullptr ? 1u : 0u}) !=
+  return builder.Put(Op::kMap, operands, DimensionsAttrs{dimensions},
+                     {.called = {body.computation()}, .captures = captured != nullptr ? 1u : 0u}) !=
          nullptr;
 }
 

@@ -1,24 +1,24 @@
-// while: counted up or down, with constant and with carried bounds, with values
-// that stay, change places, or are carried for nothing; and the scan of JAX, which
-// reads a row of one array and writes a row of another each time round.
+// while: counted up or down, with constant and with carried bounds, with values that are invariant,
+// swapped, or carried but unused; and JAX's scan, which reads a row of one array and writes a row
+// of another in each iteration.
 #include <algorithm>
 
-#include "random/draft.h"
+#include "random/program_builder.h"
 
 namespace tokamak::fuzz {
 namespace {
 
-// How the loop counts. It ends after `trips` rounds, or earlier.
+// How the loop counts. It ends after at most `trips` iterations.
 struct Counting {
   ElementType type = ElementType::kS32;
   int64_t start = 0, step = 1, limit = 0, trips = 0;
   CompareDirection direction = CompareDirection::kLt;
-  bool fixed_start = true;  // else anything between start and limit
+  bool fixed_start = true;  // otherwise any value between start and limit
   enum class Bound : uint8_t { kConstant, kCarried, kCarriedAny } bound = Bound::kConstant;
 };
 
-Counting DrawCounting(Draft& draft) {
-  Random& random = draft.random();
+Counting DrawCounting(ProgramBuilder& builder) {
+  Random& random = builder.random();
   Counting how;
   how.type = random.Pick({ElementType::kS32, ElementType::kS32, ElementType::kS32,
                           ElementType::kS64, ElementType::kU32, ElementType::kS8});
@@ -45,15 +45,16 @@ Counting DrawCounting(Draft& draft) {
 }
 
 // A number of the program between start and limit.
-Instr* AnyBetween(Draft& draft, const Counting& how) {
-  Instr* x = draft.LikeButDrawn(Shape::Scalar(how.type));
-  Instr* low = draft.Integer(how.type, std::min(how.start, how.limit));
-  Instr* high = draft.Integer(how.type, std::max(how.start, how.limit));
-  return draft.Put(Op::kClamp, {low, x, high});
+Instr* AnyBetween(ProgramBuilder& builder, const Counting& how) {
+  Instr* x = builder.LikeButDrawn(Shape::Scalar(how.type));
+  Instr* low = builder.Integer(how.type, std::min(how.start, how.limit));
+  Instr* high = builder.Integer(how.type, std::max(how.start, how.limit));
+  return builder.Put(Op::kClamp, {low, x, high});
 }
 
 // The state as the condition and the body see it.
-std::vector<Instr*> TakeState(Draft& body, const std::vector<Instr*>& init, bool as_tuple) {
+std::vector<Instr*> TakeState(ProgramBuilder& body, const std::vector<Instr*>& init,
+                              bool as_tuple) {
   std::vector<Instr*> state;
   if (!as_tuple) {
     for (const Instr* value : init) state.push_back(body.Parameter(value->shape()));
@@ -67,15 +68,16 @@ std::vector<Instr*> TakeState(Draft& body, const std::vector<Instr*>& init, bool
   return state;
 }
 
-Computation* DrawCondition(Draft& draft, const Counting& how, const std::vector<Instr*>& init,
-                           bool as_tuple) {
-  Draft body(draft.plot(), "condition", Draft::Kind::kBody, draft.depth() + 1);
+Computation* DrawCondition(ProgramBuilder& builder, const Counting& how,
+                           const std::vector<Instr*>& init, bool as_tuple) {
+  ProgramBuilder body(builder.program_state(), "condition", ProgramBuilder::Kind::kBody,
+                      builder.depth() + 1);
   std::vector<Instr*> state = TakeState(body, init, as_tuple);
   bool carried = how.bound != Counting::Bound::kConstant;
   Instr* limit = carried ? state[1] : body.Integer(how.type, how.limit);
   Instr* root =
       body.Put(Op::kCompare, {state[0], limit}, CompareAttrs{how.direction, CompareType::kNone});
-  if (draft.random().Percent(12)) {  // data may end it sooner
+  if (builder.random().Percent(12)) {  // a data-dependent early exit
     Instr* x = body.AnyThat([](const Shape& s) { return s.IsScalar() && !IsComplex(s.type()); });
     Instr* goes_on = body.Put(Op::kCompare, {x, body.Constant(x->shape())},
                               CompareAttrs{CompareDirection::kNe, CompareType::kNone});
@@ -87,7 +89,7 @@ Computation* DrawCondition(Draft& draft, const Counting& how, const std::vector<
 }
 
 // Reads row i of xs, which is then a value of the body.
-void ReadRow(Draft& body, Instr* xs, Instr* i) {
+void ReadRow(ProgramBuilder& body, Instr* xs, Instr* i) {
   std::vector<Instr*> operands{xs, i};
   Dims sizes = xs->shape().dims(), row(sizes.begin() + 1, sizes.end());
   sizes[0] = 1;
@@ -97,7 +99,7 @@ void ReadRow(Draft& body, Instr* xs, Instr* i) {
 }
 
 // ys with row i written.
-Instr* WriteRow(Draft& body, Instr* ys, Instr* i) {
+Instr* WriteRow(ProgramBuilder& body, Instr* ys, Instr* i) {
   Dims sizes = ys->shape().dims(), row(sizes.begin() + 1, sizes.end());
   sizes[0] = 1;
   Instr* value = body.LikeButDrawn(ys->shape().WithDims(row));
@@ -110,8 +112,8 @@ bool HasRows(const Instr* x) {
   return x->shape().rank() > 0 && x->shape().dim(0) > 0;
 }
 
-// What becomes of a carried value in one round.
-Instr* NextOf(Draft& body, Instr* value, const std::vector<Instr*>& state) {
+// The next value of a carried value.
+Instr* NextOf(ProgramBuilder& body, Instr* value, const std::vector<Instr*>& state) {
   Random& random = body.random();
   int64_t dice = random.Below(100);
   if (dice < 22) return value;
@@ -130,17 +132,18 @@ Instr* NextOf(Draft& body, Instr* value, const std::vector<Instr*>& state) {
   return body.Put(op, {value, other});
 }
 
-Computation* DrawLoopBody(Draft& draft, const Counting& how, const std::vector<Instr*>& init,
-                          bool as_tuple, bool fed) {
-  Draft body(draft.plot(), "body", Draft::Kind::kBody, draft.depth() + 1);
+Computation* DrawLoopBody(ProgramBuilder& builder, const Counting& how,
+                          const std::vector<Instr*>& init, bool as_tuple, bool fed) {
+  ProgramBuilder body(builder.program_state(), "body", ProgramBuilder::Kind::kBody,
+                      builder.depth() + 1);
   std::vector<Instr*> state = TakeState(body, init, as_tuple);
   size_t first = how.bound == Counting::Bound::kConstant ? 1 : 2;
   std::vector<Instr*> next{nullptr};
   if (first == 2) next.push_back(state[1]);
   for (size_t i = first; i < state.size(); ++i)
-    if (HasRows(state[i]) && draft.random().Percent(35)) ReadRow(body, state[i], state[0]);
+    if (HasRows(state[i]) && builder.random().Percent(35)) ReadRow(body, state[i], state[0]);
   if (fed) Infeed(body);
-  int instrs = static_cast<int>(draft.random().Between(0, 4));
+  int instrs = static_cast<int>(builder.random().Between(0, 4));
   if (instrs > 0) DrawOn(body, instrs);
   for (size_t i = first; i < state.size(); ++i) {
     Instr* value = NextOf(body, state[i], state);
@@ -153,38 +156,39 @@ Computation* DrawLoopBody(Draft& draft, const Counting& how, const std::vector<I
   return body.computation();
 }
 
-bool DrawLoop(Draft& draft) {
-  if (draft.depth() >= 2) return false;
-  bool fed = draft.random().Percent(8);
-  Counting how = DrawCounting(draft);
+bool DrawLoop(ProgramBuilder& builder) {
+  if (builder.depth() >= 2) return false;
+  bool fed = builder.random().Percent(8);
+  Counting how = DrawCounting(builder);
   std::vector<Instr*> init;
-  init.push_back(how.fixed_start ? draft.Integer(how.type, how.start) : AnyBetween(draft, how));
-  if (how.bound == Counting::Bound::kCarried) init.push_back(draft.Integer(how.type, how.limit));
-  if (how.bound == Counting::Bound::kCarriedAny) init.push_back(AnyBetween(draft, how));
-  for (int64_t i = draft.random().Between(1, 3); i > 0; --i) {
-    Instr* x = draft.Any();
-    init.push_back(draft.random().Percent(25) ? draft.Like(x->shape()) : x);
+  init.push_back(how.fixed_start ? builder.Integer(how.type, how.start) : AnyBetween(builder, how));
+  if (how.bound == Counting::Bound::kCarried) init.push_back(builder.Integer(how.type, how.limit));
+  if (how.bound == Counting::Bound::kCarriedAny) init.push_back(AnyBetween(builder, how));
+  for (int64_t i = builder.random().Between(1, 3); i > 0; --i) {
+    Instr* x = builder.Any();
+    init.push_back(builder.random().Percent(25) ? builder.Like(x->shape()) : x);
   }
   for (const Instr* value : init)
     if (value == nullptr) return false;
-  bool as_tuple = draft.random().Percent(40);
-  for (const Instr* value : init)  // no element of a tuple would be
-    if (as_tuple && value->shape().ElementCount() > draft.plot().size.max_elements) return false;
-  Computation* condition = DrawCondition(draft, how, init, as_tuple);
-  Computation* body = DrawLoopBody(draft, how, init, as_tuple, fed);
+  bool as_tuple = builder.random().Percent(40);
+  for (const Instr* value : init)  // no tuple element would be
+    if (as_tuple && value->shape().ElementCount() > builder.program_state().size.max_elements)
+      return false;
+  Computation* condition = DrawCondition(builder, how, init, as_tuple);
+  Computation* body = DrawLoopBody(builder, how, init, as_tuple, fed);
   if (condition == nullptr || body == nullptr) return false;
   std::vector<Instr*> operands = init;
-  if (as_tuple) operands = {draft.Put(Op::kTuple, init)};
-  Instr* loop = draft.Put(Op::kWhile, operands, {}, {.called = {condition, body}});
+  if (as_tuple) operands = {builder.Put(Op::kTuple, init)};
+  Instr* loop = builder.Put(Op::kWhile, operands, {}, {.called = {condition, body}});
   if (loop == nullptr) return false;
   bool any = false;
   for (size_t i = 0; i < init.size(); ++i) {
     int wanted = i == 0 ? 20 : 65;
-    if (!draft.random().Percent(wanted) && !(i + 1 == init.size() && !any)) continue;
-    draft.Element(loop, static_cast<int64_t>(i));
+    if (!builder.random().Percent(wanted) && !(i + 1 == init.size() && !any)) continue;
+    builder.Element(loop, static_cast<int64_t>(i));
     any = true;
   }
-  if (fed) Infeed(draft);  // gets what the loop has left
+  if (fed) Infeed(builder);  // receives what the loop left
   return true;
 }
 

@@ -1,67 +1,67 @@
-// Tuples, barriers, and twins: two instructions that are the same, or nearly.
+// Tuples, barriers, and duplicates: two instructions that are equal, or nearly.
 #include <algorithm>
 
 #include "ir/attrs.h"
-#include "random/draft.h"
+#include "random/program_builder.h"
 
 namespace tokamak::fuzz {
 namespace {
 
-bool DrawTuple(Draft& draft) {
+bool DrawTuple(ProgramBuilder& builder) {
   std::vector<Instr*> elements;
-  for (int64_t i = draft.random().Between(1, 3); i > 0; --i) {
-    Instr* tuple = draft.random().Percent(15) ? draft.AnyTuple() : nullptr;
+  for (int64_t i = builder.random().Between(1, 3); i > 0; --i) {
+    Instr* tuple = builder.random().Percent(15) ? builder.AnyTuple() : nullptr;
     if (tuple != nullptr && tuple->shape().depth() > 3) tuple = nullptr;
-    elements.push_back(tuple != nullptr ? tuple : draft.Any());
+    elements.push_back(tuple != nullptr ? tuple : builder.Any());
   }
-  return draft.Put(Op::kTuple, elements) != nullptr;
+  return builder.Put(Op::kTuple, elements) != nullptr;
 }
 
-bool DrawElement(Draft& draft) {
-  Instr* tuple = draft.AnyTuple();
+bool DrawElement(ProgramBuilder& builder) {
+  Instr* tuple = builder.AnyTuple();
   if (tuple == nullptr || tuple->shape().elements().empty()) return false;
   auto count = static_cast<int64_t>(tuple->shape().elements().size());
-  return draft.Element(tuple, draft.random().Below(count)) != nullptr;
+  return builder.Element(tuple, builder.random().Below(count)) != nullptr;
 }
 
-bool DrawBarrier(Draft& draft) {
-  std::vector<Instr*> operands{draft.Any()};
-  if (draft.random().Percent(50)) operands.push_back(draft.Any());
-  Instr* barrier = draft.Put(Op::kOptimizationBarrier, operands);
+bool DrawBarrier(ProgramBuilder& builder) {
+  std::vector<Instr*> operands{builder.Any()};
+  if (builder.random().Percent(50)) operands.push_back(builder.Any());
+  Instr* barrier = builder.Put(Op::kOptimizationBarrier, operands);
   if (barrier == nullptr || barrier->shape().IsArray()) return barrier != nullptr;
-  return draft.Element(barrier, draft.random().Below(2)) != nullptr;
+  return builder.Element(barrier, builder.random().Below(2)) != nullptr;
 }
 
-bool DrawDimensionSize(Draft& draft) {
-  Instr* x = draft.AnyOfRank(1);
-  DimensionAttrs attrs{draft.random().Below(x->shape().rank())};
-  return draft.Put(Op::kGetDimensionSize, {x}, attrs,
-                   {.shape = Shape::Scalar(ElementType::kS32)}) != nullptr;
+bool DrawDimensionSize(ProgramBuilder& builder) {
+  Instr* x = builder.AnyOfRank(1);
+  DimensionAttrs attrs{builder.random().Below(x->shape().rank())};
+  return builder.Put(Op::kGetDimensionSize, {x}, attrs,
+                     {.shape = Shape::Scalar(ElementType::kS32)}) != nullptr;
 }
 
-// ---- twins
+// ---- duplicates
 
-void Nudge(Draft& draft, Dims& list) {
+void Nudge(ProgramBuilder& builder, Dims& list) {
   if (list.empty()) return;
-  int64_t change = draft.random().Percent(50) ? 1 : -1;
-  list[At(draft.random().Below(static_cast<int64_t>(list.size())))] += change;
+  int64_t change = builder.random().Percent(50) ? 1 : -1;
+  list[At(builder.random().Below(static_cast<int64_t>(list.size())))] += change;
 }
 
-// One element of a literal changed by one bit: 0 and -0, 1 and the number after it.
-Literal OtherLiteral(Draft& draft, const Literal& literal) {
+// A literal with one bit of one element changed: 0 and -0, 1 and the next number.
+Literal OtherLiteral(ProgramBuilder& builder, const Literal& literal) {
   std::vector<std::byte> data(literal.data().data(), literal.data().data() + literal.data().size());
   if (data.empty()) return literal;
   auto width = static_cast<size_t>(BytesOf(literal.type()));
-  size_t element = At(draft.random().Below(static_cast<int64_t>(data.size() / width)));
+  size_t element = At(builder.random().Below(static_cast<int64_t>(data.size() / width)));
   int bits = std::min(InfoOf(literal.type()).bits, 64);
-  int64_t bit = draft.random().Percent(50) ? bits - 1 : draft.random().Below(bits);
+  int64_t bit = builder.random().Percent(50) ? bits - 1 : builder.random().Below(bits);
   data[element * width + At(bit / 8)] ^= std::byte{1} << (bit % 8);
   return Literal::Array(literal.shape(), Bytes::FromVector(std::move(data)));
 }
 
-// The attributes of `instr` with something changed; the same where nothing is known of them.
-Attrs OtherAttrs(Draft& draft, const Instr& instr) {
-  Random& random = draft.random();
+// The attributes of `instr` with a change; unchanged if their type is not handled.
+Attrs OtherAttrs(ProgramBuilder& builder, const Instr& instr) {
+  Random& random = builder.random();
   switch (instr.op()) {
     case Op::kCompare: {
       CompareAttrs attrs = instr.attrs<CompareAttrs>();
@@ -72,7 +72,7 @@ Attrs OtherAttrs(Draft& draft, const Instr& instr) {
       return attrs;
     }
     case Op::kConstant:
-      return ConstantAttrs{OtherLiteral(draft, instr.attrs<ConstantAttrs>().literal)};
+      return ConstantAttrs{OtherLiteral(builder, instr.attrs<ConstantAttrs>().literal)};
     case Op::kIota:
       return IotaAttrs{random.Below(instr.shape().rank())};
     case Op::kSlice: {
@@ -80,22 +80,22 @@ Attrs OtherAttrs(Draft& draft, const Instr& instr) {
       Dims& list = random.Percent(60)   ? attrs.starts
                    : random.Percent(50) ? attrs.limits
                                         : attrs.strides;
-      Nudge(draft, list);
+      Nudge(builder, list);
       return attrs;
     }
     case Op::kPad: {
       PadAttrs attrs = instr.attrs<PadAttrs>();
-      Nudge(draft, attrs.low);
-      if (random.Percent(70)) Nudge(draft, attrs.high);
+      Nudge(builder, attrs.low);
+      if (random.Percent(70)) Nudge(builder, attrs.high);
       return attrs;
     }
     case Op::kTranspose:
-      return DimensionsAttrs{draft.Permutation(instr.shape().rank())};
+      return DimensionsAttrs{builder.Permutation(instr.shape().rank())};
     case Op::kBroadcast:
     case Op::kReverse:
     case Op::kReduce: {
       DimensionsAttrs attrs = instr.attrs<DimensionsAttrs>();
-      Nudge(draft, attrs.dimensions);
+      Nudge(builder, attrs.dimensions);
       return attrs;
     }
     case Op::kGetTupleElement: {
@@ -104,7 +104,7 @@ Attrs OtherAttrs(Draft& draft, const Instr& instr) {
     }
     case Op::kDynamicSlice: {
       DynamicSliceAttrs attrs = instr.attrs<DynamicSliceAttrs>();
-      Nudge(draft, attrs.sizes);
+      Nudge(builder, attrs.sizes);
       return attrs;
     }
     case Op::kDot: {
@@ -137,54 +137,55 @@ Attrs OtherAttrs(Draft& draft, const Instr& instr) {
 }
 
 // Like Adapt: the operand itself, or another of its shape.
-Instr* OtherOperand(Draft& draft, Instr* operand) {
+Instr* OtherOperand(ProgramBuilder& builder, Instr* operand) {
   if (!operand->shape().IsArray()) return operand;
   Instr* other =
-      draft.AnyThat([&](const Shape& shape) { return Compatible(shape, operand->shape()); });
+      builder.AnyThat([&](const Shape& shape) { return Compatible(shape, operand->shape()); });
   return other != nullptr ? other : operand;
 }
 
-// A reduction by something else.
-void SwapCombiner(Draft& draft, const Instr& old, std::vector<Computation*>& called) {
-  bool folds = old.op() == Op::kReduce || old.op() == Op::kReduceWindow || old.op() == Op::kScatter;
-  if (!folds || old.captures() > 0 || called[0]->parameters().size() != 2) return;
+// Replaces the combiner of a reduction.
+void SwapCombiner(ProgramBuilder& builder, const Instr& old, std::vector<Computation*>& called) {
+  bool reduces =
+      old.op() == Op::kReduce || old.op() == Op::kReduceWindow || old.op() == Op::kScatter;
+  if (!reduces || old.captures() > 0 || called[0]->parameters().size() != 2) return;
   ElementType type = old.operand(0)->shape().type();
-  Op op = draft.random().Pick({Op::kAdd, Op::kMultiply, Op::kMaximum, Op::kMinimum});
+  Op op = builder.random().Pick({Op::kAdd, Op::kMultiply, Op::kMaximum, Op::kMinimum});
   if (IsComplex(type) && (op == Op::kMaximum || op == Op::kMinimum)) op = Op::kAdd;
-  if (Computation* other = Combiner(draft, type, op)) called[0] = other;
+  if (Computation* other = Combiner(builder, type, op)) called[0] = other;
 }
 
-bool DrawTwin(Draft& draft) {
+bool DrawDuplicate(ProgramBuilder& builder) {
   std::vector<Instr*> instrs;
-  for (Instr* instr : draft.computation()->Instrs())
+  for (Instr* instr : builder.computation()->Instrs())
     if (instr->op() != Op::kParameter && !instr->info().Is(kSideEffect)) instrs.push_back(instr);
   if (instrs.empty()) return false;
-  const Instr& old = *draft.random().Pick(instrs);
+  const Instr& old = *builder.random().Pick(instrs);
   std::vector<Instr*> operands(old.operands().begin(), old.operands().end());
   std::vector<Computation*> called(old.called().begin(), old.called().end());
   Attrs attrs = old.attrs();
-  int64_t dice = draft.random().Below(100);
+  int64_t dice = builder.random().Below(100);
   if (dice < 45) {
-    attrs = OtherAttrs(draft, old);
+    attrs = OtherAttrs(builder, old);
   } else if (dice < 60 && !operands.empty()) {
-    size_t i = At(draft.random().Below(static_cast<int64_t>(operands.size())));
-    operands[i] = OtherOperand(draft, operands[i]);
+    size_t i = At(builder.random().Below(static_cast<int64_t>(operands.size())));
+    operands[i] = OtherOperand(builder, operands[i]);
   } else if (dice < 70 && operands.size() == 2) {
     std::swap(operands[0], operands[1]);
   }
-  if (dice >= 70 && dice < 85) SwapCombiner(draft, old, called);
+  if (dice >= 70 && dice < 85) SwapCombiner(builder, old, called);
   std::optional<Shape> shape;
   if (old.info().shape_rule == ShapeRule::kExplicit) shape = old.shape();
   if (old.op() == Op::kGetTupleElement || old.op() == Op::kConstant) shape.reset();
-  if (old.op() == Op::kConvert && dice > 80) shape = old.shape().WithType(draft.AnyType());
-  return draft.Put(old.op(), operands, attrs,
-                   {.shape = shape, .called = called, .captures = old.captures()}) != nullptr;
+  if (old.op() == Op::kConvert && dice > 80) shape = old.shape().WithType(builder.AnyType());
+  return builder.Put(old.op(), operands, attrs,
+                     {.shape = shape, .called = called, .captures = old.captures()}) != nullptr;
 }
 
 constexpr Drawer kStructureDrawers[] = {
-    {"tuple", 20, 1, DrawTuple},        {"get-tuple-element", 25, 1, DrawElement},
-    {"opt-barrier", 5, 2, DrawBarrier}, {"get-dimension-size", 3, 1, DrawDimensionSize},
-    {"twin", 70, 1, DrawTwin},
+    {"tuple", 20, 1, DrawTuple},         {"get-tuple-element", 25, 1, DrawElement},
+    {"opt-barrier", 5, 2, DrawBarrier},  {"get-dimension-size", 3, 1, DrawDimensionSize},
+    {"duplicate", 70, 1, DrawDuplicate},
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The least number above 0, the least normal one and the largest are those of the type.
+// The smallest positive, the smallest normal and the largest number are those of the type.
 double SpecialReal(Random& random, ElementType type) {
   static constexpr double kSpecials[] = {
       0.0,    -0.0,    1.0,    -1.0,   kNaN,  kInfinity, -kInfinity,     0.5,  2.0,  -2.0,
@@ -90,7 +90,7 @@ T DrawInteger(Random& random, ElementType type, Mood mood, int64_t at) {
     case 2:
       return wrap(-1);
     case 3:
-      return wrap(random.Between(bits - 1, bits + 1));  // shifts of the width
+      return wrap(random.Between(bits - 1, bits + 1));  // shifts by the width
     case 4:
       return wrap(static_cast<int64_t>(random.Next()));
     case 5:
@@ -123,13 +123,13 @@ T DrawElement(Random& random, ElementType type, Mood mood, int64_t at) {
 
 Mood InputMood(Random& random, const Shape& shape, bool ordinary) {
   if (ordinary) return random.Percent(15) ? DrawMood(random) : Mood::kOrdinary;
-  // Scalars are often indices and sizes: those that fit are the interesting ones.
+  // Scalars are often indices and sizes: small ones are the interesting cases.
   if (shape.rank() == 0 && IsInteger(shape.type()) && random.Percent(60)) return Mood::kSmall;
   return random.Percent(70) ? Mood::kSpecial : DrawMood(random);
 }
 
-// `number`: of the next array, tuples flattened depth first. Each has numbers of its own, so that
-// they stay when a pass takes a tuple apart.
+// `number`: the index of the next array, tuples flattened depth first. Each array has its own
+// numbers, so that they do not change when a pass unpacks a tuple.
 Value DrawInput(uint64_t seed, const Shape& shape, bool ordinary, uint64_t& number) {
   if (shape.IsToken()) return Value::Token();
   if (shape.IsArray()) {

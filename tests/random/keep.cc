@@ -1,4 +1,4 @@
-// Failing programs as files. The first line says how to check one again:
+// Writes failing programs to files. The first line says how to check one again:
 //   // random_programs: through mlir, inputs 17
 #include <algorithm>
 #include <cstdlib>
@@ -59,7 +59,8 @@ Result<std::string> ReplayFile(const std::string& path) {
   TOK_TRY(std::unique_ptr<Module> module, ReadModule(bytes, path));
   const Transformation* one[] = {through.get()};
   Finding finding = CheckProgram(*module, seed, one)[0];
-  if (finding.kind == Finding::Kind::kRefused) return "the interpreter refuses it: " + finding.what;
+  if (finding.kind == Finding::Kind::kNotInterpreted)
+    return "the interpreter rejects it: " + finding.what;
   return finding.what;
 }
 

@@ -26,15 +26,15 @@ void PrintHash(const Options& options) {
   std::printf("%016lx\n", static_cast<unsigned long>(hasher.digest()));
 }
 
-// Files, and those below folders.
-std::vector<std::string> FilesOf(const std::vector<std::string>& places) {
+// The given files, and the files below the given folders.
+std::vector<std::string> FilesOf(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
-  for (const std::string& place : places) {
-    if (!std::filesystem::is_directory(place)) {
-      files.push_back(place);
+  for (const std::string& location_path : paths) {
+    if (!std::filesystem::is_directory(location_path)) {
+      files.push_back(location_path);
       continue;
     }
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(place))
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(location_path))
       if (entry.path().extension() == ".hlo") files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());
@@ -86,7 +86,7 @@ int Run(const Options& options) {
                 failure.through.c_str(), failure.what.c_str());
   if (options.statistics) {
     PrintCounts("ops:", tally.ops);
-    PrintCounts("refused:", tally.refusals);
+    PrintCounts("rejected:", tally.rejections);
   }
   if (!options.keep.empty()) KeepFailures(options, tally);
   std::printf(
@@ -95,10 +95,10 @@ int Run(const Options& options) {
       static_cast<double>(tally.instrs) / static_cast<double>(std::max<int64_t>(tally.programs, 1)),
       seconds, static_cast<double>(tally.programs) / std::max(seconds, 1e-9));
   std::printf(
-      "%ld compared, %ld differ; of %ld no bits are promised, %ld the interpreter refuses\n",
+      "%ld compared, %ld differ; of %ld no bits are promised, %ld the interpreter rejects\n",
       static_cast<long>(tally.held + tally.failed), static_cast<long>(tally.failed),
-      static_cast<long>(tally.unpromised), static_cast<long>(tally.refused));
-  // Programs that promise nothing are no cases of the test: what it covers is in the line above.
+      static_cast<long>(tally.unpromised), static_cast<long>(tally.rejected));
+  // Programs without promised values are not test cases: the line above reports the coverage.
   std::printf("tally: %ld passed, %ld failed, 0 skipped\n", static_cast<long>(tally.held),
               static_cast<long>(tally.failed));
   return tally.failed > 0 ? 1 : 0;

@@ -12,7 +12,7 @@ Error Usage(const std::string& text) {
   return MakeError(ErrorCode::kUsage, "random_programs: " + text);
 }
 
-// Digits, '_' between them as people like.
+// Digits, optionally separated by '_'.
 bool ParseNumber(std::string_view text, uint64_t& number) {
   number = 0;
   for (char c : text) {
@@ -41,7 +41,7 @@ Status ParseCount(std::string_view name, std::string_view text, int& count) {
   return Ok();
 }
 
-// An option without a word after it; false when it is none.
+// Parses an option without an argument; false if it is not one.
 bool ParseFlag(std::string_view word, Options& options) {
   if (word == "--help") {
     options.help = true;
@@ -131,7 +131,7 @@ std::string HelpText() {
       "that\n"
       "  --statistics   counts the programs in which each op occurs, and the reasons for which "
       "the\n"
-      "                 interpreter refuses programs. With TOKAMAK_CHECK=kernels each kernel of "
+      "                 interpreter rejects programs. With TOKAMAK_CHECK=kernels each kernel of "
       "on:cpu is\n"
       "                 compared with the interpreter, reals within a tolerance: also where no "
       "bits are\n"

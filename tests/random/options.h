@@ -14,7 +14,7 @@ struct Options {
   uint64_t first = 0, end = 1000;  // seeds: first .. end - 1
   std::vector<std::string> through;
   std::vector<std::string> files;  // programs to check instead of drawn ones
-  std::string keep;                // a folder for what fails
+  std::string keep;                // a folder for failing programs
   int jobs = 1;
   int most_findings = 10;
   ProgramSize size;

@@ -20,8 +20,8 @@ bool HasFma(const Module& module) {
   return false;
 }
 
-// Products and sums again, with both roundings: what form-fma made has the bits of what was there.
-Status TakeFmaApart(Module& module) {
+// Splits fma into a product and a sum with both roundings, which restores the bits before form-fma.
+Status SplitFma(Module& module) {
   static constexpr Rule kRules[] = {
       {"fma.apart", "", m::Fma(m::x, m::y, m::z), m::Add(m::Multiply(m::x, m::y), m::z), nullptr,
        ""},
@@ -39,13 +39,13 @@ class Passes : public Transformation {
   Passes(std::string name, Pipeline steps, TargetKind kind, bool twice)
       : name_(std::move(name)), steps_(std::move(steps)), kind_(kind), twice_(twice) {}
   std::string name() const override { return name_; }
-  // A rounding that changed is seen at any size further down: where a pass that may round did
-  // something, the program must be sound and run; its values check_passes.py compares. A pipeline
-  // is run in strict mode, where only those for targets round otherwise.
+  // A changed rounding can grow arbitrarily: where a pass that may round changed something, the
+  // program must only be valid and run; check_passes.py compares its values. A pipeline runs in
+  // strict mode, where only target passes change rounding.
   bool Keeps(const Module& module) const override {
     if (std::ranges::none_of(steps_, [](const Step& step) { return MayRound(step.pass); }))
       return true;
-    // Those that it forms are taken apart again (Optimize), and with them the program's own.
+    // The fma ops that it forms are split again (Optimize), and so are the program's own.
     if (steps_.size() == 1 && steps_.front().pass == Pass::kFormFma) return !HasFma(module);
     std::unique_ptr<Module> changed = CloneModule(module);
     Result<std::vector<PassRun>> runs = Optimize(*changed);
@@ -64,7 +64,7 @@ class Passes : public Transformation {
     return MakeError(ErrorCode::kNotDeterministic, "the second time changes more: " + difference);
   }
 
-  // Programs whose values are not compared are to run all the same.
+  // Programs whose values are not compared must still run.
   bool RunsAlways() const override { return true; }
 
  private:
@@ -73,23 +73,23 @@ class Passes : public Transformation {
   Result<std::vector<PassRun>> Optimize(Module& module) const {
     DecisionLog log;
     PassLimits limits;
-    limits.rerolled_steps = 3;  // programs are small: what pays and what does not is not asked
+    limits.rerolled_steps = 3;  // programs are small, so profitability is ignored
     limits.rerolled_instrs = limits.rerolled_step = limits.rerolled_heavy = 1;
     limits.merged_dot_bytes = int64_t{1} << 40;
     Machine machine;
     if (kind_ == kGpu) {
       TOK_TRY(Target h200, TargetNamed("h200"));
       machine = h200.machine;
-      machine.cores = 1;  // small programs have the schedules of large ones
+      machine.cores = 1;  // gives small programs the schedules of large ones
     }
     AssumedLibraries libraries(kind_ == kGpu);
     PassTarget target = kind_ == kNoTarget ? PassTarget{} : TargetOf(machine, &libraries);
     PassContext context(log, limits, {.strict = IsStrict()}, target);
     PipelineOptions options;
-    options.verify_each = true;  // names the pass, and makes an error of rules that fight
+    options.verify_each = true;  // names the failing pass, and reports rules that undo each other
     TOK_TRY(std::vector<PassRun> runs, RunPasses(module, steps_, context, options));
     if (steps_.size() == 1 && steps_.front().pass == Pass::kFormFma && !twice_)
-      TOK_RETURN_IF_ERROR(TakeFmaApart(module));
+      TOK_RETURN_IF_ERROR(SplitFma(module));
     return runs;
   }
 
@@ -99,13 +99,13 @@ class Passes : public Transformation {
   bool twice_;
 };
 
-// The pass, and before it those that give what it needs.
+// Adds the pass after its prerequisites.
 void AddWithNeeds(Pass pass, Pipeline& steps) {
   uint32_t needs = InfoOf(pass).needs & ~kAtStart;
   for (size_t i = 0; i < kPasses.size(); ++i) {
-    if ((kPasses[i].gives & needs) == 0) continue;
+    if ((kPasses[i].establishes & needs) == 0) continue;
     AddWithNeeds(static_cast<Pass>(i), steps);
-    needs &= ~kPasses[i].gives;
+    needs &= ~kPasses[i].establishes;
   }
   steps.push_back({pass});
 }

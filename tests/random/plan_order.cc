@@ -1,4 +1,4 @@
-// Plans do not follow from where instructions stand or what they are called.
+// Plans do not depend on the order or the names of instructions.
 #include "random/plan_order.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace tokamak::fuzz {
 namespace {
 
-// An order in which the computation can run; effects stay in theirs.
+// A valid order of the computation; effects keep their relative order.
 std::vector<Instr*> AnyOrder(const Computation& computation, const Effects& effects,
                              Random& random) {
   InstrMap<std::vector<Instr*>> after(computation);
@@ -56,7 +56,7 @@ constexpr Setting kSettings[] = {{"greedy on a CPU", FusionMode::kGreedy, false}
                                  {"search on a CPU", FusionMode::kSearch, false},
                                  {"search on a GPU", FusionMode::kSearch, true}};
 
-// The forms of all kernels, in the order of their hashes.
+// The hashes of all kernels, sorted.
 Result<std::vector<uint64_t>> KernelsOf(const Module& module, const Setting& setting) {
   TOK_TRY(Target target, TargetNamed(setting.gpu ? "h200" : "host"));
   if (!setting.gpu) target.machine = {};
@@ -76,7 +76,7 @@ class Shuffle : public Transformation {
  public:
   std::string name() const override { return "plans:shuffled"; }
   Result<std::unique_ptr<Module>> Apply(const Module& module) const override {
-    // What is dead, and what is there twice, has no place of its own.
+    // Removes dead and duplicate instructions, whose order is arbitrary.
     std::unique_ptr<Module> live = CloneModule(module);
     DecisionLog log;
     PassContext context(log, {}, {});
@@ -108,7 +108,7 @@ std::string DifferenceOfPlans(const Module& x, const Module& y) {
   if (!WhyNotLowered(x).empty()) return "";
   for (const Setting& setting : kSettings) {
     Result<std::vector<uint64_t>> of_x = KernelsOf(x, setting), of_y = KernelsOf(y, setting);
-    if (of_x.ok() != of_y.ok()) return std::string(setting.name) + ": one of them is refused";
+    if (of_x.ok() != of_y.ok()) return std::string(setting.name) + ": one of them is rejected";
     if (!of_x.ok() || of_x.value() == of_y.value()) continue;
     std::vector<uint64_t> only;
     std::set_difference(of_x.value().begin(), of_x.value().end(), of_y.value().begin(),

@@ -1,5 +1,7 @@
 #pragma once
 
+// Checks that fusion plans do not depend on the order or the names of instructions.
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,11 +11,11 @@
 
 namespace tokamak::fuzz {
 
-// The same program with its instructions in another order, by other names.
+// The same program with its instructions reordered and renamed.
 std::unique_ptr<Module> Shuffled(const Module& module, uint64_t seed);
-// What tells the kernels of two programs apart, in words; "" when they are the same ones.
+// Describes how the kernels of two programs differ; "" if they are the same.
 std::string DifferenceOfPlans(const Module& x, const Module& y);
-// "plans:shuffled": programs in another order have the same kernels.
+// "plans:shuffled": reordered programs have the same kernels.
 std::unique_ptr<Transformation> PlanShuffle();
 
 }  // namespace tokamak::fuzz

@@ -1,5 +1,5 @@
-// plan_order FILE...: each program, and folders of programs, behind the default passes: the same
-// kernels in whatever order its instructions stand.
+// plan_order FILE...: checks that each program (or every program in a folder), after the default
+// passes, has the same kernels in any order of its instructions.
 #include <cstdio>
 #include <filesystem>
 
@@ -12,14 +12,14 @@
 namespace tokamak::fuzz {
 namespace {
 
-// Orders that each program is tried in.
+// Number of random orders per program (chosen: keeps the test short).
 constexpr uint64_t kOrders = 3;
 
 struct Tally {
   int passed = 0, failed = 0, not_lowered = 0;
 };
 
-// What differs; "": nothing does.
+// Describes the difference; "" if there is none.
 std::string Check(Module& module, bool& not_lowered) {
   DecisionLog log;
   PassContext context(log, {}, {});

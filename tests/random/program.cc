@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "random/draft.h"
+#include "random/program_builder.h"
 #include "support/check.h"
 
 namespace tokamak::fuzz {
@@ -13,7 +13,7 @@ struct DrawerTable {
   int64_t weight = 0;
 };
 
-// Weights in wide programs, where they are others. What the host does has no place there.
+// Weights that differ in wide programs. Host ops are excluded there.
 struct WideWeight {
   std::string_view name;
   int weight;
@@ -77,7 +77,7 @@ ElementType DrawType(Random& random) {
        T::kS64,       T::kU64});
 }
 
-// Computations that no instruction calls, and theirs.
+// Removes computations that no instruction calls, transitively.
 void RemoveUncalled(Module& module) {
   for (bool changed = true; changed;) {
     changed = false;
@@ -94,30 +94,29 @@ void RemoveUncalled(Module& module) {
   }
 }
 
-// Values that nothing uses, most of them; else something must be the result.
-Instr* DrawRoot(Draft& draft) {
+// Returns most of the unused values, or any value if there are none.
+Instr* DrawRoot(ProgramBuilder& builder) {
   std::vector<Instr*> results;
-  for (Instr* value : draft.values())
+  for (Instr* value : builder.values())
     if (value->users().empty() && value->op() != Op::kParameter && results.size() < 8)
       results.push_back(value);
-  if (results.size() > 1 && draft.random().Percent(30)) results.pop_back();
-  if (draft.random().Percent(30)) results.push_back(draft.Any());
-  if (results.empty()) results.push_back(draft.Any());
-  Instr* tuple = draft.AnyTuple();
-  if (tuple != nullptr && draft.random().Percent(20)) results.push_back(tuple);
-  if (results.size() == 1 && draft.random().Percent(70)) return results[0];
-  return draft.Put(Op::kTuple, results);
+  if (results.size() > 1 && builder.random().Percent(30)) results.pop_back();
+  if (builder.random().Percent(30)) results.push_back(builder.Any());
+  if (results.empty()) results.push_back(builder.Any());
+  Instr* tuple = builder.AnyTuple();
+  if (tuple != nullptr && builder.random().Percent(20)) results.push_back(tuple);
+  if (results.size() == 1 && builder.random().Percent(70)) return results[0];
+  return builder.Put(Op::kTuple, results);
 }
 
-Shape DrawParameterShape(Draft& draft) {
-  Shape shape = draft.AnyShape(draft.AnyType());
-  if (!draft.random().Percent(6)) return shape;
-  Shape other = draft.AnyShape(draft.AnyType());
+Shape DrawParameterShape(ProgramBuilder& builder) {
+  Shape shape = builder.AnyShape(builder.AnyType());
+  if (!builder.random().Percent(6)) return shape;
+  Shape other = builder.AnyShape(builder.AnyType());
   return Shape::Tuple({shape, other});
 }
 
-// What programs carry beside what they compute: shardings, origins, an order that nothing else
-// asks for.
+// Adds information that does not affect values: shardings, origins, control dependences.
 void Decorate(Random& random, Module& module) {
   for (const auto& computation : module.computations()) {
     Instr* before = nullptr;
@@ -148,41 +147,41 @@ void Decorate(Random& random, Module& module) {
 
 }  // namespace
 
-void DrawOn(Draft& draft, int instrs) {
-  Plot& plot = draft.plot();
-  int end = std::min(plot.instrs + instrs, plot.target);
-  for (int attempts = 0; plot.instrs < end && attempts < 4 * instrs; ++attempts) {
-    const Drawer& drawer = PickDrawer(plot.random, plot.size.wide);
-    // The entry's result is still to come.
-    if (draft.HasRoom(drawer.instrs + 2)) drawer.draw(draft);
+void DrawOn(ProgramBuilder& builder, int instrs) {
+  ProgramState& program_state = builder.program_state();
+  int end = std::min(program_state.instrs + instrs, program_state.target);
+  for (int attempts = 0; program_state.instrs < end && attempts < 4 * instrs; ++attempts) {
+    const Drawer& drawer = PickDrawer(program_state.random, program_state.size.wide);
+    // The entry's result still has to be added.
+    if (builder.HasRoom(drawer.instrs + 2)) drawer.draw(builder);
   }
 }
 
-Instr* Loose(Draft& draft) {
-  const auto& values = draft.values();
+Instr* Loose(ProgramBuilder& builder) {
+  const auto& values = builder.values();
   for (auto it = values.rbegin(); it != values.rend(); ++it)
     if ((*it)->users().empty() && (*it)->op() != Op::kParameter) return *it;
-  return draft.Any();
+  return builder.Any();
 }
 
 std::unique_ptr<Module> DrawProgram(uint64_t seed, const ProgramSize& size) {
   auto module = std::make_unique<Module>("random");
-  Plot plot(*module, seed, size);
-  for (int64_t i = plot.random.Between(2, 4); i > 0; --i)
-    plot.types.push_back(DrawType(plot.random));
-  plot.target =
-      static_cast<int>(plot.random.Between(std::min(4, size.max_instrs / 2), size.max_instrs - 2));
-  Draft entry(plot, "main", Draft::Kind::kEntry, 0);
+  ProgramState program_state(*module, seed, size);
+  for (int64_t i = program_state.random.Between(2, 4); i > 0; --i)
+    program_state.types.push_back(DrawType(program_state.random));
+  program_state.target = static_cast<int>(
+      program_state.random.Between(std::min(4, size.max_instrs / 2), size.max_instrs - 2));
+  ProgramBuilder entry(program_state, "main", ProgramBuilder::Kind::kEntry, 0);
   module->set_entry(entry.computation());
-  for (int64_t i = plot.random.Between(1, 3); i > 0; --i)
+  for (int64_t i = program_state.random.Between(1, 3); i > 0; --i)
     entry.Parameter(DrawParameterShape(entry));
-  DrawOn(entry, plot.target);
+  DrawOn(entry, program_state.target);
   Instr* root = DrawRoot(entry);
   TOK_CHECK(root != nullptr, "a drawn program has no result");
   entry.computation()->set_root(root);
   RemoveUncalled(*module);
   for (const auto& computation : module->computations()) computation->PutInOrder();
-  if (plot.random.Percent(10)) Decorate(plot.random, *module);
+  if (program_state.random.Percent(10)) Decorate(program_state.random, *module);
   return module;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// A small deterministic random number generator with the same sequence on every platform.
+
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -14,7 +16,7 @@ class Random : public SplitMix64 {
  public:
   using SplitMix64::SplitMix64;
 
-  // 0 .. n-1; n > 0. Slightly uneven, which nobody here minds.
+  // 0 .. n-1; n > 0. Slightly non-uniform, which is acceptable here.
   int64_t Below(int64_t n) {
     return static_cast<int64_t>((Next() >> 32) * static_cast<uint64_t>(n) >> 32);
   }

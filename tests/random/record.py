@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs random_programs over a range of seeds and writes what came of it into SEEDS.md.
+"""Runs random_programs over a range of seeds and records the result in SEEDS.md.
 
 usage: tests/random/record.py [--bin build/bin/random_programs] --seeds A..B OPTION...
 
-OPTION... goes to random_programs: --round-trip, --pass NAME, --pipeline, --all. A run that found
-something is not written: what it found goes to tests/fuzz/found/random, and the range is run again.
+OPTION... is passed to random_programs: --round-trip, --pass NAME, --pipeline, --all. A run with findings
+is not recorded: the findings go to tests/fuzz/found/random, and the range is run again.
 """
 import re
 import subprocess
@@ -17,7 +17,7 @@ HEAD = """# Seeds that were run clean
 
 Written by `tests/random/record.py`. A seed names a program only as long as nothing about drawing changes: `draws` is
 `random_programs --hash --seeds 0..1000` of that time. `held`: programs times transformations whose values stayed;
-`skipped`: those that the interpreter refuses, or of which nothing is promised.
+`skipped`: those that the interpreter rejects, or of which nothing is promised.
 
 | date | commit | draws | through | seeds | programs | held | skipped |
 |---|---|---|---|---|---|---|---|
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
         return run.returncode
     programs = re.search(r"^(\d+) programs of", run.stdout, re.M).group(1)
     held, failed = re.search(r"^tally: (\d+) passed, (\d+) failed", run.stdout, re.M).groups()
-    skipped = str(sum(map(int, re.search(r"; of (\d+) no bits are promised, (\d+) the interpreter refuses", run.stdout).groups())))
+    skipped = str(sum(map(int, re.search(r"; of (\d+) no bits are promised, (\d+) the interpreter rejects", run.stdout).groups())))
     assert failed == "0"
     leave_out = {"--seeds", seeds, "--jobs", "--keep", "--pass"}
     words = [w for i, w in enumerate(arguments)

@@ -1,4 +1,4 @@
-// What a program may go through without a change of its values.
+// Transformations that preserve the values of a program.
 #include "ir/clone.h"
 #include "ir/compare.h"
 #include "random/check.h"
@@ -10,7 +10,7 @@
 namespace tokamak::fuzz {
 namespace {
 
-// Shows that the interpreter gives the same twice.
+// Checks that the interpreter is deterministic.
 class Clone : public Transformation {
  public:
   std::string name() const override { return "clone"; }
@@ -19,7 +19,7 @@ class Clone : public Transformation {
   }
 };
 
-// Written and read again; what is read is also equal.
+// Prints and parses; the result must also be equal.
 class RoundTrip : public Transformation {
  public:
   explicit RoundTrip(bool hlo) : hlo_(hlo) {}
@@ -47,7 +47,7 @@ bool IsWrittenOut(const Instr& instr) {
   return by_function || IsComplex(instr.operand(0)->shape().type());
 }
 
-// Tells 0 from -0 in more than the sign of a zero.
+// Whether the op turns the sign of a zero into more than the sign of a zero.
 bool SeesZeroSigns(const Instr& instr) {
   switch (instr.op()) {
     case Op::kDivide:
@@ -74,10 +74,10 @@ bool SeesZeroSigns(const Instr& instr) {
 class Normal : public Transformation {
  public:
   std::string name() const override { return "normal-form"; }
-  // x + 0 is taken for x.
+  // The pass simplifies x + 0 to x.
   Closeness closeness() const override { return {.ulps = 0, .zero_signs = false}; }
-  // Functions that JAX writes out are written out, as it does: to any rounding. And a zero of the
-  // other sign may have become something else since.
+  // Functions that JAX expands are expanded in the same way, with any rounding. A zero of the other
+  // sign may also have led to a different value.
   bool Keeps(const Module& module) const override {
     for (const auto& computation : module.computations())
       for (const Instr* instr : computation->Instrs())

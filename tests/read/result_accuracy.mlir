@@ -1,4 +1,4 @@
-// Accuracies of results, of all three modes; a field that is left out is 0.
+// Result accuracies of all three modes; an omitted field is 0.
 // RUN: convert --to hlo
 // AFTER:
 // HloModule m

@@ -1,4 +1,4 @@
-// A line that ends in the mark splits, whatever stands before it; an empty piece is a program too.
+// A line that ends in the mark splits, whatever precedes it; an empty section is a program too.
 // RUN: check
 // OUT: program 3 of 3
 func.func @a() {

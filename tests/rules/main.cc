@@ -1,11 +1,11 @@
-// tok_rule_tests: one test for each row of the rule table, made from the row itself. The rule must
-// fire on its example, alone and within the whole table, and the program must give the same bits
-// before and after on inputs with NaN, infinities, both zeros and extremes of integers. A row
-// without an example gets one for each element type that its ops take. The last line is a tally.
+// tok_rule_tests: one test for each row of the rule table, generated from the row itself. The rule
+// must fire on its example, alone and within the whole table, and the program must give the same
+// bits before and after on inputs with NaN, infinities, both zeros and extreme integers. A row
+// without an example gets one for each element type that its ops accept. The last line is a tally.
 //
 //   tok_rule_tests [NAME]...     only these rules
-//   tok_rule_tests --list        name, meaning, topic, "fast" or "exact": one row a line, tabs
-//   between
+//   tok_rule_tests --list        one row per line: name, meaning, topic, "fast" or "exact",
+//                                separated by tabs
 
 #include <algorithm>
 #include <cstdio>
@@ -29,8 +29,8 @@ namespace {
 
 using m::Pattern;
 
-// A value for each variable and op of a pattern, all arrays of one type and size; selects and the
-// like take preds where inference wants them.
+// A value for each variable and op of a pattern, all arrays of one type and size; selects and
+// similar ops take preds where inference requires them.
 class PatternProgram {
  public:
   explicit PatternProgram(Module& module) : builder_(module, "main") {}
@@ -62,7 +62,7 @@ class PatternProgram {
   }
 
  private:
-  static constexpr int64_t kElements = 61;
+  static constexpr int64_t kElements = 61;  // chosen: not a multiple of any vector width
 
   Instr* MakeNumber(m::Number number, ElementType type) {
     double value = 0;
@@ -97,7 +97,7 @@ class Tester {
  public:
   explicit Tester(const Rule& rule) : rule_(rule), alone_(std::span(&rule, 1)) {}
 
-  // "" or what is wrong.
+  // "" or a description of the failure.
   std::string Run() {
     if (!rule_.example.empty()) return RunText();
     int fired = 0;
@@ -106,8 +106,8 @@ class Tester {
       PatternProgram program(*module);
       if (!program.Finish(*module, program.Make(rule_.pattern.node(), type))) continue;
       bool fires = false;
-      std::string fault = RunOn(*module, fires);
-      if (!fault.empty()) return fmt::format("{}: {}", HloName(type), fault);
+      std::string problem = RunOn(*module, fires);
+      if (!problem.empty()) return fmt::format("{}: {}", HloName(type), problem);
       fired += fires ? 1 : 0;
     }
     return fired > 0 ? "" : "it fires for no element type; give it an example";
@@ -130,8 +130,8 @@ class Tester {
     Status verified = VerifyModule(*module.value());
     if (!verified.ok()) return "its example does not verify: " + Render(verified.error(), text);
     bool fires = false;
-    std::string fault = RunOn(*module.value(), fires);
-    if (!fault.empty()) return fault;
+    std::string problem = RunOn(*module.value(), fires);
+    if (!problem.empty()) return problem;
     return fires ? "" : "it does not fire on its example";
   }
 
@@ -156,7 +156,7 @@ class Tester {
       if (!verified.ok())
         return "what it leaves does not verify: " + verified.error().message + "\n" +
                WriteHloText(*copy);
-      if (rule_.fast_math) continue;  // other values are what it is for
+      if (rule_.fast_math) continue;  // it changes values by design
       std::string difference = proof.Compare(*copy);
       if (!difference.empty())
         return difference + "\nbefore:\n" + WriteHloText(module) + "after:\n" + WriteHloText(*copy);
@@ -182,15 +182,15 @@ int Main(const std::set<std::string_view>& wanted) {
   for (const Rule* row : SimplifyRules().all()) {
     const Rule& rule = *row;
     if (!wanted.empty() && !wanted.contains(rule.name)) continue;
-    std::string fault = Tester(rule).Run();
-    if (!names.insert(rule.name).second) fault = "two rules have this name";
-    if (rule.name.find('.') == std::string_view::npos) fault = "a name reads topic.reason";
-    if (fault.empty()) {
+    std::string problem = Tester(rule).Run();
+    if (!names.insert(rule.name).second) problem = "two rules have this name";
+    if (rule.name.find('.') == std::string_view::npos) problem = "a name reads topic.reason";
+    if (problem.empty()) {
       ++passed;
       continue;
     }
     ++failed;
-    fmt::print("FAILED {}: {}\n", rule.name, fault);
+    fmt::print("FAILED {}: {}\n", rule.name, problem);
   }
   fmt::print("tally: {} passed, {} failed, 0 skipped\n", passed, failed);
   return failed > 0 || passed == 0 ? 1 : 0;

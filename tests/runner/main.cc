@@ -28,7 +28,7 @@ namespace tokamak {
 namespace {
 
 constexpr size_t kMaxThreads = 64;
-// What each thread runs now: named when the process dies.
+// The current test of each thread, printed if the process dies.
 std::array<std::atomic<const char*>, kMaxThreads> current{};
 std::array<std::atomic<int64_t>, kMaxThreads> began{};
 
@@ -57,19 +57,19 @@ void OnCrash(int number) {
 
 void CatchCrashes() {
   static char stack[1 << 16];
-  stack_t place{};
-  place.ss_sp = stack;
-  place.ss_size = sizeof stack;
-  sigaltstack(&place, nullptr);
+  stack_t location_path{};
+  location_path.ss_sp = stack;
+  location_path.ss_size = sizeof stack;
+  sigaltstack(&location_path, nullptr);
   struct sigaction action {};
   action.sa_handler = OnCrash;
   action.sa_flags = SA_ONSTACK;
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigaction(number, &action, nullptr);
 }
 
-// Ends the process when one test hangs.
+// Ends the process if a test hangs.
 void Watch() {
-  constexpr int64_t kHangSeconds = 240;
+  constexpr int64_t kHangSeconds = 240;  // per test (chosen: far above any test)
   for (;;) {
     std::this_thread::sleep_for(std::chrono::seconds(1));
     for (size_t i = 0; i < kMaxThreads; ++i)
@@ -80,13 +80,13 @@ void Watch() {
   }
 }
 
-std::vector<std::string> FindTests(const std::vector<std::string>& places) {
+std::vector<std::string> FindTests(const std::vector<std::string>& paths) {
   static constexpr std::string_view kEndings[] = {".hlo", ".mlir", ".bytes"};
   std::vector<std::string> tests;
-  for (const std::string& place : places) {
-    if (std::filesystem::is_regular_file(place)) tests.push_back(place);
-    if (!std::filesystem::is_directory(place)) continue;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(place)) {
+  for (const std::string& location_path : paths) {
+    if (std::filesystem::is_regular_file(location_path)) tests.push_back(location_path);
+    if (!std::filesystem::is_directory(location_path)) continue;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(location_path)) {
       std::string path = entry.path().string();
       auto fits = [&](std::string_view ending) { return path.ends_with(ending); };
       if (std::any_of(std::begin(kEndings), std::end(kEndings), fits)) tests.push_back(path);
@@ -129,7 +129,7 @@ void LimitMemory() {
 
 int Main(const std::vector<std::string>& words) {
   RunnerOptions options;
-  std::vector<std::string> places;
+  std::vector<std::string> paths;
   size_t threads = std::max(1u, std::thread::hardware_concurrency());
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--update") {
@@ -141,7 +141,7 @@ int Main(const std::vector<std::string>& words) {
     } else if (words[i] == "-j" && i + 1 < words.size()) {
       threads = std::strtoul(words[++i].c_str(), nullptr, 10);
     } else {
-      places.push_back(words[i]);
+      paths.push_back(words[i]);
     }
   }
   std::string name = (std::filesystem::temp_directory_path() / "tok_text_tests.XXXXXX").string();
@@ -150,7 +150,7 @@ int Main(const std::vector<std::string>& words) {
   CatchCrashes();
   std::thread(Watch).detach();
 
-  std::vector<std::string> tests = FindTests(places);
+  std::vector<std::string> tests = FindTests(paths);
   Tally tally;
   std::vector<std::thread> workers;
   for (size_t i = 0; i < std::clamp<size_t>(threads, 1, kMaxThreads); ++i)
@@ -169,6 +169,6 @@ int Main(const std::vector<std::string>& words) {
 }  // namespace tokamak
 
 int main(int argc, char** argv) {
-  tokamak::PriceAsUnknown();
+  tokamak::UseDefaultRates();
   return tokamak::Main({argv + 1, argv + argc});
 }

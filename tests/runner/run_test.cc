@@ -24,7 +24,7 @@ std::string FolderOf(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-// A line's text without what is blank at its end; blank lines are left out.
+// The lines without trailing blanks; blank lines are dropped.
 std::vector<std::string> SolidLines(std::string_view text) {
   std::vector<std::string> lines;
   while (!text.empty()) {
@@ -37,7 +37,7 @@ std::vector<std::string> SolidLines(std::string_view text) {
   return lines;
 }
 
-// The errors that a command printed, as a test names them.
+// The printed errors of a command, in the notation of a test.
 std::vector<ExpectedError> ErrorsIn(std::string_view printed) {
   std::vector<ExpectedError> errors;
   for (const std::string& line : SolidLines(printed)) {
@@ -45,14 +45,14 @@ std::vector<ExpectedError> ErrorsIn(std::string_view printed) {
       errors.push_back({line.substr(6, line.find(']') - 6), ""});
     } else if (line.starts_with("error: ")) {
       errors.push_back({line, ""});
-    } else if (line.starts_with("  --> ") && !errors.empty() && errors.back().place.empty()) {
+    } else if (line.starts_with("  --> ") && !errors.empty() && errors.back().location.empty()) {
       size_t byte = line.rfind(": byte ");
       size_t column = line.rfind(':');
       size_t row = column == std::string::npos ? column : line.rfind(':', column - 1);
       if (byte != std::string::npos) {
-        errors.back().place = line.substr(byte + 2);
+        errors.back().location = line.substr(byte + 2);
       } else if (row != std::string::npos) {
-        errors.back().place = line.substr(row + 1);
+        errors.back().location = line.substr(row + 1);
       }
     }
   }
@@ -73,8 +73,8 @@ std::string Join(const std::vector<ExpectedError>& errors) {
   return text.empty() ? "none" : text;
 }
 
-// Steps that `kernels` and `explain` count in one line: "2 launches, 1 library calls, 0 host steps,
-// 0 copies, ...". -1: there is no such line.
+// The number of kernels in the summary line of `kernels` and `explain`: "2 launches, 1 library
+// calls, 0 host steps, 0 copies, ...". -1 if there is no such line.
 int64_t KernelsIn(const std::string& output) {
   int64_t sum = -1;
   for (const std::string& line : SolidLines(output)) {
@@ -104,7 +104,7 @@ class Tester {
     int exit = Execute(run, input_, console);
     CheckErrors(run, exit, console);
     CheckOutput(run, console);
-    CheckDecisions("taken", run.taken, console.err);
+    CheckDecisions("accepted", run.accepted, console.err);
     CheckDecisions("rejected", run.rejected, console.err);
     if (run.same_as) CheckSame(run, console.out);
     if (run.normal_as) CheckNormal(*run.normal_as, true);
@@ -114,8 +114,8 @@ class Tester {
  private:
   void Fail(const std::string& what) { result_.failures.push_back(what); }
 
-  // Of runs that compare values: those of any backend, and those of the interpreter, which others
-  // are compared with.
+  // Runs that compare values: those for any backend, and those of the interpreter, which the
+  // backends are compared with.
   static bool IsForAnyBackend(const TestRun& run) {
     if (run.words[0] != "run") return false;
     return std::none_of(run.words.begin(), run.words.end(), [](const std::string& word) {
@@ -129,9 +129,9 @@ class Tester {
       if (named[1] == "interp") return;
       words.erase(named, named + 2);
     }
-    std::erase(words, "--strict");  // what has no kernel there is the host's
+    std::erase(words, "--strict");  // ops without a kernel there run on the host
     std::erase(words, "--hoist");
-    // What is constant becomes an argument, so that there is something to run.
+    // Constants become arguments, so that there is something to run.
     words.insert(words.end(), {"--hoist", "--backend", options_.backend});
   }
 
@@ -152,14 +152,14 @@ class Tester {
     if (words[0] == "read") return Read(console);
     if (!options_.backend.empty()) SetBackend(words);
     if (!named && words[0] != "ops" && words[0] != "tokamak") words.push_back(input);
-    // Whatever passes a test runs, they leave a program that verifies and gives the same bits.
+    // Whatever passes a test runs, the program must verify and give the same bits afterwards.
     if (words[0] == "opt")
       words.insert(words.end(), {"--decisions", "--verify-each", "--check-values"});
     if (words[0] == "tokamak") words.erase(words.begin());
     return RunCommandLine(words, console);
   }
 
-  // `RUN: read`: no more than reading.
+  // `RUN: read`: only parses.
   int Read(Console& console) const {
     Result<LoadedFile> file = LoadFile(input_, Verification::kNo);
     if (!file.ok()) return console.Report(file.error());
@@ -231,7 +231,7 @@ class Tester {
     result_.updated = true;
   }
 
-  // "taken     a -> b by rule  (because)" as a test writes it: "a -> b by rule".
+  // "accepted  a -> b by rule  (because)" as a test writes it: "a -> b by rule".
   void CheckDecisions(std::string_view verdict, const std::vector<std::string>& expected,
                       std::string_view printed) {
     if (expected.empty()) return;
@@ -250,7 +250,7 @@ class Tester {
         Fail("not " + std::string(verdict) + ": " + line + "; got\n" + all);
   }
 
-  // Of opt, what it makes of both; else the programs as they are.
+  // For opt, compares its results for both programs; otherwise the programs themselves.
   void CheckSame(const TestRun& run, const std::string& output) {
     const std::string other = FolderOf(file_.path) + "/" + *run.same_as;
     if (run.words[0] != "opt") {
@@ -295,7 +295,7 @@ class Tester {
   TestResult& result_;
 };
 
-// The file that the commands see: of a .bytes file, what it stands for.
+// The file that the commands see: for a .bytes file, the decoded bytes.
 Result<std::string> InputFor(const TestFile& file, const RunnerOptions& options) {
   if (!file.path.ends_with(".bytes")) return file.path;
   TOK_TRY(std::string bytes, DecodeBytesFile(file.text, file.path));
@@ -313,7 +313,7 @@ Status RunAll(const std::string& path, const RunnerOptions& options, TestResult&
   Tester tester(file, std::move(input), options, result);
   for (const TestRun& run : file.runs) {
     tester.Test(run);
-    if (result.updated) break;  // places of later AFTERs have moved; the next turn does those
+    if (result.updated) break;  // positions of later AFTERs have moved; the next run updates those
   }
   return Ok();
 }

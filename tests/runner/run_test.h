@@ -1,5 +1,7 @@
 #pragma once
 
+// Runs the text tests of tests/ in-process and collects their failures.
+
 #include <string>
 #include <vector>
 
@@ -8,15 +10,15 @@
 namespace tokamak {
 
 struct TestResult {
-  std::vector<std::string> failures;  // empty: passed
+  std::vector<std::string> failures;  // empty if the test passed
   bool updated = false;
   double cpu_seconds = 0;
 };
 
 struct RunnerOptions {
-  std::string temporary;  // a folder for what tests write
+  std::string temporary;  // a folder for test output
   bool update = false;    // rewrite AFTER where it differs
-  std::string backend;    // only what `RUN: run` compares, on this backend
+  std::string backend;    // only runs of `RUN: run` that compare values, on this backend
   double cpu_limit_seconds = 10;
 };
 

@@ -48,7 +48,7 @@ std::vector<std::string> Words(std::string_view text) {
   return words;
 }
 
-// The text behind the comment marker, if the line is a comment.
+// The text after the comment marker, if the line is a comment.
 std::optional<std::string_view> CommentOf(std::string_view line, std::string_view marker) {
   std::string_view text = Trim(line);
   if (!text.starts_with(marker)) return std::nullopt;
@@ -79,9 +79,9 @@ bool ToInt(std::string_view text, int64_t& value) {
   return true;
 }
 
-class Parser {
+class TestFileParser {
  public:
-  Parser(TestFile& file, std::string_view marker)
+  TestFileParser(TestFile& file, std::string_view marker)
       : file_(file), marker_(marker), lines_(Lines(file.text)) {}
 
   Status Parse() {
@@ -120,8 +120,8 @@ class Parser {
       run.out.push_back(rest);
     } else if (directive.key == "ERR") {
       run.err.push_back(rest);
-    } else if (directive.key == "TAKEN") {
-      run.taken.push_back(rest);
+    } else if (directive.key == "ACCEPTED") {
+      run.accepted.push_back(rest);
     } else if (directive.key == "REJECTED") {
       run.rejected.push_back(rest);
     } else if (directive.key == "SAME-AS") {
@@ -144,19 +144,19 @@ class Parser {
 
   Status TakeError(const std::string& rest, TestRun& run, size_t at) const {
     std::vector<std::string> words = Words(rest);
-    bool placed = words.size() == 3 || (words.size() == 4 && words[2] == "byte");
-    if (words.empty() || !words[0].starts_with("TK") || (words.size() > 1 && !placed) ||
-        (placed && words[1] != "at"))
+    bool located = words.size() == 3 || (words.size() == 4 && words[2] == "byte");
+    if (words.empty() || !words[0].starts_with("TK") || (words.size() > 1 && !located) ||
+        (located && words[1] != "at"))
       return Bad(file_.path, at, "'" + rest + "' is not like 'TK2103 at 7:19'");
     ExpectedError error{words[0], ""};
-    if (words.size() == 3) error.place = words[2];
-    if (words.size() == 4) error.place = "byte " + words[3];
+    if (words.size() == 3) error.location = words[2];
+    if (words.size() == 4) error.location = "byte " + words[3];
     run.errors.push_back(std::move(error));
     run.error_lines.push_back(at);
     return Ok();
   }
 
-  // Up to the first line that is no comment, or that is another directive.
+  // Up to the first line that is not a comment or is another directive.
   Status TakeAfter(const std::string& rest, TestRun& run, size_t& at) {
     run.after.emplace();
     run.after_begin = at;
@@ -236,7 +236,7 @@ bool DecodeItem(std::string_view text, std::string& out) {
 }  // namespace
 
 std::string ToString(const ExpectedError& error) {
-  return error.place.empty() ? error.code : error.code + " at " + error.place;
+  return error.location.empty() ? error.code : error.code + " at " + error.location;
 }
 
 const std::string* FirstMissing(std::string_view text, const std::vector<std::string>& parts) {
@@ -251,7 +251,7 @@ const std::string* FirstMissing(std::string_view text, const std::vector<std::st
 
 Result<TestFile> ParseTestFile(const std::string& path, std::string text) {
   TestFile file{path, std::move(text), {}};
-  TOK_RETURN_IF_ERROR(Parser(file, path.ends_with(".bytes") ? "#" : "//").Parse());
+  TOK_RETURN_IF_ERROR(TestFileParser(file, path.ends_with(".bytes") ? "#" : "//").Parse());
   return file;
 }
 

@@ -7,27 +7,27 @@
 
 #include "support/result.h"
 
-// What a text test says about itself, in comments that begin with a word in
-// capitals (docs/testing.md lists them).
+// The directives of a text test: comments that begin with a keyword in capitals (docs/testing.md
+// lists them).
 
 namespace tokamak {
 
 // "TK2103 at 7:19", "TK1204 at byte 17" or "TK6001".
 struct ExpectedError {
   std::string code;
-  std::string place;  // "7:19", "byte 17", or ""
+  std::string location;  // "7:19", "byte 17", or ""
   bool operator==(const ExpectedError&) const = default;
 };
 std::string ToString(const ExpectedError& error);
 
-// A RUN line and what is expected of it.
+// A RUN line and its expectations.
 struct TestRun {
   std::vector<std::string> words;  // of the RUN line; %s is the file, %d its folder
   std::vector<ExpectedError> errors;
   std::vector<size_t> error_lines;                      // their lines, counted from 0
   std::vector<std::string> values;                      // "out_0: f32[2] {1, 2}"
-  std::vector<std::string> out, err;                    // texts that must be there, in order
-  std::vector<std::string> taken, rejected;             // of opt: "x -> y by rule", or "none"
+  std::vector<std::string> out, err;                    // texts that must occur, in order
+  std::vector<std::string> accepted, rejected;          // of opt: "x -> y by rule", or "none"
   std::optional<std::string> same_as;                   // another file, from this one's folder
   std::optional<std::string> normal_as, not_normal_as;  // likewise, of the normal forms
   std::optional<std::vector<std::string>> after;
@@ -42,15 +42,15 @@ struct TestFile {
   std::vector<TestRun> runs;
 };
 
-// Refused: a line that looks like a directive and is none.
+// Rejects a line that looks like a directive but is not a known one.
 Result<TestFile> ParseTestFile(const std::string& path, std::string text);
 
-// The first of `parts` that does not occur in `text` behind the end of the one before it; null
-// where all occur in this order.
+// The first of `parts` that does not occur in `text` after the end of the preceding one; null if
+// all occur in order.
 const std::string* FirstMissing(std::string_view text, const std::vector<std::string>& parts);
 
-// The bytes that a .bytes file stands for: per line hex digits, "text" with \n,
-// \t, \\, \" and \xHH, or N * followed by one of those; # begins a comment.
+// The bytes that a .bytes file denotes: per line hex digits, "text" with \n, \t, \\, \" and \xHH,
+// or N * followed by one of those; # begins a comment.
 Result<std::string> DecodeBytesFile(std::string_view text, const std::string& path);
 
 // The file's text with the lines of a run's AFTER or ERRORs replaced.

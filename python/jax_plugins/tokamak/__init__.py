@@ -1,35 +1,35 @@
-"""The door through which JAX finds Tokamak: it imports this module and calls initialize()."""
+"""The module through which JAX discovers Tokamak: JAX imports it and calls initialize()."""
 
 import logging
 import os
 
 logger = logging.getLogger("tokamak")
 
-PRIORITY = 600  # JAX's cuda plugin has 500, its cpu 0: where Tokamak is installed, it is the default
+PRIORITY = 600  # JAX's cuda plugin has 500, its cpu 0: an installed Tokamak is the default
 
 
 def initialize():
-    """Registers the platform "tokamak" with JAX, where a device serves, and adds what JAX withholds from a
-    platform that it does not know. JAX calls this at the first use of any backend."""
+    """Registers the platform "tokamak" with JAX if a device is available, and adds the features that JAX does not
+    provide for unknown platforms. JAX calls this at the first use of any backend."""
     from tokamak import _jax, _library
 
     _jax.announce()
     if _library.path_from_env() is None and not _jax.is_excluded():
         try:
             library = _library.path()
-            found = _library.told("tok_devices", {"devices": [{}]})
+            found = _library.query_json("tok_devices", {"devices": [{}]})
         except (OSError, RuntimeError) as error:
-            return _refuse(error)
-        # Where the user named the platform, JAX fails either way: registered, it fails with the reason.
+            return _decline(error)
+        # If the user named the platform, JAX fails in either case; if it is registered, the error has the reason.
         if not found["devices"] and not _jax.is_asked_for():
-            return _refuse(found.get("reason") or "no device serves")
+            return _decline(found.get("reason") or "no device serves")
         _jax.register(library, PRIORITY)
     _jax.extend()
 
 
-def _refuse(reason):
-    # A plugin that is registered and cannot start makes every start of JAX fail. So it stays away, quietly
-    # unless it or a device of it was asked for.
+def _decline(reason):
+    # A registered plugin that cannot start makes every start of JAX fail. So do not register, and warn only
+    # if the platform or one of its devices was requested.
     from tokamak import _jax
 
     asked = _jax.is_asked_for() or os.environ.get("TOKAMAK_DEVICE")

@@ -11,12 +11,13 @@
 namespace tokamak::cpu {
 namespace {
 
-// Values of the kernels that go into one object file. A file costs 2 ms before its first kernel and
-// a kernel about 4 (cpu_kernels); files are made in parallel, and each is an entry of the cache.
+// Maximum values of the kernels in one object file. A file costs 2 ms before its first kernel, and
+// a kernel about 4 ms (measured: bench/cpu_kernels); files are compiled in parallel, and each is a
+// cache entry.
 constexpr size_t kObjectNodes = 600;
 
-// Of entries of the cache. Their keys are the kernels themselves, the build that compiled them and
-// the processor.
+// The kind of cache entries. Their keys are the kernels themselves, the build that compiled them
+// and the processor.
 constexpr std::string_view kObjectKind = "cpu-object";
 
 int64_t Since(std::chrono::steady_clock::time_point begin) {
@@ -30,21 +31,21 @@ int64_t Since(std::chrono::steady_clock::time_point begin) {
 // Kernels that become one object file.
 struct Code::Batch {
   std::vector<const Kernel*> kernels;
-  std::vector<size_t> numbers;  // among those that differ
+  std::vector<size_t> numbers;  // among the distinct kernels
   CacheKey key;
   const Target* target = nullptr;
   const CompileOptions* options = nullptr;
 
-  // How some kernels of the batch are compiled, from number `first` on.
+  // Options to compile kernels of the batch, from number `first` on.
   CodegenOptions OptionsOf(size_t first, CodegenEffort effort) const {
     bool is_planted = numbers[first] == 0 && static_cast<int>(effort) < options->fault_efforts;
     return {.effort = effort,
             .kernel_time = options->kernel_time,
-            .fault = is_planted ? options->fault : PlantedFault::kNone};
+            .fault = is_planted ? options->fault : InjectedFault::kNone};
   }
 };
 
-// What became of a batch.
+// The result of a batch.
 struct Code::Made {
   Status status = Ok();
   std::vector<KernelFn> functions;  // of its kernels
@@ -59,13 +60,13 @@ struct Code::Made {
   }
 };
 
-// A kernel of a batch that failed for this reason.
+// Compiles one kernel of a batch that failed for `reason`.
 Status Code::CompileAlone(const Batch& batch, size_t number, std::string reason, Made& made) {
   const Kernel* kernel = batch.kernels[number];
   bool is_new = batch.kernels.size() > 1;
   for (CodegenEffort effort :
        {CodegenEffort::kFull, CodegenEffort::kOtherSelector, CodegenEffort::kLeast}) {
-    if (effort == CodegenEffort::kFull && !is_new) continue;  // that was the batch
+    if (effort == CodegenEffort::kFull && !is_new) continue;  // the batch was this kernel alone
     Result<ObjectCode> code =
         MakeCode({&kernel, 1}, *batch.target, batch.OptionsOf(number, effort), made.times);
     if (code.ok()) {
@@ -82,12 +83,12 @@ Status Code::CompileAlone(const Batch& batch, size_t number, std::string reason,
   return Ok();
 }
 
-// An entry of the cache that does not load is as good as none. What is made with less effort is not
-// kept: the fault may be gone when the machine is less busy.
+// A cache entry that does not load is ignored. Code compiled with less effort is not cached: the
+// failure may be transient (a time limit on a busy machine).
 Code::Made Code::CompileBatch(const Batch& batch, const Target& target,
                               const CompileOptions& options) {
   Made made;
-  DiskCache* cache = options.fault == PlantedFault::kNone ? options.cache : nullptr;
+  DiskCache* cache = options.fault == InjectedFault::kNone ? options.cache : nullptr;
   if (cache != nullptr) {
     auto begin = std::chrono::steady_clock::now();
     if (std::optional<std::string> object = cache->Get(kObjectKind, batch.key.bytes())) {
@@ -121,7 +122,7 @@ Result<std::shared_ptr<const Code>> Code::Compile(std::span<const Kernel* const>
   TOK_TRY(Target target, HostTarget());
   std::string setting = BuildId() + " " + target.Text();
 
-  // Kernels that differ, in batches.
+  // The distinct kernels, in batches.
   std::unordered_map<std::string, size_t> known;
   std::vector<size_t> which;
   std::vector<Batch> batches;
@@ -151,7 +152,7 @@ Result<std::shared_ptr<const Code>> Code::Compile(std::span<const Kernel* const>
 
   auto code = std::make_shared<Code>();
   std::vector<KernelFn> functions(known.size());
-  std::unordered_map<size_t, CodegenFallback> fallbacks;  // by number among those that differ
+  std::unordered_map<size_t, CodegenFallback> fallbacks;  // by number among the distinct kernels
   for (size_t b = 0; b < batches.size(); ++b) {
     TOK_RETURN_IF_ERROR(std::move(made[b].status));
     for (size_t i = 0; i < batches[b].numbers.size(); ++i)

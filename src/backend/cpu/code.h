@@ -12,6 +12,8 @@
 #include "kernel/kernel.h"
 #include "support/result.h"
 
+// Machine code of a program's kernels: batches kernels into object files, asks the disk cache,
+// compiles with LLVM in parallel, and falls back to less optimization where LLVM fails.
 namespace tokamak {
 class DiskCache;
 }
@@ -19,35 +21,36 @@ class DiskCache;
 namespace tokamak::cpu {
 
 struct CompileOptions {
-  DiskCache* cache = nullptr;  // of object files; null: none
+  DiskCache* cache = nullptr;  // of object files; null: no cache
   std::chrono::milliseconds kernel_time = kMaxCodegenTime;
-  // For tests: the first kernel has this fault at so many efforts. The cache is not used then.
-  PlantedFault fault = PlantedFault::kNone;
+  // For tests: injects this fault into the first kernel, at this many effort levels. Disables the
+  // cache.
+  InjectedFault fault = InjectedFault::kNone;
   int fault_efforts = 0;
 };
 
-// A kernel of which LLVM made no code in full.
+// A kernel that LLVM failed to compile at full effort.
 struct CodegenFallback {
   size_t kernel = 0;
-  std::string reason;                   // the first one
-  std::optional<CodegenEffort> effort;  // that made it; nothing: none did
+  std::string reason;                   // of the first failure
+  std::optional<CodegenEffort> effort;  // the effort that succeeded, if any
 };
 
-// Machine code of the kernels of a program, for this machine. Alive as long as somebody holds it.
-// Immutable: any thread may call its functions.
+// Machine code of the kernels of a program, for this machine. Reference-counted and immutable: any
+// thread may call its functions.
 class Code {
  public:
-  // Kernels of equal form share a function. Where LLVM fails, what is in an object file with others
-  // is tried alone, then with less effort. TK4001, TK4003, TK4004.
+  // Kernels of equal form share a function. If LLVM fails on an object file of several kernels,
+  // each is retried alone, then with less effort. TK4001, TK4003, TK4004.
   static Result<std::shared_ptr<const Code>> Compile(std::span<const Kernel* const> kernels,
                                                      const CompileOptions& options = {});
 
-  // Null: LLVM has failed at every effort.
+  // Null if LLVM failed at every effort.
   KernelFn function(size_t kernel) const { return functions_[kernel]; }
   const std::vector<CodegenFallback>& fallbacks() const { return fallbacks_; }
   // Summed over threads.
   const CompileTimes& times() const { return times_; }
-  // Object files: how many, and how many of them the cache had.
+  // Number of object files, and how many of them came from the cache.
   int objects() const { return static_cast<int>(loaded_.size()); }
   int cached() const { return cached_; }
 

@@ -1,4 +1,4 @@
-// LLVM's passes and its code generator.
+// LLVM's passes and code generator.
 
 #include "backend/cpu/codegen.h"
 
@@ -42,7 +42,8 @@ namespace tokamak::cpu {
 namespace {
 
 void OnFatalError(void*, const char* reason, bool) {
-  AbandonGuardedWork(std::string("llvm: ") + reason);  // elsewhere LLVM aborts
+  // On other threads this returns, and LLVM aborts.
+  AbandonGuardedWork(std::string("llvm: ") + reason);
 }
 
 void Initialize() {
@@ -75,7 +76,7 @@ Result<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target,
   for (const std::string& feature : target.features)
     features += (features.empty() ? "" : ",") + feature;
   llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // FMA is an op, never a surprise
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // no contraction: FMA is an explicit op
   bool has_other_selector = llvm::Triple(target.triple).isAArch64();
   auto level = effort == CodegenEffort::kFull ||
                        (effort == CodegenEffort::kOtherSelector && has_other_selector)
@@ -86,15 +87,15 @@ Result<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target,
                                  llvm::CodeModel::Small, level, true));
   if (machine == nullptr)
     return MakeError(ErrorCode::kCodeGeneration, "llvm: no code for " + target.triple);
-  // At level 0 a machine takes its quick selector by itself: FastISel, or GlobalISel for aarch64.
-  // What that cannot do is left to the usual one.
+  // At -O0 a target machine selects its fast selector: FastISel, or GlobalISel on aarch64. Where
+  // that fails, it falls back to the default selector.
   if (effort == CodegenEffort::kOtherSelector && has_other_selector) machine->setGlobalISel(true);
   machine->setGlobalISelAbort(llvm::GlobalISelAbortMode::Disable);
   return machine;
 }
 
-// Machines of full effort that nobody uses just now, with what they know of their processor:
-// finding that out takes a millisecond. A machine serves one thread at a time. Never destroyed.
+// Idle target machines of full effort, with their subtarget information, which takes a millisecond
+// to compute. A machine serves one thread at once. Never destroyed.
 class Machines {
  public:
   using Machine = std::unique_ptr<llvm::TargetMachine>;
@@ -125,8 +126,8 @@ class Machines {
   std::unordered_map<std::string, std::vector<Machine>> free_;
 };
 
-// LLVM's managers of what passes ask for. PassBuilder would register 150 analyses, and link all
-// passes there are: these are the ones that Optimize needs.
+// LLVM's analysis managers. PassBuilder would register 150 analyses and link all passes; these are
+// the ones that Optimize needs.
 class Analyses {
  public:
   explicit Analyses(llvm::TargetMachine& machine) {
@@ -161,8 +162,9 @@ class Analyses {
   }
 };
 
-// Vectors, unrolling and the places of values are decided in kernel form: what is left is to turn
-// arrays into registers, to drop what is said twice, and to lift splats and addresses out of loops.
+// Vectorization, unrolling and the placement of values are decided in the kernel IR. What remains:
+// promote arrays to registers, eliminate common subexpressions, and hoist splats and addresses out
+// of loops.
 void Optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   Analyses analyses(machine);
   llvm::FunctionPassManager passes;
@@ -176,7 +178,7 @@ void Optimize(llvm::Module& module, llvm::TargetMachine& machine) {
     if (!function.isDeclaration()) passes.run(function, analyses.functions);
 }
 
-// LLVM's own way with an error that it reports is exit(1).
+// By default LLVM calls exit(1) on an error diagnostic.
 void OnDiagnostic(const llvm::DiagnosticInfo* info, void* errors) {
   if (info->getSeverity() != llvm::DS_Error) return;
   llvm::raw_string_ostream out(*static_cast<std::string*>(errors));
@@ -184,17 +186,17 @@ void OnDiagnostic(const llvm::DiagnosticInfo* info, void* errors) {
   info->print(printer);
 }
 
-void Plant(PlantedFault fault) {
+void Plant(InjectedFault fault) {
   static int* volatile nowhere = nullptr;
   static volatile bool endless = true;
-  if (fault == PlantedFault::kCrash) *nowhere = 1;
-  if (fault == PlantedFault::kAbort) std::abort();
-  if (fault == PlantedFault::kFatalError) llvm::report_fatal_error("planted");
-  while (fault == PlantedFault::kEndless && endless) {
+  if (fault == InjectedFault::kCrash) *nowhere = 1;
+  if (fault == InjectedFault::kAbort) std::abort();
+  if (fault == InjectedFault::kFatalError) llvm::report_fatal_error("planted");
+  while (fault == InjectedFault::kEndless && endless) {
   }
 }
 
-// Owns all that it uses: the thread that runs it may be left behind.
+// Owns everything that it uses: the thread that runs it may be abandoned.
 class CodegenWork final : public GuardedWork {
  public:
   CodegenWork(std::span<const Kernel* const> kernels, const Target& target,
@@ -206,11 +208,12 @@ class CodegenWork final : public GuardedWork {
   bool as_text = false, load = false;
   CompileTimes times;
   Status status = Ok();
-  ObjectCode made;  // `object` is text where that is wanted
+  ObjectCode made;  // `object` is IR text if that was requested
 
   void Run() override { status = Generate(); }
   GuardedLimits Limits() const {
-    // A machine may be busy, or the process suspended.
+    // Wall time limit as a multiple of CPU time: the machine may be busy, or the process suspended.
+    // Chosen (docs/choices/2026-11-17-code-generation-faults.md).
     constexpr int kWall = 10;
     auto time = options_.kernel_time * static_cast<int64_t>(std::max<size_t>(1, kernels_.size()));
     return {time, kWall * time};
@@ -259,7 +262,7 @@ class CodegenWork final : public GuardedWork {
     Plant(options_.fault);
     for (size_t i = 0; i < kernels_.size(); ++i) {
       TOK_TRY(Lanes lanes, Lanes::Of(kernels_[i]));
-      Emitter emitter(kernels_[i], lanes, target_, module);
+      LlvmEmitter emitter(kernels_[i], lanes, target_, module);
       TOK_RETURN_IF_ERROR(emitter.Emit("k" + std::to_string(i)));
     }
     return Ok();

@@ -12,7 +12,7 @@
 #include "kernel/kernel.h"
 #include "support/result.h"
 
-// What LLVM does for us, without its types. Any thread may call these at any time.
+// Compilation and loading by LLVM, behind an interface without LLVM's types. Thread-safe.
 
 namespace tokamak::cpu {
 
@@ -31,37 +31,38 @@ struct CompileTimes {
   }
 };
 
-// How much LLVM is asked for. Each leaves out more of what may have crashed with the one above.
+// How much LLVM is asked to do. Each level skips more of the code that may have crashed at the
+// level above.
 enum class CodegenEffort : uint8_t {
   kFull,
-  kOtherSelector,  // of instructions: GlobalISel for aarch64; FastISel, at level 0, for x86_64
-  kLeast,          // level 0, and none of LLVM's passes before it
+  kOtherSelector,  // of instructions: GlobalISel on aarch64; FastISel at -O0 on x86_64
+  kLeast,          // -O0 without LLVM's IR passes
 };
 std::string_view NameOf(CodegenEffort effort);
 
-// Time of a processor that LLVM may take for one kernel. Then the kernel is compiled with less
-// effort, or interpreted, and a record says so.
+// CPU time limit of LLVM per kernel. Beyond it the kernel is compiled with less effort, or
+// interpreted, and the compile report records it. Chosen
+// (docs/choices/2026-11-17-code-generation-faults.md).
 inline constexpr std::chrono::milliseconds kMaxCodegenTime{120'000};
 
-// For tests: what code generation does in place of the first kernel.
-enum class PlantedFault : uint8_t { kNone, kCrash, kAbort, kFatalError, kEndless };
+// For tests: what code generation does instead of compiling the first kernel.
+enum class InjectedFault : uint8_t { kNone, kCrash, kAbort, kFatalError, kEndless };
 
 struct CodegenOptions {
   CodegenEffort effort = CodegenEffort::kFull;
-  std::chrono::milliseconds kernel_time = kMaxCodegenTime;  // of a processor, for each kernel
-  PlantedFault fault = PlantedFault::kNone;
+  std::chrono::milliseconds kernel_time = kMaxCodegenTime;  // CPU time, per kernel
+  InjectedFault fault = InjectedFault::kNone;
 };
 
-// An object file with the functions k0, k1 ... of these kernels. TK4001; TK4002 also when LLVM
-// crashes or does not come to an end: the thread that it runs on is left behind
-// (runtime/guarded_thread.h).
+// An object file with functions k0, k1 ... of these kernels. Returns TK4001; TK4002 also if LLVM
+// crashes or does not terminate: its thread is then abandoned (runtime/guarded_thread.h).
 Result<std::string> MakeObject(std::span<const Kernel* const> kernels, const Target& target,
                                const CodegenOptions& options = {}, CompileTimes* times = nullptr);
 
-// The LLVM IR of one kernel as text, before or after its passes: for people and tests.
+// The LLVM IR of one kernel as text, before or after LLVM's passes; for debugging and tests.
 Result<std::string> MakeIr(const Kernel& kernel, const Target& target, bool optimized);
 
-// Machine code in memory that may be executed.
+// Executable machine code in memory.
 class LoadedCode {
  public:
   virtual ~LoadedCode() = default;
@@ -77,14 +78,14 @@ class LoadedCode {
   std::vector<KernelFn> functions_;
 };
 
-// The functions k0 ... of an object file that MakeObject made. TK4002, TK4004.
+// Loads the functions k0 ... of an object file from MakeObject. TK4002, TK4004.
 Result<std::shared_ptr<const LoadedCode>> LoadObject(std::string_view object, size_t functions);
 
 struct ObjectCode {
   std::string object;
   std::shared_ptr<const LoadedCode> loaded;
 };
-// MakeObject and LoadObject, for this machine, under one guard. TK4001, TK4002, TK4004.
+// MakeObject and LoadObject for this machine, under one guard. TK4001, TK4002, TK4004.
 Result<ObjectCode> MakeCode(std::span<const Kernel* const> kernels, const Target& target,
                             const CodegenOptions& options, CompileTimes& times);
 

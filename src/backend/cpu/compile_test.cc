@@ -1,4 +1,4 @@
-// Kernels written by hand, each for a form that the emitter knows, against the simulator.
+// Handwritten kernels, each for one form that the emitter handles, compared with the simulator.
 
 #include <algorithm>
 #include <cmath>
@@ -85,29 +85,29 @@ TEST_F(Compiled, ElementwiseWithAnOverlappedTail) {
 }
 
 TEST_F(Compiled, RowSumsInRegistersOfTheThread) {
-  for (int64_t ways : {1, 4}) {
+  for (int64_t accumulators : {1, 4}) {
     KernelBuilder b("row_sum");
     int64_t rows = 5, columns = 128, lanes = 8;
     ArrayId x = In(b, kF32, rows * columns), y = Out(b, kF32, rows);
-    ArrayId part = b.Local("part", kF32, Space::kRegisters, ways * lanes);
+    ArrayId part = b.Local("part", kF32, Space::kRegisters, accumulators * lanes);
     ArrayId sum = b.Local("sum", kF32, Space::kRegisters, 1);
     Scalar zero = b.Constant(kF32, 0), first = b.Index(0);
     auto each = [&](auto&& body) {
-      b.For("w", LoopRole::kUnrolled, b.Index(ways), [&](Scalar way) {
+      b.For("w", LoopRole::kUnrolled, b.Index(accumulators), [&](Scalar way) {
         b.For("l", LoopRole::kVector, b.Index(lanes),
               [&](Scalar l) { body(way * b.Index(lanes) + l); });
       });
     };
     b.For("r", LoopRole::kGrid, b.Index(rows), [&](Scalar row) {
       each([&](Scalar at) { b.Store(part, at, zero); });
-      b.For("c", LoopRole::kSerial, b.Index(columns / (ways * lanes)), [&](Scalar c) {
+      b.For("c", LoopRole::kSerial, b.Index(columns / (accumulators * lanes)), [&](Scalar c) {
         each([&](Scalar at) {
-          Scalar value = b.Load(x, row * b.Index(columns) + c * b.Index(ways * lanes) + at);
+          Scalar value = b.Load(x, row * b.Index(columns) + c * b.Index(accumulators * lanes) + at);
           b.Store(part, at, b.Read(part, at) + value);
         });
       });
       b.Store(sum, first, zero);
-      b.For("k", LoopRole::kUnrolled, b.Index(ways * lanes),
+      b.For("k", LoopRole::kUnrolled, b.Index(accumulators * lanes),
             [&](Scalar k) { b.Store(sum, first, b.Read(sum, first) + b.Read(part, k)); });
       b.Store(y, row, b.Read(sum, first));
     });
@@ -181,7 +181,7 @@ TEST_F(Compiled, LanesThatDecideDifferently) {
       b.If(
           by != 0,
           [&] {
-            // A lane outside holds a zero.
+            // An inactive lane holds a zero.
             b.Store(own, b.Index(0), value / by);
             b.If(value > 0, [&] { b.Store(y, at, b.Load(table, i)); });
           },
@@ -236,7 +236,7 @@ TEST_F(Compiled, ScalarControlFlow) {
   Check(b);
 }
 
-TEST_F(Compiled, PairsStridesAndTurns) {
+TEST_F(Compiled, PairsStridesAndReversals) {
   KernelBuilder b("complex");
   int64_t n = 64, lanes = 8;
   ArrayId x = In(b, kF32, 2 * n), y = Out(b, kF32, 2 * n), turned = Out(b, kF32, n);
@@ -254,7 +254,7 @@ TEST_F(Compiled, PairsStridesAndTurns) {
   Check(b);
 }
 
-TEST_F(Compiled, SquaresOfRegistersAreTurned) {
+TEST_F(Compiled, SquaresOfRegistersAreTransposed) {
   for (int64_t lanes : {2, 4, 8, 16}) {
     KernelBuilder b("transpose");
     int64_t rows = 2 * lanes, columns = lanes;
@@ -302,7 +302,7 @@ TEST_F(Compiled, IndicesAsNumbers) {
   b.For("i", LoopRole::kGrid, b.Index(n / lanes), [&](Scalar i) {
     b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) {
       Scalar at = i * b.Index(lanes) + l;
-      // Lanes cross rows of 12, and not the halves of 48.
+      // Lanes cross rows of 12, but not the halves of 48.
       Scalar row = at / b.Index(12), column = at % b.Index(12);
       b.Store(y, at, (row * b.Index(1000) + column).As(kS32));
       b.Store(z, at, (at / b.Index(48) * b.Index(100) + at % b.Index(48)).As(kF32));
@@ -345,7 +345,7 @@ TEST_F(Compiled, NarrowTypesInMemory) {
   }
 }
 
-// A NaN whose upper bits alone would be infinite, or round up to a number.
+// NaNs whose upper bits alone would be infinite or would round up to a number.
 TEST_F(Compiled, NansOfLowBitsStayNansInBf16) {
   const std::vector<uint32_t> bits = {0x7f800001, 0xff800001, 0x7f80ffff, 0x7fffffff,
                                       0xffffffff, 0x7fc00000, 0x7f800000, 0xff7fffff};
@@ -361,7 +361,7 @@ TEST_F(Compiled, NansOfLowBitsStayNansInBf16) {
   Check(b);
 }
 
-TEST_F(Compiled, OnePlaceForTwoArguments) {
+TEST_F(Compiled, OneBufferForTwoArguments) {
   KernelBuilder b("in_place");
   int64_t n = 64, lanes = 16;
   ArrayId x = b.Argument(
@@ -398,25 +398,25 @@ Kernel Doubled(int64_t n, double by = 2) {
   return b.Finish();
 }
 
-TEST_F(Compiled, RareNumbersAreJumpedOver) {
+TEST_F(Compiled, ColdPathsAreBranchedOver) {
   KernelBuilder b("k");
   ArrayId x = b.Argument({.name = "x", .type = kF32, .access = Access::kRead, .size = 32});
   ArrayId y = b.Argument({.name = "y", .type = kF32, .access = Access::kWrite, .size = 32});
   b.For("i", LoopRole::kGrid, b.Index(2), [&](Scalar i) {
     b.For("l", LoopRole::kVector, b.Index(16), [&](Scalar l) {
-      Scalar at = i * b.Index(16) + l, v = b.Load(x, at), folded = v;
-      for (int k = 0; k < 30; ++k) folded = folded * v.Like(0.5);
-      b.Store(y, at, Choose(v >= 0x1p20, folded, v));
+      Scalar at = i * b.Index(16) + l, v = b.Load(x, at), scaled = v;
+      for (int k = 0; k < 30; ++k) scaled = scaled * v.Like(0.5);
+      b.Store(y, at, Choose(v >= 0x1p20, scaled, v));
     });
   });
   Kernel kernel = b.Finish();
   Result<std::string> ir = MakeIr(kernel, HostTarget().value(), true);
   ASSERT_TRUE(ir.ok()) << ir.error().message;
-  EXPECT_NE(ir.value().find("rare"), std::string::npos);
+  EXPECT_NE(ir.value().find("cold"), std::string::npos);
   const Kernel* kernels[] = {&kernel};
   auto code = Code::Compile(kernels);
   ASSERT_TRUE(code.ok()) << code.error().message;
-  float from[32], to[32];  // the first vector has one, the second none
+  float from[32], to[32];  // the first vector has a large number, the second none
   for (int i = 0; i < 32; ++i) from[i] = i == 5 ? 0x1p30f : static_cast<float>(i);
   void* arguments[] = {from, to};
   code.value()->function(0)(arguments, nullptr, 0, 2);
@@ -442,7 +442,7 @@ TEST_F(Compiled, StoresMayGoPastTheCaches) {
   for (int i = 0; i < 64; ++i) EXPECT_EQ(y[i], 2 * x[i]);
 }
 
-TEST_F(Compiled, ManyThreadsGiveTheSame) {
+TEST_F(Compiled, ManyThreadsGiveTheSameResult) {
   int64_t n = 1 << 20;
   Kernel kernel = Doubled(n);
   const Kernel* kernels[] = {&kernel};
@@ -454,7 +454,7 @@ TEST_F(Compiled, ManyThreadsGiveTheSame) {
   ThreadPool pool(3);
   Launch launch = PlanLaunch(kernel, code.value()->function(0));
   EXPECT_EQ(launch.grid, n / 16);
-  EXPECT_GT(launch.grid, 2 * launch.grain);
+  EXPECT_GT(launch.grid, 2 * launch.min_chunk);
   RunLaunch(launch, arguments, nullptr, &pool);
   for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], 2 * x[i]);
 }
@@ -468,7 +468,7 @@ TEST_F(Compiled, SubnormalsAreKeptWhateverTheCallerSet) {
   std::vector<float> x(16, 1.5e-38f), y(16);
   void* arguments[] = {x.data(), y.data()};
   unsigned before = _mm_getcsr();
-  _mm_setcsr(before | 0x8040);  // flush to zero, both ways
+  _mm_setcsr(before | 0x8040);  // flush-to-zero and denormals-are-zero
   RunLaunch(PlanLaunch(kernel, code.value()->function(0)), arguments, nullptr, nullptr);
   EXPECT_EQ(_mm_getcsr() & 0x8040, 0x8040u);
   _mm_setcsr(before);
@@ -498,15 +498,15 @@ TEST_F(Compiled, EqualKernelsShareAFunctionAndTheCacheKeepsIt) {
   EXPECT_EQ(std::system(remove.c_str()), 0);
 }
 
-TEST_F(Compiled, FaultsAreErrors) {
+TEST_F(Compiled, BadKernelsAreErrors) {
   KernelBuilder b("threads");
   ArrayId y = b.Argument({.name = "y", .type = kF32, .access = Access::kWrite, .size = 32});
   b.For("t", LoopRole::kThread, b.Index(32), [&](Scalar t) { b.Store(y, t, b.Constant(kF32, 1)); });
   Kernel threads = b.Finish();
   const Kernel* kernels[] = {&threads};
-  auto refused = Code::Compile(kernels);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().code, ErrorCode::kKernelForm);
+  auto rejected = Code::Compile(kernels);
+  ASSERT_FALSE(rejected.ok());
+  EXPECT_EQ(rejected.error().code, ErrorCode::kKernelForm);
 
   KernelBuilder large("large");
   ArrayId out = large.Argument({.name = "y", .type = kF32, .access = Access::kWrite, .size = 32});
@@ -515,9 +515,9 @@ TEST_F(Compiled, FaultsAreErrors) {
   large.Store(out, large.Index(0), large.Read(own, large.Index(5)));
   Kernel kernel = large.Finish();
   const Kernel* too_large[] = {&kernel};
-  refused = Code::Compile(too_large);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().code, ErrorCode::kKernelForm);
+  rejected = Code::Compile(too_large);
+  ASSERT_FALSE(rejected.ok());
+  EXPECT_EQ(rejected.error().code, ErrorCode::kKernelForm);
 
   auto garbage = LoadObject("this is no object file", 1);
   ASSERT_FALSE(garbage.ok());
@@ -534,8 +534,8 @@ TEST_F(Compiled, FaultsAreErrors) {
   EXPECT_EQ(LackOf(target), "fma");
 }
 
-// Three kernels of one object file; what the first one's code generation does.
-std::shared_ptr<const Code> CompileWithFault(PlantedFault fault, int efforts) {
+// Compiles three kernels in one object file and injects `fault` into the first.
+std::shared_ptr<const Code> CompileWithFault(InjectedFault fault, int efforts) {
   Kernel one = Doubled(64), two = Doubled(64, 3), three = Doubled(64);
   const Kernel* kernels[] = {&one, &two, &three};
   auto code = Code::Compile(
@@ -553,10 +553,10 @@ void ExpectProduct(KernelFn function, float by) {
   for (float value : y) EXPECT_EQ(value, 1.25f * by);
 }
 
-TEST_F(Compiled, FaultsOfCodeGenerationAreFallbacks) {
+TEST_F(Compiled, InjectedCodegenFaultsFallBack) {
   for (int efforts : {1, 2, 3}) {
-    auto code = CompileWithFault(PlantedFault::kCrash, efforts);
-    // Kernels 0 and 2 are equal; kernel 1 is none of them.
+    auto code = CompileWithFault(InjectedFault::kCrash, efforts);
+    // Kernels 0 and 2 are equal; kernel 1 differs.
     ASSERT_EQ(code->fallbacks().size(), 2u);
     EXPECT_EQ(code->fallbacks()[0].kernel, 0u);
     EXPECT_EQ(code->fallbacks()[1].kernel, 2u);
@@ -575,11 +575,11 @@ TEST_F(Compiled, FaultsOfCodeGenerationAreFallbacks) {
   }
 }
 
-TEST_F(Compiled, EveryFaultOfCodeGenerationHasItsReason) {
-  const std::pair<PlantedFault, const char*> faults[] = {
-      {PlantedFault::kAbort, "SIGABRT"},
-      {PlantedFault::kFatalError, "llvm: planted"},
-      {PlantedFault::kEndless, "s of processor time are used up"},
+TEST_F(Compiled, EveryCodegenFallbackHasAReason) {
+  const std::pair<InjectedFault, const char*> faults[] = {
+      {InjectedFault::kAbort, "SIGABRT"},
+      {InjectedFault::kFatalError, "llvm: planted"},
+      {InjectedFault::kEndless, "s of processor time are used up"},
   };
   for (auto [fault, reason] : faults) {
     auto code = CompileWithFault(fault, 1);
@@ -590,7 +590,7 @@ TEST_F(Compiled, EveryFaultOfCodeGenerationHasItsReason) {
   }
 }
 
-// Comparisons of f16 come out turned round where an operand was spilled (LLVM 19).
+// LLVM 19 reverses comparisons of f16 with a spilled operand.
 TEST(Target, NoVectorsOfF16) {
   Target target = HostTarget().value();
   EXPECT_EQ(std::ranges::count(target.features, "+avx512fp16"), 0);

@@ -1,4 +1,4 @@
-// The function of a kernel and its statements. Values are in emit_prims.cc, memory in
+// The function of a kernel, and its statements. Values are in emit_prims.cc, memory accesses in
 // emit_memory.cc.
 
 #include <llvm/IR/IntrinsicsX86.h>
@@ -11,15 +11,18 @@
 namespace tokamak::cpu {
 namespace {
 
-// Copies of a body that unrolling makes at most; longer loops are counted.
+// Maximum trip count of an unrolled loop; longer ones become counted loops. Chosen: code size.
 constexpr int64_t kMaxUnrolled = 64;
-// Values of a body that is worth a second copy without masks.
+// Maximum values of a body that is duplicated without masks. Chosen: code size.
 constexpr int kMaxTwice = 400;
-// Values under a mask that are worth a branch around them when no lane wants them.
+// Masked values from which a branch around them pays off if no lane is active. Chosen; no
+// measurement on record.
 constexpr int kWorthABranch = 8;
+// Bytes of stack that a kernel may use. Chosen; no measurement on record.
 constexpr int64_t kMaxStackBytes = 256 << 10;
-// Team memory of more than this is not on the stack.
-constexpr int64_t kMaxTeamOnStack = 16 << 10;
+// Bytes. Larger shared arrays use scratch memory (scratch.h) instead of the stack. Chosen; no
+// measurement on record.
+constexpr int64_t kMaxSharedOnStack = 16 << 10;
 
 int64_t RoundUp(int64_t x, int64_t to) {
   return (x + to - 1) / to * to;
@@ -36,8 +39,8 @@ bool Overlaps(const Array& x, const Array& y) {
 
 }  // namespace
 
-Emitter::Emitter(const Kernel& kernel, const Lanes& lanes, const Target& target,
-                 llvm::Module& module)
+LlvmEmitter::LlvmEmitter(const Kernel& kernel, const Lanes& lanes, const Target& target,
+                         llvm::Module& module)
     : kernel_(kernel),
       lanes_(lanes),
       target_(target),
@@ -45,17 +48,17 @@ Emitter::Emitter(const Kernel& kernel, const Lanes& lanes, const Target& target,
       context_(module.getContext()),
       b_(context_),
       placement_(kernel),
-      rare_(kernel) {}
+      cold_paths_(kernel) {}
 
-Status Emitter::FindScratch() {
-  int64_t stack_bytes = 0, team_bytes = 0;
+Status LlvmEmitter::FindScratch() {
+  int64_t stack_bytes = 0, shared_bytes = 0;
   for (size_t i = kernel_.ArgumentCount(); i < kernel_.arrays.size(); ++i) {
     const Array& array = kernel_.arrays[i];
     int64_t lanes = std::max<int64_t>(lanes_.LanesOf(ArrayId{static_cast<uint32_t>(i)}), 1),
             bytes = 0;
-    bool is_team = array.space == Space::kTeam;
-    int64_t &sum = is_team ? team_bytes : stack_bytes,
-            most = is_team ? kMaxScratchBytes : kMaxStackBytes;
+    bool in_shared_memory = array.space == Space::kShared;
+    int64_t &sum = in_shared_memory ? shared_bytes : stack_bytes,
+            most = in_shared_memory ? kMaxScratchBytes : kMaxStackBytes;
     if (array.size < 0 || array.size > most ||
         __builtin_mul_overflow(array.size, BytesOf(array.type) * lanes, &bytes) ||
         __builtin_add_overflow(sum, RoundUp(bytes, 64), &sum) || sum > most)
@@ -63,11 +66,11 @@ Status Emitter::FindScratch() {
                                                    ": its own arrays take more than " +
                                                    std::to_string(most) + " bytes");
   }
-  if (team_bytes > kMaxTeamOnStack) scratch_bytes_ = team_bytes;
+  if (shared_bytes > kMaxSharedOnStack) scratch_bytes_ = shared_bytes;
   return Ok();
 }
 
-Status Emitter::Emit(const std::string& name) {
+Status LlvmEmitter::Emit(const std::string& name) {
   TOK_RETURN_IF_ERROR(FindScratch());
   BeginFunction(name);
   FindAliases();
@@ -76,27 +79,27 @@ Status Emitter::Emit(const std::string& name) {
   if (tiles) EmitTilesBegin(b_);
   EmitBlock(kernel_.body);
   if (tiles) EmitTilesEnd(b_);
-  // Stores past the caches are in no order with what tells other threads that they are done.
+  // Non-temporal stores are not ordered with the stores that signal completion to other threads.
   if (streams_ && target_.triple.starts_with("x86_64"))
     b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   b_.CreateRetVoid();
   return Ok();
 }
 
-bool Emitter::IsForTiles(const Stmt& multiply) {
+bool LlvmEmitter::IsForTiles(const Stmt& multiply) {
   Range depth = ranges_.Of(kernel_, multiply.product.depth);
   int64_t multiple = depth.low == depth.high ? depth.low : depth.stride;
   return FitsTiles(target_, kernel_.array(multiply.product.lhs).type, multiply.product, multiple);
 }
 
-bool Emitter::HasTiles(const Block& block) {
+bool LlvmEmitter::HasTiles(const Block& block) {
   return std::ranges::any_of(block, [&](const Stmt& stmt) {
     return (stmt.kind == StmtKind::kMultiply && IsForTiles(stmt)) || HasTiles(stmt.head) ||
            HasTiles(stmt.body) || HasTiles(stmt.otherwise);
   });
 }
 
-void Emitter::EmitMultiply(const Stmt& stmt) {
+void LlvmEmitter::EmitMultiply(const Stmt& stmt) {
   const Multiplication& product = stmt.product;
   ProductOperands operands{.product = product,
                            .type = kernel_.array(product.lhs).type,
@@ -111,7 +114,7 @@ void Emitter::EmitMultiply(const Stmt& stmt) {
   }
 }
 
-void Emitter::BeginFunction(const std::string& name) {
+void LlvmEmitter::BeginFunction(const std::string& name) {
   llvm::Type *pointer = b_.getPtrTy(), *word = b_.getInt64Ty();
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer, word, word}, false);
   function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module_);
@@ -141,32 +144,32 @@ void Emitter::BeginFunction(const std::string& name) {
   }
 }
 
-// What a launch promises of its arguments, as scopes: an access to one argument names those that it
-// cannot touch.
-void Emitter::FindAliases() {
+// Aliasing guarantees of a launch about its arguments, as alias scopes: an access to one argument
+// lists the scopes that it cannot alias.
+void LlvmEmitter::FindAliases() {
   size_t count = kernel_.ArgumentCount();
   llvm::MDBuilder metadata(context_);
   llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain();
   std::vector<llvm::MDNode*> scopes;
   for (size_t i = 0; i < count; ++i) scopes.push_back(metadata.createAnonymousAliasScope(domain));
   for (size_t i = 0; i < count; ++i) {
-    llvm::SmallVector<llvm::Metadata*> apart;
+    llvm::SmallVector<llvm::Metadata*> noalias;
     bool written = kernel_.arrays[i].access != Access::kRead;
     for (size_t j = 0; j < count; ++j) {
       if (i == j) continue;
       if (!Overlaps(kernel_.arrays[i], kernel_.arrays[j])) {
-        apart.push_back(scopes[j]);
+        noalias.push_back(scopes[j]);
       } else if (kernel_.arrays[j].access != Access::kRead) {
         written = true;
       }
     }
     memory_[i].scope = llvm::MDNode::get(context_, {scopes[i]});
-    if (!apart.empty()) memory_[i].apart = llvm::MDNode::get(context_, apart);
+    if (!noalias.empty()) memory_[i].noalias = llvm::MDNode::get(context_, noalias);
     memory_[i].constant = !written;
   }
 }
 
-void Emitter::MakeRegisters() {
+void LlvmEmitter::MakeRegisters() {
   llvm::Value* scratch = nullptr;
   int64_t used = 0;
   if (scratch_bytes_ > 0) {
@@ -181,7 +184,7 @@ void Emitter::MakeRegisters() {
     ArrayId id{static_cast<uint32_t>(i)};
     const Array& array = kernel_.array(id);
     llvm::Type* element = MemoryType(array.type);
-    if (scratch != nullptr && array.space == Space::kTeam) {
+    if (scratch != nullptr && array.space == Space::kShared) {
       memory_[i].pointer =
           b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), scratch, static_cast<uint64_t>(used));
       used += RoundUp(array.size * BytesOf(array.type), 64);
@@ -196,11 +199,11 @@ void Emitter::MakeRegisters() {
   }
 }
 
-llvm::BasicBlock* Emitter::NewBlock(const char* name) {
+llvm::BasicBlock* LlvmEmitter::NewBlock(const char* name) {
   return llvm::BasicBlock::Create(context_, name, function_);
 }
 
-void Emitter::EmitBlock(const Block& block) {
+void LlvmEmitter::EmitBlock(const Block& block) {
   for (size_t i = 0; i < block.size(); ++i) {
     DefineAll(placement_.Before(block, i));
     if (i + 1 < block.size() && IsPair(block[i], block[i + 1])) {
@@ -213,7 +216,7 @@ void Emitter::EmitBlock(const Block& block) {
   }
 }
 
-void Emitter::EmitStmt(const Stmt& stmt) {
+void LlvmEmitter::EmitStmt(const Stmt& stmt) {
   switch (stmt.kind) {
     case StmtKind::kFor:
       return EmitFor(stmt);
@@ -238,7 +241,7 @@ void Emitter::EmitStmt(const Stmt& stmt) {
   }
 }
 
-void Emitter::EmitFor(const Stmt& stmt) {
+void LlvmEmitter::EmitFor(const Stmt& stmt) {
   const Loop& loop = kernel_.loop(stmt.loop);
   Range extent = ranges_.Of(kernel_, loop.extent);
   if (&loop == GridOf(kernel_))
@@ -255,7 +258,7 @@ void Emitter::EmitFor(const Stmt& stmt) {
   }
   if (lanes_.IsUniform(loop.extent))
     return EmitCounted(stmt, b_.getInt64(0), Uniform(loop.extent), MayBeEmpty(extent));
-  // As often as the lane with the most; the others sit out.
+  // Runs the maximum trip count of all lanes; lanes that are done are masked.
   llvm::Value *trips = Wide(loop.extent), *mask = mask_;
   if (mask != nullptr)
     trips = b_.CreateSelect(mask, trips, llvm::Constant::getNullValue(trips->getType()));
@@ -263,15 +266,15 @@ void Emitter::EmitFor(const Stmt& stmt) {
   EmitCounted(stmt, b_.getInt64(0), most, true);
 }
 
-void Emitter::EmitUnrolled(const Stmt& stmt, int64_t trips) {
+void LlvmEmitter::EmitUnrolled(const Stmt& stmt, int64_t trips) {
   for (int64_t i = 0; i < trips; ++i) {
     loops_[static_cast<size_t>(stmt.loop)] = b_.getInt64(static_cast<uint64_t>(i));
     EmitBlock(stmt.body);
   }
 }
 
-void Emitter::EmitCounted(const Stmt& stmt, llvm::Value* begin, llvm::Value* end,
-                          bool may_be_empty) {
+void LlvmEmitter::EmitCounted(const Stmt& stmt, llvm::Value* begin, llvm::Value* end,
+                              bool may_be_empty) {
   const Loop& loop = kernel_.loop(stmt.loop);
   llvm::BasicBlock *before = b_.GetInsertBlock(), *body = NewBlock("loop"),
                    *after = NewBlock("end");
@@ -299,15 +302,15 @@ void Emitter::EmitCounted(const Stmt& stmt, llvm::Value* begin, llvm::Value* end
   b_.SetInsertPoint(after);
 }
 
-llvm::Value* Emitter::Any(llvm::Value* mask) {
+llvm::Value* LlvmEmitter::Any(llvm::Value* mask) {
   return b_.CreateOrReduce(mask);
 }
 
-llvm::Value* Emitter::Both(llvm::Value* mask, llvm::Value* more) {
+llvm::Value* LlvmEmitter::Both(llvm::Value* mask, llvm::Value* more) {
   return mask == nullptr ? more : b_.CreateAnd(mask, more);
 }
 
-void Emitter::EmitBranch(llvm::Value* condition, const Block& body, const Block& otherwise) {
+void LlvmEmitter::EmitBranch(llvm::Value* condition, const Block& body, const Block& otherwise) {
   llvm::BasicBlock *then = NewBlock("then"), *after = NewBlock("fi");
   llvm::BasicBlock* other = otherwise.empty() ? after : NewBlock("else");
   b_.CreateCondBr(condition, then, other);
@@ -322,14 +325,14 @@ void Emitter::EmitBranch(llvm::Value* condition, const Block& body, const Block&
   b_.SetInsertPoint(after);
 }
 
-void Emitter::EmitIf(const Stmt& stmt) {
+void LlvmEmitter::EmitIf(const Stmt& stmt) {
   if (lanes_.IsUniform(stmt.condition))
     return EmitBranch(Uniform(stmt.condition), stmt.body, stmt.otherwise);
   if (stmt.uniform)
     return EmitBranch(Any(Both(mask_, Wide(stmt.condition))), stmt.body, stmt.otherwise);
   int budget = kMaxTwice;
   if (mask_ == nullptr && stmt.otherwise.empty() && IsSmall(stmt.body, budget)) {
-    // The bound of a tail: all iterations but the last run without masks.
+    // The bounds check of a tail: all iterations but the last run without masks.
     if (llvm::Value* all = HoldsInAllLanes(stmt.condition)) {
       llvm::BasicBlock *full = NewBlock("full"), *part = NewBlock("part"), *after = NewBlock("fi");
       b_.CreateCondBr(all, full, part);
@@ -348,7 +351,7 @@ void Emitter::EmitIf(const Stmt& stmt) {
   if (!stmt.otherwise.empty()) EmitMasked(stmt.otherwise, Both(mask, b_.CreateNot(condition)));
 }
 
-void Emitter::EmitMasked(const Block& block, llvm::Value* mask) {
+void LlvmEmitter::EmitMasked(const Block& block, llvm::Value* mask) {
   llvm::Value* around = mask_;
   llvm::BasicBlock* after = nullptr;
   if (NeedsGuard(block)) {
@@ -365,9 +368,9 @@ void Emitter::EmitMasked(const Block& block, llvm::Value* mask) {
   b_.SetInsertPoint(after);
 }
 
-// Scalars do not obey a mask: what of them could fault, be seen or not end must not run when no
-// lane is there.
-bool Emitter::NeedsGuard(const Block& block) const {
+// Whether a block needs a branch around it. Scalars ignore the mask: those that could fault, have
+// side effects or not terminate must not run if no lane is active.
+bool LlvmEmitter::NeedsGuard(const Block& block) const {
   int values = 0;
   for (size_t i = 0; i < block.size(); ++i) {
     for (ValueId id : placement_.Before(block, i)) {
@@ -400,7 +403,7 @@ bool Emitter::NeedsGuard(const Block& block) const {
   return values > kWorthABranch;
 }
 
-bool Emitter::IsSmall(const Block& block, int& budget) const {
+bool LlvmEmitter::IsSmall(const Block& block, int& budget) const {
   for (size_t i = 0; i < block.size(); ++i) {
     const Stmt& stmt = block[i];
     budget -= static_cast<int>(placement_.Before(block, i).size()) + 1;
@@ -412,7 +415,7 @@ bool Emitter::IsSmall(const Block& block, int& budget) const {
   return true;
 }
 
-llvm::Value* Emitter::HoldsInAllLanes(ValueId condition) {
+llvm::Value* LlvmEmitter::HoldsInAllLanes(ValueId condition) {
   const ScalarNode& node = kernel_.node(condition);
   if (node.prim == Prim::kAnd) {
     llvm::Value* x = HoldsInAllLanes(node.operands[0]);
@@ -422,7 +425,7 @@ llvm::Value* Emitter::HoldsInAllLanes(ValueId condition) {
   if (lanes_.IsUniform(condition)) return Uniform(condition);
   if (node.prim != Prim::kLt && node.prim != Prim::kLe) return nullptr;
   if (kernel_.node(node.operands[0]).type != ScalarType::kIndex) return nullptr;
-  llvm::Value* ends[2];  // the greatest of the left side, the least of the right one
+  llvm::Value* ends[2];  // maximum of the left side, minimum of the right side
   for (size_t i : {0, 1}) {
     const LaneFact& fact = lanes_.of(node.operands[i]);
     if (fact.kind == LaneKind::kVarying) return nullptr;
@@ -434,7 +437,7 @@ llvm::Value* Emitter::HoldsInAllLanes(ValueId condition) {
                                 : b_.CreateICmpSLE(ends[0], ends[1]);
 }
 
-void Emitter::EmitWhile(const Stmt& stmt) {
+void LlvmEmitter::EmitWhile(const Stmt& stmt) {
   bool varies = !lanes_.IsUniform(stmt.condition) && !stmt.uniform;
   llvm::BasicBlock *before = b_.GetInsertBlock(), *head = NewBlock("while");
   llvm::BasicBlock *body = NewBlock("do"), *after = NewBlock("done");
@@ -442,7 +445,7 @@ void Emitter::EmitWhile(const Stmt& stmt) {
   b_.SetInsertPoint(head);
   llvm::Value* mask = mask_;
   llvm::PHINode* live = nullptr;
-  if (varies) {  // lanes leave one by one, and the loop ends with the last
+  if (varies) {  // lanes leave individually; the loop ends with the last
     live = b_.CreatePHI(AllLanes()->getType(), 2, "live");
     live->addIncoming(mask == nullptr ? AllLanes() : mask, before);
     mask_ = live;

@@ -1,5 +1,5 @@
-// Conversions. f16 and bf16 are bits here: where the processor has no instruction for them, integer
-// arithmetic does what it would do, so that no library is called.
+// Conversions. f16 and bf16 are held as bits: where the processor has no conversion instructions,
+// integer arithmetic computes the same, so no library function is called.
 
 #include "backend/cpu/emitter.h"
 
@@ -12,7 +12,7 @@ bool IsNarrowFloat(ScalarType type) {
 
 }  // namespace
 
-llvm::Value* Emitter::Convert(ScalarType to, ScalarType from, llvm::Value* x) {
+llvm::Value* LlvmEmitter::Convert(ScalarType to, ScalarType from, llvm::Value* x) {
   if (to == from) return x;
   bool wide = x->getType()->isVectorTy();
   if (IsNarrowFloat(from)) {
@@ -32,27 +32,28 @@ llvm::Value* Emitter::Convert(ScalarType to, ScalarType from, llvm::Value* x) {
   return IntToFloat(to, from, x);
 }
 
-llvm::Value* Emitter::Bitcast(ScalarType to, ScalarType from, llvm::Value* x) {
+llvm::Value* LlvmEmitter::Bitcast(ScalarType to, ScalarType from, llvm::Value* x) {
   bool wide = x->getType()->isVectorTy();
   if (to == from) return x;
   if (to == ScalarType::kPred) return b_.CreateICmpNE(x, Integer(x, 0));
   if (from == ScalarType::kPred) return b_.CreateZExt(x, TypeOf(to, wide));
-  // An index in a vector may be narrower than its type says.
+  // An index in a vector may be narrower than its type.
   if (from == ScalarType::kIndex) x = b_.CreateSExt(x, Like(b_.getInt64Ty(), x));
   if (to == ScalarType::kIndex)
     return b_.CreateTrunc(b_.CreateBitCast(x, Like(b_.getInt64Ty(), x)), TypeOf(to, wide));
   return b_.CreateBitCast(x, TypeOf(to, wide));
 }
 
-llvm::Value* Emitter::FloatToInt(ScalarType to, llvm::Value* x) {
-  // Types narrower than 32 bits go by s32: one instruction. Open values are frozen, as of shifts.
+llvm::Value* LlvmEmitter::FloatToInt(ScalarType to, llvm::Value* x) {
+  // Types narrower than 32 bits are converted via s32: one instruction. Unspecified results are
+  // frozen, as for shifts.
   llvm::Type* type = Like(TypeOf(to, x->getType()->isVectorTy())->getScalarType(), x);
   if (InfoOf(to).bits < 32)
     return b_.CreateTrunc(b_.CreateFreeze(b_.CreateFPToSI(x, Like(b_.getInt32Ty(), x))), type);
   return b_.CreateFreeze(IsSigned(to) ? b_.CreateFPToSI(x, type) : b_.CreateFPToUI(x, type));
 }
 
-llvm::Value* Emitter::IntToFloat(ScalarType to, ScalarType from, llvm::Value* x) {
+llvm::Value* LlvmEmitter::IntToFloat(ScalarType to, ScalarType from, llvm::Value* x) {
   bool is_signed = IsSigned(from);
   int bits = from == ScalarType::kIndex ? 64 : InfoOf(from).bits;
   if (from == ScalarType::kPred || bits < 32) {
@@ -64,24 +65,25 @@ llvm::Value* Emitter::IntToFloat(ScalarType to, ScalarType from, llvm::Value* x)
     return is_signed ? b_.CreateSIToFP(x, type) : b_.CreateUIToFP(x, type);
   };
   if (!IsNarrowFloat(to)) return as(TypeOf(to, false));
-  // 32 bits are exact in f64, so that there is one rounding. 64 bits are open.
+  // 32-bit integers are exact in f64, so there is one rounding. 64-bit
+  // integers may be rounded twice.
   return Narrowed(to, as(bits == 32 ? b_.getDoubleTy() : b_.getFloatTy()));
 }
 
-llvm::Value* Emitter::ToF32(ScalarType from, llvm::Value* x) {
+llvm::Value* LlvmEmitter::ToF32(ScalarType from, llvm::Value* x) {
   if (from == ScalarType::kF16) return HalfToFloat(x);
   llvm::Value* bits = b_.CreateZExt(x, Like(b_.getInt32Ty(), x));
   return b_.CreateBitCast(b_.CreateShl(bits, Integer(bits, 16)), Like(b_.getFloatTy(), x));
 }
 
-llvm::Value* Emitter::Narrowed(ScalarType to, llvm::Value* x) {
+llvm::Value* LlvmEmitter::Narrowed(ScalarType to, llvm::Value* x) {
   if (x->getType()->getScalarType()->isDoubleTy()) x = RoundToOdd(x);
   return to == ScalarType::kF16 ? FloatToHalf(x) : FloatToBfloat(x);
 }
 
-// Towards zero, with the last bit set when anything was cut off: rounding that again to half the
-// digits or fewer is as if it had been done once.
-llvm::Value* Emitter::RoundToOdd(llvm::Value* x) {
+// Rounds to odd: truncates, and sets the last bit if anything was lost. Rounding the result again,
+// to half the digits or fewer, then equals a single rounding.
+llvm::Value* LlvmEmitter::RoundToOdd(llvm::Value* x) {
   llvm::Value* near = b_.CreateFPTrunc(x, Like(b_.getFloatTy(), x));
   llvm::Value* back = b_.CreateFPExt(near, x->getType());
   llvm::Value* bits = b_.CreateBitCast(near, Like(b_.getInt32Ty(), x));
@@ -92,13 +94,13 @@ llvm::Value* Emitter::RoundToOdd(llvm::Value* x) {
   return b_.CreateBitCast(bits, near->getType());
 }
 
-llvm::Value* Emitter::HalfToFloat(llvm::Value* x) {
+llvm::Value* LlvmEmitter::HalfToFloat(llvm::Value* x) {
   llvm::Type* f32 = Like(b_.getFloatTy(), x);
   if (target_.has_f16) return b_.CreateFPExt(b_.CreateBitCast(x, Like(b_.getHalfTy(), x)), f32);
   llvm::Value* bits = b_.CreateZExt(x, Like(b_.getInt32Ty(), x));
   llvm::Value* size = b_.CreateAnd(bits, Integer(bits, 0x7fff));
   llvm::Value* sign = b_.CreateShl(b_.CreateAnd(bits, Integer(bits, 0x8000)), Integer(bits, 16));
-  // The exponent's bias is mended by a product, which is exact and normalises subnormals.
+  // A multiplication corrects the exponent bias; it is exact and normalizes subnormals.
   llvm::Value* raw = b_.CreateBitCast(b_.CreateShl(size, Integer(size, 13)), f32);
   llvm::Value* scaled = b_.CreateBitCast(b_.CreateFMul(raw, Number(raw, 0x1p112)), bits->getType());
   llvm::Value* special = b_.CreateICmpUGE(size, Integer(size, 0x7c00));
@@ -107,7 +109,7 @@ llvm::Value* Emitter::HalfToFloat(llvm::Value* x) {
   return b_.CreateBitCast(b_.CreateOr(scaled, sign), f32);
 }
 
-llvm::Value* Emitter::FloatToHalf(llvm::Value* x) {
+llvm::Value* LlvmEmitter::FloatToHalf(llvm::Value* x) {
   llvm::Type* i16 = Like(b_.getInt16Ty(), x);
   if (target_.has_f16) return b_.CreateBitCast(b_.CreateFPTrunc(x, Like(b_.getHalfTy(), x)), i16);
   llvm::Value* bits = b_.CreateBitCast(x, Like(b_.getInt32Ty(), x));
@@ -117,7 +119,7 @@ llvm::Value* Emitter::FloatToHalf(llvm::Value* x) {
   llvm::Value* odd = b_.CreateAnd(b_.CreateLShr(size, word(13)), word(1));
   llvm::Value* normal = b_.CreateAdd(size, word(static_cast<uint32_t>(0xfff - 0x38000000)));
   normal = b_.CreateLShr(b_.CreateAdd(normal, odd), word(13));
-  // 0.5 has the last digit of f16's subnormals: a sum rounds to them.
+  // The ulp of 0.5 is that of f16's subnormals: adding it rounds to them.
   llvm::Value* small = b_.CreateFAdd(b_.CreateBitCast(size, x->getType()), Number(x, 0.5));
   small = b_.CreateSub(b_.CreateBitCast(small, bits->getType()), word(0x3f000000));
   llvm::Value* half = b_.CreateSelect(b_.CreateICmpULT(size, word(0x38800000)), small, normal);
@@ -126,8 +128,8 @@ llvm::Value* Emitter::FloatToHalf(llvm::Value* x) {
   return b_.CreateTrunc(b_.CreateOr(half, sign), i16);
 }
 
-// Always by integers: x86's instruction takes subnormals for zeros.
-llvm::Value* Emitter::FloatToBfloat(llvm::Value* x) {
+// Always by integers: x86's instruction flushes subnormals to zero.
+llvm::Value* LlvmEmitter::FloatToBfloat(llvm::Value* x) {
   llvm::Value* bits = b_.CreateBitCast(x, Like(b_.getInt32Ty(), x));
   auto word = [&](uint64_t value) { return Integer(bits, value); };
   llvm::Value* odd = b_.CreateAnd(b_.CreateLShr(bits, word(16)), word(1));

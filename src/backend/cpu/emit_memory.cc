@@ -1,11 +1,10 @@
-// Loads and stores. How lanes meet memory:
-//   all at one index       a scalar
-//   side by side           one vector access (backwards: turned; n apart: n accesses, shuffled)
-//   side by side up to an  one vector access under a mask; the others take the element at that end
-//   end, where they stay
-//   else                   a gather or a scatter
-//   down a square          of registers: its rows, zipped until they are columns
-// Registers that are each lane's own are an array of vectors.
+// Loads and stores. The access pattern of the lanes decides the instructions:
+//   all lanes at one index    a scalar
+//   contiguous                one vector access (reversed: shuffled; stride n: n, shuffled)
+//   contiguous up to a clamp  one masked vector access; other lanes take the clamped element
+//   otherwise                 a gather or a scatter
+//   a column of a square      rows of registers, interleaved until they are columns (a transpose)
+// Per-lane registers are an array of vectors.
 
 #include "backend/cpu/emitter.h"
 #include "kernel/linear.h"
@@ -13,78 +12,79 @@
 namespace tokamak::cpu {
 namespace {
 
-// Lanes that are so many elements apart are read as vectors and shuffled: a gather costs as much as
-// its lanes one by one.
+// Maximum stride in elements for which lanes are read as vectors and shuffled. Chosen: a gather
+// costs as much as its lanes individually.
 constexpr int64_t kMaxStep = 4;
-// Bytes of a line of the cache, to which memory is aligned that we allocate.
+// Bytes of a cache line; our allocations are aligned to it.
 constexpr int64_t kLine = 64;
-// Stores past the caches that are less aligned would be made word by word.
+// Bytes. Less aligned non-temporal stores would be split into words.
 constexpr uint64_t kStreamAlignment = 16;
 constexpr LaneFact kNothingKnown{.kind = LaneKind::kVarying, .base_multiple = 1};
 
 }  // namespace
 
-llvm::Type* Emitter::MemoryType(ScalarType type) const {
+llvm::Type* LlvmEmitter::MemoryType(ScalarType type) const {
   return type == ScalarType::kPred ? llvm::Type::getInt8Ty(context_) : TypeOf(type, false);
 }
 
-llvm::Value* Emitter::FromMemory(ScalarType type, llvm::Value* value) {
+llvm::Value* LlvmEmitter::FromMemory(ScalarType type, llvm::Value* value) {
   if (type == ScalarType::kPred) return b_.CreateICmpNE(value, Integer(value, 0));
   if (type == ScalarType::kIndex)
     return b_.CreateTrunc(value, TypeOf(type, value->getType()->isVectorTy()));
   return value;
 }
 
-llvm::Value* Emitter::ToMemory(ScalarType type, llvm::Value* value) {
+llvm::Value* LlvmEmitter::ToMemory(ScalarType type, llvm::Value* value) {
   llvm::Type* as = Like(MemoryType(type), value);
   if (type == ScalarType::kPred) return b_.CreateZExt(value, as);
   if (type == ScalarType::kIndex) return b_.CreateSExt(value, as);
   return value;
 }
 
-void Emitter::Mark(llvm::Instruction* access, ArrayId array, bool is_load) {
+void LlvmEmitter::Mark(llvm::Instruction* access, ArrayId array, bool is_load) {
   const Memory& memory = memory_[static_cast<size_t>(array)];
   if (memory.scope != nullptr) access->setMetadata(llvm::LLVMContext::MD_alias_scope, memory.scope);
-  if (memory.apart != nullptr) access->setMetadata(llvm::LLVMContext::MD_noalias, memory.apart);
+  if (memory.noalias != nullptr) access->setMetadata(llvm::LLVMContext::MD_noalias, memory.noalias);
   if (is_load && memory.constant)
     access->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
 }
 
-llvm::Align Emitter::ElementAlignment(ArrayId array) const {
+llvm::Align LlvmEmitter::ElementAlignment(ArrayId array) const {
   return llvm::Align(static_cast<uint64_t>(BytesOf(kernel_.array(array).type)));
 }
 
-llvm::Align Emitter::AlignmentOf(ArrayId array, const LaneFact& index) const {
+llvm::Align LlvmEmitter::AlignmentOf(ArrayId array, const LaneFact& index) const {
   const Array& of = kernel_.array(array);
   return AlignmentOf(array, index, of.space == Space::kArgument ? of.alignment : kLine);
 }
 
-llvm::Align Emitter::AlignmentOf(ArrayId array, const LaneFact& index, int64_t memory) const {
+llvm::Align LlvmEmitter::AlignmentOf(ArrayId array, const LaneFact& index, int64_t memory) const {
   auto of_index = static_cast<uint64_t>(index.base_multiple) *
                   static_cast<uint64_t>(BytesOf(kernel_.array(array).type));
-  uint64_t both = static_cast<uint64_t>(memory) | of_index;  // the lowest bit of either
+  uint64_t both = static_cast<uint64_t>(memory) | of_index;  // the lowest set bit of either
   return std::max(ElementAlignment(array),
                   llvm::Align(std::min<uint64_t>(both & (~both + 1), kLine)));
 }
 
-llvm::Value* Emitter::Pointer(ArrayId array, llvm::Value* index) {
+llvm::Value* LlvmEmitter::Pointer(ArrayId array, llvm::Value* index) {
   return b_.CreateInBoundsGEP(MemoryType(kernel_.array(array).type),
                               memory_[static_cast<size_t>(array)].pointer, index);
 }
 
-llvm::Value* Emitter::SlotPointer(ArrayId array, ValueId index) {
+llvm::Value* LlvmEmitter::SlotPointer(ArrayId array, ValueId index) {
   auto* slot = llvm::FixedVectorType::get(MemoryType(kernel_.array(array).type),
                                           static_cast<unsigned>(lanes_.LanesOf(array)));
   return b_.CreateInBoundsGEP(slot, memory_[static_cast<size_t>(array)].pointer, Uniform(index));
 }
 
-llvm::Value* Emitter::LanePointers(ArrayId array, ValueId index) {
+llvm::Value* LlvmEmitter::LanePointers(ArrayId array, ValueId index) {
   llvm::Type* element = MemoryType(kernel_.array(array).type);
   llvm::Value* base = memory_[static_cast<size_t>(array)].pointer;
-  if (IsSlots(array)) {  // element i of lane l stands at i * lanes + l; vectors are padded
-    llvm::Value* place = Wide(index);
-    place = b_.CreateMul(place, Integer(place, llvm::PowerOf2Ceil(width_)));
-    return b_.CreateGEP(element, base, b_.CreateAdd(place, Steps(1)));
+  if (IsSlots(array)) {  // element i of lane l is at i * lanes + l; vectors are padded
+    llvm::Value* element_offset = Wide(index);
+    element_offset =
+        b_.CreateMul(element_offset, Integer(element_offset, llvm::PowerOf2Ceil(width_)));
+    return b_.CreateGEP(element, base, b_.CreateAdd(element_offset, Steps(1)));
   }
   const LaneFact& fact = lanes_.of(index);
   if (fact.kind == LaneKind::kAffine)
@@ -92,14 +92,14 @@ llvm::Value* Emitter::LanePointers(ArrayId array, ValueId index) {
   return b_.CreateGEP(element, base, Wide(index));
 }
 
-llvm::Value* Emitter::Turned(llvm::Value* vector) {
+llvm::Value* LlvmEmitter::Reversed(llvm::Value* vector) {
   llvm::SmallVector<int, 64> order;
   for (unsigned i = width_; i-- > 0;) order.push_back(static_cast<int>(i));
   return b_.CreateShuffleVector(vector, order);
 }
 
-llvm::Value* Emitter::LoadVector(ArrayId array, llvm::Value* pointer, llvm::Align align,
-                                 llvm::Value* mask) {
+llvm::Value* LlvmEmitter::LoadVector(ArrayId array, llvm::Value* pointer, llvm::Align align,
+                                     llvm::Value* mask) {
   auto* type = llvm::FixedVectorType::get(MemoryType(kernel_.array(array).type), width_);
   llvm::Instruction* load = nullptr;
   if (mask == nullptr) {
@@ -111,16 +111,16 @@ llvm::Value* Emitter::LoadVector(ArrayId array, llvm::Value* pointer, llvm::Alig
   return load;
 }
 
-// Where a shuffle takes one lane of a register, LLVM 19 for aarch64 loads that lane alone, perhaps
-// with an address that it writes back for others. Then it makes one instruction of that load and
-// the insertion of the lane (performPostLD1Combine), which loses the offset and the address: code
-// generation crashes. A frozen vector is loaded whole. Lanes that are 2 apart come in pairs.
-llvm::Value* Emitter::Whole(llvm::Value* loaded, int64_t step) {
+// Works around a crash of LLVM 19 on aarch64. Where a shuffle uses one lane of a loaded register,
+// LLVM loads that lane alone, perhaps with a post-incremented address, and combines the load with
+// the lane insertion (performPostLD1Combine), which loses the offset and the address. A frozen
+// vector is loaded whole. Lanes of stride 2 are used in pairs and are not affected.
+llvm::Value* LlvmEmitter::Whole(llvm::Value* loaded, int64_t step) {
   bool takes_one = step > 2 || width_ == 2;
   return takes_one && !target_.IsX86() ? b_.CreateFreeze(loaded) : loaded;
 }
 
-llvm::Value* Emitter::LoadAffine(ArrayId array, ValueId index) {
+llvm::Value* LlvmEmitter::LoadAffine(ArrayId array, ValueId index) {
   const LaneFact& fact = lanes_.of(index);
   llvm::Align element = ElementAlignment(array);
   auto last = static_cast<int64_t>(width_) - 1;
@@ -130,12 +130,12 @@ llvm::Value* Emitter::LoadAffine(ArrayId array, ValueId index) {
   };
   if (fact.step == 1) return LoadVector(array, at(0), AlignmentOf(array, fact), mask_);
   if (fact.step == -1) {
-    llvm::Value* mask = mask_ == nullptr ? nullptr : Turned(mask_);
-    return Turned(LoadVector(array, at(-last), element, mask));
+    llvm::Value* mask = mask_ == nullptr ? nullptr : Reversed(mask_);
+    return Reversed(LoadVector(array, at(-last), element, mask));
   }
   if (fact.step < 2 || fact.step > kMaxStep || mask_ != nullptr) return nullptr;
-  // All that lies between, vector by vector. The last one ends with the last lane's element:
-  // nothing beyond is read.
+  // Loads the whole range, vector by vector. The last vector ends with the last lane's element, so
+  // nothing beyond it is read.
   int64_t tail = (fact.step - 1) * last;
   llvm::Value* picked = Whole(LoadVector(array, at(0), element, nullptr), fact.step);
   for (int64_t k = 1; k < fact.step; ++k) {
@@ -144,10 +144,10 @@ llvm::Value* Emitter::LoadAffine(ArrayId array, ValueId index) {
     llvm::Value* more = Whole(LoadVector(array, at(begin), element, nullptr), fact.step);
     llvm::SmallVector<int, 64> pick;
     for (int64_t i = 0; i <= last; ++i) {
-      int64_t place = fact.step * i;
-      bool there = place >= k * (last + 1);
-      // What the first vector holds is picked with the second; later ones leave it where it is.
-      int64_t from = there ? place - begin + last + 1 : k == 1 ? place : i;
+      int64_t element_offset = fact.step * i;
+      bool there = element_offset >= k * (last + 1);
+      // The first vector's elements are selected with the second vector; later shuffles keep them.
+      int64_t from = there ? element_offset - begin + last + 1 : k == 1 ? element_offset : i;
       pick.push_back(static_cast<int>(std::min(from, 2 * last + 1)));
     }
     picked = b_.CreateShuffleVector(picked, more, pick);
@@ -155,10 +155,10 @@ llvm::Value* Emitter::LoadAffine(ArrayId array, ValueId index) {
   return picked;
 }
 
-// Where a vector that is read may cross an end of a concatenation's part, of a slice or of what is
-// padded: one access under a mask; lanes beyond an end have the element there. Null when the index
-// is another one.
-llvm::Value* Emitter::LoadClamped(ArrayId array, ValueId index) {
+// Loads a vector that may cross the end of a concatenation operand, of a slice or of a padded
+// array: one masked access; lanes beyond the end have the element at the end. Null if the index
+// does not have this form.
+llvm::Value* LlvmEmitter::LoadClamped(ArrayId array, ValueId index) {
   const Array& of = kernel_.array(array);
   if (BytesOf(of.type) < kLeastMasked) return nullptr;
   std::optional<ClampedIndex> clamped =
@@ -166,7 +166,7 @@ llvm::Value* Emitter::LoadClamped(ArrayId array, ValueId index) {
   if (!clamped) return nullptr;
   const LaneFact& inner = lanes_.of(clamped->inner);
   if (inner.kind != LaneKind::kAffine || inner.step != 1) return nullptr;
-  // Where an end lies outside, no lane reads there; which ones read at all is not known under a
+  // If an end is out of bounds, no lane may read there, but the active lanes are unknown under a
   // mask.
   auto is_there = [&](std::optional<int64_t> end) {
     return !end || (clamped->base.terms.empty() && clamped->base.constant + *end >= 0 &&
@@ -181,8 +181,8 @@ llvm::Value* Emitter::LoadClamped(ArrayId array, ValueId index) {
     const std::optional<int64_t>& end = is_low ? clamped->low : clamped->high;
     if (!end) continue;
     llvm::Value* at = b_.getInt64(static_cast<uint64_t>(*end));
-    // Lanes from here on, or up to here: perhaps none. Then no memory beyond the end is touched:
-    // processors are slow on memory that is none, also where the mask leaves it out.
+    // The number of lanes before or after the clamp, perhaps none. If none, no address beyond the
+    // end is accessed: processors are slow on unmapped addresses, even masked ones.
     llvm::Value *limit = b_.CreateSub(at, first), *none = nullptr;
     if (is_low) {
       limit = Either(llvm::Intrinsic::smax, Either(llvm::Intrinsic::smin, limit, last + 1), 0);
@@ -213,7 +213,7 @@ llvm::Value* Emitter::LoadClamped(ArrayId array, ValueId index) {
   return load;
 }
 
-llvm::Value* Emitter::SumOf(const LinearIndex& index) {
+llvm::Value* LlvmEmitter::SumOf(const LinearIndex& index) {
   llvm::Value* sum = b_.getInt64(static_cast<uint64_t>(index.constant));
   for (const auto& [value, factor] : index.terms)
     sum =
@@ -221,24 +221,25 @@ llvm::Value* Emitter::SumOf(const LinearIndex& index) {
   return sum;
 }
 
-llvm::Value* Emitter::Clamped(const ClampedIndex& index, llvm::Value* at) {
+llvm::Value* LlvmEmitter::Clamped(const ClampedIndex& index, llvm::Value* at) {
   if (index.low) at = Either(llvm::Intrinsic::smax, at, *index.low);
   return index.high ? Either(llvm::Intrinsic::smin, at, *index.high) : at;
 }
 
-llvm::Value* Emitter::Either(llvm::Intrinsic::ID which, llvm::Value* x, int64_t y) {
+llvm::Value* LlvmEmitter::Either(llvm::Intrinsic::ID which, llvm::Value* x, int64_t y) {
   return b_.CreateBinaryIntrinsic(which, x, b_.getInt64(static_cast<uint64_t>(y)));
 }
 
-// Row `row` of a square after some rounds of zipping each row of the upper half with that of the
-// lower half. After as many rounds as the width has binary digits these are the columns. Columns
-// share most of the work, which EarlyCSE finds.
-llvm::Value* Emitter::Zipped(ArrayId array, uint64_t square, unsigned rounds, unsigned row) {
-  if (rounds == 0)
+// Row `row` of a square after `iterations` steps of interleaving each row of the upper half with
+// the corresponding row of the lower half. After log2(width) steps the rows are the columns.
+// Columns share most of the work, which EarlyCSE finds.
+llvm::Value* LlvmEmitter::Zipped(ArrayId array, uint64_t square, unsigned iterations,
+                                 unsigned row) {
+  if (iterations == 0)
     return LoadVector(array, Pointer(array, b_.getInt64(square + row * width_)),
                       ElementAlignment(array), nullptr);
-  llvm::Value* upper = Zipped(array, square, rounds - 1, row / 2);
-  llvm::Value* lower = Zipped(array, square, rounds - 1, row / 2 + width_ / 2);
+  llvm::Value* upper = Zipped(array, square, iterations - 1, row / 2);
+  llvm::Value* lower = Zipped(array, square, iterations - 1, row / 2 + width_ / 2);
   llvm::SmallVector<int, 64> zip;
   for (unsigned i = row % 2 * width_ / 2; zip.size() < width_; ++i) {
     zip.push_back(static_cast<int>(i));
@@ -247,8 +248,8 @@ llvm::Value* Emitter::Zipped(ArrayId array, uint64_t square, unsigned rounds, un
   return b_.CreateShuffleVector(upper, lower, zip);
 }
 
-// Null when it is not a column of a square whose side is the lanes.
-llvm::Value* Emitter::LoadColumn(ArrayId array, ValueId index) {
+// Null if the index is not a column of a square whose side is the number of lanes.
+llvm::Value* LlvmEmitter::LoadColumn(ArrayId array, ValueId index) {
   const Array& of = kernel_.array(array);
   auto* base = llvm::dyn_cast<llvm::ConstantInt>(Uniform(index));
   uint64_t side = width_, area = side * side;
@@ -260,7 +261,7 @@ llvm::Value* Emitter::LoadColumn(ArrayId array, ValueId index) {
   return Zipped(array, square, llvm::Log2_32(width_), static_cast<unsigned>(column));
 }
 
-llvm::Value* Emitter::Load(ArrayId array, ValueId index) {
+llvm::Value* LlvmEmitter::Load(ArrayId array, ValueId index) {
   ScalarType type = kernel_.array(array).type;
   const LaneFact& fact = lanes_.of(index);
   llvm::Value* loaded = nullptr;
@@ -288,28 +289,29 @@ llvm::Value* Emitter::Load(ArrayId array, ValueId index) {
   return FromMemory(type, loaded);
 }
 
-void Emitter::StoreScalar(ArrayId array, llvm::Value* index, llvm::Value* value) {
+void LlvmEmitter::StoreScalar(ArrayId array, llvm::Value* index, llvm::Value* value) {
   auto* store = b_.CreateAlignedStore(ToMemory(kernel_.array(array).type, value),
                                       Pointer(array, index), ElementAlignment(array));
   Mark(store, array, false);
 }
 
-// Registers keep to vectors that can be promoted: what is there is read, and written back.
-void Emitter::Blend(llvm::Value* value, llvm::Value* pointer, llvm::Align align) {
+// A masked store to registers reads, blends and writes back whole vectors, so that SROA can promote
+// them.
+void LlvmEmitter::Blend(llvm::Value* value, llvm::Value* pointer, llvm::Align align) {
   if (mask_ != nullptr)
     value = b_.CreateSelect(mask_, value, b_.CreateAlignedLoad(value->getType(), pointer, align));
   b_.CreateAlignedStore(value, pointer, align);
 }
 
-// What is written once and is too large for the caches goes past them: else each line is read
+// Write-once data that exceeds the caches uses non-temporal stores: otherwise each line is read
 // before it is written.
-bool Emitter::Streams(const Array& array) const {
+bool LlvmEmitter::Streams(const Array& array) const {
   return array.space == Space::kArgument && array.access == Access::kWrite &&
          target_.stream_bytes > 0 && array.size >= target_.stream_bytes / BytesOf(array.type);
 }
 
-void Emitter::Store(llvm::Value* value, llvm::Value* pointer, ArrayId array,
-                    const LaneFact& index) {
+void LlvmEmitter::Store(llvm::Value* value, llvm::Value* pointer, ArrayId array,
+                        const LaneFact& index) {
   auto store = [&](llvm::Align align) {
     llvm::StoreInst* made = b_.CreateAlignedStore(value, pointer, align);
     Mark(made, array, false);
@@ -320,7 +322,7 @@ void Emitter::Store(llvm::Value* value, llvm::Value* pointer, ArrayId array,
     store(known);
     return;
   }
-  // The caller's memory is as it is: usually aligned.
+  // The caller's memory may have any alignment, but usually is aligned.
   streams_ = true;
   llvm::BasicBlock *past = NewBlock("past"), *plain = NewBlock("plain"),
                    *after = NewBlock("stored");
@@ -335,7 +337,7 @@ void Emitter::Store(llvm::Value* value, llvm::Value* pointer, ArrayId array,
   b_.SetInsertPoint(after);
 }
 
-llvm::Value* Emitter::IsAligned(ArrayId array) {
+llvm::Value* LlvmEmitter::IsAligned(ArrayId array) {
   Memory& memory = memory_[static_cast<size_t>(array)];
   if (memory.aligned != nullptr) return memory.aligned;
   llvm::IRBuilder<>::InsertPointGuard guard(b_);
@@ -346,15 +348,15 @@ llvm::Value* Emitter::IsAligned(ArrayId array) {
   return memory.aligned;
 }
 
-void Emitter::StoreVector(const Stmt& stmt, llvm::Value* value) {
+void LlvmEmitter::StoreVector(const Stmt& stmt, llvm::Value* value) {
   const Array& array = kernel_.array(stmt.array);
   const LaneFact& fact = lanes_.of(stmt.index);
   llvm::Value *base = Uniform(stmt.index), *mask = mask_;
   llvm::Align align = AlignmentOf(stmt.array, fact);
   if (fact.step == -1) {
     base = b_.CreateSub(base, b_.getInt64(width_ - 1), "", false, true);
-    value = Turned(value);
-    mask = mask == nullptr ? nullptr : Turned(mask);
+    value = Reversed(value);
+    mask = mask == nullptr ? nullptr : Reversed(mask);
     align = ElementAlignment(stmt.array);
   }
   llvm::Value* pointer = Pointer(stmt.array, base);
@@ -367,7 +369,7 @@ void Emitter::StoreVector(const Stmt& stmt, llvm::Value* value) {
   Store(value, pointer, stmt.array, fact.step == 1 ? fact : kNothingKnown);
 }
 
-void Emitter::StoreLanes(const Stmt& stmt) {
+void LlvmEmitter::StoreLanes(const Stmt& stmt) {
   ScalarType type = kernel_.array(stmt.array).type;
   const LaneFact& fact = lanes_.of(stmt.index);
   llvm::Value* value = ToMemory(type, Wide(stmt.value));
@@ -387,22 +389,22 @@ void Emitter::StoreLanes(const Stmt& stmt) {
   Mark(scatter, stmt.array, false);
 }
 
-void Emitter::EmitStore(const Stmt& stmt) {
-  bool alike = lanes_.IsUniform(stmt.index) && lanes_.IsUniform(stmt.value);
+void LlvmEmitter::EmitStore(const Stmt& stmt) {
+  bool is_uniform = lanes_.IsUniform(stmt.index) && lanes_.IsUniform(stmt.value);
   if (IsSlots(stmt.array) && width_ == 0) {  // for all lanes
     auto lanes = static_cast<unsigned>(lanes_.LanesOf(stmt.array));
     ScalarType type = kernel_.array(stmt.array).type;
     llvm::Value* value = ToMemory(type, Uniform(stmt.value));
     b_.CreateAlignedStore(b_.CreateVectorSplat(lanes, value), SlotPointer(stmt.array, stmt.index),
                           llvm::Align(BytesOf(type)));
-  } else if (width_ == 0 || (alike && !IsSlots(stmt.array))) {
+  } else if (width_ == 0 || (is_uniform && !IsSlots(stmt.array))) {
     StoreScalar(stmt.array, Uniform(stmt.index), Uniform(stmt.value));
   } else {
     StoreLanes(stmt);
   }
 }
 
-bool Emitter::IsPair(const Stmt& first, const Stmt& second) const {
+bool LlvmEmitter::IsPair(const Stmt& first, const Stmt& second) const {
   if (width_ == 0 || mask_ != nullptr || first.kind != StmtKind::kStore ||
       second.kind != StmtKind::kStore || first.array != second.array || IsSlots(first.array))
     return false;
@@ -412,7 +414,7 @@ bool Emitter::IsPair(const Stmt& first, const Stmt& second) const {
   return x && y && x->terms == y->terms && y->constant - x->constant == 1;
 }
 
-void Emitter::EmitPair(const Stmt& first, const Stmt& second) {
+void LlvmEmitter::EmitPair(const Stmt& first, const Stmt& second) {
   ScalarType type = kernel_.array(first.array).type;
   llvm::SmallVector<int, 128> zip;
   for (int i = 0; i < static_cast<int>(width_); ++i) {

@@ -1,5 +1,6 @@
-// Products of matrices, block by block: as many sums as registers hold stay in them while the depth
-// is walked. By vectors, a sum is a row's vector of results; by tiles (AMX), 16 x 16 results.
+// Matrix products, block by block. The accumulators of a block live in registers over the whole
+// contracted dimension (K). With vectors, an accumulator is a vector of results of one row; with
+// AMX tiles, it is 16 x 16 results.
 
 #include "backend/cpu/emit_multiply.h"
 
@@ -12,8 +13,9 @@
 namespace tokamak::cpu {
 namespace {
 
-// A tile has so many rows of 64 bytes.
-constexpr int64_t kFarApart = 1024, kRowsAhead = 12, kLineBytes = 64;
+// Rows of rhs at least kLargeStrideBytes apart are prefetched kPrefetchRows ahead, a cache line of
+// kLineBytes at once (chosen). An AMX tile has 16 rows of 64 bytes: 16 x 16 sums, or 32 bf16 of K.
+constexpr int64_t kLargeStrideBytes = 1024, kPrefetchRows = 12, kLineBytes = 64;
 constexpr int64_t kTileRows = 16, kTileColumns = 16, kTileDepth = 32;
 
 // Runs `body` with 0, 1 ... count - 1; count is at least 1.
@@ -34,15 +36,15 @@ void Counted(llvm::IRBuilder<>& b, llvm::Value* count, Body&& body) {
   b.SetInsertPoint(after);
 }
 
-// The same, for a count that is known.
+// Counted for a constant count, which may be 0.
 template <typename Body>
 void Times(llvm::IRBuilder<>& b, int64_t count, Body&& body) {
   if (count == 1) return body(b.getInt64(0));
   if (count > 1) Counted(b, b.getInt64(static_cast<uint64_t>(count)), body);
 }
 
-// Some blocks of one size, side by side.
-struct Stretch {
+// Consecutive column blocks of one size.
+struct ColumnRun {
   int64_t begin = 0, size = 0, count = 0;
 };
 
@@ -58,15 +60,15 @@ class VectorProduct {
   }
 
   void Emit() {
-    // Two registers are kept for what is loaded.
+    // A quarter of the registers is reserved for operands.
     int64_t sums = target_.vector_registers - target_.vector_registers / 4;
-    // An element of the left side is loaded into all lanes; where it is a lane of a register
-    // (NEON), few rows and many columns, and more sums than the adders take at once (Neoverse V1:
-    // 77 GFLOP/s by 5 x 4, 72 by 4 x 4, 35 by 12 x 2).
+    // On x86 an element of lhs is broadcast by its load. On NEON it is a lane of a register: few
+    // rows and many columns are better, with more accumulators than the latency of the adders needs
+    // (measured on Neoverse V1: 77 GFLOP/s with 5 x 4, 72 with 4 x 4, 35 with 12 x 2).
     int64_t most = target_.IsNeon() ? 5 : sums / 2;
     int64_t groups = (p_.rows + most - 1) / most;
     int64_t rows = (p_.rows + groups - 1) / groups;
-    // There, all that is multiplied is in registers.
+    // On NEON, all operands of a step are in registers.
     if (target_.IsNeon()) sums = std::min(sums, (target_.vector_registers - 1) / (rows + 1) * rows);
     int64_t vectors = std::clamp<int64_t>(sums / rows, 1, 8);
     int64_t width = lanes_ * vectors;
@@ -89,8 +91,9 @@ class VectorProduct {
     return b_.CreateAdd(index, b_.getInt64(static_cast<uint64_t>(more)), "", true, true);
   }
 
-  // Blocks of so many rows, and where that does not come out even, some of one row less.
-  void Columns(const Stretch& columns, int64_t rows, int64_t lanes) {
+  // Blocks of `rows` rows; if they do not divide the matrix evenly, the last ones have one row
+  // less.
+  void Columns(const ColumnRun& columns, int64_t rows, int64_t lanes) {
     if (columns.count == 0) return;
     int64_t groups = (p_.rows + rows - 1) / rows, less = groups * rows - p_.rows;
     int64_t begin_less = (groups - less) * rows;
@@ -106,7 +109,7 @@ class VectorProduct {
     });
   }
 
-  // Sums that are made at once.
+  // The shape of the accumulators of a block.
   struct Sums {
     int64_t rows = 0, vectors = 0, lanes = 0;  // of a vector
   };
@@ -117,12 +120,13 @@ class VectorProduct {
     llvm::Align align(sum_->isDoubleTy() ? 8 : 4);
     llvm::Value* to =
         b_.CreateInBoundsGEP(sum_, o_.to, b_.CreateAdd(Scaled(row, p_.to_row), column));
-    auto place = [&, lanes = lanes](int64_t r, int64_t v) {
+    auto address_of = [&, lanes = lanes](int64_t r, int64_t v) {
       return b_.CreateConstInBoundsGEP1_64(sum_, to,
                                            static_cast<uint64_t>(r * p_.to_row + v * lanes));
     };
-    // A panel's own sums are added to those before it: an addition more, and the error of long sums
-    // grows with the panels and the depth of one, not with the whole depth.
+    // A panel's sums are accumulated separately and then added to those of earlier panels: one more
+    // addition, but the rounding error grows with the number and the depth of panels, not with all
+    // of K.
     std::vector<llvm::Value*> sums(static_cast<size_t>(rows * vectors),
                                    llvm::Constant::getNullValue(type));
     llvm::Value* lhs = At(o_.lhs, Scaled(row, p_.lhs_row));
@@ -139,12 +143,12 @@ class VectorProduct {
     for (int64_t r = 0, i = 0; r < rows; ++r)
       for (int64_t v = 0; v < vectors; ++v, ++i) {
         llvm::Value* sum = sums[static_cast<size_t>(i)];
-        if (!p_.fresh) sum = Add(b_.CreateAlignedLoad(type, place(r, v), align), sum);
-        b_.CreateAlignedStore(sum, place(r, v), align);
+        if (!p_.fresh) sum = Add(b_.CreateAlignedLoad(type, address_of(r, v), align), sum);
+        b_.CreateAlignedStore(sum, address_of(r, v), align);
       }
   }
 
-  // Adds to the sums what `step` adds to them, for 0 ... count - 1; count is at least 1.
+  // Emits a loop that updates the accumulators by `step`, for 0 ... count - 1; count is at least 1.
   template <typename OneStep>
   void Walk(llvm::Value* count, std::vector<llvm::Value*>& sums, OneStep&& step) {
     llvm::BasicBlock* before = b_.GetInsertBlock();
@@ -163,19 +167,19 @@ class VectorProduct {
     });
   }
 
-  // 0: not known.
+  // 0 if unknown.
   int64_t KnownDepth() const {
     auto* depth = llvm::dyn_cast<llvm::ConstantInt>(o_.depth);
     return depth == nullptr ? 0 : depth->getSExtValue();
   }
 
-  // NEON multiplies by one lane of a register: neighbours along the depth are loaded as one.
+  // NEON multiplies by one lane of a register: contiguous elements along K are loaded as a vector.
   int64_t StepsAtOnce() const {
     bool lanes = target_.IsNeon() && group_ == 1 && p_.lhs_column == 1 && KnownDepth() >= lanes_;
     return lanes ? lanes_ : group_;
   }
 
-  // A vector's lanes of p into all sums.
+  // Accumulates a vector of K indices into all sums.
   void Steps(llvm::Value* p, llvm::Value* lhs, llvm::Value* rhs, const Sums& of,
              std::vector<llvm::Value*>& sums) {
     auto [rows, vectors, lanes] = of;
@@ -201,7 +205,7 @@ class VectorProduct {
       }
   }
 
-  // One p, or one group of them, into all sums.
+  // Accumulates one K index, or one group of them, into all sums.
   void Step(llvm::Value* q, llvm::Value* lhs, llvm::Value* rhs, const Sums& of,
             std::vector<llvm::Value*>& sums) {
     auto [rows, vectors, lanes] = of;
@@ -215,12 +219,12 @@ class VectorProduct {
     for (int64_t v = 0; v < vectors; ++v)
       columns.push_back(b_.CreateAlignedLoad(
           type, At(right, b_.getInt64(static_cast<uint64_t>(v * lanes * group_))), element));
-    // Rows that are far apart are not foreseen by the processor; by those with NEON they are
-    // (Neoverse V1: 114 GFLOP/s on two cores, 78 with these).
-    if (p_.rhs_row * BytesOf(o_.type) >= kFarApart && !target_.IsNeon()) {
+    // The hardware does not prefetch rows with a large stride; processors with NEON do (measured on
+    // Neoverse V1: 114 GFLOP/s on two cores, 78 with software prefetch).
+    if (p_.rhs_row * BytesOf(o_.type) >= kLargeStrideBytes && !target_.IsNeon()) {
       int64_t line = kLineBytes / BytesOf(o_.type);
       for (int64_t at = 0; at < vectors * lanes * group_; at += line)
-        Prefetch(right, at + kRowsAhead * p_.rhs_row);
+        Prefetch(right, at + kPrefetchRows * p_.rhs_row);
     }
     for (int64_t r = 0; r < rows; ++r) {
       llvm::Value* one = b_.CreateAlignedLoad(
@@ -236,7 +240,7 @@ class VectorProduct {
     }
   }
 
-  // May lie beyond the array.
+  // May be out of bounds.
   void Prefetch(llvm::Value* array, int64_t index) {
     llvm::Value* at = b_.CreateConstGEP1_64(b_.getInt8Ty(), array,
                                             static_cast<uint64_t>(index * BytesOf(o_.type)));
@@ -293,7 +297,7 @@ class VectorProduct {
   llvm::Type* sum_ = nullptr;
 };
 
-// Tiles by number: 0 to 3 are sums, 4 and 5 rows of lhs, 6 and 7 columns of rhs.
+// Tile registers: 0 to 3 are sums, 4 and 5 rows of lhs, 6 and 7 columns of rhs.
 class TileProduct {
  public:
   TileProduct(llvm::IRBuilder<>& b, const ProductOperands& operands)
@@ -328,14 +332,14 @@ class TileProduct {
     llvm::Type *f32 = b_.getFloatTy(), *bf16 = b_.getInt16Ty();
     llvm::Value* to =
         b_.CreateInBoundsGEP(f32, o_.to, b_.CreateAdd(Scaled(row, p_.to_row), column));
-    auto place = [&](int64_t r, int64_t c) {
+    auto address_of = [&](int64_t r, int64_t c) {
       return b_.CreateInBoundsGEP(f32, to, Number(r * kTileRows * p_.to_row + c * kTileColumns));
     };
     ForTiles(down, across, [&](int64_t r, int64_t c) {
       if (p_.fresh) {
         b_.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {Tile(2 * r + c)});
       } else {
-        Load(2 * r + c, place(r, c), p_.to_row * 4);
+        Load(2 * r + c, address_of(r, c), p_.to_row * 4);
       }
     });
     llvm::Value* lhs = b_.CreateInBoundsGEP(bf16, o_.lhs, Scaled(row, p_.lhs_row));
@@ -356,7 +360,7 @@ class TileProduct {
     });
     ForTiles(down, across, [&](int64_t r, int64_t c) {
       b_.CreateIntrinsic(llvm::Intrinsic::x86_tilestored64, {},
-                         {Tile(2 * r + c), place(r, c), Number(p_.to_row * 4)});
+                         {Tile(2 * r + c), address_of(r, c), Number(p_.to_row * 4)});
     });
   }
 
@@ -380,7 +384,7 @@ bool FitsTiles(const Target& target, ScalarType type, const Multiplication& prod
 }
 
 void EmitTilesBegin(llvm::IRBuilder<>& b) {
-  // All eight alike: 16 rows of 64 bytes.
+  // All eight have the same shape: 16 rows of 64 bytes.
   std::array<uint8_t, 64> setting{};
   setting[0] = 1;
   for (size_t tile = 0; tile < 8; ++tile) {

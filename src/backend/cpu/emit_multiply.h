@@ -5,22 +5,23 @@
 #include "backend/cpu/target.h"
 #include "kernel/kernel.h"
 
-// Code of a multiply.
+// LLVM IR of a multiply statement: by AMX tiles or by vectors.
 
 namespace tokamak::cpu {
 
 struct ProductOperands {
   Multiplication product;
   ScalarType type{};                                          // of the matrices
-  llvm::Value *to = nullptr, *lhs = nullptr, *rhs = nullptr;  // where their elements begin
-  llvm::Value* depth = nullptr;                               // i64, at least 1
+  llvm::Value *to = nullptr, *lhs = nullptr, *rhs = nullptr;  // pointers to the first elements
+  llvm::Value* depth = nullptr;  // the contracted dimension K: i64, at least 1
 };
 
-// Whether the processor's tiles multiply it. `depth_multiple`: the depth is a multiple of this.
+// Whether AMX tiles can compute it. `depth_multiple`: K is a multiple of this.
 bool FitsTiles(const Target& target, ScalarType type, const Multiplication& product,
                int64_t depth_multiple);
 
-// The tiles, before the first such product of a function and after the last.
+// Configures the tiles before the first such product of a function, and releases them after the
+// last.
 void EmitTilesBegin(llvm::IRBuilder<>& b);
 void EmitTilesEnd(llvm::IRBuilder<>& b);
 

@@ -1,4 +1,4 @@
-// Values: each primitive in LLVM's words.
+// Values: each primitive in LLVM IR.
 
 #include <optional>
 
@@ -15,7 +15,7 @@ using llvm::Intrinsic::ID;
 
 // ---- types and constants
 
-llvm::Type* Emitter::TypeOf(ScalarType type, bool wide) const {
+llvm::Type* LlvmEmitter::TypeOf(ScalarType type, bool wide) const {
   llvm::Type* scalar = nullptr;
   switch (type) {
     case ScalarType::kF32:
@@ -33,21 +33,21 @@ llvm::Type* Emitter::TypeOf(ScalarType type, bool wide) const {
   return wide ? llvm::FixedVectorType::get(scalar, width_) : scalar;
 }
 
-llvm::Type* Emitter::Like(llvm::Type* scalar, llvm::Value* shape) const {
+llvm::Type* LlvmEmitter::Like(llvm::Type* scalar, llvm::Value* shape) const {
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(shape->getType());
   if (vector == nullptr) return scalar;
   return llvm::FixedVectorType::get(scalar, vector->getNumElements());
 }
 
-llvm::Constant* Emitter::Number(llvm::Value* like, double value) const {
+llvm::Constant* LlvmEmitter::Number(llvm::Value* like, double value) const {
   return llvm::ConstantFP::get(like->getType(), value);
 }
 
-llvm::Constant* Emitter::Integer(llvm::Value* like, uint64_t value) const {
+llvm::Constant* LlvmEmitter::Integer(llvm::Value* like, uint64_t value) const {
   return llvm::ConstantInt::get(like->getType(), value);
 }
 
-llvm::Constant* Emitter::Steps(int64_t step) const {
+llvm::Constant* LlvmEmitter::Steps(int64_t step) const {
   llvm::SmallVector<llvm::Constant*, 64> lanes;
   llvm::Type* type = TypeOf(ScalarType::kIndex, true)->getScalarType();
   for (int64_t i = 0; i < static_cast<int64_t>(width_); ++i)
@@ -55,13 +55,13 @@ llvm::Constant* Emitter::Steps(int64_t step) const {
   return llvm::ConstantVector::get(lanes);
 }
 
-llvm::Constant* Emitter::AllLanes() const {
+llvm::Constant* LlvmEmitter::AllLanes() const {
   return llvm::Constant::getAllOnesValue(TypeOf(ScalarType::kPred, true));
 }
 
 // ---- values by number
 
-llvm::Value* Emitter::Uniform(ValueId id) {
+llvm::Value* LlvmEmitter::Uniform(ValueId id) {
   const ScalarNode& node = kernel_.node(id);
   switch (node.prim) {
     case Prim::kConst: {
@@ -78,12 +78,13 @@ llvm::Value* Emitter::Uniform(ValueId id) {
     case Prim::kLoop:
       return loops_[static_cast<size_t>(node.loop())];
     default:
-      TOK_CHECK(values_[static_cast<size_t>(id)] != nullptr, "a value without a place is used");
+      TOK_CHECK(values_[static_cast<size_t>(id)] != nullptr,
+                "a value is used before it is emitted");
       return values_[static_cast<size_t>(id)];
   }
 }
 
-llvm::Value* Emitter::Wide(ValueId id) {
+llvm::Value* LlvmEmitter::Wide(ValueId id) {
   const LaneFact& fact = lanes_.of(id);
   llvm::Value* value = Uniform(id);
   if (fact.kind == LaneKind::kVarying) return value;
@@ -95,44 +96,48 @@ llvm::Value* Emitter::Wide(ValueId id) {
 
 // ---- primitives
 
-void Emitter::Define(ValueId id) {
+void LlvmEmitter::Define(ValueId id) {
   values_[static_cast<size_t>(id)] = Make(id);
 }
 
-void Emitter::DefineAll(std::span<const ValueId> ids) {
-  rare_.Walk(
-      ids, [&](const RareArms::Arm& arm) { return width_ > 1 && !lanes_.IsUniform(arm.condition); },
-      [&](ValueId id) { Define(id); }, [&](const RareArms::Arm& arm) { DefineRare(arm); });
+void LlvmEmitter::DefineAll(std::span<const ValueId> ids) {
+  cold_paths_.Walk(
+      ids,
+      [&](const ColdPaths::ColdPath& path) {
+        return width_ > 1 && !lanes_.IsUniform(path.condition);
+      },
+      [&](ValueId id) { Define(id); },
+      [&](const ColdPaths::ColdPath& path) { DefineColdPath(path); });
 }
 
-// Values that no lane needs are jumped over.
-void Emitter::DefineRare(const RareArms::Arm& arm) {
+// Branches around values that no lane needs.
+void LlvmEmitter::DefineColdPath(const ColdPaths::ColdPath& path) {
   llvm::SmallVector<llvm::Value*, 4> others;
-  llvm::Value* which = Wide(arm.condition);
-  for (ValueId id : arm.selects) others.push_back(Wide(kernel_.node(id).operands[2]));
-  llvm::BasicBlock *before = b_.GetInsertBlock(), *some = NewBlock("rare"),
+  llvm::Value* which = Wide(path.condition);
+  for (ValueId id : path.selects) others.push_back(Wide(kernel_.node(id).operands[2]));
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *some = NewBlock("cold"),
                    *after = NewBlock("all");
   b_.CreateCondBr(Any(Both(mask_, which)), some, after,
                   llvm::MDBuilder(context_).createBranchWeights(1, 1000));
   b_.SetInsertPoint(some);
-  DefineAll(arm.values);
+  DefineAll(path.values);
   llvm::SmallVector<llvm::Value*, 4> chosen;
-  for (size_t i = 0; i < arm.selects.size(); ++i)
+  for (size_t i = 0; i < path.selects.size(); ++i)
     chosen.push_back(
-        b_.CreateSelect(which, Wide(kernel_.node(arm.selects[i]).operands[1]), others[i]));
+        b_.CreateSelect(which, Wide(kernel_.node(path.selects[i]).operands[1]), others[i]));
   some = b_.GetInsertBlock();
   b_.CreateBr(after);
   b_.SetInsertPoint(after);
-  for (size_t i = 0; i < arm.selects.size(); ++i) {
+  for (size_t i = 0; i < path.selects.size(); ++i) {
     llvm::PHINode* value = b_.CreatePHI(others[i]->getType(), 2);
     value->addIncoming(others[i], before);
     value->addIncoming(chosen[i], some);
-    values_[static_cast<size_t>(arm.selects[i])] = value;
+    values_[static_cast<size_t>(path.selects[i])] = value;
   }
 }
 
-// A compare that LLVM does not look into.
-llvm::Value* Emitter::Compared(ValueId compare, bool is_negated, bool wide) {
+// A comparison that LLVM does not optimize (kernel/choice.h).
+llvm::Value* LlvmEmitter::Compared(ValueId compare, bool is_negated, bool wide) {
   const ScalarNode& node = kernel_.node(compare);
   llvm::Value* holds = b_.CreateConstrainedFPCmp(
       llvm::Intrinsic::experimental_constrained_fcmp,
@@ -141,7 +146,7 @@ llvm::Value* Emitter::Compared(ValueId compare, bool is_negated, bool wide) {
   return is_negated ? b_.CreateNot(holds) : holds;
 }
 
-llvm::Value* Emitter::Make(ValueId id) {
+llvm::Value* LlvmEmitter::Make(ValueId id) {
   const ScalarNode& node = kernel_.node(id);
   const LaneFact& fact = lanes_.of(id);
   bool wide = fact.kind == LaneKind::kVarying;
@@ -174,11 +179,11 @@ llvm::Value* Emitter::Make(ValueId id) {
   return Arithmetic(node, from, v);
 }
 
-llvm::Value* Emitter::Arithmetic(const ScalarNode& node, ScalarType from,
-                                 llvm::ArrayRef<llvm::Value*> v) {
+llvm::Value* LlvmEmitter::Arithmetic(const ScalarNode& node, ScalarType from,
+                                     llvm::ArrayRef<llvm::Value*> v) {
   if (!IsFloat(from)) return OnIntegers(node.prim, from, v);
   if (from == ScalarType::kF32 || from == ScalarType::kF64) return OnFloats(node.prim, v);
-  // f16 and bf16: in f32, rounded once. What only moves bits keeps them.
+  // f16 and bf16 compute in f32 with one rounding. Primitives that only move bits work on the bits.
   llvm::Value *x = v[0], *sign = Integer(x, 0x8000), *rest = Integer(x, 0x7fff);
   switch (node.prim) {
     case Prim::kAbs:
@@ -198,9 +203,9 @@ llvm::Value* Emitter::Arithmetic(const ScalarNode& node, ScalarType from,
   return node.type == ScalarType::kPred ? result : Narrowed(node.type, result);
 }
 
-// Whether the lesser or greater of this constant and another number is one instruction: not of 0,
-// which has two signs; a NaN passes both ways.
-bool Emitter::IsBound(const llvm::Value* value) const {
+// Whether the min or max of this constant and another number is one instruction: not for 0, which
+// has two signs; NaN propagates either way.
+bool LlvmEmitter::IsBound(const llvm::Value* value) const {
   const auto* constant = llvm::dyn_cast<llvm::Constant>(value);
   if (constant != nullptr && constant->getType()->isVectorTy())
     constant = constant->getSplatValue();
@@ -208,8 +213,8 @@ bool Emitter::IsBound(const llvm::Value* value) const {
   return target_.has_extremes && number != nullptr && !number->isZero() && !number->isNaN();
 }
 
-// long: a table, one line a primitive.
-llvm::Value* Emitter::OnFloats(Prim prim, llvm::ArrayRef<llvm::Value*> v) {
+// long: a table, one line per primitive.
+llvm::Value* LlvmEmitter::OnFloats(Prim prim, llvm::ArrayRef<llvm::Value*> v) {
   auto unary = [&](ID id) { return b_.CreateUnaryIntrinsic(id, v[0]); };
   switch (prim) {
     case Prim::kAdd:
@@ -263,8 +268,8 @@ llvm::Value* Emitter::OnFloats(Prim prim, llvm::ArrayRef<llvm::Value*> v) {
   }
 }
 
-// long: a table, one line a primitive.
-llvm::Value* Emitter::OnIntegers(Prim prim, ScalarType from, llvm::ArrayRef<llvm::Value*> v) {
+// long: a table, one line per primitive.
+llvm::Value* LlvmEmitter::OnIntegers(Prim prim, ScalarType from, llvm::ArrayRef<llvm::Value*> v) {
   bool is_signed = IsSigned(from);
   llvm::Value *x = v[0], *y = v.size() > 1 ? v[1] : nullptr;
   auto less = [&](llvm::Value* a, llvm::Value* b) {
@@ -290,7 +295,8 @@ llvm::Value* Emitter::OnIntegers(Prim prim, ScalarType from, llvm::ArrayRef<llvm
       return b_.CreateOr(x, y);
     case Prim::kXor:
       return b_.CreateXor(x, y);
-    // Open beyond the width, which must not reach what does not depend on it: frozen.
+    // Unspecified beyond the width. Frozen, so that poison does not reach values that do not depend
+    // on it.
     case Prim::kShl:
       return b_.CreateFreeze(b_.CreateShl(x, y));
     case Prim::kShr:
@@ -314,11 +320,11 @@ llvm::Value* Emitter::OnIntegers(Prim prim, ScalarType from, llvm::ArrayRef<llvm
   }
 }
 
-llvm::Value* Emitter::Division(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y) {
+llvm::Value* LlvmEmitter::Division(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y) {
   if (llvm::Value* one = llvm::getSplatValue(y);
       one != nullptr && !llvm::isa<llvm::Constant>(y) && y->getType()->getScalarSizeInBits() <= 32)
     return DivisionByOne(prim, is_signed, x, y, one);
-  // A lane that is not here may hold a zero.
+  // An inactive lane may hold a zero.
   if (mask_ != nullptr && y->getType()->isVectorTy() && !llvm::isa<llvm::Constant>(y))
     y = b_.CreateSelect(mask_, y, Integer(y, 1));
   if (y->getType()->isVectorTy() && !llvm::isa<llvm::Constant>(y) &&
@@ -328,35 +334,37 @@ llvm::Value* Emitter::Division(Prim prim, bool is_signed, llvm::Value* x, llvm::
   return is_signed ? b_.CreateSRem(x, y) : b_.CreateURem(x, y);
 }
 
-// Processors divide vectors of reals, and integers one by one. Rounded towards zero the quotient is
-// exact: two quotients of b bits each are 2^-b of their size apart, and reals have more digits.
-llvm::Value* Emitter::DivisionOfReals(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y) {
+// Processors have vector division of floats only. The quotient truncated towards zero is exact:
+// distinct quotients of b-bit integers differ by at least 2^-b of their size, and the floats have
+// more digits.
+llvm::Value* LlvmEmitter::DivisionOfReals(Prim prim, bool is_signed, llvm::Value* x,
+                                          llvm::Value* y) {
   llvm::Value* quotient = b_.CreateFDiv(AsReal(is_signed, x), AsReal(is_signed, y));
   return Divided(prim, is_signed, x, y, quotient);
 }
 
-// As reals that hold it, and products by it.
-llvm::Value* Emitter::AsReal(bool is_signed, llvm::Value* x) {
+// Converts to a float type that represents it exactly, and products with it.
+llvm::Value* LlvmEmitter::AsReal(bool is_signed, llvm::Value* x) {
   bool is_short = x->getType()->getScalarSizeInBits() <= 16;
   llvm::Type* real = Like(is_short ? b_.getFloatTy() : b_.getDoubleTy(), x);
   return is_signed ? b_.CreateSIToFP(x, real) : b_.CreateUIToFP(x, real);
 }
 
-// x / y or x % y, by their quotient as reals.
-llvm::Value* Emitter::Divided(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y,
-                              llvm::Value* quotient) {
+// x / y or x % y from their floating-point quotient.
+llvm::Value* LlvmEmitter::Divided(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y,
+                                  llvm::Value* quotient) {
   quotient =
       is_signed ? b_.CreateFPToSI(quotient, x->getType()) : b_.CreateFPToUI(quotient, x->getType());
   return prim == Prim::kDiv ? quotient : b_.CreateSub(x, b_.CreateMul(quotient, y));
 }
 
-// All lanes by the same number, of which the inverse is made once. It is a little too large, by
-// more than it and the product may be rounded down, and by less than takes the largest quotient
-// that is no integer to the next one.
-llvm::Value* Emitter::DivisionByOne(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y,
-                                    llvm::Value* one) {
+// All lanes have the same divisor, whose reciprocal is computed once. The reciprocal is made
+// slightly too large: by more than the rounding errors of it and of the product, and by less than
+// would take the largest non-integer quotient to the next integer.
+llvm::Value* LlvmEmitter::DivisionByOne(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y,
+                                        llvm::Value* one) {
   bool is_short = one->getType()->getScalarSizeInBits() <= 16;
-  // Where no lane is here, it may be a zero.
+  // If no lane is active, the divisor may be zero.
   if (mask_ != nullptr)
     one = b_.CreateSelect(b_.CreateIsNull(one), llvm::ConstantInt::get(one->getType(), 1), one);
   llvm::Value* divisor = AsReal(is_signed, one);
@@ -367,7 +375,7 @@ llvm::Value* Emitter::DivisionByOne(Prim prim, bool is_signed, llvm::Value* x, l
   return Divided(prim, is_signed, x, y, quotient);
 }
 
-llvm::Value* Emitter::MulHigh(bool is_signed, llvm::Value* x, llvm::Value* y) {
+llvm::Value* LlvmEmitter::MulHigh(bool is_signed, llvm::Value* x, llvm::Value* y) {
   llvm::Type* type = x->getType();
   unsigned bits = type->getScalarSizeInBits();
   llvm::Type* twice = Like(b_.getIntNTy(2 * bits), x);
@@ -378,7 +386,7 @@ llvm::Value* Emitter::MulHigh(bool is_signed, llvm::Value* x, llvm::Value* y) {
   return b_.CreateTrunc(b_.CreateLShr(product, Integer(product, bits)), type);
 }
 
-llvm::Value* Emitter::EmitShuffle(ValueId id) {
+llvm::Value* LlvmEmitter::EmitShuffle(ValueId id) {
   const ScalarNode& node = kernel_.node(id);
   if (width_ == 0 || lanes_.IsUniform(node.operands[0])) return Uniform(node.operands[0]);
   auto flip = static_cast<unsigned>(kernel_.node(node.operands[1]).bits);

@@ -10,35 +10,37 @@
 #include "backend/cpu/lanes.h"
 #include "backend/cpu/target.h"
 #include "kernel/clamped.h"
+#include "kernel/cold_paths.h"
 #include "kernel/kernel.h"
 #include "kernel/placement.h"
 #include "kernel/range.h"
-#include "kernel/rare.h"
 #include "support/result.h"
 
+// From kernel IR to LLVM IR. The class is declared here and implemented in emit.cc, emit_memory.cc,
+// emit_prims.cc and emit_convert.cc.
 namespace tokamak::cpu {
 
 // Writes one kernel as a function of an LLVM module:
 //   void(void* const* arguments, const int64_t* extents, int64_t begin, int64_t end)
 //
-//   * A value that all lanes share is a scalar. An affine index is the scalar of its base; the
-//   lanes
-//     are added where somebody wants them. All else is a vector of the loop's lanes.
-//   * f16 and bf16 are i16 here, an index i64 (in vectors i32 when all fit), a pred i1 (i8 in
+//   - A uniform value (equal in all lanes) is a scalar. An affine index is represented by the
+//     scalar of its base; the lane offsets are added where a vector is needed. All other values
+//     are vectors of the loop's lanes.
+//   - f16 and bf16 are i16, an index is i64 (i32 in vectors if all fit), a pred is i1 (i8 in
 //     memory).
-//   * Under a condition that differs between lanes there is a mask; what could fault or is seen
-//     outside (loads, stores, divisions) obeys it.
-class Emitter {
+//   - Control flow that diverges between lanes becomes a mask. Operations that could fault or
+//     have side effects (loads, stores, divisions) are masked.
+class LlvmEmitter {
  public:
-  Emitter(const Kernel& kernel, const Lanes& lanes, const Target& target, llvm::Module& module);
+  LlvmEmitter(const Kernel& kernel, const Lanes& lanes, const Target& target, llvm::Module& module);
   Status Emit(const std::string& name);
 
  private:
   struct Memory {
     llvm::Value* pointer = nullptr;
-    llvm::Value* aligned = nullptr;  // to a line of the cache; made when it is asked for
-    llvm::MDNode *scope = nullptr, *apart = nullptr;  // alias.scope, noalias
-    bool constant = false;                            // nothing writes it while the kernel runs
+    llvm::Value* aligned = nullptr;  // rounded to a cache line; computed on demand
+    llvm::MDNode *scope = nullptr, *noalias = nullptr;  // alias.scope, noalias
+    bool constant = false;                              // not written while the kernel runs
   };
 
   // ---- emit.cc: the function and its statements
@@ -59,7 +61,7 @@ class Emitter {
   bool IsForTiles(const Stmt& multiply);
   bool HasTiles(const Block& block);
   bool NeedsGuard(const Block& block) const;
-  // A scalar that says that the condition holds in all lanes; null when that is no cheap question.
+  // A scalar that is true if the condition holds in all lanes; null if that is expensive to test.
   llvm::Value* HoldsInAllLanes(ValueId condition);
   bool IsSmall(const Block& block, int& budget) const;
   llvm::BasicBlock* NewBlock(const char* name);
@@ -71,15 +73,15 @@ class Emitter {
   llvm::Value* Whole(llvm::Value* loaded, int64_t step);
   llvm::Value* LoadAffine(ArrayId array, ValueId index);
   llvm::Value* LoadClamped(ArrayId array, ValueId index);
-  llvm::Value* SumOf(const LinearIndex& index);  // of values that are the same in all lanes
+  llvm::Value* SumOf(const LinearIndex& index);  // of values that are uniform
   llvm::Value* Clamped(const ClampedIndex& index, llvm::Value* at);
   llvm::Value* Either(llvm::Intrinsic::ID which, llvm::Value* x, int64_t y);
   llvm::Value* LoadColumn(ArrayId array, ValueId index);
-  llvm::Value* Zipped(ArrayId array, uint64_t square, unsigned rounds, unsigned row);
+  llvm::Value* Zipped(ArrayId array, uint64_t square, unsigned iterations, unsigned row);
   void EmitStore(const Stmt& stmt);
   void StoreLanes(const Stmt& stmt);
   void StoreScalar(ArrayId array, llvm::Value* index, llvm::Value* value);
-  // Two stores to elements 2i and 2i + 1, such as the parts of complex numbers: done as one.
+  // Two stores to elements 2i and 2i + 1, such as the parts of a complex number: emitted as one.
   bool IsPair(const Stmt& first, const Stmt& second) const;
   void EmitPair(const Stmt& first, const Stmt& second);
   llvm::Value* SlotPointer(ArrayId array, ValueId index);
@@ -88,10 +90,10 @@ class Emitter {
   void StoreVector(const Stmt& stmt, llvm::Value* value);
   void Blend(llvm::Value* value, llvm::Value* pointer, llvm::Align align);
   bool Streams(const Array& array) const;
-  // A whole vector. `index`: what is known of where.
+  // Stores a whole vector. `index`: the facts known about its address.
   void Store(llvm::Value* value, llvm::Value* pointer, ArrayId array, const LaneFact& index);
   llvm::Value* IsAligned(ArrayId array);
-  llvm::Value* Turned(llvm::Value* vector);  // the lanes in the other order
+  llvm::Value* Reversed(llvm::Value* vector);  // the lanes in reverse order
   llvm::Value* Pointer(ArrayId array, llvm::Value* index);
   llvm::Value* LanePointers(ArrayId array, ValueId index);
   llvm::Value* FromMemory(ScalarType type, llvm::Value* value);
@@ -106,7 +108,7 @@ class Emitter {
   // ---- emit_prims.cc: values
   void Define(ValueId id);
   void DefineAll(std::span<const ValueId> ids);
-  void DefineRare(const RareArms::Arm& arm);
+  void DefineColdPath(const ColdPaths::ColdPath& path);
   llvm::Value* Make(ValueId id);
   llvm::Value* Compared(ValueId compare, bool is_negated, bool wide);
   llvm::Value* Arithmetic(const ScalarNode& node, ScalarType from, llvm::ArrayRef<llvm::Value*> v);
@@ -136,11 +138,11 @@ class Emitter {
   llvm::Value* FloatToBfloat(llvm::Value* x);
 
   // ---- values
-  llvm::Value* Uniform(ValueId id);  // the scalar; of an affine index its base
+  llvm::Value* Uniform(ValueId id);  // the scalar; the base of an affine index
   llvm::Value* Wide(ValueId id);     // as a vector
   llvm::Value* Operand(ValueId id, bool wide) { return wide ? Wide(id) : Uniform(id); }
   llvm::Type* TypeOf(ScalarType type, bool wide) const;
-  llvm::Type* Like(llvm::Type* scalar, llvm::Value* shape) const;  // as many lanes as `shape`
+  llvm::Type* Like(llvm::Type* scalar, llvm::Value* shape) const;  // with as many lanes as `shape`
   llvm::Constant* Number(llvm::Value* like, double value) const;
   llvm::Constant* Integer(llvm::Value* like, uint64_t value) const;
   llvm::Constant* Steps(int64_t step) const;  // {0, step, 2 step ...} as indices
@@ -153,18 +155,18 @@ class Emitter {
   llvm::LLVMContext& context_;
   llvm::IRBuilder<> b_;
   Placement placement_;
-  RareArms rare_;
+  ColdPaths cold_paths_;
   RangeTable ranges_;
 
   llvm::Function* function_ = nullptr;
   std::vector<Memory> memory_;         // per array
   std::vector<llvm::Value*> extents_;  // per extent
   std::vector<llvm::Value*> loops_;    // per loop: its variable
-  std::vector<llvm::Value*> values_;   // per value, as last made
-  bool streams_ = false;               // something was stored past the caches
-  unsigned width_ = 0;                 // lanes of the vector loop around; 0: none
+  std::vector<llvm::Value*> values_;   // per value, as last emitted
+  bool streams_ = false;               // whether a non-temporal store was emitted
+  unsigned width_ = 0;                 // lanes of the enclosing vector loop; 0: none
   llvm::Value* mask_ = nullptr;        // null: all lanes
-  int64_t scratch_bytes_ = 0;          // of team memory, when it is too much for the stack
+  int64_t scratch_bytes_ = 0;          // of shared arrays that are too large for the stack
 };
 
 }  // namespace tokamak::cpu

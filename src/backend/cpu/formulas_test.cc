@@ -1,5 +1,5 @@
-// Formulas as machine code and on the simulator: the same bits, in vectors. (That the bits are
-// right is asked in src/kernel.)
+// Formulas as machine code and in the simulator give the same bits, in vectors. (Tests in
+// src/kernel check that the bits are correct.)
 
 #include "kernel/formulas.h"
 
@@ -32,7 +32,7 @@ bool IsOfReals(Op op) {
 
 class Formulas : public ::testing::Test {
  protected:
-  // Whether there is a formula; it is checked.
+  // Checks the formula if there is one; returns whether there is.
   bool Check(Op op, ElementType type, size_t operands) {
     constexpr int64_t kCount = 64, kLanes = 16;
     bool is_complex = type == ElementType::kC64 || type == ElementType::kC128;

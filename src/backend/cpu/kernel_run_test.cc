@@ -42,7 +42,7 @@ Bytes Draw(ScalarType type, int64_t count, SplitMix64& random, bool wild) {
   return bytes;
 }
 
-// long: one comparison, told in order.
+// long: one comparison in sequence.
 Difference Compare(const Kernel& kernel, const std::vector<Bytes>& arguments,
                    const std::vector<int64_t>& extents) {
   Status sound = VerifyKernel(kernel);

@@ -32,10 +32,10 @@ Result<Lanes> Lanes::Of(const Kernel& kernel) {
   lanes.read_lanes_.assign(kernel.nodes.size(), 0);
   lanes.laned_.assign(kernel.arrays.size(), 0);
   TOK_RETURN_IF_ERROR(lanes.Collect(kernel.body, {}));
-  // Each round gives one more array to the lanes, or is the last.
+  // Fixed point: each pass makes at least one more array per-lane, or is the last.
   do {
     lanes.FindFacts();
-  } while (lanes.SpreadLanes());
+  } while (lanes.PropagateLanes());
   TOK_RETURN_IF_ERROR(lanes.CheckRegisters());
   lanes.narrow_index_ = kernel.index_bits == 32 || lanes.IndicesFit32Bits();
   return lanes;
@@ -48,7 +48,7 @@ Status Lanes::CollectFor(const Stmt& stmt, Site around) {
   int64_t trips = is_constant ? IntOfBits(extent.type, extent.bits) : 0;
   switch (loop.role) {
     case LoopRole::kThread:
-      return NotForCpu(*kernel_, "loop " + loop.name + " is over the threads of a team");
+      return NotForCpu(*kernel_, "loop " + loop.name + " is over the threads of a block");
     case LoopRole::kVector:
       if (around.lanes > 1) return NotForCpu(*kernel_, "a vector loop inside of another");
       if (!is_constant || trips < 1 || trips > kMaxLanes)
@@ -97,7 +97,7 @@ Status Lanes::Collect(const Block& block, const Site& around) {
       case StmtKind::kStore:
         sites_.push_back(std::move(site));
         break;
-      case StmtKind::kBarrier:  // a team is one thread, whose lanes are in step
+      case StmtKind::kBarrier:  // a block is one thread whose lanes run in lockstep
       case StmtKind::kMultiply:
         break;
     }
@@ -105,7 +105,7 @@ Status Lanes::Collect(const Block& block, const Site& around) {
   return Ok();
 }
 
-// Operands are older than their users.
+// Operands precede their users.
 void Lanes::FindFacts() {
   for (size_t i = 0; i < facts_.size(); ++i) facts_[i] = FactOf(ValueId{static_cast<uint32_t>(i)});
 }
@@ -161,8 +161,8 @@ LaneFact Lanes::FactOfIndex(const ScalarNode& node) {
   }
 }
 
-// (base + lane) / c, where c and base are multiples of a number that no lane reaches: all lanes
-// have one quotient, and the rest goes on from base % c.
+// (base + lane) / c where c and base are multiples of a number that no lane reaches: the quotient
+// is uniform, and the remainder is base % c + lane.
 LaneFact Lanes::FactOfDivision(const ScalarNode& node, const LaneFact& x) {
   const ScalarNode& divisor = kernel_->node(node.operands[1]);
   int64_t by = IntOfBits(divisor.type, divisor.bits), reach = 0;
@@ -173,21 +173,22 @@ LaneFact Lanes::FactOfDivision(const ScalarNode& node, const LaneFact& x) {
   return node.prim == Prim::kDiv ? LaneFact{} : Affine(x.step, whole, x.lanes);
 }
 
-// Registers that lanes write at one and the same index are each lane's own, unless all write alike.
-bool Lanes::SpreadLanes() {
-  bool spread = false;
+// Registers that the lanes write at a uniform index become per-lane, unless the written value is
+// uniform.
+bool Lanes::PropagateLanes() {
+  bool changed = false;
   for (const Site& site : sites_) {
     const Stmt& stmt = *site.stmt;
     if (stmt.kind != StmtKind::kStore || site.lanes <= 1) continue;
     if (kernel_->array(stmt.array).space != Space::kRegisters) continue;
     if (LanesOf(stmt.array) > 0 || !IsUniform(stmt.index)) continue;
-    bool alike = IsUniform(stmt.value) &&
-                 std::ranges::all_of(site.deciders, [&](ValueId x) { return IsUniform(x); });
-    if (alike) continue;
+    bool is_uniform = IsUniform(stmt.value) &&
+                      std::ranges::all_of(site.deciders, [&](ValueId x) { return IsUniform(x); });
+    if (is_uniform) continue;
     laned_[static_cast<size_t>(stmt.array)] = site.lanes;
-    spread = true;
+    changed = true;
   }
-  return spread;
+  return changed;
 }
 
 Status Lanes::CheckRegisters() const {

@@ -7,13 +7,13 @@
 #include "kernel/range.h"
 #include "support/result.h"
 
-// What the lanes of a vector loop share: decided once, before any code is made.
+// Divergence analysis across the lanes of a vector loop, done once before code is emitted.
 
 namespace tokamak::cpu {
 
-// How a value differs between the lanes of the vector loop around it.
+// How a value varies across the lanes of the enclosing vector loop.
 enum class LaneKind : uint8_t {
-  kUniform,  // not at all
+  kUniform,  // equal in all lanes
   kAffine,   // an index: base + step * lane
   kVarying,
 };
@@ -21,30 +21,30 @@ enum class LaneKind : uint8_t {
 struct LaneFact {
   LaneKind kind = LaneKind::kUniform;
   int64_t step = 0;           // of an affine index, not 0
-  int64_t base_multiple = 1;  // of an affine index: its base is a multiple of this; 0: it is 0
-  int64_t lanes = 0;          // of the vector loop that an affine index runs with
+  int64_t base_multiple = 1;  // divides the base of an affine index; 0: the base is 0
+  int64_t lanes = 0;          // of the vector loop over which an affine index varies
 };
 
-// Lanes that one vector loop may have: code grows with them.
+// Maximum lanes of a vector loop. Chosen: code size grows with them.
 inline constexpr int64_t kMaxLanes = 128;
 
 class Lanes {
  public:
-  // TK4001 when the kernel is not in the form that the CPU backend compiles.
+  // Returns TK4001 if the CPU backend does not compile kernels of this form.
   static Result<Lanes> Of(const Kernel& kernel);
 
   const LaneFact& of(ValueId id) const { return facts_[static_cast<size_t>(id)]; }
   bool IsUniform(ValueId id) const { return of(id).kind == LaneKind::kUniform; }
-  // An array of registers of which each lane has its own: the number of lanes, else 0.
+  // The number of lanes of a per-lane register array, else 0.
   int64_t LanesOf(ArrayId id) const { return laned_[static_cast<size_t>(id)]; }
-  // Every index that is not uniform fits 32 bits.
+  // Whether every non-uniform index fits 32 bits.
   bool narrow_index() const { return narrow_index_; }
 
  private:
-  struct Site {  // a statement, with what is around it
+  struct Site {  // a statement and its context
     const Stmt* stmt = nullptr;
-    int64_t lanes = 0;                // of the vector loop around it; 0: none
-    std::vector<ValueId> deciders{};  // what decides whether a lane comes here
+    int64_t lanes = 0;                // of the enclosing vector loop; 0: none
+    std::vector<ValueId> deciders{};  // conditions that control whether a lane executes it
   };
   explicit Lanes(const Kernel& kernel) : kernel_(&kernel) {}
   Status Collect(const Block& block, const Site& around);
@@ -53,7 +53,7 @@ class Lanes {
   LaneFact FactOf(ValueId id);
   LaneFact FactOfIndex(const ScalarNode& node);
   LaneFact FactOfDivision(const ScalarNode& node, const LaneFact& x);
-  bool SpreadLanes();
+  bool PropagateLanes();
   Status CheckRegisters() const;
   bool IndicesFit32Bits();
 
@@ -66,8 +66,8 @@ class Lanes {
   bool narrow_index_ = false;
 };
 
-// The loop whose range a launch divides, or null: the kernel's only outermost statement, when that
-// is a grid loop.
+// The loop whose range a launch divides: the kernel's only outermost statement if that is a grid
+// loop, else null.
 const Loop* GridOf(const Kernel& kernel);
 
 }  // namespace tokamak::cpu

@@ -16,10 +16,10 @@
 namespace tokamak::cpu {
 namespace {
 
-// Trips of a loop that only the run decides.
+// Assumed trip count of a loop with a data-dependent trip count. Chosen; no measurement on record.
 constexpr double kUnknownTrips = 16;
 
-// Numbers of a kernel that follow from its extents.
+// Evaluates values of a kernel that depend on its extents alone.
 class Numbers {
  public:
   Numbers(const Kernel& kernel, std::span<const int64_t> extents)
@@ -93,7 +93,7 @@ class Estimate {
       case StmtKind::kIf:
         return Of(stmt.body) + Of(stmt.otherwise) + 1;
       case StmtKind::kMultiply: {
-        constexpr double kAtOnce = 16;  // multiplications
+        constexpr double kAtOnce = 16;  // multiplications per vector instruction
         double depth = static_cast<double>(numbers_.Of(stmt.product.depth).value_or(256));
         return static_cast<double>(stmt.product.rows * stmt.product.columns) * depth / kAtOnce;
       }
@@ -107,7 +107,7 @@ class Estimate {
   Placement placement_;
 };
 
-// The settings of this thread's floating-point unit, as generated code wants them.
+// Sets the thread's floating-point control register as generated code requires.
 class PlainFloats {
  public:
 #if defined(__x86_64__)
@@ -119,6 +119,7 @@ class PlainFloats {
   }
 
  private:
+  // MXCSR: exception flags; all exceptions masked, round to nearest, subnormals enabled.
   static constexpr unsigned kFlags = 0x3f, kPlain = 0x1f80;
   unsigned before_;
 #elif defined(__aarch64__)
@@ -141,7 +142,7 @@ class PlainFloats {
 }  // namespace
 
 double EstimateIteration(const Kernel& kernel, std::span<const int64_t> extents) {
-  constexpr double kNsEach = 0.3;  // at two a cycle of some 2 GHz
+  constexpr double kNsEach = 0.3;  // ns per operation: two per cycle at about 2 GHz
   const Block& block = GridOf(kernel) == nullptr ? kernel.body : kernel.body[0].body;
   return std::max(Estimate(kernel, extents).Of(block) * kNsEach, 1.0);
 }
@@ -151,8 +152,8 @@ Launch PlanLaunch(const Kernel& kernel, KernelFn function, std::span<const int64
   const Loop* grid = GridOf(kernel);
   if (grid == nullptr) return launch;
   launch.grid = std::max<int64_t>(Numbers(kernel, extents).Of(grid->extent).value_or(0), 0);
-  double worth = std::ceil(kPieceNs / EstimateIteration(kernel, extents));
-  launch.grain = std::max<int64_t>(static_cast<int64_t>(worth), 1);
+  double worth = std::ceil(kMinChunkNs / EstimateIteration(kernel, extents));
+  launch.min_chunk = std::max<int64_t>(static_cast<int64_t>(worth), 1);
   return launch;
 }
 
@@ -163,7 +164,7 @@ void RunLaunch(const Launch& launch, void* const* arguments, const int64_t* exte
     launch.function(arguments, extents, begin, end);
   };
   if (pool == nullptr) return range(0, launch.grid);
-  pool->For(launch.grid, launch.grain, range);
+  pool->For(launch.grid, launch.min_chunk, range);
 }
 
 }  // namespace tokamak::cpu

@@ -1,5 +1,5 @@
-// Object files become code in memory. One reservation holds a file's sections, so that they reach
-// each other with 32-bit offsets wherever it lies.
+// Loads object files into memory. One reservation holds all sections of a file, so that 32-bit
+// offsets between them suffice.
 
 #include <cmath>
 #include <cstring>
@@ -15,7 +15,7 @@
 namespace tokamak::cpu {
 namespace {
 
-Error Refused(llvm::Error error) {
+Error LoadError(llvm::Error error) {
   return MakeError(ErrorCode::kCodeGeneration, "llvm: " + llvm::toString(std::move(error)));
 }
 
@@ -23,7 +23,7 @@ size_t RoundUp(size_t bytes, size_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-// MappedCode first, then data that is read, then the rest; each begins a page.
+// Code first, then read-only data, then the rest; each starts on a page.
 class Pages final : public llvm::RuntimeDyld::MemoryManager {
  public:
   ~Pages() override {
@@ -67,7 +67,7 @@ class Pages final : public llvm::RuntimeDyld::MemoryManager {
   }
 
  private:
-  static constexpr size_t kSlack = 1024;  // what alignment may take
+  static constexpr size_t kSlack = 1024;  // bytes for alignment
   struct Part {
     size_t begin = 0, at = 0, end = 0;
   };
@@ -84,8 +84,8 @@ class Pages final : public llvm::RuntimeDyld::MemoryManager {
   Part parts_[3];
 };
 
-// What code may name outside of itself. LLVM calls fmaxf for a choice between numbers of 16 bits
-// that it takes for a maximum, where the processor has none of these.
+// External symbols that code may reference. LLVM calls fmaxf for a select of 16-bit floats that it
+// recognizes as a maximum, if the processor has no such instruction.
 uint64_t AddressOf(llvm::StringRef name) {
   using OfTwo = float (*)(float, float);
   if (name == "fmaxf") return reinterpret_cast<uintptr_t>(OfTwo{&std::fmax});
@@ -108,10 +108,10 @@ class Resolver final : public llvm::LegacyJITSymbolResolver {
 Status CheckSymbols(const llvm::object::ObjectFile& file) {
   for (const llvm::object::SymbolRef& symbol : file.symbols()) {
     llvm::Expected<uint32_t> flags = symbol.getFlags();
-    if (!flags) return Refused(flags.takeError());
+    if (!flags) return LoadError(flags.takeError());
     if ((*flags & llvm::object::BasicSymbolRef::SF_Undefined) == 0) continue;
     llvm::Expected<llvm::StringRef> name = symbol.getName();
-    if (!name) return Refused(name.takeError());
+    if (!name) return LoadError(name.takeError());
     if (!name->empty() && AddressOf(*name) == 0)
       return MakeError(ErrorCode::kCodeGeneration,
                        "generated code calls " + name->str() + ", which nothing defines");
@@ -124,7 +124,7 @@ class MappedCode final : public LoadedCode {
   Status Load(std::string_view object, size_t functions) {
     llvm::MemoryBufferRef bytes(llvm::StringRef(object.data(), object.size()), "kernels");
     auto file = llvm::object::ObjectFile::createObjectFile(bytes);
-    if (!file) return Refused(file.takeError());
+    if (!file) return LoadError(file.takeError());
     TOK_RETURN_IF_ERROR(CheckSymbols(**file));
     Resolver resolver;
     llvm::RuntimeDyld linker(pages_, resolver);

@@ -1,4 +1,4 @@
-// Every primitive on every type, scalar and in vectors, against EvaluatePrim bit by bit.
+// Every primitive on every type, scalar and in vectors, compared with EvaluatePrim bit by bit.
 
 #include <cmath>
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace tokamak::cpu {
 namespace {
 
-constexpr int64_t kCount = 192;  // a multiple of all lanes
+constexpr int64_t kCount = 192;  // a multiple of all lane counts
 
 struct Case {
   Prim prim{};
@@ -58,7 +58,7 @@ std::vector<Case> AllCases(std::initializer_list<int64_t> all_lanes) {
 #include "kernel/prims.def"
        }) {
     const PrimInfo& info = InfoOf(prim);
-    if (prim == Prim::kExp2) continue;  // of GPUs alone
+    if (prim == Prim::kExp2) continue;  // GPU only
     if (info.arity == 0 || prim == Prim::kLoad || IsOrdered(prim)) continue;
     for (ScalarType from : Types()) {
       if (!Takes(info.operands, from)) continue;
@@ -192,7 +192,7 @@ TEST(Prims, AreWhatEvaluatePrimSays) {
   CheckAll(target.value(), {1, 16});
 }
 
-// Without the wider registers and without instructions for f16.
+// Without the wider registers and without f16 instructions.
 TEST(Prims, AreTheSameOnAnOlderProcessor) {
   auto host = HostTarget();
   ASSERT_TRUE(host.ok()) << host.error().message;

@@ -1,5 +1,5 @@
-// Random kernels against the simulator: nested loops, ifs and whiles over lanes, registers of
-// threads and of lanes, loads and stores of every kind, every primitive with a meaning.
+// Random kernels compared with the simulator: nested loops, ifs and whiles over lanes, per-thread
+// and per-lane registers, loads and stores of every kind, every primitive with defined results.
 
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ class Drawer {
                                    .size = size,
                                    .alignment = 8}));
   }
-  // Each output has its own way to give an iteration its element.
+  // Each output has its own mapping from iterations to elements.
   void AddOutput(std::vector<Bytes>& arguments) {
     ScalarType type = AnyType();
     int64_t size = count_ * 3;
@@ -76,7 +76,7 @@ class Drawer {
     ArrayId array;
     int64_t way;
   };
-  Scalar PlaceIn(const Output& output) {
+  Scalar IndexIn(const Output& output) {
     switch (output.way) {
       case 0:
         return at_;
@@ -103,12 +103,12 @@ class Drawer {
     int64_t size;
   };
   // An element that this lane may use.
-  Scalar PlaceIn(const Registers& r) {
+  Scalar IndexIn(const Registers& r) {
     if (r.of_lanes) return b_.Index(Below(r.size));
     return lane_ + b_.Index(Below(r.size / lanes_) * lanes_);
   }
 
-  // ---- values: `values_` holds what may be used here
+  // ---- values: `values_` holds those that are available here
   Scalar Any(ScalarType type) {
     if (!values_.empty() && !Chance(8)) {
       Scalar value = values_[static_cast<size_t>(Below(static_cast<int64_t>(values_.size())))];
@@ -165,7 +165,7 @@ class Drawer {
                          {x, y});
       }
     }
-    Scalar some = (y & y.Like(7)) | y.Like(1);  // divides, whatever y is
+    Scalar some = (y & y.Like(7)) | y.Like(1);  // nonzero for any y
     switch (Below(5)) {
       case 0:
         return b_.Make(Pick({Prim::kDiv, Prim::kRem}), {x, some});
@@ -213,11 +213,11 @@ class Drawer {
         b_.Store(r.array, r.of_lanes ? b_.Index(i) : lane_ + b_.Index(i), Any(type));
     }
     Statements(3);
-    for (const Registers& r : registers_) values_.push_back(b_.Read(r.array, PlaceIn(r)));
+    for (const Registers& r : registers_) values_.push_back(b_.Read(r.array, IndexIn(r)));
     for (const Output& output : outputs_) StoreTo(output);
   }
   void StoreTo(const Output& output) {
-    b_.Store(output.array, PlaceIn(output), Any(b_.kernel().array(output.array).type));
+    b_.Store(output.array, IndexIn(output), Any(b_.kernel().array(output.array).type));
   }
   void Statements(int depth) {
     size_t outside = values_.size();
@@ -225,17 +225,17 @@ class Drawer {
       for (int64_t k = 0, m = Below(4); k < m; ++k) AddValue();
       Statement(depth);
     }
-    values_.resize(outside);  // what is read in a block is not known behind it
+    values_.resize(outside);  // values read in a block are not available after it
   }
   void Statement(int depth) {
     int64_t kind = Below(depth > 0 ? 9 : 5);
     const Registers& r =
         registers_[static_cast<size_t>(Below(static_cast<int64_t>(registers_.size())))];
     const Output& o = outputs_[static_cast<size_t>(Below(static_cast<int64_t>(outputs_.size())))];
-    if (kind <= 1) return b_.Store(r.array, PlaceIn(r), Any(b_.kernel().array(r.array).type));
-    if (kind == 2) return values_.push_back(b_.Read(r.array, PlaceIn(r)));
+    if (kind <= 1) return b_.Store(r.array, IndexIn(r), Any(b_.kernel().array(r.array).type));
+    if (kind == 2) return values_.push_back(b_.Read(r.array, IndexIn(r)));
     if (kind == 3) return StoreTo(o);
-    if (kind == 4) return values_.push_back(b_.Read(o.array, PlaceIn(o)));
+    if (kind == 4) return values_.push_back(b_.Read(o.array, IndexIn(o)));
     if (kind == 5) {
       return b_.For("k", Chance(2) ? LoopRole::kSerial : LoopRole::kUnrolled,
                     b_.Index(Below(3) + 1), [&](Scalar k) {
@@ -250,7 +250,7 @@ class Drawer {
     b_.If(
         condition, [&] { Statements(depth - 1); }, [&] { Statements(depth - 1); }, false);
   }
-  // A while that ends: a counter of its own goes down.
+  // A while that terminates: it has its own down-counter.
   void Loop(int depth) {
     ArrayId counter =
         b_.Local("c" + std::to_string(counters_++), ScalarType::kS32, Space::kRegisters, 1);

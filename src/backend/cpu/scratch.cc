@@ -6,9 +6,11 @@
 namespace tokamak::cpu {
 namespace {
 
+// Bytes: a page.
 constexpr std::align_val_t kAlignment{4096};
 
-// Grows in steps that a few kernels of different needs share.
+// Grows in steps (chosen: 256 KiB), so that kernels with slightly different needs share an
+// allocation.
 struct Scratch {
   void* data = nullptr;
   int64_t bytes = 0;

@@ -14,14 +14,15 @@
 namespace tokamak::cpu {
 namespace {
 
-// What is larger than the second caches of all processors together goes past them: whoever reads it
-// next would not find it there. Two processors of 2 MiB each, Sapphire Rapids, x * 2: 1.5 times the
-// speed at 4 MiB, 1.7 at 16 MiB.
+// Bytes. Arrays larger than the L2 caches of all cores together use non-temporal stores: the next
+// reader would not find them in the caches. Measured on Sapphire Rapids, two cores with 2 MiB each,
+// x * 2: 1.5 times the speed at 4 MiB, 1.7 times at 16 MiB.
 int64_t StreamBytes() {
+  // Limits of the result, and the L2 cache per core if the system does not report it.
   constexpr int64_t kLeast = int64_t{4} << 20, kMost = int64_t{32} << 20;
   int64_t each = int64_t{2} << 20;
 #ifdef _SC_LEVEL2_CACHE_SIZE
-  if (long told = sysconf(_SC_LEVEL2_CACHE_SIZE); told > 0) each = told;
+  if (long output = sysconf(_SC_LEVEL2_CACHE_SIZE); output > 0) each = output;
 #endif
   int64_t processors = std::max(1u, std::thread::hardware_concurrency());
   return std::clamp(std::min(each, kMost) * processors, kLeast, kMost);
@@ -31,7 +32,7 @@ bool Has(const Target& target, std::string_view feature) {
   return std::ranges::binary_search(target.features, "+" + std::string(feature));
 }
 
-// The system keeps the tiles of a process when it asks for them, once.
+// Linux enables AMX tile data for a process on request.
 bool MayUseTiles() {
 #if defined(__linux__) && defined(__x86_64__)
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
@@ -86,14 +87,14 @@ Result<Target> HostTarget() {
     std::string triple = llvm::sys::getProcessTriple();
     std::vector<std::string> features;
     // LLVM 19 turns x < y of f16 into y < x when it folds a spilled operand into the comparison,
-    // and makes such comparisons of wider ones by itself. Formulas of f16 are computed in f32
+    // and creates such comparisons from wider ones itself. Formulas of f16 are computed in f32
     // anyway.
     constexpr llvm::StringLiteral kLeftOut = "avx512fp16";
     for (const auto& feature : llvm::sys::getHostCPUFeatures())
       features.push_back((feature.second && feature.first() != kLeftOut ? "+" : "-") +
                          feature.first().str());
-    // The name of a processor stands for vectors of any length, which a virtual machine may not
-    // have: what the system does not name is not there.
+    // LLVM's name of a processor implies scalable vectors, which a virtual machine may lack:
+    // features that the system does not report are disabled.
     if (!llvm::StringRef(triple).starts_with("x86_64"))
       for (const char* optional : {"sve", "sve2", "sme"})
         if (std::ranges::find(features, "+" + std::string(optional)) == features.end())

@@ -38,10 +38,10 @@ extern "C" __global__ void __launch_bounds__(256) NAME(REAL* to, const REAL* fro
 
 constexpr const char* kTransposeText = R"(
 extern "C" __global__ void __launch_bounds__(256) NAME(NUMBER* to, const NUMBER* from, int rows,
-                                                       int columns, long long apart,
+                                                       int columns, long long stride,
                                                        int conjugates) {
   __shared__ NUMBER tile[32][33];
-  from += apart * blockIdx.z;
+  from += stride * blockIdx.z;
   to += (long long)rows * columns * blockIdx.z;
   int row = blockIdx.y * 32 + threadIdx.y, column = blockIdx.x * 32 + threadIdx.x;
   for (int i = 0; i < 32; i += 8)
@@ -67,8 +67,8 @@ extern "C" __global__ void __launch_bounds__(256) NAME(char** to, char* first, l
 }
 )";
 
-// The library goes on where a number is none.
-constexpr const char* kJudgeText = R"(
+// The library does not report failure if an element is NaN.
+constexpr const char* kCheckCholeskyText = R"(
 extern "C" __global__ void __launch_bounds__(256) NAME(int* info, const NUMBER* factor, int n) {
   factor += (long long)n * n * blockIdx.x;
   int bad = 0;
@@ -111,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(int* info, const NUMBER* 
 }
 )";
 
-constexpr const char* kSpoilText = R"(
+constexpr const char* kFillNanText = R"(
 extern "C" __global__ void __launch_bounds__(256) NAME(NUMBER* a, const int* flags, int rows,
                                                        int columns) {
   if (flags[blockIdx.x] == 0) return;
@@ -121,19 +121,19 @@ extern "C" __global__ void __launch_bounds__(256) NAME(NUMBER* a, const int* fla
 }
 )";
 
-// One thread swaps, in memory that is near where the rows fit there.
+// One thread performs the swaps, in shared memory if the rows fit.
 constexpr const char* kPermutationText = R"(
 extern "C" __global__ void __launch_bounds__(256) NAME(int* to, const int* pivots, int swaps,
                                                        int rows) {
-  __shared__ int near_rows[4096], near_pivots[4096];
+  __shared__ int shared_rows[4096], shared_pivots[4096];
   to += (long long)rows * blockIdx.x;
   pivots += (long long)swaps * blockIdx.x;
-  bool is_near = rows <= 4096 && swaps <= 4096;
-  int* order = is_near ? near_rows : to;
+  bool fits_shared = rows <= 4096 && swaps <= 4096;
+  int* order = fits_shared ? shared_rows : to;
   for (int i = threadIdx.x; i < rows; i += blockDim.x) order[i] = i;
-  if (is_near)
-    for (int i = threadIdx.x; i < swaps; i += blockDim.x) near_pivots[i] = pivots[i];
-  const int* next = is_near ? near_pivots : pivots;
+  if (fits_shared)
+    for (int i = threadIdx.x; i < swaps; i += blockDim.x) shared_pivots[i] = pivots[i];
+  const int* next = fits_shared ? shared_pivots : pivots;
   __syncthreads();
   if (threadIdx.x == 0) {
     for (int i = 0; i < swaps; ++i) {
@@ -145,12 +145,13 @@ extern "C" __global__ void __launch_bounds__(256) NAME(int* to, const int* pivot
     }
   }
   __syncthreads();
-  if (is_near)
+  if (fits_shared)
     for (int i = threadIdx.x; i < rows; i += blockDim.x) to[i] = order[i];
 }
 )";
 
-// A thread a column. What does not depend on the column is computed by all of them.
+// One thread per column. Values that do not depend on the column are computed redundantly by all
+// threads.
 constexpr const char* kSmallQrText = R"(
 extern "C" __global__ void __launch_bounds__(128) NAME(NUMBER* factors, NUMBER* taus,
                                                        const NUMBER* from, int m, int n) {
@@ -250,14 +251,14 @@ const char* TextOf(CallKernel kernel) {
       return kTransposeText;
     case CallKernel::kAddresses:
       return kAddressesText;
-    case CallKernel::kJudge:
-      return kJudgeText;
+    case CallKernel::kCheckCholesky:
+      return kCheckCholeskyText;
     case CallKernel::kFinish:
       return kFinishText;
     case CallKernel::kFinite:
       return kFiniteText;
-    case CallKernel::kSpoil:
-      return kSpoilText;
+    case CallKernel::kFillNan:
+      return kFillNanText;
     case CallKernel::kPermutation:
       return kPermutationText;
     case CallKernel::kSmallQr:
@@ -268,11 +269,11 @@ const char* TextOf(CallKernel kernel) {
   return "";
 }
 
-constexpr const char* kNames[] = {"scale",       "spectrum", "transpose",       "addresses",
-                                  "judge",       "finish",   "finite",          "spoil",
-                                  "permutation", "small_qr", "small_reflectors"};
+constexpr const char* kNames[] = {"scale",          "spectrum", "transpose",       "addresses",
+                                  "check_cholesky", "finish",   "finite",          "fill_nan",
+                                  "permutation",    "small_qr", "small_reflectors"};
 
-// Numbers, real or complex.
+// Elements, real or complex.
 constexpr const char* kRealPrelude = R"(
 typedef REAL NUMBER;
 __device__ inline REAL RealPart(REAL x) { return x; }

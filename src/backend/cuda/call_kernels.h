@@ -5,42 +5,49 @@
 #include "backend/cuda/cuda_text.h"
 #include "runtime/triangular.h"
 
-// What calls of libraries need besides: copies that scale, matrices turned over, and the like, in
-// CUDA C++ as we wrote it.
+// Handwritten CUDA C++ kernels that library calls (cuFFT, cuSOLVER, cuBLAS) need around them:
+// scaled copies, batched transposes, pointer tables, NaN checks, small QR factorizations.
 
 namespace tokamak::cuda {
 
 enum class CallKernel : uint8_t {
-  // (to, from, numbers, factor): copies numbers that are scaled. Of f32, f64.
+  // (to, from, count, factor): scaled copy. f32 and f64 only.
   kScale,
-  // (to, from, numbers, factor, last, outer, inner, even): the same of spectra of real arrays,
-  // outer x inner x last complex numbers each. Of those that are their own mirror image (the first
-  // of a line; the last, where the real line is even) a real array has the Hermitian part alone.
+  // (to, from, count, factor, last, outer, inner, even): scaled copy of the spectra of real arrays,
+  // outer x inner x last complex numbers each. The bins that are their own mirror image (the first
+  // bin of a line, and the last if the real line is even) keep only their Hermitian part, because
+  // the spectrum of a real array has nothing else there.
   kSpectrum,
-  // (to, from, rows, columns, apart, conjugates): transposes row-major matrices, one for each z of
-  // the grid, 32 x 32 a block; those of `from` are `apart` numbers from each other. Complex ones
-  // are conjugated where `conjugates` is not 0.
+  // (to, from, rows, columns, stride, conjugates): transposes row-major matrices. blockIdx.z
+  // selects the matrix, a block handles a 32 x 32 tile. The matrices of `from` are `stride`
+  // elements apart. Complex elements are conjugated if `conjugates` is not 0.
   kTranspose,
-  // (to, first, bytes, count): addresses of arrays that are so far apart.
+  // (to, first, bytes, count): addresses of `count` arrays that are `bytes` apart.
   kAddresses,
-  // (info, factor, n): whether a factor of Cholesky is good; a block a matrix.
-  kJudge,
-  // (factor, info, n, lower): clears the other triangle, or makes all NaN; z of the grid a matrix.
+  // (info, factor, n): checks a Cholesky factor; one block per matrix.
+  kCheckCholesky,
+  // (factor, info, n, lower): clears the other triangle, or fills the matrix with NaN if `info`
+  // reports failure; blockIdx.z selects the matrix.
   kFinish,
-  // (info, matrices, rows, columns, triangle): 1 where a number is none or infinite, of what is
-  // read: all, or the lower (1) or upper (2) triangle; a block a matrix.
+  // (info, matrices, rows, columns, triangle): sets info to 1 if an element is NaN or infinite.
+  // Looks at the whole matrix (0), or at its lower (1) or upper (2) triangle; one block per matrix.
   kFinite,
-  // (matrices, flags, rows, columns): makes those NaN whose flag is not 0; a block a matrix.
-  kSpoil,
-  // (permutations, pivots, swaps, rows): row swaps one after the other, from 0, as a permutation;
-  // a block a matrix.
+  // (matrices, flags, rows, columns): fills the matrices with a nonzero flag with NaN; one block
+  // per matrix.
+  kFillNan,
+  // (permutations, pivots, swaps, rows): converts a sequence of row swaps (pivots count from 0) to
+  // a permutation; one block per matrix.
   kPermutation,
-  // (factors, taus, matrices, rows, columns): LAPACK's geqrf of small matrices; a block a matrix,
-  // which shared memory holds. (to, factors, taus, rows, columns, reflectors): its orgqr.
+  // kSmallQr (factors, taus, matrices, rows, columns): LAPACK's geqrf of matrices that fit shared
+  // memory; one block per matrix. kSmallReflectors (to, factors, taus, rows, columns, reflectors):
+  // LAPACK's orgqr of such matrices.
   kSmallQr,
   kSmallReflectors,
 };
 inline constexpr size_t kCallKernels = static_cast<size_t>(CallKernel::kSmallReflectors) + 1;
+// Threads per block of most kernels and of the small QR kernels; a transpose block has
+// kTransposeTile x kTransposeRows threads and moves a kTransposeTile x kTransposeTile tile. A tile
+// row is one warp wide; the others are chosen; no measurement on record.
 inline constexpr int kCallThreads = 256, kSmallThreads = 128, kTransposeTile = 32,
                      kTransposeRows = 8;
 

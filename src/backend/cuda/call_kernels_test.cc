@@ -7,7 +7,7 @@
 namespace tokamak::cuda {
 namespace {
 
-// Real and complex, narrow and wide.
+// Real and complex elements, single and double precision.
 TEST(CallKernels, NvrtcTakesThem) {
   Result<const Nvrtc*> nvrtc = Nvrtc::Open();
   if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.error().message;

@@ -6,9 +6,10 @@
 namespace tokamak::cuda {
 namespace {
 
+// How long to spin before blocking. Chosen; no measurement on record.
 constexpr std::chrono::microseconds kLooks{60};
 
-// About a microsecond: who asks the driver all the time holds up who gives it work.
+// About a microsecond: continuous polling of the driver delays the threads that enqueue work.
 void Pause() {
   for (int i = 0; i < 20; ++i) {
 #if defined(__x86_64__)
@@ -19,8 +20,9 @@ void Pause() {
   }
 }
 
-// All hold it for a moment only: to sleep, and to be woken, takes ten times as long as a call.
-std::unique_lock<std::mutex> Taken(std::mutex& mutex) {
+// Spins for the lock. All holders release it quickly; sleeping and waking takes ten times as long
+// as a call.
+std::unique_lock<std::mutex> Locked(std::mutex& mutex) {
   for (auto end = std::chrono::steady_clock::now() + kLooks; std::chrono::steady_clock::now() < end;
        Pause())
     if (std::unique_lock<std::mutex> lock(mutex, std::try_to_lock); lock.owns_lock()) return lock;
@@ -30,7 +32,7 @@ std::unique_lock<std::mutex> Taken(std::mutex& mutex) {
 }  // namespace
 
 void Completions::Add(Handle stream, Ref<Event> done, Arrived arrived) {
-  std::unique_lock<std::mutex> lock = Taken(mutex_);
+  std::unique_lock<std::mutex> lock = Locked(mutex_);
   if (stopping_) {
     lock.unlock();
     done->Fire(std::make_shared<const Error>(
@@ -46,19 +48,19 @@ void Completions::Add(Handle stream, Ref<Event> done, Arrived arrived) {
     next.result = api_.create_event(&next.event, kEventNoTiming | kEventBlockingSync);
   }
   if (next.result == 0) next.result = api_.record(next.event, stream);
-  if (!thread_.IsStarted()) {  // the machine gives none: who asks waits
+  if (!thread_.IsStarted()) {  // no thread could be created: the caller waits
     lock.unlock();
     return Serve(std::move(next));
   }
   waiting_.push_back(std::move(next));
   bool wakes = is_asleep_;
   lock.unlock();
-  // After that: who looks for it takes the lock at once.
+  // After unlocking: the polling thread takes the lock as soon as it sees the count.
   count_.fetch_add(1, std::memory_order_release);
   if (wakes) wake_.notify_one();
 }
 
-// Looks for a while, since work is short and to sleep and wake takes longer; then sleeps.
+// Polls for a while, because work is short and sleeping and waking takes longer; then blocks.
 int Completions::WaitFor(Handle event) const {
   auto end = std::chrono::steady_clock::now() + kLooks;
   do {
@@ -75,7 +77,7 @@ void Completions::Loop() {
     auto end = std::chrono::steady_clock::now() + kLooks;
     while (count_.load(std::memory_order_acquire) == 0 && std::chrono::steady_clock::now() < end)
       Pause();
-    std::unique_lock<std::mutex> lock = Taken(mutex_);
+    std::unique_lock<std::mutex> lock = Locked(mutex_);
     is_asleep_ = true;
     wake_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
     is_asleep_ = false;
@@ -88,17 +90,17 @@ void Completions::Loop() {
   }
 }
 
-// Waits for an event of the stream and does what was to follow it.
+// Waits for a CUDA event and runs its continuation.
 void Completions::Serve(Waiting next) {
   int result = next.result == 0 ? WaitFor(next.event) : next.result;
   Arrived& arrived = next.arrived;
   if (arrived.slots != nullptr) {
     if (result == 0) std::memcpy(arrived.to, arrived.slot.data, arrived.bytes);
-    arrived.slots->Give(arrived.slot);
+    arrived.slots->Release(arrived.slot);
   }
-  next.done->Fire(result == 0 ? nullptr : judge_.ErrorOf(result));
+  next.done->Fire(result == 0 ? nullptr : error_source_.ErrorOf(result));
   next.done = {};
-  std::unique_lock<std::mutex> lock = Taken(mutex_);
+  std::unique_lock<std::mutex> lock = Locked(mutex_);
   if (next.event != nullptr) free_events_.push_back(next.event);
 }
 
@@ -109,7 +111,7 @@ void Completions::Stop() {
     stopping_ = true;
   }
   wake_.notify_one();
-  // A function that it calls may be what ends the process; a kernel may take any time.
+  // The continuation may be what ends the process, and a kernel may take arbitrarily long.
   thread_.JoinOrLeave();
 }
 

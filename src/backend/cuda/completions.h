@@ -11,29 +11,32 @@
 #include "runtime/leavable_thread.h"
 #include "runtime/process.h"
 
+// Turns CUDA events into our Events: a thread waits for the work of a stream and fires an Event
+// when that work is done.
 namespace tokamak::cuda {
 
-// Bytes that came out of the device, for somebody.
+// Bytes copied from the device into a pinned slot that still have to be copied to their
+// destination.
 struct Arrived {
-  PinnedSlots* slots = nullptr;  // null: none
+  PinnedSlots* slots = nullptr;  // null if there are none
   PinnedSlot slot;
   void* to = nullptr;
   size_t bytes = 0;
 };
 
-// A thread that waits for events of one stream, in their order, and fires one of ours for each.
+// A thread that waits for the CUDA events of one stream, in order, and fires one Event for each.
 class Completions final : public Stoppable {
  public:
-  // Makes an error to hand on of what the driver says of an event (not 0).
-  class Judge {
+  // Converts the driver's result of a CUDA event (not 0) to an error to pass on.
+  class ErrorSource {
    public:
     virtual SharedError ErrorOf(int result) = 0;
 
    protected:
-    ~Judge() = default;
+    ~ErrorSource() = default;
   };
-  Completions(const DriverApi& api, Handle context, Judge& judge)
-      : api_(api), context_(context), judge_(judge) {}
+  Completions(const DriverApi& api, Handle context, ErrorSource& error_source)
+      : api_(api), context_(context), error_source_(error_source) {}
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;
   ~Completions() {
@@ -41,14 +44,14 @@ class Completions final : public Stoppable {
     Unguard(this);
   }
 
-  // Records an event in the stream.
+  // Records a CUDA event in the stream; `done` fires when the stream has reached it.
   void Add(Handle stream, Ref<Event> done, Arrived arrived = {});
   void Stop() override;
 
  private:
   struct Waiting {
     Handle event;
-    int result;  // of recording it
+    int result;  // of cuEventRecord
     Ref<Event> done;
     Arrived arrived;
   };
@@ -58,12 +61,12 @@ class Completions final : public Stoppable {
 
   const DriverApi& api_;
   Handle context_;
-  Judge& judge_;
+  ErrorSource& error_source_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Waiting> waiting_;
   std::deque<Handle> free_events_;
-  std::atomic<int64_t> count_{0};  // of those waited for, a little late
+  std::atomic<int64_t> count_{0};  // pending events; may lag behind by a few
   bool stopping_ = false, is_asleep_ = false;
   LeavableThread thread_;
 };

@@ -9,22 +9,24 @@
 #include "backend/cuda/gpu.h"
 #include "support/result.h"
 
+// Convolutions by cuDNN's graph API.
 namespace tokamak::cuda {
 
-// cuDNN 9, opened when it is first asked for.
+// cuDNN 9, loaded on first use.
 class Cudnn {
  public:
-  // TK4201 with the reason, also when it is too old.
+  // Returns TK4201 with the reason if it is missing or too old.
   static Result<Cudnn*> Open();
 
-  // Picks how to compute it: the first that the library's heuristics offer of those whose values
-  // depend on nothing but the operands, and whose workspace is at most kWorkspace. Equal
-  // convolutions share it. TK4203 when there is none.
+  // Selects a plan: the first one offered by the library's heuristics that is deterministic and
+  // needs at most kWorkspace bytes of workspace. Equal convolutions share a plan. Returns TK4203 if
+  // there is none.
   Result<std::shared_ptr<const ProductCode>> Prepare(const Convolution& convolution);
-  // Asks a stream for it.
+  // Enqueues it on a stream.
   Status Run(const ProductCode& code, const ProductArrays& arrays, void* workspace, Handle stream);
   static size_t WorkspaceOf(const ProductCode& code);
 
+  // Bytes. Chosen; no measurement on record (docs/cuda.md states the limit).
   static constexpr size_t kWorkspace = size_t{512} << 20;
 
  private:
@@ -38,8 +40,8 @@ class Cudnn {
 
   const Functions* functions_ = nullptr;
   Handle handle_ = nullptr, stream_ = nullptr;
-  std::mutex mutex_;  // of the handle, which takes one call at a time, and of what was made
-  std::unordered_map<std::string, std::shared_ptr<const ProductCode>> made_;  // null: refused
+  std::mutex mutex_;  // guards the handle, which allows one call at once, and made_
+  std::unordered_map<std::string, std::shared_ptr<const ProductCode>> made_;  // null if rejected
 };
 
 }  // namespace tokamak::cuda

@@ -55,7 +55,7 @@ TEST(Convolutions, AreWrittenWithAllThatMatters) {
             "1, dilated by 2");
 }
 
-// Where there is no GPU, or no cuDNN, that is an error with a reason.
+// Without a GPU or cuDNN, the error states the reason.
 TEST(Convolutions, TheLibraryOpensOrSaysWhyNot) {
   Result<Cudnn*> cudnn = Cudnn::Open();
   if (!cudnn.ok()) {

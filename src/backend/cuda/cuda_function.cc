@@ -1,4 +1,4 @@
-// The function around the statements: parameters, memory, the numbers of teams and threads.
+// The function around the statements: parameters, shared memory, block and thread indices.
 
 #include <algorithm>
 
@@ -9,8 +9,10 @@
 namespace tokamak::cuda {
 namespace {
 
-constexpr int64_t kStaticTeamBytes = 48 << 10;
-constexpr int64_t kMostTeamBytes = 227 << 10;
+// Bytes. Hardware limits per block (CUDA programming guide): static shared memory, and dynamic
+// shared memory of compute capability 9.0.
+constexpr int64_t kStaticSharedBytes = 48 << 10;
+constexpr int64_t kMaxSharedBytes = 227 << 10;
 
 }  // namespace
 
@@ -26,26 +28,26 @@ Status CudaWriter::Layout(const Block& block) {
   }
   source_.cluster = static_cast<int>(ClusterOf(kernel_));
   if (source_.cluster > 1) source_.helpers.insert(Helper::kCluster);
-  if (source_.cluster > 1 && part_ != nullptr)
-    return Unsupported("a team of several blocks is no part of a launch");
+  if (source_.cluster > 1 && device_function_ != nullptr)
+    return Unsupported("a block of several blocks is no part of a launch");
   for (size_t i = source_.cluster > 1 ? 1 : 0; i < threads_.size(); ++i)
     source_.threads[threads_.size() - 1 - i] =
         static_cast<int>(ConstantOf(kernel_.loop(threads_[i]).extent));
   if (source_.threads[2] > 64)
     return Unsupported(
         fmt::format("{} threads in the third dimension, 64 are allowed", source_.threads[2]));
-  team_memory_ = TeamMemoryOf(kernel_, false);
-  bool is_much = team_memory_.bytes > kStaticTeamBytes;
-  if (source_.cluster > 1) arrivals_ = ArrivalsOf(kernel_);
-  if (arrivals_) source_.helpers.insert(Helper::kArrivals);
-  // Arrays that share memory need barriers.
-  if (is_much && !arrivals_) team_memory_ = TeamMemoryOf(kernel_, true);
-  if (team_memory_.bytes > kMostTeamBytes)
-    return Unsupported(
-        fmt::format("{} bytes of team memory, {} are there", team_memory_.bytes, kMostTeamBytes));
-  if (part_ != nullptr || is_much) source_.dynamic_bytes = team_memory_.bytes;
-  if (part_ != nullptr && !kernel_.extents.empty())
-    return Unsupported("a part of a pack has no extents");
+  shared_memory_ = SharedMemoryLayoutOf(kernel_, false);
+  bool is_much = shared_memory_.bytes > kStaticSharedBytes;
+  if (source_.cluster > 1) mbarriers_ = MbarrierPlanOf(kernel_);
+  if (mbarriers_) source_.helpers.insert(Helper::kMbarriers);
+  // Overlapping arrays need barriers between their lifetimes; mbarriers do not provide that.
+  if (is_much && !mbarriers_) shared_memory_ = SharedMemoryLayoutOf(kernel_, true);
+  if (shared_memory_.bytes > kMaxSharedBytes)
+    return Unsupported(fmt::format("{} bytes of shared memory exceed the limit of {}",
+                                   shared_memory_.bytes, kMaxSharedBytes));
+  if (device_function_ != nullptr || is_much) source_.dynamic_bytes = shared_memory_.bytes;
+  if (device_function_ != nullptr && !kernel_.extents.empty())
+    return Unsupported("a kernel of a horizontally fused launch must not have extents");
   return Ok();
 }
 
@@ -63,14 +65,14 @@ void CudaWriter::Function() {
   for (const std::string& extent : names_.extents)
     add(fmt::format("const long long {}{}", extent, kernel_.index_bits == 32 ? "_wide" : ""));
   int block = source_.threads[0] * source_.threads[1] * source_.threads[2];
-  if (part_ != nullptr) {
+  if (device_function_ != nullptr) {
     Line(
-        "__device__ __forceinline__ void {}(const int team_number, unsigned char* "
-        "team_memory{}{}) {{",
-        *part_, parameters.empty() ? "" : ",", parameters);
+        "__device__ __forceinline__ void {}(const int block_number, unsigned char* "
+        "shared_memory{}{}) {{",
+        *device_function_, parameters.empty() ? "" : ",", parameters);
   } else {
-    int teams = TeamsWanted(kernel_);
-    std::string least = teams > 1 ? fmt::format(", {}", teams) : "";
+    int blocks_per_sm = MinBlocksPerSm(kernel_);
+    std::string least = blocks_per_sm > 1 ? fmt::format(", {}", blocks_per_sm) : "";
     std::string cluster;
     if (source_.cluster > 1) cluster = fmt::format("__cluster_dims__({}, 1, 1) ", source_.cluster);
     Line("extern \"C\" __global__ void {}__launch_bounds__({}{}) {}({}) {{", cluster, block, least,
@@ -79,32 +81,32 @@ void CudaWriter::Function() {
   ++depth_;
   if (kernel_.index_bits == 32)
     for (const std::string& extent : names_.extents) Line("const int {0} = (int){0}_wide;", extent);
-  TeamArrays();
+  SharedArrays();
   for (size_t i = kernel_.ArgumentCount(); i < kernel_.arrays.size(); ++i) Registers(i);
-  if (arrivals_) BeginArrivals();
-  if (source_.cluster > 1) Line("MeetInCluster();");
+  if (mbarriers_) InitMbarriers();
+  if (source_.cluster > 1) Line("ClusterBarrier();");
 }
 
-void CudaWriter::BeginArrivals() {
-  Line("__shared__ __align__(8) unsigned long long arrivals[{}];", 2 * arrivals_->bytes.size());
+void CudaWriter::InitMbarriers() {
+  Line("__shared__ __align__(8) unsigned long long mbarriers[{}];", 2 * mbarriers_->bytes.size());
   Line("if (threadIdx.x == 0) {{");
   ++depth_;
-  for (size_t i = 0; i < arrivals_->bytes.size(); ++i)
-    Line("BeginArrivals(arrivals + {}, {});", 2 * i, arrivals_->bytes[i]);
+  for (size_t i = 0; i < mbarriers_->bytes.size(); ++i)
+    Line("InitMbarriers(mbarriers + {}, {});", 2 * i, mbarriers_->bytes[i]);
   --depth_;
   Line("}}");
 }
 
-void CudaWriter::TeamArrays() {
-  if (source_.dynamic_bytes > 0 && part_ == nullptr)
-    Line("extern __shared__ __align__(16) unsigned char team_memory[];");
+void CudaWriter::SharedArrays() {
+  if (source_.dynamic_bytes > 0 && device_function_ == nullptr)
+    Line("extern __shared__ __align__(16) unsigned char shared_memory[];");
   for (size_t i = 0; i < kernel_.arrays.size(); ++i) {
     const Array& array = kernel_.arrays[i];
-    if (array.space != Space::kTeam) continue;
+    if (array.space != Space::kShared) continue;
     NoteType(array.type);
     if (source_.dynamic_bytes > 0) {
-      Line("{0}* const {1} = ({0}*)(team_memory + {2});", Type(array.type), names_.arrays[i],
-           team_memory_.offsets[i]);
+      Line("{0}* const {1} = ({0}*)(shared_memory + {2});", Type(array.type), names_.arrays[i],
+           shared_memory_.offsets[i]);
     } else {
       Line("__shared__ __align__(16) {} {}[{}];", Type(array.type), names_.arrays[i], array.size);
     }
@@ -115,7 +117,7 @@ void CudaWriter::Registers(size_t i) {
   const Array& array = kernel_.arrays[i];
   if (array.space != Space::kRegisters) return;
   NoteType(array.type);
-  int64_t lanes = variance_.PerLane(ArrayId{static_cast<uint32_t>(i)}) ? LanesOf(i) : 1;
+  int64_t lanes = divergence_.PerLane(ArrayId{static_cast<uint32_t>(i)}) ? LanesOf(i) : 1;
   if (lanes > 1) {
     Line("{} {}[{}][{}];  // for each lane", Type(array.type), names_.arrays[i], lanes, array.size);
   } else {
@@ -143,7 +145,7 @@ void CudaWriter::FindLanes(const Block& block, int64_t around, size_t array, int
 
 std::string CudaWriter::ThreadIndex(size_t dimension) const {
   if (source_.cluster > 1 && dimension + 1 == threads_.size()) return "ClusterRank()";
-  if (part_ == nullptr) return fmt::format("threadIdx.{}", "xyz"[dimension]);
+  if (device_function_ == nullptr) return fmt::format("threadIdx.{}", "xyz"[dimension]);
   int below = 1;
   for (size_t i = 0; i < dimension; ++i) below *= source_.threads[i];
   std::string value = "(int)threadIdx.x";
@@ -154,7 +156,8 @@ std::string CudaWriter::ThreadIndex(size_t dimension) const {
 
 void CudaWriter::Grid(const Stmt& stmt) {
   std::string value = kernel_.index_bits == 32 ? "(int)blockIdx.x" : "(long long)blockIdx.x";
-  if (part_ != nullptr) value = kernel_.index_bits == 32 ? "team_number" : "(long long)team_number";
+  if (device_function_ != nullptr)
+    value = kernel_.index_bits == 32 ? "block_number" : "(long long)block_number";
   if (source_.cluster > 1) value += fmt::format(" / {}", source_.cluster);
   auto at = static_cast<size_t>(std::ranges::find(grid_, stmt.loop) - grid_.begin());
   std::string inner;

@@ -1,4 +1,5 @@
-// Vector loops: lanes one after the other, with their neighbouring accesses as one.
+// Vector loops: lanes run in sequence in registers, with their contiguous accesses as one wide
+// access.
 
 #include <algorithm>
 #include <optional>
@@ -10,7 +11,7 @@
 namespace tokamak::cuda {
 namespace {
 
-constexpr int64_t kWideBytes = 16;  // of one access of a thread
+constexpr int64_t kWideBytes = 16;  // per thread: the widest load or store (CUDA programming guide)
 
 }  // namespace
 
@@ -20,52 +21,52 @@ void CudaWriter::Vector(const Stmt& stmt) {
   std::string outer = std::exchange(lane_, names_.Of(stmt.loop));
   in_vector_ = true;
   lanes_ = lanes;
-  FindPacks(stmt, lanes);
-  for (const auto& [id, base] : packed_loads_) {
+  FindVectorAccesses(stmt, lanes);
+  for (const auto& [id, base] : vector_loads_) {
     const ScalarNode& node = kernel_.node(id);
     bool in_words = AreBytes(node.type, lanes);
-    Line("const Pack<{0}, {1}> {2}_all = *(const Pack<{0}, {1}>*)({3} + {4});",
+    Line("const Vec<{0}, {1}> {2}_all = *(const Vec<{0}, {1}>*)({3} + {4});",
          in_words ? "unsigned" : Type(node.type), in_words ? lanes / 4 : lanes, names_.Operand(id),
          names_.Of(node.array()), base);
   }
-  for (const auto& [store, base] : packed_stores_)
-    Line("Pack<{}, {}> {};", Type(kernel_.array(store->array).type), lanes, StoredName(*store));
+  for (const auto& [store, base] : vector_stores_)
+    Line("Vec<{}, {}> {};", Type(kernel_.array(store->array).type), lanes, StoredName(*store));
   Line("#pragma unroll");
   Line("for (int {0} = 0; {0} < {1}; ++{0}) {{", lane_, lanes);
   Inner(stmt.body);
   Line("}}");
-  for (const auto& [store, base] : packed_stores_)
-    Line("*(Pack<{0}, {1}>*)({2} + {3}) = {4};", Type(kernel_.array(store->array).type), lanes,
+  for (const auto& [store, base] : vector_stores_)
+    Line("*(Vec<{0}, {1}>*)({2} + {3}) = {4};", Type(kernel_.array(store->array).type), lanes,
          names_.Of(store->array), base, StoredName(*store));
-  for (const auto& [store, base] : packed_stores_) packed_before_.insert(store->array);
-  packed_loads_.clear();
+  for (const auto& [store, base] : vector_stores_) vector_loaded_.insert(store->array);
+  vector_loads_.clear();
   beside_.clear();
-  packed_stores_.clear();
+  vector_stores_.clear();
   in_vector_ = false;
   lane_ = std::move(outer);
 }
 
 bool CudaWriter::AreBytes(ScalarType type, int64_t lanes) {
-  constexpr int64_t kFewBytes = 4;  // they are loaded into registers of their own
+  constexpr int64_t kFewBytes = 4;  // up to 4, they are loaded into separate registers
   return BytesOf(type) == 1 && lanes > kFewBytes;
 }
 
-std::string CudaWriter::Lane(ValueId packed, int64_t lanes, const std::string& lane) {
-  ScalarType type = kernel_.node(packed).type;
-  std::string all = names_.Operand(packed) + "_all";
+std::string CudaWriter::Lane(ValueId vector_access, int64_t lanes, const std::string& lane) {
+  ScalarType type = kernel_.node(vector_access).type;
+  std::string all = names_.Operand(vector_access) + "_all";
   if (!AreBytes(type, lanes)) return fmt::format("{}.at[{}]", all, lane);
   source_.helpers.insert(Helper::kBytes);
   return fmt::format("({})ByteOf({}, {})", Type(type), all, lane);
 }
 
-void CudaWriter::FindPacks(const Stmt& stmt, int64_t lanes) {
+void CudaWriter::FindVectorAccesses(const Stmt& stmt, int64_t lanes) {
   std::set<ArrayId> read;
   std::map<ArrayId, int> stored;
   inside_.clear();
   FindAccesses(stmt.body, read, stored);
   std::set<ArrayId> kept = read;
   std::erase_if(kept, [&](ArrayId array) { return BeginsAnew(stmt.body, array); });
-  if (StoresAlike(stmt.body, kept))
+  if (StoresUniform(stmt.body, kept))
     return Fail(fmt::format("vector loop {}: all lanes store alike what they also read",
                             kernel_.loop(stmt.loop).name));
   if ((lanes & (lanes - 1)) != 0) return;
@@ -73,54 +74,55 @@ void CudaWriter::FindPacks(const Stmt& stmt, int64_t lanes) {
     for (ValueId id : placement_.Before(stmt.body, i)) {
       const ScalarNode& node = kernel_.node(id);
       if (node.prim != Prim::kLoad) continue;
-      std::string base = PackBase(stmt.loop, lanes, node.array(), node.operands[0]);
-      if (!base.empty()) packed_loads_.emplace(id, base);
+      std::string base = VectorBase(stmt.loop, lanes, node.array(), node.operands[0]);
+      if (!base.empty()) vector_loads_.emplace(id, base);
     }
     if (i == stmt.body.size()) continue;
     if (stmt.body[i].kind == StmtKind::kRead)
-      FindPackedRead(stmt, lanes, stmt.body[i].value, stored);
+      FindVectorRead(stmt, lanes, stmt.body[i].value, stored);
     if (stmt.body[i].kind != StmtKind::kStore) continue;
     const Stmt& store = stmt.body[i];
     if (read.contains(store.array) && !IsReplaced(stmt.body, store.array)) continue;
-    // Several of one array stay in their order only if none of them is done before.
+    // Several stores to one array stay in order only if either all or none are deferred.
     if (stored[store.array] > 1 && !AreWide(stmt, lanes, store.array)) continue;
-    // It waits until all lanes are done.
+    // The wide store is deferred until all lanes are done.
     if (!kernel_.array(store.array).distinct && LoadsAfter(stmt.body, i)) continue;
-    std::string base = PackBase(stmt.loop, lanes, store.array, store.index);
-    if (!base.empty()) packed_stores_.emplace(&store, base);
+    std::string base = VectorBase(stmt.loop, lanes, store.array, store.index);
+    if (!base.empty()) vector_stores_.emplace(&store, base);
   }
   FindBeside(stmt, lanes);
-  if (!packed_loads_.empty() || !packed_stores_.empty()) source_.helpers.insert(Helper::kPacks);
+  if (!vector_loads_.empty() || !vector_stores_.empty())
+    source_.helpers.insert(Helper::kVectorAccess);
 }
 
 void CudaWriter::FindBeside(const Stmt& stmt, int64_t lanes) {
   for (size_t i = 0; i <= stmt.body.size(); ++i) {
     for (ValueId id : placement_.Before(stmt.body, i)) {
       const ScalarNode& node = kernel_.node(id);
-      if (node.prim != Prim::kLoad || packed_loads_.contains(id)) continue;
+      if (node.prim != Prim::kLoad || vector_loads_.contains(id)) continue;
       for (int64_t by : {-1, 1}) {
-        std::string base = PackBase(stmt.loop, lanes, node.array(), node.operands[0], by);
+        std::string base = VectorBase(stmt.loop, lanes, node.array(), node.operands[0], by);
         if (base.empty()) continue;
-        for (const auto& [packed, other] : packed_loads_)
-          if (other == base && kernel_.node(packed).array() == node.array())
-            beside_.emplace(id, Beside{packed, by, lanes});
+        for (const auto& [vector_access, other] : vector_loads_)
+          if (other == base && kernel_.node(vector_access).array() == node.array())
+            beside_.emplace(id, Beside{vector_access, by, lanes});
       }
     }
   }
 }
 
-void CudaWriter::FindPackedRead(const Stmt& loop, int64_t lanes, ValueId id,
+void CudaWriter::FindVectorRead(const Stmt& loop, int64_t lanes, ValueId id,
                                 const std::map<ArrayId, int>& stored) {
   const ScalarNode& node = kernel_.node(id);
-  if (kernel_.array(node.array()).space != Space::kTeam) return;
+  if (kernel_.array(node.array()).space != Space::kShared) return;
   if (stored.contains(node.array()) && !IsReplaced(loop.body, node.array())) return;
-  std::string base = PackBase(loop.loop, lanes, node.array(), node.operands[0]);
-  if (!base.empty()) packed_loads_.emplace(id, base);
+  std::string base = VectorBase(loop.loop, lanes, node.array(), node.operands[0]);
+  if (!base.empty()) vector_loads_.emplace(id, base);
 }
 
 bool CudaWriter::IsReplaced(const Block& body, ArrayId array) const {
-  if (kernel_.array(array).space != Space::kTeam) return false;
-  ValueId place = kNoValue;
+  if (kernel_.array(array).space != Space::kShared) return false;
+  ValueId first_index = kNoValue;
   bool is_stored = false;
   for (const Stmt& stmt : body) {
     for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
@@ -130,8 +132,8 @@ bool CudaWriter::IsReplaced(const Block& body, ArrayId array) const {
     bool is_read = stmt.kind == StmtKind::kRead;
     if ((!is_read && stmt.kind != StmtKind::kStore) || is_stored) return false;
     ValueId index = is_read ? kernel_.node(stmt.value).operands[0] : stmt.index;
-    if (place != kNoValue && place != index) return false;
-    place = index;
+    if (first_index != kNoValue && first_index != index) return false;
+    first_index = index;
     is_stored = !is_read;
   }
   return is_stored;
@@ -149,11 +151,11 @@ bool CudaWriter::Touches(const Stmt& stmt, ArrayId array) const {
 
 std::string CudaWriter::StoredName(const Stmt& stmt) const {
   int number = 0;
-  for (const auto& [store, base] : packed_stores_)
+  for (const auto& [store, base] : vector_stores_)
     if (store->array == stmt.array && store < &stmt) ++number;
   std::string name = names_.Of(stmt.array) + "_all";
-  // Another loop of the same block may have stored a vector of it.
-  if (packed_before_.contains(stmt.array)) name += "_" + lane_;
+  // Another loop of the same block may have stored a vector of this array.
+  if (vector_loaded_.contains(stmt.array)) name += "_" + lane_;
   return number == 0 ? name : fmt::format("{}_{}", name, number);
 }
 
@@ -162,7 +164,7 @@ bool CudaWriter::AreWide(const Stmt& loop, int64_t lanes, ArrayId array) {
   size_t wide = 0, all = 0;
   for (const Stmt& stmt : loop.body) {
     if (stmt.kind == StmtKind::kStore && stmt.array == array)
-      wide += PackBase(loop.loop, lanes, array, stmt.index).empty() ? 0 : 1;
+      wide += VectorBase(loop.loop, lanes, array, stmt.index).empty() ? 0 : 1;
     all += StoresTo(stmt, array);
   }
   return wide == all;
@@ -208,23 +210,23 @@ bool CudaWriter::BeginsAnew(const Block& body, ArrayId array) const {
   return first != body.end() && first->kind == StmtKind::kStore;
 }
 
-bool CudaWriter::StoresAlike(const Block& block, const std::set<ArrayId>& read) const {
+bool CudaWriter::StoresUniform(const Block& block, const std::set<ArrayId>& read) const {
   for (const Stmt& stmt : block) {
     if (stmt.kind == StmtKind::kStore && read.contains(stmt.array) &&
-        !variance_.ByLane(stmt.index) && !variance_.PerLane(stmt.array))
+        !divergence_.ByLane(stmt.index) && !divergence_.PerLane(stmt.array))
       return true;
     for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
-      if (StoresAlike(*inner, read)) return true;
+      if (StoresUniform(*inner, read)) return true;
   }
   return false;
 }
 
-std::string CudaWriter::PackBase(LoopId loop, int64_t lanes, ArrayId id, ValueId index,
-                                 int64_t by) {
+std::string CudaWriter::VectorBase(LoopId loop, int64_t lanes, ArrayId id, ValueId index,
+                                   int64_t by) {
   const Array& array = kernel_.array(id);
   if (array.space == Space::kRegisters) return {};
   int64_t bytes = std::min(lanes * BytesOf(array.type), kWideBytes);
-  int64_t aligned = array.space == Space::kTeam ? 16 : array.alignment;
+  int64_t aligned = array.space == Space::kShared ? 16 : array.alignment;
   std::optional<LinearIndex> linear = LinearOf(kernel_, index);
   if (!linear || aligned < bytes || (linear->constant - by) % lanes != 0) return {};
   linear->constant -= by;
@@ -238,7 +240,7 @@ std::string CudaWriter::PackBase(LoopId loop, int64_t lanes, ArrayId id, ValueId
       continue;
     }
     int64_t stride = 0;
-    if (variance_.ByLane(value) || inside_.contains(value) ||
+    if (divergence_.ByLane(value) || inside_.contains(value) ||
         __builtin_mul_overflow(ranges_.Of(kernel_, value).stride, factor, &stride) ||
         stride % lanes != 0)
       return {};

@@ -1,14 +1,18 @@
-// A loop whose rounds need each other's data as one CUDA C++ kernel. As many teams as the device
-// runs at a time stay for all rounds; each does every so manieth team of a phase, and where a phase
-// needs what others made all of them meet: each adds one to a counter, and waits for all others.
+// A loop whose iterations depend on each other across the batch, as one persistent cooperative
+// kernel in CUDA C++ (LoopShape in cuda_text.h). As many thread blocks as are resident at once run
+// all iterations. Each phase is a grid-stride loop over the blocks of its kernels. A grid barrier
+// precedes a phase that reads what other blocks wrote: each block increments a global counter, and
+// waits until the counter has reached the number of all blocks.
 //
-// What one round writes another reads, so nothing may be taken for constant that a kernel by itself
-// only reads: pointers come out of a table, and loads are plain ones. A meeting is a fence for the
-// whole device, after which no load finds an old line in a cache.
+// One iteration reads what another writes, so data that a kernel alone only reads is not constant
+// here: pointers come from a table, and loads are ordinary ones (no ld.global.nc). The barrier is a
+// device-wide fence, so no later load hits a stale cache line.
 //
-// Kernels that run side by side take up their teams one after the other, as those of a pack do.
+// Kernels that run concurrently in one phase have consecutive block ranges, as in a horizontally
+// fused launch.
 //
-// Rounds go through the teams of a phase forth and back: what was written last is in the cache yet.
+// Successive iterations traverse the blocks of a phase in alternating directions: the data written
+// last is still in the cache.
 
 #include <algorithm>
 #include <unordered_map>
@@ -23,19 +27,21 @@
 namespace tokamak::cuda {
 namespace {
 
+// Threads of a warp (CUDA programming guide).
 constexpr int kLoopWarp = 32;
-constexpr int64_t kLoopStaticTeamBytes = 48 << 10;
+// Bytes per block without opting in to more (CUDA programming guide).
+constexpr int64_t kLoopStaticSharedBytes = 48 << 10;
 
 constexpr std::string_view kFunctions = R"(
-// Who finds the count of arrivals complete sees what all wrote before they came. Counts may wrap.
-__device__ __forceinline__ void Meet(unsigned* const meeting, unsigned& wanted) {
+// A block that sees the counter complete sees all writes before the barrier. The counter may wrap.
+__device__ __forceinline__ void GridBarrier(unsigned* const barrier, unsigned& wanted) {
   wanted += gridDim.x;
   __syncthreads();
   if (threadIdx.x == 0) {
-    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(meeting) : "memory");
+    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(barrier) : "memory");
     unsigned there;
     do {
-      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(there) : "l"(meeting) : "memory");
+      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(there) : "l"(barrier) : "memory");
     } while ((int)(there - wanted) < 0);
   }
   __syncthreads();
@@ -53,25 +59,27 @@ __device__ __forceinline__ void CopyAll(void* to, const void* from, const long l
 
 class LoopWriter {
  public:
-  LoopWriter(const std::string& name, std::span<const CudaPackPart> parts, const LoopShape& shape)
+  LoopWriter(const std::string& name, std::span<const HorizontalKernel> entries,
+             const LoopShape& shape)
       : name_(IdentifierFrom(name)),
-        parts_(parts),
+        entries_(entries),
         shape_(shape),
-        pointers_(PointersOf(shape, parts)) {}
+        pointers_(PointersOf(shape, entries)) {}
 
   Result<CudaSource> Write() {
     std::vector<CudaSource> functions;
-    for (const CudaPackPart& part : parts_) {
-      auto [at, is_new] = function_of_.try_emplace(FormOf(*part.kernel), functions.size());
+    for (const HorizontalKernel& entry : entries_) {
+      auto [at, is_new] = function_of_.try_emplace(FormOf(*entry.kernel), functions.size());
       numbers_.push_back(at->second);
       if (!is_new) continue;
-      TOK_TRY(CudaSource source, CudaPartText(*part.kernel, fmt::format("part_{}", at->second)));
+      TOK_TRY(CudaSource source,
+              DeviceFunctionText(*entry.kernel, fmt::format("entry_{}", at->second)));
       functions.push_back(std::move(source));
     }
     for (const CudaSource& function : functions) {
       threads_.push_back(function.threads[0] * function.threads[1] * function.threads[2]);
       most_threads_ = std::max(most_threads_, threads_.back());
-      team_bytes_.push_back(function.dynamic_bytes);
+      shared_bytes_.push_back(function.dynamic_bytes);
       most_bytes_ = std::max(most_bytes_, function.dynamic_bytes);
       made_.helpers.insert(function.helpers.begin(), function.helpers.end());
     }
@@ -82,7 +90,7 @@ class LoopWriter {
     }
     made_.name = name_;
     made_.threads[0] = most_threads_;
-    made_.dynamic_bytes = most_bytes_ > kLoopStaticTeamBytes ? most_bytes_ : 0;
+    made_.dynamic_bytes = most_bytes_ > kLoopStaticSharedBytes ? most_bytes_ : 0;
     Kernel();
     made_.text = "// A loop in one launch.\n\n" + Prelude(made_) + texts + std::string(kFunctions) +
                  fmt::format("struct Pointers {{\n  void* at[{}];\n}};\n\n",
@@ -98,8 +106,9 @@ class LoopWriter {
     text_ += fmt::format(format, std::forward<Args>(args)...) + "\n";
   }
 
-  // Threads beyond a part's own do not come to its barriers. A team within one warp meets as
-  // lanes of that warp do: a barrier counts whole warps, and waits for the others for ever.
+  // Threads beyond an entry's own do not reach its barriers, so __syncthreads() becomes a named
+  // barrier of its threads. A block within one warp uses __syncwarp: a named barrier counts whole
+  // warps and would wait forever for the other lanes.
   Result<std::string> WithBarriers(std::string text, size_t function) const {
     constexpr std::string_view kAll = "__syncthreads();";
     int threads = threads_[function];
@@ -112,7 +121,7 @@ class LoopWriter {
       if (threads > kLoopWarp && threads % kLoopWarp != 0)
         return MakeError(
             ErrorCode::kCudaText,
-            fmt::format("loop {}: a team of {} threads with barriers among others of {}", name_,
+            fmt::format("loop {}: a block of {} threads with barriers among others of {}", name_,
                         threads, most_threads_));
       text.replace(at, kAll.size(), own);
       at += own.size();
@@ -123,38 +132,39 @@ class LoopWriter {
   void Kernel() {
     Line(
         "extern \"C\" __global__ void __launch_bounds__({}) {}(\n    const __grid_constant__ "
-        "Pointers pointers, unsigned* const meeting, const long long rounds,\n    const int odd, "
+        "Pointers pointers, unsigned* const barrier, const long long iterations,\n    const int "
+        "odd, "
         "const int closes) {{",
         most_threads_, name_);
     ++depth_;
     if (made_.dynamic_bytes > 0)
-      Line("extern __shared__ __align__(16) unsigned char team_memory[];");
+      Line("extern __shared__ __align__(16) unsigned char shared_memory[];");
     else
-      Line("__shared__ __align__(16) unsigned char team_memory[{}];",
+      Line("__shared__ __align__(16) unsigned char shared_memory[{}];",
            std::max<int64_t>(most_bytes_, 16));
     Line("unsigned wanted = 0;");
     Line("bool goes_on = true;");
-    Line("long long round = 0;");
-    Line("for (; round < rounds; ++round) {{");
+    Line("long long iteration = 0;");
+    Line("for (; iteration < iterations; ++iteration) {{");
     ++depth_;
-    Line("const bool back = ((round + odd) & 1) != 0;");
-    if (shape_.in_turn)
-      Line("void* const* const at = pointers.at + (back ? {} : 0);", pointers_.round);
+    Line("const bool back = ((iteration + odd) & 1) != 0;");
+    if (shape_.alternates_buffers)
+      Line("void* const* const at = pointers.at + (back ? {} : 0);", pointers_.iteration);
     else
       Line("void* const* const at = pointers.at;");
     Phases(shape_.condition);
     if (shape_.has_condition()) {
-      AddMeeting();
+      AddGridBarrier();
       Line("goes_on = *(const volatile unsigned char*)at[{}] != 0;", pointer_++);
       Line("if (!goes_on) break;");
     }
     Phases(shape_.body);
-    AddMeeting();
+    AddGridBarrier();
     --depth_;
     Line("}}");
     if (!shape_.closing.empty()) {
       pointer_ = 0;
-      Line("if ((!goes_on || closes) && ((round + odd) & 1) != 0) {{");
+      Line("if ((!goes_on || closes) && ((iteration + odd) & 1) != 0) {{");
       ++depth_;
       Line("void* const* const at = pointers.at + {};", pointers_.all - pointers_.closing);
       Phases(shape_.closing);
@@ -162,93 +172,93 @@ class LoopWriter {
       Line("}}");
     }
     Line("if (blockIdx.x == 0 && threadIdx.x == 0) {{");
-    Line("  *(long long*)(meeting + {}) = round;", kLoopMemory / 4 - 4);
-    Line("  *(long long*)(meeting + {}) = goes_on ? 0 : 1;", kLoopMemory / 4 - 2);
+    Line("  *(long long*)(barrier + {}) = iteration;", kLoopMemory / 4 - 4);
+    Line("  *(long long*)(barrier + {}) = goes_on ? 0 : 1;", kLoopMemory / 4 - 2);
     Line("}}");
     --depth_;
     Line("}}");
   }
 
-  void AddMeeting() {
-    Line("Meet(meeting, wanted);");
-    teams_ = 0;
+  void AddGridBarrier() {
+    Line("GridBarrier(barrier, wanted);");
+    blocks_ = 0;
   }
 
   void Phases(const std::vector<LoopShape::Phase>& phases) {
     for (const LoopShape::Phase& phase : phases) {
-      if (phase.meets) AddMeeting();
-      if (phase.parts == 0) {
+      if (phase.needs_barrier) AddGridBarrier();
+      if (phase.entries == 0) {
         Line("CopyAll(at[{}], at[{}], {});", pointer_, pointer_ + 1, phase.bytes);
         pointer_ += 2;
       }
-      for (size_t i = 0; i < phase.parts; ++i) Part(next_part_++);
+      for (size_t i = 0; i < phase.entries; ++i) EmitEntry(next_entry_++);
     }
   }
 
-  void Part(size_t number) {
-    const CudaPackPart& part = parts_[number];
+  void EmitEntry(size_t number) {
+    const HorizontalKernel& entry = entries_[number];
     size_t function = numbers_[number];
     std::string first = "blockIdx.x";
-    if (teams_ > 0)
-      first = fmt::format("(blockIdx.x + gridDim.x - {}u % gridDim.x) % gridDim.x", teams_);
-    teams_ += part.teams;
-    Line("for (int next = {}; next < {}; next += gridDim.x) {{", first, part.teams);
+    if (blocks_ > 0)
+      first = fmt::format("(blockIdx.x + gridDim.x - {}u % gridDim.x) % gridDim.x", blocks_);
+    blocks_ += entry.blocks;
+    Line("for (int next = {}; next < {}; next += gridDim.x) {{", first, entry.blocks);
     ++depth_;
-    Line("const int team = back ? {} - next : next;", part.teams - 1);
-    std::string call = fmt::format("part_{}(team, team_memory", function);
-    for (size_t i = 0; i < part.kernel->ArgumentCount(); ++i) {
-      const Array& array = part.kernel->arrays[i];
+    Line("const int block = back ? {} - next : next;", entry.blocks - 1);
+    std::string call = fmt::format("entry_{}(block, shared_memory", function);
+    for (size_t i = 0; i < entry.kernel->ArgumentCount(); ++i) {
+      const Array& array = entry.kernel->arrays[i];
       call += fmt::format(", ({}{}*)at[{}]", array.access == Access::kRead ? "const " : "",
-                          Spelling(part.kernel->index_bits).Type(array.type), pointer_++);
+                          Spelling(entry.kernel->index_bits).Type(array.type), pointer_++);
     }
     bool is_less = threads_[function] < most_threads_;
     if (is_less) Line("if (threadIdx.x < {})", threads_[function]);
     Line("{}{});", is_less ? "  " : "", call);
-    // The next team has the same memory.
-    if (team_bytes_[function] > 0) Line("__syncthreads();");
+    // The next block reuses the shared memory.
+    if (shared_bytes_[function] > 0) Line("__syncthreads();");
     --depth_;
     Line("}}");
   }
 
   std::string name_;
-  std::span<const CudaPackPart> parts_;
+  std::span<const HorizontalKernel> entries_;
   const LoopShape& shape_;
   LoopPointers pointers_;
   CudaSource made_;
   std::unordered_map<std::string, size_t> function_of_;  // by the form of a kernel
-  std::vector<size_t> numbers_;                          // of each part's function
-  std::vector<int> threads_;                             // by function
-  std::vector<int64_t> team_bytes_;
+  std::vector<size_t> numbers_;                          // of each entry's function
+  std::vector<int> threads_;                             // per function
+  std::vector<int64_t> shared_bytes_;
   int most_threads_ = kLoopWarp, depth_ = 0;
   int64_t most_bytes_ = 0;
-  int64_t teams_ = 0;  // since the last meeting
-  size_t next_part_ = 0, pointer_ = 0;
+  int64_t blocks_ = 0;  // since the last barrier
+  size_t next_entry_ = 0, pointer_ = 0;
   std::string text_;
 };
 
 }  // namespace
 
-LoopPointers PointersOf(const LoopShape& shape, std::span<const CudaPackPart> parts) {
+LoopPointers PointersOf(const LoopShape& shape, std::span<const HorizontalKernel> entries) {
   size_t next = 0;
   auto count = [&](const std::vector<LoopShape::Phase>& phases) {
     size_t sum = 0;
     for (const LoopShape::Phase& phase : phases) {
-      if (phase.parts == 0) sum += 2;
-      for (size_t i = 0; i < phase.parts; ++i) sum += parts[next++].kernel->ArgumentCount();
+      if (phase.entries == 0) sum += 2;
+      for (size_t i = 0; i < phase.entries; ++i) sum += entries[next++].kernel->ArgumentCount();
     }
     return sum;
   };
   LoopPointers pointers;
   pointers.condition = count(shape.condition);
-  pointers.round = pointers.condition + (shape.has_condition() ? 1 : 0) + count(shape.body);
+  pointers.iteration = pointers.condition + (shape.has_condition() ? 1 : 0) + count(shape.body);
   pointers.closing = count(shape.closing);
-  pointers.all = pointers.round * (shape.in_turn ? 2 : 1) + pointers.closing;
+  pointers.all = pointers.iteration * (shape.alternates_buffers ? 2 : 1) + pointers.closing;
   return pointers;
 }
 
-Result<CudaSource> CudaLoopText(const std::string& name, std::span<const CudaPackPart> parts,
+Result<CudaSource> CudaLoopText(const std::string& name, std::span<const HorizontalKernel> entries,
                                 const LoopShape& shape) {
-  return LoopWriter(name, parts, shape).Write();
+  return LoopWriter(name, entries, shape).Write();
 }
 
 }  // namespace tokamak::cuda

@@ -1,4 +1,4 @@
-// A `multiply`, of one thread or of a team.
+// The multiply statement, of one thread or of a block.
 
 #include "backend/cuda/cuda_writer.h"
 
@@ -6,10 +6,10 @@ namespace tokamak::cuda {
 
 namespace {
 
-// Of each, a thread has the sums that kernel form says (Multiplication). Lines of lhs are kLhsRow
-// apart and elements of a line kLhsColumn, one of which is 1; so of rhs.
-constexpr std::string_view kTeamMultiplyText = R"(
-// What tensor cores multiply: pairs of 16 bits, or f32 of which they take the first 19.
+// A thread holds the sums that the kernel IR specifies (Multiplication). kLhsRow and kLhsColumn are
+// the strides of lhs between rows and between columns; one of them is 1. The same holds for rhs.
+constexpr std::string_view kBlockMultiplyText = R"(
+// Operand types of tensor cores: pairs of 16 bits, or f32 truncated to 19 bits (tf32).
 enum class Tensor { kBf16, kF16, kTf32 };
 
 template <Tensor kTensor>
@@ -25,7 +25,7 @@ __device__ __forceinline__ void TensorMultiply(float* sums, const unsigned* x, c
 #undef TOK_MMA
 }
 
-// Squares of 8 lines of 16 bytes; a lane gives the place of a line. kTurned: of 16 bits, turned.
+// 8 x 8 tiles of 16-byte lines; each lane gives the address of a line. kTurned: transposed.
 template <bool kTurned>
 __device__ __forceinline__ void LoadSquares(unsigned* to, const void* line) {
   const unsigned at = (unsigned)__cvta_generic_to_shared(line);
@@ -38,47 +38,47 @@ __device__ __forceinline__ void LoadSquares(unsigned* to, const void* line) {
   }
 }
 
-// Of 16 x kDepth elements: rows 0-7 and 8-15 of the first half of the depth, then of the second.
-// kRows: lines are rows, of neighbours along the depth; else they lie along the rows. kFirst: the
-// two halves of the depth come first. kSquares: 2 when the rows 8-15 are not there.
-template <typename T, int kDepth, bool kRows, int kApart, bool kFirst, int kSquares>
-__device__ __forceinline__ void LoadPiece(unsigned* to, const T* from, int lane) {
+// A fragment of 16 x kDepth elements: rows 0-7 and 8-15 of the first half of the depth, then of
+// the second. kRows: lines are contiguous along the depth, else along the rows. kFirst: the two
+// halves of the depth come first. kSquares: 2 without the rows 8-15.
+template <typename T, int kDepth, bool kRows, int kStride, bool kFirst, int kSquares>
+__device__ __forceinline__ void LoadFragment(unsigned* to, const T* from, int lane) {
   const int quarter = lane / 8 % kSquares, row = (kFirst ? quarter / 2 : quarter % 2) * 8;
   const int depth = (kFirst ? quarter % 2 : quarter / 2) * (kDepth / 2);
   if (kRows) {
-    LoadSquares<false>(to, from + (row + lane % 8) * kApart + depth);
+    LoadSquares<false>(to, from + (row + lane % 8) * kStride + depth);
   } else if (sizeof(T) == 2) {
-    LoadSquares<true>(to, from + (depth + lane % 8) * kApart + row);
+    LoadSquares<true>(to, from + (depth + lane % 8) * kStride + row);
   } else {
 #pragma unroll
     for (int q = 0; q < kSquares; ++q) {
       const int r = (kFirst ? q / 2 : q % 2) * 8 + lane / 4;
       const int d = (kFirst ? q % 2 : q / 2) * (kDepth / 2) + lane % 4;
-      to[q] = *(const unsigned*)(from + d * kApart + r);
+      to[q] = *(const unsigned*)(from + d * kStride + r);
     }
   }
 }
 
-template <Tensor kTensor, int kWarpRows, int kWarpColumns, int kAcross, int kDepth, int kLhsRow,
+template <Tensor kTensor, int kWarpRows, int kWarpColumns, int kWarpsAcross, int kDepth, int kLhsRow,
           int kLhsColumn, int kRhsRow, int kRhsColumn, typename T>
-__device__ __forceinline__ void TeamMultiplyTensor(
+__device__ __forceinline__ void BlockMultiplyTensor(
     float (&sums)[kWarpRows * kWarpColumns / 32], const T* lhs, const T* rhs, int thread) {
   constexpr int kStep = 32 / sizeof(T), kHigh = kWarpRows / 16, kWide = kWarpColumns / 8;
-  // Pieces of rhs come in pairs, unless there is one alone.
+  // Fragments of rhs are loaded in pairs, unless there is only one.
   constexpr int kPairs = (kWide + 1) / 2;
   const int lane = thread % 32, warp = thread / 32;
-  lhs += warp / kAcross * kWarpRows * kLhsRow;
-  rhs += warp % kAcross * kWarpColumns * kRhsColumn;
+  lhs += warp / kWarpsAcross * kWarpRows * kLhsRow;
+  rhs += warp % kWarpsAcross * kWarpColumns * kRhsColumn;
 #pragma unroll
   for (int p = 0; p < kDepth; p += kStep) {
     unsigned x[kHigh][4], y[kPairs][4];
 #pragma unroll
     for (int i = 0; i < kHigh; ++i)
-      LoadPiece<T, kStep, kLhsColumn == 1, kLhsColumn == 1 ? kLhsRow : kLhsColumn, false, 4>(
+      LoadFragment<T, kStep, kLhsColumn == 1, kLhsColumn == 1 ? kLhsRow : kLhsColumn, false, 4>(
           x[i], lhs + i * 16 * kLhsRow + p * kLhsColumn, lane);
 #pragma unroll
     for (int j = 0; j < kPairs; ++j)
-      LoadPiece<T, kStep, kRhsRow == 1, kRhsRow == 1 ? kRhsColumn : kRhsRow, true,
+      LoadFragment<T, kStep, kRhsRow == 1, kRhsRow == 1 ? kRhsColumn : kRhsRow, true,
                 kWide == 1 ? 2 : 4>(y[j], rhs + j * 16 * kRhsColumn + p * kRhsRow, lane);
 #pragma unroll
     for (int i = 0; i < kHigh; ++i)
@@ -94,14 +94,14 @@ __device__ __forceinline__ int MultiplyAdd(int x, int y, int z) {
   return (int)((unsigned)x * (unsigned)y + (unsigned)z);
 }
 
-template <int kWarpRows, int kWarpColumns, int kAcross, int kDepth, int kLhsRow, int kLhsColumn,
+template <int kWarpRows, int kWarpColumns, int kWarpsAcross, int kDepth, int kLhsRow, int kLhsColumn,
           int kRhsRow, int kRhsColumn, typename T>
-__device__ __forceinline__ void TeamMultiply(T (&sums)[kWarpRows * kWarpColumns / 32],
+__device__ __forceinline__ void BlockMultiply(T (&sums)[kWarpRows * kWarpColumns / 32],
                                              const T* lhs, const T* rhs, int thread) {
   constexpr int kHigh = kWarpRows / 8, kWide = kWarpColumns / 8;
   const int lane = thread % 32, warp = thread / 32;
-  lhs += (warp / kAcross * kWarpRows + lane / 4) * kLhsRow;
-  rhs += (warp % kAcross * kWarpColumns + lane % 4 * 2) * kRhsColumn;
+  lhs += (warp / kWarpsAcross * kWarpRows + lane / 4) * kLhsRow;
+  rhs += (warp % kWarpsAcross * kWarpColumns + lane % 4 * 2) * kRhsColumn;
 #pragma unroll 2
   for (int p = 0; p < kDepth; ++p) {
     T x[kHigh], y[kWide][2];
@@ -127,13 +127,13 @@ __device__ __forceinline__ void TeamMultiply(T (&sums)[kWarpRows * kWarpColumns 
 
 }  // namespace
 
-std::string_view TeamMultiplyText() {
-  return kTeamMultiplyText;
+std::string_view BlockMultiplyText() {
+  return kBlockMultiplyText;
 }
 
 void CudaWriter::Multiply(const Stmt& stmt) {
-  if (stmt.product.IsTeams()) return TeamMultiply(stmt);
-  // By one thread: no generator of a GPU makes one, and tests want the meaning.
+  if (stmt.product.IsBlockWide()) return BlockMultiply(stmt);
+  // Computed by one thread: GPU generators do not emit it, but tests check its semantics.
   const Multiplication& product = stmt.product;
   ScalarType type = kernel_.array(product.lhs).type;
   NoteType(type);
@@ -152,8 +152,8 @@ void CudaWriter::Multiply(const Stmt& stmt) {
   Line("  }}");
 }
 
-// Narrow types and tf32 by tensor cores, all else by multiply-adds.
-void CudaWriter::TeamMultiply(const Stmt& stmt) {
+// 16-bit types and tf32 use tensor cores, all others multiply-adds.
+void CudaWriter::BlockMultiply(const Stmt& stmt) {
   const Multiplication& product = stmt.product;
   ScalarType type = kernel_.array(product.lhs).type;
   std::string_view tensor = type == ScalarType::kBF16  ? "Tensor::kBf16, "
@@ -167,8 +167,8 @@ void CudaWriter::TeamMultiply(const Stmt& stmt) {
   if (!tensor.empty() && (!is_aligned(product.lhs_at, product.lhs_row, product.lhs_column) ||
                           !is_aligned(product.rhs_at, product.rhs_row, product.rhs_column)))
     return Fail("a multiply of lines that do not begin at multiples of 16 bytes");
-  source_.helpers.insert(Helper::kTeamMultiply);
-  Line("TeamMultiply{}<{}{}, {}, {}, {}, {}, {}, {}, {}>({}, {} + {}, {} + {}, {});",
+  source_.helpers.insert(Helper::kBlockMultiply);
+  Line("BlockMultiply{}<{}{}, {}, {}, {}, {}, {}, {}, {}>({}, {} + {}, {} + {}, {});",
        tensor.empty() ? "" : "Tensor", tensor, product.warp_rows, product.warp_columns,
        product.columns / product.warp_columns, Operand(product.depth), product.lhs_row,
        product.lhs_column, product.rhs_row, product.rhs_column, names_.Of(stmt.array),

@@ -1,4 +1,4 @@
-// What stands before the functions of a text.
+// The prelude: types and functions that precede the functions of a text.
 
 #include <string_view>
 
@@ -7,20 +7,21 @@
 namespace tokamak::cuda {
 namespace {
 
-constexpr std::string_view kPackText =
+constexpr std::string_view kVectorAccessText =
     "// What neighbouring lanes load or store at once.\n"
     "template <typename T, int N>\n"
-    "struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {\n"
+    "struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Vec {\n"
     "  T at[N];\n"
     "};\n\n";
 
-// NVVM of CUDA 13.0 forgets to extend the sign of what is computed from the first byte of a word of
-// a 16-byte load, and ptxas exchanges two registers where it makes one instruction of a shift of 16
-// bits by 8 and a sum. Neither comes to that with words, and they take fewer instructions.
+// Bytes are extracted from 32-bit words. Individual bytes trigger two bugs of CUDA 13.0: NVVM omits
+// the sign extension of values computed from the first byte of a word of a 16-byte load, and ptxas
+// swaps two registers when it fuses a 16-bit shift by 8 with an addition. Words also need fewer
+// instructions.
 constexpr std::string_view kBytesText =
     "// One of many bytes that were loaded at once.\n"
     "template <int N>\n"
-    "__device__ inline unsigned ByteOf(const Pack<unsigned, N>& all, int lane) {\n"
+    "__device__ inline unsigned ByteOf(const Vec<unsigned, N>& all, int lane) {\n"
     "  unsigned byte;\n"
     "  asm(\"bfe.u32 %0, %1, %2, 8;\" : \"=r\"(byte) : \"r\"(all.at[lane / 4]), \"r\"(lane % 4 * "
     "8));\n"
@@ -60,7 +61,7 @@ constexpr std::string_view kBf16Text =
     "  return Bf16FromF32(part);\n"
     "}\n\n";
 
-// The double is for completeness: formulas take their own.
+// The double overload is for completeness: formulas have their own.
 constexpr std::string_view kExtremesText =
     "__device__ inline float Minimum(float x, float y) {\n"
     "  float least;\n"
@@ -122,45 +123,41 @@ constexpr std::string_view kApproximationsText =
     "__device__ inline double Inverse(double x) { return 1.0 / x; }\n\n";
 
 constexpr std::string_view kDivisionText =
-    "// x / by, rounded once, of a constant whose inverse is rounded once, too: an estimate, what "
-    "it\n"
-    "// leaves, and a step. Where something is too small, or no number, on the way: as always.\n"
+    "// x / by, correctly rounded, for a constant with a rounded reciprocal: estimate, remainder,\n"
+    "// correction. Small results and NaN take the ordinary division.\n"
     "__device__ inline float DivideBy(float x, float by, float inverse) {\n"
     "  float about = x * inverse;\n"
     "  float result = __fmaf_rn(__fmaf_rn(-by, about, x), inverse, about);\n"
     "  return fabsf(result) >= 0x1p-60f ? result : x / by;\n"
     "}\n\n";
 
-// The inverse is made once for all lanes.
+// The reciprocal is computed once for all lanes.
 constexpr std::string_view kNarrowDivisionText =
-    "// x / by of which 16 bits are kept, to 2 ulp of an f32. All lanes have the same divisor; "
-    "where\n"
-    "// its inverse would be too small or too large, both are scaled.\n"
+    "// x / by to 2 ulp of f32, for results rounded to 16 bits. The divisor is uniform; if its\n"
+    "// reciprocal would underflow or overflow, both are scaled.\n"
     "__device__ inline float DivideNarrow(float x, float by) {\n"
     "  float scale = fabsf(by) > 0x1p100f ? 0x1p-64f : fabsf(by) < 0x1p-100f ? 0x1p64f : 1.0f;\n"
     "  return x * scale * (1.0f / (by * scale));\n"
     "}\n\n";
 
 constexpr std::string_view kOneText =
-    "// Sums as products with it go to the units that multiply, which are idle in kernels of "
-    "shifts\n"
-    "// and logic; the compiler may not know that it is 1.\n"
+    "// Additions as multiply-adds by it use the multiply pipe, which kernels of shifts and logic\n"
+    "// leave idle. The compiler must not know that it is 1.\n"
     "__constant__ unsigned kOne = 1u;\n\n";
 
-// lost_signs.h says why. ptxas finds neither a negation nor a constant in a sum with a number that
-// it may not know.
+// lost_signs.h gives the reason. ptxas finds neither a negation nor a constant in a sum with a
+// value that it cannot know.
 constexpr std::string_view kSignsText =
-    "// x, as what a compiler cannot take for a negation or a constant: in minima and maxima "
-    "ptxas\n"
-    "// of CUDA 13.0 loses signs of both.\n"
+    "// x, opaque to the compiler: ptxas of CUDA 13.0 loses the signs of negations and constants\n"
+    "// in minima and maxima.\n"
     "__constant__ unsigned kZero = 0u;\n"
     "__device__ inline int WithSign(int x) { return (int)((unsigned)x + kZero); }\n"
     "__device__ inline unsigned WithSign(unsigned x) { return x + kZero; }\n\n";
 
-constexpr std::string_view kAlikeText =
+constexpr std::string_view kMatchLanesText =
     "// The lanes of the warp that have the same lowest bits.\n"
     "template <int kBits>\n"
-    "__device__ inline unsigned Alike(unsigned x) {\n"
+    "__device__ inline unsigned MatchLanes(unsigned x) {\n"
     "  unsigned others = 0u;\n"
     "  #pragma unroll\n"
     "  for (int i = 0; i < kBits; ++i)\n"
@@ -174,14 +171,15 @@ constexpr std::string_view kAlikeText =
     "  return ~others;\n"
     "}\n\n";
 
-// Blocks of a cluster begin and end together: none may store to one that is not there.
+// Blocks of a cluster start and end together: no block may store to the shared memory of one that
+// is not running.
 constexpr std::string_view kClusterText =
     "__device__ __forceinline__ int ClusterRank() {\n"
     "  unsigned rank;\n"
     "  asm(\"mov.u32 %0, %%cluster_ctarank;\" : \"=r\"(rank));\n"
     "  return (int)rank;\n"
     "}\n"
-    "__device__ __forceinline__ void MeetInCluster() {\n"
+    "__device__ __forceinline__ void ClusterBarrier() {\n"
     "  asm volatile(\"barrier.cluster.arrive.release.aligned;\" ::: \"memory\");\n"
     "  asm volatile(\"barrier.cluster.wait.acquire.aligned;\" ::: \"memory\");\n"
     "}\n"
@@ -207,37 +205,38 @@ constexpr std::string_view kClusterText =
     "  }\n"
     "}\n\n";
 
-// Meetings without a barrier (arrivals.h): a store tells its receiver how many bytes came, and the
-// receiver waits for all bytes of a round. A barrier would also wait for what goes to and comes
-// from memory.
-constexpr std::string_view kArrivalsText =
-    "__device__ __forceinline__ void ExpectArrivals(unsigned at, int bytes) {\n"
+// Synchronization by mbarriers (mbarriers.h): a store reports its bytes to the mbarrier of the
+// receiver, and the receiver waits for all bytes of an iteration. A cluster barrier would also wait
+// for outstanding global memory accesses.
+constexpr std::string_view kMbarriersText =
+    "__device__ __forceinline__ void ExpectBytes(unsigned at, int bytes) {\n"
     "  asm volatile(\"mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;\" ::\"r\"(at), "
     "\"r\"(bytes)\n"
     "               : \"memory\");\n"
     "}\n"
-    "// Both of those that take turns.\n"
-    "__device__ __forceinline__ void BeginArrivals(unsigned long long* arrivals, int bytes) {\n"
-    "  const unsigned at = (unsigned)__cvta_generic_to_shared(arrivals);\n"
+    "// Initializes both mbarriers of a sync point, which are used alternately.\n"
+    "__device__ __forceinline__ void InitMbarriers(unsigned long long* mbarriers, int bytes) {\n"
+    "  const unsigned at = (unsigned)__cvta_generic_to_shared(mbarriers);\n"
     "  asm volatile(\"mbarrier.init.shared.b64 [%0], 1;\" ::\"r\"(at) : \"memory\");\n"
     "  asm volatile(\"mbarrier.init.shared.b64 [%0], 1;\" ::\"r\"(at + 8) : \"memory\");\n"
     "  asm volatile(\"fence.mbarrier_init.release.cluster;\" ::: \"memory\");\n"
-    "  ExpectArrivals(at, bytes);\n"
-    "  ExpectArrivals(at + 8, bytes);\n"
+    "  ExpectBytes(at, bytes);\n"
+    "  ExpectBytes(at + 8, bytes);\n"
     "}\n"
-    "__device__ __forceinline__ void AwaitAll(unsigned long long* arrivals, int parity, int bytes) "
+    "__device__ __forceinline__ void AwaitAll(unsigned long long* mbarriers, int parity, int "
+    "bytes) "
     "{\n"
-    "  const unsigned at = (unsigned)__cvta_generic_to_shared(arrivals);\n"
+    "  const unsigned at = (unsigned)__cvta_generic_to_shared(mbarriers);\n"
     "  asm volatile(\n"
     "      \"{\\n.reg .pred done;\\nWAIT:\\n\"\n"
     "      \"mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\\n\"\n"
     "      \"@done bra DONE;\\nbra WAIT;\\nDONE:\\n}\" ::\"r\"(at), \"r\"(parity) : \"memory\");\n"
-    "  if (threadIdx.x == 0) ExpectArrivals(at, bytes);\n"
+    "  if (threadIdx.x == 0) ExpectBytes(at, bytes);\n"
     "}\n"
     "template <int N, typename T>\n"
-    "__device__ __forceinline__ void SendToAll(T* at, T value, unsigned long long* arrivals) {\n"
+    "__device__ __forceinline__ void SendToAll(T* at, T value, unsigned long long* mbarriers) {\n"
     "  const unsigned own = (unsigned)__cvta_generic_to_shared(at);\n"
-    "  const unsigned count = (unsigned)__cvta_generic_to_shared(arrivals);\n"
+    "  const unsigned count = (unsigned)__cvta_generic_to_shared(mbarriers);\n"
     "#pragma unroll\n"
     "  for (int rank = 0; rank < N; ++rank) {\n"
     "    unsigned to, by;\n"
@@ -258,8 +257,8 @@ constexpr std::string_view kArrivalsText =
 
 std::string_view TextOf(Helper helper) {
   switch (helper) {
-    case Helper::kPacks:
-      return kPackText;
+    case Helper::kVectorAccess:
+      return kVectorAccessText;
     case Helper::kBytes:
       return kBytesText;
     case Helper::kF16:
@@ -280,14 +279,14 @@ std::string_view TextOf(Helper helper) {
       return kOneText;
     case Helper::kSigns:
       return kSignsText;
-    case Helper::kAlike:
-      return kAlikeText;
-    case Helper::kTeamMultiply:
-      return TeamMultiplyText();
+    case Helper::kMatchLanes:
+      return kMatchLanesText;
+    case Helper::kBlockMultiply:
+      return BlockMultiplyText();
     case Helper::kCluster:
       return kClusterText;
-    case Helper::kArrivals:
-      return kArrivalsText;
+    case Helper::kMbarriers:
+      return kMbarriersText;
   }
   return {};
 }

@@ -77,7 +77,7 @@ std::string Spelling::Constant(ScalarType type, Bits bits) const {
   }
 }
 
-// Integers wrap: signed ones go by unsigned ones, for which C++ says so.
+// Integers wrap: signed arithmetic is done in unsigned types, for which C++ defines it.
 std::string Spelling::Wrapping(ScalarType type, std::string_view op, const std::string& x,
                                const std::string& y) const {
   if (type == ScalarType::kIndex || type == ScalarType::kU32 || type == ScalarType::kU64 ||
@@ -109,7 +109,7 @@ std::string Spelling::Arithmetic(tokamak::Prim prim, ScalarType type, const std:
       return fmt::format("{} ^ {}", x, y);
     case tokamak::Prim::kShl:
       return Wrapping(type, "<<", x, y);
-    default:  // kShr: of a signed one, with its sign
+    default:  // kShr: arithmetic shift of signed integers
       return fmt::format("{} >> {}", x, y);
   }
 }

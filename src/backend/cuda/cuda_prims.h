@@ -6,19 +6,20 @@
 
 #include "kernel/scalar.h"
 
+// Spelling of scalar types, constants and primitives in CUDA C++.
 namespace tokamak::cuda {
 
-// How types and primitives are spelled. Narrow floats are the unsigned short of their bits.
+// Spells types and primitives. f16 and bf16 values are held as the unsigned short of their bits.
 class Spelling {
  public:
   explicit Spelling(int index_bits) : index_bits_(index_bits) {}
 
   std::string_view Type(ScalarType type) const;
   std::string Constant(ScalarType type, Bits bits) const;
-  // A pure primitive of operands of type `from`, already spelled.
+  // A pure primitive of operands of type `from` whose expressions are given.
   std::string Prim(Prim prim, ScalarType type, ScalarType from,
                    const std::array<std::string, 3>& operands) const;
-  // Wraps a value so that __shfl_xor_sync takes it.
+  // __shfl_xor_sync of a value, converted to and from a type that the intrinsic accepts.
   std::string Shuffle(ScalarType type, const std::string& value, const std::string& lane,
                       std::string_view mask) const;
 

@@ -13,7 +13,7 @@ namespace {
 std::string OneLine(std::string text) {
   std::ranges::replace_if(
       text, [](char c) { return static_cast<unsigned char>(c) < 32; }, ' ');
-  std::ranges::replace(text, '\\', '/');  // a backslash at the end would go on
+  std::ranges::replace(text, '\\', '/');  // a backslash at the end would continue the comment
   return text;
 }
 
@@ -24,20 +24,20 @@ Result<CudaSource> CudaWriter::Write() {
   source_.name = names_.kernel;
   Function();
   Body(kernel_.body);
-  if (source_.cluster > 1) Line("MeetInCluster();");
+  if (source_.cluster > 1) Line("ClusterBarrier();");
   --depth_;
   Line("}}");
   if (failed_) return MakeError(ErrorCode::kCudaText, std::move(failure_));
   std::string top = fmt::format("// Kernel {}.\n", kernel_.name);
   for (const std::string& note : kernel_.notes) top += fmt::format("// {}\n", OneLine(note));
-  if (part_ == nullptr) top += "\n" + Prelude(source_);
+  if (device_function_ == nullptr) top += "\n" + Prelude(source_);
   source_.text = top + text_;
   return std::move(source_);
 }
 
 std::string CudaWriter::Element(ArrayId id, ValueId index) const {
   const std::string& name = names_.Of(id);
-  if (variance_.PerLane(id)) return fmt::format("{}[{}][{}]", name, lane_, Operand(index));
+  if (divergence_.PerLane(id)) return fmt::format("{}[{}][{}]", name, lane_, Operand(index));
   return fmt::format("{}[{}]", name, Operand(index));
 }
 
@@ -47,14 +47,15 @@ void CudaWriter::Define(ValueId id) {
   NoteType(node.type);
   std::string value;
   defining_ = id;
-  if (packed_loads_.contains(id)) {
+  if (vector_loads_.contains(id)) {
     value = Lane(id, lanes_, lane_);
   } else if (auto beside = beside_.find(id); beside != beside_.end()) {
-    auto [packed, by, lanes] = beside->second;
+    auto [vector_access, by, lanes] = beside->second;
     std::string beside_lane =
         fmt::format("({} + {}) & {}", lane_, by > 0 ? 1 : lanes - 1, lanes - 1);
     value = fmt::format("{} {} ? {} : {}", lane_, by > 0 ? fmt::format("< {}", lanes - 1) : "> 0",
-                        Lane(packed, lanes, beside_lane), Element(node.array(), node.operands[0]));
+                        Lane(vector_access, lanes, beside_lane),
+                        Element(node.array(), node.operands[0]));
   } else if (node.prim == Prim::kLoad || node.prim == Prim::kRead) {
     value = Element(node.array(), node.operands[0]);
   } else {
@@ -64,13 +65,13 @@ void CudaWriter::Define(ValueId id) {
   defining_ = kNoValue;
 }
 
-// What needs nothing of a branch for rare numbers, first: a thread that waits for one value
-// computes others meanwhile, but none from beyond a branch.
+// Moves values that do not depend on a cold path before its branch: a thread that waits for one
+// value can compute others meanwhile, but not from beyond a branch.
 std::vector<ValueId> CudaWriter::BranchesLast(std::span<const ValueId> ids) const {
   std::unordered_set<ValueId> late;
-  for (const RareArms::Arm& arm : rare_.In(ids)) {
-    late.insert(arm.selects.begin(), arm.selects.end());
-    late.insert(arm.values.begin(), arm.values.end());
+  for (const ColdPaths::ColdPath& path : cold_paths_.In(ids)) {
+    late.insert(path.selects.begin(), path.selects.end());
+    late.insert(path.values.begin(), path.values.end());
   }
   std::vector<ValueId> ordered(ids.begin(), ids.end());
   if (late.empty()) return ordered;
@@ -83,17 +84,17 @@ std::vector<ValueId> CudaWriter::BranchesLast(std::span<const ValueId> ids) cons
 }
 
 void CudaWriter::DefineAll(std::span<const ValueId> ids) {
-  auto is_plain = [&](const RareArms::Arm& arm) {
+  auto is_plain = [&](const ColdPaths::ColdPath& path) {
     return std::ranges::none_of(
-        arm.selects, [&](ValueId id) { return RepeatedChoice(kernel_, id).has_value(); });
+        path.selects, [&](ValueId id) { return RepeatedChoice(kernel_, id).has_value(); });
   };
-  rare_.Walk(
+  cold_paths_.Walk(
       ids, is_plain, [&](ValueId id) { Define(id); },
-      [&](const RareArms::Arm& arm) { DefineRare(arm); });
+      [&](const ColdPaths::ColdPath& path) { DefineColdPath(path); });
 }
 
-void CudaWriter::DefineRare(const RareArms::Arm& arm) {
-  std::vector<ValueId> selects = arm.selects;
+void CudaWriter::DefineColdPath(const ColdPaths::ColdPath& path) {
+  std::vector<ValueId> selects = path.selects;
   if (needed_ != nullptr)
     std::erase_if(selects, [&](ValueId id) { return !needed_->contains(id); });
   if (selects.empty()) return;
@@ -107,7 +108,7 @@ void CudaWriter::DefineRare(const RareArms::Arm& arm) {
   defining_ = kNoValue;
   Line("if ({}) {{", condition);
   ++depth_;
-  DefineAll(arm.values);
+  DefineAll(path.values);
   for (ValueId id : selects) {
     defining_ = id;
     Line("{} = {};", names_.Operand(id), Operand(kernel_.node(id).operands[1]));
@@ -133,8 +134,8 @@ void CudaWriter::Shuffle(ValueId id) {
   std::string mask = count >= 32 ? "0xffffffffu" : fmt::format("{:#x}u", (1u << count) - 1);
   if (node.prim == Prim::kMatch) {
     if (count < 32) return Fail("a match in a warp that is not full");
-    source_.helpers.insert(Helper::kAlike);
-    return Line("const {} {} = Alike<{}>({});", Type(node.type), names_.Operand(id),
+    source_.helpers.insert(Helper::kMatchLanes);
+    return Line("const {} {} = MatchLanes<{}>({});", Type(node.type), names_.Operand(id),
                 kernel_.node(node.operands[1]).bits, Operand(node.operands[0]));
   }
   Line("const {} {} = {};", Type(node.type), names_.Operand(id),
@@ -147,7 +148,7 @@ bool CudaWriter::SetsRegister(const Stmt& stmt) const {
 
 void CudaWriter::Body(const Block& block) {
   for (size_t i = 0; i <= block.size();) {
-    // Values do not depend on where registers are set: those of several such statements in a row
+    // Values do not depend on where registers are set: the values of consecutive such statements
     // are computed before all of them.
     size_t end = i + 1;
     while (!in_vector_ && end < block.size() && SetsRegister(block[end - 1]) &&
@@ -169,8 +170,8 @@ void CudaWriter::Inner(const Block& block) {
 }
 
 void CudaWriter::WriteStmt(const Stmt& stmt) {
-  // All lanes have read what they read before.
-  if (arrivals_ && arrivals_->sending.contains(&stmt)) Line("__syncwarp();");
+  // All lanes have finished their preceding reads.
+  if (mbarriers_ && mbarriers_->sending.contains(&stmt)) Line("__syncwarp();");
   switch (stmt.kind) {
     case StmtKind::kFor:
       return For(stmt);
@@ -199,46 +200,47 @@ void CudaWriter::WriteStmt(const Stmt& stmt) {
     case StmtKind::kShuffle:
       return Shuffle(stmt.value);
     case StmtKind::kBarrier:
-      return Meet(stmt);
+      return EmitBarrier(stmt);
     case StmtKind::kMultiply:
       return Multiply(stmt);
   }
 }
 
-void CudaWriter::Meet(const Stmt& stmt) {
-  if (stmt.scope == Scope::kWarp) return MeetInWarp();
+void CudaWriter::EmitBarrier(const Stmt& stmt) {
+  if (stmt.scope == Scope::kWarp) return EmitWarpBarrier();
   if (source_.cluster == 1) return Line("__syncthreads();");
-  if (!arrivals_) return Line("MeetInCluster();");
-  Line("AwaitAll({}, {} >> 1 & 1, {});", ArrivalsFor(stmt), names_.Of(arrivals_->loop),
-       arrivals_->bytes[arrivals_->meetings.at(&stmt)]);
+  if (!mbarriers_) return Line("ClusterBarrier();");
+  Line("AwaitAll({}, {} >> 1 & 1, {});", MbarrierFor(stmt), names_.Of(mbarriers_->loop),
+       mbarriers_->bytes[mbarriers_->sync_points.at(&stmt)]);
 }
 
-// Lanes that are not of the team may run something else meanwhile: nobody waits for them.
-void CudaWriter::MeetInWarp() {
+// The mask excludes lanes that are not part of the block: they may run something else.
+void CudaWriter::EmitWarpBarrier() {
   int count = source_.threads[0] * source_.threads[1] * source_.threads[2];
   if (count >= 32) return Line("__syncwarp();");
   Line("__syncwarp({:#x}u);", (1u << count) - 1);
 }
 
-// Two for each meeting take turns: some blocks may be one round ahead of others, none two.
-std::string CudaWriter::ArrivalsFor(const Stmt& stmt) const {
-  return fmt::format("arrivals + ({} & 1) + {}", names_.Of(arrivals_->loop),
-                     2 * arrivals_->meetings.at(&stmt));
+// Each sync point has two mbarriers, used alternately: some blocks may be one iteration ahead of
+// others, but never two.
+std::string CudaWriter::MbarrierFor(const Stmt& stmt) const {
+  return fmt::format("mbarriers + ({} & 1) + {}", names_.Of(mbarriers_->loop),
+                     2 * mbarriers_->sync_points.at(&stmt));
 }
 
 void CudaWriter::Store(const Stmt& stmt) {
-  if (source_.cluster > 1 && kernel_.array(stmt.array).space == Space::kTeam) {
+  if (source_.cluster > 1 && kernel_.array(stmt.array).space == Space::kShared) {
     if (in_vector_) return Fail("lanes store to the memory of several blocks");
-    if (arrivals_) {
+    if (mbarriers_) {
       Line("SendToAll<{}>(&{}, {}, {});", source_.cluster, Element(stmt.array, stmt.index),
-           Operand(stmt.value), ArrivalsFor(stmt));
+           Operand(stmt.value), MbarrierFor(stmt));
     } else {
       Line("StoreToAll<{}>(&{}, {});", source_.cluster, Element(stmt.array, stmt.index),
            Operand(stmt.value));
     }
-  } else if (packed_stores_.contains(&stmt)) {
+  } else if (vector_stores_.contains(&stmt)) {
     Line("{}.at[{}] = {};", StoredName(stmt), lane_, Operand(stmt.value));
-  } else if (variance_.PerLane(stmt.array) && !in_vector_) {
+  } else if (divergence_.PerLane(stmt.array) && !in_vector_) {
     int64_t lanes = LanesOf(static_cast<size_t>(stmt.array));
     Line("for (int lane = 0; lane < {}; ++lane) {}[lane][{}] = {};", lanes, names_.Of(stmt.array),
          Operand(stmt.index), Operand(stmt.value));
@@ -275,11 +277,12 @@ void CudaWriter::For(const Stmt& stmt) {
   }
 }
 
-// ptxas unrolls loops of constant extent whole, however long they become: 95 iterations of 500
-// instructions took 2.8 s to compile, 0.13 s as a loop (CUDA 13.0).
+// Whether a loop is too long to unroll. ptxas fully unrolls loops of constant extent, however long
+// they become: 95 iterations of 500 instructions took 2.8 s to compile, 0.13 s as a loop (measured
+// with CUDA 13.0).
 bool CudaWriter::IsLong(const Loop& loop, std::string_view text) const {
-  constexpr int64_t kMostLines = 1024;  // of all iterations
-  constexpr int64_t kShortBody = 64;    // lines that the compiler unrolls by a few iterations
+  constexpr int64_t kMostLines = 1024;  // lines of all iterations; chosen; no measurement on record
+  constexpr int64_t kShortBody = 64;  // lines; the compiler unrolls such a body a few times; chosen
   const ScalarNode& extent = kernel_.node(loop.extent);
   auto lines = std::count(text.begin(), text.end(), '\n');
   return extent.prim == Prim::kConst && lines > kShortBody &&
@@ -287,16 +290,16 @@ bool CudaWriter::IsLong(const Loop& loop, std::string_view text) const {
 }
 
 Result<CudaSource> CudaText(const Kernel& kernel) {
-  CudaWriter draft(kernel);
-  TOK_RETURN_IF_ERROR(draft.Write());
-  std::set<ValueId> needed = draft.mentions().Needed();
+  CudaWriter first_pass(kernel);
+  TOK_RETURN_IF_ERROR(first_pass.Write());
+  std::set<ValueId> needed = first_pass.mentions().Needed();
   return CudaWriter(kernel, &needed).Write();
 }
 
-Result<CudaSource> CudaPartText(const Kernel& kernel, const std::string& name) {
-  CudaWriter draft(kernel, nullptr, &name);
-  TOK_RETURN_IF_ERROR(draft.Write());
-  std::set<ValueId> needed = draft.mentions().Needed();
+Result<CudaSource> DeviceFunctionText(const Kernel& kernel, const std::string& name) {
+  CudaWriter first_pass(kernel, nullptr, &name);
+  TOK_RETURN_IF_ERROR(first_pass.Write());
+  std::set<ValueId> needed = first_pass.mentions().Needed();
   return CudaWriter(kernel, &needed, &name).Write();
 }
 

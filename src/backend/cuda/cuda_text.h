@@ -10,11 +10,13 @@
 #include "kernel/kernel.h"
 #include "support/result.h"
 
+// Kernel IR to CUDA C++: single kernels, horizontally fused launches and persistent loop kernels.
+// NVRTC (nvrtc.h) compiles the text.
 namespace tokamak::cuda {
 
-// Types and functions that stand before the functions of a text, where one uses them.
+// Types and functions of the prelude. A text contains only those that it uses.
 enum class Helper : uint8_t {
-  kPacks,
+  kVectorAccess,
   kBytes,
   kF16,
   kBf16,
@@ -25,93 +27,100 @@ enum class Helper : uint8_t {
   kNarrowDivision,
   kOne,
   kSigns,
-  kAlike,
-  kTeamMultiply,
+  kMatchLanes,
+  kBlockMultiply,
   kCluster,
-  kArrivals
+  kMbarriers
 };
 
-// A kernel in CUDA C++, for NVRTC with --fmad=false and no headers.
+// A kernel in CUDA C++, to be compiled by NVRTC with --fmad=false and without headers.
 struct CudaSource {
   std::string name;  // of the __global__ function, not mangled
   std::string text;
-  // The block. The grid is one-dimensional: the product of the extents of all grid loops.
+  // Threads of a block. The grid is one-dimensional: the product of the extents of all grid loops.
   std::array<int, 3> threads{1, 1, 1};
-  // Blocks that run a team together: the grid has so many for each.
+  // Thread blocks of a cluster. The grid has this many blocks per point of the grid loops.
   int cluster = 1;
-  // Team memory that the launch has to ask for: more than a block has without asking.
+  // Dynamic shared memory of the launch: used if a block needs more than the static limit of 48
+  // KiB.
   int64_t dynamic_bytes = 0;
   std::set<Helper> helpers;
 };
 
-// What comes before the functions of a text.
+// The types and functions that precede the functions of a text.
 std::string Prelude(const CudaSource& source);
 
-// Of a verified kernel: parameters are the arguments, then the extents; one line a value; the
-// kernel's notes stand above it. Lanes of a vector loop run one after the other in registers, and
-// what they load and store side by side at an aligned place is one wide access. TK4120 when CUDA
-// C++ has no form for it.
+// Writes a verified kernel. The parameters are the arguments, then the extents; each value is one
+// line; the kernel's notes are a comment above it. The lanes of a vector loop run in sequence in
+// registers; loads and stores that are contiguous across the lanes and aligned become one wide
+// access. Returns TK4120 if CUDA C++ cannot express the kernel.
 Result<CudaSource> CudaText(const Kernel& kernel);
 
-// The same as a function of the device, `name`, without what comes before functions: its parameters
-// are the number of the team, team memory, then the arguments. Threads are those of a
-// one-dimensional block, from the first on; `dynamic_bytes` is all the team memory that it needs.
-// Only of kernels without extents.
-Result<CudaSource> CudaPartText(const Kernel& kernel, const std::string& name);
+// Writes a kernel as a __device__ function `name`, without the prelude. Its parameters are the
+// block index, shared memory, then the arguments. It runs on the first threads of a one-dimensional
+// block; `dynamic_bytes` is all the shared memory that it needs. Requires a kernel without extents.
+Result<CudaSource> DeviceFunctionText(const Kernel& kernel, const std::string& name);
 
-// How a pack of kernels gets its pointers: those of all arguments, one kernel's after the other's.
+// How a horizontally fused launch receives its pointers: the arguments of all kernels, in order.
 enum class PointerTable : uint8_t {
   kParameter,  // by value: the only parameter of the launch
-  kMemory,     // in memory of the device, which the only parameter points to
+  kMemory,     // in device memory that the only parameter points to
 };
 
-struct CudaPackSource {
+struct HorizontalSource {
   CudaSource source;
   PointerTable table{};
 };
 
-// Kernels, each with its number of teams, as one: teams of the first, then of the second and so on.
-// Equal kernels are one function. A team has as many threads as the largest needs; of others' teams
-// those beyond their own end at once.
-struct CudaPackPart {
+// Horizontal fusion: one launch whose grid is the concatenation of the grids of several kernels.
+// Equal kernels are one device function. A block has as many threads as the largest kernel needs;
+// blocks of smaller kernels let their surplus threads exit at once.
+struct HorizontalKernel {
   const Kernel* kernel = nullptr;
-  int64_t teams = 0;
+  int64_t blocks = 0;
 };
-Result<CudaPackSource> CudaPackText(const std::string& name, std::span<const CudaPackPart> parts);
+Result<HorizontalSource> HorizontalText(const std::string& name,
+                                        std::span<const HorizontalKernel> entries);
 
-// A loop as one kernel whose teams all run at the same time: each phase of a round runs kernels, or
-// copies, and teams meet before those phases that need what others made.
+// A loop as one persistent cooperative kernel. As many thread blocks as are resident at once run
+// all iterations. An iteration is a sequence of phases; a phase runs kernels (grid-stride over
+// their blocks) or a copy. A grid barrier precedes each phase that reads what other blocks wrote
+// since the last one:
+//
+//   for each iteration:  phase 0 | phase 1 | grid barrier | phase 2 | grid barrier
 struct LoopShape {
   struct Phase {
-    size_t parts = 0;    // the next so many kernels, side by side; 0: a copy
-    int64_t bytes = 0;   // of a copy, to the first of two pointers from the second
-    bool meets = false;  // all teams meet before it; they always do at the end of a round
+    size_t entries = 0;          // number of kernels, which run concurrently; 0: a copy
+    int64_t bytes = 0;           // of a copy, to the first of two pointers from the second
+    bool needs_barrier = false;  // a grid barrier precedes it (one always ends an iteration)
     bool operator==(const Phase&) const = default;
   };
-  // What computes whether another round follows: a byte, whose pointer comes after the condition's.
-  // None: so many rounds as the launch says.
+  // Phases that compute whether another iteration follows: a byte, whose pointer follows those of
+  // the condition. Empty if the launch passes the trip count.
   std::vector<Phase> condition;
   std::vector<Phase> body;
-  std::vector<Phase> closing;  // copies, after an odd number of rounds
-  // Odd rounds have pointers of their own, which come after those of even ones.
-  bool in_turn = false;
+  std::vector<Phase> closing;  // copies after an odd number of iterations
+  // Double buffering: odd iterations have their own pointers, which follow those of even ones.
+  bool alternates_buffers = false;
 
   bool has_condition() const { return !condition.empty(); }
   bool operator==(const LoopShape&) const = default;
 };
 
-// How many pointers a loop has: of a round (both kinds have as many), and of all.
+// Number of pointers of a loop: of an iteration (odd and even ones have equally many) and in all.
 struct LoopPointers {
-  size_t condition = 0, round = 0, closing = 0, all = 0;
+  size_t condition = 0, iteration = 0, closing = 0, all = 0;
 };
-LoopPointers PointersOf(const LoopShape& shape, std::span<const CudaPackPart> parts);
+LoopPointers PointersOf(const LoopShape& shape, std::span<const HorizontalKernel> entries);
 
-// Parts: kernels of the condition, then those of the body. Parameters of the kernel: all pointers
-// by value; memory of kLoopMemory bytes, all zero, where teams meet; the most rounds of this
-// launch; whether the first is odd; whether the loop closes after them. It leaves the number of
-// rounds that it did, and whether the condition ended them, in the last two words of that memory.
+// `entries`: the kernels of the condition, then those of the body. Parameters of the kernel: all
+// pointers by value; kLoopMemory zeroed bytes for the grid barrier; the maximum number of
+// iterations of this launch; whether the first one is odd; whether the closing copies follow them.
+// The kernel stores the number of iterations that it ran, and whether the condition ended the loop,
+// in the last two 64-bit words of that memory.
+// Bytes: the barrier's counter is at the front, the results at the end, in another cache line.
 inline constexpr size_t kLoopMemory = 512;
-Result<CudaSource> CudaLoopText(const std::string& name, std::span<const CudaPackPart> parts,
+Result<CudaSource> CudaLoopText(const std::string& name, std::span<const HorizontalKernel> entries,
                                 const LoopShape& shape);
 
 }  // namespace tokamak::cuda

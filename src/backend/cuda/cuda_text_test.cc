@@ -42,7 +42,7 @@ bool Takes(Prim prim, ScalarType type) {
   return false;
 }
 
-// A kernel of every primitive of one type, and of every conversion from it.
+// A kernel with every primitive of one type, and every conversion from it.
 Kernel Everything(ScalarType type, int index_bits) {
   KernelBuilder b("every_" + std::string(InfoOf(type).text));
   std::vector<ArrayId> results;
@@ -103,11 +103,11 @@ TEST(CudaText, EveryPrimitiveCompiles) {
   if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.error().message;
 }
 
-TEST(CudaText, TeamMemory) {
+TEST(CudaText, SharedMemory) {
   for (int64_t size : {1000, 20000, 100000}) {
-    KernelBuilder b("team");
+    KernelBuilder b("block");
     ArrayId y = b.Argument({.name = "y", .type = ScalarType::kF32, .size = 1});
-    ArrayId s = b.Local("s", ScalarType::kF32, Space::kTeam, size);
+    ArrayId s = b.Local("s", ScalarType::kF32, Space::kShared, size);
     b.For("t", LoopRole::kThread, b.Index(1), [&](Scalar) {
       b.Store(s, b.Index(size - 1), b.Constant(ScalarType::kF32, 1));
       b.Store(y, b.Index(0), b.Read(s, b.Index(size - 1)));
@@ -120,14 +120,14 @@ TEST(CudaText, TeamMemory) {
   }
 }
 
-// Threads store and read one array of 32 KiB, then do rest(b, t, y, second) with another.
+// Threads store to and read one array of 32 KiB, then run rest(b, t, y, second) with another.
 template <typename Rest>
 Kernel TwoArrays(ScalarType type, Rest&& rest) {
   KernelBuilder b("arrays");
   ArrayId y =
       b.Argument({.name = "y", .type = ScalarType::kF32, .access = Access::kWrite, .size = 64});
-  ArrayId first = b.Local("first", ScalarType::kF32, Space::kTeam, 8192);
-  ArrayId second = b.Local("second", type, Space::kTeam, 32768 / BytesOf(type));
+  ArrayId first = b.Local("first", ScalarType::kF32, Space::kShared, 8192);
+  ArrayId second = b.Local("second", type, Space::kShared, 32768 / BytesOf(type));
   b.For("t", LoopRole::kThread, b.Index(64), [&](Scalar t) {
     b.Store(first, t, b.Constant(ScalarType::kF32, 1));
     b.Store(y, t, b.Read(first, t));
@@ -136,7 +136,7 @@ Kernel TwoArrays(ScalarType type, Rest&& rest) {
   return b.Finish();
 }
 
-// Two halves of a kernel with a barrier in between; `apart` of them.
+// Two halves of a kernel; with `apart`, a barrier separates them.
 Kernel TwoHalves(bool apart) {
   return TwoArrays(ScalarType::kF64, [&](KernelBuilder& b, Scalar t, ArrayId y, ArrayId second) {
     if (apart) b.Barrier(Scope::kBlock);
@@ -145,16 +145,17 @@ Kernel TwoHalves(bool apart) {
   });
 }
 
-// Memory is shared behind a barrier, and only when there is much of it.
-TEST(CudaText, TeamMemoryIsShared) {
+// Arrays overlap only if a barrier separates them and shared memory is large.
+TEST(CudaText, SharedMemoryIsReused) {
   Kernel apart = TwoHalves(true), together = TwoHalves(false);
   ASSERT_TRUE(VerifyKernel(apart).ok());
   EXPECT_EQ(CudaText(apart).value().dynamic_bytes, 32768);
   EXPECT_EQ(CudaText(together).value().dynamic_bytes, 65536);
 }
 
-// What is stored before the first barrier may still meet slow threads in what was there before.
-TEST(CudaText, TeamMemoryIsNotSharedBeforeTheBarrier) {
+// A store before the first barrier may overlap with slow threads that still read the previous
+// contents.
+TEST(CudaText, SharedMemoryIsNotReusedBeforeTheBarrier) {
   Kernel rounds =
       TwoArrays(ScalarType::kF32, [](KernelBuilder& b, Scalar t, ArrayId, ArrayId second) {
         b.For("i", LoopRole::kSerial, b.Index(2), [&](Scalar) {
@@ -165,13 +166,13 @@ TEST(CudaText, TeamMemoryIsNotSharedBeforeTheBarrier) {
   EXPECT_EQ(CudaText(rounds).value().dynamic_bytes, 65536);
 }
 
-// 32 x 16 times 16 x 32, of zeros.
-Kernel Product(ScalarType type, bool across, bool tf32) {
+// A 32 x 16 by 16 x 32 product of zeros.
+Kernel Product(ScalarType type, bool is_transposed, bool tf32) {
   KernelBuilder b("product");
   ScalarType sum = *SumTypeOf(type);
   ArrayId y = b.Argument({.name = "y", .type = sum, .access = Access::kWrite, .size = 1024});
-  ArrayId lhs = b.Local("lhs", type, Space::kTeam, 32 * 40);
-  ArrayId rhs = b.Local("rhs", type, Space::kTeam, 32 * 40);
+  ArrayId lhs = b.Local("lhs", type, Space::kShared, 32 * 40);
+  ArrayId rhs = b.Local("rhs", type, Space::kShared, 32 * 40);
   Multiplication product{.lhs = lhs,
                          .rhs = rhs,
                          .lhs_at = b.Index(0).id(),
@@ -179,10 +180,10 @@ Kernel Product(ScalarType type, bool across, bool tf32) {
                          .depth = b.Index(16).id(),
                          .rows = 32,
                          .columns = 32,
-                         .lhs_row = across ? 1 : 40,
-                         .lhs_column = across ? 40 : 1,
-                         .rhs_row = across ? 1 : 40,
-                         .rhs_column = across ? 40 : 1,
+                         .lhs_row = is_transposed ? 1 : 40,
+                         .lhs_column = is_transposed ? 40 : 1,
+                         .rhs_row = is_transposed ? 1 : 40,
+                         .rhs_column = is_transposed ? 40 : 1,
                          .warp_rows = 16,
                          .warp_columns = 8,
                          .tf32 = tf32};
@@ -197,35 +198,35 @@ Kernel Product(ScalarType type, bool across, bool tf32) {
     b.Barrier(Scope::kBlock);
     b.Multiply(sums, b.Index(0), product);
     for (int64_t s = 0; s < 4; ++s) {
-      TeamSumPlace<Scalar> at(product, t, b.Index(s), [&](int64_t x) { return b.Index(x); });
+      AccumulatorPosition<Scalar> at(product, t, b.Index(s), [&](int64_t x) { return b.Index(x); });
       b.Store(y, at.row * b.Index(32) + at.column, b.Read(sums, b.Index(s)));
     }
   });
   return b.Finish();
 }
 
-// Of 2 x 4 warps, those beside each other have the columns one after the other.
+// Of 2 x 4 warps, adjacent ones compute adjacent columns.
 TEST(CudaText, WarpsOfAProductLieAlongItsColumns) {
   std::string text = CudaText(Product(ScalarType::kF32, false, false)).value().text;
-  EXPECT_NE(text.find("TeamMultiply<16, 8, 4, 16, 40, 1, 40, 1>("), std::string::npos) << text;
+  EXPECT_NE(text.find("BlockMultiply<16, 8, 4, 16, 40, 1, 40, 1>("), std::string::npos) << text;
   text = CudaText(Product(ScalarType::kF32, true, false)).value().text;
-  EXPECT_NE(text.find("TeamMultiply<16, 8, 4, 16, 1, 40, 1, 40>("), std::string::npos) << text;
+  EXPECT_NE(text.find("BlockMultiply<16, 8, 4, 16, 1, 40, 1, 40>("), std::string::npos) << text;
 }
 
-// Tensor cores multiply narrow types and tf32.
-TEST(CudaText, TeamMultiply) {
+// Tensor cores multiply 16-bit types and tf32.
+TEST(CudaText, BlockMultiply) {
   Result<const Nvrtc*> nvrtc = Nvrtc::Open();
   for (ScalarType type : {ScalarType::kBF16, ScalarType::kF16, ScalarType::kF32, ScalarType::kF64,
                           ScalarType::kS32}) {
-    for (bool across : {false, true}) {
+    for (bool is_transposed : {false, true}) {
       for (bool tf32 : {false, true}) {
         if (tf32 && type != ScalarType::kF32) continue;
-        Kernel kernel = Product(type, across, tf32);
+        Kernel kernel = Product(type, is_transposed, tf32);
         Status sound = VerifyKernel(kernel);
         ASSERT_TRUE(sound.ok()) << sound.error().message;
         Result<CudaSource> source = CudaText(kernel);
         ASSERT_TRUE(source.ok()) << source.error().message;
-        bool calls = source.value().text.find("  TeamMultiplyTensor<Tensor") != std::string::npos;
+        bool calls = source.value().text.find("  BlockMultiplyTensor<Tensor") != std::string::npos;
         EXPECT_EQ(calls, IsNarrow(type) || tf32);
         if (!nvrtc.ok()) continue;
         Result<CudaCode> code = nvrtc.value()->Compile(source.value(), "sm_90");
@@ -237,15 +238,15 @@ TEST(CudaText, TeamMultiply) {
   if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.error().message;
 }
 
-// Teams of `threads` threads, each of which adds one to an element and uses `size` elements of team
-// memory.
+// Blocks of `threads` threads; each thread adds one to an element. A block uses `size` elements of
+// shared memory.
 Kernel AddOne(int64_t threads, int64_t size) {
   KernelBuilder b("add_one");
   ArrayId x = b.Argument(
       {.name = "x", .type = ScalarType::kF32, .access = Access::kRead, .size = 4 * threads});
   ArrayId y = b.Argument(
       {.name = "y", .type = ScalarType::kF32, .access = Access::kWrite, .size = 4 * threads});
-  ArrayId s = b.Local("s", ScalarType::kF32, Space::kTeam, size);
+  ArrayId s = b.Local("s", ScalarType::kF32, Space::kShared, size);
   b.For("block", LoopRole::kGrid, b.Index(4), [&](Scalar block) {
     b.For("t", LoopRole::kThread, b.Index(threads), [&](Scalar t) {
       Scalar at = block * b.Index(threads) + t;
@@ -257,10 +258,9 @@ Kernel AddOne(int64_t threads, int64_t size) {
   return b.Finish();
 }
 
-// Equal kernels are one function; a block has the threads and the team memory of the largest. Few
-// pointers are a parameter, many a table in memory.
-// What waits for no branch is written before it, though it is stored after what does.
-TEST(CudaText, BranchesForRareNumbersComeLast) {
+// Values that do not depend on a branch are written before it, even if they are stored after values
+// that do.
+TEST(CudaText, ColdPathsComeLast) {
   constexpr ScalarType kF32 = ScalarType::kF32;
   KernelBuilder b("k", Dialect::kGpu);
   ArrayId x = b.Argument({.name = "x", .type = kF32, .access = Access::kRead, .size = 32});
@@ -285,21 +285,23 @@ TEST(CudaText, BranchesForRareNumbersComeLast) {
   EXPECT_GT(text.find("1.25f"), text.find("if (")) << text;
 }
 
-TEST(CudaPack, KernelsOfOneLaunch) {
+// Equal kernels are one function; a block has the threads and the shared memory of the largest. Few
+// pointers are a parameter, many are a table in memory.
+TEST(HorizontalLaunch, KernelsOfOneLaunch) {
   Result<const Nvrtc*> nvrtc = Nvrtc::Open();
   Kernel small = AddOne(40, 100), same = AddOne(40, 100), large = AddOne(96, 20000);
   for (size_t times : {1, 100}) {
-    std::vector<CudaPackPart> parts;
+    std::vector<HorizontalKernel> entries;
     for (size_t i = 0; i < times; ++i)
-      for (const Kernel* kernel : {&small, &large, &same}) parts.push_back({kernel, 4});
-    Result<CudaPackSource> made = CudaPackText("pack", parts);
+      for (const Kernel* kernel : {&small, &large, &same}) entries.push_back({kernel, 4});
+    Result<HorizontalSource> made = HorizontalText("pack", entries);
     ASSERT_TRUE(made.ok()) << made.error().message;
     const CudaSource& source = made.value().source;
     EXPECT_EQ(source.threads, (std::array<int, 3>{96, 1, 1}));
     EXPECT_EQ(source.dynamic_bytes, 80000);
     EXPECT_EQ(made.value().table, times == 1 ? PointerTable::kParameter : PointerTable::kMemory);
-    EXPECT_NE(source.text.find("void part_1("), std::string::npos);
-    EXPECT_EQ(source.text.find("void part_2("), std::string::npos);
+    EXPECT_NE(source.text.find("void entry_1("), std::string::npos);
+    EXPECT_EQ(source.text.find("void entry_2("), std::string::npos);
     EXPECT_NE(source.text.find("if (threadIdx.x >= 40) return;"), std::string::npos);
     EXPECT_EQ(source.text.find("if (threadIdx.x >= 96) return;"), std::string::npos);
     if (!nvrtc.ok()) continue;
@@ -308,8 +310,9 @@ TEST(CudaPack, KernelsOfOneLaunch) {
   }
 }
 
-// Their texts are equal, since nothing in them asks which thread it is: each has its own threads.
-TEST(CudaPack, EqualTextsOfOtherThreads) {
+// The texts are equal because they do not use the thread index; each kernel keeps its own thread
+// count.
+TEST(HorizontalLaunch, EqualTextsOfOtherThreads) {
   auto fill = [](int64_t threads) {
     KernelBuilder b("fill");
     ArrayId y = b.Argument(
@@ -321,27 +324,28 @@ TEST(CudaPack, EqualTextsOfOtherThreads) {
     return b.Finish();
   };
   Kernel few = fill(6), some = fill(18), many = fill(36);
-  std::vector<CudaPackPart> parts = {{&some, 1}, {&few, 1}, {&many, 1}};
-  Result<CudaPackSource> made = CudaPackText("pack", parts);
+  std::vector<HorizontalKernel> entries = {{&some, 1}, {&few, 1}, {&many, 1}};
+  Result<HorizontalSource> made = HorizontalText("pack", entries);
   ASSERT_TRUE(made.ok()) << made.error().message;
   for (const char* own : {"threadIdx.x >= 6)", "threadIdx.x >= 18)", "threadIdx.x >= 36)"})
     EXPECT_NE(made.value().source.text.find(own), std::string::npos) << made.value().source.text;
 }
 
-// A loop over kernels of several sizes: the smaller ones' barriers are their own.
-TEST(CudaLoop, RoundsOfOneLaunch) {
+// A loop over kernels of several block sizes: the smaller ones have their own named barriers.
+TEST(CudaLoop, IterationsOfOneLaunch) {
   Kernel small = AddOne(64, 100), large = AddOne(96, 20000);
-  std::vector<CudaPackPart> parts = {{&small, 4}, {&small, 4}, {&large, 4}};
+  std::vector<HorizontalKernel> entries = {{&small, 4}, {&small, 4}, {&large, 4}};
   LoopShape shape;
-  shape.in_turn = true;
-  shape.condition = {{.parts = 1}};
-  shape.body = {{.parts = 1, .meets = true}, {.bytes = 24}, {.parts = 1, .meets = true}};
+  shape.alternates_buffers = true;
+  shape.condition = {{.entries = 1}};
+  shape.body = {
+      {.entries = 1, .needs_barrier = true}, {.bytes = 24}, {.entries = 1, .needs_barrier = true}};
   shape.closing = {{.bytes = 24}};
-  LoopPointers pointers = PointersOf(shape, parts);
+  LoopPointers pointers = PointersOf(shape, entries);
   EXPECT_EQ(pointers.condition, 2);
-  EXPECT_EQ(pointers.round, 2 + 1 + 2 + 2 + 2);
-  EXPECT_EQ(pointers.all, 2 * pointers.round + 2);
-  Result<CudaSource> made = CudaLoopText("loop", parts, shape);
+  EXPECT_EQ(pointers.iteration, 2 + 1 + 2 + 2 + 2);
+  EXPECT_EQ(pointers.all, 2 * pointers.iteration + 2);
+  Result<CudaSource> made = CudaLoopText("loop", entries, shape);
   ASSERT_TRUE(made.ok()) << made.error().message;
   const CudaSource& source = made.value();
   EXPECT_EQ(source.threads, (std::array<int, 3>{96, 1, 1}));
@@ -353,15 +357,15 @@ TEST(CudaLoop, RoundsOfOneLaunch) {
     Result<CudaCode> code = nvrtc.value()->Compile(source, "sm_90");
     ASSERT_TRUE(code.ok()) << Render(code.error()) << source.text;
   }
-  // Side by side, the second kernel's teams come after the first one's.
+  // In one phase, the second kernel's blocks follow the first one's.
   EXPECT_EQ(source.text.find("4u % gridDim.x"), std::string::npos);
-  shape.body = {{.parts = 2, .meets = true}};
-  made = CudaLoopText("loop", parts, shape);
+  shape.body = {{.entries = 2, .needs_barrier = true}};
+  made = CudaLoopText("loop", entries, shape);
   ASSERT_TRUE(made.ok()) << made.error().message;
   EXPECT_NE(made.value().text.find("4u % gridDim.x"), std::string::npos);
   Kernel uneven = AddOne(40, 100);
-  parts[0].kernel = &uneven;
-  EXPECT_FALSE(CudaLoopText("loop", parts, shape).ok());
+  entries[0].kernel = &uneven;
+  EXPECT_FALSE(CudaLoopText("loop", entries, shape).ok());
 }
 
 size_t CountOf(std::string_view what, std::string_view text) {
@@ -371,24 +375,24 @@ size_t CountOf(std::string_view what, std::string_view text) {
   return count;
 }
 
-// Teams of a round meet before its condition is looked at, where a phase says so, and at its end;
-// those of one block before the next one has their memory. The last copies are for odd rounds of
-// all launches.
-TEST(CudaLoop, MeetsWhereOneNeedsTheOther) {
+// Grid barriers precede the condition and the phases that request one, and end an iteration; block
+// barriers separate blocks that reuse shared memory. The closing copies depend on the parity of the
+// iterations of all launches.
+TEST(CudaLoop, BarrierWhereOneNeedsTheOther) {
   Kernel small = AddOne(64, 100);
-  std::vector<CudaPackPart> parts = {{&small, 4}, {&small, 4}, {&small, 4}};
+  std::vector<HorizontalKernel> entries = {{&small, 4}, {&small, 4}, {&small, 4}};
   LoopShape shape;
-  shape.in_turn = true;
-  shape.condition = {{.parts = 1}};
-  shape.body = {{.parts = 1}, {.parts = 1, .meets = true}};
+  shape.alternates_buffers = true;
+  shape.condition = {{.entries = 1}};
+  shape.body = {{.entries = 1}, {.entries = 1, .needs_barrier = true}};
   shape.closing = {{.bytes = 24}};
-  Result<CudaSource> made = CudaLoopText("loop", parts, shape);
+  Result<CudaSource> made = CudaLoopText("loop", entries, shape);
   ASSERT_TRUE(made.ok()) << made.error().message;
   std::string text = made.value().text.substr(made.value().text.find("__global__"));
-  EXPECT_EQ(CountOf("Meet(meeting, wanted);", text), 3) << text;
-  EXPECT_LT(text.find("Meet(meeting, wanted);"), text.find("goes_on = *")) << text;
-  EXPECT_EQ(CountOf("__syncthreads();", text), parts.size()) << text;
-  EXPECT_NE(text.find("closes) && ((round + odd) & 1) != 0)"), std::string::npos) << text;
+  EXPECT_EQ(CountOf("GridBarrier(barrier, wanted);", text), 3) << text;
+  EXPECT_LT(text.find("GridBarrier(barrier, wanted);"), text.find("goes_on = *")) << text;
+  EXPECT_EQ(CountOf("__syncthreads();", text), entries.size()) << text;
+  EXPECT_NE(text.find("closes) && ((iteration + odd) & 1) != 0)"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Pure values, and those that the units of a GPU make sooner in another way than as they stand.
+// Pure values, including those that a GPU's pipes compute faster in another form.
 
 #include <bit>
 #include <cmath>
@@ -8,16 +8,16 @@
 namespace tokamak::cuda {
 namespace {
 
-// Sums of a kernel that are worth it.
+// Integer additions of a kernel from which multiply-adds pay off. Chosen; no measurement on record.
 constexpr int kManySums = 16;
-// Exponents of divisors with which nothing is lost on the way (DivideBy).
+// Largest exponent magnitude of divisors for which no intermediate of DivideBy loses precision.
 constexpr int kMostExponent = 40;
 
 bool IsWord(ScalarType type) {
   return type == ScalarType::kU32 || type == ScalarType::kS32;
 }
 
-// Both parts of x << k | x >> (32 - k), which is one instruction.
+// Whether a value is x << k | x >> (32 - k): a rotation, which is one instruction.
 bool IsRotation(const Kernel& kernel, const ScalarNode& node) {
   if (node.prim != Prim::kOr) return false;
   const ScalarNode &x = kernel.node(node.operands[0]), &y = kernel.node(node.operands[1]);
@@ -62,7 +62,7 @@ bool MultipliesSums(const Kernel& kernel) {
     if (IsFloat(type)) {
       ++products;
     } else if (IsRotation(kernel, node)) {
-      --logic;  // of three that were counted one is left
+      --logic;  // three instructions were counted, one remains
     } else if (node.prim == Prim::kAdd || node.prim == Prim::kSub) {
       sums += IsWord(type) ? 1 : 0;
     } else if (node.prim == Prim::kMul || node.prim == Prim::kMulHigh) {
@@ -81,13 +81,13 @@ std::string CudaWriter::SpelledOtherwise(ValueId id) {
     return fmt::format("{} * kOne + {}", Operand(node.operands[0]), Operand(node.operands[1]));
   }
   if (node.prim == Prim::kInverse && node.type == ScalarType::kF32) {
-    // 2 ulp, of subnormal numbers, too; the root itself is dead code then.
+    // Accurate to 2 ulp, also for subnormals; the square root itself is then dead code.
     const ScalarNode& root = kernel_.node(node.operands[0]);
     if (root.prim != Prim::kSqrt) return "";
     return fmt::format("InverseRoot({})", Operand(root.operands[0]));
   }
   if (node.prim != Prim::kDiv || node.type != ScalarType::kF32) return "";
-  if (in_vector_ && !variance_.ByLane(node.operands[1]) && narrowed_.contains(id)) {
+  if (in_vector_ && !divergence_.ByLane(node.operands[1]) && narrowed_.contains(id)) {
     source_.helpers.insert(Helper::kNarrowDivision);
     return fmt::format("DivideNarrow({}, {})", Operand(node.operands[0]),
                        Operand(node.operands[1]));

@@ -9,26 +9,28 @@
 
 #include <fmt/format.h>
 
-#include "backend/cuda/arrivals.h"
 #include "backend/cuda/cuda_prims.h"
 #include "backend/cuda/cuda_text.h"
+#include "backend/cuda/device_function_form.h"
 #include "backend/cuda/lost_signs.h"
-#include "backend/cuda/part_form.h"
-#include "backend/cuda/team_memory.h"
+#include "backend/cuda/mbarriers.h"
+#include "backend/cuda/shared_memory.h"
 #include "kernel/choice.h"
+#include "kernel/cold_paths.h"
+#include "kernel/divergence.h"
 #include "kernel/names.h"
 #include "kernel/placement.h"
 #include "kernel/range.h"
-#include "kernel/rare.h"
-#include "kernel/variance.h"
 
+// The writer of CUDA C++ text (cuda_text.h). The class is declared here and implemented in
+// cuda_text.cc, cuda_function.cc, cuda_values.cc, cuda_multiply.cc and cuda_lanes.cc.
 namespace tokamak::cuda {
 
-// Which values a text names, each with the one in whose line it stands.
+// Records which values the line of each value mentions, to drop dead ones.
 class Mentions {
  public:
   void Add(ValueId by, ValueId value) { by_[by].push_back(value); }
-  // What others than unneeded values name, directly or not.
+  // Values that are mentioned, directly or indirectly, by something other than a dead value.
   std::set<ValueId> Needed() const {
     std::set<ValueId> needed;
     std::vector<ValueId> open = {kNoValue};
@@ -46,32 +48,32 @@ class Mentions {
   std::map<ValueId, std::vector<ValueId>> by_;
 };
 
-// Functions that the multiply of a team calls.
-std::string_view TeamMultiplyText();
+// Functions that a block multiply calls.
+std::string_view BlockMultiplyText();
 
-// Whether sums of integers are better done as products: the units that shift and compare would be
-// busier with them than those that multiply (cuda_values.cc).
+// Whether integer additions are better written as multiply-adds: the pipe that shifts and compares
+// would be busier with them than the one that multiplies (cuda_values.cc).
 bool MultipliesSums(const Kernel& kernel);
 
-// Quotients of f32 of which nothing but a number of 16 bits is made (cuda_values.cc).
+// f32 quotients that are only used rounded to a 16-bit float (cuda_values.cc).
 std::set<ValueId> NarrowedQuotients(const Kernel& kernel);
 
 // Writes one kernel as CUDA C++.
 class CudaWriter {
  public:
-  // With `needed`, only those values are written: a first text tells which they are. Indices of
-  // lanes whose accesses are one are in no line of it.
-  // `part`: the name of a function of the device, for a pack of kernels; `open`: constants for
-  // which it gets marks.
+  // `needed`: only these values are written. A first pass without it finds them; indices of lanes
+  // that became one wide access, for example, appear in no line. `kernel_function`: the name of the
+  // __device__ function, for a horizontally fused launch. `open`: constants that are written as
+  // placeholders.
   explicit CudaWriter(const Kernel& kernel, const std::set<ValueId>* needed = nullptr,
-                      const std::string* part = nullptr, OpenConstants* open = nullptr)
+                      const std::string* kernel_function = nullptr, OpenConstants* open = nullptr)
       : kernel_(kernel),
         needed_(needed),
-        part_(part),
+        device_function_(kernel_function),
         open_(open),
         placement_(kernel),
-        rare_(kernel),
-        variance_(kernel),
+        cold_paths_(kernel),
+        divergence_(kernel),
         names_(kernel, placement_),
         spelling_(kernel.index_bits),
         multiplies_sums_(MultipliesSums(kernel)),
@@ -110,13 +112,13 @@ class CudaWriter {
   }
 
   // ---- the function around the statements (cuda_function.cc)
-  // Which loops are the grid and the block: those at the head, one in the other.
+  // Finds the grid and thread loops: the perfectly nested loops at the top.
   Status Layout(const Block& block);
   void Function();
-  void TeamArrays();
-  void BeginArrivals();
+  void SharedArrays();
+  void InitMbarriers();
   void Registers(size_t i);
-  // Lanes of the vector loops that touch an array of which each lane has its own: all alike.
+  // Lanes of the vector loops that access a per-lane register array: all have the same number.
   int64_t LanesOf(size_t array);
   void FindLanes(const Block& block, int64_t around, size_t array, int64_t& lanes) const;
   void NoteType(ScalarType type) {
@@ -126,13 +128,13 @@ class CudaWriter {
 
   // ---- values (cuda_text.cc)
   std::string Element(ArrayId id, ValueId index) const;
-  // What a pure primitive is; where one is spelled otherwise, that (cuda_values.cc).
+  // The expression of a pure primitive; SpelledOtherwise gives the special forms (cuda_values.cc).
   std::string Spelled(ValueId id);
   std::string SpelledOtherwise(ValueId id);
   void Define(ValueId id);
-  // In this order; what few numbers need stands behind a branch.
+  // In this order; cold paths become branches.
   void DefineAll(std::span<const ValueId> ids);
-  void DefineRare(const RareArms::Arm& arm);
+  void DefineColdPath(const ColdPaths::ColdPath& path);
   std::vector<ValueId> BranchesLast(std::span<const ValueId> ids) const;
   bool SetsRegister(const Stmt& stmt) const;
   std::string Hidden(const Choice& choice);
@@ -140,70 +142,72 @@ class CudaWriter {
 
   // ---- statements (cuda_text.cc)
   void Body(const Block& block);
-  void Meet(const Stmt& stmt);
-  void MeetInWarp();
-  // The place that counts what arrives for a meeting, of a store or barrier that belongs to it.
-  std::string ArrivalsFor(const Stmt& stmt) const;
+  void EmitBarrier(const Stmt& stmt);
+  void EmitWarpBarrier();
+  // The mbarrier that counts the bytes stored before a sync point. `stmt` is a store or barrier
+  // that belongs to it.
+  std::string MbarrierFor(const Stmt& stmt) const;
   void Inner(const Block& block);
   bool IsLong(const Loop& loop, std::string_view text) const;
   void WriteStmt(const Stmt& stmt);
   void Store(const Stmt& stmt);
   void For(const Stmt& stmt);
-  // A thread's number along a dimension of the block; of a part, in the order of a block of so
-  // many.
+  // A thread's index along a dimension of the block. A device function derives it from the linear
+  // thread index.
   std::string ThreadIndex(size_t dimension) const;
-  // A team's number, taken apart for the grid loops; the innermost one changes fastest.
+  // Splits the block index into the indices of the grid loops; the innermost one varies fastest.
   void Grid(const Stmt& stmt);
-  // The extent of an inner grid loop, which may not have been computed yet: its expression.
+  // The extent of an inner grid loop as an expression: it may not have been computed yet.
   std::string GridExtent(ValueId id) const;
 
   // ---- products (cuda_multiply.cc)
   void Multiply(const Stmt& stmt);
-  void TeamMultiply(const Stmt& stmt);
+  void BlockMultiply(const Stmt& stmt);
 
   // ---- lanes (cuda_lanes.cc)
   void Vector(const Stmt& stmt);
-  // Whether so many elements, loaded at once, are bytes that share registers.
+  // Whether `lanes` elements loaded at once are bytes packed into registers.
   static bool AreBytes(ScalarType type, int64_t lanes);
-  // One of the elements that all lanes loaded at once, by its number as text.
-  std::string Lane(ValueId packed, int64_t lanes, const std::string& lane);
-  // The loads and stores of all lanes that are one wide access: each lane's element next to its
-  // neighbour's, the first one aligned.
-  void FindPacks(const Stmt& stmt, int64_t lanes);
-  // Of team memory that the loop does not store to.
-  void FindPackedRead(const Stmt& loop, int64_t lanes, ValueId id,
+  // One element of a vector load; `lane` is its number as text.
+  std::string Lane(ValueId vector_access, int64_t lanes, const std::string& lane);
+  // Finds the loads and stores that are one wide access over all lanes: contiguous across the
+  // lanes, with an aligned first element.
+  void FindVectorAccesses(const Stmt& stmt, int64_t lanes);
+  // Vector loads from shared memory that the loop does not store to.
+  void FindVectorRead(const Stmt& loop, int64_t lanes, ValueId id,
                       const std::map<ArrayId, int>& stored);
-  // What all lanes store, by the number of the store among those to its array.
+  // The vector that collects what all lanes store; numbered by the stores to its array.
   std::string StoredName(const Stmt& stmt) const;
-  // Whether all stores of a vector loop to an array are wide ones, of the loop's own block.
+  // Whether all stores of a vector loop to an array are wide and directly in the loop's body.
   bool AreWide(const Stmt& loop, int64_t lanes, ArrayId array);
-  // Whether the lanes of a loop read an array of the team, if at all, and then store to the same
-  // place, and touch it nowhere else.
+  // Whether the lanes of a loop read a shared array only at the index that they then store to, and
+  // access it nowhere else.
   bool IsReplaced(const Block& body, ArrayId array) const;
   bool Touches(const Stmt& stmt, ArrayId array) const;
   static size_t StoresTo(const Stmt& stmt, ArrayId array);
-  // Whether something that may overlap other arrays is loaded after a statement of a block.
+  // Whether a load that may alias other arrays follows a statement of a block.
   bool LoadsAfter(const Block& block, size_t stmt) const;
   void FindAccesses(const Block& block, std::set<ArrayId>& read, std::map<ArrayId, int>& stored);
-  // Whether each lane stores a register before all else: what the lane before it left is not seen.
+  // Whether each lane stores a register before it reads it: no value is carried from lane to lane.
   bool BeginsAnew(const Block& body, ArrayId array) const;
-  // Lanes in lockstep do so once, lanes one after the other would do it again and again.
-  bool StoresAlike(const Block& block, const std::set<ArrayId>& read) const;
-  // Where the first lane's element is, `by` places before that of the index, as text; empty: no
-  // wide access.
-  std::string PackBase(LoopId loop, int64_t lanes, ArrayId id, ValueId index, int64_t by = 0);
-  // Loads one place beside a wide one: all lanes but one find theirs in it.
+  // Whether a register is stored with a uniform value: lanes in lockstep do so once, lanes in
+  // sequence would repeat it.
+  bool StoresUniform(const Block& block, const std::set<ArrayId>& read) const;
+  // The address of the first lane's element, `by` elements before that of the index, as text; empty
+  // if there is no wide access.
+  std::string VectorBase(LoopId loop, int64_t lanes, ArrayId id, ValueId index, int64_t by = 0);
+  // Loads that are shifted by one element from a wide one: all lanes but one take theirs from it.
   void FindBeside(const Stmt& stmt, int64_t lanes);
 
   const Kernel& kernel_;
   const std::set<ValueId>* needed_;
-  const std::string* part_;
+  const std::string* device_function_;
   OpenConstants* open_;
   mutable Mentions mentions_;
   ValueId defining_ = kNoValue;
   Placement placement_;
-  RareArms rare_;
-  Variance variance_;
+  ColdPaths cold_paths_;
+  Divergence divergence_;
   KernelNames names_;
   Spelling spelling_;
   bool multiplies_sums_;
@@ -217,17 +221,17 @@ class CudaWriter {
   std::string lane_ = "0";
   int64_t lanes_ = 1;  // of the vector loop
   std::vector<LoopId> grid_, threads_;
-  TeamMemory team_memory_;
-  std::optional<Arrivals> arrivals_;  // of a cluster that needs no barrier
-  std::map<ValueId, std::string> packed_loads_;
+  SharedMemoryLayout shared_memory_;
+  std::optional<MbarrierPlan> mbarriers_;  // of a cluster that synchronizes by mbarriers
+  std::map<ValueId, std::string> vector_loads_;
   struct Beside {
-    ValueId packed{};
+    ValueId vector_access{};
     int64_t by = 0, lanes = 0;
   };
   std::map<ValueId, Beside> beside_;
-  std::map<const Stmt*, std::string> packed_stores_;  // of one block: in its order
-  std::set<ArrayId> packed_before_;                   // of which loops before stored vectors
-  std::set<ValueId> inside_;                          // computed within the vector loop
+  std::map<const Stmt*, std::string> vector_stores_;  // in the order of the block's statements
+  std::set<ArrayId> vector_loaded_;                   // arrays with vector stores in earlier loops
+  std::set<ValueId> inside_;                          // values computed within the vector loop
 };
 
 }  // namespace tokamak::cuda

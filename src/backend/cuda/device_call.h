@@ -6,19 +6,20 @@
 #include "runtime/fft.h"
 #include "runtime/triangular.h"
 
+// Library calls that a GPU can run instead of the host: FFTs, factorizations, triangular solves.
 namespace tokamak::cuda {
 
-// A routine of LAPACK on a batch of row-major matrices, with the operands and results that JAX's
-// calls of it have.
+// A LAPACK routine on a batch of row-major matrices, with the operands and results of JAX's custom
+// calls.
 struct FactorCall {
   enum class Routine : uint8_t {
     kLu,          // getrf: factors, pivots from 1, info
-    kQr,          // geqrf: reflectors and R, their factors
-    kReflectors,  // orgqr: the orthogonal matrix of the first two operands
+    kQr,          // geqrf: reflectors and R, taus
+    kReflectors,  // orgqr: the orthogonal matrix of the reflectors and taus
     kEigen,       // syevd: vectors, values, info
-    kSingular,    // gesdd, gesvd: what is left, values, left vectors, right vectors, info
+    kSingular,    // gesdd, gesvd: overwritten input, values, left and right vectors, info
   };
-  // Singular vectors that are made: none, as many as there are values, all.
+  // Singular vectors to compute: none, one per singular value, or all.
   enum class Vectors : uint8_t { kNone, kSome, kAll };
   Routine routine{};
   MatrixElement element{};
@@ -28,21 +29,21 @@ struct FactorCall {
   Vectors vectors = Vectors::kAll;
 };
 
-// Row swaps of s32, from 0, one after the other, as a permutation of the rows.
+// Converts a sequence of s32 row swaps, counted from 0, to a permutation of the rows.
 struct PermutationCall {
   int64_t batch = 1, swaps = 0, rows = 0;
 };
 
-// What a library of the device may do in the host's place. Arrays are those of the step: operands,
-// then results.
+// A call that a library of the device may run instead of the host. Arrays are those of the step:
+// operands, then results.
 using DeviceCall =
     std::variant<FourierShape, CholeskyCall, TriangularCall, FactorCall, PermutationCall>;
 
-// Such a call, ready to be asked for.
+// A call that is ready to be enqueued.
 class CallCode {
  public:
   virtual ~CallCode() = default;
-  // Whether the thread that asks for it waits until it is done.
+  // Whether the enqueuing thread blocks until the call is done.
   virtual bool waits() const { return false; }
 };
 

@@ -7,6 +7,7 @@
 namespace tokamak::cuda {
 namespace {
 
+// The oldest supported driver: CUDA 12.0.
 constexpr int kLeastVersion = 12000;
 
 Error NoDriver(const std::string& why) {

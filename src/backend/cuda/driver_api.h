@@ -6,8 +6,8 @@
 
 #include "support/result.h"
 
-// The CUDA driver, opened when it is first asked for: what cuda.h of CUDA 12 and 13 declares, under
-// names of our own. Handles are pointers, results numbers.
+// The CUDA driver API, loaded on first use: the declarations of cuda.h (CUDA 12 and 13) under our
+// own names. Handles are pointers, results are ints.
 
 namespace tokamak::cuda {
 
@@ -28,7 +28,7 @@ struct KernelNode {
 struct CopyNode {
   struct Side {
     size_t x = 0, y = 0, z = 0, lod = 0;
-    unsigned memory_type = 2;  // the device's
+    unsigned memory_type = 2;  // CU_MEMORYTYPE_DEVICE
     const void* host = nullptr;
     Address device = 0;
     Handle array = nullptr;
@@ -39,7 +39,7 @@ struct CopyNode {
   size_t width = 0, height = 1, depth = 1;
 };
 
-// TOK_DRIVER(our name, the driver's, parameters)
+// TOK_DRIVER(our name, the driver's symbol, parameters)
 #define TOK_DRIVER_FUNCTIONS(TOK_DRIVER)                                                           \
   TOK_DRIVER(init, "cuInit", (unsigned))                                                           \
   TOK_DRIVER(version, "cuDriverGetVersion", (int*))                                                \
@@ -84,7 +84,7 @@ struct CopyNode {
   TOK_DRIVER(set_copy, "cuGraphExecMemcpyNodeSetParams",                                           \
              (Handle, Handle, const CopyNode*, Handle))                                            \
   TOK_DRIVER(launch_graph, "cuGraphLaunch", (Handle, Handle))                                      \
-  TOK_DRIVER(teams_at_a_time, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                       \
+  TOK_DRIVER(max_active_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                     \
              (int*, Handle, int, size_t))                                                          \
   TOK_DRIVER(launch_together, "cuLaunchCooperativeKernel",                                         \
              (Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,        \
@@ -99,13 +99,13 @@ struct DriverApi {
 #undef TOK_DRIVER
   int supports = 0;  // 13000: CUDA 13.0
 
-  // Opened once. TK4201.
+  // Loaded once. TK4201.
   static Result<const DriverApi*> Open();
   // "CUDA_ERROR_OUT_OF_MEMORY: out of memory"
   std::string TextOf(int result) const;
 };
 
-// Numbers of cuda.h.
+// Enumerators of cuda.h.
 inline constexpr int kNotReady = 600;
 inline constexpr int kInvalidValue = 1, kOutOfDeviceMemory = 2;
 inline constexpr int kAttributeMultiprocessors = 16;
@@ -114,7 +114,9 @@ inline constexpr int kAttributeClock = 13, kAttributeMemoryClock = 36, kAttribut
                      kAttributeL2 = 38, kAttributeThreads = 39, kAttributeShared = 81,
                      kAttributeRegisters = 82;
 inline constexpr int kFunctionRegisters = 4, kFunctionLocalBytes = 3, kFunctionDynamicBytes = 8;
-inline constexpr int kFunctionLargeCluster = 14;  // more blocks than every device has in one
+// CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+inline constexpr int kFunctionLargeCluster = 14;
+// Blocks of a cluster that every device with clusters supports (CUDA programming guide).
 inline constexpr int kPortableCluster = 8;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventBlockingSync = 1, kEventNoTiming = 2;

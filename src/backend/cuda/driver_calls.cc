@@ -1,4 +1,4 @@
-// Calls of libraries on a GPU of the driver's.
+// Library calls on a GPU of the driver.
 
 #include "backend/cuda/driver_calls.h"
 

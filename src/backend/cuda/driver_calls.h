@@ -9,25 +9,26 @@
 #include "backend/cuda/gpu.h"
 #include "support/result.h"
 
-// Calls of libraries, as files of the driver's device see them.
+// Library calls as the driver's device runs them: the interface to the device, and the functions
+// that prepare each kind of call.
 
 namespace tokamak::cuda {
 
-// What calls may use of the device.
+// What a call may use of the device.
 class CallDevice {
  public:
-  // A kernel in the device, for ever.
+  // A loaded kernel; never unloaded.
   struct Function {
     Handle handle = nullptr;
     std::array<int, 3> threads{1, 1, 1};
   };
   struct Grid {
     int64_t x = 1, y = 1, z = 1;
-    size_t shared_bytes = 0;  // of a block
+    size_t shared_bytes = 0;  // dynamic, per block
   };
-  // Made when it is first asked for.
+  // Compiled and loaded on first use.
   virtual Result<Function> Kernel(CallKernel kernel, MatrixElement element) = 0;
-  // With pointers to its parameters.
+  // `parameters` points to each parameter.
   virtual Status LaunchKernel(const Function& function, const Grid& grid,
                               std::span<void* const> parameters) = 0;
   virtual Gpu& gpu() = 0;
@@ -37,7 +38,7 @@ class CallDevice {
   ~CallDevice() = default;
 };
 
-// Launches with parameters as they are.
+// Launches with the parameters passed by value.
 template <typename... Parameters>
 Status LaunchWith(CallDevice& device, const CallDevice::Function& function,
                   const CallDevice::Grid& grid, Parameters... parameters) {
@@ -45,16 +46,16 @@ Status LaunchWith(CallDevice& device, const CallDevice::Function& function,
   return device.LaunchKernel(function, grid, all);
 }
 
-// A call on a GPU of the driver's. One thread at a time asks for calls.
+// A call on a GPU of the driver. One thread at once may enqueue calls.
 class DriverCall : public CallCode {
  public:
   virtual Status Run(std::span<void* const> arrays, CallDevice& device) const = 0;
 };
 using PreparedCall = std::shared_ptr<const DriverCall>;
 
-// A transform of cuFFT. TK4201, TK4203, TK5001: a form that it does not have.
+// A transform by cuFFT. TK4201, TK4203; TK5001 if cuFFT does not support the form.
 Result<PreparedCall> PrepareFourier(const FourierShape& shape, CallDevice& device);
-// Matrices, by cuSOLVER and cuBLAS. The same errors.
+// Matrix routines by cuSOLVER and cuBLAS. The same errors as PrepareFourier.
 Result<PreparedCall> PrepareMatrices(const CholeskyCall& call, CallDevice& device);
 Result<PreparedCall> PrepareMatrices(const TriangularCall& call, CallDevice& device);
 Result<PreparedCall> PrepareMatrices(const FactorCall& call, CallDevice& device);

@@ -1,4 +1,4 @@
-// Code in a GPU: loaded, kept, launched.
+// Code in a GPU: loading, caching and launching.
 
 #include <algorithm>
 #include <set>
@@ -14,7 +14,7 @@ namespace tokamak::cuda {
 
 namespace {
 
-// For ever: messages name what was launched after it is gone.
+// Never freed: messages name launches after their code is unloaded.
 const std::string* Interned(const std::string& label) {
   static auto* mutex = new std::mutex;
   static auto* labels = new std::set<std::string>;
@@ -28,7 +28,7 @@ Result<std::shared_ptr<const LoadedModule>> DriverGpu::LoadModule(
     const std::shared_ptr<const std::string>& cubin) {
   Handle module = nullptr;
   int result = api_.load(&module, cubin->data());
-  if (result != 0) return Fault(result, "code cannot be loaded");
+  if (result != 0) return DeviceError(result, "code cannot be loaded");
   return std::make_shared<const LoadedModule>(api_, context_, stream_, module);
 }
 
@@ -47,7 +47,7 @@ Result<std::shared_ptr<const LaunchCode>> DriverGpu::MakeCode(
                                          static_cast<int>(code->dynamic_bytes));
     if (result == kInvalidValue)
       return MakeError(ErrorCode::kCudaText,
-                       fmt::format("kernel {}: {} bytes of team memory, which the device has not",
+                       fmt::format("kernel {}: {} bytes of shared memory exceed the device limit",
                                    label, code->dynamic_bytes));
   }
   if (result == 0 && source.source.cluster > kPortableCluster)
@@ -55,19 +55,20 @@ Result<std::shared_ptr<const LaunchCode>> DriverGpu::MakeCode(
   if (result == 0)
     result = api_.function_attribute(&code->registers_, kFunctionRegisters, code->function);
   if (result == 0 && source.is_loop) {
-    // All its teams must be there when they meet. One a multiprocessor meets fastest.
+    // All blocks must be resident when they reach a grid barrier. One block per SM has the fastest
+    // barrier.
     int at_a_time = 0;
     result =
-        api_.teams_at_a_time(&at_a_time, code->function, code->threads[0], code->dynamic_bytes);
+        api_.max_active_blocks(&at_a_time, code->function, code->threads[0], code->dynamic_bytes);
     if (result == 0 && at_a_time == 0)
       return MakeError(ErrorCode::kCudaText,
-                       fmt::format("kernel {}: no multiprocessor has room for a team", label));
+                       fmt::format("kernel {}: no multiprocessor has room for a block", label));
     int64_t all = std::max(info_.multiprocessors, 1), most = int64_t{at_a_time} * all;
     int64_t wanted = std::max(source.grid, std::min(source.side_by_side, all));
     code->grid = static_cast<unsigned>(std::min(wanted, most));
     code->has_condition = source.has_condition;
   }
-  if (result != 0) return Fault(result, "kernel " + label);
+  if (result != 0) return DeviceError(result, "kernel " + label);
   code->module = std::move(module);
   return std::shared_ptr<const LaunchCode>(std::move(code));
 }
@@ -125,7 +126,7 @@ Result<std::vector<std::shared_ptr<const LaunchCode>>> DriverGpu::Load(
   }
   if (!missing.empty()) {
     Status loaded = LoadMissing(missing, missing_names, true, made);
-    // What the disk had may be damaged in ways that no checksum sees.
+    // A cached entry may be damaged in ways that no checksum detects: retry without the cache.
     if (!loaded.ok() && loaded.error().code == ErrorCode::kDeviceFault &&
         DiskCache::OfProcess() != nullptr && !has_fault_.load())
       loaded = LoadMissing(missing, missing_names, false, made);
@@ -166,27 +167,27 @@ Status DriverGpu::Launch(const LaunchCode& launch, std::span<void* const> pointe
                   static_cast<unsigned>(code.threads[1]), static_cast<unsigned>(code.threads[2]),
                   code.dynamic_bytes, stream_, parameters.data(), nullptr);
   if (result != 0) [[unlikely]]
-    return Fault(result, "kernel " + *code.label);
+    return DeviceError(result, "kernel " + *code.label);
   return Ok();
 }
 
 Result<LoopEnd> DriverGpu::LaunchLoop(const LaunchCode& launch, std::span<void* const> pointers,
-                                      const LoopTurn& turn) {
+                                      const LoopChunk& chunk) {
   const auto& code = static_cast<const LoadedCode&>(launch);
   TOK_RETURN_IF_ERROR(Enter());
-  // Of this launch alone: another thread may launch the same.
+  // Per launch: another thread may launch the same code.
   TOK_TRY(DeviceMemory memory, DeviceMemory::Take(*this, kLoopMemory, "a loop in one launch"));
   TOK_RETURN_IF_ERROR(Fill(memory.data(), 0, kLoopMemory));
-  void* meeting = memory.data();
-  long long rounds = turn.rounds;
-  int odd = turn.odd ? 1 : 0, closes = turn.closes ? 1 : 0;
-  void* parameters[] = {const_cast<void**>(pointers.data()), &meeting, &rounds, &odd, &closes};
+  void* barrier = memory.data();
+  long long iterations = chunk.iterations;
+  int odd = chunk.odd ? 1 : 0, closes = chunk.closes ? 1 : 0;
+  void* parameters[] = {const_cast<void**>(pointers.data()), &barrier, &iterations, &odd, &closes};
   NoteLaunch(code.label);
   int result =
       api_.launch_together(code.function, code.grid, 1, 1, static_cast<unsigned>(code.threads[0]),
                            1, 1, code.dynamic_bytes, stream_, parameters);
-  if (result != 0) return Fault(result, "kernel " + *code.label);
-  if (!code.has_condition) return LoopEnd{turn.rounds, false};
+  if (result != 0) return DeviceError(result, "kernel " + *code.label);
+  if (!code.has_condition) return LoopEnd{chunk.iterations, false};
   std::array<int64_t, 2> end{};
   TOK_RETURN_IF_ERROR(CopyOut(end.data(), memory.data() + kLoopMemory - sizeof end, sizeof end));
   return LoopEnd{end[0], end[1] != 0};

@@ -12,30 +12,36 @@
 namespace tokamak::cuda {
 namespace {
 
-// Of the device's memory; the rest is the driver's, and others'.
+// Fraction of the device's memory that we use. Chosen: leaves the rest to the driver and to other
+// processes.
 constexpr double kFraction = 0.92;
+// Bytes and number of pinned slots for small and large copies. Chosen; no measurement on record.
 constexpr size_t kSmallSlot = Device::kSmallCopy, kLargeSlot = size_t{4} << 20;
 constexpr size_t kSmallSlots = 256, kLargeSlots = 16;
+// Oldest supported compute capability (major).
 constexpr int kDriverLeastMajor = 8;
 
 Address AddressOf(const void* memory) {
   return reinterpret_cast<uintptr_t>(memory);
 }
 
-// One thread does not copy as fast as the bus, and pages that were never touched take time.
+// Copies with several threads: one thread is slower than the bus, and first touches of pages take
+// time.
 void CopyOnHost(void* to, const void* from, size_t bytes) {
-  constexpr int64_t kPiece = int64_t{1} << 18;
-  if (bytes <= static_cast<size_t>(2 * kPiece)) {
+  // Bytes per task of a parallel copy. Chosen; no measurement on record.
+  constexpr int64_t kPinnedChunkBytes = int64_t{1} << 18;
+  if (bytes <= static_cast<size_t>(2 * kPinnedChunkBytes)) {
     std::memcpy(to, from, bytes);
     return;
   }
-  ThreadPool::OfProcess().For(static_cast<int64_t>(bytes), kPiece, [&](int64_t begin, int64_t end) {
-    std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin,
-                static_cast<size_t>(end - begin));
-  });
+  ThreadPool::OfProcess().For(
+      static_cast<int64_t>(bytes), kPinnedChunkBytes, [&](int64_t begin, int64_t end) {
+        std::memcpy(static_cast<std::byte*>(to) + begin,
+                    static_cast<const std::byte*>(from) + begin, static_cast<size_t>(end - begin));
+      });
 }
 
-// After these the driver's context does nothing any more.
+// Errors after which the context is unusable ("sticky" errors of cuda.h).
 bool IsForEver(int result) {
   constexpr int kFaults[] = {700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 999};
   return std::find(std::begin(kFaults), std::end(kFaults), result) != std::end(kFaults);
@@ -71,7 +77,7 @@ Result<std::unique_ptr<DriverGpu>> DriverGpu::Open(const DriverApi& driver, int 
                      api->create_stream(&opened.stream, kStreamNonBlocking),
                      api->create_stream(&opened.copy_stream, kStreamNonBlocking)})
     if (result != 0) return failed(result);
-  // Nothing depends on these but estimates: a driver that does not tell is no error.
+  // Only estimates depend on these: it is not an error if the driver does not report them.
   for (auto [value, attribute] : {std::pair(&opened.info.clock_khz, kAttributeClock),
                                   std::pair(&opened.info.memory_clock_khz, kAttributeMemoryClock),
                                   std::pair(&opened.info.memory_bus_bits, kAttributeBusWidth),
@@ -101,7 +107,7 @@ DriverGpu::DriverGpu(Opened opened)
       large_slots_(api_, kLargeSlot, kLargeSlots),
       completions_(api_, context_, *this) {}
 
-// ---- faults
+// ---- errors
 
 Status DriverGpu::Enter() {
   if (has_fault_.load(std::memory_order_acquire)) [[unlikely]] {
@@ -114,10 +120,10 @@ Status DriverGpu::Enter() {
 Status DriverGpu::Check(int result, std::string_view what) {
   if (result == 0) [[likely]]
     return Ok();
-  return Fault(result, what);
+  return DeviceError(result, what);
 }
 
-Error DriverGpu::Fault(int result, std::string_view what) {
+Error DriverGpu::DeviceError(int result, std::string_view what) {
   if (result == kOutOfDeviceMemory)
     return MakeError(ErrorCode::kDeviceMemory,
                      fmt::format("cuda: {}: {}", what, api_.TextOf(result)));
@@ -137,21 +143,21 @@ Error DriverGpu::Fault(int result, std::string_view what) {
 }
 
 SharedError DriverGpu::ErrorOf(int result) {
-  return std::make_shared<const Error>(Fault(result, "the work of a program"));
+  return std::make_shared<const Error>(DeviceError(result, "the work of a program"));
 }
 
 // ---- memory
 
-void* DriverGpu::TakeRegion(size_t bytes) {
+void* DriverGpu::AllocateSlab(size_t bytes) {
   Address address = 0;
   if (!Enter().ok() || api_.allocate(&address, bytes) != 0) return nullptr;
   return reinterpret_cast<void*>(static_cast<uintptr_t>(address));
 }
 
-void DriverGpu::GiveRegion(void* region, size_t) {
+void DriverGpu::FreeSlab(void* slab, size_t) {
   if (!Enter().ok()) return;
   api_.synchronize(stream_);
-  api_.free(AddressOf(region));
+  api_.free(AddressOf(slab));
 }
 
 // ---- copies
@@ -162,17 +168,17 @@ Status DriverGpu::CopyIn(void* to, const void* from, size_t bytes) {
   Address at = AddressOf(to);
   while (bytes > 0) {
     PinnedSlots& slots = bytes <= kSmallSlot ? small_slots_ : large_slots_;
-    size_t part = std::min(bytes, slots.bytes());
+    size_t chunk = std::min(bytes, slots.bytes());
     TOK_TRY(PinnedSlot slot, slots.Take());
-    CopyOnHost(slot.data, bytes_left, part);
-    int result = api_.copy_in(at, slot.data, part, stream_);
+    CopyOnHost(slot.data, bytes_left, chunk);
+    int result = api_.copy_in(at, slot.data, chunk, stream_);
     if (result == 0) result = api_.record(slot.event, stream_);
     slot.is_pending = result == 0;
-    slots.Give(slot);
+    slots.Release(slot);
     TOK_RETURN_IF_ERROR(Check(result, "a copy to the device"));
-    bytes_left += part;
-    at += part;
-    bytes -= part;
+    bytes_left += chunk;
+    at += chunk;
+    bytes -= chunk;
   }
   return Ok();
 }
@@ -203,20 +209,20 @@ Status DriverGpu::CopyOutSmall(void* to, Address from, size_t bytes) {
   if (result == 0) result = api_.record(slot.event, stream_);
   if (result == 0) result = api_.wait(slot.event);
   if (result == 0) std::memcpy(to, slot.data, bytes);
-  small_slots_.Give(slot);
+  small_slots_.Release(slot);
   return Check(result, "a copy from the device");
 }
 
-// On a stream of its own, after all that was asked for before: what comes later goes on meanwhile.
-// While one part is copied to the caller's memory, the next is on its way.
+// Uses a separate stream that waits for all work enqueued before; later work proceeds concurrently.
+// Double-buffered: while one chunk is copied to the caller's memory, the next is transferred.
 Status DriverGpu::CopyOutLarge(std::byte* to, Address from, size_t bytes) {
   std::lock_guard<std::mutex> lock(large_mutex_);
-  WishForLargePages(to, bytes);  // it is fresh, most of the time
+  WishForLargePages(to, bytes);  // usually fresh memory
   PinnedSlot slots[2];
   for (PinnedSlot& slot : slots) {
     Result<PinnedSlot> taken = large_slots_.Take();
     if (!taken.ok()) {
-      if (slots[0].data != nullptr) large_slots_.Give(slots[0]);
+      if (slots[0].data != nullptr) large_slots_.Release(slots[0]);
       return std::move(taken.error());
     }
     slot = taken.value();
@@ -227,20 +233,20 @@ Status DriverGpu::CopyOutLarge(std::byte* to, Address from, size_t bytes) {
   for (size_t turn = 0; result == 0 && done < bytes; ++turn) {
     if (asked < bytes) {
       PinnedSlot& slot = slots[turn % 2];
-      size_t part = std::min(bytes - asked, kLargeSlot);
-      result = api_.copy_out(slot.data, from + asked, part, copy_stream_);
+      size_t chunk = std::min(bytes - asked, kLargeSlot);
+      result = api_.copy_out(slot.data, from + asked, chunk, copy_stream_);
       if (result == 0) result = api_.record(slot.event, copy_stream_);
-      asked += part;
+      asked += chunk;
     }
     if (result != 0 || turn == 0) continue;
     PinnedSlot& before = slots[(turn - 1) % 2];
     result = api_.wait(before.event);
-    size_t part = std::min(bytes - done, kLargeSlot);
-    if (result == 0) CopyOnHost(to + done, before.data, part);
-    done += part;
+    size_t chunk = std::min(bytes - done, kLargeSlot);
+    if (result == 0) CopyOnHost(to + done, before.data, chunk);
+    done += chunk;
   }
   if (result != 0) api_.synchronize(copy_stream_);
-  for (const PinnedSlot& slot : slots) large_slots_.Give(slot);
+  for (const PinnedSlot& slot : slots) large_slots_.Release(slot);
   return Check(result, "a copy from the device");
 }
 
@@ -254,7 +260,7 @@ void DriverGpu::CopyOutThen(void* to, const void* from, size_t bytes, Ref<Event>
     }
     TOK_TRY(PinnedSlot slot, small_slots_.Take());
     int result = api_.copy_out(slot.data, AddressOf(from), bytes, stream_);
-    if (result != 0) small_slots_.Give(slot);
+    if (result != 0) small_slots_.Release(slot);
     TOK_RETURN_IF_ERROR(Check(result, "a copy from the device"));
     completions_.Add(stream_, event, {&small_slots_, slot, to, bytes});
     return Ok();
@@ -277,7 +283,7 @@ Status DriverGpu::Synchronize() {
 }
 
 Result<Gpu*> OpenGpu() {
-  // For ever: threads may use it until the process is gone.
+  // Never freed: threads may use it until the process ends.
   static const auto* opened = new Result<std::unique_ptr<DriverGpu>>([] {
     Result<const DriverApi*> api = DriverApi::Open();
     return api.ok() ? DriverGpu::Open(*api.value(), 0)

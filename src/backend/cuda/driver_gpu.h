@@ -13,17 +13,19 @@
 #include "backend/cuda/launch_source.h"
 #include "backend/cuda/pinned.h"
 
+// The Gpu of the CUDA driver. Implemented in driver_gpu.cc (memory, copies), driver_code.cc
+// (kernels), driver_graph.cc (CUDA graphs) and driver_calls.cc (library calls).
 namespace tokamak::cuda {
 
 class LoadedModule;
 
-// A GPU through its driver.
+// A GPU accessed through the CUDA driver API.
 class DriverGpu final : public Gpu,
-                        private RegionSource,
-                        private Completions::Judge,
+                        private SlabSource,
+                        private Completions::ErrorSource,
                         private CallDevice {
  public:
-  // The driver must outlive it.
+  // `api` must outlive it.
   static Result<std::unique_ptr<DriverGpu>> Open(const DriverApi& api, int number);
 
   const DeviceInfo& info() const override { return info_; }
@@ -44,7 +46,7 @@ class DriverGpu final : public Gpu,
       std::span<const LaunchForm> forms) override;
   Status Launch(const LaunchCode& code, std::span<void* const> pointers) override;
   Result<LoopEnd> LaunchLoop(const LaunchCode& code, std::span<void* const> pointers,
-                             const LoopTurn& turn) override;
+                             const LoopChunk& chunk) override;
   Result<std::unique_ptr<StepGraph>> MakeGraph(std::span<const GraphStep> steps) override;
   Status RunGraph(StepGraph& graph, std::span<void* const> pointers) override;
   bool HasProducts() override;
@@ -57,7 +59,7 @@ class DriverGpu final : public Gpu,
   Status Call(const CallCode& code, std::span<void* const> arrays) override;
 
  private:
-  // What Open found out.
+  // What Open has determined.
   struct Opened {
     const DriverApi* api = nullptr;
     Handle context = nullptr, stream = nullptr, copy_stream = nullptr;
@@ -65,11 +67,11 @@ class DriverGpu final : public Gpu,
     std::string architecture;
   };
   class Graph;
-  struct GraphPart;
+  struct GraphChunk;
 
   explicit DriverGpu(Opened opened);
-  void* TakeRegion(size_t bytes) override;
-  void GiveRegion(void* region, size_t bytes) override;
+  void* AllocateSlab(size_t bytes) override;
+  void FreeSlab(void* slab, size_t bytes) override;
   SharedError ErrorOf(int result) override;
   Result<Function> Kernel(CallKernel kernel, MatrixElement element) override;
   Status LaunchKernel(const Function& function, const Grid& grid,
@@ -77,14 +79,15 @@ class DriverGpu final : public Gpu,
   Gpu& gpu() override { return *this; }
   Handle stream() override { return stream_; }
 
-  // Every thread that calls the driver does this first; the fault that was there before.
+  // Must precede the driver calls of every thread. Returns the sticky device error, if there is
+  // one.
   Status Enter();
   Status Check(int result, std::string_view what);
-  Error Fault(int result, std::string_view what);
+  Error DeviceError(int result, std::string_view what);
   Status CopyOutSmall(void* to, Address from, size_t bytes);
   Status CopyOutLarge(std::byte* to, Address from, size_t bytes);
-  Status FillGraph(GraphPart& graph, std::span<void* const> pointers);
-  Status UpdateGraph(GraphPart& graph, std::span<void* const> pointers);
+  Status FillGraph(GraphChunk& graph, std::span<void* const> pointers);
+  Status UpdateGraph(GraphChunk& graph, std::span<void* const> pointers);
   void NoteLaunch(const std::string* label) {
     recent_[launches_.fetch_add(1, std::memory_order_relaxed) % kRecent].store(
         label, std::memory_order_relaxed);
@@ -105,19 +108,19 @@ class DriverGpu final : public Gpu,
   std::string architecture_;
   BlockAllocator blocks_;
   PinnedSlots small_slots_, large_slots_;
-  std::mutex large_mutex_;  // one large copy out at a time
+  std::mutex large_mutex_;  // one large copy out at once
   Completions completions_;
 
   std::mutex code_mutex_;
   std::unordered_map<std::string, std::weak_ptr<const LaunchCode>> codes_;  // by name
 
-  std::mutex call_mutex_;  // libraries take one call at a time
+  std::mutex call_mutex_;  // libraries allow one call at once
   CodeMap call_kernels_;
 
   std::mutex fault_mutex_;
   std::atomic<bool> has_fault_{false};
   SharedError fault_;
-  // What was launched last, for messages.
+  // The most recent launches, for messages. Their number is chosen; no measurement on record.
   static constexpr size_t kRecent = 8;
   std::array<std::atomic<const std::string*>, kRecent> recent_{};
   std::atomic<size_t> launches_{0};

@@ -1,5 +1,5 @@
-// The device over a driver that the test pretends: memory is the host's, streams do at once what
-// they are asked for, and calls fail when the test says so.
+// The device on a fake driver: memory is host memory, streams execute at once, and calls fail on
+// request of the test.
 
 #include "backend/cuda/driver_gpu.h"
 
@@ -15,7 +15,7 @@
 namespace tokamak::cuda {
 namespace {
 
-size_t g_memory = size_t{1} << 30, g_taken = 0;
+size_t g_memory = size_t{1} << 30, g_allocated = 0;
 int g_copy_result = 0, g_wait_result = 0, g_major = 9;
 
 int Good() {
@@ -38,8 +38,8 @@ DriverApi PretendedDriver() {
   api.set_current = [](Handle) { return Good(); };
   api.create_stream = [](Handle*, unsigned) { return Good(); };
   api.allocate = [](Address* address, size_t bytes) {
-    if (g_taken + bytes > g_memory) return kOutOfDeviceMemory;
-    g_taken += bytes;
+    if (g_allocated + bytes > g_memory) return kOutOfDeviceMemory;
+    g_allocated += bytes;
     *address = reinterpret_cast<uintptr_t>(std::aligned_alloc(256, bytes));
     return 0;
   };
@@ -56,7 +56,7 @@ DriverApi PretendedDriver() {
   };
   api.synchronize = [](Handle) { return g_wait_result; };
   api.stream_wait = [](Handle, Handle, unsigned) { return Good(); };
-  api.create_event = [](Handle* event, unsigned) { return *event = &g_taken, 0; };
+  api.create_event = [](Handle* event, unsigned) { return *event = &g_allocated, 0; };
   api.record = [](Handle, Handle) { return Good(); };
   api.query = [](Handle) { return g_wait_result; };
   api.wait = [](Handle) { return g_wait_result; };
@@ -66,7 +66,7 @@ DriverApi PretendedDriver() {
 class DriverGpuTest : public testing::Test {
  protected:
   void SetUp() override {
-    g_taken = 0;
+    g_allocated = 0;
     g_copy_result = g_wait_result = 0;
     g_major = 9;
     Result<std::unique_ptr<DriverGpu>> opened = DriverGpu::Open(api_, 0);
@@ -95,8 +95,8 @@ TEST_F(DriverGpuTest, CopiesOfAllSizesGoThroughStaging) {
   }
 }
 
-// A fault that comes to light when somebody waits poisons all that is asked for later.
-TEST_F(DriverGpuTest, AFaultStays) {
+// A device error found by a wait poisons all later calls.
+TEST_F(DriverGpuTest, ADeviceFaultIsSticky) {
   constexpr int kIllegalAddress = 700;
   g_wait_result = kIllegalAddress;
   Ref<Event> event = MakeRef<Event>();
@@ -111,8 +111,8 @@ TEST_F(DriverGpuTest, AFaultStays) {
   EXPECT_EQ(status.error().code, ErrorCode::kDeviceFault);
 }
 
-// A call that is refused poisons nothing.
-TEST_F(DriverGpuTest, ARefusalPasses) {
+// A rejected call poisons nothing.
+TEST_F(DriverGpuTest, ARejectionIsNotSticky) {
   int value = 0;
   DeviceMemory memory = DeviceMemory::Take(*gpu_, 4, "test").value();
   g_copy_result = 1;
@@ -128,7 +128,7 @@ TEST_F(DriverGpuTest, MemoryIsBounded) {
   EXPECT_LT(gpu_->MemoryStats().limit, int64_t{1} << 30);
 }
 
-TEST_F(DriverGpuTest, OldDevicesAreRefused) {
+TEST_F(DriverGpuTest, OldDevicesAreRejected) {
   g_major = 7;
   Result<std::unique_ptr<DriverGpu>> opened = DriverGpu::Open(api_, 0);
   ASSERT_FALSE(opened.ok());
@@ -136,12 +136,13 @@ TEST_F(DriverGpuTest, OldDevicesAreRefused) {
   EXPECT_EQ(DriverGpu::Open(api_, 1).error().code, ErrorCode::kNoDevice);
 }
 
-// Each event fires once, whoever asks for how many, with pauses after which the thread sleeps.
+// Each event fires once, for any number of threads and events, with pauses after which the
+// completion thread sleeps.
 TEST_F(DriverGpuTest, EventsOfSeveralThreadsFire) {
-  constexpr int kThreads = 4, kRounds = 30, kEvents = 100;
+  constexpr int kThreads = 4, kTestRepetitions = 30, kEvents = 100;
   std::atomic<int> fired = 0;
   auto ask = [&] {
-    for (int round = 0; round < kRounds; ++round) {
+    for (int repetition = 0; repetition < kTestRepetitions; ++repetition) {
       Ref<Event> last;
       for (int i = 0; i < kEvents; ++i) {
         last = MakeRef<Event>();
@@ -149,14 +150,14 @@ TEST_F(DriverGpuTest, EventsOfSeveralThreadsFire) {
         gpu_->FireWhenDone(last);
       }
       last->Wait();
-      if (round % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (repetition % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   };
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) threads.emplace_back(ask);
   for (std::thread& thread : threads) thread.join();
   gpu_.reset();
-  EXPECT_EQ(fired, kThreads * kRounds * kEvents);
+  EXPECT_EQ(fired, kThreads * kTestRepetitions * kEvents);
 }
 
 }  // namespace

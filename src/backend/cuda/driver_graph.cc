@@ -1,6 +1,6 @@
-// Graphs: steps asked for at once. Pointers are parameters of their nodes; a run sets those of the
-// nodes whose pointers are others than the time before. Many steps are several graphs, one after
-// the other: the device is at the first while those of the next are set.
+// CUDA graphs: many steps, enqueued at once. Pointers are node parameters; a run updates the nodes
+// whose pointers have changed since the last run. A long sequence of steps becomes several graphs
+// (chunks): the device runs one while the host updates the next.
 
 #include <algorithm>
 
@@ -9,15 +9,15 @@
 
 namespace tokamak::cuda {
 
-// A graph of the driver, and what its nodes are.
-struct DriverGpu::GraphPart {
-  GraphPart(const DriverApi& api, Handle context, std::span<const GraphStep> given)
+// A CUDA graph and its nodes.
+struct DriverGpu::GraphChunk {
+  GraphChunk(const DriverApi& api, Handle context, std::span<const GraphStep> given)
       : api(api), context(context), steps(given.begin(), given.end()) {
     for (const GraphStep& step : steps) pointer_count += step.pointers;
   }
-  GraphPart(const GraphPart&) = delete;
-  GraphPart& operator=(const GraphPart&) = delete;
-  ~GraphPart() {
+  GraphChunk(const GraphChunk&) = delete;
+  GraphChunk& operator=(const GraphChunk&) = delete;
+  ~GraphChunk() {
     api.set_current(context);
     if (instance != nullptr) api.destroy_instance(instance);
     if (graph != nullptr) api.destroy_graph(graph);
@@ -26,7 +26,7 @@ struct DriverGpu::GraphPart {
   const DriverApi& api;
   Handle context;
   std::vector<GraphStep> steps;
-  std::vector<Handle> nodes;    // of each step
+  std::vector<Handle> nodes;    // per step
   std::vector<void*> pointers;  // of the last run
   size_t pointer_count = 0;
   Handle graph = nullptr, instance = nullptr;
@@ -34,28 +34,29 @@ struct DriverGpu::GraphPart {
 
 class DriverGpu::Graph final : public StepGraph {
  public:
-  std::vector<std::unique_ptr<GraphPart>> parts;
+  std::vector<std::unique_ptr<GraphChunk>> chunks;
 };
 
 namespace {
 
-// Steps of the first part, for which the device waits, and of others at most: setting the pointers
-// of twice as many takes less than running them. Where a host is slower than the device, the last
-// part is what the device runs alone: parts become smaller towards the end.
-constexpr size_t kFirstPart = 8, kMostOfPart = 64;
+// Steps of the first chunk, which the device waits for, and maximum steps of the others: updating
+// the pointers of twice as many takes less time than running them. If the host is slower than the
+// device, the device runs the last chunk alone, so chunks shrink towards the end.
+constexpr size_t kFirstGraphChunk = 8, kMaxGraphChunk = 64;
 
 std::vector<size_t> PartsOf(size_t steps) {
-  std::vector<size_t> parts;
-  for (size_t most = kFirstPart; steps > 0; most = std::min(2 * most, kMostOfPart)) {
-    size_t part = std::min(most, std::max(kFirstPart, steps * 3 / 5));
-    if (steps - std::min(part, steps) < kFirstPart) part = steps;  // none is left with few
-    parts.push_back(part);
-    steps -= part;
+  std::vector<size_t> chunks;
+  for (size_t most = kFirstGraphChunk; steps > 0; most = std::min(2 * most, kMaxGraphChunk)) {
+    size_t chunk = std::min(most, std::max(kFirstGraphChunk, steps * 3 / 5));
+    // Avoids a short last chunk.
+    if (steps - std::min(chunk, steps) < kFirstGraphChunk) chunk = steps;
+    chunks.push_back(chunk);
+    steps -= chunk;
   }
-  return parts;
+  return chunks;
 }
 
-// The parameters of a kernel's node, with what they point to.
+// The parameters of a kernel node, and the storage they point to.
 class KernelParameters {
  public:
   KernelParameters(const LoadedCode& code, std::span<void* const> pointers) {
@@ -94,14 +95,14 @@ Result<std::unique_ptr<StepGraph>> DriverGpu::MakeGraph(std::span<const GraphSte
   }
   auto graph = std::make_unique<Graph>();
   for (size_t count : PartsOf(steps.size())) {
-    graph->parts.push_back(std::make_unique<GraphPart>(api_, context_, steps.first(count)));
+    graph->chunks.push_back(std::make_unique<GraphChunk>(api_, context_, steps.first(count)));
     steps = steps.subspan(count);
   }
   return std::unique_ptr<StepGraph>(std::move(graph));
 }
 
-// One step after the other, as in a stream.
-Status DriverGpu::FillGraph(GraphPart& graph, std::span<void* const> pointers) {
+// Each node depends on the previous one, as in a stream.
+Status DriverGpu::FillGraph(GraphChunk& graph, std::span<void* const> pointers) {
   TOK_RETURN_IF_ERROR(Check(api_.create_graph(&graph.graph, 0), "a graph"));
   graph.pointers.assign(pointers.begin(), pointers.end());
   for (const GraphStep& step : graph.steps) {
@@ -124,7 +125,7 @@ Status DriverGpu::FillGraph(GraphPart& graph, std::span<void* const> pointers) {
   return Check(api_.instantiate(&graph.instance, graph.graph, 0), "a graph");
 }
 
-Status DriverGpu::UpdateGraph(GraphPart& graph, std::span<void* const> pointers) {
+Status DriverGpu::UpdateGraph(GraphChunk& graph, std::span<void* const> pointers) {
   size_t at = 0;
   for (size_t i = 0; i < graph.steps.size(); ++i) {
     const GraphStep& step = graph.steps[i];
@@ -149,14 +150,14 @@ Status DriverGpu::UpdateGraph(GraphPart& graph, std::span<void* const> pointers)
 Status DriverGpu::RunGraph(StepGraph& given, std::span<void* const> pointers) {
   auto& graph = static_cast<Graph&>(given);
   TOK_RETURN_IF_ERROR(Enter());
-  for (const std::unique_ptr<GraphPart>& part : graph.parts) {
-    std::span<void* const> own = pointers.first(part->pointer_count);
-    pointers = pointers.subspan(part->pointer_count);
-    TOK_RETURN_IF_ERROR(part->instance == nullptr ? FillGraph(*part, own)
-                                                  : UpdateGraph(*part, own));
-    for (const GraphStep& step : part->steps)
+  for (const std::unique_ptr<GraphChunk>& chunk : graph.chunks) {
+    std::span<void* const> own = pointers.first(chunk->pointer_count);
+    pointers = pointers.subspan(chunk->pointer_count);
+    TOK_RETURN_IF_ERROR(chunk->instance == nullptr ? FillGraph(*chunk, own)
+                                                   : UpdateGraph(*chunk, own));
+    for (const GraphStep& step : chunk->steps)
       if (step.code != nullptr) NoteLaunch(static_cast<const LoadedCode*>(step.code)->label);
-    TOK_RETURN_IF_ERROR(Check(api_.launch_graph(part->instance, stream_), "a graph"));
+    TOK_RETURN_IF_ERROR(Check(api_.launch_graph(chunk->instance, stream_), "a graph"));
   }
   return Ok();
 }

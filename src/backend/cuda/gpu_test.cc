@@ -51,7 +51,7 @@ TEST(SimulatedGpu, RunsKernelsInOrder) {
   DeviceMemory memory[4];
   for (DeviceMemory& each : memory) each = std::move(DeviceMemory::Take(gpu, 32, "test").value());
   ASSERT_TRUE(gpu.CopyIn(memory[0].data(), x.data(), 32).ok());
-  x.assign(8, 0);  // the caller's again
+  x.assign(8, 0);  // the caller may reuse it
   void* first[] = {memory[0].data(), memory[1].data()};
   ASSERT_TRUE(gpu.Launch(*codes.value()[0], first).ok());
   void* second[] = {memory[1].data(), memory[2].data(), memory[1].data(), memory[3].data()};
@@ -60,7 +60,7 @@ TEST(SimulatedGpu, RunsKernelsInOrder) {
   EXPECT_EQ(Values(gpu, memory[3])[7], 48);
 }
 
-TEST(SimulatedGpu, TellsWhenItIsDone) {
+TEST(SimulatedGpu, ReportsCompletion) {
   Gpu& gpu = SimulatedGpu();
   Ref<Event> done = MakeRef<Event>();
   gpu.FireWhenDone(done);
@@ -68,7 +68,7 @@ TEST(SimulatedGpu, TellsWhenItIsDone) {
   EXPECT_EQ(done->error(), nullptr);
 }
 
-TEST(SimulatedGpu, AFaultIsTold) {
+TEST(SimulatedGpu, ADeviceErrorIsReported) {
   Gpu& gpu = SimulatedGpu();
   Result<ParsedKernel> parsed = ParseKernel(R"(kernel far {
   argument x: f32[8] read align 16
@@ -94,14 +94,14 @@ TEST(SimulatedGpu, AFaultIsTold) {
   EXPECT_TRUE(gpu.Synchronize().ok());
 }
 
-// Row-major matrices are those by columns, transposed: the sides change places.
+// Row-major matrices are transposed column-major ones: lhs and rhs are swapped.
 TEST(Products, AsTheLibraryHasThem) {
   MatrixProduct product;
   product.m = 2;
   product.n = 3;
   product.k = 4;
   product.lhs = {4, 1};
-  product.rhs = {1, 4};  // lies transposed
+  product.rhs = {1, 4};  // transposed
   product.batch = {{5, 16, 24}, {2, 8, 12}};
   LtProduct lt = LtProductOf(product);
   EXPECT_TRUE(lt.first.is_transposed);
@@ -119,7 +119,7 @@ TEST(Products, AsTheLibraryHasThem) {
   EXPECT_EQ(lt.outer.size(), 1u);
 }
 
-// Names follow from what launches do.
+// Names depend on what launches compute.
 TEST(LaunchSource, EqualKernelsAreOne) {
   Kernel x = KernelOf("x", "2"), y = KernelOf("y", "2"), z = KernelOf("z", "3");
   LaunchForm of_x{"x", {{&x, 8}}}, of_y{"y", {{&y, 8}}}, of_z{"z", {{&z, 8}}};
@@ -161,7 +161,7 @@ TEST_F(Images, KernelsShareBatchesAndComeBackFromTheDisk) {
     cubins.insert(made.value()[i].cubin.get());
     EXPECT_NE(made.value()[i].cubin->find(sources_[i].name), std::string::npos);
   }
-  EXPECT_LE(cubins.size(), 8u);  // so many programs at a time
+  EXPECT_LE(cubins.size(), 8u);  // kMostPrograms
   // Some of them, in another order.
   std::vector<CudaSource> some = {sources_[17], sources_[3], sources_[17]};
   Result<std::vector<KernelImage>> again = MakeImages(some, options);
@@ -170,7 +170,7 @@ TEST_F(Images, KernelsShareBatchesAndComeBackFromTheDisk) {
   EXPECT_EQ(again.value()[0].cubin, again.value()[2].cubin);
 }
 
-TEST_F(Images, ADamagedEntryIsMadeAgain) {
+TEST_F(Images, ADamagedEntryIsRebuilt) {
   DiskCache cache(folder_, 1 << 30);
   ImageOptions options;
   options.cache = &cache;

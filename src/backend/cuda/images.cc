@@ -13,11 +13,12 @@
 namespace tokamak::cuda {
 namespace {
 
-// A batch: kernels are compiled faster together (NVRTC takes a while to begin), and by more threads
-// where there are fewer in each. More than a few threads wait for each other.
+// Kernels and bytes of text per batch, and concurrent NVRTC programs, at most. Compiling kernels
+// together is faster (NVRTC has a startup cost), but small batches use more threads; beyond a few
+// threads NVRTC serializes. Chosen (docs/choices/2026-11-16-cuda-backend.md).
 constexpr size_t kMostBatch = 32, kImageMostBytes = size_t{32} << 10, kMostPrograms = 8;
 
-// Where each batch begins, and the end.
+// The first kernel of each batch, and the end.
 std::vector<size_t> BatchesOf(const std::vector<size_t>& bytes, size_t threads) {
   size_t programs = std::min(threads, kMostPrograms);
   size_t most = std::min((bytes.size() + programs - 1) / programs, kMostBatch);
@@ -50,8 +51,8 @@ std::string KeyOf(const CudaSource& source, const ImageOptions& options,
       .bytes();
 }
 
-// A batch is kept under the digest of the keys of its kernels, and each kernel under its own, which
-// leads to the batch.
+// A batch is cached under the digest of the keys of its kernels. The entry of each kernel, under
+// its own key, refers to the batch.
 constexpr std::string_view kKernelEntry = "cuda-kernel", kBatchEntry = "cuda-batch";
 
 std::string BatchKey(std::span<Wanted* const> batch) {
@@ -73,7 +74,7 @@ void FindInCache(std::vector<Wanted>& all, DiskCache& cache) {
   }
 }
 
-// Each in a namespace of its own: their types and tables have the same names.
+// Each kernel in a separate namespace: their types and tables have the same names.
 CudaSource TextOf(std::span<Wanted* const> batch) {
   CudaSource source;
   source.name = batch[0]->source->name;
@@ -115,7 +116,7 @@ Status CompileAll(std::span<Wanted* const> missing, const ImageOptions& options)
   try {
     for (size_t i = 1; i < std::min(threads, batches); ++i) others.emplace_back(work);
   } catch (const std::system_error&) {
-    // Fewer threads do.
+    // Continue with fewer threads.
   }
   work();
   for (std::thread& thread : others) thread.join();

@@ -9,24 +9,25 @@
 #include "runtime/disk_cache.h"
 #include "support/result.h"
 
+// Compiles CUDA sources to cubins, in parallel batches and with the disk cache.
 namespace tokamak::cuda {
 
-// Machine code that holds a kernel, and the kernel's name there.
+// A cubin and the name of the kernel in it.
 struct KernelImage {
-  std::shared_ptr<const std::string> cubin;  // of several kernels: the same for all of them
+  std::shared_ptr<const std::string> cubin;  // shared by the kernels of a batch
   std::string function;
 };
 
 struct ImageOptions {
   std::string architecture = "sm_90";
-  std::string driver;          // part of the key of the cache
-  DiskCache* cache = nullptr;  // null: none
-  bool ask_cache = true;       // false: what it has is not to be trusted
+  std::string driver;          // driver version; part of the cache key
+  DiskCache* cache = nullptr;  // null: no cache
+  bool ask_cache = true;       // false: do not trust cached entries
 };
 
-// Machine code of sources whose names all differ unless the texts are equal; each text is compiled
-// once. What the cache has comes from there, without NVRTC being opened; the rest is compiled in
-// batches, a batch a thread. TK4121, TK4122.
+// Machine code of the sources. Names must differ unless the texts are equal; each text is compiled
+// once. Cached cubins are used without loading NVRTC; the rest is compiled in batches, one thread
+// per batch. TK4121, TK4122.
 Result<std::vector<KernelImage>> MakeImages(std::span<const CudaSource> sources,
                                             const ImageOptions& options);
 

@@ -10,11 +10,12 @@
 namespace tokamak::cuda {
 namespace {
 
-// Parameters of a launch take 4 KiB at most, on every device and with every driver.
+// Pointers that fit the 4 KiB of kernel parameters of every device and driver (CUDA programming
+// guide).
 constexpr size_t kMostParameters = 500;
 
-// Loaded code is found again by its name alone: 128 bits of a digest of all that the code depends
-// on.
+// Bytes of a launch's name. Loaded code is looked up by its name alone: 128 bits of a digest of
+// everything that the code depends on.
 constexpr size_t kNameBytes = 16;
 
 }  // namespace
@@ -24,22 +25,22 @@ std::string LaunchName(const LaunchForm& form) {
   auto add = [&](int64_t number) {
     digester.Add({reinterpret_cast<const char*>(&number), sizeof number});
   };
-  for (const CudaPackPart& part : form.parts) {
-    std::string bytes = FormOf(*part.kernel);
+  for (const HorizontalKernel& entry : form.entries) {
+    std::string bytes = FormOf(*entry.kernel);
     add(static_cast<int64_t>(bytes.size()));
     digester.Add(bytes);
-    if (form.parts.size() > 1 || form.loop) add(part.teams);
+    if (form.entries.size() > 1 || form.loop) add(entry.blocks);
   }
   if (form.loop) {
     for (const auto* phases : {&form.loop->condition, &form.loop->body, &form.loop->closing}) {
       add(static_cast<int64_t>(phases->size()));
       for (const LoopShape::Phase& phase : *phases) {
-        add(static_cast<int64_t>(phase.parts));
+        add(static_cast<int64_t>(phase.entries));
         add(phase.bytes);
-        add(phase.meets ? 1 : 0);
+        add(phase.needs_barrier ? 1 : 0);
       }
     }
-    add(form.loop->in_turn ? 1 : 0);
+    add(form.loop->alternates_buffers ? 1 : 0);
   }
   std::string digits = HexOf(digester.Finish().substr(0, kNameBytes));
   return (form.loop ? "loop_" : "kernel_") + digits;
@@ -47,15 +48,15 @@ std::string LaunchName(const LaunchForm& form) {
 
 Result<LaunchSource> SourceOf(const LaunchForm& form, const std::string& name) {
   LaunchSource made;
-  for (const CudaPackPart& part : form.parts) {
-    if (!part.kernel->extents.empty())
+  for (const HorizontalKernel& entry : form.entries) {
+    if (!entry.kernel->extents.empty())
       return MakeError(ErrorCode::kCudaText,
                        fmt::format("launch {}: extents that are not known", form.label));
-    made.grid += part.teams;
-    made.arguments += part.kernel->ArgumentCount();
+    made.grid += entry.blocks;
+    made.arguments += entry.kernel->ArgumentCount();
   }
   if (form.loop) {
-    made.arguments = PointersOf(*form.loop, form.parts).all;
+    made.arguments = PointersOf(*form.loop, form.entries).all;
     if (made.arguments > kMostParameters)
       return MakeError(ErrorCode::kCudaText,
                        fmt::format("loop {}: {} arrays, {} at most", form.label, made.arguments,
@@ -63,38 +64,39 @@ Result<LaunchSource> SourceOf(const LaunchForm& form, const std::string& name) {
     made.is_loop = true;
     made.has_condition = form.loop->has_condition();
     made.grid = 1;
-    for (const CudaPackPart& part : form.parts) made.grid = std::max(made.grid, part.teams);
+    for (const HorizontalKernel& entry : form.entries)
+      made.grid = std::max(made.grid, entry.blocks);
     size_t next = 0;
-    int64_t teams = 0;
+    int64_t blocks = 0;
     for (const auto* phases : {&form.loop->condition, &form.loop->body}) {
-      teams = 0;
+      blocks = 0;
       for (const LoopShape::Phase& phase : *phases) {
-        if (phase.meets) teams = 0;
-        for (size_t i = 0; i < phase.parts; ++i) teams += form.parts[next++].teams;
-        made.side_by_side = std::max(made.side_by_side, teams);
+        if (phase.needs_barrier) blocks = 0;
+        for (size_t i = 0; i < phase.entries; ++i) blocks += form.entries[next++].blocks;
+        made.side_by_side = std::max(made.side_by_side, blocks);
       }
     }
     if (made.grid > INT32_MAX / 2)
       return MakeError(ErrorCode::kCudaText,
-                       fmt::format("loop {}: a grid of {} teams", form.label, made.grid));
-    TOK_TRY(made.source, CudaLoopText(name, form.parts, *form.loop));
+                       fmt::format("loop {}: a grid of {} blocks", form.label, made.grid));
+    TOK_TRY(made.source, CudaLoopText(name, form.entries, *form.loop));
     return made;
   }
   if (made.grid > INT32_MAX)
     return MakeError(ErrorCode::kCudaText,
-                     fmt::format("launch {}: a grid of {} teams", form.label, made.grid));
-  if (form.parts.size() == 1 && made.arguments <= kMostParameters) {
-    Kernel kernel = *form.parts[0].kernel;
+                     fmt::format("launch {}: a grid of {} blocks", form.label, made.grid));
+  if (form.entries.size() == 1 && made.arguments <= kMostParameters) {
+    Kernel kernel = *form.entries[0].kernel;
     kernel.name = name;
     kernel.notes.clear();
     TOK_TRY(made.source, CudaText(kernel));
     made.grid *= made.source.cluster;
     return made;
   }
-  TOK_TRY(CudaPackSource pack, CudaPackText(name, form.parts));
-  made.source = std::move(pack.source);
-  made.pointers = pack.table == PointerTable::kMemory ? LaunchSource::Pointers::kMemory
-                                                      : LaunchSource::Pointers::kParameter;
+  TOK_TRY(HorizontalSource fused_launch, HorizontalText(name, form.entries));
+  made.source = std::move(fused_launch.source);
+  made.pointers = fused_launch.table == PointerTable::kMemory ? LaunchSource::Pointers::kMemory
+                                                              : LaunchSource::Pointers::kParameter;
   return made;
 }
 

@@ -10,7 +10,7 @@
 namespace tokamak::cuda {
 namespace {
 
-// The newest first: names of files end in the version.
+// Newest first: file names end in the version.
 void AddMatching(const std::string& pattern, std::vector<std::string>& paths) {
   glob_t found{};
   if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
@@ -18,7 +18,7 @@ void AddMatching(const std::string& pattern, std::vector<std::string>& paths) {
   globfree(&found);
 }
 
-// The folder of Python packages that something in this process was loaded from; "" when none was.
+// The Python package folder that a library of this process was loaded from; empty if none.
 std::string PackagesOfProcess() {
   std::ifstream maps("/proc/self/maps");
   constexpr std::string_view kFolder = "/site-packages/";
@@ -30,7 +30,7 @@ std::string PackagesOfProcess() {
   return "";
 }
 
-// Of a version or without one; others are for debugging.
+// Whether a file is the library itself, with or without a version; others are debug builds.
 bool IsPlain(const std::string& path, std::string_view name) {
   size_t slash = path.rfind('/');
   std::string_view file = std::string_view(path).substr(slash == std::string::npos ? 0 : slash + 1);

@@ -6,11 +6,11 @@
 
 #include "backend/cuda/driver_gpu.h"
 
-// Code in a GPU; for the files of the driver's device.
+// Modules and functions loaded into a GPU; internal to the driver's device.
 
 namespace tokamak::cuda {
 
-// What was loaded from one piece of machine code.
+// A module loaded from one cubin.
 class LoadedModule {
  public:
   LoadedModule(const DriverApi& api, Handle context, Handle stream, Handle module)
@@ -19,7 +19,7 @@ class LoadedModule {
   LoadedModule& operator=(const LoadedModule&) = delete;
   ~LoadedModule() {
     api_.set_current(context_);
-    api_.synchronize(stream_);  // its kernels may be running
+    api_.synchronize(stream_);  // its kernels may still be running
     api_.unload(module_);
   }
   Handle handle() const { return module_; }
@@ -38,7 +38,7 @@ class LoadedCode final : public LaunchCode {
   unsigned grid = 1, dynamic_bytes = 0;
   std::array<int, 3> threads{1, 1, 1};
   LaunchSource::Pointers pointers{};
-  bool has_condition = false;  // of a loop
+  bool has_condition = false;  // loops only
   const std::string* label = nullptr;
   int registers_ = -1;
 };

@@ -7,12 +7,12 @@
 namespace tokamak::cuda {
 namespace {
 
-// What a value may be, by itself or by way of what it is handed on from.
+// Facts about a value, its own or those of a value that is passed through it (copies, arrays).
 using Facts = uint8_t;
 constexpr Facts kArithmetic = 1, kLeast = 2, kMost = 4;
 constexpr Facts kExtremes = kLeast | kMost;
-constexpr int kIndexShift = 2;  // the same of indices, whose extremes are clamps, one in the other
-// Constant once every loop of constant extent is unrolled.
+constexpr int kIndexShift = 2;  // kLeast and kMost for indices, whose min/max are nested clamps
+// Constant after all loops of constant extent are unrolled.
 constexpr Facts kConstant = 32;
 
 class SignFinder {
@@ -22,7 +22,7 @@ class SignFinder {
 
   std::set<std::pair<ValueId, size_t>> Run() {
     FindFacts();
-    // Extremes of a kind that stand in one another somewhere.
+    // The kinds of min/max that are nested anywhere in the kernel.
     Facts chained = 0;
     ForExtremes([&](ValueId id, Facts own) {
       for (size_t k : OperandsOf(id)) {
@@ -47,7 +47,7 @@ class SignFinder {
   }
 
  private:
-  // Of numbers and of indices alike.
+  // Merges the facts of numbers and of indices.
   static Facts KindsOf(Facts facts) { return (facts | facts >> kIndexShift) & kExtremes; }
   Facts FactsOf(ValueId id) const { return of_value_[static_cast<size_t>(id)]; }
 
@@ -60,7 +60,7 @@ class SignFinder {
         function(ValueId{static_cast<uint32_t>(i)}, own);
   }
 
-  // 64 bits are compared by parts.
+  // 64-bit integers are excluded: ptxas compares them in halves.
   bool IsNarrowInteger(const ScalarNode& node) const {
     if (node.type == ScalarType::kIndex) return kernel_.index_bits == 32;
     return IsInteger(node.type) && BytesOf(node.type) <= 4;
@@ -73,14 +73,14 @@ class SignFinder {
                                       : Facts{0};
   }
 
-  // A maximum of three unsigned numbers loses nothing.
+  // Only signed ones: fusing unsigned min/max loses nothing.
   Facts ExtremesOf(const ScalarNode& node) const {
     if (!IsNarrowInteger(node)) return 0;
     if (node.type == ScalarType::kIndex) return static_cast<Facts>(KindOf(node) << kIndexShift);
     return IsSigned(node.type) ? KindOf(node) : Facts{0};
   }
 
-  // x < y ? x : y and the like.
+  // Whether a node is x < y ? x : y or similar.
   bool IsChoiceOfCompared(const ScalarNode& node) const {
     if (node.prim != Prim::kSelect) return false;
     const ScalarNode& by = kernel_.node(node.operands[0]);
@@ -95,7 +95,7 @@ class SignFinder {
   }
 
   Facts Found(const ScalarNode& node) const {
-    // What is hidden from ptxas is no constant any more.
+    // An operand that is hidden from ptxas is not a constant to it.
     if (IsNarrowInteger(node) && KindOf(node) != 0) return ExtremesOf(node);
     Facts constant = IsConstant(node) ? kConstant : Facts{0};
     switch (node.prim) {
@@ -140,7 +140,7 @@ class SignFinder {
     }
   }
 
-  // Arrays hand on what is stored to them, also in a round before: until nothing is new.
+  // Fixed point: arrays pass on what is stored to them, also in earlier iterations.
   void FindFacts() {
     for (bool is_new = true; is_new;) {
       is_new = false;

@@ -10,7 +10,7 @@
 
 namespace tokamak::cuda {
 
-// The entry points, as nvrtc.h of CUDA 12 and 13 declares them; a result of 0 is success.
+// Functions of nvrtc.h (CUDA 12 and 13); 0 is success.
 struct Nvrtc::Functions {
   using Program = void*;
   int (*version)(int*, int*) = nullptr;
@@ -35,7 +35,7 @@ bool Find(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
-// "ptxas info    : Used 32 registers, ..." and "8 bytes spill stores, ...".
+// Parses "ptxas info    : Used 32 registers, ..." and "8 bytes spill stores, ...".
 int NumberBefore(const std::string& text, std::string_view words) {
   size_t at = text.find(words);
   if (at == std::string::npos || at == 0) return 0;
@@ -88,10 +88,10 @@ Result<CudaCode> Nvrtc::Compile(const CudaSource& source, const std::string& arc
   std::string file = source.name + ".cu", target = "--gpu-architecture=" + architecture;
   int status = f.create(&program, source.text.c_str(), file.c_str(), 0, nullptr, nullptr);
   if (status != 0) return Missing(f.error_text(status));
-  // What may change a value is decided on the module: no contraction here.
+  // No contraction here: passes on the module decide about transformations that change values.
   std::vector<const char*> options = {target.c_str(), "--fmad=false", "--std=c++17",
                                       "--ptxas-options=-v"};
-  // Without what only the runtime's headers declare; older ones do not know the word.
+  // Omits declarations of the runtime's headers; older versions do not know the option.
   if (version_ >= 13000) options.push_back("--minimal");
   status = f.compile(program, static_cast<int>(options.size()), options.data());
   CudaCode code;
@@ -112,14 +112,14 @@ Result<CudaCode> Nvrtc::Compile(const CudaSource& source, const std::string& arc
   std::string why = status != 0 ? f.error_text(status) : "";
   f.destroy(&program);
   if (status != 0) {
-    Error error = MakeError(ErrorCode::kNvrtcRefused,
-                            fmt::format("kernel {}: NVRTC refuses it: {}", source.name, why));
+    Error error = MakeError(ErrorCode::kNvrtcError,
+                            fmt::format("kernel {}: NVRTC rejected it: {}", source.name, why));
     error.notes.push_back(code.log);
     return error;
   }
   code.registers = NumberBefore(code.log, " registers");
   code.spilled_bytes = NumberBefore(code.log, " bytes spill stores");
-  code.team_bytes = NumberBefore(code.log, " bytes smem");
+  code.shared_bytes = NumberBefore(code.log, " bytes smem");
   return code;
 }
 

@@ -5,25 +5,26 @@
 #include "backend/cuda/cuda_text.h"
 #include "support/result.h"
 
+// NVIDIA's runtime compiler: CUDA C++ text to a cubin.
 namespace tokamak::cuda {
 
-// What NVRTC made of a kernel.
+// A compiled kernel.
 struct CudaCode {
   std::string cubin;
-  std::string log;  // what the compiler said, registers and spills among it
+  std::string log;  // compiler messages, including registers and spills
   int registers = 0;
   int spilled_bytes = 0;
-  int team_bytes = 0;  // that its text declares
+  int shared_bytes = 0;  // static shared memory
 };
 
-// NVRTC, opened once: where the loader finds it, in NVIDIA's Python packages, in /usr/local/cuda*.
+// NVRTC, loaded once per process (library_paths.h).
 class Nvrtc {
  public:
-  // TK4122 when it is not there.
+  // Returns TK4122 if it is not available.
   static Result<const Nvrtc*> Open();
 
-  // For one architecture, "sm_90". TK4121 with the log when the source does not compile. `ptx`, if
-  // any, gets what the machine code was made of.
+  // Compiles for one architecture ("sm_90"). Returns TK4121 with the log if the source does not
+  // compile. `ptx`, if not null, receives the PTX.
   Result<CudaCode> Compile(const CudaSource& source, const std::string& architecture,
                            std::string* ptx = nullptr) const;
   int version() const { return version_; }  // 13000 for 13.0

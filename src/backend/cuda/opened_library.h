@@ -4,17 +4,18 @@
 
 #include "support/result.h"
 
+// A shared library of NVIDIA and its functions, resolved by name.
 namespace tokamak::cuda {
 
-// A library of NVIDIA that was opened, for ever.
+// A loaded library; never unloaded.
 class OpenedLibrary {
  public:
-  // `name`: "cuFFT"; `file`: "libcufft.so"; `property`: its function that tells its version. TK4201
-  // when it is not there or older than `least`.
+  // `name`: "cuFFT"; `file`: "libcufft.so"; `property`: the function that returns its version.
+  // Returns TK4201 if it is missing or older than `least`.
   static Result<OpenedLibrary> Open(const std::string& name, const std::string& file,
                                     const char* property, int least);
 
-  // A function by its name there. What is not found is told by missing().
+  // Resolves a function by its symbol. missing() reports the symbols that were not found.
   template <typename Function>
   void Find(const std::string& symbol, Function& function) {
     function = reinterpret_cast<Function>(Address(symbol));

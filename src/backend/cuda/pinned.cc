@@ -27,9 +27,9 @@ Result<PinnedSlot> PinnedSlots::Take() {
   return slot;
 }
 
-void PinnedSlots::Give(PinnedSlot slot) {
+void PinnedSlots::Release(PinnedSlot slot) {
   std::lock_guard<std::mutex> lock(mutex_);
-  // What is free now is used before what is still waited for.
+  // Slots that are free are used before those that the device still uses.
   if (slot.is_pending) {
     free_.push_back(slot);
   } else {

@@ -7,16 +7,17 @@
 #include "backend/cuda/driver_api.h"
 #include "support/result.h"
 
+// Page-locked staging buffers for copies between host and device.
 namespace tokamak::cuda {
 
-// Memory of the host that the device copies from and to by itself.
+// Host memory that the device reads and writes by DMA.
 struct PinnedSlot {
   void* data = nullptr;
   Handle event = nullptr;
-  bool is_pending = false;  // the device uses it until the event has come
+  bool is_pending = false;  // the device may use it until the event has completed
 };
 
-// Slots of one size, made when they are wanted, `most` at most: then whoever wants one waits.
+// Slots of one size, allocated on demand, at most `most`; Take blocks while all are in use.
 class PinnedSlots {
  public:
   PinnedSlots(const DriverApi& api, size_t bytes, size_t most)
@@ -24,13 +25,13 @@ class PinnedSlots {
 
   size_t bytes() const { return bytes_; }
   Result<PinnedSlot> Take();
-  void Give(PinnedSlot slot);
+  void Release(PinnedSlot slot);
 
  private:
   const DriverApi& api_;
   size_t bytes_, most_;
   std::mutex mutex_;
-  std::deque<PinnedSlot> free_;  // those that the device is done with first, first
+  std::deque<PinnedSlot> free_;  // in the order in which the device finishes with them
   size_t made_ = 0;
 };
 

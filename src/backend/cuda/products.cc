@@ -10,7 +10,7 @@
 
 namespace tokamak::cuda {
 
-// The entry points and numbers, as cublasLt.h of CUDA 12 and 13 declares them; 0 is success.
+// Functions and enumerators of cublasLt.h (CUDA 12 and 13); 0 is success.
 struct CublasLt::Functions {
   struct Algorithm {
     uint64_t data[8];
@@ -42,9 +42,9 @@ struct CublasLt::Functions {
 namespace {
 
 constexpr int kTransposeFirst = 3, kTransposeSecond = 4;  // attributes of an operation
-constexpr int kBatchCount = 5, kBatchStride = 6;          // of a layout
-constexpr int kMaxWorkspace = 1;                          // of a preference
-constexpr int kAlignments[] = {5, 6, 7, 8};               // of the operands and the result
+constexpr int kBatchCount = 5, kBatchStride = 6;          // attributes of a layout
+constexpr int kMaxWorkspace = 1;                          // attribute of a preference
+constexpr int kAlignments[] = {5, 6, 7, 8};  // attributes: alignment of operands and result
 constexpr int kCompute32F = 68, kComputeTf32 = 77, kCompute64F = 70;
 
 int DataType(MatrixType type) {
@@ -75,9 +75,9 @@ int ComputeType(MatrixType type, const ProductKind& kind) {
   return kind.tf32 && kind.factors == Narrow::kNo ? kComputeTf32 : kCompute32F;
 }
 
-// Bytes that every matrix of the product is aligned to: the library takes 256 for granted.
+// Alignment of every matrix of the product in bytes: without it the library assumes 256.
 uint32_t AlignmentOf(const LtProduct& lt, int64_t width, int64_t result_width) {
-  int64_t together = 64;  // as arrays are
+  int64_t together = 64;  // alignment of arrays
   for (const MatrixProduct::Batch& batch : lt.outer)
     together = std::gcd(together, std::gcd(batch.lhs * width, batch.rhs * width));
   if (!lt.outer.empty())
@@ -89,11 +89,10 @@ Error Failed(const std::string& what, int status) {
   return MakeError(ErrorCode::kDeviceFault, fmt::format("cuBLASLt: {}: status {}", what, status));
 }
 
-// An operand of rows x columns with these distances, as a matrix by columns; `wanted_rows` of what
-// is multiplied come first.
+// An operand of rows x columns with these strides, as a column-major matrix.
 LtProduct::Side SideOf(const MatrixProduct::Operand& operand, int64_t rows, int64_t columns) {
   LtProduct::Side side;
-  // By rows here is by columns there, transposed.
+  // Row-major here is column-major and transposed there.
   if (operand.column == 1 || columns == 1) {
     side = {.is_transposed = false, .rows = columns, .columns = rows};
     side.leading = std::max(operand.row, columns);
@@ -114,7 +113,7 @@ LtProduct LtProductOf(const MatrixProduct& product) {
   made.result.batch_stride = product.m * product.n;
   made.outer = product.batch;
   if (made.outer.empty()) return made;
-  // Dimensions from the innermost on whose strides follow from it are one.
+  // Merges batch dimensions, innermost first, if one stride covers them.
   MatrixProduct::Batch inner = made.outer.back();
   made.outer.pop_back();
   while (!made.outer.empty()) {
@@ -129,7 +128,7 @@ LtProduct LtProductOf(const MatrixProduct& product) {
   return made;
 }
 
-// Descriptions that the library made, freed with this.
+// Owns the descriptors of the library.
 class CublasLt::Code final : public ProductCode {
  public:
   explicit Code(const Functions& functions) : f(functions) {}
@@ -244,7 +243,7 @@ Status CublasLt::Run(const ProductCode& product, const ProductArrays& arrays, vo
                      Handle stream) const {
   const auto& code = static_cast<const Code&>(product);
   const LtProduct& lt = code.lt;
-  // Complex numbers begin with their real part.
+  // Complex constants start with their real part.
   static constexpr float kOne[2] = {1, 0}, kZero[2] = {0, 0};
   static constexpr double kWideOne[2] = {1, 0}, kWideZero[2] = {0, 0};
   bool is_wide = code.product.type == MatrixType::kF64 || code.product.type == MatrixType::kC128;

@@ -7,7 +7,7 @@ namespace {
 
 using SpaceDim = Convolution::Space;
 
-// Calls body with the elements of x, w and y of every product, by number.
+// Calls body with the linear indices into x, w and y of every multiplication.
 class Products {
  public:
   explicit Products(const Convolution& c) : c_(c), space_(c.space) {
@@ -18,7 +18,7 @@ class Products {
   void ForEach(const Body& body) const {
     const int64_t inputs = c_.inputs / c_.groups, outputs = c_.outputs / c_.groups;
     for (int64_t n = 0; n < c_.batch; ++n)
-      ForPlaces([&](int64_t x, int64_t w, int64_t y) {
+      ForEachTap([&](int64_t x, int64_t w, int64_t y) {
         for (int64_t k = 0; k < c_.outputs; ++k)
           for (int64_t c = 0; c < inputs; ++c)
             body((n * Count(&SpaceDim::x) + x) * c_.inputs + k / outputs * inputs + c,
@@ -32,17 +32,17 @@ class Products {
     return space_[0].*of * (space_[1].*of) * (space_[2].*of);
   }
 
-  // Places of space that meet.
+  // Enumerates all pairs of output point and tap that are within the input.
   template <typename Body>
-  void ForPlaces(const Body& body, size_t d = 0, int64_t x = 0, int64_t w = 0,
-                 int64_t y = 0) const {
+  void ForEachTap(const Body& body, size_t d = 0, int64_t x = 0, int64_t w = 0,
+                  int64_t y = 0) const {
     if (d == space_.size()) return body(x, w, y);
     const SpaceDim& dim = space_[d];
     for (int64_t i = 0; i < dim.y; ++i) {
       for (int64_t j = 0; j < dim.w; ++j) {
         int64_t at = i * dim.stride + j * dim.dilation - dim.pad_low;
         if (at >= 0 && at < dim.x)
-          ForPlaces(body, d + 1, x * dim.x + at, w * dim.w + j, y * dim.y + i);
+          ForEachTap(body, d + 1, x * dim.x + at, w * dim.w + j, y * dim.y + i);
       }
     }
   }

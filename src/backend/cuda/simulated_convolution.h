@@ -4,9 +4,10 @@
 #include "runtime/convolution.h"
 #include "runtime/matrix_product.h"
 
+// Reference convolution for the simulated GPU.
 namespace tokamak::cuda {
 
-// Bits of a narrow type as a number.
+// A 16-bit float type, stored as its bits.
 template <ScalarType kType>
 struct NarrowFloat {
   uint16_t bits = 0;
@@ -17,7 +18,7 @@ struct NarrowFloat {
 using BF16 = NarrowFloat<ScalarType::kBF16>;
 using F16 = NarrowFloat<ScalarType::kF16>;
 
-// Computes a convolution by definition; sums in double.
+// Computes a convolution by its definition, accumulating in double.
 void Convolve(const Convolution& convolution, const ProductArrays& arrays);
 
 }  // namespace tokamak::cuda

@@ -1,5 +1,5 @@
-// A GPU that the host pretends to have: what it is asked for is done by a thread of its own, in
-// order, and kernels run in the checked simulator.
+// A GPU simulated on the host: a separate thread runs the queue in order, and kernels run in the
+// checked simulator.
 
 #include <algorithm>
 #include <complex>
@@ -24,24 +24,26 @@
 namespace tokamak::cuda {
 namespace {
 
+// Bytes of simulated device memory. Chosen; no measurement on record.
 constexpr int64_t kMemory = int64_t{8} << 30;
-// Added to addresses of the host: no processor takes the sum for one.
-constexpr uintptr_t kFar = uintptr_t{1} << 62;
-// Fresh memory is filled with NaN up to this size.
+// Added to host addresses to form device addresses: no processor has such addresses, so the host
+// faults on them.
+constexpr uintptr_t kDeviceAddressOffset = uintptr_t{1} << 62;
+// Bytes. Fresh memory is filled with NaN up to this size. Chosen; no measurement on record.
 constexpr size_t kMostFilled = size_t{1} << 24;
 
-std::byte* Near(const void* memory) {
+std::byte* HostPointer(const void* memory) {
   auto address = reinterpret_cast<uintptr_t>(memory);
-  return reinterpret_cast<std::byte*>(address == 0 ? 0 : address - kFar);
+  return reinterpret_cast<std::byte*>(address == 0 ? 0 : address - kDeviceAddressOffset);
 }
 
-// Does what it is given, one after the other.
+// Runs work in order on one thread.
 class Queue final : public Stoppable {
  public:
   void Add(std::function<void()> work) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (!thread_.IsStarted() && !stopping_ && thread_.Start([this] { Loop(); })) GuardAtExit(this);
-    if (stopping_ || !thread_.IsStarted()) {  // as well as it can be done without one
+    if (stopping_ || !thread_.IsStarted()) {  // no thread: run it on the caller
       lock.unlock();
       return work();
     }
@@ -94,7 +96,7 @@ class Queue final : public Stoppable {
 
 class SimulatedCode final : public LaunchCode {
  public:
-  // Of launches that are not done, too, when the code is gone.
+  // Shared with pending launches, which may outlive the code.
   std::shared_ptr<const std::vector<Kernel>> kernels;
   std::optional<LoopShape> loop;
 };
@@ -116,14 +118,14 @@ class SimulatedConvolution final : public ProductCode {
   Convolution convolution;
 };
 
-// What the host's own functions do.
+// Library calls by the host's routines.
 class SimulatedCall final : public CallCode {
  public:
   DeviceCall call;
   std::shared_ptr<const Fourier> fourier;
 };
 
-// By definition; sums in double.
+// By definition, accumulating in double.
 template <typename T, typename To, typename Sum>
 void MultiplyAs(const MatrixProduct& product, const ProductArrays& arrays) {
   auto* lhs = static_cast<const T*>(arrays.lhs);
@@ -181,7 +183,7 @@ void Permute(const PermutationCall& call, const void* pivots, void* to) {
   }
 }
 
-class HostGpu final : public Gpu, private RegionSource {
+class HostGpu final : public Gpu, private SlabSource {
  public:
   HostGpu() : blocks_(*this, kMemory) {
     info_.name = "simulated GPU";
@@ -191,9 +193,9 @@ class HostGpu final : public Gpu, private RegionSource {
 
   const DeviceInfo& info() const override { return info_; }
   Result<void*> Allocate(size_t bytes, std::string_view user) override {
-    TOK_TRY(void* taken, blocks_.Allocate(bytes, user));
-    if (bytes <= kMostFilled) TOK_RETURN_IF_ERROR(Fill(taken, 0xFF, bytes));
-    return taken;
+    TOK_TRY(void* allocated, blocks_.Allocate(bytes, user));
+    if (bytes <= kMostFilled) TOK_RETURN_IF_ERROR(Fill(allocated, 0xFF, bytes));
+    return allocated;
   }
   void Free(void* memory) override { blocks_.Free(memory); }
   BlockStats MemoryStats() const override { return blocks_.Stats(); }
@@ -201,34 +203,36 @@ class HostGpu final : public Gpu, private RegionSource {
 
   Status CopyIn(void* to, const void* from, size_t bytes) override {
     auto* begin = static_cast<const std::byte*>(from);
-    queue_.Add([to = Near(to), held = std::vector<std::byte>(begin, begin + bytes)] {
+    queue_.Add([to = HostPointer(to), held = std::vector<std::byte>(begin, begin + bytes)] {
       std::memcpy(to, held.data(), held.size());
     });
     return Ok();
   }
   Status CopyWithin(void* to, const void* from, size_t bytes) override {
-    queue_.Add([to = Near(to), from = Near(from), bytes] { std::memmove(to, from, bytes); });
+    queue_.Add(
+        [to = HostPointer(to), from = HostPointer(from), bytes] { std::memmove(to, from, bytes); });
     return Ok();
   }
   Status Fill(void* to, uint8_t byte, size_t bytes) override {
-    queue_.Add([to = Near(to), byte, bytes] { std::memset(to, byte, bytes); });
+    queue_.Add([to = HostPointer(to), byte, bytes] { std::memset(to, byte, bytes); });
     return Ok();
   }
   Status CopyOut(void* to, const void* from, size_t bytes) override {
-    queue_.Add([to, from = Near(from), bytes] { std::memcpy(to, from, bytes); });
+    queue_.Add([to, from = HostPointer(from), bytes] { std::memcpy(to, from, bytes); });
     return Synchronize();
   }
   void CopyOutThen(void* to, const void* from, size_t bytes, Ref<Event> event) override {
-    queue_.Add([to, from = Near(from), bytes] { std::memcpy(to, from, bytes); });
+    queue_.Add([to, from = HostPointer(from), bytes] { std::memcpy(to, from, bytes); });
     FireWhenDone(std::move(event));
   }
   void FireWhenDone(Ref<Event> event) override {
-    queue_.Add(
-        [this, event] { callbacks_.Add([event, fault = TakeFault()] { event->Fire(fault); }); });
+    queue_.Add([this, event] {
+      callbacks_.Add([event, fault = TakeSimulationError()] { event->Fire(fault); });
+    });
   }
   Status Synchronize() override {
     queue_.Wait();
-    if (SharedError error = TakeFault()) return *error;
+    if (SharedError error = TakeSimulationError()) return *error;
     return Ok();
   }
 
@@ -236,10 +240,10 @@ class HostGpu final : public Gpu, private RegionSource {
       std::span<const LaunchForm> forms) override {
     std::vector<std::shared_ptr<const LaunchCode>> codes;
     for (const LaunchForm& form : forms) {
-      // Nothing runs here that has no text.
+      // Rejects kernels that cannot be written as CUDA C++.
       TOK_RETURN_IF_ERROR(SourceOf(form, LaunchName(form)));
       auto kernels = std::make_shared<std::vector<Kernel>>();
-      for (const CudaPackPart& part : form.parts) kernels->push_back(*part.kernel);
+      for (const HorizontalKernel& entry : form.entries) kernels->push_back(*entry.kernel);
       auto code = std::make_shared<SimulatedCode>();
       code->kernels = std::move(kernels);
       code->loop = form.loop;
@@ -250,28 +254,28 @@ class HostGpu final : public Gpu, private RegionSource {
   Status Launch(const LaunchCode& launch, std::span<void* const> pointers) override {
     const auto& code = static_cast<const SimulatedCode&>(launch);
     std::vector<void*> near;
-    for (const void* pointer : pointers) near.push_back(Near(pointer));
+    for (const void* pointer : pointers) near.push_back(HostPointer(pointer));
     queue_.Add([this, kernels = code.kernels, near = std::move(near)] {
       Note(SimulateTogether(*kernels, near));
     });
     return Ok();
   }
 
-  // Rounds in order, and what teams do between two meetings as one launch.
+  // Runs iterations in order; the phases between two grid barriers are one launch.
   Result<LoopEnd> LaunchLoop(const LaunchCode& launch, std::span<void* const> pointers,
-                             const LoopTurn& turn) override {
+                             const LoopChunk& chunk) override {
     const auto& code = static_cast<const SimulatedCode&>(launch);
     std::vector<void*> near;
-    for (const void* pointer : pointers) near.push_back(Near(pointer));
+    for (const void* pointer : pointers) near.push_back(HostPointer(pointer));
     if (code.loop->has_condition()) {
       TOK_RETURN_IF_ERROR(Synchronize());
-      return SimulateLoop(*code.loop, *code.kernels, near, turn);
+      return SimulateLoop(*code.loop, *code.kernels, near, chunk);
     }
-    // As on a device: where nobody has to know how it ended, nobody waits.
-    queue_.Add([this, loop = *code.loop, kernels = code.kernels, near = std::move(near), turn] {
-      Note(SimulateLoop(loop, *kernels, near, turn));
+    // As on a device: without a condition, the caller does not wait.
+    queue_.Add([this, loop = *code.loop, kernels = code.kernels, near = std::move(near), chunk] {
+      Note(SimulateLoop(loop, *kernels, near, chunk));
     });
-    return LoopEnd{turn.rounds, false};
+    return LoopEnd{chunk.iterations, false};
   }
 
   Result<std::unique_ptr<StepGraph>> MakeGraph(std::span<const GraphStep> steps) override {
@@ -307,7 +311,8 @@ class HostGpu final : public Gpu, private RegionSource {
     return std::shared_ptr<const ProductCode>(std::move(code));
   }
   Status Multiply(const ProductCode& code, const ProductArrays& arrays) override {
-    ProductArrays there{Near(arrays.lhs), Near(arrays.rhs), Near(arrays.result)};
+    ProductArrays there{HostPointer(arrays.lhs), HostPointer(arrays.rhs),
+                        HostPointer(arrays.result)};
     if (code.IsConvolution()) {
       const auto& own = static_cast<const SimulatedConvolution&>(code);
       queue_.Add([convolution = own.convolution, there] { Convolve(convolution, there); });
@@ -330,7 +335,7 @@ class HostGpu final : public Gpu, private RegionSource {
   Status Call(const CallCode& code, std::span<void* const> arrays) override {
     const auto& own = static_cast<const SimulatedCall&>(code);
     std::vector<void*> near;
-    for (const void* array : arrays) near.push_back(Near(array));
+    for (const void* array : arrays) near.push_back(HostPointer(array));
     queue_.Add([call = own.call, fourier = own.fourier, near = std::move(near)] {
       if (fourier != nullptr) return fourier->Run(near[0], near[1]);
       if (const auto* cholesky = std::get_if<CholeskyCall>(&call))
@@ -343,25 +348,26 @@ class HostGpu final : public Gpu, private RegionSource {
   }
 
  private:
-  // On the thread of the queue. A real device would be lost now; this one tells who waits next.
+  // Runs on the thread of the queue. A real device would be lost; this one reports the error to the
+  // next waiting caller.
   template <typename T>
   void Note(Result<T> report) {
     std::lock_guard<std::mutex> lock(fault_mutex_);
     if (!report.ok() && fault_ == nullptr)
       fault_ = std::make_shared<const Error>(std::move(report.error()));
   }
-  SharedError TakeFault() {
+  SharedError TakeSimulationError() {
     std::lock_guard<std::mutex> lock(fault_mutex_);
     return std::exchange(fault_, nullptr);
   }
 
-  void* TakeRegion(size_t bytes) override {
-    void* region = std::aligned_alloc(BlockAllocator::kGranule, bytes);
-    if (region == nullptr) return nullptr;
-    return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(region) + kFar);
+  void* AllocateSlab(size_t bytes) override {
+    void* slab = std::aligned_alloc(BlockAllocator::kGranule, bytes);
+    if (slab == nullptr) return nullptr;
+    return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(slab) + kDeviceAddressOffset);
   }
-  void GiveRegion(void* region, size_t) override {
-    queue_.Add([region = Near(region)] { std::free(region); });
+  void FreeSlab(void* slab, size_t) override {
+    queue_.Add([slab = HostPointer(slab)] { std::free(slab); });
   }
 
   DeviceInfo info_;

@@ -5,16 +5,16 @@
 #include "backend/cuda/gpu.h"
 #include "kernel/simulate.h"
 
-// Launches in the checked simulator. Pointers are addresses of the host.
+// Launches of the simulated GPU in the checked simulator. Pointers are host addresses.
 
 namespace tokamak::cuda {
 
 Result<SimReport> SimulateTogether(std::span<const Kernel> kernels,
                                    std::span<void* const> pointers);
 
-// Rounds of a loop. What its teams do between two meetings is one launch, so that the simulator
-// finds what needs a meeting that is not there.
+// Runs iterations of a loop kernel. The phases between two grid barriers are one simulated launch,
+// so the simulator's race detection finds missing barriers.
 Result<LoopEnd> SimulateLoop(const LoopShape& shape, std::span<const Kernel> kernels,
-                             std::span<void* const> pointers, const LoopTurn& turn);
+                             std::span<void* const> pointers, const LoopChunk& chunk);
 
 }  // namespace tokamak::cuda

@@ -9,9 +9,9 @@
 namespace tokamak::cuda {
 namespace {
 
-constexpr int kLeastBlas = 12, kLeastSolver = 11;  // of CUDA 12
+constexpr int kLeastBlas = 12, kLeastSolver = 11;  // major versions in CUDA 12
 
-// "cusolverDn{}potrf": S, D, C, Z in the place of {}.
+// Resolves "cusolverDn{}potrf" with {} replaced by S, D, C, Z.
 template <typename Routine>
 void FindAll(OpenedLibrary& library, std::string_view real, std::string_view complex,
              Routine& routine) {
@@ -62,7 +62,7 @@ Status Solver::FindSolver(Handle stream) {
   if (status == 0) status = set_stream(solver, stream);
   if (status == 0) status = create_eigen(&eigen_options);
   if (status == 0) status = create_singular(&singular_options);
-  return status == 0 ? Ok() : Status(RefusedBy("cuSOLVER", status));
+  return status == 0 ? Ok() : Status(LibraryError("cuSOLVER", status));
 }
 
 Status Solver::FindBlas(Handle stream) {
@@ -78,7 +78,7 @@ Status Solver::FindBlas(Handle stream) {
   TOK_RETURN_IF_ERROR(library.missing());
   int status = create(&blas);
   if (status == 0) status = set_stream(blas, stream);
-  return status == 0 ? Ok() : Status(RefusedBy("cuBLAS", status));
+  return status == 0 ? Ok() : Status(LibraryError("cuBLAS", status));
 }
 
 Result<Solver> Solver::Load(CallDevice& device) {
@@ -99,11 +99,12 @@ size_t BytesOf(MatrixElement element) {
   return kBytes[IndexOf(element)];
 }
 
-Error RefusedBy(const char* library, int status) {
+Error LibraryError(const char* library, int status) {
   return MakeError(ErrorCode::kDeviceFault, fmt::format("{}: status {}", library, status));
 }
 
 Status CheckSizes(int64_t rows, int64_t columns, int64_t batch) {
+  // Elements must be countable by int; the batch is a grid dimension (CUDA programming guide).
   constexpr int64_t kMost = int64_t{1} << 31, kMostBatch = 65535;
   if (rows > 0 && columns > 0 && batch > 0 && rows < kMost && columns < kMost / rows &&
       batch <= kMostBatch)
@@ -113,11 +114,11 @@ Status CheckSizes(int64_t rows, int64_t columns, int64_t batch) {
 }
 
 Status Transpose(CallDevice& device, const CallDevice::Function& transpose, void* to,
-                 const void* from, const Turned& form) {
+                 const void* from, const TransposedForm& form) {
   auto tiles = [](int64_t size) { return (size + kTransposeTile - 1) / kTransposeTile; };
   return LaunchWith(device, transpose, {tiles(form.columns), tiles(form.rows), form.batch}, to,
                     from, static_cast<int>(form.rows), static_cast<int>(form.columns),
-                    form.apart == 0 ? form.rows * form.columns : form.apart,
+                    form.stride == 0 ? form.rows * form.columns : form.stride,
                     form.conjugates ? 1 : 0);
 }
 

@@ -5,18 +5,19 @@
 
 #include "backend/cuda/driver_calls.h"
 
-// cuSOLVER and cuBLAS, for files that ask them for something. Their matrices are by columns: ours,
-// row-major, are those transposed.
+// Bindings of cuSOLVER and cuBLAS. Their matrices are column-major: our row-major matrices are
+// passed as their transposes.
 
 namespace tokamak::cuda {
 
 struct Solver {
-  // Opened when it is first asked for; work goes to the stream of the device that asked first. The
-  // process has one. TK4201, TK4203.
+  // Loaded on first use, once per process; work goes to the stream of the first device that opened
+  // it. TK4201, TK4203.
   static Result<const Solver*> Open(CallDevice& device);
 
-  // Of f32, f64, c64, c128. Handles come first, as cusolverDn.h and cublas_v2.h of CUDA 12 and 13
-  // declare them; 0 is success, `info` is in the device's memory.
+  // One function per element type: f32, f64, c64, c128. The first parameter is the library handle,
+  // as declared in cusolverDn.h and cublas_v2.h of CUDA 12 and 13. 0 is success; `info` is in
+  // device memory.
   template <typename... Parameters>
   using Routine = std::array<int (*)(Handle, Parameters...), 4>;
   Routine<int, int, void*, int, int*> potrf_size{};
@@ -24,7 +25,7 @@ struct Solver {
   Routine<int, int, void**, int, int*, int> potrf_batched{};
   Routine<int, int, void*, int, int*> getrf_size{};
   Routine<int, int, void*, int, void*, int*, int*> getrf{};
-  Routine<int, void**, int, int*, int*, int> getrf_batched{};  // of cuBLAS
+  Routine<int, void**, int, int*, int*, int> getrf_batched{};  // cuBLAS
   Routine<int, int, void*, int, int*> geqrf_size{};
   Routine<int, int, void*, int, void*, void*, int, int*> geqrf{};
   Routine<int, int, int, const void*, int, const void*, int*> orgqr_size{};
@@ -38,18 +39,18 @@ struct Solver {
       gesvdj_size{};
   Routine<int, int, int, int, void*, int, void*, void*, int, void*, int, void*, int, int*, Handle>
       gesvdj{};
-  // Full vectors, of up to 32 x 32.
+  // Full vectors, up to 32 x 32.
   Routine<int, int, int, const void*, int, const void*, const void*, int, const void*, int, int*,
           Handle, int>
       gesvdj_batched_size{};
   Routine<int, int, int, void*, int, void*, void*, int, void*, int, void*, int, int*, Handle, int>
       gesvdj_batched{};
-  // Of cuBLAS: side, triangle, operation, diagonal, m, n, factor, a, lda, b, ldb.
+  // cuBLAS: side, triangle, operation, diagonal, m, n, factor, a, lda, b, ldb.
   Routine<int, int, int, int, int, int, const void*, const void*, int, void*, int> trsm{};
   Routine<int, int, int, int, int, int, const void*, void**, int, void**, int, int> trsm_batched{};
 
   Handle solver = nullptr, blas = nullptr;
-  Handle eigen_options = nullptr, singular_options = nullptr;  // of Jacobi's rotations
+  Handle eigen_options = nullptr, singular_options = nullptr;  // options of the Jacobi methods
 
  private:
   static Result<Solver> Load(CallDevice& device);
@@ -57,21 +58,21 @@ struct Solver {
   Status FindBlas(Handle stream);
 };
 
-inline constexpr int kLower = 0, kUpper = 1;  // triangles
+inline constexpr int kLower = 0, kUpper = 1;  // CUBLAS_FILL_MODE_LOWER, _UPPER
 
 size_t BytesOf(MatrixElement element);
 inline size_t IndexOf(MatrixElement element) {
   return static_cast<size_t>(element);
 }
-// A step of a library's call, when it was refused.
-Error RefusedBy(const char* library, int status);
-// Whether the libraries count such matrices, and there is anything in them. TK5001.
+// The error of a library call that returned `status`.
+Error LibraryError(const char* library, int status);
+// Whether the libraries' int sizes can express such matrices and they are not empty. TK5001.
 Status CheckSizes(int64_t rows, int64_t columns, int64_t batch);
 
-// Memory for a call, in parts that are aligned to 256 bytes.
+// Lays out workspace for a call in chunks aligned to 256 bytes.
 class CallMemory {
  public:
-  // Says what is needed, before Take; gives its place.
+  // Reserves bytes and returns their offset. The memory is allocated later, with bytes().
   size_t Add(size_t bytes) {
     size_t at = bytes_;
     bytes_ += (bytes + 255) / 256 * 256;
@@ -83,16 +84,16 @@ class CallMemory {
   size_t bytes_ = 0;
 };
 
-// Turns a batch of row-major matrices over. Those that it reads are `apart` numbers from each
-// other; 0: dense.
-struct Turned {
+// Transposes a batch of row-major matrices. The matrices that it reads are `stride` elements apart;
+// 0 if dense.
+struct TransposedForm {
   int64_t batch = 1, rows = 0, columns = 0;
   bool conjugates = false;
-  int64_t apart = 0;
+  int64_t stride = 0;
 };
 Status Transpose(CallDevice& device, const CallDevice::Function& transpose, void* to,
-                 const void* from, const Turned& form);
-// Addresses of the matrices of a batch.
+                 const void* from, const TransposedForm& form);
+// Stores the addresses of the matrices of a batch.
 Status StoreAddresses(CallDevice& device, const CallDevice::Function& addresses, void* to,
                       const void* first, size_t bytes, int64_t count);
 

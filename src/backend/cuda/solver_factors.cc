@@ -1,4 +1,4 @@
-// Factorizations that LAPACK has, by cuSOLVER: LU, QR, eigenvalues and singular values.
+// LAPACK's factorizations by cuSOLVER: LU, QR, eigenvalues and singular values.
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace {
 using Routine = FactorCall::Routine;
 using Vectors = FactorCall::Vectors;
 
-// What the routines have in common: matrices of a batch one by one, and memory to work in.
+// Common to all routines: a loop over the matrices of a batch, and workspace.
 class FactorRun : public DriverCall {
  public:
   FactorRun(const Solver& solver, const FactorCall& call)
@@ -26,7 +26,7 @@ class FactorRun : public DriverCall {
   Status Prepare(CallDevice& device) {
     TOK_TRY(transpose_, device.Kernel(CallKernel::kTranspose, call_.element));
     int status = AskWork();
-    if (status != 0) return Refused(status);
+    if (status != 0) return FactorizationError(status);
     return More(device);
   }
 
@@ -38,23 +38,23 @@ class FactorRun : public DriverCall {
            own_at = parts.Add(OwnBytes());
     TOK_TRY(DeviceMemory memory,
             DeviceMemory::Take(device.gpu(), parts.bytes(), "workspace of cuSOLVER"));
-    Places places{.matrices = memory.data() + matrices_at,
-                  .work = memory.data() + work_at,
-                  .own = memory.data() + own_at,
-                  .info = reinterpret_cast<int*>(memory.data() + info_at)};
-    return Factor(arrays, places, device);
+    Workspace workspace{.matrices = memory.data() + matrices_at,
+                        .work = memory.data() + work_at,
+                        .own = memory.data() + own_at,
+                        .info = reinterpret_cast<int*>(memory.data() + info_at)};
+    return Factor(arrays, workspace, device);
   }
 
  protected:
-  struct Places {
+  struct Workspace {
     std::byte *matrices, *work, *own;
     int* info;
   };
-  // Asks for work_. A status of the library.
+  // Queries work_. Returns a status of the library.
   virtual int AskWork() = 0;
   virtual Status More(CallDevice&) { return Ok(); }
   virtual size_t OwnBytes() const { return 0; }
-  virtual Status Factor(std::span<void* const> arrays, const Places& places,
+  virtual Status Factor(std::span<void* const> arrays, const Workspace& workspace,
                         CallDevice& device) const = 0;
 
   size_t Matrices(int rows, int columns) const {
@@ -68,24 +68,26 @@ class FactorRun : public DriverCall {
     return Item(array, item, elements, width_);
   }
   int64_t Elements() const { return call_.rows * call_.columns; }
-  // Values of a matrix are real.
+  // Eigenvalues and singular values are real.
   size_t RealWidth() const {
     return call_.element == MatrixElement::kF32 || call_.element == MatrixElement::kC64 ? 4 : 8;
   }
-  // Where `info` of the batch goes: to the result of that number, where the call has it.
-  int* InfoOf(std::span<void* const> arrays, size_t result, const Places& places) const {
-    return arrays.size() > result ? static_cast<int*>(arrays[result]) : places.info;
+  // Where `info` of the batch goes: to result number `result` if the call has it.
+  int* InfoOf(std::span<void* const> arrays, size_t result, const Workspace& workspace) const {
+    return arrays.size() > result ? static_cast<int*>(arrays[result]) : workspace.info;
   }
-  // Calls body(item) until a status is not 0.
+  // Calls body(item) for each matrix until a status is not 0.
   template <typename Body>
   Status ForEach(Body&& body) const {
     for (int item = 0; item < count_; ++item)
-      if (int status = body(item); status != 0) return Refused(status);
+      if (int status = body(item); status != 0) return FactorizationError(status);
     return Ok();
   }
-  static Error Refused(int status) { return RefusedBy("cuSOLVER: a factorization", status); }
-  Status Turn(CallDevice& device, void* to, const void* from, int rows, int columns,
-              bool conjugates = false) const {
+  static Error FactorizationError(int status) {
+    return LibraryError("cuSOLVER: a factorization", status);
+  }
+  Status LaunchTranspose(CallDevice& device, void* to, const void* from, int rows, int columns,
+                         bool conjugates = false) const {
     return Transpose(device, transpose_, to, from, {count_, rows, columns, conjugates});
   }
 
@@ -93,7 +95,7 @@ class FactorRun : public DriverCall {
   const FactorCall call_;
   const size_t type_, width_;
   const int m_, n_, k_, count_;
-  int work_ = 0;  // numbers
+  int work_ = 0;  // elements
   CallDevice::Function transpose_;
 };
 
@@ -102,7 +104,8 @@ class LuRun final : public FactorRun {
   using FactorRun::FactorRun;
 
  private:
-  // Small ones of a batch go together.
+  // Small matrices of a batch are factored in one call. The limit is chosen; no measurement on
+  // record.
   bool together() const { return count_ > 1 && m_ == n_ && n_ <= 256; }
   int AskWork() override {
     return solver_.getrf_size[type_](solver_.solver, m_, n_, nullptr, m_, &work_);
@@ -110,42 +113,46 @@ class LuRun final : public FactorRun {
   Status More(CallDevice& device) override {
     TOK_TRY(addresses_, device.Kernel(CallKernel::kAddresses, call_.element));
     TOK_TRY(finite_, device.Kernel(CallKernel::kFinite, call_.element));
-    TOK_TRY(spoil_, device.Kernel(CallKernel::kSpoil, call_.element));
+    TOK_TRY(fill_nan_, device.Kernel(CallKernel::kFillNan, call_.element));
     return Ok();
   }
   size_t OwnBytes() const override { return static_cast<size_t>(count_) * sizeof(void*); }
-  Status Factor(std::span<void* const> arrays, const Places& places,
+  Status Factor(std::span<void* const> arrays, const Workspace& workspace,
                 CallDevice& device) const override {
-    TOK_RETURN_IF_ERROR(Turn(device, places.matrices, arrays[0], m_, n_));
+    TOK_RETURN_IF_ERROR(LaunchTranspose(device, workspace.matrices, arrays[0], m_, n_));
     int* pivots = static_cast<int*>(arrays[2]);
-    int* info = InfoOf(arrays, 3, places);
+    int* info = InfoOf(arrays, 3, workspace);
     if (together()) {
-      TOK_RETURN_IF_ERROR(StoreAddresses(device, addresses_, places.own, places.matrices,
+      TOK_RETURN_IF_ERROR(StoreAddresses(device, addresses_, workspace.own, workspace.matrices,
                                          static_cast<size_t>(Elements()) * width_, count_));
       int status = solver_.getrf_batched[type_](
-          solver_.blas, n_, reinterpret_cast<void**>(places.own), n_, pivots, info, count_);
-      if (status != 0) return RefusedBy("cuBLAS: getrf", status);
+          solver_.blas, n_, reinterpret_cast<void**>(workspace.own), n_, pivots, info, count_);
+      if (status != 0) return LibraryError("cuBLAS: getrf", status);
     } else {
       TOK_RETURN_IF_ERROR(ForEach([&](int item) {
-        return solver_.getrf[type_](solver_.solver, m_, n_, Item(places.matrices, item, Elements()),
-                                    m_, places.work, pivots + int64_t{item} * k_, info + item);
+        return solver_.getrf[type_](solver_.solver, m_, n_,
+                                    Item(workspace.matrices, item, Elements()), m_, workspace.work,
+                                    pivots + int64_t{item} * k_, info + item);
       }));
     }
-    TOK_RETURN_IF_ERROR(Turn(device, arrays[1], places.matrices, n_, m_));
-    return Spoil(arrays, places, device);
+    TOK_RETURN_IF_ERROR(LaunchTranspose(device, arrays[1], workspace.matrices, n_, m_));
+    return FillNan(arrays, workspace, device);
   }
-  // The library makes numbers of what is none (an H200: a system with a NaN had a finite solution).
-  Status Spoil(std::span<void* const> arrays, const Places& places, CallDevice& device) const {
-    auto* flags = reinterpret_cast<int*>(places.own);
+  // The library turns NaN into finite numbers (measured on an H200: a system with a NaN had a
+  // finite solution).
+  Status FillNan(std::span<void* const> arrays, const Workspace& workspace,
+                 CallDevice& device) const {
+    auto* flags = reinterpret_cast<int*>(workspace.own);
     TOK_RETURN_IF_ERROR(device.gpu().Fill(flags, 0, static_cast<size_t>(count_) * sizeof(int)));
     TOK_RETURN_IF_ERROR(LaunchWith(device, finite_, {count_}, flags, arrays[0], m_, n_, 0));
-    return LaunchWith(device, spoil_, {count_}, arrays[1], flags, m_, n_);
+    return LaunchWith(device, fill_nan_, {count_}, arrays[1], flags, m_, n_);
   }
 
-  CallDevice::Function addresses_, finite_, spoil_;
+  CallDevice::Function addresses_, finite_, fill_nan_;
 };
 
-// Matrices that a block's memory holds, and few enough numbers for one block to be fast.
+// Matrices that fit shared memory and are small enough for one block to be fast. kMostBytes is the
+// static limit; the others are chosen; no measurement on record.
 bool IsSmall(const FactorCall& call) {
   constexpr int64_t kMostNumbers = 6144, kMostBytes = 48 << 10, kMostRows = 512;
   int64_t numbers = call.rows * call.columns;
@@ -193,15 +200,16 @@ class QrRun final : public FactorRun {
   int AskWork() override {
     return solver_.geqrf_size[type_](solver_.solver, m_, n_, nullptr, m_, &work_);
   }
-  Status Factor(std::span<void* const> arrays, const Places& places,
+  Status Factor(std::span<void* const> arrays, const Workspace& workspace,
                 CallDevice& device) const override {
-    TOK_RETURN_IF_ERROR(Turn(device, places.matrices, arrays[0], m_, n_));
-    int* info = InfoOf(arrays, 3, places);
+    TOK_RETURN_IF_ERROR(LaunchTranspose(device, workspace.matrices, arrays[0], m_, n_));
+    int* info = InfoOf(arrays, 3, workspace);
     TOK_RETURN_IF_ERROR(ForEach([&](int item) {
-      return solver_.geqrf[type_](solver_.solver, m_, n_, Item(places.matrices, item, Elements()),
-                                  m_, Item(arrays[2], item, k_), places.work, work_, info + item);
+      return solver_.geqrf[type_](solver_.solver, m_, n_,
+                                  Item(workspace.matrices, item, Elements()), m_,
+                                  Item(arrays[2], item, k_), workspace.work, work_, info + item);
     }));
-    return Turn(device, arrays[1], places.matrices, n_, m_);
+    return LaunchTranspose(device, arrays[1], workspace.matrices, n_, m_);
   }
 };
 
@@ -215,26 +223,27 @@ class ReflectorsRun final : public FactorRun {
     return solver_.orgqr_size[type_](solver_.solver, m_, n_, reflectors(), nullptr, m_, nullptr,
                                      &work_);
   }
-  Status Factor(std::span<void* const> arrays, const Places& places,
+  Status Factor(std::span<void* const> arrays, const Workspace& workspace,
                 CallDevice& device) const override {
-    TOK_RETURN_IF_ERROR(Turn(device, places.matrices, arrays[0], m_, n_));
-    int* info = InfoOf(arrays, 3, places);
+    TOK_RETURN_IF_ERROR(LaunchTranspose(device, workspace.matrices, arrays[0], m_, n_));
+    int* info = InfoOf(arrays, 3, workspace);
     TOK_RETURN_IF_ERROR(ForEach([&](int item) {
       return solver_.orgqr[type_](
-          solver_.solver, m_, n_, reflectors(), Item(places.matrices, item, Elements()), m_,
-          Item(arrays[1], item, call_.reflectors), places.work, work_, info + item);
+          solver_.solver, m_, n_, reflectors(), Item(workspace.matrices, item, Elements()), m_,
+          Item(arrays[1], item, call_.reflectors), workspace.work, work_, info + item);
     }));
-    return Turn(device, arrays[2], places.matrices, n_, m_);
+    return LaunchTranspose(device, arrays[2], workspace.matrices, n_, m_);
   }
 };
 
-// A row-major Hermitian matrix is the library's conjugated one: so are its vectors.
+// A row-major Hermitian matrix is the library's matrix conjugated; so are its vectors.
 class EigenRun final : public FactorRun {
  public:
   using FactorRun::FactorRun;
   bool waits() const override { return true; }
 
  private:
+  // Largest size for which the batched Jacobi method is used. Chosen; no measurement on record.
   static constexpr int kMostOfJacobi = 32;
   Status More(CallDevice& device) override {
     TOK_TRY(finite_, device.Kernel(CallKernel::kFinite, call_.element));
@@ -250,33 +259,33 @@ class EigenRun final : public FactorRun {
     return solver_.syevd_size[type_](solver_.solver, mode(), triangle(), n_, nullptr, n_, nullptr,
                                      &work_);
   }
-  Status Factor(std::span<void* const> arrays, const Places& places,
+  Status Factor(std::span<void* const> arrays, const Workspace& workspace,
                 CallDevice& device) const override {
-    TOK_RETURN_IF_ERROR(device.gpu().CopyWithin(places.matrices, arrays[0], Matrices(n_, n_)));
-    int* info = InfoOf(arrays, 3, places);
+    TOK_RETURN_IF_ERROR(device.gpu().CopyWithin(workspace.matrices, arrays[0], Matrices(n_, n_)));
+    int* info = InfoOf(arrays, 3, workspace);
     if (together()) {
       int status = solver_.syevj_batched[type_](solver_.solver, mode(), triangle(), n_,
-                                                places.matrices, n_, arrays[2], places.work, work_,
-                                                info, solver_.eigen_options, count_);
-      if (status != 0) return Refused(status);
+                                                workspace.matrices, n_, arrays[2], workspace.work,
+                                                work_, info, solver_.eigen_options, count_);
+      if (status != 0) return FactorizationError(status);
     } else {
       TOK_RETURN_IF_ERROR(ForEach([&](int item) {
         return solver_.syevd[type_](
-            solver_.solver, mode(), triangle(), n_, Item(places.matrices, item, Elements()), n_,
-            Item(arrays[2], item, n_, RealWidth()), places.work, work_, info + item);
+            solver_.solver, mode(), triangle(), n_, Item(workspace.matrices, item, Elements()), n_,
+            Item(arrays[2], item, n_, RealWidth()), workspace.work, work_, info + item);
       }));
     }
-    // The library may make numbers of what is none.
+    // The library may turn NaN into finite numbers.
     TOK_RETURN_IF_ERROR(
         LaunchWith(device, finite_, {count_}, info, arrays[0], n_, n_, call_.lower ? 1 : 2));
-    return Turn(device, arrays[1], places.matrices, n_, n_, true);
+    return LaunchTranspose(device, arrays[1], workspace.matrices, n_, n_, true);
   }
 
   CallDevice::Function finite_;
 };
 
-// A^T = conj(V) S U^T: what the library calls its left vectors are our right ones, as they are to
-// lie in memory. The others are turned over.
+// A^T = conj(V) S U^T: the library's left vectors are our right ones, already in our memory layout.
+// The others are transposed.
 class SingularRun final : public FactorRun {
  public:
   using FactorRun::FactorRun;
@@ -291,7 +300,8 @@ class SingularRun final : public FactorRun {
     TOK_TRY(finite_, device.Kernel(CallKernel::kFinite, call_.element));
     return Ok();
   }
-  // Small ones of a batch go together. The library makes all vectors of them.
+  // Small matrices of a batch are factored in one call, which computes all vectors. The limit is
+  // that of gesvdjBatched (cuSOLVER documentation).
   static constexpr int kMostTogether = 32;
   bool together() const { return count_ > 1 && m_ <= kMostTogether && n_ <= kMostTogether; }
   int AskWork() override {
@@ -302,56 +312,57 @@ class SingularRun final : public FactorRun {
     return solver_.gesvdj_size[type_](solver_.solver, mode(), thin(), n_, m_, nullptr, n_, nullptr,
                                       nullptr, n_, nullptr, m_, &work_, solver_.singular_options);
   }
-  // Of our left vectors, and of the right ones where the results have no room for what is made.
+  // Workspace for our left vectors, and for the right ones if the results have no room for them.
   size_t LeftBytes() const { return Matrices(m_, together() ? m_ : columns()); }
   size_t OwnBytes() const override {
     return LeftBytes() + (together() ? Matrices(n_, n_) : mode() == 0 ? Matrices(n_, k_) : 0);
   }
-  Status Factor(std::span<void* const> arrays, const Places& places,
+  Status Factor(std::span<void* const> arrays, const Workspace& workspace,
                 CallDevice& device) const override {
-    TOK_RETURN_IF_ERROR(device.gpu().CopyWithin(places.matrices, arrays[0], Matrices(m_, n_)));
-    int* info = InfoOf(arrays, 5, places);
+    TOK_RETURN_IF_ERROR(device.gpu().CopyWithin(workspace.matrices, arrays[0], Matrices(m_, n_)));
+    int* info = InfoOf(arrays, 5, workspace);
     if (together()) {
-      TOK_RETURN_IF_ERROR(FactorTogether(arrays, places, info, device));
+      TOK_RETURN_IF_ERROR(FactorTogether(arrays, workspace, info, device));
     } else {
-      TOK_RETURN_IF_ERROR(FactorOneByOne(arrays, places, info));
+      TOK_RETURN_IF_ERROR(FactorOneByOne(arrays, workspace, info));
     }
     TOK_RETURN_IF_ERROR(LaunchWith(device, finite_, {count_}, info, arrays[0], m_, n_, 0));
     if (mode() == 0) return Ok();
-    return Transpose(device, transpose_, arrays[3], places.own,
+    return Transpose(device, transpose_, arrays[3], workspace.own,
                      {.batch = count_,
                       .rows = columns(),
                       .columns = m_,
                       .conjugates = true,
-                      .apart = int64_t{m_} * (together() ? m_ : columns())});
+                      .stride = int64_t{m_} * (together() ? m_ : columns())});
   }
 
   int64_t right() const { return call_.vectors == Vectors::kAll ? n_ : k_; }
 
-  Status FactorOneByOne(std::span<void* const> arrays, const Places& places, int* info) const {
+  Status FactorOneByOne(std::span<void* const> arrays, const Workspace& workspace,
+                        int* info) const {
     int64_t left = int64_t{m_} * columns();
-    void* vectors = mode() == 0 ? places.own + LeftBytes() : arrays[4];
+    void* vectors = mode() == 0 ? workspace.own + LeftBytes() : arrays[4];
     return ForEach([&](int item) {
       return solver_.gesvdj[type_](
-          solver_.solver, mode(), thin(), n_, m_, Item(places.matrices, item, Elements()), n_,
+          solver_.solver, mode(), thin(), n_, m_, Item(workspace.matrices, item, Elements()), n_,
           Item(arrays[2], item, k_, RealWidth()), Item(vectors, item, n_ * right()), n_,
-          Item(places.own, item, left), m_, places.work, work_, info + item,
+          Item(workspace.own, item, left), m_, workspace.work, work_, info + item,
           solver_.singular_options);
     });
   }
 
-  Status FactorTogether(std::span<void* const> arrays, const Places& places, int* info,
+  Status FactorTogether(std::span<void* const> arrays, const Workspace& workspace, int* info,
                         CallDevice& device) const {
-    void* vectors = places.own + LeftBytes();
-    int status = solver_.gesvdj_batched[type_](solver_.solver, mode(), n_, m_, places.matrices, n_,
-                                               arrays[2], vectors, n_, places.own, m_, places.work,
-                                               work_, info, solver_.singular_options, count_);
-    if (status != 0) return Refused(status);
+    void* vectors = workspace.own + LeftBytes();
+    int status = solver_.gesvdj_batched[type_](
+        solver_.solver, mode(), n_, m_, workspace.matrices, n_, arrays[2], vectors, n_,
+        workspace.own, m_, workspace.work, work_, info, solver_.singular_options, count_);
+    if (status != 0) return FactorizationError(status);
     if (mode() == 0) return Ok();
-    // The first of them, as they lie: a row that becomes a column.
+    // The first k vectors, in their memory layout: a row becomes a column.
     return Transpose(
         device, transpose_, arrays[4], vectors,
-        {.batch = count_, .rows = 1, .columns = n_ * right(), .apart = int64_t{n_} * n_});
+        {.batch = count_, .rows = 1, .columns = n_ * right(), .stride = int64_t{n_} * n_});
   }
 
   CallDevice::Function finite_;

@@ -1,7 +1,7 @@
-// Cholesky factors by cuSOLVER, triangular systems by cuBLAS. Both take a row-major matrix for its
-// transposed one, so that triangles and sides change places and nothing has to be moved; single
-// matrices are, where the library is slower with the other triangle or side (an H200: 2.7 times as
-// slow with the upper triangle of 2048 x 2048, 10 times with eight columns from the right).
+// Cholesky factorizations by cuSOLVER, triangular solves by cuBLAS. Both interpret a row-major
+// matrix as its transpose, so triangles and sides swap and no data moves. Single matrices are
+// transposed if the library is slower with the other triangle or side (measured on an H200: 2.7
+// times slower with the upper triangle of 2048 x 2048, 10 times with eight columns from the right).
 
 #include "backend/cuda/solver.h"
 
@@ -13,7 +13,7 @@ class CholeskyRun final : public DriverCall {
   CholeskyRun(const Solver& solver, const CholeskyCall& call) : solver_(solver), call_(call) {}
 
   Status Prepare(CallDevice& device) {
-    TOK_TRY(judge_, device.Kernel(CallKernel::kJudge, call_.element));
+    TOK_TRY(check_, device.Kernel(CallKernel::kCheckCholesky, call_.element));
     TOK_TRY(finish_, device.Kernel(CallKernel::kFinish, call_.element));
     if (call_.batch > 1) {
       TOK_TRY(addresses_, device.Kernel(CallKernel::kAddresses, call_.element));
@@ -21,9 +21,9 @@ class CholeskyRun final : public DriverCall {
     }
     TOK_TRY(transpose_, device.Kernel(CallKernel::kTranspose, call_.element));
     int n = static_cast<int>(call_.n);
-    int status = solver_.potrf_size[type_](solver_.solver, turns() ? kLower : triangle_, n, nullptr,
-                                           n, &work_);
-    return status == 0 ? Ok() : Status(RefusedBy("cuSOLVER: potrf", status));
+    int status = solver_.potrf_size[type_](solver_.solver, transposes() ? kLower : triangle_, n,
+                                           nullptr, n, &work_);
+    return status == 0 ? Ok() : Status(LibraryError("cuSOLVER: potrf", status));
   }
 
   Status Run(std::span<void* const> arrays, CallDevice& device) const override {
@@ -31,34 +31,36 @@ class CholeskyRun final : public DriverCall {
     size_t info_at = parts.Add(static_cast<size_t>(call_.batch) * sizeof(int));
     size_t more_at = parts.Add(call_.batch > 1 ? static_cast<size_t>(call_.batch) * sizeof(void*)
                                                : static_cast<size_t>(work_) * width_);
-    size_t turned_at = parts.Add(turns() ? bytes() : 0);
+    size_t transposed_at = parts.Add(transposes() ? bytes() : 0);
     TOK_TRY(DeviceMemory memory,
             DeviceMemory::Take(device.gpu(), parts.bytes(), "workspace of cuSOLVER"));
     auto* info = reinterpret_cast<int*>(memory.data() + info_at);
     std::byte* more = memory.data() + more_at;
     int n = static_cast<int>(call_.n);
-    if (turns()) {
-      TOK_RETURN_IF_ERROR(FactorTurned(arrays, memory.data() + turned_at, more, info, device));
+    if (transposes()) {
+      TOK_RETURN_IF_ERROR(
+          FactorTransposed(arrays, memory.data() + transposed_at, more, info, device));
     } else {
       TOK_RETURN_IF_ERROR(FactorInPlace(arrays, more, info, device));
     }
-    TOK_RETURN_IF_ERROR(LaunchWith(device, judge_, {call_.batch}, info, arrays[1], n));
+    TOK_RETURN_IF_ERROR(LaunchWith(device, check_, {call_.batch}, info, arrays[1], n));
     int64_t tiles = (call_.n + kTransposeTile - 1) / kTransposeTile;
     return LaunchWith(device, finish_, {tiles, tiles, call_.batch}, arrays[1], info, n,
                       call_.lower ? 1 : 0);
   }
 
  private:
-  bool turns() const { return call_.batch == 1 && call_.lower; }
+  bool transposes() const { return call_.batch == 1 && call_.lower; }
   size_t bytes() const { return static_cast<size_t>(call_.n * call_.n) * width_; }
 
-  Status FactorTurned(std::span<void* const> arrays, void* turned, void* work, int* info,
-                      CallDevice& device) const {
+  Status FactorTransposed(std::span<void* const> arrays, void* transposed_matrix, void* work,
+                          int* info, CallDevice& device) const {
     int n = static_cast<int>(call_.n);
-    TOK_RETURN_IF_ERROR(Transpose(device, transpose_, turned, arrays[0], {1, n, n}));
-    int status = solver_.potrf[type_](solver_.solver, kLower, n, turned, n, work, work_, info);
-    if (status != 0) return RefusedBy("cuSOLVER: potrf", status);
-    return Transpose(device, transpose_, arrays[1], turned, {1, n, n});
+    TOK_RETURN_IF_ERROR(Transpose(device, transpose_, transposed_matrix, arrays[0], {1, n, n}));
+    int status =
+        solver_.potrf[type_](solver_.solver, kLower, n, transposed_matrix, n, work, work_, info);
+    if (status != 0) return LibraryError("cuSOLVER: potrf", status);
+    return Transpose(device, transpose_, arrays[1], transposed_matrix, {1, n, n});
   }
 
   Status FactorInPlace(std::span<void* const> arrays, std::byte* more, int* info,
@@ -75,7 +77,7 @@ class CholeskyRun final : public DriverCall {
     } else {
       status = solver_.potrf[type_](solver_.solver, triangle_, n, factor, n, more, work_, info);
     }
-    return status == 0 ? Ok() : Status(RefusedBy("cuSOLVER: potrf", status));
+    return status == 0 ? Ok() : Status(LibraryError("cuSOLVER: potrf", status));
   }
 
   const Solver& solver_;
@@ -83,7 +85,7 @@ class CholeskyRun final : public DriverCall {
   const size_t type_ = IndexOf(call_.element), width_ = BytesOf(call_.element);
   const int triangle_ = call_.lower ? kUpper : kLower;
   int work_ = 0;
-  CallDevice::Function judge_, finish_, addresses_, transpose_;
+  CallDevice::Function check_, finish_, addresses_, transpose_;
 };
 
 class TriangularRun final : public DriverCall {
@@ -107,18 +109,19 @@ class TriangularRun final : public DriverCall {
                                                      : call_.transposed ? 1
                                                                         : 0;
     if (call_.batch > 1) return SolveAll({side, operation}, arrays, device);
-    return Judge(solver_.trsm[type_](solver_.blas, side, triangle_, operation, diagonal_, columns_,
-                                     rows_, one(), arrays[0], n_, arrays[2], columns_));
+    return CheckStatus(solver_.trsm[type_](solver_.blas, side, triangle_, operation, diagonal_,
+                                           columns_, rows_, one(), arrays[0], n_, arrays[2],
+                                           columns_));
   }
 
  private:
   struct Form {
     int side = 0, operation = 0;
   };
-  static Status Judge(int status) {
-    return status == 0 ? Ok() : Status(RefusedBy("cuBLAS: trsm", status));
+  static Status CheckStatus(int status) {
+    return status == 0 ? Ok() : Status(LibraryError("cuBLAS: trsm", status));
   }
-  // Of complex numbers it is their real part.
+  // For complex numbers, the real part comes first.
   const void* one() const {
     static constexpr float kOne[2] = {1, 0};
     static constexpr double kWideOne[2] = {1, 0};
@@ -130,13 +133,14 @@ class TriangularRun final : public DriverCall {
   }
   size_t right_bytes() const { return static_cast<size_t>(call_.rows * call_.columns) * width_; }
 
-  // The right side is turned over, unless it is a vector. No operation of the library conjugates
-  // the transposed matrix that it sees: the right side and the result are, then.
+  // The right-hand side is transposed, unless it is a vector. The library has no operation that
+  // conjugates without transposing its view of the matrix; the right-hand side and the result are
+  // conjugated instead.
   Status SolveFromLeft(std::span<void* const> arrays, CallDevice& device) const {
-    bool conjugates = call_.conjugated && is_complex(), turns = columns_ > 1 || conjugates;
+    bool conjugates = call_.conjugated && is_complex(), transposes = columns_ > 1 || conjugates;
     DeviceMemory memory;
     void* x = arrays[2];
-    if (turns) {
+    if (transposes) {
       TOK_TRY(memory, DeviceMemory::Take(device.gpu(), right_bytes(), "workspace of cuBLAS"));
       x = memory.data();
       TOK_RETURN_IF_ERROR(
@@ -144,10 +148,10 @@ class TriangularRun final : public DriverCall {
     } else {
       TOK_RETURN_IF_ERROR(device.gpu().CopyWithin(x, arrays[1], right_bytes()));
     }
-    TOK_RETURN_IF_ERROR(
-        Judge(solver_.trsm[type_](solver_.blas, 0, triangle_, call_.transposed ? 0 : 1, diagonal_,
-                                  rows_, columns_, one(), arrays[0], n_, x, rows_)));
-    if (!turns) return Ok();
+    TOK_RETURN_IF_ERROR(CheckStatus(solver_.trsm[type_](solver_.blas, 0, triangle_,
+                                                        call_.transposed ? 0 : 1, diagonal_, rows_,
+                                                        columns_, one(), arrays[0], n_, x, rows_)));
+    if (!transposes) return Ok();
     return Transpose(device, transpose_, arrays[2], x, {1, columns_, rows_, conjugates});
   }
 
@@ -164,9 +168,9 @@ class TriangularRun final : public DriverCall {
                                        call_.batch));
     TOK_RETURN_IF_ERROR(
         StoreAddresses(device, addresses_, all_x, arrays[2], right_bytes(), call_.batch));
-    return Judge(solver_.trsm_batched[type_](solver_.blas, form.side, triangle_, form.operation,
-                                             diagonal_, columns_, rows_, one(), all_a, n_, all_x,
-                                             columns_, static_cast<int>(call_.batch)));
+    return CheckStatus(solver_.trsm_batched[type_](
+        solver_.blas, form.side, triangle_, form.operation, diagonal_, columns_, rows_, one(),
+        all_a, n_, all_x, columns_, static_cast<int>(call_.batch)));
   }
 
   const Solver& solver_;

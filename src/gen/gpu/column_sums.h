@@ -7,42 +7,47 @@
 #include "gen/gpu/gpu.h"
 #include "gen/reducer.h"
 
+// Column reductions inside a GPU row kernel: bias gradients, for example, whose inputs the row
+// kernel computes anyway.
+
 namespace tokamak::gpu {
 
-// Reductions of a region along the columns of what its rows are made of: of an array of `parts`
-// times `folded` rows, each gives a row for every part. They are roots that nothing else needs.
+// Reductions of a region along the columns of its rows: from an array of `outer` x `reduced_count`
+// rows, each produces one row per outer index. They are roots without users inside the region.
 class ColumnSums {
  public:
   ColumnSums(KernelBuilder& b, ElementEmitter& emitter) : b_(b), emitter_(emitter) {}
 
-  // Takes them out of a region: `rest` is the region without them. Why they do not go together, in
-  // words; "" when they do, or there are none.
-  std::string Find(const Region& region, Region& rest);
+  // Splits them off a region; `rest` is the region without them. Returns why they cannot share a
+  // kernel, empty if they can or there are none.
+  std::string Find(const FusedRegion& region, FusedRegion& rest);
   bool empty() const { return reducers_.empty(); }
-  int64_t parts() const { return parts_; }
-  int64_t folded() const { return folded_; }
+  int64_t outer() const { return outer_; }
+  int64_t reduced_count() const { return reduced_count_; }
   int64_t row() const { return row_; }
-  // What a column is the sum of, below reshapes: dimensions of rows, and one of them.
+  // The reduced array, through reshapes, with the dimensions of the rows.
   const Instr& operand(size_t i) const { return *operands_[i]; }
   size_t size() const { return reducers_.size(); }
-  // Registers of a thread for one element of a row.
-  int64_t words() const;
+  // Registers per thread for one element of a row.
+  int64_t thread_registers() const;
 
-  // A thread has `count` elements of each row.
+  // Declares accumulators for `count` elements per thread.
   void Begin(int64_t count);
-  // Folds element `number` of a thread, the one at `linear` (row-major) of all rows and `at` in
-  // arrays of dimensions `dims`; only where `valid` holds.
-  void Fold(Scalar number, const Coordinates& at, const Dims& dims, Scalar linear, Scalar valid);
-  // Joins the sums of all rows that a block has at a time, through team memory in a fixed tree,
-  // and writes them. `for_elements` runs a body(element of the row, number) for all of a thread.
+  // Accumulates element `number` of a thread, at row-major index `linear` of all rows and at
+  // coordinates `at` of arrays of dimensions `dims`, if `valid` holds.
+  void Accumulate(Scalar number, const Coordinates& at, const Dims& dims, Scalar linear,
+                  Scalar valid);
+  // Combines the sums of the rows that a block processes concurrently, through shared memory with a
+  // fixed reduction tree, and stores them. `for_elements` calls body(element of the row, number)
+  // for all elements of a thread.
   template <typename ForElements>
   void Finish(Scalar part, Scalar block_row, int64_t block_rows, ForElements&& for_elements) {
     for (size_t i = 0; i < sums_.size(); ++i) {
       for (int64_t half = block_rows / 2; half > 0; half /= 2) {
-        NewShared(i, half);
+        AddSharedArray(i, half);
         b_.If((b_.Index(half) <= block_row) & (block_row < b_.Index(2 * half)), [&] {
           for_elements([&](Scalar element, Scalar number) {
-            Share(i, (block_row - b_.Index(half)) * b_.Index(row_) + element, number);
+            StoreShared(i, (block_row - b_.Index(half)) * b_.Index(row_) + element, number);
           });
         });
         b_.Barrier(Scope::kBlock);
@@ -51,7 +56,7 @@ class ColumnSums {
             Join(i, block_row * b_.Index(row_) + element, number);
           });
         });
-        // The same memory is used again.
+        // The next step reuses the shared memory.
         b_.Barrier(Scope::kBlock);
       }
     }
@@ -63,10 +68,11 @@ class ColumnSums {
   }
 
  private:
-  void NewShared(size_t i, int64_t rows);
-  // The sum of a thread's element, to and from a place of team memory; to the result.
-  void Share(size_t i, Scalar place, Scalar number);
-  void Join(size_t i, Scalar place, Scalar number);
+  void AddSharedArray(size_t i, int64_t rows);
+  // Move the sum of a thread's element to shared memory, combine it from there, store it to the
+  // result.
+  void StoreShared(size_t i, Scalar index, Scalar number);
+  void Join(size_t i, Scalar index, Scalar number);
   void Store(size_t i, Scalar linear, Scalar number);
 
   KernelBuilder& b_;
@@ -74,12 +80,12 @@ class ColumnSums {
   std::vector<Reducer> reducers_;
   std::vector<const Instr*> operands_;
   std::vector<Accumulators> sums_;
-  std::map<ScalarType, ArrayId> shared_;  // large enough for all
-  int64_t parts_ = 1, folded_ = 1, row_ = 1, team_bytes_ = 0;
+  std::map<ScalarType, ArrayId> shared_;  // large enough for all reductions
+  int64_t outer_ = 1, reduced_count_ = 1, row_ = 1, shared_bytes_ = 0;
 };
 
-// Whether a reduction is one of columns: of reals or integers, along dimensions side by side, with
-// others behind them.
-bool FoldsColumns(const Reducer& reducer);
+// Whether a reduction is one of columns: of real numbers or integers, over adjacent dimensions,
+// with other dimensions after them.
+bool ReducesColumns(const Reducer& reducer);
 
 }  // namespace tokamak::gpu

@@ -1,69 +1,74 @@
-// The columns of a GPU: reductions of any dimensions and contractions, with what is computed from
-// their results. Neighbouring threads have neighbouring results, a vector of them each:
+// The GPU columns generator: reductions over any dimensions and small dots, plus the elementwise
+// code that uses their results. Adjacent threads have adjacent results, one vector each:
 //
-//   for each tile of results (a block: x along the results, y along what is folded)
-//     each thread folds the y-th, (y + Y)-th ... elements of its results, in registers
-//     the sums of all y of a result are joined through team memory, in a fixed tree, by one thread,
-//     which writes it
+//   for each tile of results (a block: x along the results, y along the reduced elements)
+//     each thread reduces elements y, y + Y, ... of its results in registers
+//     the sums of all y are combined through shared memory with a fixed tree by one thread, which
+//     stores the result
 //
-// What has to be folded in order, and small contractions, have one thread a result.
+// Ordered reductions and small dots have one thread per result.
 
 #include <algorithm>
 
-#include "gen/folds.h"
+#include "gen/column_reductions.h"
 #include "gen/gpu/gpu.h"
 
 namespace tokamak::gpu {
 namespace {
 
+// Maximum and minimum block size. Chosen.
 constexpr int64_t kColumnsThreads = 256, kColumnsFewThreads = 64;
-// Threads along the results: of fewer than kLeastX, a warp would not use up what memory gives.
+// Threads along the results: maximum, and the minimum for which a warp uses whole memory sectors.
 constexpr int64_t kMostX = 32, kLeastX = 8;
-// Elements that a thread folds at least, before more threads share a result; loads in flight.
-constexpr int64_t kLeastFolds = 4, kColumnsUnroll = 4;
-constexpr int64_t kMostY = 32;  // sums that a thread joins
+// Minimum elements that a thread reduces before more threads share a result; loads in flight.
+// Chosen.
+constexpr int64_t kMinReducedPerThread = 4, kColumnsUnroll = 4;
+constexpr int64_t kMostY = 32;  // maximum sums per result (chosen)
 
 class ColumnsBuilder {
  public:
-  ColumnsBuilder(const Region& region, const Machine& machine, const std::string& name)
+  ColumnsBuilder(const FusedRegion& region, const Machine& machine, const std::string& name)
       : region_(region), machine_(machine), b_(name, Dialect::kGpu), emitter_(b_, region) {}
 
   BuildOutcome Build() {
-    if (std::string why = FindFolds(region_, folds_); !why.empty()) return {std::nullopt, why};
+    if (std::string why = FindColumnReductions(region_, column_reductions_); !why.empty())
+      return {std::nullopt, why};
     Schedule();
     int64_t blocks = CeilDiv(vectors_, x_);
     b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
       auto row = [&](Scalar y) {
         b_.For("x", LoopRole::kThread, b_.Index(x_), [&](Scalar x) {
           block_ = g;
-          Team(x, y);
+          EmitBlock(x, y);
         });
       };
       if (y_ == 1) return row(b_.Index(0));
       b_.For("y", LoopRole::kThread, b_.Index(y_), row);
     });
-    return FinishTeams(b_, emitter_, region_, blocks);
+    return FinishBlocks(b_, emitter_, region_, blocks);
   }
 
  private:
   void Schedule() {
-    results_ = ProductOf(folds_.dims, 0, folds_.dims.size());
-    bool any_order = folds_.dots.empty() &&
-                     std::all_of(folds_.reducers.begin(), folds_.reducers.end(),
-                                 [](const Reducer& reducer) { return reducer.any_order; });
-    folded_ = 1;
-    bool along_results = false;  // neighbouring results are made of neighbouring elements
-    if (!folds_.reducers.empty()) {
-      const Reducer& like = folds_.reducers[0];
+    results_ = ProductOf(column_reductions_.dims, 0, column_reductions_.dims.size());
+    bool any_order =
+        column_reductions_.dots.empty() &&
+        std::all_of(column_reductions_.reducers.begin(), column_reductions_.reducers.end(),
+                    [](const Reducer& reducer) { return reducer.any_order; });
+    reduced_count_ = 1;
+    bool along_results = false;  // adjacent results read adjacent elements
+    if (!column_reductions_.reducers.empty()) {
+      const Reducer& like = column_reductions_.reducers[0];
       for (int64_t d : like.reduced) {
         reduced_dims_.push_back(like.input().dim(static_cast<size_t>(d)));
-        folded_ *= reduced_dims_.back();
+        reduced_count_ *= reduced_dims_.back();
       }
-      along_results = !like.kept.empty() && like.kept.back() == like.input().rank() - 1;
+      along_results = !like.kept_dims.empty() && like.kept_dims.back() == like.input().rank() - 1;
     }
     if (any_order && along_results)
-      lanes_ = LanesFor(region_, machine_, folds_.dims.back(), folded_ * results_);
-    // Where nothing large is read, lanes save but loads from caches: more threads are worth more.
+      lanes_ =
+          LanesFor(region_, machine_, column_reductions_.dims.back(), reduced_count_ * results_);
+    // If the inputs fit in the cache, vector accesses save little: prefer more threads.
     while (lanes_ > 1 && !ReadsLarge() && results_ / lanes_ < kLeastX * 2 * machine_.cores)
       lanes_ /= 2;
     vectors_ = results_ / lanes_;
@@ -73,27 +78,28 @@ class ColumnsBuilder {
     }
     x_ = std::min(kMostX, vectors_);
     while (x_ > kLeastX && vectors_ < x_ * 2 * machine_.cores) x_ = CeilDiv(x_, 2);
-    y_ = PowerBelow(
-        std::clamp<int64_t>(folded_ / kLeastFolds, 1, std::min(kMostY, kColumnsThreads / x_)));
+    y_ = PowerBelow(std::clamp<int64_t>(reduced_count_ / kMinReducedPerThread, 1,
+                                        std::min(kMostY, kColumnsThreads / x_)));
     if (y_ == 1 && vectors_ > x_) x_ = std::min(kColumnsThreads / 2, vectors_);
   }
 
   bool ReadsLarge() const {
     return std::any_of(region_.inputs.begin(), region_.inputs.end(), [&](const Instr* input) {
-      return input->shape().ElementCount() >= folded_ * results_;
+      return input->shape().ElementCount() >= reduced_count_ * results_;
     });
   }
 
-  Coordinates ResultAt(Scalar linear) { return Delinearized(b_, linear, folds_.dims); }
+  Coordinates ResultAt(Scalar linear) { return Delinearized(b_, linear, column_reductions_.dims); }
 
-  void Team(Scalar x, Scalar y) {
+  void EmitBlock(Scalar x, Scalar y) {
     Scalar vector = LesserOf(block_ * b_.Index(x_) + x, b_.Index(vectors_ - 1));
     Scalar first = vector * b_.Index(lanes_);
     std::vector<Accumulators> sums;
-    for (const Reducer& reducer : folds_.reducers) sums.emplace_back(b_, emitter_, reducer, lanes_);
+    for (const Reducer& reducer : column_reductions_.reducers)
+      sums.emplace_back(b_, emitter_, reducer, lanes_);
     if (!sums.empty()) Reduce(sums, first, y);
-    for (const Instr* dot : folds_.dots) Contract(*dot, first);
-    if (!emitter_.fault().empty()) return;
+    for (const Instr* dot : column_reductions_.dots) Contract(*dot, first);
+    if (!emitter_.failure().empty()) return;
     if (y_ > 1) return JoinAndStore(sums, x, y);
     ForLanes(b_, lanes_, [&](Scalar lane) {
       Scalar linear = first + lane;
@@ -111,28 +117,31 @@ class ColumnsBuilder {
     ForLanes(b_, lanes_, [&](Scalar lane) {
       for (Accumulators& sum : sums) sum.Write(lane, sum.Begin());
     });
-    auto fold = [&](Scalar step) {
+    auto accumulate = [&](Scalar step) {
       Scalar number = step * b_.Index(y_) + y;
-      b_.If(number < b_.Index(folded_), [&] {
+      b_.If(number < b_.Index(reduced_count_), [&] {
         Coordinates reduced = Delinearized(b_, number, reduced_dims_);
         ForLanes(b_, lanes_, [&](Scalar lane) {
-          Coordinates at = FoldedElement(folds_.reducers[0], ResultAt(first + lane), reduced);
-          for (Accumulators& sum : sums) sum.Fold(lane, at, {});
+          Coordinates at =
+              InputElement(column_reductions_.reducers[0], ResultAt(first + lane), reduced);
+          for (Accumulators& sum : sums) sum.Accumulate(lane, at, {});
         });
       });
     };
-    int64_t whole = folded_ / y_, rounds = whole / kColumnsUnroll, next = rounds * kColumnsUnroll;
-    if (rounds > 0)
-      b_.For("k", LoopRole::kSerial, b_.Index(rounds), [&](Scalar k) {
+    int64_t whole = reduced_count_ / y_, iterations = whole / kColumnsUnroll,
+            next = iterations * kColumnsUnroll;
+    if (iterations > 0)
+      b_.For("k", LoopRole::kSerial, b_.Index(iterations), [&](Scalar k) {
         b_.For("u", LoopRole::kUnrolled, b_.Index(kColumnsUnroll),
-               [&](Scalar u) { fold(k * b_.Index(kColumnsUnroll) + u); });
+               [&](Scalar u) { accumulate(k * b_.Index(kColumnsUnroll) + u); });
       });
-    int64_t steps = CeilDiv(folded_, y_) - next;
+    int64_t steps = CeilDiv(reduced_count_, y_) - next;
     if (steps > 0)
-      b_.For("k", LoopRole::kSerial, b_.Index(steps), [&](Scalar k) { fold(k + b_.Index(next)); });
+      b_.For("k", LoopRole::kSerial, b_.Index(steps),
+             [&](Scalar k) { accumulate(k + b_.Index(next)); });
   }
 
-  // ---- contractions: one thread a result
+  // ---- dots: one thread per result
 
   struct Sum {
     const Instr* dot = nullptr;
@@ -152,7 +161,7 @@ class ColumnsBuilder {
     b_.For("k", LoopRole::kSerial, b_.Index(ProductOf(dims, 0, dims.size())), [&](Scalar k) {
       Element term =
           DotTerm(b_, emitter_, dot, ResultAt(first), Delinearized(b_, k, dims), Read(sum));
-      if (emitter_.fault().empty()) Write(sum, term);
+      if (emitter_.failure().empty()) Write(sum, term);
     });
     dot_sums_.push_back(sum);
   }
@@ -169,22 +178,22 @@ class ColumnsBuilder {
 
   // ---- results
 
-  // The sums of all threads, in team memory: of row y, result i of the block at y * width + i.
+  // Sums of all threads in shared memory: for row y, result i of the block is at y * width + i.
   void JoinAndStore(std::vector<Accumulators>& sums, Scalar x, Scalar y) {
     int64_t width = x_ * lanes_;
     std::vector<std::vector<std::array<ArrayId, 2>>> shared;
-    for (Accumulators& sum : sums) shared.push_back(NewShared(sum.reducer(), y_ * width));
+    for (Accumulators& sum : sums) shared.push_back(AddSharedArray(sum.reducer(), y_ * width));
     ForLanes(b_, lanes_, [&](Scalar lane) {
-      Scalar place = y * b_.Index(width) + x * b_.Index(lanes_) + lane;
+      Scalar index = y * b_.Index(width) + x * b_.Index(lanes_) + lane;
       for (size_t s = 0; s < sums.size(); ++s) {
         std::vector<Element> values = sums[s].Read(lane);
         for (size_t i = 0; i < values.size(); ++i)
           for (size_t part = 0; part < 2; ++part)
-            if (values[i][part].ok()) b_.Store(shared[s][i][part], place, values[i][part]);
+            if (values[i][part].ok()) b_.Store(shared[s][i][part], index, values[i][part]);
       }
     });
     b_.Barrier(Scope::kBlock);
-    // Every thread takes results, one after the other where a block has more of them than threads.
+    // All threads finish results, in several steps if a block has more results than threads.
     int64_t threads = x_ * y_;
     Scalar number = y * b_.Index(x_) + x;
     for (int64_t begin = 0; begin < width; begin += threads) {
@@ -199,13 +208,13 @@ class ColumnsBuilder {
     }
   }
 
-  std::vector<std::array<ArrayId, 2>> NewShared(const Reducer& reducer, int64_t size) {
+  std::vector<std::array<ArrayId, 2>> AddSharedArray(const Reducer& reducer, int64_t size) {
     std::vector<std::array<ArrayId, 2>> arrays;
     for (size_t i = 0; i < reducer.count; ++i) {
       ElementType type = WideType(reducer.type(i));
       std::array<ArrayId, 2> own{};
       for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
-        own[part] = b_.Local("sums", ComputeType(type), Space::kTeam, size);
+        own[part] = b_.Local("sums", ComputeType(type), Space::kShared, size);
       arrays.push_back(own);
     }
     return arrays;
@@ -218,9 +227,9 @@ class ColumnsBuilder {
     for (int64_t i = 0; i < y_; ++i) {
       std::vector<Element> values;
       for (size_t k = 0; k < shared.size(); ++k) {
-        Scalar place = result + b_.Index(i * width);
-        Element value{b_.Read(shared[k][0], place), {}};
-        if (IsComplex(sum.reducer().type(k))) value[1] = b_.Read(shared[k][1], place);
+        Scalar index = result + b_.Index(i * width);
+        Element value{b_.Read(shared[k][0], index), {}};
+        if (IsComplex(sum.reducer().type(k))) value[1] = b_.Read(shared[k][1], index);
         values.push_back(value);
       }
       all.push_back(std::move(values));
@@ -240,27 +249,29 @@ class ColumnsBuilder {
     for (const Instr* root : region_.roots) {
       std::vector<Shape> parts = PartsOf(root->shape());
       for (size_t i = 0; i < parts.size(); ++i) {
-        Coordinates here =
-            parts[i].dims() == folds_.dims ? at : Delinearized(b_, linear, parts[i].dims());
+        Coordinates here = parts[i].dims() == column_reductions_.dims
+                               ? at
+                               : Delinearized(b_, linear, parts[i].dims());
         emitter_.StoreLinear(*root, i, linear, emitter_.At(*root, here, i));
       }
     }
   }
 
-  const Region& region_;
+  const FusedRegion& region_;
   const Machine& machine_;
   KernelBuilder b_;
   ElementEmitter emitter_;
-  Folds folds_;
+  ColumnReductions column_reductions_;
   Dims reduced_dims_;
   std::vector<Sum> dot_sums_;
-  int64_t results_ = 1, folded_ = 1, lanes_ = 1, vectors_ = 1, x_ = 1, y_ = 1;
+  int64_t results_ = 1, reduced_count_ = 1, lanes_ = 1, vectors_ = 1, x_ = 1, y_ = 1;
   Scalar block_;
 };
 
 }  // namespace
 
-BuildOutcome BuildColumns(const Region& region, const Machine& machine, const std::string& name) {
+BuildOutcome BuildColumns(const FusedRegion& region, const Machine& machine,
+                          const std::string& name) {
   return ColumnsBuilder(region, machine, name).Build();
 }
 

@@ -1,21 +1,20 @@
-// The contraction of a GPU: a dot, with the element code that makes its operands and that uses its
-// results.
+// The GPU contract generator: a dot with the elementwise code that produces its operands and uses
+// its results.
 //
-//   for each batch and tile of the results (a team)
-//     for each block of the depth
-//       each thread computes its elements of both operands' next block, in registers
-//       sums += lhs * rhs of this block          (kernel form's multiply, of a team)
-//       the elements go to the other half of team memory
-//     sums go to team memory; each thread takes neighbours of a row, computes what follows from
-//     them, and writes it
+//   for each batch and tile of the result (a block)
+//     for each panel along K
+//       each thread computes its elements of both operands' next panel in registers
+//       sums += lhs * rhs of this panel          (the block-wide multiply of kernel IR)
+//       the elements are stored to the other half of shared memory (double buffering)
+//     sums are stored to shared memory; each thread takes adjacent elements of a row, computes
+//     their consumers, and stores them
 //
-// A narrow one (contract_tiling.h) has a block of all its depth, or of much of it, in team memory
-// at once; each thread multiplies a few rows and columns along its slice of the depth, four at a
-// time.
+// A narrow tiling (contract_tiling.h) has all or much of K in shared memory at once; each thread
+// multiplies a few rows and columns along its slice of K, four elements at a time.
 //
-// An operand's block lies as the operand does in memory: with neighbours along the depth, or along
-// rows (columns) of the results. What is padded along the depth is zero; rows and columns beyond
-// the results are made of others, and not written.
+// A panel in shared memory has the layout of its operand in memory: contiguous along K, or along
+// the rows (columns) of the result. Along K, panels are padded with zeros; rows and columns beyond
+// the result are duplicates of others and not stored.
 
 #include "gen/contract.h"
 
@@ -29,10 +28,10 @@
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kAccess = 16;  // bytes of a thread's access
+constexpr int64_t kAccess = 16;  // bytes: the widest access of a thread (hardware)
 
-// The only contraction of a region; why there is none, in words.
-std::string FindDot(const Region& region, const Machine& machine, const Instr*& dot) {
+// Finds the single dot of a region. Returns why there is none, empty if there is.
+std::string FindDot(const FusedRegion& region, const Machine& machine, const Instr*& dot) {
   for (const Instr* instr : region.instrs) {
     if (instr->op() == Op::kReduce) return "rows of a contraction's results are folded elsewhere";
     if (instr->op() != Op::kDot) continue;
@@ -47,15 +46,15 @@ std::string FindDot(const Region& region, const Machine& machine, const Instr*& 
   return "";
 }
 
-class TeamContract {
+class BlockContract {
  public:
-  TeamContract(const Region& region, const Instr& dot, const Machine& machine,
-               const std::string& name)
+  BlockContract(const FusedRegion& region, const Instr& dot, const Machine& machine,
+                const std::string& name)
       : region_(region),
         machine_(machine),
         dot_(dot),
         sides_(dot),
-        t_(TeamTilingOf(dot, sides_, machine)),
+        t_(BlockTilingOf(dot, sides_, machine)),
         b_(name, Dialect::kGpu),
         emitter_(b_, region) {
     if (t_.is_narrow()) return;
@@ -73,11 +72,12 @@ class TeamContract {
     sums_ = b_.Local("sums", SumType(), Space::kRegisters,
                      t_.is_narrow() ? kNarrowSums * kNarrowLanes : product_.SumsOfThread());
     if (t_.is_narrow())
-      parts_ = b_.Local("parts", SumType(), Space::kTeam, t_.slices * t_.rows * t_.columns);
+      partial_sums_ =
+          b_.Local("partial_sums", SumType(), Space::kShared, t_.slices * t_.rows * t_.columns);
     results_pitch_ = t_.columns + 8;
-    results_ = b_.Local("results", SumType(), Space::kTeam, t_.rows * results_pitch_);
-    int64_t teams = sides_.batch * t_.row_tiles * t_.column_tiles;
-    b_.For("tile", LoopRole::kGrid, b_.Index(teams), [&](Scalar tile) {
+    results_ = b_.Local("results", SumType(), Space::kShared, t_.rows * results_pitch_);
+    int64_t grid_blocks = sides_.batch * t_.row_tiles * t_.column_tiles;
+    b_.For("tile", LoopRole::kGrid, b_.Index(grid_blocks), [&](Scalar tile) {
       Scalar rest = tile / b_.Index(t_.column_tiles);
       column_ = tile % b_.Index(t_.column_tiles) * b_.Index(t_.columns);
       row_ = rest % b_.Index(t_.row_tiles) * b_.Index(t_.rows);
@@ -91,19 +91,19 @@ class TeamContract {
           MakeNarrowSums();
         else
           MakeSums();
-        if (emitter_.fault().empty()) Finish();
+        if (emitter_.failure().empty()) Finish();
       });
     });
-    BuildOutcome outcome = FinishLoop(b_, emitter_, region_, teams, /*exact=*/false);
+    BuildOutcome outcome = FinishLoop(b_, emitter_, region_, grid_blocks, /*exact=*/false);
     if (outcome.built) FinishKernel(outcome.built->kernel);
     return outcome;
   }
 
  private:
-  // One operand, in blocks of team memory with `pitch` elements from line to line.
+  // One operand, in shared-memory panels of lines with `pitch` elements.
   struct Side : DotOperand {
-    ArrayId block{}, next{};       // two blocks; a thread's elements of the one after
-    int64_t along = 0, total = 0;  // rows (columns) of a tile, and of all results
+    ArrayId block{}, next{};       // two panels; a thread's elements of the next one
+    int64_t along = 0, total = 0;  // rows (columns) of a tile, and of the result
     int64_t inner = 0, outer = 0, pitch = 0;
     int64_t lanes = 1;
     Scalar begin;
@@ -111,7 +111,7 @@ class TeamContract {
     int64_t size() const { return outer * pitch; }
   };
 
-  static constexpr int64_t kNarrowSums = TeamTiling::kSide * TeamTiling::kSide, kNarrowLanes = 4;
+  static constexpr int64_t kNarrowSums = BlockTiling::kSide * BlockTiling::kSide, kNarrowLanes = 4;
 
   ScalarType SumType() const { return *SumTypeOf(t_.type); }
   int64_t Threads() const {
@@ -127,18 +127,18 @@ class TeamContract {
     side.inner = side.depth_is_inner ? t_.depth : side.along;
     side.outer = side.depth_is_inner ? side.along : t_.depth;
     int64_t access = std::max<int64_t>(kAccess / BytesOf(t_.type), 1);
-    // Apart from each other by what keeps the lines that a warp reads in banks of their own.
+    // Padded such that the lines that a warp reads are in different banks.
     side.pitch = side.inner + (side.depth_is_inner ? access : std::max<int64_t>(access, 8));
-    // A vector is inside as a whole, or outside.
+    // A vector is either completely in bounds or completely out of bounds.
     side.lanes = std::min(access, PowerBelow(side.inner));
     int64_t all = side.depth_is_inner ? sides_.k : side.total;
     while (all % side.lanes != 0) side.lanes /= 2;
     if (t_.is_narrow()) {
       side.pitch = t_.depth + kNarrowLanes;
-      side.block = b_.Local(left ? "lhs" : "rhs", t_.type, Space::kTeam, side.along * side.pitch);
+      side.block = b_.Local(left ? "lhs" : "rhs", t_.type, Space::kShared, side.along * side.pitch);
       return side;
     }
-    side.block = b_.Local(left ? "lhs" : "rhs", t_.type, Space::kTeam,
+    side.block = b_.Local(left ? "lhs" : "rhs", t_.type, Space::kShared,
                           side.size() * (t_.blocks > 1 ? 2 : 1));
     side.next = b_.Local(left ? "lhs_next" : "rhs_next", t_.type, Space::kRegisters,
                          CeilDiv(side.inner * side.outer, side.lanes * Threads()));
@@ -151,7 +151,7 @@ class TeamContract {
     b_.For("s", LoopRole::kUnrolled, b_.Index(product_.SumsOfThread()),
            [&](Scalar s) { b_.Store(sums_, s, b_.Constant(SumType(), 0)); });
     Scalar blocks = b_.Index(t_.blocks);
-    // Round i makes block i and multiplies the one before.
+    // Iteration i loads panel i and multiplies panel i - 1.
     b_.For("i", LoopRole::kSerial, b_.Index(t_.blocks + 1), [&](Scalar i) {
       Scalar more = i < blocks;
       b_.If(
@@ -172,8 +172,8 @@ class TeamContract {
     });
   }
 
-  // Runs body(number of the vector, line, place in the line) for each vector of a block that a
-  // thread has.
+  // Calls body(index of the vector, line, position in the line) for each vector of a panel that
+  // belongs to a thread.
   template <typename Body>
   void ForVectors(const Side& side, Body&& body) {
     int64_t of_line = side.inner / side.lanes, all = of_line * side.outer;
@@ -195,14 +195,14 @@ class TeamContract {
     });
   }
 
-  // Runs body(number of the vector, line, place in the line, lane, value) for each element of
-  // block i that a thread has.
+  // Calls body(index of the vector, line, position in the line, lane, value) for each element of
+  // panel i that belongs to a thread.
   template <typename Body>
   void FetchEach(const Side& side, Scalar i, Body&& body) {
-    ForVectors(side, [&](Scalar u, Scalar line, Scalar place) {
-      Scalar along = side.begin + (side.depth_is_inner ? line : place);
-      Scalar depth = i * b_.Index(t_.depth) + (side.depth_is_inner ? place : line);
-      // Of the direction along which lanes go, the first of a vector.
+    ForVectors(side, [&](Scalar u, Scalar line, Scalar index) {
+      Scalar along = side.begin + (side.depth_is_inner ? line : index);
+      Scalar depth = i * b_.Index(t_.depth) + (side.depth_is_inner ? index : line);
+      // Clamp the first element of a vector along the dimension of its lanes.
       int64_t along_lanes = side.depth_is_inner ? 1 : side.lanes;
       int64_t depth_lanes = side.depth_is_inner ? side.lanes : 1;
       bool padded = t_.blocks * t_.depth != sides_.k;
@@ -214,26 +214,26 @@ class TeamContract {
         Scalar deep = side.depth_is_inner ? in_depth + lane : in_depth;
         Scalar value = ElementOf(side, here, deep);
         if (padded) value = Choose(depth < b_.Index(sides_.k), value, b_.Constant(t_.type, 0));
-        body(u, line, place, lane, value);
+        body(u, line, index, lane, value);
       });
     });
   }
 
   Scalar ElementOf(const Side& side, Scalar along, Scalar depth) {
     Coordinates at = side.At(b_, batch_at_, along, depth);
-    // What is stored as it is multiplied is not looked into on its way.
+    // Narrow inputs stored in the type of the factors are copied without conversion.
     bool narrow = BytesOf(t_.type) < 4;
     if (narrow &&
         std::find(region_.inputs.begin(), region_.inputs.end(), side.instr) != region_.inputs.end())
       return emitter_.LoadStored(*side.instr, Linearized(b_, at, *side.dims));
     Element value = emitter_.At(*side.instr, at);
-    if (!emitter_.fault().empty()) return b_.Constant(t_.type, 0);
+    if (!emitter_.failure().empty()) return b_.Constant(t_.type, 0);
     Scalar scalar = AsMultiplied(b_, side.instr->shape().type(), t_.type, value);
     return t_.tf32 ? RoundedToTf32(scalar) : scalar;
   }
 
-  // To the nearest, ties away from zero; what would become infinite loses its last bits instead.
-  // NaN has a bit among those that are kept.
+  // Rounds to nearest, ties away from zero. Finite values that would become infinite are truncated
+  // instead. NaN keeps a set mantissa bit.
   Scalar RoundedToTf32(Scalar x) {
     auto word = [&](Bits bits) { return b_.ConstantBits(ScalarType::kU32, bits); };
     auto kept = [&](Scalar bits) { return (bits & word(0xffffe000)).BitsAs(ScalarType::kF32); };
@@ -247,8 +247,8 @@ class TeamContract {
   }
 
   void Put(const Side& side, Scalar half) {
-    ForVectors(side, [&](Scalar u, Scalar line, Scalar place) {
-      Scalar at = Half(side, half) + line * b_.Index(side.pitch) + place;
+    ForVectors(side, [&](Scalar u, Scalar line, Scalar index) {
+      Scalar at = Half(side, half) + line * b_.Index(side.pitch) + index;
       ForLanes(b_, side.lanes,
                [&](Scalar lane) { b_.Store(side.block, at + lane, b_.Read(side.next, u)); });
     });
@@ -266,7 +266,7 @@ class TeamContract {
     b_.Multiply(sums_, b_.Index(0), product_);
   }
 
-  // ---- narrow ones
+  // ---- narrow tilings
 
   void MakeNarrowSums() {
     Scalar zero = b_.Constant(SumType(), 0);
@@ -274,9 +274,9 @@ class TeamContract {
            [&](Scalar s) { b_.Store(sums_, s, zero); });
     b_.For("i", LoopRole::kSerial, b_.Index(t_.blocks), [&](Scalar i) {
       for (Side* side : {&lhs_, &rhs_}) {
-        FetchEach(*side, i, [&](Scalar, Scalar line, Scalar place, Scalar lane, Scalar value) {
-          Scalar along = side->depth_is_inner ? line : place + lane;
-          Scalar depth = side->depth_is_inner ? place + lane : line;
+        FetchEach(*side, i, [&](Scalar, Scalar line, Scalar index, Scalar lane, Scalar value) {
+          Scalar along = side->depth_is_inner ? line : index + lane;
+          Scalar depth = side->depth_is_inner ? index + lane : line;
           b_.Store(side->block, along * b_.Index(side->pitch) + depth, value);
         });
       }
@@ -286,19 +286,20 @@ class TeamContract {
     });
   }
 
-  // Rows and columns of a thread lie apart by as many as there are threads along them.
+  // Rows and columns of a thread are strided by the number of threads along them.
   Scalar NarrowRow(int64_t i) {
-    int64_t across = t_.rows / TeamTiling::kSide;
-    return thread_ % b_.Index(t_.ThreadsOfSlice()) % b_.Index(across) + b_.Index(i * across);
+    int64_t side_tiles = t_.rows / BlockTiling::kSide;
+    return thread_ % b_.Index(t_.ThreadsOfSlice()) % b_.Index(side_tiles) +
+           b_.Index(i * side_tiles);
   }
   Scalar NarrowColumn(int64_t j) {
-    int64_t across = t_.rows / TeamTiling::kSide;
-    return thread_ % b_.Index(t_.ThreadsOfSlice()) / b_.Index(across) +
-           b_.Index(j * (t_.columns / TeamTiling::kSide));
+    int64_t side_tiles = t_.rows / BlockTiling::kSide;
+    return thread_ % b_.Index(t_.ThreadsOfSlice()) / b_.Index(side_tiles) +
+           b_.Index(j * (t_.columns / BlockTiling::kSide));
   }
 
   void MultiplyNarrow() {
-    constexpr int64_t kSide = TeamTiling::kSide;
+    constexpr int64_t kSide = BlockTiling::kSide;
     Scalar slice = thread_ / b_.Index(t_.ThreadsOfSlice());
     b_.For("u", LoopRole::kSerial, b_.Index(t_.depth / (t_.slices * kNarrowLanes)), [&](Scalar u) {
       Scalar depth = (u * b_.Index(t_.slices) + slice) * b_.Index(kNarrowLanes);
@@ -319,23 +320,23 @@ class TeamContract {
     });
   }
 
-  // Adds up what all slices have.
+  // Adds the sums of all slices.
   void JoinSlices() {
     Scalar slice = thread_ / b_.Index(t_.ThreadsOfSlice());
     int64_t all = t_.rows * t_.columns;
     for (int64_t s = 0; s < kNarrowSums; ++s) {
       auto sum = [&](int64_t lane) { return b_.Read(sums_, b_.Index(s * kNarrowLanes + lane)); };
-      Scalar at = NarrowRow(s / TeamTiling::kSide) * b_.Index(t_.columns) +
-                  NarrowColumn(s % TeamTiling::kSide);
-      b_.Store(parts_, slice * b_.Index(all) + at, (sum(0) + sum(1)) + (sum(2) + sum(3)));
+      Scalar at = NarrowRow(s / BlockTiling::kSide) * b_.Index(t_.columns) +
+                  NarrowColumn(s % BlockTiling::kSide);
+      b_.Store(partial_sums_, slice * b_.Index(all) + at, (sum(0) + sum(1)) + (sum(2) + sum(3)));
     }
     b_.Barrier(Scope::kBlock);
     b_.For("v", LoopRole::kUnrolled, b_.Index(CeilDiv(all, Threads())), [&](Scalar v) {
       Scalar at = v * b_.Index(Threads()) + thread_;
       auto join = [&] {
-        b_.Store(sums_, b_.Index(0), b_.Read(parts_, at));
+        b_.Store(sums_, b_.Index(0), b_.Read(partial_sums_, at));
         b_.For("k", LoopRole::kUnrolled, b_.Index(t_.slices - 1), [&](Scalar k) {
-          Scalar more = b_.Read(parts_, (k + b_.Index(1)) * b_.Index(all) + at);
+          Scalar more = b_.Read(partial_sums_, (k + b_.Index(1)) * b_.Index(all) + at);
           b_.Store(sums_, b_.Index(0), b_.Read(sums_, b_.Index(0)) + more);
         });
         Scalar row = at / b_.Index(t_.columns), column = at % b_.Index(t_.columns);
@@ -346,7 +347,7 @@ class TeamContract {
     });
   }
 
-  // ---- what follows from the sums
+  // ---- consumers of the sums
 
   void Finish() {
     if (t_.is_narrow())
@@ -359,7 +360,7 @@ class TeamContract {
 
   void PutSums() {
     b_.For("s", LoopRole::kUnrolled, b_.Index(product_.SumsOfThread()), [&](Scalar s) {
-      TeamSumPlace<Scalar> at(product_, thread_, s, [&](int64_t x) { return b_.Index(x); });
+      AccumulatorPosition<Scalar> at(product_, thread_, s, [&](int64_t x) { return b_.Index(x); });
       b_.Store(results_, at.row * b_.Index(results_pitch_) + at.column, b_.Read(sums_, s));
     });
   }
@@ -394,16 +395,16 @@ class TeamContract {
       StoreContractRoot(b_, emitter_, *root, dot_, at, linear);
   }
 
-  const Region& region_;
+  const FusedRegion& region_;
   const Machine& machine_;
   const Instr& dot_;
   DotSides sides_;
-  TeamTiling t_;
+  BlockTiling t_;
   KernelBuilder b_;
   ElementEmitter emitter_;
   Multiplication product_;
   Side lhs_, rhs_;
-  ArrayId sums_{}, results_{}, parts_{};
+  ArrayId sums_{}, results_{}, partial_sums_{};
   int64_t results_pitch_ = 0;
   Coordinates batch_at_;
   Scalar batch_, row_, column_, thread_;
@@ -411,10 +412,11 @@ class TeamContract {
 
 }  // namespace
 
-BuildOutcome BuildContract(const Region& region, const Machine& machine, const std::string& name) {
+BuildOutcome BuildContract(const FusedRegion& region, const Machine& machine,
+                           const std::string& name) {
   const Instr* dot = nullptr;
   if (std::string why = FindDot(region, machine, dot); !why.empty()) return {std::nullopt, why};
-  return TeamContract(region, *dot, machine, name).Build();
+  return BlockContract(region, *dot, machine, name).Build();
 }
 
 }  // namespace tokamak::gpu

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "gen/generator.h"
@@ -12,7 +14,7 @@ struct Sizes {
   int64_t m, n, k;
 };
 
-// Of small integers, so that sums are exact in any order.
+// Small integers, so that sums are exact in any order.
 float Factor(int64_t i) {
   return static_cast<float>(i * 7 % 11 - 5);
 }
@@ -34,9 +36,9 @@ std::vector<float> Products(const Sizes& of) {
   return sums;
 }
 
-// As a GPU of 132 multiprocessors multiplies: a simulated device has one, and no product is narrow
-// there.
-TEST(TeamContract, NarrowProductsOfALargeGpu) {
+// Multiplies as a GPU with 132 SMs would: the simulated device has one SM, for which no tiling is
+// narrow.
+TEST(BlockContract, NarrowProductsOfALargeGpu) {
   for (const Sizes& of : {Sizes{32, 24, 256}, Sizes{5, 9, 700}, Sizes{40, 16, 130}}) {
     Module module("m");
     Builder b(module, "main");
@@ -47,13 +49,14 @@ TEST(TeamContract, NarrowProductsOfALargeGpu) {
     attrs.rhs_contracting = {0};
     Instr* dot = b.Dot(x, w, attrs);
     ASSERT_TRUE(b.Finish(dot).ok());
-    Region region{.computation = dot->parent(), .instrs = {dot}, .inputs = {x, w}, .roots = {dot}};
-    BuildOutcome outcome = BuildRegion(region, RegionKind::kContract, GpuMachine(), "k");
+    FusedRegion region{
+        .computation = dot->parent(), .instrs = {dot}, .inputs = {x, w}, .roots = {dot}};
+    BuildOutcome outcome = BuildRegion(region, GeneratorKind::kContract, GpuMachine(), "k");
     ASSERT_TRUE(outcome.built.has_value()) << outcome.why_not;
     const Kernel& kernel = outcome.built->kernel;
     ASSERT_TRUE(VerifyKernel(kernel).ok());
-    auto is_parts = [](const Array& array) { return array.name == "parts"; };
-    ASSERT_TRUE(std::ranges::any_of(kernel.arrays, is_parts)) << "it is not narrow";
+    auto is_partial_sums = [](const Array& array) { return array.name == "partial_sums"; };
+    ASSERT_TRUE(std::ranges::any_of(kernel.arrays, is_partial_sums)) << "it is not narrow";
     std::vector<float> lhs = Factors(of.m * of.k), rhs = Factors(of.k * of.n);
     for (uint64_t seed : {0, 1}) {
       std::vector<float> y(static_cast<size_t>(of.m * of.n));

@@ -8,27 +8,29 @@
 namespace tokamak::gpu {
 namespace {
 
-// Results of a tile in each direction, at most and at least; of f64, whose sums take two registers.
+// Maximum and minimum side of a tile; f64 has a lower maximum, since its sums take two registers.
+// Chosen.
 constexpr int64_t kMostSide = 128, kMostSide64 = 64, kLeastSide = 16;
-// Tiles are halved until there is one for each multiprocessor, but not to fewer results.
+// Results. Tiles are halved until there is one per SM, but not below this. Chosen.
 constexpr int64_t kLeastTile = 32 * 32;
-// Bytes of a block's depth: two barriers are worth the multiplications between them.
+// Bytes of a panel along K: enough multiplications between two barriers. Warps per block: maximum,
+// and default. Chosen.
 constexpr int64_t kDepthBytes = 64;
 constexpr int64_t kMostWarps = 8, kContractWarps = 4;
-// Of narrow ones: rows and columns of a tile, threads, a block's depth; what is not deep is not
-// worth it.
+// Narrow tilings: rows and columns of a tile, block size, K per panel; minimum K; lanes per sum.
+// Chosen.
 constexpr int64_t kNarrowRows = 32, kNarrowColumns = 8, kNarrowThreads = 256;
 constexpr int64_t kNarrowDepth = 512, kLeastDepth = 128, kLanes = 4;
 
-// Whether so few tiles leave most multiprocessors without work.
-bool IsNarrow(const TeamTiling& t, const DotSides& sides, int64_t tiles, const Machine& machine) {
+// Whether there are so few tiles that most SMs would be idle.
+bool IsNarrow(const BlockTiling& t, const DotSides& sides, int64_t tiles, const Machine& machine) {
   return t.type == ScalarType::kF32 && sides.k >= kLeastDepth && 2 * tiles <= machine.cores;
 }
 
 }  // namespace
 
-TeamTiling TeamTilingOf(const Instr& dot, const DotSides& sides, const Machine& machine) {
-  TeamTiling t;
+BlockTiling BlockTilingOf(const Instr& dot, const DotSides& sides, const Machine& machine) {
+  BlockTiling t;
   t.type = ContractType(dot, machine);
   t.tf32 = MultipliesTf32(dot, machine);
   int64_t most = t.type == ScalarType::kF64 ? kMostSide64 : kMostSide;
@@ -43,7 +45,7 @@ TeamTiling TeamTilingOf(const Instr& dot, const DotSides& sides, const Machine& 
     (t.rows > t.columns ? t.rows : t.columns) /= 2;
   if (IsNarrow(t, sides, tiles(), machine)) {
     t.tf32 = false;
-    t.rows = std::clamp(PowerAbove(sides.m), 2 * TeamTiling::kSide, kNarrowRows);
+    t.rows = std::clamp(PowerAbove(sides.m), 2 * BlockTiling::kSide, kNarrowRows);
     t.columns = kNarrowColumns;
     t.depth = std::min(PowerAbove(sides.k), kNarrowDepth);
     t.blocks = CeilDiv(sides.k, t.depth);
@@ -54,12 +56,12 @@ TeamTiling TeamTilingOf(const Instr& dot, const DotSides& sides, const Machine& 
   int64_t wanted = t.rows * t.columns == kMostSide * kMostSide ? kMostWarps : kContractWarps;
   t.warp_rows = t.rows;
   t.warp_columns = t.columns;
-  constexpr int64_t kPieceRows = Multiplication::kPieceRows,
-                    kPieceColumns = Multiplication::kPieceColumns;
+  constexpr int64_t kFragmentRows = Multiplication::kFragmentRows,
+                    kFragmentColumns = Multiplication::kFragmentColumns;
   while (t.warps() < wanted) {
-    if (t.warp_rows >= t.warp_columns && t.warp_rows > kPieceRows) {
+    if (t.warp_rows >= t.warp_columns && t.warp_rows > kFragmentRows) {
       t.warp_rows /= 2;
-    } else if (t.warp_columns > kPieceColumns) {
+    } else if (t.warp_columns > kFragmentColumns) {
       t.warp_columns /= 2;
     } else {
       break;

@@ -1,10 +1,11 @@
-// How many elements of each batch have each of a few numbers: a scatter that adds ones.
+// Histograms: a scatter that adds ones, counting for each batch how many elements have each of a
+// few numbers.
 //
-//   a team for each batch; each thread has counts of its own in team memory, a byte each
+//   one block per batch; each thread has its own counts in shared memory, one byte each
 //     each thread counts some of the elements, 16 bytes at a time
-//     each thread adds up four numbers' counts of all threads
+//     each thread sums the counts of four numbers over all threads
 //
-// Nothing is atomic, and a thread's counts lie in a bank of their own.
+// There are no atomics, and a thread's counts are in a bank of their own.
 
 #include <algorithm>
 
@@ -14,10 +15,11 @@
 namespace tokamak::gpu {
 namespace {
 
+// Block size (chosen), and the maximum elements per thread, since a count is one byte.
 constexpr int64_t kCountsThreads = 64, kMostOfThread = 255;
-// Counts that a number of 32 bits holds, and the most numbers that are counted.
+// Counts packed in a 32-bit word, and the maximum number of distinct values: four per thread.
 constexpr int64_t kPacked = 4, kMostNumbers = kCountsThreads * kPacked;
-// Elements of a thread that are loaded at once.
+// Elements that a thread loads together. Chosen: enough loads in flight.
 constexpr int64_t kInFlight = 16;
 
 // Whether all elements are this number.
@@ -30,7 +32,7 @@ bool IsSplat(const Instr& array, int64_t number) {
 
 class CountsBuilder {
  public:
-  CountsBuilder(const Region& region, const Machine& machine, const std::string& name)
+  CountsBuilder(const FusedRegion& region, const Machine& machine, const std::string& name)
       : region_(region),
         machine_(machine),
         b_(name, Dialect::kGpu),
@@ -46,7 +48,7 @@ class CountsBuilder {
     of_thread_ = elements_.windows() / batches / kCountsThreads;
     at_once_ = std::min(of_thread_, kInFlight);
     lanes_ = LanesFor(region_, machine_, at_once_, elements_.windows());
-    counts_ = b_.Local("counts", kCount, Space::kTeam, numbers_ / kPacked * kCountsThreads);
+    counts_ = b_.Local("counts", kCount, Space::kShared, numbers_ / kPacked * kCountsThreads);
     own_ = b_.Local("own", ScalarType::kS32, Space::kRegisters, at_once_);
     b_.For("batch", LoopRole::kGrid, b_.Index(batches), [&](Scalar batch) {
       b_.For("t", LoopRole::kThread, b_.Index(kCountsThreads), [&](Scalar t) {
@@ -55,7 +57,7 @@ class CountsBuilder {
         Batch();
       });
     });
-    BuildOutcome outcome = FinishTeams(b_, emitter_, region_, batches);
+    BuildOutcome outcome = FinishBlocks(b_, emitter_, region_, batches);
     if (BuiltKernel* built = outcome.built ? &*outcome.built : nullptr)
       built->updates.emplace_back(built->arguments.size() - 1, region_.roots[0]->operand(0));
     return outcome;
@@ -74,28 +76,28 @@ class CountsBuilder {
     ForEach(numbers_ / kPacked, [&](Scalar k) {
       b_.Store(counts_, k * b_.Index(kCountsThreads) + thread_, Number(0));
     });
-    int64_t rounds = of_thread_ / at_once_;
-    if (rounds == 1) {
+    int64_t iterations = of_thread_ / at_once_;
+    if (iterations == 1) {
       Some(b_.Index(0));
     } else {
-      b_.For("k", LoopRole::kSerial, b_.Index(rounds), [&](Scalar k) { Some(k); });
+      b_.For("k", LoopRole::kSerial, b_.Index(iterations), [&](Scalar k) { Some(k); });
     }
     b_.Barrier(Scope::kBlock);
     b_.If(thread_ < b_.Index(numbers_ / kPacked), [&] { SumUp(); });
   }
 
-  void Some(Scalar round) {
+  void Some(Scalar iteration) {
     ForEach(at_once_ / lanes_, [&](Scalar i) {
       Scalar vector =
-          (round * b_.Index(at_once_ / lanes_) + i) * b_.Index(kCountsThreads) + thread_;
+          (iteration * b_.Index(at_once_ / lanes_) + i) * b_.Index(kCountsThreads) + thread_;
       ForLanes(b_, lanes_, [&](Scalar lane) {
         Scalar number = NumberAt(vector * b_.Index(lanes_) + lane);
         if (number.ok()) b_.Store(own_, i * b_.Index(lanes_) + lane, number);
       });
     });
-    if (!emitter_.fault().empty()) return;
+    if (!emitter_.failure().empty()) return;
     ForEach(at_once_, [&](Scalar i) {
-      // What is none of the numbers is -1.
+      // An index that is out of range is -1.
       Scalar number = b_.Read(own_, i);
       Scalar bits = number.BitsAs(kCount) & Number(numbers_ - 1), one = Number(1);
       if (!all_fit_) one = Choose(number >= 0.0, one, Number(0));
@@ -107,15 +109,15 @@ class CountsBuilder {
 
   Scalar NumberAt(Scalar window) {
     std::vector<Scalar> starts = elements_.Starts(elements_.BatchAt(batch_, window));
-    if (!emitter_.fault().empty()) return {};
+    if (!emitter_.failure().empty()) return {};
     Scalar number = elements_.Bounded(starts)[along_].As(ScalarType::kS32);
     Scalar fits = elements_.Fits(starts);
     all_fit_ = b_.kernel().IsConstant(fits.id());
     return Choose(fits, number, number.Like(-1));
   }
 
-  // Four numbers are the thread's; it begins with its own column, so that all threads have
-  // different banks.
+  // A thread sums four numbers. It starts with its own column, so all threads access different
+  // banks.
   void SumUp() {
     ArrayId sums = b_.Local("sums", kCount, Space::kRegisters, 2);
     Scalar even = b_.Index(0), odd = b_.Index(1), low = Number(0x00FF00FF);
@@ -136,18 +138,18 @@ class CountsBuilder {
       Scalar pair = Choose(j % b_.Index(2) == b_.Index(0), pairs[0], pairs[1]);
       Scalar is_lower = j < b_.Index(2);
       Scalar count = Choose(is_lower, pair & Number(0xFFFF), pair >> Number(16)).As(type);
-      Scalar place = elements_.PlaceOf(batch, starts, {});
-      elements_.Store(place, {is_new_ ? count : elements_.Old(place)[0] + count, {}});
+      Scalar index = elements_.IndexOf(batch, starts, {});
+      elements_.Store(index, {is_new_ ? count : elements_.Old(index)[0] + count, {}});
     });
   }
 
-  const Region& region_;
+  const FusedRegion& region_;
   const Machine& machine_;
   KernelBuilder b_;
   ElementEmitter emitter_;
   ScatterElements elements_;
-  bool is_new_ = false;   // the array holds zeros
-  bool all_fit_ = false;  // no index is outside
+  bool is_new_ = false;   // the array is all zeros
+  bool all_fit_ = false;  // no index is out of range
   size_t along_ = 0;
   int64_t numbers_ = 1, of_thread_ = 1, at_once_ = 1, lanes_ = 1;
   ArrayId counts_{}, own_{};
@@ -184,7 +186,8 @@ bool IsCounts(const Instr& scatter) {
          numbers <= kMostNumbers && numbers == PowerAbove(numbers);
 }
 
-BuildOutcome BuildCounts(const Region& region, const Machine& machine, const std::string& name) {
+BuildOutcome BuildCounts(const FusedRegion& region, const Machine& machine,
+                         const std::string& name) {
   return CountsBuilder(region, machine, name).Build();
 }
 

@@ -7,10 +7,12 @@
 namespace tokamak::gpu {
 namespace {
 
-// Every allocation of a device, and every value in an arena, begins at such a place.
+// Bytes. Every device allocation and every value in an arena is aligned to this. kMostLanes:
+// maximum vector width of an access, 16 bytes of 2-byte elements.
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kMostLanes = 8;
-// As ops.def counts them: of more, each lane needs registers of its own.
+// Operations per element in units of ops.def, above which each lane needs registers of its own.
+// Chosen.
 constexpr int64_t kManyFlops = 64;
 
 bool IndicesFit32(const Kernel& kernel) {
@@ -26,7 +28,7 @@ bool IndicesFit32(const Kernel& kernel) {
 
 }  // namespace
 
-int64_t LanesFor(const Region& region, const Machine& machine, int64_t row, int64_t count) {
+int64_t LanesFor(const FusedRegion& region, const Machine& machine, int64_t row, int64_t count) {
   int64_t bytes = 1, flops = 0;
   auto look = [&](const Shape& shape) {
     if (shape.ElementCount() >= count) bytes = std::max(bytes, BytesOf(StorageType(shape.type())));
@@ -63,9 +65,9 @@ void FinishKernel(Kernel& kernel) {
   kernel.index_bits = IndicesFit32(kernel) ? 32 : 64;
 }
 
-BuildOutcome FinishTeams(KernelBuilder& b, const ElementEmitter& emitter, const Region& region,
-                         int64_t grid) {
-  if (!emitter.fault().empty()) return {std::nullopt, emitter.fault()};
+BuildOutcome FinishBlocks(KernelBuilder& b, const ElementEmitter& emitter,
+                          const FusedRegion& region, int64_t grid) {
+  if (!emitter.failure().empty()) return {std::nullopt, emitter.failure()};
   BuiltKernel built;
   built.grid = grid;
   built.kernel = b.Finish();

@@ -1,9 +1,8 @@
-// The loop of a GPU: every element of the roots by itself. A thread takes a vector of neighbours,
-// which is one access of 16 bytes; neighbouring threads take neighbouring vectors. Where an array
-// would not be read or written so, a thread takes elements one by one, so that those of
-// neighbouring threads are neighbours. A block takes several times as many vectors as it has
-// threads, all loads of a thread in flight. Coordinates come from divisions by constants, which are
-// multiplications there.
+// The GPU loop generator: each element of the roots independently. A thread takes a vector of
+// adjacent elements, a 16-byte access; adjacent threads take adjacent vectors. If that would not be
+// coalesced or aligned for some array, threads take single elements instead. A block has several
+// vectors per thread, with all loads in flight. Coordinates come from divisions by constants, which
+// compile to multiplications.
 
 #include <algorithm>
 
@@ -11,27 +10,30 @@
 #include "gen/gpu/gpu.h"
 #include "gen/gpu/unclamped.h"
 #include "gen/roots.h"
+#include "kernel/divergence.h"
 #include "kernel/linear.h"
-#include "kernel/variance.h"
 
 namespace tokamak::gpu {
 namespace {
 
+// Maximum and minimum block size. Chosen.
 constexpr int64_t kLoopThreads = 256, kLoopFewThreads = 64;
-// Vectors of a thread, when there are enough for all multiprocessors many times over.
+// Vectors per thread, single elements per thread, and the minimum number of them per SM for which a
+// thread processes several: 2048 threads per SM, 16 times over. Chosen.
 constexpr int64_t kLoopUnroll = 2, kSingleUnroll = 4, kMuchWork = 16 * 2048;
 
-// Pieces that are worth code of their own, and how much longer it may be for them.
+// Segments: maximum number of cuts, maximum growth of the code, and code size (kernel values) below
+// which growth does not matter. Chosen.
 constexpr size_t kMaxCuts = 8, kMaxGrowth = 3, kLoopFewNodes = 600;
 
-bool HasPieces(const Region& region) {
+bool HasSegments(const FusedRegion& region) {
   return std::any_of(region.instrs.begin(), region.instrs.end(), [](const Instr* instr) {
     return instr->op() == Op::kPad || instr->op() == Op::kConcatenate;
   });
 }
 
-// Whether it is made of elements, pieces and pads alone: then only pads limit where is read.
-bool IsStencil(const Region& region) {
+// Whether a region consists of elementwise ops, slices and pads, so that all clamps stem from pads.
+bool IsStencil(const FusedRegion& region) {
   bool pads = false;
   for (const Instr* instr : region.instrs) {
     Op op = instr->op();
@@ -43,13 +45,13 @@ bool IsStencil(const Region& region) {
   return pads;
 }
 
-// Whether the lanes of a loop access each array at one place, or at neighbouring places of which
-// the first is aligned; nearly: or lies beside such a place, where most are aligned. Small arrays,
-// which caches hold, do not count.
+// Whether the lanes of a loop access each array at one address, or at adjacent addresses of which
+// the first is aligned; `nearly`: also next to an aligned address, if most accesses are aligned.
+// Small arrays that fit in caches do not count.
 class WideAccess {
  public:
   WideAccess(const Kernel& kernel, int64_t lanes, int64_t count)
-      : kernel_(kernel), variance_(kernel), lanes_(lanes), count_(count) {
+      : kernel_(kernel), divergence_(kernel), lanes_(lanes), count_(count) {
     Walk(kernel.body);
     for (const ScalarNode& node : kernel.nodes)
       if (node.prim == Prim::kLoad) Look(node.array(), node.operands[0]);
@@ -66,17 +68,17 @@ class WideAccess {
   }
 
   void Look(ArrayId array, ValueId index) {
-    if (kernel_.array(array).size < count_ / 2 || !variance_.ByLane(index)) return;
+    if (kernel_.array(array).size < count_ / 2 || !divergence_.ByLane(index)) return;
     std::optional<LinearIndex> linear = LinearOf(kernel_, index);
     int64_t off = linear ? (linear->constant % lanes_ + lanes_) % lanes_ : 0;
     bool wide = linear && (off <= 1 || off == lanes_ - 1);
     for (size_t i = 0; wide && i < linear->terms.size(); ++i) {
       auto [value, factor] = linear->terms[i];
-      if (kernel_.node(value).prim == Prim::kLoop && variance_.ByLane(value)) {
+      if (kernel_.node(value).prim == Prim::kLoop && divergence_.ByLane(value)) {
         wide = factor == 1;
       } else {
         int64_t stride = ranges_.Of(kernel_, value).stride % lanes_;
-        wide = !variance_.ByLane(value) && stride * (factor % lanes_) % lanes_ == 0;
+        wide = !divergence_.ByLane(value) && stride * (factor % lanes_) % lanes_ == 0;
       }
     }
     everywhere_ = everywhere_ && wide;
@@ -84,7 +86,7 @@ class WideAccess {
   }
 
   const Kernel& kernel_;
-  Variance variance_;
+  Divergence divergence_;
   RangeTable ranges_;
   int64_t lanes_, count_;
   int64_t aligned_ = 0, beside_ = 0;
@@ -93,7 +95,8 @@ class WideAccess {
 
 class LoopBuilder {
  public:
-  LoopBuilder(const Region& region, const Machine& machine, int64_t lanes, const std::string& name)
+  LoopBuilder(const FusedRegion& region, const Machine& machine, int64_t lanes,
+              const std::string& name)
       : region_(region),
         machine_(machine),
         lanes_(lanes),
@@ -101,7 +104,7 @@ class LoopBuilder {
         b_(name, Dialect::kGpu),
         emitter_(b_, region) {}
 
-  // Where the code of elements changes, going through all of them: a pad, a concatenation.
+  // The linear indices at which the code of an element changes: pad, concatenate.
   std::vector<int64_t> FindCuts() {
     ValueId variable = kNoValue;
     int64_t count = ProductOf(dims_, 0, dims_.size());
@@ -112,12 +115,12 @@ class LoopBuilder {
     return CutsOf(b_.kernel(), variable, count);
   }
 
-  // `cuts`: elements where another piece of code begins.
+  // `cuts`: elements at which a new segment starts.
   BuildOutcome Build(const std::vector<int64_t>& cuts) {
     vectors_ = ProductOf(dims_, 0, dims_.size()) / lanes_;
     for (int64_t cut : AlignedCuts(cuts, lanes_, vectors_ * lanes_)) ends_.push_back(cut / lanes_);
     ends_.push_back(vectors_);
-    // The last dimensions that hold whole vectors.
+    // The minor dimensions that contain whole vectors.
     split_ = dims_.size();
     row_ = 1;
     while (split_ > 0 && (row_ == 1 || row_ % lanes_ != 0)) row_ *= dims_[--split_];
@@ -139,7 +142,7 @@ class LoopBuilder {
   }
 
  private:
-  // Each piece of the elements by code of its own, which knows where it is.
+  // Each segment has its own code, in which range analysis resolves the conditions.
   void Vector(Scalar vector) {
     int64_t begin = 0;
     for (int64_t end : ends_) {
@@ -170,19 +173,20 @@ class LoopBuilder {
     });
   }
 
-  const Region& region_;
+  const FusedRegion& region_;
   const Machine& machine_;
   int64_t lanes_;
   const Dims& dims_;
   KernelBuilder b_;
   ElementEmitter emitter_;
   int64_t vectors_ = 1, row_ = 1;
-  std::vector<int64_t> ends_;  // of pieces, in vectors
+  std::vector<int64_t> ends_;  // ends of segments, in vectors
   size_t split_ = 0;
 };
 
-// Neighbours in vectors: a thread reads the vectors around its own, and few elements beside them.
-BuildOutcome BuildStencil(const Region& region, const Machine& machine, int64_t lanes,
+// Stencils with vector accesses: a thread loads the vectors around its own and a few single
+// elements.
+BuildOutcome BuildStencil(const FusedRegion& region, const Machine& machine, int64_t lanes,
                           const std::string& name) {
   std::vector<int64_t> cuts = LoopBuilder(region, machine, 1, name).FindCuts();
   if (cuts.size() > kMaxCuts) cuts.clear();
@@ -191,14 +195,14 @@ BuildOutcome BuildStencil(const Region& region, const Machine& machine, int64_t 
   std::optional<Kernel> kernel = Unclamped(outcome.built->kernel);
   int64_t count = DomainOf(*region.roots[0]).ElementCount();
   if (!kernel || !WideAccess(*kernel, lanes, count).nearly())
-    return {std::nullopt, "its neighbours lie apart"};
+    return {std::nullopt, "its accesses are strided"};
   outcome.built->kernel = std::move(*kernel);
   return outcome;
 }
 
 }  // namespace
 
-BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::string& name) {
+BuildOutcome BuildLoop(const FusedRegion& region, const Machine& machine, const std::string& name) {
   if (!WhyNoLoop(region).empty()) return BuildStacked(region, machine, name);
   int64_t count = DomainOf(*region.roots[0]).ElementCount();
   int64_t lanes = LanesFor(region, machine, count, count);
@@ -211,15 +215,16 @@ BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::
     lanes = 1;
     outcome = LoopBuilder(region, machine, lanes, name).Build({});
   }
-  if (!outcome.built || !HasPieces(region)) return outcome;
+  if (!outcome.built || !HasSegments(region)) return outcome;
   std::vector<int64_t> cuts = LoopBuilder(region, machine, lanes, name).FindCuts();
   if (cuts.empty() || cuts.size() > kMaxCuts) return outcome;
-  BuildOutcome pieces = LoopBuilder(region, machine, lanes, name).Build(cuts);
-  bool longer =
-      pieces.built && pieces.built->kernel.nodes.size() >
-                          std::max(kLoopFewNodes, kMaxGrowth * outcome.built->kernel.nodes.size());
-  return pieces.built && !longer && pieces.built->in_place.size() >= outcome.built->in_place.size()
-             ? std::move(pieces)
+  BuildOutcome segments = LoopBuilder(region, machine, lanes, name).Build(cuts);
+  bool longer = segments.built &&
+                segments.built->kernel.nodes.size() >
+                    std::max(kLoopFewNodes, kMaxGrowth * outcome.built->kernel.nodes.size());
+  return segments.built && !longer &&
+                 segments.built->in_place.size() >= outcome.built->in_place.size()
+             ? std::move(segments)
              : std::move(outcome);
 }
 

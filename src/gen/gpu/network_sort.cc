@@ -1,6 +1,6 @@
-// Sorts of short lines on a GPU: a thread for each line, or for neighbouring ones, all elements in
-// registers (line_network.h). Lines across rows are read side by side; of those along rows a thread
-// reads as many as are vectors together.
+// GPU sorts of short lines: one thread per line, or per few adjacent lines, with all elements in
+// registers (line_network.h). Lines along a major dimension are read coalesced; of lines along the
+// minor dimension a thread loads as many as form whole vectors.
 
 #include <algorithm>
 
@@ -11,14 +11,16 @@
 namespace tokamak::gpu {
 namespace {
 
+// Maximum and minimum block size. Chosen.
 constexpr int64_t kNetworkThreads = 256, kNetworkFewThreads = 64;
-// Registers of all lines of a thread; of one line there may be more.
-constexpr int64_t kNetworkMostWords = 32;
+// Registers for all lines of a thread (a single line may need more), and maximum lines per thread.
+// Chosen.
+constexpr int64_t kNetworkMaxRegisters = 32;
 constexpr int64_t kMostLines = 4;
 
 class NetworkSortBuilder {
  public:
-  NetworkSortBuilder(const Region& region, const Machine& machine, const std::string& name)
+  NetworkSortBuilder(const FusedRegion& region, const Machine& machine, const std::string& name)
       : region_(region),
         machine_(machine),
         sort_(LineSortOf(*region.roots[0])),
@@ -43,32 +45,32 @@ class NetworkSortBuilder {
   void Schedule() {
     int64_t inner = ProductOf(sort_.dims, sort_.along + 1, sort_.dims.size());
     int64_t count = sort_.lines * sort_.length;
-    int64_t words = LineNetwork::WordsOf(sort_);
+    int64_t thread_registers = LineNetwork::RegistersFor(sort_);
     if (inner > 1) {
       lanes_ = LanesFor(region_, machine_, inner, count);
-      while (lanes_ > 1 && lanes_ * words > kNetworkMostWords) lanes_ /= 2;
+      while (lanes_ > 1 && lanes_ * thread_registers > kNetworkMaxRegisters) lanes_ /= 2;
       return;
     }
     int64_t lines = 1, best = LanesFor(region_, machine_, sort_.lines * sort_.length, count);
     auto at_once = [&] { return LanesFor(region_, machine_, lines * sort_.length, count); };
     while (at_once() < best && lines < kMostLines && sort_.lines % (2 * lines) == 0 &&
-           2 * lines * words <= kNetworkMostWords)
+           2 * lines * thread_registers <= kNetworkMaxRegisters)
       lines *= 2;
     vectors_ = {lines, at_once()};
   }
 
-  const Region& region_;
+  const FusedRegion& region_;
   const Machine& machine_;
   LineSort sort_;
   KernelBuilder b_;
   ElementEmitter emitter_;
-  int64_t lanes_ = 1;                            // lines across rows of a thread
-  std::optional<LineNetwork::Vectors> vectors_;  // those along rows
+  int64_t lanes_ = 1;                            // lines per thread along a major dimension
+  std::optional<LineNetwork::Vectors> vectors_;  // lines along the minor dimension
 };
 
 }  // namespace
 
-BuildOutcome BuildNetworkSort(const Region& region, const Machine& machine,
+BuildOutcome BuildNetworkSort(const FusedRegion& region, const Machine& machine,
                               const std::string& name) {
   return NetworkSortBuilder(region, machine, name).Build();
 }

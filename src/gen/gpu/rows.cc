@@ -1,73 +1,77 @@
-// The rows of a GPU: reductions over the last dimensions, with what is computed from them. A row
-// has a group of threads: a part of a warp, a warp, or a block; short rows share a block.
+// The GPU rows generator: reductions over the minor dimensions and the elementwise code around
+// them. A row is processed by a group of threads: part of a warp, a warp, or a block. Several short
+// rows share a block.
 //
 //   for each level of reductions:  softmax: max; then the sum of exp(x - max)
-//     each thread folds its vectors of the row
-//     the threads of a warp join their sums by shuffles, warps by team memory: all have the result
-//   the first thread of a row writes what has one element a row
-//   each thread writes its elements
+//     each thread reduces its vectors of the row
+//     threads combine by warp shuffles, warps through shared memory: all threads have the result
+//   the first thread of a row stores roots with one element per row
+//   each thread stores its elements
 //
-// What a thread has read or computed of its elements stays in its registers for the passes that
-// follow, when it has few of them; of long rows, a part of it in team memory. What is too much for
-// both is read again. Every thread comes to every shuffle and
-// barrier: rows beyond the last are the last one again.
+// Values that a thread loaded or computed stay in registers for the following passes if there are
+// few; for long rows some of them are in shared memory. What fits in neither is reread. All threads
+// reach every shuffle and barrier: row indices beyond the last are clamped to it.
 //
-// Sums along columns of the same rows (column_sums.h) are made on the way: a block goes through the
-// rows of one part, each thread adds up its columns, and those of all rows at a time are joined
-// through team memory in a fixed tree. So a region of columns may have no reduction of rows at all.
+// Column sums of the same rows (column_sums.h) are accumulated on the way: a block loops over the
+// rows of one outer index, each thread sums its columns, and the sums of the concurrent rows are
+// combined through shared memory with a fixed tree. So a region with column sums need not have a
+// row reduction.
 
 #include <algorithm>
 #include <limits>
 
+#include "gen/gpu/cached_values.h"
 #include "gen/gpu/column_sums.h"
 #include "gen/gpu/gpu.h"
-#include "gen/gpu/kept.h"
+#include "gen/online_logsumexp.h"
 #include "gen/row_levels.h"
-#include "gen/shifted_sum.h"
 
 namespace tokamak::gpu {
 namespace {
 
+// Threads of a block of short rows (chosen), and the maximum of a block (CUDA limit).
 constexpr int64_t kBlock = 256, kRowsMostThreads = 1024;
-// Vectors of a thread: a warp takes a row of up to kRowsWarpSteps times its threads; a block has as
-// many threads as leave each one kBlockSteps.
+// Vectors per thread: a warp processes rows of up to kRowsWarpSteps vectors per thread; a block has
+// as many threads as leave kBlockSteps for each. Chosen.
 constexpr int64_t kRowsWarpSteps = 8, kBlockSteps = 4;
-// Registers of a thread for what it keeps; of blocks of kRowsMostThreads there are half as many.
-constexpr int64_t kKeptWords = 64;
-// Registers of a thread for what it keeps and sums of columns, if more threads a row can make them
-// so few.
-constexpr int64_t kColumnWords = 96;
-// Registers for the sums of a thread, of all its lanes; of more than kFewWords, half of
-// kRowsMostThreads share a row.
-constexpr int64_t kSumWords = 48, kFewWords = 24;
-// Of long rows, whose elements are kept in registers and in team memory: how many threads share a
-// row, so that two teams fit on a multiprocessor and one reads while the other computes; else one
-// team.
+// Registers per thread for cached values; half of them in blocks of kRowsMostThreads. Chosen: 1024
+// threads have 64 registers each (CUDA limit).
+constexpr int64_t kCachedRegisters = 64;
+// Registers per thread for cached values and column sums, if more threads per row can reduce them
+// to that. Chosen.
+constexpr int64_t kColumnRegisters = 96;
+// Registers per thread for the accumulators of all lanes; above kFewRegisters only kRowsMostThreads
+// / 2 threads share a row. Chosen.
+constexpr int64_t kAccumulatorRegisters = 48, kFewRegisters = 24;
+// Long rows cached in registers and shared memory. First choice: two blocks fit on an SM, so one
+// loads while the other computes; otherwise one block with all shared memory of an SM. Bytes are
+// below the limit of 227 KiB per block on sm_90 (CUDA programming guide).
 struct LongRow {
-  int64_t threads, words, team_bytes;
+  int64_t threads, thread_registers, shared_bytes;
 };
-constexpr LongRow kLongRows[] = {{512, 16, 112 << 10}, {kRowsMostThreads, 32, 224 << 10}};
-// Loads in flight of a thread whose vectors are not all in registers.
+constexpr LongRow kLongRowConfigs[] = {{512, 16, 112 << 10}, {kRowsMostThreads, 32, 224 << 10}};
+// Loads in flight per thread if its vectors are not all in registers. Chosen.
 constexpr int64_t kRowsUnroll = 4;
-// Where maximum and shifted sum are found at once: vectors that a thread has in registers, and
-// threads of a row; several teams fit on a multiprocessor.
-constexpr int64_t kSome = 8, kShiftedThreads = 512;
+// Online softmax: vectors that a thread has in registers, and threads per row. Chosen: several
+// blocks fit on an SM.
+constexpr int64_t kSome = 8, kOnlineThreads = 512;
 
 class RowsBuilder {
  public:
-  RowsBuilder(const Region& region, const Machine& machine, const std::string& name, bool keep)
+  RowsBuilder(const FusedRegion& region, const Machine& machine, const std::string& name,
+              bool cache)
       : region_(region),
         machine_(machine),
         b_(name, Dialect::kGpu),
         emitter_(b_, region),
-        kept_(b_, emitter_),
+        cached_(b_, emitter_),
         columns_(b_, emitter_),
-        keep_(keep) {}
+        caches_(cache) {}
 
   BuildOutcome Build() {
     if (std::string why = Find(); !why.empty()) return {std::nullopt, why};
     if (std::string why = Schedule(); !why.empty()) return {std::nullopt, why};
-    int64_t blocks = columns_.empty() ? CeilDiv(found_.rows, block_rows_) : columns_.parts();
+    int64_t blocks = columns_.empty() ? CeilDiv(found_.rows, block_rows_) : columns_.outer();
     b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
       auto row = [&](Scalar r) {
         b_.For("t", LoopRole::kThread, b_.Index(threads_), [&](Scalar t) {
@@ -81,7 +85,7 @@ class RowsBuilder {
       if (block_rows_ == 1) return row(b_.Index(0));
       b_.For("r", LoopRole::kThread, b_.Index(block_rows_), row);
     });
-    return FinishTeams(b_, emitter_, region_, blocks);
+    return FinishBlocks(b_, emitter_, region_, blocks);
   }
 
  private:
@@ -90,17 +94,17 @@ class RowsBuilder {
                        [](const Reducer& reducer) { return reducer.any_order; });
   }
 
-  // The rows: of the reductions along them, or of what columns are summed of.
+  // Finds the rows: those of the row reductions, or those of the column sums' operands.
   std::string Find() {
     if (std::string why = columns_.Find(region_, rows_region_); !why.empty()) return why;
-    bool folds = std::any_of(rows_region_.instrs.begin(), rows_region_.instrs.end(),
-                             [](const Instr* instr) { return instr->op() == Op::kReduce; });
-    if (columns_.empty() || folds)
+    bool reduces = std::any_of(rows_region_.instrs.begin(), rows_region_.instrs.end(),
+                               [](const Instr* instr) { return instr->op() == Op::kReduce; });
+    if (columns_.empty() || reduces)
       if (std::string why = FindRowLevels(rows_region_, found_); !why.empty()) return why;
     if (!columns_.empty()) {
-      int64_t rows = columns_.parts() * columns_.folded();
-      if (folds && (found_.row != columns_.row() || found_.rows != rows))
-        return "its columns are of other rows than it folds";
+      int64_t rows = columns_.outer() * columns_.reduced_count();
+      if (reduces && (found_.row != columns_.row() || found_.rows != rows))
+        return "its columns are of other rows than it reduces";
       found_.rows = rows;
       found_.row = columns_.row();
     }
@@ -109,97 +113,101 @@ class RowsBuilder {
     split_ = dims_.size();
     for (int64_t row = 1; row < found_.row && split_ > 0;) row *= dims_[--split_];
     if (ProductOf(dims_, split_, dims_.size()) != found_.row)
-      return "its columns lie across what they are summed of";
+      return "its column sums reduce a transposed array";
     return "";
   }
 
-  // Whether all that comes of it is folded, and it reads elements that lie apart (a feature of each
-  // sample): neighbouring threads then read nearer to each other if each takes one at a time.
-  bool ReadsApart() const {
-    auto folds = [](const Instr* root) { return root->op() == Op::kReduce; };
-    return std::all_of(region_.roots.begin(), region_.roots.end(), folds) &&
+  // Whether all roots are reductions and the region reads strided elements (one feature of each
+  // sample): threads then access memory closer together if each takes one element at a time.
+  bool ReadsStrided() const {
+    auto reduces = [](const Instr* root) { return root->op() == Op::kReduce; };
+    return std::all_of(region_.roots.begin(), region_.roots.end(), reduces) &&
            std::any_of(region_.instrs.begin(), region_.instrs.end(), [](const Instr* instr) {
              return instr->op() == Op::kSlice && instr->shape().dims().back() == 1 &&
                     instr->operand(0)->shape().dims().back() > 1;
            });
   }
 
-  // Registers of one lane for sums that are made at the same time.
-  int64_t SumWords() const {
+  // Registers per lane for accumulators that are live at the same time.
+  int64_t AccumulatorRegisters() const {
     int64_t most = 0;
     for (const std::vector<Reducer>& level : found_.levels) {
-      int64_t words = 0;
+      int64_t thread_registers = 0;
       for (const Reducer& reducer : level)
         for (size_t i = 0; i < reducer.count; ++i)
-          words += CeilDiv(InfoOf(WideType(reducer.type(i))).bits, 32);
-      most = std::max(most, words);
+          thread_registers += CeilDiv(InfoOf(WideType(reducer.type(i))).bits, 32);
+      most = std::max(most, thread_registers);
     }
     return most;
   }
 
   std::string Schedule() {
     bool any_order = std::all_of(found_.levels.begin(), found_.levels.end(), AnyOrder);
-    lanes_ = ReadsApart() ? 1 : LanesFor(region_, machine_, found_.row, found_.rows * found_.row);
-    int64_t words = SumWords();
-    while (lanes_ > 1 && words * lanes_ > kSumWords) lanes_ /= 2;
+    lanes_ = ReadsStrided() ? 1 : LanesFor(region_, machine_, found_.row, found_.rows * found_.row);
+    int64_t thread_registers = AccumulatorRegisters();
+    while (lanes_ > 1 && thread_registers * lanes_ > kAccumulatorRegisters) lanes_ /= 2;
     vectors_ = found_.row / lanes_;
     if (vectors_ <= kWarp * kRowsWarpSteps) {
       threads_ = std::min(kWarp, PowerAbove(vectors_));
     } else {
-      int64_t most = words * lanes_ > kFewWords ? kRowsMostThreads / 2 : kRowsMostThreads;
+      int64_t most =
+          thread_registers * lanes_ > kFewRegisters ? kRowsMostThreads / 2 : kRowsMostThreads;
       threads_ = std::clamp(PowerAbove(CeilDiv(vectors_, kBlockSteps)), 2 * kWarp, most);
     }
-    int64_t kept = keep_ && any_order ? kept_.Find(region_, found_, dims_, NeededLast()) : 0;
+    int64_t cached = caches_ && any_order ? cached_.Find(region_, found_, dims_, NeededLast()) : 0;
     while (!columns_.empty() && threads_ < std::min(kRowsMostThreads, vectors_) &&
-           CeilDiv(vectors_, threads_) * lanes_ * (columns_.words() + kept) > kColumnWords)
+           CeilDiv(vectors_, threads_) * lanes_ * (columns_.thread_registers() + cached) >
+               kColumnRegisters)
       threads_ *= 2;
     int64_t most = std::max<int64_t>(1, kBlock / threads_);
-    block_rows_ = std::min(most, PowerAbove(columns_.empty() ? found_.rows : columns_.folded()));
+    block_rows_ =
+        std::min(most, PowerAbove(columns_.empty() ? found_.rows : columns_.reduced_count()));
     while (columns_.empty() && block_rows_ > 1 && found_.rows < block_rows_ * machine_.cores)
       block_rows_ /= 2;
-    bool is_long = kept > 0 && columns_.empty() && threads_ == kRowsMostThreads;
-    if (is_long && KeepLong(kept)) return "";
-    if (is_long && FindShifted()) return "";
+    bool is_long = cached > 0 && columns_.empty() && threads_ == kRowsMostThreads;
+    if (is_long && CacheLongRows(cached)) return "";
+    if (is_long && FindOnlineLogsumexp()) return "";
     steps_ = CeilDiv(vectors_, threads_);
     unrolled_ = steps_ <= kRowsWarpSteps;
     if (!columns_.empty() && (!unrolled_ || !any_order))
       return "its rows are too long for sums of columns";
-    int64_t room = threads_ == kRowsMostThreads ? kKeptWords / 2 : kKeptWords;
-    if (kept > 0 && unrolled_ && kept * steps_ * lanes_ <= room) kept_.Keep(steps_ * lanes_);
+    int64_t room = threads_ == kRowsMostThreads ? kCachedRegisters / 2 : kCachedRegisters;
+    if (cached > 0 && unrolled_ && cached * steps_ * lanes_ <= room) cached_.Cache(steps_ * lanes_);
     return "";
   }
 
-  // Whether a long row, of `kept` words an element, fits into registers and team memory. Where that
-  // takes a whole multiprocessor, there is a better way for sums of powers.
-  bool KeepLong(int64_t kept) {
-    for (const LongRow& way : kLongRows) {
-      if (way.threads == kRowsMostThreads && LastRoots().empty() && FindShifted()) return true;
-      int64_t steps = CeilDiv(vectors_, way.threads);
-      int64_t in_registers = std::min(steps, way.words / (kept * lanes_));
-      int64_t in_team = (steps - in_registers) * lanes_;
-      if (in_team * way.threads * kept_.TeamBytes() > way.team_bytes) continue;
-      threads_ = way.threads;
+  // Whether a long row, with `cached` registers per element, fits in registers and shared memory.
+  // If it would need a whole SM, online softmax is preferred where it applies.
+  bool CacheLongRows(int64_t cached) {
+    for (const LongRow& config : kLongRowConfigs) {
+      if (config.threads == kRowsMostThreads && LastRoots().empty() && FindOnlineLogsumexp())
+        return true;
+      int64_t steps = CeilDiv(vectors_, config.threads);
+      int64_t in_registers = std::min(steps, config.thread_registers / (cached * lanes_));
+      int64_t in_shared = (steps - in_registers) * lanes_;
+      if (in_shared * config.threads * cached_.SharedBytes() > config.shared_bytes) continue;
+      threads_ = config.threads;
       steps_ = steps;
       register_steps_ = in_registers;
-      kept_.Keep(in_registers * lanes_, in_team * threads_);
+      cached_.Cache(in_registers * lanes_, in_shared * threads_);
       return true;
     }
     return false;
   }
 
-  // Whether the row is gone through once for its greatest element and the sum of exp(x - that).
-  bool FindShifted() {
+  // Whether one pass can compute both the row's maximum and the sum of exp(x - maximum).
+  bool FindOnlineLogsumexp() {
     const std::vector<std::vector<Reducer>>& levels = found_.levels;
     if (levels.size() != 2 || levels[0].size() != 1 || levels[1].size() != 1) return false;
-    shifted_ = ShiftedSumOf(levels[1][0], levels[0][0]);
-    if (!shifted_) return false;
-    threads_ = kShiftedThreads;
+    online_ = OnlineLogsumexpOf(levels[1][0], levels[0][0]);
+    if (!online_) return false;
+    threads_ = kOnlineThreads;
     block_rows_ = 1;
     steps_ = CeilDiv(vectors_, threads_);
     return true;
   }
 
-  // Values whose elements the last pass over a row needs.
+  // Values whose elements the last pass over a row uses.
   std::vector<const Instr*> NeededLast() const {
     std::vector<const Instr*> needed;
     for (const Instr* root : region_.roots)
@@ -209,8 +217,8 @@ class RowsBuilder {
   }
 
   void Row() {
-    if (shifted_) {
-      ReduceShifted();
+    if (online_) {
+      ReduceOnline();
     } else {
       for (size_t pass = 0; pass < found_.levels.size(); ++pass) ReduceLevel(pass);
     }
@@ -218,38 +226,40 @@ class RowsBuilder {
     ForLastPass();
   }
 
-  // All rows of a part, some at a time.
+  // All rows of one outer index, some at a time.
   void Part(Scalar part) {
     columns_.Begin(steps_ * lanes_);
-    int64_t folded = columns_.folded();
-    b_.For("k", LoopRole::kSerial, b_.Index(CeilDiv(folded, block_rows_)), [&](Scalar k) {
+    int64_t reduced_count = columns_.reduced_count();
+    b_.For("k", LoopRole::kSerial, b_.Index(CeilDiv(reduced_count, block_rows_)), [&](Scalar k) {
       Scalar number = k * b_.Index(block_rows_) + block_row_;
-      row_at_ = part * b_.Index(folded) + LesserOf(number, b_.Index(folded - 1));
-      if (folded % block_rows_ != 0) is_row_ = number < b_.Index(folded);
+      row_at_ = part * b_.Index(reduced_count) + LesserOf(number, b_.Index(reduced_count - 1));
+      if (reduced_count % block_rows_ != 0) is_row_ = number < b_.Index(reduced_count);
       Row();
-      // What warps have told each other of this row is read before the next one.
+      // Warps must have read the shared partial results of this row before the next row overwrites
+      // them.
       if (threads_ > kWarp && !found_.levels.empty()) b_.Barrier(Scope::kBlock);
     });
     columns_.Finish(part, block_row_, block_rows_, [&](auto&& body) {
-      ForElements(
-          [&](Scalar element, const KeptElement& kept, Scalar) { body(element, kept.number); });
+      ForElements([&](Scalar element, const CachedElement& cached, Scalar) {
+        body(element, cached.number);
+      });
     });
   }
 
-  // Runs body(element of the row, where its values are kept, lane) for all elements of a thread.
+  // Calls body(element of the row, where its values are cached, lane) for all elements of a thread.
   template <typename Body>
   void ForElements(Body&& body) {
-    auto vector = [&](Scalar step, bool in_team) {
+    auto vector = [&](Scalar step, bool in_shared) {
       Scalar number = step * b_.Index(threads_) + thread_;
       auto lanes = [&] {
-        // Where arrays of other shapes are read, it must be seen that the element is in its row.
+        // Loads from arrays of other shapes need an index that is provably in the row.
         Scalar inside = columns_.empty() ? number : LesserOf(number, b_.Index(vectors_ - 1));
         ForLanes(b_, lanes_, [&](Scalar lane) {
-          KeptElement kept{step * b_.Index(lanes_) + lane, {}};
-          if (in_team)
-            kept.in_team =
+          CachedElement cached{step * b_.Index(lanes_) + lane, {}};
+          if (in_shared)
+            cached.in_shared =
                 (number - b_.Index(register_steps_ * threads_)) * b_.Index(lanes_) + lane;
-          body(inside * b_.Index(lanes_) + lane, kept, lane);
+          body(inside * b_.Index(lanes_) + lane, cached, lane);
         });
       };
       b_.If(number < b_.Index(vectors_), lanes);
@@ -261,15 +271,15 @@ class RowsBuilder {
       next = unrolled;
     }
     auto at_once = [&](int64_t count) {
-      int64_t begin = next, rounds = (whole - begin) / count;
-      if (rounds == 0) return;
-      b_.For("k", LoopRole::kSerial, b_.Index(rounds), [&](Scalar k) {
+      int64_t begin = next, iterations = (whole - begin) / count;
+      if (iterations == 0) return;
+      b_.For("k", LoopRole::kSerial, b_.Index(iterations), [&](Scalar k) {
         Scalar first = k * b_.Index(count) + b_.Index(begin);
         if (count == 1) return vector(first, register_steps_ > 0);
         b_.For("u", LoopRole::kUnrolled, b_.Index(count),
                [&](Scalar u) { vector(first + u, register_steps_ > 0); });
       });
-      next += rounds * count;
+      next += iterations * count;
     };
     if (!unrolled_) {
       at_once(kRowsUnroll);
@@ -283,7 +293,7 @@ class RowsBuilder {
     return RowElement(b_, reducer, row_at_, element);
   }
 
-  // In arrays of the dimensions that rows are made of.
+  // Coordinates in arrays with the dimensions of the rows.
   Coordinates OwnAt(Scalar element) {
     auto begin = dims_.begin(), middle = begin + static_cast<int64_t>(split_);
     Coordinates at = Delinearized(b_, row_at_, Dims(begin, middle));
@@ -303,23 +313,23 @@ class RowsBuilder {
       ForLanes(b_, lanes_, [&](Scalar lane) {
         for (Accumulators& sum : sums) sum.Write(lane, sum.Begin());
       });
-      ForElements([&](Scalar element, const KeptElement& kept, Scalar lane) {
+      ForElements([&](Scalar element, const CachedElement& cached, Scalar lane) {
         Coordinates at = InputAt(level[0], element);
-        kept_.Bind(pass, at, kept);
-        for (Accumulators& sum : sums) sum.Fold(lane, InputAt(sum.reducer(), element), {});
-        kept_.Keep(pass, at, kept);
+        cached_.Bind(pass, at, cached);
+        for (Accumulators& sum : sums) sum.Accumulate(lane, InputAt(sum.reducer(), element), {});
+        cached_.Cache(pass, at, cached);
       });
       for (Accumulators& sum : sums) results.push_back(sum.Combined());
       Join(sums, results);
     } else {
-      // In order: every thread does all of it.
+      // Ordered reduction: every thread computes all of it.
       for (Accumulators& sum : sums) sum.Write(b_.Index(0), sum.Begin());
       b_.For("k", LoopRole::kSerial, b_.Index(found_.row), [&](Scalar k) {
-        for (Accumulators& sum : sums) sum.Fold(b_.Index(0), InputAt(sum.reducer(), k), {});
+        for (Accumulators& sum : sums) sum.Accumulate(b_.Index(0), InputAt(sum.reducer(), k), {});
       });
       for (Accumulators& sum : sums) results.push_back(sum.Read(b_.Index(0)));
     }
-    if (!emitter_.fault().empty()) return;
+    if (!emitter_.failure().empty()) return;
     for (size_t s = 0; s < sums.size(); ++s) {
       std::vector<Element> finished = sums[s].Finished(results[s]);
       const Reducer& reducer = sums[s].reducer();
@@ -331,9 +341,9 @@ class RowsBuilder {
   }
 
   Element Power(const Element& exponent) {
-    ElementType type = shifted_->exponential->shape().type();
+    ElementType type = online_->exponential->shape().type();
     std::array<Element, 1> operands = {exponent};
-    const Instr& instr = *shifted_->exponential;
+    const Instr& instr = *online_->exponential;
     auto power = ApplyOp(b_, {.op = Op::kExp,
                               .type = type,
                               .from = type,
@@ -343,12 +353,12 @@ class RowsBuilder {
     return power.value_or(exponent);
   }
 
-  // Some vectors of a thread at a time: their greatest element with those before, then their
-  // powers, and the sum that there was scaled to the new one.
-  void ReduceShifted() {
+  // For some vectors of a thread at a time: update the maximum, rescale the sum to it, add the
+  // exponentials.
+  void ReduceOnline() {
     Accumulators greatest(b_, emitter_, found_.levels[0][0], lanes_);
     Accumulators sums(b_, emitter_, found_.levels[1][0], lanes_);
-    ScalarType type = ComputeType(shifted_->x->shape().type());
+    ScalarType type = ComputeType(online_->x->shape().type());
     ArrayId some = b_.Local("some", type, Space::kRegisters, kSome * lanes_);
     ArrayId most = b_.Local("most", type, Space::kRegisters, 1);
     b_.Store(most, b_.Index(0), greatest.Begin()[0][0]);
@@ -357,7 +367,7 @@ class RowsBuilder {
       sums.Write(lane, sums.Begin());
     });
     auto add = [&](Scalar first, int64_t count) {
-      AddShifted(greatest, sums, some, most, first, count);
+      AddOnline(greatest, sums, some, most, first, count);
     };
     int64_t whole = vectors_ / threads_ / kSome;
     if (whole > 0)
@@ -365,17 +375,17 @@ class RowsBuilder {
              [&](Scalar k) { add(k * b_.Index(kSome), kSome); });
     for (int64_t next = whole * kSome; next < steps_; next += kSome)
       add(b_.Index(next), std::min(kSome, steps_ - next));
-    if (!emitter_.fault().empty()) return;
+    if (!emitter_.failure().empty()) return;
     Scalar own = b_.Read(most, b_.Index(0));
     JoinRow(greatest, {{own, {}}});
-    Dims dims = shifted_->shift->shape().dims();
-    Scalar shift = emitter_.At(*shifted_->shift, Delinearized(b_, row_at_, dims))[0];
+    Dims dims = online_->shift->shape().dims();
+    Scalar shift = emitter_.At(*online_->shift, Delinearized(b_, row_at_, dims))[0];
     Element scale = Power({own - shift, {}});
     JoinRow(sums, {{sums.Combined()[0][0] * scale[0], {}}});
   }
 
-  void AddShifted(Accumulators& greatest, Accumulators& sums, ArrayId some, ArrayId most,
-                  Scalar first, int64_t count) {
+  void AddOnline(Accumulators& greatest, Accumulators& sums, ArrayId some, ArrayId most,
+                 Scalar first, int64_t count) {
     auto for_some = [&](auto&& body) {
       b_.For("u", LoopRole::kUnrolled, b_.Index(count), [&](Scalar u) {
         Scalar number = (first + u) * b_.Index(threads_) + thread_;
@@ -386,19 +396,20 @@ class RowsBuilder {
         });
       });
     };
-    for_some([&](Scalar element, Scalar place, Scalar lane) {
+    for_some([&](Scalar element, Scalar index, Scalar lane) {
       Coordinates at = InputAt(greatest.reducer(), element);
-      greatest.Fold(lane, at, {});
-      b_.Store(some, place, emitter_.At(*shifted_->x, at)[0]);
+      greatest.Accumulate(lane, at, {});
+      b_.Store(some, index, emitter_.At(*online_->x, at)[0]);
     });
-    if (!emitter_.fault().empty()) return;
+    if (!emitter_.failure().empty()) return;
     Scalar before = b_.Read(most, b_.Index(0)), now = greatest.Combined()[0][0];
     b_.Store(most, b_.Index(0), now);
     Scalar zero = b_.Constant(now.type(), 0);
-    // The difference of equal infinities is none.
+    // The difference of equal infinities would be NaN.
     Scalar scale = Power({Choose(before == now, zero, before - now), {}})[0];
     Scalar infinity = b_.Constant(now.type(), std::numeric_limits<double>::infinity());
-    // Powers of elements that no finite one is the greatest of are 0, infinite, or NaN as they are.
+    // If the maximum is not finite, do not shift: the exponentials are 0, infinite or NaN as they
+    // should be.
     Scalar shift =
         Choose((now < infinity) &
                    (b_.Constant(now.type(), -std::numeric_limits<double>::infinity()) < now),
@@ -406,13 +417,13 @@ class RowsBuilder {
     ForLanes(b_, lanes_, [&](Scalar lane) {
       sums.Write(lane, {{sums.Read(lane)[0][0] * scale, {}}});
     });
-    for_some([&](Scalar, Scalar place, Scalar lane) {
-      Scalar power = Power({b_.Read(some, place) - shift, {}})[0];
+    for_some([&](Scalar, Scalar index, Scalar lane) {
+      Scalar power = Power({b_.Read(some, index) - shift, {}})[0];
       sums.Write(lane, {{sums.Read(lane)[0][0] + power, {}}});
     });
   }
 
-  // A reduction's result for the row, of the threads' own values.
+  // A reduction's result for the row, from the threads' partial values.
   void JoinRow(Accumulators& sum, std::vector<Element> own) {
     std::vector<Accumulators> sums = {sum};
     std::vector<std::vector<Element>> values = {std::move(own)};
@@ -422,10 +433,10 @@ class RowsBuilder {
     emitter_.Bind(instr, 0, Delinearized(b_, row_at_, instr.shape().dims()), result);
   }
 
-  // ---- sums of threads into one that all of them have
+  // ---- reductions over threads; all threads get the result
 
   void Join(std::vector<Accumulators>& sums, std::vector<std::vector<Element>>& values) {
-    if (!emitter_.fault().empty()) return;
+    if (!emitter_.failure().empty()) return;
     for (size_t s = 0; s < sums.size(); ++s)
       values[s] = JoinLanes(sums[s], values[s], std::min(threads_, kWarp));
     if (threads_ <= kWarp) return;
@@ -440,7 +451,7 @@ class RowsBuilder {
           for (size_t part = 0; part < 2; ++part) {
             if (!element[part].ok()) continue;
             arrays[part] =
-                b_.Local("warps", element[part].type(), Space::kTeam, block_rows_ * warps);
+                b_.Local("warps", element[part].type(), Space::kShared, block_rows_ * warps);
             b_.Store(arrays[part], block_row_ * b_.Index(warps) + warp, element[part]);
           }
           shared.back().push_back(arrays);
@@ -458,11 +469,11 @@ class RowsBuilder {
   }
 
   std::vector<Element> JoinLanes(Accumulators& sum, std::vector<Element> value, int64_t lanes) {
-    for (int64_t apart = lanes / 2; apart > 0; apart /= 2) {
+    for (int64_t offset = lanes / 2; offset > 0; offset /= 2) {
       std::vector<Element> other = value;
       for (Element& element : other)
         for (Scalar& part : element)
-          if (part.ok()) part = b_.Shuffle(part, b_.Index(apart));
+          if (part.ok()) part = b_.Shuffle(part, b_.Index(offset));
       value = sum.Joined(value, other);
     }
     return value;
@@ -488,7 +499,7 @@ class RowsBuilder {
     });
   }
 
-  // Those that are not one element a row.
+  // Roots with more than one element per row.
   std::vector<const Instr*> LastRoots() const {
     std::vector<const Instr*> roots = rows_region_.roots;
     std::erase_if(roots, [&](const Instr* root) {
@@ -497,17 +508,17 @@ class RowsBuilder {
     return roots;
   }
 
-  // Writes elements, and adds them to the sums of their columns.
+  // Stores elements, and adds them to their column sums.
   void ForLastPass() {
     std::vector<const Instr*> roots = LastRoots();
     for (const Instr* root : roots)
       if (!root->shape().IsArray() || root->shape().ElementCount() != found_.rows * found_.row)
         return emitter_.Fail("a root has neither a row's elements nor one a row");
     if (roots.empty() && columns_.empty()) return;
-    ForElements([&](Scalar element, const KeptElement& kept, Scalar) {
+    ForElements([&](Scalar element, const CachedElement& cached, Scalar) {
       Scalar linear = row_at_ * b_.Index(found_.row) + element;
       Coordinates own = OwnAt(element);
-      kept_.Bind(found_.levels.size(), own, kept);
+      cached_.Bind(found_.levels.size(), own, cached);
       std::vector<Element> values;
       for (const Instr* root : roots) {
         const Dims& dims = root->shape().dims();
@@ -515,34 +526,35 @@ class RowsBuilder {
       }
       for (size_t i = 0; i < roots.size(); ++i)
         emitter_.StoreLinear(*roots[i], 0, linear, values[i]);
-      columns_.Fold(kept.number, own, dims_, linear, is_row_);
+      columns_.Accumulate(cached.number, own, dims_, linear, is_row_);
     });
   }
 
-  const Region& region_;
+  const FusedRegion& region_;
   const Machine& machine_;
   KernelBuilder b_;
   ElementEmitter emitter_;
-  KeptValues kept_;
+  CachedValues cached_;
   ColumnSums columns_;
-  std::optional<ShiftedSum> shifted_;
-  bool keep_, unrolled_ = false;
-  Region rows_region_;  // without sums of columns
+  std::optional<OnlineLogsumexp> online_;
+  bool caches_, unrolled_ = false;
+  FusedRegion rows_region_;  // without column sums
   RowLevels found_;
-  Dims dims_;         // of arrays whose elements rows are made of
-  size_t split_ = 0;  // of dims_: those before it count rows
+  Dims dims_;         // of the arrays that rows consist of
+  size_t split_ = 0;  // dims_ before it enumerate rows
   int64_t lanes_ = 1, vectors_ = 1, threads_ = 1, block_rows_ = 1, steps_ = 1;
-  int64_t register_steps_ = 0;  // those before them are kept in registers, others in team memory
+  // Steps before it are cached in registers, the others in shared memory.
+  int64_t register_steps_ = 0;
   Scalar row_at_, block_row_, thread_;
-  Scalar is_row_;  // where rows beyond the last are not to be counted
+  Scalar is_row_;  // false for clamped row indices beyond the last
 };
 
 }  // namespace
 
-BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::string& name) {
-  BuildOutcome kept = RowsBuilder(region, machine, name, true).Build();
-  if (kept.built) return kept;
-  // A kept value may be needed at another place, too.
+BuildOutcome BuildRows(const FusedRegion& region, const Machine& machine, const std::string& name) {
+  BuildOutcome cached = RowsBuilder(region, machine, name, true).Build();
+  if (cached.built) return cached;
+  // A cached value may also be needed at another index: retry without caching.
   return RowsBuilder(region, machine, name, false).Build();
 }
 

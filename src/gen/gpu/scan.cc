@@ -1,19 +1,19 @@
-// The scans of a GPU.
+// GPU scans.
 //
-// Any of them: a thread goes along a row, or along some that lie side by side, in order. Threads of
-// a warp have neighbouring rows.
+// General scans: a thread scans a row, or several adjacent rows, in order. Threads of a warp have
+// adjacent rows.
 //
-//   for each element of the rows, in order (serial, some at a time, so that loads are in flight)
-//     one element, and what is carried on
+//   for each element of the rows, in order (serial, unrolled so that loads are in flight)
+//     one step, update the carries
 //
-// One op that any grouping suits, along rows that lie one after the other (sums, maxima ...): a row
-// has threads side by side, a part of a warp to a block.
+// Prefix scans with an associative op (sums, maxima ...) along contiguous rows: a group of threads,
+// from part of a warp to a block, scans a row together.
 //
-//   for each stretch of the row that the threads hold (serial)
-//     each thread folds its vector, in order
-//     what comes before a thread: of the threads of its warp by shuffles, of the warps before it
-//       through team memory, and of the stretches before, which is carried
-//     each thread writes its vector
+//   for each segment of the row, one vector per thread (serial)
+//     each thread scans its vector, in order
+//     prefix over the preceding threads of its warp by shuffles, over the preceding warps through
+//       shared memory, and the carry of the preceding segments
+//     each thread stores its vector
 
 #include <algorithm>
 
@@ -24,22 +24,24 @@
 namespace tokamak::gpu {
 namespace {
 
+// Block sizes: default, minimum, maximum (CUDA limit). Chosen.
 constexpr int64_t kScanThreads = 256, kScanFewThreads = 64, kScanMostThreads = 1024;
-// Threads of a multiprocessor that keep memory busy.
+// Threads per SM that saturate memory. Chosen.
 constexpr int64_t kThreadsWanted = 512;
-// Elements in flight of a thread that goes in order.
+// Elements in flight of a thread that scans in order. Chosen.
 constexpr int64_t kScanUnroll = 4;
-// Stretches of a row, for which a warp is enough when there are many rows.
+// Segments of a row up to which one warp suffices if there are many rows. Chosen.
 constexpr int64_t kScanWarpSteps = 8;
-// Rows side by side that fill what memory gives at once: those are a thread's each.
+// Adjacent rows that fill a memory sector (32 bytes of f32): one thread per row.
 constexpr int64_t kManyInner = 8;
 
-// The op of a scan that threads may share; nothing of others.
-std::optional<Op> SharedOp(const Scan& scan) {
+// The op of a scan that a group of threads can compute together; nullopt otherwise.
+std::optional<Op> BlockScanOp(const Scan& scan) {
   std::optional<Cumulation> cumulation = CumulationOf(*scan.instr);
   if (!cumulation || scan.inner >= kManyInner) return std::nullopt;
   ElementType type = scan.instr->operand(0)->shape().type();
-  // Sums of these are rounded after every element, as the interpreter does, which costs them much.
+  // Sums of narrow floats are rounded after every element, as in the interpreter, which is
+  // order-dependent and loses accuracy.
   bool narrow = IsReal(type) && InfoOf(type).bits < 32;
   switch (cumulation->op) {
     case Op::kAdd:
@@ -52,7 +54,7 @@ std::optional<Op> SharedOp(const Scan& scan) {
     case Op::kAnd:
     case Op::kOr:
     case Op::kXor:
-      // (1 + 0i) * x is not x where x is infinite.
+      // (1 + 0i) * x is not x if x is infinite.
       return IsComplex(type) ? std::nullopt : std::optional(cumulation->op);
     default:
       return std::nullopt;
@@ -61,7 +63,7 @@ std::optional<Op> SharedOp(const Scan& scan) {
 
 class ScanBuilder {
  public:
-  ScanBuilder(const Region& region, const Scan& scan, const Machine& machine,
+  ScanBuilder(const FusedRegion& region, const Scan& scan, const Machine& machine,
               const std::string& name)
       : region_(region),
         scan_(scan),
@@ -72,13 +74,13 @@ class ScanBuilder {
         rows_(scan.outer * scan.inner) {}
 
   BuildOutcome Build() {
-    op_ = SharedOp(scan_);
-    int64_t grid = op_ ? Shared() : InOrder();
-    return FinishTeams(b_, emitter_, region_, grid);
+    op_ = BlockScanOp(scan_);
+    int64_t grid = op_ ? ScanByBlock() : InOrder();
+    return FinishBlocks(b_, emitter_, region_, grid);
   }
 
  private:
-  // ---- a thread for some rows
+  // ---- one thread per row or rows
 
   int64_t InOrder() {
     int64_t count = rows_ * scan_.length;
@@ -101,9 +103,9 @@ class ScanBuilder {
       ForLanes(b_, lanes_,
                [&](Scalar lane) { Step(carries, lane, elements_.At(at[0], along, inner(lane))); });
     };
-    int64_t rounds = scan_.length / kScanUnroll, next = rounds * kScanUnroll;
-    if (rounds > 0)
-      b_.For("k", LoopRole::kSerial, b_.Index(rounds), [&](Scalar k) {
+    int64_t iterations = scan_.length / kScanUnroll, next = iterations * kScanUnroll;
+    if (iterations > 0)
+      b_.For("k", LoopRole::kSerial, b_.Index(iterations), [&](Scalar k) {
         b_.For("u", LoopRole::kUnrolled, b_.Index(kScanUnroll),
                [&](Scalar u) { step(k * b_.Index(kScanUnroll) + u); });
       });
@@ -123,9 +125,9 @@ class ScanBuilder {
     elements_.Store(at, results);
   }
 
-  // ---- threads that share a row
+  // ---- a group of threads per row
 
-  int64_t Shared() {
+  int64_t ScanByBlock() {
     type_ = scan_.instr->operand(0)->shape().type();
     lanes_ = scan_.inner == 1 ? LanesFor(region_, machine_, scan_.length, rows_ * scan_.length) : 1;
     vectors_ = scan_.length / lanes_;
@@ -142,7 +144,7 @@ class ScanBuilder {
         b_.For("t", LoopRole::kThread, b_.Index(threads_), [&](Scalar t) {
           block_row_ = r;
           thread_ = t;
-          SharedRow(LesserOf(g * b_.Index(block_rows_) + r, b_.Index(rows_ - 1)));
+          ScanRowByBlock(LesserOf(g * b_.Index(block_rows_) + r, b_.Index(rows_ - 1)));
         });
       };
       if (block_rows_ == 1) return row(b_.Index(0));
@@ -151,7 +153,7 @@ class ScanBuilder {
     return blocks;
   }
 
-  void SharedRow(Scalar row) {
+  void ScanRowByBlock(Scalar row) {
     outer_ = row / b_.Index(scan_.inner);
     inner_ = row % b_.Index(scan_.inner);
     Scalar zero = b_.Index(0);
@@ -160,41 +162,41 @@ class ScanBuilder {
     for (size_t part = 0; part < (IsComplex(type_) ? 2u : 1u); ++part) {
       ScalarType type = ComputeType(type_);
       own_[part] = b_.Local("own", type, Space::kRegisters, lanes_);
-      // Twice, so that a stretch is written while slow warps still read the one before.
+      // Double-buffered: a segment is written while slow warps still read the previous one.
       if (threads_ > kWarp)
-        warps_[part] = b_.Local("warps", type, Space::kTeam, 2 * block_rows_ * threads_ / kWarp);
+        warps_[part] = b_.Local("warps", type, Space::kShared, 2 * block_rows_ * threads_ / kWarp);
     }
     int64_t steps = CeilDiv(vectors_, threads_), unroll = threads_ <= kWarp ? kScanUnroll : 1;
     unroll = std::min(unroll, steps);
-    int64_t rounds = steps / unroll, next = rounds * unroll;
-    if (rounds == 1 && unroll == 1) {
-      Stretch(carries, zero);
+    int64_t iterations = steps / unroll, next = iterations * unroll;
+    if (iterations == 1 && unroll == 1) {
+      Segment(carries, zero);
     } else {
-      b_.For("k", LoopRole::kSerial, b_.Index(rounds), [&](Scalar k) {
-        if (unroll == 1) return Stretch(carries, k);
+      b_.For("k", LoopRole::kSerial, b_.Index(iterations), [&](Scalar k) {
+        if (unroll == 1) return Segment(carries, k);
         b_.For("u", LoopRole::kUnrolled, b_.Index(unroll),
-               [&](Scalar u) { Stretch(carries, k * b_.Index(unroll) + u); });
+               [&](Scalar u) { Segment(carries, k * b_.Index(unroll) + u); });
       });
     }
-    for (; next < steps; ++next) Stretch(carries, b_.Index(next));
+    for (; next < steps; ++next) Segment(carries, b_.Index(next));
     if (!elements_.StoresLast()) return;
     b_.If(thread_ == zero,
           [&] { elements_.StoreLast(outer_, inner_, {Narrow(carries.Read(zero)[0])}); });
   }
 
-  // A vector of each thread.
-  void Stretch(Carries& carries, Scalar step) {
-    if (!emitter_.fault().empty()) return;
+  // One vector per thread.
+  void Segment(Carries& carries, Scalar step) {
+    if (!emitter_.failure().empty()) return;
     Scalar number = step * b_.Index(threads_) + thread_;
     Scalar inside = LesserOf(number, b_.Index(vectors_ - 1));
     Scalar is_inside = number < b_.Index(vectors_);
     Element none = NeutralOf(b_, *op_, WideType(type_));
     ForLanes(b_, lanes_, [&](Scalar lane) {
-      Element x = elements_.Inputs(Place(inside, lane))[0];
+      Element x = elements_.Inputs(IndexOf(inside, lane))[0];
       if (vectors_ % threads_ != 0) x = Chosen(is_inside, x, none);
       SetOwn(lane, x);
     });
-    // The sums of the thread's own elements, in the order of the scan.
+    // Prefix sums of the thread's own elements, in scan order.
     std::vector<Element> own;
     for (int64_t i = 0; i < lanes_; ++i) {
       Element x = Own(b_.Index(InOrderLane(i)));
@@ -211,7 +213,7 @@ class ScanBuilder {
     }
     carries.Write(zero, {last});
     before = Joined(carried, before);
-    // What a scan gives of its own element, or of those before it alone.
+    // Inclusive or exclusive result.
     bool with_own = CumulationOf(*scan_.instr)->with_own;
     for (int64_t i = 0; i < lanes_; ++i) {
       Element value = before;
@@ -220,30 +222,31 @@ class ScanBuilder {
     }
     b_.If(is_inside, [&] {
       ForLanes(b_, lanes_,
-               [&](Scalar lane) { elements_.Store(Place(inside, lane), {Narrow(Own(lane))}); });
+               [&](Scalar lane) { elements_.Store(IndexOf(inside, lane), {Narrow(Own(lane))}); });
     });
   }
 
-  // Vectors are counted from the end of a row whose scan begins there; lanes are as in memory.
-  Coordinates Place(Scalar vector, Scalar lane) {
+  // In a reverse scan vectors are numbered from the end of the row; lanes keep the order of memory.
+  Coordinates IndexOf(Scalar vector, Scalar lane) {
     if (scan_.is_reverse) vector = b_.Index(vectors_ - 1) - vector;
     return elements_.At(outer_, vector * b_.Index(lanes_) + lane, inner_);
   }
   int64_t InOrderLane(int64_t i) const { return scan_.is_reverse ? lanes_ - 1 - i : i; }
 
-  // `total`: of all threads of a warp that share the row; `before`: of those before this one.
+  // `total`: over all threads of a warp that share the row; `before`: over the threads before this
+  // one.
   void JoinLanes(Element& before, Element& total) {
-    for (int64_t apart = 1; apart < std::min(threads_, kWarp); apart *= 2) {
+    for (int64_t offset = 1; offset < std::min(threads_, kWarp); offset *= 2) {
       Element other = total;
       for (Scalar& part : other)
-        if (part.ok()) part = b_.Shuffle(part, b_.Index(apart));
-      Scalar is_later = thread_ / b_.Index(apart) % b_.Index(2) == b_.Index(1);
+        if (part.ok()) part = b_.Shuffle(part, b_.Index(offset));
+      Scalar is_later = thread_ / b_.Index(offset) % b_.Index(2) == b_.Index(1);
       before = Chosen(is_later, Joined(other, before), before);
       total = Joined(total, other);
     }
   }
 
-  // `carried`: with the warps before this one; `last`: with all of them.
+  // `carried`: including the warps before this one; `last`: including all warps.
   void JoinWarps(Scalar step, Element total, Element& carried, Element& last) {
     int64_t warps = threads_ / kWarp;
     Scalar warp = thread_ / b_.Index(kWarp), lane = thread_ % b_.Index(kWarp);
@@ -262,7 +265,7 @@ class ScanBuilder {
     }
   }
 
-  // Earlier and later elements of a row.
+  // Combines earlier and later elements of a row.
   Element Joined(Element earlier, Element later) {
     std::vector<Element> results = elements_.Apply({later}, {earlier}, /*wide=*/true);
     return results.empty() ? earlier : results[1];
@@ -283,14 +286,14 @@ class ScanBuilder {
     if (IsComplex(type_)) b_.Store(own_[1], lane, value[1]);
   }
 
-  const Region& region_;
+  const FusedRegion& region_;
   const Scan& scan_;
   const Machine& machine_;
   KernelBuilder b_;
   ElementEmitter emitter_;
   ScanElements elements_;
   int64_t rows_, lanes_ = 1, vectors_ = 1, threads_ = 1, block_rows_ = 1;
-  // Of threads that share a row.
+  // State of the group scan.
   std::optional<Op> op_;
   ElementType type_{};
   std::array<ArrayId, 2> own_{}, warps_{};
@@ -299,11 +302,11 @@ class ScanBuilder {
 
 }  // namespace
 
-bool IsShared(const Scan& scan) {
-  return SharedOp(scan).has_value();
+bool IsBlockScan(const Scan& scan) {
+  return BlockScanOp(scan).has_value();
 }
 
-BuildOutcome BuildScan(const Region& region, const Machine& machine, const std::string& name) {
+BuildOutcome BuildScan(const FusedRegion& region, const Machine& machine, const std::string& name) {
   Scan scan;
   if (std::string why = FindScan(region, scan); !why.empty()) return {std::nullopt, why};
   return ScanBuilder(region, scan, machine, name).Build();

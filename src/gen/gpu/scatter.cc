@@ -1,14 +1,13 @@
-// The scatter of a GPU: updates are combined in place, in the order of their indices, whatever they
-// are. Nothing is atomic: of all threads one alone touches an element of the array.
+// GPU scatters: updates are combined in place, in index order, deterministically. There are no
+// atomics: exactly one thread accesses an element of the array.
 //
-//   windows at places that are known to differ: a thread for each vector of each window,
-//   windows of which those of one place stand side by side: scatter_runs.cc. Others are put in that
-//     order first (passes/target/sort_scatters.cc),
-//   few windows that never meet but as a whole: a thread for each element of a window and each
-//     group of places (the number of a place modulo the number of groups), which walks through all
-//     windows,
-//   windows that begin anywhere: a thread for each element of the array, likewise,
-//   ones that are added up, of batches: counts.cc.
+//   unique indices: one thread per vector of each window
+//   windows with equal indices adjacent: scatter_runs.cc; other scatters are sorted into this form
+//     first (passes/target/sort_scatters.cc)
+//   few windows that overlap completely or not at all: one thread per element of a window and group
+//     of indices (index modulo the number of groups), which visits all windows
+//   windows that may overlap partially: one thread per array element, likewise
+//   histograms of batches: counts.cc
 
 #include <algorithm>
 
@@ -18,13 +17,14 @@
 namespace tokamak::gpu {
 namespace {
 
+// Block size, and maximum threads that visit all windows. Chosen.
 constexpr int64_t kScatterThreads = 128, kScatterMostThreads = 1 << 15;
-// Of a team whose threads have a vector of a window each.
+// Maximum and minimum block size with one vector of a window per thread. Chosen.
 constexpr int64_t kVectorThreads = 256, kScatterFewestThreads = 64;
 
 class ScatterBuilder {
  public:
-  ScatterBuilder(const Region& region, const Machine& machine, const std::string& name)
+  ScatterBuilder(const FusedRegion& region, const Machine& machine, const std::string& name)
       : region_(region),
         machine_(machine),
         attrs_(region.roots[0]->attrs<ScatterAttrs>()),
@@ -33,7 +33,7 @@ class ScatterBuilder {
         emitter_(b_, region),
         elements_(b_, emitter_, *region.roots[0]) {}
 
-  // Windows of one place stand side by side.
+  // Whether windows with equal indices are adjacent.
   bool HasRuns() const {
     return attrs_.indices_are_sorted && attrs_.input_batching_dims.empty() &&
            !attrs_.unique_indices && elements_.windows() > 1 && !elements_.WindowsShift();
@@ -43,14 +43,14 @@ class ScatterBuilder {
     shifts_ = elements_.WindowsShift();
     bool differ = attrs_.unique_indices || elements_.windows() == 1;
     int64_t grid = !shifts_ && differ ? Vectors() : Walks();
-    BuildOutcome outcome = FinishTeams(b_, emitter_, region_, grid);
+    BuildOutcome outcome = FinishBlocks(b_, emitter_, region_, grid);
     if (BuiltKernel* built = outcome.built ? &*outcome.built : nullptr)
       built->updates.emplace_back(built->arguments.size() - 1, region_.roots[0]->operand(0));
     return outcome;
   }
 
  private:
-  // ---- a thread for a vector of a window
+  // ---- one thread per vector of a window
 
   int64_t Vectors() {
     const Dims& window = elements_.window_dims();
@@ -67,7 +67,7 @@ class ScatterBuilder {
   void Vector(Scalar window) {
     Coordinates batch = elements_.BatchAt(window);
     std::vector<Scalar> starts = elements_.Starts(batch);
-    if (!emitter_.fault().empty()) return;
+    if (!emitter_.failure().empty()) return;
     Scalar fits = elements_.Fits(starts);
     std::vector<Scalar> bounded = elements_.Bounded(starts);
     b_.If(fits, [&] {
@@ -79,7 +79,7 @@ class ScatterBuilder {
     return Delinearized(b_, first_ + lane, elements_.window_dims());
   }
 
-  // ---- threads that walk through all windows
+  // ---- threads that visit all windows
 
   int64_t Walks() {
     int64_t window = elements_.window(), count = ProductOf(dims_, 0, dims_.size());
@@ -102,11 +102,11 @@ class ScatterBuilder {
     return blocks;
   }
 
-  // What the thread does with window i.
+  // Processes window i.
   void Visit(Scalar number, Scalar i) {
     Coordinates batch = elements_.BatchAt(i);
     std::vector<Scalar> starts = elements_.Starts(batch);
-    if (!emitter_.fault().empty()) return;
+    if (!emitter_.failure().empty()) return;
     Scalar mine = elements_.Fits(starts);
     starts = elements_.Bounded(starts);
     if (shifts_) {
@@ -117,31 +117,32 @@ class ScatterBuilder {
     int64_t size = elements_.window();
     Scalar element = number % b_.Index(size), group = number / b_.Index(size);
     b_.If(mine, [&] {
-      Scalar place = elements_.FirstPlace(batch, starts) % b_.Index(groups_);
-      b_.If(place == group, [&] {
+      Scalar index = elements_.FirstIndex(batch, starts) % b_.Index(groups_);
+      b_.If(index == group, [&] {
         elements_.Combine(batch, starts, Delinearized(b_, element, elements_.window_dims()));
       });
     });
   }
 
-  const Region& region_;
+  const FusedRegion& region_;
   const Machine& machine_;
   const ScatterAttrs& attrs_;
   const Dims& dims_;
   KernelBuilder b_;
   ElementEmitter emitter_;
   ScatterElements elements_;
-  // Of vectors: the first element of the thread's own, in the window.
+  // Vectors: the first element of the thread's vector in the window.
   int64_t lanes_ = 1;
   Scalar first_;
-  // Of walks.
+  // Threads that visit all windows.
   bool shifts_ = false;
   int64_t groups_ = 1;
 };
 
 }  // namespace
 
-BuildOutcome BuildScatter(const Region& region, const Machine& machine, const std::string& name) {
+BuildOutcome BuildScatter(const FusedRegion& region, const Machine& machine,
+                          const std::string& name) {
   if (std::string why = WhyNoScatterRegion(region); !why.empty()) return {std::nullopt, why};
   if (IsCounts(*region.roots[0])) return BuildCounts(region, machine, name);
   ScatterBuilder builder(region, machine, name);

@@ -1,16 +1,16 @@
-// The sorts of a GPU: merge sorts by any comparison, equal elements in their order.
+// GPU sorts with any comparator: stable merge sorts.
 //
-// Lines, in team memory:
+// Lines in shared memory:
 //
-//   the elements that are compared, and their places in order
+//   load the compared elements; positions in order
 //   for widths 1, 2, 4 ... (serial)
-//     each thread makes some of the merged places: it looks for where they begin in both runs (by
-//     halves, along the diagonal of the two), and takes the first of what is left of them
-//   the elements at these places
+//     each thread produces some merged positions: a binary search along the merge-path diagonal
+//     finds where they start in both runs; then it takes the lesser head
+//   store the elements at these positions
 //
-// Longer lines whose halves are in order already (passes/target/merge_sorts.h): likewise, a thread
-// for some elements, from memory to memory. Whatever the comparison is, every place gets an element
-// of its line.
+// Longer lines whose halves are already sorted (passes/target/merge_sorts.h) are merged the same
+// way from global memory to global memory, several elements per thread. Whatever the comparator
+// does, every position gets an element of its line.
 
 #include <algorithm>
 
@@ -21,11 +21,13 @@
 namespace tokamak::gpu {
 namespace {
 
+// Block sizes. Chosen.
 constexpr int64_t kSortThreads = 256, kMergeThreads = 128;
-// Elements of a thread, in team memory and out of it.
+// Elements per thread, in shared memory and in global memory. Chosen.
 constexpr int64_t kSortOwn = 8, kOwnOfMerge = 16;
-// Of a line in team memory, if that suffices.
-constexpr int64_t kLongest = 2048, kShortest = 256, kSortTeamBytes = 48 << 10;
+// Elements of a line in shared memory, maximum and minimum tile (chosen); bytes of static shared
+// memory per block (CUDA limit).
+constexpr int64_t kLongest = 2048, kShortest = 256, kSortSharedBytes = 48 << 10;
 
 int64_t KeyBytes(const LineSort& sort) {
   int64_t bytes = 0;
@@ -38,7 +40,7 @@ int64_t KeyBytes(const LineSort& sort) {
 
 class SortBuilder {
  public:
-  SortBuilder(const Region& region, const std::string& name)
+  SortBuilder(const FusedRegion& region, const std::string& name)
       : region_(region),
         sort_(LineSortOf(*region.roots[0])),
         b_(name, Dialect::kGpu),
@@ -46,96 +48,96 @@ class SortBuilder {
 
   BuildOutcome Build() {
     heads_ = b_.Local("heads", ScalarType::kS32, Space::kRegisters, 2);
-    int64_t grid = sort_.length > LongestStretch(*sort_.instr) ? Merges() : Lines();
+    int64_t grid = sort_.length > LongestBlockSort(*sort_.instr) ? Merges() : Lines();
     BuildOutcome outcome = FinishLoop(b_, emitter_, region_, grid, /*exact=*/false);
     if (outcome.built) FinishKernel(outcome.built->kernel);
     return outcome;
   }
 
  private:
-  // Two runs, one behind the other, of places in a line.
+  // Two adjacent runs of positions in a line.
   struct Runs {
     Scalar start, middle, end;
   };
 
-  // ---- in team memory
+  // ---- in shared memory
 
   int64_t Lines() {
     tile_ = std::max(kSortOwn, PowerAbove(sort_.length));
     threads_ = tile_ / kSortOwn;
-    team_lines_ = std::min(std::max<int64_t>(1, kSortThreads / threads_), PowerAbove(sort_.lines));
+    block_lines_ = std::min(std::max<int64_t>(1, kSortThreads / threads_), PowerAbove(sort_.lines));
     count_ = b_.Index(sort_.length);
-    NewTeamMemory();
-    int64_t blocks = CeilDiv(sort_.lines, team_lines_);
+    AddSharedArrays();
+    int64_t blocks = CeilDiv(sort_.lines, block_lines_);
     b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
       auto row = [&](Scalar r) {
         b_.For("t", LoopRole::kThread, b_.Index(threads_), [&](Scalar t) {
           row_ = r;
           thread_ = t;
-          // Beyond the last one: that again.
-          line_ = LesserOf(g * b_.Index(team_lines_) + r, b_.Index(sort_.lines - 1));
+          // Line indices beyond the last are clamped to it.
+          line_ = LesserOf(g * b_.Index(block_lines_) + r, b_.Index(sort_.lines - 1));
           Line();
         });
       };
-      if (team_lines_ == 1) return row(b_.Index(0));
-      b_.For("r", LoopRole::kThread, b_.Index(team_lines_), row);
+      if (block_lines_ == 1) return row(b_.Index(0));
+      b_.For("r", LoopRole::kThread, b_.Index(block_lines_), row);
     });
     return blocks;
   }
 
-  void NewTeamMemory() {
-    order_ = b_.Local("order", ScalarType::kS32, Space::kTeam, 2 * team_lines_ * tile_);
+  void AddSharedArrays() {
+    order_ = b_.Local("order", ScalarType::kS32, Space::kShared, 2 * block_lines_ * tile_);
     for (size_t k = 0; k < sort_.instr->operand_count(); ++k) {
       std::array<ArrayId, 2>& arrays = keys_.emplace_back();
       ElementType type = sort_.instr->operand(k)->shape().type();
       if (!sort_.IsCompared(k)) continue;
       for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
-        arrays[part] = b_.Local("keys", ComputeType(type), Space::kTeam, team_lines_ * tile_);
+        arrays[part] = b_.Local("keys", ComputeType(type), Space::kShared, block_lines_ * tile_);
     }
   }
 
   void Line() {
-    ForOwn([&](Scalar place) {
-      Scalar inside = LesserOf(place, count_ - b_.Index(1));
+    ForOwn([&](Scalar position) {
+      Scalar inside = LesserOf(position, count_ - b_.Index(1));
       for (size_t k = 0; k < keys_.size(); ++k) {
         if (!sort_.IsCompared(k)) continue;
         Element key = emitter_.At(*sort_.instr->operand(k), At(inside));
-        if (!emitter_.fault().empty()) return;
+        if (!emitter_.failure().empty()) return;
         for (size_t part = 0; part < 2; ++part)
-          if (key[part].ok()) b_.Store(keys_[k][part], InRow(place), key[part]);
+          if (key[part].ok()) b_.Store(keys_[k][part], InRow(position), key[part]);
       }
-      b_.Store(order_, InRow(place), place.As(ScalarType::kS32));
+      b_.Store(order_, InRow(position), position.As(ScalarType::kS32));
     });
     int64_t passes = 0;
     while ((int64_t{1} << passes) < tile_) ++passes;
     b_.For("p", LoopRole::kSerial, b_.Index(passes), [&](Scalar pass) {
       b_.Barrier(Scope::kBlock);
-      MergeInTeam(pass);
+      MergeInSharedMemory(pass);
     });
     b_.Barrier(Scope::kBlock);
-    ForOwn([&](Scalar place) {
-      b_.If(place < count_, [&] { Move(place, PlaceAt(b_.Index(passes % 2), place)); });
+    ForOwn([&](Scalar position) {
+      b_.If(position < count_, [&] { Move(position, PositionAt(b_.Index(passes % 2), position)); });
     });
   }
 
-  // Places of the line that a thread reads and writes in memory.
+  // Positions of the line that a thread loads and stores.
   template <typename Body>
   void ForOwn(Body&& body) {
     b_.For("i", LoopRole::kUnrolled, b_.Index(kSortOwn),
            [&](Scalar i) { body(i * b_.Index(threads_) + thread_); });
   }
 
-  // `half`: of the places, which go from one to the other.
-  Scalar InRow(Scalar place) { return row_ * b_.Index(tile_) + place; }
-  Scalar InOrder(Scalar half, Scalar place) {
-    return half * b_.Index(team_lines_ * tile_) + InRow(place);
+  // `half`: which of the two position buffers.
+  Scalar InRow(Scalar position) { return row_ * b_.Index(tile_) + position; }
+  Scalar InOrder(Scalar half, Scalar position) {
+    return half * b_.Index(block_lines_ * tile_) + InRow(position);
   }
-  Scalar PlaceAt(Scalar half, Scalar index) {
+  Scalar PositionAt(Scalar half, Scalar index) {
     Scalar inside = LesserOf(index, b_.Index(tile_ - 1));
     return Bounded(b_.Read(order_, InOrder(half, inside)), tile_ - 1);
   }
 
-  void MergeInTeam(Scalar pass) {
+  void MergeInSharedMemory(Scalar pass) {
     Scalar width = b_.Index(1) << pass, half = pass % b_.Index(2);
     Scalar first = thread_ * b_.Index(kSortOwn);
     auto before = [&](Scalar x, Scalar y) { return Before(KeysAt(half, x), KeysAt(half, y)); };
@@ -144,26 +146,27 @@ class SortBuilder {
     b_.For("o", LoopRole::kSerial, b_.Index(kSortOwn), [&](Scalar o) {
       Scalar out = first + o;
       Runs own = RunsAt(out, width, count_);
-      // Of short runs a thread merges several.
+      // A thread merges several short runs.
       b_.If(out == own.start, [&] { SetHeads(own.start, own.middle); });
       Scalar from = Take(own, before);
-      b_.Store(order_, InOrder(b_.Index(1) - half, out), PlaceAt(half, from).As(ScalarType::kS32));
+      b_.Store(order_, InOrder(b_.Index(1) - half, out),
+               PositionAt(half, from).As(ScalarType::kS32));
     });
   }
 
   std::vector<Element> KeysAt(Scalar half, Scalar index) {
-    Scalar place = InRow(PlaceAt(half, index));
+    Scalar position = InRow(PositionAt(half, index));
     std::vector<Element> keys(keys_.size());
     for (size_t k = 0; k < keys_.size(); ++k) {
       ElementType type = sort_.instr->operand(k)->shape().type();
       if (!sort_.IsCompared(k)) continue;
       for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
-        keys[k][part] = b_.Read(keys_[k][part], place);
+        keys[k][part] = b_.Read(keys_[k][part], position);
     }
     return keys;
   }
 
-  // ---- from memory to memory
+  // ---- in global memory
 
   int64_t Merges() {
     int64_t chunks = CeilDiv(sort_.length, kOwnOfMerge), all = sort_.lines * chunks;
@@ -202,13 +205,14 @@ class SortBuilder {
 
   // ---- merging
 
-  // The runs of `width` elements whose merged elements `out` is one of; of the first `count`.
+  // The runs of `width` elements that output position `out` is merged from, among the first
+  // `count`.
   Runs RunsAt(Scalar out, Scalar width, Scalar count) {
     Scalar pair = width * b_.Index(2), start = out - out % pair;
     return {start, LesserOf(start + width, count), LesserOf(start + pair, count)};
   }
 
-  // Sets the heads to where both runs begin for the merged elements from `out` on.
+  // Sets the heads to where both runs start for the merged elements from `out` on.
   template <typename BeforeAt>
   void Search(const Runs& runs, Scalar out, Scalar steps, BeforeAt&& before) {
     Scalar one = b_.Index(1), done = GreaterOf(out - runs.start, b_.Index(0));
@@ -226,7 +230,7 @@ class SortBuilder {
     SetHeads(runs.start + taken, runs.middle + (done - taken));
   }
 
-  // The next one of what is left of both runs.
+  // Takes the lesser head of both runs.
   template <typename BeforeAt>
   Scalar Take(const Runs& runs, BeforeAt&& before) {
     Scalar left = Head(0), right = Head(1), one = b_.Index(1);
@@ -242,14 +246,14 @@ class SortBuilder {
     b_.Store(heads_, b_.Index(1), right.As(ScalarType::kS32));
   }
 
-  // So that it is known that indices fit into 32 bits.
-  Scalar Bounded(Scalar place, int64_t last) {
-    return LesserOf(GreaterOf(place.As(ScalarType::kIndex), b_.Index(0)), b_.Index(last));
+  // Clamped so that range analysis proves that indices fit in 32 bits.
+  Scalar Bounded(Scalar position, int64_t last) {
+    return LesserOf(GreaterOf(position.As(ScalarType::kIndex), b_.Index(0)), b_.Index(last));
   }
 
   // ---- elements
 
-  Coordinates At(Scalar place) { return PlaceInLine(b_, sort_, line_, place); }
+  Coordinates At(Scalar position) { return CoordinatesInLine(b_, sort_, line_, position); }
 
   void Move(Scalar to, Scalar from) {
     Scalar inside = LesserOf(from, b_.Index(sort_.length - 1));
@@ -257,7 +261,7 @@ class SortBuilder {
     for (const Instr* operand : sort_.instr->operands())
       moved.push_back(emitter_.At(*operand, At(inside)));
     for (size_t k = 0; k < moved.size(); ++k)
-      if (emitter_.fault().empty()) emitter_.Store(*sort_.instr, k, At(to), moved[k]);
+      if (emitter_.failure().empty()) emitter_.Store(*sort_.instr, k, At(to), moved[k]);
   }
 
   Scalar Before(const std::vector<Element>& x, const std::vector<Element>& y) {
@@ -268,50 +272,50 @@ class SortBuilder {
       both.push_back(y[k][0].ok() ? y[k] : none);
     }
     std::optional<Scalar> before;
-    if (emitter_.fault().empty()) before = ComesBefore(b_, sort_, both);
+    if (emitter_.failure().empty()) before = ComesBefore(b_, sort_, both);
     if (before) return *before;
     emitter_.Fail("sort: its computation has no formula");
     return b_.Constant(ScalarType::kPred, 0);
   }
 
-  const Region& region_;
+  const FusedRegion& region_;
   LineSort sort_;
   KernelBuilder b_;
   ElementEmitter emitter_;
   ArrayId heads_{};
   Scalar line_;
-  // Of lines in team memory.
+  // Lines in shared memory.
   ArrayId order_{};
   std::vector<std::array<ArrayId, 2>> keys_;
-  int64_t tile_ = 1, threads_ = 1, team_lines_ = 1;
+  int64_t tile_ = 1, threads_ = 1, block_lines_ = 1;
   Scalar row_, thread_, count_;
 };
 
 }  // namespace
 
-int64_t LongestStretch(const Instr& sort) {
+int64_t LongestBlockSort(const Instr& sort) {
   int64_t longest = kLongest, bytes = 2 * BytesOf(ScalarType::kS32) + KeyBytes(LineSortOf(sort));
-  while (longest > kShortest && longest * bytes > kSortTeamBytes) longest /= 2;
+  while (longest > kShortest && longest * bytes > kSortSharedBytes) longest /= 2;
   return longest;
 }
 
 std::optional<std::string> WhyNoSort(const Instr& sort) {
-  if (IsPlacedSort(sort)) return std::nullopt;
+  if (IsRadixScatter(sort)) return std::nullopt;
   if (std::optional<std::string> why = WhyNoComparison(sort)) return why;
-  if (IsDigitSort(sort) || IsNetworkSort(sort)) return std::nullopt;
+  if (IsBlockRadixSort(sort) || IsNetworkSort(sort)) return std::nullopt;
   int64_t length = LineSortOf(sort).length;
   if (length > INT32_MAX) return "sort: of more than 2^31 elements a line";
-  if (length > LongestStretch(sort) && !HasSortedHalves(sort))
-    return "sort: of more elements than team memory holds";
+  if (length > LongestBlockSort(sort) && !HasSortedHalves(sort))
+    return "sort: a line exceeds shared memory";
   return std::nullopt;
 }
 
-BuildOutcome BuildSort(const Region& region, const Machine& machine, const std::string& name) {
+BuildOutcome BuildSort(const FusedRegion& region, const Machine& machine, const std::string& name) {
   if (region.roots.size() != 1 || (region.instrs.size() != 1 && !TakesProducers(region)))
     return {std::nullopt, "a sort stands alone"};
   if (std::optional<std::string> why = WhyNoSort(*region.roots[0])) return {std::nullopt, *why};
-  if (IsDigitSort(*region.roots[0])) return BuildDigitSort(region, name);
-  if (IsPlacedSort(*region.roots[0])) return BuildPlacedSort(region, name);
+  if (IsBlockRadixSort(*region.roots[0])) return BuildBlockRadixSort(region, name);
+  if (IsRadixScatter(*region.roots[0])) return BuildRadixScatter(region, name);
   if (IsNetworkSort(*region.roots[0])) return BuildNetworkSort(region, machine, name);
   return SortBuilder(region, name).Build();
 }

@@ -1,7 +1,7 @@
-// Loops of a GPU over roots of several sizes: those of the smallest, and others that are several
-// such stacked on each other, as a concatenation of rows beside what was computed of one. A thread
-// takes a vector of neighbours of the smallest and makes all that is stacked there: what the pieces
-// have in common is computed once, and which piece of a concatenation it is, is known.
+// GPU loops over roots of different sizes: the smallest, and others whose size is a multiple of it,
+// such as a concatenation of rows next to a value computed from one row. A thread takes a vector of
+// adjacent elements of the smallest root and computes everything stacked there: common values are
+// computed once, and the operand of a concatenate is known at compile time.
 
 #include <algorithm>
 
@@ -11,15 +11,16 @@
 namespace tokamak::gpu {
 namespace {
 
+// Maximum and minimum block size. Chosen.
 constexpr int64_t kStackedThreads = 256, kStackedFewThreads = 64;
-// Elements that a thread makes for one of the smallest root.
+// Elements per element of the smallest root. Chosen: bounds the code.
 constexpr int64_t kMostStacked = 32;
 
 int64_t CountOf(const Instr& root) {
   return root.shape().ElementCount();
 }
 
-int64_t SmallestOf(const Region& region) {
+int64_t SmallestOf(const FusedRegion& region) {
   int64_t count = INT64_MAX;
   for (const Instr* root : region.roots) count = std::min(count, CountOf(*root));
   return count;
@@ -27,7 +28,7 @@ int64_t SmallestOf(const Region& region) {
 
 class StackedBuilder {
  public:
-  StackedBuilder(const Region& region, const Machine& machine, const std::string& name)
+  StackedBuilder(const FusedRegion& region, const Machine& machine, const std::string& name)
       : region_(region), machine_(machine), b_(name, Dialect::kGpu), emitter_(b_, region) {}
 
   BuildOutcome Build() {
@@ -45,8 +46,8 @@ class StackedBuilder {
   }
 
  private:
-  // All that is stacked at one place: computed first, then written.
-  void Element(Scalar place) {
+  // Computes everything stacked at one index, then stores it.
+  void Element(Scalar index) {
     struct Ready {
       const Instr* root;
       Scalar linear;
@@ -55,7 +56,7 @@ class StackedBuilder {
     std::vector<Ready> ready;
     for (const Instr* root : region_.roots) {
       for (int64_t i = 0; i < CountOf(*root) / count_; ++i) {
-        Scalar linear = b_.Index(i * count_) + place;
+        Scalar linear = b_.Index(i * count_) + index;
         Coordinates at = Delinearized(b_, linear, root->shape().dims());
         ready.push_back({root, linear, emitter_.At(*root, at)});
       }
@@ -63,7 +64,7 @@ class StackedBuilder {
     for (const Ready& r : ready) emitter_.StoreLinear(*r.root, 0, r.linear, r.value);
   }
 
-  const Region& region_;
+  const FusedRegion& region_;
   const Machine& machine_;
   KernelBuilder b_;
   ElementEmitter emitter_;
@@ -72,7 +73,7 @@ class StackedBuilder {
 
 }  // namespace
 
-std::string WhyNotStacked(const Region& region) {
+std::string WhyNotStacked(const FusedRegion& region) {
   int64_t stacked = 0;
   for (const Instr* root : region.roots)
     if (!root->shape().IsArray() || IsSliceUpdate(*root)) return "what has several sizes is arrays";
@@ -84,7 +85,8 @@ std::string WhyNotStacked(const Region& region) {
   return stacked > kMostStacked ? "its roots have very different numbers of elements" : "";
 }
 
-BuildOutcome BuildStacked(const Region& region, const Machine& machine, const std::string& name) {
+BuildOutcome BuildStacked(const FusedRegion& region, const Machine& machine,
+                          const std::string& name) {
   if (std::string why = WhyNotStacked(region); !why.empty()) return {std::nullopt, why};
   return StackedBuilder(region, machine, name).Build();
 }

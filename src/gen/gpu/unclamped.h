@@ -4,12 +4,13 @@
 
 #include "kernel/kernel.h"
 
+// Removal of index clamps in kernels with pads.
+
 namespace tokamak::gpu {
 
-// The kernel without limits of indices from below and above: what a pad discards is then read where
-// it would be, were the array larger, and all indices are those of the element and numbers that are
-// known. Only of kernels in which limits stand for pads alone. Nothing when something that is read
-// might lie outside of its array.
+// Returns the kernel without index clamps. A pad then loads discarded elements from where they
+// would be in a larger array, and every index is affine in the element's index. Requires that
+// clamps stem from pads only. Returns nullopt if a load could leave its array.
 std::optional<Kernel> Unclamped(const Kernel& kernel);
 
 }  // namespace tokamak::gpu

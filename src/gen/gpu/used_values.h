@@ -4,9 +4,11 @@
 
 #include "kernel/kernel.h"
 
+// Liveness of kernel IR values.
+
 namespace tokamak::gpu {
 
-// The values that statements need, directly or not.
+// The values that statements use, directly or transitively.
 class UsedValues {
  public:
   explicit UsedValues(const Kernel& kernel) : kernel_(kernel), used_(kernel.nodes.size()) {

@@ -12,12 +12,12 @@
 namespace tokamak {
 namespace {
 
-// Fewer multiplications than this in one product are done sooner by a kernel, which does not call
-// and stores what follows instead of the product. 16 x 16 x 16, one product: 0.16 us against 0.19;
-// 64 of them: 14 us against 12.
+// Multiplications per product below which a kernel is faster, since it avoids the call and can
+// store the consumer instead of the product; for one product, and for several. Measured (16 x 16 x
+// 16, kernel against call): one product 0.16 us against 0.19, 64 products 14 us against 12.
 constexpr int64_t kContractionLeastWork = 1024, kLeastWorkOfMany = 4096;
-// Of a GPU, in all products of a batch together. Not measured yet: below it a call takes longer
-// than what it computes.
+// GPU: multiplications of all products of a batch. Chosen, not measured: below it a call takes
+// longer than the computation.
 constexpr int64_t kLeastWorkOfGpu = int64_t{1} << 20;
 
 bool IsLibraryType(ElementType type) {
@@ -25,7 +25,7 @@ bool IsLibraryType(ElementType type) {
          type == ElementType::kC128;
 }
 
-// Libraries count in 32 bits.
+// Library sizes are 32-bit.
 bool Fits(const Contraction& c) {
   auto fits = [](int64_t x) { return x <= INT32_MAX; };
   return fits(c.m) && fits(c.n) && fits(c.k) && fits(c.lhs.row) && fits(c.lhs.column) &&
@@ -55,7 +55,7 @@ std::optional<Contraction::Matrix> MatrixOf(const Dims& dims, const Dims& free,
   std::optional<int64_t> row = DistanceAlong(dims, free), column = DistanceAlong(dims, contracting);
   if (!row || !column) return std::nullopt;
   int64_t rows = SizeOf(dims, free), columns = SizeOf(dims, contracting);
-  // A side of one has no neighbours: its distance is what the other makes of it.
+  // A dimension of size 1 has no stride of its own: derive it from the other one.
   if (rows == 1 && columns > 1 && *column == 1) *row = columns;
   if (columns == 1 && rows > 1 && *row == 1) *column = rows;
   if (columns == 1 && rows > 1 && *row != 1 && !is_vector) return Contraction::Matrix{*row, 1};
@@ -103,21 +103,22 @@ bool IsSmallInLoop(const Instr& dot, const Machine& machine) {
 
 }  // namespace
 
-// Whether a dot is the generator's of contractions although a library computes its type. On a GPU
-// the library is three times as fast (4096 x 4096 x 4096 of bf16: 0.18 ms against 0.59), but what
-// follows from a shallow product takes longer to move than the product to make: 96 of 1024 x 1024 x
-// 64, masked, are 0.17 ms as one kernel, and the mask alone moves 0.8 GB, 0.2 ms.
+// Whether the contract generator computes a dot although a library supports its type. The GPU
+// library is three times as fast (4096 x 4096 x 4096 bf16: 0.18 ms against 0.59), but for a shallow
+// product moving the result dominates: 96 masked products of 1024 x 1024 x 64 take 0.17 ms as one
+// kernel, while the mask alone would move 0.8 GB in 0.2 ms.
 bool IsForGenerator(const Instr& dot, const Machine& machine) {
+  // Contracted elements (K) up to which a product is shallow. Chosen.
   constexpr int64_t kShallow = 128;
   if (!IsForContract(dot, machine)) return false;
   if (!machine.is_gpu()) return true;
   std::optional<ElementType> type = TypeForLibrary(dot);
-  bool taken =
+  bool accepted =
       type && IsLargeForLibrary(dot, machine) &&
       (TakesNarrow(dot, machine) ||
        std::all_of(dot.operands().begin(), dot.operands().end(),
                    [&](const Instr* operand) { return operand->shape().type() == *type; }));
-  if (!taken || IsSmallInLoop(dot, machine)) return true;
+  if (!accepted || IsSmallInLoop(dot, machine)) return true;
   bool followed = dot.users().size() == 1 && (*dot.users().begin())->info().Is(kElementwise);
   return followed && DotSides(dot).k <= kShallow;
 }
@@ -153,6 +154,7 @@ std::optional<Contraction> ContractionOf(const Instr& dot, const Machine& machin
 }
 
 bool IsSmallInLoop(const Instr& instr, double multiplications) {
+  // Multiplications up to which a library call takes longer than the computation. Chosen.
   constexpr double kMostWork = 1 << 25;
   if (multiplications > kMostWork) return false;
   const Computation* body = instr.parent();
@@ -172,7 +174,7 @@ bool IsForLibrary(const Instr& instr, const Machine& machine) {
 bool HasContractions(const Module& module, const Machine& machine) {
   for (const auto& computation : module.computations())
     for (const Instr* instr : computation->Instrs())
-      // That of a loop may leave it (HoistProducts).
+      // A dot in a loop may be hoisted out of it (HoistGemms).
       if (instr->op() == Op::kDot && TypeForLibrary(*instr) && IsLargeForLibrary(*instr, machine) &&
           (!IsForGenerator(*instr, machine) || IsSmallInLoop(*instr, machine)))
         return true;

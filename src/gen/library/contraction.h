@@ -7,12 +7,12 @@
 #include "cost/machine.h"
 #include "ir/ir.h"
 
-// Dots that a library computes.
+// Which dots go to a BLAS library (cuBLAS, or the CPU's), and in which form.
 
 namespace tokamak {
 
-// A dot as products of matrices: lhs (m x k) times rhs (k x n), for each of a batch. Distances
-// between neighbours are in elements. A matrix, unless it is a vector, has one distance of 1.
+// A dot as a batch of matrix multiplications lhs (m x k) * rhs (k x n). Strides are in elements.
+// Every matrix that is not a vector has one stride of 1.
 struct Contraction {
   struct Matrix {
     int64_t row = 1, column = 1;
@@ -20,42 +20,43 @@ struct Contraction {
   struct Batch {
     int64_t count = 1, lhs = 0, rhs = 0;
   };
-  ElementType type{};  // of sums
+  ElementType type{};  // element type of the sums
   int64_t m = 1, n = 1, k = 1;
   Matrix lhs, rhs;
   std::vector<Batch> batch;
 };
 
-// The dot as it stands; nothing when the machine's library does not take its types, or an operand
-// would have to be converted or moved first. A GPU's takes bf16 and f16 as they are.
+// Returns the dot in this form; nullopt if the machine's library does not support its types, or an
+// operand would first have to be converted or transposed. GPU libraries accept bf16 and f16.
 std::optional<Contraction> ContractionOf(const Instr& dot, const Machine& machine);
 
-// Whether the machine's library computes this dot or convolution, as it stands, sooner than a
-// kernel.
+// Whether the machine's library computes this dot or convolution, in its current layout, faster
+// than a kernel.
 bool IsForLibrary(const Instr& instr, const Machine& machine);
 
-// Whether an instruction of so many multiplications is one of those of a loop that may be one
-// launch on a GPU (lower/persistent.h) if all of it is kernels: a call in each round would take
-// longer than what it computes.
+// Whether an instruction with this many multiplications is in a loop that may become one GPU launch
+// (lower/persistent.h) if its body consists of kernels only: a library call per iteration would
+// take longer than the computation.
 bool IsSmallInLoop(const Instr& instr, double multiplications);
 
-// Whether some dot is large enough to ask for a library, and no generator's.
+// Whether a dot is large enough to open a library for, and not computed by a generator.
 bool HasContractions(const Module& module, const Machine& machine);
 
-// ---- what legalize-dots asks in order to lay out a dot for the library
+// ---- for legalize-dots, which lays out dots for the library
 
-// The element type in which the library computes a dot; nothing when it does not.
+// The element type in which the library computes a dot; nullopt if it does not.
 std::optional<ElementType> TypeForLibrary(const Instr& dot);
-// Narrow factors that the library multiplies as they are, and adds up in f32.
+// Whether the library multiplies narrow floats directly and accumulates in f32.
 bool TakesNarrow(const Instr& dot, const Machine& machine);
-// Whether a call is worth it.
+// Whether the dot is large enough to amortize a call.
 bool IsLargeForLibrary(const Instr& dot, const Machine& machine);
-// Whether a generator computes the dot although a library computes its type.
+// Whether a generator computes the dot although a library supports its type.
 bool IsForGenerator(const Instr& dot, const Machine& machine);
-// The order of contracting dimensions is free, as long as both sides have the same: that of each
-// side, ascending.
+// Contracting dimensions may be listed in any order that both operands share. Returns two
+// candidates: ascending in lhs, and ascending in rhs.
 std::vector<std::pair<Dims, Dims>> ContractingOrders(const DotAttrs& attrs);
-// One operand: `free` rows and `contracting` columns; nothing when it has to be moved first.
+// The strides of one operand with `free` rows and `contracting` columns; nullopt if it has to be
+// transposed first.
 std::optional<Contraction::Matrix> MatrixOf(const Dims& dims, const Dims& free,
                                             const Dims& contracting, bool is_vector);
 

@@ -12,15 +12,16 @@ namespace {
 using ConvForm = LibraryConvolution::Form;
 using ConvSpace = LibraryConvolution::Space;
 
-// Fewer multiplications are done sooner by a kernel of ours, in the launch of what is around it.
+// Multiplications. Smaller convolutions are faster as a generated kernel, fused with their
+// neighbours. Chosen.
 constexpr double kConvolutionLeastWork = 1 << 22;
 
 int64_t At(const Shape& shape, int64_t d) {
   return shape.dim(static_cast<size_t>(d));
 }
 
-// Zeros after the last element of x, so that there are y results: as many as before the first one
-// where that will do.
+// Padding after the last element of x such that there are y results; the same as before the first
+// element if possible.
 std::optional<int64_t> PadHigh(const ConvSpace& dim) {
   int64_t least = (dim.y - 1) * dim.stride + (dim.w - 1) * dim.dilation + 1 - dim.x - dim.pad_low;
   int64_t most = least + dim.stride - 1;
@@ -41,7 +42,7 @@ double Multiplications(const LibraryConvolution& c) {
          static_cast<double>(CountOf(c.space, &ConvSpace::w));
 }
 
-// Reads a convolution, wherever its dimensions stand.
+// Analyzes a convolution with any dimension numbers.
 class ConvolutionReader {
  public:
   explicit ConvolutionReader(const Instr& conv)
@@ -58,7 +59,9 @@ class ConvolutionReader {
         read_.type == ElementType::kF32 &&
         std::ranges::all_of(attrs_.precision, [](Precision p) { return p == Precision::kDefault; });
     read_.space.resize(attrs_.window.size());
-    bool fits = HasHoles() ? ReadBackwardData() : IsFilter() ? ReadBackwardFilter() : ReadForward();
+    bool fits = HasBaseDilation() ? ReadBackwardData()
+                : IsFilter()      ? ReadBackwardFilter()
+                                  : ReadForward();
     if (!fits) return std::nullopt;
     for (ConvSpace& dim : read_.space) {
       std::optional<int64_t> high = dim.pad_low < 0 ? std::nullopt : PadHigh(dim);
@@ -79,12 +82,12 @@ class ConvolutionReader {
     const size_t rank = attrs_.window.size();
     return rank >= 1 && rank <= 3 && output_.rank() == static_cast<int64_t>(rank) + 2;
   }
-  bool HasHoles() const {
+  bool HasBaseDilation() const {
     return std::ranges::any_of(attrs_.window,
                                [](const WindowDim& dim) { return dim.base_dilation > 1; });
   }
-  // Whether what it gives is a filter, as gradients are written: of what stood first it makes sums,
-  // with more taps than results.
+  // Whether the result is a filter gradient as autodiff writes it: batch groups, or more taps than
+  // results with the feature dimension of the input before its batch dimension.
   bool IsFilter() const {
     double taps = 1, results = 1;
     for (size_t d = 0; d < attrs_.window.size(); ++d) {
@@ -161,17 +164,17 @@ class ConvolutionReader {
   LibraryConvolution read_;
 };
 
-// A window of more taps than there are results, but for a filter's gradient: 7x7 that leave 1x1
-// took 276 us against 65 as a product, and a filter of 56x56 had wrong values (cuDNN 9.19, H200).
+// More taps than results, except for filter gradients. A 7x7 window with 1x1 results took 276 us
+// against 65 us as a matrix product, and a 56x56 filter gave wrong results (cuDNN 9.19, H200).
 bool HasManyTaps(const LibraryConvolution& c) {
   return c.form != ConvForm::kBackwardFilter &&
          CountOf(c.space, &ConvSpace::w) >
              CountOf(c.space, c.form == ConvForm::kForward ? &ConvSpace::y : &ConvSpace::x);
 }
 
-// Whether products of matrices, or sums of products, are as good (expand_convolutions.h): one tap
-// that sees every element, one output a group, or a few inputs, of which cuDNN takes one after the
-// other (64 groups of 1 input and 4 outputs, 32 x 56x56: 1.35 ms against 0.59).
+// Whether matrix products or dot products are as good (expand_convolutions.h): a single tap that
+// covers every element, one output per group, or few inputs per group, which cuDNN processes one
+// after another (64 groups of 1 input and 4 outputs, 32 x 56x56: 1.35 ms against 0.59).
 bool IsForOthers(const LibraryConvolution& c) {
   constexpr int64_t kFewInputs = 4;
   bool plain = c.form == ConvForm::kForward && c.groups == 1;

@@ -7,13 +7,13 @@
 #include "cost/machine.h"
 #include "ir/ir.h"
 
-// Convolutions that a GPU's library computes.
+// Which convolutions go to the GPU's library (cuDNN), and in which form.
 
 namespace tokamak {
 
-// A convolution as the library reads it: y = conv(x, w), or one of its gradients (runtime/
-// convolution.h, which this becomes). What the program writes as a convolution with holes is the
-// gradient of x; with more taps than results, that of w.
+// A convolution as the library sees it: y = conv(x, w) or one of its gradients
+// (runtime/convolution.h). A convolution with base (lhs) dilation in the program is the gradient of
+// x; one with more taps than results, the gradient of w.
 struct LibraryConvolution {
   enum class Form : uint8_t { kForward, kBackwardData, kBackwardFilter };
   struct Space {
@@ -29,21 +29,21 @@ struct LibraryConvolution {
   bool operator==(const LibraryConvolution&) const = default;
 };
 
-// The convolution as it stands; nothing when it has to be laid out first, or is none of the forms.
+// Returns the convolution in its current layout; nullopt if it must be laid out first or has none
+// of the forms.
 std::optional<LibraryConvolution> LibraryConvolutionOf(const Instr& conv);
 
-// Whether the machine's library computes it. Only what assign-convolution-layouts laid out
-// stays a convolution.
+// Whether the machine's library computes it. After assign-convolution-layouts, only these are still
+// convolutions.
 bool IsForConvolutionLibrary(const Instr& instr, const Machine& machine);
 
-// ---- what assign-convolution-layouts asks
+// ---- for assign-convolution-layouts
 
-// A convolution, wherever its dimensions stand; nothing when it is none of the forms.
+// Returns the form of a convolution in any layout; nullopt if it has none of the forms.
 std::optional<LibraryConvolution> ReadConvolution(const Instr& conv);
-// Whether the library is sooner done than kernels, dots or a loop that is one launch.
+// Whether the library is faster than kernels, dots or a loop that is one launch.
 bool IsWorthLibrary(const LibraryConvolution& read, const Instr& conv);
-// Where the dimensions of a convolution of this form stand that is laid out, and whether its window
-// reads the taps from the last one on.
+// The dimension numbers of a laid-out convolution of this form, and whether its window is reversed.
 ConvDims LibraryDims(LibraryConvolution::Form form, size_t rank);
 bool IsReversed(LibraryConvolution::Form form);
 

@@ -12,7 +12,7 @@ bool IsWide(const Shape& shape) {
          type == ElementType::kC128;
 }
 
-// All but the last dimension are those of the operand, and every length is what is there.
+// Whether all but the last dimension match the operand, and every length is the operand's.
 bool IsPlainFft(const Instr& fft) {
   const FftAttrs& attrs = fft.attrs<FftAttrs>();
   const Dims &in = fft.operand(0)->shape().dims(), &out = fft.shape().dims();

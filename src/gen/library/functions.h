@@ -2,10 +2,12 @@
 
 #include "ir/ir.h"
 
+// Which instructions are calls of runtime functions.
+
 namespace tokamak {
 
-// Whether a function of the runtime does the instruction (fft, cholesky, triangular-solve): a step
-// of its own, which is not the interpreter's.
+// Whether a runtime function computes the instruction (fft, cholesky, triangular-solve): a step of
+// its own instead of an interpreter step.
 bool HasLibraryFunction(const Instr& instr);
 
 }  // namespace tokamak

@@ -7,18 +7,20 @@
 
 #include "gen/library/convolution.h"
 
+// Queries about the libraries of a target (BLAS, cuDNN).
+
 namespace tokamak {
 
-// What the libraries of a target compute. They are asked when a program has something for them, not
-// before: opening one takes longer than most programs take to compile. Answers stay the same.
+// What the libraries of a target compute. Libraries are opened on the first question only: opening
+// one takes longer than compiling most programs. Answers are cached.
 class TargetLibraries {
  public:
   virtual ~TargetLibraries() = default;
-  // Whether one multiplies matrices.
+  // Whether a library multiplies matrices.
   bool HasProducts();
-  // Why none computes a convolution; "" when one does.
+  // Returns why no library computes a convolution, empty if one does.
   std::string WhyNot(const LibraryConvolution& convolution);
-  // Whether there was a yes: the program has something for a library (Machine::matrix_library).
+  // Whether any answer was positive, so the program uses a library (Machine::matrix_library).
   bool are_used() const { return are_used_; }
 
  protected:
@@ -31,7 +33,7 @@ class TargetLibraries {
   bool are_used_ = false;
 };
 
-// Of a target that is not there: all that a GPU's may be asked for, dots alone of a CPU's.
+// Libraries of a target that is not present: everything for a GPU, only dots for a CPU.
 class AssumedLibraries final : public TargetLibraries {
  public:
   explicit AssumedLibraries(bool convolutions) : convolutions_(convolutions) {}

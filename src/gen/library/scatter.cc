@@ -9,65 +9,68 @@
 namespace tokamak {
 namespace {
 
-// Updates worth more than one thread, elements of an array that threads may share, and batches that
-// they do share.
-constexpr int64_t kPlaceMany = 1 << 17, kPlaceFewElements = 64, kSomeBatches = 4;
+// Minimum updates that are worth several threads; minimum elements of the array for threads to
+// divide it; batches from which the generated kernel distributes batches instead. Chosen.
+constexpr int64_t kLinearScatterMinUpdates = 1 << 17, kLinearScatterMaxWindow = 64,
+                  kSomeBatches = 4;
 
 bool IsNarrow(ElementType type) {
   return InfoOf(type).bits < 32;
 }
 
-bool HasType(PlacedOp op, ElementType type) {
+bool HasType(LinearScatterOp op, ElementType type) {
   if (!IsReal(type) && !IsInteger(type) && type != ElementType::kPred) return false;
   int bits = InfoOf(type).bits;
-  if (op == PlacedOp::kSet) return bits >= 8 || type == ElementType::kPred;
+  if (op == LinearScatterOp::kSet) return bits >= 8 || type == ElementType::kPred;
   if (IsReal(type))
     return type == ElementType::kF32 || type == ElementType::kF64 || type == ElementType::kBF16;
   if (!IsInteger(type) || bits < 8) return false;
-  return op == PlacedOp::kAdd || !IsNarrow(type);
+  return op == LinearScatterOp::kAdd || !IsNarrow(type);
 }
 
 }  // namespace
 
-std::optional<PlacedOp> PlacedOpOf(const Instr& scatter) {
+std::optional<LinearScatterOp> LinearScatterOpOf(const Instr& scatter) {
   const Computation& body = *scatter.called(0);
-  if (body.parameters().size() == 2 && body.root() == body.parameter(1)) return PlacedOp::kSet;
+  if (body.parameters().size() == 2 && body.root() == body.parameter(1))
+    return LinearScatterOp::kSet;
   std::optional<Op> op = AnyOrderOp(body);
   if (!op) return std::nullopt;
   switch (*op) {
     case Op::kAdd:
-      return PlacedOp::kAdd;
+      return LinearScatterOp::kAdd;
     case Op::kMultiply:
-      return PlacedOp::kMultiply;
+      return LinearScatterOp::kMultiply;
     case Op::kMinimum:
-      return PlacedOp::kMinimum;
+      return LinearScatterOp::kMinimum;
     case Op::kMaximum:
-      return PlacedOp::kMaximum;
+      return LinearScatterOp::kMaximum;
     default:
       return std::nullopt;
   }
 }
 
-bool MayBePlacedScatter(const Instr& scatter) {
+bool MayBeLinearScatter(const Instr& scatter) {
   if (WhyNoScatter(scatter) || IsTied(scatter)) return false;
   const Shape &shape = scatter.shape(), &updates = scatter.operand(2)->shape();
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
   if (attrs.scatter_dims_to_operand_dims.empty()) return false;
   for (int64_t d : attrs.update_window_dims)
     if (updates.dim(static_cast<size_t>(d)) != 1) return false;
-  if (updates.ElementCount() < kPlaceMany || shape.ElementCount() < kPlaceFewElements ||
+  if (updates.ElementCount() < kLinearScatterMinUpdates ||
+      shape.ElementCount() < kLinearScatterMaxWindow ||
       shape.ElementCount() > std::numeric_limits<int32_t>::max())
     return false;
-  // Batches are shared out among threads as they are.
+  // With enough batches the generated kernel already distributes them over threads.
   int64_t batches = 1;
   for (int64_t d : attrs.input_batching_dims) batches *= shape.dim(static_cast<size_t>(d));
   if (batches >= kSomeBatches) return false;
-  std::optional<PlacedOp> op = PlacedOpOf(scatter);
+  std::optional<LinearScatterOp> op = LinearScatterOpOf(scatter);
   return op && HasType(*op, shape.type());
 }
 
-bool IsPlacedScatter(const Instr& scatter) {
-  if (scatter.op() != Op::kScatter || !MayBePlacedScatter(scatter)) return false;
+bool IsLinearScatter(const Instr& scatter) {
+  if (scatter.op() != Op::kScatter || !MayBeLinearScatter(scatter)) return false;
   const Shape& indices = scatter.operand(1)->shape();
   return scatter.shape().rank() == 1 && indices.rank() == 1 &&
          indices.type() == ElementType::kS32 && scatter.operand(2)->shape().rank() == 1 &&

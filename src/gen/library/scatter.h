@@ -2,16 +2,18 @@
 
 #include "ir/ir.h"
 
+// Which scatters are calls of the runtime's scatter function.
+
 namespace tokamak {
 
-// What the runtime's scatter does with two elements; nothing where it does not.
-enum class PlacedOp : uint8_t { kSet, kAdd, kMultiply, kMinimum, kMaximum };
-std::optional<PlacedOp> PlacedOpOf(const Instr& scatter);
+// The combining ops of the runtime's scatter; nullopt for other scatters.
+enum class LinearScatterOp : uint8_t { kSet, kAdd, kMultiply, kMinimum, kMaximum };
+std::optional<LinearScatterOp> LinearScatterOpOf(const Instr& scatter);
 
-// Whether a scatter is of many single elements of a line, at places that are one array of s32: the
-// runtime has a function for that (runtime/scatter.h).
-bool IsPlacedScatter(const Instr& scatter);
-// Whether it would be, if its indices were such an array (linearize-scatters).
-bool MayBePlacedScatter(const Instr& scatter);
+// Whether a scatter updates many single elements of a 1-d array at indices that are one s32 array:
+// the runtime has a function for it (runtime/scatter.h).
+bool IsLinearScatter(const Instr& scatter);
+// Whether it would be one if its indices were such an array (linearize-scatters).
+bool MayBeLinearScatter(const Instr& scatter);
 
 }  // namespace tokamak

@@ -10,8 +10,8 @@
 namespace tokamak {
 namespace {
 
-// Short lines on a CPU: of fewer, for each pair of elements that a kernel compares, the function is
-// done long before their kernel would be compiled (16 elements: 0.1 s).
+// CPU: lines per pair of elements that a sorting network compares. With fewer lines the runtime
+// function finishes long before the network would be compiled (0.1 s for 16 elements).
 constexpr int64_t kManyLines = 16;
 
 bool IsTopK(const Instr& instr) {
@@ -65,7 +65,7 @@ bool IsIotaAlong(const Instr& instr, int64_t dimension) {
 
 bool IsForRuntime(const Instr& instr, const Machine& machine) {
   if (machine.is_gpu()) return false;
-  if (HasLibraryFunction(instr) || IsPlacedScatter(instr)) return true;
+  if (HasLibraryFunction(instr) || IsLinearScatter(instr)) return true;
   if (instr.op() == Op::kSort) {
     if (!IsSortable(instr) || !KeysOf(instr)) return false;
     LineSort line = LineSortOf(instr);

@@ -1,13 +1,13 @@
 #include "ir/infer/families.h"
 #include "ir/infer/require.h"
 
-// Pairs of a start and a done, and what speaks to the host. HLO's starts give a
-// tuple (operands, results, contexts ...); StableHLO's give a future.
+// Pairs of start and done ops, and communication with the host. HLO's starts return a tuple
+// (operands, results, contexts ...); StableHLO's return a future.
 
 namespace tokamak {
 namespace {
 
-// One shape, or the tuple of several.
+// The single shape, or the tuple of several.
 Shape Joined(const std::vector<Shape>& parts) {
   return parts.size() == 1 ? parts[0] : Shape::Tuple(parts);
 }
@@ -27,8 +27,8 @@ bool EndsInToken(const Shape& shape) {
 Status RequireStartTuple(const InferInput& in, size_t least) {
   const Shape& start = in.operands[0];
   if (start.IsTuple() && start.elements().size() >= least) return Ok();
-  return Fault(in, ErrorCode::kAsyncStart, "operand 0 must be what a start gives, is {}",
-               ToString(start));
+  return MakeInferError(in, ErrorCode::kAsyncStart, "operand 0 must be what a start gives, is {}",
+                        ToString(start));
 }
 
 }  // namespace
@@ -37,14 +37,15 @@ Result<Shape> InferAsyncStart(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireCalled(in, 1));
   const Computation& body = *in.called[0];
   if (body.parameters().size() != in.operands.size())
-    return Fault(in, ErrorCode::kArgumentCount, "{} has {} parameters, {} operands given",
-                 NameOf(body), body.parameters().size(), in.operands.size());
+    return MakeInferError(in, ErrorCode::kArgumentCount, "{} has {} parameters, {} operands given",
+                          NameOf(body), body.parameters().size(), in.operands.size());
   for (size_t i = 0; i < in.operands.size(); ++i) {
     const Instr* parameter = body.parameters()[i];
     if (parameter == nullptr || !CompatibleWithDynamic(parameter->shape(), in.operands[i]))
-      return Fault(in, ErrorCode::kArgumentShape, "parameter {} of {} is {}, operand {} is {}", i,
-                   NameOf(body), parameter == nullptr ? "missing" : ToString(parameter->shape()), i,
-                   ToString(in.operands[i]));
+      return MakeInferError(in, ErrorCode::kArgumentShape,
+                            "parameter {} of {} is {}, operand {} is {}", i, NameOf(body),
+                            parameter == nullptr ? "missing" : ToString(parameter->shape()), i,
+                            ToString(in.operands[i]));
   }
   TOK_TRY(const Shape* written, RequireWritten(in));
   const Shape& root = RootShape(body);
@@ -56,20 +57,20 @@ Result<Shape> InferAsyncStart(const InferInput& in) {
            CompatibleWithDynamic(written->elements()[1], root);
   }
   if (good) return *written;
-  return Fault(in, ErrorCode::kAsyncShape, "result is written {}, {} gives {}", ToString(*written),
-               NameOf(body), ToString(root));
+  return MakeInferError(in, ErrorCode::kAsyncShape, "result is written {}, {} gives {}",
+                        ToString(*written), NameOf(body), ToString(root));
 }
 
 Result<Shape> InferAsyncUpdate(const InferInput& in) {
   if (in.operands[0].kind() != ShapeKind::kFuture) TOK_RETURN_IF_ERROR(RequireStartTuple(in, 2));
-  return GiveShape(in, in.operands[0]);
+  return InferShape(in, in.operands[0]);
 }
 
 Result<Shape> InferAsyncDone(const InferInput& in) {
   const Shape& start = in.operands[0];
-  if (start.kind() == ShapeKind::kFuture) return GiveShape(in, Joined(start.elements()));
+  if (start.kind() == ShapeKind::kFuture) return InferShape(in, Joined(start.elements()));
   TOK_RETURN_IF_ERROR(RequireStartTuple(in, 2));
-  return GiveShape(in, start.elements()[1]);
+  return InferShape(in, start.elements()[1]);
 }
 
 Result<Shape> InferCopyStart(const InferInput& in) {
@@ -79,13 +80,14 @@ Result<Shape> InferCopyStart(const InferInput& in) {
   if (in.written->IsTuple() && parts.size() >= 2 && CompatibleWithDynamic(parts[0], x) &&
       CompatibleWithDynamic(parts[1], x))
     return *in.written;
-  return Fault(in, ErrorCode::kAsyncShape, "result is written {}, a copy of {} gives it twice",
-               ToString(*in.written), ToString(x));
+  return MakeInferError(in, ErrorCode::kAsyncShape,
+                        "result is written {}, a copy of {} gives it twice", ToString(*in.written),
+                        ToString(x));
 }
 
 Result<Shape> InferCopyDone(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireStartTuple(in, 2));
-  return GiveShape(in, in.operands[0].elements()[0]);
+  return InferShape(in, in.operands[0].elements()[0]);
 }
 
 // ---- host ----
@@ -98,11 +100,11 @@ Status RequireLastToken(const InferInput& in) {
   return RequireToken(in, in.operands.size() - 1);
 }
 
-Result<Shape> GiveEndingInToken(const InferInput& in) {
+Result<Shape> InferEndingInToken(const InferInput& in) {
   TOK_TRY(const Shape* written, RequireWritten(in));
   if (EndsInToken(*written)) return *written;
-  return Fault(in, ErrorCode::kChannelShape, "the last result must be a token, written {}",
-               ToString(*written));
+  return MakeInferError(in, ErrorCode::kChannelShape, "the last result must be a token, written {}",
+                        ToString(*written));
 }
 
 }  // namespace
@@ -110,15 +112,15 @@ Result<Shape> GiveEndingInToken(const InferInput& in) {
 Result<Shape> InferInfeed(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireOperands(in, 0, 1));
   if (!in.operands.empty()) TOK_RETURN_IF_ERROR(RequireToken(in, 0));
-  return GiveEndingInToken(in);
+  return InferEndingInToken(in);
 }
 
 Result<Shape> InferOutfeed(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireLastToken(in));
-  return GiveShape(in, Shape::Token());
+  return InferShape(in, Shape::Token());
 }
 
-// HLO: the value, a context and a token, for send-done. StableHLO: a token.
+// HLO: the value, a context and a token, consumed by send-done. StableHLO: a token.
 Result<Shape> InferSend(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireLastToken(in));
   if (in.written == nullptr || in.written->IsToken()) return Shape::Token();
@@ -126,30 +128,30 @@ Result<Shape> InferSend(const InferInput& in) {
   bool good = in.written->IsTuple() && parts.size() >= 3 && parts.back().IsToken() &&
               in.operands.size() >= 2 && CompatibleWithDynamic(parts[0], in.operands[0]);
   if (good) return *in.written;
-  return Fault(in, ErrorCode::kChannelShape, "result is written {}, the value sent is {}",
-               ToString(*in.written), ToString(in.operands[0]));
+  return MakeInferError(in, ErrorCode::kChannelShape, "result is written {}, the value sent is {}",
+                        ToString(*in.written), ToString(in.operands[0]));
 }
 
 Result<Shape> InferSendDone(const InferInput& in) {
   const Shape& send = in.operands[0];
   if (!send.IsTuple() || !EndsInToken(send))
-    return Fault(in, ErrorCode::kAsyncStart, "operand 0 must be what send gives, is {}",
-                 ToString(send));
-  return GiveShape(in, Shape::Token());
+    return MakeInferError(in, ErrorCode::kAsyncStart, "operand 0 must be what send gives, is {}",
+                          ToString(send));
+  return InferShape(in, Shape::Token());
 }
 
 Result<Shape> InferRecv(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireOperands(in, 1, 1));
   TOK_RETURN_IF_ERROR(RequireToken(in, 0));
-  return GiveEndingInToken(in);
+  return InferEndingInToken(in);
 }
 
 Result<Shape> InferRecvDone(const InferInput& in) {
   const Shape& recv = in.operands[0];
   if (!recv.IsTuple() || recv.elements().size() < 3 || !EndsInToken(recv))
-    return Fault(in, ErrorCode::kAsyncStart, "operand 0 must be what recv gives, is {}",
-                 ToString(recv));
-  return GiveShape(in, Shape::Tuple({recv.elements()[0], Shape::Token()}));
+    return MakeInferError(in, ErrorCode::kAsyncStart, "operand 0 must be what recv gives, is {}",
+                          ToString(recv));
+  return InferShape(in, Shape::Tuple({recv.elements()[0], Shape::Token()}));
 }
 
 }  // namespace tokamak

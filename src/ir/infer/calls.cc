@@ -6,7 +6,7 @@
 namespace tokamak {
 namespace {
 
-// Arguments `first` .. `first + parameters` go to the parameters of `callee`.
+// Checks that arguments `first` .. `first + parameters` match the parameters of `callee`.
 Status RequireArguments(const InferInput& in, const Computation& callee, size_t first,
                         ErrorCode code) {
   for (size_t i = 0; i < callee.parameters().size(); ++i) {
@@ -14,9 +14,9 @@ Status RequireArguments(const InferInput& in, const Computation& callee, size_t 
     const Shape& given = in.operands[first + i];
     if (parameter != nullptr && CompatibleWithDynamic(parameter->shape(), given)) [[likely]]
       continue;
-    return Fault(in, code, "parameter {} of {} is {}, operand {} is {}", i, NameOf(callee),
-                 parameter == nullptr ? "missing" : ToString(parameter->shape()), first + i,
-                 ToString(given));
+    return MakeInferError(in, code, "parameter {} of {} is {}, operand {} is {}", i, NameOf(callee),
+                          parameter == nullptr ? "missing" : ToString(parameter->shape()),
+                          first + i, ToString(given));
   }
   return Ok();
 }
@@ -24,17 +24,18 @@ Status RequireArguments(const InferInput& in, const Computation& callee, size_t 
 Status RequireParameterCount(const InferInput& in, const Computation& callee) {
   if (callee.parameters().size() == in.operands.size()) [[likely]]
     return Ok();
-  return Fault(in, ErrorCode::kArgumentCount, "{} has {} parameters, {} operands given",
-               NameOf(callee), callee.parameters().size(), in.operands.size());
+  return MakeInferError(in, ErrorCode::kArgumentCount, "{} has {} parameters, {} operands given",
+                        NameOf(callee), callee.parameters().size(), in.operands.size());
 }
 
-// Written where it agrees with `shape`; unknown sizes may be known on either side.
-Result<Shape> GiveRoot(const InferInput& in, const Shape& shape, const Computation& callee) {
+// Returns the written shape if it agrees with `shape`; either side may know sizes that the other
+// does not.
+Result<Shape> InferRoot(const InferInput& in, const Shape& shape, const Computation& callee) {
   if (in.written == nullptr) return shape;
   if (CompatibleWithDynamic(*in.written, shape)) [[likely]]
     return *in.written;
-  return Fault(in, ErrorCode::kCallResult, "result is written {}, {} gives {}",
-               ToString(*in.written), NameOf(callee), ToString(shape));
+  return MakeInferError(in, ErrorCode::kCallResult, "result is written {}, {} gives {}",
+                        ToString(*in.written), NameOf(callee), ToString(shape));
 }
 
 // The state of a while: its operand, or the tuple of its operands.
@@ -60,29 +61,31 @@ Result<Shape> InferTuple(const InferInput& in) {
   for (size_t i = 0; good && i < in.operands.size(); ++i)
     good = CompatibleWithDynamic(written->elements()[i], in.operands[i]);
   if (good) return *written;
-  return Fault(in, ErrorCode::kResultShape, "result is written {}, the operands give {}",
-               ToString(*written),
-               ToString(Shape::Tuple({in.operands.begin(), in.operands.end()})));
+  return MakeInferError(in, ErrorCode::kResultShape, "result is written {}, the operands give {}",
+                        ToString(*written),
+                        ToString(Shape::Tuple({in.operands.begin(), in.operands.end()})));
 }
 
 Result<Shape> InferGetTupleElement(const InferInput& in) {
   const Shape& x = in.operands[0];
   if (!x.IsTuple())
-    return Fault(in, ErrorCode::kNotATuple, "operand 0 must be a tuple, is {}", ToString(x));
+    return MakeInferError(in, ErrorCode::kNotATuple, "operand 0 must be a tuple, is {}",
+                          ToString(x));
   int64_t index = in.attrs.As<TupleIndexAttrs>().index;
   if (index < 0 || index >= static_cast<int64_t>(x.elements().size()))
-    return Fault(in, ErrorCode::kTupleIndex, "index {} is out of range, {} has {} elements", index,
-                 ToString(x), x.elements().size());
-  return GiveShape(in, x.elements()[static_cast<size_t>(index)]);
+    return MakeInferError(in, ErrorCode::kTupleIndex,
+                          "index {} is out of range, {} has {} elements", index, ToString(x),
+                          x.elements().size());
+  return InferShape(in, x.elements()[static_cast<size_t>(index)]);
 }
 
 Result<Shape> InferCall(const InferInput& in) {
-  // A composite may have regions of its own (chlo.scan) behind its decomposition.
+  // A composite may have additional regions (chlo.scan) after its decomposition.
   if (in.op != Op::kComposite || in.called.empty()) TOK_RETURN_IF_ERROR(RequireCalled(in, 1));
   const Computation& callee = *in.called[0];
   TOK_RETURN_IF_ERROR(RequireParameterCount(in, callee));
   TOK_RETURN_IF_ERROR(RequireArguments(in, callee, 0, ErrorCode::kArgumentShape));
-  return GiveRoot(in, RootShape(callee), callee);
+  return InferRoot(in, RootShape(callee), callee);
 }
 
 Result<Shape> InferWhile(const InferInput& in) {
@@ -94,15 +97,16 @@ Result<Shape> InferWhile(const InferInput& in) {
   }
   const Shape& goes_on = RootShape(condition);
   if (!goes_on.IsScalar() || goes_on.type() != ElementType::kPred)
-    return Fault(in, ErrorCode::kWhileCondition, "the condition {} must give pred[], gives {}",
-                 NameOf(condition), ToString(goes_on));
+    return MakeInferError(in, ErrorCode::kWhileCondition,
+                          "the condition {} must give pred[], gives {}", NameOf(condition),
+                          ToString(goes_on));
   if (!IsState(in, RootShape(body)))
-    return Fault(in, ErrorCode::kWhileState, "the state is {}, the body {} gives {}",
-                 ToString(StateShape(in)), NameOf(body), ToString(RootShape(body)));
+    return MakeInferError(in, ErrorCode::kWhileState, "the state is {}, the body {} gives {}",
+                          ToString(StateShape(in)), NameOf(body), ToString(RootShape(body)));
   if (in.written == nullptr) return StateShape(in);
   if (IsState(in, *in.written)) return *in.written;
-  return Fault(in, ErrorCode::kWhileState, "result is written {}, the state is {}",
-               ToString(*in.written), ToString(StateShape(in)));
+  return MakeInferError(in, ErrorCode::kWhileState, "result is written {}, the state is {}",
+                        ToString(*in.written), ToString(StateShape(in)));
 }
 
 Result<Shape> InferConditional(const InferInput& in) {
@@ -110,32 +114,32 @@ Result<Shape> InferConditional(const InferInput& in) {
   const Shape& index = in.operands[0];
   bool is_pred = index.IsScalar() && index.type() == ElementType::kPred;
   if (!is_pred && (!index.IsScalar() || index.type() != ElementType::kS32))
-    return Fault(in, ErrorCode::kBranchIndex, "operand 0 must be pred[] or s32[], is {}",
-                 ToString(index));
+    return MakeInferError(in, ErrorCode::kBranchIndex, "operand 0 must be pred[] or s32[], is {}",
+                          ToString(index));
   if (in.called.empty() || (is_pred && in.called.size() != 2))
-    return Fault(in, ErrorCode::kBranchCount, "{} branches given, {} needed", in.called.size(),
-                 is_pred ? "2" : "1 or more");
+    return MakeInferError(in, ErrorCode::kBranchCount, "{} branches given, {} needed",
+                          in.called.size(), is_pred ? "2" : "1 or more");
   size_t next = 1;
   for (const Computation* branch : in.called) {
     size_t count = branch->parameters().size();
     if (next + count > in.operands.size())
-      return Fault(in, ErrorCode::kBranchArguments,
-                   "branch {} has {} parameters, {} operands are left", NameOf(*branch), count,
-                   in.operands.size() - next);
+      return MakeInferError(in, ErrorCode::kBranchArguments,
+                            "branch {} has {} parameters, {} operands are left", NameOf(*branch),
+                            count, in.operands.size() - next);
     TOK_RETURN_IF_ERROR(RequireArguments(in, *branch, next, ErrorCode::kBranchArguments));
     next += count;
   }
   if (next != in.operands.size())
-    return Fault(in, ErrorCode::kBranchArguments, "{} operands given, the branches take {}",
-                 in.operands.size(), next);
+    return MakeInferError(in, ErrorCode::kBranchArguments,
+                          "{} operands given, the branches take {}", in.operands.size(), next);
   const Shape& first = RootShape(*in.called[0]);
   for (const Computation* branch : in.called.subspan(1)) {
     if (!CompatibleWithDynamic(RootShape(*branch), first))
-      return Fault(in, ErrorCode::kBranchResults, "branch {} gives {}, branch {} gives {}",
-                   NameOf(*in.called[0]), ToString(first), NameOf(*branch),
-                   ToString(RootShape(*branch)));
+      return MakeInferError(in, ErrorCode::kBranchResults, "branch {} gives {}, branch {} gives {}",
+                            NameOf(*in.called[0]), ToString(first), NameOf(*branch),
+                            ToString(RootShape(*branch)));
   }
-  return GiveRoot(in, first, *in.called[0]);
+  return InferRoot(in, first, *in.called[0]);
 }
 
 Result<Shape> InferCustomCall(const InferInput& in) {
@@ -144,18 +148,18 @@ Result<Shape> InferCustomCall(const InferInput& in) {
 }
 
 Result<Shape> InferOptimizationBarrier(const InferInput& in) {
-  if (in.operands.size() == 1) return GiveShape(in, in.operands[0]);
+  if (in.operands.size() == 1) return InferShape(in, in.operands[0]);
   return InferTuple(in);
 }
 
 Result<Shape> InferAfterAll(const InferInput& in) {
   for (size_t i = 0; i < in.operands.size(); ++i) TOK_RETURN_IF_ERROR(RequireToken(in, i));
-  return GiveShape(in, Shape::Token());
+  return InferShape(in, Shape::Token());
 }
 
 Result<Shape> InferAddDependency(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireToken(in, 1));
-  return GiveShape(in, in.operands[0]);
+  return InferShape(in, in.operands[0]);
 }
 
 }  // namespace tokamak

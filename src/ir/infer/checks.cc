@@ -6,7 +6,8 @@
 namespace tokamak {
 namespace {
 
-// A device's part of an array: every dimension of the whole is a multiple of it.
+// Whether `part` can be a device's shard of `whole`: every dimension of `whole` is a multiple of
+// it.
 bool IsPartOf(const Shape& part, const Shape& whole) {
   if (!whole.IsArray() || !part.IsArray()) return CompatibleWithDynamic(part, whole);
   bool good = part.type() == whole.type() && part.rank() == whole.rank();
@@ -17,14 +18,14 @@ bool IsPartOf(const Shape& part, const Shape& whole) {
   return good;
 }
 
-Result<Shape> GiveNothing(const InferInput& in) {
+Result<Shape> InferNothing(const InferInput& in) {
   if (in.written == nullptr) return Shape();
-  // Ops without a result are read as an empty tuple, or as what they look at.
+  // Ops without a result are read as an empty tuple, or as the value they inspect.
   if ((in.written->IsTuple() && in.written->elements().empty()) || in.written->IsToken() ||
       (!in.operands.empty() && CompatibleWithDynamic(*in.written, in.operands[0])))
     return *in.written;
-  return Fault(in, ErrorCode::kResultShape, "result is written {}, there is none",
-               ToString(*in.written));
+  return MakeInferError(in, ErrorCode::kResultShape, "result is written {}, there is none",
+                        ToString(*in.written));
 }
 
 }  // namespace
@@ -36,8 +37,9 @@ Result<Shape> InferManualComputation(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireCaptures(in, body, count));
   for (size_t i = 0; i < count; ++i) {
     if (!IsPartOf(body.parameter(i)->shape(), in.operands[i]))
-      return Fault(in, ErrorCode::kManualShapes, "parameter {} of {} is {}, operand {} is {}", i,
-                   NameOf(body), ToString(body.parameter(i)->shape()), i, ToString(in.operands[i]));
+      return MakeInferError(in, ErrorCode::kManualShapes,
+                            "parameter {} of {} is {}, operand {} is {}", i, NameOf(body),
+                            ToString(body.parameter(i)->shape()), i, ToString(in.operands[i]));
   }
   TOK_TRY(const Shape* written, RequireWritten(in));
   const Shape& root = RootShape(body);
@@ -50,16 +52,17 @@ Result<Shape> InferManualComputation(const InferInput& in) {
     good = IsPartOf(root, *written);
   }
   if (good) return *written;
-  return Fault(in, ErrorCode::kManualShapes, "result is written {}, {} gives {} on each device",
-               ToString(*written), NameOf(body), ToString(root));
+  return MakeInferError(in, ErrorCode::kManualShapes,
+                        "result is written {}, {} gives {} on each device", ToString(*written),
+                        NameOf(body), ToString(root));
 }
 
 Result<Shape> InferShardingGroup(const InferInput& in) {
-  return GiveNothing(in);
+  return InferNothing(in);
 }
 
 Result<Shape> InferPrint(const InferInput& in) {
-  return GiveNothing(in);
+  return InferNothing(in);
 }
 
 Result<Shape> InferCheck(const InferInput& in) {
@@ -68,12 +71,13 @@ Result<Shape> InferCheck(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireOperands(in, alone ? 1 : 2, alone ? 1 : 2));
   TOK_RETURN_IF_ERROR(RequireArrays(in));
   const Shape& x = in.operands[0];
-  if (attrs.kind == CheckKind::kSerializedEqual) return GiveNothing(in);
+  if (attrs.kind == CheckKind::kSerializedEqual) return InferNothing(in);
   const Shape& y = attrs.expected ? attrs.expected->shape() : in.operands[1];
   Sizes dims(x.dims());
   if (x.type() != y.type() || !UnifySizes(dims, y.dims()))
-    return Fault(in, ErrorCode::kCheckOperands, "{} is compared with {}", ToString(x), ToString(y));
-  return GiveNothing(in);
+    return MakeInferError(in, ErrorCode::kCheckOperands, "{} is compared with {}", ToString(x),
+                          ToString(y));
+  return InferNothing(in);
 }
 
 Result<Shape> InferCheckEq(const InferInput& in) {
@@ -81,35 +85,38 @@ Result<Shape> InferCheckEq(const InferInput& in) {
   const Shape &x = in.operands[0], &y = in.operands[1];
   Sizes dims(x.dims());
   if (x.type() != y.type() || !UnifySizes(dims, y.dims()))
-    return Fault(in, ErrorCode::kCheckOperands, "{} is compared with {}", ToString(x), ToString(y));
+    return MakeInferError(in, ErrorCode::kCheckOperands, "{} is compared with {}", ToString(x),
+                          ToString(y));
   if (in.written != nullptr && in.written->IsArray() && in.written->rank() > 0)
-    return GiveArray(in, ElementType::kPred, dims);
-  return GiveArray(in, ElementType::kPred, Sizes());
+    return InferArray(in, ElementType::kPred, dims);
+  return InferArray(in, ElementType::kPred, Sizes());
 }
 
-// Every program of the grid gets its arguments in turn, and gives its results in turn.
+// The operands are the arguments of all programs of the grid, concatenated; so are the results.
 Result<Shape> InferRunParallel(const InferInput& in) {
   const auto& attrs = in.attrs.As<RunParallelAttrs>();
   size_t next = 0;
   std::vector<Shape> results;
-  if (attrs.programs.empty()) return Fault(in, ErrorCode::kDeviceGrid, "there are no programs");
+  if (attrs.programs.empty())
+    return MakeInferError(in, ErrorCode::kDeviceGrid, "there are no programs");
   for (const Dims& row : attrs.programs) {
     if (row.size() != attrs.programs[0].size() || row.empty())
-      return Fault(in, ErrorCode::kDeviceGrid, "replica 0 has {} partitions, another has {}",
-                   attrs.programs[0].size(), row.size());
+      return MakeInferError(in, ErrorCode::kDeviceGrid,
+                            "replica 0 has {} partitions, another has {}", attrs.programs[0].size(),
+                            row.size());
     for (int64_t program : row) {
       if (program < 0 || program >= static_cast<int64_t>(in.called.size()))
-        return Fault(in, ErrorCode::kDeviceGrid, "program {} is none of the {} called", program,
-                     in.called.size());
+        return MakeInferError(in, ErrorCode::kDeviceGrid, "program {} is none of the {} called",
+                              program, in.called.size());
       const Computation& callee = *in.called[static_cast<size_t>(program)];
       for (const Instr* parameter : callee.parameters()) {
         if (next < in.operands.size() && parameter != nullptr &&
             CompatibleWithDynamic(parameter->shape(), in.operands[next++]))
           continue;
-        return Fault(in, ErrorCode::kArgumentShape, "a parameter of {} is {}, operand {} is {}",
-                     NameOf(callee),
-                     parameter == nullptr ? "missing" : ToString(parameter->shape()), next,
-                     next < in.operands.size() ? ToString(in.operands[next]) : "missing");
+        return MakeInferError(in, ErrorCode::kArgumentShape,
+                              "a parameter of {} is {}, operand {} is {}", NameOf(callee),
+                              parameter == nullptr ? "missing" : ToString(parameter->shape()), next,
+                              next < in.operands.size() ? ToString(in.operands[next]) : "missing");
       }
       const Shape& root = RootShape(callee);
       if (!root.IsTuple()) {
@@ -120,9 +127,9 @@ Result<Shape> InferRunParallel(const InferInput& in) {
     }
   }
   if (next != in.operands.size())
-    return Fault(in, ErrorCode::kArgumentCount, "{} operands given, the programs take {}",
-                 in.operands.size(), next);
-  return GiveShape(in, results.size() == 1 ? results[0] : Shape::Tuple(results));
+    return MakeInferError(in, ErrorCode::kArgumentCount, "{} operands given, the programs take {}",
+                          in.operands.size(), next);
+  return InferShape(in, results.size() == 1 ? results[0] : Shape::Tuple(results));
 }
 
 }  // namespace tokamak

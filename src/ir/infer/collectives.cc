@@ -4,7 +4,7 @@
 #include "ir/infer/families.h"
 #include "ir/infer/require.h"
 
-// Collectives take n arrays and give n: one as itself, several as a tuple.
+// Collectives take n arrays and return n: one as itself, several as a tuple.
 
 namespace tokamak {
 namespace {
@@ -25,33 +25,33 @@ bool IsIotaSound(const ReplicaGroups& groups) {
   return sorted.empty() || sorted.size() == iota.reshape.size();
 }
 
-// Devices are numbered from 0 and in one group; -1 fills up a short group.
+// Devices are numbered from 0 and belong to one group each; -1 pads a short group.
 Status CheckGroups(const InferInput& in, const ReplicaGroups& groups) {
   if (!groups.iota_tile.empty() && !IsIotaSound(groups))
-    return Fault(in, ErrorCode::kReplicaGroups, "replica groups {}<={} are malformed",
-                 ListText(groups.iota_tile), ListText(groups.iota.reshape));
+    return MakeInferError(in, ErrorCode::kReplicaGroups, "replica groups {}<={} are malformed",
+                          ListText(groups.iota_tile), ListText(groups.iota.reshape));
   std::unordered_set<int64_t> seen;
   for (const Dims& group : groups.lists) {
     for (int64_t device : group) {
       if (device >= 0 && seen.insert(device).second) continue;
       if (device == -1) continue;
-      return Fault(in, ErrorCode::kReplicaGroups, "replica group {} names device {} {}",
-                   ListText(group), device, device < 0 ? "" : "again");
+      return MakeInferError(in, ErrorCode::kReplicaGroups, "replica group {} names device {} {}",
+                            ListText(group), device, device < 0 ? "" : "repeat");
     }
   }
   return Ok();
 }
 
-// Devices of a group; 0 when it cannot be told here. Groups must be of one size.
+// Devices per group; 0 if unknown here. All groups must have the same size.
 Result<int64_t> GroupSize(const InferInput& in, const CollectiveAttrs& attrs) {
   const ReplicaGroups& groups = attrs.groups;
   if (!groups.lists.empty()) {
     for (const Dims& group : groups.lists)
       if (group.size() != groups.lists[0].size() || Has(group, -1))
-        return Fault(in, ErrorCode::kGroupSizes, "replica groups {} and {} differ in size",
-                     ListText(groups.lists[0]), ListText(group));
+        return MakeInferError(in, ErrorCode::kGroupSizes, "replica groups {} and {} differ in size",
+                              ListText(groups.lists[0]), ListText(group));
   }
-  // With a channel but without global ids a group stands for all partitions of its replicas.
+  // With a channel but without global ids, a group covers all partitions of its replicas.
   if (attrs.channel_id > 0 && !attrs.use_global_device_ids) return int64_t{0};
   if (!groups.lists.empty()) return static_cast<int64_t>(groups.lists[0].size());
   return groups.iota_tile.size() == 2 ? groups.iota_tile[1] : int64_t{0};
@@ -63,7 +63,7 @@ Status RequireOwnArrays(const InferInput& in) {
   return Ok();
 }
 
-// The body folds two scalars; one body serves all operands.
+// The body reduces two scalars; one body serves all operands.
 Status CheckBody(const InferInput& in, size_t count) {
   TOK_RETURN_IF_ERROR(RequireCalled(in, 1));
   const Computation& body = *in.called[0];
@@ -76,16 +76,16 @@ Status CheckBody(const InferInput& in, size_t count) {
       good = good && body.parameter(p)->shape().IsScalar() &&
              CanPassAs(type, body.parameter(p)->shape().type());
     if (!good)
-      return Fault(in, ErrorCode::kReductionBody,
-                   "{} takes {} and {} and gives {}, operand {} is {}", NameOf(body),
-                   ToString(body.parameter(0)->shape()), ToString(body.parameter(1)->shape()),
-                   ToString(root), i, ToString(in.operands[i]));
+      return MakeInferError(
+          in, ErrorCode::kReductionBody, "{} takes {} and {} and gives {}, operand {} is {}",
+          NameOf(body), ToString(body.parameter(0)->shape()), ToString(body.parameter(1)->shape()),
+          ToString(root), i, ToString(in.operands[i]));
   }
   return Ok();
 }
 
 // Each of `count` results has the shape of its operand; the body may widen its type.
-Result<Shape> GiveLikeOperands(const InferInput& in, size_t count) {
+Result<Shape> InferLikeOperands(const InferInput& in, size_t count) {
   std::vector<Shape> parts;
   for (size_t i = 0; i < count; ++i) {
     TOK_TRY(const Shape* written, WrittenPart(in, i, count));
@@ -93,23 +93,23 @@ Result<Shape> GiveLikeOperands(const InferInput& in, size_t count) {
     bool widened = !in.called.empty() && written != nullptr && written->IsArray() &&
                    CanPassAs(x.type(), written->type());
     TOK_TRY(Shape part,
-            GivePart(in, written, widened ? written->type() : x.type(), Sizes(x.dims()), &x));
+            InferResult(in, written, widened ? written->type() : x.type(), Sizes(x.dims()), &x));
     if (count == 1) return part;
     parts.push_back(std::move(part));
   }
-  return GiveParts(in, std::move(parts));
+  return InferResults(in, std::move(parts));
 }
 
 Result<size_t> OneDimension(const InferInput& in, const CollectiveAttrs& attrs, const Shape& x) {
   if (attrs.dimensions.size() != 1)
-    return Fault(in, ErrorCode::kDimensionCount, "{} dimensions given, 1 needed",
-                 attrs.dimensions.size());
+    return MakeInferError(in, ErrorCode::kDimensionCount, "{} dimensions given, 1 needed",
+                          attrs.dimensions.size());
   TOK_RETURN_IF_ERROR(RequireDimension(in, "dimension", attrs.dimensions[0], x.rank()));
   return static_cast<size_t>(attrs.dimensions[0]);
 }
 
-// `whole` is `part` times the size of a group (0: any).
-bool Shares(int64_t part, int64_t whole, int64_t group) {
+// Whether `whole` is `part` times the size of a group (0: any).
+bool Divides(int64_t part, int64_t whole, int64_t group) {
   if (part == kDynamic || whole == kDynamic) return true;
   if (group > 0) {
     int64_t product = 0;
@@ -118,7 +118,7 @@ bool Shares(int64_t part, int64_t whole, int64_t group) {
   return part == 0 ? whole == 0 : whole > 0 && whole % part == 0;
 }
 
-// What all-gather makes of operand i, compared with `written`.
+// The shape that all-gather gives operand i, compared with `written`.
 Result<Shape> Gathered(const InferInput& in, const Shape* written, size_t i, int64_t group) {
   const auto& attrs = in.attrs.As<CollectiveAttrs>();
   const Shape& x = in.operands[i];
@@ -127,17 +127,17 @@ Result<Shape> Gathered(const InferInput& in, const Shape* written, size_t i, int
   if (written == nullptr) {
     if (group == 0 || x.dim(along) == kDynamic ||
         !MultiplyAdd(0, x.dim(along), group, &dims[along]))
-      return Fault(in, ErrorCode::kShapeNotGiven, "the shape of the result must be given");
-    return GivePart(in, written, x.type(), dims, &x);
+      return MakeInferError(in, ErrorCode::kShapeMissing, "the shape of the result must be given");
+    return InferResult(in, written, x.type(), dims, &x);
   }
   bool ranked = written->IsArray() && written->rank() == x.rank();
-  if (ranked && !Shares(x.dim(along), written->dim(along), group))
-    return Fault(in, ErrorCode::kGatheredSize,
-                 "dimension {} is {} of each of {} devices, {} of all", along,
-                 SizeText(x.dim(along)), group == 0 ? "some" : std::to_string(group),
-                 SizeText(written->dim(along)));
+  if (ranked && !Divides(x.dim(along), written->dim(along), group))
+    return MakeInferError(in, ErrorCode::kGatheredSize,
+                          "dimension {} is {} of each of {} devices, {} of all", along,
+                          SizeText(x.dim(along)), group == 0 ? "some" : std::to_string(group),
+                          SizeText(written->dim(along)));
   if (ranked) dims[along] = written->dim(along);
-  return GivePart(in, written, x.type(), dims, &x);
+  return InferResult(in, written, x.type(), dims, &x);
 }
 
 }  // namespace
@@ -153,12 +153,12 @@ Result<Shape> InferAllGather(const InferInput& in) {
     TOK_TRY(Shape part, Gathered(in, written, i, group));
     parts.push_back(std::move(part));
   }
-  return GiveParts(in, std::move(parts));
+  return InferResults(in, std::move(parts));
 }
 
 namespace {
 
-// The written shape of a start is (operands, results, contexts ...). Gives the results.
+// The written shape of a start is (operands, results, contexts ...). Returns the results.
 Result<const Shape*> StartedPart(const InferInput& in) {
   TOK_TRY(const Shape* written, RequireWritten(in));
   const std::vector<Shape>& parts = written->elements();
@@ -171,8 +171,9 @@ Result<const Shape*> StartedPart(const InferInput& in) {
       good = CompatibleWithDynamic(parts[0].elements()[i], in.operands[i]);
   }
   if (good) return &parts[1];
-  return Fault(in, ErrorCode::kAsyncShape,
-               "result is written {}, the operands and the results needed", ToString(*written));
+  return MakeInferError(in, ErrorCode::kAsyncShape,
+                        "result is written {}, the operands and the results needed",
+                        ToString(*written));
 }
 
 }  // namespace
@@ -188,16 +189,16 @@ Result<Shape> InferAllGatherStart(const InferInput& in) {
 Result<Shape> InferCollectiveDone(const InferInput& in) {
   const Shape& start = in.operands[0];
   if (!start.IsTuple() || start.elements().size() < 2)
-    return Fault(in, ErrorCode::kAsyncStart, "operand 0 must be what a start gives, is {}",
-                 ToString(start));
-  return GiveShape(in, start.elements()[1]);
+    return MakeInferError(in, ErrorCode::kAsyncStart, "operand 0 must be what a start gives, is {}",
+                          ToString(start));
+  return InferShape(in, start.elements()[1]);
 }
 
 Result<Shape> InferAllReduce(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireOwnArrays(in));
   TOK_RETURN_IF_ERROR(CheckGroups(in, in.attrs.As<CollectiveAttrs>().groups));
   TOK_RETURN_IF_ERROR(CheckBody(in, OwnOperands(in)));
-  return GiveLikeOperands(in, OwnOperands(in));
+  return InferLikeOperands(in, OwnOperands(in));
 }
 
 Result<Shape> InferReduceScatter(const InferInput& in) {
@@ -213,26 +214,27 @@ Result<Shape> InferReduceScatter(const InferInput& in) {
     TOK_TRY(size_t along, OneDimension(in, attrs, x));
     TOK_TRY(const Shape* written, WrittenPart(in, i, count));
     if (written == nullptr && (group == 0 || x.dim(along) % group != 0))
-      return Fault(in, ErrorCode::kShapeNotGiven, "the shape of the result must be given");
+      return MakeInferError(in, ErrorCode::kShapeMissing, "the shape of the result must be given");
     bool ranked = written != nullptr && written->IsArray() && written->rank() == x.rank();
     Sizes dims(x.dims());
     if (written == nullptr) dims[along] = x.dim(along) / group;
     if (ranked) dims[along] = written->dim(along);
-    if (ranked && !Shares(dims[along], x.dim(along), group))
-      return Fault(in, ErrorCode::kScatteredSize, "dimension {} is {}, each of {} devices keeps {}",
-                   along, SizeText(x.dim(along)), group == 0 ? "some" : std::to_string(group),
-                   SizeText(dims[along]));
+    if (ranked && !Divides(dims[along], x.dim(along), group))
+      return MakeInferError(in, ErrorCode::kScatteredSize,
+                            "dimension {} is {}, each of {} devices keeps {}", along,
+                            SizeText(x.dim(along)), group == 0 ? "some" : std::to_string(group),
+                            SizeText(dims[along]));
     bool widened = ranked && CanPassAs(x.type(), written->type());
-    TOK_TRY(Shape part, GivePart(in, written, widened ? written->type() : x.type(), dims, &x));
+    TOK_TRY(Shape part, InferResult(in, written, widened ? written->type() : x.type(), dims, &x));
     parts.push_back(std::move(part));
   }
-  return GiveParts(in, std::move(parts));
+  return InferResults(in, std::move(parts));
 }
 
 namespace {
 
-// One array cut along a dimension into as many parts as a group has devices;
-// the parts received are joined along another.
+// Splits one array along a dimension into one block per device of the group; the received blocks
+// are concatenated along another dimension.
 Result<Shape> SplitAndJoined(const InferInput& in, const Shape* written, size_t i, int64_t group) {
   const auto& attrs = in.attrs.As<CollectiveAttrs>();
   const Shape& x = in.operands[i];
@@ -242,19 +244,19 @@ Result<Shape> SplitAndJoined(const InferInput& in, const Shape* written, size_t 
   bool good = count == 0 || x.dim(split) == kDynamic || x.dim(split) % count == 0;
   good = good && (!is_stablehlo || group == 0 || group == count);
   if (!good)
-    return Fault(in, ErrorCode::kSplitSize,
-                 "dimension {} of {} does not split into {} parts for {} devices", split,
-                 ToString(x), count, group);
+    return MakeInferError(in, ErrorCode::kSplitSize,
+                          "dimension {} of {} does not split into {} parts for {} devices", split,
+                          ToString(x), count, group);
   Sizes dims(x.dims());
   if (is_stablehlo) {
     TOK_RETURN_IF_ERROR(RequireDimension(in, "concat_dimension", attrs.concat_dimension, x.rank()));
     size_t join = static_cast<size_t>(attrs.concat_dimension);
     if (dims[split] != kDynamic) dims[split] /= count;
     if (dims[join] != kDynamic && !MultiplyAdd(0, dims[join], count, &dims[join]))
-      return Fault(in, ErrorCode::kSizeOverflow, "dimension {} of the result is over the limit",
-                   join);
+      return MakeInferError(in, ErrorCode::kSizeOverflow,
+                            "dimension {} of the result is over the limit", join);
   }
-  return GivePart(in, written, x.type(), dims, &x);
+  return InferResult(in, written, x.type(), dims, &x);
 }
 
 }  // namespace
@@ -268,14 +270,14 @@ Result<Shape> InferAllToAll(const InferInput& in) {
     // Operand i goes to device i of the group.
     for (const Shape& x : in.operands)
       if (!CompatibleWithDynamic(x, in.operands[0]))
-        return Fault(in, ErrorCode::kOperandDimensions, "operand 0 is {}, another is {}",
-                     ToString(in.operands[0]), ToString(x));
+        return MakeInferError(in, ErrorCode::kOperandDimensions, "operand 0 is {}, another is {}",
+                              ToString(in.operands[0]), ToString(x));
     if (group > 0 && group != static_cast<int64_t>(in.operands.size()))
-      return Fault(in, ErrorCode::kSplitSize, "{} operands for groups of {} devices",
-                   in.operands.size(), group);
+      return MakeInferError(in, ErrorCode::kSplitSize, "{} operands for groups of {} devices",
+                            in.operands.size(), group);
     if (in.operands.size() == 1 && in.written != nullptr && in.written->IsTuple())
-      return GiveShape(in, Shape::Tuple({in.operands[0]}));
-    return GiveLikeOperands(in, in.operands.size());
+      return InferShape(in, Shape::Tuple({in.operands[0]}));
+    return InferLikeOperands(in, in.operands.size());
   }
   std::vector<Shape> parts;
   for (size_t i = 0; i < in.operands.size(); ++i) {
@@ -283,7 +285,7 @@ Result<Shape> InferAllToAll(const InferInput& in) {
     TOK_TRY(Shape part, SplitAndJoined(in, written, i, group));
     parts.push_back(std::move(part));
   }
-  return GiveParts(in, std::move(parts));
+  return InferResults(in, std::move(parts));
 }
 
 // input, output, and four vectors: input offsets, send sizes, output offsets, receive sizes.
@@ -296,22 +298,22 @@ Result<Shape> InferRaggedAllToAll(const InferInput& in) {
   bool good = x.rank() >= 1 && x.rank() == y.rank();
   for (size_t d = 1; good && d < x.dims().size(); ++d) good = SizesAgree(x.dim(d), y.dim(d));
   if (!good)
-    return Fault(in, ErrorCode::kOperandDimensions, "operand 0 is {}, operand 1 is {}", ToString(x),
-                 ToString(y));
+    return MakeInferError(in, ErrorCode::kOperandDimensions, "operand 0 is {}, operand 1 is {}",
+                          ToString(x), ToString(y));
   for (size_t i = 2; i < 6; ++i) {
     TOK_RETURN_IF_ERROR(RequireIntegers(in, i, ErrorCode::kShapeOperand));
     Sizes sizes(in.operands[2].dims());
     if (in.operands[i].rank() < 1 || !UnifySizes(sizes, in.operands[i].dims()))
-      return Fault(in, ErrorCode::kShapeOperand, "operand {} is {}, operand 2 is {}", i,
-                   ToString(in.operands[i]), ToString(in.operands[2]));
+      return MakeInferError(in, ErrorCode::kShapeOperand, "operand {} is {}, operand 2 is {}", i,
+                            ToString(in.operands[i]), ToString(in.operands[2]));
   }
-  return GiveShape(in, y);
+  return InferShape(in, y);
 }
 
 namespace {
 
-// Operands that are data: a root that is known at run time is the last operand, a vector with the
-// place in the group for each of the others.
+// The number of data operands. A root that is known only at run time is the last operand: a vector
+// with an index within the group for each of the other operands.
 Result<size_t> DataOperands(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireOwnArrays(in));
   size_t count = OwnOperands(in);
@@ -326,14 +328,14 @@ Result<size_t> DataOperands(const InferInput& in) {
 Result<Shape> InferCollectiveBroadcast(const InferInput& in) {
   TOK_TRY(size_t count, DataOperands(in));
   TOK_RETURN_IF_ERROR(CheckGroups(in, in.attrs.As<CollectiveAttrs>().groups));
-  return GiveLikeOperands(in, count);
+  return InferLikeOperands(in, count);
 }
 
 Result<Shape> InferCollectiveReduce(const InferInput& in) {
   TOK_TRY(size_t count, DataOperands(in));
   TOK_RETURN_IF_ERROR(CheckGroups(in, in.attrs.As<CollectiveAttrs>().groups));
   TOK_RETURN_IF_ERROR(CheckBody(in, count));
-  return GiveLikeOperands(in, count);
+  return InferLikeOperands(in, count);
 }
 
 namespace {
@@ -344,8 +346,9 @@ Status CheckPairs(const InferInput& in, const std::vector<Dims>& pairs) {
     if (pair.size() == 2 && pair[0] >= 0 && pair[1] >= 0 && sources.insert(pair[0]).second &&
         targets.insert(pair[1]).second)
       continue;
-    return Fault(in, ErrorCode::kSourceTargets,
-                 "pair {} is malformed, or its source or target stands in another", ListText(pair));
+    return MakeInferError(in, ErrorCode::kSourceTargets,
+                          "pair {} is malformed, or its source or target stands in another",
+                          ListText(pair));
   }
   return Ok();
 }
@@ -358,10 +361,10 @@ Result<Shape> InferCollectivePermute(const InferInput& in) {
   if (!attrs.slice_sizes.empty()) {
     // In place: (input, output, input offsets, output offsets) gives the output.
     TOK_RETURN_IF_ERROR(RequireOperands(in, 4, 4));
-    return GiveShape(in, in.operands[1]);
+    return InferShape(in, in.operands[1]);
   }
   TOK_RETURN_IF_ERROR(RequireOwnArrays(in));
-  return GiveLikeOperands(in, in.operands.size());
+  return InferLikeOperands(in, in.operands.size());
 }
 
 Result<Shape> InferCollectivePermuteStart(const InferInput& in) {
@@ -373,8 +376,8 @@ Result<Shape> InferCollectivePermuteStart(const InferInput& in) {
     const std::vector<Shape>& parts = written->elements();
     if (written->IsTuple() && parts.size() >= 2 && CompatibleWithDynamic(parts[1], in.operands[1]))
       return *written;
-    return Fault(in, ErrorCode::kAsyncShape, "result is written {}, the output is {}",
-                 ToString(*written), ToString(in.operands[1]));
+    return MakeInferError(in, ErrorCode::kAsyncShape, "result is written {}, the output is {}",
+                          ToString(*written), ToString(in.operands[1]));
   }
   TOK_RETURN_IF_ERROR(RequireOwnArrays(in));
   TOK_TRY(const Shape* results, StartedPart(in));

@@ -18,9 +18,9 @@ Status CheckLabels(const InferInput& in, const char* array, int64_t first, int64
     if (good) seen |= uint64_t{1} << all[i];
   }
   if (good) return Ok();
-  return Fault(in, ErrorCode::kConvolutionLabels,
-               "the labels {} of the {} are no permutation of {} dimensions", ListText(all), array,
-               rank);
+  return MakeInferError(in, ErrorCode::kConvolutionLabels,
+                        "the labels {} of the {} are no permutation of {} dimensions",
+                        ListText(all), array, rank);
 }
 
 Status CheckRanks(const InferInput& in, const ConvolutionAttrs& attrs) {
@@ -28,9 +28,9 @@ Status CheckRanks(const InferInput& in, const ConvolutionAttrs& attrs) {
   bool good = x.rank() >= 2 && x.rank() <= kMaxRank && kernel.rank() == x.rank() &&
               static_cast<int64_t>(attrs.window.size()) == x.rank() - 2;
   if (!good)
-    return Fault(in, ErrorCode::kConvolutionRank,
-                 "input is {}, kernel is {}, window has {} dimensions", ToString(x),
-                 ToString(kernel), attrs.window.size());
+    return MakeInferError(in, ErrorCode::kConvolutionRank,
+                          "input is {}, kernel is {}, window has {} dimensions", ToString(x),
+                          ToString(kernel), attrs.window.size());
   const ConvDims& dims = attrs.dims;
   TOK_RETURN_IF_ERROR(
       CheckLabels(in, "input", dims.input_batch, dims.input_feature, dims.input_spatial));
@@ -39,19 +39,19 @@ Status CheckRanks(const InferInput& in, const ConvolutionAttrs& attrs) {
   return CheckLabels(in, "output", dims.output_batch, dims.output_feature, dims.output_spatial);
 }
 
-// `size` is a multiple of `count`, or unknown.
+// Requires that `size` is a multiple of `count`, or unknown.
 Status RequireDivides(const InferInput& in, const char* what, int64_t size, const char* word,
                       int64_t count) {
   if (size == kDynamic || size % count == 0) return Ok();
-  return Fault(in, ErrorCode::kGroupCounts, "{} is {}, no multiple of {} {}", what, size, word,
-               count);
+  return MakeInferError(in, ErrorCode::kGroupCounts, "{} is {}, no multiple of {} {}", what, size,
+                        word, count);
 }
 
 Status CheckGroups(const InferInput& in, const ConvolutionAttrs& attrs) {
   const Shape &x = in.operands[0], &kernel = in.operands[1];
   int64_t features = attrs.feature_group_count, batches = attrs.batch_group_count;
   if (features < 1 || batches < 1 || (features > 1 && batches > 1))
-    return Fault(
+    return MakeInferError(
         in, ErrorCode::kGroupCounts,
         "feature_group_count is {}, batch_group_count is {}: both positive and one of them 1 "
         "needed",
@@ -68,9 +68,9 @@ Status CheckGroups(const InferInput& in, const ConvolutionAttrs& attrs) {
   TOK_RETURN_IF_ERROR(
       RequireDivides(in, "the kernel's outputs", kernel_out, "batch_group_count", batches));
   if (feature != kDynamic && kernel_in != kDynamic && feature / features != kernel_in)
-    return Fault(in, ErrorCode::kFeatureSizes,
-                 "input features are {} in {} groups, the kernel takes {}", feature, features,
-                 kernel_in);
+    return MakeInferError(in, ErrorCode::kFeatureSizes,
+                          "input features are {} in {} groups, the kernel takes {}", feature,
+                          features, kernel_in);
   return Ok();
 }
 
@@ -80,15 +80,15 @@ Status CheckWindow(const InferInput& in, const ConvolutionAttrs& attrs) {
   for (size_t i = 0; i < attrs.window.size(); ++i) {
     int64_t size = kernel.dim(static_cast<size_t>(attrs.dims.kernel_spatial[i]));
     if (!SizesAgree(size, attrs.window[i].size))
-      return Fault(in, ErrorCode::kWindowRange,
-                   "window dimension {} has size {}, the kernel's dimension {} is {}", i,
-                   attrs.window[i].size, attrs.dims.kernel_spatial[i], size);
+      return MakeInferError(in, ErrorCode::kWindowRange,
+                            "window dimension {} has size {}, the kernel's dimension {} is {}", i,
+                            attrs.window[i].size, attrs.dims.kernel_spatial[i], size);
   }
   return Ok();
 }
 
-// `padding_known`: the window's own padding counts, else the spatial sizes are unknown.
-Result<Shape> GiveConvolved(const InferInput& in, bool padding_known) {
+// `padding_known`: the window's padding applies; otherwise the spatial sizes are unknown.
+Result<Shape> InferConvolved(const InferInput& in, bool padding_known) {
   const auto& attrs = in.attrs.As<ConvolutionAttrs>();
   TOK_RETURN_IF_ERROR(CheckRanks(in, attrs));
   TOK_RETURN_IF_ERROR(CheckGroups(in, attrs));
@@ -107,14 +107,14 @@ Result<Shape> GiveConvolved(const InferInput& in, bool padding_known) {
     TOK_TRY(int64_t count, WindowCount(in, size, attrs.window[i]));
     dims[static_cast<size_t>(attrs.dims.output_spatial[i])] = count;
   }
-  return GiveProducts(in, dims);
+  return InferProducts(in, dims);
 }
 
 }  // namespace
 
 Result<Shape> InferConvolution(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireArrays(in));
-  return GiveConvolved(in, /*padding_known=*/true);
+  return InferConvolved(in, /*padding_known=*/true);
 }
 
 Result<Shape> InferDynamicConv(const InferInput& in) {
@@ -123,9 +123,10 @@ Result<Shape> InferDynamicConv(const InferInput& in) {
   int64_t spatial = in.operands[0].rank() - 2;
   if (!IsInteger(padding.type()) || padding.rank() != 2 || !SizesAgree(padding.dim(0), spatial) ||
       !SizesAgree(padding.dim(1), 2))
-    return Fault(in, ErrorCode::kShapeOperand, "the padding must be {} pairs of integers, is {}",
-                 spatial, ToString(padding));
-  return GiveConvolved(in, /*padding_known=*/false);
+    return MakeInferError(in, ErrorCode::kShapeOperand,
+                          "the padding must be {} pairs of integers, is {}", spatial,
+                          ToString(padding));
+  return InferConvolved(in, /*padding_known=*/false);
 }
 
 }  // namespace tokamak

@@ -5,43 +5,44 @@
 namespace tokamak {
 namespace {
 
-// The element type of the operand, under computed dimensions.
-Result<Shape> GiveSameType(const InferInput& in, const Sizes& dims) {
+// The element type of the operand with computed dimensions.
+Result<Shape> InferSameType(const InferInput& in, const Sizes& dims) {
   const Shape& x = in.operands[0];
-  // The axis of per-axis parameters moves with its dimension: the written type says where to.
-  return GiveArray(in, x.type(), dims, &x);
+  // The axis of per-axis parameters moves with its dimension; the written type says where to.
+  return InferArray(in, x.type(), dims, &x);
 }
 
 // The `count` start indices after operand `first`: integer scalars of one type.
 Status RequireStarts(const InferInput& in, size_t first, int64_t count) {
   if (static_cast<int64_t>(in.operands.size() - first) != count)
-    return Fault(in, ErrorCode::kStartIndices, "{} has {} dimensions, {} start indices given",
-                 ToString(in.operands[0]), count, in.operands.size() - first);
+    return MakeInferError(in, ErrorCode::kStartIndices,
+                          "{} has {} dimensions, {} start indices given", ToString(in.operands[0]),
+                          count, in.operands.size() - first);
   for (size_t i = first; i < in.operands.size(); ++i) {
     const Shape& start = in.operands[i];
     if (!start.IsScalar() || !IsInteger(start.type()) || start.quant() != nullptr ||
         start.type() != in.operands[first].type())
-      return Fault(in, ErrorCode::kStartIndices,
-                   "start indices must be integer scalars of one type, operand {} is {}", i,
-                   ToString(start));
+      return MakeInferError(in, ErrorCode::kStartIndices,
+                            "start indices must be integer scalars of one type, operand {} is {}",
+                            i, ToString(start));
   }
   return Ok();
 }
 
-// Bits of an element in memory, where a pred is a byte.
+// Bits of an element in memory; a pred occupies a byte.
 int64_t WidthOf(ElementType type) {
   return type == ElementType::kPred ? 8 : InfoOf(type).bits;
 }
 
-// Bits of an array without dynamic dimensions; -1 otherwise, or when too many.
+// Bits of an array without dynamic dimensions; -1 otherwise, or if too large.
 __int128 BitsOf(const Shape& shape) {
   if (shape.HasDynamicDims()) return -1;
   auto count = CheckedElementCount(shape.dims());
   return count ? static_cast<__int128>(*count) * WidthOf(shape.type()) : -1;
 }
 
-// Dimensions of a bitcast-convert: the narrower side has a last dimension that counts its elements
-// in one of the wider.
+// Dimensions of a bitcast-convert: the narrower side has an additional last dimension, the number
+// of narrow elements per wide element.
 bool BitcastDims(const Shape& x, BitcastWidths widths, Sizes& dims) {
   int64_t from_bits = widths.from, to_bits = widths.to;
   dims.Append(x.dims());
@@ -60,7 +61,7 @@ bool BitcastDims(const Shape& x, BitcastWidths widths, Sizes& dims) {
 }  // namespace
 
 Result<Shape> InferSameAsOperand(const InferInput& in) {
-  return GiveShape(in, in.operands[0]);
+  return InferShape(in, in.operands[0]);
 }
 
 Result<Shape> InferBitcastConvert(const InferInput& in) {
@@ -72,20 +73,21 @@ Result<Shape> InferBitcastConvert(const InferInput& in) {
   BitcastWidths widths = WidthsOfBitcast(x, *written);
   bool fits = IsComplex(x.type()) == IsComplex(written->type()) && BitcastDims(x, widths, dims);
   if (!fits)
-    return Fault(in, ErrorCode::kBitcastWidth, "{} has {} bits an element, {} has {}", ToString(x),
-                 widths.from, ToString(*written), widths.to);
-  return GiveArray(in, written->type(), dims);
+    return MakeInferError(in, ErrorCode::kBitcastWidth, "{} has {} bits an element, {} has {}",
+                          ToString(x), widths.from, ToString(*written), widths.to);
+  return InferArray(in, written->type(), dims);
 }
 
-// The same bytes: how they are laid out is for the layouts to say.
+// The bytes are the same; the layouts define their arrangement.
 Result<Shape> InferBitcast(const InferInput& in) {
   TOK_TRY(const Shape* written, RequireWritten(in));
   const Shape& x = in.operands[0];
-  if (!x.IsArray() || !written->IsArray()) return GiveShape(in, x);
+  if (!x.IsArray() || !written->IsArray()) return InferShape(in, x);
   __int128 before = BitsOf(x), after = BitsOf(*written);
   if (before != after && before >= 0 && after >= 0)
-    return Fault(in, ErrorCode::kBitcastWidth, "{} has {} bits, {} has {}", ToString(x),
-                 static_cast<int64_t>(before), ToString(*written), static_cast<int64_t>(after));
+    return MakeInferError(in, ErrorCode::kBitcastWidth, "{} has {} bits, {} has {}", ToString(x),
+                          static_cast<int64_t>(before), ToString(*written),
+                          static_cast<int64_t>(after));
   return *written;
 }
 
@@ -99,11 +101,11 @@ Result<Shape> InferBroadcast(const InferInput& in) {
   for (size_t i = 0; i < map.size(); ++i) {
     int64_t to = written->dim(static_cast<size_t>(map[i]));
     if (x.dim(i) != 1 && !SizesAgree(x.dim(i), to))
-      return Fault(in, ErrorCode::kBroadcastSize,
-                   "operand dimension {} is {}, result dimension {} is {}", i, SizeText(x.dim(i)),
-                   map[i], SizeText(to));
+      return MakeInferError(in, ErrorCode::kBroadcastSize,
+                            "operand dimension {} is {}, result dimension {} is {}", i,
+                            SizeText(x.dim(i)), map[i], SizeText(to));
   }
-  return GiveSameType(in, Sizes(written->dims()));
+  return InferSameType(in, Sizes(written->dims()));
 }
 
 Result<Shape> InferReshape(const InferInput& in) {
@@ -113,10 +115,11 @@ Result<Shape> InferReshape(const InferInput& in) {
   if (!x.HasDynamicDims() && !written->HasDynamicDims()) {
     auto before = CheckedElementCount(x.dims()), after = CheckedElementCount(written->dims());
     if (before != after)
-      return Fault(in, ErrorCode::kReshapeCount, "{} has {} elements, {} has {}", ToString(x),
-                   before.value_or(-1), ToString(*written), after.value_or(-1));
+      return MakeInferError(in, ErrorCode::kReshapeCount, "{} has {} elements, {} has {}",
+                            ToString(x), before.value_or(-1), ToString(*written),
+                            after.value_or(-1));
   }
-  return GiveSameType(in, Sizes(written->dims()));
+  return InferSameType(in, Sizes(written->dims()));
 }
 
 Result<Shape> InferTranspose(const InferInput& in) {
@@ -126,7 +129,7 @@ Result<Shape> InferTranspose(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequirePermutation(in, "dimensions", permutation, x.rank()));
   Sizes dims;
   for (int64_t d : permutation) dims.push_back(x.dim(static_cast<size_t>(d)));
-  return GiveSameType(in, dims);
+  return InferSameType(in, dims);
 }
 
 Result<Shape> InferReverse(const InferInput& in) {
@@ -134,7 +137,7 @@ Result<Shape> InferReverse(const InferInput& in) {
   const Shape& x = in.operands[0];
   TOK_RETURN_IF_ERROR(
       RequireUnique(in, "dimensions", in.attrs.As<DimensionsAttrs>().dimensions, x.rank()));
-  return GiveSameType(in, Sizes(x.dims()));
+  return InferSameType(in, Sizes(x.dims()));
 }
 
 Result<Shape> InferSlice(const InferInput& in) {
@@ -148,14 +151,15 @@ Result<Shape> InferSlice(const InferInput& in) {
   for (size_t i = 0; i < x.dims().size(); ++i) {
     int64_t start = attrs.starts[i], limit = attrs.limits[i], stride = attrs.strides[i];
     if (stride < 1)
-      return Fault(in, ErrorCode::kStrideRange, "the stride of dimension {} is {}", i, stride);
+      return MakeInferError(in, ErrorCode::kStrideRange, "the stride of dimension {} is {}", i,
+                            stride);
     if (start < 0 || start > limit || (x.dim(i) != kDynamic && limit > x.dim(i)))
-      return Fault(in, ErrorCode::kSliceRange, "[{}:{}] is outside dimension {} of {}", start,
-                   limit, i, ToString(x));
+      return MakeInferError(in, ErrorCode::kSliceRange, "[{}:{}] is outside dimension {} of {}",
+                            start, limit, i, ToString(x));
     int64_t size = limit - start;
     dims.push_back(size / stride + (size % stride != 0 ? 1 : 0));
   }
-  return GiveSameType(in, dims);
+  return InferSameType(in, dims);
 }
 
 Result<Shape> InferDynamicSlice(const InferInput& in) {
@@ -167,10 +171,10 @@ Result<Shape> InferDynamicSlice(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireCount(in, "dynamic_slice_sizes", sizes.size(), x.rank()));
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 0 || (x.dim(i) != kDynamic && sizes[i] > x.dim(i)))
-      return Fault(in, ErrorCode::kSliceSize, "size {} does not fit dimension {} of {}", sizes[i],
-                   i, ToString(x));
+      return MakeInferError(in, ErrorCode::kSliceSize, "size {} does not fit dimension {} of {}",
+                            sizes[i], i, ToString(x));
   }
-  return GiveSameType(in, Sizes(sizes));
+  return InferSameType(in, Sizes(sizes));
 }
 
 Result<Shape> InferDynamicUpdateSlice(const InferInput& in) {
@@ -183,9 +187,9 @@ Result<Shape> InferDynamicUpdateSlice(const InferInput& in) {
   for (size_t i = 0; fits && i < x.dims().size(); ++i)
     fits = x.dim(i) == kDynamic || update.dim(i) == kDynamic || update.dim(i) <= x.dim(i);
   if (!fits)
-    return Fault(in, ErrorCode::kSliceSize, "the update {} does not fit into {}", ToString(update),
-                 ToString(x));
-  return GiveSameType(in, Sizes(x.dims()));
+    return MakeInferError(in, ErrorCode::kSliceSize, "the update {} does not fit into {}",
+                          ToString(update), ToString(x));
+  return InferSameType(in, Sizes(x.dims()));
 }
 
 Result<Shape> InferConcatenate(const InferInput& in) {
@@ -202,27 +206,28 @@ Result<Shape> InferConcatenate(const InferInput& in) {
     TOK_RETURN_IF_ERROR(RequireSameType(in, 0, i));
     if (part.rank() == x.rank()) dims[along] = part.dim(along);
     if (!UnifySizes(dims, part.dims()))
-      return Fault(in, ErrorCode::kConcatenateShapes,
-                   "operands differ outside dimension {}: operand 0 is {}, operand {} is {}",
-                   dimension, ToString(x), i, ToString(part));
+      return MakeInferError(
+          in, ErrorCode::kConcatenateShapes,
+          "operands differ outside dimension {}: operand 0 is {}, operand {} is {}", dimension,
+          ToString(x), i, ToString(part));
     bool unknown = total == kDynamic || part.dim(along) == kDynamic;
     if (unknown) {
       total = kDynamic;
     } else if (!MultiplyAdd(total, part.dim(along), 1, &total)) {
-      return Fault(in, ErrorCode::kSizeOverflow, "dimension {} of the result is over the limit",
-                   dimension);
+      return MakeInferError(in, ErrorCode::kSizeOverflow,
+                            "dimension {} of the result is over the limit", dimension);
     }
   }
   dims[along] = total;
-  return GiveSameType(in, dims);
+  return InferSameType(in, dims);
 }
 
 Result<Shape> InferPad(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireArrays(in));
   const Shape &x = in.operands[0], &value = in.operands[1];
   if (!value.IsScalar())
-    return Fault(in, ErrorCode::kPadValue, "the padding value must be a scalar, is {}",
-                 ToString(value));
+    return MakeInferError(in, ErrorCode::kPadValue, "the padding value must be a scalar, is {}",
+                          ToString(value));
   TOK_RETURN_IF_ERROR(RequireSameType(in, 0, 1));
   const auto& attrs = in.attrs.As<PadAttrs>();
   TOK_RETURN_IF_ERROR(RequireCount(in, "low", attrs.low.size(), x.rank()));
@@ -231,8 +236,8 @@ Result<Shape> InferPad(const InferInput& in) {
   Sizes dims;
   for (size_t i = 0; i < x.dims().size(); ++i) {
     if (attrs.interior[i] < 0)
-      return Fault(in, ErrorCode::kPadInterior, "the interior padding of dimension {} is {}", i,
-                   attrs.interior[i]);
+      return MakeInferError(in, ErrorCode::kPadInterior,
+                            "the interior padding of dimension {} is {}", i, attrs.interior[i]);
     if (x.dim(i) == kDynamic) {
       dims.push_back(kDynamic);
       continue;
@@ -240,14 +245,16 @@ Result<Shape> InferPad(const InferInput& in) {
     __int128 gaps = x.dim(i) > 0 ? x.dim(i) - 1 : 0;
     __int128 size = gaps * attrs.interior[i] + x.dim(i) + attrs.low[i] + attrs.high[i];
     if (size < 0)
-      return Fault(in, ErrorCode::kPaddedSize, "dimension {} of {} becomes {}, padded by {} and {}",
-                   i, ToString(x), static_cast<int64_t>(std::max<__int128>(size, INT64_MIN)),
-                   attrs.low[i], attrs.high[i]);
+      return MakeInferError(in, ErrorCode::kPaddedSize,
+                            "dimension {} of {} becomes {}, padded by {} and {}", i, ToString(x),
+                            static_cast<int64_t>(std::max<__int128>(size, INT64_MIN)), attrs.low[i],
+                            attrs.high[i]);
     if (size > kMaxElements)
-      return Fault(in, ErrorCode::kSizeOverflow, "dimension {} of the result is over the limit", i);
+      return MakeInferError(in, ErrorCode::kSizeOverflow,
+                            "dimension {} of the result is over the limit", i);
     dims.push_back(static_cast<int64_t>(size));
   }
-  return GiveSameType(in, dims);
+  return InferSameType(in, dims);
 }
 
 }  // namespace tokamak

@@ -7,18 +7,19 @@
 namespace tokamak {
 namespace {
 
-// Pairs of dimensions, one of each side, of equal size.
+// Checks pairs of dimensions, one from each side, that must have equal sizes.
 Status CheckPairs(const InferInput& in, const Dims& lhs, const Dims& rhs, const char* word,
                   ErrorCode code) {
   if (lhs.size() != rhs.size())
-    return Fault(in, ErrorCode::kContractedCount, "{} {} dimensions of lhs, {} of rhs", lhs.size(),
-                 word, rhs.size());
+    return MakeInferError(in, ErrorCode::kContractedCount, "{} {} dimensions of lhs, {} of rhs",
+                          lhs.size(), word, rhs.size());
   const Shape &x = in.operands[0], &y = in.operands[1];
   for (size_t i = 0; i < lhs.size(); ++i) {
     int64_t a = x.dim(static_cast<size_t>(lhs[i])), b = y.dim(static_cast<size_t>(rhs[i]));
     if (!SizesAgree(a, b))
-      return Fault(in, code, "{} dimensions differ: lhs dimension {} is {}, rhs dimension {} is {}",
-                   word, lhs[i], a, rhs[i], b);
+      return MakeInferError(in, code,
+                            "{} dimensions differ: lhs dimension {} is {}, rhs dimension {} is {}",
+                            word, lhs[i], a, rhs[i], b);
   }
   return Ok();
 }
@@ -29,8 +30,8 @@ Status CheckSide(const InferInput& in, const char* side, const Dims& batch, cons
   TOK_RETURN_IF_ERROR(RequireUnique(in, side, contracting, shape.rank()));
   for (int64_t d : batch) {
     if (Has(contracting, d))
-      return Fault(in, ErrorCode::kDimensionReused, "{} {} of {} is both batch and contracted",
-                   side, d, ToString(shape));
+      return MakeInferError(in, ErrorCode::kDimensionReused,
+                            "{} {} of {} is both batch and contracted", side, d, ToString(shape));
   }
   return Ok();
 }
@@ -47,7 +48,8 @@ Status CheckDot(const InferInput& in, const DotAttrs& attrs) {
   return RequirePrecision(in, attrs.precision);
 }
 
-// Batch dimensions, then those of lhs and of rhs that are left; `skip` of rhs is left out.
+// Batch dimensions, then the free dimensions of lhs and of rhs; dimension `skip` of rhs is left
+// out.
 Sizes DotSizes(const InferInput& in, const DotAttrs& attrs, int64_t skip) {
   const Shape &x = in.operands[0], &y = in.operands[1];
   Sizes dims;
@@ -63,19 +65,19 @@ Sizes DotSizes(const InferInput& in, const DotAttrs& attrs, int64_t skip) {
   return dims;
 }
 
-// A pred beside numbers, as XLA's convolutions take it: it counts as 0 or 1, which
-// f8e8m0fnu cannot hold.
+// A pred operand next to a numeric one, as XLA's convolutions accept it. It counts as 0 or 1, which
+// f8e8m0fnu cannot represent.
 bool IsMask(const Shape& mask, const Shape& numbers) {
   return mask.type() == ElementType::kPred && numbers.type() != ElementType::kF8E8M0FNU;
 }
 
-// The type that sums of products have when nothing is written: the wider.
+// The accumulation type if none is written: the wider one.
 ElementType ProductType(const Shape& x, const Shape& y) {
   return InfoOf(y.type()).bits > InfoOf(x.type()).bits ? y.type() : x.type();
 }
 
-// Whether products of `type` may be summed as another type: JAX asks for integers of another sign,
-// and for reals of integers, and counts truths (preferred_element_type).
+// Whether products of `type` may be accumulated as another type. JAX requests integers of the other
+// signedness, floats for integers, and counts for preds (preferred_element_type).
 bool SumsAs(ElementType type, ElementType sum) {
   if (type == ElementType::kPred)
     return IsInteger(sum) || (IsReal(sum) && sum != ElementType::kF8E8M0FNU);
@@ -86,46 +88,50 @@ bool SumsAs(ElementType type, ElementType sum) {
 
 }  // namespace
 
-Result<Shape> GiveProducts(const InferInput& in, const Sizes& dims) {
+Result<Shape> InferProducts(const InferInput& in, const Sizes& dims) {
   const Shape &x = in.operands[0], &y = in.operands[1];
   bool quantized = x.quant() != nullptr || y.quant() != nullptr;
   if (quantized) {
-    // Quantized, or plain when only the weights are: the program says.
+    // The result is quantized, or plain if only the weights are quantized; the program states
+    // which.
     TOK_TRY(const Shape* written, RequireWrittenArray(in));
-    return GiveArray(in, written->type(), dims, written);
+    return InferArray(in, written->type(), dims, written);
   }
   bool together = x.type() == y.type() || (IsReal(x.type()) && IsReal(y.type())) ||
                   (IsInteger(x.type()) && IsInteger(y.type())) ||
                   (in.op == Op::kConvolution && IsMask(x, y)) ||
                   (in.op == Op::kConvolution && IsMask(y, x));
   if (!together)
-    return Fault(in, ErrorCode::kDotTypes, "lhs is {}, rhs is {}: their types do not go together",
-                 ToString(x), ToString(y));
+    return MakeInferError(in, ErrorCode::kDotTypes,
+                          "lhs is {}, rhs is {}: their types do not go together", ToString(x),
+                          ToString(y));
   ElementType type = ProductType(x, y);
   if (in.written != nullptr && in.written->IsArray() && in.written->type() != type) {
     if (!SumsAs(type, in.written->type()))
-      return Fault(in, ErrorCode::kDotTypes, "the result is written {}, lhs is {}, rhs is {}",
-                   ToString(*in.written), ToString(x), ToString(y));
+      return MakeInferError(in, ErrorCode::kDotTypes,
+                            "the result is written {}, lhs is {}, rhs is {}", ToString(*in.written),
+                            ToString(x), ToString(y));
     type = in.written->type();
   }
-  return GiveArray(in, type, dims);
+  return InferArray(in, type, dims);
 }
 
 Status RequirePrecision(const InferInput& in, const std::vector<Precision>& precision) {
   if (precision.empty() || precision.size() == 2 || precision.size() == OwnOperands(in))
     return Ok();
-  return Fault(in, ErrorCode::kPrecisionCount, "{} precisions given, 2 needed", precision.size());
+  return MakeInferError(in, ErrorCode::kPrecisionCount, "{} precisions given, 2 needed",
+                        precision.size());
 }
 
 Result<Shape> InferDot(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireArrays(in));
   const auto& attrs = in.attrs.As<DotAttrs>();
   TOK_RETURN_IF_ERROR(CheckDot(in, attrs));
-  return GiveProducts(in, DotSizes(in, attrs, -1));
+  return InferProducts(in, DotSizes(in, attrs, -1));
 }
 
-// The ragged dimension of lhs is free (each group has its own rhs), contracted
-// (each group gives its own result) or a batch dimension.
+// The ragged dimension of lhs is free (each group has a separate rhs), contracted (each group has a
+// separate result) or a batch dimension.
 Result<Shape> InferRaggedDot(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireArrays(in));
   TOK_RETURN_IF_ERROR(RequireIntegers(in, 2, ErrorCode::kRaggedDims));
@@ -133,23 +139,24 @@ Result<Shape> InferRaggedDot(const InferInput& in) {
   TOK_RETURN_IF_ERROR(CheckDot(in, attrs));
   const Shape &x = in.operands[0], &y = in.operands[1], &sizes = in.operands[2];
   if (attrs.lhs_ragged.size() != 1 || sizes.rank() < 1)
-    return Fault(in, ErrorCode::kRaggedDims, "{} ragged dimensions of lhs, group sizes are {}",
-                 attrs.lhs_ragged.size(), ToString(sizes));
+    return MakeInferError(in, ErrorCode::kRaggedDims,
+                          "{} ragged dimensions of lhs, group sizes are {}",
+                          attrs.lhs_ragged.size(), ToString(sizes));
   int64_t ragged = attrs.lhs_ragged[0], groups = sizes.dims().back();
   TOK_RETURN_IF_ERROR(RequireDimension(in, "ragged dimension", ragged, x.rank()));
   bool is_batch = Has(attrs.lhs_batch, ragged), is_contracted = Has(attrs.lhs_contracting, ragged);
   bool is_free = !is_batch && !is_contracted;
   if (attrs.rhs_group.size() != (is_free ? 1u : 0u))
-    return Fault(in, ErrorCode::kRaggedDims, "{} group dimensions of rhs, {} needed",
-                 attrs.rhs_group.size(), is_free ? 1 : 0);
+    return MakeInferError(in, ErrorCode::kRaggedDims, "{} group dimensions of rhs, {} needed",
+                          attrs.rhs_group.size(), is_free ? 1 : 0);
   int64_t group = is_free ? attrs.rhs_group[0] : -1;
   if (is_free) {
     TOK_RETURN_IF_ERROR(RequireDimension(in, "group dimension", group, y.rank()));
     if (Has(attrs.rhs_batch, group) || Has(attrs.rhs_contracting, group) ||
         !SizesAgree(y.dim(static_cast<size_t>(group)), groups))
-      return Fault(in, ErrorCode::kRaggedDims,
-                   "group dimension {} of {} does not go with {} groups", group, ToString(y),
-                   SizeText(groups));
+      return MakeInferError(in, ErrorCode::kRaggedDims,
+                            "group dimension {} of {} does not go with {} groups", group,
+                            ToString(y), SizeText(groups));
   }
   Dims prefix;
   for (int64_t d : attrs.lhs_batch)
@@ -165,13 +172,14 @@ Result<Shape> InferRaggedDot(const InferInput& in) {
   for (size_t i = 0; good && i + 1 < sizes.dims().size(); ++i)
     good = SizesAgree(sizes.dim(i), x.dim(static_cast<size_t>(prefix[i])));
   if (!good)
-    return Fault(in, ErrorCode::kRaggedDims,
-                 "group sizes are {}, 1 dimension or dimensions {} of {} and the groups needed",
-                 ToString(sizes), ListText(prefix), ToString(x));
+    return MakeInferError(
+        in, ErrorCode::kRaggedDims,
+        "group sizes are {}, 1 dimension or dimensions {} of {} and the groups needed",
+        ToString(sizes), ListText(prefix), ToString(x));
   Sizes dims;
   if (is_contracted) dims.push_back(groups);
   dims.Append(DotSizes(in, attrs, group).span());
-  return GiveProducts(in, dims);
+  return InferProducts(in, dims);
 }
 
 Result<Shape> InferScaledDot(const InferInput& in) {
@@ -185,11 +193,11 @@ Result<Shape> InferScaledDot(const InferInput& in) {
       good = x.dim(d) == kDynamic || scale.dim(d) == kDynamic || x.dim(d) == scale.dim(d) ||
              (scale.dim(d) > 0 && x.dim(d) % scale.dim(d) == 0);
     if (!good)
-      return Fault(in, ErrorCode::kScaleShape,
-                   "operand {} is {}, which does not scale blocks of {}", side + 2, ToString(scale),
-                   ToString(x));
+      return MakeInferError(in, ErrorCode::kScaleShape,
+                            "operand {} is {}, which does not scale blocks of {}", side + 2,
+                            ToString(scale), ToString(x));
   }
-  return GiveProducts(in, DotSizes(in, attrs, -1));
+  return InferProducts(in, DotSizes(in, attrs, -1));
 }
 
 }  // namespace tokamak

@@ -1,8 +1,8 @@
 #include "ir/infer/families.h"
 #include "ir/infer/require.h"
 
-// Ops whose result has a shape that is known at run time: what is written is
-// checked as far as it is known.
+// Ops whose result shape is known only at run time. The written shape is checked against what is
+// statically known.
 
 namespace tokamak {
 namespace {
@@ -12,9 +12,9 @@ Status RequireSizeScalar(const InferInput& in, size_t operand) {
   return RequireIntegers(in, operand, ErrorCode::kSizeOperand);
 }
 
-Result<Shape> GiveWritten(const InferInput& in, const Shape& written) {
+Result<Shape> InferWritten(const InferInput& in, const Shape& written) {
   const Shape& x = in.operands[0];
-  return GiveArray(in, x.type(), Sizes(written.dims()), &x);
+  return InferArray(in, x.type(), Sizes(written.dims()), &x);
 }
 
 }  // namespace
@@ -30,17 +30,17 @@ Result<Shape> InferDynamicBroadcast(const InferInput& in) {
   for (size_t i = 0; i < attrs.dimensions.size(); ++i) {
     int64_t to = written->dim(static_cast<size_t>(attrs.dimensions[i]));
     if (x.dim(i) != 1 && !SizesAgree(x.dim(i), to))
-      return Fault(in, ErrorCode::kBroadcastSize,
-                   "operand dimension {} is {}, result dimension {} is {}", i, SizeText(x.dim(i)),
-                   attrs.dimensions[i], SizeText(to));
+      return MakeInferError(in, ErrorCode::kBroadcastSize,
+                            "operand dimension {} is {}, result dimension {} is {}", i,
+                            SizeText(x.dim(i)), attrs.dimensions[i], SizeText(to));
   }
   Dims known = attrs.known_expanding;
   known.insert(known.end(), attrs.known_nonexpanding.begin(), attrs.known_nonexpanding.end());
   if (!RequireUnique(in, "known dimensions", known, x.rank()).ok())
-    return Fault(in, ErrorCode::kExpandingDims,
-                 "known expanding {} and nonexpanding {} dimensions of {}",
-                 ListText(attrs.known_expanding), ListText(attrs.known_nonexpanding), ToString(x));
-  return GiveWritten(in, *written);
+    return MakeInferError(
+        in, ErrorCode::kExpandingDims, "known expanding {} and nonexpanding {} dimensions of {}",
+        ListText(attrs.known_expanding), ListText(attrs.known_nonexpanding), ToString(x));
+  return InferWritten(in, *written);
 }
 
 Result<Shape> InferDynamicIota(const InferInput& in) {
@@ -60,10 +60,10 @@ Result<Shape> InferDynamicPad(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireSameType(in, 0, 1));
   for (size_t i = 2; i < 5; ++i) TOK_RETURN_IF_ERROR(RequireSizeVector(in, i, x.rank()));
   TOK_RETURN_IF_ERROR(RequireCount(in, "result", written->dims().size(), x.rank()));
-  return GiveWritten(in, *written);
+  return InferWritten(in, *written);
 }
 
-// StableHLO gives one vector of sizes, HLO a scalar for each dimension.
+// StableHLO passes one vector of sizes, HLO one scalar per dimension.
 Result<Shape> InferDynamicReshape(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireOperands(in, 1, SIZE_MAX));
   TOK_RETURN_IF_ERROR(RequireArrays(in));
@@ -77,9 +77,10 @@ Result<Shape> InferDynamicReshape(const InferInput& in) {
   const Shape& x = in.operands[0];
   if (!x.HasDynamicDims() && !written->HasDynamicDims() &&
       CheckedElementCount(x.dims()) != CheckedElementCount(written->dims()))
-    return Fault(in, ErrorCode::kReshapeCount, "{} and {} have different numbers of elements",
-                 ToString(x), ToString(*written));
-  return GiveWritten(in, *written);
+    return MakeInferError(in, ErrorCode::kReshapeCount,
+                          "{} and {} have different numbers of elements", ToString(x),
+                          ToString(*written));
+  return InferWritten(in, *written);
 }
 
 Result<Shape> InferRealDynamicSlice(const InferInput& in) {
@@ -90,17 +91,17 @@ Result<Shape> InferRealDynamicSlice(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireCount(in, "result", written->dims().size(), x.rank()));
   for (size_t d = 0; d < x.dims().size(); ++d) {
     if (x.dim(d) != kDynamic && written->dim(d) != kDynamic && written->dim(d) > x.dim(d))
-      return Fault(in, ErrorCode::kSliceSize, "a slice of {} is written {}", ToString(x),
-                   ToString(*written));
+      return MakeInferError(in, ErrorCode::kSliceSize, "a slice of {} is written {}", ToString(x),
+                            ToString(*written));
   }
-  return GiveWritten(in, *written);
+  return InferWritten(in, *written);
 }
 
 Result<Shape> InferGetDimensionSize(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireArrays(in));
   TOK_RETURN_IF_ERROR(RequireDimension(in, "dimension", in.attrs.As<DimensionAttrs>().dimension,
                                        in.operands[0].rank()));
-  return GiveShape(in, Shape::Scalar(ElementType::kS32));
+  return InferShape(in, Shape::Scalar(ElementType::kS32));
 }
 
 Result<Shape> InferSetDimensionSize(const InferInput& in) {
@@ -112,11 +113,11 @@ Result<Shape> InferSetDimensionSize(const InferInput& in) {
   size_t along = static_cast<size_t>(dimension);
   Sizes dims(x.dims());
   dims[along] = kDynamic;
-  if (in.written != nullptr) return GiveArray(in, x.type(), dims, &x);
+  if (in.written != nullptr) return InferArray(in, x.type(), dims, &x);
   Dims bounds = x.bounds();
   if (bounds.empty()) bounds.assign(x.dims().size(), kDynamic);
   if (x.dim(along) != kDynamic) bounds[along] = x.dim(along);
-  TOK_TRY(Shape shape, GiveArray(in, x.type(), dims, &x));
+  TOK_TRY(Shape shape, InferArray(in, x.type(), dims, &x));
   return shape.WithBounds(std::move(bounds));
 }
 

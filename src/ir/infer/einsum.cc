@@ -5,9 +5,8 @@
 #include "ir/infer/families.h"
 #include "ir/infer/require.h"
 
-// einsum and unary-einsum: "ab,bc->ac". "..." stands for the dimensions that
-// the letters leave over, counted from the right. A dimension of size 1 goes
-// with any.
+// einsum and unary-einsum: "ab,bc->ac". "..." stands for the dimensions that have no letter,
+// counted from the right. A dimension of size 1 is compatible with any size.
 
 namespace tokamak {
 namespace {
@@ -15,8 +14,7 @@ namespace {
 using Labels = std::vector<int>;
 constexpr int kFirstEllipsisLabel = 1000;
 
-// The labels of one term for an array of `rank` dimensions (-1: as many as
-// `ellipsis` says).
+// The labels of one term for an array of `rank` dimensions (-1: the rank follows from `ellipsis`).
 std::optional<Labels> ReadTerm(std::string_view term, int64_t rank, int64_t& ellipsis) {
   size_t dots = term.find("...");
   int64_t letters = static_cast<int64_t>(term.size()) - (dots == std::string_view::npos ? 0 : 3);
@@ -45,20 +43,22 @@ Status ReadOperands(const InferInput& in, std::string_view left, std::map<int, i
     const Shape& x = in.operands[i];
     std::optional<Labels> labels = ReadTerm(left.substr(0, comma), x.rank(), ellipsis);
     if (!labels)
-      return Fault(in, ErrorCode::kEinsumShapes, "term \"{}\" does not label the dimensions of {}",
-                   left.substr(0, comma), ToString(x));
+      return MakeInferError(in, ErrorCode::kEinsumShapes,
+                            "term \"{}\" does not label the dimensions of {}",
+                            left.substr(0, comma), ToString(x));
     for (size_t d = 0; d < labels->size(); ++d) {
       int64_t& size = sizes.emplace((*labels)[d], 1).first->second;
       bool grows = size == 1 || size == kDynamic;
       if (!grows && x.dim(d) != 1 && !SizesAgree(size, x.dim(d)))
-        return Fault(in, ErrorCode::kEinsumShapes, "dimension {} of operand {} is {}, elsewhere {}",
-                     d, i, x.dim(d), size);
+        return MakeInferError(in, ErrorCode::kEinsumShapes,
+                              "dimension {} of operand {} is {}, elsewhere {}", d, i, x.dim(d),
+                              size);
       if (grows && x.dim(d) != 1) size = size == kDynamic ? KnownSize(size, x.dim(d)) : x.dim(d);
     }
     bool last = i + 1 == in.operands.size();
     if (last != (comma == left.size()))
-      return Fault(in, ErrorCode::kEinsumSyntax, "the config has not one term per operand, {}",
-                   in.operands.size());
+      return MakeInferError(in, ErrorCode::kEinsumSyntax,
+                            "the config has not one term per operand, {}", in.operands.size());
     left.remove_prefix(std::min(comma + 1, left.size()));
   }
   return Ok();
@@ -70,19 +70,20 @@ Result<Sizes> EinsumSizes(const InferInput& in) {
     if (c != ' ') config += c;
   size_t arrow = config.find("->");
   if (arrow == std::string::npos)
-    return Fault(in, ErrorCode::kEinsumSyntax, "config \"{}\" has no \"->\"", config);
+    return MakeInferError(in, ErrorCode::kEinsumSyntax, "config \"{}\" has no \"->\"", config);
   std::map<int, int64_t> sizes;
   int64_t ellipsis = 0;
   TOK_RETURN_IF_ERROR(ReadOperands(in, std::string_view(config).substr(0, arrow), sizes, ellipsis));
   auto output = ReadTerm(std::string_view(config).substr(arrow + 2), -1, ellipsis);
   if (!output)
-    return Fault(in, ErrorCode::kEinsumSyntax, "config \"{}\" holds what is no letter", config);
+    return MakeInferError(in, ErrorCode::kEinsumSyntax, "config \"{}\" holds what is no letter",
+                          config);
   Sizes dims;
   for (int label : *output) {
     auto size = sizes.find(label);
     if (size == sizes.end())
-      return Fault(in, ErrorCode::kEinsumSyntax, "config \"{}\" gives a label that no operand has",
-                   config);
+      return MakeInferError(in, ErrorCode::kEinsumSyntax,
+                            "config \"{}\" gives a label that no operand has", config);
     dims.push_back(size->second);
   }
   return dims;
@@ -93,14 +94,14 @@ Result<Sizes> EinsumSizes(const InferInput& in) {
 Result<Shape> InferEinsum(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireArrays(in));
   TOK_TRY(Sizes dims, EinsumSizes(in));
-  return GiveProducts(in, dims);
+  return InferProducts(in, dims);
 }
 
 Result<Shape> InferUnaryEinsum(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireArrays(in));
   TOK_RETURN_IF_ERROR(RequirePlain(in, 0));
   TOK_TRY(Sizes dims, EinsumSizes(in));
-  return GiveArray(in, in.operands[0].type(), dims);
+  return InferArray(in, in.operands[0].type(), dims);
 }
 
 }  // namespace tokamak

@@ -2,9 +2,9 @@
 
 #include "ir/infer.h"
 
-// One function per op, or per family of ops with one rule. Each gets the right
-// number of operands (when the row of ops.def states it) and of called
-// computations, and no unranked operand.
+// One inference function per op, or per family of ops with one rule. The caller has checked the
+// number of operands (if the row of ops.def states it) and of called computations, and that no
+// operand is unranked.
 
 namespace tokamak {
 
@@ -124,8 +124,8 @@ TOK_INFER(RecvDone);
 // collectives.cc
 TOK_INFER(AllGather);
 TOK_INFER(AllGatherStart);
-TOK_INFER(CollectiveDone);  // of a start that gives (operands, results, ...)
-TOK_INFER(AllReduce);       // and its start
+TOK_INFER(CollectiveDone);  // the done op of a start that returns (operands, results, ...)
+TOK_INFER(AllReduce);       // also its start
 TOK_INFER(ReduceScatter);
 TOK_INFER(AllToAll);
 TOK_INFER(RaggedAllToAll);

@@ -3,35 +3,36 @@
 #include "ir/infer/families.h"
 #include "ir/infer/require.h"
 
-// gather and scatter, with the names of gather. An index is a vector along
-// `index_vector_dim` of the indices (or a scalar, when that is their rank).
+// gather and scatter, named after gather. An index is a vector along `index_vector_dim` of the
+// indices (or a scalar, if that equals their rank).
 
 namespace tokamak {
 namespace {
 
-// What gather and scatter say about the array that indices point into.
+// The attributes that gather and scatter share about the indexed array.
 struct Indexing {
-  const char* window_name;     // what collapsed or inserted dimensions are called
-  const Dims& dropped;         // dimensions of the array that a window does not show
-  const Dims& array_batching;  // dimensions of the array that go with
+  const char* window_name;     // name of the collapsed or inserted dimensions
+  const Dims& dropped;         // dimensions of the array that a window omits
+  const Dims& array_batching;  // batch dimensions of the array, paired with
   const Dims& index_batching;  //   these dimensions of the indices
-  const Dims& index_map;       // component i of an index moves along index_map[i]
+  const Dims& index_map;       // component i of an index selects along index_map[i]
   int64_t index_vector_dim;
 };
 
 Status CheckIndexVector(const InferInput& in, const Indexing& how, const Shape& array,
                         const Shape& indices) {
   if (how.index_vector_dim < 0 || how.index_vector_dim > indices.rank())
-    return Fault(in, ErrorCode::kIndexVectorDim,
-                 "index_vector_dim is {}, the indices are {}: 0 to {} needed", how.index_vector_dim,
-                 ToString(indices), indices.rank());
+    return MakeInferError(in, ErrorCode::kIndexVectorDim,
+                          "index_vector_dim is {}, the indices are {}: 0 to {} needed",
+                          how.index_vector_dim, ToString(indices), indices.rank());
   int64_t components = how.index_vector_dim == indices.rank()
                            ? 1
                            : indices.dim(static_cast<size_t>(how.index_vector_dim));
   if (!SizesAgree(components, static_cast<int64_t>(how.index_map.size())))
-    return Fault(in, ErrorCode::kStartIndexMap,
-                 "the map of indices {} has {} entries, an index of {} has {} components",
-                 ListText(how.index_map), how.index_map.size(), ToString(indices), components);
+    return MakeInferError(in, ErrorCode::kStartIndexMap,
+                          "the map of indices {} has {} entries, an index of {} has {} components",
+                          ListText(how.index_map), how.index_map.size(), ToString(indices),
+                          components);
   return RequireUnique(in, "the map of indices", how.index_map, array.rank());
 }
 
@@ -42,18 +43,18 @@ Status CheckBatching(const InferInput& in, const Indexing& how, const Shape& arr
   TOK_RETURN_IF_ERROR(
       RequireUnique(in, "indices_batching_dims", how.index_batching, indices.rank()));
   if (how.array_batching.size() != how.index_batching.size())
-    return Fault(in, ErrorCode::kBatchingDims,
-                 "{} batching dimensions of the operand, {} of the indices",
-                 how.array_batching.size(), how.index_batching.size());
+    return MakeInferError(in, ErrorCode::kBatchingDims,
+                          "{} batching dimensions of the operand, {} of the indices",
+                          how.array_batching.size(), how.index_batching.size());
   for (size_t i = 0; i < how.array_batching.size(); ++i) {
     int64_t a = how.array_batching[i], b = how.index_batching[i];
     int64_t size_a = array.dim(static_cast<size_t>(a)),
             size_b = indices.dim(static_cast<size_t>(b));
     if (b == how.index_vector_dim || Has(how.index_map, a) || Has(how.dropped, a) ||
         !SizesAgree(size_a, size_b))
-      return Fault(in, ErrorCode::kBatchingDims,
-                   "batching dimension {} of {} does not go with dimension {} of {}", a,
-                   ToString(array), b, ToString(indices));
+      return MakeInferError(in, ErrorCode::kBatchingDims,
+                            "batching dimension {} of {} does not go with dimension {} of {}", a,
+                            ToString(array), b, ToString(indices));
   }
   return Ok();
 }
@@ -68,7 +69,7 @@ Status CheckIndexing(const InferInput& in, const Indexing& how, const Shape& arr
   return CheckBatching(in, how, array, indices);
 }
 
-// The sizes of the indices but for the index vector.
+// The sizes of the indices without the index vector dimension.
 Sizes IndexSizes(const Shape& indices, int64_t index_vector_dim) {
   Sizes sizes;
   for (size_t d = 0; d < indices.dims().size(); ++d)
@@ -76,7 +77,7 @@ Sizes IndexSizes(const Shape& indices, int64_t index_vector_dim) {
   return sizes;
 }
 
-Result<Shape> GiveGathered(const InferInput& in, const GatherAttrs& attrs, const Sizes& slices) {
+Result<Shape> InferGathered(const InferInput& in, const GatherAttrs& attrs, const Sizes& slices) {
   const Shape &x = in.operands[0], &indices = in.operands[1];
   Indexing how{"collapsed_slice_dims",      attrs.collapsed_slice_dims,
                attrs.operand_batching_dims, attrs.start_indices_batching_dims,
@@ -89,14 +90,15 @@ Result<Shape> GiveGathered(const InferInput& in, const GatherAttrs& attrs, const
     bool fits = slices[d] == kDynamic ||
                 (slices[d] >= 0 && (x.dim(d) == kDynamic || slices[d] <= x.dim(d)));
     if (!fits || (dropped && slices[d] != kDynamic && slices[d] > 1))
-      return Fault(in, ErrorCode::kGatherSliceSize,
-                   "slice size {} does not fit {}dimension {} of {}", slices[d],
-                   dropped ? "the dropped " : "", d, ToString(x));
+      return MakeInferError(in, ErrorCode::kGatherSliceSize,
+                            "slice size {} does not fit {}dimension {} of {}", slices[d],
+                            dropped ? "the dropped " : "", d, ToString(x));
     if (!dropped) shown.push_back(slices[d]);
   }
   if (shown.size() != attrs.offset_dims.size())
-    return Fault(in, ErrorCode::kOffsetDims, "offset_dims {} are {}, a slice has {} dimensions",
-                 ListText(attrs.offset_dims), attrs.offset_dims.size(), shown.size());
+    return MakeInferError(in, ErrorCode::kOffsetDims,
+                          "offset_dims {} are {}, a slice has {} dimensions",
+                          ListText(attrs.offset_dims), attrs.offset_dims.size(), shown.size());
   int64_t rank = static_cast<int64_t>(batch.size() + shown.size());
   TOK_RETURN_IF_ERROR(RequireUnique(in, "offset_dims", attrs.offset_dims, rank));
   TOK_RETURN_IF_ERROR(RequireAscending(in, "offset_dims", attrs.offset_dims));
@@ -104,7 +106,7 @@ Result<Shape> GiveGathered(const InferInput& in, const GatherAttrs& attrs, const
   size_t next_shown = 0, next_batch = 0;
   for (int64_t d = 0; d < rank; ++d)
     dims.push_back(Has(attrs.offset_dims, d) ? shown[next_shown++] : batch[next_batch++]);
-  return GiveArray(in, x.type(), dims, &x);
+  return InferArray(in, x.type(), dims, &x);
 }
 
 }  // namespace
@@ -114,7 +116,7 @@ Result<Shape> InferGather(const InferInput& in) {
   const auto& attrs = in.attrs.As<GatherAttrs>();
   TOK_RETURN_IF_ERROR(
       RequireCount(in, "slice_sizes", attrs.slice_sizes.size(), in.operands[0].rank()));
-  return GiveGathered(in, attrs, Sizes(attrs.slice_sizes));
+  return InferGathered(in, attrs, Sizes(attrs.slice_sizes));
 }
 
 Result<Shape> InferDynamicGather(const InferInput& in) {
@@ -124,7 +126,7 @@ Result<Shape> InferDynamicGather(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireSizeVector(in, 2, rank));
   Sizes slices;
   for (int64_t d = 0; d < rank; ++d) slices.push_back(kDynamic);
-  return GiveGathered(in, in.attrs.As<GatherAttrs>(), slices);
+  return InferGathered(in, in.attrs.As<GatherAttrs>(), slices);
 }
 
 Result<Shape> InferTorchIndexSelect(const InferInput& in) {
@@ -138,27 +140,28 @@ Result<Shape> InferTorchIndexSelect(const InferInput& in) {
   size_t batches = good ? static_cast<size_t>(attrs.batch_dims) : 0;
   for (size_t i = 0; i < batches; ++i) good = good && SizesAgree(x.dim(i), indices.dim(i));
   if (!good)
-    return Fault(in, ErrorCode::kBatchingDims, "batch_dims {} do not fit {} indexed by {} along {}",
-                 attrs.batch_dims, ToString(x), ToString(indices), attrs.dim);
+    return MakeInferError(in, ErrorCode::kBatchingDims,
+                          "batch_dims {} do not fit {} indexed by {} along {}", attrs.batch_dims,
+                          ToString(x), ToString(indices), attrs.dim);
   size_t along = static_cast<size_t>(attrs.dim);
   Sizes dims;
   dims.Append(std::span(x.dims()).first(along));
   dims.Append(std::span(indices.dims()).subspan(batches));
   dims.Append(std::span(x.dims()).subspan(along + 1));
-  return GiveArray(in, x.type(), dims, &x);
+  return InferArray(in, x.type(), dims, &x);
 }
 
 namespace {
 
-// The updates of one input: windows of the input, one per index.
+// Checks the updates of one input: windows of the input, one per index.
 Status CheckUpdates(const InferInput& in, const Shape& x, const Shape& indices,
                     const Shape& update) {
   const auto& attrs = in.attrs.As<ScatterAttrs>();
   Sizes batch = IndexSizes(indices, attrs.index_vector_dim);
   size_t rank = batch.size() + attrs.update_window_dims.size();
   if (update.dims().size() != rank)
-    return Fault(in, ErrorCode::kUpdateShape, "the updates are {}, {} dimensions needed",
-                 ToString(update), rank);
+    return MakeInferError(in, ErrorCode::kUpdateShape, "the updates are {}, {} dimensions needed",
+                          ToString(update), rank);
   std::vector<size_t> shown;
   for (size_t d = 0; d < x.dims().size(); ++d) {
     int64_t dim = static_cast<int64_t>(d);
@@ -166,10 +169,10 @@ Status CheckUpdates(const InferInput& in, const Shape& x, const Shape& indices,
       shown.push_back(d);
   }
   if (shown.size() != attrs.update_window_dims.size())
-    return Fault(in, ErrorCode::kWindowDims,
-                 "update_window_dims {} are {}, a window of {} has {} dimensions",
-                 ListText(attrs.update_window_dims), attrs.update_window_dims.size(), ToString(x),
-                 shown.size());
+    return MakeInferError(in, ErrorCode::kWindowDims,
+                          "update_window_dims {} are {}, a window of {} has {} dimensions",
+                          ListText(attrs.update_window_dims), attrs.update_window_dims.size(),
+                          ToString(x), shown.size());
   size_t next_shown = 0, next_batch = 0;
   for (size_t d = 0; d < rank; ++d) {
     bool window = Has(attrs.update_window_dims, static_cast<int64_t>(d));
@@ -177,28 +180,29 @@ Status CheckUpdates(const InferInput& in, const Shape& x, const Shape& indices,
     bool fits = update.dim(d) == kDynamic || limit == kDynamic ||
                 (window ? update.dim(d) <= limit : update.dim(d) == limit);
     if (!fits)
-      return Fault(in, ErrorCode::kUpdateShape, "dimension {} of the updates {} must be {}{}", d,
-                   ToString(update), window ? "at most " : "", limit);
+      return MakeInferError(in, ErrorCode::kUpdateShape,
+                            "dimension {} of the updates {} must be {}{}", d, ToString(update),
+                            window ? "at most " : "", limit);
   }
   return Ok();
 }
 
-// n inputs and n updates that agree in their dimensions.
+// Checks that n inputs and n updates agree in their dimensions.
 Result<size_t> CheckScatterOperands(const InferInput& in) {
   size_t count = OwnOperands(in);
   if (count < 3 || count % 2 == 0)
-    return Fault(in, ErrorCode::kOperandCount,
-                 "{} operands are no inputs, indices and as many updates", count);
+    return MakeInferError(in, ErrorCode::kOperandCount,
+                          "{} operands are no inputs, indices and as many updates", count);
   for (size_t i = 0; i < count; ++i) TOK_RETURN_IF_ERROR(RequireArray(in, i));
   size_t n = count / 2;
   for (size_t i = 1; i < n; ++i) {
     Sizes inputs(in.operands[0].dims()), updates(in.operands[n + 1].dims());
     if (!UnifySizes(inputs, in.operands[i].dims()) ||
         !UnifySizes(updates, in.operands[n + 1 + i].dims()))
-      return Fault(in, ErrorCode::kOperandDimensions,
-                   "input {} is {} with updates {}, input 0 is {} with {}", i,
-                   ToString(in.operands[i]), ToString(in.operands[n + 1 + i]),
-                   ToString(in.operands[0]), ToString(in.operands[n + 1]));
+      return MakeInferError(in, ErrorCode::kOperandDimensions,
+                            "input {} is {} with updates {}, input 0 is {} with {}", i,
+                            ToString(in.operands[i]), ToString(in.operands[n + 1 + i]),
+                            ToString(in.operands[0]), ToString(in.operands[n + 1]));
   }
   return n;
 }
@@ -229,12 +233,12 @@ Result<Shape> InferScatter(const InferInput& in) {
     TOK_TRY(const Shape* written, WrittenPart(in, i, n));
     const Shape& input = in.operands[i];
     const Shape& root = RootShape(*in.called[0]);
-    TOK_TRY(Shape part, GivePart(in, written, types[i], Sizes(input.dims()),
-                                 n == 1 ? &root : &root.elements()[i]));
+    TOK_TRY(Shape part, InferResult(in, written, types[i], Sizes(input.dims()),
+                                    n == 1 ? &root : &root.elements()[i]));
     if (n == 1) return part;
     parts.push_back(std::move(part));
   }
-  return GiveParts(in, std::move(parts));
+  return InferResults(in, std::move(parts));
 }
 
 }  // namespace tokamak

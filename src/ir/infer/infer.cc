@@ -5,12 +5,12 @@
 #include "ir/infer/families.h"
 #include "ir/infer/require.h"
 
-// From an op to the function that knows its rule.
+// Dispatches from an op to its inference function.
 
 namespace tokamak {
 namespace {
 
-// Ops whose computations take captured values after their own arguments.
+// Ops whose computations take captured values after their regular arguments.
 bool MayCapture(Op op) {
   return InfoOf(op).Is(kReduction) || InfoOf(op).Is(kCollective) || op == Op::kMap ||
          op == Op::kManualComputation || op == Op::kAsyncStart || op == Op::kCustomCall;
@@ -18,8 +18,8 @@ bool MayCapture(Op op) {
 
 Status CheckCounts(const InferInput& in) {
   if (in.captures > 0 && (in.captures > in.operands.size() || !MayCapture(in.op)))
-    return Fault(in, ErrorCode::kCaptureCount, "{} of {} operands are captures", in.captures,
-                 in.operands.size());
+    return MakeInferError(in, ErrorCode::kCaptureCount, "{} of {} operands are captures",
+                          in.captures, in.operands.size());
   int arity = InfoOf(in.op).arity;
   if (arity < 0) return Ok();
   return RequireOperands(in, static_cast<size_t>(arity), static_cast<size_t>(arity));
@@ -32,13 +32,15 @@ bool AnyUnranked(const InferInput& in) {
   return in.written != nullptr && in.written->kind() == ShapeKind::kUnranked;
 }
 
-// Tuples of tuples must stay within what can be walked over.
+// Rejects nested tuples that exceed the limits for traversal.
 Result<Shape> Bounded(const InferInput& in, Result<Shape> shape) {
   if (!shape.ok()) return shape;
   if (shape.value().depth() > kMaxNesting)
-    return Fault(in, ErrorCode::kShapeTooDeep, "result is nested deeper than {}", kMaxNesting);
+    return MakeInferError(in, ErrorCode::kShapeTooDeep, "result is nested deeper than {}",
+                          kMaxNesting);
   if (shape.value().parts() > kMaxShapeParts)
-    return Fault(in, ErrorCode::kBadDimensions, "result has more than {} parts", kMaxShapeParts);
+    return MakeInferError(in, ErrorCode::kBadDimensions, "result has more than {} parts",
+                          kMaxShapeParts);
   return shape;
 }
 
@@ -53,7 +55,8 @@ constexpr std::array<Rule, kOpCount> MakeRules() {
 
 constexpr std::array<Rule, kOpCount> kRules = MakeRules();
 
-// Asks the table, not the pointers: an address is no constant under the address sanitizer.
+// Checks the table rather than the pointers: an address is not a constant expression under the
+// address sanitizer.
 constexpr bool EveryOpHasARule() {
   std::array<bool, kOpCount> has{};
 #define TOK_RULE(op, function) has[static_cast<size_t>(Op::k##op)] = true;
@@ -68,7 +71,7 @@ static_assert(EveryOpHasARule(), "an op of ops.def has no row in infer/rules.def
 
 Result<Shape> InferShape(const InferInput& input) {
   TOK_RETURN_IF_ERROR(CheckCounts(input));
-  // Nothing can be said of an array of unknown rank; the interpreter refuses it.
+  // The shape of an array of unknown rank cannot be checked; the interpreter rejects it.
   if (AnyUnranked(input)) {
     TOK_TRY(const Shape* written, RequireWritten(input));
     return *written;

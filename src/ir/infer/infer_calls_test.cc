@@ -3,7 +3,7 @@
 #include "ir/builder.h"
 #include "ir/infer.h"
 
-// Calls, control flow, collectives and the rest, built with the Builder.
+// Calls, control flow, collectives and the remaining ops, built with the Builder.
 
 namespace tokamak {
 namespace {
@@ -21,7 +21,7 @@ struct Built {
   std::string text(const Instr* instr) const {
     return instr == nullptr ? CodeText(code()) : ToString(instr->shape());
   }
-  // Takes and gives `shape`.
+  // Takes and returns `shape`.
   Computation* Identity(const Shape& shape) {
     Builder inner(module, "identity");
     return inner.Finish(inner.Parameter(shape)).value();

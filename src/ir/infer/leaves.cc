@@ -15,8 +15,8 @@ Result<Shape> InferConstant(const InferInput& in) {
   if (Compatible(*in.written, shape) ||
       (in.written->quant() != nullptr && Compatible(in.written->WithoutQuant(), shape)))
     return *in.written;
-  return Fault(in, ErrorCode::kConstantShape, "constant is {}, its literal is {}",
-               ToString(*in.written), ToString(shape));
+  return MakeInferError(in, ErrorCode::kConstantShape, "constant is {}, its literal is {}",
+                        ToString(*in.written), ToString(shape));
 }
 
 Result<Shape> InferIota(const InferInput& in) {
@@ -25,13 +25,13 @@ Result<Shape> InferIota(const InferInput& in) {
       RequireDimension(in, "iota_dimension", in.attrs.As<IotaAttrs>().dimension, written->rank()));
   ElementType type = written->quant() == nullptr ? written->type() : written->quant()->expressed;
   if (!InfoOf(in.op).Takes(type) && type != ElementType::kPred)
-    return Fault(in, ErrorCode::kElementTypeRefused, "result is {}, numbers needed",
-                 ToString(*written));
+    return MakeInferError(in, ErrorCode::kUnsupportedElementType, "result is {}, numbers needed",
+                          ToString(*written));
   return *written;
 }
 
 Result<Shape> InferDeviceId(const InferInput& in) {
-  return GiveShape(in, Shape::Scalar(ElementType::kU32));
+  return InferShape(in, Shape::Scalar(ElementType::kU32));
 }
 
 }  // namespace tokamak

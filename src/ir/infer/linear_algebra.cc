@@ -11,8 +11,9 @@ Status CheckFftTypes(const InferInput& in, FftType kind) {
   bool wants_real = kind == FftType::kRfft;
   bool good = wants_real ? type == ElementType::kF32 || type == ElementType::kF64 : IsComplex(type);
   if (good) return Ok();
-  return Fault(in, ErrorCode::kFftTypes, "{} takes {} numbers, the operand is {}", TextOf(kind),
-               wants_real ? "f32 or f64" : "complex", ToString(in.operands[0]));
+  return MakeInferError(in, ErrorCode::kFftTypes, "{} takes {} numbers, the operand is {}",
+                        TextOf(kind), wants_real ? "f32 or f64" : "complex",
+                        ToString(in.operands[0]));
 }
 
 // Square in its last two dimensions.
@@ -20,8 +21,8 @@ Status RequireSquare(const InferInput& in) {
   const Shape& a = in.operands[0];
   size_t rank = a.dims().size();
   if (rank >= 2 && SizesAgree(a.dim(rank - 1), a.dim(rank - 2))) return Ok();
-  return Fault(in, ErrorCode::kNotSquare, "operand 0 must hold square matrices, is {}",
-               ToString(a));
+  return MakeInferError(in, ErrorCode::kNotSquare, "operand 0 must hold square matrices, is {}",
+                        ToString(a));
 }
 
 }  // namespace
@@ -39,8 +40,8 @@ Result<Shape> InferFft(const InferInput& in) {
     good = length >= 0 && SizesAgree(size, half && length > 0 ? length / 2 + 1 : length);
   }
   if (!good)
-    return Fault(in, ErrorCode::kFftLength, "{} of length {} does not fit {}", TextOf(attrs.type),
-                 ListText(attrs.length), ToString(x));
+    return MakeInferError(in, ErrorCode::kFftLength, "{} of length {} does not fit {}",
+                          TextOf(attrs.type), ListText(attrs.length), ToString(x));
   Sizes dims(x.dims());
   int64_t last = attrs.length.back();
   ElementType type = x.type();
@@ -51,7 +52,7 @@ Result<Shape> InferFft(const InferInput& in) {
     dims[rank - 1] = last;
     type = RealPartOf(type);
   }
-  return GiveArray(in, type, dims);
+  return InferArray(in, type, dims);
 }
 
 Result<Shape> InferCholesky(const InferInput& in) {
@@ -59,7 +60,7 @@ Result<Shape> InferCholesky(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequirePlain(in, 0));
   TOK_RETURN_IF_ERROR(RequireTypes(in, 0));
   TOK_RETURN_IF_ERROR(RequireSquare(in));
-  return GiveArray(in, in.operands[0].type(), Sizes(in.operands[0].dims()));
+  return InferArray(in, in.operands[0].type(), Sizes(in.operands[0].dims()));
 }
 
 Result<Shape> InferTriangularSolve(const InferInput& in) {
@@ -77,9 +78,9 @@ Result<Shape> InferTriangularSolve(const InferInput& in) {
     good = SizesAgree(a.dim(rank - 1), b.dim(along));
   }
   if (!good)
-    return Fault(in, ErrorCode::kSolveShapes, "a is {}, b is {}, left_side is {}", ToString(a),
-                 ToString(b), in.attrs.As<TriangularSolveAttrs>().left_side);
-  return GiveArray(in, b.type(), Sizes(b.dims()));
+    return MakeInferError(in, ErrorCode::kSolveShapes, "a is {}, b is {}, left_side is {}",
+                          ToString(a), ToString(b), in.attrs.As<TriangularSolveAttrs>().left_side);
+  return InferArray(in, b.type(), Sizes(b.dims()));
 }
 
 namespace {
@@ -97,48 +98,49 @@ Result<int64_t> CheckFeatures(const InferInput& in, size_t vectors) {
     const Shape& vector = in.operands[i];
     if (vector.rank() != 1 || !SizesAgree(vector.dim(0), size) || !IsReal(vector.type()) ||
         vector.quant() != nullptr)
-      return Fault(in, ErrorCode::kFeatureVector, "operand {} must be a vector of {}, is {}", i,
-                   SizeText(size), ToString(vector));
+      return MakeInferError(in, ErrorCode::kFeatureVector,
+                            "operand {} must be a vector of {}, is {}", i, SizeText(size),
+                            ToString(vector));
     size = KnownSize(size, vector.dim(0));
   }
   return size;
 }
 
-Result<Shape> GiveWithVectors(const InferInput& in, int64_t features) {
+Result<Shape> InferWithVectors(const InferInput& in, int64_t features) {
   const Shape& x = in.operands[0];
   Sizes vector;
   vector.push_back(features);
   std::vector<Shape> parts;
   for (size_t i = 0; i < 3; ++i) {
     TOK_TRY(const Shape* written, WrittenPart(in, i, 3));
-    TOK_TRY(Shape part, i == 0 ? GivePart(in, written, x.type(), Sizes(x.dims()))
-                               : GivePart(in, written, in.operands[1].type(), vector));
+    TOK_TRY(Shape part, i == 0 ? InferResult(in, written, x.type(), Sizes(x.dims()))
+                               : InferResult(in, written, in.operands[1].type(), vector));
     parts.push_back(std::move(part));
   }
-  return GiveParts(in, std::move(parts));
+  return InferResults(in, std::move(parts));
 }
 
 }  // namespace
 
 Result<Shape> InferBatchNormTraining(const InferInput& in) {
   TOK_TRY(int64_t features, CheckFeatures(in, 2));
-  return GiveWithVectors(in, features);
+  return InferWithVectors(in, features);
 }
 
 Result<Shape> InferBatchNormInference(const InferInput& in) {
   TOK_RETURN_IF_ERROR(CheckFeatures(in, 4));
-  return GiveArray(in, in.operands[0].type(), Sizes(in.operands[0].dims()));
+  return InferArray(in, in.operands[0].type(), Sizes(in.operands[0].dims()));
 }
 
 Result<Shape> InferBatchNormGrad(const InferInput& in) {
   TOK_TRY(int64_t features, CheckFeatures(in, 3));
   Sizes dims(in.operands[0].dims());
   if (!UnifySizes(dims, in.operands[4].dims()))
-    return Fault(in, ErrorCode::kOperandDimensions,
-                 "dimensions differ: operand 0 is {}, operand 4 is {}", ToString(in.operands[0]),
-                 ToString(in.operands[4]));
+    return MakeInferError(in, ErrorCode::kOperandDimensions,
+                          "dimensions differ: operand 0 is {}, operand 4 is {}",
+                          ToString(in.operands[0]), ToString(in.operands[4]));
   TOK_RETURN_IF_ERROR(RequireSameType(in, 0, 4));
-  return GiveWithVectors(in, features);
+  return InferWithVectors(in, features);
 }
 
 }  // namespace tokamak

@@ -5,7 +5,7 @@
 
 namespace tokamak {
 
-Error MakeFault(const InferInput& in, ErrorCode code, std::string text) {
+Error MakeInferErrorText(const InferInput& in, ErrorCode code, std::string text) {
   return MakeError(code, std::string(InfoOf(in.op).name) + ": " + std::move(text));
 }
 
@@ -46,25 +46,26 @@ Status RequireOperands(const InferInput& in, size_t least, size_t most) {
   size_t count = OwnOperands(in);
   if (count >= least && count <= most) return Ok();
   if (least == most)
-    return Fault(in, ErrorCode::kOperandCount, "takes {} operands, {} given", least, count);
+    return MakeInferError(in, ErrorCode::kOperandCount, "takes {} operands, {} given", least,
+                          count);
   if (most == SIZE_MAX)
-    return Fault(in, ErrorCode::kOperandCount, "takes at least {} operands, {} given", least,
-                 count);
-  return Fault(in, ErrorCode::kOperandCount, "takes {} to {} operands, {} given", least, most,
-               count);
+    return MakeInferError(in, ErrorCode::kOperandCount, "takes at least {} operands, {} given",
+                          least, count);
+  return MakeInferError(in, ErrorCode::kOperandCount, "takes {} to {} operands, {} given", least,
+                        most, count);
 }
 
 Status RequireCalled(const InferInput& in, size_t count) {
   if (in.called.size() == count) return Ok();
-  return Fault(in, ErrorCode::kCalledCount, "calls {} computation{}, {} given", count,
-               count == 1 ? "" : "s", in.called.size());
+  return MakeInferError(in, ErrorCode::kCalledCount, "calls {} computation{}, {} given", count,
+                        count == 1 ? "" : "s", in.called.size());
 }
 
 Status RequireArray(const InferInput& in, size_t operand) {
   if (in.operands[operand].IsArray()) [[likely]]
     return Ok();
-  return Fault(in, ErrorCode::kNotAnArray, "operand {} must be an array, is {}", operand,
-               ToString(in.operands[operand]));
+  return MakeInferError(in, ErrorCode::kNotAnArray, "operand {} must be an array, is {}", operand,
+                        ToString(in.operands[operand]));
 }
 
 Status RequireArrays(const InferInput& in) {
@@ -74,28 +75,28 @@ Status RequireArrays(const InferInput& in) {
 
 Status RequireToken(const InferInput& in, size_t operand) {
   if (in.operands[operand].IsToken()) return Ok();
-  return Fault(in, ErrorCode::kNotAToken, "operand {} must be a token, is {}", operand,
-               ToString(in.operands[operand]));
+  return MakeInferError(in, ErrorCode::kNotAToken, "operand {} must be a token, is {}", operand,
+                        ToString(in.operands[operand]));
 }
 
 Status RequireScalar(const InferInput& in, size_t operand, ErrorCode code) {
   if (in.operands[operand].IsScalar()) return Ok();
-  return Fault(in, code, "operand {} must be a scalar, is {}", operand,
-               ToString(in.operands[operand]));
+  return MakeInferError(in, code, "operand {} must be a scalar, is {}", operand,
+                        ToString(in.operands[operand]));
 }
 
 Status RequireIntegers(const InferInput& in, size_t operand, ErrorCode code) {
   TOK_RETURN_IF_ERROR(RequireArray(in, operand));
   const Shape& shape = in.operands[operand];
   if (IsInteger(shape.type()) && shape.quant() == nullptr) return Ok();
-  return Fault(in, code, "operand {} must hold integers, is {}", operand, ToString(shape));
+  return MakeInferError(in, code, "operand {} must hold integers, is {}", operand, ToString(shape));
 }
 
 Status RequireDimension(const InferInput& in, const char* name, int64_t dimension, int64_t rank) {
   if (dimension >= 0 && dimension < rank) [[likely]]
     return Ok();
-  return Fault(in, ErrorCode::kDimensionRange, "{} {} is out of range, rank is {}", name, dimension,
-               rank);
+  return MakeInferError(in, ErrorCode::kDimensionRange, "{} {} is out of range, rank is {}", name,
+                        dimension, rank);
 }
 
 Status RequireUnique(const InferInput& in, const char* name, const Dims& dims, int64_t rank) {
@@ -103,8 +104,8 @@ Status RequireUnique(const InferInput& in, const char* name, const Dims& dims, i
   for (int64_t d : dims) {
     TOK_RETURN_IF_ERROR(RequireDimension(in, name, d, std::min<int64_t>(rank, kMaxRank)));
     if (seen.test(static_cast<size_t>(d)))
-      return Fault(in, ErrorCode::kDimensionTwice, "{} {} names dimension {} twice", name,
-                   ListText(dims), d);
+      return MakeInferError(in, ErrorCode::kDimensionTwice, "{} {} names dimension {} twice", name,
+                            ListText(dims), d);
     seen.set(static_cast<size_t>(d));
   }
   return Ok();
@@ -113,8 +114,9 @@ Status RequireUnique(const InferInput& in, const char* name, const Dims& dims, i
 Status RequireAscending(const InferInput& in, const char* name, const Dims& dims) {
   for (size_t i = 1; i < dims.size(); ++i) {
     if (dims[i] <= dims[i - 1])
-      return Fault(in, ErrorCode::kDimensionOrder, "{} {} must ascend, {} stands before {}", name,
-                   ListText(dims), dims[i - 1], dims[i]);
+      return MakeInferError(in, ErrorCode::kDimensionOrder,
+                            "{} {} must ascend, {} stands before {}", name, ListText(dims),
+                            dims[i - 1], dims[i]);
   }
   return Ok();
 }
@@ -128,14 +130,16 @@ Status RequirePermutation(const InferInput& in, const char* name, const Dims& di
   }
   if (good) [[likely]]
     return Ok();
-  return Fault(in, ErrorCode::kNotPermutation, "{} {} is no permutation of the {} dimensions of {}",
-               name, ListText(dims), rank, in.operands.empty() ? "" : ToString(in.operands[0]));
+  return MakeInferError(in, ErrorCode::kNotPermutation,
+                        "{} {} is no permutation of the {} dimensions of {}", name, ListText(dims),
+                        rank, in.operands.empty() ? "" : ToString(in.operands[0]));
 }
 
 Status RequireCount(const InferInput& in, const char* name, size_t count, int64_t rank) {
   if (static_cast<int64_t>(count) == rank) [[likely]]
     return Ok();
-  return Fault(in, ErrorCode::kDimensionCount, "{} has {} entries, rank is {}", name, count, rank);
+  return MakeInferError(in, ErrorCode::kDimensionCount, "{} has {} entries, rank is {}", name,
+                        count, rank);
 }
 
 Status RequireTypes(const InferInput& in, size_t operand) {
@@ -143,8 +147,9 @@ Status RequireTypes(const InferInput& in, size_t operand) {
   ElementType type = shape.quant() == nullptr ? shape.type() : shape.quant()->expressed;
   if (InfoOf(in.op).Takes(type)) [[likely]]
     return Ok();
-  return Fault(in, ErrorCode::kElementTypeRefused, "operand {} is {}, an op that does not take {}",
-               operand, ToString(shape), HloName(type));
+  return MakeInferError(in, ErrorCode::kUnsupportedElementType,
+                        "operand {} is {}, an op that does not take {}", operand, ToString(shape),
+                        HloName(type));
 }
 
 Status RequireSameType(const InferInput& in, size_t a, size_t b) {
@@ -152,24 +157,25 @@ Status RequireSameType(const InferInput& in, size_t a, size_t b) {
   if (x.quant() == nullptr && y.quant() == nullptr && x.type() == y.type()) [[likely]]
     return Ok();
   if ((x.quant() == nullptr) != (y.quant() == nullptr))
-    return Fault(in, ErrorCode::kQuantMixed, "operand {} is {}, operand {} is {}", a,
-                 x.quant() != nullptr ? "quantized" : "not quantized", b,
-                 y.quant() != nullptr ? "quantized" : "not quantized");
+    return MakeInferError(in, ErrorCode::kQuantMixed, "operand {} is {}, operand {} is {}", a,
+                          x.quant() != nullptr ? "quantized" : "not quantized", b,
+                          y.quant() != nullptr ? "quantized" : "not quantized");
   if (x.quant() != nullptr) {
     if (x.quant()->expressed == y.quant()->expressed) return Ok();
-    return Fault(in, ErrorCode::kQuantExpressed, "operand {} expresses {}, operand {} expresses {}",
-                 a, HloName(x.quant()->expressed), b, HloName(y.quant()->expressed));
+    return MakeInferError(in, ErrorCode::kQuantExpressed,
+                          "operand {} expresses {}, operand {} expresses {}", a,
+                          HloName(x.quant()->expressed), b, HloName(y.quant()->expressed));
   }
-  return Fault(in, ErrorCode::kOperandTypes,
-               "element types differ: operand {} is {}, operand {} is {}", a, ToString(x), b,
-               ToString(y));
+  return MakeInferError(in, ErrorCode::kOperandTypes,
+                        "element types differ: operand {} is {}, operand {} is {}", a, ToString(x),
+                        b, ToString(y));
 }
 
 Status RequirePlain(const InferInput& in, size_t operand) {
   if (in.operands[operand].quant() == nullptr) [[likely]]
     return Ok();
-  return Fault(in, ErrorCode::kQuantMixed, "operand {} is quantized, an op that does not take this",
-               operand);
+  return MakeInferError(in, ErrorCode::kQuantMixed,
+                        "operand {} is quantized, an op that does not take this", operand);
 }
 
 Status RequireSameSizes(const InferInput& in, size_t count, Sizes& dims) {
@@ -177,9 +183,9 @@ Status RequireSameSizes(const InferInput& in, size_t count, Sizes& dims) {
   dims.Append(in.operands[0].dims());
   for (size_t i = 1; i < count; ++i) {
     if (!UnifySizes(dims, in.operands[i].dims()))
-      return Fault(in, ErrorCode::kOperandDimensions,
-                   "dimensions differ: operand 0 is {}, operand {} is {}", ToString(in.operands[0]),
-                   i, ToString(in.operands[i]));
+      return MakeInferError(in, ErrorCode::kOperandDimensions,
+                            "dimensions differ: operand 0 is {}, operand {} is {}",
+                            ToString(in.operands[0]), i, ToString(in.operands[i]));
   }
   return Ok();
 }
@@ -190,8 +196,8 @@ Status RequireSizeVector(const InferInput& in, size_t operand, int64_t entries) 
   if (IsInteger(shape.type()) && shape.quant() == nullptr && shape.rank() == 1 &&
       SizesAgree(shape.dim(0), entries))
     return Ok();
-  return Fault(in, ErrorCode::kShapeOperand, "operand {} must be {} integers, is {}", operand,
-               SizeText(entries), ToString(shape));
+  return MakeInferError(in, ErrorCode::kShapeOperand, "operand {} must be {} integers, is {}",
+                        operand, SizeText(entries), ToString(shape));
 }
 
 // ---- computations that combine scalars ----
@@ -216,29 +222,30 @@ Status RequireBodyParameter(const InferInput& in, const Computation& computation
   if (parameter != nullptr && parameter->shape().IsScalar() &&
       CanPassAs(type, parameter->shape().type()))
     return Ok();
-  return Fault(in, ErrorCode::kBodyParameter, "parameter {} of {} is {}, gets {}[]", number,
-               NameOf(computation), parameter == nullptr ? "missing" : ToString(parameter->shape()),
-               HloName(type));
+  return MakeInferError(in, ErrorCode::kBodyParameter, "parameter {} of {} is {}, gets {}[]",
+                        number, NameOf(computation),
+                        parameter == nullptr ? "missing" : ToString(parameter->shape()),
+                        HloName(type));
 }
 
 Status RequireCaptures(const InferInput& in, const Computation& computation, size_t count) {
   const std::vector<Instr*>& parameters = computation.parameters();
   if (parameters.size() != count + in.captures)
-    return Fault(in, ErrorCode::kBodyParameterCount, "{} has {} parameters, {} are needed",
-                 NameOf(computation), parameters.size(), count + in.captures);
+    return MakeInferError(in, ErrorCode::kBodyParameterCount, "{} has {} parameters, {} are needed",
+                          NameOf(computation), parameters.size(), count + in.captures);
   for (size_t i = 0; i < parameters.size(); ++i)
     if (parameters[i] == nullptr)
-      return Fault(in, ErrorCode::kBodyParameter, "parameter {} of {} is missing", i,
-                   NameOf(computation));
+      return MakeInferError(in, ErrorCode::kBodyParameter, "parameter {} of {} is missing", i,
+                            NameOf(computation));
   size_t first = OwnOperands(in);
   for (size_t i = 0; i < in.captures; ++i) {
     const Instr* parameter = parameters[count + i];
     const Shape& given = in.operands[first + i];
     if (parameter == nullptr || !CompatibleWithDynamic(parameter->shape(), given))
-      return Fault(in, ErrorCode::kBodyParameter, "parameter {} of {} is {}, gets {}", count + i,
-                   NameOf(computation),
-                   parameter == nullptr ? "missing" : ToString(parameter->shape()),
-                   ToString(given));
+      return MakeInferError(in, ErrorCode::kBodyParameter, "parameter {} of {} is {}, gets {}",
+                            count + i, NameOf(computation),
+                            parameter == nullptr ? "missing" : ToString(parameter->shape()),
+                            ToString(given));
   }
   return Ok();
 }
@@ -254,14 +261,14 @@ Status RequireReducer(const InferInput& in, size_t called, std::span<const Shape
     const Shape& part = n == 1 ? root : root.elements()[i];
     TOK_RETURN_IF_ERROR(RequireBodyParameter(in, body, i, inits[i].type()));
     TOK_RETURN_IF_ERROR(RequireBodyParameter(in, body, n + i, inputs[i].type()));
-    // What comes out goes in again.
+    // The result is fed back as an argument.
     good = part.IsScalar() && KindOf(part.type()) == KindOf(body.parameter(i)->shape().type());
     if (good) results[i] = part.type();
   }
   if (good) return Ok();
-  return Fault(in, ErrorCode::kBodyResult,
-               "{} gives {}, {} scalar{} of its parameters' types needed", NameOf(body),
-               ToString(root), n, n == 1 ? "" : "s");
+  return MakeInferError(in, ErrorCode::kBodyResult,
+                        "{} gives {}, {} scalar{} of its parameters' types needed", NameOf(body),
+                        ToString(root), n, n == 1 ? "" : "s");
 }
 
 }  // namespace tokamak

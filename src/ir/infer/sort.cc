@@ -4,20 +4,21 @@
 namespace tokamak {
 namespace {
 
-// Two scalars of each operand's type, and captures, to a pred.
+// The comparator takes two scalars of each operand's type, and captures, and returns a pred.
 Status CheckComparator(const InferInput& in, size_t count) {
   const Computation& comparator = *in.called[0];
   TOK_RETURN_IF_ERROR(RequireCaptures(in, comparator, 2 * count));
   for (size_t i = 0; i < 2 * count; ++i) {
     const Shape& parameter = comparator.parameter(i)->shape();
     if (parameter.IsScalar() && parameter.type() == in.operands[i / 2].type()) continue;
-    return Fault(in, ErrorCode::kSortComparator, "parameter {} of {} is {}, gets an element of {}",
-                 i, NameOf(comparator), ToString(parameter), ToString(in.operands[i / 2]));
+    return MakeInferError(in, ErrorCode::kSortComparator,
+                          "parameter {} of {} is {}, gets an element of {}", i, NameOf(comparator),
+                          ToString(parameter), ToString(in.operands[i / 2]));
   }
   const Shape& root = RootShape(comparator);
   if (root.IsScalar() && root.type() == ElementType::kPred) return Ok();
-  return Fault(in, ErrorCode::kSortComparator, "{} must give pred[], gives {}", NameOf(comparator),
-               ToString(root));
+  return MakeInferError(in, ErrorCode::kSortComparator, "{} must give pred[], gives {}",
+                        NameOf(comparator), ToString(root));
 }
 
 }  // namespace
@@ -31,14 +32,14 @@ Result<Shape> InferSort(const InferInput& in) {
   TOK_RETURN_IF_ERROR(
       RequireDimension(in, "dimension", in.attrs.As<SortAttrs>().dimension, in.operands[0].rank()));
   TOK_RETURN_IF_ERROR(CheckComparator(in, count));
-  if (count == 1) return GiveArray(in, in.operands[0].type(), dims, &in.operands[0]);
+  if (count == 1) return InferArray(in, in.operands[0].type(), dims, &in.operands[0]);
   std::vector<Shape> parts;
   for (size_t i = 0; i < count; ++i) {
     TOK_TRY(const Shape* written, WrittenPart(in, i, count));
-    TOK_TRY(Shape part, GivePart(in, written, in.operands[i].type(), dims, &in.operands[i]));
+    TOK_TRY(Shape part, InferResult(in, written, in.operands[i].type(), dims, &in.operands[i]));
     parts.push_back(std::move(part));
   }
-  return GiveParts(in, std::move(parts));
+  return InferResults(in, std::move(parts));
 }
 
 Result<Shape> InferTopK(const InferInput& in) {
@@ -46,26 +47,26 @@ Result<Shape> InferTopK(const InferInput& in) {
   const Shape& x = in.operands[0];
   int64_t k = in.attrs.As<TopKAttrs>().k;
   if (IsComplex(x.type()))
-    return Fault(in, ErrorCode::kElementTypeRefused,
-                 "operand 0 is {}, complex numbers have no order", ToString(x));
+    return MakeInferError(in, ErrorCode::kUnsupportedElementType,
+                          "operand 0 is {}, complex numbers have no order", ToString(x));
   if (x.rank() == 0 || k < 0 || (x.dims().back() != kDynamic && k > x.dims().back()))
-    return Fault(in, ErrorCode::kTopKSize, "k is {}, the operand is {}", k, ToString(x));
+    return MakeInferError(in, ErrorCode::kTopKSize, "k is {}, the operand is {}", k, ToString(x));
   Sizes dims(x.dims());
   dims[dims.size() - 1] = k;
   TOK_TRY(const Shape* values, WrittenPart(in, 0, 2));
   TOK_TRY(const Shape* indices, WrittenPart(in, 1, 2));
-  TOK_TRY(Shape first, GivePart(in, values, x.type(), dims, &x));
-  TOK_TRY(Shape second, GivePart(in, indices, ElementType::kS32, dims));
-  return GiveParts(in, {std::move(first), std::move(second)});
+  TOK_TRY(Shape first, InferResult(in, values, x.type(), dims, &x));
+  TOK_TRY(Shape second, InferResult(in, indices, ElementType::kS32, dims));
+  return InferResults(in, {std::move(first), std::move(second)});
 }
 
 namespace {
 
-Error ScanFault(const InferInput& in, std::string text) {
-  return Fault(in, ErrorCode::kScanShapes, "{}", text);
+Error ScanError(const InferInput& in, std::string text) {
+  return MakeInferError(in, ErrorCode::kScanShapes, "{}", text);
 }
 
-// The dimensions of one step: those of the array without the scanned one.
+// The dimensions of one step: those of the array without the scanned dimension.
 Sizes StepSizes(const Shape& shape, size_t along) {
   Sizes sizes;
   for (size_t d = 0; d < shape.dims().size(); ++d)
@@ -79,9 +80,9 @@ bool IsArrayOf(const Shape& shape, ElementType type, Sizes sizes) {
 
 }  // namespace
 
-// Operands: inputs, then as many initial carries as num_carries says. The body
-// takes a step of each input, then the carries; it gives a step of each
-// output, then the carries. So does the result, with whole outputs.
+// Operands: inputs, then `num_carries` initial carries. The body takes one step of each input and
+// the carries, and returns one step of each output and the carries. The result has whole outputs,
+// then the carries.
 Result<Shape> InferScan(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireCalled(in, 1));
   TOK_TRY(const Shape* written, RequireWritten(in));
@@ -89,7 +90,7 @@ Result<Shape> InferScan(const InferInput& in) {
   size_t count = OwnOperands(in);
   for (size_t i = 0; i < count; ++i) TOK_RETURN_IF_ERROR(RequireArray(in, i));
   if (attrs.num_carries < 0 || attrs.num_carries >= static_cast<int64_t>(count))
-    return ScanFault(in,
+    return ScanError(in,
                      fmt::format("num_carries is {}, {} operands given", attrs.num_carries, count));
   size_t carries = static_cast<size_t>(attrs.num_carries), inputs = count - carries;
   const Computation& body = *in.called[0];
@@ -104,7 +105,7 @@ Result<Shape> InferScan(const InferInput& in) {
     bool good = IsArrayOf(parameter, given.type(), step) &&
                 (i >= inputs || SizesAgree(steps, given.dim(along)));
     if (!good)
-      return ScanFault(in, fmt::format("parameter {} of {} is {}, operand {} is {}", i,
+      return ScanError(in, fmt::format("parameter {} of {} is {}, operand {} is {}", i,
                                        NameOf(body), ToString(parameter), i, ToString(given)));
     if (i < inputs) steps = KnownSize(steps, given.dim(along));
   }
@@ -112,7 +113,7 @@ Result<Shape> InferScan(const InferInput& in) {
   size_t results = root.elements().size();
   if (!root.IsTuple() || !written->IsTuple() || results < carries ||
       written->elements().size() != results)
-    return ScanFault(in, fmt::format("{} gives {}, the result is written {}, with {} carries",
+    return ScanError(in, fmt::format("{} gives {}, the result is written {}, with {} carries",
                                      NameOf(body), ToString(root), ToString(*written), carries));
   for (size_t i = 0; i < results; ++i) {
     const Shape &part = root.elements()[i], &whole = written->elements()[i];
@@ -127,7 +128,7 @@ Result<Shape> InferScan(const InferInput& in) {
       good = IsArrayOf(init, part.type(), Sizes(part.dims()));
     }
     if (!good)
-      return ScanFault(in, fmt::format("{} gives {} as result {}, which is written {}",
+      return ScanError(in, fmt::format("{} gives {} as result {}, which is written {}",
                                        NameOf(body), ToString(part), i, ToString(whole)));
   }
   return *written;

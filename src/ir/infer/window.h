@@ -4,10 +4,11 @@
 
 namespace tokamak {
 
-// Sizes, strides and dilations are positive.
+// Windows of reduce-window, select-and-scatter and convolution. Requires positive sizes, strides
+// and dilations.
 Status RequireWindow(const InferInput& in, const Window& window);
-// How many windows fit along a dimension of size `size`; kDynamic of kDynamic.
-// Faults when that is over the limits.
+// The number of windows that fit along a dimension of size `size`; kDynamic if `size` is kDynamic.
+// Returns an error if it exceeds the limits.
 Result<int64_t> WindowCount(const InferInput& in, int64_t size, const WindowDim& window);
 
 }  // namespace tokamak

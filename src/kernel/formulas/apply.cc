@@ -1,4 +1,4 @@
-// Which formula an op has.
+// Selects the formula of an op.
 
 #include "kernel/formulas/functions.h"
 
@@ -10,7 +10,7 @@ Element One(Scalar x) {
   return {x, Scalar()};
 }
 
-// Ops of bf16 and f16 whose result needs no rounding. (Smaller types may lack -0 or a sign.)
+// Ops on bf16 and f16 whose result needs no rounding. (Smaller types may lack -0 or a sign.)
 bool IsExact(Op op) {
   switch (op) {
     case Op::kAbs:
@@ -34,8 +34,8 @@ bool IsExact(Op op) {
 
 std::optional<Element> ApplyReal(const OpCall& call) {
   std::vector<Element> operands(call.operands.begin(), call.operands.end());
-  // Its numbers reach as far as those of f32: products would be lost. It has no zero to lose them
-  // in.
+  // f8e8m0fnu has the exponent range of f32, so intermediate products would underflow. It has no
+  // zero to represent them.
   if (call.from == ElementType::kF8E8M0FNU)
     for (Element& operand : operands) operand[0] = operand[0].As(ScalarType::kF64);
   std::optional<Scalar> result =
@@ -80,7 +80,7 @@ std::optional<Element> ApplyBitcast(const OpCall& call) {
   return One(FromPattern(to, PatternOf(from, call.operands[0][0])));
 }
 
-// Both words in a u64, the first above.
+// Both words in a u64, the first one in the upper half.
 Element ApplyThreefry(const OpCall& call) {
   auto word = [&](size_t i) { return call.operands[i][0]; };
   auto [first, second] = ThreefryWords({word(2), word(3)}, {word(0), word(1)});

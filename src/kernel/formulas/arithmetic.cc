@@ -1,4 +1,4 @@
-// Operations on reals that are exact or rounded once.
+// Operations on reals that are exact or correctly rounded.
 
 #include <cmath>
 #include <limits>
@@ -22,8 +22,8 @@ Scalar BitsOf(Scalar x) {
   return x.BitsAs(BitsTypeOf(x.type()));
 }
 
-// Against a number one comparison does: of equal numbers only zeros differ, and whether the
-// constant is the one to take is known.
+// With a constant, one comparison suffices: equal numbers differ only in the sign of zero, and the
+// sign of the constant is known.
 Scalar MaximumWith(Scalar x, Scalar constant) {
   double value = ValueOf(constant);
   Scalar takes = value == 0 && !std::signbit(value) ? x <= constant : x < constant;
@@ -35,8 +35,9 @@ Scalar MinimumWith(Scalar x, Scalar constant) {
   return Choose(takes, constant, x);
 }
 
-// Exactly x - y trunc(x / y) of f32, in f64, for 0 < y <= x. The quotient has up to 277 bits: 49 at
-// a time, each time off by one at most, and each rest is an f64 (it counts units of y or of x).
+// Exact x - y trunc(x / y) for f32, computed in f64, for 0 < y <= x. The quotient has up to 277
+// bits. Each step removes 49 bits with a quotient that is off by at most one, and each remainder is
+// exact in f64 (a multiple of the unit of y or of x).
 Scalar RemainderOfF32(Scalar size, Scalar divisor) {
   Scalar rest = size.As(ScalarType::kF64), y = divisor.As(ScalarType::kF64);
   Scalar inverse = 1 / y;
@@ -50,7 +51,7 @@ Scalar RemainderOfF32(Scalar size, Scalar divisor) {
   return rest.As(ScalarType::kF32);
 }
 
-// m and e with x = m 2^e, m an integer below 2^53 (as an f64), for x > 0.
+// m and e with x = m 2^e, where m is an integer below 2^53 (as an f64), for x > 0.
 struct Split {
   Scalar mantissa, exponent;
 };
@@ -65,13 +66,13 @@ Split SplitOf(Scalar x) {
   Scalar exponent = field - Choose(is_small, Wide(x, 1075 + 54), Wide(x, 1075));
   return {mantissa.BitsAs(ScalarType::kF64), exponent};
 }
-Scalar PowerOfTwo(Scalar exponent) {  // -1022 .. 1023, an s64
+Scalar PowerOfTwo(Scalar exponent) {  // exponent: an s64 in -1022 .. 1023
   return ((exponent + Wide(exponent, 1023)) << Wide(exponent, 52)).BitsAs(ScalarType::kF64);
 }
 
-// As above of f64 numbers, whose quotient has up to 2098 bits: r 2^n mod m for 53-bit integers r
-// and m, 48 of the n bits at a time. The quotient is rounded to nearest, so that the rest is at
-// most half of m and a bit, which an f64 holds.
+// The remainder for f64, whose quotient has up to 2098 bits: r 2^n mod m for 53-bit integers r and
+// m, 48 of the n bits at a time. The quotient is rounded to nearest, so the remainder is at most
+// slightly more than m / 2, which is exact in f64.
 Scalar RemainderOfF64(Scalar size, Scalar divisor) {
   Split x = SplitOf(size), y = SplitOf(divisor);
   Scalar modulus = y.mantissa, inverse = 1 / modulus;
@@ -88,7 +89,8 @@ Scalar RemainderOfF64(Scalar size, Scalar divisor) {
     rest = reduce(rest * PowerOfTwo(step));
     left = left - step;
   }
-  // Back to the exponent of y, in two steps: the last one may round only what is exact.
+  // Scale back to the exponent of y in two steps, so that only the last one can round, and only an
+  // exact value.
   Scalar half = y.exponent >> Wide(size, 1);
   return (rest * PowerOfTwo(half)) * PowerOfTwo(y.exponent - half);
 }
@@ -112,13 +114,13 @@ Scalar IsNan(Scalar x) {
 bool HasApproximations(Scalar x) {
   return IsF32OfGpu(x);
 }
-Scalar NearQuotient(Scalar x, Scalar y) {
+Scalar ApproximateQuotient(Scalar x, Scalar y) {
   if (!HasApproximations(y)) return x / y;
   Scalar inverse = y.builder().Make(Prim::kInverse, {y}), near = x * inverse;
   return Fma(Fma(-near, y, x), inverse, near);
 }
 
-// Equal numbers and NaNs are left to the bits: or keeps every NaN, and the sign of -0.
+// Equal numbers and NaNs are combined by a bitwise or, which preserves NaN and the sign of -0.
 Scalar MinimumOf(Scalar x, Scalar y) {
   if (IsF32OfGpu(x)) return x.builder().Make(Prim::kMinimum, {x, y});
   if (IsConstant(x)) std::swap(x, y);
@@ -141,7 +143,8 @@ Scalar SignOf(Scalar x) {
 Scalar RemainderOf(Scalar x, Scalar y) {
   Scalar size = AbsOf(x), divisor = AbsOf(y);
   Scalar is_small = size < divisor;
-  // Keeps what is open (no number, zero, infinity) away from the division; its result is not taken.
+  // Replaces operands for which the division is unspecified (NaN, zero, infinity). The result of
+  // those lanes is not used.
   Scalar fits = (divisor > 0) & (size < Infinity(x)) & (divisor <= size);
   Scalar safe_x = Choose(fits, size, x.Like(1)), safe_y = Choose(fits, divisor, x.Like(1));
   Scalar rest = x.type() == ScalarType::kF64 ? RemainderOfF64(safe_x, safe_y)
@@ -153,8 +156,8 @@ Scalar FmaOp(ElementType type, std::span<const Element> operands) {
   Scalar x = operands[0][0], y = operands[1][0], z = operands[2][0];
   if (!IsNarrow(type)) return Fma(x, y, z);
   x = x.As(ScalarType::kF64), y = y.As(ScalarType::kF64), z = z.As(ScalarType::kF64);
-  // The product is exact. What the sum loses goes into its last bit, so that rounding it again
-  // gives what rounding the exact sum gives.
+  // The product is exact. The rounding error of the sum is folded into its last bit (round to odd),
+  // so that rounding again to the narrow type equals one rounding.
   Scalar product = x * y, sum = product + z, back = sum - product;
   Scalar lost = (product - (sum - back)) + (z - back);
   Scalar bits = sum.BitsAs(ScalarType::kS64), one = Wide(sum, 1);
@@ -191,7 +194,7 @@ std::optional<Scalar> RealOp(Op op, std::span<const Element> operands) {
     case Op::kSqrt:
       return SqrtOf(x);
     case Op::kRsqrt:
-      // The device has one instruction for both.
+      // GPUs have one instruction for 1 / sqrt(x).
       if (HasApproximations(x)) return x.builder().Make(Prim::kInverse, {SqrtOf(x)});
       return 1 / SqrtOf(x);
     case Op::kReal:

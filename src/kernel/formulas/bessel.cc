@@ -4,8 +4,8 @@
 
 namespace tokamak::formulas {
 
-// From 0 to 8 a polynomial in x, of the function times (1 + x/2)^2 / x, which is nearly constant;
-// beyond one in 1/x, of the function times the root of x.
+// For |x| <= 8, a polynomial in x of the function times (1 + x/2)^2 / x, which is nearly constant.
+// Beyond, a polynomial in 1/x of the function times sqrt(x).
 Scalar BesselI1e(Scalar x) {
   Scalar size = AbsOf(x), is_near = size < 8;
   Scalar t = Fma(LesserOf(x.Like(8), size), x.Like(0.25), x.Like(-1));

@@ -1,4 +1,4 @@
-// compare.
+// The compare op.
 
 #include "kernel/formulas/functions.h"
 
@@ -23,7 +23,8 @@ Scalar InOrder(CompareDirection direction, Scalar x, Scalar y) {
   return x >= y;
 }
 
-// An integer in the order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN. Narrow types have one NaN.
+// An integer key with the total order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN. Narrow types
+// have one NaN.
 Scalar OrderKey(ElementType type, Scalar x) {
   if (IsNarrow(type)) x = Choose(IsNan(x), NotANumber(x), x);
   bool wide = x.type() == ScalarType::kF64;

@@ -1,6 +1,6 @@
-// Complex arithmetic. Parts are f64, those of c64 too: their products are exact, and nothing leaves
-// the range of an f64. What is infinite or no number is as Annex G of the C standard has it, but in
-// products, which XLA and NumPy leave as they come.
+// Complex arithmetic. Components are f64, also for c64: then products are exact and nothing
+// overflows. Infinities and NaNs follow Annex G of the C standard, except in products, where XLA
+// and NumPy do not apply it.
 
 #include "kernel/formulas/complex.h"
 
@@ -13,7 +13,7 @@ Scalar IsInfinite(Scalar x) {
 Scalar IsFinite(Scalar x) {
   return AbsOf(x) < Infinity(x);
 }
-// 1 for infinity and 0 for all else, with its sign.
+// 1 for infinity and 0 otherwise, with the sign of x.
 Scalar Boxed(Scalar x) {
   return CopySign(Choose(IsInfinite(x), x.Like(1), x.Like(0)), x);
 }
@@ -21,7 +21,7 @@ Complex Pick(Scalar condition, Complex yes, Complex no) {
   return {Choose(condition, yes.re, no.re), Choose(condition, yes.im, no.im)};
 }
 
-// What a quotient is whose parts both came out as NaN.
+// The quotient if both components came out as NaN (Annex G recovery).
 Complex OpenQuotient(Complex x, Complex y, Scalar denominator) {
   Scalar infinity = Infinity(x.re), zero = x.re.Like(0);
   Complex none{NotANumber(x.re), NotANumber(x.re)};
@@ -39,7 +39,7 @@ Complex OpenQuotient(Complex x, Complex y, Scalar denominator) {
   return Pick(is_zero, by_zero, result);
 }
 
-// A power of two that brings x near 1, for any x > 0.
+// A power of two that scales x near 1, for any x > 0.
 Scalar ScaleOf(Scalar x) {
   KernelBuilder& b = x.builder();
   auto number = [&](Bits field) { return b.ConstantBits(ScalarType::kU64, field << 52); };
@@ -47,7 +47,7 @@ Scalar ScaleOf(Scalar x) {
   return (number(0x7fe) - LesserOf(field, number(0x7fd))).BitsAs(ScalarType::kF64);
 }
 
-// x * scale, but never 0 of what is not: it may meet an infinity.
+// x * scale, but never 0 for nonzero x, because it may be multiplied by infinity.
 Scalar ScaledAlive(Scalar x, Scalar scale) {
   Scalar scaled = x * scale;
   return Choose((scaled == 0) & (x != 0), CopySign(x.Like(0x1p-1074), x), scaled);
@@ -93,7 +93,7 @@ ScaledModulus ScaledModulusOf(Complex z) {
   return {scaled, square, unscale};
 }
 
-// Infinite when a part is, unless the other is no number.
+// Infinite if a component is infinite, unless the other is NaN.
 Scalar Modulus(Complex z) {
   auto [scaled, square, unscale] = ScaledModulusOf(z);
   return SqrtOf(square) * unscale;
@@ -108,7 +108,7 @@ Scalar HasNan(Complex z) {
   return IsNan(z.re) | IsNan(z.im);
 }
 
-// Ops that only move or add parts, in the parts' own type.
+// Ops that only move or add components, in the type of the components.
 std::optional<Element> PlainOp(Op op, std::span<const Element> operands) {
   Complex x{operands[0][0], operands[0][1]}, y = x;
   if (operands.size() > 1) y = {operands[1][0], operands[1][1]};
@@ -163,7 +163,7 @@ std::optional<Element> ComplexOp(Op op, std::span<const Element> operands) {
   Scalar modulus;
   switch (op) {
     case Op::kAbs:
-      // Squares of f32 are within the range of an f64.
+      // Squares of f32 do not overflow in f64.
       modulus = is_c64 ? SqrtOf(Fma(x.re, x.re, x.im * x.im)) : Modulus(x);
       return Element{Choose(HasNan(x), NotANumber(x.re), modulus).As(type), Scalar()};
     case Op::kMultiply:

@@ -4,24 +4,24 @@
 
 namespace tokamak::formulas {
 
-// A complex number with f64 parts.
+// Complex arithmetic and functions as formulas. All components are f64.
 struct Complex {
   Scalar re, im;
 };
 
-Complex Multiply(Complex x, Complex y);         // whose products are in range
-Complex MultiplyInRange(Complex x, Complex y);  // whose result is
+Complex Multiply(Complex x, Complex y);         // requires that all products are in range
+Complex MultiplyInRange(Complex x, Complex y);  // requires only that the result is in range
 Complex Divide(Complex x, Complex y);
 Scalar Modulus(Complex z);
 
-// |scaled|^2, z = scaled * unscale, such that squares stay in range.
+// z = scaled * unscale, and square = |scaled|^2 does not overflow or underflow.
 struct ScaledModulus {
   Complex scaled;
   Scalar square, unscale;
 };
 ScaledModulus ScaledModulusOf(Complex z);
 
-// nullopt: there is no formula (some functions are exact enough for c64 alone).
+// nullopt if there is no formula (some functions are accurate enough for c64 only).
 std::optional<Complex> ComplexFunction(Op op, Complex x, Complex y, bool is_c64);
 std::optional<Complex> ComplexInverse(Op op, Complex z);
 Complex ComplexLog(Complex z);

@@ -1,4 +1,4 @@
-// Functions of complex numbers, from the functions of reals.
+// Functions of complex numbers, built from the functions of reals.
 
 #include "kernel/formulas/complex.h"
 
@@ -17,7 +17,7 @@ Complex PickParts(Scalar condition, Complex yes, Complex no) {
 Complex NanParts(Complex z) {
   return {NotANumber(z.re), NotANumber(z.re)};
 }
-// An infinite real part and no angle: NaN throughout, as XLA has it.
+// An infinite real part with an undefined angle: NaN throughout, as in XLA.
 Scalar HasNoAngle(Complex z) {
   return IsInfinitePart(z.re) & (!IsFinitePart(z.im));
 }
@@ -28,7 +28,8 @@ Complex OverI(Complex z) {
   return {z.im, -z.re};
 }
 
-// log |z|, exact also where |z| is near 1: from x^2 + y^2 - 1, without rounding before it cancels.
+// log |z|, accurate also for |z| near 1: computed from x^2 + y^2 - 1 without rounding before the
+// cancellation.
 Scalar LogModulus(Complex z) {
   auto [scaled, square, unscale] = ScaledModulusOf(z);
   Scalar log_scale = Choose(unscale == 1, unscale.Like(0),
@@ -45,7 +46,7 @@ Scalar LogModulus(Complex z) {
   return Choose(IsInfinitePart(z.re) | IsInfinitePart(z.im), Infinity(z.re), result);
 }
 
-// e^x cos y and e^x sin y; e^x alone may be out of range.
+// e^x cos y and e^x sin y, without overflow of e^x alone.
 Complex CExp(Complex z) {
   Scalar half = formulas::Exp(z.re * 0.5);
   auto [sin, cos] = SinCosOf(z.im);
@@ -71,7 +72,7 @@ Complex CExpm1(Complex z) {
   return PickParts(z.im == 0, {minus, z.im}, result);
 }
 
-// log |1 + z| = log1p(2 x + x^2 + y^2) / 2, its sum of exact parts where it cancels.
+// log |1 + z| = log1p(2 x + x^2 + y^2) / 2, with an exact sum where it cancels.
 Complex ComplexLog1p(Complex z) {
   Scalar moved = z.re + 1, angle = Atan2(z.im, moved);
   Scalar size = GreaterOf(AbsOf(z.re), AbsOf(z.im));
@@ -83,7 +84,8 @@ Complex ComplexLog1p(Complex z) {
   return {Choose(is_near, near, LogModulus({moved, z.im})), angle};
 }
 
-// w = sqrt((|x| + |z|) / 2), then the other part is y / 2w; of scaled parts. -0 counts as it is.
+// w = sqrt((|x| + |z|) / 2), and the other component is y / 2w, on scaled components. -0 keeps its
+// sign.
 Complex CSqrt(Complex z) {
   auto [scaled, square, unscale] = ScaledModulusOf(z);
   Scalar root_scale = Choose(unscale == 1, unscale,
@@ -92,7 +94,7 @@ Complex CSqrt(Complex z) {
   Scalar other = Choose(w == 0, w, AbsOf(scaled.im) / (w * 2));
   w = w * root_scale;
   other = other * root_scale;
-  // The sign bit decides, and a NaN has one too.
+  // The sign bit decides, also for NaN.
   Scalar is_left = z.re < 0, zero = z.re.Like(0), infinity = Infinity(z.re);
   Complex result{Choose(is_left, other, w), CopySign(Choose(is_left, w, other), z.im)};
   Complex right{infinity, Choose(IsNan(z.im), z.im, CopySign(zero, z.im))};
@@ -114,13 +116,13 @@ Complex CSinh(Complex z) {
   Scalar size = AbsOf(z.re);
   Scalar half = formulas::Exp(size * 0.5), quarter = half * 0.5;
   Scalar is_large = size > 40;
-  // Large: e^|x| / 2 times cos and sin, in two steps.
+  // For large |x|: e^|x| / 2 times cos and sin, in two steps.
   Scalar larger = (quarter * cos) * half;
   Complex large{Choose(z.re < 0, -larger, larger), (quarter * sin) * half};
   Complex small{formulas::Sinh(z.re) * cos, formulas::Cosh(z.re) * sin};
   Complex result = PickParts(is_large, large, small);
   result = PickParts(z.im == 0, {formulas::Sinh(z.re), z.im}, result);
-  // A zero real part stays one of a part that is no number.
+  // A zero real part stays zero if the imaginary part is not finite.
   result.re = Choose((z.re == 0) & (!IsFinitePart(z.im)), z.re, result.re);
   result.im = Choose((z.re == 0) & (!IsFinitePart(z.im)), NotANumber(z.re), result.im);
   return PickParts(HasNoAngle(z), NanParts(z), result);
@@ -135,7 +137,7 @@ Complex CCosh(Complex z) {
   Complex large{(quarter * cos) * half, Choose(z.re < 0, -larger, larger)};
   Scalar sinh = formulas::Sinh(z.re), cosh = formulas::Cosh(z.re);
   Complex result = PickParts(size > 40, large, {cosh * cos, sinh * sin});
-  // The real line, where 0 times something is 0.
+  // On the real line 0 times anything is 0.
   Scalar signed_zero = CopySign(z.re.Like(0), z.im);
   Scalar zero = Choose(z.re < 0, -signed_zero, signed_zero);
   zero = Choose(z.re == 0, z.re * z.im, zero);
@@ -152,7 +154,7 @@ Complex CTanh(Complex z) {
   Scalar sinh = formulas::Sinh(z.re), cosh = formulas::Cosh(z.re), size = AbsOf(z.re);
   Scalar below = Fma(sinh, sinh, cos * cos), one = CopySign(z.re.Like(1), z.re);
   Complex near{sinh * cosh / below, sin * cos / below};
-  // Far out: 1, and 4 sin y cos y e^-2|x|.
+  // For large |x|: 1, and 4 sin y cos y e^-2|x|.
   Scalar decay = formulas::Exp(-size);
   Complex far{one, (sin * cos * 4) * decay * decay};
   Scalar is_far = size > 22, zero = CopySign(z.re.Like(0), z.im);
@@ -161,7 +163,7 @@ Complex CTanh(Complex z) {
   result = PickParts(IsInfinitePart(z.re),
                      {one, Choose(IsFinitePart(z.im), CopySign(zero, sin * cos), zero)}, result);
   result = PickParts(z.im == 0, {formulas::Tanh(z.re), z.im}, result);
-  // A zero stays beside an angle that is no number.
+  // A zero stays zero if the angle is NaN.
   result.re = Choose((z.re == 0) & IsNan(z.im), z.re, result.re);
   return PickParts(IsFinitePart(z.re) & IsInfinitePart(z.im), NanParts(z), result);
 }
@@ -171,7 +173,7 @@ Complex CTan(Complex z) {
   return PickParts(IsInfinitePart(z.re) & IsFinitePart(z.im), NanParts(z), result);
 }
 
-// 1 / (1 + e^-z). Near its poles e^-z is near -1, and e^(z/2) / (2 cosh(z/2)) loses nothing.
+// 1 / (1 + e^-z). Near its poles e^-z is near -1; e^(z/2) / (2 cosh(z/2)) does not cancel there.
 Complex CLogistic(Complex z, bool is_c64) {
   Complex e = ExpOrReal({-z.re, -z.im}), one{z.re.Like(1), z.re.Like(0)};
   Complex result = Divide(one, {e.re + 1, e.im});
@@ -180,11 +182,11 @@ Complex CLogistic(Complex z, bool is_c64) {
   Complex near = Divide(CExp(half), {cosh.re * 2, cosh.im * 2});
   Scalar is_near = (AbsOf(z.re) < 20) & IsFinitePart(z.im) & (z.im != 0);
   result = PickParts(is_near, near, result);
-  return PickParts((z.re < -600) & IsFinitePart(z.re), CExp(z), result);  // e^-z leaves the range
+  return PickParts((z.re < -600) & IsFinitePart(z.re), CExp(z), result);  // e^-z overflows
 }
 
-// z^w = e^(w log z); exact enough only with more bits than the result has. Of operands that are 0
-// or not finite, only real ones have a power; z^0 and 1^w are 1 whatever z and w are.
+// z^w = e^(w log z), which is accurate enough only with more bits than the result has. Zero and
+// non-finite operands are supported on the real line only; z^0 and 1^w are 1 for all z and w.
 Complex CPower(Complex z, Complex w) {
   Scalar zero = z.re.Like(0), one = z.re.Like(1), infinity = Infinity(zero);
   Complex result = CExp(Multiply(w, ComplexLog(z)));

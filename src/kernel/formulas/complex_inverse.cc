@@ -1,6 +1,5 @@
 // Inverse functions of complex numbers after Kahan, "Branch cuts for complex elementary functions"
-// (1987), which is exact to a few units of the last place of the modulus. Infinities and NaNs are
-// as the C library has them.
+// (1987), accurate to a few ulp of the modulus. Infinities and NaNs follow the C library.
 
 #include "kernel/formulas/complex.h"
 
@@ -26,7 +25,7 @@ Scalar Signed(double value, Scalar sign) {
 }
 
 struct Roots {
-  Complex minus, plus;  // of 1 - z and 1 + z
+  Complex minus, plus;  // square roots of 1 - z and 1 + z
 };
 Roots RootsOf(Complex z) {
   return {ComplexSqrt({1 - z.re, -z.im}), ComplexSqrt({z.re + 1, z.im})};
@@ -35,7 +34,7 @@ Roots RootsOf(Complex z) {
 Complex OpenAsin(Complex z) {
   Scalar infinity = CopySign(Infinity(z.re), z.im);
   Scalar x_infinite = IsInfiniteArgument(z.re), y_infinite = IsInfiniteArgument(z.im);
-  // Both, the real part, the imaginary part infinite.
+  // Cases: both components infinite, the real one, the imaginary one.
   Complex result{
       Choose(x_infinite,
              Choose(y_infinite, Signed(kComplexHalfPi / 2, z.re), Signed(kComplexHalfPi, z.re)),
@@ -82,7 +81,7 @@ Complex Acosh(Complex z) {
 Complex Atanh(Complex z) {
   Scalar size = AbsOf(z.re), gap = 1 - size;
   Scalar distance = Modulus({gap, z.im}), is_near = distance < 1e-100;
-  // log|1 + z| / 2 - log|1 - z| / 2 from its exponential, or as it is where that is out of range.
+  // log|1 + z| / 2 - log|1 - z| / 2, from one log1p, or directly where that is out of range.
   Scalar ratio = (size / distance) * 4 / distance;
   Scalar re = Choose(is_near, Log(distance) * -0.5 + 0.34657359027997264, Log1p(ratio) * 0.25);
   Complex result{CopySign(re, z.re), Atan2(z.im * 2, gap * (size + 1) - z.im * z.im) * 0.5};
@@ -101,7 +100,7 @@ Complex TurnedBy(Function function, Complex z) {
   return {result.im, -result.re};
 }
 
-// The library's own for a part that is NaN, which turning would take for the other one.
+// C library results if a component is NaN: the rotation would confuse it with the other component.
 Complex Asinh(Complex z) {
   Complex result = TurnedBy([](Complex w) { return Asin(w); }, z);
   Scalar nan = NotANumber(z.re), has_infinite = IsInfiniteArgument(z.re) | IsInfiniteArgument(z.im);

@@ -1,4 +1,4 @@
-// convert, and bitcast-convert between types of one width.
+// convert, and bitcast-convert between types of equal width.
 
 #include <cmath>
 
@@ -8,13 +8,13 @@ namespace tokamak {
 namespace formulas {
 namespace {
 
-// Truncated; too large numbers become the nearest end of the type, NaN becomes 0.
+// Truncates. Out-of-range numbers saturate, NaN becomes 0.
 Scalar RealToInteger(ElementType to, Scalar x) {
   int bits = InfoOf(to).bits;
   ScalarType type = ComputeType(to);
   double high = std::ldexp(1.0, IsSigned(to) ? bits - 1 : bits);
   double low = IsSigned(to) ? -high : 0;
-  if (bits <= 16) {  // both ends are exact, and an s32 holds all
+  if (bits <= 16) {  // both bounds are exact, and an s32 holds all values
     Scalar clamped = LesserOf(GreaterOf(x, x.Like(low)), x.Like(high - 1));
     return Choose(x == x, clamped, x.Like(0)).As(ScalarType::kS32).As(type);
   }
@@ -27,8 +27,8 @@ Scalar RealToInteger(ElementType to, Scalar x) {
   return Choose(x >= high, b.ConstantBits(type, most), end);
 }
 
-// On its way to a narrow real, an integer that an f64 has no room for: low bits that are lost leave
-// one that says that they were there.
+// For an integer that does not fit an f64 and will be rounded to a narrow real: discarded low bits
+// set a sticky bit.
 Scalar Sticky(Scalar x) {
   KernelBuilder& b = x.builder();
   auto number = [&](Bits bits) { return b.ConstantBits(x.type(), bits); };
@@ -46,7 +46,7 @@ Scalar IntegerToReal(ElementType to, Scalar x) {
   return RoundTo(to, x.As(ScalarType::kF64));
 }
 
-bool Holds(ElementType to, ElementType from) {  // every number of `from` is one of `to`
+bool Holds(ElementType to, ElementType from) {  // whether `to` can represent every number of `from`
   if (to == from || InfoOf(to).bits >= 32) return true;
   return false;
 }

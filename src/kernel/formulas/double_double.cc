@@ -1,4 +1,4 @@
-// Sums of two f64 that stand for one number of twice the precision.
+// Double-double arithmetic: an unevaluated sum of two f64 with twice the precision.
 
 #include "kernel/formulas/functions.h"
 

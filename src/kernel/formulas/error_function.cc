@@ -9,7 +9,7 @@ bool IsWideErf(Scalar x) {
   return x.type() == ScalarType::kF64;
 }
 
-// erf x of |x| <= 1: x + x p(x^2)
+// erf x for |x| <= 1: x + x p(x^2)
 Scalar ErfNearZero(Scalar x) {
   Scalar u = x * x;
   Scalar tail =
@@ -39,14 +39,14 @@ Scalar ScaledErfc(Scalar x) {
   return p / Fma(x, x.Like(2), x.Like(1));
 }
 
-// erfc of x >= 0
+// erfc for x >= 0
 Scalar ErfcOfPositive(Scalar x) {
   Scalar bounded = LesserOf(x.Like(27.5), x);
   Double square = TimesExactly(bounded, bounded);
   return ExpOfSum(-square.high, -square.low) * ScaledErfc(bounded);
 }
 
-// |x|, the same value for x and -x, however the sign was turned: erf of both is computed once.
+// x| as one node for x and -x, however the sign was flipped, so that both share one erf.
 Scalar SizeOf(Scalar x) {
   KernelBuilder& b = x.builder();
   const ScalarNode node = b.kernel().node(x.id());
@@ -62,8 +62,8 @@ Scalar SizeOf(Scalar x) {
   return AbsOf(x);
 }
 
-// erf x of x >= 0 by the machine's 2^x (tools/fit_formulas.py): x + x p(x^2), and from 15/16 on
-// 1 - 2^q(x), where q stands for the logarithm of erfc. Beyond 4, where all of it is 1, q falls on.
+// erf x for x >= 0 with the hardware's 2^x (tools/fit_formulas.py): x + x p(x^2), and from 15/16 on
+// 1 - 2^q(x), where q approximates log2(erfc). Beyond 4 the result is 1, and q keeps decreasing.
 Scalar ErfByExp2(Scalar x) {
   Scalar small = Fma(x,
                      Polynomial(x * x, {0.128379151, -0.376124829, 0.112816818, -0.0267610997,
@@ -83,7 +83,7 @@ Scalar Erf(Scalar x) {
   if (IsWideErf(x)) {
     large = 1 - ErfcOfPositive(size);
   } else {
-    // log(erfc x) from 1 to 4.1, where 1 - erfc x is 1 already.
+    // log(erfc x) from 1 to 4.1, where 1 - erfc x already rounds to 1.
     Scalar bounded = LesserOf(x.Like(4.1), size);
     Scalar log = Polynomial(
         bounded, {0.000433129171, -1.13075125, -0.630804598, -0.111218929, 0.0272124596,
@@ -100,24 +100,24 @@ Scalar Erfc(Scalar x) {
   return Choose((x < 0.5) & (size < 1), 1 - ErfNearZero(x), beyond);
 }
 
-// t e^(q(t) - x^2) with t = 1 / (1 + x / 2): to 2^-20 near 0, to 2^-16 where the result is tiny.
-// The square of a narrow number is exact.
+// t e^(q(t) - x^2) with t = 1 / (1 + x / 2): relative error 2^-20 near 0, 2^-16 where the result is
+// tiny. The square of a narrow number is exact.
 Scalar ErfcFor16Bits(Scalar x) {
   Scalar size = LesserOf(x.Like(14), AbsOf(x));
-  Scalar t = NearQuotient(x.Like(1), Fma(size, x.Like(0.5), x.Like(1)));
+  Scalar t = ApproximateQuotient(x.Like(1), Fma(size, x.Like(0.5), x.Like(1)));
   Scalar q = Polynomial(t, {-1.26546752, 0.998484671, 0.394351453, -0.0403117761, 0.350025862,
                             -1.00027716, 0.750679791, -0.187486038});
   Scalar far = t * Exp(Fma(-size, size, q));
   return Choose(x < 0, 2 - far, far);
 }
 
-// erfinv(x) = x p(w), w = -log(1 - x^2): a polynomial in w, beyond 5 one in its root. In f64 that
-// is a start for Halley's method, on erf or, near 1, on erfc.
+// erfinv(x) = x p(w) with w = -log(1 - x^2): a polynomial in w, beyond 5 one in sqrt(w). For f64
+// this is the initial value of Halley's method on erf or, near 1, on erfc.
 Scalar ErfInv(Scalar x) {
   Scalar size = AbsOf(x), w = -Log(Fma(-x, x, x.Like(1)));
   Scalar t = w - 2.5, s = SqrtOf(w) - 3.1;
   Scalar is_near = w < 5;
-  // p less 1 or, far out, 2: the sum at the end is then the only rounding of its size.
+  // p minus 1 or, for large w, minus 2: then the final sum is the only rounding of its magnitude.
   Scalar near =
       Polynomial(t, {0.50140936044, 0.246640280, -0.00417739293, -0.00125272642, 0.000218349393,
                      -4.97241990e-6, -3.46398519e-6, 4.68131361e-7, 2.33359678e-8, -8.93192631e-9});
@@ -125,7 +125,7 @@ Scalar ErfInv(Scalar x) {
       Polynomial(s, {0.9332316741, 1.00335610, 0.00746011455, -0.00569671765, 0.00412101485,
                      -0.00271205790, 0.00131868268, -0.000312589138, -0.000127769788,
                      0.000161878139, -5.16809851e-5, -1.40340862e-5, 1.02531285e-5});
-  // f64 goes further out, w to 37, where a bit less than the root will do for a start.
+  // For f64, w reaches 37. Slightly less than sqrt(w) is a good enough initial value there.
   if (IsWideErf(x)) far = Choose(w < 17, far, Fma(SqrtOf(w), x.Like(1.0075), x.Like(-2.2)));
   Scalar y = Fma(size, Choose(is_near, near, far), Choose(is_near, size, size * 2));
   if (IsWideErf(x)) {

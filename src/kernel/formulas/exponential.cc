@@ -1,5 +1,5 @@
-// e^x and what is made of it. x = n ln 2 + r with |r| <= ln 2 / 2; e^r by a polynomial
-// (tools/fit_formulas.py), 2^n by its bits.
+// e^x and functions built on it. x = n ln 2 + r with |r| <= ln 2 / 2; e^r is a polynomial
+// (tools/fit_formulas.py), 2^n is built from its bits.
 
 #include "kernel/formulas.h"
 #include "kernel/formulas/functions.h"
@@ -11,8 +11,8 @@ bool IsWideExp(Scalar x) {
   return x.type() == ScalarType::kF64;
 }
 
-// n as the last bits of `rounder`, which is n + 1.5 * 2^52 (2^23): no conversion, so that NaN and
-// infinity are harmless.
+// n in the low bits of `rounder`, which is n + 1.5 * 2^52 (2^23 for f32). No conversion is needed,
+// so NaN and infinity are harmless.
 struct Reduced {
   Scalar rounder, rest;
 };
@@ -29,7 +29,7 @@ Reduced ByLn2(Scalar x) {
   return {rounder, Fma(n, x.Like(-low), Fma(n, x.Like(-high), x))};
 }
 
-// n + `more` as an unsigned integer, where that is not negative.
+// n + `more` as an unsigned integer. Requires that it is not negative.
 Scalar PowerPlus(Scalar rounder, int more) {
   Scalar bits = rounder.BitsAs(BitsTypeOf(rounder.type()));
   Bits magic = BitsOfDouble(rounder.type(), IsWideExp(rounder) ? 0x1.8p52 : 0x1.8p23);
@@ -39,7 +39,7 @@ Scalar FromExponentField(Scalar field, ScalarType type) {
   return (field << field.Like(type == ScalarType::kF64 ? 52 : 23)).BitsAs(type);
 }
 
-// value * 2^n in two steps, so that a result below the normal numbers is rounded once.
+// value * 2^n in two steps, so that a subnormal result is rounded once.
 Scalar ScaledBy(Scalar value, Scalar rounder) {
   Scalar twice = PowerPlus(rounder, IsWideExp(value) ? 2046 : 254);
   Scalar first = twice >> twice.Like(1);
@@ -59,15 +59,15 @@ Scalar Tail(Scalar r) {
                     {0.5, 0.166666672, 0.0416664667, 0.00833331048, 0.00139336416, 0.000198909809});
 }
 
-// Min and max with the constant first let NaN pass.
+// Min and max with the constant as the first operand propagate NaN.
 Scalar Clamped(Scalar x, double low, double high) {
   return LesserOf(x.Like(high), GreaterOf(x.Like(low), x));
 }
 
-// By the machine's 2^r. n is bounded, and r takes the rest: below the normal numbers the product is
-// rounded once; NaN and infinities pass through r.
+// Uses the hardware's 2^r. n is clamped, and r takes the remainder: a subnormal product is rounded
+// once, and NaN and infinities propagate through r.
 Scalar ExpByExp2(Scalar x) {
-  constexpr double kMagic = 0x1.8p23 + 127;  // so that the last bits of the rounder are n + 127
+  constexpr double kMagic = 0x1.8p23 + 127;  // makes the low bits of the rounder n + 127
   Scalar bounded = LesserOf(GreaterOf(x, x.Like(-87.33)), x.Like(88.02));
   Scalar rounder = Fma(bounded, x.Like(kInverse), x.Like(kMagic)), n = rounder - kMagic;
   Scalar r = Fma(x, x.Like(0x1.715476p+0), -n);
@@ -80,8 +80,8 @@ Scalar ExpByExp2(Scalar x) {
 
 Scalar Exp(Scalar x) {
   if (HasApproximations(x)) return ExpByExp2(x);
-  // A product that vanishes takes a processor a hundred times as long as another, and masks make
-  // many of them: they are not computed.
+  // A product that underflows is about a hundred times slower on some processors, and masked inputs
+  // produce many of them. Skip it.
   Scalar vanishes = x < (IsWideExp(x) ? -746 : -104);
   Scalar bounded = LesserOf(x.Like(IsWideExp(x) ? 710 : 89), Choose(vanishes, x.Like(0), x));
   auto [rounder, r] = ByLn2(bounded);
@@ -100,7 +100,7 @@ Scalar Expm1(Scalar x) {
   Scalar bounded = IsWideExp(x) ? Clamped(x, -38, 710) : Clamped(x, -18, 89);
   auto [rounder, r] = ByLn2(bounded);
   Scalar minus = Fma(r * r, Tail(r), r);  // e^r - 1
-  // 2^n (e^r - 1) + 2^n - 1, halved: 2^n alone may be too large.
+  // 2^n (e^r - 1) + 2^n - 1, halved, because 2^n alone may overflow.
   Scalar half = FromExponentField(PowerPlus(rounder, IsWideExp(x) ? 1022 : 126), x.type());
   Scalar result = Fma(half, minus, half - 0.5) * 2;
   return Choose(AbsOf(x) < (IsWideExp(x) ? 0x1p-54 : 0x1p-25), x, result);
@@ -109,8 +109,8 @@ Scalar Expm1(Scalar x) {
 // From e^-|x|, which cannot overflow.
 Scalar Logistic(Scalar x) {
   Scalar t = Exp(-AbsOf(x)), sum = t + 1, is_negative = x < 0;
-  Scalar result = NearQuotient(Choose(is_negative, t, x.Like(1)), sum);
-  // What the sum lost: a part of lost / sum, where 1 / sum is one of the two results.
+  Scalar result = ApproximateQuotient(Choose(is_negative, t, x.Like(1)), sum);
+  // The rounding error of the sum, relative: lost / sum, where 1 / sum is one of the two results.
   Scalar lost = t - (sum - 1), inverse = Choose(is_negative, 1 - result, result);
   return Fma(-(result * lost), inverse, result);
 }
@@ -128,11 +128,12 @@ Scalar Tanh(Scalar x) {
   auto [rounder, r] = ByLn2(LesserOf(x.Like(10), size) * -2);
   Scalar scale = FromExponentField(PowerPlus(rounder, 127), x.type());
   Scalar t = (Fma(r * r, Tail(r), r) + 1) * scale;  // e^-2|x|
-  Scalar large = 1 - NearQuotient(t * 2, t + 1);
+  Scalar large = 1 - ApproximateQuotient(t * 2, t + 1);
   return CopySign(Choose(size < 0.6, small, large), x);
 }
 
-// Below e^-86 nothing is told apart: 2^n is a normal number, and so is the half of the largest.
+// Clamps the argument, because results below e^-86 need not be distinguished. Then 2^n is a normal
+// number, and so is half of the largest one.
 Scalar ExpOfTerm(Scalar x) {
   if (IsWideExp(x) || HasApproximations(x)) return Exp(x);
   auto [rounder, r] = ByLn2(Clamped(x, -86, 89));

@@ -5,34 +5,34 @@
 
 #include "kernel/formulas.h"
 
-// The parts that formulas are made of. A function of reals takes and gives f32 or f64 scalars,
-// whichever its argument is, unless it says f64.
+// Building blocks of the formulas. A function of reals takes f32 or f64 scalars and returns the
+// type of its argument, unless a comment says f64.
 
 namespace tokamak::formulas {
 
-// ---- storage.cc: the bits of narrow types
-bool IsNarrow(ElementType type);  // a real of fewer than 32 bits
-// The nearest number of a real type to an f32 or f64 scalar, ties to even, as its ComputeType.
+// ---- storage.cc: bit patterns of narrow types
+bool IsNarrow(ElementType type);  // a real narrower than 32 bits
+// Rounds an f32 or f64 scalar to a real type, ties to even. The result is in its ComputeType.
 Scalar RoundTo(ElementType type, Scalar value);
-// The bits that an element of an integer or real type has in memory, as a u32 (u64 for 64 bits).
+// The bits of an integer or real element in memory, as a u32 (u64 for 64 bits).
 Scalar PatternOf(ElementType type, Scalar value);
 Scalar FromPattern(ElementType type, Scalar pattern);
-// An integer within the range of its type: what an op on s2, s4, u2 or u4 wraps its result with.
+// Wraps an integer into the range of its type. Ops on s2, s4, u2 and u4 wrap their results.
 Scalar WrapTo(ElementType type, Scalar value);
 
 // ---- arithmetic.cc, rounding.cc
 Scalar NotANumber(Scalar like);
 Scalar Infinity(Scalar like);
 Scalar IsNan(Scalar x);
-bool HasApproximations(Scalar x);  // exp2 and inverse are instructions
-// x / y within 1 ulp, where y and the quotient are far from the ends of the numbers.
-Scalar NearQuotient(Scalar x, Scalar y);
-Scalar MaximumOf(Scalar x, Scalar y);  // NaN wins, -0 < 0
+bool HasApproximations(Scalar x);  // whether exp2 and inverse are instructions for this type
+// x / y within 1 ulp. Requires that y and the quotient are far from overflow and underflow.
+Scalar ApproximateQuotient(Scalar x, Scalar y);
+Scalar MaximumOf(Scalar x, Scalar y);  // propagates NaN; -0 < 0
 Scalar MinimumOf(Scalar x, Scalar y);
 Scalar SignOf(Scalar x);
-Scalar RemainderOf(Scalar x, Scalar y);  // of the division that is rounded towards zero; exact
+Scalar RemainderOf(Scalar x, Scalar y);  // the remainder of the truncated quotient; exact
 std::optional<Scalar> RealOp(Op op, std::span<const Element> operands);
-// x * y + z, rounded once to f32 or f64; of narrower types what RoundTo makes that of.
+// x * y + z with one rounding for f32 and f64. For narrower types, RoundTo of that.
 Scalar FmaOp(ElementType type, std::span<const Element> operands);
 std::optional<Scalar> RoundingOp(Op op, Scalar x);
 Scalar ReducedPrecision(ElementType type, Scalar x, const ReducePrecisionAttrs& attrs);
@@ -57,8 +57,8 @@ Scalar Log1p(Scalar x);
 Scalar Power(Scalar x, Scalar y);
 Scalar CubeRoot(Scalar x);
 Scalar CubeRootOfF64(Scalar x,
-                     int steps);  // of a normal number, by so many steps of Halley's method
-// ---- double_double.cc: the unrounded sum of two f64
+                     int steps);  // x normal; `steps` iterations of Halley's method
+// ---- double_double.cc: double-double arithmetic (an unevaluated sum of two f64)
 struct Double {
   Scalar high, low;
 };
@@ -68,7 +68,7 @@ Double Renormalized(Scalar high, Scalar low);  // |high| >= |low|
 Double Times(Double x, Double y);
 Double Plus(Double x, Double y);
 Double PlusOrdered(Double x, Double y);  // |x| >= |y|
-// Logarithms of positive f64 numbers for powers, see there.
+// Logarithms of positive f64 numbers, for Power; see logarithm.cc for their accuracy.
 Scalar LogForPowerOfF32(Scalar x);
 Double LogForPower(Scalar x);
 // ---- trigonometric.cc
@@ -79,7 +79,7 @@ struct SinCos {
   Scalar sin, cos;
 };
 SinCos SinCosOf(Scalar x);    // f64
-SinCos SinCosOfPi(Scalar x);  // of pi x, f64
+SinCos SinCosOfPi(Scalar x);  // of pi * x, f64
 // ---- inverse_trigonometric.cc
 Scalar Atan(Scalar x);
 Scalar Atan2(Scalar y, Scalar x);
@@ -99,13 +99,13 @@ Scalar ErfInv(Scalar x);
 // ---- gamma.cc, f64
 Scalar Lgamma(Scalar x);
 Scalar Digamma(Scalar x);
-// ---- zeta.cc, f64 for results of f32
+// ---- zeta.cc, f64, accurate enough for f32 results
 Scalar Zeta(Scalar s, Scalar q);
 Scalar Polygamma(Scalar n, Scalar x);
 // ---- bessel.cc, f64
 Scalar BesselI1e(Scalar x);
 
-// ---- functions of reals; nullopt: not one of them. The result may be as exact as `type` is.
+// ---- functions of reals; nullopt if `op` is not one. Accurate enough for `type`.
 std::optional<Scalar> RealFunction(Op op, ElementType type, std::span<const Element> operands);
 // ---- complex.cc
 std::optional<Element> ComplexOp(Op op, std::span<const Element> operands);

@@ -1,5 +1,5 @@
-// The logarithm of the gamma function, and its derivative. Below 8, up by the recurrence, eight
-// steps at once; from there on the series of Stirling; below 0 by reflection.
+// The logarithm of the gamma function, and its derivative. Below 8, the recurrence shifts the
+// argument up by eight in one step; from 8 on, Stirling's series; below 0, reflection.
 
 #include "kernel/formulas/functions.h"
 
@@ -12,8 +12,8 @@ Scalar IsWhole(Scalar x) {
   return FloorOf(x) == x;
 }
 
-// x (x + 1) ... (x + 7) as two factors, and times the product the sum of 1 / (x + k). With u = x (x
-// + 7), pairs of factors are u, u + 6, u + 10 and u + 12: few roundings.
+// x (x + 1) ... (x + 7) as two factors, and the sum of 1 / (x + k) times the product. With u = x (x
+// + 7) the pairs of factors are u, u + 6, u + 10 and u + 12, which needs few roundings.
 struct Factors {
   Scalar first, second, sum;
 };
@@ -24,7 +24,7 @@ Factors EightFactors(Scalar x) {
   return {first, second, sum};
 }
 
-// Of x > 0. The logarithms that cancel each other have twice the precision.
+// For x > 0. The logarithms that cancel are double-double.
 Scalar LgammaOfPositive(Scalar x) {
   Scalar is_low = x < 8, low = Choose(is_low, x, x.Like(1));
   auto [first, second, sum] = EightFactors(low);
@@ -38,7 +38,7 @@ Scalar LgammaOfPositive(Scalar x) {
   raised = {Choose(is_low, raised.high, x.Like(0)), Choose(is_low, raised.low, x.Like(0))};
   main = Plus(main, Double{-raised.high, -raised.low});
   Scalar inverse = 1 / z, square = inverse * inverse;
-  // x + 8 was rounded: what it lost, times the derivative.
+  // Corrects the rounding error of x + 8 with the derivative.
   Scalar lost = Choose(is_low, x - (z - 8), x.Like(0));
   main.low = Fma(lost, Fma(inverse, x.Like(-0.5), log.high), main.low);
   Scalar series =
@@ -49,7 +49,7 @@ Scalar LgammaOfPositive(Scalar x) {
   return main.high + Fma(series, inverse, main.low);
 }
 
-// Of x > 0: log z - 1/(2 z) - ..., less the sum of 1 / (x + k), which is one quotient.
+// For x > 0: log z - 1/(2 z) - ..., minus the sum of 1 / (x + k), which is one quotient.
 Scalar DigammaOfPositive(Scalar x) {
   Scalar is_low = x < 8, low = Choose(is_low, x, x.Like(1));
   auto [first, second, sum] = EightFactors(low);

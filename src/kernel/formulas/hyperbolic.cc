@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 
-// e^x / 2 also where e^x is too large; x >= 0.
+// e^x / 2 without overflow of e^x, for x >= 0.
 Scalar HalfExp(Scalar x) {
   Double halved = AddExactly(x, x.Like(-kLn2));
   return ExpOfSum(halved.high, halved.low - 0x1.abc9e3b39803fp-56);

@@ -1,4 +1,5 @@
-// Ops on integers and pred. Results wrap; primitives are kept from operands that leave them open.
+// Ops on integers and pred. Results wrap. Operands for which a primitive is unspecified are
+// replaced.
 
 #include "kernel/formulas/functions.h"
 
@@ -39,7 +40,7 @@ Scalar Remainder(Scalar x, Scalar y) {
   return Choose(is_zero, x, x % Choose(safe, x.Like(1), y));
 }
 
-// By squaring, a bit of y at a time. Bits that are known cost nothing but the squares.
+// Exponentiation by squaring, one bit of y per step. Constant bits of y need only the squarings.
 Scalar IntegerPower(Scalar x, Scalar y) {
   int bits = InfoOf(x.type()).bits;
   Scalar base = Unsigned(x), exponent = Unsigned(y), result = base.Like(1);
@@ -50,13 +51,13 @@ Scalar IntegerPower(Scalar x, Scalar y) {
   }
   result = result.BitsAs(x.type());
   if (!IsSigned(x.type())) return result;
-  // A negative power of an integer is 0 but for the powers of 1 and -1.
+  // A negative power of an integer is 0, except for the bases 1 and -1.
   Scalar odd = (y & y.Like(1)) != 0;
   Scalar inverse = Choose(x == 1, x, Choose(x == -1, Choose(odd, x, x.Like(1)), x.Like(0)));
   return Choose(y < 0, inverse, result);
 }
 
-// `bits` is the width of the element, which its scalar may exceed.
+// `bits` is the width of the element, which may be less than that of its scalar.
 Scalar ShiftLeft(Scalar x, Scalar y, int bits) {
   Scalar shift = Unsigned(y), fits = shift < bits;
   Scalar moved = Unsigned(x) << Choose(fits, shift, shift.Like(0));
@@ -106,8 +107,7 @@ std::optional<Scalar> Unary(Op op, int bits, Scalar x) {
   }
 }
 
-// The upper half of the product. That of fewer than 8 bits fits into the 8 that they are computed
-// in.
+// The upper half of the product. The product of types narrower than 8 bits fits 8 bits.
 Scalar MultiplyHigh(Scalar x, Scalar y, int bits) {
   if (bits >= 8) return x.builder().Make(Prim::kMulHigh, {x, y});
   Scalar product = x * y, by = x.Like(bits);
@@ -157,7 +157,7 @@ std::optional<Scalar> Binary(Op op, int bits, Scalar x, Scalar y) {
 std::optional<Scalar> IntegerOp(Op op, ElementType type, std::span<const Element> operands) {
   int bits = InfoOf(type).bits;
   Scalar x = operands[0][0];
-  // A shift by an amount that is negative is one by too much: the bits of its own type count.
+  // A negative shift amount counts as too large: it is compared as an unsigned number of its type.
   std::optional<Scalar> result;
   if (operands.size() == 1) {
     result = Unary(op, bits, x);

@@ -12,7 +12,7 @@ bool IsWideArc(Scalar x) {
 constexpr double kHalfPi = 0x1.921fb54442d18p+0, kHalfPiLow = 0x1.1a62633145c07p-54;
 constexpr double kTanEighth = 0.41421356237309503;  // tan(pi / 8)
 
-// (atan z - z) / z^3 of u = z^2, |z| <= tan(pi / 8)
+// (atan z - z) / z^3 as a function of u = z^2, |z| <= tan(pi / 8)
 Scalar AtanTail(Scalar u) {
   return Polynomial(
       u, {-0.33333333333333331, 0.19999999999995491, -0.14285714284660139, 0.11111111014741562,
@@ -20,9 +20,9 @@ Scalar AtanTail(Scalar u) {
           -0.050851391487066376, 0.039222688823476320, -0.019165906506304300});
 }
 
-// The angle of the f64 point (x, y), x and y at least 0 and not both 0 or infinite: up to tan(pi/8)
-// as it is, from there to 1/tan(pi/8) as pi/4 and the rest, beyond as pi/2 and the rest. One
-// division.
+// The angle of the f64 point (x, y) with x, y >= 0, not both 0 or infinite. Up to tan(pi/8)
+// directly, from there to 1/tan(pi/8) as pi/4 plus a remainder, beyond as pi/2 plus a remainder.
+// One division.
 Double AngleOf(Scalar y, Scalar x) {
   Scalar is_low = y <= x * kTanEighth, is_high = x < y * kTanEighth;
   Scalar top = Choose(is_low, y, Choose(is_high, -x, y - x));
@@ -34,7 +34,7 @@ Double AngleOf(Scalar y, Scalar x) {
   return {pick(kHalfPi), Fma(AtanTail(u) * u, z, z) + pick(kHalfPiLow)};
 }
 
-// In f32 from 0 to 1 at once: fewer roundings before the polynomial.
+// For f32 one polynomial covers 0 to 1: fewer roundings before it.
 Scalar AtanOfF32(Scalar x) {
   Scalar size = AbsOf(x), is_large = size > 1, one = x.Like(1);
   Scalar z = Choose(is_large, one, size) / Choose(is_large, size, one), u = z * z;
@@ -45,7 +45,7 @@ Scalar AtanOfF32(Scalar x) {
   return CopySign(Choose(is_large, turned, angle), x);
 }
 
-// (asin x - x) / x^3 of u = x^2
+// (asin x - x) / x^3 as a function of u = x^2
 Scalar AsinTail(Scalar u) {
   return Polynomial(
       u, {0.16666666666666669, 0.074999999999984246, 0.044642857146373380, 0.030381944137085216,
@@ -54,7 +54,7 @@ Scalar AsinTail(Scalar u) {
           0.028778442612593040});
 }
 
-// asin z of z = min(|x|, sqrt((1 - |x|) / 2)), at most 1/2, and what z lacks of that root.
+// asin z for z = min(|x|, sqrt((1 - |x|) / 2)), at most 1/2, and the rounding error of that root.
 struct HalfAngle {
   Scalar is_large, angle;
 };
@@ -62,7 +62,7 @@ HalfAngle HalfAngleOf(Scalar size) {
   Scalar is_large = size > 0.5;
   Scalar u = Choose(is_large, (1 - size) * 0.5, size * size);
   Scalar root = SqrtOf(u);
-  Scalar lost = Fma(-root, root, u) / (root * 2);  // of the root
+  Scalar lost = Fma(-root, root, u) / (root * 2);  // rounding error of the root
   lost = Choose(is_large & (root > 0), lost, size.Like(0));
   Scalar z = Choose(is_large, root, size);
   return {is_large, z + Fma(AsinTail(u) * u, z, lost)};
@@ -80,7 +80,7 @@ Scalar Atan(Scalar x) {
 
 Scalar Atan2(Scalar y, Scalar x) {
   if (!IsWideArc(x)) {
-    // In f64: quotients neither overflow nor lose bits.
+    // In f64, quotients neither overflow nor lose bits.
     return Atan2(y.As(ScalarType::kF64), x.As(ScalarType::kF64)).As(ScalarType::kF32);
   }
   Scalar a = AbsOf(y), b = AbsOf(x), one = x.Like(1), zero = x.Like(0);
@@ -88,11 +88,11 @@ Scalar Atan2(Scalar y, Scalar x) {
   Scalar has_infinite = y_infinite | x_infinite, has_zeros = (a == 0) & (b == 0);
   a = Choose(has_infinite, Choose(y_infinite, one, zero), a);
   b = Choose(has_infinite, Choose(x_infinite, one, zero), b);
-  // Keeps sums and products of large and small numbers in range.
+  // Scales large and small numbers, so that sums and products stay in range.
   Scalar is_huge = (a > 0x1p1000) | (b > 0x1p1000), is_tiny = (a < 0x1p-1000) & (b < 0x1p-1000);
   Scalar scale = Choose(is_huge, x.Like(0x1p-30), Choose(is_tiny, x.Like(0x1p80), one));
   auto [high, low] = AngleOf(a * scale, Choose(has_zeros, one, b * scale));
-  Scalar is_left = x.BitsAs(ScalarType::kS64) < 0;  // -0 too
+  Scalar is_left = x.BitsAs(ScalarType::kS64) < 0;  // includes -0
   // pi - (high + low)
   Scalar left = (x.Like(2 * kHalfPi) - high) + (x.Like(2 * kHalfPiLow) - low);
   Scalar angle = Choose(is_left, left, high + low);

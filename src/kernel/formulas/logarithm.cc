@@ -1,4 +1,4 @@
-// Logarithms. x = m 2^e with m from sqrt(1/2) to sqrt(2); log(1 + f) of f = m - 1 by a polynomial
+// Logarithms. x = m 2^e with m from sqrt(1/2) to sqrt(2). log(1 + f) with f = m - 1 is a polynomial
 // (tools/fit_formulas.py): in f for f32, in s = f / (2 + f) for f64, where log(1 + f) = 2 atanh(s).
 
 #include <cmath>
@@ -15,11 +15,11 @@ bool IsWideLog(Scalar x) {
 
 struct Parts {
   Scalar mantissa;  // m
-  Scalar exponent;  // e, a number
-  Scalar field;     // e + the bias, where the exponent of a number has its bits
+  Scalar exponent;  // e, as a float
+  Scalar field;     // e + bias, in the position of the exponent bits
 };
 
-// Of a positive normal number; of anything else something.
+// Requires a positive normal number; otherwise the result is arbitrary.
 Parts PartsOf(Scalar x) {
   bool wide = IsWideLog(x);
   ScalarType type = BitsTypeOf(x.type());
@@ -29,7 +29,7 @@ Parts PartsOf(Scalar x) {
   int shift = wide ? 52 : 23;
   Bits ones = wide ? Bits{0x7ff} << 52 : Bits{0xff} << 23;
   Scalar field = (bits + number(one - root)) & number(ones);
-  // The field as a number: the last bits of 2^52 (2^23) and so much.
+  // The exponent field as a float, built as the low bits of 2^52 (2^23) + field.
   double base = wide ? 0x1p52 : 0x1p23;
   Scalar above =
       ((field >> number(static_cast<Bits>(shift))) | number(BitsOfDouble(x.type(), base)))
@@ -56,8 +56,8 @@ Scalar LogOfParts(Scalar f, Scalar e) {
   return Fma(e, f.Like(0x1.62e43p-1), f + low);
 }
 
-// On GPUs, where a conversion is one instruction: of a positive normal number, 2^23 e as an integer
-// whose bits can be taken from those of a number to divide it by 2^e.
+// GPUs, where a conversion is one instruction: for a positive normal number, 2^23 e as an integer.
+// Subtracting it from the bits of a number divides that number by 2^e.
 Scalar ShiftOf(Scalar x) {
   Bits root = BitsOfDouble(x.type(), std::sqrt(0.5));
   auto number = [&](Bits bits) { return x.builder().ConstantBits(ScalarType::kU32, bits); };
@@ -66,7 +66,7 @@ Scalar ShiftOf(Scalar x) {
 Scalar Shifted(Scalar x, Scalar shift) {
   return (x.BitsAs(ScalarType::kU32) - shift).BitsAs(x.type());
 }
-// log(1 + f) + e ln 2 of e 2^23.
+// log(1 + f) + e ln 2, given e 2^23.
 Scalar LogOfShift(Scalar f, Scalar shifted_e) {
   Scalar rest = Polynomial(f, {-0.5, 0.333333313, -0.250003070, 0.200010449, -0.166412815,
                                0.142144963, -0.129981831, 0.126223192, -0.0790274367});
@@ -86,14 +86,14 @@ Normal NormalOf(Scalar x) {
   return {Choose(is_small, x * std::exp2(shift), x), Choose(is_small, x.Like(shift), x.Like(0))};
 }
 
-// On GPUs, where each instruction counts.
+// The variant for GPUs, with the fewest instructions.
 Scalar LogByShift(Scalar x) {
   constexpr double kLost = 25;
   Scalar is_small = x < LeastNormal(x), value = Choose(is_small, x * std::exp2(kLost), x);
   Scalar shift = ShiftOf(value), lost = Choose(is_small, x.Like(kLost * 0x1p23), x.Like(0));
   Scalar e = shift.BitsAs(ScalarType::kS32).As(x.type()) - lost;
   Scalar result = LogOfShift(Shifted(value, shift) - 1, e), infinity = Infinity(x);
-  // Bits of infinity and above: that, NaN, and all that has a sign.
+  // As unsigned bits, infinity and above: infinity, NaN, and all numbers with a sign.
   Scalar bits = x.BitsAs(ScalarType::kU32);
   result = Choose(bits < infinity.BitsAs(ScalarType::kU32), result, Fma(x, infinity, infinity));
   return Choose(x == 0, -infinity, result);
@@ -110,15 +110,15 @@ Scalar Log(Scalar x) {
   return Choose(x > 0, Choose(x == Infinity(x), x, result), edge);
 }
 
-// f = (1 + x) 2^-e - 1 of x itself, rounded once: x 2^-e and 2^-e - 1 are exact, or what they lose
-// is far below f.
+// f = (1 + x) 2^-e - 1 from x itself, rounded once: x 2^-e and 2^-e - 1 are exact, or their errors
+// are far below f.
 Scalar LogOfShifted1p(Scalar x) {
   Scalar shift = ShiftOf(x + 1), four = x.Like(4);
   Scalar f = Shifted(x, shift) + Fma(Shifted(four, shift), x.Like(0.25), x.Like(-1));
   return LogOfShift(f, shift.BitsAs(ScalarType::kS32).As(x.type()));
 }
 
-// f = (1 + x) 2^-e - 1 of x itself, rounded once. From 2^24 on 1 + x is x.
+// f = (1 + x) 2^-e - 1 from x itself, rounded once. From 2^24 on 1 + x is x.
 Scalar LogOf1p(Scalar x) {
   Parts parts = PartsOf(x + 1);
   Scalar top = x.builder().ConstantBits(parts.field.type(), BitsOfDouble(x.type(), 1) * 2);
@@ -129,12 +129,12 @@ Scalar LogOf1p(Scalar x) {
 
 Scalar Log1pOfF32(Scalar x) {
   Scalar result = CopySign(HasApproximations(x) ? LogOfShifted1p(x) : LogOf1p(x), x);
-  // A NaN stays one. What no square is, is asked last.
+  // NaN propagates. The domain check comes last.
   result = Choose(x < Infinity(x), result, x);
   return Choose(x <= -1, Choose(x == -1, -Infinity(x), NotANumber(x)), result);
 }
 
-// 1 + x is rounded; what that loses goes back into f.
+// 1 + x is rounded; its rounding error is added back to f.
 Scalar Log1p(Scalar x) {
   if (!IsWideLog(x)) return Log1pOfF32(x);
   Scalar sum = x + 1;
@@ -157,7 +157,8 @@ Scalar LogForPowerOfF32(Scalar x) {
   return Fma(parts.exponent, f.Like(0x1.62e42fefa39efp-1), Fma(s, rest, s * 2));
 }
 
-// The sum of two f64, to about 2^-66: 2 s + 2/3 s^3 of twice the precision, the rest of one.
+// A double-double with a relative error of about 2^-66: 2 s + 2/3 s^3 in double-double, the other
+// terms in f64.
 Double LogForPower(Scalar x) {
   auto [value, lost] = NormalOf(x);
   Parts parts = PartsOf(value);

@@ -17,8 +17,8 @@ std::optional<double> ConstantOf(Scalar x) {
   return DoubleOfBits(node.type, node.bits);
 }
 
-// |x|^y of f32 by e^(y log|x|) in f64, rounded once. The logarithm is good to 2^-43, so that the
-// exponent, which is below 2^8 where the result is a number, is good to 2^-35.
+// x|^y for f32 as e^(y log|x|) in f64, rounded once. The logarithm has an error of 2^-43; the
+// exponent, which is below 2^8 for finite results, one of 2^-35.
 Scalar PowerOfF32(Scalar size, Scalar y) {
   Scalar x = size.As(ScalarType::kF64);
   Scalar log = LogForPowerOfF32(x);
@@ -31,7 +31,7 @@ Scalar PowerOfF32(Scalar size, Scalar y) {
       Polynomial(r, {0.50000000134577272, 0.16666666681614256, 0.041666465006040050,
                      0.0083333109344488690, 0.0013933641031986701, 0.00019890980869750327});
   Scalar value = Fma(r * r, tail, r) + 1;
-  // 2^n: n + 1.5 * 2^52 has n in its last bits, the bias goes on top and the rest out.
+  // 2^n: n + 1.5 * 2^52 has n in its low bits. Adds the bias and shifts out the rest.
   Scalar field = (rounder + 1023).BitsAs(ScalarType::kU64);
   field = field << field.Like(52);
   return (value * field.BitsAs(ScalarType::kF64)).As(ScalarType::kF32);
@@ -42,7 +42,7 @@ Scalar PowerOfF64(Scalar size, Scalar y) {
   Double log = LogForPower(Choose(is_plain, size, size.Like(1)));
   Double exponent = TimesExactly(y, log.high);
   Scalar low = Fma(y, log.low, exponent.low);
-  // Where y or the product leaves the range, the rests are no numbers; nor do they matter there.
+  // Where y or the product overflows, the low parts are NaN, and they do not matter.
   low = Choose(AbsOf(exponent.high) < 1000, low, low.Like(0));
   Scalar edge = y * Choose(size == 0, -Infinity(size), size);
   return ExpOfSum(Choose(is_plain, exponent.high, edge), low);
@@ -61,14 +61,14 @@ Scalar Power(Scalar x, Scalar y) {
   Scalar is_whole = TruncOf(y) == y;
   Scalar is_odd = is_whole & (TruncOf(half) != half);
   Scalar result = IsWidePower(x) ? PowerOfF64(size, y) : PowerOfF32(size, y);
-  result = Choose((size == 1) & (y == y), one, result);  // also of infinite powers
+  result = Choose((size == 1) & (y == y), one, result);  // also for infinite powers
   result = Choose(is_odd, CopySign(result, x), result);
   Scalar has_none = (x < 0) & (size < Infinity(x)) & !is_whole;
   result = Choose(has_none, NotANumber(x), result);
   return Choose((x == 1) | (y == 0), one, result);
 }
 
-// x = m 8^k with m from 1 to 8: a polynomial good to 2^-9, then Halley's method.
+// x = m 8^k with m from 1 to 8: a polynomial with an error of 2^-9, then Halley's method.
 Scalar CubeRoot(Scalar x) {
   if (!IsWidePower(x)) {
     Scalar root = CubeRootOfF64(x.As(ScalarType::kF64), 1);
@@ -84,7 +84,8 @@ Scalar CubeRootOfF64(Scalar x, int steps) {
   auto number = [&](Bits bits) { return b.ConstantBits(ScalarType::kU64, bits); };
   Scalar bits = AbsOf(x).BitsAs(ScalarType::kU64);
   Scalar exponent = (bits >> number(52)).As(ScalarType::kU32);
-  // exponent = 1023 + 3 k + r, r = 0, 1, 2; 1023 = 3 * 341, and 43691 / 2^17 is 1/3 and a bit.
+  // exponent = 1023 + 3 k + r, r = 0, 1, 2; 1023 = 3 * 341, and 43691 / 2^17 is slightly more than
+  // 1/3.
   Scalar third = (exponent * exponent.Like(43691)) >> exponent.Like(17);
   Scalar rest = exponent - third * exponent.Like(3);
   Scalar mantissa = (bits & number((Bits{1} << 52) - 1)) |

@@ -1,5 +1,5 @@
-// The counter-based generators of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC
-// 2011).
+// The counter-based random number generators of Salmon et al., "Parallel random numbers: as easy as
+// 1, 2, 3" (SC 2011).
 
 #include "kernel/formulas.h"
 

@@ -1,4 +1,4 @@
-// Which function of reals an op is.
+// Selects the function of reals for an op.
 
 #include "kernel/formulas/functions.h"
 
@@ -13,7 +13,7 @@ Scalar Polynomial(Scalar x, std::initializer_list<double> coefficients) {
 
 namespace {
 
-// A function of f64, for f32 too: rounded once.
+// A function of f64, also used for f32 with one final rounding.
 using Function = Scalar (*)(Scalar);
 Scalar InF64(Function function, Scalar x) {
   return function(x.As(ScalarType::kF64)).As(x.type());

@@ -1,4 +1,4 @@
-// Rounding to integers, and ops that look at the bits of a real.
+// Rounding to integers, and ops on the bits of a real.
 
 #include <algorithm>
 #include <cmath>
@@ -54,7 +54,7 @@ Scalar ReducedPrecision(ElementType type, Scalar x, const ReducePrecisionAttrs& 
   if (exponent < format.exponent_bits) {
     int64_t bias = (int64_t{1} << (exponent - 1)) - 1;
     Scalar field = bits >> Number(bits, static_cast<uint64_t>(own));
-    // field - format.bias above bias, or at most -bias
+    // Whether field - format.bias is above bias, or at most -bias.
     is_over = is_over | (field > Number(bits, static_cast<uint64_t>(bias + format.bias)));
     int64_t least = format.bias - bias;
     if (least >= 0) is_under = field <= Number(bits, static_cast<uint64_t>(least));
@@ -62,7 +62,8 @@ Scalar ReducedPrecision(ElementType type, Scalar x, const ReducePrecisionAttrs& 
   auto ends = [&](double value) {
     return Choose(x < 0, x.Like(RoundToType(type, -value)), x.Like(RoundToType(type, value)));
   };
-  // mask: what a pattern without its sign has; a number that overflows into the sign is replaced.
+  // mask: the bits of a pattern without its sign. A number that overflows into the sign is
+  // replaced.
   Scalar result = FromPattern(type, (bits & Number(bits, mask)) | sign);
   result = Choose(is_over, ends(HUGE_VAL), Choose(is_under, ends(0.0), result));
   Scalar is_plain = (AbsOf(x) > 0) & (AbsOf(x) < Infinity(x));
@@ -82,7 +83,7 @@ Scalar NextAfter(ElementType type, Scalar x, Scalar y) {
   return Choose(IsNan(x) | IsNan(y), NotANumber(x), moved);
 }
 
-// Truncated, or one more in magnitude when the random number lies below the fraction.
+// Truncates, and adds one in magnitude if the random number is below the discarded fraction.
 Scalar StochasticConvert(ElementType to, Scalar x, Scalar random) {
   int random_bits = InfoOf(random.type()).bits, bits = InfoOf(to).bits;
   double most = std::ldexp(1.0, IsSigned(to) ? bits - 1 : bits);
@@ -91,7 +92,7 @@ Scalar StochasticConvert(ElementType to, Scalar x, Scalar random) {
   Scalar fraction = (size - whole) * std::ldexp(1.0, random_bits);
   Scalar up = (fraction > random.As(ScalarType::kF64)) & (whole + 1 < most);
   Scalar rounded = CopySign(Choose(up, whole + 1, whole), x);
-  // What is too large is left as it is: the conversion saturates.
+  // A number that is too large stays unchanged: the conversion saturates.
   return Choose(size < most, rounded, x);
 }
 

@@ -1,5 +1,5 @@
-// How elements lie in memory and what they are inside of a kernel: the bits of narrow floats, and
-// rounding to them.
+// Storage and compute representation of elements: bit patterns of narrow floats, and rounding to
+// them.
 
 #include <cmath>
 
@@ -25,8 +25,8 @@ Scalar Float(Scalar bits) {
   return bits.BitsAs(ScalarType::kF32);
 }
 
-// The f32 between which and its neighbour an f64 lies, towards zero, with the last bit set unless
-// it is exact: rounded again, to a format of at most 22 bits, it gives what the f64 would.
+// Rounds an f64 to odd: the f32 next to it towards zero, with the last bit set unless it is exact.
+// Rounding that again to a format of at most 22 bits equals one rounding.
 Scalar RoundToOdd(Scalar x) {
   Scalar nearest = x.As(ScalarType::kF32), back = nearest.As(ScalarType::kF64);
   Scalar bits = StoredBits(nearest);
@@ -42,8 +42,7 @@ Scalar RoundToBf16(Scalar x) {
   return Choose(x == x, Float(rounded), NotANumber(x));
 }
 
-// f8e8m0fnu: powers of two from 2^-127 on, no sign, no zero. Of equally near ones the even
-// exponent.
+// f8e8m0fnu: powers of two from 2^-127 on, no sign, no zero. Ties go to the even exponent.
 Scalar RoundToPowerOfTwo(Scalar x) {
   Scalar bits = StoredBits(x);
   Scalar exponent = bits >> Word(x, 23);
@@ -55,7 +54,7 @@ Scalar RoundToPowerOfTwo(Scalar x) {
   return Choose(fits, Float(result), NotANumber(x));
 }
 
-// The pattern of the largest finite number decides what overflows.
+// The largest finite number, which decides what overflows.
 double LargestOf(ElementType type) {
   const FloatFormat& format = FormatOf(type);
   uint64_t all = (uint64_t{1} << (format.mantissa_bits + format.exponent_bits)) - 1;
@@ -72,7 +71,7 @@ Scalar RoundToSmall(ElementType type, Scalar x) {
   Scalar last = (bits >> Word(x, static_cast<uint32_t>(drop))) & Word(x, 1);
   uint32_t half = uint32_t{1} << (drop - 1);
   Scalar normal = Float((bits + Word(x, half - 1) + last) & Word(x, ~(2 * half - 1)));
-  // Below the normal numbers all have one unit: adding a number with that unit rounds to it.
+  // Subnormal numbers have a common unit: adding a number with that unit rounds to it.
   double unit = std::ldexp(1.0, least - format.mantissa_bits + 23);
   Scalar rounded = Choose(size < std::ldexp(1.0, least), (size + unit) - unit, normal);
   double largest = LargestOf(type);
@@ -85,8 +84,8 @@ Scalar RoundToSmall(ElementType type, Scalar x) {
   return Choose(x == x, result, format.nan == Nan::kNone ? x.Like(0) : NotANumber(x));
 }
 
-// An f8 or smaller type, from and to its bits in a u32. Scaled so that the exponents of f32 and of
-// the format agree, its numbers have the same bits in both, subnormal ones too.
+// An f8 or smaller type, from and to its bits in a u32. After scaling so that the exponents of f32
+// and of the format agree, a number has the same bits in both, including subnormal numbers.
 Scalar DecodeSmall(ElementType type, Scalar bits) {
   const FloatFormat& format = FormatOf(type);
   int m = format.mantissa_bits, width = m + format.exponent_bits;

@@ -1,5 +1,5 @@
-// sin, cos and tan of any argument: x = n pi/2 + r with |r| <= pi/4 and a bit, and a polynomial in
-// r.
+// sin, cos and tan of any argument: x = n pi/2 + r with |r| slightly above pi/4 at most, and a
+// polynomial in r.
 
 #include "kernel/formulas/functions.h"
 
@@ -10,31 +10,31 @@ constexpr double kQuarterTurn[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
 
 struct Turned {
   Scalar r, r_low;  // f64
-  Scalar quarter;   // n in its last two bits, a u32 of f32 arguments and else a u64
+  Scalar quarter;   // n in its low two bits; a u32 for f32 arguments, else a u64
 };
 
-// An f32 argument, in f64. From 2^43 on, x is replaced by what is x apart from turns: with m the
-// difference of 2^20a and the nearest multiple of 2 pi (and x 2^-20a still an integer), x 2^-20a m.
-// Then n has at most 45 bits, and products with the two parts of pi/2 are right to 2^-60. No f32 is
-// nearer to a multiple of pi/2 than 2^-30.
+// Argument reduction of an f32, in f64. From 2^43 on, x is replaced by a number that differs by
+// full turns: with m the difference of 2^20a and the nearest multiple of 2 pi (and x 2^-20a still
+// an integer), x 2^-20a m. Then n has at most 45 bits, and products with the two parts of pi/2 have
+// an error of 2^-60. No f32 is closer to a multiple of pi/2 than 2^-30.
 Turned TurnedF32(Scalar x) {
   static constexpr struct {
     double from, high, low;
-  } kFolds[] = {{0x1p43, 0x1.58e8ec12c0aa8p-22, 0x1.95c955afd3e7bp-76},
-                {0x1p63, -0x1.5ca6dfeaae1f6p-39, -0x1.60cab403f9f91p-96},
-                {0x1p83, -0x1.14a6222f5ceffp-59, 0x1.976ea91bba67bp-116},
-                {0x1p103, -0x1.082d219bb0225p-80, 0x1.29b05b18df9e2p-135},
-                {0x1p123, -0x1.0f45204cd2192p-100, -0x1.d6b3c80daf49ap-157}};
+  } kScales[] = {{0x1p43, 0x1.58e8ec12c0aa8p-22, 0x1.95c955afd3e7bp-76},
+                 {0x1p63, -0x1.5ca6dfeaae1f6p-39, -0x1.60cab403f9f91p-96},
+                 {0x1p83, -0x1.14a6222f5ceffp-59, 0x1.976ea91bba67bp-116},
+                 {0x1p103, -0x1.082d219bb0225p-80, 0x1.29b05b18df9e2p-135},
+                 {0x1p123, -0x1.0f45204cd2192p-100, -0x1.d6b3c80daf49ap-157}};
   Scalar size = AbsOf(x), wide = x.As(ScalarType::kF64);
-  Scalar is_large = size >= kFolds[0].from;
-  Scalar high = wide.Like(kFolds[0].high), low = wide.Like(kFolds[0].low);
-  for (const auto& fold : kFolds) {
-    high = Choose(size >= fold.from, wide.Like(fold.high), high);
-    low = Choose(size >= fold.from, wide.Like(fold.low), low);
+  Scalar is_large = size >= kScales[0].from;
+  Scalar high = wide.Like(kScales[0].high), low = wide.Like(kScales[0].low);
+  for (const auto& scale : kScales) {
+    high = Choose(size >= scale.from, wide.Like(scale.high), high);
+    low = Choose(size >= scale.from, wide.Like(scale.low), low);
   }
-  Scalar folded = wide * high;
-  Scalar y = Choose(is_large, folded, wide);
-  Scalar y_low = Choose(is_large, Fma(wide, low, Fma(wide, high, -folded)), wide.Like(0));
+  Scalar scaled = wide * high;
+  Scalar y = Choose(is_large, scaled, wide);
+  Scalar y_low = Choose(is_large, Fma(wide, low, Fma(wide, high, -scaled)), wide.Like(0));
   Scalar rounder = Fma(y, wide.Like(0x1.45f306dc9c883p-1), wide.Like(0x1.8p52));
   Scalar n = rounder - 0x1.8p52;
   Scalar r = Fma(n, wide.Like(-kQuarterTurn[0]), y);
@@ -64,8 +64,9 @@ constexpr uint64_t kTwoOverPi[] = {0,
                                    0x6BFB5FB11F8D5D08,
                                    0x56033046FC7B6BAB};
 
-// An f64 argument, as Payne and Hanek have it: of x 2/pi with x = m 2^e, only those bits of 2/pi
-// are multiplied that neither make whole turns nor are too small: 192 of them, from place e - 1 on.
+// Argument reduction of an f64 (Payne and Hanek): for x 2/pi with x = m 2^e, multiplies only the
+// bits of 2/pi that contribute neither full turns nor negligible amounts: 192 bits, from bit e - 1
+// on.
 Turned TurnedF64(Scalar x) {
   KernelBuilder& b = x.builder();
   auto number = [&](uint64_t bits) { return b.ConstantBits(ScalarType::kU64, bits); };
@@ -74,9 +75,10 @@ Turned TurnedF64(Scalar x) {
   Scalar is_open = !(size < Infinity(x));
   Scalar bits = Choose(is_small | is_open, x.Like(1), size).BitsAs(ScalarType::kU64);
   Scalar m = (bits & number((uint64_t{1} << 52) - 1)) | number(uint64_t{1} << 52);
-  Scalar place = (bits >> number(52)) - number(1075 - 62);  // of a bit in kTwoOverPi
-  Scalar word = place >> number(6), offset = place & number(63);
-  // The four words from `word` on: moved down by 16, 8, 4, 2, 1 words as the bits of `word` say.
+  Scalar bit_position = (bits >> number(52)) - number(1075 - 62);  // bit index in kTwoOverPi
+  Scalar word = bit_position >> number(6), offset = bit_position & number(63);
+  // The four words starting at `word`: a barrel shift by 16, 8, 4, 2, 1 words, controlled by the
+  // bits of `word`.
   std::array<Scalar, 20> words;
   for (size_t i = 0; i < 20; ++i) words[i] = number(kTwoOverPi[i]);
   for (size_t step : {16, 8, 4, 2, 1}) {
@@ -95,7 +97,8 @@ Turned TurnedF64(Scalar x) {
   Scalar carry = Choose(low < middle, number(1), number(0));
   Scalar high = high_part(m, f1) + m * f2 + carry;
   Scalar quarter = (high + number(uint64_t{1} << 61)) >> number(62);
-  // The rest, from -1/2 to 1/2, times 2^64; its first 53 bits apart, so that they are exact.
+  // The remainder in -1/2 to 1/2, times 2^64. Its first 53 bits are separate, so that they are
+  // exact.
   Scalar rest = (high << number(2)) | (low >> number(62));
   Scalar first = (rest & number(~uint64_t{0x7ff})).BitsAs(ScalarType::kS64).As(ScalarType::kF64);
   Scalar second = (rest & number(0x7ff)).BitsAs(ScalarType::kS64).As(ScalarType::kF64);
@@ -111,7 +114,7 @@ Turned TurnedF64(Scalar x) {
           Choose(is_small, x.Like(0), r.low), Choose(is_small, number(0), quarter)};
 }
 
-// sin and cos of an f64 of at most pi/4 and a bit, and its rest.
+// sin and cos of an f64 of at most slightly more than pi/4, given as a double-double.
 SinCos OfRest(Scalar r, Scalar r_low) {
   Scalar u = r * r;
   Scalar odd =
@@ -122,7 +125,7 @@ SinCos OfRest(Scalar r, Scalar r_low) {
                      -2.7557317241727759e-7, 2.0876140031390975e-9, -1.1382184214477529e-11});
   Scalar sin = r + Fma(odd * u, r, Fma(r_low, u * -0.5, r_low));
   Scalar half = u * 0.5, one = 1 - half;
-  Scalar lost = (1 - one) - half;  // of the difference
+  Scalar lost = (1 - one) - half;  // rounding error of the difference
   Scalar cos = one + (lost + Fma(u * u, even, -(r * r_low)));
   return {sin, cos};
 }
@@ -137,8 +140,9 @@ SinCos OfTurned(const Turned& turned) {
   return {Choose(turns_sin, -sin, sin), Choose(turns_cos, -cos, cos)};
 }
 
-// In f32, `shift` quarters of a turn further on. Below 2^17 n has 17 bits, so that what is left of
-// x after the first of three parts of pi/2 is exact: 1.6 ulp. Beyond, the rest is computed in f64.
+// For f32, shifted by `shift` quarter turns. Below 2^17 n has 17 bits, so the remainder of x after
+// subtracting the first of three parts of pi/2 is exact: 1.6 ulp. Beyond, the reduction is done in
+// f64.
 Scalar SinOfF32(Scalar x, double shift) {
   Scalar is_large = AbsOf(x) >= 0x1p17;
   Turned far = TurnedF32(x);
@@ -178,7 +182,7 @@ SinCos SinCosOf(Scalar x) {
 Scalar Sin(Scalar x) {
   bool wide = x.type() == ScalarType::kF64;
   Scalar result = wide ? SinCosOf(x).sin : SinOfF32(x, 0);
-  return Choose(AbsOf(x) < (wide ? 0x1p-27 : 0x1p-12), x, result);  // and -0 of -0
+  return Choose(AbsOf(x) < (wide ? 0x1p-27 : 0x1p-12), x, result);  // also keeps -0
 }
 
 Scalar Cos(Scalar x) {

@@ -1,24 +1,24 @@
-// The zeta function of Hurwitz, and the derivatives of digamma, which are multiples of it. In f64,
-// good for results of f32: powers are exponentials of plain logarithms.
+// The Hurwitz zeta function, and the derivatives of digamma, which are multiples of it. In f64,
+// accurate enough for f32 results: powers are exponentials of plain f64 logarithms.
 
 #include "kernel/formulas/functions.h"
 
 namespace tokamak::formulas {
 namespace {
 
-// e^log times factor.
+// factor * e^log.
 struct ScaledSum {
   Scalar log, factor;
 };
 
-// The sum of (a + k)^-s over all k >= 0, for s > 1 and a > 0: the first terms as they are, the rest
-// by Euler and Maclaurin. All is relative to a^-s.
+// The sum of (a + k)^-s over all k >= 0, for s > 1 and a > 0: the first terms directly, the
+// remainder by the Euler-Maclaurin formula. Relative to a^-s.
 ScaledSum SumOfPowers(Scalar s, Scalar a) {
   constexpr int kSummed = 5;
   Scalar sum = s.Like(1);
   for (int k = 1; k < kSummed; ++k) sum = sum + Exp(-s * Log1p(k / a));
   Scalar power = Exp(-s * Log1p(kSummed / a)), b = a + kSummed, square = 1 / (b * b);
-  // B(2j) / (2j)!, the last first.
+  // B(2j) / (2j)!, in reverse order.
   constexpr double kFactors[] = {-3.3896802963225829e-13, 1.3382536530684679e-11,
                                  -5.2841901386874932e-10, 2.0876756987868099e-8,
                                  -8.2671957671957672e-7,  3.3068783068783069e-5,
@@ -43,15 +43,15 @@ Scalar IsEven(Scalar x) {
   return FloorOf(x * 0.5) * 2 == x;
 }
 
-// e^scale times zeta(s, q), of any numbers.
+// e^scale times zeta(s, q), for any arguments.
 Scalar ZetaOf(Scalar s, Scalar q, Scalar scale) {
   Scalar one = s.Like(1), zero = s.Like(0), is_positive = q > 0;
   Scalar fraction = q - FloorOf(q), is_sensible = (s > 1) & (AbsOf(q) < Infinity(q));
   auto safe = [&](Scalar a, Scalar holds) { return Choose(is_sensible & holds, a, one); };
   Scalar safe_s = Choose(s > 1, s, s.Like(2)), below = (q < 0) & (fraction > 0);
   ScaledSum main = SumOfPowers(safe_s, safe(Choose(is_positive, q, fraction), is_positive | below));
-  // The terms below zero are those of another zeta function, read backwards. Half-way between two
-  // poles large sums cancel: they are brought to one scale first.
+  // The terms below zero form another zeta function in reverse order. Half-way between two poles
+  // large sums cancel, so they are scaled to a common exponent first.
   Scalar sign = Choose(IsEven(s) & (s < Infinity(s)), one, -one);
   ScaledSum mirrored = SumOfPowers(safe_s, safe(FloorOf(q) + 1 - q, below));
   ScaledSum beyond = SumOfPowers(safe_s, safe(1 - q, below));

@@ -18,20 +18,20 @@ int64_t At(const Shape& shape, int64_t d) {
   return shape.dim(static_cast<size_t>(d));
 }
 
-// The filter's gradient of a convolution with holes, which sees the larger image through the
-// smaller one: the images change places, and the result is turned around. No holes are left. Null
-// when it is none.
+// Rewrites the filter gradient of a strided convolution, which has base dilation and a window
+// larger than its result: exchanges input and kernel and reverses the result. The base dilation
+// becomes window dilation. Null if `conv` is not such a gradient.
 Instr* WithSidesSwapped(Instr& conv) {
   ConvolutionAttrs attrs = conv.attrs<ConvolutionAttrs>();
   const Shape &input = conv.operand(0)->shape(), &kernel = conv.operand(1)->shape();
-  bool has_holes = false;
+  bool has_base_dilation = false;
   double taps = 1, results = 1;
   for (size_t d = 0; d < attrs.window.size(); ++d) {
     WindowDim& window = attrs.window[d];
     if (window.stride != 1 || window.window_dilation != 1 || window.reversed) return nullptr;
     const int64_t size = At(input, attrs.dims.input_spatial[d]),
                   result = At(conv.shape(), attrs.dims.output_spatial[d]);
-    has_holes = has_holes || window.base_dilation > 1;
+    has_base_dilation = has_base_dilation || window.base_dilation > 1;
     taps *= static_cast<double>(window.size);
     results *= static_cast<double>(result);
     WindowDim swapped{.size = size, .pad_low = result - 1 - window.pad_low};
@@ -39,7 +39,7 @@ Instr* WithSidesSwapped(Instr& conv) {
     swapped.pad_high = result + (size - 1) * window.base_dilation - window.size - swapped.pad_low;
     window = swapped;
   }
-  if (!has_holes || taps <= results || attrs.feature_group_count != 1 ||
+  if (!has_base_dilation || taps <= results || attrs.feature_group_count != 1 ||
       attrs.batch_group_count != 1 || !IsPlainArray(input) || !IsPlainArray(kernel))
     return nullptr;
   ConvDims& dims = attrs.dims;
@@ -48,14 +48,14 @@ Instr* WithSidesSwapped(Instr& conv) {
   std::swap(dims.input_spatial, dims.kernel_spatial);
   std::swap(dims.output_batch, dims.output_feature);
   std::ranges::reverse(attrs.precision);
-  Dims turned = dims.output_spatial;
-  std::ranges::sort(turned);
+  Dims reversed_dims = dims.output_spatial;
+  std::ranges::sort(reversed_dims);
   const Shape shape = conv.shape().WithoutLayout();
   Editor make(conv, Editor::Naming::kUnnamed);
   Instr* made =
       make.Make(Op::kConvolution, shape, {conv.operand(1), conv.operand(0)}, std::move(attrs));
   made->set_name(conv.name());
-  make.Replace(make.Make(Op::kReverse, shape, {made}, DimensionsAttrs{turned}));
+  make.Replace(make.Make(Op::kReverse, shape, {made}, DimensionsAttrs{reversed_dims}));
   return made;
 }
 
@@ -67,7 +67,8 @@ class ConvolutionPreparer {
         attrs_(conv.attrs<ConvolutionAttrs>()),
         read_(std::move(read)) {}
 
-  // Asks for it as it is, then for one of an array that is padded. Says why not.
+  // Queries the library for the convolution as it stands, then for one of an explicitly padded
+  // array. Returns why not; empty on success.
   std::string Ask(TargetLibraries& libraries) {
     std::string why = libraries.WhyNot(read_);
     bool even = std::ranges::all_of(
@@ -83,7 +84,7 @@ class ConvolutionPreparer {
     return libraries.WhyNot(read_);
   }
 
-  // Whether it stands as it was asked for.
+  // Whether it already has the requested layout.
   bool IsLaidOut() const { return low_.empty() && LibraryConvolutionOf(conv_).has_value(); }
 
   void Run() {
@@ -92,8 +93,8 @@ class ConvolutionPreparer {
     Instr* input = Moved(conv_.operand(0), Order(from.input_batch, from.input_feature,
                                                  from.input_spatial, to.input_batch));
     if (read_.form != ConvForm::kBackwardData) input = Padded(input);
-    Instr* kernel = Moved(Turned(conv_.operand(1)), Order(from.kernel_output, from.kernel_input,
-                                                          from.kernel_spatial, to.kernel_output));
+    Instr* kernel = Moved(Reversed(conv_.operand(1)), Order(from.kernel_output, from.kernel_input,
+                                                            from.kernel_spatial, to.kernel_output));
     ConvolutionAttrs attrs = attrs_;
     attrs.dims = to;
     SetWindow(attrs.window);
@@ -117,7 +118,8 @@ class ConvolutionPreparer {
     return make_.Make(op, Shape::Array(read_.type, dims), std::move(operands), std::move(attrs));
   }
 
-  // The dimension that stands first (`first_at` 0: `first`, else `second`), space, the other.
+  // The dimension that comes first (`first` if `first_at` is 0, else `second`), the spatial
+  // dimensions, then the other one.
   static Dims Order(int64_t first, int64_t second, const Dims& space, int64_t first_at) {
     if (first_at != 0) std::swap(first, second);
     Dims order = {first};
@@ -140,20 +142,20 @@ class ConvolutionPreparer {
     return Make(Op::kTranspose, Permuted(x->shape(), order), {x}, DimensionsAttrs{order});
   }
 
-  // The filter, with its taps in the order in which the library has them.
-  Instr* Turned(Instr* kernel) {
-    Dims turned;
+  // The filter with its taps in the library's order.
+  Instr* Reversed(Instr* kernel) {
+    Dims reversed_dims;
     for (size_t d = 0; d < attrs_.window.size(); ++d)
       if (attrs_.window[d].reversed != IsReversed(read_.form) && attrs_.window[d].size > 1)
-        turned.push_back(attrs_.dims.kernel_spatial[d]);
-    if (turned.empty()) return kernel;
-    std::ranges::sort(turned);
+        reversed_dims.push_back(attrs_.dims.kernel_spatial[d]);
+    if (reversed_dims.empty()) return kernel;
+    std::ranges::sort(reversed_dims);
     if (kernel->op() == Op::kReverse) {
       Dims there = kernel->attrs<DimensionsAttrs>().dimensions;
       std::ranges::sort(there);
-      if (there == turned) return kernel->operand(0);
+      if (there == reversed_dims) return kernel->operand(0);
     }
-    return Make(Op::kReverse, kernel->shape().dims(), {kernel}, DimensionsAttrs{turned});
+    return Make(Op::kReverse, kernel->shape().dims(), {kernel}, DimensionsAttrs{reversed_dims});
   }
 
   Instr* Padded(Instr* x) {
@@ -170,7 +172,7 @@ class ConvolutionPreparer {
     return Make(Op::kPad, dims, {x, zero}, std::move(pad));
   }
 
-  // Without the gradient of what is padding.
+  // Removes the gradient of the padding.
   Instr* Cut(Instr* x, const Dims& dims) {
     Dims begin(dims.size(), 0), end = dims, step(dims.size(), 1);
     for (size_t d = 0; d < low_.size(); ++d) {
@@ -180,7 +182,7 @@ class ConvolutionPreparer {
     return Make(Op::kSlice, dims, {x}, SliceAttrs{begin, end, step});
   }
 
-  // The window of what the library computes: with the padding that is not stored.
+  // The window that the library computes, with the padding that is not materialized.
   void SetWindow(Window& window) const {
     for (size_t d = 0; d < window.size(); ++d) {
       window[d].reversed = IsReversed(read_.form);
@@ -199,14 +201,14 @@ class ConvolutionPreparer {
   Editor make_;
   const ConvolutionAttrs attrs_;
   LibraryConvolution read_;
-  Dims low_, high_;  // zeros that are stored, of each dimension of space
+  Dims low_, high_;  // materialized zeros of each spatial dimension
 };
 
 }  // namespace
 
-// Lays out the convolutions that the library computes, and sooner than kernels or dots do: features
-// last, and first in the filter; a window that is padded more on one side, where it does not take
-// that, is one of an array that is padded.
+// Assigns cuDNN's layout to convolutions that the library computes faster than kernels or dots:
+// features last, and output features first in the filter. A window with asymmetric padding that the
+// library does not support becomes a window over an explicitly padded array.
 Result<Changed> AssignConvolutionLayouts(Module& module, PassContext& context) {
   TargetLibraries* libraries = context.target.libraries;
   if (libraries == nullptr) return Changed::kNo;
@@ -215,7 +217,7 @@ Result<Changed> AssignConvolutionLayouts(Module& module, PassContext& context) {
     for (Instr* instr : computation.Instrs()) {
       if (instr->op() != Op::kConvolution) continue;
       if (Instr* swapped = WithSidesSwapped(*instr)) {
-        context.Taken("convolution.swap-sides", *swapped);
+        context.Accepted("convolution.swap-sides", *swapped);
         instr = swapped;
         changed = true;
       }
@@ -227,7 +229,7 @@ Result<Changed> AssignConvolutionLayouts(Module& module, PassContext& context) {
         continue;
       }
       if (preparer.IsLaidOut()) continue;
-      context.Taken("convolution.library", *instr);
+      context.Accepted("convolution.library", *instr);
       preparer.Run();
       changed = true;
     }

@@ -23,31 +23,32 @@ bool SetsElement(const Instr& scatter) {
   return body.parameters().size() == 2 && body.root() == body.parameter(1);
 }
 
-// Elements of an array in a loop's body for each update, at most, that are chosen one by one.
+// Inside a loop body: maximum array elements per update element for which a select over the whole
+// array is used. Chosen.
 constexpr int64_t kFewChoices = 8;
 
-// Which dimension of the array each dimension of updates and of indices walks along; -1: none, it
-// has one element.
-struct ScatterWays {
+// The dimension of the array that each dimension of updates and of indices runs along; -1: none,
+// because it has size 1.
+struct SelectForm {
   std::vector<int64_t> updates, indices;
 };
 
-// Nothing where a batch may have several updates, or windows are parts of dimensions.
-std::optional<ScatterWays> WaysOf(const Instr& scatter) {
+// Null if a batch may have several updates, or if windows cover a dimension only partially.
+std::optional<SelectForm> SelectFormOf(const Instr& scatter) {
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
   const Shape &shape = scatter.shape(), &updates = scatter.operand(2)->shape();
   const Dims& indices = scatter.operand(1)->shape().dims();
-  ScatterWays ways{std::vector<int64_t>(updates.dims().size(), -1),
-                   std::vector<int64_t>(indices.size(), -1)};
+  SelectForm form{std::vector<int64_t>(updates.dims().size(), -1),
+                  std::vector<int64_t>(indices.size(), -1)};
   for (size_t i = 0; i < attrs.input_batching_dims.size(); ++i)
-    ways.indices[static_cast<size_t>(attrs.scatter_indices_batching_dims[i])] =
+    form.indices[static_cast<size_t>(attrs.scatter_indices_batching_dims[i])] =
         attrs.input_batching_dims[i];
-  std::vector<int64_t> windows;  // dimensions of the array that windows have
+  std::vector<int64_t> windows;  // dimensions of the array that windows cover
   for (int64_t d = 0; d < shape.rank(); ++d)
     if (!IsSelected(attrs.inserted_window_dims, d) && !IsSelected(attrs.input_batching_dims, d))
       windows.push_back(d);
   size_t next_window = 0, next_index = 0;
-  for (size_t u = 0; u < ways.updates.size(); ++u) {
+  for (size_t u = 0; u < form.updates.size(); ++u) {
     if (IsSelected(attrs.update_window_dims, static_cast<int64_t>(u))) {
       int64_t d = windows[next_window++];
       if (updates.dim(u) == 1 && shape.dim(static_cast<size_t>(d)) != 1 &&
@@ -56,14 +57,14 @@ std::optional<ScatterWays> WaysOf(const Instr& scatter) {
       if (updates.dim(u) != shape.dim(static_cast<size_t>(d)) ||
           (IsSelected(attrs.scatter_dims_to_operand_dims, d) && updates.dim(u) != 1))
         return std::nullopt;
-      ways.updates[u] = d;
+      form.updates[u] = d;
       continue;
     }
     if (static_cast<int64_t>(next_index) == attrs.index_vector_dim) ++next_index;
-    ways.updates[u] = ways.indices[next_index++];
-    if (ways.updates[u] < 0 && updates.dim(u) != 1) return std::nullopt;
+    form.updates[u] = form.indices[next_index++];
+    if (form.updates[u] < 0 && updates.dim(u) != 1) return std::nullopt;
   }
-  return ways;
+  return form;
 }
 
 bool IsWanted(const Instr& scatter, bool in_loop) {
@@ -73,7 +74,7 @@ bool IsWanted(const Instr& scatter, bool in_loop) {
   bool few = in_loop && scatter.shape().ElementCount() <=
                             kFewChoices * scatter.operand(2)->shape().ElementCount();
   if (!one_number && !few) return false;
-  return (SetsElement(scatter) || AnyOrderOp(*scatter.called(0))) && WaysOf(scatter);
+  return (SetsElement(scatter) || AnyOrderOp(*scatter.called(0))) && SelectFormOf(scatter);
 }
 
 class SelectedScatter {
@@ -81,9 +82,9 @@ class SelectedScatter {
   explicit SelectedScatter(Instr& scatter)
       : scatter_(scatter),
         attrs_(scatter.attrs<ScatterAttrs>()),
-        ways_(*WaysOf(scatter)),
+        form_(*SelectFormOf(scatter)),
         make_(scatter) {
-    // An index that the type does not hold lies outside of the array in either.
+    // An index that the type cannot represent is outside the array in either case.
     const Dims& dims = scatter.shape().dims();
     int bits = InfoOf(scatter.operand(1)->shape().type()).bits;
     bool fits = bits <= 32 && std::all_of(dims.begin(), dims.end(), [](int64_t size) {
@@ -95,7 +96,7 @@ class SelectedScatter {
   void Run() {
     const Shape& shape = scatter_.shape();
     Instr* old = scatter_.operand(0);
-    Instr* made = OverArray(scatter_.operand(2), ways_.updates);
+    Instr* made = OverArray(scatter_.operand(2), form_.updates);
     if (!SetsElement(scatter_))
       made = make_.Make(*AnyOrderOp(*scatter_.called(0)), shape, {old, made});
     Instr* here = nullptr;
@@ -108,13 +109,13 @@ class SelectedScatter {
   }
 
  private:
-  // Spreads what walks along dimensions of the array, or has one element, over all of it.
-  Instr* OverArray(Instr* x, const std::vector<int64_t>& ways) {
+  // Broadcasts an array whose dimensions run along the array, or have size 1, over the whole array.
+  Instr* OverArray(Instr* x, const std::vector<int64_t>& form) {
     Dims own, along;
-    for (size_t d = 0; d < ways.size(); ++d) {
-      if (ways[d] < 0) continue;
+    for (size_t d = 0; d < form.size(); ++d) {
+      if (form[d] < 0) continue;
       own.push_back(x->shape().dim(d));
-      along.push_back(ways[d]);
+      along.push_back(form[d]);
     }
     ElementType type = x->shape().type();
     if (x->shape().dims() != own) x = make_.Make(Op::kReshape, Shape::Array(type, own), {x});
@@ -132,7 +133,7 @@ class SelectedScatter {
     return make_.Make(Op::kBroadcast, shape, {x}, DimensionsAttrs{along});
   }
 
-  // Component k of the index vectors, over all of the array.
+  // Component k of the index vectors, broadcast over the array.
   Instr* Component(size_t k) {
     Instr* x = scatter_.operand(1);
     if (attrs_.scatter_dims_to_operand_dims.size() > 1) {
@@ -149,41 +150,41 @@ class SelectedScatter {
     }
     if (x->shape().type() != type_)
       x = make_.Make(Op::kConvert, Shape::Array(type_, x->shape().dims()), {x});
-    return OverArray(x, ways_.indices);
+    return OverArray(x, form_.indices);
   }
 
-  // Whether an element of the array lies where component k of its batch's index says.
+  // Whether an element of the array is at component k of its batch's index.
   Instr* IsAt(size_t k) {
     const Dims& dims = scatter_.shape().dims();
-    Instr* place = make_.Make(Op::kIota, Shape::Array(type_, dims), {},
+    Instr* index = make_.Make(Op::kIota, Shape::Array(type_, dims), {},
                               IotaAttrs{attrs_.scatter_dims_to_operand_dims[k]});
     CompareAttrs equal;
     equal.direction = CompareDirection::kEq;
-    return make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, dims), {place, Component(k)},
+    return make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, dims), {index, Component(k)},
                       std::move(equal));
   }
 
   Instr& scatter_;
   const ScatterAttrs attrs_;
-  const ScatterWays ways_;
+  const SelectForm form_;
   Editor make_;
   ElementType type_;
 };
 
 }  // namespace
 
-// A scatter of one update into each batch of an array that holds one number everywhere (the
-// gradient of picking an element of each row), or into few elements a batch in a loop's body,
-// becomes a select: every element compares its place with the index. It is fused with what reads
-// it, then, and neither the array nor the scatter is written.
+// Converts a scatter with one update per batch into a select: every element compares its index with
+// the scattered index. Applies if the array is filled with one number (the gradient of picking an
+// element of each row), or if a loop body scatters into few elements per batch. The select fuses
+// with its consumers, so neither the array nor the scatter is materialized.
 Result<Changed> ConvertScattersToSelects(Module& module, PassContext& context) {
   std::set<const Computation*> bodies = ComputationsOfLoops(module);
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false, in_loop = bodies.contains(&computation);
     for (Instr* instr : computation.Instrs()) {
       if (!IsWanted(*instr, in_loop)) continue;
-      context.Taken("scatter.select", *instr, nullptr,
-                    "one update of each batch, and every element finds out by itself");
+      context.Accepted("scatter.select", *instr, nullptr,
+                       "one update of each batch, and every element finds out by itself");
       SelectedScatter(*instr).Run();
       changed = true;
     }

@@ -10,12 +10,14 @@
 namespace tokamak {
 namespace {
 
-// Bytes of the matrix that is gathered, where it may be stored: for products with more columns,
-// which would gather it anew again and again, and of what no `contract` kernel multiplies.
+// Maximum bytes of the im2col matrix if it may be materialized. That happens for dots with more
+// than kFewColumns columns, which would otherwise gather it repeatedly, and for types that no
+// `contract` kernel supports. Chosen.
 constexpr int64_t kConvolutionMostBytes = int64_t{1} << 30, kFewColumns = 1024;
 
-// One convolution. Orders: the input is [batch group, batch, space..., feature group, feature], the
-// kernel [space..., feature, batch group, feature group, output feature]; of the groups one is 1.
+// One convolution. Dimension orders: the input is [batch group, batch, space..., feature group,
+// feature], the kernel [space..., feature, batch group, feature group, output feature]; at least
+// one of the group counts is 1.
 class ConvolutionExpander {
  public:
   explicit ConvolutionExpander(Instr& conv)
@@ -55,26 +57,28 @@ class ConvolutionExpander {
     Finish(Transposed(product, OutputOrder()));
   }
 
-  // One output feature a group (depthwise ones, and their kernels' gradients): the product would be
-  // one of a matrix and a vector, for which the matrix had to be stored. Summed up where it is
-  // seen.
+  // Whether each group has one output feature (depthwise convolutions and their kernel gradients).
+  // The dot would be a matrix-vector product that materializes the matrix; instead the products are
+  // reduced directly.
   bool IsDirect() const {
-    constexpr double kLeastWork = 4096;  // smaller dots have the interpreter's very bits
+    constexpr double kLeastWork = 4096;  // multiplications; smaller dots match the interpreter bit
+                                         // for bit
     return OutFeatures() == 1 && Products() >= kLeastWork && !IsComplex(conv_.shape().type());
   }
 
  private:
-  // Products with the dimensions of the output and [window..., feature], which are summed up. Many
-  // features are neighbours, and their sums rows'; else neighbouring results are taken together.
+  // Multiplies with the dimensions of the output and [window..., feature], then reduces the latter.
+  // With at least kManyFeatures features the reduction runs along contiguous rows; otherwise
+  // adjacent results are computed together.
   void RunDirect() {
     constexpr int64_t kManyFeatures = 16;
     auto s = static_cast<int64_t>(rank_);
-    // Where those of the dot's result, then those summed up, stand in what is seen and in the
-    // kernel.
+    // The positions of the result dimensions, then of the reduced dimensions, in the gathered input
+    // and in the kernel.
     Dims in_seen = {0, 2 + s, 1}, in_kernel = {1 + s, 2 + s, -1};
     for (int64_t d = 0; d < s; ++d) in_seen.push_back(2 + d);
     in_kernel.resize(static_cast<size_t>(4 + s), -1);
-    in_seen.push_back(-1);  // the one output feature
+    in_seen.push_back(-1);  // the single output feature
     Dims axes = OutputOrder(), sums;
     std::erase(axes, 3 + s);
     for (int64_t i = 0; i <= s; ++i) {
@@ -86,13 +90,13 @@ class ConvolutionExpander {
 
     Instr *seen = Gathered(Padded(Arranged())), *kernel = Kernel();
     ElementType type = WideType(conv_.shape().type());
-    Dims order, kept, folded, kernel_dims(static_cast<size_t>(s + 3));
+    Dims order, kept, reduced_dims, kernel_dims(static_cast<size_t>(s + 3));
     for (int64_t i = 0; i < static_cast<int64_t>(axes.size()); ++i) {
       auto axis = static_cast<size_t>(axes[static_cast<size_t>(i)]);
       order.push_back(in_seen[axis]);
       if (in_kernel[axis] >= 0) kernel_dims[static_cast<size_t>(in_kernel[axis])] = i;
       if (static_cast<int64_t>(axis) > 3 + s) {
-        folded.push_back(i);
+        reduced_dims.push_back(i);
       } else {
         kept.push_back(At(seen->shape(), in_seen[axis]));
       }
@@ -105,7 +109,7 @@ class ConvolutionExpander {
                       DimensionsAttrs{kernel_dims});
     Instr* products = Make(Op::kMultiply, type, dims, {lhs, rhs});
     Instr* zero = Make(Op::kConstant, type, {}, {}, ConstantAttrs{Literal::Scalar(type, 0)});
-    Instr* sum = Make(Op::kReduce, type, kept, {products, zero}, DimensionsAttrs{folded});
+    Instr* sum = Make(Op::kReduce, type, kept, {products, zero}, DimensionsAttrs{reduced_dims});
     sum->set_called({AdditionFor(conv_, type)});
     sum->set_name(conv_.name());
     Finish(Converted(sum, conv_.shape().type()));
@@ -196,23 +200,23 @@ class ConvolutionExpander {
     auto s = static_cast<int64_t>(rank_);
     gather.offset_dims = {0, 1, 2 + s, 3 + 2 * s};
     gather.slice_sizes = x->shape().dims();
-    Dims dims = {BatchGroups(), Batch()}, places, taps;
+    Dims dims = {BatchGroups(), Batch()}, positions, taps;
     for (size_t d = 0; d < rank_; ++d) {
       gather.collapsed_slice_dims.push_back(2 + static_cast<int64_t>(d));
       gather.start_index_map.push_back(2 + static_cast<int64_t>(d));
       gather.slice_sizes[2 + d] = 1;
-      places.push_back(OutSpace(d));
+      positions.push_back(OutSpace(d));
       taps.push_back(attrs_.window[d].size);
     }
-    dims.insert(dims.end(), places.begin(), places.end());
+    dims.insert(dims.end(), positions.begin(), positions.end());
     dims.push_back(FeatureGroups());
     dims.insert(dims.end(), taps.begin(), taps.end());
     dims.push_back(InFeatures());
-    // One tap that steps over nothing sees the input as it is.
+    // A single tap without stride or dilation reads the input unchanged.
     if (Taps() == 1 && dims.size() == 4 + 2 * rank_ && SeesAll(x)) return Reshaped(x, dims);
     gather.index_vector_dim = 2 * s;
-    places.insert(places.end(), taps.begin(), taps.end());
-    Instr* starts = Starts(places);
+    positions.insert(positions.end(), taps.begin(), taps.end());
+    Instr* starts = Starts(positions);
     return Make(Op::kGather, x->shape().type(), dims, {x, starts}, std::move(gather));
   }
 
@@ -222,10 +226,10 @@ class ConvolutionExpander {
     return true;
   }
 
-  // Where in the padded input each place of the output sees through each tap.
-  Instr* Starts(const Dims& places) {
+  // The index in the padded input that each output position reads through each tap.
+  Instr* Starts(const Dims& positions) {
     std::vector<Instr*> parts;
-    Dims dims = places;
+    Dims dims = positions;
     dims.push_back(1);
     for (size_t d = 0; d < rank_; ++d) {
       auto scaled = [&](size_t dimension, int64_t factor) {
@@ -243,7 +247,7 @@ class ConvolutionExpander {
     if (parts.size() == 1) return parts[0];
     dims.back() = static_cast<int64_t>(rank_);
     return Make(Op::kConcatenate, ElementType::kS32, dims, parts,
-                DimensionAttrs{static_cast<int64_t>(places.size())});
+                DimensionAttrs{static_cast<int64_t>(positions.size())});
   }
 
   Instr* Kernel() {
@@ -264,7 +268,7 @@ class ConvolutionExpander {
     return Reshaped(Transposed(kernel, order), dims);
   }
 
-  // How [batch group, feature group, batch, space..., output feature] stand in the result.
+  // The positions of [batch group, feature group, batch, space..., output feature] in the result.
   Dims OutputOrder() const {
     Dims order;
     for (int64_t d = 0; d < conv_.shape().rank(); ++d) {
@@ -291,10 +295,10 @@ class ConvolutionExpander {
 
 }  // namespace
 
-// Convolutions become products of matrices: what each place of the window sees is gathered into the
-// columns of one matrix, the kernel is the other; or, with one output feature a group, sums of
-// products. Those whose matrix would be stored and too large, those of no
-// elements, and those that the machine's library computes, stay.
+// Expands convolutions into dots (im2col): the inputs of each window position are gathered into the
+// columns of one matrix; the kernel is the other. With one output feature per group they become a
+// multiply and a reduction. Convolutions stay if the materialized matrix would be too large, if
+// they have no elements, or if the machine's library computes them.
 Result<Changed> ExpandConvolutions(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;
@@ -302,7 +306,7 @@ Result<Changed> ExpandConvolutions(Module& module, PassContext& context) {
       if (instr->op() != Op::kConvolution || IsLeftToLibrary(*instr, context.target)) continue;
       ConvolutionExpander expander(*instr);
       if (!expander.IsFit()) continue;
-      context.Taken(expander.IsDirect() ? "convolution.as-sum" : "convolution.as-dot", *instr);
+      context.Accepted(expander.IsDirect() ? "convolution.as-sum" : "convolution.as-dot", *instr);
       expander.Run();
       changed = true;
     }

@@ -19,8 +19,8 @@ Shape PlainShape(const Shape& shape) {
   return Shape::Array(shape.type(), shape.dims());
 }
 
-// The scalars `first`, `first` + 1 ... of its operands, as its results.
-bool SpreadScalars(Instr& instr, size_t first) {
+// Replaces the results by broadcasts of the scalar operands `first`, `first` + 1 ...
+bool BroadcastScalars(Instr& instr, size_t first) {
   Editor make(instr);
   std::vector<Instr*> results;
   for (const Shape& part : PartsOf(instr.shape())) {
@@ -39,7 +39,7 @@ bool SpreadScalars(Instr& instr, size_t first) {
   return true;
 }
 
-bool SpreadZero(Instr& instr) {
+bool BroadcastZero(Instr& instr) {
   if (!IsPlainArray(instr.shape())) return false;
   Editor make(instr);
   Instr* zero = make.Constant(Literal::Scalar(instr.shape().type(), 0));
@@ -77,19 +77,19 @@ bool ExpandEmpty(Instr& instr) {
   switch (instr.op()) {
     case Op::kReduce:
     case Op::kReduceWindow:
-      return SpreadScalars(instr, several);
+      return BroadcastScalars(instr, several);
     case Op::kSelectAndScatter:
-      return SpreadScalars(instr, 2);
+      return BroadcastScalars(instr, 2);
     case Op::kPad:
-      return SpreadScalars(instr, 1);
+      return BroadcastScalars(instr, 1);
     case Op::kDot:
     case Op::kConvolution:
-      return SpreadZero(instr);
+      return BroadcastZero(instr);
     case Op::kConcatenate:
       return LeaveOutEmpty(instr);
     case Op::kScatter:
     case Op::kDynamicUpdateSlice: {
-      // An index vector without elements leaves the one window where it is.
+      // With an empty index vector the single window is at the origin.
       const Instr* update = instr.operand(instr.op() == Op::kScatter ? 2 : 1);
       if (!instr.shape().IsArray() || !IsEmpty(update)) return false;
       Editor(instr).Replace(instr.operand(0));
@@ -120,13 +120,13 @@ Changed ExpandBy(std::span<const ExpansionRow> rows, Module& module, PassContext
   });
 }
 
-// Ops that kernels do as other ops.
+// Expands ops that have no kernel into other ops.
 //
-//   Of nothing   what is reduced, scattered or multiplied from arrays without elements
-//   Others       solves of narrow floats, LAPACK's cholesky, functions of complex numbers, shapes
-//                that are known
-//   Wide picks   a select-and-scatter of large windows: what each of them selects, then a scatter
-//   Long         concatenations of very many arrays: of some at a time, and of those
+//   empty arrays   reductions, scatters and dots of arrays without elements
+//   others         solves of narrow floats, LAPACK's cholesky, functions of complex numbers,
+//                  dynamic ops whose shapes are known
+//   wide windows   select-and-scatter with large windows: first the selection, then a scatter
+//   concatenates   concatenations of very many arrays: in several levels
 Result<Changed> ExpandOps(Module& module, PassContext& context) {
   constexpr ExpansionRow kRows[] = {{ExpandEmpty, "expand.of-nothing"},
                                     {ExpandSelectAndScatter, "expand.wide-pick"},

@@ -6,15 +6,15 @@
 #include "ir/ir.h"
 #include "rewrite/pass.h"
 
-// What expand-ops and split-windows share: tables of rewrites of single instructions.
+// Tables of single-instruction expansions, shared by expand-ops and split-windows.
 
 namespace tokamak {
 
 struct ExpansionRow {
-  bool (*expand)(Instr&);  // whether it replaced the instruction
+  bool (*expand)(Instr&);  // returns whether it replaced the instruction
   std::string_view rule;
 };
-// Applies the first row that fits to each instruction, and to what is made.
+// Applies the first matching row to each instruction, and to the instructions this creates.
 Changed ExpandBy(std::span<const ExpansionRow> rows, Module& module, PassContext& context);
 
 bool ExpandEmpty(Instr& instr);
@@ -26,7 +26,7 @@ bool ExpandComplexPower(Instr& instr);
 bool ExpandKnownShape(Instr& instr);
 bool SplitConcatenate(Instr& instr);
 
-// Results of a window along a dimension of so many elements.
+// The number of results of a window along a dimension of this size.
 int64_t WindowResults(const WindowDim& dim, int64_t size);
 
 }  // namespace tokamak

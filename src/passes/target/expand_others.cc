@@ -7,7 +7,7 @@
 
 namespace tokamak {
 
-// Of narrow floats: in f64, and rounded once.
+// Triangular solve of narrow floats: computed in f64 and rounded once.
 bool ExpandNarrowSolve(Instr& instr) {
   if (instr.op() != Op::kCholesky && instr.op() != Op::kTriangularSolve) return false;
   ElementType type = instr.shape().type();
@@ -36,7 +36,7 @@ bool IsZeroConstant(const Instr* x) {
   return true;
 }
 
-// Whether nobody asks for more of a result than whether it is 0.
+// Whether the result is only compared with 0.
 bool IsOnlyComparedWithZero(const Instr& call, int64_t result) {
   for (const Instr* part : call.users()) {
     if (part->op() != Op::kGetTupleElement || part->parent()->root() == part) return false;
@@ -53,8 +53,9 @@ bool IsOnlyComparedWithZero(const Instr& call, int64_t result) {
 
 }  // namespace
 
-// LAPACK's potrf: a factor in one triangle, the other as it was, and where it failed, or 0. Of what
-// is not positive definite our factor is NaN, so that only whether it failed is known.
+// LAPACK's potrf: a factor in one triangle, the other triangle unchanged, and the index of the
+// failing minor, or 0. For a matrix that is not positive definite our factor is NaN, so only the
+// failure is known, not its index.
 bool ExpandPotrf(Instr& instr) {
   if (instr.op() != Op::kCustomCall || instr.operand_count() != 1 || !instr.shape().IsTuple())
     return false;
@@ -75,8 +76,8 @@ bool ExpandPotrf(Instr& instr) {
   Editor make(instr);
   Instr* a = instr.operand(0);
   Instr* factor = make.Make(Op::kCholesky, given, {a}, CholeskyAttrs{.lower = lower});
-  Shape places = Shape::Array(ElementType::kS32, given.dims());
-  auto along = [&](int64_t d) { return make.Make(Op::kIota, places, {}, IotaAttrs{d}); };
+  Shape positions = Shape::Array(ElementType::kS32, given.dims());
+  auto along = [&](int64_t d) { return make.Make(Op::kIota, positions, {}, IotaAttrs{d}); };
   auto compare = [&](Instr* x, Instr* y, CompareDirection direction) {
     return make.Make(Op::kCompare, Shape::Array(ElementType::kPred, x->shape().dims()), {x, y},
                      CompareAttrs{direction, CompareType::kNone});
@@ -84,7 +85,7 @@ bool ExpandPotrf(Instr& instr) {
   Instr *row = along(given.rank() - 2), *column = along(given.rank() - 1);
   Instr* kept = compare(row, column, lower ? CompareDirection::kGe : CompareDirection::kLe);
   Instr* both = make.Make(Op::kSelect, given, {kept, factor, a});
-  // The first element of each factor: NaN is not equal to itself.
+  // Tests the first element of each factor: NaN is not equal to itself.
   SliceAttrs corner{Dims(given.dims().size()), given.dims(), Dims(given.dims().size(), 1)};
   corner.limits[corner.limits.size() - 2] = corner.limits.back() = 1;
   Instr* first = make.Make(Op::kSlice, Shape::Array(given.type(), corner.limits), {factor}, corner);
@@ -95,7 +96,7 @@ bool ExpandPotrf(Instr& instr) {
   return true;
 }
 
-// -i log((x + i y) / sqrt(x x + y y)), of complex numbers.
+// -i log((x + i y) / sqrt(x x + y y)) for complex numbers.
 bool ExpandComplexAtan2(Instr& instr) {
   if (instr.op() != Op::kAtan2 || !IsPlainArray(instr.shape())) return false;
   const Shape shape = Shape::Array(instr.shape().type(), instr.shape().dims());
@@ -104,7 +105,7 @@ bool ExpandComplexAtan2(Instr& instr) {
   ElementType part_type = shape.type() == ElementType::kC64 ? ElementType::kF32 : ElementType::kF64;
   Shape part = Shape::Array(part_type, shape.dims());
   // i z, or -i z
-  auto turned = [&](Instr* z, bool back) {
+  auto flipped = [&](Instr* z, bool back) {
     Instr* re = make.Make(Op::kReal, part, {z});
     Instr* im = make.Make(Op::kImag, part, {z});
     Instr* negated = make.Make(Op::kNegate, part, {back ? re : im});
@@ -115,13 +116,14 @@ bool ExpandComplexAtan2(Instr& instr) {
   Instr *y = instr.operand(0), *x = instr.operand(1);
   Instr* squares = both(Op::kAdd, both(Op::kMultiply, x, x), both(Op::kMultiply, y, y));
   Instr* size = make.Make(Op::kSqrt, shape, {squares});
-  Instr* unit = both(Op::kDivide, both(Op::kAdd, x, turned(y, false)), size);
-  make.Replace(turned(make.Make(Op::kLog, shape, {unit}), true));
+  Instr* unit = both(Op::kDivide, both(Op::kAdd, x, flipped(y, false)), size);
+  make.Replace(flipped(make.Make(Op::kLog, shape, {unit}), true));
   return true;
 }
 
-// z^w = e^(w log z), of c128: it loses the bits of |w log z|, where the formula of c64 has more to
-// give. Of operands that are 0 or not finite, only real ones have a power; z^0 and 1^w are 1.
+// z^w = e^(w log z) for c128. It loses the bits of |w log z|; the formula for c64 has spare
+// precision. If an operand is 0 or not finite, only real operands have a defined power; z^0 and 1^w
+// are 1.
 bool ExpandComplexPower(Instr& instr) {
   if (instr.op() != Op::kPower || !IsPlainArray(instr.shape())) return false;
   if (instr.shape().type() != ElementType::kC128 || instr.shape().ElementCount() == 0) return false;
@@ -170,7 +172,7 @@ bool ExpandComplexPower(Instr& instr) {
   return true;
 }
 
-// Ops whose shape is an operand, where it is known all the same.
+// Ops whose shape is an operand, if that operand is known.
 bool ExpandKnownShape(Instr& instr) {
   if (instr.op() != Op::kDynamicIota && instr.op() != Op::kDynamicReshape) return false;
   if (!IsPlainArray(instr.shape())) return false;
@@ -187,7 +189,7 @@ bool ExpandKnownShape(Instr& instr) {
 
 namespace {
 
-// Neighbours that are concatenated, some at a time.
+// Concatenates adjacent operands in groups.
 std::vector<Instr*> Shortened(Editor& make, const Instr& like, const std::vector<Instr*>& parts,
                               size_t at_a_time) {
   auto along = static_cast<size_t>(like.attrs<DimensionAttrs>().dimension);
@@ -207,8 +209,9 @@ std::vector<Instr*> Shortened(Editor& make, const Instr& like, const std::vector
 
 }  // namespace
 
-// No kernel reads very many arrays.
+// A kernel cannot read very many arrays.
 bool SplitConcatenate(Instr& instr) {
+  // Operands: concatenates with more than kMany are split into levels of kAtATime. Chosen.
   constexpr size_t kMany = 512, kAtATime = 32;
   if (instr.op() != Op::kConcatenate || instr.operand_count() <= kMany) return false;
   Editor make(instr);

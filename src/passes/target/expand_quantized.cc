@@ -5,8 +5,8 @@
 #include "rewrite/edit_computations.h"
 #include "rewrite/editor.h"
 
-// Quantized numbers become the integers that they are stored as. What computes with them computes
-// with the reals that they stand for, as StableHLO says: dequantized, done, quantized.
+// Replaces quantized values by their stored integers. Ops on quantized values dequantize, compute
+// on real numbers and quantize again, as StableHLO specifies.
 
 namespace tokamak {
 namespace {
@@ -29,7 +29,7 @@ class Quantizer {
  public:
   explicit Quantizer(Instr& of) : of_(of), make_(of) {}
 
-  // The instruction is gone; what stands for it.
+  // Returns the replacement; the instruction is removed.
   Instr* Run() {
     bool only = of_.op() == Op::kUniformQuantize || of_.op() == Op::kUniformDequantize;
     std::vector<Instr*> reals;
@@ -53,7 +53,7 @@ class Quantizer {
     return x->shape().type() == type ? x : make_.Make(Op::kConvert, Like(x, type), {x});
   }
 
-  // Sums of products are made in f64 and rounded once.
+  // Dot products accumulate in f64 and are rounded once.
   Instr* Done(std::vector<Instr*> reals) {
     const Shape& shape = of_.shape();
     ElementType type = shape.quant() == nullptr ? shape.type() : shape.quant()->expressed;
@@ -65,9 +65,9 @@ class Quantizer {
                                of_.attrs()));
   }
 
-  // One number for each scale, in every element.
+  // One number per scale, broadcast to every element.
   template <typename Number>
-  Instr* Spread(const QuantType& quant, const Shape& shape, Number&& number) {
+  Instr* BroadcastTo(const QuantType& quant, const Shape& shape, Number&& number) {
     bool along = quant.axis >= 0 && quant.scales.size() > 1;
     size_t count = along ? quant.scales.size() : 1;
     std::vector<Instr*> parts;
@@ -82,15 +82,15 @@ class Quantizer {
     return make_.Make(Op::kBroadcast, shape, {all}, DimensionsAttrs{{quant.axis}});
   }
   Instr* Scales(const QuantType& quant, const Shape& shape) {
-    return Spread(quant, shape, [&](size_t i) { return quant.scales[i]; });
+    return BroadcastTo(quant, shape, [&](size_t i) { return quant.scales[i]; });
   }
   Instr* ZeroPoints(const QuantType& quant, const Shape& shape) {
-    return Spread(quant, shape, [&](size_t i) {
+    return BroadcastTo(quant, shape, [&](size_t i) {
       return static_cast<double>(i < quant.zero_points.size() ? quant.zero_points[i] : 0);
     });
   }
 
-  // Holds every integer of the storage, and twice that.
+  // A type that represents every stored integer, and twice that range.
   static ElementType Exact(const Shape& shape) {
     bool narrow = InfoOf(shape.type()).bits <= 16 && shape.quant()->expressed != ElementType::kF64;
     return narrow ? ElementType::kF32 : ElementType::kF64;
@@ -143,7 +143,7 @@ Result<Changed> ExpandQuantized(Module& module, PassContext& context) {
   for (const auto& computation : module.computations())
     for (const Instr* instr : computation->Instrs()) {
       any = any || HasQuant(instr->shape());
-      // Shapes say what numbers stand for: all of them go, or none.
+      // Shapes carry the quantization parameters, so either all are replaced or none.
       if (ComputesQuantized(*instr) &&
           (!instr->shape().IsArray() || instr->shape().HasDynamicDims() ||
            instr->is_control_predecessor()))
@@ -154,9 +154,9 @@ Result<Changed> ExpandQuantized(Module& module, PassContext& context) {
     bool changed = false;
     for (Instr* instr : computation.Instrs()) {
       if (!ComputesQuantized(*instr)) continue;
-      context.Taken("expand.quantized", *instr);
-      // Uses of the result see its integers as they see other quantized numbers: until all of them
-      // are done, its shape says what they stand for.
+      context.Accepted("expand.quantized", *instr);
+      // Uses of the result see its integers with a quantized shape, like other quantized values.
+      // The shape keeps the parameters until all uses are expanded.
       const Shape shape = instr->shape();
       changed = true;
       Instr* result = Quantizer(*instr).Run();
@@ -167,7 +167,7 @@ Result<Changed> ExpandQuantized(Module& module, PassContext& context) {
   for (const auto& computation : module.computations())
     for (Instr* instr : computation->Instrs()) {
       if (!HasQuant(instr->shape())) continue;
-      if (instr->operand_count() == 0) context.Taken("expand.quantized", *instr);
+      if (instr->operand_count() == 0) context.Accepted("expand.quantized", *instr);
       instr->set_shape(PlainQuantized(instr->shape()));
     }
   return Changed::kYes;

@@ -28,7 +28,7 @@ class RandomExpander {
   }
 
  private:
-  // Counters that the bits take.
+  // The number of counter values that the bits consume.
   uint64_t Counters() const {
     const Shape& bits = random_.shape().elements()[1];
     auto count = static_cast<uint64_t>(bits.ElementCount());
@@ -55,7 +55,7 @@ class RandomExpander {
         make_.Make(Op::kConstant, shape, {}, ConstantAttrs{Literal::Array(shape, bytes)});
     Instr* next = make_.Make(Op::kAdd, shape, {state_, added}, {});
     if (!IsPhilox() || words < 3) return next;
-    // The upper half of the counter follows when the lower one runs over.
+    // Carries into the upper half of the counter when the lower half overflows.
     Shape one = Shape::Array(ElementType::kU64, {1});
     auto low = [&](Instr* of) {
       return make_.Make(Op::kSlice, one, {of}, SliceAttrs{{1}, {2}, {1}});
@@ -78,8 +78,9 @@ class RandomExpander {
 
 }  // namespace
 
-// A rng-bit-generator becomes the next state, in plain ops, and one that gives the bits alone (an
-// array): an element of those has code, so that they are computed where they are needed.
+// Splits a rng-bit-generator into the next state, in plain ops, and an rng-bit-generator that
+// returns only the bits (an array). The bits can be generated per element, so they fuse into their
+// consumers.
 Result<Changed> ExpandRandom(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;
@@ -87,7 +88,7 @@ Result<Changed> ExpandRandom(Module& module, PassContext& context) {
       if (instr->op() != Op::kRngBitGenerator) continue;
       RandomExpander expander(*instr);
       if (!expander.IsFit()) continue;
-      context.Taken("random.taken-apart", *instr);
+      context.Accepted("random.expand", *instr);
       expander.Run();
       changed = true;
     }

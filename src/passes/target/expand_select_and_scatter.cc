@@ -8,7 +8,7 @@
 namespace tokamak {
 namespace {
 
-// A computation's instructions again in another one; its root.
+// Copies the instructions of a computation into another one; returns the root.
 Instr* Copied(const Computation& from, Computation& to, std::vector<Instr*> arguments) {
   std::unordered_map<const Instr*, Instr*> made;
   for (const Instr* instr : from.PostOrder()) {
@@ -25,7 +25,7 @@ Instr* Copied(const Computation& from, Computation& to, std::vector<Instr*> argu
   return made[from.root()];
 }
 
-// Of (value, index) and another pair the one that the window selects; an index below 0: of none.
+// Reduces two (value, index) pairs to the one that the window selects; an index below 0 means none.
 Computation* PickBody(const Instr& instr) {
   Computation* body = instr.parent()->module()->AddComputation(instr.name() + "_pick");
   body->is_public = false;
@@ -40,8 +40,8 @@ Computation* PickBody(const Instr& instr) {
   Instr* better = Copied(*instr.called(0), *body, {x, y});
   Instr* keeps = body->Append(Op::kAnd, pred, {any, better});
   Instr* best = body->Append(Op::kSelect, value, {keeps, x, y});
-  Instr* place = body->Append(Op::kSelect, index, {keeps, i, k});
-  body->set_root(body->Append(Op::kTuple, Shape::Tuple({value, index}), {best, place}));
+  Instr* position = body->Append(Op::kSelect, index, {keeps, i, k});
+  body->set_root(body->Append(Op::kTuple, Shape::Tuple({value, index}), {best, position}));
   return body;
 }
 
@@ -57,22 +57,23 @@ bool ExpandSelectAndScatter(Instr& instr) {
   WindowAttrs attrs = instr.attrs<WindowAttrs>();
   for (const WindowDim& dim : attrs.window)
     if (dim.base_dilation != 1 || dim.reversed) return false;
-  // The window's own size may leave more places than there are sources.
+  // The window may have more positions than there are source elements.
   Editor make(instr);
-  const Dims &dims = x->shape().dims(), &places = source->shape().dims();
+  const Dims &dims = x->shape().dims(), &positions = source->shape().dims();
   for (size_t d = 0; d < dims.size(); ++d)
-    if (WindowResults(attrs.window[d], dims[d]) != places[d]) return false;
+    if (WindowResults(attrs.window[d], dims[d]) != positions[d]) return false;
   ElementType type = x->shape().type(), index = ElementType::kS32;
   Instr* flat = make.Make(Op::kIota, Shape::Array(index, {count}), {}, IotaAttrs{0});
   Instr* numbers = make.Make(Op::kReshape, Shape::Array(index, dims), {flat});
   Instr* none = make.Constant(Literal::ScalarInt(index, -1));
   Instr* any = make.Constant(Literal::Scalar(type, 0));
-  Instr* both = make.Make(Op::kReduceWindow,
-                          Shape::Tuple({Shape::Array(type, places), Shape::Array(index, places)}),
-                          {x, numbers, any, none}, std::move(attrs));
+  Instr* both =
+      make.Make(Op::kReduceWindow,
+                Shape::Tuple({Shape::Array(type, positions), Shape::Array(index, positions)}),
+                {x, numbers, any, none}, std::move(attrs));
   both->set_called({PickBody(instr)});
   Instr* picked =
-      make.Make(Op::kGetTupleElement, Shape::Array(index, places), {both}, TupleIndexAttrs{1});
+      make.Make(Op::kGetTupleElement, Shape::Array(index, positions), {both}, TupleIndexAttrs{1});
   Instr* starts = make.Make(Op::kReshape, Shape::Array(index, {windows, 1}), {picked});
   Instr* updates = make.Make(Op::kReshape, Shape::Array(type, {windows}), {source});
   ScatterAttrs scatter;

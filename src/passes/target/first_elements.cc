@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-// The number of first elements that a slice takes along the last dimension; 0 for other slices.
+// The number of leading elements that a slice takes along the last dimension; 0 for other slices.
 int64_t FirstOf(const Instr& instr) {
   if (instr.op() != Op::kSlice) return 0;
   const SliceAttrs& attrs = instr.attrs<SliceAttrs>();
@@ -21,7 +21,7 @@ int64_t FirstOf(const Instr& instr) {
 
 class FirstElements {
  public:
-  // `nearly`: the order of what is equal, and of NaN, is open.
+  // `nearly`: the order of equal elements, and of NaN, is unspecified.
   explicit FirstElements(Instr& sort, bool nearly = false)
       : sort_(sort), dims_(sort.operand(0)->shape().dims()), nearly_(nearly) {}
 
@@ -50,9 +50,9 @@ class FirstElements {
     Dims dims = dims_;
     dims.back() = k_;
     Shape values = Shape::Array(sort_.operand(key_)->shape().type(), dims);
-    Shape places = Shape::Array(ElementType::kS32, dims);
+    Shape positions = Shape::Array(ElementType::kS32, dims);
     Editor make(sort_);
-    Instr* top = make.Make(Op::kTopK, Shape::Tuple({values, places}), {sort_.operand(key_)},
+    Instr* top = make.Make(Op::kTopK, Shape::Tuple({values, positions}), {sort_.operand(key_)},
                            TopKAttrs{.k = k_, .largest = is_descending_});
     for (auto [slice, operand] : slices_) {
       bool is_key = operand == key_;
@@ -92,15 +92,15 @@ bool TryTopK(Instr& sort, PassContext& context) {
   if (!IsSortable(sort) || IsTied(sort)) return false;
   FirstElements first(sort);
   if (!first.Find()) return false;
-  context.Taken("sort.first-elements", sort);
+  context.Accepted("sort.first-elements", sort);
   first.Take();
   return true;
 }
 
 namespace {
 
-// The dimension along which results are shorter than the operands, all of them; -1 when there is
-// none, or another number of results.
+// The dimension along which all results are shorter than the operands; -1 if there is none, or if
+// the number of results differs.
 int64_t ShortenedDimension(const Instr& call, size_t count) {
   std::vector<Shape> results = PartsOf(call.shape());
   int64_t found = -1;
@@ -152,7 +152,7 @@ bool TryApproxTopK(Instr& call, PassContext& context) {
   }
   Instr* value =
       call.shape().IsTuple() ? make.Make(Op::kTuple, call.shape(), results, {}) : results[0];
-  context.Taken("sort.approximate", call);
+  context.Accepted("sort.approximate", call);
   make.Replace(value);
   if (FirstElements first(*sorted, true); IsSortable(*sorted) && first.Find()) first.Take();
   return true;

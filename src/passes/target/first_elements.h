@@ -5,10 +5,11 @@
 
 namespace tokamak {
 
-// A sort of which only the first elements are needed becomes a top-k. No: it is none.
+// Top-k recognition. A sort whose consumers use only the first elements becomes a top-k. Returns
+// false if it is not such a sort.
 bool TryTopK(Instr& sort, PassContext& context);
 
-// A call of ApproxTopK becomes a sort and slices of it: exact, which is the best approximation.
+// A call of ApproxTopK becomes a sort and slices of it: exact, which satisfies any recall target.
 bool TryApproxTopK(Instr& call, PassContext& context);
 
 }  // namespace tokamak

@@ -7,29 +7,30 @@
 namespace tokamak {
 namespace {
 
-// Multiplications of a round that are worth another array to carry.
+// kHoistedLeastWork: multiplications per iteration that justify another carried array.
+// kHoistedMostBytes: bytes of the hoisted result. kHoistMinTrips: trip count. Chosen.
 constexpr int64_t kHoistedLeastWork = int64_t{1} << 16;
 constexpr int64_t kHoistedMostBytes = int64_t{1} << 30;
-constexpr uint64_t kHoistedLeastRounds = 4;
+constexpr uint64_t kHoistMinTrips = 4;
 
-// A part of what is multiplied: `size` along the depth.
+// A part of the multiplied operand: `size` along the contracted dimension.
 struct Part {
   Instr* value = nullptr;
   std::optional<LoopRow> row;
   int64_t begin = 0, size = 0;
 };
 
-struct HoistedProduct {
+struct HoistedGemm {
   Instr* dot = nullptr;
   std::vector<Part> parts;
 };
 
 class InputGemmHoister {
  public:
-  explicit InputGemmHoister(const WhileLoop& loop) : edit_(loop), rounds_(*TripCount(loop)) {}
+  explicit InputGemmHoister(const WhileLoop& loop) : edit_(loop), trip_count_(*TripCount(loop)) {}
 
   bool Find() {
-    if (rounds_ < kHoistedLeastRounds) return false;
+    if (trip_count_ < kHoistMinTrips) return false;
     for (Instr* instr : edit_.body().PostOrder()) {
       if (instr->op() != Op::kDot) continue;
       if (IsSliced(*instr))
@@ -41,15 +42,14 @@ class InputGemmHoister {
   }
 
   void Run(PassContext& context) {
-    for (const HoistedProduct& product : found_) {
-      context.Taken(
-          "loop.product", *product.dot, nullptr,
-          fmt::format("{} rounds multiply rows by the same matrix: at once, before", rounds_));
+    for (const HoistedGemm& product : found_) {
+      context.Accepted(
+          "loop.hoist-gemm", *product.dot, nullptr,
+          fmt::format("{} rounds multiply rows by the same matrix: at once, before", trip_count_));
       Replace(product);
     }
     for (Instr* dot : sliced_) {
-      context.Taken("loop.product", *dot, nullptr,
-                    "columns that nobody looks at are not multiplied");
+      context.Accepted("loop.hoist-gemm", *dot, nullptr, "unused columns are not multiplied");
       TakeSlice(*dot);
     }
     edit_.Finish();
@@ -59,16 +59,17 @@ class InputGemmHoister {
  private:
   const WhileLoop& loop() const { return edit_.loop(); }
 
-  // ---- what there is
+  // ---- analysis
 
-  // A plain product with something that stays.
+  // A plain dot with a loop-invariant operand.
   bool IsWithMatrix(const Instr& dot) const {
     const DotAttrs& attrs = dot.attrs<DotAttrs>();
     return attrs.lhs_batch.empty() && attrs.lhs_contracting.size() == 1 && !dot.has_extras() &&
-           dot.shape().IsArray() && IsReal(dot.shape().type()) && edit_.Stays(dot.operand(1));
+           dot.shape().IsArray() && IsReal(dot.shape().type()) &&
+           edit_.IsLoopInvariant(dot.operand(1));
   }
 
-  // Whether only some columns of its results are looked at.
+  // Whether only some columns of its result are used.
   bool IsSliced(const Instr& dot) const {
     if (!IsWithMatrix(dot) || dot.users().size() != 1) return false;
     const Instr* user = *dot.users().begin();
@@ -108,16 +109,16 @@ class InputGemmHoister {
   void FindProduct(Instr* dot) {
     if (!IsWithMatrix(*dot)) return;
     const DotAttrs& attrs = dot->attrs<DotAttrs>();
-    HoistedProduct product{dot, {}};
+    HoistedGemm product{dot, {}};
     Instr* lhs = dot->operand(0);
     int64_t depth = attrs.lhs_contracting[0], begin = 0, work = 0, bytes = 0;
     auto add = [&](Instr* value) {
       Part part{.value = value, .row = RowOf(loop(), value), .begin = begin};
       part.size = value->shape().dim(static_cast<size_t>(depth));
       begin += part.size;
-      // Rows that no round needs are multiplied, too.
+      // Rows that no iteration uses are multiplied as well.
       int64_t rows = part.row ? loop().init(part.row->carry)->shape().dim(0) : 0;
-      if (static_cast<uint64_t>(rows) > 2 * rounds_) part.row.reset();
+      if (static_cast<uint64_t>(rows) > 2 * trip_count_) part.row.reset();
       if (part.row) {
         work += dot->shape().ElementCount() * part.size;
         bytes += dot->shape().ByteSize() * rows;
@@ -132,9 +133,9 @@ class InputGemmHoister {
       found_.push_back(std::move(product));
   }
 
-  // ---- what becomes of it
+  // ---- rewriting
 
-  // Rows begin .. begin + size of what is multiplied by, before the loop.
+  // Rows begin .. begin + size of the loop-invariant matrix, before the loop.
   Instr* MatrixOf(const Instr& dot, const Part& part) {
     Instr* matrix = edit_.BeforeLoop(dot.operand(1));
     auto depth = static_cast<size_t>(dot.attrs<DotAttrs>().rhs_contracting[0]);
@@ -166,7 +167,7 @@ class InputGemmHoister {
     return Editor(dot, edit_.body()).Make(Op::kReshape, dot.shape(), {row});
   }
 
-  void Replace(const HoistedProduct& product) {
+  void Replace(const HoistedGemm& product) {
     Instr *dot = product.dot, *sum = nullptr;
     Computation& body = edit_.body();
     for (const Part& part : product.parts) {
@@ -181,21 +182,22 @@ class InputGemmHoister {
   }
 
   LoopEdit edit_;
-  uint64_t rounds_;
-  std::vector<HoistedProduct> found_;
+  uint64_t trip_count_;
+  std::vector<HoistedGemm> found_;
   std::vector<Instr*> sliced_;
 };
 
 }  // namespace
 
-// A loop that multiplies a row of an array, another one in each round, by a matrix that stays (a
-// recurrent network's inputs): all rows are multiplied at once before the loop, and a round takes
-// its row of the results. Where the row is one part of what is multiplied, next to carried values,
+// Hoists input GEMMs out of loops. If each iteration multiplies a row of an array by a
+// loop-invariant matrix (the inputs of a recurrent network), all rows are multiplied at once before
+// the loop, and each iteration reads its row of the result. If the row is one part of the operand,
+// next to carried values:
 //
 //   dot(concatenate(x[i], h), w)  becomes  (dot(x, w's rows of x))[i] + dot(h, w's rows of h)
 //
-// Columns of such a matrix that make results which nobody looks at are left out before the loop.
-// Record loop.product. Loops of known rounds; results up to a GiB.
+// Columns of the matrix whose results are unused are dropped before the loop. Record
+// loop.hoist-gemm. Requires a known trip count; results are at most 1 GiB.
 Result<Changed> HoistInputGemms(Module& module, PassContext& context) {
   return ForEditableLoops(module, [&](const WhileLoop& loop) {
     InputGemmHoister hoister(loop);

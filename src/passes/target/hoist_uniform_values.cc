@@ -12,18 +12,23 @@
 namespace tokamak {
 namespace {
 
-// Elements of a value that is computed before the loop, and of all that a round is given.
-constexpr int64_t kMostElements = 64, kMostGiven = 32;
-constexpr int64_t kSharedMostRounds = int64_t{1} << 20;
+// kMostElements: elements of one hoisted value. kMaxUniformInputs: elements per iteration of all
+// values passed to the loop. kUniformMaxTrips: trip count. Chosen.
+constexpr int64_t kMostElements = 64, kMaxUniformInputs = 32;
+constexpr int64_t kUniformMaxTrips = int64_t{1} << 20;
 
 class Sharer {
  public:
   Sharer(Module& module, Instr* instr)
-      : module_(module), instr_(instr), region_(RoundsRegionOf(*instr)), body_(instr->called(1)) {}
+      : module_(module),
+        instr_(instr),
+        region_(FusedLoopRegionOf(*instr)),
+        body_(instr->called(1)) {}
 
-  // Whether there is something to compute before the loop; `micros`: what it takes now, and then.
+  // Whether there is something to hoist; `micros`: estimated microseconds before and after.
   bool Find(const Machine& machine, std::pair<double, double>& micros) {
-    if (!region_.form.why_not.empty() || !region_.rounds || *region_.rounds > kSharedMostRounds)
+    if (!region_.form.why_not.empty() || !region_.trip_count ||
+        *region_.trip_count > kUniformMaxTrips)
       return false;
     if (instr_->parent()->root() == instr_ || !IsOwn(*body_) || !FindCounter()) return false;
     for (const Instr* user : instr_->users())
@@ -34,27 +39,28 @@ class Sharer {
         return false;
     for (size_t i = 0; i < loop().size(); ++i) {
       const CarryForm& form = region_.form.carries[i];
-      if (form.kind == CarryKind::kHeld && form.IsShared() && i != counter_) keys_.push_back(i);
+      if (form.kind == CarryKind::kHeld && form.IsUniform() && i != counter_) keys_.push_back(i);
     }
     if (keys_.empty()) return false;
     Classify();
-    return FindGiven() && Pays(machine, micros);
+    return FindUniformInputs() && Pays(machine, micros);
   }
 
-  // Gives the body of the loop that makes rows.
+  // Returns the body of the loop that computes the rows.
   const Computation* Run() {
     MakeRows();
     const Computation* made = rows_->called(1);
-    Give(*CallCounts(module_).Own(instr_, 0), *body_);
+    AddCarries(*CallCounts(module_).Own(instr_, 0), *body_);
     return made;
   }
 
  private:
-  enum class Kind : uint8_t { kFree, kKeyed, kOther };  // free: known without keys and places
+  // kFree: independent of keys and of the point. kKeyed: depends on keys only.
+  enum class Kind : uint8_t { kFree, kKeyed, kOther };
 
   const WhileLoop& loop() const { return region_.loop; }
 
-  // Nobody else runs it.
+  // The computation has no other caller.
   bool IsOwn(const Computation& computation) const {
     size_t callers = 0;
     for (const auto& other : module_.computations())
@@ -67,7 +73,7 @@ class Sharer {
     for (size_t i = 0; i < loop().size(); ++i) {
       std::optional<Induction> found = InductionOf(loop(), i);
       if (!found || !found->start || found->step != 1 || InfoOf(found->type).bits < 32) continue;
-      if (*found->start < 0 || *found->start + *region_.rounds > INT32_MAX) continue;
+      if (*found->start < 0 || *found->start + *region_.trip_count > INT32_MAX) continue;
       counter_ = i;
       start_ = *found->start;
       return true;
@@ -83,10 +89,10 @@ class Sharer {
   void Classify() {
     for (size_t i = 0; i < loop().size(); ++i) {
       bool is_key = std::ranges::find(keys_, i) != keys_.end();
-      bool stays = region_.form.carries[i].kind == CarryKind::kStays;
-      kinds_[loop().in_body(i)] = is_key                   ? Kind::kKeyed
-                                  : stays || i == counter_ ? Kind::kFree
-                                                           : Kind::kOther;
+      bool invariant = region_.form.carries[i].kind == CarryKind::kInvariant;
+      kinds_[loop().in_body(i)] = is_key                       ? Kind::kKeyed
+                                  : invariant || i == counter_ ? Kind::kFree
+                                                               : Kind::kOther;
     }
     for (const Instr* instr : body_->PostOrder()) {
       if (instr->op() == Op::kParameter) continue;
@@ -104,8 +110,8 @@ class Sharer {
     }
   }
 
-  // Values that the rest of the body takes from what is computed before.
-  bool FindGiven() {
+  // Hoisted values that the rest of the body uses.
+  bool FindUniformInputs() {
     for (size_t key : keys_)
       if (KindOf(loop().next(key)) != Kind::kKeyed) return false;
     int64_t elements = 0;
@@ -115,19 +121,19 @@ class Sharer {
         return user != body_->root() && KindOf(user) == Kind::kOther;
       });
       if (!given) continue;
-      given_.push_back(instr);
+      uniform_inputs_.push_back(instr);
       elements += instr->shape().ElementCount();
     }
-    // All that keys are made of is small, too.
+    // All values that the keys depend on must be small as well.
     for (const Instr* instr : Needed())
       if (instr->op() != Op::kParameter && instr->shape().ElementCount() > kMostElements)
         return false;
-    return !given_.empty() && elements <= kMostGiven;
+    return !uniform_inputs_.empty() && elements <= kMaxUniformInputs;
   }
 
-  // Of the body, what makes the keys of the next round and what is given; operands first.
+  // Instructions of the body that compute the next keys and the uniform inputs; operands first.
   std::vector<const Instr*> Needed() const {
-    std::vector<const Instr*> open = given_;
+    std::vector<const Instr*> open = uniform_inputs_;
     for (size_t key : keys_) open.push_back(loop().next(key));
     std::map<const Instr*, bool> live;
     while (!open.empty()) {
@@ -142,7 +148,8 @@ class Sharer {
     return needed;
   }
 
-  // All places compute it, side by side; or one place, while the others wait.
+  // Compares recomputing the values at all points in parallel with computing them once,
+  // sequentially.
   bool Pays(const Machine& machine, std::pair<double, double>& micros) const {
     const Rates& rates = RatesOf(machine);
     Work work;
@@ -150,20 +157,20 @@ class Sharer {
     for (const Instr* instr : Needed()) {
       if (instr->op() == Op::kParameter) continue;
       auto elements = static_cast<double>(instr->shape().ElementCount());
-      // On a CPU each of them is an op of its own, not one lane of a vector.
+      // On a CPU each element is a scalar op, not one lane of a vector.
       if (!machine.is_gpu()) elements *= static_cast<double>(machine.Lanes(32));
       AddElementOp(work, *instr, elements, machine);
       operations = std::max(operations, static_cast<double>(instr->info().flops_per_element));
     }
     double once = NsOfOps(work, rates);
-    auto rounds = static_cast<double>(*region_.rounds);
-    auto places = static_cast<double>(region_.form.Places());
+    auto trip_count = static_cast<double>(*region_.trip_count);
+    auto places = static_cast<double>(region_.form.Points());
     double at_a_time = machine.is_gpu() ? 1 : static_cast<double>(2 * machine.Lanes(32));
     double cores = static_cast<double>(std::max<int64_t>(machine.cores, 1));
-    micros.first = rounds * once * places / at_a_time / cores / 1000;
-    // Another launch, and a chain of the longest op of a round after the other.
-    micros.second = 2 * PriceOf(Work{}, machine).launch +
-                    rounds * std::max(once, operations * rates.latency_ns) / 1000;
+    micros.first = trip_count * once * places / at_a_time / cores / 1000;
+    // An additional launch, and a dependent chain of the longest op of each iteration.
+    micros.second = 2 * EstimateCost(Work{}, machine).launch +
+                    trip_count * std::max(once, operations * rates.latency_ns) / 1000;
     return micros.first > 2 * micros.second;
   }
 
@@ -177,10 +184,10 @@ class Sharer {
     return of.Append(Op::kSubtract, counter->shape(), {counter, Number(of, type, start_)});
   }
 
-  // Values of one type are one row.
+  // Values of one type form one row.
   std::map<ElementType, std::vector<const Instr*>> Rows() const {
     std::map<ElementType, std::vector<const Instr*>> rows;
-    for (const Instr* value : given_) rows[value->shape().type()].push_back(value);
+    for (const Instr* value : uniform_inputs_) rows[value->shape().type()].push_back(value);
     return rows;
   }
   static int64_t Width(const std::vector<const Instr*>& values) {
@@ -189,7 +196,7 @@ class Sharer {
     return width;
   }
 
-  // The loop before: the counter, keys, what stays and is needed, stacks of rows.
+  // The preceding loop carries the counter, keys, required loop-invariant values and stacked rows.
   void MakeRows() {
     Computation& before = *instr_->parent();
     Computation &condition = *module_.AddComputation("keys_more"),
@@ -225,7 +232,7 @@ class Sharer {
     for (size_t i = 1 + keys_.size(); i < carried.size(); ++i)
       next.push_back(copies.at(loop().in_body(carried[i])));
     for (const auto& [element, values] : Rows()) {
-      Shape stack = Shape::Array(element, {*region_.rounds, Width(values)});
+      Shape stack = Shape::Array(element, {*region_.trip_count, Width(values)});
       Instr* zero = before.Append(Op::kConstant, Shape::Scalar(element), {},
                                   ConstantAttrs{Literal::Scalar(element, 0)});
       Instr* parameter = add(before.Append(Op::kBroadcast, stack, {zero}, DimensionsAttrs{Dims{}}));
@@ -244,7 +251,7 @@ class Sharer {
     body.set_root(body.Append(Op::kTuple, Shape::Tuple(shapes), next));
     condition.set_root(condition.Append(
         Op::kCompare, Shape::Scalar(ElementType::kPred),
-        {condition.parameter(0), Number(condition, type, start_ + *region_.rounds)},
+        {condition.parameter(0), Number(condition, type, start_ + *region_.trip_count)},
         CompareAttrs{CompareDirection::kLt, CompareType::kNone}));
     rows_ = before.Append(Op::kWhile, Shape::Tuple(shapes), first, {}, "keys");
     rows_->set_called({&condition, &body});
@@ -257,8 +264,8 @@ class Sharer {
                                     TupleIndexAttrs{static_cast<int64_t>(i)});
   }
 
-  // The loop takes rows, and keys no more.
-  void Give(Computation& condition, Computation& body) {
+  // The loop takes rows and no longer carries keys.
+  void AddCarries(Computation& condition, Computation& body) {
     std::vector<Instr*> operands(instr_->operands().begin(), instr_->operands().end());
     std::vector<Instr*> next(body.root()->operands().begin(), body.root()->operands().end());
     std::vector<Shape> shapes = instr_->shape().elements();
@@ -326,19 +333,20 @@ class Sharer {
 
   Module& module_;
   Instr* instr_;
-  RoundsRegion region_;
+  FusedLoopRegion region_;
   Computation* body_;
   size_t counter_ = 0, first_stack_ = 0;
   int64_t start_ = 0;
-  std::vector<size_t> keys_;  // carried values that all places share
+  std::vector<size_t> keys_;  // carried values that are uniform over all points
   std::map<const Instr*, Kind> kinds_;
-  std::vector<const Instr*> given_;
-  Instr* rows_ = nullptr;  // the loop that makes rows
+  std::vector<const Instr*> uniform_inputs_;
+  Instr* rows_ = nullptr;  // the loop that computes rows
 };
 
-// `made`: bodies of loops that make rows. Nothing is computed before those: it would be all of it.
-void ShareIn(Module& module, Computation& computation, PassContext& context,
-             std::set<const Computation*>& made) {
+// `made`: bodies of loops that compute rows. They are skipped, because everything in them would be
+// hoisted again.
+void HoistUniformIn(Module& module, Computation& computation, PassContext& context,
+                    std::set<const Computation*>& made) {
   for (Instr* instr : computation.Callers()) {
     if (instr->is_removed()) continue;
     if (instr->op() == Op::kWhile && instr->operand_count() > 1 &&
@@ -346,26 +354,26 @@ void ShareIn(Module& module, Computation& computation, PassContext& context,
       Sharer sharer(module, instr);
       std::pair<double, double> micros;
       if (sharer.Find(context.machine(), micros)) {
-        context.TakenByCost("loop.shared", *instr, micros.first, micros.second,
-                            "what all places compute alike is computed once, before");
+        context.AcceptedByCost("loop.hoist-uniform", *instr, micros.first, micros.second,
+                               "what all points compute alike is computed once, before");
         made.insert(sharer.Run());
         // Instructions have moved.
-        return ShareIn(module, computation, context, made);
+        return HoistUniformIn(module, computation, context, made);
       }
     }
     if (instr->op() == Op::kWhile || instr->op() == Op::kConditional || instr->op() == Op::kCall)
-      for (Computation* called : instr->called()) ShareIn(module, *called, context, made);
+      for (Computation* called : instr->called()) HoistUniformIn(module, *called, context, made);
   }
 }
 
 }  // namespace
 
-// What every place of a loop that is one kernel computes for itself, and all alike (keys that are
-// split every round, say), is computed once when places are many: by a loop of its own before it,
-// which stacks a row for each round.
+// In a whole-loop kernel with many points, every point recomputes uniform values (PRNG keys that
+// are split in every iteration, for example). This pass computes them once, in a separate preceding
+// loop that stacks a row per iteration.
 Result<Changed> HoistUniformValues(Module& module, PassContext& context) {
   std::set<const Computation*> made;
-  if (module.entry() != nullptr) ShareIn(module, *module.entry(), context, made);
+  if (module.entry() != nullptr) HoistUniformIn(module, *module.entry(), context, made);
   return made.empty() ? Changed::kNo : Changed::kYes;
 }
 

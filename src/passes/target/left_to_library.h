@@ -6,7 +6,7 @@
 
 namespace tokamak {
 
-// Whether a convolution stays one, since a library of the target computes it as it stands.
+// Whether a convolution is kept because a library of the target computes it directly.
 inline bool IsLeftToLibrary(const Instr& conv, const PassTarget& target) {
   if (target.libraries == nullptr) return IsForConvolutionLibrary(conv, *target.machine);
   if (target.kind != kGpu) return false;

@@ -7,7 +7,7 @@
 #include "passes/passes.h"
 #include "passes/target/first_elements.h"
 #include "passes/target/merge_sorts.h"
-#include "passes/target/word_sorts.h"
+#include "passes/target/packed_key_sorts.h"
 #include "rewrite/edit_computations.h"
 #include "rewrite/editor.h"
 #include "support/check.h"
@@ -15,9 +15,9 @@
 namespace tokamak {
 namespace {
 
-// ---- keys that are computed
+// ---- computed keys
 
-// Whether what a comparison computes from one element can be computed for a whole array.
+// Whether the value that a comparison computes from one element can be computed for a whole array.
 bool IsElementwise(const Instr& value) {
   std::vector<const Instr*> open = {&value};
   std::unordered_map<const Instr*, bool> seen;
@@ -34,7 +34,8 @@ bool IsElementwise(const Instr& value) {
   return true;
 }
 
-// Sorts by computed keys: first the keys, then the operands, of which the results are taken.
+// Rewrites sorts by computed keys: the keys become the first operands of the sort, followed by the
+// original operands, whose results are used.
 class KeyRewriter {
  public:
   KeyRewriter(Instr& sort, std::vector<ComparedKey> keys)
@@ -81,7 +82,7 @@ class KeyRewriter {
     return made;
   }
 
-  // The keys are compared one after the other.
+  // Compares the keys lexicographically.
   Computation* Less(const std::vector<Instr*>& operands) {
     Builder b(sort_, "by_keys");
     std::vector<Instr*> parameters;
@@ -90,7 +91,8 @@ class KeyRewriter {
         parameters.push_back(b.Parameter(Shape::Scalar(operand->shape().type())));
     Instr* less = nullptr;
     for (size_t k = keys_.size(); k-- > 0;) {
-      Instr *x = Alike(b, parameters[2 * k], k), *y = Alike(b, parameters[2 * k + 1], k);
+      Instr *x = NormalizedKey(b, parameters[2 * k], k),
+            *y = NormalizedKey(b, parameters[2 * k + 1], k);
       bool plain = keys_[k].order == KeyOrder::kPlain || !IsReal(x->shape().type());
       CompareType type = plain ? CompareType::kNone : CompareType::kTotalOrder;
       auto compare = [&](CompareDirection direction) {
@@ -102,7 +104,7 @@ class KeyRewriter {
     return b.FinishValid(less);
   }
 
-  Instr* Alike(Builder& b, Instr* x, size_t k) {
+  Instr* NormalizedKey(Builder& b, Instr* x, size_t k) {
     if (keys_[k].order != KeyOrder::kNumbers) return x;
     ElementType type = x->shape().type();
     Instr* zero = b.Scalar(type, 0);
@@ -123,12 +125,12 @@ bool TryPrepare(Instr& sort, PassContext& context) {
   if (!keys) return false;
   for (const ComparedKey& key : *keys)
     if (!IsElementwise(*key.value)) return false;
-  context.Taken("sort.computed-keys", sort, nullptr, std::to_string(keys->size()) + " keys");
+  context.Accepted("sort.computed-keys", sort, nullptr, std::to_string(keys->size()) + " keys");
   KeyRewriter(sort, std::move(*keys)).Run();
   return true;
 }
 
-// Parts of what is put together as a tuple are used themselves: kernels end at tuples.
+// Forwards elements of tuple ops to their uses, because kernels end at tuples.
 void ForwardParts(Computation& computation) {
   for (Instr* part : computation.PostOrder()) {
     if (part->op() != Op::kGetTupleElement || part->operand(0)->op() != Op::kTuple) continue;
@@ -146,7 +148,8 @@ bool PrepareForGpu(Computation& computation, PassContext& context) {
   for (Instr* instr : computation.PostOrder())
     if (instr->op() == Op::kTopK && TrySortTopK(*instr, context)) changed = true;
   for (Instr* instr : computation.PostOrder())
-    if (instr->op() == Op::kSort && (TryWordSort(*instr, context) || TryMergeSort(*instr, context)))
+    if (instr->op() == Op::kSort &&
+        (TryPackedKeySort(*instr, context) || TryMergeSort(*instr, context)))
       changed = true;
   if (changed) ForwardParts(computation);
   return changed;
@@ -154,9 +157,8 @@ bool PrepareForGpu(Computation& computation, PassContext& context) {
 
 }  // namespace
 
-// Sorts by what is computed from elements become sorts by arrays of that, in kernels of their own;
-// sorts of which only the first elements are needed become top-k. On GPUs: word_sorts.h,
-// merge_sorts.h.
+// Sorts by computed keys become sorts by arrays of keys, computed in separate kernels; sorts of
+// which only the first elements are used become top-k. GPU only: packed_key_sorts.h, merge_sorts.h.
 Result<Changed> LegalizeSorts(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;

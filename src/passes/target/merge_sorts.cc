@@ -18,10 +18,10 @@ Shape PlainSorted(const Shape& shape) {
   return Shape::Array(shape.type(), shape.dims());
 }
 
-// Makes sorts in the place of one.
-class Maker {
+// Creates sorts that replace another one.
+class MergeSortEditor {
  public:
-  explicit Maker(Instr& of) : of_(of), make_(of) {}
+  explicit MergeSortEditor(Instr& of) : of_(of), make_(of) {}
 
   Instr* Make(Op op, const Shape& shape, std::vector<Instr*> operands, Attrs attrs = {}) {
     return make_.Make(op, shape, std::move(operands), std::move(attrs));
@@ -30,7 +30,7 @@ class Maker {
     return Make(Op::kGetTupleElement, PartsOf(whole->shape())[i], {whole},
                 TupleIndexAttrs{static_cast<int64_t>(i)});
   }
-  // The arrays of a sort, of one or of several operands.
+  // Sorts one or several operands and returns the arrays.
   std::vector<Instr*> Sorted(std::vector<Instr*> operands, const SortAttrs& attrs,
                              Computation* less) {
     std::vector<Shape> shapes;
@@ -54,7 +54,7 @@ class Maker {
   Editor make_;
 };
 
-// Elements in their total order: the greater, or the lesser ones first.
+// A comparator of the total order: greater or lesser elements first.
 Computation* Order(Instr& of, ElementType type, ElementType index, bool largest) {
   Builder b(of, "top_first");
   Instr* x = b.Parameter(Shape::Scalar(type));
@@ -66,38 +66,39 @@ Computation* Order(Instr& of, ElementType type, ElementType index, bool largest)
   return b.FinishValid(b.Append(Op::kCompare, {x, y}, CompareAttrs{direction, how}));
 }
 
-Instr* Sliced(Maker& maker, Instr* x, size_t d, int64_t begin, int64_t end) {
+Instr* Sliced(MergeSortEditor& editor, Instr* x, size_t d, int64_t begin, int64_t end) {
   const Dims dims = x->shape().dims();
   if (begin == 0 && end == dims[d]) return x;
   Dims from(dims.size()), to = dims, result = dims;
   from[d] = begin;
   to[d] = end;
   result[d] = end - begin;
-  return maker.Make(Op::kSlice, Shape::Array(x->shape().type(), result), {x},
-                    SliceAttrs{from, to, Dims(dims.size(), 1)});
+  return editor.Make(Op::kSlice, Shape::Array(x->shape().type(), result), {x},
+                     SliceAttrs{from, to, Dims(dims.size(), 1)});
 }
 
-Instr* Reshaped(Maker& maker, Instr* x, const Dims& dims) {
-  return maker.Make(Op::kReshape, Shape::Array(x->shape().type(), dims), {x});
+Instr* Reshaped(MergeSortEditor& editor, Instr* x, const Dims& dims) {
+  return editor.Make(Op::kReshape, Shape::Array(x->shape().type(), dims), {x});
 }
 
 // ---- long lines
 
-// Lines of `count` stretches of `stretch` elements.
+// A line of `count` segments of `segment` elements.
 struct KeyCut {
-  int64_t count = 1, stretch = 1;
+  int64_t count = 1, segment = 1;
 };
 
 KeyCut CutOf(int64_t length, int64_t longest) {
-  constexpr int64_t kUnit = 16;  // so that a thread's elements lie in one pair
+  // Segments are multiples of this many elements, so that a thread's elements are in one pair.
+  constexpr int64_t kUnit = 16;
   KeyCut cut;
   while (cut.count * longest < length) cut.count *= 2;
-  cut.stretch = (length + cut.count - 1) / cut.count;
-  cut.stretch = (cut.stretch + kUnit - 1) / kUnit * kUnit;
+  cut.segment = (length + cut.count - 1) / cut.count;
+  cut.segment = (cut.segment + kUnit - 1) / kUnit * kUnit;
   return cut;
 }
 
-// A comparison with one more value, before all others: whether an element was put in.
+// The comparator with one more leading key: whether an element is padding.
 Computation* WithPadding(Instr& sort) {
   Builder b(sort, "padded_less");
   Instr* x = b.Parameter(Shape::Scalar(ElementType::kPred));
@@ -114,26 +115,26 @@ Computation* WithPadding(Instr& sort) {
   }
   Instr* less = made[sort.called(0)->root()];
   Instr* own_first = b.And(b.Append(Op::kNot, {x}), y);
-  Instr* alike = b.Append(Op::kNot, {b.Append(Op::kXor, {x, y})});
-  return b.FinishValid(b.Or(own_first, b.And(alike, less)));
+  Instr* equal = b.Append(Op::kNot, {b.Append(Op::kXor, {x, y})});
+  return b.FinishValid(b.Or(own_first, b.And(equal, less)));
 }
 
-// The operands, longer by elements that come last; first of all which ones these are.
-std::vector<Instr*> Padded(Maker& maker, Instr& sort, size_t along, int64_t to) {
+// The operands padded with elements that sort last, preceded by an array that marks the padding.
+std::vector<Instr*> Padded(MergeSortEditor& editor, Instr& sort, size_t along, int64_t to) {
   std::vector<Instr*> arrays;
   auto pad = [&](Instr* x, Instr* with) {
     Dims none(x->shape().dims().size()), high = none, dims = x->shape().dims();
     high[along] = to - dims[along];
     dims[along] = to;
-    return maker.Make(Op::kPad, Shape::Array(x->shape().type(), dims), {x, with},
-                      PadAttrs{none, high, none});
+    return editor.Make(Op::kPad, Shape::Array(x->shape().type(), dims), {x, with},
+                       PadAttrs{none, high, none});
   };
   auto scalar = [&](const Literal& value) {
-    return maker.Make(Op::kConstant, value.shape(), {}, ConstantAttrs{value});
+    return editor.Make(Op::kConstant, value.shape(), {}, ConstantAttrs{value});
   };
   const ElementType kPred = ElementType::kPred;
-  Instr* no = maker.Make(Op::kBroadcast, Shape::Array(kPred, sort.operand(0)->shape().dims()),
-                         {scalar(Literal::ScalarInt(kPred, 0))}, DimensionsAttrs{});
+  Instr* no = editor.Make(Op::kBroadcast, Shape::Array(kPred, sort.operand(0)->shape().dims()),
+                          {scalar(Literal::ScalarInt(kPred, 0))}, DimensionsAttrs{});
   arrays.push_back(pad(no, scalar(Literal::ScalarInt(kPred, 1))));
   for (Instr* operand : sort.operands()) {
     ElementType type = operand->shape().type();
@@ -147,37 +148,37 @@ std::vector<Instr*> Padded(Maker& maker, Instr& sort, size_t along, int64_t to) 
 }  // namespace
 
 bool TryMergeSort(Instr& sort, PassContext& context) {
-  if (!IsSortable(sort) || IsTied(sort) || WhyNoComparison(sort) || gpu::IsDigitSort(sort))
+  if (!IsSortable(sort) || IsTied(sort) || WhyNoComparison(sort) || gpu::IsBlockRadixSort(sort))
     return false;
   LineSort line = LineSortOf(sort);
-  int64_t longest = gpu::LongestStretch(sort);
+  int64_t longest = gpu::LongestBlockSort(sort);
   if (line.length <= longest || line.length > std::numeric_limits<int32_t>::max() / 2) return false;
-  Maker maker(sort);
+  MergeSortEditor editor(sort);
   KeyCut cut = CutOf(line.length, longest);
-  bool is_even = cut.count * cut.stretch == line.length;
+  bool is_even = cut.count * cut.segment == line.length;
   std::vector<Instr*> arrays(sort.operands().begin(), sort.operands().end());
   Computation* less = sort.called(0);
   if (!is_even) {
-    arrays = Padded(maker, sort, line.along, cut.count * cut.stretch);
+    arrays = Padded(editor, sort, line.along, cut.count * cut.segment);
     less = WithPadding(sort);
   }
   auto at = static_cast<int64_t>(line.along);
   SortAttrs attrs{.dimension = at + 1, .is_stable = true};
   int64_t passes = 0;
-  for (; cut.count >= 1; cut.count /= 2, cut.stretch *= 2, ++passes) {
+  for (; cut.count >= 1; cut.count /= 2, cut.segment *= 2, ++passes) {
     Dims dims = line.dims;
-    dims[line.along] = cut.stretch;
+    dims[line.along] = cut.segment;
     dims.insert(dims.begin() + at, cut.count);
-    for (Instr*& array : arrays) array = Reshaped(maker, array, dims);
-    arrays = maker.Sorted(arrays, attrs, less);
+    for (Instr*& array : arrays) array = Reshaped(editor, array, dims);
+    arrays = editor.Sorted(arrays, attrs, less);
   }
   if (!is_even) arrays.erase(arrays.begin());
   Dims whole = line.dims;
   whole[line.along] = arrays[0]->shape().dims()[line.along + 1];
   for (Instr*& array : arrays)
-    array = Sliced(maker, Reshaped(maker, array, whole), line.along, 0, line.length);
-  context.Taken("sort.merged", sort, nullptr, std::to_string(passes) + " passes");
-  maker.Finish(arrays);
+    array = Sliced(editor, Reshaped(editor, array, whole), line.along, 0, line.length);
+  context.Accepted("sort.merged", sort, nullptr, std::to_string(passes) + " passes");
+  editor.Finish(arrays);
   return true;
 }
 
@@ -190,49 +191,50 @@ bool TrySortTopK(Instr& top, PassContext& context) {
   for (const Shape& result : results)
     plain = plain && IsPlainArray(result) && result.ElementCount() > 0;
   if (!plain) return false;
-  Maker maker(top);
+  MergeSortEditor editor(top);
   const ElementType kIndex = ElementType::kS32;
   int64_t k = results[0].dims().back(), along = shape.rank() - 1;
   Computation* order = Order(top, shape.type(), kIndex, top.attrs<TopKAttrs>().largest);
   std::vector<Instr*> arrays = {top.operand(0),
-                                maker.Make(Op::kIota, Shape::Array(kIndex, shape.dims()), {},
-                                           IotaAttrs{static_cast<int64_t>(along)})};
-  // The first of stretches of the line, and what is behind the last whole stretch, are enough.
-  constexpr int64_t kStretch = 1024;  // of which at most a fourth is kept
+                                editor.Make(Op::kIota, Shape::Array(kIndex, shape.dims()), {},
+                                            IotaAttrs{static_cast<int64_t>(along)})};
+  // It suffices to keep the first k elements of each segment and the remainder after the last full
+  // segment.
+  constexpr int64_t kMergeSegment = 1024;  // elements; chosen, of which at most a quarter is kept
   auto last = static_cast<size_t>(along);
-  while (arrays[0]->shape().dims().back() > 2 * kStretch && 4 * k <= kStretch) {
+  while (arrays[0]->shape().dims().back() > 2 * kMergeSegment && 4 * k <= kMergeSegment) {
     Dims dims = arrays[0]->shape().dims();
-    int64_t length = dims.back(), whole = length / kStretch;
+    int64_t length = dims.back(), whole = length / kMergeSegment;
     dims.back() = whole;
-    dims.push_back(kStretch);
+    dims.push_back(kMergeSegment);
     std::vector<Instr*> cut;
     for (Instr* array : arrays)
-      cut.push_back(Reshaped(maker, Sliced(maker, array, last, 0, whole * kStretch), dims));
-    cut = maker.Sorted(cut, SortAttrs{.dimension = along + 1, .is_stable = true}, order);
+      cut.push_back(Reshaped(editor, Sliced(editor, array, last, 0, whole * kMergeSegment), dims));
+    cut = editor.Sorted(cut, SortAttrs{.dimension = along + 1, .is_stable = true}, order);
     dims.pop_back();
     dims.back() = whole * k;
     for (size_t i = 0; i < arrays.size(); ++i) {
-      Instr* first = Reshaped(maker, Sliced(maker, cut[i], last + 1, 0, k), dims);
-      if (whole * kStretch < length) {
+      Instr* first = Reshaped(editor, Sliced(editor, cut[i], last + 1, 0, k), dims);
+      if (whole * kMergeSegment < length) {
         Dims with = dims;
-        with.back() += length - whole * kStretch;
-        first = maker.Make(Op::kConcatenate, Shape::Array(first->shape().type(), with),
-                           {first, Sliced(maker, arrays[i], last, whole * kStretch, length)},
-                           DimensionAttrs{along});
+        with.back() += length - whole * kMergeSegment;
+        first = editor.Make(Op::kConcatenate, Shape::Array(first->shape().type(), with),
+                            {first, Sliced(editor, arrays[i], last, whole * kMergeSegment, length)},
+                            DimensionAttrs{along});
       }
       arrays[i] = first;
     }
   }
-  arrays = maker.Sorted(arrays, SortAttrs{.dimension = along, .is_stable = true}, order);
+  arrays = editor.Sorted(arrays, SortAttrs{.dimension = along, .is_stable = true}, order);
   for (size_t i = 0; i < arrays.size(); ++i) {
-    arrays[i] = Sliced(maker, arrays[i], last, 0, k);
+    arrays[i] = Sliced(editor, arrays[i], last, 0, k);
     const Shape shape_of = arrays[i]->shape();
     if (shape_of.type() != results[i].type())
       arrays[i] =
-          maker.Make(Op::kConvert, Shape::Array(results[i].type(), shape_of.dims()), {arrays[i]});
+          editor.Make(Op::kConvert, Shape::Array(results[i].type(), shape_of.dims()), {arrays[i]});
   }
-  context.Taken("sort.top-k-sorted", top);
-  maker.Finish(arrays);
+  context.Accepted("sort.top-k-sorted", top);
+  editor.Finish(arrays);
   return true;
 }
 

@@ -5,13 +5,13 @@
 
 namespace tokamak {
 
-// Sorts on GPUs: a line that is too long for team memory is cut into a power of two of stretches,
-// which are sorted, then pairs of them and so on: sorts of lines whose halves are in order. Where
-// the cut is not even, the line is made longer first, and sorted by what is its own before all
-// else. No: it is not too long.
+// Merge sorts for GPUs. A line that is too long for shared memory is split into a power of two of
+// segments, which are sorted; then pairs of segments are merged, and so on: each step is a sort of
+// lines whose halves are sorted. If the split is uneven, the line is padded first, and the padding
+// sorts last. Returns false if the line is not too long.
 bool TryMergeSort(Instr& sort, PassContext& context);
-// A top-k becomes a sort of which the first elements are taken; of a long line, of those that are
-// the first of their stretches.
+// A top-k becomes a sort and a slice of the first elements. In a long line, segments are first
+// reduced to their own first elements.
 bool TrySortTopK(Instr& top, PassContext& context);
 
 }  // namespace tokamak

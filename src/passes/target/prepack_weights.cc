@@ -10,7 +10,9 @@
 namespace tokamak {
 namespace {
 
-constexpr uint64_t kBlockLeastRounds = 4;
+// kPrepackMinTrips: trip count. kBlockMostBytes: bytes of the matrix. kLeastRows: rows of a dot
+// outside loops. Chosen.
+constexpr uint64_t kPrepackMinTrips = 4;
 constexpr int64_t kBlockMostBytes = int64_t{1} << 30;
 constexpr int64_t kLeastRows = 1024;
 
@@ -21,7 +23,7 @@ bool IsOne(const Instr& dot, const Machine& machine) {
          TilingOf(dot, DotSides(dot), machine, false).PaddedDepth() == DotSides(dot).k;
 }
 
-// The matrix that a dot multiplies by, which is in this computation: (n / block, k, block).
+// The right operand of a dot in blocks (n / block, k, block), created in computation `in`.
 Instr* Blocks(const Instr& dot, int64_t block, Instr* matrix, Computation& in) {
   DotSides sides(dot);
   ElementType type = matrix->shape().type();
@@ -44,7 +46,7 @@ Instr* Blocks(const Instr& dot, int64_t block, Instr* matrix, Computation& in) {
   return matrix;
 }
 
-// What a dot is, by its matrix in blocks.
+// The dot with its right operand in blocks.
 Instr* Product(const Instr& dot, Instr* blocks) {
   DotSides sides(dot);
   DotAttrs attrs = dot.attrs<DotAttrs>();
@@ -59,7 +61,7 @@ Instr* Product(const Instr& dot, Instr* blocks) {
 }
 
 void Record(const Instr& dot, std::string because, PassContext& context) {
-  context.Taken("contraction.blocks", dot, nullptr, std::move(because));
+  context.Accepted("contraction.prepack", dot, nullptr, std::move(because));
 }
 
 class InLoop {
@@ -67,16 +69,17 @@ class InLoop {
   InLoop(const WhileLoop& loop, const Machine& machine) : edit_(loop), machine_(machine) {}
 
   bool Find() {
-    if (*TripCount(edit_.loop()) < kBlockLeastRounds) return false;
+    if (*TripCount(edit_.loop()) < kPrepackMinTrips) return false;
     for (Instr* instr : edit_.body().PostOrder())
-      if (IsOne(*instr, machine_) && edit_.Stays(instr->operand(1))) found_.push_back(instr);
+      if (IsOne(*instr, machine_) && edit_.IsLoopInvariant(instr->operand(1)))
+        found_.push_back(instr);
     return !found_.empty() && !IsOneKernel(*edit_.loop().instr, machine_);
   }
 
   void Run(PassContext& context) {
     for (Instr* dot : found_) {
       Record(*dot,
-             fmt::format("{} rounds multiply by the same matrix: it is put in order once",
+             fmt::format("{} iterations multiply by the same matrix: it is put in order once",
                          *TripCount(edit_.loop())),
              context);
       Instr* blocks = Blocks(*dot, BlockForRhs(*dot, machine_), edit_.BeforeLoop(dot->operand(1)),
@@ -93,8 +96,8 @@ class InLoop {
   std::vector<Instr*> found_;
 };
 
-// Where many tiles would each put it in order.
-bool BlockLongProducts(Computation& computation, const Machine& machine, PassContext& context) {
+// Outside loops: for dots with many tiles, each of which would pack the matrix again.
+bool PrepackWeightsIn(Computation& computation, const Machine& machine, PassContext& context) {
   bool changed = false;
   for (Instr* instr : computation.Instrs()) {
     if (!IsOne(*instr, machine) || DotSides(*instr).m < kLeastRows) continue;
@@ -109,14 +112,14 @@ bool BlockLongProducts(Computation& computation, const Machine& machine, PassCon
 
 }  // namespace
 
-// A product whose right side (k, n) each round of a loop would put in the order that vectors
-// multiply in, or read across: it is moved to that order once, before the loop,
+// Weight prepacking. If each iteration of a loop would pack the right operand (k, n) of a dot into
+// vector order, or read it transposed, it is packed once before the loop:
 //
 //   dot(x, w)  becomes  reshape(dot(x, blocks)),  blocks (n / 16, k, 16) carried
 //
-// (an LSTM's step of 32 x 256 x 1024 on two Neoverse V1: 137 -> 115 us). Record contraction.blocks.
-// Loops of known rounds that are no kernels as a whole. By short vectors the same is done for
-// products of many rows outside of loops.
+// (An LSTM step of 32 x 256 x 1024 on two Neoverse V1 cores: 137 -> 115 us.) Record
+// contraction.prepack. Applies to loops with a known trip count that are not whole-loop kernels.
+// With short vectors it also applies to dots with many rows outside loops.
 Result<Changed> PrepackWeights(Module& module, PassContext& context) {
   const Machine& machine = context.machine();
   Changed changed = ForEditableLoops(module, [&](const WhileLoop& loop) {
@@ -125,12 +128,12 @@ Result<Changed> PrepackWeights(Module& module, PassContext& context) {
     in_loop.Run(context);
     return true;
   });
-  // Long vectors read a panel's rows as fast, and tiles put it in order beside the others.
+  // With long vectors, unpacked panels are read equally fast, and tiles pack concurrently.
   if (!machine.HasShortVectors()) return changed;
   std::set<const Computation*> in_loops = ComputationsOfLoops(module);
   return changed | EditComputations(module, [&](Computation& computation) {
            return !in_loops.contains(&computation) &&
-                  BlockLongProducts(computation, machine, context);
+                  PrepackWeightsIn(computation, machine, context);
          });
 }
 

@@ -5,7 +5,7 @@
 #include "gen/reducer.h"
 #include "ir/builder.h"
 #include "passes/passes.h"
-#include "passes/target/reduction_parts.h"
+#include "passes/target/split_sizes.h"
 #include "rewrite/edit_computations.h"
 #include "rewrite/editor.h"
 #include "support/check.h"
@@ -13,11 +13,14 @@
 namespace tokamak {
 namespace {
 
-// Elements of updates worth more than one thread, parts, bytes of an array that is there several
-// times, and of all of those, where they are more than a few.
-constexpr int64_t kScatterMany = 1 << 15, kScatterMostParts = 32, kLeastParts = 4, kLarge = 1 << 20,
-                  kAllBytes = 1 << 21, kVectors = 8;
-// Elements of a window, batches that are work for all threads without parts.
+// Chosen. kScatterMany: update elements worth several threads. kScatterMaxSplits and
+// kScatterMinSplits: number of private copies. kLarge: bytes of one copy. kAllBytes: bytes of all
+// copies if there are more than kScatterMinSplits. kVectors: windows of several elements are
+// vectorized, so they need this many times more updates per copy.
+constexpr int64_t kScatterMany = 1 << 15, kScatterMaxSplits = 32, kScatterMinSplits = 4,
+                  kLarge = 1 << 20, kAllBytes = 1 << 21, kVectors = 8;
+// Window elements (kWideWindow) and batches (kManyBatches) from which all threads have work without
+// splitting. Chosen.
 constexpr int64_t kWideWindow = 512, kManyBatches = 16;
 
 bool IsScattered(const Dims& dims, int64_t d) {
@@ -29,16 +32,16 @@ void ShiftFrom(Dims& dims, int64_t first) {
     if (d >= first) ++d;
 }
 
-// A dimension of the indices, and of the updates, which walks through windows.
+// A dimension of the indices and of the updates that enumerates windows.
 struct Walk {
   int64_t of_indices = 0, of_updates = 0, size = 0;
 };
 
-// The longest of those that are no batches.
+// The longest such dimension that is not a batch dimension.
 Walk LongestWalk(const Instr& scatter, const ScatterAttrs& attrs) {
   Walk longest;
   const Dims& updates = scatter.operand(2)->shape().dims();
-  int64_t next = 0;  // of the indices
+  int64_t next = 0;  // dimension of the indices
   for (int64_t d = 0; d < static_cast<int64_t>(updates.size()); ++d) {
     if (IsScattered(attrs.update_window_dims, d)) continue;
     if (next == attrs.index_vector_dim) ++next;
@@ -52,19 +55,19 @@ Walk LongestWalk(const Instr& scatter, const ScatterAttrs& attrs) {
 
 class ScatterSplit {
  public:
-  ScatterSplit(Instr& scatter, Walk walk, int64_t parts, Literal neutral)
+  ScatterSplit(Instr& scatter, Walk walk, int64_t splits, Literal neutral)
       : scatter_(scatter),
         walk_(walk),
-        parts_(parts),
+        parts_(splits),
         neutral_(std::move(neutral)),
         make_(scatter) {}
 
-  // `within`: what a part does with two elements that meet.
+  // `within`: the combiner within a part.
   void Split(Op op, Computation* within) {
     const ScatterAttrs& attrs = scatter_.attrs<ScatterAttrs>();
     const Shape& shape = scatter_.shape();
     Instr *indices = scatter_.operand(1), *updates = scatter_.operand(2);
-    // What does not fit into equal parts.
+    // Elements that do not fit into equal parts.
     int64_t even = walk_.size - walk_.size % parts_;
     Instr* array = scatter_.operand(0);
     if (even < walk_.size) {
@@ -77,11 +80,12 @@ class ScatterSplit {
     Dims all = shape.dims();
     all.insert(all.begin(), parts_);
     Instr* neutral = make_.Constant(neutral_);
-    Instr* arrays = make_.Make(Op::kScatter, Shape::Array(shape.type(), all),
-                               {make_.Broadcast(neutral, Shape::Array(shape.type(), all)),
-                                InParts(Cut(indices, walk_.of_indices, 0, even), walk_.of_indices),
-                                InParts(Cut(updates, walk_.of_updates, 0, even), walk_.of_updates)},
-                               AttrsOfParts(attrs));
+    Instr* arrays =
+        make_.Make(Op::kScatter, Shape::Array(shape.type(), all),
+                   {make_.Broadcast(neutral, Shape::Array(shape.type(), all)),
+                    WithSplitDim(Cut(indices, walk_.of_indices, 0, even), walk_.of_indices),
+                    WithSplitDim(Cut(updates, walk_.of_updates, 0, even), walk_.of_updates)},
+                   AttrsOfParts(attrs));
     arrays->set_called({within});
     Instr* whole =
         make_.Make(Op::kReduce, shape, {arrays, neutral}, DimensionsAttrs{.dimensions = {0}});
@@ -104,14 +108,14 @@ class ScatterSplit {
     return make_.Make(Op::kSlice, Shape::Array(x->shape().type(), dims), {x}, std::move(slice));
   }
 
-  Instr* InParts(Instr* x, int64_t dimension) {
+  Instr* WithSplitDim(Instr* x, int64_t dimension) {
     Dims dims = x->shape().dims();
     dims[static_cast<size_t>(dimension)] /= parts_;
     dims.insert(dims.begin() + dimension, parts_);
     return make_.Make(Op::kReshape, Shape::Array(x->shape().type(), dims), {x});
   }
 
-  // Parts are the first dimension of the array, and a batch.
+  // The part becomes the first dimension of the array, and a batch dimension.
   ScatterAttrs AttrsOfParts(ScatterAttrs attrs) const {
     for (Dims* dims : {&attrs.inserted_window_dims, &attrs.input_batching_dims,
                        &attrs.scatter_dims_to_operand_dims})
@@ -132,7 +136,7 @@ class ScatterSplit {
   Editor make_;
 };
 
-// Updates for which parts are worth while: into how many; 1: none.
+// The number of private copies that is profitable; 1: no split.
 int64_t PartsOf(const Instr& scatter, int64_t element_bytes) {
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
   const Shape &shape = scatter.shape(), &update = scatter.operand(2)->shape();
@@ -142,15 +146,15 @@ int64_t PartsOf(const Instr& scatter, int64_t element_bytes) {
   for (int64_t d : attrs.input_batching_dims) batches *= shape.dim(static_cast<size_t>(d));
   if (updates < kScatterMany || window >= kWideWindow || batches >= kManyBatches || bytes > kLarge)
     return 1;
-  // Vectors take less time than what comes with a part.
+  // Vectorized windows are cheap compared with the overhead of another copy.
   int64_t most = updates / elements / (window > 1 ? kVectors : 1);
-  int64_t parts = std::min({kScatterMostParts, most, LongestWalk(scatter, attrs).size / 16,
-                            std::max(kLeastParts, kAllBytes / bytes)});
-  return parts < kLeastParts ? 1 : PowerBelow(parts);
+  int64_t splits = std::min({kScatterMaxSplits, most, LongestWalk(scatter, attrs).size / 16,
+                             std::max(kScatterMinSplits, kAllBytes / bytes)});
+  return splits < kScatterMinSplits ? 1 : PowerBelow(splits);
 }
 
 void Log(const Instr& scatter, PassContext& context, std::string_view rule, std::string because) {
-  context.Taken(rule, scatter, nullptr, std::move(because));
+  context.Accepted(rule, scatter, nullptr, std::move(because));
 }
 
 bool IsSplittable(const Instr& scatter) {
@@ -164,18 +168,18 @@ bool TrySplit(Instr& scatter, PassContext& context, Computation* within = nullpt
   if (!op) return false;
   std::optional<Literal> neutral = NeutralLiteral(*op, scatter.shape().type());
   if (!neutral) return false;
-  int64_t parts = PartsOf(scatter, scatter.shape().ByteSize() / scatter.shape().ElementCount());
-  if (parts == 1) return false;
-  Log(scatter, context, "scatter.split", std::to_string(parts) + " parts");
+  int64_t splits = PartsOf(scatter, scatter.shape().ByteSize() / scatter.shape().ElementCount());
+  if (splits == 1) return false;
+  Log(scatter, context, "scatter.split", std::to_string(splits) + " parts");
   Walk walk = LongestWalk(scatter, scatter.attrs<ScatterAttrs>());
-  ScatterSplit(scatter, walk, parts, *neutral)
+  ScatterSplit(scatter, walk, splits, *neutral)
       .Split(*op, within != nullptr ? within : scatter.called(0));
   return true;
 }
 
 constexpr ElementType kScatterNumber = ElementType::kS32;
 
-// The greater or lesser one of two numbers, or the second.
+// A combiner that returns the maximum or minimum of two numbers, or the second.
 Computation* BodyOf(const Instr& scatter, std::optional<Op> op) {
   Builder b(scatter, "combine");
   Shape number = Shape::Scalar(kScatterNumber);
@@ -183,8 +187,8 @@ Computation* BodyOf(const Instr& scatter, std::optional<Op> op) {
   return b.FinishValid(op ? b.Append(*op, {x, y}) : y);
 }
 
-// Where the last update of an element stays, its number is the greatest: that is scattered, in any
-// order, and then the update fetched. Only single elements.
+// For scatters in which the last update wins: scatters the maximum update number, in any order,
+// then gathers the updates. Single elements only.
 bool TryLast(Instr& scatter, PassContext& context) {
   if (!IsSplittable(scatter) || scatter.called(0)->root() != scatter.called(0)->parameter(1))
     return false;
@@ -217,11 +221,11 @@ bool TryLast(Instr& scatter, PassContext& context) {
   Instr* unchanged = make.Make(Op::kCompare, Shape::Array(ElementType::kPred, shape.dims()),
                                {last, zero}, std::move(less));
   make.Replace(make.Make(Op::kSelect, shape, {unchanged, scatter.operand(0), fetched}));
-  // Numbers grow within a part.
+  // Update numbers increase within a part.
   return TrySplit(*last, context, last_one);
 }
 
-// Maxima and minima of reals, as those of integers of the same order: one instruction then.
+// Maps floating-point maxima and minima to integers of the same order, which need one instruction.
 class KeyedScatter {
  public:
   KeyedScatter(Instr& scatter, Op op) : scatter_(scatter), op_(op), make_(scatter) {}
@@ -232,7 +236,7 @@ class KeyedScatter {
                    {KeyOf(scatter_.operand(0)), scatter_.operand(1), KeyOf(scatter_.operand(2))},
                    scatter_.attrs<ScatterAttrs>());
     keyed->set_called({BodyOf(scatter_, op_)});
-    make_.Replace(make_.Make(Op::kBitcastConvert, scatter_.shape(), {Turned(keyed)}));
+    make_.Replace(make_.Make(Op::kBitcastConvert, scatter_.shape(), {Flipped(keyed)}));
     return keyed;
   }
 
@@ -241,18 +245,18 @@ class KeyedScatter {
     return make_.Broadcast(make_.Constant(Literal::ScalarInt(kScatterNumber, value)), shape);
   }
 
-  // Negative numbers are in the other order. Twice it is nothing.
-  Instr* Turned(Instr* bits) {
+  // Inverts the order of negative numbers. It is its own inverse.
+  Instr* Flipped(Instr* bits) {
     const Shape& shape = bits->shape();
     Instr* sign = make_.Make(Op::kShiftRightArithmetic, shape, {bits, Number(31, shape)});
     Instr* mask = make_.Make(Op::kAnd, shape, {sign, Number(0x7FFFFFFF, shape)});
     return make_.Make(Op::kXor, shape, {bits, mask});
   }
 
-  // NaN comes before all numbers.
+  // NaN sorts before all numbers.
   Instr* KeyOf(Instr* x) {
     Shape shape = Shape::Array(kScatterNumber, x->shape().dims());
-    Instr* key = Turned(make_.Make(Op::kBitcastConvert, shape, {x}));
+    Instr* key = Flipped(make_.Make(Op::kBitcastConvert, shape, {x}));
     CompareAttrs unequal;
     unequal.direction = CompareDirection::kNe;
     Instr* is_nan = make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, x->shape().dims()),
@@ -277,10 +281,10 @@ bool TryKeys(Instr& scatter, PassContext& context) {
 
 }  // namespace
 
-// A scatter of many updates into an array of few elements, in any order, becomes one of several
-// parts of the updates, each into an array of its own, and a reduction of those: so that there is
-// work for many threads, whose values follow from the shape alone. Sums of reals are rounded in
-// another order than before.
+// Privatizes scatters. An unordered scatter of many updates into a small array is split into parts
+// of the updates, each with a private copy of the array, followed by a reduction over the copies.
+// This gives work to many threads, and the result depends only on the shape. Floating-point sums
+// are rounded in a different order.
 Result<Changed> PrivatizeScatters(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;

@@ -13,10 +13,10 @@ bool IsBatched(const Dims& dims, int64_t d) {
   return std::ranges::find(dims, d) != dims.end();
 }
 
-// What gathers and scatters call alike.
+// The attributes common to gathers and scatters.
 struct IndexUse {
-  const Dims& of_index;  // per part of the index vector: the dimension of the array
-  const Dims& alone;     // dimensions of the array that windows do not have
+  const Dims& of_index;  // per component of the index vector: the dimension of the array
+  const Dims& alone;     // dimensions of the array that windows omit
   const Dims &array_batch, &index_batch;
   int64_t vector_dim = 0;
 };
@@ -32,7 +32,8 @@ IndexUse UseOf(const Instr& instr) {
           a.scatter_indices_batching_dims, a.index_vector_dim};
 }
 
-// Which operand of the indices' concatenation counts so; each operand is one part of the vector.
+// The operand of the indices' concatenation that counts like an iota; each operand is one
+// component.
 std::optional<size_t> CountingPart(const Instr& instr) {
   const Instr& indices = *instr.operand(1);
   IndexUse use = UseOf(instr);
@@ -42,7 +43,7 @@ std::optional<size_t> CountingPart(const Instr& instr) {
     return std::nullopt;
   for (size_t k = 0; k < indices.operand_count(); ++k) {
     const Instr& part = *indices.operand(k);
-    // Numbers of 32 bits reach all that there is; others may begin again.
+    // 32 bits suffice for all indices; narrower types may wrap around.
     if (part.op() != Op::kIota || InfoOf(part.shape().type()).bits < 32) continue;
     int64_t along = part.attrs<IotaAttrs>().dimension, to = use.of_index[k];
     bool whole =
@@ -53,23 +54,23 @@ std::optional<size_t> CountingPart(const Instr& instr) {
   return std::nullopt;
 }
 
-// Members of the attributes that name what IndexUse does.
+// The attribute members that IndexUse refers to.
 template <typename Attrs>
 struct IndexMembers {
   Dims Attrs::*index, Attrs::*alone, Attrs::*array, Attrs::*indices;
 };
 
-// The same with the dimension of a part of the index a batch along dimension `along` of the
-// indices. Batches stand in the order of the array's dimensions.
+// The same op with the dimension of one component turned into a batch dimension along dimension
+// `along` of the indices. Batch dimensions are in the order of the array's dimensions.
 template <typename Attrs>
 Attrs WithBatch(Attrs attrs, const IndexMembers<Attrs>& of, size_t part, int64_t along) {
   Dims &index = attrs.*of.index, &array = attrs.*of.array, &indices = attrs.*of.indices;
   int64_t to = index[part];
   index.erase(index.begin() + static_cast<int64_t>(part));
   std::erase(attrs.*of.alone, to);
-  auto place = std::ranges::lower_bound(array, to) - array.begin();
-  array.insert(array.begin() + place, to);
-  indices.insert(indices.begin() + place, along);
+  auto position = std::ranges::lower_bound(array, to) - array.begin();
+  array.insert(array.begin() + position, to);
+  indices.insert(indices.begin() + position, along);
   attrs.indices_are_sorted = false;
   return attrs;
 }
@@ -102,9 +103,9 @@ void Batch(Instr& instr, size_t part) {
 
 }  // namespace
 
-// x[arange(n), i] and x.at[arange(n), i].set(y): a part of the index vector that counts along a
-// dimension of the indices, as long as the dimension that it is for, names each row's own row. It
-// becomes a batch, so that everybody sees that rows do not meet.
+// x[arange(n), i] and x.at[arange(n), i].set(y): a component of the index vector that counts along
+// a dimension of the indices, with the size of the dimension it indexes, selects a different row
+// for each index. It becomes a batch dimension, which makes it explicit that rows are independent.
 Result<Changed> RecognizeBatchedIndices(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;
@@ -112,8 +113,8 @@ Result<Changed> RecognizeBatchedIndices(Module& module, PassContext& context) {
       if (instr->op() != Op::kGather && (instr->op() != Op::kScatter || WhyNoScatter(*instr)))
         continue;
       for (std::optional<size_t> part; (part = CountingPart(*instr)); changed = true) {
-        context.Taken("index.batch", *instr, nullptr,
-                      "part " + std::to_string(*part) + " of its indices counts rows");
+        context.Accepted("index.batch", *instr, nullptr,
+                         "part " + std::to_string(*part) + " of its indices counts rows");
         Batch(*instr, *part);
       }
     }

@@ -9,15 +9,17 @@
 namespace tokamak {
 namespace {
 
+// kSunkLeastWork: multiplications per iteration. kSunkMostBytes: bytes of the stacked operands.
+// kSinkMinTrips: trip count. Chosen.
 constexpr int64_t kSunkLeastWork = int64_t{1} << 16, kSunkMostBytes = int64_t{1} << 30;
-constexpr uint64_t kSunkLeastRounds = 4;
+constexpr uint64_t kSinkMinTrips = 4;
 
-// A carried value to which each round adds something.
+// A carried value that each iteration adds a term to.
 struct Sum {
   size_t carry = 0;
-  Instr* term = nullptr;       // what is added, a dot or a reduction
-  Instr* transpose = nullptr;  // of the dot, when there is one
-  Instr* index = nullptr;      // the row of each round
+  Instr* term = nullptr;       // the added term, a dot or a reduction
+  Instr* transpose = nullptr;  // the transpose of the dot, if there is one
+  Instr* index = nullptr;      // the row of each iteration
 };
 
 bool IsZeroStart(const Instr* value) {
@@ -28,12 +30,12 @@ bool IsZeroStart(const Instr* value) {
   return is_one && IsReal(literal.type()) && literal.DoubleAt(0) == 0;
 }
 
-class Sinker {
+class AccumulationSinker {
  public:
-  explicit Sinker(const WhileLoop& loop) : edit_(loop), rounds_(*TripCount(loop)) {}
+  explicit AccumulationSinker(const WhileLoop& loop) : edit_(loop), trip_count_(*TripCount(loop)) {}
 
   bool Find() {
-    if (rounds_ < kSunkLeastRounds || rounds_ > INT32_MAX || !FindCounter()) return false;
+    if (trip_count_ < kSinkMinTrips || trip_count_ > INT32_MAX || !FindCounter()) return false;
     for (size_t i = 0; i < loop().size(); ++i) FindProduct(i);
     if (products_.empty()) return false;
     for (size_t i = 0; i < loop().size(); ++i) FindReduction(i);
@@ -43,13 +45,14 @@ class Sinker {
   void Run(PassContext& context) {
     std::vector<std::pair<const Sum*, std::vector<Instr*>>> stacks;
     for (const Sum& sum : products_) {
-      context.Taken("loop.sum", *sum.term, nullptr,
-                    fmt::format("products of {} rounds are added up: at once, after", rounds_));
+      context.Accepted(
+          "loop.sink-accumulation", *sum.term, nullptr,
+          fmt::format("products of {} rounds are added up: at once, after", trip_count_));
       stacks.push_back({&sum, {StackOf(sum, 0), StackOf(sum, 1)}});
     }
     for (const Sum& sum : reductions_) stacks.push_back({&sum, {StackOf(sum, 0)}});
     for (const auto& [sum, parts] : stacks) edit_.Drop(sum->carry);
-    // Facts of the old loop are gone with it.
+    // Analysis results of the old loop become invalid with it.
     std::vector<Instr*> firsts;
     for (size_t i = 0; i < loop().size(); ++i) firsts.push_back(loop().init(i));
     Terms terms = TermsOf(stacks);
@@ -59,15 +62,15 @@ class Sinker {
   }
 
  private:
-  // All that is needed of a sum when the body has changed.
+  // The data about a sum that stays valid after the body has changed.
   struct Term {
     size_t carry = 0;
     Op op{};
     Shape shape;
     Attrs attrs;
     std::optional<Attrs> transpose;
-    Computation* fold = nullptr;
-    std::vector<size_t> stacks;  // by number of the carried value
+    Computation* reduction = nullptr;
+    std::vector<size_t> stacks;  // indexed by carried value
   };
   using Terms = std::vector<Term>;
 
@@ -84,12 +87,12 @@ class Sinker {
     return false;
   }
 
-  // Whether it names every row of so many rounds once: the counter, or so many less one minus it.
+  // Whether it visits every row once: the counter, or the trip count minus one minus the counter.
   bool IsEveryRow(const Instr* index) const {
     if (index == counter_) return true;
     if (index->op() != Op::kSubtract || index->operand(1) != counter_) return false;
     std::optional<int64_t> last = KnownInteger(loop(), index->operand(0));
-    return last && *last == static_cast<int64_t>(rounds_) - 1;
+    return last && *last == static_cast<int64_t>(trip_count_) - 1;
   }
 
   bool IsOnlyUsedBy(const Instr* value, const Instr* user) const {
@@ -97,7 +100,7 @@ class Sinker {
                        [&](const Instr* other) { return other == user; });
   }
 
-  // What a carried value grows by, when nothing else looks at it.
+  // The term added to a carried value that has no other use; null otherwise.
   Instr* TermOf(size_t i) const {
     Instr *self = loop().in_body(i), *next = loop().next(i);
     if (next->op() != Op::kAdd || !IsOnlyUsedBy(self, next)) return nullptr;
@@ -111,11 +114,11 @@ class Sinker {
     return term == self || (!first && next->operand(1) != self) ? nullptr : term;
   }
 
-  // The array whose rows a factor is, of as many rows as rounds.
+  // The array whose rows the factor consists of, with one row per iteration.
   std::optional<LoopRow> RowFor(const Instr* value) const {
     std::optional<LoopRow> row = RowOf(loop(), value);
     if (!row || !IsEveryRow(row->index)) return std::nullopt;
-    if (loop().init(row->carry)->shape().dim(0) != static_cast<int64_t>(rounds_))
+    if (loop().init(row->carry)->shape().dim(0) != static_cast<int64_t>(trip_count_))
       return std::nullopt;
     return row;
   }
@@ -144,11 +147,11 @@ class Sinker {
       if (!IsStacked(operand, sum.index)) bytes += operand->shape().ByteSize();
     }
     if (bytes > 2 * term->shape().ByteSize()) return;
-    if (bytes * static_cast<int64_t>(rounds_) > kSunkMostBytes) return;
+    if (bytes * static_cast<int64_t>(trip_count_) > kSunkMostBytes) return;
     products_.push_back(sum);
   }
 
-  // Whether all rows are there already, or will be.
+  // Whether all rows are already stacked, or will be.
   bool IsStacked(const Instr* value, const Instr* index) const {
     std::optional<LoopRow> row = RowFor(value);
     return (row && row->index == index) || StackFor(value, index) != nullptr;
@@ -161,10 +164,10 @@ class Sinker {
       if (term->op() == Op::kAdd && IsZeroStart(term->operand(zero)))
         term = term->operand(1 - zero);
     if (term->op() != Op::kReduce || term->operand_count() != 2 || term->has_extras()) return;
-    const Instr* fold = term->called(0)->root();
-    if (fold->op() != Op::kAdd || fold->operand(0)->op() != Op::kParameter ||
-        fold->operand(1)->op() != Op::kParameter || fold->operand(0) == fold->operand(1) ||
-        !IsZeroStart(term->operand(1)))
+    const Instr* reduction = term->called(0)->root();
+    if (reduction->op() != Op::kAdd || reduction->operand(0)->op() != Op::kParameter ||
+        reduction->operand(1)->op() != Op::kParameter ||
+        reduction->operand(0) == reduction->operand(1) || !IsZeroStart(term->operand(1)))
       return;
     for (const Sum& product : products_)
       for (const Instr* operand : product.term->operands())
@@ -182,7 +185,7 @@ class Sinker {
     return nullptr;
   }
 
-  // The carried array that has all rows of a factor after the loop.
+  // The carried array that contains all rows of a factor after the loop.
   Instr* StackOf(const Sum& sum, size_t operand) {
     Instr* value = sum.term->operand(operand);
     if (std::optional<LoopRow> row = RowFor(value); row && row->index == sum.index)
@@ -190,7 +193,7 @@ class Sinker {
     if (Instr* known = StackFor(value, sum.index)) return known;
     ElementType type = value->shape().type();
     Dims dims = value->shape().dims(), slice = dims;
-    dims.insert(dims.begin(), static_cast<int64_t>(rounds_));
+    dims.insert(dims.begin(), static_cast<int64_t>(trip_count_));
     slice.insert(slice.begin(), 1);
     Computation &before = edit_.before(), &body = edit_.body();
     Instr* zero =
@@ -228,7 +231,7 @@ class Sinker {
         for (int64_t& d : attrs.dimensions) ++d;
         attrs.dimensions.insert(attrs.dimensions.begin(), 0);
         term.attrs = attrs;
-        term.fold = sum->term->called(0);
+        term.reduction = sum->term->called(0);
       }
       if (sum->transpose != nullptr) term.transpose = sum->transpose->attrs();
       for (const Instr* parameter : parameters) term.stacks.push_back(*ParameterNumber(parameter));
@@ -237,7 +240,7 @@ class Sinker {
     return terms;
   }
 
-  // What the loop would have made of a sum that began as `first`.
+  // The value that the loop would have computed for a sum that started as `first`.
   void Add(Instr* made, const Term& term, Instr* first) {
     Computation& in = edit_.before();
     std::vector<Instr*> operands;
@@ -248,11 +251,11 @@ class Sinker {
                                                 TupleIndexAttrs{static_cast<int64_t>(number)}));
     }
     ElementType type = term.shape.type();
-    if (term.fold != nullptr)
+    if (term.reduction != nullptr)
       operands.push_back(Editor(*made, in).Make(Op::kConstant, Shape::Scalar(type), {},
                                                 ConstantAttrs{Literal::Scalar(type, 0)}));
     Instr* value = Editor(*made, in).Make(term.op, term.shape, operands, term.attrs);
-    if (term.fold != nullptr) value->set_called({term.fold});
+    if (term.reduction != nullptr) value->set_called({term.reduction});
     if (term.transpose)
       value = Editor(*made, in).Make(Op::kTranspose, first->shape(), {value}, *term.transpose);
     value = Editor(*made, in).Make(Op::kAdd, first->shape(), {first, value});
@@ -266,7 +269,7 @@ class Sinker {
   }
 
   LoopEdit edit_;
-  uint64_t rounds_;
+  uint64_t trip_count_;
   Instr* counter_ = nullptr;
   std::vector<Sum> products_, reductions_;
   std::vector<Stack> stacks_;
@@ -274,17 +277,18 @@ class Sinker {
 
 }  // namespace
 
-// A loop that adds a product to a carried sum in every round, and does not look at the sum (a
-// gradient's, of weights): factors of all rounds are stacked, and multiplied at once after the
-// loop.
+// Sinks accumulations out of loops. If every iteration adds a dot to a carried sum that has no
+// other use (a weight gradient), the factors of all iterations are stacked and multiplied at once
+// after the loop:
 //
-//   sum += dot(a, x[i])  over all i   becomes   sum += dot(all a, x), rounds and depth as one depth
+//   sum += dot(a, x[i])  over all i   becomes   sum += dot(all a, x)
 //
-// The same of sums over dimensions of what is stacked anyway. Record loop.sum. Loops of known
-// rounds, where stacking moves no more than adding does.
+// with iterations and contracted dimension merged into one. Reductions of values that are stacked
+// anyway are sunk likewise. Record loop.sink-accumulation. Requires a known trip count, and that
+// stacking moves no more bytes than accumulating.
 Result<Changed> SinkAccumulations(Module& module, PassContext& context) {
   return ForEditableLoops(module, [&](const WhileLoop& loop) {
-    Sinker sinker(loop);
+    AccumulationSinker sinker(loop);
     if (!sinker.Find()) return false;
     sinker.Run(context);
     return true;

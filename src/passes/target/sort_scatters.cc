@@ -8,76 +8,77 @@
 #include "gen/gpu/gpu.h"
 #include "gen/reducer.h"
 #include "passes/passes.h"
-#include "passes/target/reduction_parts.h"
-#include "passes/target/sort_words.h"
-#include "passes/target/window_places.h"
+#include "passes/target/radix_sort.h"
+#include "passes/target/split_sizes.h"
+#include "passes/target/window_starts.h"
 #include "rewrite/edit_computations.h"
 
 namespace tokamak {
 namespace {
 
-// Windows that threads walk through sooner than they are sorted; on a GPU of one multiprocessor
-// (the simulator's) none, so that small programs do as large ones.
+// At most this many windows are scattered sequentially, which is faster than sorting them. 0 on a
+// GPU with one SM (the simulated one), so that small programs take the same path as large ones.
 int64_t FewWindows(const Machine& machine) {
   return std::min<int64_t>(64, machine.cores / 2);
 }
 
-// Windows that are combined in stretches, and of those that are left of stretches: of these few are
-// of one place, as a rule. Windows of a stretch, and of each place in the mean where updates are
-// much more than the array.
-constexpr int64_t kManyOfRest = 4096, kStretch = 256, kManyOfPlace = 4;
+// Chosen. kManyOfRest: minimum partial windows that are combined by segments again; few of them
+// have the same start. kScatterSegment: windows per segment. kManyPerStart: windows per start index
+// on average, above which the updates are considered much larger than the array.
+constexpr int64_t kManyOfRest = 4096, kScatterSegment = 256, kManyPerStart = 4;
 int64_t ManyWindows(const Machine& machine) {
-  return std::min<int64_t>(8192, 2 * kStretch * machine.cores);
+  return std::min<int64_t>(8192, 2 * kScatterSegment * machine.cores);
 }
 
 int BitsOf(int64_t greatest) {
   return std::bit_width(static_cast<uint64_t>(greatest));
 }
 
-// Scatters whose windows begin at the same places: their order is found once.
-struct PlacesKey {
+// Identifies scatters whose windows have the same start indices: they are sorted once.
+struct StartsKey {
   const Instr* indices;
-  Dims moved, places, inserted, batching, indices_batching;
+  Dims moved, start_counts, inserted, batching, indices_batching;
   int64_t vector_dim;
-  auto operator<=>(const PlacesKey&) const = default;
+  auto operator<=>(const StartsKey&) const = default;
 };
-using SortedPlaces = std::map<PlacesKey, Instr*>;
+using SortedStarts = std::map<StartsKey, Instr*>;
 
 class SortedScatter {
  public:
   explicit SortedScatter(Instr& scatter)
       : scatter_(scatter), make_(scatter), windows_(scatter, make_) {
-    places_ = windows_.PlacesAlong();
-    for (int64_t along : places_) place_count_ *= along;
-    place_bits_ = BitsOf(place_count_);  // one more: outside
+    starts_ = windows_.StartsAlong();
+    for (int64_t along : starts_) start_count_ *= along;
+    start_bits_ = BitsOf(start_count_);  // one more value: out of bounds
     number_bits_ = BitsOf(windows_.count() - 1);
-    bool narrow = place_bits_ + number_bits_ <= 32;
+    bool narrow = start_bits_ + number_bits_ <= 32;
     word_ = Shape::Array(narrow ? ElementType::kU32 : ElementType::kU64, {windows_.count()});
     index_ =
-        place_count_ <= std::numeric_limits<int32_t>::max() ? ElementType::kS32 : ElementType::kS64;
+        start_count_ <= std::numeric_limits<int32_t>::max() ? ElementType::kS32 : ElementType::kS64;
   }
 
-  bool Fits() const { return place_bits_ + number_bits_ <= 64; }
+  bool Fits() const { return start_bits_ + number_bits_ <= 64; }
 
-  void Run(const Machine& machine, SortedPlaces& known) {
+  void Run(const Machine& machine, SortedStarts& known) {
     Instr*& line = known[Key()];
     if (line == nullptr) {
       Instr* lines = Reshaped(make_, Words(), {1, windows_.count()});
-      line = SortedWords(make_, lines, {.from = number_bits_, .bits = place_bits_}, machine);
+      line = RadixSort(make_, lines, {.from = number_bits_, .bits = start_bits_}, machine);
     }
-    // What made the line longer stands behind it, and is not looked at.
+    // Padding is at the end of the line and is never read.
     Instr* whole = line->op() == Op::kSlice ? line->operand(0) : line;
     whole_ = Reshaped(make_, whole, {whole->shape().dim(1)});
     Instr* sorted = Reshaped(make_, line, {windows_.count()});
     Instr* number = make_.Make(Op::kAnd, word_, {sorted, Word(LowerBits(), word_)});
     Windows windows{
-        .count = windows_.count(), .place = PlaceOf(sorted), .updates = Fetched(number)};
-    windows.place_at = [this](Instr* numbers) { return PlaceOf(WordsAt(numbers)); };
+        .count = windows_.count(), .start = StartOf(sorted), .updates = Fetched(number)};
+    windows.start_at = [this](Instr* numbers) { return StartOf(WordsAt(numbers)); };
     make_.Replace(Combined(OwnArray(), windows, ManyWindows(machine)));
   }
 
  private:
-  // What holds one number everywhere is filled for this scatter alone: else it is copied.
+  // If the array is a broadcast constant with other users, creates a separate broadcast, which
+  // avoids a copy.
   Instr* OwnArray() {
     Instr* array = scatter_.operand(0);
     if (array->op() != Op::kBroadcast || array->operand(0)->op() != Op::kConstant ||
@@ -86,18 +87,18 @@ class SortedScatter {
     return make_.Broadcast(array->operand(0), array->shape());
   }
 
-  // Windows of which those of one place stand side by side.
+  // Windows in which those with the same start are adjacent.
   struct Windows {
     int64_t count = 0;
-    Instr *place = nullptr, *updates = nullptr;
-    std::function<Instr*(Instr*)> place_at = {};  // the places of windows of these numbers
+    Instr *start = nullptr, *updates = nullptr;
+    std::function<Instr*(Instr*)> start_at = {};  // the starts of the windows with these numbers
   };
 
-  PlacesKey Key() const {
+  StartsKey Key() const {
     const ScatterAttrs& attrs = scatter_.attrs<ScatterAttrs>();
     return {scatter_.operand(1),
             windows_.moved(),
-            places_,
+            starts_,
             attrs.scatter_dims_to_operand_dims,
             attrs.input_batching_dims,
             attrs.scatter_indices_batching_dims,
@@ -121,15 +122,15 @@ class SortedScatter {
     return make_.Make(Op::kIota, Shape::Array(ElementType::kS32, {count}), {}, IotaAttrs{0});
   }
 
-  // The place of each window, and below it its number.
+  // The start of each window in the upper bits, its number in the lower bits.
   Instr* Words() {
     Dims strides(scatter_.shape().dims().size(), 0);
     int64_t stride = 1;
-    for (size_t i = places_.size(); i-- > 0; stride *= places_[i])
+    for (size_t i = starts_.size(); i-- > 0; stride *= starts_[i])
       strides[static_cast<size_t>(windows_.moved()[i])] = stride;
-    Instr* place = make_.Make(Op::kConvert, word_, {windows_.Sum(strides, place_count_)});
-    place = With(Op::kShiftLeft, place, number_bits_);
-    return Both(Op::kOr, place, make_.Make(Op::kIota, word_, {}, IotaAttrs{0}));
+    Instr* start = make_.Make(Op::kConvert, word_, {windows_.Sum(strides, start_count_)});
+    start = With(Op::kShiftLeft, start, number_bits_);
+    return Both(Op::kOr, start, make_.Make(Op::kIota, word_, {}, IotaAttrs{0}));
   }
   Instr* WordsAt(Instr* numbers) {
     GatherAttrs fetch;
@@ -139,7 +140,7 @@ class SortedScatter {
     return make_.Make(Op::kGather, Shape::Array(word_.type(), numbers->shape().dims()),
                       {whole_, numbers}, std::move(fetch));
   }
-  Instr* PlaceOf(Instr* words) {
+  Instr* StartOf(Instr* words) {
     return Converted(With(Op::kShiftRightLogical, words, number_bits_), index_);
   }
   Instr* Converted(Instr* x, ElementType type) {
@@ -148,19 +149,20 @@ class SortedScatter {
 
   // ---- combining
 
-  // Where order does not matter, no thread goes far: of each stretch of windows, runs that begin in
-  // it are combined at their places; the first ones, if they belong to a run from before, become
-  // one window, and these windows are combined likewise.
+  // Segmented combination, for combiners in which order does not matter; it bounds the work per
+  // thread. In each segment of windows, runs that begin in it are combined at their start index.
+  // Leading windows that continue a run from the previous segment are combined into one partial
+  // window. The partial windows are then combined in the same way.
   Instr* Combined(Instr* array, const Windows& windows, int64_t many) {
     std::optional<Op> op = AnyOrderOp(*scatter_.called(0));
     std::optional<Literal> neutral;
     if (op) neutral = NeutralLiteral(*op, scatter_.shape().type());
     if (!neutral || windows.count <= many)
-      return Scattered(array, Indices(windows.place), windows.updates, Attrs());
-    Windows next{.count = gpu::CeilDiv(windows.count, kStretch)};
-    Instr* number = With(Op::kDivide, Counted(windows.count), kStretch);
-    Instr* before = With(Op::kSubtract, With(Op::kMultiply, number, kStretch), 1);
-    Instr* goes_on = GoesOn(windows, windows.place, before);
+      return Scattered(array, Indices(windows.start), windows.updates, Attrs());
+    Windows next{.count = gpu::CeilDiv(windows.count, kScatterSegment)};
+    Instr* number = With(Op::kDivide, Counted(windows.count), kScatterSegment);
+    Instr* before = With(Op::kSubtract, With(Op::kMultiply, number, kScatterSegment), 1);
+    Instr* goes_on = GoesOn(windows, windows.start, before);
     if (CanBeLonger(*array, *neutral, windows.count)) {
       array = CombinedAsOne(array, windows, goes_on, number, next);
     } else {
@@ -168,17 +170,17 @@ class SortedScatter {
       Instr* rest = make_.Broadcast(make_.Constant(*neutral), ShapeOfRest(windows, next.count));
       next.updates =
           Scattered(rest, InVectors(Chosen(goes_on, number, none)), windows.updates, AttrsOfRest());
-      none = Word(place_count_, windows.place->shape());
+      none = Word(start_count_, windows.start->shape());
       array =
-          Scattered(array, Indices(Chosen(goes_on, none, windows.place)), windows.updates, Attrs());
+          Scattered(array, Indices(Chosen(goes_on, none, windows.start)), windows.updates, Attrs());
     }
-    next.place_at = [this, &windows](Instr* numbers) {
-      Instr* first = With(Op::kMultiply, numbers, kStretch);
-      Instr* place = windows.place_at(first);
-      Instr* on = GoesOn(windows, place, With(Op::kSubtract, first, 1));
-      return Chosen(on, place, Word(place_count_, place->shape()));
+    next.start_at = [this, &windows](Instr* numbers) {
+      Instr* first = With(Op::kMultiply, numbers, kScatterSegment);
+      Instr* start = windows.start_at(first);
+      Instr* on = GoesOn(windows, start, With(Op::kSubtract, first, 1));
+      return Chosen(on, start, Word(start_count_, start->shape()));
     };
-    next.place = next.place_at(Counted(next.count));
+    next.start = next.start_at(Counted(next.count));
     return Combined(array, next, kManyOfRest);
   }
 
@@ -189,9 +191,9 @@ class SortedScatter {
   }
   Instr* InVectors(Instr* line) { return Reshaped(make_, line, {line->shape().dim(0), 1}); }
 
-  // Whether what is left of stretches may stand behind the array, in one scatter: the array is
-  // filled with what changes nothing, it is small beside the updates, as it is copied, and windows
-  // are its last dimensions.
+  // Whether one scatter can write both the array and the partial windows, appended to the array.
+  // Requires an array filled with the neutral element, small compared with the updates (it is
+  // copied), and windows over its last dimensions.
   bool CanBeLonger(const Instr& array, const Literal& neutral, int64_t count) const {
     if (array.op() != Op::kBroadcast || array.operand(0)->op() != Op::kConstant ||
         array.operand(0)->shape().rank() != 0 || !IsReal(array.shape().type()) ||
@@ -201,18 +203,18 @@ class SortedScatter {
     for (size_t d = 0; d < attrs.inserted_window_dims.size(); ++d)
       if (attrs.inserted_window_dims[d] != static_cast<int64_t>(d)) return false;
     return attrs.inserted_window_dims.size() == windows_.moved().size() &&
-           count >= kManyOfPlace * place_count_ &&
-           place_count_ + count <= std::numeric_limits<int32_t>::max();
+           count >= kManyPerStart * start_count_ &&
+           start_count_ + count <= std::numeric_limits<int32_t>::max();
   }
 
   Instr* CombinedAsOne(Instr* array, const Windows& windows, Instr* goes_on, Instr* number,
                        Windows& next) {
-    Shape all = ShapeOfRest(windows, place_count_ + next.count);
-    Instr* place = windows.place;
-    Instr* outside = Compared(CompareDirection::kEq, place, Word(place_count_, place->shape()));
-    place = Chosen(outside, Word(all.dim(0), place->shape()), place);
-    place = Chosen(goes_on, With(Op::kAdd, number, place_count_), place);
-    Instr* both = Scattered(make_.Broadcast(array->operand(0), all), InVectors(place),
+    Shape all = ShapeOfRest(windows, start_count_ + next.count);
+    Instr* start = windows.start;
+    Instr* outside = Compared(CompareDirection::kEq, start, Word(start_count_, start->shape()));
+    start = Chosen(outside, Word(all.dim(0), start->shape()), start);
+    start = Chosen(goes_on, With(Op::kAdd, number, start_count_), start);
+    Instr* both = Scattered(make_.Broadcast(array->operand(0), all), InVectors(start),
                             windows.updates, AttrsOfRest());
     auto part = [&](int64_t begin, int64_t end) {
       Dims starts(all.dims().size()), limits = all.dims(), ones(all.dims().size(), 1);
@@ -223,23 +225,24 @@ class SortedScatter {
       return make_.Make(Op::kSlice, Shape::Array(all.type(), dims), {both},
                         SliceAttrs{starts, limits, ones});
     };
-    next.updates = part(place_count_, all.dim(0));
-    return Reshaped(make_, part(0, place_count_), array->shape().dims());
+    next.updates = part(start_count_, all.dim(0));
+    return Reshaped(make_, part(0, start_count_), array->shape().dims());
   }
 
-  // Whether windows at these places are of the run of those of these numbers, if there are such.
-  Instr* GoesOn(const Windows& windows, Instr* place, Instr* before) {
+  // Whether windows with these starts continue the run of the windows numbered `before`, if those
+  // exist.
+  Instr* GoesOn(const Windows& windows, Instr* start, Instr* before) {
     Instr* zero = Word(0, before->shape());
-    Instr* at = windows.place_at(Both(Op::kMaximum, before, zero));
-    Instr* same = Compared(CompareDirection::kEq, place, at);
-    Instr* inside = Compared(CompareDirection::kLt, place, Word(place_count_, place->shape()));
+    Instr* at = windows.start_at(Both(Op::kMaximum, before, zero));
+    Instr* same = Compared(CompareDirection::kEq, start, at);
+    Instr* inside = Compared(CompareDirection::kLt, start, Word(start_count_, start->shape()));
     Instr* some = Compared(CompareDirection::kGe, before, zero);
     return Both(Op::kAnd, same, Both(Op::kAnd, inside, some));
   }
 
   Instr* Scattered(Instr* array, Instr* indices, Instr* updates, ScatterAttrs attrs) {
     attrs.index_vector_dim = 1;
-    attrs.indices_are_sorted = true;  // or at least windows of one place side by side
+    attrs.indices_are_sorted = true;  // or at least windows with the same start are adjacent
     for (size_t d = 1; d < updates->shape().dims().size(); ++d)
       attrs.update_window_dims.push_back(static_cast<int64_t>(d));
     Shape shape = Shape::Array(array->shape().type(), array->shape().dims());
@@ -264,14 +267,15 @@ class SortedScatter {
     return attrs;
   }
 
-  // The index vectors of places; one behind the last place is outside along the first dimension.
+  // The index vectors of the starts; the start after the last one is out of bounds along the first
+  // dimension.
   Instr* Indices(Instr* rest) {
     const Dims line = rest->shape().dims();
-    std::vector<Instr*> along(places_.size());
-    for (size_t i = places_.size(); i-- > 0;) {
+    std::vector<Instr*> along(starts_.size());
+    for (size_t i = starts_.size(); i-- > 0;) {
       bool is_first = i == 0;
-      Instr* own = is_first ? rest : With(Op::kRemainder, rest, places_[i]);
-      if (!is_first) rest = With(Op::kDivide, rest, places_[i]);
+      Instr* own = is_first ? rest : With(Op::kRemainder, rest, starts_[i]);
+      if (!is_first) rest = With(Op::kDivide, rest, starts_[i]);
       along[i] = Reshaped(make_, own, {line[0], 1});
     }
     if (along.size() == 1) return along[0];
@@ -279,7 +283,7 @@ class SortedScatter {
     return make_.Make(Op::kConcatenate, Shape::Array(index_, dims), along, DimensionAttrs{1});
   }
 
-  // The updates of windows of these numbers.
+  // The updates of the windows with these numbers.
   Instr* Fetched(Instr* number) {
     const Dims window_dims = scatter_.attrs<ScatterAttrs>().update_window_dims;
     Instr* updates = scatter_.operand(2);
@@ -312,16 +316,16 @@ class SortedScatter {
 
   Instr& scatter_;
   Editor make_;
-  WindowPlaces windows_;
-  Dims places_;
-  int64_t place_count_ = 1;
-  int place_bits_ = 0, number_bits_ = 0;
+  WindowStarts windows_;
+  Dims starts_;
+  int64_t start_count_ = 1;
+  int start_bits_ = 0, number_bits_ = 0;
   Shape word_;
-  ElementType index_{};     // of places
-  Instr* whole_ = nullptr;  // all words, in order
+  ElementType index_{};     // type of start indices
+  Instr* whole_ = nullptr;  // all sorted words
 };
 
-bool TrySort(Instr& scatter, PassContext& context, SortedPlaces& known) {
+bool TrySort(Instr& scatter, PassContext& context, SortedStarts& known) {
   if (WhyNoScatter(scatter) || IsTied(scatter) || gpu::IsCounts(scatter)) return false;
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
   bool in_order = attrs.indices_are_sorted && attrs.input_batching_dims.empty();
@@ -335,23 +339,23 @@ bool TrySort(Instr& scatter, PassContext& context, SortedPlaces& known) {
     return false;
   SortedScatter sorted(scatter);
   if (!sorted.Fits()) return false;
-  context.Taken("scatter.sorted", scatter, nullptr, std::to_string(windows) + " windows");
+  context.Accepted("scatter.sorted", scatter, nullptr, std::to_string(windows) + " windows");
   sorted.Run(context.machine(), known);
   return true;
 }
 
 }  // namespace
 
-// On GPUs, a scatter of more than a few windows that meet as a whole or not at all becomes one
-// whose windows stand in the order of their places, those of one place in the order that they had:
-// what is combined, and in which order, stays the same. The number of each window's place, with its
-// own number below, is sorted; updates are fetched in that order where they are combined. Of very
-// many windows that may be combined in any order, one place may have all: these are several
-// scatters, of stretches of windows and of what is left of each.
+// GPU only: sorts scatters. A scatter with many windows that coincide or are disjoint becomes a
+// scatter whose windows are sorted by start index, stably, so the combinations and their order are
+// unchanged. The start index of each window, with the window number in the lower bits, is
+// radix-sorted; updates are gathered in that order when they are combined. If very many windows may
+// be combined in any order, one start could have all of them; these become several scatters, over
+// segments of windows and over the partial windows of each segment.
 Result<Changed> SortScatters(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;
-    SortedPlaces known;
+    SortedStarts known;
     for (Instr* instr : computation.Instrs())
       if (instr->op() == Op::kScatter && TrySort(*instr, context, known)) changed = true;
     return changed;

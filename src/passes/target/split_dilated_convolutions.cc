@@ -9,15 +9,17 @@
 namespace tokamak {
 namespace {
 
+// kLeastProducts: multiplications below which launches cost more than is saved.
+// kConvolutionMaxSplits: number of convolutions after the split. Chosen.
 constexpr double kLeastProducts = 1 << 16;
-constexpr int64_t kConvolutionMostParts = 16;
+constexpr int64_t kConvolutionMaxSplits = 16;
 
 int64_t CeilDiv(int64_t x, int64_t y) {
   return (x + y - 1) / y;
 }
 
-// Results d * i + phase of a dilation by d see the input through the taps first, first + d ...: tap
-// j of these sees element i + j - pad_low of the input without holes.
+// With base dilation d, results d * i + phase read the input through the taps first, first + d ...;
+// tap j of these reads element i + j - pad_low of the undilated input.
 struct Phase {
   int64_t first = 0, taps = 0, pad_low = 0;
 };
@@ -42,20 +44,20 @@ class ConvolutionSplitter {
   }
 
   bool Pays() const {
-    int64_t parts = 1;
+    int64_t splits = 1;
     double products = 1;
     for (size_t d : split_) {
       const WindowDim& window = attrs_.window[d];
       if (window.stride != 1 || window.window_dilation != 1 || window.reversed) return false;
-      parts *= window.base_dilation;
-      if (parts > kConvolutionMostParts) return false;
+      splits *= window.base_dilation;
+      if (splits > kConvolutionMaxSplits) return false;
     }
     for (const Instr* operand : conv_.operands())
       if (!IsPlainArray(operand->shape()) || operand->shape().ElementCount() == 0) return false;
     if (!IsPlainArray(conv_.shape())) return false;
     const Shape& kernel = conv_.operand(1)->shape();
     const int64_t features = kernel.dim(static_cast<size_t>(attrs_.dims.kernel_output));
-    // One output feature a group is no product of matrices (expand_convolutions.h).
+    // With one output feature per group it is not a matrix product (expand_convolutions.cc).
     if (features == attrs_.feature_group_count * attrs_.batch_group_count) return false;
     products = static_cast<double>(shape_.ElementCount()) *
                static_cast<double>(kernel.ElementCount() / features);
@@ -66,7 +68,7 @@ class ConvolutionSplitter {
     std::vector<Phase> phases(attrs_.window.size());
     Instr* result = Joined(0, phases);
     Dims dims = shape_.dims(), begin(dims.size(), 0), step(dims.size(), 1);
-    for (size_t d : split_) dims[OutputAt(d)] = Places(d) * attrs_.window[d].base_dilation;
+    for (size_t d : split_) dims[OutputAt(d)] = PhaseSize(d) * attrs_.window[d].base_dilation;
     result = Make(Op::kReshape, dims, {result});
     if (dims != shape_.dims())
       result = Make(Op::kSlice, shape_.dims(), {result}, SliceAttrs{begin, shape_.dims(), step});
@@ -76,34 +78,34 @@ class ConvolutionSplitter {
 
  private:
   size_t OutputAt(size_t d) const { return static_cast<size_t>(attrs_.dims.output_spatial[d]); }
-  // Results of each phase; the last one of some may be one too many.
-  int64_t Places(size_t d) const {
+  // Results per phase; the last result of some phases may be superfluous.
+  int64_t PhaseSize(size_t d) const {
     return CeilDiv(shape_.dim(OutputAt(d)), attrs_.window[d].base_dilation);
   }
   Instr* Make(Op op, const Dims& dims, std::vector<Instr*> operands, Attrs attrs = {}) {
     return make_.Make(op, Shape::Array(shape_.type(), dims), std::move(operands), std::move(attrs));
   }
 
-  // [..., places, phases of it, ...]: the phases of split_[number] and those after it, side by
-  // side.
+  // [..., positions, phases, ...]: concatenates the phases of split_[number] and of the following
+  // dimensions.
   Instr* Joined(size_t number, std::vector<Phase>& phases) {
     if (number == split_.size()) return Part(phases);
     const size_t d = split_[number];
-    std::vector<Instr*> parts;
+    std::vector<Instr*> splits;
     for (int64_t phase = 0; phase < attrs_.window[d].base_dilation; ++phase) {
       phases[d] = PhaseOf(attrs_.window[d], phase);
-      parts.push_back(Joined(number + 1, phases));
+      splits.push_back(Joined(number + 1, phases));
     }
-    Dims dims = parts[0]->shape().dims();
+    Dims dims = splits[0]->shape().dims();
     const size_t at = OutputAt(d) + number + 1;
     dims[at] = attrs_.window[d].base_dilation;
-    return Make(Op::kConcatenate, dims, parts, DimensionAttrs{static_cast<int64_t>(at)});
+    return Make(Op::kConcatenate, dims, splits, DimensionAttrs{static_cast<int64_t>(at)});
   }
 
   Instr* Part(const std::vector<Phase>& phases) {
     ConvolutionAttrs attrs = attrs_;
     Instr* kernel = conv_.operand(1);
-    Dims places = shape_.dims(), begin(kernel->shape().dims().size(), 0),
+    Dims positions = shape_.dims(), begin(kernel->shape().dims().size(), 0),
          end = kernel->shape().dims(), step(begin.size(), 1), taps = end;
     bool is_empty = false;
     for (size_t d : split_) {
@@ -111,27 +113,27 @@ class ConvolutionSplitter {
       const size_t at = static_cast<size_t>(attrs_.dims.kernel_spatial[d]);
       const int64_t size =
           conv_.operand(0)->shape().dim(static_cast<size_t>(attrs_.dims.input_spatial[d]));
-      places[OutputAt(d)] = Places(d);
+      positions[OutputAt(d)] = PhaseSize(d);
       begin[at] = std::min(phase.first, end[at]);
       step[at] = attrs_.window[d].base_dilation;
       taps[at] = phase.taps;
       is_empty = is_empty || phase.taps == 0;
       attrs.window[d] = {.size = phase.taps,
                          .pad_low = phase.pad_low,
-                         .pad_high = Places(d) + phase.taps - 1 - size - phase.pad_low};
+                         .pad_high = PhaseSize(d) + phase.taps - 1 - size - phase.pad_low};
     }
     Instr* part = nullptr;
     if (is_empty) {
       Instr* zero = Make(Op::kConstant, {}, {}, ConstantAttrs{Literal::Scalar(shape_.type(), 0)});
-      part = Make(Op::kBroadcast, places, {zero}, DimensionsAttrs{{}});
+      part = Make(Op::kBroadcast, positions, {zero}, DimensionsAttrs{{}});
     } else {
       Instr* seen = make_.Make(Op::kSlice, Shape::Array(kernel->shape().type(), taps), {kernel},
                                SliceAttrs{begin, end, step});
-      part = Make(Op::kConvolution, places, {conv_.operand(0), seen}, std::move(attrs));
+      part = Make(Op::kConvolution, positions, {conv_.operand(0), seen}, std::move(attrs));
     }
     Dims with_phases;
-    for (size_t i = 0; i < places.size(); ++i) {
-      with_phases.push_back(places[i]);
+    for (size_t i = 0; i < positions.size(); ++i) {
+      with_phases.push_back(positions[i]);
       if (std::ranges::any_of(split_, [&](size_t d) { return OutputAt(d) == i; }))
         with_phases.push_back(1);
     }
@@ -147,10 +149,11 @@ class ConvolutionSplitter {
 
 }  // namespace
 
-// A convolution of an input with holes (a transposed one; the gradient of one with strides) becomes
-// as many without as there are ways for the window to lie over the holes, each with the taps that
-// meet an element then: of a dilation by 2 in both directions four, with a quarter of the products
-// in all. Small ones stay: their launches cost more.
+// Splits a convolution with base dilation (a transposed convolution, or the input gradient of a
+// strided one) into undilated convolutions, one per phase of the window relative to the dilation,
+// each with only the taps that read an element. A dilation by 2 in both dimensions gives four, with
+// a quarter of the multiplications in total. Small convolutions stay, because the launches would
+// cost more.
 Result<Changed> SplitDilatedConvolutions(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;
@@ -158,7 +161,7 @@ Result<Changed> SplitDilatedConvolutions(Module& module, PassContext& context) {
       if (instr->op() != Op::kConvolution || IsLeftToLibrary(*instr, context.target)) continue;
       ConvolutionSplitter splitter(*instr);
       if (!splitter.Pays()) continue;
-      context.Taken("convolution.without-holes", *instr);
+      context.Accepted("convolution.remove-base-dilation", *instr);
       splitter.Run();
       changed = true;
     }

@@ -4,25 +4,26 @@
 #include "gen/element.h"
 #include "gen/region.h"
 #include "passes/passes.h"
-#include "passes/target/reduction_parts.h"
+#include "passes/target/split_sizes.h"
 #include "rewrite/edit_computations.h"
 #include "rewrite/editor.h"
 
 namespace tokamak {
 namespace {
 
-// Sums that a thread holds, for four elements at a time, and what both sides load for them.
+// Accumulators per thread, each for four elements at once. Chosen: they and the loaded operands
+// must fit in registers.
 constexpr int64_t kMostSums = 16;
-// Rows of an operand whose elements lie so far apart: with more, a warp's loads touch more lines
-// than what it takes of them is worth.
-constexpr int64_t kMostApart = 8;
-// Of less depth there is no use for many threads; of fewer elements on both sides, no use for many
-// teams.
+// Maximum stride of an operand in elements. Beyond it, a warp's loads touch more cache lines than
+// the data they use is worth. Chosen.
+constexpr int64_t kMaxStride = 8;
+// kLeastDepth: minimum contracted size (K) for many threads. kLeastElements: minimum elements of
+// both operands for many blocks. Chosen.
 constexpr int64_t kLeastDepth = 2048, kLeastElements = 1 << 17;
 
-class DeepProduct {
+class SplitKDot {
  public:
-  DeepProduct(Instr& dot, const Machine& machine)
+  SplitKDot(Instr& dot, const Machine& machine)
       : dot_(dot), machine_(machine), sides_(dot), make_(dot) {}
 
   bool IsOne() {
@@ -33,8 +34,8 @@ class DeepProduct {
     bool few = sides_.m <= kMostSums && sides_.n <= kMostSums && sides_.m * sides_.n <= kMostSums;
     return few && sides_.k >= kLeastDepth &&
            sides_.batch * sides_.k >= kLeastElements / (sides_.m + sides_.n) &&
-           Apart(sides_.lhs, sides_.lhs_free) <= kMostApart &&
-           Apart(sides_.rhs, sides_.rhs_free) <= kMostApart && LieAlike();
+           StrideOf(sides_.lhs, sides_.lhs_free) <= kMaxStride &&
+           StrideOf(sides_.rhs, sides_.rhs_free) <= kMaxStride && HaveSameLayout();
   }
 
   int64_t results() const { return sides_.m * sides_.n; }
@@ -46,24 +47,24 @@ class DeepProduct {
     std::vector<Instr*> lhs = Rows(0, sides_.lhs_free);
     bool same = dot_.operand(0) == dot_.operand(1) && sides_.lhs_free == sides_.rhs_free;
     std::vector<Instr*> rhs = same ? lhs : Rows(1, sides_.rhs_free);
-    Instr* all = InParts(lhs, rhs);
-    if (all == nullptr) all = Beside(SumsOf(lhs, rhs, shared_, folded_));
+    Instr* all = WithSplitDim(lhs, rhs);
+    if (all == nullptr) all = Beside(SumsOf(lhs, rhs, shared_, reduced_dims_));
     all = make_.Converted(all, dot_.shape().type());
     make_.Replace(make_.Reshaped(all, dot_.shape().dims()));
   }
 
  private:
-  // How far neighbours of a row lie apart for the rows that come between them.
-  static int64_t Apart(const Dims& dims, const Dims& free) {
-    int64_t apart = 1;
+  // The stride between adjacent elements of a row: the size of the free dimensions in between.
+  static int64_t StrideOf(const Dims& dims, const Dims& free) {
+    int64_t stride = 1;
     for (size_t d = dims.size(); d-- > 0 && std::ranges::count(free, static_cast<int64_t>(d)) > 0;)
-      apart *= dims[d];
-    return apart;
+      stride *= dims[d];
+    return stride;
   }
 
-  // Whether the dimensions that both sides have, batches and depth, come in the same order, and
-  // batches as the results have them.
-  bool LieAlike() {
+  // Whether batch and contracted dimensions are in the same order in both operands, and batch
+  // dimensions in the order of the result.
+  bool HaveSameLayout() {
     const DotAttrs& attrs = sides_.attrs;
     if (!std::ranges::is_sorted(attrs.lhs_batch)) return false;
     std::vector<std::pair<int64_t, int64_t>> both;
@@ -74,16 +75,16 @@ class DeepProduct {
     std::ranges::sort(both);
     for (size_t i = 0; i < both.size(); ++i) {
       if (i > 0 && both[i - 1].second > both[i].second) return false;
-      bool folded = std::ranges::count(attrs.lhs_contracting, both[i].first) > 0;
-      if (folded) folded_.push_back(static_cast<int64_t>(i));
+      bool reduced_dims = std::ranges::count(attrs.lhs_contracting, both[i].first) > 0;
+      if (reduced_dims) reduced_dims_.push_back(static_cast<int64_t>(i));
       int64_t size = sides_.lhs[static_cast<size_t>(both[i].first)];
       shared_.push_back(size);
-      if (!folded) batch_.push_back(size);
+      if (!reduced_dims) batch_.push_back(size);
     }
     return true;
   }
 
-  // Each row of an operand: its dimensions are those that both sides have.
+  // Each row of an operand, with the dimensions common to both operands.
   std::vector<Instr*> Rows(size_t side, const Dims& free) {
     Instr* x = dot_.operand(side);
     const Dims dims = x->shape().dims(), sizes = SizesOf(dims, free);
@@ -102,53 +103,54 @@ class DeepProduct {
     return rows;
   }
 
-  // The sum of each pair of rows, which have these dimensions.
+  // The sum of products of each pair of rows, which have these dimensions.
   std::vector<Instr*> SumsOf(const std::vector<Instr*>& lhs, const std::vector<Instr*>& rhs,
-                             const Dims& dims, const Dims& folded) {
+                             const Dims& dims, const Dims& reduced_dims) {
     std::vector<Instr*> sums;
     for (size_t i = 0; i < lhs.size(); ++i)
       for (size_t j = 0; j < rhs.size(); ++j) {
-        // A matrix by itself has each sum twice.
+        // In a product of a matrix with itself each sum appears twice.
         bool again = lhs == rhs && j < i;
-        sums.push_back(again ? sums[j * rhs.size() + i] : SumOf(lhs[i], rhs[j], dims, folded));
+        sums.push_back(again ? sums[j * rhs.size() + i]
+                             : SumOf(lhs[i], rhs[j], dims, reduced_dims));
       }
     return sums;
   }
 
-  Instr* SumOf(Instr* x, Instr* y, const Dims& dims, const Dims& folded) {
-    return Folded(make_.Make(Op::kMultiply, Shape::Array(type_, dims), {x, y}), folded);
+  Instr* SumOf(Instr* x, Instr* y, const Dims& dims, const Dims& reduced_dims) {
+    return Reduced(make_.Make(Op::kMultiply, Shape::Array(type_, dims), {x, y}), reduced_dims);
   }
 
-  Instr* Folded(Instr* x, const Dims& folded) {
+  Instr* Reduced(Instr* x, const Dims& reduced_dims) {
     Dims kept;
     for (size_t d = 0; d < x->shape().dims().size(); ++d)
-      if (std::ranges::count(folded, static_cast<int64_t>(d)) == 0)
+      if (std::ranges::count(reduced_dims, static_cast<int64_t>(d)) == 0)
         kept.push_back(x->shape().dim(d));
-    Instr* sum =
-        make_.Make(Op::kReduce, Shape::Array(type_, kept), {x, zero_}, DimensionsAttrs{folded});
+    Instr* sum = make_.Make(Op::kReduce, Shape::Array(type_, kept), {x, zero_},
+                            DimensionsAttrs{reduced_dims});
     sum->set_called({sum_});
     return sum;
   }
 
-  // Where the depth comes last and is to be cut into parts: the sums of parts, then all of those at
-  // once. (SplitReductions would have one more for each result.) Nothing where it is not.
-  Instr* InParts(const std::vector<Instr*>& lhs, const std::vector<Instr*>& rhs) {
-    if (folded_.front() != static_cast<int64_t>(batch_.size())) return nullptr;
-    Parts parts = PartsOfRows(sides_.k, sides_.batch, machine_);
-    if (parts.count == 1) return nullptr;
-    Instr* all = PartSums(lhs, rhs, 0, parts.count, parts.size);
-    if (parts.rest > 0) {
-      Instr* rest = PartSums(lhs, rhs, parts.count * parts.size, 1, parts.rest);
+  // If the contracted dimension is last and should be split: the partial sums, then one reduction
+  // of all of them. (SplitReductions would add one reduction per result.) Null otherwise.
+  Instr* WithSplitDim(const std::vector<Instr*>& lhs, const std::vector<Instr*>& rhs) {
+    if (reduced_dims_.front() != static_cast<int64_t>(batch_.size())) return nullptr;
+    SplitSizes splits = SplitRows(sides_.k, sides_.batch, machine_);
+    if (splits.count == 1) return nullptr;
+    Instr* all = SplitSums(lhs, rhs, 0, splits.count, splits.size);
+    if (splits.rest > 0) {
+      Instr* rest = SplitSums(lhs, rhs, splits.count * splits.size, 1, splits.rest);
       all = make_.Make(Op::kConcatenate,
-                       Shape::Array(type_, {sides_.batch, results(), parts.count + 1}), {all, rest},
-                       DimensionAttrs{2});
+                       Shape::Array(type_, {sides_.batch, results(), splits.count + 1}),
+                       {all, rest}, DimensionAttrs{2});
     }
-    return Folded(all, {2});
+    return Reduced(all, {2});
   }
 
-  // For each batch and result, sums of `count` parts of `size` from `begin` on.
-  Instr* PartSums(std::vector<Instr*> lhs, std::vector<Instr*> rhs, int64_t begin, int64_t count,
-                  int64_t size) {
+  // For each batch and result, the sums of `count` parts of `size`, starting at `begin`.
+  Instr* SplitSums(std::vector<Instr*> lhs, std::vector<Instr*> rhs, int64_t begin, int64_t count,
+                   int64_t size) {
     bool same = lhs == rhs;
     Dims dims = {sides_.batch, count, size};
     auto cut = [&](std::vector<Instr*>& rows) {
@@ -166,7 +168,7 @@ class DeepProduct {
     return Joined(std::move(sums), 1);
   }
 
-  // The results of each batch, one behind the other.
+  // Concatenates the results of each batch.
   Instr* Beside(std::vector<Instr*> sums) {
     Dims dims = batch_;
     dims.push_back(1);
@@ -174,11 +176,11 @@ class DeepProduct {
     return Joined(std::move(sums), static_cast<int64_t>(dims.size()) - 1);
   }
 
-  Instr* Joined(std::vector<Instr*> pieces, int64_t along) {
-    if (pieces.size() == 1) return pieces[0];
-    Dims dims = pieces[0]->shape().dims();
-    dims[static_cast<size_t>(along)] *= static_cast<int64_t>(pieces.size());
-    return make_.Make(Op::kConcatenate, Shape::Array(type_, dims), std::move(pieces),
+  Instr* Joined(std::vector<Instr*> concat_operands, int64_t along) {
+    if (concat_operands.size() == 1) return concat_operands[0];
+    Dims dims = concat_operands[0]->shape().dims();
+    dims[static_cast<size_t>(along)] *= static_cast<int64_t>(concat_operands.size());
+    return make_.Make(Op::kConcatenate, Shape::Array(type_, dims), std::move(concat_operands),
                       DimensionAttrs{along});
   }
 
@@ -194,7 +196,8 @@ class DeepProduct {
   const Machine& machine_;
   DotSides sides_;
   Editor make_;
-  Dims shared_, batch_, folded_;  // sizes of what both sides have; which of those are the depth
+  Dims shared_, batch_,
+      reduced_dims_;  // sizes of the common dimensions; which of those are contracted
   ElementType type_{};
   Computation* sum_ = nullptr;
   Instr* zero_ = nullptr;
@@ -202,24 +205,25 @@ class DeepProduct {
 
 }  // namespace
 
-// On a GPU, products of few results and much depth (dots of long vectors, a few rows by a few rows,
-// x^T x of many samples with few features) become a sum of products for each result:
+// Split-K for GPUs. Dots with few results and a large contracted dimension (dots of long vectors, a
+// few rows by a few rows, x^T x of many samples with few features) become one reduction per result:
 //
 //   reduce(multiply(row i of lhs, row j of rhs))
 //
-// One kernel folds all of them, each thread with all sums in registers, so that what is multiplied
-// is read once; SplitReductions cuts it into parts. Tiles of results would be almost empty, and too
-// few for the machine (2 x 2 by 4,194,304 deep: 450 us by cuBLASLt, and the bytes are read in 15).
-// Sums are wide, and rounded once, as a dot's. Record contraction.deep.
+// One kernel computes all of them, with all accumulators of a thread in registers, so the operands
+// are read once; SplitReductions splits it further. Tiles of results would be almost empty and too
+// few for the machine (2 x 2 with K = 4,194,304: 450 us with cuBLASLt, while reading the bytes
+// takes 15 us). Sums accumulate in a wide type and are rounded once, as in a dot. Record
+// contraction.split-k.
 Result<Changed> SplitK(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;
     for (Instr* instr : computation.Instrs()) {
       if (instr->op() != Op::kDot || instr->has_extras()) continue;
-      DeepProduct product(*instr, context.machine());
+      SplitKDot product(*instr, context.machine());
       if (!product.IsOne()) continue;
-      context.Taken("contraction.deep", *instr, nullptr,
-                    std::to_string(product.results()) + " sums of a batch");
+      context.Accepted("contraction.split-k", *instr, nullptr,
+                       std::to_string(product.results()) + " sums of a batch");
       product.Write();
       changed = true;
     }

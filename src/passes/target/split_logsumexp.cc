@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "cost/machine.h"
-#include "gen/shifted_sum.h"
+#include "gen/online_logsumexp.h"
 #include "passes/passes.h"
 #include "rewrite/edit_computations.h"
 #include "rewrite/editor.h"
@@ -10,43 +10,43 @@
 namespace tokamak {
 namespace {
 
-// Elements of a part: a team of several that a multiprocessor runs at a time keeps them.
+// Elements per part. Chosen: several blocks per SM can each keep a part on chip.
 constexpr int64_t kPart = 8192;
-// Parts of a row, unless they would be four times as long: one team puts them together.
-constexpr int64_t kShiftedMostParts = 4096;
-// Teams that a multiprocessor is to have.
-constexpr int64_t kTeams = 2;
-// Bytes of a row that one of two teams of a multiprocessor keeps, and that one alone keeps
+// Maximum parts per row, unless parts would be four times as long: one block combines them. Chosen.
+constexpr int64_t kLogsumexpMaxSplits = 4096;
+// Minimum blocks per SM. Chosen.
+constexpr int64_t kMinBlocksPerSm = 2;
+// Bytes of a row that a block can keep on chip: with two blocks per SM, and with one
 // (gen/gpu/rows.cc).
-constexpr int64_t kTwoTeams = 144 << 10, kOneTeam = 352 << 10;
-// Vectors begin at multiples of it.
-constexpr int64_t kShiftedUnit = 16;
+constexpr int64_t kTwoBlocksBytes = 144 << 10, kOneBlockBytes = 352 << 10;
+// Parts are multiples of this many elements, for aligned vector loads.
+constexpr int64_t kLogsumexpUnit = 16;
 
 // A sum to split, with the maximum of its rows.
 struct Found {
   Instr *sum = nullptr, *greatest = nullptr, *x = nullptr, *shift = nullptr;
   int64_t row = 1;
-  bool alone = false;  // no other pass over the row follows
+  bool alone = false;  // no further pass over the row follows
 };
 
 bool IsReduce(const Instr& instr) {
   return instr.op() == Op::kReduce && !WhyNoReducer(instr);
 }
 
-// Only of the last dimensions: whole rows.
-bool FoldsRows(const Reducer& reducer) {
-  auto folded = static_cast<int64_t>(reducer.reduced.size());
-  return folded > 0 && reducer.reduced.front() + folded == reducer.input().rank();
+// Reduces only the last dimensions: whole rows.
+bool ReducesRows(const Reducer& reducer) {
+  auto reduced_count = static_cast<int64_t>(reducer.reduced.size());
+  return reduced_count > 0 && reducer.reduced.front() + reduced_count == reducer.input().rank();
 }
 
 std::optional<Found> Find(Instr& sum) {
   Reducer reducer = ReducerOf(sum);
-  if (sum.operand(0)->op() != Op::kExp || !FoldsRows(reducer)) return std::nullopt;
+  if (sum.operand(0)->op() != Op::kExp || !ReducesRows(reducer)) return std::nullopt;
   Instr& difference = *sum.operand(0)->operand(0);
   if (difference.op() != Op::kSubtract) return std::nullopt;
   Found found{&sum, nullptr, difference.operand(0)};
   for (Instr* user : found.x->users())
-    if (IsReduce(*user) && ShiftedSumOf(reducer, ReducerOf(*user))) found.greatest = user;
+    if (IsReduce(*user) && OnlineLogsumexpOf(reducer, ReducerOf(*user))) found.greatest = user;
   if (found.greatest == nullptr) return std::nullopt;
   found.shift = difference.operand(1)->operand(0);
   found.alone = sum.operand(0)->users().size() == 1 && difference.users().size() == 1 &&
@@ -55,38 +55,38 @@ std::optional<Found> Find(Instr& sum) {
   return found;
 }
 
-class ShiftedSplitter {
+class LogsumexpSplitter {
  public:
-  ShiftedSplitter(const Found& found, int64_t count)
+  LogsumexpSplitter(const Found& found, int64_t count)
       : found_(found), make_(*found.sum), type_(found.x->shape().type()) {
     size_ = found.row / count;
-    if (found.row % count != 0) size_ = size_ / kShiftedUnit * kShiftedUnit;
+    if (found.row % count != 0) size_ = size_ / kLogsumexpUnit * kLogsumexpUnit;
     count_ = count;
     kept_ = found.sum->shape().dims();
     rank_ = static_cast<int64_t>(kept_.size());
   }
 
   void Split() {
-    // Two pieces at least, which are joined: no kernel that reads the rows then goes on to scale
-    // its sums, for which it would have to wait until the greatest of all parts is known.
+    // At least two chunks, which are concatenated. This prevents fusing the scaling of the sums
+    // into the kernel that reads the rows, which would have to wait for the overall maximum.
     int64_t rest = found_.row - count_ * size_, first = rest > 0 ? count_ : count_ / 2;
     AddParts(0, first, size_);
     if (first < count_) AddParts(first * size_, count_ - first, size_);
     if (rest > 0) AddParts(count_ * size_, 1, rest);
     Instr* most = Joined(greatest_);
-    Instr* whole = Folded(*found_.greatest, most, found_.greatest->operand(1));
-    // The shift may be it, or is made of it.
+    Instr* whole = Reduced(*found_.greatest, most, found_.greatest->operand(1));
+    // The shift is the maximum itself, or computed from it.
     Instr* shift = found_.shift == found_.greatest ? whole : found_.shift;
     Editor(*found_.greatest).Replace(whole);
-    Shape parts = most->shape();
-    shift = make_.Make(Op::kBroadcast, parts, {shift}, DimensionsAttrs{Counted()});
-    Instr* scale = make_.Make(Op::kExp, parts, {make_.Make(Op::kSubtract, parts, {most, shift})});
-    Instr* terms = make_.Make(Op::kMultiply, parts, {Joined(sums_), scale});
-    make_.Replace(Folded(*found_.sum, terms, found_.sum->operand(1)));
+    Shape splits = most->shape();
+    shift = make_.Make(Op::kBroadcast, splits, {shift}, DimensionsAttrs{Counted()});
+    Instr* scale = make_.Make(Op::kExp, splits, {make_.Make(Op::kSubtract, splits, {most, shift})});
+    Instr* terms = make_.Make(Op::kMultiply, splits, {Joined(sums_), scale});
+    make_.Replace(Reduced(*found_.sum, terms, found_.sum->operand(1)));
   }
 
  private:
-  // The dimensions of rows.
+  // The dimensions that enumerate rows.
   Dims Counted() const {
     Dims dims;
     for (int64_t d = 0; d < rank_; ++d) dims.push_back(d);
@@ -98,8 +98,8 @@ class ShiftedSplitter {
     return Shape::Array(type_, dims);
   }
 
-  // Of what has rows of parts, the last dimension folded as the reduce does.
-  Instr* Folded(const Instr& as, Instr* of, Instr* first) {
+  // Reduces the last dimension of an array of parts with the reducer of `as`.
+  Instr* Reduced(const Instr& as, Instr* of, Instr* first) {
     Dims dims = of->shape().dims();
     dims.pop_back();
     Instr* made = make_.Make(Op::kReduce, Shape::Array(type_, dims), {of, first},
@@ -110,7 +110,7 @@ class ShiftedSplitter {
 
   Instr* Number(double value) { return make_.Constant(Literal::Scalar(type_, value)); }
 
-  // The greatest elements of `count` parts of `size`, from element `begin` of each row on, and the
+  // Adds the maxima of `count` parts of `size`, starting at element `begin` of each row, and the
   // sums over them.
   void AddParts(int64_t begin, int64_t count, int64_t size) {
     Instr* x = make_.Reshaped(found_.x, With({found_.row}).dims());
@@ -123,27 +123,28 @@ class ShiftedSplitter {
     }
     x = make_.Reshaped(x, With({count, size}).dims());
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    Instr* greatest = Folded(*found_.greatest, x, Number(-kInfinity));
-    // Of a part without any that is finite: exp(-inf - 0) is 0, exp(inf - 0) infinite, as they are
-    // to be.
-    Shape parts = greatest->shape();
+    Instr* greatest = Reduced(*found_.greatest, x, Number(-kInfinity));
+    // A part without finite elements uses shift 0: exp(-inf - 0) is 0 and exp(inf - 0) is inf, as
+    // required.
+    Shape splits = greatest->shape();
     Instr* finite =
-        make_.Make(Op::kIsFinite, Shape::Array(ElementType::kPred, parts.dims()), {greatest});
+        make_.Make(Op::kIsFinite, Shape::Array(ElementType::kPred, splits.dims()), {greatest});
     Instr* shift =
-        make_.Make(Op::kSelect, parts, {finite, greatest, make_.Broadcast(Number(0), parts)});
+        make_.Make(Op::kSelect, splits, {finite, greatest, make_.Broadcast(Number(0), splits)});
     Dims counted = Counted();
     counted.push_back(rank_);
-    Instr* spread = make_.Make(Op::kBroadcast, x->shape(), {shift}, DimensionsAttrs{counted});
+    Instr* broadcast = make_.Make(Op::kBroadcast, x->shape(), {shift}, DimensionsAttrs{counted});
     Instr* terms =
-        make_.Make(Op::kExp, x->shape(), {make_.Make(Op::kSubtract, x->shape(), {x, spread})});
-    sums_.push_back(Folded(*found_.sum, terms, Number(-0.0)));
+        make_.Make(Op::kExp, x->shape(), {make_.Make(Op::kSubtract, x->shape(), {x, broadcast})});
+    sums_.push_back(Reduced(*found_.sum, terms, Number(-0.0)));
     greatest_.push_back(greatest);
   }
 
-  Instr* Joined(const std::vector<Instr*>& pieces) {
-    int64_t parts = 0;
-    for (const Instr* piece : pieces) parts += piece->shape().dims().back();
-    return make_.Make(Op::kConcatenate, With({parts}), pieces, DimensionAttrs{rank_});
+  Instr* Joined(const std::vector<Instr*>& concat_operands) {
+    int64_t splits = 0;
+    for (const Instr* concat_operand : concat_operands)
+      splits += concat_operand->shape().dims().back();
+    return make_.Make(Op::kConcatenate, With({splits}), concat_operands, DimensionAttrs{rank_});
   }
 
   const Found& found_;
@@ -154,39 +155,41 @@ class ShiftedSplitter {
   std::vector<Instr*> greatest_, sums_;
 };
 
-// Parts of a row; 1: there is a row for each team that the machine wants (gen/gpu/rows.cc goes
-// through those that are too long to keep only once, too).
-int64_t PartsWanted(const Found& found, const Machine& machine) {
+// Parts per row; 1 if the machine has enough rows to fill its blocks. (gen/gpu/rows.cc also reads
+// rows that are too long to keep on chip only once.)
+int64_t SplitsWanted(const Found& found, const Machine& machine) {
   int64_t rows = found.sum->shape().ElementCount();
   int64_t bytes = found.row * static_cast<int64_t>(BytesOf(ComputeType(found.x->shape().type())));
-  if (rows >= kTeams * machine.cores || bytes <= (found.alone ? kTwoTeams : kOneTeam)) return 1;
-  return std::min(found.row / kPart, std::max(kShiftedMostParts, found.row / (4 * kPart)));
+  if (rows >= kMinBlocksPerSm * machine.cores ||
+      bytes <= (found.alone ? kTwoBlocksBytes : kOneBlockBytes))
+    return 1;
+  return std::min(found.row / kPart, std::max(kLogsumexpMaxSplits, found.row / (4 * kPart)));
 }
 
 }  // namespace
 
-// On a GPU, sums of exp(x - m) along a few long rows, m being their greatest element, become sums
-// of parts that need not wait for m, and are read once:
+// Split logsumexp (online softmax) for GPUs. Sums of exp(x - m) along a few long rows, where m is
+// the maximum of the row, become sums over parts that do not depend on m, so the row is read once:
 //
 //   m_p = max of part p of a row,   s_p = sum of exp(x - m_p) over it
 //   m   = max of m_p,               s   = sum of s_p exp(m_p - m)
 //
-// Rounded in another order than before; infinities and NaN come out as they did. Before
-// SplitReductions, which would split both reductions, one after the other. Record reduce.shifted.
+// The rounding order changes; infinities and NaN are preserved. Runs before SplitReductions, which
+// would split both reductions separately. Record reduce.split-logsumexp.
 Result<Changed> SplitLogsumexp(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;
-    std::vector<Instr*> sums;  // none of them goes with another
+    std::vector<Instr*> sums;  // independent of each other
     for (Instr* instr : computation.Instrs())
       if (IsReduce(*instr) && ReducerOf(*instr).op == Op::kAdd) sums.push_back(instr);
     for (Instr* instr : sums) {
       std::optional<Found> found = Find(*instr);
       if (!found || IsTied(*found->sum) || IsTied(*found->greatest)) continue;
-      int64_t parts = PartsWanted(*found, context.machine());
-      if (parts <= 1) continue;
-      context.Taken("reduce.shifted", *instr, nullptr,
-                    std::to_string(parts) + " parts of a row, each with its own maximum");
-      ShiftedSplitter(*found, parts).Split();
+      int64_t splits = SplitsWanted(*found, context.machine());
+      if (splits <= 1) continue;
+      context.Accepted("reduce.split-logsumexp", *instr, nullptr,
+                       std::to_string(splits) + " parts of a row, each with its own maximum");
+      LogsumexpSplitter(*found, splits).Split();
       changed = true;
     }
     return changed;

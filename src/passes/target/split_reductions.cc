@@ -4,78 +4,81 @@
 
 #include "gen/reducer.h"
 #include "passes/passes.h"
-#include "passes/target/reduction_parts.h"
+#include "passes/target/split_sizes.h"
 #include "rewrite/edit_computations.h"
 #include "rewrite/editor.h"
 
 namespace tokamak {
 namespace {
 
-// Elements of an input worth more than one thread, results that are work enough, and parts that a
-// result is made of. Columns are also cut so that whole rows are read at a time.
+// CPU limits; chosen. kReductionLong: input elements worth several threads (also on GPUs).
+// kManyResults, kManyColumns: results from which no split is needed, for rows and for columns.
+// kReductionMaxSplits: parts per result. Columns are also split so that whole rows are read.
 constexpr int64_t kReductionLong = 1 << 17, kManyResults = 256, kManyColumns = 16384,
-                  kReductionMostParts = 64;
-// Columns that are read at a time, at least.
+                  kReductionMaxSplits = 64;
+// Minimum number of columns that are read together. Chosen.
 constexpr int64_t kWideColumns = 32;
-// Elements that a part of a result is made of, at least.
-constexpr int64_t kReductionShortPart = 16;
-// Blocks that a GPU needs of a kernel, elements of a part that are a block's work, and results that
-// a block has when they lie side by side.
-constexpr int64_t kGpuBlocks = 4, kGpuPart = 4096, kGpuResults = 32;
-// Where a block goes through whole rows: parts for each multiprocessor, rows of one at least.
-constexpr int64_t kGpuParts = 2, kGpuRows = 16;
-// Elements from which rows are worth a kernel of their own.
+// Minimum elements per part of a result. Chosen.
+constexpr int64_t kReductionMinSplit = 16;
+// GPU limits; chosen. kGpuBlocks: blocks per SM. kGpuSplitLength: elements per part and block.
+// kGpuResults: results per block if they are contiguous.
+constexpr int64_t kGpuBlocks = 4, kGpuSplitLength = 4096, kGpuResults = 32;
+// For a block that reads whole rows: parts per SM, and minimum rows per part. Chosen.
+constexpr int64_t kGpuSplitsPerSm = 2, kGpuRows = 16;
+// Input elements from which reducing the rows first, in a separate kernel, pays. Chosen.
 constexpr int64_t kGpuRowsFirst = 1 << 14;
-// Uneven parts, on a GPU: where there are so many times as many of them, and rows are longer than
-// what a team keeps of one. Their size is a multiple of kReductionUnit elements of a row: vectors.
-// On CPUs they gain nothing (sums of 16,777,259 elements take 6.5 ms on two cores either way).
+// Uneven parts, GPU only: used if they allow at least kTimesMore times as many parts, and if rows
+// are longer than a block can keep (kReductionLongRow elements). Part sizes are multiples of
+// kReductionUnit elements for vector loads. They gain nothing on CPUs (summing 16,777,259 elements
+// takes 6.5 ms on two cores either way).
 constexpr int64_t kTimesMore = 4, kReductionLongRow = 1 << 17, kReductionUnit = 16;
 
-// The most parts, at most `most`, that `length` falls into evenly.
-Parts EvenParts(int64_t length, int64_t most) {
-  for (int64_t parts = most; parts > 3; --parts)
-    if (length % parts == 0) return {parts, length / parts, 0};
+// The largest even split of `length` into at most `most` parts.
+SplitSizes EvenSplit(int64_t length, int64_t most) {
+  for (int64_t splits = most; splits > 3; --splits)
+    if (length % splits == 0) return {splits, length / splits, 0};
   return {1, length, 0};
 }
 
-// Uneven ones where those would be far fewer (a prime length has none).
-Parts PartsOfLength(int64_t length, int64_t most, bool in_rows) {
-  Parts even = EvenParts(length, most);
+// An uneven split if an even one would have far fewer parts (a prime length has none).
+SplitSizes SplitLength(int64_t length, int64_t most, bool in_rows) {
+  SplitSizes even = EvenSplit(length, most);
   int64_t unit = in_rows ? kReductionUnit : 1, size = length / most / unit * unit;
   if (even.count * kTimesMore > most || size == 0) return even;
   return {most, size, length - most * size};
 }
 
-// Dimensions of a reduce's input that lie side by side, all folded; they are cut as one.
+// Adjacent dimensions of a reduce's input that are all reduced; they are split as one.
 struct Side {
   size_t begin = 0, end = 0;
   int64_t length = 1;
 };
 
-// Puts two reductions in the place of one: of parts, and of their results.
+// Replaces one reduction by two: over parts, and over the partial results.
 class Halver {
  public:
   Halver(Instr& reduce, const Reducer& reducer)
       : reduce_(reduce), reducer_(reducer), make_(reduce, Editor::Naming::kUnnamed) {}
 
-  // Parts begin with an element that changes nothing; a pick takes its own first value once more.
+  // Parts start from the neutral element. An arg-reduction (pick) starts each part from its own
+  // initial value, which is harmless.
   bool CanBegin() const {
     return reducer_.pick != Pick::kNone ||
            (reducer_.op && NeutralLiteral(*reducer_.op, reducer_.type(0)));
   }
 
-  // The dimensions of a side fall into parts.
-  void Split(const Side& side, const Parts& parts) {
-    std::vector<Instr*> partial = PartialOf(side, 0, parts.count, parts.size);
-    if (parts.rest > 0) {
-      std::vector<Instr*> last = PartialOf(side, parts.count * parts.size, 1, parts.rest);
+  // Splits the dimensions of a side into parts.
+  void Split(const Side& side, const SplitSizes& splits) {
+    std::vector<Instr*> partial = PartialOf(side, 0, splits.count, splits.size);
+    if (splits.rest > 0) {
+      std::vector<Instr*> last = PartialOf(side, splits.count * splits.size, 1, splits.rest);
       for (size_t i = 0; i < partial.size(); ++i) partial[i] = Joined({partial[i], last[i]});
     }
     Finish(std::move(partial), {along_});
   }
 
-  // The dimensions of a side are folded first.
-  void FoldFirst(const Side& side) {
+  // Reduces the dimensions of a side first.
+  void ReduceFirst(const Side& side) {
     Dims first, rest;
     for (int64_t d : reducer_.reduced) {
       auto at = static_cast<size_t>(d);
@@ -85,14 +88,15 @@ class Halver {
       if (d >= static_cast<int64_t>(side.end)) d -= static_cast<int64_t>(first.size());
     std::vector<Instr*> inputs;
     for (size_t i = 0; i < reducer_.count; ++i) inputs.push_back(reduce_.operand(i));
-    Finish(Folded(inputs, first), rest);
+    Finish(Reduced(inputs, first), rest);
   }
 
   Instr* partial() const { return partial_; }
   Instr* whole() const { return whole_; }
 
  private:
-  // Elements of an operand, of those of a side that are `count` parts of `size` from `begin` on.
+  // The elements of an operand that belong to `count` parts of `size` of a side, starting at
+  // `begin`.
   Instr* Cut(Instr* x, const Side& side, int64_t begin, int64_t count, int64_t size) {
     Dims dims = x->shape().dims();
     auto first = dims.begin() + static_cast<int64_t>(side.begin);
@@ -119,39 +123,39 @@ class Halver {
     return x;
   }
 
-  // The results of `count` parts of a side, which is one dimension of them (`along_`).
+  // The partial results of `count` parts of a side; the parts are one dimension of them (`along_`).
   std::vector<Instr*> PartialOf(const Side& side, int64_t begin, int64_t count, int64_t size) {
     std::vector<Instr*> cut;
     for (size_t i = 0; i < reducer_.count; ++i)
       cut.push_back(Cut(reduce_.operand(i), side, begin, count, size));
     auto gone = static_cast<int64_t>(side.end - side.begin), at = static_cast<int64_t>(side.begin);
-    Dims folded;
+    Dims reduced_count;
     for (int64_t d : reducer_.reduced)
-      if (d < at) folded.push_back(d);
-    along_ = at - static_cast<int64_t>(folded.size());
-    folded.push_back(at + 1);
+      if (d < at) reduced_count.push_back(d);
+    along_ = at - static_cast<int64_t>(reduced_count.size());
+    reduced_count.push_back(at + 1);
     for (int64_t d : reducer_.reduced)
-      if (d >= at + gone) folded.push_back(d - gone + 2);
-    return Folded(cut, folded);
+      if (d >= at + gone) reduced_count.push_back(d - gone + 2);
+    return Reduced(cut, reduced_count);
   }
 
-  Instr* Joined(std::vector<Instr*> pieces) {
-    Dims dims = pieces[0]->shape().dims();
+  Instr* Joined(std::vector<Instr*> concat_operands) {
+    Dims dims = concat_operands[0]->shape().dims();
     auto along = static_cast<size_t>(along_);
-    dims[along] += pieces[1]->shape().dim(along);
-    Shape shape = Shape::Array(pieces[0]->shape().type(), dims);
-    return make_.Make(Op::kConcatenate, shape, std::move(pieces), DimensionAttrs{along_});
+    dims[along] += concat_operands[1]->shape().dim(along);
+    Shape shape = Shape::Array(concat_operands[0]->shape().type(), dims);
+    return make_.Make(Op::kConcatenate, shape, std::move(concat_operands), DimensionAttrs{along_});
   }
 
-  // `inputs`: what is folded, in another form; `folded` of their dimensions. The arrays that come
-  // of it.
-  std::vector<Instr*> Folded(const std::vector<Instr*>& inputs, const Dims& folded) {
+  // Reduces the reshaped `inputs` over these dimensions and returns the resulting arrays.
+  std::vector<Instr*> Reduced(const std::vector<Instr*>& inputs, const Dims& reduced_count) {
     std::vector<Shape> shapes;
     std::vector<Instr*> operands = inputs, results;
     for (const Instr* input : inputs) {
       Dims kept;
       for (size_t d = 0; d < input->shape().dims().size(); ++d)
-        if (!std::binary_search(folded.begin(), folded.end(), static_cast<int64_t>(d)))
+        if (!std::binary_search(reduced_count.begin(), reduced_count.end(),
+                                static_cast<int64_t>(d)))
           kept.push_back(input->shape().dim(d));
       shapes.push_back(Shape::Array(input->shape().type(), kept));
     }
@@ -160,8 +164,9 @@ class Halver {
                              ? reduce_.operand(inputs.size() + i)
                              : make_.Constant(*NeutralLiteral(*reducer_.op, reducer_.type(i))));
     bool one = inputs.size() == 1;
-    Instr* partial = make_.Make(Op::kReduce, one ? shapes[0] : Shape::Tuple(shapes),
-                                std::move(operands), DimensionsAttrs{folded}, reduce_.called(0));
+    Instr* partial =
+        make_.Make(Op::kReduce, one ? shapes[0] : Shape::Tuple(shapes), std::move(operands),
+                   DimensionsAttrs{reduced_count}, reduce_.called(0));
     partial->set_name(reduce_.name() + ".parts");
     if (partial_ == nullptr) partial_ = partial;
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -171,7 +176,7 @@ class Halver {
     return results;
   }
 
-  // Folds `rest` of the dimensions of what the parts left, in the place of all.
+  // Reduces dimensions `rest` of the partial results and replaces the original reduction.
   void Finish(std::vector<Instr*> again, const Dims& rest) {
     size_t count = again.size();
     for (size_t i = 0; i < count; ++i) again.push_back(reduce_.operand(count + i));
@@ -188,8 +193,8 @@ class Halver {
   Instr *partial_ = nullptr, *whole_ = nullptr;
 };
 
-// Whether a reduction folds whole rows of `row` elements of an array of `count`.
-bool FoldsRows(const Instr& instr, int64_t count, int64_t row) {
+// Whether a reduction reduces whole rows of `row` elements of an array of `count` elements.
+bool ReducesRows(const Instr& instr, int64_t count, int64_t row) {
   if (instr.op() != Op::kReduce) return false;
   Reducer reducer = ReducerOf(instr);
   return !reducer.reduced.empty() && reducer.reduced.back() + 1 == reducer.input().rank() &&
@@ -197,10 +202,11 @@ bool FoldsRows(const Instr& instr, int64_t count, int64_t row) {
          PartsOf(instr.shape())[0].ElementCount() * row == count;
 }
 
-// Whether rows of what a reduce of columns folds are folded, too: of arrays of as many elements
-// that are computed from each other, or from one number a row, near it. One kernel may go through
-// them for both.
-bool RowsAreFoldedToo(const Instr& reduce, int64_t row) {
+// Whether the rows of the array that a column reduction reads are reduced as well. Considers nearby
+// arrays of the same size that are computed from each other, or from one number per row. One kernel
+// may then read the rows for both reductions.
+bool RowsAreReducedToo(const Instr& reduce, int64_t row) {
+  // Instructions visited. Chosen: bounds the search.
   constexpr size_t kLookAt = 64;
   int64_t count = reduce.operand(0)->shape().ElementCount();
   std::unordered_set<const Instr*> seen;
@@ -217,19 +223,19 @@ bool RowsAreFoldedToo(const Instr& reduce, int64_t row) {
   while (!open.empty()) {
     const Instr& instr = *open.back();
     open.pop_back();
-    if (FoldsRows(instr, count, row)) return true;
+    if (ReducesRows(instr, count, row)) return true;
     if (computes(instr))
       for (const Instr* operand : instr.operands()) meet(operand);
     for (const Instr* user : instr.users()) {
-      if (FoldsRows(*user, count, row)) return true;
+      if (ReducesRows(*user, count, row)) return true;
       if (computes(*user)) meet(user);
     }
   }
   return false;
 }
 
-// Whether what a reduce folds is computed element by element, and stored for others as well: the
-// kernel that writes it may sum up its columns.
+// Whether the input of a reduce is computed elementwise and also stored: the kernel that writes it
+// can accumulate its columns.
 bool IsStoredToo(const Instr& reduce) {
   const Instr* of = reduce.operand(0);
   while ((of->op() == Op::kConvert || of->op() == Op::kReshape) && of->users().size() == 1)
@@ -241,28 +247,30 @@ bool IsStoredToo(const Instr& reduce) {
          });
 }
 
-int64_t WantedOfGpu(int64_t folded, int64_t results, bool in_rows, const Machine& machine) {
+int64_t WantedOfGpu(int64_t reduced_count, int64_t results, bool in_rows, const Machine& machine) {
   int64_t blocks = in_rows ? results : (results + kGpuResults - 1) / kGpuResults;
   int64_t wanted = (kGpuBlocks * machine.cores + blocks - 1) / blocks;
-  int64_t part = in_rows ? kGpuPart : kGpuPart / kGpuResults;
-  return std::min(wanted, folded / part);
+  int64_t split = in_rows ? kGpuSplitLength : kGpuSplitLength / kGpuResults;
+  return std::min(wanted, reduced_count / split);
 }
 
-// How many parts a result should have.
-int64_t PartsWanted(const Reducer& reducer, int64_t results, const Machine& machine) {
+// The desired number of parts per result.
+int64_t SplitsWanted(const Reducer& reducer, int64_t results, const Machine& machine) {
   if (!machine.is_gpu()) {
-    bool columns = !reducer.kept.empty() && reducer.kept.back() + 1 == reducer.input().rank() &&
+    bool columns = !reducer.kept_dims.empty() &&
+                   reducer.kept_dims.back() + 1 == reducer.input().rank() &&
                    reducer.input().dims().back() >= kWideColumns;
-    return results >= (columns ? kManyColumns : kManyResults) ? 1 : kReductionMostParts;
+    return results >= (columns ? kManyColumns : kManyResults) ? 1 : kReductionMaxSplits;
   }
   bool in_rows = reducer.reduced.back() == reducer.input().rank() - 1;
-  int64_t folded = reducer.input().ElementCount() / results;
-  if (!in_rows && (RowsAreFoldedToo(*reducer.instr, results) || IsStoredToo(*reducer.instr)))
-    return std::min(std::max(kGpuParts * machine.cores, kGpuBlocks), folded / kGpuRows);
-  return WantedOfGpu(folded, results, in_rows, machine);
+  int64_t reduced_count = reducer.input().ElementCount() / results;
+  if (!in_rows && (RowsAreReducedToo(*reducer.instr, results) || IsStoredToo(*reducer.instr)))
+    return std::min(std::max(kGpuSplitsPerSm * machine.cores, kGpuBlocks),
+                    reduced_count / kGpuRows);
+  return WantedOfGpu(reduced_count, results, in_rows, machine);
 }
 
-// The folded dimensions, those that lie side by side together on a GPU.
+// The reduced dimensions; on a GPU, adjacent ones are grouped.
 std::vector<Side> SidesOf(const Reducer& reducer, const Machine& machine) {
   std::vector<Side> sides;
   for (int64_t dimension : reducer.reduced) {
@@ -274,31 +282,31 @@ std::vector<Side> SidesOf(const Reducer& reducer, const Machine& machine) {
   return sides;
 }
 
-// On a GPU, where rows are folded and other dimensions before them: the rows, which threads read
-// side by side. Nothing: there is no such side.
-std::optional<Side> RowsToFoldFirst(const Reducer& reducer, const Machine& machine) {
+// GPU only: if rows and also earlier dimensions are reduced, returns the rows, whose reads are
+// coalesced. Null if there is no such side.
+std::optional<Side> RowsToReduceFirst(const Reducer& reducer, const Machine& machine) {
   if (!machine.is_gpu() || reducer.input().ElementCount() < kGpuRowsFirst) return std::nullopt;
   std::vector<Side> sides = SidesOf(reducer, machine);
   if (sides.size() < 2 || sides.back().end != reducer.input().dims().size()) return std::nullopt;
   return sides.back();
 }
 
-// A side that falls into parts, and how many.
-std::optional<std::pair<Side, Parts>> PartsOf(const Reducer& reducer, const Machine& machine) {
+// A side that can be split, and how.
+std::optional<std::pair<Side, SplitSizes>> PartsOf(const Reducer& reducer, const Machine& machine) {
   int64_t count = reducer.input().ElementCount();
   int64_t results = PartsOf(reducer.instr->shape())[0].ElementCount();
   if (count < kReductionLong) return std::nullopt;
-  int64_t wanted = PartsWanted(reducer, results, machine);
+  int64_t wanted = SplitsWanted(reducer, results, machine);
   if (wanted <= 1) return std::nullopt;
-  // The first of those that are folded: its parts lie apart in memory.
+  // The first reduced side, because its parts are non-contiguous in memory.
   for (const Side& side : SidesOf(reducer, machine)) {
     bool in_rows = side.end == reducer.input().dims().size();
     bool even = !machine.is_gpu() || (in_rows && side.length < kReductionLongRow);
-    Parts parts =
-        even ? EvenParts(side.length, wanted) : PartsOfLength(side.length, wanted, in_rows);
-    int64_t each = count / parts.count;
-    if (parts.count > 1 && each >= 1024 && each >= kReductionShortPart * results)
-      return std::pair(side, parts);
+    SplitSizes splits =
+        even ? EvenSplit(side.length, wanted) : SplitLength(side.length, wanted, in_rows);
+    int64_t each = count / splits.count;
+    if (splits.count > 1 && each >= 1024 && each >= kReductionMinSplit * results)
+      return std::pair(side, splits);
   }
   return std::nullopt;
 }
@@ -310,11 +318,11 @@ bool TrySplitReduction(Instr& reduce, PassContext& context) {
   Halver halver(reduce, reducer);
   if (IsTied(reduce) || !halver.CanBegin()) return false;
   auto record = [&](std::string because) {
-    context.Taken("reduce.split", reduce, nullptr, std::move(because));
+    context.Accepted("reduce.split", reduce, nullptr, std::move(because));
   };
-  if (std::optional<Side> rows = RowsToFoldFirst(reducer, context.machine())) {
+  if (std::optional<Side> rows = RowsToReduceFirst(reducer, context.machine())) {
     record("rows of " + std::to_string(rows->length) + " first");
-    halver.FoldFirst(*rows);
+    halver.ReduceFirst(*rows);
     TrySplitReduction(*halver.partial(), context);
     TrySplitReduction(*halver.whole(), context);
     return true;
@@ -355,14 +363,14 @@ std::optional<Literal> NeutralLiteral(Op op, ElementType type) {
   }
 }
 
-Parts PartsOfRows(int64_t length, int64_t results, const Machine& machine) {
+SplitSizes SplitRows(int64_t length, int64_t results, const Machine& machine) {
   int64_t wanted = machine.is_gpu() ? WantedOfGpu(length, results, true, machine) : 1;
-  return wanted > 3 ? PartsOfLength(length, wanted, true) : Parts{1, length, 0};
+  return wanted > 3 ? SplitLength(length, wanted, true) : SplitSizes{1, length, 0};
 }
 
-// A long reduction with few results becomes one with more, over parts, and one over those: so that
-// there is work for many threads, in a tree that follows from the shape and the kind of machine
-// alone. Sums of reals are rounded in another order than before.
+// Splits a long reduction with few results into one over parts, with more results, and one over the
+// partial results. This gives work to many threads. The reduction tree depends only on the shape
+// and the kind of machine. Floating-point sums are rounded in a different order.
 Result<Changed> SplitReductions(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;

@@ -8,7 +8,7 @@
 #include "gen/reducer.h"
 #include "ir/builder.h"
 #include "passes/passes.h"
-#include "passes/target/reduction_parts.h"
+#include "passes/target/split_sizes.h"
 #include "rewrite/bodies.h"
 #include "rewrite/edit_computations.h"
 #include "rewrite/editor.h"
@@ -18,23 +18,25 @@
 namespace tokamak {
 namespace {
 
-// Elements worth more than one thread, rows that are work enough, and parts of them all.
-constexpr int64_t kScanLong = 1 << 16, kManyRows = 64, kScanMostParts = 256, kScanShortPart = 1024;
-// Rows side by side that are one thread's work.
+// CPU limits; chosen. kScanLong: elements worth several threads. kManyRows: rows from which no
+// split is needed. kScanMaxSplits: parts of all rows. kScanMinSplit: elements per part.
+constexpr int64_t kScanLong = 1 << 16, kManyRows = 64, kScanMaxSplits = 256, kScanMinSplit = 1024;
+// Adjacent rows that one thread scans together. Chosen.
 constexpr int64_t kRowsOfOne = 32;
-// On a GPU: teams of a multiprocessor, threads of it, and elements of a part that are worth a team,
-// or a thread.
-constexpr int64_t kTeamsWanted = 8, kThreadsWanted = 512, kPartOfTeam = 4096, kPartOfThread = 64;
-// Of cumulative windows of any computation: threads of a multiprocessor at most, and a row that is
-// worth parts.
+// GPU limits; chosen. kBlocksPerSmWanted, kThreadsWanted: blocks and threads per SM.
+// kSplitPerBlock, kSplitPerThread: minimum elements of a part for a block and for a thread.
+constexpr int64_t kBlocksPerSmWanted = 8, kThreadsWanted = 512, kSplitPerBlock = 4096,
+                  kSplitPerThread = 64;
+// For cumulative windows with arbitrary combiners. kMostThreads: resident threads per SM (CUDA
+// programming guide). kScanLongRow: row length worth splitting (chosen).
 constexpr int64_t kMostThreads = 2048, kScanLongRow = 1024;
 
-// Steps of a scan that are written out in a loop's body.
+// Scans of at most this many steps are unrolled in a loop body. Chosen.
 constexpr int64_t kShortScan = 8;
 
-// ---- windows that are scans
+// ---- cumulative windows
 
-// Whether a body computes one number from two of the same type, element by element.
+// Whether a body computes one number from two of the same type, elementwise.
 bool IsPlainBody(const Computation& body, ElementType type) {
   if (body.parameters().size() != 2 || !body.root()->shape().IsArray()) return false;
   for (const Instr* instr : body.PostOrder()) {
@@ -48,8 +50,8 @@ bool IsPlainBody(const Computation& body, ElementType type) {
   return body.root()->shape().type() == type;
 }
 
-// Whether a body has no first and second operand: elements may be folded from the end on, too. Of
-// several ops that is taken for granted, as the meaning of a window does.
+// Whether a body is commutative, so that elements may also be combined from the end. For a body of
+// several ops this is assumed, as the semantics of a window allow.
 bool HasNoOrder(const Computation& body) {
   const Instr* root = body.root();
   size_t parameters = 0, ops = 0;
@@ -62,8 +64,8 @@ bool HasNoOrder(const Computation& body) {
   return IsCommutative(root->op()) && root->operand(0) != root->operand(1);
 }
 
-// (part, carry) to (next, next), of arrays. What is carried comes first in the order of elements:
-// from the end on, last.
+// (element, carry) to (next, next) for arrays. The carry precedes the element in element order; in
+// a reverse scan it follows.
 Result<Computation*> StepOf(const Instr& window, const Shape& part, bool is_reverse) {
   const Computation& body = *window.called(0);
   Builder b(window, "scan_step");
@@ -89,7 +91,8 @@ Result<Computation*> StepOf(const Instr& window, const Shape& part, bool is_reve
   return b.Finish(b.Tuple({next, next}));
 }
 
-// Sums and the like, which one may regroup; others too, but what they lose then is unknown.
+// Sums and similar ops that may be reassociated. Others may be reassociated too, but with unknown
+// loss of precision.
 bool IsPlainSum(const Computation& body) {
   const Instr* root = body.root();
   if (root->operand_count() != 2 || root->operand(0) == root->operand(1)) return false;
@@ -118,10 +121,10 @@ class ScanPreparer {
     if (!step.ok()) return false;
     of_ = &window;
     make_.emplace(window);
-    Instr* first = Spread(window.operand(1), part);
-    if (int64_t parts = PartsOfWindow(window, *cumulative); parts > 1)
-      return InParts(window, static_cast<size_t>(cumulative->dimension), parts, first,
-                     step.value());
+    Instr* first = BroadcastTo(window.operand(1), part);
+    if (int64_t splits = SplitsOfWindow(window, *cumulative); splits > 1)
+      return WithSplitDim(window, static_cast<size_t>(cumulative->dimension), splits, first,
+                          step.value());
     Instr* scan = Make(Op::kScan, Shape::Tuple({Plain(shape), part}), {window.operand(0), first},
                        ScanAttrs{.dimension = cumulative->dimension,
                                  .num_carries = 1,
@@ -135,7 +138,7 @@ class ScanPreparer {
 
   // ---- short scans in loops
 
-  // Steps that are written out have code for single elements, so that the loop may be one kernel.
+  // Unrolled steps are generated per element, so the loop can become one kernel.
   bool Unroll(Instr& scan) {
     const ScanAttrs& attrs = scan.attrs<ScanAttrs>();
     size_t arrays = scan.operand_count() - static_cast<size_t>(attrs.num_carries);
@@ -202,50 +205,51 @@ class ScanPreparer {
     ElementType type = scan.operand(0)->shape().type();
     std::optional<Literal> neutral = NeutralLiteral(cumulation->op, type);
     if (!neutral || !cumulation->with_own) return false;
-    int64_t parts = machine_.is_gpu() ? PartsOnGpu(facts) : PartsOnCpu(facts);
-    if (parts < 2) return false;
-    int64_t length = (facts.length + parts - 1) / parts;
-    for (int64_t even = parts; 2 * even > parts; --even) {
+    int64_t splits = machine_.is_gpu() ? SplitsOnGpu(facts) : SplitsOnCpu(facts);
+    if (splits < 2) return false;
+    int64_t length = (facts.length + splits - 1) / splits;
+    for (int64_t even = splits; 2 * even > splits; --even) {
       if (facts.length % even != 0) continue;
       length = facts.length / even;
       break;
     }
-    parts = (facts.length + length - 1) / length;
-    Take(scan, facts, parts, length, *neutral);
+    splits = (facts.length + length - 1) / length;
+    Take(scan, facts, splits, length, *neutral);
     return true;
   }
 
  private:
-  // ---- windows of any computation, in parts
+  // ---- windows with arbitrary combiners, in parts
 
-  // On a GPU a thread goes through a row of what is no plain op, whose steps wait for each other:
-  // where there are few rows, parts of them are threads' work, which may be regrouped as the
-  // meaning of a window says. They divide the length.
-  int64_t PartsOfWindow(const Instr& window, const CumulativeWindow& cumulative) const {
+  // On a GPU one thread scans a row if the combiner is not a plain op, and its steps depend on each
+  // other. With few rows, each row is split into parts for several threads; the semantics of a
+  // window allow the reassociation. The number of parts divides the length.
+  int64_t SplitsOfWindow(const Instr& window, const CumulativeWindow& cumulative) const {
     const Dims& dims = window.operand(0)->shape().dims();
     int64_t length = dims[static_cast<size_t>(cumulative.dimension)];
     int64_t rows = window.operand(0)->shape().ElementCount() / length;
     if (!machine_.is_gpu() || cumulative.is_reverse || length < kScanLongRow ||
         AnyOrderOp(*window.called(0)))
       return 1;
-    int64_t parts = std::min(machine_.cores * kMostThreads / rows, length / kPartOfThread);
-    while (parts > 1 && length % parts != 0) --parts;
-    return parts;
+    int64_t splits = std::min(machine_.cores * kMostThreads / rows, length / kSplitPerThread);
+    while (splits > 1 && length % splits != 0) --splits;
+    return splits;
   }
 
-  Instr* Spread(Instr* scalar, const Shape& shape) {
+  Instr* BroadcastTo(Instr* scalar, const Shape& shape) {
     if (shape.rank() == 0) return scalar;
     return Make(Op::kBroadcast, shape, {scalar}, DimensionsAttrs{});
   }
 
-  // The totals of parts, what comes before each of them, and each part from there on.
-  bool InParts(Instr& window, size_t along, int64_t parts, Instr* first, Computation* step) {
+  // Computes the totals of all parts, the prefix before each part, and then each part from its
+  // prefix.
+  bool WithSplitDim(Instr& window, size_t along, int64_t splits, Instr* first, Computation* step) {
     ElementType type = window.shape().type();
     auto at = static_cast<int64_t>(along);
     Dims cut = window.shape().dims(), totals = cut, one = cut;
-    cut[along] /= parts;
-    cut.insert(cut.begin() + at, parts);
-    totals[along] = parts;
+    cut[along] /= splits;
+    cut.insert(cut.begin() + at, splits);
+    totals[along] = splits;
     one[along] = 1;
     Shape whole = Shape::Array(type, totals);
     Result<Computation*> own = StepOf(window, whole, false);
@@ -264,50 +268,51 @@ class ScanPreparer {
     Dims none(totals.size()), limits = totals, ones(totals.size(), 1);
     --limits[along];
     before = Make(Op::kSlice, Shape::Array(type, limits), {before}, SliceAttrs{none, limits, ones});
-    Instr* begin = Spread(window.operand(1), Shape::Array(type, one));
+    Instr* begin = BroadcastTo(window.operand(1), Shape::Array(type, one));
     before = Make(Op::kConcatenate, whole, {begin, before}, DimensionAttrs{at});
     Instr* value = scanned(x, before, at + 1, own.value());
     Finish({Make(Op::kReshape, Plain(window.shape()), {value}, {})}, "scan.cumulative-window",
-           std::to_string(parts) + " parts");
+           std::to_string(splits) + " parts");
     return true;
   }
 
-  static int64_t PartsOnCpu(const Scan& scan) {
+  static int64_t SplitsOnCpu(const Scan& scan) {
     int64_t rows = scan.outer * std::max<int64_t>(1, scan.inner / kRowsOfOne);
     int64_t count = scan.outer * scan.length * scan.inner;
     if (count < kScanLong || rows >= kManyRows) return 1;
-    return std::min({kScanMostParts / rows, count / kScanShortPart, scan.length / 16});
+    return std::min({kScanMaxSplits / rows, count / kScanMinSplit, scan.length / 16});
   }
 
-  // A team has a row, or a thread one of those that lie side by side.
-  int64_t PartsOnGpu(const Scan& scan) const {
-    bool is_team = gpu::IsShared(scan);
+  // A block scans a row, or each thread one of several adjacent rows.
+  int64_t SplitsOnGpu(const Scan& scan) const {
+    bool by_block = gpu::IsBlockScan(scan);
     int64_t rows = scan.outer * scan.inner;
-    int64_t wanted = machine_.cores * (is_team ? kTeamsWanted : kThreadsWanted);
-    return std::min(wanted / rows, scan.length / (is_team ? kPartOfTeam : kPartOfThread));
+    int64_t wanted = machine_.cores * (by_block ? kBlocksPerSmWanted : kThreadsWanted);
+    return std::min(wanted / rows, scan.length / (by_block ? kSplitPerBlock : kSplitPerThread));
   }
 
   static Shape Plain(const Shape& shape) { return Shape::Array(shape.type(), shape.dims()); }
   static bool CanGo(const Instr& instr) { return !IsTied(instr); }
 
-  void Take(Instr& scan, const Scan& facts, int64_t parts, int64_t length, const Literal& neutral) {
+  void Take(Instr& scan, const Scan& facts, int64_t splits, int64_t length,
+            const Literal& neutral) {
     of_ = &scan;
     make_.emplace(scan);
     ElementType type = scan.operand(0)->shape().type();
     auto along = static_cast<int64_t>(facts.along);
-    bool is_even = parts * length == facts.length;
+    bool is_even = splits * length == facts.length;
     Dims padded = facts.dims, cut, totals;
-    padded[facts.along] = parts * length;
+    padded[facts.along] = splits * length;
     cut = padded;
     cut[facts.along] = length;
-    cut.insert(cut.begin() + along, parts);
+    cut.insert(cut.begin() + along, splits);
     totals = cut;
     totals.erase(totals.begin() + along + 1);
     Instr* zero = Make(Op::kConstant, Shape::Scalar(type), {}, ConstantAttrs{neutral});
     Instr* x = scan.operand(0);
     if (!is_even) {
       Dims none(facts.dims.size()), high = none;
-      high[facts.along] = parts * length - facts.length;
+      high[facts.along] = splits * length - facts.length;
       x = Make(Op::kPad, Shape::Array(type, padded), {x, zero}, PadAttrs{none, high, none});
     }
     x = Make(Op::kReshape, Shape::Array(type, cut), {x}, {});
@@ -329,7 +334,7 @@ class ScanPreparer {
     if (!is_even)
       value = Make(Op::kSlice, Shape::Array(type, facts.dims), {value},
                    SliceAttrs{Dims(facts.dims.size()), facts.dims, Dims(facts.dims.size(), 1)});
-    Finish({value, last}, "scan.split", std::to_string(parts) + " parts");
+    Finish({value, last}, "scan.split", std::to_string(splits) + " parts");
   }
 
   // The op of a scan's step as the reducer of its parts.
@@ -340,7 +345,8 @@ class ScanPreparer {
     return b.FinishValid(b.Append(OpOf(scan), {x, y}));
   }
 
-  // A step over parts of another shape. `with_own`: it gives what is carried on, else what came.
+  // A step over parts of another shape. `with_own`: it returns the carry after the step, otherwise
+  // the carry before it (exclusive scan).
   Computation* StepLike(const Instr& scan, const Shape& part, bool with_own) {
     Builder b(*of_, "scan_step");
     Instr* x = b.Parameter(part);
@@ -358,36 +364,37 @@ class ScanPreparer {
     return make_->Make(op, shape, std::move(operands), std::move(attrs), called);
   }
 
-  // Puts values in the place of the instruction, or of its parts.
+  // Replaces the instruction, or its elements, by these values.
   void Finish(const std::vector<Instr*>& values, std::string_view rule, std::string because) {
-    context_.Taken(rule, *of_, nullptr, std::move(because));
+    context_.Accepted(rule, *of_, nullptr, std::move(because));
     make_->ReplaceParts(values);
   }
 
   PassContext& context_;
   const Machine& machine_;
   Instr* of_ = nullptr;
-  std::optional<Editor> make_;  // of it
+  std::optional<Editor> make_;  // edits of_
 };
 
 }  // namespace
 
-// Windows that are cumulative (all elements up to their own, or all from it on) become scans,
-// whatever they compute; those whose bits stay the same are scans before (passes).
+// Cumulative windows (all elements up to the current one, or all from it on) become scans, whatever
+// their combiner; the bit-exact cases have become scans earlier (recognize_scans.cc).
 //
-// A long scan of few rows is taken apart into parts: their totals, a scan of those, and a scan of
-// each part that begins with what came before it. Parts follow from the shape and the kind of
-// machine alone.
+// A long scan of few rows is split into parts: their totals, a scan of the totals, and a scan of
+// each part that starts with the preceding total. The parts depend only on the shape and the kind
+// of machine.
 Result<Changed> SplitScans(Module& module, PassContext& context) {
   ScanPreparer preparer(context);
-  std::set<const Computation*> rounds = ComputationsOfLoops(module);
+  std::set<const Computation*> computations = ComputationsOfLoops(module);
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;
     for (Instr* instr : computation.PostOrder())
       if (instr->op() == Op::kReduceWindow && preparer.FromWindow(*instr)) changed = true;
     for (Instr* instr : computation.PostOrder())
       if (instr->op() == Op::kScan &&
-          ((rounds.contains(&computation) && preparer.Unroll(*instr)) || preparer.Split(*instr)))
+          ((computations.contains(&computation) && preparer.Unroll(*instr)) ||
+           preparer.Split(*instr)))
         changed = true;
     return changed;
   });

@@ -5,7 +5,7 @@
 #include "gen/window.h"
 #include "passes/passes.h"
 #include "passes/target/expand_ops.h"
-#include "passes/target/reduction_parts.h"
+#include "passes/target/split_sizes.h"
 #include "rewrite/editor.h"
 
 namespace tokamak {
@@ -15,13 +15,13 @@ bool IsTrivial(const WindowDim& dim) {
   return dim == WindowDim{};
 }
 
-// A window of one array with an op that any order and any parts of the taps suit.
+// Splits a window over one array with an op that is associative and commutative.
 class WindowSplitter {
  public:
   WindowSplitter(Instr& window, Op op, Literal neutral)
       : instr_(window), op_(op), make_(window), neutral_(make_.Constant(std::move(neutral))) {}
 
-  // The dimensions one after the other; those that leave least come first.
+  // Splits into one window per dimension; those that shrink the array most come first.
   void ByDimension() {
     const Window window = instr_.attrs<WindowAttrs>().window;
     std::vector<size_t> order;
@@ -34,7 +34,7 @@ class WindowSplitter {
     Finish(x);
   }
 
-  // Along one dimension: windows of `a` taps, then `b` of those, and what is left of the taps.
+  // Along one dimension: windows of `a` taps, then windows of `b` of those, and the remaining taps.
   void InParts(size_t d) {
     const WindowDim dim = instr_.attrs<WindowAttrs>().window[d];
     auto a = static_cast<int64_t>(std::sqrt(static_cast<double>(dim.size)));
@@ -100,7 +100,8 @@ bool SplitWindow(Instr& instr) {
     WindowSplitter(instr, *op, std::move(*neutral)).ByDimension();
     return true;
   }
-  // A place must see more than a few elements, and what is in between must not be many more.
+  // The window must be much larger than its stride; otherwise the intermediate array would have too
+  // many elements.
   const WindowDim& dim = window[only];
   if (dim.base_dilation != 1 || dim.stride > dim.size / 8) return false;
   WindowSplitter(instr, *op, std::move(*neutral)).InParts(only);
@@ -109,7 +110,8 @@ bool SplitWindow(Instr& instr) {
 
 }  // namespace
 
-// Long windows, dimension by dimension, and along one as windows of windows: 256 taps are 16 of 16.
+// Splits long windows into one window per dimension, and a long window along one dimension into
+// windows of windows: 256 taps become 16 of 16.
 Result<Changed> SplitWindows(Module& module, PassContext& context) {
   constexpr ExpansionRow kRows[] = {{SplitWindow, "expand.long-window"}};
   return ExpandBy(kRows, module, context);

@@ -12,17 +12,19 @@
 namespace tokamak {
 namespace {
 
-// Microseconds: what a launch may take, and what it takes when it is one of several.
+// Microseconds. kMostMicros: a longer launch is split. kChunkMicros: duration of each launch after
+// the split. Chosen: a run can be interrupted between launches.
 constexpr double kMostMicros = 1e6, kChunkMicros = 2.5e5;
-constexpr double kSplitMostRounds = 1 << 30;
-constexpr int64_t kUnknownRounds = 16;  // as kernels of unknown rounds are priced
+// Iterations per launch, which are counted in an s32.
+constexpr double kStripMaxIterations = 1 << 30;
+constexpr int64_t kUnknownTrips = 16;  // trip count that the cost model assumes if it is unknown
 
-class RoundSplitter {
+class LoopStripMiner {
  public:
-  RoundSplitter(Module& module, Instr* loop, int64_t rounds)
-      : module_(module), loop_(loop), rounds_(rounds) {}
+  LoopStripMiner(Module& module, Instr* loop, int64_t iterations)
+      : module_(module), loop_(loop), iterations_(iterations) {}
 
-  // while (more) { n = 0; while (more && n < rounds) { step; ++n } }
+  // while (more) { n = 0; while (more && n < iterations) { step; ++n } }
   void Run() {
     std::vector<Shape> shapes;
     for (const Instr* operand : loop_->operands()) shapes.push_back(operand->shape());
@@ -42,7 +44,7 @@ class RoundSplitter {
     chunk.set_root(chunk.Append(Op::kTuple, loop_->shape(), results));
     loop_->set_called({loop_->called(0), &chunk});
     AttrDict& said = loop_->mutable_extras().frontend_attributes;
-    said.push_back({std::string(kChunksAttribute), IntAttr{rounds_}});
+    said.push_back({std::string(kChunksAttribute), IntAttr{iterations_}});
     std::ranges::sort(said, {}, &AttrEntry::name);
   }
 
@@ -65,7 +67,7 @@ class RoundSplitter {
     std::vector<Instr*> own(parameters.begin(), parameters.end() - 1);
     Instr* holds = PasteBody(*loop_->called(0), own, more, made);
     Shape pred = Shape::Scalar(ElementType::kPred);
-    Instr* few = more.Append(Op::kCompare, pred, {parameters.back(), Number(more, rounds_)},
+    Instr* few = more.Append(Op::kCompare, pred, {parameters.back(), Number(more, iterations_)},
                              CompareAttrs{CompareDirection::kLt, CompareType::kNone});
     more.set_root(more.Append(Op::kAnd, pred, {holds, few}));
     return &more;
@@ -79,7 +81,7 @@ class RoundSplitter {
     Instr* next = PasteBody(*loop_->called(1), own, step, made);
     std::vector<Instr*> all;
     for (size_t i = 0; i < own.size(); ++i) all.push_back(next->operand(i));
-    // A user that nobody uses hides that a value is only stacked.
+    // An unused tuple would hide that a value is only stacked.
     if (next->users().empty() && next->op() == Op::kTuple) step.Remove(next);
     all.push_back(step.Append(Op::kAdd, shapes.back(), {parameters.back(), Number(step, 1)}));
     step.set_root(step.Append(Op::kTuple, Shape::Tuple(shapes), all));
@@ -89,7 +91,7 @@ class RoundSplitter {
 
   Module& module_;
   Instr* loop_;
-  int64_t rounds_;
+  int64_t iterations_;
 };
 
 class Chooser {
@@ -98,9 +100,9 @@ class Chooser {
       : module_(module),
         context_(context),
         machine_(context.machine()),
-        rounds_(context.target.chunk_iterations) {}
+        iterations_(context.target.chunk_iterations) {}
 
-  // Loops of a computation, and of those that it calls, as long as they are no kernels.
+  // Visits the loops of a computation, and of computations it calls, except inside kernels.
   void Visit(Computation& computation, bool in_loop) {
     for (Instr* instr : computation.Callers()) {
       bool is_loop = instr->op() == Op::kWhile;
@@ -113,36 +115,37 @@ class Chooser {
   Changed changed() const { return changed_; }
 
  private:
-  // Splits it, if it is one that takes long or may.
+  // Whether the loop is one kernel. Splits it if it runs, or may run, for long.
   bool IsKernel(Instr& loop, bool in_loop) {
     if (RunsInChunks(loop)) return true;
-    RoundsRegion region = RoundsRegionOf(loop);
+    FusedLoopRegion region = FusedLoopRegionOf(loop);
     if (!region.form.why_not.empty() || loop.operand_count() < 2) return false;
-    if (region.rounds && *region.rounds < 2) return false;
-    BuildOutcome outcome = BuildRounds(region, machine_, "rounds");
+    if (region.trip_count && *region.trip_count < 2) return false;
+    BuildOutcome outcome = BuildFusedLoop(region, machine_, "fused_loop");
     if (!outcome.built) return false;
     double micros = MicrosOf(*outcome.built);
-    // Between the rounds of a loop around it the host has its turn; a launch that the next one
-    // need not wait for is worth more there.
-    bool endless = !region.rounds && machine_.is_gpu() && !in_loop;
-    if (!endless && !(region.rounds && (micros > kMostMicros || rounds_ > 0))) return true;
-    auto priced = static_cast<double>(region.rounds.value_or(kUnknownRounds));
-    double share = std::clamp(std::floor(kChunkMicros / micros * priced), 1.0, kSplitMostRounds);
-    int64_t rounds = rounds_ > 0 ? rounds_ : static_cast<int64_t>(share);
-    context_.TakenByCost("loop.chunks", loop, 0, micros,
-                         std::to_string(rounds) + " rounds of " +
-                             (region.rounds ? std::to_string(*region.rounds) : "unknown") +
-                             " a launch");
-    RoundSplitter(module_, &loop, rounds).Run();
+    // Inside another loop, control returns to the host after every outer iteration, so this loop is
+    // not split; asynchronous launches are worth more there.
+    bool endless = !region.trip_count && machine_.is_gpu() && !in_loop;
+    if (!endless && !(region.trip_count && (micros > kMostMicros || iterations_ > 0))) return true;
+    auto evaluated = static_cast<double>(region.trip_count.value_or(kUnknownTrips));
+    double share =
+        std::clamp(std::floor(kChunkMicros / micros * evaluated), 1.0, kStripMaxIterations);
+    int64_t iterations = iterations_ > 0 ? iterations_ : static_cast<int64_t>(share);
+    context_.AcceptedByCost(
+        "loop.chunks", loop, 0, micros,
+        std::to_string(iterations) + " iterations of " +
+            (region.trip_count ? std::to_string(*region.trip_count) : "unknown") + " a launch");
+    LoopStripMiner(module_, &loop, iterations).Run();
     changed_ = Changed::kYes;
     return true;
   }
 
-  // What it takes, and not less than operations that each wait for the one before: few places leave
-  // a GPU's threads nothing else to do.
+  // The estimated duration, and at least the latency of a thread's dependent operations: with few
+  // points a GPU has no other threads to hide it.
   double MicrosOf(const BuiltKernel& built) const {
     Work work = WorkOf(built.kernel, built.grid, machine_);
-    double micros = PriceOf(work, machine_).total();
+    double micros = EstimateCost(work, machine_).total();
     if (!machine_.is_gpu()) return micros;
     double operations = std::accumulate(work.ops.begin(), work.ops.end(), 0.0);
     double of_thread = operations / std::max(1.0, work.tasks * work.threads);
@@ -152,16 +155,16 @@ class Chooser {
   Module& module_;
   PassContext& context_;
   const Machine& machine_;
-  int64_t rounds_;
+  int64_t iterations_;
   Changed changed_ = Changed::kNo;
 };
 
 }  // namespace
 
-// A loop that is one kernel (gen/rounds.h), but would run for longer than anybody should wait who
-// wants to stop it, becomes a loop of such loops: each launch does some rounds. So does one on a
-// GPU whose rounds are not known, where it stands in no other loop. `rounds`: of a launch; 0: as
-// many as take a while, by price.
+// Strip-mines long loops. A whole-loop kernel (gen/fused_loop.h) that would run too long to be
+// interrupted becomes a loop of such loops: each launch runs some iterations. The same applies on a
+// GPU to a loop with an unknown trip count that is not nested in another loop.
+// PassTarget::chunk_iterations sets the iterations per launch; 0: as the cost model decides.
 Result<Changed> StripMineLoops(Module& module, PassContext& context) {
   Chooser chooser(module, context);
   if (module.entry() != nullptr) chooser.Visit(*module.entry(), false);

@@ -10,13 +10,14 @@
 namespace tokamak {
 namespace {
 
-// Elements of a dimension that are named, times that what is read is smaller than what is computed,
-// elements that are worth it, and instructions that are looked at.
+// Chosen. kShort: maximum size of the unrolled dimension. kSmaller: how many times smaller the
+// inputs must be than the computed array. kShortMany: minimum elements of that array. kLookAt:
+// instructions visited.
 constexpr int64_t kShort = 4, kSmaller = 16, kShortMany = 1 << 20;
 constexpr size_t kLookAt = 64;
 
-// Whether an array is computed element by element from far smaller ones.
-bool IsSpread(const Instr& array) {
+// Whether an array is computed elementwise from far smaller ones.
+bool IsBroadcastOfFew(const Instr& array) {
   int64_t count = array.shape().ElementCount() / kSmaller;
   std::unordered_set<const Instr*> seen = {&array};
   std::vector<const Instr*> open = {&array};
@@ -44,7 +45,7 @@ bool IsWantedShort(const Instr& reduce) {
   bool exact = InfoOf(input.type()).bits >= 32 && !IsComplex(input.type());
   return reducer.any_order && reducer.op && exact && input.rank() > 1 && input.dims().back() > 1 &&
          input.dims().back() <= kShort && input.ElementCount() >= kShortMany &&
-         IsSpread(*reduce.operand(0));
+         IsBroadcastOfFew(*reduce.operand(0));
 }
 
 class Unrolled {
@@ -53,23 +54,23 @@ class Unrolled {
 
   void Run() {
     Reducer reducer = ReducerOf(reduce_);
-    bool folds = reducer.reduced.back() + 1 == reducer.input().rank();
+    bool reduces = reducer.reduced.back() + 1 == reducer.input().rank();
     Dims dims = reducer.reduced;
-    if (folds) dims.pop_back();
+    if (reduces) dims.pop_back();
     int64_t size = reducer.input().dims().back();
-    if (!folds) return make_.Replace(Joined(dims, size));
+    if (!reduces) return make_.Replace(Joined(dims, size));
     Instr* all = nullptr;
     for (int64_t i = 0; i < size; ++i) {
       Instr* one = Part(i);
       all = all == nullptr ? one : make_.Make(*reducer.op, one->shape(), {all, one});
     }
-    if (!dims.empty()) return make_.Replace(Folded(all, dims, reduce_.shape()));
+    if (!dims.empty()) return make_.Replace(Reduced(all, dims, reduce_.shape()));
     Instr* first = make_.Broadcast(reduce_.operand(1), all->shape());
     make_.Replace(make_.Make(*reducer.op, all->shape(), {first, all}));
   }
 
  private:
-  // Element i of the last dimension, which is gone then.
+  // Element i of the last dimension, which is removed.
   Instr* Part(int64_t i) {
     Instr* x = reduce_.operand(0);
     SliceAttrs slice;
@@ -85,26 +86,27 @@ class Unrolled {
     return make_.Make(Op::kReshape, Shape::Array(x->shape().type(), dims), {part});
   }
 
-  Instr* Folded(Instr* x, const Dims& dims, const Shape& shape) {
-    Instr* folded = make_.Make(Op::kReduce, shape, {x, reduce_.operand(1)}, DimensionsAttrs{dims});
-    folded->set_called({reduce_.called(0)});
-    return folded;
+  Instr* Reduced(Instr* x, const Dims& dims, const Shape& shape) {
+    Instr* reduced_dims =
+        make_.Make(Op::kReduce, shape, {x, reduce_.operand(1)}, DimensionsAttrs{dims});
+    reduced_dims->set_called({reduce_.called(0)});
+    return reduced_dims;
   }
 
-  // What is folded before what is kept: neighbouring threads have neighbouring results then, and
-  // read the same of what is folded.
-  Instr* Turned(Instr* x, const Dims& folded) {
-    Dims order = folded, dims;
+  // Moves reduced dimensions before kept ones, so that adjacent threads have adjacent results and
+  // read the same reduced elements.
+  Instr* TransposedTo(Instr* x, const Dims& reduced_dims) {
+    Dims order = reduced_dims, dims;
     for (int64_t d = 0; d < x->shape().rank(); ++d)
-      if (!std::binary_search(folded.begin(), folded.end(), d)) order.push_back(d);
+      if (!std::binary_search(reduced_dims.begin(), reduced_dims.end(), d)) order.push_back(d);
     if (std::is_sorted(order.begin(), order.end())) return x;
     for (int64_t d : order) dims.push_back(x->shape().dim(static_cast<size_t>(d)));
     return make_.Make(Op::kTranspose, Shape::Array(x->shape().type(), dims), {x},
                       DimensionsAttrs{order});
   }
 
-  // One reduction for each element of the last dimension, side by side.
-  Instr* Joined(const Dims& folded, int64_t size) {
+  // One reduction for each element of the last dimension, concatenated.
+  Instr* Joined(const Dims& reduced_dims, int64_t size) {
     Dims dims = reduce_.shape().dims();
     dims.back() = 1;
     Shape wide = Shape::Array(reduce_.shape().type(), dims);
@@ -112,9 +114,9 @@ class Unrolled {
     Shape narrow = Shape::Array(reduce_.shape().type(), dims);
     std::vector<Instr*> parts;
     for (int64_t i = 0; i < size; ++i) {
-      Dims first(folded.size());
+      Dims first(reduced_dims.size());
       std::iota(first.begin(), first.end(), int64_t{0});
-      Instr* part = Folded(Turned(Part(i), folded), first, narrow);
+      Instr* part = Reduced(TransposedTo(Part(i), reduced_dims), first, narrow);
       parts.push_back(make_.Make(Op::kReshape, wide, {part}));
     }
     return make_.Make(Op::kConcatenate, reduce_.shape(), parts,
@@ -127,17 +129,17 @@ class Unrolled {
 
 }  // namespace
 
-// Reductions of what is computed from far smaller arrays (all pairs of points), whose last
-// dimension is short (coordinates of a point): each of its elements by name. What folds it is a
-// chain of ops, what keeps it several reductions, which share what does not depend on it: then one
-// kernel holds all of it, and nothing of the size of the pairs is stored. On GPUs.
+// GPU only: unrolls the short last dimension (coordinates of a point) of reductions whose input is
+// computed from far smaller arrays (all pairs of points). If the dimension is reduced, it becomes a
+// chain of ops; if it is kept, several reductions that share everything independent of it. One
+// kernel then computes all of it, and no array of the size of all pairs is stored.
 Result<Changed> UnrollShortDims(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;
     for (Instr* instr : computation.Instrs()) {
       if (!IsWantedShort(*instr)) continue;
-      context.Taken("reduce.unroll", *instr, nullptr,
-                    "a short dimension of what is computed from small arrays");
+      context.Accepted("reduce.unroll", *instr, nullptr,
+                       "a short dimension of what is computed from small arrays");
       Unrolled(*instr).Run();
       changed = true;
     }

@@ -5,8 +5,8 @@
 namespace tokamak {
 namespace {
 
-// Chebyshev series of e^-x I1(x) / x on [0, 8] and of e^-x sqrt(x) I1(x) beyond
-// (Cephes). Single precision takes the last terms.
+// Chebyshev series of e^-x I1(x) / x on [0, 8] and of e^-x sqrt(x) I1(x) beyond (Cephes). Single
+// precision uses only the last terms.
 constexpr std::array kNear = {
     2.7779141127610464e-18,  -2.111421214358166e-17,  1.5536319577362005e-16,
     -1.1055969477353862e-15, 7.6006842947354077e-15,  -5.0421855047279118e-14,
@@ -30,7 +30,7 @@ constexpr std::array kFar = {
     0.77857623501828011};
 constexpr size_t kNearInSingle = 17, kFarInSingle = 7;
 
-// Clenshaw's sum, in twice the argument.
+// Clenshaw summation; x is twice the argument.
 Term Chebyshev(Term x, std::span<const double> coefficients) {
   Term last = x.Number(0), before = last, sum = last;
   for (double coefficient : coefficients) {

@@ -1,5 +1,5 @@
-// Functions of complex numbers in arithmetic on their parts, arranged so that
-// nothing overflows or cancels on the way.
+// Functions of complex numbers in terms of their real and imaginary parts, arranged so that
+// intermediate results neither overflow nor cancel.
 
 #include <numbers>
 
@@ -8,8 +8,8 @@
 namespace tokamak {
 namespace {
 
-// x^2 - square, where square is x^2 rounded (Dekker): x is split in halves
-// whose products are exact.
+// x^2 - square, where square is x^2 rounded (Dekker): x is split into halves whose products are
+// exact.
 Term ErrorOfSquare(Term x, Term square) {
   double splitter = x.type() == ElementType::kF64 ? 134217729 : 4097;
   Term scaled = x * splitter;
@@ -19,15 +19,15 @@ Term ErrorOfSquare(Term x, Term square) {
   return (((-square + high * high) + cross) + cross) + low * low;
 }
 
-// A sum and what its rounding lost.
+// A sum and its rounding error.
 struct Sum {
   Term value, lost;
 };
-// Knuth's, of any numbers.
+// Knuth's TwoSum; holds for any operands.
 Sum TwoSum(Term x, Term y) {
   Term sum = x + y;
-  Term taken = sum - x;
-  return {sum, (x - (sum - taken)) + (y - taken)};
+  Term y_rounded = sum - x;
+  return {sum, (x - (sum - y_rounded)) + (y - y_rounded)};
 }
 
 Term LogOfHypotenuse(Term big, Term square_of_ratio) {
@@ -64,7 +64,7 @@ Term ExpandComplexSinh(Term z) {
   return ExpandComplexExp(z + half) - ExpandComplexExp(half - z);
 }
 
-// Near |z| = 1 the logarithm of the modulus comes from |z|^2 - 1 in twice the precision.
+// Near |z| = 1 the logarithm of the modulus is computed from |z|^2 - 1 in double-double precision.
 Term ExpandComplexLog(Term z) {
   Term x = Real(z), y = Imag(z);
   Term xx = x * x, yy = y * y;
@@ -108,7 +108,7 @@ Term ExpandComplexLog1p(Term z) {
 
 Term ExpandComplexSqrt(Term z) {
   constexpr double kSqrt2 = std::numbers::sqrt2;
-  // sqrt(1 + sqrt 2) and sqrt(2 + 2 sqrt 2): the parts of a root where |x| = |y|.
+  // sqrt(1 + sqrt 2) and sqrt(2 + 2 sqrt 2): the parts of a root for |x| = |y|.
   constexpr double kDiagonalReal = 1.5537739740300374, kDiagonalImag = 2.19736822693562;
   Term x = Abs(Real(z)), y = Abs(Imag(z));
   Term sqrt_x = Sqrt(x), sqrt_y = Sqrt(y);

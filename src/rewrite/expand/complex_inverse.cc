@@ -1,6 +1,5 @@
-// Inverse sine and tangent of complex numbers, and their kin. asin, acos, asinh
-// and acosh are one calculation (Hull, Fairgrieve and Tang, 1997) read in
-// four ways; atan and atanh are another in two.
+// Inverse trigonometric and hyperbolic functions of complex numbers. asin, acos, asinh and acosh
+// share one computation (Hull, Fairgrieve and Tang, 1997); atan and atanh share another.
 
 #include <numbers>
 
@@ -13,8 +12,8 @@ struct Parts {
   Term real, imag;
 };
 
-// For the point (x, y), both taken without sign: the number whose angle with x
-// is asin's real part, and the size of its imaginary part.
+// For the point (|x|, |y|): the number whose angle with x is the real part of asin, and the
+// magnitude of the imaginary part.
 Parts InverseSine(Term signed_x, Term signed_y) {
   Term x = Abs(signed_x), y = Abs(signed_y);
   Term safe_max = Sqrt(x.Largest()) / 8, safe_min = Sqrt(x.SmallestNormal()) * 4;

@@ -49,7 +49,7 @@ Term ExpandAtanh(Term x) {
   return Select(Abs(x) > 1, x.NaN(), (Log1p(x) - Log1p(-x)) * 0.5);
 }
 
-// e^x / 2 is taken as e^(x + log 1/2), which overflows later.
+// e^x / 2 is computed as e^(x + log 1/2), which overflows later.
 Term ExpandCosh(Term x) {
   Term half = Log(x.Number(0.5));
   return Exp(x + half) + Exp(half - x);
@@ -77,7 +77,8 @@ Term ExpandIsNegInf(Term x) {
   return x == -x.Infinity();
 }
 
-// Numbers in order have bits in order: one more or one less is the next.
+// Floating-point numbers of one sign are ordered like their bits, so adding or subtracting one bit
+// gives the neighbour.
 Term ExpandNextAfter(Term from, Term to) {
   ElementType integer = IntegerAsWideAs(from.type());
   int64_t sign_bit = int64_t{-1} << (InfoOf(integer).bits - 1);

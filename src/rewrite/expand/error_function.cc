@@ -8,7 +8,7 @@
 namespace tokamak {
 namespace {
 
-// ---- erfc: 1 - erf(x) near 0, e^(-x^2) times something beyond
+// ---- erfc: 1 - erf(x) near 0, e^(-x^2) times a rational function beyond
 
 Term SingleNear(Term x) {
   constexpr std::array kErf = {7.85386146e-05, -0.000801019371, 0.00518832775, -0.0268538129,
@@ -71,7 +71,7 @@ Term DoubleFar(Term x) {
                 Select(size < 8, ratio(kNearAbove, kNearBelow), ratio(kFarAbove, kFarBelow)));
 }
 
-// ---- erf_inv: polynomials in w = -log(1 - x^2), centred or through its root
+// ---- erf_inv: polynomials in w = -log(1 - x^2), shifted, or in sqrt(w)
 
 Term SingleInverse(Term w) {
   constexpr std::array kNear = {2.81022636e-08,  3.43273939e-07, -3.5233877e-06,
@@ -88,7 +88,7 @@ Term SingleInverse(Term w) {
   return sum;
 }
 
-// Three ranges of w, with polynomials of three lengths.
+// Three ranges of w, with polynomials of three degrees.
 Term DoubleInverse(Term w) {
   constexpr std::array kNear = {
       -3.64441206401782e-21,  -1.6850591381820166e-19, 1.28584807152564e-18,

@@ -8,10 +8,10 @@
 namespace tokamak {
 namespace {
 
-// In which type a formula is evaluated.
+// The type in which a formula is evaluated.
 enum class In : uint8_t {
-  kType,    // that of the operand
-  kSingle,  // f32 where the operand is narrower
+  kType,    // the type of the operand
+  kSingle,  // f32 if the operand is narrower
 };
 
 struct Expansion {
@@ -62,7 +62,7 @@ constexpr std::array kExpansions = {
     Expansion{Op::kConj, kComplexes, In::kType, ExpandComplexConj},
 };
 
-// Most ops have none: asked of every instruction that is made.
+// A table for speed: this is queried for every new instruction, and most ops have no expansion.
 constexpr std::array<bool, kOpCount> kHasExpansion = [] {
   std::array<bool, kOpCount> has{};
   for (const Expansion& expansion : kExpansions) has[static_cast<size_t>(expansion.op)] = true;
@@ -82,7 +82,7 @@ Instr* ExpandAsJax(TermGraph& graph, Op op, const Shape& shape, std::span<Instr*
     return expansion.op == op && expansion.kind == KindOf(type);
   });
   if (found == kExpansions.end()) return nullptr;
-  // It steps through the bits, which not all narrower types order alike.
+  // nextafter steps through the bit patterns, which some narrow types order differently.
   if (op == Op::kNextAfter && InfoOf(type).bits < 16) return nullptr;
   bool widen = found->in == In::kSingle && InfoOf(type).bits < 32;
   auto term = [&](size_t i) {

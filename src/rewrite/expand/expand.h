@@ -6,14 +6,13 @@
 
 namespace tokamak {
 
-// The StableHLO that JAX sends in place of a function that StableHLO has not
-// (or not for complex numbers), when it writes bytecode or HLO: so that a
-// program with the op and one with its expansion meet. Null where the op is
-// kept. The instructions made are bounded by a constant an op.
-// In exact arithmetic it is the same function; how far it is rounded from the
-// op, docs/choices/2026-11-15-expansions.md says.
+// Expands functions that StableHLO lacks (or lacks for complex numbers) into the ops that JAX emits
+// for them in bytecode or HLO, so that a program with the op and one with its expansion have the
+// same normal form. Null if the op is kept. The number of new instructions per op is bounded by a
+// constant. The expansion equals the function in exact arithmetic;
+// docs/choices/2026-11-15-expansions.md states the rounding differences.
 Instr* ExpandAsJax(TermGraph& graph, Op op, const Shape& shape, std::span<Instr* const> operands);
-// Whether it may have one, by its op alone.
+// Whether the op has an expansion for some operand types.
 bool HasExpansion(const Instr& instr);
 
 }  // namespace tokamak

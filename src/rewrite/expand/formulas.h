@@ -1,6 +1,6 @@
 #pragma once
 
-// The formulas of ExpandAsJax, by family: one function an op.
+// The formulas of ExpandAsJax by family: one function per op.
 
 #include "rewrite/expand/term.h"
 
@@ -43,7 +43,7 @@ Term ExpandComplexLog1p(Term z);
 Term ExpandComplexSqrt(Term z);
 Term ExpandComplexSquare(Term z);
 Term ExpandComplexConj(Term z);
-// sqrt(x^2 + y^2) of numbers that are not negative.
+// sqrt(x^2 + y^2) for nonnegative x and y.
 Term Hypotenuse(Term x, Term y);
 
 // ---- complex_inverse.cc

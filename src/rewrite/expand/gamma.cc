@@ -1,5 +1,5 @@
-// The gamma function and its kin, after Lanczos (g = 7, nine terms) with
-// reflection below one half, and the Hurwitz zeta function by Euler-Maclaurin.
+// The gamma function and its derivatives, after Lanczos (g = 7, nine terms) with reflection below
+// one half, and the Hurwitz zeta function by Euler-Maclaurin summation.
 
 #include <array>
 #include <numbers>
@@ -15,14 +15,14 @@ constexpr std::array kLanczos = {676.5203681218851,     -1259.1392167224028,  77
                                  -176.61502916214059,   12.507343278686905,   -0.13857109526572012,
                                  9.9843695780195716e-6, 1.5056327351493116e-7};
 
-// B(2k) / (2k)! for k = 12 down to 1, with Bernoulli's numbers.
+// B(2k) / (2k)! for k = 12 down to 1, where B are the Bernoulli numbers.
 constexpr std::array kEulerMaclaurin = {
     -1.3954464685812522e-19, 5.5090028283602295e-18,  -2.1748686985580617e-16,
     8.5860620562778452e-15,  -3.3896802963225832e-13, 1.3382536530684679e-11,
     -5.2841901386874932e-10, 2.08767569878681e-08,    -8.2671957671957675e-07,
     3.3068783068783071e-05,  -0.0013888888888888889,  0.083333333333333329};
 
-// The argument of the sum: x - 1, reflected below one half.
+// The argument of the Lanczos sum: x - 1, reflected below one half.
 Term Shifted(Term x) {
   return Select(x < 0.5, -x, x - 1);
 }
@@ -44,8 +44,8 @@ Term ExpandLgamma(Term x) {
   Term direct = (((z + 0.5) - (z + (kLanczosG + 0.5)) / log) * log + kHalfLogTwoPi) + Log(sum);
 
   Term fraction = Abs(x) - Floor(Abs(x));
-  Term folded = Select(fraction > 0.5, 1 - fraction, fraction);
-  Term log_sine = Log(Sin(folded * std::numbers::pi));
+  Term scaled = Select(fraction > 0.5, 1 - fraction, fraction);
+  Term log_sine = Log(Sin(scaled * std::numbers::pi));
   Term reflected = Select(IsFinite(log_sine), (kLogPi - log_sine) - direct, -log_sine);
   return Select(Abs(x) == x.Infinity(), x.Infinity(), Select(x < 0.5, reflected, direct));
 }

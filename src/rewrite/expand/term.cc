@@ -27,8 +27,8 @@ Term Term::Integer(int64_t value) const {
 
 Term Term::Largest() const {
   const FloatFormat& format = FormatOf(type());
-  // The top exponent is spent on infinities and NaNs, or only its last mantissa on NaN, or not at
-  // all.
+  // The top exponent is reserved for infinities and NaNs (IEEE), or only its last mantissa for NaN,
+  // or not reserved.
   bool ieee = format.nan == FloatFormat::Nan::kIeee;
   bool loses_one = format.nan == FloatFormat::Nan::kAllOnes;
   int exponent = (1 << format.exponent_bits) - 1 - format.bias - (ieee ? 1 : 0);

@@ -11,7 +11,7 @@
 
 namespace tokamak {
 
-// Where the instructions of a formula are made.
+// Receives the instructions that a formula creates.
 class TermGraph {
  public:
   virtual Instr* MakeTerm(Op op, const Shape& shape, std::vector<Instr*> operands,
@@ -21,9 +21,9 @@ class TermGraph {
   ~TermGraph() = default;
 };
 
-// A value in a formula. Formulas over terms read as on paper; each operation
-// makes an instruction of the graph. All terms of an operation have one shape,
-// and a number beside a term is of its type.
+// A value in a formula. Terms overload the arithmetic operators, so formulas read as on paper; each
+// operation creates an instruction in the graph. All terms of an operation have one shape, and a
+// number next to a term has the term's type.
 struct Term {
   TermGraph* graph;
   Instr* instr;
@@ -47,7 +47,7 @@ Term Apply(Op op, Term x);
 Term Apply(Op op, Term x, Term y);
 Term Compare(CompareDirection direction, Term x, Term y);
 
-// What an operation takes: a term, or a number of the type of the other one.
+// An operand: a term, or a number that takes the type of the other operand.
 template <typename T>
 concept TermOrNumber = std::same_as<T, Term> || std::is_arithmetic_v<T>;
 template <typename A, typename B>
@@ -150,7 +150,7 @@ requires WithTerm<A, B> Term Select(Term condition, A yes, B no) {
   }
 }
 
-// c[0] x^(n-1) + ... + c[n-1], by Horner's rule.
+// c[0] x^(n-1) + ... + c[n-1] by Horner's rule.
 Term Polynomial(Term x, std::span<const double> coefficients);
 
 }  // namespace tokamak

@@ -13,7 +13,7 @@ std::string Numbered(std::string name, int64_t number) {
   return number == 0 ? name : name + "." + std::to_string(number);
 }
 
-// The operands of a fusion while it is made anew, and a parameter of its body for each.
+// The operands of a fusion under construction, and a parameter of its body for each.
 struct Inputs {
   Computation* body;
   std::vector<Instr*> operands, parameters;
@@ -35,7 +35,7 @@ struct Inputs {
     return made;
   }
 
-  // `value` of the body stands for an operand from now on.
+  // From here on `value` of the body represents an operand.
   void Bind(Instr* operand, Instr* value) {
     for (size_t i = operands.size(); i-- > 0;) {
       if (operands[i] != operand) continue;
@@ -49,7 +49,7 @@ struct Inputs {
   }
 };
 
-// Sharding and frontend attributes are the fusion's then.
+// Sharding and frontend attributes move to the fusion.
 Instr* CopyInto(const Instr& instr, std::vector<Instr*> operands, Computation& to) {
   Instr* copy = Editor(instr, to).Copy(instr, std::move(operands));
   copy->set_name(instr.name());
@@ -58,7 +58,7 @@ Instr* CopyInto(const Instr& instr, std::vector<Instr*> operands, Computation& t
   return copy;
 }
 
-// The value of an instruction or a fusion, computed again in a body.
+// The value of an instruction or a fusion, recomputed in a body.
 Instr* ComputeIn(const Instr& producer, Inputs& inputs) {
   std::vector<Instr*> arguments;
   for (Instr* operand : producer.operands()) arguments.push_back(inputs.ParameterOf(operand));
@@ -96,7 +96,7 @@ void FusionEditor::Finish() {
 
 FusionKind FusionEditor::KindOf(const Computation& body) const {
   for (const Instr* instr : body.Instrs())
-    if (FoldedElements(*instr) >= large_reduction || instr->op() == Op::kScatter)
+    if (ReducedElements(*instr) >= large_reduction || instr->op() == Op::kScatter)
       return FusionKind::kInput;
   return FusionKind::kLoop;
 }
@@ -115,8 +115,8 @@ Instr* FusionEditor::Wrap(Instr* instr) {
     parameter->set_origins(operands[i]->origins());
   }
   for (Instr* operand : instr->operands()) {
-    auto place = std::find(operands.begin(), operands.end(), operand) - operands.begin();
-    inside.push_back(body->parameter(static_cast<size_t>(place)));
+    auto position = std::find(operands.begin(), operands.end(), operand) - operands.begin();
+    inside.push_back(body->parameter(static_cast<size_t>(position)));
   }
   body->set_root(CopyInto(*instr, std::move(inside), *body));
   Instr* fusion = parent->Append(Op::kFusion, instr->shape(), std::move(operands),
@@ -161,7 +161,7 @@ Instr* FusionEditor::Fuse(Instr* producer, Instr* user) {
   return made;
 }
 
-// Whoever used result i of `from` uses result first + i of `to`.
+// Replaces uses of result i of `from` by result first + i of `to`.
 void FusionEditor::ShareResults(Instr* from, Instr* to, size_t first) {
   Computation* parent = from->parent();
   auto take = [&](size_t i, const Instr& like) {
@@ -190,7 +190,7 @@ Instr* FusionEditor::Join(Instr* a, Instr* b, bool horizontal) {
   std::vector<Instr*> results = ResultsIn(root_a);
   size_t first_of_b = results.size();
   Instr* root_b = ComputeIn(*b, inputs);
-  // What b takes from a is there already.
+  // The values that b uses from a are already in the body.
   for (Instr* operand : std::vector<Instr*>(inputs.operands)) {
     if (operand == a) inputs.Bind(operand, results[0]);
     if (operand->op() == Op::kGetTupleElement && operand->operand(0) == a)

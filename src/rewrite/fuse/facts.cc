@@ -51,7 +51,7 @@ bool MovesElements(Op op) {
   }
 }
 
-// XLA takes these for cheap whatever the type.
+// XLA treats these as cheap for every type.
 bool IsCheapOp(Op op) {
   switch (op) {
     case Op::kAdd:
@@ -114,7 +114,7 @@ bool IsExpensiveOp(const Instr& instr) {
   }
 }
 
-// Whether one use of `operand` reads elements of it several times.
+// Whether one use of `operand` reads some of its elements several times.
 bool ReusesDirectly(const Instr& user, const Instr& operand) {
   auto is_at = [&](size_t i) { return user.operand_count() > i && user.operand(i) == &operand; };
   switch (user.op()) {
@@ -142,7 +142,7 @@ bool ReusesDirectly(const Instr& user, const Instr& operand) {
   }
 }
 
-// Asks about each use of `operand` on its way to the results of `user`.
+// Calls the predicate for each use of `operand` on the paths to the results of `user`.
 template <typename F>
 bool AnyUseIn(const Instr& user, const Instr& operand, F&& asked) {
   if (user.op() != Op::kFusion) return asked(user, operand);
@@ -242,7 +242,7 @@ int64_t RegistersOf(const Instr& instr) {
   const Computation& body = *instr.called(0);
   InstrMap<int64_t> uses(body, 0);
   int64_t held = 0, most = 0;
-  // A parameter is read where it is first needed.
+  // A parameter becomes live at its first use.
   for (const Instr* in : body.PostOrder()) {
     for (const Instr* operand : in->operands()) {
       if (operand->op() == Op::kParameter && uses[operand] == 0) held += RegistersOfValue(*operand);
@@ -253,7 +253,7 @@ int64_t RegistersOf(const Instr& instr) {
     for (const Instr* operand : in->operands())
       if (uses[operand] == static_cast<int64_t>(operand->users().size()) && uses[operand] > 0) {
         held -= RegistersOfValue(*operand);
-        uses[operand] = -1;  // an operand twice is let go once
+        uses[operand] = -1;  // a repeated operand is released once
       }
   }
   return most;
@@ -312,9 +312,9 @@ bool ReadsRepeatedly(const Instr& user, const Instr& operand) {
 }
 
 bool HoldsInnerLoop(const Instr& instr) {
-  constexpr int64_t kFewInputs = 10;  // for one element of the result
+  constexpr int64_t kFewInputs = 10;  // input elements per result element (chosen)
   return AnyInstr(instr, [](const Instr& in) {
-    if (in.op() == Op::kReduce) return FoldedElements(in) > kFewInputs;
+    if (in.op() == Op::kReduce) return ReducedElements(in) > kFewInputs;
     if (in.op() != Op::kReduceWindow) return false;
     int64_t inputs = 1;
     for (const WindowDim& dim : in.attrs<WindowAttrs>().window)
@@ -323,12 +323,12 @@ bool HoldsInnerLoop(const Instr& instr) {
   });
 }
 
-int64_t FoldedElements(const Instr& reduce) {
+int64_t ReducedElements(const Instr& reduce) {
   if (reduce.op() != Op::kReduce) return 0;
-  int64_t folded = 1;
+  int64_t reduced_count = 1;
   for (int64_t d : reduce.attrs<DimensionsAttrs>().dimensions)
-    folded *= reduce.operand(0)->shape().dim(static_cast<size_t>(d));
-  return folded;
+    reduced_count *= reduce.operand(0)->shape().dim(static_cast<size_t>(d));
+  return reduced_count;
 }
 
 bool Transposes(const Instr& instr) {

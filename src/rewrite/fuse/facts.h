@@ -1,7 +1,7 @@
 #pragma once
 
-// What the fusions of the paper's compiler ask of an instruction or of a fusion that was made
-// already. A fusion is judged by what is in it.
+// Properties of instructions and fusions that XLA's fusion passes test (arXiv 2301.13062). A fusion
+// is classified by the instructions it contains.
 
 #include <cstdint>
 #include <vector>
@@ -10,51 +10,53 @@
 
 namespace tokamak::fuse {
 
-// Computations that run step by step, callees last: the entry, and what loops, branches and calls
-// of such run. Those that a kernel holds (reducers, bodies of fusions) are not among them.
+// Computations that execute step by step, callees last: the entry, and the computations that its
+// loops, conditionals and calls run. Excludes computations inside kernels (reducers, fusion
+// bodies).
 std::vector<Computation*> RunningComputations(const Module& module);
 
-// The users, each once, in the same order in every run.
+// The users without duplicates, in a deterministic order.
 std::vector<Instr*> DistinctUsers(const Instr& instr);
 std::vector<Instr*> DistinctOperands(const Instr& instr);
 bool HasOneUser(const Instr& instr);
 
-// A fusion that others may join: of a kind that takes and gives elements (kLoop, kInput), of static
-// arrays, each of which it computes, without effects.
+// A fusion that may absorb others: kind kLoop or kInput, static arrays, no side effects, and it
+// computes each of its results.
 bool IsFusion(const Instr& instr);
 bool IsHorizontal(const Instr& instr);
 inline constexpr char kHorizontalMark[] = "fusion";  // frontend attribute: "horizontal"
 
-// What a fusion computes last; the instruction itself when it is none.
+// The root of a fusion's body; the instruction itself if it is not a fusion.
 const Instr& RootOf(const Instr& instr);
-// Instructions but parameters, and values held at a time when it runs operand by operand.
+// The number of instructions without parameters, and the maximum number of live values if the body
+// runs operand by operand.
 int64_t InstrsOf(const Instr& instr);
 int64_t RegistersOf(const Instr& instr);
 int64_t ResultsOf(const Instr& instr);
 int64_t BytesOf(const Shape& shape);
 
-// The op may stand in a fusion: as its last, or also before others.
+// Whether the op may be in a fusion: as its root (MayEnd), or also as an inner instruction.
 bool MayEnd(const Instr& instr);
 bool MayPrecede(const Instr& instr);
 
-// XLA's list for GPUs: not to be computed twice.
+// XLA's list for GPUs of ops that must not be computed twice.
 bool IsExpensive(const Instr& instr);
-// The user reads elements of this operand more than once.
+// Whether the user reads elements of this operand more than once.
 bool ReusesElements(const Instr& user, const Instr& operand);
-// It reads elements of its operands more than once: a gather or broadcast to something larger, a
-// window whose steps are shorter than it.
+// Whether it reads elements of its operands more than once: a gather or broadcast to a larger
+// array, or a window whose stride is smaller than its size.
 bool ReadsRepeatedly(const Instr& instr);
-// Some instruction between this operand of the user and its result does so.
+// Whether some instruction between this operand of the user and its result does so.
 bool ReadsRepeatedly(const Instr& user, const Instr& operand);
-// A reduction or a window reads more than a few elements for one of its result.
+// Whether it contains a reduction or window that reads more than a few elements per result element.
 bool HoldsInnerLoop(const Instr& instr);
-// Elements that a reduction folds into one; 0: it is none.
-int64_t FoldedElements(const Instr& reduce);
-// The minor dimension becomes another one.
+// The number of elements that a reduction reduces to one; 0 if it is not a reduction.
+int64_t ReducedElements(const Instr& reduce);
+// Whether it moves the minor dimension.
 bool Transposes(const Instr& instr);
-// An update in place of this operand.
+// Whether the user updates this operand in place.
 bool UpdatesInPlace(const Instr& user, const Instr& operand);
-// Reads one array at most, scalars and their broadcasts apart.
+// Whether it reads at most one array, not counting scalars and their broadcasts.
 bool IsUnary(const Instr& instr);
 
 }  // namespace tokamak::fuse

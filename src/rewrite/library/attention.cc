@@ -6,7 +6,7 @@
 namespace tokamak {
 namespace {
 
-// op(a, b) of two scalars, a computation of its own.
+// A new computation op(a, b) of two scalars.
 Computation* BodyOf(Module& module, Op op, ElementType type) {
   Computation* body = module.AddComputation("attention_" + std::string(InfoOf(op).name));
   body->is_public = false;
@@ -16,21 +16,21 @@ Computation* BodyOf(Module& module, Op op, ElementType type) {
   return body;
 }
 
-// x folded along its last dimension, and spread again.
-Instr* FoldLast(LibraryCall& call, Instr* x, Op op, double start) {
+// x reduced along its last dimension and broadcast back.
+Instr* ReduceLast(LibraryCall& call, Instr* x, Op op, double start) {
   const Shape shape = x->shape();
-  Dims dims = shape.dims(), places;
+  Dims dims = shape.dims(), broadcast_dims;
   dims.pop_back();
-  for (size_t i = 0; i < dims.size(); ++i) places.push_back(static_cast<int64_t>(i));
+  for (size_t i = 0; i < dims.size(); ++i) broadcast_dims.push_back(static_cast<int64_t>(i));
   Instr* init = call.make.Filled(Shape::Scalar(shape.type()), start);
-  Instr* folded = Editor::Beside(call.call())
-                      .Make(Op::kReduce, Shape::Array(shape.type(), dims), {x, init},
-                            DimensionsAttrs{{static_cast<int64_t>(dims.size())}});
-  folded->set_called({BodyOf(*x->parent()->module(), op, shape.type())});
-  return call.make.MakeShaped(Op::kBroadcast, shape, {folded}, DimensionsAttrs{places});
+  Instr* reduced = Editor::Beside(call.call())
+                       .Make(Op::kReduce, Shape::Array(shape.type(), dims), {x, init},
+                             DimensionsAttrs{{static_cast<int64_t>(dims.size())}});
+  reduced->set_called({BodyOf(*x->parent()->module(), op, shape.type())});
+  return call.make.MakeShaped(Op::kBroadcast, shape, {reduced}, DimensionsAttrs{broadcast_dims});
 }
 
-// Keys after the query are left out.
+// Masks out keys after the query.
 Instr* MaskCausal(LibraryCall& call, Instr* x) {
   Shape index = x->shape().WithType(ElementType::kS32);
   Editor& make = call.make;
@@ -91,9 +91,9 @@ Instr* ReadAttention(LibraryCall& call, std::string_view target) {
   Shape out = call.result().WithoutLayout();
   if (make.MakeShaped(Op::kDot, out, {weights, instr.operand(2)}, second) == nullptr)
     return call.No("its second product or its bias does not give " + ToString(out));
-  Instr* most = FoldLast(call, x, Op::kMaximum, -std::numeric_limits<double>::infinity());
+  Instr* most = ReduceLast(call, x, Op::kMaximum, -std::numeric_limits<double>::infinity());
   Instr* powers = make.Make(Op::kExp, {make.Make(Op::kSubtract, {x, most})});
-  Instr* share = make.Make(Op::kDivide, {powers, FoldLast(call, powers, Op::kAdd, 0.0)});
+  Instr* share = make.Make(Op::kDivide, {powers, ReduceLast(call, powers, Op::kAdd, 0.0)});
   weights = call.Convert(share, instr.operand(2)->shape().type());
   return make.MakeShaped(Op::kDot, out, {weights, instr.operand(2)}, second);
 }

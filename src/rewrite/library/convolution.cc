@@ -3,8 +3,8 @@
 namespace tokamak {
 namespace {
 
-// Windows and dimension numbers of the calls are those of the forward convolution y = conv(x, w),
-// whichever of the three the call computes from the other two.
+// Windows and dimension numbers of the calls describe the forward convolution y = conv(x, w),
+// whichever of the three arrays the call computes from the other two.
 struct Forward {
   const Shape &x, &w, &y;
   const ConvDims& dims;
@@ -15,7 +15,7 @@ struct Forward {
   int64_t Out(size_t i) const { return y.dim(static_cast<size_t>(dims.output_spatial[i])); }
 };
 
-// dx: y's gradient, spread by the strides, against w turned around.
+// dx: the gradient of y, dilated by the strides, convolved with the reversed w.
 ConvolutionAttrs BackwardInput(const Forward& f) {
   ConvolutionAttrs attrs;
   for (size_t i = 0; i < f.window.size(); ++i) {
@@ -40,7 +40,7 @@ ConvolutionAttrs BackwardInput(const Forward& f) {
   return attrs;
 }
 
-// dw: x against y's gradient, features as batches and batches as features.
+// dw: x convolved with the gradient of y, with batch and feature dimensions exchanged.
 ConvolutionAttrs BackwardFilter(const Forward& f) {
   ConvolutionAttrs attrs;
   for (size_t i = 0; i < f.window.size(); ++i) {
@@ -73,7 +73,7 @@ bool HasBackward(LibraryCall& call, const Forward& f) {
               f.dims.output_spatial.size() == f.window.size() &&
               f.dims.kernel_spatial.size() == f.window.size();
   for (const Dims* list : {&f.dims.input_spatial, &f.dims.output_spatial, &f.dims.kernel_spatial})
-    for (int64_t place : *list) fits = fits && place >= 0 && place < f.y.rank();
+    for (int64_t index : *list) fits = fits && index >= 0 && index < f.y.rank();
   if (!plain || !fits) call.No("groups, or a window that is spread or turned around");
   return plain && fits;
 }

@@ -6,7 +6,7 @@
 namespace tokamak {
 namespace {
 
-// The vector is added along the dimensions that the second factor gives: those that change fastest.
+// Adds the vector along the free dimensions of the second operand, which are the minor ones.
 Instr* AddVector(LibraryCall& call, Instr* x, Instr* vector, size_t columns) {
   const Shape &out = call.result(), &bias = vector->shape();
   if (bias.rank() != static_cast<int64_t>(columns) || bias.rank() > out.rank())
@@ -16,16 +16,19 @@ Instr* AddVector(LibraryCall& call, Instr* x, Instr* vector, size_t columns) {
                ? shape.layout()->minor_to_major[i]
                : shape.rank() - 1 - static_cast<int64_t>(i);
   };
-  Dims places(columns);
-  for (size_t i = 0; i < columns; ++i) places[static_cast<size_t>(nth(bias, i))] = nth(out, i);
+  Dims broadcast_dims(columns);
+  for (size_t i = 0; i < columns; ++i)
+    broadcast_dims[static_cast<size_t>(nth(bias, i))] = nth(out, i);
   for (size_t i = 0; i + 1 < columns; ++i)
-    if (places[i] >= places[i + 1]) return call.No("the vector that is added is transposed");
+    if (broadcast_dims[i] >= broadcast_dims[i + 1])
+      return call.No("the vector that is added is transposed");
   Instr* wide = call.Convert(vector, x->shape().type());
-  Instr* spread = call.make.MakeShaped(Op::kBroadcast, x->shape(), {wide}, DimensionsAttrs{places});
-  return call.make.Make(Op::kAdd, {x, spread});
+  Instr* broadcast =
+      call.make.MakeShaped(Op::kBroadcast, x->shape(), {wide}, DimensionsAttrs{broadcast_dims});
+  return call.make.Make(Op::kAdd, {x, broadcast});
 }
 
-// x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), which is what cuBLAS computes.
+// x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), the approximation that cuBLAS uses.
 Instr* Gelu(LibraryCall& call, Instr* x) {
   if (x == nullptr) return nullptr;
   Editor& make = call.make;
@@ -36,7 +39,7 @@ Instr* Gelu(LibraryCall& call, Instr* x) {
   return make.Make(Op::kMultiply, {call.Scale(x, 0.5), make.Make(Op::kAdd, {one, tanh})});
 }
 
-// DEFAULT, RELU, BIAS, BIAS_RELU ...: a vector first, then a function.
+// DEFAULT, RELU, BIAS, BIAS_RELU ...: first adds a vector, then applies a function.
 Instr* Epilogue(LibraryCall& call, Instr* x, std::string_view name, size_t next, size_t columns) {
   if (name.starts_with("BIAS")) {
     if (call.call().operand_count() <= next) return call.No("no vector to add");

@@ -1,7 +1,8 @@
 #pragma once
 
-// What XLA's calls of cuBLAS and cuDNN compute, as ops. Each function gives the value of the call's
-// first result, or null and says why: whatever a configuration holds that is not understood counts.
+// Translates XLA's calls of cuBLAS and cuDNN into ops. Each function returns the value of the
+// call's first result, or null with a reason. Any part of a configuration that is not understood is
+// such a reason.
 
 #include <initializer_list>
 #include <string>
@@ -19,24 +20,25 @@ class LibraryCall {
 
   const Instr& call() const { return call_; }
   const Json& config() const { return config_; }
-  // The array that the call computes: its result, or the first of its results.
+  // The shape of the array that the call computes: its result, or the first of its results.
   const Shape& result() const {
     return call_.shape().IsTuple() ? call_.shape().elements()[0] : call_.shape();
   }
   const std::string& why() const { return why_; }
-  Instr* No(std::string why);  // null
+  Instr* No(std::string why);  // sets the reason and returns null
 
-  // The field's number; `otherwise` where it is not there. What is no number is a reason.
+  // The field's number, or `otherwise` if the field is absent. Anything but a number is a reason to
+  // fail.
   double Number(const Json& config, std::string_view name, double otherwise);
   // The field's text, likewise.
   std::string Text(const Json& config, std::string_view name, std::string_view otherwise);
-  // The first field that is in neither list is a reason. False then.
+  // Sets a reason and returns false if some field is in neither list.
   bool KnowsAll(const Json& config, std::initializer_list<std::string_view> read,
                 std::initializer_list<std::string_view> harmless);
-  // Dimension numbers of a product.
+  // Parses the dimension numbers of a dot.
   bool ReadDot(const Json* numbers, DotAttrs& attrs);
 
-  // Sums and what follows them are at least f32, and rounded once.
+  // The shape for accumulation and epilogue: at least f32, rounded once at the end.
   Shape Wide(const Shape& shape) const;
   Instr* Convert(Instr* x, ElementType type);
   Instr* Scale(Instr* x, double factor);

@@ -10,7 +10,8 @@ Instr* SimplifyReduce(const Site& site) {
   if (!site.x()->shape().HasDynamicDims() && site.x()->shape().ElementCount() == 0)
     return SplatOf(site.graph, site.y(), site.shape);
   if (!site.attrs.As<DimensionsAttrs>().dimensions.empty()) return nullptr;
-  // Over no dimension: one application of the body, which must be a binary op to be spelled out.
+  // A reduction over no dimension is one application of the body, which must be a binary op to be
+  // expressed as such.
   const Instr* root = site.called[0]->root();
   bool binary = root->operand_count() == 2 && root->operand(0)->op() == Op::kParameter &&
                 root->operand(1)->op() == Op::kParameter && root->operand(0) != root->operand(1);
@@ -19,8 +20,8 @@ Instr* SimplifyReduce(const Site& site) {
                          {site.x(), SplatOf(site.graph, site.y(), site.shape)}, root->attrs());
 }
 
-// HLO splits and joins along one dimension, into as many parts as a group has
-// members; StableHLO's join along another moves the parts there.
+// HLO splits and concatenates along one dimension, with one block per member of the group. If
+// StableHLO concatenates along another dimension, the blocks are moved there.
 Instr* SimplifyAllToAll(const Site& site) {
   CollectiveAttrs attrs = site.attrs.As<CollectiveAttrs>();
   bool array = site.operands.size() == 1 && site.shape.IsArray() && attrs.dimensions.size() == 1;
@@ -47,7 +48,7 @@ Instr* SimplifyAllToAll(const Site& site) {
   return site.graph.Make(Op::kReshape, site.shape, {turned});
 }
 
-// HLO text does not print the first version of the interface, and layouts are not compared.
+// HLO text omits the first API version, and layouts are not compared.
 Instr* SimplifyCustomCall(const Site& site) {
   CustomCallAttrs attrs = site.attrs.As<CustomCallAttrs>();
   if (attrs.api_version == CustomCallApi::kOriginal)

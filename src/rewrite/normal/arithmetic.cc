@@ -6,7 +6,7 @@
 namespace tokamak {
 namespace {
 
-// Of floats too, as XLA's importer does: -0 + 0 becomes -0.
+// Also for floats, as in XLA's importer: -0 + 0 becomes -0.
 Instr* SimplifyAdd(const Site& site) {
   if (IsSplatOf(site.y(), 0)) return site.x();
   if (IsSplatOf(site.x(), 0)) return site.y();
@@ -55,7 +55,7 @@ Instr* SimplifyOr(const Site& site) {
 
 Instr* SimplifyConvert(const Site& site) {
   if (site.x()->shape().type() == site.shape.type()) return site.x();
-  if (site.x()->op() == Op::kBroadcast) {  // convert where it is cheaper
+  if (site.x()->op() == Op::kBroadcast) {  // convert the smaller array
     Instr* source = site.x()->operand(0);
     Instr* converted =
         site.graph.Make(Op::kConvert, source->shape().WithType(site.shape.type()), {source});
@@ -69,7 +69,7 @@ Instr* Truth(const Site& site, bool value) {
                  site.shape);
 }
 
-// A pred compared with a constant, and an integer with itself.
+// A pred compared with a constant, or an integer with itself.
 Instr* DecideCompare(const Site& site) {
   const CompareAttrs& attrs = site.attrs.As<CompareAttrs>();
   ElementType type = site.x()->shape().type();
@@ -90,7 +90,7 @@ Instr* SimplifyCompare(const Site& site) {
   if (Instr* decided = DecideCompare(site)) return decided;
   if (site.graph.HashOf(site.x()) <= site.graph.HashOf(site.y())) return nullptr;
   CompareAttrs attrs = site.attrs.As<CompareAttrs>();
-  attrs.direction = Turned(attrs.direction);
+  attrs.direction = Swapped(attrs.direction);
   return site.graph.Make(Op::kCompare, site.shape, {site.y(), site.x()}, attrs);
 }
 
@@ -98,7 +98,7 @@ Instr* SimplifySelect(const Site& site) {
   if (site.operands[1] == site.operands[2]) return site.operands[1];
   if (const Literal* chosen = ScalarOf(site.x()))
     return site.operands[chosen->BitsAt(0) != 0 ? 1 : 2];
-  // A scalar predicate is the same as that predicate everywhere.
+  // A scalar predicate is equivalent to its broadcast.
   if (site.x()->shape().IsScalar() && !site.shape.IsScalar() && !site.shape.HasDynamicDims()) {
     Instr* wide = SplatOf(site.graph, site.x(), site.shape.WithType(ElementType::kPred));
     return site.graph.Make(Op::kSelect, site.shape, {wide, site.operands[1], site.operands[2]});
@@ -106,7 +106,7 @@ Instr* SimplifySelect(const Site& site) {
   return nullptr;
 }
 
-// A complex number put together from its own parts.
+// A complex number assembled from its own parts.
 Instr* SimplifyComplex(const Site& site) {
   bool parts = site.x()->op() == Op::kReal && site.y()->op() == Op::kImag &&
                site.x()->operand(0) == site.y()->operand(0) &&

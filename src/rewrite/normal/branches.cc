@@ -1,12 +1,12 @@
 #include <algorithm>
 
-#include "rewrite/normal/walker.h"
+#include "rewrite/normal/normal_form_builder.h"
 
 namespace tokamak {
 namespace {
 
-// Stands for an argument of which the result turned out not to depend. What was computed from it
-// and cancelled is computed again.
+// Replaces an argument that the result turned out not to depend on. Values that were computed from
+// it and cancelled are recomputed.
 Instr* StandIn(const Instr* dropped, NormalGraph& graph) {
   const Shape& shape = dropped->shape();
   if (!shape.IsArray() || shape.HasDynamicDims() || shape.quant() != nullptr) return nullptr;
@@ -27,7 +27,8 @@ Tree Inner(const Tree& tree, const std::unordered_map<const Instr*, Instr*>& inn
   return result;
 }
 
-void KeepUsed(const Computation& branch, std::vector<Instr*>& taken, ComputationHashes& hashes) {
+void KeepUsed(const Computation& branch, std::vector<Instr*>& branch_operands,
+              ComputationHashes& hashes) {
   InstrMap<bool> live(branch, false);
   live[branch.root()] = true;
   std::vector<Instr*> order = branch.PostOrder();
@@ -36,12 +37,12 @@ void KeepUsed(const Computation& branch, std::vector<Instr*>& taken, Computation
     for (const Instr* operand : order[i]->operands()) live[operand] = true;
   }
   std::vector<Instr*> kept;
-  for (size_t i = 0; i < taken.size(); ++i)
-    if (live[branch.parameter(i)]) kept.push_back(taken[i]);
-  taken = std::move(kept);
+  for (size_t i = 0; i < branch_operands.size(); ++i)
+    if (live[branch.parameter(i)]) kept.push_back(branch_operands[i]);
+  branch_operands = std::move(kept);
 }
 
-// The branch that a constant chooses, or the only one.
+// The branch that a constant selects, or the only one.
 std::optional<size_t> ChosenBranch(const Instr& instr, const Instr* selector) {
   size_t count = instr.called().size();
   if (selector->shape().type() != ElementType::kPred && count == 1) return 0;
@@ -53,30 +54,32 @@ std::optional<size_t> ChosenBranch(const Instr& instr, const Instr* selector) {
 
 }  // namespace
 
-// A branch takes each distinct value that it uses once, in the order of their hashes.
-Result<Computation*> Walker::BuildBranch(const Computation& source,
-                                         const std::vector<Tree>& operands,
-                                         std::vector<Instr*>& taken, NormalGraph& outside) {
-  for (int round = 0; round < 2; ++round) {
+// A branch takes each distinct value that it uses once, ordered by hash.
+Result<Computation*> NormalFormBuilder::BuildBranch(const Computation& source,
+                                                    const std::vector<Tree>& operands,
+                                                    std::vector<Instr*>& branch_operands,
+                                                    NormalGraph& outside) {
+  for (int iteration = 0; iteration < 2; ++iteration) {
     Computation* target = out_.AddComputation("branch");
     NormalGraph graph(target, &hashes_);
     std::unordered_map<const Instr*, Instr*> inner;
-    for (size_t i = 0; i < taken.size(); ++i)
-      inner[taken[i]] =
-          graph.Parameter(static_cast<int64_t>(i), taken[i]->shape(), outside.HashOf(taken[i]));
+    for (size_t i = 0; i < branch_operands.size(); ++i)
+      inner[branch_operands[i]] = graph.Parameter(
+          static_cast<int64_t>(i), branch_operands[i]->shape(), outside.HashOf(branch_operands[i]));
     std::vector<Tree> arguments;
     for (const Tree& operand : operands) arguments.push_back(Inner(operand, inner, graph));
     TOK_TRY(Tree root, Run(source, arguments, graph));
     SetRoot(graph, root);
-    if (round == 1) return target;
-    KeepUsed(*target, taken, hashes_);
-    std::ranges::stable_sort(taken, {}, [&](const Instr* instr) { return outside.HashOf(instr); });
+    if (iteration == 1) return target;
+    KeepUsed(*target, branch_operands, hashes_);
+    std::ranges::stable_sort(branch_operands, {},
+                             [&](const Instr* instr) { return outside.HashOf(instr); });
   }
   TOK_UNREACHABLE("two rounds");
 }
 
-Result<Tree> Walker::EvaluateConditional(const Instr& instr, const Operands& operands,
-                                         NormalGraph& graph) {
+Result<Tree> NormalFormBuilder::EvaluateConditional(const Instr& instr, const Operands& operands,
+                                                    NormalGraph& graph) {
   if (std::optional<size_t> chosen = ChosenBranch(instr, operands[0]->leaf)) {
     size_t first = 1;
     for (size_t i = 0; i < *chosen; ++i) first += instr.called(i)->parameters().size();
@@ -89,15 +92,16 @@ Result<Tree> Walker::EvaluateConditional(const Instr& instr, const Operands& ope
   size_t next = 1;
   for (const Computation* branch : instr.called()) {
     std::vector<Tree> arguments;
-    std::vector<Instr*> taken;
+    std::vector<Instr*> branch_operands;
     for (size_t i = 0; i < branch->parameters().size(); ++i) arguments.push_back(*operands[next++]);
-    for (const Tree& argument : arguments) Flatten(argument, taken);
-    std::erase_if(taken, [](const Instr* leaf) { return IsSmallConstant(leaf); });
-    std::ranges::sort(taken, {}, [&](const Instr* leaf) { return graph.HashOf(leaf); });
-    taken.erase(std::unique(taken.begin(), taken.end()), taken.end());
-    TOK_TRY(Computation * built, BuildBranch(*branch, arguments, taken, graph));
+    for (const Tree& argument : arguments) Flatten(argument, branch_operands);
+    std::erase_if(branch_operands, [](const Instr* leaf) { return IsSmallConstant(leaf); });
+    std::ranges::sort(branch_operands, {}, [&](const Instr* leaf) { return graph.HashOf(leaf); });
+    branch_operands.erase(std::unique(branch_operands.begin(), branch_operands.end()),
+                          branch_operands.end());
+    TOK_TRY(Computation * built, BuildBranch(*branch, arguments, branch_operands, graph));
     branches.push_back(built);
-    all.insert(all.end(), taken.begin(), taken.end());
+    all.insert(all.end(), branch_operands.begin(), branch_operands.end());
   }
   Shape flat = FlatShape(instr.shape());
   if (flat.IsTuple() && flat.elements().size() == 1) flat = flat.elements()[0];

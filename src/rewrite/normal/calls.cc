@@ -1,8 +1,8 @@
-// Instructions that stand for others: calls, composites, and the custom calls
-// and shard maps that one form spells out where another names them.
+// Instructions that are replaced by others: calls, composites, and the custom calls and shard maps
+// that one format expands and another names.
 
 #include "rewrite/normal/mesh_text.h"
-#include "rewrite/normal/walker.h"
+#include "rewrite/normal/normal_form_builder.h"
 
 namespace tokamak {
 namespace {
@@ -16,7 +16,7 @@ bool IsIdentityCall(const std::string& target) {
          target == "annotate_device_placement";
 }
 
-// One side of a shard map: what it does to shapes depends on its shardings.
+// One boundary of a shard map; its effect on shapes depends on its shardings.
 Instr* ShardCall(NormalGraph& graph, std::string_view target, const Shape& shape,
                  std::vector<Instr*> operands, std::string shardings) {
   CustomCallAttrs attrs;
@@ -26,7 +26,7 @@ Instr* ShardCall(NormalGraph& graph, std::string_view target, const Shape& shape
   return graph.Append(Op::kCustomCall, shape, std::move(operands), attrs, {}, 0);
 }
 
-// The shardings that such a call brings along as text.
+// The shardings that such a call carries as text.
 std::string ShardingsOf(const Instr& instr) {
   std::string text;
   for (std::string_view key :
@@ -37,7 +37,7 @@ std::string ShardingsOf(const Instr& instr) {
   return text.empty() ? instr.attrs<CustomCallAttrs>().backend_config : text;
 }
 
-// ApproxTopK of a platform that has none: its XLA expansion sorts.
+// ApproxTopK on a platform without an implementation: XLA expands it into a sort.
 bool IsSortingTopK(const CustomCallAttrs& attrs) {
   auto is_true = [&](std::string_view key) {
     const AttrValue* value = Find(attrs.backend_dict, key);
@@ -48,16 +48,16 @@ bool IsSortingTopK(const CustomCallAttrs& attrs) {
 
 }  // namespace
 
-Result<Tree> Walker::Inline(const Computation& callee, const Operands& operands,
-                            NormalGraph& graph) {
+Result<Tree> NormalFormBuilder::Inline(const Computation& callee, const Operands& operands,
+                                       NormalGraph& graph) {
   std::vector<Tree> arguments;
   for (const Tree* operand : operands) arguments.push_back(*operand);
   return Run(callee, arguments, graph);
 }
 
-// A composite that names an op of ours is that op; any other is its decomposition.
-Result<Tree> Walker::EvaluateComposite(const Instr& instr, const Operands& operands,
-                                       NormalGraph& graph) {
+// A composite that names an op of the IR becomes that op; any other becomes its decomposition.
+Result<Tree> NormalFormBuilder::EvaluateComposite(const Instr& instr, const Operands& operands,
+                                                  NormalGraph& graph) {
   const CompositeAttrs& attrs = instr.attrs<CompositeAttrs>();
   std::optional<Op> op = OpFromMlirName(attrs.name);
   if (op && InfoOf(*op).arity == static_cast<int>(operands.size())) {
@@ -72,8 +72,8 @@ Result<Tree> Walker::EvaluateComposite(const Instr& instr, const Operands& opera
   return Inline(*instr.called(0), operands, graph);
 }
 
-Result<Tree> Walker::EvaluateCustomCall(const Instr& instr, const Operands& operands,
-                                        NormalGraph& graph) {
+Result<Tree> NormalFormBuilder::EvaluateCustomCall(const Instr& instr, const Operands& operands,
+                                                   NormalGraph& graph) {
   const CustomCallAttrs& attrs = instr.attrs<CustomCallAttrs>();
   if (IsIdentityCall(attrs.target)) return *operands[0];
   if (IsSortingTopK(attrs)) return EvaluateApproxTopK(instr, operands, graph);
@@ -84,9 +84,9 @@ Result<Tree> Walker::EvaluateCustomCall(const Instr& instr, const Operands& oper
   return Results(call, instr.shape(), graph);
 }
 
-// A sort of all operands but the initial values, then the first of each.
-Result<Tree> Walker::EvaluateApproxTopK(const Instr& instr, const Operands& operands,
-                                        NormalGraph& graph) {
+// A sort of all operands except the initial values, then a slice of the first elements of each.
+Result<Tree> NormalFormBuilder::EvaluateApproxTopK(const Instr& instr, const Operands& operands,
+                                                   NormalGraph& graph) {
   const AttrValue* dimension = Find(instr.attrs<CustomCallAttrs>().backend_dict, "reduction_dim");
   std::vector<Instr*> leaves = Leaves(operands);
   leaves.resize(leaves.size() / 2);
@@ -110,9 +110,9 @@ Result<Tree> Walker::EvaluateApproxTopK(const Instr& instr, const Operands& oper
   return sorted;
 }
 
-// As bytecode and HLO spell it: into local shapes, through the body, and back.
-Result<Tree> Walker::EvaluateManual(const Instr& instr, const Operands& operands,
-                                    NormalGraph& graph) {
+// As bytecode and HLO represent it: into local shapes, through the body, and back.
+Result<Tree> NormalFormBuilder::EvaluateManual(const Instr& instr, const Operands& operands,
+                                               NormalGraph& graph) {
   const ManualComputationAttrs& attrs = instr.attrs<ManualComputationAttrs>();
   const Computation& body = *instr.called(0);
   std::string axes = ManualAxesText(attrs.manual_axes);

@@ -4,7 +4,7 @@
 namespace tokamak {
 namespace {
 
-// Folding more than this is not a question of spelling.
+// Maximum elements of a folded constant. Chosen: folding more is optimization, not normalization.
 constexpr int64_t kMaxFoldedElements = 1 << 16;
 
 }  // namespace
@@ -13,7 +13,7 @@ Instr* Fold(const Site& site) {
   if (site.operands.empty() || !site.shape.IsArray() || site.shape.HasDynamicDims()) return nullptr;
   if (site.shape.ElementCount() > kMaxFoldedElements || site.op == Op::kBroadcast) return nullptr;
   const OpInfo& info = InfoOf(site.op);
-  if (!site.called.empty()) return nullptr;  // map: what it calls is not here to be run
+  if (!site.called.empty()) return nullptr;  // map: the computation it calls cannot be run here
   if (!info.Is(kElementwise) && !info.Is(kDataMovement)) return nullptr;
   bool all_scalar = true;
   for (const Instr* operand : site.operands) {

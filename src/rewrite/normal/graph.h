@@ -8,12 +8,11 @@
 
 namespace tokamak {
 
-// Hashes of what closed computations compute, remembered: a computation in
-// normal form does not change any more.
+// Memoized hashes of closed computations. A computation in normal form never changes.
 class ComputationHashes {
  public:
   uint64_t Of(const Computation& computation);
-  // Whether it does more than give a value: it has side effects, or calls what has.
+  // Whether the instruction has side effects, directly or through calls.
   bool Acts(const Instr& instr);
   bool Acts(const Computation& computation);
 
@@ -22,21 +21,21 @@ class ComputationHashes {
   std::unordered_map<const Computation*, bool> acts_;
 };
 
-// A computation under construction in normal form: an instruction that is
-// already there is never made twice, and each has a hash of the value it
-// computes, which does not depend on the order of instructions.
+// A computation under construction in normal form. Equal instructions are created only once (hash
+// consing), and each has a hash of the value it computes that does not depend on the order of
+// instructions.
 class NormalGraph {
  public:
   NormalGraph(Computation* target, ComputationHashes* called)
       : target_(target), called_hashes_(called) {}
 
-  // The instruction for op(operands), simplified; perhaps one of the operands.
+  // The instruction for op(operands), simplified; possibly one of the operands.
   Instr* Make(Op op, const Shape& shape, std::vector<Instr*> operands, const Attrs& attrs = {},
               std::vector<Computation*> called = {}, size_t captures = 0);
   // Like Make, without simplification.
   Instr* Intern(Op op, const Shape& shape, std::vector<Instr*> operands, const Attrs& attrs = {},
                 std::vector<Computation*> called = {}, size_t captures = 0);
-  // Never shared: what has side effects.
+  // Never shared; for instructions with side effects.
   Instr* Append(Op op, const Shape& shape, std::vector<Instr*> operands, const Attrs& attrs,
                 std::vector<Computation*> called, size_t captures);
   Instr* Parameter(int64_t number, const Shape& shape, uint64_t colour);
@@ -55,13 +54,12 @@ class NormalGraph {
   std::unordered_map<const Instr*, uint64_t> hashes_;
 };
 
-// One step of simplification: the value of op(operands) spelled more simply,
-// or null when there is nothing to do. .
+// One simplification step: returns a simpler form of op(operands), or null if there is none.
 Instr* Simplify(NormalGraph& graph, Op op, const Shape& shape, std::span<Instr* const> operands,
                 const Attrs& attrs, std::span<Computation* const> called);
 
-// Hashes of the values of a closed computation, whatever the order of its
-// instructions. Parameters hash by number unless `colours` gives them another.
+// Hashes of the values of a closed computation, independent of the order of its instructions.
+// Parameters hash by number unless `colours` overrides them.
 InstrMap<uint64_t> ValueHashes(const Computation& computation, ComputationHashes& called,
                                std::span<const uint64_t> colours = {});
 

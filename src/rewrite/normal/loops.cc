@@ -1,14 +1,14 @@
-// Loops carry only what they need, each value once, in an order that follows
-// from what the values are and not from how the loop was written.
+// Loops carry only the values they need, each once, in an order that depends on the values and not
+// on how the loop was written.
 
 #include <algorithm>
 
-#include "rewrite/normal/walker.h"
+#include "rewrite/normal/normal_form_builder.h"
 
 namespace tokamak {
 
-// A loop under construction: which carried values stay, how they are told
-// apart. Positions are those of the leaves of the source.
+// A loop under construction: which carried values are kept, and what distinguishes them. Positions
+// are those of the leaves of the source.
 struct CarriedLoop {
   const Instr& source;
   std::vector<Instr*> initial;
@@ -16,7 +16,7 @@ struct CarriedLoop {
   std::vector<size_t> kept;       // in the order of the new loop
   std::vector<uint64_t> colours;  // per position
   std::vector<bool> constant;     // unchanged by the body and initially a constant
-  std::vector<size_t> same_as;    // a position that always holds the same value; mostly its own
+  std::vector<size_t> same_as;    // a position that always holds the same value; usually itself
 };
 
 struct BuiltLoop {
@@ -25,8 +25,8 @@ struct BuiltLoop {
       {};  // leaves of the body's result, all positions; null for dead ones
   std::vector<Instr*> parameters = {};
   std::vector<uint64_t> result_hashes = {};
-  bool is_dead = false;   // whether it goes on depends on what is dead
-  bool is_whole = false;  // no value that is kept comes of what is dead
+  bool is_dead = false;   // the loop condition depends on dead values
+  bool is_whole = false;  // no kept value depends on a dead one
 
   bool Keeps(size_t position) const {
     return results[position] != nullptr && results[position] == parameters[position];
@@ -54,7 +54,7 @@ bool HasTies(const CarriedLoop& loop) {
   return std::ranges::adjacent_find(loop.kept, {}, colour) != loop.kept.end();
 }
 
-// Values that start alike are told apart by what the body makes of them.
+// Distinguishes values with equal initial values by what the body computes from them.
 void Refine(CarriedLoop& loop, const BuiltLoop& built) {
   for (size_t i = 0; i < loop.colours.size(); ++i) {
     Hasher hasher;
@@ -65,9 +65,9 @@ void Refine(CarriedLoop& loop, const BuiltLoop& built) {
   SortByColour(loop);
 }
 
-// What the body leaves alone is carried once, or not at all if it is a
-// constant: StableHLO carries it once for the condition and once for the body,
-// HLO's importer once. True if anything was dropped.
+// Loop-invariant values are carried once, or not at all if constant. StableHLO carries them once
+// for the condition and once for the body, HLO's importer once. Returns whether anything was
+// dropped.
 bool DropUnchanged(CarriedLoop& loop, const BuiltLoop& built) {
   std::unordered_map<const Instr*, size_t> carried;  // by initial value
   size_t before = loop.kept.size();
@@ -81,7 +81,7 @@ bool DropUnchanged(CarriedLoop& loop, const BuiltLoop& built) {
   return loop.kept.size() != before;
 }
 
-// The loop itself, and its results as the tree of the source's shape.
+// The loop itself, and its results as a tree of the source's shape.
 Tree FinishWhile(const CarriedLoop& loop, const BuiltLoop& built, NormalGraph& graph) {
   std::vector<Instr*> initial;
   std::vector<Shape> shapes;
@@ -107,8 +107,8 @@ Tree FinishWhile(const CarriedLoop& loop, const BuiltLoop& built, NormalGraph& g
 
 }  // namespace
 
-Result<BuiltLoop> Walker::Build(const CarriedLoop& loop) {
-  // One parameter per kept leaf, in order; the arguments of a called computation.
+Result<BuiltLoop> NormalFormBuilder::Build(const CarriedLoop& loop) {
+  // One parameter per kept leaf, in order: the arguments of a called computation.
   auto arguments_in = [&](NormalGraph& graph, std::vector<Instr*>& leaves) {
     leaves.assign(loop.initial.size(), nullptr);
     for (size_t position = 0; position < loop.initial.size(); ++position)
@@ -148,10 +148,10 @@ Result<BuiltLoop> Walker::Build(const CarriedLoop& loop) {
   return built;
 }
 
-// A body is built once where nothing is dropped and all values start
-// differently, and at most four times unless some of it is dead.
-Result<Tree> Walker::EvaluateWhile(const Instr& instr, const Operands& operands,
-                                   NormalGraph& graph) {
+// A body is built once if nothing is dropped and all values have different initial values, and at
+// most four times unless some of it is dead.
+Result<Tree> NormalFormBuilder::EvaluateWhile(const Instr& instr, const Operands& operands,
+                                              NormalGraph& graph) {
   CarriedLoop loop{instr, {}, {}, {}, {}, {}, {}};
   for (size_t i = 0; i < operands.size(); ++i) {
     FlattenKeepingDead(*operands[i], instr.operand(i)->shape(), loop.initial);
@@ -175,7 +175,7 @@ Result<Tree> Walker::EvaluateWhile(const Instr& instr, const Operands& operands,
   if (DropUnchanged(loop, built)) {
     TOK_TRY(built, Build(loop));
   }
-  for (int round = 0; round < 2 && HasTies(loop); ++round) {
+  for (int iteration = 0; iteration < 2 && HasTies(loop); ++iteration) {
     Refine(loop, built);
     TOK_TRY(built, Build(loop));
   }

@@ -3,7 +3,7 @@
 namespace tokamak {
 namespace {
 
-// Writes items with commas between them.
+// Writes items separated by commas.
 class List {
  public:
   explicit List(std::string& out) : out_(out) {}

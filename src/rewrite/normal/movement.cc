@@ -1,4 +1,4 @@
-// Constants, iotas and what moves data about.
+// Constants, iotas and data movement.
 
 #include <algorithm>
 #include <numeric>
@@ -47,11 +47,11 @@ Instr* SimplifyReshape(const Site& site) {
   }
   if (x->op() == Op::kBroadcast && x->operand(0)->shape().IsScalar())
     return SplatOf(site.graph, x->operand(0), site.shape);
-  // A reshape that only adds or drops ones of a broadcast is a broadcast.
+  // A reshape of a broadcast that only adds or drops dimensions of size 1 is a broadcast.
   if (x->op() == Op::kBroadcast &&
       DimsWithoutOnes(x->shape().dims()) == DimsWithoutOnes(site.shape.dims())) {
     const Dims& source = x->attrs<DimensionsAttrs>().dimensions;
-    Dims moved;  // where each dimension of x went, -1 for dropped ones
+    Dims moved;  // the new index of each dimension of x, -1 for dropped ones
     std::vector<int64_t> to(static_cast<size_t>(x->shape().rank()), -1);
     size_t at = 0;
     for (size_t i = 0; i < to.size(); ++i) {
@@ -77,7 +77,7 @@ Instr* SimplifyBroadcast(const Site& site) {
       composed.push_back(dimensions[static_cast<size_t>(d)]);
     return site.graph.Make(Op::kBroadcast, site.shape, {x->operand(0)}, DimensionsAttrs{composed});
   }
-  // Dimensions of one element say nothing: dropped from the operand.
+  // Dimensions of size 1 carry no information and are dropped from the operand.
   if (std::ranges::find(x->shape().dims(), 1) != x->shape().dims().end()) {
     Dims kept;
     for (size_t i = 0; i < dimensions.size(); ++i)
@@ -105,8 +105,8 @@ Instr* SimplifyBroadcast(const Site& site) {
   return nullptr;
 }
 
-// Dimensions of one element are taken out before and put back after; `moved`
-// holds the permutation of the others.
+// Dimensions of size 1 are removed before the transpose and restored after it; `moved` is the
+// permutation of the others.
 Instr* TransposeWithoutOnes(const Site& site, const Dims& moved) {
   Dims rank_of(static_cast<size_t>(site.x()->shape().rank()), 0);
   int64_t next = 0;
@@ -127,7 +127,7 @@ Instr* SimplifyTranspose(const Site& site) {
   const Dims& permutation = site.attrs.As<DimensionsAttrs>().dimensions;
   if (x->op() == Op::kBroadcast && x->operand(0)->shape().IsScalar())
     return SplatOf(site.graph, x->operand(0), site.shape);
-  Dims moved;  // the order of what is longer than one
+  Dims moved;  // the order of the dimensions larger than 1
   for (int64_t d : permutation)
     if (x->shape().dim(static_cast<size_t>(d)) != 1) moved.push_back(d);
   if (std::is_sorted(moved.begin(), moved.end()))
@@ -151,7 +151,7 @@ Instr* SimplifyTranspose(const Site& site) {
   return nullptr;
 }
 
-// A slice of a concatenate reads only the parts that it meets.
+// A slice of a concatenate reads only the operands it overlaps.
 Instr* SliceOfConcatenate(const Site& site) {
   size_t along = static_cast<size_t>(site.x()->attrs<DimensionAttrs>().dimension);
   SliceAttrs attrs = site.attrs.As<SliceAttrs>();
@@ -179,7 +179,7 @@ Instr* SliceOfConcatenate(const Site& site) {
 }
 
 Instr* SimplifyReverse(const Site& site) {
-  Dims turned;  // one element is the same both ways
+  Dims turned;  // reversing a dimension of size 1 does nothing
   const Dims& dimensions = site.attrs.As<DimensionsAttrs>().dimensions;
   for (int64_t d : dimensions)
     if (site.shape.dim(static_cast<size_t>(d)) != 1) turned.push_back(d);
@@ -207,7 +207,8 @@ Instr* SimplifySlice(const Site& site) {
   return site.graph.Make(Op::kSlice, site.shape, {x->operand(0)}, both);
 }
 
-// The end of a strided slice may be said in several ways: the last one read, plus one.
+// Several limits of a strided slice are equivalent; the canonical one is the last index read, plus
+// one.
 Instr* TightenSlice(const Site& site) {
   SliceAttrs attrs = site.attrs.As<SliceAttrs>();
   for (size_t i = 0; i < attrs.starts.size(); ++i) {
@@ -283,7 +284,7 @@ Instr* SimplifyMovement(const Site& site) {
     case Op::kSlice:
       if (Instr* simpler = SimplifySlice(site)) return simpler;
       return TightenSlice(site);
-    case Op::kDynamicUpdateSlice:  // of nothing
+    case Op::kDynamicUpdateSlice:  // an update of size zero
       return !site.y()->shape().HasDynamicDims() && site.y()->shape().ElementCount() == 0 ? site.x()
                                                                                           : nullptr;
     case Op::kDynamicSlice:

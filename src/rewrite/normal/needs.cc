@@ -15,14 +15,14 @@ Set AllUpTo(size_t count) {
   return all;
 }
 
-class Finder {
+class LiveElementsFinder {
  public:
-  Finder(const Module& module, LoopNeeds& needs) : effects_(module), needs_(needs) {}
+  LiveElementsFinder(const Module& module, LoopNeeds& needs) : effects_(module), needs_(needs) {}
 
-  // The parameters that the given elements of the root (or all side effects) depend on.
+  // The parameters that these elements of the root (or any side effect) depend on.
   Set Visit(const Computation& computation, const Set& root_elements) {
     InstrMap<bool> live(computation, false);
-    std::unordered_map<const Instr*, Set> used;  // elements of a while that are taken out
+    std::unordered_map<const Instr*, Set> used;  // elements of a while that are extracted
     const Instr* root = computation.root();
     if (root->op() == Op::kTuple) {
       for (size_t i : root_elements) live[root->operand(i)] = true;
@@ -73,7 +73,7 @@ class Finder {
 LoopNeeds FindLoopNeeds(const Module& module) {
   LoopNeeds needs;
   if (const Computation* entry = module.entry())
-    Finder(module, needs).Visit(*entry, AllUpTo(entry->root()->operand_count()));
+    LiveElementsFinder(module, needs).Visit(*entry, AllUpTo(entry->root()->operand_count()));
   return needs;
 }
 

@@ -7,8 +7,8 @@
 
 namespace tokamak {
 
-// Which values carried by each while of a module (in the flat form that the
-// normal form makes) matter to its results.
+// For each while of a module (in the flat form that the normal form uses): the carried values that
+// affect its results.
 using LoopNeeds = std::unordered_map<const Instr*, std::set<size_t>>;
 LoopNeeds FindLoopNeeds(const Module& module);
 

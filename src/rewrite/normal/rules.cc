@@ -5,7 +5,7 @@
 namespace tokamak {
 namespace {
 
-// Formulas are simplified as whatever else is made.
+// Formulas are simplified like all other new instructions.
 class NormalTerms final : public TermGraph {
  public:
   explicit NormalTerms(NormalGraph& graph) : graph_(graph) {}
@@ -35,7 +35,7 @@ bool IsSplatOf(const Instr* instr, double number) {
 
 Instr* SplatOf(NormalGraph& graph, Instr* scalar, const Shape& shape) {
   if (shape.IsScalar()) return scalar;
-  // One element taken out of an array of one and put back.
+  // A single element extracted from an array of one element and put back.
   if (scalar->op() == Op::kReshape && scalar->operand(0)->shape().dims() == shape.dims())
     return scalar->operand(0);
   return graph.Intern(Op::kBroadcast, shape, {scalar}, DimensionsAttrs{});

@@ -2,14 +2,13 @@
 
 #include "rewrite/normal/graph.h"
 
-// The rules of the normal form, by family. Each brings two spellings of one
-// value together: StableHLO's and the one that XLA's importer makes of it. A
-// rule never undoes another, so applying them as instructions are made
-// suffices.
+// The rules of the normal form by family. Each maps two spellings of one value to one: StableHLO's
+// and the one that XLA's importer produces. No rule undoes another, so applying them once, when an
+// instruction is created, suffices.
 
 namespace tokamak {
 
-// An instruction that is about to be made.
+// An instruction about to be created.
 struct Site {
   NormalGraph& graph;
   Op op;
@@ -22,14 +21,14 @@ struct Site {
   Instr* y() const { return operands[1]; }
 };
 
-// Each gives a simpler spelling, or null.
+// Each function returns a simpler form, or null.
 Instr* SimplifyMovement(const Site& site);    // movement.cc
 Instr* SimplifyArithmetic(const Site& site);  // arithmetic.cc
 Instr* SimplifyAggregate(const Site& site);  // aggregates.cc: reductions, collectives, custom calls
-Instr* Fold(const Site& site);               // fold.cc: what has only constants for operands
+Instr* Fold(const Site& site);               // fold.cc: ops with constant operands only
 
-// ---- constants, in the two forms that the rules leave: a constant, or a
-// scalar constant broadcast
+// ---- constants, in the two forms that the rules produce: a constant, or a broadcast scalar
+// constant
 
 inline bool IsConstant(const Instr* instr) {
   return instr->op() == Op::kConstant;

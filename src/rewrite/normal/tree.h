@@ -12,10 +12,10 @@ struct Tree {
   std::vector<Tree> elements;
 };
 
-// Leaves in order, depth first.
+// Appends the leaves in order, depth first.
 void Flatten(const Tree& tree, std::vector<Instr*>& leaves);
 void Flatten(const Shape& shape, std::vector<Shape>& leaves);
-// The tree of `shape` with the given leaves, taken from *next on.
+// The tree of `shape` with these leaves, starting at *next.
 Tree Unflatten(const Shape& shape, const std::vector<Instr*>& leaves, size_t& next);
 
 }  // namespace tokamak

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "rewrite/normal/walker.h"
+#include "rewrite/normal/normal_form_builder.h"
 #include "support/limits.h"
 
 namespace tokamak {
@@ -77,7 +77,7 @@ Instr* CloneConstant(const Instr* instr, NormalGraph& graph) {
                       instr->attrs());
 }
 
-Status Walker::RunEntry(const Computation& source) {
+Status NormalFormBuilder::RunEntry(const Computation& source) {
   Computation* target = out_.AddComputation("main");
   NormalGraph graph(target, &hashes_);
   std::vector<Tree> arguments = ParametersOf(source, graph);
@@ -87,8 +87,8 @@ Status Walker::RunEntry(const Computation& source) {
   return Ok();
 }
 
-Result<Tree> Walker::Run(const Computation& source, const std::vector<Tree>& arguments,
-                         NormalGraph& graph) {
+Result<Tree> NormalFormBuilder::Run(const Computation& source, const std::vector<Tree>& arguments,
+                                    NormalGraph& graph) {
   if (++depth_ > kMaxCallDepth)
     return MakeError(ErrorCode::kTooDeep, "call: calls are nested too deeply");
   std::unordered_map<const Instr*, Tree> values;
@@ -105,8 +105,8 @@ Result<Tree> Walker::Run(const Computation& source, const std::vector<Tree>& arg
   return values[source.root()];
 }
 
-Result<Tree> Walker::Evaluate(const Instr& instr, const Operands& operands,
-                              const std::vector<Tree>& arguments, NormalGraph& graph) {
+Result<Tree> NormalFormBuilder::Evaluate(const Instr& instr, const Operands& operands,
+                                         const std::vector<Tree>& arguments, NormalGraph& graph) {
   switch (instr.op()) {
     case Op::kParameter:
       return arguments[static_cast<size_t>(instr.attrs<ParameterAttrs>().number)];
@@ -144,10 +144,10 @@ Result<Tree> Walker::Evaluate(const Instr& instr, const Operands& operands,
   }
 }
 
-Result<Tree> Walker::EvaluatePlain(const Instr& instr, const Operands& operands,
-                                   NormalGraph& graph) {
+Result<Tree> NormalFormBuilder::EvaluatePlain(const Instr& instr, const Operands& operands,
+                                              NormalGraph& graph) {
   std::vector<Instr*> leaves = Leaves(operands);
-  if (leaves.size() < operands.size()) return Tree{};  // an operand is dead, so this is
+  if (leaves.size() < operands.size()) return Tree{};  // an operand is dead, so this value is dead
   std::vector<Computation*> called;
   for (const Computation* callee : instr.called()) {
     TOK_TRY(Computation * normal, NormalCallee(*callee));
@@ -162,7 +162,7 @@ Result<Tree> Walker::EvaluatePlain(const Instr& instr, const Operands& operands,
   return Results(made, instr.shape(), graph);
 }
 
-Result<Computation*> Walker::NormalCallee(const Computation& source) {
+Result<Computation*> NormalFormBuilder::NormalCallee(const Computation& source) {
   auto it = callees_.find(&source);
   if (it != callees_.end()) return it->second;
   Computation* target = out_.AddComputation(source.name());

@@ -1,7 +1,7 @@
-// Sums, products and quotients. Floating-point rows hold for every value, NaN and both zeros
-// included: x + 0 is not x, for -0 + 0 is 0; x + -0 is. Nor do they change the sign of a NaN, which
-// a sort or a bitcast can see: -x * c is not x * -c. Those that do are in fast_math.cc; those that
-// only integers have, in integer.cc.
+// Sums, products and quotients. Floating-point rules hold for every value, including NaN and both
+// zeros: x + 0 is not x, because -0 + 0 is 0, but x + -0 is x. They also preserve the sign of a
+// NaN, which a sort or a bitcast can observe: -x * c is not x * -c. Rules that violate this are in
+// fast_math.cc; integer-only rules are in integer.cc.
 
 #include <cmath>
 
@@ -16,12 +16,13 @@ using m::c;
 using m::x;
 using m::y;
 
-// -c in the place of c: op(x, -c).
+// op(x, -c) instead of op(x, c).
 Instr* TakeSignInto(Editor& edit, const m::Match& match, Op op) {
   return edit.Make(op, {match[x], NegatedConstant(edit, match[c])});
 }
 
-// 1/c is a number of the type, and neither is subnormal: x / c and x * (1/c) round the same number.
+// 1/c is representable in the type, and neither c nor 1/c is subnormal: x / c and x * (1/c) round
+// the same number.
 bool HasExactInverse(const m::Match& match) {
   std::optional<int> power = PowerOfTwo(match[c]);
   if (!power || !IsIeee(match.type())) return false;

@@ -22,27 +22,27 @@ Instr* MakeBroadcast(Editor& edit, const m::Match& match, Instr* of, Dims dims) 
                          DimensionsAttrs{std::move(dims)});
 }
 
-// The dimensions of `to` whose sizes are those of `from` that are not 1, in order; of a dimension
-// of size 1 nothing. Nullopt unless `to` is `from` with dimensions of size 1 put in or left out.
-std::optional<Dims> PlacesOf(const Dims& from, const Dims& to) {
-  Dims places;
+// The dimensions of `to` that correspond to the dimensions of `from` larger than 1, in order. Null
+// unless `to` is `from` with dimensions of size 1 inserted or removed.
+std::optional<Dims> KeptDimensions(const Dims& from, const Dims& to) {
+  Dims broadcast_dims;
   size_t next = 0;
   for (int64_t size : from) {
     if (size == 1) {
-      places.push_back(-1);
+      broadcast_dims.push_back(-1);
       continue;
     }
     while (next < to.size() && to[next] == 1) ++next;
     if (next == to.size() || to[next] != size) return std::nullopt;
-    places.push_back(static_cast<int64_t>(next++));
+    broadcast_dims.push_back(static_cast<int64_t>(next++));
   }
   while (next < to.size() && to[next] == 1) ++next;
   if (next != to.size()) return std::nullopt;
-  return places;
+  return broadcast_dims;
 }
 
-// Dimensions of a broadcast's result that no dimension of its operand fills, or one of size 1 that
-// is not 1 in the result.
+// Dimensions of a broadcast's result that correspond to no dimension of its operand, or that expand
+// a dimension of size 1.
 bool IsRepeated(const Instr* broadcast, int64_t d) {
   const Dims& dims = DimensionsOf(broadcast);
   auto it = std::ranges::find(dims, d);
@@ -51,7 +51,7 @@ bool IsRepeated(const Instr* broadcast, int64_t d) {
   return broadcast->operand(0)->shape().dim(i) != SizeAt(broadcast->shape(), d);
 }
 
-// Without dimensions of size 1 of the operand: where a reshape would do it before.
+// Removes dimensions of size 1 from the operand if a reshape would otherwise precede the broadcast.
 Instr* WithoutOnes(Editor& edit, const m::Match& match) {
   const Shape& shape = match[x]->shape();
   const Dims& dims = DimensionsOf(match.root());
@@ -83,7 +83,7 @@ std::span<const Rule> BroadcastRules() {
          return edit.MakeShaped(Op::kReshape, match.shape().WithoutLayout(), {match[x]});
        },
        [](const m::Match& match) {
-         // A constant stays a broadcast: that is how all splats are written.
+         // A constant stays a broadcast, the canonical form of all splats.
          return match[x]->op() != Op::kConstant && IsIncreasing(DimensionsOf(match.root())) &&
                 match[x]->shape().ElementCount() == match.shape().ElementCount() &&
                 match.shape().ElementCount() > 0;
@@ -110,10 +110,12 @@ std::span<const Rule> BroadcastRules() {
       {"reshape.of-broadcast-ones", "a reshape that puts ones into a broadcast, or takes them out",
        m::Reshape(m::Bind(a, m::Broadcast(x))),
        [](Editor& edit, const m::Match& match) -> Instr* {
-         std::optional<Dims> places = PlacesOf(match[a]->shape().dims(), match.shape().dims());
-         if (!places) return nullptr;
+         std::optional<Dims> broadcast_dims =
+             KeptDimensions(match[a]->shape().dims(), match.shape().dims());
+         if (!broadcast_dims) return nullptr;
          Dims dims;
-         for (int64_t d : DimensionsOf(match[a])) dims.push_back((*places)[static_cast<size_t>(d)]);
+         for (int64_t d : DimensionsOf(match[a]))
+           dims.push_back((*broadcast_dims)[static_cast<size_t>(d)]);
          if (Contains(dims, -1) || !IsIncreasing(dims)) return nullptr;
          return MakeBroadcast(edit, match, match[x], std::move(dims));
        },
@@ -162,9 +164,10 @@ std::span<const Rule> IotaRules() {
        R"(ROOT i = s32[4,1] iota(), iota_dimension=1)"},
       {"reshape.iota", "an iota with ones put in or taken out", m::Reshape(m::Bind(a, m::Iota())),
        [](Editor& edit, const m::Match& match) -> Instr* {
-         std::optional<Dims> places = PlacesOf(match[a]->shape().dims(), match.shape().dims());
-         if (!places) return nullptr;
-         int64_t d = (*places)[static_cast<size_t>(IotaDimension(match[a]))];
+         std::optional<Dims> broadcast_dims =
+             KeptDimensions(match[a]->shape().dims(), match.shape().dims());
+         if (!broadcast_dims) return nullptr;
+         int64_t d = (*broadcast_dims)[static_cast<size_t>(IotaDimension(match[a]))];
          return d < 0 ? nullptr : MakeIota(edit, match, d);
        },
        nullptr,

@@ -22,7 +22,7 @@ CompareDirection CompareDirectionOf(const m::Match& match) {
 bool IsEquality(const m::Match& match) {
   return CompareDirectionOf(match) == kEq || CompareDirectionOf(match) == kNe;
 }
-// What is compared has neither NaN nor two zeros.
+// The compared values include neither NaN nor both zeros.
 bool HasExactOrder(const Instr* instr) {
   ElementType type = instr->shape().type();
   return IsInteger(type) || type == ElementType::kPred;
@@ -30,7 +30,7 @@ bool HasExactOrder(const Instr* instr) {
 bool OfIntegers(const m::Match& match) {
   return IsInteger(match.root()->operand(0)->shape().type());
 }
-// It is compared as what it is: s32 may be compared as if it were unsigned.
+// The comparison uses the type's native order; s32 may also be compared as unsigned.
 bool HasOwnOrder(const m::Match& match) {
   return match.root()->attrs<CompareAttrs>().type == CompareType::kNone;
 }
@@ -62,14 +62,14 @@ Instr* MakeCompare(Editor& edit, const Instr* like, CompareDirection direction, 
   attrs.direction = direction;
   return edit.Make(Op::kCompare, {left, right}, std::move(attrs));
 }
-// x compared, in the same direction, with a number of its type.
+// Compares x in the same direction with a number of its type.
 Instr* CompareWithInt(Editor& edit, const m::Match& match, int64_t value) {
   const Shape& shape = match[x]->shape();
   return MakeCompare(edit, match.root(), CompareDirectionOf(match), match[x],
                      edit.Filled(shape, Literal::ScalarInt(shape.type(), value)));
 }
 
-// What the ranges of both sides say, if anything.
+// The outcome that the ranges of both sides imply, if any.
 std::optional<bool> Known(const m::Match& match) {
   std::optional<IntRange> left = RangeOf(match[x]), right = RangeOf(match[y]);
   if (!left || !right) return std::nullopt;
@@ -93,7 +93,7 @@ std::optional<bool> Known(const m::Match& match) {
   return std::nullopt;
 }
 
-// compare(p as a number, c) for EQ or NE and c = 0 or 1: whether it is p, or not p.
+// compare(convert(p), c) for EQ or NE and c = 0 or 1: whether it is p (true) or not p (false).
 std::optional<bool> IsTruth(const m::Match& match) {
   if (!IsEquality(match)) return std::nullopt;
   const Literal& number = match.number(c);
@@ -129,7 +129,7 @@ std::span<const Rule> CompareRules() {
           ROOT c = pred[61] compare(x, x), direction=LT)"},
       {"compare.constant-left", "c < x is x > c", m::Compare(m::Splat(c), x),
        [](Editor& edit, const m::Match& match) {
-         return MakeCompare(edit, match.root(), Turned(CompareDirectionOf(match)), match[x], match[c]);
+         return MakeCompare(edit, match.root(), Swapped(CompareDirectionOf(match)), match[x], match[c]);
        },
        [](const m::Match& match) { return SplatOf(match[x]) == nullptr; },
        R"(x = f32[61] parameter(0)

@@ -1,5 +1,5 @@
-// Complex numbers: taking apart what was put together. Their products do not have the identities
-// of reals: (inf, 0) * (1, 0) has a NaN in it.
+// Complex numbers: real and imag of complex(x, y). Complex products lack the identities of real
+// ones: (inf, 0) * (1, 0) contains a NaN.
 
 #include "rewrite/rules/conditions.h"
 #include "rewrite/rules/topics.h"

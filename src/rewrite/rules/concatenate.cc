@@ -1,5 +1,5 @@
-// Concatenates. Whatever looks at all operands looks at no more than kMostOperands of them, or is
-// done once for each concatenate.
+// Concatenates. A rule that visits all operands visits at most kMostOperands of them, or runs once
+// per concatenate.
 
 #include <algorithm>
 
@@ -12,7 +12,8 @@ namespace {
 using m::a;
 using m::x;
 
-// Flattening a chain of concatenates copies operands; a slice looks for its operand.
+// Operand counts; chosen to keep the rules linear. kMostOperands: searched by a slice for its
+// operand. kMostFlattened: operands copied when a chain of concatenates is flattened.
 constexpr size_t kMostOperands = 1024, kMostFlattened = 128;
 
 int64_t AlongOf(const Instr* concatenate) {
@@ -43,7 +44,7 @@ Instr* Flattened(Editor& edit, const m::Match& match) {
   return MakeConcatenate(edit, std::move(flat), AlongOf(match.root()));
 }
 
-// `next` goes on where `slice` ends, in the same array.
+// Whether `next` starts where `slice` ends, in the same array.
 bool GoesOn(const Instr* slice, const Instr* next, int64_t along) {
   if (slice->op() != Op::kSlice || next->op() != Op::kSlice) return false;
   if (slice->operand(0) != next->operand(0)) return false;
@@ -58,7 +59,7 @@ bool GoesOn(const Instr* slice, const Instr* next, int64_t along) {
   return true;
 }
 
-// Neighbours that are slices of one array become one slice.
+// Merges adjacent slices of one array into one slice.
 Instr* JoinSlices(Editor& edit, const m::Match& match) {
   int64_t along = AlongOf(match.root());
   std::vector<Instr*> joined;
@@ -86,7 +87,7 @@ bool HasNeighbours(const m::Match& match) {
   return false;
 }
 
-// The operands that a slice of a concatenate sees, and where the first of them begins.
+// The operands that a slice of a concatenate overlaps, and the offset of the first of them.
 struct Seen {
   size_t first = 0, count = 0;
   int64_t begin = 0;
@@ -111,7 +112,8 @@ Seen SeenBy(const Instr* slice, const Instr* concatenate) {
 Instr* SliceOfSeen(Editor& edit, const m::Match& match) {
   Seen seen = SeenBy(match.root(), match[a]);
   if (seen.count == 0 || seen.count == match[a]->operand_count()) return nullptr;
-  if (seen.count > 1 && !HasOneUser(match[a])) return nullptr;  // would copy what is there anyway
+  // would copy data that is already materialized
+  if (seen.count > 1 && !HasOneUser(match[a])) return nullptr;
   auto first = match[a]->operands().begin() + static_cast<std::ptrdiff_t>(seen.first);
   std::vector<Instr*> operands(first, first + static_cast<std::ptrdiff_t>(seen.count));
   SliceAttrs attrs = match.root()->attrs<SliceAttrs>();
@@ -122,7 +124,7 @@ Instr* SliceOfSeen(Editor& edit, const m::Match& match) {
   return edit.Make(Op::kSlice, {rest}, std::move(attrs));
 }
 
-// All operands are broadcasts of one scalar.
+// Whether all operands are broadcasts of one scalar.
 Instr* OneScalar(const Instr* concatenate) {
   Instr* scalar = nullptr;
   for (Instr* operand : concatenate->operands()) {
@@ -202,11 +204,12 @@ std::span<const Rule> ConcatenateRules() {
       {"reverse.of-concatenate", "reversed along another dimension, piece by piece; only for two",
        m::Reverse(m::Bind(a, m::Concatenate())),
        [](Editor& edit, const m::Match& match) -> Instr* {
-         // Pays when both pieces are reverses that it undoes.
-         std::vector<Instr*> pieces;
-         for (Instr* operand : match[a]->operands()) pieces.push_back(operand->operand(0));
-         if (Contains(DimensionsOf(match.root()), AlongOf(match[a]))) std::ranges::reverse(pieces);
-         return MakeConcatenate(edit, std::move(pieces), AlongOf(match[a]));
+         // Profitable if both operands are reverses that cancel.
+         std::vector<Instr*> concat_operands;
+         for (Instr* operand : match[a]->operands()) concat_operands.push_back(operand->operand(0));
+         if (Contains(DimensionsOf(match.root()), AlongOf(match[a])))
+           std::ranges::reverse(concat_operands);
+         return MakeConcatenate(edit, std::move(concat_operands), AlongOf(match[a]));
        },
        [](const m::Match& match) {
          return match[a]->operand_count() <= kMostOperands &&

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the rows of several topics need.
+// Conditions, constants and shape helpers shared by the rule tables.
 
 #include <optional>
 
@@ -13,22 +13,22 @@ namespace tokamak {
 
 bool IsNotComplex(const m::Match& match);
 bool IsIntegralOrReal(const m::Match& match);
-// Has a sign: x and -x are different numbers of the type.
+// Whether the type is signed: x and -x are different numbers of the type.
 bool IsSignedNumber(const m::Match& match);
 bool IsUnsignedType(const m::Match& match);
-// f16, bf16, f32, f64: IEEE's formats.
+// f16, bf16, f32, f64: the types that follow IEEE 754.
 bool IsIeee(ElementType type);
 
 // ---- constants
 
-// The integer that fills the array, sign- or zero-extended (of u64: its bits).
+// The integer that fills the array, sign- or zero-extended (u64: its bits).
 std::optional<int64_t> IntOf(const Instr* instr);
-// The real number that fills it, exactly.
+// The real number that fills the array, exactly.
 std::optional<double> RealOf(const Instr* instr);
-// Either of them is 2^k: k.
+// k if the array is filled with 2^k (integer or real).
 std::optional<int> PowerOfTwo(const Instr* instr);
 
-// Wrapping arithmetic, as constants of at most 64 bits have it.
+// Wrapping arithmetic, as for constants of at most 64 bits.
 inline int64_t WrapAdd(int64_t x, int64_t y) {
   return static_cast<int64_t>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
 }
@@ -39,12 +39,13 @@ inline int64_t WrapMultiply(int64_t x, int64_t y) {
   return static_cast<int64_t>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
 }
 
-// An array of the shape of what is replaced, full of an integer (wrapped to its type).
+// An array with the shape of the replaced instruction, filled with an integer (wrapped to its
+// type).
 Instr* FilledInt(Editor& edit, const m::Match& match, int64_t value);
 // op(x, value) and op(value, x).
 Instr* WithInt(Editor& edit, const m::Match& match, Op op, Instr* x, int64_t value);
 Instr* IntWith(Editor& edit, const m::Match& match, Op op, int64_t value, Instr* x);
-// -c, of the same shape.
+// -c with the same shape.
 Instr* NegatedConstant(Editor& edit, const Instr* constant);
 
 // ---- shapes
@@ -62,17 +63,17 @@ bool IsIncreasing(const Dims& dims);
 inline bool IsStaticArray(const Instr* instr) {
   return instr->shape().IsArray() && !instr->shape().HasDynamicDims();
 }
-// Reshaped to these dimensions, or the same if it has them already.
+// x reshaped to these dimensions; x itself if it already has them.
 Instr* Reshaped(Editor& edit, Instr* x, Dims dims);
 // A scalar constant.
 Instr* IndexConstant(Editor& edit, ElementType type, int64_t value);
 
-// The op of a computation that takes two numbers and gives op of both, in any order: what reduce
-// and its kind call. Nothing for complex maximum and the like, whose order matters.
+// The op of a reducer that applies it to its two parameters, in either order. Null for ops whose
+// operand order matters, such as complex maximum.
 std::optional<Op> CombinerOf(const Computation& body);
-// Order and grouping do not change a bit of what it gives for this type.
+// Whether reassociation and reordering leave results of this type bit-identical.
 bool IsExactCombiner(Op op, ElementType type);
-// op(x, c) is x for every x, bit for bit.
+// Whether op(x, c) is bit-identical to x for every x.
 bool IsIdentityOf(Op op, const Instr* constant);
 
 }  // namespace tokamak

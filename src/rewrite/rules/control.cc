@@ -1,4 +1,4 @@
-// Tuples, branches, loops, sorts and maps of which less is left than was written.
+// Simplification of tuples, conditionals, loops, sorts and maps.
 
 #include <algorithm>
 #include <unordered_map>
@@ -12,7 +12,7 @@ namespace {
 
 using m::x;
 
-// Bodies that are written out where they are called have at most so many instructions, each firing.
+// Maximum instructions of a body inlined by one firing. Chosen: bounds the cost of a firing.
 constexpr size_t kMostInstrs = 256;
 
 bool IsPlainBody(const Computation& body) {
@@ -24,7 +24,7 @@ bool IsPlainBody(const Computation& body) {
   return true;
 }
 
-// The instructions of a computation, here, with these arguments: what its root is.
+// Inlines a computation with these arguments and returns the value of its root.
 Instr* WrittenOut(Editor& edit, const Computation& body, std::span<Instr* const> arguments) {
   std::unordered_map<const Instr*, Instr*> here;
   for (size_t i = 0; i < body.parameters().size(); ++i) here[body.parameter(i)] = arguments[i];
@@ -37,8 +37,8 @@ Instr* WrittenOut(Editor& edit, const Computation& body, std::span<Instr* const>
   return here.at(body.root());
 }
 
-// Which branch is taken, if that is known.
-std::optional<size_t> Taken(const Instr* conditional) {
+// The branch taken, if it is known at compile time.
+std::optional<size_t> KnownBranchOf(const Instr* conditional) {
   const Literal* which = SplatOf(conditional->operand(0));
   if (which == nullptr) return std::nullopt;
   size_t last = conditional->called().size() - 1;
@@ -52,7 +52,8 @@ std::span<Instr* const> ArgumentsOf(const Instr* conditional, size_t branch) {
   return conditional->operands().subspan(first, conditional->called(branch)->parameters().size());
 }
 
-// Arguments have exactly the shapes of parameters, and the result that of the conditional.
+// The arguments have exactly the shapes of the parameters, and the root has that of the
+// conditional.
 bool CanWriteOut(const Instr* conditional, size_t branch) {
   const Computation& body = *conditional->called(branch);
   std::span<Instr* const> arguments = ArgumentsOf(conditional, branch);
@@ -78,7 +79,7 @@ Instr* SameOrTuple(Editor& edit, const m::Match& match, std::vector<Instr*> part
   return edit.MakeShaped(Op::kTuple, Shape::Tuple(std::move(shapes)), std::move(parts));
 }
 
-bool IsTupleAgain(const m::Match& match) {
+bool IsTupleOfAllElements(const m::Match& match) {
   const Instr* tuple = match.root();
   if (tuple->operand_count() == 0) return false;
   const Instr* first = tuple->operand(0);
@@ -94,7 +95,7 @@ bool IsTupleAgain(const m::Match& match) {
   return true;
 }
 
-// A map of one op of its parameters.
+// The map applies one op to its parameters.
 bool MapsOneOp(const m::Match& match) {
   const Computation& body = *match.root()->called(0);
   const Instr* root = body.root();
@@ -111,20 +112,20 @@ bool MapsOneOp(const m::Match& match) {
 // long: a table
 std::span<const Rule> ControlRules() {
   static constexpr Rule kRules[] = {
-      {"tuple.again", "a tuple of all elements of a tuple", m::Tuple(),
+      {"tuple.of-elements", "a tuple of all elements of a tuple", m::Tuple(),
        [](Editor&, const m::Match& match) { return match.root()->operand(0)->operand(0); },
-       IsTupleAgain,
+       IsTupleOfAllElements,
        R"(t = (f32[4], s32[4]) parameter(0)
           x = f32[4] get-tuple-element(t), index=0
           y = s32[4] get-tuple-element(t), index=1
           ROOT u = (f32[4], s32[4]) tuple(x, y))"},
       {"conditional.known", "which branch is taken is known", m::Conditional(),
        [](Editor& edit, const m::Match& match) {
-         size_t branch = *Taken(match.root());
+         size_t branch = *KnownBranchOf(match.root());
          return WrittenOut(edit, *match.root()->called(branch), ArgumentsOf(match.root(), branch));
        },
        [](const m::Match& match) {
-         std::optional<size_t> branch = Taken(match.root());
+         std::optional<size_t> branch = KnownBranchOf(match.root());
          return branch && CanWriteOut(match.root(), *branch);
        },
        R"(HloModule m
@@ -162,7 +163,7 @@ ENTRY main {
   x = f32[4] parameter(1)
   ROOT c = f32[4] conditional(p, x, x), true_computation=twice, false_computation=twice
 })"},
-      {"while.never", "a loop that is not entered", m::While(),
+      {"while.zero-trips", "a loop that is not entered", m::While(),
        [](Editor& edit, const m::Match& match) -> Instr* {
          auto operands = match.root()->operands();
          if (operands.size() == 1 && operands[0]->shape() == match.shape()) return operands[0];

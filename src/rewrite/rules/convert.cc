@@ -11,7 +11,8 @@ using m::b;
 using m::x;
 using m::y;
 
-// Every number of `from` is a number of `to`, both zeros, infinities and NaN included.
+// Whether every number of `from` is representable in `to`, including both zeros, infinities and
+// NaN.
 bool Holds(ElementType to, ElementType from) {
   if (to == from) return true;
   const ElementTypeInfo &wide = InfoOf(to), &narrow = InfoOf(from);
@@ -32,8 +33,9 @@ bool IsNumberType(ElementType type) {
   return IsInteger(type) || IsReal(type);
 }
 
-// x (of A) as B, then as C, where B holds A: as C at once? From integers through a real to
-// integers it is not: reals saturate, integers wrap.
+// Whether converting x from A to B to C equals converting it from A to C, given that B can
+// represent A. From integer through floating point to integer it does not: floating-point
+// conversions saturate, integer conversions wrap.
 bool IsThroughWider(const m::Match& match) {
   ElementType from = match[x]->shape().type(), through = match[a]->shape().type();
   if (IsComplex(through) || IsComplex(match.type()) || !Holds(through, from)) return false;
@@ -50,7 +52,7 @@ std::span<const Rule> ConvertRules() {
        [](const m::Match& match) { return match[x]->shape() == match.shape(); },
        R"(x = f32[6] parameter(0)
           ROOT c = f32[6] convert(x))"},
-      {"convert.there-and-back", "to a wider type and back again",
+      {"convert.round-trip", "to a wider type and back again",
        m::Convert(m::Bind(a, m::Convert(x))), x,
        [](const m::Match& match) {
          return match[x]->shape() == match.shape() &&
@@ -86,7 +88,7 @@ std::span<const Rule> ConvertRules() {
                                     match[a]->attrs<IotaAttrs>());
        },
        [](const m::Match& match) {
-         // Every index is a number of both types.
+         // Every index is representable in both types.
          int64_t last = SizeAt(match.shape(), match[a]->attrs<IotaAttrs>().dimension) - 1;
          for (ElementType type : {match.type(), match[a]->shape().type()}) {
            if (!IsNumberType(type)) return false;

@@ -1,5 +1,5 @@
-// Contractions. A sum of products begins with 0, so that a dot never gives -0: a dot that is a
-// product of floats has 0 added.
+// Contractions. The accumulator of a dot starts at 0, so a dot never returns -0: a dot replaced by
+// a product of floats needs 0 added.
 
 #include <algorithm>
 
@@ -29,16 +29,16 @@ Dims FreeDims(const Shape& shape, const Dims& batch, const Dims& contracting) {
   return free;
 }
 
-// One side of a product: its batch and free dimensions where the result has them.
-Instr* Spread(Editor& edit, const m::Match& match, Instr* side, const Dims& batch,
-              const Dims& contracting, int64_t first_free) {
+// One side of a dot: its batch and free dimensions at their positions in the result.
+Instr* BroadcastTo(Editor& edit, const m::Match& match, Instr* side, const Dims& batch,
+                   const Dims& contracting, int64_t first_free) {
   if (!IsIncreasing(batch)) return nullptr;
-  Dims sizes, places;
+  Dims sizes, broadcast_dims;
   int64_t free = first_free;
   for (int64_t d = 0; d < side->shape().rank(); ++d) {
     if (Contains(contracting, d)) continue;
     auto it = std::ranges::find(batch, d);
-    places.push_back(it == batch.end() ? free++ : it - batch.begin());
+    broadcast_dims.push_back(it == batch.end() ? free++ : it - batch.begin());
     sizes.push_back(SizeAt(side->shape(), d));
   }
   Shape shape = match.shape().WithoutLayout();
@@ -47,23 +47,23 @@ Instr* Spread(Editor& edit, const m::Match& match, Instr* side, const Dims& batc
     reshaped = edit.MakeShaped(
         Op::kConvert, reshaped->shape().WithoutLayout().WithType(shape.type()), {reshaped});
   return edit.MakeShaped(Op::kBroadcast, std::move(shape), {reshaped},
-                         DimensionsAttrs{std::move(places)});
+                         DimensionsAttrs{std::move(broadcast_dims)});
 }
 
 Instr* ProductInsteadOfDot(Editor& edit, const m::Match& match) {
   const DotAttrs& attrs = DotOf(match.root());
   auto batch = static_cast<int64_t>(attrs.lhs_batch.size());
   Dims free = FreeDims(match[x]->shape(), attrs.lhs_batch, attrs.lhs_contracting);
-  Instr* left = Spread(edit, match, match[x], attrs.lhs_batch, attrs.lhs_contracting, batch);
-  Instr* right = Spread(edit, match, match[y], attrs.rhs_batch, attrs.rhs_contracting,
-                        batch + static_cast<int64_t>(free.size()));
+  Instr* left = BroadcastTo(edit, match, match[x], attrs.lhs_batch, attrs.lhs_contracting, batch);
+  Instr* right = BroadcastTo(edit, match, match[y], attrs.rhs_batch, attrs.rhs_contracting,
+                             batch + static_cast<int64_t>(free.size()));
   Instr* product = edit.Make(Op::kMultiply, {left, right});
   if (!IsReal(match.type())) return product;
   return edit.Make(Op::kAdd, {product, edit.Filled(match.shape(), 0.0)});
 }
 
-// Products of narrow floats are exact in f32. A narrow result is not taken: what becomes -0 when it
-// is rounded at the end would become 0.
+// Products of narrow floats are exact in f32. A narrow result type is excluded: a value that rounds
+// to -0 at the end would become 0.
 bool IsOneProduct(const m::Match& match) {
   ElementType type = match.type();
   if (IsReal(type) && type != ElementType::kF32 && type != ElementType::kF64) return false;
@@ -78,7 +78,8 @@ bool IsOneProduct(const m::Match& match) {
   return true;
 }
 
-// dot(transpose(x), y): the dimensions of x instead, unless the order of free ones would change.
+// dot(transpose(x), y) uses the dimensions of x directly, unless the order of the free ones would
+// change.
 bool MapThrough(const Instr* transpose, Dims& batch, Dims& contracting) {
   const Dims& permutation = DimensionsOf(transpose);
   Dims free = FreeDims(transpose->shape(), batch, contracting);
@@ -115,7 +116,7 @@ bool IsExchange(const m::Match& match) {
   return !attrs.algorithm && attrs.precision.empty() && HasOneUser(match[a]);
 }
 
-// Convolution of which every window is one place, and every group is everything.
+// A convolution with 1x1 windows and a single group.
 bool IsPointwise(const m::Match& match) {
   const auto& attrs = match.root()->attrs<ConvolutionAttrs>();
   if (attrs.feature_group_count != 1 || attrs.batch_group_count != 1) return false;
@@ -127,7 +128,7 @@ bool IsPointwise(const m::Match& match) {
 Instr* DotInsteadOfConvolution(Editor& edit, const m::Match& match) {
   const auto& attrs = match.root()->attrs<ConvolutionAttrs>();
   const ConvDims& dims = attrs.dims;
-  // The kernel as [in, out], the dot as [what is left of the input, in order ..., out].
+  // The kernel as [in, out], the dot as [the other input dimensions in order ..., out].
   Dims kernel_dims = {SizeAt(match[y]->shape(), dims.kernel_input),
                       SizeAt(match[y]->shape(), dims.kernel_output)};
   if (dims.kernel_input > dims.kernel_output) std::swap(kernel_dims[0], kernel_dims[1]);
@@ -136,8 +137,8 @@ Instr* DotInsteadOfConvolution(Editor& edit, const m::Match& match) {
   DotAttrs dot{{}, {}, {dims.input_feature}, {in}, attrs.precision, {}, {}, {}};
   std::vector<Instr*> operands = {match[x], kernel};
   if (kernel == nullptr) return nullptr;
-  Dims sizes, places(static_cast<size_t>(match.shape().rank()));
-  int64_t place = 0;
+  Dims sizes, broadcast_dims(static_cast<size_t>(match.shape().rank()));
+  int64_t index = 0;
   for (int64_t d = 0; d < match[x]->shape().rank(); ++d) {
     if (d == dims.input_feature) continue;
     sizes.push_back(SizeAt(match[x]->shape(), d));
@@ -146,14 +147,14 @@ Instr* DotInsteadOfConvolution(Editor& edit, const m::Match& match) {
         d == dims.input_batch
             ? dims.output_batch
             : dims.output_spatial[static_cast<size_t>(spatial - dims.input_spatial.begin())];
-    places[static_cast<size_t>(to)] = place++;
+    broadcast_dims[static_cast<size_t>(to)] = index++;
   }
-  places[static_cast<size_t>(dims.output_feature)] = place;
+  broadcast_dims[static_cast<size_t>(dims.output_feature)] = index;
   sizes.push_back(SizeAt(match[y]->shape(), dims.kernel_output));
   Instr* product = edit.MakeShaped(Op::kDot, Shape::Array(match.type(), std::move(sizes)),
                                    std::move(operands), std::move(dot));
-  if (IsIncreasing(places)) return product;
-  return edit.Make(Op::kTranspose, {product}, DimensionsAttrs{std::move(places)});
+  if (IsIncreasing(broadcast_dims)) return product;
+  return edit.Make(Op::kTranspose, {product}, DimensionsAttrs{std::move(broadcast_dims)});
 }
 
 }  // namespace

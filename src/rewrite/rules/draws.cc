@@ -1,5 +1,5 @@
-// Uniform numbers made of random bits, as JAX draws them: the upper bits become the mantissa of a
-// number from 1 to 2, and 1 is taken away.
+// Uniform random numbers from random bits, as JAX generates them: the upper bits become the
+// mantissa of a number in [1, 2), and 1 is subtracted.
 
 #include <cmath>
 
@@ -15,11 +15,11 @@ using m::x;
 using enum CompareDirection;
 
 struct Draw {
-  Instr* bits = nullptr;  // unsigned; null: it is no draw
-  int mantissa = 0;       // how many of them, the upper ones, are the number times 2^mantissa
+  Instr* bits = nullptr;  // unsigned; null if the pattern does not match
+  int mantissa = 0;       // the upper `mantissa` bits are the number times 2^mantissa
 };
 
-// Other types are drawn by steps of another form.
+// JAX generates other types with a different sequence of ops.
 int MantissaOf(ElementType type) {
   return type == ElementType::kF32 ? 23 : type == ElementType::kF64 ? 52 : 0;
 }
@@ -48,7 +48,7 @@ bool IsDraw(const m::Match& match) {
   return DrawOf(match[x]).bits != nullptr;
 }
 
-// The number is n 2^-mantissa with n the upper bits: below c where n is below c 2^mantissa.
+// The number is n 2^-mantissa, where n is the upper bits: it is below c if n is below c 2^mantissa.
 Instr* CompareBits(Editor& edit, const m::Match& match) {
   Draw draw = DrawOf(match[x]);
   CompareDirection direction = match.root()->attrs<CompareAttrs>().direction;
@@ -56,7 +56,7 @@ Instr* CompareBits(Editor& edit, const m::Match& match) {
   if (std::isnan(bound) || direction == kEq || direction == kNe) return nullptr;
   bool is_strict = direction == kLt || direction == kGe;
   bool is_below = direction == kLt || direction == kLe;
-  // n < least: below; n >= least: not.
+  // n < least: below; n >= least: not below.
   double least = is_strict ? std::ceil(bound) : std::floor(bound) + 1;
   if (!(least > 0)) return edit.Filled(match.shape(), is_below ? 0 : 1);
   if (!(least < std::ldexp(1.0, draw.mantissa)))
@@ -71,7 +71,7 @@ Instr* CompareBits(Editor& edit, const m::Match& match) {
 
 }  // namespace
 
-// u, a draw: what the examples begin with.
+// u, a uniform random number: the prefix of the examples.
 #define TOK_DRAW_OF_F32                        \
   "b = u32[61] parameter(0)\n"                 \
   "n = u32[] constant(9)\n"                    \

@@ -1,6 +1,5 @@
-// Slices at run time, gathers and scatters. Their starts are clamped so that the whole slice lies
-// within: a start that is known is clamped here. What a scatter would write outside it does not
-// write at all.
+// Dynamic slices, gathers and scatters. Slice starts are clamped so that the whole slice is in
+// bounds; constant starts are clamped here. A scatter skips windows that are out of bounds.
 
 #include <algorithm>
 
@@ -19,12 +18,12 @@ using m::y;
 size_t FirstStart(const Instr* instr) {
   return instr->op() == Op::kDynamicSlice ? 1 : 2;
 }
-const Shape& PieceOf(const Instr* instr) {
+const Shape& SliceShape(const Instr* instr) {
   return instr->op() == Op::kDynamicSlice ? instr->shape() : instr->operand(1)->shape();
 }
-// The start in dimension d, if it is known: the clamp leaves one place only, or it is a constant.
+// The start in dimension d, if known: it is a constant, or the clamp allows only one value.
 std::optional<int64_t> StartOf(const Instr* instr, size_t d) {
-  int64_t room = instr->operand(0)->shape().dim(d) - PieceOf(instr).dim(d);
+  int64_t room = instr->operand(0)->shape().dim(d) - SliceShape(instr).dim(d);
   if (room == 0) return 0;
   const Instr* start = instr->operand(FirstStart(instr) + d);
   std::optional<IntRange> range = RangeOf(start);
@@ -44,7 +43,7 @@ bool SameStarts(const Instr* one, const Instr* other) {
                             other->operands().subspan(FirstStart(other)));
 }
 
-// Starts that are known anyway are written as constants.
+// Writes known starts as constants.
 Instr* WithKnownStarts(Editor& edit, const m::Match& match) {
   Instr* instr = match.root();
   std::vector<Instr*> operands(instr->operands().begin(), instr->operands().end());
@@ -59,7 +58,7 @@ Instr* WithKnownStarts(Editor& edit, const m::Match& match) {
   return any ? edit.MakeLike(*instr, std::move(operands)) : nullptr;
 }
 
-// A scalar of an array of indices.
+// A scalar from an array of indices.
 Instr* IndexAt(Editor& edit, Instr* indices, int64_t flat) {
   int64_t count = indices->shape().ElementCount();
   Instr* line = Reshaped(edit, indices, {count});
@@ -67,7 +66,7 @@ Instr* IndexAt(Editor& edit, Instr* indices, int64_t flat) {
   return Reshaped(edit, line, {});
 }
 
-// One slice, at one place.
+// Whether the gather reads a single slice.
 bool TakesOneSlice(const m::Match& match) {
   const auto& attrs = match.root()->attrs<GatherAttrs>();
   if (!attrs.operand_batching_dims.empty() || match.shape().ElementCount() == 0) return false;
@@ -93,12 +92,12 @@ bool IsIntegerIndex(const Instr* indices) {
   return IsInteger(indices->shape().type());
 }
 
-// Where the only window of updates lies in the operand, and its sizes there.
-struct Place {
+// The position of the only update window in the operand, and its sizes there.
+struct StaticWindow {
   Dims starts, sizes;
 };
 
-std::optional<Place> PlaceOf(const Instr& scatter) {
+std::optional<StaticWindow> StaticWindowOf(const Instr& scatter) {
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
   const Shape &operand = scatter.operand(0)->shape(), &update = scatter.operand(2)->shape();
   const Dims& map = attrs.scatter_dims_to_operand_dims;
@@ -111,7 +110,7 @@ std::optional<Place> PlaceOf(const Instr& scatter) {
     return splat != nullptr ? splat->IntAt(0) : indices->attrs<ConstantAttrs>().literal.IntAt(i);
   };
   if (!attrs.input_batching_dims.empty()) return std::nullopt;
-  Place place;
+  StaticWindow position;
   size_t window = 0;
   for (int64_t d = 0; d < operand.rank(); ++d) {
     bool inserted = std::ranges::count(attrs.inserted_window_dims, d) > 0;
@@ -119,28 +118,28 @@ std::optional<Place> PlaceOf(const Instr& scatter) {
     if (!inserted) size = update.dim(static_cast<size_t>(attrs.update_window_dims[window++]));
     auto found = std::ranges::find(map, d);
     int64_t start = found == map.end() ? 0 : index(found - map.begin());
-    // A window that does not lie inside is skipped; a dynamic-update-slice would move it.
+    // A scatter skips an out-of-bounds window; a dynamic-update-slice would clamp it.
     if (start < 0 || size < 1 || start > operand.dim(static_cast<size_t>(d)) - size)
       return std::nullopt;
-    place.starts.push_back(start);
-    place.sizes.push_back(size);
+    position.starts.push_back(start);
+    position.sizes.push_back(size);
   }
-  return place;
+  return position;
 }
 
-// One window at a known place, which replaces what is there.
+// One window at a known position that overwrites the operand.
 Instr* OneUpdate(Editor& edit, const m::Match& match) {
   const Instr* scatter = match.root();
   if (scatter->operand_count() != 3) return nullptr;
   const Computation& body = *scatter->called(0);
   if (body.root() != body.parameter(1)) return nullptr;
   if (!scatter->operand(2)->shape().IsArray()) return nullptr;
-  std::optional<Place> place = PlaceOf(*scatter);
-  if (!place) return nullptr;
-  Shape block = Shape::Array(scatter->operand(2)->shape().type(), place->sizes);
+  std::optional<StaticWindow> position = StaticWindowOf(*scatter);
+  if (!position) return nullptr;
+  Shape block = Shape::Array(scatter->operand(2)->shape().type(), position->sizes);
   std::vector<Instr*> operands = {scatter->operand(0),
                                   edit.MakeShaped(Op::kReshape, block, {scatter->operand(2)})};
-  for (int64_t start : place->starts)
+  for (int64_t start : position->starts)
     operands.push_back(edit.Constant(Literal::ScalarInt(ElementType::kS64, start)));
   return edit.Make(Op::kDynamicUpdateSlice, std::move(operands));
 }
@@ -226,7 +225,7 @@ std::span<const Rule> DynamicRules() {
           i = s32[] parameter(2)
           j = s32[] parameter(3)
           ROOT s = f32[9,4] dynamic-update-slice(x, u, i, j))"},
-      {"dynamic-update-slice.again", "what is written over at once", m::DynamicUpdateSlice(),
+      {"dynamic-update-slice.overwritten", "what is written over at once", m::DynamicUpdateSlice(),
        [](Editor& edit, const m::Match& match) {
          std::vector<Instr*> operands(match.root()->operands().begin(),
                                       match.root()->operands().end());

@@ -1,5 +1,6 @@
-// Minimum, maximum and clamp. Of reals they are IEEE's of 2019: NaN wins, and -0 is below 0. So
-// they can be regrouped and commuted, but min(max(x, y), y) is not y: x may be NaN.
+// Minimum, maximum and clamp. For floats they follow IEEE 754-2019: NaN propagates, and -0 is below
+// 0. They are therefore associative and commutative, but min(max(x, y), y) is not y, because x may
+// be NaN.
 
 #include <cmath>
 
@@ -22,7 +23,7 @@ bool IsHighest(const Instr* instr) {
   return IsIdentityOf(Op::kMinimum, instr);
 }
 
-// op(x, the winner of two constants).
+// op(x, op(c, d)) for two constants c and d.
 Instr* WithWinner(Editor& edit, const m::Match& match, Op op) {
   const Literal &left = match.number(c), &right = match.number(d);
   bool take_left = false;
@@ -43,7 +44,7 @@ Instr* WithWinner(Editor& edit, const m::Match& match, Op op) {
   return edit.Make(op, {match[x], edit.Filled(match.shape(), take_left ? left : right)});
 }
 
-// The bound of a clamp as an array of the shape of the whole.
+// The bound of a clamp, broadcast to the shape of the result.
 Instr* Widened(Editor& edit, const m::Match& match, Instr* bound) {
   return SameDims(bound->shape(), match.shape()) ? bound : edit.Broadcast(bound, match.shape());
 }

@@ -1,5 +1,6 @@
-// What holds of real numbers, not of floating-point ones: off unless asked for. The first rows
-// change only the sign of a NaN; the next, zeros, infinities and NaN; the last round otherwise.
+// Identities of real numbers that do not hold in floating-point arithmetic; disabled by default.
+// The first rules change only the sign of a NaN; the next affect zeros, infinities and NaN; the
+// last change rounding.
 
 #include <cmath>
 

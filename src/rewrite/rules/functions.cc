@@ -1,4 +1,4 @@
-// Functions of one and two numbers, where a row holds bit for bit.
+// Functions of one and two numbers: rules that are bit-exact.
 
 #include <cmath>
 
@@ -12,12 +12,12 @@ using m::a;
 using m::x;
 using m::y;
 
-// Of f64 the last bit of a power may be wrong; of narrower types it is rounded away.
+// In f64 the last bit of a power may be wrong; in narrower types the error is rounded away.
 bool IsNarrowReal(const m::Match& match) {
   return IsReal(match.type()) && match.type() != ElementType::kF64;
 }
 
-// It has no fraction: it was rounded already, or was an integer.
+// Whether it is integral: it was already rounded, or was an integer.
 bool IsWhole(const Instr* instr) {
   switch (instr->op()) {
     case Op::kFloor:
@@ -34,7 +34,7 @@ bool IsWhole(const Instr* instr) {
       return false;
   }
 }
-// f6e2m3fn ends at 7.5, and what would pass that is 7.5.
+// The largest number of f6e2m3fn is 7.5, and larger values saturate to it.
 bool EndsWhole(ElementType type) {
   double last = RoundToType(type, 1e30);
   return std::isnan(last) || std::floor(last) == last;
@@ -104,7 +104,7 @@ std::span<const Rule> FunctionRules() {
        [](const m::Match& match) { return match[x]->shape() == match.shape(); },
        R"(x = f32[6] parameter(0)
           ROOT c = f32[6] bitcast-convert(x))"},
-      // Through integers only: on its way through a float a NaN may lose bits.
+      // Only through integers: a NaN may lose bits when it passes through a float.
       {"bitcast-convert.composes", "bits read as an integer, then as something else",
        m::BitcastConvert(m::Bind(a, m::BitcastConvert(x))),
        [](Editor& edit, const m::Match& match) -> Instr* {

@@ -1,5 +1,5 @@
-// Integers: they wrap, so sums and products may be grouped as one likes. x / 0 is -1 (all ones),
-// x % 0 is x.
+// Integers: arithmetic wraps, so sums and products are associative. x / 0 is -1 (all ones), x % 0
+// is x.
 
 #include "rewrite/rules/conditions.h"
 #include "rewrite/rules/topics.h"
@@ -22,7 +22,7 @@ bool IsUnsignedPower(const m::Match& match) {
   return IsUnsigned(match.type()) && PowerOfTwo(match[c]).has_value();
 }
 
-// The product of two unsigned constants, unless it does not fit their type.
+// The product of two unsigned constants; null if it overflows their type.
 std::optional<uint64_t> UnsignedProduct(const m::Match& match) {
   auto p = static_cast<uint64_t>(Int(match, c)), q = static_cast<uint64_t>(Int(match, d));
   if (p == 0 || q == 0 || q > UINT64_MAX / p) return std::nullopt;

@@ -1,4 +1,4 @@
-// Bits and truth.
+// Bitwise and logical ops.
 
 #include "rewrite/rules/conditions.h"
 #include "rewrite/rules/topics.h"

@@ -1,4 +1,4 @@
-// Shapes: what only moves elements.
+// Ops that only move elements: transposes, reshapes and similar.
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ bool IsIdentity(const Dims& permutation) {
   return std::ranges::is_sorted(permutation);
 }
 
-// Dimension i of the result is dimension inner[outer[i]] of what the inner one takes.
+// Dimension i of the result is dimension inner[outer[i]] of the inner op's operand.
 Dims Compose(const Dims& outer, const Dims& inner) {
   Dims both;
   for (int64_t d : outer) both.push_back(inner[static_cast<size_t>(d)]);
@@ -73,7 +73,8 @@ std::span<const Rule> MovementRules() {
       {"broadcast.composes", "a broadcast of a broadcast is one",
        m::Broadcast(m::Bind(a, m::Broadcast(x))),
        [](Editor& edit, const m::Match& match) -> Instr* {
-         // Dimension i of x is dimension inner[i] of the first, so outer[inner[i]] of the second.
+         // Dimension i of x is dimension inner[i] of the first result, hence outer[inner[i]] of the
+         // second.
          Dims both = Compose(DimensionsOf(match[a]), DimensionsOf(match.root()));
          return edit.MakeShaped(Op::kBroadcast, match.shape().WithoutLayout(), {match[x]},
                                 DimensionsAttrs{std::move(both)});

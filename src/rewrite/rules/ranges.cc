@@ -5,7 +5,8 @@
 namespace tokamak {
 namespace {
 
-// Levels of operands that are looked at; with two operands a level, at most 2^5 instructions.
+// Levels of operands that are visited. Chosen: with two operands per level, at most 2^5
+// instructions.
 constexpr int kDepth = 5;
 
 std::optional<IntRange> Look(const Instr* instr, int depth);
@@ -17,13 +18,14 @@ bool Fits(IntRange range, ElementType type) {
 }
 
 bool AreSmall(IntRange a, IntRange b) {
+  // Products of two such bounds fit in 64 bits.
   constexpr int64_t kSmall = int64_t{1} << 31;
   for (int64_t end : {a.low, a.high, b.low, b.high})
     if (end > kSmall || end < -kSmall) return false;
   return true;
 }
 
-// Sums and products of small ends do not overflow; those of the type are asked for by the caller.
+// Sums and products of small bounds do not overflow; the caller checks the range of the type.
 std::optional<IntRange> OfArithmetic(Op op, IntRange a, IntRange b) {
   if (!AreSmall(a, b)) return std::nullopt;
   if (op == Op::kAdd) return IntRange{a.low + b.low, a.high + b.high};
@@ -42,13 +44,13 @@ std::optional<IntRange> OfTwo(const Instr* instr, int depth) {
     case Op::kMinimum:
       if (!a || !b) return std::nullopt;
       return IntRange{std::min(a->low, b->low), std::min(a->high, b->high)};
-    case Op::kAnd:  // no more than either that is not negative
+    case Op::kAnd:  // no greater than either operand that is nonnegative
       if (a && b && a->low >= 0 && b->low >= 0) return IntRange{0, std::min(a->high, b->high)};
       if (a && a->low >= 0) return IntRange{0, a->high};
       if (b && b->low >= 0) return IntRange{0, b->high};
       return std::nullopt;
     case Op::kRemainder:
-      // x % 0 is x, so that the divisor must be known.
+      // x % 0 is x, so the divisor must be known to be nonzero.
       if (!a || !b || a->low < 0 || b->low <= 0) return std::nullopt;
       return IntRange{0, std::min(a->high, b->high - 1)};
     case Op::kDivide:
@@ -133,7 +135,7 @@ std::optional<IntRange> Look(const Instr* instr, int depth) {
   }
   if (depth == 0) return whole;
   std::optional<IntRange> range = OfOp(instr, depth);
-  // What does not fit wraps around.
+  // Out-of-range values wrap around.
   return range && Fits(*range, type) ? range : whole;
 }
 

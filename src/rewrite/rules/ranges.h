@@ -1,13 +1,13 @@
 #pragma once
 
-// Between which numbers the elements of an integer array lie, as far as a short look tells.
+// Value ranges of integer arrays from a bounded, local analysis.
 
 #include "rewrite/rules/conditions.h"
 
 namespace tokamak {
 
-// A range that holds every element: that of its type at worst. Nothing for what is no array of
-// integers or pred, and for u64 of which nothing is known. Looks at a bounded number of
+// A range that contains every element; at worst the range of the type. Null if the array is not of
+// integers or preds, and for a u64 array without known bounds. Visits a bounded number of
 // instructions.
 std::optional<IntRange> RangeOf(const Instr* instr);
 

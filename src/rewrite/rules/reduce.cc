@@ -1,5 +1,5 @@
-// Reductions. Sums of floats are never regrouped: an element of the result keeps its summands, in
-// their order. Integers, maximum, minimum and logic may be grouped as one likes.
+// Reductions. Sums of floats are never reassociated: each element of the result keeps its summands
+// in their order. Integers, maximum, minimum and logical ops may be reassociated.
 
 #include <algorithm>
 
@@ -13,13 +13,13 @@ using m::a;
 using m::x;
 using m::y;
 
-// One array, one init, and a body that is one op of both.
+// The op of a reduction with one array, one initial value, and a body that is a single binary op.
 std::optional<Op> Combiner(const Instr* reduce) {
   if (reduce->operand_count() != 2 || reduce->captures() != 0 || !reduce->shape().IsArray())
     return std::nullopt;
   const Computation& body = *reduce->called(0);
   std::optional<Op> op = CombinerOf(body);
-  // The body may compute in a type of its own.
+  // The body may compute in a different type.
   if (!op || body.root()->shape().type() != reduce->shape().type()) return std::nullopt;
   if (reduce->operand(0)->shape().type() != reduce->shape().type()) return std::nullopt;
   return op;
@@ -39,8 +39,8 @@ Instr* WithInit(Editor& edit, const m::Match& match, Instr* reduced) {
   return edit.Make(*Combiner(match.root()), {init, reduced});
 }
 
-// op(init, x) of one element each; x alone where init is the 1 of a complex product: 1 times an
-// infinite complex number is another.
+// op(init, x) for a reduction over one element. A complex product returns x itself where init is 1:
+// 1 times an infinite complex number is a different number.
 Instr* OfOne(Editor& edit, const m::Match& match, Instr* element) {
   Op op = *Combiner(match.root());
   ElementType type = match.type();
@@ -62,7 +62,7 @@ bool AllOnes(const m::Match& match) {
                              [&](int64_t d) { return SizeAt(match[x]->shape(), d) == 1; });
 }
 
-// reduce(transpose(x)): which dimensions of x, and whether the result keeps its order.
+// reduce(transpose(x)): the reduced dimensions of x, if the result keeps its order.
 std::optional<Dims> ThroughTranspose(const m::Match& match) {
   const Dims &permutation = DimensionsOf(match[a]), &reduced = DimensionsOf(match.root());
   Dims kept, dims;
@@ -74,8 +74,8 @@ std::optional<Dims> ThroughTranspose(const m::Match& match) {
   return dims;
 }
 
-// reduce(reshape(x)) where the reshape puts ones in or takes them out: the dimensions of x. Those
-// of size 1 of x that are in the way of nothing stay, and are reshaped away.
+// reduce(reshape(x)) where the reshape inserts or removes dimensions of size 1: the reduced
+// dimensions of x. Other dimensions of size 1 of x are kept and reshaped away afterwards.
 std::optional<Dims> ThroughReshape(const m::Match& match) {
   const Dims &from = match[a]->shape().dims(), &to = match[x]->shape().dims();
   Dims dims;
@@ -93,7 +93,7 @@ std::optional<Dims> ThroughReshape(const m::Match& match) {
   return dims;
 }
 
-// Every reduced dimension is one that the broadcast repeats; how often in all.
+// If the broadcast repeats every reduced dimension: the total number of repetitions.
 std::optional<int64_t> Repeats(const m::Match& match) {
   int64_t count = 1;
   for (int64_t d : DimensionsOf(match.root())) {
@@ -102,7 +102,7 @@ std::optional<int64_t> Repeats(const m::Match& match) {
   }
   return count > 0 ? std::optional(count) : std::nullopt;
 }
-// The broadcast without the dimensions that are reduced.
+// The broadcast without the reduced dimensions.
 Instr* Unrepeated(Editor& edit, const m::Match& match) {
   const Dims& reduced = DimensionsOf(match.root());
   Dims dims;
@@ -115,10 +115,10 @@ Instr* Unrepeated(Editor& edit, const m::Match& match) {
 Dims JoinReduced(const m::Match& match) {
   const Dims &outer = DimensionsOf(match.root()), &inner = DimensionsOf(match[a]);
   Dims all = inner;
-  int64_t place = 0;
+  int64_t index = 0;
   for (int64_t d = 0; d < match[x]->shape().rank(); ++d) {
     if (Contains(inner, d)) continue;
-    if (Contains(outer, place++)) all.push_back(d);
+    if (Contains(outer, index++)) all.push_back(d);
   }
   std::ranges::sort(all);
   return all;
@@ -246,13 +246,13 @@ std::span<const Rule> ReduceRules() {
 
 namespace {
 
-// Size 1, no padding, nothing dilated: each window holds one element.
+// Size 1, no padding, no dilation: each window contains one element.
 bool IsOfOne(const Window& window) {
   return std::ranges::all_of(window, [](const WindowDim& d) {
     return d.size == 1 && d.pad_low == 0 && d.pad_high == 0 && d.base_dilation == 1;
   });
 }
-// Each dimension is either left alone or covered by one window.
+// Each dimension is either untouched or covered by a single window.
 std::optional<Dims> Covered(const m::Match& match) {
   const Window& window = match.root()->attrs<WindowAttrs>().window;
   Dims covered;

@@ -1,4 +1,4 @@
-// Selects, and what the range of an integer tells.
+// Selects, and simplifications from integer ranges.
 
 #include "rewrite/rules/conditions.h"
 #include "rewrite/rules/ranges.h"
@@ -17,7 +17,7 @@ using m::y;
 using m::z;
 using enum CompareDirection;
 
-// `a` is a comparison of integers as what they are.
+// `a` compares integers in their native order.
 bool ComparesIntegers(const m::Match& match) {
   return IsInteger(match[a]->operand(0)->shape().type()) &&
          match[a]->attrs<CompareAttrs>().type == CompareType::kNone &&
@@ -47,7 +47,7 @@ bool ComparesAboveSigned(const m::Match& match) {
   return ComparesAbove(match) && IsSigned(match.type());
 }
 
-// x lies in a range of its own that `low` and `high` do not cut.
+// The range of x is within [low, high], so the clamp does nothing.
 bool IsWithin(const Instr* instr, const Instr* low, const Instr* high) {
   std::optional<IntRange> range = RangeOf(instr), from = RangeOf(low), to = RangeOf(high);
   return range && from && to && IsInteger(instr->shape().type()) && from->high <= range->low &&
@@ -77,12 +77,12 @@ std::span<const Rule> SelectRules() {
       {"select.false", "false ? x : y is y", m::Select(m::False(), x, y), y},
       {"select.not", "!p ? x : y is p ? y : x", m::Select(m::Not(p), x, y), m::Select(p, y, x)},
       {"select.truth", "p ? true : false is p", m::Select(p, m::True(), m::False()), p},
-      {"select.untruth", "p ? false : true is !p", m::Select(p, m::False(), m::True()), m::Not(p),
-       [](const m::Match& match) { return SameDims(match[p]->shape(), match.shape()); }},
+      {"select.negated-predicate", "p ? false : true is !p", m::Select(p, m::False(), m::True()),
+       m::Not(p), [](const m::Match& match) { return SameDims(match[p]->shape(), match.shape()); }},
       {"select.and", "p ? x : false is p & x", m::Select(p, x, m::False()), m::And(p, x)},
       {"select.or", "p ? true : x is p | x", m::Select(p, m::True(), x), m::Or(p, x)},
-      {"select.own-truth", "p ? p : x is p | x", m::Select(p, p, x), m::Or(p, x)},
-      {"select.own-falsehood", "p ? x : p is p & x", m::Select(p, x, p), m::And(p, x)},
+      {"select.own-predicate-true", "p ? p : x is p | x", m::Select(p, p, x), m::Or(p, x)},
+      {"select.own-predicate-false", "p ? x : p is p & x", m::Select(p, x, p), m::And(p, x)},
       {"select.one-zero", "p ? 1 : 0 is p as a number", m::Select(p, m::One(), m::PositiveZero()),
        [](Editor& edit, const m::Match& match) {
          return edit.MakeShaped(Op::kConvert, match.shape().WithoutLayout(), {match[p]});
@@ -90,9 +90,9 @@ std::span<const Rule> SelectRules() {
        [](const m::Match& match) {
          return IsIntegralOrReal(match) && SameDims(match[p]->shape(), match.shape());
        }},
-      {"select.again-first", "p ? (p ? x : y) : z is p ? x : z",
+      {"select.same-predicate-true", "p ? (p ? x : y) : z is p ? x : z",
        m::Select(p, m::Select(p, x, y), z), m::Select(p, x, z)},
-      {"select.again-second", "p ? x : (p ? y : z) is p ? x : z",
+      {"select.same-predicate-false", "p ? x : (p ? y : z) is p ? x : z",
        m::Select(p, x, m::Select(p, y, z)), m::Select(p, x, z)},
       {"select.both", "p ? (q ? x : y) : y is p & q ? x : y",
        m::Select(p, m::Bind(a, m::Select(q, x, y)), y),
@@ -128,7 +128,7 @@ std::span<const Rule> SelectRules() {
   return kRules;
 }
 
-// Of integers only: a NaN makes every comparison false, and 0 equals -0.
+// Integers only: a NaN makes every comparison false, and 0 equals -0.
 std::span<const Rule> ComparisonSelectRules() {
   static constexpr Rule kRules[] = {
       {"select.minimum", "x < y ? x : y is min(x, y)",
@@ -143,13 +143,13 @@ std::span<const Rule> ComparisonSelectRules() {
           y = u8[61] parameter(1)
           c = pred[61] compare(x, y), direction=GE
           ROOT s = u8[61] select(c, x, y))"},
-      {"select.maximum-turned", "x < y ? y : x is max(x, y)",
+      {"select.maximum-swapped", "x < y ? y : x is max(x, y)",
        m::Select(m::Bind(a, m::Compare(x, y)), y, x), m::Maximum(x, y), ComparesBelow,
        R"(x = s32[61] parameter(0)
           y = s32[61] parameter(1)
           c = pred[61] compare(x, y), direction=LE
           ROOT s = s32[61] select(c, y, x))"},
-      {"select.minimum-turned", "x > y ? y : x is min(x, y)",
+      {"select.minimum-swapped", "x > y ? y : x is min(x, y)",
        m::Select(m::Bind(a, m::Compare(x, y)), y, x), m::Minimum(x, y), ComparesAbove,
        R"(x = s8[61] parameter(0)
           y = s8[61] parameter(1)
@@ -161,7 +161,7 @@ std::span<const Rule> ComparisonSelectRules() {
           y = s32[61] parameter(1)
           c = pred[61] compare(x, y), direction=EQ
           ROOT s = s32[61] select(c, x, y))"},
-      {"select.equal-turned", "x == y ? y : x is x", m::Select(m::Bind(a, m::Compare(x, y)), y, x),
+      {"select.equal-swapped", "x == y ? y : x is x", m::Select(m::Bind(a, m::Compare(x, y)), y, x),
        x, ComparesEqual,
        R"(x = s32[61] parameter(0)
           y = s32[61] parameter(1)
@@ -182,7 +182,7 @@ std::span<const Rule> ComparisonSelectRules() {
           c = pred[61] compare(x, b), direction=LT
           n = s8[61] negate(x)
           ROOT s = s8[61] select(c, n, x))"},
-      {"select.abs-turned", "x > 0 ? x : -x is |x|",
+      {"select.abs-swapped", "x > 0 ? x : -x is |x|",
        m::Select(m::Bind(a, m::Compare(x, m::Zero())), x, m::Negate(x)), m::Abs(x),
        ComparesAboveSigned,
        R"(x = s32[61] parameter(0)
@@ -245,7 +245,7 @@ std::span<const Rule> RangeRules() {
          std::optional<IntRange> range = RangeOf(match[x]);
          std::optional<int64_t> mask = IntOf(match[c]);
          if (!IsIntegral(match) || !range || !mask || range->low < 0) return false;
-         int64_t ones = 0;  // the low bits of the mask, up to its first hole
+         int64_t ones = 0;  // the low bits of the mask, up to its first zero
          while (ones < INT64_MAX && (*mask & (ones + 1)) != 0) ones = ones * 2 + 1;
          return range->high <= ones;
        },

@@ -1,5 +1,5 @@
-// Shifts. A shift by the width or more gives 0, or copies of the sign; how far is an unsigned
-// number, whatever its type says.
+// Shifts. A shift by the width or more gives 0, or copies of the sign bit. The shift amount is
+// unsigned, whatever its type.
 
 #include <algorithm>
 
@@ -23,11 +23,11 @@ uint64_t MaskOf(int bits) {
 uint64_t Distance(const m::Match& match, m::Var var) {
   return match.number(var).BitsAt(0) & MaskOf(Width(match));
 }
-bool IsTooFar(const m::Match& match) {
+bool ShiftsOutAllBits(const m::Match& match) {
   return Distance(match, c) >= static_cast<uint64_t>(Width(match));
 }
 
-// Both distances, and no more than the width.
+// The sum of both shift amounts, at most the width.
 uint64_t Sum(const m::Match& match) {
   auto width = static_cast<uint64_t>(Width(match));
   return std::min(width, std::min(width, Distance(match, c)) + std::min(width, Distance(match, d)));
@@ -40,22 +40,23 @@ Instr* ShiftBySum(Editor& edit, const m::Match& match) {
   return WithInt(edit, match, match.root()->op(), match[x], sum);
 }
 bool IsSameDistance(const m::Match& match) {
-  return Distance(match, c) == Distance(match, d) && !IsTooFar(match);
+  return Distance(match, c) == Distance(match, d) && !ShiftsOutAllBits(match);
 }
 
 }  // namespace
 
 std::span<const Rule> ShiftRules() {
-  constexpr std::string_view kFar = R"(x = s8[61] parameter(0)
+  constexpr std::string_view kOvershiftText = R"(x = s8[61] parameter(0)
           c = s8[] constant(-1)
           b = s8[61] broadcast(c), dimensions={}
           ROOT d = s8[61] SHIFT(x, b))";
-  static const auto far = [kFar](std::string_view op) {
-    std::string text(kFar);
+  static const auto overshift = [kOvershiftText](std::string_view op) {
+    std::string text(kOvershiftText);
     return text.replace(text.find("SHIFT"), 5, op);
   };
-  static const std::string far_left = far("shift-left"), far_right = far("shift-right-logical"),
-                           far_arithmetic = far("shift-right-arithmetic");
+  static const std::string shifts_all_left = overshift("shift-left"),
+                           shifts_all_right = overshift("shift-right-logical"),
+                           shifts_all_arithmetic = overshift("shift-right-arithmetic");
   static const Rule kRules[] = {
       {"shift-left.zero", "x << 0 is x", m::ShiftLeft(x, m::Zero()), x},
       {"shift-right-logical.zero", "x >> 0 is x", m::ShiftRightLogical(x, m::Zero()), x},
@@ -66,16 +67,16 @@ std::span<const Rule> ShiftRules() {
        m::Zero()},
       {"shift-right-arithmetic.of-ones", "~0 >> x is ~0 with copies of the sign",
        m::ShiftRightArithmetic(m::AllOnes(), x), m::AllOnes()},
-      {"shift-left.too-far", "x << the width or more is 0", m::ShiftLeft(x, m::Splat(c)), m::Zero(),
-       IsTooFar, far_left},
-      {"shift-right-logical.too-far", "x >> the width or more is 0",
-       m::ShiftRightLogical(x, m::Splat(c)), m::Zero(), IsTooFar, far_right},
-      {"shift-right-arithmetic.too-far", "x >> the width or more is all sign",
+      {"shift-left.overshift", "x << the width or more is 0", m::ShiftLeft(x, m::Splat(c)),
+       m::Zero(), ShiftsOutAllBits, shifts_all_left},
+      {"shift-right-logical.overshift", "x >> the width or more is 0",
+       m::ShiftRightLogical(x, m::Splat(c)), m::Zero(), ShiftsOutAllBits, shifts_all_right},
+      {"shift-right-arithmetic.overshift", "x >> the width or more is all sign",
        m::ShiftRightArithmetic(x, m::Splat(c)),
        [](Editor& edit, const m::Match& match) {
          return WithInt(edit, match, match.root()->op(), match[x], Width(match) - 1);
        },
-       IsTooFar, far_arithmetic},
+       ShiftsOutAllBits, shifts_all_arithmetic},
       {"shift-left.composes", "(x << c) << d is x << (c + d)",
        m::ShiftLeft(m::ShiftLeft(x, m::Splat(c)), m::Splat(d)), ShiftBySum},
       {"shift-right-logical.composes", "(x >> c) >> d is x >> (c + d)",

@@ -1,4 +1,4 @@
-// Slices and pads of what they can be taken through.
+// Slices and pads, and moving slices through other ops.
 
 #include <algorithm>
 
@@ -39,7 +39,7 @@ Instr* SliceOfSlice(Editor& edit, const m::Match& match) {
   return edit.Make(Op::kSlice, {match[x]}, std::move(both));
 }
 
-// Cuts only what the operand fills; what is repeated is repeated less often.
+// Slices the operand along its own dimensions and shrinks the repeated ones.
 Instr* SliceOfBroadcast(Editor& edit, const m::Match& match) {
   const SliceAttrs& outer = SliceOf(match.root());
   const Dims& dims = DimensionsOf(match[a]);
@@ -59,7 +59,8 @@ Instr* SliceOfBroadcast(Editor& edit, const m::Match& match) {
                          DimensionsAttrs{dims});
 }
 
-// The slice, in the coordinates of what is padded; nullopt unless it lies within. No interior.
+// The slice in the coordinates of the padded operand; null unless it lies within. No interior
+// padding.
 std::optional<SliceAttrs> WithinPadded(const m::Match& match) {
   SliceAttrs moved = SliceOf(match.root());
   const PadAttrs& pad = PadOf(match[a]);
@@ -71,7 +72,7 @@ std::optional<SliceAttrs> WithinPadded(const m::Match& match) {
   }
   return moved;
 }
-// In some dimension the slice sees nothing of what is padded.
+// In some dimension the slice contains only padding.
 bool IsInPadding(const m::Match& match) {
   const SliceAttrs& slice = SliceOf(match.root());
   const PadAttrs& pad = PadOf(match[a]);
@@ -166,7 +167,7 @@ std::span<const Rule> PadRules() {
       {"pad.nothing", "a pad by nothing", m::Pad(x, y), x,
        [](const m::Match& match) {
          const PadAttrs& pad = PadOf(match.root());
-         bool inside = false;  // between neighbours that there are
+         bool inside = false;  // padding between existing neighbours
          for (size_t d = 0; d < pad.interior.size(); ++d)
            inside = inside || (pad.interior[d] != 0 && match[x]->shape().dim(d) > 1);
          return AllZero(pad.low) && AllZero(pad.high) && !inside;
@@ -187,6 +188,7 @@ std::span<const Rule> PadRules() {
        },
        [](const m::Match& match) {
          const PadAttrs &outer = PadOf(match.root()), &inner = PadOf(match[a]);
+         // Chosen: sums of two such paddings stay within 64 bits.
          constexpr int64_t kMost = int64_t{1} << 50;
          return AllZero(outer.interior) && AllBetween(outer.low, 0, kMost) &&
                 AllBetween(outer.high, 0, kMost) && AllBetween(inner.low, 0, kMost) &&

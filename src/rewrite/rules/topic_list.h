@@ -7,12 +7,13 @@
 
 namespace tokamak {
 
+// The list of all rule tables (topics.h), for the engine and for tests.
 struct RuleTopic {
   std::string_view name;
   std::span<const Rule> (*rules)();
 };
 
-// Earlier rules win.
+// The order of all rule tables. Earlier rules win.
 inline constexpr RuleTopic kRuleTopics[] = {
     {"tuple", TupleRules},
     {"control", ControlRules},

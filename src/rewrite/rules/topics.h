@@ -4,8 +4,8 @@
 
 #include "rewrite/rules.h"
 
-// The table of algebraic rules, by topic: a .cc file each. A new table gets a line here and one in
-// topic_list.h.
+// The tables of algebraic rules by topic, one .cc file each. A new table needs a line here and one
+// in topic_list.h.
 
 namespace tokamak {
 

@@ -1,4 +1,4 @@
-// Tuples that are made only to be taken apart.
+// Tuples: get-tuple-element of a tuple op.
 
 #include "rewrite/rules/topics.h"
 

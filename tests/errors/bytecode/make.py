@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Writes the .bytes tests of this folder: a small valid program in MLIR bytecode, each time with one thing wrong.
+"""Writes the .bytes tests of this folder: a small valid program in MLIR bytecode, each with one error.
 
     tests/errors/bytecode/make.py
 
 The program is  func main(%0: tensor<2x2xf32>) { %1 = transpose %0; %2 = constant; %3 = compare %1, %2; return %1 }.
-A mark is put where the fault is, so that the expected byte is known from the encoding and not from the reader.
+A mark is placed at the error, so that the expected byte offset follows from the encoding and not from the reader.
 """
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 STRINGS, DIALECTS, ENTRIES, OFFSETS, IR, PROPERTIES = 0, 1, 2, 3, 4, 8
 NAMES = {0: "strings", 1: "dialects and ops", 2: "attributes and types", 3: "their sizes", 4: "ops", 8: "properties"}
-MARK = object()  # stands in a list of bytes where the fault is
+MARK = object()  # marks the position of the error in a list of bytes
 
 
 def var(value):
-    """A varint: the number of trailing zero bits of the first byte says how many bytes follow."""
+    """A varint: the number of trailing zero bits of the first byte is the number of bytes that follow."""
     for size in range(1, 9):
         if value < 1 << (7 * size):
             return list(((value << size) | (1 << (size - 1))).to_bytes(size, "little"))
@@ -27,7 +27,7 @@ def svar(value):
 
 
 def cat(*parts):
-    """Numbers are varints; lists are bytes as they are."""
+    """Numbers are varints; lists are raw bytes."""
     out = []
     for part in parts:
         out += part if isinstance(part, list) else [MARK] if part is MARK else var(part)
@@ -63,7 +63,7 @@ class Program:
         self.body_values, self.blocks, self.functions = 4, 1, 1
         self.func_properties = 0
         self.order = [STRINGS, DIALECTS, ENTRIES, OFFSETS, IR, PROPERTIES]
-        self.extra = {}  # section -> bytes after its own
+        self.extra = {}  # section -> bytes appended to it
 
     @staticmethod
     def op(name, properties=None, results=(), operands=(), regions=None, mark=False):
@@ -112,7 +112,7 @@ class Program:
         return self.ir()
 
     def chunks(self):
-        """(comment, bytes with a MARK perhaps)."""
+        """(comment, bytes, possibly with a MARK)."""
         yield "the magic number, the version, the producer", cat(list(b"ML\xefR"), self.version, self.producer)
         for number in self.order:
             data = self.extra.get(number, lambda d: d)(self.section(number))
@@ -120,7 +120,7 @@ class Program:
 
 
 def write(name, code, comment, program, at=None, cut=None):
-    """`at`: the byte, when it cannot be marked; `cut`: only so many bytes of it."""
+    """`at`: the byte offset, if it cannot be marked; `cut`: truncates to this many bytes."""
     lines, offset, found = [], 0, at
     for title, data in program.chunks() if isinstance(program, Program) else program:
         whole = []
@@ -168,7 +168,7 @@ def extra(number, change):
 
 
 def chain(program, length):
-    """Types that are tuples of the next type, `length` of them; the first is the marked one."""
+    """`length` types, each a tuple of the next type; the first is the marked one."""
     first = len(program.types)
     for i in range(length):
         program.types.append((1, cat(MARK if i == 198 else [], 23, 1, first + i + 1)))
@@ -177,7 +177,7 @@ def chain(program, length):
 
 
 def bomb(program):
-    """Lists of the next list, twice: 2^60 of them out of a few bytes."""
+    """Lists that contain the next list twice: 2^60 elements from a few bytes."""
     first = len(program.attributes)
     for i in range(60):
         program.attributes.append((1, cat(MARK if i == 41 else [], 1, 2, first + i + 1, first + i + 1)))
@@ -188,19 +188,19 @@ def bomb(program):
 def main():
     for old in HERE.glob("*.bytes"):
         old.unlink()
-    write("valid", None, "The program that the others spoil.", Program())
+    write("valid", None, "The valid program that the others corrupt.", Program())
 
-    # What is not there.
+    # Missing data.
     write("tk1201_only_magic", "TK1201", "Four bytes.", [("the magic number", list(b"ML\xefR"))], at=4)
     write("tk1201_open_producer", "TK1201", "The producer has no end.",
           [("the magic number, the version, the producer", cat(list(b"ML\xefR"), 6, MARK, list(b"StableHLO")))])
 
-    places = []
+    locations = []
     offset = 0
     for _, data in Program().chunks():
-        places.append((offset, size_of(data)))
+        locations.append((offset, size_of(data)))
         offset += size_of(data)
-    for number, (begin, length) in list(enumerate(places))[1:]:
+    for number, (begin, length) in list(enumerate(locations))[1:]:
         head = length - size_of(Program().section(Program().order[number - 1]))
         write(f"tk1201_cut_in_section_{Program().order[number - 1]}", "TK1201", "The file ends inside a section.", Program(),
               at=begin + head, cut=begin + length - 1)
@@ -214,7 +214,7 @@ def main():
 
     # Versions.
     case("tk1202_version_3", "TK1202", "Bytecode of version 3.", field("version", cat(MARK, 3)))
-    case("tk1202_version_7", "TK1202", "Bytecode of version 7, which nobody has written yet.", field("version", cat(MARK, 7)))
+    case("tk1202_version_7", "TK1202", "Bytecode of version 7, which does not exist yet.", field("version", cat(MARK, 7)))
     case("tk1203_vhlo_0_9", "TK1203", "VHLO before 1.0.", field("producer", cat(MARK, list(b"StableHLO_v0.9.0\0"))))
     case("tk1203_vhlo_without_number", "TK1203", "A version that is none.", field("producer", cat(MARK, list(b"StableHLO_vx\0"))))
 
@@ -225,7 +225,7 @@ def main():
     case("tk1204_no_strings", "TK1204", "A section is missing.", lambda p: p.order.remove(STRINGS), at="end")
     case("tk1204_no_ops", "TK1204", "There is no program.", lambda p: p.order.remove(IR), at="end")
     case("tk1204_two_sections", "TK1204", "A section is there twice.", lambda p: p.order.insert(1, STRINGS),
-         at=places[1][0] + places[1][1])
+         at=locations[1][0] + locations[1][1])
     aligned = list(Program().chunks())[0]
     write("tk1204_bad_padding", "TK1204", "Padding is made of 0xCB.",
           [aligned, ("section 0, aligned to 64 bytes", cat([0x80], 1, 64, [0xCB, 0xCB], MARK, [0x00] * 40))])
@@ -242,7 +242,7 @@ def main():
          body(0, 2, properties=cat(MARK, 900), results=[MATRIX], operands=[0]))
     case("tk1205_huge", "TK1205", "A number of 64 bits.", attribute(MAIN, 14, MARK, (1 << 64) - 1))
 
-    # Too much.
+    # Excess data.
     case("tk1206_attribute", "TK1206", "A byte is left over in an attribute.", attribute(EQUAL, 3, 0, MARK, [1]))
     case("tk1206_type", "TK1206", "A byte is left over in a type.", type_(F32, 4, MARK, [1]))
     case("tk1206_strings", "TK1206", "A byte is left over behind the strings.",
@@ -256,7 +256,7 @@ def main():
         return data[:lengths] + [MARK] + data[lengths:lengths + 7] + [0x21] + data[lengths + 8:]
     case("tk1207_no_nul", "TK1207", "A string without its NUL.", extra(STRINGS, unterminated))
 
-    # Circles, depth, and few bytes that stand for many.
+    # Cycles, depth, and few bytes that expand to many.
     case("tk1208_attribute", "TK1208", "A list that holds itself.", attribute(NO_LIST, MARK, 1, 1, NO_LIST))
     case("tk1208_type", "TK1208", "A tuple that holds itself.", type_(MATRIX, MARK, 23, 1, MATRIX))
     case("tk1003_types", "TK1003", "Tuples nested 300 levels deep.", lambda p: chain(p, 300))
@@ -295,11 +295,11 @@ def main():
     case("tk1214_two_blocks", "TK1214", "A function of two blocks.", two_blocks)
     case("tk1214_two_modules", "TK1214", "Two modules.", extra(IR, lambda d: cat(MARK, 2 << 1) + d[1:]))
 
-    # Well formed, and wrong.
+    # Well formed, but invalid.
     case("tk2011_result", "TK2011", "compare gives preds of another size: the verifier names the op's byte.",
          lambda p: (p.types.append((1, cat(20, 2, svar(2), svar(3), PRED))),
                     body(2, 4, properties=3, results=[7], operands=[1, 2], mark=True)(p)))
-    # Bits flipped: every one of these is refused, none brings the reader down (generated.py flips all of them).
+    # Flipped bits: every one of these is rejected, none crashes the reader (generated.py flips all of them).
 
 
 if __name__ == "__main__":

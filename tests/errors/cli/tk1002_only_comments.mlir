@@ -1,3 +1,3 @@
-// Comments are no program: what this file holds is nothing else.
+// A file of comments only is not a program.
 // RUN: check
 // ERROR: TK1002 at 1:1

@@ -1,4 +1,4 @@
-// Which one should run?
+// The entry is ambiguous.
 // RUN: run
 // ERROR: TK6004
 func.func @f() -> tensor<f32> {

@@ -1,4 +1,4 @@
-// 1 is not 2, and the program says where it looked.
+// 1 is not 2, and the program reports the location.
 // RUN: run
 // ERROR: TK6012 at 7:3
 func.func @main() {

@@ -1,4 +1,4 @@
-// A check against a constant that does not hold.
+// A failing check against a constant.
 // RUN: run
 // ERROR: TK6012 at 6:3
 func.func @main() {

@@ -1,4 +1,4 @@
-// A bound says how large an unknown dimension may be; this one is known.
+// A bound limits a dynamic dimension; this one is static.
 // RUN: check
 // ERROR: TK2010 at 5:8
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -1,4 +1,4 @@
-// An array with elements is not one without.
+// A nonempty array cannot be reshaped to an empty one.
 // RUN: check
 // ERROR: TK2206 at 5:8
 func.func @main(%x: tensor<2xf32>) -> tensor<0xf32> {

@@ -1,4 +1,4 @@
-// One index gives one window; the updates have a dimension more.
+// One index has one window; the updates have an extra dimension.
 // RUN: check
 // ERROR: TK2315 at 5:8
 func.func @main(%x: tensor<4xf32>, %i: tensor<1xi32>, %u: tensor<1x1xf32>) -> tensor<4xf32> {

@@ -1,4 +1,4 @@
-// An einsum says what it gives, behind an arrow.
+// An einsum needs an arrow and the result's labels.
 // RUN: check
 // ERROR: TK2410 at 5:8
 func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>) -> tensor<2x4xf32> {

@@ -1,4 +1,4 @@
-// Devices are counted from 0; -1 only fills up a group.
+// Devices are counted from 0; -1 is only padding of a group.
 // RUN: check
 // ERROR: TK2601 at 5:8
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

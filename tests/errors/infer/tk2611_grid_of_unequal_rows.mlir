@@ -1,4 +1,4 @@
-// Every replica has as many partitions.
+// Every replica must have the same number of partitions.
 // RUN: check
 // ERROR: TK2611 at 5:10
 func.func @main(%x: tensor<f32>) {

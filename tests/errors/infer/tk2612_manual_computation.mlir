@@ -1,4 +1,4 @@
-// The part of a device divides the whole: 3 does not divide 8.
+// The shard size must divide the dimension: 3 does not divide 8.
 // RUN: check
 // ERROR: TK2612 at 6:8
 sdy.mesh @mesh = <["a"=2]>

@@ -1,4 +1,4 @@
-// The axis has 2 devices; a part of 8 of it does not exist.
+// The axis has 2 devices; a subaxis of 8 does not exist.
 // RUN: check
 // ERROR: TK2613 at 6:8
 sdy.mesh @mesh = <["a"=2]>

@@ -1,4 +1,4 @@
-// The infeed of a device is a function of the module.
+// The infeed of a device must be a function of the module.
 // RUN: check
 // ERROR: TK2615 at 5:8
 func.func @main(%x: tensor<f32>) {

@@ -1,4 +1,4 @@
-// There is no scale to multiply with.
+// A plain array has no scale.
 // RUN: check
 // ERROR: TK2704 at 5:8
 func.func @main(%x: tensor<2xi8>) -> tensor<2xf32> {

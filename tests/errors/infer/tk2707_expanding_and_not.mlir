@@ -1,4 +1,4 @@
-// Dimension 0 is said to expand and not to.
+// Dimension 0 is listed as both expanding and non-expanding.
 // RUN: check
 // ERROR: TK2707 at 5:8
 func.func @main(%x: tensor<?xf32>, %s: tensor<1xi64>) -> tensor<?xf32> {

@@ -1,4 +1,4 @@
-"""A good bytecode file with one thing changed, everywhere."""
+"""A valid bytecode file with one change, at every position."""
 from pathlib import Path
 
 from made.case import case, write
@@ -40,6 +40,6 @@ def bytecode_byte_dropped_anywhere(d):
 
 @case
 def bytecode_all_ones_anywhere(d):
-    """Numbers of 64 bits in place of every byte."""
+    """64-bit numbers in place of every byte."""
     data = valid_bytecode()
     return many_files(d, [data[:n] + b"\0" + b"\xff" * 8 + data[n + 1:] for n in range(4, len(data))]), "any", None

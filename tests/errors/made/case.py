@@ -1,8 +1,8 @@
-"""What the inputs share: how a case is written down, and how its files are made."""
+"""Shared by all inputs: how a case is registered and how its files are written."""
 DEEP = 100_000
 MANY = 1_000_000
 
-CASES = {}  # name -> function(folder) giving (words, expected codes, expected place or None)
+CASES = {}  # name -> function(folder) giving (words, expected codes, expected location or None)
 
 
 def case(function):

@@ -98,7 +98,7 @@ def deep_aliases(d):
 
 @case
 def deep_aliases_in_order(d):
-    """The same the other way round: each is read when the one before is known."""
+    """Like deep_aliases in reverse: each is read after the one it refers to."""
     lines = "".join(f"#a{i} = [#a{i - 1}]\n" for i in range(1, DEEP))
     return ["check", write(d, "x.mlir", "#a0 = []\n", lines, f"module attributes {{a = #a{DEEP - 1}}} {{}}\n")], "TK1003", None
 
@@ -111,7 +111,7 @@ def deep_type_aliases_in_order(d):
 
 @case
 def deep_tuples(d):
-    """Every instruction is a tuple of the one before; no shape is written."""
+    """Every instruction is a tuple of the previous one; no shape is written."""
     lines = "".join(f"  v{i} = tuple(v{i - 1})\n" for i in range(1, DEEP))
     return ["check", hlo(d, "ENTRY e {\n  v0 = f32[] parameter(0)\n", lines, "}\n")], "TK2021", "203:10"
 
@@ -141,7 +141,7 @@ def deep_resources(d):
 
 @case
 def deep_calls(d):
-    """A legal program: a hundred thousand computations, each calling the one before."""
+    """A valid program: a hundred thousand computations, each calling the previous one."""
     parts = ["f0 { ROOT a = s32[] parameter(0) }\n"]
     parts += [f"f{i} {{ a = s32[] parameter(0) ROOT b = s32[] call(a), to_apply=f{i - 1} }}\n" for i in range(1, DEEP)]
     return ["check", hlo(d, "".join(parts), f"ENTRY e {{ a = s32[] parameter(0) ROOT b = s32[] call(a), to_apply=f{DEEP - 1} }}\n")], None, None
@@ -161,6 +161,6 @@ def long_call_cycle(d):
 
 @case
 def long_chain(d):
-    """A legal program: a million instructions, each taking the one before."""
+    """A valid program: a million instructions, each using the previous one."""
     return ["check", hlo(d, "ENTRY e {\n  v0 = f32[] parameter(0)\n",
                          "".join(f"  v{i} = f32[] negate(v{i - 1})\n" for i in range(1, MANY)), "}\n")], None, None

@@ -1,4 +1,4 @@
-"""Archives of arrays that are not what they say."""
+"""Archives of arrays with inconsistent or damaged contents."""
 import struct
 import zipfile
 import zlib
@@ -100,7 +100,7 @@ def npz_cut(d):
 
 
 def flipped(folder, mark, after, method=zipfile.ZIP_STORED):
-    """An archive of 4 numbers with a bit flipped in the byte that stands `after` bytes after the last `mark`."""
+    """An archive of 4 numbers with one bit flipped in the byte `after` bytes after the last `mark`."""
     data = bytearray(npz(folder, {"in_0": npy(data=NUMBERS)}, method, level=0).read_bytes())
     data[data.rindex(mark) + after] ^= 1
     return with_inputs(folder, write(folder, "bad.npz", bytes(data)))
@@ -118,7 +118,7 @@ def npz_flipped_bit_of_stored_header(d):
 
 @case
 def npz_flipped_bit_of_deflated_data(d):
-    """Level 0 has blocks that are not compressed: the stream inflates, to another number."""
+    """Level 0 has stored blocks: the stream inflates, but to another number."""
     return flipped(d, NUMBERS, 5, zipfile.ZIP_DEFLATED), "TK6008", None
 
 
@@ -139,7 +139,7 @@ def npz_entries_that_overlap(d):
 
 @case
 def npz_lying_size(d):
-    """The central directory says that 16 EiB follow."""
+    """The central directory claims that 16 EiB follow."""
     data = bytearray(npz(d, {"in_0": npy()}).read_bytes())
     at = data.index(b"PK\1\2")
     data[at + 20:at + 28] = struct.pack("<II", 0xFFFFFFFE, 0xFFFFFFFE)
@@ -156,17 +156,17 @@ def npz_lying_offset(d):
 
 @case
 def npz_bomb(d):
-    """A kilobyte of zip that unfolds to a megabyte of zeros for an array of four."""
+    """A kilobyte of zip that inflates to a megabyte of zeros for an array of four."""
     return with_inputs(d, npz(d, {"in_0": npy(data=bytes(1 << 20))}, zipfile.ZIP_DEFLATED)), "TK6008", None
 
 
 @case
 def npz_lying_deflate(d):
-    """Deflated data that is longer than the archive says."""
+    """Deflated data that is longer than the archive claims."""
     data = bytearray(npz(d, {"in_0": npy(data=bytes(1 << 20))}, zipfile.ZIP_DEFLATED).read_bytes())
     at = data.index(b"PK\1\2")
-    for place in (at + 24, 22):
-        data[place:place + 4] = struct.pack("<I", 200)
+    for location in (at + 24, 22):
+        data[location:location + 4] = struct.pack("<I", 200)
     return with_inputs(d, write(d, "bad.npz", bytes(data))), "TK6008", None
 
 

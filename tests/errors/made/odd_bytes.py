@@ -1,4 +1,4 @@
-"""Lines of a gigabyte, bytes that are no text, files that cannot be read."""
+"""Lines of a gigabyte, bytes that are not text, unreadable files."""
 import os
 
 from made.case import case, hlo, write

@@ -1,4 +1,4 @@
-"""A million of something, or what unfolds to it."""
+"""A million elements of one kind, or an input that expands to that."""
 from made.case import MANY, case, hlo, write
 
 
@@ -49,7 +49,7 @@ def million_digits_mlir(d):
 
 @case
 def million_attributes(d):
-    """One name, a million times: found without comparing each with each."""
+    """One name, a million times: detected without pairwise comparison."""
     return ["check", hlo(d, "ENTRY e {\n  x = f32[] parameter(0)\n  ROOT y = f32[] negate(x)",
                          "".join(f", a{i}=1" for i in range(MANY)), "\n}\n")], "TK1308", None
 
@@ -66,34 +66,34 @@ def many_mlir_attributes(d):
 
 
 @case
-def many_pieces(d):
-    """A hundred thousand programs in one file: each says its own line, and lines are not counted again for each."""
+def many_operands(d):
+    """A hundred thousand programs in one file: each error has its own line, and lines are not recounted for each."""
     return ["check", hlo(d, (100_000, "// -----\nHloModule\n"))], "TK1301", None
 
 
 @case
 def many_splats(d):
-    """2^57 elements each, and no memory for any of them."""
+    """2^57 elements each, which must not be allocated."""
     return ["check", write(d, "x.mlir", "func.func @main() {\n",
                            "".join(f"  %{i} = stablehlo.constant dense<1.0> : tensor<144115188075855872xf32>\n" for i in range(10_000)), "  return\n}\n")], None, None
 
 
 @case
 def billion_laughs(d):
-    """Aliases of lists of aliases: a few lines stand for 10^30 attributes."""
+    """Aliases of lists of aliases: a few lines expand to 10^30 attributes."""
     lines = "".join(f"#a{i} = [{', '.join([f'#a{i - 1}'] * 10)}]\n" for i in range(1, 30))
     return ["check", write(d, "x.mlir", "#a0 = [1]\n", lines, "module attributes {a = #a29} {}\n")], "TK1004", None
 
 
 @case
 def nested_tuple_types(d):
-    """Types of types by alias: 2^60 leaves."""
+    """Types that nest by alias: 2^60 leaves."""
     lines = "".join(f"!t{i} = tuple<!t{i - 1}, !t{i - 1}>\n" for i in range(1, 60))
     return ["check", write(d, "x.mlir", "!t0 = tuple<tensor<i1>>\n", lines, "func.func @main(%x: !t59) {\n  return\n}\n")], "TK1004", None
 
 
 @case
 def doubling_tuples(d):
-    """Every instruction is a tuple of the one before, twice: 2^100 leaves in 100 lines."""
+    """Every instruction is a tuple of the previous one twice: 2^100 leaves in 100 lines."""
     lines = "".join(f"  v{i} = tuple(v{i - 1}, v{i - 1})\n" for i in range(1, 100))
     return ["check", hlo(d, "ENTRY e {\n  v0 = f32[] parameter(0)\n", lines, "}\n")], "TK2010", "24:9"

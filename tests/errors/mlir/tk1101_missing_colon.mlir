@@ -1,4 +1,4 @@
-// An op is followed by its types.
+// The types of an op are missing.
 // RUN: check
 // ERROR: TK1101 at 5:28
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -1,4 +1,4 @@
-// Something stands where an attribute must.
+// An attribute is expected.
 // RUN: check
 // ERROR: TK1101 at 5:46
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

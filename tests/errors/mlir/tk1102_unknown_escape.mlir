@@ -1,4 +1,4 @@
-// \q stands for nothing.
+// \q is not an escape.
 // RUN: check
 // ERROR: TK1102 at 5:56
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -1,4 +1,4 @@
-// Which one is meant?
+// A duplicate attribute.
 // RUN: check
 // ERROR: TK1104 at 5:61
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

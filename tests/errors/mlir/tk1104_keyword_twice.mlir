@@ -1,4 +1,4 @@
-// Of two keywords that say the same, which one is meant?
+// Two keywords for the same attribute.
 // RUN: check
 // ERROR: TK1104 at 5:8
 func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {

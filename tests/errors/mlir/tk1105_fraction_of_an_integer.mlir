@@ -1,4 +1,4 @@
-// 1.5 is no i32.
+// 1.5 is not an i32.
 // RUN: check
 // ERROR: TK1105 at 5:58
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

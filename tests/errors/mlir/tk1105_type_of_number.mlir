@@ -1,4 +1,4 @@
-// The type of a number is an integer's or a float's.
+// A number must have an integer or float type.
 // RUN: check
 // ERROR: TK1105 at 5:69
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -1,4 +1,4 @@
-// xyz are no hex digits.
+// xyz are not hex digits.
 // RUN: check
 // ERROR: TK1106 at 5:33
 func.func @main() -> tensor<2xi16> {

@@ -1,4 +1,4 @@
-// 300 is no i8.
+// 300 is out of range for i8.
 // RUN: check
 // ERROR: TK1106 at 5:37
 func.func @main() -> tensor<2xi8> {

@@ -1,4 +1,4 @@
-// A list cannot have as many elements as it claims: no memory is asked for.
+// A list cannot have as many elements as it claims: no memory is allocated for them.
 // RUN: check
 // ERROR: TK1106 at 5:33
 func.func @main() -> tensor<144115188075855872xf32> {

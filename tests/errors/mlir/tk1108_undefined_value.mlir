@@ -1,4 +1,4 @@
-// %1 is not there yet.
+// %1 is not defined yet.
 // RUN: check
 // ERROR: TK1108 at 5:25
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -1,4 +1,4 @@
-// %s is seen only inside the region.
+// %s is visible only inside the region.
 // RUN: check
 // ERROR: TK1108 at 10:10
 func.func @main(%x: tensor<2xf32>, %i: tensor<f32>) -> tensor<f32> {

@@ -1,4 +1,4 @@
-// %x is a vector of 2, the op says 3.
+// %x is a vector of 2, the op declares 3.
 // RUN: check
 // ERROR: TK1110 at 5:27
 func.func @main(%x: tensor<2xf32>) -> tensor<3xf32> {

@@ -1,4 +1,4 @@
-// A name for nothing.
+// A name for an op without results.
 // RUN: check
 // ERROR: TK1111 at 5:3
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

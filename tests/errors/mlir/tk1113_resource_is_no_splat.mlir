@@ -1,4 +1,4 @@
-// A resource holds every element: one does not stand for all, as it does in dense<"0x...">.
+// A resource contains every element: a single one is not a splat, as it is in dense<"0x...">.
 // RUN: check
 func.func @main() -> tensor<2xf32> {
   %0 = stablehlo.constant dense_resource<r> : tensor<2xf32>

@@ -1,4 +1,4 @@
-// Five bytes behind the alignment, two f32 need eight.
+// Five bytes after the alignment, but two f32 need eight.
 // RUN: check
 // ERROR: TK1113 at 5:42
 func.func @main() -> tensor<2xf32> {

@@ -1,4 +1,4 @@
-// linalg is none of our dialects.
+// linalg is not a supported dialect.
 // RUN: check
 // ERROR: TK1501 at 5:8
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -1,4 +1,4 @@
-// reverse must say which dimensions.
+// reverse requires dimensions.
 // RUN: check
 // ERROR: TK1502 at 5:8
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

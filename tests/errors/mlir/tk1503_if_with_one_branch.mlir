@@ -1,4 +1,4 @@
-// if has a branch for true and one for false.
+// if needs a branch for true and one for false.
 // RUN: check
 // ERROR: TK1503 at 5:8
 func.func @main(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {

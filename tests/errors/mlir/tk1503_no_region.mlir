@@ -1,4 +1,4 @@
-// reduce has a region that says how.
+// reduce needs a region.
 // RUN: check
 // ERROR: TK1503 at 5:8
 func.func @main(%x: tensor<2xf32>, %i: tensor<f32>) -> tensor<f32> {

@@ -1,4 +1,4 @@
-// There is no @f.
+// The function @f is not defined.
 // RUN: check
 // ERROR: TK1505 at 5:8
 func.func @main(%x: tensor<f32>) -> tensor<f32> {

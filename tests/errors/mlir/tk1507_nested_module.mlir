@@ -1,4 +1,4 @@
-// A module in a module has no meaning here.
+// Nested modules are not supported.
 // RUN: check
 // ERROR: TK1507 at 5:3
 module {

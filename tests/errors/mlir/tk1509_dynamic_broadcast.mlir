@@ -1,4 +1,4 @@
-// A chlo op that broadcasts arrays of sizes that are not known.
+// A chlo op that broadcasts arrays of unknown sizes.
 // RUN: check
 // ERROR: TK1509 at 5:8
 func.func @main(%x: tensor<?xf32>, %y: tensor<?x?xf32>) -> tensor<?x?xf32> {

@@ -1,4 +1,4 @@
-// Nothing stands after a return.
+// No op may follow a return.
 // RUN: check
 // ERROR: TK1510 at 6:8
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -1,4 +1,4 @@
-// Computing happens in functions.
+// Ops must be inside functions.
 // RUN: check
 // ERROR: TK1510 at 5:8
 module {

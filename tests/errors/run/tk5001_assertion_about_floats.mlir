@@ -1,4 +1,4 @@
-// The numbers that a broken assertion speaks of are integers.
+// The arguments of an assertion's message must be integers.
 // RUN: run
 // ERROR: TK5001 at 7:3
 func.func @main() {

@@ -1,4 +1,4 @@
-// A condition without an element is none: the call is not understood, and nothing is read past its end.
+// An empty condition is invalid: the call is not understood, and nothing is read past its end.
 // RUN: run
 // ERROR: TK5001 at 6:3
 func.func @main() {

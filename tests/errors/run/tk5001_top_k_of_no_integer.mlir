@@ -1,4 +1,4 @@
-// How many are the largest is an integer.
+// k must be an integer.
 // RUN: run
 // ERROR: TK5001 at 7:10
 func.func @main() -> (tensor<2xf32>, tensor<2xi32>) {

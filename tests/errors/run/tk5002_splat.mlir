@@ -1,4 +1,4 @@
-// A splat is one element until somebody needs all of them.
+// A splat is one element until all of them are needed.
 // RUN: run --backend=interp
 // ERROR: TK5002 at 5:8
 func.func @main() -> tensor<144115188075855872xf32> {

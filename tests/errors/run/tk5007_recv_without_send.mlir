@@ -1,4 +1,4 @@
-// Nobody sends to channel 7.
+// Channel 7 has no send.
 // RUN: run
 // ERROR: TK5007 at 6:10
 func.func @main() -> tensor<f32> {

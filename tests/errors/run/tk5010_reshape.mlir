@@ -1,4 +1,4 @@
-// Four elements do not fill five places.
+// Four elements do not fill five.
 // RUN: run
 // ERROR: TK5010 at 7:8
 func.func @main() -> tensor<?xf32> {

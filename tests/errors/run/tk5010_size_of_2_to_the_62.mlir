@@ -1,4 +1,4 @@
-// A size that no array has, known only at run time.
+// An impossible array size, known only at run time.
 // RUN: run
 // ERROR: TK5010 at 6:8
 func.func @main() -> tensor<?xf32> {

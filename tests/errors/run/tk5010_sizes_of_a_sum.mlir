@@ -1,4 +1,4 @@
-// Sizes that only the run shows: 2 and 3.
+// Sizes known only at run time: 2 and 3.
 // RUN: run
 // ERROR: TK5010 at 9:8
 func.func @main() -> tensor<?xf32> {

@@ -1,4 +1,4 @@
-// The stated shape is not one of the result.
+// The specified shape does not match the result.
 // RUN: run
 // ERROR: TK5010 at 8:10
 func.func @main() -> (tensor<?x2xf32>, tensor<?x2xi32>) {

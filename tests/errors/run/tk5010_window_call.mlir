@@ -1,4 +1,4 @@
-// A window of no elements, known at run time only.
+// An empty window, known only at run time.
 // RUN: run
 // ERROR: TK5010 at 13:8
 func.func private @sum(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {

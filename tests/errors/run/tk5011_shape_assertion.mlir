@@ -1,4 +1,4 @@
-// What JAX writes for a condition on symbolic shapes.
+// JAX's check of a condition on symbolic shapes.
 // RUN: run
 // ERROR: TK5011 at 6:3
 func.func @main() {

@@ -1,4 +1,4 @@
-// Without a bound there is nothing to cut to.
+// Without a bound, the size cannot be clamped.
 // RUN: run
 // ERROR: TK5014 at 7:8
 func.func @main() -> tensor<?xf32> {

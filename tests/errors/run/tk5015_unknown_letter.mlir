@@ -1,4 +1,4 @@
-// uplo is L or U, and LAPACK would end the process at any other letter.
+// uplo must be L or U; LAPACK would abort the process on any other letter.
 // RUN: run
 // ERROR: TK5015 at 6:10
 func.func @main() -> tensor<2x2xf32> {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes what XLA's CPU compiler makes of three programs, as --xla_dump_to has it, into a folder:
+"""Writes the fused programs of XLA's CPU compiler for three programs, as --xla_dump_to dumps them, into a folder:
 
     make.py FOLDER      cartpole_step.txt, cartpole_scan.txt, bert_layer.txt
 
-`tokamak explain --as-given` is tested on the files that lie here (made with JAX 0.10.2) and, where JAX is there, on new ones."""
+`tokamak explain --xla-dump` is tested on the files in this folder (made with JAX 0.10.2) and, if JAX is installed, on new ones."""
 import glob
 import os
 import re

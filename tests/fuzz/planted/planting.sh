@@ -1,7 +1,7 @@
-# Sourced by those who plant bugs: patches of this checkout, taken out again also when interrupted.
-# A patch is a text that git apply takes; lines above the diff say who is to find it.
+# Sourced by the scripts that plant bugs: applies patches to this checkout and reverts them, also when interrupted.
+# A patch is a text for git apply; lines above the diff name the test that must find it.
 
-# Planting must not lose anybody's work.
+# Planting must not lose uncommitted changes.
 require_clean_sources() {
   if ! git diff --quiet HEAD -- src; then
     echo "error: src/ has changes that are not committed; planting could lose them" >&2

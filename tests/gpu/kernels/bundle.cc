@@ -1,8 +1,8 @@
-// tok_gpu_bundle OUT FILE...: what tok_gpu_kernels needs to run programs on a device: the CUDA C++
-// of their kernels, their steps, drawn inputs, and the results of the simulator, which the device
-// must have bit by bit, or nearly, where tensor cores add up or the device approximates. A file
-// that says `LARGE: softmax 16384 4096` gets its inputs on the device's machine, and is compared
-// with a computation there. Programs that need the host are left out.
+// tok_gpu_bundle OUT FILE...: writes the input of tok_gpu_kernels: the CUDA C++ of the programs'
+// kernels, their steps, random inputs, and the results of the simulator. The device must reproduce
+// them bit by bit, or approximately where tensor cores accumulate or the device approximates. A
+// file with a line `LARGE: softmax 16384 4096` generates its inputs on the device's machine and is
+// compared with a computation there. Programs that need the host are skipped.
 
 #include <algorithm>
 #include <filesystem>
@@ -27,7 +27,8 @@ namespace tokamak {
 namespace {
 
 constexpr uint64_t kSeed = 7;
-constexpr int64_t kMaxBytes = 4 << 20;  // of one program that is simulated
+// limit per simulated program (chosen: keeps the simulation short)
+constexpr int64_t kMaxBytes = 4 << 20;
 
 class Bundle {
  public:
@@ -37,7 +38,7 @@ class Bundle {
   }
   ~Bundle() { std::ofstream(folder_ + "/manifest.txt") << manifest_; }
 
-  // Why the program is not in the bundle.
+  // Returns the reason why the program is not in the bundle.
   Result<std::string> Add(const Module& given, const std::string& name, const std::string& large,
                           bool exact) {
     TOK_TRY(Target target, TargetNamed("h200"));
@@ -49,7 +50,7 @@ class Bundle {
     const Module& module = *made->module;
     const LoweredProgram& program = made->program;
     for (const RunStep& step : program.steps)
-      if (step.kind != StepKind::kLaunch && step.kind != StepKind::kPack &&
+      if (step.kind != StepKind::kLaunch && step.kind != StepKind::kHorizontal &&
           step.kind != StepKind::kCopy)
         return std::string("it has other steps than kernels");
     if (program.launches == 0) return std::string("it has no kernels");
@@ -62,7 +63,7 @@ class Bundle {
     return std::string();
   }
 
-  // Units of the device compute it, to the last bits or so.
+  // Whether approximate hardware units compute it, accurate except for the last bits.
   static bool HasApproximation(const Kernel& kernel) {
     return std::ranges::any_of(kernel.nodes, [](const ScalarNode& node) {
       return node.prim == Prim::kExp2 || node.prim == Prim::kInverse;
@@ -70,62 +71,63 @@ class Bundle {
   }
 
  private:
-  // Sums of products of whole numbers are exact in any order: programs of those, in files that say
-  // EXACT, are compared bit by bit even so.
+  // Dot products of integers are exact in any order: programs of those, in files that say EXACT,
+  // are still compared bit by bit.
   static bool HasTensorProduct(const Kernel& kernel, const Block& block) {
     return std::any_of(block.begin(), block.end(), [&](const Stmt& stmt) {
       const Multiplication& product = stmt.product;
-      return (stmt.kind == StmtKind::kMultiply && product.IsTeams() &&
+      return (stmt.kind == StmtKind::kMultiply && product.IsBlockWide() &&
               (product.tf32 || BytesOf(kernel.array(product.lhs).type) < 4)) ||
              HasTensorProduct(kernel, stmt.body) || HasTensorProduct(kernel, stmt.otherwise);
     });
   }
 
-  static std::string PlaceText(const Place& place) {
-    return fmt::format(" {}+{}", place.memory, place.offset);
+  static std::string SliceText(const BufferSlice& slice) {
+    return fmt::format(" {}+{}", slice.memory, slice.offset);
   }
 
   Status AddStep(const LoweredProgram& program, const RunStep& step, const std::string& name) {
     if (step.kind == StepKind::kCopy) {
-      text_ += fmt::format("copy {}{}{}\n", step.bytes, PlaceText(step.places[0]),
-                           PlaceText(step.places[1]));
+      text_ += fmt::format("copy {}{}{}\n", step.bytes, SliceText(step.slices[0]),
+                           SliceText(step.slices[1]));
       return Ok();
     }
-    if (step.kind == StepKind::kPack) return AddPack(program, step, name);
+    if (step.kind == StepKind::kHorizontal) return AddHorizontal(program, step, name);
     const Kernel& kernel = program.kernels[step.target];
     TOK_RETURN_IF_ERROR(VerifyKernel(kernel));
     TOK_TRY(cuda::CudaSource source, cuda::CudaText(kernel));
-    AddLaunch("launch", fmt::format("{}_{}", name, step.target), source, step.grid, step.places);
+    AddLaunch("launch", fmt::format("{}_{}", name, step.target), source, step.grid, step.slices);
     return Ok();
   }
 
-  // With the pointers of all its kernels, as a parameter or in memory.
-  Status AddPack(const LoweredProgram& program, const RunStep& step, const std::string& name) {
-    std::vector<cuda::CudaPackPart> parts;
-    std::vector<Place> places;
+  // Adds the pointers of all its kernels, as a parameter or in memory.
+  Status AddHorizontal(const LoweredProgram& program, const RunStep& step,
+                       const std::string& name) {
+    std::vector<cuda::HorizontalKernel> entries;
+    std::vector<BufferSlice> slices;
     int64_t grid = 0;
     for (const RunStep& launch : step.blocks[0]) {
       const Kernel& kernel = program.kernels[launch.target];
       TOK_RETURN_IF_ERROR(VerifyKernel(kernel));
-      parts.push_back({&kernel, launch.grid});
+      entries.push_back({&kernel, launch.grid});
       grid += launch.grid;
-      places.insert(places.end(), launch.places.begin(), launch.places.end());
+      slices.insert(slices.end(), launch.slices.begin(), launch.slices.end());
     }
-    std::string own = fmt::format("{}_pack_{}", name, step.blocks[0][0].target);
-    TOK_TRY(cuda::CudaPackSource made, cuda::CudaPackText(own, parts));
+    std::string own = fmt::format("{}_horizontal_{}", name, step.blocks[0][0].target);
+    TOK_TRY(cuda::HorizontalSource made, cuda::HorizontalText(own, entries));
     bool by_value = made.table == cuda::PointerTable::kParameter;
-    AddLaunch(by_value ? "pack-parameter" : "pack-memory", own, made.source, grid, places);
+    AddLaunch(by_value ? "pack-parameter" : "pack-memory", own, made.source, grid, slices);
     return Ok();
   }
 
   void AddLaunch(std::string_view word, const std::string& name, const cuda::CudaSource& source,
-                 int64_t grid, const std::vector<Place>& places) {
+                 int64_t grid, const std::vector<BufferSlice>& slices) {
     std::string file = fmt::format("kernels/{}.cu", name);
     std::ofstream(folder_ + "/" + file) << source.text;
     text_ +=
         fmt::format("{} {} {} {} {} {} {} {} {}", word, file, source.name, grid, source.threads[0],
-                    source.threads[1], source.threads[2], source.dynamic_bytes, places.size());
-    for (const Place& place : places) text_ += PlaceText(place);
+                    source.threads[1], source.threads[2], source.dynamic_bytes, slices.size());
+    for (const BufferSlice& slice : slices) text_ += SliceText(slice);
     text_ += "\n";
   }
 
@@ -159,7 +161,7 @@ class Bundle {
     return std::string();
   }
 
-  // Runs it on the simulator.
+  // Runs the program on the simulator.
   Result<std::string> AddSmall(const Module& module, const LoweredProgram& program, bool exact) {
     const Computation& entry = *module.entry();
     std::vector<std::vector<std::byte>> memories(1);
@@ -211,18 +213,18 @@ class Bundle {
 
   static Status Simulate(const LoweredProgram& program,
                          std::vector<std::vector<std::byte>>& memories) {
-    TOK_TRY(KernelCodes codes, MakeCodes(program.kernels, KernelMaker::kGpuSimulator));
+    TOK_TRY(KernelCodes codes, MakeCodes(program.kernels, KernelBackend::kGpuSimulator));
     std::vector<const KernelCode*> kernels;
     for (const auto& code : codes.all) kernels.push_back(code.get());
-    std::vector<std::byte*> places;
-    for (std::vector<std::byte>& memory : memories) places.push_back(memory.data());
+    std::vector<std::byte*> slices;
+    for (std::vector<std::byte>& memory : memories) slices.push_back(memory.data());
     StepContext context;
-    context.memories = places;
+    context.memories = slices;
     context.kernels = kernels;
-    context.packs = codes.packs.get();
-    // The grain of a launch is its whole grid.
+    context.horizontal = codes.horizontal.get();
+    // The min_chunk of a launch is its whole grid.
     TOK_RETURN_IF_ERROR(RunSteps(program.steps, context));
-    return codes.TakeFault();
+    return codes.TakeSimulationError();
   }
 
   std::string folder_, manifest_, text_;
@@ -230,7 +232,7 @@ class Bundle {
   size_t size_ = 0;
 };
 
-// What a file says behind a word, in a line of its own; nothing when it does not.
+// The text after a keyword on its own line; nullopt if the file has none.
 std::optional<std::string> Marked(const LoadedFile& file, std::string_view word) {
   std::istringstream in{std::string(file.source())};
   for (std::string line; std::getline(in, line);)

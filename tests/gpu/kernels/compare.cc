@@ -8,7 +8,7 @@
 namespace tokamak {
 namespace {
 
-// NaNs are equal; all else bit by bit.
+// NaNs are equal; everything else is compared bitwise.
 template <typename Bits>
 bool IsNan(Bits bits, int exponent, int mantissa) {
   Bits top = static_cast<Bits>(((Bits{1} << exponent) - 1) << mantissa);
@@ -119,7 +119,8 @@ size_t CountDifferences(const std::string& type, const char* got, const char* wa
   return Differences<uint8_t>(got, wanted, bytes, 0, 0, first);
 }
 
-size_t CountFar(const Expected& expected, const char* got, const char* wanted, size_t& first) {
+size_t CountMismatches(const Expected& expected, const char* got, const char* wanted,
+                       size_t& first) {
   bool narrow = expected.type == "bf16";
   if (!narrow && expected.type != "f32")
     return CountDifferences(expected.type, got, wanted, expected.bytes, first);
@@ -152,7 +153,7 @@ bool CheckLarge(const Large& l, bool narrow) {
   for (size_t k = 0; k < looks; ++k) {
     size_t i = looks == count ? k : (k / 64 * 0x9e3779b9u * 64 + k % 64) % count;
     double wanted = Wanted(l, i, row), got = l.y[i];
-    // What is added to or taken from numbers near 1 is as exact as those.
+    // Results of additions to numbers near 1 are only as accurate as those numbers.
     double least = l.name == "layernorm" ? 1 : 1e-6;
     double scale = sums ? std::sqrt(static_cast<double>(l.x.size()) / static_cast<double>(count))
                         : std::abs(wanted) + least;
@@ -161,7 +162,7 @@ bool CheckLarge(const Large& l, bool narrow) {
     if (!(error <= worst)) worst = std::isnan(error) ? 1e30 : error, at = i;
   }
   double allowed = narrow ? 3e-2 : 2e-5;  // several operations round to 8 bits
-  // Of sums whose terms have been rounded to tf32, perhaps.
+  // Terms may have been rounded to tf32 before summation.
   if (IsDot(l.name)) allowed = narrow ? 1e-2 : 1e-3;
   if (worst > allowed) std::printf("  element %zu is off by %g\n", at, worst);
   return worst <= allowed;

@@ -7,30 +7,33 @@
 
 #include "gpu/kernels/manifest.h"
 
-// What the device gave beside what it should have given.
+// Compares the results of the device with the expected ones.
 
 namespace tokamak {
 
-// A number in [-1, 1), the same everywhere: inputs of large programs are drawn.
+// A deterministic number in [-1, 1): inputs of large programs are generated with it.
 float DrawnAt(uint64_t seed, uint64_t i);
 float FromBf16(uint16_t bits);
 uint16_t ToBf16(float value);
 
-// How many elements of a type differ, and the first that does. NaNs are equal; all else bit by bit.
+// Counts the differing elements of a type and returns the first. NaNs are equal; everything else is
+// compared bitwise.
 size_t CountDifferences(const std::string& type, const char* got, const char* wanted, size_t bytes,
                         size_t& first);
-// Reals that differ by more than what another order of sums may do; all else bit by bit.
-size_t CountFar(const Expected& expected, const char* got, const char* wanted, size_t& first);
+// Counts reals that differ by more than a reordered sum allows; everything else is compared
+// bitwise.
+size_t CountMismatches(const Expected& expected, const char* got, const char* wanted,
+                       size_t& first);
 
-// A large program: y = reference(x) of rows x columns, in double; of dots also a depth, and
-// batches.
+// A large program: y = reference(x) of rows x columns, in double; dots also have a contracted
+// dimension and batches.
 struct Large {
   std::string name;
   size_t rows = 0, columns = 0, depth = 0, batch = 1;
   std::vector<float> x, gamma, beta, y;
 };
 
-// Looks at some thousand elements, neighbours among them; prints the one that is off most.
+// Checks several thousand elements, including adjacent ones; prints the largest error.
 bool CheckLarge(const Large& l, bool narrow);
 
 }  // namespace tokamak

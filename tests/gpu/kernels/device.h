@@ -6,13 +6,13 @@
 
 #include "gpu/kernels/manifest.h"
 
-// The device, by libcuda and libnvrtc: both are opened when the program runs.
+// Access to the device through libcuda and libnvrtc, both loaded at run time.
 
 namespace tokamak {
 
 using Address = unsigned long long;
 
-// The functions that are called, as cuda.h and nvrtc.h of CUDA 12 and 13 declare them.
+// The functions used, as declared in cuda.h and nvrtc.h of CUDA 12 and 13.
 struct Cuda {
   int (*init)(unsigned);
   int (*device_get)(int*, int);
@@ -51,11 +51,11 @@ struct Nvrtc {
 };
 extern Nvrtc nvrtc;
 
-// Whether there is such a library with all of those.
+// Whether the libraries exist and have all of these functions.
 bool OpenCuda();
 bool OpenNvrtc();
 
-// Whether a call of CUDA succeeded; prints why not.
+// Whether a CUDA call succeeded; otherwise prints the error.
 bool Ok(int status, const char* what);
 
 struct Function {
@@ -68,7 +68,7 @@ class Compiler {
  public:
   explicit Compiler(std::string folder) : folder_(std::move(folder)) {}
 
-  // The kernel of a launch; false, and printed why, when there is none.
+  // Returns the kernel of a launch; prints the reason and returns false on failure.
   bool Get(const Step& step, Function& function);
   size_t count() const { return known_.size(); }
 

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-// A bundle as bundle.cc writes it: programs, their launches, inputs, and the simulator's results.
+// Reads a bundle written by bundle.cc: programs, their launches, inputs, and the simulator's
+// results.
 
 namespace tokamak {
 
@@ -13,8 +14,9 @@ struct Spot {
 };
 
 struct Step {
-  std::string file, function;  // a launch; empty: a copy
-  // A pack of kernels: its only parameter is all pointers, or where they are in memory.
+  std::string file, function;  // a launch; empty for a copy
+  // A horizontally fused launch: its only parameter is the table of pointers, or the address of
+  // one.
   bool by_value = false, by_table = false;
   unsigned grid = 1, threads[3] = {1, 1, 1}, dynamic = 0;
   std::vector<Spot> spots;
@@ -24,7 +26,7 @@ struct Step {
 struct Expected {
   size_t memory = 0, bytes = 0, at = 0;
   std::string type;
-  bool near = false;  // tensor cores add up in an order of their own, or the device approximates
+  bool near = false;  // tensor cores sum in their own order, or the device approximates
 };
 
 struct Program {
@@ -41,7 +43,7 @@ struct Program {
   std::vector<Drawn> drawn;
   std::vector<Step> steps;
   std::vector<Expected> expected;
-  std::string reference;  // of large ones: what is computed, in double, to compare with
+  std::string reference;  // large programs: the computation in double to compare with
   std::vector<size_t> sizes;
   size_t traffic = 0;
 };

@@ -1,7 +1,7 @@
 // tok_gpu_kernels BUNDLE: compiles the kernels of a bundle (bundle.cc) with NVRTC, launches them on
 // the device, compares every result bit by bit with the simulator's (large ones with a computation
-// in double), and prints the bandwidth of those that ask for it. Needs nothing but a C++ compiler;
-// libcuda and libnvrtc are opened when it runs. Exit code 77: there is no device.
+// in double), and prints the bandwidth where requested. Needs only a C++ compiler; libcuda and
+// libnvrtc are loaded at run time. Exit code 77: no device.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,11 +19,11 @@
 namespace tokamak {
 namespace {
 
-class Runner {
+class BundleRunner {
  public:
-  Runner(const Program& program, Compiler& compiler, const std::string& data)
+  BundleRunner(const Program& program, Compiler& compiler, const std::string& data)
       : program_(program), compiler_(compiler), data_(data) {}
-  ~Runner() {
+  ~BundleRunner() {
     for (Address address : memories_) cuda.release(address);
     for (const auto& [step, address] : tables_) cuda.release(address);
   }
@@ -126,7 +126,7 @@ class Runner {
     return true;
   }
 
-  // Pointers of a step in memory of the device, put there once.
+  // The pointers of a step in device memory, written once.
   bool MakeTable(size_t step, const std::vector<Address>& addresses, Address& table) {
     auto [at, is_new] = tables_.try_emplace(step, 0);
     size_t bytes = addresses.size() * sizeof(Address);
@@ -145,7 +145,7 @@ class Runner {
           !Ok(cuda.to_host(got.data(), memories_[expected.memory], expected.bytes), "download"))
         return false;
       const char* wanted = data_.data() + expected.at;
-      size_t first = 0, count = expected.near ? CountFar(expected, got.data(), wanted, first)
+      size_t first = 0, count = expected.near ? CountMismatches(expected, got.data(), wanted, first)
                                               : CountDifferences(expected.type, got.data(), wanted,
                                                                  expected.bytes, first);
       if (count > 0)
@@ -181,7 +181,7 @@ class Runner {
     return CheckLarge(large_, narrow);
   }
 
-  // The median of many runs; data is several times the cache.
+  // The median of many runs; the data is several times the cache size.
   bool Time() {
     void *begin = nullptr, *end = nullptr;
     if (!Ok(cuda.event_create(&begin, 0), "event") || !Ok(cuda.event_create(&end, 0), "event"))
@@ -220,12 +220,12 @@ class Runner {
   Compiler& compiler_;
   const std::string& data_;
   std::vector<Address> memories_;
-  std::map<size_t, Address> tables_;  // of packs, by step
+  std::map<size_t, Address> tables_;  // of horizontally fused launches, by step
   std::vector<Function> functions_;
   Large large_;
 };
 
-// What a copy of the same size by the driver takes: the ceiling.
+// The time of a driver copy of the same size: the upper bound on bandwidth.
 void TimeCopy(size_t bytes) {
   Address from = 0, to = 0;
   if (cuda.allocate(&from, bytes) != 0 || cuda.allocate(&to, bytes) != 0) return;
@@ -281,7 +281,7 @@ int Main(int argc, char** argv) {
     if (!wanted) continue;
     if (!program.reference.empty() && !timed) TimeCopy(size_t{1} << 28);
     timed = timed || !program.reference.empty();
-    bool good = Runner(program, compiler, data).Run();
+    bool good = BundleRunner(program, compiler, data).Run();
     if (!good) std::printf("FAILED %s\n", program.name.c_str());
     ++(good ? passed : failed);
     std::fflush(stdout);

@@ -1,4 +1,4 @@
-// Any pass for targets can be left out: what it would have rewritten is computed another way.
+// Any target pass can be skipped: its op is then computed in another way.
 // RUN: run --backend cpu --skip expand-quantized,split-reductions,expand-ops
 // VALUES: out_0: f32[3] {0, -8, 8}
 // RUN: run --backend sim-cuda --skip expand-quantized --skip split-reductions

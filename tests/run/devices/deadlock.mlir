@@ -1,4 +1,4 @@
-// One device sends to a channel that nobody reads, the other waits on another one: an error, no hang.
+// One device sends to a channel that is never read, the other waits on another one: an error, not a hang.
 // RUN: run
 module {
   func.func @gives(%x: tensor<i32>, %token: !stablehlo.token) -> !stablehlo.token {

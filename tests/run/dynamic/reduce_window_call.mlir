@@ -1,4 +1,4 @@
-// A window whose sizes are values, as jax.export writes it.
+// A window with run-time sizes, as jax.export writes it.
 // RUN: run
 func.func private @sum(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.add %a, %b : tensor<f32>

@@ -1,4 +1,4 @@
-// Operands that state the shapes of a custom call's results, as jax.export writes them.
+// Operands that specify the result shapes of a custom call, as jax.export writes them.
 // RUN: run
 func.func @main() -> (tensor<?x2xf32>, tensor<?x2xi32>) {
   %x = stablehlo.constant dense<[[1.0, 3.0, 2.0], [6.0, 5.0, 4.0]]> : tensor<2x3xf32>

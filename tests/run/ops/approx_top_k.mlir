@@ -1,4 +1,4 @@
-// The exact ones; equal keys as in an unstable sort.
+// The exact top-k; equal keys as in an unstable sort.
 // RUN: run --backend interp
 func.func @greater(%a: tensor<i32>, %b: tensor<i32>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<i1> {
   %0 = stablehlo.compare GT, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>

@@ -1,4 +1,4 @@
-// A bit of an integer is an i1, the lowest the first; elements of eight and of four bits, and reals.
+// A bit of an integer is an i1, lowest first; elements of eight and of four bits, and reals.
 // RUN: run
 // VALUES: out_0: u8[2] {141, 255}
 // VALUES: out_1: pred[2,8] {true, false, true, true, false, false, false, true, false, true, true, true, true, true, true, true}

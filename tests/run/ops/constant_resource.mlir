@@ -1,4 +1,4 @@
-// Constants whose bytes stand at the end of the file; i1 takes a byte, or a bit, an element.
+// Constants whose bytes are at the end of the file; i1 takes a byte or a bit per element.
 // RUN: run
 func.func @main() -> (tensor<2xf32>, tensor<3xi1>, tensor<9xi1>) {
   %0 = stablehlo.constant dense_resource<floats> : tensor<2xf32>

@@ -1,4 +1,4 @@
-// LAPACK would end the process at a NaN; the call says -4 instead, and JAX makes NaNs of the results.
+// LAPACK would abort the process on a NaN; the call returns -4 instead, and JAX turns the results into NaNs.
 // RUN: run
 func.func @main() -> tensor<2xi32> {
   %a = stablehlo.constant dense<[[[1.0, 0x7FC00000], [0.0, 1.0]], [[1.0, 0x7F800000], [0.0, 1.0]]]> : tensor<2x2x2xf32>

@@ -1,4 +1,4 @@
-// The custom calls of JAX for GPUs, and our own spelling of the op: the same words.
+// JAX's custom calls for GPUs, and our own spelling of the op: the same words.
 // RUN: run
 // VALUES: out_0: u32[2] {1797259609, 481924860}
 // VALUES: out_1: u32[2] {2579123966, 3137350631}

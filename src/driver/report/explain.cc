@@ -1,0 +1,189 @@
+#include "driver/report/explain.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "driver/event_sink.h"
+#include "driver/load.h"
+#include "driver/named_options.h"
+#include "driver/report/targets.h"
+#include "driver/report/views.h"
+#include "driver/report/write.h"
+#include "ir/clone.h"
+
+namespace tokamak {
+namespace {
+
+using nlohmann::json;
+
+// Source lines listed per entry (chosen).
+constexpr size_t kExplainShownLines = 6;
+
+Result<std::string> KernelText(const CompileReport& report, const ExplainRequest& request) {
+  TOK_TRY(std::vector<KernelView> views, KernelsNamed(report, request.kernel));
+  json list = json::array();
+  std::string text;
+  for (const KernelView& view : views) {
+    std::string language = view.language == "cuda" ? "CUDA C++" : "LLVM IR";
+    list.push_back({{"name", view.name}, {"form", view.form}, {view.language, view.code}});
+    text += fmt::format("// kernel IR\n{}\n", view.form);
+    text += view.code.empty() ? "// this build does not generate " + language + "\n"
+                              : fmt::format("// {}\n{}\n", language, view.code);
+  }
+  return request.json ? LineOfJson({{"kernels", std::move(list)}}) : text;
+}
+
+std::string TextOf(const std::vector<Lint>& lints) {
+  std::string text;
+  for (const Lint& lint : lints) {
+    std::string where =
+        lint.lines.empty() ? "the program" : ShortList(lint.lines, kExplainShownLines);
+    text += fmt::format("{}  {} us  {}\n           {}\n", lint.rule, NumberText(lint.us), where,
+                        lint.text);
+  }
+  return text;
+}
+
+std::string SumOf(const Lints& lints) {
+  double us = 0;
+  for (const Lint& lint : lints.all) us += lint.us;
+  return fmt::format("{} of the {} us that a call takes\n", NumberText(us),
+                     NumberText(lints.call_us));
+}
+
+json JsonOf(const std::vector<Lint>& lints) {
+  json list = json::array();
+  for (const Lint& lint : lints)
+    list.push_back(
+        {{"rule", lint.rule}, {"lines", lint.lines}, {"us", lint.us}, {"text", lint.text}});
+  return list;
+}
+
+Result<CompileReport> ReportOn(std::string_view target, const Module& module,
+                               const ExplainRequest& request) {
+  TOK_TRY(Target on, TargetNamed(target));
+  TOK_TRY(std::shared_ptr<const Compilation> made,
+          Compile(CloneModule(module), on, request.compile));
+  return ReportOf(std::move(made));
+}
+
+Result<std::string> ComparedDevices(const Module& module, const ExplainRequest& request) {
+  TOK_TRY(CompileReport host, ReportOn("host", module, request));
+  TOK_TRY(CompileReport gpu, ReportOn("h200", module, request));
+  for (const CompileReport* report : {&host, &gpu})
+    if (!report->why_interpreted().empty())
+      return "the interpreter runs all of it: " + report->why_interpreted() + "\n";
+  DeviceComparison comparison = CompareDevices(module, host, gpu);
+  return request.json ? LineOfJson(JsonOf(comparison)) : TextOf(comparison);
+}
+
+// The answer for a program that only `tokamak run --backend interp` runs, because no buffer can
+// hold its results.
+std::string InterpretedText(const Error& why, const ExplainRequest& request) {
+  if (request.json) return LineOfJson({{"target", request.target}, {"interpreted", why.message}});
+  return "the interpreter runs all of it: " + why.message + "\n";
+}
+
+}  // namespace
+
+std::string LineOfJson(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+Result<Target> TargetOf(const ExplainRequest& request) {
+  bool for_gpu = request.target != "host";
+  return for_gpu && !request.device.empty() ? TargetOfBackend(request.device)
+                                            : TargetNamed(request.target);
+}
+
+Result<std::string> Explained(std::unique_ptr<Module> module, const ExplainRequest& request) {
+  if (!request.targets.empty()) return ComparedDevices(*module, request);
+  TOK_TRY(Target target, TargetOf(request));
+  bool compares = request.compare && request.kernel.empty() && !request.dot && !request.lints;
+  std::unique_ptr<Module> before = compares ? CloneModule(*module) : nullptr;
+  Result<std::shared_ptr<const Compilation>> compiled =
+      Compile(std::move(module), target, request.compile);
+  if (!compiled.ok() && compiled.error().code == ErrorCode::kUnsupportedResult &&
+      !request.compile.require_kernels)
+    return InterpretedText(compiled.error(), request);
+  TOK_TRY(std::shared_ptr<const Compilation> made, std::move(compiled));
+  if (!request.write_plan.empty())
+    TOK_RETURN_IF_ERROR(WriteFileBytes(request.write_plan, ToJson(PlanOf(*made))));
+  return Explained(std::move(made), request, before.get());
+}
+
+Result<std::string> Explained(std::shared_ptr<const Compilation> compilation,
+                              const ExplainRequest& request, const Module* before) {
+  const Compilation& made = *compilation;
+  TOK_TRY(CompileReport report, ReportOf(std::move(compilation), request.report));
+  if (before != nullptr) TOK_RETURN_IF_ERROR(AddComparisons(report, *before));
+  if (!request.kernel.empty()) return KernelText(report, request);
+  if (request.dot) {
+    std::string dot = DotOf(report, made.module->name());
+    return request.json ? LineOfJson({{"dot", dot}}) : dot;
+  }
+  Lints lints = LintsOf(*made.module, report);
+  if (request.lints) {
+    if (request.json) return LineOfJson({{"lints", JsonOf(lints.all)}, {"call_us", lints.call_us}});
+    return lints.all.empty() ? "no lints\n" : TextOf(lints.all) + SumOf(lints);
+  }
+  Records records = !request.decisions ? Records::kNone
+                    : request.rewrites ? Records::kAll
+                                       : Records::kOfKernels;
+  if (!request.json) return TextOf(report, records) + TextOf(lints.all);
+  json out = JsonOf(report, made.target.name);
+  out["lints"] = JsonOf(lints.all);
+  return LineOfJson(out);
+}
+
+void ExplainCompilation(const std::shared_ptr<const Compilation>& compilation) {
+  const char* asked = std::getenv("TOKAMAK_DEBUG");
+  std::string_view word = asked == nullptr ? "" : asked;
+  if (word != "explain" && word != "decisions") return;
+  ExplainRequest request;
+  request.decisions = word == "decisions";
+  Result<std::string> output = Explained(compilation, request, nullptr);
+  std::string text = output.ok() ? std::move(output.value()) : output.error().message + "\n";
+  const std::string& name = compilation->module->name();
+  if (HasEventSink()) {
+    EmitEvent(json{{"event", "explain"}, {"name", name}, {"text", text}});
+  } else {
+    std::fputs((name + ":\n" + text).c_str(), stderr);
+  }
+}
+
+Status SetExplainOption(ExplainRequest& request, std::string_view name, const std::string& value) {
+  bool truth = value == "true" || value == "True" || value == "1";
+  if (name == "target") {
+    if (value == "host" || value == "h200") {
+      request.target = value;
+    } else if (value == "host,h200") {
+      request.targets = value;
+    } else {
+      return MakeError(ErrorCode::kOptionValue,
+                       "explain: target is host, h200 or host,h200, not '" + value + "'");
+    }
+  } else if (name == "json") {
+    request.json = truth;
+  } else if (name == "decisions") {
+    request.decisions = truth;
+  } else if (name == "measure") {
+    request.report.measure = truth;
+  } else if (name == "compare") {
+    request.compare = truth;
+  } else if (name == "dot") {
+    request.dot = truth;
+  } else if (name == "lints") {
+    request.lints = truth;
+  } else if (name == "kernel") {
+    request.kernel = value;
+  } else {
+    TOK_RETURN_IF_ERROR(SetOption(request.compile, name, value));
+  }
+  return Ok();
+}
+
+}  // namespace tokamak

@@ -1,0 +1,392 @@
+#include "fusion/candidate_plan.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "fusion/regions.h"
+#include "fusion/values.h"
+#include "gen/library/contraction.h"
+#include "gen/library/sorts.h"
+
+namespace tokamak {
+namespace {
+
+bool Contains(const std::vector<const Instr*>& list, const Instr* instr) {
+  return std::find(list.begin(), list.end(), instr) != list.end();
+}
+
+// Practically free to recompute in each consumer.
+bool OnlyMoves(const Instr& instr) {
+  return instr.op() == Op::kBroadcast || instr.op() == Op::kIota || instr.op() == Op::kSlice ||
+         instr.op() == Op::kGetTupleElement || instr.op() == Op::kReshape;
+}
+
+// Chains of elementwise values, each with a single consumer of the same shape: grown from the last
+// instruction to the first, up to half of the limits of one kernel (region_shape.h).
+class Chains {
+ public:
+  explicit Chains(const Computation& computation) : chain_of_(computation, -1) {}
+
+  // Whether the instruction joins the chain of its user. Call it once per instruction, users before
+  // operands.
+  bool Join(const Instr& instr) {
+    if (!instr.info().Is(kElementwise) || instr.operand_count() == 0) return false;
+    auto flops = instr.info().flops_per_element;
+    auto inputs = static_cast<int64_t>(instr.operand_count());
+    if (int with = ChainOfUser(instr); with >= 0) {
+      Chain& chain = chains_[static_cast<size_t>(with)];
+      if (chain.instrs < kMaxChain && chain.flops + flops <= kMaxChainFlops &&
+          chain.inputs + inputs - 1 <= kMaxChainInputs) {
+        chain = {chain.instrs + 1, chain.flops + flops, chain.inputs + inputs - 1};
+        chain_of_[&instr] = with;
+        return true;
+      }
+    }
+    chain_of_[&instr] = static_cast<int>(chains_.size());
+    chains_.push_back({1, flops, inputs});
+    return false;
+  }
+
+ private:
+  // Half of kMaxInstrs, kMaxFlops and kMaxInputs. Chosen: leaves room for moves that grow the
+  // kernel.
+  static constexpr int64_t kMaxChain = 100, kMaxChainFlops = 250, kMaxChainInputs = 20;
+  struct Chain {
+    int64_t instrs, flops, inputs;
+  };
+
+  int ChainOfUser(const Instr& instr) const {
+    if (instr.users().empty() || IsTied(instr)) return -1;
+    const Instr& user = *instr.users()[0];
+    bool alone = std::all_of(instr.users().begin(), instr.users().end(),
+                             [&](const Instr* other) { return other == &user; });
+    bool same_shape = user.shape().IsArray() && user.shape().dims() == instr.shape().dims();
+    return alone && same_shape ? chain_of_[&user] : -1;
+  }
+
+  InstrMap<int> chain_of_;
+  std::vector<Chain> chains_;
+};
+
+// Calls f for all values that must exist before a region runs: those that it reads and those that
+// it updates. An update is the only root of its region.
+template <typename F>
+void ForNeeds(const FusedRegion& region, F&& f) {
+  for (const Instr* input : region.inputs) f(input);
+  for (const Instr* root : region.roots)
+    if (IsUpdate(*root) && !Contains(region.inputs, root->operand(0))) f(root->operand(0));
+}
+
+}  // namespace
+
+CandidatePlan::CandidatePlan(const Computation& computation, FusedRegionHasher& hasher)
+    : hasher_(&hasher),
+      order_(OrderFromRoot(computation)),
+      positions_(computation),
+      values_(order_.size()),
+      consumers_(computation),
+      computed_(computation) {
+  for (size_t position = 0; position < order_.size(); ++position) {
+    const Instr& instr = *order_[position];
+    positions_[&instr] = static_cast<uint32_t>(position);
+    Value& value = values_[position];
+    value.immediate = IsImmediate(instr);
+    value.is_part = instr.op() == Op::kGetTupleElement;
+    value.first_read = static_cast<uint32_t>(reads_.size());
+    for (size_t i = IsUpdate(instr) ? 1 : 0; i < instr.operand_count(); ++i)
+      if (uint32_t read = positions_[instr.operand(i)]; !values_[read].immediate)
+        reads_.push_back(read);
+    value.reads = static_cast<uint32_t>(reads_.size()) - value.first_read;
+  }
+}
+
+CandidatePlan::CandidatePlan(const ComputationPlan& plan, FusedRegionHasher& hasher)
+    : CandidatePlan(*plan.computation, hasher) {
+  for (const Instr* instr : order_) {
+    Value& value = Of(*instr);
+    value.group_number = plan.kernel_of[instr];
+    value.outside_kernels = value.group_number < 0 && !plan.inside[instr] && !value.immediate;
+  }
+  for (const Instr* instr : order_) Of(*instr).needed = NeedsArray(*instr);
+  for (const PlannedKernel& planned : plan.kernels)
+    AddGroup({planned.region.roots, {}}, planned.region, hasher.KeyOf(planned.region));
+}
+
+CandidatePlan::CandidatePlan(const Computation& computation, const Machine& machine, bool contract,
+                             FusedRegionHasher& hasher)
+    : CandidatePlan(computation, hasher) {
+  std::vector<const Instr*> roots = FirstRoots(machine, contract);
+  for (size_t i = 0; i < roots.size(); ++i) Of(*roots[i]).group_number = static_cast<int>(i);
+  for (const Instr* root : roots) {
+    FusionGroup group{{root}, {}};
+    FusedRegion region;
+    FindRegion(group, static_cast<int>(groups_.size()), region);
+    FusedRegionKey key = hasher.KeyOf(region);
+    AddGroup(std::move(group), std::move(region), std::move(key));
+  }
+}
+
+std::vector<const Instr*> CandidatePlan::FirstRoots(const Machine& machine, bool contract) {
+  std::vector<const Instr*> roots;
+  Chains chains(computation());
+  for (size_t i = order_.size(); i-- > 0;) {
+    const Instr& instr = *order_[i];
+    Value& value = values_[i];
+    value.needed = NeedsArray(instr);
+    if (value.immediate && !value.needed) continue;
+    bool no_kernel = IsKernelless(instr) || IsMemoryConstant(instr) ||
+                     IsForLibrary(instr, machine) || IsForRuntime(instr, machine);
+    bool alias = IsAlias(instr) && instr.operand_count() > 0 && !Of(*instr.operand(0)).immediate;
+    value.outside_kernels =
+        no_kernel || (alias && value.needed) || (!alias && !WhyNoKernel(instr, machine).empty());
+    if (value.outside_kernels) continue;
+    bool inside = OnlyMoves(instr) || alias || (contract && chains.Join(instr));
+    if (value.needed || !inside) roots.push_back(&instr);
+  }
+  std::reverse(roots.begin(), roots.end());
+  return roots;
+}
+
+bool CandidatePlan::NeedsArray(const Instr& value) const {
+  if (value.parent()->root() == &value || value.is_control_predecessor()) return true;
+  return std::any_of(value.users().begin(), value.users().end(), [&](const Instr* user) {
+    return Of(*user).outside_kernels || (IsUpdate(*user) && user->operand(0) == &value);
+  });
+}
+
+void CandidatePlan::AddGroup(FusionGroup group, FusedRegion region, FusedRegionKey key) {
+  groups_.push_back({std::move(group), std::move(region), std::move(key)});
+  Link(static_cast<int>(groups_.size()) - 1, true);
+}
+
+std::vector<FusedRegionKey> CandidatePlan::KeysOf(const std::vector<FusedRegion>& regions) const {
+  std::vector<FusedRegionKey> keys;
+  keys.reserve(regions.size());
+  for (const FusedRegion& region : regions) keys.push_back(hasher_->KeyOf(region));
+  return keys;
+}
+
+uint32_t CandidatePlan::NumberIn(int i, const Instr& instr) const {
+  const Entry& entry = groups_[static_cast<size_t>(i)];
+  auto at = std::find(entry.region.instrs.begin(), entry.region.instrs.end(), &instr);
+  // An alias of an input is outside of the region.
+  if (at == entry.region.instrs.end()) return static_cast<uint32_t>(entry.key.numbers.size());
+  return entry.key.numbers[static_cast<size_t>(at - entry.region.instrs.begin())];
+}
+
+const Instr* CandidatePlan::StoredValueOf(const Instr& input) const {
+  const Instr* last = &input;
+  while (GroupOf(*last) < 0) {
+    if (!IsOutsideKernels(*last) || !IsAlias(*last) || last->operand_count() != 1) return nullptr;
+    last = last->operand(0);
+  }
+  return last;
+}
+
+std::vector<const Instr*> CandidatePlan::AliasChainOf(const Instr& input) const {
+  const Instr* stored = StoredValueOf(input);
+  if (stored == nullptr) return {};
+  std::vector<const Instr*> chain = {&input};
+  while (chain.back() != stored) chain.push_back(chain.back()->operand(0));
+  return chain;
+}
+
+bool CandidatePlan::IsInput(uint32_t position, const FusionGroup& group, int number) const {
+  const Value& value = values_[position];
+  bool made = value.outside_kernels || value.group_number >= 0;
+  return made && value.group_number != number && !Contains(group.recomputed, order_[position]);
+}
+
+void CandidatePlan::FindRegion(const FusionGroup& group, int number, FusedRegion& region) {
+  ++walk_;
+  found_.clear();
+  bool has_parts = false;
+  auto find = [&](uint32_t position) {
+    values_[position].seen = walk_;
+    has_parts = has_parts || values_[position].is_part;
+    found_.push_back(position);
+  };
+  for (const Instr* root : group.roots) find(positions_[root]);
+  for (size_t next = 0; next < found_.size(); ++next)
+    for (uint32_t read : ReadsOf(values_[found_[next]]))
+      if (values_[read].seen != walk_ && !IsInput(read, group, number)) find(read);
+  if (has_parts) ForgetParts();
+  PutInOrder(group.roots, region);
+}
+
+// A get-tuple-element of a tuple that another group computes is an input.
+void CandidatePlan::ForgetParts() {
+  std::erase_if(found_, [&](uint32_t position) {
+    Value& value = values_[position];
+    bool elsewhere = value.is_part && !std::ranges::any_of(ReadsOf(value), [&](uint32_t read) {
+                       return values_[read].seen == walk_;
+                     });
+    if (elsewhere) value.seen = 0;
+    return elsewhere;
+  });
+}
+
+void CandidatePlan::PutInOrder(const std::vector<const Instr*>& roots, FusedRegion& region) {
+  std::sort(found_.begin(), found_.end());
+  region.computation = &computation();
+  region.roots = roots;
+  region.instrs.clear();
+  region.instrs.reserve(found_.size());
+  inputs_.clear();
+  for (uint32_t position : found_) {
+    region.instrs.push_back(order_[position]);
+    for (uint32_t read : ReadsOf(values_[position])) {
+      if (values_[read].seen == walk_) continue;
+      values_[read].seen = walk_;
+      inputs_.push_back(order_[read]);
+    }
+  }
+  region.inputs = inputs_;
+  std::sort(region.roots.begin(), region.roots.end(),
+            [&](const Instr* x, const Instr* y) { return positions_[x] < positions_[y]; });
+}
+
+void CandidatePlan::Reassign(const Change& change, bool forward) {
+  auto leave = [&](const FusionGroup& group) {
+    for (const Instr* root : group.roots) Of(*root).group_number = -1;
+  };
+  auto move_in = [&](const FusionGroup& group, int number) {
+    for (const Instr* root : group.roots) Of(*root).group_number = number;
+  };
+  int next = static_cast<int>(groups_.size());
+  if (forward) {
+    for (int i : change.removed) leave(group(i));
+    for (const FusionGroup& group : change.added) move_in(group, next++);
+  } else {
+    for (const FusionGroup& group : change.added) leave(group);
+    for (int i : change.removed) move_in(group(i), i);
+  }
+}
+
+std::vector<FusedRegion> CandidatePlan::Try(const Change& change) {
+  std::vector<FusedRegion> regions;
+  Try(change, regions);
+  return regions;
+}
+
+void CandidatePlan::Try(const Change& change, std::vector<FusedRegion>& regions) {
+  if (regions.size() < change.added.size()) regions.resize(change.added.size());
+  Reassign(change, true);
+  auto next = static_cast<int>(groups_.size());
+  for (size_t i = 0; i < change.added.size(); ++i)
+    FindRegion(change.added[i], next + static_cast<int>(i), regions[i]);
+  Reassign(change, false);
+}
+
+void CandidatePlan::Link(int number, bool add) {
+  auto link = [&](std::vector<int>& list) {
+    if (add) {
+      list.push_back(number);
+    } else {
+      std::erase(list, number);
+    }
+  };
+  ForNeeds(region(number), [&](const Instr* value) { link(consumers_[value]); });
+  for (const Instr* instr : region(number).instrs) link(computed_[instr]);
+}
+
+void CandidatePlan::Apply(const Change& change, std::vector<FusedRegion> regions,
+                          std::vector<FusedRegionKey> keys) {
+  int next = static_cast<int>(groups_.size());
+  bool narrows = IsNarrowing(change);
+  if (IsMerge(change)) {
+    group_order_.Merge(*this, change.removed[0], change.removed[1], next);
+  } else if (narrows) {
+    for (size_t i = 0; i < change.added.size(); ++i)
+      group_order_.Replace(GroupOf(*change.added[i].roots[0]), next + static_cast<int>(i));
+  } else {
+    group_order_.Forget();
+  }
+  for (int i : change.removed) Link(i, false);
+  Reassign(change, true);
+  for (int i : change.removed) groups_[static_cast<size_t>(i)] = {};
+  for (size_t i = 0; i < regions.size(); ++i)
+    AddGroup(change.added[i], std::move(regions[i]), std::move(keys[i]));
+  for (int i = next; narrows && i < static_cast<int>(groups_.size()); ++i)
+    if (!group_order_.Fits(*this, region(i), i)) return group_order_.Forget();
+}
+
+bool CandidatePlan::IsCurrent(const Change& change) const {
+  auto is_removed = [&](int group) {
+    return std::find(change.removed.begin(), change.removed.end(), group) != change.removed.end();
+  };
+  auto is_kept = [&](const Instr* root) {
+    return std::any_of(change.added.begin(), change.added.end(),
+                       [&](const FusionGroup& group) { return Contains(group.roots, root); });
+  };
+  for (int i : change.removed) {
+    if (!IsLive(i)) return false;
+    for (const Instr* root : group(i).roots)
+      if (!is_kept(root) &&
+          !std::all_of(consumers_[root].begin(), consumers_[root].end(), is_removed))
+        return false;
+  }
+  return true;
+}
+
+bool CandidatePlan::IsMerge(const Change& change) const {
+  return change.added.size() == 1 && change.removed.size() == 2 && !IsNarrowing(change);
+}
+
+// Narrowing: groups lose roots and compute more themselves. Their transitive dependences stay the
+// same, except those of recomputed values, which Fits() checks.
+bool CandidatePlan::IsNarrowing(const Change& change) const {
+  for (auto group = change.added.begin(); group != change.added.end(); ++group) {
+    int group_number = GroupOf(*group->roots[0]);
+    auto is_home = [&](const Instr* root) { return GroupOf(*root) == group_number; };
+    bool recomputed = std::any_of(change.added.begin(), group, [&](const FusionGroup& before) {
+      return is_home(before.roots[0]);
+    });
+    if (group_number < 0 || recomputed || !std::ranges::all_of(group->roots, is_home)) return false;
+  }
+  return true;
+}
+
+bool CandidatePlan::MakesCycle(const Change& change, const std::vector<FusedRegion>& regions) {
+  if (IsNarrowing(change)) {
+    bool fits = true;
+    for (size_t i = 0; fits && i < regions.size(); ++i)
+      fits = group_order_.Fits(*this, regions[i], GroupOf(*change.added[i].roots[0]));
+    if (fits) return false;
+  }
+  if (IsMerge(change)) return HasPathBetween(change);
+  return FindsCycle(change, regions);
+}
+
+bool CandidatePlan::FindsCycle(const Change& change,
+                               const std::vector<FusedRegion>& regions) const {
+  // Walks from the roots of each new group through all transitive consumers. A cycle exists if the
+  // walk arrives at a value that the group needs.
+  std::unordered_set<int> gone(change.removed.begin(), change.removed.end());
+  std::unordered_map<const Instr*, std::vector<size_t>> needed_by;
+  for (size_t i = 0; i < regions.size(); ++i)
+    ForNeeds(regions[i], [&](const Instr* value) { needed_by[value].push_back(i); });
+  for (size_t target = 0; target < regions.size(); ++target) {
+    std::unordered_set<const Instr*> seen;
+    std::vector<const Instr*> open = regions[target].roots;
+    while (!open.empty()) {
+      const Instr* instr = open.back();
+      open.pop_back();
+      if (!seen.insert(instr).second) continue;
+      if (auto it = needed_by.find(instr); it != needed_by.end())
+        for (size_t i : it->second) {
+          if (i == target) return true;
+          for (const Instr* root : regions[i].roots) open.push_back(root);
+        }
+      for (int consumer : consumers_[instr])
+        if (!gone.contains(consumer))
+          for (const Instr* root : region(consumer).roots) open.push_back(root);
+      for (const Instr* user : instr->users())
+        if (IsOutsideKernels(*user)) open.push_back(user);
+    }
+  }
+  return false;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,176 @@
+#include "fusion/region_costs.h"
+
+#include <algorithm>
+
+#include "fusion/regions.h"
+#include "fusion/values.h"
+#include "gen/column_reductions.h"
+#include "gen/gpu/gpu.h"
+#include "gen/roots.h"
+
+namespace tokamak {
+namespace {
+
+// No other instruction of the kernel may read the array that an update overwrites, except for the
+// very slice that is overwritten.
+std::string WhyNotUpdate(const FusedRegion& region, GeneratorKind kind, const Machine& machine) {
+  bool on_cpu = !machine.is_gpu();
+  bool by_element = kind == GeneratorKind::kLoop || (kind == GeneratorKind::kContract && on_cpu);
+  for (const Instr* instr : region.instrs) {
+    if (!IsUpdate(*instr)) continue;
+    bool others = on_cpu && by_element && IsSliceUpdate(*instr);  // may have other roots
+    if ((region.roots.size() != 1 && !others) || std::ranges::count(region.roots, instr) == 0)
+      return "an in-place update must be the root of its kernel";
+    for (const Instr* consumer : region.instrs) {
+      bool same_slice =
+          instr->op() == Op::kDynamicUpdateSlice && consumer->op() == Op::kDynamicSlice;
+      if (consumer == instr || same_slice) continue;
+      if (!by_element && kind != GeneratorKind::kScatter)
+        return "an in-place update cannot share a kernel with a reduction";
+      for (const Instr* operand : consumer->operands())
+        if (operand == instr->operand(0)) return "it reads the array that the region overwrites";
+    }
+  }
+  return "";
+}
+
+bool HasSeveralSizes(const FusedRegion& region) {
+  if (region.roots.size() == 1) return false;
+  return std::any_of(region.roots.begin(), region.roots.end(), [&](const Instr* root) {
+    return ElementsOf(*root) != ElementsOf(*region.roots[0]);
+  });
+}
+
+std::string WhyNotRoots(const FusedRegion& region, GeneratorKind kind, const Machine& machine) {
+  if (region.roots.size() == 1) return "";
+  for (const Instr* root : region.roots)
+    if (root->shape().IsTuple()) return "a tuple-shaped op needs its own kernel";
+  bool reduces = std::all_of(region.roots.begin(), region.roots.end(),
+                             [](const Instr* root) { return root->op() == Op::kReduce; });
+  switch (kind) {
+    case GeneratorKind::kLoop:
+      if (!HasSeveralSizes(region)) return "";
+      return machine.is_gpu() ? gpu::WhyNotStacked(region)
+                              : "its roots have different numbers of elements";
+    case GeneratorKind::kRows:
+      return "";  // the generator decides
+    case GeneratorKind::kContract:
+      return machine.is_gpu() ? "this generator supports a single root"
+                              : "";  // on a CPU, the generator decides
+    case GeneratorKind::kColumns:
+      return reduces ? "" : "a column kernel has only reductions of the same dimensions as roots";
+    default:
+      return "this generator supports a single root";
+  }
+}
+
+// Rows too short for vectors: the reduction of each would run at latency.
+bool HasTinyRows(const FusedRegion& region) {
+  // Elements per row; chosen: less than a vector.
+  constexpr int64_t kTiny = 4;
+  return std::ranges::any_of(region.instrs, [](const Instr* instr) {
+    return instr->op() == Op::kReduce && CountOf(*instr) > 1 &&
+           CountOf(*instr->operand(0)) / CountOf(*instr) < kTiny;
+  });
+}
+
+std::string WhyNotColumnReductions(const FusedRegion& region, GeneratorKind kind,
+                                   const Machine& machine) {
+  ColumnReductions column_reductions;
+  if (kind == GeneratorKind::kColumns) return FindColumnReductions(region, column_reductions);
+  bool contracts = std::any_of(region.instrs.begin(), region.instrs.end(),
+                               [](const Instr* instr) { return instr->op() == Op::kDot; });
+  if (kind != GeneratorKind::kRows) return "";
+  if (!machine.is_gpu() && HasTinyRows(region))
+    return "rows this short are faster as a column reduction";
+  return contracts ? "a contraction cannot share a kernel with row reductions" : "";
+}
+
+// Why no generator supports the region, as far as shapes tell; empty if one may.
+std::string WhyNot(const FusedRegion& region, GeneratorKind kind, const Machine& machine) {
+  if (std::string why = WhyNotSize(region); !why.empty()) return why;
+  if (region.instrs.size() > 1)
+    for (const Instr* instr : region.instrs)
+      if (instr->op() == Op::kSort && !(machine.is_gpu() && gpu::TakesProducers(region)))
+        return "a sort needs its own kernel";
+  if (std::string why = WhyNotUpdate(region, kind, machine); !why.empty()) return why;
+  if (std::string why = WhyNotColumnReductions(region, kind, machine); !why.empty()) return why;
+  return WhyNotRoots(region, kind, machine);
+}
+
+}  // namespace
+
+const RegionCost& RegionCosts::Of(const FusedRegion& region, uint64_t hash) {
+  Known& known = Find(region, hash);
+  if (known.built) {
+    known.estimate.estimate =
+        EstimateCost(WorkOf(known.built->kernel, known.built->grid, machine_), machine_);
+    known.built.reset();
+  }
+  return known.estimate;
+}
+
+void RegionCosts::Learn(uint64_t hash, GeneratorKind kind, const BuiltKernel& built) {
+  auto [it, is_new] = known_.try_emplace(hash);
+  if (!is_new) return;
+  it->second.estimate.kind = kind;
+  it->second.estimate.estimate = EstimateCost(WorkOf(built.kernel, built.grid, machine_), machine_);
+}
+
+bool RegionCosts::HaveKernels(const std::vector<FusedRegion>& regions) {
+  return std::all_of(regions.begin(), regions.end(), [&](const FusedRegion& region) {
+    return HasKernel(region, hasher_.Of(region), ShapeOf(region, machine_).kind);
+  });
+}
+
+bool RegionCosts::HaveSimpleKernels(const std::vector<FusedRegion>& regions,
+                                    const std::vector<FusedRegionKey>& keys) {
+  bool all = true;
+  for (size_t i = 0; all && i < regions.size(); ++i) {
+    GeneratorKind kind = ShapeOf(regions[i], machine_).kind;
+    bool simple = regions[i].roots.size() == 1 || kind != GeneratorKind::kContract;
+    all = simple && HasKernel(regions[i], keys[i].hash, kind);
+  }
+  return all;
+}
+
+bool RegionCosts::HasKernel(const FusedRegion& region, uint64_t hash, GeneratorKind kind) {
+  if (auto it = known_.find(hash); it != known_.end()) return it->second.estimate.IsLegal();
+  if (!WhyNot(region, kind, machine_).empty()) return false;
+  // Elementwise loops over a single domain, and single instructions, are always supported.
+  bool simple =
+      (kind == GeneratorKind::kLoop && !HasSeveralSizes(region)) || region.instrs.size() == 1;
+  if (simple) return true;
+  bool contracts = kind == GeneratorKind::kContract;
+  if ((kind == GeneratorKind::kRows || contracts) && !machine_.is_gpu()) {
+    auto [accepts, is_new] = accepts_.try_emplace(hash);
+    if (is_new)
+      accepts->second = contracts ? AcceptsContract(region, machine_) : AcceptsRows(region);
+    if (accepts->second != Accepts::kAskByBuilding) return accepts->second == Accepts::kYes;
+  }
+  return Find(region, hash).estimate.IsLegal();
+}
+
+double RegionCosts::Estimate(const FusedRegion& region, uint64_t hash) {
+  auto [it, is_new] = estimates_.try_emplace(hash);
+  if (is_new) it->second = Estimate(region);
+  return it->second;
+}
+
+RegionCosts::Known& RegionCosts::Find(const FusedRegion& region, uint64_t hash) {
+  auto [it, is_new] = known_.try_emplace(hash);
+  if (!is_new) return it->second;
+  RegionCost& evaluated = it->second.estimate;
+  evaluated.kind = ShapeOf(region, machine_).kind;
+  evaluated.why_not = WhyNot(region, evaluated.kind, machine_);
+  if (!evaluated.IsLegal()) return it->second;
+  ++built_;
+  BuildOutcome outcome = BuildRegion(region, evaluated.kind, machine_, "probe");
+  if (!outcome.built)
+    evaluated.why_not = outcome.why_not.empty() ? "no generator supports it" : outcome.why_not;
+  work_ += outcome.built ? outcome.built->kernel.nodes.size() : region.instrs.size();
+  it->second.built = std::move(outcome.built);
+  return it->second;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,81 @@
+#include "gen/column_reductions.h"
+
+namespace tokamak {
+
+std::string FindColumnReductions(const FusedRegion& region, ColumnReductions& found) {
+  bool first = true;
+  for (const Instr* instr : region.instrs) {
+    if (instr->op() != Op::kReduce && instr->op() != Op::kDot) continue;
+    Shape shape = PartsOf(instr->shape())[0];
+    if (first) found.dims = shape.dims();
+    if (shape.dims() != found.dims) return "its reductions have results of different shapes";
+    first = false;
+    if (instr->op() == Op::kDot) {
+      found.dots.push_back(instr);
+      continue;
+    }
+    found.reducers.push_back(ReducerOf(*instr));
+    const Reducer &reducer = found.reducers.back(), &like = found.reducers.front();
+    if (reducer.input().dims() != like.input().dims() || reducer.reduced != like.reduced)
+      return "its reductions fold different dimensions";
+  }
+  for (const Instr* root : region.roots)
+    for (const Shape& part : PartsOf(root->shape()))
+      if (part.ElementCount() != ProductOf(found.dims, 0, found.dims.size()))
+        return "a root has another number of elements than its reductions";
+  return first ? "it has no reduction" : "";
+}
+
+Coordinates InputElement(const Reducer& reducer, const Coordinates& result,
+                         const Coordinates& reduced) {
+  Coordinates at(reducer.input().dims().size());
+  for (size_t i = 0; i < result.size(); ++i)
+    at[static_cast<size_t>(reducer.kept_dims[i])] = result[i];
+  for (size_t i = 0; i < reduced.size(); ++i)
+    at[static_cast<size_t>(reducer.reduced[i])] = reduced[i];
+  return at;
+}
+
+namespace {
+
+// The coordinates in one operand of a dot.
+Coordinates OperandAt(const Dims& dims, const Dims& batch, const Dims& contracting,
+                      const Coordinates& result, size_t free_from, const Coordinates& contracted) {
+  Coordinates at(dims.size());
+  for (size_t i = 0; i < batch.size(); ++i) at[static_cast<size_t>(batch[i])] = result[i];
+  for (size_t i = 0; i < contracting.size(); ++i)
+    at[static_cast<size_t>(contracting[i])] = contracted[i];
+  for (Scalar& c : at)
+    if (!c.ok()) c = result[free_from++];
+  return at;
+}
+
+}  // namespace
+
+Element DotTerm(KernelBuilder& b, ElementEmitter& emitter, const Instr& dot,
+                const Coordinates& result, const Coordinates& contracted, Element sum) {
+  const DotAttrs& attrs = dot.attrs<DotAttrs>();
+  const Dims &lhs = dot.operand(0)->shape().dims(), &rhs = dot.operand(1)->shape().dims();
+  ElementType type = WideType(dot.shape().type());
+  size_t lhs_free = attrs.lhs_batch.size();
+  size_t rhs_free = lhs.size() - attrs.lhs_contracting.size();
+  auto operand = [&](size_t i, const Coordinates& at) {
+    const Instr& instr = *dot.operand(i);
+    return ConvertElement(b, instr.shape().type(), type, emitter.At(instr, at));
+  };
+  Element x = operand(
+      0, OperandAt(lhs, attrs.lhs_batch, attrs.lhs_contracting, result, lhs_free, contracted));
+  Element y = operand(
+      1, OperandAt(rhs, attrs.rhs_batch, attrs.rhs_contracting, result, rhs_free, contracted));
+  if (!emitter.failure().empty()) return sum;
+  // Products are rounded before the addition, as in the interpreter: bitwise the same results.
+  if (IsReal(type)) return {sum[0] + x[0] * y[0], {}};
+  Element product[2] = {x, y};
+  std::optional<Element> of = ApplyOp(b, {Op::kMultiply, type, type, product, nullptr});
+  Element terms[2] = {sum, of.value_or(x)};
+  std::optional<Element> total = ApplyOp(b, {Op::kAdd, type, type, terms, nullptr});
+  if (!of || !total) emitter.Fail("dot: no formula for its type");
+  return total.value_or(sum);
+}
+
+}  // namespace tokamak

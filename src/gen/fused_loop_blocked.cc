@@ -1,0 +1,147 @@
+// Fused loops blocked over iterations. A point that runs all iterations at once touches a few bytes
+// of each row of the stacked arrays; rows are pages apart, which defeats the hardware prefetcher.
+// Here a block has many points:
+//
+//   for each block of iterations (serial)
+//     for vectors of points (serial)
+//       load the carried values from local arrays; run these iterations; store the values back
+//
+// so rows are accessed in long contiguous segments, as many rows at a time as a block has
+// iterations. CartPole with precomputed random numbers, 2048 x 1000 steps: 5.3 ms instead of 12.2
+// ms.
+
+#include <algorithm>
+
+#include "gen/fused_loop.h"
+
+namespace tokamak {
+namespace {
+
+// Minimum bytes that all iterations read and stack, and minimum bytes per iteration over all
+// points. Chosen: beyond the L1 cache, and at least a page.
+constexpr int64_t kLeastBytes = 1 << 20, kBlockLeastRow = 4096;
+// Maximum iterations of a block; rows accessed concurrently (rows at power-of-two strides conflict
+// in the cache); points of a block; elements that a block caches. Chosen: a block fits in the L1
+// cache.
+constexpr int64_t kMaxBlockIterations = 8, kMostRows = 8, kBlockPoints = 1024,
+                  kBlockMaxCached = 6144;
+
+// Bytes of a typical element (f32, s32).
+constexpr int64_t kBytesOfElement = 4;
+
+// Bytes of the arrays that iterations read or write one row of.
+int64_t StackedBytes(const FusedLoopRegion& region) {
+  int64_t bytes = 0;
+  for (const ScanAccess& access : ScanAccesses(region.loop))
+    bytes += region.loop.init(access.carry)->shape().ByteSize();
+  return bytes;
+}
+
+// Elements per point in registers.
+int64_t HeldElements(const FusedLoopRegion& region) {
+  int64_t held = 0;
+  for (size_t i = 0; i < region.loop.size(); ++i) {
+    const CarryForm& form = region.form.carries[i];
+    int64_t own = form.kind == CarryKind::kHeld ? 1 : 0;
+    for (size_t d = 0; d < form.axes.size(); ++d)
+      if (form.axes[d] < 0) own *= region.loop.init(i)->shape().dim(d);
+    held += own;
+  }
+  return std::max<int64_t>(held, 1);
+}
+
+}  // namespace
+
+void FusedLoopKernel::Begin(const Coordinates& point, Scalar slot, int64_t slots) {
+  CarriedValues carried = Carried(point, {}, CachedAt({}));
+  cached_.resize(region_.loop.size());
+  for (size_t i = 0; i < cached_.size() && context_->failure.empty(); ++i) {
+    if (!carried.IsHeld(i)) continue;
+    // A uniform value would be cached and recomputed for every point.
+    if (region_.form.carries[i].IsUniform()) return context_->Fail("points share what they hold");
+    ElementType type = ShapeOf(i).type();
+    ScalarType cached = type == ElementType::kPred ? ScalarType::kU8 : ComputeType(type);
+    for (int64_t e = 0; e < carried.Own(i).count(); ++e) {
+      std::array<ArrayId, 2> arrays{};
+      for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
+        arrays[part] = b_.Local("cached", cached, Space::kShared, slots);
+      cached_[i].push_back(arrays);
+    }
+  }
+  if (context_->failure.empty()) Cache(carried, slot);
+}
+
+void FusedLoopKernel::Cache(CarriedValues& carried, Scalar slot) {
+  for (size_t i = 0; i < cached_.size(); ++i) {
+    for (size_t e = 0; e < cached_[i].size(); ++e) {
+      Element value = carried.At(i, carried.Own(i).At(*context_, static_cast<int64_t>(e)));
+      if (ShapeOf(i).type() == ElementType::kPred) {
+        Scalar one = b_.Constant(ScalarType::kU8, 1);
+        value[0] = Choose(value[0], one, one.Like(0));
+      }
+      for (size_t part : {0, 1})
+        if (value[part].ok()) b_.Store(cached_[i][e][part], slot, value[part]);
+    }
+  }
+}
+
+void FusedLoopKernel::Continue(const Coordinates& point, Scalar slot, Scalar first,
+                               const IterationRange& span) {
+  if (!context_->failure.empty()) return;
+  context_->top.Forget();
+  CarriedValues carried = Carried(point, first, CachedAt(slot));
+  EmitIterations(*context_, region_.loop, region_.trip_count, carried, this, &span);
+  if (!context_->failure.empty()) return;
+  carried.Read(std::nullopt);
+  Cache(carried, slot);
+}
+
+void FusedLoopKernel::End(const Coordinates& point, Scalar slot, Scalar first) {
+  if (!context_->failure.empty()) return;
+  context_->top.Forget();
+  CarriedValues carried = Carried(point, first, CachedAt(slot));
+  WriteResults(carried);
+}
+
+BuildOutcome BuildBlockedFusedLoop(const FusedLoopRegion& region, const Machine& machine,
+                                   int64_t lanes, const std::string& name) {
+  int64_t count = region.form.Points(), trip_count = region.trip_count.value_or(0);
+  int64_t bytes = StackedBytes(region);
+  if (trip_count < 2 * kMaxBlockIterations || bytes < kLeastBytes ||
+      bytes / trip_count < kBlockLeastRow)
+    return {std::nullopt, "its iterations stack too little"};
+  int64_t rows = std::max<int64_t>(bytes / trip_count / (count * kBytesOfElement), 1);
+  int64_t together = std::clamp<int64_t>(kMostRows / rows, 1, kMaxBlockIterations);
+  int64_t most = std::min(kBlockPoints, kBlockMaxCached / HeldElements(region));
+  int64_t vectors = std::min(most, count / (2 * machine.cores)) / lanes;
+  if (vectors < 2) return {std::nullopt, "its points are few"};
+  int64_t points = vectors * lanes, grid_size = (count + points - 1) / points;
+  KernelBuilder b(name);
+  FusedLoopKernel kernel(b, region);
+  bool again = count % points != 0 && RestacksRows(region);
+  b.For("g", LoopRole::kGrid, b.Index(grid_size), [&](Scalar g) {
+    Scalar begin = LesserOf(g * b.Index(points), b.Index(count - points));
+    Scalar first = g == b.Index(0);
+    auto for_points = [&](auto&& body) {
+      b.For("v", LoopRole::kSerial, b.Index(vectors), [&](Scalar v) {
+        b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) {
+          Scalar slot = v * b.Index(lanes) + l, linear = begin + slot;
+          if (again) kernel.WriteWhere(linear >= g * b.Index(points));
+          body(Delinearized(b, linear, region.form.sizes), slot);
+        });
+      });
+    };
+    for_points([&](const Coordinates& at, Scalar slot) { kernel.Begin(at, slot, points); });
+    int64_t blocks = (trip_count + together - 1) / together;
+    b.For("block", LoopRole::kSerial, b.Index(blocks), [&](Scalar block) {
+      Scalar from = block * b.Index(together);
+      IterationRange span{from, LesserOf(b.Index(together), b.Index(trip_count) - from)};
+      for_points(
+          [&](const Coordinates& at, Scalar slot) { kernel.Continue(at, slot, first, span); });
+    });
+    for_points([&](const Coordinates& at, Scalar slot) { kernel.End(at, slot, first); });
+  });
+  return kernel.Finish(grid_size, count % points == 0);
+}
+
+}  // namespace tokamak

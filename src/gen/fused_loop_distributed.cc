@@ -1,0 +1,123 @@
+// Dots of loops whose elements are distributed over the threads of a block, for example the state
+// of a recurrent network times its weights. One iteration:
+//
+//   each thread   stores its elements of the vectors to shared memory (double-buffered),
+//   block         one barrier,
+//   each lane     multiplies every 32nd element of the vectors of all rows by its slice of this
+//                 warp's weight columns, which stays in registers for all iterations,
+//   each warp     reduces by halving: half of the sums go to the other half of the lanes, until a
+//                 lane has only the sums of its own element.
+//
+// Each lane numbers its sums relative to its own position (xor), so that the sums it gives away are
+// always the second half of its array.
+
+#include "gen/fused_loop.h"
+#include "support/check.h"
+
+namespace tokamak {
+namespace {
+
+// Threads of a warp.
+constexpr int64_t kLanes = 32;
+
+// Adjacent elements that a lane loads from shared memory: 16 bytes of f32, the widest access.
+constexpr int64_t kMostWide = 4;
+
+// Reduces sums over all lanes of a warp, such that lanes of a position end up with its `each` sums.
+// Sum i of a lane belongs to the position (lane's position) xor i.
+std::vector<Scalar> AddUp(KernelBuilder& b, std::vector<Scalar> sums, int64_t positions,
+                          size_t each) {
+  for (int64_t mask = kLanes / 2; mask > 0; mask /= 2) {
+    Scalar other = b.Index(mask);
+    size_t kept = positions > 1 ? sums.size() / 2 : 0;
+    for (size_t i = 0; i < sums.size() - kept; ++i)
+      sums[i] = sums[i] + b.Shuffle(sums[i + kept], other);
+    sums.resize(sums.size() - kept);
+    if (positions > 1) positions /= 2;
+  }
+  TOK_CHECK(sums.size() == each, "sums of a lane");
+  return sums;
+}
+
+// number ^ own for numbers below `count`, a power of two, written as additions so that range
+// analysis can bound it.
+Scalar Differing(KernelBuilder& b, int64_t number, Scalar own, int64_t count) {
+  Scalar sum = b.Index(0);
+  for (int64_t bit = 1; bit < count; bit *= 2) {
+    Scalar part = own / b.Index(bit) % b.Index(2) * b.Index(bit);
+    sum = sum + ((number & bit) != 0 ? b.Index(bit) - part : part);
+  }
+  return sum;
+}
+
+}  // namespace
+
+void FusedLoopFrame::AddDistributedDot(const FusedLoopDot& product) {
+  KernelBuilder& b = context_.b;
+  const FusedLoopMapping& thread_map = context_.thread_map;
+  const FusedLoopGroup& group = context_.group;
+  const Instr& dot = *product.dot;
+  const std::vector<int>& axes = *product.axes;
+  ElementType type = dot.shape().type(), summed = WideType(type);
+  ScalarType sum_type = ComputeType(summed);
+  Dims own = product.SumDims();
+  int64_t n = thread_map.elements, rows = thread_map.rows, units = thread_map.units;
+  int64_t parts = product.taps / n, each = product.sums / n;
+  std::string number = std::to_string(b.kernel().arrays.size());
+  ArrayId vectors = b.Local("vectors" + number, sum_type, Space::kShared, 2 * rows * product.taps);
+  // Double buffer: slow warps may still read the vectors of the previous iteration.
+  Scalar buffer = thread_map.iteration % b.Index(2) * b.Index(rows * product.taps);
+  for (int64_t i = 0; i < parts; ++i) {
+    Scalar tap = thread_map.element + b.Index(i * n);
+    Scalar value = FactorOf(product, product.vector, tap, b.Index(0));
+    Scalar writes = b.ConstantBits(ScalarType::kPred, 1);
+    if (group.threads > 1) writes = group.member == b.Index(i % group.threads);
+    b.If(writes,
+         [&] { b.Store(vectors, buffer + thread_map.row * b.Index(product.taps) + tap, value); });
+  }
+  b.Barrier(Scope::kBlock);
+  context_.Forget();
+  if (!context_.failure.empty()) return;
+  int64_t wide = 1;
+  while (wide < kMostWide && product.taps % (2 * wide * kLanes) == 0) wide *= 2;
+  Scalar unit = thread_map.element - thread_map.first_element;
+  std::vector<Scalar> sums(static_cast<size_t>(units * rows * each), b.Constant(sum_type, 0));
+  for (int64_t i = 0; i < product.taps / kLanes; ++i) {
+    Scalar tap = thread_map.lane * b.Index(wide) + b.Index(i / wide * wide * kLanes + i % wide);
+    std::vector<Scalar> x;
+    for (int64_t r = 0; r < rows; ++r)
+      x.push_back(b.Read(
+          vectors, buffer + Differing(b, r, thread_map.row, rows) * b.Index(product.taps) + tap));
+    for (int64_t u = 0; u < units; ++u) {
+      for (int64_t g = 0; g < each; ++g) {
+        Scalar column = thread_map.first_element + Differing(b, u, unit, units) + b.Index(g * n);
+        Scalar y = FactorOf(product, 1 - product.vector, tap, column);
+        for (int64_t r = 0; r < rows; ++r) {
+          Scalar& sum = sums[static_cast<size_t>((u * rows + r) * each + g)];
+          sum = Fma(x[static_cast<size_t>(r)], y, sum);
+        }
+      }
+    }
+  }
+  sums = AddUp(b, std::move(sums), units * rows, static_cast<size_t>(each));
+  emitter_.SetSource(
+      dot, SourceOf([this, &axes, own, sums, type, summed](const Coordinates& at, size_t) {
+        Coordinates inner;
+        for (size_t d = 0; d < axes.size(); ++d) {
+          if (axes[d] < 0)
+            inner.push_back(at[d]);
+          else if (at[d].id() != context_.point[static_cast<size_t>(axes[d])].id())
+            context_.Fail("an element is needed at another place than its own");
+        }
+        std::optional<int64_t> behind = BehindElement(context_, Linearized(context_.b, inner, own));
+        int64_t stride = context_.thread_map.elements;
+        auto found = static_cast<size_t>(behind.value_or(0) / stride);
+        if (!behind || *behind < 0 || *behind % stride != 0 || found >= sums.size()) {
+          context_.Fail("a product is needed that another thread has");
+          found = 0;
+        }
+        return ConvertElement(context_.b, summed, type, {sums[found], {}});
+      }));
+}
+
+}  // namespace tokamak

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "gen/row_levels.h"
+
+// Values of row elements that a GPU row kernel caches between its passes over the row.
+
+namespace tokamak::gpu {
+
+// Where an element is cached: its index among the thread's elements (registers), or, if `in_shared`
+// is valid, its index in shared memory.
+struct CachedElement {
+  Scalar number, in_shared;
+};
+
+// Values of a row's elements that live from one pass over the row to later ones: those of a
+// thread's first elements in registers, those of the others in shared memory. The passes are the
+// levels of reductions, then the pass that writes elements.
+class CachedValues {
+ public:
+  CachedValues(KernelBuilder& b, ElementEmitter& emitter) : b_(b), emitter_(emitter) {}
+
+  // Finds values of arrays of dimensions `dims` that two or more passes use; `last`: the values
+  // that the pass after all reductions uses. Returns the registers per element, at most.
+  int64_t Find(const FusedRegion& region, const RowLevels& levels, const Dims& dims,
+               const std::vector<const Instr*>& last);
+  // Caches the values of a thread's first `count` elements in registers, and of `shared_count`
+  // other elements of the block in shared memory. Nothing is cached unless this is called.
+  void Cache(int64_t count, int64_t shared_count = 0);
+  // Shared memory per element, in bytes. An array is reused once its value is dead.
+  int64_t SharedBytes() const;
+
+  // Called at the start and the end of the code for one element in a pass.
+  void Bind(size_t pass, const Coordinates& at, const CachedElement& cached_at);
+  void Cache(size_t pass, const Coordinates& at, const CachedElement& cached_at);
+
+ private:
+  struct Value {
+    const Instr* instr = nullptr;
+    size_t made = 0, last = 0;  // passes
+    std::array<ArrayId, 2> arrays{}, shared_arrays{};
+    bool is_complex = false;
+  };
+  // A shared-memory array, used by values with disjoint live ranges.
+  struct Slot {
+    ScalarType type = ScalarType::kF32;
+    size_t last = 0;  // last pass that uses it
+    ArrayId array{};
+  };
+  std::vector<Slot> FindSlots(std::vector<std::vector<size_t>>& of_values) const;
+  // The array and index of a component of a cached value.
+  std::pair<ArrayId, Scalar> SlotOf(const Value& value, size_t part,
+                                    const CachedElement& element) const;
+  // The cached values; empty if Cache was not called.
+  const std::vector<Value>& cached() const { return is_cached_ ? values_ : none_; }
+  void Visit(const Instr& instr, size_t pass, const FusedRegion& region, const Dims& dims);
+  int64_t MaxRegisters(size_t passes) const;
+
+  KernelBuilder& b_;
+  ElementEmitter& emitter_;
+  std::unordered_map<const Instr*, size_t> first_;  // first pass that uses it
+  std::vector<Value> values_;
+  const std::vector<Value> none_;
+  bool is_cached_ = false;
+};
+
+}  // namespace tokamak::gpu

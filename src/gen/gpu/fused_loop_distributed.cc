@@ -1,0 +1,236 @@
+// GPU kernels for fused loops whose elements interact only through dots: recurrent networks. A
+// block, or a thread-block cluster if one block has too few registers for the weights, runs some
+// points (rows of the batch); its threads distribute the elements of these points and keep their
+// slices of the weights in registers for all iterations (gen/fused_loop_distributed.cc has the code
+// of a dot).
+
+#include <algorithm>
+#include <bit>
+
+#include "cost/rates.h"
+#include "gen/fused_loop.h"
+#include "gen/gpu/gpu.h"
+#include "kernel/cluster.h"
+
+namespace tokamak::gpu {
+namespace {
+
+// Elements per point; fewer do not fill a warp.
+constexpr int64_t kLeastElements = 32;
+// Maximum sums per lane; registers per thread for everything but weights and sums; maximum
+// registers per thread (below the CUDA limit of 255). Chosen.
+constexpr int64_t kMostSums = 64, kOtherRegisters = 48, kDistributedMaxRegisters = 240;
+// Cost model of one iteration. Instructions per warp besides multiply-adds and reductions, and
+// cycles of exposed latency: estimates. kSchedulers: warp schedulers per SM (hardware).
+constexpr double kOtherInstrs = 200, kWaits = 300;
+constexpr double kSchedulers = 4;
+// Microseconds per clock cycle, about 1.8 GHz; GPUs have similar clocks. The model counts cycles
+// because the rates in machine files are fitted to kernels with many threads: with those it picks
+// slower shapes (RNN 48x192: 0.42 ms instead of 0.36).
+constexpr double kCycleMicros = 0.00055;
+// Cycles that a shuffle occupies the shared-memory unit, which all warps of an SM share, and the
+// fraction of that time which nothing overlaps. Estimates.
+constexpr double kShuffleCycles = 2, kAlone = 0.5;
+// Fraction that a second cluster on the same SMs adds to the time of an iteration. Estimate.
+constexpr double kBeside = 0.5;
+// Elements per shared-memory load of a lane (16 bytes of f32); bytes included in cluster_us.
+constexpr double kWide = 4, kClusterBarrierBytes = 4096;
+
+struct ThreadMapShape {
+  int64_t blocks = 1, threads = 0;  // per cluster; per block
+  int64_t units = 1, rows = 1;      // elements and points per warp
+};
+
+// Whether a value is the same in all iterations and for all points, and cheap to load.
+bool IsFixed(const WhileLoop& loop, const IndependentLoop& form, const Instr& value) {
+  if (value.op() == Op::kConstant) return true;
+  if (value.op() == Op::kParameter) {
+    for (size_t i = 0; i < loop.size(); ++i)
+      if (loop.in_body(i) == &value) return form.carries[i].kind == CarryKind::kInvariant;
+    return false;
+  }
+  bool moves = value.op() == Op::kTranspose || value.op() == Op::kReshape ||
+               value.op() == Op::kSlice || value.op() == Op::kConvert;
+  return moves && IsFixed(loop, form, *value.operand(0));
+}
+
+// Chooses how elements and points are distributed over clusters, blocks and warps.
+class CooperativeLoopTiler {
+ public:
+  CooperativeLoopTiler(const FusedLoopRegion& region, const Machine& machine)
+      : region_(region), machine_(machine), rates_(RatesOf(machine)) {}
+
+  BuildOutcome Build(const std::string& name) {
+    if (std::string why = Look(); !why.empty()) return {std::nullopt, why};
+    std::optional<ThreadMapShape> shape = Choose();
+    if (!shape) return {std::nullopt, "its matrices are more than the registers of a cluster hold"};
+    return Write(*shape, name);
+  }
+
+ private:
+  std::string Look() {
+    const IndependentLoop& form = region_.form;
+    if (!region_.trip_count) return "its trip count is unknown";
+    for (size_t i = 0; i < form.carries.size(); ++i) {
+      const CarryForm& carry = form.carries[i];
+      if (carry.kind != CarryKind::kHeld || carry.IsUniform()) continue;
+      int64_t own = 1;
+      for (size_t d = 0; d < carry.axes.size(); ++d)
+        if (carry.axes[d] < 0) own *= region_.loop.init(i)->shape().dim(d);
+      elements_ = std::max(elements_, own);
+    }
+    if (elements_ < kLeastElements) return "it carries few elements a place";
+    for (const auto& [dot, axes] : form.dots)
+      if (std::string why = Add(*dot); !why.empty()) return why;
+    if (products_.empty()) return "it multiplies nothing";
+    return "";
+  }
+
+  std::string Add(const Instr& dot) {
+    std::optional<FusedLoopDot> product = LargeDotOf(region_.form, dot);
+    const DotAttrs& attrs = dot.attrs<DotAttrs>();
+    ScalarType sum = ComputeType(WideType(dot.shape().type()));
+    if (!product || dot.parent() != region_.loop.body || !attrs.lhs_batch.empty() ||
+        BytesOf(sum) != 4 || !IsFloat(sum))
+      return "a product in it is of another kind";
+    size_t from = product->vector == 0
+                      ? dot.operand(0)->shape().dims().size() - attrs.lhs_contracting.size()
+                      : 0;
+    size_t to = product->vector == 0
+                    ? product->axes->size()
+                    : dot.operand(0)->shape().dims().size() - attrs.lhs_contracting.size();
+    for (size_t d = from; d < to; ++d)
+      if ((*product->axes)[d] >= 0) return "the matrix of a product differs by place";
+    if (!IsFixed(region_.loop, region_.form, *dot.operand(1 - product->vector)))
+      return "the matrix of a product changes";
+    if (product->taps % elements_ != 0 || product->sums % elements_ != 0 ||
+        product->taps % kWarp != 0)
+      return "products have other sizes than what it carries";
+    products_.push_back(*product);
+    return "";
+  }
+
+  // The candidate with the lowest cost per iteration.
+  std::optional<ThreadMapShape> Choose() const {
+    std::optional<ThreadMapShape> best;
+    double least = 0;
+    int64_t points = region_.form.Points();
+    for (int64_t blocks = 1; blocks <= MostBlocks(); blocks *= 2)
+      for (int64_t units : {1, 2, 4, 8})
+        for (int64_t rows = 1; rows * units <= kWarp && rows < 2 * points; rows *= 2) {
+          if (elements_ % (units * blocks) != 0) continue;
+          ThreadMapShape shape{blocks, elements_ / units / blocks * kWarp, units, rows};
+          std::optional<double> micros = MicrosOf(shape);
+          if (!micros || (best && *micros >= least)) continue;
+          best = shape;
+          least = *micros;
+        }
+    return best;
+  }
+
+  int64_t MostBlocks() const {
+    return std::min(static_cast<int64_t>(rates_.cluster_blocks), kMostBlocks);
+  }
+
+  // Time of one iteration over all clusters; nullopt if registers or shared memory do not suffice.
+  std::optional<double> MicrosOf(const ThreadMapShape& shape) const {
+    if (shape.threads > kMostBlockThreads) return std::nullopt;
+    // One block suffices: no cluster.
+    if (shape.blocks > 1 && shape.threads * shape.blocks <= kMostBlockThreads) return std::nullopt;
+    int64_t thread_registers = 0, sums = 0, bytes = 0;
+    double instrs = kOtherInstrs, shared = 0;
+    int64_t positions = shape.units * shape.rows;
+    for (const FusedLoopDot& product : products_) {
+      int64_t each = product.sums / elements_, held = shape.units * each * product.taps / kWarp;
+      thread_registers += held;
+      sums = std::max(sums, positions * each);
+      bytes += 4 * shape.rows * product.taps;
+      double read = static_cast<double>(product.taps / kWarp * shape.rows);
+      auto adds = static_cast<double>(
+          each * (positions - 1 + std::countr_zero(static_cast<uint64_t>(kWarp / positions))));
+      instrs += static_cast<double>(held * shape.rows) + read / kWide + 2 * adds;
+      shared += read + kShuffleCycles * adds;
+    }
+    thread_registers += sums + kOtherRegisters;
+    auto beside = static_cast<int64_t>(rates_.registers) / (thread_registers * shape.threads);
+    if (sums > kMostSums || thread_registers > kDistributedMaxRegisters || beside == 0 ||
+        static_cast<double>(2 * bytes) > rates_.shared_bytes)
+      return std::nullopt;
+    double warps = static_cast<double>(shape.threads / kWarp);
+    double busy = std::ceil(warps / kSchedulers) * instrs + kAlone * warps * shared;
+    return ((busy + kWaits) * kCycleMicros + ClusterBarrierUs(shape, bytes)) * Waves(shape, beside);
+  }
+
+  // Barriers of all dots; `bytes`: received by each block.
+  double ClusterBarrierUs(const ThreadMapShape& shape, int64_t bytes) const {
+    auto count = static_cast<double>(products_.size());
+    if (shape.blocks == 1) return count * rates_.barrier_us;
+    double more = static_cast<double>(bytes) - count * kClusterBarrierBytes;
+    return count * rates_.cluster_us + more / rates_.cluster_bytes_ns / 1000;
+  }
+
+  // Time of all clusters relative to one cluster alone; `beside` clusters run concurrently on the
+  // same SMs.
+  double Waves(const ThreadMapShape& shape, int64_t beside) const {
+    int64_t cores = machine_.cores;
+    if (shape.blocks > 1 && rates_.cluster_sms > 0)
+      cores = std::min(cores, static_cast<int64_t>(rates_.cluster_sms));
+    int64_t clusters = CeilDiv(region_.form.Points(), shape.rows);
+    int64_t at_once = std::max<int64_t>(cores / shape.blocks, 1);
+    int64_t layers = CeilDiv(clusters, at_once) * CeilDiv(shape.blocks, cores);
+    auto waves = static_cast<double>(CeilDiv(layers, beside));
+    return waves * (1 + kBeside * static_cast<double>(std::min(layers, beside) - 1));
+  }
+
+  BuildOutcome Write(const ThreadMapShape& shape, const std::string& name) const {
+    KernelBuilder b(name, Dialect::kGpu);
+    FusedLoopKernel kernel(b, region_);
+    int64_t count = region_.form.Points(), grid = CeilDiv(count, shape.rows);
+    int64_t same = kWarp / (shape.units * shape.rows);  // lanes per element
+    auto thread = [&](Scalar g, Scalar block, Scalar t) {
+      Scalar lane = t % b.Index(kWarp), position = lane / b.Index(same);
+      Scalar warp = block * b.Index(shape.threads / kWarp) + t / b.Index(kWarp);
+      Scalar first = warp * b.Index(shape.units), row = position % b.Index(shape.rows);
+      Scalar element = first + position / b.Index(shape.rows);
+      Scalar member = lane % b.Index(same);
+      kernel.SetThreadGroup({.threads = same, .points = 1, .member = member, .slot = b.Index(0)});
+      kernel.Spread({.elements = elements_,
+                     .units = shape.units,
+                     .rows = shape.rows,
+                     .element = element,
+                     .first_element = first,
+                     .row = row,
+                     .lane = lane,
+                     .iteration = {}});
+      // All threads must reach the barriers: the last point may be run several times.
+      Scalar wanted = g * b.Index(shape.rows) + row, linear = LesserOf(wanted, b.Index(count - 1));
+      if (count % shape.rows != 0) kernel.WriteWhere(wanted < b.Index(count));
+      kernel.Run(Delinearized(b, linear, region_.form.sizes),
+                 (linear == b.Index(0)) & (element == b.Index(0)) & (member == b.Index(0)));
+    };
+    b.For("cluster", LoopRole::kGrid, b.Index(grid), [&](Scalar g) {
+      auto threads = [&](Scalar block) {
+        b.For("t", LoopRole::kThread, b.Index(shape.threads),
+              [&](Scalar t) { thread(g, block, t); });
+      };
+      if (shape.blocks == 1) return threads(b.Index(0));
+      b.For("block", LoopRole::kThread, b.Index(shape.blocks), threads);
+    });
+    return kernel.Finish(grid, /*exact=*/false);
+  }
+
+  const FusedLoopRegion& region_;
+  const Machine& machine_;
+  const Rates& rates_;
+  int64_t elements_ = 0;
+  std::vector<FusedLoopDot> products_;
+};
+
+}  // namespace
+
+BuildOutcome BuildDistributedFusedLoop(const FusedLoopRegion& region, const Machine& machine,
+                                       const std::string& name) {
+  return CooperativeLoopTiler(region, machine).Build(name);
+}
+
+}  // namespace tokamak::gpu

@@ -1,0 +1,50 @@
+#include "gen/online_logsumexp.h"
+
+#include <unordered_set>
+
+namespace tokamak {
+namespace {
+
+// Whether `instr` is computed elementwise from `from` in a few steps.
+bool ComesFrom(const Instr& instr, const Instr& from) {
+  // Instructions visited. Chosen.
+  constexpr size_t kLookAt = 16;
+  std::unordered_set<const Instr*> seen = {&instr};
+  std::vector<const Instr*> open = {&instr};
+  while (!open.empty() && seen.size() < kLookAt) {
+    const Instr& next = *open.back();
+    open.pop_back();
+    if (&next == &from) return true;
+    if (!next.info().Is(kElementwise) && next.op() != Op::kReshape) continue;
+    for (const Instr* operand : next.operands())
+      if (seen.insert(operand).second) open.push_back(operand);
+  }
+  return false;
+}
+
+bool ReducesBy(const Reducer& reducer, Op op) {
+  return reducer.op == op && reducer.any_order && reducer.instr->captures() == 0;
+}
+
+}  // namespace
+
+std::optional<OnlineLogsumexp> OnlineLogsumexpOf(const Reducer& sum, const Reducer& greatest) {
+  if (!ReducesBy(sum, Op::kAdd) || !ReducesBy(greatest, Op::kMaximum) ||
+      sum.reduced != greatest.reduced)
+    return std::nullopt;
+  ElementType type = sum.type(0);
+  if (type != ElementType::kF32 && type != ElementType::kF64) return std::nullopt;
+  const Instr& exponential = *sum.instr->operand(0);
+  if (exponential.op() != Op::kExp || exponential.operand(0)->op() != Op::kSubtract)
+    return std::nullopt;
+  const Instr &x = *exponential.operand(0)->operand(0),
+              &broadcast = *exponential.operand(0)->operand(1);
+  bool along = broadcast.op() == Op::kBroadcast &&
+               broadcast.attrs<DimensionsAttrs>().dimensions == sum.kept_dims;
+  if (!along || greatest.instr->operand(0) != &x ||
+      !ComesFrom(*broadcast.operand(0), *greatest.instr))
+    return std::nullopt;
+  return OnlineLogsumexp{&exponential, &x, broadcast.operand(0)};
+}
+
+}  // namespace tokamak

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "gen/region.h"
+
+// Decides which intermediate values a row kernel caches between its loops over a row.
+
+namespace tokamak {
+
+// One of the loops over the elements of a row, in execution order.
+struct RowLoop {
+  std::vector<const Instr*> roots;  // arrays with one element per row element
+  std::vector<const Instr*> makes;  // values that this loop caches for later loops
+  std::vector<const Instr*> takes;  // values that earlier loops cached
+};
+
+// Finds values that several loops of a row use and that cost more to recompute than to cache while
+// the row is processed. `dims`: dimensions of the arrays that the loops iterate over. Caches at
+// most `max_bytes` for rows of `row` elements.
+void FindCachedValues(const FusedRegion& region, const Dims& dims, int64_t row, int64_t max_bytes,
+                      std::vector<RowLoop>& loops);
+
+}  // namespace tokamak

@@ -1,0 +1,293 @@
+#include "passes/target/packed_key_sorts.h"
+
+#include <bit>
+#include <limits>
+
+#include "gen/gpu/gpu.h"
+#include "gen/library/sorts.h"
+#include "gen/line_network.h"
+#include "gen/region.h"
+#include "passes/target/radix_sort.h"
+#include "passes/target/window_starts.h"
+
+namespace tokamak {
+namespace {
+
+ElementType UnsignedOf(int bits) {
+  switch (bits) {
+    case 8:
+      return ElementType::kU8;
+    case 16:
+      return ElementType::kU16;
+    case 32:
+      return ElementType::kU32;
+    default:
+      return ElementType::kU64;
+  }
+}
+
+// Bits of an element in memory.
+int BitsOf(ElementType type) {
+  return type == ElementType::kPred ? 8 : InfoOf(type).bits;
+}
+
+// Whether the type can be packed as plain bits of a power-of-two width.
+bool IsBits(ElementType type) {
+  return !IsComplex(type) && (type == ElementType::kPred || IsInteger(type) || IsReal(type)) &&
+         BitsOf(type) >= 8 && std::has_single_bit(static_cast<unsigned>(BitsOf(type)));
+}
+
+class PackedKeySorter {
+ public:
+  PackedKeySorter(Instr& sort, const OperandKey& key)
+      : sort_(sort), key_(key), make_(sort), line_(LineSortOf(sort)) {
+    dims_ = {line_.lines, line_.length};
+  }
+
+  // Whether the key and its payload fit in one word.
+  bool Fits() {
+    key_bits_ = BitsOf(KeyType());
+    if (!IsBits(KeyType())) return false;
+    if (line_.lines * line_.length > std::numeric_limits<int32_t>::max() / 2) return false;
+    std::vector<size_t> others;
+    for (size_t i = 0; i < sort_.operand_count(); ++i)
+      if (i != key_.operand) others.push_back(i);
+    int number_bits = std::bit_width(static_cast<uint64_t>(line_.length - 1));
+    below_ = Below::kNothing;
+    if (others.size() == 1 && IsBits(OperandType(others[0])) &&
+        !IsIotaAlong(*sort_.operand(others[0]), static_cast<int64_t>(line_.along)) &&
+        key_bits_ + BitsOf(OperandType(others[0])) <= 64) {
+      below_ = Below::kOther;
+      below_bits_ = BitsOf(OperandType(others[0]));
+    } else if (!others.empty()) {
+      below_ = Below::kNumber;
+      below_bits_ = number_bits;
+    }
+    if (key_bits_ + below_bits_ > 64) return false;
+    word_ =
+        Shape::Array(key_bits_ + below_bits_ <= 32 ? ElementType::kU32 : ElementType::kU64, dims_);
+    return true;
+  }
+
+  RadixOrder Order() const {
+    return {.from = below_bits_,
+            .bits = key_bits_,
+            .is_descending = key_.is_descending,
+            .equal_zeros = key_.order == KeyOrder::kNumbers};
+  }
+
+  ElementType WordType() const { return word_.type(); }
+
+  void Run(const Machine& machine) {
+    Instr* sorted = RadixSort(make_, Words(), Order(), machine);
+    int64_t kept = Kept();
+    if (kept < line_.length) return Keep(sorted, kept);
+    std::vector<Instr*> results;
+    for (size_t i = 0; i < sort_.operand_count(); ++i)
+      results.push_back(FromLines(ResultOf(i, sorted)));
+    Instr* all = results[0];
+    if (sort_.shape().IsTuple()) all = make_.Make(Op::kTuple, sort_.shape(), results);
+    make_.Replace(all);
+  }
+
+ private:
+  enum class Below { kNothing, kOther, kNumber };
+
+  // The common number of leading elements that all users take, if they agree and nothing is
+  // gathered; otherwise the full length.
+  int64_t Kept() const {
+    if (!sort_.shape().IsTuple() || sort_.users().empty()) return line_.length;
+    int64_t kept = 0;
+    for (const Instr* part : sort_.users()) {
+      if (part->op() != Op::kGetTupleElement || part == part->parent()->root()) return line_.length;
+      auto i = static_cast<size_t>(part->attrs<TupleIndexAttrs>().index);
+      if (i != key_.operand && below_ == Below::kNumber &&
+          !IsIotaAlong(*sort_.operand(i), static_cast<int64_t>(line_.along)))
+        return line_.length;
+      for (const Instr* user : part->users()) {
+        int64_t first = PrefixUsed(*user);
+        if (kept != 0 && first != kept) return line_.length;
+        kept = first;
+      }
+    }
+    return kept == 0 ? line_.length : kept;
+  }
+  int64_t PrefixUsed(const Instr& user) const {
+    if (user.op() != Op::kSlice || &user == user.parent()->root()) return line_.length;
+    const SliceAttrs& slice = user.attrs<SliceAttrs>();
+    for (size_t d = 0; d < line_.dims.size(); ++d)
+      if (slice.starts[d] != 0 || slice.strides[d] != 1 ||
+          (d != line_.along && slice.limits[d] != line_.dims[d]))
+        return line_.length;
+    return slice.limits[line_.along];
+  }
+
+  // Reduces the sorted words to the first ones of each line.
+  void Keep(Instr* sorted, int64_t kept) {
+    Computation& computation = *sort_.parent();
+    dims_[1] = line_.dims[line_.along] = kept;
+    word_ = Shape::Array(word_.type(), dims_);
+    sorted = make_.Make(Op::kSlice, word_, {sorted}, SliceAttrs{{0, 0}, dims_, {1, 1}});
+    std::vector<Instr*> parts(sort_.users().begin(), sort_.users().end());
+    for (Instr* part : parts) {
+      auto i = static_cast<size_t>(part->attrs<TupleIndexAttrs>().index);
+      Instr* result = FromLines(ResultOf(i, sorted));
+      std::vector<Instr*> slices(part->users().begin(), part->users().end());
+      for (Instr* slice : slices) {
+        computation.ReplaceUses(slice, result);
+        computation.Remove(slice);
+      }
+      computation.Remove(part);
+    }
+    computation.Remove(&sort_);
+  }
+
+  ElementType OperandType(size_t i) const { return sort_.operand(i)->shape().type(); }
+  ElementType KeyType() const { return OperandType(key_.operand); }
+  Instr* Word(uint64_t value) {
+    Literal literal = Literal::ScalarInt(word_.type(), static_cast<int64_t>(value));
+    return make_.Broadcast(make_.Constant(literal), word_);
+  }
+  Instr* Both(Op op, Instr* x, Instr* y) { return make_.Make(op, word_, {x, y}); }
+  Instr* Converted(Instr* x, ElementType type) {
+    if (x->shape().type() == type) return x;
+    return make_.Make(Op::kConvert, Shape::Array(type, dims_), {x});
+  }
+
+  // The dimensions with the sorted one last.
+  Dims LinesLast() const {
+    Dims order;
+    for (size_t d = 0; d < line_.dims.size(); ++d)
+      if (d != line_.along) order.push_back(static_cast<int64_t>(d));
+    order.push_back(static_cast<int64_t>(line_.along));
+    return order;
+  }
+  Instr* Transposed(Instr* x, const Dims& order) {
+    Dims dims;
+    for (int64_t d : order) dims.push_back(x->shape().dim(static_cast<size_t>(d)));
+    return make_.Make(Op::kTranspose, Shape::Array(x->shape().type(), dims), {x},
+                      DimensionsAttrs{order});
+  }
+  // Flattens an operand to [lines, length], and back.
+  Instr* Lines(Instr* x) {
+    if (line_.along + 1 != line_.dims.size()) x = Transposed(x, LinesLast());
+    return Reshaped(make_, x, dims_);
+  }
+  Instr* FromLines(Instr* x) {
+    Dims order = LinesLast(), moved, back(order.size());
+    for (size_t i = 0; i < order.size(); ++i) {
+      auto d = static_cast<size_t>(order[i]);
+      moved.push_back(line_.dims[d]);
+      back[d] = static_cast<int64_t>(i);
+    }
+    x = Reshaped(make_, x, moved);
+    return line_.along + 1 == line_.dims.size() ? x : Transposed(x, back);
+  }
+
+  // Bitcasts elements to unsigned integers, and back.
+  Instr* BitsAsWord(size_t i) {
+    Instr* x = Lines(sort_.operand(i));
+    ElementType type = OperandType(i), bits = UnsignedOf(BitsOf(type));
+    if (type == ElementType::kPred) {
+      x = Converted(x, bits);
+    } else if (type != bits) {
+      x = make_.Make(Op::kBitcastConvert, Shape::Array(bits, dims_), {x});
+    }
+    return Converted(x, word_.type());
+  }
+  Instr* FromBits(Instr* word, size_t i) {
+    ElementType type = OperandType(i), bits = UnsignedOf(BitsOf(type));
+    word = Converted(word, bits);
+    if (type == ElementType::kPred) return Converted(word, type);
+    if (type == bits) return word;
+    return make_.Make(Op::kBitcastConvert, Shape::Array(type, dims_), {word});
+  }
+
+  // Maps the bits of the key type to unsigned integers with the same order, and back: all bits of
+  // negative floats are inverted.
+  Instr* Flipped(Instr* bits, bool back) {
+    if (key_.order == KeyOrder::kUnsigned) return bits;
+    uint64_t sign = uint64_t{1} << (key_bits_ - 1), ones = sign | (sign - 1);
+    if (key_.order == KeyOrder::kSigned) return Both(Op::kXor, bits, Word(sign));
+    Instr* is_high =
+        make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, dims_), {bits, Word(sign)},
+                   CompareAttrs{CompareDirection::kGe, CompareType::kNone});
+    Instr *high = Word(back ? sign : ones), *low = Word(back ? ones : sign);
+    return Both(Op::kXor, bits, make_.Make(Op::kSelect, word_, {is_high, high, low}));
+  }
+
+  // Maps all NaNs to one value that sorts after all other numbers.
+  Instr* WithoutNan(Instr* word) {
+    if (key_.order != KeyOrder::kNumbers) return word;
+    Instr* key = Lines(sort_.operand(key_.operand));
+    Instr* is_nan = make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, dims_), {key, key},
+                               CompareAttrs{CompareDirection::kNe, CompareType::kNone});
+    uint64_t sign = uint64_t{1} << (key_bits_ - 1);
+    return make_.Make(Op::kSelect, word_, {is_nan, Word(sign | (sign - 1)), word});
+  }
+
+  Instr* Words() {
+    Instr* word = WithoutNan(Flipped(BitsAsWord(key_.operand), false));
+    if (below_ == Below::kNothing) return word;
+    word = Both(Op::kShiftLeft, word, Word(static_cast<uint64_t>(below_bits_)));
+    Instr* below = below_ == Below::kOther ? BitsAsWord(1 - key_.operand)
+                                           : make_.Make(Op::kIota, word_, {}, IotaAttrs{1});
+    return Both(Op::kOr, word, below);
+  }
+
+  Instr* ResultOf(size_t i, Instr* sorted) {
+    if (i == key_.operand) {
+      if (below_bits_ > 0)
+        sorted = Both(Op::kShiftRightLogical, sorted, Word(static_cast<uint64_t>(below_bits_)));
+      return FromBits(Flipped(sorted, true), i);
+    }
+    Instr* below = Both(Op::kAnd, sorted, Word((uint64_t{1} << below_bits_) - 1));
+    if (below_ == Below::kOther) return FromBits(below, i);
+    if (IsIotaAlong(*sort_.operand(i), static_cast<int64_t>(line_.along)))
+      return Converted(below, OperandType(i));
+    return Fetched(sort_.operand(i), Converted(below, ElementType::kS32));
+  }
+
+  // Gathers the elements with these indices, within each line.
+  Instr* Fetched(Instr* x, Instr* numbers) {
+    x = Lines(x);
+    GatherAttrs fetch;
+    fetch.collapsed_slice_dims = fetch.start_index_map = {1};
+    fetch.operand_batching_dims = fetch.start_indices_batching_dims = {0};
+    fetch.index_vector_dim = 2;
+    fetch.slice_sizes = {1, 1};
+    return make_.Make(Op::kGather, Shape::Array(x->shape().type(), dims_), {x, numbers},
+                      std::move(fetch));
+  }
+
+  Instr& sort_;
+  OperandKey key_;
+  Editor make_;
+  LineSort line_;
+  Dims dims_;
+  Shape word_;
+  int key_bits_ = 0, below_bits_ = 0;
+  Below below_ = Below::kNothing;
+};
+
+}  // namespace
+
+bool TryPackedKeySort(Instr& sort, PassContext& context) {
+  const Machine& machine = context.machine();
+  if (!IsSortable(sort) || IsTied(sort) || gpu::IsBlockRadixSort(sort) || IsNetworkSort(sort))
+    return false;
+  int64_t longest = gpu::LongestBlockSort(sort), length = LineSortOf(sort).length;
+  std::optional<std::vector<OperandKey>> keys = KeysOf(sort);
+  // If elements are unordered relative to NaN, the result depends on the order of comparisons.
+  if (!keys || keys->size() != 1 || (*keys)[0].order == KeyOrder::kPlain) return false;
+  PackedKeySorter sorter(sort, (*keys)[0]);
+  if (!sorter.Fits()) return false;
+  int digits = DigitsOf(sorter.Order());
+  if (length <= longest && !IsSortedSooner(sorter.Order(), length)) return false;
+  if (!IsSortedAsOne(sorter.WordType(), length) && !IsRadixSorted(length, machine)) return false;
+  context.Accepted("sort.radix", sort, nullptr, std::to_string(digits) + " digits");
+  sorter.Run(machine);
+  return true;
+}
+
+}  // namespace tokamak

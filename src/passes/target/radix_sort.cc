@@ -1,0 +1,263 @@
+#include "passes/target/radix_sort.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "gen/gpu/gpu.h"
+#include "ir/builder.h"
+#include "passes/target/window_starts.h"
+#include "support/check.h"
+
+namespace tokamak {
+namespace {
+
+constexpr ElementType kRadixIndexType = ElementType::kS32;
+// Bits per digit of a multi-kernel radix sort. Chosen.
+constexpr int kRadixDigitBits = 8;
+// Cost per element of a merge pass in shared memory, relative to a radix pass over
+// kRadixBitsPerPass bits (H200, four million words: 40 to 55 us against 7 to 9).
+constexpr int64_t kMergeCostPerElement = 4, kRadixBitsPerPass = 4;
+// Minimum elements of a line for which one set of kernels per digit is faster than merging. The
+// limit per SM lets the simulated GPU, which has one SM, take this path in small programs. Chosen.
+constexpr int64_t kRadixMinElements = 1 << 16, kRadixElementsPerSm = 512;
+
+// The bits of a key that one pass sorts by.
+struct Digit {
+  int shift = 0, bits = 0;
+  int64_t count() const { return int64_t{1} << bits; }
+};
+
+uint64_t Ones(int bits) {
+  return bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+}
+
+// Creates instructions on scalar words in a computation.
+struct ScalarCode {
+  Builder& b;
+  ElementType type;
+  Instr* Word(uint64_t value) {
+    return b.Constant(Literal::ScalarInt(type, static_cast<int64_t>(value)));
+  }
+  Instr* Both(Op op, Instr* x, Instr* y) { return b.Append(op, {x, y}); }
+  Instr* AreEqual(Instr* x, Instr* y) { return b.Compare(x, y, CompareDirection::kEq); }
+  Instr* Chosen(Instr* p, Instr* x, Instr* y) { return b.Select(p, x, y); }
+};
+
+// Creates instructions on arrays of words.
+struct ArrayCode {
+  Editor& make;
+  Shape shape;
+  Instr* Word(uint64_t value) {
+    Literal literal = Literal::ScalarInt(shape.type(), static_cast<int64_t>(value));
+    return make.Broadcast(make.Constant(literal), shape);
+  }
+  Instr* Both(Op op, Instr* x, Instr* y) { return make.Make(op, shape, {x, y}); }
+  Instr* AreEqual(Instr* x, Instr* y) {
+    return make.Make(Op::kCompare, Shape::Array(ElementType::kPred, shape.dims()), {x, y},
+                     CompareAttrs{CompareDirection::kEq, CompareType::kNone});
+  }
+  Instr* Chosen(Instr* p, Instr* x, Instr* y) { return make.Make(Op::kSelect, shape, {p, x, y}); }
+};
+
+// The key of a word.
+template <typename Code>
+Instr* KeyOf(Code& code, const RadixOrder& order, Instr* word) {
+  if (order.from > 0)
+    word = code.Both(Op::kShiftRightLogical, word, code.Word(static_cast<uint64_t>(order.from)));
+  if (order.equal_zeros) {
+    uint64_t zero = uint64_t{1} << (order.bits - 1);
+    word = code.Chosen(code.AreEqual(word, code.Word(zero - 1)), code.Word(zero), word);
+  }
+  if (order.is_descending) word = code.Both(Op::kXor, word, code.Word(Ones(order.bits)));
+  return word;
+}
+
+template <typename Code>
+Instr* DigitOf(Code& code, const RadixOrder& order, Instr* word, const Digit& digit) {
+  Instr* key = KeyOf(code, order, word);
+  if (digit.shift > 0)
+    key = code.Both(Op::kShiftRightLogical, key, code.Word(static_cast<uint64_t>(digit.shift)));
+  return code.Both(Op::kAnd, key, code.Word(Ones(digit.bits)));
+}
+
+class RadixSorter {
+ public:
+  RadixSorter(Editor& make, Instr* words, const RadixOrder& order, const Machine& machine)
+      : make_(make),
+        of_(*words),
+        order_(order),
+        type_(words->shape().type()),
+        lines_(words->shape().dim(0)),
+        length_(words->shape().dim(1)),
+        segment_(gpu::RadixSegmentLength(InfoOf(type_).bits / 8, lines_ * length_, machine)),
+        segments_(gpu::CeilDiv(length_, segment_)) {}
+
+  Instr* ByComparing(Instr* words) { return Sorted(words, Less(std::nullopt)); }
+
+  // Sorts in one kernel, by comparison or by all bits.
+  Instr* AsOne(Instr* words) {
+    if (!IsSortedSooner(order_, length_)) return ByComparing(words);
+    return Unpadded(SortedBy(Padded(words, gpu::RadixLineLength(length_)), {0, order_.bits}));
+  }
+
+  Instr* RadixSorted(Instr* words) {
+    words = Padded(words, segments_ * segment_);
+    int passes = DigitsOf(order_), bits = (order_.bits + passes - 1) / passes;
+    for (int shift = 0; shift < order_.bits; shift += bits)
+      words = Pass(words, {shift, std::min(bits, order_.bits - shift)});
+    return Unpadded(words);
+  }
+
+ private:
+  Shape Numbers(Dims dims) const { return Shape::Array(kRadixIndexType, std::move(dims)); }
+  Instr* Filled(const Shape& shape, int64_t value) {
+    return make_.Broadcast(make_.Constant(Literal::ScalarInt(shape.type(), value)), shape);
+  }
+  Instr* Iota(const Dims& dims, int64_t dimension) {
+    return make_.Make(Op::kIota, Numbers(dims), {}, IotaAttrs{dimension});
+  }
+  Instr* Both(Op op, Instr* x, Instr* y) {
+    return make_.Make(op, Shape::Array(x->shape().type(), x->shape().dims()), {x, y});
+  }
+  Instr* Times(Instr* x, int64_t factor) {
+    return Both(Op::kMultiply, x, Filled(x->shape(), factor));
+  }
+  Instr* BroadcastTo(Instr* x, const Dims& dims, const Dims& at) {
+    return make_.Make(Op::kBroadcast, Shape::Array(x->shape().type(), dims), {x},
+                      DimensionsAttrs{at});
+  }
+
+  // `starts`: captured by the comparator, which does not use them.
+  Instr* Sorted(Instr* words, Computation* less, Instr* starts = nullptr) {
+    std::vector<Instr*> operands = {words};
+    if (starts != nullptr) operands.push_back(starts);
+    Instr* sorted = make_.Make(Op::kSort, Shape::Array(type_, words->shape().dims()), operands,
+                               SortAttrs{.dimension = 1, .is_stable = true});
+    sorted->set_called({less});
+    sorted->set_captures(operands.size() - 1);
+    return sorted;
+  }
+
+  // Pads lines up to `length` with words that sort last; they are sliced off again.
+  Instr* Padded(Instr* words, int64_t length) {
+    int64_t padding = length - length_;
+    if (padding == 0) return words;
+    uint64_t last = order_.is_descending ? 0 : Ones(order_.bits);
+    Instr* with =
+        make_.Constant(Literal::ScalarInt(type_, static_cast<int64_t>(last << order_.from)));
+    return make_.Make(Op::kPad, Shape::Array(type_, {lines_, length_ + padding}), {words, with},
+                      PadAttrs{{0, 0}, {0, padding}, {0, 0}});
+  }
+
+  Instr* Unpadded(Instr* words) {
+    if (words->shape().dim(1) == length_) return words;
+    return make_.Make(Op::kSlice, Shape::Array(type_, {lines_, length_}), {words},
+                      SliceAttrs{{0, 0}, {lines_, length_}, {1, 1}});
+  }
+
+  // Compares words by a digit, or by the whole key if `digit` is empty.
+  Computation* Less(const std::optional<Digit>& digit, const Instr* captured = nullptr) {
+    Builder b(of_, "less_bits");
+    ScalarCode code{b, type_};
+    Instr* words[2] = {b.Parameter(Shape::Scalar(type_)), b.Parameter(Shape::Scalar(type_))};
+    if (captured != nullptr) b.Parameter(captured->shape());
+    for (Instr*& word : words)
+      word = digit ? DigitOf(code, order_, word, *digit) : KeyOf(code, order_, word);
+    return b.FinishValid(b.Compare(words[0], words[1], CompareDirection::kLt));
+  }
+  Instr* SortedBy(Instr* words, const Digit& digit) { return Sorted(words, Less(digit)); }
+
+  // Sorts all lines by one digit.
+  Instr* Pass(Instr* words, const Digit& digit) {
+    Dims dims = {lines_, segments_, segment_};
+    Instr* splits = Reshaped(make_, words, dims);
+    ArrayCode arrays{make_, Shape::Array(type_, dims)};
+    Instr* digits =
+        make_.Make(Op::kConvert, Numbers(dims), {DigitOf(arrays, order_, splits, digit)});
+    Instr* starts = Starts(Counts(digits, digit.count()));
+    return Sorted(words, Less(digit, starts), starts);
+  }
+
+  // [lines, segments, digits]: the histogram of digits.
+  Instr* Counts(Instr* digits, int64_t count) {
+    ScatterAttrs attrs;
+    attrs.input_batching_dims = attrs.scatter_indices_batching_dims = {0, 1};
+    attrs.inserted_window_dims = attrs.scatter_dims_to_operand_dims = {2};
+    attrs.index_vector_dim = 3;
+    Shape shape = Numbers({lines_, segments_, count});
+    Instr* counts =
+        make_.Make(Op::kScatter, shape, {Filled(shape, 0), digits, Filled(digits->shape(), 1)},
+                   std::move(attrs));
+    Builder b(of_, "count");
+    Instr* old = b.Parameter(Shape::Scalar(kRadixIndexType));
+    counts->set_called({b.FinishValid(b.Add(old, b.Parameter(Shape::Scalar(kRadixIndexType))))});
+    return counts;
+  }
+
+  // [lines, digits, segments]: the start offset of each digit of each segment, over all lines.
+  Instr* Starts(Instr* counts) {
+    const Dims dims = {lines_, counts->shape().dim(2), segments_};
+    counts = make_.Make(Op::kTranspose, Numbers(dims), {counts}, DimensionsAttrs{{0, 2, 1}});
+    auto [up_to, of_digit] = Summed(counts);
+    Instr* before = Both(Op::kSubtract, Summed(of_digit).first, of_digit);
+    Instr* starts = Both(Op::kSubtract, up_to, counts);
+    starts = Both(Op::kAdd, starts, BroadcastTo(before, dims, {0, 1}));
+    if (lines_ > 1) starts = Both(Op::kAdd, starts, Times(Iota(dims, 0), segments_ * segment_));
+    return starts;
+  }
+
+  // The inclusive prefix sums of the last dimension, and the total.
+  std::pair<Instr*, Instr*> Summed(Instr* x) {
+    const Dims dims = x->shape().dims();
+    Dims rest(dims.begin(), dims.end() - 1);
+    Builder b(of_, "sum");
+    Instr* part = b.Parameter(Numbers(rest));
+    Instr* sum = b.Add(part, b.Parameter(Numbers(rest)));
+    Computation* step = b.FinishValid(b.Tuple({sum, sum}));
+    ScanAttrs attrs;
+    attrs.dimension = static_cast<int64_t>(rest.size());
+    attrs.num_carries = 1;
+    attrs.is_associative = true;
+    Instr* scan = make_.Make(Op::kScan, Shape::Tuple({Numbers(dims), Numbers(rest)}),
+                             {x, Filled(Numbers(rest), 0)}, std::move(attrs));
+    scan->set_called({step});
+    return {make_.Make(Op::kGetTupleElement, Numbers(dims), {scan}, TupleIndexAttrs{0}),
+            make_.Make(Op::kGetTupleElement, Numbers(rest), {scan}, TupleIndexAttrs{1})};
+  }
+
+  Editor& make_;
+  const Instr& of_;
+  const RadixOrder& order_;
+  ElementType type_;
+  int64_t lines_, length_, segment_, segments_;
+};
+
+}  // namespace
+
+int DigitsOf(const RadixOrder& order) {
+  return (order.bits + kRadixDigitBits - 1) / kRadixDigitBits;
+}
+
+bool IsSortedAsOne(ElementType word, int64_t length) {
+  return length <= gpu::LongestRadixLine(InfoOf(word).bits / 8);
+}
+
+bool IsSortedSooner(const RadixOrder& order, int64_t length) {
+  int64_t iterations = (order.bits + kRadixBitsPerPass - 1) / kRadixBitsPerPass,
+          passes = std::bit_width(static_cast<uint64_t>(length));
+  return iterations * gpu::RadixLineLength(length) <= kMergeCostPerElement * passes * length;
+}
+
+bool IsRadixSorted(int64_t length, const Machine& machine) {
+  return length >= std::min<int64_t>(kRadixMinElements, kRadixElementsPerSm * machine.cores);
+}
+
+Instr* RadixSort(Editor& make, Instr* words, const RadixOrder& order, const Machine& machine) {
+  RadixSorter sort(make, words, order, machine);
+  int64_t length = words->shape().dim(1);
+  if (IsSortedAsOne(words->shape().type(), length)) return sort.AsOne(words);
+  return IsRadixSorted(length, machine) ? sort.RadixSorted(words) : sort.ByComparing(words);
+}
+
+}  // namespace tokamak
