@@ -15,7 +15,6 @@ constexpr ElementType kWide = ElementType::kF64;
 // A reducer that adds f64 values, created once per module.
 class Adder {
  public:
-  explicit Adder(Module& module) : module_(module) {}
   // It has the origins of the first instruction that needs it.
   Result<Computation*> Get(const Instr& instr) {
     if (body_ != nullptr) return body_;
@@ -27,7 +26,6 @@ class Adder {
   }
 
  private:
-  Module& module_;
   Computation* body_ = nullptr;
 };
 
@@ -161,7 +159,7 @@ bool IsOrdinaryComposite(const Instr& instr) {
 // plain ops (square, conj, is-inf ...) into plain ops. Bit-exact.
 Result<Changed> ExpandComposites(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
-  Adder adder(module);
+  Adder adder;
   // The adder is appended as another computation; it contains nothing to expand.
   for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
     for (Instr* instr : module.computations()[i]->PostOrder()) {
