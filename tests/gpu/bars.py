@@ -22,7 +22,6 @@ os.environ.setdefault("TOKAMAK_CACHE", "off")
 
 LAUNCHES = 200
 PROGRAMS = 15  # of that many launches each: one call of each is issued launch by launch
-ATTEMPTS = 3  # per bar
 JAX_IS_SLOW = 1.6  # ms that JAX itself needs to compile a tiny program, without its plugin
 PEER = "cuda"
 
@@ -106,8 +105,8 @@ def dispatch():
 
     add = jax.jit(lambda x: x + 1.0)
     arguments = {name: jax.device_put(np.ones(8, np.float32), jax.devices(name)[0]) for name in ("tokamak", PEER)}
-    rounds = [{name: calls_us(add, x) for name, x in arguments.items()} for _ in range(7)]
-    ours, theirs = (statistics.median(r[name] for r in rounds) for name in arguments)
+    samples = [{name: calls_us(add, x) for name, x in arguments.items()} for _ in range(7)]
+    ours, theirs = (statistics.median(r[name] for r in samples) for name in arguments)
     yield f"a call of a tiny program, without waiting (XLA: {theirs:.1f})", "us", ours, "<=", 25
 
 
@@ -126,7 +125,7 @@ def chain_of(number):
     return chain
 
 
-def graphs(attempt):
+def graphs():
     """The second call of a program is issued launch by launch, the third creates the graph. With the arguments of the previous call the
     graph is launched unchanged: new arguments cannot take less time. If this limits the figure (a device needs 0.75 us from kernel to
     kernel, a launch needs 1.2 us on a fast host), the bar for new arguments is a quarter more."""
@@ -137,7 +136,7 @@ def graphs(attempt):
     sets = [[jax.device_put(np.full(1024, i, np.float32), device) for i in range(LAUNCHES + 1)] for _ in range(4)]
     launched, replayed, again = [], [], []
     for number in range(PROGRAMS):
-        fn = jax.jit(chain_of(number + attempt * PROGRAMS)).lower(*sets[0]).compile()
+        fn = jax.jit(chain_of(number)).lower(*sets[0]).compile()
 
         def call_ms(index):
             return timed_ms(lambda: jax.block_until_ready(fn(*sets[index])))
@@ -186,21 +185,8 @@ def adam(tokamak, workloads_file):
 
 def bar_row(what, unit, value, sign, bar):
     met = value <= bar if sign == "<=" else value >= bar
-    print(f"{'met   ' if met else 'missed'} {what}: {value:.3g} {unit} (bar: {sign} {bar})", flush=True)
+    print(f"{'met   ' if met else 'FAILED'} {what}: {value:.3g} {unit} (bar: {sign} {bar})", flush=True)
     return {"what": what, "unit": unit, "value": value, "bar": f"{sign} {bar}", "met": met}
-
-
-def measured(figures):
-    """Rows of `figures(attempt)`. The host is shared: the same build took 13 and 61 ms for the same compilations within a minute. Other
-    work can only add time, so figures that miss a bar are measured again, and for each row an attempt that met its bar counts. All attempts
-    are printed."""
-    rows = []
-    for attempt in range(ATTEMPTS):
-        now = [bar_row(*figure) for figure in figures(attempt)]
-        rows = [old if old["met"] else new for old, new in zip(rows, now)] if rows else now
-        if all(row["met"] for row in rows):
-            break
-    return rows
 
 
 def main():
@@ -214,14 +200,11 @@ def main():
     if options.worker:
         return compile_worker()
     rows, failed = [], 0
-    parts = {"compiling": lambda _: compiling(), "dispatch": lambda _: dispatch(), "graphs": graphs}
-    if not options.no_adam:
-        parts["adam"] = lambda _: adam(options.tokamak, options.workloads)
-    for name, figures in parts.items():
+    for figures in [compiling(), dispatch(), graphs()] + ([] if options.no_adam else [adam(options.tokamak, options.workloads)]):
         try:
-            rows += measured(figures)
+            rows += [bar_row(*figure) for figure in figures]
         except Exception as error:  # the other figures are still measured
-            print(f"FAILED {name}: {str(error)[:400]}", flush=True)
+            print(f"FAILED {figures.__name__}: {str(error)[:400]}", flush=True)
             failed += 1
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)

@@ -122,7 +122,7 @@ class Parts:
     def bars(self):
         """Compiling and calling of tiny programs, a graph of 200 launches, Adam over BERT-base"""
         command = self.script("bars.py", self.bin / "tokamak", "--out", self.out)
-        return Part(command, 160, "XLA in the same process",
+        return Part(command, 70, "XLA in the same process",
                     {**self.plugin(), "JAX_PLATFORMS": "tokamak,cuda,cpu"}, alone=True, verbose=True)  # fmt: skip
 
     def loops(self):
