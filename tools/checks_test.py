@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tests of the checks: each must pass a good tree and fail on the violations it is meant to find."""
+import importlib.util
 import json
 import os
 import pathlib
@@ -233,6 +234,84 @@ class Words(unittest.TestCase):
         subprocess.run(["git", "-C", self.root, "add", "-A"], check=True)
         code, output = self.run_check("check_words.py")
         self.assertEqual(code, 0, output)
+
+
+class Prose(unittest.TestCase):
+    write, run_check, expect = Checks.write, Checks.run_check, Checks.expect
+    GOOD = ("# A title with `code`\n\nThe plan is short (see [the page](a_page_with_a_long_name.md)). It has one kernel.\n\n"
+            "- An item\n  that goes on.\n\n| a | table |\n|---|---|\n| " + "of which there are many " * 20 + "|\n\n"
+            "```\n" + "code " * 60 + "\n```\n")
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="tok-checks-"))
+        self.addCleanup(shutil.rmtree, self.root)
+        self.write("tools/constructions.txt", (TOOLS / "constructions.txt").read_text())
+        self.write("docs/a.md", self.GOOD)
+
+    def expect_pass(self):
+        code, output = self.run_check("check_prose.py")
+        self.assertIn(code, (0, 77), output)
+        self.assertIn(" 0 errors", output)
+
+    def test_good_prose(self):
+        self.write("src/ir/a.h", "// Returns the plan.\n//\n//   " + "a picture " * 40 + "\nint A();  // namespace of a\n"
+                   "const char* b = \"// " + "no comment " * 40 + "\";\n")
+        self.write("tools/a.py", '"""Runs the plan."""\nX = """' + "no docstring " * 40 + '"""\n')
+        self.expect_pass()
+
+    def test_a_long_sentence_of_a_document(self):
+        text = "\n".join(["the plan has a word"] * 5)  # 25 words
+        self.write("docs/b.md", f"One.\n\nThe end is near: {text}\n{text[:19]}.\n")
+        self.expect_pass()  # 30 words after the colon
+        self.write("docs/b.md", f"One.\n\nIt is so. Then {text}\n{text[:19]}.\n")
+        self.expect("check_prose.py", "docs/b.md:3: a sentence of 31 words (at most 30): 'Then the plan")
+
+    def test_names_in_a_row_are_one_word(self):
+        self.write("docs/b.md", "It has " + ",\n".join(f"`name{i}`" for i in range(40)) + ".\n")
+        self.expect_pass()
+
+    def test_long_sentences_of_comments(self):
+        lines = ["the plan has a word"] * 7
+        self.write("src/ir/a.cc", "int a;\n  // " + "\n  // ".join(lines) + "\nint b;  // " + " ".join(lines) + " more.\n")
+        self.expect("check_prose.py", "src/ir/a.cc:9: a sentence of 36 words (at most 35)")
+        self.assertNotIn("a.cc:2:", self.run_check("check_prose.py")[1])
+        self.write("src/ir/a.cc", "int a;  // the plan\n        // " + "\n        // ".join(lines) + "\n")
+        self.expect("check_prose.py", "src/ir/a.cc:1: a sentence of 37 words")
+
+    def test_a_long_sentence_of_a_docstring(self):
+        self.write("bench/a.py", 'def f():\n    """The plan.\n\n    ' + "the plan " * 18 + '"""\n')
+        self.expect("check_prose.py", "bench/a.py:4: a sentence of 36 words")
+
+    def test_wrapping_of_documents(self):
+        self.write("docs/b.md", "The plan. " * 10 + "More.\n")
+        self.expect("check_prose.py", "docs/b.md:1: 105 columns (at most 100)")
+        self.write("docs/b.md", "The plan is short.\n" * 27)
+        self.expect("check_prose.py", "docs/b.md:1: a paragraph of 6 lines (at most 5)")
+        self.write("docs/results/b.md", self.root.joinpath("docs/b.md").read_text())
+        self.root.joinpath("docs/b.md").unlink()
+        self.expect_pass()  # a command writes it
+
+    def test_banned_constructions(self):
+        pairs = (("What it computes is one number.", "What a kernel does, per element."),
+                 ("An array of which one slice is read.", "Two arrays, one of which is read."),
+                 ("This part is not there yet.", "This part is missing."),
+                 ("It takes 3 ms a call.", "It takes 3 ms per call."),
+                 ("So is the next loop.", "So the next loop is fast."))
+        self.write("src/ir/a.h", "".join(f"// {good}\n" for _, good in pairs))
+        self.expect_pass()
+        self.write("src/ir/a.h", "".join(f"// {bad}\n" for bad, _ in pairs))
+        code, output = self.run_check("check_prose.py")
+        self.assertEqual(code, 1)
+        for line, found in enumerate(("What it computes is", "of which", "is not there", "ms a call", "So is"), 1):
+            self.assertIn(f"src/ir/a.h:{line}: '{found}': use ", output)
+
+    def test_spelling(self):
+        if importlib.util.find_spec("codespell_lib") is None:
+            self.skipTest("codespell is not installed")
+        self.write("src/ir/a.cc", "int CopyIn;  // teh plan\n")
+        self.expect("check_prose.py", "src/ir/a.cc:1: teh ==> the")
+        self.write("tools/spelling.txt", "teh\n")
+        self.expect_pass()
 
 
 class Build(unittest.TestCase):
