@@ -28,7 +28,7 @@ CPP = re.compile(r'R"(?P<mark>\w*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.
 DIRECTIVE = re.compile(r"^(namespace\b|NOLINT|clang-format|IWYU|SPDX|#|!|-\*-)")
 BULLET = re.compile(r"^(?P<indent>\s*)([-*+]|\d+[.)])\s+")
 ABBREVIATION = re.compile(r"\b(e\.g|i\.e|etc|vs|cf|Fig|approx)\.(?=\s)")
-SENTENCE_END = re.compile(r"(?<=[.!?])[)\"'*_]*\s+(?=[^a-z]|$)|:\s+")  # what a colon announces counts by itself
+SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\.\.\.)[)\"'*_]*\s+|:\s+")  # what a colon announces counts by itself
 NAMES = re.compile(r"(?:[^\s,]+, ){2,}(?:(?:and|or) )?[^\s,]+")
 WORD = re.compile(r"[A-Za-z0-9_]")
 
@@ -69,9 +69,9 @@ def paragraphs(numbered, drawings):
 
 
 def plain(text):
-    """Markdown as it is read: code is one word, a link is its text."""
+    """Markdown as it is read: code and quotations are one word, a link is its text."""
     text = re.sub(r"!?\[([^\]]*)\](\([^)]*\)|\[[^\]]*\])", r"\1", text)
-    text = re.sub(r"``.+?``|`[^`]*`", "X", text)
+    text = re.sub(r'``.+?``|`[^`]*`|"[^"]{1,120}"', "X", text)
     return re.sub(r"<[^>\s][^>]*>|https?://\S+|\*\*|__", lambda m: "" if m[0][0] in "*_<" else "X", text)
 
 
