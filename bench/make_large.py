@@ -90,7 +90,7 @@ def nested(n):
 
 
 def pieces(n):
-    """One concatenate, each operand of which is sliced out again."""
+    """One concatenate, and a slice for each of its operands."""
     for i in range(n):
         yield f"  p{i} = f32[2] parameter({i})"
     yield f"  c = f32[{2 * n}] concatenate({', '.join(f'p{i}' for i in range(n))}), dimensions={{0}}"

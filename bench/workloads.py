@@ -216,7 +216,7 @@ def threefry_np(k, c):
 
 _DRAWS = {}
 def cp_draws(n, steps=CP_STEPS):
-    """the actions (steps,N) and reset states (steps,4,N) that cartpole_scan draws in its first call: 17 bytes a step and simulation.
+    """the actions (steps,N) and reset states (steps,4,N) that cartpole_scan draws in its first call: 17 bytes per step and simulation.
     Drawn in numpy, so they do not depend on the compiler under test.  jax.random.uniform's u * 0.1 - 0.05 is rounded once here, as
     XLA contracts it to an fma; a compiler that rounds twice gets reset values off by up to 3.7e-9 in cartpole_scan, not in these."""
     if (n, steps) not in _DRAWS:
@@ -243,8 +243,8 @@ def cp_draws(n, steps=CP_STEPS):
 
 def _cp_pre(concat, unroll=1, steps=CP_STEPS):
     """cartpole_scan with the random numbers drawn outside and streamed in as scan xs: the same operations on the same numbers, so bit-equal
-    states op by op.  A compiler that contracts to fma differently in the two programs (XLA does) gives other last bits of the state, which
-    grow within an episode (up to 1e-4 seen); returns and episode counts agreed on XLA's CPU at every N tried."""
+    states op by op.  A compiler that contracts to fma differently in the two programs (XLA does) gives other last bits of the state.
+    The difference grows within an episode (up to 1e-4 seen); returns and episode counts agreed on XLA's CPU at every N tried."""
     def build(size):
         n = int(size)
         assert n <= CP_PRE_N[-1], f"prerng: {steps * n * 17 / 1e9:.1f} GB of random numbers"

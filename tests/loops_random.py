@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Random loops like those of simulations: 3 to 9 carried values of several shapes around one batch dimension, 1 to 40
-ops per iteration, with random draws from keys that are split in every iteration, concatenations, slices, transposes, small
-reductions and contractions, running sums, elements read and written by index, bits of numbers, selects with cheap and expensive
-operands, slices read and stacked by the counter, inner loops and branches, known and unknown trip counts, common to all points
-or different for each. Each loop runs on a backend and must have the interpreter's values. The fraction of loops that become one
+"""Random loops like those of simulations: 3 to 9 carried values of several shapes around one batch dimension, 1 to 40 ops per iteration.
+
+- Random numbers from keys that are split in every iteration, bits of numbers, selects with cheap and expensive operands.
+- Concatenations, slices, transposes, small reductions and contractions, running sums.
+- Elements read and written by index, slices read and stacked by the counter.
+- Inner loops and branches, known and unknown trip counts, common to all points or different for each.
+
+Each loop runs on a backend and must have the interpreter's values. The fraction of loops that become one
 kernel is then reported and compared with a bar (not with --values, which is for long runs).
 
     tests/loops_random.py RANDOM_PROGRAMS TOKAMAK [SEEDS [FIRST [BACKEND...]]] [--values]

@@ -27,6 +27,7 @@ OUTSIDE = re.compile(r"(^|/)(\.venv|build[^/]*)/|^tools/checks_test\.py$")
 CPP = re.compile(r'R"(?P<mark>\w*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|(?P<line>//[^\n]*)|(?P<block>/\*.*?\*/)', re.S)
 DIRECTIVE = re.compile(r"^(namespace\b|NOLINT|clang-format|IWYU|SPDX|#|!|-\*-)")
 BULLET = re.compile(r"^(?P<indent>\s*)([-*+]|\d+[.)])\s+")
+VERBATIM = re.compile(r'``.+?``|`[^`]*`|"[^"]{1,120}"')
 ABBREVIATION = re.compile(r"\b(e\.g|i\.e|etc|vs|cf|Fig|approx)\.(?=\s)")
 SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\.\.\.)[)\"'*_]*\s+|:\s+")  # what a colon announces counts by itself
 NAMES = re.compile(r"(?:[^\s,]+, ){2,}(?:(?:and|or) )?[^\s,]+")
@@ -71,7 +72,7 @@ def paragraphs(numbered, drawings):
 def plain(text):
     """Markdown as it is read: code and quotations are one word, a link is its text."""
     text = re.sub(r"!?\[([^\]]*)\](\([^)]*\)|\[[^\]]*\])", r"\1", text)
-    text = re.sub(r'``.+?``|`[^`]*`|"[^"]{1,120}"', "X", text)
+    text = VERBATIM.sub("X", text)
     return re.sub(r"<[^>\s][^>]*>|https?://\S+|\*\*|__", lambda m: "" if m[0][0] in "*_<" else "X", text)
 
 
@@ -140,7 +141,7 @@ def sentences(paragraph):
     for offset, line in enumerate(paragraph.lines):
         text += (" " if text else "") + line
         ends.append((len(text), paragraph.number + offset))
-    marked = ABBREVIATION.sub(lambda m: m[0].replace(".", "\0"), re.sub(r"`[^`]*`", lambda m: re.sub(r"[.:;!?]", "\0", m[0]), text))
+    marked = ABBREVIATION.sub(lambda m: m[0].replace(".", "\0"), VERBATIM.sub(lambda m: re.sub(r"[.:!?]", "\0", m[0]), text))
     start = 0
     for end in [*(m.end() for m in SENTENCE_END.finditer(marked)), len(text)]:
         if text[start:end].strip():

@@ -6,7 +6,7 @@
     tools/kernel_counts.py --write        also docs/results/kernel_counts.md and .json
 
 One row per workload: launches as `tokamak explain --json --target h200` counts them (library calls, copies and host calls count one
-each) against the bar, next to XLA's count; and the same program at a reduced size, its GPU kernels run by the simulator and
+each) against the bar, next to XLA's count. The same program at a reduced size: its GPU kernels are run by the simulator and
 compared with the interpreter. Exits 1 if a bar is missed or a value differs, 77 without JAX
 (ctest name fusion.kernel_counts: half a minute of work, most of it the step of a BERT-base). Needs no GPU.
 """

@@ -58,8 +58,8 @@ std::optional<uint64_t> TripCount(const WhileLoop& loop);
 // `start + count * step` in `type`, with wrap-around. Requires a constant start.
 int64_t ValueAfter(const Induction& induction, uint64_t count);
 
-// A carried array of which each iteration accesses exactly one slice. An induction variable is its
-// start in one dimension.
+// Each iteration accesses exactly one slice of a carried array. An induction variable is the start
+// of the slice in one dimension.
 struct ScanAccess {
   size_t carry = 0, induction = 0;
   int64_t dimension = 0, size = 1;  // slice size in that dimension

@@ -53,11 +53,11 @@ struct Rates {
   double bytes_in_flight = 0;  // bytes in flight per SM that saturate the bandwidth
   // Per SM (H200: compute capability 9.0, CUDA programming guide).
   double registers = 65536, threads = 2048, shared_bytes = 233472;
-  // GPU only, for persistent kernels: maximum cluster size in thread blocks (1: no clusters); SMs
-  // that resident clusters can occupy; a cluster barrier, including 4 KiB of distributed shared
-  // memory stores to each block before it; distributed shared memory bandwidth per SM in bytes per
-  // nanosecond; a grid barrier; latency of a launch that depends on the previous one, beyond its
-  // work.
+  // GPU only, for persistent kernels:
+  // - maximum cluster size in thread blocks (1: no clusters), and SMs that clusters can occupy;
+  // - a cluster barrier, with 4 KiB of distributed shared memory stores to each block before it;
+  // - distributed shared memory bandwidth per SM in bytes per nanosecond;
+  // - a grid barrier, and the latency of a dependent launch beyond its work.
   double cluster_blocks = 1, cluster_sms = 0, cluster_us = 0.5, cluster_bytes_ns = 16;
   double grid_barrier_us = 1.2, wait_us = 2;
   // Host-device link: bytes per nanosecond, minimum microseconds per transfer, source of the

@@ -138,8 +138,8 @@ bool AnyResidue(const Value& value) {
 }
 
 // Whether the result for this operand is unspecified: a product of several numbers that underflows
-// in some order; numbers that bf16 units flush to 0; NaN, whose sign is unspecified, in a sort;
-// infinities in a transform; matrices that are singular up to rounding.
+// in some order; numbers that bf16 units flush to 0; NaN in a sort, whose sign is unspecified. Also
+// infinities in a transform, and matrices that are singular up to rounding.
 bool IsOpen(const Instr& instr, const Value& operand) {
   double terms = TermsOf(instr);
   bool is_double = InfoOf(RealPartOf(operand.type())).bits > 32;

@@ -226,7 +226,8 @@ class MoveEnumerator {
     return with;
   }
 
-  // Both groups as one. What one group reads of the other, also through an alias, becomes internal.
+  // Both groups as one. Values that one group reads of the other, also through an alias, become
+  // internal.
   void AddMerge(std::string_view rule, const Instr& input, int with) {
     const FusionGroup& other = candidate_.group(with);
     FusionGroup both{{}, Own().recomputed};

@@ -2,7 +2,7 @@
 
 // Dot products. Operands are first copied into contiguous order, so the inner loops run over
 // adjacent elements. In the reference semantics, results of f32 and narrower types (and c64)
-// accumulate in float, one product at a time in the order of the contracted indices; all others,
+// accumulate in float, one product at a time in the order of the contracted indices. All others,
 // and the oracle, accumulate in double, int64 or complex double. The sum is rounded to the result
 // type once.
 

@@ -26,8 +26,8 @@ struct RandomBits {
 };
 
 // Each counter gives two words: the halves of a 64-bit element. For narrower elements, the first
-// words fill the even and the second words the odd coordinates of the first dimension of even size
-// (or else of the largest one, whose last odd coordinate is then dropped).
+// words fill the even and the second words the odd coordinates of one dimension: the first one of
+// even size, or else the largest one, whose last odd coordinate is dropped.
 RandomBits ThreeFryBits(std::vector<uint64_t> state, const Dims& dims, int width) {
   const uint64_t first = state[1];
   const std::array<uint32_t, 2> key = Halves(state[0]);

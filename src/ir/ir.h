@@ -5,7 +5,7 @@
 //   * An Instr has one Shape. An op with several results has a tuple shape, and get-tuple-element
 //     extracts each result.
 //   * Computations are closed: values that an MLIR region captures from outside become operands. A
-//     while's captures become carried values; a conditional's become arguments of the branch; for
+//     while's captures become carried values; a conditional's become arguments of the branch. For
 //     every other op they are the last `captures()` operands, and every computation that the op
 //     calls takes them as its last parameters.
 //   * while: operands are the carried values, one parameter each in condition and body. With one

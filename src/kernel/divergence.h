@@ -9,12 +9,12 @@ namespace tokamak {
 // Divergence analysis: which values differ between the lanes of a vector loop, and between the
 // threads of a thread block.
 //
-// An array in registers belongs to a thread and is shared by its lanes, unless some statement under
-// a vector loop of two or more lanes stores to a lane-uniform index either a divergent value or
-// under a divergent condition. Then each lane has a private copy of the array. A store to such an
-// array outside of vector loops sets the copies of all lanes; reads are allowed under vector loops
-// only (verify.h). A store whose index, value and condition are all lane-uniform happens once per
-// thread.
+// An array in registers belongs to a thread and is shared by its lanes. The exception: under a
+// vector loop of two or more lanes, a statement stores to a lane-uniform index, and the stored
+// value or its condition is divergent. Then each lane has a private copy of the array. A store to
+// such an array outside of vector loops sets the copies of all lanes; reads are allowed under
+// vector loops only (verify.h). A store whose index, value and condition are all lane-uniform
+// happens once per thread.
 class Divergence {
  public:
   // Requires well-formed nodes: operands precede users, ids are in range.

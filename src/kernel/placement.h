@@ -26,9 +26,9 @@ class Placement {
   explicit Placement(const Kernel& kernel);
 
   // The values to compute in `block` before its statement i, in topological order, otherwise in the
-  // order in which statements need them. i = block.size() means the end of the block, which occurs
-  // only in the head of a while (its condition). Constants, extents and loop variables are not
-  // placed.
+  // order in which statements need them. The index block.size() means the end of the block, which
+  // occurs only in the head of a while (its condition). Constants, extents and loop variables are
+  // not placed.
   std::span<const ValueId> Before(const Block& block, size_t i) const;
 
  private:

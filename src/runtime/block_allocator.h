@@ -19,7 +19,7 @@ namespace tokamak {
 class SlabSource {
  public:
   virtual ~SlabSource() = default;
-  // Null if there is no more.
+  // Null if there is no more memory.
   virtual void* AllocateSlab(size_t bytes) = 0;
   // No work of the device may still use the slab when this returns.
   virtual void FreeSlab(void* slab, size_t bytes) = 0;

@@ -164,7 +164,7 @@ TEST_F(DiskCaches, AnEntryThatOthersMayHaveWrittenIsNone) {
   }
 }
 
-// Nor does it block: reading a pipe would never end.
+// It does not block either: reading a pipe would never end.
 TEST_F(DiskCaches, OnlyRegularFilesAreCached) {
   DiskCache cache(dir_, 1 << 20);
   cache.Put("text", "abc", "hello");

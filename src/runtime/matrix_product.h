@@ -62,8 +62,8 @@ struct ProductCall {
 std::string ToString(const ProductCall& call);
 
 // Whether OpenBLAS was found: at TOKAMAK_BLAS ("off" disables it), else on the system. Its own
-// threads are disabled; a build without thread support computes one block at once, because it does
-// not allow concurrent calls.
+// threads are disabled; a build without thread support computes one block at a time, because it
+// does not allow concurrent calls.
 bool HasMatrixLibrary();
 // The file that it was loaded from; empty if none.
 const char* MatrixLibraryName();

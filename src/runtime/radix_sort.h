@@ -36,8 +36,8 @@ void ForChunks(int64_t length, Body&& body) {
   });
 }
 
-// Bytes. Longer lines buffer elements per digit and move them a cache line at once (Distribute).
-// Chosen; no measurement on record.
+// Bytes. Longer lines buffer elements per digit and move them one cache line at a time
+// (Distribute). Chosen; no measurement on record.
 inline constexpr int64_t kGathered = 1 << 20;
 
 using DigitCounts = std::array<int64_t, 256>;

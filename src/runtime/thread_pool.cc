@@ -1,9 +1,9 @@
-// One parallel loop runs at once, divided into chunks. Each thread has an equal contiguous range of
-// them, and its own cache line with its range, which it consumes from the front, and a count of the
-// chunks that it has run. So threads that are on time do not contend, and a thread processes the
-// same data in consecutive loops. A thread that finishes early first polls for the next loop, which
-// often follows at once, and then steals chunks from threads that sleep, are late or have more to
-// do.
+// One parallel loop runs at a time, divided into chunks. Each thread has an equal contiguous range
+// of them, and its own cache line with its range, which it consumes from the front, and a count of
+// the chunks that it has run. So threads that are on time do not contend, and a thread processes
+// the same data in consecutive loops. A thread that finishes early first polls for the next loop,
+// which often follows at once, and then steals chunks from threads that sleep, are late or have
+// more to do.
 //
 //   line of thread t:  [ loop number | next ... end )   body, data, chunk size   done
 //

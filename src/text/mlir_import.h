@@ -13,9 +13,9 @@
 //   importer.EndFunction(...);
 //   importer.Finish();
 //
-// A region's use of an outer value becomes a parameter of its computation (a copy, if the value is
-// a constant) as soon as AddOp or Localize sees it, as described at the top of ir/ir.h. AddOp then
-// passes the outer values to the op.
+// A region's use of an outer value becomes a parameter of its computation, or a copy if the value
+// is a constant (see the top of ir/ir.h). This happens as soon as AddOp or Localize sees the use.
+// AddOp then passes the outer values to the op.
 //
 // Attributes are passed as AttrValue, independent of their spelling:
 //   integer lists: DenseArrayAttr, an AttrList of IntAttr, or an integer Literal;

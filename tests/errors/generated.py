@@ -3,7 +3,7 @@
 
     tests/errors/generated.py build/bin/tokamak [NAME...]
 
-Every input runs within 4 GiB of address space and 10 s of CPU time, and must end with one of our exit codes and a
+Every input runs within 4 GiB of address space and 10 s of CPU time. It must end with one of our exit codes and a
 located error with the expected code (or none), never with a signal. The last line is a tally.
 """
 import os

@@ -3,8 +3,9 @@
 
     TOKAMAK_DEVICE=cuda JAX_PLATFORMS=tokamak,cuda,cpu tests/gpu/bars.py TOKAMAK [--workloads FILE] [--out DIR] [--no-adam]
 
-Compile time of tiny programs, in separate processes; call time of one; a program of 200 launches, each with its own
-argument, all of them new in every call, as a graph and launch by launch; Adam over the parameters of BERT-base.
+- Compile time of tiny programs, in separate processes, and call time of one.
+- A program of 200 launches, each with its own argument, all of them new in every call, as a graph and launch by launch.
+- Adam over the parameters of BERT-base.
 """
 import argparse
 import json
@@ -47,8 +48,8 @@ def has_nvrtc():
 
 
 def compile_worker():
-    """Milliseconds of each compilation in a new process, first to last; of compiling the same programs again, which the plugin finds in its
-    cache, so that the time is JAX's own; and whether the compilations loaded NVRTC."""
+    """Milliseconds of each compilation in a new process, first to last. Milliseconds of compiling the same programs again, which
+    the plugin finds in its cache, so that the time is JAX's own. Whether the compilations loaded NVRTC."""
     import jax
     import numpy as np
 

@@ -1,5 +1,5 @@
 // while: counted up or down, with constant and with carried bounds, with values that are invariant,
-// swapped, or carried but unused; and JAX's scan, which reads a row of one array and writes a row
+// swapped, or carried but unused. Also JAX's scan, which reads a row of one array and writes a row
 // of another in each iteration.
 #include <algorithm>
 

@@ -95,7 +95,7 @@ Result<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target,
 }
 
 // Idle target machines of full effort, with their subtarget information, which takes a millisecond
-// to compute. A machine serves one thread at once. Never destroyed.
+// to compute. A machine serves one thread at a time. Never destroyed.
 class Machines {
  public:
   using Machine = std::unique_ptr<llvm::TargetMachine>;

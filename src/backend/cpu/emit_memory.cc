@@ -112,8 +112,8 @@ llvm::Value* LlvmEmitter::LoadVector(ArrayId array, llvm::Value* pointer, llvm::
 }
 
 // Works around a crash of LLVM 19 on aarch64. Where a shuffle uses one lane of a loaded register,
-// LLVM loads that lane alone, perhaps with a post-incremented address, and combines the load with
-// the lane insertion (performPostLD1Combine), which loses the offset and the address. A frozen
+// LLVM loads that lane alone, perhaps with a post-incremented address. It then combines the load
+// with the lane insertion (performPostLD1Combine) and loses the offset and the address. A frozen
 // vector is loaded whole. Lanes of stride 2 are used in pairs and are not affected.
 llvm::Value* LlvmEmitter::Whole(llvm::Value* loaded, int64_t step) {
   bool takes_one = step > 2 || width_ == 2;

@@ -13,8 +13,9 @@
 namespace tokamak::cpu {
 namespace {
 
-// Rows of rhs at least kLargeStrideBytes apart are prefetched kPrefetchRows ahead, a cache line of
-// kLineBytes at once (chosen). An AMX tile has 16 rows of 64 bytes: 16 x 16 sums, or 32 bf16 of K.
+// Rows of rhs at least kLargeStrideBytes apart are prefetched kPrefetchRows ahead, one cache line
+// of kLineBytes at a time (chosen). An AMX tile has 16 rows of 64 bytes: 16 x 16 sums, or 32 bf16
+// of K.
 constexpr int64_t kLargeStrideBytes = 1024, kPrefetchRows = 12, kLineBytes = 64;
 constexpr int64_t kTileRows = 16, kTileColumns = 16, kTileDepth = 32;
 

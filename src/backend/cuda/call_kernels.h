@@ -14,8 +14,8 @@ enum class CallKernel : uint8_t {
   // (to, from, count, factor): scaled copy. f32 and f64 only.
   kScale,
   // (to, from, count, factor, last, outer, inner, even): scaled copy of the spectra of real arrays,
-  // outer x inner x last complex numbers each. The bins that are their own mirror image (the first
-  // bin of a line, and the last if the real line is even) keep only their Hermitian part, because
+  // outer x inner x last complex numbers each. Some bins are their own mirror image: the first bin
+  // of a line, and the last if the real line is even. They keep only their Hermitian part, because
   // the spectrum of a real array has nothing else there.
   kSpectrum,
   // (to, from, rows, columns, stride, conjugates): transposes row-major matrices. blockIdx.z

@@ -40,7 +40,7 @@ class Cudnn {
 
   const Functions* functions_ = nullptr;
   Handle handle_ = nullptr, stream_ = nullptr;
-  std::mutex mutex_;  // guards the handle, which allows one call at once, and made_
+  std::mutex mutex_;  // guards the handle, which allows one call at a time, and made_
   std::unordered_map<std::string, std::shared_ptr<const ProductCode>> made_;  // null if rejected
 };
 

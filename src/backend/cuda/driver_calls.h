@@ -46,7 +46,7 @@ Status LaunchWith(CallDevice& device, const CallDevice::Function& function,
   return device.LaunchKernel(function, grid, all);
 }
 
-// A call on a GPU of the driver. One thread at once may enqueue calls.
+// A call on a GPU of the driver. Only one thread at a time may enqueue calls.
 class DriverCall : public CallCode {
  public:
   virtual Status Run(std::span<void* const> arrays, CallDevice& device) const = 0;

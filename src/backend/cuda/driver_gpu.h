@@ -108,13 +108,13 @@ class DriverGpu final : public Gpu,
   std::string architecture_;
   BlockAllocator blocks_;
   PinnedSlots small_slots_, large_slots_;
-  std::mutex large_mutex_;  // one large copy out at once
+  std::mutex large_mutex_;  // one large copy out at a time
   Completions completions_;
 
   std::mutex code_mutex_;
   std::unordered_map<std::string, std::weak_ptr<const LaunchCode>> codes_;  // by name
 
-  std::mutex call_mutex_;  // libraries allow one call at once
+  std::mutex call_mutex_;  // libraries allow one call at a time
   CodeMap call_kernels_;
 
   std::mutex fault_mutex_;

@@ -96,7 +96,7 @@ class Gpu : public Device {
 
   // Null if the device has no graphs of such steps. The code must outlive the graph.
   virtual Result<std::unique_ptr<StepGraph>> MakeGraph(std::span<const GraphStep> steps) = 0;
-  // Runs the graph with the pointers of all steps, in order. One thread at once per graph.
+  // Runs the graph with the pointers of all steps, in order. One thread at a time per graph.
   virtual Status RunGraph(StepGraph& graph, std::span<void* const> pointers) = 0;
 
   // Whether a library for matrix products is available.

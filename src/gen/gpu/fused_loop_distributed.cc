@@ -1,8 +1,8 @@
 // GPU kernels for fused loops whose elements interact only through dots: recurrent networks. A
 // block, or a thread-block cluster if one block has too few registers for the weights, runs some
-// points (rows of the batch); its threads distribute the elements of these points and keep their
-// slices of the weights in registers for all iterations (gen/fused_loop_distributed.cc has the code
-// of a dot).
+// points (rows of the batch). Its threads distribute the elements of these points and keep their
+// slices of the weights in registers for all iterations. The code of a dot is in
+// gen/fused_loop_distributed.cc.
 
 #include <algorithm>
 #include <bit>

@@ -45,9 +45,9 @@ bool IsStencil(const FusedRegion& region) {
   return pads;
 }
 
-// Whether the lanes of a loop access each array at one address, or at adjacent addresses of which
-// the first is aligned; `nearly`: also next to an aligned address, if most accesses are aligned.
-// Small arrays that fit in caches do not count.
+// Whether the lanes of a loop access each array at one address, or at adjacent addresses starting
+// at an aligned one; `nearly`: also next to an aligned address, if most accesses are aligned. Small
+// arrays that fit in caches do not count.
 class WideAccess {
  public:
   WideAccess(const Kernel& kernel, int64_t lanes, int64_t count)

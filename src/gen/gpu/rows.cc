@@ -9,8 +9,8 @@
 //   each thread stores its elements
 //
 // Values that a thread loaded or computed stay in registers for the following passes if there are
-// few; for long rows some of them are in shared memory. What fits in neither is reread. All threads
-// reach every shuffle and barrier: row indices beyond the last are clamped to it.
+// few; for long rows some of them are in shared memory. Values that fit in neither are reread. All
+// threads reach every shuffle and barrier: row indices beyond the last are clamped to it.
 //
 // Column sums of the same rows (column_sums.h) are accumulated on the way: a block loops over the
 // rows of one outer index, each thread sums its columns, and the sums of the concurrent rows are

@@ -1,6 +1,6 @@
 // GPU transposes: a loop that reads an input along another dimension than it writes. A block loads
 // a square tile along the input's rows into shared memory, with rows padded by one element against
-// bank conflicts, and writes it along the result's rows; both sides use vector accesses if they are
+// bank conflicts, and writes it along the result's rows. Both sides use vector accesses if they are
 // aligned.
 
 #include <algorithm>

@@ -189,9 +189,9 @@ class InputGemmHoister {
 
 }  // namespace
 
-// Hoists input GEMMs out of loops. If each iteration multiplies a row of an array by a
-// loop-invariant matrix (the inputs of a recurrent network), all rows are multiplied at once before
-// the loop, and each iteration reads its row of the result. If the row is one part of the operand,
+// Hoists input GEMMs out of loops. Applies if each iteration multiplies a row of an array by a
+// loop-invariant matrix (the inputs of a recurrent network). One GEMM before the loop multiplies
+// all rows, and each iteration reads its row of the result. If the row is one part of the operand,
 // next to carried values:
 //
 //   dot(concatenate(x[i], h), w)  becomes  (dot(x, w's rows of x))[i] + dot(h, w's rows of h)

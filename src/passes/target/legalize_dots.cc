@@ -109,8 +109,8 @@ class DotLegalizer {
   PassContext& context_;
 };
 
-// If all results of a dot are transposed so that the dimensions of lhs come last, exchanges its
-// operands, so that rows are written contiguously. Returns whether it did.
+// If a dot is transposed so that the dimensions of lhs come last, exchanges its operands: rows are
+// then written contiguously. Returns whether it did.
 bool SwapSides(Instr& dot, PassContext& context) {
   if (dot.users().size() != 1 || dot.parent()->root() == &dot) return false;
   Instr& transpose = **dot.users().begin();

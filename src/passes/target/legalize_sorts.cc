@@ -157,8 +157,8 @@ bool PrepareForGpu(Computation& computation, PassContext& context) {
 
 }  // namespace
 
-// Sorts by computed keys become sorts by arrays of keys, computed in separate kernels; sorts of
-// which only the first elements are used become top-k. GPU only: packed_key_sorts.h, merge_sorts.h.
+// Sorts by computed keys become sorts by arrays of keys, computed in separate kernels; sorts become
+// top-k if only their first elements are used. GPU only: packed_key_sorts.h, merge_sorts.h.
 Result<Changed> LegalizeSorts(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;

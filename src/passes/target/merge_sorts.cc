@@ -200,7 +200,7 @@ bool TrySortTopK(Instr& top, PassContext& context) {
                                             IotaAttrs{static_cast<int64_t>(along)})};
   // It suffices to keep the first k elements of each segment and the remainder after the last full
   // segment.
-  constexpr int64_t kMergeSegment = 1024;  // elements; chosen, of which at most a quarter is kept
+  constexpr int64_t kMergeSegment = 1024;  // elements (chosen); at most a quarter is kept
   auto last = static_cast<size_t>(along);
   while (arrays[0]->shape().dims().back() > 2 * kMergeSegment && 4 * k <= kMergeSegment) {
     Dims dims = arrays[0]->shape().dims();

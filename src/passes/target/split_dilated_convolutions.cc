@@ -150,8 +150,8 @@ class ConvolutionSplitter {
 }  // namespace
 
 // Splits a convolution with base dilation (a transposed convolution, or the input gradient of a
-// strided one) into undilated convolutions, one per phase of the window relative to the dilation,
-// each with only the taps that read an element. A dilation by 2 in both dimensions gives four, with
+// strided one) into undilated convolutions, one per phase of the window relative to the dilation.
+// Each has only the taps that read an element. A dilation by 2 in both dimensions gives four, with
 // a quarter of the multiplications in total. Small convolutions stay, because the launches would
 // cost more.
 Result<Changed> SplitDilatedConvolutions(Module& module, PassContext& context) {

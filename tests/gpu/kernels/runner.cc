@@ -1,7 +1,7 @@
-// tok_gpu_kernels BUNDLE: compiles the kernels of a bundle (bundle.cc) with NVRTC, launches them on
-// the device, compares every result bit by bit with the simulator's (large ones with a computation
-// in double), and prints the bandwidth where requested. Needs only a C++ compiler; libcuda and
-// libnvrtc are loaded at run time. Exit code 77: no device.
+// tok_gpu_kernels BUNDLE: compiles the kernels of a bundle (bundle.cc) with NVRTC and launches them
+// on the device. Compares every result bit by bit with the simulator's (large ones with a
+// computation in double), and prints the bandwidth where requested. Needs only a C++ compiler;
+// libcuda and libnvrtc are loaded at run time. Exit code 77: no device.
 
 #include <algorithm>
 #include <cstdint>
