@@ -444,7 +444,7 @@ PROGRAMS = {
     "wide words of Threefry": lambda: random_bits("u64", "rng_three_fry", 2),
     "numbers, sorted": lambda: sorts(["f32"], NUMBERS),
     "plain numbers with others, sorted": lambda: sorts(["f32", "s8"], compare("f32", "GT", 0)),
-    "numbers and places, sorted": lambda: sorts(["f32", "s32"], NUMBERS, index_operand=True),
+    "numbers and indices, sorted": lambda: sorts(["f32", "s32"], NUMBERS, index_operand=True),
     "total order, sorted": lambda: sorts(["bf16"], compare("bf16", "LT", 0, ", type=TOTALORDER")),
     "wide integers with others, sorted": lambda: sorts(["c64", "s64", "u16"], compare("s64", "LT", 1)),
     "two keys, sorted": lambda: sorts(["f32", "u32", "f64"], TWO_KEYS),

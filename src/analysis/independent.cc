@@ -161,7 +161,7 @@ class IndependentDimsFinder {
       for (size_t i = 0; i < own.loop.size(); ++i)
         if (own.forms[i].kind == CarryKind::kHeld) held += own.loop.init(i)->shape().ElementCount();
     if (held <= kMaxUniformElements) return Result();
-    return No(what + ": is made of elements of all places");
+    return No(what + ": depends on elements of all points");
   }
 
   // The instruction that mixes its longest dimension, for the message.

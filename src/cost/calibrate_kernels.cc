@@ -85,7 +85,7 @@ PipeKernel MemoryKernel(Pipe pipe, const Machine& machine) {
   bool table = pipe == Pipe::kGather || pipe == Pipe::kScatter;
   bool stores = pipe == Pipe::kStore || pipe == Pipe::kScatter;
   ArrayId x = AddArray(b, "x", ScalarType::kF32, Access::kRead, kCalibratedNumbers);
-  ArrayId indices = AddArray(b, "places", ScalarType::kS32, Access::kRead, kCalibratedNumbers);
+  ArrayId indices = AddArray(b, "indices", ScalarType::kS32, Access::kRead, kCalibratedNumbers);
   ArrayId y = AddArray(b, "y", ScalarType::kF32, stores ? Access::kReadWrite : Access::kWrite,
                        kCalibratedNumbers);
   ArrayId sum = b.Local("sum", ScalarType::kF32, Space::kRegisters, kAtOnce * lanes);

@@ -7,21 +7,12 @@
 #include "ir/clone.h"
 
 namespace tokamak {
-namespace {
-
-void AddLeaves(const Shape& shape, std::vector<Shape>& leaves) {
-  if (!shape.IsTuple()) return leaves.push_back(shape);
-  for (const Shape& element : shape.elements()) AddLeaves(element, leaves);
-}
-
-}  // namespace
-
 Result<CompiledRun> CompiledRun::Make(const Module& module, const CompileOptions& options) {
   CompiledRun run;
   if (module.entry() != nullptr) run.root_ = SpanOf(*module.entry()->root());
   std::unique_ptr<Module> own = CloneModule(module);
   own->entry()->PutInOrder();
-  AddLeaves(own->entry()->root()->shape(), run.results_);
+  run.results_ = LeavesOf(own->entry()->root()->shape());
   TOK_TRY(run.executable_, CompileAndLoad(std::move(own), options));
   return run;
 }

@@ -210,6 +210,27 @@ uint64_t Shape::Hash() const {
   return hasher.digest();
 }
 
+namespace {
+
+void AddLeaves(const Shape& shape, std::vector<Shape>& leaves) {
+  if (!shape.IsTuple()) return leaves.push_back(shape);
+  for (const Shape& element : shape.elements()) AddLeaves(element, leaves);
+}
+
+}  // namespace
+
+std::vector<Shape> LeavesOf(const Shape& shape) {
+  std::vector<Shape> leaves;
+  AddLeaves(shape, leaves);
+  return leaves;
+}
+
+int64_t BytesOfLeaves(const Shape& shape) {
+  int64_t bytes = 0;
+  for (const Shape& leaf : LeavesOf(shape)) bytes += leaf.IsArray() ? leaf.ByteSize() : 0;
+  return bytes;
+}
+
 bool Compatible(const Shape& a, const Shape& b) {
   return Agree(a, b, /*dynamic=*/false);
 }

@@ -135,6 +135,11 @@ bool CompatibleWithDynamic(const Shape& a, const Shape& b);
 bool SameDims(const Shape& a, const Shape& b);
 bool IsRowMajor(const Dims& minor_to_major);
 
+// The shapes of a value with its tuples flattened depth first: arrays, but also tokens.
+std::vector<Shape> LeavesOf(const Shape& shape);
+// The total size of the arrays among the leaves.
+int64_t BytesOfLeaves(const Shape& shape);
+
 // nullopt if a dimension is negative (and not kDynamic) or if the product exceeds kMaxElements.
 // Dynamic dimensions do not contribute.
 std::optional<int64_t> CheckedElementCount(std::span<const int64_t> dims);

@@ -26,14 +26,6 @@ bool HasNoBytes(const Shape& shape) {
   });
 }
 
-void AddLeaves(const Shape& shape, std::vector<Shape>& leaves) {
-  if (!shape.IsTuple()) {
-    leaves.push_back(shape);
-    return;
-  }
-  for (const Shape& element : shape.elements()) AddLeaves(element, leaves);
-}
-
 }  // namespace
 
 LoweredProgram Lowerer::Run() {
@@ -278,12 +270,6 @@ Leaves Lowerer::NewLeaves(const Shape& shape) {
   Leaves leaves;
   for (const Shape& leaf : LeavesOf(shape))
     leaves.push_back(leaf.IsArray() ? memory_.New(BytesOfLeaf(leaf)) : kNoMemory);
-  return leaves;
-}
-
-std::vector<Shape> LeavesOf(const Shape& shape) {
-  std::vector<Shape> leaves;
-  AddLeaves(shape, leaves);
   return leaves;
 }
 

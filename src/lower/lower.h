@@ -89,7 +89,4 @@ std::string WhyNotLowered(const Module& module);
 // program.
 Result<LoweredProgram> Lower(const Module& module, const LowerOptions& options, DecisionLog& log);
 
-// The array shapes of a value, tuples flattened depth first, including tokens.
-std::vector<Shape> LeavesOf(const Shape& shape);
-
 }  // namespace tokamak

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 
 #include "ir/builder.h"
@@ -16,7 +15,7 @@ constexpr ElementType kWide = ElementType::kF64;
 class Adder {
  public:
   // It has the origins of the first instruction that needs it.
-  Result<Computation*> Get(const Instr& instr) {
+  Computation* Get(const Instr& instr) {
     if (body_ != nullptr) return body_;
     Builder builder(instr, "add_f64");
     Instr* x = builder.Parameter(Shape::Scalar(kWide));
@@ -147,12 +146,6 @@ bool IsBatchNorm(Op op) {
   return op == Op::kBatchNormTraining || op == Op::kBatchNormInference || op == Op::kBatchNormGrad;
 }
 
-bool IsOrdinaryComposite(const Instr& instr) {
-  return IsOrdinary(instr.shape()) && std::ranges::all_of(instr.operands(), [](const Instr* x) {
-           return IsOrdinary(x->shape());
-         });
-}
-
 }  // namespace
 
 // Expands batch-norm-*, for which backends have no kernels, and functions that equal one or two
@@ -168,14 +161,13 @@ Result<Changed> ExpandComposites(Module& module, PassContext& context) {
           batch_norm || instr->operand_count() != 1 ? nullptr : ExactFormula(*instr);
       if (!batch_norm && formula == nullptr) continue;
       if (!CanReplace(*instr, *instr)) continue;  // it has control dependences
-      if (!IsOrdinaryComposite(*instr)) {
+      if (!IsOrdinary(*instr)) {
         context.Rejected("expand.dynamic-shape", *instr);
         continue;
       }
       bool done = false;
       if (batch_norm) {
-        TOK_TRY(Computation * body, adder.Get(*instr));
-        done = BatchNorm(instr, body).Expand();
+        done = BatchNorm(instr, adder.Get(*instr)).Expand();
       } else {
         Editor edit(*instr, Editor::Naming::kUnnamed);
         done = edit.TryReplace(formula(edit.Operand(0)).instr);

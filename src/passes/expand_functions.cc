@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "passes/passes.h"
 #include "rewrite/editor.h"
@@ -13,12 +12,6 @@ bool AsksForAccuracy(const Instr& instr) {
   return !instr.attrs().SameObject(Attrs{});
 }
 
-bool IsOrdinaryFunction(const Instr& instr) {
-  return IsOrdinary(instr.shape()) && std::ranges::all_of(instr.operands(), [](const Instr* x) {
-           return IsOrdinary(x->shape());
-         });
-}
-
 }  // namespace
 
 // Expands functions that are not basic ops (lgamma, erf_inv, complex functions ...) into basic ops
@@ -28,7 +21,7 @@ Result<Changed> ExpandFunctions(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
   for (const auto& computation : module.computations()) {
     for (Instr* instr : computation->PostOrder()) {
-      if (!instr->info().Is(kElementwise) || !IsOrdinaryFunction(*instr)) continue;
+      if (!instr->info().Is(kElementwise) || !IsOrdinary(*instr)) continue;
       if (!HasExpansion(*instr) || !CanReplace(*instr, *instr)) continue;
       if (AsksForAccuracy(*instr)) {
         context.Rejected("expand.accuracy", *instr);

@@ -17,27 +17,17 @@
 namespace tokamak {
 namespace {
 
-// Creates one parameter for each array of `like`, and the tuples that contain them.
-Instr* FlatParameter(const Instr& like, const Shape& shape, std::vector<Instr*>& parameters) {
-  Computation& entry = *like.parent();
-  if (!shape.IsTuple()) {
-    parameters.push_back(entry.AppendParameter(static_cast<int64_t>(parameters.size()), shape));
-    MergeOrigins(parameters.back(), like);
-    if (!like.shape().IsTuple()) parameters.back()->set_name(like.name());
-    return parameters.back();
+// Creates one parameter for each leaf of `like`, and the tuples that contain them.
+Instr* FlatParameter(const Instr& like, std::vector<Instr*>& parameters) {
+  std::vector<Instr*> leaves;
+  for (const Shape& leaf : LeavesOf(like.shape())) {
+    auto number = static_cast<int64_t>(parameters.size() + leaves.size());
+    leaves.push_back(like.parent()->AppendParameter(number, leaf));
+    MergeOrigins(leaves.back(), like);
+    if (!like.shape().IsTuple()) leaves.back()->set_name(like.name());
   }
-  std::vector<Instr*> elements;
-  for (const Shape& element : shape.elements())
-    elements.push_back(FlatParameter(like, element, parameters));
-  return Editor::Beside(like).Make(Op::kTuple, shape, std::move(elements));
-}
-
-void FlatResult(Instr* value, std::vector<Instr*>& results) {
-  if (!value->shape().IsTuple()) return results.push_back(value);
-  for (size_t i = 0; i < value->shape().elements().size(); ++i)
-    FlatResult(Editor::Beside(*value).Make(Op::kGetTupleElement, value->shape().elements()[i],
-                                           {value}, TupleIndexAttrs{static_cast<int64_t>(i)}),
-               results);
+  parameters.insert(parameters.end(), leaves.begin(), leaves.end());
+  return TupleOfLeaves(like, leaves);
 }
 
 Changed FlattenParameters(Module& module, PassContext& context) {
@@ -51,7 +41,7 @@ Changed FlattenParameters(Module& module, PassContext& context) {
   module.entry_parameter_layouts.clear();
   std::vector<Instr*> parameters;
   for (Instr* parameter : before) {
-    Instr* flat = FlatParameter(*parameter, parameter->shape(), parameters);
+    Instr* flat = FlatParameter(*parameter, parameters);
     if (parameter->shape().IsTuple()) context.Accepted("entry.flat-parameter", *parameter, flat);
     entry.ReplaceUses(parameter, flat);
   }
@@ -66,7 +56,7 @@ Changed FlattenResults(Module& module, PassContext& context) {
   if (!IsNested(root->shape())) return Changed::kNo;
   std::vector<Instr*> results;
   std::vector<Shape> shapes;
-  FlatResult(root, results);
+  AddLeaves(root, results);
   for (const Instr* result : results) shapes.push_back(result->shape());
   Instr* flat = Editor::Beside(*root).Make(Op::kTuple, Shape::Tuple(shapes), results);
   context.Accepted("entry.flat-results", *root, flat);

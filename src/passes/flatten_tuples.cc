@@ -25,18 +25,8 @@ bool IsCaller(Op op) {
   return op == Op::kWhile || op == Op::kConditional || op == Op::kCall;
 }
 
-void Leaves(const Shape& shape, std::vector<Shape>& leaves) {
-  if (!shape.IsTuple()) {
-    leaves.push_back(shape);
-    return;
-  }
-  for (const Shape& element : shape.elements()) Leaves(element, leaves);
-}
-
 size_t LeafCount(const Shape& shape) {
-  std::vector<Shape> leaves;
-  Leaves(shape, leaves);
-  return leaves.size();
+  return LeavesOf(shape).size();
 }
 
 // Whether extras apply to the tuple as a whole and could not be attached to its leaves.
@@ -121,29 +111,6 @@ class Flattener {
     return caller.op() != Op::kWhile || LeafCount(caller.shape()) > 0;
   }
 
-  // Appends the leaves of a value, extracted individually.
-  void Flatten(Instr* value, std::vector<Instr*>& leaves) {
-    if (!value->shape().IsTuple()) {
-      leaves.push_back(value);
-      return;
-    }
-    const std::vector<Shape>& elements = value->shape().elements();
-    for (size_t i = 0; i < elements.size(); ++i)
-      Flatten(Editor::Beside(*value).Make(Op::kGetTupleElement, elements[i], {value},
-                                          TupleIndexAttrs{static_cast<int64_t>(i)}),
-              leaves);
-  }
-
-  // Rebuilds the value of `shape` from leaves, starting at `next`.
-  Instr* PutTogether(const Instr& like, const Shape& shape, const std::vector<Instr*>& leaves,
-                     size_t& next) {
-    if (!shape.IsTuple()) return leaves[next++];
-    std::vector<Instr*> elements;
-    for (const Shape& element : shape.elements())
-      elements.push_back(PutTogether(like, element, leaves, next));
-    return Editor::Beside(like).Make(Op::kTuple, shape, std::move(elements));
-  }
-
   void FlattenComputation(Computation& computation) {
     if (std::ranges::any_of(computation.parameters(),
                             [](const Instr* p) { return p->shape().IsTuple(); }))
@@ -153,7 +120,7 @@ class Flattener {
     bool is_loop_of_one = is_body_[&computation] && LeafCount(root->shape()) == 1;
     if (!IsNested(root->shape()) && !is_loop_of_one) return;
     std::vector<Instr*> leaves;
-    Flatten(root, leaves);
+    AddLeaves(root, leaves);
     if (is_loop_of_one) {
       computation.set_root(leaves[0]);
     } else {
@@ -173,16 +140,13 @@ class Flattener {
         parameters.push_back(parameter);
         continue;
       }
-      std::vector<Shape> shapes;
-      Leaves(parameter->shape(), shapes);
       std::vector<Instr*> leaves;
-      for (const Shape& shape : shapes) {
+      for (const Shape& shape : LeavesOf(parameter->shape())) {
         leaves.push_back(
             Editor::Beside(*parameter).Make(Op::kParameter, shape, {}, ParameterAttrs{}));
         leaves.back()->set_name(parameter->name() + "." + std::to_string(leaves.size() - 1));
       }
-      size_t next = 0;
-      Instr* whole = PutTogether(*parameter, parameter->shape(), leaves, next);
+      Instr* whole = TupleOfLeaves(*parameter, leaves);
       context_.Accepted("tuple.flat-parameter", *parameter, whole, computation.name());
       computation.ReplaceUses(parameter, whole);
       parameters.insert(parameters.end(), leaves.begin(), leaves.end());
@@ -220,9 +184,8 @@ class Flattener {
   Instr* FlattenCaller(Instr* caller) {
     Computation& computation = *caller->parent();
     std::vector<Instr*> operands;
-    for (Instr* operand : caller->operands()) Flatten(operand, operands);
-    std::vector<Shape> shapes;
-    Leaves(caller->shape(), shapes);
+    for (Instr* operand : caller->operands()) AddLeaves(operand, operands);
+    std::vector<Shape> shapes = LeavesOf(caller->shape());
     bool is_one = caller->op() == Op::kWhile && shapes.size() == 1;
     bool is_flat = !caller->shape().IsTuple() || is_one;
     Shape shape = is_flat ? shapes[0] : Shape::Tuple(shapes);
@@ -232,9 +195,8 @@ class Flattener {
     flat->set_called({caller->called().begin(), caller->called().end()});
     if (caller->has_extras()) flat->mutable_extras() = caller->extras();
     std::vector<Instr*> results;
-    Flatten(flat, results);
-    size_t next = 0;
-    Instr* whole = PutTogether(*caller, caller->shape(), results, next);
+    AddLeaves(flat, results);
+    Instr* whole = TupleOfLeaves(*caller, results);
     context_.Accepted("tuple.flat-caller", *caller, flat);
     MergeOrigins(flat, *caller);
     computation.ReplaceUses(caller, whole);

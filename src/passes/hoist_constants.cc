@@ -46,7 +46,6 @@ Instr* MakeArgument(Instr* instr) {
   if (!module.entry_parameter_layouts.empty())
     module.entry_parameter_layouts.push_back(parameter->shape());
   entry.ReplaceUses(instr, parameter);
-  if (entry.root() == instr) entry.set_root(parameter);
   return parameter;
 }
 

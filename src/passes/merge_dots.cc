@@ -56,8 +56,7 @@ InstrMap<int64_t> Depths(const Computation& computation, const std::vector<Instr
 bool IsMergeable(const Instr& instr) {
   if (instr.op() != Op::kDot || !CanReplace(instr, instr)) return false;
   if (instr.has_extras() && instr.extras().sharding) return false;
-  return IsOrdinary(instr.shape()) && IsOrdinary(instr.operand(0)->shape()) &&
-         IsOrdinary(instr.operand(1)->shape()) && instr.shape().layout() == nullptr;
+  return IsOrdinary(instr) && instr.shape().layout() == nullptr;
 }
 
 // Whether two dots that share the other side differ only in the size of the joint dimension.

@@ -342,7 +342,7 @@ class LoopSimplifier {
         Editor::Beside(*user).Make(Op::kConstant, Shape::Scalar(induction.type), {},
                                    ConstantAttrs{Literal::ScalarInt(induction.type, value)});
     if (!CanReplace(*user, *last, true)) return RemoveUnused(last);
-    Record("loop.counter-result", *user, last, fmt::format("after {} rounds", trips));
+    Record("loop.counter-result", *user, last, fmt::format("after {} iterations", trips));
     ReplaceBy(user, last, true);
     RemoveUnused(user);
   }

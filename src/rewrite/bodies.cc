@@ -94,8 +94,7 @@ void KeepOrigins(const Instr& call, Instr* value) {
 
 Instr* ElementOf(Instr* tuple, size_t i) {
   if (tuple->op() == Op::kTuple) return tuple->operand(i);
-  return Editor::Beside(*tuple).Make(Op::kGetTupleElement, tuple->shape().elements()[i], {tuple},
-                                     TupleIndexAttrs{static_cast<int64_t>(i)});
+  return Editor::Beside(*tuple).Element(tuple, i);
 }
 
 void RemoveAllBut(Computation& computation, const InstrMap<char>& live) {

@@ -168,8 +168,15 @@ void Editor::ReplaceParts(const std::vector<Instr*>& values) {
 }
 
 bool IsOrdinary(const Shape& shape) {
-  if (shape.IsTuple()) return std::ranges::all_of(shape.elements(), IsOrdinary);
+  auto is_ordinary = [](const Shape& element) { return IsOrdinary(element); };
+  if (shape.IsTuple()) return std::ranges::all_of(shape.elements(), is_ordinary);
   return shape.IsArray() && !shape.HasDynamicDims() && shape.quant() == nullptr;
+}
+
+bool IsOrdinary(const Instr& instr) {
+  return IsOrdinary(instr.shape()) &&
+         std::ranges::all_of(instr.operands(),
+                             [](const Instr* operand) { return IsOrdinary(operand->shape()); });
 }
 
 Computation* AdditionFor(const Instr& of, ElementType type) {

@@ -99,6 +99,8 @@ class Editor final : public TermGraph {
 // Whether formulas can be applied to arrays of this shape: sizes are static, elements are numbers.
 // A tuple qualifies if all its elements do.
 bool IsOrdinary(const Shape& shape);
+// Whether the shapes of the instruction and of all its operands qualify.
+bool IsOrdinary(const Instr& instr);
 
 // A reducer computation that adds two scalars, created for `of`.
 Computation* AdditionFor(const Instr& of, ElementType type);

@@ -256,7 +256,7 @@ class Drawn:
     def __init__(self, seed, small=False):
         self.seed = seed
         r = random.Random(seed)
-        self.n, self.rounds = r.choice(POINTS), r.choice(ITERATIONS)
+        self.n, self.trip_count = r.choice(POINTS), r.choice(ITERATIONS)
         self.k = r.choice([2, 3, 4, 6])
         self.form = r.choice(FORMS)
         self.ops = r.choice([1, 3, 5, 8, 12, 18, 25, 40])
@@ -265,15 +265,15 @@ class Drawn:
         self.reads = r.choice([0, 0, 1, 2]) if self.form == "scan" else 0
         self.writes = r.choice([0, 0, 1, 2]) if self.form == "scan" else 0
         # The rows of all iterations must fit into memory.
-        if self.n * self.rounds > 1 << 26:
+        if self.n * self.trip_count > 1 << 26:
             self.reads = self.writes = 0
         self.body_seed, self.takes_bits = r.randrange(1 << 30), False
         if small:
-            self.n, self.rounds = r.choice([5, 33, 70]), r.choice([2, 5])
+            self.n, self.trip_count = r.choice([5, 33, 70]), r.choice([2, 5])
 
     def __str__(self):
         carried = len(self.kinds) + 1 + (self.draws > 0)
-        return f"{self.form} n={self.n} k={self.k} rounds={self.rounds} carries={carried} ops={self.ops} draws={self.draws} rows={self.reads}+{self.writes}"
+        return f"{self.form} n={self.n} k={self.k} trips={self.trip_count} carries={carried} ops={self.ops} draws={self.draws} rows={self.reads}+{self.writes}"
 
     def body(self, places, counter, key, values, rows=()):
         """(key, values, stacked) of the next iteration."""
@@ -303,9 +303,9 @@ class Drawn:
                 "t": lambda: g.standard_normal((k, n), np.float32), "i": lambda: g.integers(-99, 99, n, np.int32),
                 "u": lambda: g.integers(0, 1 << 32, n, np.uint32), "b": lambda: g.random(n) < 0.5, "s": lambda: np.float32(0.7)}  # fmt: skip
         values = [make[kind]() for kind in self.kinds]
-        rows = [g.standard_normal((self.rounds, n), np.float32) for _ in range(self.reads)]
-        own = g.integers(self.rounds // 2, self.rounds + 1, n, np.int32)
-        return np.array([7, self.seed], np.uint32), values, rows, own if self.form == "each" else np.int32(self.rounds)
+        rows = [g.standard_normal((self.trip_count, n), np.float32) for _ in range(self.reads)]
+        own = g.integers(self.trip_count // 2, self.trip_count + 1, n, np.int32)
+        return np.array([7, self.seed], np.uint32), values, rows, own if self.form == "each" else np.int32(self.trip_count)
 
     def function(self):
         def run(key, values, rows, end):
@@ -319,11 +319,11 @@ class Drawn:
             key, values, ys = self.body(self.n, i, key, values, xs)
             return (i + 1, key, values), ys
 
-        (_, key, values), ys = lax.scan(step, (jnp.int32(0), key, values), rows, length=self.rounds)
+        (_, key, values), ys = lax.scan(step, (jnp.int32(0), key, values), rows, length=self.trip_count)
         return jax.random.key_data(key), values, ys
 
     def fori_(self, key, values, _rows, _):
-        key, values = lax.fori_loop(0, self.rounds, lambda i, carry: self.body(self.n, i, *carry)[:2], (key, values))
+        key, values = lax.fori_loop(0, self.trip_count, lambda i, carry: self.body(self.n, i, *carry)[:2], (key, values))
         return jax.random.key_data(key), values
 
     def while_(self, key, values, _rows, end):
@@ -338,7 +338,7 @@ class Drawn:
 
     def lanes_(self, key, values, _rows, end):
         """A program for one point under vmap: each has its own key."""
-        return self.mapped(key, values, jnp.full(self.n, end), lambda end, step, start: lax.fori_loop(0, self.rounds, lambda _, c: step(c), start))
+        return self.mapped(key, values, jnp.full(self.n, end), lambda end, step, start: lax.fori_loop(0, self.trip_count, lambda _, c: step(c), start))
 
     def each_(self, key, values, _rows, end):
         """Like lanes_, and each point has its own trip count."""

@@ -128,12 +128,12 @@ bool Has(const Dims& list, int64_t value) {
 
 // The positions of a window's dimensions among `rank` dimensions: `count` of them, ascending.
 Dims WindowDimPositions(ProgramBuilder& builder, size_t count, size_t rank) {
-  Dims places = builder.Permutation(static_cast<int64_t>(rank));
+  Dims permutation = builder.Permutation(static_cast<int64_t>(rank));
   if (builder.random().Percent(60))  // trailing, as in JAX
-    for (size_t i = 0; i < rank; ++i) places[i] = static_cast<int64_t>(rank - 1 - i);
-  places.resize(count);
-  std::sort(places.begin(), places.end());
-  return places;
+    for (size_t i = 0; i < rank; ++i) permutation[i] = static_cast<int64_t>(rank - 1 - i);
+  permutation.resize(count);
+  std::sort(permutation.begin(), permutation.end());
+  return permutation;
 }
 
 bool DrawGather(ProgramBuilder& builder) {

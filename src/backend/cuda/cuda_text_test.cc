@@ -156,14 +156,14 @@ TEST(CudaText, SharedMemoryIsReused) {
 // A store before the first barrier may overlap with slow threads that still read the previous
 // contents.
 TEST(CudaText, SharedMemoryIsNotReusedBeforeTheBarrier) {
-  Kernel rounds =
+  Kernel loop =
       TwoArrays(ScalarType::kF32, [](KernelBuilder& b, Scalar t, ArrayId, ArrayId second) {
         b.For("i", LoopRole::kSerial, b.Index(2), [&](Scalar) {
           b.Store(second, t, b.Constant(ScalarType::kF32, 2));
           b.Barrier(Scope::kBlock);
         });
       });
-  EXPECT_EQ(CudaText(rounds).value().dynamic_bytes, 65536);
+  EXPECT_EQ(CudaText(loop).value().dynamic_bytes, 65536);
 }
 
 // A 32 x 16 by 16 x 32 product of zeros.

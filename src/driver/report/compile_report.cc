@@ -18,12 +18,6 @@
 namespace tokamak {
 namespace {
 
-int64_t ArrayBytesOf(const Shape& shape) {
-  int64_t bytes = 0;
-  for (const Shape& leaf : LeavesOf(shape)) bytes += leaf.IsArray() ? leaf.ByteSize() : 0;
-  return bytes;
-}
-
 int64_t ArrayBytesOf(const KernelSource& source, bool outputs) {
   int64_t bytes = 0;
   for (const KernelArgument& argument : source.arguments)
@@ -255,14 +249,14 @@ class StepReporter {
     report.name = LabelOf(instr);
     report.generator = generator;
     report.phase = phases_.Of(instr);
-    report.writes = ArrayBytesOf(instr.shape());
+    report.writes = BytesOfLeaves(instr.shape());
     report.made = {&instr};
     Hasher hasher;
     hasher.Add(std::string_view(generator));
     hasher.Add(instr.op());
     hasher.Add(ToString(instr.shape()));
     for (const Instr* operand : instr.operands()) {
-      report.reads += ArrayBytesOf(operand->shape());
+      report.reads += BytesOfLeaves(operand->shape());
       report.read.push_back(operand);
       hasher.Add(ToString(operand->shape()));
     }
@@ -316,10 +310,10 @@ class StepReporter {
 
 // Memory that is allocated under any plan.
 int64_t BytesAround(const Module& module, const LoweredProgram& program) {
-  int64_t bytes = ArrayBytesOf(module.entry()->root()->shape());
+  int64_t bytes = BytesOfLeaves(module.entry()->root()->shape());
   for (const Instr* parameter : module.entry()->parameters())
-    bytes += ArrayBytesOf(parameter->shape());
-  for (const Instr* constant : program.constants) bytes += ArrayBytesOf(constant->shape());
+    bytes += BytesOfLeaves(parameter->shape());
+  for (const Instr* constant : program.constants) bytes += BytesOfLeaves(constant->shape());
   return bytes;
 }
 

@@ -73,8 +73,7 @@ class DotWriter {
 
   void AddEdge(const std::string& from, const std::string& to, const Instr& value,
                const std::string& more) {
-    int64_t bytes = 0;
-    for (const Shape& leaf : LeavesOf(value.shape())) bytes += leaf.IsArray() ? leaf.ByteSize() : 0;
+    int64_t bytes = BytesOfLeaves(value.shape());
     bool clustered = from[0] == 's';
     std::string tail =
         clustered ? ", ltail=cluster_" + from.substr(1, from.find('_') - 1) : std::string();

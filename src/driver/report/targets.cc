@@ -16,12 +16,6 @@ namespace {
 // Range of size factors searched for the break-even (chosen).
 constexpr double kSmallest = 1.0 / 4096, kLargest = 4096;
 
-int64_t BytesOf(const Shape& shape) {
-  int64_t bytes = 0;
-  for (const Shape& leaf : LeavesOf(shape)) bytes += leaf.IsArray() ? leaf.ByteSize() : 0;
-  return bytes;
-}
-
 Work Scaled(Work work, double scale) {
   for (double* count : {&work.tasks, &work.reads, &work.writes, &work.rereads, &work.memory_rereads,
                         &work.lines, &work.sums, &work.chain})
@@ -129,9 +123,9 @@ DeviceComparison CompareDevices(const Module& module, const CompileReport& host,
   DeviceComparison comparison;
   comparison.host = host.totals;
   comparison.gpu = gpu.totals;
-  comparison.transferred = BytesOf(module.entry()->root()->shape());
+  comparison.transferred = BytesOfLeaves(module.entry()->root()->shape());
   for (const Instr* parameter : module.entry()->parameters())
-    comparison.transferred += BytesOf(parameter->shape());
+    comparison.transferred += BytesOfLeaves(parameter->shape());
   const Rates& rates = RatesOf(gpu.machine());
   comparison.transfer_us =
       2 * rates.link_us + static_cast<double>(comparison.transferred) / rates.link_bytes_ns / 1000;

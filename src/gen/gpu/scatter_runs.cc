@@ -74,7 +74,7 @@ class RunsBuilder {
     ElementType type = scatter_.shape().type();
     bool is_narrow = scatter_.shape().ElementCount() <= INT32_MAX;
     index_type_ = is_narrow ? ScalarType::kS32 : ScalarType::kS64;
-    indices_ = b_.Local("places", index_type_, Space::kRegisters, own_ + 2);
+    indices_ = b_.Local("starts", index_type_, Space::kRegisters, own_ + 2);
     next_ = b_.Local("next", ScalarType::kS32, Space::kRegisters, 1);
     for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part) {
       ScalarType scalar = ComputeType(type);

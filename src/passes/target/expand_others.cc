@@ -131,9 +131,7 @@ bool ExpandComplexPower(Instr& instr) {
   Editor make(instr);
   Shape shape = Shape::Array(ElementType::kC128, dims),
         part = Shape::Array(ElementType::kF64, dims), pred = Shape::Array(ElementType::kPred, dims);
-  auto number = [&](double value) {
-    return make.Broadcast(make.Constant(Literal::Scalar(ElementType::kF64, value)), part);
-  };
+  auto number = [&](double value) { return make.Filled(part, value); };
   auto is = [&](Instr* x, CompareDirection direction, double than) {
     return make.Make(Op::kCompare, pred, {x, number(than)},
                      CompareAttrs{direction, CompareType::kNone});

@@ -115,9 +115,7 @@ class Quantizer {
     Instr* moved = make_.Make(Op::kAdd, exact, {whole, ZeroPoints(quant, exact)});
     Instr* is_number = make_.Make(Op::kCompare, pred, {wide, wide},
                                   CompareAttrs{CompareDirection::kEq, CompareType::kNone});
-    auto number = [&](double value) {
-      return make_.Broadcast(make_.Constant(Literal::Scalar(exact.type(), value)), exact);
-    };
+    auto number = [&](double value) { return make_.Filled(exact, value); };
     Instr* stored = make_.Make(Op::kSelect, exact, {is_number, moved, number(0)});
     Instr* low = number(static_cast<double>(quant.storage_min));
     Instr* high = number(static_cast<double>(quant.storage_max));

@@ -164,10 +164,10 @@ class Sharer {
     }
     double once = NsOfOps(work, rates);
     auto trip_count = static_cast<double>(*region_.trip_count);
-    auto places = static_cast<double>(region_.form.Points());
+    auto points = static_cast<double>(region_.form.Points());
     double at_a_time = machine.is_gpu() ? 1 : static_cast<double>(2 * machine.Lanes(32));
     double cores = static_cast<double>(std::max<int64_t>(machine.cores, 1));
-    micros.first = trip_count * once * places / at_a_time / cores / 1000;
+    micros.first = trip_count * once * points / at_a_time / cores / 1000;
     // An additional launch, and a dependent chain of the longest op of each iteration.
     micros.second = 2 * EstimateCost(Work{}, machine).launch +
                     trip_count * std::max(once, operations * rates.latency_ns) / 1000;

@@ -21,7 +21,7 @@ void Linearize(Instr& scatter) {
   const Dims& moved = old.scatter_dims_to_operand_dims;
   if (moved.size() == 1 && shape.dim(static_cast<size_t>(moved[0])) == size &&
       scatter.operand(1)->shape().type() == ElementType::kS32 && old.input_batching_dims.empty()) {
-    indices = Reshaped(make, scatter.operand(1), {count});
+    indices = make.Reshaped(scatter.operand(1), {count});
   } else {
     indices = windows.Sum(strides, -1);
     if (indices->shape().type() != ElementType::kS32)
@@ -32,11 +32,11 @@ void Linearize(Instr& scatter) {
   attrs.index_vector_dim = 1;
   attrs.unique_indices = old.unique_indices;
   Instr* scattered = make.Make(Op::kScatter, Shape::Array(shape.type(), {size}),
-                               {Reshaped(make, scatter.operand(0), {size}), indices,
-                                Reshaped(make, scatter.operand(2), {count})},
+                               {make.Reshaped(scatter.operand(0), {size}), indices,
+                                make.Reshaped(scatter.operand(2), {count})},
                                std::move(attrs));
   scattered->set_called({scatter.called(0)});
-  make.Replace(Reshaped(make, scattered, shape.dims()));
+  make.Replace(make.Reshaped(scattered, shape.dims()));
 }
 
 }  // namespace

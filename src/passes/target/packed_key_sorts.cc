@@ -145,8 +145,7 @@ class PackedKeySorter {
   ElementType OperandType(size_t i) const { return sort_.operand(i)->shape().type(); }
   ElementType KeyType() const { return OperandType(key_.operand); }
   Instr* Word(uint64_t value) {
-    Literal literal = Literal::ScalarInt(word_.type(), static_cast<int64_t>(value));
-    return make_.Broadcast(make_.Constant(literal), word_);
+    return make_.Filled(word_, Literal::ScalarInt(word_.type(), static_cast<int64_t>(value)));
   }
   Instr* Both(Op op, Instr* x, Instr* y) { return make_.Make(op, word_, {x, y}); }
   Instr* Converted(Instr* x, ElementType type) {
@@ -171,7 +170,7 @@ class PackedKeySorter {
   // Flattens an operand to [lines, length], and back.
   Instr* Lines(Instr* x) {
     if (line_.along + 1 != line_.dims.size()) x = Transposed(x, LinesLast());
-    return Reshaped(make_, x, dims_);
+    return make_.Reshaped(x, dims_);
   }
   Instr* FromLines(Instr* x) {
     Dims order = LinesLast(), moved, back(order.size());
@@ -180,7 +179,7 @@ class PackedKeySorter {
       moved.push_back(line_.dims[d]);
       back[d] = static_cast<int64_t>(i);
     }
-    x = Reshaped(make_, x, moved);
+    x = make_.Reshaped(x, moved);
     return line_.along + 1 == line_.dims.size() ? x : Transposed(x, back);
   }
 

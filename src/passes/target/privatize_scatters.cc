@@ -242,7 +242,7 @@ class KeyedScatter {
 
  private:
   Instr* Number(int64_t value, const Shape& shape) {
-    return make_.Broadcast(make_.Constant(Literal::ScalarInt(kScatterNumber, value)), shape);
+    return make_.Filled(shape, Literal::ScalarInt(kScatterNumber, value));
   }
 
   // Inverts the order of negative numbers. It is its own inverse.

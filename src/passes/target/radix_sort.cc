@@ -112,7 +112,7 @@ class RadixSorter {
  private:
   Shape Numbers(Dims dims) const { return Shape::Array(kRadixIndexType, std::move(dims)); }
   Instr* Filled(const Shape& shape, int64_t value) {
-    return make_.Broadcast(make_.Constant(Literal::ScalarInt(shape.type(), value)), shape);
+    return make_.Filled(shape, Literal::ScalarInt(shape.type(), value));
   }
   Instr* Iota(const Dims& dims, int64_t dimension) {
     return make_.Make(Op::kIota, Numbers(dims), {}, IotaAttrs{dimension});
@@ -171,7 +171,7 @@ class RadixSorter {
   // Sorts all lines by one digit.
   Instr* Pass(Instr* words, const Digit& digit) {
     Dims dims = {lines_, segments_, segment_};
-    Instr* splits = Reshaped(make_, words, dims);
+    Instr* splits = make_.Reshaped(words, dims);
     ArrayCode arrays{make_, Shape::Array(type_, dims)};
     Instr* digits =
         make_.Make(Op::kConvert, Numbers(dims), {DigitOf(arrays, order_, splits, digit)});

@@ -62,13 +62,13 @@ class SortedScatter {
   void Run(const Machine& machine, SortedStarts& known) {
     Instr*& line = known[Key()];
     if (line == nullptr) {
-      Instr* lines = Reshaped(make_, Words(), {1, windows_.count()});
+      Instr* lines = make_.Reshaped(Words(), {1, windows_.count()});
       line = RadixSort(make_, lines, {.from = number_bits_, .bits = start_bits_}, machine);
     }
     // Padding is at the end of the line and is never read.
     Instr* whole = line->op() == Op::kSlice ? line->operand(0) : line;
-    whole_ = Reshaped(make_, whole, {whole->shape().dim(1)});
-    Instr* sorted = Reshaped(make_, line, {windows_.count()});
+    whole_ = make_.Reshaped(whole, {whole->shape().dim(1)});
+    Instr* sorted = make_.Reshaped(line, {windows_.count()});
     Instr* number = make_.Make(Op::kAnd, word_, {sorted, Word(LowerBits(), word_)});
     Windows windows{
         .count = windows_.count(), .start = StartOf(sorted), .updates = Fetched(number)};
@@ -107,7 +107,7 @@ class SortedScatter {
 
   int64_t LowerBits() const { return (int64_t{1} << number_bits_) - 1; }
   Instr* Word(int64_t value, const Shape& shape) {
-    return make_.Broadcast(make_.Constant(Literal::ScalarInt(shape.type(), value)), shape);
+    return make_.Filled(shape, Literal::ScalarInt(shape.type(), value));
   }
   Instr* Both(Op op, Instr* x, Instr* y) { return make_.Make(op, x->shape(), {x, y}); }
   Instr* With(Op op, Instr* x, int64_t y) { return Both(op, x, Word(y, x->shape())); }
@@ -167,7 +167,7 @@ class SortedScatter {
       array = CombinedAsOne(array, windows, goes_on, number, next);
     } else {
       Instr* none = Word(next.count, number->shape());
-      Instr* rest = make_.Broadcast(make_.Constant(*neutral), ShapeOfRest(windows, next.count));
+      Instr* rest = make_.Filled(ShapeOfRest(windows, next.count), *neutral);
       next.updates =
           Scattered(rest, InVectors(Chosen(goes_on, number, none)), windows.updates, AttrsOfRest());
       none = Word(start_count_, windows.start->shape());
@@ -189,7 +189,7 @@ class SortedScatter {
     dims[0] = count;
     return Shape::Array(scatter_.shape().type(), dims);
   }
-  Instr* InVectors(Instr* line) { return Reshaped(make_, line, {line->shape().dim(0), 1}); }
+  Instr* InVectors(Instr* line) { return make_.Reshaped(line, {line->shape().dim(0), 1}); }
 
   // Whether one scatter can write both the array and the partial windows, appended to the array.
   // Requires an array filled with the neutral element, small compared with the updates (it is
@@ -226,7 +226,7 @@ class SortedScatter {
                         SliceAttrs{starts, limits, ones});
     };
     next.updates = part(start_count_, all.dim(0));
-    return Reshaped(make_, part(0, start_count_), array->shape().dims());
+    return make_.Reshaped(part(0, start_count_), array->shape().dims());
   }
 
   // Whether windows with these starts continue the run of the windows numbered `before`, if those
@@ -276,7 +276,7 @@ class SortedScatter {
       bool is_first = i == 0;
       Instr* own = is_first ? rest : With(Op::kRemainder, rest, starts_[i]);
       if (!is_first) rest = With(Op::kDivide, rest, starts_[i]);
-      along[i] = Reshaped(make_, own, {line[0], 1});
+      along[i] = make_.Reshaped(own, {line[0], 1});
     }
     if (along.size() == 1) return along[0];
     Dims dims = {line[0], static_cast<int64_t>(along.size())};
@@ -303,7 +303,7 @@ class SortedScatter {
     if (!in_order)
       updates =
           make_.Make(Op::kTranspose, Shape::Array(type, moved), {updates}, DimensionsAttrs{order});
-    updates = Reshaped(make_, updates, flat);
+    updates = make_.Reshaped(updates, flat);
     GatherAttrs fetch;
     fetch.collapsed_slice_dims = fetch.start_index_map = {0};
     for (size_t d = 1; d < flat.size(); ++d) fetch.offset_dims.push_back(static_cast<int64_t>(d));

@@ -11,11 +11,6 @@ bool IsWindowed(const Dims& dims, int64_t d) {
 
 }  // namespace
 
-Instr* Reshaped(Editor& make, Instr* x, const Dims& dims) {
-  if (x->shape().dims() == dims) return x;
-  return make.Make(Op::kReshape, Shape::Array(x->shape().type(), dims), {x});
-}
-
 Dims WindowExtent(const Instr& scatter) {
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
   Dims extent(scatter.shape().dims().size(), 1);
@@ -66,7 +61,7 @@ Dims WindowStarts::StartsAlong() const {
 }
 
 Instr* WindowStarts::Number(int64_t value) {
-  return make_.Broadcast(make_.Constant(Literal::ScalarInt(type_, value)), Line());
+  return make_.Filled(Line(), Literal::ScalarInt(type_, value));
 }
 
 // Component k of all index vectors.
@@ -84,7 +79,7 @@ Instr* WindowStarts::Component(size_t k) {
     dims[along] = 1;
     x = make_.Make(Op::kSlice, Shape::Array(x->shape().type(), dims), {x}, std::move(slice));
   }
-  x = Reshaped(make_, x, {count_});
+  x = make_.Reshaped(x, {count_});
   return x->shape().type() == type_ ? x : make_.Make(Op::kConvert, Line(), {x});
 }
 
@@ -94,7 +89,7 @@ Instr* WindowStarts::Batch(int64_t of_indices) {
   if (attrs_.index_vector_dim < static_cast<int64_t>(dims.size()))
     dims[static_cast<size_t>(attrs_.index_vector_dim)] = 1;
   Instr* iota = make_.Make(Op::kIota, Shape::Array(type_, dims), {}, IotaAttrs{of_indices});
-  return Reshaped(make_, iota, {count_});
+  return make_.Reshaped(iota, {count_});
 }
 
 Instr* WindowStarts::Compared(Instr* x, Instr* y) {

@@ -45,7 +45,4 @@ bool WindowsShift(const Instr& scatter);
 // The size of a window along each dimension of the array.
 Dims WindowExtent(const Instr& scatter);
 
-// x reshaped to these dimensions.
-Instr* Reshaped(Editor& make, Instr* x, const Dims& dims);
-
 }  // namespace tokamak

@@ -75,7 +75,7 @@ Result<Computation*> NormalFormBuilder::BuildBranch(const Computation& source,
     std::ranges::stable_sort(branch_operands, {},
                              [&](const Instr* instr) { return outside.HashOf(instr); });
   }
-  TOK_UNREACHABLE("two rounds");
+  TOK_UNREACHABLE("two iterations");
 }
 
 Result<Tree> NormalFormBuilder::EvaluateConditional(const Instr& instr, const Operands& operands,
