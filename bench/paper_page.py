@@ -1,49 +1,9 @@
-"""The page of bench/paper and its plots, from paper.json (a GPU) and paper_cpu.json."""
-import json
-import re
+"""The page of bench/paper, from paper.json (a GPU) and paper_cpu.json."""
+import paper_plots
+from paper_data import COLUMNS, RUNGS, STEPS, has_ladder, in_which, kernels, load, machine, shown, unroll_factors
+from paper_data import sizes as size_series
 
-import svg
-
-STEPS = 1000
-RUNGS = [("E0", "cartpole_scan", "the plain program: threefry, concatenate, lax.scan", 1.0), ("E1", "cartpole_scan_prerng", "random numbers precomputed", 1.87),
-         ("E3", "cartpole_scan_prerng_noconcat", "and no concatenate", 3.41), ("E4", "cartpole_best_prerng", "and unrolled by 10", 10.5)]  # fmt: skip
-COLUMNS = [("xla", "XLA"), ("flags", "XLA, best flags"), ("rules", "Tokamak `rules`"), ("tokamak", "Tokamak")]
-FILES = (("paper.json", ""), ("paper_cpu.json", "_cpu"))
 REPRODUCED_WITHIN = 1.3  # a factor within this of the paper's counts as reproduced
-
-
-class Results:
-    """The measurements of one run of bench/paper."""
-
-    def __init__(self, data):
-        self.data, self.n = data, data["n"]
-        self.cuda = data["device"] == "cuda"
-        for record in data["records"]:  # the few events that are seen belong to the code around the loop
-            if record.get("flags", "").startswith("command buffers"):
-                for key in ("device_ms", "device_kernels", "device_copies"):
-                    record.pop(key, None)
-                record["device_why"] = "the profiler does not see kernels that command buffers launch"
-
-    def all(self, *experiments):
-        return [r for r in self.data["records"] if r["experiment"] in experiments]
-
-    def get(self, experiment, program, side):
-        label = program if ":" in program else f"{program}:{self.n}"
-        return next((r for r in self.all(experiment) if (r["program"], r["side"]) == (label, side)), None)
-
-    def cell(self, program, column):
-        """The record of a rung in a column."""
-        if column != "flags":
-            return self.get("ladder", program, column)
-        tried = [r for r in self.all("flags") if r["program"] == f"{program}:{self.n}"]
-        plain = [r for r in [self.get("ladder", program, "xla")] if r and tried]  # running without any flag may be best
-        return min((r for r in tried + plain if "ms" in r), key=lambda r: r["ms"], default=tried[0] if tried else None)
-
-    def ms(self, program, column, key="ms"):
-        return (self.cell(program, column) or {}).get(key)
-
-    def peers(self):
-        return self.data.get("peers", [])
 
 
 def number(value, digits=3):
@@ -56,18 +16,6 @@ def why(record):
     return "-" if record is None else record.get("error", "-").replace("|", "/").replace("\n", " ")[:60]
 
 
-def kernels(record):
-    """Kernels and copies per step; 0.001 is one launch for all steps."""
-    if record is None or "ms" not in record:
-        return None
-    if "device_kernels" in record:
-        return record["device_kernels"] + record["device_copies"]
-    if "launches" in record:
-        return record["launches"] / record["steps"]
-    inside = record.get("instructions")
-    return None if not inside else inside[1] if record["steps"] > 1 else sum(inside)
-
-
 def table(head, rows):
     return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join(map(str, row)) + " |" for row in rows), ""]
 
@@ -77,11 +25,6 @@ def facts(report):
     devices = ", ".join(f"{name} on {kind}" for name, kind in d["devices"].items())
     return [f"`{d['command']}`, {d['date']}: {d['cpu']}, {d['cores']} cores, {d['memory']} GiB, load {d['load']:.1f} at the beginning; {devices}; JAX {d['jax']}; "
             f"commit {d['commit']}; N = {d['n']:,} simulations where nothing else is said; took {d['took_s']:.0f} s.", *[f"Rows that this did not measure: `{old}`." for old in d.get("added_to", [])], ""]  # fmt: skip
-
-
-def has_ladder(report):
-    """Whether there is a rung to show: a run of some experiments alone has none."""
-    return any("ms" in record for record in report.all("ladder"))
 
 
 def ladder(report):
@@ -217,19 +160,9 @@ def lifted(report):
 
 def unrolled(report):
     """E4, the factors"""
-    found, lines = {}, []
-    for record in report.all("E4"):
-        program = record["program"].split(":")[0]
-        kind, _, factor = program.rpartition("_u")
-        if program.startswith("cartpole_unrolled"):
-            kind, factor = "a Python loop, all steps written out", program.removeprefix("cartpole_unrolled")
-        found.setdefault((kind, int(factor)), {})[record["side"]] = record
-    for factor, program in ((1, "cartpole_scan_prerng_noconcat"), (10, "cartpole_best_prerng")):
-        for side in ("xla", "tokamak"):
-            if report.cell(program, side):
-                found.setdefault(("cartpole_scan_prerng_noconcat", factor), {}).setdefault(side, report.cell(program, side))
+    found, lines = unroll_factors(report), []
     if not found:
-        return [], {}
+        return []
     untouched = report.ms(RUNGS[0][1], "tokamak")
     head = "### E4: unrolling (paper: 3.5x at 10)"
     rows = []
@@ -239,25 +172,14 @@ def unrolled(report):
         rows.append([kind, factor, *cells, *compiles])
     lines += [head, "", f"Milliseconds for {STEPS:,} steps and seconds of compilation. The untouched program on Tokamak: {number(untouched)} ms.", ""]
     lines += table(["program", "unroll", "XLA ms", "Tokamak ms", "XLA compiles, s", "Tokamak compiles, s"], rows)
-    return lines, {k: v for k, v in found.items() if not k[0].startswith("a Python")}
+    return lines
 
 
 def crossing(report):
     """E5"""
-    series = {}
-    for record in report.all("E5", "sizes"):
-        program, size = record["program"].split(":")
-        if program == "cartpole_scan" and "ms" in record:
-            series.setdefault(record["side"], {})[int(size)] = record["ms"]
-    for side in ("xla", "tokamak"):
-        if report.ms(RUNGS[0][1], side):
-            series.setdefault(side, {})[report.n] = report.ms(RUNGS[0][1], side)
-    for row in report.peers():
-        if "ms" in row and "JAX's own draws, keys in" in row["peer"]:  # the better of its two variants at each size
-            by_hand = series.setdefault("CUDA by hand, the same draws", {})
-            by_hand[row["n"]] = min(row["ms"], by_hand.get(row["n"], row["ms"]))
+    series = size_series(report)
     if not series:
-        return [], {}
+        return []
     sizes = sorted({n for of in series.values() for n in of})
     lines = ["### E5: from how many simulations on a GPU pays (paper: about 70)", "",
              f"The plain program, ms for {STEPS:,} steps, everything in the memory of its device.", ""]  # fmt: skip
@@ -271,12 +193,7 @@ def crossing(report):
     if not report.cuda:
         lines.append("- There is no GPU here: the crossover is on the GPU machine's page; what this one shows is how both CPU backends grow.")
     lines += [f"- {shown(r['side'], report)}: {r['error']}" for r in report.all("E5") if "error" in r and r["side"] == "tokamak, CPU"]
-    return lines + [""], {shown(name, report): of for name, of in series.items()}
-
-
-def shown(side, report):
-    """The display name of a side."""
-    return side.replace("xla", "XLA").replace("tokamak", "Tokamak") + (", GPU" if report.cuda and "," not in side else "")
+    return lines + [""]
 
 
 def others(report):
@@ -313,12 +230,6 @@ def counted(report):
         return []
     return ["### E7: what can be counted, before and after", "",
             "How many kernels a step has, how long of the wall time the device is at work, and what must be stored between kernels.", "", *table(["", "program", "kernels and copies a step", "copies of these", "device at work", "temporary bytes"], rows), *hardware(report), *chosen_of_gpu(report)]  # fmt: skip
-
-
-def in_which(report):
-    """Peers are measured with E6: if only other experiments were measured again, theirs are from the previous run."""
-    only = re.search(r"--only (\S+)", report.data["command"])
-    return ", in the run before" if report.data.get("added_to") and only and "E6" not in only[1] else ""
 
 
 def hardware(report):
@@ -375,54 +286,14 @@ def first_calls(report):
             *table(["", "trace", "lower", "compile", "run", "first call", "scan", "a call a step", "eager"], rows)]  # fmt: skip
 
 
-def ladder_plot(report):
-    groups = []
-    for name, program, text, _ in RUNGS:
-        groups.append((f"{name}: {text}", [(title.replace("`", ""), report.ms(program, column), color) for color, (column, title) in zip((0, 1, 2, 4), COLUMNS) if report.cell(program, column)]))
-    hand = [(p["peer"].replace("CUDA by hand, JAX's own draws, ", ""), p.get("ms"), 6) for p in report.peers() if p.get("n") == report.n and p["peer"].startswith("CUDA by hand, JAX")]
-    return svg.rows(f"CartPole, {report.n:,} simulations: ms for {STEPS:,} steps", [g for g in groups if g[1]] + ([("CUDA by hand", hand)] if hand else []), "ms", where(report))
-
-
-def where(report):
-    kinds = sorted({k for k in report.data["devices"].values() if k != "cpu"}) or [f"{report.data['cpu']}, {report.data['cores']} cores"]
-    return f"{', '.join(kinds)}; JAX {report.data['jax']}; {report.data['date']}"
-
-
-def headline(report):
-    """The README's plot: the paper's manual changes on XLA, and the unmodified program on Tokamak."""
-    xla = [(text if name != "E0" else "the plain program", report.ms(program, "xla"), 0) for name, program, text, _ in RUNGS]
-    ours = [("the plain program", report.ms(RUNGS[0][1], "tokamak"), 4)]
-    hand = [(p["peer"].replace("CUDA by hand, JAX's own draws, ", ""), p["ms"], 6) for p in report.peers() if p.get("n") == report.n and "ms" in p and "JAX's own draws, keys in" in p["peer"]]
-    groups = [("XLA, rewritten by hand step by step, as in the paper", xla), ("Tokamak, nothing rewritten", ours)] + ([("CUDA by hand, the same draws", hand)] if hand else [])
-    return svg.rows(f"CartPole, {report.n:,} simulations, {STEPS:,} steps: milliseconds", groups, "ms", where(report))
-
-
-def one(report, suffix, out):
-    rungs = has_ladder(report)
-    plots = {f"paper_ladder{suffix}.svg": ladder_plot(report)} if rungs else {}
-    unroll, factors = unrolled(report)
-    cross, series = crossing(report)
-    if factors:
-        drawn = {}
-        for (kind, factor), of in factors.items():
-            short = "plain" if kind == "cartpole_scan" else "E3"
-            for side in ("xla", "tokamak"):
-                if "ms" in of.get(side, {}):
-                    drawn.setdefault(f"{'XLA' if side == 'xla' else 'Tokamak'}, {short}: ms", []).append((factor, of[side]["ms"]))
-                    drawn.setdefault(f"{'XLA' if side == 'xla' else 'Tokamak'}, {short}: compile s", []).append((factor, of[side]["compile_s"]))
-        plots[f"paper_unroll{suffix}.svg"] = svg.lines("Unrolling: milliseconds a 1,000 steps, seconds to compile", drawn, "steps a round", "ms, s (log)", where(report))
-    if series:
-        plots[f"paper_sizes{suffix}.svg"] = svg.lines(f"The plain program: ms for {STEPS:,} steps", {k: list(v.items()) for k, v in series.items()},
-                                                      "simulations", "ms (log)", where(report))  # fmt: skip
-    for name, text in plots.items():
-        (out / name).write_text(text)
+def one(report, suffix, plots):
     image = lambda name, alt: [f"![{alt}]({name}{suffix}.svg)", ""] if f"{name}{suffix}.svg" in plots else []  # noqa: E731
-    return [f"## On {where(report).split(';')[0]}", "", *facts(report), *image("paper_ladder", "the ladder"), *(ladder(report) + kernel_ends(report) if rungs else []), *lifted(report), *unroll,
-            *image("paper_unroll", "unrolling"), *cross, *image("paper_sizes", "sizes"), *others(report), *counted(report), *first_calls(report)]  # fmt: skip
+    return [f"## On {machine(report)}", "", *facts(report), *image("paper_ladder", "the ladder"), *(ladder(report) + kernel_ends(report) if has_ladder(report) else []), *lifted(report),
+            *unrolled(report), *image("paper_unroll", "unrolling"), *crossing(report), *image("paper_sizes", "sizes"), *others(report), *counted(report), *first_calls(report)]  # fmt: skip
 
 
 def write(out):
-    read = [(Results(json.loads((out / name).read_text())), suffix) for name, suffix in FILES if (out / name).is_file()]
+    read, plots = load(out), paper_plots.draw(out)
     if not read:
         print(f"{out} has no paper.json: bench/paper makes it")
         return 1
@@ -432,12 +303,12 @@ def write(out):
              "XLA, `rules` and Tokamak are measured in one process, turn by turn; XLA with other flags in a process a set of flags, of which each cell has the fastest. "
              "Programs: `workloads.py`. A row that is missing says why.", ""]  # fmt: skip
     for report, suffix in read:
-        lines += one(report, suffix, out)
+        lines += one(report, suffix, plots)
         tried = report.data.get("flags", {})
         if tried:
             lines += ["Flags tried on XLA: " + "; ".join(f"{name} (`{flags}`{rejected(report, name)})" for name, flags in tried.items()) + ".", ""]
-    if has_ladder(read[0][0]):
-        (out / "paper_headline.svg").write_text(headline(read[0][0]))
+    for name, text in plots.items():
+        (out / name).write_text(text)
     (out / "paper.md").write_text("\n".join(lines).rstrip() + "\n")
     print(f"{out}/paper.md")
     return 0

@@ -154,9 +154,10 @@ def main():
         elif "JAX's own draws, keys in each" in row["peer"] or row["peer"].endswith("no draws"):
             lines.setdefault(row["peer"], []).append((row["n"], row["ms"]))
     kinds = ", ".join(dict.fromkeys(jax.devices(p)[0].device_kind for p in sides.values()))
-    looks = {f"{side}, {way}": (number, side == "XLA") for side in sides for number, way in enumerate(WAYS)}
-    lines = {name: lines[name] for name in [*looks, *lines] if name in lines}
-    plot = svg.lines(f"CartPole, {STEPS:,} steps: ms", lines, "simulations", "ms (log)", f"{kinds}; JAX {jax.__version__}", height=560, looks=looks)
+    looks = {f"{side}, {way}": (color, side == "XLA") for side in sides for color, way in zip(svg.SERIES, WAYS)}
+    looks |= {name: (color, False) for color, name in zip((svg.INK, svg.BY_HAND), [name for name in lines if name not in looks])}
+    plot = svg.lines(f"CartPole written in {len(WAYS)} ways", f"Wall time of {STEPS:,} steps. Dashed: XLA. Solid: Tokamak.", [("milliseconds (log scale)", lines)],
+                     "simulations (log scale)", [f"Measured on {kinds}, with JAX {jax.__version__}."], looks, height=560)  # fmt: skip
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(plot)
     print(args.out)
