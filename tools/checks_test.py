@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 import check_headers
 import check_planted
@@ -312,6 +313,62 @@ class Prose(unittest.TestCase):
         self.expect("check_prose.py", "src/ir/a.cc:1: teh ==> the")
         self.write("tools/spelling.txt", "teh\n")
         self.expect_pass()
+
+
+class Pictures(unittest.TestCase):
+    """tools/pictures.py on a tree with this one's sources and data."""
+
+    write, run_check = Checks.write, Checks.run_check
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="tok-checks-"))
+        self.addCleanup(shutil.rmtree, self.root)
+        for folder in ("src", "include", "machines", "python"):
+            (self.root / folder).symlink_to(ROOT / folder)
+        self.write("tools/layers.txt", (TOOLS / "layers.txt").read_text())
+        for name in ("paper.json", "paper_cpu.json"):
+            self.write(f"docs/results/{name}", (ROOT / "docs/results" / name).read_text())
+        code, output = self.run_check("pictures.py")
+        self.assertEqual(code, 0, output)
+
+    def expect(self, text):
+        code, output = self.run_check("pictures.py", "--check")
+        self.assertEqual(code, 1, output)
+        self.assertIn(text, output)
+
+    def test_what_was_drawn_passes(self):
+        code, output = self.run_check("pictures.py", "--check")
+        self.assertEqual(code, 0, output)
+
+    def test_other_data(self):
+        data = json.loads((self.root / "docs/results/paper.json").read_text())
+        next(r for r in data["records"] if (r["experiment"], r["side"]) == ("ladder", "tokamak"))["ms"] *= 2
+        self.write("docs/results/paper.json", json.dumps(data))
+        self.expect("docs/results/paper_ladder.svg: not what its data gives")
+
+    def test_an_edited_picture_and_one_that_nothing_draws(self):
+        path = self.root / "docs/architecture.svg"
+        path.write_text(path.read_text().replace("planner", "artist"))
+        self.write("docs/results/old.svg", "<svg/>")
+        self.expect("docs/architecture.svg: not what its data gives")
+        self.expect("docs/results/old.svg: nothing draws it")
+
+    def test_the_architecture_has_every_folder(self):
+        self.write("tools/layers.txt", (TOOLS / "layers.txt").read_text().replace("analysis:", "analyses:") + "plugins: support\n")
+        self.expect("tools/layers.txt has the folder plugins, and the picture of the architecture has not")
+        self.expect("the picture of the architecture has the folder analysis, and tools/layers.txt has not")
+
+    def test_words_stay_inside(self):
+        """With 0.57 of the font's size for a character, more than the mean of the usual fonts."""
+        for path in sorted(self.root.glob("docs/**/*.svg")):
+            picture = xml.etree.ElementTree.parse(path).getroot()
+            for words in picture.iter("{http://www.w3.org/2000/svg}text"):
+                if "transform" in words.attrib:  # upwards
+                    continue
+                width = 0.57 * float(words.get("font-size")) * len(words.text)
+                left = float(words.get("x")) - {"start": 0, "middle": width / 2, "end": width}[words.get("text-anchor")]
+                self.assertGreaterEqual(left, 4, f"{path.name}: {words.text}")
+                self.assertLessEqual(left + width, float(picture.get("width")) - 4, f"{path.name}: {words.text}")
 
 
 class Build(unittest.TestCase):
