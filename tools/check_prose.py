@@ -27,6 +27,7 @@ OUTSIDE = re.compile(r"(^|/)(\.venv|build[^/]*)/|^tools/checks_test\.py$")
 CPP = re.compile(r'R"(?P<mark>\w*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|(?P<line>//[^\n]*)|(?P<block>/\*.*?\*/)', re.S)
 DIRECTIVE = re.compile(r"^(namespace\b|NOLINT|clang-format|IWYU|SPDX|#|!|-\*-)")
 BULLET = re.compile(r"^(?P<indent>\s*)([-*+]|\d+[.)])\s+")
+LINK_TARGET = re.compile(r"\](\([^)]*\)|\[[^\]]*\])")
 VERBATIM = re.compile(r'``.+?``|`[^`]*`|"[^"]{1,120}"')
 ABBREVIATION = re.compile(r"\b(e\.g|i\.e|etc|vs|cf|Fig|approx)\.(?=\s)")
 SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\.\.\.)[)\"'*_]*\s+|:\s+")  # what a colon announces counts by itself
@@ -71,7 +72,7 @@ def paragraphs(numbered, drawings):
 
 def plain(text):
     """Markdown as it is read: code and quotations are one word, a link is its text."""
-    text = re.sub(r"!?\[([^\]]*)\](\([^)]*\)|\[[^\]]*\])", r"\1", text)
+    text = re.sub(r"!?\[([^\]]*)" + LINK_TARGET.pattern, r"\1", text)
     text = VERBATIM.sub("X", text)
     return re.sub(r"<[^>\s][^>]*>|https?://\S+|\*\*|__", lambda m: "" if m[0][0] in "*_<" else "X", text)
 
@@ -171,8 +172,9 @@ def document(name, text, banned):
     if name.startswith(WRITTEN_BY_COMMANDS):
         return
     for number, line in markdown(text):
-        if len(line) > COLUMNS and " " in line.strip()[:COLUMNS]:
-            yield f"{name}:{number}: {len(line)} columns (at most {COLUMNS})"
+        columns = len(LINK_TARGET.sub("]", line))
+        if columns > COLUMNS and not line.startswith("!["):
+            yield f"{name}:{number}: {columns} columns (at most {COLUMNS})"
     for paragraph in found:
         if (lines := len(textwrap.wrap(" ".join(paragraph.lines), COLUMNS))) > PARAGRAPH_LINES:
             yield f"{name}:{paragraph.number}: a paragraph of {lines} lines (at most {PARAGRAPH_LINES})"
