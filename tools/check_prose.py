@@ -24,7 +24,7 @@ SCRIPTS = ("tools/*.py", "scripts/*.py", "bench/**/*.py", "tests/**/*.py", "pyth
 OUTSIDE = re.compile(r"(^|/)(\.venv|build[^/]*)/|^tools/checks_test\.py$")
 
 # Comments and the literals that may hold "//".
-CPP = re.compile(r'R"(?P<mark>\w*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|(?P<line>//[^\n]*)|(?P<block>/\*.*?\*/)', re.S)
+CPP = re.compile(r'R"(?P<mark>\w*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\[^\'\n]+|[^\'\\\n]|\\\')\'|(?P<line>//[^\n]*)|(?P<block>/\*.*?\*/)', re.S)
 DIRECTIVE = re.compile(r"^(namespace\b|NOLINT|clang-format|IWYU|SPDX|#|!|-\*-)")
 BULLET = re.compile(r"^(?P<indent>\s*)([-*+]|\d+[.)])\s+")
 LINK_TARGET = re.compile(r"\](\([^)]*\)|\[[^\]]*\])")
