@@ -23,14 +23,14 @@ def table(head, rows):
 def facts(report):
     d = report.data
     devices = ", ".join(f"{name} on {kind}" for name, kind in d["devices"].items())
-    return [f"`{d['command']}`, {d['date']}: {d['cpu']}, {d['cores']} cores, {d['memory']} GiB, load {d['load']:.1f} at the beginning; {devices}; JAX {d['jax']}; "
-            f"commit {d['commit']}; N = {d['n']:,} simulations where nothing else is said; took {d['took_s']:.0f} s.", *[f"Rows that this did not measure: `{old}`." for old in d.get("added_to", [])], ""]  # fmt: skip
+    return [f"`{d['command']}`, {d['date']}: {d['cpu']}, {d['cores']} cores, {d['memory']} GiB, load {d['load']:.1f} at the beginning; {devices}. JAX {d['jax']}; "
+            f"commit {d['commit']}; N = {d['n']:,} simulations unless stated otherwise; took {d['took_s']:.0f} s.", *[f"Rows of an earlier run: `{old}`." for old in d.get("added_to", [])], ""]  # fmt: skip
 
 
 def ladder(report):
     lines = ["### The ladder (E0, E1, E3, E4)", "",
-             f"Milliseconds for {STEPS:,} steps by the clock, the least turn; in brackets the median turn over the least; then how many times faster than the same column's first row. "
-             "Drawing the random numbers is in the first row's time and in no other's.", ""]  # fmt: skip
+             f"Wall time in milliseconds for {STEPS:,} steps, the fastest run; in brackets the median run over the fastest; then the speedup over the first row of the column. "
+             "Only the time of the first row includes drawing the random numbers.", ""]  # fmt: skip
     rows = []
     for name, program, text, paper in RUNGS:
         row = [f"{name}: {text}", f"{paper:g}x"]
@@ -44,8 +44,8 @@ def ladder(report):
             row.append(f"{number(record['ms'])} ({record['ms_median'] / record['ms']:.2f}){ratio}{flags}")
         rows.append(row)
     lines += table(["", "paper", *(title for _, title in COLUMNS)], rows)
-    lines += ["Device time (ms), kernels and copies a step, seconds of compilation:" if report.cuda else
-              "Kernels and copies a step, seconds of compilation (a CPU has no time of a device of its own):", ""]  # fmt: skip
+    lines += ["Device time (ms), kernels and copies per step, seconds of compilation:" if report.cuda else
+              "Kernels and copies per step, seconds of compilation (a CPU has no separate device time):", ""]  # fmt: skip
     rows = []
     for name, program, text, _ in RUNGS:
         row = [f"{name}"]
@@ -58,7 +58,7 @@ def ladder(report):
     reasons = sorted({r["device_why"] for r in report.all("ladder", "flags") if "device_why" in r})
     lines += [f"No device time: {reason}." for reason in reasons] + [""] * bool(reasons)
     if not report.cuda:
-        lines += ["Of XLA's CPU the kernels are counted in its compiled text: instructions in the loop that are no views, inner loops once. Of Tokamak they are "
+        lines += ["XLA's CPU kernels are counted in its compiled text: instructions in the loop except views, inner loops once. Tokamak's are "
                   "launches: 0.001 is one for all steps.", ""]  # fmt: skip
     return lines + verdict(report)
 
@@ -73,9 +73,9 @@ def verdict(report):
         wall = base["ms"] / record["ms"]
         device = base["device_ms"] / record["device_ms"] if "device_ms" in record and "device_ms" in base else None
         if max(wall / paper, paper / wall) <= REPRODUCED_WITHIN:
-            found.append(f"- {name} reproduces on XLA by the clock: {wall:.2f}x, in the paper {paper:g}x.")
+            found.append(f"- {name} reproduces on XLA in wall time: {wall:.2f}x, in the paper {paper:g}x.")
         elif device and max(device / paper, paper / device) <= REPRODUCED_WITHIN:
-            found.append(f"- {name} reproduces on XLA by device time ({device:.2f}x, in the paper {paper:g}x), not by the clock ({wall:.2f}x): the host issues each "
+            found.append(f"- {name} reproduces on XLA by device time ({device:.2f}x, in the paper {paper:g}x), not in wall time ({wall:.2f}x): the host launches each "
                          "kernel of each step, and the device waits for it.")  # fmt: skip
         else:
             by = f", {device:.2f}x by device time" if device else ""
@@ -84,21 +84,21 @@ def verdict(report):
     if ours and "ms" in base:
         hand = next((p for p in report.peers() if p.get("n") == report.n and "keys in each thread" in p["peer"]), None)
         best = min(((report.ms(p, c), f"{t}, {title}") for _, p, t, _ in RUNGS for c, title in COLUMNS[:2] if report.ms(p, c)), default=None)
-        found.append(f"- The untouched program takes {number(ours)} ms on Tokamak: {base['ms'] / ours:.1f} times less than on XLA"
-                     + (f", {best[0] / ours:.2f} times less than XLA's best rung ({best[1]})" if best else "")
-                     + (f"; {ours / hand['ms']:.2f} times what CUDA by hand with the same draws takes ({number(hand['ms'])} ms{in_which(report)})." if hand else "."))  # fmt: skip
+        found.append(f"- The unmodified program takes {number(ours)} ms on Tokamak: {base['ms'] / ours:.1f} times faster than on XLA"
+                     + (f", {best[0] / ours:.2f} times faster than XLA's best row ({best[1]})." if best else ".")
+                     + (f" Handwritten CUDA with the same random numbers takes {number(hand['ms'])} ms{in_which(report)}: Tokamak takes {ours / hand['ms']:.2f} times as long." if hand else ""))  # fmt: skip
     return found + [""]
 
 
 def reason(name, program, report):
     if not report.cuda:
-        return ("The paper's machine was a GPU: on a CPU there are no launches to save; what is saved is memory traffic between loops and the work of the draws themselves, "
-                "and a longer body is one that XLA's CPU compiles into more loops.")  # fmt: skip
+        return ("The paper used a GPU. A CPU has no launches to save; the change saves memory traffic between loops and the drawing of random numbers. "
+                "XLA's CPU backend compiles a longer body into more loops.")  # fmt: skip
     call = report.get("E0", "cartpole_scan_rngcall", "xla") or {}
     if "ms" in call:
         rung = report.cell(program, "xla")
         both = "device_ms" in call and "device_ms" in rung
-        return (f"The paper's baseline had the draws as a custom call; XLA inlines them today. As a custom call the first row takes {number(call['ms'])} ms by the clock"
+        return (f"The paper's baseline had the draws as a custom call; XLA inlines them today. As a custom call the first row takes {number(call['ms'])} ms of wall time"
                 + (f" and {number(call['device_ms'])} ms on the device" if both else "") + f": from there it is {call['ms'] / rung['ms']:.1f}x"
                 + (f", {call['device_ms'] / rung['device_ms']:.1f}x on the device" if both else "") + ".")  # fmt: skip
     return "XLA inlines the draws today, which were a custom call in the paper's baseline, and other GPUs have other launch times."
@@ -106,7 +106,7 @@ def reason(name, program, report):
 
 def kernel_ends(report):
     """E0"""
-    lines = ["### E0: where XLA's kernels end, and why", "", "The paper counted 6 kernels a step. Causes are those that `tokamak explain --xla-dump` finds in XLA's compiled text.", ""]
+    lines = ["### E0: where XLA's kernels end, and why", "", "The paper counted 6 kernels per step. `tokamak explain --xla-dump` finds the causes in XLA's compiled text.", ""]
     rows = []
     for program in ("cartpole_scan", "cartpole_scan_rngcall", *(p for _, p, _, _ in RUNGS[1:])):
         record = report.get("ladder", program, "xla") or report.get("E0", program, "xla")
@@ -119,7 +119,7 @@ def kernel_ends(report):
             causes.setdefault(one["cause"], []).append(one["bytes"])
         listed = ", ".join(f"{cause}: {len(of)} ({number(sum(of))} B)" for cause, of in sorted(causes.items(), key=lambda c: -len(c[1]))) or "-"
         rows.append([program, number(kernels(record)), number(record["ms"]), listed])
-    lines += table(["program", "kernels and copies a step", "ms", "values stored between kernels, by cause"], rows)
+    lines += table(["program", "kernels and copies per step", "ms", "values stored between kernels, by cause"], rows)
     for program in ("cartpole_scan", "cartpole_scan_rngcall"):
         lines += each_end(program, (report.get("ladder", program, "xla") or report.get("E0", program, "xla") or {}).get("given") or [])
     if not report.cuda:
@@ -146,15 +146,15 @@ def lifted(report):
         rows.append([record["program"], record["side"], number(record.get("ms")) if "ms" in record else why(record), number(record.get("device_ms")), number(record.get("compiled_kernels")), number(record.get("device_kernels"))])
     if not rows:
         return []
-    lines = ["### E2: the concatenate rule lifted (paper: ~1.1x)", "", "`tokamak_fusion=rules`, with and without `tokamak_lift=concat-multi-user`; `not simplified` leaves out Tokamak's own "
-             "algebraic rules, which take slices of a concatenation apart before any fusion rule sees them.", ""]  # fmt: skip
-    lines += table(["program", "side", "ms", "device ms", "kernels in the program", "kernels a step, profiled"], rows)
+    lines = ["### E2: the concatenate rule lifted (paper: ~1.1x)", "", "`tokamak_fusion=rules`, with and without `tokamak_lift=concat-multi-user`; `not simplified` omits Tokamak's own "
+             "algebraic rules, which replace slices of a concatenation before any fusion rule sees them.", ""]  # fmt: skip
+    lines += table(["program", "side", "ms", "device ms", "kernels in the program", "kernels per step, profiled"], rows)
     pairs = [(r, report.get("E2", r["program"], r["side"] + ", lifted")) for r in report.all("E2") if not r["side"].endswith("lifted") and r["side"] != "xla"]
     for plain, lift in pairs:
         if "ms" in plain and lift and "ms" in lift:
             same = plain.get("compiled_kernels") == lift.get("compiled_kernels")
             lines.append(f"- {plain['program']}, {plain['side']}: {plain['ms'] / lift['ms']:.2f}x by lifting"
-                         + (": there are as many kernels, the rule rejects nothing here, and what is left is noise." if same else "."))  # fmt: skip
+                         + (": the number of kernels is the same, because the rule rejects nothing here; the difference is noise." if same else "."))  # fmt: skip
     return lines + [""]
 
 
@@ -170,7 +170,7 @@ def unrolled(report):
         cells = [number(of[s]["ms"]) if s in of and "ms" in of[s] else why(of.get(s)) for s in ("xla", "tokamak")]
         compiles = [number(of[s].get("compile_s"), 2) if s in of and "ms" in of[s] else "-" for s in ("xla", "tokamak")]
         rows.append([kind, factor, *cells, *compiles])
-    lines += [head, "", f"Milliseconds for {STEPS:,} steps and seconds of compilation. The untouched program on Tokamak: {number(untouched)} ms.", ""]
+    lines += [head, "", f"Milliseconds for {STEPS:,} steps and seconds of compilation. The unmodified program on Tokamak: {number(untouched)} ms.", ""]
     lines += table(["program", "unroll", "XLA ms", "Tokamak ms", "XLA compiles, s", "Tokamak compiles, s"], rows)
     return lines
 
@@ -181,7 +181,7 @@ def crossing(report):
     if not series:
         return []
     sizes = sorted({n for of in series.values() for n in of})
-    lines = ["### E5: from how many simulations on a GPU pays (paper: about 70)", "",
+    lines = ["### E5: number of simulations from which a GPU is faster (paper: about 70)", "",
              f"The plain program, ms for {STEPS:,} steps, everything in the memory of its device.", ""]  # fmt: skip
     lines += table(["N", *(shown(name, report) for name in series)], [[f"{n:,}", *(number(of.get(n)) for of in series.values())] for n in sizes])
     for gpu, cpu in (("xla", "xla, CPU"), ("tokamak", "tokamak, CPU"), ("tokamak", "xla, CPU")):
@@ -191,7 +191,7 @@ def crossing(report):
             name = f"{shown(gpu, report)} against {shown(cpu, report)}"
             lines.append(f"- {name}: " + (f"the GPU is faster from N = {over[0]:,} on (of the sizes measured)." if over else "the CPU is faster at every size measured."))
     if not report.cuda:
-        lines.append("- There is no GPU here: the crossover is on the GPU machine's page; what this one shows is how both CPU backends grow.")
+        lines.append("- This machine has no GPU: the section of the GPU machine has the crossover. This table shows how both CPU backends scale.")
     lines += [f"- {shown(r['side'], report)}: {r['error']}" for r in report.all("E5") if "error" in r and r["side"] == "tokamak, CPU"]
     return lines + [""]
 
@@ -211,8 +211,8 @@ def others(report):
     for title, column in (("XLA, the plain program", "xla"), ("Tokamak, the plain program", "tokamak")):
         if ms := report.ms(RUNGS[0][1], column):
             rows.append([f"**{title}**", number(ms), *over(ms)])
-    return ["### E6: others (paper: PyTorch eager 0.13x, TorchScript 1.97x of XLA's baseline; CUDA by hand 2.7x over XLA's best, 28x over its baseline)", "",
-            *table([f"N = {report.n:,}", "ms", "over XLA's plain program", "over XLA's best rung"], rows),
+    return ["### E6: other systems (paper: PyTorch eager 0.13x, TorchScript 1.97x of XLA's baseline; handwritten CUDA 2.7x over XLA's best, 28x over its baseline)", "",
+            *table([f"N = {report.n:,}", "ms", "over XLA's plain program", "over XLA's best row"], rows),
             *["PyTorch has no loop of its own: each step is a call from Python, of one kernel or of many."] * any("ms" in p and "PyTorch" in p["peer"] for p in report.peers()), ""]  # fmt: skip
 
 
@@ -228,25 +228,25 @@ def counted(report):
                              f"{number(record.get('temporary_bytes'))}"])  # fmt: skip
     if not rows:
         return []
-    return ["### E7: what can be counted, before and after", "",
-            "How many kernels a step has, how long of the wall time the device is at work, and what must be stored between kernels.", "", *table(["", "program", "kernels and copies a step", "copies of these", "device at work", "temporary bytes"], rows), *hardware(report), *chosen_of_gpu(report)]  # fmt: skip
+    return ["### E7: kernels, device time and memory, before and after", "",
+            "Kernels per step, the fraction of the wall time in which the device works, and the bytes stored between kernels.", "", *table(["", "program", "kernels and copies per step", "of these, copies", "device busy", "temporary bytes"], rows), *hardware(report), *chosen_of_gpu(report)]  # fmt: skip
 
 
 def hardware(report):
     """The counters that ncu read."""
     counted = report.data.get("hardware")
     if not counted:
-        where = "were not read in this run; those of a step, before and after fusion: [counters.md](counters.md)." if report.cuda else "are not read of a CPU."
-        return ["Counters of the hardware (ncu) " + where, ""]
+        where = "were not read in this run; [counters.md](counters.md) has those of a step, before and after fusion." if report.cuda else "are not read on a CPU."
+        return ["Hardware counters (ncu) " + where, ""]
     reasons = {side: of["why"] for side, of in counted.items() if "why" in of}
     rows = []
     for side, of in counted.items():
         for kernel, m in of.get("kernels", {}).items():
             rows.append([side, f"`{kernel}`", m["launches"], number(m.get("ns", 0) / 1e3), number(m.get("read")), number(m.get("written")), number(m.get("instructions")), number(m.get("warps"))])
-    lines = [f"Counters of the hardware, {', '.join(reasons)}: {next(iter(reasons.values()))}.", ""] if reasons else []
+    lines = [f"Hardware counters, {', '.join(reasons)}: {next(iter(reasons.values()))}.", ""] if reasons else []
     if rows:
-        lines += ["Counters of the hardware (ncu), means over the launches that it read, of the plain program:", "",
-                  *table(["", "kernel", "launches", "us", "bytes read of DRAM", "written", "warps' instructions", "warps active, %"], rows)]  # fmt: skip
+        lines += ["Hardware counters (ncu) of the plain program, means over the launches that were read:", "",
+                  *table(["", "kernel", "launches", "us", "bytes read from DRAM", "written", "warps' instructions", "warps active, %"], rows)]  # fmt: skip
     return lines
 
 
@@ -256,7 +256,7 @@ def chosen_of_gpu(report):
     if not counted:
         return []
     if "why" in counted:
-        return [f"What kernels take of a GPU was not counted: {counted['why']}", ""]
+        return [f"Registers and occupancy were not counted: {counted['why']}", ""]
     rows = []
     for way, title in (("rules", "before: the paper's rules"), ("search", "after: Tokamak")):
         of = counted.get(way, [])
@@ -265,7 +265,7 @@ def chosen_of_gpu(report):
         rows.append([title, number(sum(k["runs"] or 1 for k in of)), number(moved), ", ".join(str(k["registers"]) for k in code), number(sum(k["spilled_bytes"] for k in code)),
                      ", ".join(f"{100 * k['occupancy']:.0f} %" for k in code)])  # fmt: skip
     return ["`tokamak bench examples/cartpole.mlir --counters`: the same plain program, its kernels compiled for an H200.", "",
-            *table(["", "launches and copies", "bytes moved", "registers of a thread, each kernel", "bytes spilled", "occupancy, each kernel"], rows)]  # fmt: skip
+            *table(["", "launches and copies", "bytes moved", "registers per thread, each kernel", "bytes spilled", "occupancy, each kernel"], rows)]  # fmt: skip
 
 
 def first_calls(report):
@@ -281,9 +281,9 @@ def first_calls(report):
                          number(report.ms(RUNGS[0][1], side)), number(step), number(eager)])  # fmt: skip
     if not rows:
         return []
-    return ["### E8: the first call, a loop in Python, eager", "", f"Seconds of the first call of the plain program in a new process; then ms for {STEPS:,} steps in lax.scan, as "
+    return ["### E8: the first call, a loop in Python, eager", "", f"Seconds of the first call of the plain program in a new process. Then ms for {STEPS:,} steps in lax.scan, as "
             "calls of one jitted step, and without jit (op by op, `jax.disable_jit`).", "",
-            *table(["", "trace", "lower", "compile", "run", "first call", "scan", "a call a step", "eager"], rows)]  # fmt: skip
+            *table(["", "trace", "lower", "compile", "run", "first call", "scan", "one call per step", "eager"], rows)]  # fmt: skip
 
 
 def one(report, suffix, plots):
@@ -299,9 +299,9 @@ def write(out):
         return 1
     lines = ["`bench/paper` measured this.", "", "# The paper's experiments, reproduced", "",
              "*Operator Fusion in XLA: Analysis and Evaluation* (arXiv 2301.13062) makes CartPole 10.5 times faster on XLA by rewriting it: random numbers precomputed, no "
-             "concatenate, unrolled by 10. Here is each step once more, on today's XLA and on Tokamak ([how Tokamak's `rules` are the paper's](../paper.md)).", "",
-             "XLA, `rules` and Tokamak are measured in one process, turn by turn; XLA with other flags in a process a set of flags, of which each cell has the fastest. "
-             "Programs: `workloads.py`. A row that is missing says why.", ""]  # fmt: skip
+             "concatenate, unrolled by 10. This page repeats each step on today's XLA and on Tokamak ([how Tokamak's `rules` follow the paper](../paper.md)).", "",
+             "XLA, `rules` and Tokamak are measured alternately in one process. XLA with other flags runs in one process per set of flags, and a cell has the fastest of them. "
+             "The programs are in `bench/workloads.py`. A missing row states the reason.", ""]  # fmt: skip
     for report, suffix in read:
         lines += one(report, suffix, plots)
         tried = report.data.get("flags", {})
