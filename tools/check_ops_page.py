@@ -3,6 +3,7 @@
 
     tools/check_ops_page.py build/bin/tokamak [--write]
 """
+import argparse
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +12,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main():
-    command = [sys.argv[1], "ops", "--markdown", "--tests", "tests/run"]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tokamak")
+    parser.add_argument("--write", action="store_true", help="update the page")
+    arguments = parser.parse_args()
+    command = [arguments.tokamak, "ops", "--markdown", "--tests", "tests/run"]
     text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     page = ROOT / "docs/ops.md"
-    if "--write" in sys.argv:
+    if arguments.write:
         page.write_text(text)
         return 0
     if page.exists() and page.read_text() == text:

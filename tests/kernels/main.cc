@@ -1,5 +1,4 @@
-// tok_kernel_tests [--update] FOLDER|FILE...: runs every text test of kernels (docs/testing.md).
-// The last line is a tally.
+// Runs text tests of kernels (docs/testing.md). kHelp lists the options.
 
 #include <algorithm>
 #include <cstdio>
@@ -333,11 +332,22 @@ int CompileAll(const std::vector<std::string>&) {
 }
 #endif
 
+constexpr char kHelp[] = R"(usage: tok_kernel_tests [--update | --nvrtc] FOLDER|FILE...
+
+Runs every text test of kernels below the given folders. The last line is a tally.
+
+  --update            rewrite AFTER and ERROR where they differ
+  --nvrtc             only compile every kernel of the files for sm_90; without files, the formulas
+)";
+
 int Main(int argc, char** argv) {
   bool update = false, nvrtc = false;
   std::vector<std::string> files;
   for (int i = 1; i < argc; ++i) {
-    if (std::string(argv[i]) == "--update") {
+    if (std::string(argv[i]) == "--help") {
+      fmt::print("{}", kHelp);
+      return 0;
+    } else if (std::string(argv[i]) == "--update") {
       update = true;
     } else if (std::string(argv[i]) == "--nvrtc") {
       nvrtc = true;

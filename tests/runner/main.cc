@@ -1,10 +1,4 @@
-// tok_text_tests FOLDER|FILE...: runs every text test below the given folders,
-// all in this process, in parallel. The last line is a tally.
-//
-//   --update            rewrite AFTER where it differs
-//   --limit-memory      4 GiB of address space for the whole process
-//   -j N                threads
-//   --backend NAME      only what `RUN: run` compares, on this backend
+// Runs text tests (docs/testing.md), all in this process, in parallel. kHelp lists the options.
 
 #include <algorithm>
 #include <array>
@@ -28,6 +22,16 @@ namespace tokamak {
 namespace {
 
 constexpr size_t kMaxThreads = 64;
+
+constexpr char kHelp[] = R"(usage: tok_text_tests [OPTION]... FOLDER|FILE...
+
+Runs every text test below the given folders. The last line is a tally.
+
+  --update            rewrite AFTER where it differs
+  --limit-memory      4 GiB of address space for the whole process
+  -j N                threads
+  --backend NAME      only what `RUN: run` compares, on this backend
+)";
 // The current test of each thread, printed if the process dies.
 std::array<std::atomic<const char*>, kMaxThreads> current{};
 std::array<std::atomic<int64_t>, kMaxThreads> began{};
@@ -132,7 +136,10 @@ int Main(const std::vector<std::string>& words) {
   std::vector<std::string> paths;
   size_t threads = std::max(1u, std::thread::hardware_concurrency());
   for (size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--update") {
+    if (words[i] == "--help") {
+      std::fputs(kHelp, stdout);
+      return 0;
+    } else if (words[i] == "--update") {
       options.update = true;
     } else if (words[i] == "--limit-memory") {
       LimitMemory();
