@@ -108,6 +108,18 @@ def heat(u):
     return jax.lax.fori_loop(0, 100, step, u)
 
 
+@program("f32[4096]", "f32[4096]")
+def oscillators(x, v):
+    """4,096 independent harmonic oscillators, 1,000 time steps: positions x and velocities v."""
+
+    def step(_, state):
+        x, v = state
+        v = v - 0.01 * x
+        return x + 0.01 * v, v
+
+    return jax.lax.fori_loop(0, 1000, step, (x, v))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
