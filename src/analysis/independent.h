@@ -1,9 +1,10 @@
 #pragma once
 
-// Independence analysis of while loops: along which dimensions the iterations are independent, so
-// that each element of the carried arrays is computed from elements at the same index only. A loop
-// over such a state runs as one kernel in which each thread (or vector lane) executes all
-// iterations of its own points, without barriers.
+// Independence analysis of while loops: along which dimensions of the carried arrays each element
+// is computed from elements at the same index only. The iterations depend on each other; the
+// points, i.e. the indices of these dimensions, do not. Such a loop runs as one kernel in which
+// each thread (or vector lane) executes all iterations of its own points, without barriers
+// (gen/fused_loop.h).
 //
 //     while: x [B, D] -> tanh(x * 2)        axes B and D: B*D independent points
 //     while: h [B, D] -> tanh(dot(h, w))    axis B only: a point is a row of D elements

@@ -5,17 +5,17 @@
 #include "cost/machine.h"
 #include "gen/region.h"
 
-// Fast checks whether a generator accepts a region, without generating code: the planner asks about
-// hundreds of candidate regions.
+// Fast checks whether a CPU generator accepts a region, without generating code: the planner asks
+// about hundreds of candidate regions. On GPUs it always builds the kernel to find out.
 
 namespace tokamak {
 
-// kAskByBuilding: only generating the kernel tells.
+// kAskByBuilding: unknown; only generating the kernel tells.
 enum class Accepts : uint8_t { kYes, kNo, kAskByBuilding };
 
-// Whether BuildRows accepts a region.
+// Whether BuildRows accepts a region, on any CPU.
 Accepts AcceptsRows(const FusedRegion& region);
-// Whether BuildContract accepts a region, on a CPU.
+// Whether BuildContract accepts a region, on this CPU.
 Accepts AcceptsContract(const FusedRegion& region, const Machine& machine);
 
 }  // namespace tokamak

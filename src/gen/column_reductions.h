@@ -6,18 +6,20 @@
 #include "gen/generator.h"
 #include "gen/reducer.h"
 
-// Shared by the column kernels of CPUs and GPUs: reductions over any dimensions and dots whose
-// results all have one shape.
+// Shared by the column kernels (GeneratorKind::kColumns) of CPUs and GPUs: reductions over any
+// dimensions and dots whose results all have one shape. A vector lane computes one result. In a
+// reduction over a major dimension adjacent lanes sum adjacent columns, hence the name.
 
 namespace tokamak {
 
 struct ColumnReductions {
-  std::vector<Reducer> reducers;  // same input shape and reduced dimensions
+  std::vector<Reducer> reducers;  // all with the same input shape and reduced dimensions
   std::vector<const Instr*> dots;
   Dims dims;  // of the results
 };
 
-// Returns why the region's reductions and dots do not fit one column kernel, empty if they do.
+// Fills `found`. Returns why the region's reductions and dots do not fit one column kernel, an
+// empty string if they do.
 std::string FindColumnReductions(const FusedRegion& region, ColumnReductions& found);
 
 // The input coordinates of an element that is reduced into `result`.
@@ -25,7 +27,8 @@ Coordinates InputElement(const Reducer& reducer, const Coordinates& result,
                          const Coordinates& reduced);
 
 // Adds the product of one pair of elements to a dot's sum, which has the WideType of the dot's
-// type. `contracted`: coordinates along the contracting dimensions, in the order of the attributes.
+// type, and returns the new sum. `contracted`: coordinates along the contracting dimensions, in the
+// order of the attributes.
 Element DotTerm(KernelBuilder& b, ElementEmitter& emitter, const Instr& dot,
                 const Coordinates& result, const Coordinates& contracted, Element sum);
 

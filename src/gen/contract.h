@@ -5,22 +5,29 @@
 #include "gen/element.h"
 #include "gen/generator.h"
 
-// Which dots the tiled contract generator computes, and in which precision.
+// The contract generator (GeneratorKind::kContract; "contract" is the verb, a dot is a contraction)
+// computes dots in tiles: which dots, and in which precision. Whether a dot goes to it or to a
+// library is decided in library/contraction.h, which lists all predicates in order.
 
 namespace tokamak {
 
-// Whether the contract generator computes this dot on this machine.
+// Whether the contract generator can compute this dot on this machine: its types are supported and
+// it is not too small to tile. Says nothing about whether a library is faster.
 bool IsForContract(const Instr& dot, const Machine& machine);
-// How often the kernel recomputes each element of an operand that it produces itself.
+// How often a contract kernel evaluates each element of an operand whose producer is fused into it:
+// once for every tile along the other operand's free dimension.
 int64_t TimesMade(const Instr& dot, size_t operand, const Machine& machine);
-// The element type of the factors.
+// The scalar type in which the factors are multiplied.
 ScalarType ContractType(const Instr& dot, const Machine& machine);
-// Whether factors are rounded to TF32: f32 dots at default precision, and factors that TF32
-// represents exactly.
+// Whether the factors are multiplied as TF32 (GPUs). True for f32 dots at default precision if the
+// machine allows it, and at any precision if both operands have a type that TF32 represents exactly
+// (16 bits or fewer).
 bool MultipliesTf32(const Instr& dot, const Machine& machine);
 
-// Stores a root at one element of the dot's result, with these coordinates and this linear index. A
-// root that moves whole rows (a transpose of the major dimensions) is stored at its destination.
+// Evaluates and stores the element of a root that belongs to one element of the dot's result, with
+// these coordinates and this linear index. A root has as many elements as the dot: the same index,
+// or, if the root transposes the major dimensions of the result, the transposed coordinates. Fails
+// the emitter for other transposes.
 void StoreContractRoot(KernelBuilder& b, ElementEmitter& emitter, const Instr& root,
                        const Instr& dot, const Coordinates& at, Scalar linear);
 

@@ -7,6 +7,9 @@
 // Tile sizes of the CPU contract generator. A dot is batch x (m x k) * (k x n): "rows" are m,
 // "columns" n, "depth" k (the contracted dimension). Tiles depend only on the shape and the
 // machine's vector length, so results do not depend on the number of threads.
+//
+// A task computes one tile of the result, or, in a chain, several tiles of whole rows. It loops
+// over panels of the depth; dot_tile.h packs and multiplies one panel.
 
 namespace tokamak {
 
@@ -17,61 +20,74 @@ constexpr int64_t RoundUp(int64_t x, int64_t to) {
   return CeilDiv(x, to) * to;
 }
 
-// One dimension, cut into tiles.
+// One dimension, cut into `count` tiles of `size`, a multiple of the dimension's unit (vector
+// lanes, matrix-tile rows): count * size >= total. If `size` does not divide `total`:
+//   rows, columns   several tiles: the last one starts at total - size and overlaps the one before
+//                   it, so elements in the overlap are computed twice, with equal results.
+//                   One tile: size > total, it is padded; padded rows and columns repeat the last
+//                   one and are not stored.
+//   depth           the last panel is zero-padded to `size`.
 struct TileCut {
   int64_t total = 0;  // size in the program
-  int64_t size = 0;   // of a tile; greater than `total` if padded
+  int64_t size = 0;   // of a tile
   int64_t count = 1;
 
+  // Rows and columns only: the single tile is larger than the dimension.
   bool IsPadded() const { return size > total; }
+  // Rows or columns of a tile that are in the result: min(size, total).
   int64_t valid() const { return size < total ? size : total; }
 };
 
 struct Tiling {
   ScalarType type{};  // element type of the factors
   TileCut rows, columns;
-  // Number of equal column ranges (the gates of an LSTM, say): a tile covers the same columns of
-  // each. `columns` describes one range.
+  // Number of equal column ranges (the gates of an LSTM, say): a tile covers columns [j, j + size)
+  // of every range. `columns` describes one range.
   int64_t column_groups = 1;
-  // The contracted dimension, cut into panels of equal size; the last one is zero-padded.
-  TileCut depth;
+  TileCut depth;          // the contracted dimension, cut into panels
   int64_t lanes = 1;      // vector lanes of the sums
   int64_t rhs_block = 0;  // width of the column blocks if rhs is prepacked (BlocksOfRhs), else 0
   int64_t row_unit = 1;   // tile rows are a multiple of this
+  // Panel depth is a multiple of this: the depth of a matrix tile, or the group of the VNNI layout.
   int64_t depth_unit = 1;
 
   int64_t PaddedDepth() const { return depth.size * depth.count; }
+  // Columns of a tile, over all column groups.
   int64_t Width() const { return column_groups * columns.size; }
 };
 
-// The column block width of a prepacked rhs of shape (n / block, k, block) that vector code can
-// read directly; 0 if rhs is not prepacked.
+// Prepacking stores rhs in column blocks: (k, n) becomes (n / block, k, block), so that the columns
+// of a block are adjacent. BlocksOfRhs: the block width of a dot whose rhs already is prepacked;
+// 0 if it is not.
 int64_t BlocksOfRhs(const Instr& dot, const Machine& machine);
-// The block width to prepack rhs with once, if otherwise every tile would repack it; 0 if it is not
-// worth it.
+// The block width with which prepack-weights should prepack the rhs of a dot, since otherwise every
+// task would pack it again; 0 if this is not possible.
 int64_t BlockForRhs(const Instr& dot, const Machine& machine);
 
 // Vectors per column block, for prepacked weights and packed panels alike: the largest number that
 // fits in registers together with the sums.
 int64_t BlockVectors(const Machine& machine);
 
-// Maximum row length, in elements, of a tile that covers whole rows. Chosen: the sums of 8 such
-// rows fit in kWholeBytes (contract_tiling.cc).
+// Maximum row length, in elements, of a tile that covers whole rows. Chosen: the f32 sums of 8 such
+// rows take 256 KiB, which leaves room for the rhs panel in a typical L2 cache.
 constexpr int64_t kMaxWhole = 8192;
 
-// `whole`: a tile covers whole rows of the result.
+// `whole`: a tile covers whole rows of the result, as a row reduction of the results needs.
 Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine, bool whole,
                 int64_t column_groups = 1);
 
-// A dot whose lhs is produced row by row in the same task, by a row kernel or by another dot. A
-// task produces whole rows, in several tiles that share one packed rhs.
+// A chain: a dot (`outer`, the consumer) whose lhs is produced row by row in the same task, by row
+// reductions, possibly from the results of another dot (`inner`), as in softmax(q k) v. A task
+// computes whole rows in `tiles` tiles, which divides outer.rows.count, and packs rhs once for all
+// of them.
 struct ChainTiling {
-  Tiling outer, inner;  // same row tiles
-  int64_t tiles = 1;    // per task
+  Tiling outer, inner;  // same row tiles; of `inner` only `rows` is set if there is no inner dot
+  int64_t tiles = 1;    // row tiles per task
 
   int64_t tasks(int64_t batch) const { return batch * (outer.rows.count / tiles); }
 };
-// Returns nullopt if storing the lhs to memory is cheaper. `inner` may be null.
+// Returns nullopt if storing the lhs to memory is cheaper. `inner` is null if the lhs is produced
+// without a dot.
 std::optional<ChainTiling> TilingOfChain(const Instr& outer, const Instr* inner,
                                          const Machine& machine);
 

@@ -7,7 +7,8 @@
 
 namespace tokamak {
 
-// One operand of a dot and its batch, contracting and free dimensions.
+// One operand of a dot. `dims` are its sizes; `batch`, `contracting` and `free` are indices of its
+// dimensions. They point into the dot and the DotSides, which must outlive this.
 struct DotOperand {
   const Instr* instr = nullptr;
   const Dims *dims = nullptr, *batch = nullptr, *contracting = nullptr, *free = nullptr;
@@ -15,15 +16,15 @@ struct DotOperand {
 
   DotOperand() = default;
   DotOperand(const Instr& dot, const DotSides& sides, size_t operand);
-  // The coordinates at a batch index, with all free dimensions and all contracted dimensions
-  // linearized to one index each.
+  // The coordinates in the operand at batch coordinates `batch_at`. `along_free` is the linear
+  // index over all free dimensions, `depth` that over all contracted dimensions (K).
   Coordinates At(KernelBuilder& b, const Coordinates& batch_at, Scalar along_free,
                  Scalar depth) const;
 };
 
-// An element type with this scalar type, among those that dots multiply.
+// The element type of factors or sums of this scalar type.
 ElementType ElementOfMultiplied(ScalarType type);
-// Converts an element to the type of the factors.
+// Converts an element to `type`, the type in which the factors are multiplied.
 Scalar AsMultiplied(KernelBuilder& b, ElementType from, ScalarType type, Element value);
 
 }  // namespace tokamak

@@ -9,9 +9,10 @@
 namespace tokamak {
 
 // A dot as batch x (m x k) * (k x n). Each of batch, m, n, k may stand for several dimensions.
+// Refers to the attributes and shapes of the dot, which must outlive it.
 struct DotSides {
   const DotAttrs& attrs;
-  const Dims &lhs, &rhs;  // dimensions of the operands
+  const Dims &lhs, &rhs;  // sizes of the operands' dimensions
   // Indices of the dimensions that are neither batch nor contracting, ascending.
   Dims lhs_free, rhs_free;
   int64_t m = 1, n = 1, k = 1, batch = 1;
@@ -20,14 +21,14 @@ struct DotSides {
   bool IsEmpty() const { return m == 0 || n == 0 || k == 0 || batch == 0; }
 };
 
-// The number of elements of these dimensions.
+// The product of the sizes of the dimensions with the indices `which`.
 int64_t SizeOf(const Dims& dims, const Dims& which);
-// The sizes of these dimensions.
+// The sizes of the dimensions with the indices `which`.
 Dims SizesOf(const Dims& dims, const Dims& which);
 // Strides of a row-major array.
 Dims RowMajorStrides(const Dims& dims);
-// The stride along several dimensions linearized to one, in this order; nullopt if it is not
-// uniform, 1 if they have a single element.
+// The stride of the row-major array `dims` along several dimensions linearized to one, in the order
+// of `which`; nullopt if it is not uniform, 1 if they have a single element.
 std::optional<int64_t> DistanceAlong(const Dims& dims, const Dims& which);
 
 }  // namespace tokamak

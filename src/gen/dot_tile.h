@@ -8,14 +8,30 @@
 #include "gen/element.h"
 #include "gen/generator.h"
 
-// Emits the inner part of a CPU matrix multiplication: for one tile of the result, pack a panel of
-// each operand, multiply, accumulate.
+// Emits one tile of a CPU matrix multiplication: pack a panel of each operand, multiply,
+// accumulate.
 
 namespace tokamak {
 
 // Computes the sums of a dot tile by tile. Panels of both operands are computed by the element
 // emitter and packed in the order in which the micro-kernel reads them, unless they already are in
 // that order in memory; then they are multiplied.
+//
+//   DotTile tile(setting, dot, tiling);
+//   optional: tile.MakeLhs(), or tile.WriteTo(output) if tile.MayWriteTo()
+//   tile.MakeArrays();                        // before the grid loop
+//   grid loop over tasks {
+//     tile.BeginBatch(batch);
+//     optional: tile.PackRhsOnce(column), if the task has several row tiles
+//     with MakeLhs: tile.PadLhs()
+//     for each tile of the task {
+//       with MakeLhs: store the rows of lhs to its array
+//       tile.Emit(row, column);               // then read the results from tile.sums()
+//     }
+//   }
+//
+// All its arrays belong to one task (Space::kShared) and are used by one thread: no barriers, no
+// double buffering. Staging on GPUs is another mechanism (gpu/contract_tiling.h).
 class DotTile {
  public:
   struct Setting {
@@ -32,19 +48,22 @@ class DotTile {
   // before it emits the tile. It replaces the packed lhs panel. Call before MakeArrays.
   ArrayId MakeLhs();
   int64_t lhs_pitch() const { return lhs_pitch_; }
-  // Writes the padding of that array, once for all tiles of a task.
+  // Zeroes the padding of the MakeLhs array (rows and depth beyond the operand), once per task.
   void PadLhs();
+  // Declares the other arrays: sums, panels, transposition buffers.
   void MakeArrays();
-  // Writes sums directly to this array, which has the row pitch of the result, instead of a local
-  // array. Requires MayWriteTo; call before MakeArrays.
+  // Writes sums directly to this array, which has the row pitch of the result, instead of sums().
+  // Call before MakeArrays. MayWriteTo: possible if the sums are the stored results, i.e. the tile
+  // has a single panel along K, no column groups and no padding, and the result has sum_type().
   void WriteTo(ArrayId array) { output_ = array; }
   bool MayWriteTo() const;
 
   // Sets the batch index of the following tiles.
   void BeginBatch(Scalar batch);
-  // The instruction that the sums belong to: the dot, or the reshape that merges the column blocks
-  // of a dot with prepacked rhs.
+  // Packs rhs for the tiles that start at `column`, now and not in Emit: the following tiles of the
+  // task share it. Requires a single panel along K.
   void PackRhsOnce(Scalar column);
+  // Emits the sums of the tile whose first result is at (row, column) of the batch's m x n matrix.
   void Emit(Scalar row, Scalar column);
 
   const Instr& dot() const { return dot_; }
@@ -53,10 +72,11 @@ class DotTile {
   const Instr& result() const { return *result_; }
   const DotSides& sides() const { return sides_; }
   const Tiling& tiling() const { return t_; }
-  Dims ColumnDims() const;  // of the result
-  // Whether a tile can cover several column groups.
+  // Sizes of the result's dimensions that form n.
+  Dims ColumnDims() const;
+  // Whether a tile can cover several column groups (Tiling::column_groups).
   bool TakesColumnGroups() const;
-  // Local array of the sums: result (i, j) of the tile is at i * tiling().Width() + j, with type
+  // The array of the sums: result (i, j) of the tile is at i * tiling().Width() + j, with type
   // sum_type().
   ArrayId sums() const { return sums_; }
   ElementType sum_type() const;
@@ -66,9 +86,9 @@ class DotTile {
 
  private:
   struct Side : DotOperand {
-    // The operand is read directly from memory, with these strides along its free and its
-    // contracted dimension.
+    // Whether the multiply statement reads the operand from memory, without packing.
     bool direct = false;
+    // Strides in memory along its free and its contracted dimensions, each linearized to one.
     int64_t free_distance = 0, depth_distance = 0;
   };
 
@@ -76,6 +96,7 @@ class DotTile {
   void FindLayout(Side& side);
   void FindResult();
   bool IsInput(const Side& side) const;
+  // Edge length, in elements, of the squares in which panels are transposed.
   int64_t SquareSide() const;
   bool NeedsTranspose(const Side& side) const;
   bool LhsIsTransposed() const;
@@ -86,16 +107,21 @@ class DotTile {
   void PackRhs(Scalar panel);
   void Transpose(const Side& side, Scalar panel);
   void StoreTransposed(bool is_lhs, int64_t lanes, Scalar free_at, Scalar depth_at);
+  // Whether the row stride of a directly read rhs maps its rows to the same L1 cache sets.
   bool RhsConflicts() const;
   int64_t SumsPitch() const { return output_ ? sides_.n : t_.Width(); }
+  // Whether rhs needs no packing.
   bool RhsIsReady() const { return rhs_.direct || rhs_lies_in_blocks_; }
+  // Row pitch for rows of `row` elements, padded if they would conflict in the L1 cache.
   int64_t Pitch(int64_t row) const;
+  // Columns and rows that one multiply statement covers; a tile may need several statements.
   int64_t BlockColumns() const;
   int64_t BlockRows() const;
   template <typename Body>
   void ForBlocks(int64_t total, int64_t block, Body&& body);
   Scalar PanelIndex(const Side& side, Scalar along, Scalar panel);
   ArrayId InputArray(const Instr& instr) const;
+  // Packs and multiplies one panel. `fresh`: the sums are stored, not accumulated.
   void Panel(Scalar panel, bool fresh);
 
   const FusedRegion& region_;
@@ -106,6 +132,9 @@ class DotTile {
   DotSides sides_;
   Tiling t_;
   Side lhs_, rhs_;
+  // The last two transpose a panel whose operand is contiguous along the other dimension: a square
+  // in registers, and, if its elements are computed instead of loaded, a buffer for them, so that
+  // their code is a loop and not unrolled.
   ArrayId sums_{}, lhs_panel_{}, rhs_panel_{}, square_{}, stage_{};
   bool lhs_is_made_ = false, rhs_is_packed_once_ = false;
   bool rhs_lies_in_blocks_ = false;  // rhs is prepacked in memory
@@ -116,8 +145,8 @@ class DotTile {
   Scalar batch_, row_, column_;
 };
 
-// Calls body(element) in vectors of `lanes` over `count` elements; the last vector may overlap the
-// one before.
+// Calls body(element) in vectors of `lanes` over `count` elements. The last vector may overlap the
+// one before, so the body runs twice for some elements and must be idempotent.
 template <typename Body>
 void ForVectors(KernelBuilder& b, int64_t count, int64_t lanes, Body&& body) {
   lanes = std::min(lanes, PowerBelow(count));

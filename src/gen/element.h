@@ -19,6 +19,12 @@
 //   r = broadcast(a) + transpose(b)      At(r, {i, j})  ->  load a[j] + load b[j, i]
 //
 // no intermediate array exists. Memoization makes equal elements one value.
+//
+// Scalar (kernel/builder.h) is one SSA value of kernel IR, with a ScalarType. A default-constructed
+// Scalar is no value (`!ok()`). Element (kernel/formulas.h) is a value of the program, with an
+// ElementType: one Scalar, or two for a complex number, where [1] of a real one is no value. In a
+// kernel an element has its compute type (ComputeType: f32 for bf16, a pred for pred); in arrays of
+// the program its storage type (StorageType: 16 bits for bf16, a byte for pred).
 
 namespace tokamak {
 
@@ -33,20 +39,23 @@ Scalar Linearized(KernelBuilder& b, const Coordinates& at, const Dims& dims);
 // on the instruction and the shapes of its operands.
 std::optional<std::string> WhyNoElement(const Instr& instr);
 
-// Applies a scalar computation (of a reduce or map) to values. With `wide`, narrow floats (bf16,
-// f16, f8) are computed in f32 throughout, as reductions accumulate them; the caller rounds the
-// result. Returns nullopt if an op has no scalar formula. `dims`: the computation is elementwise
-// over arrays of these dimensions, and the arguments are elements at one index.
+// Applies a scalar computation (of a reduce, map, scatter or sort) to values. With `wide`, narrow
+// floats (bf16, f16, f8) are computed in f32 throughout, as reductions accumulate them; the caller
+// rounds the result. Returns nullopt if an op has no scalar formula (kernel/formulas.h). `dims`: if
+// not null, the parameters of the computation are arrays of these dimensions instead of scalars and
+// it is elementwise; the arguments are the elements at one index.
 std::optional<std::vector<Element>> ApplyBody(KernelBuilder& b, const Computation& body,
                                               std::span<const Element> arguments, bool wide,
                                               const Dims* dims = nullptr);
-// Evaluates one instruction of such a computation.
+// The value of one instruction of such a computation, not of its root. Not `wide`.
 std::optional<Element> ApplyBodyTo(KernelBuilder& b, const Computation& body, const Instr& instr,
                                    std::span<const Element> arguments);
-// The accumulator type for elements of `type`.
+// The accumulator type for elements of `type`: f32 for narrower floats, otherwise the type itself.
 ElementType WideType(ElementType type);
 
-// A callback that supplies elements: of result `part` of an instruction, or of parameter `part`.
+// A callback that supplies elements. As the source of an instruction (SetSource), `part` is the
+// index of the result. As the source of a computation's parameters or of a loop's carried values,
+// it is the index of the parameter or of the value.
 class ElementSource {
  public:
   virtual ~ElementSource() = default;
@@ -58,6 +67,20 @@ std::string NameOfArgument(const Instr& instr, size_t part);
 
 // Emits code for single elements of the values of a region. Each value is computed at its use, from
 // elements of its operands, down to loads of inputs. Equal elements are emitted once.
+//
+// Elements are identified by the SSA values of their coordinates: two coordinates are the same if
+// they are the same value id. A generator can override where an element comes from. At() asks in
+// this order:
+//
+//   1. Bind        one element of a result, instead of all of them. Until the next Bind of the same
+//                  result; Forget() does not drop it.
+//   2. memo        Remember, and all values that At() emitted. Until Forget().
+//   3. SetSource   all elements of an instruction. For ever; its values are memoized.
+//   4. the instruction's own code: an immediate, a load of an input, or its op.
+//   5. Provide     one element of an input, when (4) would load it. Until the next Provide for the
+//                  input; Forget() does not drop it, but a memoized element of the input hides it.
+//
+// Memoized values are valid while the body of a loop or branch that they were read in is open.
 class ElementEmitter {
  public:
   // Declares the kernel's arguments: the inputs, then the roots (each result of a tuple).
@@ -65,36 +88,42 @@ class ElementEmitter {
 
   // The element at coordinates; `part` selects the result of an instruction with several.
   Element At(const Instr& instr, const Coordinates& at, size_t part = 0);
-  // From here on At(instr, at, part) returns this value, and any other element of the instruction
-  // is an error: a reduction's result is known for the current row only.
+  // From here on At(instr, at, part) returns this value, and any other element of that result fails
+  // the emitter: a reduction's result is known for the current row only.
   void Bind(const Instr& instr, size_t part, const Coordinates& at, Element value);
   // Records that the element at these coordinates is already computed. Other elements are
   // unaffected.
   void Remember(const Instr& instr, const Coordinates& at, Element value);
-  // Drops all memoized values. Required after a kernel block (loop or branch body) closes, since
-  // values read inside it are not available outside.
+  // Drops all memoized values. Required after the body of a loop or branch closes, since values
+  // read inside it are not available outside.
   void Forget() { known_.clear(); }
   // From here on the element of an input at `index` (row-major) is this value instead of a load.
-  // Any other element is an error, or, with `read_otherwise`, an ordinary load.
+  // Any other element fails the emitter, or, with `read_otherwise`, is an ordinary load.
   void Provide(const Instr& input, Scalar index, Element value, bool read_otherwise = false);
   // From here on the elements of the instruction come from `element_source`.
   void SetSource(const Instr& instr, std::shared_ptr<ElementSource> element_source);
-  // The element of an input in its storage type.
+  // Loads the element of an input in its storage type, without conversion. Ignores all overrides.
   Scalar LoadStored(const Instr& input, Scalar index);
   // The coordinates that a dynamic-update-slice writes for the element `at` of its update.
   Coordinates UpdateIndex(const Instr& instr, const Coordinates& at);
   // Stores an element of a root.
   void Store(const Instr& root, size_t part, const Coordinates& at, Element value);
+  // The array of a root's first result.
   ArrayId OutputOf(const Instr& root) const { return outputs_.at({&root, 0}); }
   void StoreLinear(const Instr& root, size_t part, Scalar index, Element value);
-  // The state words of random bits. A state of two words repeats its first word as the third.
+  // The u64 state words of an rng-bit-generator: key, low counter, high counter (Philox only). A
+  // state of two words has no high counter: the key is returned as the third word, too, and serves
+  // as the upper half of the counter, as in the interpreter.
   std::array<Scalar, 3> RandomState(const Instr& instr);
   // The current value of an element of a root; only for roots that are updated in place (scatter).
   Element ReadRoot(const Instr& root, Scalar index);
 
-  // From here on, window taps along the last dimension of arrays with these dimensions are known to
-  // be in bounds where the coordinate is this value (window.h). An invalid coordinate ends it.
+  // While set, bounds checks along the last dimension are omitted for the taps of reduce-windows
+  // (window.h) whose result has these dimensions, at results whose last coordinate is the SSA value
+  // `coordinate`: the caller knows that these taps are in bounds (InsideOfWindows). A call replaces
+  // the previous one; AssumeInside({}, {}) ends it. Drops all memoized values.
   void AssumeInside(Scalar coordinate, const Dims& dims);
+  // Whether the taps of a reduce-window along dimension d are assumed to be in bounds there.
   bool IsAssumedInside(const Instr& window, size_t d, Scalar coordinate) const;
 
   // Why the region cannot be a kernel; empty if there was no failure. Values emitted after a
@@ -115,11 +144,14 @@ class ElementEmitter {
   };
 
   ArrayId AddArgument(const Instr& instr, size_t part, const Shape& shape, Access access);
+  // Emits an element that is neither overridden nor memoized.
   Element Make(const Instr& instr, const Coordinates& at, size_t part);
   // Loads the element of an input at a linear index.
   Element LoadLinear(const Instr& instr, Scalar index);
   Element Immediate(const Instr& instr);
   Element Operand(const Instr& instr, size_t i, const Coordinates& at);
+  // c + exp(x) with a constant c >= 2^-60, with a cheaper exponential (formulas::ExpOfTerm);
+  // nullopt if the instruction is not such a sum.
   std::optional<Element> SumWithExp(const Instr& instr, const Coordinates& at);
   Element Elementwise(const Instr& instr, const Coordinates& at);
   Element Reshape(const Instr& instr, const Coordinates& at);
@@ -134,6 +166,8 @@ class ElementEmitter {
   Element ReduceWindow(const Instr& instr, const Coordinates& at, size_t part);
   Element TorchIndexSelect(const Instr& instr, const Coordinates& at);
   Element RandomBits(const Instr& instr, const Coordinates& at);
+  // A start index, clamped to [0, last]: of an array of indices at `at`; of a dynamic slice or
+  // update whose start indices are the operands from `first` on, along dimension d.
   Scalar ClampedStart(const Instr& index, const Coordinates& at, int64_t last);
   Scalar Start(const Instr& instr, size_t first, size_t d, int64_t last);
   Element ChooseElement(Scalar condition, Element yes, Element no);
@@ -142,7 +176,7 @@ class ElementEmitter {
   KernelBuilder& b_;
   std::unordered_map<const Instr*, ArrayId> inputs_;
   std::map<std::pair<const Instr*, size_t>, ArrayId> outputs_;
-  std::unordered_map<const Instr*, bool> inside_;
+  std::unordered_map<const Instr*, bool> inside_;  // the instructions of the region
   std::map<std::pair<const Instr*, size_t>, Bound> bound_;
   std::map<Key, Element> known_;
   struct Provided {
@@ -155,7 +189,7 @@ class ElementEmitter {
   Scalar assumed_;  // coordinate passed to AssumeInside
   Dims assumed_dims_;
   std::string failure_;
-  int depth_ = 0;
+  int depth_ = 0;  // of the recursion; bounded by kMaxDepth in element.cc
 };
 
 }  // namespace tokamak

@@ -9,54 +9,81 @@
 #include "gen/element.h"
 #include "gen/generator.h"
 
-// Whole-loop kernels: all iterations of a while loop in one kernel.
+// Whole-loop kernels: all iterations of a while loop in one kernel. (A "loop kernel", kLoop, is an
+// elementwise kernel and has nothing to do with this.)
 //
-// The loop's iterations are independent along some dimensions (analysis/independent.h), for example
-// along the batch of a simulated environment or of an RNN. Each point of these parallel dimensions
-// runs all iterations without communication:
+// The iterations are serial: each needs the values of the one before. Parallelism comes from
+// dimensions of the carried values along which the computation is independent
+// (analysis/independent.h), for example the batch of simulated environments or of an RNN. A point
+// is one index of these parallel dimensions. No point reads a value of another point:
 //
 //   for each point p (grid, threads, vector lanes)
 //     load the carried values of p into registers
 //     for each iteration (serial)
 //       compute the next values from those registers, loop-invariant inputs and the counter
-//       store row `iteration` of stacked outputs (scan outputs) at p
+//       store row `iteration` of the stacked outputs (the `ys` of a scan) at p
 //     store the carried values of p
 //
 // This file is the code for one point. The loops over the points depend on the machine:
-// fused_loop.cc (CPU), gpu/fused_loop.cc and gpu/fused_loop_distributed.cc (GPU, several threads
-// per point).
+//   fused_loop.cc, fused_loop_blocked.cc   CPU: points are vector lanes; no synchronization
+//   gpu/fused_loop.cc                      GPU: one thread per point, no synchronization; or a
+//                                          FusedLoopGroup per point, with warp barriers
+//   gpu/fused_loop_distributed.cc          GPU: a thread block (or cluster) runs several points;
+//   its
+//                                          threads own elements of them (FusedLoopMapping) and
+//                                          exchange the vectors of dots through shared memory, with
+//                                          one block barrier per dot and iteration
+//
+// Synchronization contract. Barriers and shuffles are in the code of dots only (AddDot,
+// AddDistributedDot), never in that of points, and there is no grid barrier. All threads of a block
+// reach them in every iteration: the trip count must be known (DotsToDistribute), branches compute
+// both sides and select, and threads beyond the last point run the last point again without storing
+// (WriteWhere). The exchanged vectors are double-buffered by the parity of the iteration: a warp
+// that is one iteration ahead writes the other half, and cannot be two ahead because of the
+// barrier.
 
 namespace tokamak {
 
-// Elements per point that a kernel may keep in registers. Chosen: GPU threads have at most 255
-// registers, and the body needs some.
+// Elements of carried values per point that a kernel may keep in registers; loops with more are
+// rejected. Chosen, for all machines: a GPU thread has at most 255 registers, an f64 or complex
+// element takes two, and the body needs some.
 inline constexpr int64_t kMostHeld = 96;
 
 class FusedLoopFrame;
 
-// Threads of a warp that run the iterations of one point together. They distribute the terms of dot
-// products; each of them computes everything else redundantly.
+// Adjacent threads of a warp that compute the same values redundantly, except for dots. Without a
+// FusedLoopMapping they run one point together: each computes some results of a dot, or, if there
+// are few results, sums a share of the terms of each, which shuffles combine; results are shared
+// through shared memory, with a warp barrier. With a FusedLoopMapping they own the same elements of
+// one point, because a warp has more lanes than elements and points to cover.
 struct FusedLoopGroup {
-  int64_t threads = 1;  // per point
-  int64_t points = 1;   // per block
-  Scalar member, slot;  // index of the thread in its group; index of the point in its block
+  int64_t threads = 1;  // in a group
+  int64_t points = 1;   // per thread block; 1 with a FusedLoopMapping
+  Scalar member, slot;  // index of the thread in its group; index of the point in its thread block
 };
 
 // Distribution of the elements of points over the threads of a block. Carried values of a point
-// have `elements` elements or a multiple of it; a thread owns element `element` and those at
-// multiples of `elements` after it. Warps compute the dot products for the elements of their
-// threads; the operands are exchanged through shared memory. The lanes of a warp cover `units`
-// adjacent elements of `rows` points. If several lanes own the same element, they are a
-// FusedLoopGroup.
+// have `elements` elements or a multiple of it; a thread owns element `element` of one point and
+// those at multiples of `elements` after it. The lanes of a warp cover `units` adjacent elements of
+// `rows` points, so a thread block covers `rows` points and has elements / units warps. Example:
+// elements = 128 (the state of an RNN), units = 4, rows = 2, 32 warps:
+//
+//   warp w owns elements 4w .. 4w+3 of points 0 and 1
+//   lanes        0-3  4-7  8-11  12-15  16-19  20-23  24-27  28-31     8 positions of 4 lanes, each
+//   point          0    1     0      1      0      1      0      1     of them a FusedLoopGroup
+//   element       4w   4w   4w+1   4w+1   4w+2   4w+2   4w+3   4w+3
+//
+// Each warp computes the results of the dots for its elements and points, with its columns of the
+// weights in registers for all iterations; the operand vectors are exchanged through shared memory.
 struct FusedLoopMapping {
-  int64_t elements = 0;  // 0: a thread owns all elements of its point
-  int64_t units = 1, rows = 1;
+  int64_t elements = 0;           // per point; 0: a thread owns all elements of its point
+  int64_t units = 1, rows = 1;    // elements and points that a warp covers
   Scalar element, first_element;  // element of this thread; first element of its warp
   Scalar row, lane;               // index of the point in the block; lane index in the warp
-  Scalar iteration;
+  Scalar iteration;               // the current iteration (EmitIterations sets it), for the buffers
 };
 
-// State shared by the emitters of a loop body and of the loops nested in it.
+// State shared by the emitters of a loop body and of the loops and branches nested in it.
 struct FusedLoopContext {
   KernelBuilder& b;
   const IndependentLoop& form;
@@ -66,35 +93,39 @@ struct FusedLoopContext {
   int64_t held = 0;           // registers in use, in elements
   FusedLoopGroup group = {};  // default: one thread per point
   FusedLoopMapping thread_map = {};
-  std::vector<FusedLoopFrame*> frames = {};
+  std::vector<FusedLoopFrame*> frames = {};  // all that exist, for Forget
 
   void Fail(const std::string& why) {
     if (failure.empty()) failure = why;
   }
-  // Drops memoized values when a kernel block closes (ElementEmitter::Forget).
+  // Drops the memoized values of all frames when the body of a loop or branch closes
+  // (ElementEmitter::Forget).
   void Forget();
 };
 
-// A dot of a vector in registers with a matrix. It is too large to unroll: the kernel loops over
-// the contracted dimension, with the vector and the sums in local arrays.
+// A dot that is, for each point, the product of a vector and a matrix.
 struct FusedLoopDot {
   const Instr* dot = nullptr;
-  const std::vector<int>* axes = nullptr;  // parallel axis of each result dimension, or -1
-  size_t vector = 0;                       // index of the operand that is the vector
-  int64_t taps = 0, sums = 0;
+  // The parallel axis of each result dimension, or -1. Points into IndependentLoop::dots.
+  const std::vector<int>* axes = nullptr;
+  size_t vector = 0;           // index of the operand that is the vector
+  int64_t taps = 0, sums = 0;  // terms of a sum (contracted elements, K); results per point
 
   Dims SumDims() const;  // sizes of the result dimensions that are not parallel axes
-  Dims TapDims() const;
+  Dims TapDims() const;  // sizes of the contracted dimensions
 };
+// The dot in this form if it is too large to unroll and small enough for local arrays: the kernel
+// then loops over the contracted dimension, with the vector and the sums in local arrays (AddDot).
 std::optional<FusedLoopDot> ProductOf(const IndependentLoop& form, const Instr& dot);
-// The same for a dot of any size.
+// The dot in this form, whatever its size; nullopt if it does not have the form.
 std::optional<FusedLoopDot> LargeDotOf(const IndependentLoop& form, const Instr& dot);
 // The coordinates in an operand of a dot, from the result coordinates `at` and the contracted
 // coordinates `tap`.
 Coordinates OperandCoordinates(const Instr& dot, size_t operand, const Coordinates& at,
                                const Coordinates& tap);
-// The dots of the loop and its nested loops that threads can compute together. Empty if a nested
-// loop has an unknown trip count: its threads could diverge.
+// The dots of the loop and its nested loops that threads can compute together. Empty if the loop or
+// a nested one has an unknown trip count: threads of different points could then diverge, and not
+// all of them would reach a barrier.
 std::vector<FusedLoopDot> DotsToDistribute(const FusedLoopRegion& region);
 
 // The elements of an array that belong to a point: its coordinates along the parallel axes, and all
@@ -105,7 +136,9 @@ class OwnElements {
   int64_t count() const { return count_; }
   bool is_distributed() const { return element_stride_ > 0; }
   Coordinates At(FusedLoopContext& context, int64_t element) const;
-  // Selects the element of `values` at the coordinates.
+  // Returns the element of `values` (one per element of the point) at the coordinates; emits a
+  // chain of selects if a coordinate is dynamic. Fails the context if another point or thread owns
+  // it.
   Element Find(FusedLoopContext& context, const std::vector<Element>& values,
                const Coordinates& at) const;
 
@@ -119,10 +152,14 @@ class OwnElements {
   int64_t element_stride_ = 0;  // stride between the elements of a thread; 0: it owns all of them
   Dims own_;                    // dimensions that are not parallel axes
 };
-// The constant offset of an index from the thread's element, if it is constant.
+// index - FusedLoopMapping::element, if it is a compile-time constant.
 std::optional<int64_t> BehindElement(FusedLoopContext& context, Scalar index);
 
-// The carried values of a loop while it runs.
+// The carried values of a loop while it runs. By CarryForm, a carried value is
+//   a counter    of known trip count and step: computed from the iteration, no register
+//   invariant    supplied by the initial value
+//   stacked      written to memory only (IterationObserver); reading it fails the context
+//   otherwise    in registers, one per element that the point (or thread) owns
 class CarriedValues {
  public:
   // `first` supplies the initial values; part i is carried value i.
@@ -130,9 +167,11 @@ class CarriedValues {
                 const std::vector<CarryForm>& forms, std::optional<int64_t> trip_count,
                 std::shared_ptr<ElementSource> first);
 
-  // From here on At returns the values of `iteration`, or, if it is nullopt, the final values.
+  // Emits reads of the registers; from here on At returns these values. `iteration` is the loop
+  // variable of the open iteration, for the counters; nullopt after the last iteration.
   void Read(std::optional<Scalar> iteration);
   Element At(size_t i, const Coordinates& at) const;
+  // Whether carried value i is in registers.
   bool IsHeld(size_t i) const { return !registers_[i].empty(); }
   // Whether some carried value in registers is an array that is the same for all points.
   bool HoldsUniformArray() const;
@@ -140,6 +179,7 @@ class CarriedValues {
   void Store(size_t i, const std::vector<Element>& values);
 
  private:
+  // The value of a counter.
   Element Counted(size_t i) const;
 
   FusedLoopContext& context_;
@@ -158,7 +198,7 @@ class CarriedValues {
 // loops and branches are emitted on construction, so all other instructions are pure values.
 class FusedLoopFrame {
  public:
-  // `given` supplies the parameters, one part each.
+  // `given` supplies the parameters: part i is parameter i.
   FusedLoopFrame(FusedLoopContext& context, const Computation& computation,
                  std::shared_ptr<ElementSource> given);
   ~FusedLoopFrame();
@@ -168,6 +208,7 @@ class FusedLoopFrame {
   void Forget() { emitter_.Forget(); }
 
  private:
+  // Emits an instruction that is not a pure value, and makes it the source of its elements.
   void Add(const Instr& instr);
   // An operand element of the dot, in the accumulator type.
   Scalar FactorOf(const FusedLoopDot& product, size_t operand, Scalar tap, Scalar sum);
@@ -185,10 +226,11 @@ class FusedLoopFrame {
   std::vector<std::unique_ptr<CarriedValues>> loops_;
 };
 
-// Called with the body of each iteration before the carried values change.
+// A callback of EmitIterations, for stores of stacked outputs.
 class IterationObserver {
  public:
   virtual ~IterationObserver() = default;
+  // Called in the code of the iteration, after its body and before the carried values change.
   virtual void Look(FusedLoopFrame& body) = 0;
 };
 // A range of iterations of a loop with known trip count.
@@ -213,9 +255,9 @@ std::shared_ptr<ElementSource> SourceOf(Fn fn) {
 
 // Whether the iterations overwrite a stacked value completely, so that its initial value is dead.
 bool IsCovered(const FusedLoopRegion& region, size_t carry);
-// Whether an iteration may overwrite a row that an earlier iteration stacked. If several threads
-// run the same point redundantly, a slow one could then restore an older value, so only one may
-// write.
+// Whether an iteration may overwrite a row that an earlier iteration stacked. If a point is run
+// twice, by overlapping vectors in different tasks, that is a write race: a lagging task would
+// overwrite the newer value with an older one. Only one of them may then store (WriteWhere).
 bool RestacksRows(const FusedLoopRegion& region);
 
 // The kernel of a loop: its arguments, the code for one point, its results.
@@ -226,13 +268,16 @@ class FusedLoopKernel : private IterationObserver {
   void SetThreadGroup(FusedLoopGroup group) { context_->group = group; }
   // Distributes the elements of a point over threads.
   void Spread(const FusedLoopMapping& thread_map) { context_->thread_map = thread_map; }
-  // The point is also run elsewhere; results are stored only where this condition holds.
+  // The condition under which the following points store results. Needed if a point may be run more
+  // than once: by the threads beyond the last point, or by the last task, which overlaps the one
+  // before it. Without a call every point stores.
   void WriteWhere(Scalar alone) { alone_ = alone; }
-  // Emits all iterations of one point. `first`: whether this point stores the values that are the
-  // same for all points.
+  // Emits all iterations of one point. `first`: a pred, true for exactly one point and thread of
+  // the kernel, which stores the values that are the same for all points.
   void Run(const Coordinates& point, Scalar first);
-  // The same in three steps: before the first iteration, some iterations, after the last one.
-  // Between them the values of a point are kept in local arrays, at index `slot` of `slots`.
+  // The same in three steps of one kernel: before the first iteration, some iterations, after the
+  // last one. From step to step the values of a point are in local arrays, at index `slot` of
+  // `slots`.
   void Begin(const Coordinates& point, Scalar slot, int64_t slots);
   void Continue(const Coordinates& point, Scalar slot, Scalar first, const IterationRange& span);
   void End(const Coordinates& point, Scalar slot, Scalar first);
@@ -243,7 +288,8 @@ class FusedLoopKernel : private IterationObserver {
     size_t carry;
     ArrayId array;
   };
-  // The start values of a point: from the local arrays if the value is cached, else from memory.
+  // Supplies the values of a point before a step: from the local arrays if the value is cached
+  // there, else the initial values, from memory.
   std::shared_ptr<ElementSource> CachedAt(Scalar slot);
   CarriedValues Carried(const Coordinates& point, Scalar first,
                         std::shared_ptr<ElementSource> begin);
@@ -267,9 +313,10 @@ class FusedLoopKernel : private IterationObserver {
   std::vector<std::vector<std::array<ArrayId, 2>>> cached_;  // per carried value and element
 };
 
-// CPU: runs some iterations of a block of points before it moves on to the next block. The rows
-// read and stacked per iteration are then long enough for the hardware prefetcher. Rejected if
-// there is little to read and stack.
+// CPU: a task runs a few iterations for all its points (up to kBlockPoints), in vectors of `lanes`,
+// then the next few. The segments of rows that are read and stacked are then long enough for the
+// hardware prefetcher. Rejected if the iterations read and stack less than kLeastBytes, or too
+// little per iteration (fused_loop_blocked.cc); BuildFusedLoop then uses the plain form.
 BuildOutcome BuildBlockedFusedLoop(const FusedLoopRegion& region, const Machine& machine,
                                    int64_t lanes, const std::string& name);
 

@@ -15,6 +15,37 @@
 // code inside the loops comes from ElementEmitter (element.h), which is the same for all generators
 // and machines. The CPU generators are in this folder, the GPU generators in gpu/; library/ decides
 // which ops go to vendor or runtime libraries instead.
+//
+// Words of this folder:
+//   task          one iteration of the grid loop: a thread block on a GPU, a job of the thread pool
+//                 on a CPU
+//   row           the elements of an array at one index of its major dimensions: what a reduction
+//                 over the minor dimensions combines
+//   line          the 1-d slice of an array along the dimension of a sort, at any position of the
+//                 dimension; its elements need not be contiguous
+//   point         one index of the parallel dimensions of a while loop (fused_loop.h)
+//   domain        the index space that a generator's loops cover, usually a root's dimensions
+//   `at`          coordinates, one index per dimension; `linear` and `index` are row-major indices
+//   local array   an array of the kernel that is not an argument: Space::kShared or
+//                 Space::kRegisters, on CPUs stack or scratch memory of the task. CUDA's local
+//                 memory is never meant
+//   lane          an iteration of a vector loop (LoopRole::kVector): a SIMD lane on a CPU, an
+//                 element of a thread's vector access on a GPU; "lane of a warp" is CUDA's
+//   factor, sum   the operands of a dot's multiplications, and its accumulators
+//
+// A while loop runs in one of three ways, tried in this order (docs/loops.md):
+//   whole-loop kernel   BuildFusedLoop: one generated kernel contains the serial loop over the
+//                       iterations. Points are independent, so no thread waits for another thread
+//                       block (fused_loop.h).
+//   persistent kernel   (GPU) the body is lowered to several ordinary kernels first; one
+//   cooperative
+//                       launch runs them as phases of each iteration, with a grid barrier between
+//                       dependent phases (lower/persistent.h). Requires that every step of the body
+//                       is a generated kernel or a copy: one library call in the body excludes it
+//                       (IsSmallInLoop, library/contraction.h). Generators do nothing special for
+//                       it: any kernel without a grid-wide dependence qualifies.
+//   loop of steps       the host launches the kernels of the body once per iteration.
+// None of these is a "loop kernel" (kLoop): that is an elementwise kernel, a loop over elements.
 
 namespace tokamak {
 
@@ -22,10 +53,10 @@ namespace tokamak {
 enum class GeneratorKind : uint8_t {
   kLoop,      // elementwise: each element of the roots independently
   kRows,      // reductions over the minor dimensions plus elementwise code: row by row
-  kColumns,   // other reductions and small dots: one vector lane per result
+  kColumns,   // reductions over any other dimensions, and small dots: one vector lane per result
   kScatter,   // updates combined into an array in place
   kScan,      // a scan (carried values along one dimension) plus elementwise code
-  kSort,      // lines sorted with any comparator
+  kSort,      // lines (1-d slices along one dimension) sorted with any comparator
   kContract,  // a dot (contraction) with elementwise prologue and epilogue: tiled
 };
 std::string_view NameOf(GeneratorKind kind);
@@ -41,12 +72,12 @@ struct KernelArgument {
 struct BuiltKernel {
   Kernel kernel;
   std::vector<KernelArgument> arguments;
-  int64_t grid = 1;  // trip count of the grid loop
-  // Pairs (input, output) of argument indices that may share a buffer: every element is read just
-  // before it is written, by the same lane.
+  int64_t grid = 1;  // tasks: trip count of the kernel's single grid loop
+  // May alias: pairs (input, output) of argument indices that may share a buffer, since every
+  // element is read just before it is written, by the same lane.
   std::vector<std::pair<size_t, size_t>> in_place;
-  // (output argument, array): the output must be in the array's buffer, because the kernel writes
-  // only part of it and the rest keeps the array's values.
+  // Must alias: (output argument, array). The output must be in the array's buffer, because the
+  // kernel writes only part of it and the rest keeps the array's values.
   std::vector<std::pair<size_t, const Instr*>> updates;
   double work = 0;  // rough work of one grid iteration: primitive operations plus bytes
 };
@@ -57,6 +88,7 @@ struct BuildOutcome {
   std::string why_not;
 };
 
+// Builds the kernel of a region with the generator of `kind` for the machine.
 BuildOutcome BuildRegion(const FusedRegion& region, GeneratorKind kind, const Machine& machine,
                          const std::string& name);
 // Source locations of a region, without duplicates, for comments in its kernel: "model.py:41 (loss)
@@ -81,20 +113,23 @@ BuildOutcome BuildSort(const FusedRegion& region, const Machine& machine, const 
 BuildOutcome BuildContract(const FusedRegion& region, const Machine& machine,
                            const std::string& name);
 
-// A while loop lowered to one kernel that runs all its iterations (fused_loop.h).
+// A while loop as input of the whole-loop generators (fused_loop.h).
 struct FusedLoopRegion {
   WhileLoop loop;
-  IndependentLoop form;
+  IndependentLoop form;               // the loop's parallel dimensions
   std::optional<int64_t> trip_count;  // if known at compile time
-  std::vector<bool> wanted;  // per carried value: used after the loop; false for loop invariants
+  // Per carried value: whether the kernel has an output for it, because it is used after the loop
+  // and changes in it. Users of a loop invariant read its initial value instead.
+  std::vector<bool> wanted;
   // Arrays that the kernel reads: initial values and constants of the body.
   std::vector<const Instr*> inputs;
 };
-// Returns the region of a while loop. If the loop cannot be fused, form.why_not says why.
+// Returns the region of a while loop. If the loop has no parallel dimension, form.why_not says why.
 FusedLoopRegion FusedLoopRegionOf(const Instr& loop);
 BuildOutcome BuildFusedLoop(const FusedLoopRegion& region, const Machine& machine,
                             const std::string& name);
-// Whether the whole loop becomes one kernel.
+// Whether a whole-loop kernel can be built. Builds and discards one; lowering (lower/launches.cc)
+// also compares its cost with the loop of steps.
 bool IsOneKernel(const Instr& loop, const Machine& machine);
 
 // Returns why a scatter or sort has no kernel, nullopt if it has one.
@@ -111,13 +146,17 @@ std::vector<KernelArgument> ArgumentsOf(const FusedRegion& region);
 // for that prefix in decision records.
 inline constexpr std::string_view kGeneratorBug = "a bug of the generator: ";
 BuildOutcome OnlyIfSound(BuildOutcome outcome);
-// Fills `in_place` and `work` from the kernel. `exact`: no element is written twice.
+// Fills `in_place` and `work` from the kernel. `exact`: no element of an output is written twice;
+// otherwise nothing is computed in place. The last step of every generator: FinishLoop (roots.h)
+// calls it for region kernels, gpu::FinishBlocks (gpu/gpu.h) adds gpu::FinishKernel, and
+// FusedLoopKernel::Finish does the same for whole-loop kernels.
 void FinishFacts(BuiltKernel& built, bool exact);
 // The largest power of two that is at most x (x >= 1).
 int64_t PowerBelow(int64_t x);
 // Independent vectors that a CPU kernel processes per iteration, so that their dependence chains
 // overlap (instruction-level parallelism). Machines with shorter vectors need more of them.
 int64_t VectorsTogether(const Machine& machine);
+// The product of dims[begin, end).
 int64_t ProductOf(const Dims& dims, size_t begin, size_t end);
 
 }  // namespace tokamak

@@ -6,7 +6,7 @@
 #include "gen/line_sort.h"
 #include "gen/sort_keys.h"
 
-// Sorting networks for short lines that one thread sorts in registers.
+// Sorting networks for short lines (line_sort.h) that one thread sorts in registers.
 
 namespace tokamak {
 
@@ -16,12 +16,14 @@ bool IsNetworkSort(const Instr& sort);
 
 // Sorts a line in registers: load all elements, compare and exchange, store all. The default is
 // odd-even transposition of neighbours, which is stable: equal elements are not exchanged. If the
-// line consists of keys alone, equal elements are identical and Batcher's odd-even merge sort needs
-// fewer exchanges.
+// only operand is the key (no payload), equal elements are identical and Batcher's odd-even merge
+// sort, which is not stable, needs fewer exchanges.
 class LineNetwork {
  public:
-  // Vectorized access: `lines` consecutive lines along rows are loaded and stored as vectors of
-  // `at_once` elements.
+  // Vectorized access, for sorts along the minor dimension: `lines` consecutive lines are
+  // contiguous in memory. They are loaded and stored as vectors of `at_once` elements, and sorted
+  // one after another. For sorts along another dimension the caller makes adjacent lines vector
+  // lanes instead.
   struct Vectors {
     int64_t lines = 1, at_once = 1;
   };
@@ -30,27 +32,32 @@ class LineNetwork {
 
   // Sorts the line with this index; with Vectors, `lines` lines from it on.
   void Sort(Scalar line);
-  // Registers that a line occupies.
+  // 32-bit registers that the elements of a line occupy.
   static int64_t RegistersFor(const LineSort& sort);
 
  private:
   struct Item {
-    Scalar key;                   // an integer with the same order, if there is one
+    Scalar key;  // an integer that is ordered like the sort's key, if it can be represented so
     std::vector<Element> values;  // one per operand; empty if the key suffices
   };
 
   void LoadVectors(Scalar line);
   void StoreVectors(Scalar line);
+  // `number`: index of the line among the Vectors::lines lines that start at `line`.
   void SortOne(Scalar line, int64_t number);
   void Load(Scalar line, int64_t number);
   void Store(Scalar line, int64_t number);
+  // The two networks.
   void Neighbours();
   void Batcher();
   void Exchange(size_t i, size_t j);
   Scalar IsBefore(const Item& x, const Item& y);
+  // An element as Item::key, and back.
   Scalar KeyOf(Scalar value);
   Element ValueOf(Scalar key);
+  // The bits of a float as an integer with the same order, and back.
   Scalar Ordered(Scalar bits);
+  // A key for the descending order.
   Scalar Flipped(Scalar key);
   template <typename Body>
   void ForVectors(Scalar line, Body&& body);

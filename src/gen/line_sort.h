@@ -5,7 +5,9 @@
 
 #include "gen/element.h"
 
-// Analysis of sort instructions, and code for their comparators.
+// Analysis of sort instructions, and code for their comparators. A line is a 1-d slice of the
+// operands along the sort's dimension: what is sorted. The operands are sorted together, by one
+// comparator.
 
 namespace tokamak {
 
@@ -31,11 +33,14 @@ Coordinates CoordinatesInLine(KernelBuilder& b, const LineSort& sort, Scalar lin
 std::optional<Scalar> ComesBefore(KernelBuilder& b, const LineSort& sort,
                                   const std::vector<Element>& elements);
 
-// A sort of words by a digit, i.e. some of their bits: the comparator is less-than on the digit. It
-// may capture one value that the comparator ignores.
+// A sort of u32 or u64 words by a digit, i.e. some of their bits: the comparator is less-than on
+// the digit. The passes that split a radix sort make such instructions
+// (passes/target/radix_sort.h). One of them, the radix scatter pass (gpu/gpu.h), has one more
+// operand, which the comparator captures but does not use: the start offsets of the digits, for the
+// kernel.
 struct RadixKey {
-  const Instr* digit = nullptr;  // the digit of the first element, in the comparator
-  int bits = 0;
+  const Instr* digit = nullptr;  // the instruction in the comparator: its first parameter's digit
+  int bits = 0;                  // of the digit
 };
 std::optional<RadixKey> RadixKeyOf(const Instr& sort);
 // The digit of an element, less than 2^bits.

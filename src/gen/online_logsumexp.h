@@ -19,7 +19,7 @@ struct OnlineLogsumexp {
 };
 
 // Returns nullopt if `sum` does not have this form. `greatest`: the reduction that computes the
-// maximum.
+// row maximum. The logarithm of a log-sum-exp is ordinary elementwise code.
 std::optional<OnlineLogsumexp> OnlineLogsumexpOf(const Reducer& sum, const Reducer& greatest);
 
 }  // namespace tokamak

@@ -6,21 +6,24 @@
 
 #include "gen/element.h"
 
+// Counter-based random bits: each element is a function of the state and its index. In a region an
+// rng-bit-generator returns only the bits: expand-random (passes/target/expand_random.cc) computes
+// the new state with a separate add.
+
 namespace tokamak {
 
-// Counter-based random bits: each element is a function of the state and its index, from an
-// rng-bit-generator that returns only the bits (passes/target/expand_random.cc).
-
-// Returns why elements have no code, nullopt if they have.
+// Returns why elements of an rng-bit-generator have no code, nullopt if they have.
 std::optional<std::string> WhyNoRandomBits(const Instr& random);
 
-// The element at coordinates; `state`: the state words.
+// The element at coordinates; `state`: the state words (ElementEmitter::RandomState).
 Element RandomBitsAt(KernelBuilder& b, const Instr& random, const std::array<Scalar, 3>& state,
                      const Coordinates& at);
 
-// Philox turns one counter into a block of four 32-bit words, which is PhiloxElements elements.
+// Philox turns one counter into a block of four 32-bit words. The alternative is ThreeFry.
 bool IsPhilox(const Instr& random);
+// Elements per block: 2 of 64 bits, or 4 of up to 32 bits (narrower ones use the low bits).
 int64_t PhiloxElements(const Instr& random);
+// The elements of block `block`; only the first PhiloxElements entries have values.
 std::array<Element, 4> PhiloxBlock(KernelBuilder& b, const Instr& random,
                                    const std::array<Scalar, 3>& state, Scalar block);
 

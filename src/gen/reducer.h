@@ -14,17 +14,19 @@ namespace tokamak {
 // value. Ties go to the lower index; the first NaN wins over all numbers.
 enum class Pick : uint8_t { kNone, kGreatest, kLeast };
 
-// A reduce: its dimensions and its combining function.
+// What a kernel needs to know of a reduce instruction: its dimensions and its combining function.
 struct Reducer {
   const Instr* instr = nullptr;
   size_t count = 0;  // number of inputs, and of results
   const Computation* body = nullptr;
   std::optional<Op> op;  // set if the body is x op y or y op x
   Pick pick = Pick::kNone;
-  // Lanes may accumulate separately, each its elements in order. Accumulators start with the
-  // neutral element, or, for a pick, with the reduce's initial value.
+  // Whether the elements may be reassociated: several lanes accumulate disjoint subsets, each in
+  // order, and Combined() merges them. Each accumulator then starts with the neutral element (for a
+  // pick, with the reduce's initial value). If false, one accumulator starts with the initial value
+  // and takes all elements in order.
   bool any_order = false;
-  Dims reduced, kept_dims;  // dimensions of the inputs
+  Dims reduced, kept_dims;  // indices of the inputs' dimensions, ascending
 
   const Shape& input() const { return instr->operand(0)->shape(); }
   ElementType type(size_t i) const { return instr->operand(i)->shape().type(); }
@@ -34,11 +36,11 @@ struct Reducer {
 Reducer ReducerOf(const Instr& reduce);
 // Returns why a reduce has no kernel, nullopt if it has one.
 std::optional<std::string> WhyNoReducer(const Instr& reduce);
-// The op of a body that is x op y or y op x, if it has a neutral element.
+// The op of a body that is x op y or y op x, if it is commutative and has a neutral element.
 std::optional<Op> AnyOrderOp(const Computation& body);
 // Requires a reduce of two arrays.
 Pick PickOf(const Reducer& reducer);
-// The pair that the pick selects.
+// Emits the selection between two pairs (value, index).
 std::vector<Element> Picked(Pick pick, const std::vector<Element>& x,
                             const std::vector<Element>& y);
 // The neutral element of the op.
@@ -53,18 +55,19 @@ class Accumulators {
   std::vector<Element> Begin();
   std::vector<Element> Read(Scalar lane);
   void Write(Scalar lane, const std::vector<Element>& values);
-  // Accumulates the elements of the inputs at `at` into a lane if `valid` holds; an invalid Scalar
-  // means always.
+  // Accumulates the elements of the inputs at `at` into a lane. `valid` is a pred evaluated at run
+  // time: if false, the accumulator keeps its value. Without a value (Scalar{}) always.
   void Accumulate(Scalar lane, const Coordinates& at, Scalar valid);
   // Combines all lanes with a fixed reduction tree.
   std::vector<Element> Combined();
-  // Combines two partial results whose elements may be in any order.
+  // Combines two partial results. Requires any_order.
   std::vector<Element> Joined(const std::vector<Element>& x, const std::vector<Element>& y);
   // The result of the reduce from an accumulator: combined with the initial value and rounded to
   // the result type.
   std::vector<Element> Finished(std::vector<Element> sums);
 
  private:
+  // The new sum, as a fused multiply-add, if the reduce is a sum and the element a product.
   std::optional<Scalar> ProductAdded(Scalar lane, const Element& element);
   std::vector<Element> Apply(const std::vector<Element>& x, const std::vector<Element>& y);
 

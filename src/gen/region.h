@@ -16,10 +16,10 @@ struct FusedRegion {
   const Computation* computation = nullptr;
   std::vector<const Instr*> instrs;  // operands before users
   std::vector<const Instr*> inputs;  // arrays, without duplicates
-  std::vector<const Instr*> roots;   // arrays, or tuples of arrays whose elements are all written
+  std::vector<const Instr*> roots;   // arrays, or flat tuples; all arrays of a tuple are outputs
 };
 
-// The array shapes of an array or of a flat tuple of arrays.
+// The shapes of an instruction's results: the array itself, or the arrays of a flat tuple.
 std::vector<Shape> PartsOf(const Shape& shape);
 // Whether the shape is an array with static dimensions and an unquantized element type.
 bool IsPlainArray(const Shape& shape);

@@ -5,12 +5,13 @@
 #include "gen/element.h"
 #include "gen/generator.h"
 
-// Shared by the loop kernels of CPUs and GPUs: computing and storing the elements of a region's
-// roots.
+// Shared by the loop kernels (GeneratorKind::kLoop, elementwise) of CPUs and GPUs: computing and
+// storing the elements of a region's roots.
 
 namespace tokamak {
 
-// A root that is a dynamic-update-slice iterates over its update and stores in place.
+// Whether the root is a dynamic-update-slice. Its kernel loops over the elements of the update only
+// and stores them in place (BuiltKernel::updates).
 bool IsSliceUpdate(const Instr& root);
 // The shape that a loop over the root iterates over.
 const Shape& DomainOf(const Instr& root);
@@ -25,17 +26,19 @@ struct RootElement {
   Scalar index;  // row-major index of the store
   Element value;
 };
-// The element of a slice update at an index of its domain.
+// The element of a slice update at coordinates of its domain (the update).
 RootElement UpdateAt(KernelBuilder& b, ElementEmitter& emitter, const Instr& root,
                      const Coordinates& here);
 void StoreElements(ElementEmitter& emitter, const std::vector<RootElement>& elements);
 
 // Computes all roots at one element of the domain of the first root, then stores them. `at`: its
-// coordinates; `linear`: its row-major index.
+// coordinates; `linear`: its row-major index. All domains have the same number of elements: a root
+// with other dimensions is computed at the same linear index.
 void StoreRoots(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region,
                 const Coordinates& at, Scalar linear);
 
-// Returns the kernel of a loop with its launch facts. `exact`: no element is written twice.
+// Takes the kernel from the builder, with its arguments and launch facts (FinishFacts), or returns
+// the emitter's failure. `exact`: no element of an output is written twice.
 BuildOutcome FinishLoop(KernelBuilder& b, const ElementEmitter& emitter, const FusedRegion& region,
                         int64_t grid, bool exact);
 

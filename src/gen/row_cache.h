@@ -6,13 +6,16 @@
 
 #include "gen/region.h"
 
-// Decides which intermediate values a row kernel caches between its loops over a row.
+// Decides which intermediate values a CPU row kernel caches between its loops over a row. (The GPU
+// counterpart is gpu/cached_values.h.)
 
 namespace tokamak {
 
 // One of the loops over the elements of a row, in execution order.
 struct RowLoop {
-  std::vector<const Instr*> roots;  // arrays with one element per row element
+  // The values that the loop evaluates at every element of the row: inputs of reductions, or roots
+  // of the region with one element per row element.
+  std::vector<const Instr*> roots;
   std::vector<const Instr*> makes;  // values that this loop caches for later loops
   std::vector<const Instr*> takes;  // values that earlier loops cached
 };

@@ -6,8 +6,9 @@
 #include "gen/generator.h"
 #include "gen/reducer.h"
 
-// Shared by the row kernels of CPUs and GPUs. In a softmax, level 0 is the maximum, level 1 the sum
-// of exponentials that depends on it; each level is one pass over the row.
+// Groups the reductions of a region into levels by dependence, for the row kernels of CPUs and
+// GPUs. Each level is one pass over the row: in a softmax, level 0 is the maximum, level 1 the sum
+// of exponentials that depends on it.
 
 namespace tokamak {
 
@@ -15,14 +16,14 @@ namespace tokamak {
 // rows of one length.
 struct RowLevels {
   std::vector<std::vector<Reducer>> levels;
-  int64_t rows = 0, row = 0;
+  int64_t rows = 0, row = 0;  // number of rows; elements of a row
 };
 
-// Returns why the region's reductions do not have this form, empty if they do. `any`: accept
-// reductions over other dimensions than the minor ones, whose rows are strided.
+// Fills `found`. Returns why the region's reductions do not have this form, an empty string if they
+// do. `any`: accept reductions over other dimensions than the minor ones, whose rows are strided.
 std::string FindRowLevels(const FusedRegion& region, RowLevels& found, bool any = false);
 
-// The coordinates of a row's element in a reduction's inputs.
+// The coordinates in a reduction's inputs of element `element` of row `row` (both are indices).
 Coordinates RowElement(KernelBuilder& b, const Reducer& reducer, Scalar row, Scalar element);
 
 }  // namespace tokamak

@@ -12,34 +12,40 @@
 
 namespace tokamak {
 
-// A row of an array of the region in kernel-local memory: element e is at `begin + e`.
+// A row of a value of the region in a local array: element e is at `begin + e`. The contract
+// generator uses it to connect row code with dots, without a detour through memory: the sums of a
+// dot are the source of a row, or the lhs of a dot is its sink. Default: none (`instr` is null).
 struct RowLocation {
   const Instr* instr = nullptr;
-  ElementType held{};  // element type in that memory
+  ElementType held{};  // element type in that array
   ArrayId array{};
   Scalar begin{};
   bool is_written = false;  // sink only: also store it to the root's array
 };
 
+// Call Find, then Emit (or EmitSeveral) inside the loop over rows.
 class RowsBody {
  public:
   RowsBody(const FusedRegion& region, const Machine& machine, KernelBuilder& b,
            ElementEmitter& emitter)
       : region_(region), machine_(machine), b_(b), emitter_(emitter) {}
 
-  // Returns why the region has no row form, empty if it has. Call it first.
+  // Analyzes the region and declares the arrays of cached values. Returns why the region has no row
+  // form, an empty string if it has.
   std::string Find();
+  // The number of rows, and the elements of a row.
   int64_t rows() const { return rows_; }
   int64_t row() const { return row_; }
   // Dimensions of the arrays that the reductions read.
   const Dims& dims() const { return levels_[0][0].input().dims(); }
 
-  // Reduces and writes row `row`. `source`: an array whose row is already in local memory; `sink`:
-  // a root whose row is put in local memory.
+  // Reduces and writes the row with index `row`. `source`: a value whose row is already in a local
+  // array; `sink`: a root whose row is stored to a local array.
   void Emit(Scalar row, const RowLocation& source = {}, const RowLocation& sink = {});
 
-  // Rows that are reduced concurrently: their dependence chains overlap, and values that they share
-  // are loaded once.
+  // Rows that one iteration should reduce concurrently: their dependence chains overlap, and values
+  // that they share are loaded once. If more than 1, use EmitSeveral for rows [first, first +
+  // count).
   int64_t RowsAtATime() const;
   void EmitSeveral(Scalar first, int64_t count);
 
@@ -47,13 +53,15 @@ class RowsBody {
   void FindLoops();
   void LoadCached(const RowLoop& loop, Scalar element);
   void Cache(const RowLoop& loop, Scalar element);
+  // Vector lanes of the loop over a row: several SIMD vectors side by side, to hide latency.
   int64_t LanesBeside() const;
   Coordinates InputAt(const Reducer& reducer, Scalar element);
-  // Accumulators of several rows, reduced in one loop.
+  // Reduces several rows in one loop. Returns their accumulators: [row][reducer of the level].
   std::vector<std::vector<Accumulators>> Accumulate(const std::vector<Reducer>& level,
                                                     const RowLoop& loop,
                                                     const std::vector<Scalar>& rows);
   void BindResults(std::vector<Accumulators>& sums);
+  // Store the roots with one element per row, and those with one element per row element.
   void StoreRows();
   void StoreElements();
   void PutInSink(Scalar element, Element value);

@@ -17,10 +17,11 @@ struct Scan {
   size_t inputs = 0, outputs = 0, carries = 0;
   size_t along = 0;
   bool is_reverse = false;
-  Dims dims, part;  // of inputs and outputs; of carries
+  Dims dims, part;  // `dims`: sizes of inputs and outputs. `part`: sizes of the carries
   int64_t outer = 1, length = 1, inner = 1;
 
-  // Whether rows are processed in vectors along `inner`; otherwise CPUs compute element by element.
+  // Whether several sequences, adjacent along `inner`, are scanned as vector lanes. Otherwise a CPU
+  // scans one sequence at a time. Chosen: fewer than 4 lanes do not pay off.
   bool InVectors(const Machine& machine) const { return inner >= 4 || machine.is_gpu(); }
 };
 
@@ -29,8 +30,8 @@ std::optional<std::string> WhyNoScan(const Instr& instr);
 // Requires that WhyNoScan returns nullopt.
 Scan ScanOf(const Instr& instr);
 
-// The op of a prefix scan: result i is x0 op ... op xi (inclusive, `with_own`) or x0 op ... op
-// x(i-1) (exclusive). The op is associative and commutative, so the scan can be split.
+// A prefix scan: result i is x0 op ... op xi (inclusive, `with_own`) or x0 op ... op x(i-1)
+// (exclusive). The op is associative and commutative, so the scan can be split.
 struct Cumulation {
   Op op{};
   bool with_own = true;

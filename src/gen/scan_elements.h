@@ -11,12 +11,12 @@
 
 namespace tokamak {
 
-// Finds the single scan of a region. Returns why no kernel can be built around it, empty if one
-// can.
+// Finds the single scan of a region. Returns why no kernel can be built around it, an empty string
+// if one can.
 std::string FindScan(const FusedRegion& region, Scan& scan);
 
 // One step of a scan and the elementwise code that uses its results. Indices are [outer, along,
-// inner].
+// inner]; the elements at one (outer, inner) are a sequence.
 class ScanElements {
  public:
   ScanElements(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region,
@@ -27,7 +27,7 @@ class ScanElements {
   Coordinates CarryAt(Scalar outer, Scalar inner);
   Coordinates At(Scalar outer, Scalar along, Scalar inner);
 
-  // The initial carries of a row.
+  // The initial carries of a sequence.
   std::vector<Element> First(Scalar outer, Scalar inner);
   std::vector<Element> Inputs(const Coordinates& at);
   // Applies the scan's computation: outputs, then the next carries; empty after a failure. `wide`:
@@ -49,7 +49,7 @@ class ScanElements {
   const Scan& scan_;
 };
 
-// The carries in registers, for `width` rows of a thread.
+// The carries in registers, for the `width` sequences that a thread scans together.
 class Carries {
  public:
   Carries(KernelBuilder& b, const Scan& scan, int64_t width);

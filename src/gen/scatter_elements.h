@@ -7,7 +7,14 @@
 #include "gen/generator.h"
 
 // Shared by the scatter kernels of CPUs and GPUs. A scatter applies `windows()` updates; each is a
-// window of `window()` elements at a start index read at run time.
+// window of `window()` elements at a start index read at run time. Three index spaces:
+//   the array              dimensions of the scatter's result
+//   the window             dimensions of the update that are in update_window_dims
+//   the windows            the other dimensions of the update: one index tuple per window. Some of
+//                          them may be batching dimensions: windows of different batches write
+//                          disjoint parts of the array.
+// A parameter `batch` holds the coordinates of a window among the windows, `starts` the start
+// indices of a window in the array, `window` coordinates within a window.
 
 namespace tokamak {
 
@@ -22,17 +29,20 @@ class ScatterElements {
   int64_t windows() const { return ProductOf(batch_, 0, batch_.size()); }
   int64_t window() const { return ProductOf(window_, 0, window_.size()); }  // elements of a window
   const Dims& window_dims() const { return window_; }
-  const Dims& extent() const { return extent_; }  // of a window, per dimension of the array
+  // Size of a window per dimension of the array; 1 for dimensions that the window lacks.
+  const Dims& extent() const { return extent_; }
   // Whether elements at different positions of two windows may hit the same array element: windows
   // of several elements start at any index along their dimension, so they can overlap partially.
   bool WindowsShift() const;
 
+  // The coordinates of a window with this linear index.
   Coordinates BatchAt(Scalar window) { return Delinearized(b_, window, batch_); }
-  // Windows of different batches (batching dimensions) never overlap: the number of batches, and
-  // the coordinates of a window of a batch.
+  // The number of batches (batching dimensions), and the coordinates of a window of a batch, from
+  // linear indices over the batching and the other dimensions. Windows of different batches never
+  // overlap.
   int64_t batches() const;
   Coordinates BatchAt(Scalar batch, Scalar window);
-  // The start index of each dimension of the array that has one; the others are invalid Scalars.
+  // The start index of each dimension of the array that has one; no value (Scalar{}) for others.
   std::vector<Scalar> Starts(const Coordinates& batch);
   // Whether the window is in bounds.
   Scalar Fits(const std::vector<Scalar>& starts);
@@ -41,8 +51,8 @@ class ScatterElements {
   // The row-major array index of the window's first element. Unless WindowsShift(), two windows
   // overlap if and only if these are equal.
   Scalar FirstIndex(const Coordinates& batch, const std::vector<Scalar>& starts);
-  // The window coordinates of an array element; `inside` becomes false if the element is not in the
-  // window.
+  // The window coordinates of an array element. `inside`, a pred that the caller initializes, is
+  // and-ed with whether the element is in the window.
   Coordinates WindowAt(const Coordinates& batch, const std::vector<Scalar>& starts,
                        const Coordinates& index, Scalar& inside);
   // Combines an update element into the array. The window must be in bounds.
@@ -60,19 +70,20 @@ class ScatterElements {
   Scalar AreEqual(const std::vector<Scalar>& x, const std::vector<Scalar>& y);
 
  private:
+  // Whether dimension d of the array is no dimension of the window: inserted or batching.
   bool IsOutsideOfWindow(size_t d) const;
-  // Per dimension of the windows: whether it is a batching dimension.
+  // Per dimension of the windows' index space: whether it is a batching dimension.
   std::vector<bool> IsBatching() const;
-  // The window dimension of batching dimension i.
+  // The dimension of the windows' index space that is batching dimension i.
   size_t BatchingDim(size_t i) const;
-  // The index along batching dimension i of the array, from the window's coordinates.
+  // The index along batching dimension i of the array, from the coordinates of a window.
   Scalar BatchingIndex(const Coordinates& batch, size_t i) const;
 
   KernelBuilder& b_;
   ElementEmitter& emitter_;
   const Instr& scatter_;
   const ScatterAttrs& attrs_;
-  Dims window_, batch_, extent_;
+  Dims window_, batch_, extent_;  // sizes of the window, of the windows' index space; see extent()
 };
 
 }  // namespace tokamak

@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-// Returns why it has no kernel, nullopt if it has one.
+// Returns why a select-and-scatter has no kernel, nullopt if it has one.
 std::optional<std::string> WhyNoSelectAndScatter(const Instr& instr);
 // Taps that one result element evaluates, over all its windows.
 int64_t TapsAsked(const Instr& instr);

@@ -9,16 +9,20 @@
 
 namespace tokamak {
 
-// How keys are compared; runtime/sort.h defines the orders.
+// How keys are compared; the same orders as SortOrder in runtime/sort.h.
+//   kTotal    floats by IEEE total order: -NaN ... -0, 0 ... NaN
+//   kNumbers  floats; zeros are equal; NaNs are equal and greater than all others
+//   kPlain    floats with IEEE comparisons: zeros are equal, NaNs unordered
 enum class KeyOrder : uint8_t { kUnsigned, kSigned, kTotal, kNumbers, kPlain };
 
 // The order of a type's elements if floats are ordered totally; nullopt for complex types and types
 // whose bits have no such order.
 std::optional<KeyOrder> TotalOrderOf(ElementType type);
-// The bits of a float type's infinity, or of its greatest finite number if it has none.
+// The bits of a float type's infinity, or of its greatest finite number if it has none: bits above
+// it are NaNs, for runtime sorts that compare the bits of floats as integers.
 uint64_t InfinityBits(ElementType type);
 
-// One comparison in a comparator: the same value of both elements.
+// One comparison in a comparator: the same expression, evaluated for both elements.
 struct ComparedKey {
   const Instr* value = nullptr;  // computed from the parameters of the first element
   KeyOrder order{};

@@ -8,10 +8,11 @@
 
 namespace tokamak {
 
-// The strides of a load's index in the coordinates of the domain.
+// The index of a load as a function of the coordinates c of the domain: base + sum of strides[d] *
+// c[d].
 struct LoadStrides {
   const Instr* input = nullptr;
-  bool is_linear = false;  // if false, the strides are meaningless
+  bool is_linear = false;  // whether the index has that form; if not, the strides are meaningless
   Dims strides;            // in elements, per dimension of the domain
   int64_t base = 0;        // index at coordinates 0
 };
@@ -29,7 +30,7 @@ struct TransposedInput {
   bool is_only = false;          // the region has no other load of the input
 };
 
-// The largest transposed input that exceeds the innermost cache; it is read in tiles.
+// The largest transposed input above kSmallInput bytes (strides.cc); it is read in tiles.
 TransposedInput FindTransposedInput(const FusedRegion& region, const Dims& domain);
 
 }  // namespace tokamak

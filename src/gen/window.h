@@ -16,9 +16,9 @@ namespace tokamak {
 // Returns why a reduce-window has no kernel, nullopt if it has one.
 std::optional<std::string> WhyNoWindow(const Instr& window);
 int64_t TapsOf(const Instr& window);
-// Windows with few taps are unrolled, and their elements are values like any other. Long windows
-// are loops that a generator emits (ReduceLongWindows); their results exist only for the current
-// element.
+// Windows of up to 32 taps (kFewTaps) are unrolled: the element emitter computes them at any
+// coordinates. Long windows are loops that a generator emits (ReduceLongWindows); their results
+// exist only for the current element.
 bool IsLongWindow(const Instr& instr);
 
 // All results at one element, unrolled.
@@ -29,9 +29,9 @@ std::vector<Element> WindowAt(KernelBuilder& b, ElementEmitter& emitter, const I
 void ReduceLongWindows(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region,
                        const Dims& dims, const Coordinates& at);
 
-// The first and last coordinate along the last dimension at which all taps of all windows of a
-// region are in bounds; last < first if there is none. Returns nullopt if all coordinates qualify,
-// or no window extends along that dimension.
+// The first and last coordinate along the last dimension of `dims` at which all taps of all windows
+// of a region are in bounds, so that the loop between them needs no bounds checks. Returns nullopt
+// if no window needs one anywhere; last < first if every coordinate needs one.
 std::optional<std::pair<int64_t, int64_t>> InsideOfWindows(const FusedRegion& region,
                                                            const Dims& dims);
 

@@ -22,8 +22,8 @@
 //       store acc[0] = f32(0)
 //       serial k < 64 {
 //         v1: index = v0 + k
-//         v2: f32 = load x[v1]             // pure: the kernel never writes x
-//         v3: f32 = read acc[0]            // a statement: ordered with the stores
+//         v2: f32 = load x[v1]             // load: pure, the kernel never writes x
+//         v3: f32 = read acc[0]            // read: a statement, ordered with the stores
 //         v4: f32 = v2 + v3
 //         store acc[0] = v4
 //       }
@@ -48,7 +48,9 @@
 //     registers. Indices count elements. Shared memory and registers are uninitialized when a
 //     thread block starts.
 //
-// In this folder `Block` (the type) is a list of statements; "thread block" is CUDA's.
+// There is no fourth memory space. What generators call a local array is one of Space::kShared or
+// Space::kRegisters. On CPUs a thread block is one task that one thread runs: registers are its
+// stack, and shared memory is its stack or, if large, scratch memory of the thread.
 
 namespace tokamak {
 
@@ -75,7 +77,7 @@ struct ScalarNode {
 
 enum class Space : uint8_t {
   kArgument,   // global memory, passed by the launch
-  kShared,     // shared by the threads of a thread block
+  kShared,     // shared by the threads of a thread block; on CPUs, by all lanes of a task
   kRegisters,  // private to a thread, or to a lane of a vector loop (divergence.h)
 };
 
@@ -86,12 +88,14 @@ struct Array {
   ScalarType type{};
   Space space{};
   Access access = Access::kReadWrite;
-  int64_t size = 0;      // elements; for an argument, the minimum the launch must pass
-  bool distinct = true;  // argument only: it overlaps no other written argument (noalias)
-  int64_t alignment = 16;
+  int64_t size = 0;        // elements; for an argument, the minimum the launch must pass
+  bool distinct = true;    // argument only: it overlaps no other written argument (noalias)
+  int64_t alignment = 16;  // bytes
 };
 
-// An integer that the launch passes, with the facts that the kernel may assume about it.
+// An integer argument of the launch, with the facts that the kernel may assume about it: the size
+// of a dynamic dimension, say. The trip count of a loop (Loop::extent) is a value that may be
+// computed from it.
 struct Extent {
   std::string name;
   int64_t multiple_of = 1, minimum = 0, maximum = INT64_MAX;
@@ -105,9 +109,11 @@ struct Loop {
   ValueId extent{};  // a constant for kThread, kUnrolled and kVector
 };
 
+// The threads that a barrier synchronizes.
 enum class Scope : uint8_t { kWarp, kBlock };
 
-// kShuffle also represents warp match (Prim::kMatch).
+// kShuffle: the warp exchanges, Prim::kShuffle (shfl.xor) and Prim::kMatch (match.any).
+// kMultiply: a matrix multiply.
 enum class StmtKind : uint8_t { kFor, kIf, kWhile, kStore, kRead, kShuffle, kBarrier, kMultiply };
 
 // Operands of a matrix multiply statement: for all i < rows and j < columns,
@@ -132,14 +138,15 @@ struct Multiplication {
   ValueId lhs_at{}, rhs_at{}, depth{};
   bool fresh = false;
   int64_t rows = 0, columns = 0;
-  // Strides in elements. For a per-thread rhs in VNNI layout, rhs_row is the stride between groups
-  // of p.
+  // Strides in elements, from row to row and from column to column. For a per-thread rhs in VNNI
+  // layout, rhs_row is the stride between groups of p. Columns of `to` are adjacent.
   int64_t lhs_row = 0, lhs_column = 1, rhs_row = 0, to_row = 0;
   // Block-wide form only.
   int64_t rhs_column = 1, warp_rows = 0, warp_columns = 0;
   bool tf32 = false;
 
   bool IsBlockWide() const { return warp_rows > 0; }
+  // Block-wide form only: threads of the thread block, and accumulators that each of them holds.
   int64_t Threads() const { return rows / warp_rows * (columns / warp_columns) * kLanesOfWarp; }
   int64_t SumsOfThread() const { return warp_rows * warp_columns / kLanesOfWarp; }
   // A warp has 32 threads; a fragment is the m16n8 accumulator tile of mma.sync (PTX ISA).
@@ -149,9 +156,9 @@ struct Multiplication {
   static int64_t DepthUnit(ScalarType type) { return BytesOf(type) < 4 ? 16 : 8; }
 };
 
-// The row and column of the result that a thread accumulates in its register number `sum`, by the
-// accumulator layout of mma.m16n8. T is int64_t, or Scalar to build index expressions; `number`
-// makes a constant of type T.
+// The row and column of the result that a thread of the block-wide form accumulates in its
+// accumulator with index `sum`, by the accumulator layout of mma.m16n8. T is int64_t, or Scalar to
+// build index expressions; `number` makes a constant of type T.
 template <typename T>
 struct AccumulatorPosition {
   T row, column;
@@ -173,7 +180,8 @@ struct AccumulatorPosition {
     column = column + of_four % number(2);
   }
 };
-// The accumulator type for products of this type. nullopt if the type cannot be multiplied.
+// The accumulator type of a matrix multiply with operands of this type. nullopt if the type cannot
+// be multiplied. (Reductions accumulate element types: WideType in gen/element.h.)
 std::optional<ScalarType> SumTypeOf(ScalarType type);
 // Number of consecutive p that fill 32 bits, the group size of the VNNI layout of rhs.
 inline int64_t GroupOf(ScalarType type) {
@@ -187,16 +195,17 @@ struct Stmt {
   StmtKind kind{};
   LoopId loop{};             // for
   ValueId condition{};       // if, while: a pred. A while evaluates it after running `head`
-  ArrayId array{};           // store, multiply
+  ArrayId array{};           // store, multiply. A read's array is in the node `value`
   ValueId index{}, value{};  // store, multiply; read, shuffle: `value` is the node they define
   Scope scope{};             // barrier
   bool uniform = false;      // if, while: all threads of the thread block take the same branch
   Multiplication product{};  // multiply
-  // While (computes the condition); for, if, while; if (the else branch).
+  // head: the statements that compute a while's condition. body: of a for, a while, the then branch
+  // of an if. otherwise: the else branch of an if.
   Block head, body, otherwise;
 };
 
-// The index operands of a multiply statement.
+// The scalar operands of a multiply statement: the three start indices and the depth.
 inline std::array<ValueId, 4> OperandsOf(const Stmt& multiply) {
   const Multiplication& product = multiply.product;
   return {multiply.index, product.lhs_at, product.rhs_at, product.depth};

@@ -12,20 +12,26 @@
 
 namespace tokamak::gpu {
 
-// Reductions of a region along the columns of its rows: from an array of `outer` x `reduced_count`
-// rows, each produces one row per outer index. They are roots without users inside the region.
+// Reductions of a region over the middle dimension of [outer, reduced, row]: sums, or any other
+// reduction that may be reassociated. A result has one element per outer index and element of a
+// row. They are roots without users inside the region.
+//
+// A thread block processes all `reduced` rows of one outer index, `block_rows` of them at a time. A
+// thread accumulates its elements of the rows that it takes part in; Finish combines the threads of
+// the concurrent rows.
 class ColumnSums {
  public:
   ColumnSums(KernelBuilder& b, ElementEmitter& emitter) : b_(b), emitter_(emitter) {}
 
   // Splits them off a region; `rest` is the region without them. Returns why they cannot share a
-  // kernel, empty if they can or there are none.
+  // kernel, an empty string if they can or there are none.
   std::string Find(const FusedRegion& region, FusedRegion& rest);
   bool empty() const { return reducers_.empty(); }
+  // The sizes of [outer, reduced, row].
   int64_t outer() const { return outer_; }
   int64_t reduced_count() const { return reduced_count_; }
   int64_t row() const { return row_; }
-  // The reduced array, through reshapes, with the dimensions of the rows.
+  // The operand of reduction i, looking through reshapes inside the region.
   const Instr& operand(size_t i) const { return *operands_[i]; }
   size_t size() const { return reducers_.size(); }
   // Registers per thread for one element of a row.
@@ -33,13 +39,17 @@ class ColumnSums {
 
   // Declares accumulators for `count` elements per thread.
   void Begin(int64_t count);
-  // Accumulates element `number` of a thread, at row-major index `linear` of all rows and at
-  // coordinates `at` of arrays of dimensions `dims`, if `valid` holds.
+  // Accumulates the thread's element with index `number` (below Begin's count), which is at
+  // row-major index `linear` of all rows and at coordinates `at` of arrays of dimensions `dims`, if
+  // the pred `valid` holds.
   void Accumulate(Scalar number, const Coordinates& at, const Dims& dims, Scalar linear,
                   Scalar valid);
-  // Combines the sums of the rows that a block processes concurrently, through shared memory with a
-  // fixed reduction tree, and stores them. `for_elements` calls body(element of the row, number)
-  // for all elements of a thread.
+  // Combines the sums of the rows that a thread block processes concurrently, through shared memory
+  // with a fixed reduction tree, and stores the results of outer index `part`. `block_row`: which
+  // of the `block_rows` concurrent rows, a power of two, the thread belongs to. `for_elements`
+  // calls body(element of the row, number) for all elements of a thread, the same for every
+  // block_row. Contains block barriers: all threads of the block must execute it, outside of
+  // divergent branches. Shared memory is reused from step to step, hence two barriers per step.
   template <typename ForElements>
   void Finish(Scalar part, Scalar block_row, int64_t block_rows, ForElements&& for_elements) {
     for (size_t i = 0; i < sums_.size(); ++i) {
@@ -69,10 +79,11 @@ class ColumnSums {
 
  private:
   void AddSharedArray(size_t i, int64_t rows);
-  // Move the sum of a thread's element to shared memory, combine it from there, store it to the
-  // result.
+  // Stores the sum of a thread's element to shared memory, at `index`.
   void StoreShared(size_t i, Scalar index, Scalar number);
+  // Combines the sum of a thread's element with that at `index` of shared memory.
   void Join(size_t i, Scalar index, Scalar number);
+  // Stores the result of a thread's element, at row-major index `linear` of the result.
   void Store(size_t i, Scalar linear, Scalar number);
 
   KernelBuilder& b_;
@@ -84,8 +95,8 @@ class ColumnSums {
   int64_t outer_ = 1, reduced_count_ = 1, row_ = 1, shared_bytes_ = 0;
 };
 
-// Whether a reduction is one of columns: of real numbers or integers, over adjacent dimensions,
-// with other dimensions after them.
+// Whether a reduction is a column reduction: of real numbers or integers, over adjacent dimensions,
+// with other dimensions after them, in any order.
 bool ReducesColumns(const Reducer& reducer);
 
 }  // namespace tokamak::gpu

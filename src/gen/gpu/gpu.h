@@ -7,14 +7,19 @@
 #include "gen/generator.h"
 #include "gen/scan.h"
 
-// GPU generators: loop nests over blocks and threads, with shared memory and barriers. The code for
-// one element is the same as on CPUs (element.h, reducer.h, roots.h).
+// GPU generators: loop nests over thread blocks and threads, with shared memory and barriers. The
+// code for one element is the same as on CPUs (element.h, reducer.h, roots.h). BuildRegion
+// (gen/generator.h) calls BuildTranspose or BuildLoop for kLoop and the builder of each other kind;
+// those call the more special builders below.
 
 namespace tokamak::gpu {
 
 BuildOutcome BuildLoop(const FusedRegion& region, const Machine& machine, const std::string& name);
-// kLoop regions whose roots have different sizes (stacked.cc). WhyNotStacked returns why a region
-// does not have this form, empty if it does.
+// kLoop regions whose roots have different sizes (stacked.cc): every size is a multiple of the
+// smallest, and a thread computes, for one element of the smallest root, all elements of the larger
+// roots at the same position modulo the smallest size. BuildLoop calls it if the roots have no
+// common domain. WhyNotStacked returns why a region does not have this form, an empty string if it
+// does.
 BuildOutcome BuildStacked(const FusedRegion& region, const Machine& machine,
                           const std::string& name);
 std::string WhyNotStacked(const FusedRegion& region);
@@ -27,48 +32,60 @@ BuildOutcome BuildColumns(const FusedRegion& region, const Machine& machine,
 BuildOutcome BuildContract(const FusedRegion& region, const Machine& machine,
                            const std::string& name);
 BuildOutcome BuildScan(const FusedRegion& region, const Machine& machine, const std::string& name);
-// Whether the threads of a block or warp scan a row together; otherwise each thread scans its own
-// rows.
+// Whether the threads of a block or warp scan a sequence together (prefix scans, scan.h); otherwise
+// each thread scans its own sequences.
 bool IsBlockScan(const Scan& scan);
 BuildOutcome BuildScatter(const FusedRegion& region, const Machine& machine,
                           const std::string& name);
-// Scatters whose windows with equal indices are adjacent (scatter_runs.cc).
+// Scatters whose windows with equal indices are known to be adjacent: indices that are sorted, or
+// that sort-scatters (passes/target) has sorted (scatter_runs.cc).
 BuildOutcome BuildScatterRuns(const FusedRegion& region, const Machine& machine,
                               const std::string& name);
-// Histograms: scatters that count the elements of batches by a small number of keys (counts.cc).
+// Histograms: scatters that add ones, i.e. count for each batch the elements of each value, for a
+// small number of values (counts.cc).
 bool IsCounts(const Instr& scatter);
 BuildOutcome BuildCounts(const FusedRegion& region, const Machine& machine,
                          const std::string& name);
 
+// Whole-loop kernels (gen/fused_loop.h): one thread, or a few adjacent threads of a warp, runs all
+// iterations of one point. If that is not possible, usually because a point has more elements than
+// a thread's registers hold, and the loop has dots, tries BuildDistributedFusedLoop. Neither has
+// grid barriers.
 BuildOutcome BuildFusedLoop(const FusedLoopRegion& region, const Machine& machine,
                             const std::string& name);
-// Loops with dot products of carried values: the threads of a block distribute their elements
-// (fused_loop_distributed.cc).
+// Recurrent networks: each thread block (or cluster) runs some points, and its threads own elements
+// of their carried values (FusedLoopMapping). Elements of a point interact through dots only, with
+// one block barrier per dot and iteration (fused_loop_distributed.cc).
 BuildOutcome BuildDistributedFusedLoop(const FusedLoopRegion& region, const Machine& machine,
                                        const std::string& name);
 BuildOutcome BuildSort(const FusedRegion& region, const Machine& machine, const std::string& name);
 // Returns why a sort has no kernel, nullopt if it has one.
 std::optional<std::string> WhyNoSort(const Instr& sort);
-// Radix sorts of lines by one digit, each line in one block (block_radix_sort.cc). RadixLineLength:
-// the smallest supported line length that is at least `length`; LongestRadixLine: the maximum.
+// Radix sorts of lines by one digit (RadixKey, gen/line_sort.h), each line in one thread block
+// (block_radix_sort.cc). RadixLineLength: the smallest supported line length that is at least
+// `length`; LongestRadixLine: the maximum.
 bool IsBlockRadixSort(const Instr& sort);
 int64_t RadixLineLength(int64_t length);
 int64_t LongestRadixLine(int64_t bytes_of_word);
 BuildOutcome BuildBlockRadixSort(const FusedRegion& region, const std::string& name);
-// A radix scatter pass (radix_scatter.cc): a sort of long lines by a digit of up to 8 bits that
-// captures s32[lines, digits, segments], the start offset of each digit of each segment in the
-// sorted lines, stored one after another. RadixSegmentLength: words per segment for `words` in
-// total.
+// Lines that are too long for a thread block are radix-sorted digit by digit, each digit in three
+// kernels (passes/target/radix_sort.h): a histogram of the digit per segment of the line
+// (BuildCounts), a scan of the counts, and the radix scatter pass (radix_scatter.cc), which moves
+// each word to its place. The scatter pass is encoded as a sort instruction (not an HLO scatter):
+// its operands are the words and s32[lines, digits, segments], the position in the sorted line of
+// the first word of each digit of each segment; its comparator compares the digit, of up to 8 bits,
+// and ignores the second operand. Its thread blocks are the segments. RadixSegmentLength: words per
+// segment for `words` in total.
 bool IsRadixScatter(const Instr& sort);
 int64_t RadixSegmentLength(int64_t bytes_of_word, int64_t words, const Machine& machine);
 BuildOutcome BuildRadixScatter(const FusedRegion& region, const std::string& name);
 // Sorts of short lines (IsNetworkSort in line_network.h), one thread per line.
 BuildOutcome BuildNetworkSort(const FusedRegion& region, const Machine& machine,
                               const std::string& name);
-// LoadsOnce: whether elementwise producers of a sort's operands may be fused into it; comparison
-// sorts load elements more than once. TakesProducers: whether a region is such a sort and its
-// producers.
+// Whether the kernel of a sort loads each element once, so that elementwise producers of its
+// operands may be fused into it; comparison sorts load elements more than once.
 bool LoadsOnce(const Instr& sort);
+// Whether a region is such a sort and its elementwise producers.
 bool TakesProducers(const FusedRegion& region);
 // The longest line, in elements, that one block sorts; longer lines are merged from sorted halves.
 int64_t LongestBlockSort(const Instr& sort);
@@ -78,7 +95,8 @@ int64_t LongestBlockSort(const Instr& sort);
 inline constexpr int64_t kWarp = 32;
 
 // Vector width, in elements, of a thread's accesses: the largest with which the widest element type
-// fits one access and that divides `row`. Only arrays of at least `count` elements count.
+// fits one access and that divides `row`, the length of the contiguous rows. Arrays of fewer than
+// `count` elements are ignored.
 int64_t LanesFor(const FusedRegion& region, const Machine& machine, int64_t row, int64_t count);
 // The smallest power of two that is at least x (x >= 1).
 int64_t PowerAbove(int64_t x);
@@ -91,8 +109,8 @@ void ForLanes(KernelBuilder& b, int64_t lanes, Body&& body) {
   b.For("l", LoopRole::kVector, b.Index(lanes), body);
 }
 
-// Block size for `count` threads: `most`, less if there would be too few blocks for the SMs, but at
-// least `fewest`.
+// Block size for a launch of `count` threads: `most`, halved while there would be fewer blocks than
+// SMs, but at least `fewest`.
 int64_t ThreadsFor(int64_t count, int64_t most, int64_t fewest, const Machine& machine);
 
 // One thread for each of `count` indices, in blocks of `threads`: body(index). Returns the number
@@ -109,9 +127,11 @@ int64_t ForThreads(KernelBuilder& b, int64_t count, int64_t threads, Body&& body
   return blocks;
 }
 
-// Final steps for all GPU kernels: alignment of arrays, 32-bit indices where they suffice.
+// The last step of every GPU kernel: alignment of arguments, 32-bit indices where they suffice.
 void FinishKernel(Kernel& kernel);
-// The kernel of a region after all statements are emitted, or the emitter's failure.
+// For generators that cooperate in thread blocks: takes the kernel from the builder after all
+// statements are emitted, calls FinishKernel and FinishFacts (nothing is computed in place), or
+// returns the emitter's failure.
 BuildOutcome FinishBlocks(KernelBuilder& b, const ElementEmitter& emitter,
                           const FusedRegion& region, int64_t grid);
 

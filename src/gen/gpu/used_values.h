@@ -14,6 +14,7 @@ class UsedValues {
   explicit UsedValues(const Kernel& kernel) : kernel_(kernel), used_(kernel.nodes.size()) {
     Walk(kernel.body);
   }
+  // `i`: index of the node in Kernel::nodes.
   bool operator[](size_t i) const { return used_[i]; }
 
  private:

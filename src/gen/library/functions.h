@@ -2,12 +2,13 @@
 
 #include "ir/ir.h"
 
-// Which instructions are calls of runtime functions.
+// Which linear-algebra instructions are calls of runtime functions.
 
 namespace tokamak {
 
-// Whether a runtime function computes the instruction (fft, cholesky, triangular-solve): a step of
-// its own instead of an interpreter step.
+// Whether a runtime function computes the instruction (fft, cholesky, triangular-solve). Lowering
+// makes it a call of that function; without one the reference interpreter would compute the
+// instruction on the host (lower/lower.h). IsForRuntime (sorts.h) includes these on CPUs.
 bool HasLibraryFunction(const Instr& instr);
 
 }  // namespace tokamak

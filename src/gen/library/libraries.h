@@ -11,8 +11,8 @@
 
 namespace tokamak {
 
-// What the libraries of a target compute. Libraries are opened on the first question only: opening
-// one takes longer than compiling most programs. Answers are cached.
+// What the libraries of a target compute. Libraries are loaded (dlopen) on the first query only:
+// loading one takes longer than compiling most programs. Answers are cached.
 class TargetLibraries {
  public:
   virtual ~TargetLibraries() = default;
@@ -20,7 +20,8 @@ class TargetLibraries {
   bool HasProducts();
   // Returns why no library computes a convolution, empty if one does.
   std::string WhyNot(const LibraryConvolution& convolution);
-  // Whether any answer was positive, so the program uses a library (Machine::matrix_library).
+  // Whether any answer was positive, so that the program may use a library
+  // (Machine::matrix_library).
   bool are_used() const { return are_used_; }
 
  protected:
@@ -33,7 +34,8 @@ class TargetLibraries {
   bool are_used_ = false;
 };
 
-// Libraries of a target that is not present: everything for a GPU, only dots for a CPU.
+// Assumed libraries of a target that is not this machine (cross-compilation, `--target`): dots, and
+// for a GPU convolutions.
 class AssumedLibraries final : public TargetLibraries {
  public:
   explicit AssumedLibraries(bool convolutions) : convolutions_(convolutions) {}

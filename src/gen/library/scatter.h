@@ -10,8 +10,8 @@ namespace tokamak {
 enum class LinearScatterOp : uint8_t { kSet, kAdd, kMultiply, kMinimum, kMaximum };
 std::optional<LinearScatterOp> LinearScatterOpOf(const Instr& scatter);
 
-// Whether a scatter updates many single elements of a 1-d array at indices that are one s32 array:
-// the runtime has a function for it (runtime/scatter.h).
+// Whether a scatter updates many single elements of a 1-d array at linear indices that are one s32
+// array: the runtime has a function for it (runtime/scatter.h). Many: kLinearScatterMinUpdates.
 bool IsLinearScatter(const Instr& scatter);
 // Whether it would be one if its indices were such an array (linearize-scatters).
 bool MayBeLinearScatter(const Instr& scatter);

@@ -7,11 +7,11 @@
 #include "gen/sort_keys.h"
 #include "ir/ir.h"
 
-// Sorts that a runtime function computes.
+// Sorts that a runtime function computes on CPUs, and the CPU's choice of runtime functions.
 
 namespace tokamak {
 
-// A sort key: the elements of an operand.
+// A sort key: a ComparedKey (sort_keys.h) whose value is the element of an operand itself.
 struct OperandKey {
   size_t operand = 0;
   KeyOrder order{};
@@ -22,12 +22,13 @@ struct OperandKey {
 // for other sorts.
 std::optional<std::vector<OperandKey>> KeysOf(const Instr& sort);
 
-// Whether all operands are nonempty arrays and the comparator captures nothing.
+// Whether all operands of a sort are nonempty arrays and its comparator captures nothing.
 bool IsSortable(const Instr& sort);
 // Whether an array is an iota (0, 1, 2 ...) along a dimension.
 bool IsIotaAlong(const Instr& instr, int64_t dimension);
 
-// Whether the runtime has a function for this instruction.
+// Whether a function of the CPU runtime computes this instruction: a sort by keys (unless a sorting
+// network is faster), top-k, a linear scatter, or one with HasLibraryFunction. False on GPUs.
 bool IsForRuntime(const Instr& instr, const Machine& machine);
 
 }  // namespace tokamak
