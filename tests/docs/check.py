@@ -104,7 +104,7 @@ class Page:
                 yield self.reader.help(" ".join(program))[1]
 
     def check_mentioned(self, line, text):
-        runs = text.startswith("tokamak ") and not commands.PLACEHOLDER.search(text)
+        runs = re.match(r"(build/bin/)?tokamak ", text) and not commands.PLACEHOLDER.search(text)
         if runs and any("/" in word and (self.reader.folder / word).is_file() for word in text.split()):
             status, lines = self.reader.run(text)
             if status != 0:
