@@ -35,7 +35,7 @@ PLACEHOLDER = re.compile(r"\b[A-Z][A-Z_]+\b|\bA\.\.B\b|[\[\]{}<>…]|\.\.\.")
 TOKAMAK_COMMANDS = [("tokamak", name) for name in "run check convert ops reduce opt bisect kernels explain lint calibrate bench".split()]
 # Programs that tell of their options in several texts.
 HELP_OF = {"cmake": "cmake --help; cmake --build; cmake --install; cmake --workflow --help; true"}
-SECONDS = 120  # of one command; exit code 124 if it takes longer
+SECONDS = 300  # of one command, on a machine that does much else
 HELPS = {}  # what programs say of themselves, for all pages
 OPERATORS = {"&&", "||", "|", ";", "&"}
 
@@ -63,7 +63,8 @@ class Reader:
         words = ["timeout", str(SECONDS), "stdbuf", "-oL", "bash", "-c", command]
         done = subprocess.run(words, cwd=self.folder, env=self.env, text=True, errors="replace", stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)  # fmt: skip
-        return done.returncode, done.stdout.splitlines()
+        took_longer = [f"it takes longer than {SECONDS} s"] if done.returncode == 124 else []
+        return done.returncode, done.stdout.splitlines() + took_longer
 
     def help(self, program):
         """(exit code, text) of what a program says of its options. `program`: its words, with the subcommand."""

@@ -18,7 +18,7 @@ SURROUNDINGS = {
 def run_python(reader, blocks):
     """(error or None, lines printed) of each (page, code)."""
     asked = json.dumps([{"page": page, "code": code} for page, code in blocks])
-    done = subprocess.run([sys.executable, Path(__file__).parent / "run_python.py"], input=asked, capture_output=True, text=True, timeout=120,
+    done = subprocess.run([sys.executable, Path(__file__).parent / "run_python.py"], input=asked, capture_output=True, text=True, timeout=300,
                           cwd=reader.folder, env={**reader.env, "JAX_PLATFORMS": "tokamak"}, check=False)  # fmt: skip
     if done.returncode != 0:
         return [(done.stderr, [])] * len(blocks)
