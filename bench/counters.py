@@ -7,7 +7,7 @@
 NVIDIA's `ncu` reads them if the driver permits; otherwise a row gives the reason. A program is compiled and called once, then one
 call is profiled: each kernel is replayed until all counters are read, so times are of the kernels alone, at a fixed clock. Sums are over
 the kernels of that call; registers and occupancy are means over its launches. A stall is a cycle in which a resident warp issues nothing.
-Writes counters.md and counters.json (docs/results).
+Writes counters.json and the page counters.md in docs/results.
 """
 import argparse
 import csv
@@ -22,6 +22,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import paper_counters
+import write_pages
+from result_pages import common
+from result_pages.counters import shown
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT = "cartpole_naive:2048,layernorm_dropout:8192x768,ew_chain:16777216,softmax:16384x4096,adam:small200"
@@ -112,34 +115,6 @@ def counted(options, ncu, label, platform, choices):
     return {"kernels": count, **sums}
 
 
-def shown(value, scale=1.0, digits=3):
-    return "-" if value is None else f"{value * scale:.{digits}g}"
-
-
-def page(rows, facts):
-    lines = [f"`{facts['command']}` measured this.", "", "# Counters of the hardware, before and after fusion", "",
-             f"{facts['when']} UTC, {facts['device']}, JAX {facts['jax']}; what is counted, and how, stands in bench/counters.py. In brackets: against the side's "
-             "own unfused program (of XLA there is none). The paper has of its own fusion by hand: registers +40 %, instructions -50 %, stalls -33 %.", "",
-             "| program | side | kernels | registers | instructions, millions | stalls, millions | DRAM MB | occupancy % | us |",
-             "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
-    unfused = {r["program"]: r for r in rows if r["side"].endswith("unfused") and "why" not in r}
-    for r in rows:
-        if "why" in r:
-            lines.append(f"| {r['program']} | {r['side']} | {r['why']} | | | | | | |")
-            continue
-        base = unfused.get(r["program"]) if r["side"].startswith("Tokamak") else None
-
-        def cell(key, scale=1.0, r=r, base=base):
-            text = shown(r.get(key), scale)
-            if base and base is not r and base.get(key) and r.get(key) is not None:
-                text += f" ({100 * (r[key] / base[key] - 1):+.0f} %)"
-            return text
-
-        lines.append(f"| {r['program']} | {r['side']} | {r['kernels']} | {cell('registers')} | {cell('instructions', 1e-6)} | "
-                     f"{cell('stalls', 1e-6)} | {cell('bytes', 1e-6)} | {cell('occupancy')} | {cell('ns', 1e-3)} |")  # fmt: skip
-    return "\n".join(lines) + "\n"
-
-
 def main():
     options = arguments()
     if options.worker:
@@ -158,13 +133,11 @@ def main():
     smi = shutil.which("nvidia-smi") or "true"
     device = subprocess.run([smi, "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
     jax = subprocess.run([sys.executable, "-c", "import importlib.metadata as m; print(m.version('jax'))"], capture_output=True, text=True).stdout.strip()
-    facts = {"command": "bench/counters.py " + " ".join(sys.argv[1:]), "when": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M}",
-             "device": device, "jax": jax}  # fmt: skip
-    options.out.mkdir(parents=True, exist_ok=True)
-    text = page(rows, facts)
-    (options.out / "counters.md").write_text(text)
-    (options.out / "counters.json").write_text(json.dumps({**facts, "rows": rows}, indent=1) + "\n")
-    print(text)
+    name, _, driver = device.partition(", ")
+    facts = {"command": common.command("bench/counters.py"), "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
+             "device": name, "driver": driver, "jax": jax}  # fmt: skip
+    common.save(options.out, "counters", {"facts": facts, "rows": rows})
+    print(write_pages.write("counters", options.out))
     return 0 if any("why" not in r for r in rows) else 1
 
 

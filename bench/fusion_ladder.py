@@ -4,11 +4,11 @@ passes to Tokamak's planners.
 
     bench/fusion_ladder.py                    the micro workloads and CartPole at their first size, on this CPU
     bench/fusion_ladder.py --only 'softmax,adam*' --repetitions 7
-    bench/fusion_ladder.py --no-time          kernels and bytes only, of both machines, next to the times in fusion.json
-    bench/fusion_ladder.py --only-time --only softmax   the times of some, next to the rest of fusion.json
+    bench/fusion_ladder.py --no-time          kernels and bytes only, of both machines: fusion.json
+    bench/fusion_ladder.py --only-time        times only: fusion_times.json
 
-Writes docs/results/fusion.md and fusion.json. Kernels are launches, library calls, host steps and copies, loops counted once.
-Bytes are what kernels and library calls read and write, loops times their repetitions. A time is the sum over kernels, each
+Writes fusion.json, fusion_times.json and the page fusion.md in docs/results. Kernels are launches, library calls, host steps and copies, loops counted once.
+Bytes are what kernels and library calls read and write, loops times their iterations. A time is the sum over kernels, each
 measured alone (`explain --measure`), the least of several repetitions interleaved with the other rungs, at the smallest size. Run
 it on an idle machine."""
 import argparse
@@ -25,6 +25,8 @@ import time
 from pathlib import Path
 
 import own_python  # noqa: F401
+import write_pages
+from result_pages import common
 
 ROOT = Path(__file__).resolve().parent.parent
 PASSES = ["instruction-fusion", "fusion-merger", "multi-output-fusion", "horizontal-fusion"]
@@ -95,51 +97,23 @@ def measure(tokamak, path, repetitions, limit):
     return best
 
 
-def mean(values):
-    values = [value for value in values if value]
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
+def counted(workloads, name, tokamak, folder):
+    """Kernels and bytes of a workload at its first size, of every rung on both machines."""
+    size = workloads.sizes(name)[0]
+    path = lower(workloads, name, size, folder)
+    targets = {target: {rung: count(tokamak, path, words, target) for rung, words in RUNGS.items()} for target in ("host", "h200")}
+    return {"name": name, "size": size, **targets}
 
 
-def table(rows, key, text):
-    lines = ["| workload | " + " | ".join(RUNGS) + " |", "|---|" + "---:|" * len(RUNGS)]
-    for row in rows:
-        if not any(row[key].values()):
-            continue
-        cells = [text(row[key][rung]) if row[key].get(rung) else "-" for rung in RUNGS]
-        lines.append(f"| {row['name']} {row['time_size' if key == 'time' else 'size']} | " + " | ".join(cells) + " |")
-    return lines
-
-
-def shown(number):
-    for unit, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if number >= scale:
-            return f"{number / scale:.3g}{unit}"
-    return str(number)
-
-
-def ratios(rows, key, value):
-    """Geometric means of `none` over each rung, over workloads that have all rungs."""
-    full = [row for row in rows if all(row[key].get(rung) for rung in RUNGS)]
-    cells = [f"{mean([value(row[key]['none']) / max(value(row[key][rung]), 1e-12) for row in full]):.2f}" for rung in RUNGS]
-    return f"| **geometric mean of none / rung ({len(full)})** | " + " | ".join(cells) + " |"
-
-
-def write(rows, note=""):
-    lines = ["# The fusion ladder", "",
-             f"Made by `bench/fusion_ladder.py`, {datetime.date.today()}, {os.cpu_count()} cores, first size of each workload (of times: the smallest). "
-             "`+instruction` to `+horizontal` are the paper's passes, one more each time ([paper.md](../paper.md)); `greedy` and "
-             "`search` are Tokamak's planners. `-`: not measured (rejected, or longer than " f"{SECONDS} s)." + (" " + note if note else ""), ""]
-    for title, key, value, text in (
-            ("Kernels on this CPU", "host", lambda c: c["kernels"], lambda c: str(c["kernels"])),
-            ("Bytes that kernels move on this CPU", "host", lambda c: c["bytes"], lambda c: shown(c["bytes"])),
-            ("Microseconds of all kernels on this CPU", "time", lambda c: c, lambda c: f"{c * 1e6:,.0f}"),
-            ("Kernels for an H200", "h200", lambda c: c["kernels"], lambda c: str(c["kernels"])),
-            ("Bytes that kernels move for an H200", "h200", lambda c: c["bytes"], lambda c: shown(c["bytes"]))):
-        if not any(row[key] for row in rows):
-            continue
-        lines += [f"## {title}", "", *table(rows, key, text), ratios(rows, key, value), ""]
-    (ROOT / "docs/results/fusion.md").write_text("\n".join(lines).rstrip() + "\n")
-    (ROOT / "docs/results/fusion.json").write_text(json.dumps(rows, indent=1) + "\n")
+def write(folder, counts, times):
+    facts = {"command": common.command("bench/fusion_ladder.py"), "date": datetime.date.today().isoformat()}
+    if counts:
+        what = "Kernels and bytes, first size of each workload"
+        common.save(folder, "fusion", {"facts": {**facts, "what": what}, "programs": counts})
+    if times:
+        what = f"Microseconds on a CPU of {os.cpu_count()} cores, smallest size of each workload"
+        common.save(folder, "fusion_times", {"facts": {**facts, "what": what}, "programs": times})
+    write_pages.write("fusion", folder)
 
 
 def main():
@@ -150,9 +124,9 @@ def main():
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--no-time", action="store_true")
     parser.add_argument("--only-time", action="store_true")
-    parser.add_argument("--note", default="", help="what else the page says of how it was made")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
     parser.add_argument("--minutes", type=float, default=30, help="begin no workload after so long")
-    parser.add_argument("--each", type=float, default=15, help="seconds of one workload after which no round of times begins")
+    parser.add_argument("--each", type=float, default=15, help="seconds of one workload after which no repetition begins")
     options = parser.parse_args()
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     sys.path.insert(0, options.workloads)
@@ -160,34 +134,25 @@ def main():
 
     names = [name for group in GROUPS for name in workloads.names(group)
              if any(fnmatch.fnmatch(name, pattern) for pattern in options.only.split(","))]
-    begin = datetime.datetime.now()
-    known = ROOT / "docs/results/fusion.json"
-    rows = json.loads(known.read_text()) if known.is_file() and (options.only_time or options.no_time) else []
+    begin, counts, times = time.monotonic(), [], []
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
-            if (datetime.datetime.now() - begin).total_seconds() > 60 * options.minutes:
+            if time.monotonic() - begin > 60 * options.minutes:
                 print(f"{name}: no time left", file=sys.stderr)
                 continue
             try:
-                size, quick = workloads.sizes(name)[0], smallest(workloads, name)
-                row = next((row for row in rows if row["name"] == name), None)
-                if row is None:
-                    row = {"name": name, "size": size, "time": {}, "time_size": quick}
-                    rows.append(row)
-                if "host" not in row or not options.only_time:
-                    path = lower(workloads, name, size, folder)
-                    row["size"] = size
-                    for target in ("host", "h200"):
-                        row[target] = {rung: count(options.tokamak, path, words, target) for rung, words in RUNGS.items()}
+                if not options.only_time:
+                    counts.append(counted(workloads, name, options.tokamak, folder))
+                    print(name, {rung: (c or {}).get("kernels") for rung, c in counts[-1]["host"].items()}, flush=True)
                 if not options.no_time:
-                    row["time"] = measure(options.tokamak, lower(workloads, name, quick, folder), options.repetitions, options.each)
-                    row["time_size"] = quick
+                    size = smallest(workloads, name)
+                    took = measure(options.tokamak, lower(workloads, name, size, folder), options.repetitions, options.each)
+                    times.append({"name": name, "size": size, "time": took})
+                    print(name, {rung: round(t * 1e6) for rung, t in took.items()}, flush=True)
             except Exception as error:  # a workload of another platform
                 print(f"{name}: {str(error).splitlines()[0][:100]}", file=sys.stderr)
                 continue
-            print(name, {rung: (c or {}).get("kernels") for rung, c in row["host"].items()},
-                  {rung: round(t * 1e6) for rung, t in row["time"].items()}, flush=True)
-            write(rows, options.note)
+            write(options.out, counts, times)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from loop_programs import integers, normal, program, uniform
 # ---- filters and models
 
 
-@program("Kalman filter, 4 states, 500 steps, solve inside")
+@program("Kalman filter, 4 states, 500 steps, with a linear solve")
 def kalman():
     move = jnp.asarray(np.eye(4) + 0.1 * np.eye(4, k=2), jnp.float32)
     see = jnp.eye(2, 4)
@@ -56,7 +56,7 @@ def recursive_filter():
     return lambda x: lax.scan(step, (0.0, 0.0, 0.0, 0.0), x)[1], (normal(23, 100000),)
 
 
-@program("RNN with attention over 40 memories in each of 50 steps")
+@program("RNN with attention over 40 memories, 50 steps")
 def rnn_attention():
     batch, width = 16, 64
 
@@ -73,7 +73,7 @@ def rnn_attention():
     return run, (weights, normal(26, batch, 40, width), normal(27, 50, batch, width))
 
 
-@program("GRU that samples 100 letters for 4")
+@program("GRU that samples 100 letters, batch of 4")
 def gru_sample():
     letters, width, batch = 100, 128, 4
 
@@ -116,7 +116,7 @@ def adam():
     return run, (weights, x, jnp.sin(x.sum(1, keepdims=True)))
 
 
-@program("k-means, 16 of 5,000 points, by products")
+@program("k-means, 16 clusters of 5,000 points, by matrix products")
 def kmeans():
     def run(x, centres):
         def step(c, _):
@@ -186,7 +186,7 @@ def beam_search():
     return run, (normal(42, words, words),)
 
 
-@program("Viterbi's path, 32 states, 200 steps, and back")
+@program("Viterbi path with backtracking, 32 states, 200 steps")
 def viterbi():
     def run(move, seen):
         def forward(d, now):
@@ -200,7 +200,7 @@ def viterbi():
     return run, (normal(43, 32, 32), normal(44, 200, 32))
 
 
-@program("binary search of 20,000 in 100,000 by while")
+@program("binary search of 20,000 keys in 100,000 numbers")
 def binary_search():
     def run(a, q):
         def body(carry):
@@ -215,7 +215,7 @@ def binary_search():
     return run, (jnp.sort(normal(45, 100000)), normal(46, 20000))
 
 
-@program("Levenshtein's distances of 64 pairs, a scan in a scan")
+@program("Levenshtein distances of 64 pairs, nested scans")
 def levenshtein():
     def distance(a, b):
         def row(before, letter):
@@ -233,7 +233,7 @@ def levenshtein():
     return jax.vmap(distance), (integers(47, 0, 4, 64, 60), integers(48, 0, 4, 64, 60))
 
 
-@program("Collatz, 20,000 numbers, each to 1")
+@program("Collatz sequences of 20,000 numbers")
 def collatz():
     def one(n):
         return lax.while_loop(lambda c: c[0] != 1, lambda c: (jnp.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1), (n, 0))[1]
@@ -241,7 +241,7 @@ def collatz():
     return jax.vmap(one), (jnp.arange(1, 20001, dtype=jnp.int32),)
 
 
-@program("sieve of 20,000 by remainders")
+@program("sieve of 20,000 numbers by remainders")
 def sieve():
     def run(n):
         number = jnp.arange(20000) + n
@@ -251,7 +251,7 @@ def sieve():
     return run, (jnp.int32(0),)
 
 
-@program("Floyd and Warshall, 150 x 150")
+@program("Floyd-Warshall shortest paths, 150 x 150")
 def shortest_paths():
     def run(d):
         return lax.fori_loop(0, d.shape[0], lambda k, d: jnp.minimum(d, d[:, k][:, None] + d[k][None]), d)
@@ -259,7 +259,7 @@ def shortest_paths():
     return run, (uniform(49, 0, 10, 150, 150),)
 
 
-@program("game of life, 256 x 256, 100 repetitions")
+@program("game of life, 256 x 256, 100 iterations")
 def game_of_life():
     def step(_, g):
         around = sum(jnp.roll(jnp.roll(g, x, 0), y, 1) for x in (-1, 0, 1) for y in (-1, 0, 1) if (x, y) != (0, 0))
@@ -271,7 +271,7 @@ def game_of_life():
 # ---- what does not fit
 
 
-@program("64 places of 3,000 values each")
+@program("64 lanes with 3,000 carried values each")
 def huge_carry():
     def run(x):
         return lax.scan(lambda c, t: (jnp.tanh(c * 0.99 + jnp.roll(c, 1, axis=1) * 0.01 * t), c[:, 0]), x, jnp.linspace(0, 1, 100))
@@ -279,7 +279,7 @@ def huge_carry():
     return run, (normal(51, 64, 3000),)
 
 
-@program("200 arrays carried")
+@program("200 carried arrays")
 def many_carries():
     def run(xs):
         def step(c, t):
@@ -290,7 +290,7 @@ def many_carries():
     return run, ([normal(52 + i, 256) for i in range(200)],)
 
 
-@program("a call of Python in each of 20 repetitions")
+@program("a Python callback in each of 20 iterations")
 def callback():
     def run(x):
         def body(_, x):

@@ -53,7 +53,7 @@ def pendulum():
     return run, (random.PRNGKey(0), normal(0, 512), normal(1, 512))
 
 
-@program("mountain car under vmap, a key for each of 1,000")
+@program("mountain car under vmap, 1,000 keys")
 def mountain_car():
     def one(key, position):
         def body(_, carry):
@@ -71,7 +71,7 @@ def mountain_car():
     return jax.vmap(one), (random.split(random.PRNGKey(1), 1000), uniform(2, -0.6, -0.4, 1000))
 
 
-@program("snake on 256 grids, cells counted by index")
+@program("snake on 256 grids")
 def snake():
     count, size = 256, 10
 
@@ -128,7 +128,7 @@ def advantages():
     return run, (normal(6, 1000, 64), normal(7, 1000, 64), (uniform(8, 0, 1, 1000, 64) < 0.02).astype(jnp.float32))
 
 
-@program("value iteration until it is settled", loose=True)
+@program("value iteration until convergence", loose=True)
 def value_iteration():
     def run(moves, reward):
         def body(carry):
@@ -145,7 +145,7 @@ def value_iteration():
 # ---- equations
 
 
-@program("Runge-Kutta with steps of its own for each of 256", loose=True)
+@program("adaptive Runge-Kutta, 256 equations with their own steps", loose=True)
 def adaptive_ode():
     def slope(y):
         return jnp.stack([1.5 * y[0] - y[0] * y[1], y[0] * y[1] - 3.0 * y[1]])
@@ -169,7 +169,7 @@ def adaptive_ode():
     return jax.vmap(solve), (uniform(11, 0.5, 3, 256, 2),)
 
 
-@program("Lorenz's equations, 2,000 steps of one point", loose=True)
+@program("Lorenz equations, 2,000 steps of one point", loose=True)
 def lorenz():
     def slope(y):
         return jnp.array([10.0 * (y[1] - y[0]), y[0] * (28.0 - y[2]) - y[1], y[0] * y[1] - 8 / 3 * y[2]])
@@ -184,7 +184,7 @@ def lorenz():
     return lambda y: lax.scan(step, y, None, length=2000), (jnp.ones(3),)
 
 
-@program("Newton's method, 50,000 roots, each until it is there")
+@program("Newton's method, 50,000 roots, each until convergence")
 def newton():
     def solve(a):
         def body(carry):
@@ -216,7 +216,7 @@ def conjugate_gradients():
     return run, (normal(13, 128, 128),)
 
 
-@program("power iteration, a loop in a loop")
+@program("power iteration, nested loops")
 def power_iteration():
     def run(a, x):
         def outer(x, _):
@@ -233,7 +233,7 @@ def power_iteration():
     return run, (a @ a.T, normal(15, 128))
 
 
-@program("LU in place, 120 x 120")
+@program("LU factorization in place, 120 x 120")
 def lu():
     def run(a):
         row = jnp.arange(a.shape[0])
@@ -248,7 +248,7 @@ def lu():
     return run, (normal(16, 120, 120) + 12 * jnp.eye(120),)
 
 
-@program("Mandelbrot's set, 300 x 300 of complex numbers, 100 repetitions")
+@program("Mandelbrot set, 300 x 300 complex numbers, 100 iterations")
 def mandelbrot():
     def run(c):
         def body(carry):
@@ -262,7 +262,7 @@ def mandelbrot():
     return run, (jnp.asarray(x + 1j * y, jnp.complex64),)
 
 
-@program("Sinkhorn's distances, 200 x 200")
+@program("Sinkhorn distance, 200 x 200")
 def sinkhorn():
     def run(cost):
         def body(_, carry):
@@ -278,7 +278,7 @@ def sinkhorn():
 # ---- samplers
 
 
-@program("rejection sampling, 4,096 keys, each until it is taken")
+@program("rejection sampling, 4,096 keys, each until acceptance")
 def rejection():
     def one(key):
         def body(carry):
@@ -291,7 +291,7 @@ def rejection():
     return jax.vmap(one), (random.split(random.PRNGKey(2), 4096),)
 
 
-@program("Metropolis on an Ising grid of 64 x 64")
+@program("Metropolis sampling of a 64 x 64 Ising grid")
 def ising():
     def run(key, spins):
         black = (jnp.indices(spins.shape).sum(0) % 2).astype(bool)
@@ -309,7 +309,7 @@ def ising():
     return run, (random.PRNGKey(3), integers(18, 0, 2, 64, 64).astype(jnp.float32) * 2 - 1)
 
 
-@program("Hamiltonian Monte Carlo, 128 chains, leapfrog inside")
+@program("Hamiltonian Monte Carlo, 128 chains, nested leapfrog loop")
 def hamiltonian():
     def log_density(x):
         return -0.5 * jnp.sum(x**2 / jnp.array([1.0, 4.0, 0.25, 9.0])) - 0.1 * x[0] ** 2 * x[1] ** 2
@@ -338,7 +338,7 @@ def hamiltonian():
     return jax.vmap(chain), (random.split(random.PRNGKey(4), 128), normal(19, 128, 4))
 
 
-@program("particle filter, 1,000 particles resampled", loose=True)
+@program("particle filter, 1,000 particles with resampling", loose=True)
 def particle_filter():
     count, steps = 1000, 100
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """The error of the cost model: predicted against measured microseconds of kernels of the workloads.
 
-    bench/model_error.py                    exports, measures, fits, and writes docs/results/model.md and model.json
+    bench/model_error.py                    exports, measures, fits, and writes model.json and the page model.md in docs/results
     bench/model_error.py --export FOLDER    the programs only (needs JAX); --programs FOLDER: use them
     bench/model_error.py --measured F.json  no measurement: uses earlier measurements
-    bench/model_error.py --device cuda      the same for the machine's GPU: model_cuda.md, starting from machines/raw/h200.json
+    bench/model_error.py --device cuda      the same for the machine's GPU: model_cuda.json, starting from machines/raw/h200.json
     bench/model_error.py --split 1          another random split of the workloads: does the fit generalize?
 
 Programs are the workloads of bench/workloads.py at several sizes, fused, and some of them also with one kernel per instruction. A
@@ -16,24 +16,23 @@ import argparse
 import collections
 import concurrent.futures
 import datetime
-import hashlib
 import itertools
 import json
-import math
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import write_pages
 from cpu_sizes import SIZES
 from gpu_sizes import GPU_SIZES
+from result_pages import common
+from result_pages.model import BARS, figures, is_test
 
 ROOT = Path(__file__).resolve().parent.parent
-BARS = {"cpu": (0.20, 0.85), "gpu": (0.25, 0.8)}  # median error, tau
 MOST = 16  # kernels per workload, sampled evenly
 # These also with one kernel per instruction: a planner compares fusion with that.
 UNFUSED = ("gelu", "softmax", "layernorm_fwd", "layernorm_bwd", "blackscholes", "xent", "rmsnorm_bf16", "bert_tiny_infer",
@@ -155,43 +154,6 @@ def drawn(rows):
     return [rows[int(i * step)] for i in range(min(MOST, len(rows)))]
 
 
-# ---- evaluation
-
-
-def kendall(xs, ys):
-    """Kendall's tau-b."""
-    n, agree, tie_x, tie_y = len(xs), 0, 0, 0
-    for i in range(n):
-        for j in range(i):
-            a, b = (xs[i] > xs[j]) - (xs[i] < xs[j]), (ys[i] > ys[j]) - (ys[i] < ys[j])
-            agree += a * b
-            tie_x += a == 0
-            tie_y += b == 0
-    pairs = n * (n - 1) / 2
-    return agree / math.sqrt((pairs - tie_x) * (pairs - tie_y)) if n > 1 else 1.0
-
-
-def error(row):
-    return abs(row["predicted_us"] / row["measured_us"] - 1)
-
-
-def figures(rows):
-    errors = sorted(error(row) for row in rows)
-    return {
-        "kernels": len(rows),
-        "median_error": statistics.median(errors) if errors else 0,
-        "p90_error": errors[int(0.9 * (len(errors) - 1))] if errors else 0,
-        "tau": kendall([r["predicted_us"] for r in rows], [r["measured_us"] for r in rows]),
-        "bias": math.exp(statistics.median(math.log(r["predicted_us"] / r["measured_us"]) for r in rows)) if rows else 1,
-    }
-
-
-def is_test(name, split=0):
-    """Whether a workload is in the test half; `split`: selects another random split."""
-    names = sorted(SIZES, key=lambda name: hashlib.sha1(f"{split} {name}".encode()).hexdigest() if split else name)
-    return names.index(name) % 2 == 1
-
-
 def fit(arguments, rows):
     """Fits rates to one half and adds their predictions to every row."""
     points = arguments.out / "model_points.json"
@@ -199,7 +161,7 @@ def fit(arguments, rows):
     # Workloads have nearly equal weight, so that one with many kernels does not dominate.
     many = collections.Counter(row["workload"] for row in rows)
     points.write_text(json.dumps(
-        [{**r, "weight": 0 if is_test(r["workload"], arguments.split) else many[r["workload"]] ** -0.5} for r in rows]))
+        [{**r, "weight": 0 if r["test"] else many[r["workload"]] ** -0.5} for r in rows]))
     command = [str(arguments.tokamak), "calibrate", "--fit", str(points), "-o", str(fitted)]
     if arguments.machine:
         command += ["--machine", str(arguments.machine)]
@@ -209,39 +171,6 @@ def fit(arguments, rows):
         row["predicted_us"] = us
     points.unlink()
     return fitted
-
-
-def page(facts, rows, bars, split):
-    fit_rows = [r for r in rows if not is_test(r["workload"], split)]
-    test_rows = [r for r in rows if is_test(r["workload"], split)]
-    lines = [
-        "# The cost model against measurement", "",
-        f"`bench/model_error.py{facts.get('flags', '')}` on {facts['cpu']}, {facts['cores']} cores, {facts['date']}: {len(rows)} kernels of "
-        f"{len({r['workload'] for r in rows})} workloads. An error is |predicted / measured - 1|; tau is Kendall's, of the order "
-        f"of kernels by time. Rates {facts.get('fitted', 'were')} fitted to the kernels of one half of the workloads, errors are measured on the other half "
-        f"(bars: median error {bars[0]:.0%}, tau {bars[1]}).", "",
-        "| kernels | number | median error | 90 % below | tau | predicted / measured, median |", "|---|---|---|---|---|---|"]
-
-    def line(label, some):
-        f = figures(some)
-        lines.append(f"| {label} | {f['kernels']} | {f['median_error']:.1%} | {f['p90_error']:.0%} | {f['tau']:.3f} | {f['bias']:.2f} |")
-
-    line("**test half**", test_rows)
-    line("fitted half", fit_rows)
-    for generator in sorted({r["generator"] for r in test_rows}):
-        line(f"test: {generator}", [r for r in test_rows if r["generator"] == generator])
-    for low, high in ((0, 3), (3, 30), (30, 300), (300, math.inf)):
-        some = [r for r in test_rows if low <= r["measured_us"] < high]
-        if some:
-            line(f"test: {low} to {high} us", some)
-    if facts.get("note"):
-        lines += ["", facts["note"]]
-    lines += ["", "The farthest off of the test half:", "",
-              "| workload | kernel | generator | measured us | predicted us |", "|---|---|---|---|---|"]
-    for r in sorted(test_rows, key=lambda r: -abs(math.log(r["predicted_us"] / r["measured_us"])))[:15]:
-        lines.append(f"| {r['workload']} {r['size']}{' unfused' if r['unfused'] else ''} | {r['kernel']} | {r['generator']} | "
-                     f"{r['measured_us']:.2f} | {r['predicted_us']:.2f} |")
-    return "\n".join(lines) + "\n"
 
 
 def main():
@@ -255,7 +184,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.03, help="for one kernel")
     parser.add_argument("--repetitions", type=int, default=3, help="over all programs")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
-    parser.add_argument("--name", help="of the page (model; of a GPU: model_cuda)")
+    parser.add_argument("--name", help="of the data file (model; of a GPU: model_cuda)")
     parser.add_argument("--device", default="", help="a GPU's kernels, on this backend: cuda (sim-cuda: to try it out)")
     parser.add_argument("--split", type=int, default=0, help="which halves (0: by name, as machines/ were fitted)")
     parser.add_argument("--no-fit", action="store_true", help="evaluate the machine file as it is")
@@ -274,23 +203,19 @@ def main():
     else:
         if not any(arguments.programs.glob("*.mlir")):
             subprocess.run([sys.executable, __file__, "--export", arguments.programs, "--workloads", arguments.workloads, "--device", arguments.device], check=True)
-        facts = {"cpu": gpu_name() if arguments.device else cpu_name(), "cores": 132 if arguments.device else len(os.sched_getaffinity(0)),
-                 "date": datetime.date.today().isoformat(), "flags": f" --device {arguments.device}" if arguments.device else ""}  # fmt: skip
+        where = {"device": gpu_name()} if arguments.device else {"cpu": cpu_name(), "cores": len(os.sched_getaffinity(0))}
+        facts = {"command": common.command("bench/model_error.py"), **where, "date": datetime.date.today().isoformat()}
         begin = time.time()
         rows = measure(arguments, arguments.programs)
         facts["seconds"] = round(time.time() - begin, 1)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    if arguments.no_fit:
-        facts["fitted"] = "of the machine file had been"
-    else:
+    for row in rows:
+        row["test"] = is_test(row["workload"], SIZES, arguments.split)
+    if not arguments.no_fit:
         fit(arguments, rows)
-    text = page(facts, rows, bars, arguments.split)
-    (arguments.out / f"{arguments.name}.md").write_text(text)
-    body = ",\n".join(json.dumps(row, sort_keys=True) for row in rows)
-    (arguments.out / f"{arguments.name}.json").write_text(
-        '{"facts": ' + json.dumps(facts) + ',\n"kernels": [\n' + body + "\n]}\n")
-    print(text)
-    test = figures([r for r in rows if is_test(r["workload"], arguments.split)])
+    common.save(arguments.out, arguments.name, {"facts": facts, "kernels": rows})
+    print(write_pages.write("model", arguments.out, arguments.name))
+    test = figures([r for r in rows if r["test"]])
     print(f"figure: median error {test['median_error']:.1%}, tau {test['tau']:.3f} of {test['kernels']} kernels of the test half")
     good = test["kernels"] > 0 and test["median_error"] <= bars[0] and test["tau"] >= bars[1]
     print(f"tally: {test['kernels'] if good else 0} passed, {0 if good else 1} failed, 0 skipped")

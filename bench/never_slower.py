@@ -4,17 +4,14 @@
     bench/never_slower.py                 three sizes of each micro workload: its first, and two smaller ones
     bench/never_slower.py --quick         one size of each
     bench/never_slower.py --only 'softmax:*,adam:small200'
-    bench/never_slower.py --add --seconds 170     continues where an earlier run ended: several runs make up one page
-    bench/never_slower.py --device cuda   on the GPU, the middle size of each workload: never_slower_cuda.md
+    bench/never_slower.py --device cuda   on the GPU, the middle size of each workload: never_slower_cuda.json
 
-Writes docs/results/never_slower.md and .json (--name: another name). One process per workload compiles the program with each mode of
+Writes never_slower.json (--name: another name) and the page never_slower.md in docs/results. One process per workload compiles the program with each mode of
 tokamak_fusion, the searched plan twice (their difference is the noise), and calls them interleaved, at least 15 repetitions. A figure is
 the median over repetitions of the ratio to the searched plan in the same repetition. Run it on an idle machine.
 """
 import contextlib
-import math
 import os
-import statistics
 import sys
 import time
 from pathlib import Path
@@ -22,11 +19,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import cpu_sizes
 import workload
+from result_pages.common import mean
+from result_pages.never_slower import is_slower, over_plan
 
 MODES = {"none": "none", "greedy": "greedy", "search": "search", "repeat": "search"}
 SIZES, REPETITIONS, REPETITION_S, LIMIT_S = 3, 15, 0.01, 1.0
 SLOW, SLOW_REPETITIONS = 2, 3  # a mode this many times as slow runs in the first repetitions only
-SLOWER_BAR, MEAN_BAR = 1.03, 1.5
+PAGE = "never_slower"
 KEPT = []  # keeps callbacks of the library alive
 # Sizes of workloads that cpu_sizes.py does not list.
 MORE = {"sort": ["4096", "65536"], "attn_causal_do_bwd": ["b1_s128", "b1_s512"], "attn_sdpa_bwd": ["b1_s128", "b1_s512"],
@@ -78,53 +77,6 @@ def measure(arguments):
     return {"seconds": seconds, "launches": launches, "prepare_us": prepare_us}
 
 
-def over_plan(row, name):
-    """Another mode's time relative to the searched plan's: the median over repetitions."""
-    return statistics.median(other / own for other, own in zip(row["seconds"][name], row["seconds"]["search"]))  # noqa: B905
-
-
-def noise(row):
-    """The difference between two runs of one plan: half of the repetitions lie within it."""
-    logs = sorted(abs(math.log(a / b)) for a, b in zip(row["seconds"]["repeat"], row["seconds"]["search"], strict=True))
-    return math.exp(logs[len(logs) // 2])
-
-
-def break_even(row, name):
-    """The number of calls after which the longer compile time of the search is amortized."""
-    more_us = row["prepare_us"]["search"] - row["prepare_us"][name]
-    saves_us = (statistics.median(row["seconds"][name]) - statistics.median(row["seconds"]["search"])) * 1e6
-    return "at once" if more_us <= 0 else "never" if saves_us <= 0 else f"{math.ceil(more_us / saves_us)}"
-
-
-def is_slower(row):
-    return 1 / min(over_plan(row, "none"), over_plan(row, "greedy")) > SLOWER_BAR * noise(row)
-
-
-def page(facts, rows):
-    done = [row for row in rows if "seconds" in row]
-    slow = [f"{row['workload']} {row['size']}" for row in done if is_slower(row)]
-    gain = workload.mean(over_plan(row, "none") for row in done)
-    lines = [f"`{facts['command']}` measured this.", "", f"# Plans against each other on the {'GPU' if facts.get('device') else 'CPU'}", "",
-             f"{facts.get('device') or facts['cpu']}, {facts['cores']} cores; {facts['system']}; JAX {facts['jax']}; commit {facts['commit']}; {facts['date']}; "
-             f"load {facts['load']:.1f}; {REPETITIONS} repetitions in turn, {SLOW_REPETITIONS} of a way that takes {SLOW} times as long.", "",
-             "| what | bar | met |", "|---|---|---|",
-             f"| searched plans slower than the better of unfused and greedy: {', '.join(slow) or 'none'} | none beyond {SLOWER_BAR} x the spread | {'no' if slow else 'yes'} |",
-             f"| unfused over searched, geometric mean of {len(done)}: {gain:.2f} | >= {MEAN_BAR} | {'yes' if gain >= MEAN_BAR else 'no'} |", "",
-             *([facts["note"], ""] if facts.get("note") else []),
-             "Milliseconds a call, best round; then times of the others over the searched plan's, medians over repetitions; launches of each; and the calls "
-             "after which compiling by search has paid for itself, against none and against greedy.", "",
-             "| program | search | none | greedy | spread | launches: none, greedy, search | pays after: none, greedy |", "|---|---|---|---|---|---|---|"]  # fmt: skip
-    for row in sorted(done, key=lambda row: min(over_plan(row, "none"), over_plan(row, "greedy"))):
-        launches = ", ".join(str(row["launches"][mode]) for mode in ("none", "greedy", "search"))
-        lines.append(f"| {row['workload']} {row['size']} | {min(row['seconds']['search']) * 1e3:.3f} | {over_plan(row, 'none'):.2f} "
-                     f"| {over_plan(row, 'greedy'):.2f} | {noise(row):.2f} | {launches} "
-                     f"| {break_even(row, 'none')}, {break_even(row, 'greedy')} |")  # fmt: skip
-    for row in rows:
-        if "seconds" not in row:
-            lines.append(f"| {row['workload']} {row['size']} | {row.get('error') or row.get('skipped')} | | | | | |")
-    return "\n".join(lines) + "\n"
-
-
 def one(arguments, which):
     return workload.child(__file__, arguments, "--worker", which, "tokamak,cpu", 300)
 
@@ -162,12 +114,12 @@ def on_gpu(arguments):
         rows.append(row)
         words = row.get("error") or row.get("skipped") or said(row)
         print(f"{'FAILED ' if 'error' in row else ''}{name} {size}: {words}, {time.monotonic() - begin:.1f} s", flush=True)
-    print(workload.write(arguments, facts, rows, page))
+    print(workload.write(arguments, facts, rows, PAGE))
     done = [row for row in rows if "seconds" in row]
     slow = [f"{row['workload']} {row['size']}" for row in done if is_slower(row)]
     failed = len(slow) + sum("error" in row for row in rows)
     print(f"figure: slower than the better of unfused and greedy: {', '.join(slow) or 'none'} of {len(done)}; unfused / searched "
-          f"{workload.mean(over_plan(row, 'none') for row in done):.2f} in the mean")  # fmt: skip
+          f"{mean(over_plan(row, 'none') for row in done):.2f} in the mean")  # fmt: skip
     print(f"tally: {len(done) - len(slow)} passed, {failed} failed, {len(rows) - len(done) - sum('error' in row for row in rows)} skipped")
     return 1 if failed or not done else 0
 

@@ -4,7 +4,7 @@
     cmake --build build --target plan_times && bench/plan_times.py --folder build/bench_programs
     bench/plan_times.py --folder DIR --only bert --repetitions 3
 
-Writes docs/results/planning.md and planning.json. Programs: *.mlir of the folder (bench/run_passes.py --folder makes
+Writes planning.json and the page planning.md in docs/results. Programs: *.mlir of the folder (bench/run_passes.py --folder makes
 them from workloads.py), and those of bench/make_large.py. A time is the CPU time of the thread in a separate process,
 bound to one core; the best of several repetitions counts. Nothing else should run: caches are shared.
 """
@@ -18,11 +18,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+import write_pages
+from result_pages import common
+
 ROOT = Path(__file__).resolve().parent.parent
 LARGE = ("chain", "ladder", "parameters", "concatenate", "mixed")
 COUNTS = (1_000, 10_000, 100_000)
-# Bars of the fast tier and of the search.
-TIER_0_MS, TIER_1_MS = 10.0, 1000.0
 
 
 def plan(arguments, mode, path):
@@ -67,33 +68,6 @@ def measure(arguments, programs):
     return results
 
 
-def table(results):
-    rows = ["| program | instructions | greedy ms | per 1,000 | search ms | kernels built | making kernels ms | greedy us | search us |",
-            "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
-    for name, modes in results.items():
-        if len(modes) < 2:
-            rows.append(f"| {name} | took too long | | | | | | | |")
-            continue
-        greedy, search = modes["greedy"], modes["search"]
-        each = 1000 * greedy["greedy_ms"] / max(greedy["instructions"], 1)
-        rows.append(f"| {name} | {greedy['instructions']} | {greedy['greedy_ms']:.2f} | {each:.1f} | {search['plan_ms']:.1f} | "
-                    f"{search['kernels_built']} | {search['build_ms']:.1f} | {greedy['us']:.6g} | {search['us']:.6g} |")  # fmt: skip
-    return "\n".join(rows)
-
-
-def bars(results):
-    large = [(name, modes) for name, modes in results.items() if len(modes) == 2 and modes["greedy"]["instructions"] >= 1000]
-    over = [name for name, modes in large if 1000 * modes["greedy"]["greedy_ms"] / modes["greedy"]["instructions"] > TIER_0_MS]
-    late = [name for name, modes in large if modes["search"]["plan_ms"] > TIER_1_MS]
-    # By the planner's own cost estimate, which covers only kernels.
-    costlier = [name for name, modes in results.items() if len(modes) == 2 and modes["search"]["chosen_us"]
-            > min(modes["search"][plan] for plan in ("unfused_us", "greedy_us", "first_us"))]  # fmt: skip
-    return (f"Tier 0, {TIER_0_MS:g} ms per 1,000 instructions (programs of 1,000 and more): {len(large) - len(over)} of {len(large)} "
-            f"met; not: {', '.join(over) or 'none'}.\nTier 1, {TIER_1_MS:g} ms: {len(large) - len(late)} of {len(large)} met; not: "
-            f"{', '.join(late) or 'none'}.\nPlans of the search with a higher estimated cost than the unfused one, tier 0's or the first planner's: "
-            f"{', '.join(costlier) or 'none'}.")  # fmt: skip
-
-
 def cpu_name():
     names = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     return names[0] if names else platform.machine()
@@ -108,20 +82,15 @@ def main():
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--timeout", type=float, default=60, help="seconds of one plan")
     parser.add_argument("--core", type=int, default=0)
-    parser.add_argument("--note", default="", help="what else the page says of how it was made")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs/results/planning.md")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         results = measure(arguments, collect(arguments, Path(folder)))
     commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    facts = {"date": datetime.date.today().isoformat(), "commit": commit.stdout.strip(), "machine": platform.machine(), "cpu": cpu_name(),
-             "cores": os.cpu_count(), "load": os.getloadavg()[0], "target": arguments.target}  # fmt: skip
-    arguments.out.with_suffix(".json").write_text(json.dumps({**facts, "programs": results}, indent=1) + "\n")
-    arguments.out.write_text(
-        f"`bench/plan_times.py --folder build/bench_programs --target {arguments.target} --repetitions {arguments.repetitions}`\n\n# Planning\n\n"
-        f"{facts['date']}, commit {facts['commit']}, {facts['cores']} cores ({facts['cpu']}), load {facts['load']:.1f}, costs estimated for "
-        f"{arguments.target}; raw: planning.json. Greedy: tier 0 alone. Search: the first planner, tier 0 and tier 1, without the making "
-        f"of the kernels that are taken. us: a call, predicted.{arguments.note and ' ' + arguments.note}\n\n{bars(results)}\n\n{table(results)}\n")
+    facts = {"command": common.command("bench/plan_times.py"), "date": datetime.date.today().isoformat(), "commit": commit.stdout.strip(),
+             "cpu": cpu_name(), "cores": os.cpu_count(), "load": os.getloadavg()[0], "target": arguments.target}  # fmt: skip
+    common.save(arguments.out, "planning", {"facts": facts, "programs": results})
+    print(write_pages.write("planning", arguments.out))
 
 
 if __name__ == "__main__":

@@ -5,13 +5,12 @@
     bench/run_cpu.py --quick              the first size of each workload, fewer repetitions
     bench/run_cpu.py --only 'softmax:*,adam:small200'
 
-Writes docs/results/cpu.md and cpu.json (--name: another name). One process per workload loads both platforms and calls them
+Writes cpu.json (--name: another name) and the page cpu.md in docs/results. One process per workload loads both platforms and calls them
 alternately, a batch of calls each; a figure is the best batch, its spread the median over it. Results are compared at every
 size. Both are also timed with inputs that change from call to call. Programs that Tokamak interprets in part are listed separately.
 Run it on an idle machine.
 """
 import math
-import statistics
 import sys
 import time
 from pathlib import Path
@@ -19,12 +18,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import exact
 import workload
+from result_pages.cpu import SIDES, allowed, ratio, summary
 
-SIDES = ("tokamak", "cpu")
-# Bars: ratios of time to JAX's.
-MEAN_BAR, EACH_BAR, COMPILE_BAR = 2.5, 0.95, 0.5
-BARS = {"transpose": 8.0, "dropout": 3.0, "layernorm_bwd": 3.0, "nbody": 3.0, "ew_chain_transc": 3.0, "sort": 6.0, "cumsum": 6.0,
-        "maxpool": 2.0, "embedding_grad": 2.0, "attn_fwd": 3.0, "matmul_f32": 1.0, "matmul_bias_gelu": 1.2, "resnet_block_fwd": 1.0}  # fmt: skip
+PAGE = "cpu"
 LIMIT_S = 1.0  # per call on JAX's CPU backend
 
 
@@ -181,68 +177,6 @@ def one(arguments, which):
 
 def said(row):
     return f"{ratio(row):.2f}, compile {ratio(row, 'compile_s'):.2f}" if "seconds" in row else "interpreted"
-
-
-def ratio(row, key="seconds"):
-    ours, theirs = row[key]["tokamak"], row[key]["cpu"]
-    return min(theirs) / min(ours) if isinstance(ours, list) else theirs / ours
-
-
-def summary(rows):
-    """Names of the bars and whether each is met."""
-    done = [row for row in rows if "seconds" in row and not row["fallbacks"]]
-    kinds = {}  # every workload counts once, whatever its number of sizes
-    for row in done:
-        kinds.setdefault(row["workload"], []).append(ratio(row))
-    overall = workload.mean(workload.mean(of) for of in kinds.values())
-    slow = [f"{row['workload']} {row['size']} {ratio(row):.2f}" for row in done if ratio(row) < EACH_BAR]
-    lines = [(f"geometric mean over {len(done)} programs of {len(kinds)} workloads: {workload.mean(map(ratio, done)):.2f} "
-              f"(each workload once: {overall:.2f})", f">= {MEAN_BAR}", workload.mean(map(ratio, done)) >= MEAN_BAR),
-             ("slower than JAX: " + (", ".join(slow) or "none"), f"none under {EACH_BAR}", not slow)]  # fmt: skip
-    for name, bar in BARS.items():
-        if name in kinds:
-            lines.append((f"{name}: {min(kinds[name]):.2f} to {max(kinds[name]):.2f}", f">= {bar}", min(kinds[name]) >= bar))
-    compiled = workload.mean(1 / ratio(row, "compile_s") for row in done)
-    lines.append((f"compilation, geometric mean: {compiled:.2f} of JAX's time", f"<= {COMPILE_BAR}", compiled <= COMPILE_BAR))
-    wrong = [f"{row['workload']} {row['size']}{off(row)}" for row in done if row["difference"] > allowed(row)]
-    lines.append(("results that differ: " + (", ".join(wrong) or "none"), "none", not wrong))
-    return lines
-
-
-def off(row):
-    """The distance of both sides from the f64 result."""
-    return f" (off by {row['off']['tokamak']:.1e} of what f64 gives, JAX by {row['off']['cpu']:.1e})" if "off" in row else ""
-
-
-def allowed(row):
-    """Whether the difference is within the rounding of bf16 results or long sums."""
-    narrow = "bf16" in row["workload"] or row["workload"].startswith(("attn", "masked", "matmul_b", "resnet", "transpose_bshd"))
-    return 2e-2 if narrow else 1e-3
-
-
-def page(facts, rows):
-    lines = [f"`{facts['command']}` measured this.", "", "# The CPU backend against JAX's own", "",
-             f"{facts['cpu']}, {facts['cores']} cores, {facts['memory']} GiB; {facts['system']}; JAX {facts['jax']}; commit {facts['commit']}; "
-             f"{facts['date']}; load of the machine {facts['load']:.1f}.",
-             "Milliseconds a call, the best of repetitions in turn; in brackets the median round over the best. Changed: the ratio when "
-             "inputs change from call to call. Compilation: the best of several, without a cache.", "",
-             "| what | bar | met |", "|---|---|---|"]  # fmt: skip
-    lines += [f"| {text} | {bar} | {'yes' if met else 'no'} |" for text, bar, met in summary(rows)]
-    lines += ["", "| program | Tokamak | JAX | ratio | changed | launches | compile, Tokamak | JAX | difference |",
-              "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
-    for row in sorted((row for row in rows if "seconds" in row and not row["fallbacks"]), key=ratio):
-        ms = {s: f"{min(t) * 1e3:.3f} ({statistics.median(t) / min(t):.2f})" for s, t in row["seconds"].items()}
-        other = f"{ratio(row, 'seconds_changed'):.2f}" if "seconds_changed" in row else ""
-        compiles = [f"{min(row['compile_s'][s]) * 1e3:.1f}" for s in SIDES]
-        lines.append(f"| {row['workload']} {row['size']} | {ms['tokamak']} | {ms['cpu']} | {ratio(row):.2f} | {other} | {row['launches']} "
-                     f"| {compiles[0]} | {compiles[1]} | {row['difference']:.1e} |")  # fmt: skip
-    others = [row for row in rows if "seconds" not in row or row["fallbacks"]]
-    if others:
-        lines += ["", "Not counted:", "", "| program | why |", "|---|---|"]
-    for row in others:
-        why = row.get("error") or row.get("skipped") or "interpreted: " + "; ".join(sorted(set(row.get("fallbacks", ["?"]))))[:200]
-        lines.append(f"| {row['workload']} {row['size']} | {why.replace('|', '/')} |")
-    return "\n".join(lines) + "\n"
 
 
 def main():

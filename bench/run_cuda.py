@@ -13,7 +13,6 @@ import argparse
 import datetime
 import fnmatch
 import functools
-import json
 import math
 import os
 import sys
@@ -27,11 +26,12 @@ os.environ.setdefault("TOKAMAK_CACHE", "off")
 import own_python  # noqa: F401, must be first: it may re-execute with another Python
 import jax
 import numpy as np
+import write_pages
+from result_pages import common
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_BYTES = 2.5e9  # of a workload's arrays
 MOST_FETCHED = 64 << 20
-DISPATCH_US = 60
 MEAN_BAR, NONE_BAR, COMPILE_BAR = 1.3, 0.95, 0.7
 COPY_BAR, COPY_BYTES = 0.92, 2**28  # for workloads of at least this many bytes
 BANDWIDTH = ("scale", "triad", "gelu", "softmax_bf16", "logsumexp", "layernorm_fwd", "rmsnorm_bf16", "dropout_rbg", "col_reduce", "full_reduce",
@@ -49,7 +49,8 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no workload after this time")
     parser.add_argument("--peer", default="cuda", help="the other platform")
     parser.add_argument("--turn", type=float, default=0.02, help="seconds of a turn")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, help="a folder for cuda.json (--name: another name) and the page cuda.md")
+    parser.add_argument("--name", default="cuda")
     return parser.parse_args()
 
 
@@ -140,41 +141,15 @@ def copy_us(sides, moved, turn):
     return best
 
 
-def mean(values):
-    values = [v for v in values if v > 0]
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else 0.0
-
-
 def missed_bars(rows):
     """The missed bars, and a line of figures."""
-    total, compiling = mean([r["ratio"] for r in rows]), mean([r["compile_ms"] / r["peer_compile_ms"] for r in rows])
+    total, compiling = common.mean(r["ratio"] for r in rows), common.mean(r["compile_ms"] / r["peer_compile_ms"] for r in rows)
     slower = [f"{r['name']}:{r['size']} {r['ratio']:.2f}" for r in rows if r["ratio"] < NONE_BAR]
     copies = [r for r in rows if "of_copy" in r]
     late = [f"{r['name']}:{r['size']} {r['of_copy']:.2f}" for r in copies if r["of_copy"] < COPY_BAR]
     missed = total < MEAN_BAR or compiling > COMPILE_BAR or bool(slower) or bool(late)
     return missed, (f"XLA / Tokamak {total:.2f} in the mean of {len(rows)}, compiling {compiling:.2f} of XLA's, below {NONE_BAR}: "
                     f"{', '.join(slower) or 'none'}; of {len(copies)} that memory bounds below {COPY_BAR} of a copy: {', '.join(late) or 'none'}")  # fmt: skip
-
-
-def page(rows, missed, options, device):
-    command = "bench/run_cuda.py " + " ".join(sys.argv[1:])
-    lines = [f"`{command}` measured this.", "", "# Tokamak and XLA on one GPU", "", f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC, {device.device_kind}, "
-             f"JAX {jax.__version__}, both in one process, repetitions interleaved. What the columns mean stands in bench/run_cuda.py.", "",
-             "| workload | size | Tokamak us | XLA us | XLA / Tokamak | GB/s | of copy | compile ms | XLA's | difference |",
-             "|---|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
-    for r in rows:
-        copy = f"{r['of_copy']:.2f}" if "of_copy" in r else ""
-        off = "-" if r["difference"] is None else f"{r['difference']:.1e}"
-        lines.append(f"| {r['name']} | {r['size']} | {r['us']:.1f} | {r['peer_us']:.1f} | {r['ratio']:.2f} | {r['gbs']:.0f} | {copy} | "
-                     f"{r['compile_ms']:.0f} | {r['peer_compile_ms']:.0f} | {off} |")
-    slower = ", ".join(f"{r['name']}:{r['size']} {r['ratio']:.2f}" for r in rows if r["ratio"] < 0.95) or "none"
-    large = [r for r in rows if min(r["us"], r["peer_us"]) >= DISPATCH_US]
-    lines += ["", f"Geometric means of XLA / Tokamak: {mean([r['ratio'] for r in rows]):.2f} over {len(rows)} workloads; "
-              f"{mean([r['ratio'] for r in large]):.2f} over the {len(large)} that take {DISPATCH_US} us and more on both; below 0.95: "
-              f"{slower}. "
-              f"Compilation: {mean([r['compile_ms'] / r['peer_compile_ms'] for r in rows]):.2f} of XLA's."]  # fmt: skip
-    lines += [f"Not measured: {name}: {why}" for name, why in missed]
-    return "\n".join(lines) + "\n"
 
 
 def main():
@@ -216,12 +191,12 @@ def main():
                   f"{row['compile_ms']:4.0f} / {row['peer_compile_ms']:4.0f} ms", flush=True)  # fmt: skip
             if options.quick:
                 break
-    text = page(rows, missed, options, sides[0].device)
-    print(text)
     if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "cuda.md").write_text(text)
-        (options.out / "cuda.json").write_text(json.dumps({"rows": rows, "missed": missed}, indent=1))
+        facts = {"command": common.command("bench/run_cuda.py"), "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
+                 "device": sides[0].device.device_kind, "jax": jax.__version__,
+                 "what": options.only or "workloads without contractions"}  # fmt: skip
+        common.save(options.out, options.name, {"facts": facts, "rows": rows, "missed": missed})
+        print(write_pages.write("cuda", options.out, options.name))
     failed = sum(why != "not begun in time" for _, why in missed)
     below, figure = missed_bars(rows)
     print(f"figure: {figure}")

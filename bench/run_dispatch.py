@@ -4,7 +4,7 @@
     bench/run_dispatch.py                        5 alternating runs of dispatch.py on each platform
     bench/run_dispatch.py --script FILE --runs 5 --cores 2,3
 
-Writes docs/results/dispatch.md and dispatch.json. A figure is the median over the runs of what dispatch.py
+Writes dispatch.json and the page dispatch.md in docs/results. A figure is the median over the runs of what dispatch.py
 (bench/peers) reports, itself a median; the runs alternate, so that interference affects both equally. Run it on an
 idle machine. The last rows are ours: how long Execute takes while its input is still being
 computed, and the memory before and after 100,000 calls.
@@ -14,21 +14,16 @@ import datetime
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 from pathlib import Path
 
 import own_python  # noqa: F401
+import write_pages
+from result_pages import common
+from result_pages.dispatch import missed
 
 ROOT = Path(__file__).resolve().parent.parent
-# Variant -> the allowed multiple of JAX's own time. Others are measured without a bar.
-BARS = {
-    "jit_1arg_async": 1.3, "jit_1arg_sync": 1.3, "jit_16args_16outs_async": 1.1, "jit_16args_16outs_sync": 1.1,
-    "jit_pytree200_async": 1.1, "jit_pytree200_sync": 1.1, "device_put_tiny_async": 1.2, "device_put_tiny_sync": 1.2,
-    "jit_numpy_arg_async": 1.2, "jit_numpy_arg_sync": 1.2,
-}  # fmt: skip
-
 # A program of about a second that depends on another: Execute must return at once. Then many calls: memory must not grow.
 OWN = """
 import json, resource, time, jax, jax.numpy as jnp
@@ -81,29 +76,6 @@ def written(text):
     return subprocess.run(text.split(), capture_output=True, text=True, cwd=ROOT).stdout.strip()
 
 
-def page(facts, times, own):
-    lines = [
-        "`bench/run_dispatch.py` measured this.", "", "# What a call costs from JAX", "",
-        f"{facts['cpu']}, cores {facts['cores']}; {facts['system']}; JAX {facts['jax']}; commit {facts['commit']}; "
-        f"{facts['date']}; load of the machine {facts['load']:.1f}.",
-        f"Microseconds a call: medians of {facts['runs']} alternating runs of `dispatch.py` on each platform, smallest and "
-        "largest in brackets.", "",
-        "| call | Tokamak | JAX's CPU | ratio | bar | met |", "|---|---|---|---|---|---|",
-    ]  # fmt: skip
-    for variant, of in times.items():
-        ours, theirs = statistics.median(of["tokamak"]), statistics.median(of["cpu"])
-        bar = BARS.get(variant)
-        met = "" if bar is None else "yes" if ours / theirs <= bar else "no"
-        noise = {name: f"({min(of[name]):.1f} to {max(of[name]):.1f})" for name in of}
-        lines.append(f"| {variant} | {ours:.2f} {noise['tokamak']} | {theirs:.2f} {noise['cpu']} | {ours / theirs:.2f} "
-                     f"| {'' if bar is None else bar} | {met} |")  # fmt: skip
-    grown = (own["after"] - own["before"]) / 1024
-    lines += ["", f"Two programs of {own['whole_s'] / 2:.1f} s, the second waiting for the first, were launched in "
-                  f"{own['launch_ms']:.2f} ms (bar: 5 ms each). 100,000 calls changed the resident memory by {grown:+.0f} KiB "
-                  f"of {own['before'] / 1024:.0f} KiB."]  # fmt: skip
-    return "\n".join(lines) + "\n"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--script", type=Path, default=ROOT / "bench/peers/dispatch.py")
@@ -119,17 +91,13 @@ def main():
     own = process(arguments, [sys.executable, "-c", OWN], "tokamak")[-1]
     model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
     jax = subprocess.run([sys.executable, "-c", "import jax; print(jax.__version__)"], capture_output=True, text=True).stdout.strip()
-    facts = {"command": "bench/run_dispatch.py " + " ".join(sys.argv[1:]), "runs": arguments.runs, "cpu": model,
+    facts = {"command": common.command("bench/run_dispatch.py"), "runs": arguments.runs, "cpu": model,
              "cores": ",".join(map(str, sorted(arguments.cores))), "system": platform.platform(), "jax": jax, "load": load,
              "commit": written("git rev-parse --short=10 HEAD") or "unknown",
              "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")}  # fmt: skip
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / "dispatch.json").write_text(json.dumps({**facts, "us": times, "own": own}, indent=1) + "\n")
-    text = page(facts, times, own)
-    (arguments.out / "dispatch.md").write_text(text)
-    print(text)
-    missed = [v for v, bar in BARS.items() if v in times and statistics.median(times[v]["tokamak"]) > bar * statistics.median(times[v]["cpu"])]
-    return 1 if missed else 0
+    common.save(arguments.out, "dispatch", {"facts": facts, "us": times, "own": own})
+    print(write_pages.write("dispatch", arguments.out))
+    return 1 if missed(times) else 0
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 
     cmake --build build --target foundation && bench/run_foundation.py
 
-Writes docs/results/foundation.md and foundation.json. Every figure is CPU time of a separate process, bound to one
+Writes foundation.json and the page foundation.md in docs/results. Every figure is CPU time of a separate process, bound to one
 core; repetitions iterate over all cases, so that interference affects all equally. The best of all repetitions is
 compared with the target; the median is also given.
 """
@@ -12,15 +12,16 @@ import datetime
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import write_pages
+from result_pages import common
+from result_pages.foundation import CONSTANT_MB, ELEMENTS
+
 ROOT = Path(__file__).resolve().parent.parent
-CONSTANT_MB = 256
-ELEMENTS = 1 << 20
 
 
 class Foundation:
@@ -61,7 +62,7 @@ def make_programs(foundation, corpus, folder):
         "ops200k": ["--instructions", "140000"],
         "locations100k": ["--instructions", "70000", "--locations"],
         "constants": ["--instructions", "10", "--constant-mb", str(CONSTANT_MB)],
-        "constants looked through": ["--instructions", "10", "--constant-mb", str(CONSTANT_MB), "--late"],
+        "constants, read completely": ["--instructions", "10", "--constant-mb", str(CONSTANT_MB), "--late"],
     }
     for name, options in made.items():
         path = folder / f"{name.replace(' ', '_')}.mlirbc"
@@ -181,80 +182,7 @@ def measure(foundation, cases, runs, repetitions):
     return results
 
 
-def verdict(fine):
-    return "yes" if fine else "**no**"
-
-
-def noise(seconds):
-    return f"{100 * (statistics.median(seconds) / min(seconds) - 1):.0f} %"
-
-
-def memory_of(entry):
-    return (entry["memory"]["after_kib"] - entry["memory"]["before_kib"]) * 1024
-
-
-def text_table(read):
-    lines = ["| text | MB | instructions | MB/s | median | at least 80 | peak memory, file included | at most 12x |"]
-    lines.append("|---|---|---|---|---|---|---|---|")
-    for name, e in read.items():
-        if e["kind"] == "bytecode":
-            continue
-        mb, best = e["bytes"] / 1e6, min(e["read_s"])
-        times = 1 + memory_of(e) / e["bytes"]
-        lines.append(
-            f"| {name} | {mb:.2f} | {e['instructions']} | {mb / best:.0f} | {mb / statistics.median(e['read_s']):.0f} "
-            f"| {verdict(mb / best >= 80)} | {times:.1f}x | {verdict(times <= 12)} |"
-        )
-    return lines
-
-
-def bytecode_table(read):
-    lines = ["| bytecode | MB | instructions | rate | median | target | memory over the file | target |"]
-    lines.append("|---|---|---|---|---|---|---|---|")
-    for name, e in read.items():
-        if e["kind"] != "bytecode":
-            continue
-        best, median = min(e["read_s"]), statistics.median(e["read_s"])
-        head = f"| {name} | {e['bytes'] / 1e6:.1f} | {e['instructions']} "
-        if name.startswith("constants"):
-            payload = CONSTANT_MB / 4 * (4 << 20)
-            peak = 1 + memory_of(e) / payload
-            lines.append(
-                head + f"| {payload / best / 1e9:.1f} GB/s | {payload / median / 1e9:.1f} | >= 1: "
-                f"{verdict(payload / best >= 1e9)} | {peak:.2f}x of the constants, file included "
-                f"| <= 1.2x: {verdict(peak <= 1.2)} |"
-            )
-            continue
-        rate, each = e["instructions"] / best / 1e6, memory_of(e) / e["instructions"]
-        lines.append(
-            head + f"| {rate:.2f} M/s | {e['instructions'] / median / 1e6:.2f} | >= 1: {verdict(rate >= 1)} "
-            f"| {each:.0f} B an instruction | <= 800: {verdict(each <= 800)} |"
-        )
-    return lines
-
-
-def both_table(read):
-    lines = ["| 100,000 instructions | read s | verify s | together | below 1 s |", "|---|---|---|---|---|"]
-    for name, e in read.items():
-        if "100k" not in name:
-            continue
-        a, b = min(e["read_s"]), min(e["verify_s"])
-        lines.append(f"| {name} ({e['instructions']}) | {a:.3f} | {b:.3f} | {a + b:.3f} | {verdict(a + b < 1)} |")
-    return lines
-
-
-def run_table(run):
-    lines = ["| interpreter | ns a multiply-add or element | median above best | target | twice the size takes |", "|---|---|---|---|---|"]
-    for name, e in run.items():
-        best, twice = min(e["x1"]["run_s"]), min(e["x2"]["run_s"])
-        each = best / e["x1"]["work"] * 1e9
-        target = e["target_ns"]
-        target = "" if target is None else f"<= {target}: {verdict(each <= target)}"
-        lines.append(f"| {name} | {each:.1f} | {noise(e['x1']['run_s'])} | {target} | {twice / best:.2f}x |")
-    return lines
-
-
-def machine():
+def facts_of(repetitions):
     model = "unknown"
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -262,6 +190,8 @@ def machine():
             break
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=False)
     return {
+        "command": common.command("bench/run_foundation.py"),
+        "repetitions": repetitions,
         "cpu": model,
         "cores": os.cpu_count(),
         "system": platform.platform(),
@@ -269,46 +199,6 @@ def machine():
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "load": os.getloadavg()[0],
     }
-
-
-def page(results):
-    m, read = results["machine"], results["read"]
-    smallest = results["smallest"]["after_kib"] - results["smallest"]["before_kib"]
-    twice = min(read["ops200k"]["read_s"]) / min(read["ops100k"]["read_s"])
-    thin = read["ops100k, as hlo"]
-    each = min(thin["read_s"]) / thin["instructions"] * 1e6
-    lines = [
-        "`cmake --build build --target foundation && bench/run_foundation.py` measured this.",
-        "",
-        "# Speed and memory of the readers, the verifier and the interpreter",
-        "",
-        f"{m['cpu']}, {m['cores']} cores, one used; {m['system']}; commit {m['commit']} and what was changed in the",
-        f"working tree; {m['date']}; load of the machine {m['load']:.1f}. Release build (-O2). CPU time of the process, best of",
-        f"{results['repetitions']} repetitions over all cases; the median stands beside it. Raw numbers: foundation.json.",
-        "Other programs ran on the machine: they share its caches and memory, which the medians show.",
-        "Memory is the growth of the process's peak while it reads; for text the file's own bytes are added.",
-        f"It holds what any program costs, the tables and the code of the reader: {smallest} KiB for one of no instruction.",
-        "",
-        *text_table(read),
-        "",
-        f"The target is for the largest files of parse/, the first three. `ops100k, as hlo` is {thin['bytes'] / thin['instructions']:.0f} bytes an instruction,",
-        f"a third of what those have: there the {each:.2f} us that an instruction costs (its name, its allocations) bound the rate.",
-        "",
-        *bytecode_table(read),
-        "",
-        "`ops` is bench/make_bytecode.py's program, `places` the same with a source location of its own for each op,",
-        f"`constants` holds {CONSTANT_MB} MiB, which stay windows into the file: a constant is only looked at until two of its",
-        "elements differ. In `constants looked through` that is the last one, so every byte is read.",
-        f"Reading twice the instructions takes {twice:.2f}x.",
-        "",
-        *both_table(read),
-        "",
-        f"Dots are 128x256x256, convolutions 4x32x32x16 by 3x3x16x32, elementwise arrays {ELEMENTS} elements.",
-        "",
-        *run_table(results["run"]),
-        "",
-    ]
-    return "\n".join(lines)
 
 
 def main():
@@ -322,16 +212,13 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         cases = make_programs(foundation, Path(args.corpus), folder)
-        results = {"machine": machine(), "repetitions": args.repetitions}
+        results = {"facts": facts_of(args.repetitions)}
         smallest = folder / "smallest.mlir"
         smallest.write_text("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }\n")
         results["smallest"] = foundation("memory", smallest)
         results.update(measure(foundation, cases, make_runs(folder), args.repetitions))
-    out = Path(args.out)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "foundation.json").write_text(json.dumps(results, indent=1) + "\n")
-    (out / "foundation.md").write_text(page(results))
-    print(out / "foundation.md")
+    common.save(args.out, "foundation", results)
+    print(write_pages.write("foundation", args.out))
 
 
 if __name__ == "__main__":

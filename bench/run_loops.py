@@ -2,15 +2,14 @@
 """Loops on the CPU against JAX's CPU backend: loops with bars, and plain programs as users write them (loop_programs.py).
 
     bench/run_loops.py                 all of it
-    bench/run_loops.py --only bars     some of it, keeping earlier results for the rest: bars, plain
+    bench/run_loops.py --only bars     a part of it: bars, plain
     bench/run_loops.py --only plain --programs kalman,viterbi
 
-Writes docs/results/loops_cpu.md and loops_cpu.json. Both platforms run in one process, interleaved; a figure is the best repetition.
+Writes loops_cpu.json (--name: another name) and the page loops_cpu.md in docs/results. Both platforms run in one process, interleaved; a figure is the best repetition.
 Run it on an idle machine.
 """
 import argparse
 import ctypes
-import json
 import os
 import subprocess
 import sys
@@ -21,6 +20,8 @@ from platform import machine
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import workload
+import write_pages
+from result_pages import common
 
 ROOT = workload.ROOT
 sys.path.insert(0, str(ROOT / "python"))
@@ -28,7 +29,7 @@ os.environ |= {"JAX_PLATFORMS": "tokamak,cpu", "TOKAMAK_DEVICE": "cpu", "TOKAMAK
 REPETITION_S = 0.03
 LSTM_BAR = 3.0 if machine() == "x86_64" else 1.6
 BARS = {"lstm_scan:32x256x1000": LSTM_BAR, "cartpole_scan:16": 3.0, "cartpole_scan:2048": 8.0}  # XLA / Tokamak
-SCALAR_STEPS, SCALAR_BAR = 10_000_000, 2.0  # Tokamak / C
+SCALAR_STEPS = 10_000_000
 C_LOOP = """
 float loop(float x, float a, int n) {
   for (int i = 0; i < n; ++i) x = x * a + (x > 1.0f ? -0.75f : 0.25f);
@@ -121,64 +122,25 @@ def plain(wanted):
     return rows
 
 
-def ms(value):
-    return f"{value * 1e3:.3g}"
-
-
-def page(measured):
-    lines = ["`bench/run_loops.py` measured this.", "", "# Loops on the CPU", ""]
-    lines += [f"`{part}`: `{facts['command']}`, {facts['cpu']}, {facts['cores']} cores; JAX {facts['jax']}; commit {facts['commit']}; "
-              f"{facts['date']}; load {facts['load']:.1f} at the beginning." for part, facts in measured["facts"].items()]  # fmt: skip
-    lines += ["", "Milliseconds a call, the best turn; Tokamak and JAX's CPU backend in one process, in turn.", ""]
-    if rows := measured.get("bars"):
-        lines += ["| program | Tokamak | JAX | ratio | bar | met |", "|---|---|---|---|---|---|"]
-        for name, row in rows.items():
-            t = row["seconds"]
-            if name == "scalar":
-                ratio = t["tokamak"] / t["c"]
-                lines.append(f"| 10 million repetitions of a scalar; C: {ms(t['c'])} | {ms(t['tokamak'])} | {ms(t['cpu'])} | {ratio:.2f} of C's time "
-                             f"| <= {SCALAR_BAR:g} | {'yes' if ratio <= SCALAR_BAR else 'no'} |")  # fmt: skip
-                continue
-            ratio = t["cpu"] / t["tokamak"]
-            lines.append(f"| {name.replace(':', ' ')} | {ms(t['tokamak'])} | {ms(t['cpu'])} | {ratio:.2f} | >= {row['bar']:g} "
-                         f"| {'yes' if ratio >= row['bar'] else 'no'} |")  # fmt: skip
-        lines.append("")
-    if rows := measured.get("plain"):
-        ratios = {name: row["seconds"]["cpu"] / row["seconds"]["tokamak"] for name, row in rows.items()}
-        slower = [f"{name} {ratio:.2f}" for name, ratio in ratios.items() if ratio < 0.95]
-        lines += ["## Plain programs", "",
-                  f"{len(rows)} programs as users write them (`bench/loop_programs.py`): JAX / Tokamak {workload.mean(ratios.values()):.2f} in the "
-                  f"geometric mean; slower: {', '.join(slower) or 'none'}. Difference: the largest, relative to the number and its array; "
-                  "of integers the share that differs. With * a last bit decides (chaos, a count of repetitions until something is small, "
-                  "an index found by comparing).", "",
-                  "| program | Tokamak | JAX | ratio | difference | compile s | JAX's |", "|---|---|---|---|---|---|---|"]  # fmt: skip
-        for name, row in rows.items():
-            t, c = row["seconds"], row["compile_s"]
-            lines.append(f"| {row['about']} | {ms(t['tokamak'])} | {ms(t['cpu'])} | {ratios[name]:.2f} | {row['difference']:.0e}"
-                         f"{'*' if row['loose'] else ''} | {c['tokamak']:.2f} | {c['cpu']:.2f} |")  # fmt: skip
-    return "\n".join(lines) + "\n"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=["bars", "plain"])
     parser.add_argument("--programs", default="", help="names of loop_programs.py, commas between them")
     parser.add_argument("--workloads", type=Path, default=ROOT / "bench/workloads.py")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
+    parser.add_argument("--name", default="loops_cpu")
     arguments = parser.parse_args()
     sys.path.insert(0, str(arguments.workloads.resolve().parent))
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    path = arguments.out / "loops_cpu.json"
-    measured = json.loads(path.read_text()) if path.is_file() else {"facts": {}}
+    measured = {"facts": {}}
     for part in ("bars", "plain"):
         if arguments.only not in (None, part):
             continue
         facts = workload.facts_of(__file__)
-        rows = bars() if part == "bars" else plain({name for name in arguments.programs.split(",") if name})
-        measured[part] = {**(measured.get(part, {}) if arguments.programs else {}), **rows}
+        measured[part] = bars() if part == "bars" else plain({name for name in arguments.programs.split(",") if name})
         measured["facts"][part] = facts
-    path.write_text(json.dumps(measured, indent=1) + "\n")
-    (arguments.out / "loops_cpu.md").write_text(page(measured))
+        common.save(arguments.out, arguments.name, measured)  # results so far are kept however this ends
+        text = write_pages.write("loops_cpu", arguments.out, arguments.name)
+    print(text)
 
 
 if __name__ == "__main__":

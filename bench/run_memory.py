@@ -8,14 +8,15 @@
 Writes docs/results/memory.md and memory.json. A figure is ru_maxrss of a separate process, the lesser of two: Python, JAX, the
 library, the compiler at work, arrays of the host and of the device. It does not need an idle machine.
 """
-import json
 import resource
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import workload
+from result_pages.memory import ratio
 
+PAGE = "memory"
 SIDES = ("tokamak", "cpu")
 
 
@@ -38,29 +39,6 @@ def peak(arguments, name, side):
     report = [workload.child(__file__, arguments, "--worker", name, side, 300) for _ in range(2)]
     errors = [of["error"] for of in report if "error" in of]
     return {"error": errors[0]} if errors else {"kib": min(of["peak_kib"] for of in report)}
-
-
-def ratio(row):
-    return row["peak_kib"]["tokamak"] / row["peak_kib"]["cpu"]
-
-
-def page(facts, rows):
-    done = [row for row in rows if "peak_kib" in row]
-    over = [f"{row['workload']} {row['size']} {ratio(row):.2f}" for row in done if ratio(row) > 1]
-    lines = [f"`{facts['command']}` measured this.", "", "# Memory of the CPU backend against JAX's own", "",
-             f"{facts['cpu']}, {facts['cores']} cores, {facts['memory']} GiB; {facts['system']}; JAX {facts['jax']}; commit {facts['commit']}; "
-             f"{facts['date']}. MiB at the peak of a process, the lesser of two.", "",
-             "| what | bar | met |", "|---|---|---|",
-             f"| above JAX's: {', '.join(over) or 'none'} | none of {len(done)} | {'no' if over else 'yes'} |",
-             f"| geometric mean: {workload.mean(map(ratio, done)):.2f} of JAX's | | |", "",
-             "| program | Tokamak | JAX | ratio |", "|---|---|---|---|"]  # fmt: skip
-    for row in sorted(done, key=ratio, reverse=True):
-        kib = row["peak_kib"]
-        lines.append(f"| {row['workload']} {row['size']} | {kib['tokamak'] / 1024:.0f} | {kib['cpu'] / 1024:.0f} | {ratio(row):.2f} |")
-    for row in rows:
-        if "peak_kib" not in row:
-            lines.append(f"| {row['workload']} {row['size']} | {row.get('error') or row.get('skipped')} | | |")
-    return "\n".join(lines) + "\n"
 
 
 def one(arguments, which):

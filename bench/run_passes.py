@@ -4,7 +4,7 @@
     bench/run_passes.py                          needs build/bin/tokamak
     bench/run_passes.py --repetitions 5 --only cartpole
 
-Writes docs/results/pipeline.md and pipeline.json. Programs: every workload of workloads.py at its first size, lowered
+Prints tables. Programs: every workload of workloads.py at its first size, lowered
 by JAX here; every program of the JAX corpus, if $TOKAMAK_CORPUS has it; large ones of bench/make_large.py. A time is the sum over the
 passes of a run of `tokamak opt`, in a separate process bound to one core; repetitions iterate over all programs, the best counts.
 """
@@ -139,9 +139,7 @@ def main():
         results = measure(arguments, programs)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the end"
     sums = {g: [sum(r[k] for (of, _), r in results.items() if of == g) for k in ("before", "after")] for g in ("bench", "jax")}
-    text = f"""`bench/run_passes.py` measured this.
-
-# The default pipeline on real programs
+    text = f"""# The default pipeline on real programs
 
 {datetime.date.today()}, {machine}; best of {arguments.repetitions} repetitions. Instructions of all computations, before and after.
 `bench/workloads.py`: {sums['bench'][0]} become {sums['bench'][1]}. The JAX corpus: {sums['jax'][0]} become {sums['jax'][1]}.
@@ -160,9 +158,6 @@ def main():
 
 {table(results, "jax")}
 """
-    out = ROOT / "docs/results"
-    (out / "pipeline.md").write_text(text)
-    (out / "pipeline.json").write_text(json.dumps([{"group": g, "name": n, **row} for (g, n), row in results.items()], indent=1))
     print(text)
 
 

@@ -4,14 +4,13 @@
     bench/run_train.py                      every program, 7 repetitions
     bench/run_train.py --only cnn --repetitions 3 --name train_cpu
 
-Writes docs/results/train_cpu.md and train_cpu.json. Programs are plain JAX: a CNN of MNIST size and a small
+Writes train_cpu.json (--name: another name) and the page train_cpu.md in docs/results. Programs are plain JAX: a CNN of MNIST size and a small
 transformer, each with its loss, gradients and Adam, as one jitted function from (parameters, moments, batch) to the next. Both
 platforms run in one process and alternate, a batch of steps each; a figure is the best batch, its spread the median over it.
 Parameters are passed from step to step (donated), so that every call has other inputs. The losses of both sides are compared.
 """
 import argparse
 import datetime
-import json
 import os
 import platform
 import statistics
@@ -28,8 +27,9 @@ import own_python  # noqa: F401, must be first: it may re-execute with another P
 import jax
 import jax.numpy as jnp
 import numpy as np
+import write_pages
+from result_pages import common
 
-BAR = 1.5
 
 
 def adam(parameters, gradients, state, rate=1e-3):
@@ -174,20 +174,6 @@ def measure(name, program, arguments):
     return row
 
 
-def page(rows, facts):
-    lines = ["Made by `bench/run_train.py`: training steps (loss, gradients, Adam) on the CPU backend and on JAX's own, in turns.", "",
-             "# Training on the CPU", "",
-             f"{facts['date']}, {facts['commit']}, {facts['cpu']}, {facts['cores']} threads, JAX {facts['jax']}. Best round; "
-             "in brackets the median over it. Losses differ by at most the last column's share.", "",
-             "| step | Tokamak ms | JAX's CPU ms | ratio | bar | compile s | JAX's | losses differ |", "|---|---|---|---|---|---|---|---|"]  # fmt: skip
-    for row in rows:
-        ours, peer = row["tokamak"], row["cpu"]
-        lines.append(f"| {row['program']} | {ours['best_ms']:.2f} ({ours['median_ms'] / ours['best_ms']:.2f}) | {peer['best_ms']:.2f} "
-                     f"({peer['median_ms'] / peer['best_ms']:.2f}) | {row['ratio']:.2f} | {BAR} | {ours['compile_s']:.2f} | "
-                     f"{peer['compile_s']:.2f} | {row['loss_difference']:.1e} |")  # fmt: skip
-    return "\n".join(lines) + "\n"
-
-
 def cpu_name():
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -205,10 +191,10 @@ def main():
     arguments = parser.parse_args()
     rows = [measure(name, program, arguments) for name, program in PROGRAMS.items() if arguments.only in name]
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=ROOT).stdout.strip()
-    facts = {"date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M}", "commit": commit, "cpu": cpu_name(),
-             "cores": os.cpu_count(), "jax": jax.__version__}  # fmt: skip
-    (arguments.out / f"{arguments.name}.json").write_text(json.dumps({**facts, "rows": rows}, indent=1) + "\n")
-    (arguments.out / f"{arguments.name}.md").write_text(page(rows, facts))
+    facts = {"command": common.command("bench/run_train.py"), "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
+             "commit": commit, "cpu": cpu_name(), "cores": os.cpu_count(), "jax": jax.__version__}  # fmt: skip
+    common.save(arguments.out, arguments.name, {"facts": facts, "rows": rows})
+    print(write_pages.write("train_cpu", arguments.out, arguments.name))
 
 
 if __name__ == "__main__":

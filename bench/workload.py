@@ -12,19 +12,20 @@ import time
 from pathlib import Path
 
 import own_python  # noqa: F401
+import write_pages
+from result_pages import common
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_BEGUN = "not begun in time"
 
 
 def parser(text, name):
-    """The common arguments; `name` is the page's."""
+    """The common arguments; `name` is that of the data file."""
     made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--workloads", type=Path, default=ROOT / "bench/workloads.py")
     made.add_argument("--only", default="", help="NAME[:SIZE], with * and ?; commas between them")
     made.add_argument("--quick", action="store_true", help="the first size of each")
     made.add_argument("--seconds", type=float, default=math.inf, help="begin no workload after this time")
-    made.add_argument("--add", action="store_true", help="to the page that is there: measures what it lacks, or what --only names")
     made.add_argument("--out", type=Path, default=ROOT / "docs/results")
     made.add_argument("--name", default=name)
     made.add_argument("--worker", help=argparse.SUPPRESS)
@@ -89,43 +90,20 @@ def listen(events):
     return callback
 
 
-def mean(values):
-    """The geometric mean."""
-    values = list(values)
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else 0
-
-
 def facts_of(script):
     model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
     jax = subprocess.run([sys.executable, "-c", "import jax; print(jax.__version__)"], capture_output=True, text=True).stdout.strip()
     commit = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, cwd=ROOT).stdout.strip()
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    return {"command": " ".join([f"bench/{Path(script).name}", *sys.argv[1:]]), "cpu": model, "cores": len(os.sched_getaffinity(0)),
+    return {"command": common.command(f"bench/{Path(script).name}"), "cpu": model, "cores": len(os.sched_getaffinity(0)),
             "memory": round(memory), "system": platform.platform(), "jax": jax, "commit": commit or "unknown",
             "load": os.getloadavg()[0], "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")}  # fmt: skip
 
 
 def write(arguments, facts, rows, page):
-    """Writes the page and its raw figures; returns the page's text."""
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / f"{arguments.name}.json").write_text(json.dumps({**facts, "programs": rows}, indent=1) + "\n")
-    text = page(facts, rows)
-    (arguments.out / f"{arguments.name}.md").write_text(text)
-    return text
-
-
-def begun(arguments, facts):
-    """With --add: rows that were measured before, by workload and size. `facts` then lists the times and versions of all runs."""
-    path = arguments.out / f"{arguments.name}.json"
-    if not arguments.add or not path.is_file():
-        return {}
-    before = json.loads(path.read_text())
-    if (before["cpu"], before["cores"]) != (facts["cpu"], facts["cores"]):
-        sys.exit(f"{path} is of another machine: {before['cpu']}, {before['cores']} cores")
-    for fact in ("command", "commit", "date"):
-        parts = before[fact].split(" and ")
-        facts[fact] = " and ".join(parts if facts[fact] in parts else [*parts, facts[fact]])
-    return {(row["workload"], row["size"]): row for row in before["programs"]}
+    """Writes the data of a run and its page, whose text it returns."""
+    common.save(arguments.out, arguments.name, {"facts": facts, "programs": rows})
+    return write_pages.write(page, arguments.out, arguments.name)
 
 
 def run(arguments, script, bench, sizes_of=None):
@@ -135,18 +113,12 @@ def run(arguments, script, bench, sizes_of=None):
         print(json.dumps(bench.measure(arguments)))
         sys.stdout.flush()
         return None
-    facts, end = facts_of(script), time.monotonic() + arguments.seconds
-    rows = begun(arguments, facts)
+    facts, rows, end = facts_of(script), [], time.monotonic() + arguments.seconds
     for name, size in selected(arguments, sizes_of):
-        before = rows.get((name, size))
-        if before and not arguments.only and before.get("skipped") != NOT_BEGUN:
-            continue
         late = time.monotonic() > end
-        if late and before:
-            continue
         row = {"workload": name, "size": size} | ({"skipped": NOT_BEGUN} if late else bench.one(arguments, f"{name}:{size}"))
-        rows[name, size] = row
+        rows.append(row)
         print(f"{name} {size}: {row.get('error') or row.get('skipped') or bench.said(row)}", file=sys.stderr, flush=True)
-        write(arguments, facts, list(rows.values()), bench.page)  # results so far are kept however this ends
-    print(write(arguments, facts, list(rows.values()), bench.page))
-    return list(rows.values())
+        write(arguments, facts, rows, bench.PAGE)  # results so far are kept however this ends
+    print(write(arguments, facts, rows, bench.PAGE))
+    return rows

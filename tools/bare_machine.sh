@@ -38,7 +38,7 @@ step_plans() {
 step_corpora() { tools/corpus.py --backend cpu -j 8 2>&1 | tail -40; }
 step_harnesses() { python3 tools/jax_tests.py harnesses --out "$OUT/harnesses" -j "$jobs" --package "$PWD/python" 2>&1 | tail -15; }
 step_jaxtests() { python3 tools/jax_tests.py tests "$carried/jaxtests" --peer misses --out "$OUT" -j "$jobs" --package "$PWD/python" ${ARGS:-} 2>&1 | tail -60; }
-step_calibrate() { build/bin/tokamak calibrate -o "$OUT/cpu.json" 2>&1 | tail -5; }
+step_calibrate() { build/bin/tokamak calibrate -o "$OUT/machine.json" 2>&1 | tail -5; }
 bench() { python3 "bench/$1.py" --out "$OUT" ${ARGS:-} "${@:2}" 2>&1 | tail -"${LINES_EACH:-70}"; }
 step_bench() { bench run_cpu; }
 step_slower() { bench never_slower; }

@@ -7,8 +7,7 @@ Prints one table; exit 1 if a value differs, a program no longer verifies, or a 
     tools/check_passes.py --filter scatter       files whose path contains this text
     tools/check_passes.py --passes simplify      this pipeline instead of the default one
     tools/check_passes.py --json out.json        the rows, and each file, as JSON
-    tools/check_passes.py --write                also writes docs/results/passes.md and passes.json
-    tools/check_passes.py --from out.json        prints (and writes) the results of an earlier run
+    tools/check_passes.py --from out.json        prints the results of an earlier run
     tools/check_passes.py FOLDER_OR_FILE...      these programs instead of the corpora
 """
 import argparse
@@ -138,7 +137,6 @@ def main():
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("-j", type=int, default=os.cpu_count())
     parser.add_argument("--json")
-    parser.add_argument("--write", action="store_true", help="write docs/results/passes.md and passes.json")
     parser.add_argument("--from", dest="reports", help="what --json wrote")
     parser.add_argument("--rules", action="store_true", help="also how often each rule fired, and in how many programs")
     args = parser.parse_args()
@@ -193,39 +191,6 @@ def report_on(reports, args):
             print(f"{rule:<32}{len(counts):>9}{sum(counts):>10}")
     if args.json:
         Path(args.json).write_text(json.dumps(reports))
-    if args.write:
-        write_page(lines, rows, reasons, args.reports)
-
-
-def write_page(lines, rows, reasons, reports):
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    source = f"from the reports in {reports}" if reports else f"commit {commit.stdout.strip()}"
-    why = "\n".join(f"| {count} | {reason} |" for reason, count in reasons.most_common() if reason)
-    (ROOT / "docs/results/passes.md").write_text(f"""`tools/check_passes.py --write`, {time.strftime("%Y-%m-%d")}, {source}.
-
-# Passes are harmless
-
-Every program of the three corpora that interprets in less than a second: the interpreter's bits before and after each pass
-alone, and after the default pipeline, on drawn inputs, on hard ones (NaN, infinities, zeros, extremes) and on those of the
-corpus. Passes that may round (`MayRound` in src/rewrite/pipeline.h), and the pipeline where one of them did something, are
-compared on drawn inputs and those of the corpus, within the tolerance of `run --expect`: with what was computed before, or
-with the run without any rounding. A result whose own roundings move it further from that run than the tolerance (a
-molecular dynamics of 81 numbers is one) counts as the same: it says nothing of another rounding.
-
-```
-{chr(10).join(lines)}
-```
-
-Not compared, and why:
-
-| programs | |
-|---|---|
-{why}
-
-How long the pipeline takes is in [pipeline.md](pipeline.md).
-""")
-    table = {name: {key: value for key, value in vars(row).items()} for name, row in rows.items()}
-    (ROOT / "docs/results/passes.json").write_text(json.dumps(table, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 
     tools/count_random.py                     one line per program and lowering; exit 1 if one differs
     tools/count_random.py --filter cartpole
-    tools/count_random.py --write             docs/results/random.md
     tools/count_random.py --values            also runs each before and after: equal bits
 
 Lowerings: `cpu` (threefry as a loop), `written out` (any other platform), `cuda call` (jax_threefry_gpu_kernel_lowering),
@@ -18,7 +17,6 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/results/random.md"
 SKIPPED = 77
 DRAWS = {"random_bits", "random_split", "random_fold_in", "threefry2x32"}
 LOWERINGS = {"cpu": "cpu", "written out": "tpu", "cuda call": "cuda"}
@@ -168,33 +166,11 @@ def count(tokamak, name, fn, args, lowering, partitionable, values=False):
     }
 
 
-def page(rows):
-    lines = [
-        "Made by `tools/count_random.py --write`: programs of JAX, the draws that each makes, and what the default passes leave.",
-        "",
-        "# Randomness as an op",
-        "",
-        "`drawn`: draws in the program (a loop's body counts once). `ops`: `threefry2x32` (or rng-bit-generator) after the",
-        "passes. `left`: words that are still rotated by hand. Instructions before are those after inlining.",
-        "",
-        "| program | lowering | partitionable | drawn | ops | left | instructions before | after |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        yes = "yes" if row["partitionable"] else "no"
-        lines.append(
-            f"| {row['name']} | {row['lowering']} | {yes} | {row['drawn']} | {row['ops']} | {row['left']} | "
-            f"{row['before']} | {row['after']} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tokamak", default=ROOT / "build/bin/tokamak", type=Path)
     parser.add_argument("--filter", default="")
     parser.add_argument("--values", action="store_true")
-    parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
     try:
         import jax
@@ -218,8 +194,6 @@ def main():
                     f"{'  DIFFERS' if wrong else ''}"
                 )
     print(f"tally: {len(rows) - bad} passed, {bad} failed, 0 skipped")
-    if args.write:
-        PAGE.write_text(page(rows))
     return 1 if bad else 0
 
 

@@ -3,7 +3,6 @@
 
     tools/kernel_counts.py
     tools/kernel_counts.py --only softmax,adam --tokamak build/bin/tokamak
-    tools/kernel_counts.py --write        also docs/results/kernel_counts.md and .json
 
 One row per workload: launches as `tokamak explain --json --target h200` counts them (library calls, copies and host calls count one
 each) against the bar, next to XLA's count. The same program at a reduced size: its GPU kernels are run by the simulator and
@@ -11,7 +10,6 @@ compared with the interpreter. Exits 1 if a bar is missed or a value differs, 77
 (ctest name fusion.kernel_counts: half a minute of work, most of it the step of a BERT-base). Needs no GPU.
 """
 import argparse
-import datetime
 import importlib.util
 import json
 import os
@@ -66,25 +64,11 @@ def difference(tokamak, path, folder):
     return "" if done.returncode == 0 else (done.stderr or done.stdout).strip().splitlines()[0][:120]
 
 
-def write(rows):
-    commit = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, cwd=ROOT).stdout.strip()
-    facts = {"commit": commit, "date": datetime.date.today().isoformat()}
-    lines = ["`tools/kernel_counts.py --write` made this.", "", "# Launches on an H200, as planned", "",
-             f"Commit {facts['commit']}, {facts['date']}. No GPU was used: plans are made for one, and at the reduced size its kernels were run by the "
-             "simulator and compared with the interpreter.", "",
-             "| workload | launches | bar | XLA | reduced | values |", "|---|---|---|---|---|---|"]  # fmt: skip
-    lines += [f"| {r['workload']} {r['size'] or ''} | {r['launches']} | {r['bar']} | {r['xla'] or ''} | {r['reduced']} | {r['wrong'] or 'equal'} |" for r in rows]
-    folder = ROOT / "docs/results"
-    (folder / "kernel_counts.md").write_text("\n".join(lines) + "\n")
-    (folder / "kernel_counts.json").write_text(json.dumps({**facts, "programs": rows}, indent=1) + "\n")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", type=Path, default=ROOT / "bench/workloads.py")
     parser.add_argument("--tokamak", default=str(ROOT / "build/bin/tokamak"))
     parser.add_argument("--only", default="", help="names, commas between them")
-    parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     if importlib.util.find_spec("jax") is None:
         print("skipped: there is no JAX for this Python (scripts/bootstrap makes a .venv that has it)")
@@ -104,8 +88,6 @@ def main():
             wrong = difference(arguments.tokamak, lower(workloads, reduced, Path(folder)), Path(folder))
         rows.append({"workload": name, "size": size, "launches": count, "bar": bar, "xla": xla, "reduced": reduced, "wrong": wrong})
         print(f"{name:32} {count:8} {bar:5} {xla or '-':>5}  {reduced}: {wrong or 'equal'}{'  MISSED' if count > bar or wrong else ''}", flush=True)
-    if arguments.write:
-        write(rows)
     return 1 if any(row["launches"] > row["bar"] or row["wrong"] for row in rows) else 0
 
 

@@ -12,13 +12,13 @@ import sys
 import tree
 
 BEGIN, END = "<!-- results -->", "<!-- end -->"
-# title, page of results, machine. How each file holds its rows: see ROWS.
-TABLE = (("elementwise, reductions, softmax, attention, sorts", "cpu", "2 CPU cores"),
-         ("loops: simulation, recurrent cells, solvers", "loops_cpu_x86_64_2", "2 CPU cores"),
-         ("training steps: CNN, ResNet, transformer", "train_cpu", "2 CPU cores"),
-         ("elementwise, reductions, softmax, sorts, stencils", "cuda", "H200"),
-         ("loops drawn from seeds", "loops", "H200"),
-         ("contractions, attention, BERT, ResNet blocks", "cuda_models", "H200"))  # fmt: skip
+# title, data file, page of results, machine. How each file holds its rows: see ROWS.
+TABLE = (("elementwise, reductions, softmax, attention, sorts", "cpu", "cpu", "2 CPU cores"),
+         ("loops: simulation, recurrent cells, solvers", "loops_cpu", "loops_cpu", "2 CPU cores (aarch64)"),
+         ("training steps: CNN, ResNet, transformer", "train_cpu", "train_cpu", "2 CPU cores"),
+         ("elementwise, reductions, softmax, sorts, stencils", "cuda", "cuda", "H200"),
+         ("loops drawn from seeds", "loops", "loops", "H200"),
+         ("contractions, attention, BERT, ResNet blocks", "cuda_models", "cuda", "H200"))  # fmt: skip
 
 
 def of_programs(data):
@@ -45,18 +45,18 @@ def of_gpu(data):
 
 
 def of_seeds(data):
-    for row in data:
+    for row in data["rows"]:
         yield f"seed {row['seed']}", row["ratio"]
 
 
-ROWS = {"cpu": of_programs, "loops_cpu_x86_64_2": of_loops, "train_cpu": of_training, "cuda": of_gpu, "loops": of_seeds, "cuda_models": of_gpu}
+ROWS = {"cpu": of_programs, "loops_cpu": of_loops, "train_cpu": of_training, "cuda": of_gpu, "loops": of_seeds, "cuda_models": of_gpu}
 
 
 def lines(root):
     yield "| programs | machine | number | XLA's time / Tokamak's, geometric mean (least to greatest) | slower than XLA by more than 5 % |"
     yield "|---|---|---|---|---|"
-    for title, page, machine in TABLE:
-        rows = list(ROWS[page](json.loads((root / f"docs/results/{page}.json").read_text())))
+    for title, data, page, machine in TABLE:
+        rows = list(ROWS[data](json.loads((root / f"docs/results/{data}.json").read_text())))
         ratios = [ratio for _, ratio in rows]
         mean = math.exp(statistics.fmean(map(math.log, ratios)))
         slower = ", ".join(f"{name} ({ratio:.2f})" for name, ratio in sorted(rows, key=lambda row: row[1]) if ratio < 0.95)

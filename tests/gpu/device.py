@@ -5,7 +5,7 @@
 
 A part that exceeds its time limit is stopped and fails. --backend sim-cuda runs the same parts on the simulated device.
 A part is a method of Parts; a line `figure: ...` of its output goes into the table, and so does its tally. With --out the
-table is also written to DIR/gpu.md, in the format of docs/results.
+table is also written to DIR/gpu.json and DIR/gpu.md, as in docs/results.
 """
 import argparse
 import concurrent.futures
@@ -19,6 +19,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+import write_pages
+from result_pages import common
+
 SHOWN = 12  # lines of a failed part's output
 SIDE_BY_SIDE = 3  # number of untimed parts that run concurrently
 
@@ -126,7 +130,7 @@ class Parts:
                     {**self.plugin(), "JAX_PLATFORMS": "tokamak,cuda,cpu"}, alone=True, verbose=True)  # fmt: skip
 
     def loops(self):
-        """20 random loops, all repetitions of each"""
+        """20 random loops, all iterations of each"""
         return Part(self.script("loops.py", "--seconds", "60", "--out", self.out), 110,
                     "XLA in the same process, in turn; bars: 90 % are one kernel, none slower than XLA",
                     {**self.plugin(), "JAX_PLATFORMS": "tokamak,cuda,cpu"}, alone=True, verbose=True)  # fmt: skip
@@ -208,16 +212,11 @@ def said(*command):
         return "?"
 
 
-def page(rows, seconds, backend):
-    device = said("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader") if backend == "cuda" else backend
-    commit = os.environ.get("TOKAMAK_COMMIT") or said("git", "rev-parse", "--short", "HEAD")
-    lines = ["`tests/gpu/run` measured this.", "", "# What runs on the GPU", "",
-             f"Commit {commit}, {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC, {device}, {os.cpu_count()} cores; {seconds:.0f} s in all.", "",
-             "| part | what | against what | passed | failed | skipped | figure | s | result |", "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
-    for row in rows:
-        passed, failed, skipped = row["counts"]
-        lines.append(f"| {row['part']} | {row['what']} | {row['against']} | {passed} | {failed} | {skipped} | {row['figure']} | {row['seconds']:.0f} | {row['result']} |")
-    return "\n".join(lines) + "\n"
+def facts_of(seconds, backend):
+    device, _, driver = (said("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader") if backend == "cuda" else backend).partition(", ")
+    return {"command": "tests/gpu/run", "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
+            "commit": os.environ.get("TOKAMAK_COMMIT") or said("git", "rev-parse", "--short", "HEAD"), "device": device, "driver": driver,
+            "cores": os.cpu_count(), "seconds": seconds}  # fmt: skip
 
 
 def main():
@@ -231,7 +230,8 @@ def main():
     parts, begin = Parts(args), time.time()
     parts.out.mkdir(parents=True, exist_ok=True)
     rows = run_all(args.parts or ALL, parts, begin + args.seconds)
-    (parts.out / "gpu.md").write_text(page(rows, time.time() - begin, args.backend))
+    common.save(parts.out, "gpu", {"facts": facts_of(time.time() - begin, args.backend), "parts": rows})
+    write_pages.write("gpu", parts.out)
     print(table(rows))
     return 0 if all(row["result"] == "fine" for row in rows) else 1
 

@@ -9,21 +9,21 @@ Bars: 90 % of the loops are one kernel each, none is slower than on XLA.
 """
 import argparse
 import concurrent.futures
-import json
 import math
 import os
-import statistics
 import sys
 import time
 from pathlib import Path
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 os.environ.setdefault("TOKAMAK_CACHE", "off")
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2] / "bench")]
 
 import jax
 import loop_bodies
 import numpy as np
+import write_pages
+from result_pages import common
 
 ONE_KERNEL, SLOWEST = 0.9, 1.0  # bars
 REPETITION_S, REPETITIONS = 0.03, 5
@@ -39,7 +39,7 @@ def arguments():
     parser.add_argument("--kernels", action="store_true")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--target", default="h200", help="whose kernels are counted")
-    parser.add_argument("--out", type=Path, help="a folder for loops.json")
+    parser.add_argument("--out", type=Path, help="a folder for loops.json and the page loops.md")
     return parser.parse_args()
 
 
@@ -117,28 +117,11 @@ def timed(options):
         print(f"{seed:4} {drawn}: {row['ms']:.3f} ms, XLA {row['peer_ms']:.3f}, {row['ratio']:.2f}; {'one kernel' if one else 'steps: ' + why}, {launches} launches; "
               f"compiled in {ours.compile_s:.1f} s, XLA {theirs.compile_s:.1f}; differ {row['differ']:.1e}", flush=True)  # fmt: skip
     if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "loops.json").write_text(json.dumps(rows, indent=1) + "\n")
-        (options.out / "loops.md").write_text(page(rows, time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())))
+        facts = {"command": "tests/gpu/run loops", "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "jax": jax.__version__,
+                 "device": jax.devices("tokamak")[0].device_kind}  # fmt: skip
+        common.save(options.out, "loops", {"facts": facts, "rows": rows})
+        write_pages.write("loops", options.out)
     return rows, failed
-
-
-def page(rows, date):
-    """docs/results/loops.md from the rows of loops.json."""
-    mean = math.exp(statistics.fmean(math.log(row["ratio"]) for row in rows))
-    slower = ", ".join(f"seed {row['seed']} ({row['ratio']:.2f})" for row in rows if row["ratio"] < 1) or "none"
-    lines = ["`tests/gpu/run loops` measured this (`tests/gpu/loops.py`).", "", "# Random loops on Tokamak and on XLA", "",
-             f"{date}, one GPU, both in one process, interleaved; milliseconds a call, the least of {REPETITIONS + 1}. A seed is a program",
-             "(`tests/gpu/loop_bodies.py`): scan, fori_loop, while_loop with a data-dependent trip count, a fori_loop under vmap (`lanes`) and a",
-             "while_loop under vmap (`each`: a trip count for each lane), with 3 to 9 carried values, 1 to 40 ops and random numbers in an iteration.",
-             "`rows` are arrays that are read or stacked by iterations. One kernel: all iterations are one launch.", "",
-             f"{sum(row['one_kernel'] for row in rows)} of {len(rows)} loops are one kernel. XLA / Tokamak: {mean:.2f} in the geometric mean,",
-             f"{min(row['ratio'] for row in rows):.2f} to {max(row['ratio'] for row in rows):.1f}. Slower than XLA: {slower}.", "",
-             "| seed | loop | one kernel | launches | Tokamak ms | XLA ms | XLA / Tokamak | compile s | XLA's |", "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
-    for row in rows:
-        lines.append(f"| {row['seed']} | {row['loop']} | {'yes' if row['one_kernel'] else row['why']} | {row['launches']} | {row['ms']:.3f} "
-                     f"| {row['peer_ms']:.3f} | {row['ratio']:.2f} | {row['compile_s']:.1f} | {row['peer_compile_s']:.1f} |")  # fmt: skip
-    return "\n".join(lines) + "\n"
 
 
 def only_counted(options):
