@@ -8,6 +8,7 @@
 #include "passes/target/first_elements.h"
 #include "passes/target/merge_sorts.h"
 #include "passes/target/packed_key_sorts.h"
+#include "passes/target/reduce_top_k.h"
 #include "rewrite/edit_computations.h"
 #include "rewrite/editor.h"
 #include "support/check.h"
@@ -146,7 +147,9 @@ bool PrepareForGpu(Computation& computation, PassContext& context) {
   for (Instr* instr : computation.PostOrder())
     if (instr->op() == Op::kSort && TryTopK(*instr, context)) changed = true;
   for (Instr* instr : computation.PostOrder())
-    if (instr->op() == Op::kTopK && TrySortTopK(*instr, context)) changed = true;
+    if (instr->op() == Op::kTopK &&
+        (TryReduceTopK(*instr, context) || TrySortTopK(*instr, context)))
+      changed = true;
   for (Instr* instr : computation.PostOrder())
     if (instr->op() == Op::kSort &&
         (TryPackedKeySort(*instr, context) || TryMergeSort(*instr, context)))
@@ -158,7 +161,8 @@ bool PrepareForGpu(Computation& computation, PassContext& context) {
 }  // namespace
 
 // Sorts by computed keys become sorts by arrays of keys, computed in separate kernels; sorts become
-// top-k if only their first elements are used. GPU only: packed_key_sorts.h, merge_sorts.h.
+// top-k if only their first elements are used. GPU only: reduce_top_k.h, packed_key_sorts.h,
+// merge_sorts.h.
 Result<Changed> LegalizeSorts(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;

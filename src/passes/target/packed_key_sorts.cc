@@ -7,35 +7,11 @@
 #include "gen/library/sorts.h"
 #include "gen/line_network.h"
 #include "gen/region.h"
+#include "passes/target/packed_words.h"
 #include "passes/target/radix_sort.h"
-#include "passes/target/window_starts.h"
 
 namespace tokamak {
 namespace {
-
-ElementType UnsignedOf(int bits) {
-  switch (bits) {
-    case 8:
-      return ElementType::kU8;
-    case 16:
-      return ElementType::kU16;
-    case 32:
-      return ElementType::kU32;
-    default:
-      return ElementType::kU64;
-  }
-}
-
-// Bits of an element in memory.
-int BitsOf(ElementType type) {
-  return type == ElementType::kPred ? 8 : InfoOf(type).bits;
-}
-
-// Whether the type can be packed as plain bits of a power-of-two width.
-bool IsBits(ElementType type) {
-  return !IsComplex(type) && (type == ElementType::kPred || IsInteger(type) || IsReal(type)) &&
-         BitsOf(type) >= 8 && std::has_single_bit(static_cast<unsigned>(BitsOf(type)));
-}
 
 class PackedKeySorter {
  public:
@@ -46,19 +22,19 @@ class PackedKeySorter {
 
   // Whether the key and its payload fit in one word.
   bool Fits() {
-    key_bits_ = BitsOf(KeyType());
-    if (!IsBits(KeyType())) return false;
+    if (!CanPack(KeyType())) return false;
+    key_bits_ = PackedBits(KeyType());
     if (line_.lines * line_.length > std::numeric_limits<int32_t>::max() / 2) return false;
     std::vector<size_t> others;
     for (size_t i = 0; i < sort_.operand_count(); ++i)
       if (i != key_.operand) others.push_back(i);
     int number_bits = std::bit_width(static_cast<uint64_t>(line_.length - 1));
     below_ = Below::kNothing;
-    if (others.size() == 1 && IsBits(OperandType(others[0])) &&
+    if (others.size() == 1 && CanPack(OperandType(others[0])) &&
         !IsIotaAlong(*sort_.operand(others[0]), static_cast<int64_t>(line_.along)) &&
-        key_bits_ + BitsOf(OperandType(others[0])) <= 64) {
+        key_bits_ + PackedBits(OperandType(others[0])) <= 64) {
       below_ = Below::kOther;
-      below_bits_ = BitsOf(OperandType(others[0]));
+      below_bits_ = PackedBits(OperandType(others[0]));
     } else if (!others.empty()) {
       below_ = Below::kNumber;
       below_bits_ = number_bits;
@@ -148,10 +124,6 @@ class PackedKeySorter {
     return make_.Filled(word_, Literal::ScalarInt(word_.type(), static_cast<int64_t>(value)));
   }
   Instr* Both(Op op, Instr* x, Instr* y) { return make_.Make(op, word_, {x, y}); }
-  Instr* Converted(Instr* x, ElementType type) {
-    if (x->shape().type() == type) return x;
-    return make_.Make(Op::kConvert, Shape::Array(type, dims_), {x});
-  }
 
   // The dimensions with the sorted one last.
   Dims LinesLast() const {
@@ -183,36 +155,8 @@ class PackedKeySorter {
     return line_.along + 1 == line_.dims.size() ? x : Transposed(x, back);
   }
 
-  // Bitcasts elements to unsigned integers, and back.
   Instr* BitsAsWord(size_t i) {
-    Instr* x = Lines(sort_.operand(i));
-    ElementType type = OperandType(i), bits = UnsignedOf(BitsOf(type));
-    if (type == ElementType::kPred) {
-      x = Converted(x, bits);
-    } else if (type != bits) {
-      x = make_.Make(Op::kBitcastConvert, Shape::Array(bits, dims_), {x});
-    }
-    return Converted(x, word_.type());
-  }
-  Instr* FromBits(Instr* word, size_t i) {
-    ElementType type = OperandType(i), bits = UnsignedOf(BitsOf(type));
-    word = Converted(word, bits);
-    if (type == ElementType::kPred) return Converted(word, type);
-    if (type == bits) return word;
-    return make_.Make(Op::kBitcastConvert, Shape::Array(type, dims_), {word});
-  }
-
-  // Maps the bits of the key type to unsigned integers with the same order, and back: all bits of
-  // negative floats are inverted.
-  Instr* Flipped(Instr* bits, bool back) {
-    if (key_.order == KeyOrder::kUnsigned) return bits;
-    uint64_t sign = uint64_t{1} << (key_bits_ - 1), ones = sign | (sign - 1);
-    if (key_.order == KeyOrder::kSigned) return Both(Op::kXor, bits, Word(sign));
-    Instr* is_high =
-        make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, dims_), {bits, Word(sign)},
-                   CompareAttrs{CompareDirection::kGe, CompareType::kNone});
-    Instr *high = Word(back ? sign : ones), *low = Word(back ? ones : sign);
-    return Both(Op::kXor, bits, make_.Make(Op::kSelect, word_, {is_high, high, low}));
+    return tokamak::BitsAsWord(make_, Lines(sort_.operand(i)), word_.type());
   }
 
   // Maps all NaNs to one value that sorts after all other numbers.
@@ -226,7 +170,7 @@ class PackedKeySorter {
   }
 
   Instr* Words() {
-    Instr* word = WithoutNan(Flipped(BitsAsWord(key_.operand), false));
+    Instr* word = WithoutNan(OrderedBits(make_, BitsAsWord(key_.operand), key_bits_, key_.order));
     if (below_ == Below::kNothing) return word;
     word = Both(Op::kShiftLeft, word, Word(static_cast<uint64_t>(below_bits_)));
     Instr* below = below_ == Below::kOther ? BitsAsWord(1 - key_.operand)
@@ -238,13 +182,13 @@ class PackedKeySorter {
     if (i == key_.operand) {
       if (below_bits_ > 0)
         sorted = Both(Op::kShiftRightLogical, sorted, Word(static_cast<uint64_t>(below_bits_)));
-      return FromBits(Flipped(sorted, true), i);
+      return FromBits(make_, FromOrderedBits(make_, sorted, key_bits_, key_.order), OperandType(i));
     }
     Instr* below = Both(Op::kAnd, sorted, Word((uint64_t{1} << below_bits_) - 1));
-    if (below_ == Below::kOther) return FromBits(below, i);
+    if (below_ == Below::kOther) return FromBits(make_, below, OperandType(i));
     if (IsIotaAlong(*sort_.operand(i), static_cast<int64_t>(line_.along)))
-      return Converted(below, OperandType(i));
-    return Fetched(sort_.operand(i), Converted(below, ElementType::kS32));
+      return make_.Converted(below, OperandType(i));
+    return Fetched(sort_.operand(i), make_.Converted(below, ElementType::kS32));
   }
 
   // Gathers the elements with these indices, within each line.
