@@ -1,3 +1,16 @@
+// Expands cholesky and triangular-solve into while loops of elementwise ops. Both algorithms are
+// right-looking: an iteration finishes one column of the factor, or one row of the solution, and
+// subtracts its contribution from everything that is unfinished.
+//
+//   cholesky of m, iteration j                    triangular-solve of a x = c, iteration i
+//   l[j,j] = sqrt(m[j,j])                         x[i,:]  = c[i,:] / a[i,i]
+//   l[i,j] = m[i,j] / l[j,j]          i > j       c[k,:] -= a[k,i] * x[i,:]      k after i
+//   m[i,k] -= l[i,j] * conj(l[k,j])   i, k > j
+//
+// The factor overwrites m and the solution overwrites c, so a loop carries one matrix per result.
+// Shapes are static: each iteration computes the whole matrix and masks the finished part with a
+// select. A loop costs n updates of n x n elements (n x columns for a solve).
+
 #include <algorithm>
 #include <numeric>
 

@@ -1,3 +1,15 @@
+// Prepares convolutions for cuDNN: features become the last dimension of input and result, output
+// features the first of the filter, and the library's window replaces that of the program. Layout
+// ops around the convolution keep its value:
+//
+//   conv(x, w)  ->  transpose(conv(pad(transpose(x)), transpose(reverse(w))))
+//
+// A convolution has one of three forms (LibraryConvolution): the forward one, y = conv(x, w), or
+// the gradient with respect to x or to w. Sizes x, w, y and padding are always those of the forward
+// convolution, also where the program computes a gradient. The pass queries the library for each
+// convolution; if the library rejects asymmetric padding, the surplus zeros of one side are
+// materialized and the library is queried again.
+
 #include <algorithm>
 #include <numeric>
 
@@ -87,6 +99,7 @@ class ConvolutionPreparer {
   // Whether it already has the requested layout.
   bool IsLaidOut() const { return low_.empty() && LibraryConvolutionOf(conv_).has_value(); }
 
+  // The gradient of x is computed for the padded x and cut; the other forms read a padded x.
   void Run() {
     const ConvDims& from = attrs_.dims;
     const ConvDims to = LibraryDims(read_.form, attrs_.window.size());

@@ -1,3 +1,15 @@
+// Convolutions as dots (im2col), for all convolutions that no library computes. A gather collects
+// the input elements that each output position reads through each tap of the window; the dot
+// contracts taps and input features with the kernel:
+//
+//   x [B, H, W, C]   ->  pad  ->  gather [B, OH, OW, KH, KW, C]
+//   k [KH, KW, C, O] ->  dot over KH, KW, C  ->  [B, OH, OW, O]
+//
+// The kernel of a dot with at most 1024 columns gathers elements as it reads them, so the im2col
+// matrix, KH * KW times as large as the input, is not materialized. Strides and window dilation are
+// in the indices, base dilation and padding in the pad. Depthwise convolutions have one output
+// feature per group and become a multiply and a reduction.
+
 #include <algorithm>
 
 #include "gen/element.h"
@@ -26,6 +38,8 @@ class ConvolutionExpander {
         attrs_(conv.attrs<ConvolutionAttrs>()),
         rank_(attrs_.window.size()) {}
 
+  // A dot with many columns, or of complex numbers, materializes the matrix: it must be small
+  // enough.
   bool IsFit() const {
     for (const Instr* operand : conv_.operands())
       if (!IsFitArray(operand->shape())) return false;
@@ -163,6 +177,7 @@ class ConvolutionExpander {
     return Make(Op::kReshape, x->shape().type(), std::move(dims), {x});
   }
 
+  // The input as [batch group, batch, space..., feature group, feature].
   Instr* Arranged() {
     Dims order = {attrs_.dims.input_batch};
     Dims dims = {BatchGroups(), Batch()};
@@ -250,6 +265,7 @@ class ConvolutionExpander {
                 DimensionAttrs{static_cast<int64_t>(positions.size())});
   }
 
+  // The kernel as [space..., feature, batch group, feature group, output feature].
   Instr* Kernel() {
     Instr* kernel = conv_.operand(1);
     Dims reversed, order, dims;

@@ -1,3 +1,14 @@
+// Rows of the table of expand-ops (expand_ops.h): each function rewrites one instruction into ops
+// that every target computes, and returns false if the instruction is not of its kind. The
+// functions are independent of each other; ExpandBy applies the table again to the instructions
+// that they create.
+//
+//   cholesky, triangular-solve, narrow floats   in f64, rounded once
+//   custom-call potrf                           cholesky, select of a triangle, NaN test
+//   atan2, power of complex numbers             log and exp; a power selects special cases
+//   dynamic-iota, dynamic-reshape               the static op, if the shape is known
+//   concatenate of more than 512 operands       a tree of concatenates of 32
+
 #include <algorithm>
 #include <limits>
 

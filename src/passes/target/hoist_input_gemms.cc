@@ -1,3 +1,16 @@
+// Hoists input GEMMs out of loops. In a recurrent network each iteration multiplies its input x[i]
+// by a loop-invariant matrix. The products of all iterations are independent of the state, so one
+// GEMM before the loop computes them, and an iteration only reads its row. If the input is
+// concatenated with the state, the matrix is split by rows:
+//
+//   loop:  dot(concatenate(x[i], h), w)      before:  p = dot(x, w_x)
+//                                            loop:    p[i] + dot(h, w_h)
+//
+// The GEMM has more rows, hence a higher arithmetic intensity, and reads the matrix once instead of
+// once per iteration. The sum of two dots rounds once more than one dot. A second rewrite applies
+// to dots with unused columns: the matrix is sliced before the loop. Linear in the instructions of
+// the loop.
+
 #include <fmt/format.h>
 
 #include "passes/passes.h"
@@ -83,6 +96,7 @@ class InputGemmHoister {
     return true;
   }
 
+  // Slices the columns of the matrix before the loop instead of those of the result in the loop.
   void TakeSlice(Instr& dot) {
     Instr* slice = *dot.users().begin();
     const SliceAttrs& of = slice->attrs<SliceAttrs>();
@@ -106,6 +120,8 @@ class InputGemmHoister {
     edit_.ReplaceInBody(slice, made);
   }
 
+  // Splits the lhs into the parts that are rows of a carried array and the rest. Accepts the dot if
+  // the rows account for enough multiplications and their result is small enough.
   void FindProduct(Instr* dot) {
     if (!IsWithMatrix(*dot)) return;
     const DotAttrs& attrs = dot->attrs<DotAttrs>();
@@ -149,6 +165,8 @@ class InputGemmHoister {
         .Make(Op::kSlice, Shape::Array(matrix->shape().type(), dims), {matrix}, attrs);
   }
 
+  // The product of a part: a row of the GEMM over all rows, which precedes the loop and is carried
+  // as an invariant.
   Instr* RowOfAll(const Instr& dot, const Part& part) {
     DotAttrs attrs = dot.attrs<DotAttrs>();
     ++attrs.lhs_contracting[0];
@@ -189,15 +207,7 @@ class InputGemmHoister {
 
 }  // namespace
 
-// Hoists input GEMMs out of loops. Applies if each iteration multiplies a row of an array by a
-// loop-invariant matrix (the inputs of a recurrent network). One GEMM before the loop multiplies
-// all rows, and each iteration reads its row of the result. If the row is one part of the operand,
-// next to carried values:
-//
-//   dot(concatenate(x[i], h), w)  becomes  (dot(x, w's rows of x))[i] + dot(h, w's rows of h)
-//
-// Columns of the matrix whose results are unused are dropped before the loop. Record
-// loop.hoist-gemm. Requires a known trip count; results are at most 1 GiB.
+// Record loop.hoist-gemm. Requires a known trip count; results are at most 1 GiB.
 Result<Changed> HoistInputGemms(Module& module, PassContext& context) {
   return ForEditableLoops(module, [&](const WhileLoop& loop) {
     InputGemmHoister hoister(loop);

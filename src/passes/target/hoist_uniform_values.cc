@@ -1,3 +1,19 @@
+// In a whole-loop kernel each point (thread or lane) runs all iterations, so a carried value that
+// is the same at all points is recomputed by every point. PRNG keys that each iteration splits are
+// such values and expensive. This pass computes them once, in a loop that precedes the original one
+// and stacks one row per iteration:
+//
+//   while (i, key, x):                      while (i, key, rows):
+//     key' = split(key)                       key' = split(key); rows[i] = u(key)
+//     x'   = f(x, u(key))           ->      while (i, x, rows):
+//                                             x' = f(x, rows[i])
+//
+// Terms: a key is a carried value without a parallel axis that changes; the uniform inputs are
+// values computed from keys that the rest of the body reads. The body is classified in one forward
+// pass: kFree values depend on the counter and invariants only, kKeyed values also on keys, kOther
+// values on the point. The first loop has one point and is sequential, so the cost model decides:
+// parallel recomputation against serial latency.
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -86,6 +102,8 @@ class Sharer {
     return it == kinds_.end() ? Kind::kOther : it->second;
   }
 
+  // A keyed value that is large, complex or calls a computation counts as kOther, because the row
+  // loop could not hold it.
   void Classify() {
     for (size_t i = 0; i < loop().size(); ++i) {
       bool is_key = std::ranges::find(keys_, i) != keys_.end();
@@ -310,6 +328,8 @@ class Sharer {
     Replace(condition, body, operands, shapes);
   }
 
+  // Replaces the loop by one with the new carried values. Users of the final keys read them from
+  // the row loop, which has computed the same sequence.
   void Replace(Computation& condition, Computation& body, const std::vector<Instr*>& operands,
                const std::vector<Shape>& shapes) {
     Computation& before = *instr_->parent();
@@ -368,9 +388,7 @@ void HoistUniformIn(Module& module, Computation& computation, PassContext& conte
 
 }  // namespace
 
-// In a whole-loop kernel with many points, every point recomputes uniform values (PRNG keys that
-// are split in every iteration, for example). This pass computes them once, in a separate preceding
-// loop that stacks a row per iteration.
+// Record loop.hoist-uniform, with the predicted microseconds of both variants.
 Result<Changed> HoistUniformValues(Module& module, PassContext& context) {
   std::set<const Computation*> made;
   if (module.entry() != nullptr) HoistUniformIn(module, *module.entry(), context, made);

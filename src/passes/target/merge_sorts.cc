@@ -1,3 +1,14 @@
+// Sorts of lines that do not fit in the shared memory of one thread block, as merge sorts. Each
+// pass is an ordinary stable sort op on a reshaped array, whose generator merges because the halves
+// of its lines are sorted:
+//
+//   [n]  ->  sort [4, n/4]  ->  sort [2, n/2]  ->  sort [1, n]       log2(segments) + 1 passes
+//
+// The number of segments is a power of two, so lines are padded if needed. Padding cannot use an
+// extreme key, because the comparator is arbitrary; instead a leading pred operand marks padding
+// and is compared first. Top-k repeatedly reduces segments to their first k elements: every element
+// of the result is among the first k of its segment.
+
 #include "passes/target/merge_sorts.h"
 
 #include <limits>
@@ -147,6 +158,8 @@ std::vector<Instr*> Padded(MergeSortEditor& editor, Instr& sort, size_t along, i
 
 }  // namespace
 
+// Segments stay in their original order and every pass is stable, so the result is the stable order
+// of the whole line.
 bool TryMergeSort(Instr& sort, PassContext& context) {
   if (!IsSortable(sort) || IsTied(sort) || WhyNoComparison(sort) || gpu::IsBlockRadixSort(sort))
     return false;
@@ -182,6 +195,8 @@ bool TryMergeSort(Instr& sort, PassContext& context) {
   return true;
 }
 
+// Equal elements keep the order of their indices: segments precede the remainder and sorts are
+// stable.
 bool TrySortTopK(Instr& top, PassContext& context) {
   const Shape shape = top.operand(0)->shape();
   std::vector<Shape> results = PartsOf(top.shape());

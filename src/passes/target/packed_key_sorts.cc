@@ -1,3 +1,14 @@
+// Sorts by one key as radix sorts of packed words. A word has the key in its upper bits, mapped to
+// an unsigned integer with the same order, and a payload in its lower bits:
+//
+//   | ordered key bits | payload |      payload: bits of the other operand, or the element's index
+//    key_bits_           below_bits_
+//
+// A key and one other operand of at most 64 bits together travel in the word. With more operands,
+// or wider ones, the index travels, and the operands are gathered by the sorted indices. The radix
+// sort looks at the key bits only and is stable, so equal keys keep their order. If all users slice
+// the same prefix, only that prefix is unpacked.
+
 #include "passes/target/packed_key_sorts.h"
 
 #include <bit>
@@ -169,6 +180,7 @@ class PackedKeySorter {
     return make_.Make(Op::kSelect, word_, {is_nan, Word(sign | (sign - 1)), word});
   }
 
+  // The word of each element, [lines, length].
   Instr* Words() {
     Instr* word = WithoutNan(OrderedBits(make_, BitsAsWord(key_.operand), key_bits_, key_.order));
     if (below_ == Below::kNothing) return word;
@@ -178,6 +190,7 @@ class PackedKeySorter {
     return Both(Op::kOr, word, below);
   }
 
+  // Operand i in sorted order: unpacked from the words, or gathered by the index in them.
   Instr* ResultOf(size_t i, Instr* sorted) {
     if (i == key_.operand) {
       if (below_bits_ > 0)

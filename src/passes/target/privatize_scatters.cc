@@ -1,3 +1,14 @@
+// Privatizes scatters: many updates into a small array serialize on few elements. The updates are
+// split into parts, each part scatters into its own copy of the array, and a reduction combines the
+// copies:
+//
+//   scatter(a, i, u)  ->  op(a, reduce(scatter(neutral [P, ...], i [P, ...], u [P, ...])))
+//
+// The part is a batch dimension of the new scatter, so parts run in parallel, and the result
+// depends only on the shape. Requires a combiner that is associative and commutative and has a
+// neutral element. Two rewrites make more scatters qualify: f32 maxima and minima become integer
+// ones, and "last update wins" becomes a maximum of update numbers followed by a gather.
+
 #include <algorithm>
 #include <limits>
 
@@ -253,7 +264,8 @@ class KeyedScatter {
     return make_.Make(Op::kXor, shape, {bits, mask});
   }
 
-  // NaN sorts before all numbers.
+  // NaN wins: it is the greatest key of a maximum and the least key of a minimum. Both extreme keys
+  // map back to NaN bits.
   Instr* KeyOf(Instr* x) {
     Shape shape = Shape::Array(kScatterNumber, x->shape().dims());
     Instr* key = Flipped(make_.Make(Op::kBitcastConvert, shape, {x}));
@@ -281,10 +293,8 @@ bool TryKeys(Instr& scatter, PassContext& context) {
 
 }  // namespace
 
-// Privatizes scatters. An unordered scatter of many updates into a small array is split into parts
-// of the updates, each with a private copy of the array, followed by a reduction over the copies.
-// This gives work to many threads, and the result depends only on the shape. Floating-point sums
-// are rounded in a different order.
+// Records scatter.split, scatter.last and scatter.keys. Floating-point sums are rounded in a
+// different order.
 Result<Changed> PrivatizeScatters(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;

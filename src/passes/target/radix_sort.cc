@@ -1,3 +1,16 @@
+// LSD radix sort of words by some of their bits, built from plain ops. One pass per digit, least
+// significant first; each pass is stable, so the order of earlier passes survives. A pass over a
+// line of S segments:
+//
+//   counts [lines, S, digits]   histogram of the digit in each segment     (scatter-add of ones)
+//   starts [lines, digits, S]   exclusive prefix sums, digit-major          (two scans)
+//   sort by the digit           each segment writes its words from starts   (sort, starts captured)
+//
+// The last op is an ordinary sort of the line by one digit; its comparator captures `starts` and
+// ignores it. The generator recognizes this form and scatters each segment instead of sorting. Any
+// backend that does not recognize it still computes the right result. O(length * digits); short
+// lines are sorted by comparison or in one block.
+
 #include "passes/target/radix_sort.h"
 
 #include <algorithm>

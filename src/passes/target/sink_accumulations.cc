@@ -1,3 +1,15 @@
+// Sinks accumulations out of loops. A weight gradient is a sum over iterations of dots that the
+// loop itself never reads. The factors of all iterations are stacked, and one dot after the loop
+// contracts the iteration together with the original contracted dimensions:
+//
+//   loop:  s += dot(a, x[i])            loop:   A[i] = a
+//                                       after:  s = s0 + dot(A, x) over (i, k)
+//
+// A factor that is a row of a carried array with one row per iteration is stacked already, if it
+// has the index of the other factor: the contraction pairs row i with row i. Stacking writes the
+// factors instead of reading and writing the sum; it must not move more bytes. Floating-point sums
+// are rounded in a different order.
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -123,6 +135,8 @@ class AccumulationSinker {
     return row;
   }
 
+  // Accepts a sum of dots if it is large, no factor is loop-invariant, and stacking moves at most
+  // the bytes of reading and writing the sum.
   void FindProduct(size_t i) {
     Instr* term = TermOf(i);
     if (term == nullptr) return;
@@ -157,6 +171,7 @@ class AccumulationSinker {
     return (row && row->index == index) || StackFor(value, index) != nullptr;
   }
 
+  // Reductions (bias gradients) cost no extra stack: they reduce a factor that a dot has stacked.
   void FindReduction(size_t i) {
     Instr* term = TermOf(i);
     if (term == nullptr) return;
@@ -212,6 +227,8 @@ class AccumulationSinker {
     return parameter;
   }
 
+  // Dimension 0 of a stack is the iteration. It becomes the first contracted (or reduced)
+  // dimension, and the others shift by one.
   static Terms TermsOf(const std::vector<std::pair<const Sum*, std::vector<Instr*>>>& stacks) {
     Terms terms;
     for (const auto& [sum, parameters] : stacks) {
@@ -277,15 +294,7 @@ class AccumulationSinker {
 
 }  // namespace
 
-// Sinks accumulations out of loops. If every iteration adds a dot to a carried sum that has no
-// other use (a weight gradient), the factors of all iterations are stacked and multiplied at once
-// after the loop:
-//
-//   sum += dot(a, x[i])  over all i   becomes   sum += dot(all a, x)
-//
-// with iterations and contracted dimension merged into one. Reductions of values that are stacked
-// anyway are sunk likewise. Record loop.sink-accumulation. Requires a known trip count, and that
-// stacking moves no more bytes than accumulating.
+// Record loop.sink-accumulation. Requires a known trip count.
 Result<Changed> SinkAccumulations(Module& module, PassContext& context) {
   return ForEditableLoops(module, [&](const WhileLoop& loop) {
     AccumulationSinker sinker(loop);

@@ -1,3 +1,17 @@
+// Scatters as sorted runs, for GPUs. The windows of a scatter are sorted by start index, so that
+// windows with the same start are adjacent (a run) and one thread can combine a run. The sort is
+// stable: the combinations and their order are those of the unsorted scatter, whatever the
+// combiner.
+//
+//   word of window w = | start index | w |     sorted by the start; updates are gathered by w
+//
+// A run can be as long as the input. If the combiner is associative and commutative, runs are cut
+// at segment boundaries. The leading windows of a segment that continue a run are combined into one
+// partial window. The partial windows, one per segment of 256, are scattered by the same scheme.
+//
+// Requires windows that coincide or are disjoint. A start index of start_count_ means out of
+// bounds. Scatters with the same indices share one sort.
+
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -207,6 +221,7 @@ class SortedScatter {
            start_count_ + count <= std::numeric_limits<int32_t>::max();
   }
 
+  // One scatter into [starts, partial windows]: the updates are read once instead of twice.
   Instr* CombinedAsOne(Instr* array, const Windows& windows, Instr* goes_on, Instr* number,
                        Windows& next) {
     Shape all = ShapeOfRest(windows, start_count_ + next.count);
@@ -346,12 +361,7 @@ bool TrySort(Instr& scatter, PassContext& context, SortedStarts& known) {
 
 }  // namespace
 
-// GPU only: sorts scatters. A scatter with many windows that coincide or are disjoint becomes a
-// scatter whose windows are sorted by start index, stably, so the combinations and their order are
-// unchanged. The start index of each window, with the window number in the lower bits, is
-// radix-sorted; updates are gathered in that order when they are combined. If very many windows may
-// be combined in any order, one start could have all of them; these become several scatters, over
-// segments of windows and over the partial windows of each segment.
+// GPU only. Record scatter.sorted.
 Result<Changed> SortScatters(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;

@@ -1,3 +1,18 @@
+// Splits long reductions with few results, so that many threads (CPU) or thread blocks (GPU) have
+// work. One reduction becomes two: over parts, then over the partial results.
+//
+//   reduce [n] over 0   ->   reshape [P, n/P], reduce over 1, reduce [P] over 0
+//
+// Parts come from a side: adjacent reduced dimensions that are contiguous and split as one (a
+// single dimension on a CPU). If P does not divide the length, a GPU slices P equal parts and a
+// remainder, which is one more partial result. On a GPU, a reduction over rows and earlier
+// dimensions first reduces the rows in a kernel with coalesced loads.
+//
+// P depends on the shape and the machine only, never on the run: the reduction tree, and so the
+// rounding, is reproducible. Partial results start from the neutral element, and the last
+// reduction from the program's initial value, which is therefore combined once. Only an
+// arg-reduction repeats its initial value, which is idempotent.
+
 #include <algorithm>
 #include <limits>
 #include <unordered_set>
@@ -311,6 +326,7 @@ std::optional<std::pair<Side, SplitSizes>> PartsOf(const Reducer& reducer, const
   return std::nullopt;
 }
 
+// The recursion ends: each of the two reductions has fewer sides.
 bool TrySplitReduction(Instr& reduce, PassContext& context) {
   if (WhyNoReducer(reduce)) return false;
   Reducer reducer = ReducerOf(reduce);
@@ -368,9 +384,7 @@ SplitSizes SplitRows(int64_t length, int64_t results, const Machine& machine) {
   return wanted > 3 ? SplitLength(length, wanted, true) : SplitSizes{1, length, 0};
 }
 
-// Splits a long reduction with few results into one over parts, with more results, and one over the
-// partial results. This gives work to many threads. The reduction tree depends only on the shape
-// and the kind of machine. Floating-point sums are rounded in a different order.
+// Record reduce.split. Floating-point sums are rounded in a different order.
 Result<Changed> SplitReductions(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;

@@ -1,3 +1,18 @@
+// Prepares scans (prefix sums and other recurrences along a dimension) for parallel execution.
+// Three rewrites:
+//
+//   cumulative window   all elements up to i            ->  scan, O(n) instead of O(n^2)
+//   short scan          at most 8 steps in a loop body  ->  unrolled, so that the loop fuses
+//   long scan           few rows of many elements       ->  parts (reduce-then-scan):
+//
+//   x [P, n/P]   totals = reduce(x) over each part      P partial results
+//                begins = exclusive scan of totals      P steps
+//                y      = scan of each part from its begin, all parts in parallel
+//
+// This reads x twice and writes y once. Reassociation requires a neutral element, or the semantics
+// of a window, which leave the order of combinations open. P depends on the shape and the kind of
+// machine only.
+
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -104,6 +119,8 @@ class ScanPreparer {
  public:
   explicit ScanPreparer(PassContext& context) : context_(context), machine_(context.machine()) {}
 
+  // The scan combines elements one by one along the dimension, which the semantics of a window
+  // allow.
   bool FromWindow(Instr& window) {
     if (window.operand_count() != 2 || window.captures() > 0 || !CanGo(window)) return false;
     const Shape& shape = window.operand(0)->shape();
@@ -198,6 +215,8 @@ class ScanPreparer {
 
   // ---- long scans
 
+  // Prefers a number of parts that divides the length, down to half of the wanted number; otherwise
+  // the last part is padded with the neutral element.
   bool Split(Instr& scan) {
     std::optional<Cumulation> cumulation = CumulationOf(scan);
     if (!cumulation || !CanGo(scan)) return false;
@@ -294,6 +313,8 @@ class ScanPreparer {
   static Shape Plain(const Shape& shape) { return Shape::Array(shape.type(), shape.dims()); }
   static bool CanGo(const Instr& instr) { return !IsTied(instr); }
 
+  // Reduce-then-scan. The exclusive scan of the totals also returns the final carry, which is that
+  // of the whole scan.
   void Take(Instr& scan, const Scan& facts, int64_t splits, int64_t length,
             const Literal& neutral) {
     of_ = &scan;
@@ -378,12 +399,8 @@ class ScanPreparer {
 
 }  // namespace
 
-// Cumulative windows (all elements up to the current one, or all from it on) become scans, whatever
-// their combiner; the bit-exact cases have become scans earlier (recognize_scans.cc).
-//
-// A long scan of few rows is split into parts: their totals, a scan of the totals, and a scan of
-// each part that starts with the preceding total. The parts depend only on the shape and the kind
-// of machine.
+// The windows whose scans are bit-exact have become scans earlier (recognize_scans.cc). Records
+// scan.cumulative-window, scan.unroll and scan.split.
 Result<Changed> SplitScans(Module& module, PassContext& context) {
   ScanPreparer preparer(context);
   std::set<const Computation*> computations = ComputationsOfLoops(module);
