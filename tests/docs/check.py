@@ -4,6 +4,7 @@ import re
 from docs import commands, outputs, pages, programs
 
 EXIT_CODE = re.compile(r"#.*\bexit code (\d+)\b")  # a comment behind a command that is shown to fail
+STALE = "the output differs (tests/docs_test.py --update writes it)"
 
 
 class Page:
@@ -80,8 +81,11 @@ class Page:
         if foreign:
             self.report(line, f"predictions that depend on the machine ({foreign}): use --target h200")
         elif not outputs.matches(shown, lines):
-            self.report(line, "the output differs (tests/docs_test.py --update writes it):\n" + outputs.difference(shown, lines))
+            self.report(line, STALE + ":\n" + outputs.difference(shown, lines))
             self.edits.append((line + 1, len(shown), indent, outputs.refreshed(shown, lines)))
+
+    def commands(self):
+        return [command for block in self.blocks if block.language in ("sh", "console") for command in pages.commands(block)]
 
     def check_spans(self):
         """Commands in running text run if they name a file; of others, and of options by themselves, the names are checked."""
@@ -95,7 +99,7 @@ class Page:
 
     def helps(self, line):
         """What `tokamak`, then the other programs of the page, the nearest first, say of their options."""
-        shown = [(command.line, command.text) for block in self.blocks if block.language in ("sh", "console") for command in pages.commands(block)]
+        shown = [(command.line, command.text) for command in self.commands()]
         mentioned = [(number, text) for number, text in pages.spans(self.text) if pages.is_command(text) and not commands.PLACEHOLDER.search(text)]
         near = sorted(shown + mentioned, key=lambda command: abs(command[0] - line))
         named = [tuple(commands.program_of(words)) for _, text in near for words in commands.simple_commands(text)]
@@ -120,6 +124,10 @@ class Page:
     def check_python(self, results):
         for block, (error, lines) in zip(self.python(), results):
             self.check_program(block, error and f"the program fails:\n{error}", lines)
+
+    def not_updated(self):
+        """The findings that an update leaves."""
+        return [finding for finding in self.findings if STALE not in finding]
 
     def updated(self):
         """The text of the page with the outputs of today."""
