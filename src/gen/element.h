@@ -75,7 +75,7 @@ std::string NameOfArgument(const Instr& instr, size_t part);
 //   1. Bind        one element of a result, instead of all of them. Until the next Bind of the same
 //                  result; Forget() does not drop it.
 //   2. memo        Remember, and all values that At() emitted. Until Forget().
-//   3. SetSource   all elements of an instruction. For ever; its values are memoized.
+//   3. SetSource   all elements of an instruction. Permanent; its values are memoized.
 //   4. the instruction's own code: an immediate, a load of an input, or its op.
 //   5. Provide     one element of an input, when (4) would load it. Until the next Provide for the
 //                  input; Forget() does not drop it, but a memoized element of the input hides it.

@@ -48,7 +48,7 @@
 //     registers. Indices count elements. Shared memory and registers are uninitialized when a
 //     thread block starts.
 //
-// There is no fourth memory space. What generators call a local array is one of Space::kShared or
+// There is no fourth memory space. A "local array" of a generator is in Space::kShared or
 // Space::kRegisters. On CPUs a thread block is one task that one thread runs: registers are its
 // stack, and shared memory is its stack or, if large, scratch memory of the thread.
 

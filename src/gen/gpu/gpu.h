@@ -73,7 +73,7 @@ BuildOutcome BuildBlockRadixSort(const FusedRegion& region, const std::string& n
 // (BuildCounts), a scan of the counts, and the radix scatter pass (radix_scatter.cc), which moves
 // each word to its place. The scatter pass is encoded as a sort instruction (not an HLO scatter):
 // its operands are the words and s32[lines, digits, segments], the position in the sorted line of
-// the first word of each digit of each segment; its comparator compares the digit, of up to 8 bits,
+// the first word of each digit of each segment. Its comparator compares the digit, of up to 8 bits,
 // and ignores the second operand. Its thread blocks are the segments. RadixSegmentLength: words per
 // segment for `words` in total.
 bool IsRadixScatter(const Instr& sort);
