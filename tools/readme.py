@@ -17,7 +17,7 @@ TABLE = (("elementwise, reductions, softmax, attention, sorts", "cpu", "cpu", "2
          ("loops: simulation, recurrent cells, solvers", "loops_cpu", "loops_cpu", "2 CPU cores (aarch64)"),
          ("training steps: CNN, ResNet, transformer", "train_cpu", "train_cpu", "2 CPU cores"),
          ("elementwise, reductions, softmax, sorts, stencils", "cuda", "cuda", "H200"),
-         ("loops drawn from seeds", "loops", "loops", "H200"),
+         ("randomly generated loops", "loops", "loops", "H200"),
          ("contractions, attention, BERT, ResNet blocks", "cuda_models", "cuda", "H200"))  # fmt: skip
 
 
@@ -53,7 +53,7 @@ ROWS = {"cpu": of_programs, "loops_cpu": of_loops, "train_cpu": of_training, "cu
 
 
 def lines(root):
-    yield "| programs | machine | number | XLA's time / Tokamak's, geometric mean (least to greatest) | slower than XLA by more than 5 % |"
+    yield "| programs | machine | number of programs | XLA's time / Tokamak's, geometric mean (least to greatest) | slower than XLA by more than 5 % |"
     yield "|---|---|---|---|---|"
     for title, data, page, machine in TABLE:
         rows = list(ROWS[data](json.loads((root / f"docs/results/{data}.json").read_text())))
