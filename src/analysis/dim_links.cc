@@ -1,3 +1,14 @@
+// Builds the dimension classes of a loop body in three steps:
+//
+//   1. Depends   which values depend on a followed array: forward data flow, to a fixed point
+//   2. JoinAll   parameters of body and condition, and next value of a carried array: one class
+//   3. Link      each instruction joins or mixes the dimensions of its operands and results, by op
+//
+// Only operands that depend on a followed array link anything: all other values are available at
+// every point. An op without a case of its own mixes all dimensions that it changes, which is
+// always safe. Classes are a union-find with path halving; `mixed_` is valid at the root of a class
+// only. Step 1 is linear per sweep, the others almost linear.
+
 #include "analysis/dim_links.h"
 
 #include <algorithm>
@@ -110,6 +121,8 @@ void DimLinks::Follow(const Computation& computation, bool& changed) {
   }
 }
 
+// A result of a conditional also depends on its predicate, because another branch has another
+// value.
 void DimLinks::FollowCalls(const Instr& instr, bool& changed) {
   bool is_loop = instr.op() == Op::kWhile;
   for (size_t c = 0; c < instr.called().size(); ++c) {
@@ -154,6 +167,7 @@ size_t DimLinks::ClassOf(const Instr& value, size_t dim, size_t part) {
   return Root(it->second[part] + dim);
 }
 
+// A class that is joined with a mixed one is mixed; one culprit is enough for the message.
 void DimLinks::Join(const Instr& x, size_t x_dim, size_t x_part, const Instr& y, size_t y_dim,
                     size_t y_part) {
   size_t one = ClassOf(x, x_dim, x_part), other = ClassOf(y, y_dim, y_part);
@@ -334,6 +348,8 @@ void DimLinks::LinkBits(const Instr& instr) {
   if (from > to) Mix(*instr.operand(0), to);
 }
 
+// Batch dimensions of the result follow the indices, offset dimensions the operand. A dimension
+// that the gather indexes or slices is mixed.
 void DimLinks::LinkGather(const Instr& instr) {
   const GatherAttrs& attrs = instr.attrs<GatherAttrs>();
   const Instr &operand = *instr.operand(0), &indices = *instr.operand(1);
@@ -370,6 +386,7 @@ void DimLinks::LinkGather(const Instr& instr) {
   }
 }
 
+// The result has batch dimensions, then free dimensions of lhs, then those of rhs.
 void DimLinks::LinkDot(const Instr& instr) {
   const DotAttrs& attrs = instr.attrs<DotAttrs>();
   size_t next = attrs.lhs_batch.size();

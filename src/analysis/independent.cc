@@ -1,3 +1,16 @@
+// Finds the parallel axes of a loop from dimension classes (dim_links.h): dimensions that an op
+// reads and writes at the same index are one class. If an op combines elements at different indices
+// along a dimension (slices, concatenations, reductions, contractions), its class is mixed.
+// Iterations are independent along a class that is not mixed.
+//
+// Values that do not depend on such an array (PRNG keys, counters, invariants, random draws) can be
+// computed at any point and link nothing. Which carried values are of this kind is found by
+// iteration: the smallest carried value whose dimensions are all mixed is assumed to be one, and
+// the classes are computed again without it.
+//
+// Each class then becomes an axis, and classes of equal size that no value combines share one. The
+// points of the loop are the index tuples of the axes. At most one analysis per carried array.
+
 #include "analysis/independent.h"
 
 #include <algorithm>
@@ -7,16 +20,6 @@
 
 #include "analysis/dim_links.h"
 #include "analysis/own_condition.h"
-
-// Dimension classes (dim_links.h): dimensions that an op reads and writes at the same index are one
-// class. If an op combines elements at different indices along a dimension (slices, concatenations,
-// reductions, contractions), its class is mixed. Iterations are independent along a class that is
-// not mixed.
-//
-// Values that do not depend on such an array (PRNG keys, counters, invariants, random draws) can be
-// computed at any point and link nothing. Which carried values are of this kind is found by
-// iteration: the smallest carried value whose dimensions are all mixed is assumed to be one, and
-// the classes are computed again without it.
 
 namespace tokamak {
 namespace {
@@ -107,6 +110,8 @@ class IndependentDimsFinder {
            }) > 0;
   }
 
+  // Rejects loops in which a large array has no axis, and values that one point would need from all
+  // others; otherwise chooses the axes.
   IndependentLoop Choose(DimLinks& links) {
     for (const Own& own : loops_) {
       for (size_t i = 0; i < own.loop.size(); ++i) {
@@ -200,6 +205,8 @@ class IndependentDimsFinder {
     }
   }
 
+  // A short class that only some values have stays inside the points, so that a point is not split
+  // into a few elements.
   void ChooseAxes(DimLinks& links) {
     std::map<size_t, Class> classes;
     std::vector<size_t> order;  // by first occurrence: outer dimensions first
@@ -251,6 +258,8 @@ IndependentLoop FindIndependence(const WhileLoop& loop) {
   return IndependentDimsFinder(loop).Find();
 }
 
+// A stacked output has no other readers: each update in the chain has one user, and neither body
+// nor condition reads the old value.
 std::vector<const Instr*> UpdatesOf(const WhileLoop& loop, size_t carry) {
   std::vector<const Instr*> updates;
   const Instr* value = loop.next(carry);

@@ -1,3 +1,15 @@
+// Abstract interpretation of integer code over symbolic words (word_terms.h), for recognizing
+// random number generators. An array is one term, the same for all elements up to broadcasting; a
+// scalar counter or a table of rotation distances is a number and is folded. A threefry loop can be
+// evaluated because its trip count and rotations are numbers:
+//
+//   while (i < 5): x0 += x1; x1 = rotl(x1, r[i]) ^ x0; i += 1     i, r[i]: numbers; x0, x1: terms
+//
+// Unknown values become leaves. Outside of calls, a leaf is identified by its instruction. Inside a
+// called computation the same instruction stands for another value in each evaluation, so it
+// becomes a fresh leaf. kNoTerm means "not a word", and never equals another term. Evaluation is
+// bounded by depth, trip count and a budget of instructions.
+
 #include "analysis/word_eval.h"
 
 #include <algorithm>
@@ -222,6 +234,8 @@ WordTerm WordEval::OfWords(const Instr& instr, WordTerm x, WordTerm y) {
   }
 }
 
+// Numbers are equal in all elements and survive any movement. A one-element slice of a constant is
+// a number; its dynamic start is clamped as the op requires. Other movements must be broadcasts.
 WordTerm WordEval::OfMovement(const Instr& instr, WordTerm x, TermOperands operands) {
   if (terms_.IsNumber(x)) return x;
   bool one = instr.shape().ElementCount() == 1;
@@ -347,6 +361,7 @@ std::optional<TermList> WordEval::Run(const Computation& computation, const Term
   return found[computation.root()];
 }
 
+// Nullopt unless the condition folds to a number in every iteration, and to 0 within kMaxWordTrips.
 std::optional<TermList> WordEval::RunLoop(const Instr& loop, TermList state, int depth) {
   for (int iteration = 0; iteration < kMaxWordTrips; ++iteration) {
     std::optional<TermList> again = Run(*loop.called(0), state, depth + 1);

@@ -1,3 +1,14 @@
+// Hash-consed terms in normal form. A sum is a sorted list of (term, multiplicity) and a constant,
+// modulo 2^32; an xor is a sorted list of terms and a constant. Nested sums are flattened into the
+// list, so that equal sums are the same node whatever their grouping and order:
+//
+//   (x + y) + (x + 3)  ->  {x: 2, y: 1} + 3        x ^ (y ^ x)  ->  y
+//   (x << r) | (x >> (32 - r)), or with +          ->  rotl(x, r)
+//
+// Broadcasts are pushed to the leaves for the same reason: broadcast(x + y) is broadcast(x) +
+// broadcast(y). Each operation merges two sorted lists. Lists have at most kMaxTermParts entries
+// and broadcasts at most kMaxBroadcastWeight nodes, so an operation takes constant time.
+
 #include "analysis/word_terms.h"
 
 #include <algorithm>
@@ -95,6 +106,7 @@ WordTerm WordTerms::Leaf(const Instr* base, uint32_t part, const Dims& dims) {
   return InternLeaf(std::move(leaf));
 }
 
+// a + times * b; subtraction is times = 2^32 - 1. Terms whose multiplicity becomes 0 disappear.
 WordTerm WordTerms::AddTimes(WordTerm a, WordTerm b, uint32_t times) {
   if (a == kNoTerm || b == kNoTerm) return kNoTerm;
   if (times == 1) {
@@ -142,6 +154,7 @@ WordTerm WordTerms::MakeXor(std::vector<std::pair<WordTerm, uint32_t>> parts, ui
   return Intern({TermKind::kXor, number, std::move(parts), 1});
 }
 
+// A term that occurs in both operands cancels: the symmetric difference of the lists.
 WordTerm WordTerms::Xor(WordTerm a, WordTerm b) {
   if (a == kNoTerm || b == kNoTerm) return kNoTerm;
   std::vector<std::pair<WordTerm, uint32_t>> left = PartsOf(nodes_[a], a, TermKind::kXor);

@@ -1,3 +1,16 @@
+// Kernels of `tokamak calibrate`. Each one is dominated by one resource, so that its time divided
+// by its count of operations is the rate of that resource:
+//
+//   pipe throughput   8 independent vectors per thread and a long serial loop   hides latency
+//   latency           the same loop with one vector                             each step waits
+//   load ... scatter  an array in the L1 cache, contiguous or by an index table
+//   multiply          a matrix product in the L2 cache
+//   traffic           arrays of a given size, read, written or copied once
+//
+// A kernel that needs operations of other pipes declares them in `others`; the caller subtracts
+// their time, which must be measured first. Values are loaded before the loop and stored after it,
+// so that no compiler can remove the work.
+
 #include "cost/calibrate_kernels.h"
 
 #include <algorithm>

@@ -1,3 +1,16 @@
+// WorkOf: walks the statements of a kernel and multiplies each by its execution count (`times`, the
+// product of the trip counts of the open loops).
+//
+//   values      operations per pipe; a lane-varying value counts per vector, a uniform one once
+//   accesses    pattern across lanes and threads: one, contiguous, strided, anywhere
+//   traffic     per access, the open loops that move its index and the contiguous run (reuse.h)
+//   chains      the longest recurrence through registers, which bounds a serial loop by latency
+//
+// Trip counts that depend on data are assumed (kUnknownTripsCost); an `if` runs for the fraction of
+// iterations that its condition implies (IndexFacts). Values inside a cold path are not counted.
+// The result is an estimate for ranking plans, not a bound. Linear in the kernel times the depth of
+// its loops.
+
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
@@ -17,8 +30,6 @@
 #include "kernel/placement.h"
 #include "kernel/pressure.h"
 
-// WorkOf: walks the statements of a kernel and multiplies each by its execution count.
-
 namespace tokamak {
 namespace {
 
@@ -37,6 +48,7 @@ class KernelWorkCounter {
     if (machine.has_extremes) skipped_ = InsideExtremes(kernel);
   }
 
+  // Barriers are counted by all threads of all tasks and reported per block.
   Work Count() {
     Walk(kernel_.body, 1);
     AddTraffic(work_, kernel_, accesses_, machine_);
@@ -277,6 +289,8 @@ class KernelWorkCounter {
     AddPrim(work_, kernel_, id, times, lanes, machine_);
   }
 
+  // Adds the operations of the access and records it for AddTraffic, which sees all accesses of an
+  // array together.
   void AddAccess(ArrayId array, ValueId index, bool is_store, double times) {
     const Array& a = kernel_.array(array);
     if (IsInRegisters(array, index)) return;
@@ -333,6 +347,8 @@ class KernelWorkCounter {
                           (static_cast<double>(machine_.vector_bits) / 8);
   }
 
+  // A multiply statement of one thread: each operand block is traversed once, accumulators are in
+  // memory.
   void AddProduct(const Stmt& stmt, double times) {
     if (stmt.product.IsBlockWide()) return AddBlockMultiply(stmt, times);
     const Multiplication& product = stmt.product;

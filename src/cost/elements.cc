@@ -1,3 +1,13 @@
+// AddElementOp: the operations of an op per element, before a kernel exists. Instead of a table of
+// costs per op, the formula of the op is built once as kernel IR (ApplyOp), and its values are
+// counted as those of a real kernel:
+//
+//   tanh(x), f32  ->  KernelBuilder  ->  AddPrim per value  ->  operations per pipe and element
+//
+// Counts therefore follow changes of the formulas, the element type, the vector width and constant
+// operands. They are memoized by everything that determines them (CountsKey); the memo is shared by
+// all threads of the process.
+
 #include <vector>
 
 #include "cost/pipes.h"
@@ -8,9 +18,6 @@
 #include "kernel/formulas.h"
 #include "support/hash.h"
 #include "support/memo.h"
-
-// AddElementOp: builds the formula of an op once per type and counts it like the values of a
-// kernel.
 
 namespace tokamak {
 namespace {

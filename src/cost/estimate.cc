@@ -1,9 +1,19 @@
+// EstimateCost: microseconds of a kernel, from its work and the machine's rates.
+//
+//   total   = launch + smooth_max(memory, compute)
+//   memory  = bytes / bandwidth(working set, threads) + rereads + non-contiguous cache lines
+//   compute = smooth_max(sum over pipes of count * ns, chain latency) * imbalance / threads
+//
+// On a CPU, threads and imbalance follow the thread pool's own partition of the grid, and `memory`
+// interpolates the measured bandwidth by the bytes that each thread traverses. On a GPU, occupancy
+// (registers, shared memory, threads) gives the resident blocks and so the number of waves.
+// Bandwidth is limited by the bytes in flight, which few threads cannot reach.
+// docs/cost_model.md derives the terms.
+
 #include <algorithm>
 #include <cmath>
 
 #include "cost/rates.h"
-
-// EstimateCost: microseconds of a kernel, from its work and the machine's rates.
 
 namespace tokamak {
 namespace {
@@ -90,6 +100,8 @@ double RereadNs(const Work& work, const Rates& rates, const ThreadSplit& split) 
   return ns + work.lines * rates.line_ns * split.imbalance / split.threads;
 }
 
+// Each byte that is both read and written is charged at the copy rate; the surplus at the rate of
+// reading or writing.
 double MemoryUs(const Work& work, const Rates& rates, const ThreadSplit& split) {
   double bytes = work.reads + work.writes;
   Bandwidth rate = BandwidthOf(rates, bytes / split.threads, bytes, split);
@@ -126,6 +138,8 @@ double MinChunkOf(const Work& work, const CostParts& alone, const Rates& rates, 
   return std::clamp(std::ceil(times * rates.min_chunk_us / std::max(task, 1e-6)), 1.0, 1e15);
 }
 
+// The minimum chunk depends on the time of one thread alone, so the terms are computed for one
+// thread first.
 CostEstimate EstimateOnCpu(const Work& work, const Machine& machine, const Rates& rates) {
   CostEstimate estimate;
   auto cores = static_cast<double>(std::max<int64_t>(machine.cores, 1));
@@ -177,6 +191,8 @@ double GpuOpsNs(const Work& work, const Rates& rates, double cores, double waves
   return SmoothMax(shared, own * std::ceil(waves), rates.overlap_exponent);
 }
 
+// `threads` of the estimate are resident blocks. Barriers cost their time once per wave, because
+// blocks of a wave overlap.
 CostEstimate EstimateOnGpu(const Work& work, const Machine& machine, const Rates& rates) {
   CostEstimate estimate;
   auto cores = static_cast<double>(std::max<int64_t>(machine.cores, 1));

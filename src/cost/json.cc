@@ -1,3 +1,11 @@
+// JSON of machine files (Rates) and of Work. Tables map JSON keys to members and serve both
+// directions; only curves, lists and optional fields are handled separately. ToJson does not write
+// the optional GPU fields.
+//
+// A machine file is user input: every required number must be present, finite and positive (0 where
+// meaningful), and bandwidth curves must ascend in bytes. The reader records the first problem and
+// continues with zeros, and the caller turns the problem into one error.
+
 #include "cost/json.h"
 
 #include <algorithm>

@@ -1,3 +1,17 @@
+// Divergence analysis for vector loops: how each value varies across the lanes. The lattice has
+// three levels, and a value only moves down:
+//
+//   uniform  ->  affine (base + step * lane)  ->  varying
+//
+// Uniform values are emitted as scalars, affine indices as vector accesses with a scalar base,
+// varying ones as gathers and scatters. `base_multiple` divides the base, which keeps (base + lane)
+// / c uniform if no lane crosses a multiple of c. Register arrays are uniform, or per-lane if lanes
+// write different values or under divergent conditions; a per-lane array makes its reads varying,
+// so both are computed to a fixed point.
+//
+// The analysis also rejects kernel forms that the CPU backend does not compile (TK4001). Linear in
+// the kernel per sweep; each sweep but the last makes another array per-lane.
+
 #include "backend/cpu/lanes.h"
 
 #include <algorithm>
@@ -41,6 +55,7 @@ Result<Lanes> Lanes::Of(const Kernel& kernel) {
   return lanes;
 }
 
+// The extent of a loop inside a vector loop decides which lanes run its body, as a condition does.
 Status Lanes::CollectFor(const Stmt& stmt, Site around) {
   const Loop& loop = kernel_->loop(stmt.loop);
   const ScalarNode& extent = kernel_->node(loop.extent);
@@ -126,6 +141,7 @@ LaneFact Lanes::FactOf(ValueId id) {
   return node.type == ScalarType::kIndex ? FactOfIndex(node) : kVaries;
 }
 
+// Overflow of a step, or a product of two lane-dependent values, loses the affine form.
 LaneFact Lanes::FactOfIndex(const ScalarNode& node) {
   if (node.arity() != 2) return kVaries;
   LaneFact sides[2];
@@ -208,6 +224,7 @@ Status Lanes::CheckRegisters() const {
   return Ok();
 }
 
+// Vector addresses then use 32-bit lanes: twice as many per register.
 bool Lanes::IndicesFit32Bits() {
   auto fits = [&](ValueId id) {
     if (kernel_->node(id).type != ScalarType::kIndex) return true;

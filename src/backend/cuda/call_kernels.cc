@@ -1,3 +1,19 @@
+// Sources of the handwritten kernels that surround library calls. The texts are templates of CUDA
+// C++ in which CallKernelText replaces placeholders, so that one text serves f32, f64, c64 and
+// c128:
+//
+//   NAME            the name of the kernel
+//   REAL            float or double
+//   NUMBER          the element type: REAL, or a struct of two
+//   NOT_A_NUMBER    a quiet NaN of type REAL
+//   SMALLEST        the smallest normal number of type REAL
+//   SquareRoot      sqrt or sqrtf
+//
+// Arithmetic on elements is written with functions (Product, Conjugate ...), which a prelude
+// defines for real or complex elements. Matrices are row-major and batched; blockIdx selects the
+// matrix. NaN must not be lost: comparisons are written so that NaN counts as a failure (`!(x >
+// 0)`), because the libraries return finite numbers for some NaN inputs.
+
 #include "backend/cuda/call_kernels.h"
 
 #include <utility>
@@ -14,6 +30,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(REAL* to, const REAL* fro
 }
 )";
 
+// A bin that is its own mirror image is averaged with the conjugate of its mirror element.
 constexpr const char* kSpectrumText = R"(
 extern "C" __global__ void __launch_bounds__(256) NAME(REAL* to, const REAL* from, long long count,
                                                        REAL factor, int last, int outer, int inner,
@@ -36,6 +53,8 @@ extern "C" __global__ void __launch_bounds__(256) NAME(REAL* to, const REAL* fro
 }
 )";
 
+// Tiles in shared memory keep both loads and stores coalesced; the 33rd column avoids bank
+// conflicts.
 constexpr const char* kTransposeText = R"(
 extern "C" __global__ void __launch_bounds__(256) NAME(NUMBER* to, const NUMBER* from, int rows,
                                                        int columns, long long stride,
@@ -150,8 +169,9 @@ extern "C" __global__ void __launch_bounds__(256) NAME(int* to, const int* pivot
 }
 )";
 
-// One thread per column. Values that do not depend on the column are computed redundantly by all
-// threads.
+// Householder QR in shared memory, a thread per column. Values that do not depend on the column are
+// computed redundantly by all threads. The norm is scaled by the largest element, so that squares
+// neither overflow nor underflow.
 constexpr const char* kSmallQrText = R"(
 extern "C" __global__ void __launch_bounds__(128) NAME(NUMBER* factors, NUMBER* taus,
                                                        const NUMBER* from, int m, int n) {
@@ -205,6 +225,8 @@ extern "C" __global__ void __launch_bounds__(128) NAME(NUMBER* factors, NUMBER* 
 }
 )";
 
+// Applies the reflectors from the last to the first (backward accumulation): reflector j changes
+// rows and columns from j on only.
 constexpr const char* kSmallReflectorsText = R"(
 extern "C" __global__ void __launch_bounds__(128) NAME(NUMBER* to, const NUMBER* from,
                                                        const NUMBER* taus, int m, int n, int k) {

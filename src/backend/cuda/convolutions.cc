@@ -1,3 +1,16 @@
+// cuDNN's backend API describes everything by descriptors: create, set attributes by number,
+// finalize. A convolution takes this path:
+//
+//   tensors and window  ->  operation  ->  graph  ->  heuristics  ->  engine configs  ->  plan
+//
+// The first config that is deterministic, keeps the precision and fits the workspace becomes the
+// plan. A plan is created once per distinct convolution, and failures are remembered, too. A run
+// only binds three pointers and the workspace (variant pack) to the plan and enqueues it.
+//
+// The library is loaded with dlopen, so no cuDNN header is needed; enumerators are copied as
+// numbers. A descriptor refers to others by handle: the parts of a graph must outlive it. The
+// handle of the library allows one call at a time.
+
 #include "backend/cuda/convolutions.h"
 
 #include <algorithm>
@@ -246,6 +259,8 @@ bool Cudnn::IsFit(const Descriptor& choice, bool tensor_cores) const {
   });
 }
 
+// Tries the heuristics in order of the quality of their plans. `ids` maps the step's (lhs, rhs,
+// result) to x = 1, w = 2, y = 3, which depends on the form.
 Result<std::shared_ptr<const ProductCode>> Cudnn::Make(const Convolution& c) const {
   const Functions& f = *functions_;
   std::vector<Descriptor> parts;

@@ -1,3 +1,12 @@
+// Spells the primitives of kernel IR as CUDA C++ expressions with the semantics of the IR. Where
+// C++ and the IR differ:
+//
+//   signed overflow    wraps in the IR, undefined in C++: done in an unsigned type
+//   narrow integers    C++ promotes them to int; the result is cast back
+//   f16, bf16          held as bits in an unsigned short; functions of the prelude convert them
+//   constants          shortest decimal that reads back exactly; NaN and infinities by bits
+//   a * b + c          not contracted (--fmad=false); only Prim::kFma is a fused multiply-add
+
 #include "backend/cuda/cuda_prims.h"
 
 #include <cmath>
@@ -114,6 +123,8 @@ std::string Spelling::Arithmetic(tokamak::Prim prim, ScalarType type, const std:
   }
 }
 
+// Narrow types are zero-extended first: sign bits must not be counted, and leading zeros are those
+// of the narrow type.
 std::string Spelling::Counted(tokamak::Prim prim, ScalarType type, const std::string& x) const {
   bool population = prim == tokamak::Prim::kPopCount;
   int bits = BitsOf(type);
@@ -133,6 +144,7 @@ std::string Spelling::MulHigh(ScalarType type, const std::string& x, const std::
   return fmt::format("({})((({}){} * ({}){}) >> {})", Type(type), wide, x, wide, y, bits);
 }
 
+// f16 and bf16 convert through f32, except that an f64 is rounded to them once.
 std::string Spelling::Convert(ScalarType type, ScalarType from, const std::string& x) const {
   auto narrow = [](ScalarType of) { return of == ScalarType::kF16 || of == ScalarType::kBF16; };
   std::string_view name = type == ScalarType::kF16 || from == ScalarType::kF16 ? "F16" : "Bf16";

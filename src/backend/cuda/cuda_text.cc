@@ -1,3 +1,15 @@
+// Writes the statements of a kernel as CUDA C++: each value becomes one `const` line where
+// Placement puts it, loops become for statements, grid and thread loops become indices. Vector
+// loops, which CUDA does not have, are in cuda_lanes.cc.
+//
+// A kernel is written twice. The first pass writes every value and records which names the text
+// mentions; the second omits values that nothing mentions, such as indices of elements that a wide
+// load has fetched.
+//
+// Clusters: shared memory is replicated in all blocks of a cluster, so a store goes to every block.
+// Either a cluster barrier orders stores and loads, or, in a loop, a store signals the mbarrier of
+// its sync point and the sync point waits for the expected bytes.
+
 #include "backend/cuda/cuda_text.h"
 
 #include <algorithm>
@@ -41,6 +53,8 @@ std::string CudaWriter::Element(ArrayId id, ValueId index) const {
   return fmt::format("{}[{}]", name, Operand(index));
 }
 
+// A load of the element next to a lane of a wide access reuses the neighbouring lane; only the
+// outermost lane loads it.
 void CudaWriter::Define(ValueId id) {
   if (needed_ != nullptr && !needed_->contains(id)) return;
   const ScalarNode& node = kernel_.node(id);
@@ -93,6 +107,7 @@ void CudaWriter::DefineAll(std::span<const ValueId> ids) {
       [&](const ColdPaths::ColdPath& path) { DefineColdPath(path); });
 }
 
+// Emits selects with one condition as a branch: the values of the cold path are computed inside it.
 void CudaWriter::DefineColdPath(const ColdPaths::ColdPath& path) {
   std::vector<ValueId> selects = path.selects;
   if (needed_ != nullptr)
@@ -228,6 +243,8 @@ std::string CudaWriter::MbarrierFor(const Stmt& stmt) const {
                      2 * mbarriers_->sync_points.at(&stmt));
 }
 
+// In a cluster, a store to shared memory goes to all blocks. Outside of a vector loop, a store to a
+// per-lane array sets all lanes.
 void CudaWriter::Store(const Stmt& stmt) {
   if (source_.cluster > 1 && kernel_.array(stmt.array).space == Space::kShared) {
     if (in_vector_) return Fail("lanes store to the memory of several blocks");

@@ -1,3 +1,17 @@
+// Memory and copies of a GPU through the CUDA driver. Work is enqueued on one stream in program
+// order; only large copies to the host use a second stream, which first waits for the work enqueued
+// before.
+//
+//   host array  <->  pinned slot  <->  device       asynchronous copies need pinned memory
+//
+// A copy to the device returns when the host array has been copied to a slot: the caller may change
+// the array, while the transfer is still pending. A slot is reused when its event has completed.
+//
+// After some errors (kernel faults) a CUDA context is unusable: every later call fails. The first
+// such error is kept and returned by Enter, so that all users see the cause, with the names of the
+// last launches. has_fault_ only avoids the mutex on the fast path; fault_ is read and written
+// under the mutex.
+
 #include "backend/cuda/driver_gpu.h"
 
 #include <algorithm>
@@ -49,6 +63,8 @@ bool IsForEver(int result) {
 
 }  // namespace
 
+// Uses the primary context, which libraries such as cuBLASLt share. Its streams do not synchronize
+// with the default stream.
 Result<std::unique_ptr<DriverGpu>> DriverGpu::Open(const DriverApi& driver, int number) {
   const DriverApi* api = &driver;
   auto failed = [&](int result) {
@@ -154,6 +170,7 @@ void* DriverGpu::AllocateSlab(size_t bytes) {
   return reinterpret_cast<void*>(static_cast<uintptr_t>(address));
 }
 
+// Enqueued work may still use the slab.
 void DriverGpu::FreeSlab(void* slab, size_t) {
   if (!Enter().ok()) return;
   api_.synchronize(stream_);
@@ -250,6 +267,8 @@ Status DriverGpu::CopyOutLarge(std::byte* to, Address from, size_t bytes) {
   return Check(result, "a copy from the device");
 }
 
+// Small copies are asynchronous: the completion thread copies the slot to `to` and fires the event.
+// Fires the event in every case, with an error if the copy fails.
 void DriverGpu::CopyOutThen(void* to, const void* from, size_t bytes, Ref<Event> event) {
   auto start = [&]() -> Status {
     TOK_RETURN_IF_ERROR(Enter());

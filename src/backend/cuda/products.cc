@@ -1,3 +1,15 @@
+// Matrix products by cuBLASLt. The library is column-major and our arrays are row-major, so each
+// matrix looks transposed to it. No data moves: the operands are swapped instead,
+//
+//   C = A B   row-major      is      C^T = B^T A^T   column-major      (first = rhs, second = lhs)
+//
+// An operand that is column-major in our arrays, such as a transposed one, sets the library's
+// transpose flag. Batch dimensions are merged into one as long as a single stride describes them;
+// the library iterates over that one, and Run issues a call for each index of the others.
+//
+// Prepare asks the heuristics for one algorithm, given the workspace limit and the true alignment
+// of the matrices.
+
 #include "backend/cuda/products.h"
 
 #include <algorithm>
@@ -183,6 +195,8 @@ Result<const CublasLt*> CublasLt::Open() {
   return &loaded->value();
 }
 
+// `status` is sticky: after the first failure no further library call is made, and Code frees what
+// exists.
 Result<std::shared_ptr<const ProductCode>> CublasLt::Prepare(const MatrixProduct& product,
                                                              const ProductKind& kind) const {
   const Functions& f = *functions_;
