@@ -38,7 +38,7 @@ class Error {
     tok_error_free(error);
   }
 
-  const std::string& code() const { return code_; }        // "TK5009": docs/errors/TK5009.md
+  const std::string& code() const { return code_; }        // "TK5009": docs/errors/TK50xx.md
   const std::string& message() const { return message_; }  // one line
   // Text for people: with the location in the program, the source line, and notes.
   const std::string& text() const { return text_; }

@@ -149,9 +149,10 @@ struct ExplainCommand {
   std::string device;             // for tests: the GPU to use; empty: the machine's
 };
 int Explain(const ExplainCommand& command, Console& console);
-// `explain --xla-dump`, and `explain RULE`, which returns nullopt if FILE is not the name of a
-// rule.
+// `explain --xla-dump`; `explain TK2304` and `explain RULE`, which return nullopt if FILE is not
+// the name of an error or a rule.
 int ExplainXlaDump(const ExplainCommand& command, Console& console);
+std::optional<int> ExplainError(const ExplainCommand& command, Console& console);
 std::optional<int> ExplainRule(const ExplainCommand& command, Console& console);
 // --explain_fusion_decisions of other commands: prints the compile report with decisions on
 // standard error; for a program that runs, or for the programs of a file without running them.

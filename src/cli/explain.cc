@@ -56,6 +56,7 @@ int Explain(const ExplainCommand& command, Console& console) {
   if (!command.diff.empty()) return ExplainDiff(command, console);
   if (command.file.empty()) return console.Report(FileMissing("explain"));
   if (command.xla_dump) return ExplainXlaDump(command, console);
+  if (std::optional<int> output = ExplainError(command, console)) return *output;
   if (std::optional<int> output = ExplainRule(command, console)) return *output;
   Result<ExplainRequest> request = RequestOf(command);
   if (!request.ok()) return console.Report(request.error());
