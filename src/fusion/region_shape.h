@@ -18,7 +18,7 @@ namespace tokamak {
 inline constexpr size_t kMaxInstrs = 200, kMaxInputs = 40;
 inline constexpr int64_t kMaxFlops = 500;
 // Chosen: a CPU reduction over at least this many strided elements per result vectorizes along the
-// reduced dimension even if a few results are adjacent; also the row length from which a broadcast
+// reduced dimension even if a few results are adjacent. Also the row length from which a broadcast
 // operand counts as computed once per row (regions.cc).
 inline constexpr int64_t kLongRow = 64;
 

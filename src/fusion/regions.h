@@ -24,7 +24,7 @@ struct OpenRegion {
   int64_t flops = 0;     // for one element of each instruction
   int64_t operands = 0;  // total operand count of all instructions
   // How an instruction is computed in the region: `sites` is an upper bound on the distinct indices
-  // at which one element of the domain needs it; `in_vain` says that it is also computed where its
+  // at which one element of the domain needs it. `in_vain` says that it is also computed where its
   // value is unused (a concatenation or pad computes all its operands).
   struct Cost {
     int64_t sites = 1;
