@@ -68,6 +68,18 @@ class Pages(unittest.TestCase):
         with tempfile.TemporaryDirectory() as scratch:
             cls.pages = {page.name: page for page in checked(PAGES, scratch)}
 
+    def test_options_of_error_pages(self):
+        """docs.error_pages checks the examples of docs/errors; here, the commands and options that the advice names."""
+        findings = []
+        with tempfile.TemporaryDirectory() as scratch:
+            reader = Reader(BUILD, scratch)
+            for path in sorted((ROOT / "docs/errors").glob("*.md")):
+                page = Page(str(path.relative_to(ROOT)), path.read_text(), reader)
+                page.check_spans()
+                findings += page.findings
+        if findings:
+            self.fail("\n" + "\n".join(findings))
+
     def test_exceptions_are_used(self):
         """The tables of what does not run, or not as shown, hold nothing that no page needs."""
         shown = [command.text for page in self.pages.values() for command in page.commands()]
