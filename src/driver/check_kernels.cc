@@ -1,3 +1,17 @@
+// Compares each step of a run with the interpreter, given the step's actual inputs. The difficulty
+// is the tolerance: a fused kernel rounds at other points than the reference, and conditioning
+// differs per element. Instead of one constant, the tolerance is measured:
+//
+//   reference   every op rounded to its type          oracle   rounded once, at the end
+//   moved       oracle for inputs perturbed by a few roundings, up to kDraws times
+//
+//   atol(i) = plain + slack of sums + 8 * max(|reference(i) - oracle(i)|, |moved(i) - oracle(i)|)
+//
+// An ill-conditioned element moves with its inputs and gets a wide tolerance; a well-conditioned
+// one stays strict. Elements on which the references disagree (the other side of a comparison, an
+// overflow) are skipped. Steps whose result is unspecified by the semantics of an op are skipped as
+// a whole (AnyOpen, ShowsBits).
+
 #include "driver/check_kernels.h"
 
 #include <algorithm>

@@ -1,3 +1,15 @@
+// The compile driver: one call from a module to an executable (docs/architecture.md, stages 3 to
+// 14).
+//
+//   Compile:         verify -> passes of all targets -> target passes -> lower and plan -> steps
+//   MakeExecutable:  steps -> machine code or cubins -> Executable
+//   CompileAndLoad:  both, for a backend named by the options, with dumps and events
+//
+// A Compilation is immutable once returned. A program that cannot be lowered is interpreted as a
+// whole (why_interpreted). If a GPU rejects a form of code that the planner chose, the program is
+// compiled again with simpler forms (MakeForGpu). Each attempt is a new Compilation of a copy of
+// the module, and its log records why.
+
 #include <chrono>
 #include <cstdio>
 

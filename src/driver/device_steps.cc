@@ -1,3 +1,18 @@
+// Runs the steps of a lowered program on a GPU, in two phases. Preparation (once per executable)
+// loads the code of each launch, library call and loop, and finds runs of steps that can become a
+// CUDA graph. Execution (Issuer) walks the steps and enqueues them on the device's stream; the host
+// does not wait, except where it must:
+//
+//   a data-dependent loop or branch    reads its condition back from the device
+//   a host step                        copies operands to the host and results to the device
+//   a full queue                       more launches than a stream holds
+//
+// Graphs amortize launch overhead: a run of at least 6 launches and copies, or the iterations of a
+// loop with a known trip count, is built after a few runs and then launched as one. Pointers change
+// between runs, so they are passed to each launch of a graph. A graph is guarded by its mutex,
+// because several runs may share an executable. Watched and timed runs issue every step
+// individually.
+
 #include "driver/device_steps.h"
 
 #include <algorithm>
@@ -57,6 +72,8 @@ class Preparer {
   Preparer(const LoweredProgram& program, cuda::Gpu& gpu, bool one_by_one)
       : program_(program), gpu_(gpu), one_by_one_(one_by_one) {}
 
+  // Appends to forms_ in the order in which SetCodes visits the steps. Sets waits_ if a step makes
+  // the host wait.
   std::vector<DeviceStep> Prepare(const std::vector<RunStep>& steps) {
     std::vector<DeviceStep> made;
     for (const RunStep& step : steps) {
@@ -399,6 +416,8 @@ class Issuer {
     return Ok();
   }
 
+  // Slices that share an address share a host copy, so that in-place updates are seen. Scratch is
+  // not copied back.
   Status OnHost(const DeviceStep& step) {
     const RunStep& of = *step.step;
     if (run_.recorder != nullptr) [[unlikely]] {
@@ -482,6 +501,8 @@ class Issuer {
     return Ok();
   }
 
+  // A data-dependent loop: one synchronization per iteration. Blocks as in RunStep: condition,
+  // body, copies, and condition and body of odd iterations.
   Status RunWhile(const DeviceStep& step) {
     bool odd = false, asks = !step.step->runs_first;
     for (;; asks = true) {

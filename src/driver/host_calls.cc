@@ -1,3 +1,16 @@
+// Host functions (Python callbacks, FFI handlers) that custom calls reach. The registry maps a call
+// target to a C function pointer; lookups copy the entry under a shared lock, so that a function
+// runs without the lock and may register others.
+//
+// Shutdown: when Python finalizes, no callback may start and all running ones must have returned.
+// `inside_host` counts the running calls. StopHostCalls adds a large negative number, and a new
+// call that sees a negative counter is rejected:
+//
+//   0, 1, 2 ...     running calls          kStopped + n    stopped, n calls are still inside
+//
+// A HostVisit increments before it tests, so there is no gap between the test and the call. The
+// stop is permanent.
+
 #include "driver/host_calls.h"
 
 #include <atomic>
@@ -117,6 +130,8 @@ class HostCallTable final : public HostCalls {
  public:
   bool Knows(const std::string& target) const override { return IsHostCall(target); }
 
+  // Operands and results are copies, dense and row-major, that live as long as the call. Tokens are
+  // not passed.
   Result<Value> Call(const Instr& instr, std::span<const Value> operands, int64_t device) override {
     const CustomCallAttrs& attrs = instr.attrs<CustomCallAttrs>();
     Registered function;
@@ -241,6 +256,8 @@ HostVisit::~HostVisit() {
   inside_host.fetch_sub(1, std::memory_order_acq_rel);
 }
 
+// Idempotent. Polls, because it runs once per process; rejected calls may raise the counter for a
+// moment.
 void StopHostCalls() {
   int64_t inside = inside_host.load();
   while (inside >= 0 && !inside_host.compare_exchange_weak(inside, inside + kStopped)) {

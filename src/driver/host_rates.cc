@@ -1,3 +1,16 @@
+// Chooses the machine file whose rates the cost model uses for this host and its GPUs. For a CPU,
+// the first that exists:
+//
+//   the user's own file     stored in the disk cache by `tokamak calibrate`
+//   a shipped file          of the same processor, with the nearest core count
+//   a compatible CPU        same vendor and CPU flags
+//   the default             slow rates, for any machine
+//
+// For a GPU without a file, the shipped H200 rates are scaled: bandwidths by memory clock and bus
+// width, operations by clock. A processor is identified by vendor, family and model of
+// /proc/cpuinfo, not by its marketing name. Rates are read once and live until the process ends,
+// because plans and reports refer to them.
+
 #include "driver/host_rates.h"
 
 #include <algorithm>

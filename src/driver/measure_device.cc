@@ -1,3 +1,13 @@
+// Times the steps of a program on a GPU. The program runs once on random arguments; each step is
+// measured in its place, before it executes for real, so that it sees the arguments it has in the
+// program.
+//
+// A kernel of a few microseconds is shorter than a launch from the host. Short kernels are
+// therefore repeated in a CUDA graph, and the time of one graph run is subtracted from that of
+// three: launch and synchronization overhead cancels. Repetition must not change the result, so
+// outputs that alias inputs are redirected to separate memory, and arrays that are updated in place
+// are saved and restored.
+
 #include "driver/measure_device.h"
 
 #include <algorithm>
@@ -100,6 +110,8 @@ class DeviceTimer final : public DeviceWatcher {
     return DeviceNowUs() - begin;
   }
 
+  // The median of at least 3 measurements. Two runs first estimate the duration, which decides how
+  // many repetitions a measurement needs and whether it uses a graph.
   Result<double> Measure(const DeviceStep& step) {
     constexpr double kLong = 400;        // microseconds: launch overhead is negligible beside it
     constexpr double kMeasureUs = 1000;  // length of one measurement in microseconds

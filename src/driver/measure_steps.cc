@@ -1,3 +1,13 @@
+// Times the steps of a program on the CPU (`explain --measure`). The program runs once on random
+// arguments under a StepWatcher; when it reaches a launch or library product for the first time,
+// that step is run repeatedly, then execution continues. Host steps and library calls are timed in
+// the run itself.
+//
+// A measurement is valid only if repetitions see the same inputs: an output that overlaps an input
+// gets separate memory, and arrays that are updated in place are saved and restored before each
+// sample. Short steps are repeated until a sample is long enough for the clock. The result is the
+// median, without the first sample, which has cold caches.
+
 #include "driver/measure_steps.h"
 
 #include <algorithm>
@@ -195,6 +205,8 @@ double MedianOf(std::vector<double> times) {
   return *middle;
 }
 
+// The values are small, so that products and indices stay in range. Floats of 8 bits are stored as
+// integers, so their bit patterns are drawn.
 void DrawArray(std::byte* data, int64_t bytes, ElementType type, uint64_t seed) {
   // Random elements, repeated to fill the array (chosen: cheaper than new numbers).
   constexpr size_t kBlock = 1 << 16;

@@ -1,3 +1,13 @@
+// NumPy's .npz: a zip archive of .npy arrays. A .npy file is a magic word, a version, the length of
+// a header, the header and the elements:
+//
+//   \x93NUMPY 1 0 <u16 size> {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } ... data
+//
+// The header is a Python dict literal; only the subset that NumPy writes is parsed. Files are
+// untrusted: sizes are checked against the bytes that exist before anything is allocated. Row-major
+// little-endian arrays are not copied, they point into the archive. Types that NumPy lacks travel
+// as unsigned integers of the same bits (carriers, npz.h).
+
 #include "driver/npz.h"
 
 #include <algorithm>
@@ -178,6 +188,8 @@ std::vector<std::byte> FromFortran(const std::vector<std::byte>& data, const Dim
   return out;
 }
 
+// Foreign byte order, Fortran order and preds other than 0 and 1 are normalized in a copy;
+// everything else is a window of the archive.
 Result<Literal> ReadNpy(const ZipEntry& entry, const std::string& file) {
   TOK_TRY(Header header, ReadHeader(entry.data.text(), entry.name, file));
   Shape shape = Shape::Array(header.type->type, header.dims);
@@ -202,6 +214,8 @@ Result<Literal> ReadNpy(const ZipEntry& entry, const std::string& file) {
   return Literal::Array(std::move(shape), Bytes::FromVector(std::move(owned)));
 }
 
+// Version 1.0. The header is padded with spaces so that the elements start at a multiple of 64
+// bytes, as in files of NumPy.
 std::string NpyHeader(const Shape& shape) {
   std::string_view type;
   for (const NpyType& row : kTypes)

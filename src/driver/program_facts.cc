@@ -1,3 +1,15 @@
+// Properties of a program that do not depend on how it is compiled: the arrays that cross its
+// boundary, an operation count for the frontend, and source locations for messages.
+//
+// Boundary arrays are those of the entry. With several devices, an array is the shard of one
+// device, and whole_dims is the array that the user sees. Donation: a parameter that the program
+// may overwrite is matched with a result of equal bytes (explicit alias) or of equal type,
+// dimensions and memory kind (donor), each result at most once. Matching is O(p * r).
+//
+// CostOf counts 2 flops per multiply-add; elementwise ops of more than one flop count as
+// transcendentals. It is what JAX's cost_analysis reports, not the cost model that plans fusion
+// (src/cost).
+
 #include "driver/program_facts.h"
 
 #include <algorithm>

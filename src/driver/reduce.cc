@@ -1,3 +1,14 @@
+// Test case reduction by delta debugging. An edit (drop an effect, use an operand, use zeros, drop
+// extras) is tried on many instructions at once, then on halves of them, down to single ones; a
+// variant that still fails is kept. The edits repeat until none of them shrinks the module.
+//
+//   n instructions  ->  2 chunks of n/2  ->  4 of n/4  ->  ...  ->  n of 1     2 n attempts
+//
+// Instructions are identified by their number in program order over the module, which a copy shares
+// with its original. A candidate must verify and fail like the original (ReduceClient). Edits of
+// chunks must also lower the weight of the module, so that the reduction ends. Each attempt copies
+// the module, but the client's test dominates.
+
 #include "driver/reduce.h"
 
 #include <algorithm>
@@ -5,10 +16,6 @@
 
 #include "ir/clone.h"
 #include "ir/infer.h"
-
-// Delta debugging. An edit is tried on many instructions at once, then on halves of them, down to
-// single ones; a variant that still fails is kept. Instructions are identified by their number in
-// program order over the module, which a copy shares with its original.
 
 namespace tokamak {
 namespace {
@@ -150,6 +157,8 @@ class Reducer {
     return weight;
   }
 
+  // The second copy closes the gaps that removed instructions leave, so that numbers are dense
+  // again.
   bool Accept(const std::string& step, const Module& edited) {
     std::unique_ptr<Module> candidate = CloneModuleInOrder(edited);
     RemoveDead(*candidate);

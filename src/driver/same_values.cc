@@ -1,3 +1,15 @@
+// Evidence that a pass preserves values: the interpreter runs the program before and after it, on
+// the same inputs.
+//
+//   inputs    random numbers; hard ones (NaN, infinities, signed zeros, extremes); the user's
+//   exact     Compare: equal bits, except for the payload of NaN
+//   rounding  CompareClosely: within the tolerance of the original or of the unrounded result
+//
+// A reference run that takes too long, fails or differs from a second run of the same program
+// proves nothing; `why_not_` gives the reason. A transformed program may take 20 times as long as
+// the original, plus 10 s, before it counts as not terminating. Passes may flatten tuple parameters
+// and append arguments, so arguments are adapted to the entry.
+
 #include "driver/same_values.h"
 
 #include <atomic>
@@ -158,6 +170,8 @@ std::vector<Literal> Unrounded(const Module& module, const std::vector<Value>& a
   return results;
 }
 
+// Accepts `after` if it is as close to the unrounded result as the tolerance, even if rounding
+// moved the original away.
 std::string DifferenceFromBoth(const Literal& before, const Literal* unrounded,
                                const Literal& after) {
   std::string difference = Difference(before, after);

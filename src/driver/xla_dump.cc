@@ -1,3 +1,14 @@
+// Analyzes a program that XLA has fused already (text after optimizations): its kernels, and why
+// each value is stored between two of them. A kernel is a fusion, a library call or a single
+// instruction; views, tuples and control flow do not count.
+//
+//   fusion.1 --4 MiB--> fusion.2      cause: reduction; because: 1024 elements
+//
+// For each boundary the rules of XLA's fusion passes (rewrite/fuse) are evaluated as if the two
+// were candidates; the first rule that rejects them is the cause. Control dependences of a
+// scheduled program are ignored, because the scheduler added them after fusion. Times are estimated
+// from the instructions, since the code of XLA's kernels is unknown.
+
 #include "driver/xla_dump.h"
 
 #include <algorithm>
@@ -213,6 +224,8 @@ class DumpReader {
     program_.boundaries.push_back(std::move(boundary));
   }
 
+  // Tests whether the kernel may enter this user, then whether it may be duplicated into all users,
+  // then the merger's rule on expensive ops.
   void Ask(const Instr& kernel, const Instr& consumer, size_t consumers, DumpedBoundary& boundary) {
     fuse::MaybeRejection rejection = rules_.MayEnter(kernel, consumer);
     const Instr& root = fuse::RootOf(kernel);

@@ -1,3 +1,14 @@
+// A zip archive is read from its end: the end record locates the central directory, which has one
+// record per entry. All numbers are little-endian. A size of 0xffffffff means that the size is in a
+// "zip64" extra field.
+//
+//   local header, data | ... | central directory | zip64 end | zip64 locator | end record
+//
+// The archive is untrusted. Every offset and size is checked against the bytes of the file before
+// it is used (Holds). The packed sizes of all entries may not exceed the file, and a claimed size
+// must be possible for a deflate stream: a small file cannot allocate much memory. CRC-32 is
+// checked. Writing always uses zip64 and a fixed date: equal arrays give equal files.
+
 #include "driver/zip.h"
 
 #include <algorithm>
@@ -7,10 +18,6 @@
 #if TOK_HAVE_ZLIB
 #include <zlib.h>
 #endif
-
-// A zip archive is read from its end: the end record locates the central directory, which has one
-// record per entry. All numbers are little-endian. A size of 0xffffffff means that the size is in a
-// "zip64" extra field.
 
 namespace tokamak {
 namespace {
@@ -104,6 +111,7 @@ class ZipReader {
     return at <= data_.size() && size <= data_.size() - at;
   }
 
+  // Scans backwards for the end record, behind which a comment of up to 64 KiB may follow.
   Result<Directory> FindDirectory() const {
     size_t last = data_.size() < kEndSize ? 0 : data_.size() - kEndSize + 1;
     size_t first = last > 0x10000 ? last - 0x10000 : 0;  // a comment may follow the record
@@ -180,6 +188,8 @@ class ZipReader {
     }
   }
 
+  // The local header repeats name and extra field with lengths of its own; sizes are taken from the
+  // directory.
   Result<Bytes> ReadContent(const Record& record) const {
     uint64_t at = record.offset;
     if (!Holds(at, kLocalSize) || Get<uint32_t>(data_, at) != kLocal)

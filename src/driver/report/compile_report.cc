@@ -1,3 +1,15 @@
+// Builds the compile report: one StepReport per step that takes time, in execution order, with its
+// instructions, source lines, bytes, predicted and (if requested) measured time.
+//
+// Steps inside loops and branches are listed once, with the number of times that they run
+// (`calls`): the product of the trip counts around them, or nullopt if one is data-dependent. The
+// report describes what executes: on a device, the condition of a loop with a known trip count is
+// not evaluated, a persistent loop is one launch whose parts are its kernels, and copies that
+// donation removes are absent.
+//
+// AddComparisons compiles the same module again without fusion (and with the greedy plan), which is
+// as expensive as compiling it. The rest is linear in the steps and their instructions.
+
 #include "driver/report/compile_report.h"
 
 #include <algorithm>
@@ -151,6 +163,8 @@ class StepReporter {
     if (!part.generator.empty()) report.parts.push_back(std::move(part));
   }
 
+  // Control flow and poison steps have no report of their own; skipped and donated copies take no
+  // time.
   void AddStep(const RunStep& step, Calls calls) {
     StepReport report;
     report.step = &step;

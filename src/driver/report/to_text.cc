@@ -1,3 +1,14 @@
+// Prints the compile report for people: totals, then the steps by phase with their instructions and
+// source lines, the machine's rates, and on request the decisions.
+//
+//   2 kernels, 0 host steps, 0 copies; 0 bytes of temporary memory
+//                 steps  bytes moved   us predicted ...
+//   fused             2 ...
+//   loop     relu  3 ops, reads 1048576 bytes, writes 1048576, runs once: 4.1 us predicted (memory)
+//
+// Times have about three significant digits, because a prediction has no more; byte counts of
+// single steps are exact. The JSON form (report/to_json.cc) has all fields.
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
