@@ -1,3 +1,14 @@
+// Builder: appends instructions to one computation, with shapes inferred from operands and
+// attributes. All methods go through Append, which checks operands, infers the shape and records
+// the first error. After an error every method returns null and accepts null operands, so a chain
+// of calls needs a single check, in Finish:
+//
+//   b.Finish(b.Add(b.Dot(x, w, attrs), bias))      any failure inside becomes the error of Finish
+//
+// Ops whose shape is not determined by their operands (broadcast, reshape, iota, convert) pass it
+// in Extra::shape, and inference checks it. Instructions inherit origins and text position from the
+// builder.
+
 #include "ir/builder.h"
 
 #include "ir/verify_shape.h"
@@ -173,6 +184,8 @@ Instr* Builder::Map(std::vector<Instr*> operands, Computation* body) {
                 {.called = {body}});
 }
 
+// `type` is the accumulation type that the program requests; it is set after inference and verified
+// again.
 Instr* Builder::Dot(Instr* lhs, Instr* rhs, DotAttrs attrs, std::optional<ElementType> type) {
   Instr* dot = Append(Op::kDot, {lhs, rhs}, std::move(attrs));
   if (dot == nullptr || !type || dot->shape().type() == *type) return dot;

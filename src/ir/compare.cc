@@ -1,3 +1,15 @@
+// Structural equality and hashes of modules, computations and attributes. Names, text positions and
+// origins do not count. References to instructions and computations are compared by position: both
+// sides are numbered in the same order (parameters by number, then the other instructions in
+// program order), and two references are equal if their numbers are.
+//
+//   a = f32[] add(x, y)        #2 add(#0, #1)
+//   b = f32[] add(p, q)        #2 add(#0, #1)      equal
+//
+// Equal objects have equal hashes; the reverse need not hold, so hashes cover less (no extras but
+// sharding). Attribute structs are hashed through their field lists, so that a new field cannot be
+// forgotten. Linear in the module.
+
 #include "ir/compare.h"
 
 #include <algorithm>
@@ -5,9 +17,6 @@
 #include <unordered_map>
 
 #include "ir/visit_attrs.h"
-
-// Equality and hash of modules. Both number computations and instructions in order, so that
-// references compare by position rather than by pointer or name.
 
 namespace tokamak {
 namespace {
@@ -266,6 +275,7 @@ bool SameUses(std::span<Instr* const> a, std::span<Instr* const> b, const InstrM
 
 }  // namespace
 
+// Unlike in Equal, callees are compared by pointer: identical callees must have been merged before.
 bool SameBody(const Computation& a, const Computation& b) {
   if (a.size() != b.size() || a.execution_thread != b.execution_thread) return false;
   if (a.results != b.results || a.attributes != b.attributes) return false;

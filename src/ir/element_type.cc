@@ -1,3 +1,18 @@
+// Element types and the exact conversion between their bits and double. All float formats of at
+// most 16 bits share one decoder and one encoder, which FloatFormat parameterizes: bits of exponent
+// and mantissa, bias, and how NaN and infinity are represented.
+//
+//   | sign | exponent | mantissa |     value = (-1)^sign * 1.mantissa * 2^(exponent - bias)
+//   exponent 0: subnormal, 0.mantissa * 2^(1 - bias)
+//
+//   kIeee          all-ones exponent is infinity or NaN        f16, bf16, f8e5m2
+//   kAllOnes       only the all-ones pattern is NaN            f8e4m3fn
+//   kNegativeZero  the pattern of -0 is NaN, no -0             f8e4m3fnuz
+//   kNone          no NaN: it becomes 0                        f4e2m1fn
+//
+// Encoding rounds once, to nearest with ties to even. Overflow becomes infinity, NaN or the largest
+// number, whichever the format has, in this order.
+
 #include "ir/element_type.h"
 
 #include <array>
@@ -85,6 +100,8 @@ uint64_t EncodePowerOfTwo(const FloatFormat& format, double value) {
                                                             : static_cast<uint64_t>(biased);
 }
 
+// Counts units in the last place: nearbyint rounds (ties to even in the default mode), and a carry
+// out of the mantissa increments the exponent by itself.
 uint64_t EncodeSmall(const FloatFormat& format, double value) {
   if (std::isnan(value)) return NanBits(format);
   if (format.mantissa_bits == 0) return EncodePowerOfTwo(format, value);

@@ -1,3 +1,14 @@
+// Instructions, computations and modules. Def-use edges are stored on both sides, and each side
+// knows its slot in the other, so that adding, replacing and removing a use takes constant time:
+//
+//   user.operands_[i] = (operand, k)     <->     operand.users_[k] = (user, i)
+//
+// Removing swaps the last user into the gap, so the order of users is not program order. Removed
+// instructions stay allocated, without operands and attributes, until PutInOrder or SetOrder
+// rebuilds the computation: pointers to live instructions stay valid while a pass edits, but not
+// across SetOrder, which moves every instruction. Ids are dense positions in creation order; after
+// SetOrder they are positions in the new order.
+
 #include "ir/ir.h"
 
 #include <algorithm>
@@ -115,6 +126,7 @@ std::vector<Instr*> Computation::PostOrder() const {
   return walk.TakeOrder();
 }
 
+// Linear in the uses of `from`; control dependences are rare and searched in the whole computation.
 void Computation::ReplaceUses(Instr* from, Instr* to) {
   if (from == to) return;
   to->users_.Reserve(to->users_.size() + from->users_.size());
@@ -162,6 +174,8 @@ void Computation::SetParameters(std::vector<Instr*> parameters) {
   }
 }
 
+// Moves all instructions into fresh storage in this order and translates every pointer of the
+// computation. Pointers held elsewhere become invalid.
 void Computation::SetOrder(const std::vector<Instr*>& order) {
   TOK_CHECK(order.size() == size(), "an order of other instructions than there are");
   std::vector<Instr*> moved(instrs_.size(), nullptr);
@@ -237,6 +251,7 @@ void Module::OrderComputations(const std::vector<size_t>& positions) {
   computations_ = std::move(ordered);
 }
 
+// Iterative depth-first search, because call chains may be deep. Empty if the calls have a cycle.
 std::vector<Computation*> Module::CalleesFirst() const {
   std::unordered_map<const Computation*, bool> done;  // false: on the stack
   std::vector<Computation*> order;

@@ -1,3 +1,14 @@
+// Shapes: immutable, shared values. A Shape is a pointer to constant data, so copies are cheap and
+// each With method makes new data. Layouts, bounds and quantization are optional parts that most
+// shapes lack:
+//
+//   f32[2,<=8]{0,1}      type, dimensions with bounds, layout (minor to major)
+//
+// The default layout (row-major, without tiles) is stored as null: shapes that mean the same
+// compare equal. Depth and number of parts of a tuple are maintained as they are built and
+// saturate, so that text of nested shapes stays bounded. Compatible ignores layouts;
+// CompatibleWithDynamic also lets a dynamic size match any size.
+
 #include "ir/shape.h"
 
 #include <algorithm>
@@ -241,6 +252,8 @@ bool SameDims(const Shape& a, const Shape& b) {
   return a.dims() == b.dims();
 }
 
+// Nullopt if a dimension is negative or the product exceeds kMaxElements; dynamic dimensions count
+// as 1.
 std::optional<int64_t> CheckedElementCount(std::span<const int64_t> dims) {
   int64_t count = 1;
   bool has_zero = false;

@@ -1,3 +1,13 @@
+// Module verifier. Shapes and attributes of an instruction are verified by inference: the shape
+// must be what InferShape returns for its operands. This file adds the checks of structure:
+//
+//   computation   a root; parameters numbered 0 to n - 1; no cycle of operands
+//   instruction   operands in the same computation; callees in the module
+//   module        calls have no cycle; names (meshes, functions) exist; the header is consistent
+//
+// Structure is checked before inference, which dereferences operands and callees. Errors carry the
+// text position of the instruction and notes with the shapes of its operands. Linear in the module.
+
 #include <unordered_map>
 #include <unordered_set>
 
@@ -5,8 +15,6 @@
 
 #include "ir/infer.h"
 #include "ir/verify_shape.h"
-
-// Checks that inference does not cover: the structure of computations and of the module.
 
 namespace tokamak {
 namespace {
@@ -200,6 +208,7 @@ class ModuleVerifier {
     return Ok();
   }
 
+  // Iterative depth-first search; an edge to a computation that is still open closes a cycle.
   std::pair<const Instr*, const Computation*> FindCycle(
       const Computation& start, std::unordered_set<const Computation*>& finished) const {
     using Call = std::pair<const Instr*, const Computation*>;

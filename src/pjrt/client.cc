@@ -1,3 +1,16 @@
+// Client, devices and memories of the PJRT plugin: what jax.devices() lists. A client has
+// TOKAMAK_NUM_DEVICES devices, which all run on one physical device (the host or a GPU); several
+// allow sharded programs. Each device has two memory spaces and a worker thread that runs its
+// programs in order:
+//
+//   client  ->  device 0  ->  worker, memories "device" (default) and "pinned_host"
+//           ->  device 1  ->  ...
+//
+// Lifetime: the client is reference-counted, because JAX may destroy it while buffers and
+// executables exist. Destroying the handle stops the workers; queued work fails, and later calls
+// return TK6103. Counters of memories are never freed, since storage may outlive its client. After
+// a fork the workers do not exist in the child, so new work is rejected (TK6101).
+
 #include "pjrt/client.h"
 
 #include <cstdlib>

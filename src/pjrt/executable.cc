@@ -1,3 +1,14 @@
+// Entry points of PJRT for compiling, loading, serializing and describing programs. Three objects:
+//
+//   Program                  the compiled program and the storage of its getters; immutable, shared
+//   PJRT_Executable          a handle of a Program, without devices
+//   PJRT_LoadedExecutable    a Program with device assignment and client; JAX executes it
+//
+// The ABI returns pointers to arrays that must live as long as the handle, so a Program precomputes
+// result types, dimensions and memory kinds in the ABI's layout. Byte strings are handed over with
+// a deleter (OwnedBytes). Fields that newer versions of the ABI added are written only if the
+// caller's struct has them (TOK_PJRT_HOLDS).
+
 #include "pjrt/executable.h"
 
 #include <algorithm>
@@ -24,6 +35,8 @@ struct OwnedBytes {
 
 }  // namespace
 
+// A portable program of one device has no device assignment: each execution names its device.
+// Logical ids are replica-major.
 Result<PJRT_LoadedExecutable*> LoadProgram(PJRT_Client& client,
                                            std::shared_ptr<const Program> program,
                                            const PjrtCompileOptions& options) {

@@ -1,3 +1,13 @@
+// Runs a list of passes on a module. Adjacent steps with the same group number repeat until none of
+// them changes anything (a fixed point), at most limits.iterations times; then the group is
+// recorded as unsettled, with the rules that were still firing. With verify_each, that is an error.
+//
+//   inline | {simplify, cse, dce} repeated | ...       each run: time, size before and after
+//
+// A pass reports Changed and records each accepted rewrite. The two must agree, which verify_each
+// checks together with the module verifier, so that a broken pass is named and not its successor.
+// Removed instructions are dropped when they outnumber the live ones.
+
 #include "rewrite/pipeline.h"
 
 #include <algorithm>

@@ -1,3 +1,15 @@
+// Finds, for values v[0], v[1] ... v[n-1] of n unrolled steps, one expression of the loop counter i
+// that equals v[i]:
+//
+//   the same value in all steps      a loop-invariant carried value, or a copy inside the body
+//   integers a, a + s, a + 2s ...    a + s * i
+//   other constants                  row i of a table
+//   slices of one array              dynamic-slice whose starts are integers as above
+//   equal cheap ops                  the op on expressions of its operands (recursion)
+//
+// Null means that no expression was found. Bounded by depth, a number of visited nodes, and the
+// bytes of all tables. Integer arithmetic wraps, so differences are compared as unsigned numbers.
+
 #include "rewrite/step_values.h"
 
 #include <algorithm>

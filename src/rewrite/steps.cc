@@ -1,3 +1,15 @@
+// Checks that a range of instructions is n equal steps of p instructions each (an unrolled loop),
+// and describes the data flow between them. Instruction `offset` of step s is at position begin + s
+// * p + offset of the line.
+//
+//   a0 b0 c0 | a1 b1 c1 | a2 b2 c2      an operand of step s is either outside in all steps,
+//                                       or the instruction at one offset of step s - d, with one d
+//
+// The first d steps have no such predecessor: their operands are the initial values of the carried
+// value (history). Outside users of step values are either a concatenate of one value of all steps
+// (collected: a stacked output) or a use of a single step (used). Views of outside values do not
+// count: their users outside keep using them. CheckSteps is linear in the range and its uses.
+
 #include "rewrite/steps.h"
 
 #include <algorithm>
@@ -89,6 +101,7 @@ Part PartOf(const StepRange& range, const Instr& concatenate, size_t i) {
   return {true, true, position->step, position->offset};
 }
 
+// Finds runs of operands that are one value of steps 0, 1 ... n - 1 in order.
 void FindCollected(Steps& steps, Instr* concatenate) {
   const StepRange& range = steps.range;
   if (concatenate->shape().layout() != nullptr) return;
@@ -227,6 +240,8 @@ std::optional<Steps> CheckSteps(const StepRange& range) {
   return steps;
 }
 
+// A loop may start at any instruction of its period. Live ranges of a middle step are added as
+// differences at their ends, modulo the period.
 size_t BestPhase(const StepRange& range, size_t most) {
   // Counts the values of a middle step that are live at each possible start of a step.
   size_t period = range.period, middle = range.count / 2;

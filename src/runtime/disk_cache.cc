@@ -1,3 +1,15 @@
+// A folder of files, one per entry, shared by processes without locks:
+//
+//   <kind>-<digest>.tok  =  magic | sizes | kind | key | payload | digest of everything before
+//
+// Writers create a temporary file and rename it, which is atomic: readers see a whole entry or
+// none, and the last of several equal writers wins. Readers compare kind, key and digest. A read
+// sets the modification time, so that eviction removes the least recently used entries, down to
+// three quarters of the limit. Another process may evict a file at any time; that is a miss.
+//
+// Files are opened without following links, and only regular files of this user that no other can
+// write are read: the payload may be machine code.
+
 #include "runtime/disk_cache.h"
 
 #include <algorithm>

@@ -1,3 +1,16 @@
+// Fast Fourier transforms of lines. Lines are transformed in groups: a group is interleaved element
+// by element, with real and imaginary parts in separate arrays, so that every step is a vector
+// operation over all its lines.
+//
+//   factors up to 13     mixed-radix Stockham passes, each from one buffer to the other
+//   other lengths        Bluestein: ((x w) * conj(w)) w, * a convolution, w[k] = e^(-i pi k^2 / n)
+//   real lines           two as one complex line, separated by the symmetry of their spectra
+//
+// Stockham passes need no bit reversal: each pass leaves the data in order for the next.
+// Bluestein's convolution uses power-of-two transforms of at least 2 n - 1 elements, which a Plan
+// contains. Twiddles are computed in long double and k^2 modulo 2 n, so that large lengths lose no
+// accuracy. O(n log n) for every length.
+
 #include "runtime/fft.h"
 
 #include <algorithm>
@@ -9,11 +22,6 @@
 #include "runtime/host_allocator.h"
 #include "runtime/thread_pool.h"
 #include "support/check.h"
-
-// Lines are transformed in groups. A group is interleaved element by element, with real and
-// imaginary parts in separate arrays, so that every step is a vector operation over all its lines.
-// Lengths with small factors use mixed-radix Stockham passes, each from one buffer into the other;
-// other lengths use Bluestein's algorithm: a convolution with a chirp by power-of-two transforms.
 
 namespace tokamak {
 namespace {
@@ -108,6 +116,8 @@ class Plan {
     return pass;
   }
 
+  // The spectrum of the conjugated chirp, divided by the padded length: the inner inverse transform
+  // does not scale.
   void MakeChirp(bool inverse) {
     padded_ = 1;
     while (padded_ < 2 * length_ - 1) padded_ *= 2;
@@ -192,6 +202,8 @@ class FourierOf final : public Fourier {
     }
   }
 
+  // Real transforms treat the last dimension first (from real) or last (to real); the others are
+  // complex. The scale of an inverse is applied once.
   void Run(const void* input, void* output) const override {
     auto* to = static_cast<T*>(output);
     size_t rank = shape_.input.size(), first = rank - shape_.transformed;

@@ -1,3 +1,16 @@
+// Moves lines between arrays and the interleaved layout of the FFT passes:
+//
+//   array: complex numbers, line by line        buffers: re[i * lines + l], im[i * lines + l]
+//   (re, im)(re, im) ...                        element i of all lines is contiguous
+//
+// This is a transposition. It is done by squares in registers for f32, otherwise by segments of
+// kMoved elements, so that destination cache lines are filled while they are in the cache.
+//
+// Real lines x and y are packed as z = x + i y. The spectra follow from Z by symmetry, with M =
+// conj(Z[n - k]):
+//
+//   X[k] = (Z[k] + M) / 2          Y[k] = (Z[k] - M) / (2 i)          Z[k] = X[k] + i Y[k]
+
 #include "runtime/fft_lines.h"
 
 #include <type_traits>

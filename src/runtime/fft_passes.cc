@@ -1,3 +1,14 @@
+// Butterflies of the Stockham passes. A pass of radix r reads r inputs that are `from` apart,
+// transforms them and writes r outputs that are `to` apart, multiplied by twiddles:
+//
+//   y[p r + k] = w(p, k) * sum over j of x[p + j rest] * root(j k)        for p < rest
+//
+// Each element above is a vector of run = stride * lines numbers, which the inner loop traverses
+// without dependences; run lengths 4, 16 and 64 are compile-time constants so that short loops
+// unroll. Odd radices combine terms j and r - j, whose roots are conjugate: half of the
+// multiplications. TOK_CLONES compiles each entry point for several instruction sets, chosen when
+// the program starts.
+
 #include "runtime/fft_passes.h"
 
 #include "runtime/clones.h"

@@ -1,3 +1,16 @@
+// Runs work that may crash, on a thread of its own. A thread that receives a fatal signal cannot be
+// unwound or joined: it is parked forever with its stack and locks, and the caller continues.
+//
+//   kRunning --work returns--> kDone        joined, seat reused
+//            --fatal signal--> kCrashed     parked by the signal handler
+//            --time limit----> kAbandoned   the caller sends a signal, the handler parks
+//
+// The first compare-exchange out of kRunning decides. The handler may only call async-signal-safe
+// functions: it finds its seat in a lock-free list that only grows, writes the reason into a fixed
+// buffer, sets the state and posts a semaphore. `process` is stored with release order after
+// `thread`, and loaded with acquire order, so a seat is found only when both are valid. The seat
+// and work of a parked thread are never freed, because its stack refers to them.
+
 #include "runtime/guarded_thread.h"
 
 #include <algorithm>
@@ -186,6 +199,8 @@ bool SendToPark(Seat& seat, pthread_t thread) {
 
 }  // namespace
 
+// If a limit is reached but the thread ended first, the compare-exchange fails and its own end
+// counts. Fault handlers stay installed while an abandoned thread may still run.
 std::string RunGuarded(std::shared_ptr<GuardedWork> work, const GuardedLimits& limits) {
   Seat* seat = FreeSeats::OfProcess().Take();
   seat->work = std::move(work);

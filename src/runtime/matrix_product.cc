@@ -1,3 +1,14 @@
+// Matrix products by OpenBLAS on our threads. The library is loaded at run time and restricted to
+// one thread per call; a product is cut into blocks of the result that threads compute
+// independently. Blocks follow from the shape alone, so results do not depend on the number of
+// threads.
+//
+//   C = A B, row-major   is   C^T = B^T A^T, column-major        (operands are swapped)
+//
+// More blocks balance better, but every block packs its operands again: the limits below are
+// measured. Vectors use gemv, with blocks along the side that is read contiguously. Builds of
+// OpenBLAS without thread support are not reentrant; a mutex then serializes calls.
+
 #include "runtime/matrix_product.h"
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// Scatter of single elements on the CPU, without atomics: threads own disjoint ranges of the array,
+// and each scans the indices of all updates for those in its range.
+//
+//   indices   7 900 3 512 901 8      thread 0, [0, 512): 7 3 8      thread 1: 900 512 901
+//
+// Updates of one element are applied by one thread in their order, so results do not depend on the
+// number of threads. The scan compares 16 indices at a time (AVX-512) and compresses hits; unsigned
+// subtraction tests both bounds at once and drops negative indices. Cost: each thread reads all
+// indices, count * threads in total, but an update that misses the cache costs far more. Ranges
+// that exceed the cache are prefetched or cut further.
+
 #include "runtime/scatter.h"
 
 #include <algorithm>

@@ -1,3 +1,15 @@
+// Stable sorts of lines by radix. Keys are mapped to unsigned integers with the same order
+// (descending: complemented) and sorted by digits.
+//
+//   one array that is its own key    KeyLine: sorts the keys, maps them back to elements
+//   several operands or keys         OrderLine: sorts (key, position) items, then permutes operands
+//
+// Several keys are sorted from the last to the first; each sort is stable. Elements that compare
+// equal but have different bits (zeros, NaNs) share a key and keep their original order. A
+// comparator that leaves NaN unordered is not an order: then the interpreter's merge sort is
+// repeated exactly. Either lines or chunks of one long line are distributed over threads, never
+// both.
+
 #include "runtime/sort.h"
 
 #include <numeric>

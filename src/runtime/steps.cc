@@ -1,3 +1,15 @@
+// Executes the steps of a lowered program on the CPU. Steps run one after another; parallelism is
+// inside a step, whose grid the thread pool divides. No step allocates arrays: buffer slices are
+// offsets in memories of the run.
+//
+//   while, blocks:    0 condition | 1 body | 2 copies of carried values
+//   double-buffered:  0, 1 even iterations | 3, 4 odd ones | 2 once, after an odd trip count
+//
+// Loops of short steps would spend their time on dispatch. If every step of a loop fits one thread,
+// pointers are resolved once and the steps run in a tight loop (ShortSteps). A horizontally fused
+// launch is one parallel loop over the units of all its kernels. `stop` is polled between steps, so
+// a run ends at the next one. Watchers and recorders use the general path.
+
 #include "runtime/steps.h"
 
 #include <algorithm>
@@ -257,6 +269,8 @@ class Stepper {
     });
   }
 
+  // Slices do not move during a run, so that all pointers can be computed before the first
+  // iteration.
   Status RunShortLoop(const RunStep& step) {
     std::vector<ShortSteps> blocks;
     for (const std::vector<RunStep>& block : step.blocks) blocks.emplace_back(block, context_);

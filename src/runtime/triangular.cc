@@ -1,3 +1,15 @@
+// Cholesky factorization and triangular solves of batches of matrices, in double, blocked by panels
+// of 32 columns:
+//
+//   for each panel:  subtract the product of all finished columns      matrix product, in parallel
+//                    factor or solve the panel itself                  in the L1 cache
+//
+// Left-looking: a panel is updated once, when it is reached, and sums accumulate in the order of
+// the textbook loop. Results are therefore the same for any number of threads. Every case is
+// reduced to the lower triangle and forward substitution: upper factors by transposing, backward
+// substitution by reversing rows (EliminationRow), x op(a) = b by solving for x^T. f32 and c64 are
+// widened on load and rounded once.
+
 #include "runtime/triangular.h"
 
 #include <algorithm>

@@ -1,10 +1,20 @@
+// Shape inference of collectives, which is also their verifier. A collective takes n arrays and
+// returns n: one as itself, several as a tuple. Sizes depend on G, the number of devices of a
+// replica group:
+//
+//   all-gather       dimension d * G       all-reduce, permute, broadcast   unchanged
+//   reduce-scatter   dimension d / G       all-to-all   split dimension / G, concatenated one * G
+//
+// G is often unknown here: without explicit groups, or with a channel, it depends on the number of
+// replicas and partitions of the run. Then the written shape is accepted if it is possible for some
+// G, and must be present. An asynchronous start returns (operands, results, contexts ...); done
+// returns the results.
+
 #include <algorithm>
 #include <unordered_set>
 
 #include "ir/infer/families.h"
 #include "ir/infer/require.h"
-
-// Collectives take n arrays and return n: one as itself, several as a tuple.
 
 namespace tokamak {
 namespace {

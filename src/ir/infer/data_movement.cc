@@ -1,3 +1,12 @@
+// Shape inference of ops that move elements without computing: broadcast, reshape, transpose,
+// slices, concatenate, pad and bitcasts. One function per op both infers the shape and verifies it.
+// Where HLO writes the result shape (broadcast, reshape, bitcast-convert), the written shape is
+// checked against the operand and returned.
+//
+// A dynamic size (kDynamic) agrees with any size. Sizes are computed with overflow checks: 128-bit
+// integers for padding, MultiplyAdd for sums; a dimension over the limit is an error, not a wrapped
+// number. Element types change in bitcasts only.
+
 #include "ir/bitcast.h"
 #include "ir/infer/families.h"
 #include "ir/infer/require.h"

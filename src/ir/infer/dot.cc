@@ -1,3 +1,16 @@
+// Shape inference of dot, ragged-dot and scaled-dot.
+//
+//   lhs [B.., M.., K..]   rhs [B.., K.., N..]   ->   [B.., M.., N..]      in this order of groups
+//
+// B are batch dimensions, paired in the order of the attributes; K are contracted, M and N free, in
+// the order of the operand. The element type is the wider of the two, or the one that the program
+// writes (preferred_element_type), if products may accumulate as it (SumsAs). Quantized operands
+// take the written type.
+//
+// A ragged dot divides one dimension of lhs into groups whose sizes are an operand. If that
+// dimension is free, each group has its own rhs; if it is contracted, each group has its own
+// result; if it is a batch dimension, only the sizes matter.
+
 #include <algorithm>
 
 #include "ir/infer/contraction.h"
@@ -88,6 +101,7 @@ bool SumsAs(ElementType type, ElementType sum) {
 
 }  // namespace
 
+// Also for convolutions, which accept a pred mask beside numbers.
 Result<Shape> InferProducts(const InferInput& in, const Sizes& dims) {
   const Shape &x = in.operands[0], &y = in.operands[1];
   bool quantized = x.quant() != nullptr || y.quant() != nullptr;

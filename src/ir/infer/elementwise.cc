@@ -1,3 +1,11 @@
+// Shape inference of elementwise ops: result dimensions are those of the operands. Nearly every
+// instruction of a program passes here, so InferSameAsOperands has a fast path that allocates
+// nothing: if all operands and the written shape are equal, the written shape is the result.
+//
+// Otherwise operand dimensions are unified: a dynamic size takes the known size of another operand.
+// Scalars are accepted beside arrays only where HLO does so (the predicate of select, the bounds of
+// clamp). Quantized operands are checked by their expressed type.
+
 #include "ir/infer/families.h"
 #include "ir/infer/require.h"
 
@@ -103,6 +111,7 @@ Result<Shape> InferComplex(const InferInput& in) {
   return InferArray(in, part == ElementType::kF32 ? ElementType::kC64 : ElementType::kC128, dims);
 }
 
+// A compare type that contradicts the element type is an error; kNone follows the element type.
 Result<Shape> InferCompare(const InferInput& in) {
   const auto& attrs = in.attrs.As<CompareAttrs>();
   Sizes dims;

@@ -1,10 +1,18 @@
+// Shape inference of gather and scatter. They mirror each other, and Indexing names the attributes
+// that they share after gather. An index is a vector along `index_vector_dim` of the indices (or a
+// scalar, if that equals their rank).
+//
+//   gather    result  = batch dimensions of the indices, interleaved with dimensions of the slice
+//   scatter   updates = the same, with update_window_dims for offset_dims
+//
+// A slice (window) has the rank of the array. Dimensions that are collapsed (inserted) or batching
+// have size 1 in it and are omitted from the result (updates). Component i of an index selects
+// along index_map[i] of the array.
+
 #include <algorithm>
 
 #include "ir/infer/families.h"
 #include "ir/infer/require.h"
-
-// gather and scatter, named after gather. An index is a vector along `index_vector_dim` of the
-// indices (or a scalar, if that equals their rank).
 
 namespace tokamak {
 namespace {
@@ -77,6 +85,7 @@ Sizes IndexSizes(const Shape& indices, int64_t index_vector_dim) {
   return sizes;
 }
 
+// `slices` has unknown sizes for a dynamic gather, where they are an operand.
 Result<Shape> InferGathered(const InferInput& in, const GatherAttrs& attrs, const Sizes& slices) {
   const Shape &x = in.operands[0], &indices = in.operands[1];
   Indexing how{"collapsed_slice_dims",      attrs.collapsed_slice_dims,

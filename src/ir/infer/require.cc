@@ -1,3 +1,14 @@
+// Requirements that many inference functions share. Each Require function returns Ok or one error
+// with its own code, whose message names the op, then the two things that disagree with their
+// values:
+//
+//   concatenate: dimension 3 is out of range, rank is 2
+//
+// Inference runs for every instruction that is read, built or verified, so the checks are written
+// for success: they do not allocate, and messages are formatted on failure only. A size agrees with
+// kDynamic. Reducer bodies are checked for scalars: a body may compute in a wider type of the same
+// kind than its operands (CanPassAs).
+
 #include "ir/infer/require.h"
 
 #include <algorithm>

@@ -1,3 +1,16 @@
+// Builds and merges fusions in the form of XLA's HLO: a fusion instruction calls a
+// fused_computation whose parameters are its operands. Inputs keeps the two in step while a body
+// grows:
+//
+//   Fuse(p, u)                                     Join(a, b)
+//   u = fusion(p, y), body f(p, y)                 a = fusion(x), b = fusion(a, y)
+//   u = fusion(x, y), body f(g(x), y)              ab = fusion(x, y), body (f(x), g(f(x), y))
+//
+// Fuse recomputes the producer inside one user, and the producer stays for others. Join makes one
+// kernel with the results of both; uses become get-tuple-elements. Bodies shared by several fusions
+// are copied before they are edited (Own), and bodies without callers are removed in Finish.
+// Editing is linear in the edited bodies.
+
 #include "rewrite/fuse/edit.h"
 
 #include <algorithm>
@@ -181,6 +194,8 @@ void FusionEditor::ShareResults(Instr* from, Instr* to, size_t first) {
   }
 }
 
+// Results of a precede those of b. Operands of b that are results of a are bound to the values in
+// the body.
 Instr* FusionEditor::Join(Instr* a, Instr* b, bool horizontal) {
   Computation* parent = a->parent();
   a = Own(a);

@@ -1,3 +1,11 @@
+// Predicates that XLA's GPU fusion passes test (arXiv 2301.13062), for the passes that reproduce
+// XLA's plans. A fusion has a property if an instruction in its body has it; questions about an
+// operand follow the operand's parameter through the body to the results (AnyUseIn).
+//
+// The lists of cheap and expensive ops, and the types for which they are expensive, are XLA's. The
+// planner (src/fusion) does not use them. Every predicate is linear in the body; RegistersOf is the
+// maximum number of live 32-bit registers if the body runs in post-order.
+
 #include "rewrite/fuse/facts.h"
 
 #include <algorithm>
@@ -208,6 +216,7 @@ bool HasOneUser(const Instr& instr) {
          std::all_of(users.begin(), users.end(), [&](Instr* user) { return user == users[0]; });
 }
 
+// A fusion that returns a parameter unchanged is excluded, because it does not compute that result.
 bool IsFusion(const Instr& instr) {
   if (instr.op() != Op::kFusion || !HasStaticArrays(instr)) return false;
   FusionKind kind = instr.attrs<FusionAttrs>().kind;
@@ -331,6 +340,8 @@ int64_t ReducedElements(const Instr& reduce) {
   return reduced_count;
 }
 
+// Looks at the innermost dimension larger than 1: if it is not innermost in the operand, reads are
+// not coalesced.
 bool Transposes(const Instr& instr) {
   return AnyInstr(instr, [](const Instr& in) {
     if (in.op() != Op::kTranspose) return false;

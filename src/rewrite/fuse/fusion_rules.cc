@@ -1,3 +1,16 @@
+// The rules of XLA's fusion passes, one query per kind of fusion. Each returns the first rule that
+// rejects, with the numbers behind it, or nullopt.
+//
+//   MayEnter              producer into one user (instruction fusion)
+//   MayBeCopied           producer with several users into each of them
+//   MayBeMerged           fusion into all users (fusion merger): all or none, and few more bytes
+//   MayShareLoop          two kernels with several results (multi-output fusion)
+//   MayFuseHorizontally   part of a horizontally fused launch
+//
+// Legality rules always hold. Profitability rules can be lifted one by one (`lifted_`), which shows
+// their effect. IsAcyclic decides whether two instructions may become one: no path may lead through
+// a third.
+
 #include "rewrite/fuse/fusion_rules.h"
 
 #include <algorithm>
