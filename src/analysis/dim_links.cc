@@ -201,6 +201,8 @@ void DimLinks::Same(const Instr& instr, size_t i, size_t from, size_t to) {
     Join(operand, from, 0, instr, to, part);
 }
 
+// The default case: an elementwise op links equal dimensions; any other op mixes all dimensions of
+// its operands and results.
 void DimLinks::Link(const Instr& instr) {
   looked_at_ = &instr;
   switch (instr.op()) {

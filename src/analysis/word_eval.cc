@@ -259,6 +259,7 @@ WordTerm WordEval::OfMovement(const Instr& instr, WordTerm x, TermOperands opera
   return broadcast_map ? terms_.Broadcast(x, *broadcast_map) : kNoTerm;
 }
 
+// The term of an array op; kNoTerm if the op is not integer arithmetic on known terms.
 WordTerm WordEval::OfArray(const Instr& instr, TermOperands operands) {
   if (instr.op() == Op::kConstant) {
     const Literal& literal = instr.attrs<ConstantAttrs>().literal;
@@ -299,6 +300,7 @@ WordTerm WordEval::OfArray(const Instr& instr, TermOperands operands) {
   return OfWords(instr, operands[0]->front(), operands.size() > 1 ? operands[1]->front() : kNoTerm);
 }
 
+// Never fails: a value without a term becomes one leaf per array of its shape.
 TermList WordEval::Of(const Instr& instr, TermOperands operands, bool inside, int depth) {
   switch (instr.op()) {
     case Op::kTuple: {

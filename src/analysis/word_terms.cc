@@ -212,6 +212,8 @@ WordTerm WordTerms::ShiftRight(WordTerm a, uint64_t distance) {
   return distance >= 32 ? Number(0) : Shift(TermKind::kShiftRight, a, distance);
 }
 
+// Rebuilds the term with the broadcast composed into its leaves. A shared subterm is rebuilt once
+// per use, hence the limit on the weight.
 WordTerm WordTerms::Broadcast(WordTerm a, const BroadcastMap& broadcast_map) {
   if (a == kNoTerm || nodes_[a].weight > kMaxBroadcastWeight) return kNoTerm;
   const TermNode node = nodes_[a];

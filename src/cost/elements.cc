@@ -227,6 +227,8 @@ void AddElementwise(Work& work, const Instr& instr, double elements, const Machi
 
 }  // namespace
 
+// Ops with a body count the ops of the body; data movement costs nothing beyond the loads and
+// stores that the caller adds.
 void AddElementOp(Work& work, const Instr& instr, double elements, const Machine& machine) {
   double vectors = VectorsOf(elements, 32, machine);
   switch (instr.op()) {

@@ -1,3 +1,7 @@
+// Tests of the cost model. Work: counts of kernels that are written as text, so that the expected
+// numbers can be computed by hand. CostEstimate: properties of predicted times that hold for any
+// rates; they grow with bytes and operations and name the largest term. Rates: machine files.
+
 #include "cost/work.h"
 
 #include <gtest/gtest.h>

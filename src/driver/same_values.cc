@@ -234,6 +234,8 @@ std::optional<Proof::Run> Proof::RunOn(const Module& module, std::string inputs,
   return run;
 }
 
+// Any run that succeeds is evidence: why_not_ is set only if none does, or if the program is not
+// deterministic.
 Proof::Proof(const Module& module, const ProofOptions& options) : module_(CloneModule(module)) {
   if (module.entry() == nullptr) {
     why_not_ = "it has no entry";

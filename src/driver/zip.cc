@@ -291,6 +291,8 @@ void ZipWriter::Add(std::string_view name, std::string_view head, std::string_vi
   entries_.push_back(std::move(entry));
 }
 
+// Central directory, zip64 end record and locator, then the plain end record with all sizes at
+// their maximum, which refers readers to zip64.
 std::string ZipWriter::Finish() && {
   if (entries_.empty()) {  // NumPy recognizes an empty archive by this record alone
     Put(out_, kEnd, 4);

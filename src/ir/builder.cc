@@ -31,6 +31,8 @@ Builder::Builder(const Instr& of, std::string name)
   computation_->origins = of.origins();
 }
 
+// Null operands are an error here only if no earlier call failed: they usually result from that
+// failure.
 Instr* Builder::Append(Op op, std::vector<Instr*> operands, Attrs attrs, Extra extra) {
   if (error_) return nullptr;
   std::vector<Shape> shapes;

@@ -292,6 +292,8 @@ class ConditionalSimplifier {
     return true;
   }
 
+  // Executes all branches and selects the result: for tiny branches without effects this costs less
+  // than a branch, and lets them fuse.
   bool SelectInstead(const Branches& branches, ProgramOrder& program_order) {
     // Maximum branches of a select chain. Chosen.
     constexpr size_t kMostBranches = 4;

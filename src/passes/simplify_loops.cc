@@ -415,6 +415,8 @@ class LoopSimplifier {
       if (invariant[i] == 0) computation.Remove(old[i]);
   }
 
+  // Replaces the loop by one that carries only `kept`. A loop with a single carried value returns
+  // the array itself, not a tuple.
   void ReplaceByShorter(const WhileLoop& loop, const std::vector<size_t>& kept,
                         ProgramOrder& program_order) {
     Instr* old = loop.instr;

@@ -129,6 +129,8 @@ std::string DiskRecord(const Program& program, double compile_us) {
 
 }  // namespace
 
+// Compiled programs are cached per process by bytes and options. The disk only records that a large
+// program has passed the verifier, which later processes then skip.
 Result<std::shared_ptr<const Program>> CompileProgram(std::string_view code,
                                                       std::string_view options) {
   TOK_TRY(PjrtCompileOptions read, ReadCompileOptions(options));

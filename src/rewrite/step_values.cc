@@ -179,6 +179,7 @@ Instr* StepWriter::Row(Literal table, const Shape& row) {
   return Append(body_, Op::kReshape, row, {slice});
 }
 
+// Arrays that are splats in all steps need a table of scalars only, whose row is broadcast.
 Instr* StepWriter::Constants(const std::vector<Instr*>& values) {
   const Shape& shape = values[0]->shape();
   if (!shape.IsArray() || shape.layout() != nullptr || shape.quant() != nullptr ||
@@ -219,6 +220,7 @@ Instr* StepWriter::Constants(const std::vector<Instr*>& values) {
   return made;
 }
 
+// A strided slice becomes a dynamic-slice of its whole extent and a strided slice of that.
 Instr* StepWriter::Slice(Instr* x, const std::vector<Instr*>& slices) {
   const Instr& first = *slices[0];
   const auto& attrs = first.attrs<SliceAttrs>();

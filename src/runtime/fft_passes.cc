@@ -153,6 +153,8 @@ TOK_INLINE void StepOdd(const Step<T>& s, const T* root_re, const T* root_im) {
   }
 }
 
+// All butterflies of a pass: step p reads its inputs `rest` elements apart and writes its outputs
+// next to each other.
 template <int64_t kRun, typename T>
 TOK_INLINE void RunStepsOf(const Pass<T>& pass, const Buffers<T>& x, const Buffers<T>& y,
                            int64_t lines) {

@@ -329,6 +329,8 @@ void SortCall::Run(std::span<void* const> arguments, const std::atomic<bool>* st
   });
 }
 
+// An operand that is the only key is recovered from the sorted keys, an iota from the positions:
+// both avoid random reads.
 void SortCall::RunLine(std::span<void* const> arguments, int64_t line, std::byte* scratch) const {
   size_t count = form_.bytes.size();
   int64_t base = line / form_.inner * form_.inner * form_.length + line % form_.inner;

@@ -193,6 +193,7 @@ void Transpose(const From* from, To* to, int64_t n) {
           to[i * n + j] = To(from[j * n + i]);
 }
 
+// Small matrices are distributed over threads; a large one uses the threads inside Factor.
 template <typename Stored, typename T>
 void Cholesky(const CholeskyCall& call, const Stored* from, Stored* to) {
   int64_t n = call.n,

@@ -120,6 +120,8 @@ llvm::Value* LlvmEmitter::Whole(llvm::Value* loaded, int64_t step) {
   return takes_one && !target_.IsX86() ? b_.CreateFreeze(loaded) : loaded;
 }
 
+// A load at base + step * lane as vector loads and shuffles. Null for steps that a gather serves
+// better.
 llvm::Value* LlvmEmitter::LoadAffine(ArrayId array, ValueId index) {
   const LaneFact& fact = lanes_.of(index);
   llvm::Align element = ElementAlignment(array);

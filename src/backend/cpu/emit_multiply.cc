@@ -115,6 +115,8 @@ class VectorProduct {
     int64_t rows = 0, vectors = 0, lanes = 0;  // of a vector
   };
 
+  // Multiplies one block of the result, with all of its accumulators in registers over the whole
+  // depth.
   void Block(llvm::Value* row, llvm::Value* column, const Sums& of) {
     auto [rows, vectors, lanes] = of;
     auto* type = llvm::FixedVectorType::get(sum_, static_cast<unsigned>(lanes));
@@ -329,6 +331,8 @@ class TileProduct {
     b_.CreateIntrinsic(llvm::Intrinsic::x86_tileloadd64, {}, {Tile(tile), at, Number(row_bytes)});
   }
 
+  // Tile registers: 0 to 3 accumulate up to 2 x 2 tiles, 4 and 5 hold rows of lhs, 6 and 7 columns
+  // of rhs.
   void Block(llvm::Value* row, int64_t down, llvm::Value* column, int64_t across) {
     llvm::Type *f32 = b_.getFloatTy(), *bf16 = b_.getInt16Ty();
     llvm::Value* to =

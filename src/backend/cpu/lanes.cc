@@ -83,6 +83,8 @@ Status Lanes::CollectFor(const Stmt& stmt, Site around) {
   return Collect(stmt.body, around);
 }
 
+// Records each access with the vector loop around it and the conditions that decide whether a lane
+// executes it.
 Status Lanes::Collect(const Block& block, const Site& around) {
   for (const Stmt& stmt : block) {
     Site site = around;

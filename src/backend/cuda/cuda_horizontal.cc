@@ -179,6 +179,8 @@ class HorizontalWriter {
     });
   }
 
+  // The __global__ function: a binary search maps the block to its entry, whose device function it
+  // then calls with the entry's own block index and pointers.
   std::string Dispatch() const {
     bool by_value = made_.table == PointerTable::kParameter;
     std::string text =

@@ -59,6 +59,9 @@ std::string CudaWriter::Lane(ValueId vector_access, int64_t lanes, const std::st
   return fmt::format("({})ByteOf({}, {})", Type(type), all, lane);
 }
 
+// Finds loads and stores of a vector loop that become one wide access. Wide loads precede all lanes
+// and wide stores follow them, so an access that another lane could observe in between stays
+// scalar.
 void CudaWriter::FindVectorAccesses(const Stmt& stmt, int64_t lanes) {
   std::set<ArrayId> read;
   std::map<ArrayId, int> stored;

@@ -129,6 +129,9 @@ class LoopWriter {
     return text;
   }
 
+  // The loop over iterations. Every block evaluates the same condition byte after a grid barrier,
+  // so all leave together. The barrier at the end of an iteration separates its writes from the
+  // reads of the next.
   void Kernel() {
     Line(
         "extern \"C\" __global__ void __launch_bounds__({}) {}(\n    const __grid_constant__ "

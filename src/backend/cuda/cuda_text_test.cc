@@ -1,3 +1,8 @@
+// Tests of the CUDA C++ writer. Where NVRTC is installed, texts are also compiled (compile only, no
+// GPU); elsewhere only their form is checked. The kernels are built by hand: every primitive of
+// every type, shared memory and its reuse, block multiplications, cold paths, horizontally fused
+// launches, persistent loops.
+
 #include "backend/cuda/cuda_text.h"
 
 #include <gtest/gtest.h>

@@ -32,6 +32,8 @@ Result<std::shared_ptr<const LoadedModule>> DriverGpu::LoadModule(
   return std::make_shared<const LoadedModule>(api_, context_, stream_, module);
 }
 
+// Sets the function attributes that a launch needs and, for a loop, the grid. Returns TK4120 if the
+// device cannot run the form.
 Result<std::shared_ptr<const LaunchCode>> DriverGpu::MakeCode(
     const LaunchSource& source, const std::string& label,
     std::shared_ptr<const LoadedModule> module) {
@@ -104,6 +106,9 @@ Status DriverGpu::LoadMissing(std::span<const LaunchForm* const> missing,
   return Ok();
 }
 
+// Equal launches share code, also across programs: codes_ holds weak references by name.
+// Compilation runs without the lock, so two threads may compile the same launch; the last one is
+// kept.
 Result<std::vector<std::shared_ptr<const LaunchCode>>> DriverGpu::Load(
     std::span<const LaunchForm> forms) {
   TOK_RETURN_IF_ERROR(Enter());

@@ -253,6 +253,7 @@ size_t CublasLt::WorkspaceOf(const ProductCode& code) {
   return static_cast<const Code&>(code).workspace;
 }
 
+// One call per index of the outer batch dimensions; results are dense in the order of the calls.
 Status CublasLt::Run(const ProductCode& product, const ProductArrays& arrays, void* workspace,
                      Handle stream) const {
   const auto& code = static_cast<const Code&>(product);

@@ -1,9 +1,11 @@
+// Shape inference of calls, control flow, collectives and the remaining ops, built with the
+// Builder; also the Builder's own handling of errors. A test states the shape that an op returns,
+// or the error code (TK....) of an invalid use.
+
 #include <gtest/gtest.h>
 
 #include "ir/builder.h"
 #include "ir/infer.h"
-
-// Calls, control flow, collectives and the remaining ops, built with the Builder.
 
 namespace tokamak {
 namespace {

@@ -1,11 +1,12 @@
+// Shape inference of single ops, without instructions: a Trial is the input of InferShape. Shapes
+// are written as text: S() parses "f32[2,?]". Each test states the shape that an op returns and the
+// error code for invalid uses.
+
 #include "ir/infer.h"
 
 #include <gtest/gtest.h>
 
 #include "ir/builder.h"
-
-// Shapes are written as text: S() parses "f32[2,?]". Each test states the shape that an op returns
-// and the error code for invalid uses.
 
 namespace tokamak {
 namespace {

@@ -143,6 +143,8 @@ MaybeRejection FusionRules::MayBeCopied(const Instr& producer) const {
   return std::nullopt;
 }
 
+// `now` and `then` are bytes read and written by the fusion and its users before and after the
+// merge; results of the users do not change and are left out.
 MaybeRejection FusionRules::MayBeMerged(const Instr& fusion) const {
   if (fusion.shape().IsTuple()) return Reject(kSeveralResults);
   if (!lifted_.Has(kReductionRoot) && IsLargeReduction(RootOf(fusion)))

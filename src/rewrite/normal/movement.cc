@@ -66,6 +66,8 @@ Instr* SimplifyReshape(const Site& site) {
   return nullptr;
 }
 
+// Normal form: the operand is not a broadcast, has no dimension of size 1, and its dimensions
+// ascend in the result.
 Instr* SimplifyBroadcast(const Site& site) {
   Instr* x = site.x();
   const Dims& dimensions = site.attrs.As<DimensionsAttrs>().dimensions;
