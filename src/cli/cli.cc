@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/usage.h"
+#include "support/near_names.h"
 #include "support/version.h"
 
 // The only file that defines the command-line syntax (and includes CLI11, which takes seconds to
@@ -16,8 +17,8 @@ namespace {
 
 // Checks a word against a list of names, and of others that the message does not list. The
 // option's help already lists them, so the validator adds no description.
-CLI::Validator OneOf(std::vector<std::string> names,
-                     std::vector<std::string> unlisted = {}) {
+CLI::Validator OneOf(std::vector<std::string_view> names,
+                     std::vector<std::string_view> unlisted = {}) {
   auto parser_message = [names = std::move(names),
                          unlisted = std::move(unlisted)](const std::string& word) {
     bool known = std::find(names.begin(), names.end(), word) != names.end() ||
@@ -414,11 +415,31 @@ int Dispatch(const CLI::App& app, const Commands& commands, Console& console) {
   return Reduce(commands.reduce, console);
 }
 
+// The parser's message in plainer words: it names the option first.
+std::string MessageOf(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+    // "Could not convert: --seed = abc"
+    size_t begin = text.find("--"), equals = text.find(" = ");
+    if (begin < equals && equals != std::string::npos)
+      return text.substr(begin, equals - begin) + ": '" + ShownWord(text.substr(equals + 3)) +
+             "' is not a number";
+  }
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    // "--seed: 1 required UINT missing"
+    size_t colon = text.find(": ");
+    if (colon != std::string::npos && text.ends_with(" missing"))
+      return text.substr(0, colon) +
+             (text[colon + 2] == '1' ? ": its value is missing" : ": it takes two values");
+  }
+  return text;
+}
+
 BadUsage UsageErrorOf(const CLI::App& app, const std::vector<std::string>& words,
                       const CLI::ParseError& error) {
   BadUsage bad_usage;
   bad_usage.words = words;
-  bad_usage.parser_message = error.what();
+  bad_usage.parser_message = MessageOf(error);
   for (const CLI::App* command : app.get_subcommands({}))
     bad_usage.commands.push_back(command->get_name());
   bad_usage.unexpected = app.remaining(/*recurse=*/true);

@@ -13,9 +13,6 @@ int Convert(const ConvertCommand& command, Console& console) {
   Result<LoadedFile> file = LoadFile(command.file, Verification::kNo);
   if (!file.ok()) return console.Report(file.error());
   bool hlo = command.to == "hlo";
-  if (!hlo && command.to != "mlir")
-    return console.Report(
-        MakeError(ErrorCode::kUsage, "convert: --to '" + command.to + "' is neither hlo nor mlir"));
 
   int exit = 0;
   std::string text;

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -7,20 +6,62 @@
 #include "cli/commands.h"
 #include "explain/planner_rules.h"
 #include "explain/rules.h"
+#include "rewrite/pipeline.h"
 #include "rewrite/rules.h"
-#include "support/edit_distance.h"
+#include "support/near_names.h"
 
-// `tokamak explain RULE`: describes a rule.
+// `tokamak explain NAME`: describes a rule, a pass or an error code.
 
 namespace tokamak {
 namespace {
 
-std::vector<std::string_view> NamesOfRules() {
+std::vector<std::string_view> KnownNames() {
   std::vector<std::string_view> names;
   for (const FusionRuleInfo& rule : AllFusionRules()) names.push_back(rule.name);
   for (const PlannerRuleInfo& rule : AllPlannerRules()) names.push_back(rule.name);
   for (const Rule* rule : SimplifyRules().all()) names.push_back(rule->name);
+  for (const PassInfo& pass : kPasses) names.push_back(pass.name);
   return names;
+}
+
+// ---- the description of a name; empty if there is no such name
+
+std::string TextOfFusionRule(std::string_view name) {
+  constexpr std::string_view kKinds[] = {"a move", "a factor: --lift disables it",
+                                         "a legality rule"};
+  const FusionRuleInfo* rule = FindFusionRule(name);
+  if (rule == nullptr) return "";
+  return fmt::format("{}: {}\n{} of --fusion=rules\n\n{}\n", rule->name, rule->meaning,
+                     kKinds[static_cast<size_t>(rule->kind)], rule->paragraph);
+}
+
+std::string TextOfPlannerRule(std::string_view name) {
+  const PlannerRuleInfo* rule = FindPlannerRule(name);
+  if (rule == nullptr) return "";
+  return fmt::format("{}: {}\n\n{}\n", rule->name, rule->meaning, rule->paragraph);
+}
+
+std::string TextOfSimplifyRule(std::string_view name) {
+  for (const Rule* rule : SimplifyRules().all())
+    if (rule->name == name)
+      return fmt::format("{}: {}\na rule of the pass simplify{}\n", rule->name, rule->meaning,
+                         rule->fast_math ? ", of fast math" : "");
+  return "";
+}
+
+std::string TextOfPass(std::string_view name) {
+  std::optional<Pass> pass = PassFromName(name);
+  if (!pass) return "";
+  return fmt::format("{}: {}\na pass: `tokamak opt FILE --passes={}` runs it\n", name,
+                     InfoOf(*pass).meaning, name);
+}
+
+std::string TextOfError(std::string_view name) {
+  for (const ErrorInfo& error : AllErrors())
+    if (CodeText(error.code) == name)
+      return fmt::format("{}: {}\nan error, exit code {}: docs/errors/{}.md has an example\n", name,
+                         error.meaning, Code(error.exit), name);
+  return "";
 }
 
 // Whether a name is not a file and is spelled like a rule: "xla.expensive-op".
@@ -36,31 +77,19 @@ bool IsMeantAsRule(const std::string& name) {
 
 std::optional<int> ExplainRule(const ExplainCommand& command, Console& console) {
   const std::string& name = command.file;
-  if (const FusionRuleInfo* rule = FindFusionRule(name)) {
-    constexpr std::string_view kKinds[] = {"a move", "a factor: --lift disables it",
-                                           "a legality rule"};
-    console.Out(fmt::format("{}: {}\n{} of --fusion=rules\n\n{}\n", rule->name, rule->meaning,
-                            kKinds[static_cast<size_t>(rule->kind)], rule->paragraph));
-    return 0;
-  }
-  if (const PlannerRuleInfo* rule = FindPlannerRule(name)) {
-    console.Out(fmt::format("{}: {}\n\n{}\n", rule->name, rule->meaning, rule->paragraph));
-    return 0;
-  }
-  for (const Rule* rule : SimplifyRules().all()) {
-    if (rule->name != name) continue;
-    console.Out(fmt::format("{}: {}\na rule of the pass simplify{}\n", rule->name, rule->meaning,
-                            rule->fast_math ? ", of fast math" : ""));
+  std::string text = TextOfFusionRule(name);
+  if (text.empty()) text = TextOfPlannerRule(name);
+  if (text.empty()) text = TextOfSimplifyRule(name);
+  if (text.empty()) text = TextOfPass(name);
+  if (text.empty()) text = TextOfError(name);
+  if (!text.empty()) {
+    console.Out(text);
     return 0;
   }
   if (!IsMeantAsRule(name)) return std::nullopt;
-  std::vector<std::string_view> names = NamesOfRules();
-  std::string_view nearest = *std::min_element(names.begin(), names.end(), [&](auto a, auto b) {
-    return EditDistance(name, a) < EditDistance(name, b);
-  });
-  Error error =
-      MakeError(ErrorCode::kUsage, fmt::format("there is no file and no rule '{}'", name));
-  error.notes.push_back(fmt::format("did you mean the rule {}?", nearest));
+  Error error = MakeError(ErrorCode::kUsage,
+                          fmt::format("explain: '{}' is neither a file nor a rule, pass or error{}",
+                                      ShownWord(name), DidYouMean(name, KnownNames())));
   error.notes.push_back(
       "`tokamak explain FILE --decisions` prints the rules that apply to a program");
   return console.Report(error);

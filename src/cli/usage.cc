@@ -4,21 +4,13 @@
 
 #include <fmt/format.h>
 
-#include "support/edit_distance.h"
+#include "support/near_names.h"
 
 namespace tokamak {
 namespace {
 
-// A word shortened for messages: a whole file may have been pasted.
-std::string Shown(const std::string& word) {
-  // Characters (chosen: fits a line).
-  constexpr size_t kLongest = 60;
-  return word.size() <= kLongest ? word : word.substr(0, kLongest) + "...";
-}
-
-std::string Nearest(const std::string& word, const std::vector<std::string>& names) {
-  return *std::ranges::min_element(
-      names, {}, [&](const std::string& name) { return EditDistance(Shown(word), name); });
+std::vector<std::string_view> Views(const std::vector<std::string>& names) {
+  return {names.begin(), names.end()};
 }
 
 Error WrongCommand(const BadUsage& bad_usage) {
@@ -26,24 +18,25 @@ Error WrongCommand(const BadUsage& bad_usage) {
   auto word = std::ranges::find_if(bad_usage.words, is_command);
   Error error = MakeError(ErrorCode::kUsage, "tokamak: no command given");
   if (word != bad_usage.words.end()) {
-    error.message = fmt::format("tokamak: there is no command '{}'; did you mean '{}'?",
-                                Shown(*word), Nearest(*word, bad_usage.commands));
+    error.message = fmt::format("tokamak: there is no command '{}'{}", ShownWord(*word),
+                                DidYouMean(*word, Views(bad_usage.commands)));
   } else if (!bad_usage.words.empty()) {
-    error.message = fmt::format("tokamak: no command given, and there is no option '{}'",
-                                Shown(bad_usage.words[0]));
+    error.message = fmt::format("tokamak: no command given, and there is no option '{}'{}",
+                                ShownWord(bad_usage.words[0]),
+                                DidYouMean(bad_usage.words[0], {"--help", "--version"}));
   }
   error.notes.push_back(fmt::format("the commands are {}", fmt::join(bad_usage.commands, ", ")));
-  error.notes.push_back("`tokamak --help` says what each does");
+  error.notes.push_back("`tokamak --help` describes them");
   return error;
 }
 
 std::string UnexpectedWord(const BadUsage& bad_usage) {
   const std::string& word = bad_usage.unexpected[0];
   if (!word.starts_with('-') || bad_usage.options.empty())
-    return fmt::format("unexpected argument '{}'", Shown(word));
+    return fmt::format("unexpected argument '{}'", ShownWord(word));
   std::string name = word.substr(0, word.find('='));
-  return fmt::format("there is no option '{}'; did you mean '{}'?", Shown(name),
-                     Nearest(name, bad_usage.options));
+  return fmt::format("there is no option '{}'{}", ShownWord(name),
+                     DidYouMean(name, Views(bad_usage.options)));
 }
 
 }  // namespace
@@ -55,7 +48,7 @@ Error UsageError(const BadUsage& bad_usage) {
       ErrorCode::kUsage,
       command + ": " +
           (bad_usage.unexpected.empty() ? bad_usage.parser_message : UnexpectedWord(bad_usage)));
-  error.notes.push_back("`" + command + " --help` shows its arguments");
+  error.notes.push_back("`" + command + " --help` lists its options, with examples");
   return error;
 }
 
@@ -64,14 +57,6 @@ Error FileMissing(const std::string& command) {
   bad_usage.command = command;
   bad_usage.parser_message = "FILE is required";
   return UsageError(bad_usage);
-}
-
-std::string NoneOf(const std::string& word, const std::vector<std::string>& names) {
-  std::string all;
-  for (size_t i = 0; i < names.size(); ++i)
-    all += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
-  return fmt::format("'{}' is none of {}; did you mean '{}'?", Shown(word), all,
-                     Nearest(word, names));
 }
 
 }  // namespace tokamak

@@ -23,7 +23,4 @@ Error UsageError(const BadUsage& bad_usage);
 // The error of a command without a file or a substitute for one.
 Error FileMissing(const std::string& command);
 
-// "'x' is none of a, b and c; did you mean 'a'?"
-std::string NoneOf(const std::string& word, const std::vector<std::string>& names);
-
 }  // namespace tokamak

@@ -1,6 +1,9 @@
 #include "driver/backend.h"
 
 #include <string>
+#include <vector>
+
+#include "support/near_names.h"
 
 namespace tokamak {
 namespace {
@@ -10,12 +13,12 @@ constexpr BackendInfo kBackends[] = {
 #if TOK_HAVE_CUDA
     {"cuda", true, ""},
 #else
-    {"cuda", false, "it was built without CUDA"},
+    {"cuda", false, "Tokamak was built without CUDA"},
 #endif
 #if TOK_HAVE_LLVM
     {"cpu", true, ""},
 #else
-    {"cpu", false, "it was built without LLVM"},
+    {"cpu", false, "Tokamak was built without LLVM"},
 #endif
     {"interp", true, ""},
     // CPU and GPU kernels in the checked simulator, for tests.
@@ -40,7 +43,6 @@ std::span<const BackendInfo> AllBackends() {
 
 Result<const BackendInfo*> FindBackend(std::string_view name) {
   if (name.empty()) name = kStandard;
-  std::string known;
   for (const BackendInfo& backend : kBackends) {
     if (backend.name == name) {
       if (backend.built) return &backend;
@@ -48,10 +50,19 @@ Result<const BackendInfo*> FindBackend(std::string_view name) {
                        "backend '" + std::string(name) +
                            "' is not part of this build: " + std::string(backend.why_not));
     }
-    known += (known.empty() ? "" : ", ") + std::string(backend.name);
   }
-  return MakeError(ErrorCode::kUnknownBackend,
-                   "backend '" + std::string(name) + "' is none of " + known);
+  std::vector<std::string_view> names;
+  std::string simulated;
+  for (const BackendInfo& backend : kBackends) {
+    if (!backend.name.starts_with("sim")) {
+      names.push_back(backend.name);
+    } else {
+      simulated += (simulated.empty() ? "" : ", ") + std::string(backend.name);
+    }
+  }
+  Error error = MakeError(ErrorCode::kUnknownBackend, "backend " + NoneOf(name, names));
+  error.notes.push_back("cuda is an NVIDIA GPU; simulators for tests: " + simulated);
+  return error;
 }
 
 }  // namespace tokamak

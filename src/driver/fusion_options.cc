@@ -2,7 +2,24 @@
 
 #include <algorithm>
 
+#include "support/near_names.h"
+
 namespace tokamak {
+namespace {
+
+Error NoSuchFactor(std::string_view name) {
+  std::vector<std::string_view> factors;
+  for (const FusionRuleInfo& rule : AllFusionRules())
+    if (rule.kind == RuleKind::kFactor) factors.push_back(rule.name);
+  Error error = MakeError(ErrorCode::kOptionValue, "lift: there is no rule '" + ShownWord(name) +
+                                                       "'" + DidYouMean(name, factors));
+  error.notes.push_back(
+      "`tokamak explain FILE --fusion=rules --decisions` prints the rules that "
+      "apply to a program");
+  return error;
+}
+
+}  // namespace
 
 std::vector<std::string> WordsOf(std::string_view text, char separator) {
   std::vector<std::string> words;
@@ -26,30 +43,26 @@ Result<std::vector<Pass>> ParseSkipped(std::span<const std::string> names) {
 Result<FusionMode> ParseFusionMode(std::string_view text) {
   if (std::optional<FusionMode> mode = FusionModeNamed(text)) return *mode;
   return MakeError(ErrorCode::kOptionValue,
-                   "fusion: '" + std::string(text) + "' is none of none, rules, greedy and search");
+                   "fusion: " + NoneOf(text, {"none", "rules", "greedy", "search"}));
 }
 
 Result<Effort> ParseEffort(std::string_view text) {
   if (text == "fast") return Effort::kFast;
   if (text == "default") return Effort::kDefault;
   if (text == "max") return Effort::kMax;
-  return MakeError(ErrorCode::kOptionValue,
-                   "effort: '" + std::string(text) + "' is none of fast, default and max");
+  return MakeError(ErrorCode::kOptionValue, "effort: " + NoneOf(text, {"fast", "default", "max"}));
 }
 
 Result<LiftedRules> ParseLifted(std::span<const std::string> names) {
   LiftedRules lifted;
   for (const std::string& name : names) {
     const FusionRuleInfo* info = FindFusionRule(name);
-    if (info == nullptr)
-      return MakeError(ErrorCode::kOptionValue, "lift: there is no rule '" + name +
-                                                    "'; did you mean '" +
-                                                    std::string(NearestFusionRule(name)) + "'?");
+    if (info == nullptr) return NoSuchFactor(name);
     if (info->kind != RuleKind::kFactor)
       return MakeError(
           ErrorCode::kOptionValue,
           "lift: " + std::string(info->name) +
-              (info->kind == RuleKind::kLegality ? " is a legality rule and cannot be lifted"
+              (info->kind == RuleKind::kLegality ? " is a legality rule, which cannot be disabled"
                                                  : " rejects nothing"));
     lifted.Lift(static_cast<FusionRule>(info - AllFusionRules().data()));
   }

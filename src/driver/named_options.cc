@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <unistd.h>
 
 #include "driver/backend.h"
 #include "driver/dump.h"
@@ -9,7 +10,7 @@
 #include "driver/kernel_codes.h"
 #include "fusion/plan.h"
 #include "rewrite/pipeline.h"
-#include "support/edit_distance.h"
+#include "support/near_names.h"
 
 namespace tokamak {
 namespace {
@@ -36,17 +37,15 @@ constexpr NamedOption kOptions[] = {
 };
 
 Error UnknownOption(std::string_view name) {
-  auto closer = [&](const NamedOption& a, const NamedOption& b) {
-    return EditDistance(name, a.name) < EditDistance(name, b.name);
-  };
-  const NamedOption* nearest = std::min_element(std::begin(kOptions), std::end(kOptions), closer);
+  std::vector<std::string_view> names;
+  for (const NamedOption& option : kOptions) names.push_back(option.name);
   // The message starts as XLA's does: programs search for it.
-  std::string text = "No such compile option: '" + std::string(name) + "'; ";
-  if (EditDistance(name, nearest->name) <= nearest->name.size() / 2)
-    return MakeError(ErrorCode::kUnknownOption,
-                     text + "did you mean '" + std::string(nearest->name) + "'?");
-  return MakeError(ErrorCode::kUnknownOption,
-                   text + "those of Tokamak begin with tokamak_, those of XLA with xla_");
+  std::string text = "No such compile option: '" + ShownWord(name) + "'";
+  std::string meant = DidYouMean(name, names);
+  if (!meant.empty()) return MakeError(ErrorCode::kUnknownOption, text + meant);
+  return MakeError(
+      ErrorCode::kUnknownOption,
+      text + "; options of Tokamak begin with tokamak_ (docs/pjrt.md), those of XLA with xla_");
 }
 
 // XLA's own option names, which JAX programs pass; they configure XLA and are ignored.
@@ -75,13 +74,13 @@ void SetEffort(CompileOptions& options, const OptionValue& value) {
 
 Error BadValue(const NamedOption& option, const char* takes) {
   return MakeError(ErrorCode::kOptionValue, "compiler option '" + std::string(option.name) +
-                                                "': it takes " + takes + " (" +
+                                                "': expected " + takes + " (" +
                                                 std::string(option.meaning) + ")");
 }
 
 Result<std::string> Text(const NamedOption& option, const OptionValue& value) {
   if (const std::string* text = std::get_if<std::string>(&value)) return *text;
-  return BadValue(option, "a text");
+  return BadValue(option, "a string");
 }
 
 // JAX passes True as a bool or "true" as text.
@@ -93,6 +92,32 @@ Result<bool> Truth(const NamedOption& option, const OptionValue& value) {
     if (*text == "false" || *text == "False" || *text == "0") return false;
   }
   return BadValue(option, "True or False");
+}
+
+std::string_view Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Variables that the thread pool, the reports and the BLAS loader would ignore silently if their
+// values are invalid.
+Status CheckVariables() {
+  std::string_view threads = Variable("TOKAMAK_THREADS");
+  bool is_number = threads.find_first_not_of("0123456789") == std::string_view::npos &&
+                   threads.find_first_not_of('0') != std::string_view::npos;
+  if (!threads.empty() && !is_number)
+    return MakeError(ErrorCode::kOptionValue, "TOKAMAK_THREADS: '" + ShownWord(threads) +
+                                                  "' is not a number of threads, 1 or more");
+  std::string_view debug = Variable("TOKAMAK_DEBUG");
+  if (!debug.empty() && debug != "explain" && debug != "decisions")
+    return MakeError(ErrorCode::kOptionValue,
+                     "TOKAMAK_DEBUG: " + NoneOf(debug, {"explain", "decisions"}));
+  std::string blas(Variable("TOKAMAK_BLAS"));
+  if (blas.find('/') != std::string::npos && access(blas.c_str(), R_OK) != 0)
+    return MakeError(ErrorCode::kOptionValue,
+                     "TOKAMAK_BLAS: cannot read '" + ShownWord(blas) +
+                         "'; expected the path of an OpenBLAS library, or off");
+  return Ok();
 }
 
 }  // namespace
@@ -142,6 +167,7 @@ Status SetOption(CompileOptions& options, std::string_view name, const OptionVal
 }
 
 Status AddChecksOfEnvironment(CompileOptions& options) {
+  TOK_RETURN_IF_ERROR(CheckVariables());
   const char* given = std::getenv("TOKAMAK_CHECK");
   std::string_view rest = given == nullptr ? "" : given;
   constexpr std::string_view kCodegen = "codegen-";
@@ -163,10 +189,9 @@ Status AddChecksOfEnvironment(CompileOptions& options) {
     } else if (word.starts_with(kCodegen) && IsCodegenFault(word.substr(kCodegen.size()))) {
       options.codegen_fault = word.substr(kCodegen.size());
     } else {
-      return MakeError(
-          ErrorCode::kOptionValue,
-          "TOKAMAK_CHECK: '" + std::string(word) +
-              "' is not kernels, memory, horizontal, fault, reject, chunks or codegen-crash");
+      return MakeError(ErrorCode::kOptionValue,
+                       "TOKAMAK_CHECK: " + NoneOf(word, {"kernels", "memory", "horizontal", "fault",
+                                                         "reject", "chunks", "codegen-crash"}));
     }
   }
   return Ok();

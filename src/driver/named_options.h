@@ -25,7 +25,8 @@ Status SetOption(CompileOptions& options, std::string_view name, const OptionVal
 // Options from TOKAMAK_DEVICE, TOKAMAK_EXPLAIN and XLA_FLAGS. Returns TK6002 or TK6003 if the
 // device does not exist.
 Result<CompileOptions> OptionsOfEnvironment();
-// Applies TOKAMAK_CHECK=kernels,memory to any compilation. Returns TK6107 for an unknown word.
+// Applies TOKAMAK_CHECK=kernels,memory to any compilation. Returns TK6107 for an unknown word, and
+// for an invalid value of a variable that is read where no error can be returned.
 Status AddChecksOfEnvironment(CompileOptions& options);
 
 }  // namespace tokamak

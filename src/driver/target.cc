@@ -8,6 +8,7 @@
 #include "driver/devices.h"
 #include "driver/host_rates.h"
 #include "runtime/host_memory.h"
+#include "support/near_names.h"
 
 #if TOK_HAVE_LLVM
 #include "backend/cpu/code.h"
@@ -59,8 +60,7 @@ Target DeviceTarget(Device& device, bool is_simulated) {
 Result<Target> TargetNamed(std::string_view name) {
   if (name == "host") return HostTarget();
   if (name == "h200") return H200();
-  return MakeError(ErrorCode::kOptionValue,
-                   "target: '" + std::string(name) + "' is neither host nor h200");
+  return MakeError(ErrorCode::kOptionValue, "target: " + NoneOf(name, {"host", "h200"}));
 }
 
 Result<Target> TargetOfBackend(std::string_view name) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "support/edit_distance.h"
-
 namespace tokamak {
 namespace {
 
@@ -34,16 +32,6 @@ const FusionRuleInfo* FindFusionRule(std::string_view name) {
       std::find_if(std::begin(kFusionRules), std::end(kFusionRules),
                    [&](const auto& row) { return row.name == name || ReasonOf(row.name) == name; });
   return it == std::end(kFusionRules) ? nullptr : it;
-}
-
-std::string_view NearestFusionRule(std::string_view name) {
-  std::string_view reason = ReasonOf(name);
-  return std::min_element(std::begin(kFusionRules), std::end(kFusionRules),
-                          [&](const auto& a, const auto& b) {
-                            return EditDistance(reason, ReasonOf(a.name)) <
-                                   EditDistance(reason, ReasonOf(b.name));
-                          })
-      ->name;
 }
 
 }  // namespace tokamak

@@ -27,8 +27,6 @@ std::span<const FusionRuleInfo> AllFusionRules();
 const FusionRuleInfo& InfoOf(FusionRule rule);
 // By name, with or without the prefix "xla."; null if there is none.
 const FusionRuleInfo* FindFusionRule(std::string_view name);
-// The most similar rule name, for error messages.
-std::string_view NearestFusionRule(std::string_view name);
 
 // The set of disabled rules (--lift).
 class LiftedRules {

@@ -8,7 +8,7 @@
 
 #include "explain/decision.h"
 #include "rewrite/fuse/facts.h"
-#include "support/edit_distance.h"
+#include "support/near_names.h"
 
 namespace tokamak {
 namespace {
@@ -250,24 +250,23 @@ class PinParser {
 
   Error NamesNothing(const std::string& said, const std::string& word) const {
     std::optional<SourceLine> asked = LineOf(word);
-    std::vector<std::string> nearest = asked ? NearestLines(*asked) : NearestNames(word);
+    std::vector<std::string> nearest = asked ? NearestLines(*asked) : NearestInstrs(word);
     std::string text = said + ": no instruction " + (asked ? "comes from line " : "has the name ") +
                        "'" + word + "'";
     for (size_t i = 0; i < std::min(nearest.size(), kMaxSuggestions); ++i)
       text += (i == 0 ? "; did you mean " : ", ") + nearest[i];
+    if (!nearest.empty()) text += "?";
     return MakeError(ErrorCode::kOptionValue, text, {.file = module_.file});
   }
 
-  std::vector<std::string> NearestNames(std::string_view word) const {
+  std::vector<std::string> NearestInstrs(std::string_view word) const {
     std::set<std::string> names;
     for (const Computation* computation : fuse::RunningComputations(module_))
       for (const Instr* instr : computation->PostOrder())
         if (instr->op() != Op::kParameter) names.insert(LabelOf(*instr));
-    std::vector<std::string> nearest(names.begin(), names.end());
-    std::stable_sort(nearest.begin(), nearest.end(),
-                     [&](const std::string& x, const std::string& y) {
-                       return EditDistance(word, x) < EditDistance(word, y);
-                     });
+    std::vector<std::string> nearest;
+    for (std::string_view name : NearestNames(word, {names.begin(), names.end()}, kMaxSuggestions))
+      nearest.emplace_back(name);
     return nearest;
   }
 

@@ -5,19 +5,18 @@
 #include <fmt/format.h>
 
 #include "rewrite/pipeline.h"
-#include "support/edit_distance.h"
+#include "support/near_names.h"
 
 namespace tokamak {
 namespace {
 
 Error UnknownPass(std::string_view name) {
-  std::string shown(name.substr(0, 60));
-  const PassInfo* nearest = &*std::ranges::min_element(
-      kPasses, {}, [&](const PassInfo& info) { return EditDistance(shown, info.name); });
+  std::vector<std::string_view> names = {"default", "cpu", "gpu"};  // pipelines
+  for (const PassInfo& info : kPasses) names.push_back(info.name);
   Error error = MakeError(
       ErrorCode::kUnknownPass,
-      fmt::format("passes: there is no pass '{}'; did you mean '{}'?", shown, nearest->name));
-  error.notes.push_back("`tokamak opt --list` shows all");
+      fmt::format("passes: there is no pass '{}'{}", ShownWord(name), DidYouMean(name, names)));
+  error.notes.push_back("`tokamak opt --list` shows all passes");
   return error;
 }
 
@@ -29,15 +28,17 @@ Error Malformed(std::string_view what) {
 
 Error Unsound(const Pipeline& pipeline, size_t at) {
   const PassInfo& info = InfoOf(pipeline[at].pass);
-  Error error = MakeError(ErrorCode::kUnsoundPipeline,
-                          fmt::format("passes: {} runs before what it needs", info.name));
+  Error error =
+      MakeError(ErrorCode::kUnsoundPipeline,
+                fmt::format("passes: {} runs before its requirements are met", info.name));
   for (const PassInfo& provider : kPasses)
     if ((provider.establishes & info.needs) != 0)
       error.notes.push_back(
-          fmt::format("{} gives what {} needs: {}", provider.name, info.name, provider.meaning));
+          fmt::format("run {} before {}: {}", provider.name, info.name, provider.meaning));
   for (size_t i = 0; i < at; ++i)
     if ((InfoOf(pipeline[i].pass).breaks & info.needs) != 0)
-      error.notes.push_back(fmt::format("{} breaks it", InfoOf(pipeline[i].pass).name));
+      error.notes.push_back(
+          fmt::format("{} invalidates its result", InfoOf(pipeline[i].pass).name));
   return error;
 }
 

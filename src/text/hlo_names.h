@@ -35,6 +35,13 @@ class NameTable {
     return true;
   }
 
+  // In the order in which they were added.
+  std::vector<std::string_view> Names() const {
+    std::vector<std::string_view> names;
+    for (uint32_t i : used_) names.push_back(slots_[i].name);
+    return names;
+  }
+
   void Clear() {
     for (uint32_t i : used_) slots_[i] = {};
     used_.clear();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "support/near_names.h"
 #include "text/hlo_literal.h"
 #include "text/read.h"
 
@@ -67,8 +68,8 @@ bool HloReader::ReadComputation() {
   if (declared && computation_->root() != nullptr &&
       !CompatibleWithDynamic(*declared, computation_->root()->shape())) {
     return cursor_.Fail(ErrorCode::kHloBadShape,
-                        "computation " + std::string(name) + ": declared to give " +
-                            ToString(*declared) + ", its root gives " +
+                        "computation " + std::string(name) + ": declared with result " +
+                            ToString(*declared) + ", but its root is " +
                             ToString(computation_->root()->shape()),
                         declared_start);
   }
@@ -256,8 +257,10 @@ bool HloReader::ReadOp(ParsedInstr& parsed_instr) {
     parsed_instr.wrapped = wrapped;
     return true;
   }
+  std::vector<std::string_view> names;
+  for (const OpInfo& info : AllOps()) names.push_back(info.name);
   return cursor_.Fail(ErrorCode::kHloUnknownOp,
-                      "unknown op '" + std::string(word.substr(0, 80)) + "'",
+                      "unknown op '" + ShownWord(word) + "'" + DidYouMean(word, names),
                       parsed_instr.op_start);
 }
 
@@ -314,7 +317,8 @@ bool HloReader::ReadOperand(ParsedInstr& parsed_instr) {
   Instr* const* operand = names_.Find(name);
   if (operand == nullptr) {
     return cursor_.Fail(ErrorCode::kHloUnknownInstruction,
-                        "no instruction " + std::string(name.substr(0, 80)) + " before this one",
+                        "no instruction '" + ShownWord(name) + "' before this one" +
+                            DidYouMean(name, names_.Names()),
                         name_start);
   }
   parsed_instr.operands.push_back(*operand);

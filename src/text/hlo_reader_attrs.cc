@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "support/near_names.h"
 #include "text/hlo_attr_value.h"
 #include "text/hlo_reader.h"
 
@@ -232,9 +233,11 @@ bool HloReader::ReadTyped(ParsedInstr& parsed_instr, bool allow_attributes) {
     bool known = false;
     if (!ReadField(values, attrs, name, known)) return false;
     if (!known) {
+      std::vector<std::string_view> names;
+      std::apply([&](auto... field) { (names.push_back(field.name), ...); }, A::Fields());
       return cursor_.Fail(ErrorCode::kHloUnknownAttribute,
                           std::string(InfoOf(parsed_instr.op).name) + ": unknown attribute '" +
-                              std::string(name.substr(0, 80)) + "'",
+                              ShownWord(name) + "'" + DidYouMean(name, names),
                           start);
     }
   }

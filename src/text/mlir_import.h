@@ -50,6 +50,8 @@ struct MlirOp;
 // Returns null if no supported dialect has the op. Constant time; look it up once per name and
 // cache the result.
 const MlirOp* FindMlirOp(std::string_view name);
+// All names that it finds, sorted, except Tokamak's own.
+std::vector<std::string_view> MlirOpNames();
 std::string_view NameOf(const MlirOp& op);
 
 // Caches the converted inherent attributes of an op. Valid for ops of the same MlirOp with equal

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <unordered_map>
 
@@ -110,12 +111,25 @@ Table MakeTable() {
   return table;
 }
 
+const Table& OpTable() {
+  static const Table table = MakeTable();
+  return table;
+}
+
 }  // namespace
 
 const MlirOp* FindMlirOp(std::string_view name) {
-  static const Table table = MakeTable();
+  const Table& table = OpTable();
   auto it = table.find(name);
   return it == table.end() ? nullptr : it->second.get();
+}
+
+std::vector<std::string_view> MlirOpNames() {
+  std::vector<std::string_view> names;
+  for (const auto& [name, op] : OpTable())
+    if (!name.starts_with("tokamak.")) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 std::string_view NameOf(const MlirOp& op) {

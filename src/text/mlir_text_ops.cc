@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "support/hash.h"
+#include "support/near_names.h"
 #include "text/mlir_ops.h"
 #include "text/mlir_text.h"
 
@@ -124,7 +125,8 @@ const MlirOp* MlirTextReader::FindOp(std::string_view name, TextPos pos) {
   if (recent.op != nullptr && recent.name == name) return recent.op;
   const MlirOp* op = FindMlirOp(name);
   if (op == nullptr) {
-    FailAt(pos, ErrorCode::kMlirUnknownOp, std::string(name.substr(0, 100)) + ": unknown op");
+    FailAt(pos, ErrorCode::kMlirUnknownOp,
+           ShownWord(name) + ": unknown op" + DidYouMean(name, MlirOpNames()));
     return nullptr;
   }
   recent = {name, op};

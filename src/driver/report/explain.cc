@@ -13,6 +13,7 @@
 #include "driver/report/views.h"
 #include "driver/report/write.h"
 #include "ir/clone.h"
+#include "support/near_names.h"
 
 namespace tokamak {
 namespace {
@@ -50,8 +51,7 @@ std::string TextOf(const std::vector<Lint>& lints) {
 std::string SumOf(const Lints& lints) {
   double us = 0;
   for (const Lint& lint : lints.all) us += lint.us;
-  return fmt::format("{} of the {} us that a call takes\n", NumberText(us),
-                     NumberText(lints.call_us));
+  return fmt::format("{} of {} us per call\n", NumberText(us), NumberText(lints.call_us));
 }
 
 json JsonOf(const std::vector<Lint>& lints) {
@@ -75,7 +75,7 @@ Result<std::string> ComparedDevices(const Module& module, const ExplainRequest& 
   TOK_TRY(CompileReport gpu, ReportOn("h200", module, request));
   for (const CompileReport* report : {&host, &gpu})
     if (!report->why_interpreted().empty())
-      return "the interpreter runs all of it: " + report->why_interpreted() + "\n";
+      return "the whole program is interpreted: " + report->why_interpreted() + "\n";
   DeviceComparison comparison = CompareDevices(module, host, gpu);
   return request.json ? LineOfJson(JsonOf(comparison)) : TextOf(comparison);
 }
@@ -84,7 +84,7 @@ Result<std::string> ComparedDevices(const Module& module, const ExplainRequest& 
 // hold its results.
 std::string InterpretedText(const Error& why, const ExplainRequest& request) {
   if (request.json) return LineOfJson({{"target", request.target}, {"interpreted", why.message}});
-  return "the interpreter runs all of it: " + why.message + "\n";
+  return "the whole program is interpreted: " + why.message + "\n";
 }
 
 }  // namespace
@@ -163,8 +163,9 @@ Status SetExplainOption(ExplainRequest& request, std::string_view name, const st
     } else if (value == "host,h200") {
       request.targets = value;
     } else {
-      return MakeError(ErrorCode::kOptionValue,
-                       "explain: target is host, h200 or host,h200, not '" + value + "'");
+      return MakeError(
+          ErrorCode::kOptionValue,
+          "explain: target: " + NoneOf(value, {"host", "h200"}) + " (or both: host,h200)");
     }
   } else if (name == "json") {
     request.json = truth;

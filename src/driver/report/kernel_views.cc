@@ -5,7 +5,7 @@
 #include "driver/report/views.h"
 #include "driver/report/write.h"
 #include "kernel/write.h"
-#include "support/edit_distance.h"
+#include "support/near_names.h"
 
 namespace tokamak {
 namespace {
@@ -34,13 +34,14 @@ Error NoSuchKernel(const CompileReport& report, std::string_view name) {
   for (const Kernel& kernel : report.program().kernels) names.push_back(kernel.name);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
-  std::stable_sort(names.begin(), names.end(), [&](const std::string& x, const std::string& y) {
-    return EditDistance(name, x) < EditDistance(name, y);
-  });
   std::string text = "explain: there is no kernel '" + std::string(name) + "'";
-  if (names.empty()) return MakeError(ErrorCode::kOptionValue, text + "; it has none");
+  if (names.empty())
+    return MakeError(ErrorCode::kOptionValue, text + "; the program has no kernels");
+  std::vector<std::string> nearest;
+  for (std::string_view near : NearestNames(name, {names.begin(), names.end()}, names.size()))
+    nearest.emplace_back(near);
   return MakeError(ErrorCode::kOptionValue,
-                   text + "; did you mean " + ShortList(names, kMaxSuggestions));
+                   text + "; did you mean " + ShortList(nearest, kMaxSuggestions) + "?");
 }
 
 // Numbers of the selected kernels, in order.
