@@ -109,6 +109,61 @@ class CliTest(unittest.TestCase):
             self.assertNotIn("INT:INT", text)
             self.assertNotIn("FLOAT:FLOAT", text)
 
+    def test_help_fits_a_line(self):
+        for command in ("", "bench", "bisect", "calibrate", "check", "convert", "explain", "kernels", "lint", "ops", "opt", "reduce", "run"):
+            text = self.tokamak(*command.split(), "--help").stdout
+            self.assertEqual([line for line in text.splitlines() if len(line) > 110], [])
+            self.assertIn(f"Usage: tokamak {command}".rstrip(), text)
+            self.assertNotIn("TEXT", text)
+
+    def test_arrays_that_do_not_match_the_program(self):
+        file = self.write("double.hlo", DOUBLE.replace("TYPE", "f32[3]"))
+        three = np.zeros(3, np.float32)
+
+        def rejected(**arrays):
+            np.savez(self.path("in.npz"), **arrays)
+            return self.tokamak("run", file, "--inputs", self.path("in.npz"), expect=2).stderr
+
+        self.assertIn("array 'in_0' is f32[4], but the program has f32[3]", rejected(in_0=np.zeros(4, np.float32)))
+        self.assertIn("array 'in_0' is f64[3], but the program has f32[3]", rejected(in_0=np.zeros(3)))
+        self.assertIn("element type '|O', which no program has", rejected(in_0=np.array([{}], dtype=object)))
+        self.assertIn("there is no array 'in_0'", rejected(arr_0=three, arr_1=three))
+        self.assertIn("note: arrays of the file: arr_0, arr_1\nnote: np.savez(file, in_0=x", rejected(arr_0=three, arr_1=three))
+        whole = Path(self.path("in.npz"))
+        whole.write_bytes(whole.read_bytes()[:-30])
+        self.assertIn("is not a .npz file, or is truncated", self.tokamak("run", file, "--inputs", str(whole), expect=2).stderr)
+
+    def test_an_error_is_not_followed_by_a_count_of_checks(self):
+        broken = self.tokamak("run", self.write("broken.hlo", "ENTRY e {"), expect=2)
+        self.assertEqual(broken.stdout, "")
+
+    def test_calibrate_does_not_measure_for_nothing(self):
+        rejected = self.tokamak("calibrate", "-o", self.path("no/such/folder.json"), expect=4)
+        self.assertIn("TK6010", rejected.stderr)
+        self.assertNotIn("launches", rejected.stderr)
+
+    def test_variables_with_invalid_values(self):
+        file = self.write("double.hlo", DOUBLE.replace("TYPE", "f32[3]"))
+        for name, value, text in [
+            ("TOKAMAK_THREADS", "many", "TOKAMAK_THREADS: 'many' is not a number of threads, 1 or more"),
+            ("TOKAMAK_THREADS", "0", "TOKAMAK_THREADS: '0' is not a number of threads"),
+            ("TOKAMAK_DEBUG", "explian", "TOKAMAK_DEBUG: 'explian' is none of explain and decisions; did you mean 'explain'?"),
+            ("TOKAMAK_CHECK", "kernel", "TOKAMAK_CHECK: 'kernel' is none of kernels, memory,"),
+            ("TOKAMAK_BLAS", "/no/such/library.so", "TOKAMAK_BLAS: cannot read '/no/such/library.so'"),
+        ]:
+            rejected = self.tokamak("run", file, "--seed", "1", "--backend", "sim", expect=2, **{name: value})
+            self.assertIn("TK6107", rejected.stderr)
+            self.assertIn(text, rejected.stderr)
+
+    def test_a_missing_gpu(self):
+        file = self.write("double.hlo", DOUBLE.replace("TYPE", "f32[3]"))
+        missing = self.tokamak("run", file, "--seed", "1", "--backend", "cuda", expect=None)
+        if missing.returncode not in (0, 3):  # a GPU; built without CUDA
+            self.assertEqual(missing.returncode, 4)
+            self.assertRegex(missing.stderr, r"TK420[12]")
+            if "TK4201" in missing.stderr:
+                self.assertIn("use the backend cpu", missing.stderr)
+
     def test_usage(self):
         self.assertIn("TK6001", self.tokamak(expect=2).stderr)
         self.assertIn("TK6001", self.tokamak("fly", expect=2).stderr)
@@ -323,8 +378,14 @@ ENTRY e {
     def test_explain_a_rule(self):
         self.assertIn("an unrolled python loop", self.tokamak("explain", "lint.unrolled-loop").stdout.lower())
         rejected = self.tokamak("explain", "xla.expensve-op", expect=2)
-        self.assertIn("there is no file and no rule", rejected.stderr)
-        self.assertIn("did you mean the rule xla.expensive-op?", rejected.stderr)
+        self.assertIn("'xla.expensve-op' is neither a file nor a rule, pass or error; did you mean 'xla.expensive-op'?", rejected.stderr)
+        self.assertNotIn("did you mean", self.tokamak("explain", "nonsense", expect=2).stderr)
+
+    def test_explain_a_pass_or_an_error_code(self):
+        self.assertIn("a pass: `tokamak opt FILE --passes=cse` runs it", self.tokamak("explain", "cse").stdout)
+        described = self.tokamak("explain", "TK6007").stdout
+        self.assertIn("TK6007: The program has inputs, but neither --inputs nor --seed is given.", described)
+        self.assertIn("exit code 2: docs/errors/TK6007.md", described)
 
     def test_lints_add_up_to_the_program_at_most(self):
         # One line with chains of 12, 11 and 10 steps, read from stored concatenations.

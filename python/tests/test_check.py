@@ -27,7 +27,7 @@ def test_a_clean_run_is_silent():
 def test_another_word_is_rejected():
     done = python(PROGRAM, TOKAMAK_CHECK="all")
     assert done.returncode != 0
-    assert "'all' is not kernels, memory, horizontal, fault, reject, chunks or codegen-crash" in done.stderr
+    assert "'all' is none of kernels, memory, horizontal, fault, reject, chunks and codegen-crash" in done.stderr
 
 
 def test_kernels_are_required():

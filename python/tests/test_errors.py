@@ -71,7 +71,7 @@ print(np.asarray(f(small)).tolist())
     [
         ("tokamak_no_such_option", "No such compile option: 'tokamak_no_such_option'"),
         ("tokamak_strikt", "'tokamak_strikt'; did you mean 'tokamak_strict'"),
-        ("invalid_key", "No such compile option: 'invalid_key'; those of Tokamak begin with tokamak_"),
+        ("invalid_key", "No such compile option: 'invalid_key'; options of Tokamak begin with tokamak_"),
     ],
 )
 def test_an_unknown_option(name, said):

@@ -37,7 +37,7 @@ def test_explain_takes_jitted_functions_and_options():
     none = tokamak.explain(jitted, X, 2, tokamak_options={"tokamak_fusion": "none"})
     assert len(none.data["kernels"]) > len(tokamak.explain(jitted, X, 2).data["kernels"])
     assert "cuda" in tokamak.explain(jitted, X, 2, tokamak_target="h200").kernel(1).lower()
-    assert "arrays where it runs" in str(tokamak.explain(jitted, X, 2, tokamak_target="host,h200"))
+    assert "arrays on the device that runs it" in str(tokamak.explain(jitted, X, 2, tokamak_target="host,h200"))
 
 
 def test_lints_are_reported():

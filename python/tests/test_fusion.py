@@ -25,7 +25,7 @@ def test_each_way_computes_the_same(fusion):
 @pytest.mark.parametrize("option, value, says", [
     ("tokamak_fusion", "most", "none of none, rules, greedy and search"),
     ("tokamak_lift", "concat-multi-users", "did you mean 'xla.concat-multi-user'"),
-    ("tokamak_lift", "cycle", "xla.cycle is a legality rule and cannot be lifted"),
+    ("tokamak_lift", "cycle", "xla.cycle is a legality rule, which cannot be disabled"),
 ])
 def test_other_words_are_rejected(option, value, says):
     with pytest.raises(jax.errors.JaxRuntimeError, match=says):

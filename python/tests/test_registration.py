@@ -60,10 +60,17 @@ def test_without_a_library_jax_starts_as_ever(without_library):
 def test_without_a_library_but_asked_for(without_library):
     done = python(FIRST, PYTHONPATH=without_library)
     assert done.returncode == 1
-    assert "libtokamak.so is neither at" in done.stderr
+    assert "libtokamak.so is missing at" in done.stderr
 
 
-NO_SUCH_DEVICE = "TOKAMAK_DEVICE: backend 'gpuu' is none of cuda, cpu, interp, "
+NO_SUCH_DEVICE = "TOKAMAK_DEVICE: backend 'gpuu' is none of cuda, cpu and interp"
+
+
+def test_a_misspelt_platform():
+    done = python(FIRST, JAX_PLATFORMS="tokamk")
+    assert done.returncode == 1
+    assert "JAX_PLATFORMS has 'tokamk'; did you mean 'tokamak'?" in done.stderr
+    assert "did you mean" not in python(FIRST, JAX_PLATFORMS="cpu").stderr
 
 
 def test_where_no_device_serves_it_stays_away_and_says_so():

@@ -43,7 +43,7 @@ def _dtype(hlo):
     try:
         return np.dtype(narrow if narrow is not None else name or hlo)
     except TypeError:
-        raise TypeError(f"a callback cannot take or give arrays of type {hlo}") from None
+        raise TypeError(f"a callback cannot have arguments or results of type {hlo}") from None
 
 
 class _Entry:
@@ -119,17 +119,17 @@ def _id(attributes):
 def _run(call):
     entry = _entries.get(_id(call.attributes))
     if entry is None:
-        raise RuntimeError("the program calls a Python function of another process, or one that is gone")
+        raise RuntimeError("the program calls a Python function that does not exist in this process (any more)")
     # Copies: the callee may keep its arguments, but the memory belongs to the program.
     given = entry.function(*[_view(call.inputs[i]).copy() for i in range(call.num_inputs)])
     if len(given) != call.num_outputs:
-        raise RuntimeError(f"the program takes {call.num_outputs} results, {len(given)} were given")
+        raise RuntimeError(f"the callback returned {len(given)} results, the program expects {call.num_outputs}")
     for i, value in enumerate(given):
         into, value = _view(call.outputs[i]), np.asarray(value)
         if value.shape != into.shape or value.dtype != into.dtype:
             raise RuntimeError(
-                f"the program takes {into.dtype}{list(into.shape)} as result {i}, "
-                f"{value.dtype}{list(value.shape)} was given"
+                f"the callback returned {value.dtype}{list(value.shape)} as result {i}, "
+                f"the program expects {into.dtype}{list(into.shape)}"
             )
         np.copyto(into, value)
 
@@ -180,7 +180,7 @@ def connect():
         if not _library.has("tok_register_host_call"):
             raise NotImplementedError("this libtokamak.so cannot call Python functions: it is older than the package")
         if library.tok_register_host_call(TARGET.encode(), _call_pointer, None) != 0:
-            raise RuntimeError(f"libtokamak.so did not take the function for {TARGET}")
+            raise RuntimeError(f"libtokamak.so rejected the function for {TARGET}")
         if _library.has("tok_set_host_hold"):
             library.tok_set_host_hold(TARGET.encode(), _hold_pointer, None)
         _connected = True

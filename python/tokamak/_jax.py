@@ -8,6 +8,7 @@ Tested with JAX 0.10.2 and 0.11.2 (python/tests/test_jax_names.py).
 
 import contextlib
 import dataclasses
+import difflib
 import functools
 import logging
 import sys
@@ -43,6 +44,11 @@ def is_excluded():
     """Whether the user selected platforms without this one."""
     wanted = _wanted_platforms()
     return bool(wanted) and PLATFORM not in wanted
+
+
+def misspelt():
+    """A selected platform whose name resembles this one's, or None. JAX's own error does not list this platform then."""
+    return next(iter(difflib.get_close_matches(PLATFORM, set(_wanted_platforms()) - {PLATFORM}, n=1, cutoff=0.7)), None)
 
 
 def is_asked_for():
@@ -118,7 +124,7 @@ def _add_linear_algebra():
     except (AttributeError, KeyError):
         missing.append("lu_pivots_to_permutation")
     if missing:
-        raise NotImplementedError("no rule for " + ", ".join(missing))
+        raise NotImplementedError("JAX has no lowering rule for " + ", ".join(missing))
 
 
 def _add_permutation(primitive):
@@ -345,11 +351,11 @@ def _register_ffi_target(name, target, platform, api_version=0, traits=0):
     """Passes a target of jax.ffi.register_ffi_target(platform="tokamak") to the library."""
     name = name.decode() if isinstance(name, bytes) else name
     if not _library.has("tok_register_ffi_target"):
-        raise NotImplementedError(f"jax.ffi: {name}: this libtokamak.so runs no FFI targets")
+        raise NotImplementedError(f"jax.ffi: {name}: this libtokamak.so does not support FFI targets")
     stages = target if isinstance(target, dict) else {"execute": target}
     if set(stages) != {"execute"} or api_version != 1:
         raise NotImplementedError(
-            f"jax.ffi: {name}: only typed handlers (api_version 1) with an execute stage are served, "
+            f"jax.ffi: {name}: only typed handlers (api_version 1) with an execute stage are supported, "
             f"not api_version {api_version} with {', '.join(stages)}"
         )
     pointer = _lapack.pointer_in(stages["execute"])

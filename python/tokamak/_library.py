@@ -99,7 +99,7 @@ def path():
         if location_path.is_file():
             return str(location_path)
     looked = " and ".join(str(location_path) for location_path in paths)
-    raise LibraryMissing(f"{NAME} is neither at {looked}: install the package, or build the clone (scripts/bootstrap)")
+    raise LibraryMissing(f"{NAME} is missing at {looked}: install the package, or build it in the clone with scripts/bootstrap")
 
 
 @functools.cache

@@ -81,7 +81,7 @@ double MillisOf(const Module& module) {
 class ByTime final : public PipelineListener {
  public:
   explicit ByTime(const Module& module) : last_(MillisOf(module)) {
-    text = fmt::format("{:<24} {:>5} {:>12} {:>8}\n{:<24} {:>5} {:>12.3f}\n", "after", "iteration",
+    text = fmt::format("{:<28} {:>9} {:>12} {:>8}\n{:<28} {:>9} {:>12.3f}\n", "after", "iteration",
                        "run ms", "factor", "(nothing)", "", last_);
   }
 
@@ -89,7 +89,7 @@ class ByTime final : public PipelineListener {
     if (run.changed == Changed::kNo) return;
     double ms = MillisOf(module);
     double factor = last_ > 0 ? ms / last_ : 1;
-    text += fmt::format("{:<24} {:>5} {:>12.3f} {:>8.2f}\n", InfoOf(run.pass).name,
+    text += fmt::format("{:<28} {:>9} {:>12.3f} {:>8.2f}\n", InfoOf(run.pass).name,
                         run.iteration + 1, ms, factor);
     rows.push_back({{"pass", InfoOf(run.pass).name}, {"iteration", run.iteration}, {"run_ms", ms}});
     if (factor > worst) {
@@ -138,7 +138,7 @@ class Bisection {
     }
     console_.Out(times.text);
     console_.Out(times.pass.empty()
-                     ? std::string("no pass makes it slower\n")
+                     ? std::string("no pass makes the program slower\n")
                      : fmt::format("slowest step: {}, {:.2f}x\n", times.pass, times.worst));
     return 0;
   }
@@ -166,7 +166,7 @@ class Bisection {
       if (!command_.json)
         console_.Out(fmt::format(
             "{} runs of the program, {} passes: {}\n", proof.runs(), runs.value().size(),
-            values.rounded ? "the values stay within rounding" : "the bits stay"));
+            values.rounded ? "the values stay within rounding" : "the bits are unchanged"));
       return 0;
     }
     Error error = MakeError(ErrorCode::kPassChangedValues,

@@ -1,8 +1,6 @@
 #include "cost/calibrate.h"
 
 #include <chrono>
-#include <fstream>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +11,7 @@
 #include "driver/calibrate.h"
 #include "driver/host_rates.h"
 #include "driver/kernel_codes.h"
+#include "driver/load.h"
 
 // `tokamak calibrate`: measures this machine, or fits its rates to measured kernels.
 
@@ -22,19 +21,8 @@ namespace {
 using nlohmann::json;
 
 Result<std::string> TextOf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) return MakeError(ErrorCode::kUsage, path + ": cannot be read");
-  return text.str();
-}
-
-Status Write(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text << "\n";
-  file.close();
-  if (!file) return MakeError(ErrorCode::kFileUnwritable, path + ": cannot be written");
-  return Ok();
+  TOK_TRY(Bytes bytes, ReadFileBytes(path));
+  return std::string(bytes.text());
 }
 
 Result<std::vector<FitPoint>> PointsOf(const std::string& path) {
@@ -64,11 +52,13 @@ class Calibrator final : public CalibrationWatcher {
 
  private:
   Status Measure() {
+    // Not after half a minute of measurements.
+    if (!command_.output.empty()) TOK_RETURN_IF_ERROR(CheckWritable(command_.output));
     auto begin = std::chrono::steady_clock::now();
     TOK_TRY(Rates rates, CalibrateHost(*this));
     std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     if (!command_.output.empty()) {
-      TOK_RETURN_IF_ERROR(Write(command_.output, ToJson(rates)));
+      TOK_RETURN_IF_ERROR(WriteFileBytes(command_.output, ToJson(rates) + "\n"));
     } else if (!KeepHostRates(rates)) {
       console_.Out(ToJson(rates) + "\n");
       return Ok();
@@ -95,7 +85,8 @@ class Calibrator final : public CalibrationWatcher {
     json predicted = json::array();
     for (const FitPoint& point : points)
       predicted.push_back(EstimateCost(point.work, machine).total());
-    if (!command_.output.empty()) TOK_RETURN_IF_ERROR(Write(command_.output, ToJson(rates)));
+    if (!command_.output.empty())
+      TOK_RETURN_IF_ERROR(WriteFileBytes(command_.output, ToJson(rates) + "\n"));
     console_.Out(JsonLine({{"predicted_us", predicted}}));
     return Ok();
   }

@@ -43,13 +43,14 @@ Status RoundTrip(const Module& module, bool hlo) {
   if (!again.ok()) {
     Error error =
         MakeError(ErrorCode::kRoundTripDiffers,
-                  name + " does not read back: " + again.error().message, again.error().where);
+                  name + " cannot be parsed again: " + again.error().message, again.error().where);
     error.notes.push_back("the line is: " + Render(again.error(), text));
     return error;
   }
   std::string difference = FirstDifference(module, *again.value());
   if (difference.empty()) return Ok();
-  return MakeError(ErrorCode::kRoundTripDiffers, name + " reads back differently: " + difference,
+  return MakeError(ErrorCode::kRoundTripDiffers,
+                   name + " is another program when parsed again: " + difference,
                    {.file = module.file});
 }
 
@@ -156,7 +157,7 @@ class CheckCommandRunner {
     if (command_.hash) text += ", hash " + entry["hash"].get<std::string>();
     if (entry.contains("normal_hash"))
       text += ", normal form " + entry["normal_hash"].get<std::string>();
-    if (command_.round_trip) text += ", prints and reads back";
+    if (command_.round_trip) text += ", prints and parses back";
     text += "\n";
     if (!command_.histogram) return text;
     for (const auto& [name, count] : entry["ops"].items())

@@ -28,11 +28,11 @@ Result<Side> SideOf(const std::string& path, const std::string& name,
             Compile(std::move(program.value()), target, request.compile));
     TOK_TRY(side.report, ReportOf(std::move(made), request.report));
     if (side.report.why_interpreted().empty()) return side;
-    return MakeError(
-        ErrorCode::kNoKernel,
-        "explain: " + path + ": the interpreter runs all of it: " + side.report.why_interpreted());
+    return MakeError(ErrorCode::kNoKernel,
+                     "explain: " + path +
+                         ": the whole program is interpreted: " + side.report.why_interpreted());
   }
-  return MakeError(ErrorCode::kNoEntry, "explain: " + path + " holds no program that runs");
+  return MakeError(ErrorCode::kNoEntry, "explain: " + path + " has no program with an entry");
 }
 
 bool IsMode(const std::string& word) {
@@ -44,8 +44,9 @@ Result<std::pair<Side, Side>> SidesOf(const ExplainCommand& command) {
   TOK_TRY(ExplainRequest options, RequestOf(command));
   if (IsMode(a) && IsMode(b)) {
     if (command.file.empty())
-      return MakeError(ErrorCode::kUsage,
-                       "explain: --diff " + a + " " + b + " compares two plans of a FILE");
+      return MakeError(
+          ErrorCode::kUsage,
+          "explain: --diff " + a + " " + b + " compares two plans of one program: FILE is missing");
     ExplainRequest other = options;
     TOK_TRY(options.compile.fusion, ParseFusionMode(a));
     TOK_TRY(other.compile.fusion, ParseFusionMode(b));
@@ -55,8 +56,9 @@ Result<std::pair<Side, Side>> SidesOf(const ExplainCommand& command) {
   }
   if (!command.file.empty())
     return MakeError(ErrorCode::kUsage,
-                     "explain: --diff takes two of none, rules, greedy and search for FILE, or two "
-                     "programs and no FILE");
+                     "explain: --diff " + a + " " + b +
+                         ": with a FILE it takes two of none, rules, greedy and search; to compare "
+                         "two programs, leave out FILE");
   TOK_TRY(Side first, SideOf(a, a, options));
   TOK_TRY(Side second, SideOf(b, b, options));
   return std::pair(std::move(first), std::move(second));

@@ -108,7 +108,7 @@ void PrintBoundaries(const DumpedProgram& dumped, Console& console) {
 
 void PrintOurs(const Ours& ours, Console& console) {
   if (!ours.why_not.empty())
-    return console.Out("tokamak: the interpreter runs all of it: " + ours.why_not + "\n");
+    return console.Out("tokamak: the whole program is interpreted: " + ours.why_not + "\n");
   std::string library = ours.library == 0 ? "" : fmt::format(" {} library calls,", ours.library);
   console.Out(
       fmt::format("tokamak: {} kernels,{} {} host steps, {} copies; its kernels move {} "

@@ -32,7 +32,7 @@ class Shower {
     options.memory_limit = command_.memory_limit;
     TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(copy), target, options));
     if (!made->why_interpreted.empty()) {
-      console_.Out("the interpreter runs all of it: " + made->why_interpreted + "\n");
+      console_.Out("the whole program is interpreted: " + made->why_interpreted + "\n");
       return Ok();
     }
     program_ = made->program;

@@ -166,7 +166,7 @@ int Ops(const OpsCommand& command, Console& console) {
     std::error_code error;
     if (!std::filesystem::is_directory(command.tests, error))
       return console.Report(MakeError(ErrorCode::kFileUnreadable,
-                                      "ops: '" + command.tests + "' is no folder",
+                                      "ops: '" + command.tests + "' is not a folder",
                                       {.file = command.tests}));
     counts = CountTests(command.tests);
   }

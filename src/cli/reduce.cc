@@ -72,8 +72,8 @@ Result<int> WantedExit(const ReduceCommand& command, const std::string& pattern)
   if (wanted == 0 || *now != wanted)
     return MakeError(
         ErrorCode::kNotFailing,
-        fmt::format("reduce: '{}' gives exit code {}, which is not failing{}", command.file, *now,
-                    wanted == 0 ? "" : fmt::format(" with {}", wanted)),
+        fmt::format("reduce: '{}' does not fail{}: the command exits with {}", command.file,
+                    wanted == 0 ? "" : fmt::format(" with {}", wanted), *now),
         {.file = command.file});
   return wanted;
 }

@@ -32,9 +32,22 @@ struct Totals {
   int64_t passed = 0, failed = 0, ran = 0, skipped = 0;
 };
 
-int64_t PublicFunctions(const Module& module) {
-  return std::count_if(module.computations().begin(), module.computations().end(),
-                       [](const auto& computation) { return computation->is_public; });
+Error NoEntry(const Module& module, const std::string& file) {
+  constexpr size_t kShown = 8;  // names (chosen: fits a line)
+  std::vector<std::string> names;
+  for (const auto& computation : module.computations())
+    if (computation->is_public) names.push_back(computation->name());
+  std::string list = names.empty() ? "none" : "";
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i)
+    list += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kShown) list += " ...";
+  Error error =
+      MakeError(ErrorCode::kNoEntry,
+                fmt::format("run: the program has no function main, and {} public functions: {}",
+                            names.size(), list),
+                {.file = file});
+  error.notes.push_back("rename the function to run to main, or make the others private");
+  return error;
 }
 
 class RunCommandRunner : private ProgressListener {
@@ -124,6 +137,8 @@ class RunCommandRunner : private ProgressListener {
 
   void PrintChecks() {
     if (command_.json) return;
+    // An error before the first check: nothing to count.
+    if (totals_.exit != 0 && totals_.passed + totals_.failed == 0 && !several_) return;
     std::string text = fmt::format("checks: {} passed", totals_.passed);
     if (totals_.failed > 0) text += fmt::format(", {} failed", totals_.failed);
     if (several_)
@@ -148,12 +163,7 @@ class RunCommandRunner : private ProgressListener {
       return 0;
     }
     ++totals_.ran;
-    if (module.entry() == nullptr)
-      return Fail(MakeError(ErrorCode::kNoEntry,
-                            fmt::format("run: no @main, and {} public functions to choose from",
-                                        PublicFunctions(module)),
-                            {.file = file.path}),
-                  {}, entry);
+    if (module.entry() == nullptr) return Fail(NoEntry(module, file.path), {}, entry);
     if (command_.corrupt) {
       CorruptionCount count = CorruptExpected(*program.value());
       entry["corrupted"] = count.corrupted;
@@ -183,7 +193,7 @@ class RunCommandRunner : private ProgressListener {
     }
     return MakeError(
         ErrorCode::kNoInputs,
-        fmt::format("run: the program takes in_0 ({}){}; give --inputs F.npz, or "
+        fmt::format("run: the program takes in_0 ({}){}; give --inputs FILE.npz, or "
                     "--seed N for random ones",
                     ToString(shapes[0].WithoutLayout()),
                     shapes.size() > 1 ? fmt::format(" ... in_{}", shapes.size() - 1) : ""),
@@ -206,7 +216,7 @@ class RunCommandRunner : private ProgressListener {
     options.flush_subnormals = command_.flush_subnormals;
     if (console_.ShowsProgress()) options.progress = this;
     bool compiled = IsCompiled(module);
-    if (command_.explain && !compiled) console_.Err("the interpreter runs all of it\n");
+    if (command_.explain && !compiled) console_.Err("the whole program is interpreted\n");
     std::optional<CompiledRun> program;
     if (compiled) {
       CompileOptions compile;

@@ -56,16 +56,27 @@ class StoredArrays final : public ArraySource {
   Result<Value> Array(int64_t number, const Shape& shape) override {
     std::string name = "in_" + std::to_string(number);
     const Literal* stored = file_.Find(name);
-    if (stored == nullptr)
-      return MakeError(ErrorCode::kMissingArray,
-                       "npz: no array '" + name + "', which the program takes as " +
-                           ToString(shape.WithoutLayout()),
-                       {.file = file_.path});
+    if (stored == nullptr) return MissingArray(name, shape);
     TOK_TRY(Literal literal, FromCarrier(*stored, shape, name, file_.path));
     return ValueFromLiteral(literal);
   }
 
  private:
+  Error MissingArray(const std::string& name, const Shape& shape) const {
+    Error error = MakeError(ErrorCode::kMissingArray,
+                            "npz: there is no array '" + name + "', which the program takes as " +
+                                ToString(shape.WithoutLayout()),
+                            {.file = file_.path});
+    constexpr size_t kShown = 8;  // names (chosen: fits a line)
+    std::string names = file_.arrays.empty() ? "none" : "";
+    for (size_t i = 0; i < std::min(file_.arrays.size(), kShown); ++i)
+      names += (i == 0 ? "" : ", ") + file_.arrays[i].first;
+    if (file_.arrays.size() > kShown) names += " ...";
+    error.notes.push_back("arrays of the file: " + names);
+    error.notes.push_back("np.savez(file, in_0=x, in_1=y) names them");
+    return error;
+  }
+
   const NpzFile& file_;
 };
 

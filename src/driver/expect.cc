@@ -24,8 +24,8 @@ class Comparison {
     std::string surplus = "out_" + std::to_string(named.size());
     if (expected_.Find(surplus) != nullptr)
       AddMismatch(ErrorCode::kResultMismatch, "run: '" + surplus +
-                                                  "' is expected, the program gives " +
-                                                  std::to_string(named.size()) + " arrays");
+                                                  "' is expected, but the program has " +
+                                                  std::to_string(named.size()) + " results");
     return std::move(outcome_);
   }
 
@@ -38,8 +38,9 @@ class Comparison {
     const auto& [name, got] = result;
     const Literal* stored = expected_.Find(name);
     if (stored == nullptr) {
-      AddMismatch(ErrorCode::kMissingArray,
-                  "npz: no array '" + name + "' to compare " + ToString(got.shape()) + " with");
+      AddMismatch(ErrorCode::kMissingArray, "npz: there is no array '" + name +
+                                                "' to compare the result " + ToString(got.shape()) +
+                                                " with");
       return;
     }
     Result<Literal> carried = FromCarrier(*stored, got.shape(), name, expected_.path);
@@ -64,11 +65,11 @@ class Comparison {
     // Integers have only one correct value.
     bool rounded = IsReal(got.type()) || IsComplex(got.type());
     if (rounded && AskAlso(opinions, Oracle(), i) && difference().empty()) {
-      outcome_.notes.push_back(name + " agrees with reals that are rounded at the end only");
+      outcome_.notes.push_back(name + " agrees if floats are rounded at the end only");
       return;
     }
     if (AskAlso(opinions, Flushed(), i) && difference().empty()) {
-      outcome_.notes.push_back(name + " agrees with subnormal numbers taken as 0");
+      outcome_.notes.push_back(name + " agrees if subnormal numbers are flushed to 0");
       return;
     }
     AddMismatch(ErrorCode::kResultMismatch, name + ": " + words);

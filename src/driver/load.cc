@@ -1,14 +1,17 @@
 #include "driver/load.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "ir/infer.h"
+#include "support/near_names.h"
 #include "text/read.h"
 
 namespace tokamak {
@@ -16,7 +19,34 @@ namespace {
 
 Error FileError(ErrorCode code, const std::string& path, const char* verb) {
   std::string reason = std::strerror(errno);
-  return MakeError(code, std::string(verb) + " '" + path + "': " + reason, {.file = path});
+  return MakeError(code, "cannot " + std::string(verb) + " '" + path + "': " + reason,
+                   {.file = path});
+}
+
+// The error of a file that cannot be opened, with the name of a similar file.
+Error CannotOpen(const std::string& path) {
+  bool missing = errno == ENOENT;
+  Error error = FileError(ErrorCode::kFileUnreadable, path, "open");
+  if (!missing) return error;
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code code;
+  std::vector<std::string> files;
+  for (std::filesystem::directory_iterator at(folder.empty() ? "." : folder, code), end;
+       !code && at != end; at.increment(code))
+    files.push_back(at->path().filename().string());
+  std::sort(files.begin(), files.end());
+  error.message +=
+      DidYouMean(std::filesystem::path(path).filename().string(), {files.begin(), files.end()});
+  return error;
+}
+
+Error CannotWrite(const std::string& path) {
+  bool missing = errno == ENOENT;
+  Error error = FileError(ErrorCode::kFileUnwritable, path, "write");
+  if (missing)
+    error.notes.push_back("create the folder " +
+                          std::filesystem::path(path).parent_path().string() + " first");
+  return error;
 }
 
 // A memory mapping that is unmapped with its last user.
@@ -84,7 +114,7 @@ std::string_view FormatName(std::string_view bytes) {
 Result<Bytes> ReadFileBytes(const std::string& path) {
   if (path == "-") return ReadStream(STDIN_FILENO, path);
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return FileError(ErrorCode::kFileUnreadable, path, "open");
+  if (fd < 0) return CannotOpen(path);
   Result<Bytes> bytes = ReadDescriptor(fd, path);
   close(fd);
   return bytes;
@@ -100,13 +130,23 @@ Status WriteFileBytes(const std::string& path, std::string_view data) {
   bool in_place = stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);  // /dev/null, a pipe
   std::string target = in_place ? path : path + ".part" + std::to_string(getpid());
   int fd = open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) return FileError(ErrorCode::kFileUnwritable, path, "write");
+  if (fd < 0) return CannotWrite(path);
   bool written = WriteAll(fd, data);
   written = close(fd) == 0 && written;
   if (written && (in_place || std::rename(target.c_str(), path.c_str()) == 0)) return Ok();
   Error error = FileError(ErrorCode::kFileUnwritable, path, "write");
   if (!in_place) unlink(target.c_str());
   return error;
+}
+
+Status CheckWritable(const std::string& path) {
+  struct stat info {};
+  bool exists = stat(path.c_str(), &info) == 0;
+  int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return CannotWrite(path);
+  close(fd);
+  if (!exists) unlink(path.c_str());
+  return Ok();
 }
 
 std::string_view LoadedFile::source() const {

@@ -16,6 +16,9 @@ namespace tokamak {
 Result<Bytes> ReadFileBytes(const std::string& path);
 // Writes to a temporary file next to `path` and renames it. "-" is standard output.
 Status WriteFileBytes(const std::string& path, std::string_view data);
+// An error if the file cannot be written; its contents stay. For commands that work long before
+// they write.
+Status CheckWritable(const std::string& path);
 
 // A file and its programs, one entry each. An error in one program does not affect the others.
 struct LoadedFile {

@@ -59,7 +59,7 @@ class HeaderParser {
         seen_type = true;
       } else if (key == "fortran_order") {
         std::string word = Word();
-        if (word != "True" && word != "False") return Malformed("fortran_order is no bool");
+        if (word != "True" && word != "False") return Malformed("fortran_order is not a bool");
         header.fortran = word == "True";
         seen_order = true;
       } else if (key == "shape") {
@@ -113,22 +113,23 @@ class HeaderParser {
     }
     if (header.type != nullptr) return Ok();
     return MakeError(ErrorCode::kUnsupportedArrayType,
-                     "npz: array '" + name_ + "' has element type '" + descr + "'",
+                     "npz: array '" + name_ + "' has element type '" + descr +
+                         "', which no program has; expected booleans or numbers",
                      {.file = file_});
   }
   Status ParseShape(Dims& dims) {
-    if (!Eat('(')) return Malformed("shape is no tuple");
+    if (!Eat('(')) return Malformed("shape is not a tuple");
     while (!Eat(')')) {
       std::string word = Word();
       bool digits =
           !word.empty() && word.size() <= 18 &&
           std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
-      if (!digits) return Malformed("a dimension '" + word + "' is no number");
+      if (!digits) return Malformed("dimension '" + word + "' is not a number");
       dims.push_back(std::stoll(word));
       Eat(',');
     }
     if (static_cast<int>(dims.size()) > kMaxRank || !CheckedElementCount(dims))
-      return Malformed("the dimensions are over the limit");
+      return Malformed("the dimensions exceed the limit");
     return Ok();
   }
 
@@ -285,7 +286,7 @@ Result<Literal> FromCarrier(const Literal& stored, const Shape& shape, const std
     std::string note = carrier == shape.type() ? "" : " (as " + ToString(expected) + ")";
     return MakeError(ErrorCode::kArrayMismatch,
                      "npz: array '" + name + "' is " + ToString(stored.shape()) +
-                         ", the program has " + ToString(shape.WithoutLayout()) + note,
+                         ", but the program has " + ToString(shape.WithoutLayout()) + note,
                      {.file = file});
   }
   int bits = InfoOf(shape.type()).bits;
@@ -293,10 +294,10 @@ Result<Literal> FromCarrier(const Literal& stored, const Shape& shape, const std
     for (std::byte b : stored.data().span())
       if (std::to_integer<int>(b) >> bits != 0)
         return MakeError(ErrorCode::kArrayMismatch,
-                         "npz: array '" + name + "' holds " +
-                             std::to_string(std::to_integer<int>(b)) + ", which is no " +
-                             std::string(HloName(shape.type())) + " of " + std::to_string(bits) +
-                             " bits",
+                         "npz: array '" + name + "' has the value " +
+                             std::to_string(std::to_integer<int>(b)) + ", which does not fit the " +
+                             std::to_string(bits) + " bits of " +
+                             std::string(HloName(shape.type())),
                          {.file = file});
   }
   Shape typed = Shape::Array(shape.type(), stored.shape().dims());

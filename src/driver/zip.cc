@@ -122,7 +122,7 @@ class ZipReader {
       if (at >= kLocatorSize && Get<uint32_t>(data_, at - kLocatorSize) == kLocator64) {
         uint64_t end64 = Get<uint64_t>(data_, at - kLocatorSize + 8);
         if (!Holds(end64, kEnd64Size) || Get<uint32_t>(data_, end64) != kEnd64)
-          return Malformed(at - kLocatorSize, "the zip64 end record is not where it should be");
+          return Malformed(at - kLocatorSize, "the zip64 end record is misplaced");
         found = {Get<uint64_t>(data_, end64 + 48), Get<uint64_t>(data_, end64 + 40),
                  Get<uint64_t>(data_, end64 + 32)};
       }
@@ -132,7 +132,11 @@ class ZipReader {
                                  " does not fit a file of " + std::to_string(data_.size()));
       return found;
     }
-    return Malformed(0, "no zip end record in " + std::to_string(data_.size()) + " bytes");
+    Error error =
+        Malformed(0, "the file is not a .npz file, or is truncated: no zip end record in " +
+                         std::to_string(data_.size()) + " bytes");
+    error.notes.push_back("np.savez(file, in_0=x, in_1=y) writes one");
+    return error;
   }
 
   Result<std::vector<Record>> ReadDirectory() const {
@@ -203,7 +207,7 @@ class ZipReader {
     if ((record.flags & 1) != 0) return Malformed(at, "entry '" + record.name + "' is encrypted");
     if (record.method == 0) {
       if (record.size != record.packed)
-        return Malformed(at, "entry '" + record.name + "' is stored, yet has two sizes");
+        return Malformed(at, "entry '" + record.name + "' is stored, but its two sizes differ");
       return archive_.Window(begin, record.packed);
     }
     if (record.method == 8) return Inflate(record, begin);
@@ -228,7 +232,7 @@ class ZipReader {
     std::vector<std::byte> out(record.size);
     z_stream stream{};
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
-      return Malformed(record.offset, "zlib does not start");
+      return Malformed(record.offset, "zlib cannot be initialized");
     uint64_t in_left = record.packed, out_left = record.size;
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data_.data() + begin));
     stream.next_out = reinterpret_cast<Bytef*>(out.data());

@@ -48,7 +48,9 @@ class Names {
 };
 
 Error NotOf(const std::string& what) {
-  return MakeError(ErrorCode::kOptionValue, "plan: " + what);
+  Error error = MakeError(ErrorCode::kOptionValue, "plan: " + what);
+  error.notes.push_back("`tokamak explain FILE --write-plan PLAN` writes a plan for this program");
+  return error;
 }
 
 Result<std::vector<const Instr*>> InstrsOf(const std::vector<std::string>& words,
@@ -172,15 +174,16 @@ void AddParts(PlanData& plan, const Module& module, const Cuts& cuts) {
 
 Result<Cuts> CutsOf(const PlanData& plan, const Module& module) {
   if (std::string digest = PlanDigest(module); digest != plan.program)
-    return NotOf("it was made for program " + plan.program + ", this one is " + digest +
-                 " after its passes");
+    return NotOf("it was made for another program (hash " + plan.program + ", this one has " +
+                 digest + " after its passes)");
   Cuts cuts;
   for (const PlanData::Part& part : plan.parts) {
     const auto& all = module.computations();
     auto found = std::find_if(all.begin(), all.end(), [&](const auto& computation) {
       return computation->name() == part.computation;
     });
-    if (found == all.end()) return NotOf("there is no computation '" + part.computation + "'");
+    if (found == all.end())
+      return NotOf("the program has no computation '" + part.computation + "'");
     TOK_TRY(cuts[found->get()], CutOf(part, **found));
   }
   return cuts;

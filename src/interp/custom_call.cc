@@ -71,8 +71,9 @@ Status CheckMeant(const Instr& instr, Op op, const Attrs& attrs, const Values& o
                                     .captures = 0,
                                     .written = written});
   if (shape.ok()) return Ok();
-  return Unsupported(instr, "'" + instr.attrs<CustomCallAttrs>().target +
-                                "' is not what it means: " + shape.error().message);
+  return Unsupported(instr,
+                     "'" + instr.attrs<CustomCallAttrs>().target +
+                         "' does not match the op that it represents: " + shape.error().message);
 }
 
 // Evaluates a call as the op that it represents.
@@ -112,9 +113,9 @@ bool IsOneInteger(const Value& value) {
 
 Result<Value> RunTopK(const Instr& instr, std::span<const Value> operands, Context& context) {
   if (!instr.shape().IsTuple() || instr.shape().elements().empty())
-    return Unsupported(instr, "gives values and their indices");
+    return Unsupported(instr, "the result is not a tuple of values and indices");
   if (operands.empty() || (operands.size() > 1 && !IsOneInteger(operands[1])))
-    return Unsupported(instr, "takes an array and, where k is known late, an integer");
+    return Unsupported(instr, "expected an array and, if k is dynamic, an integer");
   TopKAttrs attrs;
   const Dims& dims = instr.shape().elements()[0].dims();
   attrs.k = dims.empty() ? 0 : dims.back();
@@ -224,7 +225,9 @@ Result<Value> EvalCustomCall(const Instr& instr, std::span<const Value> operands
   std::optional<Op> meant = MeantOp(target);
   if (meant.has_value() && static_cast<size_t>(InfoOf(*meant).arity) == operands.size())
     return AsOp(instr, *meant, {}, Values(operands.begin(), operands.end()), context);
-  return Unsupported(instr, "the interpreter knows no target '" + target + "'");
+  return Unsupported(instr, "no implementation of the target '" + target +
+                                "' is registered (in JAX: jax.ffi.register_ffi_target with "
+                                "platform=\"tokamak\", docs/jax.md)");
 }
 
 }  // namespace tokamak

@@ -24,6 +24,22 @@ std::string_view LineAt(std::string_view source, int line) {
   return source.substr(begin, source.find('\n', begin) - begin);
 }
 
+// Whether the bytes are complete UTF-8 sequences (overlong forms are not checked).
+bool IsUtf8(std::string_view text) {
+  int missing = 0;  // continuation bytes of the current character
+  for (char c : text) {
+    auto byte = static_cast<unsigned char>(c);
+    bool continues = (byte & 0xc0) == 0x80;
+    if (continues != (missing > 0) || byte >= 0xf8) return false;
+    if (continues) {
+      --missing;
+    } else {
+      missing = byte < 0x80 ? 0 : byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
+    }
+  }
+  return missing == 0;
+}
+
 // The offending line with a caret under the column. It is clipped to a window so that a line of a
 // gigabyte does not become an error message of a gigabyte.
 std::string Excerpt(const TextSpan& where, std::string_view source) {
@@ -35,6 +51,10 @@ std::string Excerpt(const TextSpan& where, std::string_view source) {
   std::string shown(line.substr(begin, at - begin + kAfter));
   std::replace_if(
       shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) < 32; }, ' ');
+  if (!IsUtf8(shown))  // binary, which terminals do not show
+    std::replace_if(
+        shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) > 126; },
+        '?');
   std::string number = std::to_string(where.line);
   std::string margin(number.size() + 1, ' ');
   return " " + number + " | " + (begin > 0 ? "..." : "") + shown + "\n" + margin + " | " +

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "support/near_names.h"
+
 // Selects the reader of a file and splits a file into programs.
 
 namespace tokamak {
@@ -56,6 +58,26 @@ Format FormatOfAssignment(std::string_view text) {
   return !word.empty() && text.starts_with('[') ? Format::kHloText : Format::kMlirText;
 }
 
+// Adds the formats that are read, and how to get one.
+Error NotAProgram(ErrorCode code, const std::string& message) {
+  Error error = MakeError(code, message);
+  error.notes.push_back(
+      "a program is StableHLO text (.mlir), MLIR bytecode (.mlirbc) or HLO text (.hlo)");
+  error.notes.push_back("JAX prints one with `print(jax.jit(f).lower(*args).as_text())`");
+  return error;
+}
+
+Error UnknownFormat(const std::string& why) {
+  return NotAProgram(ErrorCode::kUnknownFormat, "the input is not a program: " + why);
+}
+
+// Whether the start of the input has bytes that no text has.
+bool IsBinary(std::string_view bytes) {
+  bytes = bytes.substr(0, 512);
+  return std::any_of(bytes.begin(), bytes.end(),
+                     [](char c) { return c != '\x1b' && c >= 0 && c < ' ' && !IsBlank(c); });
+}
+
 Result<Format> FormatOfText(std::string_view text) {
   char first = text[0];
   if (first == '"' || first == '#' || first == '!' || first == '{') return Format::kMlirText;
@@ -63,8 +85,7 @@ Result<Format> FormatOfText(std::string_view text) {
   if (value) text.remove_prefix(1);
   std::string_view word = TakeWord(text);
   if (word.empty())
-    return MakeError(ErrorCode::kUnknownFormat,
-                     "input begins with a byte that no program begins with: " +
+    return UnknownFormat("it begins with byte " +
                          std::to_string(static_cast<unsigned char>(first)));
   if (value && !text.starts_with('(') && !text.starts_with('{')) return FormatOfAssignment(text);
   if (value || word == "HloModule" || word == "ENTRY") return Format::kHloText;
@@ -72,9 +93,7 @@ Result<Format> FormatOfText(std::string_view text) {
     return Format::kMlirText;
   // A computation without "%": "add { ..." or "add (x: f32[]) -> f32[] { ...".
   if (text.starts_with('{') || text.starts_with('(')) return Format::kHloText;
-  return MakeError(ErrorCode::kUnknownFormat, "input begins with '" +
-                                                  std::string(word.substr(0, 40)) +
-                                                  "', which begins neither StableHLO nor HLO");
+  return UnknownFormat("it begins with '" + ShownWord(word) + "'");
 }
 
 TextSpan FirstToken(std::string_view all, std::string_view rest, const std::string& file) {
@@ -149,8 +168,12 @@ Result<std::unique_ptr<Module>> ReadInputSection(Format format, const InputSecti
 Result<Format> RecogniseFormat(std::string_view bytes) {
   if (bytes.starts_with(kBytecodeMagic)) return Format::kMlirBytecode;
   std::string_view text = SkipBlanks(bytes);
-  if (text.empty()) return MakeError(ErrorCode::kEmptyInput, "input holds no program");
-  return FormatOfText(text);
+  if (text.empty())
+    return NotAProgram(ErrorCode::kEmptyInput, bytes.empty() ? "the input is empty: no program"
+                                                             : "the input has no program");
+  Result<Format> format = FormatOfText(text);
+  if (format.ok() || !IsBinary(bytes)) return format;
+  return UnknownFormat("it is binary, but not MLIR bytecode (HLO protos are not read)");
 }
 
 Result<std::unique_ptr<Module>> ReadModule(const Bytes& bytes, const std::string& file) {

@@ -14,6 +14,8 @@ def initialize():
     from tokamak import _jax, _library
 
     _jax.announce()
+    if name := _jax.misspelt():
+        logger.warning("JAX_PLATFORMS has %r; did you mean %r?", name, _jax.PLATFORM)
     if _library.path_from_env() is None and not _jax.is_excluded():
         try:
             library = _library.path()

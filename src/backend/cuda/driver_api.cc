@@ -11,30 +11,34 @@ namespace {
 constexpr int kLeastVersion = 12000;
 
 Error NoDriver(const std::string& why) {
-  return MakeError(ErrorCode::kNoDriver, "cuda: " + why);
+  Error error = MakeError(ErrorCode::kNoDriver, "cuda: " + why);
+  error.notes.push_back(
+      "`nvidia-smi` must list a GPU; without one, use the backend cpu (--backend cpu, or "
+      "TOKAMAK_DEVICE=cpu for JAX)");
+  return error;
 }
 
 Result<DriverApi> Load() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = dlerror();
-    return NoDriver(
-        fmt::format("the driver of NVIDIA GPUs is not there: {}", why == nullptr ? "?" : why));
+    return NoDriver(fmt::format("there is no NVIDIA driver: {}", why == nullptr ? "?" : why));
   }
   DriverApi api;
 #define TOK_DRIVER(name, symbol, parameters)                              \
   api.name = reinterpret_cast<int(*) parameters>(dlsym(library, symbol)); \
   if (api.name == nullptr)                                                \
-    return NoDriver("the driver lacks " symbol ", which drivers have since CUDA 12.0");
+    return NoDriver("the NVIDIA driver lacks " symbol ": CUDA 12.0 or later is needed");
   TOK_DRIVER_FUNCTIONS(TOK_DRIVER)
 #undef TOK_DRIVER
   if (int result = api.version(&api.supports); result != 0)
-    return NoDriver("the driver does not tell its version: " + api.TextOf(result));
+    return NoDriver("the NVIDIA driver does not report its version: " + api.TextOf(result));
   if (api.supports < kLeastVersion)
-    return NoDriver(fmt::format("the driver is of CUDA {}.{}, needed is one of CUDA 12.0 or later",
-                                api.supports / 1000, api.supports % 1000 / 10));
+    return NoDriver(
+        fmt::format("the NVIDIA driver supports CUDA {}.{}, but 12.0 or later is needed",
+                    api.supports / 1000, api.supports % 1000 / 10));
   if (int result = api.init(0); result != 0)
-    return MakeError(ErrorCode::kNoDevice, "cuda: there is no GPU to use: " + api.TextOf(result));
+    return MakeError(ErrorCode::kNoDevice, "cuda: no usable GPU: " + api.TextOf(result));
   return api;
 }
 

@@ -224,7 +224,7 @@ def main():
          lambda p: (p.order.insert(0, 42), setattr(p, "section", lambda n, s=p.section: [0] if n == 42 else s(n))), at=header)
     case("tk1204_no_strings", "TK1204", "A section is missing.", lambda p: p.order.remove(STRINGS), at="end")
     case("tk1204_no_ops", "TK1204", "There is no program.", lambda p: p.order.remove(IR), at="end")
-    case("tk1204_two_sections", "TK1204", "A section is there twice.", lambda p: p.order.insert(1, STRINGS),
+    case("tk1204_two_sections", "TK1204", "A section occurs twice.", lambda p: p.order.insert(1, STRINGS),
          at=locations[1][0] + locations[1][1])
     aligned = list(Program().chunks())[0]
     write("tk1204_bad_padding", "TK1204", "Padding is made of 0xCB.",
