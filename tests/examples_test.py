@@ -29,7 +29,7 @@ class Examples(unittest.TestCase):
         done = tokamak("run", "examples/cartpole.mlir", "--repeat", "3", "--explain_fusion_decisions")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("time: ", done.stdout)
-        for part in ("random arguments", "by loop.fuse", "2048 points, 1000 iterations", "rewrites of passes before that:", "make_mlir.py:"):
+        for part in ("random arguments", "by loop.fuse", "2048 points, 1000 iterations", "rewrites by earlier passes:", "make_mlir.py:"):
             self.assertIn(part, done.stderr)
         self.assertNotIn("cse.equal", done.stderr)
         self.assertLess(len(done.stderr.splitlines()), 40)

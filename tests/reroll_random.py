@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random programs of equal steps, like an unrolled Python loop, through re-rolling: the bits stay the same. Steps use earlier
+"""Random programs of equal steps, like an unrolled Python loop, through re-rolling: the bits are unchanged the same. Steps use earlier
 results, read slices at various indices, use constants that grow or jump, are stacked along any dimension or used one by one,
 and occasionally one differs from the others.
 

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SKIPPED = 77
 LIMIT_S = 120
 HOST = re.compile(r"^ *host (\S+) \((.*)\):[ 0-9+-]*$")
-ALL = "the interpreter runs all of it: "
+ALL = "the whole program is interpreted: "
 
 # Ops that inherently run on the host.
 BY_MEANING = {

@@ -35,7 +35,7 @@ class IndependentDimsFinder {
   explicit IndependentDimsFinder(const WhileLoop& loop) { loops_.push_back({loop, {}}); }
 
   IndependentLoop Find() {
-    if (!AddInner(*loops_[0].loop.body)) return No("it holds a loop that carries tuples");
+    if (!AddInner(*loops_[0].loop.body)) return No("it contains a loop that carries tuples");
     for (Own& own : loops_)
       if (std::string why = Begin(own); !why.empty()) return No(why);
     for (;;) {
@@ -70,8 +70,9 @@ class IndependentDimsFinder {
     own.forms.resize(own.loop.size());
     for (size_t i = 0; i < own.loop.size(); ++i) {
       const Shape& shape = own.loop.init(i)->shape();
-      if (!shape.IsArray() || shape.HasDynamicDims()) return "it carries what is no array";
-      if (shape.ElementCount() == 0) return "it carries an array of no elements";
+      if (!shape.IsArray() || shape.HasDynamicDims())
+        return "it carries a value that is not a static array";
+      if (shape.ElementCount() == 0) return "it carries an empty array";
       CarryForm& form = own.forms[i];
       form.axes.assign(shape.dims().size(), -1);
       if (own.loop.IsInvariant(i))

@@ -15,14 +15,15 @@ tok_error* ExplainIt(tok_module& module, std::span<const tok_option> given) {
   if (!environment.ok()) return InC(environment.error());
   for (const tok_option& option : given) {
     if (option.name == nullptr || option.value == nullptr)
-      return InvalidArgument("explain: an option without a name or without a value");
+      return InvalidArgument("explain: an option has no name or no value");
     Status set = SetExplainOption(request, option.name, option.value);
     if (!set.ok()) return InC(set.error());
   }
   std::unique_ptr<Module> copy = CloneModule(*module.module);
   if (copy->entry() == nullptr)
-    return InC(MakeError(ErrorCode::kNoEntry,
-                         "explain: the module has neither @main nor an only public function"));
+    return InC(MakeError(
+        ErrorCode::kNoEntry,
+        "explain: the module has neither a function main nor exactly one public function"));
   Result<std::string> text = Explained(std::move(copy), request);
   if (!text.ok()) return InC(text.error());
   module.explained = std::move(text.value());

@@ -25,8 +25,7 @@ struct tok_executable {
 namespace tokamak {
 
 tok_error* OutOfMemoryError() {
-  static tok_error error{"TK5002", "the machine has no more memory",
-                         "error[TK5002]: the machine has no more memory", 0};
+  static tok_error error{"TK5002", "out of memory", "error[TK5002]: out of memory", 0};
   return &error;
 }
 
@@ -47,8 +46,8 @@ namespace {
 
 tok_error* TakeProgram(LoadedFile& file, size_t number, tok_module** out) {
   if (number >= file.programs.size())
-    return InvalidArgument("read: " + file.path + " holds " + std::to_string(file.programs.size()) +
-                           " programs, asked for is number " + std::to_string(number));
+    return InvalidArgument("read: " + file.path + " has " + std::to_string(file.programs.size()) +
+                           " programs; there is no program number " + std::to_string(number));
   Result<std::unique_ptr<Module>>& program = file.programs[number];
   if (!program.ok()) return InC(program.error(), file.source());
   *out = new tok_module{std::move(program.value()), {}, {}};
@@ -111,8 +110,7 @@ Status CheckArrays(const tok_executable& executable, const tok_array* inputs,
 
 Error WrongCount(const char* what, size_t wanted, size_t given) {
   return MakeError(ErrorCode::kBadArguments, "run: the program has " + std::to_string(wanted) +
-                                                 " " + what + ", given are " +
-                                                 std::to_string(given));
+                                                 " " + what + ", got " + std::to_string(given));
 }
 
 tok_error* RunIt(const tok_executable& executable, std::span<const tok_array> inputs,
@@ -138,7 +136,7 @@ tok_error* CompileIt(const Module& module, std::span<const tok_option> given,
   CompileOptions options = std::move(environment.value());
   for (const tok_option& option : given) {
     if (option.name == nullptr || option.value == nullptr)
-      return InvalidArgument("compile: an option without a name or without a value");
+      return InvalidArgument("compile: an option has no name or no value");
     Status set = SetOption(options, option.name, std::string(option.value));
     if (!set.ok()) return InC(set.error());
   }

@@ -153,7 +153,7 @@ const char* tok_register_ffi_target(const char* target, void* handler) {
 void tok_host_call_fail(const tok_host_call* call, const char* message) {
   if (call == nullptr) return;
   auto* in_c = reinterpret_cast<tokamak::CallInC*>(const_cast<tok_host_call*>(call));
-  in_c->failure = message == nullptr || *message == '\0' ? "it gave no reason" : message;
+  in_c->failure = message == nullptr || *message == '\0' ? "no reason given" : message;
 }
 
 int tok_set_host_hold(const char* target, tok_hold_fn fn, void* user) {

@@ -89,7 +89,7 @@ class RatesJsonReader {
  public:
   double Number(const json& in, const std::string& name, bool may_be_zero) {
     auto it = in.find(name);
-    if (it == in.end() || !it->is_number()) return Fail("'" + name + "' is not there");
+    if (it == in.end() || !it->is_number()) return Fail("'" + name + "' is missing");
     double value = it->get<double>();
     bool fine = std::isfinite(value) && (value > 0 || (may_be_zero && value == 0));
     return fine ? value : Fail("'" + name + "' is " + it->dump());
@@ -97,15 +97,15 @@ class RatesJsonReader {
   std::vector<Bandwidth> Curve(const json& in, const std::string& name) {
     std::vector<Bandwidth> curve;
     auto it = in.find(name);
-    if (it == in.end() || !it->is_array() || it->empty()) Fail("'" + name + "' is not there");
+    if (it == in.end() || !it->is_array() || it->empty()) Fail("'" + name + "' is missing");
     if (!error.empty()) return curve;
     for (const json& point : *it) {
-      if (!point.is_object()) Fail("'" + name + "' holds what is no point");
+      if (!point.is_object()) Fail("'" + name + "' has an entry that is not a point");
       if (!error.empty()) return curve;
       curve.push_back({Number(point, "bytes", false), Number(point, "read", false),
                        Number(point, "write", false), Number(point, "copy", false)});
       if (curve.size() > 1 && curve.back().bytes <= curve[curve.size() - 2].bytes)
-        Fail("'" + name + "' does not ascend");
+        Fail("'" + name + "' is not in ascending order");
     }
     return curve;
   }

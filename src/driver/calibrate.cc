@@ -89,7 +89,7 @@ class HostMeasurer final : public Measurer {
     for (size_t i = 0; i < kernel.ArgumentCount(); ++i) {
       arrays.emplace_back(kernel.arrays[i]);
       if (arrays.back().data() == nullptr)
-        return MakeError(ErrorCode::kOutOfMemory, "calibrate: there is no memory for the arrays");
+        return MakeError(ErrorCode::kOutOfMemory, "calibrate: out of memory for the arrays");
       Fill(arrays.back().data(), kernel.arrays[i]);
       memories.push_back(arrays.back().data());
       step.slices.push_back({static_cast<int32_t>(i), 0});

@@ -26,7 +26,7 @@ std::string RejectionOf(const Pin& pin, const DecisionLog& log) {
     rule = std::string(decision.rule);
     if (!decision.because.empty()) rule += ": " + decision.because;
   }
-  return rule.empty() ? "no record says why" : rule;
+  return rule.empty() ? "no reason is recorded" : rule;
 }
 
 // "add.1 is in kernel k, mul.2 in kernel l".

@@ -92,12 +92,12 @@ Result<std::string> WhyInterpreted(Compilation& made) {
   if (why.empty()) return why;
   if (made.options.require_kernels)
     return MakeError(ErrorCode::kNoKernel,
-                     "compile: kernels are required, but the interpreter runs all of it: " + why,
+                     "compile: kernels are required, but the whole program is interpreted: " + why,
                      {.file = made.module->file});
   made.log.Add({.pass = "lower",
                 .rule = "host.program",
                 .subject = made.module->name(),
-                .because = "the interpreter runs all of it: " + why});
+                .because = "the whole program is interpreted: " + why});
   return why;
 }
 
@@ -174,7 +174,7 @@ std::shared_ptr<const Compilation> Interpreted(const Compilation& rejected,
       Successor(rejected, {.pass = "lower",
                            .rule = "host.program",
                            .subject = rejected.module->name(),
-                           .because = "the interpreter runs all of it: " + why});
+                           .because = "the whole program is interpreted: " + why});
   made->why_interpreted = why;
   DescribeInterpreted(*made);
   return made;
@@ -237,9 +237,10 @@ Result<std::shared_ptr<const Compilation>> Compile(std::unique_ptr<Module> modul
                                                    const Target& target,
                                                    const CompileOptions& options) {
   if (module->entry() == nullptr)
-    return MakeError(ErrorCode::kNoEntry,
-                     "compile: the module has neither @main nor an only public function",
-                     {.file = module->file});
+    return MakeError(
+        ErrorCode::kNoEntry,
+        "compile: the module has neither a function main nor exactly one public function",
+        {.file = module->file});
   auto made = std::make_shared<Compilation>();
   made->target = target;
   made->target.mesh = {options.num_replicas, options.num_partitions};

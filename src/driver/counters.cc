@@ -78,7 +78,7 @@ Result<std::vector<LaunchCounters>> CountersOf(const Module& module, FusionMode 
   TOK_TRY(CompileReport report, ReportOf(std::move(made)));
   if (!report.why_interpreted().empty())
     return MakeError(ErrorCode::kNoKernel,
-                     "bench: the interpreter runs all of it: " + report.why_interpreted(),
+                     "bench: the whole program is interpreted: " + report.why_interpreted(),
                      {.file = module.file});
   Grids grids;
   FindGrids(report.program().steps, grids);

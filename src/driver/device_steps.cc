@@ -274,7 +274,8 @@ class HostCopies {
         at->second.reset(std::aligned_alloc(64, size));
         if (at->second == nullptr)
           return MakeError(ErrorCode::kOutOfMemory,
-                           "run: " + std::to_string(size) + " bytes for what the host computes");
+                           "run: " + std::to_string(size) +
+                               " bytes for the arrays of a host step: out of memory");
       }
       copies.push_back(at->second.get());
     }
@@ -539,7 +540,7 @@ class Issuer {
 
   Status CheckStop() const {
     if (run_.stop == nullptr || !run_.stop->load(std::memory_order_relaxed)) return Ok();
-    return MakeError(ErrorCode::kStopped, "run: it was stopped");
+    return MakeError(ErrorCode::kStopped, "run: the program was stopped");
   }
 
   const DeviceRun& run_;

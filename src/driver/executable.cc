@@ -75,7 +75,7 @@ Status Executable::Run(std::span<const void* const> inputs, std::span<void* cons
 
 Status Executable::Issue(std::span<const void* const>, std::span<void* const>,
                          const RunControl&) const {
-  return MakeError(ErrorCode::kUnsupportedOp, "run: '" + name_ + "' runs on no device");
+  return MakeError(ErrorCode::kUnsupportedOp, "run: '" + name_ + "' has no device");
 }
 
 }  // namespace tokamak

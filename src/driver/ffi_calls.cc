@@ -45,9 +45,10 @@ ffi::Error* MakeFfiError(int32_t code, std::string message) {
 }
 template <int kWhat>
 ffi::Error* Unimplemented(ffi::AnyArgs*) {
-  constexpr const char* kNames[] = {"registering a handler from inside of one", "a stream",
+  constexpr const char* kNames[] = {"registering a handler inside a handler", "a stream",
                                     "an object of the execution context", "state"};
-  return MakeFfiError(kUnimplemented, std::string("Tokamak gives handlers no ") + kNames[kWhat]);
+  return MakeFfiError(kUnimplemented,
+                      std::string("Tokamak does not support in FFI handlers: ") + kNames[kWhat]);
 }
 
 // ---- functions that a handler may call
@@ -354,9 +355,9 @@ Status RegisterFfiTarget(const std::string& target, void* handler) {
   if (ffi::Error* error = reinterpret_cast<ffi::Handler*>(handler)(&ask))
     return failure(TakeText(error));
   if (metadata.version.major != 0)
-    return failure("its handler is made for version " + std::to_string(metadata.version.major) +
-                   " of XLA's FFI, version 0 is supported");
-  if (metadata.state_type != 0) return failure("its handler keeps state, which is not served");
+    return failure("its handler was built for version " + std::to_string(metadata.version.major) +
+                   " of XLA's FFI; only version 0 is supported");
+  if (metadata.state_type != 0) return failure("its handler has state, which is not supported");
   RegisterHostCall(target, CallFfi, handler, nullptr);
   return Ok();
 }

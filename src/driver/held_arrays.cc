@@ -29,7 +29,7 @@ Result<HeldArrays> HeldArrays::Make(const Executable& executable, std::span<cons
   auto out_of_memory = [&] {
     return MakeError(ErrorCode::kOutOfMemory,
                      "run: the program takes " + std::to_string(bytes) +
-                         " bytes for arguments and results; the machine has " +
+                         " bytes for arguments and results, but the machine has " +
                          std::to_string(HostMemory()),
                      root);
   };

@@ -136,16 +136,17 @@ Status CheckInterpreted(const Module& module, const TargetMesh& mesh) {
   if (mesh.replicas > 1)
     return MakeError(ErrorCode::kNeedsPartitioning,
                      "compile: " + std::to_string(mesh.replicas) +
-                         " replicas; programs for several devices are partitions of one",
+                         " replicas: only partitions of one replica are supported",
                      {.file = module.file});
   const Instr* instr = mesh.devices() > 1 ? NeedsPartitioner(module) : nullptr;
   if (instr == nullptr) return Ok();
-  return MakeError(ErrorCode::kNeedsPartitioning,
-                   std::string(instr->info().name) + ": it is sharded over " +
-                       std::to_string(mesh.devices()) +
-                       " devices by its sharding alone, which needs automatic partitioning; "
-                       "Tokamak runs jax.shard_map programs on several devices",
-                   SpanOf(*instr));
+  return MakeError(
+      ErrorCode::kNeedsPartitioning,
+      std::string(instr->info().name) + ": it is partitioned over " +
+          std::to_string(mesh.devices()) +
+          " devices by sharding annotations, and automatic partitioning is not supported; "
+          "use jax.shard_map, or one device",
+      SpanOf(*instr));
 }
 
 // True for loops and branches of any kind, and for dynamic sizes.

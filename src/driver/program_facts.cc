@@ -29,14 +29,14 @@ Result<ArrayInfo> ArrayOf(const Shape& shape, const std::string& what, const Tex
   }
   if (!shape.IsArray())
     return MakeError(ErrorCode::kUnsupportedResult,
-                     what + " is " + ToString(shape) + ", buffers hold arrays only", where);
+                     what + " is " + ToString(shape) + ", but buffers can hold only arrays", where);
   info.type = shape.type();
   info.dims = shape.dims();
   for (size_t i = 0; i < info.dims.size(); ++i) {
     if (info.dims[i] != kDynamic) continue;
     if (i >= shape.bounds().size() || shape.bounds()[i] == kDynamic)
       return MakeError(ErrorCode::kUnsupportedResult,
-                       what + " is " + ToString(shape) + ", whose size nothing bounds", where);
+                       what + " is " + ToString(shape) + ", whose size is unbounded", where);
     info.dims[i] = shape.bounds()[i];
   }
   std::optional<int64_t> count = CheckedElementCount(info.dims);

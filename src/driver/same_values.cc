@@ -150,11 +150,11 @@ bool SameNumber(const Literal& a, const Literal& b, int64_t i) {
 
 std::string Difference(const Literal& before, const Literal& after) {
   if (!Compatible(before.shape(), after.shape()))
-    return fmt::format("it was {} and is {}", ToString(before.shape()), ToString(after.shape()));
+    return fmt::format("it was {}, now {}", ToString(before.shape()), ToString(after.shape()));
   if (before == after) return {};
   for (int64_t i = 0; i < before.shape().ElementCount(); ++i)
     if (!SameNumber(before, after, i))
-      return fmt::format("element {} was {} and is {}", i, ElementText(before, i),
+      return fmt::format("element {} was {}, now {}", i, ElementText(before, i),
                          ElementText(after, i));
   return {};
 }
@@ -245,7 +245,7 @@ Proof::Proof(const Module& module, const ProofOptions& options) : module_(CloneM
   for (const Instr* parameter : module.entry()->parameters())
     elements += ComparedElements(parameter->shape());
   if (elements > kMaxParameterElements) {
-    why_not_ = fmt::format("its parameters hold {} elements", elements);
+    why_not_ = fmt::format("its parameters have {} elements in total", elements);
     return;
   }
   auto add = [&](const char* inputs, Result<std::vector<Value>> arguments, bool is_hard = false) {
@@ -280,7 +280,7 @@ std::string Proof::CompareClosely(const Module& after, std::span<const Value> ad
     std::string why;
     std::optional<Run> run =
         RunOn(after, before.inputs, Joined(before.arguments, added), 20 * before.seconds + 10, why);
-    if (!run) return fmt::format("{}: it ran and now does not: {}", before.inputs, why);
+    if (!run) return fmt::format("{}: the program no longer runs: {}", before.inputs, why);
     if (run->results.size() != before.results.size())
       return fmt::format("{}: {} results, now {}", before.inputs, before.results.size(),
                          run->results.size());
@@ -300,7 +300,7 @@ std::string Proof::Compare(const Module& after, std::span<const Value> added) co
     std::string why;
     std::optional<Run> run =
         RunOn(after, before.inputs, Joined(before.arguments, added), 20 * before.seconds + 10, why);
-    if (!run) return fmt::format("{}: it ran and now does not: {}", before.inputs, why);
+    if (!run) return fmt::format("{}: the program no longer runs: {}", before.inputs, why);
     if (run->checks != before.checks || run->failures != before.failures)
       return fmt::format("{}: {} checks passed and {} did not, now {} and {}", before.inputs,
                          before.checks, before.failures, run->checks, run->failures);

@@ -218,7 +218,7 @@ std::string WhyPinned(const CandidatePlan& candidate, const Change& change,
     bool held = std::any_of(change.removed.begin(), change.removed.end(),
                             [&](int group) { return holds(candidate.region(group)); });
     if (held && std::none_of(regions.begin(), regions.end(), holds))
-      return pin->said + " keeps it together";
+      return pin->said + " requires one kernel";
   }
   return "";
 }

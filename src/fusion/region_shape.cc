@@ -170,7 +170,9 @@ std::string WhyNotSize(const FusedRegion& region) {
                 static_cast<int64_t>(kMaxInputs));
   int64_t flops = 0;
   for (const Instr* instr : region.instrs) flops += instr->info().flops_per_element;
-  return flops > kMaxFlops ? over("the region computes too much", flops, kMaxFlops) : "";
+  return flops > kMaxFlops
+             ? over("the region has too many operations per element", flops, kMaxFlops)
+             : "";
 }
 
 std::string NameOfKernel(const FusedRegion& region) {

@@ -404,11 +404,11 @@ std::string OpenRegions::WhyNotRoot(const Instr& instr, int region) const {
   if (IsUpdate(instr) || instr.shape().IsTuple()) return "it needs its own kernel";
   if (IsReduction(instr) && (!rows || contracts))
     return "a reduction with other consumers needs its own kernel";
-  if (CostsNothing(instr)) return "it only moves elements";
+  if (CostsNothing(instr)) return "it only moves data";
   if (open.shape.kind != GeneratorKind::kLoop && !rows)
     return "only loop and row kernels can store intermediate values";
   for (const Instr* root : open.roots)
-    if (IsUpdate(*root)) return "an update has no other roots";
+    if (IsUpdate(*root)) return "an in-place update must be the only root of its kernel";
   if (IsNeededInside(instr, region)) return "cycle: a consumer outside the region is needed inside";
   if (contracts) {
     bool made = FeedsLeft(instr, open) && MayMakeRows(instr, region, true);

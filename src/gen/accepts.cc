@@ -60,13 +60,13 @@ bool HasFormula(const Instr& instr) {
 
 std::optional<std::string> WhyNoShapes(const Instr& instr) {
   auto plain = [](const Shape& shape) { return IsPlainArray(shape) && shape.ElementCount() > 0; };
-  if (!plain(instr.shape())) return "its result is no array of a fixed size";
+  if (!plain(instr.shape())) return "its result is not an array of static shape";
   for (const Instr* operand : instr.operands()) {
     // Empty index vectors are not read.
     bool unused = instr.op() == Op::kGather && operand == instr.operand(1) &&
                   instr.attrs<GatherAttrs>().start_index_map.empty();
     if (!plain(operand->shape()) && !(unused && IsPlainArray(operand->shape())))
-      return "an operand is no array of a fixed size";
+      return "an operand is not an array of static shape";
   }
   return std::nullopt;
 }
@@ -74,7 +74,7 @@ std::optional<std::string> WhyNoShapes(const Instr& instr) {
 std::optional<std::string> WhyNoBitcast(const Instr& instr) {
   ElementType from = instr.operand(0)->shape().type(), to = instr.shape().type();
   if (from != to && (IsComplex(from) || IsComplex(to)))
-    return "bitcast-convert: of complex numbers to others";
+    return "bitcast-convert: from or to complex numbers";
   return std::nullopt;
 }
 
@@ -101,7 +101,7 @@ std::optional<std::string> WhyNoElement(const Instr& instr) {
       return std::nullopt;
     case Op::kGather:
       for (int64_t size : instr.attrs<GatherAttrs>().slice_sizes)
-        if (size == 0) return "gather: of empty slices";
+        if (size == 0) return "gather: its slices are empty";
       return std::nullopt;
     case Op::kBitcast:
       if (instr.operand(0)->shape().type() != instr.shape().type() ||
@@ -113,17 +113,17 @@ std::optional<std::string> WhyNoElement(const Instr& instr) {
     case Op::kSelectAndScatter:
       return WhyNoSelectAndScatter(instr);
     case Op::kMap: {
-      if (instr.captures() > 0) return "map: with captured values";
+      if (instr.captures() > 0) return "map: it captures values";
       return std::nullopt;
     }
     default:
       break;
   }
   if (!instr.info().Is(kElementwise) || instr.operand_count() == 0)
-    return std::string(instr.info().name) + ": has no code for single elements";
+    return std::string(instr.info().name) + ": it is not an elementwise op";
   if (!HasFormula(instr))
     return std::string(instr.info().name) + " of " +
-           std::string(HloName(instr.operand(0)->shape().type())) + ": has no formula";
+           std::string(HloName(instr.operand(0)->shape().type())) + ": it has no scalar formula";
   return std::nullopt;
 }
 

@@ -17,7 +17,7 @@ std::string FindColumnReductions(const FusedRegion& region, ColumnReductions& fo
     found.reducers.push_back(ReducerOf(*instr));
     const Reducer &reducer = found.reducers.back(), &like = found.reducers.front();
     if (reducer.input().dims() != like.input().dims() || reducer.reduced != like.reduced)
-      return "its reductions fold different dimensions";
+      return "its reductions have different dimensions";
   }
   for (const Instr* root : region.roots)
     for (const Shape& part : PartsOf(root->shape()))
@@ -74,7 +74,7 @@ Element DotTerm(KernelBuilder& b, ElementEmitter& emitter, const Instr& dot,
   std::optional<Element> of = ApplyOp(b, {Op::kMultiply, type, type, product, nullptr});
   Element terms[2] = {sum, of.value_or(x)};
   std::optional<Element> total = ApplyOp(b, {Op::kAdd, type, type, terms, nullptr});
-  if (!of || !total) emitter.Fail("dot: no formula for its type");
+  if (!of || !total) emitter.Fail("dot: its type has no scalar formula");
   return total.value_or(sum);
 }
 

@@ -164,11 +164,11 @@ class ContractBuilder {
   BuildOutcome BuildTiles() {
     const Instr& dot = *parts_.dot;
     DotSides sides(dot);
-    if (sides.n % parts_.columns != 0) return {std::nullopt, "its columns have no such parts"};
+    if (sides.n % parts_.columns != 0) return {std::nullopt, "its columns have no such groups"};
     tile_.emplace(setting_, dot, TilingOf(dot, sides, machine_, stitched_, parts_.columns));
     if (std::string why = WhyNoRows(); !why.empty()) return {std::nullopt, why};
     if (parts_.columns > 1 && !AreRootsOfColumnGroups())
-      return {std::nullopt, "its columns are not taken in parts"};
+      return {std::nullopt, "its columns have no groups"};
     bool is_all = MakesAll();
     if (is_all) tile_->WriteTo(emitter_.OutputOf(*parts_.rest.roots[0]));
     tile_->MakeArrays();
@@ -198,7 +198,7 @@ class ContractBuilder {
   BuildOutcome BuildChain() {
     if (std::string why = WhyNoChain(); !why.empty()) return {std::nullopt, why};
     std::optional<ChainTiling> chain = TilingOfChain(*parts_.dot, parts_.inner, machine_);
-    if (!chain) return {std::nullopt, "its left side is sooner stored than made in the cache"};
+    if (!chain) return {std::nullopt, "storing its lhs is cheaper than recomputing it per task"};
     if (parts_.inner != nullptr) inner_.emplace(setting_, *parts_.inner, chain->inner);
     tile_.emplace(setting_, *parts_.dot, chain->outer);
     if (std::string why = WhyNoRows(); !why.empty()) return {std::nullopt, why};
@@ -241,7 +241,7 @@ class ContractBuilder {
   std::string WhyNoRows() {
     if (!stitched_) return "";
     const DotSides& sides = tile_->sides();
-    if (sides.n > kMaxWhole) return "its rows are too long to be kept";
+    if (sides.n > kMaxWhole) return "its rows are too long for a tile";
     return WhyOtherRows(parts_.rest, follow_, sides);
   }
 
@@ -252,17 +252,17 @@ class ContractBuilder {
     int64_t last = 0;
     if (!AreBehind(sides.attrs.lhs_batch, left, last) || !AreBehind(sides.lhs_free, left, last) ||
         !AreBehind(sides.attrs.lhs_contracting, left, last))
-      return "its left side is not made of rows";
+      return "its lhs is not produced in rows";
     if (parts_.inner == nullptr) {
       if (std::string why = before_.Find(); !why.empty()) return why;
-      if (before_.row() < kContractLeastRow) return "its rows are folded sooner side by side";
+      if (before_.row() < kContractLeastRow) return "its rows are reduced faster as columns";
     } else {
       DotSides inner(*parts_.inner);
-      if (inner.batch != sides.batch) return "its contractions are of other batches";
+      if (inner.batch != sides.batch) return "its dots have different batches";
       if (std::string why = WhyOtherRows(parts_.rows, before_, inner); !why.empty()) return why;
     }
     bool fits = before_.rows() == sides.batch * sides.m && before_.row() == sides.k;
-    return fits ? "" : "its reductions fold other rows than the contraction's left side has";
+    return fits ? "" : "its reductions reduce other rows than the dot's lhs has";
   }
 
   static std::string WhyOtherRows(const FusedRegion& region, RowsBody& body,
@@ -270,9 +270,9 @@ class ContractBuilder {
     RowLevels found;
     if (std::string why = FindRowLevels(region, found); !why.empty()) return why;
     if (std::string why = body.Find(); !why.empty()) return why;
-    if (body.row() < kContractLeastRow) return "its rows are folded sooner side by side";
+    if (body.row() < kContractLeastRow) return "its rows are reduced faster as columns";
     bool fits = body.rows() == sides.batch * sides.m && body.row() == sides.n;
-    return fits ? "" : "its reductions fold other rows than the contraction makes";
+    return fits ? "" : "its reductions reduce other rows than the dot's";
   }
 
   Scalar Begin(const TileCut& cut, Scalar tile_index) {

@@ -103,7 +103,7 @@ Element ElementEmitter::At(const Instr& instr, const Coordinates& at, size_t par
   auto bound = bound_.find({&instr, part});
   if (bound != bound_.end()) {
     if (bound->second.at == ids) return bound->second.value;
-    Fail("a reduction's result is needed at another place than its own");
+    Fail("a reduction's result is needed outside its row");
     return Zero(type);
   }
   Key key{&instr, part, std::move(ids)};
@@ -160,14 +160,14 @@ Element ElementEmitter::LoadLinear(const Instr& instr, Scalar index) {
   if (auto provided = provided_.find(&instr); provided != provided_.end()) {
     if (provided->second.index == index.id()) return provided->second.value;
     if (!provided->second.read_otherwise) {
-      Fail("an input is needed at another place than it is provided for");
+      Fail("an input is needed at another index than provided");
       return Zero(type);
     }
   }
   auto input = inputs_.find(&instr);
   if (input == inputs_.end()) {
     // The array that an update writes in place is not an input of the region.
-    Fail(std::string(instr.info().name) + ": is read by an update that is not written");
+    Fail(std::string(instr.info().name) + ": an update that is not stored reads it");
     return Zero(type);
   }
   ArrayId array = input->second;
@@ -279,7 +279,7 @@ Element ElementEmitter::Make(const Instr& instr, const Coordinates& at, size_t p
       break;
   }
   if (instr.info().Is(kElementwise)) return Elementwise(instr, at);
-  Fail(std::string(instr.info().name) + ": has no code for single elements");
+  Fail(std::string(instr.info().name) + ": it is not an elementwise op");
   return Zero(PartsOf(instr.shape())[part].type());
 }
 
@@ -328,7 +328,7 @@ Element ElementEmitter::Elementwise(const Instr& instr, const Coordinates& at) {
   std::optional<Element> value = ApplyOp(b_, call);
   if (value) return *value;
   Fail(std::string(instr.info().name) + " of " + std::string(HloName(call.from)) +
-       ": has no formula");
+       ": it has no scalar formula");
   return Zero(call.type);
 }
 
@@ -552,7 +552,7 @@ bool ElementEmitter::IsAssumedInside(const Instr& window, size_t d, Scalar coord
 
 Element ElementEmitter::ReduceWindow(const Instr& instr, const Coordinates& at, size_t part) {
   if (IsLongWindow(instr)) {
-    Fail("a long window is folded at its own elements only");
+    Fail("a long window's result is needed at another element");
     return Zero(PartsOf(instr.shape())[part].type());
   }
   std::vector<Element> results = WindowAt(b_, *this, instr, at);
@@ -569,7 +569,7 @@ Element ElementEmitter::Mapped(const Instr& instr, const Coordinates& at) {
   std::optional<std::vector<Element>> results =
       ApplyBody(b_, *instr.called(0), arguments, /*wide=*/false);
   if (results) return (*results)[0];
-  Fail("map: its computation has no formula");
+  Fail("map: its computation has no scalar formula");
   return Zero(instr.shape().type());
 }
 

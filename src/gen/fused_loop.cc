@@ -162,7 +162,7 @@ void FusedLoopKernel::Look(FusedLoopFrame& body) {
     if (form.kind != CarryKind::kStacked) continue;
     for (const Instr* update : UpdatesOf(region_.loop, output.carry)) {
       OwnElements own(context, update->operand(1)->shape(), form);
-      if (own.count() > kMostStored) return context.Fail("an iteration stacks too much");
+      if (own.count() > kMostStored) return context.Fail("an iteration stacks too many elements");
       std::vector<std::pair<Coordinates, Element>> made;
       for (int64_t e = 0; e < own.count(); ++e) {
         Coordinates at = own.At(context, e);
@@ -195,7 +195,7 @@ std::shared_ptr<ElementSource> FusedLoopKernel::CachedAt(Scalar slot) {
     };
     while (e < cached_[i].size() && !is_here(own.At(*context_, static_cast<int64_t>(e)))) ++e;
     if (e == cached_[i].size()) {
-      context_->Fail("an element is needed that is not kept");
+      context_->Fail("an element is needed that is not cached");
       return context_->top.At(init, at);
     }
     Element value{b_.Read(cached_[i][e][0], slot), {}};
@@ -256,7 +256,7 @@ BuildOutcome FusedLoopKernel::Finish(int64_t grid, bool exact) {
   });
   for (const auto& [output, old] : built.updates)
     if (std::ranges::find(region_.inputs, old) != region_.inputs.end())
-      return {std::nullopt, "it reads what it overwrites"};
+      return {std::nullopt, "it reads the array that it overwrites"};
   return {std::move(built), ""};
 }
 

@@ -58,7 +58,8 @@ void FusedLoopKernel::Begin(const Coordinates& point, Scalar slot, int64_t slots
   for (size_t i = 0; i < cached_.size() && context_->failure.empty(); ++i) {
     if (!carried.IsHeld(i)) continue;
     // A uniform value would be cached and recomputed for every point.
-    if (region_.form.carries[i].IsUniform()) return context_->Fail("points share what they hold");
+    if (region_.form.carries[i].IsUniform())
+      return context_->Fail("a carried value is the same for all points");
     ElementType type = ShapeOf(i).type();
     ScalarType cached = type == ElementType::kPred ? ScalarType::kU8 : ComputeType(type);
     for (int64_t e = 0; e < carried.Own(i).count(); ++e) {
@@ -109,12 +110,12 @@ BuildOutcome BuildBlockedFusedLoop(const FusedLoopRegion& region, const Machine&
   int64_t bytes = StackedBytes(region);
   if (trip_count < 2 * kMaxBlockIterations || bytes < kLeastBytes ||
       bytes / trip_count < kBlockLeastRow)
-    return {std::nullopt, "its iterations stack too little"};
+    return {std::nullopt, "its iterations stack too few elements"};
   int64_t rows = std::max<int64_t>(bytes / trip_count / (count * kBytesOfElement), 1);
   int64_t together = std::clamp<int64_t>(kMostRows / rows, 1, kMaxBlockIterations);
   int64_t most = std::min(kBlockPoints, kBlockMaxCached / HeldElements(region));
   int64_t vectors = std::min(most, count / (2 * machine.cores)) / lanes;
-  if (vectors < 2) return {std::nullopt, "its points are few"};
+  if (vectors < 2) return {std::nullopt, "it has too few points"};
   int64_t points = vectors * lanes, grid_size = (count + points - 1) / points;
   KernelBuilder b(name);
   FusedLoopKernel kernel(b, region);

@@ -102,7 +102,7 @@ void FusedLoopFrame::AddLoop(const Instr& instr) {
   std::optional<WhileLoop> loop = LoopOf(const_cast<Instr*>(&instr));  // LoopOf does not modify it
   auto forms = context_.form.inner.find(&instr);
   if (!loop || forms == context_.form.inner.end())
-    return context_.Fail("it holds a loop that carries tuples");
+    return context_.Fail("it contains a loop that carries tuples");
   std::optional<uint64_t> trips = TripCount(*loop);
   std::optional<int64_t> trip_count;
   if (trips && *trips <= INT32_MAX) trip_count = static_cast<int64_t>(*trips);
@@ -171,7 +171,7 @@ std::vector<Element> FusedLoopFrame::Reduced(const Instr& reduce, const Coordina
   Dims taps;
   for (int64_t d : reduced) taps.push_back(from[static_cast<size_t>(d)]);
   if (reduce.captures() > 0 || ProductOf(taps, 0, taps.size()) > kMaxUnrolledTaps) {
-    context_.Fail("it holds a long reduction");
+    context_.Fail("it contains a long reduction");
     return {};
   }
   std::vector<Element> sums;
@@ -197,7 +197,8 @@ std::vector<Element> FusedLoopFrame::Reduced(const Instr& reduce, const Coordina
       arguments.push_back(wide(i, At(*reduce.operand(i), coordinates)));
     std::optional<std::vector<Element>> next =
         ApplyBody(context_.b, *reduce.called(0), arguments, /*wide=*/true);
-    if (!next || next->size() != count) return context_.Fail("it holds a reduction of no formula");
+    if (!next || next->size() != count)
+      return context_.Fail("it contains a reduction without a scalar formula");
     sums = std::move(*next);
   });
   for (size_t i = 0; i < count; ++i) {
@@ -215,7 +216,7 @@ Element FusedLoopFrame::Contracted(const Instr& dot, const Coordinates& at) {
   for (int64_t d : attrs.lhs_contracting) taps.push_back(lhs.shape().dim(static_cast<size_t>(d)));
   ElementType type = dot.shape().type(), wide = WideType(type);
   if (ProductOf(taps, 0, taps.size()) > kMaxUnrolledTaps || IsComplex(type)) {
-    context_.Fail("it holds a long contraction");
+    context_.Fail("it contains a long dot");
     return ZeroOf(dot, 0);
   }
   Element sum{context_.b.Constant(ComputeType(wide), 0), {}};

@@ -107,13 +107,13 @@ void FusedLoopFrame::AddDistributedDot(const FusedLoopDot& product) {
           if (axes[d] < 0)
             inner.push_back(at[d]);
           else if (at[d].id() != context_.point[static_cast<size_t>(axes[d])].id())
-            context_.Fail("an element is needed at another place than its own");
+            context_.Fail("an element is needed at another point");
         }
         std::optional<int64_t> behind = BehindElement(context_, Linearized(context_.b, inner, own));
         int64_t stride = context_.thread_map.elements;
         auto found = static_cast<size_t>(behind.value_or(0) / stride);
         if (!behind || *behind < 0 || *behind % stride != 0 || found >= sums.size()) {
-          context_.Fail("a product is needed that another thread has");
+          context_.Fail("a dot result of another thread is needed");
           found = 0;
         }
         return ConvertElement(context_.b, summed, type, {sums[found], {}});

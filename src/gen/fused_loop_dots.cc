@@ -216,7 +216,7 @@ void FusedLoopFrame::AddDot(const FusedLoopDot& product) {
                          if (axes[d] < 0)
                            inner.push_back(at[d]);
                          else if (at[d].id() != context_.point[static_cast<size_t>(axes[d])].id())
-                           context_.Fail("an element is needed at another place than its own");
+                           context_.Fail("an element is needed at another point");
                        }
                        Scalar value = sums.Read(Linearized(context_.b, inner, own));
                        return ConvertElement(context_.b, wide, type, {value, {}});

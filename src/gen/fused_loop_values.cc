@@ -74,12 +74,12 @@ Element OwnElements::FindDistributed(FusedLoopContext& context, const std::vecto
     if (axis < 0)
       inner.push_back(at[d]);
     else if (at[d].id() != context.point[static_cast<size_t>(axis)].id())
-      context.Fail("an element is needed at another place than its own");
+      context.Fail("an element is needed at another point");
   }
   std::optional<int64_t> behind = BehindElement(context, Linearized(context.b, inner, own_));
   if (!behind || *behind < 0 || *behind % element_stride_ != 0 ||
       *behind / element_stride_ >= count_) {
-    context.Fail("an element is needed that another thread has");
+    context.Fail("an element of another thread is needed");
     return values[0];
   }
   return values[static_cast<size_t>(*behind / element_stride_)];
@@ -95,7 +95,7 @@ Element OwnElements::Find(FusedLoopContext& context, const std::vector<Element>&
     int axis = form_.axes[d];
     if (axis >= 0) {
       if (at[d].id() != context.point[static_cast<size_t>(axis)].id())
-        context.Fail("an element is needed at another place than its own");
+        context.Fail("an element is needed at another point");
       continue;
     }
     Range range = context.b.RangeOf(at[d]);
@@ -105,7 +105,7 @@ Element OwnElements::Find(FusedLoopContext& context, const std::vector<Element>&
       open = d;
       open_stride = stride;
     } else {
-      context.Fail("an element is needed whose place is not known");
+      context.Fail("an element is needed at a dynamic index");
     }
     stride *= shape_.dim(d);
   }
@@ -135,7 +135,7 @@ CarriedValues::CarriedValues(FusedLoopContext& context, const WhileLoop& loop,
     if (forms[i].kind != CarryKind::kHeld || counters_[i]) continue;
     context.held += own_[i].count();
     if (context.held > kMostHeld) {
-      context.Fail("it carries more than registers hold");
+      context.Fail("its carried values exceed the registers");
       return;
     }
     for (int64_t e = 0; e < own_[i].count(); ++e)
@@ -179,7 +179,7 @@ Element CarriedValues::At(size_t i, const Coordinates& at) const {
   if (forms_[i].kind == CarryKind::kInvariant) return first_->At(at, i);
   if (counters_[i]) return Counted(i);
   if (forms_[i].kind == CarryKind::kStacked || registers_[i].empty()) {
-    context_.Fail("what it stacks is read by it, too");
+    context_.Fail("it reads a value that it stacks");
     return first_->At(at, i);
   }
   return own_[i].Find(context_, now_[i], at);

@@ -90,7 +90,7 @@ BuildOutcome BuildRegion(const FusedRegion& region, GeneratorKind kind, const Ma
     if ((instr->op() == Op::kScan && kind != GeneratorKind::kScan) ||
         (instr->op() == Op::kSort && kind != GeneratorKind::kSort) ||
         (instr->op() == Op::kScatter && kind != GeneratorKind::kScatter))
-      return {std::nullopt, std::string(instr->info().name) + ": has a generator of its own"};
+      return {std::nullopt, std::string(instr->info().name) + ": needs its own generator"};
   BuildOutcome outcome = machine.is_gpu() ? BuildGpu(region, kind, machine, name)
                                           : BuildCpu(region, kind, machine, name);
   if (!outcome.built) return outcome;

@@ -144,7 +144,7 @@ std::vector<KernelArgument> ArgumentsOf(const FusedRegion& region);
 // lowered in another way. It is called only for kernels of the final plan: verifying every
 // candidate would add a tenth to planning time. why_not then starts with kGeneratorBug; tests look
 // for that prefix in decision records.
-inline constexpr std::string_view kGeneratorBug = "a bug of the generator: ";
+inline constexpr std::string_view kGeneratorBug = "generator bug: ";
 BuildOutcome OnlyIfSound(BuildOutcome outcome);
 // Fills `in_place` and `work` from the kernel. `exact`: no element of an output is written twice;
 // otherwise nothing is computed in place. The last step of every generator: FinishLoop (roots.h)

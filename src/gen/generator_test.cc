@@ -28,7 +28,7 @@ TEST(Generator, RejectsAnUpdateInTheMiddle) {
     machine.kind = kind;
     BuildOutcome outcome = BuildRegion(region, GeneratorKind::kLoop, machine, "k");
     EXPECT_FALSE(outcome.built.has_value());
-    EXPECT_EQ(outcome.why_not, "parameter: is read by an update that is not written");
+    EXPECT_EQ(outcome.why_not, "parameter: an update that is not stored reads it");
   }
 }
 
@@ -71,7 +71,7 @@ TEST(Generator, RejectsReadingTheUpdatedArrayElsewhere) {
     machine.kind = kind;
     BuildOutcome outcome = BuildRegion(region, GeneratorKind::kLoop, machine, "k");
     EXPECT_FALSE(outcome.built.has_value());
-    EXPECT_EQ(outcome.why_not, "it reads what it overwrites");
+    EXPECT_EQ(outcome.why_not, "it reads the array that it overwrites");
   }
 }
 

@@ -205,7 +205,7 @@ Scalar LineNetwork::IsBefore(const Item& x, const Item& y) {
     both.push_back(y.values[k]);
   }
   if (std::optional<Scalar> before = ComesBefore(b_, sort_, both)) return *before;
-  emitter_.Fail("sort: its computation has no formula");
+  emitter_.Fail("sort: its computation has no scalar formula");
   return b_.Constant(ScalarType::kPred, 0);
 }
 

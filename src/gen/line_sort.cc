@@ -107,11 +107,11 @@ std::optional<Scalar> DigitOf(KernelBuilder& b, const Instr& sort, const RadixKe
 }
 
 std::optional<std::string> WhyNoComparison(const Instr& sort) {
-  if (sort.captures() > 0) return "sort: with captured values";
+  if (sort.captures() > 0) return "sort: it captures values";
   for (const Instr* operand : sort.operands()) {
     const Shape& shape = operand->shape();
     if (!IsPlainArray(shape) || shape.ElementCount() == 0 || shape.rank() == 0)
-      return "sort: of no elements";
+      return "sort: it has no elements";
   }
   KernelBuilder b("probe");
   std::vector<Element> arguments;
@@ -122,10 +122,10 @@ std::optional<std::string> WhyNoComparison(const Instr& sort) {
     const Shape& shape = sort.called(0)->parameter(i)->shape();
     if (!shape.IsArray() || i / 2 >= sort.operand_count() ||
         shape.type() != sort.operand(i / 2)->shape().type())
-      return "sort: its computation takes other types";
+      return "sort: the parameter types of its comparator differ from its operands";
   }
   if (!ApplyBody(b, *sort.called(0), arguments, /*wide=*/false))
-    return "sort: its computation has no formula";
+    return "sort: its computation has no scalar formula";
   return std::nullopt;
 }
 

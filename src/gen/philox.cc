@@ -26,7 +26,7 @@ class PhiloxBuilder {
 
   BuildOutcome Build() {
     int64_t count = random_.shape().ElementCount(), per = PhiloxElements(random_);
-    if (count % chunk_ != 0) return {std::nullopt, "it is no whole number of chunks"};
+    if (count % chunk_ != 0) return {std::nullopt, "its size is not a multiple of the chunk"};
     const Dims& dims = DomainOf(*region_.roots[0]).dims();
     ScalarType type = ComputeType(random_.shape().type());
     ArrayId words = b_.Local("words", type, Space::kRegisters, chunk_);
@@ -67,7 +67,7 @@ BuildOutcome BuildPhilox(const FusedRegion& region, const Machine& machine,
     if (random != nullptr) return {std::nullopt, "it has two states"};
     random = instr;
   }
-  if (random == nullptr) return {std::nullopt, "it has no such bits"};
+  if (random == nullptr) return {std::nullopt, "it has no such random bits"};
   if (std::string why = WhyNoLoop(region); !why.empty()) return {std::nullopt, why};
   int64_t count = random->shape().ElementCount();
   for (const Instr* root : region.roots)

@@ -80,14 +80,14 @@ Element ThreefryAt(KernelBuilder& b, const Instr& random, const std::array<Scala
 
 std::optional<std::string> WhyNoRandomBits(const Instr& random) {
   if (!IsPlainArray(random.shape()) || random.shape().ElementCount() == 0)
-    return "rng-bit-generator: gives no array of a fixed size";
+    return "rng-bit-generator: its result is not an array of static shape";
   ElementType type = random.shape().type();
   if (IsComplex(type) || (InfoOf(type).bits < 8 && type != ElementType::kPred))
-    return "rng-bit-generator: of elements that are no whole bytes";
+    return "rng-bit-generator: its elements are not whole bytes";
   const Shape& state = random.operand(0)->shape();
   if (!IsPlainArray(state) || state.type() != ElementType::kU64 || state.rank() != 1 ||
       state.dim(0) < 2)
-    return "rng-bit-generator: of another state than two or three words";
+    return "rng-bit-generator: its state does not have two or three words";
   return std::nullopt;
 }
 

@@ -80,18 +80,19 @@ std::optional<std::string> WhyNoReducer(const Instr& reduce) {
   for (size_t i = 0; i < reducer.count; ++i) {
     const Shape &input = reduce.operand(i)->shape(),
                 &init = reduce.operand(reducer.count + i)->shape();
-    if (!IsPlainArray(input) || input.ElementCount() == 0) return "reduce: of an empty array";
-    if (!init.IsScalar() || init.type() != input.type()) return "reduce: of mixed types";
+    if (!IsPlainArray(input) || input.ElementCount() == 0) return "reduce: its array is empty";
+    if (!init.IsScalar() || init.type() != input.type()) return "reduce: its types differ";
     const Shape& parameter = reducer.body->parameter(i)->shape();
     if (!parameter.IsArray() || parameter.type() != input.type())
-      return "reduce: its computation takes other types";
+      return "reduce: the parameter types of its computation differ from its operands";
     if (!IsPlainArray(PartsOf(reduce.shape())[i]) || reducer.result_type(i) != input.type())
       return "reduce: its result has another type";
   }
   KernelBuilder b("probe");
   std::vector<Element> arguments;
   for (const Instr* parameter : reducer.body->parameters()) {
-    if (!IsPlainArray(parameter->shape())) return "reduce: its computation takes no scalars";
+    if (!IsPlainArray(parameter->shape()))
+      return "reduce: the parameters of its computation are not scalars";
     ElementType type = WideType(parameter->shape().type());
     ArrayId array =
         b.Argument({.name = "x", .type = StorageType(type), .access = Access::kRead, .size = 2});
@@ -100,7 +101,7 @@ std::optional<std::string> WhyNoReducer(const Instr& reduce) {
     arguments.push_back(FromStorage(b, type, loaded));
   }
   if (!ApplyBody(b, *reducer.body, arguments, true))
-    return "reduce: its computation has no formula";
+    return "reduce: its computation has no scalar formula";
   return std::nullopt;
 }
 
@@ -152,7 +153,7 @@ std::vector<Element> Accumulators::Apply(const std::vector<Element>& x,
     arguments.push_back(emitter_.At(*instr.operand(i), {}));
   std::optional<std::vector<Element>> results = ApplyBody(b_, *reducer_->body, arguments, true);
   if (results && results->size() == reducer_->count) return *results;
-  emitter_.Fail("reduce: its computation has no formula");
+  emitter_.Fail("reduce: its computation has no scalar formula");
   return x;
 }
 

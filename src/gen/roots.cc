@@ -84,7 +84,8 @@ BuildOutcome FinishLoop(KernelBuilder& b, const ElementEmitter& emitter, const F
   }
   FinishFacts(built, exact);
   for (auto [output, old] : built.updates)
-    if (!MayUpdate(built, output, old)) return {std::nullopt, "it reads what it overwrites"};
+    if (!MayUpdate(built, output, old))
+      return {std::nullopt, "it reads the array that it overwrites"};
   return {std::move(built), ""};
 }
 

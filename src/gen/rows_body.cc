@@ -184,7 +184,7 @@ void RowsBody::StoreElements() {
   for (const Instr* root : region_.roots) {
     if (PartsOf(root->shape())[0].ElementCount() == rows_) continue;
     if (!root->shape().IsArray() || root->shape().ElementCount() != rows_ * row_)
-      return emitter_.Fail("a root has neither a row's elements nor one a row");
+      return emitter_.Fail("a root has neither one element per row element nor one per row");
     roots.push_back(root);
   }
   if (roots.empty()) return;

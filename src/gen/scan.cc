@@ -138,12 +138,12 @@ std::optional<std::string> WhyNoScanShapes(const Instr& instr, const Scan& scan)
   };
   for (size_t k = 0; k < scan.inputs + scan.carries; ++k)
     if (!fits(instr.operand(k)->shape(), k < scan.inputs ? scan.dims : scan.part))
-      return "scan: of arrays of several shapes, or of no elements";
+      return "scan: its arrays differ in shape, or are empty";
   for (size_t k = 0; k < parts.size(); ++k)
     if (!fits(parts[k], k < scan.outputs ? scan.dims : scan.part))
-      return "scan: of arrays of several shapes, or of no elements";
+      return "scan: its arrays differ in shape, or are empty";
   if (scan.body->parameters().size() != scan.inputs + scan.carries)
-    return "scan: its computation takes other values";
+    return "scan: the parameters of its computation differ from its operands";
   return std::nullopt;
 }
 
@@ -170,22 +170,23 @@ Scan ScanOf(const Instr& instr) {
 }
 
 std::optional<std::string> WhyNoScan(const Instr& instr) {
-  if (instr.captures() > 0) return "scan: with captured values";
+  if (instr.captures() > 0) return "scan: it captures values";
   Scan scan = ScanOf(instr);
-  if (scan.outputs == 0 || scan.along >= scan.dims.size()) return "scan: gives no arrays";
+  if (scan.outputs == 0 || scan.along >= scan.dims.size())
+    return "scan: its results are not arrays";
   if (std::optional<std::string> why = WhyNoScanShapes(instr, scan)) return why;
   KernelBuilder b("probe");
   std::vector<Element> arguments;
   for (size_t k = 0; k < scan.inputs + scan.carries; ++k) {
     ElementType type = instr.operand(k)->shape().type();
     if (scan.body->parameter(k)->shape().type() != type)
-      return "scan: its computation takes other types";
+      return "scan: the parameter types of its computation differ from its operands";
     arguments.push_back(ConstantElement(b, type, 1));
   }
   std::optional<std::vector<Element>> results =
       ApplyBody(b, *scan.body, arguments, /*wide=*/false, &scan.part);
   if (!results || results->size() != scan.outputs + scan.carries)
-    return "scan: its computation has no formula";
+    return "scan: its computation has no scalar formula";
   return std::nullopt;
 }
 

@@ -8,7 +8,7 @@ std::string FindScan(const FusedRegion& region, Scan& scan) {
   const Instr* found = nullptr;
   for (const Instr* instr : region.instrs) {
     if (instr->op() != Op::kScan) continue;
-    if (found != nullptr) return "two scans do not go together";
+    if (found != nullptr) return "two scans are not fused";
     found = instr;
   }
   if (found == nullptr) return "it has no scan";
@@ -54,7 +54,7 @@ std::vector<Element> ScanElements::Apply(const std::vector<Element>& inputs,
   arguments.insert(arguments.end(), carries.begin(), carries.end());
   std::optional<std::vector<Element>> results =
       ApplyBody(b_, *scan_.body, arguments, wide, &scan_.part);
-  if (!results) emitter_.Fail("scan: its computation has no formula");
+  if (!results) emitter_.Fail("scan: its computation has no scalar formula");
   return emitter_.failure().empty() ? std::move(*results) : std::vector<Element>{};
 }
 

@@ -117,10 +117,11 @@ std::optional<std::string> WhyNoScatter(const Instr& scatter) {
   std::vector<Element> arguments;
   for (const Instr* parameter : body.parameters()) {
     if (!parameter->shape().IsArray() || parameter->shape().type() != type)
-      return "scatter: its computation takes other types";
+      return "scatter: the parameter types of its computation differ from its operands";
     arguments.push_back(ConstantElement(b, type, 1));
   }
-  if (!ApplyBody(b, body, arguments, false)) return "scatter: its computation has no formula";
+  if (!ApplyBody(b, body, arguments, false))
+    return "scatter: its computation has no scalar formula";
   return std::nullopt;
 }
 

@@ -16,7 +16,7 @@ std::string WhyNoScatterRegion(const FusedRegion& region) {
     return "a scatter has no other roots";
   const Instr* old = region.roots[0]->operand(0);
   if (std::find(region.inputs.begin(), region.inputs.end(), old) != region.inputs.end())
-    return "it reads what it overwrites";
+    return "it reads the array that it overwrites";
   return "";
 }
 
@@ -171,7 +171,7 @@ Element ScatterElements::Joined(const Element& old, const Element& update) {
   std::optional<std::vector<Element>> results =
       ApplyBody(b_, *scatter_.called(0), both, /*wide=*/false);
   if (results) return (*results)[0];
-  emitter_.Fail("scatter: its computation has no formula");
+  emitter_.Fail("scatter: its computation has no scalar formula");
   return old;
 }
 

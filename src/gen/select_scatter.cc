@@ -104,7 +104,7 @@ class Asker {
     std::optional<std::vector<Element>> results =
         ApplyBody(b_, *instr_.called(body), arguments, /*wide=*/false);
     if (results) return (*results)[0];
-    emitter_.Fail("select-and-scatter: its computation has no formula");
+    emitter_.Fail("select-and-scatter: its computation has no scalar formula");
     return std::nullopt;
   }
 
@@ -136,19 +136,19 @@ std::optional<std::string> WhyNoSelectAndScatter(const Instr& instr) {
     if (dim.window_dilation != 1 || dim.base_dilation != 1 || dim.reversed || dim.size < 1)
       return "select-and-scatter: of a dilated window";
   if (TapsAsked(instr) > kSelectMostTaps)
-    return "select-and-scatter: an element would ask too many windows";
+    return "select-and-scatter: an element is in too many windows";
   KernelBuilder b("probe");
   for (const Computation* body : instr.called()) {
     std::vector<Element> arguments;
     for (const Instr* parameter : body->parameters()) {
       if (!IsPlainArray(parameter->shape()))
-        return "select-and-scatter: its computation takes no scalars";
+        return "select-and-scatter: the parameters of its computations are not scalars";
       ElementType own = parameter->shape().type();
       if (arguments.size() < 2 && own != type) return "select-and-scatter: of mixed types";
       arguments.push_back(ConstantElement(b, own, 1));
     }
     if (!ApplyBody(b, *body, arguments, /*wide=*/false))
-      return "select-and-scatter: its computation has no formula";
+      return "select-and-scatter: its computation has no scalar formula";
   }
   return std::nullopt;
 }

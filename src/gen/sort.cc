@@ -72,7 +72,7 @@ class SortBuilder {
            y = PositionAt(from + LesserOf(left, last));
     std::optional<Scalar> less = Less(line, x, y);
     if (!less || !emitter_.failure().empty())
-      return emitter_.Fail("sort: its computation has no formula");
+      return emitter_.Fail("sort: its computation has no scalar formula");
     Scalar none_left = left >= middle, some_right = right < end;
     Scalar take_right = none_left | (some_right & *less);
     Scalar to = length - from;  // the other half
@@ -156,13 +156,13 @@ std::optional<std::string> WhyNoSort(const Instr& sort, const Machine& machine) 
   if (machine.is_gpu()) return gpu::WhyNoSort(sort);
   if (std::optional<std::string> why = WhyNoComparison(sort)) return why;
   if (LineSortOf(sort).length > kLongestLine)
-    return "sort: of more elements than registers hold, by a comparison that is no order of keys";
+    return "sort: a line exceeds the registers, and the comparator is not an order of keys";
   return std::nullopt;
 }
 
 BuildOutcome BuildSort(const FusedRegion& region, const Machine& machine, const std::string& name) {
   if (region.instrs.size() != 1 || region.roots.size() != 1)
-    return {std::nullopt, "a sort stands alone"};
+    return {std::nullopt, "a sort is not fused with other instructions"};
   if (IsNetworkSort(*region.roots[0])) return NetworkSortBuilder(region, machine, name).Build();
   return SortBuilder(region, name).Build();
 }

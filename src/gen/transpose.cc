@@ -196,7 +196,7 @@ BuildOutcome BuildTranspose(const FusedRegion& region, const Machine& machine,
     if (root->shape().dims() != dims || root->op() == Op::kDynamicUpdateSlice)
       return {std::nullopt, "its roots have different shapes"};
   TransposedInput transposed_input = FindTransposedInput(region, dims);
-  if (transposed_input.input == nullptr) return {std::nullopt, "it reads no input across"};
+  if (transposed_input.input == nullptr) return {std::nullopt, "it reads no transposed input"};
   BuildOutcome squares = TrySquares(region, transposed_input, machine, name);
   if (squares.built) return squares;
   return TransposeBuilder(region, machine, transposed_input.dimension, name).Build();

@@ -48,7 +48,7 @@ std::vector<Element> Applied(KernelBuilder& b, ElementEmitter& emitter, const Wi
   std::optional<std::vector<Element>> results =
       ApplyBody(b, *instr.called(0), arguments, body.wide);
   if (results && results->size() == body.count) return *results;
-  emitter.Fail("reduce-window: its computation has no formula");
+  emitter.Fail("reduce-window: its computation has no scalar formula");
   return x;
 }
 
@@ -109,7 +109,7 @@ std::optional<std::string> WhyNoWindow(const Instr& window) {
   WindowBody body = BodyOf(window);
   std::vector<Shape> parts = PartsOf(window.shape());
   const Computation& computation = *window.called(0);
-  if (parts.size() != body.count || TapsOf(window) == 0) return "reduce-window: of no elements";
+  if (parts.size() != body.count || TapsOf(window) == 0) return "reduce-window: it has no elements";
   for (const WindowDim& dim : WindowOf(window))
     if (dim.reversed) return "reduce-window: of a reversed window";
   KernelBuilder b("probe");
@@ -126,7 +126,8 @@ std::optional<std::string> WhyNoWindow(const Instr& window) {
       return "reduce-window: of mixed types";
   }
   for (const Instr* parameter : computation.parameters()) {
-    if (!IsPlainArray(parameter->shape())) return "reduce-window: its computation takes no scalars";
+    if (!IsPlainArray(parameter->shape()))
+      return "reduce-window: the parameters of its computation are not scalars";
     ElementType type = parameter->shape().type();
     ArrayId array =
         b.Argument({.name = "x", .type = StorageType(type), .access = Access::kRead, .size = 2});
@@ -135,7 +136,7 @@ std::optional<std::string> WhyNoWindow(const Instr& window) {
     arguments.push_back(FromStorage(b, type, loaded));
   }
   if (!ApplyBody(b, computation, arguments, /*wide=*/false))
-    return "reduce-window: its computation has no formula";
+    return "reduce-window: its computation has no scalar formula";
   return std::nullopt;
 }
 
@@ -263,7 +264,7 @@ void ReduceLongWindows(KernelBuilder& b, ElementEmitter& emitter, const FusedReg
   for (const Instr* instr : region.instrs) {
     if (!IsLongWindow(*instr)) continue;
     if (PartsOf(instr->shape())[0].dims() != dims)
-      return emitter.Fail("a long window is folded at its own elements only");
+      return emitter.Fail("a long window's result is needed at another element");
     std::vector<Element> results = LongWindow(b, emitter, *instr, at).Run();
     for (size_t i = 0; i < results.size(); ++i) emitter.Bind(*instr, i, at, results[i]);
   }

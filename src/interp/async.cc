@@ -34,7 +34,8 @@ Result<Value> EvalAsyncUpdate(const Instr&, std::span<const Value> operands, Con
 
 Result<Value> EvalAsyncDone(const Instr& instr, std::span<const Value> operands, Context&) {
   size_t index = GivesFuture(instr.operand(0)->shape()) ? 0 : 1;
-  if (operands[0].elements().size() <= index) return Unsupported(instr, "takes what a start gives");
+  if (operands[0].elements().size() <= index)
+    return Unsupported(instr, "the operand is not the result of a start");
   return operands[0].elements()[index];
 }
 
@@ -47,7 +48,8 @@ Result<Value> EvalCopyStart(const Instr& instr, std::span<const Value> operands,
 }
 
 Result<Value> EvalCopyDone(const Instr& instr, std::span<const Value> operands, Context&) {
-  if (operands[0].elements().empty()) return Unsupported(instr, "takes what a start gives");
+  if (operands[0].elements().empty())
+    return Unsupported(instr, "the operand is not the result of a start");
   return operands[0].elements()[0];
 }
 

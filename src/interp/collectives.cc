@@ -58,7 +58,7 @@ Result<Value> Checked(const Instr& instr, const Shape& expected, Value value) {
   if (!expected.IsArray() || expected.HasDynamicDims() || value.dims() == expected.dims())
     return value;
   return MakeError(ErrorCode::kBadGroups,
-                   std::string(instr.info().name) + ": its devices give " +
+                   std::string(instr.info().name) + ": its devices produce " +
                        ToString(value.shape()) + ", the program says " + ToString(expected),
                    SpanOf(instr));
 }
@@ -161,7 +161,8 @@ Result<Value> EvalAllGather(const Instr& instr, std::span<const Value> operands,
 Result<Value> EvalAllGatherStart(const Instr& instr, std::span<const Value> operands,
                                  Context& context) {
   Values kept(operands.begin(), operands.end());
-  if (instr.shape().elements().size() < 2) return Unsupported(instr, "gives operands and results");
+  if (instr.shape().elements().size() < 2)
+    return Unsupported(instr, "the result is not a tuple of operands and results");
   const Shape& shape = instr.shape().elements()[1];
   TOK_TRY(Value result, GatherAlong(instr, shape, operands, context));
   return Value::Tuple(
@@ -169,7 +170,8 @@ Result<Value> EvalAllGatherStart(const Instr& instr, std::span<const Value> oper
 }
 
 Result<Value> EvalAllGatherDone(const Instr& instr, std::span<const Value> operands, Context&) {
-  if (operands[0].elements().size() < 2) return Unsupported(instr, "takes operands and results");
+  if (operands[0].elements().size() < 2)
+    return Unsupported(instr, "the operand is not a tuple of operands and results");
   return operands[0].elements()[1];
 }
 

@@ -107,7 +107,7 @@ Result<Value> EvalDynamicReduceWindow(const Instr& instr, std::span<const Value>
                                       Context& context) {
   constexpr size_t kSizes = 5;  // sizes, strides, base dilations, window dilations, padding
   if (operands.size() < 2 + kSizes || operands.size() % 2 == 0)
-    return BadShape(instr, "takes inputs, initial values and five arrays of sizes");
+    return BadShape(instr, "expected inputs, initial values and five arrays of sizes");
   const size_t own = operands.size() - kSizes, rank = operands[0].dims().size();
   std::vector<Dims> sizes;
   for (const Value& operand : operands.subspan(own)) {
@@ -144,7 +144,8 @@ Result<Value> EvalDynamicReduceWindow(const Instr& instr, std::span<const Value>
 Result<Value> EvalDynamicRngBitGenerator(const Instr& instr, std::span<const Value> operands,
                                          Context& context) {
   if (operands.size() != 2 || !instr.shape().IsTuple() || instr.shape().elements().size() != 2)
-    return BadShape(instr, "takes a state and a shape, and gives a state and bits");
+    return BadShape(instr,
+                    "expected a state and a shape as operands, and a state and bits as results");
   RngBitGeneratorAttrs attrs;
   const AttrValue* value = Find(instr.extras().discardable, "rng_algorithm");
   const EnumAttr* word = value == nullptr ? nullptr : value->As<EnumAttr>();

@@ -169,7 +169,7 @@ Result<Value> EvalGetDimensionSize(const Instr& instr, std::span<const Value> op
   int64_t size = operands[0].dims()[static_cast<size_t>(instr.attrs<DimensionAttrs>().dimension)];
   return DispatchStorage(instr.shape().type(), [&]<typename T>() -> Result<Value> {
     if constexpr (std::is_same_v<T, Complex>) {
-      return Unsupported(instr, "gives integers only");
+      return Unsupported(instr, "the result must be integers");
     } else {
       return Value::Scalar<T>(instr.shape().type(), static_cast<T>(size));
     }

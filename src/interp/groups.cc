@@ -106,7 +106,7 @@ Result<std::vector<Dims>> ExpandGroups(const Instr& instr, const ReplicaGroups& 
   if (count < 0 || size < 0 || count > kMaxDevices || size > kMaxDevices ||
       count * size != static_cast<int64_t>(ids.size()))
     return BadGroups(instr, std::to_string(count) + " groups of " + std::to_string(size) +
-                                " do not hold " + std::to_string(ids.size()) + " devices");
+                                " are not " + std::to_string(ids.size()) + " devices");
   std::vector<Dims> lists;
   for (int64_t i = 0; i < count; ++i)
     lists.emplace_back(ids.begin() + i * size, ids.begin() + (i + 1) * size);

@@ -78,8 +78,7 @@ void Host::Feed(Value value) {
 
 Result<Value> Host::TakeFeed() {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (feed_.empty())
-    return MakeError(ErrorCode::kInfeedEmpty, "infeed: the host has given all that it had");
+  if (feed_.empty()) return MakeError(ErrorCode::kInfeedEmpty, "infeed: the host has no more data");
   Value value = std::move(feed_.front());
   feed_.pop_front();
   return value;
@@ -108,7 +107,7 @@ Result<std::string> Host::ProbePath(const std::string& id, int64_t iteration) {
     std::filesystem::path base = std::filesystem::temp_directory_path(error);
     std::string pattern = (base / "tokamak-probe-XXXXXX").string();
     if (error || mkdtemp(pattern.data()) == nullptr)
-      return ProbeError("no temporary folder can be made in", base.string());
+      return ProbeError("cannot create a temporary folder in", base.string());
     probe_dir_ = pattern;
     own_dir_ = true;
   }

@@ -29,7 +29,7 @@ Result<Value> InstrRunner::Evaluate(const Instr& instr, std::vector<Value>&& ope
   try {
     return tokamak::Evaluate(instr, operands, state_->interpreter);
   } catch (const std::bad_alloc&) {
-    return MakeError(ErrorCode::kOutOfMemory, "run: the machine has no more memory", SpanOf(instr));
+    return MakeError(ErrorCode::kOutOfMemory, "run: out of memory", SpanOf(instr));
   } catch (const std::length_error&) {
     return MakeError(ErrorCode::kOutOfMemory, "run: an array does not fit into memory",
                      SpanOf(instr));

@@ -44,7 +44,7 @@ Result<std::vector<Value>> CheckArguments(const Computation& entry,
   if (parameters.size() != arguments.size()) {
     return MakeError(ErrorCode::kBadArguments,
                      "run: " + entry.name() + " has " + std::to_string(parameters.size()) +
-                         " parameters, given are " + std::to_string(arguments.size()));
+                         " parameters, got " + std::to_string(arguments.size()));
   }
   std::vector<Value> checked;
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -67,7 +67,7 @@ auto WithoutBadAlloc(Fn&& fn) -> decltype(fn()) {
   try {
     return fn();
   } catch (const std::bad_alloc&) {
-    return MakeError(ErrorCode::kOutOfMemory, "run: the machine has no more memory");
+    return MakeError(ErrorCode::kOutOfMemory, "run: out of memory");
   } catch (const std::length_error&) {
     return MakeError(ErrorCode::kOutOfMemory, "run: an array does not fit into memory");
   }
@@ -93,7 +93,7 @@ Result<RunOutcome> Interpret(const Module& module, std::span<const Value> argume
                              const RunOptions& options) {
   if (module.entry() == nullptr) {
     return MakeError(ErrorCode::kBadArguments,
-                     "run: the module has neither @main nor an only public function");
+                     "run: the module has neither a function main nor exactly one public function");
   }
   return WithoutBadAlloc([&]() -> Result<RunOutcome> {
     RunTally tally;

@@ -72,7 +72,7 @@ Status CheckLetters(const Instr& instr) {
         allowed.find(static_cast<char>(letter->value)) == std::string_view::npos) {
       return RunError(ErrorCode::kLinearAlgebra, instr,
                       "attribute " + std::string(name) + " is " + std::to_string(letter->value) +
-                          ", allowed are the letters " + std::string(allowed));
+                          ", expected one of the letters " + std::string(allowed));
     }
   }
   return Ok();
@@ -125,13 +125,13 @@ Result<LapackFn> FunctionOf(const LapackCall& call) {
   const Dims& dims = *call.operands[0].dims;
   bool square = dims.size() >= 2 && dims[dims.size() - 1] == dims[dims.size() - 2];
   if ((dims.size() < 2 && !TakesDiagonals(name)) || (TakesSquare(name) && !square)) {
-    return RunError(
-        ErrorCode::kLinearAlgebra, instr,
-        target + " of " + ToString(instr.operand(0)->shape()) + ", which is no matrix for it");
+    return RunError(ErrorCode::kLinearAlgebra, instr,
+                    target + " of " + ToString(instr.operand(0)->shape()) +
+                        ", which is not a valid matrix for it");
   }
   LapackFn fn = FindFactorization(name);
   if (fn == nullptr) fn = FindDecomposition(name);
-  if (fn == nullptr) return Unsupported(instr, "no linear-algebra call is named " + target);
+  if (fn == nullptr) return Unsupported(instr, "unknown linear-algebra call " + target);
   return fn;
 }
 
@@ -223,7 +223,7 @@ Result<Value> EvalLinearAlgebraCall(const Instr& instr, std::span<const Value> o
                                     Context& context) {
   const std::string& target = instr.attrs<CustomCallAttrs>().target;
   if (operands.empty() || !operands[0].shape().IsArray() || instr.shape().HasDynamicDims())
-    return Unsupported(instr, target + " is given no array, or results of unknown size");
+    return Unsupported(instr, target + ": expected an array operand and results of static shape");
   if (target.ends_with("lu_pivots_to_permutation")) return PivotsToPermutation(instr, operands[0]);
   const ElementType type = operands[0].type();
   const bool is_single = context.mode() == NumericMode::kReference &&

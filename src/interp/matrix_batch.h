@@ -28,8 +28,7 @@ Status InPrecisionOf(const LapackCall& call, Fn&& fn) {
   auto in = [&]<typename T>() -> Status {
     if (FindLapack<T>() != nullptr) return fn.template operator()<T>();
     return Unsupported(call.instr, call.instr.attrs<CustomCallAttrs>().target +
-                                       " needs LAPACK, which is not on this machine (Debian, "
-                                       "Ubuntu: 'liblapack3')");
+                                       " needs LAPACK: install it (Debian, Ubuntu: liblapack3)");
   };
   if (call.operands[0].kind == LapackArray::Kind::kComplex) {
     return call.is_double ? in.template operator()<std::complex<double>>()
@@ -175,9 +174,9 @@ class MatrixBatch {
 
   Status Finish() const {
     if (fits_) return Ok();
-    return RunError(ErrorCode::kLinearAlgebra, call_.instr,
-                    "the operands and the results " + ToString(call_.instr.shape()) +
-                        " are not matrices that belong together");
+    return RunError(
+        ErrorCode::kLinearAlgebra, call_.instr,
+        "the operands and the results " + ToString(call_.instr.shape()) + " do not match");
   }
 
   const T* Item(size_t operand, int64_t item, size_t size) const {

@@ -47,9 +47,9 @@ Status CheckDims(const Instr& instr, const Value& value) {
   for (size_t i = 0; fits && i < value.dims().size(); ++i)
     fits = stated.dim(i) == kDynamic || stated.dim(i) == value.dims()[i];
   if (fits) return Ok();
-  return MakeError(ErrorCode::kBadRunTimeShape, std::string(instr.info().name) +
-                                                    ": turned out as " + ToString(value.shape()) +
-                                                    ", the program says " + ToString(stated));
+  return MakeError(ErrorCode::kBadRunTimeShape,
+                   std::string(instr.info().name) + ": its shape at run time is " +
+                       ToString(value.shape()) + ", the program says " + ToString(stated));
 }
 
 // Run-time dimensions must satisfy the same rules as static ones: calls the verifier again.

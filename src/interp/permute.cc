@@ -23,7 +23,7 @@ Value AsPermuteResult(const Shape& shape, Values values) {
 Result<Values> Permute(const Instr& instr, std::span<const Value> operands, Context& context) {
   const PermuteAttrs& attrs = instr.attrs<PermuteAttrs>();
   if (!attrs.slice_sizes.empty())
-    return Unsupported(instr, "the interpreter has no form with slices in place");
+    return Unsupported(instr, "the in-place form with slices is not supported");
   Values zeros;
   for (const Value& operand : operands) zeros.push_back(Zeros(operand.shape()));
   bool across_partitions = attrs.channel_id > 0;
@@ -97,7 +97,7 @@ Status CheckArrived(const Instr& instr, const Shape& shape, const Values& arrays
         (leaves[i]->HasDynamicDims() || leaves[i]->dims() == arrays[i].dims()))
       continue;
     return MakeError(ErrorCode::kBadRunTimeShape, std::string(instr.info().name) + ": expects " +
-                                                      ToString(*leaves[i]) + ", what arrives is " +
+                                                      ToString(*leaves[i]) + ", received " +
                                                       ToString(arrays[i].shape()));
   }
   if (arrays.size() > leaves.size() || (arrays.empty() && !leaves.empty())) {
@@ -120,7 +120,8 @@ Result<Value> EvalCollectivePermute(const Instr& instr, std::span<const Value> o
 Result<Value> EvalCollectivePermuteStart(const Instr& instr, std::span<const Value> operands,
                                          Context& context) {
   const std::vector<Shape>& shapes = instr.shape().elements();
-  if (shapes.size() < 2) return Unsupported(instr, "gives operands and results");
+  if (shapes.size() < 2)
+    return Unsupported(instr, "the result is not a tuple of operands and results");
   TOK_TRY(Values values, Permute(instr, operands, context));
   Values elements{AsPermuteResult(shapes[0], Values(operands.begin(), operands.end())),
                   AsPermuteResult(shapes[1], std::move(values))};
@@ -130,7 +131,8 @@ Result<Value> EvalCollectivePermuteStart(const Instr& instr, std::span<const Val
 
 Result<Value> EvalCollectivePermuteDone(const Instr& instr, std::span<const Value> operands,
                                         Context&) {
-  if (operands[0].elements().size() < 2) return Unsupported(instr, "takes operands and results");
+  if (operands[0].elements().size() < 2)
+    return Unsupported(instr, "the operand is not a tuple of operands and results");
   return operands[0].elements()[1];
 }
 
@@ -166,7 +168,8 @@ Result<Value> EvalRecv(const Instr& instr, std::span<const Value>, Context& cont
 }
 
 Result<Value> EvalRecvDone(const Instr& instr, std::span<const Value> operands, Context&) {
-  if (operands[0].elements().empty()) return Unsupported(instr, "takes what a recv gives");
+  if (operands[0].elements().empty())
+    return Unsupported(instr, "the operand is not the result of a recv");
   return Value::Tuple({operands[0].elements()[0], Value::Token()});
 }
 

@@ -164,7 +164,7 @@ Result<Value> EvalRngBitGenerator(const Instr& instr, std::span<const Value> ope
   }
   const Shape& shape = has_state ? instr.shape().elements()[1] : instr.shape();
   int width = InfoOf(shape.type()).bits;
-  if (IsComplex(shape.type())) return Unsupported(instr, "gives no complex numbers");
+  if (IsComplex(shape.type())) return Unsupported(instr, "complex results are not supported");
   TOK_RETURN_IF_ERROR(CheckFits(instr, shape.type(), shape.dims()));
   std::span<const uint64_t> words = state.Data<uint64_t>();
   std::vector<uint64_t> before(words.begin(), words.end());
@@ -203,7 +203,7 @@ Result<Value> EvalThreefryCall(const Instr& instr, std::span<const Value> operan
   for (const Shape& word : shape.IsTuple() ? shape.elements() : std::vector<Shape>())
     fits = fits && word.IsArray() && word.type() == ElementType::kU32 &&
            word.dims() == operands[0].dims();
-  if (!fits) return Unsupported(instr, "threefry takes four arrays of u32 and gives two");
+  if (!fits) return Unsupported(instr, "threefry expects four u32 arrays and returns two");
   std::vector<uint64_t> words[2];
   for (size_t i = 0; i < static_cast<size_t>(operands[0].ElementCount()); ++i) {
     std::array<uint32_t, 4> in{};
@@ -243,7 +243,7 @@ Result<Value> EvalRng(const Instr& instr, std::span<const Value> operands, Conte
 Result<Value> EvalRngGetAndUpdateState(const Instr& instr, std::span<const Value>, Context&) {
   static thread_local std::array<uint64_t, 2> state = {0x7012395, 0};
   const Shape& shape = instr.shape();
-  if (shape.type() != ElementType::kU64) return Unsupported(instr, "gives u64 only");
+  if (shape.type() != ElementType::kU64) return Unsupported(instr, "the result must be u64");
   std::vector<uint64_t> words(static_cast<size_t>(shape.ElementCount()), 0);
   for (size_t i = 0; i < std::min<size_t>(words.size(), 2); ++i) words[i] = state[i];
   uint64_t before = state[0];

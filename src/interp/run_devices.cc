@@ -19,7 +19,7 @@ Result<Value> RunOne(Context& context, DeviceRun& run) {
   try {
     return context.Call(*run.computation, std::move(run.arguments));
   } catch (const std::bad_alloc&) {
-    return MakeError(ErrorCode::kOutOfMemory, "run: the machine has no more memory");
+    return MakeError(ErrorCode::kOutOfMemory, "run: out of memory");
   } catch (const std::length_error&) {
     return MakeError(ErrorCode::kOutOfMemory, "run: an array does not fit into memory");
   }
@@ -80,7 +80,7 @@ Result<Value> EvalRunParallel(const Instr& instr, std::span<const Value> operand
     const Computation* feeder = module.FindComputation(name);
     if (feeder == nullptr || !feeder->parameters().empty())
       return Unsupported(instr,
-                         "infeed from @" + name + ", which is no function without arguments");
+                         "infeed from @" + name + ", which is not a function without parameters");
     TOK_TRY(Value fed, context.Call(*feeder, std::vector<Value>()));
     context.host->Feed(std::move(fed));
   }

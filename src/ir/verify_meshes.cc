@@ -44,7 +44,7 @@ class MeshNames {
                            fmt::format("mesh {} has no axis {}", name, axis.name));
       if (!IsPartOf(axis, *whole))
         return VerifyError(ErrorCode::kUnknownMesh,
-                           fmt::format("axis {} of {} devices has no part ({}){}", axis.name,
+                           fmt::format("axis {} of {} devices has no sub-axis ({}){}", axis.name,
                                        whole->size, axis.pre_size, axis.size));
     }
     return Ok();

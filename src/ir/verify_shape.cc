@@ -42,8 +42,8 @@ Status VerifyQuant(const Shape& shape, std::string_view what) {
   if (quant.axis >= shape.rank()) return error(fmt::format("no dimension {}", quant.axis));
   int64_t size = shape.dim(static_cast<size_t>(quant.axis));
   if (size != kDynamic && size != static_cast<int64_t>(quant.scales.size()))
-    return error(
-        fmt::format("dimension {} is {}, {} scales given", quant.axis, size, quant.scales.size()));
+    return error(fmt::format("dimension {} is {}, but there are {} scales", quant.axis, size,
+                             quant.scales.size()));
   return Ok();
 }
 
@@ -147,13 +147,13 @@ Status VerifyEntryLayout(const Module& module) {
     if (!CompatibleWithDynamic(layouts[i], entry->parameter(i)->shape()))
       return HeaderError(
           module, ErrorCode::kArgumentShape,
-          fmt::format("entry_computation_layout gives parameter {} as {}, it is {}", i,
+          fmt::format("entry_computation_layout has {1} for parameter {0}, which is {2}", i,
                       ToString(layouts[i]), ToString(entry->parameter(i)->shape())));
   }
   const Shape& root = entry->root()->shape();
   if (module.entry_result_layout && !CompatibleWithDynamic(*module.entry_result_layout, root))
     return HeaderError(module, ErrorCode::kCallResult,
-                       fmt::format("entry_computation_layout gives the result as {}, it is {}",
+                       fmt::format("entry_computation_layout has {} for the result, which is {}",
                                    ToString(*module.entry_result_layout), ToString(root)));
   return Ok();
 }

@@ -307,8 +307,8 @@ class KernelParser {
     if (!cursor_.Name(name)) return false;
     auto found = names_.find(name);
     if (found == names_.end() || found->second.kind == Named::Kind::kArray)
-      return cursor_.Fail(ErrorCode::kKernelName,
-                          fmt::format("kernel: there is no value '{}'", name), where);
+      return cursor_.Fail(ErrorCode::kKernelName, fmt::format("kernel: undefined value '{}'", name),
+                          where);
     Named named = found->second;
     switch (named.kind) {
       case Named::Kind::kExtent:
@@ -332,7 +332,8 @@ class KernelParser {
     if (!bits || type == ScalarType::kPred)
       return cursor_.Fail(
           ErrorCode::kKernelText,
-          fmt::format("kernel: '{}' is no {}", number.substr(0, 40), InfoOf(type).text), number_at);
+          fmt::format("kernel: '{}' is not a {}", number.substr(0, 40), InfoOf(type).text),
+          number_at);
     id = Leaf(Prim::kConst, type, *bits, where);
     return cursor_.Expect(")");
   }
@@ -344,8 +345,8 @@ class KernelParser {
     if (!cursor_.Name(name)) return false;
     auto found = names_.find(name);
     if (found == names_.end() || found->second.kind != Named::Kind::kArray)
-      return cursor_.Fail(ErrorCode::kKernelName,
-                          fmt::format("kernel: there is no array '{}'", name), where);
+      return cursor_.Fail(ErrorCode::kKernelName, fmt::format("kernel: undefined array '{}'", name),
+                          where);
     array = ArrayId{found->second.number};
     return cursor_.Expect("[") && Operand(index) && cursor_.Expect("]");
   }

@@ -200,8 +200,8 @@ bool BlockSimulator::Diverged() {
     others += thread.pc != waits->pc || thread.state != waits->state ? 1 : 0;
   }
   return FailAt(*waits, ErrorCode::kKernelDivergence,
-                fmt::format("waits for {} threads of its {} that do not come, thread {} among "
-                            "them",
+                fmt::format("waits at a barrier that {} threads of its {} do not reach, thread {} "
+                            "among them",
                             others, block ? "block" : "warp", missing));
 }
 
@@ -328,8 +328,9 @@ bool BlockSimulator::Agree(SimThread& thread, const SimOp& op, bool holds) {
     return true;
   }
   if ((decisions[time] != 0) == holds) return true;
-  return FailAt(thread, ErrorCode::kKernelDivergence,
-                "decides otherwise than other threads where the kernel says uniform");
+  return FailAt(
+      thread, ErrorCode::kKernelDivergence,
+      "takes another branch than other threads where the kernel states a uniform condition");
 }
 
 template <typename Body>
@@ -357,7 +358,7 @@ bool BlockSimulator::Checked(SimThread& thread, const SimOp& op) {
     if (op.type == ScalarType::kIndex && kernel_.index_bits == 32 &&
         value != static_cast<int32_t>(value))
       return FailAt(thread, ErrorCode::kKernelOpenResult,
-                    fmt::format("an index is {}, which 32 bits do not hold", value));
+                    fmt::format("an index is {}, which does not fit 32 bits", value));
     return true;
   });
 }
@@ -406,7 +407,7 @@ bool BlockSimulator::ShuffleLanes(SimThread& thread, const SimOp& op) {
     uint64_t from = lane ^ thread.slots[op.b.at + lane * op.b.step];
     if (from >= op.lanes || (thread.mask >> from & 1) == 0)
       return FailAt(thread, ErrorCode::kKernelOutOfBounds,
-                    fmt::format("shuffles from lane {}, which is not there", from));
+                    fmt::format("shuffles from lane {}, which does not exist", from));
     thread.slots[op.to + lane] = thread.slots[op.a.at + from * op.a.step];
     return true;
   });

@@ -177,7 +177,7 @@ bool SimMemory::Race(uint32_t array, int64_t index, const Cell& other, const cha
     }
   }
   error_code_ = ErrorCode::kKernelRace;
-  error_text_ = fmt::format("{} {}[{}], which {} {} with no order between them", mine,
+  error_text_ = fmt::format("{} {}[{}], which {} {} without a barrier between them", mine,
                             kernel_.arrays[array].name, index, who, theirs);
   return false;
 }
@@ -194,7 +194,7 @@ bool SimMemory::Read(const SimAgent& agent, uint32_t array, int64_t index, Bits&
   if (!written && !storage.initialized) {
     error_code_ = ErrorCode::kKernelUninitialized;
     error_text_ =
-        fmt::format("reads {}[{}], to which nothing was stored", kernel_.arrays[array].name, index);
+        fmt::format("reads {}[{}], which is uninitialized", kernel_.arrays[array].name, index);
     return false;
   }
   if (written && Unordered(writer, agent)) return Race(array, index, writer, "reads", "stored to");

@@ -67,7 +67,7 @@ Status CheckLaunch(const Kernel& kernel, std::span<const SimArgument> arguments,
                    std::span<const int64_t> extents) {
   if (arguments.size() != kernel.ArgumentCount())
     return LaunchError(
-        kernel, fmt::format("{} arguments, it takes {}", arguments.size(), kernel.ArgumentCount()));
+        kernel, fmt::format("{} arguments, expected {}", arguments.size(), kernel.ArgumentCount()));
   for (size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i].elements < kernel.arrays[i].size)
       return LaunchError(
@@ -75,7 +75,7 @@ Status CheckLaunch(const Kernel& kernel, std::span<const SimArgument> arguments,
                               arguments[i].elements, kernel.arrays[i].size));
   if (extents.size() != kernel.extents.size())
     return LaunchError(
-        kernel, fmt::format("{} extents, it takes {}", extents.size(), kernel.extents.size()));
+        kernel, fmt::format("{} extents, expected {}", extents.size(), kernel.extents.size()));
   for (size_t i = 0; i < extents.size(); ++i) {
     const Extent& extent = kernel.extents[i];
     if (extents[i] < extent.minimum || extents[i] > extent.maximum ||

@@ -32,18 +32,18 @@ Status VerifyNumbers(const Kernel& kernel, const Block& block, int depth) {
     auto is_value = [&](ValueId id) { return static_cast<size_t>(id) < kernel.nodes.size(); };
     if ((has_value && !is_value(stmt.value)) || (has_condition && !is_value(stmt.condition)) ||
         (is_store && !is_value(stmt.index)))
-      return bad("a statement of a value that is not there");
+      return bad("a statement of a value that does not exist");
     if (is_store && static_cast<size_t>(stmt.array) >= kernel.arrays.size())
-      return bad("a store to an array that is not there");
+      return bad("a store to an array that does not exist");
     if (multiplies) {
       for (ValueId id : OperandsOf(stmt))
-        if (!is_value(id)) return bad("a statement of a value that is not there");
+        if (!is_value(id)) return bad("a statement of a value that does not exist");
       for (ArrayId id : {stmt.array, stmt.product.lhs, stmt.product.rhs})
         if (static_cast<size_t>(id) >= kernel.arrays.size())
-          return bad("a multiply of an array that is not there");
+          return bad("a multiply of an array that does not exist");
     }
     if (stmt.kind == StmtKind::kFor && static_cast<size_t>(stmt.loop) >= kernel.loops.size())
-      return bad("a statement of a loop that is not there");
+      return bad("a statement of a loop that does not exist");
     for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
       TOK_RETURN_IF_ERROR(VerifyNumbers(kernel, *inner, depth + 1));
   }
@@ -160,7 +160,7 @@ class StmtVerifier {
     for (const Stmt& stmt : block) {
       if (block.size() > 1 && IsParallel(stmt)) {
         ++stmt_;
-        return Structure(fmt::format("{} loop {}: other statements stand beside it",
+        return Structure(fmt::format("{} loop {}: it must be the only statement of its block",
                                      TextOf(kernel_.loop(stmt.loop).role),
                                      kernel_.loop(stmt.loop).name));
       }
@@ -245,7 +245,7 @@ class StmtVerifier {
       return Structure(fmt::format("loop {}: a second statement of it", loop.name));
     TOK_RETURN_IF_ERROR(Use(loop.extent));
     if (kernel_.node(loop.extent).type != ScalarType::kIndex)
-      return Structure(fmt::format("loop {}: its extent is no index", loop.name));
+      return Structure(fmt::format("loop {}: its extent is not an index", loop.name));
     TOK_RETURN_IF_ERROR(Role(loop));
     scope = {open_.size(), blocks_};
     return Inner(stmt.body);
@@ -262,7 +262,7 @@ class StmtVerifier {
                           loop.role == LoopRole::kVector;
     std::optional<int64_t> extent = ConstantExtent(loop);
     if (needs_constant && (!extent || *extent < 1))
-      return Structure(fmt::format("{} loop {}: its extent is no constant above 0",
+      return Structure(fmt::format("{} loop {}: its extent is not a positive constant",
                                    TextOf(loop.role), loop.name));
     switch (loop.role) {
       case LoopRole::kGrid:
@@ -271,7 +271,7 @@ class StmtVerifier {
         return Thread(loop, *extent);
       case LoopRole::kVector:
         if (around_.lanes > 0)
-          return Structure(fmt::format("vector loop {}: within another", loop.name));
+          return Structure(fmt::format("vector loop {}: nested in another", loop.name));
         if (*extent > kMaxLanes)
           return Structure(fmt::format("vector loop {}: {} lanes, {} are allowed", loop.name,
                                        *extent, kMaxLanes));
@@ -294,7 +294,7 @@ class StmtVerifier {
 
   Status Grid(const Loop& loop) {
     if (around_.others || around_.thread > 0)
-      return Structure(fmt::format("grid loop {}: within another statement", loop.name));
+      return Structure(fmt::format("grid loop {}: nested in another statement", loop.name));
     if (++around_.grid > 3) return Structure("more than 3 grid loops");
     if (!of_launch_[static_cast<size_t>(loop.extent)])
       return Structure(
@@ -305,7 +305,7 @@ class StmtVerifier {
 
   Status Thread(const Loop& loop, int64_t extent) {
     if (around_.others)
-      return Structure(fmt::format("thread loop {}: within another statement", loop.name));
+      return Structure(fmt::format("thread loop {}: nested in another statement", loop.name));
     if (++around_.thread > 3) return Structure("more than 3 thread loops");
     if (around_.thread == 1) outermost_ = std::min(extent, kMostBlockThreads + 1);
     threads_ = extent > kMostBlockThreads ? extent : threads_ * extent;
@@ -327,8 +327,8 @@ class StmtVerifier {
                          fmt::format("store: an index of type {}", InfoOf(index).text));
     if (value != array.type)
       return VerifyError(ErrorCode::kKernelTypes,
-                         fmt::format("store: a {} into {}, which holds {}", InfoOf(value).text,
-                                     array.name, InfoOf(array.type).text));
+                         fmt::format("store: a {} into {}, whose elements are {}",
+                                     InfoOf(value).text, array.name, InfoOf(array.type).text));
     if (array.space == Space::kArgument && array.access == Access::kRead)
       return VerifyError(ErrorCode::kKernelMemory,
                          fmt::format("store: {} is only read", array.name));
@@ -344,11 +344,11 @@ class StmtVerifier {
     if (around_.lanes == 0)
       return VerifyError(
           ErrorCode::kKernelMemory,
-          fmt::format("{} is each lane's own: it is read under a vector loop", name));
+          fmt::format("{} is private to each lane: it may be read only in a vector loop", name));
     if (lanes != 0 && lanes != around_.lanes)
       return VerifyError(ErrorCode::kKernelMemory,
-                         fmt::format("{} is each lane's own, of {} lanes and here of {}", name,
-                                     lanes, around_.lanes));
+                         fmt::format("{} is private to each lane: it has {} lanes, but {} here",
+                                     name, lanes, around_.lanes));
     lanes = around_.lanes;
     return Ok();
   }
@@ -377,7 +377,7 @@ class StmtVerifier {
     for (ValueId id : OperandsOf(stmt)) {
       TOK_RETURN_IF_ERROR(Use(id));
       if (kernel_.node(id).type != ScalarType::kIndex)
-        return VerifyError(ErrorCode::kKernelTypes, "multiply: a number that is no index");
+        return VerifyError(ErrorCode::kKernelTypes, "multiply: an operand is not an index");
     }
     if (around_.lanes > 0) return Structure("multiply: under a vector loop");
     if (product.IsBlockWide() != (around_.thread > 0))
@@ -404,7 +404,8 @@ class StmtVerifier {
     bool registers = lhs.space == Space::kRegisters || rhs.space == Space::kRegisters;
     bool overlaps = !lhs.distinct || !rhs.distinct;
     if (registers || overlaps)
-      return VerifyError(ErrorCode::kKernelMemory, "multiply: of registers, or of what is written");
+      return VerifyError(ErrorCode::kKernelMemory,
+                         "multiply: an operand is in registers or is written by the kernel");
     bool counts = product.rows >= 1 && product.columns >= 1 && product.lhs_row >= 1 &&
                   product.lhs_column >= 1 && product.rhs_row >= product.columns &&
                   product.to_row >= product.columns && (!narrow || product.lhs_column == 1);
@@ -415,13 +416,14 @@ class StmtVerifier {
     const Multiplication& product = stmt.product;
     const Array &to = kernel_.array(stmt.array), &lhs = kernel_.array(product.lhs),
                 &rhs = kernel_.array(product.rhs);
-    if (around_.diverges) return Structure("multiply: threads of the block may not all come here");
+    if (around_.diverges)
+      return Structure("multiply: divergent control flow around a block-wide multiply");
     if (to.space != Space::kRegisters || divergence_.PerLane(stmt.array) ||
         lhs.space != Space::kShared || rhs.space != Space::kShared)
       return VerifyError(ErrorCode::kKernelMemory,
                          "multiply: a block multiplies shared memory, into registers");
     if (product.tf32 && lhs.type != ScalarType::kF32)
-      return VerifyError(ErrorCode::kKernelTypes, "multiply: tf32 of what is no f32");
+      return VerifyError(ErrorCode::kKernelTypes, "multiply: tf32 requires f32 operands");
     const ScalarNode &depth = kernel_.node(product.depth), &at = kernel_.node(stmt.index);
     bool warps = product.rows >= 1 && product.columns >= 1 && product.warp_columns >= 1 &&
                  product.warp_rows % Multiplication::kFragmentRows == 0 &&
@@ -436,7 +438,7 @@ class StmtVerifier {
                                      to.name, to.size, product.SumsOfThread()));
     if (depth.prim != Prim::kConst ||
         IntOfBits(depth.type, depth.bits) % Multiplication::DepthUnit(lhs.type) != 0)
-      return Structure("multiply: a depth that is no constant multiple of what is taken at once");
+      return Structure("multiply: the depth is not a constant multiple of the mma depth");
     bool counts = product.lhs_row >= 1 && product.lhs_column >= 1 && product.rhs_row >= 1 &&
                   product.rhs_column >= 1 && std::min(product.lhs_row, product.lhs_column) == 1 &&
                   std::min(product.rhs_row, product.rhs_column) == 1;
@@ -448,7 +450,7 @@ class StmtVerifier {
       return Structure("barrier: not under a thread loop, or under a vector loop");
     if (stmt.scope == Scope::kBlock && around_.diverges)
       return Structure(
-          "barrier: threads may not all come here (an if or while around it is not "
+          "barrier: divergent control flow (an if or while around it is not "
           "uniform, or the extent of a loop varies by thread)");
     return Ok();
   }

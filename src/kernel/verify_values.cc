@@ -35,7 +35,7 @@ class ValueVerifier {
     for (const Loop& loop : kernel_.loops)
       if (static_cast<size_t>(loop.extent) >= kernel_.nodes.size())
         return MakeError(ErrorCode::kKernelStructure,
-                         fmt::format("loop {}: its extent is no value", loop.name));
+                         fmt::format("loop {}: its extent is not a value", loop.name));
     return Ok();
   }
 
@@ -45,14 +45,14 @@ class ValueVerifier {
     for (const Array& array : kernel_.arrays) {
       bool is_argument = array.space == Space::kArgument;
       if (is_argument && locals)
-        return Memory(fmt::format("argument {}: stands behind a local array", array.name));
+        return Memory(fmt::format("argument {}: follows a local array", array.name));
       locals = locals || !is_argument;
       int64_t most = is_argument ? kMaxElements : kMaxLocalElements;
       if (array.size < (is_argument ? 0 : 1) || array.size > most)
         return Memory(
             fmt::format("{} {}: {} elements", TextOf(array.space), array.name, array.size));
       if (array.alignment < 1 || !std::has_single_bit(static_cast<uint64_t>(array.alignment)))
-        return Memory(fmt::format("{} {}: alignment {} is no power of two", TextOf(array.space),
+        return Memory(fmt::format("{} {}: alignment {} is not a power of two", TextOf(array.space),
                                   array.name, array.alignment));
     }
     return Ok();
@@ -94,7 +94,7 @@ class ValueVerifier {
         return Types(fmt::format("more than its {} operands", arity));
       if (i < arity && node.operands[i] >= id_)
         return VerifyError(ErrorCode::kKernelStructure,
-                           fmt::format("operand {} is no older value", i));
+                           fmt::format("operand {} is not an earlier value", i));
     }
     switch (InfoOf(node.prim).result) {
       case PrimResult::kFree:
@@ -109,7 +109,7 @@ class ValueVerifier {
   }
 
   Status Select() const {
-    if (Type(0) != ScalarType::kPred) return Types("the first operand is no pred");
+    if (Type(0) != ScalarType::kPred) return Types("the first operand is not a pred");
     if (Type(1) != Type(2) || Node().type != Type(1))
       return Types(fmt::format("{} of {} and {}", Text(Node().type), Text(Type(1)), Text(Type(2))));
     return Ok();
@@ -124,7 +124,7 @@ class ValueVerifier {
         return Types(fmt::format("operands of types {} and {}", Text(type), Text(Type(i))));
     ScalarType expected = info.result == PrimResult::kPred ? ScalarType::kPred : type;
     if (node.type != expected)
-      return Types(fmt::format("a {} where {} comes out", Text(node.type), Text(expected)));
+      return Types(fmt::format("its type is {}, expected {}", Text(node.type), Text(expected)));
     if (!Takes(info.operands, type)) return Types(fmt::format("operands of type {}", Text(type)));
     if (IsNarrowFloat(type))
       return Types(fmt::format("of {}, which is for memory only: convert it to f32", Text(type)));
@@ -184,7 +184,7 @@ class ValueVerifier {
     const ScalarNode& bits = kernel_.node(Node().operands[1]);
     if (bits.prim != Prim::kConst || bits.type != ScalarType::kIndex || bits.bits < 1 ||
         bits.bits > 32)
-      return Types("the number of bits is no constant from 1 to 32");
+      return Types("the number of bits is not a constant from 1 to 32");
     return Ok();
   }
 
@@ -193,7 +193,8 @@ class ValueVerifier {
     if (Node().bits >= count)
       return VerifyError(ErrorCode::kKernelStructure, fmt::format("there is no such {}", what));
     if (Node().prim == Prim::kLoop && kernel_.loop(Node().loop()).extent >= id_)
-      return VerifyError(ErrorCode::kKernelStructure, "the extent of its loop is no older value");
+      return VerifyError(ErrorCode::kKernelStructure,
+                         "the extent of its loop is not an earlier value");
     return Ok();
   }
 
@@ -211,8 +212,8 @@ class ValueVerifier {
       return VerifyError(ErrorCode::kKernelMemory, "there is no such array");
     const Array& array = kernel_.array(node.array());
     if (node.type != array.type)
-      return Types(
-          fmt::format("a {} of {}, which holds {}", Text(node.type), array.name, Text(array.type)));
+      return Types(fmt::format("a {} of {}, whose elements are {}", Text(node.type), array.name,
+                               Text(array.type)));
     if (Type(0) != ScalarType::kIndex)
       return Types(fmt::format("an index of type {}", Text(Type(0))));
     bool is_argument = array.space == Space::kArgument;

@@ -192,11 +192,11 @@ void Lowerer::PlanFusedLoop(Frame& frame, const Instr& instr) {
   BuildOutcome outcome{std::nullopt, region.form.why_not};
   const Pins* pins = options_.plan.pins;
   if (effects_.Of(instr))
-    outcome.why_not = "it has effects";
+    outcome.why_not = "it has side effects";
   else if (RunsInChunks(instr))
-    outcome.why_not = "it would run for long: the loop within it is a kernel";
+    outcome.why_not = "its inner loop is a whole-loop kernel and would run too long";
   else if (pins != nullptr && IsPinned(*instr.called(1), *pins))
-    outcome.why_not = "users have said what is to be one kernel in it";
+    outcome.why_not = "fusion constraints apply to its body";
   if (outcome.why_not.empty())
     outcome = OnlyIfSound(BuildFusedLoop(region, options_.machine, "fused_loop"));
   Decision record{.pass = "lower",

@@ -190,7 +190,7 @@ bool Lowerer::SplitHorizontal(Frame& frame, const std::vector<const Instr*>& cyc
               .subject = LabelOf(*cycle[i]),
               .other = LabelOf(*next),
               .origins = cycle[i]->origins(),
-              .because = "a part of its pack needs what waits for another part"});
+              .because = "its horizontally fused launch has a cyclic dependence"});
     std::replace(frame.launch_group_of.begin(), frame.launch_group_of.end(), group, -1);
     return true;
   }
@@ -207,7 +207,7 @@ void Lowerer::SayCyclic(const std::vector<const Instr*>& cycle) {
             .verdict = Verdict::kRejected,
             .subject = LabelOf(instr),
             .origins = instr.origins(),
-            .because = "each waits for the next: " + names});
+            .because = "cyclic dependence: " + names});
 }
 
 void Lowerer::EmitOne(Frame& frame, const Instr& instr, int kernel) {
@@ -257,7 +257,7 @@ const Leaves& Lowerer::ConstantOf(const Instr& instr) {
   auto [it, is_new] = constants_.try_emplace(&instr);
   if (is_new) {
     for (const Shape& leaf : LeavesOf(instr.shape())) {
-      TOK_CHECK(leaf.IsArray() && instr.shape().IsArray(), "a constant that is no array");
+      TOK_CHECK(leaf.IsArray() && instr.shape().IsArray(), "a constant that is not an array");
       int32_t memory = first_constant_ + static_cast<int32_t>(program_.constants.size());
       it->second.push_back(memory_.NewFixed(BytesOfLeaf(leaf), memory));
       program_.constants.push_back(&instr);

@@ -63,14 +63,14 @@ class Chooser {
     Phases all;
     std::string why_not;
     if (!trip_count && step.blocks[0].empty()) why_not = "its condition is a value that it carries";
-    if (RunsInChunks(loop)) why_not = "it is launched again and again so that it can be stopped";
+    if (RunsInChunks(loop)) why_not = "it runs in chunks so that it can be cancelled";
     if (!trip_count && why_not.empty()) why_not = WhyNot(step.blocks[0], all);
     if (why_not.empty()) why_not = WhyNot(step.blocks[1], all);
     // The closing copies run after the last iteration only (alternate.h).
     all.slices += 2 * step.blocks[2].size();
-    if (why_not.empty() && all.count == 0) why_not = "its iterations do nothing";
+    if (why_not.empty() && all.count == 0) why_not = "its body has no steps";
     if (why_not.empty() && all.count > kMostPhases)
-      why_not = fmt::format("{} steps a round, {} at most", all.count, kMostPhases);
+      why_not = fmt::format("{} steps per iteration, {} at most", all.count, kMostPhases);
     if (why_not.empty() && 2 * all.slices + 2 > kMaxSlices)
       why_not = fmt::format("{} arrays, {} at most", 2 * all.slices, kMaxSlices);
     if (why_not.empty() && all.uneven > 0 && all.uneven < all.threads)
@@ -82,8 +82,8 @@ class Chooser {
     double one_launch_us = all.work_us * (all.count > 1 ? 1 + kSharedLaunchSlowdown : 1) +
                            phases * rates.grid_barrier_us;
     if (why_not.empty() && launched > kLongIterationUs)
-      why_not = fmt::format("a round takes {:.0f} us: launches are nothing of it", launched);
-    if (why_not.empty() && trip_count && *trip_count < 2) why_not = "it has no second round";
+      why_not = fmt::format("an iteration takes {:.0f} us: launch latency is negligible", launched);
+    if (why_not.empty() && trip_count && *trip_count < 2) why_not = "its trip count is 1";
     bool accepted = why_not.empty() && one_launch_us < launched;
     if (accepted) {
       program_.persistent[step.target] = std::clamp<int64_t>(
@@ -99,7 +99,7 @@ class Chooser {
     if (why_not.empty()) {
       record.before_us = launched * count;
       record.after_us = one_launch_us * count;
-      record.because = fmt::format("{} steps a round, ", all.count);
+      record.because = fmt::format("{} steps per iteration, ", all.count);
       record.because +=
           trip_count ? fmt::format("{} iterations", *trip_count) : "unknown iterations";
     }
@@ -126,16 +126,16 @@ class Chooser {
           all.work_us += 2 * static_cast<double>(step.bytes) * 1e-6;
           break;
         case StepKind::kLibrary:
-          return "a library multiplies in it";
+          return "its body has a library call";
         case StepKind::kCall:
         case StepKind::kHost:
-          return "the host does a part of it";
+          return "its body has a host step";
         case StepKind::kWhile:
-          return "it has a loop within";
+          return "its body has a nested loop";
         case StepKind::kConditional:
-          return "it has a branch";
+          return "its body has a branch";
         case StepKind::kPoison:
-          return "its memory is made poison";
+          return "its body fills dead buffers (TOKAMAK_CHECK=memory)";
       }
     }
     return "";

@@ -18,13 +18,13 @@ class LowerCheck {
   std::string Why(const Module& module) {
     int64_t steps = StepsOf(*module.entry(), 0);
     if (why_.empty() && steps > kWhyNotMaxSteps)
-      why_ = "it would be more than " + std::to_string(kWhyNotMaxSteps) + " steps";
+      why_ = "it would have more than " + std::to_string(kWhyNotMaxSteps) + " steps";
     return why_;
   }
 
  private:
   int64_t StepsOf(const Computation& computation, int depth) {
-    if (depth > kMaxCallDepth) why_ = "its loops stand too deep in each other";
+    if (depth > kMaxCallDepth) why_ = "its loops are nested too deeply";
     if (!why_.empty()) return 0;
     auto known = steps_.find(&computation);
     if (known != steps_.end()) return known->second;

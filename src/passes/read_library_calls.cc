@@ -35,11 +35,11 @@ Instr* Read(LibraryCall& call) {
   if (!OnlyWorkspaceBeside(shape)) return call.No("results besides the first");
   if (!call.result().IsArray()) return call.No("no array");
   for (const Instr* operand : call.call().operands())
-    if (!operand->shape().IsArray()) return call.No("an operand that is no array");
+    if (!operand->shape().IsArray()) return call.No("an operand is not an array");
   if (target == "__cublas$gemm" || target == "__cublas$lt$matmul") return ReadGemm(call);
   if (target.starts_with("__cudnn$conv")) return ReadConvolution(call, target);
   if (target.starts_with("__cudnn$fmha")) return ReadAttention(call, target);
-  return call.No("a call of another kind");
+  return call.No("unsupported kind of call");
 }
 
 // The value that replaces the whole call.
@@ -63,12 +63,14 @@ Changed ReadOne(Instr* instr, PassContext& context) {
   std::optional<Json> config =
       ParseJson(attrs.backend_config.empty() ? "{}" : attrs.backend_config);
   Editor edit(*instr, Editor::Naming::kUnnamed);
-  std::string why = config ? "" : "its configuration is no JSON";
+  std::string why = config ? "" : "its configuration is not JSON";
   Instr* value = nullptr;
   if (config) {
     LibraryCall call(instr, *config, edit);
     bool ordered = instr->is_control_predecessor() || !instr->extras().control_predecessors.empty();
-    value = attrs.has_side_effect || ordered ? call.No("it has an effect or waits") : Read(call);
+    value = attrs.has_side_effect || ordered
+                ? call.No("it has a side effect or control dependences")
+                : Read(call);
     why = call.why().empty() ? "its shapes do not fit" : call.why();
   }
   bool is_new = value != nullptr && edit.Made(value);

@@ -17,7 +17,7 @@ bool IsPair(const m::Match& match) {
 
 const RuleSet& NarrowingRules() {
   static constexpr Rule kRules[] = {
-      {"narrowing.pair", "f32 to 16 bits and back is left out: nothing is lost that was meant",
+      {"narrowing.pair", "a conversion from f32 to 16 bits and back is removed",
        m::Convert(m::Bind(a, m::Convert(x))), x, IsPair,
        R"(x = f32[4] parameter(0)
           n = bf16[4] convert(x)

@@ -21,7 +21,7 @@ std::optional<uint64_t> UnrolledTripCount(const WhileLoop& loop, const Effects& 
   auto limit = static_cast<uint64_t>(context.limits.unrolled_instrs);
   if (*trip_count <= limit && *trip_count * loop.body->size() <= limit) return trip_count;
   context.Rejected("unroll.too-large", instr, nullptr,
-                   fmt::format("{} rounds of {} instructions, {} at most", *trip_count,
+                   fmt::format("{} iterations of {} instructions, limit {}", *trip_count,
                                loop.body->size(), limit));
   return std::nullopt;
 }
@@ -40,7 +40,8 @@ Changed UnrollAll(Computation& computation, const Effects& effects, PassContext&
     if (!trip_count) continue;
     std::vector<Instr*> made;
     Instr* value = UnrollIterations(*loop, *trip_count, made);
-    context.Accepted("unroll.few-iterations", *instr, value, fmt::format("{} rounds", *trip_count));
+    context.Accepted("unroll.few-iterations", *instr, value,
+                     fmt::format("{} iterations", *trip_count));
     KeepOrigins(*instr, value);
     computation.ReplaceUses(instr, value);
     computation.Remove(instr);

@@ -50,7 +50,7 @@ PJRT_Error* Enter(Args* args) noexcept {
     return kFunction(*args);
   } catch (const std::bad_alloc&) {
     return new (std::nothrow) PJRT_Error{nullptr, PJRT_Error_Code_RESOURCE_EXHAUSTED,
-                                         "error[TK5002]: pjrt: the machine has no more memory"};
+                                         "error[TK5002]: pjrt: out of memory"};
   } catch (const std::exception& exception) {
     return Fail(ErrorCode::kOutOfMemory, std::string("pjrt: ") + exception.what());
   }

@@ -26,8 +26,7 @@ Result<size_t> BytesOfArray(ElementType type, std::span<const int64_t> dims) {
   std::optional<int64_t> count = CheckedElementCount(list);
   if (!count || *count > kMaxElements / 16)
     return MakeError(ErrorCode::kHostBuffer,
-                     "buffer: an array with a negative dimension, or with "
-                     "more elements than there can be");
+                     "buffer: a dimension is negative, or there are too many elements");
   return static_cast<size_t>(*count) * static_cast<size_t>(BytesOf(type));
 }
 
@@ -178,7 +177,7 @@ PJRT_Error* PJRT_Buffer_DecreaseExternalReferenceCount(
   Ref<Storage> dropped;
   std::lock_guard<SpinLock> guard(buffer.lock);
   if (buffer.external_references == 0)
-    return Fail(ErrorCode::kBufferDeleted, "buffer: no external reference is left to give back");
+    return Fail(ErrorCode::kBufferDeleted, "buffer: there is no external reference to release");
   if (--buffer.external_references == 0) dropped = std::move(buffer.external_hold);
   return nullptr;
 }

@@ -76,7 +76,7 @@ PJRT_Error* PJRT_Client_Compile(PJRT_Client_Compile_Args& args) {
   std::string_view format(args.program->format, args.program->format_size);
   if (format != "mlir")
     return Fail(ErrorCode::kUnknownFormat,
-                "compile: the program's format is '" + std::string(format) + "', 'mlir' is read");
+                "compile: the program has format '" + std::string(format) + "', expected 'mlir'");
   std::string_view options(args.compile_options, args.compile_options_size);
   std::string_view code(args.program->code, args.program->code_size);
   TOK_PJRT_TRY(PjrtCompileOptions read, ReadCompileOptions(options));
@@ -225,7 +225,7 @@ PJRT_Error* PJRT_Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram_Ar
   }
   if (program.code_size < code.size())
     return Fail(ErrorCode::kHostBuffer, "optimized program: it has " + std::to_string(code.size()) +
-                                            " bytes, room is for " +
+                                            " bytes, but the buffer has " +
                                             std::to_string(program.code_size));
   std::memcpy(program.code, code.data(), code.size());
   return nullptr;
@@ -236,7 +236,7 @@ PJRT_Error* PJRT_Executable_Serialize(PJRT_Executable_Serialize_Args& args) {
   if (args.executable->program->executable->calls_host())
     return Fail(ErrorCode::kSerializedProgram,
                 "serialize: '" + args.executable->program->name +
-                    "' calls functions of this process, which no other has");
+                    "' calls host functions, which exist only in this process");
   args.serialized_executable =
       Owned::MakeOwned(SerializeProgram(*args.executable->program), &args.serialized_bytes,
                        &args.serialized_bytes_size);

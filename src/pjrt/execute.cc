@@ -27,12 +27,12 @@ Status CheckCall(const PJRT_LoadedExecutable_Execute_Args& args) {
     return ArgumentsError("'" + loaded.program->name + "' was deleted");
   if (args.num_devices != loaded.devices.size())
     return ArgumentsError("'" + loaded.program->name + "' is for " +
-                          std::to_string(loaded.devices.size()) + " devices, given are " +
+                          std::to_string(loaded.devices.size()) + " devices, got " +
                           std::to_string(args.num_devices));
   if (args.num_args != executable.parameters().size())
     return ArgumentsError("'" + loaded.program->name + "' has " +
-                          std::to_string(executable.parameters().size()) +
-                          " parameters, given are " + std::to_string(args.num_args));
+                          std::to_string(executable.parameters().size()) + " parameters, got " +
+                          std::to_string(args.num_args));
   return Ok();
 }
 
@@ -65,7 +65,7 @@ Status CheckDonations(const PJRT_LoadedExecutable_Execute_Args& args) {
       return ArgumentsError("the buffer donated as argument " + std::to_string(i) + " is also " +
                             (twice ? "donated as" : "read as") + " argument " +
                             std::to_string(at->second) +
-                            ": a buffer can be given away once, and to one place");
+                            ": a donated buffer must not be passed as another argument");
     }
     uses.clear();
   }

@@ -24,7 +24,7 @@ Result<ArrayKind> KindOfArray(PJRT_Buffer_Type type, const int64_t* dims, size_t
   std::optional<ElementType> element = TypeFromPjrt(type);
   if (!element)
     return MakeError(ErrorCode::kHostBuffer, "buffer: element type " + std::to_string(type) +
-                                                 " of the PJRT ABI is not one of buffers");
+                                                 " of the PJRT ABI is not supported for buffers");
   ArrayKind kind{*element, {dims, num_dims}, 0};
   TOK_TRY(kind.bytes, BytesOfArray(kind.type, kind.dims));
   return kind;
@@ -112,7 +112,7 @@ PJRT_Error* PJRT_Buffer_Bitcast(PJRT_Buffer_Bitcast_Args& args) {
   if (!IsPlain(args.device_layout, args.num_dims)) return Fail(LayoutError());
   if (kind.bytes != args.buffer->bytes)
     return Fail(ErrorCode::kHostBuffer, "buffer: it has " + std::to_string(args.buffer->bytes) +
-                                            " bytes, as which it is asked for " +
+                                            " bytes, but the requested type has " +
                                             std::to_string(kind.bytes));
   TOK_PJRT_TRY(HeldBuffer held, args.buffer->Hold());
   args.out_buffer = new PJRT_Buffer(args.buffer->memory, kind.type, kind.dims, std::move(held));

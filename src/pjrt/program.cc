@@ -188,7 +188,7 @@ Result<std::shared_ptr<const Program>> DeserializeProgram(std::string_view bytes
   };
   uint64_t check = 0;
   if (bytes.size() < kMagic.size() + sizeof check || bytes.substr(0, kMagic.size()) != kMagic)
-    return bad("the bytes are not of one");
+    return bad("it does not begin with the expected bytes");
   std::memcpy(&check, bytes.data() + kMagic.size(), sizeof check);
   bytes.remove_prefix(kMagic.size() + sizeof check);
   Hasher hasher;
@@ -197,14 +197,14 @@ Result<std::shared_ptr<const Program>> DeserializeProgram(std::string_view bytes
   std::string_view parts[3];
   for (std::string_view& part : parts) {
     uint64_t size = 0;
-    if (bytes.size() < sizeof size) return bad("the bytes are cut off");
+    if (bytes.size() < sizeof size) return bad("the bytes are truncated");
     std::memcpy(&size, bytes.data(), sizeof size);
     bytes.remove_prefix(sizeof size);
-    if (size > bytes.size()) return bad("the bytes are cut off");
+    if (size > bytes.size()) return bad("the bytes are truncated");
     part = bytes.substr(0, size);
     bytes.remove_prefix(size);
   }
-  if (parts[0] != PlatformVersion()) return bad("it was made by another version of Tokamak");
+  if (parts[0] != PlatformVersion()) return bad("it was written by another version of Tokamak");
   return CompileProgram(parts[2], parts[1]);
 }
 

@@ -23,7 +23,7 @@ Error ProtoReader::FormatError(const std::string& what) const {
 Result<uint64_t> ProtoReader::Varint() {
   uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
-    if (AtEnd()) return FormatError("a number is cut off");
+    if (AtEnd()) return FormatError("a number is truncated");
     auto byte = static_cast<uint8_t>(bytes_[at_++]);
     value |= uint64_t{byte & 0x7fu} << shift;
     if ((byte & 0x80) == 0) return value;
@@ -32,7 +32,7 @@ Result<uint64_t> ProtoReader::Varint() {
 }
 
 Result<uint64_t> ProtoReader::Fixed(size_t width) {
-  if (bytes_.size() - at_ < width) return FormatError("a number is cut off");
+  if (bytes_.size() - at_ < width) return FormatError("a number is truncated");
   uint64_t value = 0;
   std::memcpy(&value, bytes_.data() + at_, width);
   at_ += width;

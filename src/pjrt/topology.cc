@@ -66,7 +66,7 @@ PJRT_Error* PJRT_TopologyDescription_Deserialize(PJRT_TopologyDescription_Deseri
   long count = line == std::string::npos ? 0 : std::strtol(text.c_str() + line + 1, &end, 10);
   if (count < 1 || count > 4096 || *end != '\0' || text.substr(0, line) != PlatformVersion())
     return Fail(ErrorCode::kSerializedProgram,
-                "serialized topology: the bytes are not of one of this version");
+                "serialized topology: the bytes are damaged or of another version");
   auto topology = std::make_unique<PJRT_TopologyDescription>();
   TOK_PJRT_TRY(CompileOptions environment, OptionsOfEnvironment());
   TOK_PJRT_TRY(Device * device, DeviceOf(environment.backend));

@@ -54,8 +54,8 @@ Result<Dims> StridesOf(const PJRT_Buffer_MemoryLayout* layout, std::span<const i
   DenseStrides(dims, width, strides);
   if (layout == nullptr) return strides;
   Error bad = MakeError(ErrorCode::kHostBuffer,
-                        "buffer: the layout of the host's array does not "
-                        "order its dimensions, or has tiles");
+                        "buffer: the layout of the host array is not a permutation of its "
+                        "dimensions, or is tiled");
   if (layout->type == PJRT_Buffer_MemoryLayout_Type_Strides) {
     if (layout->strides.num_byte_strides != dims.size()) return bad;
     std::copy_n(layout->strides.byte_strides, dims.size(), strides.begin());
@@ -104,7 +104,7 @@ Result<HostArray> HostArrayOf(const PJRT_Client_BufferFromHostBuffer_Args& args)
   std::optional<ElementType> type = TypeFromPjrt(args.type);
   if (!type)
     return MakeError(ErrorCode::kHostBuffer, "buffer: element type " + std::to_string(args.type) +
-                                                 " of the PJRT ABI is not one of buffers");
+                                                 " of the PJRT ABI is not supported for buffers");
   std::span<const int64_t> dims(args.dims, args.num_dims);
   TOK_TRY(size_t bytes, BytesOfArray(*type, dims));
   if (args.num_byte_strides != 0 && args.num_byte_strides != args.num_dims)
@@ -240,7 +240,7 @@ PJRT_Error* PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Ar
   if (Status running = args.client->CheckRunning(); !running.ok()) return Fail(running.error());
   PJRT_Memory* memory = MemoryOf(args.device, args.memory);
   if (memory == nullptr)
-    return Fail(ErrorCode::kUnknownDevice, "buffer: neither a device nor a memory is given");
+    return Fail(ErrorCode::kUnknownDevice, "buffer: neither a device nor a memory is specified");
   TOK_PJRT_TRY(HostArray array, HostArrayOf(args));
   bool may_share = args.host_buffer_semantics == PJRT_HostBufferSemantics_kImmutableZeroCopy ||
                    args.host_buffer_semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
@@ -274,7 +274,7 @@ PJRT_Error* PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args& args) {
   }
   if (args.dst_size < buffer.bytes)
     return Fail(ErrorCode::kHostBuffer, "buffer: it has " + std::to_string(buffer.bytes) +
-                                            " bytes, the host's memory " +
+                                            " bytes, but the host memory has " +
                                             std::to_string(args.dst_size));
   TOK_PJRT_TRY(Dims strides, StridesOf(args.host_layout, buffer.dims.span(), width));
   if (Status running = buffer.client->CheckRunning(); !running.ok() && WasForked())
@@ -297,7 +297,7 @@ PJRT_Error* PJRT_Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args& args) {
       args.transfer_size > total - args.offset)
     return Fail(ErrorCode::kHostBuffer, "buffer: " + std::to_string(args.transfer_size) +
                                             " bytes from byte " + std::to_string(args.offset) +
-                                            " are asked for, it has " + std::to_string(total));
+                                            " are requested, but it has " + std::to_string(total));
   TOK_PJRT_TRY(HeldBuffer held, buffer.Hold());
   CopyOut copy{{},
                static_cast<std::byte*>(args.dst),

@@ -4,9 +4,9 @@
 
 namespace tokamak {
 
-#define TOK_UNIMPLEMENTED(name)                                            \
-  PJRT_Error* name(name##_Args&) {                                         \
-    return Fail(ErrorCode::kSlotMissing, "pjrt: " #name " is not served"); \
+#define TOK_UNIMPLEMENTED(name)                                                 \
+  PJRT_Error* name(name##_Args&) {                                              \
+    return Fail(ErrorCode::kSlotMissing, "pjrt: " #name " is not implemented"); \
   }
 TOK_UNIMPLEMENTED(PJRT_CopyToDeviceStream_Destroy)
 TOK_UNIMPLEMENTED(PJRT_CopyToDeviceStream_AddChunk)

@@ -15,9 +15,9 @@ Status WithinMemory(Body&& body) {
   try {
     return std::forward<Body>(body)();
   } catch (const std::bad_alloc&) {
-    return MakeError(ErrorCode::kOutOfMemory, "run: the machine has no more memory");
+    return MakeError(ErrorCode::kOutOfMemory, "run: out of memory");
   } catch (const std::length_error&) {
-    return MakeError(ErrorCode::kOutOfMemory, "run: an array is larger than any memory");
+    return MakeError(ErrorCode::kOutOfMemory, "run: an array exceeds the address space");
   }
 }
 

@@ -144,9 +144,9 @@ class PipelineRunner {
   Status Verify(const PassRun& run) {
     std::string_view name = InfoOf(run.pass).name;
     if (run.changed == Changed::kNo && run.changes > 0)
-      return MakeError(ErrorCode::kPassBrokeModule,
-                       fmt::format("pass {}: it recorded {} changes and says that it made none",
-                                   name, run.changes));
+      return MakeError(
+          ErrorCode::kPassBrokeModule,
+          fmt::format("pass {}: it recorded {} changes but reported none", name, run.changes));
     if (run.changed == Changed::kYes && run.changes == 0)
       return MakeError(ErrorCode::kPassBrokeModule,
                        fmt::format("pass {}: it changed the program without a record", name));
@@ -154,7 +154,7 @@ class PipelineRunner {
     if (verified.ok()) return Ok();
     Error error = MakeError(
         ErrorCode::kPassBrokeModule,
-        fmt::format("pass {}: what it left does not verify: {}", name, verified.error().message),
+        fmt::format("pass {}: its result does not verify: {}", name, verified.error().message),
         verified.error().where);
     error.notes = verified.error().notes;
     return error;

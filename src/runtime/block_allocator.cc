@@ -152,9 +152,9 @@ Error BlockAllocator::OutOfMemoryLocked(size_t bytes, std::string_view user) con
             [](const auto& x, const auto& y) { return x.second.bytes > y.second.bytes; });
   Error error = MakeError(ErrorCode::kDeviceMemory,
                           "device: " + std::to_string(bytes) + " bytes for " + std::string(user) +
-                              " are not there: " + std::to_string(stats_.in_use) +
+                              " are not available: " + std::to_string(stats_.in_use) +
                               " bytes are in use, " + std::to_string(stats_.reserved) +
-                              " taken from the device, of at most " + std::to_string(stats_.limit));
+                              " reserved on the device, limit " + std::to_string(stats_.limit));
   for (size_t i = 0; i < most.size() && i < kUsersNamed; ++i)
     error.notes.push_back(std::string(most[i].first) + ": " + std::to_string(most[i].second.bytes) +
                           " bytes in " + std::to_string(most[i].second.blocks) + " blocks");

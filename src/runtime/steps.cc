@@ -323,7 +323,7 @@ class Stepper {
 
   Status CheckStop() const {
     if (context_.stop == nullptr || !context_.stop->load(std::memory_order_relaxed)) return Ok();
-    return MakeError(ErrorCode::kStopped, "run: it was stopped");
+    return MakeError(ErrorCode::kStopped, "run: the program was stopped");
   }
 
   const StepContext& context_;

@@ -22,7 +22,7 @@ void RaiseTo(std::atomic<int64_t>& peak, int64_t value) {
 
 Error NoMemory(size_t bytes) {
   return MakeError(ErrorCode::kOutOfMemory,
-                   "buffer: " + std::to_string(bytes) + " bytes cannot be had from the machine");
+                   "buffer: " + std::to_string(bytes) + " bytes cannot be allocated");
 }
 
 }  // namespace

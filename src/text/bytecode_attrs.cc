@@ -128,7 +128,7 @@ Error BytecodeTables::AttrDecoder::Unknown(uint64_t code) const {
 
 Status BytecodeTables::AttrDecoder::AddWeight(uint64_t weight) {
   if (weight > kMaxAttributeWeight - std::min(out_.weight, kMaxAttributeWeight))
-    return ErrorAt(ErrorCode::kTooLarge, "an attribute holds too many attributes", entry_.begin);
+    return ErrorAt(ErrorCode::kTooLarge, "an attribute contains too many attributes", entry_.begin);
   out_.weight += static_cast<uint32_t>(weight);
   return Ok();
 }
@@ -183,7 +183,8 @@ Status BytecodeTables::AttrDecoder::Dictionary() {
   for (size_t i = 1; i < dict.size(); ++i) {
     if (dict[i].name == dict[i - 1].name) {
       return ErrorAt(ErrorCode::kBytecodeKind,
-                     "a dictionary holds '" + dict[i].name.substr(0, 60) + "' twice", entry_.begin);
+                     "a dictionary contains '" + dict[i].name.substr(0, 60) + "' twice",
+                     entry_.begin);
     }
   }
   out_.value.value = std::move(dict);
@@ -388,7 +389,7 @@ Status BytecodeTables::AttrDecoder::VhloMesh(uint64_t code) {
       TOK_TRY(const BytecodeAttr* part, Child());
       const auto* sizes = part->value.As<RecordAttr>();
       if (sizes == nullptr)
-        return ErrorAt(ErrorCode::kBytecodeKind, "a part of an axis is expected", entry_.begin);
+        return ErrorAt(ErrorCode::kBytecodeKind, "expected a sub-axis", entry_.begin);
       for (const AttrEntry& size : sizes->fields) Set(fields, size.name, size.value);
       return Record("sdy.axis", std::move(fields));
     }
@@ -533,7 +534,7 @@ Result<const BytecodeAttr*> BytecodeTables::SlowAttribute(BytecodeRef ref) {
   }
   const BytecodeFile::Entry& entry = file_.attributes[ref.index];
   if (open_attributes_[ref.index])
-    return file_.ErrorAt(ErrorCode::kBytecodeCycle, "bytecode: an attribute holds itself",
+    return file_.ErrorAt(ErrorCode::kBytecodeCycle, "bytecode: an attribute contains itself",
                          entry.begin);
   if (depth_ >= kMaxNesting) {
     return file_.ErrorAt(ErrorCode::kTooDeep, "bytecode: attributes are nested too deeply",

@@ -132,9 +132,9 @@ class Opener {
                      "bytecode: section " + std::to_string(id) + " is not known", start);
     }
     if (sections_[id]) {
-      return ErrorAt(
-          ErrorCode::kBytecodeSection,
-          "bytecode: the section of " + std::string(kSectionNames[id]) + " is there twice", start);
+      return ErrorAt(ErrorCode::kBytecodeSection,
+                     "bytecode: the section of " + std::string(kSectionNames[id]) + " occurs twice",
+                     start);
     }
     sections_[id] = contents;
     return Ok();
@@ -190,7 +190,7 @@ class Opener {
       if (id != kSectionDialectVersion) {
         return ErrorAt(ErrorCode::kBytecodeSection,
                        "bytecode: section " + std::to_string(id) +
-                           " stands where the version of dialect '" + std::string(name) + "' does",
+                           " instead of the version of dialect '" + std::string(name) + "'",
                        version.begin);
       }
     }
@@ -351,7 +351,7 @@ Status BytecodeFile::Whole(const BytecodeCursor& cursor, std::string_view what) 
   if (!cursor.failed()) return Ok();
   return ErrorAt(ErrorCode::kBytecodeTruncated,
                  "bytecode: the " + std::string(what) + " ends at byte " +
-                     std::to_string(cursor.end()) + ", before all that it says it holds",
+                     std::to_string(cursor.end()) + ", before the end of its contents",
                  cursor.failed_at());
 }
 

@@ -257,7 +257,7 @@ Status BytecodeImporter::Define(std::span<Instr* const> values, const BytecodeOp
   if (values.size() != op.results.size() || values.size() > scope.end - scope.next) {
     return file_.ErrorAt(ErrorCode::kBytecodeValue,
                          NameOf(op) + ": its " + std::to_string(op.results.size()) +
-                             " results are more than its region says it defines",
+                             " results exceed the number of values that its region declares",
                          op.offset);
   }
   for (Instr* value : values) values_[scope.next++] = value;

@@ -43,7 +43,7 @@ Status BytecodeTables::AttrDecoder::SdyAxisRef() {
     TOK_TRY(const BytecodeAttr* part, Child({ref.index >> 1, ref.from}));
     const auto* sizes = part->value.As<DenseArrayAttr>();
     if (sizes == nullptr || sizes->ints.size() != 2)
-      return ErrorAt(ErrorCode::kBytecodeKind, "sdy: a part of an axis is expected", ref.from);
+      return ErrorAt(ErrorCode::kBytecodeKind, "sdy: expected a sub-axis", ref.from);
     Set(fields, "pre_size", {IntAttr{sizes->ints[0], "i64"}});
     Set(fields, "size", {IntAttr{sizes->ints[1], "i64"}});
   }

@@ -310,7 +310,8 @@ Result<std::vector<Shape>> BytecodeTables::TypeDecoder::TypeList(uint32_t& weigh
     TOK_TRY(const Shape* shape, tables_.ValueType(ref));
     weight += tables_.types_[ref.index]->weight;
     if (weight > kMaxAttributeWeight)
-      return file_.ErrorAt(ErrorCode::kTooLarge, "bytecode: a type holds too many types", ref.from);
+      return file_.ErrorAt(ErrorCode::kTooLarge, "bytecode: a type contains too many types",
+                           ref.from);
     shapes.push_back(*shape);
   }
   return shapes;
@@ -325,7 +326,8 @@ Result<const BytecodeType*> BytecodeTables::SlowType(BytecodeRef ref) {
   }
   const BytecodeFile::Entry& entry = file_.types[ref.index];
   if (open_types_[ref.index])
-    return file_.ErrorAt(ErrorCode::kBytecodeCycle, "bytecode: a type holds itself", entry.begin);
+    return file_.ErrorAt(ErrorCode::kBytecodeCycle, "bytecode: a type contains itself",
+                         entry.begin);
   if (depth_ >= kMaxNesting)
     return file_.ErrorAt(ErrorCode::kTooDeep, "bytecode: types are nested too deeply", entry.begin);
   open_types_[ref.index] = true;

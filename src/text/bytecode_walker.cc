@@ -82,8 +82,7 @@ Status BytecodeWalker::WalkRegions(BytecodeCursor& in, const BytecodeOp& op, boo
   TOK_RETURN_IF_ERROR(file_.Whole(in, "op"));
   if (id != kIrSection) {
     return file_.ErrorAt(ErrorCode::kBytecodeSection,
-                         "bytecode: section " + std::to_string(id) + " stands where regions do",
-                         start);
+                         "bytecode: section " + std::to_string(id) + " instead of regions", start);
   }
   for (uint32_t i = 0; i < op.regions; ++i) TOK_RETURN_IF_ERROR(WalkRegion(nested, op, true));
   return file_.Finish(nested, "section of regions");

@@ -41,7 +41,8 @@ bool ReadInteger(HloCursor& cursor, ElementType type, std::byte* out) {
   }
   if (!fits) {
     std::string text(start, std::min<size_t>(static_cast<size_t>(stop - start), 40));
-    return BadLiteral(cursor, text + " is no number of " + std::string(HloName(type)), start);
+    return BadLiteral(cursor, text + " is not a number of type " + std::string(HloName(type)),
+                      start);
   }
   if (stop < cursor.end() && (*stop == '.' || HloCursor::IsWordChar(*stop)))
     return cursor.FailExpected("an integer");
@@ -101,7 +102,8 @@ bool ReadFloat(HloCursor& cursor, ElementType type, std::byte* out) {
   bool lost = std::isfinite(value) && !std::isfinite(DecodeFloat(type, bits));
   if (lost || HloCursor::IsWordChar(cursor.PeekRaw())) {
     std::string text(start, std::min<size_t>(static_cast<size_t>(cursor.at() - start), 40));
-    return BadLiteral(cursor, text + " is no number of " + std::string(HloName(type)), start);
+    return BadLiteral(cursor, text + " is not a number of type " + std::string(HloName(type)),
+                      start);
   }
   std::memcpy(out, &bits, static_cast<size_t>(BytesOf(type)));
   return true;

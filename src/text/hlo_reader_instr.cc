@@ -161,7 +161,7 @@ bool HloReader::InferMissingShape(ParsedInstr& parsed_instr) {
     if (computation == nullptr || computation->root() == nullptr) {
       return cursor_.Fail(ErrorCode::kHloNoShape,
                           std::string(InfoOf(parsed_instr.op).name) +
-                              ": written without a shape and before what it calls",
+                              ": written without a shape, and before the computation that it calls",
                           parsed_instr.op_start);
     }
     called.push_back(computation);

@@ -396,7 +396,7 @@ bool HloShapeReader::ReadNew(HloCursor& cursor, Shape& shape) {
   } else if (kind == ShapeKind::kFuture) {
     shape = Shape::Future(std::move(elements));
   } else {
-    if (elements.size() != 1) return BadShape(cursor, "a buffer holds one array", start);
+    if (elements.size() != 1) return BadShape(cursor, "a buffer must hold one array", start);
     shape = Shape::Buffer(std::move(elements[0]));
   }
   return true;

@@ -129,7 +129,7 @@ bool ReadMeshDevices(HloCursor& cursor, Mesh& mesh) {
   if (cursor.TryWord("T") && !cursor.Ints(permutation, '(', ')')) return false;
   if (!cursor.Expect(')')) return false;
   std::optional<Dims> devices = ExpandIota(reshape, permutation);
-  if (!devices) return BadSharding(cursor, "device_ids are no permutation of a few numbers", start);
+  if (!devices) return BadSharding(cursor, "device_ids are not a permutation", start);
   mesh.device_ids = std::move(*devices);
   return true;
 }
@@ -393,7 +393,7 @@ bool ReadTileDevices(HloCursor& cursor, TileDevices& devices) {
     return true;
   }
   if (!cursor.Ints(devices.reshape, '[', ']')) return false;
-  if (devices.reshape.empty()) return BadSharding(cursor, "<=[] gives no devices");
+  if (devices.reshape.empty()) return BadSharding(cursor, "<=[] has no devices");
   return !cursor.TryWord("T") || cursor.Ints(devices.permutation, '(', ')');
 }
 

@@ -62,7 +62,7 @@ void CompileAndRun() {
   auto flat = Buffer::From<float>({1, 2, 3, 4, 5, 6}, {6});
   auto n = Buffer::From<int32_t>({7}, {});
   auto u = Buffer::From<uint32_t>({7}, {});
-  Expect(program->Run(*x), "TK5009", "has 2 parameters, given are 1");
+  Expect(program->Run(*x), "TK5009", "has 2 parameters, got 1");
   Expect(program->Run(*flat, *n), "TK5009", "argument 0: it is f32[6], the program has f32[2,3]");
   Expect(program->Run(*x, *u), "TK5009", "argument 1: it is u32[], the program has s32[]");
   Expect(program->Run(*x, Buffer()), "TK5009", "argument 1");

@@ -1,7 +1,7 @@
 // Calls are inlined: forty functions that call the next twice are too many.
 // RUN: check --hash
 // ERROR: TK1004
-// ERR: normal form: calls and loops unfold to more than 262144 instructions
+// ERR: normal form: calls and loops expand to more than 262144 instructions
 func.func public @main(%x: tensor<f32>) -> tensor<f32> {
   %0 = func.call @f0(%x) : (tensor<f32>) -> tensor<f32>
   return %0 : tensor<f32>

@@ -63,7 +63,7 @@ Status LlvmEmitter::FindScratch() {
         __builtin_mul_overflow(array.size, BytesOf(array.type) * lanes, &bytes) ||
         __builtin_add_overflow(sum, RoundUp(bytes, 64), &sum) || sum > most)
       return MakeError(ErrorCode::kKernelForm, "kernel " + kernel_.name +
-                                                   ": its own arrays take more than " +
+                                                   ": its local arrays exceed " +
                                                    std::to_string(most) + " bytes");
   }
   if (shared_bytes > kMaxSharedOnStack) scratch_bytes_ = shared_bytes;

@@ -65,9 +65,9 @@ Status Lanes::CollectFor(const Stmt& stmt, Site around) {
     case LoopRole::kThread:
       return NotForCpu(*kernel_, "loop " + loop.name + " is over the threads of a block");
     case LoopRole::kVector:
-      if (around.lanes > 1) return NotForCpu(*kernel_, "a vector loop inside of another");
+      if (around.lanes > 1) return NotForCpu(*kernel_, "nested vector loops");
       if (!is_constant || trips < 1 || trips > kMaxLanes)
-        return NotForCpu(*kernel_, "vector loop " + loop.name + " has not from 1 to " +
+        return NotForCpu(*kernel_, "vector loop " + loop.name + " must have from 1 to " +
                                        std::to_string(kMaxLanes) + " lanes");
       around.lanes = trips;
       break;
@@ -218,7 +218,9 @@ Status Lanes::CheckRegisters() const {
     if (lanes == 0) continue;
     const std::string& name = kernel_->array(array).name;
     if (site.lanes <= 1 && stmt.kind == StmtKind::kRead)
-      return NotForCpu(*kernel_, "registers " + name + " are each lane's own, and read outside");
+      return NotForCpu(
+          *kernel_,
+          "registers " + name + " are private to each lane, but are read outside the vector loop");
     if (site.lanes > 1 && site.lanes != lanes)
       return NotForCpu(*kernel_,
                        "registers " + name + " belong to vector loops of different lanes");

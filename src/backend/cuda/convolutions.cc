@@ -299,7 +299,7 @@ Result<std::shared_ptr<const ProductCode>> Cudnn::Make(const Convolution& c) con
       return std::shared_ptr<const ProductCode>(std::move(code));
     }
   }
-  return f.Failed("no way to compute " + ToString(c), status);
+  return f.Failed("no engine for " + ToString(c), status);
 }
 
 Result<std::shared_ptr<const ProductCode>> Cudnn::Prepare(const Convolution& convolution) {
@@ -307,7 +307,7 @@ Result<std::shared_ptr<const ProductCode>> Cudnn::Prepare(const Convolution& con
   std::string name = ToString(convolution);
   if (auto found = made_.find(name); found != made_.end()) {
     if (found->second != nullptr) return found->second;
-    return MakeError(ErrorCode::kDeviceFault, "cuDNN: no way to compute " + name);
+    return MakeError(ErrorCode::kDeviceFault, "cuDNN: no engine for " + name);
   }
   Result<std::shared_ptr<const ProductCode>> made = Make(convolution);
   made_[name] = made.ok() ? made.value() : nullptr;

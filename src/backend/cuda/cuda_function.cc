@@ -29,7 +29,7 @@ Status CudaWriter::Layout(const Block& block) {
   source_.cluster = static_cast<int>(ClusterOf(kernel_));
   if (source_.cluster > 1) source_.helpers.insert(Helper::kCluster);
   if (source_.cluster > 1 && device_function_ != nullptr)
-    return Unsupported("a block of several blocks is no part of a launch");
+    return Unsupported("a cluster cannot be part of a horizontally fused launch");
   for (size_t i = source_.cluster > 1 ? 1 : 0; i < threads_.size(); ++i)
     source_.threads[threads_.size() - 1 - i] =
         static_cast<int>(ConstantOf(kernel_.loop(threads_[i]).extent));

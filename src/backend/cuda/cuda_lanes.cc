@@ -70,8 +70,9 @@ void CudaWriter::FindVectorAccesses(const Stmt& stmt, int64_t lanes) {
   std::set<ArrayId> kept = read;
   std::erase_if(kept, [&](ArrayId array) { return BeginsAnew(stmt.body, array); });
   if (StoresUniform(stmt.body, kept))
-    return Fail(fmt::format("vector loop {}: all lanes store alike what they also read",
-                            kernel_.loop(stmt.loop).name));
+    return Fail(
+        fmt::format("vector loop {}: all lanes store the same elements, which they also read",
+                    kernel_.loop(stmt.loop).name));
   if ((lanes & (lanes - 1)) != 0) return;
   for (size_t i = 0; i <= stmt.body.size(); ++i) {
     for (ValueId id : placement_.Before(stmt.body, i)) {

@@ -61,7 +61,7 @@ class CounterfactualFinder {
                  ? fmt::format("would fuse with --lift={}", rule->name.substr(4))
                  : "";
     if (decision.because.find(" constraint ") != std::string::npos ||
-        decision.because.ends_with(" keeps it together"))
+        decision.because.ends_with(" requires one kernel"))
       return "would be evaluated without the constraint";
     if (std::optional<int64_t> over = OverLimit(decision.because))
       return fmt::format("would fuse with {} less", *over);

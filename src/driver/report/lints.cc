@@ -219,9 +219,8 @@ class Linter {
     for (auto& [repeats, loop] : loops)
       lints_.all.push_back(
           {"lint.unrolled-loop", std::move(loop.lines), loop.us,
-           fmt::format("the same is computed {} times, each time from the previous result: a loop "
-                       "in Python, {} instructions of the program; jax.lax.scan or "
-                       "fori_loop compiles its body once",
+           fmt::format("an unrolled Python loop: {} iterations, {} instructions of the program; "
+                       "jax.lax.scan or fori_loop compiles its body once",
                        repeats, loop.instrs)});
   }
 

@@ -105,8 +105,8 @@ std::string BreakEvenBatchText(const std::optional<double>& break_even, bool gpu
                                int64_t batch) {
   std::string_view other = gpu_wins ? "host" : "h200";
   if (!break_even)
-    return fmt::format("at no size from {:g} to {:g} times this one is {} faster", kSmallest,
-                       kLargest, other);
+    return fmt::format("{2} is not faster at any size from {0:g} to {1:g} times this one",
+                       kSmallest, kLargest, other);
   std::string text = fmt::format("with arrays {:.3g} times {}, {} is faster",
                                  *break_even > 1 ? *break_even : 1 / *break_even,
                                  *break_even > 1 ? "larger" : "smaller", other);
@@ -141,10 +141,10 @@ std::string TextOf(const DeviceComparison& comparison) {
   std::string text;
   text += fmt::format("host: {} steps, {:.4g} us predicted\n", comparison.host.steps(),
                       comparison.host.us);
-  text +=
-      fmt::format("h200: {} steps, {:.4g} us predicted; {:.4g} us to transfer {} there and back\n",
-                  comparison.gpu.steps(), comparison.gpu.us, comparison.transfer_us,
-                  BytesText(comparison.transferred));
+  text += fmt::format(
+      "h200: {} steps, {:.4g} us predicted; {:.4g} us to transfer {} to the GPU and back\n",
+      comparison.gpu.steps(), comparison.gpu.us, comparison.transfer_us,
+      BytesText(comparison.transferred));
   auto say = [&](const char* where, double gpu_us, const std::optional<double>& break_even) {
     bool gpu_wins = gpu_us < comparison.host.us;
     text += fmt::format("{}: {} is faster, {:.4g} us against {:.4g}; {}\n", where,
@@ -154,7 +154,7 @@ std::string TextOf(const DeviceComparison& comparison) {
   };
   say("arrays on the host", comparison.gpu.us + comparison.transfer_us,
       comparison.break_even_with_transfers);
-  say("arrays where it runs", comparison.gpu.us, comparison.break_even_without);
+  say("arrays on the device that runs it", comparison.gpu.us, comparison.break_even_without);
   return text + "sizes: the work of each kernel is scaled, plans are unchanged; transfers: " +
          comparison.link + "\n";
 }

@@ -80,7 +80,7 @@ class TextWriter {
 
   std::string Write(Records records) {
     if (!report_.why_interpreted().empty())
-      return "the interpreter runs all of it: " + report_.why_interpreted() + "\n";
+      return "the whole program is interpreted: " + report_.why_interpreted() + "\n";
     AddHeading();
     AddSteps();
     AddMachine();
@@ -100,7 +100,7 @@ class TextWriter {
         out_ += ToString(decision) + (facts[i].empty() ? "" : "; " + facts[i]) + "\n";
     }
     if (rewrites.empty()) return;
-    out_ += "rewrites of passes before that:";
+    out_ += "rewrites by earlier passes:";
     for (const auto& [pass, count] : rewrites) out_ += fmt::format(" {} {},", pass, count);
     out_.back() = ' ';
     out_ += "(`tokamak explain --decisions` lists them, `tokamak explain RULE` describes a rule)\n";
@@ -209,12 +209,12 @@ std::string BreakEvenText(std::string_view doing, CallCost own, std::string_view
                           CallCost other) {
   double more = own.before_ms - other.before_ms, saves = other.call_us - own.call_us;
   std::string text = more > 0 ? fmt::format("{} {} ms more than {} ", doing, NumberText(more), than)
-                              : fmt::format("{} takes no longer than {}, and ", doing, than);
+                              : fmt::format("{} takes no longer than for {} and ", doing, than);
   // Savings below a thousandth are rounding noise of the sums.
   if (saves <= 1e-3 * other.call_us) return text + "saves nothing\n";
-  text += fmt::format("saves {} us a call", NumberText(saves));
-  if (more <= 0) return text + ": pays at once\n";
-  return text + fmt::format(": pays after {:.0f} calls\n", std::ceil(more * 1000 / saves));
+  text += fmt::format("saves {} us per call", NumberText(saves));
+  if (more <= 0) return text + ": it pays off at once\n";
+  return text + fmt::format(": it pays off after {:.0f} calls\n", std::ceil(more * 1000 / saves));
 }
 
 std::string ShortList(const std::vector<std::string>& thread_registers, size_t shown) {

@@ -113,7 +113,7 @@ class BlockRadixSortBuilder {
   Digit DigitAt(Scalar word, int64_t shift) {
     std::optional<Scalar> whole = DigitOf(b_, *sort_.instr, digits_, {word, {}});
     if (!whole) {
-      emitter_.Fail("sort: its computation has no formula");
+      emitter_.Fail("sort: its computation has no scalar formula");
       return {b_.Index(0), b_.Constant(kCount, 0)};
     }
     Scalar digit = *whole;

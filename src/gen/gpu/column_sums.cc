@@ -37,14 +37,14 @@ std::string ColumnSums::Find(const FusedRegion& region, FusedRegion& rest) {
     if (!ReducesColumns(reducer)) continue;
     for (const Instr* instr : region.instrs)
       if (std::count(instr->operands().begin(), instr->operands().end(), root) > 0)
-        return "it needs the sums of its columns";
+        return "it uses its column sums";
     const Dims& dims = reducer.input().dims();
     auto begin = static_cast<size_t>(reducer.reduced.front());
     auto end = static_cast<size_t>(reducer.reduced.back()) + 1;
     int64_t outer = ProductOf(dims, 0, begin), reduced_count = ProductOf(dims, begin, end);
     int64_t row = ProductOf(dims, end, dims.size());
     if (!reducers_.empty() && (outer != outer_ || reduced_count != reduced_count_ || row != row_))
-      return "its columns are of different rows";
+      return "its column sums are over different rows";
     outer_ = outer;
     reduced_count_ = reduced_count;
     row_ = row;
@@ -93,7 +93,7 @@ void ColumnSums::AddSharedArray(size_t i, int64_t rows) {
   if (!is_new) return;
   at->second = b_.Local("columns", type, Space::kShared, rows * row_);
   shared_bytes_ += rows * row_ * BytesOf(type);
-  if (shared_bytes_ > kColumnSumSharedBytes) emitter_.Fail("the sums of its columns are too many");
+  if (shared_bytes_ > kColumnSumSharedBytes) emitter_.Fail("it has too many column sums");
 }
 
 void ColumnSums::StoreShared(size_t i, Scalar index, Scalar number) {

@@ -33,7 +33,7 @@ constexpr int64_t kAccess = 16;  // bytes: the widest access of a thread (hardwa
 // Finds the single dot of a region. Returns why there is none, empty if there is.
 std::string FindDot(const FusedRegion& region, const Machine& machine, const Instr*& dot) {
   for (const Instr* instr : region.instrs) {
-    if (instr->op() == Op::kReduce) return "rows of a contraction's results are folded elsewhere";
+    if (instr->op() == Op::kReduce) return "reductions of a dot's result rows need another kernel";
     if (instr->op() != Op::kDot) continue;
     if (dot != nullptr) return "it has a second contraction";
     dot = instr;

@@ -63,7 +63,7 @@ class CooperativeLoopTiler {
   BuildOutcome Build(const std::string& name) {
     if (std::string why = Look(); !why.empty()) return {std::nullopt, why};
     std::optional<ThreadMapShape> shape = Choose();
-    if (!shape) return {std::nullopt, "its matrices are more than the registers of a cluster hold"};
+    if (!shape) return {std::nullopt, "its weights exceed the registers of a cluster"};
     return Write(*shape, name);
   }
 
@@ -79,10 +79,10 @@ class CooperativeLoopTiler {
         if (carry.axes[d] < 0) own *= region_.loop.init(i)->shape().dim(d);
       elements_ = std::max(elements_, own);
     }
-    if (elements_ < kLeastElements) return "it carries few elements a place";
+    if (elements_ < kLeastElements) return "it carries too few elements per point";
     for (const auto& [dot, axes] : form.dots)
       if (std::string why = Add(*dot); !why.empty()) return why;
-    if (products_.empty()) return "it multiplies nothing";
+    if (products_.empty()) return "it contains no dot";
     return "";
   }
 
@@ -92,7 +92,7 @@ class CooperativeLoopTiler {
     ScalarType sum = ComputeType(WideType(dot.shape().type()));
     if (!product || dot.parent() != region_.loop.body || !attrs.lhs_batch.empty() ||
         BytesOf(sum) != 4 || !IsFloat(sum))
-      return "a product in it is of another kind";
+      return "it contains a dot of another form";
     size_t from = product->vector == 0
                       ? dot.operand(0)->shape().dims().size() - attrs.lhs_contracting.size()
                       : 0;
@@ -100,12 +100,12 @@ class CooperativeLoopTiler {
                     ? product->axes->size()
                     : dot.operand(0)->shape().dims().size() - attrs.lhs_contracting.size();
     for (size_t d = from; d < to; ++d)
-      if ((*product->axes)[d] >= 0) return "the matrix of a product differs by place";
+      if ((*product->axes)[d] >= 0) return "the matrix of a dot differs between points";
     if (!IsFixed(region_.loop, region_.form, *dot.operand(1 - product->vector)))
-      return "the matrix of a product changes";
+      return "the matrix of a dot is not loop-invariant";
     if (product->taps % elements_ != 0 || product->sums % elements_ != 0 ||
         product->taps % kWarp != 0)
-      return "products have other sizes than what it carries";
+      return "its dots have other sizes than its carried values";
     products_.push_back(*product);
     return "";
   }

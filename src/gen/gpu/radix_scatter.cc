@@ -112,7 +112,7 @@ class RadixScatterBuilder {
   Scalar DigitAt(Scalar word) {
     std::optional<Scalar> digit = DigitOf(b_, *sort_.instr, digits_, {word, {}});
     if (!digit) {
-      emitter_.Fail("sort: its computation has no formula");
+      emitter_.Fail("sort: its computation has no scalar formula");
       return Number(0);
     }
     if (digit->type() != kCount) digit = digit->As(kCount);

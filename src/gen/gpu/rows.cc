@@ -104,7 +104,7 @@ class RowsBuilder {
     if (!columns_.empty()) {
       int64_t rows = columns_.outer() * columns_.reduced_count();
       if (reduces && (found_.row != columns_.row() || found_.rows != rows))
-        return "its columns are of other rows than it reduces";
+        return "its column sums are over other rows than its reductions";
       found_.rows = rows;
       found_.row = columns_.row();
     }
@@ -170,7 +170,7 @@ class RowsBuilder {
     steps_ = CeilDiv(vectors_, threads_);
     unrolled_ = steps_ <= kRowsWarpSteps;
     if (!columns_.empty() && (!unrolled_ || !any_order))
-      return "its rows are too long for sums of columns";
+      return "its rows are too long for column sums";
     int64_t room = threads_ == kRowsMostThreads ? kCachedRegisters / 2 : kCachedRegisters;
     if (cached > 0 && unrolled_ && cached * steps_ * lanes_ <= room) cached_.Cache(steps_ * lanes_);
     return "";
@@ -349,7 +349,7 @@ class RowsBuilder {
                               .from = type,
                               .operands = operands,
                               .attrs = &instr.attrs()});
-    if (!power) emitter_.Fail("its exponential has no formula");
+    if (!power) emitter_.Fail("its exponential has no scalar formula");
     return power.value_or(exponent);
   }
 
@@ -513,7 +513,7 @@ class RowsBuilder {
     std::vector<const Instr*> roots = LastRoots();
     for (const Instr* root : roots)
       if (!root->shape().IsArray() || root->shape().ElementCount() != found_.rows * found_.row)
-        return emitter_.Fail("a root has neither a row's elements nor one a row");
+        return emitter_.Fail("a root has neither one element per row element nor one per row");
     if (roots.empty() && columns_.empty()) return;
     ForElements([&](Scalar element, const CachedElement& cached, Scalar) {
       Scalar linear = row_at_ * b_.Index(found_.row) + element;

@@ -274,7 +274,7 @@ class SortBuilder {
     std::optional<Scalar> before;
     if (emitter_.failure().empty()) before = ComesBefore(b_, sort_, both);
     if (before) return *before;
-    emitter_.Fail("sort: its computation has no formula");
+    emitter_.Fail("sort: its computation has no scalar formula");
     return b_.Constant(ScalarType::kPred, 0);
   }
 
@@ -304,7 +304,7 @@ std::optional<std::string> WhyNoSort(const Instr& sort) {
   if (std::optional<std::string> why = WhyNoComparison(sort)) return why;
   if (IsBlockRadixSort(sort) || IsNetworkSort(sort)) return std::nullopt;
   int64_t length = LineSortOf(sort).length;
-  if (length > INT32_MAX) return "sort: of more than 2^31 elements a line";
+  if (length > INT32_MAX) return "sort: a line has more than 2^31 elements";
   if (length > LongestBlockSort(sort) && !HasSortedHalves(sort))
     return "sort: a line exceeds shared memory";
   return std::nullopt;
@@ -312,7 +312,7 @@ std::optional<std::string> WhyNoSort(const Instr& sort) {
 
 BuildOutcome BuildSort(const FusedRegion& region, const Machine& machine, const std::string& name) {
   if (region.roots.size() != 1 || (region.instrs.size() != 1 && !TakesProducers(region)))
-    return {std::nullopt, "a sort stands alone"};
+    return {std::nullopt, "a sort is not fused with other instructions"};
   if (std::optional<std::string> why = WhyNoSort(*region.roots[0])) return {std::nullopt, *why};
   if (IsBlockRadixSort(*region.roots[0])) return BuildBlockRadixSort(region, name);
   if (IsRadixScatter(*region.roots[0])) return BuildRadixScatter(region, name);

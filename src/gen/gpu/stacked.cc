@@ -76,7 +76,8 @@ class StackedBuilder {
 std::string WhyNotStacked(const FusedRegion& region) {
   int64_t stacked = 0;
   for (const Instr* root : region.roots)
-    if (!root->shape().IsArray() || IsSliceUpdate(*root)) return "what has several sizes is arrays";
+    if (!root->shape().IsArray() || IsSliceUpdate(*root))
+      return "roots of several sizes must be arrays";
   int64_t count = SmallestOf(region);
   for (const Instr* root : region.roots) {
     if (CountOf(*root) % count != 0) return "its roots have different numbers of elements";

@@ -203,7 +203,7 @@ BuildOutcome BuildTranspose(const FusedRegion& region, const Machine& machine,
     if (root->shape().dims() != dims || IsSliceUpdate(*root))
       return {std::nullopt, "its roots have different shapes"};
   TransposedInput transposed_dim = FindTransposedInput(region, dims);
-  if (transposed_dim.input == nullptr) return {std::nullopt, "it reads no input across"};
+  if (transposed_dim.input == nullptr) return {std::nullopt, "it reads no transposed input"};
   std::vector<TransposedLoad> transposed = TransposedLoads(region, dims, transposed_dim.dimension);
   if (transposed.empty() || dims[transposed_dim.dimension] < kLeast || dims.back() < kLeast)
     return {std::nullopt, "its tiles would be too small, or too many"};

@@ -27,8 +27,8 @@ bool EndsInToken(const Shape& shape) {
 Status RequireStartTuple(const InferInput& in, size_t least) {
   const Shape& start = in.operands[0];
   if (start.IsTuple() && start.elements().size() >= least) return Ok();
-  return MakeInferError(in, ErrorCode::kAsyncStart, "operand 0 must be what a start gives, is {}",
-                        ToString(start));
+  return MakeInferError(in, ErrorCode::kAsyncStart,
+                        "operand 0 must be the result of a start, is {}", ToString(start));
 }
 
 }  // namespace
@@ -37,8 +37,9 @@ Result<Shape> InferAsyncStart(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireCalled(in, 1));
   const Computation& body = *in.called[0];
   if (body.parameters().size() != in.operands.size())
-    return MakeInferError(in, ErrorCode::kArgumentCount, "{} has {} parameters, {} operands given",
-                          NameOf(body), body.parameters().size(), in.operands.size());
+    return MakeInferError(in, ErrorCode::kArgumentCount,
+                          "{} has {} parameters, but there are {} operands", NameOf(body),
+                          body.parameters().size(), in.operands.size());
   for (size_t i = 0; i < in.operands.size(); ++i) {
     const Instr* parameter = body.parameters()[i];
     if (parameter == nullptr || !CompatibleWithDynamic(parameter->shape(), in.operands[i]))
@@ -57,7 +58,7 @@ Result<Shape> InferAsyncStart(const InferInput& in) {
            CompatibleWithDynamic(written->elements()[1], root);
   }
   if (good) return *written;
-  return MakeInferError(in, ErrorCode::kAsyncShape, "result is written {}, {} gives {}",
+  return MakeInferError(in, ErrorCode::kAsyncShape, "the result is written {}, but {} returns {}",
                         ToString(*written), NameOf(body), ToString(root));
 }
 
@@ -81,8 +82,8 @@ Result<Shape> InferCopyStart(const InferInput& in) {
       CompatibleWithDynamic(parts[1], x))
     return *in.written;
   return MakeInferError(in, ErrorCode::kAsyncShape,
-                        "result is written {}, a copy of {} gives it twice", ToString(*in.written),
-                        ToString(x));
+                        "the result is written {}, but a copy of {} returns that shape twice",
+                        ToString(*in.written), ToString(x));
 }
 
 Result<Shape> InferCopyDone(const InferInput& in) {
@@ -135,8 +136,8 @@ Result<Shape> InferSend(const InferInput& in) {
 Result<Shape> InferSendDone(const InferInput& in) {
   const Shape& send = in.operands[0];
   if (!send.IsTuple() || !EndsInToken(send))
-    return MakeInferError(in, ErrorCode::kAsyncStart, "operand 0 must be what send gives, is {}",
-                          ToString(send));
+    return MakeInferError(in, ErrorCode::kAsyncStart,
+                          "operand 0 must be the result of a send, is {}", ToString(send));
   return InferShape(in, Shape::Token());
 }
 
@@ -149,8 +150,8 @@ Result<Shape> InferRecv(const InferInput& in) {
 Result<Shape> InferRecvDone(const InferInput& in) {
   const Shape& recv = in.operands[0];
   if (!recv.IsTuple() || recv.elements().size() < 3 || !EndsInToken(recv))
-    return MakeInferError(in, ErrorCode::kAsyncStart, "operand 0 must be what recv gives, is {}",
-                          ToString(recv));
+    return MakeInferError(in, ErrorCode::kAsyncStart,
+                          "operand 0 must be the result of a recv, is {}", ToString(recv));
   return InferShape(in, Shape::Tuple({recv.elements()[0], Shape::Token()}));
 }
 

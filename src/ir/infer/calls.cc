@@ -24,8 +24,9 @@ Status RequireArguments(const InferInput& in, const Computation& callee, size_t 
 Status RequireParameterCount(const InferInput& in, const Computation& callee) {
   if (callee.parameters().size() == in.operands.size()) [[likely]]
     return Ok();
-  return MakeInferError(in, ErrorCode::kArgumentCount, "{} has {} parameters, {} operands given",
-                        NameOf(callee), callee.parameters().size(), in.operands.size());
+  return MakeInferError(in, ErrorCode::kArgumentCount,
+                        "{} has {} parameters, but there are {} operands", NameOf(callee),
+                        callee.parameters().size(), in.operands.size());
 }
 
 // Returns the written shape if it agrees with `shape`; either side may know sizes that the other
@@ -34,7 +35,7 @@ Result<Shape> InferRoot(const InferInput& in, const Shape& shape, const Computat
   if (in.written == nullptr) return shape;
   if (CompatibleWithDynamic(*in.written, shape)) [[likely]]
     return *in.written;
-  return MakeInferError(in, ErrorCode::kCallResult, "result is written {}, {} gives {}",
+  return MakeInferError(in, ErrorCode::kCallResult, "the result is written {}, but {} returns {}",
                         ToString(*in.written), NameOf(callee), ToString(shape));
 }
 
@@ -61,8 +62,8 @@ Result<Shape> InferTuple(const InferInput& in) {
   for (size_t i = 0; good && i < in.operands.size(); ++i)
     good = CompatibleWithDynamic(written->elements()[i], in.operands[i]);
   if (good) return *written;
-  return MakeInferError(in, ErrorCode::kResultShape, "result is written {}, the operands give {}",
-                        ToString(*written),
+  return MakeInferError(in, ErrorCode::kResultShape,
+                        "the result is written {}, but the operands imply {}", ToString(*written),
                         ToString(Shape::Tuple({in.operands.begin(), in.operands.end()})));
 }
 
@@ -98,10 +99,10 @@ Result<Shape> InferWhile(const InferInput& in) {
   const Shape& goes_on = RootShape(condition);
   if (!goes_on.IsScalar() || goes_on.type() != ElementType::kPred)
     return MakeInferError(in, ErrorCode::kWhileCondition,
-                          "the condition {} must give pred[], gives {}", NameOf(condition),
+                          "the condition {} must return pred[], returns {}", NameOf(condition),
                           ToString(goes_on));
   if (!IsState(in, RootShape(body)))
-    return MakeInferError(in, ErrorCode::kWhileState, "the state is {}, the body {} gives {}",
+    return MakeInferError(in, ErrorCode::kWhileState, "the state is {}, but the body {} returns {}",
                           ToString(StateShape(in)), NameOf(body), ToString(RootShape(body)));
   if (in.written == nullptr) return StateShape(in);
   if (IsState(in, *in.written)) return *in.written;
@@ -117,8 +118,8 @@ Result<Shape> InferConditional(const InferInput& in) {
     return MakeInferError(in, ErrorCode::kBranchIndex, "operand 0 must be pred[] or s32[], is {}",
                           ToString(index));
   if (in.called.empty() || (is_pred && in.called.size() != 2))
-    return MakeInferError(in, ErrorCode::kBranchCount, "{} branches given, {} needed",
-                          in.called.size(), is_pred ? "2" : "1 or more");
+    return MakeInferError(in, ErrorCode::kBranchCount, "{} branches, expected {}", in.called.size(),
+                          is_pred ? "2" : "1 or more");
   size_t next = 1;
   for (const Computation* branch : in.called) {
     size_t count = branch->parameters().size();
@@ -131,13 +132,14 @@ Result<Shape> InferConditional(const InferInput& in) {
   }
   if (next != in.operands.size())
     return MakeInferError(in, ErrorCode::kBranchArguments,
-                          "{} operands given, the branches take {}", in.operands.size(), next);
+                          "{} operands, but the branches have {} parameters", in.operands.size(),
+                          next);
   const Shape& first = RootShape(*in.called[0]);
   for (const Computation* branch : in.called.subspan(1)) {
     if (!CompatibleWithDynamic(RootShape(*branch), first))
-      return MakeInferError(in, ErrorCode::kBranchResults, "branch {} gives {}, branch {} gives {}",
-                            NameOf(*in.called[0]), ToString(first), NameOf(*branch),
-                            ToString(RootShape(*branch)));
+      return MakeInferError(in, ErrorCode::kBranchResults,
+                            "branch {} returns {}, branch {} returns {}", NameOf(*in.called[0]),
+                            ToString(first), NameOf(*branch), ToString(RootShape(*branch)));
   }
   return InferRoot(in, first, *in.called[0]);
 }

@@ -53,8 +53,8 @@ Result<Shape> InferManualComputation(const InferInput& in) {
   }
   if (good) return *written;
   return MakeInferError(in, ErrorCode::kManualShapes,
-                        "result is written {}, {} gives {} on each device", ToString(*written),
-                        NameOf(body), ToString(root));
+                        "the result is written {}, but {} returns {} on each device",
+                        ToString(*written), NameOf(body), ToString(root));
 }
 
 Result<Shape> InferShardingGroup(const InferInput& in) {
@@ -127,8 +127,9 @@ Result<Shape> InferRunParallel(const InferInput& in) {
     }
   }
   if (next != in.operands.size())
-    return MakeInferError(in, ErrorCode::kArgumentCount, "{} operands given, the programs take {}",
-                          in.operands.size(), next);
+    return MakeInferError(in, ErrorCode::kArgumentCount,
+                          "{} operands, but the programs have {} parameters", in.operands.size(),
+                          next);
   return InferShape(in, results.size() == 1 ? results[0] : Shape::Tuple(results));
 }
 

@@ -86,10 +86,11 @@ Status CheckBody(const InferInput& in, size_t count) {
       good = good && body.parameter(p)->shape().IsScalar() &&
              CanPassAs(type, body.parameter(p)->shape().type());
     if (!good)
-      return MakeInferError(
-          in, ErrorCode::kReductionBody, "{} takes {} and {} and gives {}, operand {} is {}",
-          NameOf(body), ToString(body.parameter(0)->shape()), ToString(body.parameter(1)->shape()),
-          ToString(root), i, ToString(in.operands[i]));
+      return MakeInferError(in, ErrorCode::kReductionBody,
+                            "{} has the parameters {} and {} and returns {}, but operand {} is {}",
+                            NameOf(body), ToString(body.parameter(0)->shape()),
+                            ToString(body.parameter(1)->shape()), ToString(root), i,
+                            ToString(in.operands[i]));
   }
   return Ok();
 }
@@ -112,7 +113,7 @@ Result<Shape> InferLikeOperands(const InferInput& in, size_t count) {
 
 Result<size_t> OneDimension(const InferInput& in, const CollectiveAttrs& attrs, const Shape& x) {
   if (attrs.dimensions.size() != 1)
-    return MakeInferError(in, ErrorCode::kDimensionCount, "{} dimensions given, 1 needed",
+    return MakeInferError(in, ErrorCode::kDimensionCount, "{} dimensions, expected 1",
                           attrs.dimensions.size());
   TOK_RETURN_IF_ERROR(RequireDimension(in, "dimension", attrs.dimensions[0], x.rank()));
   return static_cast<size_t>(attrs.dimensions[0]);
@@ -137,7 +138,8 @@ Result<Shape> Gathered(const InferInput& in, const Shape* written, size_t i, int
   if (written == nullptr) {
     if (group == 0 || x.dim(along) == kDynamic ||
         !MultiplyAdd(0, x.dim(along), group, &dims[along]))
-      return MakeInferError(in, ErrorCode::kShapeMissing, "the shape of the result must be given");
+      return MakeInferError(in, ErrorCode::kShapeMissing,
+                            "the shape of the result must be written");
     return InferResult(in, written, x.type(), dims, &x);
   }
   bool ranked = written->IsArray() && written->rank() == x.rank();
@@ -199,8 +201,8 @@ Result<Shape> InferAllGatherStart(const InferInput& in) {
 Result<Shape> InferCollectiveDone(const InferInput& in) {
   const Shape& start = in.operands[0];
   if (!start.IsTuple() || start.elements().size() < 2)
-    return MakeInferError(in, ErrorCode::kAsyncStart, "operand 0 must be what a start gives, is {}",
-                          ToString(start));
+    return MakeInferError(in, ErrorCode::kAsyncStart,
+                          "operand 0 must be the result of a start, is {}", ToString(start));
   return InferShape(in, start.elements()[1]);
 }
 
@@ -224,7 +226,8 @@ Result<Shape> InferReduceScatter(const InferInput& in) {
     TOK_TRY(size_t along, OneDimension(in, attrs, x));
     TOK_TRY(const Shape* written, WrittenPart(in, i, count));
     if (written == nullptr && (group == 0 || x.dim(along) % group != 0))
-      return MakeInferError(in, ErrorCode::kShapeMissing, "the shape of the result must be given");
+      return MakeInferError(in, ErrorCode::kShapeMissing,
+                            "the shape of the result must be written");
     bool ranked = written != nullptr && written->IsArray() && written->rank() == x.rank();
     Sizes dims(x.dims());
     if (written == nullptr) dims[along] = x.dim(along) / group;
@@ -357,7 +360,7 @@ Status CheckPairs(const InferInput& in, const std::vector<Dims>& pairs) {
         targets.insert(pair[1]).second)
       continue;
     return MakeInferError(in, ErrorCode::kSourceTargets,
-                          "pair {} is malformed, or its source or target stands in another",
+                          "pair {} is malformed, or its source or target is also in another pair",
                           ListText(pair));
   }
   return Ok();

@@ -19,7 +19,7 @@ Status CheckLabels(const InferInput& in, const char* array, int64_t first, int64
   }
   if (good) return Ok();
   return MakeInferError(in, ErrorCode::kConvolutionLabels,
-                        "the labels {} of the {} are no permutation of {} dimensions",
+                        "the labels {} of the {} are not a permutation of {} dimensions",
                         ListText(all), array, rank);
 }
 

@@ -25,8 +25,8 @@ Result<Shape> InferSameType(const InferInput& in, const Sizes& dims) {
 Status RequireStarts(const InferInput& in, size_t first, int64_t count) {
   if (static_cast<int64_t>(in.operands.size() - first) != count)
     return MakeInferError(in, ErrorCode::kStartIndices,
-                          "{} has {} dimensions, {} start indices given", ToString(in.operands[0]),
-                          count, in.operands.size() - first);
+                          "{} has {} dimensions, but there are {} start indices",
+                          ToString(in.operands[0]), count, in.operands.size() - first);
   for (size_t i = first; i < in.operands.size(); ++i) {
     const Shape& start = in.operands[i];
     if (!start.IsScalar() || !IsInteger(start.type()) || start.quant() != nullptr ||

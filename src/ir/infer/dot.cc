@@ -117,7 +117,7 @@ Result<Shape> InferProducts(const InferInput& in, const Sizes& dims) {
                   (in.op == Op::kConvolution && IsMask(y, x));
   if (!together)
     return MakeInferError(in, ErrorCode::kDotTypes,
-                          "lhs is {}, rhs is {}: their types do not go together", ToString(x),
+                          "lhs is {}, rhs is {}: their types are incompatible", ToString(x),
                           ToString(y));
   ElementType type = ProductType(x, y);
   if (in.written != nullptr && in.written->IsArray() && in.written->type() != type) {
@@ -133,7 +133,7 @@ Result<Shape> InferProducts(const InferInput& in, const Sizes& dims) {
 Status RequirePrecision(const InferInput& in, const std::vector<Precision>& precision) {
   if (precision.empty() || precision.size() == 2 || precision.size() == OwnOperands(in))
     return Ok();
-  return MakeInferError(in, ErrorCode::kPrecisionCount, "{} precisions given, 2 needed",
+  return MakeInferError(in, ErrorCode::kPrecisionCount, "{} precisions, expected 2",
                         precision.size());
 }
 
@@ -169,8 +169,8 @@ Result<Shape> InferRaggedDot(const InferInput& in) {
     if (Has(attrs.rhs_batch, group) || Has(attrs.rhs_contracting, group) ||
         !SizesAgree(y.dim(static_cast<size_t>(group)), groups))
       return MakeInferError(in, ErrorCode::kRaggedDims,
-                            "group dimension {} of {} does not go with {} groups", group,
-                            ToString(y), SizeText(groups));
+                            "group dimension {} of {} does not match {} groups", group, ToString(y),
+                            SizeText(groups));
   }
   Dims prefix;
   for (int64_t d : attrs.lhs_batch)

@@ -58,7 +58,8 @@ Status ReadOperands(const InferInput& in, std::string_view left, std::map<int, i
     bool last = i + 1 == in.operands.size();
     if (last != (comma == left.size()))
       return MakeInferError(in, ErrorCode::kEinsumSyntax,
-                            "the config has not one term per operand, {}", in.operands.size());
+                            "the config does not have one term per operand, {}",
+                            in.operands.size());
     left.remove_prefix(std::min(comma + 1, left.size()));
   }
   return Ok();
@@ -76,14 +77,14 @@ Result<Sizes> EinsumSizes(const InferInput& in) {
   TOK_RETURN_IF_ERROR(ReadOperands(in, std::string_view(config).substr(0, arrow), sizes, ellipsis));
   auto output = ReadTerm(std::string_view(config).substr(arrow + 2), -1, ellipsis);
   if (!output)
-    return MakeInferError(in, ErrorCode::kEinsumSyntax, "config \"{}\" holds what is no letter",
-                          config);
+    return MakeInferError(in, ErrorCode::kEinsumSyntax,
+                          "config \"{}\" has a character that is not a letter", config);
   Sizes dims;
   for (int label : *output) {
     auto size = sizes.find(label);
     if (size == sizes.end())
       return MakeInferError(in, ErrorCode::kEinsumSyntax,
-                            "config \"{}\" gives a label that no operand has", config);
+                            "config \"{}\" has a result label that no operand has", config);
     dims.push_back(size->second);
   }
   return dims;

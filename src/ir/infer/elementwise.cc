@@ -89,7 +89,7 @@ Result<Shape> InferStochasticConvert(const InferInput& in) {
   const Shape &x = in.operands[0], &bits = in.operands[1];
   if (!IsReal(x.type()))
     return MakeInferError(in, ErrorCode::kUnsupportedElementType,
-                          "operand 0 must hold real numbers, is {}", ToString(x));
+                          "operand 0 must be of real numbers, is {}", ToString(x));
   if (!IsUnsigned(bits.type()) || InfoOf(bits.type()).bits != InfoOf(x.type()).bits)
     return MakeInferError(in, ErrorCode::kOperandTypes,
                           "the random bits must be unsigned and as wide as {}, are {}", ToString(x),
@@ -212,8 +212,8 @@ Result<Shape> InferMap(const InferInput& in) {
     TOK_RETURN_IF_ERROR(RequireBodyParameter(in, body, i, in.operands[i].type()));
   const Shape& root = RootShape(body);
   if (!root.IsScalar())
-    return MakeInferError(in, ErrorCode::kBodyResult, "{} gives {}, a scalar needed", NameOf(body),
-                          ToString(root));
+    return MakeInferError(in, ErrorCode::kBodyResult, "{} returns {}, expected a scalar",
+                          NameOf(body), ToString(root));
   return InferArray(in, root.type(), dims, &root);
 }
 

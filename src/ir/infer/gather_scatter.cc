@@ -61,7 +61,7 @@ Status CheckBatching(const InferInput& in, const Indexing& how, const Shape& arr
     if (b == how.index_vector_dim || Has(how.index_map, a) || Has(how.dropped, a) ||
         !SizesAgree(size_a, size_b))
       return MakeInferError(in, ErrorCode::kBatchingDims,
-                            "batching dimension {} of {} does not go with dimension {} of {}", a,
+                            "batching dimension {} of {} does not match dimension {} of {}", a,
                             ToString(array), b, ToString(indices));
   }
   return Ok();
@@ -201,7 +201,8 @@ Result<size_t> CheckScatterOperands(const InferInput& in) {
   size_t count = OwnOperands(in);
   if (count < 3 || count % 2 == 0)
     return MakeInferError(in, ErrorCode::kOperandCount,
-                          "{} operands are no inputs, indices and as many updates", count);
+                          "{} operands: expected inputs, indices and as many updates as inputs",
+                          count);
   for (size_t i = 0; i < count; ++i) TOK_RETURN_IF_ERROR(RequireArray(in, i));
   size_t n = count / 2;
   for (size_t i = 1; i < n; ++i) {

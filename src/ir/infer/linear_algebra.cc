@@ -21,7 +21,7 @@ Status RequireSquare(const InferInput& in) {
   const Shape& a = in.operands[0];
   size_t rank = a.dims().size();
   if (rank >= 2 && SizesAgree(a.dim(rank - 1), a.dim(rank - 2))) return Ok();
-  return MakeInferError(in, ErrorCode::kNotSquare, "operand 0 must hold square matrices, is {}",
+  return MakeInferError(in, ErrorCode::kNotSquare, "operand 0 must be square matrices, is {}",
                         ToString(a));
 }
 

@@ -14,7 +14,7 @@ Result<Shape> InferUniformQuantize(const InferInput& in) {
   ElementType numbers = x.quant() == nullptr ? x.type() : x.quant()->expressed;
   if (numbers != written->quant()->expressed)
     return MakeInferError(in, ErrorCode::kQuantExpressed,
-                          "the operand holds {}, the result expresses {}", HloName(numbers),
+                          "the operand is {}, but the result expresses {}", HloName(numbers),
                           HloName(written->quant()->expressed));
   return InferArray(in, written->type(), Sizes(x.dims()), written);
 }

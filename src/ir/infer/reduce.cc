@@ -14,7 +14,7 @@ Result<size_t> CheckInputs(const InferInput& in, Sizes& dims) {
   size_t count = OwnOperands(in);
   if (count == 0 || count % 2 != 0)
     return MakeInferError(in, ErrorCode::kInputsAndInits,
-                          "{} operands are no inputs and as many initial values", count);
+                          "{} operands: expected inputs and as many initial values", count);
   size_t n = count / 2;
   TOK_RETURN_IF_ERROR(RequireSameSizes(in, n, dims));
   for (size_t i = n; i < count; ++i)
@@ -130,7 +130,7 @@ Result<Shape> InferSelectAndScatter(const InferInput& in) {
     TOK_RETURN_IF_ERROR(RequireBodyParameter(in, select, i, x.type()));
   const Shape& chosen = RootShape(select);
   if (!chosen.IsScalar() || chosen.type() != ElementType::kPred)
-    return MakeInferError(in, ErrorCode::kBodyResult, "{} must give pred[], gives {}",
+    return MakeInferError(in, ErrorCode::kBodyResult, "{} must return pred[], returns {}",
                           NameOf(select), ToString(chosen));
   ElementType type{};
   TOK_RETURN_IF_ERROR(

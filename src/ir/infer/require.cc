@@ -57,12 +57,12 @@ Status RequireOperands(const InferInput& in, size_t least, size_t most) {
   size_t count = OwnOperands(in);
   if (count >= least && count <= most) return Ok();
   if (least == most)
-    return MakeInferError(in, ErrorCode::kOperandCount, "takes {} operands, {} given", least,
+    return MakeInferError(in, ErrorCode::kOperandCount, "expected {} operands, got {}", least,
                           count);
   if (most == SIZE_MAX)
-    return MakeInferError(in, ErrorCode::kOperandCount, "takes at least {} operands, {} given",
+    return MakeInferError(in, ErrorCode::kOperandCount, "expected at least {} operands, got {}",
                           least, count);
-  return MakeInferError(in, ErrorCode::kOperandCount, "takes {} to {} operands, {} given", least,
+  return MakeInferError(in, ErrorCode::kOperandCount, "expected {} to {} operands, got {}", least,
                         most, count);
 }
 
@@ -100,7 +100,8 @@ Status RequireIntegers(const InferInput& in, size_t operand, ErrorCode code) {
   TOK_RETURN_IF_ERROR(RequireArray(in, operand));
   const Shape& shape = in.operands[operand];
   if (IsInteger(shape.type()) && shape.quant() == nullptr) return Ok();
-  return MakeInferError(in, code, "operand {} must hold integers, is {}", operand, ToString(shape));
+  return MakeInferError(in, code, "operand {} must be of integers, is {}", operand,
+                        ToString(shape));
 }
 
 Status RequireDimension(const InferInput& in, const char* name, int64_t dimension, int64_t rank) {
@@ -126,8 +127,8 @@ Status RequireAscending(const InferInput& in, const char* name, const Dims& dims
   for (size_t i = 1; i < dims.size(); ++i) {
     if (dims[i] <= dims[i - 1])
       return MakeInferError(in, ErrorCode::kDimensionOrder,
-                            "{} {} must ascend, {} stands before {}", name, ListText(dims),
-                            dims[i - 1], dims[i]);
+                            "{} {} must be in ascending order, but {} is before {}", name,
+                            ListText(dims), dims[i - 1], dims[i]);
   }
   return Ok();
 }
@@ -142,8 +143,8 @@ Status RequirePermutation(const InferInput& in, const char* name, const Dims& di
   if (good) [[likely]]
     return Ok();
   return MakeInferError(in, ErrorCode::kNotPermutation,
-                        "{} {} is no permutation of the {} dimensions of {}", name, ListText(dims),
-                        rank, in.operands.empty() ? "" : ToString(in.operands[0]));
+                        "{} {} is not a permutation of the {} dimensions of {}", name,
+                        ListText(dims), rank, in.operands.empty() ? "" : ToString(in.operands[0]));
 }
 
 Status RequireCount(const InferInput& in, const char* name, size_t count, int64_t rank) {

@@ -126,7 +126,7 @@ Result<Shape> InferResults(const InferInput& in, std::vector<Shape> parts) {
 Result<const Shape*> RequireWritten(const InferInput& in) {
   if (in.written != nullptr) [[likely]]
     return in.written;
-  return MakeInferError(in, ErrorCode::kShapeMissing, "the shape of the result must be given");
+  return MakeInferError(in, ErrorCode::kShapeMissing, "the shape of the result must be written");
 }
 
 Result<const Shape*> RequireWrittenArray(const InferInput& in) {

@@ -17,7 +17,7 @@ Status CheckComparator(const InferInput& in, size_t count) {
   }
   const Shape& root = RootShape(comparator);
   if (root.IsScalar() && root.type() == ElementType::kPred) return Ok();
-  return MakeInferError(in, ErrorCode::kSortComparator, "{} must give pred[], gives {}",
+  return MakeInferError(in, ErrorCode::kSortComparator, "{} must return pred[], returns {}",
                         NameOf(comparator), ToString(root));
 }
 
@@ -90,8 +90,8 @@ Result<Shape> InferScan(const InferInput& in) {
   size_t count = OwnOperands(in);
   for (size_t i = 0; i < count; ++i) TOK_RETURN_IF_ERROR(RequireArray(in, i));
   if (attrs.num_carries < 0 || attrs.num_carries >= static_cast<int64_t>(count))
-    return ScanError(in,
-                     fmt::format("num_carries is {}, {} operands given", attrs.num_carries, count));
+    return ScanError(
+        in, fmt::format("num_carries is {}, but there are {} operands", attrs.num_carries, count));
   size_t carries = static_cast<size_t>(attrs.num_carries), inputs = count - carries;
   const Computation& body = *in.called[0];
   TOK_RETURN_IF_ERROR(RequireCaptures(in, body, count));
@@ -113,7 +113,7 @@ Result<Shape> InferScan(const InferInput& in) {
   size_t results = root.elements().size();
   if (!root.IsTuple() || !written->IsTuple() || results < carries ||
       written->elements().size() != results)
-    return ScanError(in, fmt::format("{} gives {}, the result is written {}, with {} carries",
+    return ScanError(in, fmt::format("{} returns {}, but the result is written {}, with {} carries",
                                      NameOf(body), ToString(root), ToString(*written), carries));
   for (size_t i = 0; i < results; ++i) {
     const Shape &part = root.elements()[i], &whole = written->elements()[i];
@@ -128,7 +128,7 @@ Result<Shape> InferScan(const InferInput& in) {
       good = IsArrayOf(init, part.type(), Sizes(part.dims()));
     }
     if (!good)
-      return ScanError(in, fmt::format("{} gives {} as result {}, which is written {}",
+      return ScanError(in, fmt::format("{} returns {} as result {}, which is written {}",
                                        NameOf(body), ToString(part), i, ToString(whole)));
   }
   return *written;

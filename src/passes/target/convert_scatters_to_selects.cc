@@ -184,7 +184,7 @@ Result<Changed> ConvertScattersToSelects(Module& module, PassContext& context) {
     for (Instr* instr : computation.Instrs()) {
       if (!IsWanted(*instr, in_loop)) continue;
       context.Accepted("scatter.select", *instr, nullptr,
-                       "one update of each batch, and every element finds out by itself");
+                       "one update per batch: every element selects its value");
       SelectedScatter(*instr).Run();
       changed = true;
     }

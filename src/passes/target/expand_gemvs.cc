@@ -160,7 +160,7 @@ Result<Changed> ExpandGemvs(Module& module, PassContext& context) {
       RowProduct product(*instr);
       if (!product.Find()) continue;
       context.Accepted("contraction.rows", *instr, nullptr,
-                       "a product with a vector is folded as its matrix lies");
+                       "a product with a vector is reduced in the memory order of its matrix");
       product.Write();
       changed = true;
     }

@@ -58,7 +58,8 @@ class InputGemmHoister {
     for (const HoistedGemm& product : found_) {
       context.Accepted(
           "loop.hoist-gemm", *product.dot, nullptr,
-          fmt::format("{} rounds multiply rows by the same matrix: at once, before", trip_count_));
+          fmt::format("{} iterations multiply rows by the same matrix: one product before the loop",
+                      trip_count_));
       Replace(product);
     }
     for (Instr* dot : sliced_) {

@@ -375,7 +375,7 @@ void HoistUniformIn(Module& module, Computation& computation, PassContext& conte
       std::pair<double, double> micros;
       if (sharer.Find(context.machine(), micros)) {
         context.AcceptedByCost("loop.hoist-uniform", *instr, micros.first, micros.second,
-                               "what all points compute alike is computed once, before");
+                               "uniform values are computed once, before the loop");
         made.insert(sharer.Run());
         // Instructions have moved.
         return HoistUniformIn(module, computation, context, made);

@@ -79,7 +79,7 @@ class InLoop {
   void Run(PassContext& context) {
     for (Instr* dot : found_) {
       Record(*dot,
-             fmt::format("{} iterations multiply by the same matrix: it is put in order once",
+             fmt::format("{} iterations multiply by the same matrix: it is packed once",
                          *TripCount(edit_.loop())),
              context);
       Instr* blocks = Blocks(*dot, BlockForRhs(*dot, machine_), edit_.BeforeLoop(dot->operand(1)),
@@ -101,8 +101,7 @@ bool PrepackWeightsIn(Computation& computation, const Machine& machine, PassCont
   bool changed = false;
   for (Instr* instr : computation.Instrs()) {
     if (!IsOne(*instr, machine) || DotSides(*instr).m < kLeastRows) continue;
-    Record(*instr, "tiles of many rows multiply by the same matrix: it is put in order once",
-           context);
+    Record(*instr, "tiles of many rows multiply by the same matrix: it is packed once", context);
     Instr* blocks = Blocks(*instr, BlockForRhs(*instr, machine), instr->operand(1), computation);
     Editor(*instr).Replace(Product(*instr, blocks));
     changed = true;

@@ -59,7 +59,8 @@ class AccumulationSinker {
     for (const Sum& sum : products_) {
       context.Accepted(
           "loop.sink-accumulation", *sum.term, nullptr,
-          fmt::format("products of {} rounds are added up: at once, after", trip_count_));
+          fmt::format("products of {} iterations are accumulated: one product after the loop",
+                      trip_count_));
       stacks.push_back({&sum, {StackOf(sum, 0), StackOf(sum, 1)}});
     }
     for (const Sum& sum : reductions_) stacks.push_back({&sum, {StackOf(sum, 0)}});

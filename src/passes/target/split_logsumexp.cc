@@ -188,7 +188,7 @@ Result<Changed> SplitLogsumexp(Module& module, PassContext& context) {
       int64_t splits = SplitsWanted(*found, context.machine());
       if (splits <= 1) continue;
       context.Accepted("reduce.split-logsumexp", *instr, nullptr,
-                       std::to_string(splits) + " parts of a row, each with its own maximum");
+                       std::to_string(splits) + " segments per row, each with its own maximum");
       LogsumexpSplitter(*found, splits).Split();
       changed = true;
     }

@@ -346,7 +346,7 @@ bool TrySplitReduction(Instr& reduce, PassContext& context) {
   auto found = PartsOf(reducer, context.machine());
   if (!found) return false;
   record(std::to_string(found->second.count) +
-         (found->second.rest > 0 ? " parts, and a rest" : " parts"));
+         (found->second.rest > 0 ? " partitions and a remainder" : " partitions"));
   halver.Split(found->first, found->second);
   return true;
 }

@@ -197,7 +197,7 @@ class ScanPreparer {
                                    : Make(Op::kConcatenate, Plain(shapes[i]), made[i],
                                           DimensionAttrs{attrs.dimension}));
     values.insert(values.end(), carried.begin(), carried.end());
-    Finish(values, "scan.unroll", std::to_string(length) + " steps of a loop's round");
+    Finish(values, "scan.unroll", std::to_string(length) + " steps of a loop iteration");
     return true;
   }
 

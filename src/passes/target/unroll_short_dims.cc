@@ -139,7 +139,7 @@ Result<Changed> UnrollShortDims(Module& module, PassContext& context) {
     for (Instr* instr : computation.Instrs()) {
       if (!IsWantedShort(*instr)) continue;
       context.Accepted("reduce.unroll", *instr, nullptr,
-                       "a short dimension of what is computed from small arrays");
+                       "a short dimension of values that are computed from small arrays");
       Unrolled(*instr).Run();
       changed = true;
     }

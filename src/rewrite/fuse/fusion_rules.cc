@@ -159,7 +159,7 @@ MaybeRejection FusionRules::MayBeMerged(const Instr& fusion) const {
   bool is_root = fusion.parent()->root() == &fusion;
   for (const Instr* user : users) {
     if (user->op() != Op::kFusion)
-      return Reject(kAllOrNone, fmt::format("{} is no fusion", LabelOf(*user)));
+      return Reject(kAllOrNone, fmt::format("{} is not a fusion", LabelOf(*user)));
     if (MaybeRejection rejection = MayEnter(fusion, *user)) {
       bool is_legality_rule = InfoOf(rejection->rule).kind == RuleKind::kLegality;
       if (users.size() == 1 || (is_legality_rule && lifted_.Has(kAllOrNone))) return rejection;

@@ -49,7 +49,7 @@ bool IsHarmless(LibraryCall& call, const Json& config) {
                       "sliding_window_length", "is_paged_attention", "max_seg_per_batch"},
                      {"seed", "intermediate_tensor_shape", "is_flash_attention"}))
     return false;
-  if (call.Number(config, "dropout_rate", 0) != 0) call.No("it drops elements at random");
+  if (call.Number(config, "dropout_rate", 0) != 0) call.No("it has dropout");
   if (call.Number(config, "sliding_window_length", 0) > 0) call.No("a sliding window");
   if (call.Number(config, "max_seg_per_batch", 1) > 1) call.No("packed sequences");
   if (call.Text(config, "is_paged_attention", "false") != "false") call.No("pages");
@@ -62,13 +62,12 @@ bool IsHarmless(LibraryCall& call, const Json& config) {
 Instr* ReadAttention(LibraryCall& call, std::string_view target) {
   bool has_bias = target == "__cudnn$fmhaScaleBiasSoftmax";
   if (!has_bias && target != "__cudnn$fmhaSoftmax")
-    return call.No("attention of another kind: with dropout, backward or in f8");
+    return call.No("unsupported attention: dropout, backward or f8");
   const Json* wrapped = call.config().Find("cudnn_fmha_backend_config");
   const Json& config = wrapped != nullptr ? *wrapped : call.config();
   if (!IsHarmless(call, config)) return nullptr;
   const Instr& instr = call.call();
-  if (instr.operand_count() != (has_bias ? 4u : 3u))
-    return call.No("operands that are not understood");
+  if (instr.operand_count() != (has_bias ? 4u : 3u)) return call.No("unsupported operands");
   DotAttrs first, second;
   if (!call.ReadDot(config.Find("bmm1_dot_dimension_numbers"), first)) return nullptr;
   if (!call.ReadDot(config.Find("bmm2_dot_dimension_numbers"), second)) return nullptr;
@@ -90,7 +89,7 @@ Instr* ReadAttention(LibraryCall& call, std::string_view target) {
   Instr* weights = call.Convert(x, instr.operand(2)->shape().type());
   Shape out = call.result().WithoutLayout();
   if (make.MakeShaped(Op::kDot, out, {weights, instr.operand(2)}, second) == nullptr)
-    return call.No("its second product or its bias does not give " + ToString(out));
+    return call.No("its second product or its bias does not have the shape " + ToString(out));
   Instr* most = ReduceLast(call, x, Op::kMaximum, -std::numeric_limits<double>::infinity());
   Instr* powers = make.Make(Op::kExp, {make.Make(Op::kSubtract, {x, most})});
   Instr* share = make.Make(Op::kDivide, {powers, ReduceLast(call, powers, Op::kAdd, 0.0)});

@@ -74,7 +74,7 @@ bool HasBackward(LibraryCall& call, const Forward& f) {
               f.dims.kernel_spatial.size() == f.window.size();
   for (const Dims* list : {&f.dims.input_spatial, &f.dims.output_spatial, &f.dims.kernel_spatial})
     for (int64_t index : *list) fits = fits && index >= 0 && index < f.y.rank();
-  if (!plain || !fits) call.No("groups, or a window that is spread or turned around");
+  if (!plain || !fits) call.No("it has groups, or a dilated or reversed window");
   return plain && fits;
 }
 
@@ -100,7 +100,7 @@ Instr* Finish(LibraryCall& call, Instr* x, const Json& config, bool has_bias) {
   size_t next = 2;
   if (has_bias) {
     if (instr.operand_count() < 3 || instr.operand(2)->shape().rank() != 1)
-      return call.No("no vector to add");
+      return call.No("the bias is missing");
     Instr* wide = call.Convert(instr.operand(next++), x->shape().type());
     Instr* bias = call.make.MakeShaped(
         Op::kBroadcast, x->shape(), {wide},
@@ -112,7 +112,7 @@ Instr* Finish(LibraryCall& call, Instr* x, const Json& config, bool has_bias) {
     if (instr.operand_count() > next) ++next;
     x = call.make.Make(Op::kAdd, {x, bias});
   }
-  if (next != instr.operand_count()) return call.No("operands that are not understood");
+  if (next != instr.operand_count()) return call.No("unsupported operands");
   x = Activate(call, x, call.Text(config, "activation_mode", "kNone"), slope);
   if (!call.why().empty()) return nullptr;
   return call.Convert(x, call.result().type());
@@ -149,12 +149,12 @@ Instr* ReadConvolution(LibraryCall& call, std::string_view target) {
     if (!HasBackward(call, f)) return nullptr;
     conv = BackwardFilter(f);
   } else {
-    return call.No("a convolution of another kind");
+    return call.No("unsupported kind of convolution");
   }
   conv.precision = attrs.precision;
   Instr* x = call.make.MakeShaped(Op::kConvolution, call.Wide(out),
                                   {instr.operand(0), instr.operand(1)}, conv);
-  if (x == nullptr) return call.No("its window does not give " + ToString(out));
+  if (x == nullptr) return call.No("its window does not have the result shape " + ToString(out));
   return Finish(call, x, config, target == "__cudnn$convBiasActivationForward");
 }
 

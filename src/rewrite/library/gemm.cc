@@ -10,7 +10,7 @@ namespace {
 Instr* AddVector(LibraryCall& call, Instr* x, Instr* vector, size_t columns) {
   const Shape &out = call.result(), &bias = vector->shape();
   if (bias.rank() != static_cast<int64_t>(columns) || bias.rank() > out.rank())
-    return call.No("the vector that is added is " + ToString(bias));
+    return call.No("the bias is " + ToString(bias));
   auto nth = [](const Shape& shape, size_t i) {
     return shape.layout() != nullptr && i < shape.layout()->minor_to_major.size()
                ? shape.layout()->minor_to_major[i]
@@ -20,8 +20,7 @@ Instr* AddVector(LibraryCall& call, Instr* x, Instr* vector, size_t columns) {
   for (size_t i = 0; i < columns; ++i)
     broadcast_dims[static_cast<size_t>(nth(bias, i))] = nth(out, i);
   for (size_t i = 0; i + 1 < columns; ++i)
-    if (broadcast_dims[i] >= broadcast_dims[i + 1])
-      return call.No("the vector that is added is transposed");
+    if (broadcast_dims[i] >= broadcast_dims[i + 1]) return call.No("the bias is transposed");
   Instr* wide = call.Convert(vector, x->shape().type());
   Instr* broadcast =
       call.make.MakeShaped(Op::kBroadcast, x->shape(), {wide}, DimensionsAttrs{broadcast_dims});
@@ -42,7 +41,7 @@ Instr* Gelu(LibraryCall& call, Instr* x) {
 // DEFAULT, RELU, BIAS, BIAS_RELU ...: first adds a vector, then applies a function.
 Instr* Epilogue(LibraryCall& call, Instr* x, std::string_view name, size_t next, size_t columns) {
   if (name.starts_with("BIAS")) {
-    if (call.call().operand_count() <= next) return call.No("no vector to add");
+    if (call.call().operand_count() <= next) return call.No("the bias is missing");
     x = AddVector(call, x, call.call().operand(next++), columns);
     name.remove_prefix(4);
     if (name.starts_with("_")) name.remove_prefix(1);
@@ -89,14 +88,14 @@ Instr* ReadGemm(LibraryCall& call) {
   if (!plain && !IsReal(out.type())) return call.No("more than a product of " + ToString(out));
   Shape shape = plain ? out.WithoutLayout() : call.Wide(out);
   Instr* x = call.make.MakeShaped(Op::kDot, shape, {instr.operand(0), instr.operand(1)}, attrs);
-  if (x == nullptr) return call.No("its dimensions do not give " + ToString(out));
+  if (x == nullptr) return call.No("its dimensions do not have the result shape " + ToString(out));
   x = call.Scale(x, alpha);
   size_t next = 2;
   if (beta != 0) {
     if (instr.operand_count() < 3) return call.No("beta without an operand");
     x = call.make.Make(Op::kAdd,
                        {x, call.Scale(call.Convert(instr.operand(next++), shape.type()), beta)});
-    if (x == nullptr) return call.No("the array that is added is of another shape");
+    if (x == nullptr) return call.No("the added array has another shape");
   }
   size_t columns =
       static_cast<size_t>(rhs.rank()) - attrs.rhs_batch.size() - attrs.rhs_contracting.size();

@@ -13,7 +13,7 @@ double LibraryCall::Number(const Json& config, std::string_view name, double oth
   const Json* field = config.Find(name);
   if (field == nullptr) return otherwise;
   std::optional<double> number = field->AsNumber();
-  if (!number) No(std::string(name) + " is no number");
+  if (!number) No(std::string(name) + " is not a number");
   return number.value_or(otherwise);
 }
 
@@ -21,7 +21,7 @@ std::string LibraryCall::Text(const Json& config, std::string_view name,
                               std::string_view otherwise) {
   const Json* field = config.Find(name);
   if (field == nullptr) return std::string(otherwise);
-  if (field->kind != Json::Kind::kText) No(std::string(name) + " is no word");
+  if (field->kind != Json::Kind::kText) No(std::string(name) + " is not a string");
   return field->text;
 }
 
@@ -60,7 +60,7 @@ bool LibraryCall::ReadDot(const Json* numbers, DotAttrs& attrs) {
     if (list == nullptr) continue;
     std::optional<std::vector<int64_t>> ints = list->AsInts();
     if (!ints) {
-      No(std::string(name) + " is no list of numbers");
+      No(std::string(name) + " is not a list of numbers");
       return false;
     }
     *dims = *std::move(ints);

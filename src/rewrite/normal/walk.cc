@@ -94,7 +94,7 @@ Result<Tree> NormalFormBuilder::Run(const Computation& source, const std::vector
   std::unordered_map<const Instr*, Tree> values;
   for (const Instr* instr : source.PostOrder()) {
     if (++steps_ > max_steps_)
-      return MakeError(ErrorCode::kTooLarge, "normal form: calls and loops unfold to more than " +
+      return MakeError(ErrorCode::kTooLarge, "normal form: calls and loops expand to more than " +
                                                  std::to_string(max_steps_) + " instructions");
     Operands operands;
     for (const Instr* operand : instr->operands()) operands.push_back(&values[operand]);

@@ -79,8 +79,8 @@ std::span<const Rule> ArithmeticRules() {
           c = bf16[] constant(0.125)
           b = bf16[61] broadcast(c), dimensions={}
           ROOT d = bf16[61] divide(x, b))"},
-      {"add.pred", "of truth values, + is or", m::Add(x, y), m::Or(x, y), IsPred},
-      {"multiply.pred", "of truth values, * is and", m::Multiply(x, y), m::And(x, y), IsPred},
+      {"add.pred", "of preds, + is or", m::Add(x, y), m::Or(x, y), IsPred},
+      {"multiply.pred", "of preds, * is and", m::Multiply(x, y), m::And(x, y), IsPred},
 
       {"abs.abs", "||x|| is |x|", m::Abs(m::Bind(a, m::Abs(x))), a,
        [](const m::Match& match) { return match[a]->shape() == match.shape(); }},

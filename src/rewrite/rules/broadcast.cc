@@ -70,8 +70,8 @@ Instr* WithoutOnes(Editor& edit, const m::Match& match) {
 // long: a table
 std::span<const Rule> BroadcastRules() {
   static constexpr Rule kRules[] = {
-      {"broadcast.of-ones", "a broadcast that repeats dimensions of size 1 needs none of them",
-       m::Broadcast(x), WithoutOnes,
+      {"broadcast.of-ones", "a broadcast of dimensions of size 1 drops them first", m::Broadcast(x),
+       WithoutOnes,
        [](const m::Match& match) {
          const Dims& dims = match[x]->shape().dims();
          return std::ranges::count(dims, 1) > 0;
@@ -107,7 +107,8 @@ std::span<const Rule> BroadcastRules() {
        R"(x = f32[] parameter(0)
           b = f32[2,3] broadcast(x), dimensions={}
           ROOT r = f32[6] reshape(b))"},
-      {"reshape.of-broadcast-ones", "a reshape that puts ones into a broadcast, or takes them out",
+      {"reshape.of-broadcast-ones",
+       "a reshape of a broadcast that adds or removes dimensions of size 1",
        m::Reshape(m::Bind(a, m::Broadcast(x))),
        [](Editor& edit, const m::Match& match) -> Instr* {
          std::optional<Dims> broadcast_dims =
@@ -137,7 +138,7 @@ std::span<const Rule> BroadcastRules() {
        R"(x = f32[3] parameter(0)
           b = f32[2,3] broadcast(x), dimensions={1}
           ROOT t = f32[3,2] transpose(b), dimensions={1,0})"},
-      {"reverse.of-broadcast", "what is repeated looks the same from behind",
+      {"reverse.of-broadcast", "a reverse of a broadcast dimension is the broadcast",
        m::Reverse(m::Bind(a, m::Broadcast(x))),
        [](Editor& edit, const m::Match& match) -> Instr* {
          Dims left;
@@ -162,7 +163,8 @@ std::span<const Rule> IotaRules() {
          return SizeAt(match.shape(), IotaDimension(match.root())) == 1;
        },
        R"(ROOT i = s32[4,1] iota(), iota_dimension=1)"},
-      {"reshape.iota", "an iota with ones put in or taken out", m::Reshape(m::Bind(a, m::Iota())),
+      {"reshape.iota", "a reshape of an iota that adds or removes dimensions of size 1",
+       m::Reshape(m::Bind(a, m::Iota())),
        [](Editor& edit, const m::Match& match) -> Instr* {
          std::optional<Dims> broadcast_dims =
              KeptDimensions(match[a]->shape().dims(), match.shape().dims());
@@ -183,7 +185,8 @@ std::span<const Rule> IotaRules() {
        nullptr,
        R"(i = s32[4,6] iota(), iota_dimension=0
           ROOT t = s32[6,4] transpose(i), dimensions={1,0})"},
-      {"slice.iota", "an iota of which the end is cut off", m::Slice(m::Bind(a, m::Iota())),
+      {"slice.iota", "a slice of an iota from its start is an iota",
+       m::Slice(m::Bind(a, m::Iota())),
        [](Editor& edit, const m::Match& match) {
          return MakeIota(edit, match, IotaDimension(match[a]));
        },
@@ -200,7 +203,7 @@ std::span<const Rule> IotaRules() {
 
 std::span<const Rule> ElementOrderRules() {
   static constexpr Rule kRules[] = {
-      {"reverse.one", "nothing to reverse in dimensions of size 1", m::Reverse(x),
+      {"reverse.one", "a reverse of dimensions of size 1 is its operand", m::Reverse(x),
        [](Editor& edit, const m::Match& match) -> Instr* {
          Dims left;
          for (int64_t d : DimensionsOf(match.root()))
@@ -241,7 +244,8 @@ std::span<const Rule> ElementOrderRules() {
       {"copy.same", "a copy in the same layout", m::Copy(x), x, nullptr,
        R"(x = f32[2,3] parameter(0)
           ROOT c = f32[2,3] copy(x))"},
-      {"get-dimension-size.known", "the size of a dimension that is known", m::GetDimensionSize(x),
+      {"get-dimension-size.known", "the size of a static dimension is a constant",
+       m::GetDimensionSize(x),
        [](Editor& edit, const m::Match& match) {
          int64_t d = match.root()->attrs<DimensionAttrs>().dimension;
          return FilledInt(edit, match, SizeAt(match[x]->shape(), d));

@@ -114,7 +114,7 @@ Instr* TruthOf(Editor& edit, const m::Match& match) {
 // long: a table
 std::span<const Rule> CompareRules() {
   static constexpr Rule kRules[] = {
-      {"compare.self", "x == x is true, x < x is false, for what has no NaN", m::Compare(x, x),
+      {"compare.self", "x == x is true, x < x is false, for values that cannot be NaN", m::Compare(x, x),
        [](Editor& edit, const m::Match& match) -> Instr* {
          CompareDirection direction = CompareDirectionOf(match);
          bool holds = direction == kEq || direction == kLe || direction == kGe;
@@ -136,7 +136,7 @@ std::span<const Rule> CompareRules() {
           c = f32[] constant(1)
           b = f32[61] broadcast(c), dimensions={}
           ROOT r = pred[61] compare(b, x), direction=LE)"},
-      {"compare.range", "ranges that do not meet", m::Compare(x, y),
+      {"compare.range", "a comparison of values with disjoint ranges is a constant", m::Compare(x, y),
        [](Editor& edit, const m::Match& match) {
          return edit.Filled(match.shape(), *Known(match) ? 1 : 0);
        },
@@ -161,7 +161,7 @@ std::span<const Rule> CompareRules() {
           c = u64[] constant(0)
           b = u64[61] broadcast(c), dimensions={}
           ROOT r = pred[61] compare(x, b), direction=LT)"},
-      {"compare.truth", "a truth value compared with true or false", m::Compare(x, m::Splat(c)),
+      {"compare.truth", "a pred compared with true or false", m::Compare(x, m::Splat(c)),
        TruthOf,
        [](const m::Match& match) {
          return match[x]->shape().type() == ElementType::kPred && IsTruth(match).has_value();
@@ -170,7 +170,7 @@ std::span<const Rule> CompareRules() {
           c = pred[] constant(false)
           b = pred[61] broadcast(c), dimensions={}
           ROOT r = pred[61] compare(x, b), direction=EQ)"},
-      {"compare.converted-truth", "a truth value as a number, compared with 0 or 1",
+      {"compare.converted-truth", "a pred as a number, compared with 0 or 1",
        m::Compare(m::Convert(x), m::Splat(c)), TruthOf,
        [](const m::Match& match) {
          return match[x]->shape().type() == ElementType::kPred && IsTruth(match).has_value();

@@ -145,7 +145,7 @@ std::span<const Rule> ConcatenateRules() {
        [](const m::Match& match) { return match.root()->operand_count() == 1; },
        R"(x = f32[3] parameter(0)
           ROOT c = f32[3] concatenate(x), dimensions={0})"},
-      {"concatenate.empty", "arrays of no elements are left out", m::Concatenate(),
+      {"concatenate.empty", "empty operands of a concatenate are removed", m::Concatenate(),
        [](Editor& edit, const m::Match& match) {
          std::vector<Instr*> some;
          int64_t d = AlongOf(match.root());
@@ -201,7 +201,8 @@ std::span<const Rule> ConcatenateRules() {
           z = f32[5] parameter(2)
           a = f32[12] concatenate(x, y, z), dimensions={0}
           ROOT s = f32[4] slice(a), slice={[4:12:2]})"},
-      {"reverse.of-concatenate", "reversed along another dimension, piece by piece; only for two",
+      {"reverse.of-concatenate",
+       "a reverse along another dimension than the concatenated one, of two operands",
        m::Reverse(m::Bind(a, m::Concatenate())),
        [](Editor& edit, const m::Match& match) -> Instr* {
          // Profitable if both operands are reverses that cancel.

@@ -119,7 +119,7 @@ std::span<const Rule> ControlRules() {
           x = f32[4] get-tuple-element(t), index=0
           y = s32[4] get-tuple-element(t), index=1
           ROOT u = (f32[4], s32[4]) tuple(x, y))"},
-      {"conditional.known", "which branch is taken is known", m::Conditional(),
+      {"conditional.known", "a conditional with a constant index is its branch", m::Conditional(),
        [](Editor& edit, const m::Match& match) {
          size_t branch = *KnownBranchOf(match.root());
          return WrittenOut(edit, *match.root()->called(branch), ArgumentsOf(match.root(), branch));

@@ -162,25 +162,25 @@ Instr* DotInsteadOfConvolution(Editor& edit, const m::Match& match) {
 // long: a table
 std::span<const Rule> DotRules() {
   static constexpr Rule kRules[] = {
-      {"dot.empty", "a sum of no products is 0", m::Dot(x, y), m::PositiveZero(),
+      {"dot.empty", "a dot with an empty contracted dimension is 0", m::Dot(x, y), m::PositiveZero(),
        [](const m::Match& match) {
          return ProductOf(match[x]->shape(), DotOf(match.root()).lhs_contracting) == 0;
        },
        R"(x = f32[3,0] parameter(0)
           y = f32[0,4] parameter(1)
           ROOT d = f32[3,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})"},
-      {"dot.one-product", "a sum of one product is a product", m::Dot(x, y), ProductInsteadOfDot,
+      {"dot.one-product", "a dot with contracted dimensions of size 1 is a product", m::Dot(x, y), ProductInsteadOfDot,
        IsOneProduct,
        R"(x = f32[61,1] parameter(0)
           y = f32[1,61] parameter(1)
           ROOT d = f32[61,61] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})"},
-      {"dot.left-transpose", "a transpose on the left goes into the dimensions",
+      {"dot.left-transpose", "a transpose of lhs becomes dimension numbers of the dot",
        m::Dot(m::Bind(a, m::Transpose(x)), y), LeftThrough, nullptr,
        R"(x = f32[5,3] parameter(0)
           t = f32[3,5] transpose(x), dimensions={1,0}
           y = f32[5,4] parameter(1)
           ROOT d = f32[3,4] dot(t, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})"},
-      {"dot.right-transpose", "a transpose on the right goes into the dimensions",
+      {"dot.right-transpose", "a transpose of rhs becomes dimension numbers of the dot",
        m::Dot(x, m::Bind(a, m::Transpose(y))), RightThrough, nullptr,
        R"(x = f32[2,5,3] parameter(0)
           y = f32[4,2,3] parameter(1)
@@ -192,7 +192,7 @@ std::span<const Rule> DotRules() {
           c = s32[] constant(0)
           b = s32[5,4] broadcast(c), dimensions={}
           ROOT d = s32[3,4] dot(x, b), lhs_contracting_dims={1}, rhs_contracting_dims={0})"},
-      {"transpose.of-dot", "a dot whose sides are exchanged",
+      {"transpose.of-dot", "a dot with lhs and rhs swapped",
        m::Transpose(m::Bind(a, m::Dot(x, y))),
        [](Editor& edit, const m::Match& match) {
          DotAttrs attrs = DotOf(match[a]);
@@ -208,7 +208,7 @@ std::span<const Rule> DotRules() {
           y = s32[5,4] parameter(1)
           d = s32[3,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
           ROOT t = s32[4,3] transpose(d), dimensions={1,0})"},
-      {"transpose.of-dot-float", "a dot whose sides are exchanged",
+      {"transpose.of-dot-float", "a dot with lhs and rhs swapped",
        m::Transpose(m::Bind(a, m::Dot(x, y))),
        [](Editor& edit, const m::Match& match) {
          DotAttrs attrs = DotOf(match[a]);
@@ -223,7 +223,7 @@ std::span<const Rule> DotRules() {
           d = f32[3,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
           ROOT t = f32[4,3] transpose(d), dimensions={1,0})",
        true},
-      {"convolution.pointwise", "a convolution of one place is a dot", m::Convolution(x, y),
+      {"convolution.pointwise", "a convolution with a 1x1 window is a dot", m::Convolution(x, y),
        DotInsteadOfConvolution,
        [](const m::Match& match) {
          return IsPointwise(match) && !IsComplex(match.type()) && match.shape().ElementCount() > 0;

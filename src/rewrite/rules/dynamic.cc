@@ -149,7 +149,7 @@ Instr* OneUpdate(Editor& edit, const m::Match& match) {
 // long: a table
 std::span<const Rule> DynamicRules() {
   static constexpr Rule kRules[] = {
-      {"dynamic-slice.known", "a slice at a known place", m::DynamicSlice(),
+      {"dynamic-slice.known", "a dynamic slice at constant indices is a slice", m::DynamicSlice(),
        [](Editor& edit, const m::Match& match) {
          SliceAttrs attrs;
          for (size_t d = 0; d < match.shape().dims().size(); ++d) {
@@ -169,13 +169,14 @@ std::span<const Rule> DynamicRules() {
           i = s32[] constant(7)
           j = s32[] parameter(1)
           ROOT s = f32[3,4] dynamic-slice(x, i, j), dynamic_slice_sizes={3,4})"},
-      {"dynamic-slice.known-start", "a start that can be in one place only", m::DynamicSlice(),
+      {"dynamic-slice.known-start", "a start index of a full-size slice is 0", m::DynamicSlice(),
        WithKnownStarts, [](const m::Match& match) { return HasScalarStarts(match.root()); },
        R"(x = f32[9,4] parameter(0)
           i = s32[] parameter(1)
           j = s32[] parameter(2)
           ROOT s = f32[3,4] dynamic-slice(x, i, j), dynamic_slice_sizes={3,4})"},
-      {"dynamic-slice.of-update", "what was just written", m::DynamicSlice(),
+      {"dynamic-slice.of-update", "a slice of the update that was just written is the update",
+       m::DynamicSlice(),
        [](Editor&, const m::Match& match) { return match.root()->operand(0)->operand(1); },
        [](const m::Match& match) {
          const Instr* update = match.root()->operand(0);
@@ -201,7 +202,8 @@ std::span<const Rule> DynamicRules() {
           b = f32[9] broadcast(x), dimensions={}
           i = s32[] parameter(1)
           ROOT s = f32[3] dynamic-slice(b, i), dynamic_slice_sizes={3})"},
-      {"dynamic-update-slice.whole", "everything is written over", m::DynamicUpdateSlice(),
+      {"dynamic-update-slice.whole", "an update of the whole array is the update",
+       m::DynamicUpdateSlice(),
        [](Editor&, const m::Match& match) { return match.root()->operand(1); },
        [](const m::Match& match) {
          return SameDims(match.root()->operand(1)->shape(), match.shape());
@@ -217,7 +219,7 @@ std::span<const Rule> DynamicRules() {
           u = f32[0,2] parameter(1)
           i = s32[] parameter(2)
           ROOT d = f32[3,2] dynamic-update-slice(x, u, i, i))"},
-      {"dynamic-update-slice.known-start", "a start that can be in one place only",
+      {"dynamic-update-slice.known-start", "a start index of a full-size slice is 0",
        m::DynamicUpdateSlice(), WithKnownStarts,
        [](const m::Match& match) { return HasScalarStarts(match.root()); },
        R"(x = f32[9,4] parameter(0)
@@ -225,7 +227,8 @@ std::span<const Rule> DynamicRules() {
           i = s32[] parameter(2)
           j = s32[] parameter(3)
           ROOT s = f32[9,4] dynamic-update-slice(x, u, i, j))"},
-      {"dynamic-update-slice.overwritten", "what is written over at once", m::DynamicUpdateSlice(),
+      {"dynamic-update-slice.overwritten", "an update that the next one overwrites is removed",
+       m::DynamicUpdateSlice(),
        [](Editor& edit, const m::Match& match) {
          std::vector<Instr*> operands(match.root()->operands().begin(),
                                       match.root()->operands().end());
@@ -244,7 +247,8 @@ std::span<const Rule> DynamicRules() {
           i = s32[] parameter(3)
           d = f32[9] dynamic-update-slice(x, u, i)
           ROOT e = f32[9] dynamic-update-slice(d, v, i))"},
-      {"dynamic-update-slice.same", "what is there already", m::DynamicUpdateSlice(),
+      {"dynamic-update-slice.same", "an update with the elements that are already there is removed",
+       m::DynamicUpdateSlice(),
        [](Editor&, const m::Match& match) { return match.root()->operand(0); },
        [](const m::Match& match) {
          const Instr* update = match.root()->operand(1);
@@ -287,7 +291,8 @@ ENTRY main {
   u = f32[0] parameter(2)
   ROOT s = f32[9] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=set
 })"},
-      {"scatter.one-update", "a scatter of one window to a known place is an update", m::Scatter(),
+      {"scatter.one-update",
+       "a scatter of one window to constant indices is a dynamic-update-slice", m::Scatter(),
        OneUpdate, nullptr,
        R"(HloModule m
 

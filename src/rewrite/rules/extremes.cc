@@ -56,8 +56,8 @@ std::span<const Rule> ExtremesRules() {
   static constexpr Rule kRules[] = {
       {"maximum.self", "max(x, x) is x", m::Maximum(x, x), x},
       {"minimum.self", "min(x, x) is x", m::Minimum(x, x), x},
-      {"maximum.pred", "of truth values, max is or", m::Maximum(x, y), m::Or(x, y), IsPred},
-      {"minimum.pred", "of truth values, min is and", m::Minimum(x, y), m::And(x, y), IsPred},
+      {"maximum.pred", "of preds, max is or", m::Maximum(x, y), m::Or(x, y), IsPred},
+      {"minimum.pred", "of preds, min is and", m::Minimum(x, y), m::And(x, y), IsPred},
       {"maximum.lowest", "max(x, least) is x", m::Maximum(x, m::Splat(c)), x,
        [](const m::Match& match) { return IsLowest(match[c]); },
        R"(x = f32[61] parameter(0)

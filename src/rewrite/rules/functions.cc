@@ -100,12 +100,12 @@ std::span<const Rule> FunctionRules() {
          return edit.MakeLike(*match[a], {match[x]});
        },
        IsRealType},
-      {"bitcast-convert.same", "bits read as the type that they have", m::BitcastConvert(x), x,
+      {"bitcast-convert.same", "a bitcast to the same type is its operand", m::BitcastConvert(x), x,
        [](const m::Match& match) { return match[x]->shape() == match.shape(); },
        R"(x = f32[6] parameter(0)
           ROOT c = f32[6] bitcast-convert(x))"},
       // Only through integers: a NaN may lose bits when it passes through a float.
-      {"bitcast-convert.composes", "bits read as an integer, then as something else",
+      {"bitcast-convert.composes", "a bitcast of a bitcast is one",
        m::BitcastConvert(m::Bind(a, m::BitcastConvert(x))),
        [](Editor& edit, const m::Match& match) -> Instr* {
          if (match[x]->shape().type() == match.type()) return match[x];
@@ -118,7 +118,7 @@ std::span<const Rule> FunctionRules() {
        R"(x = f32[6] parameter(0)
           a = s32[6] bitcast-convert(x)
           ROOT c = u32[6] bitcast-convert(a))"},
-      {"reduce-precision.of-narrow", "a narrow number has no more bits to lose",
+      {"reduce-precision.of-narrow", "reduce-precision to at least the precision of the operand does nothing",
        m::ReducePrecision(x), x,
        [](const m::Match& match) {
          const auto& attrs = match.root()->attrs<ReducePrecisionAttrs>();
@@ -135,7 +135,7 @@ std::span<const Rule> FunctionRules() {
        R"(x = bf16[61] parameter(0)
           a = f32[61] convert(x)
           ROOT c = f32[61] reduce-precision(a), exponent_bits=8, mantissa_bits=7)"},
-      {"reduce-precision.repeats", "rounded twice to the same bits",
+      {"reduce-precision.repeats", "reduce-precision of reduce-precision to the same precision",
        m::ReducePrecision(m::Bind(a, m::ReducePrecision(x))), a,
        [](const m::Match& match) {
          return match.root()->attrs<ReducePrecisionAttrs>() ==

@@ -75,12 +75,12 @@ std::span<const Rule> LogicRules() {
          return WithInt(edit, match, Op::kAnd, match[x], LogicInt(match, c) | LogicInt(match, d));
        },
        IsIntegral},
-      {"and.mask-of-or", "(x | c) & d is d when c holds all its bits",
+      {"and.mask-of-or", "(x | c) & d is d if c contains all bits of d",
        m::And(m::Or(x, m::Splat(c)), m::Splat(d)), d,
        [](const m::Match& match) {
          return IsIntegral(match) && (LogicInt(match, c) & LogicInt(match, d)) == LogicInt(match, d);
        }},
-      {"or.mask-of-and", "(x & c) | d is d when d holds all bits of c",
+      {"or.mask-of-and", "(x & c) | d is d if d contains all bits of c",
        m::Or(m::And(x, m::Splat(c)), m::Splat(d)), d,
        [](const m::Match& match) {
          return IsIntegral(match) && (LogicInt(match, c) | LogicInt(match, d)) == LogicInt(match, d);

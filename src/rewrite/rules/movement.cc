@@ -37,7 +37,7 @@ std::span<const Rule> MovementRules() {
        R"(x = f32[4] parameter(0)
           c = f32[4] constant({2, 2, 2, 2})
           ROOT r = f32[4] add(x, c))"},
-      {"transpose.identity", "a transpose that moves nothing", m::Transpose(x), x,
+      {"transpose.identity", "an identity transpose is its operand", m::Transpose(x), x,
        [](const m::Match& match) { return IsIdentity(DimensionsOf(match.root())); },
        R"(x = f32[2,3] parameter(0)
           ROOT t = f32[2,3] transpose(x), dimensions={0,1})"},

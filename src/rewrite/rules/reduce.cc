@@ -149,7 +149,7 @@ sum {
 // long: a table
 std::span<const Rule> ReduceRules() {
   static constexpr Rule kRules[] = {
-      {"reduce.empty", "a reduction of no elements is its init", m::Reduce(x, y),
+      {"reduce.empty", "a reduction of no elements is its initial value", m::Reduce(x, y),
        [](Editor& edit, const m::Match& match) { return edit.Broadcast(match[y], match.shape()); },
        [](const m::Match& match) {
          return match.shape().IsArray() && match.root()->captures() == 0 &&
@@ -181,7 +181,7 @@ std::span<const Rule> ReduceRules() {
   z = f32[] parameter(1)
   ROOT r = f32[4,6] reduce(t, z), dimensions={2}, to_apply=sum)",
        false, kBodies},
-      {"reduce.of-reshape", "a reduction of what has ones put in or taken out",
+      {"reduce.of-reshape", "a reduction of a reshape that adds or removes dimensions of size 1",
        m::Reduce(m::Bind(a, m::Reshape(x)), y),
        [](Editor& edit, const m::Match& match) {
          return Reshaped(edit, MakeReduce(edit, match, match[x], *ThroughReshape(match)),
@@ -211,7 +211,8 @@ std::span<const Rule> ReduceRules() {
   a = f32[5,6] reduce(x, z), dimensions={1}, to_apply=max
   ROOT r = f32[6] reduce(a, z), dimensions={0}, to_apply=max)",
        false, kBodies},
-      {"reduce.of-repeated", "the greatest of equals", m::Reduce(m::Bind(a, m::Broadcast(x)), y),
+      {"reduce.of-repeated", "a maximum or minimum of equal elements is the element",
+       m::Reduce(m::Bind(a, m::Broadcast(x)), y),
        [](Editor& edit, const m::Match& match) {
          return WithInit(edit, match, Unrepeated(edit, match));
        },

@@ -221,15 +221,15 @@ std::span<const Rule> RangeRules() {
                            absolute = OfIota("ROOT r = s32[61] abs(i)"),
                            shift = OfIota("ROOT r = s32[61] shift-right-arithmetic(i, lo)");
   static const Rule kRules[] = {
-      {"clamp.range", "a clamp of what lies within", m::Clamp(y, x, z), x,
+      {"clamp.range", "a clamp of a value within its bounds is the value", m::Clamp(y, x, z), x,
        [](const m::Match& match) { return IsWithin(match[x], match[y], match[z]); }, clamp},
-      {"maximum.range", "max(x, y) of an x that is no less", m::Maximum(x, y),
+      {"maximum.range", "max(x, y) is x if x >= y", m::Maximum(x, y),
        [](Editor&, const m::Match& match) -> Instr* {
          if (IsNoLess(match[x], match[y])) return match[x];
          return IsNoLess(match[y], match[x]) ? match[y] : nullptr;
        },
        IsIntegral, maximum},
-      {"minimum.range", "min(x, y) of an x that is no more", m::Minimum(x, y),
+      {"minimum.range", "min(x, y) is x if x <= y", m::Minimum(x, y),
        [](Editor&, const m::Match& match) -> Instr* {
          if (IsNoLess(match[x], match[y])) return match[y];
          return IsNoLess(match[y], match[x]) ? match[x] : nullptr;
@@ -240,7 +240,7 @@ std::span<const Rule> RangeRules() {
       {"abs.range", "|x| is x when x >= 0", m::Abs(x), x,
        [](const m::Match& match) { return IsIntegral(match) && IsNotNegative(match[x]); },
        absolute},
-      {"and.range", "x & c is x when x has no bit above those of c", m::And(x, m::Splat(c)), x,
+      {"and.range", "x & c is x if x has no other bits than c", m::And(x, m::Splat(c)), x,
        [](const m::Match& match) {
          std::optional<IntRange> range = RangeOf(match[x]);
          std::optional<int64_t> mask = IntOf(match[c]);
@@ -255,7 +255,7 @@ std::span<const Rule> RangeRules() {
           b = u32[61] broadcast(c), dimensions={}
           ROOT r = u32[61] and(w, b))"},
       {"shift-right-arithmetic.range",
-       "an arithmetic shift of what is not negative is a logical one",
+       "an arithmetic shift of a value that is not negative is a logical shift",
        m::ShiftRightArithmetic(x, y), m::ShiftRightLogical(x, y),
        [](const m::Match& match) { return IsSigned(match.type()) && IsNotNegative(match[x]); },
        shift},

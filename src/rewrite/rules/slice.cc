@@ -113,14 +113,15 @@ std::span<const Rule> SliceRules() {
           y = f32[] parameter(1)
           a = f32[13] pad(x, y), padding=2_2
           ROOT s = f32[8] slice(a), slice={[2:10]})"},
-      {"slice.of-padding", "a slice that sees the padding only", m::Slice(m::Bind(a, m::Pad(x, y))),
+      {"slice.of-padding", "a slice of only padding is a broadcast of the padding value",
+       m::Slice(m::Bind(a, m::Pad(x, y))),
        [](Editor& edit, const m::Match& match) { return edit.Broadcast(match[y], match.shape()); },
        IsInPadding,
        R"(x = f32[9] parameter(0)
           y = f32[] parameter(1)
           a = f32[19] pad(x, y), padding=1_1_1
           ROOT s = f32[1] slice(a), slice={[18:19]})"},
-      {"slice.of-reverse", "a slice of a reverse is a reverse of a slice when it gets smaller",
+      {"slice.of-reverse", "a slice of a reverse is a reverse of a slice",
        m::Slice(m::Bind(a, m::Reverse(x))),
        [](Editor& edit, const m::Match& match) {
          SliceAttrs attrs = SliceOf(match.root());
@@ -164,7 +165,7 @@ std::span<const Rule> SliceRules() {
 
 std::span<const Rule> PadRules() {
   static constexpr Rule kRules[] = {
-      {"pad.nothing", "a pad by nothing", m::Pad(x, y), x,
+      {"pad.nothing", "a pad without padding is its operand", m::Pad(x, y), x,
        [](const m::Match& match) {
          const PadAttrs& pad = PadOf(match.root());
          bool inside = false;  // padding between existing neighbours
@@ -198,7 +199,7 @@ std::span<const Rule> PadRules() {
           y = f32[] parameter(1)
           a = f32[19] pad(x, y), padding=1_1_1
           ROOT p = f32[22] pad(a, y), padding=1_2)"},
-      {"pad.cuts", "a pad by less than nothing is a slice", m::Pad(x, y),
+      {"pad.cuts", "a pad with negative padding is a slice", m::Pad(x, y),
        [](Editor& edit, const m::Match& match) {
          const PadAttrs& pad = PadOf(match.root());
          SliceAttrs slice;
@@ -223,7 +224,7 @@ std::span<const Rule> PadRules() {
        R"(x = f32[] parameter(0)
           b = f32[9] broadcast(x), dimensions={}
           ROOT p = f32[14] pad(b, x), padding=2_3)"},
-      {"pad.empty", "a pad of no elements", m::Pad(x, y),
+      {"pad.empty", "a pad of an empty array is the padding value", m::Pad(x, y),
        [](Editor& edit, const m::Match& match) { return edit.Broadcast(match[y], match.shape()); },
        [](const m::Match& match) { return match[x]->shape().ElementCount() == 0; },
        R"(x = f32[0] parameter(0)

@@ -11,7 +11,7 @@ using m::a;
 
 std::span<const Rule> TupleRules() {
   static constexpr Rule kRules[] = {
-      {"tuple.element", "an element of a tuple that was just made",
+      {"tuple.element", "an element of a tuple is the operand of the tuple",
        m::GetTupleElement(m::Bind(a, m::Tuple())),
        [](Editor&, const m::Match& match) -> Instr* {
          auto index = static_cast<size_t>(match.root()->attrs<TupleIndexAttrs>().index);

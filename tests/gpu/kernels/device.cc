@@ -116,7 +116,7 @@ bool Compiler::Get(const Step& step, Function& function) {
   cuda.get_attribute(&made.registers, 4, handle);
   cuda.get_attribute(&made.local, 3, handle);
   if (step.dynamic > 0 &&
-      !Ok(cuda.set_attribute(handle, 8, static_cast<int>(step.dynamic)), "block memory"))
+      !Ok(cuda.set_attribute(handle, 8, static_cast<int>(step.dynamic)), "shared memory"))
     return false;
   made.handle = handle;
   function = made;
