@@ -38,28 +38,29 @@ Result<std::string> Plan(Module& module, FusionMode mode, bool gpu, const char* 
   TOK_TRY(LoweredProgram program,
           gpu ? LowerModule(module, options, log) : LowerForHost(module, options, log));
   size_t instrs = 0;
-  PlanningFacts all;
-  for (const auto& [computation, facts] : program.planning) {
+  PlanningStats all;
+  for (const auto& [computation, stats] : program.planning) {
     instrs += computation->size();
-    all.first_ms += facts.first_ms;
-    all.greedy_ms += facts.greedy_ms;
-    all.search_ms += facts.search_ms;
-    all.build_ms += facts.build_ms;
-    all.unfused_us += facts.unfused_us;
-    all.first_us += facts.first_us;
-    all.greedy_us += facts.greedy_us;
-    all.chosen_us += facts.chosen_us;
-    all.moves += facts.moves;
-    all.kernels_built += facts.kernels_built;
+    all.baseline_ms += stats.baseline_ms;
+    all.greedy_ms += stats.greedy_ms;
+    all.search_ms += stats.search_ms;
+    all.build_ms += stats.build_ms;
+    all.unfused_us += stats.unfused_us;
+    all.baseline_us += stats.baseline_us;
+    all.greedy_us += stats.greedy_us;
+    all.chosen_us += stats.chosen_us;
+    all.moves_enumerated += stats.moves_enumerated;
+    all.kernels_built_for_costs += stats.kernels_built_for_costs;
   }
   return fmt::format(
       R"({{"instructions": {}, "first_ms": {:.3f}, "greedy_ms": {:.3f}, "search_ms": {:.3f}, )"
       R"("build_ms": {:.3f}, "moves": {}, "kernels_built": {}, "launches": {}, "arena": {}, )"
       R"("unfused_us": {:.1f}, "first_us": {:.1f}, "greedy_us": {:.1f}, "chosen_us": {:.1f}, )"
       R"("us": {:.3f}}})",
-      instrs, all.first_ms, all.greedy_ms, all.search_ms, all.build_ms, all.moves,
-      all.kernels_built, program.launches, program.arena_bytes, all.unfused_us, all.first_us,
-      all.greedy_us, all.chosen_us, EstimateCost(program.steps, program, options.machine));
+      instrs, all.baseline_ms, all.greedy_ms, all.search_ms, all.build_ms, all.moves_enumerated,
+      all.kernels_built_for_costs, program.launches, program.arena_bytes, all.unfused_us,
+      all.baseline_us, all.greedy_us, all.chosen_us,
+      EstimateCost(program.steps, program, options.machine));
 }
 
 int Run(int argc, char** argv) {

@@ -1,5 +1,5 @@
 """Scopes that constrain the fusion of the ops traced inside. They are op names that the library parses
-(src/fusion/pins.h); other platforms ignore them. Each is also a decorator, for everything that a function computes."""
+(src/fusion/constraints.h); other platforms ignore them. Each is also a decorator, for everything that a function computes."""
 import functools
 
 

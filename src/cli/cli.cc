@@ -63,16 +63,16 @@ void AddFusion(CLI::App& command, FusionWords& fusion) {
       ->delimiter(',')
       ->allow_extra_args(false);
   command
-      .add_option("--never-fuse", fusion.pins.never_fuse,
+      .add_option("--never-fuse", fusion.constraints.never_fuse,
                   "Instructions (names, or train.py:12) to keep in separate kernels")
       ->delimiter(',')
       ->allow_extra_args(false);
   command
-      .add_option("--fuse", fusion.pins.fuse,
+      .add_option("--fuse", fusion.constraints.fuse,
                   "Instructions to fuse into one kernel if possible: --fuse=a,b")
       ->allow_extra_args(false);
   command
-      .add_option("--require-fused", fusion.pins.require_fused,
+      .add_option("--require-fused", fusion.constraints.require_fused,
                   "As --fuse, but an error with the reason if impossible")
       ->allow_extra_args(false);
   command.add_option("--plan", fusion.plan,

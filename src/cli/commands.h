@@ -13,7 +13,7 @@
 #include "driver/compare_arrays.h"
 #include "driver/compile_options.h"
 #include "driver/executable.h"
-#include "fusion/pins.h"
+#include "fusion/constraints.h"
 
 namespace tokamak {
 
@@ -22,7 +22,7 @@ struct FusionWords {
   std::string mode = "search";          // none, rules, greedy, search
   std::string effort = "default";       // fast, default, max
   std::vector<std::string> lift, skip;  // rules mode: rules to disable, passes to skip
-  PinWords pins;
+  ConstraintOptions constraints;
   std::string plan;  // a file written by `explain --write-plan`; replaces the search
 };
 

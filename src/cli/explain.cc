@@ -18,10 +18,10 @@ Status SetFusion(CompileOptions& options, const FusionWords& words) {
   TOK_TRY(options.effort, ParseEffort(words.effort));
   TOK_TRY(options.lifted, ParseLifted(words.lift));
   TOK_TRY(options.skip_passes, ParseSkipped(words.skip));
-  options.pins = words.pins;
+  options.constraints = words.constraints;
   if (words.plan.empty()) return Ok();
   TOK_TRY(Bytes bytes, ReadFileBytes(words.plan));
-  TOK_TRY(PlanData plan, PlanFromJson(bytes.text(), words.plan));
+  TOK_TRY(SerializedPlan plan, PlanFromJson(bytes.text(), words.plan));
   UsePlan(options, plan);
   return Ok();
 }
@@ -30,7 +30,7 @@ Result<ExplainRequest> RequestOf(const ExplainCommand& command) {
   ExplainRequest request;
   TOK_RETURN_IF_ERROR(SetFusion(request.compile, command.fusion));
   if (command.unfused) request.compile.fusion = FusionMode::kNone;
-  request.compile.horizontal = HorizontalModeNamed(command.horizontal);
+  request.compile.horizontal = HorizontalModeFromName(command.horizontal);
   request.compile.strict |= command.strict;
   request.compile.require_kernels = command.strict;
   if (command.target == "host,h200" || command.target == "h200,host")

@@ -28,7 +28,7 @@ class Shower {
     options.require_kernels = command_.strict;
     options.check_memory = false;
     options.hoist = command_.hoist;
-    options.horizontal = HorizontalModeNamed(command_.horizontal);
+    options.horizontal = HorizontalModeFromName(command_.horizontal);
     options.memory_limit = command_.memory_limit;
     TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(copy), target, options));
     if (!made->why_interpreted.empty()) {

@@ -83,8 +83,8 @@ Result<Plan> PlanOf(const OptCommand& command) {
   TOK_TRY(plan.pipeline, ParsePipeline(PassesFor(command.target, command.passes)));
   if (!command.fusion.empty()) {
     TOK_TRY(FusionMode mode, ParseFusionMode(command.fusion));
-    plan.is_planned = mode != FusionMode::kRules && mode != FusionMode::kNone;
-    if (mode == FusionMode::kRules)
+    plan.is_planned = mode != FusionMode::kXlaPasses && mode != FusionMode::kNone;
+    if (mode == FusionMode::kXlaPasses)
       plan.pipeline.insert(plan.pipeline.end(), std::begin(kPaperPipeline),
                            std::end(kPaperPipeline));
   }

@@ -15,7 +15,7 @@ namespace tokamak {
 
 struct BenchOptions {
   std::string backend;  // empty: the best backend that is built
-  std::vector<FusionMode> modes = {FusionMode::kNone, FusionMode::kRules, FusionMode::kGreedy,
+  std::vector<FusionMode> modes = {FusionMode::kNone, FusionMode::kXlaPasses, FusionMode::kGreedy,
                                    FusionMode::kSearch};
   Effort effort = Effort::kDefault;
   double seconds = 2;  // time budget of all measurements together

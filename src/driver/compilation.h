@@ -43,7 +43,7 @@ struct Compilation {
   bool time_depends_on_data = false;
   DecisionLog log;
   std::vector<PassRun> pass_runs;
-  FusionTags fusion_tags;  // FusionMode::kRules only
+  FusionTags fusion_tags;  // FusionMode::kXlaPasses only
   CompileTimes times;
 };
 
@@ -54,12 +54,12 @@ Result<std::shared_ptr<const Compilation>> Compile(std::unique_ptr<Module> modul
                                                    const CompileOptions& options);
 
 // The plan of a compilation as data, to be written to a file.
-PlanData PlanOf(const Compilation& compilation);
+SerializedPlan PlanOf(const Compilation& compilation);
 // Makes the options request the kernels of an existing plan, and the passes that preceded it.
-void UsePlan(CompileOptions& options, const PlanData& plan);
+void UsePlan(CompileOptions& options, const SerializedPlan& plan);
 // Compiles a module with an existing plan, for the target that the plan names.
 Result<std::shared_ptr<const Compilation>> Build(std::unique_ptr<Module> module,
-                                                 const PlanData& plan);
+                                                 const SerializedPlan& plan);
 
 // Generates and loads the code of a compilation's kernels on the device of its target.
 Result<std::shared_ptr<const Executable>> MakeExecutable(

@@ -54,7 +54,7 @@ Status Verify(const Module& module) {
 // Runs the requested passes on a verified module.
 Status Optimize(Compilation& made) {
   const CompileOptions& options = made.options;
-  MarkPins(*made.module, options.pins);
+  AttachConstraints(*made.module, options.constraints);
   PipelineOptions pipeline;
   pipeline.skip = options.skip_passes;
   std::vector<Value> added;
@@ -201,7 +201,7 @@ Result<std::shared_ptr<const Executable>> MakeForGpu(std::shared_ptr<const Compi
     why.rule = "device.unfused";
     why.because = executable.error().message;
     options.fusion = FusionMode::kNone;
-    options.pinned = false;
+    options.apply_constraints = false;
     TOK_TRY(made, Recompile(*made, options, why));
     executable = MakeCudaExecutable(made);
   }
@@ -262,29 +262,29 @@ Result<std::shared_ptr<const Compilation>> Compile(std::unique_ptr<Module> modul
   return std::shared_ptr<const Compilation>(std::move(made));
 }
 
-PlanData PlanOf(const Compilation& compilation) {
+SerializedPlan PlanOf(const Compilation& compilation) {
   const CompileOptions& options = compilation.options;
-  PlanData plan{.target = compilation.target.name,
-                .program = PlanDigest(*compilation.module),
-                .passes = options.passes,
-                .skip_passes = options.skip_passes,
-                .fusion = options.fusion,
-                .strict = options.strict,
-                .parts = {}};
-  AddParts(plan, *compilation.module, compilation.program.cuts);
+  SerializedPlan plan{.target = compilation.target.name,
+                      .module_digest = StructuralDigest(*compilation.module),
+                      .passes = options.passes,
+                      .skip_passes = options.skip_passes,
+                      .fusion_mode = options.fusion,
+                      .strict = options.strict,
+                      .computations = {}};
+  AddPartitions(plan, *compilation.module, compilation.program.partition);
   return plan;
 }
 
-void UsePlan(CompileOptions& options, const PlanData& plan) {
+void UsePlan(CompileOptions& options, const SerializedPlan& plan) {
   options.passes = plan.passes;
   options.skip_passes = plan.skip_passes;
-  options.fusion = plan.fusion;
+  options.fusion = plan.fusion_mode;
   options.strict = plan.strict;
-  options.plan = std::make_shared<PlanData>(plan);
+  options.plan = std::make_shared<SerializedPlan>(plan);
 }
 
 Result<std::shared_ptr<const Compilation>> Build(std::unique_ptr<Module> module,
-                                                 const PlanData& plan) {
+                                                 const SerializedPlan& plan) {
   bool is_named = plan.target == "host" || plan.target == "h200";
   TOK_TRY(Target target, is_named ? TargetNamed(plan.target) : TargetOfBackend(plan.target));
   CompileOptions options;

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "explain/rules.h"
-#include "fusion/pins.h"
+#include "fusion/constraints.h"
 #include "fusion/plan.h"
-#include "fusion/plan_data.h"
+#include "fusion/serialized_plan.h"
 #include "rewrite/pipeline.h"
 
 // Options of a compilation. Each frontend parses its own spelling (named_options.h,
@@ -25,12 +25,12 @@ struct CompileOptions {
   std::vector<Pass> skip_passes;
   FusionMode fusion = FusionMode::kSearch;
   Effort effort = Effort::kDefault;  // time budget of planning
-  LiftedRules lifted;                // disabled rules of FusionMode::kRules
-  PinWords pins;
-  bool pinned = true;  // honour fusion constraints, from `pins` and from the program
+  LiftedRules lifted;                // disabled rules of FusionMode::kXlaPasses
+  ConstraintOptions constraints;
+  bool apply_constraints = true;  // apply `constraints` and those in the program
   // An existing plan: its kernels are built and no decision is made. The module, the passes and the
   // target must be those that it was made for.
-  std::shared_ptr<const PlanData> plan;
+  std::shared_ptr<const SerializedPlan> plan;
   std::optional<HorizontalMode> horizontal;  // unset: where it pays on a GPU, none on a CPU
   bool verified = false;                     // this build has already verified an equal module
   std::string dump_dir;  // directory for the program before and after compilation; empty: no dump

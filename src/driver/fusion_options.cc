@@ -41,7 +41,7 @@ Result<std::vector<Pass>> ParseSkipped(std::span<const std::string> names) {
 }
 
 Result<FusionMode> ParseFusionMode(std::string_view text) {
-  if (std::optional<FusionMode> mode = FusionModeNamed(text)) return *mode;
+  if (std::optional<FusionMode> mode = FusionModeFromName(text)) return *mode;
   return MakeError(ErrorCode::kOptionValue,
                    "fusion: " + NoneOf(text, {"none", "rules", "greedy", "search"}));
 }

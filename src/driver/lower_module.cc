@@ -1,34 +1,35 @@
 #include "driver/lower_module.h"
 
-#include "driver/check_pins.h"
+#include "driver/check_constraints.h"
 #include "driver/target_libraries.h"
-#include "fusion/plan_data.h"
 #include "fusion/predetermined_fusions.h"
+#include "fusion/serialized_plan.h"
 #include "passes/passes.h"
 
 namespace tokamak {
 namespace {
 
 // Lowers with the user's fusion constraints.
-Result<LoweredProgram> LowerPinned(const Module& module, const LowerOptions& options,
-                                   DecisionLog& log) {
-  TOK_TRY(Pins pins, Pins::Read(module, options.plan.pin_words));
-  if (pins.empty()) return Lower(module, options, log);
+Result<LoweredProgram> LowerWithConstraints(const Module& module, const LowerOptions& options,
+                                            DecisionLog& log) {
+  TOK_TRY(FusionConstraints constraints,
+          FusionConstraints::Read(module, options.plan.constraint_options));
+  if (constraints.empty()) return Lower(module, options, log);
   LowerOptions with = options;
-  with.plan.pins = &pins;
+  with.plan.constraints = &constraints;
   TOK_TRY(LoweredProgram program, Lower(module, with, log));
-  TOK_RETURN_IF_ERROR(CheckPins(program, module, pins, log));
+  TOK_RETURN_IF_ERROR(CheckConstraints(program, module, constraints, log));
   return program;
 }
 
 // Lowers with the plan of the options, if there is one.
 Result<LoweredProgram> LowerAsPlanned(const Module& module, LowerOptions lower,
                                       const CompileOptions& options, DecisionLog& log) {
-  if (!options.pinned) return Lower(module, lower, log);
-  if (options.plan == nullptr) return LowerPinned(module, lower, log);
-  TOK_TRY(Cuts cuts, CutsOf(*options.plan, module));
-  lower.plan.cuts = &cuts;
-  return LowerPinned(module, lower, log);
+  if (!options.apply_constraints) return Lower(module, lower, log);
+  if (options.plan == nullptr) return LowerWithConstraints(module, lower, log);
+  TOK_TRY(ModulePartition partition, PartitionsOf(*options.plan, module));
+  lower.plan.existing_partition = &partition;
+  return LowerWithConstraints(module, lower, log);
 }
 
 LowerOptions LowerOptionsOf(const Target& target, const CompileOptions& options,
@@ -42,11 +43,11 @@ LowerOptions LowerOptionsOf(const Target& target, const CompileOptions& options,
   lower.persistent = options.persistent;
   lower.plan.mode = options.fusion;
   lower.plan.effort = options.effort;
-  lower.plan.pin_words = options.pins;
+  lower.plan.constraint_options = options.constraints;
   lower.plan.memory_limit = options.memory_limit > 0 ? options.memory_limit : target.memory_bytes;
   // A GPU program is often launch-bound. Checked programs launch kernels individually.
-  lower.plan.horizontal = options.horizontal.value_or(target.is_gpu() ? HorizontalMode::kByCost
-                                                                      : HorizontalMode::kNone);
+  lower.plan.horizontal =
+      options.horizontal.value_or(target.is_gpu() ? HorizontalMode::kAuto : HorizontalMode::kNone);
   if (options.check_kernels && target.device != nullptr)
     lower.plan.horizontal = HorizontalMode::kNone;
   return lower;
@@ -59,7 +60,7 @@ Result<TargetPassRuns> RunTargetPasses(Module& module, Target& target,
   std::unique_ptr<TargetLibraries> libraries = LibrariesOf(target);
   PassTarget rewritten_for = TargetOf(target.machine, libraries.get());
   rewritten_for.is_planned =
-      options.fusion != FusionMode::kRules && options.fusion != FusionMode::kNone;
+      options.fusion != FusionMode::kXlaPasses && options.fusion != FusionMode::kNone;
   rewritten_for.chunk_iterations = options.short_chunks ? kShortChunk : 0;
   PassContext context(log, {}, {.strict = options.strict, .lifted = options.lifted}, rewritten_for);
   PipelineOptions pipeline;
@@ -67,7 +68,7 @@ Result<TargetPassRuns> RunTargetPasses(Module& module, Target& target,
   TargetPassRuns done;
   TOK_TRY(done.runs, RunPasses(module, PipelineOf(rewritten_for.kind), context, pipeline));
   if (libraries != nullptr) target.machine.matrix_library = libraries->are_used();
-  if (options.fusion != FusionMode::kRules) return done;
+  if (options.fusion != FusionMode::kXlaPasses) return done;
   for (std::span<const Step> steps : {std::span<const Step>(kPaperPipeline), {kFusedPipeline}}) {
     TOK_TRY(std::vector<PassRun> runs, RunPasses(module, steps, context, pipeline));
     done.runs.insert(done.runs.end(), runs.begin(), runs.end());
@@ -81,7 +82,7 @@ Result<LoweredProgram> LowerModule(const Module& module, const Target& target,
                                    const std::vector<ParameterInfo>& parameters,
                                    const FusionTags& tags, DecisionLog& log) {
   LowerOptions lower = LowerOptionsOf(target, options, parameters);
-  if (options.fusion != FusionMode::kRules) return LowerAsPlanned(module, lower, options, log);
+  if (options.fusion != FusionMode::kXlaPasses) return LowerAsPlanned(module, lower, options, log);
   PredeterminedFusions predetermined(module, tags);
   lower.plan.predetermined = &predetermined;
   return LowerAsPlanned(module, lower, options, log);

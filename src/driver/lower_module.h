@@ -22,11 +22,11 @@ inline constexpr int64_t kShortChunk = 3;
 
 struct TargetPassRuns {
   std::vector<PassRun> runs;
-  FusionTags fusion_tags;  // FusionMode::kRules only
+  FusionTags fusion_tags;  // FusionMode::kXlaPasses only
 };
 
-// Runs the target's pipeline, and the passes of FusionMode::kRules, on an optimized module. Sets in
-// the target's machine whether the program calls a library.
+// Runs the target's pipeline, and the passes of FusionMode::kXlaPasses, on an optimized module.
+// Sets in the target's machine whether the program calls a library.
 Result<TargetPassRuns> RunTargetPasses(Module& module, Target& target,
                                        const CompileOptions& options, DecisionLog& log);
 

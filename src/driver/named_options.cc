@@ -150,13 +150,13 @@ Status SetOption(CompileOptions& options, std::string_view name, const OptionVal
   } else if (name == "tokamak_lift") {
     TOK_TRY(options.lifted, ParseLifted(WordsOf(text, ',')));
   } else if (name == "tokamak_never_fuse") {
-    options.pins.never_fuse = WordsOf(text, ',');
+    options.constraints.never_fuse = WordsOf(text, ',');
   } else if (name == "tokamak_fuse") {
-    options.pins.fuse = WordsOf(text, ';');
+    options.constraints.fuse = WordsOf(text, ';');
   } else if (name == "tokamak_require_fused") {
-    options.pins.require_fused = WordsOf(text, ';');
+    options.constraints.require_fused = WordsOf(text, ';');
   } else if (name == "tokamak_horizontal") {
-    options.horizontal = HorizontalModeNamed(text);
+    options.horizontal = HorizontalModeFromName(text);
     if (!options.horizontal && !text.empty()) return BadValue(*option, "none, auto or all");
   } else if (name == "tokamak_passes") {
     TOK_TRY(options.passes, ParsePipeline(text));

@@ -4,17 +4,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "fusion/regions.h"
-#include "fusion/values.h"
+#include "fusion/instr_predicates.h"
 #include "gen/library/contraction.h"
 #include "gen/library/sorts.h"
 
 namespace tokamak {
 namespace {
-
-bool Contains(const std::vector<const Instr*>& list, const Instr* instr) {
-  return std::find(list.begin(), list.end(), instr) != list.end();
-}
 
 // Practically free to recompute in each consumer.
 bool OnlyMoves(const Instr& instr) {
@@ -23,7 +18,7 @@ bool OnlyMoves(const Instr& instr) {
 }
 
 // Chains of elementwise values, each with a single consumer of the same shape: grown from the last
-// instruction to the first, up to half of the limits of one kernel (region_shape.h).
+// instruction to the first, up to half of the limits of one kernel (region_limits.h).
 class Chains {
  public:
   explicit Chains(const Computation& computation) : chain_of_(computation, -1) {}
@@ -49,8 +44,8 @@ class Chains {
   }
 
  private:
-  // Half of kMaxInstrs, kMaxFlops and kMaxInputs. Chosen: leaves room for moves that grow the
-  // kernel.
+  // Half of kMaxInstrs, kMaxOpsPerElement and kMaxInputs. Chosen: leaves room for moves that grow
+  // the kernel.
   static constexpr int64_t kMaxChain = 100, kMaxChainFlops = 250, kMaxChainInputs = 20;
   struct Chain {
     int64_t instrs, flops, inputs;
@@ -75,7 +70,8 @@ template <typename F>
 void ForNeeds(const FusedRegion& region, F&& f) {
   for (const Instr* input : region.inputs) f(input);
   for (const Instr* root : region.roots)
-    if (IsUpdate(*root) && !Contains(region.inputs, root->operand(0))) f(root->operand(0));
+    if (IsPartialUpdate(*root) && !ContainsInstr(region.inputs, root->operand(0)))
+      f(root->operand(0));
 }
 
 }  // namespace
@@ -84,40 +80,41 @@ CandidatePlan::CandidatePlan(const Computation& computation, FusedRegionHasher& 
     : hasher_(&hasher),
       order_(OrderFromRoot(computation)),
       positions_(computation),
-      values_(order_.size()),
+      states_(order_.size()),
       consumers_(computation),
       computed_(computation) {
   for (size_t position = 0; position < order_.size(); ++position) {
     const Instr& instr = *order_[position];
     positions_[&instr] = static_cast<uint32_t>(position);
-    Value& value = values_[position];
-    value.immediate = IsImmediate(instr);
-    value.is_part = instr.op() == Op::kGetTupleElement;
-    value.first_read = static_cast<uint32_t>(reads_.size());
-    for (size_t i = IsUpdate(instr) ? 1 : 0; i < instr.operand_count(); ++i)
-      if (uint32_t read = positions_[instr.operand(i)]; !values_[read].immediate)
+    InstrState& state = states_[position];
+    state.is_immediate = IsImmediate(instr);
+    state.is_get_tuple_element = instr.op() == Op::kGetTupleElement;
+    state.reads_begin = static_cast<uint32_t>(reads_.size());
+    for (size_t i = IsPartialUpdate(instr) ? 1 : 0; i < instr.operand_count(); ++i)
+      if (uint32_t read = positions_[instr.operand(i)]; !states_[read].is_immediate)
         reads_.push_back(read);
-    value.reads = static_cast<uint32_t>(reads_.size()) - value.first_read;
+    state.reads_count = static_cast<uint32_t>(reads_.size()) - state.reads_begin;
   }
 }
 
 CandidatePlan::CandidatePlan(const ComputationPlan& plan, FusedRegionHasher& hasher)
     : CandidatePlan(*plan.computation, hasher) {
   for (const Instr* instr : order_) {
-    Value& value = Of(*instr);
-    value.group_number = plan.kernel_of[instr];
-    value.outside_kernels = value.group_number < 0 && !plan.inside[instr] && !value.immediate;
+    InstrState& state = StateOf(*instr);
+    state.group_number = plan.kernel_of[instr];
+    state.outside_kernels =
+        state.group_number < 0 && !plan.is_internal[instr] && !state.is_immediate;
   }
-  for (const Instr* instr : order_) Of(*instr).needed = NeedsArray(*instr);
+  for (const Instr* instr : order_) StateOf(*instr).must_be_stored = ComputeMustBeStored(*instr);
   for (const PlannedKernel& planned : plan.kernels)
     AddGroup({planned.region.roots, {}}, planned.region, hasher.KeyOf(planned.region));
 }
 
-CandidatePlan::CandidatePlan(const Computation& computation, const Machine& machine, bool contract,
-                             FusedRegionHasher& hasher)
+CandidatePlan::CandidatePlan(const Computation& computation, const Machine& machine,
+                             bool inline_single_use, FusedRegionHasher& hasher)
     : CandidatePlan(computation, hasher) {
-  std::vector<const Instr*> roots = FirstRoots(machine, contract);
-  for (size_t i = 0; i < roots.size(); ++i) Of(*roots[i]).group_number = static_cast<int>(i);
+  std::vector<const Instr*> roots = InitialRoots(machine, inline_single_use);
+  for (size_t i = 0; i < roots.size(); ++i) StateOf(*roots[i]).group_number = static_cast<int>(i);
   for (const Instr* root : roots) {
     FusionGroup group{{root}, {}};
     FusedRegion region;
@@ -127,37 +124,39 @@ CandidatePlan::CandidatePlan(const Computation& computation, const Machine& mach
   }
 }
 
-std::vector<const Instr*> CandidatePlan::FirstRoots(const Machine& machine, bool contract) {
+std::vector<const Instr*> CandidatePlan::InitialRoots(const Machine& machine,
+                                                      bool inline_single_use) {
   std::vector<const Instr*> roots;
   Chains chains(computation());
   for (size_t i = order_.size(); i-- > 0;) {
     const Instr& instr = *order_[i];
-    Value& value = values_[i];
-    value.needed = NeedsArray(instr);
-    if (value.immediate && !value.needed) continue;
-    bool no_kernel = IsKernelless(instr) || IsMemoryConstant(instr) ||
+    InstrState& state = states_[i];
+    state.must_be_stored = ComputeMustBeStored(instr);
+    if (state.is_immediate && !state.must_be_stored) continue;
+    bool no_kernel = IsNeverInKernel(instr) || IsMemoryConstant(instr) ||
                      IsForLibrary(instr, machine) || IsForRuntime(instr, machine);
-    bool alias = IsAlias(instr) && instr.operand_count() > 0 && !Of(*instr.operand(0)).immediate;
-    value.outside_kernels =
-        no_kernel || (alias && value.needed) || (!alias && !WhyNoKernel(instr, machine).empty());
-    if (value.outside_kernels) continue;
-    bool inside = OnlyMoves(instr) || alias || (contract && chains.Join(instr));
-    if (value.needed || !inside) roots.push_back(&instr);
+    bool alias =
+        IsAlias(instr) && instr.operand_count() > 0 && !StateOf(*instr.operand(0)).is_immediate;
+    state.outside_kernels = no_kernel || (alias && state.must_be_stored) ||
+                            (!alias && !WhyNoKernel(instr, machine).empty());
+    if (state.outside_kernels) continue;
+    bool inside = OnlyMoves(instr) || alias || (inline_single_use && chains.Join(instr));
+    if (state.must_be_stored || !inside) roots.push_back(&instr);
   }
   std::reverse(roots.begin(), roots.end());
   return roots;
 }
 
-bool CandidatePlan::NeedsArray(const Instr& value) const {
+bool CandidatePlan::ComputeMustBeStored(const Instr& value) const {
   if (value.parent()->root() == &value || value.is_control_predecessor()) return true;
   return std::any_of(value.users().begin(), value.users().end(), [&](const Instr* user) {
-    return Of(*user).outside_kernels || (IsUpdate(*user) && user->operand(0) == &value);
+    return StateOf(*user).outside_kernels || (IsPartialUpdate(*user) && user->operand(0) == &value);
   });
 }
 
 void CandidatePlan::AddGroup(FusionGroup group, FusedRegion region, FusedRegionKey key) {
   groups_.push_back({std::move(group), std::move(region), std::move(key)});
-  Link(static_cast<int>(groups_.size()) - 1, true);
+  UpdateConsumerIndex(static_cast<int>(groups_.size()) - 1, true);
 }
 
 std::vector<FusedRegionKey> CandidatePlan::KeysOf(const std::vector<FusedRegion>& regions) const {
@@ -167,7 +166,7 @@ std::vector<FusedRegionKey> CandidatePlan::KeysOf(const std::vector<FusedRegion>
   return keys;
 }
 
-uint32_t CandidatePlan::NumberIn(int i, const Instr& instr) const {
+uint32_t CandidatePlan::CanonicalNumberIn(int i, const Instr& instr) const {
   const Entry& entry = groups_[static_cast<size_t>(i)];
   auto at = std::find(entry.region.instrs.begin(), entry.region.instrs.end(), &instr);
   // An alias of an input is outside of the region.
@@ -193,52 +192,52 @@ std::vector<const Instr*> CandidatePlan::AliasChainOf(const Instr& input) const 
 }
 
 bool CandidatePlan::IsInput(uint32_t position, const FusionGroup& group, int number) const {
-  const Value& value = values_[position];
-  bool made = value.outside_kernels || value.group_number >= 0;
-  return made && value.group_number != number && !Contains(group.recomputed, order_[position]);
+  const InstrState& state = states_[position];
+  bool made = state.outside_kernels || state.group_number >= 0;
+  return made && state.group_number != number && !ContainsInstr(group.recomputed, order_[position]);
 }
 
 void CandidatePlan::FindRegion(const FusionGroup& group, int number, FusedRegion& region) {
-  ++walk_;
-  found_.clear();
-  bool has_parts = false;
+  ++walk_id_;
+  visited_.clear();
+  bool has_tuple_elements = false;
   auto find = [&](uint32_t position) {
-    values_[position].seen = walk_;
-    has_parts = has_parts || values_[position].is_part;
-    found_.push_back(position);
+    states_[position].last_walk = walk_id_;
+    has_tuple_elements = has_tuple_elements || states_[position].is_get_tuple_element;
+    visited_.push_back(position);
   };
   for (const Instr* root : group.roots) find(positions_[root]);
-  for (size_t next = 0; next < found_.size(); ++next)
-    for (uint32_t read : ReadsOf(values_[found_[next]]))
-      if (values_[read].seen != walk_ && !IsInput(read, group, number)) find(read);
-  if (has_parts) ForgetParts();
-  PutInOrder(group.roots, region);
+  for (size_t next = 0; next < visited_.size(); ++next)
+    for (uint32_t read : ReadsOf(states_[visited_[next]]))
+      if (states_[read].last_walk != walk_id_ && !IsInput(read, group, number)) find(read);
+  if (has_tuple_elements) DropForeignTupleElements();
+  FillRegion(group.roots, region);
 }
 
-// A get-tuple-element of a tuple that another group computes is an input.
-void CandidatePlan::ForgetParts() {
-  std::erase_if(found_, [&](uint32_t position) {
-    Value& value = values_[position];
-    bool elsewhere = value.is_part && !std::ranges::any_of(ReadsOf(value), [&](uint32_t read) {
-                       return values_[read].seen == walk_;
-                     });
-    if (elsewhere) value.seen = 0;
+void CandidatePlan::DropForeignTupleElements() {
+  std::erase_if(visited_, [&](uint32_t position) {
+    InstrState& state = states_[position];
+    bool elsewhere =
+        state.is_get_tuple_element && !std::ranges::any_of(ReadsOf(state), [&](uint32_t read) {
+          return states_[read].last_walk == walk_id_;
+        });
+    if (elsewhere) state.last_walk = 0;
     return elsewhere;
   });
 }
 
-void CandidatePlan::PutInOrder(const std::vector<const Instr*>& roots, FusedRegion& region) {
-  std::sort(found_.begin(), found_.end());
+void CandidatePlan::FillRegion(const std::vector<const Instr*>& roots, FusedRegion& region) {
+  std::sort(visited_.begin(), visited_.end());
   region.computation = &computation();
   region.roots = roots;
   region.instrs.clear();
-  region.instrs.reserve(found_.size());
+  region.instrs.reserve(visited_.size());
   inputs_.clear();
-  for (uint32_t position : found_) {
+  for (uint32_t position : visited_) {
     region.instrs.push_back(order_[position]);
-    for (uint32_t read : ReadsOf(values_[position])) {
-      if (values_[read].seen == walk_) continue;
-      values_[read].seen = walk_;
+    for (uint32_t read : ReadsOf(states_[position])) {
+      if (states_[read].last_walk == walk_id_) continue;
+      states_[read].last_walk = walk_id_;
       inputs_.push_back(order_[read]);
     }
   }
@@ -247,39 +246,37 @@ void CandidatePlan::PutInOrder(const std::vector<const Instr*>& roots, FusedRegi
             [&](const Instr* x, const Instr* y) { return positions_[x] < positions_[y]; });
 }
 
-void CandidatePlan::Reassign(const Change& change, bool forward) {
-  auto leave = [&](const FusionGroup& group) {
-    for (const Instr* root : group.roots) Of(*root).group_number = -1;
-  };
-  auto move_in = [&](const FusionGroup& group, int number) {
-    for (const Instr* root : group.roots) Of(*root).group_number = number;
-  };
-  int next = static_cast<int>(groups_.size());
-  if (forward) {
-    for (int i : change.removed) leave(group(i));
-    for (const FusionGroup& group : change.added) move_in(group, next++);
-  } else {
-    for (const FusionGroup& group : change.added) leave(group);
-    for (int i : change.removed) move_in(group(i), i);
-  }
+void CandidatePlan::SetGroupOfRoots(const FusionGroup& group, int number) {
+  for (const Instr* root : group.roots) StateOf(*root).group_number = number;
 }
 
-std::vector<FusedRegion> CandidatePlan::Try(const Change& change) {
+void CandidatePlan::AssignRoots(const Change& change) {
+  int next = static_cast<int>(groups_.size());
+  for (int i : change.removed) SetGroupOfRoots(group(i), -1);
+  for (const FusionGroup& group : change.added) SetGroupOfRoots(group, next++);
+}
+
+void CandidatePlan::RevertRoots(const Change& change) {
+  for (const FusionGroup& group : change.added) SetGroupOfRoots(group, -1);
+  for (int i : change.removed) SetGroupOfRoots(group(i), i);
+}
+
+std::vector<FusedRegion> CandidatePlan::RegionsAfter(const Change& change) {
   std::vector<FusedRegion> regions;
-  Try(change, regions);
+  RegionsAfter(change, regions);
   return regions;
 }
 
-void CandidatePlan::Try(const Change& change, std::vector<FusedRegion>& regions) {
+void CandidatePlan::RegionsAfter(const Change& change, std::vector<FusedRegion>& regions) {
   if (regions.size() < change.added.size()) regions.resize(change.added.size());
-  Reassign(change, true);
+  AssignRoots(change);
   auto next = static_cast<int>(groups_.size());
   for (size_t i = 0; i < change.added.size(); ++i)
     FindRegion(change.added[i], next + static_cast<int>(i), regions[i]);
-  Reassign(change, false);
+  RevertRoots(change);
 }
 
-void CandidatePlan::Link(int number, bool add) {
+void CandidatePlan::UpdateConsumerIndex(int number, bool add) {
   auto link = [&](std::vector<int>& list) {
     if (add) {
       list.push_back(number);
@@ -294,31 +291,31 @@ void CandidatePlan::Link(int number, bool add) {
 void CandidatePlan::Apply(const Change& change, std::vector<FusedRegion> regions,
                           std::vector<FusedRegionKey> keys) {
   int next = static_cast<int>(groups_.size());
-  bool narrows = IsNarrowing(change);
+  bool only_shrinks = OnlyShrinksGroups(change);
   if (IsMerge(change)) {
     group_order_.Merge(*this, change.removed[0], change.removed[1], next);
-  } else if (narrows) {
+  } else if (only_shrinks) {
     for (size_t i = 0; i < change.added.size(); ++i)
       group_order_.Replace(GroupOf(*change.added[i].roots[0]), next + static_cast<int>(i));
   } else {
-    group_order_.Forget();
+    group_order_.Invalidate();
   }
-  for (int i : change.removed) Link(i, false);
-  Reassign(change, true);
+  for (int i : change.removed) UpdateConsumerIndex(i, false);
+  AssignRoots(change);
   for (int i : change.removed) groups_[static_cast<size_t>(i)] = {};
   for (size_t i = 0; i < regions.size(); ++i)
     AddGroup(change.added[i], std::move(regions[i]), std::move(keys[i]));
-  for (int i = next; narrows && i < static_cast<int>(groups_.size()); ++i)
-    if (!group_order_.Fits(*this, region(i), i)) return group_order_.Forget();
+  for (int i = next; only_shrinks && i < static_cast<int>(groups_.size()); ++i)
+    if (!group_order_.DependenciesRankBefore(*this, region(i), i)) return group_order_.Invalidate();
 }
 
-bool CandidatePlan::IsCurrent(const Change& change) const {
+bool CandidatePlan::IsStillApplicable(const Change& change) const {
   auto is_removed = [&](int group) {
     return std::find(change.removed.begin(), change.removed.end(), group) != change.removed.end();
   };
   auto is_kept = [&](const Instr* root) {
     return std::any_of(change.added.begin(), change.added.end(),
-                       [&](const FusionGroup& group) { return Contains(group.roots, root); });
+                       [&](const FusionGroup& group) { return ContainsInstr(group.roots, root); });
   };
   for (int i : change.removed) {
     if (!IsLive(i)) return false;
@@ -331,12 +328,12 @@ bool CandidatePlan::IsCurrent(const Change& change) const {
 }
 
 bool CandidatePlan::IsMerge(const Change& change) const {
-  return change.added.size() == 1 && change.removed.size() == 2 && !IsNarrowing(change);
+  return change.added.size() == 1 && change.removed.size() == 2 && !OnlyShrinksGroups(change);
 }
 
-// Narrowing: groups lose roots and compute more themselves. Their transitive dependences stay the
-// same, except those of recomputed values, which Fits() checks.
-bool CandidatePlan::IsNarrowing(const Change& change) const {
+// Groups lose roots and compute more themselves. Their transitive dependences stay the same, except
+// those of recomputed values, which GroupOrder::DependenciesRankBefore checks.
+bool CandidatePlan::OnlyShrinksGroups(const Change& change) const {
   for (auto group = change.added.begin(); group != change.added.end(); ++group) {
     int group_number = GroupOf(*group->roots[0]);
     auto is_home = [&](const Instr* root) { return GroupOf(*root) == group_number; };
@@ -349,18 +346,19 @@ bool CandidatePlan::IsNarrowing(const Change& change) const {
 }
 
 bool CandidatePlan::MakesCycle(const Change& change, const std::vector<FusedRegion>& regions) {
-  if (IsNarrowing(change)) {
+  if (OnlyShrinksGroups(change)) {
     bool fits = true;
     for (size_t i = 0; fits && i < regions.size(); ++i)
-      fits = group_order_.Fits(*this, regions[i], GroupOf(*change.added[i].roots[0]));
+      fits = group_order_.DependenciesRankBefore(*this, regions[i],
+                                                 GroupOf(*change.added[i].roots[0]));
     if (fits) return false;
   }
-  if (IsMerge(change)) return HasPathBetween(change);
-  return FindsCycle(change, regions);
+  if (IsMerge(change)) return MergeMakesCycle(change);
+  return MakesCycleByFullWalk(change, regions);
 }
 
-bool CandidatePlan::FindsCycle(const Change& change,
-                               const std::vector<FusedRegion>& regions) const {
+bool CandidatePlan::MakesCycleByFullWalk(const Change& change,
+                                         const std::vector<FusedRegion>& regions) const {
   // Walks from the roots of each new group through all transitive consumers. A cycle exists if the
   // walk arrives at a value that the group needs.
   std::unordered_set<int> gone(change.removed.begin(), change.removed.end());

@@ -1,20 +1,23 @@
 #pragma once
 
-// A candidate plan is one way to partition a computation into kernels; the planner improves it by
-// moves (moves.h) and keeps the cheapest. It is defined by two facts: which values are stored in
-// memory, and which stored values (roots) the same kernel computes: a fusion group. Everything else
-// follows. The region of a group is all that its roots need, back to the values that other groups
-// store, so unstored values are recomputed in every region that needs them.
+// A candidate plan is one way to divide a computation into kernels; the planner improves it by
+// moves (moves.h) and keeps the cheapest. Two facts define it: which values are stored in memory,
+// and how the stored values (roots) are grouped. The roots of one fusion group are computed by one
+// kernel.
+//
+// Everything else follows. The region of a group is all that its roots need, back to the values
+// that other groups store. Values that no group stores are recomputed in every region that needs
+// them.
 //
 //     a = exp(x)          groups {b, c}:    kernel 1 computes a, b, c;  stores b, c
 //     b = a * 2           groups {b}, {c}:  kernel 1 computes a, b;  kernel 2 computes a, c
 //     c = a + y           groups {a}, {b}, {c}:  three kernels; kernels 2 and 3 load a
 //
-// A third fact is rare: `recomputed` lists values that are stored for other groups but that this
+// Third, and rarely, FusionGroup::recomputed lists values that another group stores but that this
 // group computes itself, because that is cheaper than loading them.
 //
-// A Change replaces some groups by others. Try() returns the regions that a change would produce,
-// so the planner can estimate their cost before Apply() makes it.
+// A Change replaces some groups by others. RegionsAfter() returns the regions that a change would
+// produce, so that the planner can evaluate their cost; Apply() makes the change.
 
 #include <span>
 #include <vector>
@@ -26,61 +29,67 @@
 
 namespace tokamak {
 
-class Pins;
+class FusionConstraints;
 
 // The values that one kernel computes and stores.
 struct FusionGroup {
-  std::vector<const Instr*> roots;       // in CandidatePlan::order()
+  std::vector<const Instr*> roots;       // sorted by CandidatePlan::PositionOf
   std::vector<const Instr*> recomputed;  // stored by another group, but computed here
 };
 
-// The difference between two candidate plans. `removed` holds group numbers.
+// The difference between two candidate plans: groups that are replaced, and their replacements. A
+// Move (moves.h) is a Change with a name and a subject. `removed` holds group numbers.
 struct Change {
   std::vector<int> removed;
   std::vector<FusionGroup> added;
 };
 
 // A candidate plan with the indices that moves need: consumers of a value, regions and their
-// hashes, and an execution order of the groups.
+// hashes, and an execution order of the groups. Not thread-safe, not even for reading: queries
+// reuse scratch memory.
 class CandidatePlan {
  public:
   // Starts from a complete plan. The hasher must outlive the candidate.
   CandidatePlan(const ComputationPlan& plan, FusedRegionHasher& hasher);
   // Starts with one group per instruction that computes something. Data movement (broadcast, slice,
-  // reshape, ...) is recomputed in its consumers. With `contract`, so is an elementwise value whose
-  // only consumer is elementwise of the same shape: that always saves a store and a load and adds
-  // no work.
-  CandidatePlan(const Computation& computation, const Machine& machine, bool contract,
+  // reshape, ...) is recomputed in its consumers. With `inline_single_use`, an elementwise value
+  // whose only consumer is elementwise of the same shape is not stored either. Both have the same
+  // shape, so each element is still computed once, and a store and a load are saved.
+  CandidatePlan(const Computation& computation, const Machine& machine, bool inline_single_use,
                 FusedRegionHasher& hasher);
 
   const Computation& computation() const { return *order_.back()->parent(); }
 
+  // All instructions, operands before users (OrderFromRoot, instr_predicates.h).
   const std::vector<Instr*>& order() const { return order_; }
+  // The index of an instruction in order().
   size_t PositionOf(const Instr& instr) const { return positions_[&instr]; }
   // Groups are numbered from 0 to size() - 1. Numbers are not reused: a removed group keeps its
   // number and has an empty region.
   size_t size() const { return groups_.size(); }
-  const FusionGroup& group(int i) const { return groups_[static_cast<size_t>(i)].group; }
-  const FusedRegion& region(int i) const { return groups_[static_cast<size_t>(i)].region; }
-  uint64_t HashOf(int i) const { return groups_[static_cast<size_t>(i)].key.hash; }
+  const FusionGroup& group(int number) const { return groups_[static_cast<size_t>(number)].group; }
+  const FusedRegion& region(int group) const { return groups_[static_cast<size_t>(group)].region; }
+  // The structural hash of a group's region (region_hash.h).
+  uint64_t GroupHash(int group) const { return groups_[static_cast<size_t>(group)].key.hash; }
   // The inputs, then the roots of the group, in a canonical order (FusedRegionKey::interface).
-  const std::vector<const Instr*>& InterfaceOf(int i) const {
-    return groups_[static_cast<size_t>(i)].key.interface;
+  const std::vector<const Instr*>& InterfaceOf(int group) const {
+    return groups_[static_cast<size_t>(group)].key.interface;
   }
-  bool IsLive(int i) const { return !region(i).roots.empty(); }
+  bool IsLive(int group) const { return !region(group).roots.empty(); }
   // The group that stores the value; -1 if none does: consumers recompute it, or it is outside
   // kernels.
-  int GroupOf(const Instr& value) const { return Of(value).group_number; }
+  int GroupOf(const Instr& value) const { return StateOf(value).group_number; }
   // No kernel stores or computes the value: a parameter, control flow, a library call, a host step
   // or an alias of another value.
-  bool IsOutsideKernels(const Instr& value) const { return Of(value).outside_kernels; }
+  bool IsOutsideKernels(const Instr& value) const { return StateOf(value).outside_kernels; }
   // The groups that read the value or update part of it in place.
   const std::vector<int>& ConsumersOf(const Instr& value) const { return consumers_[&value]; }
   // The groups whose regions compute the value, whether they store it or not.
   const std::vector<int>& ComputedIn(const Instr& value) const { return computed_[&value]; }
-  // The value must be in memory: it is the result, a control predecessor, an operand of something
-  // outside kernels, or updated in place.
-  bool IsNeeded(const Instr& value) const { return Of(value).needed; }
+  // Whether every plan must store the value, because not only kernels use it: it is the result of
+  // the computation, an operand of an instruction outside kernels, or an array that is updated in
+  // place. A control predecessor is stored too: lowering orders kernels, so it needs one to order.
+  bool MustBeStored(const Instr& value) const { return StateOf(value).must_be_stored; }
   // An input may alias a stored value (the same bytes with another shape). Returns the aliases from
   // the input back to the stored value, which comes last. Empty if no group stores it.
   std::vector<const Instr*> AliasChainOf(const Instr& input) const;
@@ -88,20 +97,22 @@ class CandidatePlan {
   const Instr* StoredValueOf(const Instr& input) const;
 
   // The user's fusion constraints, which moves must respect; may be null.
-  void set_pins(const Pins* pins) { pins_ = pins; }
-  const Pins* pins() const { return pins_; }
-  // Hash of any region of this computation (region_hash.h).
-  uint64_t HashOf(const FusedRegion& region) const { return hasher_->Of(region); }
+  void set_constraints(const FusionConstraints* constraints) { constraints_ = constraints; }
+  const FusionConstraints* constraints() const { return constraints_; }
+  // The structural hash of any region of this computation.
+  uint64_t RegionHash(const FusedRegion& region) const { return hasher_->HashOf(region); }
   std::vector<FusedRegionKey> KeysOf(const std::vector<FusedRegion>& regions) const;
   // The canonical number of an instruction in a group's region (FusedRegionKey::numbers).
-  uint32_t NumberIn(int i, const Instr& instr) const;
+  uint32_t CanonicalNumberIn(int group, const Instr& instr) const;
 
-  // The regions of the added groups after the change. The plan itself is unchanged on return.
-  std::vector<FusedRegion> Try(const Change& change);
-  // Writes them to the front of `regions`, whose memory is reused; it may have more entries.
-  void Try(const Change& change, std::vector<FusedRegion>& regions);
-  void Apply(const Change& change) { Apply(change, Try(change)); }
-  // `regions`: the result of Try() for this change.
+  // The regions that the added groups would have after the change. Reassigns roots while it runs
+  // and restores them before it returns, so it is not const.
+  std::vector<FusedRegion> RegionsAfter(const Change& change);
+  // The same, into regions[0, change.added.size()), whose memory is reused. Grows `regions` if
+  // necessary but never shrinks it; further entries are stale.
+  void RegionsAfter(const Change& change, std::vector<FusedRegion>& regions);
+  void Apply(const Change& change) { Apply(change, RegionsAfter(change)); }
+  // `regions`: the result of RegionsAfter() for this change; `keys`: that of KeysOf(regions).
   void Apply(const Change& change, std::vector<FusedRegion> regions) {
     std::vector<FusedRegionKey> keys = KeysOf(regions);
     Apply(change, std::move(regions), std::move(keys));
@@ -110,25 +121,28 @@ class CandidatePlan {
              std::vector<FusedRegionKey> keys);
   // Whether a change that was found earlier still applies: all removed groups are live, and every
   // consumer of a value that would no longer be stored is among them.
-  bool IsCurrent(const Change& change) const;
+  bool IsStillApplicable(const Change& change) const;
+
+  // Whether a group would depend on its own results after the change. Works for every change.
+  // Conservative: may return true for a merge if too many groups lie between the two
+  // (group_order.h).
+  bool MakesCycle(const Change& change, const std::vector<FusedRegion>& regions);
   // Whether two groups become one that has roots of both.
   bool IsMerge(const Change& change) const;
-  // Whether a merge would make a cycle; needs no region.
-  bool HasPathBetween(const Change& merge) {
+  // Like MakesCycle, but needs no regions. Requires IsMerge(merge).
+  bool MergeMakesCycle(const Change& merge) {
     return group_order_.HasPathBetween(*this, merge.removed[0], merge.removed[1]);
   }
-  // Whether a group would depend on its own results after the change. Conservative: may return true
-  // for a merge if too many groups lie between the two (group_order.h).
-  bool MakesCycle(const Change& change, const std::vector<FusedRegion>& regions);
 
  private:
-  // Per instruction, indexed by its position in order_.
-  struct Value {
-    int group_number = -1;
-    uint32_t seen = 0;                   // the last walk that visited it
-    uint32_t first_read = 0, reads = 0;  // its range in reads_
-    bool outside_kernels = false, needed = false, immediate = false;
-    bool is_part = false;  // a get-tuple-element
+  // What the plan knows about an instruction; indexed by its position in order_.
+  struct InstrState {
+    int group_number = -1;                      // as GroupOf
+    uint32_t last_walk = 0;                     // id of the last walk that visited it
+    uint32_t reads_begin = 0, reads_count = 0;  // its range in reads_
+    bool outside_kernels = false, must_be_stored = false;
+    bool is_immediate = false;  // a constant that is embedded in the code of kernels
+    bool is_get_tuple_element = false;
   };
   struct Entry {
     FusionGroup group;
@@ -137,42 +151,50 @@ class CandidatePlan {
   };
 
   CandidatePlan(const Computation& computation, FusedRegionHasher& hasher);
-  // The roots of the initial groups.
-  std::vector<const Instr*> FirstRoots(const Machine& machine, bool contract);
-  bool NeedsArray(const Instr& value) const;
+  // The roots of the initial groups. Also sets outside_kernels and must_be_stored.
+  std::vector<const Instr*> InitialRoots(const Machine& machine, bool inline_single_use);
+  // Computes InstrState::must_be_stored. Requires outside_kernels of all users.
+  bool ComputeMustBeStored(const Instr& value) const;
   void AddGroup(FusionGroup group, FusedRegion region, FusedRegionKey key);
-  Value& Of(const Instr& instr) { return values_[positions_[&instr]]; }
-  const Value& Of(const Instr& instr) const { return values_[positions_[&instr]]; }
+  InstrState& StateOf(const Instr& instr) { return states_[positions_[&instr]]; }
+  const InstrState& StateOf(const Instr& instr) const { return states_[positions_[&instr]]; }
   // Positions of its operands, except immediates and the array that an update writes into.
-  std::span<const uint32_t> ReadsOf(const Value& value) const {
-    return {reads_.data() + value.first_read, value.reads};
+  std::span<const uint32_t> ReadsOf(const InstrState& state) const {
+    return {reads_.data() + state.reads_begin, state.reads_count};
   }
+  // Computes the region of a group; `number` is that of the group, which need not exist yet.
   void FindRegion(const FusionGroup& group, int number, FusedRegion& region);
-  // Assigns roots to groups as if the change had been applied; forward = false reverts that.
-  void Reassign(const Change& change, bool forward);
-  // Adds or removes a group from consumers_ and computed_.
-  void Link(int number, bool add);
-  // Removes the get-tuple-elements from found_ whose tuple another group computes: they are inputs.
-  void ForgetParts();
-  // Fills the region with the instructions that the last walk found, in order, and its inputs.
-  void PutInOrder(const std::vector<const Instr*>& roots, FusedRegion& region);
-  // Whether each added group only has roots of one removed group, a different one each.
-  bool IsNarrowing(const Change& change) const;
-  bool FindsCycle(const Change& change, const std::vector<FusedRegion>& regions) const;
-  // Whether the group loads the value at a position instead of computing it.
+  void SetGroupOfRoots(const FusionGroup& group, int number);
+  // Sets InstrState::group_number as if the change had been applied, and undoes that.
+  void AssignRoots(const Change& change);
+  void RevertRoots(const Change& change);
+  // Adds a group to consumers_ and computed_, or removes it.
+  void UpdateConsumerIndex(int group, bool add);
+  // Removes from visited_ each get-tuple-element whose tuple another group computes: it is an input
+  // of the region.
+  void DropForeignTupleElements();
+  // Fills in the region from the instructions that the last walk visited.
+  void FillRegion(const std::vector<const Instr*>& roots, FusedRegion& region);
+  // Whether groups only lose roots: each added group has roots of one removed group only, a
+  // different one each. Such a change makes a cycle only through recomputed values.
+  bool OnlyShrinksGroups(const Change& change) const;
+  // MakesCycle for an arbitrary change; visits all transitive consumers of the new groups.
+  bool MakesCycleByFullWalk(const Change& change, const std::vector<FusedRegion>& regions) const;
+  // Whether the group loads the value at a position instead of computing it. `number` is that of
+  // the group, which need not exist yet.
   bool IsInput(uint32_t position, const FusionGroup& group, int number) const;
 
-  const Pins* pins_ = nullptr;
+  const FusionConstraints* constraints_ = nullptr;
   FusedRegionHasher* hasher_;
   std::vector<Instr*> order_;
   InstrMap<uint32_t> positions_;
-  std::vector<Value> values_;
-  std::vector<uint32_t> reads_;
+  std::vector<InstrState> states_;
+  std::vector<uint32_t> reads_;  // see ReadsOf
   InstrMap<std::vector<int>> consumers_, computed_;
   std::vector<Entry> groups_;
   GroupOrder group_order_;
-  uint32_t walk_ = 0;
-  std::vector<uint32_t> found_;       // positions that the last walk visited
+  uint32_t walk_id_ = 0;
+  std::vector<uint32_t> visited_;     // positions that the last walk visited
   std::vector<const Instr*> inputs_;  // of the last region, scratch
 };
 

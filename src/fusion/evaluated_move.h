@@ -1,8 +1,8 @@
 #pragma once
 
-// Moves with their estimated costs, and the set of rejected moves. Structurally equal moves share
-// one evaluation: in a model of 12 equal layers, a move that was rejected in one layer is not
-// evaluated in the other 11.
+// Moves with their costs, the criterion by which both planners accept them, and the set of rejected
+// moves. Structurally equal moves share one evaluation: in a model of 12 identical layers, a move
+// that was rejected in one layer is not evaluated in the other 11.
 
 #include <string>
 #include <tuple>
@@ -16,25 +16,40 @@
 
 namespace tokamak {
 
-// A move with the cost of the groups that it replaces, in microseconds, before and after it.
+// The acceptance criterion: a move is worthwhile if it saves more than this fraction of the cost of
+// the groups that it replaces.
+//
+//   fewer kernels   0: any gain is enough. The values between two reductions of a row are small,
+//                   but without them the reductions can become one kernel.
+//   as many         kMinRelativeGain. Hand-tuned, not measured.
+//   more kernels    kMinRelativeGainOfSplits. Such a move certainly adds stores and launches; only
+//                   the cost model says that it saves computation. So it must save more than the
+//                   model's median error, whose bound is 20 % (docs/results/model.md).
+inline constexpr double kMinRelativeGain = 0.02, kMinRelativeGainOfSplits = 0.2;
+
+// A move with the cost in microseconds of the groups that it replaces and of those that replace
+// them. The greedy planner fills in estimates, the search first estimates and then modeled costs
+// (plan.h).
 struct EvaluatedMove {
   Move move;
-  uint64_t hash = 0;
-  double before = 0, after = 0;
+  uint64_t hash = 0;  // MoveHasher::HashOf(move)
+  double before_us = 0, after_us = 0;
 
-  double gain() const { return before - after; }
-  // Whether it saves a large enough fraction of that cost.
-  bool pays() const;
+  double gain_us() const { return before_us - after_us; }
+  // Whether the move meets the acceptance criterion above.
+  bool IsWorthwhile() const;
 };
 
-// Hashes moves. Equal for moves by the same rule whose groups compute the same functions and share
-// inputs in the same way. Groups may share more than the hash covers, so equal hashes do not
-// guarantee equal costs: the hash decides which moves to skip and provides an approximate cost.
+// Hashes moves. The hash is equal for moves of the same rule whose groups compute the same
+// functions and read the same inputs in the same arrangement. It counts the instructions that the
+// groups have in common but does not compare them, so moves with equal hashes may differ in cost.
+// That loss is accepted: a move is skipped if one with its hash was rejected, and the greedy
+// planner queues a move by the cost of another one with its hash.
 class MoveHasher {
  public:
   explicit MoveHasher(const CandidatePlan& candidate)
       : candidate_(candidate), numbers_(candidate.computation()) {}
-  uint64_t Of(const Move& move);
+  uint64_t HashOf(const Move& move);
 
  private:
   const CandidatePlan& candidate_;
@@ -43,32 +58,34 @@ class MoveHasher {
 };
 
 // The log entry for a move.
-Decision RecordOf(const EvaluatedMove& evaluated, Verdict verdict);
+Decision DecisionOf(const EvaluatedMove& evaluated, Verdict verdict);
 
-// Rejected moves. A move whose hash is in the set is not evaluated again. Per value, the last
-// rejection of each rule is kept: for values that are still stored at the end, the log says why.
+// Rejected moves. Per subject (Move::subject), the last rejection of each rule is kept: for values
+// that are still stored at the end, the log says why.
 class RejectedMoves {
  public:
   explicit RejectedMoves(const CandidatePlan& candidate)
-      : candidate_(candidate), last_(candidate.computation()) {}
+      : candidate_(candidate), last_rejections_(candidate.computation()) {}
 
+  // Whether a move with this hash was rejected for good.
   bool Has(uint64_t hash) const { return hashes_.contains(hash); }
-  void Add(const EvaluatedMove& evaluated, std::string because);
+  // Keeps the reason, and moves with the same hash are not evaluated again.
+  void RejectForGood(const EvaluatedMove& evaluated, std::string reason);
   // Keeps the reason only: moves with the same hash are still evaluated.
-  void Record(const EvaluatedMove& evaluated, std::string because);
+  void NoteReason(const EvaluatedMove& evaluated, std::string reason);
   // Logs the rejections of all values that are still stored.
-  void AddTo(DecisionLog& log) const;
+  void LogRejections(DecisionLog& log) const;
 
  private:
   struct Rejection {
     std::string_view rule;
-    const Instr* other;
-    double before, after;
-    std::string because;
+    const Instr* other_root;
+    double before_us, after_us;
+    std::string reason;
   };
   const CandidatePlan& candidate_;
   std::unordered_set<uint64_t> hashes_;
-  InstrMap<std::vector<Rejection>> last_;
+  InstrMap<std::vector<Rejection>> last_rejections_;
 };
 
 }  // namespace tokamak

@@ -4,12 +4,11 @@
 
 #include <fmt/format.h>
 
-#include "fusion/cut.h"
 #include "fusion/evaluated_move.h"
+#include "fusion/instr_predicates.h"
 #include "fusion/moves.h"
 #include "fusion/search.h"
 #include "fusion/unit_graph.h"
-#include "fusion/values.h"
 
 namespace tokamak {
 namespace {
@@ -46,28 +45,29 @@ int64_t StoredBytes(const CandidatePlan& candidate) {
     if (instr->op() != Op::kParameter && instr->op() != Op::kConstant &&
         (candidate.GroupOf(*instr) >= 0 ||
          (candidate.IsOutsideKernels(*instr) && !IsAlias(*instr))))
-      bytes += BytesOfParts(*instr);
+      bytes += ResultBytes(*instr);
   return bytes;
 }
 
-class Fitter {
+class MemoryFitter {
  public:
-  Fitter(CandidatePlan& candidate, RegionCosts& costs, int64_t limit, DecisionLog& log)
-      : candidate_(candidate), costs_(costs), limit_(limit), log_(log) {}
+  MemoryFitter(CandidatePlan& candidate, RegionCosts& costs, int64_t limit_bytes, DecisionLog& log)
+      : candidate_(candidate), costs_(costs), limit_bytes_(limit_bytes), log_(log) {}
 
   void Run() {
-    int64_t peak = PeakOf(candidate_);
-    for (int made = 0; peak > limit_ && made < kMemoryMaxMoves; ++made) {
+    int64_t peak = PeakTemporaryBytes(candidate_);
+    for (int made = 0; peak > limit_bytes_ && made < kMemoryMaxMoves; ++made) {
       int64_t less = MakeBest(peak);
       if (less >= peak) break;
       peak = less;
     }
-    if (peak > limit_)
-      log_.Add({.pass = "fuse",
-                .rule = "fusion.memory",
-                .verdict = Verdict::kRejected,
-                .subject = candidate_.computation().name(),
-                .because = fmt::format("{} bytes of temporary arrays, {} at most", peak, limit_)});
+    if (peak > limit_bytes_)
+      log_.Add(
+          {.pass = "fuse",
+           .rule = "fusion.memory",
+           .verdict = Verdict::kRejected,
+           .subject = candidate_.computation().name(),
+           .because = fmt::format("{} bytes of temporary arrays, {} at most", peak, limit_bytes_)});
   }
 
  private:
@@ -79,25 +79,26 @@ class Fitter {
     for (int group : GroupsAtPeak())
       for (Move& move : MovesOf(candidate_, group)) {
         if (tries >= kMaxTries) break;
-        std::vector<FusedRegion> regions = candidate_.Try(move.change);
+        std::vector<FusedRegion> regions = candidate_.RegionsAfter(move.change);
         if (!IsLegal(move.change, regions, candidate_, costs_)) continue;
         ++tries;
         CandidatePlan changed = candidate_;
         changed.Apply(move.change);
-        int64_t after = PeakOf(changed);
+        int64_t after = PeakTemporaryBytes(changed);
         if (after >= least) continue;
         least = after;
-        best = {.move = std::move(move), .hash = 0, .before = 0, .after = 0};
+        best = {.move = std::move(move), .hash = 0, .before_us = 0, .after_us = 0};
         for (int removed : best.move.change.removed)
-          best.before += costs_.Estimate(candidate_.region(removed), candidate_.HashOf(removed));
+          best.before_us +=
+              costs_.Estimate(candidate_.region(removed), candidate_.GroupHash(removed));
         for (const FusedRegion& region : regions)
-          best.after += costs_.Estimate(region, candidate_.HashOf(region));
+          best.after_us += costs_.Estimate(region, candidate_.RegionHash(region));
       }
     if (least >= peak) return peak;
     candidate_.Apply(best.move.change);
-    Decision record = RecordOf(best, Verdict::kAccepted);
+    Decision record = DecisionOf(best, Verdict::kAccepted);
     record.because =
-        fmt::format("{} bytes of temporary arrays, was {}, {} at most", least, peak, limit_);
+        fmt::format("{} bytes of temporary arrays, was {}, {} at most", least, peak, limit_bytes_);
     log_.Add(std::move(record));
     return least;
   }
@@ -108,9 +109,10 @@ class Fitter {
     UnitGraph::Memory memory = sketch.Memory();
     std::vector<size_t> kernels;
     for (size_t i = 0; i < sketch.groups.size(); ++i)
-      if (i < memory.held.size() && memory.held[i] > 0) kernels.push_back(i);
-    std::stable_sort(kernels.begin(), kernels.end(),
-                     [&](size_t x, size_t y) { return memory.held[x] > memory.held[y]; });
+      if (i < memory.bytes_at_peak.size() && memory.bytes_at_peak[i] > 0) kernels.push_back(i);
+    std::stable_sort(kernels.begin(), kernels.end(), [&](size_t x, size_t y) {
+      return memory.bytes_at_peak[x] > memory.bytes_at_peak[y];
+    });
     if (kernels.size() > kMaxGroups) kernels.resize(kMaxGroups);
     std::vector<int> groups;
     auto add = [&](int group) {
@@ -127,23 +129,24 @@ class Fitter {
 
   CandidatePlan& candidate_;
   RegionCosts& costs_;
-  int64_t limit_;
+  int64_t limit_bytes_;
   DecisionLog& log_;
 };
 
 }  // namespace
 
-int64_t PeakOf(const CandidatePlan& candidate) {
-  return Sketch(candidate).Memory().peak;
+int64_t PeakTemporaryBytes(const CandidatePlan& candidate) {
+  return Sketch(candidate).Memory().peak_bytes;
 }
 
-bool FitsMemory(const CandidatePlan& candidate, int64_t limit) {
+bool FitsMemory(const CandidatePlan& candidate, int64_t limit_bytes) {
   // The cheap upper bound first.
-  return StoredBytes(candidate) <= limit || PeakOf(candidate) <= limit;
+  return StoredBytes(candidate) <= limit_bytes || PeakTemporaryBytes(candidate) <= limit_bytes;
 }
 
-void FitMemory(CandidatePlan& candidate, RegionCosts& costs, int64_t limit, DecisionLog& log) {
-  if (!FitsMemory(candidate, limit)) Fitter(candidate, costs, limit, log).Run();
+void FitMemory(CandidatePlan& candidate, RegionCosts& costs, int64_t limit_bytes,
+               DecisionLog& log) {
+  if (!FitsMemory(candidate, limit_bytes)) MemoryFitter(candidate, costs, limit_bytes, log).Run();
 }
 
 }  // namespace tokamak

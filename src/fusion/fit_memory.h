@@ -1,6 +1,6 @@
 #pragma once
 
-// Temporary memory of candidate plans, and moves that reduce it until a plan fits.
+// The temporary memory of candidate plans, and moves that reduce it to a limit.
 
 #include "explain/decision.h"
 #include "fusion/candidate_plan.h"
@@ -8,15 +8,17 @@
 
 namespace tokamak {
 
-// Peak bytes of temporary arrays of a candidate, in the order in which lowering schedules its
+// Peak bytes of the temporary arrays of a candidate, in the order in which lowering schedules its
 // kernels (unit_graph.h).
-int64_t PeakOf(const CandidatePlan& candidate);
-// Whether the peak is at most `limit` bytes.
-bool FitsMemory(const CandidatePlan& candidate, int64_t limit);
+int64_t PeakTemporaryBytes(const CandidatePlan& candidate);
+// Whether that peak is at most `limit_bytes`.
+bool FitsMemory(const CandidatePlan& candidate, int64_t limit_bytes);
 
-// Applies moves until the temporary arrays fit into `limit` bytes, at any cost in time. Each move
-// is the one that lowers the peak most; it stores less, or stores it later. Every move is logged,
-// and so is a failure to fit.
-void FitMemory(CandidatePlan& candidate, RegionCosts& costs, int64_t limit, DecisionLog& log);
+// Applies moves until the temporary arrays fit into `limit_bytes`, even if the program becomes
+// slower. Each iteration tries the legal moves (moves.h) of the groups that keep the most bytes
+// alive at the peak, and applies the one that lowers the peak most: such a move stores fewer bytes,
+// or stores a value later. Stops when the plan fits, when no tried move lowers the peak, or after
+// 64 moves. Logs every move, and a failure to fit as fusion.memory.
+void FitMemory(CandidatePlan& candidate, RegionCosts& costs, int64_t limit_bytes, DecisionLog& log);
 
 }  // namespace tokamak

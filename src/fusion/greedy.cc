@@ -5,8 +5,8 @@
 #include <queue>
 #include <unordered_map>
 
+#include "fusion/enforce_constraints.h"
 #include "fusion/evaluated_move.h"
-#include "fusion/hold_pins.h"
 #include "fusion/moves.h"
 
 namespace tokamak {
@@ -30,21 +30,21 @@ class Greedy {
         rejected_moves_(candidate),
         visited_(candidate.computation(), 0) {}
 
-  void Run(PlanningFacts& facts) {
+  void Run(PlanningStats& stats) {
     size_t built = costs_.kernels_built();
     left_ = kGreedyMaxMoves * candidate_.size();
     double before = Estimate();
     for (size_t i = 0; i < candidate_.size(); ++i) fresh_.push_back(static_cast<int>(i));
     for (const Instr* value : candidate_.order()) changed_.push_back(value);
-    // Side moves are evaluated only when no move of a value pays any more.
+    // Moves of pairs are evaluated only when no move of a value is worthwhile any more.
     while (left_ > 0) {
       // In iterations: otherwise one group would keep growing and leave nothing to its neighbours.
       for (LookAtChanged(); !queue_.empty() && left_ > 0; LookAtChanged())
         while (!queue_.empty() && left_ > 0) TakeBest();
       if (fresh_.empty()) break;
-      LookAtSides();
+      LookAtPairs();
     }
-    rejected_moves_.AddTo(log_);
+    rejected_moves_.LogRejections(log_);
     log_.Add({.pass = "fuse",
               .rule = "fusion.greedy",
               .subject = candidate_.computation().name(),
@@ -52,7 +52,7 @@ class Greedy {
               .after_us = Estimate(),
               .because = std::to_string(looked_at_) + " moves, " +
                          std::to_string(costs_.kernels_built() - built) + " kernels built"});
-    facts.moves += static_cast<int64_t>(looked_at_);
+    stats.moves_enumerated += static_cast<int64_t>(looked_at_);
   }
 
  private:
@@ -72,11 +72,11 @@ class Greedy {
       if (candidate_.GroupOf(*value) >= 0) LookAt(MovesOfValue(candidate_, *value));
   }
 
-  void LookAtSides() {
+  void LookAtPairs() {
     std::vector<int> groups;
     groups.swap(fresh_);
     for (int group : groups)
-      if (candidate_.IsLive(group)) LookAt(SideMovesOf(candidate_, group));
+      if (candidate_.IsLive(group)) LookAt(PairMovesOf(candidate_, group));
   }
 
   double Estimate() {
@@ -89,39 +89,39 @@ class Greedy {
     auto number = static_cast<size_t>(group);
     if (number >= estimates_.size()) estimates_.resize(candidate_.size(), -1);
     double& us = estimates_[number];
-    if (us < 0) us = costs_.Estimate(candidate_.region(group), candidate_.HashOf(group));
+    if (us < 0) us = costs_.Estimate(candidate_.region(group), candidate_.GroupHash(group));
     return us;
   }
 
-  // Queues the moves that may pay.
+  // Queues the moves that are worthwhile by estimate.
   void LookAt(std::vector<Move> moves) {
     for (Move& move : moves) {
       ++looked_at_;
       EvaluatedMove evaluated{std::move(move)};
-      evaluated.hash = hasher_.Of(evaluated.move);
+      evaluated.hash = hasher_.HashOf(evaluated.move);
       if (rejected_moves_.Has(evaluated.hash)) continue;
-      for (int i : evaluated.move.change.removed) evaluated.before += EstimateOf(i);
+      for (int i : evaluated.move.change.removed) evaluated.before_us += EstimateOf(i);
       // Structurally equal moves have about the same cost; TakeBest computes the exact one.
       auto [after, is_new] = after_.try_emplace(evaluated.hash);
-      if (is_new) after->second = TryOut(evaluated.move.change);
-      evaluated.after = after->second;
-      if (!evaluated.pays()) {
-        rejected_moves_.Add(evaluated, "by estimate");
+      if (is_new) after->second = EstimateAfter(evaluated.move.change);
+      evaluated.after_us = after->second;
+      if (!evaluated.IsWorthwhile()) {
+        rejected_moves_.RejectForGood(evaluated, "by estimate");
         continue;
       }
       // A recomputed value may read inputs that no removed group reads. Those may change meanwhile,
       // so the regions are not kept.
       Regions made;
       if (is_new && !Recomputes(evaluated.move.change)) made = TakeTried();
-      queue_.push({evaluated.gain(), evaluated.hash, waiting_.size()});
+      queue_.push({evaluated.gain_us(), evaluated.hash, waiting_.size()});
       waiting_.push_back({std::move(evaluated), std::move(made)});
     }
   }
 
   // Estimated microseconds of the regions that a move produces. Uncached: equal regions are rare
   // here, and hashing costs more than it saves.
-  double TryOut(const Change& change) {
-    candidate_.Try(change, tried_);
+  double EstimateAfter(const Change& change) {
+    candidate_.RegionsAfter(change, tried_);
     tried_us_.clear();
     double all = 0;
     for (size_t i = 0; i < change.added.size(); ++i)
@@ -137,29 +137,29 @@ class Greedy {
     auto [evaluated, made] = std::move(waiting_[queue_.top().number]);
     queue_.pop();
     const Change& change = evaluated.move.change;
-    if (rejected_moves_.Has(evaluated.hash) || !candidate_.IsCurrent(change)) return;
+    if (rejected_moves_.Has(evaluated.hash) || !candidate_.IsStillApplicable(change)) return;
     // The cheapest check first: it rejects almost half of the remaining moves.
     bool merges = candidate_.IsMerge(change);
-    if (merges && candidate_.HasPathBetween(change)) return;
+    if (merges && candidate_.MergeMakesCycle(change)) return;
     auto& [regions, us] = made;
     bool known = !regions.empty();
-    if (!known) regions = candidate_.Try(change);
+    if (!known) regions = candidate_.RegionsAfter(change);
     std::vector<FusedRegionKey> keys = candidate_.KeysOf(regions);
-    if (!known) evaluated.after = 0;
+    if (!known) evaluated.after_us = 0;
     for (size_t i = 0; i < regions.size() && !known; ++i)
-      evaluated.after += us.emplace_back(costs_.Estimate(regions[i], keys[i].hash));
-    if (!evaluated.pays()) return rejected_moves_.Add(evaluated, "by estimate");
-    if (std::string why = WhyPinned(candidate_, change, regions); !why.empty())
-      return rejected_moves_.Record(evaluated, std::move(why));
-    if (!costs_.HaveSimpleKernels(regions, keys))
-      return rejected_moves_.Add(evaluated, "no generator supports it");
+      evaluated.after_us += us.emplace_back(costs_.Estimate(regions[i], keys[i].hash));
+    if (!evaluated.IsWorthwhile()) return rejected_moves_.RejectForGood(evaluated, "by estimate");
+    if (std::string why = WhyConstraintBroken(candidate_, change, regions); !why.empty())
+      return rejected_moves_.NoteReason(evaluated, std::move(why));
+    if (!costs_.AllHaveReliablyEstimatedKernels(regions, keys))
+      return rejected_moves_.RejectForGood(evaluated, "no generator supports it");
     if (!merges && candidate_.MakesCycle(change, regions)) return;
     int first = static_cast<int>(candidate_.size());
     estimates_.resize(candidate_.size(), -1);
     estimates_.insert(estimates_.end(), us.begin(), us.end());
     candidate_.Apply(change, std::move(regions), std::move(keys));
     --left_;
-    log_.Add(RecordOf(evaluated, Verdict::kAccepted));
+    log_.Add(DecisionOf(evaluated, Verdict::kAccepted));
     LookAround(first);
   }
 
@@ -207,7 +207,7 @@ class Greedy {
   std::vector<Waiting> waiting_;
   std::priority_queue<QueueEntry> queue_;  // of this iteration
   std::vector<const Instr*> changed_;      // values whose moves the next iteration evaluates
-  std::vector<int> fresh_;                 // groups whose side moves are not evaluated yet
+  std::vector<int> fresh_;                 // groups whose pair moves are not evaluated yet
   InstrMap<uint32_t> visited_;
   uint32_t epoch_ = 0;
   size_t left_ = 0;
@@ -217,8 +217,8 @@ class Greedy {
 }  // namespace
 
 void ImproveGreedily(CandidatePlan& candidate, RegionCosts& costs, DecisionLog& log,
-                     PlanningFacts& facts) {
-  Greedy(candidate, costs, log).Run(facts);
+                     PlanningStats& stats) {
+  Greedy(candidate, costs, log).Run(stats);
 }
 
 }  // namespace tokamak

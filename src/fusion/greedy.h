@@ -7,11 +7,20 @@
 
 namespace tokamak {
 
-// Tier 0, the greedy planner: repeatedly applies the move with the largest estimated gain. Moves
-// wait in a priority queue; only moves of groups that changed are evaluated again. Costs come from
-// instruction counts (summary.h). A kernel is built only if shapes cannot decide whether a
-// generator supports a region, and at most once per structure.
+// The greedy planner, tier 0: applies the moves with the largest estimated gain, by estimates alone
+// (region_work.h). Tier 1 is the search, which uses modeled costs (search.h).
+//
+// It alternates between two phases. The first evaluates the moves of each stored value
+// (MovesOfValue, moves.h): all worthwhile moves (EvaluatedMove::IsWorthwhile) wait in a priority
+// queue and are applied in order of their gain; then the values around the changed groups are
+// evaluated again, until no move is left. The second phase adds the moves of pairs of groups
+// (PairMovesOf) for all groups that are new since the last time; then the first phase continues. It
+// stops when neither phase has a worthwhile move, or after 8 moves per initial group, a limit that
+// only guards against endless improvement.
+//
+// A kernel is built only if the shape checks of RegionCosts::AllHaveReliablyEstimatedKernels are
+// inconclusive, and at most once per region structure.
 void ImproveGreedily(CandidatePlan& candidate, RegionCosts& costs, DecisionLog& log,
-                     PlanningFacts& facts);
+                     PlanningStats& stats);
 
 }  // namespace tokamak

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "fusion/candidate_plan.h"
-#include "fusion/values.h"
+#include "fusion/instr_predicates.h"
 
 namespace tokamak {
 namespace {
@@ -16,33 +16,34 @@ using Node = int64_t;
 constexpr Node kNone = INT64_MAX;
 
 // Whether a value is an element of a tuple that a kernel computes and is read from that buffer.
-bool IsPartOfMade(const CandidatePlan& candidate, const Instr& value) {
+bool IsElementOfKernelTuple(const CandidatePlan& candidate, const Instr& value) {
   return value.op() == Op::kGetTupleElement && candidate.GroupOf(value) < 0 &&
          !candidate.IsOutsideKernels(value);
 }
 
 Node NodeOf(const CandidatePlan& candidate, const Instr& value) {
   if (int group_number = candidate.GroupOf(value); group_number >= 0) return group_number;
-  if (IsPartOfMade(candidate, value)) return NodeOf(candidate, *value.operand(0));
+  if (IsElementOfKernelTuple(candidate, value)) return NodeOf(candidate, *value.operand(0));
   return candidate.IsOutsideKernels(value) ? ~static_cast<Node>(candidate.PositionOf(value))
                                            : kNone;
 }
 
 // Calls f for each node, except `own`, that must run before a region.
 template <typename F>
-void ForNeedsOf(const CandidatePlan& candidate, const FusedRegion& region, Node own, F&& f) {
+void ForDependenciesOf(const CandidatePlan& candidate, const FusedRegion& region, Node own, F&& f) {
   auto add = [&](const Instr* value) {
     if (Node needed = NodeOf(candidate, *value); needed != kNone && needed != own) f(needed);
   };
   for (const Instr* input : region.inputs) add(input);
   for (const Instr* root : region.roots)
-    if (IsUpdate(*root)) add(root->operand(0));
+    if (IsPartialUpdate(*root)) add(root->operand(0));
 }
 
 // Calls f for each node that must run before this one.
 template <typename F>
-void ForNeeds(const CandidatePlan& candidate, Node node, F&& f) {
-  if (node >= 0) return ForNeedsOf(candidate, candidate.region(static_cast<int>(node)), node, f);
+void ForDependencies(const CandidatePlan& candidate, Node node, F&& f) {
+  if (node >= 0)
+    return ForDependenciesOf(candidate, candidate.region(static_cast<int>(node)), node, f);
   for (const Instr* operand : candidate.order()[static_cast<size_t>(~node)]->operands())
     if (Node needed = NodeOf(candidate, *operand); needed != kNone) f(needed);
 }
@@ -53,7 +54,7 @@ void ForUsersOf(const CandidatePlan& candidate, const Instr& value, Node node, F
     if (consumer != node) f(Node{consumer});
   for (const Instr* user : value.users()) {
     if (candidate.IsOutsideKernels(*user)) f(~static_cast<Node>(candidate.PositionOf(*user)));
-    if (IsPartOfMade(candidate, *user)) ForUsersOf(candidate, *user, node, f);
+    if (IsElementOfKernelTuple(candidate, *user)) ForUsersOf(candidate, *user, node, f);
   }
 }
 
@@ -68,31 +69,31 @@ void ForUsers(const CandidatePlan& candidate, Node node, F&& f) {
 
 }  // namespace
 
-void GroupOrder::Find(const CandidatePlan& candidate) {
-  is_known_ = true;
+void GroupOrder::ComputeRanks(const CandidatePlan& candidate) {
+  is_valid_ = true;
   is_cyclic_ = false;
-  groups_.assign(candidate.size(), -1);
-  outside_.assign(candidate.order().size(), -1);
-  int64_t next = 0;
+  group_ranks_.assign(candidate.size(), -1);
+  outside_ranks_.assign(candidate.order().size(), -1);
+  int64_t next_rank = 0;
   for (const Instr* instr : candidate.order())
     if (Node node = NodeOf(candidate, *instr); node != kNone && RankOf(node) < 0)
-      Visit(candidate, node, next);
+      RankAfterDependencies(candidate, node, next_rank);
 }
 
-// Ranks a node after everything that it needs.
-void GroupOrder::Visit(const CandidatePlan& candidate, Node first, int64_t& next) {
+void GroupOrder::RankAfterDependencies(const CandidatePlan& candidate, Node first,
+                                       int64_t& next_rank) {
   // Rank of a node on the stack; -1: not visited.
   constexpr int64_t kOpen = -2;
   std::vector<Node> open = {first};
   while (!open.empty()) {
     Node node = open.back();
     if (RankOf(node) == kOpen || RankOf(node) >= 0) {
-      if (RankOf(node) == kOpen) RankOf(node) = next++;
+      if (RankOf(node) == kOpen) RankOf(node) = next_rank++;
       open.pop_back();
       continue;
     }
     RankOf(node) = kOpen;
-    ForNeeds(candidate, node, [&](Node needed) {
+    ForDependencies(candidate, node, [&](Node needed) {
       if (RankOf(needed) == -1) open.push_back(needed);
       // It is an ancestor in this walk: a cycle.
       is_cyclic_ = is_cyclic_ || RankOf(needed) == kOpen;
@@ -100,19 +101,19 @@ void GroupOrder::Visit(const CandidatePlan& candidate, Node first, int64_t& next
   }
 }
 
-void GroupOrder::SetGroup(int group, int64_t rank) {
-  if (static_cast<size_t>(group) >= groups_.size())
-    groups_.resize(static_cast<size_t>(group) + 1, -1);
-  groups_[static_cast<size_t>(group)] = rank;
+void GroupOrder::SetGroupRank(int group, int64_t rank) {
+  if (static_cast<size_t>(group) >= group_ranks_.size())
+    group_ranks_.resize(static_cast<size_t>(group) + 1, -1);
+  group_ranks_[static_cast<size_t>(group)] = rank;
 }
 
-void GroupOrder::Replace(int old, int by) {
-  if (is_known_) SetGroup(by, RankOf(old));
+void GroupOrder::Replace(int replaced, int replacement) {
+  if (is_valid_) SetGroupRank(replacement, RankOf(replaced));
 }
 
-uint32_t& GroupOrder::SeenOf(Node node, Direction direction) {
-  Seen& seen = seen_[static_cast<size_t>(direction)];
-  std::vector<uint32_t>& list = node >= 0 ? seen.groups : seen.outside_kernels;
+uint32_t& GroupOrder::LastVisitOf(Node node, Direction direction) {
+  LastVisits& visits = last_visits_[static_cast<size_t>(direction)];
+  std::vector<uint32_t>& list = node >= 0 ? visits.groups : visits.outside_kernels;
   auto at = static_cast<size_t>(node >= 0 ? node : ~node);
   if (at >= list.size()) list.resize(std::max(at + 1, 2 * list.size()), 0);
   return list[at];
@@ -122,17 +123,18 @@ template <typename F>
 void GroupOrder::VisitNeighbours(const CandidatePlan& candidate, Node node, Direction direction,
                                  F&& f) {
   auto add = [&](Node next) {
-    if (uint32_t& seen = SeenOf(next, direction); seen != walk_) {
-      seen = walk_;
+    if (uint32_t& seen = LastVisitOf(next, direction); seen != walk_id_) {
+      seen = walk_id_;
       f(next);
     }
   };
-  direction == Direction::kUsers ? ForUsers(candidate, node, add) : ForNeeds(candidate, node, add);
+  direction == Direction::kUsers ? ForUsers(candidate, node, add)
+                                 : ForDependencies(candidate, node, add);
 }
 
-bool GroupOrder::Reach(const CandidatePlan& candidate, int from, Direction direction, int64_t low,
-                       int64_t high, std::vector<Node>& found) {
-  ++walk_;
+bool GroupOrder::CollectReachable(const CandidatePlan& candidate, int from, Direction direction,
+                                  int64_t low, int64_t high, std::vector<Node>& found) {
+  ++walk_id_;
   auto add = [&](Node node) {
     if (RankOf(node) > low && RankOf(node) < high) found.push_back(node);
   };
@@ -142,22 +144,23 @@ bool GroupOrder::Reach(const CandidatePlan& candidate, int from, Direction direc
   return found.size() <= kOrderMaxVisited;
 }
 
-bool GroupOrder::Fits(const CandidatePlan& candidate, const FusedRegion& region, int group) {
-  if (!is_known_) Find(candidate);
+bool GroupOrder::DependenciesRankBefore(const CandidatePlan& candidate, const FusedRegion& region,
+                                        int group) {
+  if (!is_valid_) ComputeRanks(candidate);
   bool fits = !is_cyclic_;
-  ForNeedsOf(candidate, region, group,
-             [&](Node needed) { fits = fits && RankOf(needed) < RankOf(group); });
+  ForDependenciesOf(candidate, region, group,
+                    [&](Node needed) { fits = fits && RankOf(needed) < RankOf(group); });
   return fits;
 }
 
 // Bidirectional search, alternating between the sides. When either side is exhausted, there is no
 // path.
 bool GroupOrder::HasPathBetween(const CandidatePlan& candidate, int x, int y) {
-  if (!is_known_) Find(candidate);
+  if (!is_valid_) ComputeRanks(candidate);
   if (is_cyclic_) return true;
   if (RankOf(x) > RankOf(y)) std::swap(x, y);
   int64_t low = RankOf(x), high = RankOf(y);
-  ++walk_;
+  ++walk_id_;
   struct Side {
     Direction direction, other;
     std::vector<Node>& found;
@@ -165,8 +168,8 @@ bool GroupOrder::HasPathBetween(const CandidatePlan& candidate, int x, int y) {
   };
   found_[0].assign(1, x);
   found_[1].assign(1, y);
-  Side sides[] = {{Direction::kUsers, Direction::kNeeds, found_[0]},
-                  {Direction::kNeeds, Direction::kUsers, found_[1]}};
+  Side sides[] = {{Direction::kUsers, Direction::kDependencies, found_[0]},
+                  {Direction::kDependencies, Direction::kUsers, found_[1]}};
   bool meet = false;
   for (int turn = 0; !meet; turn = 1 - turn) {
     Side& side = sides[turn];
@@ -175,7 +178,7 @@ bool GroupOrder::HasPathBetween(const CandidatePlan& candidate, int x, int y) {
     Node from = side.found[side.next++];
     VisitNeighbours(candidate, from, side.direction, [&](Node node) {
       if (RankOf(node) <= low || RankOf(node) >= high) return;
-      meet = meet || SeenOf(node, side.other) == walk_;
+      meet = meet || LastVisitOf(node, side.other) == walk_id_;
       side.found.push_back(node);
     });
   }
@@ -184,14 +187,14 @@ bool GroupOrder::HasPathBetween(const CandidatePlan& candidate, int x, int y) {
 
 // Reorders the nodes between x and y within the ranks that they had: first what y needs, then the
 // merged group, then what needs x.
-void GroupOrder::Merge(const CandidatePlan& candidate, int x, int y, int by) {
-  if (!is_known_ || is_cyclic_) return;
+void GroupOrder::Merge(const CandidatePlan& candidate, int x, int y, int replacement) {
+  if (!is_valid_ || is_cyclic_) return;
   if (RankOf(x) > RankOf(y)) std::swap(x, y);
   int64_t low = RankOf(x), high = RankOf(y);
   std::vector<Node> after, before;
-  if (!Reach(candidate, x, Direction::kUsers, low, high, after) ||
-      !Reach(candidate, y, Direction::kNeeds, low, high, before))
-    return Forget();
+  if (!CollectReachable(candidate, x, Direction::kUsers, low, high, after) ||
+      !CollectReachable(candidate, y, Direction::kDependencies, low, high, before))
+    return Invalidate();
   auto sooner = [&](Node a, Node b) { return RankOf(a) < RankOf(b); };
   std::sort(after.begin(), after.end(), sooner);
   std::sort(before.begin(), before.end(), sooner);
@@ -201,7 +204,7 @@ void GroupOrder::Merge(const CandidatePlan& candidate, int x, int y, int by) {
   std::sort(ranks.begin(), ranks.end());
   size_t next = 0;
   for (Node node : before) RankOf(node) = ranks[next++];
-  SetGroup(by, ranks[next++]);
+  SetGroupRank(replacement, ranks[next++]);
   next = ranks.size() - after.size();
   for (Node node : after) RankOf(node) = ranks[next++];
 }

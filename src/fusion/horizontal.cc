@@ -96,7 +96,7 @@ class HorizontalPacker {
                      : rates.step_us + (rates.fork_us.empty() ? 0 : rates.fork_us.back());
     // On a CPU, work too small for two threads runs on the calling thread: there is no launch.
     short_us_ = machine_.is_gpu() ? 0 : 2 * rates.min_chunk_us;
-    for (int k = 0; k < graph_.kernels(); ++k) {
+    for (int k = 0; k < graph_.num_kernels(); ++k) {
       micros_.push_back(MicrosOf(k));
       packable_.push_back(Kernel(k).kind == GeneratorKind::kLoop || LeavesIdle(k) ||
                           micros_.back() <= kHorizontalMaxUs * launch_us_);
@@ -111,14 +111,15 @@ class HorizontalPacker {
     int deepest = 0;
     for (int unit : order) {
       int& own = depth[static_cast<size_t>(unit)];
-      for (int need : graph_.needs(unit))
-        own = std::max(own, depth[static_cast<size_t>(need)] + (need < graph_.kernels() ? 1 : 0));
+      for (int need : graph_.dependencies(unit))
+        own =
+            std::max(own, depth[static_cast<size_t>(need)] + (need < graph_.num_kernels() ? 1 : 0));
       deepest = std::max(deepest, own);
     }
     std::vector<int> latest(depth.size(), deepest);
     for (size_t i = order.size(); i-- > 0;) {
-      for (int need : graph_.needs(order[i])) {
-        int by = latest[static_cast<size_t>(order[i])] - (need < graph_.kernels() ? 1 : 0);
+      for (int need : graph_.dependencies(order[i])) {
+        int by = latest[static_cast<size_t>(order[i])] - (need < graph_.num_kernels() ? 1 : 0);
         latest[static_cast<size_t>(need)] = std::min(latest[static_cast<size_t>(need)], by);
       }
     }
@@ -144,11 +145,11 @@ class HorizontalPacker {
     open_.assign(static_cast<size_t>(graph_.size()), 0);
     ready_.assign(static_cast<size_t>(graph_.size()), 0);
     for (int unit : order) {
-      for (int need : graph_.needs(unit)) users_[static_cast<size_t>(need)].push_back(unit);
-      open_[static_cast<size_t>(unit)] = graph_.needs(unit).size();
+      for (int need : graph_.dependencies(unit)) users_[static_cast<size_t>(need)].push_back(unit);
+      open_[static_cast<size_t>(unit)] = graph_.dependencies(unit).size();
     }
     for (int unit : order)
-      if (graph_.needs(unit).empty()) MakeReady(unit);
+      if (graph_.dependencies(unit).empty()) MakeReady(unit);
     std::vector<int> waiting;
     for (size_t level = 0; level < levels_.size() || !waiting.empty(); ++level) {
       if (level < levels_.size()) TakeReady(level, waiting);
@@ -205,7 +206,7 @@ class HorizontalPacker {
       int unit = open.back();
       open.pop_back();
       auto level = static_cast<size_t>(ready_[static_cast<size_t>(unit)]);
-      if (unit < graph_.kernels()) {
+      if (unit < graph_.num_kernels()) {
         if (level >= levels_.size()) levels_.resize(level + 1);
         levels_[level].push_back(unit);
         continue;
@@ -238,15 +239,15 @@ class HorizontalPacker {
     // On a GPU, temporary memory that fits into L2 is small.
     int64_t small =
         machine_.is_gpu() ? static_cast<int64_t>(RatesOf(machine_).l2_bytes) : kSmallPeak;
-    int64_t bound = std::max(graph_.MemoryOf(positions_).peak, small);
+    int64_t bound = std::max(graph_.MemoryOf(positions_).peak_bytes, small);
     for (int trim = 0;; ++trim) {
       std::vector<int> positions = graph_.ScheduleOf(launch_group_of_);
       if (positions.empty() || trim == kMaxTrims) break;
       UnitGraph::Memory memory = graph_.MemoryOf(positions);
-      if (memory.peak <= bound) return;
-      if (!LeaveOut(memory, memory.peak - bound)) break;
+      if (memory.peak_bytes <= bound) return;
+      if (!LeaveOut(memory, memory.peak_bytes - bound)) break;
     }
-    for (int k = 0; k < graph_.kernels(); ++k)
+    for (int k = 0; k < graph_.num_kernels(); ++k)
       if (launch_group_of_[static_cast<size_t>(k)] >= 0)
         Reject(k, "peak temporary memory would grow");
     launch_group_of_.assign(KernelCount(), -1);
@@ -255,17 +256,19 @@ class HorizontalPacker {
   // Removes the kernels that keep most bytes alive at the peak.
   bool LeaveOut(const UnitGraph::Memory& memory, int64_t bytes) {
     std::vector<int> parts;
-    for (int k = 0; k < graph_.kernels(); ++k)
-      if (launch_group_of_[static_cast<size_t>(k)] >= 0 && memory.held[static_cast<size_t>(k)] > 0)
+    for (int k = 0; k < graph_.num_kernels(); ++k)
+      if (launch_group_of_[static_cast<size_t>(k)] >= 0 &&
+          memory.bytes_at_peak[static_cast<size_t>(k)] > 0)
         parts.push_back(k);
     std::stable_sort(parts.begin(), parts.end(), [&](int x, int y) {
-      return memory.held[static_cast<size_t>(x)] > memory.held[static_cast<size_t>(y)];
+      return memory.bytes_at_peak[static_cast<size_t>(x)] >
+             memory.bytes_at_peak[static_cast<size_t>(y)];
     });
     for (size_t i = 0; i < parts.size() && bytes > 0; ++i) {
       auto k = static_cast<size_t>(parts[i]);
-      bytes -= memory.held[k];
+      bytes -= memory.bytes_at_peak[k];
       launch_group_of_[k] = -1;
-      Reject(parts[i], "it would keep " + std::to_string(memory.held[k]) + " bytes alive");
+      Reject(parts[i], "it would keep " + std::to_string(memory.bytes_at_peak[k]) + " bytes alive");
     }
     return !parts.empty();
   }
@@ -284,7 +287,7 @@ class HorizontalPacker {
 
   void Finish(bool says) {
     std::vector<std::vector<int>> launch_groups;
-    for (int k = 0; k < graph_.kernels(); ++k) {
+    for (int k = 0; k < graph_.num_kernels(); ++k) {
       int group = launch_group_of_[static_cast<size_t>(k)];
       if (group < 0) continue;
       if (static_cast<size_t>(group) >= launch_groups.size())

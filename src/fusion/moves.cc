@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "fusion/cut_points.h"
-#include "fusion/values.h"
+#include "fusion/instr_predicates.h"
+#include "fusion/post_dominators.h"
 #include "gen/element.h"
 
 namespace tokamak {
@@ -17,13 +17,9 @@ constexpr size_t kMaxConsumers = 16;
 // kernels that share little may share a launch instead (horizontal.h).
 constexpr int64_t kMinCommonBytes = 4;
 
-bool IsMoved(const std::vector<const Instr*>& list, const Instr* instr) {
-  return std::find(list.begin(), list.end(), instr) != list.end();
-}
-
 // Whether other kernels can compute its elements inline.
 bool MayBeInside(const Instr& value) {
-  return !IsUpdate(value) && value.op() != Op::kSort;
+  return !IsPartialUpdate(value) && value.op() != Op::kSort;
 }
 
 // Whether it can be the root of a kernel that is worth having: it computes something.
@@ -53,11 +49,11 @@ class MoveEnumerator {
     const std::vector<int>& consumers = candidate_.ConsumersOf(value);
     if (consumers.empty() || consumers.size() > kMaxConsumers) return {};
     int producer = candidate_.GroupOf(value);
-    bool needed = candidate_.IsNeeded(value);
+    bool must_be_stored = candidate_.MustBeStored(value);
     group_ = consumers[0];
     moves_.reserve(1 + consumers.size());
-    if (!needed && MayBeInside(value)) AddVertical(value, producer);
-    if (!needed && consumers.size() < 2) return std::move(moves_);
+    if (!must_be_stored && MayBeInside(value)) AddVertical(value, producer);
+    if (!must_be_stored && consumers.size() < 2) return std::move(moves_);
     for (int consumer : consumers) {
       group_ = consumer;
       if (consumer != producer) AddMerge("fusion.merge", value, producer);
@@ -65,7 +61,7 @@ class MoveEnumerator {
     return std::move(moves_);
   }
 
-  std::vector<Move> RunSides() {
+  std::vector<Move> RunPairs() {
     for (const Instr* input : candidate_.region(group_).inputs) {
       const Instr* stored = candidate_.StoredValueOf(*input);
       if (stored == nullptr || candidate_.GroupOf(*stored) == group_) continue;
@@ -74,7 +70,7 @@ class MoveEnumerator {
         AddDissolve(*stored);
       }
       // The other merges are enumerated by RunValue.
-      bool once = candidate_.ConsumersOf(*stored).size() < 2 && !candidate_.IsNeeded(*stored);
+      bool once = candidate_.ConsumersOf(*stored).size() < 2 && !candidate_.MustBeStored(*stored);
       if (stored != input || once) AddMerge("fusion.merge", *input, candidate_.GroupOf(*stored));
     }
     AddSiblings(Pairs::kAll);
@@ -92,11 +88,11 @@ class MoveEnumerator {
     int producer = candidate_.GroupOf(value);
     if (producer == group_) return;
     if (MayBeInside(value)) {
-      if (!candidate_.IsNeeded(value) && IsFirstConsumer(value)) AddVertical(value, producer);
+      if (!candidate_.MustBeStored(value) && IsFirstConsumer(value)) AddVertical(value, producer);
       AddRecompute(input, value);
       if (IsFirstConsumer(value)) AddDissolve(value);
     }
-    if (&input == &value && !candidate_.IsNeeded(value) && IsFirstConsumer(value))
+    if (&input == &value && !candidate_.MustBeStored(value) && IsFirstConsumer(value))
       AddStoreNarrower(value, producer);
     AddMerge("fusion.merge", input, producer);
   }
@@ -104,7 +100,7 @@ class MoveEnumerator {
   // Stores fewer bytes and computes nothing twice: all consumers compute the narrower value from
   // `value` anyway.
   void AddStoreNarrower(const Instr& value, int producer) {
-    const Instr* narrower = SmallestBehind(value);
+    const Instr* narrower = SmallestPostDominator(value);
     if (narrower == nullptr) return;
     Change change{{producer}, {candidate_.group(producer)}};
     std::vector<const Instr*>& made = change.added[0].roots;
@@ -125,23 +121,26 @@ class MoveEnumerator {
   }
 
   // The smallest value that all consumers compute from `value` and through which alone they depend
-  // on it (a common cut point); null if none is smaller than `value`.
-  const Instr* SmallestBehind(const Instr& value) const {
-    std::vector<const Instr*> cut_points;
+  // on it (a common post-dominator); null if none is smaller than `value`.
+  const Instr* SmallestPostDominator(const Instr& value) const {
+    std::vector<const Instr*> post_dominators;
     const std::vector<int>& consumers = candidate_.ConsumersOf(value);
-    for (size_t i = 0; i < consumers.size() && (i == 0 || !cut_points.empty()); ++i) {
-      std::vector<const Instr*> own = CutPointsOf(candidate_.region(consumers[i]), value);
+    for (size_t i = 0; i < consumers.size() && (i == 0 || !post_dominators.empty()); ++i) {
+      std::vector<const Instr*> own = PostDominatorsOf(candidate_.region(consumers[i]), value);
       if (i == 0) {
-        cut_points = std::move(own);
+        post_dominators = std::move(own);
       } else {
-        std::erase_if(cut_points, [&](const Instr* cut_point) { return !IsMoved(own, cut_point); });
+        std::erase_if(post_dominators, [&](const Instr* post_dominator) {
+          return !ContainsInstr(own, post_dominator);
+        });
       }
     }
     const Instr* smallest = &value;
-    for (const Instr* cut_point : cut_points)
-      if (MayBeRoot(*cut_point) && cut_point->shape().IsArray() && MayBeInside(*cut_point) &&
-          candidate_.GroupOf(*cut_point) < 0 && BytesOfParts(*cut_point) < BytesOfParts(*smallest))
-        smallest = cut_point;
+    for (const Instr* post_dominator : post_dominators)
+      if (MayBeRoot(*post_dominator) && post_dominator->shape().IsArray() &&
+          MayBeInside(*post_dominator) && candidate_.GroupOf(*post_dominator) < 0 &&
+          ResultBytes(*post_dominator) < ResultBytes(*smallest))
+        smallest = post_dominator;
     return smallest == &value ? nullptr : smallest;
   }
 
@@ -152,7 +151,7 @@ class MoveEnumerator {
   }
 
   void AddRecompute(const Instr& input, const Instr& value) {
-    if (!candidate_.IsNeeded(value) && candidate_.ConsumersOf(value).size() < 2) return;
+    if (!candidate_.MustBeStored(value) && candidate_.ConsumersOf(value).size() < 2) return;
     FusionGroup recomputed = Own();
     Recompute(recomputed, input);
     Add("fusion.recompute", value, *OwnRoot(), Single({group_}, std::move(recomputed)));
@@ -161,7 +160,7 @@ class MoveEnumerator {
   // The group computes an input itself, including the aliases back to the stored value.
   void Recompute(FusionGroup& group, const Instr& input) const {
     for (const Instr* instr : candidate_.AliasChainOf(input))
-      if (!IsMoved(group.recomputed, instr)) group.recomputed.push_back(instr);
+      if (!ContainsInstr(group.recomputed, instr)) group.recomputed.push_back(instr);
   }
 
   // Moves that affect all consumers of a value are enumerated once, at the first consumer.
@@ -193,7 +192,7 @@ class MoveEnumerator {
     Add("fusion.vertical", value, *OwnRoot(), std::move(change));
   }
 
-  // Values that must be in memory keep a kernel.
+  // Values that must be stored keep a kernel.
   void AddDissolve(const Instr& value) {
     int producer = candidate_.GroupOf(value);
     const std::vector<const Instr*>& made = candidate_.group(producer).roots;
@@ -202,7 +201,7 @@ class MoveEnumerator {
     FusionGroup kept{{}, candidate_.group(producer).recomputed};
     for (const Instr* root : made) {
       if (!MayBeInside(*root)) return;
-      if (candidate_.IsNeeded(*root)) kept.roots.push_back(root);
+      if (candidate_.MustBeStored(*root)) kept.roots.push_back(root);
       for (int consumer : candidate_.ConsumersOf(*root)) {
         if (std::find(change.removed.begin(), change.removed.end(), consumer) ==
             change.removed.end())
@@ -221,7 +220,7 @@ class MoveEnumerator {
     FusionGroup with = candidate_.group(group);
     for (const Instr* input : candidate_.region(group).inputs) {
       const Instr* stored = candidate_.StoredValueOf(*input);
-      if (stored != nullptr && IsMoved(values, stored)) Recompute(with, *input);
+      if (stored != nullptr && ContainsInstr(values, stored)) Recompute(with, *input);
     }
     return with;
   }
@@ -237,11 +236,11 @@ class MoveEnumerator {
     InOrder(both.roots);
     DropUnread(both, with);
     for (const Instr* instr : other.recomputed)
-      if (!IsMoved(both.recomputed, instr)) both.recomputed.push_back(instr);
+      if (!ContainsInstr(both.recomputed, instr)) both.recomputed.push_back(instr);
     for (int side : {group_, with})
       for (const Instr* read : candidate_.region(side).inputs) {
         const Instr* stored = candidate_.StoredValueOf(*read);
-        if (stored != nullptr && stored != read && IsMoved(both.roots, stored))
+        if (stored != nullptr && stored != read && ContainsInstr(both.roots, stored))
           Recompute(both, *read);
       }
     Add(rule, input, *other.roots[0], Single({group_, with}, std::move(both)));
@@ -250,7 +249,7 @@ class MoveEnumerator {
   // Values that only these two groups read are no longer stored, unless nothing would be stored.
   void DropUnread(FusionGroup& both, int with) const {
     auto is_unread = [&](const Instr* root) {
-      if (candidate_.IsNeeded(*root) || !MayBeInside(*root) || !root->shape().IsArray())
+      if (candidate_.MustBeStored(*root) || !MayBeInside(*root) || !root->shape().IsArray())
         return false;
       const std::vector<int>& consumers = candidate_.ConsumersOf(*root);
       return std::all_of(consumers.begin(), consumers.end(),
@@ -269,7 +268,7 @@ class MoveEnumerator {
         for (int consumer : candidate_.ConsumersOf(*input)) {
           // The group with the lower number enumerates the pair.
           if (consumer == group_ || (pairs == Pairs::kAfter && consumer < group_)) continue;
-          shared[consumer] += BytesOfParts(*input);
+          shared[consumer] += ResultBytes(*input);
           over.emplace(consumer, input);
         }
     int64_t own = BytesOfInputs(group_);
@@ -280,7 +279,7 @@ class MoveEnumerator {
 
   int64_t BytesOfInputs(int group) const {
     int64_t bytes = 0;
-    for (const Instr* input : candidate_.region(group).inputs) bytes += BytesOfParts(*input);
+    for (const Instr* input : candidate_.region(group).inputs) bytes += ResultBytes(*input);
     return bytes;
   }
 
@@ -298,8 +297,8 @@ class MoveEnumerator {
     const FusedRegion& region = candidate_.region(group_);
     for (const Instr* instr : region.instrs) {
       if (!MayBeRoot(*instr) || candidate_.GroupOf(*instr) >= 0) continue;
-      // Storing only pays for values that are evaluated repeatedly: several users, a reduction, or
-      // a user that reads elements more than once.
+      // Storing is useful only for values that are evaluated repeatedly: several users, a
+      // reduction, or a user that reads elements more than once.
       bool shared = instr->users().size() > 1 || instr->op() == Op::kReduce ||
                     instr->op() == Op::kDot || instr->users()[0]->op() == Op::kBroadcast ||
                     instr->users()[0]->op() == Op::kDot ||
@@ -334,8 +333,8 @@ std::vector<Move> MovesOfValue(const CandidatePlan& candidate, const Instr& valu
   return MoveEnumerator(candidate, candidate.GroupOf(value)).RunValue(value);
 }
 
-std::vector<Move> SideMovesOf(const CandidatePlan& candidate, int group) {
-  return MoveEnumerator(candidate, group).RunSides();
+std::vector<Move> PairMovesOf(const CandidatePlan& candidate, int group) {
+  return MoveEnumerator(candidate, group).RunPairs();
 }
 
 }  // namespace tokamak

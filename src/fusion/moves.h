@@ -10,39 +10,54 @@
 
 namespace tokamak {
 
-// A change of a candidate plan that may pay, and how the log names it.
+// A change of a candidate plan, and its names in the decision log.
 struct Move {
-  std::string_view rule;           // "fusion.vertical"
-  const Instr* subject = nullptr;  // the value that is moved
-  const Instr* other = nullptr;    // a root of the other group involved
+  std::string_view rule;           // one of the rules below: "fusion.vertical"
+  const Instr* subject = nullptr;  // the value that the move is about: v or r below
+  // A root of another group involved; for store-narrower, the smaller value. Never null.
+  const Instr* other_root = nullptr;
   Change change;
 };
 
-// The moves that start at a group G, in an order that depends on the program only. P is a group
-// that stores a value v that G reads.
+// The moves that start at a group G, in an order that depends on the program only. v is a value
+// that G reads, and P is the group that stores v.
 //
-//   fusion.vertical        v is no longer stored; every consumer recomputes it. P loses its root v,
-//                          or disappears if v was its only root.
-//   fusion.recompute       G alone recomputes v; other consumers still load it.
+// Recomputation, from one consumer of v to all consumers of all values of P:
+//
+//   fusion.recompute       G computes v itself; other consumers still load it.
+//   fusion.vertical        v is no longer stored; every consumer computes it. P loses its root v,
+//                          or is removed if v was its only root.
+//   fusion.dissolve        No consumer loads a value of P; each computes what it needs. P is
+//                          removed, or keeps only the values that must be stored.
+//
+// Combination:
+//
 //   fusion.merge           P and G become one kernel. It stores v if others read it (multi-output).
-//   fusion.sibling         G and a group that reads many of the same bytes become one kernel.
-//   fusion.dissolve        P disappears: all its values are recomputed by their consumers. A kernel
-//                          remains for values that must be in memory.
-//   fusion.store-narrower  P stores a smaller value that all consumers of v compute from v, instead
-//                          of v: a dropout mask instead of the random words.
-//   fusion.split           one root of G gets its own kernel.
-//   fusion.store           a value that G computes internally is stored by its own kernel, and all
-//                          groups that computed it load it.
+//   fusion.sibling         G and a group that reads some of the same arrays become one kernel. They
+//                          have at least 1/4 of the input bytes of the smaller one in common
+//                          (kMinCommonBytes); others may share a launch (horizontal.h).
 //
-// A move need not be legal: the caller checks that generators support the new regions, that no
-// cycle arises and that constraints hold (search.h: IsLegal).
+// Storage:
+//
+//   fusion.store-narrower  P stores a smaller value instead of v, which all consumers of v compute
+//                          from v (PostDominatorsOf): a dropout mask instead of the random bits.
+//   fusion.split           A root r of G gets its own kernel.
+//   fusion.store           An internal value r of G is stored by its own kernel, and all groups
+//                          that computed it load it.
+//
+// Only moves that can be useful are enumerated: store, for example, only for values that would
+// otherwise be evaluated repeatedly, and no move changes more than 16 consumers (kMaxConsumers). A
+// move need not be legal: the caller checks that generators support the new regions, that no cycle
+// arises and that constraints hold (search.h: IsLegal).
 std::vector<Move> MovesOf(const CandidatePlan& candidate, int group);
 
-// The vertical move of a value, and merges of its producer with its consumers if the value stays
-// stored. Requires that a group stores `value`. For the first phase of the greedy planner.
+// For the first phase of the greedy planner (greedy.h): the vertical move of a value, unless it
+// must be stored; and the merges of its producer with each consumer, if the value must be stored or
+// several groups read it. Requires that a group stores `value`.
 std::vector<Move> MovesOfValue(const CandidatePlan& candidate, const Instr& value);
-// The recompute, sibling and dissolve moves, and the remaining merges, of all pairs that contain
-// the group. For the second phase of the greedy planner.
-std::vector<Move> SideMovesOf(const CandidatePlan& candidate, int group);
+// For the second phase of the greedy planner: the recompute, dissolve and sibling moves of a group
+// with any other, and the merges that MovesOfValue does not enumerate. The moves that rearrange or
+// undo fusions (store-narrower, split and store) are left to the search.
+std::vector<Move> PairMovesOf(const CandidatePlan& candidate, int group);
 
 }  // namespace tokamak

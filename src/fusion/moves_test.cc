@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "fusion/cut_points.h"
+#include "fusion/post_dominators.h"
 #include "ir/builder.h"
 
 namespace tokamak {
@@ -31,19 +31,19 @@ const Move* Find(const std::vector<Move>& moves, std::string_view rule, const In
   return at == moves.end() ? nullptr : &*at;
 }
 
-TEST(CutPoints, AreWhatAllGoesThrough) {
+TEST(PostDominators, AreOnAllPathsToTheRoots) {
   Masked m;
   ASSERT_TRUE(m.b.Finish(m.one).ok());
   FusedRegion region{.computation = m.one->parent(),
                      .instrs = {m.low, m.high, m.mask, m.one},
                      .inputs = {m.x, m.y, m.words},
                      .roots = {m.one}};
-  EXPECT_EQ(CutPointsOf(region, *m.words), std::vector<const Instr*>{m.mask});
+  EXPECT_EQ(PostDominatorsOf(region, *m.words), std::vector<const Instr*>{m.mask});
   // Also needed after the mask.
-  EXPECT_TRUE(CutPointsOf(region, *m.x).empty());
+  EXPECT_TRUE(PostDominatorsOf(region, *m.x).empty());
   // A root is already stored.
   region.roots = {m.low, m.one};
-  EXPECT_TRUE(CutPointsOf(region, *m.words).empty());
+  EXPECT_TRUE(PostDominatorsOf(region, *m.words).empty());
 }
 
 TEST(Moves, StoresTheNarrowerConsumerValue) {
@@ -63,8 +63,8 @@ TEST(Moves, StoresTheNarrowerConsumerValue) {
   moves = MovesOf(candidate, candidate.ConsumersOf(*m.words)[0]);
   const Move* narrower = Find(moves, "fusion.store-narrower", m.words);
   ASSERT_NE(narrower, nullptr);
-  EXPECT_EQ(narrower->other, m.mask);
-  EXPECT_FALSE(candidate.MakesCycle(narrower->change, candidate.Try(narrower->change)));
+  EXPECT_EQ(narrower->other_root, m.mask);
+  EXPECT_FALSE(candidate.MakesCycle(narrower->change, candidate.RegionsAfter(narrower->change)));
   candidate.Apply(narrower->change);
   EXPECT_EQ(candidate.GroupOf(*m.words), -1);
   ASSERT_GE(candidate.GroupOf(*m.mask), 0);

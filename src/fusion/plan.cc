@@ -4,13 +4,13 @@
 #include <ctime>
 
 #include "cost/rates.h"
+#include "fusion/baseline_planner.h"
 #include "fusion/candidate_plan.h"
-#include "fusion/cut.h"
-#include "fusion/first_planner.h"
+#include "fusion/enforce_constraints.h"
 #include "fusion/fit_memory.h"
 #include "fusion/greedy.h"
-#include "fusion/hold_pins.h"
 #include "fusion/horizontal.h"
+#include "fusion/kernel_partition.h"
 #include "fusion/predetermined_fusions.h"
 #include "fusion/region_costs.h"
 #include "fusion/search.h"
@@ -21,11 +21,6 @@ namespace {
 
 // In the order of FusionMode.
 constexpr std::string_view kFusionModes[] = {"none", "rules", "greedy", "search", "random"};
-// Budget of the search in kernel IR values (RegionCosts::work_done): at least kValues, or
-// kValuesOfInstr per instruction if that is more; kTimesAtMost times that with Effort::kMax. Chosen
-// for about a second by default: 1000 values take some 2 ms, including all other work of the
-// search. Planning times are in docs/results/planning.md.
-constexpr int64_t kValues = 150'000, kValuesOfInstr = 20, kTimesAtMost = 5;
 // The unfused plan is a starting plan only if it costs less than this fraction of the others. It
 // certainly stores and launches more, so it must be clearly cheaper: by more than the cost model
 // errs. kClearly: on CPUs with measured rates. kClearlyElsewhere: with default rates, and on GPUs,
@@ -75,41 +70,41 @@ struct Start {
 struct Setting {
   const Computation& computation;
   const Machine& machine;
-  const Pins* pins;
+  const FusionConstraints* constraints;
   int64_t memory_limit = 0;
   RegionCosts costs{computation, machine};
-  KernelMemo kernels{computation, machine};
-  PlanningFacts facts = {};
+  KernelCache kernel_cache{computation, machine};
+  PlanningStats stats = {};
 };
 
 Start StartUnfused(Setting& setting) {
   Start start{CandidatePlan(setting.computation, setting.machine, false, setting.costs.hasher()),
               ComputationPlan(setting.computation),
               {}};
-  HoldPins(start.candidate, setting.costs, setting.pins, start.log);
+  EnforceConstraints(start.candidate, setting.costs, setting.constraints, start.log);
   return start;
 }
 
 Start StartGreedily(Setting& setting) {
-  Stopwatch watch(setting.facts.greedy_ms);
+  Stopwatch watch(setting.stats.greedy_ms);
   Start start{CandidatePlan(setting.computation, setting.machine, true, setting.costs.hasher()),
               ComputationPlan(setting.computation),
               {}};
-  HoldPins(start.candidate, setting.costs, setting.pins, start.log);
-  ImproveGreedily(start.candidate, setting.costs, start.log, setting.facts);
+  EnforceConstraints(start.candidate, setting.costs, setting.constraints, start.log);
+  ImproveGreedily(start.candidate, setting.costs, start.log, setting.stats);
   return start;
 }
 
-Start StartFirst(Setting& setting) {
-  Stopwatch watch(setting.facts.first_ms);
+Start StartBaseline(Setting& setting) {
+  Stopwatch watch(setting.stats.baseline_ms);
   DecisionLog log;
-  ComputationPlan first = PlanFirst(setting.kernels, true, log);
-  CandidatePlan candidate(first, setting.costs.hasher());
-  for (size_t i = 0; i < first.kernels.size(); ++i)
-    setting.costs.Learn(candidate.HashOf(static_cast<int>(i)), first.kernels[i].kind,
-                        first.kernels[i].built);
-  HoldPins(candidate, setting.costs, setting.pins, log);
-  return {std::move(candidate), std::move(first), std::move(log)};
+  ComputationPlan baseline = PlanByHeuristics(setting.kernel_cache, log);
+  CandidatePlan candidate(baseline, setting.costs.hasher());
+  for (size_t i = 0; i < baseline.kernels.size(); ++i)
+    setting.costs.AddBuilt(candidate.GroupHash(static_cast<int>(i)), baseline.kernels[i].kind,
+                           baseline.kernels[i].built);
+  EnforceConstraints(candidate, setting.costs, setting.constraints, log);
+  return {std::move(candidate), std::move(baseline), std::move(log)};
 }
 
 ComputationPlan Finish(Start start, Setting& setting, DecisionLog& log) {
@@ -118,19 +113,19 @@ ComputationPlan Finish(Start start, Setting& setting, DecisionLog& log) {
   for (const Decision& record : start.log.all()) log.Add(record);
   ComputationPlan plan(setting.computation);
   {
-    Stopwatch watch(setting.facts.build_ms);
-    plan = BuildCandidate(start.candidate, setting.kernels, std::move(start.plan), log);
+    Stopwatch watch(setting.stats.build_ms);
+    plan = BuildCandidate(start.candidate, setting.kernel_cache, std::move(start.plan), log);
   }
-  setting.facts.kernels_built = static_cast<int64_t>(setting.costs.kernels_built());
-  plan.facts = setting.facts;
+  setting.stats.kernels_built_for_costs = static_cast<int64_t>(setting.costs.kernels_built());
+  plan.stats = setting.stats;
   return plan;
 }
 
 // Large programs have more distinct kernels.
 int64_t BudgetFor(const Computation& computation, Effort effort) {
   auto instrs = static_cast<int64_t>(computation.size());
-  int64_t values = std::max(kValues, instrs * kValuesOfInstr);
-  return effort == Effort::kMax ? kTimesAtMost * values : values;
+  int64_t values = std::max(kMinBudget, instrs * kBudgetPerInstr);
+  return effort == Effort::kMax ? kMaxEffortFactor * values : values;
 }
 
 ComputationPlan PlanGreedily(Setting& setting, DecisionLog& log) {
@@ -144,10 +139,10 @@ struct StartingPlan {
   double us = 0;
 };
 
-void Go(StartingPlan& starting_plan, Setting& setting, int64_t budget) {
-  Improve(starting_plan.start.candidate, setting.costs, budget, starting_plan.start.log,
-          setting.facts);
-  starting_plan.us = EstimateCost(starting_plan.start.candidate, setting.costs);
+void ImproveStart(StartingPlan& starting_plan, Setting& setting, int64_t budget) {
+  ImproveBySearch(starting_plan.start.candidate, setting.costs, budget, starting_plan.start.log,
+                  setting.stats);
+  starting_plan.us = ModeledCost(starting_plan.start.candidate, setting.costs);
 }
 
 int64_t KernelsOf(const CandidatePlan& candidate) {
@@ -173,32 +168,32 @@ bool IsBetter(const StartingPlan& x, const StartingPlan& y, const Setting& setti
 Start BestOf(std::vector<StartingPlan> starting_plans, Setting& setting, int64_t budget) {
   std::stable_sort(starting_plans.begin(), starting_plans.end(),
                    [](const StartingPlan& x, const StartingPlan& y) { return x.us < y.us; });
-  Go(starting_plans[0], setting, budget);
+  ImproveStart(starting_plans[0], setting, budget);
   bool few = setting.computation.size() <= kFewInstrs;
   if (starting_plans[1].us < (few ? kGreedyRatioSmall : kGreedyRatio) * starting_plans[0].us)
-    Go(starting_plans[1], setting, budget / 2);
+    ImproveStart(starting_plans[1], setting, budget / 2);
   StartingPlan& best = IsBetter(starting_plans[1], starting_plans[0], setting) ? starting_plans[1]
                                                                                : starting_plans[0];
-  setting.facts.chosen_us = best.us;
+  setting.stats.chosen_us = best.us;
   return std::move(best.start);
 }
 
 ComputationPlan PlanBySearch(Setting& setting, int64_t budget, DecisionLog& log) {
-  PlanningFacts& facts = setting.facts;
+  PlanningStats& stats = setting.stats;
   std::vector<StartingPlan> starting_plans;
   starting_plans.reserve(3);  // avoids moves of large objects
-  starting_plans.push_back({StartFirst(setting)});
+  starting_plans.push_back({StartBaseline(setting)});
   starting_plans.push_back({StartGreedily(setting)});
-  Stopwatch watch(facts.search_ms);
-  facts.first_us = starting_plans[0].us =
-      EstimateCost(starting_plans[0].start.candidate, setting.costs);
-  facts.greedy_us = starting_plans[1].us =
-      EstimateCost(starting_plans[1].start.candidate, setting.costs);
+  Stopwatch watch(stats.search_ms);
+  stats.baseline_us = starting_plans[0].us =
+      ModeledCost(starting_plans[0].start.candidate, setting.costs);
+  stats.greedy_us = starting_plans[1].us =
+      ModeledCost(starting_plans[1].start.candidate, setting.costs);
   StartingPlan unfused{StartUnfused(setting)};
-  facts.unfused_us = unfused.us = EstimateCost(unfused.start.candidate, setting.costs);
+  stats.unfused_us = unfused.us = ModeledCost(unfused.start.candidate, setting.costs);
   bool is_sure = !setting.machine.is_gpu() && !RatesOf(setting.machine).is_default;
   double clearly = is_sure ? kClearly : kClearlyElsewhere;
-  if (unfused.us < clearly * std::min(facts.first_us, facts.greedy_us))
+  if (unfused.us < clearly * std::min(stats.baseline_us, stats.greedy_us))
     starting_plans.push_back(std::move(unfused));
   Start best = BestOf(std::move(starting_plans), setting, budget);
   watch.Stop();
@@ -206,30 +201,31 @@ ComputationPlan PlanBySearch(Setting& setting, int64_t budget, DecisionLog& log)
 }
 
 ComputationPlan PlanAtRandom(Setting& setting, DecisionLog& log) {
-  Start start = StartFirst(setting);
+  Start start = StartBaseline(setting);
   MakeRandomMoves(start.candidate, setting.costs, kRandomMoves,
                   StructuralHash(setting.computation));
   return Finish(std::move(start), setting, log);
 }
 
 // Changes an existing plan so that the constraints hold.
-ComputationPlan WithPins(ComputationPlan plan, Setting& setting, DecisionLog& log) {
-  if (setting.pins == nullptr || setting.pins->empty()) return plan;
+ComputationPlan WithConstraints(ComputationPlan plan, Setting& setting, DecisionLog& log) {
+  if (setting.constraints == nullptr || setting.constraints->empty()) return plan;
   CandidatePlan candidate(plan, setting.costs.hasher());
-  HoldPins(candidate, setting.costs, setting.pins, log);
-  return BuildCandidate(candidate, setting.kernels, std::move(plan), log);
+  EnforceConstraints(candidate, setting.costs, setting.constraints, log);
+  return BuildCandidate(candidate, setting.kernel_cache, std::move(plan), log);
 }
 
 ComputationPlan PlanKernels(const Computation& computation, const Machine& machine,
                             const PlanOptions& options, DecisionLog& log) {
-  Setting setting{computation, machine, options.pins, options.memory_limit};
-  if (options.cuts != nullptr)
-    if (auto found = options.cuts->find(&computation); found != options.cuts->end())
-      return BuildCut(found->second, setting.kernels, log);
+  Setting setting{computation, machine, options.constraints, options.memory_limit};
+  if (options.existing_partition != nullptr)
+    if (auto found = options.existing_partition->find(&computation);
+        found != options.existing_partition->end())
+      return BuildKernels(found->second, setting.kernel_cache, log);
   if (options.predetermined != nullptr)
-    return WithPins(
-        BuildCut(options.predetermined->CutOf(computation, machine), setting.kernels, log), setting,
-        log);
+    return WithConstraints(BuildKernels(options.predetermined->PartitionOf(computation, machine),
+                                        setting.kernel_cache, log),
+                           setting, log);
   switch (options.mode) {
     case FusionMode::kGreedy:
       return PlanGreedily(setting, log);
@@ -239,15 +235,29 @@ ComputationPlan PlanKernels(const Computation& computation, const Machine& machi
       if (options.effort == Effort::kFast) return PlanGreedily(setting, log);
       return PlanBySearch(setting, BudgetFor(computation, options.effort), log);
     case FusionMode::kNone:
-    case FusionMode::kRules:
+    case FusionMode::kXlaPasses:
       break;
   }
-  return WithPins(PlanFirst(setting.kernels, options.mode != FusionMode::kNone, log), setting, log);
+  ComputationPlan plan = options.mode == FusionMode::kNone
+                             ? PlanUnfused(setting.kernel_cache, log)
+                             : PlanByHeuristics(setting.kernel_cache, log);
+  return WithConstraints(std::move(plan), setting, log);
 }
 
 }  // namespace
 
-std::optional<FusionMode> FusionModeNamed(std::string_view name) {
+void AddKernel(ComputationPlan& plan, PlannedKernel kernel) {
+  auto number = static_cast<int>(plan.kernels.size());
+  for (const Instr* instr : kernel.region.instrs)
+    if (plan.kernel_of[instr] < 0) plan.is_internal[instr] = true;
+  for (const Instr* root : kernel.region.roots) {
+    plan.kernel_of[root] = number;
+    plan.is_internal[root] = false;
+  }
+  plan.kernels.push_back(std::move(kernel));
+}
+
+std::optional<FusionMode> FusionModeFromName(std::string_view name) {
   const auto* found = std::find(std::begin(kFusionModes), std::end(kFusionModes), name);
   if (found == std::end(kFusionModes)) return std::nullopt;
   return static_cast<FusionMode>(found - std::begin(kFusionModes));
@@ -257,9 +267,9 @@ std::string_view NameOf(FusionMode mode) {
   return kFusionModes[static_cast<size_t>(mode)];
 }
 
-std::optional<HorizontalMode> HorizontalModeNamed(std::string_view name) {
+std::optional<HorizontalMode> HorizontalModeFromName(std::string_view name) {
   if (name == "none") return HorizontalMode::kNone;
-  if (name == "auto") return HorizontalMode::kByCost;
+  if (name == "auto") return HorizontalMode::kAuto;
   if (name == "all") return HorizontalMode::kAll;
   return std::nullopt;
 }
@@ -267,9 +277,10 @@ std::optional<HorizontalMode> HorizontalModeNamed(std::string_view name) {
 ComputationPlan PlanComputation(const Computation& computation, const Machine& machine,
                                 const PlanOptions& options, DecisionLog& log) {
   ComputationPlan plan = PlanKernels(computation, machine, options, log);
-  if (options.cuts != nullptr && options.cuts->contains(&computation)) return plan;
+  if (options.existing_partition != nullptr && options.existing_partition->contains(&computation))
+    return plan;
   bool evaluated = options.mode == FusionMode::kGreedy || options.mode == FusionMode::kSearch;
-  if (options.horizontal == HorizontalMode::kByCost && evaluated)
+  if (options.horizontal == HorizontalMode::kAuto && evaluated)
     FuseHorizontally(plan, machine, log);
   if (options.horizontal == HorizontalMode::kAll) FuseAllHorizontally(plan);
   return plan;

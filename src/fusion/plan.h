@@ -1,25 +1,62 @@
 #pragma once
 
 // Fusion planning: which instructions of a computation run in which kernel. PlanComputation is the
-// entry point; lowering calls it for the entry computation and each loop body and branch.
+// entry point; lowering calls it for the entry computation and for each loop body and branch.
 //
-//   starting plans     one kernel per instruction; the baseline planner's plan (first_planner.h);
-//                      the greedy plan, tier 0 (greedy.h)
-//   search, tier 1     the cheapest starting plans are improved by moves (search.h, moves.h)
-//   memory             moves until temporary arrays fit (fit_memory.h)
-//   kernels            built once per distinct structure (kernel_memo.h)
-//   launches           independent kernels that share one launch (horizontal.h)
+// The words of this folder, from the smallest thing to the largest:
 //
-// The greedy planner and the search change a CandidatePlan (candidate_plan.h): which values are
-// stored and which of them one kernel computes. A move changes a few groups, so its gain is the
-// cost of the regions it removes minus that of the regions it adds. The cost of a plan is the sum
-// over its regions. Costs have two levels (region_costs.h): a quick estimate from instruction
-// counts, which filters moves, and the cost model applied to the kernel that a generator builds.
-// Both are cached by the structural hash of the region (region_hash.h), so equal layers of a model
-// share them.
+//   stored value   an array that a kernel writes to memory. All other values of a kernel exist in
+//                  registers only.
+//   fusion group   the stored values that one kernel computes. They are the roots of the group
+//                  (FusionGroup, candidate_plan.h).
+//   region         the instructions that a group executes: its roots and all that they depend on,
+//                  back to values that other groups store (FusedRegion, gen/region.h). Regions may
+//                  overlap: an instruction in several regions is computed in each of them.
+//   kernel         the code that a kernel generator (gen/generator.h) builds for a region.
+//   launch group   kernels that share one launch (horizontal fusion, horizontal.h).
+//   unit           a node of the dependence graph of a plan, for scheduling (unit_graph.h): a
+//                  kernel, or an instruction outside kernels.
+//   host step      an instruction that no kernel can compute. The reference interpreter evaluates
+//                  it on the CPU, also if the target is a GPU.
 //
-// Planning is deterministic: budgets count work, not time, and nothing depends on names or on the
-// order of instructions in the program.
+// An instruction is outside kernels if it is a parameter, control flow, a library call, a host step
+// or an alias of another value.
+//
+// Planning has these stages:
+//
+//   starting plans     the plan of the baseline planner (baseline_planner.h); the greedy plan, tier
+//                      0 (greedy.h); the unfused plan, one kernel per instruction, if it is clearly
+//                      cheaper than both
+//   search, tier 1     moves improve the cheapest starting plan, and the second cheapest unless it
+//                      costs far more; the cheaper result is kept (search.h, moves.h)
+//   memory             moves reduce temporary memory until it fits the limit (fit_memory.h)
+//   kernels            the kernels of the chosen plan are built (kernel_partition.h), once per
+//                      distinct region (kernel_cache.h)
+//   launches           independent kernels are combined into launch groups (horizontal.h)
+//
+// The objective is the modeled cost of the plan: the sum of the predicted microseconds of its
+// kernels, each including its launch overhead. Library calls, control flow and host steps are the
+// same in all plans of a computation and are not counted. Memory matters only through the limit.
+//
+// The greedy planner and the search change a CandidatePlan (candidate_plan.h). A move changes a few
+// groups, so its gain is the cost of the regions that it removes minus that of the regions that it
+// adds. EvaluatedMove::IsWorthwhile (evaluated_move.h) decides whether the gain is large enough.
+//
+// Costs have two levels (region_costs.h):
+//
+//   estimate       from instruction counts (region_work.h), without building a kernel. The greedy
+//                  planner uses estimates alone; the search uses them to discard moves.
+//   modeled cost   the cost model (cost/work.h) applied to the kernel that a generator builds; a
+//                  built cost in docs/fusion.md. Nothing is run or measured for either.
+//
+// Both are cached by the structural hash of the region (region_hash.h), so identical layers of a
+// model share them.
+//
+// Planning is deterministic: budgets count built kernel IR, not time, and nothing depends on names
+// or on the order of instructions in the program.
+//
+// Functions whose name starts with "Why" return the reason why something is impossible, as text for
+// the decision log. An empty text means that it is possible.
 
 #include <optional>
 #include <string>
@@ -29,7 +66,8 @@
 
 #include "cost/machine.h"
 #include "explain/decision.h"
-#include "fusion/pins.h"
+#include "fusion/constraints.h"
+#include "fusion/kernel_partition.h"
 #include "gen/generator.h"
 #include "ir/ir.h"
 
@@ -38,79 +76,107 @@ namespace tokamak {
 // A region and its kernel.
 struct PlannedKernel {
   FusedRegion region;
-  GeneratorKind kind{};
+  GeneratorKind kind{};  // the kernel generator that builds it
   BuiltKernel built;
 };
 
-// Planning time of a computation, and the predicted cost of the plans that were compared.
-struct PlanningFacts {
-  // CPU milliseconds of the planning thread: baseline planner, tier 0, tier 1, and building the
-  // kernels of the chosen plan except those that the baseline planner had built.
-  double first_ms = 0, greedy_ms = 0, search_ms = 0, build_ms = 0;
-  // Predicted microseconds per run, from built kernels; 0 if not computed.
-  double unfused_us = 0, first_us = 0, greedy_us = 0, chosen_us = 0;
-  int64_t moves = 0, kernels_built = 0;  // enumerated; built to estimate costs
+// Planning time of a computation, and the modeled costs of the plans that were compared.
+struct PlanningStats {
+  // CPU milliseconds of the planning thread.
+  double baseline_ms = 0;  // baseline planner, including the kernels that it builds
+  double greedy_ms = 0;    // tier 0
+  double search_ms = 0;    // tier 1
+  double build_ms = 0;     // kernels of the chosen plan that the baseline planner had not built
+  // Modeled cost of one execution in microseconds; 0 if not computed. The start plans, and the
+  // result of the search.
+  double unfused_us = 0, baseline_us = 0, greedy_us = 0, chosen_us = 0;
+  int64_t moves_enumerated = 0;
+  int64_t kernels_built_for_costs = 0;
 
-  double all_ms() const { return first_ms + greedy_ms + search_ms + build_ms; }
+  double total_ms() const { return baseline_ms + greedy_ms + search_ms + build_ms; }
 };
 
-// The plan of one computation: which kernels compute which values. Any other value is an alias of
-// another one (IsAlias), control flow, a library call (IsForLibrary) or a host step.
+// The plan of one computation: which kernels compute which values. Any other value is outside
+// kernels (see above): an alias of another value (IsAlias, instr_predicates.h), a library call
+// (IsForLibrary, gen/library/contraction.h), control flow, a parameter or a host step.
 struct ComputationPlan {
   const Computation* computation = nullptr;
   std::vector<PlannedKernel> kernels;
-  std::vector<std::vector<int>> launch_groups;  // kernels, by number, that share one launch
-  InstrMap<int> kernel_of;                      // the kernel that stores a root; -1 if none
-  InstrMap<bool> inside;                        // computed in kernels, never stored
-  InstrMap<std::string> why_host;               // why a host step computes it; else empty
-  PlanningFacts facts;
+  // Indices into `kernels` of those that share one launch. A kernel in no launch group has a launch
+  // of its own; no group has fewer than two kernels.
+  std::vector<std::vector<int>> launch_groups;
+  InstrMap<int> kernel_of;                 // index of the kernel that stores the value; -1 if none
+  InstrMap<bool> is_internal;              // kernels compute the value, but none stores it
+  InstrMap<std::string> host_step_reason;  // why the value is a host step; empty if it is not one
+  PlanningStats stats;
 
-  explicit ComputationPlan(const Computation& of)
-      : computation(&of), kernel_of(of, -1), inside(of, false), why_host(of) {}
+  explicit ComputationPlan(const Computation& planned)
+      : computation(&planned),
+        kernel_of(planned, -1),
+        is_internal(planned, false),
+        host_step_reason(planned) {}
 };
+
+// Adds a kernel, which stores its roots, to the plan. Its other instructions become internal unless
+// another kernel stores them.
+void AddKernel(ComputationPlan& plan, PlannedKernel kernel);
 
 // How fusion decisions are made.
 enum class FusionMode : uint8_t {
-  kNone,    // no fusion: one kernel per instruction
-  kRules,   // XLA's fusion passes (2023, arXiv 2301.13062)
-  kGreedy,  // tier 0: the move with the largest estimated gain first
-  kSearch,  // tier 1: the best plan found within a budget
-  kRandom,  // random legal moves, for tests
+  kNone,       // no fusion: one kernel per instruction
+  kXlaPasses,  // "rules": the rules of XLA's fusion passes (predetermined_fusions.h)
+  kGreedy,     // tier 0: the move with the largest estimated gain first
+  kSearch,     // tier 1: the cheapest plan found within a budget
+  kRandom,     // random legal moves, for tests
 };
 
 // "none", "rules", "greedy", "search" or "random"; nullopt for any other name.
-std::optional<FusionMode> FusionModeNamed(std::string_view name);
+std::optional<FusionMode> FusionModeFromName(std::string_view name);
 std::string_view NameOf(FusionMode mode);
 
 // Planning effort, which sets the budget of the search.
 enum class Effort : uint8_t {
-  kFast,     // tier 0 only
-  kDefault,  // about a second for a few thousand instructions
-  kMax,      // five times the default budget
+  kFast,     // no search: tier 0 only
+  kDefault,  // the default budget (see below)
+  kMax,      // kMaxEffortFactor times the default budget
 };
 
+// The default budget of the search, in kernel IR values (RegionCosts::build_effort): kMinBudget, or
+// kBudgetPerInstr per instruction of the computation if that is more. Hand-tuned for about a second
+// of planning: 1000 values take some 2 ms, including all other work of the search. Planning times
+// are in docs/results/planning.md.
+inline constexpr int64_t kMinBudget = 150'000, kBudgetPerInstr = 20, kMaxEffortFactor = 5;
+
 // Which kernels share a launch (horizontal.h).
-enum class HorizontalMode : uint8_t { kNone, kByCost, kAll };
+enum class HorizontalMode : uint8_t {
+  kNone,
+  kAuto,  // those whose predicted time falls
+  kAll,   // for tests: all that may
+};
 // "none", "auto" or "all"; nullopt for any other name.
-std::optional<HorizontalMode> HorizontalModeNamed(std::string_view name);
+std::optional<HorizontalMode> HorizontalModeFromName(std::string_view name);
 
 class PredeterminedFusions;
-struct Cut;
-using Cuts = std::unordered_map<const Computation*, Cut>;
 
+// Three sources can determine the kernels; the first that is set is used: an existing partition,
+// the predetermined fusions, a planner chosen by `mode`.
 struct PlanOptions {
   FusionMode mode = FusionMode::kSearch;
   Effort effort = Effort::kDefault;  // for kSearch only
   HorizontalMode horizontal = HorizontalMode::kNone;
   // Limit on the peak bytes of temporary arrays, for kGreedy and kSearch; 0 if unlimited.
   int64_t memory_limit = 0;
-  const PredeterminedFusions* predetermined = nullptr;  // for kRules: the passes' fusions
-  const Cuts* cuts = nullptr;  // an existing plan to rebuild; no decisions are made
-  PinWords pin_words;          // constraints from options
-  const Pins* pins = nullptr;  // all constraints; set by LowerModule
+  // An existing plan to rebuild: no decisions are made. Computations that it lacks are planned.
+  const ModulePartition* existing_partition = nullptr;
+  // For kXlaPasses: the fusions that the passes formed.
+  const PredeterminedFusions* predetermined = nullptr;
+  // The user's options. The planner does not read them: LowerModule combines them with the
+  // constraints in the program and sets `constraints`.
+  ConstraintOptions constraint_options;
+  const FusionConstraints* constraints = nullptr;  // may be null
 };
 
-// Partitions a computation into regions and builds their kernels. Logs every decision.
+// Covers a computation with regions and builds their kernels. Logs every decision.
 ComputationPlan PlanComputation(const Computation& computation, const Machine& machine,
                                 const PlanOptions& options, DecisionLog& log);
 

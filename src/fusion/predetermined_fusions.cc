@@ -5,15 +5,16 @@
 #include <unordered_set>
 
 #include "analysis/effects.h"
-#include "fusion/values.h"
+#include "fusion/instr_predicates.h"
 #include "gen/library/contraction.h"
 #include "gen/library/sorts.h"
+#include "gen/region.h"
 
 namespace tokamak {
 namespace {
 
 // Bytes; a larger splat constant is filled by a kernel when it is needed instead of being kept in
-// memory. Chosen, as in first_planner.cc.
+// memory. Chosen, as in baseline_planner.cc.
 constexpr int64_t kMaxStoredSplat = 4096;
 
 }  // namespace
@@ -31,9 +32,9 @@ FusionTag PredeterminedFusions::TagOf(const Instr& instr) const {
 namespace {
 
 // The instructions of a computation that belong to kernels.
-class Cutter {
+class KernelMembership {
  public:
-  Cutter(const Computation& computation, const Machine& machine)
+  KernelMembership(const Computation& computation, const Machine& machine)
       : computation_(computation),
         machine_(machine),
         order_(computation.PostOrder()),
@@ -47,11 +48,12 @@ class Cutter {
 
   // Whether a kernel must compute it, alone or with others.
   bool IsKernels(const Instr& instr) const {
-    if (!live_[&instr] || IsKernelless(instr) || IsMemoryConstant(instr)) return false;
+    if (!live_[&instr] || IsNeverInKernel(instr) || IsMemoryConstant(instr)) return false;
     if (instr.op() == Op::kGetTupleElement) return false;
     if (IsForLibrary(instr, machine_) || IsForRuntime(instr, machine_)) return false;
     if (!WhyNoKernel(instr, machine_).empty()) return false;
-    return !IsImmediate(instr) || (NeedsArray(instr) && instr.shape().ByteSize() > kMaxStoredSplat);
+    return !IsImmediate(instr) ||
+           (MustBeStored(instr) && instr.shape().ByteSize() > kMaxStoredSplat);
   }
 
   // Whether it is not part of a kernel, so that it splits the fusion that contains it.
@@ -61,12 +63,12 @@ class Cutter {
   }
 
  private:
-  bool NeedsArray(const Instr& instr) const {
+  bool MustBeStored(const Instr& instr) const {
     return computation_.root() == &instr ||
            std::ranges::any_of(instr.users(), [&](const Instr* user) {
-             return (IsUpdate(*user) && user->operand(0) == &instr) || IsKernelless(*user) ||
-                    user->op() == Op::kGetTupleElement || IsForLibrary(*user, machine_) ||
-                    !WhyNoKernel(*user, machine_).empty();
+             return (IsPartialUpdate(*user) && user->operand(0) == &instr) ||
+                    IsNeverInKernel(*user) || user->op() == Op::kGetTupleElement ||
+                    IsForLibrary(*user, machine_) || !WhyNoKernel(*user, machine_).empty();
            });
   }
 
@@ -78,37 +80,39 @@ class Cutter {
 
 }  // namespace
 
-Cut PredeterminedFusions::CutOf(const Computation& computation, const Machine& machine) const {
-  Cut cut;
-  Cutter cutter(computation, machine);
+KernelPartition PredeterminedFusions::PartitionOf(const Computation& computation,
+                                                  const Machine& machine) const {
+  KernelPartition partition;
+  KernelMembership membership(computation, machine);
   std::unordered_set<int> divided;
-  for (const Instr* instr : cutter.order()) {
+  for (const Instr* instr : membership.order()) {
     int fusion = TagOf(*instr).fusion;
     auto is_in = [&](const Instr* other) { return TagOf(*other).fusion == fusion; };
     // An update is done in place: it must be the last instruction of its kernel, and the array that
     // it updates must be in memory.
-    bool updates = IsUpdate(*instr) &&
+    bool updates = IsPartialUpdate(*instr) &&
                    (is_in(instr->operand(0)) || std::ranges::any_of(instr->users(), is_in));
-    if (fusion >= 0 && (updates || cutter.Divides(*instr))) divided.insert(fusion);
+    if (fusion >= 0 && (updates || membership.Divides(*instr))) divided.insert(fusion);
   }
-  std::map<std::pair<int, int>, size_t> region_of;  // by fusion and part of a horizontal fusion
-  std::map<int, std::vector<int>> regions_of;       // by fusion
+  std::map<std::pair<int, int>, size_t>
+      region_of;  // by fusion and by FusionTag::part of a horizontal one
+  std::map<int, std::vector<int>> regions_of;  // by fusion
   InstrMap<int> numbers(computation, -1);
-  for (const Instr* instr : cutter.order()) {
-    if (!cutter.IsKernels(*instr)) continue;
+  for (const Instr* instr : membership.order()) {
+    if (!membership.IsKernels(*instr)) continue;
     FusionTag tag = TagOf(*instr);
     bool alone = tag.fusion < 0 || divided.contains(tag.fusion);
     if (alone && IsAlias(*instr) && !IsImmediate(*instr->operand(0))) continue;
-    size_t number = cut.regions.size();
+    size_t number = partition.regions.size();
     if (!alone) number = region_of.try_emplace({tag.fusion, tag.part}, number).first->second;
-    if (number == cut.regions.size()) {
-      cut.regions.emplace_back();
+    if (number == partition.regions.size()) {
+      partition.regions.emplace_back();
       if (!alone) regions_of[tag.fusion].push_back(static_cast<int>(number));
     }
-    cut.regions[number].instrs.push_back(instr);
+    partition.regions[number].instrs.push_back(instr);
     numbers[instr] = static_cast<int>(number);
   }
-  for (CutRegion& region : cut.regions) {
+  for (PartitionRegion& region : partition.regions) {
     for (const Instr* instr : region.instrs) {
       bool leaves = computation.root() == instr ||
                     std::ranges::any_of(instr->users(), [&](const Instr* user) {
@@ -118,8 +122,8 @@ Cut PredeterminedFusions::CutOf(const Computation& computation, const Machine& m
     }
   }
   for (auto& [fusion, regions] : regions_of)
-    if (regions.size() > 1) cut.launch_groups.push_back(std::move(regions));
-  return cut;
+    if (regions.size() > 1) partition.launch_groups.push_back(std::move(regions));
+  return partition;
 }
 
 }  // namespace tokamak

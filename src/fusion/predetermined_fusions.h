@@ -3,15 +3,20 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fusion/cut.h"
+#include "cost/machine.h"
+#include "fusion/kernel_partition.h"
 #include "ir/ir.h"
 #include "rewrite/pass.h"
 
 namespace tokamak {
 
-// Predetermined fusions of a module: by Tokamak's version of XLA's fusion passes (2023, arXiv
-// 2301.13062) or by XLA itself (an HLO dump). The planner uses them unchanged. The pass
-// inline-fusions has replaced each fusion by its body and tagged the instructions.
+// The fusions of a module that were formed before planning, which the planner uses unchanged.
+// Either Tokamak's version of XLA's fusion passes formed them (FusionMode::kXlaPasses), or XLA
+// itself (an HLO dump). The passes follow the rules of D. Snider and R. Liang, "Operator Fusion in
+// XLA: Analysis and Evaluation" (arXiv 2301.13062, 2023), not a particular commit of XLA;
+// docs/paper.md compares.
+//
+// The pass inline-fusions has replaced each fusion by its body and tagged the instructions.
 class PredeterminedFusions {
  public:
   // The module and the tags must outlive it and must not change.
@@ -19,7 +24,7 @@ class PredeterminedFusions {
 
   // The instructions of a fusion are one region. Those of a horizontal fusion are several regions
   // that share a launch. Every other instruction that needs a kernel is its own region.
-  Cut CutOf(const Computation& computation, const Machine& machine) const;
+  KernelPartition PartitionOf(const Computation& computation, const Machine& machine) const;
 
  private:
   FusionTag TagOf(const Instr& instr) const;

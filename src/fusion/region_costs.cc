@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "fusion/regions.h"
-#include "fusion/values.h"
+#include "fusion/generator_choice.h"
+#include "fusion/instr_predicates.h"
+#include "fusion/region_limits.h"
 #include "gen/column_reductions.h"
 #include "gen/gpu/gpu.h"
 #include "gen/roots.h"
@@ -17,7 +18,7 @@ std::string WhyNotUpdate(const FusedRegion& region, GeneratorKind kind, const Ma
   bool on_cpu = !machine.is_gpu();
   bool by_element = kind == GeneratorKind::kLoop || (kind == GeneratorKind::kContract && on_cpu);
   for (const Instr* instr : region.instrs) {
-    if (!IsUpdate(*instr)) continue;
+    if (!IsPartialUpdate(*instr)) continue;
     bool others = on_cpu && by_element && IsSliceUpdate(*instr);  // may have other roots
     if ((region.roots.size() != 1 && !others) || std::ranges::count(region.roots, instr) == 0)
       return "an in-place update must be the root of its kernel";
@@ -37,7 +38,7 @@ std::string WhyNotUpdate(const FusedRegion& region, GeneratorKind kind, const Ma
 bool HasSeveralSizes(const FusedRegion& region) {
   if (region.roots.size() == 1) return false;
   return std::any_of(region.roots.begin(), region.roots.end(), [&](const Instr* root) {
-    return ElementsOf(*root) != ElementsOf(*region.roots[0]);
+    return ComputedElementCount(*root) != ComputedElementCount(*region.roots[0]);
   });
 }
 
@@ -69,8 +70,8 @@ bool HasTinyRows(const FusedRegion& region) {
   // Elements per row; chosen: less than a vector.
   constexpr int64_t kTiny = 4;
   return std::ranges::any_of(region.instrs, [](const Instr* instr) {
-    return instr->op() == Op::kReduce && CountOf(*instr) > 1 &&
-           CountOf(*instr->operand(0)) / CountOf(*instr) < kTiny;
+    return instr->op() == Op::kReduce && ResultElementCount(*instr) > 1 &&
+           ResultElementCount(*instr->operand(0)) / ResultElementCount(*instr) < kTiny;
   });
 }
 
@@ -88,7 +89,7 @@ std::string WhyNotColumnReductions(const FusedRegion& region, GeneratorKind kind
 
 // Why no generator supports the region, as far as shapes tell; empty if one may.
 std::string WhyNot(const FusedRegion& region, GeneratorKind kind, const Machine& machine) {
-  if (std::string why = WhyNotSize(region); !why.empty()) return why;
+  if (std::string why = WhyTooLarge(region); !why.empty()) return why;
   if (region.instrs.size() > 1)
     for (const Instr* instr : region.instrs)
       if (instr->op() == Op::kSort && !(machine.is_gpu() && gpu::TakesProducers(region)))
@@ -100,34 +101,34 @@ std::string WhyNot(const FusedRegion& region, GeneratorKind kind, const Machine&
 
 }  // namespace
 
-const RegionCost& RegionCosts::Of(const FusedRegion& region, uint64_t hash) {
-  Known& known = Find(region, hash);
-  if (known.built) {
-    known.estimate.estimate =
-        EstimateCost(WorkOf(known.built->kernel, known.built->grid, machine_), machine_);
-    known.built.reset();
+const RegionCost& RegionCosts::ModeledCostOf(const FusedRegion& region, uint64_t hash) {
+  CacheEntry& entry = FindOrBuild(region, hash);
+  if (entry.not_yet_costed) {
+    entry.cost.modeled = EstimateCost(
+        WorkOf(entry.not_yet_costed->kernel, entry.not_yet_costed->grid, machine_), machine_);
+    entry.not_yet_costed.reset();
   }
-  return known.estimate;
+  return entry.cost;
 }
 
-void RegionCosts::Learn(uint64_t hash, GeneratorKind kind, const BuiltKernel& built) {
-  auto [it, is_new] = known_.try_emplace(hash);
+void RegionCosts::AddBuilt(uint64_t hash, GeneratorKind kind, const BuiltKernel& built) {
+  auto [it, is_new] = modeled_.try_emplace(hash);
   if (!is_new) return;
-  it->second.estimate.kind = kind;
-  it->second.estimate.estimate = EstimateCost(WorkOf(built.kernel, built.grid, machine_), machine_);
+  it->second.cost.kind = kind;
+  it->second.cost.modeled = EstimateCost(WorkOf(built.kernel, built.grid, machine_), machine_);
 }
 
-bool RegionCosts::HaveKernels(const std::vector<FusedRegion>& regions) {
+bool RegionCosts::AllHaveKernels(const std::vector<FusedRegion>& regions) {
   return std::all_of(regions.begin(), regions.end(), [&](const FusedRegion& region) {
-    return HasKernel(region, hasher_.Of(region), ShapeOf(region, machine_).kind);
+    return HasKernel(region, hasher_.HashOf(region), ChooseGenerator(region, machine_).kind);
   });
 }
 
-bool RegionCosts::HaveSimpleKernels(const std::vector<FusedRegion>& regions,
-                                    const std::vector<FusedRegionKey>& keys) {
+bool RegionCosts::AllHaveReliablyEstimatedKernels(const std::vector<FusedRegion>& regions,
+                                                  const std::vector<FusedRegionKey>& keys) {
   bool all = true;
   for (size_t i = 0; all && i < regions.size(); ++i) {
-    GeneratorKind kind = ShapeOf(regions[i], machine_).kind;
+    GeneratorKind kind = ChooseGenerator(regions[i], machine_).kind;
     bool simple = regions[i].roots.size() == 1 || kind != GeneratorKind::kContract;
     all = simple && HasKernel(regions[i], keys[i].hash, kind);
   }
@@ -135,7 +136,7 @@ bool RegionCosts::HaveSimpleKernels(const std::vector<FusedRegion>& regions,
 }
 
 bool RegionCosts::HasKernel(const FusedRegion& region, uint64_t hash, GeneratorKind kind) {
-  if (auto it = known_.find(hash); it != known_.end()) return it->second.estimate.IsLegal();
+  if (auto it = modeled_.find(hash); it != modeled_.end()) return it->second.cost.HasKernel();
   if (!WhyNot(region, kind, machine_).empty()) return false;
   // Elementwise loops over a single domain, and single instructions, are always supported.
   bool simple =
@@ -143,12 +144,11 @@ bool RegionCosts::HasKernel(const FusedRegion& region, uint64_t hash, GeneratorK
   if (simple) return true;
   bool contracts = kind == GeneratorKind::kContract;
   if ((kind == GeneratorKind::kRows || contracts) && !machine_.is_gpu()) {
-    auto [accepts, is_new] = accepts_.try_emplace(hash);
-    if (is_new)
-      accepts->second = contracts ? AcceptsContract(region, machine_) : AcceptsRows(region);
-    if (accepts->second != Accepts::kAskByBuilding) return accepts->second == Accepts::kYes;
+    auto [check, is_new] = shape_checks_.try_emplace(hash);
+    if (is_new) check->second = contracts ? AcceptsContract(region, machine_) : AcceptsRows(region);
+    if (check->second != Accepts::kAskByBuilding) return check->second == Accepts::kYes;
   }
-  return Find(region, hash).estimate.IsLegal();
+  return FindOrBuild(region, hash).cost.HasKernel();
 }
 
 double RegionCosts::Estimate(const FusedRegion& region, uint64_t hash) {
@@ -157,19 +157,19 @@ double RegionCosts::Estimate(const FusedRegion& region, uint64_t hash) {
   return it->second;
 }
 
-RegionCosts::Known& RegionCosts::Find(const FusedRegion& region, uint64_t hash) {
-  auto [it, is_new] = known_.try_emplace(hash);
+RegionCosts::CacheEntry& RegionCosts::FindOrBuild(const FusedRegion& region, uint64_t hash) {
+  auto [it, is_new] = modeled_.try_emplace(hash);
   if (!is_new) return it->second;
-  RegionCost& evaluated = it->second.estimate;
-  evaluated.kind = ShapeOf(region, machine_).kind;
+  RegionCost& evaluated = it->second.cost;
+  evaluated.kind = ChooseGenerator(region, machine_).kind;
   evaluated.why_not = WhyNot(region, evaluated.kind, machine_);
-  if (!evaluated.IsLegal()) return it->second;
-  ++built_;
+  if (!evaluated.HasKernel()) return it->second;
+  ++kernels_built_;
   BuildOutcome outcome = BuildRegion(region, evaluated.kind, machine_, "probe");
   if (!outcome.built)
     evaluated.why_not = outcome.why_not.empty() ? "no generator supports it" : outcome.why_not;
-  work_ += outcome.built ? outcome.built->kernel.nodes.size() : region.instrs.size();
-  it->second.built = std::move(outcome.built);
+  build_effort_ += outcome.built ? outcome.built->kernel.nodes.size() : region.instrs.size();
+  it->second.not_yet_costed = std::move(outcome.built);
   return it->second;
 }
 

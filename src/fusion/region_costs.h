@@ -1,10 +1,13 @@
 #pragma once
 
-// Costs of regions for the planner. The cost of a candidate plan is the sum of the costs of its
-// regions. There are two levels: Estimate() counts operations and bytes per instruction (summary.h)
-// and builds nothing; Of() builds the kernel and applies the cost model to its IR. Both are cached
-// by the structural hash of the region, so regions that compute the same function of inputs of the
-// same shapes share one evaluation.
+// Costs of regions for the planner, in microseconds. The cost of a candidate plan is the sum of the
+// costs of its regions. There are two levels (plan.h): Estimate() counts operations and bytes per
+// instruction (region_work.h) and builds nothing; ModeledCostOf() builds the kernel and applies the
+// cost model to its IR.
+//
+// Both are cached by the structural hash of the region, so regions that compute the same function
+// of inputs of the same shapes share one evaluation. Equal hashes are taken for equal regions: a
+// collision (64 bits) would give a region a wrong cost, but never a wrong kernel.
 
 #include <optional>
 #include <string>
@@ -12,67 +15,75 @@
 
 #include "cost/work.h"
 #include "fusion/region_hash.h"
-#include "fusion/summary.h"
+#include "fusion/region_work.h"
 #include "gen/accepts_rows.h"
 #include "gen/generator.h"
 
 namespace tokamak {
 
-// The cost of a region as one kernel, or the reason why it has no kernel.
+// The modeled cost of a region as one kernel, or the reason why it has no kernel.
 struct RegionCost {
-  std::string why_not;  // empty if a kernel exists
-  CostEstimate estimate;
-  GeneratorKind kind{};
+  std::string why_not;  // why no kernel exists; empty if one does
+  CostEstimate modeled;
+  GeneratorKind kind{};  // the kernel generator
 
-  bool IsLegal() const { return why_not.empty(); }
+  bool HasKernel() const { return why_not.empty(); }
 };
 
 class RegionCosts {
  public:
   RegionCosts(const Computation& computation, const Machine& machine)
-      : machine_(machine), hasher_(computation), summarizer_(computation, machine) {}
+      : machine_(machine), hasher_(computation), work_estimator_(computation, machine) {}
 
   FusedRegionHasher& hasher() { return hasher_; }
-  // Rough cost in microseconds; builds no kernel. Without a hash it is not cached.
+  // The estimate in microseconds; builds no kernel. This overload does not cache it: computing it
+  // takes less time than the hash.
   double Estimate(const FusedRegion& region) {
-    return EstimateCost(summarizer_.Of(region), machine_).total();
+    return EstimateCost(work_estimator_.EstimateWork(region), machine_).total();
   }
+  // The estimate, cached by the structural hash of the region.
   double Estimate(const FusedRegion& region, uint64_t hash);
-  // The cost of the region's kernel, which is built on the first request.
-  const RegionCost& Of(const FusedRegion& region) { return Of(region, hasher_.Of(region)); }
-  const RegionCost& Of(const FusedRegion& region, uint64_t hash);
-  // Records the cost of a kernel that the caller has built.
-  void Learn(uint64_t hash, GeneratorKind kind, const BuiltKernel& built);
-  // Whether all regions have kernels. A kernel is built only if shapes cannot decide: elementwise
-  // loops are always supported, and AcceptsRows and AcceptsContract decide most row reductions and
-  // contractions.
-  bool HaveKernels(const std::vector<FusedRegion>& regions);
-  // Like HaveKernels, but false for contractions with several roots: their estimates are
-  // unreliable.
-  bool HaveSimpleKernels(const std::vector<FusedRegion>& regions,
-                         const std::vector<FusedRegionKey>& keys);
+  // The modeled cost of the region's kernel, which is built on the first request.
+  const RegionCost& ModeledCostOf(const FusedRegion& region) {
+    return ModeledCostOf(region, hasher_.HashOf(region));
+  }
+  const RegionCost& ModeledCostOf(const FusedRegion& region, uint64_t hash);
+  // Adds the modeled cost of a kernel that the caller has built.
+  void AddBuilt(uint64_t hash, GeneratorKind kind, const BuiltKernel& built);
+  // Whether all regions have kernels. A kernel is built only if the shape checks are inconclusive:
+  // elementwise loops are always supported, and AcceptsRows and AcceptsContract
+  // (gen/accepts_rows.h) decide most row reductions and contractions.
+  bool AllHaveKernels(const std::vector<FusedRegion>& regions);
+  // Like AllHaveKernels, but false for contractions with several roots, whose estimates are
+  // unreliable. For the greedy planner.
+  bool AllHaveReliablyEstimatedKernels(const std::vector<FusedRegion>& regions,
+                                       const std::vector<FusedRegionKey>& keys);
   const Machine& machine() const { return machine_; }
-  size_t kernels_built() const { return built_; }
-  // Work done to build kernels, which is proportional to time: the IR values of each kernel, or the
-  // instructions of a region without one. The budget of the search is in this unit.
-  size_t work_done() const { return work_; }
+  size_t kernels_built() const { return kernels_built_; }
+  // Effort spent on building kernels, roughly proportional to time: the number of IR values of all
+  // built kernels. A failed build counts the instructions of its region. The budget of the search
+  // is in this unit.
+  size_t build_effort() const { return build_effort_; }
 
  private:
-  struct Known {
-    RegionCost estimate;
-    std::optional<BuiltKernel> built;  // until Of() computes its cost
+  struct CacheEntry {
+    RegionCost cost;
+    // The kernel, if it has been built but its cost has not been computed yet; ModeledCostOf()
+    // computes the cost and discards it.
+    std::optional<BuiltKernel> not_yet_costed;
   };
   bool HasKernel(const FusedRegion& region, uint64_t hash, GeneratorKind kind);
-  // Builds the kernel if it is not known; does not compute its cost.
-  Known& Find(const FusedRegion& region, uint64_t hash);
+  // Does not compute the cost of a kernel that it builds.
+  CacheEntry& FindOrBuild(const FusedRegion& region, uint64_t hash);
 
   const Machine& machine_;
   FusedRegionHasher hasher_;
-  Summarizer summarizer_;
-  std::unordered_map<uint64_t, Known> known_;
+  RegionWorkEstimator work_estimator_;
+  std::unordered_map<uint64_t, CacheEntry> modeled_;
   std::unordered_map<uint64_t, double> estimates_;
-  std::unordered_map<uint64_t, Accepts> accepts_;  // answers for row reductions and contractions
-  size_t built_ = 0, work_ = 0;
+  // Answers of the shape checks for row reductions and contractions: yes, no or inconclusive.
+  std::unordered_map<uint64_t, Accepts> shape_checks_;
+  size_t kernels_built_ = 0, build_effort_ = 0;
 };
 
 }  // namespace tokamak

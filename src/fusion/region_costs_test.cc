@@ -39,14 +39,14 @@ TEST(RegionCosts, ContractionsOfACpuMayStoreSeveralValues) {
   Machine machine;
   RegionCosts costs(*product.dot->parent(), machine);
   FusedRegion both = product.Of({product.sum, product.most});
-  const RegionCost& estimate = costs.Of(both);
-  EXPECT_EQ(estimate.kind, GeneratorKind::kContract);
-  EXPECT_TRUE(estimate.IsLegal()) << estimate.why_not;
+  const RegionCost& cost = costs.ModeledCostOf(both);
+  EXPECT_EQ(cost.kind, GeneratorKind::kContract);
+  EXPECT_TRUE(cost.HasKernel()) << cost.why_not;
   // Estimates do not cover this case.
-  EXPECT_TRUE(costs.HaveKernels({both}));
-  EXPECT_FALSE(costs.HaveSimpleKernels({both}, {costs.hasher().KeyOf(both)}));
+  EXPECT_TRUE(costs.AllHaveKernels({both}));
+  EXPECT_FALSE(costs.AllHaveReliablyEstimatedKernels({both}, {costs.hasher().KeyOf(both)}));
   FusedRegion one = product.Of({product.most});
-  EXPECT_TRUE(costs.HaveSimpleKernels({one}, {costs.hasher().KeyOf(one)}));
+  EXPECT_TRUE(costs.AllHaveReliablyEstimatedKernels({one}, {costs.hasher().KeyOf(one)}));
 }
 
 // The kernel of an in-place update may not read the updated array, except for the slice that is
@@ -67,11 +67,11 @@ TEST(RegionCosts, OverwrittenElementsAreNotRead) {
   RegionCosts costs(*x->parent(), machine);
   auto is_legal = [&](const std::vector<const Instr*>& instrs) {
     return costs
-        .Of(FusedRegion{.computation = x->parent(),
-                        .instrs = instrs,
-                        .inputs = {x, at},
-                        .roots = {instrs.back()}})
-        .IsLegal();
+        .ModeledCostOf(FusedRegion{.computation = x->parent(),
+                                   .instrs = instrs,
+                                   .inputs = {x, at},
+                                   .roots = {instrs.back()}})
+        .HasKernel();
   };
   EXPECT_FALSE(is_legal({first, of_first, reads}));
   EXPECT_TRUE(is_legal({same, of_same, recomputed}));

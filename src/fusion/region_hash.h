@@ -1,7 +1,8 @@
 #pragma once
 
-// Structural hashes of regions. The planner caches costs and decisions by them, so equal parts of a
-// program (layers, unrolled steps) are planned once.
+// Structural hashes of regions. The planner caches costs and decisions by them, so identical parts
+// of a program (layers, unrolled steps) are planned once. The hashes have 64 bits; the caches of
+// costs and of rejected moves take equal hashes for equal regions, KernelCache verifies.
 
 #include <cstdint>
 #include <utility>
@@ -13,18 +14,20 @@
 
 namespace tokamak {
 
-// Numbers the instructions of a computation in the order in which they are first requested.
+// Numbers the instructions of a computation in the order in which they are first requested. Call
+// Reset() before the first use.
 class Numbering {
  public:
   explicit Numbering(const Computation& computation) : slots_(computation) {}
   // Discards all numbers in O(1).
-  void Begin() {
+  void Reset() {
     ++epoch_;
     next_ = 0;
   }
   uint32_t size() const { return next_; }
   bool Has(const Instr& instr) const { return slots_[&instr].epoch == epoch_; }
-  uint32_t Of(const Instr& instr) {
+  // Assigns the next number on the first request.
+  uint32_t NumberOf(const Instr& instr) {
     Slot& slot = slots_[&instr];
     if (slot.epoch != epoch_) slot = {epoch_, next_++};
     return slot.number;
@@ -38,78 +41,93 @@ class Numbering {
   uint32_t epoch_ = 0, next_ = 0;
 };
 
-// The identity of a region up to structure.
+// The structural identity of a region.
 struct FusedRegionKey {
-  uint64_t hash = 0;
-  // The inputs, then the roots, in a canonical order: it depends on what the region computes only.
+  uint64_t hash = 0;  // FusedRegionHasher::HashOf
+  // The inputs, then the roots, in a canonical order, which is independent of names and of the
+  // order of instructions.
   std::vector<const Instr*> interface = {};
   std::vector<uint32_t> numbers = {};  // canonical number of each of region.instrs
 };
 
-// Of() is equal for regions that compute the same function of inputs of the same shapes, so
+// HashOf() is equal for regions with the same instructions on inputs of the same shapes, so
 // legality and cost of one hold for the others. It ignores:
 //
-//   - where a slice of a few elements starts: each of 12 equal layers slices its own PRNG key
-//     out of the array of all keys;
+//   - where a slice of at most 16 elements (kHashedFewElements) starts, unless at 0: each of 12
+//     identical layers slices its own PRNG key out of the array of all keys;
 //   - the order of instructions, and of the operands of commutative ops.
 //
+// Regions that compute the same function by different instructions have different hashes.
+//
 // A walk from the roots numbers the instructions; among commutative operands the one with the
-// smaller hash comes first. The hash of an instruction alone is computed once.
+// smaller hash comes first. The hash of an instruction without its operands is computed once per
+// computation.
 class FusedRegionHasher {
  public:
   explicit FusedRegionHasher(const Computation& computation)
-      : own_(computation), marks_(computation), numbers_(computation) {}
-  uint64_t Of(const FusedRegion& region);
+      : instr_hashes_(computation), nodes_(computation), numbers_(computation) {}
+  uint64_t HashOf(const FusedRegion& region);
   FusedRegionKey KeyOf(const FusedRegion& region);
-  // Equal for regions that are equal instruction by instruction, in the given order.
-  uint64_t OfEach(const FusedRegion& region);
+  // Ignores only names: equal for regions that have equal instructions, with the same slice
+  // starts, in the same order. Such regions can share a kernel.
+  uint64_t ExactHashOf(const FusedRegion& region);
 
  private:
-  struct Own {
-    // Hashes of the shape; of shape, op, attributes and callees, without the starts of small
-    // slices; and of all that with those starts.
-    uint64_t shape = 0, all = 0, exact = 0;
-    bool known = false;
+  // Hashes of an instruction without its operands.
+  struct InstrHashes {
+    uint64_t shape = 0;
+    // Shape, op, attributes and callees; the first one without the starts of small slices.
+    uint64_t without_slice_starts = 0, with_slice_starts = 0;
+    bool is_computed = false;
   };
-  // The role of an instruction in the current region.
-  struct Mark {
-    uint32_t epoch = 0;
+  // An instruction or input in the current region. The hashes cover its expression tree within the
+  // region, by InstrHashes::without_slice_starts and with_slice_starts respectively.
+  struct RegionNode {
+    uint32_t epoch = 0;  // the node belongs to the current region if this is epoch_
     bool is_input = false;
-    bool is_swapped = false;       // in the canonical order, operand 1 comes before operand 0
-    uint64_t deep = 0, exact = 0;  // of the expression tree, by Own::all and Own::exact
-    std::pair<uint64_t, uint64_t> order() const { return {deep, exact}; }
+    bool is_swapped = false;  // in the canonical order, operand 1 comes before operand 0
+    uint64_t subtree_hash = 0, exact_subtree_hash = 0;
+    std::pair<uint64_t, uint64_t> sort_key() const { return {subtree_hash, exact_subtree_hash}; }
   };
-  const Own& OwnOf(const Instr& instr);
-  bool IsIn(const Instr& instr) const { return marks_[&instr].epoch == epoch_; }
-  // Computes Mark::deep and Mark::exact: hashes of each instruction with its expression tree, and
-  // of inputs with their users.
-  void HashDeeply(const FusedRegion& region);
-  uint64_t DeepOf(const Instr& instr) {
-    return IsIn(instr) ? marks_[&instr].deep : OwnOf(instr).all;
+  const InstrHashes& InstrHashesOf(const Instr& instr);
+  bool IsInRegion(const Instr& instr) const { return nodes_[&instr].epoch == epoch_; }
+  // Computes the hashes of all nodes. An input has no operands in the region, so its hash covers
+  // the instructions that use it: that distinguishes inputs of the same shape.
+  void HashSubtrees(const FusedRegion& region);
+  // An operand outside the region is an immediate, or the array that an update writes into: it has
+  // no subtree.
+  uint64_t SubtreeHashOf(const Instr& instr) {
+    return IsInRegion(instr) ? nodes_[&instr].subtree_hash
+                             : InstrHashesOf(instr).without_slice_starts;
   }
-  uint64_t ExactOf(const Instr& instr) {
-    return IsIn(instr) ? marks_[&instr].exact : OwnOf(instr).exact;
+  uint64_t ExactSubtreeHashOf(const Instr& instr) {
+    return IsInRegion(instr) ? nodes_[&instr].exact_subtree_hash
+                             : InstrHashesOf(instr).with_slice_starts;
   }
   // Canonical order of commutative operands.
   bool IsBefore(const Instr& x, const Instr& y) {
-    return std::pair(DeepOf(x), ExactOf(x)) < std::pair(DeepOf(y), ExactOf(y));
+    return std::pair(SubtreeHashOf(x), ExactSubtreeHashOf(x)) <
+           std::pair(SubtreeHashOf(y), ExactSubtreeHashOf(y));
   }
   // Operand i in the canonical order.
   const Instr& OperandOf(const Instr& instr, size_t i) const {
-    return *instr.operand(i < 2 && marks_[&instr].is_swapped ? 1 - i : i);
+    return *instr.operand(i < 2 && nodes_[&instr].is_swapped ? 1 - i : i);
   }
+  // Numbers the instructions from which a root is computed, and adds them to the hash.
   void HashRoot(const Instr& root, Hasher& hasher);
-  void Add(const Instr& instr, Hasher& hasher);
+  // Adds one instruction, whose operands have numbers, to the hash and numbers it.
+  void HashInstr(const Instr& instr, Hasher& hasher);
 
-  InstrMap<Own> own_;
-  InstrMap<Mark> marks_;
+  InstrMap<InstrHashes> instr_hashes_;
+  InstrMap<RegionNode> nodes_;
   Numbering numbers_;
-  uint32_t epoch_ = 0;
-  struct Step {
+  uint32_t epoch_ = 0;  // number of the current region
+  // Depth-first walk of HashRoot.
+  struct Frame {
     const Instr* instr;
-    size_t next;  // operand to visit next
+    size_t next_operand;
   };
-  std::vector<Step> open_;
+  std::vector<Frame> stack_;
   std::vector<const Instr*> roots_;  // of the current region, in the canonical order
 };
 

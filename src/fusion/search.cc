@@ -4,21 +4,18 @@
 #include <random>
 #include <unordered_set>
 
-#include "fusion/cut.h"
+#include "fusion/enforce_constraints.h"
 #include "fusion/evaluated_move.h"
-#include "fusion/hold_pins.h"
+#include "fusion/kernel_partition.h"
 #include "fusion/moves.h"
 
 namespace tokamak {
 namespace {
 
-// A move is dropped without building kernels if its estimate exceeds this multiple of the old cost.
-// Chosen: margin for the error of estimates from instruction counts.
-constexpr double kDoubt = 1.1;
 // Iterations at most. Chosen as a backstop: the search ends when no group has changed.
 constexpr int kSearchMaxIterations = 64;
-// With more promising moves than this per iteration, each is applied as soon as it is known to pay.
-// Chosen: keeps the planning time of large programs bounded.
+// With more promising moves than this per iteration, each is applied as soon as it is known to be
+// worthwhile. Chosen: keeps the planning time of large programs bounded.
 constexpr size_t kManyMoves = 500;
 // Microseconds; cost of a region without a kernel, which the interpreter runs: more than any
 // kernel.
@@ -37,38 +34,39 @@ bool AnyReadsAnother(const std::vector<const FusedRegion*>& regions) {
 
 class Search {
  public:
-  Search(CandidatePlan& candidate, RegionCosts& costs, int64_t budget, DecisionLog& log)
+  Search(CandidatePlan& candidate, RegionCosts& costs, int64_t build_effort_budget,
+         DecisionLog& log)
       : candidate_(candidate),
         costs_(costs),
-        end_(static_cast<int64_t>(costs.work_done()) + budget),
+        end_(static_cast<int64_t>(costs.build_effort()) + build_effort_budget),
         log_(log),
         hasher_(candidate),
         rejected_moves_(candidate) {}
 
-  void Run(PlanningFacts& facts) {
+  void Run(PlanningStats& stats) {
     std::vector<int> dirty;
     for (size_t i = 0; i < candidate_.size(); ++i) dirty.push_back(static_cast<int>(i));
-    double before = EstimateCost(candidate_, costs_);
+    double before = ModeledCost(candidate_, costs_);
     size_t built = costs_.kernels_built();
     for (int iteration = 0; iteration < kSearchMaxIterations && !dirty.empty() && HasBudget();
          ++iteration)
       dirty = SearchOnce(dirty);
-    rejected_moves_.AddTo(log_);
+    rejected_moves_.LogRejections(log_);
     log_.Add({.pass = "fuse",
               .rule = "fusion.search",
               .subject = candidate_.computation().name(),
               .before_us = before,
-              .after_us = EstimateCost(candidate_, costs_),
+              .after_us = ModeledCost(candidate_, costs_),
               .because = std::to_string(looked_at_) + " moves, " +
                          std::to_string(costs_.kernels_built() - built) + " kernels built"});
-    facts.moves += static_cast<int64_t>(looked_at_);
+    stats.moves_enumerated += static_cast<int64_t>(looked_at_);
   }
 
  private:
-  bool HasBudget() const { return static_cast<int64_t>(costs_.work_done()) < end_; }
+  bool HasBudget() const { return static_cast<int64_t>(costs_.build_effort()) < end_; }
 
-  // Evaluates all moves of these groups and applies those that pay, the best first. Returns the
-  // groups whose moves may have changed.
+  // Evaluates all moves of these groups and applies the worthwhile ones, the best first. Returns
+  // the groups whose moves may have changed.
   std::vector<int> SearchOnce(const std::vector<int>& groups) {
     std::vector<EvaluatedMove> promising, found;
     for (int group : groups) {
@@ -76,22 +74,23 @@ class Search {
       for (Move& move : MovesOf(candidate_, group)) {
         ++looked_at_;
         EvaluatedMove evaluated{std::move(move)};
-        evaluated.hash = hasher_.Of(evaluated.move);
+        evaluated.hash = hasher_.HashOf(evaluated.move);
         if (!rejected_moves_.Has(evaluated.hash) && IsPromising(evaluated))
           promising.push_back(std::move(evaluated));
       }
     }
     auto better = [](const EvaluatedMove& x, const EvaluatedMove& y) {
-      return x.gain() > y.gain();
+      return x.gain_us() > y.gain_us();
     };
     std::stable_sort(promising.begin(), promising.end(), better);
-    // With very many moves, each is applied as soon as it is known to pay: most of the others touch
-    // the same groups and are then obsolete, so building their kernels would be wasted.
+    // With very many moves, each is applied as soon as it is known to be worthwhile: most of the
+    // others touch the same groups and are then obsolete, so building their kernels would be
+    // wasted.
     bool at_once = promising.size() > kManyMoves;
     std::vector<int> changed;
     for (EvaluatedMove& evaluated : promising) {
       if (!HasBudget() || rejected_moves_.Has(evaluated.hash)) continue;
-      if (at_once && !candidate_.IsCurrent(evaluated.move.change)) continue;
+      if (at_once && !candidate_.IsStillApplicable(evaluated.move.change)) continue;
       if (!Evaluate(evaluated)) continue;
       if (at_once) {
         Make(evaluated, changed);
@@ -104,52 +103,53 @@ class Search {
     return Neighbours(changed);
   }
 
-  // Whether the move may pay by estimates, without building kernels.
+  // Whether the move may be worthwhile by estimates, without building kernels.
   bool IsPromising(EvaluatedMove& evaluated) {
     const Change& change = evaluated.move.change;
-    evaluated.before = evaluated.after = 0;
+    evaluated.before_us = evaluated.after_us = 0;
     for (int i : change.removed)
-      evaluated.before += costs_.Estimate(candidate_.region(i), candidate_.HashOf(i));
-    std::vector<FusedRegion> regions = candidate_.Try(change);
-    if (std::string why = WhyPinned(candidate_, change, regions); !why.empty()) {
-      rejected_moves_.Record(evaluated, std::move(why));
+      evaluated.before_us += costs_.Estimate(candidate_.region(i), candidate_.GroupHash(i));
+    std::vector<FusedRegion> regions = candidate_.RegionsAfter(change);
+    if (std::string why = WhyConstraintBroken(candidate_, change, regions); !why.empty()) {
+      rejected_moves_.NoteReason(evaluated, std::move(why));
       return false;
     }
     for (const FusedRegion& region : regions) {
-      evaluated.after += costs_.Estimate(region, candidate_.HashOf(region));
-      if (evaluated.after > kDoubt * evaluated.before) break;
+      evaluated.after_us += costs_.Estimate(region, candidate_.RegionHash(region));
+      if (evaluated.after_us > kMaxEstimateRatio * evaluated.before_us) break;
     }
-    if (evaluated.after <= kDoubt * evaluated.before) return true;
-    rejected_moves_.Add(evaluated, "by estimate");
+    if (evaluated.after_us <= kMaxEstimateRatio * evaluated.before_us) return true;
+    rejected_moves_.RejectForGood(evaluated, "by estimate");
     return false;
   }
 
-  // Whether the move is legal and pays.
+  // Whether the move is legal and worthwhile by modeled costs.
   bool Evaluate(EvaluatedMove& evaluated) {
     const Change& change = evaluated.move.change;
-    evaluated.before = evaluated.after = 0;
+    evaluated.before_us = evaluated.after_us = 0;
     for (int i : change.removed)
-      evaluated.before += costs_.Of(candidate_.region(i), candidate_.HashOf(i)).estimate.total();
-    std::vector<FusedRegion> regions = candidate_.Try(change);
+      evaluated.before_us +=
+          costs_.ModeledCostOf(candidate_.region(i), candidate_.GroupHash(i)).modeled.total();
+    std::vector<FusedRegion> regions = candidate_.RegionsAfter(change);
     double launch = 0;
     for (const FusedRegion& region : regions) {
-      const RegionCost& after = costs_.Of(region);
-      launch = after.estimate.launch;
-      evaluated.after += after.estimate.total();
-      if (!after.IsLegal()) {
-        evaluated.before = evaluated.after = 0;
-        rejected_moves_.Add(evaluated, after.why_not);
+      const RegionCost& after = costs_.ModeledCostOf(region);
+      launch = after.modeled.launch;
+      evaluated.after_us += after.modeled.total();
+      if (!after.HasKernel()) {
+        evaluated.before_us = evaluated.after_us = 0;
+        rejected_moves_.RejectForGood(evaluated, after.why_not);
         return false;
       }
     }
-    if (SetsFree(change, regions)) evaluated.after -= launch;
-    if (!evaluated.pays()) rejected_moves_.Add(evaluated, "");
-    return evaluated.pays();
+    if (MakesIndependent(change, regions)) evaluated.after_us -= launch;
+    if (!evaluated.IsWorthwhile()) rejected_moves_.RejectForGood(evaluated, "");
+    return evaluated.IsWorthwhile();
   }
 
   // GPU only: whether the new kernels are independent although the old ones were not. They can then
   // share one launch (horizontal.h), which the caller credits.
-  bool SetsFree(const Change& change, const std::vector<FusedRegion>& regions) const {
+  bool MakesIndependent(const Change& change, const std::vector<FusedRegion>& regions) const {
     if (!costs_.machine().is_gpu() || regions.size() < 2 || change.removed.size() < 2) return false;
     std::vector<const FusedRegion*> before, after;
     for (int i : change.removed) before.push_back(&candidate_.region(i));
@@ -160,13 +160,13 @@ class Search {
   // Skips a move if one of its groups has changed: its evaluation is obsolete.
   void Make(const EvaluatedMove& evaluated, std::vector<int>& changed) {
     const Change& change = evaluated.move.change;
-    if (!candidate_.IsCurrent(change)) return;
-    std::vector<FusedRegion> regions = candidate_.Try(change);
+    if (!candidate_.IsStillApplicable(change)) return;
+    std::vector<FusedRegion> regions = candidate_.RegionsAfter(change);
     if (candidate_.MakesCycle(change, regions)) return;
     for (size_t i = 0; i < change.added.size(); ++i)
       changed.push_back(static_cast<int>(candidate_.size() + i));
     candidate_.Apply(change, std::move(regions));
-    log_.Add(RecordOf(evaluated, Verdict::kAccepted));
+    log_.Add(DecisionOf(evaluated, Verdict::kAccepted));
   }
 
   std::vector<int> Neighbours(const std::vector<int>& changed) const {
@@ -186,7 +186,7 @@ class Search {
 
   CandidatePlan& candidate_;
   RegionCosts& costs_;
-  int64_t end_;  // value of RegionCosts::work_done() at which the search stops
+  int64_t end_;  // value of RegionCosts::build_effort() at which the search stops
   DecisionLog& log_;
   MoveHasher hasher_;
   RejectedMoves rejected_moves_;
@@ -195,25 +195,26 @@ class Search {
 
 }  // namespace
 
-double EstimateCost(const CandidatePlan& candidate, RegionCosts& costs) {
+double ModeledCost(const CandidatePlan& candidate, RegionCosts& costs) {
   double total = 0;
   for (size_t i = 0; i < candidate.size(); ++i) {
     auto group = static_cast<int>(i);
     if (!candidate.IsLive(group)) continue;
-    const RegionCost& evaluated = costs.Of(candidate.region(group), candidate.HashOf(group));
-    total += evaluated.IsLegal() ? evaluated.estimate.total() : kNoKernelUs;
+    const RegionCost& evaluated =
+        costs.ModeledCostOf(candidate.region(group), candidate.GroupHash(group));
+    total += evaluated.HasKernel() ? evaluated.modeled.total() : kNoKernelUs;
   }
   return total;
 }
 
-void Improve(CandidatePlan& candidate, RegionCosts& costs, int64_t budget, DecisionLog& log,
-             PlanningFacts& facts) {
-  Search(candidate, costs, budget, log).Run(facts);
+void ImproveBySearch(CandidatePlan& candidate, RegionCosts& costs, int64_t build_effort_budget,
+                     DecisionLog& log, PlanningStats& stats) {
+  Search(candidate, costs, build_effort_budget, log).Run(stats);
 }
 
 bool IsLegal(const Change& change, const std::vector<FusedRegion>& regions,
              CandidatePlan& candidate, RegionCosts& costs) {
-  return WhyPinned(candidate, change, regions).empty() && costs.HaveKernels(regions) &&
+  return WhyConstraintBroken(candidate, change, regions).empty() && costs.AllHaveKernels(regions) &&
          !candidate.MakesCycle(change, regions);
 }
 
@@ -227,27 +228,28 @@ void MakeRandomMoves(CandidatePlan& candidate, RegionCosts& costs, int64_t moves
     std::vector<Move> moves = MovesOf(candidate, group);
     if (moves.empty()) continue;
     const Change& change = moves[random() % moves.size()].change;
-    std::vector<FusedRegion> regions = candidate.Try(change);
+    std::vector<FusedRegion> regions = candidate.RegionsAfter(change);
     if (IsLegal(change, regions, candidate, costs)) candidate.Apply(change, std::move(regions));
   }
 }
 
-ComputationPlan BuildCandidate(const CandidatePlan& candidate, KernelMemo& kernels,
-                               ComputationPlan from, DecisionLog& log) {
-  Cut rest;
+ComputationPlan BuildCandidate(const CandidatePlan& candidate, KernelCache& kernel_cache,
+                               ComputationPlan base_plan, DecisionLog& log) {
+  KernelPartition rest;
   std::vector<PlannedKernel> kept;
   for (size_t i = 0; i < candidate.size(); ++i) {
     const FusedRegion& region = candidate.region(static_cast<int>(i));
     if (region.roots.empty()) continue;
-    if (i < from.kernels.size()) {
-      kept.push_back(std::move(from.kernels[i]));
+    if (i < base_plan.kernels.size()) {
+      kept.push_back(std::move(base_plan.kernels[i]));
     } else {
       rest.regions.push_back({region.instrs, region.roots});
     }
   }
-  ComputationPlan plan = BuildCut(rest, kernels, log);
+  ComputationPlan plan = BuildKernels(rest, kernel_cache, log);
   for (const Instr* instr : candidate.order())
-    if (plan.why_host[instr].empty()) plan.why_host[instr] = from.why_host[instr];
+    if (plan.host_step_reason[instr].empty())
+      plan.host_step_reason[instr] = base_plan.host_step_reason[instr];
   for (PlannedKernel& planned : kept) AddKernel(plan, std::move(planned));
   return plan;
 }

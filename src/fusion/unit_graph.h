@@ -9,60 +9,71 @@
 
 namespace tokamak {
 
-// The dependence graph of a plan. A unit is a kernel or an instruction outside kernels; units are
-// numbered kernels first. It predicts the order in which lowering will schedule them and the peak
-// temporary memory, before steps exist.
+// The dependence graph of a plan. Its nodes are called units: kernels, and instructions outside
+// kernels; kernels have the first numbers. The graph predicts the order in which lowering will
+// schedule the units, and the peak temporary memory, before lowering creates execution steps.
 class UnitGraph {
  public:
   explicit UnitGraph(const ComputationPlan& plan);
 
-  int kernels() const { return kernels_; }
-  int size() const { return static_cast<int>(needs_.size()); }
-  const std::vector<int>& needs(int unit) const { return needs_[static_cast<size_t>(unit)]; }
+  int num_kernels() const { return num_kernels_; }
+  int size() const { return static_cast<int>(dependencies_.size()); }
+  // The units that must run before this one.
+  const std::vector<int>& dependencies(int unit) const {
+    return dependencies_[static_cast<size_t>(unit)];
+  }
 
-  // The position of each unit in the schedule; -1 if it never runs. The kernels of a launch group
-  // have the same position. `launch_group_of`: by kernel, -1 if it is in none. Returns an empty
-  // vector if launch groups depend on each other cyclically.
+  // The position of each unit in the schedule; -1 if it never runs, because no result or effect
+  // depends on it. The kernels of a launch group have the same position. `launch_group_of`: by
+  // kernel, -1 if it is in none. Returns an empty vector if launch groups depend on each other
+  // cyclically.
   std::vector<int> ScheduleOf(const std::vector<int>& launch_group_of) const;
 
   struct Memory {
-    int64_t peak = 0;           // bytes of temporary arrays
-    int at = 0;                 // position of the peak
-    std::vector<int64_t> held;  // by kernel: bytes live at the peak that it wrote or reads last
+    int64_t peak_bytes = 0;  // of temporary arrays
+    int peak_position = 0;   // in the schedule
+    // By kernel: bytes of the arrays live at the peak that it writes, or whose last reader it is.
+    std::vector<int64_t> bytes_at_peak;
   };
+  // `positions`: a result of ScheduleOf.
   Memory MemoryOf(const std::vector<int>& positions) const;
 
  private:
-  // One allocation: an array, or all arrays of an instruction.
-  struct Value {
-    int64_t bytes = 0;  // 0 for parameters and constants
-    bool is_result = false;
-    int unit = -1;
+  // One allocation: an array, or all arrays of a tuple.
+  struct Buffer {
+    int64_t bytes = 0;       // 0 for parameters and constants
+    bool is_result = false;  // of the computation: not temporary
+    int unit = -1;           // that writes it
   };
-  // An input whose buffer a kernel may reuse for an output.
-  struct Pair {
+  // A kernel may write an output into the buffer of an input. Indices into buffers_.
+  struct InPlaceReuse {
     int input = -1, output = -1;
   };
-  struct Lives;
+  struct LiveRanges;
 
   void AddUnits();
-  void AddNeeds();
-  void AddValues();
-  void AddReads(const InstrMap<std::vector<int>>& values);
-  void AddPairs(const InstrMap<std::vector<int>>& values);
-  Lives LivesOf(const std::vector<int>& positions, int end) const;
-  void AliasMemory(const std::vector<int>& positions, Lives& lives) const;
+  void AddDependencies();
+  void AddBuffers();
+  // `buffers`: the buffers of each instruction, several for a tuple of aliases.
+  void AddReads(const InstrMap<std::vector<int>>& buffers);
+  void AddInPlaceReuses(const InstrMap<std::vector<int>>& buffers);
+  // `end`: the position after the last unit.
+  LiveRanges LiveRangesOf(const std::vector<int>& positions, int end) const;
+  // Accounts for outputs that reuse the buffer of an input.
+  void ReuseInputBuffers(const std::vector<int>& positions, LiveRanges& ranges) const;
 
   const ComputationPlan& plan_;
-  int kernels_;
+  int num_kernels_;
   std::vector<Instr*> order_;
   InstrMap<int> unit_of_;
-  std::vector<const Instr*> instr_of_;   // by unit - kernels_
-  std::vector<std::vector<int>> needs_;  // by unit
-  std::vector<int> wanted_;              // units that must run: effects in order, the root
-  std::vector<Value> values_;
-  std::vector<std::vector<int>> reads_;   // by unit: values that it reads
-  std::vector<std::vector<Pair>> pairs_;  // by kernel
+  std::vector<const Instr*> instr_of_;          // by unit - num_kernels_
+  std::vector<std::vector<int>> dependencies_;  // by unit
+  // Units that must run: instructions with side effects in program order, then the computation's
+  // root.
+  std::vector<int> required_units_;
+  std::vector<Buffer> buffers_;
+  std::vector<std::vector<int>> reads_;                     // by unit: buffers that it reads
+  std::vector<std::vector<InPlaceReuse>> in_place_reuses_;  // by kernel
 };
 
 }  // namespace tokamak

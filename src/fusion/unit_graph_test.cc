@@ -31,7 +31,7 @@ struct Steps {
     options.mode = FusionMode::kNone;
     ComputationPlan plan = PlanComputation(*x->parent(), Machine(), options, log);
     UnitGraph graph(plan);
-    return graph.MemoryOf(graph.ScheduleOf(std::vector<int>(plan.kernels.size(), -1))).peak;
+    return graph.MemoryOf(graph.ScheduleOf(std::vector<int>(plan.kernels.size(), -1))).peak_bytes;
   }
 };
 

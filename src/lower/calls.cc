@@ -128,7 +128,7 @@ void Lowerer::CallHost(Frame& frame, const Instr& instr) {
   }
   step.target = program_.host_instrs.size();
   program_.host_instrs.push_back(&instr);
-  std::string why = frame.plan->why_host[&instr];
+  std::string why = frame.plan->host_step_reason[&instr];
   if (why.empty()) why = std::string(instr.info().name) + ": has no kernel";
   program_.host_reasons.push_back(why);
   log_.Add({.pass = "lower",

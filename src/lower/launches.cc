@@ -138,13 +138,13 @@ double MostOfSteps(const BuiltKernel& built, int64_t slices, const Machine& mach
 }
 
 // Whether fusion constraints (pins) apply to the body of a loop, including nested loops.
-bool IsPinned(const Computation& computation, const Pins& pins) {
-  for (const Pin& pin : pins.all())
-    for (const Instr* member : pin.members)
+bool HasConstraints(const Computation& computation, const FusionConstraints& constraints) {
+  for (const FusionConstraint& constraint : constraints.all())
+    for (const Instr* member : constraint.members)
       if (member->parent() == &computation) return true;
   for (const Instr* caller : computation.Callers())
     for (const Computation* called : caller->called())
-      if (IsPinned(*called, pins)) return true;
+      if (HasConstraints(*called, constraints)) return true;
   return false;
 }
 
@@ -187,15 +187,15 @@ bool Lowerer::PlannedFusedLoop::Needs(size_t carry) const {
 
 void Lowerer::PlanFusedLoop(Frame& frame, const Instr& instr) {
   FusionMode mode = options_.plan.mode;
-  if (mode == FusionMode::kNone || mode == FusionMode::kRules) return;
+  if (mode == FusionMode::kNone || mode == FusionMode::kXlaPasses) return;
   FusedLoopRegion region = FusedLoopRegionOf(instr);
   BuildOutcome outcome{std::nullopt, region.form.why_not};
-  const Pins* pins = options_.plan.pins;
+  const FusionConstraints* constraints = options_.plan.constraints;
   if (effects_.Of(instr))
     outcome.why_not = "it has side effects";
   else if (RunsInChunks(instr))
     outcome.why_not = "its inner loop is a whole-loop kernel and would run too long";
-  else if (pins != nullptr && IsPinned(*instr.called(1), *pins))
+  else if (constraints != nullptr && HasConstraints(*instr.called(1), *constraints))
     outcome.why_not = "fusion constraints apply to its body";
   if (outcome.why_not.empty())
     outcome = OnlyIfSound(BuildFusedLoop(region, options_.machine, "fused_loop"));

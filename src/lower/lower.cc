@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "fusion/values.h"
+#include "fusion/instr_predicates.h"
 #include "gen/library/contraction.h"
 #include "gen/library/sorts.h"
 #include "lower/lowerer.h"
@@ -61,8 +61,8 @@ const ComputationPlan& Lowerer::PlanOf(const Computation& computation) {
   auto it = plans_.find(&computation);
   if (it == plans_.end()) {
     ComputationPlan plan = PlanComputation(computation, options_.machine, options_.plan, log_);
-    program_.planning.emplace_back(&computation, plan.facts);
-    program_.cuts.emplace(&computation, CutOf(plan));
+    program_.planning.emplace_back(&computation, plan.stats);
+    program_.partition.emplace(&computation, PartitionOf(plan));
     it = plans_.emplace(&computation, std::move(plan)).first;
   }
   return it->second;
@@ -284,7 +284,7 @@ Result<LoweredProgram> Lower(const Module& module, const LowerOptions& options, 
   }
   FusionMode mode = options.plan.mode;
   if (options.persistent && options.machine.is_gpu() && mode != FusionMode::kNone &&
-      mode != FusionMode::kRules)
+      mode != FusionMode::kXlaPasses)
     ChoosePersistent(program, options.machine, log);
   return program;
 }

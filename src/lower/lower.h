@@ -9,7 +9,7 @@
 #include "analysis/effects.h"
 #include "cost/machine.h"
 #include "explain/decision.h"
-#include "fusion/cut.h"
+#include "fusion/kernel_partition.h"
 #include "fusion/plan.h"
 #include "ir/ir.h"
 #include "kernel/kernel.h"
@@ -56,8 +56,8 @@ struct LoweredProgram {
   int64_t arena_bytes = 0;
   int64_t launches = 0, copies = 0;  // number of steps, those in loops counted once
   // Of each planned computation.
-  std::vector<std::pair<const Computation*, PlanningFacts>> planning;
-  Cuts cuts;  // the kernels of each planned computation
+  std::vector<std::pair<const Computation*, PlanningStats>> planning;
+  ModulePartition partition;  // the kernels of each planned computation
 
   // Whether a while step is one persistent launch (or a few, if it runs long).
   bool IsPersistent(const RunStep& loop) const {

@@ -239,7 +239,8 @@ class StepReporter {
     report.made = source.region.roots;
     report.read = source.region.inputs;
     const Computation& computation = *source.region.computation;
-    report.hash = hashers_.try_emplace(&computation, computation).first->second.Of(source.region);
+    report.hash =
+        hashers_.try_emplace(&computation, computation).first->second.HashOf(source.region);
     report.codes = {LaunchDigest(program_.kernels[launch.target], launch.grid)};
     report.code = report.codes[0];
     Describe(source.region.instrs, report);
@@ -359,10 +360,11 @@ Result<std::optional<Totals>> TotalsIn(FusionMode mode, const Compilation& made,
   options.fusion = mode;
   options.require_kernels = false;
   // Fusions required of this plan are not required of the plans that it is compared with.
-  options.pins.fuse.insert(options.pins.fuse.end(), options.pins.require_fused.begin(),
-                           options.pins.require_fused.end());
-  options.pins.require_fused.clear();
-  if (mode == FusionMode::kNone) options.pinned = false;
+  options.constraints.fuse.insert(options.constraints.fuse.end(),
+                                  options.constraints.require_fused.begin(),
+                                  options.constraints.require_fused.end());
+  options.constraints.require_fused.clear();
+  if (mode == FusionMode::kNone) options.apply_constraints = false;
   Result<std::shared_ptr<const Compilation>> other =
       Compile(CloneModule(before), made.target, options);
   // A fusion that the program itself requires may be impossible in that mode: then there is no row.

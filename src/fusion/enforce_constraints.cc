@@ -1,27 +1,26 @@
-#include "fusion/hold_pins.h"
+#include "fusion/enforce_constraints.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "fusion/values.h"
+#include "fusion/instr_predicates.h"
 
 namespace tokamak {
 namespace {
 
-bool IsPinned(const std::vector<const Instr*>& list, const Instr* instr) {
-  return std::find(list.begin(), list.end(), instr) != list.end();
-}
-
-class Holder {
+class ConstraintEnforcer {
  public:
-  Holder(CandidatePlan& candidate, RegionCosts& costs, const Pins& pins, DecisionLog& log)
-      : candidate_(candidate), costs_(costs), pins_(pins), log_(log) {}
+  ConstraintEnforcer(CandidatePlan& candidate, RegionCosts& costs,
+                     const FusionConstraints& constraints, DecisionLog& log)
+      : candidate_(candidate), costs_(costs), constraints_(constraints), log_(log) {}
 
   void Run() {
-    if (pins_.HasApartIn(candidate_.computation()))
-      for (size_t i = 0; i < candidate_.size(); ++i) Part(static_cast<int>(i));
-    for (const Pin* pin : pins_.TogetherIn(candidate_.computation())) Join(*pin);
+    if (constraints_.HasNeverFuseIn(candidate_.computation()))
+      for (size_t i = 0; i < candidate_.size(); ++i) SplitGroup(static_cast<int>(i));
+    for (const FusionConstraint* constraint :
+         constraints_.FuseConstraintsIn(candidate_.computation()))
+      FuseMembers(*constraint);
   }
 
  private:
@@ -29,19 +28,20 @@ class Holder {
 
   // Splits a group until it mixes nothing. The resulting groups are appended to the candidate, so
   // Run() visits them too.
-  void Part(int group) {
-    if (!candidate_.IsLive(group) || !IsMixed(candidate_.region(group), pins_)) return;
-    if (PartRoots(group)) return;
+  void SplitGroup(int group) {
+    if (!candidate_.IsLive(group) || !ViolatesNeverFuse(candidate_.region(group), constraints_))
+      return;
+    if (SplitRoots(group)) return;
     for (const Instr* value : BordersIn(candidate_.region(group)))
       if (candidate_.GroupOf(*value) < 0) return Store(*value);
-    Forget(group);
+    StopRecomputing(group);
   }
 
   // The never_fuse constraint that isolates the value; -1 if none. Values of different classes may
   // not share a kernel.
-  int ClassOf(const Instr& root) const { return pins_.ApartOf(root); }
+  int ClassOf(const Instr& root) const { return constraints_.NeverFuseConstraintOf(root); }
 
-  bool PartRoots(int group) {
+  bool SplitRoots(int group) {
     std::map<int, FusionGroup> by_class;
     for (const Instr* root : candidate_.group(group).roots)
       by_class[ClassOf(*root)].roots.push_back(root);
@@ -56,15 +56,15 @@ class Holder {
   std::vector<const Instr*> BordersIn(const FusedRegion& region) const {
     std::vector<const Instr*> borders;
     for (const Instr* user : region.instrs) {
-      if (IsFree(*user) && ClassOf(*user) < 0) continue;
+      if (IsFreeToRecompute(*user) && ClassOf(*user) < 0) continue;
       std::vector<const Instr*> open(user->operands().begin(), user->operands().end());
       while (!open.empty()) {
         const Instr* value = open.back();
         open.pop_back();
-        if (!IsPinned(region.instrs, value)) continue;
-        if (IsFree(*value) && ClassOf(*value) < 0) {
+        if (!ContainsInstr(region.instrs, value)) continue;
+        if (IsFreeToRecompute(*value) && ClassOf(*value) < 0) {
           open.insert(open.end(), value->operands().begin(), value->operands().end());
-        } else if (ClassOf(*value) != ClassOf(*user) && !IsPinned(borders, value)) {
+        } else if (ClassOf(*value) != ClassOf(*user) && !ContainsInstr(borders, value)) {
           borders.push_back(value);
         }
       }
@@ -82,7 +82,7 @@ class Holder {
   }
 
   // The group loads all values that it recomputed.
-  void Forget(int group) {
+  void StopRecomputing(int group) {
     FusionGroup plain{candidate_.group(group).roots, {}};
     if (!candidate_.group(group).recomputed.empty())
       candidate_.Apply({{group}, {std::move(plain)}});
@@ -90,22 +90,22 @@ class Holder {
 
   // ---- fuse, require_fused
 
-  void Join(const Pin& pin) {
+  void FuseMembers(const FusionConstraint& constraint) {
     for (size_t i = 0; i < candidate_.size(); ++i)
-      if (HoldsAll(candidate_.region(static_cast<int>(i)), pin)) return;
+      if (ComputesAll(candidate_.region(static_cast<int>(i)), constraint)) return;
     std::set<int> groups;
-    for (const Instr* member : pin.members) {
+    for (const Instr* member : constraint.members) {
       int group_number = candidate_.GroupOf(*member);
       const std::vector<int>& computed = candidate_.ComputedIn(*member);
       if (group_number < 0 && computed.empty())
-        return Reject(pin, *member,
+        return Reject(constraint, *member,
                       "fusion.outside: a library call or the host computes " + LabelOf(*member));
       groups.insert(group_number >= 0 ? group_number : computed[0]);
     }
     AddBetween(groups);
-    std::string why = TryAs(groups, true);
-    if (!why.empty()) why = TryAs(groups, false);
-    if (!why.empty()) Reject(pin, *pin.members[0], why);
+    std::string why = TryMerge(groups, true);
+    if (!why.empty()) why = TryMerge(groups, false);
+    if (!why.empty()) Reject(constraint, *constraint.members[0], why);
   }
 
   // Adds the groups on paths between members of the set: without them the fused kernel would have a
@@ -142,21 +142,21 @@ class Holder {
     return seen;
   }
 
-  // Merges all groups into one. `inside`: values that only they need are not stored. Returns why
-  // that is impossible; empty on success.
-  std::string TryAs(const std::set<int>& groups, bool inside) {
+  // Merges all groups into one. `drop_internal`: values that only they need are not stored. Returns
+  // why that is impossible; empty on success.
+  std::string TryMerge(const std::set<int>& groups, bool drop_internal) {
     Change change{{groups.begin(), groups.end()}, {}};
     FusionGroup both;
     for (int group : groups) {
       for (const Instr* root : candidate_.group(group).roots)
-        if (!inside || !IsOnlyFor(*root, groups)) both.roots.push_back(root);
+        if (!drop_internal || !IsOnlyFor(*root, groups)) both.roots.push_back(root);
       for (const Instr* instr : candidate_.group(group).recomputed)
-        if (!IsPinned(both.recomputed, instr)) both.recomputed.push_back(instr);
+        if (!ContainsInstr(both.recomputed, instr)) both.recomputed.push_back(instr);
       for (const Instr* input : candidate_.region(group).inputs) {
         std::vector<const Instr*> chain = candidate_.AliasChainOf(*input);
         if (chain.size() < 2 || !groups.contains(candidate_.GroupOf(*chain.back()))) continue;
         for (const Instr* instr : chain)
-          if (!IsPinned(both.recomputed, instr)) both.recomputed.push_back(instr);
+          if (!ContainsInstr(both.recomputed, instr)) both.recomputed.push_back(instr);
       }
     }
     if (both.roots.empty()) return "no value of it is stored";
@@ -164,10 +164,11 @@ class Holder {
       return candidate_.PositionOf(*x) < candidate_.PositionOf(*y);
     });
     change.added.push_back(std::move(both));
-    std::vector<FusedRegion> regions = candidate_.Try(change);
-    if (IsMixed(regions[0], pins_)) return "fusion.pin: never_fuse applies to a part of it";
-    const RegionCost& estimate = costs_.Of(regions[0]);
-    if (!estimate.IsLegal()) return "fusion.rejected: " + estimate.why_not;
+    std::vector<FusedRegion> regions = candidate_.RegionsAfter(change);
+    if (ViolatesNeverFuse(regions[0], constraints_))
+      return "fusion.pin: never_fuse applies to a part of it";
+    const RegionCost& cost = costs_.ModeledCostOf(regions[0]);
+    if (!cost.HasKernel()) return "fusion.rejected: " + cost.why_not;
     if (candidate_.MakesCycle(change, regions))
       return "fusion.cycle: a value outside depends on one part, and another part depends on it";
     candidate_.Apply(change);
@@ -175,50 +176,53 @@ class Holder {
   }
 
   bool IsOnlyFor(const Instr& root, const std::set<int>& groups) const {
-    if (candidate_.IsNeeded(root) || IsUpdate(root) || root.op() == Op::kSort) return false;
+    if (candidate_.MustBeStored(root) || IsPartialUpdate(root) || root.op() == Op::kSort)
+      return false;
     const std::vector<int>& consumers = candidate_.ConsumersOf(root);
     return !consumers.empty() && std::all_of(consumers.begin(), consumers.end(), [&](int consumer) {
       return groups.contains(consumer);
     });
   }
 
-  void Reject(const Pin& pin, const Instr& subject, const std::string& why) {
-    const Instr& other = *pin.members.back();
+  void Reject(const FusionConstraint& constraint, const Instr& subject, const std::string& why) {
+    const Instr& other = *constraint.members.back();
     log_.Add({.pass = "fuse",
               .rule = "fusion.pin",
               .verdict = Verdict::kRejected,
               .subject = LabelOf(subject),
               .other = &other == &subject ? "" : LabelOf(other),
               .origins = subject.origins(),
-              .because = pin.said + ": " + why});
+              .because = constraint.source_text + ": " + why});
   }
 
   CandidatePlan& candidate_;
   RegionCosts& costs_;
-  const Pins& pins_;
+  const FusionConstraints& constraints_;
   DecisionLog& log_;
 };
 
 }  // namespace
 
-void HoldPins(CandidatePlan& candidate, RegionCosts& costs, const Pins* pins, DecisionLog& log) {
-  if (pins == nullptr || pins->empty()) return;
-  candidate.set_pins(pins);
-  Holder(candidate, costs, *pins, log).Run();
+void EnforceConstraints(CandidatePlan& candidate, RegionCosts& costs,
+                        const FusionConstraints* constraints, DecisionLog& log) {
+  if (constraints == nullptr || constraints->empty()) return;
+  candidate.set_constraints(constraints);
+  ConstraintEnforcer(candidate, costs, *constraints, log).Run();
 }
 
-std::string WhyPinned(const CandidatePlan& candidate, const Change& change,
-                      const std::vector<FusedRegion>& regions) {
-  const Pins* pins = candidate.pins();
-  if (pins == nullptr) return "";
+std::string WhyConstraintBroken(const CandidatePlan& candidate, const Change& change,
+                                const std::vector<FusedRegion>& regions) {
+  const FusionConstraints* constraints = candidate.constraints();
+  if (constraints == nullptr) return "";
   for (const FusedRegion& region : regions)
-    if (IsMixed(region, *pins)) return "a fusion constraint keeps it separate";
-  for (const Pin* pin : pins->TogetherIn(candidate.computation())) {
-    auto holds = [&](const FusedRegion& region) { return HoldsAll(region, *pin); };
+    if (ViolatesNeverFuse(region, *constraints)) return "a fusion constraint keeps it separate";
+  for (const FusionConstraint* constraint :
+       constraints->FuseConstraintsIn(candidate.computation())) {
+    auto holds = [&](const FusedRegion& region) { return ComputesAll(region, *constraint); };
     bool held = std::any_of(change.removed.begin(), change.removed.end(),
                             [&](int group) { return holds(candidate.region(group)); });
     if (held && std::none_of(regions.begin(), regions.end(), holds))
-      return pin->said + " requires one kernel";
+      return constraint->source_text + " requires one kernel";
   }
   return "";
 }

@@ -1,4 +1,4 @@
-#include "fusion/kernel_memo.h"
+#include "fusion/kernel_cache.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ namespace tokamak {
 namespace {
 
 // Kernel IR values in the cache at most: some 100 MB. Chosen.
-constexpr size_t kMaxValues = 2'000'000;
+constexpr size_t kMaxCachedValues = 2'000'000;
 
 bool IsSameOp(const Instr& x, const Instr& y) {
   return x.op() == y.op() && x.shape() == y.shape() && EqualAttrs(x.op(), x.attrs(), y.attrs()) &&
@@ -27,10 +27,11 @@ bool IsSameInput(const Instr& x, const Instr& y) {
 
 }  // namespace
 
-BuiltKernel KernelFor(const FusedRegion& region, const MadeKernel& made, std::string name) {
-  BuiltKernel built = *made.outcome.built;
+BuiltKernel RebindKernel(const FusedRegion& region, const KernelBuildResult& result,
+                         std::string name) {
+  BuiltKernel built = *result.outcome.built;
   built.kernel.name = std::move(name);
-  if (region.roots == made.region.roots && region.inputs == made.region.inputs) return built;
+  if (region.roots == result.region.roots && region.inputs == result.region.inputs) return built;
   built.arguments = ArgumentsOf(region);
   for (size_t i = 0; i < built.arguments.size(); ++i) {
     const KernelArgument& argument = built.arguments[i];
@@ -40,23 +41,25 @@ BuiltKernel KernelFor(const FusedRegion& region, const MadeKernel& made, std::st
   return built;
 }
 
-std::shared_ptr<const MadeKernel> KernelMemo::Make(const FusedRegion& region, GeneratorKind kind) {
-  uint64_t hash = hasher_.OfEach(region);
-  auto [first, last] = made_.equal_range(hash);
+std::shared_ptr<const KernelBuildResult> KernelCache::BuildOrGet(const FusedRegion& region,
+                                                                 GeneratorKind kind) {
+  uint64_t hash = hasher_.ExactHashOf(region);
+  auto [first, last] = results_.equal_range(hash);
   for (auto it = first; it != last; ++it)
     if (it->second->kind == kind && IsSame(it->second->region, region)) return it->second;
-  auto made = std::make_shared<MadeKernel>(
-      MadeKernel{region, kind, OnlyIfSound(BuildRegion(region, kind, machine_, "probe"))});
-  if (made->outcome.built) values_ += made->outcome.built->kernel.nodes.size();
-  if (values_ <= kMaxValues) made_.emplace(hash, made);
-  return made;
+  auto result = std::make_shared<KernelBuildResult>(
+      KernelBuildResult{region, kind, OnlyIfSound(BuildRegion(region, kind, machine_, "probe"))});
+  if (result->outcome.built) cached_ir_values_ += result->outcome.built->kernel.nodes.size();
+  if (cached_ir_values_ <= kMaxCachedValues) results_.emplace(hash, result);
+  return result;
 }
 
-// The same instructions in the same order with corresponding operands, and the same roots.
-bool KernelMemo::IsSame(const FusedRegion& made, const FusedRegion& region) {
-  of_made_.Begin();
-  of_region_.Begin();
-  auto same = [&](const Instr* x, const Instr* y) { return of_made_.Of(*x) == of_region_.Of(*y); };
+bool KernelCache::IsSame(const FusedRegion& cached, const FusedRegion& requested) {
+  cached_numbers_.Reset();
+  requested_numbers_.Reset();
+  auto same = [&](const Instr* x, const Instr* y) {
+    return cached_numbers_.NumberOf(*x) == requested_numbers_.NumberOf(*y);
+  };
   auto same_operand = [&](const Instr* x, const Instr* y) {
     return IsImmediate(*x) ? x == y || (IsImmediate(*y) && IsSameOp(*x, *y)) : same(x, y);
   };
@@ -67,9 +70,9 @@ bool KernelMemo::IsSame(const FusedRegion& made, const FusedRegion& region) {
     return IsSameOp(*x, *y) && std::ranges::equal(x->operands(), y->operands(), same_operand) &&
            same(x, y);
   };
-  return std::ranges::equal(made.inputs, region.inputs, same_input) &&
-         std::ranges::equal(made.instrs, region.instrs, same_instr) &&
-         std::ranges::equal(made.roots, region.roots, same);
+  return std::ranges::equal(cached.inputs, requested.inputs, same_input) &&
+         std::ranges::equal(cached.instrs, requested.instrs, same_instr) &&
+         std::ranges::equal(cached.roots, requested.roots, same);
 }
 
 }  // namespace tokamak

@@ -1,4 +1,4 @@
-#include "fusion/plan_data.h"
+#include "fusion/serialized_plan.h"
 
 #include <algorithm>
 #include <map>
@@ -69,13 +69,13 @@ Result<std::vector<const Instr*>> InstrsOf(const std::vector<std::string>& words
 
 // Every value that is read outside of its kernel must be a root: a handwritten plan may have
 // omitted one.
-Status CheckRoots(const Cut& cut, const Computation& computation) {
+Status CheckRoots(const KernelPartition& partition, const Computation& computation) {
   std::unordered_set<const Instr*> stored, computed;
-  for (const CutRegion& region : cut.regions) {
+  for (const PartitionRegion& region : partition.regions) {
     stored.insert(region.roots.begin(), region.roots.end());
     computed.insert(region.instrs.begin(), region.instrs.end());
   }
-  for (const CutRegion& region : cut.regions) {
+  for (const PartitionRegion& region : partition.regions) {
     std::unordered_set<const Instr*> own(region.instrs.begin(), region.instrs.end());
     for (const Instr* instr : region.instrs)
       for (const Instr* operand : instr->operands())
@@ -89,82 +89,83 @@ Status CheckRoots(const Cut& cut, const Computation& computation) {
   return Ok();
 }
 
-Result<Cut> CutOf(const PlanData::Part& part, const Computation& computation) {
+Result<KernelPartition> PartitionOf(const SerializedPlan::ComputationEntry& entry,
+                                    const Computation& computation) {
   Names names(computation);
-  Cut cut;
-  for (const PlanData::Kernel& kernel : part.kernels) {
-    CutRegion& region = cut.regions.emplace_back();
-    TOK_TRY(region.instrs, InstrsOf(kernel.instrs, names, part.computation));
-    TOK_TRY(region.roots, InstrsOf(kernel.roots, names, part.computation));
-    if (region.roots.empty()) return NotOf("a kernel of '" + part.computation + "' has no root");
+  KernelPartition partition;
+  for (const SerializedPlan::Kernel& kernel : entry.kernels) {
+    PartitionRegion& region = partition.regions.emplace_back();
+    TOK_TRY(region.instrs, InstrsOf(kernel.instrs, names, entry.computation));
+    TOK_TRY(region.roots, InstrsOf(kernel.roots, names, entry.computation));
+    if (region.roots.empty()) return NotOf("a kernel of '" + entry.computation + "' has no root");
     for (const Instr* root : region.roots)
       if (std::find(region.instrs.begin(), region.instrs.end(), root) == region.instrs.end())
         return NotOf("root '" + names.Of(root) + "' is not in its kernel");
   }
-  std::unordered_set<int> packed;
-  for (const std::vector<int>& group : part.launch_groups) {
+  std::unordered_set<int> launched;
+  for (const std::vector<int>& group : entry.launch_groups) {
     for (int kernel : group)
-      if (kernel < 0 || static_cast<size_t>(kernel) >= cut.regions.size() ||
-          !packed.insert(kernel).second)
+      if (kernel < 0 || static_cast<size_t>(kernel) >= partition.regions.size() ||
+          !launched.insert(kernel).second)
         return NotOf(fmt::format(
             "a launch group of '{}' names kernel {} of {}, which does not exist or is named twice",
-            part.computation, kernel, cut.regions.size()));
-    cut.launch_groups.push_back(group);
+            entry.computation, kernel, partition.regions.size()));
+    partition.launch_groups.push_back(group);
   }
-  TOK_RETURN_IF_ERROR(CheckRoots(cut, computation));
-  return cut;
+  TOK_RETURN_IF_ERROR(CheckRoots(partition, computation));
+  return partition;
 }
 
-json JsonOf(const PlanData::Part& part) {
+json JsonOf(const SerializedPlan::ComputationEntry& entry) {
   json kernels = json::array();
-  for (const PlanData::Kernel& kernel : part.kernels)
+  for (const SerializedPlan::Kernel& kernel : entry.kernels)
     kernels.push_back(
         {{"generator", kernel.generator}, {"instrs", kernel.instrs}, {"roots", kernel.roots}});
-  return {{"computation", part.computation},
+  return {{"computation", entry.computation},
           {"kernels", kernels},
-          {"launch_groups", part.launch_groups}};
+          {"launch_groups", entry.launch_groups}};
 }
 
 // Throws json::exception on a missing key or a wrong type; the caller converts it to an error.
-PlanData DataOf(const json& from, std::string& passes, std::string& skipped) {
-  PlanData plan;
+SerializedPlan DataOf(const json& from, std::string& passes, std::string& skipped) {
+  SerializedPlan plan;
   plan.target = from.at("target").get<std::string>();
-  plan.program = from.at("program").get<std::string>();
+  plan.module_digest = from.at("program").get<std::string>();
   passes = from.at("passes").get<std::string>();
   skipped = from.at("skip_passes").get<std::string>();
   plan.strict = from.at("strict").get<bool>();
   auto mode = from.at("fusion").get<std::string>();
-  std::optional<FusionMode> found = FusionModeNamed(mode);
+  std::optional<FusionMode> found = FusionModeFromName(mode);
   if (!found) throw json::other_error::create(501, "fusion: " + mode, &from);
-  plan.fusion = *found;
+  plan.fusion_mode = *found;
   for (const json& one : from.at("computations")) {
-    PlanData::Part& part = plan.parts.emplace_back();
-    part.computation = one.at("computation").get<std::string>();
-    part.launch_groups = one.at("launch_groups").get<std::vector<std::vector<int>>>();
+    SerializedPlan::ComputationEntry& entry = plan.computations.emplace_back();
+    entry.computation = one.at("computation").get<std::string>();
+    entry.launch_groups = one.at("launch_groups").get<std::vector<std::vector<int>>>();
     for (const json& kernel : one.at("kernels"))
-      part.kernels.push_back({kernel.at("generator").get<std::string>(),
-                              kernel.at("instrs").get<std::vector<std::string>>(),
-                              kernel.at("roots").get<std::vector<std::string>>()});
+      entry.kernels.push_back({kernel.at("generator").get<std::string>(),
+                               kernel.at("instrs").get<std::vector<std::string>>(),
+                               kernel.at("roots").get<std::vector<std::string>>()});
   }
   return plan;
 }
 
 }  // namespace
 
-std::string PlanDigest(const Module& module) {
+std::string StructuralDigest(const Module& module) {
   return fmt::format("{:016x}", StructuralHash(module));
 }
 
-void AddParts(PlanData& plan, const Module& module, const Cuts& cuts) {
+void AddPartitions(SerializedPlan& plan, const Module& module, const ModulePartition& partitions) {
   for (const auto& computation : module.computations()) {
-    auto found = cuts.find(computation.get());
-    if (found == cuts.end()) continue;
+    auto found = partitions.find(computation.get());
+    if (found == partitions.end()) continue;
     Names names(*computation);
-    PlanData::Part& part = plan.parts.emplace_back();
-    part.computation = computation->name();
-    part.launch_groups = found->second.launch_groups;
-    for (const CutRegion& region : found->second.regions) {
-      PlanData::Kernel& kernel = part.kernels.emplace_back();
+    SerializedPlan::ComputationEntry& entry = plan.computations.emplace_back();
+    entry.computation = computation->name();
+    entry.launch_groups = found->second.launch_groups;
+    for (const PartitionRegion& region : found->second.regions) {
+      SerializedPlan::Kernel& kernel = entry.kernels.emplace_back();
       kernel.generator = region.generator;
       for (const Instr* instr : region.instrs) kernel.instrs.push_back(names.Of(instr));
       for (const Instr* root : region.roots) kernel.roots.push_back(names.Of(root));
@@ -172,43 +173,44 @@ void AddParts(PlanData& plan, const Module& module, const Cuts& cuts) {
   }
 }
 
-Result<Cuts> CutsOf(const PlanData& plan, const Module& module) {
-  if (std::string digest = PlanDigest(module); digest != plan.program)
-    return NotOf("it was made for another program (hash " + plan.program + ", this one has " +
+Result<ModulePartition> PartitionsOf(const SerializedPlan& plan, const Module& module) {
+  if (std::string digest = StructuralDigest(module); digest != plan.module_digest)
+    return NotOf("it was made for another program (hash " + plan.module_digest + ", this one has " +
                  digest + " after its passes)");
-  Cuts cuts;
-  for (const PlanData::Part& part : plan.parts) {
+  ModulePartition partitions;
+  for (const SerializedPlan::ComputationEntry& entry : plan.computations) {
     const auto& all = module.computations();
     auto found = std::find_if(all.begin(), all.end(), [&](const auto& computation) {
-      return computation->name() == part.computation;
+      return computation->name() == entry.computation;
     });
     if (found == all.end())
-      return NotOf("the program has no computation '" + part.computation + "'");
-    TOK_TRY(cuts[found->get()], CutOf(part, **found));
+      return NotOf("the program has no computation '" + entry.computation + "'");
+    TOK_TRY(partitions[found->get()], PartitionOf(entry, **found));
   }
-  return cuts;
+  return partitions;
 }
 
-std::string ToJson(const PlanData& plan) {
-  json parts = json::array();
-  for (const PlanData::Part& part : plan.parts) parts.push_back(JsonOf(part));
+std::string ToJson(const SerializedPlan& plan) {
+  json entries = json::array();
+  for (const SerializedPlan::ComputationEntry& entry : plan.computations)
+    entries.push_back(JsonOf(entry));
   std::string skipped;
   for (Pass pass : plan.skip_passes)
     skipped += (skipped.empty() ? "" : ",") + std::string(InfoOf(pass).name);
-  json out = {{"tokamak_plan", kPlanVersion}, {"target", plan.target},
-              {"program", plan.program},      {"passes", ToString(plan.passes)},
-              {"skip_passes", skipped},       {"fusion", NameOf(plan.fusion)},
-              {"strict", plan.strict},        {"computations", std::move(parts)}};
+  json out = {{"tokamak_plan", kPlanVersion},  {"target", plan.target},
+              {"program", plan.module_digest}, {"passes", ToString(plan.passes)},
+              {"skip_passes", skipped},        {"fusion", NameOf(plan.fusion_mode)},
+              {"strict", plan.strict},         {"computations", std::move(entries)}};
   return out.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-Result<PlanData> PlanFromJson(std::string_view text, const std::string& file) {
+Result<SerializedPlan> PlanFromJson(std::string_view text, const std::string& file) {
   auto bad = [&](const std::string& why) {
     return MakeError(ErrorCode::kOptionValue, "plan: " + file + " is not a plan: " + why);
   };
   json from = json::parse(text, nullptr, false);
   if (from.is_discarded()) return bad("it is not JSON");
-  PlanData plan;
+  SerializedPlan plan;
   std::string passes, skipped;
   try {
     if (from.at("tokamak_plan").get<int>() != kPlanVersion)

@@ -1,4 +1,4 @@
-#include "fusion/pins.h"
+#include "fusion/constraints.h"
 
 #include <algorithm>
 #include <map>
@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "explain/decision.h"
+#include "fusion/instr_predicates.h"
 #include "rewrite/fuse/facts.h"
 #include "support/near_names.h"
 
@@ -19,10 +20,10 @@ constexpr std::string_view kFlags[] = {"--never-fuse=", "--fuse=", "--require-fu
 // Similar names that an error message lists at most. Chosen.
 constexpr size_t kMaxSuggestions = 5;
 
-const std::vector<std::string>& WordsOf(const PinWords& words, PinKind kind) {
-  return kind == PinKind::kNever  ? words.never_fuse
-         : kind == PinKind::kFuse ? words.fuse
-                                  : words.require_fused;
+const std::vector<std::string>& TextsOf(const ConstraintOptions& options, ConstraintKind kind) {
+  return kind == ConstraintKind::kNeverFuse ? options.never_fuse
+         : kind == ConstraintKind::kFuse    ? options.fuse
+                                            : options.require_fused;
 }
 
 std::vector<std::string> SplitAtCommas(std::string_view text) {
@@ -77,7 +78,7 @@ bool ComesFrom(const Module& module, const Instr& instr, std::string_view word) 
 }
 
 // "tokamak.fuse:@1.0": the first word of the second --fuse.
-std::string MarkOf(PinKind kind, size_t group, size_t word) {
+std::string MarkOf(ConstraintKind kind, size_t group, size_t word) {
   return std::string(kScopes[static_cast<size_t>(kind)]) + ":@" + std::to_string(group) + "." +
          std::to_string(word);
 }
@@ -92,39 +93,40 @@ void Mark(Instr& instr, const std::string& name) {
 void MarkAttributes(Instr& instr) {
   if (!instr.has_extras()) return;
   for (std::string_view scope : kScopes) {
-    const AttrValue* said = Find(instr.extras().frontend_attributes, scope);
-    const std::string* label = said == nullptr ? nullptr : said->As<std::string>();
+    const AttrValue* value = Find(instr.extras().frontend_attributes, scope);
+    const std::string* label = value == nullptr ? nullptr : value->As<std::string>();
     if (label != nullptr && *label != "false") Mark(instr, std::string(scope) + ":=" + *label);
   }
 }
 
 // The constraint in an op name: "jit(f)/jvp(tokamak.fuse:a)/add" has kind fuse and label "a".
-struct Said {
-  PinKind kind{};
+struct ScopedConstraint {
+  ConstraintKind kind{};
   std::string label;
 };
-std::vector<Said> SaidBy(std::string_view name) {
-  std::vector<Said> all;
+std::vector<ScopedConstraint> ConstraintsNamedBy(std::string_view name) {
+  std::vector<ScopedConstraint> all;
   for (size_t i = 0; i < std::size(kScopes); ++i) {
     size_t at = name.find(kScopes[i]);
     if (at == std::string_view::npos) continue;
     std::string_view rest = name.substr(at + kScopes[i].size());
     std::string label;
     if (rest.starts_with(':')) label = rest.substr(1, rest.find_first_of("/)") - 1);
-    all.push_back({static_cast<PinKind>(i), std::move(label)});
+    all.push_back({static_cast<ConstraintKind>(i), std::move(label)});
   }
   return all;
 }
 
 }  // namespace
 
-void MarkPins(Module& module, const PinWords& words) {
+void AttachConstraints(Module& module, const ConstraintOptions& options) {
   for (const auto& computation : module.computations()) {
     for (Instr* instr : computation->PostOrder()) {
       MarkAttributes(*instr);
-      if (words.empty()) continue;
-      for (PinKind kind : {PinKind::kNever, PinKind::kFuse, PinKind::kRequire}) {
-        const std::vector<std::string>& groups = WordsOf(words, kind);
+      if (options.empty()) continue;
+      for (ConstraintKind kind :
+           {ConstraintKind::kNeverFuse, ConstraintKind::kFuse, ConstraintKind::kRequireFused}) {
+        const std::vector<std::string>& groups = TextsOf(options, kind);
         for (size_t g = 0; g < groups.size(); ++g) {
           std::vector<std::string> parts = SplitAtCommas(groups[g]);
           for (size_t w = 0; w < parts.size(); ++w)
@@ -138,61 +140,46 @@ void MarkPins(Module& module, const PinWords& words) {
   }
 }
 
-bool IsFree(const Instr& instr) {
-  switch (instr.op()) {
-    case Op::kBroadcast:
-    case Op::kIota:
-    case Op::kSlice:
-    case Op::kGetTupleElement:
-    case Op::kReshape:
-    case Op::kBitcast:
-    case Op::kTuple:
-    case Op::kConstant:
-    case Op::kParameter:
-      return true;
-    default:
-      return false;
-  }
-}
-
-class PinParser {
+class ConstraintParser {
  public:
-  PinParser(const Module& module, const PinWords& words) : module_(module), words_(words) {}
+  ConstraintParser(const Module& module, const ConstraintOptions& options)
+      : module_(module), options_(options) {}
 
-  Result<Pins> Run() {
+  Result<FusionConstraints> Run() {
     for (const Computation* computation : fuse::RunningComputations(module_))
       for (const Instr* instr : computation->PostOrder()) Look(*instr);
-    for (PinKind kind : {PinKind::kNever, PinKind::kFuse, PinKind::kRequire}) {
-      const std::vector<std::string>& groups = WordsOf(words_, kind);
+    for (ConstraintKind kind :
+         {ConstraintKind::kNeverFuse, ConstraintKind::kFuse, ConstraintKind::kRequireFused}) {
+      const std::vector<std::string>& groups = TextsOf(options_, kind);
       for (size_t g = 0; g < groups.size(); ++g) TOK_RETURN_IF_ERROR(AddGroup(kind, g, groups[g]));
     }
     for (auto& [key, members] : scoped_) AddScope(key, std::move(members));
-    return std::move(pins_);
+    return std::move(constraints_);
   }
 
  private:
   // Kind, computation, label, and whether it belongs to the backward pass: a scope of the forward
   // pass constrains both, separately.
-  using Key = std::tuple<PinKind, const Computation*, std::string, bool>;
+  using Key = std::tuple<ConstraintKind, const Computation*, std::string, bool>;
 
   void Look(const Instr& instr) {
     if (instr.op() == Op::kParameter || instr.op() == Op::kConstant) return;
-    if (silent_.contains(instr.origins())) return;
-    bool says = false;
+    if (unconstrained_.contains(instr.origins())) return;
+    bool is_constrained = false;
     for (const Origin* origin : module_.origins().Of(instr.origins())) {
       if (origin->op_name.find("tokamak.") == std::string::npos) continue;
-      says = true;
-      for (const Said& said : SaidBy(origin->op_name)) {
-        if (said.label.starts_with('@')) {
-          marked_[std::string(kScopes[static_cast<size_t>(said.kind)]) + ":" + said.label]
+      is_constrained = true;
+      for (const ScopedConstraint& scoped : ConstraintsNamedBy(origin->op_name)) {
+        if (scoped.label.starts_with('@')) {
+          marked_[std::string(kScopes[static_cast<size_t>(scoped.kind)]) + ":" + scoped.label]
               .push_back(&instr);
         } else {
           bool backward = origin->op_name.find("transpose(") != std::string::npos;
-          AddOnce(scoped_[{said.kind, instr.parent(), said.label, backward}], &instr);
+          AddOnce(scoped_[{scoped.kind, instr.parent(), scoped.label, backward}], &instr);
         }
       }
     }
-    if (!says) silent_.insert(instr.origins());
+    if (!is_constrained) unconstrained_.insert(instr.origins());
   }
 
   static void AddOnce(std::vector<const Instr*>& list, const Instr* instr) {
@@ -200,27 +187,27 @@ class PinParser {
   }
 
   // The members that compute something, if any: free instructions may be in any kernel.
-  static std::vector<const Instr*> Solid(std::vector<const Instr*> members) {
+  static std::vector<const Instr*> WithoutFreeOnes(std::vector<const Instr*> members) {
     std::vector<const Instr*> solid;
     for (const Instr* member : members)
-      if (!IsFree(*member)) solid.push_back(member);
+      if (!IsFreeToRecompute(*member)) solid.push_back(member);
     return solid.empty() ? members : solid;
   }
 
-  Status AddGroup(PinKind kind, size_t group, const std::string& text) {
-    std::string said = std::string(kFlags[static_cast<size_t>(kind)]) + text;
+  Status AddGroup(ConstraintKind kind, size_t group, const std::string& text) {
+    std::string source_text = std::string(kFlags[static_cast<size_t>(kind)]) + text;
     std::vector<std::string> parts = SplitAtCommas(text);
     if (parts.empty())
       return MakeError(ErrorCode::kOptionValue,
-                       said + ": expected instruction names or source lines");
+                       source_text + ": expected instruction names or source lines");
     std::map<const Computation*, std::vector<const Instr*>> members;
     std::map<const Computation*, size_t> words;
     for (size_t w = 0; w < parts.size(); ++w) {
       std::vector<const Instr*> found = marked_[MarkOf(kind, group, w)];
       if (found.empty()) found = NamedNow(parts[w]);
-      if (found.empty()) return NamesNothing(said, parts[w]);
+      if (found.empty()) return NamesNothing(source_text, parts[w]);
       std::set<const Computation*> seen;
-      for (const Instr* instr : Solid(std::move(found))) {
+      for (const Instr* instr : WithoutFreeOnes(std::move(found))) {
         AddOnce(members[instr->parent()], instr);
         if (seen.insert(instr->parent()).second) ++words[instr->parent()];
       }
@@ -228,14 +215,15 @@ class PinParser {
     bool added = false;
     for (auto& [computation, list] : members) {
       // All words of a group must name instructions of the same computation.
-      if (kind != PinKind::kNever && words[computation] < parts.size()) continue;
-      pins_.Add({kind, said, std::move(list)});
+      if (kind != ConstraintKind::kNeverFuse && words[computation] < parts.size()) continue;
+      constraints_.Add({kind, source_text, std::move(list)});
       added = true;
     }
     if (added) return Ok();
     return MakeError(
         ErrorCode::kOptionValue,
-        said + ": the instructions are not all in one computation (a loop body is a separate one)");
+        source_text +
+            ": the instructions are not all in one computation (a loop body is a separate one)");
   }
 
   std::vector<const Instr*> NamedNow(std::string_view word) const {
@@ -248,11 +236,11 @@ class PinParser {
     return found;
   }
 
-  Error NamesNothing(const std::string& said, const std::string& word) const {
+  Error NamesNothing(const std::string& source_text, const std::string& word) const {
     std::optional<SourceLine> asked = LineOf(word);
     std::vector<std::string> nearest = asked ? NearestLines(*asked) : NearestInstrs(word);
-    std::string text = said + ": no instruction " + (asked ? "comes from line " : "has the name ") +
-                       "'" + word + "'";
+    std::string text = source_text + ": no instruction " +
+                       (asked ? "comes from line " : "has the name ") + "'" + word + "'";
     for (size_t i = 0; i < std::min(nearest.size(), kMaxSuggestions); ++i)
       text += (i == 0 ? "; did you mean " : ", ") + nearest[i];
     if (!nearest.empty()) text += "?";
@@ -290,16 +278,16 @@ class PinParser {
   void AddScope(const Key& key, std::vector<const Instr*> members) {
     const auto& [kind, computation, label, backward] = key;
     bool of_attribute = label.starts_with('=');
-    std::string said = std::string(kScopes[static_cast<size_t>(kind)]).substr(8);
-    if (!label.empty()) said += " '" + label.substr(of_attribute ? 1 : 0) + "'";
-    members = Solid(std::move(members));
-    if (of_attribute && kind == PinKind::kNever) {  // one constraint per instruction
-      for (const Instr* member : members) pins_.Add({kind, said, {member}});
+    std::string source_text = std::string(kScopes[static_cast<size_t>(kind)]).substr(8);
+    if (!label.empty()) source_text += " '" + label.substr(of_attribute ? 1 : 0) + "'";
+    members = WithoutFreeOnes(std::move(members));
+    if (of_attribute && kind == ConstraintKind::kNeverFuse) {  // one constraint per instruction
+      for (const Instr* member : members) constraints_.Add({kind, source_text, {member}});
     } else if (of_attribute) {
-      pins_.Add({kind, said, std::move(members)});
+      constraints_.Add({kind, source_text, std::move(members)});
     } else {
       for (std::vector<const Instr*>& part : Connected(members))
-        pins_.Add({kind, said, std::move(part)});
+        constraints_.Add({kind, source_text, std::move(part)});
     }
   }
 
@@ -321,7 +309,8 @@ class PinParser {
     for (size_t i = 0; i < members.size(); ++i) {
       claim(members[i], i);
       for (const Instr* operand : members[i]->operands()) {
-        while (IsFree(*operand) && operand->operand_count() == 1) operand = operand->operand(0);
+        while (IsFreeToRecompute(*operand) && operand->operand_count() == 1)
+          operand = operand->operand(0);
         bool is_small = operand->shape().IsArray() && operand->shape().rank() == 0;
         if (operand->op() != Op::kConstant && !is_small) claim(operand, i);
       }
@@ -334,59 +323,66 @@ class PinParser {
   }
 
   const Module& module_;
-  const PinWords& words_;
+  const ConstraintOptions& options_;
   std::unordered_map<std::string, std::vector<const Instr*>> marked_;
   std::map<Key, std::vector<const Instr*>> scoped_;
-  std::unordered_set<OriginId> silent_;  // origin sets without constraints
-  Pins pins_;
+  std::unordered_set<OriginId> unconstrained_;  // origin sets without constraints
+  FusionConstraints constraints_;
 };
 
-Result<Pins> Pins::Read(const Module& module, const PinWords& words) {
-  return PinParser(module, words).Run();
+Result<FusionConstraints> FusionConstraints::Read(const Module& module,
+                                                  const ConstraintOptions& options) {
+  return ConstraintParser(module, options).Run();
 }
 
-void Pins::Add(Pin pin) {
-  if (pin.kind == PinKind::kNever)
-    for (const Instr* member : pin.members) apart_[member] = static_cast<int>(pins_.size());
-  pins_.push_back(std::move(pin));
+void FusionConstraints::Add(FusionConstraint constraint) {
+  if (constraint.kind == ConstraintKind::kNeverFuse)
+    for (const Instr* member : constraint.members)
+      never_fuse_of_[member] = static_cast<int>(constraints_.size());
+  constraints_.push_back(std::move(constraint));
 }
 
-std::vector<const Pin*> Pins::TogetherIn(const Computation& computation) const {
-  std::vector<const Pin*> found;
-  for (const Pin& pin : pins_)
-    if (pin.kind != PinKind::kNever && pin.members[0]->parent() == &computation)
-      found.push_back(&pin);
+std::vector<const FusionConstraint*> FusionConstraints::FuseConstraintsIn(
+    const Computation& computation) const {
+  std::vector<const FusionConstraint*> found;
+  for (const FusionConstraint& constraint : constraints_)
+    if (constraint.kind != ConstraintKind::kNeverFuse &&
+        constraint.members[0]->parent() == &computation)
+      found.push_back(&constraint);
   return found;
 }
 
-int Pins::ApartOf(const Instr& instr) const {
-  auto found = apart_.find(&instr);
-  return found == apart_.end() ? -1 : found->second;
+int FusionConstraints::NeverFuseConstraintOf(const Instr& instr) const {
+  auto found = never_fuse_of_.find(&instr);
+  return found == never_fuse_of_.end() ? -1 : found->second;
 }
 
-bool Pins::HasApartIn(const Computation& computation) const {
-  return std::any_of(pins_.begin(), pins_.end(), [&](const Pin& pin) {
-    return pin.kind == PinKind::kNever && pin.members[0]->parent() == &computation;
-  });
+bool FusionConstraints::HasNeverFuseIn(const Computation& computation) const {
+  return std::any_of(constraints_.begin(), constraints_.end(),
+                     [&](const FusionConstraint& constraint) {
+                       return constraint.kind == ConstraintKind::kNeverFuse &&
+                              constraint.members[0]->parent() == &computation;
+                     });
 }
 
-bool IsMixed(const FusedRegion& region, const Pins& pins) {
+bool ViolatesNeverFuse(const FusedRegion& region, const FusionConstraints& constraints) {
   // No instruction seen yet; -1 is the class of unconstrained ones.
-  constexpr int kNoPin = -2;
-  int of_all = kNoPin;
+  constexpr int kUnset = -2;
+  int of_all = kUnset;
   for (const Instr* instr : region.instrs) {
-    int own = pins.ApartOf(*instr);
-    if (own < 0 && IsFree(*instr)) continue;
-    if (of_all != kNoPin && own != of_all) return true;
+    int own = constraints.NeverFuseConstraintOf(*instr);
+    if (own < 0 && IsFreeToRecompute(*instr)) continue;
+    if (of_all != kUnset && own != of_all) return true;
     of_all = own;
   }
   return false;
 }
 
-bool HoldsAll(const FusedRegion& region, const Pin& pin) {
-  return std::all_of(pin.members.begin(), pin.members.end(), [&](const Instr* member) {
-    return std::find(region.instrs.begin(), region.instrs.end(), member) != region.instrs.end();
-  });
+bool ComputesAll(const FusedRegion& region, const FusionConstraint& constraint) {
+  return std::all_of(
+      constraint.members.begin(), constraint.members.end(), [&](const Instr* member) {
+        return std::find(region.instrs.begin(), region.instrs.end(), member) != region.instrs.end();
+      });
 }
 
 }  // namespace tokamak

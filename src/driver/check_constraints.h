@@ -1,7 +1,7 @@
 #pragma once
 
 #include "explain/decision.h"
-#include "fusion/pins.h"
+#include "fusion/constraints.h"
 #include "lower/lower.h"
 #include "support/result.h"
 
@@ -9,7 +9,7 @@ namespace tokamak {
 
 // Returns TK6107 for the first violated require_fused constraint. The error says which kernel holds
 // each instruction, which rule rejected the fusion, and the source lines involved.
-Status CheckPins(const LoweredProgram& program, const Module& module, const Pins& pins,
-                 const DecisionLog& log);
+Status CheckConstraints(const LoweredProgram& program, const Module& module,
+                        const FusionConstraints& constraints, const DecisionLog& log);
 
 }  // namespace tokamak

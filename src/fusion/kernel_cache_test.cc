@@ -1,4 +1,4 @@
-#include "fusion/kernel_memo.h"
+#include "fusion/kernel_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -29,19 +29,20 @@ struct Twice {
   }
 };
 
-TEST(KernelMemo, EqualRegionsAreBuiltOnce) {
+TEST(KernelCache, EqualRegionsAreBuiltOnce) {
   Twice t;
   ASSERT_TRUE(t.b.Finish(t.b.Tuple({t.of_x, t.of_y, t.turned, t.mixed})).ok());
   Machine machine;
-  KernelMemo kernels(*t.x->parent(), machine);
+  KernelCache kernel_cache(*t.x->parent(), machine);
   FusedRegion of_y = t.Of(t.tanh_y, t.of_y, {t.y});
-  auto made = kernels.Make(t.Of(t.tanh_x, t.of_x, {t.x}), GeneratorKind::kLoop);
-  ASSERT_TRUE(made->outcome.built.has_value());
-  EXPECT_EQ(kernels.Make(of_y, GeneratorKind::kLoop), made);
-  EXPECT_NE(kernels.Make(t.Of(t.tanh_y, t.turned, {t.y}), GeneratorKind::kLoop), made);
-  EXPECT_NE(kernels.Make(t.Of(t.tanh_y, t.mixed, {t.y, t.x}), GeneratorKind::kLoop), made);
+  auto result = kernel_cache.BuildOrGet(t.Of(t.tanh_x, t.of_x, {t.x}), GeneratorKind::kLoop);
+  ASSERT_TRUE(result->outcome.built.has_value());
+  EXPECT_EQ(kernel_cache.BuildOrGet(of_y, GeneratorKind::kLoop), result);
+  EXPECT_NE(kernel_cache.BuildOrGet(t.Of(t.tanh_y, t.turned, {t.y}), GeneratorKind::kLoop), result);
+  EXPECT_NE(kernel_cache.BuildOrGet(t.Of(t.tanh_y, t.mixed, {t.y, t.x}), GeneratorKind::kLoop),
+            result);
   // Each reads another array.
-  BuiltKernel built = KernelFor(of_y, *made, "of_y");
+  BuiltKernel built = RebindKernel(of_y, *result, "of_y");
   EXPECT_EQ(built.kernel.name, "of_y");
   ASSERT_EQ(built.arguments.size(), 2);
   EXPECT_EQ(built.arguments[0].instr, t.y);
@@ -50,7 +51,7 @@ TEST(KernelMemo, EqualRegionsAreBuiltOnce) {
 }
 
 // A reused kernel updates the array of the region for which it is reused.
-TEST(KernelMemo, AnUpdateIsOfItsOwnArray) {
+TEST(KernelCache, AnUpdateIsOfItsOwnArray) {
   Module module("m");
   Builder b(module, "main");
   Shape shape = Shape::Array(ElementType::kF32, {64});
@@ -65,11 +66,11 @@ TEST(KernelMemo, AnUpdateIsOfItsOwnArray) {
         .computation = root->parent(), .instrs = {root}, .inputs = {part, at}, .roots = {root}};
   };
   Machine machine;
-  KernelMemo kernels(*x->parent(), machine);
-  auto made = kernels.Make(region(in_x), GeneratorKind::kLoop);
-  ASSERT_TRUE(made->outcome.built.has_value()) << made->outcome.why_not;
-  ASSERT_EQ(kernels.Make(region(in_y), GeneratorKind::kLoop), made);
-  BuiltKernel built = KernelFor(region(in_y), *made, "in_y");
+  KernelCache kernel_cache(*x->parent(), machine);
+  auto result = kernel_cache.BuildOrGet(region(in_x), GeneratorKind::kLoop);
+  ASSERT_TRUE(result->outcome.built.has_value()) << result->outcome.why_not;
+  ASSERT_EQ(kernel_cache.BuildOrGet(region(in_y), GeneratorKind::kLoop), result);
+  BuiltKernel built = RebindKernel(region(in_y), *result, "in_y");
   ASSERT_EQ(built.updates.size(), 1u);
   EXPECT_EQ(built.updates[0].second, y);
 }
@@ -95,13 +96,13 @@ TEST(FusedRegionHasher, TheOffsetOfAShortSliceDoesNotMatter) {
               strided = t.Of(2, 4), many = t.Of(2, 20), more = t.Of(3, 20);
   ASSERT_TRUE(t.b.Finish(t.b.Tanh(t.x)).ok());
   FusedRegionHasher hasher(*t.x->parent());
-  EXPECT_EQ(hasher.Of(third), hasher.Of(fifth));
+  EXPECT_EQ(hasher.HashOf(third), hasher.HashOf(fifth));
   // But a start of 0 is distinct, and starts of longer slices matter for vectors.
-  EXPECT_NE(hasher.Of(first), hasher.Of(third));
-  EXPECT_NE(hasher.Of(apart), hasher.Of(strided));
-  EXPECT_NE(hasher.Of(many), hasher.Of(more));
+  EXPECT_NE(hasher.HashOf(first), hasher.HashOf(third));
+  EXPECT_NE(hasher.HashOf(apart), hasher.HashOf(strided));
+  EXPECT_NE(hasher.HashOf(many), hasher.HashOf(more));
   // As kernels, they differ.
-  EXPECT_NE(hasher.OfEach(third), hasher.OfEach(fifth));
+  EXPECT_NE(hasher.ExactHashOf(third), hasher.ExactHashOf(fifth));
 }
 
 Computation* OfTwo(Module& module, Op op) {
@@ -124,10 +125,10 @@ TEST(FusedRegionHasher, TheCalledComputationMatters) {
   ASSERT_TRUE(b.Finish(b.Tuple(reductions)).ok());
   FusedRegionHasher hasher(*x->parent());
   auto of = [&](const Instr* reduction) {
-    return hasher.Of(FusedRegion{.computation = x->parent(),
-                                 .instrs = {reduction},
-                                 .inputs = {x, zero},
-                                 .roots = {reduction}});
+    return hasher.HashOf(FusedRegion{.computation = x->parent(),
+                                     .instrs = {reduction},
+                                     .inputs = {x, zero},
+                                     .roots = {reduction}});
   };
   EXPECT_EQ(of(reductions[0]), of(reductions[1]));
   EXPECT_NE(of(reductions[0]), of(reductions[2]));
