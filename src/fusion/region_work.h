@@ -25,12 +25,11 @@ struct PipeOps {
 // as often as its user, or at another rate if the user reduces, broadcasts or moves elements
 // (EvaluationRate). From the counts follow
 //
-//   operations    evaluations * operations per evaluation, and one load or store operation per
-//                 element loaded or stored
-//   bytes read    of each input, bytes * min(1, loads / elements): repeated loads are cache hits
-//   and
-//                 count once, and elements that are never loaded do not count
-//   bytes written of each root, all its bytes; of a partial update, only the updated ones
+//   operations     evaluations * operations per evaluation, and one load or store operation per
+//                  element loaded or stored
+//   bytes read     of each input, bytes * min(1, loads / elements): repeated loads are cache hits
+//                  and count once; elements that are never loaded do not count
+//   bytes written  of each root, all its bytes; of a partial update, only the updated ones
 class RegionWorkEstimator {
  public:
   RegionWorkEstimator(const Computation& computation, const Machine& machine)
