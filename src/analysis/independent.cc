@@ -34,7 +34,7 @@ class IndependentDimsFinder {
  public:
   explicit IndependentDimsFinder(const WhileLoop& loop) { loops_.push_back({loop, {}}); }
 
-  IndependentLoop Find() {
+  LoopIndependence Find() {
     if (!AddInner(*loops_[0].loop.body)) return No("it contains a loop that carries tuples");
     for (Own& own : loops_)
       if (std::string why = Begin(own); !why.empty()) return No(why);
@@ -85,7 +85,7 @@ class IndependentDimsFinder {
     return "";
   }
 
-  IndependentLoop No(std::string why) {
+  LoopIndependence No(std::string why) {
     found_.why_not = std::move(why);
     return found_;
   }
@@ -113,7 +113,7 @@ class IndependentDimsFinder {
 
   // Rejects loops in which a large array has no axis, and values that one point would need from all
   // others; otherwise chooses the axes.
-  IndependentLoop Choose(DimLinks& links) {
+  LoopIndependence Choose(DimLinks& links) {
     for (const Own& own : loops_) {
       for (size_t i = 0; i < own.loop.size(); ++i) {
         const Instr& parameter = *own.loop.in_body(i);
@@ -153,7 +153,7 @@ class IndependentDimsFinder {
     }
   }
 
-  IndependentLoop Result() {
+  LoopIndependence Result() {
     found_.carries = loops_[0].forms;
     for (size_t k = 1; k < loops_.size(); ++k)
       found_.inner.emplace(loops_[k].loop.instr, loops_[k].forms);
@@ -161,7 +161,7 @@ class IndependentDimsFinder {
   }
 
   // A single point that has all elements, if they are few; else failure.
-  IndependentLoop NoneOrOne(const std::string& what) {
+  LoopIndependence NoneOrOne(const std::string& what) {
     int64_t held = 0;
     for (const Own& own : loops_)
       for (size_t i = 0; i < own.loop.size(); ++i)
@@ -247,7 +247,7 @@ class IndependentDimsFinder {
   }
 
   std::vector<Own> loops_;  // the loop, then nested loops
-  IndependentLoop found_;
+  LoopIndependence found_;
   std::map<size_t, int> axes_;                     // axis of each class
   std::set<const Instr*> moves_;                   // arrays that are distributed over points
   std::map<const Instr*, std::string> linked_by_;  // of other arrays: what mixes them
@@ -255,7 +255,7 @@ class IndependentDimsFinder {
 
 }  // namespace
 
-IndependentLoop FindIndependence(const WhileLoop& loop) {
+LoopIndependence FindIndependence(const WhileLoop& loop) {
   return IndependentDimsFinder(loop).Find();
 }
 

@@ -4,7 +4,7 @@
 // is computed from elements at the same index only. The iterations depend on each other; the
 // points, i.e. the indices of these dimensions, do not. Such a loop runs as one kernel in which
 // each thread (or vector lane) executes all iterations of its own points, without barriers
-// (gen/fused_loop.h).
+// (gen/whole_loop.h).
 //
 //     while: x [B, D] -> tanh(x * 2)        axes B and D: B*D independent points
 //     while: h [B, D] -> tanh(dot(h, w))    axis B only: a point is a row of D elements
@@ -39,7 +39,7 @@ struct CarryForm {
 };
 
 // The parallel iteration space of a loop. Its points are the index tuples of these axes.
-struct IndependentLoop {
+struct LoopIndependence {
   std::vector<int64_t> sizes;  // of the axes; empty if there is a single point
   std::vector<CarryForm> carries;
   // Carried values of nested loops, by instruction.
@@ -57,7 +57,7 @@ struct IndependentLoop {
 
 // Based on index maps only: a generator may still reject the loop because of an op that it does not
 // support or an element that another point owns.
-IndependentLoop FindIndependence(const WhileLoop& loop);
+LoopIndependence FindIndependence(const WhileLoop& loop);
 
 // The updates that compute the next value of a stacked carry, first to last; empty if it is not
 // one.

@@ -150,21 +150,21 @@ PipeKernel ProductKernel(Pipe pipe, ScalarType type, const Machine& machine) {
   KernelBuilder b("product");
   ArrayId x = AddArray(b, "x", type, Access::kRead, kRows * kDepth);
   ArrayId y = AddArray(b, "y", type, Access::kRead, kDepth * kColumns);
-  ScalarType sums = *SumTypeOf(type);
+  ScalarType sums = *AccumulatorScalarType(type);
   ArrayId to = AddArray(b, "to", sums, Access::kReadWrite, kRows * kColumns);
   b.For("g", LoopRole::kGrid, b.Index(kTimes), [&](Scalar) {
-    Multiplication product{.lhs = x,
+    MatrixMultiply product{.lhs = x,
                            .rhs = y,
-                           .lhs_at = b.Index(0).id(),
-                           .rhs_at = b.Index(0).id(),
+                           .lhs_index = b.Index(0).id(),
+                           .rhs_index = b.Index(0).id(),
                            .depth = b.Index(kDepth).id(),
-                           .fresh = true,
+                           .overwrite = true,
                            .rows = kRows,
                            .columns = kColumns,
-                           .lhs_row = kDepth,
-                           .lhs_column = 1,
-                           .rhs_row = kColumns * GroupOf(type),
-                           .to_row = kColumns};
+                           .lhs_row_stride = kDepth,
+                           .lhs_column_stride = 1,
+                           .rhs_row_stride = kColumns * VnniGroupSize(type),
+                           .result_row_stride = kColumns};
     b.Multiply(to, b.Index(0), product);
   });
   return {.kernel = b.Finish(),

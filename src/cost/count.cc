@@ -63,7 +63,7 @@ class KernelWorkCounter {
       if (array.space == Space::kShared)
         work_.shared_bytes += static_cast<double>(array.size * BytesOf(array.type));
     if (work_.tasks > 0) work_.barriers /= work_.tasks * work_.threads;
-    if (int64_t blocks = ClusterOf(kernel_); blocks > 1) AsBlocks(static_cast<double>(blocks));
+    if (int64_t blocks = ClusterSizeOf(kernel_); blocks > 1) AsBlocks(static_cast<double>(blocks));
     return work_;
   }
 
@@ -90,7 +90,7 @@ class KernelWorkCounter {
   // GPU: bytes of a memory sector, and of the widest access of a thread (CUDA programming guide).
   static constexpr double kSectorBytes = 32, kVectorBytes = 16;
 
-  void Walk(const Block& block, double times) {
+  void Walk(const StmtList& block, double times) {
     for (size_t i = 0; i <= block.size(); ++i) {
       // Values on a cold path are branched around.
       cold_paths_.Walk(
@@ -114,12 +114,12 @@ class KernelWorkCounter {
         double fraction = masked ? 1 : facts_.Fraction(stmt.condition);
         work_[Pipe::kBranch] += times;
         Walk(stmt.body, times * fraction);
-        if (!stmt.otherwise.empty()) Walk(stmt.otherwise, times * (masked ? 1 : 1 - fraction));
+        if (!stmt.else_body.empty()) Walk(stmt.else_body, times * (masked ? 1 : 1 - fraction));
         return;
       }
       case StmtKind::kWhile:
         work_[Pipe::kBranch] += times * kUnknownTripsCost;
-        Walk(stmt.head, times * kUnknownTripsCost);
+        Walk(stmt.condition_stmts, times * kUnknownTripsCost);
         return Walk(stmt.body, times * kUnknownTripsCost);
       case StmtKind::kStore:
         AddAccess(stmt.array, stmt.index, true, times);
@@ -133,7 +133,7 @@ class KernelWorkCounter {
       case StmtKind::kBarrier:
         work_.barriers += times;
         return;
-      case StmtKind::kMultiply:
+      case StmtKind::kMatMul:
         return AddProduct(stmt, times);
     }
   }
@@ -194,7 +194,7 @@ class KernelWorkCounter {
   // Number of bounds of a contiguous index that is clamped at its ends, which CPUs load under a
   // mask. 0 if the index does not have this form.
   int EndsWithin(ValueId index, double bytes) const {
-    if (machine_.is_gpu() || bytes < kLeastMasked) return 0;
+    if (machine_.is_gpu() || bytes < kMinMaskedBytes) return 0;
     std::optional<ClampedIndex> clamped =
         ClampedOf(kernel_, index, [&](ValueId id) { return divergence_.ByLane(id); });
     if (!clamped || PatternOf(clamped->inner) != Pattern::kNeighbours) return 0;
@@ -332,10 +332,10 @@ class KernelWorkCounter {
     // Tensor cores have half the throughput for tf32 that they have for bf16 (NVIDIA data sheet;
     // not measured).
     constexpr double kTf32 = 2;
-    const Multiplication& product = stmt.product;
+    const MatrixMultiply& product = stmt.matmul;
     ScalarType type = kernel_.array(product.lhs).type;
     double depth = facts_.Mean(product.depth);
-    double multiplied = times * static_cast<double>(product.SumsOfThread()) * depth;
+    double multiplied = times * static_cast<double>(product.AccumulatorsPerThread()) * depth;
     if (BytesOf(type) < 4 || product.tf32) {
       work_[Pipe::kMultiply16] += multiplied * (product.tf32 ? kTf32 : 1);
     } else {
@@ -343,15 +343,15 @@ class KernelWorkCounter {
     }
     double bytes = static_cast<double>(product.warp_rows + product.warp_columns) * depth *
                    static_cast<double>(BytesOf(type));
-    work_[Pipe::kLoad] += times * bytes / Multiplication::kLanesOfWarp /
-                          (static_cast<double>(machine_.vector_bits) / 8);
+    work_[Pipe::kLoad] +=
+        times * bytes / MatrixMultiply::kWarpSize / (static_cast<double>(machine_.vector_bits) / 8);
   }
 
   // A multiply statement of one thread: each operand block is traversed once, accumulators are in
   // memory.
   void AddProduct(const Stmt& stmt, double times) {
-    if (stmt.product.IsBlockWide()) return AddBlockMultiply(stmt, times);
-    const Multiplication& product = stmt.product;
+    if (stmt.matmul.IsBlockWide()) return AddBlockMultiply(stmt, times);
+    const MatrixMultiply& product = stmt.matmul;
     ScalarType type = kernel_.array(product.lhs).type;
     double depth = facts_.Mean(product.depth);
     double rows = static_cast<double>(product.rows), columns = static_cast<double>(product.columns);
@@ -361,7 +361,7 @@ class KernelWorkCounter {
     work_[pipe] += times * rows * columns * depth;
     // Accumulators are loaded from and stored to memory.
     double sums = times * rows * VectorsOf(columns, pipe == Pipe::kMultiply64 ? 64 : 32, machine_);
-    if (!product.fresh) work_[Pipe::kLoad] += sums;
+    if (!product.overwrite) work_[Pipe::kLoad] += sums;
     work_[Pipe::kStore] += sums;
     work_[Pipe::kBranch] += times;
     auto add = [&](ArrayId array, ValueId index, double block, bool is_store) {
@@ -371,8 +371,8 @@ class KernelWorkCounter {
         around.moves = facts_.DependsOn(index, around.loop);
       accesses_.push_back(std::move(access));
     };
-    add(product.lhs, product.lhs_at, rows * depth, false);
-    add(product.rhs, product.rhs_at, depth * columns, false);
+    add(product.lhs, product.lhs_index, rows * depth, false);
+    add(product.rhs, product.rhs_index, depth * columns, false);
     add(stmt.array, stmt.index, rows * columns, true);
   }
 

@@ -24,7 +24,7 @@ IndexFacts::IndexFacts(const Kernel& kernel, int64_t grid)
 }
 
 // The result of a read may change in every iteration of the enclosing loops.
-void IndexFacts::FindReads(const Block& block, std::vector<uint64_t>& around) {
+void IndexFacts::FindReads(const StmtList& block, std::vector<uint64_t>& around) {
   for (const Stmt& stmt : block) {
     if (stmt.kind == StmtKind::kRead || stmt.kind == StmtKind::kShuffle)
       std::copy(
@@ -33,7 +33,8 @@ void IndexFacts::FindReads(const Block& block, std::vector<uint64_t>& around) {
     auto l = static_cast<size_t>(stmt.loop);
     bool is_for = stmt.kind == StmtKind::kFor;
     if (is_for) around[l / 64] |= uint64_t{1} << (l % 64);
-    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) FindReads(*inner, around);
+    for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
+      FindReads(*inner, around);
     if (is_for) around[l / 64] &= ~(uint64_t{1} << (l % 64));
   }
 }
@@ -78,7 +79,7 @@ double IndexFacts::FindMean(const ScalarNode& node) {
     case Prim::kLoop:
       return (TripsOf(node.loop()) - 1) / 2;
     case Prim::kExtent: {
-      const Extent& extent = kernel_.extent(node.extent());
+      const LaunchExtent& extent = kernel_.extent(node.extent());
       double low = static_cast<double>(extent.minimum), high = static_cast<double>(extent.maximum);
       return extent.maximum == INT64_MAX ? std::max(low, kUnknown) : (low + high) / 2;
     }

@@ -25,7 +25,7 @@ class IndexFacts {
   }
 
  private:
-  void FindReads(const Block& block, std::vector<uint64_t>& around);
+  void FindReads(const StmtList& block, std::vector<uint64_t>& around);
   void FindDepends();
   double FindMean(const ScalarNode& node);
 

@@ -376,10 +376,10 @@ std::string DifferenceOf(const Literal& got, const Opinions& of, const Bound& pl
       tolerance);
 }
 
-bool MultipliesTf32(const Block& block) {
+bool MultipliesTf32(const StmtList& block) {
   return std::ranges::any_of(block, [](const Stmt& stmt) {
-    return (stmt.kind == StmtKind::kMultiply && stmt.product.tf32) || MultipliesTf32(stmt.body) ||
-           MultipliesTf32(stmt.otherwise) || MultipliesTf32(stmt.head);
+    return (stmt.kind == StmtKind::kMatMul && stmt.matmul.tf32) || MultipliesTf32(stmt.body) ||
+           MultipliesTf32(stmt.else_body) || MultipliesTf32(stmt.condition_stmts);
   });
 }
 
@@ -415,8 +415,8 @@ KernelChecker::Work KernelChecker::WorkOf(const RunStep& step) const {
                                                        : program_.host_instrs[step.target];
   Work work{.instrs = {instr}, .arguments = {}, .updates = {}, .name = "library step"};
   for (const Instr* operand : instr->operands()) work.arguments.push_back({.instr = operand});
-  for (size_t i = 0; i < PartsOf(instr->shape()).size(); ++i)
-    work.arguments.push_back({.instr = instr, .part = i, .is_output = true});
+  for (size_t i = 0; i < ResultShapesOf(instr->shape()).size(); ++i)
+    work.arguments.push_back({.instr = instr, .result_index = i, .is_output = true});
   return work;
 }
 
@@ -490,7 +490,7 @@ Status KernelChecker::CompareWithReference(const Work& work, std::span<void* con
     const KernelArgument& argument = work.arguments[i];
     if (!argument.is_output) continue;
     const Instr& instr = *argument.instr;
-    const Value& exact = PartOf(reference.at(&instr), argument.part);
+    const Value& exact = PartOf(reference.at(&instr), argument.result_index);
     TOK_TRY(Value got, ValueFromBytes(exact.shape(), arguments[i]));
     Bound bound = PlainBound(got.type());
     if (IsFractional(got.type())) {
@@ -504,7 +504,7 @@ Status KernelChecker::CompareWithReference(const Work& work, std::span<void* con
       continue;
     }
     auto part = [&](const Values& values) {
-      return LiteralFromValue(PartOf(values.at(&instr), argument.part));
+      return LiteralFromValue(PartOf(values.at(&instr), argument.result_index));
     };
     Opinions opinions{part(reference), part(oracle), {}};
     for (const Values& values : moved) opinions.moved.push_back(part(values));

@@ -89,7 +89,7 @@ void CorruptCode(KernelCodes& codes, const LoweredProgram& program, int64_t numb
   for (size_t i = 0; i < source.arguments.size(); ++i) {
     const KernelArgument& argument = source.arguments[i];
     if (!argument.is_output) continue;
-    ElementType type = PartsOf(argument.instr->shape())[argument.part].type();
+    ElementType type = ResultShapesOf(argument.instr->shape())[argument.result_index].type();
     auto corrupted = std::make_unique<CorruptedCode>(std::move(code), i);
     corrupted->top_ = static_cast<size_t>(BytesOf(IsComplex(type) ? RealPartOf(type) : type)) - 1;
     code = std::move(corrupted);

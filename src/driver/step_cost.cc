@@ -94,10 +94,10 @@ Work WorkOfProduct(const ProductCall& call, const Machine& machine) {
 }
 
 // Loops with known trip counts are `for` statements.
-bool HasOpenLoop(const Block& block) {
+bool HasOpenLoop(const StmtList& block) {
   return std::any_of(block.begin(), block.end(), [](const Stmt& stmt) {
-    return stmt.kind == StmtKind::kWhile || HasOpenLoop(stmt.head) || HasOpenLoop(stmt.body) ||
-           HasOpenLoop(stmt.otherwise);
+    return stmt.kind == StmtKind::kWhile || HasOpenLoop(stmt.condition_stmts) ||
+           HasOpenLoop(stmt.body) || HasOpenLoop(stmt.else_body);
   });
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 // The libraries of the machine of this process.
 class HostLibraries final : public TargetLibraries {
-  bool FindProducts() override { return HasMatrixLibrary(); }
+  bool FindMatrixMultiply() override { return HasMatrixLibrary(); }
   std::string FindConvolution(const LibraryConvolution&) override {
     return "no library of this machine computes convolutions";
   }
@@ -20,9 +20,9 @@ class GpuLibraries final : public TargetLibraries {
   explicit GpuLibraries(cuda::Gpu& gpu) : gpu_(gpu) {}
 
  private:
-  bool FindProducts() override { return gpu_.HasProducts(); }
+  bool FindMatrixMultiply() override { return gpu_.HasMatrixMultiply(); }
   std::string FindConvolution(const LibraryConvolution& convolution) override {
-    if (!gpu_.HasProducts()) return "cuBLASLt is not available";
+    if (!gpu_.HasMatrixMultiply()) return "cuBLASLt is not available";
     auto loaded = gpu_.LoadConvolution(ConvolutionFrom(convolution));
     return loaded.ok() ? "" : loaded.error().message;
   }

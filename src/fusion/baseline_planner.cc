@@ -66,7 +66,7 @@ class BaselinePlanner {
     if (IsNeverInKernel(instr) || IsMemoryConstant(instr)) return;
     // Elements of a tuple-shaped reduce follow it.
     if (instr.op() == Op::kGetTupleElement) return AssignTupleElement(instr, table);
-    if (IsForLibrary(instr, machine_) || IsForRuntime(instr, machine_)) return;
+    if (UsesLibrary(instr, machine_) || UsesRuntimeFunction(instr, machine_)) return;
     if (!WhyHostStep(instr).empty()) return;
     bool must_be_stored = table.MustBeStored(instr);
     std::vector<int> users = table.ConsumerRegions(instr);

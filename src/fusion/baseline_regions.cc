@@ -44,7 +44,7 @@ bool IsCheap(const Instr& instr) {
 // Whether the region has a vectorized scan.
 bool InVectors(const GrowingRegion& growing, const Machine& machine) {
   return std::any_of(growing.instrs.begin(), growing.instrs.end(), [&](const Instr* instr) {
-    return instr->op() == Op::kScan && ScanOf(*instr).InVectors(machine);
+    return instr->op() == Op::kScan && ScanOf(*instr).VectorizesInner(machine);
   });
 }
 
@@ -269,13 +269,13 @@ GrowingRegion::Evaluations BaselineRegions::EvaluationsIn(const Instr& instr, in
     for (size_t i = 0; packed && i < user->operand_count(); ++i)
       if (user->operand(i) == &instr)
         evaluations.panel_repetitions =
-            std::max(evaluations.panel_repetitions, TimesMade(*user, i, machine_));
+            std::max(evaluations.panel_repetitions, RecomputeCount(*user, i, machine_));
     evaluations.panel_repetitions =
         std::max(evaluations.panel_repetitions, it->second.panel_repetitions);
     evaluations.has_unused = evaluations.has_unused || it->second.has_unused ||
                              user->op() == Op::kConcatenate || user->op() == Op::kPad;
     if (user->op() == Op::kSelectAndScatter) {
-      evaluations.indices_per_element += it->second.indices_per_element * TapsAsked(*user);
+      evaluations.indices_per_element += it->second.indices_per_element * TapsPerResult(*user);
     } else if (user->op() == Op::kReduceWindow) {
       evaluations.indices_per_element += it->second.indices_per_element * TimesSeen(*user);
     } else if (moves) {
@@ -318,7 +318,7 @@ std::string BaselineRegions::WhyNotReduction(const Instr& instr, int region) con
     return "a contraction cannot share a kernel with row reductions";
   if ((with.choice.kind == GeneratorKind::kScan) != (instr.op() == Op::kScan))
     return "a scan cannot share a kernel with other reductions";
-  if (instr.op() == Op::kScan && !ScanOf(instr).InVectors(machine_) &&
+  if (instr.op() == Op::kScan && !ScanOf(instr).VectorizesInner(machine_) &&
       growing.flops_per_element > kFewFlops)
     return "its consumers would no longer be vectorized";
   // The generator decides whether the result is used at the index where it is computed.
@@ -333,7 +333,7 @@ std::string BaselineRegions::WhyNotInternal(const Instr& instr, int region,
   if (IsPartialUpdate(instr)) return "an in-place update must be the root of its kernel";
   bool sorts = growing.choice.kind == GeneratorKind::kSort;
   if (instr.op() == Op::kSort || (sorts && (IsReduceDotOrScan(instr) || !machine_.is_gpu() ||
-                                            !gpu::LoadsOnce(*growing.roots[0]))))
+                                            !gpu::CanFuseProducers(*growing.roots[0]))))
     return "a sort needs its own kernel";
   // Reading the very slice that is overwritten is fine; any other read might see new values.
   const Instr& root = *growing.roots[0];

@@ -52,7 +52,7 @@ class Chains {
   };
 
   int ChainOfUser(const Instr& instr) const {
-    if (instr.users().empty() || IsTied(instr)) return -1;
+    if (instr.users().empty() || HasControlDependencies(instr)) return -1;
     const Instr& user = *instr.users()[0];
     bool alone = std::all_of(instr.users().begin(), instr.users().end(),
                              [&](const Instr* other) { return other == &user; });
@@ -134,7 +134,7 @@ std::vector<const Instr*> CandidatePlan::InitialRoots(const Machine& machine,
     state.must_be_stored = ComputeMustBeStored(instr);
     if (state.is_immediate && !state.must_be_stored) continue;
     bool no_kernel = IsNeverInKernel(instr) || IsMemoryConstant(instr) ||
-                     IsForLibrary(instr, machine) || IsForRuntime(instr, machine);
+                     UsesLibrary(instr, machine) || UsesRuntimeFunction(instr, machine);
     bool alias =
         IsAlias(instr) && instr.operand_count() > 0 && !StateOf(*instr.operand(0)).is_immediate;
     state.outside_kernels = no_kernel || (alias && state.must_be_stored) ||

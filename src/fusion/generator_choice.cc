@@ -24,7 +24,7 @@ constexpr int64_t kMinStridedRowLength = 64, kMaxStridedResults = 4;
 int64_t ResultsInARow(const Reducer& reducer) {
   int64_t side_by_side = 1;
   for (int64_t d = reducer.input().rank(); d-- > 0;) {
-    if (std::binary_search(reducer.reduced.begin(), reducer.reduced.end(), d)) break;
+    if (std::binary_search(reducer.reduced_dims.begin(), reducer.reduced_dims.end(), d)) break;
     side_by_side *= reducer.input().dim(static_cast<size_t>(d));
   }
   return side_by_side;
@@ -50,16 +50,16 @@ bool SumsColumnsOfRows(const FusedRegion& region) {
 
 GeneratorKind GeneratorOfReduction(const Instr& instr, const Machine& machine) {
   if (instr.op() == Op::kScan) return GeneratorKind::kScan;
-  if (instr.op() == Op::kDot && IsForContract(instr, machine)) return GeneratorKind::kContract;
+  if (instr.op() == Op::kDot && CanUseContract(instr, machine)) return GeneratorKind::kContract;
   if (instr.op() != Op::kReduce) return GeneratorKind::kColumns;
   Reducer reducer = ReducerOf(instr);
   int64_t results = ResultElementCount(instr), row = reducer.input().ElementCount() / results;
   if (!IsRowReduction(instr)) {
-    bool strided = !machine.is_gpu() && reducer.any_order && row >= kMinStridedRowLength &&
+    bool strided = !machine.is_gpu() && reducer.can_reassociate && row >= kMinStridedRowLength &&
                    ResultsInARow(reducer) <= kMaxStridedResults;
     return strided ? GeneratorKind::kRows : GeneratorKind::kColumns;
   }
-  if (!reducer.any_order && results > 1) return GeneratorKind::kColumns;
+  if (!reducer.can_reassociate && results > 1) return GeneratorKind::kColumns;
   return row >= kMinRowLength || results == 1 ? GeneratorKind::kRows : GeneratorKind::kColumns;
 }
 

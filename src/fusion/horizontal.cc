@@ -66,8 +66,8 @@ class HorizontalPacker {
     work.tasks = static_cast<double>(planned.built.grid);
     if (machine_.is_gpu()) work.threads = 256;
     for (const KernelArgument& argument : planned.built.arguments)
-      (argument.is_output ? work.writes : work.reads) +=
-          static_cast<double>(PartsOf(argument.instr->shape())[argument.part].ByteSize());
+      (argument.is_output ? work.writes : work.reads) += static_cast<double>(
+          ResultShapesOf(argument.instr->shape())[argument.result_index].ByteSize());
     for (const Instr* instr : planned.region.instrs)
       AddElementOp(work, *instr, OperandsReducedBy(*instr), machine_);
     Machine one = machine_;
@@ -84,7 +84,7 @@ class HorizontalPacker {
   static double OperandsReducedBy(const Instr& instr) {
     bool reduces = instr.op() == Op::kReduce || instr.op() == Op::kScan;
     double elements = 0;
-    for (const Shape& part : PartsOf(reduces ? instr.operand(0)->shape() : instr.shape()))
+    for (const Shape& part : ResultShapesOf(reduces ? instr.operand(0)->shape() : instr.shape()))
       elements = std::max(elements, static_cast<double>(part.ElementCount()));
     return elements;
   }

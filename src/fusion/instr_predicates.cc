@@ -60,22 +60,22 @@ std::string WhyNoKernel(const Instr& instr, const Machine& machine) {
   std::optional<std::string> why;
   switch (instr.op()) {
     case Op::kReduce:
-      why = WhyNoReducer(instr);
+      why = WhyNoReduceKernel(instr);
       break;
     case Op::kDot:
       why = WhyNoDot(instr);
       break;
     case Op::kScatter:
-      why = WhyNoScatter(instr);
+      why = WhyNoScatterKernel(instr);
       break;
     case Op::kScan:
-      why = WhyNoScan(instr);
+      why = WhyNoScanKernel(instr);
       break;
     case Op::kSort:
-      why = WhyNoSort(instr, machine);
+      why = WhyNoSortKernel(instr, machine);
       break;
     default:
-      why = WhyNoElement(instr);
+      why = WhyNoElementCode(instr);
   }
   return why.value_or("");
 }
@@ -83,7 +83,7 @@ std::string WhyNoKernel(const Instr& instr, const Machine& machine) {
 int64_t ResultBytes(const Instr& instr) {
   if (instr.shape().IsArray()) return instr.shape().ByteSize();
   int64_t bytes = 0;
-  for (const Shape& part : PartsOf(instr.shape())) bytes += part.ByteSize();
+  for (const Shape& part : ResultShapesOf(instr.shape())) bytes += part.ByteSize();
   return bytes;
 }
 
@@ -101,7 +101,7 @@ bool IsAlias(const Instr& instr) {
     case Op::kReshape:
       return true;
     case Op::kBitcast:
-      return !WhyNoElement(instr);
+      return !WhyNoElementCode(instr);
     default:
       return false;
   }

@@ -35,9 +35,10 @@ BuiltKernel RebindKernel(const FusedRegion& region, const KernelBuildResult& res
   built.arguments = ArgumentsOf(region);
   for (size_t i = 0; i < built.arguments.size(); ++i) {
     const KernelArgument& argument = built.arguments[i];
-    built.kernel.arrays[i].name = NameOfArgument(*argument.instr, argument.part);
+    built.kernel.arrays[i].name = NameOfArgument(*argument.instr, argument.result_index);
   }
-  for (auto& [output, updated] : built.updates) updated = built.arguments[output].instr->operand(0);
+  for (auto& [output, updated] : built.must_alias)
+    updated = built.arguments[output].instr->operand(0);
   return built;
 }
 
@@ -47,8 +48,8 @@ std::shared_ptr<const KernelBuildResult> KernelCache::BuildOrGet(const FusedRegi
   auto [first, last] = results_.equal_range(hash);
   for (auto it = first; it != last; ++it)
     if (it->second->kind == kind && IsSame(it->second->region, region)) return it->second;
-  auto result = std::make_shared<KernelBuildResult>(
-      KernelBuildResult{region, kind, OnlyIfSound(BuildRegion(region, kind, machine_, "probe"))});
+  auto result = std::make_shared<KernelBuildResult>(KernelBuildResult{
+      region, kind, VerifyOrReject(BuildRegion(region, kind, machine_, "probe"))});
   if (result->outcome.built) cached_ir_values_ += result->outcome.built->kernel.nodes.size();
   if (cached_ir_values_ <= kMaxCachedValues) results_.emplace(hash, result);
   return result;

@@ -60,7 +60,7 @@ class PartitionKernelBuilder {
       if (IsNeverInKernel(*instr) || IsMemoryConstant(*instr) || plan_.kernel_of[instr] >= 0)
         continue;
       if (!is_root && (IsImmediate(*instr) || IsAlias(*instr))) continue;
-      if (IsForLibrary(*instr, machine_) || IsForRuntime(*instr, machine_)) continue;
+      if (UsesLibrary(*instr, machine_) || UsesRuntimeFunction(*instr, machine_)) continue;
       plan_.host_step_reason[instr] = WhyNoKernel(*instr, machine_);
       if (plan_.host_step_reason[instr].empty()) Build({{instr}, {instr}});
     }

@@ -98,7 +98,7 @@ struct PlanningStats {
 
 // The plan of one computation: which kernels compute which values. Any other value is outside
 // kernels (see above): an alias of another value (IsAlias, instr_predicates.h), a library call
-// (IsForLibrary, gen/library/contraction.h), control flow, a parameter or a host step.
+// (UsesLibrary, gen/library/contraction.h), control flow, a parameter or a host step.
 struct ComputationPlan {
   const Computation* computation = nullptr;
   std::vector<PlannedKernel> kernels;

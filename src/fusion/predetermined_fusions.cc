@@ -50,7 +50,7 @@ class KernelMembership {
   bool IsKernels(const Instr& instr) const {
     if (!live_[&instr] || IsNeverInKernel(instr) || IsMemoryConstant(instr)) return false;
     if (instr.op() == Op::kGetTupleElement) return false;
-    if (IsForLibrary(instr, machine_) || IsForRuntime(instr, machine_)) return false;
+    if (UsesLibrary(instr, machine_) || UsesRuntimeFunction(instr, machine_)) return false;
     if (!WhyNoKernel(instr, machine_).empty()) return false;
     return !IsImmediate(instr) ||
            (MustBeStored(instr) && instr.shape().ByteSize() > kMaxStoredSplat);
@@ -68,7 +68,7 @@ class KernelMembership {
            std::ranges::any_of(instr.users(), [&](const Instr* user) {
              return (IsPartialUpdate(*user) && user->operand(0) == &instr) ||
                     IsNeverInKernel(*user) || user->op() == Op::kGetTupleElement ||
-                    IsForLibrary(*user, machine_) || !WhyNoKernel(*user, machine_).empty();
+                    UsesLibrary(*user, machine_) || !WhyNoKernel(*user, machine_).empty();
            });
   }
 

@@ -51,7 +51,7 @@ std::string WhyNotRoots(const FusedRegion& region, GeneratorKind kind, const Mac
   switch (kind) {
     case GeneratorKind::kLoop:
       if (!HasSeveralSizes(region)) return "";
-      return machine.is_gpu() ? gpu::WhyNotStacked(region)
+      return machine.is_gpu() ? gpu::WhyNotMultiSize(region)
                               : "its roots have different numbers of elements";
     case GeneratorKind::kRows:
       return "";  // the generator decides
@@ -78,7 +78,7 @@ bool HasTinyRows(const FusedRegion& region) {
 std::string WhyNotColumnReductions(const FusedRegion& region, GeneratorKind kind,
                                    const Machine& machine) {
   ColumnReductions column_reductions;
-  if (kind == GeneratorKind::kColumns) return FindColumnReductions(region, column_reductions);
+  if (kind == GeneratorKind::kColumns) return AnalyzeColumnReductions(region, column_reductions);
   bool contracts = std::any_of(region.instrs.begin(), region.instrs.end(),
                                [](const Instr* instr) { return instr->op() == Op::kDot; });
   if (kind != GeneratorKind::kRows) return "";
@@ -92,7 +92,7 @@ std::string WhyNot(const FusedRegion& region, GeneratorKind kind, const Machine&
   if (std::string why = WhyTooLarge(region); !why.empty()) return why;
   if (region.instrs.size() > 1)
     for (const Instr* instr : region.instrs)
-      if (instr->op() == Op::kSort && !(machine.is_gpu() && gpu::TakesProducers(region)))
+      if (instr->op() == Op::kSort && !(machine.is_gpu() && gpu::IsSortWithProducers(region)))
         return "a sort needs its own kernel";
   if (std::string why = WhyNotUpdate(region, kind, machine); !why.empty()) return why;
   if (std::string why = WhyNotColumnReductions(region, kind, machine); !why.empty()) return why;
@@ -146,7 +146,7 @@ bool RegionCosts::HasKernel(const FusedRegion& region, uint64_t hash, GeneratorK
   if ((kind == GeneratorKind::kRows || contracts) && !machine_.is_gpu()) {
     auto [check, is_new] = shape_checks_.try_emplace(hash);
     if (is_new) check->second = contracts ? AcceptsContract(region, machine_) : AcceptsRows(region);
-    if (check->second != Accepts::kAskByBuilding) return check->second == Accepts::kYes;
+    if (check->second != Accepts::kUnknown) return check->second == Accepts::kYes;
   }
   return FindOrBuild(region, hash).cost.HasKernel();
 }

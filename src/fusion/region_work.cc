@@ -76,9 +76,9 @@ RegionWorkEstimator::Use RegionWorkEstimator::UseOf(const Instr& instr, size_t o
     case Op::kDot:
       // A contraction packs its operands into panels, which are recomputed for some of its tiles.
       // Other loops evaluate both operands for every multiplication.
-      if (IsForContract(instr, machine_))
+      if (CanUseContract(instr, machine_))
         return {&of, EvaluationRate::kFixed,
-                count * static_cast<double>(TimesMade(instr, operand, machine_)), own};
+                count * static_cast<double>(RecomputeCount(instr, operand, machine_)), own};
       return {&of, EvaluationRate::kOtherIndices, std::max(1.0, count / own), own};
     case Op::kConcatenate:
     case Op::kPad:

@@ -80,7 +80,7 @@ void UnitGraph::AddDependencies() {
   for (int k = 0; k < num_kernels_; ++k) {
     const PlannedKernel& planned = plan_.kernels[static_cast<size_t>(k)];
     for (const Instr* input : planned.region.inputs) add(k, input);
-    for (const auto& [argument, old] : planned.built.updates) add(k, old);
+    for (const auto& [argument, old] : planned.built.must_alias) add(k, old);
     for (const Instr* root : planned.region.roots)
       if (root->has_extras())
         for (const Instr* before : root->extras().control_predecessors) add(k, before);
@@ -130,7 +130,7 @@ void UnitGraph::AddReads(const InstrMap<std::vector<int>>& buffers) {
   for (int k = 0; k < num_kernels_; ++k) {
     const PlannedKernel& planned = plan_.kernels[static_cast<size_t>(k)];
     for (const Instr* input : planned.region.inputs) read(k, input);
-    for (const auto& [argument, old] : planned.built.updates) read(k, old);
+    for (const auto& [argument, old] : planned.built.must_alias) read(k, old);
   }
   for (size_t i = 0; i < instr_of_.size(); ++i)
     if (!IsAlias(*instr_of_[i]))
@@ -149,8 +149,8 @@ void UnitGraph::AddInPlaceReuses(const InstrMap<std::vector<int>>& buffers) {
       if (bytes > 0 && bytes == buffers_[static_cast<size_t>(to[0])].bytes)
         in_place_reuses_[static_cast<size_t>(k)].push_back({from[0], to[0]});
     };
-    for (auto [input, output] : built.in_place) reuse(built.arguments[input].instr, output);
-    for (const auto& [output, old] : built.updates) reuse(old, output);
+    for (auto [input, output] : built.may_alias) reuse(built.arguments[input].instr, output);
+    for (const auto& [output, old] : built.must_alias) reuse(old, output);
   }
 }
 

@@ -80,9 +80,9 @@ std::optional<std::string> WhyNoBitcast(const Instr& instr) {
 
 }  // namespace
 
-std::optional<std::string> WhyNoElement(const Instr& instr) {
-  if (instr.op() == Op::kRngBitGenerator) return WhyNoRandomBits(instr);
-  if (instr.op() == Op::kReduceWindow) return WhyNoWindow(instr);
+std::optional<std::string> WhyNoElementCode(const Instr& instr) {
+  if (instr.op() == Op::kRngBitGenerator) return WhyNoRandomBitsCode(instr);
+  if (instr.op() == Op::kReduceWindow) return WhyNoReduceWindowCode(instr);
   if (std::optional<std::string> why = WhyNoShapes(instr)) return why;
   switch (instr.op()) {
     case Op::kIota:
@@ -111,7 +111,7 @@ std::optional<std::string> WhyNoElement(const Instr& instr) {
     case Op::kBitcastConvert:
       return WhyNoBitcast(instr);
     case Op::kSelectAndScatter:
-      return WhyNoSelectAndScatter(instr);
+      return WhyNoSelectAndScatterCode(instr);
     case Op::kMap: {
       if (instr.captures() > 0) return "map: it captures values";
       return std::nullopt;

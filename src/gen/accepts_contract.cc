@@ -1,6 +1,6 @@
 // Predicts without generating code whether the contract generator accepts a region: a dot,
 // elementwise producers of its operands, and elementwise consumers of its results at the same
-// indices. For reductions, chains and roots that move results it answers kAskByBuilding.
+// indices. For reductions, chains and roots that move results it answers kUnknown.
 
 #include <algorithm>
 #include <unordered_set>
@@ -59,24 +59,23 @@ Accepts AcceptsContract(const FusedRegion& region, const Machine& machine) {
   for (const Instr* instr : region.instrs) {
     nodes += kContractNodesOfOp + kContractNodesOfFlop * instr->info().flops_per_element;
     if (instr->op() == Op::kDot) {
-      if (dot != nullptr || !IsForContract(*instr, machine)) return Accepts::kAskByBuilding;
+      if (dot != nullptr || !CanUseContract(*instr, machine)) return Accepts::kUnknown;
       dot = instr;
       behind.insert(instr);
       continue;
     }
-    if (!instr->shape().IsArray() || !IsByElement(*instr)) return Accepts::kAskByBuilding;
+    if (!instr->shape().IsArray() || !IsByElement(*instr)) return Accepts::kUnknown;
     bool follows = std::any_of(instr->operands().begin(), instr->operands().end(),
                                [&](const Instr* operand) { return behind.contains(operand); });
     if (!follows) continue;
     behind.insert(instr);
-    if (!IsReadElementwise(region, *instr, *dot)) return Accepts::kAskByBuilding;
+    if (!IsReadElementwise(region, *instr, *dot)) return Accepts::kUnknown;
   }
-  if (dot == nullptr || nodes * kContractCopies > kContractFewNodes) return Accepts::kAskByBuilding;
+  if (dot == nullptr || nodes * kContractCopies > kContractFewNodes) return Accepts::kUnknown;
   // Other users of a transposed root would need it at another index.
   for (const Instr* instr : region.instrs)
     for (const Instr* operand : instr->operands())
-      if (operand->op() == Op::kTranspose && behind.contains(operand))
-        return Accepts::kAskByBuilding;
+      if (operand->op() == Op::kTranspose && behind.contains(operand)) return Accepts::kUnknown;
   bool same = std::all_of(region.roots.begin(), region.roots.end(), [&](const Instr* root) {
     return root->shape().ElementCount() == dot->shape().ElementCount();
   });

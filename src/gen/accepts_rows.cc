@@ -2,7 +2,7 @@
 // rejects a region if the result of a reduction is needed outside its own row. Which elements are
 // needed follows from the shapes: this file propagates indices from the roots and the reduced
 // values down to the reductions, as the element emitter would, but symbolically. Data-dependent
-// indices are answered with kAskByBuilding.
+// indices are answered with kUnknown.
 
 #include "gen/accepts_rows.h"
 
@@ -78,13 +78,13 @@ class RowAccessChecker {
   Accepts Run() {
     RowLevels found;
     bool any = std::none_of(region_.roots.begin(), region_.roots.end(), [&](const Instr* root) {
-      return PartsOf(root->shape())[0].ElementCount() > ResultCount();
+      return ResultShapesOf(root->shape())[0].ElementCount() > ResultCount();
     });
-    if (!FindRowLevels(region_, found, any).empty()) return Accepts::kNo;
-    rows_ = found.rows;
-    row_ = found.row;
+    if (!AnalyzeRowLevels(region_, found, any).empty()) return Accepts::kNo;
+    rows_ = found.row_count;
+    row_ = found.row_length;
     NoteInside();
-    if (IsLarge(found)) return Accepts::kAskByBuilding;
+    if (IsLarge(found)) return Accepts::kUnknown;
     first_ = ElementAt(found.levels[0][0]);
     for (const std::vector<Reducer>& level : found.levels)
       for (const Reducer& reducer : level) Accumulate(reducer);
@@ -95,7 +95,7 @@ class RowAccessChecker {
  private:
   int64_t ResultCount() const {
     for (const Instr* instr : region_.instrs)
-      if (instr->op() == Op::kReduce) return PartsOf(instr->shape())[0].ElementCount();
+      if (instr->op() == Op::kReduce) return ResultShapesOf(instr->shape())[0].ElementCount();
     return 0;
   }
 
@@ -150,7 +150,7 @@ class RowAccessChecker {
       for (size_t i = 0; i < own.size(); ++i) at[static_cast<size_t>(dimensions[i])] = digits[i];
     };
     assign(reducer.kept_dims, Row());
-    assign(reducer.reduced, Element());
+    assign(reducer.reduced_dims, Element());
     return at;
   }
 
@@ -160,11 +160,11 @@ class RowAccessChecker {
     if (reducer.input().rank() == static_cast<int64_t>(first_.size()) && at != first_)
       return Open();
     for (size_t i = 0; i < reducer.instr->operand_count(); ++i)
-      Visit(*reducer.instr->operand(i), NumberOf(i < reducer.count ? at : MixedRadixIndex()));
+      Visit(*reducer.instr->operand(i), NumberOf(i < reducer.input_count ? at : MixedRadixIndex()));
   }
 
   void Write(const Instr& root, const Reducer& like) {
-    for (const Shape& part : PartsOf(root.shape())) {
+    for (const Shape& part : ResultShapesOf(root.shape())) {
       if (part.ElementCount() == rows_) {
         Visit(root, NumberOf(Split({Row()}, part.dims())));
       } else if (!root.shape().IsArray() || part.ElementCount() != rows_ * row_) {
@@ -177,7 +177,7 @@ class RowAccessChecker {
   }
 
   void Open() {
-    if (answer_ == Accepts::kYes) answer_ = Accepts::kAskByBuilding;
+    if (answer_ == Accepts::kYes) answer_ = Accepts::kUnknown;
   }
 
   // Interns an index: most indices recur.
@@ -264,12 +264,12 @@ class RowAccessChecker {
 
   // Only the result of the current row is available.
   void CheckReduction(const Instr& reduce, const MixedRadixIndex& at) {
-    MixedRadixIndex own = Split({Row()}, PartsOf(reduce.shape())[0].dims());
+    MixedRadixIndex own = Split({Row()}, ResultShapesOf(reduce.shape())[0].dims());
     if (own == at && std::find(at.begin(), at.end(), Digit{}) == at.end()) return;
     auto unknown = [](const Digit& digit) { return digit.of == Digit::Of::kUnknown; };
     bool open =
         std::any_of(at.begin(), at.end(), unknown) || std::any_of(own.begin(), own.end(), unknown);
-    answer_ = open ? Accepts::kAskByBuilding : Accepts::kNo;
+    answer_ = open ? Accepts::kUnknown : Accepts::kNo;
   }
 
   // An instruction of the region, and the indices at which it was visited.

@@ -10,8 +10,8 @@
 
 namespace tokamak {
 
-// kAskByBuilding: unknown; only generating the kernel tells.
-enum class Accepts : uint8_t { kYes, kNo, kAskByBuilding };
+// kUnknown: only generating the kernel tells.
+enum class Accepts : uint8_t { kYes, kNo, kUnknown };
 
 // Whether BuildRows accepts a region, on any CPU.
 Accepts AcceptsRows(const FusedRegion& region);

@@ -35,7 +35,7 @@ class BodyEmitter {
 
  private:
   ElementType TypeOf(const Instr& instr) const {
-    return wide_ ? WideType(instr.shape().type()) : instr.shape().type();
+    return wide_ ? AccumulatorElementType(instr.shape().type()) : instr.shape().type();
   }
 
   bool AddConstant(const Instr& instr) {
@@ -97,7 +97,7 @@ bool IsPointwise(const Instr& instr, const Dims* dims) {
 
 }  // namespace
 
-ElementType WideType(ElementType type) {
+ElementType AccumulatorElementType(ElementType type) {
   return IsReal(type) && InfoOf(type).bits < 32 ? ElementType::kF32 : type;
 }
 
@@ -122,8 +122,8 @@ std::optional<std::vector<Element>> ApplyBody(KernelBuilder& b, const Computatio
   return results;
 }
 
-std::optional<Element> ApplyBodyTo(KernelBuilder& b, const Computation& body, const Instr& instr,
-                                   std::span<const Element> arguments) {
+std::optional<Element> EvaluateInBody(KernelBuilder& b, const Computation& body, const Instr& instr,
+                                      std::span<const Element> arguments) {
   if (body.parameters().size() != arguments.size()) return std::nullopt;
   BodyEmitter emitter(b, arguments, /*wide=*/false);
   for (const Instr* other : body.PostOrder()) {

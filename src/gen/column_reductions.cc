@@ -2,11 +2,11 @@
 
 namespace tokamak {
 
-std::string FindColumnReductions(const FusedRegion& region, ColumnReductions& found) {
+std::string AnalyzeColumnReductions(const FusedRegion& region, ColumnReductions& found) {
   bool first = true;
   for (const Instr* instr : region.instrs) {
     if (instr->op() != Op::kReduce && instr->op() != Op::kDot) continue;
-    Shape shape = PartsOf(instr->shape())[0];
+    Shape shape = ResultShapesOf(instr->shape())[0];
     if (first) found.dims = shape.dims();
     if (shape.dims() != found.dims) return "its reductions have results of different shapes";
     first = false;
@@ -16,23 +16,23 @@ std::string FindColumnReductions(const FusedRegion& region, ColumnReductions& fo
     }
     found.reducers.push_back(ReducerOf(*instr));
     const Reducer &reducer = found.reducers.back(), &like = found.reducers.front();
-    if (reducer.input().dims() != like.input().dims() || reducer.reduced != like.reduced)
+    if (reducer.input().dims() != like.input().dims() || reducer.reduced_dims != like.reduced_dims)
       return "its reductions have different dimensions";
   }
   for (const Instr* root : region.roots)
-    for (const Shape& part : PartsOf(root->shape()))
+    for (const Shape& part : ResultShapesOf(root->shape()))
       if (part.ElementCount() != ProductOf(found.dims, 0, found.dims.size()))
         return "a root has another number of elements than its reductions";
   return first ? "it has no reduction" : "";
 }
 
-Coordinates InputElement(const Reducer& reducer, const Coordinates& result,
-                         const Coordinates& reduced) {
+Coordinates InputCoordinates(const Reducer& reducer, const Coordinates& result,
+                             const Coordinates& reduced) {
   Coordinates at(reducer.input().dims().size());
   for (size_t i = 0; i < result.size(); ++i)
     at[static_cast<size_t>(reducer.kept_dims[i])] = result[i];
   for (size_t i = 0; i < reduced.size(); ++i)
-    at[static_cast<size_t>(reducer.reduced[i])] = reduced[i];
+    at[static_cast<size_t>(reducer.reduced_dims[i])] = reduced[i];
   return at;
 }
 
@@ -52,11 +52,11 @@ Coordinates OperandAt(const Dims& dims, const Dims& batch, const Dims& contracti
 
 }  // namespace
 
-Element DotTerm(KernelBuilder& b, ElementEmitter& emitter, const Instr& dot,
-                const Coordinates& result, const Coordinates& contracted, Element sum) {
+Element AddDotTerm(KernelBuilder& b, ElementEmitter& emitter, const Instr& dot,
+                   const Coordinates& result, const Coordinates& contracted, Element sum) {
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
   const Dims &lhs = dot.operand(0)->shape().dims(), &rhs = dot.operand(1)->shape().dims();
-  ElementType type = WideType(dot.shape().type());
+  ElementType type = AccumulatorElementType(dot.shape().type());
   size_t lhs_free = attrs.lhs_batch.size();
   size_t rhs_free = lhs.size() - attrs.lhs_contracting.size();
   auto operand = [&](size_t i, const Coordinates& at) {

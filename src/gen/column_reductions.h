@@ -20,16 +20,16 @@ struct ColumnReductions {
 
 // Fills `found`. Returns why the region's reductions and dots do not fit one column kernel, an
 // empty string if they do.
-std::string FindColumnReductions(const FusedRegion& region, ColumnReductions& found);
+std::string AnalyzeColumnReductions(const FusedRegion& region, ColumnReductions& found);
 
 // The input coordinates of an element that is reduced into `result`.
-Coordinates InputElement(const Reducer& reducer, const Coordinates& result,
-                         const Coordinates& reduced);
+Coordinates InputCoordinates(const Reducer& reducer, const Coordinates& result,
+                             const Coordinates& reduced);
 
-// Adds the product of one pair of elements to a dot's sum, which has the WideType of the dot's
-// type, and returns the new sum. `contracted`: coordinates along the contracting dimensions, in the
-// order of the attributes.
-Element DotTerm(KernelBuilder& b, ElementEmitter& emitter, const Instr& dot,
-                const Coordinates& result, const Coordinates& contracted, Element sum);
+// Adds the product of one pair of elements to a dot's sum, which has the AccumulatorElementType of
+// the dot's type, and returns the new sum. `contracted`: coordinates along the contracting
+// dimensions, in the order of the attributes.
+Element AddDotTerm(KernelBuilder& b, ElementEmitter& emitter, const Instr& dot,
+                   const Coordinates& result, const Coordinates& contracted, Element sum);
 
 }  // namespace tokamak

@@ -14,7 +14,7 @@
 #include <algorithm>
 
 #include "gen/column_reductions.h"
-#include "gen/dot_sides.h"
+#include "gen/dot_dimensions.h"
 #include "gen/roots.h"
 
 namespace tokamak {
@@ -53,7 +53,7 @@ class ColumnsBuilder {
 
   BuildOutcome Build() {
     ColumnReductions found;
-    if (std::string why = FindColumnReductions(region_, found); !why.empty())
+    if (std::string why = AnalyzeColumnReductions(region_, found); !why.empty())
       return {std::nullopt, why};
     reducers_ = std::move(found.reducers);
     dots_ = std::move(found.dots);
@@ -66,21 +66,22 @@ class ColumnsBuilder {
     split_ = rank - std::min(inner_, rank);
     rows_ = ProductOf(dims_, 0, split_);
     row_ = ProductOf(dims_, split_, rank);
-    lanes_ = std::min(2 * machine_.Lanes(32), PowerBelow(row_));
+    lanes_ = std::min(2 * machine_.Lanes(32), FloorPowerOfTwo(row_));
     vectors_ = VectorsAtATime();
     int64_t vector_count = rows_ * StepsOfRow();
-    beside_ = VectorsPerBlock(vector_count);
-    int64_t grid_size = (vector_count + beside_ - 1) / beside_;
+    vectors_per_block_ = VectorsPerBlock(vector_count);
+    int64_t grid_size = (vector_count + vectors_per_block_ - 1) / vectors_per_block_;
     b_.For("g", LoopRole::kGrid, b_.Index(grid_size), [&](Scalar g) {
-      first_vector_ = LesserOf(g * b_.Index(beside_), b_.Index(vector_count - beside_));
+      first_vector_ =
+          LesserOf(g * b_.Index(vectors_per_block_), b_.Index(vector_count - vectors_per_block_));
       std::vector<Accumulators> sums;
       for (const Reducer& reducer : reducers_)
-        sums.emplace_back(b_, emitter_, reducer, beside_ * width());
+        sums.emplace_back(b_, emitter_, reducer, vectors_per_block_ * width());
       if (!sums.empty()) Reduce(sums);
       for (const Instr* dot : dots_) Contract(*dot);
       Finish(sums);
     });
-    return FinishLoop(b_, emitter_, region_, grid_size, false);
+    return FinishLoopKernel(b_, emitter_, region_, grid_size, false);
   }
 
  private:
@@ -112,7 +113,7 @@ class ColumnsBuilder {
     // work is distributed over cores. Chosen.
     constexpr int64_t kChunksPerCore = 8, kSums = 8, kMinParallelWork = 1 << 17;
     if (vectors_ > 1) return 1;
-    int64_t vectors = machine_.HasShortVectors() ? VectorsTogether(machine_) : 1;
+    int64_t vectors = machine_.HasShortVectors() ? InterleaveFactor(machine_) : 1;
     if (lanes_ >= machine_.Lanes(32) && flops_ <= kLittle && reducers_.size() + dots_.size() == 1)
       vectors = kSums;
     int64_t beside = std::min(vectors * machine_.Lanes(32) / lanes_, vector_count);
@@ -133,7 +134,7 @@ class ColumnsBuilder {
 
   // Elements reduced into one result.
   int64_t Depth() const {
-    if (!dots_.empty()) return DotSides(*dots_[0]).k;
+    if (!dots_.empty()) return DotDimensions(*dots_[0]).k;
     const Reducer& like = reducers_[0];
     return like.input().ElementCount() / std::max<int64_t>(ProductOf(dims_, 0, dims_.size()), 1);
   }
@@ -161,8 +162,8 @@ class ColumnsBuilder {
       b_.For("v", LoopRole::kSerial, b_.Index(vectors_),
              [&](Scalar v) { vector(sums + v * b_.Index(lanes_)); });
     };
-    if (beside_ == 1) return emit_vector(b_.Index(0));
-    b_.For("p", LoopRole::kUnrolled, b_.Index(beside_), emit_vector);
+    if (vectors_per_block_ == 1) return emit_vector(b_.Index(0));
+    b_.For("p", LoopRole::kUnrolled, b_.Index(vectors_per_block_), emit_vector);
   }
 
   // Loops over some dimensions of an array; `body` receives their coordinates in order.
@@ -187,10 +188,10 @@ class ColumnsBuilder {
   void Reduce(std::vector<Accumulators>& sums) {
     const Reducer& like = reducers_[0];
     ForLanes([&](Scalar lane) {
-      for (Accumulators& sum : sums) sum.Write(lane, sum.Begin());
+      for (Accumulators& sum : sums) sum.Write(lane, sum.InitialValue());
     });
-    if (vectors_ > 1 && RunsOf(like.reduced).size() == 1) return ReduceRows(sums);
-    ForRuns(RunsOf(like.reduced), like.input().dims(), {},
+    if (vectors_ > 1 && RunsOf(like.reduced_dims).size() == 1) return ReduceRows(sums);
+    ForRuns(RunsOf(like.reduced_dims), like.input().dims(), {},
             [&](const Coordinates& reduced) { AccumulateAll(sums, {reduced}); });
   }
 
@@ -199,7 +200,7 @@ class ColumnsBuilder {
                      const std::vector<Coordinates>& vector_count) {
     ForLanes([&](Scalar lane) {
       for (const Coordinates& reduced : vector_count) {
-        Coordinates at = InputElement(reducers_[0], ResultAt(lane), reduced);
+        Coordinates at = InputCoordinates(reducers_[0], ResultAt(lane), reduced);
         for (Accumulators& sum : sums) sum.Accumulate(lane, at, {});
       }
     });
@@ -209,7 +210,7 @@ class ColumnsBuilder {
   void ReduceRows(std::vector<Accumulators>& sums) {
     const int64_t at_once = flops_ <= kLittle ? 8 : flops_ <= kSome ? 4 : 1;
     const Reducer& like = reducers_[0];
-    Run run = RunsOf(like.reduced)[0];
+    Run run = RunsOf(like.reduced_dims)[0];
     const Dims& dims = like.input().dims();
     Dims own(dims.begin() + static_cast<int64_t>(run.begin),
              dims.begin() + static_cast<int64_t>(run.end));
@@ -230,17 +231,18 @@ class ColumnsBuilder {
   void Contract(const Instr& dot) {
     const DotAttrs& attrs = dot.attrs<DotAttrs>();
     const Dims& lhs = dot.operand(0)->shape().dims();
-    ElementType type = WideType(dot.shape().type());
+    ElementType type = AccumulatorElementType(dot.shape().type());
     Sum sum{&dot, {}};
-    for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
-      sum.arrays[part] = b_.Local("sum", ComputeType(type), Space::kRegisters, beside_ * lanes_);
+    for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
+      sum.arrays[component] =
+          b_.Local("sum", ComputeType(type), Space::kRegisters, vectors_per_block_ * lanes_);
     ForLanes([&](Scalar lane) { Write(sum, lane, ConstantElement(b_, type, 0)); });
     std::vector<Run> runs;  // one run per dimension: lhs and rhs may order them differently
     for (int64_t d : attrs.lhs_contracting)
       runs.push_back({static_cast<size_t>(d), static_cast<size_t>(d) + 1});
     ForRuns(runs, lhs, {}, [&](const Coordinates& contracted) {
       ForLanes([&](Scalar lane) {
-        Element term = DotTerm(b_, emitter_, dot, ResultAt(lane), contracted, Read(sum, lane));
+        Element term = AddDotTerm(b_, emitter_, dot, ResultAt(lane), contracted, Read(sum, lane));
         if (emitter_.failure().empty()) Write(sum, lane, term);
       });
     });
@@ -249,7 +251,7 @@ class ColumnsBuilder {
 
   struct Sum {
     const Instr* dot = nullptr;
-    std::array<ArrayId, 2> arrays{};
+    ElementArrays arrays{};
   };
 
   Element Read(const Sum& sum, Scalar lane) {
@@ -267,17 +269,18 @@ class ColumnsBuilder {
     ForLanes([&](Scalar lane) {
       Coordinates at = ResultAt(lane);
       for (Accumulators& sum : sums) {
-        std::vector<Element> results = sum.Finished(sum.Read(lane));
+        std::vector<Element> results = sum.FinalResult(sum.Read(lane));
         for (size_t i = 0; i < results.size(); ++i)
           emitter_.Bind(*sum.reducer().instr, i, at, results[i]);
       }
       for (const Sum& sum : dot_sums_) {
         ElementType type = sum.dot->shape().type();
-        emitter_.Bind(*sum.dot, 0, at, ConvertElement(b_, WideType(type), type, Read(sum, lane)));
+        emitter_.Bind(*sum.dot, 0, at,
+                      ConvertElement(b_, AccumulatorElementType(type), type, Read(sum, lane)));
       }
       Scalar linear = row_at_ * b_.Index(row_) + (begin_ + lane);
       for (const Instr* root : region_.roots) {
-        std::vector<Shape> parts = PartsOf(root->shape());
+        std::vector<Shape> parts = ResultShapesOf(root->shape());
         for (size_t i = 0; i < parts.size(); ++i) {
           Coordinates here =
               parts[i].dims() == dims_ ? at : Delinearized(b_, linear, parts[i].dims());
@@ -298,7 +301,7 @@ class ColumnsBuilder {
   Dims dims_;
   int64_t flops_ = 0;  // operations per reduced element
   size_t split_ = 0;
-  int64_t rows_ = 1, row_ = 1, lanes_ = 1, vectors_ = 1, beside_ = 1;
+  int64_t rows_ = 1, row_ = 1, lanes_ = 1, vectors_ = 1, vectors_per_block_ = 1;
   // begin_: start of the results in the row, minus the index of their first accumulator.
   Scalar first_vector_, row_at_, begin_;
 };
@@ -311,7 +314,7 @@ BuildOutcome BuildColumns(const FusedRegion& region, const Machine& machine,
   Dims dims;
   for (const Instr* instr : region.instrs)
     if (instr->op() == Op::kReduce || instr->op() == Op::kDot)
-      dims = PartsOf(instr->shape())[0].dims();
+      dims = ResultShapesOf(instr->shape())[0].dims();
   size_t inner = dims.empty() ? 0 : 1;
   while (inner < dims.size() &&
          ProductOf(dims, dims.size() - inner, dims.size()) < machine.Lanes(32))

@@ -54,8 +54,9 @@ struct ContractRegions {
 
 // The instructions of the region that the values depend on, not following the operands of
 // `without`.
-std::unordered_set<const Instr*> Behind(const FusedRegion& region, std::vector<const Instr*> open,
-                                        const Instr* without) {
+std::unordered_set<const Instr*> DependenciesOf(const FusedRegion& region,
+                                                std::vector<const Instr*> open,
+                                                const Instr* without) {
   std::unordered_set<const Instr*> inside(region.instrs.begin(), region.instrs.end()), found;
   while (!open.empty()) {
     const Instr* instr = open.back();
@@ -81,7 +82,7 @@ FusedRegion SubRegion(const FusedRegion& region, const std::unordered_set<const 
 // roots have as many elements as the dot, 0 if they have another size.
 int64_t ColumnGroups(const ContractRegions& parts) {
   // Column groups. Chosen: an LSTM has 4.
-  constexpr int64_t kMost = 8;
+  constexpr int64_t kMaxColumnGroups = 8;
   std::optional<int64_t> count;
   int64_t elements = parts.dot->shape().ElementCount();
   for (const Instr* root : parts.rest.roots) {
@@ -89,7 +90,7 @@ int64_t ColumnGroups(const ContractRegions& parts) {
     if (own == 0) return 0;
     int64_t of_root = elements / own;
     bool even = of_root * own == elements;
-    if (!even || of_root > kMost || count.value_or(of_root) != of_root) return 0;
+    if (!even || of_root > kMaxColumnGroups || count.value_or(of_root) != of_root) return 0;
     count = of_root;
   }
   return parts.IsChain() && count != 1 ? 0 : count.value_or(0);
@@ -110,21 +111,21 @@ std::string FindContractRegions(const FusedRegion& region, const Machine& machin
   if (parts.dot == nullptr) return "it has no contraction";
   const Instr* left = parts.dot->operand(0);
   parts.rest = region;
-  FusedRegion rows = SubRegion(region, Behind(region, {left}, nullptr));
+  FusedRegion rows = SubRegion(region, DependenciesOf(region, {left}, nullptr));
   if (HasReduction(rows)) {
     std::vector<const Instr*> results;
     for (const Instr* root : region.roots)
       if (std::find(rows.roots.begin(), rows.roots.end(), root) == rows.roots.end())
         results.push_back(root);
     parts.rows = std::move(rows);
-    parts.rest = SubRegion(region, Behind(region, std::move(results), left));
+    parts.rest = SubRegion(region, DependenciesOf(region, std::move(results), left));
     parts.left_is_root =
         std::find(parts.rows.roots.begin(), parts.rows.roots.end(), left) != parts.rows.roots.end();
     if (!parts.left_is_root) parts.rows.roots.push_back(left);
   }
   for (const Instr* instr : region.instrs) {
     if (instr->op() != Op::kDot || instr == parts.dot) continue;
-    if (parts.inner != nullptr || !parts.IsChain() || !IsForContract(*instr, machine) ||
+    if (parts.inner != nullptr || !parts.IsChain() || !CanUseContract(*instr, machine) ||
         std::find(parts.rest.instrs.begin(), parts.rest.instrs.end(), instr) !=
             parts.rest.instrs.end())
       return "it has a second contraction";
@@ -163,50 +164,51 @@ class ContractBuilder {
  private:
   BuildOutcome BuildTiles() {
     const Instr& dot = *parts_.dot;
-    DotSides sides(dot);
-    if (sides.n % parts_.columns != 0) return {std::nullopt, "its columns have no such groups"};
-    tile_.emplace(setting_, dot, TilingOf(dot, sides, machine_, stitched_, parts_.columns));
+    DotDimensions dot_dims(dot);
+    if (dot_dims.n % parts_.columns != 0) return {std::nullopt, "its columns have no such groups"};
+    tile_.emplace(environment_, dot, TilingOf(dot, dot_dims, machine_, stitched_, parts_.columns));
     if (std::string why = WhyNoRows(); !why.empty()) return {std::nullopt, why};
     if (parts_.columns > 1 && !AreRootsOfColumnGroups())
       return {std::nullopt, "its columns have no groups"};
-    bool is_all = MakesAll();
+    bool is_all = StoresSumsDirectly();
     if (is_all) tile_->WriteTo(emitter_.OutputOf(*parts_.rest.roots[0]));
-    tile_->MakeArrays();
-    const TileCut &rows = tile_->tiling().rows, &columns = tile_->tiling().columns;
-    int64_t grid_size = tile_->sides().batch * rows.count * columns.count;
+    tile_->DeclareArrays();
+    const TiledDimension &rows = tile_->tiling().rows, &columns = tile_->tiling().columns;
+    int64_t grid_size = tile_->dot_dims().batch * rows.count * columns.count;
     b_.For("tile", LoopRole::kGrid, b_.Index(grid_size), [&](Scalar g) {
       Scalar rest = g / b_.Index(columns.count);
       column_ = Begin(columns, g % b_.Index(columns.count));
       row_ = Begin(rows, rest % b_.Index(rows.count));
       batch_ = rest / b_.Index(rows.count);
       tile_->BeginBatch(batch_);
-      tile_->Emit(row_, column_);
+      tile_->EmitTile(row_, column_);
       if (!is_all) Finish();
     });
-    return FinishLoop(b_, emitter_, region_, grid_size, false);
+    return FinishLoopKernel(b_, emitter_, region_, grid_size, false);
   }
 
   // Whether the results have no consumers in the region: the sums are stored directly.
-  bool MakesAll() const {
+  bool StoresSumsDirectly() const {
     const std::vector<const Instr*>& roots = parts_.rest.roots;
     const Instr& dot = *parts_.dot;
     bool alone = roots.size() == 1 &&
                  (roots[0] == &dot || (dot.users().size() == 1 && roots[0] == &tile_->result()));
-    return alone && !stitched_ && tile_->MayWriteTo();
+    return alone && !stitched_ && tile_->CanWriteTo();
   }
 
   BuildOutcome BuildChain() {
     if (std::string why = WhyNoChain(); !why.empty()) return {std::nullopt, why};
     std::optional<ChainTiling> chain = TilingOfChain(*parts_.dot, parts_.inner, machine_);
     if (!chain) return {std::nullopt, "storing its lhs is cheaper than recomputing it per task"};
-    if (parts_.inner != nullptr) inner_.emplace(setting_, *parts_.inner, chain->inner);
-    tile_.emplace(setting_, *parts_.dot, chain->outer);
+    if (parts_.inner != nullptr) inner_.emplace(environment_, *parts_.inner, chain->inner);
+    tile_.emplace(environment_, *parts_.dot, chain->outer);
     if (std::string why = WhyNoRows(); !why.empty()) return {std::nullopt, why};
-    if (inner_) inner_->MakeArrays();
-    left_ = tile_->MakeLhs();
-    tile_->MakeArrays();
-    const TileCut& rows = chain->outer.rows;
-    int64_t tasks = chain->tasks(tile_->sides().batch), of_batch = rows.count / chain->tiles;
+    if (inner_) inner_->DeclareArrays();
+    left_ = tile_->DeclareLhs();
+    tile_->DeclareArrays();
+    const TiledDimension& rows = chain->outer.rows;
+    int64_t tasks = chain->tasks(tile_->dot_dims().batch),
+            of_batch = rows.count / chain->row_tiles_per_task;
     column_ = b_.Index(0);
     b_.For("task", LoopRole::kGrid, b_.Index(tasks), [&](Scalar task) {
       batch_ = task / b_.Index(of_batch);
@@ -215,21 +217,21 @@ class ContractBuilder {
         tile->BeginBatch(batch_);
         tile->PackRhsOnce(column_);
       }
-      tile_->PadLhs();
-      Scalar first = task % b_.Index(of_batch) * b_.Index(chain->tiles);
-      b_.For("tile", LoopRole::kSerial, b_.Index(chain->tiles), [&](Scalar tile) {
+      tile_->ZeroLhsPadding();
+      Scalar first = task % b_.Index(of_batch) * b_.Index(chain->row_tiles_per_task);
+      b_.For("tile", LoopRole::kSerial, b_.Index(chain->row_tiles_per_task), [&](Scalar tile) {
         row_ = Begin(rows, first + tile);
         MakeLeft();
-        tile_->Emit(row_, column_);
+        tile_->EmitTile(row_, column_);
         Finish();
       });
     });
-    return FinishLoop(b_, emitter_, region_, tasks, false);
+    return FinishLoopKernel(b_, emitter_, region_, tasks, false);
   }
 
   // Whether all roots have the rows of the results and the columns of one group.
   bool AreRootsOfColumnGroups() const {
-    if (!tile_->TakesColumnGroups()) return false;
+    if (!tile_->SupportsColumnGroups()) return false;
     Dims dims = tile_->result().shape().dims();
     dims.back() /= parts_.columns;
     return std::ranges::all_of(parts_.rest.roots, [&](const Instr* root) {
@@ -240,42 +242,44 @@ class ContractBuilder {
   // The reductions must reduce whole rows of results.
   std::string WhyNoRows() {
     if (!stitched_) return "";
-    const DotSides& sides = tile_->sides();
-    if (sides.n > kMaxWhole) return "its rows are too long for a tile";
-    return WhyOtherRows(parts_.rest, follow_, sides);
+    const DotDimensions& dot_dims = tile_->dot_dims();
+    if (dot_dims.n > kMaxWholeRowElements) return "its rows are too long for a tile";
+    return WhyOtherRows(parts_.rest, follow_, dot_dims);
   }
 
   // lhs must have the rows that its reductions reduce, in the same order.
   std::string WhyNoChain() {
-    DotSides sides(*parts_.dot);
+    DotDimensions dot_dims(*parts_.dot);
     const Shape& left = parts_.dot->operand(0)->shape();
     int64_t last = 0;
-    if (!AreBehind(sides.attrs.lhs_batch, left, last) || !AreBehind(sides.lhs_free, left, last) ||
-        !AreBehind(sides.attrs.lhs_contracting, left, last))
+    if (!AreBehind(dot_dims.attrs.lhs_batch, left, last) ||
+        !AreBehind(dot_dims.lhs_free, left, last) ||
+        !AreBehind(dot_dims.attrs.lhs_contracting, left, last))
       return "its lhs is not produced in rows";
     if (parts_.inner == nullptr) {
-      if (std::string why = before_.Find(); !why.empty()) return why;
-      if (before_.row() < kContractLeastRow) return "its rows are reduced faster as columns";
+      if (std::string why = before_.Analyze(); !why.empty()) return why;
+      if (before_.row_length() < kContractLeastRow) return "its rows are reduced faster as columns";
     } else {
-      DotSides inner(*parts_.inner);
-      if (inner.batch != sides.batch) return "its dots have different batches";
+      DotDimensions inner(*parts_.inner);
+      if (inner.batch != dot_dims.batch) return "its dots have different batches";
       if (std::string why = WhyOtherRows(parts_.rows, before_, inner); !why.empty()) return why;
     }
-    bool fits = before_.rows() == sides.batch * sides.m && before_.row() == sides.k;
+    bool fits =
+        before_.row_count() == dot_dims.batch * dot_dims.m && before_.row_length() == dot_dims.k;
     return fits ? "" : "its reductions reduce other rows than the dot's lhs has";
   }
 
   static std::string WhyOtherRows(const FusedRegion& region, RowsBody& body,
-                                  const DotSides& sides) {
+                                  const DotDimensions& dot_dims) {
     RowLevels found;
-    if (std::string why = FindRowLevels(region, found); !why.empty()) return why;
-    if (std::string why = body.Find(); !why.empty()) return why;
-    if (body.row() < kContractLeastRow) return "its rows are reduced faster as columns";
-    bool fits = body.rows() == sides.batch * sides.m && body.row() == sides.n;
+    if (std::string why = AnalyzeRowLevels(region, found); !why.empty()) return why;
+    if (std::string why = body.Analyze(); !why.empty()) return why;
+    if (body.row_length() < kContractLeastRow) return "its rows are reduced faster as columns";
+    bool fits = body.row_count() == dot_dims.batch * dot_dims.m && body.row_length() == dot_dims.n;
     return fits ? "" : "its reductions reduce other rows than the dot's";
   }
 
-  Scalar Begin(const TileCut& cut, Scalar tile_index) {
+  Scalar Begin(const TiledDimension& cut, Scalar tile_index) {
     if (cut.count == 1) return b_.Index(0);
     Scalar begin = tile_index * b_.Index(cut.size);
     return cut.total % cut.size == 0 ? begin : LesserOf(begin, b_.Index(cut.total - cut.size));
@@ -284,9 +288,9 @@ class ContractBuilder {
   // Calls body for the rows of the tile, with their row index in the dot's results.
   template <typename Body>
   void ForRows(Body&& body) {
-    const DotSides& sides = tile_->sides();
-    b_.For("i", LoopRole::kSerial, b_.Index(tile_->tiling().rows.valid()),
-           [&](Scalar i) { body(i, batch_ * b_.Index(sides.m) + (row_ + i)); });
+    const DotDimensions& dot_dims = tile_->dot_dims();
+    b_.For("i", LoopRole::kSerial, b_.Index(tile_->tiling().rows.ValidSize()),
+           [&](Scalar i) { body(i, batch_ * b_.Index(dot_dims.m) + (row_ + i)); });
   }
 
   static RowLocation SumsOf(const DotTile& tile, Scalar begin) {
@@ -295,11 +299,11 @@ class ContractBuilder {
 
   // Computes lhs for the rows of the tile.
   void MakeLeft() {
-    if (inner_) inner_->Emit(row_, b_.Index(0));
+    if (inner_) inner_->EmitTile(row_, b_.Index(0));
     ForRows([&](Scalar i, Scalar row) {
-      RowLocation source, sink{parts_.dot->operand(0), tile_->type(), left_,
+      RowLocation source, sink{parts_.dot->operand(0), tile_->factor_type(), left_,
                                i * b_.Index(tile_->lhs_pitch()), parts_.left_is_root};
-      if (inner_) source = SumsOf(*inner_, i * b_.Index(inner_->tiling().Width()));
+      if (inner_) source = SumsOf(*inner_, i * b_.Index(inner_->tiling().TileColumns()));
       before_.Emit(row, source, sink);
     });
   }
@@ -307,12 +311,12 @@ class ContractBuilder {
   // Computes and stores the consumers of the tile's results.
   void Finish() {
     const Tiling& t = tile_->tiling();
-    Dims row_dims = SizesOf(tile_->sides().lhs, tile_->sides().lhs_free);
-    int64_t lanes = (machine_.HasShortVectors() ? VectorsTogether(machine_) : 1) * t.lanes;
+    Dims row_dims = SizesAlong(tile_->dot_dims().lhs_dims, tile_->dot_dims().lhs_free);
+    int64_t lanes = (machine_.HasShortVectors() ? InterleaveFactor(machine_) : 1) * t.lanes;
     ForRows([&](Scalar i, Scalar row) {
-      Scalar begin = i * b_.Index(t.Width());
+      Scalar begin = i * b_.Index(t.TileColumns());
       if (stitched_) return follow_.Emit(row, SumsOf(*tile_, begin));
-      ForVectors(b_, t.columns.valid(), lanes, [&](Scalar j) {
+      ForVectors(b_, t.columns.ValidSize(), lanes, [&](Scalar j) {
         Coordinates of_row = tile_->batch_at();
         for (Scalar c : Delinearized(b_, row_ + i, row_dims)) of_row.push_back(c);
         parts_.columns > 1 ? FinishColumnGroups(of_row, row, begin, j)
@@ -330,7 +334,7 @@ class ContractBuilder {
   void FinishOne(Coordinates at, Scalar row, Scalar begin, Scalar j) {
     for (Scalar c : Delinearized(b_, column_ + j, tile_->ColumnDims())) at.push_back(c);
     emitter_.Bind(tile_->result(), 0, at, SumAt(begin, j));
-    Scalar linear = row * b_.Index(tile_->sides().n) + (column_ + j);
+    Scalar linear = row * b_.Index(tile_->dot_dims().n) + (column_ + j);
     for (const Instr* root : parts_.rest.roots) {
       if (IsSliceUpdate(*root)) {
         StoreElements(emitter_, {ElementAt(*root, tile_->result().shape().dims(), at, linear)});
@@ -346,9 +350,9 @@ class ContractBuilder {
     int64_t of_group = t.columns.total;
     Coordinates result = at;
     result.emplace_back();
-    for (int64_t part = 0; part < t.column_groups; ++part) {
-      result.back() = b_.Index(part * of_group) + (column_ + j);
-      emitter_.Remember(tile_->result(), result, SumAt(begin, b_.Index(part * t.columns.size) + j));
+    for (int64_t group = 0; group < t.column_groups; ++group) {
+      result.back() = b_.Index(group * of_group) + (column_ + j);
+      emitter_.Memoize(tile_->result(), result, SumAt(begin, b_.Index(group * t.columns.size) + j));
     }
     at.push_back(column_ + j);
     Scalar linear = row * b_.Index(of_group) + (column_ + j);
@@ -382,7 +386,7 @@ class ContractBuilder {
   KernelBuilder b_;
   ElementEmitter emitter_;
   RowsBody follow_, before_;  // reductions of the results, and reductions that produce lhs
-  DotTile::Setting setting_{region_, machine_, b_, emitter_};
+  DotTile::Environment environment_{region_, machine_, b_, emitter_};
   std::optional<DotTile> tile_, inner_;
   ArrayId left_{};
   Scalar batch_, row_, column_;

@@ -13,12 +13,12 @@ namespace tokamak {
 
 // Whether the contract generator can compute this dot on this machine: its types are supported and
 // it is not too small to tile. Says nothing about whether a library is faster.
-bool IsForContract(const Instr& dot, const Machine& machine);
+bool CanUseContract(const Instr& dot, const Machine& machine);
 // How often a contract kernel evaluates each element of an operand whose producer is fused into it:
 // once for every tile along the other operand's free dimension.
-int64_t TimesMade(const Instr& dot, size_t operand, const Machine& machine);
+int64_t RecomputeCount(const Instr& dot, size_t operand, const Machine& machine);
 // The scalar type in which the factors are multiplied.
-ScalarType ContractType(const Instr& dot, const Machine& machine);
+ScalarType FactorTypeOf(const Instr& dot, const Machine& machine);
 // Whether the factors are multiplied as TF32 (GPUs). True for f32 dots at default precision if the
 // machine allows it, and at any precision if both operands have a type that TF32 represents exactly
 // (16 bits or fewer).

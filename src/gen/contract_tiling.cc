@@ -18,16 +18,16 @@ constexpr int64_t kPanelBytes = 1024;
 constexpr int64_t kWholeBytes = 256 << 10, kWholePanelBytes = 512 << 10;
 // Chains: maximum bytes per tile of rows, maximum bytes of an rhs that stays packed, minimum rows
 // of a tile, maximum elements packed per row of results. Chosen.
-constexpr int64_t kChainBytes = 128 << 10, kPackOnceBytes = 2 << 20, kLeastRows = 16,
-                  kOrderedForRow = 4;
+constexpr int64_t kChainBytes = 128 << 10, kPackOnceBytes = 2 << 20, kMinRows = 16,
+                  kMaxPackedPerRow = 4;
 // Tiles that keep the cores of a large machine busy, and the minimum multiplications per tile.
 // Chosen.
-constexpr int64_t kTilesWanted = 16, kLeastOfTile = 1 << 18;
+constexpr int64_t kTilesWanted = 16, kMinOfTile = 1 << 18;
 // AMX tiles (Intel): rows from which they pay off (chosen), rows and depth of a tile (hardware).
 constexpr int64_t kWorthTiles = 4, kContractTileRows = 16, kTileDepth = 32;
 
-TileCut CutInto(int64_t total, int64_t most, int64_t unit) {
-  TileCut cut{.total = total};
+TiledDimension CutInto(int64_t total, int64_t most, int64_t unit) {
+  TiledDimension cut{.total = total};
   cut.count = CeilDiv(total, std::max(most / unit, int64_t{1}) * unit);
   cut.size = RoundUp(CeilDiv(total, cut.count), unit);
   cut.count = CeilDiv(total, cut.size);
@@ -36,63 +36,64 @@ TileCut CutInto(int64_t total, int64_t most, int64_t unit) {
 
 }  // namespace
 
-int64_t BlockVectors(const Machine& machine) {
+int64_t VectorsPerColumnBlock(const Machine& machine) {
   return machine.HasShortVectors() ? 4 : 2;
 }
 
-int64_t BlockForRhs(const Instr& dot, const Machine& machine) {
-  if (machine.is_gpu() || !IsForContract(dot, machine)) return 0;
-  ScalarType type = ContractType(dot, machine);
-  DotSides sides(dot);
+int64_t ChooseRhsBlockWidth(const Instr& dot, const Machine& machine) {
+  if (machine.is_gpu() || !CanUseContract(dot, machine)) return 0;
+  ScalarType type = FactorTypeOf(dot, machine);
+  DotDimensions dot_dims(dot);
   ElementType of = dot.operand(1)->shape().type();
-  int64_t block = BlockVectors(machine) * machine.Lanes(type == ScalarType::kF64 ? 64 : 32);
-  bool fits = GroupOf(type) == 1 && StorageType(of) == type && !IsComplex(of) &&
-              sides.attrs.rhs_batch.empty() && sides.n % block == 0;
+  int64_t block =
+      VectorsPerColumnBlock(machine) * machine.Lanes(type == ScalarType::kF64 ? 64 : 32);
+  bool fits = VnniGroupSize(type) == 1 && StorageType(of) == type && !IsComplex(of) &&
+              dot_dims.attrs.rhs_batch.empty() && dot_dims.n % block == 0;
   return fits ? block : 0;
 }
 
-int64_t BlocksOfRhs(const Instr& dot, const Machine& machine) {
+int64_t PrepackedRhsBlockWidth(const Instr& dot, const Machine& machine) {
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
   const Dims& dims = dot.operand(1)->shape().dims();
   if (dims.size() != 3 || attrs.rhs_contracting != Dims{1}) return 0;
-  return BlockForRhs(dot, machine) == dims[2] ? dims[2] : 0;
+  return ChooseRhsBlockWidth(dot, machine) == dims[2] ? dims[2] : 0;
 }
 
-Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine, bool whole,
-                int64_t column_groups) {
+Tiling TilingOf(const Instr& dot, const DotDimensions& dot_dims, const Machine& machine,
+                bool whole_rows, int64_t column_groups) {
   Tiling t;
   t.column_groups = column_groups;
-  t.type = ContractType(dot, machine);
-  bool tiles = t.type == ScalarType::kBF16 && machine.matrix_tiles && sides.m >= kWorthTiles;
+  t.type = FactorTypeOf(dot, machine);
+  bool tiles = t.type == ScalarType::kBF16 && machine.matrix_tiles && dot_dims.m >= kWorthTiles;
   int64_t bytes = BytesOf(t.type);
   t.lanes = machine.Lanes(t.type == ScalarType::kF64 ? 64 : 32);
   int64_t row_unit = t.row_unit = tiles ? kContractTileRows : 1;
-  int64_t depth_unit = t.depth_unit = tiles ? kTileDepth : GroupOf(t.type);
-  t.rhs_block = BlocksOfRhs(dot, machine);
+  int64_t depth_unit = t.depth_unit = tiles ? kTileDepth : VnniGroupSize(t.type);
+  t.rhs_block = PrepackedRhsBlockWidth(dot, machine);
   int64_t column_unit = std::max(t.lanes, t.rhs_block);
   // Prefer a panel size that needs no padding, if it is not too small.
-  int64_t most = std::min(RoundUp(sides.k, depth_unit), kPanelBytes / bytes);
-  if (whole) most = std::clamp(kWholePanelBytes / (sides.n * bytes), depth_unit, most);
-  t.depth = CutInto(sides.k, most, depth_unit);
+  int64_t most = std::min(RoundUp(dot_dims.k, depth_unit), kPanelBytes / bytes);
+  if (whole_rows) most = std::clamp(kWholePanelBytes / (dot_dims.n * bytes), depth_unit, most);
+  t.depth = CutInto(dot_dims.k, most, depth_unit);
   for (int64_t size = most / depth_unit * depth_unit; size >= most / 2; size -= depth_unit) {
-    if (sides.k % size != 0) continue;
-    t.depth = {.total = sides.k, .size = size, .count = sides.k / size};
+    if (dot_dims.k % size != 0) continue;
+    t.depth = {.total = dot_dims.k, .size = size, .count = dot_dims.k / size};
     break;
   }
-  int64_t rows = sides.k <= kShallow ? kMaxShallowRows : kMaxSide,
+  int64_t rows = dot_dims.k <= kShallow ? kMaxShallowRows : kMaxSide,
           columns = kMaxSide / column_groups;
-  if (whole) {
-    columns = RoundUp(sides.n, column_unit);
+  if (whole_rows) {
+    columns = RoundUp(dot_dims.n, column_unit);
     rows = std::clamp(kWholeBytes / (columns * 4), row_unit, rows);
   }
   auto cut = [&] {
-    t.rows = CutInto(sides.m, rows, row_unit);
-    t.columns = CutInto(sides.n / column_groups, columns, column_unit);
-    return sides.batch * t.rows.count * t.columns.count;
+    t.rows = CutInto(dot_dims.m, rows, row_unit);
+    t.columns = CutInto(dot_dims.n / column_groups, columns, column_unit);
+    return dot_dims.batch * t.rows.count * t.columns.count;
   };
   // Split the longer side while each tile keeps enough work.
-  while (cut() < kTilesWanted && t.rows.size * t.Width() * sides.k > 2 * kLeastOfTile) {
-    if (!whole && t.Width() >= t.rows.size && columns > column_unit) {
+  while (cut() < kTilesWanted && t.rows.size * t.TileColumns() * dot_dims.k > 2 * kMinOfTile) {
+    if (!whole_rows && t.TileColumns() >= t.rows.size && columns > column_unit) {
       columns = std::max(columns / 2, column_unit);
     } else if (rows > row_unit) {
       rows = std::max(rows / 2, row_unit);
@@ -105,37 +106,40 @@ Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine,
 
 std::optional<ChainTiling> TilingOfChain(const Instr& outer, const Instr* inner,
                                          const Machine& machine) {
-  DotSides sides(outer);
+  DotDimensions dot_dims(outer);
   ChainTiling chain;
   Tiling& t = chain.outer;
-  t = TilingOf(outer, sides, machine, false);
-  int64_t bytes = BytesOf(t.type), unit = t.row_unit, put_in_order = sides.n;
-  if (sides.n > kMaxSide || sides.k > kMaxWhole) return std::nullopt;
-  t.columns = CutInto(sides.n, RoundUp(sides.n, t.lanes), t.lanes);
-  t.depth = CutInto(sides.k, RoundUp(sides.k, t.depth_unit), t.depth_unit);
-  int64_t row_bytes = t.PaddedDepth() * bytes + t.columns.size * BytesOf(*SumTypeOf(t.type));
+  t = TilingOf(outer, dot_dims, machine, false);
+  int64_t bytes = BytesOf(t.type), unit = t.row_unit, packed_elements = dot_dims.n;
+  if (dot_dims.n > kMaxSide || dot_dims.k > kMaxWholeRowElements) return std::nullopt;
+  t.columns = CutInto(dot_dims.n, RoundUp(dot_dims.n, t.lanes), t.lanes);
+  t.depth = CutInto(dot_dims.k, RoundUp(dot_dims.k, t.depth_unit), t.depth_unit);
+  int64_t row_bytes =
+      t.PaddedDepth() * bytes + t.columns.size * BytesOf(*AccumulatorScalarType(t.type));
   if (t.PaddedDepth() * t.columns.size * bytes > kPackOnceBytes) return std::nullopt;
   if (inner != nullptr) {
-    DotSides of(*inner);
+    DotDimensions of(*inner);
     Tiling& from = chain.inner;
     from = TilingOf(*inner, of, machine, true);
     from.depth = CutInto(of.k, RoundUp(of.k, from.depth_unit), from.depth_unit);
     if (from.PaddedDepth() * from.columns.size * BytesOf(from.type) > kPackOnceBytes)
       return std::nullopt;
     unit = std::max(unit, from.row_unit);
-    row_bytes += from.columns.size * BytesOf(*SumTypeOf(from.type)) +
+    row_bytes += from.columns.size * BytesOf(*AccumulatorScalarType(from.type)) +
                  from.PaddedDepth() * BytesOf(from.type);
-    put_in_order += of.k;
+    packed_elements += of.k;
   }
-  t.rows = CutInto(sides.m, std::max(kChainBytes / row_bytes, kLeastRows), unit);
+  t.rows = CutInto(dot_dims.m, std::max(kChainBytes / row_bytes, kMinRows), unit);
   chain.inner.rows = t.rows;
   // The largest number of tiles per task that leaves tasks for all threads, or, if that does not
   // amortize packing, for fewer threads.
-  auto worth = [&] { return put_in_order <= kOrderedForRow * chain.tiles * t.rows.size; };
+  auto worth = [&] {
+    return packed_elements <= kMaxPackedPerRow * chain.row_tiles_per_task * t.rows.size;
+  };
   for (int64_t wanted : {4 * kTilesWanted, kTilesWanted}) {
     for (int64_t tiles = t.rows.count; tiles >= 1; --tiles) {
-      chain.tiles = tiles;
-      if (t.rows.count % tiles == 0 && chain.tasks(sides.batch) >= wanted) break;
+      chain.row_tiles_per_task = tiles;
+      if (t.rows.count % tiles == 0 && chain.tasks(dot_dims.batch) >= wanted) break;
     }
     if (worth()) return chain;
   }
@@ -158,7 +162,7 @@ bool MayMultiply(ElementType type, ElementType wide) {
 
 }  // namespace
 
-ScalarType ContractType(const Instr& dot, const Machine& machine) {
+ScalarType FactorTypeOf(const Instr& dot, const Machine& machine) {
   auto all = [&](auto&& holds) {
     return holds(dot.operand(0)->shape().type()) && holds(dot.operand(1)->shape().type());
   };
@@ -171,11 +175,12 @@ ScalarType ContractType(const Instr& dot, const Machine& machine) {
                                                                : ScalarType::kS32;
   if (machine.dots_bf16 && all([](ElementType type) { return type == ElementType::kBF16; }))
     return ScalarType::kBF16;
-  return WideType(dot.shape().type()) == ElementType::kF64 ? ScalarType::kF64 : ScalarType::kF32;
+  return AccumulatorElementType(dot.shape().type()) == ElementType::kF64 ? ScalarType::kF64
+                                                                         : ScalarType::kF32;
 }
 
 bool MultipliesTf32(const Instr& dot, const Machine& machine) {
-  if (!machine.is_gpu() || ContractType(dot, machine) != ScalarType::kF32) return false;
+  if (!machine.is_gpu() || FactorTypeOf(dot, machine) != ScalarType::kF32) return false;
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
   auto narrow = [](const Instr* operand) {
     ElementType type = operand->shape().type();
@@ -189,28 +194,29 @@ bool MultipliesTf32(const Instr& dot, const Machine& machine) {
                      [](Precision precision) { return precision == Precision::kDefault; });
 }
 
-int64_t TimesMade(const Instr& dot, size_t operand, const Machine& machine) {
-  DotSides sides(dot);
+int64_t RecomputeCount(const Instr& dot, size_t operand, const Machine& machine) {
+  DotDimensions dot_dims(dot);
   if (machine.is_gpu()) {
-    gpu::BlockTiling block_tiling = gpu::BlockTilingOf(dot, sides, machine);
+    gpu::GpuDotTiling block_tiling = gpu::GpuDotTilingOf(dot, dot_dims, machine);
     return operand == 0 ? block_tiling.column_tiles : block_tiling.row_tiles;
   }
-  Tiling tiling = TilingOf(dot, sides, machine, false);
+  Tiling tiling = TilingOf(dot, dot_dims, machine, false);
   return operand == 0 ? tiling.columns.count : tiling.rows.count;
 }
 
-bool IsForContract(const Instr& dot, const Machine& machine) {
+bool CanUseContract(const Instr& dot, const Machine& machine) {
   // Multiplications. Smaller dots are plain loops (chosen). Matrix-vector products read the matrix
   // once, so packing cannot pay off.
-  constexpr int64_t kLeastWork = 4096;
+  constexpr int64_t kMinWork = 4096;
   if (dot.op() != Op::kDot || !IsPlainArray(dot.shape())) return false;
-  ElementType wide = WideType(dot.shape().type());
+  ElementType wide = AccumulatorElementType(dot.shape().type());
   for (const Instr* operand : dot.operands())
     if (!IsPlainArray(operand->shape()) || !MayMultiply(operand->shape().type(), wide))
       return false;
-  DotSides sides(dot);
-  if (sides.IsEmpty() || (!machine.is_gpu() && (sides.m == 1 || sides.n == 1))) return false;
-  return sides.m * sides.n >= CeilDiv(kLeastWork, sides.k);
+  DotDimensions dot_dims(dot);
+  if (dot_dims.IsEmpty() || (!machine.is_gpu() && (dot_dims.m == 1 || dot_dims.n == 1)))
+    return false;
+  return dot_dims.m * dot_dims.n >= CeilDiv(kMinWork, dot_dims.k);
 }
 
 }  // namespace tokamak

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cost/machine.h"
-#include "gen/dot_sides.h"
+#include "gen/dot_dimensions.h"
 #include "kernel/kernel.h"
 
 // Tile sizes of the CPU contract generator. A dot is batch x (m x k) * (k x n): "rows" are m,
@@ -27,7 +27,7 @@ constexpr int64_t RoundUp(int64_t x, int64_t to) {
 //                   One tile: size > total, it is padded; padded rows and columns repeat the last
 //                   one and are not stored.
 //   depth           the last panel is zero-padded to `size`.
-struct TileCut {
+struct TiledDimension {
   int64_t total = 0;  // size in the program
   int64_t size = 0;   // of a tile
   int64_t count = 1;
@@ -35,56 +35,57 @@ struct TileCut {
   // Rows and columns only: the single tile is larger than the dimension.
   bool IsPadded() const { return size > total; }
   // Rows or columns of a tile that are in the result: min(size, total).
-  int64_t valid() const { return size < total ? size : total; }
+  int64_t ValidSize() const { return size < total ? size : total; }
 };
 
 struct Tiling {
   ScalarType type{};  // element type of the factors
-  TileCut rows, columns;
+  TiledDimension rows, columns;
   // Number of equal column ranges (the gates of an LSTM, say): a tile covers columns [j, j + size)
   // of every range. `columns` describes one range.
   int64_t column_groups = 1;
-  TileCut depth;          // the contracted dimension, cut into panels
-  int64_t lanes = 1;      // vector lanes of the sums
-  int64_t rhs_block = 0;  // width of the column blocks if rhs is prepacked (BlocksOfRhs), else 0
-  int64_t row_unit = 1;   // tile rows are a multiple of this
+  TiledDimension depth;  // the contracted dimension, cut into panels
+  int64_t lanes = 1;     // vector lanes of the sums
+  int64_t rhs_block =
+      0;  // width of the column blocks if rhs is prepacked (PrepackedRhsBlockWidth), else 0
+  int64_t row_unit = 1;  // tile rows are a multiple of this
   // Panel depth is a multiple of this: the depth of a matrix tile, or the group of the VNNI layout.
   int64_t depth_unit = 1;
 
   int64_t PaddedDepth() const { return depth.size * depth.count; }
   // Columns of a tile, over all column groups.
-  int64_t Width() const { return column_groups * columns.size; }
+  int64_t TileColumns() const { return column_groups * columns.size; }
 };
 
 // Prepacking stores rhs in column blocks: (k, n) becomes (n / block, k, block), so that the columns
-// of a block are adjacent. BlocksOfRhs: the block width of a dot whose rhs already is prepacked;
-// 0 if it is not.
-int64_t BlocksOfRhs(const Instr& dot, const Machine& machine);
+// of a block are adjacent. PrepackedRhsBlockWidth: the block width of a dot whose rhs already is
+// prepacked; 0 if it is not.
+int64_t PrepackedRhsBlockWidth(const Instr& dot, const Machine& machine);
 // The block width with which prepack-weights should prepack the rhs of a dot, since otherwise every
 // task would pack it again; 0 if this is not possible.
-int64_t BlockForRhs(const Instr& dot, const Machine& machine);
+int64_t ChooseRhsBlockWidth(const Instr& dot, const Machine& machine);
 
 // Vectors per column block, for prepacked weights and packed panels alike: the largest number that
 // fits in registers together with the sums.
-int64_t BlockVectors(const Machine& machine);
+int64_t VectorsPerColumnBlock(const Machine& machine);
 
 // Maximum row length, in elements, of a tile that covers whole rows. Chosen: the f32 sums of 8 such
 // rows take 256 KiB, which leaves room for the rhs panel in a typical L2 cache.
-constexpr int64_t kMaxWhole = 8192;
+constexpr int64_t kMaxWholeRowElements = 8192;
 
-// `whole`: a tile covers whole rows of the result, as a row reduction of the results needs.
-Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine, bool whole,
-                int64_t column_groups = 1);
+// `whole_rows`: a tile covers whole rows of the result, as a row reduction of the results needs.
+Tiling TilingOf(const Instr& dot, const DotDimensions& dot_dims, const Machine& machine,
+                bool whole_rows, int64_t column_groups = 1);
 
 // A chain: a dot (`outer`, the consumer) whose lhs is produced row by row in the same task, by row
 // reductions, possibly from the results of another dot (`inner`), as in softmax(q k) v. A task
-// computes whole rows in `tiles` tiles, which divides outer.rows.count, and packs rhs once for all
-// of them.
+// computes whole rows in `row_tiles_per_task` tiles, which divides outer.rows.count, and packs rhs
+// once for all of them.
 struct ChainTiling {
   Tiling outer, inner;  // same row tiles; of `inner` only `rows` is set if there is no inner dot
-  int64_t tiles = 1;    // row tiles per task
+  int64_t row_tiles_per_task = 1;  // row tiles per task
 
-  int64_t tasks(int64_t batch) const { return batch * (outer.rows.count / tiles); }
+  int64_t tasks(int64_t batch) const { return batch * (outer.rows.count / row_tiles_per_task); }
 };
 // Returns nullopt if storing the lhs to memory is cheaper. `inner` is null if the lhs is produced
 // without a dot.

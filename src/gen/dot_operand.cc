@@ -2,28 +2,28 @@
 
 namespace tokamak {
 
-DotOperand::DotOperand(const Instr& dot, const DotSides& sides, size_t operand)
+DotOperand::DotOperand(const Instr& dot, const DotDimensions& dot_dims, size_t operand)
     : instr(dot.operand(operand)),
-      dims(operand == 0 ? &sides.lhs : &sides.rhs),
-      batch(operand == 0 ? &sides.attrs.lhs_batch : &sides.attrs.rhs_batch),
-      contracting(operand == 0 ? &sides.attrs.lhs_contracting : &sides.attrs.rhs_contracting),
-      free(operand == 0 ? &sides.lhs_free : &sides.rhs_free),
-      depth_is_inner(!dims->empty() && !contracting->empty() &&
-                     contracting->back() + 1 == static_cast<int64_t>(dims->size())) {}
+      dims(operand == 0 ? &dot_dims.lhs_dims : &dot_dims.rhs_dims),
+      batch(operand == 0 ? &dot_dims.attrs.lhs_batch : &dot_dims.attrs.rhs_batch),
+      contracting(operand == 0 ? &dot_dims.attrs.lhs_contracting : &dot_dims.attrs.rhs_contracting),
+      free(operand == 0 ? &dot_dims.lhs_free : &dot_dims.rhs_free),
+      k_is_minor(!dims->empty() && !contracting->empty() &&
+                 contracting->back() + 1 == static_cast<int64_t>(dims->size())) {}
 
-Coordinates DotOperand::At(KernelBuilder& b, const Coordinates& batch_at, Scalar along_free,
+Coordinates DotOperand::At(KernelBuilder& b, const Coordinates& batch_at, Scalar free_index,
                            Scalar depth) const {
   Coordinates at(dims->size());
   auto put = [&](const Dims& which, const Coordinates& values) {
     for (size_t i = 0; i < which.size(); ++i) at[static_cast<size_t>(which[i])] = values[i];
   };
   put(*batch, batch_at);
-  put(*free, Delinearized(b, along_free, SizesOf(*dims, *free)));
-  put(*contracting, Delinearized(b, depth, SizesOf(*dims, *contracting)));
+  put(*free, Delinearized(b, free_index, SizesAlong(*dims, *free)));
+  put(*contracting, Delinearized(b, depth, SizesAlong(*dims, *contracting)));
   return at;
 }
 
-ElementType ElementOfMultiplied(ScalarType type) {
+ElementType DotElementType(ScalarType type) {
   switch (type) {
     case ScalarType::kBF16:
       return ElementType::kBF16;
@@ -40,9 +40,9 @@ ElementType ElementOfMultiplied(ScalarType type) {
   }
 }
 
-Scalar AsMultiplied(KernelBuilder& b, ElementType from, ScalarType type, Element value) {
+Scalar ConvertToFactorType(KernelBuilder& b, ElementType from, ScalarType type, Element value) {
   if (type == ScalarType::kBF16 || type == ScalarType::kF16) return ToStorage(b, from, value)[0];
-  return ConvertElement(b, from, ElementOfMultiplied(type), value)[0];
+  return ConvertElement(b, from, DotElementType(type), value)[0];
 }
 
 }  // namespace tokamak

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gen/dot_sides.h"
+#include "gen/dot_dimensions.h"
 #include "gen/element.h"
 
 // Access to the elements of a dot's operands by (batch, free, contracted) indices.
@@ -8,23 +8,23 @@
 namespace tokamak {
 
 // One operand of a dot. `dims` are its sizes; `batch`, `contracting` and `free` are indices of its
-// dimensions. They point into the dot and the DotSides, which must outlive this.
+// dimensions. They point into the dot and the DotDimensions, which must outlive this.
 struct DotOperand {
   const Instr* instr = nullptr;
   const Dims *dims = nullptr, *batch = nullptr, *contracting = nullptr, *free = nullptr;
-  bool depth_is_inner = false;  // its minor dimension is contracted
+  bool k_is_minor = false;  // its minor dimension is contracted
 
   DotOperand() = default;
-  DotOperand(const Instr& dot, const DotSides& sides, size_t operand);
-  // The coordinates in the operand at batch coordinates `batch_at`. `along_free` is the linear
+  DotOperand(const Instr& dot, const DotDimensions& dot_dims, size_t operand);
+  // The coordinates in the operand at batch coordinates `batch_at`. `free_index` is the linear
   // index over all free dimensions, `depth` that over all contracted dimensions (K).
-  Coordinates At(KernelBuilder& b, const Coordinates& batch_at, Scalar along_free,
+  Coordinates At(KernelBuilder& b, const Coordinates& batch_at, Scalar free_index,
                  Scalar depth) const;
 };
 
 // The element type of factors or sums of this scalar type.
-ElementType ElementOfMultiplied(ScalarType type);
+ElementType DotElementType(ScalarType type);
 // Converts an element to `type`, the type in which the factors are multiplied.
-Scalar AsMultiplied(KernelBuilder& b, ElementType from, ScalarType type, Element value);
+Scalar ConvertToFactorType(KernelBuilder& b, ElementType from, ScalarType type, Element value);
 
 }  // namespace tokamak

@@ -13,51 +13,51 @@ constexpr int64_t kBadDistance = 4096;
 
 }  // namespace
 
-DotTile::DotTile(const Setting& setting, const Instr& dot, const Tiling& tiling)
-    : region_(setting.region),
-      machine_(setting.machine),
-      b_(setting.b),
-      emitter_(setting.emitter),
+DotTile::DotTile(const Environment& environment, const Instr& dot, const Tiling& tiling)
+    : region_(environment.region),
+      machine_(environment.machine),
+      b_(environment.b),
+      emitter_(environment.emitter),
       dot_(dot),
       result_(&dot),
-      sides_(dot),
+      dot_dims_(dot),
       t_(tiling) {
-  FindSides();
+  ClassifyOperands();
 }
 
 ElementType DotTile::sum_type() const {
-  return ElementOfMultiplied(*SumTypeOf(t_.type));
+  return DotElementType(*AccumulatorScalarType(t_.type));
 }
 
-ElementType DotTile::type() const {
-  return ElementOfMultiplied(t_.type);
+ElementType DotTile::factor_type() const {
+  return DotElementType(t_.type);
 }
 
 // Elements from row to row, padded if rows would conflict in the L1 cache.
-int64_t DotTile::Pitch(int64_t row) const {
+int64_t DotTile::PaddedPitch(int64_t row_length) const {
   // Bytes: a cache line, and a stride whose multiples use few L1 sets.
   constexpr int64_t kLine = 64, kConflictStride = 512;
   int64_t bytes = BytesOf(t_.type);
-  return row * bytes % kConflictStride == 0 ? row + kLine / bytes : row;
+  return row_length * bytes % kConflictStride == 0 ? row_length + kLine / bytes : row_length;
 }
 
 // Columns of the rhs panel that are stored together, for its whole depth. With short vectors few
 // columns fit in registers at a time, and strided reads are slow (Neoverse V1: 72 GFLOP/s per core
 // by column blocks, 59 by rows of a panel). Long vectors prefetch their rows
 // (backend/cpu/emit_multiply.cc).
-int64_t DotTile::BlockColumns() const {
-  if (rhs_lies_in_blocks_) return t_.rhs_block;
-  if (!machine_.HasShortVectors() || GroupOf(t_.type) > 1) return t_.columns.size;
-  int64_t blocks = CeilDiv(t_.columns.size, BlockVectors(machine_) * t_.lanes);
+int64_t DotTile::ColumnsPerMultiply() const {
+  if (rhs_is_prepacked_) return t_.rhs_block;
+  if (!machine_.HasShortVectors() || VnniGroupSize(t_.type) > 1) return t_.columns.size;
+  int64_t blocks = CeilDiv(t_.columns.size, VectorsPerColumnBlock(machine_) * t_.lanes);
   return RoundUp(CeilDiv(t_.columns.size, blocks), t_.lanes);
 }
 
 // Rows whose lhs stays in the L1 cache while column blocks of rhs stream through.
-int64_t DotTile::BlockRows() const {
+int64_t DotTile::RowsPerMultiply() const {
   // Bytes of lhs that stay in the L1 cache, and minimum rows. Chosen.
-  constexpr int64_t kBytes = 32 << 10, kLeast = 8;
-  if (BlockColumns() == t_.Width()) return t_.rows.size;
-  int64_t most = std::max(kBytes / (t_.depth.size * BytesOf(t_.type)), kLeast);
+  constexpr int64_t kBytes = 32 << 10, kMinRows = 8;
+  if (ColumnsPerMultiply() == t_.TileColumns()) return t_.rows.size;
+  int64_t most = std::max(kBytes / (t_.depth.size * BytesOf(t_.type)), kMinRows);
   return CeilDiv(t_.rows.size, CeilDiv(t_.rows.size, most));
 }
 
@@ -73,15 +73,15 @@ void DotTile::ForBlocks(int64_t total, int64_t block, Body&& body) {
   if (int64_t rest = total % block; rest > 0) body(b_.Index(whole), rest);
 }
 
-ArrayId DotTile::MakeLhs() {
-  lhs_is_made_ = true;
+ArrayId DotTile::DeclareLhs() {
+  lhs_is_caller_filled_ = true;
   lhs_.direct = false;
-  lhs_pitch_ = Pitch(t_.PaddedDepth());
+  lhs_pitch_ = PaddedPitch(t_.PaddedDepth());
   lhs_panel_ = b_.Local("lhs_rows", t_.type, Space::kShared, t_.rows.size * lhs_pitch_);
   return lhs_panel_;
 }
 
-void DotTile::PadLhs() {
+void DotTile::ZeroLhsPadding() {
   auto zero = [&](int64_t row, int64_t rows, int64_t begin, int64_t count) {
     if (rows == 0 || count == 0) return;
     b_.For("i", LoopRole::kSerial, b_.Index(rows), [&](Scalar i) {
@@ -90,13 +90,13 @@ void DotTile::PadLhs() {
                  [&](Scalar l) { b_.Store(lhs_panel_, at + l, b_.Constant(t_.type, 0)); });
     });
   };
-  int64_t valid = t_.rows.valid();
-  zero(0, valid, sides_.k, t_.PaddedDepth() - sides_.k);
+  int64_t valid = t_.rows.ValidSize();
+  zero(0, valid, dot_dims_.k, t_.PaddedDepth() - dot_dims_.k);
   zero(valid, t_.rows.size - valid, 0, t_.PaddedDepth());
 }
 
 // With a single panel the sums are the results.
-bool DotTile::MayWriteTo() const {
+bool DotTile::CanWriteTo() const {
   ElementType type = result_->shape().type();
   return t_.depth.count == 1 && t_.column_groups == 1 && !t_.rows.IsPadded() &&
          !t_.columns.IsPadded() && !IsComplex(type) && type == sum_type();
@@ -104,33 +104,33 @@ bool DotTile::MayWriteTo() const {
 
 void DotTile::BeginBatch(Scalar batch) {
   batch_ = batch;
-  batch_at_ = Delinearized(b_, batch, SizesOf(sides_.lhs, sides_.attrs.lhs_batch));
+  batch_at_ = Delinearized(b_, batch, SizesAlong(dot_dims_.lhs_dims, dot_dims_.attrs.lhs_batch));
 }
 
-void DotTile::FindSides() {
-  static_cast<DotOperand&>(lhs_) = DotOperand(dot_, sides_, 0);
-  static_cast<DotOperand&>(rhs_) = DotOperand(dot_, sides_, 1);
-  for (Side* side : {&lhs_, &rhs_}) FindLayout(*side);
-  FindResult();
+void DotTile::ClassifyOperands() {
+  static_cast<DotOperand&>(lhs_) = DotOperand(dot_, dot_dims_, 0);
+  static_cast<DotOperand&>(rhs_) = DotOperand(dot_, dot_dims_, 1);
+  for (TileOperand* side : {&lhs_, &rhs_}) FindLayout(*side);
+  FindMergedResult();
   int64_t bytes = BytesOf(t_.type);
-  bool disjoint = lhs_.free_distance * bytes % kBadDistance != 0;
-  lhs_.direct = lhs_.direct && !t_.rows.IsPadded() && lhs_.depth_distance == 1 && disjoint;
-  rhs_lies_in_blocks_ = t_.rhs_block > 0 && IsInput(rhs_) && t_.PaddedDepth() == sides_.k;
-  rhs_.direct = rhs_.direct && !t_.columns.IsPadded() && rhs_.free_distance == 1 &&
-                GroupOf(t_.type) == 1 && t_.rows.count == 1 && t_.rows.size <= kFewRows &&
-                rhs_.depth_distance >= sides_.n && !RhsConflicts();
+  bool disjoint = lhs_.free_stride * bytes % kBadDistance != 0;
+  lhs_.direct = lhs_.direct && !t_.rows.IsPadded() && lhs_.k_stride == 1 && disjoint;
+  rhs_is_prepacked_ = t_.rhs_block > 0 && IsInput(rhs_) && t_.PaddedDepth() == dot_dims_.k;
+  rhs_.direct = rhs_.direct && !t_.columns.IsPadded() && rhs_.free_stride == 1 &&
+                VnniGroupSize(t_.type) == 1 && t_.rows.count == 1 && t_.rows.size <= kFewRows &&
+                rhs_.k_stride >= dot_dims_.n && !RhsRowsConflictInCache();
 }
 
 // Whether rows of rhs conflict in the L1 cache. With short vectors few rows of results are in
 // registers at a time, so each row of rhs is reread often.
-bool DotTile::RhsConflicts() const {
+bool DotTile::RhsRowsConflictInCache() const {
   constexpr int64_t kWorthCopy = 16;
   return machine_.HasShortVectors() && t_.rows.size >= kWorthCopy &&
-         rhs_.depth_distance * BytesOf(t_.type) % kBadDistance == 0;
+         rhs_.k_stride * BytesOf(t_.type) % kBadDistance == 0;
 }
 
 // A dot with prepacked rhs is followed by a reshape to the shape of the original dot.
-void DotTile::FindResult() {
+void DotTile::FindMergedResult() {
   if (t_.rhs_block == 0 || dot_.users().size() != 1) return;
   auto has = [](const std::vector<const Instr*>& instrs, const Instr* instr) {
     return std::find(instrs.begin(), instrs.end(), instr) != instrs.end();
@@ -144,87 +144,87 @@ void DotTile::FindResult() {
     result_ = user;
 }
 
-bool DotTile::TakesColumnGroups() const {
-  return rhs_lies_in_blocks_ && t_.columns.total % t_.rhs_block == 0 && result_ != &dot_ &&
+bool DotTile::SupportsColumnGroups() const {
+  return rhs_is_prepacked_ && t_.columns.total % t_.rhs_block == 0 && result_ != &dot_ &&
          ColumnDims().size() == 1;
 }
 
 // The column dimensions of the result.
 Dims DotTile::ColumnDims() const {
   const Dims& dims = result_->shape().dims();
-  return {
-      dims.begin() + static_cast<int64_t>(sides_.attrs.lhs_batch.size() + sides_.lhs_free.size()),
-      dims.end()};
+  return {dims.begin() +
+              static_cast<int64_t>(dot_dims_.attrs.lhs_batch.size() + dot_dims_.lhs_free.size()),
+          dims.end()};
 }
 
-void DotTile::FindLayout(Side& side) {
-  std::optional<int64_t> free = DistanceAlong(*side.dims, *side.free);
-  std::optional<int64_t> depth = DistanceAlong(*side.dims, *side.contracting);
-  side.direct = IsInput(side) && free && depth && t_.PaddedDepth() == sides_.k &&
+void DotTile::FindLayout(TileOperand& side) {
+  std::optional<int64_t> free = LinearizedStride(*side.dims, *side.free);
+  std::optional<int64_t> depth = LinearizedStride(*side.dims, *side.contracting);
+  side.direct = IsInput(side) && free && depth && t_.PaddedDepth() == dot_dims_.k &&
                 StorageType(side.instr->shape().type()) == t_.type &&
                 !IsComplex(side.instr->shape().type());
-  side.free_distance = free.value_or(0);
-  side.depth_distance = depth.value_or(0);
-  if (sides_.k == 1) side.depth_distance = std::max<int64_t>(side.free_distance, 1);
+  side.free_stride = free.value_or(0);
+  side.k_stride = depth.value_or(0);
+  if (dot_dims_.k == 1) side.k_stride = std::max<int64_t>(side.free_stride, 1);
 }
 
-bool DotTile::IsInput(const Side& side) const {
+bool DotTile::IsInput(const TileOperand& side) const {
   return std::find(region_.inputs.begin(), region_.inputs.end(), side.instr) !=
          region_.inputs.end();
 }
 
-void DotTile::MakeArrays() {
-  sums_ = output_
-              ? *output_
-              : b_.Local("sums", *SumTypeOf(t_.type), Space::kShared, t_.rows.size * t_.Width());
-  if (!lhs_.direct && !lhs_is_made_)
+void DotTile::DeclareArrays() {
+  sums_ = output_ ? *output_
+                  : b_.Local("sums", *AccumulatorScalarType(t_.type), Space::kShared,
+                             t_.rows.size * t_.TileColumns());
+  if (!lhs_.direct && !lhs_is_caller_filled_)
     lhs_panel_ = b_.Local("lhs_panel", t_.type, Space::kShared, t_.rows.size * t_.depth.size);
-  if (!RhsIsReady())
+  if (!RhsNeedsNoPacking())
     rhs_panel_ = b_.Local("rhs_panel", t_.type, Space::kShared,
-                          t_.depth.size * RoundUp(t_.columns.size, BlockColumns()));
-  int64_t side = SquareSide();
+                          t_.depth.size * RoundUp(t_.columns.size, ColumnsPerMultiply()));
+  int64_t side = TransposeTileSize();
   bool transposes = NeedsTranspose(lhs_) || NeedsTranspose(rhs_);
-  if (transposes) square_ = b_.Local("square", t_.type, Space::kRegisters, side * side);
+  if (transposes) transpose_square_ = b_.Local("square", t_.type, Space::kRegisters, side * side);
   if ((NeedsTranspose(lhs_) && !IsInput(lhs_)) || (NeedsTranspose(rhs_) && !IsInput(rhs_)))
-    stage_ = b_.Local("stage", t_.type, Space::kShared, side * side);
+    transpose_source_ = b_.Local("stage", t_.type, Space::kShared, side * side);
 }
 
 // Lanes. A larger square costs more code and compile time than it saves.
-int64_t DotTile::SquareSide() const {
+int64_t DotTile::TransposeTileSize() const {
   return std::min<int64_t>(machine_.Lanes(BytesOf(t_.type) * 8), 16);
 }
 
 // Whether the operand is contiguous along the other dimension than its panel.
-bool DotTile::NeedsTranspose(const Side& side) const {
-  if (side.direct || (lhs_is_made_ && &side == &lhs_)) return false;
-  if (&side == &rhs_ && rhs_lies_in_blocks_) return false;
-  int64_t lanes = SquareSide();
+bool DotTile::NeedsTranspose(const TileOperand& side) const {
+  if (side.direct || (lhs_is_caller_filled_ && &side == &lhs_)) return false;
+  if (&side == &rhs_ && rhs_is_prepacked_) return false;
+  int64_t lanes = TransposeTileSize();
   int64_t free = (&side == &lhs_ ? t_.rows : t_.columns).size;
   if (free < lanes || t_.depth.size < lanes) return false;
-  if (&side == &rhs_) return side.depth_is_inner;
-  return GroupOf(t_.type) > 1 && !side.depth_is_inner;
+  if (&side == &rhs_) return side.k_is_minor;
+  return VnniGroupSize(t_.type) > 1 && !side.k_is_minor;
 }
 
 // The lhs panel is contiguous along the contracted dimension, unless the operand is contiguous
 // along its rows.
 bool DotTile::LhsIsTransposed() const {
-  return GroupOf(t_.type) == 1 && !lhs_.depth_is_inner;
+  return VnniGroupSize(t_.type) == 1 && !lhs_.k_is_minor;
 }
 
 // ---- operands
 
 // An element in the type of the factors. `free` and `depth` are relative to the tile and the panel.
-Scalar DotTile::ElementOf(const Side& side, Scalar panel, Scalar free, Scalar depth) {
-  const TileCut& cut = &side == &lhs_ ? t_.rows : t_.columns;
+Scalar DotTile::ElementOf(const TileOperand& side, Scalar panel, Scalar free, Scalar depth) {
+  const TiledDimension& cut = &side == &lhs_ ? t_.rows : t_.columns;
   if (cut.IsPadded()) free = LesserOf(free, b_.Index(cut.total - 1));
   Scalar along = (&side == &lhs_ ? row_ : column_) + free;
   Scalar p = panel * b_.Index(t_.depth.size) + depth;
-  bool padded = t_.PaddedDepth() != sides_.k;
-  Scalar inside = padded ? LesserOf(p, b_.Index(sides_.k - 1)) : p;
+  bool padded = t_.PaddedDepth() != dot_dims_.k;
+  Scalar inside = padded ? LesserOf(p, b_.Index(dot_dims_.k - 1)) : p;
   Element value = emitter_.At(*side.instr, side.At(b_, batch_at_, along, inside));
   if (!emitter_.failure().empty()) return b_.Constant(t_.type, 0);
-  Scalar scalar = AsMultiplied(b_, side.instr->shape().type(), t_.type, value);
-  return padded ? Choose(p < b_.Index(sides_.k), scalar, b_.Constant(t_.type, 0)) : scalar;
+  Scalar scalar = ConvertToFactorType(b_, side.instr->shape().type(), t_.type, value);
+  return padded ? Choose(p < b_.Index(dot_dims_.k), scalar, b_.Constant(t_.type, 0)) : scalar;
 }
 
 Scalar DotTile::LhsIndex(Scalar row, Scalar depth) {
@@ -232,9 +232,9 @@ Scalar DotTile::LhsIndex(Scalar row, Scalar depth) {
                            : row * b_.Index(t_.depth.size) + depth;
 }
 Scalar DotTile::RhsIndex(Scalar block, Scalar in_block, Scalar group, int64_t in_group) {
-  int64_t of = GroupOf(t_.type);
-  return block * b_.Index(t_.depth.size * BlockColumns()) + group * b_.Index(BlockColumns() * of) +
-         in_block * b_.Index(of) + b_.Index(in_group);
+  int64_t of = VnniGroupSize(t_.type);
+  return block * b_.Index(t_.depth.size * ColumnsPerMultiply()) +
+         group * b_.Index(ColumnsPerMultiply() * of) + in_block * b_.Index(of) + b_.Index(in_group);
 }
 
 void DotTile::PackLhs(Scalar panel) {
@@ -253,9 +253,9 @@ void DotTile::PackLhs(Scalar panel) {
 
 void DotTile::PackRhs(Scalar panel) {
   if (NeedsTranspose(rhs_)) return Transpose(rhs_, panel);
-  int64_t group = GroupOf(t_.type);
-  ForBlocks(t_.columns.size, BlockColumns(), [&](Scalar block, int64_t columns) {
-    Scalar first = block * b_.Index(BlockColumns());
+  int64_t group = VnniGroupSize(t_.type);
+  ForBlocks(t_.columns.size, ColumnsPerMultiply(), [&](Scalar block, int64_t columns) {
+    Scalar first = block * b_.Index(ColumnsPerMultiply());
     b_.For("i", LoopRole::kSerial, b_.Index(t_.depth.size / group), [&](Scalar i) {
       ForVectors(b_, columns, 2 * t_.lanes, [&](Scalar column) {
         std::vector<Scalar> values;
@@ -270,8 +270,8 @@ void DotTile::PackRhs(Scalar panel) {
 }
 
 // Transposes square blocks: loads along one dimension and stores along the other.
-void DotTile::Transpose(const Side& side, Scalar panel) {
-  int64_t lanes = SquareSide();
+void DotTile::Transpose(const TileOperand& side, Scalar panel) {
+  int64_t lanes = TransposeTileSize();
   bool is_lhs = &side == &lhs_;
   int64_t free = (is_lhs ? t_.rows : t_.columns).size;
   auto begin = [&](Scalar i, int64_t size) {
@@ -288,34 +288,34 @@ void DotTile::Transpose(const Side& side, Scalar panel) {
         b_.For("k", role, b_.Index(lanes), [&](Scalar k) {
           b_.For("l", LoopRole::kVector, b_.Index(lanes), [&](Scalar l) {
             Scalar at = k * b_.Index(lanes) + l;
-            if (!computes) return b_.Store(to, at, b_.Read(stage_, at));
+            if (!computes) return b_.Store(to, at, b_.Read(transpose_source_, at));
             b_.Store(to, at,
                      is_lhs ? ElementOf(side, panel, free_at + l, depth_at + k)
                             : ElementOf(side, panel, free_at + k, depth_at + l));
           });
         });
       };
-      if (!plain) fill(LoopRole::kSerial, stage_, true);
-      fill(LoopRole::kUnrolled, square_, plain);
+      if (!plain) fill(LoopRole::kSerial, transpose_source_, true);
+      fill(LoopRole::kUnrolled, transpose_square_, plain);
       StoreTransposed(is_lhs, lanes, free_at, depth_at);
     });
   });
 }
 
 void DotTile::StoreTransposed(bool is_lhs, int64_t lanes, Scalar free_at, Scalar depth_at) {
-  int64_t group = is_lhs ? 1 : GroupOf(t_.type);
+  int64_t group = is_lhs ? 1 : VnniGroupSize(t_.type);
   for (int64_t k = 0; k < lanes; k += group) {
     b_.For("l", LoopRole::kVector, b_.Index(lanes), [&](Scalar l) {
       std::vector<Scalar> values;
       for (int64_t p = 0; p < group; ++p)
-        values.push_back(b_.Read(square_, l * b_.Index(lanes) + b_.Index(k + p)));
+        values.push_back(b_.Read(transpose_square_, l * b_.Index(lanes) + b_.Index(k + p)));
       for (int64_t p = 0; p < group; ++p) {
         if (is_lhs) {
           b_.Store(lhs_panel_, LhsIndex(free_at + b_.Index(k), depth_at + l), values[0]);
         } else {
           Scalar at = (depth_at + b_.Index(k)) / b_.Index(group);
-          Scalar block = free_at / b_.Index(BlockColumns()),
-                 in_block = free_at % b_.Index(BlockColumns()) + l;
+          Scalar block = free_at / b_.Index(ColumnsPerMultiply()),
+                 in_block = free_at % b_.Index(ColumnsPerMultiply()) + l;
           b_.Store(rhs_panel_, RhsIndex(block, in_block, at, p), values[static_cast<size_t>(p)]);
         }
       }
@@ -326,10 +326,9 @@ void DotTile::StoreTransposed(bool is_lhs, int64_t lanes, Scalar free_at, Scalar
 // ---- sums
 
 // The index at which a directly read operand starts.
-Scalar DotTile::PanelIndex(const Side& side, Scalar along, Scalar panel) {
+Scalar DotTile::PanelIndex(const TileOperand& side, Scalar along, Scalar panel) {
   Dims strides = RowMajorStrides(*side.dims);
-  Scalar at =
-      along * b_.Index(side.free_distance) + panel * b_.Index(t_.depth.size * side.depth_distance);
+  Scalar at = along * b_.Index(side.free_stride) + panel * b_.Index(t_.depth.size * side.k_stride);
   for (size_t i = 0; i < side.batch->size(); ++i)
     at = at + batch_at_[i] * b_.Index(strides[static_cast<size_t>((*side.batch)[i])]);
   return at;
@@ -343,76 +342,79 @@ ArrayId DotTile::InputArray(const Instr& instr) const {
 void DotTile::PackRhsOnce(Scalar column) {
   rhs_is_packed_once_ = true;
   column_ = column;
-  if (!RhsIsReady()) PackRhs(b_.Index(0));
+  if (!RhsNeedsNoPacking()) PackRhs(b_.Index(0));
 }
 
-void DotTile::Emit(Scalar row, Scalar column) {
+void DotTile::EmitTile(Scalar row, Scalar column) {
   row_ = row;
   column_ = column;
-  output_at_ =
-      output_ ? (batch_ * b_.Index(sides_.m) + row) * b_.Index(sides_.n) + column : b_.Index(0);
-  if (t_.depth.count == 1) return Panel(b_.Index(0), true);
+  output_index_ = output_ ? (batch_ * b_.Index(dot_dims_.m) + row) * b_.Index(dot_dims_.n) + column
+                          : b_.Index(0);
+  if (t_.depth.count == 1) return MultiplyPanel(b_.Index(0), true);
   b_.For("i", LoopRole::kSerial, b_.Index(t_.rows.size), [&](Scalar i) {
-    ForVectors(b_, t_.Width(), t_.lanes, [&](Scalar j) {
-      b_.Store(sums_, i * b_.Index(t_.Width()) + j, b_.Constant(b_.kernel().array(sums_).type, 0));
+    ForVectors(b_, t_.TileColumns(), t_.lanes, [&](Scalar j) {
+      b_.Store(sums_, i * b_.Index(t_.TileColumns()) + j,
+               b_.Constant(b_.kernel().array(sums_).type, 0));
     });
   });
   b_.For("panel", LoopRole::kSerial, b_.Index(t_.depth.count),
-         [&](Scalar panel) { Panel(panel, false); });
+         [&](Scalar panel) { MultiplyPanel(panel, false); });
 }
 
-void DotTile::Panel(Scalar panel, bool fresh) {
-  if (!lhs_.direct && !lhs_is_made_) PackLhs(panel);
-  if (!RhsIsReady() && !rhs_is_packed_once_) PackRhs(panel);
+void DotTile::MultiplyPanel(Scalar panel, bool overwrite) {
+  if (!lhs_.direct && !lhs_is_caller_filled_) PackLhs(panel);
+  if (!RhsNeedsNoPacking() && !rhs_is_packed_once_) PackRhs(panel);
   if (!emitter_.failure().empty()) return;
   bool is_transposed = LhsIsTransposed();
-  Multiplication product{
-      .fresh = fresh, .rows = t_.rows.size, .columns = t_.columns.size, .to_row = SumsPitch()};
+  MatrixMultiply product{.overwrite = overwrite,
+                         .rows = t_.rows.size,
+                         .columns = t_.columns.size,
+                         .result_row_stride = SumsPitch()};
   product.depth = b_.Index(t_.depth.size).id();
   if (lhs_.direct) {
     product.lhs = InputArray(*lhs_.instr);
-    product.lhs_at = PanelIndex(lhs_, row_, panel).id();
-    product.lhs_row = std::max<int64_t>(lhs_.free_distance, 1);
-    product.lhs_column = 1;
-  } else if (lhs_is_made_) {
+    product.lhs_index = PanelIndex(lhs_, row_, panel).id();
+    product.lhs_row_stride = std::max<int64_t>(lhs_.free_stride, 1);
+    product.lhs_column_stride = 1;
+  } else if (lhs_is_caller_filled_) {
     product.lhs = lhs_panel_;
-    product.lhs_at = (panel * b_.Index(t_.depth.size)).id();
-    product.lhs_row = lhs_pitch_;
-    product.lhs_column = 1;
+    product.lhs_index = (panel * b_.Index(t_.depth.size)).id();
+    product.lhs_row_stride = lhs_pitch_;
+    product.lhs_column_stride = 1;
   } else {
     product.lhs = lhs_panel_;
-    product.lhs_at = b_.Index(0).id();
-    product.lhs_row = is_transposed ? 1 : t_.depth.size;
-    product.lhs_column = is_transposed ? t_.rows.size : 1;
+    product.lhs_index = b_.Index(0).id();
+    product.lhs_row_stride = is_transposed ? 1 : t_.depth.size;
+    product.lhs_column_stride = is_transposed ? t_.rows.size : 1;
   }
   if (rhs_.direct) {
     product.rhs = InputArray(*rhs_.instr);
-    product.rhs_at = PanelIndex(rhs_, column_, panel).id();
-    product.rhs_row = rhs_.depth_distance;
-    return b_.Multiply(sums_, output_at_, product);
+    product.rhs_index = PanelIndex(rhs_, column_, panel).id();
+    product.rhs_row_stride = rhs_.k_stride;
+    return b_.Multiply(sums_, output_index_, product);
   }
   product.rhs = rhs_panel_;
-  product.rhs_row = BlockColumns() * GroupOf(t_.type);
-  Scalar lhs_at{&b_, product.lhs_at}, rhs_at = b_.Index(0);
-  int64_t next_block = t_.depth.size * BlockColumns();
-  if (rhs_lies_in_blocks_) {
+  product.rhs_row_stride = ColumnsPerMultiply() * VnniGroupSize(t_.type);
+  Scalar lhs_at{&b_, product.lhs_index}, rhs_at = b_.Index(0);
+  int64_t next_block = t_.depth.size * ColumnsPerMultiply();
+  if (rhs_is_prepacked_) {
     product.rhs = InputArray(*rhs_.instr);
     rhs_at = panel * b_.Index(next_block);
-    next_block = sides_.k * BlockColumns();
-    rhs_at = rhs_at + column_ / b_.Index(BlockColumns()) * b_.Index(next_block);
+    next_block = dot_dims_.k * ColumnsPerMultiply();
+    rhs_at = rhs_at + column_ / b_.Index(ColumnsPerMultiply()) * b_.Index(next_block);
   }
-  ForBlocks(t_.rows.size, BlockRows(), [&](Scalar row_block, int64_t rows) {
-    Scalar first = row_block * b_.Index(BlockRows());
+  ForBlocks(t_.rows.size, RowsPerMultiply(), [&](Scalar row_block, int64_t rows) {
+    Scalar first = row_block * b_.Index(RowsPerMultiply());
     product.rows = rows;
-    product.lhs_at = (lhs_at + first * b_.Index(product.lhs_row)).id();
-    ForBlocks(t_.column_groups, 1, [&](Scalar part, int64_t) {
-      Scalar group_at =
-          rhs_at + part * b_.Index(sides_.n / t_.column_groups / BlockColumns() * next_block);
-      Scalar to = output_at_ + first * b_.Index(SumsPitch()) + part * b_.Index(t_.columns.size);
-      ForBlocks(t_.columns.size, BlockColumns(), [&](Scalar block, int64_t columns) {
+    product.lhs_index = (lhs_at + first * b_.Index(product.lhs_row_stride)).id();
+    ForBlocks(t_.column_groups, 1, [&](Scalar group, int64_t) {
+      Scalar group_at = rhs_at + group * b_.Index(dot_dims_.n / t_.column_groups /
+                                                  ColumnsPerMultiply() * next_block);
+      Scalar to = output_index_ + first * b_.Index(SumsPitch()) + group * b_.Index(t_.columns.size);
+      ForBlocks(t_.columns.size, ColumnsPerMultiply(), [&](Scalar block, int64_t columns) {
         product.columns = columns;
-        product.rhs_at = (group_at + block * b_.Index(next_block)).id();
-        b_.Multiply(sums_, to + block * b_.Index(BlockColumns()), product);
+        product.rhs_index = (group_at + block * b_.Index(next_block)).id();
+        b_.Multiply(sums_, to + block * b_.Index(ColumnsPerMultiply()), product);
       });
     });
   });

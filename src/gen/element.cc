@@ -54,28 +54,28 @@ Scalar Linearized(KernelBuilder& b, const Coordinates& at, const Dims& dims) {
 }
 
 ElementEmitter::ElementEmitter(KernelBuilder& b, const FusedRegion& region) : b_(b) {
-  for (const Instr* instr : region.instrs) inside_.emplace(instr, true);
+  for (const Instr* instr : region.instrs) in_region_.emplace(instr, true);
   for (const Instr* input : region.inputs)
     inputs_.emplace(input, AddArgument(*input, 0, input->shape(), Access::kRead));
   for (const Instr* root : region.roots) {
-    std::vector<Shape> parts = PartsOf(root->shape());
+    std::vector<Shape> parts = ResultShapesOf(root->shape());
     Access access = root->op() == Op::kScatter ? Access::kReadWrite : Access::kWrite;
     for (size_t i = 0; i < parts.size(); ++i)
       outputs_.emplace(std::pair(root, i), AddArgument(*root, i, parts[i], access));
   }
 }
 
-std::string NameOfArgument(const Instr& instr, size_t part) {
+std::string NameOfArgument(const Instr& instr, size_t result_index) {
   std::string name =
       instr.name().empty() ? "v" + std::to_string(static_cast<uint32_t>(instr.id())) : instr.name();
-  if (part > 0) name += "_" + std::to_string(part);
+  if (result_index > 0) name += "_" + std::to_string(result_index);
   return name;
 }
 
-ArrayId ElementEmitter::AddArgument(const Instr& instr, size_t part, const Shape& shape,
+ArrayId ElementEmitter::AddArgument(const Instr& instr, size_t result_index, const Shape& shape,
                                     Access access) {
   int64_t count = shape.ElementCount() * (IsComplex(shape.type()) ? 2 : 1);
-  return b_.Argument({.name = NameOfArgument(instr, part),
+  return b_.Argument({.name = NameOfArgument(instr, result_index),
                       .type = StorageType(shape.type()),
                       .access = access,
                       .size = count,
@@ -93,59 +93,63 @@ Element ElementEmitter::Zero(ElementType type) {
   return zero;
 }
 
-Element ElementEmitter::At(const Instr& instr, const Coordinates& at, size_t part) {
-  if (instr.op() == Op::kGetTupleElement && inside_.contains(&instr))
+Element ElementEmitter::At(const Instr& instr, const Coordinates& at, size_t result_index) {
+  if (instr.op() == Op::kGetTupleElement && in_region_.contains(&instr))
     return At(*instr.operand(0), at, static_cast<size_t>(instr.attrs<TupleIndexAttrs>().index));
-  ElementType type = PartsOf(instr.shape())[part].type();
+  ElementType type = ResultShapesOf(instr.shape())[result_index].type();
   if (!failure_.empty()) return Zero(type);
   std::vector<ValueId> ids;
   for (Scalar c : at) ids.push_back(c.id());
-  auto bound = bound_.find({&instr, part});
+  auto bound = bound_.find({&instr, result_index});
   if (bound != bound_.end()) {
     if (bound->second.at == ids) return bound->second.value;
     Fail("a reduction's result is needed outside its row");
     return Zero(type);
   }
-  Key key{&instr, part, std::move(ids)};
-  auto known = known_.find(key);
-  if (known != known_.end()) return known->second;
-  if (b_.kernel().nodes.size() > kMaxNodes || depth_ > kMaxDepth) {
+  Key key{&instr, result_index, std::move(ids)};
+  auto known = memo_.find(key);
+  if (known != memo_.end()) return known->second;
+  if (b_.kernel().nodes.size() > kMaxNodes || recursion_depth_ > kMaxDepth) {
     Fail("the kernel would be too large");
     return Zero(type);
   }
-  ++depth_;
+  ++recursion_depth_;
   auto element_source = sources_.find(&instr);
-  Element value = element_source != sources_.end() ? element_source->second->At(at, part)
-                                                   : Make(instr, at, part);
-  --depth_;
-  known_.emplace(std::move(key), value);
+  Element value = element_source != sources_.end() ? element_source->second->At(at, result_index)
+                                                   : Compute(instr, at, result_index);
+  --recursion_depth_;
+  memo_.emplace(std::move(key), value);
   return value;
 }
 
-void ElementEmitter::Bind(const Instr& instr, size_t part, const Coordinates& at, Element value) {
-  Bound bound{{}, value};
+void ElementEmitter::Bind(const Instr& instr, size_t result_index, const Coordinates& at,
+                          Element value) {
+  BoundElement bound{{}, value};
   for (Scalar c : at) bound.at.push_back(c.id());
-  bound_.insert_or_assign({&instr, part}, std::move(bound));
+  bound_.insert_or_assign({&instr, result_index}, std::move(bound));
 }
 
 void ElementEmitter::SetSource(const Instr& instr, std::shared_ptr<ElementSource> element_source) {
   sources_.insert_or_assign(&instr, std::move(element_source));
 }
 
-void ElementEmitter::Remember(const Instr& instr, const Coordinates& at, Element value) {
+void ElementEmitter::Memoize(const Instr& instr, const Coordinates& at, Element value) {
   Key key{&instr, 0, {}};
   for (Scalar c : at) key.at.push_back(c.id());
-  known_.insert_or_assign(std::move(key), value);
+  memo_.insert_or_assign(std::move(key), value);
 }
 
-void ElementEmitter::Store(const Instr& root, size_t part, const Coordinates& at, Element value) {
-  StoreLinear(root, part, Linearized(b_, at, PartsOf(root.shape())[part].dims()), value);
+void ElementEmitter::Store(const Instr& root, size_t result_index, const Coordinates& at,
+                           Element value) {
+  StoreLinear(root, result_index,
+              Linearized(b_, at, ResultShapesOf(root.shape())[result_index].dims()), value);
 }
 
-void ElementEmitter::StoreLinear(const Instr& root, size_t part, Scalar index, Element value) {
+void ElementEmitter::StoreLinear(const Instr& root, size_t result_index, Scalar index,
+                                 Element value) {
   if (!failure_.empty()) return;
-  ElementType type = PartsOf(root.shape())[part].type();
-  ArrayId array = outputs_.at({&root, part});
+  ElementType type = ResultShapesOf(root.shape())[result_index].type();
+  ArrayId array = outputs_.at({&root, result_index});
   Element stored = ToStorage(b_, type, value);
   if (!IsComplex(type)) {
     b_.Store(array, index, stored[0]);
@@ -159,7 +163,7 @@ Element ElementEmitter::LoadLinear(const Instr& instr, Scalar index) {
   ElementType type = instr.shape().type();
   if (auto provided = provided_.find(&instr); provided != provided_.end()) {
     if (provided->second.index == index.id()) return provided->second.value;
-    if (!provided->second.read_otherwise) {
+    if (!provided->second.load_otherwise) {
       Fail("an input is needed at another index than provided");
       return Zero(type);
     }
@@ -189,8 +193,9 @@ Element ElementEmitter::ReadRoot(const Instr& root, Scalar index) {
   return FromStorage(b_, type, {real, b_.Read(array, index * b_.Index(2) + b_.Index(1))});
 }
 
-void ElementEmitter::Provide(const Instr& input, Scalar index, Element value, bool read_otherwise) {
-  provided_.insert_or_assign(&input, Provided{index.id(), value, read_otherwise});
+void ElementEmitter::OverrideLoad(const Instr& input, Scalar index, Element value,
+                                  bool load_otherwise) {
+  provided_.insert_or_assign(&input, Provided{index.id(), value, load_otherwise});
 }
 
 Scalar ElementEmitter::LoadStored(const Instr& input, Scalar index) {
@@ -203,9 +208,10 @@ Element ElementEmitter::Operand(const Instr& instr, size_t i, const Coordinates&
   return At(operand, operand.shape().IsScalar() ? Coordinates() : at);
 }
 
-Element ElementEmitter::Make(const Instr& instr, const Coordinates& at, size_t part) {
+Element ElementEmitter::Compute(const Instr& instr, const Coordinates& at, size_t result_index) {
   if (IsImmediate(instr)) return Immediate(instr);
-  if (!inside_.contains(&instr)) return LoadLinear(instr, Linearized(b_, at, instr.shape().dims()));
+  if (!in_region_.contains(&instr))
+    return LoadLinear(instr, Linearized(b_, at, instr.shape().dims()));
   const Dims& dims = instr.shape().IsArray() ? instr.shape().dims() : Dims();
   switch (instr.op()) {
     case Op::kIota:
@@ -213,8 +219,8 @@ Element ElementEmitter::Make(const Instr& instr, const Coordinates& at, size_t p
     case Op::kRngBitGenerator:
       return RandomBits(instr, at);
     case Op::kOptimizationBarrier:
-      return instr.operand_count() == 1 ? At(*instr.operand(0), at, part)
-                                        : At(*instr.operand(part), at);
+      return instr.operand_count() == 1 ? At(*instr.operand(0), at, result_index)
+                                        : At(*instr.operand(result_index), at);
     case Op::kCopy:
     case Op::kDomain:
     case Op::kShardingConstraint:
@@ -270,9 +276,9 @@ Element ElementEmitter::Make(const Instr& instr, const Coordinates& at, size_t p
     case Op::kBitcastConvert:
       return BitcastConvert(instr, at);
     case Op::kMap:
-      return Mapped(instr, at);
+      return Map(instr, at);
     case Op::kReduceWindow:
-      return ReduceWindow(instr, at, part);
+      return ReduceWindow(instr, at, result_index);
     case Op::kSelectAndScatter:
       return SelectAndScatterAt(b_, *this, instr, at);
     default:
@@ -280,7 +286,7 @@ Element ElementEmitter::Make(const Instr& instr, const Coordinates& at, size_t p
   }
   if (instr.info().Is(kElementwise)) return Elementwise(instr, at);
   Fail(std::string(instr.info().name) + ": it is not an elementwise op");
-  return Zero(PartsOf(instr.shape())[part].type());
+  return Zero(ResultShapesOf(instr.shape())[result_index].type());
 }
 
 Element ElementEmitter::Immediate(const Instr& instr) {
@@ -288,26 +294,28 @@ Element ElementEmitter::Immediate(const Instr& instr) {
   const Literal& literal = instr.attrs<ConstantAttrs>().literal;
   if (type == ElementType::kC128 || type == ElementType::kC64) {
     std::complex<double> value = literal.ComplexAt(0);
-    ScalarType part = ComputeType(type);
-    return {b_.Constant(part, value.real()), b_.Constant(part, value.imag())};
+    ScalarType scalar = ComputeType(type);
+    return {b_.Constant(scalar, value.real()), b_.Constant(scalar, value.imag())};
   }
   ScalarType storage = StorageType(type);
   return FromStorage(b_, type, {b_.ConstantBits(storage, literal.BitsAt(0)), {}});
 }
 
 // c + e^x, as in sigmoids: the value of e^x does not matter where it is negligible against c.
-std::optional<Element> ElementEmitter::SumWithExp(const Instr& instr, const Coordinates& at) {
+std::optional<Element> ElementEmitter::TryConstantPlusExp(const Instr& instr,
+                                                          const Coordinates& at) {
   // Minimum c: the precondition of formulas::ExpOfTerm.
-  constexpr double kLeast = 0x1p-60;
+  constexpr double kMinConstant = 0x1p-60;
   if (instr.op() != Op::kAdd || instr.shape().type() != ElementType::kF32) return std::nullopt;
   for (size_t i = 0; i < 2; ++i) {
     const Instr& exp = *instr.operand(i);
-    if (exp.op() != Op::kExp || !inside_.contains(&exp) || exp.users().size() != 1 ||
+    if (exp.op() != Op::kExp || !in_region_.contains(&exp) || exp.users().size() != 1 ||
         outputs_.contains({&exp, 0}))
       continue;
     Element other = Operand(instr, 1 - i, at);
     const ScalarNode& node = b_.kernel().node(other[0].id());
-    if (node.prim != Prim::kConst || !(DoubleOfBits(node.type, node.bits) >= kLeast)) continue;
+    if (node.prim != Prim::kConst || !(DoubleOfBits(node.type, node.bits) >= kMinConstant))
+      continue;
     Element x = Operand(exp, 0, at);
     if (!failure_.empty()) return Zero(instr.shape().type());
     return Element{other[0] + formulas::ExpOfTerm(x[0]), {}};
@@ -316,7 +324,7 @@ std::optional<Element> ElementEmitter::SumWithExp(const Instr& instr, const Coor
 }
 
 Element ElementEmitter::Elementwise(const Instr& instr, const Coordinates& at) {
-  if (std::optional<Element> sum = SumWithExp(instr, at)) return *sum;
+  if (std::optional<Element> sum = TryConstantPlusExp(instr, at)) return *sum;
   std::vector<Element> operands;
   for (size_t i = 0; i < instr.operand_count(); ++i) operands.push_back(Operand(instr, i, at));
   if (!failure_.empty()) return Zero(instr.shape().type());
@@ -336,7 +344,7 @@ Element ElementEmitter::Reshape(const Instr& instr, const Coordinates& at) {
   const Instr& from = *instr.operand(0);
   Scalar linear = Linearized(b_, at, instr.shape().dims());
   // Inputs are row-major, so a linear index works for any shape.
-  if (!inside_.contains(&from) && !IsImmediate(from) && !sources_.contains(&from))
+  if (!in_region_.contains(&from) && !IsImmediate(from) && !sources_.contains(&from))
     return LoadLinear(from, linear);
   return At(from, Delinearized(b_, linear, from.shape().dims()));
 }
@@ -391,8 +399,9 @@ Element ElementEmitter::Concatenate(const Instr& instr, const Coordinates& at) {
     Range range = b_.RangeOf(at[along]);
     if (range.low >= begin + size || range.high < begin) continue;
     from[along] = LesserOf(GreaterOf(at[along] - b_.Index(begin), b_.Index(0)), b_.Index(size - 1));
-    Element part = At(*instr.operand(i), from);
-    value = value[0].ok() ? ChooseElement(at[along] < b_.Index(begin + size), part, value) : part;
+    Element operand = At(*instr.operand(i), from);
+    value =
+        value[0].ok() ? ChooseElement(at[along] < b_.Index(begin + size), operand, value) : operand;
   }
   return value;
 }
@@ -437,7 +446,7 @@ Element ElementEmitter::DynamicUpdateSlice(const Instr& instr, const Coordinates
   return ChooseElement(holds, At(*instr.operand(1), from), At(*instr.operand(0), at));
 }
 
-Coordinates ElementEmitter::UpdateIndex(const Instr& instr, const Coordinates& at) {
+Coordinates ElementEmitter::UpdateDestination(const Instr& instr, const Coordinates& at) {
   Coordinates position(at.size());
   for (size_t d = 0; d < at.size(); ++d)
     position[d] =
@@ -531,39 +540,41 @@ Element ElementEmitter::BitcastConvert(const Instr& instr, const Coordinates& at
     for (int i = 0; i < to_bits / from_bits; ++i) {
       Coordinates position = at;
       position.push_back(b_.Index(i));
-      Scalar part = bits_of(position).As(wide) << b_.Constant(wide, i * from_bits);
-      bits = bits.ok() ? bits | part : part;
+      Scalar shifted = bits_of(position).As(wide) << b_.Constant(wide, i * from_bits);
+      bits = bits.ok() ? bits | shifted : shifted;
     }
   }
   if (to == ElementType::kPred) return {bits != 0, {}};
   return FromStorage(b_, to, {bits.BitsAs(StorageType(to)), {}});
 }
 
-void ElementEmitter::AssumeInside(Scalar coordinate, const Dims& dims) {
-  assumed_ = coordinate;
-  assumed_dims_ = dims;
-  known_.clear();
+void ElementEmitter::AssumeTapsInBounds(Scalar coordinate, const Dims& dims) {
+  in_bounds_coordinate_ = coordinate;
+  in_bounds_dims_ = dims;
+  memo_.clear();
 }
 
-bool ElementEmitter::IsAssumedInside(const Instr& window, size_t d, Scalar coordinate) const {
-  return assumed_.ok() && coordinate.id() == assumed_.id() && d + 1 == assumed_dims_.size() &&
-         PartsOf(window.shape())[0].dims() == assumed_dims_;
+bool ElementEmitter::AssumesTapInBounds(const Instr& window, size_t d, Scalar coordinate) const {
+  return in_bounds_coordinate_.ok() && coordinate.id() == in_bounds_coordinate_.id() &&
+         d + 1 == in_bounds_dims_.size() &&
+         ResultShapesOf(window.shape())[0].dims() == in_bounds_dims_;
 }
 
-Element ElementEmitter::ReduceWindow(const Instr& instr, const Coordinates& at, size_t part) {
+Element ElementEmitter::ReduceWindow(const Instr& instr, const Coordinates& at,
+                                     size_t result_index) {
   if (IsLongWindow(instr)) {
     Fail("a long window's result is needed at another element");
-    return Zero(PartsOf(instr.shape())[part].type());
+    return Zero(ResultShapesOf(instr.shape())[result_index].type());
   }
   std::vector<Element> results = WindowAt(b_, *this, instr, at);
   Key key{&instr, 0, {}};
   for (Scalar c : at) key.at.push_back(c.id());
-  for (; key.part < results.size(); ++key.part)
-    if (key.part != part) known_.emplace(key, results[key.part]);
-  return results[part];
+  for (; key.result_index < results.size(); ++key.result_index)
+    if (key.result_index != result_index) memo_.emplace(key, results[key.result_index]);
+  return results[result_index];
 }
 
-Element ElementEmitter::Mapped(const Instr& instr, const Coordinates& at) {
+Element ElementEmitter::Map(const Instr& instr, const Coordinates& at) {
   std::vector<Element> arguments;
   for (size_t i = 0; i < instr.operand_count(); ++i) arguments.push_back(Operand(instr, i, at));
   std::optional<std::vector<Element>> results =

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,6 +29,10 @@
 
 namespace tokamak {
 
+// The arrays of kernel IR that hold one value of the program: [0] the values or real components,
+// [1] the imaginary components of a complex type.
+using ElementArrays = std::array<ArrayId, 2>;
+
 // One index per dimension, each in range.
 using Coordinates = std::vector<Scalar>;
 
@@ -37,7 +42,7 @@ Scalar Linearized(KernelBuilder& b, const Coordinates& at, const Dims& dims);
 
 // Returns why the element emitter has no code for the instruction, nullopt if it has. Depends only
 // on the instruction and the shapes of its operands.
-std::optional<std::string> WhyNoElement(const Instr& instr);
+std::optional<std::string> WhyNoElementCode(const Instr& instr);
 
 // Applies a scalar computation (of a reduce, map, scatter or sort) to values. With `wide`, narrow
 // floats (bf16, f16, f8) are computed in f32 throughout, as reductions accumulate them; the caller
@@ -48,22 +53,22 @@ std::optional<std::vector<Element>> ApplyBody(KernelBuilder& b, const Computatio
                                               std::span<const Element> arguments, bool wide,
                                               const Dims* dims = nullptr);
 // The value of one instruction of such a computation, not of its root. Not `wide`.
-std::optional<Element> ApplyBodyTo(KernelBuilder& b, const Computation& body, const Instr& instr,
-                                   std::span<const Element> arguments);
+std::optional<Element> EvaluateInBody(KernelBuilder& b, const Computation& body, const Instr& instr,
+                                      std::span<const Element> arguments);
 // The accumulator type for elements of `type`: f32 for narrower floats, otherwise the type itself.
-ElementType WideType(ElementType type);
+ElementType AccumulatorElementType(ElementType type);
 
-// A callback that supplies elements. As the source of an instruction (SetSource), `part` is the
+// A callback that supplies elements. As the source of an instruction (SetSource), `index` is the
 // index of the result. As the source of a computation's parameters or of a loop's carried values,
 // it is the index of the parameter or of the value.
 class ElementSource {
  public:
   virtual ~ElementSource() = default;
-  virtual Element At(const Coordinates& at, size_t part) = 0;
+  virtual Element At(const Coordinates& at, size_t index) = 0;
 };
 
 // The name of an instruction's result in the text of a kernel.
-std::string NameOfArgument(const Instr& instr, size_t part);
+std::string NameOfArgument(const Instr& instr, size_t result_index);
 
 // Emits code for single elements of the values of a region. Each value is computed at its use, from
 // elements of its operands, down to loads of inputs. Equal elements are emitted once.
@@ -72,13 +77,13 @@ std::string NameOfArgument(const Instr& instr, size_t part);
 // they are the same value id. A generator can override where an element comes from. At() asks in
 // this order:
 //
-//   1. Bind        one element of a result, instead of all of them. Until the next Bind of the same
-//                  result; Forget() does not drop it.
-//   2. memo        Remember, and all values that At() emitted. Until Forget().
-//   3. SetSource   all elements of an instruction. Permanent; its values are memoized.
-//   4. the instruction's own code: an immediate, a load of an input, or its op.
-//   5. Provide     one element of an input, when (4) would load it. Until the next Provide for the
-//                  input; Forget() does not drop it, but a memoized element of the input hides it.
+//   1. Bind          one element of a result, instead of all of them. Until the next Bind of the
+//                    same result; ClearMemo() does not drop it.
+//   2. memo          Memoize, and all values that At() emitted. Until ClearMemo().
+//   3. SetSource     all elements of an instruction. Permanent; its values are memoized.
+//   4. own code      an immediate, a load of an input, or the code of the instruction's op.
+//   5. OverrideLoad  one element of an input, when (4) would load it. Until the next call for the
+//                    input; ClearMemo() does not drop it, but a memoized element hides it.
 //
 // Memoized values are valid while the body of a loop or branch that they were read in is open.
 class ElementEmitter {
@@ -86,31 +91,31 @@ class ElementEmitter {
   // Declares the kernel's arguments: the inputs, then the roots (each result of a tuple).
   ElementEmitter(KernelBuilder& b, const FusedRegion& region);
 
-  // The element at coordinates; `part` selects the result of an instruction with several.
-  Element At(const Instr& instr, const Coordinates& at, size_t part = 0);
-  // From here on At(instr, at, part) returns this value, and any other element of that result fails
-  // the emitter: a reduction's result is known for the current row only.
-  void Bind(const Instr& instr, size_t part, const Coordinates& at, Element value);
+  // The element at coordinates; `result_index` selects the result of an instruction with several.
+  Element At(const Instr& instr, const Coordinates& at, size_t result_index = 0);
+  // From here on At(instr, at, result_index) returns this value, and any other element of that
+  // result fails the emitter: a reduction's result is known for the current row only.
+  void Bind(const Instr& instr, size_t result_index, const Coordinates& at, Element value);
   // Records that the element at these coordinates is already computed. Other elements are
   // unaffected.
-  void Remember(const Instr& instr, const Coordinates& at, Element value);
+  void Memoize(const Instr& instr, const Coordinates& at, Element value);
   // Drops all memoized values. Required after the body of a loop or branch closes, since values
   // read inside it are not available outside.
-  void Forget() { known_.clear(); }
+  void ClearMemo() { memo_.clear(); }
   // From here on the element of an input at `index` (row-major) is this value instead of a load.
-  // Any other element fails the emitter, or, with `read_otherwise`, is an ordinary load.
-  void Provide(const Instr& input, Scalar index, Element value, bool read_otherwise = false);
+  // Any other element fails the emitter, or, with `load_otherwise`, is an ordinary load.
+  void OverrideLoad(const Instr& input, Scalar index, Element value, bool load_otherwise = false);
   // From here on the elements of the instruction come from `element_source`.
   void SetSource(const Instr& instr, std::shared_ptr<ElementSource> element_source);
   // Loads the element of an input in its storage type, without conversion. Ignores all overrides.
   Scalar LoadStored(const Instr& input, Scalar index);
   // The coordinates that a dynamic-update-slice writes for the element `at` of its update.
-  Coordinates UpdateIndex(const Instr& instr, const Coordinates& at);
+  Coordinates UpdateDestination(const Instr& instr, const Coordinates& at);
   // Stores an element of a root.
-  void Store(const Instr& root, size_t part, const Coordinates& at, Element value);
+  void Store(const Instr& root, size_t result_index, const Coordinates& at, Element value);
   // The array of a root's first result.
   ArrayId OutputOf(const Instr& root) const { return outputs_.at({&root, 0}); }
-  void StoreLinear(const Instr& root, size_t part, Scalar index, Element value);
+  void StoreLinear(const Instr& root, size_t result_index, Scalar index, Element value);
   // The u64 state words of an rng-bit-generator: key, low counter, high counter (Philox only). A
   // state of two words has no high counter: the key is returned as the third word, too, and serves
   // as the upper half of the counter, as in the interpreter.
@@ -120,11 +125,11 @@ class ElementEmitter {
 
   // While set, bounds checks along the last dimension are omitted for the taps of reduce-windows
   // (window.h) whose result has these dimensions, at results whose last coordinate is the SSA value
-  // `coordinate`: the caller knows that these taps are in bounds (InsideOfWindows). A call replaces
-  // the previous one; AssumeInside({}, {}) ends it. Drops all memoized values.
-  void AssumeInside(Scalar coordinate, const Dims& dims);
+  // `coordinate`: the caller knows that these taps are in bounds (InteriorOfWindows). A call
+  // replaces the previous one; AssumeTapsInBounds({}, {}) ends it. Drops all memoized values.
+  void AssumeTapsInBounds(Scalar coordinate, const Dims& dims);
   // Whether the taps of a reduce-window along dimension d are assumed to be in bounds there.
-  bool IsAssumedInside(const Instr& window, size_t d, Scalar coordinate) const;
+  bool AssumesTapInBounds(const Instr& window, size_t d, Scalar coordinate) const;
 
   // Why the region cannot be a kernel; empty if there was no failure. Values emitted after a
   // failure are meaningless.
@@ -134,25 +139,25 @@ class ElementEmitter {
  private:
   struct Key {
     const Instr* instr;
-    size_t part;
+    size_t result_index;
     std::vector<ValueId> at;
     auto operator<=>(const Key&) const = default;
   };
-  struct Bound {
+  struct BoundElement {
     std::vector<ValueId> at;
     Element value;
   };
 
-  ArrayId AddArgument(const Instr& instr, size_t part, const Shape& shape, Access access);
+  ArrayId AddArgument(const Instr& instr, size_t result_index, const Shape& shape, Access access);
   // Emits an element that is neither overridden nor memoized.
-  Element Make(const Instr& instr, const Coordinates& at, size_t part);
+  Element Compute(const Instr& instr, const Coordinates& at, size_t result_index);
   // Loads the element of an input at a linear index.
   Element LoadLinear(const Instr& instr, Scalar index);
   Element Immediate(const Instr& instr);
   Element Operand(const Instr& instr, size_t i, const Coordinates& at);
   // c + exp(x) with a constant c >= 2^-60, with a cheaper exponential (formulas::ExpOfTerm);
   // nullopt if the instruction is not such a sum.
-  std::optional<Element> SumWithExp(const Instr& instr, const Coordinates& at);
+  std::optional<Element> TryConstantPlusExp(const Instr& instr, const Coordinates& at);
   Element Elementwise(const Instr& instr, const Coordinates& at);
   Element Reshape(const Instr& instr, const Coordinates& at);
   Element Iota(const Instr& instr, const Coordinates& at);
@@ -162,8 +167,8 @@ class ElementEmitter {
   Element DynamicSlice(const Instr& instr, const Coordinates& at);
   Element DynamicUpdateSlice(const Instr& instr, const Coordinates& at);
   Element BitcastConvert(const Instr& instr, const Coordinates& at);
-  Element Mapped(const Instr& instr, const Coordinates& at);
-  Element ReduceWindow(const Instr& instr, const Coordinates& at, size_t part);
+  Element Map(const Instr& instr, const Coordinates& at);
+  Element ReduceWindow(const Instr& instr, const Coordinates& at, size_t result_index);
   Element TorchIndexSelect(const Instr& instr, const Coordinates& at);
   Element RandomBits(const Instr& instr, const Coordinates& at);
   // A start index, clamped to [0, last]: of an array of indices at `at`; of a dynamic slice or
@@ -176,20 +181,20 @@ class ElementEmitter {
   KernelBuilder& b_;
   std::unordered_map<const Instr*, ArrayId> inputs_;
   std::map<std::pair<const Instr*, size_t>, ArrayId> outputs_;
-  std::unordered_map<const Instr*, bool> inside_;  // the instructions of the region
-  std::map<std::pair<const Instr*, size_t>, Bound> bound_;
-  std::map<Key, Element> known_;
+  std::unordered_map<const Instr*, bool> in_region_;  // the instructions of the region
+  std::map<std::pair<const Instr*, size_t>, BoundElement> bound_;
+  std::map<Key, Element> memo_;
   struct Provided {
     ValueId index{};
     Element value;
-    bool read_otherwise = false;
+    bool load_otherwise = false;
   };
   std::unordered_map<const Instr*, Provided> provided_;
   std::unordered_map<const Instr*, std::shared_ptr<ElementSource>> sources_;
-  Scalar assumed_;  // coordinate passed to AssumeInside
-  Dims assumed_dims_;
+  Scalar in_bounds_coordinate_;  // coordinate passed to AssumeTapsInBounds
+  Dims in_bounds_dims_;
   std::string failure_;
-  int depth_ = 0;  // of the recursion; bounded by kMaxDepth in element.cc
+  int recursion_depth_ = 0;  // of the recursion; bounded by kMaxDepth in element.cc
 };
 
 }  // namespace tokamak

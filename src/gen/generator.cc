@@ -40,7 +40,7 @@ BuildOutcome BuildCpu(const FusedRegion& region, GeneratorKind kind, const Machi
     case GeneratorKind::kLoop: {
       if (BuildOutcome random = BuildPhilox(region, machine, name); random.built) return random;
       BuildOutcome tiled = BuildTranspose(region, machine, name);
-      return tiled.built ? std::move(tiled) : BuildLoop(region, machine, name);
+      return tiled.built ? std::move(tiled) : BuildElementwise(region, machine, name);
     }
     case GeneratorKind::kRows:
       return BuildRows(region, machine, name);
@@ -63,7 +63,7 @@ BuildOutcome BuildGpu(const FusedRegion& region, GeneratorKind kind, const Machi
   switch (kind) {
     case GeneratorKind::kLoop: {
       BuildOutcome tiled = gpu::BuildTranspose(region, machine, name);
-      return tiled.built ? std::move(tiled) : gpu::BuildLoop(region, machine, name);
+      return tiled.built ? std::move(tiled) : gpu::BuildElementwise(region, machine, name);
     }
     case GeneratorKind::kRows:
       return gpu::BuildRows(region, machine, name);
@@ -101,7 +101,7 @@ BuildOutcome BuildRegion(const FusedRegion& region, GeneratorKind kind, const Ma
   return outcome;
 }
 
-BuildOutcome OnlyIfSound(BuildOutcome outcome) {
+BuildOutcome VerifyOrReject(BuildOutcome outcome) {
   if (!outcome.built) return outcome;
   Status sound = VerifyKernel(outcome.built->kernel);
   if (sound.ok()) return outcome;
@@ -137,16 +137,16 @@ std::vector<KernelArgument> ArgumentsOf(const FusedRegion& region) {
   std::vector<KernelArgument> arguments;
   for (const Instr* input : region.inputs) arguments.push_back({.instr = input});
   for (const Instr* root : region.roots)
-    for (size_t i = 0; i < PartsOf(root->shape()).size(); ++i)
-      arguments.push_back({.instr = root, .part = i, .is_output = true});
+    for (size_t i = 0; i < ResultShapesOf(root->shape()).size(); ++i)
+      arguments.push_back({.instr = root, .result_index = i, .is_output = true});
   return arguments;
 }
 
-int64_t VectorsTogether(const Machine& machine) {
+int64_t InterleaveFactor(const Machine& machine) {
   return machine.HasShortVectors() ? 4 : 2;
 }
 
-int64_t PowerBelow(int64_t x) {
+int64_t FloorPowerOfTwo(int64_t x) {
   int64_t power = 1;
   while (power <= x / 2) power *= 2;
   return power;
@@ -176,7 +176,7 @@ class MemoryFacts {
   double work = 0;
 
  private:
-  void Walk(const Block& block, double times) {
+  void Walk(const StmtList& block, double times) {
     for (const Stmt& stmt : block) {
       switch (stmt.kind) {
         case StmtKind::kFor: {
@@ -191,9 +191,9 @@ class MemoryFacts {
         case StmtKind::kIf:
         case StmtKind::kWhile:
           Visit(stmt.condition, times);
-          Walk(stmt.head, times);
+          Walk(stmt.condition_stmts, times);
           Walk(stmt.body, times);
-          Walk(stmt.otherwise, times);
+          Walk(stmt.else_body, times);
           break;
         case StmtKind::kStore:
           Visit(stmt.value, times);
@@ -205,9 +205,9 @@ class MemoryFacts {
         case StmtKind::kShuffle:
           Visit(stmt.value, times);
           break;
-        case StmtKind::kMultiply:
-          for (ValueId operand : OperandsOf(stmt)) Visit(operand, times);
-          work += times * static_cast<double>(stmt.product.rows * stmt.product.columns);
+        case StmtKind::kMatMul:
+          for (ValueId operand : MatMulOperandsOf(stmt)) Visit(operand, times);
+          work += times * static_cast<double>(stmt.matmul.rows * stmt.matmul.columns);
           break;
         case StmtKind::kBarrier:
           break;
@@ -216,10 +216,10 @@ class MemoryFacts {
   }
 
   void Visit(ValueId root, double times) {
-    std::vector<ValueId> open = {root};
-    while (!open.empty()) {
-      ValueId id = open.back();
-      open.pop_back();
+    std::vector<ValueId> worklist = {root};
+    while (!worklist.empty()) {
+      ValueId id = worklist.back();
+      worklist.pop_back();
       if (id == kNoValue || used_[static_cast<size_t>(id)]) continue;
       used_[static_cast<size_t>(id)] = true;
       work += times;
@@ -228,7 +228,7 @@ class MemoryFacts {
         loads.push_back({node.array(), node.operands[0]});
         load_at.push_back(stores.size());
       }
-      for (ValueId operand : kernel_.operands(id)) open.push_back(operand);
+      for (ValueId operand : kernel_.operands(id)) worklist.push_back(operand);
     }
   }
 
@@ -240,15 +240,15 @@ class MemoryFacts {
 // each checks whether the element is its own.
 bool IsInjective(const Kernel& kernel, ValueId index) {
   std::vector<bool> loops(kernel.loops.size()), seen(kernel.nodes.size());
-  std::vector<ValueId> open = {index};
-  while (!open.empty()) {
-    ValueId id = open.back();
-    open.pop_back();
+  std::vector<ValueId> worklist = {index};
+  while (!worklist.empty()) {
+    ValueId id = worklist.back();
+    worklist.pop_back();
     if (seen[static_cast<size_t>(id)]) continue;
     seen[static_cast<size_t>(id)] = true;
     const ScalarNode& node = kernel.node(id);
     if (node.prim == Prim::kLoop) loops[static_cast<size_t>(node.loop())] = true;
-    for (ValueId operand : kernel.operands(id)) open.push_back(operand);
+    for (ValueId operand : kernel.operands(id)) worklist.push_back(operand);
   }
   for (size_t i = 0; i < kernel.loops.size(); ++i) {
     const Loop& loop = kernel.loops[i];
@@ -262,10 +262,10 @@ bool IsInjective(const Kernel& kernel, ValueId index) {
 
 }  // namespace
 
-void FinishFacts(BuiltKernel& built, bool exact) {
+void ComputeLaunchFacts(BuiltKernel& built, bool writes_once) {
   MemoryFacts facts(built.kernel);
   built.work = facts.work;
-  if (!exact) return;
+  if (!writes_once) return;
   for (size_t o = 0; o < built.kernel.ArgumentCount(); ++o) {
     ArrayId output{static_cast<uint32_t>(o)};
     const Array& to = built.kernel.array(output);
@@ -286,7 +286,7 @@ void FinishFacts(BuiltKernel& built, bool exact) {
         loaded = true;
         holds = holds && is_stored_later(l) && IsInjective(built.kernel, facts.loads[l].index);
       }
-      if (holds && loaded) built.in_place.emplace_back(i, o);
+      if (holds && loaded) built.may_alias.emplace_back(i, o);
     }
   }
 }

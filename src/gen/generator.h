@@ -23,7 +23,7 @@
 //                 over the minor dimensions combines
 //   line          the 1-d slice of an array along the dimension of a sort, at any position of the
 //                 dimension; its elements need not be contiguous
-//   point         one index of the parallel dimensions of a while loop (fused_loop.h)
+//   point         one index of the parallel dimensions of a while loop (whole_loop.h)
 //   domain        the index space that a generator's loops cover, usually a root's dimensions
 //   `at`          coordinates, one index per dimension; `linear` and `index` are row-major indices
 //   local array   an array of the kernel that is not an argument: Space::kShared or
@@ -34,16 +34,16 @@
 //   factor, sum   the operands of a dot's multiplications, and its accumulators
 //
 // A while loop runs in one of three ways, tried in this order (docs/loops.md):
-//   whole-loop kernel   BuildFusedLoop: one generated kernel contains the serial loop over the
+//   whole-loop kernel   BuildWholeLoop: one generated kernel contains the serial loop over the
 //                       iterations. Points are independent, so no thread waits for another thread
-//                       block (fused_loop.h).
+//                       block (whole_loop.h).
 //   persistent kernel   (GPU) the body is lowered to several ordinary kernels first; one
 //   cooperative
 //                       launch runs them as phases of each iteration, with a grid barrier between
 //                       dependent phases (lower/persistent.h). Requires that every step of the body
 //                       is a generated kernel or a copy: one library call in the body excludes it
-//                       (IsSmallInLoop, library/contraction.h). Generators do nothing special for
-//                       it: any kernel without a grid-wide dependence qualifies.
+//                       (PrefersKernelInLoop, library/contraction.h). Generators do nothing special
+//                       for it: any kernel without a grid-wide dependence qualifies.
 //   loop of steps       the host launches the kernels of the body once per iteration.
 // None of these is a "loop kernel" (kLoop): that is an elementwise kernel, a loop over elements.
 
@@ -64,7 +64,7 @@ std::string_view NameOf(GeneratorKind kind);
 // An argument of a kernel launch: an array of the program.
 struct KernelArgument {
   const Instr* instr = nullptr;
-  size_t part = 0;  // index of the result if the instruction has several
+  size_t result_index = 0;  // index of the result if the instruction has several
   bool is_output = false;
 };
 
@@ -75,10 +75,10 @@ struct BuiltKernel {
   int64_t grid = 1;  // tasks: trip count of the kernel's single grid loop
   // May alias: pairs (input, output) of argument indices that may share a buffer, since every
   // element is read just before it is written, by the same lane.
-  std::vector<std::pair<size_t, size_t>> in_place;
+  std::vector<std::pair<size_t, size_t>> may_alias;
   // Must alias: (output argument, array). The output must be in the array's buffer, because the
   // kernel writes only part of it and the rest keeps the array's values.
-  std::vector<std::pair<size_t, const Instr*>> updates;
+  std::vector<std::pair<size_t, const Instr*>> must_alias;
   double work = 0;  // rough work of one grid iteration: primitive operations plus bytes
 };
 
@@ -96,7 +96,8 @@ BuildOutcome BuildRegion(const FusedRegion& region, GeneratorKind kind, const Ma
 std::vector<std::string> NotesOf(const FusedRegion& region);
 
 // The CPU generators, one per kind. BuildRegion calls them; the GPU generators are in gpu/gpu.h.
-BuildOutcome BuildLoop(const FusedRegion& region, const Machine& machine, const std::string& name);
+BuildOutcome BuildElementwise(const FusedRegion& region, const Machine& machine,
+                              const std::string& name);
 // kLoop regions with random bits: computes all words of a Philox block together.
 BuildOutcome BuildPhilox(const FusedRegion& region, const Machine& machine,
                          const std::string& name);
@@ -113,49 +114,50 @@ BuildOutcome BuildSort(const FusedRegion& region, const Machine& machine, const 
 BuildOutcome BuildContract(const FusedRegion& region, const Machine& machine,
                            const std::string& name);
 
-// A while loop as input of the whole-loop generators (fused_loop.h).
-struct FusedLoopRegion {
+// A while loop as input of the whole-loop generators (whole_loop.h).
+struct WholeLoopRegion {
   WhileLoop loop;
-  IndependentLoop form;               // the loop's parallel dimensions
+  LoopIndependence independence;      // the loop's parallel dimensions
   std::optional<int64_t> trip_count;  // if known at compile time
   // Per carried value: whether the kernel has an output for it, because it is used after the loop
   // and changes in it. Users of a loop invariant read its initial value instead.
-  std::vector<bool> wanted;
+  std::vector<bool> has_output;
   // Arrays that the kernel reads: initial values and constants of the body.
   std::vector<const Instr*> inputs;
 };
-// Returns the region of a while loop. If the loop has no parallel dimension, form.why_not says why.
-FusedLoopRegion FusedLoopRegionOf(const Instr& loop);
-BuildOutcome BuildFusedLoop(const FusedLoopRegion& region, const Machine& machine,
+// Returns the region of a while loop. If the loop has no parallel dimension, independence.why_not
+// says why.
+WholeLoopRegion WholeLoopRegionOf(const Instr& loop);
+BuildOutcome BuildWholeLoop(const WholeLoopRegion& region, const Machine& machine,
                             const std::string& name);
 // Whether a whole-loop kernel can be built. Builds and discards one; lowering (lower/launches.cc)
 // also compares its cost with the loop of steps.
-bool IsOneKernel(const Instr& loop, const Machine& machine);
+bool CanBuildWholeLoop(const Instr& loop, const Machine& machine);
 
 // Returns why a scatter or sort has no kernel, nullopt if it has one.
-std::optional<std::string> WhyNoScatter(const Instr& scatter);
-std::optional<std::string> WhyNoSort(const Instr& sort, const Machine& machine);
+std::optional<std::string> WhyNoScatterKernel(const Instr& scatter);
+std::optional<std::string> WhyNoSortKernel(const Instr& sort, const Machine& machine);
 
 // ---- shared by generators
 
 // The arguments of a region's kernel, in the order in which ElementEmitter declares them.
 std::vector<KernelArgument> ArgumentsOf(const FusedRegion& region);
-// OnlyIfSound rejects a kernel that violates kernel IR (kernel/verify.h); the region can still be
-// lowered in another way. It is called only for kernels of the final plan: verifying every
+// VerifyOrReject rejects a kernel that violates kernel IR (kernel/verify.h); the region can still
+// be lowered in another way. It is called only for kernels of the final plan: verifying every
 // candidate would add a tenth to planning time. why_not then starts with kGeneratorBug; tests look
 // for that prefix in decision records.
 inline constexpr std::string_view kGeneratorBug = "generator bug: ";
-BuildOutcome OnlyIfSound(BuildOutcome outcome);
-// Fills `in_place` and `work` from the kernel. `exact`: no element of an output is written twice;
-// otherwise nothing is computed in place. The last step of every generator: FinishLoop (roots.h)
-// calls it for region kernels, gpu::FinishBlocks (gpu/gpu.h) adds gpu::FinishKernel, and
-// FusedLoopKernel::Finish does the same for whole-loop kernels.
-void FinishFacts(BuiltKernel& built, bool exact);
+BuildOutcome VerifyOrReject(BuildOutcome outcome);
+// Fills `may_alias` and `work` from the kernel. `writes_once`: no element of an output is written
+// twice; otherwise nothing is computed in place. The last step of every generator: FinishLoopKernel
+// (roots.h) calls it for region kernels, gpu::FinishBlockKernel (gpu/gpu.h) adds
+// gpu::FinalizeGpuKernel, and WholeLoopKernel::Finish does the same for whole-loop kernels.
+void ComputeLaunchFacts(BuiltKernel& built, bool writes_once);
 // The largest power of two that is at most x (x >= 1).
-int64_t PowerBelow(int64_t x);
+int64_t FloorPowerOfTwo(int64_t x);
 // Independent vectors that a CPU kernel processes per iteration, so that their dependence chains
 // overlap (instruction-level parallelism). Machines with shorter vectors need more of them.
-int64_t VectorsTogether(const Machine& machine);
+int64_t InterleaveFactor(const Machine& machine);
 // The product of dims[begin, end).
 int64_t ProductOf(const Dims& dims, size_t begin, size_t end);
 

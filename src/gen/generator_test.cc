@@ -47,7 +47,7 @@ TEST(Generator, AnUnsoundKernelIsNone) {
     });
     BuildOutcome outcome;
     outcome.built.emplace().kernel = b.Finish();
-    outcome = OnlyIfSound(std::move(outcome));
+    outcome = VerifyOrReject(std::move(outcome));
     EXPECT_EQ(outcome.built.has_value(), is_sound);
     EXPECT_EQ(outcome.why_not.starts_with(kGeneratorBug), !is_sound);
   }

@@ -6,7 +6,7 @@
 
 namespace tokamak {
 
-bool LineSort::IsCompared(size_t operand) const {
+bool LineSort::ComparatorUses(size_t operand) const {
   const Computation& body = *instr->called(0);
   return !body.parameter(2 * operand)->users().empty() ||
          !body.parameter(2 * operand + 1)->users().empty() || body.root()->op() == Op::kParameter;
@@ -98,15 +98,15 @@ std::optional<RadixKey> RadixKeyOf(const Instr& sort) {
   return RadixKey{x, static_cast<int>(std::bit_width(most))};
 }
 
-std::optional<Scalar> DigitOf(KernelBuilder& b, const Instr& sort, const RadixKey& digits,
+std::optional<Scalar> DigitOf(KernelBuilder& b, const Instr& sort, const RadixKey& key,
                               const Element& element) {
   std::vector<Element> both(2 + sort.captures(), element);
-  std::optional<Element> digit = ApplyBodyTo(b, *sort.called(0), *digits.digit, both);
+  std::optional<Element> digit = EvaluateInBody(b, *sort.called(0), *key.digit, both);
   if (!digit) return std::nullopt;
   return (*digit)[0];
 }
 
-std::optional<std::string> WhyNoComparison(const Instr& sort) {
+std::optional<std::string> WhyNoComparatorCode(const Instr& sort) {
   if (sort.captures() > 0) return "sort: it captures values";
   for (const Instr* operand : sort.operands()) {
     const Shape& shape = operand->shape();

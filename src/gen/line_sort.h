@@ -19,7 +19,7 @@ struct LineSort {
   int64_t length = 1, lines = 1;
 
   // Whether the comparator uses an operand's elements.
-  bool IsCompared(size_t operand) const;
+  bool ComparatorUses(size_t operand) const;
 };
 
 LineSort LineSortOf(const Instr& sort);
@@ -44,10 +44,10 @@ struct RadixKey {
 };
 std::optional<RadixKey> RadixKeyOf(const Instr& sort);
 // The digit of an element, less than 2^bits.
-std::optional<Scalar> DigitOf(KernelBuilder& b, const Instr& sort, const RadixKey& digits,
+std::optional<Scalar> DigitOf(KernelBuilder& b, const Instr& sort, const RadixKey& key,
                               const Element& element);
 
 // Returns why sorts with this comparator have no kernel at any length, nullopt if they have one.
-std::optional<std::string> WhyNoComparison(const Instr& sort);
+std::optional<std::string> WhyNoComparatorCode(const Instr& sort);
 
 }  // namespace tokamak

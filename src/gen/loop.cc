@@ -38,10 +38,10 @@ struct Schedule {
 // Lanes for rows of `row` elements: at most `row`, and a divisor of it if that costs at most half a
 // vector. Long rows process two vectors per iteration to overlap their dependence chains, four on
 // machines with short vectors (Neoverse V1: Black-Scholes 1.28x, dropout 1.58x).
-int64_t LanesFor(int64_t row, const Machine& machine) {
-  int64_t vector = std::min(machine.Lanes(32), PowerBelow(row));
+int64_t VectorWidthFor(int64_t row, const Machine& machine) {
+  int64_t vector = std::min(machine.Lanes(32), FloorPowerOfTwo(row));
   bool is_short = machine.HasShortVectors();
-  int64_t together = row < (is_short ? 2 : 8) * vector ? 1 : VectorsTogether(machine);
+  int64_t together = row < (is_short ? 2 : 8) * vector ? 1 : InterleaveFactor(machine);
   auto costs = [&] {
     int64_t lanes = together * vector;
     return row % lanes != 0 && row < (row % vector == 0 ? kLongRow : kLoopManySteps * lanes);
@@ -67,8 +67,8 @@ class LoopBuilder {
 
   BuildOutcome Build() {
     std::vector<RowSegment> segments = RowSegments();
-    bool exact = true;
-    for (const RowSegment& segment : segments) exact = exact && IsExact(segment);
+    bool writes_once = true;
+    for (const RowSegment& segment : segments) writes_once = writes_once && IsExact(segment);
     int64_t blocks = segments.back().first + segments.back().blocks;
     b_.For("g", LoopRole::kGrid, b_.Index(rows_ * blocks), [&](Scalar g) {
       Scalar row = g / b_.Index(blocks), at = g % b_.Index(blocks);
@@ -80,7 +80,7 @@ class LoopBuilder {
         });
       }
     });
-    return FinishLoop(b_, emitter_, region_, rows_ * blocks, exact);
+    return FinishLoopKernel(b_, emitter_, region_, rows_ * blocks, writes_once);
   }
 
   // The cut points of a row, found in a trial kernel with one plain loop over it.
@@ -132,7 +132,7 @@ class LoopBuilder {
     if (schedule_.cuts.empty() || (schedule_.has_rest && begin == 0)) return schedule_.lanes;
     int64_t size = end - begin;
     return schedule_.has_rest ? std::min(size & -size, machine_.Lanes(32))
-                              : LanesFor(size, machine_);
+                              : VectorWidthFor(size, machine_);
   }
 
   int64_t BlockOf(int64_t steps) const {
@@ -156,7 +156,7 @@ class LoopBuilder {
       };
       std::optional<std::pair<int64_t, int64_t>> inside;
       if (schedule_.inner == 1)
-        inside = InsideOfWindows(region_, DomainOf(*region_.roots[0]).dims());
+        inside = InteriorOfWindows(region_, DomainOf(*region_.roots[0]).dims());
       if (!inside || inside->second - inside->first + 1 < segment.lanes) return vector(false);
       // Windows are checked per tap only near the ends of rows.
       Scalar between = (b_.Index(inside->first) <= begin) &
@@ -177,7 +177,7 @@ class LoopBuilder {
     Coordinates rest = Delinearized(b_, inner, inner_dims);
     at.insert(at.end(), rest.begin(), rest.end());
     Scalar linear = row * b_.Index(row_) + inner;
-    emitter_.AssumeInside(inside ? at.back() : Scalar(), dims);
+    emitter_.AssumeTapsInBounds(inside ? at.back() : Scalar(), dims);
     StoreRoots(b_, emitter_, region_, at, linear);
   }
 
@@ -194,13 +194,14 @@ class LoopBuilder {
 bool DividesInside(const Kernel& kernel) {
   std::vector<bool> inside(kernel.nodes.size());  // depends on a loop other than the grid
   std::vector<bool> used(kernel.nodes.size());
-  std::vector<const Block*> blocks = {&kernel.body};
+  std::vector<const StmtList*> blocks = {&kernel.body};
   std::vector<ValueId> open;
   while (!blocks.empty()) {
-    const Block* block = blocks.back();
+    const StmtList* block = blocks.back();
     blocks.pop_back();
     for (const Stmt& stmt : *block) {
-      for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) blocks.push_back(inner);
+      for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
+        blocks.push_back(inner);
       if (stmt.kind == StmtKind::kStore) open.insert(open.end(), {stmt.index, stmt.value});
     }
   }
@@ -253,7 +254,8 @@ std::optional<BuiltKernel> BuildOtherwise(const FusedRegion& region, const Machi
                                           const Schedule& schedule, const std::string& name,
                                           const BuiltKernel& whole) {
   BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
-  if (!outcome.built || outcome.built->in_place.size() < whole.in_place.size()) return std::nullopt;
+  if (!outcome.built || outcome.built->may_alias.size() < whole.may_alias.size())
+    return std::nullopt;
   return std::move(outcome.built);
 }
 
@@ -268,7 +270,7 @@ std::optional<BuiltKernel> BuildSegments(const FusedRegion& region, const Machin
   // In-place or large roots: keep vectors aligned and write nothing twice. The vector around a cut
   // then selects per lane.
   bool aligned = row % schedule.lanes == 0 &&
-                 (!whole.in_place.empty() || region.roots[0]->shape().ByteSize() >= kLargeBytes);
+                 (!whole.may_alias.empty() || region.roots[0]->shape().ByteSize() >= kLargeBytes);
   schedule.cuts = AlignedCuts(cuts, aligned ? schedule.lanes : 1, row);
   if (schedule.cuts.empty()) return std::nullopt;
   std::optional<BuiltKernel> built = BuildOtherwise(region, machine, schedule, name, whole);
@@ -286,11 +288,11 @@ std::optional<BuiltKernel> BuildFullVectors(const FusedRegion& region, const Mac
   // Vectors per row from which this pays off. Chosen.
   constexpr int64_t kFewSteps = 4;
   int64_t row = RowOf(region, schedule);
-  int64_t full = machine.Lanes(32), lanes = full * VectorsTogether(machine);
+  int64_t full = machine.Lanes(32), lanes = full * InterleaveFactor(machine);
   while (lanes > full && row < kFewSteps * lanes) lanes /= 2;
   if (schedule.lanes >= full || row < kFewSteps * lanes) return std::nullopt;
   schedule.lanes = lanes;
-  schedule.has_rest = !whole.in_place.empty();
+  schedule.has_rest = !whole.may_alias.empty();
   if (schedule.has_rest) schedule.cuts = {row / lanes * lanes};
   return BuildOtherwise(region, machine, schedule, name, whole);
 }
@@ -312,8 +314,9 @@ std::optional<BuiltKernel> BuildFourVectors(const FusedRegion& region, const Mac
 
 }  // namespace
 
-BuildOutcome BuildLoop(const FusedRegion& region, const Machine& machine, const std::string& name) {
-  if (std::string why = WhyNoLoop(region); !why.empty()) return {std::nullopt, why};
+BuildOutcome BuildElementwise(const FusedRegion& region, const Machine& machine,
+                              const std::string& name) {
+  if (std::string why = WhyNoLoopKernel(region); !why.empty()) return {std::nullopt, why};
   const Dims& dims = DomainOf(*region.roots[0]).dims();
   BuildOutcome flat, last;
   size_t rank = dims.size();
@@ -321,7 +324,7 @@ BuildOutcome BuildLoop(const FusedRegion& region, const Machine& machine, const 
     int64_t row = ProductOf(dims, rank - inner, rank);
     // A dimension of size 1 changes nothing, and rows of fewer than 4 elements are too short.
     if (inner < rank && (dims[rank - inner - 1] == 1 || row < 4) && flat.built) continue;
-    Schedule schedule{inner, LanesFor(row, machine)};
+    Schedule schedule{inner, VectorWidthFor(row, machine)};
     BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
     if (outcome.built) {
       if (auto segments = BuildSegments(region, machine, schedule, name, *outcome.built))

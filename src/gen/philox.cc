@@ -20,12 +20,12 @@ class PhiloxBuilder {
       : region_(region),
         random_(random),
         lanes_(machine.Lanes(32)),
-        chunk_(lanes_ * PhiloxElements(random)),
+        chunk_(lanes_ * ElementsPerPhiloxBlock(random)),
         b_(name),
         emitter_(b_, region) {}
 
   BuildOutcome Build() {
-    int64_t count = random_.shape().ElementCount(), per = PhiloxElements(random_);
+    int64_t count = random_.shape().ElementCount(), per = ElementsPerPhiloxBlock(random_);
     if (count % chunk_ != 0) return {std::nullopt, "its size is not a multiple of the chunk"};
     const Dims& dims = DomainOf(*region_.roots[0]).dims();
     ScalarType type = ComputeType(random_.shape().type());
@@ -46,7 +46,7 @@ class PhiloxBuilder {
         });
       });
     });
-    return FinishLoop(b_, emitter_, region_, count / chunk_, true);
+    return FinishLoopKernel(b_, emitter_, region_, count / chunk_, true);
   }
 
  private:
@@ -68,7 +68,7 @@ BuildOutcome BuildPhilox(const FusedRegion& region, const Machine& machine,
     random = instr;
   }
   if (random == nullptr) return {std::nullopt, "it has no such random bits"};
-  if (std::string why = WhyNoLoop(region); !why.empty()) return {std::nullopt, why};
+  if (std::string why = WhyNoLoopKernel(region); !why.empty()) return {std::nullopt, why};
   int64_t count = random->shape().ElementCount();
   for (const Instr* root : region.roots)
     if (IsSliceUpdate(*root) || root->shape().ElementCount() != count)

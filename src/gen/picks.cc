@@ -82,7 +82,8 @@ bool ReducesPicks(const Instr& reduce, const Instr& value, const Instr& index) {
   return parts.op() == Op::kReduce && index.operand(0) == &parts &&
          value.attrs<TupleIndexAttrs>().index == 0 && index.attrs<TupleIndexAttrs>().index == 1 &&
          parts.called(0) == reduce.called(0) && parts.operand(2) == reduce.operand(2) &&
-         parts.operand(3) == reduce.operand(3) && ReducerOf(parts).pick != Pick::kNone;
+         parts.operand(3) == reduce.operand(3) &&
+         ReducerOf(parts).arg_reduction != ArgReduction::kNone;
 }
 
 // Whether indices increase from 0 and the initial index is not greater. Chunks that picked the
@@ -110,7 +111,7 @@ constexpr Case kCases[] = {{2, 1, true, false},     {1, 2, false, true},
 // such as the initial value and the first element, must still give the right value.
 std::optional<bool> TakesFirst(const Reducer& reducer, const Case& values, bool one_index) {
   KernelBuilder b("probe");
-  ElementType type = WideType(reducer.type(0)), index = reducer.type(1);
+  ElementType type = AccumulatorElementType(reducer.type(0)), index = reducer.type(1);
   Element arguments[] = {ConstantElement(b, type, values.x), ConstantElement(b, index, 5),
                          ConstantElement(b, type, values.y),
                          ConstantElement(b, index, one_index ? 5 : 7)};
@@ -126,30 +127,31 @@ std::optional<bool> TakesFirst(const Reducer& reducer, const Case& values, bool 
 
 }  // namespace
 
-Pick PickOf(const Reducer& reducer) {
+ArgReduction ArgReductionOf(const Reducer& reducer) {
   const Instr& reduce = *reducer.instr;
-  if (reducer.count != 2 || reduce.captures() > 0 || reduce.operand_count() != 4)
-    return Pick::kNone;
+  if (reducer.input_count != 2 || reduce.captures() > 0 || reduce.operand_count() != 4)
+    return ArgReduction::kNone;
   ElementType type = reducer.type(0);
-  if ((!IsReal(type) && !IsInteger(type)) || InfoOf(type).bits < 8) return Pick::kNone;
-  if (!CountsUp(reduce, reducer.reduced) || !OnlyCompares(*reducer.body)) return Pick::kNone;
+  if ((!IsReal(type) && !IsInteger(type)) || InfoOf(type).bits < 8) return ArgReduction::kNone;
+  if (!CountsUp(reduce, reducer.reduced_dims) || !OnlyCompares(*reducer.body))
+    return ArgReduction::kNone;
   bool greatest = true, least = true;
   for (const Case& values : kCases) {
     if (!IsReal(type) && (values.x != values.x || values.y != values.y)) continue;
     for (bool one_index : {false, true}) {
       std::optional<bool> first = TakesFirst(reducer, values, one_index);
-      if (!first) return Pick::kNone;
+      if (!first) return ArgReduction::kNone;
       greatest = greatest && *first == values.takes_greatest;
       least = least && *first == values.takes_least;
     }
   }
-  return greatest ? Pick::kGreatest : least ? Pick::kLeast : Pick::kNone;
+  return greatest ? ArgReduction::kArgMax : least ? ArgReduction::kArgMin : ArgReduction::kNone;
 }
 
-std::vector<Element> Picked(Pick pick, const std::vector<Element>& x,
-                            const std::vector<Element>& y) {
+std::vector<Element> SelectPair(ArgReduction pick, const std::vector<Element>& x,
+                                const std::vector<Element>& y) {
   Scalar a = x[0][0], b = y[0][0], i = x[1][0], k = y[1][0];
-  Scalar better = pick == Pick::kGreatest ? b < a : a < b, same = a == b;
+  Scalar better = pick == ArgReduction::kArgMax ? b < a : a < b, same = a == b;
   if (IsFloat(a.type())) {
     better = better | ((a != a) & (b == b));
     same = same | ((a != a) & (b != b));

@@ -37,7 +37,7 @@ std::array<Scalar, 4> PhiloxOf(const std::array<Scalar, 3>& state, Scalar block)
 Element PhiloxAt(KernelBuilder& b, const Instr& random, const std::array<Scalar, 3>& state,
                  const Coordinates& at) {
   Scalar linear = Linearized(b, at, random.shape().dims());
-  Scalar per = b.Index(PhiloxElements(random));
+  Scalar per = b.Index(ElementsPerPhiloxBlock(random));
   Scalar which = linear % per;
   std::array<Scalar, 4> words = PhiloxOf(state, linear / per);
   auto odd = (which & b.Index(1)) != b.Index(0);
@@ -78,7 +78,7 @@ Element ThreefryAt(KernelBuilder& b, const Instr& random, const std::array<Scala
 
 }  // namespace
 
-std::optional<std::string> WhyNoRandomBits(const Instr& random) {
+std::optional<std::string> WhyNoRandomBitsCode(const Instr& random) {
   if (!IsPlainArray(random.shape()) || random.shape().ElementCount() == 0)
     return "rng-bit-generator: its result is not an array of static shape";
   ElementType type = random.shape().type();
@@ -95,7 +95,7 @@ bool IsPhilox(const Instr& random) {
   return random.attrs<RngBitGeneratorAttrs>().algorithm != RngAlgorithm::kThreeFry;
 }
 
-int64_t PhiloxElements(const Instr& random) {
+int64_t ElementsPerPhiloxBlock(const Instr& random) {
   return IsWide(random) ? 2 : 4;
 }
 

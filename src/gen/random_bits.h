@@ -13,7 +13,7 @@
 namespace tokamak {
 
 // Returns why elements of an rng-bit-generator have no code, nullopt if they have.
-std::optional<std::string> WhyNoRandomBits(const Instr& random);
+std::optional<std::string> WhyNoRandomBitsCode(const Instr& random);
 
 // The element at coordinates; `state`: the state words (ElementEmitter::RandomState).
 Element RandomBitsAt(KernelBuilder& b, const Instr& random, const std::array<Scalar, 3>& state,
@@ -22,8 +22,8 @@ Element RandomBitsAt(KernelBuilder& b, const Instr& random, const std::array<Sca
 // Philox turns one counter into a block of four 32-bit words. The alternative is ThreeFry.
 bool IsPhilox(const Instr& random);
 // Elements per block: 2 of 64 bits, or 4 of up to 32 bits (narrower ones use the low bits).
-int64_t PhiloxElements(const Instr& random);
-// The elements of block `block`; only the first PhiloxElements entries have values.
+int64_t ElementsPerPhiloxBlock(const Instr& random);
+// The elements of block `block`; only the first ElementsPerPhiloxBlock entries have values.
 std::array<Element, 4> PhiloxBlock(KernelBuilder& b, const Instr& random,
                                    const std::array<Scalar, 3>& state, Scalar block);
 

@@ -14,7 +14,7 @@ Element ElementOf(KernelBuilder& b, ElementType type, double value) {
 
 }  // namespace
 
-std::optional<Op> AnyOrderOp(const Computation& body) {
+std::optional<Op> CommutativeOpOf(const Computation& body) {
   const Instr* root = body.root();
   if (root == nullptr || root->operand_count() != 2 || body.parameters().size() != 2)
     return std::nullopt;
@@ -58,34 +58,34 @@ Element NeutralOf(KernelBuilder& b, Op op, ElementType type) {
 Reducer ReducerOf(const Instr& reduce) {
   Reducer reducer;
   reducer.instr = &reduce;
-  reducer.count = (reduce.operand_count() - reduce.captures()) / 2;
+  reducer.input_count = (reduce.operand_count() - reduce.captures()) / 2;
   reducer.body = reduce.called(0);
-  reducer.reduced = reduce.attrs<DimensionsAttrs>().dimensions;
-  std::sort(reducer.reduced.begin(), reducer.reduced.end());
+  reducer.reduced_dims = reduce.attrs<DimensionsAttrs>().dimensions;
+  std::sort(reducer.reduced_dims.begin(), reducer.reduced_dims.end());
   for (int64_t d = 0; d < reducer.input().rank(); ++d)
-    if (!std::binary_search(reducer.reduced.begin(), reducer.reduced.end(), d))
+    if (!std::binary_search(reducer.reduced_dims.begin(), reducer.reduced_dims.end(), d))
       reducer.kept_dims.push_back(d);
-  if (reducer.count == 1) reducer.op = AnyOrderOp(*reducer.body);
+  if (reducer.input_count == 1) reducer.op = CommutativeOpOf(*reducer.body);
   // (1 + 0i) * x is not x if x is infinite, and complex numbers have no maximum.
   bool complex = IsComplex(reducer.type(0));
-  reducer.any_order = reducer.op && (!complex || *reducer.op == Op::kAdd) &&
-                      reducer.type(0) == reducer.result_type(0);
-  if (reducer.count == 2) reducer.pick = PickOf(reducer);
-  if (reducer.pick != Pick::kNone) reducer.any_order = true;
+  reducer.can_reassociate = reducer.op && (!complex || *reducer.op == Op::kAdd) &&
+                            reducer.type(0) == reducer.result_type(0);
+  if (reducer.input_count == 2) reducer.arg_reduction = ArgReductionOf(reducer);
+  if (reducer.arg_reduction != ArgReduction::kNone) reducer.can_reassociate = true;
   return reducer;
 }
 
-std::optional<std::string> WhyNoReducer(const Instr& reduce) {
+std::optional<std::string> WhyNoReduceKernel(const Instr& reduce) {
   Reducer reducer = ReducerOf(reduce);
-  for (size_t i = 0; i < reducer.count; ++i) {
+  for (size_t i = 0; i < reducer.input_count; ++i) {
     const Shape &input = reduce.operand(i)->shape(),
-                &init = reduce.operand(reducer.count + i)->shape();
+                &init = reduce.operand(reducer.input_count + i)->shape();
     if (!IsPlainArray(input) || input.ElementCount() == 0) return "reduce: its array is empty";
     if (!init.IsScalar() || init.type() != input.type()) return "reduce: its types differ";
     const Shape& parameter = reducer.body->parameter(i)->shape();
     if (!parameter.IsArray() || parameter.type() != input.type())
       return "reduce: the parameter types of its computation differ from its operands";
-    if (!IsPlainArray(PartsOf(reduce.shape())[i]) || reducer.result_type(i) != input.type())
+    if (!IsPlainArray(ResultShapesOf(reduce.shape())[i]) || reducer.result_type(i) != input.type())
       return "reduce: its result has another type";
   }
   KernelBuilder b("probe");
@@ -93,7 +93,7 @@ std::optional<std::string> WhyNoReducer(const Instr& reduce) {
   for (const Instr* parameter : reducer.body->parameters()) {
     if (!IsPlainArray(parameter->shape()))
       return "reduce: the parameters of its computation are not scalars";
-    ElementType type = WideType(parameter->shape().type());
+    ElementType type = AccumulatorElementType(parameter->shape().type());
     ArrayId array =
         b.Argument({.name = "x", .type = StorageType(type), .access = Access::kRead, .size = 2});
     Element loaded{b.Load(array, b.Index(0)), {}};
@@ -108,27 +108,27 @@ std::optional<std::string> WhyNoReducer(const Instr& reduce) {
 Accumulators::Accumulators(KernelBuilder& b, ElementEmitter& emitter, const Reducer& reducer,
                            int64_t lanes)
     : b_(b), emitter_(emitter), reducer_(&reducer), lanes_(lanes) {
-  for (size_t i = 0; i < reducer.count; ++i) {
-    ElementType type = WideType(reducer.type(i));
-    std::array<ArrayId, 2> arrays{};
-    for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
-      arrays[part] = b.Local("sum", ComputeType(type), Space::kRegisters, lanes);
+  for (size_t i = 0; i < reducer.input_count; ++i) {
+    ElementType type = AccumulatorElementType(reducer.type(i));
+    ElementArrays arrays{};
+    for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
+      arrays[component] = b.Local("sum", ComputeType(type), Space::kRegisters, lanes);
     arrays_.push_back(arrays);
   }
 }
 
-std::vector<Element> Accumulators::Begin() {
+std::vector<Element> Accumulators::InitialValue() {
   std::vector<Element> values;
-  for (size_t i = 0; i < reducer_->count; ++i)
-    values.push_back(reducer_->op && reducer_->any_order
-                         ? NeutralOf(b_, *reducer_->op, WideType(reducer_->type(i)))
-                         : emitter_.At(*reducer_->instr->operand(reducer_->count + i), {}));
+  for (size_t i = 0; i < reducer_->input_count; ++i)
+    values.push_back(reducer_->op && reducer_->can_reassociate
+                         ? NeutralOf(b_, *reducer_->op, AccumulatorElementType(reducer_->type(i)))
+                         : emitter_.At(*reducer_->instr->operand(reducer_->input_count + i), {}));
   return values;
 }
 
 std::vector<Element> Accumulators::Read(Scalar lane) {
   std::vector<Element> values;
-  for (size_t i = 0; i < reducer_->count; ++i) {
+  for (size_t i = 0; i < reducer_->input_count; ++i) {
     Element value{b_.Read(arrays_[i][0], lane), {}};
     if (IsComplex(reducer_->type(i))) value[1] = b_.Read(arrays_[i][1], lane);
     values.push_back(value);
@@ -138,7 +138,7 @@ std::vector<Element> Accumulators::Read(Scalar lane) {
 
 void Accumulators::Write(Scalar lane, const std::vector<Element>& values) {
   if (!emitter_.failure().empty()) return;
-  for (size_t i = 0; i < reducer_->count; ++i) {
+  for (size_t i = 0; i < reducer_->input_count; ++i) {
     b_.Store(arrays_[i][0], lane, values[i][0]);
     if (IsComplex(reducer_->type(i))) b_.Store(arrays_[i][1], lane, values[i][1]);
   }
@@ -152,52 +152,54 @@ std::vector<Element> Accumulators::Apply(const std::vector<Element>& x,
   for (size_t i = instr.operand_count() - instr.captures(); i < instr.operand_count(); ++i)
     arguments.push_back(emitter_.At(*instr.operand(i), {}));
   std::optional<std::vector<Element>> results = ApplyBody(b_, *reducer_->body, arguments, true);
-  if (results && results->size() == reducer_->count) return *results;
+  if (results && results->size() == reducer_->input_count) return *results;
   emitter_.Fail("reduce: its computation has no scalar formula");
   return x;
 }
 
 void Accumulators::Accumulate(Scalar lane, const Coordinates& at, Scalar valid) {
   std::vector<Element> elements;
-  for (size_t i = 0; i < reducer_->count; ++i)
+  for (size_t i = 0; i < reducer_->input_count; ++i)
     elements.push_back(emitter_.At(*reducer_->instr->operand(i), at));
   if (!emitter_.failure().empty()) return;
-  if (valid.ok() && reducer_->pick != Pick::kNone) {
+  if (valid.ok() && reducer_->arg_reduction != ArgReduction::kNone) {
     std::vector<Element> before = Read(lane), after = Apply(before, elements);
     for (size_t i = 0; i < after.size(); ++i)
       after[i][0] = Choose(valid, after[i][0], before[i][0]);
     return Write(lane, after);
   }
   if (valid.ok()) {
-    Element neutral = NeutralOf(b_, *reducer_->op, WideType(reducer_->type(0)));
-    for (size_t part = 0; part < 2; ++part)
-      if (neutral[part].ok()) elements[0][part] = Choose(valid, elements[0][part], neutral[part]);
+    Element neutral = NeutralOf(b_, *reducer_->op, AccumulatorElementType(reducer_->type(0)));
+    for (size_t component = 0; component < 2; ++component)
+      if (neutral[component].ok())
+        elements[0][component] = Choose(valid, elements[0][component], neutral[component]);
   }
-  if (std::optional<Scalar> sum = ProductAdded(lane, elements[0]))
+  if (std::optional<Scalar> sum = TryMultiplyAdd(lane, elements[0]))
     return b_.Store(arrays_[0][0], lane, *sum);
   Write(lane, Apply(Read(lane), elements));
 }
 
 // Fuses multiply and add in a sum that may run in any order: one rounding per term.
-std::optional<Scalar> Accumulators::ProductAdded(Scalar lane, const Element& element) {
-  bool adds = b_.dialect() == Dialect::kCpu && reducer_->any_order && reducer_->op == Op::kAdd &&
-              IsFloat(element[0].type()) && !element[1].ok();
+std::optional<Scalar> Accumulators::TryMultiplyAdd(Scalar lane, const Element& element) {
+  bool adds = b_.dialect() == Dialect::kCpu && reducer_->can_reassociate &&
+              reducer_->op == Op::kAdd && IsFloat(element[0].type()) && !element[1].ok();
   if (!adds) return std::nullopt;
   const ScalarNode product = b_.kernel().node(element[0].id());
   if (product.prim != Prim::kMul) return std::nullopt;
   return Fma({&b_, product.operands[0]}, {&b_, product.operands[1]}, b_.Read(arrays_[0][0], lane));
 }
 
-std::vector<Element> Accumulators::Joined(const std::vector<Element>& x,
-                                          const std::vector<Element>& y) {
-  return reducer_->pick == Pick::kNone ? Apply(x, y) : Picked(reducer_->pick, x, y);
+std::vector<Element> Accumulators::CombinePair(const std::vector<Element>& x,
+                                               const std::vector<Element>& y) {
+  return reducer_->arg_reduction == ArgReduction::kNone ? Apply(x, y)
+                                                        : SelectPair(reducer_->arg_reduction, x, y);
 }
 
-std::vector<Element> Accumulators::Combined() {
+std::vector<Element> Accumulators::CombineLanes() {
   for (int64_t half = lanes_ / 2; half > 0; half /= 2) {
     auto accumulate = [&](Scalar lane) {
       std::vector<Element> own = Read(lane);
-      Write(lane, Joined(own, Read(lane + b_.Index(half))));
+      Write(lane, CombinePair(own, Read(lane + b_.Index(half))));
     };
     if (half == 1) {
       accumulate(b_.Index(0));
@@ -208,15 +210,16 @@ std::vector<Element> Accumulators::Combined() {
   return Read(b_.Index(0));
 }
 
-std::vector<Element> Accumulators::Finished(std::vector<Element> sums) {
-  if (reducer_->op && reducer_->any_order) {
+std::vector<Element> Accumulators::FinalResult(std::vector<Element> sums) {
+  if (reducer_->op && reducer_->can_reassociate) {
     std::vector<Element> first;
-    for (size_t i = 0; i < reducer_->count; ++i)
-      first.push_back(emitter_.At(*reducer_->instr->operand(reducer_->count + i), {}));
+    for (size_t i = 0; i < reducer_->input_count; ++i)
+      first.push_back(emitter_.At(*reducer_->instr->operand(reducer_->input_count + i), {}));
     sums = Apply(first, sums);
   }
-  for (size_t i = 0; i < reducer_->count; ++i)
-    sums[i] = ConvertElement(b_, WideType(reducer_->type(i)), reducer_->type(i), sums[i]);
+  for (size_t i = 0; i < reducer_->input_count; ++i)
+    sums[i] =
+        ConvertElement(b_, AccumulatorElementType(reducer_->type(i)), reducer_->type(i), sums[i]);
   return sums;
 }
 

@@ -12,37 +12,37 @@ namespace tokamak {
 
 // Argmax and argmin: a reduction of pairs (value, index) to the pair with the greatest or least
 // value. Ties go to the lower index; the first NaN wins over all numbers.
-enum class Pick : uint8_t { kNone, kGreatest, kLeast };
+enum class ArgReduction : uint8_t { kNone, kArgMax, kArgMin };
 
 // What a kernel needs to know of a reduce instruction: its dimensions and its combining function.
 struct Reducer {
   const Instr* instr = nullptr;
-  size_t count = 0;  // number of inputs, and of results
+  size_t input_count = 0;  // number of inputs, and of results
   const Computation* body = nullptr;
   std::optional<Op> op;  // set if the body is x op y or y op x
-  Pick pick = Pick::kNone;
+  ArgReduction arg_reduction = ArgReduction::kNone;
   // Whether the elements may be reassociated: several lanes accumulate disjoint subsets, each in
-  // order, and Combined() merges them. Each accumulator then starts with the neutral element (for a
-  // pick, with the reduce's initial value). If false, one accumulator starts with the initial value
-  // and takes all elements in order.
-  bool any_order = false;
-  Dims reduced, kept_dims;  // indices of the inputs' dimensions, ascending
+  // order, and CombineLanes() merges them. Each accumulator then starts with the neutral element
+  // (for a pick, with the reduce's initial value). If false, one accumulator starts with the
+  // initial value and takes all elements in order.
+  bool can_reassociate = false;
+  Dims reduced_dims, kept_dims;  // indices of the inputs' dimensions, ascending
 
   const Shape& input() const { return instr->operand(0)->shape(); }
   ElementType type(size_t i) const { return instr->operand(i)->shape().type(); }
-  ElementType result_type(size_t i) const { return PartsOf(instr->shape())[i].type(); }
+  ElementType result_type(size_t i) const { return ResultShapesOf(instr->shape())[i].type(); }
 };
 
 Reducer ReducerOf(const Instr& reduce);
 // Returns why a reduce has no kernel, nullopt if it has one.
-std::optional<std::string> WhyNoReducer(const Instr& reduce);
+std::optional<std::string> WhyNoReduceKernel(const Instr& reduce);
 // The op of a body that is x op y or y op x, if it is commutative and has a neutral element.
-std::optional<Op> AnyOrderOp(const Computation& body);
+std::optional<Op> CommutativeOpOf(const Computation& body);
 // Requires a reduce of two arrays.
-Pick PickOf(const Reducer& reducer);
+ArgReduction ArgReductionOf(const Reducer& reducer);
 // Emits the selection between two pairs (value, index).
-std::vector<Element> Picked(Pick pick, const std::vector<Element>& x,
-                            const std::vector<Element>& y);
+std::vector<Element> SelectPair(ArgReduction pick, const std::vector<Element>& x,
+                                const std::vector<Element>& y);
 // The neutral element of the op.
 Element NeutralOf(KernelBuilder& b, Op op, ElementType type);
 
@@ -52,30 +52,30 @@ class Accumulators {
   Accumulators(KernelBuilder& b, ElementEmitter& emitter, const Reducer& reducer, int64_t lanes);
   const Reducer& reducer() const { return *reducer_; }
   // The start value of an accumulator: the neutral element, or the reduce's initial value.
-  std::vector<Element> Begin();
+  std::vector<Element> InitialValue();
   std::vector<Element> Read(Scalar lane);
   void Write(Scalar lane, const std::vector<Element>& values);
   // Accumulates the elements of the inputs at `at` into a lane. `valid` is a pred evaluated at run
   // time: if false, the accumulator keeps its value. Without a value (Scalar{}) always.
   void Accumulate(Scalar lane, const Coordinates& at, Scalar valid);
   // Combines all lanes with a fixed reduction tree.
-  std::vector<Element> Combined();
-  // Combines two partial results. Requires any_order.
-  std::vector<Element> Joined(const std::vector<Element>& x, const std::vector<Element>& y);
+  std::vector<Element> CombineLanes();
+  // Combines two partial results. Requires can_reassociate.
+  std::vector<Element> CombinePair(const std::vector<Element>& x, const std::vector<Element>& y);
   // The result of the reduce from an accumulator: combined with the initial value and rounded to
   // the result type.
-  std::vector<Element> Finished(std::vector<Element> sums);
+  std::vector<Element> FinalResult(std::vector<Element> sums);
 
  private:
   // The new sum, as a fused multiply-add, if the reduce is a sum and the element a product.
-  std::optional<Scalar> ProductAdded(Scalar lane, const Element& element);
+  std::optional<Scalar> TryMultiplyAdd(Scalar lane, const Element& element);
   std::vector<Element> Apply(const std::vector<Element>& x, const std::vector<Element>& y);
 
   KernelBuilder& b_;
   ElementEmitter& emitter_;
   const Reducer* reducer_;
   int64_t lanes_;
-  std::vector<std::array<ArrayId, 2>> arrays_;
+  std::vector<ElementArrays> arrays_;
 };
 
 }  // namespace tokamak

@@ -4,7 +4,7 @@
 
 namespace tokamak {
 
-std::vector<Shape> PartsOf(const Shape& shape) {
+std::vector<Shape> ResultShapesOf(const Shape& shape) {
   if (shape.IsTuple()) return shape.elements();
   return {shape};
 }
@@ -13,7 +13,7 @@ bool IsPlainArray(const Shape& shape) {
   return shape.IsArray() && !shape.HasDynamicDims() && shape.quant() == nullptr;
 }
 
-bool IsTied(const Instr& instr) {
+bool HasControlDependencies(const Instr& instr) {
   return instr.is_control_predecessor() ||
          (instr.has_extras() && !instr.extras().control_predecessors.empty());
 }

@@ -20,12 +20,12 @@ struct FusedRegion {
 };
 
 // The shapes of an instruction's results: the array itself, or the arrays of a flat tuple.
-std::vector<Shape> PartsOf(const Shape& shape);
+std::vector<Shape> ResultShapesOf(const Shape& shape);
 // Whether the shape is an array with static dimensions and an unquantized element type.
 bool IsPlainArray(const Shape& shape);
 
 // Whether the instruction has control dependencies (predecessors or successors).
-bool IsTied(const Instr& instr);
+bool HasControlDependencies(const Instr& instr);
 
 // Whether a constant becomes an immediate in the code of a kernel.
 bool IsImmediate(const Instr& instr);

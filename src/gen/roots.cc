@@ -15,10 +15,10 @@ const Shape& DomainOf(const Instr& root) {
   return IsSliceUpdate(root) ? root.operand(1)->shape() : root.shape();
 }
 
-std::string WhyNoLoop(const FusedRegion& region) {
+std::string WhyNoLoopKernel(const FusedRegion& region) {
   int64_t count = DomainOf(*region.roots[0]).ElementCount();
   for (const Instr* root : region.roots)
-    for (const Shape& part : PartsOf(root->shape()))
+    for (const Shape& part : ResultShapesOf(root->shape()))
       if (!part.IsArray() ||
           (IsSliceUpdate(*root) ? DomainOf(*root) : part).ElementCount() != count)
         return "its roots have different numbers of elements";
@@ -28,13 +28,13 @@ std::string WhyNoLoop(const FusedRegion& region) {
 RootElement UpdateAt(KernelBuilder& b, ElementEmitter& emitter, const Instr& root,
                      const Coordinates& here) {
   Element value = emitter.At(*root.operand(1), here);
-  Coordinates position = emitter.UpdateIndex(root, here);
+  Coordinates position = emitter.UpdateDestination(root, here);
   return {&root, 0, Linearized(b, position, root.shape().dims()), value};
 }
 
 void StoreElements(ElementEmitter& emitter, const std::vector<RootElement>& elements) {
   for (const RootElement& element : elements)
-    emitter.StoreLinear(*element.root, element.part, element.index, element.value);
+    emitter.StoreLinear(*element.root, element.result_index, element.index, element.value);
 }
 
 void StoreRoots(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region,
@@ -49,7 +49,7 @@ void StoreRoots(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& re
       ready.push_back(UpdateAt(b, emitter, *root, here));
       continue;
     }
-    for (size_t i = 0; i < PartsOf(root->shape()).size(); ++i)
+    for (size_t i = 0; i < ResultShapesOf(root->shape()).size(); ++i)
       ready.push_back({root, i, linear, emitter.At(*root, here, i)});
   }
   StoreElements(emitter, ready);
@@ -62,7 +62,7 @@ bool MayUpdate(const BuiltKernel& built, size_t output, const Instr* old) {
   for (size_t i = 0; i < built.arguments.size(); ++i) {
     if (built.arguments[i].is_output || built.arguments[i].instr != old) continue;
     auto pair = std::pair(i, output);
-    if (std::find(built.in_place.begin(), built.in_place.end(), pair) == built.in_place.end())
+    if (std::find(built.may_alias.begin(), built.may_alias.end(), pair) == built.may_alias.end())
       return false;
   }
   return true;
@@ -70,8 +70,8 @@ bool MayUpdate(const BuiltKernel& built, size_t output, const Instr* old) {
 
 }  // namespace
 
-BuildOutcome FinishLoop(KernelBuilder& b, const ElementEmitter& emitter, const FusedRegion& region,
-                        int64_t grid, bool exact) {
+BuildOutcome FinishLoopKernel(KernelBuilder& b, const ElementEmitter& emitter,
+                              const FusedRegion& region, int64_t grid, bool writes_once) {
   if (!emitter.failure().empty()) return {std::nullopt, emitter.failure()};
   BuiltKernel built;
   built.grid = grid;
@@ -80,10 +80,10 @@ BuildOutcome FinishLoop(KernelBuilder& b, const ElementEmitter& emitter, const F
   for (size_t i = 0; i < built.arguments.size(); ++i) {
     const KernelArgument& argument = built.arguments[i];
     if (argument.is_output && IsSliceUpdate(*argument.instr))
-      built.updates.emplace_back(i, argument.instr->operand(0));
+      built.must_alias.emplace_back(i, argument.instr->operand(0));
   }
-  FinishFacts(built, exact);
-  for (auto [output, old] : built.updates)
+  ComputeLaunchFacts(built, writes_once);
+  for (auto [output, old] : built.must_alias)
     if (!MayUpdate(built, output, old))
       return {std::nullopt, "it reads the array that it overwrites"};
   return {std::move(built), ""};

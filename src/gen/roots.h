@@ -11,18 +11,18 @@
 namespace tokamak {
 
 // Whether the root is a dynamic-update-slice. Its kernel loops over the elements of the update only
-// and stores them in place (BuiltKernel::updates).
+// and stores them in place (BuiltKernel::must_alias).
 bool IsSliceUpdate(const Instr& root);
 // The shape that a loop over the root iterates over.
 const Shape& DomainOf(const Instr& root);
 // Returns why one loop cannot compute all roots of a region, empty if it can.
-std::string WhyNoLoop(const FusedRegion& region);
+std::string WhyNoLoopKernel(const FusedRegion& region);
 
 // An element of a root. All elements are computed before any is stored, since outputs may alias
 // inputs.
 struct RootElement {
   const Instr* root = nullptr;
-  size_t part = 0;
+  size_t result_index = 0;
   Scalar index;  // row-major index of the store
   Element value;
 };
@@ -37,9 +37,9 @@ void StoreElements(ElementEmitter& emitter, const std::vector<RootElement>& elem
 void StoreRoots(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region,
                 const Coordinates& at, Scalar linear);
 
-// Takes the kernel from the builder, with its arguments and launch facts (FinishFacts), or returns
-// the emitter's failure. `exact`: no element of an output is written twice.
-BuildOutcome FinishLoop(KernelBuilder& b, const ElementEmitter& emitter, const FusedRegion& region,
-                        int64_t grid, bool exact);
+// Takes the kernel from the builder, with its arguments and launch facts (ComputeLaunchFacts), or
+// returns the emitter's failure. `writes_once`: no element of an output is written twice.
+BuildOutcome FinishLoopKernel(KernelBuilder& b, const ElementEmitter& emitter,
+                              const FusedRegion& region, int64_t grid, bool writes_once);
 
 }  // namespace tokamak

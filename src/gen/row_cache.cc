@@ -20,7 +20,7 @@ class RowCacheFinder {
     if (!IsComputed(instr) || !seen_.insert(&instr).second) return;
     auto first = computed_.find(&instr);
     if (first != computed_.end() && first->second < number && CostOf(instr) >= kCacheFromCost) {
-      loop.takes.push_back(&instr);
+      loop.read_from_cache.push_back(&instr);
       return;
     }
     computed_.emplace(&instr, number);
@@ -57,21 +57,21 @@ class RowCacheFinder {
 
 }  // namespace
 
-void FindCachedValues(const FusedRegion& region, const Dims& dims, int64_t row, int64_t max_bytes,
-                      std::vector<RowLoop>& loops) {
+void FindCachedValues(const FusedRegion& region, const Dims& dims, int64_t row_length,
+                      int64_t max_bytes, std::vector<RowLoop>& loops) {
   RowCacheFinder finder(region, dims);
   int64_t bytes = 0;
   std::unordered_set<const Instr*> cached;
   for (size_t i = 0; i < loops.size(); ++i) {
     finder.NextLoop();
     for (const Instr* root : loops[i].roots) finder.Walk(*root, loops[i], i);
-    std::erase_if(loops[i].takes, [&](const Instr* instr) {
+    std::erase_if(loops[i].read_from_cache, [&](const Instr* instr) {
       if (cached.contains(instr)) return false;
-      int64_t more = row * BytesOf(ComputeType(instr->shape().type()));
+      int64_t more = row_length * BytesOf(ComputeType(instr->shape().type()));
       if (bytes + more > max_bytes) return true;
       bytes += more;
       cached.insert(instr);
-      loops[finder.FirstLoop(*instr)].makes.push_back(instr);
+      loops[finder.FirstLoop(*instr)].cached_here.push_back(instr);
       return false;
     });
   }

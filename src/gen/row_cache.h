@@ -16,14 +16,14 @@ struct RowLoop {
   // The values that the loop evaluates at every element of the row: inputs of reductions, or roots
   // of the region with one element per row element.
   std::vector<const Instr*> roots;
-  std::vector<const Instr*> makes;  // values that this loop caches for later loops
-  std::vector<const Instr*> takes;  // values that earlier loops cached
+  std::vector<const Instr*> cached_here;      // values that this loop caches for later loops
+  std::vector<const Instr*> read_from_cache;  // values that earlier loops cached
 };
 
 // Finds values that several loops of a row use and that cost more to recompute than to cache while
 // the row is processed. `dims`: dimensions of the arrays that the loops iterate over. Caches at
-// most `max_bytes` for rows of `row` elements.
-void FindCachedValues(const FusedRegion& region, const Dims& dims, int64_t row, int64_t max_bytes,
-                      std::vector<RowLoop>& loops);
+// most `max_bytes` for rows of `row_length` elements.
+void FindCachedValues(const FusedRegion& region, const Dims& dims, int64_t row_length,
+                      int64_t max_bytes, std::vector<RowLoop>& loops);
 
 }  // namespace tokamak

@@ -16,14 +16,17 @@ namespace tokamak {
 // rows of one length.
 struct RowLevels {
   std::vector<std::vector<Reducer>> levels;
-  int64_t rows = 0, row = 0;  // number of rows; elements of a row
+  int64_t row_count = 0, row_length = 0;  // number of rows; elements of a row
 };
 
 // Fills `found`. Returns why the region's reductions do not have this form, an empty string if they
-// do. `any`: accept reductions over other dimensions than the minor ones, whose rows are strided.
-std::string FindRowLevels(const FusedRegion& region, RowLevels& found, bool any = false);
+// do. `allow_strided`: accept reductions over other dimensions than the minor ones, whose rows are
+// strided.
+std::string AnalyzeRowLevels(const FusedRegion& region, RowLevels& found,
+                             bool allow_strided = false);
 
 // The coordinates in a reduction's inputs of element `element` of row `row` (both are indices).
-Coordinates RowElement(KernelBuilder& b, const Reducer& reducer, Scalar row, Scalar element);
+Coordinates RowElementCoordinates(KernelBuilder& b, const Reducer& reducer, Scalar row,
+                                  Scalar element);
 
 }  // namespace tokamak

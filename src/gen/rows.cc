@@ -22,15 +22,15 @@ BuildOutcome BuildRows(const FusedRegion& region, const Machine& machine, const 
   KernelBuilder b(name);
   ElementEmitter emitter(b, region);
   RowsBody body(region, machine, b, emitter);
-  if (std::string why = body.Find(); !why.empty()) return {std::nullopt, why};
-  int64_t at_a_time = body.RowsAtATime();
-  int64_t grid_size = (body.rows() + at_a_time - 1) / at_a_time;
+  if (std::string why = body.Analyze(); !why.empty()) return {std::nullopt, why};
+  int64_t at_a_time = body.RowsPerIteration();
+  int64_t grid_size = (body.row_count() + at_a_time - 1) / at_a_time;
   b.For("row", LoopRole::kGrid, b.Index(grid_size), [&](Scalar row) {
     if (at_a_time == 1) return body.Emit(row);
-    Scalar first = LesserOf(row * b.Index(at_a_time), b.Index(body.rows() - at_a_time));
-    body.EmitSeveral(first, at_a_time);
+    Scalar first = LesserOf(row * b.Index(at_a_time), b.Index(body.row_count() - at_a_time));
+    body.EmitRows(first, at_a_time);
   });
-  return FinishLoop(b, emitter, region, grid_size, false);
+  return FinishLoopKernel(b, emitter, region, grid_size, false);
 }
 
 }  // namespace tokamak

@@ -16,61 +16,62 @@ constexpr int64_t kMaxCachedBytes = 128 << 10;
 // Elements of a reduction's result.
 int64_t ResultsOf(const FusedRegion& region) {
   for (const Instr* instr : region.instrs)
-    if (instr->op() == Op::kReduce) return PartsOf(instr->shape())[0].ElementCount();
+    if (instr->op() == Op::kReduce) return ResultShapesOf(instr->shape())[0].ElementCount();
   return 0;
 }
 
 }  // namespace
 
-std::string RowsBody::Find() {
+std::string RowsBody::Analyze() {
   RowLevels found;
   bool any = std::none_of(region_.roots.begin(), region_.roots.end(), [&](const Instr* root) {
-    return PartsOf(root->shape())[0].ElementCount() > ResultsOf(region_);
+    return ResultShapesOf(root->shape())[0].ElementCount() > ResultsOf(region_);
   });
-  if (std::string why = FindRowLevels(region_, found, any); !why.empty()) return why;
+  if (std::string why = AnalyzeRowLevels(region_, found, any); !why.empty()) return why;
   levels_ = std::move(found.levels);
-  rows_ = found.rows;
-  row_ = found.row;
+  row_count_ = found.row_count;
+  row_length_ = found.row_length;
   FindLoops();
   return "";
 }
 
 void RowsBody::Emit(Scalar row, const RowLocation& source, const RowLocation& sink) {
-  row_at_ = row;
+  row_index_ = row;
   source_ = source;
   sink_ = sink;
   for (size_t i = 0; i < levels_.size(); ++i)
-    BindResults(Accumulate(levels_[i], loops_[i], {row_at_})[0]);
-  StoreRows();
+    BindResults(Accumulate(levels_[i], loops_[i], {row_index_})[0]);
+  StoreRowResults();
   StoreElements();
 }
 
-int64_t RowsBody::RowsAtATime() const {
+int64_t RowsBody::RowsPerIteration() const {
   // Maximum concurrent rows; tasks per core; reductions per row up to which it pays off; row length
   // (elements) from which it pays off for inputs in memory; elements worth distributing. Chosen.
-  constexpr int64_t kMost = 4, kTasksPerCore = 4, kMostReducers = 2, kLongRow = 16384,
+  constexpr int64_t kMaxRows = 4, kTasksPerCore = 4, kMaxReducers = 2, kLongRow = 16384,
                     kMinParallelWork = 1 << 17;
-  bool plain = levels_.size() == 1 && levels_[0].size() <= kMostReducers && cached_.empty() &&
-               row_ >= machine_.Lanes(32);
+  bool plain = levels_.size() == 1 && levels_[0].size() <= kMaxReducers && cached_.empty() &&
+               row_length_ >= machine_.Lanes(32);
   for (const Instr* root : region_.roots)
-    plain = plain && PartsOf(root->shape())[0].ElementCount() == rows_;
+    plain = plain && ResultShapesOf(root->shape())[0].ElementCount() == row_count_;
   // If the input is out of cache, only for long rows: short rows are contiguous and prefetched.
   bool is_out_of_cache = levels_[0][0].input().ByteSize() > kMaxCachedInputBytes;
-  if (!plain || (is_out_of_cache && (row_ < kLongRow || !machine_.HasShortVectors()))) return 1;
-  int64_t rows = kMost;
-  int64_t tasks = rows_ * row_ >= kMinParallelWork ? kTasksPerCore * machine_.cores : 1;
-  while (rows > 1 && rows_ / rows < tasks) rows /= 2;
+  if (!plain || (is_out_of_cache && (row_length_ < kLongRow || !machine_.HasShortVectors())))
+    return 1;
+  int64_t rows = kMaxRows;
+  int64_t tasks = row_count_ * row_length_ >= kMinParallelWork ? kTasksPerCore * machine_.cores : 1;
+  while (rows > 1 && row_count_ / rows < tasks) rows /= 2;
   return rows;
 }
 
-void RowsBody::EmitSeveral(Scalar first, int64_t count) {
+void RowsBody::EmitRows(Scalar first, int64_t count) {
   std::vector<Scalar> rows;
   for (int64_t i = 0; i < count; ++i) rows.push_back(first + b_.Index(i));
   std::vector<std::vector<Accumulators>> sums = Accumulate(levels_[0], loops_[0], rows);
   for (size_t i = 0; i < rows.size(); ++i) {
-    row_at_ = rows[i];
+    row_index_ = rows[i];
     BindResults(sums[i]);
-    StoreRows();
+    StoreRowResults();
   }
 }
 
@@ -79,66 +80,68 @@ void RowsBody::FindLoops() {
   loops_.resize(levels_.size() + 1);
   for (size_t i = 0; i < levels_.size(); ++i)
     for (const Reducer& reducer : levels_[i])
-      for (size_t n = 0; n < reducer.count; ++n)
+      for (size_t n = 0; n < reducer.input_count; ++n)
         loops_[i].roots.push_back(reducer.instr->operand(n));
   for (const Instr* root : region_.roots)
-    if (root->shape().IsArray() && root->shape().ElementCount() == rows_ * row_)
+    if (root->shape().IsArray() && root->shape().ElementCount() == row_count_ * row_length_)
       loops_.back().roots.push_back(root);
-  FindCachedValues(region_, levels_[0][0].input().dims(), row_, kMaxCachedBytes, loops_);
+  FindCachedValues(region_, levels_[0][0].input().dims(), row_length_, kMaxCachedBytes, loops_);
   for (const RowLoop& loop : loops_)
-    for (const Instr* instr : loop.makes)
+    for (const Instr* instr : loop.cached_here)
       cached_[instr] =
-          b_.Local("cached", ComputeType(instr->shape().type()), Space::kRegisters, row_);
+          b_.Local("cached", ComputeType(instr->shape().type()), Space::kRegisters, row_length_);
 }
 
 // Called at the start and the end of the code for one element.
 void RowsBody::LoadCached(const RowLoop& loop, Scalar element) {
   // Values of another element were read in a kernel block that is closed.
-  if (!loop.takes.empty()) emitter_.Forget();
+  if (!loop.read_from_cache.empty()) emitter_.ClearMemo();
   if (source_.instr != nullptr) {
     Element there{b_.Read(source_.array, source_.begin + element), {}};
     Coordinates at = InputAt(levels_[0][0], element);
     const Shape& shape = source_.instr->shape();
     if (shape.dims() != dims()) at = Delinearized(b_, Linearized(b_, at, dims()), shape.dims());
-    emitter_.Remember(*source_.instr, at, ConvertElement(b_, source_.held, shape.type(), there));
+    emitter_.Memoize(*source_.instr, at,
+                     ConvertElement(b_, source_.stored_type, shape.type(), there));
   }
-  for (const Instr* instr : loop.takes)
-    emitter_.Remember(*instr, InputAt(levels_[0][0], element),
-                      {b_.Read(cached_.at(instr), element), {}});
+  for (const Instr* instr : loop.read_from_cache)
+    emitter_.Memoize(*instr, InputAt(levels_[0][0], element),
+                     {b_.Read(cached_.at(instr), element), {}});
 }
 void RowsBody::Cache(const RowLoop& loop, Scalar element) {
-  for (const Instr* instr : loop.makes) {
+  for (const Instr* instr : loop.cached_here) {
     Element value = emitter_.At(*instr, InputAt(levels_[0][0], element));
     if (emitter_.failure().empty()) b_.Store(cached_.at(instr), element, value[0]);
   }
 }
 
 Coordinates RowsBody::InputAt(const Reducer& reducer, Scalar element) {
-  return RowElement(b_, reducer, row_at_, element);
+  return RowElementCoordinates(b_, reducer, row_index_, element);
 }
 
-int64_t RowsBody::LanesBeside() const {
-  int64_t vectors = row_ >= kRowManySteps * machine_.Lanes(32) ? VectorsTogether(machine_) : 2;
+int64_t RowsBody::LanesPerIteration() const {
+  int64_t vectors =
+      row_length_ >= kRowManySteps * machine_.Lanes(32) ? InterleaveFactor(machine_) : 2;
   return vectors * machine_.Lanes(32);
 }
 
 std::vector<std::vector<Accumulators>> RowsBody::Accumulate(const std::vector<Reducer>& level,
                                                             const RowLoop& loop,
                                                             const std::vector<Scalar>& rows) {
-  bool any_order = std::all_of(level.begin(), level.end(),
-                               [](const Reducer& reducer) { return reducer.any_order; });
-  int64_t lanes = any_order ? std::min(LanesBeside(), PowerBelow(row_)) : 1;
+  bool can_reassociate = std::all_of(
+      level.begin(), level.end(), [](const Reducer& reducer) { return reducer.can_reassociate; });
+  int64_t lanes = can_reassociate ? std::min(LanesPerIteration(), FloorPowerOfTwo(row_length_)) : 1;
   std::vector<std::vector<Accumulators>> sums(rows.size());
   for (std::vector<Accumulators>& of_row : sums)
     for (const Reducer& reducer : level) of_row.emplace_back(b_, emitter_, reducer, lanes);
   ForLanes(lanes, [&](Scalar lane) {
     for (std::vector<Accumulators>& of_row : sums)
-      for (Accumulators& sum : of_row) sum.Write(lane, sum.Begin());
+      for (Accumulators& sum : of_row) sum.Write(lane, sum.InitialValue());
   });
-  int64_t steps = row_ / lanes, rest = row_ % lanes;
+  int64_t steps = row_length_ / lanes, rest = row_length_ % lanes;
   auto accumulate = [&](Scalar lane, Scalar element, Scalar valid) {
     for (size_t i = 0; i < rows.size(); ++i) {
-      row_at_ = rows[i];
+      row_index_ = rows[i];
       LoadCached(loop, element);
       for (Accumulators& sum : sums[i])
         sum.Accumulate(lane, InputAt(sum.reducer(), element), valid);
@@ -151,7 +154,7 @@ std::vector<std::vector<Accumulators>> RowsBody::Accumulate(const std::vector<Re
   if (rest > 0) {
     // The last vector overlaps; only its new elements count.
     ForLanes(lanes, [&](Scalar lane) {
-      accumulate(lane, b_.Index(row_ - lanes) + lane, b_.Index(lanes - rest) <= lane);
+      accumulate(lane, b_.Index(row_length_ - lanes) + lane, b_.Index(lanes - rest) <= lane);
     });
   }
   return sums;
@@ -159,22 +162,22 @@ std::vector<std::vector<Accumulators>> RowsBody::Accumulate(const std::vector<Re
 
 void RowsBody::BindResults(std::vector<Accumulators>& sums) {
   for (Accumulators& sum : sums) {
-    std::vector<Element> results = sum.Finished(sum.Combined());
+    std::vector<Element> results = sum.FinalResult(sum.CombineLanes());
     const Reducer& reducer = sum.reducer();
     for (size_t i = 0; i < results.size(); ++i) {
-      Dims dims = PartsOf(reducer.instr->shape())[i].dims();
-      emitter_.Bind(*reducer.instr, i, Delinearized(b_, row_at_, dims), results[i]);
+      Dims dims = ResultShapesOf(reducer.instr->shape())[i].dims();
+      emitter_.Bind(*reducer.instr, i, Delinearized(b_, row_index_, dims), results[i]);
     }
   }
 }
 
-void RowsBody::StoreRows() {
+void RowsBody::StoreRowResults() {
   for (const Instr* root : region_.roots) {
-    std::vector<Shape> parts = PartsOf(root->shape());
+    std::vector<Shape> parts = ResultShapesOf(root->shape());
     for (size_t i = 0; i < parts.size(); ++i) {
-      if (parts[i].ElementCount() != rows_) continue;
-      Element value = emitter_.At(*root, Delinearized(b_, row_at_, parts[i].dims()), i);
-      emitter_.StoreLinear(*root, i, row_at_, value);
+      if (parts[i].ElementCount() != row_count_) continue;
+      Element value = emitter_.At(*root, Delinearized(b_, row_index_, parts[i].dims()), i);
+      emitter_.StoreLinear(*root, i, row_index_, value);
     }
   }
 }
@@ -182,22 +185,23 @@ void RowsBody::StoreRows() {
 void RowsBody::StoreElements() {
   std::vector<const Instr*> roots;
   for (const Instr* root : region_.roots) {
-    if (PartsOf(root->shape())[0].ElementCount() == rows_) continue;
-    if (!root->shape().IsArray() || root->shape().ElementCount() != rows_ * row_)
+    if (ResultShapesOf(root->shape())[0].ElementCount() == row_count_) continue;
+    if (!root->shape().IsArray() || root->shape().ElementCount() != row_count_ * row_length_)
       return emitter_.Fail("a root has neither one element per row element nor one per row");
     roots.push_back(root);
   }
   if (roots.empty()) return;
-  int64_t lanes = machine_.HasShortVectors() ? LanesBeside() : machine_.Lanes(32);
-  lanes = std::min(lanes, PowerBelow(row_));
-  while (lanes > machine_.Lanes(32) && row_ % lanes != 0 && row_ < kRowManySteps * lanes)
+  int64_t lanes = machine_.HasShortVectors() ? LanesPerIteration() : machine_.Lanes(32);
+  lanes = std::min(lanes, FloorPowerOfTwo(row_length_));
+  while (lanes > machine_.Lanes(32) && row_length_ % lanes != 0 &&
+         row_length_ < kRowManySteps * lanes)
     lanes /= 2;
-  int64_t steps = (row_ + lanes - 1) / lanes;
+  int64_t steps = (row_length_ + lanes - 1) / lanes;
   const Reducer& like = levels_[0][0];
   b_.For("k", LoopRole::kSerial, b_.Index(steps), [&](Scalar k) {
     ForLanes(lanes, [&](Scalar lane) {
-      Scalar begin = LesserOf(k * b_.Index(lanes), b_.Index(row_ - lanes));
-      Scalar element = begin + lane, linear = row_at_ * b_.Index(row_) + element;
+      Scalar begin = LesserOf(k * b_.Index(lanes), b_.Index(row_length_ - lanes));
+      Scalar element = begin + lane, linear = row_index_ * b_.Index(row_length_) + element;
       LoadCached(loops_.back(), element);
       for (const Instr* root : roots) {
         const Dims& dims = root->shape().dims();
@@ -213,8 +217,8 @@ void RowsBody::StoreElements() {
 
 void RowsBody::PutInSink(Scalar element, Element value) {
   if (!emitter_.failure().empty()) return;
-  value = ConvertElement(b_, sink_.instr->shape().type(), sink_.held, value);
-  b_.Store(sink_.array, sink_.begin + element, ToStorage(b_, sink_.held, value)[0]);
+  value = ConvertElement(b_, sink_.instr->shape().type(), sink_.stored_type, value);
+  b_.Store(sink_.array, sink_.begin + element, ToStorage(b_, sink_.stored_type, value)[0]);
 }
 
 }  // namespace tokamak

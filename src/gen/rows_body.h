@@ -17,13 +17,13 @@ namespace tokamak {
 // dot are the source of a row, or the lhs of a dot is its sink. Default: none (`instr` is null).
 struct RowLocation {
   const Instr* instr = nullptr;
-  ElementType held{};  // element type in that array
+  ElementType stored_type{};  // element type in that array
   ArrayId array{};
   Scalar begin{};
   bool is_written = false;  // sink only: also store it to the root's array
 };
 
-// Call Find, then Emit (or EmitSeveral) inside the loop over rows.
+// Call Analyze, then Emit (or EmitRows) inside the loop over rows.
 class RowsBody {
  public:
   RowsBody(const FusedRegion& region, const Machine& machine, KernelBuilder& b,
@@ -32,10 +32,10 @@ class RowsBody {
 
   // Analyzes the region and declares the arrays of cached values. Returns why the region has no row
   // form, an empty string if it has.
-  std::string Find();
+  std::string Analyze();
   // The number of rows, and the elements of a row.
-  int64_t rows() const { return rows_; }
-  int64_t row() const { return row_; }
+  int64_t row_count() const { return row_count_; }
+  int64_t row_length() const { return row_length_; }
   // Dimensions of the arrays that the reductions read.
   const Dims& dims() const { return levels_[0][0].input().dims(); }
 
@@ -44,17 +44,17 @@ class RowsBody {
   void Emit(Scalar row, const RowLocation& source = {}, const RowLocation& sink = {});
 
   // Rows that one iteration should reduce concurrently: their dependence chains overlap, and values
-  // that they share are loaded once. If more than 1, use EmitSeveral for rows [first, first +
+  // that they share are loaded once. If more than 1, use EmitRows for rows [first, first +
   // count).
-  int64_t RowsAtATime() const;
-  void EmitSeveral(Scalar first, int64_t count);
+  int64_t RowsPerIteration() const;
+  void EmitRows(Scalar first, int64_t count);
 
  private:
   void FindLoops();
   void LoadCached(const RowLoop& loop, Scalar element);
   void Cache(const RowLoop& loop, Scalar element);
   // Vector lanes of the loop over a row: several SIMD vectors side by side, to hide latency.
-  int64_t LanesBeside() const;
+  int64_t LanesPerIteration() const;
   Coordinates InputAt(const Reducer& reducer, Scalar element);
   // Reduces several rows in one loop. Returns their accumulators: [row][reducer of the level].
   std::vector<std::vector<Accumulators>> Accumulate(const std::vector<Reducer>& level,
@@ -62,7 +62,7 @@ class RowsBody {
                                                     const std::vector<Scalar>& rows);
   void BindResults(std::vector<Accumulators>& sums);
   // Store the roots with one element per row, and those with one element per row element.
-  void StoreRows();
+  void StoreRowResults();
   void StoreElements();
   void PutInSink(Scalar element, Element value);
 
@@ -79,8 +79,8 @@ class RowsBody {
   std::vector<std::vector<Reducer>> levels_;
   std::vector<RowLoop> loops_;  // one per level, then the loop that writes
   std::unordered_map<const Instr*, ArrayId> cached_;
-  int64_t rows_ = 0, row_ = 0;
-  Scalar row_at_;
+  int64_t row_count_ = 0, row_length_ = 0;
+  Scalar row_index_;
   RowLocation source_, sink_;
 };
 

@@ -36,14 +36,15 @@ class ScanBuilder {
         elements_(b_, emitter_, region, scan) {}
 
   BuildOutcome Build() {
-    lanes_ =
-        scan_.InVectors(machine_) ? std::min(2 * machine_.Lanes(32), PowerBelow(scan_.inner)) : 1;
+    lanes_ = scan_.VectorizesInner(machine_)
+                 ? std::min(2 * machine_.Lanes(32), FloorPowerOfTwo(scan_.inner))
+                 : 1;
     BuiltKernel built;
-    bool exact = lanes_ > 1 ? BuildColumns(built) : BuildRows(built);
+    bool writes_once = lanes_ > 1 ? BuildColumns(built) : BuildRows(built);
     if (!emitter_.failure().empty()) return {std::nullopt, emitter_.failure()};
     built.kernel = b_.Finish();
     built.arguments = ArgumentsOf(region_);
-    FinishFacts(built, exact);
+    ComputeLaunchFacts(built, writes_once);
     return {std::move(built), ""};
   }
 
@@ -75,7 +76,7 @@ class ScanBuilder {
   }
 
   bool BuildRows(BuiltKernel& built) {
-    int64_t rows = scan_.outer * scan_.inner, taken = std::min(kRowsAtATime, PowerBelow(rows));
+    int64_t rows = scan_.outer * scan_.inner, taken = std::min(kRowsAtATime, FloorPowerOfTwo(rows));
     while (taken > 1 && rows / taken < kScanGridWanted && rows % taken != 0) taken /= 2;
     built.grid = (rows + taken - 1) / taken;
     b_.For("g", LoopRole::kGrid, b_.Index(built.grid), [&](Scalar g) {
@@ -96,9 +97,9 @@ class ScanBuilder {
   // processed together) for all of them.
   template <typename Each>
   void Walk(int64_t width, Each&& each) {
-    Carries carries(b_, scan_, width);
+    ScanCarryRegisters carries(b_, scan_, width);
     each([&](Scalar outer, Scalar inner, Scalar row) {
-      carries.Write(row, elements_.First(outer, inner));
+      carries.Write(row, elements_.InitialCarries(outer, inner));
     });
     b_.For("t", LoopRole::kSerial, b_.Index(scan_.length), [&](Scalar t) {
       Scalar at = scan_.is_reverse ? b_.Index(scan_.length - 1) - t : t;
@@ -106,14 +107,14 @@ class ScanBuilder {
         Step(carries, elements_.At(outer, at, inner), row);
       });
     });
-    if (!elements_.StoresLast()) return;
+    if (!elements_.HasFinalCarryOutput()) return;
     each([&](Scalar outer, Scalar inner, Scalar row) {
-      elements_.StoreLast(outer, inner, carries.Read(row));
+      elements_.StoreFinalCarries(outer, inner, carries.Read(row));
     });
   }
 
   // One step of a row.
-  void Step(Carries& carries, const Coordinates& at, Scalar row) {
+  void Step(ScanCarryRegisters& carries, const Coordinates& at, Scalar row) {
     std::vector<Element> inputs = elements_.Inputs(at);
     std::vector<Element> results = elements_.Apply(inputs, carries.Read(row), /*wide=*/false);
     if (results.empty()) return;
@@ -132,15 +133,15 @@ class ScanBuilder {
 
 // Returns why the shapes of the scan's arrays do not match.
 std::optional<std::string> WhyNoScanShapes(const Instr& instr, const Scan& scan) {
-  std::vector<Shape> parts = PartsOf(instr.shape());
+  std::vector<Shape> parts = ResultShapesOf(instr.shape());
   auto fits = [](const Shape& shape, const Dims& dims) {
     return IsPlainArray(shape) && shape.dims() == dims && shape.ElementCount() > 0;
   };
   for (size_t k = 0; k < scan.inputs + scan.carries; ++k)
-    if (!fits(instr.operand(k)->shape(), k < scan.inputs ? scan.dims : scan.part))
+    if (!fits(instr.operand(k)->shape(), k < scan.inputs ? scan.dims : scan.carry_dims))
       return "scan: its arrays differ in shape, or are empty";
   for (size_t k = 0; k < parts.size(); ++k)
-    if (!fits(parts[k], k < scan.outputs ? scan.dims : scan.part))
+    if (!fits(parts[k], k < scan.outputs ? scan.dims : scan.carry_dims))
       return "scan: its arrays differ in shape, or are empty";
   if (scan.body->parameters().size() != scan.inputs + scan.carries)
     return "scan: the parameters of its computation differ from its operands";
@@ -156,20 +157,20 @@ Scan ScanOf(const Instr& instr) {
   scan.body = instr.called(0);
   scan.carries = std::min(static_cast<size_t>(attrs.num_carries), instr.operand_count());
   scan.inputs = instr.operand_count() - scan.carries;
-  std::vector<Shape> parts = PartsOf(instr.shape());
+  std::vector<Shape> parts = ResultShapesOf(instr.shape());
   scan.outputs = parts.size() - std::min(scan.carries, parts.size());
   scan.along = static_cast<size_t>(attrs.dimension);
   scan.is_reverse = attrs.is_reverse;
-  if (scan.outputs > 0 && parts[0].IsArray()) scan.dims = scan.part = parts[0].dims();
+  if (scan.outputs > 0 && parts[0].IsArray()) scan.dims = scan.carry_dims = parts[0].dims();
   if (scan.along >= scan.dims.size()) return scan;
-  scan.part.erase(scan.part.begin() + attrs.dimension);
+  scan.carry_dims.erase(scan.carry_dims.begin() + attrs.dimension);
   scan.outer = ProductOf(scan.dims, 0, scan.along);
   scan.length = scan.dims[scan.along];
   scan.inner = ProductOf(scan.dims, scan.along + 1, scan.dims.size());
   return scan;
 }
 
-std::optional<std::string> WhyNoScan(const Instr& instr) {
+std::optional<std::string> WhyNoScanKernel(const Instr& instr) {
   if (instr.captures() > 0) return "scan: it captures values";
   Scan scan = ScanOf(instr);
   if (scan.outputs == 0 || scan.along >= scan.dims.size())
@@ -184,7 +185,7 @@ std::optional<std::string> WhyNoScan(const Instr& instr) {
     arguments.push_back(ConstantElement(b, type, 1));
   }
   std::optional<std::vector<Element>> results =
-      ApplyBody(b, *scan.body, arguments, /*wide=*/false, &scan.part);
+      ApplyBody(b, *scan.body, arguments, /*wide=*/false, &scan.carry_dims);
   if (!results || results->size() != scan.outputs + scan.carries)
     return "scan: its computation has no scalar formula";
   return std::nullopt;
@@ -192,13 +193,13 @@ std::optional<std::string> WhyNoScan(const Instr& instr) {
 
 BuildOutcome BuildScan(const FusedRegion& region, const Machine& machine, const std::string& name) {
   Scan scan;
-  if (std::string why = FindScan(region, scan); !why.empty()) return {std::nullopt, why};
+  if (std::string why = AnalyzeScan(region, scan); !why.empty()) return {std::nullopt, why};
   return ScanBuilder(region, scan, machine, name).Build();
 }
 
-std::optional<Cumulation> CumulationOf(const Instr& scan) {
+std::optional<PrefixScan> PrefixScanOf(const Instr& scan) {
   const ScanAttrs& attrs = scan.attrs<ScanAttrs>();
-  if (!attrs.is_associative.value_or(false) || WhyNoScan(scan)) return std::nullopt;
+  if (!attrs.is_associative.value_or(false) || WhyNoScanKernel(scan)) return std::nullopt;
   Scan facts = ScanOf(scan);
   const Computation& body = *facts.body;
   const Instr* root = body.root();
@@ -210,7 +211,7 @@ std::optional<Cumulation> CumulationOf(const Instr& scan) {
   if (!((a == x && b == carry) || (a == carry && b == x))) return std::nullopt;
   if (root->operand(0) != next && root->operand(0) != carry) return std::nullopt;
   if (next->shape().type() != x->shape().type()) return std::nullopt;
-  return Cumulation{next->op(), root->operand(0) == next};
+  return PrefixScan{next->op(), root->operand(0) == next};
 }
 
 }  // namespace tokamak

@@ -17,25 +17,25 @@ struct Scan {
   size_t inputs = 0, outputs = 0, carries = 0;
   size_t along = 0;
   bool is_reverse = false;
-  Dims dims, part;  // `dims`: sizes of inputs and outputs. `part`: sizes of the carries
+  Dims dims, carry_dims;  // `dims`: sizes of inputs and outputs. `carry_dims`: sizes of the carries
   int64_t outer = 1, length = 1, inner = 1;
 
   // Whether several sequences, adjacent along `inner`, are scanned as vector lanes. Otherwise a CPU
   // scans one sequence at a time. Chosen: fewer than 4 lanes do not pay off.
-  bool InVectors(const Machine& machine) const { return inner >= 4 || machine.is_gpu(); }
+  bool VectorizesInner(const Machine& machine) const { return inner >= 4 || machine.is_gpu(); }
 };
 
 // Returns why a scan has no kernel, nullopt if it has one.
-std::optional<std::string> WhyNoScan(const Instr& instr);
-// Requires that WhyNoScan returns nullopt.
+std::optional<std::string> WhyNoScanKernel(const Instr& instr);
+// Requires that WhyNoScanKernel returns nullopt.
 Scan ScanOf(const Instr& instr);
 
-// A prefix scan: result i is x0 op ... op xi (inclusive, `with_own`) or x0 op ... op x(i-1)
+// A prefix scan: result i is x0 op ... op xi (inclusive, `is_inclusive`) or x0 op ... op x(i-1)
 // (exclusive). The op is associative and commutative, so the scan can be split.
-struct Cumulation {
+struct PrefixScan {
   Op op{};
-  bool with_own = true;
+  bool is_inclusive = true;
 };
-std::optional<Cumulation> CumulationOf(const Instr& scan);
+std::optional<PrefixScan> PrefixScanOf(const Instr& scan);
 
 }  // namespace tokamak

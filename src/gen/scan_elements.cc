@@ -4,7 +4,7 @@
 
 namespace tokamak {
 
-std::string FindScan(const FusedRegion& region, Scan& scan) {
+std::string AnalyzeScan(const FusedRegion& region, Scan& scan) {
   const Instr* found = nullptr;
   for (const Instr* instr : region.instrs) {
     if (instr->op() != Op::kScan) continue;
@@ -21,9 +21,9 @@ std::string FindScan(const FusedRegion& region, Scan& scan) {
 }
 
 Coordinates ScanElements::CarryAt(Scalar outer, Scalar inner) {
-  auto split = scan_.part.begin() + static_cast<int64_t>(scan_.along);
-  Coordinates at = Delinearized(b_, outer, Dims(scan_.part.begin(), split));
-  Coordinates rest = Delinearized(b_, inner, Dims(split, scan_.part.end()));
+  auto split = scan_.carry_dims.begin() + static_cast<int64_t>(scan_.along);
+  Coordinates at = Delinearized(b_, outer, Dims(scan_.carry_dims.begin(), split));
+  Coordinates rest = Delinearized(b_, inner, Dims(split, scan_.carry_dims.end()));
   at.insert(at.end(), rest.begin(), rest.end());
   return at;
 }
@@ -34,7 +34,7 @@ Coordinates ScanElements::At(Scalar outer, Scalar along, Scalar inner) {
   return at;
 }
 
-std::vector<Element> ScanElements::First(Scalar outer, Scalar inner) {
+std::vector<Element> ScanElements::InitialCarries(Scalar outer, Scalar inner) {
   std::vector<Element> first;
   for (size_t k = 0; k < scan_.carries; ++k)
     first.push_back(emitter_.At(*scan_.instr->operand(scan_.inputs + k), CarryAt(outer, inner)));
@@ -53,7 +53,7 @@ std::vector<Element> ScanElements::Apply(const std::vector<Element>& inputs,
   std::vector<Element> arguments = inputs;
   arguments.insert(arguments.end(), carries.begin(), carries.end());
   std::optional<std::vector<Element>> results =
-      ApplyBody(b_, *scan_.body, arguments, wide, &scan_.part);
+      ApplyBody(b_, *scan_.body, arguments, wide, &scan_.carry_dims);
   if (!results) emitter_.Fail("scan: its computation has no scalar formula");
   return emitter_.failure().empty() ? std::move(*results) : std::vector<Element>{};
 }
@@ -68,36 +68,38 @@ void ScanElements::Store(const Coordinates& at, const std::vector<Element>& outp
 }
 
 // A root with fewer elements stores the first ones.
-void ScanElements::StoreRoot(const Instr& root, size_t part, const Coordinates& at, Scalar linear) {
-  const Shape shape = PartsOf(root.shape())[part];
+void ScanElements::StoreRoot(const Instr& root, size_t result_index, const Coordinates& at,
+                             Scalar linear) {
+  const Shape shape = ResultShapesOf(root.shape())[result_index];
   auto store = [&] {
     Coordinates here = shape.dims() == scan_.dims ? at : Delinearized(b_, linear, shape.dims());
-    emitter_.StoreLinear(root, part, linear, emitter_.At(root, here, part));
+    emitter_.StoreLinear(root, result_index, linear, emitter_.At(root, here, result_index));
   };
   int64_t count = ProductOf(scan_.dims, 0, scan_.dims.size());
   if (shape.ElementCount() == count) return store();
   b_.If(linear < b_.Index(shape.ElementCount()), store);
 }
 
-bool ScanElements::StoresLast() const {
+bool ScanElements::HasFinalCarryOutput() const {
   return std::find(region_.roots.begin(), region_.roots.end(), scan_.instr) != region_.roots.end();
 }
 
-void ScanElements::StoreLast(Scalar outer, Scalar inner, const std::vector<Element>& carries) {
+void ScanElements::StoreFinalCarries(Scalar outer, Scalar inner,
+                                     const std::vector<Element>& carries) {
   for (size_t k = 0; k < scan_.carries; ++k)
     emitter_.Store(*scan_.instr, scan_.outputs + k, CarryAt(outer, inner), carries[k]);
 }
 
-Carries::Carries(KernelBuilder& b, const Scan& scan, int64_t width) : b_(b) {
+ScanCarryRegisters::ScanCarryRegisters(KernelBuilder& b, const Scan& scan, int64_t width) : b_(b) {
   for (size_t k = 0; k < scan.carries; ++k) {
     types_.push_back(scan.instr->operand(scan.inputs + k)->shape().type());
-    std::array<ArrayId, 2>& arrays = arrays_.emplace_back();
+    ElementArrays& arrays = arrays_.emplace_back();
     for (size_t i = 0; i < (IsComplex(types_[k]) ? 2u : 1u); ++i)
       arrays[i] = b.Local("carry", ComputeType(types_[k]), Space::kRegisters, width);
   }
 }
 
-std::vector<Element> Carries::Read(Scalar row) {
+std::vector<Element> ScanCarryRegisters::Read(Scalar row) {
   std::vector<Element> values;
   for (size_t k = 0; k < types_.size(); ++k) {
     values.push_back({b_.Read(arrays_[k][0], row), {}});
@@ -106,7 +108,7 @@ std::vector<Element> Carries::Read(Scalar row) {
   return values;
 }
 
-void Carries::Write(Scalar row, const std::vector<Element>& values) {
+void ScanCarryRegisters::Write(Scalar row, const std::vector<Element>& values) {
   for (size_t k = 0; k < types_.size(); ++k) {
     b_.Store(arrays_[k][0], row, values[k][0]);
     if (IsComplex(types_[k])) b_.Store(arrays_[k][1], row, values[k][1]);

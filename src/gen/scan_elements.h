@@ -13,7 +13,7 @@ namespace tokamak {
 
 // Finds the single scan of a region. Returns why no kernel can be built around it, an empty string
 // if one can.
-std::string FindScan(const FusedRegion& region, Scan& scan);
+std::string AnalyzeScan(const FusedRegion& region, Scan& scan);
 
 // One step of a scan and the elementwise code that uses its results. Indices are [outer, along,
 // inner]; the elements at one (outer, inner) are a sequence.
@@ -28,7 +28,7 @@ class ScanElements {
   Coordinates At(Scalar outer, Scalar along, Scalar inner);
 
   // The initial carries of a sequence.
-  std::vector<Element> First(Scalar outer, Scalar inner);
+  std::vector<Element> InitialCarries(Scalar outer, Scalar inner);
   std::vector<Element> Inputs(const Coordinates& at);
   // Applies the scan's computation: outputs, then the next carries; empty after a failure. `wide`:
   // as in ApplyBody.
@@ -37,11 +37,11 @@ class ScanElements {
   // Stores the outputs at an index, and everything computed from them.
   void Store(const Coordinates& at, const std::vector<Element>& outputs);
   // Stores the final carries if they are used.
-  void StoreLast(Scalar outer, Scalar inner, const std::vector<Element>& carries);
-  bool StoresLast() const;
+  void StoreFinalCarries(Scalar outer, Scalar inner, const std::vector<Element>& carries);
+  bool HasFinalCarryOutput() const;
 
  private:
-  void StoreRoot(const Instr& root, size_t part, const Coordinates& at, Scalar linear);
+  void StoreRoot(const Instr& root, size_t result_index, const Coordinates& at, Scalar linear);
 
   KernelBuilder& b_;
   ElementEmitter& emitter_;
@@ -50,16 +50,16 @@ class ScanElements {
 };
 
 // The carries in registers, for the `width` sequences that a thread scans together.
-class Carries {
+class ScanCarryRegisters {
  public:
-  Carries(KernelBuilder& b, const Scan& scan, int64_t width);
+  ScanCarryRegisters(KernelBuilder& b, const Scan& scan, int64_t width);
   std::vector<Element> Read(Scalar row);
   void Write(Scalar row, const std::vector<Element>& values);
 
  private:
   KernelBuilder& b_;
   std::vector<ElementType> types_;
-  std::vector<std::array<ArrayId, 2>> arrays_;
+  std::vector<ElementArrays> arrays_;
 };
 
 }  // namespace tokamak

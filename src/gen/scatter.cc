@@ -29,12 +29,12 @@ class ScatterBuilder {
         elements_(b_, emitter_, *region.roots[0]) {}
 
   BuildOutcome Build() {
-    window_ = elements_.window();
+    window_ = elements_.window_size();
     if (const Dims& dims = elements_.window_dims(); !dims.empty())
       while (lanes_ < machine_.Lanes(32) && dims.back() % (2 * lanes_) == 0) lanes_ *= 2;
-    int64_t vectors = window_ / lanes_, batches = elements_.batches();
-    windows_ = elements_.windows() / batches;
-    bool parallel = !elements_.WindowsShift() && batches < kManyBatches;
+    int64_t vectors = window_ / lanes_, batches = elements_.batch_count();
+    windows_ = elements_.window_count() / batches;
+    bool parallel = !elements_.WindowsMayPartlyOverlap() && batches < kManyBatches;
     chunk_ = parallel ? ChunkOf(vectors) : vectors;
     int64_t chunks = vectors / chunk_, together = TogetherOf(batches);
     BuiltKernel built;
@@ -49,15 +49,15 @@ class ScatterBuilder {
     if (!emitter_.failure().empty()) return {std::nullopt, emitter_.failure()};
     built.kernel = b_.Finish();
     built.arguments = ArgumentsOf(region_);
-    built.updates.emplace_back(built.arguments.size() - 1, region_.roots[0]->operand(0));
-    FinishFacts(built, false);
+    built.must_alias.emplace_back(built.arguments.size() - 1, region_.roots[0]->operand(0));
+    ComputeLaunchFacts(built, false);
     return {std::move(built), ""};
   }
 
  private:
   // Combines a chunk of window i of a batch.
   void CombineWindow(Scalar batch, Scalar i, Scalar chunk) {
-    Coordinates at = elements_.BatchAt(batch, i);
+    Coordinates at = elements_.WindowCoordinates(batch, i);
     std::vector<Scalar> starts = elements_.Starts(at);
     if (!emitter_.failure().empty()) return;
     auto combine = [&](Scalar w) {
@@ -68,7 +68,7 @@ class ScatterBuilder {
       b_.For("l", LoopRole::kVector, b_.Index(lanes_),
              [&](Scalar l) { one(w * b_.Index(lanes_) + l); });
     };
-    b_.If(elements_.Fits(starts), [&] {
+    b_.If(elements_.IsInBounds(starts), [&] {
       Scalar first = chunk * b_.Index(chunk_);
       if (chunk_ == 1) return combine(first);
       b_.For("w", LoopRole::kSerial, b_.Index(chunk_), [&](Scalar w) { combine(first + w); });
@@ -100,7 +100,7 @@ class ScatterBuilder {
 
 }  // namespace
 
-std::optional<std::string> WhyNoScatter(const Instr& scatter) {
+std::optional<std::string> WhyNoScatterKernel(const Instr& scatter) {
   if (scatter.operand_count() != 3 || scatter.captures() > 0 || !scatter.shape().IsArray())
     return "scatter: of several arrays";
   ElementType type = scatter.shape().type();
@@ -127,7 +127,7 @@ std::optional<std::string> WhyNoScatter(const Instr& scatter) {
 
 BuildOutcome BuildScatter(const FusedRegion& region, const Machine& machine,
                           const std::string& name) {
-  if (std::string why = WhyNoScatterRegion(region); !why.empty()) return {std::nullopt, why};
+  if (std::string why = WhyNotScatterRegion(region); !why.empty()) return {std::nullopt, why};
   return ScatterBuilder(region, machine, name).Build();
 }
 

@@ -11,7 +11,7 @@ bool IsAmongDims(const Dims& dims, size_t d) {
 
 }  // namespace
 
-std::string WhyNoScatterRegion(const FusedRegion& region) {
+std::string WhyNotScatterRegion(const FusedRegion& region) {
   if (region.roots.size() != 1 || region.roots[0]->op() != Op::kScatter)
     return "a scatter has no other roots";
   const Instr* old = region.roots[0]->operand(0);
@@ -27,10 +27,10 @@ ScatterElements::ScatterElements(KernelBuilder& b, ElementEmitter& emitter, cons
     (IsAmongDims(attrs_.update_window_dims, d) ? window_ : batch_).push_back(update[d]);
   extent_.assign(scatter_.shape().dims().size(), 1);
   for (size_t d = 0, next = 0; d < extent_.size(); ++d)
-    if (!IsOutsideOfWindow(d)) extent_[d] = window_[next++];
+    if (!LacksWindowDim(d)) extent_[d] = window_[next++];
 }
 
-bool ScatterElements::WindowsShift() const {
+bool ScatterElements::WindowsMayPartlyOverlap() const {
   for (int64_t dimension : attrs_.scatter_dims_to_operand_dims) {
     auto d = static_cast<size_t>(dimension);
     if (extent_[d] > 1 && extent_[d] < scatter_.shape().dim(d)) return true;
@@ -38,7 +38,7 @@ bool ScatterElements::WindowsShift() const {
   return false;
 }
 
-bool ScatterElements::IsOutsideOfWindow(size_t d) const {
+bool ScatterElements::LacksWindowDim(size_t d) const {
   return IsAmongDims(attrs_.inserted_window_dims, d) || IsAmongDims(attrs_.input_batching_dims, d);
 }
 
@@ -56,7 +56,7 @@ std::vector<Scalar> ScatterElements::Starts(const Coordinates& batch) {
   return starts;
 }
 
-Scalar ScatterElements::Fits(const std::vector<Scalar>& starts) {
+Scalar ScatterElements::IsInBounds(const std::vector<Scalar>& starts) {
   Scalar fits = b_.ConstantBits(ScalarType::kPred, 1);
   for (size_t d = 0; d < starts.size(); ++d) {
     if (!starts[d].ok()) continue;
@@ -83,7 +83,7 @@ std::vector<bool> ScatterElements::IsBatching() const {
   return is_batching;
 }
 
-int64_t ScatterElements::batches() const {
+int64_t ScatterElements::batch_count() const {
   std::vector<bool> is_batching = IsBatching();
   int64_t count = 1;
   for (size_t d = 0; d < batch_.size(); ++d)
@@ -91,7 +91,7 @@ int64_t ScatterElements::batches() const {
   return count;
 }
 
-Coordinates ScatterElements::BatchAt(Scalar batch, Scalar window) {
+Coordinates ScatterElements::WindowCoordinates(Scalar batch, Scalar window) {
   std::vector<bool> is_batching = IsBatching();
   Dims dims[2];
   for (size_t d = 0; d < batch_.size(); ++d) dims[is_batching[d] ? 0 : 1].push_back(batch_[d]);
@@ -112,7 +112,7 @@ Coordinates ScatterElements::WindowAt(const Coordinates& batch, const std::vecto
       if (static_cast<size_t>(attrs_.input_batching_dims[i]) == d)
         offset = offset - BatchingIndex(batch, i);
     inside = inside & (b_.Index(0) <= offset) & (offset < b_.Index(extent_[d]));
-    if (!IsOutsideOfWindow(d)) window.push_back(offset);
+    if (!LacksWindowDim(d)) window.push_back(offset);
   }
   return window;
 }
@@ -121,7 +121,7 @@ Scalar ScatterElements::IndexOf(const Coordinates& batch, const std::vector<Scal
                                 const Coordinates& window) {
   Coordinates index(extent_.size());
   for (size_t d = 0, next = 0; d < index.size(); ++d) {
-    index[d] = IsOutsideOfWindow(d) ? b_.Index(0) : window[next++];
+    index[d] = LacksWindowDim(d) ? b_.Index(0) : window[next++];
     if (starts[d].ok()) index[d] = index[d] + starts[d];
   }
   for (size_t i = 0; i < attrs_.input_batching_dims.size(); ++i)
@@ -129,7 +129,7 @@ Scalar ScatterElements::IndexOf(const Coordinates& batch, const std::vector<Scal
   return Linearized(b_, index, scatter_.shape().dims());
 }
 
-std::vector<Scalar> ScatterElements::Bounded(const std::vector<Scalar>& starts) {
+std::vector<Scalar> ScatterElements::ClampedStarts(const std::vector<Scalar>& starts) {
   std::vector<Scalar> bounded = starts;
   for (size_t d = 0; d < starts.size(); ++d) {
     if (!starts[d].ok()) continue;
@@ -146,7 +146,7 @@ Scalar ScatterElements::FirstIndex(const Coordinates& batch, const std::vector<S
 void ScatterElements::Combine(const Coordinates& batch, const std::vector<Scalar>& starts,
                               const Coordinates& window) {
   Scalar index = IndexOf(batch, starts, window);
-  Store(index, Joined(Old(index), UpdateAt(batch, window)));
+  Store(index, CombineElements(Old(index), UpdateAt(batch, window)));
 }
 
 Element ScatterElements::UpdateAt(const Coordinates& batch, const Coordinates& window) {
@@ -165,7 +165,7 @@ Element ScatterElements::Old(Scalar index) {
   return emitter_.ReadRoot(scatter_, index);
 }
 
-Element ScatterElements::Joined(const Element& old, const Element& update) {
+Element ScatterElements::CombineElements(const Element& old, const Element& update) {
   if (!emitter_.failure().empty()) return old;
   Element both[2] = {old, update};
   std::optional<std::vector<Element>> results =
@@ -179,7 +179,7 @@ void ScatterElements::Store(Scalar index, const Element& value) {
   if (emitter_.failure().empty()) emitter_.StoreLinear(scatter_, 0, index, value);
 }
 
-Scalar ScatterElements::AreEqual(const std::vector<Scalar>& x, const std::vector<Scalar>& y) {
+Scalar ScatterElements::HaveSameStarts(const std::vector<Scalar>& x, const std::vector<Scalar>& y) {
   Scalar equal = b_.ConstantBits(ScalarType::kPred, 1);
   for (size_t d = 0; d < x.size(); ++d)
     if (x[d].ok()) equal = equal & (x[d] == y[d]);

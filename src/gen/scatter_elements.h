@@ -6,8 +6,8 @@
 #include "gen/element.h"
 #include "gen/generator.h"
 
-// Shared by the scatter kernels of CPUs and GPUs. A scatter applies `windows()` updates; each is a
-// window of `window()` elements at a start index read at run time. Three index spaces:
+// Shared by the scatter kernels of CPUs and GPUs. A scatter applies `window_count()` updates; each
+// is a window of `window_size()` elements at a start index read at run time. Three index spaces:
 //   the array              dimensions of the scatter's result
 //   the window             dimensions of the update that are in update_window_dims
 //   the windows            the other dimensions of the update: one index tuple per window. Some of
@@ -19,37 +19,39 @@
 namespace tokamak {
 
 // Returns why a region is not a single scatter, empty if it is.
-std::string WhyNoScatterRegion(const FusedRegion& region);
+std::string WhyNotScatterRegion(const FusedRegion& region);
 
 // The windows of a scatter, their indices, and the code that combines one element.
 class ScatterElements {
  public:
   ScatterElements(KernelBuilder& b, ElementEmitter& emitter, const Instr& scatter);
 
-  int64_t windows() const { return ProductOf(batch_, 0, batch_.size()); }
-  int64_t window() const { return ProductOf(window_, 0, window_.size()); }  // elements of a window
+  int64_t window_count() const { return ProductOf(batch_, 0, batch_.size()); }
+  int64_t window_size() const {
+    return ProductOf(window_, 0, window_.size());
+  }  // elements of a window
   const Dims& window_dims() const { return window_; }
   // Size of a window per dimension of the array; 1 for dimensions that the window lacks.
-  const Dims& extent() const { return extent_; }
+  const Dims& window_extents() const { return extent_; }
   // Whether elements at different positions of two windows may hit the same array element: windows
   // of several elements start at any index along their dimension, so they can overlap partially.
-  bool WindowsShift() const;
+  bool WindowsMayPartlyOverlap() const;
 
   // The coordinates of a window with this linear index.
-  Coordinates BatchAt(Scalar window) { return Delinearized(b_, window, batch_); }
+  Coordinates WindowCoordinates(Scalar window) { return Delinearized(b_, window, batch_); }
   // The number of batches (batching dimensions), and the coordinates of a window of a batch, from
   // linear indices over the batching and the other dimensions. Windows of different batches never
   // overlap.
-  int64_t batches() const;
-  Coordinates BatchAt(Scalar batch, Scalar window);
+  int64_t batch_count() const;
+  Coordinates WindowCoordinates(Scalar batch, Scalar window);
   // The start index of each dimension of the array that has one; no value (Scalar{}) for others.
   std::vector<Scalar> Starts(const Coordinates& batch);
   // Whether the window is in bounds.
-  Scalar Fits(const std::vector<Scalar>& starts);
+  Scalar IsInBounds(const std::vector<Scalar>& starts);
   // The start indices clamped to their bounds. Those of a window in bounds do not change.
-  std::vector<Scalar> Bounded(const std::vector<Scalar>& starts);
-  // The row-major array index of the window's first element. Unless WindowsShift(), two windows
-  // overlap if and only if these are equal.
+  std::vector<Scalar> ClampedStarts(const std::vector<Scalar>& starts);
+  // The row-major array index of the window's first element. Unless WindowsMayPartlyOverlap(), two
+  // windows overlap if and only if these are equal.
   Scalar FirstIndex(const Coordinates& batch, const std::vector<Scalar>& starts);
   // The window coordinates of an array element. `inside`, a pred that the caller initializes, is
   // and-ed with whether the element is in the window.
@@ -64,14 +66,14 @@ class ScatterElements {
                  const Coordinates& window);
   Element Old(Scalar index);
   Element UpdateAt(const Coordinates& batch, const Coordinates& window);
-  Element Joined(const Element& old, const Element& update);
+  Element CombineElements(const Element& old, const Element& update);
   void Store(Scalar index, const Element& value);
   // Whether two windows have the same start index.
-  Scalar AreEqual(const std::vector<Scalar>& x, const std::vector<Scalar>& y);
+  Scalar HaveSameStarts(const std::vector<Scalar>& x, const std::vector<Scalar>& y);
 
  private:
   // Whether dimension d of the array is no dimension of the window: inserted or batching.
-  bool IsOutsideOfWindow(size_t d) const;
+  bool LacksWindowDim(size_t d) const;
   // Per dimension of the windows' index space: whether it is a batching dimension.
   std::vector<bool> IsBatching() const;
   // The dimension of the windows' index space that is batching dimension i.
@@ -83,7 +85,8 @@ class ScatterElements {
   ElementEmitter& emitter_;
   const Instr& scatter_;
   const ScatterAttrs& attrs_;
-  Dims window_, batch_, extent_;  // sizes of the window, of the windows' index space; see extent()
+  Dims window_, batch_,
+      extent_;  // sizes of the window, of the windows' index space; see window_extents()
 };
 
 }  // namespace tokamak

@@ -60,8 +60,8 @@ class Asker {
     Element source = emitter_.At(*instr_.operand(1), window_index_);
     std::optional<Element> next = Applied(1, sum_, source);
     if (!next) return;
-    for (size_t part = 0; part < 2; ++part)
-      if (sum_[part].ok()) sum_[part] = Choose(hit, (*next)[part], sum_[part]);
+    for (size_t component = 0; component < 2; ++component)
+      if (sum_[component].ok()) sum_[component] = Choose(hit, (*next)[component], sum_[component]);
   }
 
   // The tap that the window at window_index_ selects.
@@ -88,8 +88,8 @@ class Asker {
       std::optional<Element> keeps = Applied(0, best, seen);
       if (!keeps) break;
       Scalar takes = inside & !(any & (*keeps)[0]);
-      for (size_t part = 0; part < 2; ++part)
-        if (best[part].ok()) best[part] = Choose(takes, seen[part], best[part]);
+      for (size_t component = 0; component < 2; ++component)
+        if (best[component].ok()) best[component] = Choose(takes, seen[component], best[component]);
       chosen = Choose(takes, b_.Constant(ScalarType::kS32, static_cast<double>(t)), chosen);
       any = any | inside;
     }
@@ -119,13 +119,13 @@ class Asker {
 
 }  // namespace
 
-int64_t TapsAsked(const Instr& instr) {
+int64_t TapsPerResult(const Instr& instr) {
   int64_t taps = 1;
   for (const WindowDim& dim : SelectWindowOf(instr)) taps *= dim.size * WindowsAround(dim);
   return taps;
 }
 
-std::optional<std::string> WhyNoSelectAndScatter(const Instr& instr) {
+std::optional<std::string> WhyNoSelectAndScatterCode(const Instr& instr) {
   for (const Instr* operand : instr.operands())
     if (!IsPlainArray(operand->shape()) || operand->shape().ElementCount() == 0)
       return "select-and-scatter: of an empty array";
@@ -135,7 +135,7 @@ std::optional<std::string> WhyNoSelectAndScatter(const Instr& instr) {
   for (const WindowDim& dim : SelectWindowOf(instr))
     if (dim.window_dilation != 1 || dim.base_dilation != 1 || dim.reversed || dim.size < 1)
       return "select-and-scatter: of a dilated window";
-  if (TapsAsked(instr) > kSelectMostTaps)
+  if (TapsPerResult(instr) > kSelectMostTaps)
     return "select-and-scatter: an element is in too many windows";
   KernelBuilder b("probe");
   for (const Computation* body : instr.called()) {

@@ -11,9 +11,9 @@
 namespace tokamak {
 
 // Returns why a select-and-scatter has no kernel, nullopt if it has one.
-std::optional<std::string> WhyNoSelectAndScatter(const Instr& instr);
+std::optional<std::string> WhyNoSelectAndScatterCode(const Instr& instr);
 // Taps that one result element evaluates, over all its windows.
-int64_t TapsAsked(const Instr& instr);
+int64_t TapsPerResult(const Instr& instr);
 
 Element SelectAndScatterAt(KernelBuilder& b, ElementEmitter& emitter, const Instr& instr,
                            const Coordinates& at);

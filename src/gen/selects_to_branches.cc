@@ -21,20 +21,20 @@ namespace {
 // Minimum cost of a branch's body, in simple operations, for one vector or thread. How often the
 // branch is taken is unknown; a misprediction costs about 50 operations, and code behind a branch
 // does not overlap with other code. Chosen.
-constexpr double kWorthABranch = 192;
+constexpr double kMinBranchCost = 192;
 // The same on a GPU with few threads per SM. Issue slots are mostly idle there, so redundant
 // computation is free, and a branch prevents overlap. Chosen.
-constexpr double kWorthABranchOfFew = 4096;
+constexpr double kMinBranchCostFewThreads = 4096;
 constexpr double kFewThreads = 256;  // per SM
 // Limits the values visited to this multiple of the kernel's values: nested selects (a
 // concatenation of many operands) would otherwise take quadratic time.
-constexpr size_t kLooks = 4;
+constexpr size_t kVisitFactor = 4;
 // Branches per kernel. Chosen: bounds compile time.
 constexpr int kMaxSelectBranches = 16;
 
 // Selects with one condition in one block that can all be computed before its statement `at`.
 struct SelectGroup {
-  Block* block = nullptr;
+  StmtList* block = nullptr;
   size_t at = 0;
   ValueId condition = kNoValue;
   std::vector<ValueId> selects = {};
@@ -72,7 +72,7 @@ class SelectGroupFinder {
     CountUses(kernel.body);
     bool is_few =
         machine.is_gpu() && ThreadsOf(kernel) <= kFewThreads * static_cast<double>(machine.cores);
-    least_ns_ = (is_few ? kWorthABranchOfFew : kWorthABranch) *
+    least_ns_ = (is_few ? kMinBranchCostFewThreads : kMinBranchCost) *
                 rates_.ns[static_cast<size_t>(Pipe::kSimple)];
   }
 
@@ -87,7 +87,7 @@ class SelectGroupFinder {
     if (id != kNoValue) ++uses_[static_cast<size_t>(id)];
   }
   // Values computed in several blocks count in each.
-  void CountUses(const Block& block) {
+  void CountUses(const StmtList& block) {
     for (size_t i = 0; i <= block.size(); ++i) {
       for (ValueId id : placement_.Before(block, i)) {
         ++block_counts_[static_cast<size_t>(id)];
@@ -111,20 +111,20 @@ class SelectGroupFinder {
         case StmtKind::kShuffle:
           for (ValueId operand : kernel_.operands(stmt.value)) CountUse(operand);
           break;
-        case StmtKind::kMultiply:
-          for (ValueId operand : OperandsOf(stmt)) CountUse(operand);
+        case StmtKind::kMatMul:
+          for (ValueId operand : MatMulOperandsOf(stmt)) CountUse(operand);
           break;
         case StmtKind::kBarrier:
           break;
       }
-      if (stmt.kind == StmtKind::kWhile) CountUses(stmt.head);
+      if (stmt.kind == StmtKind::kWhile) CountUses(stmt.condition_stmts);
       if (!stmt.body.empty()) CountUses(stmt.body);
-      if (!stmt.otherwise.empty()) CountUses(stmt.otherwise);
+      if (!stmt.else_body.empty()) CountUses(stmt.else_body);
     }
   }
 
   // No other statement may be next to the loops over blocks and threads.
-  bool HoldsThreads(const Block& block) const {
+  bool HoldsThreads(const StmtList& block) const {
     return std::any_of(block.begin(), block.end(), [&](const Stmt& stmt) {
       if (stmt.kind != StmtKind::kFor) return false;
       LoopRole role = kernel_.loop(stmt.loop).role;
@@ -132,7 +132,7 @@ class SelectGroupFinder {
     });
   }
 
-  void Walk(Block& block, double lanes) {
+  void Walk(StmtList& block, double lanes) {
     if (!HoldsThreads(block)) Look(block, lanes);
     for (Stmt& stmt : block) {
       double inner = lanes;
@@ -140,9 +140,9 @@ class SelectGroupFinder {
         const ScalarNode& extent = kernel_.node(kernel_.loop(stmt.loop).extent);
         inner = static_cast<double>(IntOfBits(extent.type, extent.bits));
       }
-      if (stmt.kind == StmtKind::kWhile) Walk(stmt.head, inner);
+      if (stmt.kind == StmtKind::kWhile) Walk(stmt.condition_stmts, inner);
       if (!stmt.body.empty()) Walk(stmt.body, inner);
-      if (!stmt.otherwise.empty()) Walk(stmt.otherwise, inner);
+      if (!stmt.else_body.empty()) Walk(stmt.else_body, inner);
     }
   }
 
@@ -179,7 +179,7 @@ class SelectGroupFinder {
            !DependsOnIndexOnly(node.operands[0]) && !RepeatedChoice(kernel_, id);
   }
 
-  void Look(Block& block, double lanes) {
+  void Look(StmtList& block, double lanes) {
     // For each value of the block, the earliest statement before which it can be computed.
     std::unordered_map<ValueId, size_t> ready;
     auto ready_of = [&](ValueId id) {
@@ -222,7 +222,7 @@ class SelectGroupFinder {
 
   bool IsWorth(SelectGroup& group, const std::unordered_map<ValueId, size_t>& in_block,
                double lanes) {
-    if (looked_at_ > kLooks * kernel_.nodes.size()) return false;
+    if (looked_at_ > kVisitFactor * kernel_.nodes.size()) return false;
     std::unordered_set<ValueId> own = OwnValues(group, in_block);
     looked_at_ += own.size();
     std::erase_if(group.selects, [&](ValueId id) {
@@ -317,15 +317,16 @@ bool MakeZeroFirst(Kernel& kernel) {
   for (ScalarNode& node : kernel.nodes)
     for (ValueId& operand : node.operands) move(operand);
   for (Loop& loop : kernel.loops) move(loop.extent);
-  std::vector<Block*> open = {&kernel.body};
+  std::vector<StmtList*> open = {&kernel.body};
   while (!open.empty()) {
-    Block* block = open.back();
+    StmtList* block = open.back();
     open.pop_back();
     for (Stmt& stmt : *block) {
-      for (ValueId* id : {&stmt.condition, &stmt.index, &stmt.value, &stmt.product.lhs_at,
-                          &stmt.product.rhs_at, &stmt.product.depth})
+      for (ValueId* id : {&stmt.condition, &stmt.index, &stmt.value, &stmt.matmul.lhs_index,
+                          &stmt.matmul.rhs_index, &stmt.matmul.depth})
         move(*id);
-      for (Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) open.push_back(inner);
+      for (StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
+        open.push_back(inner);
     }
   }
   kernel.nodes.insert(kernel.nodes.begin(), zero);
@@ -370,7 +371,8 @@ Stmt ReadInto(Kernel& kernel, ValueId value, ArrayId array) {
 
 // Computes values before the branch although only the branch uses them, and passes them in
 // registers. Otherwise placement would sink them behind the branch, next to their users.
-void HoistAboveBranch(Kernel& kernel, const SelectGroup& group, Block& before, Block& behind) {
+void HoistAboveBranch(Kernel& kernel, const SelectGroup& group, StmtList& before,
+                      StmtList& behind) {
   std::unordered_map<ValueId, ValueId> copies;
   for (ValueId id : group.hoisted) {
     ScalarNode node = kernel.node(id);
@@ -400,7 +402,7 @@ void HoistAboveBranch(Kernel& kernel, const SelectGroup& group, Block& before, B
 bool Touches(const Kernel& kernel, const Stmt& stmt, ArrayId array) {
   bool touches = (stmt.kind == StmtKind::kStore && stmt.array == array) ||
                  (stmt.kind == StmtKind::kRead && kernel.node(stmt.value).array() == array);
-  for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+  for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
     for (const Stmt& part : *inner) touches = touches || Touches(kernel, part, array);
   return touches;
 }
@@ -420,7 +422,7 @@ bool DependsOn(const Kernel& kernel, ValueId value, const std::unordered_set<Val
 
 // Moves register stores that follow the statements [begin, end) of a block, but do not depend on
 // them, before them, so that their values are computed while those statements wait.
-void StoreBeforeBranch(const Kernel& kernel, Block& block, size_t begin, size_t end) {
+void StoreBeforeBranch(const Kernel& kernel, StmtList& block, size_t begin, size_t end) {
   std::unordered_set<ValueId> late;
   for (size_t i = begin; i < block.size(); ++i) {
     const Stmt& stmt = block[i];
@@ -449,7 +451,7 @@ void Branch(Kernel& kernel, const SelectGroup& group) {
         kernel,
         {.prim = Prim::kXor, .type = ScalarType::kPred, .operands = {condition, yes, kNoValue}});
   }
-  Block made, behind, reads;
+  StmtList made, behind, reads;
   HoistAboveBranch(kernel, group, made, behind);
   for (ValueId id : group.selects) {
     ScalarNode node = kernel.node(id);
@@ -483,7 +485,7 @@ bool MayHaveSelectGroups(const Kernel& kernel, const Machine& machine) {
     }
   }
   const Rates& rates = RatesOf(machine);
-  return NsOfOps(work, rates) >= kWorthABranch * rates.ns[static_cast<size_t>(Pipe::kSimple)];
+  return NsOfOps(work, rates) >= kMinBranchCost * rates.ns[static_cast<size_t>(Pipe::kSimple)];
 }
 
 }  // namespace

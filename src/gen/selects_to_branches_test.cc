@@ -53,11 +53,11 @@ std::vector<float> ResultsOf(const Kernel& kernel) {
   return out;
 }
 
-int BranchesOf(const Block& block) {
+int BranchesOf(const StmtList& block) {
   int count = 0;
   for (const Stmt& stmt : block) {
     count += stmt.kind == StmtKind::kIf ? 1 : 0;
-    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+    for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
       count += BranchesOf(*inner);
   }
   return count;
@@ -169,8 +169,8 @@ TEST(SelectsToBranches, UniformValuesComeFirst) {
     EXPECT_EQ(ResultsOf(kernel), before);
     EXPECT_EQ(BranchesOf(kernel.body), 1);
     if (!machine.is_gpu()) continue;
-    const Block* iteration = &kernel.body;
-    auto at = [](const Block& block, StmtKind of) {
+    const StmtList* iteration = &kernel.body;
+    auto at = [](const StmtList& block, StmtKind of) {
       return std::ranges::find(block, of, &Stmt::kind);
     };
     while (at(*iteration, StmtKind::kIf) == iteration->end())

@@ -15,8 +15,8 @@
 
 #include "gen/generator.h"
 #include "gen/gpu/gpu.h"
-#include "gen/line_network.h"
 #include "gen/roots.h"
+#include "gen/sorting_network.h"
 
 namespace tokamak {
 namespace {
@@ -48,7 +48,7 @@ class SortBuilder {
       Scalar done = b_.Index(passes % 2 * length);
       b_.For("i", LoopRole::kSerial, b_.Index(length), [&](Scalar i) { Move(line, done, i); });
     });
-    return FinishLoop(b_, emitter_, region_, grid_size, false);
+    return FinishLoopKernel(b_, emitter_, region_, grid_size, false);
   }
 
  private:
@@ -108,7 +108,7 @@ class SortBuilder {
   ArrayId order_{}, heads_{};
 };
 
-// Short lines in registers (line_network.h): vector lanes are adjacent lines.
+// Short lines in registers (sorting_network.h): vector lanes are adjacent lines.
 class NetworkSortBuilder {
  public:
   NetworkSortBuilder(const FusedRegion& region, const Machine& machine, const std::string& name)
@@ -119,7 +119,7 @@ class NetworkSortBuilder {
         emitter_(b_, region) {}
 
   BuildOutcome Build() {
-    LineNetwork network(b_, emitter_, sort_);
+    SortingNetwork network(b_, emitter_, sort_);
     int64_t inner = ProductOf(sort_.dims, sort_.along + 1, sort_.dims.size());
     int64_t run = inner > 1 ? inner : sort_.lines, lanes = LanesOf();
     while (lanes > run) lanes /= 2;
@@ -132,7 +132,7 @@ class NetworkSortBuilder {
       b_.For("l", LoopRole::kVector, b_.Index(lanes),
              [&](Scalar lane) { network.Sort(first + lane); });
     });
-    return FinishLoop(b_, emitter_, region_, grid, /*exact=*/false);
+    return FinishLoopKernel(b_, emitter_, region_, grid, /*writes_once=*/false);
   }
 
  private:
@@ -152,9 +152,9 @@ class NetworkSortBuilder {
 
 }  // namespace
 
-std::optional<std::string> WhyNoSort(const Instr& sort, const Machine& machine) {
-  if (machine.is_gpu()) return gpu::WhyNoSort(sort);
-  if (std::optional<std::string> why = WhyNoComparison(sort)) return why;
+std::optional<std::string> WhyNoSortKernel(const Instr& sort, const Machine& machine) {
+  if (machine.is_gpu()) return gpu::WhyNoSortKernel(sort);
+  if (std::optional<std::string> why = WhyNoComparatorCode(sort)) return why;
   if (LineSortOf(sort).length > kLongestLine)
     return "sort: a line exceeds the registers, and the comparator is not an order of keys";
   return std::nullopt;

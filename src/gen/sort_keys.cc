@@ -9,7 +9,7 @@ namespace tokamak {
 namespace {
 
 // Keys of a comparator, and pairs of instructions compared. Chosen: bounds the analysis.
-constexpr size_t kMostKeys = 16, kMostPairs = 4000;
+constexpr size_t kMaxKeys = 16, kMaxPairs = 4000;
 
 // Whether one value depends on the first element as another does on the second.
 class Mirror {
@@ -28,7 +28,7 @@ class Mirror {
  private:
   bool Same(const Instr* x, const Instr* y, int64_t first) {
     if (!seen_.insert({x, y}).second) return true;
-    if (seen_.size() > kMostPairs || x->op() != y->op()) return false;
+    if (seen_.size() > kMaxPairs || x->op() != y->op()) return false;
     if (x->op() == Op::kParameter) {
       has_parameter_ = true;
       int64_t a = x->attrs<ParameterAttrs>().number, b = y->attrs<ParameterAttrs>().number;
@@ -86,9 +86,9 @@ std::optional<KeyOrder> OrderOf(ElementType type, CompareType compare) {
   if (!total) return std::nullopt;
   switch (compare) {
     case CompareType::kNone:
-      return IsReal(type) ? KeyOrder::kPlain : *total;
+      return IsReal(type) ? KeyOrder::kFloatIeee : *total;
     case CompareType::kFloat:
-      return IsReal(type) ? std::optional(KeyOrder::kPlain) : std::nullopt;
+      return IsReal(type) ? std::optional(KeyOrder::kFloatIeee) : std::nullopt;
     case CompareType::kTotalOrder:
       return *total;
     case CompareType::kSigned:
@@ -103,7 +103,7 @@ class ComparatorParser {
  public:
   std::optional<std::vector<ComparedKey>> Parse(const Instr* less) {
     while (less != nullptr) {
-      if (keys_.size() == kMostKeys) return std::nullopt;
+      if (keys_.size() == kMaxKeys) return std::nullopt;
       if (less->op() == Op::kCompare) return Add(less) ? std::optional(keys_) : std::nullopt;
       less = Tail(less);
     }
@@ -154,10 +154,10 @@ class ComparatorParser {
     std::optional<KeyOrder> order = OrderOf(x->shape().type(), attrs.type);
     if (!first || !order) return false;
     ComparedKey key{*first == 0 ? x : y, *order, up != (*first == 0)};
-    if (*order == KeyOrder::kTotal) {
+    if (*order == KeyOrder::kFloatTotal) {
       if (const Instr* number = SameProducer(key.value)) {
         key.value = number;
-        key.order = KeyOrder::kNumbers;
+        key.order = KeyOrder::kFloatNanLast;
       }
     }
     keys_.push_back(key);
@@ -174,7 +174,7 @@ std::optional<KeyOrder> TotalOrderOf(ElementType type) {
   // Kernels leave the upper bits of narrower integers' bytes undefined.
   if (IsInteger(type) && InfoOf(type).bits < 8) return std::nullopt;
   if (IsInteger(type)) return IsSigned(type) ? KeyOrder::kSigned : KeyOrder::kUnsigned;
-  if (InfinityBits(type) != 0) return KeyOrder::kTotal;
+  if (InfinityBits(type) != 0) return KeyOrder::kFloatTotal;
   return std::nullopt;
 }
 
@@ -208,7 +208,7 @@ std::optional<std::vector<ComparedKey>> ComparedKeysOf(const Computation& less) 
   if (!keys) return std::nullopt;
   // NaN is unordered: the result of the sort would depend on which pairs are compared.
   for (const ComparedKey& key : *keys)
-    if (key.order == KeyOrder::kPlain && keys->size() > 1) return std::nullopt;
+    if (key.order == KeyOrder::kFloatIeee && keys->size() > 1) return std::nullopt;
   return keys;
 }
 

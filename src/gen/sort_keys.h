@@ -10,10 +10,10 @@
 namespace tokamak {
 
 // How keys are compared; the same orders as SortOrder in runtime/sort.h.
-//   kTotal    floats by IEEE total order: -NaN ... -0, 0 ... NaN
-//   kNumbers  floats; zeros are equal; NaNs are equal and greater than all others
-//   kPlain    floats with IEEE comparisons: zeros are equal, NaNs unordered
-enum class KeyOrder : uint8_t { kUnsigned, kSigned, kTotal, kNumbers, kPlain };
+//   kFloatTotal    floats by IEEE total order: -NaN ... -0, 0 ... NaN
+//   kFloatNanLast  floats; zeros are equal; NaNs are equal and greater than all others
+//   kFloatIeee    floats with IEEE comparisons: zeros are equal, NaNs unordered
+enum class KeyOrder : uint8_t { kUnsigned, kSigned, kFloatTotal, kFloatNanLast, kFloatIeee };
 
 // The order of a type's elements if floats are ordered totally; nullopt for complex types and types
 // whose bits have no such order.

@@ -43,7 +43,7 @@ std::vector<LoadStrides> StridesOfLoads(const FusedRegion& region, const Dims& d
     if (number >= region.inputs.size()) continue;
     LoadStrides load{region.inputs[number], true, Dims(domain.size(), 0)};
     std::optional<LinearIndex> index = LinearOf(kernel, node.operands[0]);
-    load.is_linear = index.has_value();
+    load.is_affine = index.has_value();
     if (index) load.base = index->constant;
     for (size_t t = 0; index && t < index->terms.size(); ++t) {
       auto [value, factor] = index->terms[t];
@@ -52,7 +52,7 @@ std::vector<LoadStrides> StridesOfLoads(const FusedRegion& region, const Dims& d
       if (d < at.size()) {
         load.strides[d] = factor;
       } else {
-        load.is_linear = false;
+        load.is_affine = false;
       }
     }
     loads.push_back(std::move(load));
@@ -67,7 +67,7 @@ TransposedInput FindTransposedInput(const FusedRegion& region, const Dims& domai
   std::vector<LoadStrides> loads = StridesOfLoads(region, domain);
   for (const LoadStrides& load : loads) {
     int64_t size = load.input->shape().ByteSize();
-    if (!load.is_linear || size <= bytes) continue;
+    if (!load.is_affine || size <= bytes) continue;
     int64_t unit = IsComplex(load.input->shape().type()) ? 2 : 1;
     if (std::abs(load.strides.back()) <= unit) continue;
     for (size_t d = 0; d + 1 < domain.size(); ++d) {
@@ -79,7 +79,7 @@ TransposedInput FindTransposedInput(const FusedRegion& region, const Dims& domai
   int64_t uses = std::count_if(loads.begin(), loads.end(), [&](const LoadStrides& load) {
     return load.input == transposed_input.input;
   });
-  transposed_input.is_only = uses == 1;
+  transposed_input.is_only_load = uses == 1;
   return transposed_input;
 }
 

@@ -12,7 +12,7 @@ namespace tokamak {
 // c[d].
 struct LoadStrides {
   const Instr* input = nullptr;
-  bool is_linear = false;  // whether the index has that form; if not, the strides are meaningless
+  bool is_affine = false;  // whether the index has that form; if not, the strides are meaningless
   Dims strides;            // in elements, per dimension of the domain
   int64_t base = 0;        // index at coordinates 0
 };
@@ -27,7 +27,7 @@ struct TransposedInput {
   size_t dimension = 0;          // the dimension along which it is contiguous
   Dims strides;                  // as in LoadStrides
   int64_t base = 0;              // index at coordinates 0
-  bool is_only = false;          // the region has no other load of the input
+  bool is_only_load = false;     // the region has no other load of the input
 };
 
 // The largest transposed input above kSmallInput bytes (strides.cc); it is read in tiles.

@@ -36,7 +36,7 @@ class TransposeBuilder {
     const Dims& dims = region_.roots[0]->shape().dims();
     size_t last = dims.size() - 1;
     int64_t element = BytesOf(region_.roots[0]->shape().type());
-    int64_t lanes = std::min(machine_.Lanes(32), PowerBelow(dims[last]));
+    int64_t lanes = std::min(machine_.Lanes(32), FloorPowerOfTwo(dims[last]));
     int64_t vectors = std::max<int64_t>(1, kTileBytes / element / lanes);
     vectors = std::min(vectors, (dims[last] + lanes - 1) / lanes);
     int64_t rows = std::min(kTileRows, dims[transposed_]), width = lanes * vectors;
@@ -61,7 +61,7 @@ class TransposeBuilder {
         });
       });
     });
-    return FinishLoop(b_, emitter_, region_, grid_size, false);
+    return FinishLoopKernel(b_, emitter_, region_, grid_size, false);
   }
 
  private:
@@ -121,7 +121,7 @@ class SquareBuilder {
         Transpose(tile, square);
       });
     });
-    return FinishLoop(b_, emitter_, region_, grid_size, false);
+    return FinishLoopKernel(b_, emitter_, region_, grid_size, false);
   }
 
  private:
@@ -154,8 +154,8 @@ class SquareBuilder {
     ForSquare([&](Scalar k, Scalar l) {
       Coordinates at = shifted(k, l);
       Element stored{b_.Read(square, l * b_.Index(lanes_) + k), {}};
-      emitter_.Provide(*transposed_.input, IndexOf(at),
-                       FromStorage(b_, transposed_.input->shape().type(), stored));
+      emitter_.OverrideLoad(*transposed_.input, IndexOf(at),
+                            FromStorage(b_, transposed_.input->shape().type(), stored));
       std::vector<Element> values;
       for (const Instr* root : region_.roots) values.push_back(emitter_.At(*root, at));
       for (size_t i = 0; i < values.size(); ++i)
@@ -179,7 +179,7 @@ BuildOutcome TrySquares(const FusedRegion& region, const TransposedInput& transp
   int bits = InfoOf(type).bits;
   int64_t flops = 0, lanes = machine.Lanes(bits);
   for (const Instr* instr : region.instrs) flops += instr->info().flops_per_element;
-  bool fits = (bits == 32 || bits == 64) && !IsComplex(type) && transposed_input.is_only &&
+  bool fits = (bits == 32 || bits == 64) && !IsComplex(type) && transposed_input.is_only_load &&
               transposed_input.strides[transposed_input.dimension] == 1 &&
               flops <= kMaxSquareFlops && lanes >= 4 && dims[transposed_input.dimension] >= lanes &&
               dims.back() >= lanes;

@@ -15,7 +15,7 @@ namespace {
 
 // Minimum saving for a second loop: simple vector operations, and fraction of the loop's cost. The
 // branch itself is predicted. Maximum loops per kernel. Chosen.
-constexpr double kLeastSaved = 16, kMinSavedFraction = 0.25;
+constexpr double kMinSaved = 16, kMinSavedFraction = 0.25;
 constexpr int kMaxUnswitched = 4;
 
 // Rewrites a loop's stores for a known condition, with a new loop variable.
@@ -89,12 +89,12 @@ class UnswitchRewriter {
 
 // A vector loop that only stores.
 struct VectorLoop {
-  Block* block = nullptr;
+  StmtList* block = nullptr;
   size_t at = 0;
   const Stmt& stmt() const { return (*block)[at]; }
 };
 
-void FindLoops(const Kernel& kernel, Block& block, std::vector<VectorLoop>& found) {
+void FindLoops(const Kernel& kernel, StmtList& block, std::vector<VectorLoop>& found) {
   for (size_t i = 0; i < block.size(); ++i) {
     Stmt& stmt = block[i];
     bool stores = std::ranges::all_of(
@@ -103,7 +103,8 @@ void FindLoops(const Kernel& kernel, Block& block, std::vector<VectorLoop>& foun
       found.push_back({&block, i});
       continue;
     }
-    for (Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) FindLoops(kernel, *inner, found);
+    for (StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
+      FindLoops(kernel, *inner, found);
   }
 }
 
@@ -208,7 +209,7 @@ class UnswitchFinder {
         best = uniform_condition;
       }
     }
-    double least = kLeastSaved * RatesOf(machine_).ns[static_cast<size_t>(Pipe::kSimple)];
+    double least = kMinSaved * RatesOf(machine_).ns[static_cast<size_t>(Pipe::kSimple)];
     return most >= std::max(least, kMinSavedFraction * all) ? best : std::nullopt;
   }
 
@@ -221,7 +222,7 @@ class UnswitchFinder {
   // Uniform conditions that decide values of lanes.
   std::vector<ValueId> UniformConditions(const Stmt& loop) const {
     // Conditions tried per loop. Chosen: bounds compile time.
-    constexpr size_t kMost = 4;
+    constexpr size_t kMaxConditions = 4;
     std::vector<ValueId> uniform_conditions;
     for (ValueId id : NeededBy(kernel_, loop)) {
       if (!divergence_.ByLane(id)) continue;
@@ -235,7 +236,7 @@ class UnswitchFinder {
     std::ranges::sort(uniform_conditions);
     uniform_conditions.erase(std::ranges::unique(uniform_conditions).begin(),
                              uniform_conditions.end());
-    if (uniform_conditions.size() > kMost) uniform_conditions.resize(kMost);
+    if (uniform_conditions.size() > kMaxConditions) uniform_conditions.resize(kMaxConditions);
     return uniform_conditions;
   }
 
@@ -257,7 +258,7 @@ bool BranchAtOne(Kernel& kernel, const Machine& machine) {
     branch.kind = StmtKind::kIf;
     branch.condition = *uniform_condition;
     branch.body.push_back(LoopWhere(kernel, loop.stmt(), *uniform_condition, true, false));
-    branch.otherwise.push_back(LoopWhere(kernel, loop.stmt(), *uniform_condition, false, true));
+    branch.else_body.push_back(LoopWhere(kernel, loop.stmt(), *uniform_condition, false, true));
     (*loop.block)[loop.at] = std::move(branch);
     return true;
   }

@@ -21,7 +21,7 @@ struct WindowBody {
 WindowBody BodyOf(const Instr& instr) {
   WindowBody body{instr, (instr.operand_count() - instr.captures()) / 2, std::nullopt};
   bool complex = IsComplex(instr.operand(0)->shape().type());
-  if (body.count == 1 && !complex) body.op = AnyOrderOp(*instr.called(0));
+  if (body.count == 1 && !complex) body.op = CommutativeOpOf(*instr.called(0));
   body.wide = body.op && *body.op != Op::kAdd;
   return body;
 }
@@ -54,7 +54,7 @@ std::vector<Element> Applied(KernelBuilder& b, ElementEmitter& emitter, const Wi
 
 std::vector<Element> Finished(KernelBuilder& b, const WindowBody& body, std::vector<Element> sums) {
   ElementType type = body.instr.operand(0)->shape().type();
-  if (body.wide) sums[0] = ConvertElement(b, WideType(type), type, sums[0]);
+  if (body.wide) sums[0] = ConvertElement(b, AccumulatorElementType(type), type, sums[0]);
   return sums;
 }
 
@@ -105,9 +105,9 @@ bool IsLongWindow(const Instr& instr) {
   return instr.op() == Op::kReduceWindow && TapsOf(instr) > kFewTaps;
 }
 
-std::optional<std::string> WhyNoWindow(const Instr& window) {
+std::optional<std::string> WhyNoReduceWindowCode(const Instr& window) {
   WindowBody body = BodyOf(window);
-  std::vector<Shape> parts = PartsOf(window.shape());
+  std::vector<Shape> parts = ResultShapesOf(window.shape());
   const Computation& computation = *window.called(0);
   if (parts.size() != body.count || TapsOf(window) == 0) return "reduce-window: it has no elements";
   for (const WindowDim& dim : WindowOf(window))
@@ -177,7 +177,7 @@ std::vector<Element> WindowAt(KernelBuilder& b, ElementEmitter& emitter, const I
     Scalar inside = b.ConstantBits(ScalarType::kPred, 1);
     int64_t rest = t;
     for (size_t d = at.size(); d-- > 0;) {
-      bool known = emitter.IsAssumedInside(window, d, at[d]);
+      bool known = emitter.AssumesTapInBounds(window, d, at[d]);
       TapPosition index =
           TapIndexOf(b, dims[d], sizes[d], at[d], b.Index(rest % dims[d].size), known);
       rest /= dims[d].size;
@@ -203,9 +203,9 @@ class LongWindow {
     std::vector<Element> first = FirstValues(emitter_, body_);
     for (size_t i = 0; i < body_.count; ++i) {
       ElementType type = body_.instr.operand(i)->shape().type();
-      std::array<ArrayId, 2> arrays{};
-      for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
-        arrays[part] = b_.Local("sum", ComputeType(type), Space::kRegisters, 1);
+      ElementArrays arrays{};
+      for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
+        arrays[component] = b_.Local("sum", ComputeType(type), Space::kRegisters, 1);
       sums_.push_back(arrays);
     }
     Write(first);
@@ -245,8 +245,9 @@ class LongWindow {
   void Write(const std::vector<Element>& values) {
     if (!emitter_.failure().empty()) return;
     for (size_t i = 0; i < body_.count; ++i)
-      for (size_t part = 0; part < 2; ++part)
-        if (values[i][part].ok()) b_.Store(sums_[i][part], b_.Index(0), values[i][part]);
+      for (size_t component = 0; component < 2; ++component)
+        if (values[i][component].ok())
+          b_.Store(sums_[i][component], b_.Index(0), values[i][component]);
   }
 
   KernelBuilder& b_;
@@ -254,7 +255,7 @@ class LongWindow {
   WindowBody body_;
   const Coordinates& at_;
   Coordinates from_;
-  std::vector<std::array<ArrayId, 2>> sums_;
+  std::vector<ElementArrays> sums_;
 };
 
 }  // namespace
@@ -263,19 +264,19 @@ void ReduceLongWindows(KernelBuilder& b, ElementEmitter& emitter, const FusedReg
                        const Dims& dims, const Coordinates& at) {
   for (const Instr* instr : region.instrs) {
     if (!IsLongWindow(*instr)) continue;
-    if (PartsOf(instr->shape())[0].dims() != dims)
+    if (ResultShapesOf(instr->shape())[0].dims() != dims)
       return emitter.Fail("a long window's result is needed at another element");
     std::vector<Element> results = LongWindow(b, emitter, *instr, at).Run();
     for (size_t i = 0; i < results.size(); ++i) emitter.Bind(*instr, i, at, results[i]);
   }
 }
 
-std::optional<std::pair<int64_t, int64_t>> InsideOfWindows(const FusedRegion& region,
-                                                           const Dims& dims) {
+std::optional<std::pair<int64_t, int64_t>> InteriorOfWindows(const FusedRegion& region,
+                                                             const Dims& dims) {
   std::optional<std::pair<int64_t, int64_t>> inside;
   for (const Instr* instr : region.instrs) {
     if (instr->op() != Op::kReduceWindow || IsLongWindow(*instr)) continue;
-    const Shape out = PartsOf(instr->shape())[0];
+    const Shape out = ResultShapesOf(instr->shape())[0];
     if (dims.empty() || out.dims() != dims) continue;
     const WindowDim& dim = WindowOf(*instr).back();
     int64_t size = instr->operand(0)->shape().dims().back();

@@ -14,7 +14,7 @@
 namespace tokamak {
 
 // Returns why a reduce-window has no kernel, nullopt if it has one.
-std::optional<std::string> WhyNoWindow(const Instr& window);
+std::optional<std::string> WhyNoReduceWindowCode(const Instr& window);
 int64_t TapsOf(const Instr& window);
 // Windows of up to 32 taps (kFewTaps) are unrolled: the element emitter computes them at any
 // coordinates. Long windows are loops that a generator emits (ReduceLongWindows); their results
@@ -32,7 +32,7 @@ void ReduceLongWindows(KernelBuilder& b, ElementEmitter& emitter, const FusedReg
 // The first and last coordinate along the last dimension of `dims` at which all taps of all windows
 // of a region are in bounds, so that the loop between them needs no bounds checks. Returns nullopt
 // if no window needs one anywhere; last < first if every coordinate needs one.
-std::optional<std::pair<int64_t, int64_t>> InsideOfWindows(const FusedRegion& region,
-                                                           const Dims& dims);
+std::optional<std::pair<int64_t, int64_t>> InteriorOfWindows(const FusedRegion& region,
+                                                             const Dims& dims);
 
 }  // namespace tokamak

@@ -107,7 +107,7 @@ LapackArray::Kind NumbersOf(ElementType type) {
 bool IsDouble(ElementType type) {
   return type == ElementType::kF64 || type == ElementType::kC128;
 }
-std::vector<Shape> PartsOf(const Shape& shape) {
+std::vector<Shape> ResultShapesOf(const Shape& shape) {
   return shape.IsTuple() ? shape.elements() : std::vector<Shape>{shape};
 }
 
@@ -182,7 +182,7 @@ Result<Value> Evaluate(const Instr& instr, std::span<const Value> operands,
   };
   for (const Value& operand : operands)
     keep(given, operand.dims(), operand.type(), FromValue<R>(operand));
-  const std::vector<Shape> parts = PartsOf(instr.shape());
+  const std::vector<Shape> parts = ResultShapesOf(instr.shape());
   for (const Shape& part : parts) {
     const size_t size =
         InNumbers<R>(NumbersOf(part.type()), []<typename T, typename>() { return sizeof(T); });
@@ -247,7 +247,7 @@ bool IsOfLapackArrays(const Instr& instr) {
   };
   bool all = first.type() != ElementType::kS32;
   for (const Instr* operand : instr.operands()) all = all && fits(operand->shape());
-  for (const Shape& result : PartsOf(instr.shape())) all = all && fits(result);
+  for (const Shape& result : ResultShapesOf(instr.shape())) all = all && fits(result);
   return all;
 }
 

@@ -237,7 +237,7 @@ ArrayId KernelBuilder::Local(std::string name, ScalarType type, Space space, int
   return ArrayId{static_cast<uint32_t>(kernel_.arrays.size() - 1)};
 }
 
-Scalar KernelBuilder::NewExtent(Extent extent) {
+Scalar KernelBuilder::NewLaunchExtent(LaunchExtent extent) {
   kernel_.extents.push_back(std::move(extent));
   return Intern({.prim = Prim::kExtent,
                  .type = ScalarType::kIndex,
@@ -294,22 +294,22 @@ Scalar KernelBuilder::NewNode(const ScalarNode& node) {
   return {this, ValueId{static_cast<uint32_t>(kernel_.nodes.size() - 1)}};
 }
 
-Block& KernelBuilder::OpenBlock() {
+StmtList& KernelBuilder::OpenBlock() {
   if (open_.empty()) return kernel_.body;
   Open& last = open_.back();
   switch (last.part) {
     case Open::Part::kHead:
-      return last.stmt.head;
+      return last.stmt.condition_stmts;
     case Open::Part::kBody:
       return last.stmt.body;
     case Open::Part::kOtherwise:
       break;
   }
-  return last.stmt.otherwise;
+  return last.stmt.else_body;
 }
 
 Stmt& KernelBuilder::Append(StmtKind kind) {
-  Block& block = OpenBlock();
+  StmtList& block = OpenBlock();
   block.emplace_back();
   block.back().kind = kind;
   return block.back();
@@ -393,11 +393,11 @@ Scalar KernelBuilder::Match(Scalar value, int bits) {
   return result;
 }
 
-void KernelBuilder::Barrier(Scope scope) {
+void KernelBuilder::Barrier(BarrierScope scope) {
   Append(StmtKind::kBarrier).scope = scope;
 }
 
-std::optional<ScalarType> SumTypeOf(ScalarType type) {
+std::optional<ScalarType> AccumulatorScalarType(ScalarType type) {
   switch (type) {
     case ScalarType::kBF16:
     case ScalarType::kF16:
@@ -413,11 +413,11 @@ std::optional<ScalarType> SumTypeOf(ScalarType type) {
   }
 }
 
-void KernelBuilder::Multiply(ArrayId to, Scalar at, const Multiplication& product) {
-  Stmt& stmt = Append(StmtKind::kMultiply);
+void KernelBuilder::Multiply(ArrayId to, Scalar at, const MatrixMultiply& product) {
+  Stmt& stmt = Append(StmtKind::kMatMul);
   stmt.array = to;
   stmt.index = at.id();
-  stmt.product = product;
+  stmt.matmul = product;
 }
 
 Range KernelBuilder::RangeOf(Scalar index) {

@@ -97,7 +97,7 @@ class KernelBuilder {
   // ---- arguments, local arrays, launch extents
   ArrayId Argument(Array array);
   ArrayId Local(std::string name, ScalarType type, Space space, int64_t size);
-  Scalar NewExtent(Extent extent);
+  Scalar NewLaunchExtent(LaunchExtent extent);
 
   // ---- values
   Scalar Constant(ScalarType type, double value);
@@ -156,9 +156,9 @@ class KernelBuilder {
   Scalar Shuffle(Scalar value, Scalar lane_xor);
   // A mask of the lanes of the warp whose `bits` lowest bits of `value` are equal to this lane's.
   Scalar Match(Scalar value, int bits);
-  void Barrier(Scope scope);
+  void Barrier(BarrierScope scope);
   // Multiplies into `to`, starting at index `at`.
-  void Multiply(ArrayId to, Scalar at, const Multiplication& product);
+  void Multiply(ArrayId to, Scalar at, const MatrixMultiply& product);
 
   const Kernel& kernel() const { return kernel_; }
   Range RangeOf(Scalar index);
@@ -186,7 +186,7 @@ class KernelBuilder {
   void CloseHead(Scalar condition, bool uniform);
   void Close();
   Stmt& Append(StmtKind kind);
-  Block& OpenBlock();
+  StmtList& OpenBlock();
   Scalar NewNode(const ScalarNode& node);  // not interned
 
   Kernel kernel_;

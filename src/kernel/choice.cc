@@ -93,15 +93,16 @@ std::optional<Choice> RoundedChoiceByZero(const Kernel& kernel, ValueId id) {
 
 namespace {
 
-void AddUsed(const Block& block, std::vector<bool>& used) {
+void AddUsed(const StmtList& block, std::vector<bool>& used) {
   auto add = [&](ValueId id) {
     if (id != kNoValue) used[static_cast<size_t>(id)] = true;
   };
   for (const Stmt& stmt : block) {
-    for (ValueId id : {stmt.condition, stmt.index, stmt.value, stmt.product.lhs_at,
-                       stmt.product.rhs_at, stmt.product.depth})
+    for (ValueId id : {stmt.condition, stmt.index, stmt.value, stmt.matmul.lhs_index,
+                       stmt.matmul.rhs_index, stmt.matmul.depth})
       add(id);
-    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) AddUsed(*inner, used);
+    for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
+      AddUsed(*inner, used);
   }
 }
 

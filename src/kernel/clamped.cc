@@ -4,7 +4,7 @@ namespace tokamak {
 namespace {
 
 // Strips one min or max with a constant. False if there is none.
-bool TakeEnd(const Kernel& kernel, ClampedIndex& index) {
+bool StripBound(const Kernel& kernel, ClampedIndex& index) {
   const ScalarNode& node = kernel.node(index.inner);
   if (node.prim != Prim::kMin && node.prim != Prim::kMax) return false;
   size_t end = kernel.IsConstant(node.operands[0]) ? 0 : 1;
@@ -22,8 +22,8 @@ std::optional<ClampedIndex> ClampedOf(const Kernel& kernel, LinearIndex base, Va
   ClampedIndex clamped;
   clamped.base = std::move(base);
   clamped.inner = value;
-  if (!TakeEnd(kernel, clamped)) return std::nullopt;
-  TakeEnd(kernel, clamped);
+  if (!StripBound(kernel, clamped)) return std::nullopt;
+  StripBound(kernel, clamped);
   // Otherwise the nesting order of min and max would matter.
   if (clamped.low && clamped.high && *clamped.low > *clamped.high) return std::nullopt;
   return clamped;

@@ -10,7 +10,7 @@ namespace tokamak {
 
 // The smallest element size, in bytes, that CPU backends load under a mask. Chosen: AVX2 and
 // AVX-512F mask elements of 32 bits or more.
-inline constexpr int64_t kLeastMasked = 4;
+inline constexpr int64_t kMinMaskedBytes = 4;
 
 // An index base + min(max(inner, low), high) where only `inner` is divergent across lanes. Reads of
 // an operand of a concatenation or of a padded array have this form.

@@ -2,9 +2,9 @@
 
 namespace tokamak {
 
-int64_t ClusterOf(const Kernel& kernel) {
+int64_t ClusterSizeOf(const Kernel& kernel) {
   int64_t threads = 1, outermost = 0;
-  const Block* at = &kernel.body;
+  const StmtList* at = &kernel.body;
   while (at->size() == 1 && (*at)[0].kind == StmtKind::kFor) {
     const Loop& loop = kernel.loop((*at)[0].loop);
     if (loop.role != LoopRole::kGrid && loop.role != LoopRole::kThread) break;
@@ -15,7 +15,7 @@ int64_t ClusterOf(const Kernel& kernel) {
     }
     at = &(*at)[0].body;
   }
-  return threads > kMostBlockThreads ? outermost : 1;
+  return threads > kMaxThreadsPerBlock ? outermost : 1;
 }
 
 }  // namespace tokamak

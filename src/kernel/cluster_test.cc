@@ -23,10 +23,10 @@ Kernel OfThreads(int64_t blocks, int64_t threads) {
 
 // A thread block within the hardware limit is not a cluster, even if it reaches the limit.
 TEST(Cluster, ValuesOfNoBlock) {
-  EXPECT_EQ(ClusterOf(OfThreads(2, 64)), 1);
-  EXPECT_EQ(ClusterOf(OfThreads(2, kMostBlockThreads / 2)), 1);
-  EXPECT_EQ(ClusterOf(OfThreads(2, kMostBlockThreads)), 2);
-  EXPECT_EQ(ClusterOf(OfThreads(4, kMostBlockThreads / 2)), 4);
+  EXPECT_EQ(ClusterSizeOf(OfThreads(2, 64)), 1);
+  EXPECT_EQ(ClusterSizeOf(OfThreads(2, kMaxThreadsPerBlock / 2)), 1);
+  EXPECT_EQ(ClusterSizeOf(OfThreads(2, kMaxThreadsPerBlock)), 2);
+  EXPECT_EQ(ClusterSizeOf(OfThreads(4, kMaxThreadsPerBlock / 2)), 4);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 constexpr double kHuge = 0x1p17, kTiny = 0x1p-100;
 // Minimum size of a cold path: bytes of all its values, per lane. Chosen: below it a branch does
 // not pay.
-constexpr int kLeastBytes = 96;
+constexpr int kMinBytes = 96;
 
 double Magnitude(const Kernel& kernel, ValueId constant) {
   const ScalarNode& node = kernel.node(constant);
@@ -38,24 +38,25 @@ ColdPaths::ColdPaths(const Kernel& kernel) : kernel_(kernel) {
   };
   if (std::ranges::none_of(kernel.nodes, is_cold)) return;
   users_.resize(kernel.nodes.size());
-  is_stated_.resize(kernel.nodes.size());
-  std::vector<const Block*> blocks = {&kernel.body};
+  used_by_stmt_.resize(kernel.nodes.size());
+  std::vector<const StmtList*> blocks = {&kernel.body};
   std::vector<ValueId> open;
   std::vector<bool> seen(kernel.nodes.size());
   auto state = [&](ValueId id) {
     if (id == kNoValue) return;
-    is_stated_[static_cast<size_t>(id)] = true;
+    used_by_stmt_[static_cast<size_t>(id)] = true;
     open.push_back(id);
   };
   while (!blocks.empty()) {
-    const Block* block = blocks.back();
+    const StmtList* block = blocks.back();
     blocks.pop_back();
     for (const Stmt& stmt : *block) {
-      for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) blocks.push_back(inner);
+      for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
+        blocks.push_back(inner);
       for (ValueId id : {stmt.condition, stmt.index, stmt.value}) state(id);
       if (stmt.kind == StmtKind::kFor) state(kernel.loop(stmt.loop).extent);
-      if (stmt.kind == StmtKind::kMultiply)
-        for (ValueId id : OperandsOf(stmt)) state(id);
+      if (stmt.kind == StmtKind::kMatMul)
+        for (ValueId id : MatMulOperandsOf(stmt)) state(id);
     }
   }
   while (!open.empty()) {
@@ -84,7 +85,7 @@ bool ColdPaths::FillPath(std::span<const ValueId> ids, ColdPath& path) const {
   int bytes = 0;
   for (size_t i = ids.size(); i-- > 0;) {
     ValueId id = ids[i];
-    if (is_stated_[static_cast<size_t>(id)] || is_select(id)) continue;
+    if (used_by_stmt_[static_cast<size_t>(id)] || is_select(id)) continue;
     const std::vector<ValueId>& users = users_[static_cast<size_t>(id)];
     if (!std::ranges::all_of(users, [&](ValueId user) { return is_on_path(id, user); })) continue;
     inside.insert(id);
@@ -92,7 +93,7 @@ bool ColdPaths::FillPath(std::span<const ValueId> ids, ColdPath& path) const {
     bytes += std::max(InfoOf(kernel_.node(id).type).bits / 8, 1);
   }
   std::ranges::reverse(path.values);
-  return bytes >= kLeastBytes;
+  return bytes >= kMinBytes;
 }
 
 std::vector<ColdPaths::ColdPath> ColdPaths::In(std::span<const ValueId> ids) const {

@@ -58,7 +58,7 @@ class ColdPaths {
 
   const Kernel& kernel_;
   std::vector<std::vector<ValueId>> users_;
-  std::vector<bool> is_stated_;  // operand of a statement
+  std::vector<bool> used_by_stmt_;  // operand of a statement
 };
 
 }  // namespace tokamak

@@ -43,7 +43,7 @@ void Divergence::FindValues(const Kernel& kernel) {
   }
 }
 
-bool Divergence::FindArrays(const Kernel& kernel, const Block& block, bool in_vector,
+bool Divergence::FindArrays(const Kernel& kernel, const StmtList& block, bool in_vector,
                             bool for_some) {
   bool found = false;
   for (const Stmt& stmt : block) {
@@ -51,7 +51,7 @@ bool Divergence::FindArrays(const Kernel& kernel, const Block& block, bool in_ve
         in_vector || (stmt.kind == StmtKind::kFor && IsVector(kernel, kernel.loop(stmt.loop)));
     bool decides = stmt.kind == StmtKind::kIf || stmt.kind == StmtKind::kWhile;
     bool some = for_some || (vector && decides && ByLane(stmt.condition));
-    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+    for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
       if (FindArrays(kernel, *inner, vector, some)) found = true;
     if (stmt.kind != StmtKind::kStore || !vector) continue;
     auto array = static_cast<size_t>(stmt.array);

@@ -27,7 +27,7 @@ class Divergence {
 
  private:
   void FindValues(const Kernel& kernel);
-  bool FindArrays(const Kernel& kernel, const Block& block, bool in_vector, bool for_some);
+  bool FindArrays(const Kernel& kernel, const StmtList& block, bool in_vector, bool for_some);
 
   std::vector<bool> by_lane_, by_thread_, per_lane_;
 };

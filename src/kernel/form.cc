@@ -16,17 +16,18 @@ class FormWriter {
   std::string bytes_;
 };
 
-void AddProductForm(FormWriter& out, const Multiplication& product) {
+void AddProductForm(FormWriter& out, const MatrixMultiply& product) {
   for (ArrayId id : {product.lhs, product.rhs}) out.Add(id);
-  for (ValueId id : {product.lhs_at, product.rhs_at, product.depth}) out.Add(id);
-  out.Add(product.fresh);
-  for (int64_t number : {product.rows, product.columns, product.lhs_row, product.lhs_column,
-                         product.rhs_row, product.to_row, product.rhs_column, product.warp_rows,
-                         product.warp_columns, int64_t{product.tf32}})
+  for (ValueId id : {product.lhs_index, product.rhs_index, product.depth}) out.Add(id);
+  out.Add(product.overwrite);
+  for (int64_t number :
+       {product.rows, product.columns, product.lhs_row_stride, product.lhs_column_stride,
+        product.rhs_row_stride, product.result_row_stride, product.rhs_column_stride,
+        product.warp_rows, product.warp_columns, int64_t{product.tf32}})
     out.Add(number);
 }
 
-void AddBlockForm(FormWriter& out, const Block& block) {
+void AddBlockForm(FormWriter& out, const StmtList& block) {
   out.Add(block.size());
   for (const Stmt& stmt : block) {
     out.Add(stmt.kind);
@@ -37,10 +38,10 @@ void AddBlockForm(FormWriter& out, const Block& block) {
     out.Add(stmt.value);
     out.Add(stmt.scope);
     out.Add(stmt.uniform);
-    AddProductForm(out, stmt.product);
-    AddBlockForm(out, stmt.head);
+    AddProductForm(out, stmt.matmul);
+    AddBlockForm(out, stmt.condition_stmts);
     AddBlockForm(out, stmt.body);
-    AddBlockForm(out, stmt.otherwise);
+    AddBlockForm(out, stmt.else_body);
   }
 }
 
@@ -66,7 +67,7 @@ std::string FormOf(const Kernel& kernel) {
     out.Add(array.alignment);
   }
   out.Add(kernel.extents.size());
-  for (const Extent& extent : kernel.extents) {
+  for (const LaunchExtent& extent : kernel.extents) {
     out.Add(extent.multiple_of);
     out.Add(extent.minimum);
     out.Add(extent.maximum);

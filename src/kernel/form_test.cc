@@ -39,8 +39,8 @@ TEST(Form, EverythingElseDoes) {
   EXPECT_TRUE(differs([](Kernel& k) { k.arrays[0].alignment = 4; }));
   EXPECT_TRUE(differs([](Kernel& k) { k.nodes[0].bits += 1; }));
   EXPECT_TRUE(differs([](Kernel& k) { k.loops[0].role = LoopRole::kSerial; }));
-  EXPECT_TRUE(differs([](Kernel& k) { k.body[0].product.tf32 = true; }));
-  EXPECT_TRUE(differs([](Kernel& k) { k.body[0].product.warp_rows = 16; }));
+  EXPECT_TRUE(differs([](Kernel& k) { k.body[0].matmul.tf32 = true; }));
+  EXPECT_TRUE(differs([](Kernel& k) { k.body[0].matmul.warp_rows = 16; }));
   EXPECT_TRUE(differs([](Kernel& k) { k.body[0].uniform = true; }));
   EXPECT_TRUE(differs([](Kernel& k) { k.body.pop_back(); }));
   EXPECT_FALSE(differs([](Kernel& k) { k.notes = {"x"}; }));

@@ -25,7 +25,7 @@ class KernelHasher {
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) Value(i);
     hasher_.Add(kernel_.index_bits);
     hasher_.Add(kernel_.extents.size());
-    for (const Extent& extent : kernel_.extents) {
+    for (const LaunchExtent& extent : kernel_.extents) {
       hasher_.Add(extent.multiple_of);
       hasher_.Add(extent.minimum);
       hasher_.Add(extent.maximum);
@@ -51,7 +51,7 @@ class KernelHasher {
   }
 
   // Numbers loops, reads and local arrays in the order in which statements reach them.
-  void Number(const Block& block) {
+  void Number(const StmtList& block) {
     auto array = [&](ArrayId id) {
       uint64_t& number = arrays_[static_cast<size_t>(id)];
       if (number == 0) number = next_array_++;
@@ -59,12 +59,13 @@ class KernelHasher {
     for (const Stmt& stmt : block) {
       if (stmt.kind == StmtKind::kFor) loops_[static_cast<size_t>(stmt.loop)] = next_++;
       if (stmt.kind == StmtKind::kStore) array(stmt.array);
-      if (stmt.kind == StmtKind::kMultiply)
-        for (ArrayId id : {stmt.array, stmt.product.lhs, stmt.product.rhs}) array(id);
+      if (stmt.kind == StmtKind::kMatMul)
+        for (ArrayId id : {stmt.array, stmt.matmul.lhs, stmt.matmul.rhs}) array(id);
       if (stmt.kind == StmtKind::kRead) array(kernel_.node(stmt.value).array());
       if (stmt.kind == StmtKind::kRead || stmt.kind == StmtKind::kShuffle)
         ordered_[static_cast<size_t>(stmt.value)] = next_++;
-      for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) Number(*inner);
+      for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
+        Number(*inner);
     }
   }
 
@@ -119,18 +120,19 @@ class KernelHasher {
   uint64_t ValueHash(ValueId id) const { return values_[static_cast<size_t>(id)]; }
 
   void AddProduct(const Stmt& stmt) {
-    const Multiplication& product = stmt.product;
+    const MatrixMultiply& product = stmt.matmul;
     for (ArrayId id : {stmt.array, product.lhs, product.rhs})
       hasher_.Add(arrays_[static_cast<size_t>(id)]);
-    for (ValueId id : OperandsOf(stmt)) hasher_.Add(ValueHash(id));
-    hasher_.Add(product.fresh);
-    for (int64_t number : {product.rows, product.columns, product.lhs_row, product.lhs_column,
-                           product.rhs_row, product.to_row, product.rhs_column, product.warp_rows,
-                           product.warp_columns, int64_t{product.tf32}})
+    for (ValueId id : MatMulOperandsOf(stmt)) hasher_.Add(ValueHash(id));
+    hasher_.Add(product.overwrite);
+    for (int64_t number :
+         {product.rows, product.columns, product.lhs_row_stride, product.lhs_column_stride,
+          product.rhs_row_stride, product.result_row_stride, product.rhs_column_stride,
+          product.warp_rows, product.warp_columns, int64_t{product.tf32}})
       hasher_.Add(number);
   }
 
-  void AddBlock(const Block& block) {
+  void AddBlock(const StmtList& block) {
     hasher_.Add(block.size());
     for (const Stmt& stmt : block) {
       hasher_.Add(stmt.kind);
@@ -155,16 +157,16 @@ class KernelHasher {
         case StmtKind::kShuffle:
           hasher_.Add(ValueHash(stmt.value));
           break;
-        case StmtKind::kMultiply:
+        case StmtKind::kMatMul:
           AddProduct(stmt);
           break;
         case StmtKind::kBarrier:
           hasher_.Add(stmt.scope);
           break;
       }
-      AddBlock(stmt.head);
+      AddBlock(stmt.condition_stmts);
       AddBlock(stmt.body);
-      AddBlock(stmt.otherwise);
+      AddBlock(stmt.else_body);
     }
   }
 

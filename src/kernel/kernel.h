@@ -57,7 +57,7 @@ namespace tokamak {
 enum class ValueId : uint32_t {};
 enum class ArrayId : uint32_t {};
 enum class LoopId : uint32_t {};
-enum class ExtentId : uint32_t {};
+enum class LaunchExtentId : uint32_t {};
 
 inline constexpr ValueId kNoValue{UINT32_MAX};
 
@@ -70,7 +70,7 @@ struct ScalarNode {
 
   int arity() const { return InfoOf(prim).arity; }
   LoopId loop() const { return LoopId{static_cast<uint32_t>(bits)}; }
-  ExtentId extent() const { return ExtentId{static_cast<uint32_t>(bits)}; }
+  LaunchExtentId extent() const { return LaunchExtentId{static_cast<uint32_t>(bits)}; }
   ArrayId array() const { return ArrayId{static_cast<uint32_t>(bits)}; }
   bool operator==(const ScalarNode&) const = default;
 };
@@ -96,7 +96,7 @@ struct Array {
 // An integer argument of the launch, with the facts that the kernel may assume about it: the size
 // of a dynamic dimension, say. The trip count of a loop (Loop::extent) is a value that may be
 // computed from it.
-struct Extent {
+struct LaunchExtent {
   std::string name;
   int64_t multiple_of = 1, minimum = 0, maximum = INT64_MAX;
 };
@@ -110,105 +110,109 @@ struct Loop {
 };
 
 // The threads that a barrier synchronizes.
-enum class Scope : uint8_t { kWarp, kBlock };
+enum class BarrierScope : uint8_t { kWarp, kBlock };
 
 // kShuffle: the warp exchanges, Prim::kShuffle (shfl.xor) and Prim::kMatch (match.any).
-// kMultiply: a matrix multiply.
-enum class StmtKind : uint8_t { kFor, kIf, kWhile, kStore, kRead, kShuffle, kBarrier, kMultiply };
+// kMatMul: a matrix multiply.
+enum class StmtKind : uint8_t { kFor, kIf, kWhile, kStore, kRead, kShuffle, kBarrier, kMatMul };
 
 // Operands of a matrix multiply statement: for all i < rows and j < columns,
-//   to(i, j) += sum over p < depth of lhs(i, p) * rhs(p, j)
-// with the sum over p in any order. With `fresh` the statement stores (=) instead of accumulating
-// (+=). `to` is the statement's array. Each matrix starts at its own index: the statement's index,
-// `lhs_at`, `rhs_at`.
+//   result(i, j) += sum over p < depth of lhs(i, p) * rhs(p, j)
+// with the sum over p in any order. With `overwrite` the statement stores (=) instead of
+// accumulating
+// (+=). `result` is the statement's array. Each matrix starts at its own index: the statement's
+// index, `lhs_index`, `rhs_index`.
 //
 // There are two forms.
 //   * Per thread (warp_rows == 0): one thread multiplies. If an element is narrower than 32 bits,
-//     rhs is interleaved (VNNI layout): GroupOf(type) consecutive p fill 32 bits and are contiguous
-//     for each column. lhs then has contiguous columns.
+//     rhs is interleaved (VNNI layout): VnniGroupSize(type) consecutive p fill 32 bits and are
+//     contiguous for each column. lhs then has contiguous columns.
 //   * Block-wide (warp_rows > 0): all threads of the thread block take part, as in mma.sync. lhs
-//     and rhs are plain row- or column-major matrices in shared memory, whatever their type; `to`
-//     is an array of registers that holds the accumulators of each thread. Each warp computes a
-//     tile of warp_rows x warp_columns; consecutive warps cover the columns first. A warp tile
-//     consists of 16 x 8 mma fragments, also columns first, and a thread holds four accumulators of
-//     each fragment (AccumulatorPosition). With `tf32` the low 13 mantissa bits of f32 operands are
-//     ignored.
-struct Multiplication {
+//     and rhs are plain row- or column-major matrices in shared memory, whatever their type;
+//     `result` is an array of registers that holds the accumulators of each thread. Each warp
+//     computes a tile of warp_rows x warp_columns; consecutive warps cover the columns first. A
+//     warp tile consists of 16 x 8 mma fragments, also columns first, and a thread holds four
+//     accumulators of each fragment (AccumulatorPosition). With `tf32` the low 13 mantissa bits of
+//     f32 operands are ignored.
+struct MatrixMultiply {
   ArrayId lhs{}, rhs{};
-  ValueId lhs_at{}, rhs_at{}, depth{};
-  bool fresh = false;
+  ValueId lhs_index{}, rhs_index{}, depth{};
+  bool overwrite = false;
   int64_t rows = 0, columns = 0;
   // Strides in elements, from row to row and from column to column. For a per-thread rhs in VNNI
-  // layout, rhs_row is the stride between groups of p. Columns of `to` are adjacent.
-  int64_t lhs_row = 0, lhs_column = 1, rhs_row = 0, to_row = 0;
+  // layout, rhs_row_stride is the stride between groups of p. Columns of `result` are adjacent.
+  int64_t lhs_row_stride = 0, lhs_column_stride = 1, rhs_row_stride = 0, result_row_stride = 0;
   // Block-wide form only.
-  int64_t rhs_column = 1, warp_rows = 0, warp_columns = 0;
+  int64_t rhs_column_stride = 1, warp_rows = 0, warp_columns = 0;
   bool tf32 = false;
 
   bool IsBlockWide() const { return warp_rows > 0; }
   // Block-wide form only: threads of the thread block, and accumulators that each of them holds.
-  int64_t Threads() const { return rows / warp_rows * (columns / warp_columns) * kLanesOfWarp; }
-  int64_t SumsOfThread() const { return warp_rows * warp_columns / kLanesOfWarp; }
+  int64_t Threads() const { return rows / warp_rows * (columns / warp_columns) * kWarpSize; }
+  int64_t AccumulatorsPerThread() const { return warp_rows * warp_columns / kWarpSize; }
   // A warp has 32 threads; a fragment is the m16n8 accumulator tile of mma.sync (PTX ISA).
-  static constexpr int64_t kLanesOfWarp = 32, kFragmentRows = 16, kFragmentColumns = 8;
+  static constexpr int64_t kWarpSize = 32, kFragmentRows = 16, kFragmentColumns = 8;
   // `depth` is a multiple of this: the K of one mma instruction (m16n8k16 for 16-bit and narrower
   // types, else m16n8k8).
   static int64_t DepthUnit(ScalarType type) { return BytesOf(type) < 4 ? 16 : 8; }
 };
 
 // The row and column of the result that a thread of the block-wide form accumulates in its
-// accumulator with index `sum`, by the accumulator layout of mma.m16n8. T is int64_t, or Scalar to
-// build index expressions; `number` makes a constant of type T.
+// accumulator with index `accumulator`, by the accumulator layout of mma.m16n8. T is int64_t, or
+// Scalar to build index expressions; `make_constant` makes a constant of type T.
 template <typename T>
 struct AccumulatorPosition {
   T row, column;
-  template <typename Number>
-  AccumulatorPosition(const Multiplication& product, T thread, T sum, Number&& number) {
-    T warp = thread / number(32), lane = thread % number(32);
+  template <typename MakeConstant>
+  AccumulatorPosition(const MatrixMultiply& product, T thread, T accumulator,
+                      MakeConstant&& make_constant) {
+    T warp = thread / make_constant(MatrixMultiply::kWarpSize),
+      lane = thread % make_constant(MatrixMultiply::kWarpSize);
     int64_t warps_across_columns = product.columns / product.warp_columns;
-    T fragment = sum / number(4), of_four = sum % number(4);
-    int64_t fragments = product.warp_columns / Multiplication::kFragmentColumns;
+    T fragment = accumulator / make_constant(4), in_fragment = accumulator % make_constant(4);
+    int64_t fragments = product.warp_columns / MatrixMultiply::kFragmentColumns;
     // Separate statements, because C++ does not define the evaluation order of the operands of +,
     // and the order in which nodes are created must not depend on the compiler.
-    row = warp / number(warps_across_columns) * number(product.warp_rows);
-    row = row + fragment / number(fragments) * number(16);
-    row = row + of_four / number(2) * number(8);
-    row = row + lane / number(4);
-    column = warp % number(warps_across_columns) * number(product.warp_columns);
-    column = column + fragment % number(fragments) * number(8);
-    column = column + lane % number(4) * number(2);
-    column = column + of_four % number(2);
+    row = warp / make_constant(warps_across_columns) * make_constant(product.warp_rows);
+    row = row + fragment / make_constant(fragments) * make_constant(MatrixMultiply::kFragmentRows);
+    row = row + in_fragment / make_constant(2) * make_constant(MatrixMultiply::kFragmentRows / 2);
+    row = row + lane / make_constant(4);
+    column = warp % make_constant(warps_across_columns) * make_constant(product.warp_columns);
+    column = column +
+             fragment % make_constant(fragments) * make_constant(MatrixMultiply::kFragmentColumns);
+    column = column + lane % make_constant(4) * make_constant(2);
+    column = column + in_fragment % make_constant(2);
   }
 };
 // The accumulator type of a matrix multiply with operands of this type. nullopt if the type cannot
-// be multiplied. (Reductions accumulate element types: WideType in gen/element.h.)
-std::optional<ScalarType> SumTypeOf(ScalarType type);
+// be multiplied. (Reductions accumulate element types: AccumulatorElementType in gen/element.h.)
+std::optional<ScalarType> AccumulatorScalarType(ScalarType type);
 // Number of consecutive p that fill 32 bits, the group size of the VNNI layout of rhs.
-inline int64_t GroupOf(ScalarType type) {
+inline int64_t VnniGroupSize(ScalarType type) {
   return BytesOf(type) < 4 ? 4 / BytesOf(type) : 1;
 }
 
 struct Stmt;
-using Block = std::vector<Stmt>;
+using StmtList = std::vector<Stmt>;
 
 struct Stmt {
   StmtKind kind{};
-  LoopId loop{};             // for
-  ValueId condition{};       // if, while: a pred. A while evaluates it after running `head`
-  ArrayId array{};           // store, multiply. A read's array is in the node `value`
+  LoopId loop{};        // for
+  ValueId condition{};  // if, while: a pred. A while evaluates it after running `condition_stmts`
+  ArrayId array{};      // store, multiply. A read's array is in the node `value`
   ValueId index{}, value{};  // store, multiply; read, shuffle: `value` is the node they define
-  Scope scope{};             // barrier
+  BarrierScope scope{};      // barrier
   bool uniform = false;      // if, while: all threads of the thread block take the same branch
-  Multiplication product{};  // multiply
-  // head: the statements that compute a while's condition. body: of a for, a while, the then branch
-  // of an if. otherwise: the else branch of an if.
-  Block head, body, otherwise;
+  MatrixMultiply matmul{};   // multiply
+  // condition_stmts: the statements that compute a while's condition. body: of a for, a while, the
+  // then branch of an if. else_body: the else branch of an if.
+  StmtList condition_stmts, body, else_body;
 };
 
 // The scalar operands of a multiply statement: the three start indices and the depth.
-inline std::array<ValueId, 4> OperandsOf(const Stmt& multiply) {
-  const Multiplication& product = multiply.product;
-  return {multiply.index, product.lhs_at, product.rhs_at, product.depth};
+inline std::array<ValueId, 4> MatMulOperandsOf(const Stmt& multiply) {
+  const MatrixMultiply& product = multiply.matmul;
+  return {multiply.index, product.lhs_index, product.rhs_index, product.depth};
 }
 
 struct Kernel {
@@ -216,15 +220,15 @@ struct Kernel {
   int index_bits = 64;
   std::vector<ScalarNode> nodes;
   std::vector<Array> arrays;  // arguments first, in the order of the launch
-  std::vector<Extent> extents;
+  std::vector<LaunchExtent> extents;
   std::vector<Loop> loops;
-  Block body;
+  StmtList body;
   std::vector<std::string> notes;  // source locations, written as `note` lines of the kernel's text
 
   const ScalarNode& node(ValueId id) const { return nodes[static_cast<size_t>(id)]; }
   const Array& array(ArrayId id) const { return arrays[static_cast<size_t>(id)]; }
   const Loop& loop(LoopId id) const { return loops[static_cast<size_t>(id)]; }
-  const Extent& extent(ExtentId id) const { return extents[static_cast<size_t>(id)]; }
+  const LaunchExtent& extent(LaunchExtentId id) const { return extents[static_cast<size_t>(id)]; }
   std::span<const ValueId> operands(ValueId id) const {
     const ScalarNode& n = node(id);
     return {n.operands.data(), static_cast<size_t>(n.arity())};

@@ -71,7 +71,7 @@ class UniqueNames {
 };
 
 // Numbers the values of a statement block and of nested blocks, in text order.
-void NumberBlock(const Placement& placement, const Block& block, std::vector<int>& values,
+void NumberBlock(const Placement& placement, const StmtList& block, std::vector<int>& values,
                  int& next) {
   for (size_t i = 0; i <= block.size(); ++i) {
     for (ValueId id : placement.Before(block, i))
@@ -88,15 +88,15 @@ void NumberBlock(const Placement& placement, const Block& block, std::vector<int
         break;
       case StmtKind::kIf:
         NumberBlock(placement, stmt.body, values, next);
-        if (!stmt.otherwise.empty()) NumberBlock(placement, stmt.otherwise, values, next);
+        if (!stmt.else_body.empty()) NumberBlock(placement, stmt.else_body, values, next);
         break;
       case StmtKind::kWhile:
-        NumberBlock(placement, stmt.head, values, next);
+        NumberBlock(placement, stmt.condition_stmts, values, next);
         NumberBlock(placement, stmt.body, values, next);
         break;
       case StmtKind::kStore:
       case StmtKind::kBarrier:
-      case StmtKind::kMultiply:
+      case StmtKind::kMatMul:
         break;
     }
   }
@@ -141,7 +141,7 @@ KernelNames::KernelNames(const Kernel& kernel, const Placement& placement) : of_
   std::string own = IdentifierFrom(kernel.name.empty() ? "kernel_" : kernel.name);
   this->kernel = names.Add(IsDeclared(own) ? own + "_" : own);
   for (const Array& array : kernel.arrays) arrays.push_back(names.Add(array.name));
-  for (const Extent& extent : kernel.extents) extents.push_back(names.Add(extent.name));
+  for (const LaunchExtent& extent : kernel.extents) extents.push_back(names.Add(extent.name));
   for (const Loop& loop : kernel.loops) loops.push_back(names.Add(loop.name));
   values.assign(kernel.nodes.size(), -1);
   int next = 0;

@@ -20,7 +20,7 @@ struct KernelNames {
   std::string Operand(ValueId id) const;
   const std::string& Of(ArrayId id) const { return arrays[static_cast<size_t>(id)]; }
   const std::string& Of(LoopId id) const { return loops[static_cast<size_t>(id)]; }
-  const std::string& Of(ExtentId id) const { return extents[static_cast<size_t>(id)]; }
+  const std::string& Of(LaunchExtentId id) const { return extents[static_cast<size_t>(id)]; }
 
   std::string kernel;
   std::vector<std::string> arrays, loops, extents;

@@ -227,7 +227,7 @@ class KernelParser {
   }
 
   bool ParseExtent() {
-    Extent extent;
+    LaunchExtent extent;
     if (!Declare(Named::Kind::kExtent, kernel_.extents.size(), extent.name) ||
         !cursor_.Expect(":") || !cursor_.Int(extent.minimum) || !cursor_.Expect(".."))
       return false;
@@ -383,7 +383,7 @@ class KernelParser {
   }
 
   // name: type = expression. Reads, shuffles and matches are statements.
-  bool Value(Block& block) {
+  bool Value(StmtList& block) {
     size_t where = cursor_.Here();
     std::string name;
     ScalarNode node;
@@ -417,7 +417,7 @@ class KernelParser {
   }
 
   // Statements up to the closing brace.
-  bool ParseBlock(Block& block, int depth) {
+  bool ParseBlock(StmtList& block, int depth) {
     if (depth > kMaxNesting)
       return cursor_.Fail(ErrorCode::kTooDeep,
                           fmt::format("kernel: nested deeper than {} blocks", kMaxNesting));
@@ -436,23 +436,24 @@ class KernelParser {
   // to[index] by n += lhs[index] by n, n * rhs[index] by n of rows x columns x depth
   // to[index] += lhs[index] by n, n * rhs[index] by n, n of rows x columns x depth warps n x n
   bool Multiply(Stmt& stmt) {
-    stmt.kind = StmtKind::kMultiply;
-    Multiplication& product = stmt.product;
+    stmt.kind = StmtKind::kMatMul;
+    MatrixMultiply& product = stmt.matmul;
     if (!Element(stmt.array, stmt.index)) return false;
     if (cursor_.Try("+=")) return BlockMultiply(product);
-    if (!By(product.to_row)) return false;
-    product.fresh = !cursor_.Try("+=");
-    return (!product.fresh || cursor_.Expect("=")) && Element(product.lhs, product.lhs_at) &&
-           By(product.lhs_row) && cursor_.Expect(",") && cursor_.Int(product.lhs_column) &&
-           cursor_.Expect("*") && Element(product.rhs, product.rhs_at) && By(product.rhs_row) &&
-           Sizes(product);
+    if (!By(product.result_row_stride)) return false;
+    product.overwrite = !cursor_.Try("+=");
+    return (!product.overwrite || cursor_.Expect("=")) && Element(product.lhs, product.lhs_index) &&
+           By(product.lhs_row_stride) && cursor_.Expect(",") &&
+           cursor_.Int(product.lhs_column_stride) && cursor_.Expect("*") &&
+           Element(product.rhs, product.rhs_index) && By(product.rhs_row_stride) && Sizes(product);
   }
 
-  bool BlockMultiply(Multiplication& product) {
-    bool parsed = Element(product.lhs, product.lhs_at) && By(product.lhs_row) &&
-                  cursor_.Expect(",") && cursor_.Int(product.lhs_column) && cursor_.Expect("*") &&
-                  Element(product.rhs, product.rhs_at) && By(product.rhs_row) &&
-                  cursor_.Expect(",") && cursor_.Int(product.rhs_column) && Sizes(product) &&
+  bool BlockMultiply(MatrixMultiply& product) {
+    bool parsed = Element(product.lhs, product.lhs_index) && By(product.lhs_row_stride) &&
+                  cursor_.Expect(",") && cursor_.Int(product.lhs_column_stride) &&
+                  cursor_.Expect("*") && Element(product.rhs, product.rhs_index) &&
+                  By(product.rhs_row_stride) && cursor_.Expect(",") &&
+                  cursor_.Int(product.rhs_column_stride) && Sizes(product) &&
                   cursor_.Expect("warps") && cursor_.Int(product.warp_rows) &&
                   cursor_.Expect("x") && cursor_.Int(product.warp_columns);
     if (!parsed) return false;
@@ -462,14 +463,14 @@ class KernelParser {
     return true;
   }
 
-  bool Sizes(Multiplication& product) {
+  bool Sizes(MatrixMultiply& product) {
     return cursor_.Expect("of") && cursor_.Int(product.rows) && cursor_.Expect("x") &&
            cursor_.Int(product.columns) && cursor_.Expect("x") && Operand(product.depth);
   }
 
   bool By(int64_t& number) { return cursor_.Expect("by") && cursor_.Int(number); }
 
-  bool ParseStmt(Block& block, int depth) {
+  bool ParseStmt(StmtList& block, int depth) {
     size_t where = cursor_.Here();
     if (std::optional<LoopRole> role = TryRole()) {
       Note(where);
@@ -482,12 +483,13 @@ class KernelParser {
       stmt.uniform = cursor_.Try("uniform");
       if (!Operand(stmt.condition) || !cursor_.Expect("{") || !ParseBlock(stmt.body, depth + 1))
         return false;
-      if (cursor_.Try("else") && !(cursor_.Expect("{") && ParseBlock(stmt.otherwise, depth + 1)))
+      if (cursor_.Try("else") && !(cursor_.Expect("{") && ParseBlock(stmt.else_body, depth + 1)))
         return false;
     } else if (cursor_.Try("repeat")) {
       Note(where);
       stmt.kind = StmtKind::kWhile;
-      if (!cursor_.Expect("{") || !ParseBlock(stmt.head, depth + 1) || !cursor_.Expect("while"))
+      if (!cursor_.Expect("{") || !ParseBlock(stmt.condition_stmts, depth + 1) ||
+          !cursor_.Expect("while"))
         return false;
       stmt.uniform = cursor_.Try("uniform");
       if (!Operand(stmt.condition) || !cursor_.Expect("{") || !ParseBlock(stmt.body, depth + 2))
@@ -503,8 +505,8 @@ class KernelParser {
     } else if (cursor_.Try("barrier")) {
       Note(where);
       stmt.kind = StmtKind::kBarrier;
-      stmt.scope = cursor_.Try("warp") ? Scope::kWarp : Scope::kBlock;
-      if (stmt.scope == Scope::kBlock && !cursor_.Expect("block")) return false;
+      stmt.scope = cursor_.Try("warp") ? BarrierScope::kWarp : BarrierScope::kBlock;
+      if (stmt.scope == BarrierScope::kBlock && !cursor_.Expect("block")) return false;
     } else {
       return Value(block);
     }
@@ -512,7 +514,7 @@ class KernelParser {
     return true;
   }
 
-  bool For(Block& block, LoopRole role, int depth) {
+  bool For(StmtList& block, LoopRole role, int depth) {
     size_t number = kernel_.loops.size();
     kernel_.loops.push_back({.name = {}, .role = role});
     std::string name;

@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-bool HasNoPoint(Prim prim) {
+bool IsNeverPlaced(Prim prim) {
   return prim == Prim::kConst || prim == Prim::kExtent || prim == Prim::kLoop;
 }
 
@@ -31,12 +31,12 @@ Placement::Placement(const Kernel& kernel) : kernel_(kernel) {
   Choose();
 }
 
-std::span<const ValueId> Placement::Before(const Block& block, size_t i) const {
+std::span<const ValueId> Placement::Before(const StmtList& block, size_t i) const {
   size_t slot = SlotOf({numbers_.at(&block), i});
   return std::span(values_).subspan(slot_begin_[slot], slot_begin_[slot + 1] - slot_begin_[slot]);
 }
 
-int Placement::AddBlock(const Block& block, int parent, size_t at, bool loop, bool conditional) {
+int Placement::AddBlock(const StmtList& block, int parent, size_t at, bool loop, bool conditional) {
   Node node{.block = &block, .parent = parent, .at = at};
   if (parent >= 0) {
     const Node& around = blocks_[static_cast<size_t>(parent)];
@@ -51,7 +51,7 @@ int Placement::AddBlock(const Block& block, int parent, size_t at, bool loop, bo
 }
 
 void Placement::AddChildren(int block) {
-  const Block& stmts = *blocks_[static_cast<size_t>(block)].block;
+  const StmtList& stmts = *blocks_[static_cast<size_t>(block)].block;
   for (size_t i = 0; i < stmts.size(); ++i) {
     const Stmt& stmt = stmts[i];
     switch (stmt.kind) {
@@ -64,14 +64,14 @@ void Placement::AddChildren(int block) {
       }
       case StmtKind::kIf:
         AddChildren(AddBlock(stmt.body, block, i, false, true));
-        if (!stmt.otherwise.empty()) AddChildren(AddBlock(stmt.otherwise, block, i, false, true));
+        if (!stmt.else_body.empty()) AddChildren(AddBlock(stmt.else_body, block, i, false, true));
         break;
       case StmtKind::kWhile: {
-        int head = AddBlock(stmt.head, block, i, true, false);
+        int head = AddBlock(stmt.condition_stmts, block, i, true, false);
         AddChildren(head);
         // The body is a child of the head, because values read in the head are available in the
         // body.
-        AddChildren(AddBlock(stmt.body, head, stmt.head.size(), false, true));
+        AddChildren(AddBlock(stmt.body, head, stmt.condition_stmts.size(), false, true));
         break;
       }
       case StmtKind::kRead:
@@ -80,7 +80,7 @@ void Placement::AddChildren(int block) {
         break;
       case StmtKind::kStore:
       case StmtKind::kBarrier:
-      case StmtKind::kMultiply:
+      case StmtKind::kMatMul:
         break;
     }
   }
@@ -153,7 +153,7 @@ Placement::ProgramPoint Placement::CommonBlock(ProgramPoint x, ProgramPoint y) c
 
 void Placement::CollectUses() {
   for (size_t b = 0; b < blocks_.size(); ++b) {
-    const Block& stmts = *blocks_[b].block;
+    const StmtList& stmts = *blocks_[b].block;
     for (size_t i = 0; i < stmts.size(); ++i) {
       const Stmt& stmt = stmts[i];
       ProgramPoint point{static_cast<int>(b), i};
@@ -165,7 +165,7 @@ void Placement::CollectUses() {
           Use(stmt.condition, point);
           break;
         case StmtKind::kWhile:
-          Use(stmt.condition, {numbers_.at(&stmt.head), stmt.head.size()});
+          Use(stmt.condition, {numbers_.at(&stmt.condition_stmts), stmt.condition_stmts.size()});
           break;
         case StmtKind::kStore:
           Use(stmt.index, point);
@@ -175,8 +175,8 @@ void Placement::CollectUses() {
         case StmtKind::kShuffle:
           for (ValueId operand : kernel_.operands(stmt.value)) Use(operand, point);
           break;
-        case StmtKind::kMultiply:
-          for (ValueId operand : OperandsOf(stmt)) Use(operand, point);
+        case StmtKind::kMatMul:
+          for (ValueId operand : MatMulOperandsOf(stmt)) Use(operand, point);
           break;
         case StmtKind::kBarrier:
           break;
@@ -192,7 +192,7 @@ int Placement::ChildOf(int block, int within) const {
 }
 
 // Whether every execution of the block reaches one of these uses, all of which are in it or nested.
-bool Placement::SurelyUsed(int block, const std::vector<ProgramPoint>& uses) const {
+bool Placement::IsCertainlyUsed(int block, const std::vector<ProgramPoint>& uses) const {
   std::map<int, std::vector<ProgramPoint>> inner;  // by child block
   for (const ProgramPoint& use : uses) {
     if (use.block == block) return true;
@@ -201,7 +201,7 @@ bool Placement::SurelyUsed(int block, const std::vector<ProgramPoint>& uses) con
   // Per if statement: number of its branches that surely use the value.
   std::map<size_t, int> sure_branches;
   for (const auto& [child, below] : inner) {
-    if (!SurelyUsed(child, below)) continue;
+    if (!IsCertainlyUsed(child, below)) continue;
     const Node& node = blocks_[static_cast<size_t>(child)];
     if (!node.conditional) return true;
     bool is_if = node.at < blocks_[static_cast<size_t>(block)].block->size() &&
@@ -216,7 +216,7 @@ void Placement::Split(const std::vector<ProgramPoint>& uses,
                       std::vector<ProgramPoint>& points) const {
   int common = uses[0].block;
   for (const ProgramPoint& use : uses) common = Common(common, use.block);
-  if (SurelyUsed(common, uses)) {
+  if (IsCertainlyUsed(common, uses)) {
     ProgramPoint point{common, SIZE_MAX};
     for (const ProgramPoint& use : uses) point.at = std::min(point.at, Raised(use, common).at);
     points.push_back(point);
@@ -262,7 +262,7 @@ std::vector<Placement::ProgramPoint> Placement::PointsOf(size_t value) const {
 void Placement::Choose() {
   for (size_t i = kernel_.nodes.size(); i-- > 0;) {
     const ScalarNode& node = kernel_.nodes[i];
-    if (HasNoPoint(node.prim) || IsOrdered(node.prim) || common_[i].block < 0) continue;
+    if (IsNeverPlaced(node.prim) || IsOrdered(node.prim) || common_[i].block < 0) continue;
     ValueId id{static_cast<uint32_t>(i)};
     if (may_fault_[i]) {
       for (const ProgramPoint& point : PointsOf(i)) Put(id, point);
@@ -288,7 +288,7 @@ void Placement::Put(ValueId value, ProgramPoint point) {
 
 // Numbers values in the order in which statements need them, operands first. The order is
 // independent of the order in which the nodes were created.
-void Placement::Number(const Block& block) {
+void Placement::Number(const StmtList& block) {
   for (const Stmt& stmt : block) {
     switch (stmt.kind) {
       case StmtKind::kFor:
@@ -298,7 +298,7 @@ void Placement::Number(const Block& block) {
         NumberValue(stmt.condition);
         break;
       case StmtKind::kWhile:
-        Number(stmt.head);
+        Number(stmt.condition_stmts);
         NumberValue(stmt.condition);
         break;
       case StmtKind::kStore:
@@ -309,14 +309,14 @@ void Placement::Number(const Block& block) {
       case StmtKind::kShuffle:
         for (ValueId operand : kernel_.operands(stmt.value)) NumberValue(operand);
         break;
-      case StmtKind::kMultiply:
-        for (ValueId operand : OperandsOf(stmt)) NumberValue(operand);
+      case StmtKind::kMatMul:
+        for (ValueId operand : MatMulOperandsOf(stmt)) NumberValue(operand);
         break;
       case StmtKind::kBarrier:
         break;
     }
     Number(stmt.body);
-    Number(stmt.otherwise);
+    Number(stmt.else_body);
   }
 }
 
@@ -326,14 +326,14 @@ void Placement::NumberValue(ValueId value) {
     ValueId id = stack_.back();
     uint32_t& order = order_[static_cast<size_t>(id)];
     const ScalarNode& node = kernel_.node(id);
-    if (order != 0 || HasNoPoint(node.prim) || IsOrdered(node.prim)) {
+    if (order != 0 || IsNeverPlaced(node.prim) || IsOrdered(node.prim)) {
       stack_.pop_back();
       continue;
     }
     size_t size = stack_.size();
     for (size_t i = static_cast<size_t>(node.arity()); i-- > 0;) {
       Prim prim = kernel_.node(node.operands[i]).prim;
-      if (order_[static_cast<size_t>(node.operands[i])] == 0 && !HasNoPoint(prim) &&
+      if (order_[static_cast<size_t>(node.operands[i])] == 0 && !IsNeverPlaced(prim) &&
           !IsOrdered(prim))
         stack_.push_back(node.operands[i]);
     }

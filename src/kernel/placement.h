@@ -29,11 +29,11 @@ class Placement {
   // order in which statements need them. The index block.size() means the end of the block, which
   // occurs only in the head of a while (its condition). Constants, extents and loop variables are
   // not placed.
-  std::span<const ValueId> Before(const Block& block, size_t i) const;
+  std::span<const ValueId> Before(const StmtList& block, size_t i) const;
 
  private:
   struct Node {  // a statement block
-    const Block* block = nullptr;
+    const StmtList* block = nullptr;
     int parent = -1;
     size_t at = 0;  // index of the parent's statement that contains this block
     int depth = 0, loops = 0;
@@ -44,7 +44,7 @@ class Placement {
     size_t at = 0;
   };
 
-  int AddBlock(const Block& block, int parent, size_t at, bool loop, bool conditional);
+  int AddBlock(const StmtList& block, int parent, size_t at, bool loop, bool conditional);
   void AddChildren(int block);
   ProgramPoint Raised(ProgramPoint point,
                       int to) const;  // the statement of block `to` that contains `point`
@@ -54,14 +54,14 @@ class Placement {
   int ChildOf(int block, int within) const;  // the child of `block` that contains `within`
   // The innermost block that contains both points, and its first statement that contains either.
   ProgramPoint CommonBlock(ProgramPoint x, ProgramPoint y) const;
-  bool SurelyUsed(int block, const std::vector<ProgramPoint>& uses) const;
+  bool IsCertainlyUsed(int block, const std::vector<ProgramPoint>& uses) const;
   void Split(const std::vector<ProgramPoint>& uses, std::vector<ProgramPoint>& points) const;
   ProgramPoint Hoisted(ProgramPoint point, size_t value) const;
   // Points at which a value that may fault is computed.
   std::vector<ProgramPoint> PointsOf(size_t value) const;
   void FindEarliest();
   void CollectUses();
-  void Number(const Block& block);
+  void Number(const StmtList& block);
   void NumberValue(ValueId value);
   void Put(ValueId value, ProgramPoint point);
   void Choose();
@@ -72,7 +72,7 @@ class Placement {
   const Kernel& kernel_;
   RangeTable ranges_;
   std::vector<Node> blocks_;
-  std::unordered_map<const Block*, int> numbers_;
+  std::unordered_map<const StmtList*, int> numbers_;
   std::vector<int> loop_blocks_;  // the body of each loop
   std::vector<int> earliest_;     // per value
   std::vector<bool> may_fault_;   // per value: it or one of its transitive operands may fault

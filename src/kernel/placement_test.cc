@@ -50,7 +50,7 @@ class Reference {
         .value();
   }
 
-  void RunBlock(const Block& block) {
+  void RunBlock(const StmtList& block) {
     for (const Stmt& stmt : block) switch (stmt.kind) {
         case StmtKind::kFor: {
           auto extent = static_cast<int64_t>(Value(kernel_.loop(stmt.loop).extent));
@@ -61,10 +61,11 @@ class Reference {
           break;
         }
         case StmtKind::kIf:
-          RunBlock(Value(stmt.condition) != 0 ? stmt.body : stmt.otherwise);
+          RunBlock(Value(stmt.condition) != 0 ? stmt.body : stmt.else_body);
           break;
         case StmtKind::kWhile:
-          for (RunBlock(stmt.head); Value(stmt.condition) != 0; RunBlock(stmt.head))
+          for (RunBlock(stmt.condition_stmts); Value(stmt.condition) != 0;
+               RunBlock(stmt.condition_stmts))
             RunBlock(stmt.body);
           break;
         case StmtKind::kStore:
@@ -97,7 +98,7 @@ class RandomKernel {
   Kernel Make() {
     x_ = b_.Argument({.name = "x", .type = kS32, .access = Access::kRead, .size = kSize});
     y_ = b_.Argument({.name = "y", .type = kS32, .access = Access::kReadWrite, .size = kSize});
-    n_ = b_.NewExtent({.name = "n", .maximum = 3});
+    n_ = b_.NewLaunchExtent({.name = "n", .maximum = 3});
     numbers_.push_back(b_.Constant(kS32, 3));
     indices_.push_back(n_);
     Statements(4, 3);

@@ -106,7 +106,7 @@ class LiveTimes {
       outer_.push_back(id);
   }
 
-  void Walk(const Block& block) {
+  void Walk(const StmtList& block) {
     for (size_t i = 0; i <= block.size(); ++i) {
       for (ValueId id : placement_.Before(block, i)) Make(id);
       if (i < block.size()) WalkStmt(block[i]);
@@ -152,12 +152,12 @@ class LiveTimes {
       case StmtKind::kIf:
         Use(stmt.condition);
         Walk(stmt.body);
-        if (!stmt.otherwise.empty()) Walk(stmt.otherwise);
+        if (!stmt.else_body.empty()) Walk(stmt.else_body);
         break;
       case StmtKind::kWhile:
         Repeated([&] {
           ForIteration([&] {
-            Walk(stmt.head);
+            Walk(stmt.condition_stmts);
             Use(stmt.condition);
             Walk(stmt.body);
           });
@@ -176,10 +176,10 @@ class LiveTimes {
       case StmtKind::kShuffle:
         Make(stmt.value);
         break;
-      case StmtKind::kMultiply:
+      case StmtKind::kMatMul:
         ++now_;
-        for (ValueId operand : OperandsOf(stmt)) Use(operand);
-        for (ArrayId array : {stmt.array, stmt.product.lhs, stmt.product.rhs}) Touch(array);
+        for (ValueId operand : MatMulOperandsOf(stmt)) Use(operand);
+        for (ArrayId array : {stmt.array, stmt.matmul.lhs, stmt.matmul.rhs}) Touch(array);
         break;
       case StmtKind::kBarrier:
         break;
@@ -228,14 +228,14 @@ class LiveTimes {
 
 // Two blocks for block-wide multiplies, three for kernels with warp match, which waits at each
 // word. Chosen.
-int MinBlocksPerSmOf(const Kernel& kernel, const Block& block) {
+int MinBlocksPerSmOf(const Kernel& kernel, const StmtList& block) {
   int blocks_per_sm = 1;
   for (const Stmt& stmt : block) {
-    if (stmt.kind == StmtKind::kMultiply && stmt.product.IsBlockWide())
+    if (stmt.kind == StmtKind::kMatMul && stmt.matmul.IsBlockWide())
       blocks_per_sm = std::max(blocks_per_sm, 2);
     if (stmt.kind == StmtKind::kShuffle && kernel.node(stmt.value).prim == Prim::kMatch)
       blocks_per_sm = std::max(blocks_per_sm, 3);
-    for (const Block* inner : {&stmt.body, &stmt.otherwise})
+    for (const StmtList* inner : {&stmt.body, &stmt.else_body})
       blocks_per_sm = std::max(blocks_per_sm, MinBlocksPerSmOf(kernel, *inner));
   }
   return blocks_per_sm;

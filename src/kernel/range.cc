@@ -101,7 +101,7 @@ Range RangeTable::Find(const Kernel& kernel, ValueId id) const {
               1};
     }
     case Prim::kExtent: {
-      const Extent& extent = kernel.extent(node.extent());
+      const LaunchExtent& extent = kernel.extent(node.extent());
       return {extent.minimum, std::min(extent.maximum, INT64_MAX - 1), extent.multiple_of};
     }
     case Prim::kAdd:

@@ -63,7 +63,7 @@ bool BlockSimulator::SimulateBlock(uint64_t number) {
                     .warp = static_cast<uint32_t>(t) / kSimWarp};
     thread.runs = 0;
   }
-  return threads_.size() == 1 ? RunAlone() : RunTogether();
+  return threads_.size() == 1 ? RunSingleThread() : RunInterleaved();
 }
 
 void BlockSimulator::Prepare(std::span<const int64_t> extents) {
@@ -86,7 +86,7 @@ void BlockSimulator::Prepare(std::span<const int64_t> extents) {
 
 // ---- thread blocks
 
-bool BlockSimulator::RunAlone() {
+bool BlockSimulator::RunSingleThread() {
   SimThread& thread = threads_[0];
   while (thread.state != ThreadState::kDone) {
     if (!RunThread(thread)) return false;
@@ -95,7 +95,7 @@ bool BlockSimulator::RunAlone() {
   return true;
 }
 
-bool BlockSimulator::RunTogether() {
+bool BlockSimulator::RunInterleaved() {
   std::vector<uint32_t> ready(threads_.size());
   for (;;) {
     ready.clear();
@@ -245,7 +245,8 @@ bool BlockSimulator::RunThread(SimThread& thread) {
         thread.pc = op.target;
         continue;
       case SimKind::kBarrier:
-        thread.state = op.scope == Scope::kBlock ? ThreadState::kAtBlock : ThreadState::kAtWarp;
+        thread.state =
+            op.scope == BarrierScope::kBlock ? ThreadState::kAtBlock : ThreadState::kAtWarp;
         return true;
       case SimKind::kEnd:
         thread.state = ThreadState::kDone;
@@ -284,7 +285,7 @@ bool BlockSimulator::Branch(SimThread& thread, const SimOp& op) {
       break;
     case SimKind::kUnless: {
       bool holds = thread.slots[op.a.at] != 0;
-      if (op.uniform && !Agree(thread, op, holds)) return false;
+      if (op.uniform && !CheckUniform(thread, op, holds)) return false;
       if (!holds) next = op.target;
       break;
     }
@@ -319,7 +320,7 @@ uint64_t BlockSimulator::MaskOf(const SimThread& thread, SimOperand condition, u
   return mask;
 }
 
-bool BlockSimulator::Agree(SimThread& thread, const SimOp& op, bool holds) {
+bool BlockSimulator::CheckUniform(SimThread& thread, const SimOp& op, bool holds) {
   if (threads_.size() == 1) return true;
   std::vector<uint8_t>& decisions = decisions_[op.decision];
   uint32_t time = thread.decided[op.decision]++;

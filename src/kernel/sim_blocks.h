@@ -58,8 +58,8 @@ class BlockSimulator {
  private:
   void Prepare(std::span<const int64_t> extents);
 
-  bool RunAlone();
-  bool RunTogether();
+  bool RunSingleThread();
+  bool RunInterleaved();
   bool AllDone() const;
 
   // Called when every thread waits or is done. Releases the barriers that all threads have reached.
@@ -78,7 +78,7 @@ class BlockSimulator {
   static uint64_t MaskOf(const SimThread& thread, SimOperand condition, uint32_t lanes);
 
   // Checks that the n-th execution of a uniform branch goes the same way in all threads.
-  bool Agree(SimThread& thread, const SimOp& op, bool holds);
+  bool CheckUniform(SimThread& thread, const SimOp& op, bool holds);
   template <typename Body>
   static bool EachLane(const SimThread& thread, const SimOp& op, Body&& body);
   bool Checked(SimThread& thread, const SimOp& op);

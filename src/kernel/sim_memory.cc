@@ -223,7 +223,7 @@ bool SimMemory::Store(const SimAgent& agent, uint32_t array, int64_t index, Bits
   return true;
 }
 
-int64_t SimMemory::Unwritten(uint32_t argument) const {
+int64_t SimMemory::CountUnwritten(uint32_t argument) const {
   const ArrayStorage& storage = arrays_[argument];
   if (!storage.is_argument || storage.initialized) return 0;
   int64_t count = 0;

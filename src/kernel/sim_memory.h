@@ -42,7 +42,7 @@ class SimMemory {
 
   ErrorCode error_code() const { return error_code_; }
   const std::string& error_text() const { return error_text_; }
-  int64_t Unwritten(uint32_t argument) const;
+  int64_t CountUnwritten(uint32_t argument) const;
 
  private:
   struct Cell {

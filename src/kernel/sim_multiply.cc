@@ -38,19 +38,20 @@ class Multiplier {
         rhs_at_(static_cast<int64_t>(slots[op.c.at])) {}
 
   bool OfOne() {
-    int64_t group = GroupOf(type_);
+    int64_t group = VnniGroupSize(type_);
     for (int64_t i = 0; i < product_.rows; ++i) {
       for (int64_t j = 0; j < product_.columns; ++j) {
-        int64_t element = to_at_ + i * product_.to_row + j;
+        int64_t element = to_at_ + i * product_.result_row_stride + j;
         Bits sum = 0, before = 0, x = 0, y = 0;
-        bool ok = product_.fresh || Read(ArrayId{op_.array}, element, before);
+        bool ok = product_.overwrite || Read(ArrayId{op_.array}, element, before);
         for (int64_t p = 0; ok && p < depth_; ++p) {
-          ok =
-              Read(product_.lhs, lhs_at_ + i * product_.lhs_row + p * product_.lhs_column, x) &&
-              Read(product_.rhs, rhs_at_ + p / group * product_.rhs_row + j * group + p % group, y);
+          ok = Read(product_.lhs,
+                    lhs_at_ + i * product_.lhs_row_stride + p * product_.lhs_column_stride, x) &&
+               Read(product_.rhs,
+                    rhs_at_ + p / group * product_.rhs_row_stride + j * group + p % group, y);
           if (ok) sum = MultipliedAndAdded(type_, sum_type_, x, y, sum);
         }
-        if (!product_.fresh) sum = Added(sum_type_, before, sum);
+        if (!product_.overwrite) sum = Added(sum_type_, before, sum);
         if (!ok || !memory_.Store(agent_, arrays_[op_.array], element, sum)) return false;
       }
     }
@@ -62,13 +63,15 @@ class Multiplier {
     auto same = [](int64_t x) { return x; };
     std::vector<std::vector<Bits>> rows(static_cast<size_t>(product_.rows)),
         columns(static_cast<size_t>(product_.columns));
-    for (int64_t s = 0; s < product_.SumsOfThread(); ++s) {
+    for (int64_t s = 0; s < product_.AccumulatorsPerThread(); ++s) {
       AccumulatorPosition<int64_t> at(product_, int64_t{agent_.thread}, s, same);
       std::vector<Bits>& x = rows[static_cast<size_t>(at.row)];
       std::vector<Bits>& y = columns[static_cast<size_t>(at.column)];
       Bits sum = 0;
-      if (!ReadLine(product_.lhs, lhs_at_ + at.row * product_.lhs_row, product_.lhs_column, x) ||
-          !ReadLine(product_.rhs, rhs_at_ + at.column * product_.rhs_column, product_.rhs_row, y) ||
+      if (!ReadLine(product_.lhs, lhs_at_ + at.row * product_.lhs_row_stride,
+                    product_.lhs_column_stride, x) ||
+          !ReadLine(product_.rhs, rhs_at_ + at.column * product_.rhs_column_stride,
+                    product_.rhs_row_stride, y) ||
           !Read(ArrayId{op_.array}, to_at_ + s, sum))
         return false;
       for (size_t p = 0; p < x.size(); ++p)
@@ -93,7 +96,7 @@ class Multiplier {
   }
 
   const SimOp& op_;
-  const Multiplication& product_;
+  const MatrixMultiply& product_;
   const SimAgent& agent_;
   std::span<const uint32_t> arrays_;
   SimMemory& memory_;
@@ -111,9 +114,10 @@ bool MultiplyMatrices(const Kernel& kernel, const SimOp& op, const SimAgent& age
 }
 
 int64_t MultiplicationsOf(const SimOp& op, std::span<const Bits> slots) {
-  const Multiplication& product = *op.product;
+  const MatrixMultiply& product = *op.product;
   auto depth = static_cast<int64_t>(slots[op.to]);
-  return depth * (product.IsBlockWide() ? product.SumsOfThread() : product.rows * product.columns);
+  return depth *
+         (product.IsBlockWide() ? product.AccumulatorsPerThread() : product.rows * product.columns);
 }
 
 }  // namespace tokamak

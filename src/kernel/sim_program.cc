@@ -101,7 +101,7 @@ class Decoder {
       op.kind = SimKind::kChecked;
   }
 
-  void DecodeBlock(const Block& block) {
+  void DecodeBlock(const StmtList& block) {
     for (size_t i = 0; i <= block.size(); ++i) {
       for (ValueId id : placement_.Before(block, i)) Compute(id);
       if (i < block.size()) DecodeStmt(block[i]);
@@ -143,14 +143,14 @@ class Decoder {
       case StmtKind::kBarrier:
         Append(SimKind::kBarrier).scope = stmt.scope;
         break;
-      case StmtKind::kMultiply: {
+      case StmtKind::kMatMul: {
         SimOp& op = Append(SimKind::kMultiply);
         op.array = static_cast<uint32_t>(stmt.array);
-        op.product = &stmt.product;
+        op.product = &stmt.matmul;
         op.a = Slot(stmt.index);
-        op.b = Slot(stmt.product.lhs_at);
-        op.c = Slot(stmt.product.rhs_at);
-        op.to = Slot(stmt.product.depth).at;
+        op.b = Slot(stmt.matmul.lhs_index);
+        op.c = Slot(stmt.matmul.rhs_index);
+        op.to = Slot(stmt.matmul.depth).at;
         break;
       }
     }
@@ -204,19 +204,19 @@ class Decoder {
     Decide(masked ? SimKind::kMaskIf : SimKind::kUnless, stmt);
     masks_ += masked ? 1 : 0;
     DecodeBlock(stmt.body);
-    if (stmt.otherwise.empty()) {
+    if (stmt.else_body.empty()) {
       program_.ops[test].target = Here();
     } else if (masked) {
       uint32_t turn = Here();
       Append(SimKind::kMaskElse).a = Slot(stmt.condition);
       program_.ops[test].target = turn;
-      DecodeBlock(stmt.otherwise);
+      DecodeBlock(stmt.else_body);
       program_.ops[turn].target = Here();
     } else {
       uint32_t leave = Here();
       Append(SimKind::kJump);
       program_.ops[test].target = Here();
-      DecodeBlock(stmt.otherwise);
+      DecodeBlock(stmt.else_body);
       program_.ops[leave].target = Here();
     }
     if (masked) Append(SimKind::kMaskEnd);
@@ -228,7 +228,7 @@ class Decoder {
     if (masked) Append(SimKind::kMaskBegin);
     masks_ += masked ? 1 : 0;
     uint32_t head = Here();
-    DecodeBlock(stmt.head);
+    DecodeBlock(stmt.condition_stmts);
     uint32_t test = Here();
     Decide(masked ? SimKind::kMaskWhile : SimKind::kUnless, stmt);
     DecodeBlock(stmt.body);

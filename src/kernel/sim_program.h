@@ -47,7 +47,7 @@ struct SimOp {
   bool uniform = false;  // a branch that must be uniform in the thread block
   uint16_t lanes = 1;    // number of results
   bool under_vector = false;
-  Scope scope{};
+  BarrierScope scope{};
   uint32_t to = 0;
   SimOperand a, b, c;
   uint32_t array = 0, target = 0;
@@ -55,7 +55,7 @@ struct SimOp {
   SimCompute compute = nullptr;
   ValueId value = kNoValue;  // for error messages: the value, or the statement
   int stmt = -1;
-  const Multiplication* product = nullptr;
+  const MatrixMultiply* product = nullptr;
 };
 
 struct SimProgram {

@@ -54,7 +54,7 @@ class KernelSimplifier {
   std::optional<Scalar> Select() const {
     if (IsConst(0)) return At(0).bits != 0 ? Operand(1) : Operand(2);
     if (node_.operands[1] == node_.operands[2]) return Operand(1);
-    if (IsNanAnyhow(b_.kernel(), node_)) return Operand(2);
+    if (IsRedundantNanSelect(b_.kernel(), node_)) return Operand(2);
     return std::nullopt;
   }
 

@@ -113,10 +113,10 @@ TEST(Simplify, RandomIndicesKeepTheirValues) {
       static constexpr int64_t kTrips[] = {1, 2, 3, 4, 5, 6, 8, 12};
       trips.push_back(kTrips[draw.Next() % std::size(kTrips)]);
     }
-    Extent extent{
+    LaunchExtent extent{
         .name = "n", .multiple_of = draw.Next() % 2 == 0 ? 4 : 1, .minimum = 0, .maximum = 12};
     int64_t step = extent.multiple_of;
-    Scalar n = b.NewExtent(extent);
+    Scalar n = b.NewLaunchExtent(extent);
     b.For("i", LoopRole::kSerial, b.Index(trips[0]), [&](Scalar i) {
       b.For("j", LoopRole::kSerial, b.Index(trips[1]), [&](Scalar j) {
         b.For("k", LoopRole::kSerial, b.Index(trips[2]), [&](Scalar k) {

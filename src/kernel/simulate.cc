@@ -77,7 +77,7 @@ Status CheckLaunch(const Kernel& kernel, std::span<const SimArgument> arguments,
     return LaunchError(
         kernel, fmt::format("{} extents, expected {}", extents.size(), kernel.extents.size()));
   for (size_t i = 0; i < extents.size(); ++i) {
-    const Extent& extent = kernel.extents[i];
+    const LaunchExtent& extent = kernel.extents[i];
     if (extents[i] < extent.minimum || extents[i] > extent.maximum ||
         extents[i] % extent.multiple_of != 0)
       return LaunchError(kernel, fmt::format("extent {} is {}, it was built for {}..{}, multiples "
@@ -150,7 +150,7 @@ Result<SimReport> SimulateHorizontal(std::span<const SimLaunch> entries, SimOpti
   SimReport report;
   for (const BlockSimulator& simulator : simulators) report.steps += simulator.steps();
   for (size_t i = 0; i < arrays.arguments.size(); ++i)
-    report.unwritten.push_back(memory.Unwritten(static_cast<uint32_t>(i)));
+    report.unwritten.push_back(memory.CountUnwritten(static_cast<uint32_t>(i)));
   return report;
 }
 

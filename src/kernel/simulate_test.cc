@@ -32,13 +32,13 @@ Kernel RowSums(int64_t rows, int64_t columns, int64_t threads) {
         b.Store(acc, zero, sum);
       });
       b.Store(shared, t, b.Read(acc, zero));
-      b.Barrier(Scope::kBlock);
+      b.Barrier(BarrierScope::kBlock);
       for (int64_t half = threads / 2; half > 0; half /= 2) {
         b.If(t < double(half), [&] {
           Scalar sum = b.Read(shared, t) + b.Read(shared, t + double(half));
           b.Store(shared, t, sum);
         });
-        b.Barrier(Scope::kBlock);
+        b.Barrier(BarrierScope::kBlock);
       }
       b.If(t == 0.0, [&] { b.Store(y, row, b.Read(shared, b.Index(0))); });
     });

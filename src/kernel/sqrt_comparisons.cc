@@ -8,10 +8,10 @@ namespace tokamak {
 namespace {
 
 // Recursion depth of the pattern matchers. Chosen: bounds compile time.
-constexpr int kDeepest = 8;
+constexpr int kMaxSqrtDepth = 8;
 
 // Conservative: recognizes sums of squares and similar patterns.
-bool IsNotNegative(const Kernel& kernel, ValueId id, int depth = kDeepest) {
+bool IsNotNegative(const Kernel& kernel, ValueId id, int depth = kMaxSqrtDepth) {
   const ScalarNode& node = kernel.node(id);
   if (depth == 0 || !IsFloat(node.type)) return false;
   auto of = [&](size_t i) { return IsNotNegative(kernel, node.operands[i], depth - 1); };
@@ -113,7 +113,7 @@ bool AddTested(const Kernel& kernel, ValueId test, std::vector<ValueId>& tested)
 }
 
 // Whether `value` is NaN whenever `nan` is.
-bool Follows(const Kernel& kernel, ValueId value, ValueId nan, int depth = kDeepest) {
+bool Follows(const Kernel& kernel, ValueId value, ValueId nan, int depth = kMaxSqrtDepth) {
   if (value == nan) return true;
   const ScalarNode& node = kernel.node(value);
   if (depth == 0 || !IsFloat(node.type)) return false;
@@ -154,7 +154,7 @@ std::optional<Scalar> CompareSquare(KernelBuilder& b, const ScalarNode& compare)
   return std::nullopt;
 }
 
-bool IsNanAnyhow(const Kernel& kernel, const ScalarNode& select) {
+bool IsRedundantNanSelect(const Kernel& kernel, const ScalarNode& select) {
   // If the value is only converted, the sign of its NaN is observable.
   if (kernel.node(select.operands[2]).prim != Prim::kSqrt) return false;
   const ScalarNode& nan = kernel.node(select.operands[1]);

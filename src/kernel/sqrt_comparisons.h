@@ -16,6 +16,6 @@ std::optional<Scalar> CompareSquare(KernelBuilder& b, const ScalarNode& compare)
 
 // Whether a select of the form isnan(x) ? NaN : sqrt(...) is redundant because the root is NaN
 // whenever x is.
-bool IsNanAnyhow(const Kernel& kernel, const ScalarNode& select);
+bool IsRedundantNanSelect(const Kernel& kernel, const ScalarNode& select);
 
 }  // namespace tokamak

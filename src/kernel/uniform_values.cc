@@ -27,7 +27,7 @@ void UniformValues::FindValues(const Kernel& kernel) {
   }
 }
 
-bool UniformValues::FindArrays(const Kernel& kernel, const Block& block, bool for_some) {
+bool UniformValues::FindArrays(const Kernel& kernel, const StmtList& block, bool for_some) {
   bool found = false;
   auto differs = [&](ArrayId id) {
     found = found || arrays_[static_cast<size_t>(id)];
@@ -36,9 +36,9 @@ bool UniformValues::FindArrays(const Kernel& kernel, const Block& block, bool fo
   for (const Stmt& stmt : block) {
     bool decides = stmt.kind == StmtKind::kIf || stmt.kind == StmtKind::kWhile;
     bool some = for_some || (decides && !(*this)(stmt.condition));
-    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+    for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
       if (FindArrays(kernel, *inner, some)) found = true;
-    if (stmt.kind == StmtKind::kMultiply) differs(stmt.array);
+    if (stmt.kind == StmtKind::kMatMul) differs(stmt.array);
     if (stmt.kind != StmtKind::kStore) continue;
     // Stores to memory are visible to other threads at different times, so only registers can be
     // uniform.

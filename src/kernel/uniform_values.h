@@ -18,7 +18,7 @@ class UniformValues {
 
  private:
   void FindValues(const Kernel& kernel);
-  bool FindArrays(const Kernel& kernel, const Block& block, bool for_some);
+  bool FindArrays(const Kernel& kernel, const StmtList& block, bool for_some);
 
   std::vector<bool> values_, arrays_;
 };

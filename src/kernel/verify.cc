@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kMaxLanes = 64, kMaxUnrolled = 4096;
 
 // Checks that ids in statements are in range and that nesting is limited.
-Status VerifyNumbers(const Kernel& kernel, const Block& block, int depth) {
+Status VerifyNumbers(const Kernel& kernel, const StmtList& block, int depth) {
   auto bad = [&](std::string_view what) {
     return MakeError(ErrorCode::kKernelStructure, fmt::format("kernel {}: {}", kernel.name, what));
   };
@@ -26,7 +26,7 @@ Status VerifyNumbers(const Kernel& kernel, const Block& block, int depth) {
   for (const Stmt& stmt : block) {
     bool has_value = stmt.kind == StmtKind::kRead || stmt.kind == StmtKind::kShuffle ||
                      stmt.kind == StmtKind::kStore;
-    bool multiplies = stmt.kind == StmtKind::kMultiply;
+    bool multiplies = stmt.kind == StmtKind::kMatMul;
     bool has_condition = stmt.kind == StmtKind::kIf || stmt.kind == StmtKind::kWhile;
     bool is_store = stmt.kind == StmtKind::kStore;
     auto is_value = [&](ValueId id) { return static_cast<size_t>(id) < kernel.nodes.size(); };
@@ -36,15 +36,15 @@ Status VerifyNumbers(const Kernel& kernel, const Block& block, int depth) {
     if (is_store && static_cast<size_t>(stmt.array) >= kernel.arrays.size())
       return bad("a store to an array that does not exist");
     if (multiplies) {
-      for (ValueId id : OperandsOf(stmt))
+      for (ValueId id : MatMulOperandsOf(stmt))
         if (!is_value(id)) return bad("a statement of a value that does not exist");
-      for (ArrayId id : {stmt.array, stmt.product.lhs, stmt.product.rhs})
+      for (ArrayId id : {stmt.array, stmt.matmul.lhs, stmt.matmul.rhs})
         if (static_cast<size_t>(id) >= kernel.arrays.size())
           return bad("a multiply of an array that does not exist");
     }
     if (stmt.kind == StmtKind::kFor && static_cast<size_t>(stmt.loop) >= kernel.loops.size())
       return bad("a statement of a loop that does not exist");
-    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+    for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
       TOK_RETURN_IF_ERROR(VerifyNumbers(kernel, *inner, depth + 1));
   }
   return Ok();
@@ -156,7 +156,7 @@ class StmtVerifier {
 
   // ---- statements
 
-  Status VerifyBlock(const Block& block) {
+  Status VerifyBlock(const StmtList& block) {
     for (const Stmt& stmt : block) {
       if (block.size() > 1 && IsParallel(stmt)) {
         ++stmt_;
@@ -175,7 +175,7 @@ class StmtVerifier {
     return role == LoopRole::kGrid || role == LoopRole::kThread;
   }
 
-  Status Inner(const Block& block) {
+  Status Inner(const StmtList& block) {
     open_.push_back(blocks_++);
     TOK_RETURN_IF_ERROR(VerifyBlock(block));
     open_.pop_back();
@@ -187,7 +187,7 @@ class StmtVerifier {
     Around before = around_;
     if (stmt.kind != StmtKind::kFor && stmt.kind != StmtKind::kIf &&
         stmt.kind != StmtKind::kWhile &&
-        !(stmt.head.empty() && stmt.body.empty() && stmt.otherwise.empty()))
+        !(stmt.condition_stmts.empty() && stmt.body.empty() && stmt.else_body.empty()))
       return Structure("a block in a statement that has none");
     switch (stmt.kind) {
       case StmtKind::kFor:
@@ -197,12 +197,12 @@ class StmtVerifier {
         TOK_RETURN_IF_ERROR(Condition(stmt));
         Branch(stmt);
         TOK_RETURN_IF_ERROR(Inner(stmt.body));
-        TOK_RETURN_IF_ERROR(Inner(stmt.otherwise));
+        TOK_RETURN_IF_ERROR(Inner(stmt.else_body));
         break;
       case StmtKind::kWhile:
         Branch(stmt);
         open_.push_back(blocks_++);
-        TOK_RETURN_IF_ERROR(VerifyBlock(stmt.head));
+        TOK_RETURN_IF_ERROR(VerifyBlock(stmt.condition_stmts));
         TOK_RETURN_IF_ERROR(Condition(stmt));
         TOK_RETURN_IF_ERROR(Inner(stmt.body));
         open_.pop_back();
@@ -217,7 +217,7 @@ class StmtVerifier {
       case StmtKind::kBarrier:
         TOK_RETURN_IF_ERROR(Barrier(stmt));
         break;
-      case StmtKind::kMultiply:
+      case StmtKind::kMatMul:
         TOK_RETURN_IF_ERROR(Multiply(stmt));
         break;
     }
@@ -307,10 +307,10 @@ class StmtVerifier {
     if (around_.others)
       return Structure(fmt::format("thread loop {}: nested in another statement", loop.name));
     if (++around_.thread > 3) return Structure("more than 3 thread loops");
-    if (around_.thread == 1) outermost_ = std::min(extent, kMostBlockThreads + 1);
-    threads_ = extent > kMostBlockThreads ? extent : threads_ * extent;
-    bool is_cluster = around_.thread > 1 && outermost_ <= kMostBlocks;
-    int64_t most = kMostBlockThreads * (is_cluster ? outermost_ : 1);
+    if (around_.thread == 1) outermost_ = std::min(extent, kMaxThreadsPerBlock + 1);
+    threads_ = extent > kMaxThreadsPerBlock ? extent : threads_ * extent;
+    bool is_cluster = around_.thread > 1 && outermost_ <= kMaxClusterBlocks;
+    int64_t most = kMaxThreadsPerBlock * (is_cluster ? outermost_ : 1);
     if (threads_ > most)
       return Structure(
           fmt::format("thread loop {}: {} threads, {} are allowed", loop.name, threads_, most));
@@ -373,8 +373,8 @@ class StmtVerifier {
   }
 
   Status Multiply(const Stmt& stmt) {
-    const Multiplication& product = stmt.product;
-    for (ValueId id : OperandsOf(stmt)) {
+    const MatrixMultiply& product = stmt.matmul;
+    for (ValueId id : MatMulOperandsOf(stmt)) {
       TOK_RETURN_IF_ERROR(Use(id));
       if (kernel_.node(id).type != ScalarType::kIndex)
         return VerifyError(ErrorCode::kKernelTypes, "multiply: an operand is not an index");
@@ -385,15 +385,15 @@ class StmtVerifier {
                                              : "multiply: of one thread, under a thread loop");
     const Array &to = kernel_.array(stmt.array), &lhs = kernel_.array(product.lhs),
                 &rhs = kernel_.array(product.rhs);
-    bool narrow = GroupOf(lhs.type) > 1;
-    if (rhs.type != lhs.type || SumTypeOf(lhs.type) != to.type)
+    bool narrow = VnniGroupSize(lhs.type) > 1;
+    if (rhs.type != lhs.type || AccumulatorScalarType(lhs.type) != to.type)
       return VerifyError(ErrorCode::kKernelTypes,
                          fmt::format("multiply: {} by {} into {}", InfoOf(lhs.type).text,
                                      InfoOf(rhs.type).text, InfoOf(to.type).text));
     if (product.IsBlockWide()) return BlockMultiply(stmt);
     if (lhs.type == ScalarType::kF16)
       return VerifyError(ErrorCode::kKernelTypes, "multiply: only blocks multiply f16");
-    bool writes = to.space == Space::kArgument && to.access == Access::kWrite && product.fresh;
+    bool writes = to.space == Space::kArgument && to.access == Access::kWrite && product.overwrite;
     if ((to.space != Space::kShared && !writes) || stmt.array == product.lhs ||
         stmt.array == product.rhs)
       return VerifyError(
@@ -406,14 +406,15 @@ class StmtVerifier {
     if (registers || overlaps)
       return VerifyError(ErrorCode::kKernelMemory,
                          "multiply: an operand is in registers or is written by the kernel");
-    bool counts = product.rows >= 1 && product.columns >= 1 && product.lhs_row >= 1 &&
-                  product.lhs_column >= 1 && product.rhs_row >= product.columns &&
-                  product.to_row >= product.columns && (!narrow || product.lhs_column == 1);
+    bool counts = product.rows >= 1 && product.columns >= 1 && product.lhs_row_stride >= 1 &&
+                  product.lhs_column_stride >= 1 && product.rhs_row_stride >= product.columns &&
+                  product.result_row_stride >= product.columns &&
+                  (!narrow || product.lhs_column_stride == 1);
     return counts ? Ok() : Structure("multiply: rows, columns or distances out of range");
   }
 
   Status BlockMultiply(const Stmt& stmt) const {
-    const Multiplication& product = stmt.product;
+    const MatrixMultiply& product = stmt.matmul;
     const Array &to = kernel_.array(stmt.array), &lhs = kernel_.array(product.lhs),
                 &rhs = kernel_.array(product.rhs);
     if (around_.diverges)
@@ -426,29 +427,30 @@ class StmtVerifier {
       return VerifyError(ErrorCode::kKernelTypes, "multiply: tf32 requires f32 operands");
     const ScalarNode &depth = kernel_.node(product.depth), &at = kernel_.node(stmt.index);
     bool warps = product.rows >= 1 && product.columns >= 1 && product.warp_columns >= 1 &&
-                 product.warp_rows % Multiplication::kFragmentRows == 0 &&
-                 product.warp_columns % Multiplication::kFragmentColumns == 0 &&
+                 product.warp_rows % MatrixMultiply::kFragmentRows == 0 &&
+                 product.warp_columns % MatrixMultiply::kFragmentColumns == 0 &&
                  product.rows % product.warp_rows == 0 &&
                  product.columns % product.warp_columns == 0;
     if (!warps || around_.thread != 1 || product.Threads() != threads_)
       return Structure("multiply: the block has other threads than its warps");
-    if (at.prim != Prim::kConst || at.bits != 0 || to.size != product.SumsOfThread())
+    if (at.prim != Prim::kConst || at.bits != 0 || to.size != product.AccumulatorsPerThread())
       return VerifyError(ErrorCode::kKernelMemory,
                          fmt::format("multiply: {} has {} elements, not a thread's {} sums",
-                                     to.name, to.size, product.SumsOfThread()));
+                                     to.name, to.size, product.AccumulatorsPerThread()));
     if (depth.prim != Prim::kConst ||
-        IntOfBits(depth.type, depth.bits) % Multiplication::DepthUnit(lhs.type) != 0)
+        IntOfBits(depth.type, depth.bits) % MatrixMultiply::DepthUnit(lhs.type) != 0)
       return Structure("multiply: the depth is not a constant multiple of the mma depth");
-    bool counts = product.lhs_row >= 1 && product.lhs_column >= 1 && product.rhs_row >= 1 &&
-                  product.rhs_column >= 1 && std::min(product.lhs_row, product.lhs_column) == 1 &&
-                  std::min(product.rhs_row, product.rhs_column) == 1;
+    bool counts = product.lhs_row_stride >= 1 && product.lhs_column_stride >= 1 &&
+                  product.rhs_row_stride >= 1 && product.rhs_column_stride >= 1 &&
+                  std::min(product.lhs_row_stride, product.lhs_column_stride) == 1 &&
+                  std::min(product.rhs_row_stride, product.rhs_column_stride) == 1;
     return counts ? Ok() : Structure("multiply: rows or columns have no neighbours");
   }
 
   Status Barrier(const Stmt& stmt) const {
     if (around_.thread == 0 || around_.lanes > 0)
       return Structure("barrier: not under a thread loop, or under a vector loop");
-    if (stmt.scope == Scope::kBlock && around_.diverges)
+    if (stmt.scope == BarrierScope::kBlock && around_.diverges)
       return Structure(
           "barrier: divergent control flow (an if or while around it is not "
           "uniform, or the extent of a loop varies by thread)");

@@ -63,7 +63,7 @@ class ValueVerifier {
   }
 
   Status Extents() const {
-    for (const Extent& extent : kernel_.extents)
+    for (const LaunchExtent& extent : kernel_.extents)
       if (extent.multiple_of < 1 || extent.minimum < 0 || extent.minimum > extent.maximum)
         return MakeError(
             ErrorCode::kKernelStructure,

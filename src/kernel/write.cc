@@ -45,7 +45,7 @@ class KernelWriter {
     Line("index {}", kernel_.index_bits);
     for (const std::string& note : kernel_.notes) Line("note \"{}\"", Escaped(note));
     for (size_t i = 0; i < kernel_.extents.size(); ++i) {
-      const Extent& extent = kernel_.extents[i];
+      const LaunchExtent& extent = kernel_.extents[i];
       std::string facts = fmt::format("{}..", extent.minimum);
       if (extent.maximum != INT64_MAX) facts += fmt::format("{}", extent.maximum);
       if (extent.multiple_of != 1) facts += fmt::format(", multiple of {}", extent.multiple_of);
@@ -96,14 +96,14 @@ class KernelWriter {
     Line("{}: {} = {}", names_.Operand(id), InfoOf(kernel_.node(id).type).text, Expression(id));
   }
 
-  void WriteBlock(const Block& block) {
+  void WriteBlock(const StmtList& block) {
     for (size_t i = 0; i <= block.size(); ++i) {
       for (ValueId id : placement_.Before(block, i)) Define(id);
       if (i < block.size()) WriteStmt(block[i]);
     }
   }
 
-  void WriteInner(const Block& block) {
+  void WriteInner(const StmtList& block) {
     ++depth_;
     WriteBlock(block);
     --depth_;
@@ -125,13 +125,13 @@ class KernelWriter {
       case StmtKind::kIf:
         Line("if {}{} {{", uniform, names_.Operand(stmt.condition));
         WriteInner(stmt.body);
-        if (stmt.otherwise.empty()) break;
+        if (stmt.else_body.empty()) break;
         Line("}} else {{");
-        WriteInner(stmt.otherwise);
+        WriteInner(stmt.else_body);
         break;
       case StmtKind::kWhile:
         Line("repeat {{");
-        WriteInner(stmt.head);
+        WriteInner(stmt.condition_stmts);
         Line("}} while {}{} {{", uniform, names_.Operand(stmt.condition));
         WriteInner(stmt.body);
         break;
@@ -146,25 +146,26 @@ class KernelWriter {
       case StmtKind::kBarrier:
         Line("barrier {}", TextOf(stmt.scope));
         return;
-      case StmtKind::kMultiply: {
-        const Multiplication& product = stmt.product;
+      case StmtKind::kMatMul: {
+        const MatrixMultiply& product = stmt.matmul;
         if (product.IsBlockWide()) {
           Line(
               "multiply {}[{}] += {}[{}] by {}, {} * {}[{}] by {}, {} of {} x {} x {} warps {} x "
               "{}{}",
               names_.Of(stmt.array), names_.Operand(stmt.index), names_.Of(product.lhs),
-              names_.Operand(product.lhs_at), product.lhs_row, product.lhs_column,
-              names_.Of(product.rhs), names_.Operand(product.rhs_at), product.rhs_row,
-              product.rhs_column, product.rows, product.columns, names_.Operand(product.depth),
-              product.warp_rows, product.warp_columns, product.tf32 ? " tf32" : "");
+              names_.Operand(product.lhs_index), product.lhs_row_stride, product.lhs_column_stride,
+              names_.Of(product.rhs), names_.Operand(product.rhs_index), product.rhs_row_stride,
+              product.rhs_column_stride, product.rows, product.columns,
+              names_.Operand(product.depth), product.warp_rows, product.warp_columns,
+              product.tf32 ? " tf32" : "");
           return;
         }
         Line("multiply {}[{}] by {} {} {}[{}] by {}, {} * {}[{}] by {} of {} x {} x {}",
-             names_.Of(stmt.array), names_.Operand(stmt.index), product.to_row,
-             product.fresh ? "=" : "+=", names_.Of(product.lhs), names_.Operand(product.lhs_at),
-             product.lhs_row, product.lhs_column, names_.Of(product.rhs),
-             names_.Operand(product.rhs_at), product.rhs_row, product.rows, product.columns,
-             names_.Operand(product.depth));
+             names_.Of(stmt.array), names_.Operand(stmt.index), product.result_row_stride,
+             product.overwrite ? "=" : "+=", names_.Of(product.lhs),
+             names_.Operand(product.lhs_index), product.lhs_row_stride, product.lhs_column_stride,
+             names_.Of(product.rhs), names_.Operand(product.rhs_index), product.rhs_row_stride,
+             product.rows, product.columns, names_.Operand(product.depth));
         return;
       }
     }
@@ -238,8 +239,8 @@ std::string_view TextOf(Access access) {
   return "readwrite";
 }
 
-std::string_view TextOf(Scope scope) {
-  return scope == Scope::kWarp ? "warp" : "block";
+std::string_view TextOf(BarrierScope scope) {
+  return scope == BarrierScope::kWarp ? "warp" : "block";
 }
 
 std::string_view InfixOf(Prim prim) {

@@ -39,7 +39,7 @@ std::string WriteKernel(const Kernel& kernel, KernelLocations* locations = nullp
 std::string_view TextOf(LoopRole role);
 std::string_view TextOf(Space space);
 std::string_view TextOf(Access access);
-std::string_view TextOf(Scope scope);
+std::string_view TextOf(BarrierScope scope);
 // The infix operator of a primitive ("+" for add). Empty for primitives that are written as calls.
 std::string_view InfixOf(Prim prim);
 

@@ -19,14 +19,14 @@ MatrixProduct ProductOf(const Contraction& from) {
                                                   : MatrixType::kC128;
   product.lhs = {from.lhs.row, from.lhs.column};
   product.rhs = {from.rhs.row, from.rhs.column};
-  for (const Contraction::Batch& batch : from.batch)
+  for (const Contraction::BatchDim& batch : from.batch)
     product.batch.push_back({batch.count, batch.lhs, batch.rhs});
   return product;
 }
 
 ProductCall ProductCallOf(const Instr& instr, const Machine& machine) {
   ProductCall call;
-  if (std::optional<LibraryConvolution> convolution = LibraryConvolutionOf(instr)) {
+  if (std::optional<LibraryConvolution> convolution = MatchLaidOutConvolution(instr)) {
     call.convolution = ConvolutionFrom(*convolution);
     return call;
   }
@@ -49,7 +49,7 @@ Convolution ConvolutionFrom(const LibraryConvolution& from) {
   made.tf32 = from.tf32;
   std::tie(made.batch, made.inputs, made.outputs, made.groups) =
       std::tie(from.batch, from.inputs, from.outputs, from.groups);
-  for (const LibraryConvolution::Space& dim : from.space)
+  for (const LibraryConvolution::SpatialDim& dim : from.space)
     made.space.push_back(
         {dim.x, dim.w, dim.y, dim.pad_low, dim.pad_high, dim.stride, dim.dilation});
   return made;

@@ -38,7 +38,7 @@ std::vector<bool> InvariantLeaves(const Instr& loop) {
 
 void Lowerer::LowerWhile(Frame& frame, const Instr& instr) {
   if (auto fused = frame.fused_loops.find(&instr); fused != frame.fused_loops.end())
-    return LaunchFusedLoop(frame, instr, fused->second);
+    return LaunchWholeLoop(frame, instr, fused->second);
   Leaves inits;
   for (const Instr* operand : instr.operands()) {
     const Leaves& own = frame.leaves[operand];

@@ -35,7 +35,7 @@ void Lowerer::Launch(Frame& frame, int kernel) {
 void Lowerer::LaunchTogether(Frame& frame, const std::vector<const PlannedKernel*>& entries) {
   for (const PlannedKernel* part : entries) {
     for (const Instr* root : part->region.roots) {
-      // A whole-loop kernel allocates some of its own leaves (LaunchFusedLoop).
+      // A whole-loop kernel allocates some of its own leaves (LaunchWholeLoop).
       if (frame.leaves[root].empty()) frame.leaves[root] = NewLeaves(root->shape());
       frame.done[root] = true;
     }
@@ -43,9 +43,9 @@ void Lowerer::LaunchTogether(Frame& frame, const std::vector<const PlannedKernel
   // An in-place update starts from a copy of the old value. MemoryPlan drops the copy if both share
   // memory.
   for (const PlannedKernel* part : entries)
-    for (const auto& [argument, old] : part->built.updates) {
+    for (const auto& [argument, old] : part->built.must_alias) {
       const KernelArgument& output = part->built.arguments[argument];
-      Copy(*frame.steps, frame.leaves[output.instr][output.part], frame.leaves[old][0]);
+      Copy(*frame.steps, frame.leaves[output.instr][output.result_index], frame.leaves[old][0]);
     }
   RunStep group{.kind = StepKind::kHorizontal, .blocks = {{}}, .at = memory_.Tick()};
   std::vector<RunStep>& launches = group.blocks[0];
@@ -65,18 +65,18 @@ RunStep Lowerer::StepOf(Frame& frame, const PlannedKernel& planned) {
   for (const KernelArgument& argument : built.arguments) {
     // A constant of a loop body belongs to another computation.
     MemoryValue value = argument.instr->parent() == frame.computation
-                            ? frame.leaves[argument.instr][argument.part]
+                            ? frame.leaves[argument.instr][argument.result_index]
                             : ConstantOf(*argument.instr)[0];
     // A kernel that updates a value also reads it from the copy.
-    for (const auto& [output, old] : built.updates)
+    for (const auto& [output, old] : built.must_alias)
       if (!argument.is_output && old == argument.instr)
-        value = frame.leaves[built.arguments[output].instr][built.arguments[output].part];
+        value = frame.leaves[built.arguments[output].instr][built.arguments[output].result_index];
     step.slices.push_back(Unassigned(value));
   }
   step.grid = built.grid;
   step.min_chunk = step.grid;  // set later, when the cost of an iteration is known
   program_.kernels.push_back(built.kernel);
-  program_.sources.push_back({planned.region, planned.kind, built.arguments, built.updates});
+  program_.sources.push_back({planned.region, planned.kind, built.arguments, built.must_alias});
   return step;
 }
 
@@ -101,7 +101,7 @@ void Lowerer::UseArguments(const std::vector<const PlannedKernel*>& entries,
       reader = kSeveral;
       shared.push_back(value);
     }
-    for (auto [input, output] : built.in_place)
+    for (auto [input, output] : built.may_alias)
       if (IsReadOnlyThere(built, steps[p].slices, input, output))
         memory_.MayAlias(ValueOf(steps[p].slices[output]), ValueOf(steps[p].slices[input]));
   }
@@ -114,8 +114,8 @@ bool Lowerer::IsReadOnlyThere(const BuiltKernel& built, const std::vector<Buffer
                               size_t input, size_t output) {
   for (size_t i = 0; i < built.arguments.size(); ++i) {
     if (built.arguments[i].is_output || slices[i].offset != slices[input].offset) continue;
-    if (std::find(built.in_place.begin(), built.in_place.end(), std::pair(i, output)) ==
-        built.in_place.end())
+    if (std::find(built.may_alias.begin(), built.may_alias.end(), std::pair(i, output)) ==
+        built.may_alias.end())
       return false;
   }
   return true;
@@ -133,7 +133,7 @@ double MostOfSteps(const BuiltKernel& built, int64_t slices, const Machine& mach
   // x 32 matrix times a vector per iteration takes 89 us, estimated 68 us.
   constexpr double kOnePointFactor = 0.7;
   // With clusters, the barrier of each iteration dominates, and the estimate includes it.
-  if (ClusterOf(built.kernel) > 1) return 1;
+  if (ClusterSizeOf(built.kernel) > 1) return 1;
   return machine.is_gpu() ? kOnGpu : slices == 1 ? kOnePointFactor : kOnCpu;
 }
 
@@ -174,22 +174,22 @@ double Lowerer::StepsMicros(const Instr& loop, std::optional<int64_t> trip_count
   return micros * static_cast<double>(trip_count.value_or(kUnknown));
 }
 
-bool Lowerer::PlannedFusedLoop::Needs(size_t carry) const {
+bool Lowerer::PlannedWholeLoop::Needs(size_t carry) const {
   const Instr* first = region.loop.init(carry);
   // A loop-invariant carry is its own result.
-  if (region.form.carries[carry].kind == CarryKind::kInvariant) return true;
+  if (region.independence.carries[carry].kind == CarryKind::kInvariant) return true;
   for (const Instr* input : region.inputs)
     if (input == first) return true;
-  for (const auto& [output, old] : kernel.built.updates)
+  for (const auto& [output, old] : kernel.built.must_alias)
     if (old == first) return true;
   return false;
 }
 
-void Lowerer::PlanFusedLoop(Frame& frame, const Instr& instr) {
+void Lowerer::PlanWholeLoop(Frame& frame, const Instr& instr) {
   FusionMode mode = options_.plan.mode;
   if (mode == FusionMode::kNone || mode == FusionMode::kXlaPasses) return;
-  FusedLoopRegion region = FusedLoopRegionOf(instr);
-  BuildOutcome outcome{std::nullopt, region.form.why_not};
+  WholeLoopRegion region = WholeLoopRegionOf(instr);
+  BuildOutcome outcome{std::nullopt, region.independence.why_not};
   const FusionConstraints* constraints = options_.plan.constraints;
   if (effects_.Of(instr))
     outcome.why_not = "it has side effects";
@@ -198,7 +198,7 @@ void Lowerer::PlanFusedLoop(Frame& frame, const Instr& instr) {
   else if (constraints != nullptr && HasConstraints(*instr.called(1), *constraints))
     outcome.why_not = "fusion constraints apply to its body";
   if (outcome.why_not.empty())
-    outcome = OnlyIfSound(BuildFusedLoop(region, options_.machine, "fused_loop"));
+    outcome = VerifyOrReject(BuildWholeLoop(region, options_.machine, "fused_loop"));
   Decision record{.pass = "lower",
                   .rule = "loop.fuse",
                   .verdict = Verdict::kRejected,
@@ -211,18 +211,18 @@ void Lowerer::PlanFusedLoop(Frame& frame, const Instr& instr) {
         EstimateCost(WorkOf(outcome.built->kernel, outcome.built->grid, options_.machine),
                      options_.machine)
             .total();
-    double most = MostOfSteps(*outcome.built, region.form.Points(), options_.machine);
+    double most = MostOfSteps(*outcome.built, region.independence.Points(), options_.machine);
     if (record.after_us <= most * record.before_us)
       record.verdict = Verdict::kAccepted;
     else
       outcome.built.reset();
-    record.because = std::to_string(region.form.Points()) + " points, " +
+    record.because = std::to_string(region.independence.Points()) + " points, " +
                      (region.trip_count ? std::to_string(*region.trip_count) : "unknown") +
                      " iterations";
   }
   log_.Add(std::move(record));
   if (!outcome.built) return;
-  PlannedFusedLoop& made = frame.fused_loops[&instr];
+  PlannedWholeLoop& made = frame.fused_loops[&instr];
   made.region = std::move(region);
   PlannedKernel& planned = made.kernel;
   planned.kind = GeneratorKind::kLoop;
@@ -233,18 +233,18 @@ void Lowerer::PlanFusedLoop(Frame& frame, const Instr& instr) {
   planned.built = std::move(*outcome.built);
 }
 
-void Lowerer::LaunchFusedLoop(Frame& frame, const Instr& instr,
-                              const PlannedFusedLoop& planned_loop) {
-  const FusedLoopRegion& region = planned_loop.region;
+void Lowerer::LaunchWholeLoop(Frame& frame, const Instr& instr,
+                              const PlannedWholeLoop& planned_loop) {
+  const WholeLoopRegion& region = planned_loop.region;
   PlannedKernel planned = planned_loop.kernel;
   planned.built.kernel.name = "fused_loop" + std::to_string(program_.kernels.size());
   Leaves& leaves = frame.leaves[&instr];
   for (size_t i = 0; i < region.loop.size(); ++i) {
     const Instr* init = region.loop.init(i);
-    bool invariant = region.form.carries[i].kind == CarryKind::kInvariant;
-    leaves.push_back(invariant          ? frame.leaves[init][0]
-                     : region.wanted[i] ? memory_.New(BytesOfLeaf(init->shape()))
-                                        : kNoMemory);
+    bool invariant = region.independence.carries[i].kind == CarryKind::kInvariant;
+    leaves.push_back(invariant              ? frame.leaves[init][0]
+                     : region.has_output[i] ? memory_.New(BytesOfLeaf(init->shape()))
+                                            : kNoMemory);
   }
   LaunchTogether(frame, {&planned});
 }

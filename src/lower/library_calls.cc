@@ -16,12 +16,12 @@ SortOrder OrderOf(KeyOrder order) {
       return SortOrder::kUnsigned;
     case KeyOrder::kSigned:
       return SortOrder::kSigned;
-    case KeyOrder::kTotal:
-      return SortOrder::kTotal;
-    case KeyOrder::kNumbers:
-      return SortOrder::kNumbers;
-    case KeyOrder::kPlain:
-      return SortOrder::kPlain;
+    case KeyOrder::kFloatTotal:
+      return SortOrder::kFloatTotal;
+    case KeyOrder::kFloatNanLast:
+      return SortOrder::kFloatNanLast;
+    case KeyOrder::kFloatIeee:
+      return SortOrder::kFloatIeee;
   }
   return SortOrder::kUnsigned;
 }
@@ -60,10 +60,10 @@ TopKForm FormOfTopK(const Instr& top) {
               .is_descending = top.attrs<TopKAttrs>().largest,
               .infinity = InfinityBits(shape.type())};
   form.bytes = BytesOfElement(shape);
-  form.index_bytes = BytesOfElement(PartsOf(top.shape())[1]);
+  form.index_bytes = BytesOfElement(ResultShapesOf(top.shape())[1]);
   form.length = shape.dims().back();
   form.lines = shape.ElementCount() / form.length;
-  form.k = PartsOf(top.shape())[0].dims().back();
+  form.k = ResultShapesOf(top.shape())[0].dims().back();
   return form;
 }
 

@@ -9,7 +9,7 @@
 
 namespace tokamak {
 
-// The runtime function that implements an instruction. Requires IsForRuntime(instr).
+// The runtime function that implements an instruction. Requires UsesRuntimeFunction(instr).
 std::shared_ptr<const LibraryCall> LibraryCallOf(const Instr& instr);
 
 // A convolution for the GPU library (cuDNN).

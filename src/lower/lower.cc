@@ -105,7 +105,7 @@ Leaves Lowerer::LowerComputation(const Computation& computation,
   for (const Instr* instr : order)
     if (effects_.Of(*instr)) frame.earlier[instr] = std::exchange(last, instr);
   for (const Instr* instr : order)
-    if (instr->op() == Op::kWhile) PlanFusedLoop(frame, *instr);
+    if (instr->op() == Op::kWhile) PlanWholeLoop(frame, *instr);
   // Instructions with effects come first and the root last, wherever it is among them, so that the
   // operands of the effects die early.
   for (const Instr* instr : order)
@@ -119,7 +119,7 @@ template <typename Need>
 void Lowerer::ForNeedsOfKernel(const Frame& frame, int kernel, Need&& need) {
   const PlannedKernel& planned = frame.plan->kernels[static_cast<size_t>(kernel)];
   for (const Instr* input : planned.region.inputs) need(input);
-  for (const auto& [argument, old] : planned.built.updates) need(old);
+  for (const auto& [argument, old] : planned.built.must_alias) need(old);
   for (const Instr* root : planned.region.roots) {
     if (!root->has_extras()) continue;
     for (const Instr* before : root->extras().control_predecessors)
@@ -222,8 +222,8 @@ void Lowerer::EmitOne(Frame& frame, const Instr& instr, int kernel) {
     frame.leaves[&instr] = {kNoMemory};
     return;
   }
-  if (IsForLibrary(instr, options_.machine)) return CallLibrary(frame, instr);
-  if (IsForRuntime(instr, options_.machine)) return CallRuntime(frame, instr);
+  if (UsesLibrary(instr, options_.machine)) return CallLibrary(frame, instr);
+  if (UsesRuntimeFunction(instr, options_.machine)) return CallRuntime(frame, instr);
   if (IsAlias(instr)) return AddAlias(frame, instr);
   if (HasNoBytes(instr.shape()) && !effects_.Of(instr)) {
     frame.leaves[&instr] = NewLeaves(instr.shape());

@@ -38,8 +38,8 @@ class Lowerer {
 
  private:
   // A whole-loop kernel: one launch runs all iterations.
-  struct PlannedFusedLoop {
-    FusedLoopRegion region;
+  struct PlannedWholeLoop {
+    WholeLoopRegion region;
     PlannedKernel kernel;
     // Whether the kernel reads the initial value of a carry, or leaves some of its elements
     // unchanged.
@@ -56,7 +56,7 @@ class Lowerer {
     InstrMap<const Instr*> earlier;  // per instruction with side effects: the preceding one
     std::vector<bool> launched;
     std::vector<int> launch_group_of;  // per kernel: its horizontally fused launch, or -1
-    std::unordered_map<const Instr*, PlannedFusedLoop> fused_loops;  // loops that become one kernel
+    std::unordered_map<const Instr*, PlannedWholeLoop> fused_loops;  // loops that become one kernel
 
     Frame(const Computation& of, const ComputationPlan& with, std::vector<RunStep>& into);
     // The kernels of the launch that contains this kernel, including itself.
@@ -102,8 +102,8 @@ class Lowerer {
   static bool IsReadOnlyThere(const BuiltKernel& built, const std::vector<BufferSlice>& slices,
                               size_t input, size_t output);
   // Whole-loop kernels: selection and launch.
-  void PlanFusedLoop(Frame& frame, const Instr& instr);
-  void LaunchFusedLoop(Frame& frame, const Instr& instr, const PlannedFusedLoop& planned_loop);
+  void PlanWholeLoop(Frame& frame, const Instr& instr);
+  void LaunchWholeLoop(Frame& frame, const Instr& instr, const PlannedWholeLoop& planned_loop);
   // Predicted time of all iterations if the kernels of the loop's body and condition are launched
   // separately.
   double StepsMicros(const Instr& loop, std::optional<int64_t> trip_count) const;

@@ -34,7 +34,7 @@ constexpr size_t kMostPhases = 48, kMaxSlices = 480;
 // Thread blocks of a phase. Chosen: block indices fit int32 with room for the grid-stride loop.
 constexpr int64_t kMaxPersistentBlocks = INT32_MAX / 4;
 // Threads per warp (CUDA programming guide).
-constexpr int kWarp = 32;
+constexpr int kWarpSize = 32;
 
 struct Phases {
   double work_us = 0;
@@ -147,12 +147,12 @@ class Chooser {
     Work work = WorkOf(kernel, launch.grid, machine_);
     CostEstimate estimate = EstimateCost(work, machine_);
     all.work_us += estimate.total() - estimate.launch;
-    if (ClusterOf(kernel) > 1) return "a step is a loop in one kernel, in clusters";
+    if (ClusterSizeOf(kernel) > 1) return "a step is a loop in one kernel, in clusters";
     if (launch.grid > kMaxPersistentBlocks) return fmt::format("a step has {} blocks", launch.grid);
     auto threads = static_cast<int64_t>(work.threads);
     all.threads = std::max(all.threads, threads);
     // A block of at most one warp synchronizes as a warp.
-    if (work.barriers > 0 && threads > kWarp && threads % kWarp != 0)
+    if (work.barriers > 0 && threads > kWarpSize && threads % kWarpSize != 0)
       all.uneven = std::max(all.uneven, threads);
     return "";
   }

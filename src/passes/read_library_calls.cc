@@ -37,7 +37,7 @@ Instr* Read(LibraryCall& call) {
   for (const Instr* operand : call.call().operands())
     if (!operand->shape().IsArray()) return call.No("an operand is not an array");
   if (target == "__cublas$gemm" || target == "__cublas$lt$matmul") return ReadGemm(call);
-  if (target.starts_with("__cudnn$conv")) return ReadConvolution(call, target);
+  if (target.starts_with("__cudnn$conv")) return MatchConvolution(call, target);
   if (target.starts_with("__cudnn$fmha")) return ReadAttention(call, target);
   return call.No("unsupported kind of call");
 }

@@ -86,7 +86,7 @@ class KeyLine {
               BitsOf<order>(static_cast<Raw>(static_cast<Raw>(items_[i]) ^ flipped));
       });
     });
-    if (key_.order == SortOrder::kNumbers) RestoreEqual();
+    if (key_.order == SortOrder::kFloatNanLast) RestoreEqual();
   }
 
  private:
@@ -188,7 +188,7 @@ class OrderLine {
       WithOrder(key.order, [&]<SortOrder order>() {
         for (int64_t i = begin; i < end; ++i) {
           auto own = static_cast<Raw>(KeyOfItem<Raw>(items_[i]) ^ flipped);
-          bool alike = order == SortOrder::kNumbers &&
+          bool alike = order == SortOrder::kFloatNanLast &&
                        (own == kSign<Raw> || own == static_cast<Raw>(~Raw{0}));
           target[i * from.step] =
               alike ? source[IndexOf(items_[i]) * from.step] : BitsOf<order>(own);
@@ -216,7 +216,7 @@ class OrderLine {
                        [&](int64_t, Raw own) { items_[i] = MadeItem(Item{}, own, i); });
       });
     }
-    if (key.order == SortOrder::kPlain && HasNan<Raw>(key, line)) {
+    if (key.order == SortOrder::kFloatIeee && HasNan<Raw>(key, line)) {
       SortWithNan<Raw>(key);
     } else {
       int first = sizeof(Item) == sizeof(WideItem) ? 0 : 32;
@@ -301,8 +301,8 @@ void StorePositions(const Order& order, int64_t bytes, std::byte* to, int64_t st
 SortCall::SortCall(SortForm form) : form_(std::move(form)) {
   lines_ = form_.outer * form_.inner;
   form_.counted.resize(form_.bytes.size());
-  keys_alone_ =
-      form_.bytes.size() == 1 && form_.keys.size() == 1 && form_.keys[0].order != SortOrder::kPlain;
+  keys_alone_ = form_.bytes.size() == 1 && form_.keys.size() == 1 &&
+                form_.keys[0].order != SortOrder::kFloatIeee;
   bool wide = form_.length > int64_t{UINT32_MAX};
   for (const SortKey& key : form_.keys) wide = wide || form_.bytes[key.operand] == 8;
   item_bytes_ = keys_alone_ ? (wide ? 8 : 4) : wide ? 16 : 8;

@@ -12,9 +12,9 @@ namespace tokamak {
 enum class SortOrder : uint8_t {
   kUnsigned,
   kSigned,
-  kTotal,    // floats by IEEE total order: -NaN ... -0, 0 ... NaN
-  kNumbers,  // floats; zeros are equal; NaNs are equal and greater than all others
-  kPlain,    // floats; zeros are equal; NaNs are unordered
+  kFloatTotal,    // floats by IEEE total order: -NaN ... -0, 0 ... NaN
+  kFloatNanLast,  // floats; zeros are equal; NaNs are equal and greater than all others
+  kFloatIeee,     // floats; zeros are equal; NaNs are unordered
 };
 
 struct SortKey {
@@ -26,7 +26,7 @@ struct SortKey {
 
 // Operands are [outer, length, inner] and are permuted together along the length: by the first key,
 // ties by the next. Stable. Key operands have elements of 1, 2, 4 or 8 bytes, others also of 16. A
-// key of kPlain must be the only one.
+// key of kFloatIeee must be the only one.
 struct SortForm {
   std::vector<int64_t> bytes;  // of an element, per operand
   std::vector<bool> counted;   // operands that are an iota along the length

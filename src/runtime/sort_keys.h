@@ -34,7 +34,7 @@ template <SortOrder order, typename Raw>
 inline Raw KeyOf(Raw bits, Raw infinity) {
   if constexpr (order == SortOrder::kUnsigned) return bits;
   if constexpr (order == SortOrder::kSigned) return static_cast<Raw>(bits ^ kSign<Raw>);
-  if constexpr (order == SortOrder::kTotal) return OrderedBits(bits);
+  if constexpr (order == SortOrder::kFloatTotal) return OrderedBits(bits);
   if (IsNan(bits, infinity)) return static_cast<Raw>(~Raw{0});
   return OrderedBits(bits == kSign<Raw> ? Raw{0} : bits);
 }
@@ -54,13 +54,13 @@ auto WithOrder(SortOrder order, F&& f) {
       return f.template operator()<SortOrder::kUnsigned>();
     case SortOrder::kSigned:
       return f.template operator()<SortOrder::kSigned>();
-    case SortOrder::kTotal:
-      return f.template operator()<SortOrder::kTotal>();
-    case SortOrder::kNumbers:
-    case SortOrder::kPlain:
+    case SortOrder::kFloatTotal:
+      return f.template operator()<SortOrder::kFloatTotal>();
+    case SortOrder::kFloatNanLast:
+    case SortOrder::kFloatIeee:
       break;
   }
-  return f.template operator()<SortOrder::kNumbers>();
+  return f.template operator()<SortOrder::kFloatNanLast>();
 }
 
 // Calls f.operator()<Raw>() with the unsigned integer type of 1, 2, 4 or 8 bytes.

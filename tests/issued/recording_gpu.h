@@ -43,7 +43,7 @@ class RecordingGpu final : public cuda::Gpu {
   Result<std::unique_ptr<cuda::StepGraph>> MakeGraph(
       std::span<const cuda::GraphStep> steps) override;
   Status RunGraph(cuda::StepGraph& graph, std::span<void* const> pointers) override;
-  bool HasProducts() override { return true; }
+  bool HasMatrixMultiply() override { return true; }
   Result<std::shared_ptr<const cuda::ProductCode>> LoadProduct(
       const MatrixProduct& product, const cuda::ProductKind& kind) override;
   Result<std::shared_ptr<const cuda::ProductCode>> LoadConvolution(

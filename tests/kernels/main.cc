@@ -107,7 +107,7 @@ class KernelRun {
       }
       given[run_.words[i].substr(0, equals)] = run_.words[i].substr(equals + 1);
     }
-    for (const Extent& extent : parsed_.kernel.extents)
+    for (const LaunchExtent& extent : parsed_.kernel.extents)
       extents.push_back(std::atoll(given[extent.name].c_str()));
     return true;
   }

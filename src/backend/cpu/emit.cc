@@ -87,25 +87,25 @@ Status LlvmEmitter::Emit(const std::string& name) {
 }
 
 bool LlvmEmitter::IsForTiles(const Stmt& multiply) {
-  Range depth = ranges_.Of(kernel_, multiply.product.depth);
+  Range depth = ranges_.Of(kernel_, multiply.matmul.depth);
   int64_t multiple = depth.low == depth.high ? depth.low : depth.stride;
-  return FitsTiles(target_, kernel_.array(multiply.product.lhs).type, multiply.product, multiple);
+  return FitsTiles(target_, kernel_.array(multiply.matmul.lhs).type, multiply.matmul, multiple);
 }
 
-bool LlvmEmitter::HasTiles(const Block& block) {
+bool LlvmEmitter::HasTiles(const StmtList& block) {
   return std::ranges::any_of(block, [&](const Stmt& stmt) {
-    return (stmt.kind == StmtKind::kMultiply && IsForTiles(stmt)) || HasTiles(stmt.head) ||
-           HasTiles(stmt.body) || HasTiles(stmt.otherwise);
+    return (stmt.kind == StmtKind::kMatMul && IsForTiles(stmt)) || HasTiles(stmt.condition_stmts) ||
+           HasTiles(stmt.body) || HasTiles(stmt.else_body);
   });
 }
 
 void LlvmEmitter::EmitMultiply(const Stmt& stmt) {
-  const Multiplication& product = stmt.product;
+  const MatrixMultiply& product = stmt.matmul;
   ProductOperands operands{.product = product,
                            .type = kernel_.array(product.lhs).type,
                            .to = Pointer(stmt.array, Uniform(stmt.index)),
-                           .lhs = Pointer(product.lhs, Uniform(product.lhs_at)),
-                           .rhs = Pointer(product.rhs, Uniform(product.rhs_at)),
+                           .lhs = Pointer(product.lhs, Uniform(product.lhs_index)),
+                           .rhs = Pointer(product.rhs, Uniform(product.rhs_index)),
                            .depth = Uniform(product.depth)};
   if (IsForTiles(stmt)) {
     EmitTileProduct(b_, operands);
@@ -203,7 +203,7 @@ llvm::BasicBlock* LlvmEmitter::NewBlock(const char* name) {
   return llvm::BasicBlock::Create(context_, name, function_);
 }
 
-void LlvmEmitter::EmitBlock(const Block& block) {
+void LlvmEmitter::EmitBlock(const StmtList& block) {
   for (size_t i = 0; i < block.size(); ++i) {
     DefineAll(placement_.Before(block, i));
     if (i + 1 < block.size() && IsPair(block[i], block[i + 1])) {
@@ -236,7 +236,7 @@ void LlvmEmitter::EmitStmt(const Stmt& stmt) {
       return;
     case StmtKind::kBarrier:
       return;
-    case StmtKind::kMultiply:
+    case StmtKind::kMatMul:
       return EmitMultiply(stmt);
   }
 }
@@ -310,7 +310,8 @@ llvm::Value* LlvmEmitter::Both(llvm::Value* mask, llvm::Value* more) {
   return mask == nullptr ? more : b_.CreateAnd(mask, more);
 }
 
-void LlvmEmitter::EmitBranch(llvm::Value* condition, const Block& body, const Block& otherwise) {
+void LlvmEmitter::EmitBranch(llvm::Value* condition, const StmtList& body,
+                             const StmtList& otherwise) {
   llvm::BasicBlock *then = NewBlock("then"), *after = NewBlock("fi");
   llvm::BasicBlock* other = otherwise.empty() ? after : NewBlock("else");
   b_.CreateCondBr(condition, then, other);
@@ -327,11 +328,11 @@ void LlvmEmitter::EmitBranch(llvm::Value* condition, const Block& body, const Bl
 
 void LlvmEmitter::EmitIf(const Stmt& stmt) {
   if (lanes_.IsUniform(stmt.condition))
-    return EmitBranch(Uniform(stmt.condition), stmt.body, stmt.otherwise);
+    return EmitBranch(Uniform(stmt.condition), stmt.body, stmt.else_body);
   if (stmt.uniform)
-    return EmitBranch(Any(Both(mask_, Wide(stmt.condition))), stmt.body, stmt.otherwise);
+    return EmitBranch(Any(Both(mask_, Wide(stmt.condition))), stmt.body, stmt.else_body);
   int budget = kMaxTwice;
-  if (mask_ == nullptr && stmt.otherwise.empty() && IsSmall(stmt.body, budget)) {
+  if (mask_ == nullptr && stmt.else_body.empty() && IsSmall(stmt.body, budget)) {
     // The bounds check of a tail: all iterations but the last run without masks.
     if (llvm::Value* all = HoldsInAllLanes(stmt.condition)) {
       llvm::BasicBlock *full = NewBlock("full"), *part = NewBlock("part"), *after = NewBlock("fi");
@@ -348,10 +349,10 @@ void LlvmEmitter::EmitIf(const Stmt& stmt) {
   }
   llvm::Value *condition = Wide(stmt.condition), *mask = mask_;
   EmitMasked(stmt.body, Both(mask, condition));
-  if (!stmt.otherwise.empty()) EmitMasked(stmt.otherwise, Both(mask, b_.CreateNot(condition)));
+  if (!stmt.else_body.empty()) EmitMasked(stmt.else_body, Both(mask, b_.CreateNot(condition)));
 }
 
-void LlvmEmitter::EmitMasked(const Block& block, llvm::Value* mask) {
+void LlvmEmitter::EmitMasked(const StmtList& block, llvm::Value* mask) {
   llvm::Value* around = mask_;
   llvm::BasicBlock* after = nullptr;
   if (NeedsGuard(block)) {
@@ -370,7 +371,7 @@ void LlvmEmitter::EmitMasked(const Block& block, llvm::Value* mask) {
 
 // Whether a block needs a branch around it. Scalars ignore the mask: those that could fault, have
 // side effects or not terminate must not run if no lane is active.
-bool LlvmEmitter::NeedsGuard(const Block& block) const {
+bool LlvmEmitter::NeedsGuard(const StmtList& block) const {
   int values = 0;
   for (size_t i = 0; i < block.size(); ++i) {
     for (ValueId id : placement_.Before(block, i)) {
@@ -389,11 +390,11 @@ bool LlvmEmitter::NeedsGuard(const Block& block) const {
         if (lanes_.IsUniform(stmt.value)) return true;
         break;
       case StmtKind::kIf:
-        if (NeedsGuard(stmt.body) || NeedsGuard(stmt.otherwise)) return true;
+        if (NeedsGuard(stmt.body) || NeedsGuard(stmt.else_body)) return true;
         break;
       case StmtKind::kFor:
       case StmtKind::kWhile:
-      case StmtKind::kMultiply:
+      case StmtKind::kMatMul:
         return true;
       case StmtKind::kShuffle:
       case StmtKind::kBarrier:
@@ -403,13 +404,13 @@ bool LlvmEmitter::NeedsGuard(const Block& block) const {
   return values > kWorthABranch;
 }
 
-bool LlvmEmitter::IsSmall(const Block& block, int& budget) const {
+bool LlvmEmitter::IsSmall(const StmtList& block, int& budget) const {
   for (size_t i = 0; i < block.size(); ++i) {
     const Stmt& stmt = block[i];
     budget -= static_cast<int>(placement_.Before(block, i).size()) + 1;
     if (budget < 0) return false;
-    if (!IsSmall(stmt.head, budget) || !IsSmall(stmt.body, budget) ||
-        !IsSmall(stmt.otherwise, budget))
+    if (!IsSmall(stmt.condition_stmts, budget) || !IsSmall(stmt.body, budget) ||
+        !IsSmall(stmt.else_body, budget))
       return false;
   }
   return true;
@@ -450,8 +451,8 @@ void LlvmEmitter::EmitWhile(const Stmt& stmt) {
     live->addIncoming(mask == nullptr ? AllLanes() : mask, before);
     mask_ = live;
   }
-  EmitBlock(stmt.head);
-  DefineAll(placement_.Before(stmt.head, stmt.head.size()));
+  EmitBlock(stmt.condition_stmts);
+  DefineAll(placement_.Before(stmt.condition_stmts, stmt.condition_stmts.size()));
   llvm::Value* goes_on = nullptr;
   if (varies) {
     mask_ = b_.CreateAnd(live, Wide(stmt.condition));

@@ -162,7 +162,7 @@ llvm::Value* LlvmEmitter::LoadAffine(ArrayId array, ValueId index) {
 // does not have this form.
 llvm::Value* LlvmEmitter::LoadClamped(ArrayId array, ValueId index) {
   const Array& of = kernel_.array(array);
-  if (BytesOf(of.type) < kLeastMasked) return nullptr;
+  if (BytesOf(of.type) < kMinMaskedBytes) return nullptr;
   std::optional<ClampedIndex> clamped =
       ClampedOf(kernel_, index, [&](ValueId id) { return !lanes_.IsUniform(id); });
   if (!clamped) return nullptr;

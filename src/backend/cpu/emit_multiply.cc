@@ -52,7 +52,7 @@ struct ColumnRun {
 class VectorProduct {
  public:
   VectorProduct(llvm::IRBuilder<>& b, const Target& target, const ProductOperands& operands)
-      : b_(b), target_(target), o_(operands), p_(operands.product), group_(GroupOf(o_.type)) {
+      : b_(b), target_(target), o_(operands), p_(operands.product), group_(VnniGroupSize(o_.type)) {
     bool integer = IsInteger(o_.type);
     sum_ = integer                       ? static_cast<llvm::Type*>(b.getInt32Ty())
            : o_.type == ScalarType::kF64 ? b.getDoubleTy()
@@ -122,17 +122,17 @@ class VectorProduct {
     auto* type = llvm::FixedVectorType::get(sum_, static_cast<unsigned>(lanes));
     llvm::Align align(sum_->isDoubleTy() ? 8 : 4);
     llvm::Value* to =
-        b_.CreateInBoundsGEP(sum_, o_.to, b_.CreateAdd(Scaled(row, p_.to_row), column));
+        b_.CreateInBoundsGEP(sum_, o_.to, b_.CreateAdd(Scaled(row, p_.result_row_stride), column));
     auto address_of = [&, lanes = lanes](int64_t r, int64_t v) {
-      return b_.CreateConstInBoundsGEP1_64(sum_, to,
-                                           static_cast<uint64_t>(r * p_.to_row + v * lanes));
+      return b_.CreateConstInBoundsGEP1_64(
+          sum_, to, static_cast<uint64_t>(r * p_.result_row_stride + v * lanes));
     };
     // A panel's sums are accumulated separately and then added to those of earlier panels: one more
     // addition, but the rounding error grows with the number and the depth of panels, not with all
     // of K.
     std::vector<llvm::Value*> sums(static_cast<size_t>(rows * vectors),
                                    llvm::Constant::getNullValue(type));
-    llvm::Value* lhs = At(o_.lhs, Scaled(row, p_.lhs_row));
+    llvm::Value* lhs = At(o_.lhs, Scaled(row, p_.lhs_row_stride));
     llvm::Value* rhs = At(o_.rhs, Scaled(column, group_));
     int64_t at_once = StepsAtOnce();
     llvm::Value* walked = b_.CreateUDiv(o_.depth, b_.getInt64(static_cast<uint64_t>(at_once)));
@@ -146,7 +146,7 @@ class VectorProduct {
     for (int64_t r = 0, i = 0; r < rows; ++r)
       for (int64_t v = 0; v < vectors; ++v, ++i) {
         llvm::Value* sum = sums[static_cast<size_t>(i)];
-        if (!p_.fresh) sum = Add(b_.CreateAlignedLoad(type, address_of(r, v), align), sum);
+        if (!p_.overwrite) sum = Add(b_.CreateAlignedLoad(type, address_of(r, v), align), sum);
         b_.CreateAlignedStore(sum, address_of(r, v), align);
       }
   }
@@ -178,7 +178,8 @@ class VectorProduct {
 
   // NEON multiplies by one lane of a register: contiguous elements along K are loaded as a vector.
   int64_t StepsAtOnce() const {
-    bool lanes = target_.IsNeon() && group_ == 1 && p_.lhs_column == 1 && KnownDepth() >= lanes_;
+    bool lanes =
+        target_.IsNeon() && group_ == 1 && p_.lhs_column_stride == 1 && KnownDepth() >= lanes_;
     return lanes ? lanes_ : group_;
   }
 
@@ -189,15 +190,15 @@ class VectorProduct {
     auto* left_type = llvm::FixedVectorType::get(sum_, static_cast<unsigned>(lanes_));
     auto* type = llvm::FixedVectorType::get(sum_, static_cast<unsigned>(lanes));
     llvm::Align element(static_cast<uint64_t>(BytesOf(o_.type)));
-    llvm::Value *left = At(lhs, p), *right = At(rhs, Scaled(p, p_.rhs_row));
+    llvm::Value *left = At(lhs, p), *right = At(rhs, Scaled(p, p_.rhs_row_stride));
     std::vector<llvm::Value*> of_row;
     for (int64_t r = 0; r < rows; ++r)
       of_row.push_back(b_.CreateAlignedLoad(
-          left_type, At(left, b_.getInt64(static_cast<uint64_t>(r * p_.lhs_row))), element));
+          left_type, At(left, b_.getInt64(static_cast<uint64_t>(r * p_.lhs_row_stride))), element));
     for (int64_t l = 0; l < lanes_; ++l)
       for (int64_t v = 0; v < vectors; ++v) {
         llvm::Value* column = b_.CreateAlignedLoad(
-            type, At(right, b_.getInt64(static_cast<uint64_t>(l * p_.rhs_row + v * lanes))),
+            type, At(right, b_.getInt64(static_cast<uint64_t>(l * p_.rhs_row_stride + v * lanes))),
             element);
         for (int64_t r = 0; r < rows; ++r) {
           llvm::SmallVector<int> which(static_cast<size_t>(lanes), static_cast<int>(l));
@@ -216,22 +217,22 @@ class VectorProduct {
     llvm::Type* loaded = grouped ? b_.getInt32Ty() : sum_;
     auto* type = llvm::FixedVectorType::get(loaded, static_cast<unsigned>(lanes));
     llvm::Align element(static_cast<uint64_t>(BytesOf(o_.type)));
-    llvm::Value* right = At(rhs, Scaled(q, p_.rhs_row));
-    llvm::Value* left = At(lhs, Scaled(q, grouped ? group_ : p_.lhs_column));
+    llvm::Value* right = At(rhs, Scaled(q, p_.rhs_row_stride));
+    llvm::Value* left = At(lhs, Scaled(q, grouped ? group_ : p_.lhs_column_stride));
     std::vector<llvm::Value*> columns;
     for (int64_t v = 0; v < vectors; ++v)
       columns.push_back(b_.CreateAlignedLoad(
           type, At(right, b_.getInt64(static_cast<uint64_t>(v * lanes * group_))), element));
     // The hardware does not prefetch rows with a large stride; processors with NEON do (measured on
     // Neoverse V1: 114 GFLOP/s on two cores, 78 with software prefetch).
-    if (p_.rhs_row * BytesOf(o_.type) >= kLargeStrideBytes && !target_.IsNeon()) {
+    if (p_.rhs_row_stride * BytesOf(o_.type) >= kLargeStrideBytes && !target_.IsNeon()) {
       int64_t line = kLineBytes / BytesOf(o_.type);
       for (int64_t at = 0; at < vectors * lanes * group_; at += line)
-        Prefetch(right, at + kPrefetchRows * p_.rhs_row);
+        Prefetch(right, at + kPrefetchRows * p_.rhs_row_stride);
     }
     for (int64_t r = 0; r < rows; ++r) {
       llvm::Value* one = b_.CreateAlignedLoad(
-          loaded, At(left, b_.getInt64(static_cast<uint64_t>(r * p_.lhs_row))), element);
+          loaded, At(left, b_.getInt64(static_cast<uint64_t>(r * p_.lhs_row_stride))), element);
       llvm::Value* all = b_.CreateVectorSplat(static_cast<unsigned>(lanes), one);
       for (int64_t v = 0; v < vectors; ++v) {
         llvm::Value*& sum = sums[static_cast<size_t>(r * vectors + v)];
@@ -295,7 +296,7 @@ class VectorProduct {
   llvm::IRBuilder<>& b_;
   const Target& target_;
   const ProductOperands& o_;
-  const Multiplication& p_;
+  const MatrixMultiply& p_;
   int64_t group_, lanes_ = 1;
   llvm::Type* sum_ = nullptr;
 };
@@ -336,28 +337,30 @@ class TileProduct {
   void Block(llvm::Value* row, int64_t down, llvm::Value* column, int64_t across) {
     llvm::Type *f32 = b_.getFloatTy(), *bf16 = b_.getInt16Ty();
     llvm::Value* to =
-        b_.CreateInBoundsGEP(f32, o_.to, b_.CreateAdd(Scaled(row, p_.to_row), column));
+        b_.CreateInBoundsGEP(f32, o_.to, b_.CreateAdd(Scaled(row, p_.result_row_stride), column));
     auto address_of = [&](int64_t r, int64_t c) {
-      return b_.CreateInBoundsGEP(f32, to, Number(r * kTileRows * p_.to_row + c * kTileColumns));
+      return b_.CreateInBoundsGEP(f32, to,
+                                  Number(r * kTileRows * p_.result_row_stride + c * kTileColumns));
     };
     ForTiles(down, across, [&](int64_t r, int64_t c) {
-      if (p_.fresh) {
+      if (p_.overwrite) {
         b_.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {Tile(2 * r + c)});
       } else {
-        Load(2 * r + c, address_of(r, c), p_.to_row * 4);
+        Load(2 * r + c, address_of(r, c), p_.result_row_stride * 4);
       }
     });
-    llvm::Value* lhs = b_.CreateInBoundsGEP(bf16, o_.lhs, Scaled(row, p_.lhs_row));
+    llvm::Value* lhs = b_.CreateInBoundsGEP(bf16, o_.lhs, Scaled(row, p_.lhs_row_stride));
     llvm::Value* rhs = b_.CreateInBoundsGEP(bf16, o_.rhs, Scaled(column, 2));
     Counted(b_, b_.CreateLShr(o_.depth, 5), [&](llvm::Value* q) {
       llvm::Value* left = b_.CreateInBoundsGEP(bf16, lhs, Scaled(q, kTileDepth));
-      llvm::Value* right = b_.CreateInBoundsGEP(bf16, rhs, Scaled(q, kTileDepth / 2 * p_.rhs_row));
+      llvm::Value* right =
+          b_.CreateInBoundsGEP(bf16, rhs, Scaled(q, kTileDepth / 2 * p_.rhs_row_stride));
       for (int64_t c = 0; c < across; ++c)
         Load(6 + c, b_.CreateInBoundsGEP(bf16, right, Number(2 * kTileColumns * c)),
-             p_.rhs_row * 2);
+             p_.rhs_row_stride * 2);
       for (int64_t r = 0; r < down; ++r)
-        Load(4 + r, b_.CreateInBoundsGEP(bf16, left, Number(kTileRows * r * p_.lhs_row)),
-             p_.lhs_row * 2);
+        Load(4 + r, b_.CreateInBoundsGEP(bf16, left, Number(kTileRows * r * p_.lhs_row_stride)),
+             p_.lhs_row_stride * 2);
       ForTiles(down, across, [&](int64_t r, int64_t c) {
         b_.CreateIntrinsic(llvm::Intrinsic::x86_tdpbf16ps, {},
                            {Tile(2 * r + c), Tile(4 + r), Tile(6 + c)});
@@ -365,7 +368,7 @@ class TileProduct {
     });
     ForTiles(down, across, [&](int64_t r, int64_t c) {
       b_.CreateIntrinsic(llvm::Intrinsic::x86_tilestored64, {},
-                         {Tile(2 * r + c), address_of(r, c), Number(p_.to_row * 4)});
+                         {Tile(2 * r + c), address_of(r, c), Number(p_.result_row_stride * 4)});
     });
   }
 
@@ -377,12 +380,12 @@ class TileProduct {
 
   llvm::IRBuilder<>& b_;
   const ProductOperands& o_;
-  const Multiplication& p_;
+  const MatrixMultiply& p_;
 };
 
 }  // namespace
 
-bool FitsTiles(const Target& target, ScalarType type, const Multiplication& product,
+bool FitsTiles(const Target& target, ScalarType type, const MatrixMultiply& product,
                int64_t depth_multiple) {
   return target.has_tiles && type == ScalarType::kBF16 && product.rows % kTileRows == 0 &&
          product.columns % kTileColumns == 0 && depth_multiple % kTileDepth == 0;

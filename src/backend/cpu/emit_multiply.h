@@ -10,14 +10,14 @@
 namespace tokamak::cpu {
 
 struct ProductOperands {
-  Multiplication product;
+  MatrixMultiply product;
   ScalarType type{};                                          // of the matrices
   llvm::Value *to = nullptr, *lhs = nullptr, *rhs = nullptr;  // pointers to the first elements
   llvm::Value* depth = nullptr;  // the contracted dimension K: i64, at least 1
 };
 
 // Whether AMX tiles can compute it. `depth_multiple`: K is a multiple of this.
-bool FitsTiles(const Target& target, ScalarType type, const Multiplication& product,
+bool FitsTiles(const Target& target, ScalarType type, const MatrixMultiply& product,
                int64_t depth_multiple);
 
 // Configures the tiles before the first such product of a function, and releases them after the

@@ -48,22 +48,22 @@ class LlvmEmitter {
   void BeginFunction(const std::string& name);
   void FindAliases();
   void MakeRegisters();
-  void EmitBlock(const Block& block);
+  void EmitBlock(const StmtList& block);
   void EmitStmt(const Stmt& stmt);
   void EmitFor(const Stmt& stmt);
   void EmitUnrolled(const Stmt& stmt, int64_t trips);
   void EmitCounted(const Stmt& stmt, llvm::Value* begin, llvm::Value* end, bool may_be_empty);
   void EmitIf(const Stmt& stmt);
-  void EmitBranch(llvm::Value* condition, const Block& body, const Block& otherwise);
-  void EmitMasked(const Block& block, llvm::Value* mask);
+  void EmitBranch(llvm::Value* condition, const StmtList& body, const StmtList& otherwise);
+  void EmitMasked(const StmtList& block, llvm::Value* mask);
   void EmitWhile(const Stmt& stmt);
   void EmitMultiply(const Stmt& stmt);
   bool IsForTiles(const Stmt& multiply);
-  bool HasTiles(const Block& block);
-  bool NeedsGuard(const Block& block) const;
+  bool HasTiles(const StmtList& block);
+  bool NeedsGuard(const StmtList& block) const;
   // A scalar that is true if the condition holds in all lanes; null if that is expensive to test.
   llvm::Value* HoldsInAllLanes(ValueId condition);
-  bool IsSmall(const Block& block, int& budget) const;
+  bool IsSmall(const StmtList& block, int& budget) const;
   llvm::BasicBlock* NewBlock(const char* name);
   llvm::Value* Any(llvm::Value* mask);
   llvm::Value* Both(llvm::Value* mask, llvm::Value* more);  // `mask` may be null

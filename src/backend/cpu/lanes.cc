@@ -85,7 +85,7 @@ Status Lanes::CollectFor(const Stmt& stmt, Site around) {
 
 // Records each access with the vector loop around it and the conditions that decide whether a lane
 // executes it.
-Status Lanes::Collect(const Block& block, const Site& around) {
+Status Lanes::Collect(const StmtList& block, const Site& around) {
   for (const Stmt& stmt : block) {
     Site site = around;
     site.stmt = &stmt;
@@ -96,11 +96,11 @@ Status Lanes::Collect(const Block& block, const Site& around) {
       case StmtKind::kIf:
         if (site.lanes > 1) site.deciders.push_back(stmt.condition);
         TOK_RETURN_IF_ERROR(Collect(stmt.body, site));
-        TOK_RETURN_IF_ERROR(Collect(stmt.otherwise, site));
+        TOK_RETURN_IF_ERROR(Collect(stmt.else_body, site));
         break;
       case StmtKind::kWhile:
         if (site.lanes > 1) site.deciders.push_back(stmt.condition);
-        TOK_RETURN_IF_ERROR(Collect(stmt.head, site));
+        TOK_RETURN_IF_ERROR(Collect(stmt.condition_stmts, site));
         TOK_RETURN_IF_ERROR(Collect(stmt.body, site));
         break;
       case StmtKind::kShuffle:
@@ -115,7 +115,7 @@ Status Lanes::Collect(const Block& block, const Site& around) {
         sites_.push_back(std::move(site));
         break;
       case StmtKind::kBarrier:  // a block is one thread whose lanes run in lockstep
-      case StmtKind::kMultiply:
+      case StmtKind::kMatMul:
         break;
     }
   }

@@ -47,7 +47,7 @@ class Lanes {
     std::vector<ValueId> deciders{};  // conditions that control whether a lane executes it
   };
   explicit Lanes(const Kernel& kernel) : kernel_(&kernel) {}
-  Status Collect(const Block& block, const Site& around);
+  Status Collect(const StmtList& block, const Site& around);
   Status CollectFor(const Stmt& stmt, Site around);
   void FindFacts();
   LaneFact FactOf(ValueId id);

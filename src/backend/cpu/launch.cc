@@ -70,7 +70,7 @@ class Estimate {
   Estimate(const Kernel& kernel, std::span<const int64_t> extents)
       : kernel_(kernel), numbers_(kernel, extents), placement_(kernel) {}
 
-  double Of(const Block& block) const {
+  double Of(const StmtList& block) const {
     double sum = 0;
     for (size_t i = 0; i < block.size(); ++i) {
       for (ValueId id : placement_.Before(block, i)) sum += WeightOf(kernel_.node(id));
@@ -89,13 +89,13 @@ class Estimate {
         return (trips ? static_cast<double>(*trips) : kUnknownTrips) * (Of(stmt.body) + 1);
       }
       case StmtKind::kWhile:
-        return kUnknownTrips * (Of(stmt.head) + Of(stmt.body));
+        return kUnknownTrips * (Of(stmt.condition_stmts) + Of(stmt.body));
       case StmtKind::kIf:
-        return Of(stmt.body) + Of(stmt.otherwise) + 1;
-      case StmtKind::kMultiply: {
+        return Of(stmt.body) + Of(stmt.else_body) + 1;
+      case StmtKind::kMatMul: {
         constexpr double kAtOnce = 16;  // multiplications per vector instruction
-        double depth = static_cast<double>(numbers_.Of(stmt.product.depth).value_or(256));
-        return static_cast<double>(stmt.product.rows * stmt.product.columns) * depth / kAtOnce;
+        double depth = static_cast<double>(numbers_.Of(stmt.matmul.depth).value_or(256));
+        return static_cast<double>(stmt.matmul.rows * stmt.matmul.columns) * depth / kAtOnce;
       }
       default:
         return 2;
@@ -143,7 +143,7 @@ class PlainFloats {
 
 double EstimateIteration(const Kernel& kernel, std::span<const int64_t> extents) {
   constexpr double kNsEach = 0.3;  // ns per operation: two per cycle at about 2 GHz
-  const Block& block = GridOf(kernel) == nullptr ? kernel.body : kernel.body[0].body;
+  const StmtList& block = GridOf(kernel) == nullptr ? kernel.body : kernel.body[0].body;
   return std::max(Estimate(kernel, extents).Of(block) * kNsEach, 1.0);
 }
 

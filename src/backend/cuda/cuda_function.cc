@@ -16,8 +16,8 @@ constexpr int64_t kMaxSharedBytes = 227 << 10;
 
 }  // namespace
 
-Status CudaWriter::Layout(const Block& block) {
-  const Block* at = &block;
+Status CudaWriter::Layout(const StmtList& block) {
+  const StmtList* at = &block;
   while (at->size() == 1 && (*at)[0].kind == StmtKind::kFor) {
     const Stmt& stmt = (*at)[0];
     LoopRole role = kernel_.loop(stmt.loop).role;
@@ -26,7 +26,7 @@ Status CudaWriter::Layout(const Block& block) {
     if (role != LoopRole::kGrid && role != LoopRole::kThread) break;
     at = &stmt.body;
   }
-  source_.cluster = static_cast<int>(ClusterOf(kernel_));
+  source_.cluster = static_cast<int>(ClusterSizeOf(kernel_));
   if (source_.cluster > 1) source_.helpers.insert(Helper::kCluster);
   if (source_.cluster > 1 && device_function_ != nullptr)
     return Unsupported("a cluster cannot be part of a horizontally fused launch");
@@ -131,14 +131,15 @@ int64_t CudaWriter::LanesOf(size_t array) {
   return lanes;
 }
 
-void CudaWriter::FindLanes(const Block& block, int64_t around, size_t array, int64_t& lanes) const {
+void CudaWriter::FindLanes(const StmtList& block, int64_t around, size_t array,
+                           int64_t& lanes) const {
   for (const Stmt& stmt : block) {
     int64_t inner = around;
     if (stmt.kind == StmtKind::kFor && IsVector(kernel_, kernel_.loop(stmt.loop)))
       inner = ConstantOf(kernel_.loop(stmt.loop).extent);
     if (stmt.kind == StmtKind::kStore && static_cast<size_t>(stmt.array) == array && inner > 1)
       lanes = inner;
-    for (const Block* below : {&stmt.head, &stmt.body, &stmt.otherwise})
+    for (const StmtList* below : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
       FindLanes(*below, inner, array, lanes);
   }
 }

@@ -124,12 +124,12 @@ void CudaWriter::FindVectorRead(const Stmt& loop, int64_t lanes, ValueId id,
   if (!base.empty()) vector_loads_.emplace(id, base);
 }
 
-bool CudaWriter::IsReplaced(const Block& body, ArrayId array) const {
+bool CudaWriter::IsReplaced(const StmtList& body, ArrayId array) const {
   if (kernel_.array(array).space != Space::kShared) return false;
   ValueId first_index = kNoValue;
   bool is_stored = false;
   for (const Stmt& stmt : body) {
-    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+    for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
       for (const Stmt& below : *inner)
         if (Touches(below, array)) return false;
     if (!Touches(stmt, array)) continue;
@@ -145,9 +145,9 @@ bool CudaWriter::IsReplaced(const Block& body, ArrayId array) const {
 
 bool CudaWriter::Touches(const Stmt& stmt, ArrayId array) const {
   if (stmt.kind == StmtKind::kRead && kernel_.node(stmt.value).array() == array) return true;
-  if ((stmt.kind == StmtKind::kStore || stmt.kind == StmtKind::kMultiply) && stmt.array == array)
+  if ((stmt.kind == StmtKind::kStore || stmt.kind == StmtKind::kMatMul) && stmt.array == array)
     return true;
-  for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+  for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
     for (const Stmt& below : *inner)
       if (Touches(below, array)) return true;
   return false;
@@ -176,12 +176,12 @@ bool CudaWriter::AreWide(const Stmt& loop, int64_t lanes, ArrayId array) {
 
 size_t CudaWriter::StoresTo(const Stmt& stmt, ArrayId array) {
   size_t count = stmt.kind == StmtKind::kStore && stmt.array == array ? 1 : 0;
-  for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+  for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
     for (const Stmt& below : *inner) count += StoresTo(below, array);
   return count;
 }
 
-bool CudaWriter::LoadsAfter(const Block& block, size_t stmt) const {
+bool CudaWriter::LoadsAfter(const StmtList& block, size_t stmt) const {
   for (size_t i = stmt + 1; i <= block.size(); ++i) {
     for (ValueId id : placement_.Before(block, i)) {
       const ScalarNode& node = kernel_.node(id);
@@ -192,7 +192,7 @@ bool CudaWriter::LoadsAfter(const Block& block, size_t stmt) const {
   return false;
 }
 
-void CudaWriter::FindAccesses(const Block& block, std::set<ArrayId>& read,
+void CudaWriter::FindAccesses(const StmtList& block, std::set<ArrayId>& read,
                               std::map<ArrayId, int>& stored) {
   for (size_t i = 0; i <= block.size(); ++i) {
     auto values = placement_.Before(block, i);
@@ -202,24 +202,24 @@ void CudaWriter::FindAccesses(const Block& block, std::set<ArrayId>& read,
     if (stmt.kind == StmtKind::kRead || stmt.kind == StmtKind::kShuffle) inside_.insert(stmt.value);
     if (stmt.kind == StmtKind::kRead) read.insert(kernel_.node(stmt.value).array());
     if (stmt.kind == StmtKind::kStore) ++stored[stmt.array];
-    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+    for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
       if (!inner->empty()) FindAccesses(*inner, read, stored);
   }
 }
 
-bool CudaWriter::BeginsAnew(const Block& body, ArrayId array) const {
+bool CudaWriter::BeginsAnew(const StmtList& body, ArrayId array) const {
   const Array& of = kernel_.array(array);
   if (of.space != Space::kRegisters || of.size != 1) return false;
   auto first = std::ranges::find_if(body, [&](const Stmt& stmt) { return Touches(stmt, array); });
   return first != body.end() && first->kind == StmtKind::kStore;
 }
 
-bool CudaWriter::StoresUniform(const Block& block, const std::set<ArrayId>& read) const {
+bool CudaWriter::StoresUniform(const StmtList& block, const std::set<ArrayId>& read) const {
   for (const Stmt& stmt : block) {
     if (stmt.kind == StmtKind::kStore && read.contains(stmt.array) &&
         !divergence_.ByLane(stmt.index) && !divergence_.PerLane(stmt.array))
       return true;
-    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+    for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
       if (StoresUniform(*inner, read)) return true;
   }
   return false;

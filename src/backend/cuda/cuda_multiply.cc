@@ -6,7 +6,7 @@ namespace tokamak::cuda {
 
 namespace {
 
-// A thread holds the sums that the kernel IR specifies (Multiplication). kLhsRow and kLhsColumn are
+// A thread holds the sums that the kernel IR specifies (MatrixMultiply). kLhsRow and kLhsColumn are
 // the strides of lhs between rows and between columns; one of them is 1. The same holds for rhs.
 constexpr std::string_view kBlockMultiplyText = R"(
 // Operand types of tensor cores: pairs of 16 bits, or f32 truncated to 19 bits (tf32).
@@ -132,29 +132,30 @@ std::string_view BlockMultiplyText() {
 }
 
 void CudaWriter::Multiply(const Stmt& stmt) {
-  if (stmt.product.IsBlockWide()) return BlockMultiply(stmt);
+  if (stmt.matmul.IsBlockWide()) return BlockMultiply(stmt);
   // Computed by one thread: GPU generators do not emit it, but tests check its semantics.
-  const Multiplication& product = stmt.product;
+  const MatrixMultiply& product = stmt.matmul;
   ScalarType type = kernel_.array(product.lhs).type;
   NoteType(type);
   std::string_view widen = type == ScalarType::kBF16 ? "Bf16ToF32" : "";
   std::string to = fmt::format("{}[{} + i * {} + j]", names_.Of(stmt.array), Operand(stmt.index),
-                               product.to_row);
+                               product.result_row_stride);
   Line("for (int i = 0; i < {}; ++i)", product.rows);
   Line("  for (int j = 0; j < {}; ++j) {{", product.columns);
-  Line("    {} sum = {};", Type(kernel_.array(stmt.array).type), product.fresh ? "0" : to);
+  Line("    {} sum = {};", Type(kernel_.array(stmt.array).type), product.overwrite ? "0" : to);
   Line("    for ({} p = 0; p < {}; ++p)", IndexType(), Operand(product.depth));
   Line("      sum += {}({}[{} + i * {} + p * {}]) *", widen, names_.Of(product.lhs),
-       Operand(product.lhs_at), product.lhs_row, product.lhs_column);
+       Operand(product.lhs_index), product.lhs_row_stride, product.lhs_column_stride);
   Line("             {}({}[{} + p / {} * {} + j * {} + p % {}]);", widen, names_.Of(product.rhs),
-       Operand(product.rhs_at), GroupOf(type), product.rhs_row, GroupOf(type), GroupOf(type));
+       Operand(product.rhs_index), VnniGroupSize(type), product.rhs_row_stride, VnniGroupSize(type),
+       VnniGroupSize(type));
   Line("    {} = sum;", to);
   Line("  }}");
 }
 
 // 16-bit types and tf32 use tensor cores, all others multiply-adds.
 void CudaWriter::BlockMultiply(const Stmt& stmt) {
-  const Multiplication& product = stmt.product;
+  const MatrixMultiply& product = stmt.matmul;
   ScalarType type = kernel_.array(product.lhs).type;
   std::string_view tensor = type == ScalarType::kBF16  ? "Tensor::kBf16, "
                             : type == ScalarType::kF16 ? "Tensor::kF16, "
@@ -164,16 +165,17 @@ void CudaWriter::BlockMultiply(const Stmt& stmt) {
   auto is_aligned = [&](ValueId at, int64_t row, int64_t column) {
     return ranges_.Of(kernel_, at).stride % aligned == 0 && std::max(row, column) % aligned == 0;
   };
-  if (!tensor.empty() && (!is_aligned(product.lhs_at, product.lhs_row, product.lhs_column) ||
-                          !is_aligned(product.rhs_at, product.rhs_row, product.rhs_column)))
+  if (!tensor.empty() &&
+      (!is_aligned(product.lhs_index, product.lhs_row_stride, product.lhs_column_stride) ||
+       !is_aligned(product.rhs_index, product.rhs_row_stride, product.rhs_column_stride)))
     return Fail("a multiply of lines that do not begin at multiples of 16 bytes");
   source_.helpers.insert(Helper::kBlockMultiply);
   Line("BlockMultiply{}<{}{}, {}, {}, {}, {}, {}, {}, {}>({}, {} + {}, {} + {}, {});",
        tensor.empty() ? "" : "Tensor", tensor, product.warp_rows, product.warp_columns,
-       product.columns / product.warp_columns, Operand(product.depth), product.lhs_row,
-       product.lhs_column, product.rhs_row, product.rhs_column, names_.Of(stmt.array),
-       names_.Of(product.lhs), Operand(product.lhs_at), names_.Of(product.rhs),
-       Operand(product.rhs_at), ThreadIndex(0));
+       product.columns / product.warp_columns, Operand(product.depth), product.lhs_row_stride,
+       product.lhs_column_stride, product.rhs_row_stride, product.rhs_column_stride,
+       names_.Of(stmt.array), names_.Of(product.lhs), Operand(product.lhs_index),
+       names_.Of(product.rhs), Operand(product.rhs_index), ThreadIndex(0));
 }
 
 }  // namespace tokamak::cuda

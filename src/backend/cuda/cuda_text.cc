@@ -161,7 +161,7 @@ bool CudaWriter::SetsRegister(const Stmt& stmt) const {
   return stmt.kind == StmtKind::kStore && kernel_.array(stmt.array).space == Space::kRegisters;
 }
 
-void CudaWriter::Body(const Block& block) {
+void CudaWriter::Body(const StmtList& block) {
   for (size_t i = 0; i <= block.size();) {
     // Values do not depend on where registers are set: the values of consecutive such statements
     // are computed before all of them.
@@ -178,7 +178,7 @@ void CudaWriter::Body(const Block& block) {
   }
 }
 
-void CudaWriter::Inner(const Block& block) {
+void CudaWriter::Inner(const StmtList& block) {
   ++depth_;
   Body(block);
   --depth_;
@@ -193,16 +193,16 @@ void CudaWriter::WriteStmt(const Stmt& stmt) {
     case StmtKind::kIf:
       Line("if ({}) {{", Operand(stmt.condition));
       Inner(stmt.body);
-      if (!stmt.otherwise.empty()) {
+      if (!stmt.else_body.empty()) {
         Line("}} else {{");
-        Inner(stmt.otherwise);
+        Inner(stmt.else_body);
       }
       Line("}}");
       return;
     case StmtKind::kWhile:
       Line("for (;;) {{");
       ++depth_;
-      Body(stmt.head);
+      Body(stmt.condition_stmts);
       Line("if (!{}) break;", Operand(stmt.condition));
       Body(stmt.body);
       --depth_;
@@ -216,13 +216,13 @@ void CudaWriter::WriteStmt(const Stmt& stmt) {
       return Shuffle(stmt.value);
     case StmtKind::kBarrier:
       return EmitBarrier(stmt);
-    case StmtKind::kMultiply:
+    case StmtKind::kMatMul:
       return Multiply(stmt);
   }
 }
 
 void CudaWriter::EmitBarrier(const Stmt& stmt) {
-  if (stmt.scope == Scope::kWarp) return EmitWarpBarrier();
+  if (stmt.scope == BarrierScope::kWarp) return EmitWarpBarrier();
   if (source_.cluster == 1) return Line("__syncthreads();");
   if (!mbarriers_) return Line("ClusterBarrier();");
   Line("AwaitAll({}, {} >> 1 & 1, {});", MbarrierFor(stmt), names_.Of(mbarriers_->loop),

@@ -144,7 +144,7 @@ Kernel TwoArrays(ScalarType type, Rest&& rest) {
 // Two halves of a kernel; with `apart`, a barrier separates them.
 Kernel TwoHalves(bool apart) {
   return TwoArrays(ScalarType::kF64, [&](KernelBuilder& b, Scalar t, ArrayId y, ArrayId second) {
-    if (apart) b.Barrier(Scope::kBlock);
+    if (apart) b.Barrier(BarrierScope::kBlock);
     b.Store(second, t, b.Constant(ScalarType::kF64, 2));
     b.Store(y, t, b.Read(second, t).As(ScalarType::kF32));
   });
@@ -165,7 +165,7 @@ TEST(CudaText, SharedMemoryIsNotReusedBeforeTheBarrier) {
       TwoArrays(ScalarType::kF32, [](KernelBuilder& b, Scalar t, ArrayId, ArrayId second) {
         b.For("i", LoopRole::kSerial, b.Index(2), [&](Scalar) {
           b.Store(second, t, b.Constant(ScalarType::kF32, 2));
-          b.Barrier(Scope::kBlock);
+          b.Barrier(BarrierScope::kBlock);
         });
       });
   EXPECT_EQ(CudaText(loop).value().dynamic_bytes, 65536);
@@ -174,25 +174,25 @@ TEST(CudaText, SharedMemoryIsNotReusedBeforeTheBarrier) {
 // A 32 x 16 by 16 x 32 product of zeros.
 Kernel Product(ScalarType type, bool is_transposed, bool tf32) {
   KernelBuilder b("product");
-  ScalarType sum = *SumTypeOf(type);
+  ScalarType sum = *AccumulatorScalarType(type);
   ArrayId y = b.Argument({.name = "y", .type = sum, .access = Access::kWrite, .size = 1024});
   ArrayId lhs = b.Local("lhs", type, Space::kShared, 32 * 40);
   ArrayId rhs = b.Local("rhs", type, Space::kShared, 32 * 40);
-  Multiplication product{.lhs = lhs,
+  MatrixMultiply product{.lhs = lhs,
                          .rhs = rhs,
-                         .lhs_at = b.Index(0).id(),
-                         .rhs_at = b.Index(0).id(),
+                         .lhs_index = b.Index(0).id(),
+                         .rhs_index = b.Index(0).id(),
                          .depth = b.Index(16).id(),
                          .rows = 32,
                          .columns = 32,
-                         .lhs_row = is_transposed ? 1 : 40,
-                         .lhs_column = is_transposed ? 40 : 1,
-                         .rhs_row = is_transposed ? 1 : 40,
-                         .rhs_column = is_transposed ? 40 : 1,
+                         .lhs_row_stride = is_transposed ? 1 : 40,
+                         .lhs_column_stride = is_transposed ? 40 : 1,
+                         .rhs_row_stride = is_transposed ? 1 : 40,
+                         .rhs_column_stride = is_transposed ? 40 : 1,
                          .warp_rows = 16,
                          .warp_columns = 8,
                          .tf32 = tf32};
-  ArrayId sums = b.Local("sums", sum, Space::kRegisters, product.SumsOfThread());
+  ArrayId sums = b.Local("sums", sum, Space::kRegisters, product.AccumulatorsPerThread());
   b.For("t", LoopRole::kThread, b.Index(product.Threads()), [&](Scalar t) {
     b.For("i", LoopRole::kSerial, b.Index(5), [&](Scalar i) {
       Scalar at = i * b.Index(256) + t;
@@ -200,7 +200,7 @@ Kernel Product(ScalarType type, bool is_transposed, bool tf32) {
       b.Store(rhs, at, b.Constant(type, 0));
     });
     for (int64_t s = 0; s < 4; ++s) b.Store(sums, b.Index(s), b.Constant(sum, 0));
-    b.Barrier(Scope::kBlock);
+    b.Barrier(BarrierScope::kBlock);
     b.Multiply(sums, b.Index(0), product);
     for (int64_t s = 0; s < 4; ++s) {
       AccumulatorPosition<Scalar> at(product, t, b.Index(s), [&](int64_t x) { return b.Index(x); });
@@ -256,7 +256,7 @@ Kernel AddOne(int64_t threads, int64_t size) {
     b.For("t", LoopRole::kThread, b.Index(threads), [&](Scalar t) {
       Scalar at = block * b.Index(threads) + t;
       b.If(t == b.Index(0), [&] { b.Store(s, b.Index(size - 1), b.Load(x, at)); });
-      b.Barrier(Scope::kBlock);
+      b.Barrier(BarrierScope::kBlock);
       b.Store(y, at, b.Read(s, b.Index(size - 1)) + b.Load(x, at));
     });
   });

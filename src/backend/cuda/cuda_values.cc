@@ -30,10 +30,10 @@ bool IsNarrow(ScalarType type) {
   return type == ScalarType::kBF16 || type == ScalarType::kF16;
 }
 
-void EraseStored(const Block& block, std::set<ValueId>& values) {
+void EraseStored(const StmtList& block, std::set<ValueId>& values) {
   for (const Stmt& stmt : block) {
     if (stmt.kind == StmtKind::kStore) values.erase(stmt.value);
-    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+    for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
       EraseStored(*inner, values);
   }
 }

@@ -113,14 +113,14 @@ class CudaWriter {
 
   // ---- the function around the statements (cuda_function.cc)
   // Finds the grid and thread loops: the perfectly nested loops at the top.
-  Status Layout(const Block& block);
+  Status Layout(const StmtList& block);
   void Function();
   void SharedArrays();
   void InitMbarriers();
   void Registers(size_t i);
   // Lanes of the vector loops that access a per-lane register array: all have the same number.
   int64_t LanesOf(size_t array);
-  void FindLanes(const Block& block, int64_t around, size_t array, int64_t& lanes) const;
+  void FindLanes(const StmtList& block, int64_t around, size_t array, int64_t& lanes) const;
   void NoteType(ScalarType type) {
     if (type == ScalarType::kF16) source_.helpers.insert(Helper::kF16);
     if (type == ScalarType::kBF16) source_.helpers.insert(Helper::kBf16);
@@ -141,13 +141,13 @@ class CudaWriter {
   void Shuffle(ValueId id);
 
   // ---- statements (cuda_text.cc)
-  void Body(const Block& block);
+  void Body(const StmtList& block);
   void EmitBarrier(const Stmt& stmt);
   void EmitWarpBarrier();
   // The mbarrier that counts the bytes stored before a sync point. `stmt` is a store or barrier
   // that belongs to it.
   std::string MbarrierFor(const Stmt& stmt) const;
-  void Inner(const Block& block);
+  void Inner(const StmtList& block);
   bool IsLong(const Loop& loop, std::string_view text) const;
   void WriteStmt(const Stmt& stmt);
   void Store(const Stmt& stmt);
@@ -182,17 +182,17 @@ class CudaWriter {
   bool AreWide(const Stmt& loop, int64_t lanes, ArrayId array);
   // Whether the lanes of a loop read a shared array only at the index that they then store to, and
   // access it nowhere else.
-  bool IsReplaced(const Block& body, ArrayId array) const;
+  bool IsReplaced(const StmtList& body, ArrayId array) const;
   bool Touches(const Stmt& stmt, ArrayId array) const;
   static size_t StoresTo(const Stmt& stmt, ArrayId array);
   // Whether a load that may alias other arrays follows a statement of a block.
-  bool LoadsAfter(const Block& block, size_t stmt) const;
-  void FindAccesses(const Block& block, std::set<ArrayId>& read, std::map<ArrayId, int>& stored);
+  bool LoadsAfter(const StmtList& block, size_t stmt) const;
+  void FindAccesses(const StmtList& block, std::set<ArrayId>& read, std::map<ArrayId, int>& stored);
   // Whether each lane stores a register before it reads it: no value is carried from lane to lane.
-  bool BeginsAnew(const Block& body, ArrayId array) const;
+  bool BeginsAnew(const StmtList& body, ArrayId array) const;
   // Whether a register is stored with a uniform value: lanes in lockstep do so once, lanes in
   // sequence would repeat it.
-  bool StoresUniform(const Block& block, const std::set<ArrayId>& read) const;
+  bool StoresUniform(const StmtList& block, const std::set<ArrayId>& read) const;
   // The address of the first lane's element, `by` elements before that of the index, as text; empty
   // if there is no wide access.
   std::string VectorBase(LoopId loop, int64_t lanes, ArrayId id, ValueId index, int64_t by = 0);

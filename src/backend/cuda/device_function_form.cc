@@ -25,7 +25,7 @@ bool IsCommutative(Prim prim) {
 }
 
 // Marks the indices that statements use directly: extents of loops, element indices.
-void MarkUsed(const Kernel& kernel, const Block& block, std::vector<bool>& used) {
+void MarkUsed(const Kernel& kernel, const StmtList& block, std::vector<bool>& used) {
   auto use = [&](ValueId id) {
     if (id != kNoValue && kernel.node(id).type == ScalarType::kIndex)
       used[static_cast<size_t>(id)] = true;
@@ -36,9 +36,9 @@ void MarkUsed(const Kernel& kernel, const Block& block, std::vector<bool>& used)
       use(stmt.index);
       use(stmt.value);
     }
-    if (stmt.kind == StmtKind::kMultiply)
-      for (ValueId operand : OperandsOf(stmt)) use(operand);
-    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+    if (stmt.kind == StmtKind::kMatMul)
+      for (ValueId operand : MatMulOperandsOf(stmt)) use(operand);
+    for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
       MarkUsed(kernel, *inner, used);
   }
 }

@@ -200,7 +200,7 @@ Result<LoopEnd> DriverGpu::LaunchLoop(const LaunchCode& launch, std::span<void* 
 
 // ---- products
 
-bool DriverGpu::HasProducts() {
+bool DriverGpu::HasMatrixMultiply() {
   return Enter().ok() && CublasLt::Open().ok();
 }
 

@@ -49,7 +49,7 @@ class DriverGpu final : public Gpu,
                              const LoopChunk& chunk) override;
   Result<std::unique_ptr<StepGraph>> MakeGraph(std::span<const GraphStep> steps) override;
   Status RunGraph(StepGraph& graph, std::span<void* const> pointers) override;
-  bool HasProducts() override;
+  bool HasMatrixMultiply() override;
   Result<std::shared_ptr<const ProductCode>> LoadProduct(const MatrixProduct& product,
                                                          const ProductKind& kind) override;
   Result<std::shared_ptr<const ProductCode>> LoadConvolution(

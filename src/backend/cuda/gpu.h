@@ -100,7 +100,7 @@ class Gpu : public Device {
   virtual Status RunGraph(StepGraph& graph, std::span<void* const> pointers) = 0;
 
   // Whether a library for matrix products is available.
-  virtual bool HasProducts() = 0;
+  virtual bool HasMatrixMultiply() = 0;
   // TK4201, TK4203.
   virtual Result<std::shared_ptr<const ProductCode>> LoadProduct(const MatrixProduct& product,
                                                                  const ProductKind& kind) = 0;

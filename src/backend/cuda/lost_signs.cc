@@ -25,7 +25,7 @@ class SignFinder {
     // The kinds of min/max that are nested anywhere in the kernel.
     Facts chained = 0;
     ForExtremes([&](ValueId id, Facts own) {
-      for (size_t k : OperandsOf(id)) {
+      for (size_t k : MatMulOperandsOf(id)) {
         Facts inner = FactsOf(kernel_.node(id).operands[k]) & ~(kArithmetic | kConstant);
         Facts joined = KindsOf(inner) & KindsOf(own);
         if (joined != 0) chained |= own | (inner & (joined | joined << kIndexShift));
@@ -33,13 +33,13 @@ class SignFinder {
     });
     std::set<std::pair<ValueId, size_t>> found;
     ForExtremes([&](ValueId id, Facts own) {
-      for (size_t k : OperandsOf(id))
+      for (size_t k : MatMulOperandsOf(id))
         if ((own & chained) != 0 && (FactsOf(kernel_.node(id).operands[k]) & kArithmetic) != 0)
           found.insert({id, k});
     });
     for (size_t i = 0; i < kernel_.nodes.size(); ++i)
       if (IsNarrowInteger(kernel_.nodes[i]) && KindOf(kernel_.nodes[i]) != 0)
-        for (ValueId id{static_cast<uint32_t>(i)}; size_t k : OperandsOf(id))
+        for (ValueId id{static_cast<uint32_t>(i)}; size_t k : MatMulOperandsOf(id))
           if (ValueId of = kernel_.node(id).operands[k];
               (FactsOf(of) & kConstant) != 0 && kernel_.node(of).prim != Prim::kConst)
             found.insert({id, k});
@@ -89,7 +89,7 @@ class SignFinder {
     return (is(0, 1) && is(1, 2)) || (is(0, 2) && is(1, 1));
   }
 
-  std::array<size_t, 2> OperandsOf(ValueId id) const {
+  std::array<size_t, 2> MatMulOperandsOf(ValueId id) const {
     if (kernel_.node(id).prim == Prim::kSelect) return {1, 2};
     return {0, 1};
   }
@@ -149,7 +149,7 @@ class SignFinder {
     }
   }
 
-  void AddStores(const Block& block, bool& is_new) {
+  void AddStores(const StmtList& block, bool& is_new) {
     for (const Stmt& stmt : block) {
       if (stmt.kind == StmtKind::kStore) {
         Facts& facts = of_array_[static_cast<size_t>(stmt.array)];
@@ -157,7 +157,7 @@ class SignFinder {
         is_new = is_new || with != facts;
         facts = with;
       }
-      for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+      for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
         AddStores(*inner, is_new);
     }
   }

@@ -16,10 +16,11 @@ constexpr int64_t kMbarrierMaxBytes = (1 << 20) - 1;
 // loop with barriers.
 class BarrierSplitFinder {
  public:
-  explicit BarrierSplitFinder(const Kernel& kernel) : kernel_(kernel), blocks_(ClusterOf(kernel)) {}
+  explicit BarrierSplitFinder(const Kernel& kernel)
+      : kernel_(kernel), blocks_(ClusterSizeOf(kernel)) {}
 
   std::optional<MbarrierPlan> Find() {
-    const Block* body = FindThreads(&kernel_.body);
+    const StmtList* body = FindThreads(&kernel_.body);
     if (blocks_ < 2 || body == nullptr || threads_ % kMbarrierWarp != 0) return std::nullopt;
     for (const Stmt& stmt : *body) {
       if (!TouchesSharedMemory(stmt)) continue;
@@ -32,7 +33,7 @@ class BarrierSplitFinder {
   }
 
  private:
-  const Block* FindThreads(const Block* block) {
+  const StmtList* FindThreads(const StmtList* block) {
     int loops = 0;
     while (block->size() == 1 && (*block)[0].kind == StmtKind::kFor) {
       const Loop& loop = kernel_.loop((*block)[0].loop);
@@ -56,9 +57,9 @@ class BarrierSplitFinder {
   }
   // Whether a statement accesses shared memory or is a block barrier.
   bool TouchesSharedMemory(const Stmt& stmt) const {
-    if (Reads(stmt) || Stores(stmt) || stmt.kind == StmtKind::kMultiply) return true;
-    if (stmt.kind == StmtKind::kBarrier && stmt.scope == Scope::kBlock) return true;
-    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+    if (Reads(stmt) || Stores(stmt) || stmt.kind == StmtKind::kMatMul) return true;
+    if (stmt.kind == StmtKind::kBarrier && stmt.scope == BarrierScope::kBlock) return true;
+    for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
       if (std::ranges::any_of(*inner, [&](const Stmt& s) { return TouchesSharedMemory(s); }))
         return true;
     return false;
@@ -94,7 +95,7 @@ class BarrierSplitFinder {
   // A store, or a conditional whose stores only some of the threads execute.
   bool AddStores(const Stmt& stmt) {
     if (Stores(stmt)) return AddStore(stmt, kNoValue);
-    if (stmt.kind != StmtKind::kIf || !stmt.otherwise.empty()) return false;
+    if (stmt.kind != StmtKind::kIf || !stmt.else_body.empty()) return false;
     return std::ranges::all_of(stmt.body, [&](const Stmt& inner) {
       return Stores(inner) ? AddStore(inner, stmt.condition) : !TouchesSharedMemory(inner);
     });

@@ -33,7 +33,7 @@ Kernel Exchange(const Form& form) {
         Scalar value = b.Read(sum, b.Index(0));
         b.If(stores, [&] { b.Store(halves, half + own, value); });
         if (form.reads_late) b.Store(sum, b.Index(0), b.Read(halves, half + own));
-        b.Barrier(Scope::kBlock);
+        b.Barrier(BarrierScope::kBlock);
         Scalar other = b.Read(halves, half + b.Index(kAll - 1) - own);
         b.Store(sum, b.Index(0), value + other);
       });

@@ -14,8 +14,8 @@ int64_t BytesIn(const Array& array) {
 }
 
 // The statements of a thread, below the grid and thread loops.
-const Block& BodyOfThreads(const Kernel& kernel) {
-  const Block* at = &kernel.body;
+const StmtList& BodyOfThreads(const Kernel& kernel) {
+  const StmtList* at = &kernel.body;
   while (at->size() == 1 && (*at)[0].kind == StmtKind::kFor) {
     LoopRole role = kernel.loop((*at)[0].loop).role;
     if (role != LoopRole::kGrid && role != LoopRole::kThread) break;
@@ -26,7 +26,7 @@ const Block& BodyOfThreads(const Kernel& kernel) {
 
 // Whether a statement ends in a barrier of all threads of the block.
 bool EndsInBarrier(const Kernel& kernel, const Stmt& stmt) {
-  if (stmt.kind == StmtKind::kBarrier) return stmt.scope == Scope::kBlock;
+  if (stmt.kind == StmtKind::kBarrier) return stmt.scope == BarrierScope::kBlock;
   if (stmt.kind != StmtKind::kFor || stmt.body.empty()) return false;
   const ScalarNode& extent = kernel.node(kernel.loop(stmt.loop).extent);
   return extent.prim == Prim::kConst && IntOfBits(extent.type, extent.bits) > 0 &&
@@ -58,16 +58,16 @@ class Lives {
     last_[i] = std::max(last_[i], at);
   }
   void Walk(const Stmt& stmt, size_t at) {
-    if (stmt.kind == StmtKind::kStore || stmt.kind == StmtKind::kMultiply) Touch(stmt.array, at);
+    if (stmt.kind == StmtKind::kStore || stmt.kind == StmtKind::kMatMul) Touch(stmt.array, at);
     if (stmt.kind == StmtKind::kRead) Touch(kernel_.node(stmt.value).array(), at);
-    if (stmt.kind == StmtKind::kMultiply)
-      for (ArrayId id : {stmt.product.lhs, stmt.product.rhs}) Touch(id, at);
-    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+    if (stmt.kind == StmtKind::kMatMul)
+      for (ArrayId id : {stmt.matmul.lhs, stmt.matmul.rhs}) Touch(id, at);
+    for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
       for (const Stmt& below : *inner) Walk(below, at);
   }
 
   const Kernel& kernel_;
-  const Block& body_;
+  const StmtList& body_;
   std::vector<size_t> first_, last_;
 };
 

@@ -293,7 +293,7 @@ class HostGpu final : public Gpu, private SlabSource {
     return Ok();
   }
 
-  bool HasProducts() override { return true; }
+  bool HasMatrixMultiply() override { return true; }
   Result<std::shared_ptr<const ProductCode>> LoadProduct(const MatrixProduct& product,
                                                          const ProductKind& kind) override {
     auto code = std::make_shared<SimulatedProduct>();

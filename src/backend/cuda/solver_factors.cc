@@ -302,8 +302,10 @@ class SingularRun final : public FactorRun {
   }
   // Small matrices of a batch are factored in one call, which computes all vectors. The limit is
   // that of gesvdjBatched (cuSOLVER documentation).
-  static constexpr int kMostTogether = 32;
-  bool together() const { return count_ > 1 && m_ <= kMostTogether && n_ <= kMostTogether; }
+  static constexpr int kMaxThreadsPerPoint = 32;
+  bool together() const {
+    return count_ > 1 && m_ <= kMaxThreadsPerPoint && n_ <= kMaxThreadsPerPoint;
+  }
   int AskWork() override {
     if (together())
       return solver_.gesvdj_batched_size[type_](solver_.solver, mode(), n_, m_, nullptr, n_,

@@ -34,7 +34,7 @@ int64_t ArrayBytesOf(const KernelSource& source, bool outputs) {
   int64_t bytes = 0;
   for (const KernelArgument& argument : source.arguments)
     if (argument.is_output == outputs)
-      bytes += PartsOf(argument.instr->shape())[argument.part].ByteSize();
+      bytes += ResultShapesOf(argument.instr->shape())[argument.result_index].ByteSize();
   return bytes;
 }
 

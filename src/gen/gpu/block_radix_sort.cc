@@ -13,7 +13,7 @@
 #include <algorithm>
 
 #include "gen/gpu/gpu.h"
-#include "gen/line_network.h"
+#include "gen/sorting_network.h"
 
 namespace tokamak::gpu {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 // Words per thread, and its minimum for short lines; bits per pass; 32-bit counters per thread.
 // Block sizes. Shared memory banks (hardware). Bytes of shared memory per block. Chosen where not
 // hardware.
-constexpr int64_t kRadixItemsPerThread = 16, kLeastOwn = 8, kBits = 4, kSlots = 8;
+constexpr int64_t kRadixItemsPerThread = 16, kMinOwn = 8, kBits = 4, kSlots = 8;
 constexpr int64_t kRadixMinThreads = 32, kRadixMaxThreads = 512, kBanks = 32,
                   kRadixSharedBytes = 32 << 10;
 
@@ -40,7 +40,7 @@ class BlockRadixSortBuilder {
     ScalarType type = ComputeType(sort_.instr->operand(0)->shape().type());
     words_ = b_.Local("words", type, Space::kShared, Spaced(sort_.length));
     counts_ = b_.Local("counts", kCount, Space::kShared, Spaced(kSlots * threads_));
-    totals_ = b_.Local("totals", kCount, Space::kShared, threads_ / kWarp);
+    totals_ = b_.Local("totals", kCount, Space::kShared, threads_ / kWarpSize);
     own_ = b_.Local("own", type, Space::kRegisters, own_count_);
     before_ = b_.Local("before", kCount, Space::kRegisters, own_count_);
     b_.For("line", LoopRole::kGrid, b_.Index(sort_.lines), [&](Scalar line) {
@@ -50,7 +50,7 @@ class BlockRadixSortBuilder {
         Line();
       });
     });
-    return FinishBlocks(b_, emitter_, region_, sort_.lines);
+    return FinishBlockKernel(b_, emitter_, region_, sort_.lines);
   }
 
  private:
@@ -73,7 +73,7 @@ class BlockRadixSortBuilder {
           emitter_.At(*sort_.instr->operand(0), CoordinatesInLine(b_, sort_, line_, position));
       if (emitter_.failure().empty()) b_.Store(words_, Spaced(position), word[0]);
     });
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
     for (int64_t shift = 0; shift < digits_.bits; shift += kBits) SortDigit(shift);
     ForOwn(own_count_, [&](Scalar i) {
       Scalar position = i * b_.Index(threads_) + thread_;
@@ -92,9 +92,9 @@ class BlockRadixSortBuilder {
       b_.Store(before_, i, HalfOf(count, digit));
       b_.Store(counts_, CountAt(digit.slot), count + (b_.Constant(kCount, 1) << digit.half));
     });
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
     SumUp();
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
     ForOwn(own_count_, [&](Scalar i) {
       Scalar word = b_.Read(own_, i);
       Digit digit = DigitAt(word, shift);
@@ -103,7 +103,7 @@ class BlockRadixSortBuilder {
       Scalar inside = (position & b_.ConstantBits(kCount, static_cast<Bits>(sort_.length - 1)));
       b_.Store(words_, Spaced(inside.As(ScalarType::kIndex)), word);
     });
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
   }
 
   // The counter of a digit: which word, and which half of it.
@@ -137,17 +137,17 @@ class BlockRadixSortBuilder {
       b_.Store(sum, zero, b_.Read(sum, zero) + b_.Read(counts_, Spaced(first + k)));
     });
     Scalar total = b_.Read(sum, zero), before = Number(0);
-    for (int64_t offset = 1; offset < kWarp; offset *= 2) {
+    for (int64_t offset = 1; offset < kWarpSize; offset *= 2) {
       Scalar other = b_.Shuffle(total, b_.Index(offset));
       Scalar is_later = thread_ / b_.Index(offset) % b_.Index(2) == b_.Index(1);
       before = Choose(is_later, before + other, before);
       total = total + other;
     }
-    Scalar warp = thread_ / b_.Index(kWarp), lane = thread_ % b_.Index(kWarp);
+    Scalar warp = thread_ / b_.Index(kWarpSize), lane = thread_ % b_.Index(kWarpSize);
     b_.If(lane == zero, [&] { b_.Store(totals_, warp, total); });
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
     Scalar all = Number(0);
-    for (int64_t w = 0; w < threads_ / kWarp; ++w) {
+    for (int64_t w = 0; w < threads_ / kWarpSize; ++w) {
       Scalar other = b_.Read(totals_, b_.Index(w));
       before = before + Choose(b_.Index(w) < warp, other, Number(0));
       all = all + other;
@@ -176,26 +176,26 @@ bool IsBlockRadixSort(const Instr& sort) {
   if (!RadixKeyOf(sort) || sort.captures() > 0) return false;
   LineSort lines = LineSortOf(sort);
   int64_t bytes = BytesOf(ComputeType(sort.operand(0)->shape().type()));
-  return lines.length == PowerAbove(lines.length) && lines.length >= kRadixMinThreads * kLeastOwn &&
-         lines.length <= LongestRadixLine(bytes);
+  return lines.length == CeilPowerOfTwo(lines.length) &&
+         lines.length >= kRadixMinThreads * kMinOwn && lines.length <= MaxRadixLineLength(bytes);
 }
 
-bool LoadsOnce(const Instr& sort) {
+bool CanFuseProducers(const Instr& sort) {
   return IsBlockRadixSort(sort) || IsRadixScatter(sort) || IsNetworkSort(sort);
 }
 
-bool TakesProducers(const FusedRegion& region) {
-  if (region.roots.size() != 1 || !LoadsOnce(*region.roots[0])) return false;
+bool IsSortWithProducers(const FusedRegion& region) {
+  if (region.roots.size() != 1 || !CanFuseProducers(*region.roots[0])) return false;
   return std::none_of(region.instrs.begin(), region.instrs.end(), [&](const Instr* instr) {
-    return instr != region.roots[0] && WhyNoElement(*instr).has_value();
+    return instr != region.roots[0] && WhyNoElementCode(*instr).has_value();
   });
 }
 
-int64_t RadixLineLength(int64_t length) {
-  return std::max(PowerAbove(length), kRadixMinThreads * kLeastOwn);
+int64_t PaddedRadixLineLength(int64_t length) {
+  return std::max(CeilPowerOfTwo(length), kRadixMinThreads * kMinOwn);
 }
 
-int64_t LongestRadixLine(int64_t bytes) {
+int64_t MaxRadixLineLength(int64_t bytes) {
   return std::min(kRadixSharedBytes / bytes, kRadixMaxThreads * kRadixItemsPerThread);
 }
 

@@ -18,8 +18,8 @@ void CachedValues::Visit(const Instr& instr, size_t pass, const FusedRegion& reg
     auto same = [&](const Value& value) { return value.instr == &instr; };
     auto cached = std::find_if(values_.begin(), values_.end(), same);
     if (cached == values_.end())
-      cached = values_.insert(cached, {.instr = &instr, .made = first->second});
-    cached->last = pass;
+      cached = values_.insert(cached, {.instr = &instr, .first_pass = first->second});
+    cached->last_pass = pass;
     return;
   }
   bool inside =
@@ -34,7 +34,7 @@ int64_t CachedValues::MaxRegisters(size_t passes) const {
   for (size_t pass = 1; pass < passes; ++pass) {
     int64_t thread_registers = 0;
     for (const Value& value : values_) {
-      if (value.made >= pass || value.last < pass) continue;
+      if (value.first_pass >= pass || value.last_pass < pass) continue;
       ElementType type = value.instr->shape().type();
       int64_t bytes = BytesOf(ComputeType(type)) * (IsComplex(type) ? 2 : 1);
       thread_registers += (bytes + 3) / 4;
@@ -48,48 +48,49 @@ int64_t CachedValues::Find(const FusedRegion& region, const RowLevels& levels, c
                            const std::vector<const Instr*>& last) {
   for (size_t pass = 0; pass < levels.levels.size(); ++pass)
     for (const Reducer& reducer : levels.levels[pass])
-      for (size_t i = 0; i < reducer.count; ++i)
+      for (size_t i = 0; i < reducer.input_count; ++i)
         Visit(*reducer.instr->operand(i), pass, region, dims);
   for (const Instr* needed : last) Visit(*needed, levels.levels.size(), region, dims);
   return MaxRegisters(levels.levels.size() + 1);
 }
 
 std::vector<CachedValues::Slot> CachedValues::FindSlots(
-    std::vector<std::vector<size_t>>& of_values) const {
+    std::vector<std::vector<size_t>>& slots_of_value) const {
   std::vector<Slot> slots;
   std::vector<size_t> order(values_.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t x, size_t y) { return values_[x].made < values_[y].made; });
-  of_values.assign(values_.size(), {});
+  std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) {
+    return values_[x].first_pass < values_[y].first_pass;
+  });
+  slots_of_value.assign(values_.size(), {});
   for (size_t i : order) {
     const Value& value = values_[i];
     ElementType type = value.instr->shape().type();
-    for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part) {
+    for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component) {
       // A pass reads an element's old values before it caches new ones.
       size_t slot = 0;
       while (slot < slots.size() &&
-             (slots[slot].type != ComputeType(type) || slots[slot].last > value.made))
+             (slots[slot].type != ComputeType(type) || slots[slot].last_pass > value.first_pass))
         ++slot;
       if (slot == slots.size()) slots.push_back({.type = ComputeType(type)});
-      slots[slot].last = value.last;
-      of_values[i].push_back(slot);
+      slots[slot].last_pass = value.last_pass;
+      slots_of_value[i].push_back(slot);
     }
   }
   return slots;
 }
 
 int64_t CachedValues::SharedBytes() const {
-  std::vector<std::vector<size_t>> of_values;
+  std::vector<std::vector<size_t>> slots_of_value;
   int64_t bytes = 0;
-  for (const Slot& slot : FindSlots(of_values)) bytes += BytesOf(slot.type);
+  for (const Slot& slot : FindSlots(slots_of_value)) bytes += BytesOf(slot.type);
   return bytes;
 }
 
-void CachedValues::Cache(int64_t count, int64_t shared_count) {
+void CachedValues::Allocate(int64_t count, int64_t shared_count) {
   is_cached_ = true;
-  std::vector<std::vector<size_t>> of_values;
-  std::vector<Slot> slots = FindSlots(of_values);
+  std::vector<std::vector<size_t>> slots_of_value;
+  std::vector<Slot> slots = FindSlots(slots_of_value);
   if (shared_count > 0)
     for (Slot& slot : slots)
       slot.array = b_.Local("shared_cache", slot.type, Space::kShared, shared_count);
@@ -97,41 +98,41 @@ void CachedValues::Cache(int64_t count, int64_t shared_count) {
     Value& value = values_[i];
     ElementType type = value.instr->shape().type();
     value.is_complex = IsComplex(type);
-    for (size_t part = 0; part < of_values[i].size(); ++part) {
-      value.arrays[part] = b_.Local("cached", ComputeType(type), Space::kRegisters, count);
-      value.shared_arrays[part] = slots[of_values[i][part]].array;
+    for (size_t component = 0; component < slots_of_value[i].size(); ++component) {
+      value.arrays[component] = b_.Local("cached", ComputeType(type), Space::kRegisters, count);
+      value.shared_arrays[component] = slots[slots_of_value[i][component]].array;
     }
   }
 }
 
-std::pair<ArrayId, Scalar> CachedValues::SlotOf(const Value& value, size_t part,
+std::pair<ArrayId, Scalar> CachedValues::SlotOf(const Value& value, size_t component,
                                                 const CachedElement& element) const {
-  if (!element.in_shared.ok()) return {value.arrays[part], element.number};
-  return {value.shared_arrays[part], element.in_shared};
+  if (!element.shared_index.ok()) return {value.arrays[component], element.register_index};
+  return {value.shared_arrays[component], element.shared_index};
 }
 
-void CachedValues::Bind(size_t pass, const Coordinates& at, const CachedElement& cached_at) {
+void CachedValues::LoadCached(size_t pass, const Coordinates& at, const CachedElement& cached_at) {
   // Values of another element or pass were read in a kernel block that is closed.
-  if (!cached().empty()) emitter_.Forget();
+  if (!cached().empty()) emitter_.ClearMemo();
   for (const Value& value : cached()) {
-    if (pass <= value.made || pass > value.last) continue;
+    if (pass <= value.first_pass || pass > value.last_pass) continue;
     Element element;
-    for (size_t part = 0; part < (value.is_complex ? 2u : 1u); ++part) {
-      auto [array, index] = SlotOf(value, part, cached_at);
-      element[part] = b_.Read(array, index);
+    for (size_t component = 0; component < (value.is_complex ? 2u : 1u); ++component) {
+      auto [array, index] = SlotOf(value, component, cached_at);
+      element[component] = b_.Read(array, index);
     }
-    emitter_.Remember(*value.instr, at, element);
+    emitter_.Memoize(*value.instr, at, element);
   }
 }
 
-void CachedValues::Cache(size_t pass, const Coordinates& at, const CachedElement& cached_at) {
+void CachedValues::StoreCached(size_t pass, const Coordinates& at, const CachedElement& cached_at) {
   for (const Value& value : cached()) {
-    if (pass != value.made) continue;
+    if (pass != value.first_pass) continue;
     Element element = emitter_.At(*value.instr, at);
     if (!emitter_.failure().empty()) return;
-    for (size_t part = 0; part < (value.is_complex ? 2u : 1u); ++part) {
-      auto [array, index] = SlotOf(value, part, cached_at);
-      b_.Store(array, index, element[part]);
+    for (size_t component = 0; component < (value.is_complex ? 2u : 1u); ++component) {
+      auto [array, index] = SlotOf(value, component, cached_at);
+      b_.Store(array, index, element[component]);
     }
   }
 }

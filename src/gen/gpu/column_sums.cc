@@ -22,11 +22,11 @@ const Instr& BelowReshapes(const Instr& operand, const FusedRegion& region) {
 }  // namespace
 
 bool ReducesColumns(const Reducer& reducer) {
-  if (reducer.reduced.empty() || reducer.kept_dims.empty()) return false;
-  int64_t first = reducer.reduced.front(), last = reducer.reduced.back();
-  bool adjoin = last - first + 1 == static_cast<int64_t>(reducer.reduced.size());
-  return adjoin && last + 1 < reducer.input().rank() && reducer.any_order && reducer.count == 1 &&
-         !IsComplex(reducer.type(0));
+  if (reducer.reduced_dims.empty() || reducer.kept_dims.empty()) return false;
+  int64_t first = reducer.reduced_dims.front(), last = reducer.reduced_dims.back();
+  bool adjoin = last - first + 1 == static_cast<int64_t>(reducer.reduced_dims.size());
+  return adjoin && last + 1 < reducer.input().rank() && reducer.can_reassociate &&
+         reducer.input_count == 1 && !IsComplex(reducer.type(0));
 }
 
 std::string ColumnSums::Find(const FusedRegion& region, FusedRegion& rest) {
@@ -39,15 +39,16 @@ std::string ColumnSums::Find(const FusedRegion& region, FusedRegion& rest) {
       if (std::count(instr->operands().begin(), instr->operands().end(), root) > 0)
         return "it uses its column sums";
     const Dims& dims = reducer.input().dims();
-    auto begin = static_cast<size_t>(reducer.reduced.front());
-    auto end = static_cast<size_t>(reducer.reduced.back()) + 1;
-    int64_t outer = ProductOf(dims, 0, begin), reduced_count = ProductOf(dims, begin, end);
+    auto begin = static_cast<size_t>(reducer.reduced_dims.front());
+    auto end = static_cast<size_t>(reducer.reduced_dims.back()) + 1;
+    int64_t outer = ProductOf(dims, 0, begin), reduced_rows = ProductOf(dims, begin, end);
     int64_t row = ProductOf(dims, end, dims.size());
-    if (!reducers_.empty() && (outer != outer_ || reduced_count != reduced_count_ || row != row_))
+    if (!reducers_.empty() &&
+        (outer != outer_ || reduced_rows != reduced_rows_ || row != row_length_))
       return "its column sums are over different rows";
     outer_ = outer;
-    reduced_count_ = reduced_count;
-    row_ = row;
+    reduced_rows_ = reduced_rows;
+    row_length_ = row;
     operands_.push_back(&BelowReshapes(*root->operand(0), region));
     reducers_.push_back(std::move(reducer));
     std::erase(rest.roots, root);
@@ -59,7 +60,7 @@ std::string ColumnSums::Find(const FusedRegion& region, FusedRegion& rest) {
 int64_t ColumnSums::thread_registers() const {
   int64_t thread_registers = 0;
   for (const Reducer& reducer : reducers_) {
-    ElementType type = WideType(reducer.type(0));
+    ElementType type = AccumulatorElementType(reducer.type(0));
     thread_registers += (BytesOf(ComputeType(type)) + 3) / 4;
   }
   return thread_registers;
@@ -68,49 +69,48 @@ int64_t ColumnSums::thread_registers() const {
 void ColumnSums::Begin(int64_t count) {
   for (const Reducer& reducer : reducers_) sums_.emplace_back(b_, emitter_, reducer, count);
   if (sums_.empty()) return;
-  b_.For("k", LoopRole::kUnrolled, b_.Index(count), [&](Scalar number) {
-    for (Accumulators& sum : sums_) sum.Write(number, sum.Begin());
+  b_.For("k", LoopRole::kUnrolled, b_.Index(count), [&](Scalar element_index) {
+    for (Accumulators& sum : sums_) sum.Write(element_index, sum.InitialValue());
   });
 }
 
-void ColumnSums::Accumulate(Scalar number, const Coordinates& at, const Dims& dims, Scalar linear,
-                            Scalar valid) {
+void ColumnSums::Accumulate(Scalar element_index, const Coordinates& at, const Dims& dims,
+                            Scalar linear, Scalar valid) {
   for (size_t i = 0; i < sums_.size(); ++i) {
     const Instr& operand = *reducers_[i].instr->operand(0);
     Coordinates below = operands_[i]->shape().dims() == dims
                             ? at
                             : Delinearized(b_, linear, operands_[i]->shape().dims());
     Coordinates own = Delinearized(b_, linear, operand.shape().dims());
-    if (&operand != operands_[i])
-      emitter_.Remember(operand, own, emitter_.At(*operands_[i], below));
-    sums_[i].Accumulate(number, &operand == operands_[i] ? below : own, valid);
+    if (&operand != operands_[i]) emitter_.Memoize(operand, own, emitter_.At(*operands_[i], below));
+    sums_[i].Accumulate(element_index, &operand == operands_[i] ? below : own, valid);
   }
 }
 
 void ColumnSums::AddSharedArray(size_t i, int64_t rows) {
-  ScalarType type = ComputeType(WideType(reducers_[i].type(0)));
+  ScalarType type = ComputeType(AccumulatorElementType(reducers_[i].type(0)));
   auto [at, is_new] = shared_.try_emplace(type);
   if (!is_new) return;
-  at->second = b_.Local("columns", type, Space::kShared, rows * row_);
-  shared_bytes_ += rows * row_ * BytesOf(type);
+  at->second = b_.Local("columns", type, Space::kShared, rows * row_length_);
+  shared_bytes_ += rows * row_length_ * BytesOf(type);
   if (shared_bytes_ > kColumnSumSharedBytes) emitter_.Fail("it has too many column sums");
 }
 
-void ColumnSums::StoreShared(size_t i, Scalar index, Scalar number) {
+void ColumnSums::StoreShared(size_t i, Scalar index, Scalar element_index) {
   if (!emitter_.failure().empty()) return;
-  Scalar sum = sums_[i].Read(number)[0][0];
+  Scalar sum = sums_[i].Read(element_index)[0][0];
   b_.Store(shared_.at(sum.type()), index, sum);
 }
 
-void ColumnSums::Join(size_t i, Scalar index, Scalar number) {
+void ColumnSums::CombineShared(size_t i, Scalar index, Scalar element_index) {
   if (!emitter_.failure().empty()) return;
-  Scalar sum = sums_[i].Read(number)[0][0], other = b_.Read(shared_.at(sum.type()), index);
-  sums_[i].Write(number, sums_[i].Joined({Element{sum, {}}}, {Element{other, {}}}));
+  Scalar sum = sums_[i].Read(element_index)[0][0], other = b_.Read(shared_.at(sum.type()), index);
+  sums_[i].Write(element_index, sums_[i].CombinePair({Element{sum, {}}}, {Element{other, {}}}));
 }
 
-void ColumnSums::Store(size_t i, Scalar linear, Scalar number) {
+void ColumnSums::Store(size_t i, Scalar linear, Scalar element_index) {
   if (!emitter_.failure().empty()) return;
-  Element result = sums_[i].Finished(sums_[i].Read(number))[0];
+  Element result = sums_[i].FinalResult(sums_[i].Read(element_index))[0];
   emitter_.StoreLinear(*reducers_[i].instr, 0, linear, result);
 }
 

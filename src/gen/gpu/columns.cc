@@ -19,11 +19,11 @@ namespace {
 // Maximum and minimum block size. Chosen.
 constexpr int64_t kColumnsThreads = 256, kColumnsFewThreads = 64;
 // Threads along the results: maximum, and the minimum for which a warp uses whole memory sectors.
-constexpr int64_t kMostX = 32, kLeastX = 8;
+constexpr int64_t kMaxX = 32, kMinX = 8;
 // Minimum elements that a thread reduces before more threads share a result; loads in flight.
 // Chosen.
 constexpr int64_t kMinReducedPerThread = 4, kColumnsUnroll = 4;
-constexpr int64_t kMostY = 32;  // maximum sums per result (chosen)
+constexpr int64_t kMaxY = 32;  // maximum sums per result (chosen)
 
 class ColumnsBuilder {
  public:
@@ -31,7 +31,7 @@ class ColumnsBuilder {
       : region_(region), machine_(machine), b_(name, Dialect::kGpu), emitter_(b_, region) {}
 
   BuildOutcome Build() {
-    if (std::string why = FindColumnReductions(region_, column_reductions_); !why.empty())
+    if (std::string why = AnalyzeColumnReductions(region_, column_reductions_); !why.empty())
       return {std::nullopt, why};
     Schedule();
     int64_t blocks = CeilDiv(vectors_, x_);
@@ -45,41 +45,41 @@ class ColumnsBuilder {
       if (y_ == 1) return row(b_.Index(0));
       b_.For("y", LoopRole::kThread, b_.Index(y_), row);
     });
-    return FinishBlocks(b_, emitter_, region_, blocks);
+    return FinishBlockKernel(b_, emitter_, region_, blocks);
   }
 
  private:
   void Schedule() {
     results_ = ProductOf(column_reductions_.dims, 0, column_reductions_.dims.size());
-    bool any_order =
+    bool can_reassociate =
         column_reductions_.dots.empty() &&
         std::all_of(column_reductions_.reducers.begin(), column_reductions_.reducers.end(),
-                    [](const Reducer& reducer) { return reducer.any_order; });
+                    [](const Reducer& reducer) { return reducer.can_reassociate; });
     reduced_count_ = 1;
     bool along_results = false;  // adjacent results read adjacent elements
     if (!column_reductions_.reducers.empty()) {
       const Reducer& like = column_reductions_.reducers[0];
-      for (int64_t d : like.reduced) {
+      for (int64_t d : like.reduced_dims) {
         reduced_dims_.push_back(like.input().dim(static_cast<size_t>(d)));
         reduced_count_ *= reduced_dims_.back();
       }
       along_results = !like.kept_dims.empty() && like.kept_dims.back() == like.input().rank() - 1;
     }
-    if (any_order && along_results)
-      lanes_ =
-          LanesFor(region_, machine_, column_reductions_.dims.back(), reduced_count_ * results_);
+    if (can_reassociate && along_results)
+      lanes_ = VectorWidthFor(region_, machine_, column_reductions_.dims.back(),
+                              reduced_count_ * results_);
     // If the inputs fit in the cache, vector accesses save little: prefer more threads.
-    while (lanes_ > 1 && !ReadsLarge() && results_ / lanes_ < kLeastX * 2 * machine_.cores)
+    while (lanes_ > 1 && !ReadsLarge() && results_ / lanes_ < kMinX * 2 * machine_.cores)
       lanes_ /= 2;
     vectors_ = results_ / lanes_;
-    if (!any_order) {
-      x_ = ThreadsFor(vectors_, kColumnsThreads, kColumnsFewThreads, machine_);
+    if (!can_reassociate) {
+      x_ = BlockSizeFor(vectors_, kColumnsThreads, kColumnsFewThreads, machine_);
       return;
     }
-    x_ = std::min(kMostX, vectors_);
-    while (x_ > kLeastX && vectors_ < x_ * 2 * machine_.cores) x_ = CeilDiv(x_, 2);
-    y_ = PowerBelow(std::clamp<int64_t>(reduced_count_ / kMinReducedPerThread, 1,
-                                        std::min(kMostY, kColumnsThreads / x_)));
+    x_ = std::min(kMaxX, vectors_);
+    while (x_ > kMinX && vectors_ < x_ * 2 * machine_.cores) x_ = CeilDiv(x_, 2);
+    y_ = FloorPowerOfTwo(std::clamp<int64_t>(reduced_count_ / kMinReducedPerThread, 1,
+                                             std::min(kMaxY, kColumnsThreads / x_)));
     if (y_ == 1 && vectors_ > x_) x_ = std::min(kColumnsThreads / 2, vectors_);
   }
 
@@ -107,7 +107,8 @@ class ColumnsBuilder {
       for (Accumulators& sum : sums) Bind(sum, at, sum.Read(lane));
       for (const Sum& sum : dot_sums_) {
         ElementType type = sum.dot->shape().type();
-        emitter_.Bind(*sum.dot, 0, at, ConvertElement(b_, WideType(type), type, Read(sum)));
+        emitter_.Bind(*sum.dot, 0, at,
+                      ConvertElement(b_, AccumulatorElementType(type), type, Read(sum)));
       }
       StoreRoots(at, linear);
     });
@@ -115,7 +116,7 @@ class ColumnsBuilder {
 
   void Reduce(std::vector<Accumulators>& sums, Scalar first, Scalar y) {
     ForLanes(b_, lanes_, [&](Scalar lane) {
-      for (Accumulators& sum : sums) sum.Write(lane, sum.Begin());
+      for (Accumulators& sum : sums) sum.Write(lane, sum.InitialValue());
     });
     auto accumulate = [&](Scalar step) {
       Scalar number = step * b_.Index(y_) + y;
@@ -123,7 +124,7 @@ class ColumnsBuilder {
         Coordinates reduced = Delinearized(b_, number, reduced_dims_);
         ForLanes(b_, lanes_, [&](Scalar lane) {
           Coordinates at =
-              InputElement(column_reductions_.reducers[0], ResultAt(first + lane), reduced);
+              InputCoordinates(column_reductions_.reducers[0], ResultAt(first + lane), reduced);
           for (Accumulators& sum : sums) sum.Accumulate(lane, at, {});
         });
       });
@@ -145,22 +146,22 @@ class ColumnsBuilder {
 
   struct Sum {
     const Instr* dot = nullptr;
-    std::array<ArrayId, 2> arrays{};
+    ElementArrays arrays{};
   };
 
   void Contract(const Instr& dot, Scalar first) {
     const DotAttrs& attrs = dot.attrs<DotAttrs>();
-    ElementType type = WideType(dot.shape().type());
+    ElementType type = AccumulatorElementType(dot.shape().type());
     Sum sum{&dot, {}};
-    for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
-      sum.arrays[part] = b_.Local("sum", ComputeType(type), Space::kRegisters, 1);
+    for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
+      sum.arrays[component] = b_.Local("sum", ComputeType(type), Space::kRegisters, 1);
     Write(sum, ConstantElement(b_, type, 0));
     Dims dims;
     for (int64_t d : attrs.lhs_contracting)
       dims.push_back(dot.operand(0)->shape().dim(static_cast<size_t>(d)));
     b_.For("k", LoopRole::kSerial, b_.Index(ProductOf(dims, 0, dims.size())), [&](Scalar k) {
       Element term =
-          DotTerm(b_, emitter_, dot, ResultAt(first), Delinearized(b_, k, dims), Read(sum));
+          AddDotTerm(b_, emitter_, dot, ResultAt(first), Delinearized(b_, k, dims), Read(sum));
       if (emitter_.failure().empty()) Write(sum, term);
     });
     dot_sums_.push_back(sum);
@@ -181,18 +182,19 @@ class ColumnsBuilder {
   // Sums of all threads in shared memory: for row y, result i of the block is at y * width + i.
   void JoinAndStore(std::vector<Accumulators>& sums, Scalar x, Scalar y) {
     int64_t width = x_ * lanes_;
-    std::vector<std::vector<std::array<ArrayId, 2>>> shared;
+    std::vector<std::vector<ElementArrays>> shared;
     for (Accumulators& sum : sums) shared.push_back(AddSharedArray(sum.reducer(), y_ * width));
     ForLanes(b_, lanes_, [&](Scalar lane) {
       Scalar index = y * b_.Index(width) + x * b_.Index(lanes_) + lane;
       for (size_t s = 0; s < sums.size(); ++s) {
         std::vector<Element> values = sums[s].Read(lane);
         for (size_t i = 0; i < values.size(); ++i)
-          for (size_t part = 0; part < 2; ++part)
-            if (values[i][part].ok()) b_.Store(shared[s][i][part], index, values[i][part]);
+          for (size_t component = 0; component < 2; ++component)
+            if (values[i][component].ok())
+              b_.Store(shared[s][i][component], index, values[i][component]);
       }
     });
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
     // All threads finish results, in several steps if a block has more results than threads.
     int64_t threads = x_ * y_;
     Scalar number = y * b_.Index(x_) + x;
@@ -208,21 +210,20 @@ class ColumnsBuilder {
     }
   }
 
-  std::vector<std::array<ArrayId, 2>> AddSharedArray(const Reducer& reducer, int64_t size) {
-    std::vector<std::array<ArrayId, 2>> arrays;
-    for (size_t i = 0; i < reducer.count; ++i) {
-      ElementType type = WideType(reducer.type(i));
-      std::array<ArrayId, 2> own{};
-      for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
-        own[part] = b_.Local("sums", ComputeType(type), Space::kShared, size);
+  std::vector<ElementArrays> AddSharedArray(const Reducer& reducer, int64_t size) {
+    std::vector<ElementArrays> arrays;
+    for (size_t i = 0; i < reducer.input_count; ++i) {
+      ElementType type = AccumulatorElementType(reducer.type(i));
+      ElementArrays own{};
+      for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
+        own[component] = b_.Local("sums", ComputeType(type), Space::kShared, size);
       arrays.push_back(own);
     }
     return arrays;
   }
 
-  std::vector<Element> JoinShared(Accumulators& sum,
-                                  const std::vector<std::array<ArrayId, 2>>& shared, Scalar result,
-                                  int64_t width) {
+  std::vector<Element> JoinShared(Accumulators& sum, const std::vector<ElementArrays>& shared,
+                                  Scalar result, int64_t width) {
     std::vector<std::vector<Element>> all;
     for (int64_t i = 0; i < y_; ++i) {
       std::vector<Element> values;
@@ -235,19 +236,19 @@ class ColumnsBuilder {
       all.push_back(std::move(values));
     }
     for (size_t half = all.size() / 2; half > 0; half /= 2)
-      for (size_t i = 0; i < half; ++i) all[i] = sum.Joined(all[i], all[i + half]);
+      for (size_t i = 0; i < half; ++i) all[i] = sum.CombinePair(all[i], all[i + half]);
     return all[0];
   }
 
   void Bind(Accumulators& sum, const Coordinates& at, const std::vector<Element>& value) {
-    std::vector<Element> results = sum.Finished(value);
+    std::vector<Element> results = sum.FinalResult(value);
     for (size_t i = 0; i < results.size(); ++i)
       emitter_.Bind(*sum.reducer().instr, i, at, results[i]);
   }
 
   void StoreRoots(const Coordinates& at, Scalar linear) {
     for (const Instr* root : region_.roots) {
-      std::vector<Shape> parts = PartsOf(root->shape());
+      std::vector<Shape> parts = ResultShapesOf(root->shape());
       for (size_t i = 0; i < parts.size(); ++i) {
         Coordinates here = parts[i].dims() == column_reductions_.dims
                                ? at

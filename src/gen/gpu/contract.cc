@@ -38,7 +38,7 @@ std::string FindDot(const FusedRegion& region, const Machine& machine, const Ins
     if (dot != nullptr) return "it has a second contraction";
     dot = instr;
   }
-  if (dot == nullptr || !IsForContract(*dot, machine)) return "it has no contraction";
+  if (dot == nullptr || !CanUseContract(*dot, machine)) return "it has no contraction";
   for (const Instr* root : region.roots)
     if (!root->shape().IsArray() || IsSliceUpdate(*root) ||
         root->shape().ElementCount() != dot->shape().ElementCount())
@@ -53,55 +53,58 @@ class BlockContract {
       : region_(region),
         machine_(machine),
         dot_(dot),
-        sides_(dot),
-        t_(BlockTilingOf(dot, sides_, machine)),
+        dot_dims_(dot),
+        t_(GpuDotTilingOf(dot, dot_dims_, machine)),
         b_(name, Dialect::kGpu),
         emitter_(b_, region) {
-    if (t_.is_narrow()) return;
+    if (t_.is_split_k()) return;
     product_.rows = t_.rows;
     product_.columns = t_.columns;
     product_.warp_rows = t_.warp_rows;
     product_.warp_columns = t_.warp_columns;
     product_.tf32 = t_.tf32;
-    product_.depth = b_.Index(t_.depth).id();
+    product_.depth = b_.Index(t_.panel_depth).id();
   }
 
   BuildOutcome Build() {
-    lhs_ = MakeSide(0);
-    rhs_ = MakeSide(1);
-    sums_ = b_.Local("sums", SumType(), Space::kRegisters,
-                     t_.is_narrow() ? kNarrowSums * kNarrowLanes : product_.SumsOfThread());
-    if (t_.is_narrow())
+    lhs_ = MakeOperand(0);
+    rhs_ = MakeOperand(1);
+    sums_ =
+        b_.Local("sums", SumType(), Space::kRegisters,
+                 t_.is_split_k() ? kNarrowSums * kNarrowLanes : product_.AccumulatorsPerThread());
+    if (t_.is_split_k())
       partial_sums_ =
-          b_.Local("partial_sums", SumType(), Space::kShared, t_.slices * t_.rows * t_.columns);
+          b_.Local("partial_sums", SumType(), Space::kShared, t_.k_slices * t_.rows * t_.columns);
     results_pitch_ = t_.columns + 8;
     results_ = b_.Local("results", SumType(), Space::kShared, t_.rows * results_pitch_);
-    int64_t grid_blocks = sides_.batch * t_.row_tiles * t_.column_tiles;
+    int64_t grid_blocks = dot_dims_.batch * t_.row_tiles * t_.column_tiles;
     b_.For("tile", LoopRole::kGrid, b_.Index(grid_blocks), [&](Scalar tile) {
       Scalar rest = tile / b_.Index(t_.column_tiles);
       column_ = tile % b_.Index(t_.column_tiles) * b_.Index(t_.columns);
       row_ = rest % b_.Index(t_.row_tiles) * b_.Index(t_.rows);
       batch_ = rest / b_.Index(t_.row_tiles);
-      batch_at_ = Delinearized(b_, batch_, SizesOf(sides_.lhs, sides_.attrs.lhs_batch));
+      batch_at_ =
+          Delinearized(b_, batch_, SizesAlong(dot_dims_.lhs_dims, dot_dims_.attrs.lhs_batch));
       b_.For("t", LoopRole::kThread, b_.Index(Threads()), [&](Scalar t) {
         thread_ = t;
         lhs_.begin = row_;
         rhs_.begin = column_;
-        if (t_.is_narrow())
+        if (t_.is_split_k())
           MakeNarrowSums();
         else
           MakeSums();
         if (emitter_.failure().empty()) Finish();
       });
     });
-    BuildOutcome outcome = FinishLoop(b_, emitter_, region_, grid_blocks, /*exact=*/false);
-    if (outcome.built) FinishKernel(outcome.built->kernel);
+    BuildOutcome outcome =
+        FinishLoopKernel(b_, emitter_, region_, grid_blocks, /*writes_once=*/false);
+    if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
     return outcome;
   }
 
  private:
   // One operand, in shared-memory panels of lines with `pitch` elements.
-  struct Side : DotOperand {
+  struct TileOperand : DotOperand {
     ArrayId block{}, next{};       // two panels; a thread's elements of the next one
     int64_t along = 0, total = 0;  // rows (columns) of a tile, and of the result
     int64_t inner = 0, outer = 0, pitch = 0;
@@ -111,35 +114,37 @@ class BlockContract {
     int64_t size() const { return outer * pitch; }
   };
 
-  static constexpr int64_t kNarrowSums = BlockTiling::kSide * BlockTiling::kSide, kNarrowLanes = 4;
+  static constexpr int64_t kNarrowSums =
+                               GpuDotTiling::kThreadTileSize * GpuDotTiling::kThreadTileSize,
+                           kNarrowLanes = 4;
 
-  ScalarType SumType() const { return *SumTypeOf(t_.type); }
+  ScalarType SumType() const { return *AccumulatorScalarType(t_.type); }
   int64_t Threads() const {
-    return t_.is_narrow() ? t_.slices * t_.ThreadsOfSlice() : product_.Threads();
+    return t_.is_split_k() ? t_.k_slices * t_.ThreadsPerSlice() : product_.Threads();
   }
 
-  Side MakeSide(size_t operand) {
-    Side side;
-    static_cast<DotOperand&>(side) = DotOperand(dot_, sides_, operand);
+  TileOperand MakeOperand(size_t operand) {
+    TileOperand side;
+    static_cast<DotOperand&>(side) = DotOperand(dot_, dot_dims_, operand);
     bool left = operand == 0;
     side.along = left ? t_.rows : t_.columns;
-    side.total = left ? sides_.m : sides_.n;
-    side.inner = side.depth_is_inner ? t_.depth : side.along;
-    side.outer = side.depth_is_inner ? side.along : t_.depth;
+    side.total = left ? dot_dims_.m : dot_dims_.n;
+    side.inner = side.k_is_minor ? t_.panel_depth : side.along;
+    side.outer = side.k_is_minor ? side.along : t_.panel_depth;
     int64_t access = std::max<int64_t>(kAccess / BytesOf(t_.type), 1);
     // Padded such that the lines that a warp reads are in different banks.
-    side.pitch = side.inner + (side.depth_is_inner ? access : std::max<int64_t>(access, 8));
+    side.pitch = side.inner + (side.k_is_minor ? access : std::max<int64_t>(access, 8));
     // A vector is either completely in bounds or completely out of bounds.
-    side.lanes = std::min(access, PowerBelow(side.inner));
-    int64_t all = side.depth_is_inner ? sides_.k : side.total;
+    side.lanes = std::min(access, FloorPowerOfTwo(side.inner));
+    int64_t all = side.k_is_minor ? dot_dims_.k : side.total;
     while (all % side.lanes != 0) side.lanes /= 2;
-    if (t_.is_narrow()) {
-      side.pitch = t_.depth + kNarrowLanes;
+    if (t_.is_split_k()) {
+      side.pitch = t_.panel_depth + kNarrowLanes;
       side.block = b_.Local(left ? "lhs" : "rhs", t_.type, Space::kShared, side.along * side.pitch);
       return side;
     }
     side.block = b_.Local(left ? "lhs" : "rhs", t_.type, Space::kShared,
-                          side.size() * (t_.blocks > 1 ? 2 : 1));
+                          side.size() * (t_.panels > 1 ? 2 : 1));
     side.next = b_.Local(left ? "lhs_next" : "rhs_next", t_.type, Space::kRegisters,
                          CeilDiv(side.inner * side.outer, side.lanes * Threads()));
     return side;
@@ -148,16 +153,16 @@ class BlockContract {
   // ---- sums
 
   void MakeSums() {
-    b_.For("s", LoopRole::kUnrolled, b_.Index(product_.SumsOfThread()),
+    b_.For("s", LoopRole::kUnrolled, b_.Index(product_.AccumulatorsPerThread()),
            [&](Scalar s) { b_.Store(sums_, s, b_.Constant(SumType(), 0)); });
-    Scalar blocks = b_.Index(t_.blocks);
+    Scalar blocks = b_.Index(t_.panels);
     // Iteration i loads panel i and multiplies panel i - 1.
-    b_.For("i", LoopRole::kSerial, b_.Index(t_.blocks + 1), [&](Scalar i) {
+    b_.For("i", LoopRole::kSerial, b_.Index(t_.panels + 1), [&](Scalar i) {
       Scalar more = i < blocks;
       b_.If(
           more,
           [&] {
-            for (Side* side : {&lhs_, &rhs_}) Fetch(*side, i);
+            for (TileOperand* side : {&lhs_, &rhs_}) Fetch(*side, i);
           },
           /*uniform=*/true);
       b_.If(
@@ -165,17 +170,17 @@ class BlockContract {
       b_.If(
           more,
           [&] {
-            for (Side* side : {&lhs_, &rhs_}) Put(*side, i % b_.Index(2));
+            for (TileOperand* side : {&lhs_, &rhs_}) Put(*side, i % b_.Index(2));
           },
           /*uniform=*/true);
-      b_.Barrier(Scope::kBlock);
+      b_.Barrier(BarrierScope::kBlock);
     });
   }
 
   // Calls body(index of the vector, line, position in the line) for each vector of a panel that
   // belongs to a thread.
   template <typename Body>
-  void ForVectors(const Side& side, Body&& body) {
+  void ForVectors(const TileOperand& side, Body&& body) {
     int64_t of_line = side.inner / side.lanes, all = of_line * side.outer;
     int64_t threads = Threads();
     b_.For("u", LoopRole::kUnrolled, b_.Index(CeilDiv(all, threads)), [&](Scalar u) {
@@ -189,7 +194,7 @@ class BlockContract {
     });
   }
 
-  void Fetch(const Side& side, Scalar i) {
+  void Fetch(const TileOperand& side, Scalar i) {
     FetchEach(side, i, [&](Scalar u, Scalar, Scalar, Scalar, Scalar value) {
       b_.Store(side.next, u, value);
     });
@@ -198,28 +203,28 @@ class BlockContract {
   // Calls body(index of the vector, line, position in the line, lane, value) for each element of
   // panel i that belongs to a thread.
   template <typename Body>
-  void FetchEach(const Side& side, Scalar i, Body&& body) {
+  void FetchEach(const TileOperand& side, Scalar i, Body&& body) {
     ForVectors(side, [&](Scalar u, Scalar line, Scalar index) {
-      Scalar along = side.begin + (side.depth_is_inner ? line : index);
-      Scalar depth = i * b_.Index(t_.depth) + (side.depth_is_inner ? index : line);
+      Scalar along = side.begin + (side.k_is_minor ? line : index);
+      Scalar depth = i * b_.Index(t_.panel_depth) + (side.k_is_minor ? index : line);
       // Clamp the first element of a vector along the dimension of its lanes.
-      int64_t along_lanes = side.depth_is_inner ? 1 : side.lanes;
-      int64_t depth_lanes = side.depth_is_inner ? side.lanes : 1;
-      bool padded = t_.blocks * t_.depth != sides_.k;
+      int64_t along_lanes = side.k_is_minor ? 1 : side.lanes;
+      int64_t depth_lanes = side.k_is_minor ? side.lanes : 1;
+      bool padded = t_.panels * t_.panel_depth != dot_dims_.k;
       Scalar in_depth = depth;
       if (side.total % side.along != 0) along = LesserOf(along, b_.Index(side.total - along_lanes));
-      if (padded) in_depth = LesserOf(depth, b_.Index(sides_.k - depth_lanes));
+      if (padded) in_depth = LesserOf(depth, b_.Index(dot_dims_.k - depth_lanes));
       ForLanes(b_, side.lanes, [&](Scalar lane) {
-        Scalar here = side.depth_is_inner ? along : along + lane;
-        Scalar deep = side.depth_is_inner ? in_depth + lane : in_depth;
+        Scalar here = side.k_is_minor ? along : along + lane;
+        Scalar deep = side.k_is_minor ? in_depth + lane : in_depth;
         Scalar value = ElementOf(side, here, deep);
-        if (padded) value = Choose(depth < b_.Index(sides_.k), value, b_.Constant(t_.type, 0));
+        if (padded) value = Choose(depth < b_.Index(dot_dims_.k), value, b_.Constant(t_.type, 0));
         body(u, line, index, lane, value);
       });
     });
   }
 
-  Scalar ElementOf(const Side& side, Scalar along, Scalar depth) {
+  Scalar ElementOf(const TileOperand& side, Scalar along, Scalar depth) {
     Coordinates at = side.At(b_, batch_at_, along, depth);
     // Narrow inputs stored in the type of the factors are copied without conversion.
     bool narrow = BytesOf(t_.type) < 4;
@@ -228,7 +233,7 @@ class BlockContract {
       return emitter_.LoadStored(*side.instr, Linearized(b_, at, *side.dims));
     Element value = emitter_.At(*side.instr, at);
     if (!emitter_.failure().empty()) return b_.Constant(t_.type, 0);
-    Scalar scalar = AsMultiplied(b_, side.instr->shape().type(), t_.type, value);
+    Scalar scalar = ConvertToFactorType(b_, side.instr->shape().type(), t_.type, value);
     return t_.tf32 ? RoundedToTf32(scalar) : scalar;
   }
 
@@ -242,11 +247,11 @@ class BlockContract {
     return Choose(AbsOf(x) < least, kept(bits + word(0x1000)), large);
   }
 
-  Scalar Half(const Side& side, Scalar half) {
-    return t_.blocks > 1 ? half * b_.Index(side.size()) : b_.Index(0);
+  Scalar Half(const TileOperand& side, Scalar half) {
+    return t_.panels > 1 ? half * b_.Index(side.size()) : b_.Index(0);
   }
 
-  void Put(const Side& side, Scalar half) {
+  void Put(const TileOperand& side, Scalar half) {
     ForVectors(side, [&](Scalar u, Scalar line, Scalar index) {
       Scalar at = Half(side, half) + line * b_.Index(side.pitch) + index;
       ForLanes(b_, side.lanes,
@@ -257,12 +262,12 @@ class BlockContract {
   void Multiply(Scalar half) {
     product_.lhs = lhs_.block;
     product_.rhs = rhs_.block;
-    product_.lhs_at = Half(lhs_, half).id();
-    product_.rhs_at = Half(rhs_, half).id();
-    product_.lhs_row = lhs_.depth_is_inner ? lhs_.pitch : 1;
-    product_.lhs_column = lhs_.depth_is_inner ? 1 : lhs_.pitch;
-    product_.rhs_column = rhs_.depth_is_inner ? rhs_.pitch : 1;
-    product_.rhs_row = rhs_.depth_is_inner ? 1 : rhs_.pitch;
+    product_.lhs_index = Half(lhs_, half).id();
+    product_.rhs_index = Half(rhs_, half).id();
+    product_.lhs_row_stride = lhs_.k_is_minor ? lhs_.pitch : 1;
+    product_.lhs_column_stride = lhs_.k_is_minor ? 1 : lhs_.pitch;
+    product_.rhs_column_stride = rhs_.k_is_minor ? rhs_.pitch : 1;
+    product_.rhs_row_stride = rhs_.k_is_minor ? 1 : rhs_.pitch;
     b_.Multiply(sums_, b_.Index(0), product_);
   }
 
@@ -272,70 +277,72 @@ class BlockContract {
     Scalar zero = b_.Constant(SumType(), 0);
     b_.For("s", LoopRole::kUnrolled, b_.Index(kNarrowSums * kNarrowLanes),
            [&](Scalar s) { b_.Store(sums_, s, zero); });
-    b_.For("i", LoopRole::kSerial, b_.Index(t_.blocks), [&](Scalar i) {
-      for (Side* side : {&lhs_, &rhs_}) {
+    b_.For("i", LoopRole::kSerial, b_.Index(t_.panels), [&](Scalar i) {
+      for (TileOperand* side : {&lhs_, &rhs_}) {
         FetchEach(*side, i, [&](Scalar, Scalar line, Scalar index, Scalar lane, Scalar value) {
-          Scalar along = side->depth_is_inner ? line : index + lane;
-          Scalar depth = side->depth_is_inner ? index + lane : line;
+          Scalar along = side->k_is_minor ? line : index + lane;
+          Scalar depth = side->k_is_minor ? index + lane : line;
           b_.Store(side->block, along * b_.Index(side->pitch) + depth, value);
         });
       }
-      b_.Barrier(Scope::kBlock);
+      b_.Barrier(BarrierScope::kBlock);
       MultiplyNarrow();
-      if (t_.blocks > 1) b_.Barrier(Scope::kBlock);
+      if (t_.panels > 1) b_.Barrier(BarrierScope::kBlock);
     });
   }
 
   // Rows and columns of a thread are strided by the number of threads along them.
   Scalar NarrowRow(int64_t i) {
-    int64_t side_tiles = t_.rows / BlockTiling::kSide;
-    return thread_ % b_.Index(t_.ThreadsOfSlice()) % b_.Index(side_tiles) +
+    int64_t side_tiles = t_.rows / GpuDotTiling::kThreadTileSize;
+    return thread_ % b_.Index(t_.ThreadsPerSlice()) % b_.Index(side_tiles) +
            b_.Index(i * side_tiles);
   }
   Scalar NarrowColumn(int64_t j) {
-    int64_t side_tiles = t_.rows / BlockTiling::kSide;
-    return thread_ % b_.Index(t_.ThreadsOfSlice()) / b_.Index(side_tiles) +
-           b_.Index(j * (t_.columns / BlockTiling::kSide));
+    int64_t side_tiles = t_.rows / GpuDotTiling::kThreadTileSize;
+    return thread_ % b_.Index(t_.ThreadsPerSlice()) / b_.Index(side_tiles) +
+           b_.Index(j * (t_.columns / GpuDotTiling::kThreadTileSize));
   }
 
   void MultiplyNarrow() {
-    constexpr int64_t kSide = BlockTiling::kSide;
-    Scalar slice = thread_ / b_.Index(t_.ThreadsOfSlice());
-    b_.For("u", LoopRole::kSerial, b_.Index(t_.depth / (t_.slices * kNarrowLanes)), [&](Scalar u) {
-      Scalar depth = (u * b_.Index(t_.slices) + slice) * b_.Index(kNarrowLanes);
-      ForLanes(b_, kNarrowLanes, [&](Scalar lane) {
-        std::vector<Scalar> left, right;
-        for (int64_t i = 0; i < kSide; ++i) {
-          left.push_back(b_.Read(lhs_.block, NarrowRow(i) * b_.Index(lhs_.pitch) + depth + lane));
-          right.push_back(
-              b_.Read(rhs_.block, NarrowColumn(i) * b_.Index(rhs_.pitch) + depth + lane));
-        }
-        for (int64_t s = 0; s < kNarrowSums; ++s) {
-          Scalar at = b_.Index(s * kNarrowLanes) + lane;
-          b_.Store(sums_, at,
-                   Fma(left[static_cast<size_t>(s / kSide)], right[static_cast<size_t>(s % kSide)],
-                       b_.Read(sums_, at)));
-        }
-      });
-    });
+    constexpr int64_t kThreadTileSize = GpuDotTiling::kThreadTileSize;
+    Scalar slice = thread_ / b_.Index(t_.ThreadsPerSlice());
+    b_.For("u", LoopRole::kSerial, b_.Index(t_.panel_depth / (t_.k_slices * kNarrowLanes)),
+           [&](Scalar u) {
+             Scalar depth = (u * b_.Index(t_.k_slices) + slice) * b_.Index(kNarrowLanes);
+             ForLanes(b_, kNarrowLanes, [&](Scalar lane) {
+               std::vector<Scalar> left, right;
+               for (int64_t i = 0; i < kThreadTileSize; ++i) {
+                 left.push_back(
+                     b_.Read(lhs_.block, NarrowRow(i) * b_.Index(lhs_.pitch) + depth + lane));
+                 right.push_back(
+                     b_.Read(rhs_.block, NarrowColumn(i) * b_.Index(rhs_.pitch) + depth + lane));
+               }
+               for (int64_t s = 0; s < kNarrowSums; ++s) {
+                 Scalar at = b_.Index(s * kNarrowLanes) + lane;
+                 b_.Store(sums_, at,
+                          Fma(left[static_cast<size_t>(s / kThreadTileSize)],
+                              right[static_cast<size_t>(s % kThreadTileSize)], b_.Read(sums_, at)));
+               }
+             });
+           });
   }
 
   // Adds the sums of all slices.
   void JoinSlices() {
-    Scalar slice = thread_ / b_.Index(t_.ThreadsOfSlice());
+    Scalar slice = thread_ / b_.Index(t_.ThreadsPerSlice());
     int64_t all = t_.rows * t_.columns;
     for (int64_t s = 0; s < kNarrowSums; ++s) {
       auto sum = [&](int64_t lane) { return b_.Read(sums_, b_.Index(s * kNarrowLanes + lane)); };
-      Scalar at = NarrowRow(s / BlockTiling::kSide) * b_.Index(t_.columns) +
-                  NarrowColumn(s % BlockTiling::kSide);
+      Scalar at = NarrowRow(s / GpuDotTiling::kThreadTileSize) * b_.Index(t_.columns) +
+                  NarrowColumn(s % GpuDotTiling::kThreadTileSize);
       b_.Store(partial_sums_, slice * b_.Index(all) + at, (sum(0) + sum(1)) + (sum(2) + sum(3)));
     }
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
     b_.For("v", LoopRole::kUnrolled, b_.Index(CeilDiv(all, Threads())), [&](Scalar v) {
       Scalar at = v * b_.Index(Threads()) + thread_;
       auto join = [&] {
         b_.Store(sums_, b_.Index(0), b_.Read(partial_sums_, at));
-        b_.For("k", LoopRole::kUnrolled, b_.Index(t_.slices - 1), [&](Scalar k) {
+        b_.For("k", LoopRole::kUnrolled, b_.Index(t_.k_slices - 1), [&](Scalar k) {
           Scalar more = b_.Read(partial_sums_, (k + b_.Index(1)) * b_.Index(all) + at);
           b_.Store(sums_, b_.Index(0), b_.Read(sums_, b_.Index(0)) + more);
         });
@@ -350,32 +357,32 @@ class BlockContract {
   // ---- consumers of the sums
 
   void Finish() {
-    if (t_.is_narrow())
+    if (t_.is_split_k())
       JoinSlices();
     else
       PutSums();
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
     StoreResults();
   }
 
   void PutSums() {
-    b_.For("s", LoopRole::kUnrolled, b_.Index(product_.SumsOfThread()), [&](Scalar s) {
+    b_.For("s", LoopRole::kUnrolled, b_.Index(product_.AccumulatorsPerThread()), [&](Scalar s) {
       AccumulatorPosition<Scalar> at(product_, thread_, s, [&](int64_t x) { return b_.Index(x); });
       b_.Store(results_, at.row * b_.Index(results_pitch_) + at.column, b_.Read(sums_, s));
     });
   }
 
   void StoreResults() {
-    int64_t lanes =
-        std::min(LanesFor(region_, machine_, sides_.n, sides_.m * sides_.n), t_.columns);
+    int64_t lanes = std::min(
+        VectorWidthFor(region_, machine_, dot_dims_.n, dot_dims_.m * dot_dims_.n), t_.columns);
     int64_t of_row = t_.columns / lanes, all = of_row * t_.rows, threads = Threads();
     b_.For("v", LoopRole::kSerial, b_.Index(CeilDiv(all, threads)), [&](Scalar v) {
       Scalar vector = v * b_.Index(threads) + thread_;
       Scalar i = vector / b_.Index(of_row), j = vector % b_.Index(of_row) * b_.Index(lanes);
       Scalar inside = b_.ConstantBits(ScalarType::kPred, 1);
       if (all % threads != 0) inside = inside & (vector < b_.Index(all));
-      if (sides_.m % t_.rows != 0) inside = inside & (row_ + i < b_.Index(sides_.m));
-      if (sides_.n % t_.columns != 0) inside = inside & (column_ + j < b_.Index(sides_.n));
+      if (dot_dims_.m % t_.rows != 0) inside = inside & (row_ + i < b_.Index(dot_dims_.m));
+      if (dot_dims_.n % t_.columns != 0) inside = inside & (column_ + j < b_.Index(dot_dims_.n));
       b_.If(inside, [&] { ForLanes(b_, lanes, [&](Scalar lane) { StoreResult(i, j + lane); }); });
     });
   }
@@ -384,13 +391,13 @@ class BlockContract {
     ElementType type = dot_.shape().type();
     Coordinates at = batch_at_;
     for (const Coordinates& more :
-         {Delinearized(b_, row_ + i, SizesOf(sides_.lhs, sides_.lhs_free)),
-          Delinearized(b_, column_ + j, SizesOf(sides_.rhs, sides_.rhs_free))})
+         {Delinearized(b_, row_ + i, SizesAlong(dot_dims_.lhs_dims, dot_dims_.lhs_free)),
+          Delinearized(b_, column_ + j, SizesAlong(dot_dims_.rhs_dims, dot_dims_.rhs_free))})
       at.insert(at.end(), more.begin(), more.end());
     Element sum{b_.Read(results_, i * b_.Index(results_pitch_) + j), {}};
-    emitter_.Bind(dot_, 0, at, ConvertElement(b_, ElementOfMultiplied(SumType()), type, sum));
-    Scalar row = batch_ * b_.Index(sides_.m) + (row_ + i);
-    Scalar linear = row * b_.Index(sides_.n) + (column_ + j);
+    emitter_.Bind(dot_, 0, at, ConvertElement(b_, DotElementType(SumType()), type, sum));
+    Scalar row = batch_ * b_.Index(dot_dims_.m) + (row_ + i);
+    Scalar linear = row * b_.Index(dot_dims_.n) + (column_ + j);
     for (const Instr* root : region_.roots)
       StoreContractRoot(b_, emitter_, *root, dot_, at, linear);
   }
@@ -398,12 +405,12 @@ class BlockContract {
   const FusedRegion& region_;
   const Machine& machine_;
   const Instr& dot_;
-  DotSides sides_;
-  BlockTiling t_;
+  DotDimensions dot_dims_;
+  GpuDotTiling t_;
   KernelBuilder b_;
   ElementEmitter emitter_;
-  Multiplication product_;
-  Side lhs_, rhs_;
+  MatrixMultiply product_;
+  TileOperand lhs_, rhs_;
   ArrayId sums_{}, results_{}, partial_sums_{};
   int64_t results_pitch_ = 0;
   Coordinates batch_at_;

@@ -10,54 +10,56 @@ namespace {
 
 // Maximum and minimum side of a tile; f64 has a lower maximum, since its sums take two registers.
 // Chosen.
-constexpr int64_t kMostSide = 128, kMostSide64 = 64, kLeastSide = 16;
+constexpr int64_t kMaxTileSide = 128, kMaxTileSide64 = 64, kMinTileSide = 16;
 // Results. Tiles are halved until there is one per SM, but not below this. Chosen.
-constexpr int64_t kLeastTile = 32 * 32;
+constexpr int64_t kMinTileResults = 32 * 32;
 // Bytes of a panel along K: enough multiplications between two barriers. Warps per block: maximum,
 // and default. Chosen.
 constexpr int64_t kDepthBytes = 64;
-constexpr int64_t kMostWarps = 8, kContractWarps = 4;
+constexpr int64_t kMaxWarps = 8, kContractWarps = 4;
 // Narrow tilings: rows and columns of a tile, block size, K per panel; minimum K; lanes per sum.
 // Chosen.
 constexpr int64_t kNarrowRows = 32, kNarrowColumns = 8, kNarrowThreads = 256;
-constexpr int64_t kNarrowDepth = 512, kLeastDepth = 128, kLanes = 4;
+constexpr int64_t kNarrowDepth = 512, kMinDepth = 128, kLanes = 4;
 
 // Whether there are so few tiles that most SMs would be idle.
-bool IsNarrow(const BlockTiling& t, const DotSides& sides, int64_t tiles, const Machine& machine) {
-  return t.type == ScalarType::kF32 && sides.k >= kLeastDepth && 2 * tiles <= machine.cores;
+bool IsSplitK(const GpuDotTiling& t, const DotDimensions& dot_dims, int64_t tiles,
+              const Machine& machine) {
+  return t.type == ScalarType::kF32 && dot_dims.k >= kMinDepth && 2 * tiles <= machine.cores;
 }
 
 }  // namespace
 
-BlockTiling BlockTilingOf(const Instr& dot, const DotSides& sides, const Machine& machine) {
-  BlockTiling t;
-  t.type = ContractType(dot, machine);
+GpuDotTiling GpuDotTilingOf(const Instr& dot, const DotDimensions& dot_dims,
+                            const Machine& machine) {
+  GpuDotTiling t;
+  t.type = FactorTypeOf(dot, machine);
   t.tf32 = MultipliesTf32(dot, machine);
-  int64_t most = t.type == ScalarType::kF64 ? kMostSide64 : kMostSide;
-  t.rows = std::clamp(PowerAbove(sides.m), kLeastSide, most);
-  t.columns = std::clamp(PowerAbove(sides.n), kLeastSide, most);
+  int64_t most = t.type == ScalarType::kF64 ? kMaxTileSide64 : kMaxTileSide;
+  t.rows = std::clamp(CeilPowerOfTwo(dot_dims.m), kMinTileSide, most);
+  t.columns = std::clamp(CeilPowerOfTwo(dot_dims.n), kMinTileSide, most);
   auto tiles = [&] {
-    t.row_tiles = CeilDiv(sides.m, t.rows);
-    t.column_tiles = CeilDiv(sides.n, t.columns);
-    return sides.batch * t.row_tiles * t.column_tiles;
+    t.row_tiles = CeilDiv(dot_dims.m, t.rows);
+    t.column_tiles = CeilDiv(dot_dims.n, t.columns);
+    return dot_dims.batch * t.row_tiles * t.column_tiles;
   };
-  while (tiles() < machine.cores && t.rows * t.columns > kLeastTile)
+  while (tiles() < machine.cores && t.rows * t.columns > kMinTileResults)
     (t.rows > t.columns ? t.rows : t.columns) /= 2;
-  if (IsNarrow(t, sides, tiles(), machine)) {
+  if (IsSplitK(t, dot_dims, tiles(), machine)) {
     t.tf32 = false;
-    t.rows = std::clamp(PowerAbove(sides.m), 2 * BlockTiling::kSide, kNarrowRows);
+    t.rows = std::clamp(CeilPowerOfTwo(dot_dims.m), 2 * GpuDotTiling::kThreadTileSize, kNarrowRows);
     t.columns = kNarrowColumns;
-    t.depth = std::min(PowerAbove(sides.k), kNarrowDepth);
-    t.blocks = CeilDiv(sides.k, t.depth);
-    t.slices = std::min(kNarrowThreads / t.ThreadsOfSlice(), t.depth / kLanes);
+    t.panel_depth = std::min(CeilPowerOfTwo(dot_dims.k), kNarrowDepth);
+    t.panels = CeilDiv(dot_dims.k, t.panel_depth);
+    t.k_slices = std::min(kNarrowThreads / t.ThreadsPerSlice(), t.panel_depth / kLanes);
     tiles();
     return t;
   }
-  int64_t wanted = t.rows * t.columns == kMostSide * kMostSide ? kMostWarps : kContractWarps;
+  int64_t wanted = t.rows * t.columns == kMaxTileSide * kMaxTileSide ? kMaxWarps : kContractWarps;
   t.warp_rows = t.rows;
   t.warp_columns = t.columns;
-  constexpr int64_t kFragmentRows = Multiplication::kFragmentRows,
-                    kFragmentColumns = Multiplication::kFragmentColumns;
+  constexpr int64_t kFragmentRows = MatrixMultiply::kFragmentRows,
+                    kFragmentColumns = MatrixMultiply::kFragmentColumns;
   while (t.warps() < wanted) {
     if (t.warp_rows >= t.warp_columns && t.warp_rows > kFragmentRows) {
       t.warp_rows /= 2;
@@ -67,9 +69,10 @@ BlockTiling BlockTilingOf(const Instr& dot, const DotSides& sides, const Machine
       break;
     }
   }
-  int64_t unit = Multiplication::DepthUnit(t.type);
-  t.depth = std::min(std::max(kDepthBytes / BytesOf(t.type), unit), CeilDiv(sides.k, unit) * unit);
-  t.blocks = CeilDiv(sides.k, t.depth);
+  int64_t unit = MatrixMultiply::DepthUnit(t.type);
+  t.panel_depth =
+      std::min(std::max(kDepthBytes / BytesOf(t.type), unit), CeilDiv(dot_dims.k, unit) * unit);
+  t.panels = CeilDiv(dot_dims.k, t.panel_depth);
   return t;
 }
 

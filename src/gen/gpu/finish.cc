@@ -7,10 +7,10 @@
 namespace tokamak::gpu {
 namespace {
 
-// Bytes. Every device allocation and every value in an arena is aligned to this. kMostLanes:
+// Bytes. Every device allocation and every value in an arena is aligned to this. kMaxVectorWidth:
 // maximum vector width of an access, 16 bytes of 2-byte elements.
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kMostLanes = 8;
+constexpr int64_t kMaxVectorWidth = 8;
 // Operations per element in units of ops.def, above which each lane needs registers of its own.
 // Chosen.
 constexpr int64_t kManyFlops = 64;
@@ -28,22 +28,23 @@ bool IndicesFit32(const Kernel& kernel) {
 
 }  // namespace
 
-int64_t LanesFor(const FusedRegion& region, const Machine& machine, int64_t row, int64_t count) {
+int64_t VectorWidthFor(const FusedRegion& region, const Machine& machine, int64_t row_length,
+                       int64_t count) {
   int64_t bytes = 1, flops = 0;
   auto look = [&](const Shape& shape) {
     if (shape.ElementCount() >= count) bytes = std::max(bytes, BytesOf(StorageType(shape.type())));
   };
   for (const Instr* input : region.inputs) look(input->shape());
   for (const Instr* root : region.roots)
-    for (const Shape& part : PartsOf(root->shape())) look(part);
+    for (const Shape& part : ResultShapesOf(root->shape())) look(part);
   for (const Instr* instr : region.instrs) flops += instr->info().flops_per_element;
-  int64_t lanes = std::min(machine.Lanes(8 * bytes), kMostLanes);
+  int64_t lanes = std::min(machine.Lanes(8 * bytes), kMaxVectorWidth);
   if (flops > kManyFlops) lanes = std::min<int64_t>(lanes, 2);
-  while (row % lanes != 0) lanes /= 2;
+  while (row_length % lanes != 0) lanes /= 2;
   return lanes;
 }
 
-int64_t PowerAbove(int64_t x) {
+int64_t CeilPowerOfTwo(int64_t x) {
   int64_t power = 1;
   while (power < x) power *= 2;
   return power;
@@ -53,27 +54,28 @@ int64_t CeilDiv(int64_t x, int64_t y) {
   return (x + y - 1) / y;
 }
 
-int64_t ThreadsFor(int64_t count, int64_t most, int64_t fewest, const Machine& machine) {
-  int64_t threads = most;
-  while (threads > fewest && count < threads * machine.cores) threads /= 2;
+int64_t BlockSizeFor(int64_t count, int64_t max_threads, int64_t min_threads,
+                     const Machine& machine) {
+  int64_t threads = max_threads;
+  while (threads > min_threads && count < threads * machine.cores) threads /= 2;
   return std::min(threads, count);
 }
 
-void FinishKernel(Kernel& kernel) {
+void FinalizeGpuKernel(Kernel& kernel) {
   for (size_t i = 0; i < kernel.ArgumentCount(); ++i)
     kernel.arrays[i].alignment = std::max(kernel.arrays[i].alignment, kAlignment);
   kernel.index_bits = IndicesFit32(kernel) ? 32 : 64;
 }
 
-BuildOutcome FinishBlocks(KernelBuilder& b, const ElementEmitter& emitter,
-                          const FusedRegion& region, int64_t grid) {
+BuildOutcome FinishBlockKernel(KernelBuilder& b, const ElementEmitter& emitter,
+                               const FusedRegion& region, int64_t grid) {
   if (!emitter.failure().empty()) return {std::nullopt, emitter.failure()};
   BuiltKernel built;
   built.grid = grid;
   built.kernel = b.Finish();
-  FinishKernel(built.kernel);
+  FinalizeGpuKernel(built.kernel);
   built.arguments = ArgumentsOf(region);
-  FinishFacts(built, false);
+  ComputeLaunchFacts(built, false);
   return {std::move(built), ""};
 }
 

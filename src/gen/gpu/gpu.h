@@ -9,20 +9,21 @@
 
 // GPU generators: loop nests over thread blocks and threads, with shared memory and barriers. The
 // code for one element is the same as on CPUs (element.h, reducer.h, roots.h). BuildRegion
-// (gen/generator.h) calls BuildTranspose or BuildLoop for kLoop and the builder of each other kind;
-// those call the more special builders below.
+// (gen/generator.h) calls BuildTranspose or BuildElementwise for kLoop and the builder of each
+// other kind; those call the more special builders below.
 
 namespace tokamak::gpu {
 
-BuildOutcome BuildLoop(const FusedRegion& region, const Machine& machine, const std::string& name);
-// kLoop regions whose roots have different sizes (stacked.cc): every size is a multiple of the
-// smallest, and a thread computes, for one element of the smallest root, all elements of the larger
-// roots at the same position modulo the smallest size. BuildLoop calls it if the roots have no
-// common domain. WhyNotStacked returns why a region does not have this form, an empty string if it
-// does.
-BuildOutcome BuildStacked(const FusedRegion& region, const Machine& machine,
-                          const std::string& name);
-std::string WhyNotStacked(const FusedRegion& region);
+BuildOutcome BuildElementwise(const FusedRegion& region, const Machine& machine,
+                              const std::string& name);
+// kLoop regions whose roots have different sizes (multi_size_loop.cc): every size is a multiple of
+// the smallest, and a thread computes, for one element of the smallest root, all elements of the
+// larger roots at the same position modulo the smallest size. BuildElementwise calls it if the
+// roots have no common domain. WhyNotMultiSize returns why a region does not have this form, an
+// empty string if it does.
+BuildOutcome BuildMultiSizeLoop(const FusedRegion& region, const Machine& machine,
+                                const std::string& name);
+std::string WhyNotMultiSize(const FusedRegion& region);
 // kLoop regions that read a large input transposed.
 BuildOutcome BuildTranspose(const FusedRegion& region, const Machine& machine,
                             const std::string& name);
@@ -34,7 +35,7 @@ BuildOutcome BuildContract(const FusedRegion& region, const Machine& machine,
 BuildOutcome BuildScan(const FusedRegion& region, const Machine& machine, const std::string& name);
 // Whether the threads of a block or warp scan a sequence together (prefix scans, scan.h); otherwise
 // each thread scans its own sequences.
-bool IsBlockScan(const Scan& scan);
+bool IsCooperativeScan(const Scan& scan);
 BuildOutcome BuildScatter(const FusedRegion& region, const Machine& machine,
                           const std::string& name);
 // Scatters whose windows with equal indices are known to be adjacent: indices that are sorted, or
@@ -42,64 +43,65 @@ BuildOutcome BuildScatter(const FusedRegion& region, const Machine& machine,
 BuildOutcome BuildScatterRuns(const FusedRegion& region, const Machine& machine,
                               const std::string& name);
 // Histograms: scatters that add ones, i.e. count for each batch the elements of each value, for a
-// small number of values (counts.cc).
-bool IsCounts(const Instr& scatter);
-BuildOutcome BuildCounts(const FusedRegion& region, const Machine& machine,
-                         const std::string& name);
+// small number of values (histogram.cc).
+bool IsHistogram(const Instr& scatter);
+BuildOutcome BuildHistogram(const FusedRegion& region, const Machine& machine,
+                            const std::string& name);
 
-// Whole-loop kernels (gen/fused_loop.h): one thread, or a few adjacent threads of a warp, runs all
+// Whole-loop kernels (gen/whole_loop.h): one thread, or a few adjacent threads of a warp, runs all
 // iterations of one point. If that is not possible, usually because a point has more elements than
-// a thread's registers hold, and the loop has dots, tries BuildDistributedFusedLoop. Neither has
+// a thread's registers hold, and the loop has dots, tries BuildDistributedWholeLoop. Neither has
 // grid barriers.
-BuildOutcome BuildFusedLoop(const FusedLoopRegion& region, const Machine& machine,
+BuildOutcome BuildWholeLoop(const WholeLoopRegion& region, const Machine& machine,
                             const std::string& name);
 // Recurrent networks: each thread block (or cluster) runs some points, and its threads own elements
-// of their carried values (FusedLoopMapping). Elements of a point interact through dots only, with
-// one block barrier per dot and iteration (fused_loop_distributed.cc).
-BuildOutcome BuildDistributedFusedLoop(const FusedLoopRegion& region, const Machine& machine,
+// of their carried values (WholeLoopMapping). Elements of a point interact through dots only, with
+// one block barrier per dot and iteration (whole_loop_distributed.cc).
+BuildOutcome BuildDistributedWholeLoop(const WholeLoopRegion& region, const Machine& machine,
                                        const std::string& name);
 BuildOutcome BuildSort(const FusedRegion& region, const Machine& machine, const std::string& name);
 // Returns why a sort has no kernel, nullopt if it has one.
-std::optional<std::string> WhyNoSort(const Instr& sort);
+std::optional<std::string> WhyNoSortKernel(const Instr& sort);
 // Radix sorts of lines by one digit (RadixKey, gen/line_sort.h), each line in one thread block
-// (block_radix_sort.cc). RadixLineLength: the smallest supported line length that is at least
-// `length`; LongestRadixLine: the maximum.
+// (block_radix_sort.cc). PaddedRadixLineLength: the smallest supported line length that is at least
+// `length`; MaxRadixLineLength: the maximum.
 bool IsBlockRadixSort(const Instr& sort);
-int64_t RadixLineLength(int64_t length);
-int64_t LongestRadixLine(int64_t bytes_of_word);
+int64_t PaddedRadixLineLength(int64_t length);
+int64_t MaxRadixLineLength(int64_t word_bytes);
 BuildOutcome BuildBlockRadixSort(const FusedRegion& region, const std::string& name);
 // Lines that are too long for a thread block are radix-sorted digit by digit, each digit in three
 // kernels (passes/target/radix_sort.h): a histogram of the digit per segment of the line
-// (BuildCounts), a scan of the counts, and the radix scatter pass (radix_scatter.cc), which moves
-// each word to its place. The scatter pass is encoded as a sort instruction (not an HLO scatter):
-// its operands are the words and s32[lines, digits, segments], the position in the sorted line of
-// the first word of each digit of each segment. Its comparator compares the digit, of up to 8 bits,
-// and ignores the second operand. Its thread blocks are the segments. RadixSegmentLength: words per
-// segment for `words` in total.
+// (BuildHistogram), a scan of the counts, and the radix scatter pass (radix_scatter.cc), which
+// moves each word to its place. The scatter pass is encoded as a sort instruction (not an HLO
+// scatter): its operands are the words and s32[lines, digits, segments], the position in the sorted
+// line of the first word of each digit of each segment. Its comparator compares the digit, of up to
+// 8 bits, and ignores the second operand. Its thread blocks are the segments. RadixSegmentLength:
+// words per segment for `words` in total.
 bool IsRadixScatter(const Instr& sort);
-int64_t RadixSegmentLength(int64_t bytes_of_word, int64_t words, const Machine& machine);
+int64_t RadixSegmentLength(int64_t word_bytes, int64_t words, const Machine& machine);
 BuildOutcome BuildRadixScatter(const FusedRegion& region, const std::string& name);
-// Sorts of short lines (IsNetworkSort in line_network.h), one thread per line.
+// Sorts of short lines (IsNetworkSort in sorting_network.h), one thread per line.
 BuildOutcome BuildNetworkSort(const FusedRegion& region, const Machine& machine,
                               const std::string& name);
 // Whether the kernel of a sort loads each element once, so that elementwise producers of its
 // operands may be fused into it; comparison sorts load elements more than once.
-bool LoadsOnce(const Instr& sort);
+bool CanFuseProducers(const Instr& sort);
 // Whether a region is such a sort and its elementwise producers.
-bool TakesProducers(const FusedRegion& region);
+bool IsSortWithProducers(const FusedRegion& region);
 // The longest line, in elements, that one block sorts; longer lines are merged from sorted halves.
-int64_t LongestBlockSort(const Instr& sort);
+int64_t MaxBlockSortLength(const Instr& sort);
 
 // ---- shared by the GPU generators
 
-inline constexpr int64_t kWarp = 32;
+inline constexpr int64_t kWarpSize = 32;
 
 // Vector width, in elements, of a thread's accesses: the largest with which the widest element type
-// fits one access and that divides `row`, the length of the contiguous rows. Arrays of fewer than
-// `count` elements are ignored.
-int64_t LanesFor(const FusedRegion& region, const Machine& machine, int64_t row, int64_t count);
+// fits one access and that divides `row_length`, the length of the contiguous rows. Arrays of fewer
+// than `count` elements are ignored.
+int64_t VectorWidthFor(const FusedRegion& region, const Machine& machine, int64_t row_length,
+                       int64_t count);
 // The smallest power of two that is at least x (x >= 1).
-int64_t PowerAbove(int64_t x);
+int64_t CeilPowerOfTwo(int64_t x);
 int64_t CeilDiv(int64_t x, int64_t y);
 
 // Calls body(lane) for each lane, in a vector loop if there are several.
@@ -109,9 +111,10 @@ void ForLanes(KernelBuilder& b, int64_t lanes, Body&& body) {
   b.For("l", LoopRole::kVector, b.Index(lanes), body);
 }
 
-// Block size for a launch of `count` threads: `most`, halved while there would be fewer blocks than
-// SMs, but at least `fewest`.
-int64_t ThreadsFor(int64_t count, int64_t most, int64_t fewest, const Machine& machine);
+// Block size for a launch of `count` threads: `max_threads`, halved while there would be fewer
+// blocks than SMs, but at least `min_threads`.
+int64_t BlockSizeFor(int64_t count, int64_t max_threads, int64_t min_threads,
+                     const Machine& machine);
 
 // One thread for each of `count` indices, in blocks of `threads`: body(index). Returns the number
 // of blocks.
@@ -120,19 +123,19 @@ int64_t ForThreads(KernelBuilder& b, int64_t count, int64_t threads, Body&& body
   int64_t blocks = CeilDiv(count, threads);
   b.For("block", LoopRole::kGrid, b.Index(blocks), [&](Scalar g) {
     b.For("t", LoopRole::kThread, b.Index(threads), [&](Scalar t) {
-      Scalar number = g * b.Index(threads) + t;
-      b.If(number < b.Index(count), [&] { body(number); });
+      Scalar index = g * b.Index(threads) + t;
+      b.If(index < b.Index(count), [&] { body(index); });
     });
   });
   return blocks;
 }
 
 // The last step of every GPU kernel: alignment of arguments, 32-bit indices where they suffice.
-void FinishKernel(Kernel& kernel);
+void FinalizeGpuKernel(Kernel& kernel);
 // For generators that cooperate in thread blocks: takes the kernel from the builder after all
-// statements are emitted, calls FinishKernel and FinishFacts (nothing is computed in place), or
-// returns the emitter's failure.
-BuildOutcome FinishBlocks(KernelBuilder& b, const ElementEmitter& emitter,
-                          const FusedRegion& region, int64_t grid);
+// statements are emitted, calls FinalizeGpuKernel and ComputeLaunchFacts (nothing is computed in
+// place), or returns the emitter's failure.
+BuildOutcome FinishBlockKernel(KernelBuilder& b, const ElementEmitter& emitter,
+                               const FusedRegion& region, int64_t grid);
 
 }  // namespace tokamak::gpu

@@ -8,7 +8,7 @@
 
 #include "gen/cuts.h"
 #include "gen/gpu/gpu.h"
-#include "gen/gpu/unclamped.h"
+#include "gen/gpu/remove_index_clamps.h"
 #include "gen/roots.h"
 #include "kernel/divergence.h"
 #include "kernel/linear.h"
@@ -60,10 +60,11 @@ class WideAccess {
   bool nearly() const { return everywhere_ && 2 * beside_ <= aligned_; }
 
  private:
-  void Walk(const Block& block) {
+  void Walk(const StmtList& block) {
     for (const Stmt& stmt : block) {
       if (stmt.kind == StmtKind::kStore) Look(stmt.array, stmt.index);
-      for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) Walk(*inner);
+      for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
+        Walk(*inner);
     }
   }
 
@@ -124,7 +125,7 @@ class LoopBuilder {
     split_ = dims_.size();
     row_ = 1;
     while (split_ > 0 && (row_ == 1 || row_ % lanes_ != 0)) row_ *= dims_[--split_];
-    int64_t threads = ThreadsFor(vectors_, kLoopThreads, kLoopFewThreads, machine_);
+    int64_t threads = BlockSizeFor(vectors_, kLoopThreads, kLoopFewThreads, machine_);
     int64_t unroll = lanes_ == 1 ? kSingleUnroll : kLoopUnroll;
     if (vectors_ < machine_.cores * kMuchWork) unroll = 1;
     int64_t grid = CeilDiv(vectors_, threads * unroll);
@@ -136,8 +137,8 @@ class LoopBuilder {
         });
       });
     });
-    BuildOutcome outcome = FinishLoop(b_, emitter_, region_, grid, /*exact=*/true);
-    if (outcome.built) FinishKernel(outcome.built->kernel);
+    BuildOutcome outcome = FinishLoopKernel(b_, emitter_, region_, grid, /*writes_once=*/true);
+    if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
     return outcome;
   }
 
@@ -192,7 +193,7 @@ BuildOutcome BuildStencil(const FusedRegion& region, const Machine& machine, int
   if (cuts.size() > kMaxCuts) cuts.clear();
   BuildOutcome outcome = LoopBuilder(region, machine, lanes, name).Build(cuts);
   if (!outcome.built) return outcome;
-  std::optional<Kernel> kernel = Unclamped(outcome.built->kernel);
+  std::optional<Kernel> kernel = RemoveIndexClamps(outcome.built->kernel);
   int64_t count = DomainOf(*region.roots[0]).ElementCount();
   if (!kernel || !WideAccess(*kernel, lanes, count).nearly())
     return {std::nullopt, "its accesses are strided"};
@@ -202,10 +203,11 @@ BuildOutcome BuildStencil(const FusedRegion& region, const Machine& machine, int
 
 }  // namespace
 
-BuildOutcome BuildLoop(const FusedRegion& region, const Machine& machine, const std::string& name) {
-  if (!WhyNoLoop(region).empty()) return BuildStacked(region, machine, name);
+BuildOutcome BuildElementwise(const FusedRegion& region, const Machine& machine,
+                              const std::string& name) {
+  if (!WhyNoLoopKernel(region).empty()) return BuildMultiSizeLoop(region, machine, name);
   int64_t count = DomainOf(*region.roots[0]).ElementCount();
-  int64_t lanes = LanesFor(region, machine, count, count);
+  int64_t lanes = VectorWidthFor(region, machine, count, count);
   if (lanes > 1 && IsStencil(region)) {
     BuildOutcome outcome = BuildStencil(region, machine, lanes, name);
     if (outcome.built) return outcome;
@@ -223,7 +225,7 @@ BuildOutcome BuildLoop(const FusedRegion& region, const Machine& machine, const 
                 segments.built->kernel.nodes.size() >
                     std::max(kLoopFewNodes, kMaxGrowth * outcome.built->kernel.nodes.size());
   return segments.built && !longer &&
-                 segments.built->in_place.size() >= outcome.built->in_place.size()
+                 segments.built->may_alias.size() >= outcome.built->may_alias.size()
              ? std::move(segments)
              : std::move(outcome);
 }

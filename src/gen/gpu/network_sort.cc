@@ -1,12 +1,12 @@
 // GPU sorts of short lines: one thread per line, or per few adjacent lines, with all elements in
-// registers (line_network.h). Lines along a major dimension are read coalesced; of lines along the
-// minor dimension a thread loads as many as form whole vectors.
+// registers (sorting_network.h). Lines along a major dimension are read coalesced; of lines along
+// the minor dimension a thread loads as many as form whole vectors.
 
 #include <algorithm>
 
 #include "gen/gpu/gpu.h"
-#include "gen/line_network.h"
 #include "gen/roots.h"
+#include "gen/sorting_network.h"
 
 namespace tokamak::gpu {
 namespace {
@@ -16,7 +16,7 @@ constexpr int64_t kNetworkThreads = 256, kNetworkFewThreads = 64;
 // Registers for all lines of a thread (a single line may need more), and maximum lines per thread.
 // Chosen.
 constexpr int64_t kNetworkMaxRegisters = 32;
-constexpr int64_t kMostLines = 4;
+constexpr int64_t kMaxLines = 4;
 
 class NetworkSortBuilder {
  public:
@@ -29,15 +29,15 @@ class NetworkSortBuilder {
 
   BuildOutcome Build() {
     Schedule();
-    LineNetwork network(b_, emitter_, sort_, vectors_);
+    SortingNetwork network(b_, emitter_, sort_, vectors_);
     int64_t own = vectors_ ? vectors_->lines : lanes_, vectors = sort_.lines / own;
-    int64_t threads = ThreadsFor(vectors, kNetworkThreads, kNetworkFewThreads, machine_);
+    int64_t threads = BlockSizeFor(vectors, kNetworkThreads, kNetworkFewThreads, machine_);
     int64_t blocks = ForThreads(b_, vectors, threads, [&](Scalar vector) {
       Scalar inside = LesserOf(vector, b_.Index(vectors - 1));
       ForLanes(b_, lanes_, [&](Scalar lane) { network.Sort(inside * b_.Index(own) + lane); });
     });
-    BuildOutcome outcome = FinishLoop(b_, emitter_, region_, blocks, /*exact=*/false);
-    if (outcome.built) FinishKernel(outcome.built->kernel);
+    BuildOutcome outcome = FinishLoopKernel(b_, emitter_, region_, blocks, /*writes_once=*/false);
+    if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
     return outcome;
   }
 
@@ -45,18 +45,20 @@ class NetworkSortBuilder {
   void Schedule() {
     int64_t inner = ProductOf(sort_.dims, sort_.along + 1, sort_.dims.size());
     int64_t count = sort_.lines * sort_.length;
-    int64_t thread_registers = LineNetwork::RegistersFor(sort_);
+    int64_t thread_registers = SortingNetwork::RegistersFor(sort_);
     if (inner > 1) {
-      lanes_ = LanesFor(region_, machine_, inner, count);
+      lanes_ = VectorWidthFor(region_, machine_, inner, count);
       while (lanes_ > 1 && lanes_ * thread_registers > kNetworkMaxRegisters) lanes_ /= 2;
       return;
     }
-    int64_t lines = 1, best = LanesFor(region_, machine_, sort_.lines * sort_.length, count);
-    auto at_once = [&] { return LanesFor(region_, machine_, lines * sort_.length, count); };
-    while (at_once() < best && lines < kMostLines && sort_.lines % (2 * lines) == 0 &&
+    int64_t lines = 1, best = VectorWidthFor(region_, machine_, sort_.lines * sort_.length, count);
+    auto vector_width = [&] {
+      return VectorWidthFor(region_, machine_, lines * sort_.length, count);
+    };
+    while (vector_width() < best && lines < kMaxLines && sort_.lines % (2 * lines) == 0 &&
            2 * lines * thread_registers <= kNetworkMaxRegisters)
       lines *= 2;
-    vectors_ = {lines, at_once()};
+    vectors_ = {lines, vector_width()};
   }
 
   const FusedRegion& region_;
@@ -64,8 +66,8 @@ class NetworkSortBuilder {
   LineSort sort_;
   KernelBuilder b_;
   ElementEmitter emitter_;
-  int64_t lanes_ = 1;                            // lines per thread along a major dimension
-  std::optional<LineNetwork::Vectors> vectors_;  // lines along the minor dimension
+  int64_t lanes_ = 1;                               // lines per thread along a major dimension
+  std::optional<SortingNetwork::Vectors> vectors_;  // lines along the minor dimension
 };
 
 }  // namespace

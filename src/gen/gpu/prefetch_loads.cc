@@ -14,7 +14,7 @@ constexpr size_t kMaxPrefetched = 32;
 
 // A loop with known trip count and a block barrier in its body.
 struct LoopWithBarrier {
-  Block* around = nullptr;
+  StmtList* around = nullptr;
   size_t at = 0;  // index in `around`
   int64_t count = 0;
 };
@@ -24,10 +24,10 @@ int64_t NumberOf(const Kernel& kernel, ValueId id) {
 }
 
 bool HasBarrier(const Stmt& stmt) {
-  return stmt.kind == StmtKind::kBarrier && stmt.scope == Scope::kBlock;
+  return stmt.kind == StmtKind::kBarrier && stmt.scope == BarrierScope::kBlock;
 }
 
-LoopWithBarrier FindLoopWithBarrier(const Kernel& kernel, Block& block) {
+LoopWithBarrier FindLoopWithBarrier(const Kernel& kernel, StmtList& block) {
   for (size_t i = 0; i < block.size(); ++i) {
     if (block[i].kind != StmtKind::kFor) continue;
     const Loop& loop = kernel.loop(block[i].loop);
@@ -56,7 +56,7 @@ class Loads {
     ValueId last = Constant(barrier_loop_.count - 1);
     next = Add({.prim = Prim::kMin, .operands = {next, last, kNoValue}});
     std::unordered_map<ValueId, ValueId> at_first, at_next;
-    Block before, reads, prefetched;
+    StmtList before, reads, prefetched;
     for (ValueId load : found_) {
       ArrayId held{static_cast<uint32_t>(kernel_.arrays.size())};
       kernel_.arrays.push_back({.name = "ahead",
@@ -78,7 +78,7 @@ class Loads {
               .operands = {zero_, kNoValue, kNoValue},
               .bits = static_cast<Bits>(held)};
     }
-    Block& body = (*barrier_loop_.around)[barrier_loop_.at].body;
+    StmtList& body = (*barrier_loop_.around)[barrier_loop_.at].body;
     auto barrier = std::ranges::find_if(body, HasBarrier);
     barrier = body.insert(barrier, prefetched.begin(), prefetched.end());
     body.insert(body.begin(), reads.begin(), reads.end());
@@ -92,7 +92,7 @@ class Loads {
   void Find() {
     Placement placement(kernel_);
     RangeTable ranges;
-    const Block& body = (*barrier_loop_.around)[barrier_loop_.at].body;
+    const StmtList& body = (*barrier_loop_.around)[barrier_loop_.at].body;
     for (size_t i = 0; i < kernel_.nodes.size() && zero_ == kNoValue; ++i)
       if (kernel_.nodes[i] == ScalarNode{.prim = Prim::kConst, .type = ScalarType::kIndex})
         zero_ = ValueId{static_cast<uint32_t>(i)};

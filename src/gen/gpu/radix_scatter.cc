@@ -21,11 +21,11 @@ namespace tokamak::gpu {
 namespace {
 
 // Block size (chosen), and its warps.
-constexpr int64_t kRadixScatterThreads = 256, kRadixScatterWarps = kRadixScatterThreads / kWarp;
+constexpr int64_t kRadixScatterThreads = 256, kRadixScatterWarps = kRadixScatterThreads / kWarpSize;
 // 32-bit words per thread, maximum and minimum (half as many 64-bit words); maximum digit bits: a
 // thread per digit value. Chosen.
-constexpr int64_t kMostOwn = 16, kFewestOwn = 4;
-constexpr int kMostBits = 8;
+constexpr int64_t kMaxWordsPerThread = 16, kMinWordsPerThread = 4;
+constexpr int kMaxBits = 8;
 
 class RadixScatterBuilder {
  public:
@@ -41,7 +41,7 @@ class RadixScatterBuilder {
     segment_ = sort_.length / segments_;
     own_count_ = segment_ / kRadixScatterThreads;
     digit_count_ = int64_t{1} << digits_.bits;
-    columns_ = std::max(digit_count_, kWarp);
+    columns_ = std::max(digit_count_, kWarpSize);
     ScalarType type = ComputeType(sort_.instr->operand(0)->shape().type());
     words_ = b_.Local("words", type, Space::kShared, segment_);
     counts_ = b_.Local("counts", kCount, Space::kShared, kRadixScatterWarps * columns_);
@@ -55,12 +55,12 @@ class RadixScatterBuilder {
       b_.For("t", LoopRole::kThread, b_.Index(kRadixScatterThreads), [&](Scalar t) {
         block_ = block;
         thread_ = t;
-        warp_ = t / b_.Index(kWarp);
-        lane_ = t % b_.Index(kWarp);
+        warp_ = t / b_.Index(kWarpSize);
+        lane_ = t % b_.Index(kWarpSize);
         Segment();
       });
     });
-    return FinishBlocks(b_, emitter_, region_, blocks);
+    return FinishBlockKernel(b_, emitter_, region_, blocks);
   }
 
  private:
@@ -78,7 +78,7 @@ class RadixScatterBuilder {
       b_.Store(counts_, k * b_.Index(kRadixScatterThreads) + thread_, Number(0));
     });
     ForOwn(own_count_, [&](Scalar i) {
-      Scalar position = (warp_ * b_.Index(own_count_) + i) * b_.Index(kWarp) + lane_;
+      Scalar position = (warp_ * b_.Index(own_count_) + i) * b_.Index(kWarpSize) + lane_;
       Element word =
           emitter_.At(*sort_.instr->operand(0),
                       CoordinatesInLine(b_, sort_, line, segment * b_.Index(segment_) + position));
@@ -88,18 +88,18 @@ class RadixScatterBuilder {
     Element start = emitter_.At(*sort_.instr->operand(1), {line, digit, segment});
     if (!emitter_.failure().empty()) return;
     b_.Store(start_, b_.Index(0), start[0]);
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
     Count();
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
     SumUp();
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
     ForOwn(own_count_, [&](Scalar i) {
       Scalar word = b_.Read(own_, i);
       Scalar position = b_.Read(counts_, CountAt(DigitAt(word))) + b_.Read(before_, i);
       // Masked so that range analysis proves it in bounds.
       b_.Store(words_, (position & Number(segment_ - 1)).As(ScalarType::kIndex), word);
     });
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
     ForOwn(own_count_, [&](Scalar i) {
       Scalar position = i * b_.Index(kRadixScatterThreads) + thread_;
       Scalar word = b_.Read(words_, position);
@@ -129,9 +129,9 @@ class RadixScatterBuilder {
       Scalar counted = b_.Read(counts_, at);
       b_.Store(before_, i, counted + b_.Make(Prim::kPopCount, {equal_before}));
       Scalar all = counted + b_.Make(Prim::kPopCount, {equal});
-      b_.Barrier(Scope::kWarp);
+      b_.Barrier(BarrierScope::kWarp);
       b_.If(equal_before == Number(0), [&] { b_.Store(counts_, at, all); });
-      b_.Barrier(Scope::kWarp);
+      b_.Barrier(BarrierScope::kWarp);
     });
   }
 
@@ -142,15 +142,15 @@ class RadixScatterBuilder {
     for (int64_t w = 0; w < kRadixScatterWarps; ++w)
       of_warps.push_back(of_warps.back() + b_.Read(counts_, b_.Index(w * columns_) + digit));
     Scalar total = of_warps.back(), before = Number(0);
-    for (int64_t offset = 1; offset < kWarp; offset *= 2) {
+    for (int64_t offset = 1; offset < kWarpSize; offset *= 2) {
       Scalar other = b_.Shuffle(total, b_.Index(offset));
       Scalar is_later = thread_ / b_.Index(offset) % b_.Index(2) == b_.Index(1);
       before = Choose(is_later, before + other, before);
       total = total + other;
     }
     b_.If(lane_ == b_.Index(0), [&] { b_.Store(totals_, warp_, total); });
-    b_.Barrier(Scope::kBlock);
-    for (int64_t w = 0; w + 1 < columns_ / kWarp; ++w)
+    b_.Barrier(BarrierScope::kBlock);
+    for (int64_t w = 0; w + 1 < columns_ / kWarpSize; ++w)
       before = before + Choose(b_.Index(w) < warp_, b_.Read(totals_, b_.Index(w)), Number(0));
     b_.If(thread_ < b_.Index(columns_), [&] {
       for (int64_t w = 0; w < kRadixScatterWarps; ++w)
@@ -176,7 +176,7 @@ class RadixScatterBuilder {
 
 bool IsRadixScatter(const Instr& sort) {
   std::optional<RadixKey> digits = RadixKeyOf(sort);
-  if (!digits || sort.captures() != 1 || digits->bits > kMostBits) return false;
+  if (!digits || sort.captures() != 1 || digits->bits > kMaxBits) return false;
   const Shape &words = sort.operand(0)->shape(), &starts = sort.operand(1)->shape();
   if (words.rank() != 2 || LineSortOf(sort).along != 1 || !IsPlainArray(starts) ||
       starts.type() != ElementType::kS32 || starts.rank() != 3 || starts.dim(0) != words.dim(0) ||
@@ -185,12 +185,12 @@ bool IsRadixScatter(const Instr& sort) {
   int64_t segments = starts.dim(2), segment = words.dim(1) / std::max<int64_t>(segments, 1);
   int64_t own = segment / kRadixScatterThreads;
   return segments * segment == words.dim(1) && own * kRadixScatterThreads == segment &&
-         own >= kFewestOwn && own <= kMostOwn && own == PowerAbove(own);
+         own >= kMinWordsPerThread && own <= kMaxWordsPerThread && own == CeilPowerOfTwo(own);
 }
 
 int64_t RadixSegmentLength(int64_t bytes, int64_t words, const Machine& machine) {
-  int64_t own = kMostOwn * 4 / bytes;
-  while (own > kFewestOwn && words < own * kRadixScatterThreads * machine.cores) own /= 2;
+  int64_t own = kMaxWordsPerThread * 4 / bytes;
+  while (own > kMinWordsPerThread && words < own * kRadixScatterThreads * machine.cores) own /= 2;
   return own * kRadixScatterThreads;
 }
 

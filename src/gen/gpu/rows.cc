@@ -23,7 +23,7 @@
 #include "gen/gpu/cached_values.h"
 #include "gen/gpu/column_sums.h"
 #include "gen/gpu/gpu.h"
-#include "gen/online_logsumexp.h"
+#include "gen/online_sum_exp.h"
 #include "gen/row_levels.h"
 
 namespace tokamak::gpu {
@@ -54,7 +54,7 @@ constexpr LongRow kLongRowConfigs[] = {{512, 16, 112 << 10}, {kRowsMostThreads, 
 constexpr int64_t kRowsUnroll = 4;
 // Online softmax: vectors that a thread has in registers, and threads per row. Chosen: several
 // blocks fit on an SM.
-constexpr int64_t kSome = 8, kOnlineThreads = 512;
+constexpr int64_t kOnlineVectors = 8, kOnlineThreads = 512;
 
 class RowsBuilder {
  public:
@@ -71,27 +71,27 @@ class RowsBuilder {
   BuildOutcome Build() {
     if (std::string why = Find(); !why.empty()) return {std::nullopt, why};
     if (std::string why = Schedule(); !why.empty()) return {std::nullopt, why};
-    int64_t blocks = columns_.empty() ? CeilDiv(found_.rows, block_rows_) : columns_.outer();
+    int64_t blocks = columns_.empty() ? CeilDiv(found_.row_count, block_rows_) : columns_.outer();
     b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
       auto row = [&](Scalar r) {
         b_.For("t", LoopRole::kThread, b_.Index(threads_), [&](Scalar t) {
           block_row_ = r;
           thread_ = t;
-          if (!columns_.empty()) return Part(g);
-          row_at_ = LesserOf(g * b_.Index(block_rows_) + r, b_.Index(found_.rows - 1));
+          if (!columns_.empty()) return ReduceOuterIndex(g);
+          row_at_ = LesserOf(g * b_.Index(block_rows_) + r, b_.Index(found_.row_count - 1));
           Row();
         });
       };
       if (block_rows_ == 1) return row(b_.Index(0));
       b_.For("r", LoopRole::kThread, b_.Index(block_rows_), row);
     });
-    return FinishBlocks(b_, emitter_, region_, blocks);
+    return FinishBlockKernel(b_, emitter_, region_, blocks);
   }
 
  private:
   static bool AnyOrder(const std::vector<Reducer>& level) {
     return std::all_of(level.begin(), level.end(),
-                       [](const Reducer& reducer) { return reducer.any_order; });
+                       [](const Reducer& reducer) { return reducer.can_reassociate; });
   }
 
   // Finds the rows: those of the row reductions, or those of the column sums' operands.
@@ -100,19 +100,19 @@ class RowsBuilder {
     bool reduces = std::any_of(rows_region_.instrs.begin(), rows_region_.instrs.end(),
                                [](const Instr* instr) { return instr->op() == Op::kReduce; });
     if (columns_.empty() || reduces)
-      if (std::string why = FindRowLevels(rows_region_, found_); !why.empty()) return why;
+      if (std::string why = AnalyzeRowLevels(rows_region_, found_); !why.empty()) return why;
     if (!columns_.empty()) {
-      int64_t rows = columns_.outer() * columns_.reduced_count();
-      if (reduces && (found_.row != columns_.row() || found_.rows != rows))
+      int64_t rows = columns_.outer() * columns_.reduced_rows();
+      if (reduces && (found_.row_length != columns_.row_length() || found_.row_count != rows))
         return "its column sums are over other rows than its reductions";
-      found_.rows = rows;
-      found_.row = columns_.row();
+      found_.row_count = rows;
+      found_.row_length = columns_.row_length();
     }
     dims_ = found_.levels.empty() ? columns_.operand(0).shape().dims()
                                   : found_.levels[0][0].input().dims();
     split_ = dims_.size();
-    for (int64_t row = 1; row < found_.row && split_ > 0;) row *= dims_[--split_];
-    if (ProductOf(dims_, split_, dims_.size()) != found_.row)
+    for (int64_t row = 1; row < found_.row_length && split_ > 0;) row *= dims_[--split_];
+    if (ProductOf(dims_, split_, dims_.size()) != found_.row_length)
       return "its column sums reduce a transposed array";
     return "";
   }
@@ -134,45 +134,49 @@ class RowsBuilder {
     for (const std::vector<Reducer>& level : found_.levels) {
       int64_t thread_registers = 0;
       for (const Reducer& reducer : level)
-        for (size_t i = 0; i < reducer.count; ++i)
-          thread_registers += CeilDiv(InfoOf(WideType(reducer.type(i))).bits, 32);
+        for (size_t i = 0; i < reducer.input_count; ++i)
+          thread_registers += CeilDiv(InfoOf(AccumulatorElementType(reducer.type(i))).bits, 32);
       most = std::max(most, thread_registers);
     }
     return most;
   }
 
   std::string Schedule() {
-    bool any_order = std::all_of(found_.levels.begin(), found_.levels.end(), AnyOrder);
-    lanes_ = ReadsStrided() ? 1 : LanesFor(region_, machine_, found_.row, found_.rows * found_.row);
+    bool can_reassociate = std::all_of(found_.levels.begin(), found_.levels.end(), AnyOrder);
+    lanes_ = ReadsStrided() ? 1
+                            : VectorWidthFor(region_, machine_, found_.row_length,
+                                             found_.row_count * found_.row_length);
     int64_t thread_registers = AccumulatorRegisters();
     while (lanes_ > 1 && thread_registers * lanes_ > kAccumulatorRegisters) lanes_ /= 2;
-    vectors_ = found_.row / lanes_;
-    if (vectors_ <= kWarp * kRowsWarpSteps) {
-      threads_ = std::min(kWarp, PowerAbove(vectors_));
+    vectors_ = found_.row_length / lanes_;
+    if (vectors_ <= kWarpSize * kRowsWarpSteps) {
+      threads_ = std::min(kWarpSize, CeilPowerOfTwo(vectors_));
     } else {
       int64_t most =
           thread_registers * lanes_ > kFewRegisters ? kRowsMostThreads / 2 : kRowsMostThreads;
-      threads_ = std::clamp(PowerAbove(CeilDiv(vectors_, kBlockSteps)), 2 * kWarp, most);
+      threads_ = std::clamp(CeilPowerOfTwo(CeilDiv(vectors_, kBlockSteps)), 2 * kWarpSize, most);
     }
-    int64_t cached = caches_ && any_order ? cached_.Find(region_, found_, dims_, NeededLast()) : 0;
+    int64_t cached =
+        caches_ && can_reassociate ? cached_.Find(region_, found_, dims_, NeededLast()) : 0;
     while (!columns_.empty() && threads_ < std::min(kRowsMostThreads, vectors_) &&
            CeilDiv(vectors_, threads_) * lanes_ * (columns_.thread_registers() + cached) >
                kColumnRegisters)
       threads_ *= 2;
     int64_t most = std::max<int64_t>(1, kBlock / threads_);
-    block_rows_ =
-        std::min(most, PowerAbove(columns_.empty() ? found_.rows : columns_.reduced_count()));
-    while (columns_.empty() && block_rows_ > 1 && found_.rows < block_rows_ * machine_.cores)
+    block_rows_ = std::min(
+        most, CeilPowerOfTwo(columns_.empty() ? found_.row_count : columns_.reduced_rows()));
+    while (columns_.empty() && block_rows_ > 1 && found_.row_count < block_rows_ * machine_.cores)
       block_rows_ /= 2;
     bool is_long = cached > 0 && columns_.empty() && threads_ == kRowsMostThreads;
     if (is_long && CacheLongRows(cached)) return "";
     if (is_long && FindOnlineLogsumexp()) return "";
     steps_ = CeilDiv(vectors_, threads_);
     unrolled_ = steps_ <= kRowsWarpSteps;
-    if (!columns_.empty() && (!unrolled_ || !any_order))
+    if (!columns_.empty() && (!unrolled_ || !can_reassociate))
       return "its rows are too long for column sums";
     int64_t room = threads_ == kRowsMostThreads ? kCachedRegisters / 2 : kCachedRegisters;
-    if (cached > 0 && unrolled_ && cached * steps_ * lanes_ <= room) cached_.Cache(steps_ * lanes_);
+    if (cached > 0 && unrolled_ && cached * steps_ * lanes_ <= room)
+      cached_.Allocate(steps_ * lanes_);
     return "";
   }
 
@@ -189,7 +193,7 @@ class RowsBuilder {
       threads_ = config.threads;
       steps_ = steps;
       register_steps_ = in_registers;
-      cached_.Cache(in_registers * lanes_, in_shared * threads_);
+      cached_.Allocate(in_registers * lanes_, in_shared * threads_);
       return true;
     }
     return false;
@@ -199,7 +203,7 @@ class RowsBuilder {
   bool FindOnlineLogsumexp() {
     const std::vector<std::vector<Reducer>>& levels = found_.levels;
     if (levels.size() != 2 || levels[0].size() != 1 || levels[1].size() != 1) return false;
-    online_ = OnlineLogsumexpOf(levels[1][0], levels[0][0]);
+    online_ = OnlineSumExpOf(levels[1][0], levels[0][0]);
     if (!online_) return false;
     threads_ = kOnlineThreads;
     block_rows_ = 1;
@@ -227,21 +231,21 @@ class RowsBuilder {
   }
 
   // All rows of one outer index, some at a time.
-  void Part(Scalar part) {
+  void ReduceOuterIndex(Scalar outer_index) {
     columns_.Begin(steps_ * lanes_);
-    int64_t reduced_count = columns_.reduced_count();
-    b_.For("k", LoopRole::kSerial, b_.Index(CeilDiv(reduced_count, block_rows_)), [&](Scalar k) {
+    int64_t reduced_rows = columns_.reduced_rows();
+    b_.For("k", LoopRole::kSerial, b_.Index(CeilDiv(reduced_rows, block_rows_)), [&](Scalar k) {
       Scalar number = k * b_.Index(block_rows_) + block_row_;
-      row_at_ = part * b_.Index(reduced_count) + LesserOf(number, b_.Index(reduced_count - 1));
-      if (reduced_count % block_rows_ != 0) is_row_ = number < b_.Index(reduced_count);
+      row_at_ = outer_index * b_.Index(reduced_rows) + LesserOf(number, b_.Index(reduced_rows - 1));
+      if (reduced_rows % block_rows_ != 0) is_row_ = number < b_.Index(reduced_rows);
       Row();
       // Warps must have read the shared partial results of this row before the next row overwrites
       // them.
-      if (threads_ > kWarp && !found_.levels.empty()) b_.Barrier(Scope::kBlock);
+      if (threads_ > kWarpSize && !found_.levels.empty()) b_.Barrier(BarrierScope::kBlock);
     });
-    columns_.Finish(part, block_row_, block_rows_, [&](auto&& body) {
+    columns_.Finish(outer_index, block_row_, block_rows_, [&](auto&& body) {
       ForElements([&](Scalar element, const CachedElement& cached, Scalar) {
-        body(element, cached.number);
+        body(element, cached.register_index);
       });
     });
   }
@@ -257,7 +261,7 @@ class RowsBuilder {
         ForLanes(b_, lanes_, [&](Scalar lane) {
           CachedElement cached{step * b_.Index(lanes_) + lane, {}};
           if (in_shared)
-            cached.in_shared =
+            cached.shared_index =
                 (number - b_.Index(register_steps_ * threads_)) * b_.Index(lanes_) + lane;
           body(inside * b_.Index(lanes_) + lane, cached, lane);
         });
@@ -290,7 +294,7 @@ class RowsBuilder {
   }
 
   Coordinates InputAt(const Reducer& reducer, Scalar element) {
-    return RowElement(b_, reducer, row_at_, element);
+    return RowElementCoordinates(b_, reducer, row_at_, element);
   }
 
   // Coordinates in arrays with the dimensions of the rows.
@@ -304,37 +308,37 @@ class RowsBuilder {
 
   void ReduceLevel(size_t pass) {
     const std::vector<Reducer>& level = found_.levels[pass];
-    bool any_order = AnyOrder(level);
+    bool can_reassociate = AnyOrder(level);
     std::vector<Accumulators> sums;
     for (const Reducer& reducer : level)
-      sums.emplace_back(b_, emitter_, reducer, any_order ? lanes_ : 1);
+      sums.emplace_back(b_, emitter_, reducer, can_reassociate ? lanes_ : 1);
     std::vector<std::vector<Element>> results;
-    if (any_order) {
+    if (can_reassociate) {
       ForLanes(b_, lanes_, [&](Scalar lane) {
-        for (Accumulators& sum : sums) sum.Write(lane, sum.Begin());
+        for (Accumulators& sum : sums) sum.Write(lane, sum.InitialValue());
       });
       ForElements([&](Scalar element, const CachedElement& cached, Scalar lane) {
         Coordinates at = InputAt(level[0], element);
-        cached_.Bind(pass, at, cached);
+        cached_.LoadCached(pass, at, cached);
         for (Accumulators& sum : sums) sum.Accumulate(lane, InputAt(sum.reducer(), element), {});
-        cached_.Cache(pass, at, cached);
+        cached_.StoreCached(pass, at, cached);
       });
-      for (Accumulators& sum : sums) results.push_back(sum.Combined());
+      for (Accumulators& sum : sums) results.push_back(sum.CombineLanes());
       Join(sums, results);
     } else {
       // Ordered reduction: every thread computes all of it.
-      for (Accumulators& sum : sums) sum.Write(b_.Index(0), sum.Begin());
-      b_.For("k", LoopRole::kSerial, b_.Index(found_.row), [&](Scalar k) {
+      for (Accumulators& sum : sums) sum.Write(b_.Index(0), sum.InitialValue());
+      b_.For("k", LoopRole::kSerial, b_.Index(found_.row_length), [&](Scalar k) {
         for (Accumulators& sum : sums) sum.Accumulate(b_.Index(0), InputAt(sum.reducer(), k), {});
       });
       for (Accumulators& sum : sums) results.push_back(sum.Read(b_.Index(0)));
     }
     if (!emitter_.failure().empty()) return;
     for (size_t s = 0; s < sums.size(); ++s) {
-      std::vector<Element> finished = sums[s].Finished(results[s]);
+      std::vector<Element> finished = sums[s].FinalResult(results[s]);
       const Reducer& reducer = sums[s].reducer();
       for (size_t i = 0; i < finished.size(); ++i) {
-        Dims dims = PartsOf(reducer.instr->shape())[i].dims();
+        Dims dims = ResultShapesOf(reducer.instr->shape())[i].dims();
         emitter_.Bind(*reducer.instr, i, Delinearized(b_, row_at_, dims), finished[i]);
       }
     }
@@ -359,29 +363,29 @@ class RowsBuilder {
     Accumulators greatest(b_, emitter_, found_.levels[0][0], lanes_);
     Accumulators sums(b_, emitter_, found_.levels[1][0], lanes_);
     ScalarType type = ComputeType(online_->x->shape().type());
-    ArrayId some = b_.Local("some", type, Space::kRegisters, kSome * lanes_);
+    ArrayId some = b_.Local("some", type, Space::kRegisters, kOnlineVectors * lanes_);
     ArrayId most = b_.Local("most", type, Space::kRegisters, 1);
-    b_.Store(most, b_.Index(0), greatest.Begin()[0][0]);
+    b_.Store(most, b_.Index(0), greatest.InitialValue()[0][0]);
     ForLanes(b_, lanes_, [&](Scalar lane) {
-      greatest.Write(lane, greatest.Begin());
-      sums.Write(lane, sums.Begin());
+      greatest.Write(lane, greatest.InitialValue());
+      sums.Write(lane, sums.InitialValue());
     });
     auto add = [&](Scalar first, int64_t count) {
       AddOnline(greatest, sums, some, most, first, count);
     };
-    int64_t whole = vectors_ / threads_ / kSome;
+    int64_t whole = vectors_ / threads_ / kOnlineVectors;
     if (whole > 0)
       b_.For("k", LoopRole::kSerial, b_.Index(whole),
-             [&](Scalar k) { add(k * b_.Index(kSome), kSome); });
-    for (int64_t next = whole * kSome; next < steps_; next += kSome)
-      add(b_.Index(next), std::min(kSome, steps_ - next));
+             [&](Scalar k) { add(k * b_.Index(kOnlineVectors), kOnlineVectors); });
+    for (int64_t next = whole * kOnlineVectors; next < steps_; next += kOnlineVectors)
+      add(b_.Index(next), std::min(kOnlineVectors, steps_ - next));
     if (!emitter_.failure().empty()) return;
     Scalar own = b_.Read(most, b_.Index(0));
     JoinRow(greatest, {{own, {}}});
     Dims dims = online_->shift->shape().dims();
     Scalar shift = emitter_.At(*online_->shift, Delinearized(b_, row_at_, dims))[0];
     Element scale = Power({own - shift, {}});
-    JoinRow(sums, {{sums.Combined()[0][0] * scale[0], {}}});
+    JoinRow(sums, {{sums.CombineLanes()[0][0] * scale[0], {}}});
   }
 
   void AddOnline(Accumulators& greatest, Accumulators& sums, ArrayId some, ArrayId most,
@@ -402,7 +406,7 @@ class RowsBuilder {
       b_.Store(some, index, emitter_.At(*online_->x, at)[0]);
     });
     if (!emitter_.failure().empty()) return;
-    Scalar before = b_.Read(most, b_.Index(0)), now = greatest.Combined()[0][0];
+    Scalar before = b_.Read(most, b_.Index(0)), now = greatest.CombineLanes()[0][0];
     b_.Store(most, b_.Index(0), now);
     Scalar zero = b_.Constant(now.type(), 0);
     // The difference of equal infinities would be NaN.
@@ -428,7 +432,7 @@ class RowsBuilder {
     std::vector<Accumulators> sums = {sum};
     std::vector<std::vector<Element>> values = {std::move(own)};
     Join(sums, values);
-    Element result = sum.Finished(values[0])[0];
+    Element result = sum.FinalResult(values[0])[0];
     const Instr& instr = *sum.reducer().instr;
     emitter_.Bind(instr, 0, Delinearized(b_, row_at_, instr.shape().dims()), result);
   }
@@ -438,32 +442,33 @@ class RowsBuilder {
   void Join(std::vector<Accumulators>& sums, std::vector<std::vector<Element>>& values) {
     if (!emitter_.failure().empty()) return;
     for (size_t s = 0; s < sums.size(); ++s)
-      values[s] = JoinLanes(sums[s], values[s], std::min(threads_, kWarp));
-    if (threads_ <= kWarp) return;
-    int64_t warps = threads_ / kWarp;
-    std::vector<std::vector<std::array<ArrayId, 2>>> shared;
-    Scalar warp = thread_ / b_.Index(kWarp), lane = thread_ % b_.Index(kWarp);
+      values[s] = JoinLanes(sums[s], values[s], std::min(threads_, kWarpSize));
+    if (threads_ <= kWarpSize) return;
+    int64_t warps = threads_ / kWarpSize;
+    std::vector<std::vector<ElementArrays>> shared;
+    Scalar warp = thread_ / b_.Index(kWarpSize), lane = thread_ % b_.Index(kWarpSize);
     b_.If(lane == b_.Index(0), [&] {
       for (const std::vector<Element>& value : values) {
         shared.emplace_back();
         for (const Element& element : value) {
-          std::array<ArrayId, 2> arrays{};
-          for (size_t part = 0; part < 2; ++part) {
-            if (!element[part].ok()) continue;
-            arrays[part] =
-                b_.Local("warps", element[part].type(), Space::kShared, block_rows_ * warps);
-            b_.Store(arrays[part], block_row_ * b_.Index(warps) + warp, element[part]);
+          ElementArrays arrays{};
+          for (size_t component = 0; component < 2; ++component) {
+            if (!element[component].ok()) continue;
+            arrays[component] =
+                b_.Local("warps", element[component].type(), Space::kShared, block_rows_ * warps);
+            b_.Store(arrays[component], block_row_ * b_.Index(warps) + warp, element[component]);
           }
           shared.back().push_back(arrays);
         }
       }
     });
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
     Scalar from = block_row_ * b_.Index(warps) + lane % b_.Index(warps);
     for (size_t s = 0; s < sums.size(); ++s) {
       for (size_t i = 0; i < values[s].size(); ++i)
-        for (size_t part = 0; part < 2; ++part)
-          if (values[s][i][part].ok()) values[s][i][part] = b_.Read(shared[s][i][part], from);
+        for (size_t component = 0; component < 2; ++component)
+          if (values[s][i][component].ok())
+            values[s][i][component] = b_.Read(shared[s][i][component], from);
       values[s] = JoinLanes(sums[s], values[s], warps);
     }
   }
@@ -474,7 +479,7 @@ class RowsBuilder {
       for (Element& element : other)
         for (Scalar& part : element)
           if (part.ok()) part = b_.Shuffle(part, b_.Index(offset));
-      value = sum.Joined(value, other);
+      value = sum.CombinePair(value, other);
     }
     return value;
   }
@@ -483,15 +488,15 @@ class RowsBuilder {
 
   void StoreRows() {
     auto has_row = [&](const Instr* root) {
-      return PartsOf(root->shape())[0].ElementCount() == found_.rows;
+      return ResultShapesOf(root->shape())[0].ElementCount() == found_.row_count;
     };
     const std::vector<const Instr*>& roots = rows_region_.roots;
     if (std::none_of(roots.begin(), roots.end(), has_row)) return;
     b_.If(thread_ == b_.Index(0), [&] {
       for (const Instr* root : roots) {
-        std::vector<Shape> parts = PartsOf(root->shape());
+        std::vector<Shape> parts = ResultShapesOf(root->shape());
         for (size_t i = 0; i < parts.size(); ++i) {
-          if (parts[i].ElementCount() != found_.rows) continue;
+          if (parts[i].ElementCount() != found_.row_count) continue;
           Element value = emitter_.At(*root, Delinearized(b_, row_at_, parts[i].dims()), i);
           emitter_.StoreLinear(*root, i, row_at_, value);
         }
@@ -503,7 +508,7 @@ class RowsBuilder {
   std::vector<const Instr*> LastRoots() const {
     std::vector<const Instr*> roots = rows_region_.roots;
     std::erase_if(roots, [&](const Instr* root) {
-      return PartsOf(root->shape())[0].ElementCount() == found_.rows;
+      return ResultShapesOf(root->shape())[0].ElementCount() == found_.row_count;
     });
     return roots;
   }
@@ -512,13 +517,14 @@ class RowsBuilder {
   void ForLastPass() {
     std::vector<const Instr*> roots = LastRoots();
     for (const Instr* root : roots)
-      if (!root->shape().IsArray() || root->shape().ElementCount() != found_.rows * found_.row)
+      if (!root->shape().IsArray() ||
+          root->shape().ElementCount() != found_.row_count * found_.row_length)
         return emitter_.Fail("a root has neither one element per row element nor one per row");
     if (roots.empty() && columns_.empty()) return;
     ForElements([&](Scalar element, const CachedElement& cached, Scalar) {
-      Scalar linear = row_at_ * b_.Index(found_.row) + element;
+      Scalar linear = row_at_ * b_.Index(found_.row_length) + element;
       Coordinates own = OwnAt(element);
-      cached_.Bind(found_.levels.size(), own, cached);
+      cached_.LoadCached(found_.levels.size(), own, cached);
       std::vector<Element> values;
       for (const Instr* root : roots) {
         const Dims& dims = root->shape().dims();
@@ -526,7 +532,7 @@ class RowsBuilder {
       }
       for (size_t i = 0; i < roots.size(); ++i)
         emitter_.StoreLinear(*roots[i], 0, linear, values[i]);
-      columns_.Accumulate(cached.number, own, dims_, linear, is_row_);
+      columns_.Accumulate(cached.register_index, own, dims_, linear, is_row_);
     });
   }
 
@@ -536,7 +542,7 @@ class RowsBuilder {
   ElementEmitter emitter_;
   CachedValues cached_;
   ColumnSums columns_;
-  std::optional<OnlineLogsumexp> online_;
+  std::optional<OnlineSumExp> online_;
   bool caches_, unrolled_ = false;
   FusedRegion rows_region_;  // without column sums
   RowLevels found_;

@@ -37,7 +37,7 @@ constexpr int64_t kManyInner = 8;
 
 // The op of a scan that a group of threads can compute together; nullopt otherwise.
 std::optional<Op> BlockScanOp(const Scan& scan) {
-  std::optional<Cumulation> cumulation = CumulationOf(*scan.instr);
+  std::optional<PrefixScan> cumulation = PrefixScanOf(*scan.instr);
   if (!cumulation || scan.inner >= kManyInner) return std::nullopt;
   ElementType type = scan.instr->operand(0)->shape().type();
   // Sums of narrow floats are rounded after every element, as in the interpreter, which is
@@ -76,7 +76,7 @@ class ScanBuilder {
   BuildOutcome Build() {
     op_ = BlockScanOp(scan_);
     int64_t grid = op_ ? ScanByBlock() : InOrder();
-    return FinishBlocks(b_, emitter_, region_, grid);
+    return FinishBlockKernel(b_, emitter_, region_, grid);
   }
 
  private:
@@ -84,20 +84,21 @@ class ScanBuilder {
 
   int64_t InOrder() {
     int64_t count = rows_ * scan_.length;
-    lanes_ = LanesFor(region_, machine_, scan_.inner, count);
+    lanes_ = VectorWidthFor(region_, machine_, scan_.inner, count);
     while (lanes_ > 1 && rows_ / lanes_ < kThreadsWanted * machine_.cores) lanes_ /= 2;
     int64_t vectors = rows_ / lanes_;
-    int64_t threads = ThreadsFor(vectors, kScanThreads, kScanFewThreads, machine_);
+    int64_t threads = BlockSizeFor(vectors, kScanThreads, kScanFewThreads, machine_);
     return ForThreads(b_, vectors, threads, [&](Scalar vector) { Rows(vector); });
   }
 
   void Rows(Scalar vector) {
-    Carries carries(b_, scan_, lanes_);
+    ScanCarryRegisters carries(b_, scan_, lanes_);
     Dims dims = {scan_.outer, scan_.inner / lanes_};
     Coordinates at = Delinearized(b_, vector, dims);
     auto inner = [&](Scalar lane) { return at[1] * b_.Index(lanes_) + lane; };
-    ForLanes(b_, lanes_,
-             [&](Scalar lane) { carries.Write(lane, elements_.First(at[0], inner(lane))); });
+    ForLanes(b_, lanes_, [&](Scalar lane) {
+      carries.Write(lane, elements_.InitialCarries(at[0], inner(lane)));
+    });
     auto step = [&](Scalar t) {
       Scalar along = scan_.is_reverse ? b_.Index(scan_.length - 1) - t : t;
       ForLanes(b_, lanes_,
@@ -112,12 +113,13 @@ class ScanBuilder {
     if (next < scan_.length)
       b_.For("k", LoopRole::kSerial, b_.Index(scan_.length - next),
              [&](Scalar k) { step(k + b_.Index(next)); });
-    if (!elements_.StoresLast()) return;
-    ForLanes(b_, lanes_,
-             [&](Scalar lane) { elements_.StoreLast(at[0], inner(lane), carries.Read(lane)); });
+    if (!elements_.HasFinalCarryOutput()) return;
+    ForLanes(b_, lanes_, [&](Scalar lane) {
+      elements_.StoreFinalCarries(at[0], inner(lane), carries.Read(lane));
+    });
   }
 
-  void Step(Carries& carries, Scalar lane, const Coordinates& at) {
+  void Step(ScanCarryRegisters& carries, Scalar lane, const Coordinates& at) {
     std::vector<Element> inputs = elements_.Inputs(at);
     std::vector<Element> results = elements_.Apply(inputs, carries.Read(lane), /*wide=*/false);
     if (results.empty()) return;
@@ -129,14 +131,16 @@ class ScanBuilder {
 
   int64_t ScanByBlock() {
     type_ = scan_.instr->operand(0)->shape().type();
-    lanes_ = scan_.inner == 1 ? LanesFor(region_, machine_, scan_.length, rows_ * scan_.length) : 1;
+    lanes_ = scan_.inner == 1
+                 ? VectorWidthFor(region_, machine_, scan_.length, rows_ * scan_.length)
+                 : 1;
     vectors_ = scan_.length / lanes_;
-    threads_ = std::min(kWarp, PowerAbove(vectors_));
+    threads_ = std::min(kWarpSize, CeilPowerOfTwo(vectors_));
     while (threads_ < kScanMostThreads && threads_ < vectors_ &&
-           (vectors_ > threads_ * kScanWarpSteps || threads_ < kWarp) &&
+           (vectors_ > threads_ * kScanWarpSteps || threads_ < kWarpSize) &&
            rows_ * threads_ < kThreadsWanted * machine_.cores)
       threads_ *= 2;
-    block_rows_ = std::min(std::max<int64_t>(1, kScanThreads / threads_), PowerAbove(rows_));
+    block_rows_ = std::min(std::max<int64_t>(1, kScanThreads / threads_), CeilPowerOfTwo(rows_));
     while (block_rows_ > 1 && rows_ < block_rows_ * machine_.cores) block_rows_ /= 2;
     int64_t blocks = CeilDiv(rows_, block_rows_);
     b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
@@ -157,16 +161,17 @@ class ScanBuilder {
     outer_ = row / b_.Index(scan_.inner);
     inner_ = row % b_.Index(scan_.inner);
     Scalar zero = b_.Index(0);
-    Carries carries(b_, scan_, 1);
-    carries.Write(zero, elements_.First(outer_, inner_));
-    for (size_t part = 0; part < (IsComplex(type_) ? 2u : 1u); ++part) {
+    ScanCarryRegisters carries(b_, scan_, 1);
+    carries.Write(zero, elements_.InitialCarries(outer_, inner_));
+    for (size_t component = 0; component < (IsComplex(type_) ? 2u : 1u); ++component) {
       ScalarType type = ComputeType(type_);
-      own_[part] = b_.Local("own", type, Space::kRegisters, lanes_);
+      own_[component] = b_.Local("own", type, Space::kRegisters, lanes_);
       // Double-buffered: a segment is written while slow warps still read the previous one.
-      if (threads_ > kWarp)
-        warps_[part] = b_.Local("warps", type, Space::kShared, 2 * block_rows_ * threads_ / kWarp);
+      if (threads_ > kWarpSize)
+        warps_[component] =
+            b_.Local("warps", type, Space::kShared, 2 * block_rows_ * threads_ / kWarpSize);
     }
-    int64_t steps = CeilDiv(vectors_, threads_), unroll = threads_ <= kWarp ? kScanUnroll : 1;
+    int64_t steps = CeilDiv(vectors_, threads_), unroll = threads_ <= kWarpSize ? kScanUnroll : 1;
     unroll = std::min(unroll, steps);
     int64_t iterations = steps / unroll, next = iterations * unroll;
     if (iterations == 1 && unroll == 1) {
@@ -179,18 +184,18 @@ class ScanBuilder {
       });
     }
     for (; next < steps; ++next) Segment(carries, b_.Index(next));
-    if (!elements_.StoresLast()) return;
+    if (!elements_.HasFinalCarryOutput()) return;
     b_.If(thread_ == zero,
-          [&] { elements_.StoreLast(outer_, inner_, {Narrow(carries.Read(zero)[0])}); });
+          [&] { elements_.StoreFinalCarries(outer_, inner_, {Narrow(carries.Read(zero)[0])}); });
   }
 
   // One vector per thread.
-  void Segment(Carries& carries, Scalar step) {
+  void Segment(ScanCarryRegisters& carries, Scalar step) {
     if (!emitter_.failure().empty()) return;
     Scalar number = step * b_.Index(threads_) + thread_;
     Scalar inside = LesserOf(number, b_.Index(vectors_ - 1));
     Scalar is_inside = number < b_.Index(vectors_);
-    Element none = NeutralOf(b_, *op_, WideType(type_));
+    Element none = NeutralOf(b_, *op_, AccumulatorElementType(type_));
     ForLanes(b_, lanes_, [&](Scalar lane) {
       Element x = elements_.Inputs(IndexOf(inside, lane))[0];
       if (vectors_ % threads_ != 0) x = Chosen(is_inside, x, none);
@@ -206,7 +211,7 @@ class ScanBuilder {
     Element before = none, total = own.back();
     JoinLanes(before, total);
     Element carried = carries.Read(zero)[0], last = carried;
-    if (threads_ > kWarp) {
+    if (threads_ > kWarpSize) {
       JoinWarps(step, total, carried, last);
     } else {
       last = Joined(carried, total);
@@ -214,10 +219,11 @@ class ScanBuilder {
     carries.Write(zero, {last});
     before = Joined(carried, before);
     // Inclusive or exclusive result.
-    bool with_own = CumulationOf(*scan_.instr)->with_own;
+    bool is_inclusive = PrefixScanOf(*scan_.instr)->is_inclusive;
     for (int64_t i = 0; i < lanes_; ++i) {
       Element value = before;
-      if (with_own || i > 0) value = Joined(before, own[static_cast<size_t>(with_own ? i : i - 1)]);
+      if (is_inclusive || i > 0)
+        value = Joined(before, own[static_cast<size_t>(is_inclusive ? i : i - 1)]);
       SetOwn(b_.Index(InOrderLane(i)), value);
     }
     b_.If(is_inside, [&] {
@@ -236,7 +242,7 @@ class ScanBuilder {
   // `total`: over all threads of a warp that share the row; `before`: over the threads before this
   // one.
   void JoinLanes(Element& before, Element& total) {
-    for (int64_t offset = 1; offset < std::min(threads_, kWarp); offset *= 2) {
+    for (int64_t offset = 1; offset < std::min(threads_, kWarpSize); offset *= 2) {
       Element other = total;
       for (Scalar& part : other)
         if (part.ok()) part = b_.Shuffle(part, b_.Index(offset));
@@ -248,18 +254,19 @@ class ScanBuilder {
 
   // `carried`: including the warps before this one; `last`: including all warps.
   void JoinWarps(Scalar step, Element total, Element& carried, Element& last) {
-    int64_t warps = threads_ / kWarp;
-    Scalar warp = thread_ / b_.Index(kWarp), lane = thread_ % b_.Index(kWarp);
+    int64_t warps = threads_ / kWarpSize;
+    Scalar warp = thread_ / b_.Index(kWarpSize), lane = thread_ % b_.Index(kWarpSize);
     Scalar from = (step % b_.Index(2) * b_.Index(block_rows_) + block_row_) * b_.Index(warps);
     b_.If(lane == b_.Index(0), [&] {
-      for (size_t part = 0; part < 2; ++part)
-        if (total[part].ok()) b_.Store(warps_[part], from + warp, total[part]);
+      for (size_t component = 0; component < 2; ++component)
+        if (total[component].ok()) b_.Store(warps_[component], from + warp, total[component]);
     });
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
     for (int64_t w = 0; w < warps; ++w) {
       Element of_warp = total;
-      for (size_t part = 0; part < 2; ++part)
-        if (total[part].ok()) of_warp[part] = b_.Read(warps_[part], from + b_.Index(w));
+      for (size_t component = 0; component < 2; ++component)
+        if (total[component].ok())
+          of_warp[component] = b_.Read(warps_[component], from + b_.Index(w));
       last = Joined(last, of_warp);
       if (w + 1 < warps) carried = Chosen(b_.Index(w) < warp, last, carried);
     }
@@ -271,11 +278,13 @@ class ScanBuilder {
     return results.empty() ? earlier : results[1];
   }
   Element Chosen(Scalar condition, Element yes, Element no) {
-    for (size_t part = 0; part < 2; ++part)
-      if (yes[part].ok()) yes[part] = Choose(condition, yes[part], no[part]);
+    for (size_t component = 0; component < 2; ++component)
+      if (yes[component].ok()) yes[component] = Choose(condition, yes[component], no[component]);
     return yes;
   }
-  Element Narrow(Element wide) { return ConvertElement(b_, WideType(type_), type_, wide); }
+  Element Narrow(Element wide) {
+    return ConvertElement(b_, AccumulatorElementType(type_), type_, wide);
+  }
   Element Own(Scalar lane) {
     Element value{b_.Read(own_[0], lane), {}};
     if (IsComplex(type_)) value[1] = b_.Read(own_[1], lane);
@@ -296,19 +305,19 @@ class ScanBuilder {
   // State of the group scan.
   std::optional<Op> op_;
   ElementType type_{};
-  std::array<ArrayId, 2> own_{}, warps_{};
+  ElementArrays own_{}, warps_{};
   Scalar outer_, inner_, block_row_, thread_;
 };
 
 }  // namespace
 
-bool IsBlockScan(const Scan& scan) {
+bool IsCooperativeScan(const Scan& scan) {
   return BlockScanOp(scan).has_value();
 }
 
 BuildOutcome BuildScan(const FusedRegion& region, const Machine& machine, const std::string& name) {
   Scan scan;
-  if (std::string why = FindScan(region, scan); !why.empty()) return {std::nullopt, why};
+  if (std::string why = AnalyzeScan(region, scan); !why.empty()) return {std::nullopt, why};
   return ScanBuilder(region, scan, machine, name).Build();
 }
 

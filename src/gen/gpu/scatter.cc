@@ -36,16 +36,17 @@ class ScatterBuilder {
   // Whether windows with equal indices are adjacent.
   bool HasRuns() const {
     return attrs_.indices_are_sorted && attrs_.input_batching_dims.empty() &&
-           !attrs_.unique_indices && elements_.windows() > 1 && !elements_.WindowsShift();
+           !attrs_.unique_indices && elements_.window_count() > 1 &&
+           !elements_.WindowsMayPartlyOverlap();
   }
 
   BuildOutcome Build() {
-    shifts_ = elements_.WindowsShift();
-    bool differ = attrs_.unique_indices || elements_.windows() == 1;
+    shifts_ = elements_.WindowsMayPartlyOverlap();
+    bool differ = attrs_.unique_indices || elements_.window_count() == 1;
     int64_t grid = !shifts_ && differ ? Vectors() : Walks();
-    BuildOutcome outcome = FinishBlocks(b_, emitter_, region_, grid);
+    BuildOutcome outcome = FinishBlockKernel(b_, emitter_, region_, grid);
     if (BuiltKernel* built = outcome.built ? &*outcome.built : nullptr)
-      built->updates.emplace_back(built->arguments.size() - 1, region_.roots[0]->operand(0));
+      built->must_alias.emplace_back(built->arguments.size() - 1, region_.roots[0]->operand(0));
     return outcome;
   }
 
@@ -54,10 +55,10 @@ class ScatterBuilder {
 
   int64_t Vectors() {
     const Dims& window = elements_.window_dims();
-    int64_t windows = elements_.windows(), row = window.empty() ? 1 : window.back();
-    lanes_ = LanesFor(region_, machine_, row, windows * elements_.window());
-    int64_t vectors = elements_.window() / lanes_, all = windows * vectors;
-    int64_t threads = ThreadsFor(all, kVectorThreads, kScatterFewestThreads, machine_);
+    int64_t windows = elements_.window_count(), row = window.empty() ? 1 : window.back();
+    lanes_ = VectorWidthFor(region_, machine_, row, windows * elements_.window_size());
+    int64_t vectors = elements_.window_size() / lanes_, all = windows * vectors;
+    int64_t threads = BlockSizeFor(all, kVectorThreads, kScatterFewestThreads, machine_);
     return ForThreads(b_, all, threads, [&](Scalar number) {
       first_ = number % b_.Index(vectors) * b_.Index(lanes_);
       Vector(number / b_.Index(vectors));
@@ -65,11 +66,11 @@ class ScatterBuilder {
   }
 
   void Vector(Scalar window) {
-    Coordinates batch = elements_.BatchAt(window);
+    Coordinates batch = elements_.WindowCoordinates(window);
     std::vector<Scalar> starts = elements_.Starts(batch);
     if (!emitter_.failure().empty()) return;
-    Scalar fits = elements_.Fits(starts);
-    std::vector<Scalar> bounded = elements_.Bounded(starts);
+    Scalar fits = elements_.IsInBounds(starts);
+    std::vector<Scalar> bounded = elements_.ClampedStarts(starts);
     b_.If(fits, [&] {
       ForLanes(b_, lanes_, [&](Scalar l) { elements_.Combine(batch, bounded, InWindow(l)); });
     });
@@ -82,11 +83,11 @@ class ScatterBuilder {
   // ---- threads that visit all windows
 
   int64_t Walks() {
-    int64_t window = elements_.window(), count = ProductOf(dims_, 0, dims_.size());
+    int64_t window = elements_.window_size(), count = ProductOf(dims_, 0, dims_.size());
     if (!shifts_) {
       int64_t wanted = std::max<int64_t>(1, kScatterMostThreads / window);
-      groups_ = PowerBelow(std::max<int64_t>(
-          1, std::min({wanted, elements_.windows(), count / std::max<int64_t>(window, 1)})));
+      groups_ = FloorPowerOfTwo(std::max<int64_t>(
+          1, std::min({wanted, elements_.window_count(), count / std::max<int64_t>(window, 1)})));
     }
     int64_t all = shifts_ ? count : window * groups_;
     int64_t threads = std::min(kScatterThreads, all), blocks = CeilDiv(all, threads);
@@ -94,7 +95,7 @@ class ScatterBuilder {
       b_.For("t", LoopRole::kThread, b_.Index(threads), [&](Scalar t) {
         Scalar number = g * b_.Index(threads) + t;
         b_.If(number < b_.Index(all), [&] {
-          b_.For("i", LoopRole::kSerial, b_.Index(elements_.windows()),
+          b_.For("i", LoopRole::kSerial, b_.Index(elements_.window_count()),
                  [&](Scalar i) { Visit(number, i); });
         });
       });
@@ -104,17 +105,17 @@ class ScatterBuilder {
 
   // Processes window i.
   void Visit(Scalar number, Scalar i) {
-    Coordinates batch = elements_.BatchAt(i);
+    Coordinates batch = elements_.WindowCoordinates(i);
     std::vector<Scalar> starts = elements_.Starts(batch);
     if (!emitter_.failure().empty()) return;
-    Scalar mine = elements_.Fits(starts);
-    starts = elements_.Bounded(starts);
+    Scalar mine = elements_.IsInBounds(starts);
+    starts = elements_.ClampedStarts(starts);
     if (shifts_) {
       Coordinates window = elements_.WindowAt(batch, starts, Delinearized(b_, number, dims_), mine);
       b_.If(mine, [&] { elements_.Combine(batch, starts, window); });
       return;
     }
-    int64_t size = elements_.window();
+    int64_t size = elements_.window_size();
     Scalar element = number % b_.Index(size), group = number / b_.Index(size);
     b_.If(mine, [&] {
       Scalar index = elements_.FirstIndex(batch, starts) % b_.Index(groups_);
@@ -143,8 +144,8 @@ class ScatterBuilder {
 
 BuildOutcome BuildScatter(const FusedRegion& region, const Machine& machine,
                           const std::string& name) {
-  if (std::string why = WhyNoScatterRegion(region); !why.empty()) return {std::nullopt, why};
-  if (IsCounts(*region.roots[0])) return BuildCounts(region, machine, name);
+  if (std::string why = WhyNotScatterRegion(region); !why.empty()) return {std::nullopt, why};
+  if (IsHistogram(*region.roots[0])) return BuildHistogram(region, machine, name);
   ScatterBuilder builder(region, machine, name);
   return builder.HasRuns() ? BuildScatterRuns(region, machine, name) : builder.Build();
 }

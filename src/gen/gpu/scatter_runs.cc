@@ -22,7 +22,8 @@ namespace {
 constexpr int64_t kRunsMostThreads = 128, kRunsFewestThreads = 32;
 // Windows per thread: maximum for vectors, maximum for windows of up to kNarrow elements, minimum
 // for short runs. Threads per SM below which more threads are preferred to more windows. Chosen.
-constexpr int64_t kOfVectors = 16, kOfElements = 32, kNarrow = 2, kFewest = 4, kThreadsPerSm = 512;
+constexpr int64_t kOfVectors = 16, kOfElements = 32, kNarrow = 2, kMinWindows = 4,
+                  kThreadsPerSm = 512;
 
 class RunsBuilder {
  public:
@@ -36,23 +37,23 @@ class RunsBuilder {
 
   BuildOutcome Build() {
     const Dims& window = elements_.window_dims();
-    windows_ = elements_.windows();
-    lanes_ = LanesFor(region_, machine_, window.empty() ? 1 : window.back(),
-                      windows_ * elements_.window());
-    int64_t vectors = elements_.window() / lanes_;
+    windows_ = elements_.window_count();
+    lanes_ = VectorWidthFor(region_, machine_, window.empty() ? 1 : window.back(),
+                            windows_ * elements_.window_size());
+    int64_t vectors = elements_.window_size() / lanes_;
     own_ = WindowsOfThread();
-    while (own_ > 2 * kFewest && windows_ * vectors < own_ * kThreadsPerSm * machine_.cores)
+    while (own_ > 2 * kMinWindows && windows_ * vectors < own_ * kThreadsPerSm * machine_.cores)
       own_ /= 2;
     int64_t all = CeilDiv(windows_, own_) * vectors;
-    int64_t threads = ThreadsFor(all, kRunsMostThreads, kRunsFewestThreads, machine_);
+    int64_t threads = BlockSizeFor(all, kRunsMostThreads, kRunsFewestThreads, machine_);
     NewRegisters();
     int64_t grid = ForThreads(b_, all, threads, [&](Scalar number) {
       in_window_ = number % b_.Index(vectors) * b_.Index(lanes_);
       Windows(number / b_.Index(vectors) * b_.Index(own_));
     });
-    BuildOutcome outcome = FinishBlocks(b_, emitter_, region_, grid);
+    BuildOutcome outcome = FinishBlockKernel(b_, emitter_, region_, grid);
     if (BuiltKernel* built = outcome.built ? &*outcome.built : nullptr)
-      built->updates.emplace_back(built->arguments.size() - 1, scatter_.operand(0));
+      built->must_alias.emplace_back(built->arguments.size() - 1, scatter_.operand(0));
     return outcome;
   }
 
@@ -62,11 +63,11 @@ class RunsBuilder {
   // Half of the mean run length, if indices recur: then few loads of other threads' runs are
   // wasted, and few registers are needed.
   int64_t WindowsOfThread() const {
-    int64_t most = elements_.window() <= kNarrow ? kOfElements : kOfVectors;
+    int64_t most = elements_.window_size() <= kNarrow ? kOfElements : kOfVectors;
     int64_t index_count = std::max<int64_t>(
-        scatter_.shape().ElementCount() / std::max<int64_t>(elements_.window(), 1), 1);
+        scatter_.shape().ElementCount() / std::max<int64_t>(elements_.window_size(), 1), 1);
     int64_t half = windows_ / index_count / 2;
-    return half == 0 ? most : std::clamp(PowerBelow(half), kFewest, most);
+    return half == 0 ? most : std::clamp(FloorPowerOfTwo(half), kMinWindows, most);
   }
 
   void NewRegisters() {
@@ -76,11 +77,11 @@ class RunsBuilder {
     index_type_ = is_narrow ? ScalarType::kS32 : ScalarType::kS64;
     indices_ = b_.Local("starts", index_type_, Space::kRegisters, own_ + 2);
     next_ = b_.Local("next", ScalarType::kS32, Space::kRegisters, 1);
-    for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part) {
+    for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component) {
       ScalarType scalar = ComputeType(type);
-      updates_[part] = b_.Local("updates", scalar, Space::kRegisters, own_ * lanes_);
-      if (!IsFilled()) old_[part] = b_.Local("old", scalar, Space::kRegisters, own_ * lanes_);
-      sums_[part] = b_.Local("sum", scalar, Space::kRegisters, lanes_);
+      updates_[component] = b_.Local("updates", scalar, Space::kRegisters, own_ * lanes_);
+      if (!IsFilled()) old_[component] = b_.Local("old", scalar, Space::kRegisters, own_ * lanes_);
+      sums_[component] = b_.Local("sum", scalar, Space::kRegisters, lanes_);
     }
   }
 
@@ -130,7 +131,7 @@ class RunsBuilder {
     ForOwn(own_, [&](Scalar i) { b_.If(IsMine(i), [&] { Combine(i); }); });
     Scalar at = IndexAt(own_), behind = IndexAt(own_ + 1);
     b_.If((at >= 0.0) & (at == behind) & (at != IndexAt(0)), [&] {
-      GoOn(first + b_.Index(own_), at);
+      ContinueRun(first + b_.Index(own_), at);
       StoreSum(at);
     });
   }
@@ -146,10 +147,10 @@ class RunsBuilder {
 
   // A window's offset in units; -1 if it is out of bounds.
   Scalar IndexOfWindow(Scalar window) {
-    std::vector<Scalar> starts = elements_.Starts(elements_.BatchAt(window));
+    std::vector<Scalar> starts = elements_.Starts(elements_.WindowCoordinates(window));
     if (!emitter_.failure().empty()) return {};
-    Scalar fits = elements_.Fits(starts), index = b_.Index(0);
-    starts = elements_.Bounded(starts);
+    Scalar fits = elements_.IsInBounds(starts), index = b_.Index(0);
+    starts = elements_.ClampedStarts(starts);
     const Dims& dims = scatter_.shape().dims();
     for (size_t d = 0; d < starts.size(); ++d)
       if (starts[d].ok())
@@ -173,13 +174,13 @@ class RunsBuilder {
   Scalar ElementAt(Scalar index, Scalar lane) {
     int64_t most = (scatter_.shape().ElementCount() - 1) / unit_;
     Scalar inside = LesserOf(GreaterOf(index.As(ScalarType::kIndex), b_.Index(0)), b_.Index(most));
-    Scalar in_window =
-        elements_.IndexOf({}, std::vector<Scalar>(elements_.extent().size()), InWindow(lane));
+    Scalar in_window = elements_.IndexOf({}, std::vector<Scalar>(elements_.window_extents().size()),
+                                         InWindow(lane));
     return inside * b_.Index(unit_) + in_window;
   }
 
   void LoadUpdate(Scalar i, Scalar window) {
-    Coordinates batch = elements_.BatchAt(window);
+    Coordinates batch = elements_.WindowCoordinates(window);
     ForLanes(b_, lanes_, [&](Scalar l) {
       Set(updates_, i * b_.Index(lanes_) + l, elements_.UpdateAt(batch, InWindow(l)));
     });
@@ -203,7 +204,8 @@ class RunsBuilder {
 
   void Join(Scalar i) {
     ForLanes(b_, lanes_, [&](Scalar l) {
-      Set(sums_, l, elements_.Joined(Get(sums_, l), Get(updates_, i * b_.Index(lanes_) + l)));
+      Set(sums_, l,
+          elements_.CombineElements(Get(sums_, l), Get(updates_, i * b_.Index(lanes_) + l)));
     });
   }
 
@@ -212,7 +214,7 @@ class RunsBuilder {
   }
 
   // Combines the windows from `window` on that have the same index.
-  void GoOn(Scalar window, Scalar index) {
+  void ContinueRun(Scalar window, Scalar index) {
     Scalar zero = b_.Index(0), last = b_.Index(windows_ - 1);
     b_.Store(next_, zero, window.As(ScalarType::kS32));
     auto next = [&] {
@@ -232,13 +234,14 @@ class RunsBuilder {
 
   Element Get(const Parts& parts, Scalar at) {
     Element value;
-    for (size_t part = 0; part < 2; ++part)
-      if (parts[part]) value[part] = b_.Read(*parts[part], at);
+    for (size_t component = 0; component < 2; ++component)
+      if (parts[component]) value[component] = b_.Read(*parts[component], at);
     return value;
   }
   void Set(const Parts& parts, Scalar at, const Element& value) {
-    for (size_t part = 0; part < 2; ++part)
-      if (parts[part] && value[part].ok()) b_.Store(*parts[part], at, value[part]);
+    for (size_t component = 0; component < 2; ++component)
+      if (parts[component] && value[component].ok())
+        b_.Store(*parts[component], at, value[component]);
   }
 
   const FusedRegion& region_;

@@ -15,8 +15,8 @@
 #include <algorithm>
 
 #include "gen/gpu/gpu.h"
-#include "gen/line_network.h"
 #include "gen/roots.h"
+#include "gen/sorting_network.h"
 
 namespace tokamak::gpu {
 namespace {
@@ -33,7 +33,7 @@ int64_t KeyBytes(const LineSort& sort) {
   int64_t bytes = 0;
   for (size_t k = 0; k < sort.instr->operand_count(); ++k) {
     ElementType type = sort.instr->operand(k)->shape().type();
-    if (sort.IsCompared(k)) bytes += BytesOf(ComputeType(type)) * (IsComplex(type) ? 2 : 1);
+    if (sort.ComparatorUses(k)) bytes += BytesOf(ComputeType(type)) * (IsComplex(type) ? 2 : 1);
   }
   return bytes;
 }
@@ -48,9 +48,9 @@ class SortBuilder {
 
   BuildOutcome Build() {
     heads_ = b_.Local("heads", ScalarType::kS32, Space::kRegisters, 2);
-    int64_t grid = sort_.length > LongestBlockSort(*sort_.instr) ? Merges() : Lines();
-    BuildOutcome outcome = FinishLoop(b_, emitter_, region_, grid, /*exact=*/false);
-    if (outcome.built) FinishKernel(outcome.built->kernel);
+    int64_t grid = sort_.length > MaxBlockSortLength(*sort_.instr) ? Merges() : Lines();
+    BuildOutcome outcome = FinishLoopKernel(b_, emitter_, region_, grid, /*writes_once=*/false);
+    if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
     return outcome;
   }
 
@@ -63,9 +63,10 @@ class SortBuilder {
   // ---- in shared memory
 
   int64_t Lines() {
-    tile_ = std::max(kSortOwn, PowerAbove(sort_.length));
+    tile_ = std::max(kSortOwn, CeilPowerOfTwo(sort_.length));
     threads_ = tile_ / kSortOwn;
-    block_lines_ = std::min(std::max<int64_t>(1, kSortThreads / threads_), PowerAbove(sort_.lines));
+    block_lines_ =
+        std::min(std::max<int64_t>(1, kSortThreads / threads_), CeilPowerOfTwo(sort_.lines));
     count_ = b_.Index(sort_.length);
     AddSharedArrays();
     int64_t blocks = CeilDiv(sort_.lines, block_lines_);
@@ -88,11 +89,12 @@ class SortBuilder {
   void AddSharedArrays() {
     order_ = b_.Local("order", ScalarType::kS32, Space::kShared, 2 * block_lines_ * tile_);
     for (size_t k = 0; k < sort_.instr->operand_count(); ++k) {
-      std::array<ArrayId, 2>& arrays = keys_.emplace_back();
+      ElementArrays& arrays = keys_.emplace_back();
       ElementType type = sort_.instr->operand(k)->shape().type();
-      if (!sort_.IsCompared(k)) continue;
-      for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
-        arrays[part] = b_.Local("keys", ComputeType(type), Space::kShared, block_lines_ * tile_);
+      if (!sort_.ComparatorUses(k)) continue;
+      for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
+        arrays[component] =
+            b_.Local("keys", ComputeType(type), Space::kShared, block_lines_ * tile_);
     }
   }
 
@@ -100,21 +102,21 @@ class SortBuilder {
     ForOwn([&](Scalar position) {
       Scalar inside = LesserOf(position, count_ - b_.Index(1));
       for (size_t k = 0; k < keys_.size(); ++k) {
-        if (!sort_.IsCompared(k)) continue;
+        if (!sort_.ComparatorUses(k)) continue;
         Element key = emitter_.At(*sort_.instr->operand(k), At(inside));
         if (!emitter_.failure().empty()) return;
-        for (size_t part = 0; part < 2; ++part)
-          if (key[part].ok()) b_.Store(keys_[k][part], InRow(position), key[part]);
+        for (size_t component = 0; component < 2; ++component)
+          if (key[component].ok()) b_.Store(keys_[k][component], InRow(position), key[component]);
       }
       b_.Store(order_, InRow(position), position.As(ScalarType::kS32));
     });
     int64_t passes = 0;
     while ((int64_t{1} << passes) < tile_) ++passes;
     b_.For("p", LoopRole::kSerial, b_.Index(passes), [&](Scalar pass) {
-      b_.Barrier(Scope::kBlock);
+      b_.Barrier(BarrierScope::kBlock);
       MergeInSharedMemory(pass);
     });
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
     ForOwn([&](Scalar position) {
       b_.If(position < count_, [&] { Move(position, PositionAt(b_.Index(passes % 2), position)); });
     });
@@ -159,9 +161,9 @@ class SortBuilder {
     std::vector<Element> keys(keys_.size());
     for (size_t k = 0; k < keys_.size(); ++k) {
       ElementType type = sort_.instr->operand(k)->shape().type();
-      if (!sort_.IsCompared(k)) continue;
-      for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
-        keys[k][part] = b_.Read(keys_[k][part], position);
+      if (!sort_.ComparatorUses(k)) continue;
+      for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
+        keys[k][component] = b_.Read(keys_[k][component], position);
     }
     return keys;
   }
@@ -199,7 +201,7 @@ class SortBuilder {
     Scalar inside = LesserOf(index, b_.Index(sort_.length - 1));
     std::vector<Element> elements(sort_.instr->operand_count());
     for (size_t k = 0; k < elements.size(); ++k)
-      if (sort_.IsCompared(k)) elements[k] = emitter_.At(*sort_.instr->operand(k), At(inside));
+      if (sort_.ComparatorUses(k)) elements[k] = emitter_.At(*sort_.instr->operand(k), At(inside));
     return elements;
   }
 
@@ -286,34 +288,35 @@ class SortBuilder {
   Scalar line_;
   // Lines in shared memory.
   ArrayId order_{};
-  std::vector<std::array<ArrayId, 2>> keys_;
+  std::vector<ElementArrays> keys_;
   int64_t tile_ = 1, threads_ = 1, block_lines_ = 1;
   Scalar row_, thread_, count_;
 };
 
 }  // namespace
 
-int64_t LongestBlockSort(const Instr& sort) {
+int64_t MaxBlockSortLength(const Instr& sort) {
   int64_t longest = kLongest, bytes = 2 * BytesOf(ScalarType::kS32) + KeyBytes(LineSortOf(sort));
   while (longest > kShortest && longest * bytes > kSortSharedBytes) longest /= 2;
   return longest;
 }
 
-std::optional<std::string> WhyNoSort(const Instr& sort) {
+std::optional<std::string> WhyNoSortKernel(const Instr& sort) {
   if (IsRadixScatter(sort)) return std::nullopt;
-  if (std::optional<std::string> why = WhyNoComparison(sort)) return why;
+  if (std::optional<std::string> why = WhyNoComparatorCode(sort)) return why;
   if (IsBlockRadixSort(sort) || IsNetworkSort(sort)) return std::nullopt;
   int64_t length = LineSortOf(sort).length;
   if (length > INT32_MAX) return "sort: a line has more than 2^31 elements";
-  if (length > LongestBlockSort(sort) && !HasSortedHalves(sort))
+  if (length > MaxBlockSortLength(sort) && !HasSortedHalves(sort))
     return "sort: a line exceeds shared memory";
   return std::nullopt;
 }
 
 BuildOutcome BuildSort(const FusedRegion& region, const Machine& machine, const std::string& name) {
-  if (region.roots.size() != 1 || (region.instrs.size() != 1 && !TakesProducers(region)))
+  if (region.roots.size() != 1 || (region.instrs.size() != 1 && !IsSortWithProducers(region)))
     return {std::nullopt, "a sort is not fused with other instructions"};
-  if (std::optional<std::string> why = WhyNoSort(*region.roots[0])) return {std::nullopt, *why};
+  if (std::optional<std::string> why = WhyNoSortKernel(*region.roots[0]))
+    return {std::nullopt, *why};
   if (IsBlockRadixSort(*region.roots[0])) return BuildBlockRadixSort(region, name);
   if (IsRadixScatter(*region.roots[0])) return BuildRadixScatter(region, name);
   if (IsNetworkSort(*region.roots[0])) return BuildNetworkSort(region, machine, name);

@@ -15,8 +15,8 @@ namespace tokamak::gpu {
 namespace {
 
 constexpr int64_t kTransposeThreads = 256;  // per block (chosen)
-constexpr size_t kMostTiles = 8;            // inputs that go through tiles (chosen)
-constexpr int64_t kLeast = 8;               // minimum side of an array, in elements (chosen)
+constexpr size_t kMaxTiles = 8;             // inputs that go through tiles (chosen)
+constexpr int64_t kMinSide = 8;             // minimum side of an array, in elements (chosen)
 
 // Large tiles have more bytes in flight. Fraction of the copy bandwidth of an H200: 64 x 64 with
 // vector accesses 0.97 (0.94 with scalar ones), 32 x 32 0.90. They require enough blocks for all
@@ -31,7 +31,7 @@ struct Tiling {
 
   // Sides of tiles and maximum vector width, in elements; bytes of static shared memory per block
   // (CUDA limit).
-  static constexpr int64_t kSmall = 32, kLarge = 64, kMostLanes = 4;
+  static constexpr int64_t kSmall = 32, kLarge = 64, kMaxLanes = 4;
   static constexpr int64_t kTransposeSharedBytes = 48 << 10;
 };
 
@@ -41,7 +41,7 @@ bool Fills(int64_t dim, int64_t side) {
 
 // A load that goes through a tile.
 struct TransposedLoad : LoadStrides {
-  bool is_only = true;  // the only load of its input
+  bool is_only_load = true;  // the only load of its input
 };
 
 // Vector width of accesses: all tiles and rows start at a multiple of it.
@@ -49,8 +49,8 @@ int64_t LanesOf(const FusedRegion& region, const Machine& machine, size_t transp
                 const std::vector<TransposedLoad>& transposed) {
   const Dims& dims = region.roots[0]->shape().dims();
   int64_t row = std::gcd(dims[transposed_dim], dims.back());
-  int64_t lanes =
-      std::min(LanesFor(region, machine, row, ProductOf(dims, 0, dims.size())), Tiling::kMostLanes);
+  int64_t lanes = std::min(VectorWidthFor(region, machine, row, ProductOf(dims, 0, dims.size())),
+                           Tiling::kMaxLanes);
   for (const LoadStrides& load : transposed) {
     if (load.strides[transposed_dim] != 1) return 1;
     lanes = std::gcd(lanes, load.base);
@@ -103,8 +103,8 @@ class TransposeBuilder {
                [&](Scalar x) { Transpose(at, x * b_.Index(tiling_.lanes), y); });
       });
     });
-    BuildOutcome outcome = FinishLoop(b_, emitter_, region_, blocks, /*exact=*/false);
-    if (outcome.built) FinishKernel(outcome.built->kernel);
+    BuildOutcome outcome = FinishLoopKernel(b_, emitter_, region_, blocks, /*writes_once=*/false);
+    if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
     return outcome;
   }
 
@@ -148,7 +148,7 @@ class TransposeBuilder {
         });
       });
     });
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
     ForRows(y, [&](Scalar r) {
       b_.If(IsInside(Shifted(tile_at, r, x)), [&] {
         ForLanes(b_, tiling_.lanes, [&](Scalar lane) {
@@ -156,9 +156,9 @@ class TransposeBuilder {
           for (size_t i = 0; i < transposed_.size(); ++i) {
             const Instr& input = *transposed_[i].input;
             Element stored{b_.Read(tiles_[i], InTile(x + lane, r)), {}};
-            emitter_.Provide(input, IndexOf(transposed_[i], at),
-                             FromStorage(b_, input.shape().type(), stored),
-                             !transposed_[i].is_only);
+            emitter_.OverrideLoad(input, IndexOf(transposed_[i], at),
+                                  FromStorage(b_, input.shape().type(), stored),
+                                  !transposed_[i].is_only_load);
           }
           StoreRoots(b_, emitter_, region_, at, Linearized(b_, at, dims_));
         });
@@ -185,9 +185,9 @@ std::vector<TransposedLoad> TransposedLoads(const FusedRegion& region, const Dim
   std::vector<TransposedLoad> transposed;
   for (const LoadStrides& load : loads) {
     auto of_input = [&](const LoadStrides& other) { return other.input == load.input; };
-    if (load.is_linear && !IsComplex(load.input->shape().type()) &&
+    if (load.is_affine && !IsComplex(load.input->shape().type()) &&
         std::abs(load.strides[transposed_dim]) == 1 && std::abs(load.strides.back()) > 1 &&
-        transposed.size() < kMostTiles &&
+        transposed.size() < kMaxTiles &&
         std::none_of(transposed.begin(), transposed.end(), of_input))
       transposed.push_back({load, std::count_if(loads.begin(), loads.end(), of_input) == 1});
   }
@@ -205,7 +205,7 @@ BuildOutcome BuildTranspose(const FusedRegion& region, const Machine& machine,
   TransposedInput transposed_dim = FindTransposedInput(region, dims);
   if (transposed_dim.input == nullptr) return {std::nullopt, "it reads no transposed input"};
   std::vector<TransposedLoad> transposed = TransposedLoads(region, dims, transposed_dim.dimension);
-  if (transposed.empty() || dims[transposed_dim.dimension] < kLeast || dims.back() < kLeast)
+  if (transposed.empty() || dims[transposed_dim.dimension] < kMinSide || dims.back() < kMinSide)
     return {std::nullopt, "its tiles would be too small, or too many"};
   Tiling tiling = TilingOf(region, machine, transposed_dim.dimension, transposed);
   return TransposeBuilder(region, tiling, transposed_dim.dimension, transposed, name).Build();

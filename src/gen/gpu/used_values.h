@@ -18,7 +18,7 @@ class UsedValues {
   bool operator[](size_t i) const { return used_[i]; }
 
  private:
-  void Walk(const Block& block) {
+  void Walk(const StmtList& block) {
     for (const Stmt& stmt : block) {
       switch (stmt.kind) {
         case StmtKind::kFor:
@@ -36,23 +36,24 @@ class UsedValues {
         case StmtKind::kShuffle:
           Use(stmt.value);
           break;
-        case StmtKind::kMultiply:
-          for (ValueId operand : OperandsOf(stmt)) Use(operand);
+        case StmtKind::kMatMul:
+          for (ValueId operand : MatMulOperandsOf(stmt)) Use(operand);
           break;
         case StmtKind::kBarrier:
           break;
       }
-      for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) Walk(*inner);
+      for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
+        Walk(*inner);
     }
   }
   void Use(ValueId value) {
-    std::vector<ValueId> open = {value};
-    while (!open.empty()) {
-      ValueId id = open.back();
-      open.pop_back();
+    std::vector<ValueId> worklist = {value};
+    while (!worklist.empty()) {
+      ValueId id = worklist.back();
+      worklist.pop_back();
       if (used_[static_cast<size_t>(id)]) continue;
       used_[static_cast<size_t>(id)] = true;
-      for (ValueId operand : kernel_.operands(id)) open.push_back(operand);
+      for (ValueId operand : kernel_.operands(id)) worklist.push_back(operand);
     }
   }
 

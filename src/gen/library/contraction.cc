@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "gen/contract.h"
-#include "gen/dot_sides.h"
+#include "gen/dot_dimensions.h"
 #include "gen/element.h"
 #include "gen/library/convolution.h"
 
@@ -15,10 +15,10 @@ namespace {
 // Multiplications per product below which a kernel is faster, since it avoids the call and can
 // store the consumer instead of the product; for one product, and for several. Measured (16 x 16 x
 // 16, kernel against call): one product 0.16 us against 0.19, 64 products 14 us against 12.
-constexpr int64_t kContractionLeastWork = 1024, kLeastWorkOfMany = 4096;
+constexpr int64_t kContractionLeastWork = 1024, kMinWorkOfMany = 4096;
 // GPU: multiplications of all products of a batch. Chosen, not measured: below it a call takes
 // longer than the computation.
-constexpr int64_t kLeastWorkOfGpu = int64_t{1} << 20;
+constexpr int64_t kMinWorkOfGpu = int64_t{1} << 20;
 
 bool IsLibraryType(ElementType type) {
   return type == ElementType::kF32 || type == ElementType::kF64 || type == ElementType::kC64 ||
@@ -50,22 +50,24 @@ std::vector<std::pair<Dims, Dims>> ContractingOrders(const DotAttrs& attrs) {
   return orders;
 }
 
-std::optional<Contraction::Matrix> MatrixOf(const Dims& dims, const Dims& free,
-                                            const Dims& contracting, bool is_vector) {
-  std::optional<int64_t> row = DistanceAlong(dims, free), column = DistanceAlong(dims, contracting);
+std::optional<Contraction::MatrixStrides> MatrixOf(const Dims& dims, const Dims& free,
+                                                   const Dims& contracting, bool is_vector) {
+  std::optional<int64_t> row = LinearizedStride(dims, free),
+                         column = LinearizedStride(dims, contracting);
   if (!row || !column) return std::nullopt;
-  int64_t rows = SizeOf(dims, free), columns = SizeOf(dims, contracting);
+  int64_t rows = SizeAlong(dims, free), columns = SizeAlong(dims, contracting);
   // A dimension of size 1 has no stride of its own: derive it from the other one.
   if (rows == 1 && columns > 1 && *column == 1) *row = columns;
   if (columns == 1 && rows > 1 && *row == 1) *column = rows;
-  if (columns == 1 && rows > 1 && *row != 1 && !is_vector) return Contraction::Matrix{*row, 1};
+  if (columns == 1 && rows > 1 && *row != 1 && !is_vector)
+    return Contraction::MatrixStrides{*row, 1};
   if (!is_vector && *row != 1 && *column != 1) return std::nullopt;
-  return Contraction::Matrix{*row, *column};
+  return Contraction::MatrixStrides{*row, *column};
 }
 
-std::optional<ElementType> TypeForLibrary(const Instr& dot) {
+std::optional<ElementType> LibraryTypeOf(const Instr& dot) {
   if (dot.op() != Op::kDot || !IsPlainArray(dot.shape())) return std::nullopt;
-  ElementType type = WideType(dot.shape().type());
+  ElementType type = AccumulatorElementType(dot.shape().type());
   if (!IsLibraryType(type)) return std::nullopt;
   for (const Instr* operand : dot.operands())
     if (!IsPlainArray(operand->shape()) || (IsComplex(operand->shape().type()) && !IsComplex(type)))
@@ -73,7 +75,7 @@ std::optional<ElementType> TypeForLibrary(const Instr& dot) {
   return type;
 }
 
-bool TakesNarrow(const Instr& dot, const Machine& machine) {
+bool SupportsNarrowFloats(const Instr& dot, const Machine& machine) {
   if (!machine.is_gpu()) return false;
   ElementType factors = dot.operand(0)->shape().type(), result = dot.shape().type();
   return dot.operand(1)->shape().type() == factors &&
@@ -81,24 +83,25 @@ bool TakesNarrow(const Instr& dot, const Machine& machine) {
          (result == factors || result == ElementType::kF32);
 }
 
-bool IsLargeForLibrary(const Instr& dot, const Machine& machine) {
-  DotSides sides(dot);
+bool AmortizesLibraryCall(const Instr& dot, const Machine& machine) {
+  DotDimensions dot_dims(dot);
   if (machine.is_gpu())
-    return !sides.IsEmpty() && static_cast<double>(sides.batch) * static_cast<double>(sides.m) *
-                                       static_cast<double>(sides.n) *
-                                       static_cast<double>(sides.k) >=
-                                   static_cast<double>(kLeastWorkOfGpu);
-  int64_t least = sides.batch == 1 ? kContractionLeastWork : kLeastWorkOfMany;
-  return !sides.IsEmpty() && sides.m * sides.n >= (least + sides.k - 1) / sides.k;
+    return !dot_dims.IsEmpty() &&
+           static_cast<double>(dot_dims.batch) * static_cast<double>(dot_dims.m) *
+                   static_cast<double>(dot_dims.n) * static_cast<double>(dot_dims.k) >=
+               static_cast<double>(kMinWorkOfGpu);
+  int64_t least = dot_dims.batch == 1 ? kContractionLeastWork : kMinWorkOfMany;
+  return !dot_dims.IsEmpty() && dot_dims.m * dot_dims.n >= (least + dot_dims.k - 1) / dot_dims.k;
 }
 
 namespace {
 
-bool IsSmallInLoop(const Instr& dot, const Machine& machine) {
+bool PrefersKernelInLoop(const Instr& dot, const Machine& machine) {
   if (!machine.is_gpu()) return false;
-  DotSides sides(dot);
-  return IsSmallInLoop(dot, static_cast<double>(sides.batch) * static_cast<double>(sides.m) *
-                                static_cast<double>(sides.n) * static_cast<double>(sides.k));
+  DotDimensions dot_dims(dot);
+  return PrefersKernelInLoop(dot,
+                             static_cast<double>(dot_dims.batch) * static_cast<double>(dot_dims.m) *
+                                 static_cast<double>(dot_dims.n) * static_cast<double>(dot_dims.k));
 }
 
 }  // namespace
@@ -107,43 +110,44 @@ bool IsSmallInLoop(const Instr& dot, const Machine& machine) {
 // library is three times as fast (4096 x 4096 x 4096 bf16: 0.18 ms against 0.59), but for a shallow
 // product moving the result dominates: 96 masked products of 1024 x 1024 x 64 take 0.17 ms as one
 // kernel, while the mask alone would move 0.8 GB in 0.2 ms.
-bool IsForGenerator(const Instr& dot, const Machine& machine) {
+bool PrefersGenerator(const Instr& dot, const Machine& machine) {
   // Contracted elements (K) up to which a product is shallow. Chosen.
   constexpr int64_t kShallow = 128;
-  if (!IsForContract(dot, machine)) return false;
+  if (!CanUseContract(dot, machine)) return false;
   if (!machine.is_gpu()) return true;
-  std::optional<ElementType> type = TypeForLibrary(dot);
+  std::optional<ElementType> type = LibraryTypeOf(dot);
   bool accepted =
-      type && IsLargeForLibrary(dot, machine) &&
-      (TakesNarrow(dot, machine) ||
+      type && AmortizesLibraryCall(dot, machine) &&
+      (SupportsNarrowFloats(dot, machine) ||
        std::all_of(dot.operands().begin(), dot.operands().end(),
                    [&](const Instr* operand) { return operand->shape().type() == *type; }));
-  if (!accepted || IsSmallInLoop(dot, machine)) return true;
+  if (!accepted || PrefersKernelInLoop(dot, machine)) return true;
   bool followed = dot.users().size() == 1 && (*dot.users().begin())->info().Is(kElementwise);
-  return followed && DotSides(dot).k <= kShallow;
+  return followed && DotDimensions(dot).k <= kShallow;
 }
 
 std::optional<Contraction> ContractionOf(const Instr& dot, const Machine& machine) {
-  std::optional<ElementType> type = TypeForLibrary(dot);
+  std::optional<ElementType> type = LibraryTypeOf(dot);
   if (!type) return std::nullopt;
-  if (!TakesNarrow(dot, machine)) {
+  if (!SupportsNarrowFloats(dot, machine)) {
     if (dot.shape().type() != *type) return std::nullopt;
     for (const Instr* operand : dot.operands())
       if (operand->shape().type() != *type) return std::nullopt;
   }
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
-  DotSides sides(dot);
+  DotDimensions dot_dims(dot);
   Contraction result;
   result.type = *type;
-  std::tie(result.m, result.n, result.k) = std::tie(sides.m, sides.n, sides.k);
-  Dims lhs_strides = RowMajorStrides(sides.lhs), rhs_strides = RowMajorStrides(sides.rhs);
+  std::tie(result.m, result.n, result.k) = std::tie(dot_dims.m, dot_dims.n, dot_dims.k);
+  Dims lhs_strides = RowMajorStrides(dot_dims.lhs_dims),
+       rhs_strides = RowMajorStrides(dot_dims.rhs_dims);
   for (size_t i = 0; i < attrs.lhs_batch.size(); ++i) {
     auto l = static_cast<size_t>(attrs.lhs_batch[i]), r = static_cast<size_t>(attrs.rhs_batch[i]);
-    result.batch.push_back({sides.lhs[l], lhs_strides[l], rhs_strides[r]});
+    result.batch.push_back({dot_dims.lhs_dims[l], lhs_strides[l], rhs_strides[r]});
   }
   for (const auto& [left, right] : ContractingOrders(attrs)) {
-    auto lhs = MatrixOf(sides.lhs, sides.lhs_free, left, sides.m == 1);
-    auto rhs = MatrixOf(sides.rhs, sides.rhs_free, right, sides.n == 1);
+    auto lhs = MatrixOf(dot_dims.lhs_dims, dot_dims.lhs_free, left, dot_dims.m == 1);
+    auto rhs = MatrixOf(dot_dims.rhs_dims, dot_dims.rhs_free, right, dot_dims.n == 1);
     if (!lhs || !rhs) continue;
     result.lhs = *lhs;
     result.rhs = {rhs->column, rhs->row};  // k rows, n columns
@@ -153,10 +157,10 @@ std::optional<Contraction> ContractionOf(const Instr& dot, const Machine& machin
   return std::nullopt;
 }
 
-bool IsSmallInLoop(const Instr& instr, double multiplications) {
+bool PrefersKernelInLoop(const Instr& instr, double multiplications) {
   // Multiplications up to which a library call takes longer than the computation. Chosen.
-  constexpr double kMostWork = 1 << 25;
-  if (multiplications > kMostWork) return false;
+  constexpr double kMaxWork = 1 << 25;
+  if (multiplications > kMaxWork) return false;
   const Computation* body = instr.parent();
   for (const auto& other : body->module()->computations())
     for (const Instr* caller : other->Callers())
@@ -164,19 +168,20 @@ bool IsSmallInLoop(const Instr& instr, double multiplications) {
   return false;
 }
 
-bool IsForLibrary(const Instr& instr, const Machine& machine) {
-  if (instr.op() == Op::kConvolution) return IsForConvolutionLibrary(instr, machine);
-  return machine.matrix_library && instr.op() == Op::kDot && !IsForGenerator(instr, machine) &&
-         TypeForLibrary(instr) && IsLargeForLibrary(instr, machine) &&
+bool UsesLibrary(const Instr& instr, const Machine& machine) {
+  if (instr.op() == Op::kConvolution) return UsesConvolutionLibrary(instr, machine);
+  return machine.matrix_library && instr.op() == Op::kDot && !PrefersGenerator(instr, machine) &&
+         LibraryTypeOf(instr) && AmortizesLibraryCall(instr, machine) &&
          ContractionOf(instr, machine);
 }
 
-bool HasContractions(const Module& module, const Machine& machine) {
+bool NeedsBlas(const Module& module, const Machine& machine) {
   for (const auto& computation : module.computations())
     for (const Instr* instr : computation->Instrs())
       // A dot in a loop may be hoisted out of it (HoistGemms).
-      if (instr->op() == Op::kDot && TypeForLibrary(*instr) && IsLargeForLibrary(*instr, machine) &&
-          (!IsForGenerator(*instr, machine) || IsSmallInLoop(*instr, machine)))
+      if (instr->op() == Op::kDot && LibraryTypeOf(*instr) &&
+          AmortizesLibraryCall(*instr, machine) &&
+          (!PrefersGenerator(*instr, machine) || PrefersKernelInLoop(*instr, machine)))
         return true;
   return false;
 }

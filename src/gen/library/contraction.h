@@ -10,20 +10,18 @@
 // Which dots go to a BLAS library (cuBLAS, or the CPU's), and in which form. The decision for a
 // dot:
 //
-//   1. legalize-dots: Machine::matrix_library is set if HasContractions(module) and the library can
-//      be loaded (TargetLibraries::HasProducts). If not set, no dot goes to the library.
-//   2. IsForGenerator: a generator computes the dot. On CPUs every dot that IsForContract accepts;
-//   on
-//      GPUs those the library does not support, those too small for a call, small ones in loops
-//      (IsSmallInLoop), and shallow ones with a single elementwise consumer.
-//   3. legalize-dots converts and transposes the operands of the other dots of a TypeForLibrary
-//   that
-//      are IsLargeForLibrary, so that ContractionOf accepts them.
-//   4. IsForLibrary, asked by planner and lowering: matrix_library, not (2), TypeForLibrary,
-//      IsLargeForLibrary and ContractionOf all hold.
-//   5. Of the dots that are not IsForLibrary, those that IsForContract (gen/contract.h) accepts go
-//   to
-//      the contract generator (kContract), the rest to kColumns: one lane per result.
+//   1. legalize-dots sets Machine::matrix_library if NeedsBlas(module) and the library can be
+//      loaded (TargetLibraries::HasMatrixMultiply). If it is not set, no dot goes to the library.
+//   2. PrefersGenerator: a generator computes the dot. On CPUs this is every dot that
+//      CanUseContract accepts. On GPUs: dots that the library does not support, that are too small
+//      for a call, small ones in loops (PrefersKernelInLoop), and shallow ones with a single
+//      elementwise consumer.
+//   3. legalize-dots converts and transposes the operands of the other dots, if they have a
+//      LibraryTypeOf and AmortizesLibraryCall holds, so that ContractionOf accepts them.
+//   4. UsesLibrary, which planner and lowering ask: matrix_library, not (2), LibraryTypeOf,
+//      AmortizesLibraryCall and ContractionOf all hold.
+//   5. Of the dots for which UsesLibrary is false, those that CanUseContract (gen/contract.h)
+//      accepts go to the contract generator (kContract), the rest to kColumns: one lane per result.
 
 namespace tokamak {
 
@@ -31,17 +29,17 @@ namespace tokamak {
 // Every matrix that is not a vector has one stride of 1.
 struct Contraction {
   // Strides from row to row and from column to column.
-  struct Matrix {
+  struct MatrixStrides {
     int64_t row = 1, column = 1;
   };
   // A batch dimension: its size, and its strides in the operands.
-  struct Batch {
+  struct BatchDim {
     int64_t count = 1, lhs = 0, rhs = 0;
   };
   ElementType type{};  // element type of the sums
   int64_t m = 1, n = 1, k = 1;
-  Matrix lhs, rhs;
-  std::vector<Batch> batch;
+  MatrixStrides lhs, rhs;
+  std::vector<BatchDim> batch;
 };
 
 // Returns the dot in this form; nullopt if the machine's library does not support its types, or an
@@ -50,36 +48,36 @@ std::optional<Contraction> ContractionOf(const Instr& dot, const Machine& machin
 
 // Whether the machine's library computes this dot or convolution. It must be supported in its
 // current layout, and expected to be faster than a kernel. The final answer: see step 4 above.
-bool IsForLibrary(const Instr& instr, const Machine& machine);
+bool UsesLibrary(const Instr& instr, const Machine& machine);
 
 // Whether an instruction with this many multiplications is in the body of a while loop and so small
 // that a library call per iteration would take longer than the computation. A kernel is preferred
 // then, since a loop whose body has a library call cannot become a persistent kernel
 // (lower/persistent.h).
-bool IsSmallInLoop(const Instr& instr, double multiplications);
+bool PrefersKernelInLoop(const Instr& instr, double multiplications);
 
 // Whether the module has a dot that is worth loading the library for: large enough, and not
 // computed by a generator. Dots in loops count, since they may be hoisted.
-bool HasContractions(const Module& module, const Machine& machine);
+bool NeedsBlas(const Module& module, const Machine& machine);
 
 // ---- for legalize-dots, which lays out dots for the library
 
 // The element type in which the library computes a dot; nullopt if it does not.
-std::optional<ElementType> TypeForLibrary(const Instr& dot);
+std::optional<ElementType> LibraryTypeOf(const Instr& dot);
 // Whether the library multiplies the narrow floats (bf16, f16) of this dot directly and accumulates
 // in f32; otherwise they are converted first.
-bool TakesNarrow(const Instr& dot, const Machine& machine);
+bool SupportsNarrowFloats(const Instr& dot, const Machine& machine);
 // Whether the dot is large enough to amortize a call.
-bool IsLargeForLibrary(const Instr& dot, const Machine& machine);
+bool AmortizesLibraryCall(const Instr& dot, const Machine& machine);
 // Whether a generator computes the dot although a library may support it: step 2 above.
-bool IsForGenerator(const Instr& dot, const Machine& machine);
+bool PrefersGenerator(const Instr& dot, const Machine& machine);
 // Contracting dimensions may be listed in any order that both operands share. Returns two
 // candidates: ascending in lhs, and ascending in rhs.
 std::vector<std::pair<Dims, Dims>> ContractingOrders(const DotAttrs& attrs);
 // The strides of one operand of sizes `dims` as a matrix whose rows are the dimensions `free` and
 // whose columns are the dimensions `contracting` (indices); nullopt if it has to be transposed
 // first.
-std::optional<Contraction::Matrix> MatrixOf(const Dims& dims, const Dims& free,
-                                            const Dims& contracting, bool is_vector);
+std::optional<Contraction::MatrixStrides> MatrixOf(const Dims& dims, const Dims& free,
+                                                   const Dims& contracting, bool is_vector);
 
 }  // namespace tokamak

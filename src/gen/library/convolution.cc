@@ -10,7 +10,7 @@ namespace tokamak {
 namespace {
 
 using ConvForm = LibraryConvolution::Form;
-using ConvSpace = LibraryConvolution::Space;
+using ConvSpace = LibraryConvolution::SpatialDim;
 
 // Multiplications. Smaller convolutions are faster as a generated kernel, fused with their
 // neighbours. Chosen.
@@ -175,7 +175,7 @@ bool HasManyTaps(const LibraryConvolution& c) {
 // Whether matrix products or dot products are as good (expand_convolutions.h): a single tap that
 // covers every element, one output per group, or few inputs per group, which cuDNN processes one
 // after another (64 groups of 1 input and 4 outputs, 32 x 56x56: 1.35 ms against 0.59).
-bool IsForOthers(const LibraryConvolution& c) {
+bool OtherLoweringIsFaster(const LibraryConvolution& c) {
   constexpr int64_t kFewInputs = 4;
   bool plain = c.form == ConvForm::kForward && c.groups == 1;
   for (const ConvSpace& dim : c.space)
@@ -205,15 +205,16 @@ bool IsReversed(ConvForm form) {
   return form == ConvForm::kBackwardData;
 }
 
-std::optional<LibraryConvolution> ReadConvolution(const Instr& conv) {
+std::optional<LibraryConvolution> MatchConvolution(const Instr& conv) {
   return ConvolutionReader(conv).Read();
 }
 
-bool IsWorthLibrary(const LibraryConvolution& read, const Instr& conv) {
-  return !IsForOthers(read) && !IsSmallInLoop(conv, Multiplications(read));
+bool PrefersConvolutionLibrary(const LibraryConvolution& convolution, const Instr& conv) {
+  return !OtherLoweringIsFaster(convolution) &&
+         !PrefersKernelInLoop(conv, Multiplications(convolution));
 }
 
-std::optional<LibraryConvolution> LibraryConvolutionOf(const Instr& conv) {
+std::optional<LibraryConvolution> MatchLaidOutConvolution(const Instr& conv) {
   if (conv.op() != Op::kConvolution) return std::nullopt;
   std::optional<LibraryConvolution> read = ConvolutionReader(conv).Read();
   if (!read) return std::nullopt;
@@ -224,8 +225,8 @@ std::optional<LibraryConvolution> LibraryConvolutionOf(const Instr& conv) {
   return read;
 }
 
-bool IsForConvolutionLibrary(const Instr& instr, const Machine& machine) {
-  return machine.is_gpu() && machine.matrix_library && LibraryConvolutionOf(instr).has_value();
+bool UsesConvolutionLibrary(const Instr& instr, const Machine& machine) {
+  return machine.is_gpu() && machine.matrix_library && MatchLaidOutConvolution(instr).has_value();
 }
 
 }  // namespace tokamak

@@ -17,34 +17,34 @@ namespace tokamak {
 struct LibraryConvolution {
   enum class Form : uint8_t { kForward, kBackwardData, kBackwardFilter };
   // A spatial dimension: its size in x, w and y, and its window.
-  struct Space {
+  struct SpatialDim {
     int64_t x = 1, w = 1, y = 1;
     int64_t pad_low = 0, pad_high = 0, stride = 1, dilation = 1;
-    bool operator==(const Space&) const = default;
+    bool operator==(const SpatialDim&) const = default;
   };
   Form form{};
   ElementType type{};
   bool tf32 = false;
   int64_t batch = 1, inputs = 1, outputs = 1, groups = 1;  // `inputs`, `outputs`: channels
-  std::vector<Space> space;
+  std::vector<SpatialDim> space;
   bool operator==(const LibraryConvolution&) const = default;
 };
 
 // Returns a convolution that already has the layout of the library; nullopt if it must be laid out
 // first or has none of the forms.
-std::optional<LibraryConvolution> LibraryConvolutionOf(const Instr& conv);
+std::optional<LibraryConvolution> MatchLaidOutConvolution(const Instr& conv);
 
 // Whether the machine's library computes it. After assign-convolution-layouts, only these are still
 // convolutions.
-bool IsForConvolutionLibrary(const Instr& instr, const Machine& machine);
+bool UsesConvolutionLibrary(const Instr& instr, const Machine& machine);
 
 // ---- for assign-convolution-layouts
 
 // Returns the form of a convolution in any layout; nullopt if it has none of the forms.
-std::optional<LibraryConvolution> ReadConvolution(const Instr& conv);
+std::optional<LibraryConvolution> MatchConvolution(const Instr& conv);
 // Whether the library is faster than kernels, dots, or a persistent loop, which a library call in
-// its body would prevent (IsSmallInLoop).
-bool IsWorthLibrary(const LibraryConvolution& read, const Instr& conv);
+// its body would prevent (PrefersKernelInLoop).
+bool PrefersConvolutionLibrary(const LibraryConvolution& convolution, const Instr& conv);
 // The dimension numbers of a laid-out convolution of this form, and whether its window is reversed.
 ConvDims LibraryDims(LibraryConvolution::Form form, size_t rank);
 bool IsReversed(LibraryConvolution::Form form);

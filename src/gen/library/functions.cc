@@ -41,7 +41,7 @@ bool IsPlainFft(const Instr& fft) {
 
 }  // namespace
 
-bool HasLibraryFunction(const Instr& instr) {
+bool HasRuntimeFunction(const Instr& instr) {
   if (instr.op() != Op::kFft && instr.op() != Op::kCholesky && instr.op() != Op::kTriangularSolve)
     return false;
   if (!IsWide(instr.shape())) return false;

@@ -4,10 +4,10 @@
 
 namespace tokamak {
 
-bool TargetLibraries::HasProducts() {
-  if (!has_products_) has_products_ = FindProducts();
-  are_used_ = are_used_ || *has_products_;
-  return *has_products_;
+bool TargetLibraries::HasMatrixMultiply() {
+  if (!has_matrix_multiply_) has_matrix_multiply_ = FindMatrixMultiply();
+  uses_library_ = uses_library_ || *has_matrix_multiply_;
+  return *has_matrix_multiply_;
 }
 
 std::string TargetLibraries::WhyNot(const LibraryConvolution& convolution) {
@@ -15,7 +15,7 @@ std::string TargetLibraries::WhyNot(const LibraryConvolution& convolution) {
                                  &std::pair<LibraryConvolution, std::string>::first);
   if (known == convolutions_.end())
     known = convolutions_.insert(known, {convolution, FindConvolution(convolution)});
-  are_used_ = are_used_ || known->second.empty();
+  uses_library_ = uses_library_ || known->second.empty();
   return known->second;
 }
 

@@ -17,21 +17,21 @@ class TargetLibraries {
  public:
   virtual ~TargetLibraries() = default;
   // Whether a library multiplies matrices.
-  bool HasProducts();
+  bool HasMatrixMultiply();
   // Returns why no library computes a convolution, empty if one does.
   std::string WhyNot(const LibraryConvolution& convolution);
   // Whether any answer was positive, so that the program may use a library
   // (Machine::matrix_library).
-  bool are_used() const { return are_used_; }
+  bool uses_library() const { return uses_library_; }
 
  protected:
-  virtual bool FindProducts() = 0;
+  virtual bool FindMatrixMultiply() = 0;
   virtual std::string FindConvolution(const LibraryConvolution& convolution) = 0;
 
  private:
-  std::optional<bool> has_products_;
+  std::optional<bool> has_matrix_multiply_;
   std::vector<std::pair<LibraryConvolution, std::string>> convolutions_;
-  bool are_used_ = false;
+  bool uses_library_ = false;
 };
 
 // Assumed libraries of a target that is not this machine (cross-compilation, `--target`): dots, and
@@ -41,7 +41,7 @@ class AssumedLibraries final : public TargetLibraries {
   explicit AssumedLibraries(bool convolutions) : convolutions_(convolutions) {}
 
  private:
-  bool FindProducts() override { return true; }
+  bool FindMatrixMultiply() override { return true; }
   std::string FindConvolution(const LibraryConvolution&) override {
     return convolutions_ ? "" : "no library of this machine computes convolutions";
   }

@@ -11,7 +11,7 @@ namespace {
 
 // Minimum updates that are worth several threads; minimum elements of the array for threads to
 // divide it; batches from which the generated kernel distributes batches instead. Chosen.
-constexpr int64_t kLinearScatterMinUpdates = 1 << 17, kLinearScatterMaxWindow = 64,
+constexpr int64_t kLinearScatterMinUpdates = 1 << 17, kLinearScatterMinElements = 64,
                   kSomeBatches = 4;
 
 bool IsNarrow(ElementType type) {
@@ -34,7 +34,7 @@ std::optional<LinearScatterOp> LinearScatterOpOf(const Instr& scatter) {
   const Computation& body = *scatter.called(0);
   if (body.parameters().size() == 2 && body.root() == body.parameter(1))
     return LinearScatterOp::kSet;
-  std::optional<Op> op = AnyOrderOp(body);
+  std::optional<Op> op = CommutativeOpOf(body);
   if (!op) return std::nullopt;
   switch (*op) {
     case Op::kAdd:
@@ -51,14 +51,14 @@ std::optional<LinearScatterOp> LinearScatterOpOf(const Instr& scatter) {
 }
 
 bool MayBeLinearScatter(const Instr& scatter) {
-  if (WhyNoScatter(scatter) || IsTied(scatter)) return false;
+  if (WhyNoScatterKernel(scatter) || HasControlDependencies(scatter)) return false;
   const Shape &shape = scatter.shape(), &updates = scatter.operand(2)->shape();
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
   if (attrs.scatter_dims_to_operand_dims.empty()) return false;
   for (int64_t d : attrs.update_window_dims)
     if (updates.dim(static_cast<size_t>(d)) != 1) return false;
   if (updates.ElementCount() < kLinearScatterMinUpdates ||
-      shape.ElementCount() < kLinearScatterMaxWindow ||
+      shape.ElementCount() < kLinearScatterMinElements ||
       shape.ElementCount() > std::numeric_limits<int32_t>::max())
     return false;
   // With enough batches the generated kernel already distributes them over threads.

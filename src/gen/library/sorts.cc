@@ -4,8 +4,8 @@
 
 #include "gen/library/functions.h"
 #include "gen/library/scatter.h"
-#include "gen/line_network.h"
 #include "gen/region.h"
+#include "gen/sorting_network.h"
 
 namespace tokamak {
 namespace {
@@ -18,9 +18,9 @@ bool IsTopK(const Instr& instr) {
   const Shape& shape = instr.operand(0)->shape();
   if (!IsPlainArray(shape) || shape.ElementCount() == 0 || shape.rank() == 0) return false;
   if (shape.dims().back() > std::numeric_limits<int32_t>::max()) return false;
-  for (const Shape& part : PartsOf(instr.shape()))
+  for (const Shape& part : ResultShapesOf(instr.shape()))
     if (!IsPlainArray(part) || part.ElementCount() == 0) return false;
-  ElementType index = PartsOf(instr.shape())[1].type();
+  ElementType index = ResultShapesOf(instr.shape())[1].type();
   bool counts = index == ElementType::kS32 || index == ElementType::kU32 ||
                 index == ElementType::kS64 || index == ElementType::kU64;
   return counts && TotalOrderOf(shape.type()).has_value();
@@ -28,7 +28,7 @@ bool IsTopK(const Instr& instr) {
 
 }  // namespace
 
-bool IsSortable(const Instr& sort) {
+bool HasPlainOperands(const Instr& sort) {
   if (sort.captures() > 0 || sort.operand_count() == 0) return false;
   for (const Instr* operand : sort.operands()) {
     const Shape& shape = operand->shape();
@@ -63,11 +63,11 @@ bool IsIotaAlong(const Instr& instr, int64_t dimension) {
          instr.attrs<DimensionsAttrs>().dimensions == Dims{dimension};
 }
 
-bool IsForRuntime(const Instr& instr, const Machine& machine) {
+bool UsesRuntimeFunction(const Instr& instr, const Machine& machine) {
   if (machine.is_gpu()) return false;
-  if (HasLibraryFunction(instr) || IsLinearScatter(instr)) return true;
+  if (HasRuntimeFunction(instr) || IsLinearScatter(instr)) return true;
   if (instr.op() == Op::kSort) {
-    if (!IsSortable(instr) || !KeysOf(instr)) return false;
+    if (!HasPlainOperands(instr) || !KeysOf(instr)) return false;
     LineSort line = LineSortOf(instr);
     return line.lines / line.length < kManyLines * line.length || !IsNetworkSort(instr);
   }

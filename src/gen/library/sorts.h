@@ -23,12 +23,12 @@ struct OperandKey {
 std::optional<std::vector<OperandKey>> KeysOf(const Instr& sort);
 
 // Whether all operands of a sort are nonempty arrays and its comparator captures nothing.
-bool IsSortable(const Instr& sort);
+bool HasPlainOperands(const Instr& sort);
 // Whether an array is an iota (0, 1, 2 ...) along a dimension.
 bool IsIotaAlong(const Instr& instr, int64_t dimension);
 
 // Whether a function of the CPU runtime computes this instruction: a sort by keys (unless a sorting
-// network is faster), top-k, a linear scatter, or one with HasLibraryFunction. False on GPUs.
-bool IsForRuntime(const Instr& instr, const Machine& machine);
+// network is faster), top-k, a linear scatter, or one with HasRuntimeFunction. False on GPUs.
+bool UsesRuntimeFunction(const Instr& instr, const Machine& machine);
 
 }  // namespace tokamak

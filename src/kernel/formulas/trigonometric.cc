@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kQuarterTurn[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
 
-struct Turned {
+struct ReducedArgument {
   Scalar r, r_low;  // f64
   Scalar quarter;   // n in its low two bits; a u32 for f32 arguments, else a u64
 };
@@ -17,7 +17,7 @@ struct Turned {
 // full turns: with m the difference of 2^20a and the nearest multiple of 2 pi (and x 2^-20a still
 // an integer), x 2^-20a m. Then n has at most 45 bits, and products with the two parts of pi/2 have
 // an error of 2^-60. No f32 is closer to a multiple of pi/2 than 2^-30.
-Turned TurnedF32(Scalar x) {
+ReducedArgument ReducedArgumentF32(Scalar x) {
   static constexpr struct {
     double from, high, low;
   } kScales[] = {{0x1p43, 0x1.58e8ec12c0aa8p-22, 0x1.95c955afd3e7bp-76},
@@ -67,7 +67,7 @@ constexpr uint64_t kTwoOverPi[] = {0,
 // Argument reduction of an f64 (Payne and Hanek): for x 2/pi with x = m 2^e, multiplies only the
 // bits of 2/pi that contribute neither full turns nor negligible amounts: 192 bits, from bit e - 1
 // on.
-Turned TurnedF64(Scalar x) {
+ReducedArgument ReducedArgumentF64(Scalar x) {
   KernelBuilder& b = x.builder();
   auto number = [&](uint64_t bits) { return b.ConstantBits(ScalarType::kU64, bits); };
   auto high_part = [&](Scalar p, Scalar q) { return b.Make(Prim::kMulHigh, {p, q}); };
@@ -130,7 +130,7 @@ SinCos OfRest(Scalar r, Scalar r_low) {
   return {sin, cos};
 }
 
-SinCos OfTurned(const Turned& turned) {
+SinCos OfTurned(const ReducedArgument& turned) {
   SinCos of_rest = OfRest(turned.r, turned.r_low);
   Scalar n = turned.quarter;
   Scalar is_odd = (n & n.Like(1)) != 0;
@@ -145,7 +145,7 @@ SinCos OfTurned(const Turned& turned) {
 // f64.
 Scalar SinOfF32(Scalar x, double shift) {
   Scalar is_large = AbsOf(x) >= 0x1p17;
-  Turned far = TurnedF32(x);
+  ReducedArgument far = ReducedArgumentF32(x);
   Scalar rounder = Fma(x, x.Like(0x1.45f306p-1), x.Like(0x1.8p23)), count = rounder - 0x1.8p23;
   Scalar r = x;
   for (double part : {-0x1.921fb6p+0, 0x1.777a5cp-25, 0x1.ee59dap-50})
@@ -176,7 +176,7 @@ SinCos SinCosOfPi(Scalar x) {
 }
 
 SinCos SinCosOf(Scalar x) {
-  return OfTurned(TurnedF64(x));
+  return OfTurned(ReducedArgumentF64(x));
 }
 
 Scalar Sin(Scalar x) {
@@ -191,7 +191,7 @@ Scalar Cos(Scalar x) {
 
 Scalar Tan(Scalar x) {
   bool wide = x.type() == ScalarType::kF64;
-  auto [sin, cos] = OfTurned(wide ? TurnedF64(x) : TurnedF32(x));
+  auto [sin, cos] = OfTurned(wide ? ReducedArgumentF64(x) : ReducedArgumentF32(x));
   Scalar result = (sin / cos).As(x.type());
   return Choose(AbsOf(x) < (wide ? 0x1p-27 : 0x1p-12), x, result);
 }

@@ -24,7 +24,7 @@ namespace tokamak {
 namespace {
 
 using ConvForm = LibraryConvolution::Form;
-using ConvSpace = LibraryConvolution::Space;
+using ConvSpace = LibraryConvolution::SpatialDim;
 
 int64_t At(const Shape& shape, int64_t d) {
   return shape.dim(static_cast<size_t>(d));
@@ -97,7 +97,7 @@ class ConvolutionPreparer {
   }
 
   // Whether it already has the requested layout.
-  bool IsLaidOut() const { return low_.empty() && LibraryConvolutionOf(conv_).has_value(); }
+  bool IsLaidOut() const { return low_.empty() && MatchLaidOutConvolution(conv_).has_value(); }
 
   // The gradient of x is computed for the padded x and cut; the other forms read a padded x.
   void Run() {
@@ -234,8 +234,8 @@ Result<Changed> AssignConvolutionLayouts(Module& module, PassContext& context) {
         instr = swapped;
         changed = true;
       }
-      std::optional<LibraryConvolution> read = ReadConvolution(*instr);
-      if (!read || !IsWorthLibrary(*read, *instr)) continue;
+      std::optional<LibraryConvolution> read = MatchConvolution(*instr);
+      if (!read || !PrefersConvolutionLibrary(*read, *instr)) continue;
       ConvolutionPreparer preparer(*instr, *read);
       if (std::string why_not = preparer.Ask(*libraries); !why_not.empty()) {
         context.Rejected("convolution.library", *instr, nullptr, why_not);

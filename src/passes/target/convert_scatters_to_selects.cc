@@ -68,13 +68,15 @@ std::optional<SelectForm> SelectFormOf(const Instr& scatter) {
 }
 
 bool IsWanted(const Instr& scatter, bool in_loop) {
-  if (scatter.op() != Op::kScatter || WhyNoScatter(scatter) || IsTied(scatter)) return false;
+  if (scatter.op() != Op::kScatter || WhyNoScatterKernel(scatter) ||
+      HasControlDependencies(scatter))
+    return false;
   const Instr& array = *scatter.operand(0);
   bool one_number = array.op() == Op::kBroadcast && array.operand(0)->shape().IsScalar();
   bool few = in_loop && scatter.shape().ElementCount() <=
                             kFewChoices * scatter.operand(2)->shape().ElementCount();
   if (!one_number && !few) return false;
-  return (SetsElement(scatter) || AnyOrderOp(*scatter.called(0))) && SelectFormOf(scatter);
+  return (SetsElement(scatter) || CommutativeOpOf(*scatter.called(0))) && SelectFormOf(scatter);
 }
 
 class SelectedScatter {
@@ -98,7 +100,7 @@ class SelectedScatter {
     Instr* old = scatter_.operand(0);
     Instr* made = OverArray(scatter_.operand(2), form_.updates);
     if (!SetsElement(scatter_))
-      made = make_.Make(*AnyOrderOp(*scatter_.called(0)), shape, {old, made});
+      made = make_.Make(*CommutativeOpOf(*scatter_.called(0)), shape, {old, made});
     Instr* here = nullptr;
     for (size_t k = 0; k < attrs_.scatter_dims_to_operand_dims.size(); ++k) {
       Instr* is = IsAt(k);

@@ -103,7 +103,7 @@ class ConvolutionExpander {
     axes.insert(InFeatures() < kManyFeatures ? axes.begin() : axes.end(), sums.begin(), sums.end());
 
     Instr *seen = Gathered(Padded(Arranged())), *kernel = Kernel();
-    ElementType type = WideType(conv_.shape().type());
+    ElementType type = AccumulatorElementType(conv_.shape().type());
     Dims order, kept, reduced_dims, kernel_dims(static_cast<size_t>(s + 3));
     for (int64_t i = 0; i < static_cast<int64_t>(axes.size()); ++i) {
       auto axis = static_cast<size_t>(axes[static_cast<size_t>(i)]);

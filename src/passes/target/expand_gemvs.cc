@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "gen/dot_sides.h"
+#include "gen/dot_dimensions.h"
 #include "gen/element.h"
-#include "gen/fused_loop.h"
 #include "gen/region.h"
+#include "gen/whole_loop.h"
 #include "passes/passes.h"
 #include "rewrite/edit_computations.h"
 #include "rewrite/editor.h"
@@ -18,17 +18,20 @@ constexpr int64_t kLeastRow = 8, kMostDeep = 16384;
 
 class RowProduct {
  public:
-  explicit RowProduct(Instr& dot) : dot_(dot), sides_(dot), attrs_(sides_.attrs), make_(dot) {}
+  explicit RowProduct(Instr& dot)
+      : dot_(dot), dot_dims_(dot), attrs_(dot_dims_.attrs), make_(dot) {}
 
   // Whether the dot is such a product. In a product of two vectors either is the matrix.
-  bool Find() { return IsFit() && ((sides_.n == 1 && Choose(0)) || (sides_.m == 1 && Choose(1))); }
+  bool Find() {
+    return IsFit() && ((dot_dims_.n == 1 && Choose(0)) || (dot_dims_.m == 1 && Choose(1)));
+  }
 
   void Write() {
-    ElementType type = WideType(dot_.shape().type());
+    ElementType type = AccumulatorElementType(dot_.shape().type());
     Instr* matrix = make_.Converted(dot_.operand(matrix_), type);
     const Dims dims = matrix->shape().dims();
     Instr* vector = make_.Reshaped(make_.Converted(dot_.operand(1 - matrix_), type),
-                                   SizesOf(dims, broadcast_dims_));
+                                   SizesAlong(dims, broadcast_dims_));
     Shape all = Shape::Array(type, dims);
     vector = make_.Make(Op::kBroadcast, all, {vector}, DimensionsAttrs{broadcast_dims_});
     Instr* products = make_.Make(Op::kMultiply, all, {matrix, vector});
@@ -45,10 +48,10 @@ class RowProduct {
  private:
   bool IsFit() const {
     ElementType type = dot_.shape().type();
-    if (!IsPlainArray(dot_.shape()) || !IsReal(type) || sides_.IsEmpty()) return false;
+    if (!IsPlainArray(dot_.shape()) || !IsReal(type) || dot_dims_.IsEmpty()) return false;
     for (const Instr* operand : dot_.operands())
       if (!IsPlainArray(operand->shape()) || !IsReal(operand->shape().type())) return false;
-    return sides_.k >= kLeastRow;
+    return dot_dims_.k >= kLeastRow;
   }
 
   // Whether this operand is a matrix (batch, results, row) or (batch, row, results), and the other
@@ -56,7 +59,7 @@ class RowProduct {
   bool Choose(size_t matrix) {
     const Dims& batch = matrix == 0 ? attrs_.lhs_batch : attrs_.rhs_batch;
     const Dims& row = matrix == 0 ? attrs_.lhs_contracting : attrs_.rhs_contracting;
-    const Dims& free = matrix == 0 ? sides_.lhs_free : sides_.rhs_free;
+    const Dims& free = matrix == 0 ? dot_dims_.lhs_free : dot_dims_.rhs_free;
     auto is_sorted = [&](const Dims& first, const Dims& second) {
       Dims order = batch;
       order.insert(order.end(), first.begin(), first.end());
@@ -64,7 +67,7 @@ class RowProduct {
       return std::ranges::is_sorted(order);
     };
     bool in_columns =
-        sides_.m * sides_.n >= kLeastRow && sides_.k <= kMostDeep && is_sorted(row, free);
+        dot_dims_.m * dot_dims_.n >= kLeastRow && dot_dims_.k <= kMostDeep && is_sorted(row, free);
     if (!in_columns && !is_sorted(free, row)) return false;
     matrix_ = matrix;
     broadcast_dims_.clear();
@@ -82,7 +85,7 @@ class RowProduct {
   }
 
   Instr& dot_;
-  DotSides sides_;
+  DotDimensions dot_dims_;
   const DotAttrs& attrs_;
   Editor make_;
   size_t matrix_ = 0;
@@ -94,8 +97,8 @@ bool MayBeRowProduct(const Instr& instr) {
 }
 
 int64_t GemvWorkOf(const Instr& dot) {
-  DotSides sides(dot);
-  return sides.batch * sides.m * sides.n * sides.k;
+  DotDimensions dot_dims(dot);
+  return dot_dims.batch * dot_dims.m * dot_dims.n * dot_dims.k;
 }
 
 // Whether it contains row products with at least this many multiplications.
@@ -118,7 +121,7 @@ void AddCalled(const Instr& instr, std::unordered_set<const Computation*>& to) {
 bool IsSlowWithOnePoint(const Instr& loop) {
   // Multiplications per row product. Chosen.
   constexpr int64_t kWorthVectors = 128;
-  return FusedLoopRegionOf(loop).form.Points() == 1 &&
+  return WholeLoopRegionOf(loop).independence.Points() == 1 &&
          HasRowProducts(*loop.called(1), kWorthVectors);
 }
 
@@ -131,7 +134,8 @@ std::unordered_set<const Computation*> InLoopKernels(const Module& module, const
       if (instr->op() != Op::kWhile || found.contains(instr->called(1)) ||
           !HasRowProducts(*instr->called(1)))
         continue;
-      if (IsOneKernel(*instr, machine) && !IsSlowWithOnePoint(*instr)) AddCalled(*instr, found);
+      if (CanBuildWholeLoop(*instr, machine) && !IsSlowWithOnePoint(*instr))
+        AddCalled(*instr, found);
     }
   return found;
 }

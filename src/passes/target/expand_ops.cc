@@ -23,12 +23,12 @@ Shape PlainShape(const Shape& shape) {
 bool BroadcastScalars(Instr& instr, size_t first) {
   Editor make(instr);
   std::vector<Instr*> results;
-  for (const Shape& part : PartsOf(instr.shape())) {
+  for (const Shape& part : ResultShapesOf(instr.shape())) {
     Instr* scalar = instr.operand(first + results.size());
     if (!IsPlainArray(part) || scalar->shape().type() != part.type()) return false;
     results.push_back(scalar);
   }
-  std::vector<Shape> parts = PartsOf(instr.shape());
+  std::vector<Shape> parts = ResultShapesOf(instr.shape());
   for (size_t i = 0; i < results.size(); ++i)
     results[i] = make.Broadcast(results[i], PlainShape(parts[i]));
   if (instr.shape().IsTuple()) {
@@ -106,7 +106,7 @@ Changed ExpandBy(std::span<const ExpansionRow> rows, Module& module, PassContext
     for (bool again = true; again;) {
       again = false;
       for (Instr* instr : computation.Instrs()) {
-        if (IsTied(*instr)) continue;
+        if (HasControlDependencies(*instr)) continue;
         std::string label = LabelOf(*instr);
         OriginId origins = instr->origins();
         auto row = std::ranges::find_if(rows, [&](const auto& r) { return r.expand(*instr); });

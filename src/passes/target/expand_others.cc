@@ -76,7 +76,7 @@ bool ExpandPotrf(Instr& instr) {
       instr.parent()->root() == &instr)
     return false;
   const Shape given = instr.operand(0)->shape().WithoutLayout();
-  const std::vector<Shape> results = PartsOf(instr.shape());
+  const std::vector<Shape> results = ResultShapesOf(instr.shape());
   if (!IsPlainArray(given) || given.rank() < 2 || given.ElementCount() == 0 ||
       results.size() != 2 || results[0].dims() != given.dims() ||
       results[1].type() != ElementType::kS32 || !IsOnlyComparedWithZero(instr, 1))

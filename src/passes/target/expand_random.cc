@@ -15,7 +15,7 @@ class RandomExpander {
 
   bool IsFit() const {
     if (!random_.shape().IsTuple() || random_.shape().elements().size() != 2) return false;
-    if (IsTied(random_)) return false;
+    if (HasControlDependencies(random_)) return false;
     const Shape &state = state_->shape(), &bits = random_.shape().elements()[1];
     return IsPlainArray(state) && state.type() == ElementType::kU64 && state.rank() == 1 &&
            state.dim(0) >= 2 && IsPlainArray(bits) && !IsComplex(bits.type());

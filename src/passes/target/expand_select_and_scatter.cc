@@ -48,7 +48,7 @@ Computation* PickBody(const Instr& instr) {
 }  // namespace
 
 bool ExpandSelectAndScatter(Instr& instr) {
-  if (instr.op() != Op::kSelectAndScatter || !WhyNoSelectAndScatter(instr)) return false;
+  if (instr.op() != Op::kSelectAndScatter || !WhyNoSelectAndScatterCode(instr)) return false;
   Instr *x = instr.operand(0), *source = instr.operand(1), *init = instr.operand(2);
   for (const Instr* operand : instr.operands())
     if (!IsPlainArray(operand->shape()) || operand->shape().ElementCount() == 0) return false;

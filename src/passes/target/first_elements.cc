@@ -29,7 +29,8 @@ class FirstElements {
     std::optional<std::vector<OperandKey>> keys = KeysOf(sort_);
     if (!keys || keys->size() != 1 || sort_.parent()->root() == &sort_) return false;
     KeyOrder order = (*keys)[0].order;
-    if (!nearly_ && (order == KeyOrder::kNumbers || order == KeyOrder::kPlain)) return false;
+    if (!nearly_ && (order == KeyOrder::kFloatNanLast || order == KeyOrder::kFloatIeee))
+      return false;
     is_descending_ = (*keys)[0].is_descending;
     key_ = (*keys)[0].operand;
     int64_t along = sort_.attrs<SortAttrs>().dimension;
@@ -70,7 +71,7 @@ class FirstElements {
   bool FindSlices(Instr& whole, size_t operand) {
     for (Instr* slice : whole.users()) {
       int64_t k = FirstOf(*slice);
-      if (k == 0 || (k_ != 0 && k != k_) || IsTied(*slice)) return false;
+      if (k == 0 || (k_ != 0 && k != k_) || HasControlDependencies(*slice)) return false;
       k_ = k;
       slices_.emplace_back(slice, operand);
     }
@@ -89,7 +90,7 @@ class FirstElements {
 }  // namespace
 
 bool TryTopK(Instr& sort, PassContext& context) {
-  if (!IsSortable(sort) || IsTied(sort)) return false;
+  if (!HasPlainOperands(sort) || HasControlDependencies(sort)) return false;
   FirstElements first(sort);
   if (!first.Find()) return false;
   context.Accepted("sort.first-elements", sort);
@@ -102,7 +103,7 @@ namespace {
 // The dimension along which all results are shorter than the operands; -1 if there is none, or if
 // the number of results differs.
 int64_t ShortenedDimension(const Instr& call, size_t count) {
-  std::vector<Shape> results = PartsOf(call.shape());
+  std::vector<Shape> results = ResultShapesOf(call.shape());
   int64_t found = -1;
   if (count == 0 || results.size() != count) return -1;
   for (size_t i = 0; i < count; ++i) {
@@ -146,7 +147,7 @@ bool TryApproxTopK(Instr& call, PassContext& context) {
     if (several)
       part = make.Make(Op::kGetTupleElement, shapes[i], {sorted},
                        TupleIndexAttrs{static_cast<int64_t>(i)});
-    Shape shape = PartsOf(call.shape())[i].WithoutLayout();
+    Shape shape = ResultShapesOf(call.shape())[i].WithoutLayout();
     Dims zero(shape.dims().size()), one(shape.dims().size(), 1);
     results.push_back(make.Make(Op::kSlice, shape, {part}, SliceAttrs{zero, shape.dims(), one}));
   }
@@ -154,7 +155,7 @@ bool TryApproxTopK(Instr& call, PassContext& context) {
       call.shape().IsTuple() ? make.Make(Op::kTuple, call.shape(), results, {}) : results[0];
   context.Accepted("sort.approximate", call);
   make.Replace(value);
-  if (FirstElements first(*sorted, true); IsSortable(*sorted) && first.Find()) first.Take();
+  if (FirstElements first(*sorted, true); HasPlainOperands(*sorted) && first.Find()) first.Take();
   return true;
 }
 

@@ -38,12 +38,12 @@ class Sharer {
   Sharer(Module& module, Instr* instr)
       : module_(module),
         instr_(instr),
-        region_(FusedLoopRegionOf(*instr)),
+        region_(WholeLoopRegionOf(*instr)),
         body_(instr->called(1)) {}
 
   // Whether there is something to hoist; `micros`: estimated microseconds before and after.
   bool Find(const Machine& machine, std::pair<double, double>& micros) {
-    if (!region_.form.why_not.empty() || !region_.trip_count ||
+    if (!region_.independence.why_not.empty() || !region_.trip_count ||
         *region_.trip_count > kUniformMaxTrips)
       return false;
     if (instr_->parent()->root() == instr_ || !IsOwn(*body_) || !FindCounter()) return false;
@@ -54,7 +54,7 @@ class Sharer {
           caller->op() == Op::kCall)
         return false;
     for (size_t i = 0; i < loop().size(); ++i) {
-      const CarryForm& form = region_.form.carries[i];
+      const CarryForm& form = region_.independence.carries[i];
       if (form.kind == CarryKind::kHeld && form.IsUniform() && i != counter_) keys_.push_back(i);
     }
     if (keys_.empty()) return false;
@@ -107,7 +107,7 @@ class Sharer {
   void Classify() {
     for (size_t i = 0; i < loop().size(); ++i) {
       bool is_key = std::ranges::find(keys_, i) != keys_.end();
-      bool invariant = region_.form.carries[i].kind == CarryKind::kInvariant;
+      bool invariant = region_.independence.carries[i].kind == CarryKind::kInvariant;
       kinds_[loop().in_body(i)] = is_key                       ? Kind::kKeyed
                                   : invariant || i == counter_ ? Kind::kFree
                                                                : Kind::kOther;
@@ -182,7 +182,7 @@ class Sharer {
     }
     double once = NsOfOps(work, rates);
     auto trip_count = static_cast<double>(*region_.trip_count);
-    auto points = static_cast<double>(region_.form.Points());
+    auto points = static_cast<double>(region_.independence.Points());
     double at_a_time = machine.is_gpu() ? 1 : static_cast<double>(2 * machine.Lanes(32));
     double cores = static_cast<double>(std::max<int64_t>(machine.cores, 1));
     micros.first = trip_count * once * points / at_a_time / cores / 1000;
@@ -353,7 +353,7 @@ class Sharer {
 
   Module& module_;
   Instr* instr_;
-  FusedLoopRegion region_;
+  WholeLoopRegion region_;
   Computation* body_;
   size_t counter_ = 0, first_stack_ = 0;
   int64_t start_ = 0;

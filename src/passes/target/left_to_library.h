@@ -8,10 +8,10 @@ namespace tokamak {
 
 // Whether a convolution is kept because a library of the target computes it directly.
 inline bool IsLeftToLibrary(const Instr& conv, const PassTarget& target) {
-  if (target.libraries == nullptr) return IsForConvolutionLibrary(conv, *target.machine);
+  if (target.libraries == nullptr) return UsesConvolutionLibrary(conv, *target.machine);
   if (target.kind != kGpu) return false;
-  std::optional<LibraryConvolution> read = LibraryConvolutionOf(conv);
-  return read && IsWorthLibrary(*read, conv) && target.libraries->WhyNot(*read).empty();
+  std::optional<LibraryConvolution> read = MatchLaidOutConvolution(conv);
+  return read && PrefersConvolutionLibrary(*read, conv) && target.libraries->WhyNot(*read).empty();
 }
 
 }  // namespace tokamak

@@ -2,7 +2,7 @@
 #include <numeric>
 
 #include "gen/contract.h"
-#include "gen/dot_sides.h"
+#include "gen/dot_dimensions.h"
 #include "gen/library/contraction.h"
 #include "gen/library/libraries.h"
 #include "passes/passes.h"
@@ -18,26 +18,28 @@ class DotLegalizer {
       : computation_(computation), machine_(machine), context_(context) {}
 
   bool Prepare(Instr& dot) {
-    std::optional<ElementType> type = TypeForLibrary(dot);
-    if (!type || !IsLargeForLibrary(dot, machine_) || ContractionOf(dot, machine_)) return false;
+    std::optional<ElementType> type = LibraryTypeOf(dot);
+    if (!type || !AmortizesLibraryCall(dot, machine_) || ContractionOf(dot, machine_)) return false;
     DotAttrs attrs = dot.attrs<DotAttrs>();
-    DotSides sides(dot);
-    DotSide lhs{sides.lhs_free, {}, false}, rhs{sides.rhs_free, {}, false};
+    DotDimensions dot_dims(dot);
+    DotSide lhs{dot_dims.lhs_free, {}, false}, rhs{dot_dims.rhs_free, {}, false};
     // An order of the contracted dimensions in which neither operand must be transposed; otherwise
     // the first.
     for (const auto& [left, right] : ContractingOrders(attrs)) {
-      bool lhs_laid = MatrixOf(sides.lhs, sides.lhs_free, left, sides.m == 1).has_value();
-      bool rhs_laid = MatrixOf(sides.rhs, sides.rhs_free, right, sides.n == 1).has_value();
+      bool lhs_laid =
+          MatrixOf(dot_dims.lhs_dims, dot_dims.lhs_free, left, dot_dims.m == 1).has_value();
+      bool rhs_laid =
+          MatrixOf(dot_dims.rhs_dims, dot_dims.rhs_free, right, dot_dims.n == 1).has_value();
       if (!lhs.contracting.empty() && !(lhs_laid && rhs_laid)) continue;
-      lhs = {sides.lhs_free, left, lhs_laid};
-      rhs = {sides.rhs_free, right, rhs_laid};
+      lhs = {dot_dims.lhs_free, left, lhs_laid};
+      rhs = {dot_dims.rhs_free, right, rhs_laid};
     }
-    if ((sides.m == 1 && !rhs.laid && IsReadAlongRows(sides.rhs, rhs)) ||
-        (sides.n == 1 && !lhs.laid && IsReadAlongRows(sides.lhs, lhs)))
+    if ((dot_dims.m == 1 && !rhs.laid && IsReadAlongRows(dot_dims.rhs_dims, rhs)) ||
+        (dot_dims.n == 1 && !lhs.laid && IsReadAlongRows(dot_dims.lhs_dims, lhs)))
       return false;
     attrs.lhs_contracting = lhs.contracting;
     attrs.rhs_contracting = rhs.contracting;
-    bool narrow = TakesNarrow(dot, machine_);
+    bool narrow = SupportsNarrowFloats(dot, machine_);
     if (narrow) type = dot.operand(0)->shape().type();
     std::string what = Pack(dot, 0, *type, lhs, attrs.lhs_batch, attrs.lhs_contracting) +
                        Pack(dot, 1, *type, rhs, attrs.rhs_batch, attrs.rhs_contracting);
@@ -116,10 +118,10 @@ bool SwapSides(Instr& dot, PassContext& context) {
   Instr& transpose = **dot.users().begin();
   if (transpose.op() != Op::kTranspose) return false;
   DotAttrs attrs = dot.attrs<DotAttrs>();
-  DotSides sides(dot);
+  DotDimensions dot_dims(dot);
   auto batch = static_cast<int64_t>(attrs.lhs_batch.size());
-  auto left = static_cast<int64_t>(sides.lhs_free.size());
-  auto right = static_cast<int64_t>(sides.rhs_free.size());
+  auto left = static_cast<int64_t>(dot_dims.lhs_free.size());
+  auto right = static_cast<int64_t>(dot_dims.rhs_free.size());
   Dims order = transpose.attrs<DimensionsAttrs>().dimensions, dims;
   if (order.back() < batch || order.back() >= batch + left) return false;
   for (int64_t d = 0; d < batch + right + left; ++d)
@@ -147,14 +149,14 @@ bool SwapSides(Instr& dot, PassContext& context) {
 Result<Changed> LegalizeDots(Module& module, PassContext& context) {
   Machine machine = context.machine();
   if (TargetLibraries* libraries = context.target.libraries; libraries != nullptr)
-    machine.matrix_library = HasContractions(module, machine) && libraries->HasProducts();
+    machine.matrix_library = NeedsBlas(module, machine) && libraries->HasMatrixMultiply();
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;
     DotLegalizer preparer(computation, machine, context);
     for (Instr* instr : computation.Instrs()) {
       if (instr->op() != Op::kDot) continue;
-      bool to_library = machine.matrix_library && !IsForGenerator(*instr, machine);
-      if (IsForContract(*instr, machine) && !to_library) {
+      bool to_library = machine.matrix_library && !PrefersGenerator(*instr, machine);
+      if (CanUseContract(*instr, machine) && !to_library) {
         changed |= SwapSides(*instr, context);
       } else if (machine.matrix_library && preparer.Prepare(*instr)) {
         changed = true;

@@ -94,7 +94,7 @@ class KeyRewriter {
     for (size_t k = keys_.size(); k-- > 0;) {
       Instr *x = NormalizedKey(b, parameters[2 * k], k),
             *y = NormalizedKey(b, parameters[2 * k + 1], k);
-      bool plain = keys_[k].order == KeyOrder::kPlain || !IsReal(x->shape().type());
+      bool plain = keys_[k].order == KeyOrder::kFloatIeee || !IsReal(x->shape().type());
       CompareType type = plain ? CompareType::kNone : CompareType::kTotalOrder;
       auto compare = [&](CompareDirection direction) {
         return b.Append(Op::kCompare, {x, y}, CompareAttrs{direction, type});
@@ -106,7 +106,7 @@ class KeyRewriter {
   }
 
   Instr* NormalizedKey(Builder& b, Instr* x, size_t k) {
-    if (keys_[k].order != KeyOrder::kNumbers) return x;
+    if (keys_[k].order != KeyOrder::kFloatNanLast) return x;
     ElementType type = x->shape().type();
     Instr* zero = b.Scalar(type, 0);
     Instr* nan = b.Scalar(type, std::numeric_limits<double>::quiet_NaN());
@@ -121,7 +121,7 @@ class KeyRewriter {
 };
 
 bool TryPrepare(Instr& sort, PassContext& context) {
-  if (!IsSortable(sort) || IsTied(sort) || KeysOf(sort)) return false;
+  if (!HasPlainOperands(sort) || HasControlDependencies(sort) || KeysOf(sort)) return false;
   std::optional<std::vector<ComparedKey>> keys = ComparedKeysOf(*sort.called(0));
   if (!keys) return false;
   for (const ComparedKey& key : *keys)

@@ -38,7 +38,7 @@ class MergeSortEditor {
     return make_.Make(op, shape, std::move(operands), std::move(attrs));
   }
   Instr* Part(Instr* whole, size_t i) {
-    return Make(Op::kGetTupleElement, PartsOf(whole->shape())[i], {whole},
+    return Make(Op::kGetTupleElement, ResultShapesOf(whole->shape())[i], {whole},
                 TupleIndexAttrs{static_cast<int64_t>(i)});
   }
   // Sorts one or several operands and returns the arrays.
@@ -161,10 +161,11 @@ std::vector<Instr*> Padded(MergeSortEditor& editor, Instr& sort, size_t along, i
 // Segments stay in their original order and every pass is stable, so the result is the stable order
 // of the whole line.
 bool TryMergeSort(Instr& sort, PassContext& context) {
-  if (!IsSortable(sort) || IsTied(sort) || WhyNoComparison(sort) || gpu::IsBlockRadixSort(sort))
+  if (!HasPlainOperands(sort) || HasControlDependencies(sort) || WhyNoComparatorCode(sort) ||
+      gpu::IsBlockRadixSort(sort))
     return false;
   LineSort line = LineSortOf(sort);
-  int64_t longest = gpu::LongestBlockSort(sort);
+  int64_t longest = gpu::MaxBlockSortLength(sort);
   if (line.length <= longest || line.length > std::numeric_limits<int32_t>::max() / 2) return false;
   MergeSortEditor editor(sort);
   KeyCut cut = CutOf(line.length, longest);
@@ -199,9 +200,9 @@ bool TryMergeSort(Instr& sort, PassContext& context) {
 // stable.
 bool TrySortTopK(Instr& top, PassContext& context) {
   const Shape shape = top.operand(0)->shape();
-  std::vector<Shape> results = PartsOf(top.shape());
+  std::vector<Shape> results = ResultShapesOf(top.shape());
   bool plain = IsPlainArray(shape) && shape.rank() > 0 && shape.ElementCount() > 0 &&
-               !IsComplex(shape.type()) && !IsTied(top) &&
+               !IsComplex(shape.type()) && !HasControlDependencies(top) &&
                shape.dims().back() <= std::numeric_limits<int32_t>::max();
   for (const Shape& result : results)
     plain = plain && IsPlainArray(result) && result.ElementCount() > 0;

@@ -16,8 +16,8 @@
 
 #include "gen/gpu/gpu.h"
 #include "gen/library/sorts.h"
-#include "gen/line_network.h"
 #include "gen/region.h"
+#include "gen/sorting_network.h"
 #include "passes/target/packed_words.h"
 #include "passes/target/radix_sort.h"
 
@@ -60,7 +60,7 @@ class PackedKeySorter {
     return {.from = below_bits_,
             .bits = key_bits_,
             .is_descending = key_.is_descending,
-            .equal_zeros = key_.order == KeyOrder::kNumbers};
+            .equal_zeros = key_.order == KeyOrder::kFloatNanLast};
   }
 
   ElementType WordType() const { return word_.type(); }
@@ -172,7 +172,7 @@ class PackedKeySorter {
 
   // Maps all NaNs to one value that sorts after all other numbers.
   Instr* WithoutNan(Instr* word) {
-    if (key_.order != KeyOrder::kNumbers) return word;
+    if (key_.order != KeyOrder::kFloatNanLast) return word;
     Instr* key = Lines(sort_.operand(key_.operand));
     Instr* is_nan = make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, dims_), {key, key},
                                CompareAttrs{CompareDirection::kNe, CompareType::kNone});
@@ -230,12 +230,13 @@ class PackedKeySorter {
 
 bool TryPackedKeySort(Instr& sort, PassContext& context) {
   const Machine& machine = context.machine();
-  if (!IsSortable(sort) || IsTied(sort) || gpu::IsBlockRadixSort(sort) || IsNetworkSort(sort))
+  if (!HasPlainOperands(sort) || HasControlDependencies(sort) || gpu::IsBlockRadixSort(sort) ||
+      IsNetworkSort(sort))
     return false;
-  int64_t longest = gpu::LongestBlockSort(sort), length = LineSortOf(sort).length;
+  int64_t longest = gpu::MaxBlockSortLength(sort), length = LineSortOf(sort).length;
   std::optional<std::vector<OperandKey>> keys = KeysOf(sort);
   // If elements are unordered relative to NaN, the result depends on the order of comparisons.
-  if (!keys || keys->size() != 1 || (*keys)[0].order == KeyOrder::kPlain) return false;
+  if (!keys || keys->size() != 1 || (*keys)[0].order == KeyOrder::kFloatIeee) return false;
   PackedKeySorter sorter(sort, (*keys)[0]);
   if (!sorter.Fits()) return false;
   int digits = DigitsOf(sorter.Order());

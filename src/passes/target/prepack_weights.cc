@@ -18,40 +18,41 @@ constexpr int64_t kLeastRows = 1024;
 
 bool IsOne(const Instr& dot, const Machine& machine) {
   return dot.op() == Op::kDot && !dot.has_extras() &&
-         dot.attrs<DotAttrs>().rhs_contracting.size() == 1 && BlockForRhs(dot, machine) > 0 &&
-         BlocksOfRhs(dot, machine) == 0 && dot.operand(1)->shape().ByteSize() <= kBlockMostBytes &&
-         TilingOf(dot, DotSides(dot), machine, false).PaddedDepth() == DotSides(dot).k;
+         dot.attrs<DotAttrs>().rhs_contracting.size() == 1 &&
+         ChooseRhsBlockWidth(dot, machine) > 0 && PrepackedRhsBlockWidth(dot, machine) == 0 &&
+         dot.operand(1)->shape().ByteSize() <= kBlockMostBytes &&
+         TilingOf(dot, DotDimensions(dot), machine, false).PaddedDepth() == DotDimensions(dot).k;
 }
 
 // The right operand of a dot in blocks (n / block, k, block), created in computation `in`.
 Instr* Blocks(const Instr& dot, int64_t block, Instr* matrix, Computation& in) {
-  DotSides sides(dot);
+  DotDimensions dot_dims(dot);
   ElementType type = matrix->shape().type();
   auto make = [&](Op op, Dims dims, Attrs attrs = {}) {
     matrix =
         Editor(dot, in).Make(op, Shape::Array(type, std::move(dims)), {matrix}, std::move(attrs));
   };
-  int64_t depth = sides.attrs.rhs_contracting[0];
+  int64_t depth = dot_dims.attrs.rhs_contracting[0];
   if (depth == 0) {
-    make(Op::kReshape, {sides.k, sides.n / block, block});
-    make(Op::kTranspose, {sides.n / block, sides.k, block}, DimensionsAttrs{{1, 0, 2}});
+    make(Op::kReshape, {dot_dims.k, dot_dims.n / block, block});
+    make(Op::kTranspose, {dot_dims.n / block, dot_dims.k, block}, DimensionsAttrs{{1, 0, 2}});
     return matrix;
   }
-  if (Dims order = sides.rhs_free; order.back() > depth) {
+  if (Dims order = dot_dims.rhs_free; order.back() > depth) {
     order.push_back(depth);
-    make(Op::kTranspose, SizesOf(sides.rhs, order), DimensionsAttrs{order});
+    make(Op::kTranspose, SizesAlong(dot_dims.rhs_dims, order), DimensionsAttrs{order});
   }
-  make(Op::kReshape, {sides.n / block, block, sides.k});
-  make(Op::kTranspose, {sides.n / block, sides.k, block}, DimensionsAttrs{{0, 2, 1}});
+  make(Op::kReshape, {dot_dims.n / block, block, dot_dims.k});
+  make(Op::kTranspose, {dot_dims.n / block, dot_dims.k, block}, DimensionsAttrs{{0, 2, 1}});
   return matrix;
 }
 
 // The dot with its right operand in blocks.
 Instr* Product(const Instr& dot, Instr* blocks) {
-  DotSides sides(dot);
+  DotDimensions dot_dims(dot);
   DotAttrs attrs = dot.attrs<DotAttrs>();
   attrs.rhs_contracting = {1};
-  Dims dims = SizesOf(sides.lhs, sides.lhs_free);
+  Dims dims = SizesAlong(dot_dims.lhs_dims, dot_dims.lhs_free);
   dims.push_back(blocks->shape().dim(0));
   dims.push_back(blocks->shape().dim(2));
   Instr* product = Editor(dot, *dot.parent())
@@ -73,7 +74,7 @@ class InLoop {
     for (Instr* instr : edit_.body().PostOrder())
       if (IsOne(*instr, machine_) && edit_.IsLoopInvariant(instr->operand(1)))
         found_.push_back(instr);
-    return !found_.empty() && !IsOneKernel(*edit_.loop().instr, machine_);
+    return !found_.empty() && !CanBuildWholeLoop(*edit_.loop().instr, machine_);
   }
 
   void Run(PassContext& context) {
@@ -82,8 +83,8 @@ class InLoop {
              fmt::format("{} iterations multiply by the same matrix: it is packed once",
                          *TripCount(edit_.loop())),
              context);
-      Instr* blocks = Blocks(*dot, BlockForRhs(*dot, machine_), edit_.BeforeLoop(dot->operand(1)),
-                             edit_.before());
+      Instr* blocks = Blocks(*dot, ChooseRhsBlockWidth(*dot, machine_),
+                             edit_.BeforeLoop(dot->operand(1)), edit_.before());
       edit_.ReplaceInBody(dot, Product(*dot, edit_.Carry(blocks)));
     }
     edit_.Finish();
@@ -100,9 +101,10 @@ class InLoop {
 bool PrepackWeightsIn(Computation& computation, const Machine& machine, PassContext& context) {
   bool changed = false;
   for (Instr* instr : computation.Instrs()) {
-    if (!IsOne(*instr, machine) || DotSides(*instr).m < kLeastRows) continue;
+    if (!IsOne(*instr, machine) || DotDimensions(*instr).m < kLeastRows) continue;
     Record(*instr, "tiles of many rows multiply by the same matrix: it is packed once", context);
-    Instr* blocks = Blocks(*instr, BlockForRhs(*instr, machine), instr->operand(1), computation);
+    Instr* blocks =
+        Blocks(*instr, ChooseRhsBlockWidth(*instr, machine), instr->operand(1), computation);
     Editor(*instr).Replace(Product(*instr, blocks));
     changed = true;
   }

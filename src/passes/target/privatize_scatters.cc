@@ -148,7 +148,7 @@ class ScatterSplit {
 };
 
 // The number of private copies that is profitable; 1: no split.
-int64_t PartsOf(const Instr& scatter, int64_t element_bytes) {
+int64_t ResultShapesOf(const Instr& scatter, int64_t element_bytes) {
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
   const Shape &shape = scatter.shape(), &update = scatter.operand(2)->shape();
   int64_t elements = shape.ElementCount(), updates = update.ElementCount();
@@ -161,7 +161,7 @@ int64_t PartsOf(const Instr& scatter, int64_t element_bytes) {
   int64_t most = updates / elements / (window > 1 ? kVectors : 1);
   int64_t splits = std::min({kScatterMaxSplits, most, LongestWalk(scatter, attrs).size / 16,
                              std::max(kScatterMinSplits, kAllBytes / bytes)});
-  return splits < kScatterMinSplits ? 1 : PowerBelow(splits);
+  return splits < kScatterMinSplits ? 1 : FloorPowerOfTwo(splits);
 }
 
 void Log(const Instr& scatter, PassContext& context, std::string_view rule, std::string because) {
@@ -169,17 +169,18 @@ void Log(const Instr& scatter, PassContext& context, std::string_view rule, std:
 }
 
 bool IsSplittable(const Instr& scatter) {
-  return !WhyNoScatter(scatter) && !IsTied(scatter) &&
+  return !WhyNoScatterKernel(scatter) && !HasControlDependencies(scatter) &&
          !scatter.attrs<ScatterAttrs>().scatter_dims_to_operand_dims.empty();
 }
 
 bool TrySplit(Instr& scatter, PassContext& context, Computation* within = nullptr) {
   if (!IsSplittable(scatter)) return false;
-  std::optional<Op> op = AnyOrderOp(*scatter.called(0));
+  std::optional<Op> op = CommutativeOpOf(*scatter.called(0));
   if (!op) return false;
   std::optional<Literal> neutral = NeutralLiteral(*op, scatter.shape().type());
   if (!neutral) return false;
-  int64_t splits = PartsOf(scatter, scatter.shape().ByteSize() / scatter.shape().ElementCount());
+  int64_t splits =
+      ResultShapesOf(scatter, scatter.shape().ByteSize() / scatter.shape().ElementCount());
   if (splits == 1) return false;
   Log(scatter, context, "scatter.split", std::to_string(splits) + " parts");
   Walk walk = LongestWalk(scatter, scatter.attrs<ScatterAttrs>());
@@ -207,7 +208,7 @@ bool TryLast(Instr& scatter, PassContext& context) {
   int64_t count = update.ElementCount();
   for (int64_t d : scatter.attrs<ScatterAttrs>().update_window_dims)
     if (update.dim(static_cast<size_t>(d)) != 1) return false;
-  if (count > std::numeric_limits<int32_t>::max() || PartsOf(scatter, 4) == 1) return false;
+  if (count > std::numeric_limits<int32_t>::max() || ResultShapesOf(scatter, 4) == 1) return false;
   Computation *greater = BodyOf(scatter, Op::kMaximum), *last_one = BodyOf(scatter, std::nullopt);
   Log(scatter, context, "scatter.last", "numbers of updates");
   Editor make(scatter);
@@ -285,8 +286,9 @@ class KeyedScatter {
 
 bool TryKeys(Instr& scatter, PassContext& context) {
   if (!IsSplittable(scatter) || scatter.shape().type() != ElementType::kF32) return false;
-  std::optional<Op> op = AnyOrderOp(*scatter.called(0));
-  if (!op || (*op != Op::kMaximum && *op != Op::kMinimum) || PartsOf(scatter, 4) == 1) return false;
+  std::optional<Op> op = CommutativeOpOf(*scatter.called(0));
+  if (!op || (*op != Op::kMaximum && *op != Op::kMinimum) || ResultShapesOf(scatter, 4) == 1)
+    return false;
   Log(scatter, context, "scatter.keys", "integers of the same order");
   return TrySplit(*KeyedScatter(scatter, *op).Run(), context);
 }

@@ -111,7 +111,7 @@ class RadixSorter {
   // Sorts in one kernel, by comparison or by all bits.
   Instr* AsOne(Instr* words) {
     if (!IsSortedSooner(order_, length_)) return ByComparing(words);
-    return Unpadded(SortedBy(Padded(words, gpu::RadixLineLength(length_)), {0, order_.bits}));
+    return Unpadded(SortedBy(Padded(words, gpu::PaddedRadixLineLength(length_)), {0, order_.bits}));
   }
 
   Instr* RadixSorted(Instr* words) {
@@ -253,13 +253,13 @@ int DigitsOf(const RadixOrder& order) {
 }
 
 bool IsSortedAsOne(ElementType word, int64_t length) {
-  return length <= gpu::LongestRadixLine(InfoOf(word).bits / 8);
+  return length <= gpu::MaxRadixLineLength(InfoOf(word).bits / 8);
 }
 
 bool IsSortedSooner(const RadixOrder& order, int64_t length) {
   int64_t iterations = (order.bits + kRadixBitsPerPass - 1) / kRadixBitsPerPass,
           passes = std::bit_width(static_cast<uint64_t>(length));
-  return iterations * gpu::RadixLineLength(length) <= kMergeCostPerElement * passes * length;
+  return iterations * gpu::PaddedRadixLineLength(length) <= kMergeCostPerElement * passes * length;
 }
 
 bool IsRadixSorted(int64_t length, const Machine& machine) {

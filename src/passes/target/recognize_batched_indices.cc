@@ -110,7 +110,7 @@ Result<Changed> RecognizeBatchedIndices(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;
     for (Instr* instr : computation.Instrs()) {
-      if (instr->op() != Op::kGather && (instr->op() != Op::kScatter || WhyNoScatter(*instr)))
+      if (instr->op() != Op::kGather && (instr->op() != Op::kScatter || WhyNoScatterKernel(*instr)))
         continue;
       for (std::optional<size_t> part; (part = CountingPart(*instr)); changed = true) {
         context.Accepted("index.batch", *instr, nullptr,

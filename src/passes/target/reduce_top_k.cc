@@ -56,7 +56,7 @@ class TopKReducer {
 
  private:
   ElementType KeyType() const { return top_.operand(0)->shape().type(); }
-  int64_t K() const { return PartsOf(top_.shape())[0].dims().back(); }
+  int64_t K() const { return ResultShapesOf(top_.shape())[0].dims().back(); }
   Instr* Word(uint64_t value, const Shape& shape) {
     return make_.Filled(shape, Literal::ScalarInt(shape.type(), static_cast<int64_t>(value)));
   }
@@ -113,8 +113,8 @@ class TopKReducer {
       index = Both(Op::kAnd, words, Word(Ones(index_bits_), words->shape()));
     }
     key = FromOrderedBits(make_, Ascending(key), key_bits_, order_);
-    make_.ReplaceParts(
-        {FromBits(make_, key, KeyType()), make_.Converted(index, PartsOf(top_.shape())[1].type())});
+    make_.ReplaceParts({FromBits(make_, key, KeyType()),
+                        make_.Converted(index, ResultShapesOf(top_.shape())[1].type())});
   }
 
   Instr& top_;
@@ -131,14 +131,14 @@ bool TryReduceTopK(Instr& top, PassContext& context) {
   const Shape& shape = top.operand(0)->shape();
   std::optional<KeyOrder> order = TotalOrderOf(shape.type());
   bool plain = IsPlainArray(shape) && shape.rank() > 0 && shape.ElementCount() > 0 &&
-               CanPack(shape.type()) && order && !IsTied(top);
-  for (const Shape& result : PartsOf(top.shape()))
+               CanPack(shape.type()) && order && !HasControlDependencies(top);
+  for (const Shape& result : ResultShapesOf(top.shape()))
     plain = plain && IsPlainArray(result) && result.ElementCount() > 0;
-  if (!plain || PartsOf(top.shape())[0].dims().back() > kMaxReducedK) return false;
+  if (!plain || ResultShapesOf(top.shape())[0].dims().back() > kMaxReducedK) return false;
   TopKReducer reducer(top, *order);
   if (!reducer.Fits()) return false;
   context.Accepted("sort.reduced", top, nullptr,
-                   "top " + std::to_string(PartsOf(top.shape())[0].dims().back()));
+                   "top " + std::to_string(ResultShapesOf(top.shape())[0].dims().back()));
   reducer.Run();
   return true;
 }

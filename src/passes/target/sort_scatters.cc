@@ -168,7 +168,7 @@ class SortedScatter {
   // Leading windows that continue a run from the previous segment are combined into one partial
   // window. The partial windows are then combined in the same way.
   Instr* Combined(Instr* array, const Windows& windows, int64_t many) {
-    std::optional<Op> op = AnyOrderOp(*scatter_.called(0));
+    std::optional<Op> op = CommutativeOpOf(*scatter_.called(0));
     std::optional<Literal> neutral;
     if (op) neutral = NeutralLiteral(*op, scatter_.shape().type());
     if (!neutral || windows.count <= many)
@@ -341,11 +341,12 @@ class SortedScatter {
 };
 
 bool TrySort(Instr& scatter, PassContext& context, SortedStarts& known) {
-  if (WhyNoScatter(scatter) || IsTied(scatter) || gpu::IsCounts(scatter)) return false;
+  if (WhyNoScatterKernel(scatter) || HasControlDependencies(scatter) || gpu::IsHistogram(scatter))
+    return false;
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
   bool in_order = attrs.indices_are_sorted && attrs.input_batching_dims.empty();
   if (attrs.scatter_dims_to_operand_dims.empty() || attrs.unique_indices || in_order ||
-      WindowsShift(scatter))
+      WindowsMayPartlyOverlap(scatter))
     return false;
   int64_t windows = scatter.operand(2)->shape().ElementCount();
   for (int64_t extent : WindowExtent(scatter)) windows /= extent;

@@ -15,7 +15,7 @@
 
 #include <algorithm>
 
-#include "gen/dot_sides.h"
+#include "gen/dot_dimensions.h"
 #include "gen/element.h"
 #include "gen/region.h"
 #include "passes/passes.h"
@@ -39,29 +39,30 @@ constexpr int64_t kLeastDepth = 2048, kLeastElements = 1 << 17;
 class SplitKDot {
  public:
   SplitKDot(Instr& dot, const Machine& machine)
-      : dot_(dot), machine_(machine), sides_(dot), make_(dot) {}
+      : dot_(dot), machine_(machine), dot_dims_(dot), make_(dot) {}
 
   bool IsOne() {
-    if (!IsPlainArray(dot_.shape()) || !IsReal(dot_.shape().type()) || sides_.IsEmpty())
+    if (!IsPlainArray(dot_.shape()) || !IsReal(dot_.shape().type()) || dot_dims_.IsEmpty())
       return false;
     for (const Instr* operand : dot_.operands())
       if (!IsPlainArray(operand->shape()) || !IsReal(operand->shape().type())) return false;
-    bool few = sides_.m <= kMostSums && sides_.n <= kMostSums && sides_.m * sides_.n <= kMostSums;
-    return few && sides_.k >= kLeastDepth &&
-           sides_.batch * sides_.k >= kLeastElements / (sides_.m + sides_.n) &&
-           StrideOf(sides_.lhs, sides_.lhs_free) <= kMaxStride &&
-           StrideOf(sides_.rhs, sides_.rhs_free) <= kMaxStride && HaveSameLayout();
+    bool few = dot_dims_.m <= kMostSums && dot_dims_.n <= kMostSums &&
+               dot_dims_.m * dot_dims_.n <= kMostSums;
+    return few && dot_dims_.k >= kLeastDepth &&
+           dot_dims_.batch * dot_dims_.k >= kLeastElements / (dot_dims_.m + dot_dims_.n) &&
+           StrideOf(dot_dims_.lhs_dims, dot_dims_.lhs_free) <= kMaxStride &&
+           StrideOf(dot_dims_.rhs_dims, dot_dims_.rhs_free) <= kMaxStride && HaveSameLayout();
   }
 
-  int64_t results() const { return sides_.m * sides_.n; }
+  int64_t results() const { return dot_dims_.m * dot_dims_.n; }
 
   void Write() {
-    type_ = WideType(dot_.shape().type());
+    type_ = AccumulatorElementType(dot_.shape().type());
     sum_ = AdditionFor(dot_, type_);
     zero_ = make_.Constant(Literal::Scalar(type_, 0));
-    std::vector<Instr*> lhs = Rows(0, sides_.lhs_free);
-    bool same = dot_.operand(0) == dot_.operand(1) && sides_.lhs_free == sides_.rhs_free;
-    std::vector<Instr*> rhs = same ? lhs : Rows(1, sides_.rhs_free);
+    std::vector<Instr*> lhs = Rows(0, dot_dims_.lhs_free);
+    bool same = dot_.operand(0) == dot_.operand(1) && dot_dims_.lhs_free == dot_dims_.rhs_free;
+    std::vector<Instr*> rhs = same ? lhs : Rows(1, dot_dims_.rhs_free);
     Instr* all = WithSplitDim(lhs, rhs);
     if (all == nullptr) all = Beside(SumsOf(lhs, rhs, shared_, reduced_dims_));
     all = make_.Converted(all, dot_.shape().type());
@@ -80,7 +81,7 @@ class SplitKDot {
   // Whether batch and contracted dimensions are in the same order in both operands, and batch
   // dimensions in the order of the result.
   bool HaveSameLayout() {
-    const DotAttrs& attrs = sides_.attrs;
+    const DotAttrs& attrs = dot_dims_.attrs;
     if (!std::ranges::is_sorted(attrs.lhs_batch)) return false;
     std::vector<std::pair<int64_t, int64_t>> both;
     for (size_t i = 0; i < attrs.lhs_batch.size(); ++i)
@@ -92,7 +93,7 @@ class SplitKDot {
       if (i > 0 && both[i - 1].second > both[i].second) return false;
       bool reduced_dims = std::ranges::count(attrs.lhs_contracting, both[i].first) > 0;
       if (reduced_dims) reduced_dims_.push_back(static_cast<int64_t>(i));
-      int64_t size = sides_.lhs[static_cast<size_t>(both[i].first)];
+      int64_t size = dot_dims_.lhs_dims[static_cast<size_t>(both[i].first)];
       shared_.push_back(size);
       if (!reduced_dims) batch_.push_back(size);
     }
@@ -102,10 +103,10 @@ class SplitKDot {
   // Each row of an operand, with the dimensions common to both operands.
   std::vector<Instr*> Rows(size_t side, const Dims& free) {
     Instr* x = dot_.operand(side);
-    const Dims dims = x->shape().dims(), sizes = SizesOf(dims, free);
+    const Dims dims = x->shape().dims(), sizes = SizesAlong(dims, free);
     x = make_.Converted(x, type_);
     std::vector<Instr*> rows;
-    for (int64_t number = 0; number < SizeOf(dims, free); ++number) {
+    for (int64_t number = 0; number < SizeAlong(dims, free); ++number) {
       Dims from(dims.size(), 0), to = dims;
       int64_t left = number;
       for (size_t f = free.size(); f-- > 0; left /= sizes[f]) {
@@ -151,13 +152,13 @@ class SplitKDot {
   // of all of them. (SplitReductions would add one reduction per result.) Null otherwise.
   Instr* WithSplitDim(const std::vector<Instr*>& lhs, const std::vector<Instr*>& rhs) {
     if (reduced_dims_.front() != static_cast<int64_t>(batch_.size())) return nullptr;
-    SplitSizes splits = SplitRows(sides_.k, sides_.batch, machine_);
+    SplitSizes splits = SplitRows(dot_dims_.k, dot_dims_.batch, machine_);
     if (splits.count == 1) return nullptr;
     Instr* all = SplitSums(lhs, rhs, 0, splits.count, splits.size);
     if (splits.rest > 0) {
       Instr* rest = SplitSums(lhs, rhs, splits.count * splits.size, 1, splits.rest);
       all = make_.Make(Op::kConcatenate,
-                       Shape::Array(type_, {sides_.batch, results(), splits.count + 1}),
+                       Shape::Array(type_, {dot_dims_.batch, results(), splits.count + 1}),
                        {all, rest}, DimensionAttrs{2});
     }
     return Reduced(all, {2});
@@ -167,11 +168,11 @@ class SplitKDot {
   Instr* SplitSums(std::vector<Instr*> lhs, std::vector<Instr*> rhs, int64_t begin, int64_t count,
                    int64_t size) {
     bool same = lhs == rhs;
-    Dims dims = {sides_.batch, count, size};
+    Dims dims = {dot_dims_.batch, count, size};
     auto cut = [&](std::vector<Instr*>& rows) {
       for (Instr*& row : rows) {
-        row = make_.Reshaped(row, {sides_.batch, sides_.k});
-        row = Sliced(row, {0, begin}, {sides_.batch, begin + count * size});
+        row = make_.Reshaped(row, {dot_dims_.batch, dot_dims_.k});
+        row = Sliced(row, {0, begin}, {dot_dims_.batch, begin + count * size});
         row = make_.Reshaped(row, dims);
       }
     };
@@ -179,7 +180,7 @@ class SplitKDot {
     if (same) rhs = lhs;
     if (!same) cut(rhs);
     std::vector<Instr*> sums = SumsOf(lhs, rhs, dims, {2});
-    for (Instr*& sum : sums) sum = make_.Reshaped(sum, {sides_.batch, 1, count});
+    for (Instr*& sum : sums) sum = make_.Reshaped(sum, {dot_dims_.batch, 1, count});
     return Joined(std::move(sums), 1);
   }
 
@@ -209,7 +210,7 @@ class SplitKDot {
 
   Instr& dot_;
   const Machine& machine_;
-  DotSides sides_;
+  DotDimensions dot_dims_;
   Editor make_;
   Dims shared_, batch_,
       reduced_dims_;  // sizes of the common dimensions; which of those are contracted

@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "cost/machine.h"
-#include "gen/online_logsumexp.h"
+#include "gen/online_sum_exp.h"
 #include "passes/passes.h"
 #include "rewrite/edit_computations.h"
 #include "rewrite/editor.h"
@@ -30,13 +30,14 @@ struct Found {
 };
 
 bool IsReduce(const Instr& instr) {
-  return instr.op() == Op::kReduce && !WhyNoReducer(instr);
+  return instr.op() == Op::kReduce && !WhyNoReduceKernel(instr);
 }
 
 // Reduces only the last dimensions: whole rows.
 bool ReducesRows(const Reducer& reducer) {
-  auto reduced_count = static_cast<int64_t>(reducer.reduced.size());
-  return reduced_count > 0 && reducer.reduced.front() + reduced_count == reducer.input().rank();
+  auto reduced_count = static_cast<int64_t>(reducer.reduced_dims.size());
+  return reduced_count > 0 &&
+         reducer.reduced_dims.front() + reduced_count == reducer.input().rank();
 }
 
 std::optional<Found> Find(Instr& sum) {
@@ -46,12 +47,12 @@ std::optional<Found> Find(Instr& sum) {
   if (difference.op() != Op::kSubtract) return std::nullopt;
   Found found{&sum, nullptr, difference.operand(0)};
   for (Instr* user : found.x->users())
-    if (IsReduce(*user) && OnlineLogsumexpOf(reducer, ReducerOf(*user))) found.greatest = user;
+    if (IsReduce(*user) && OnlineSumExpOf(reducer, ReducerOf(*user))) found.greatest = user;
   if (found.greatest == nullptr) return std::nullopt;
   found.shift = difference.operand(1)->operand(0);
   found.alone = sum.operand(0)->users().size() == 1 && difference.users().size() == 1 &&
                 found.x->users().size() == 2;
-  for (int64_t d : reducer.reduced) found.row *= found.x->shape().dim(static_cast<size_t>(d));
+  for (int64_t d : reducer.reduced_dims) found.row *= found.x->shape().dim(static_cast<size_t>(d));
   return found;
 }
 
@@ -184,7 +185,8 @@ Result<Changed> SplitLogsumexp(Module& module, PassContext& context) {
       if (IsReduce(*instr) && ReducerOf(*instr).op == Op::kAdd) sums.push_back(instr);
     for (Instr* instr : sums) {
       std::optional<Found> found = Find(*instr);
-      if (!found || IsTied(*found->sum) || IsTied(*found->greatest)) continue;
+      if (!found || HasControlDependencies(*found->sum) || HasControlDependencies(*found->greatest))
+        continue;
       int64_t splits = SplitsWanted(*found, context.machine());
       if (splits <= 1) continue;
       context.Accepted("reduce.split-logsumexp", *instr, nullptr,

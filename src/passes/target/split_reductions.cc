@@ -78,7 +78,7 @@ class Halver {
   // Parts start from the neutral element. An arg-reduction (pick) starts each part from its own
   // initial value, which is harmless.
   bool CanBegin() const {
-    return reducer_.pick != Pick::kNone ||
+    return reducer_.arg_reduction != ArgReduction::kNone ||
            (reducer_.op && NeutralLiteral(*reducer_.op, reducer_.type(0)));
   }
 
@@ -95,14 +95,14 @@ class Halver {
   // Reduces the dimensions of a side first.
   void ReduceFirst(const Side& side) {
     Dims first, rest;
-    for (int64_t d : reducer_.reduced) {
+    for (int64_t d : reducer_.reduced_dims) {
       auto at = static_cast<size_t>(d);
       (at >= side.begin && at < side.end ? first : rest).push_back(d);
     }
     for (int64_t& d : rest)
       if (d >= static_cast<int64_t>(side.end)) d -= static_cast<int64_t>(first.size());
     std::vector<Instr*> inputs;
-    for (size_t i = 0; i < reducer_.count; ++i) inputs.push_back(reduce_.operand(i));
+    for (size_t i = 0; i < reducer_.input_count; ++i) inputs.push_back(reduce_.operand(i));
     Finish(Reduced(inputs, first), rest);
   }
 
@@ -141,15 +141,15 @@ class Halver {
   // The partial results of `count` parts of a side; the parts are one dimension of them (`along_`).
   std::vector<Instr*> PartialOf(const Side& side, int64_t begin, int64_t count, int64_t size) {
     std::vector<Instr*> cut;
-    for (size_t i = 0; i < reducer_.count; ++i)
+    for (size_t i = 0; i < reducer_.input_count; ++i)
       cut.push_back(Cut(reduce_.operand(i), side, begin, count, size));
     auto gone = static_cast<int64_t>(side.end - side.begin), at = static_cast<int64_t>(side.begin);
     Dims reduced_count;
-    for (int64_t d : reducer_.reduced)
+    for (int64_t d : reducer_.reduced_dims)
       if (d < at) reduced_count.push_back(d);
     along_ = at - static_cast<int64_t>(reduced_count.size());
     reduced_count.push_back(at + 1);
-    for (int64_t d : reducer_.reduced)
+    for (int64_t d : reducer_.reduced_dims)
       if (d >= at + gone) reduced_count.push_back(d - gone + 2);
     return Reduced(cut, reduced_count);
   }
@@ -175,7 +175,7 @@ class Halver {
       shapes.push_back(Shape::Array(input->shape().type(), kept));
     }
     for (size_t i = 0; i < inputs.size(); ++i)
-      operands.push_back(reducer_.pick != Pick::kNone
+      operands.push_back(reducer_.arg_reduction != ArgReduction::kNone
                              ? reduce_.operand(inputs.size() + i)
                              : make_.Constant(*NeutralLiteral(*reducer_.op, reducer_.type(i))));
     bool one = inputs.size() == 1;
@@ -212,9 +212,10 @@ class Halver {
 bool ReducesRows(const Instr& instr, int64_t count, int64_t row) {
   if (instr.op() != Op::kReduce) return false;
   Reducer reducer = ReducerOf(instr);
-  return !reducer.reduced.empty() && reducer.reduced.back() + 1 == reducer.input().rank() &&
+  return !reducer.reduced_dims.empty() &&
+         reducer.reduced_dims.back() + 1 == reducer.input().rank() &&
          reducer.input().ElementCount() == count &&
-         PartsOf(instr.shape())[0].ElementCount() * row == count;
+         ResultShapesOf(instr.shape())[0].ElementCount() * row == count;
 }
 
 // Whether the rows of the array that a column reduction reads are reduced as well. Considers nearby
@@ -277,7 +278,7 @@ int64_t SplitsWanted(const Reducer& reducer, int64_t results, const Machine& mac
                    reducer.input().dims().back() >= kWideColumns;
     return results >= (columns ? kManyColumns : kManyResults) ? 1 : kReductionMaxSplits;
   }
-  bool in_rows = reducer.reduced.back() == reducer.input().rank() - 1;
+  bool in_rows = reducer.reduced_dims.back() == reducer.input().rank() - 1;
   int64_t reduced_count = reducer.input().ElementCount() / results;
   if (!in_rows && (RowsAreReducedToo(*reducer.instr, results) || IsStoredToo(*reducer.instr)))
     return std::min(std::max(kGpuSplitsPerSm * machine.cores, kGpuBlocks),
@@ -287,29 +288,32 @@ int64_t SplitsWanted(const Reducer& reducer, int64_t results, const Machine& mac
 
 // The reduced dimensions; on a GPU, adjacent ones are grouped.
 std::vector<Side> SidesOf(const Reducer& reducer, const Machine& machine) {
-  std::vector<Side> sides;
-  for (int64_t dimension : reducer.reduced) {
+  std::vector<Side> dot_dims;
+  for (int64_t dimension : reducer.reduced_dims) {
     auto d = static_cast<size_t>(dimension);
-    if (!machine.is_gpu() || sides.empty() || sides.back().end != d) sides.push_back({d, d, 1});
-    sides.back().end = d + 1;
-    sides.back().length *= reducer.input().dim(d);
+    if (!machine.is_gpu() || dot_dims.empty() || dot_dims.back().end != d)
+      dot_dims.push_back({d, d, 1});
+    dot_dims.back().end = d + 1;
+    dot_dims.back().length *= reducer.input().dim(d);
   }
-  return sides;
+  return dot_dims;
 }
 
 // GPU only: if rows and also earlier dimensions are reduced, returns the rows, whose reads are
 // coalesced. Null if there is no such side.
 std::optional<Side> RowsToReduceFirst(const Reducer& reducer, const Machine& machine) {
   if (!machine.is_gpu() || reducer.input().ElementCount() < kGpuRowsFirst) return std::nullopt;
-  std::vector<Side> sides = SidesOf(reducer, machine);
-  if (sides.size() < 2 || sides.back().end != reducer.input().dims().size()) return std::nullopt;
-  return sides.back();
+  std::vector<Side> dot_dims = SidesOf(reducer, machine);
+  if (dot_dims.size() < 2 || dot_dims.back().end != reducer.input().dims().size())
+    return std::nullopt;
+  return dot_dims.back();
 }
 
 // A side that can be split, and how.
-std::optional<std::pair<Side, SplitSizes>> PartsOf(const Reducer& reducer, const Machine& machine) {
+std::optional<std::pair<Side, SplitSizes>> ResultShapesOf(const Reducer& reducer,
+                                                          const Machine& machine) {
   int64_t count = reducer.input().ElementCount();
-  int64_t results = PartsOf(reducer.instr->shape())[0].ElementCount();
+  int64_t results = ResultShapesOf(reducer.instr->shape())[0].ElementCount();
   if (count < kReductionLong) return std::nullopt;
   int64_t wanted = SplitsWanted(reducer, results, machine);
   if (wanted <= 1) return std::nullopt;
@@ -328,11 +332,12 @@ std::optional<std::pair<Side, SplitSizes>> PartsOf(const Reducer& reducer, const
 
 // The recursion ends: each of the two reductions has fewer sides.
 bool TrySplitReduction(Instr& reduce, PassContext& context) {
-  if (WhyNoReducer(reduce)) return false;
+  if (WhyNoReduceKernel(reduce)) return false;
   Reducer reducer = ReducerOf(reduce);
-  if (!reducer.any_order || reduce.captures() > 0 || reducer.reduced.empty()) return false;
+  if (!reducer.can_reassociate || reduce.captures() > 0 || reducer.reduced_dims.empty())
+    return false;
   Halver halver(reduce, reducer);
-  if (IsTied(reduce) || !halver.CanBegin()) return false;
+  if (HasControlDependencies(reduce) || !halver.CanBegin()) return false;
   auto record = [&](std::string because) {
     context.Accepted("reduce.split", reduce, nullptr, std::move(because));
   };
@@ -343,7 +348,7 @@ bool TrySplitReduction(Instr& reduce, PassContext& context) {
     TrySplitReduction(*halver.whole(), context);
     return true;
   }
-  auto found = PartsOf(reducer, context.machine());
+  auto found = ResultShapesOf(reducer, context.machine());
   if (!found) return false;
   record(std::to_string(found->second.count) +
          (found->second.rest > 0 ? " partitions and a remainder" : " partitions"));

@@ -164,7 +164,7 @@ class ScanPreparer {
     if (!CanGo(scan) || arrays == 0 || scan.captures() > 0 || !scan.shape().IsTuple() ||
         step.root()->op() != Op::kTuple || step.root()->operand_count() != scan.operand_count())
       return false;
-    for (const Shape& part : PartsOf(scan.shape()))
+    for (const Shape& part : ResultShapesOf(scan.shape()))
       if (!IsPlainArray(part)) return false;
     int64_t length = scan.operand(0)->shape().dim(along);
     if (length > kShortScan || length < 1) return false;
@@ -191,7 +191,7 @@ class ScanPreparer {
       scan.parent()->Remove(next);
     }
     std::vector<Instr*> values;
-    std::vector<Shape> shapes = PartsOf(scan.shape());
+    std::vector<Shape> shapes = ResultShapesOf(scan.shape());
     for (size_t i = 0; i < given; ++i)
       values.push_back(length == 1 ? made[i][0]
                                    : Make(Op::kConcatenate, Plain(shapes[i]), made[i],
@@ -218,12 +218,12 @@ class ScanPreparer {
   // Prefers a number of parts that divides the length, down to half of the wanted number; otherwise
   // the last part is padded with the neutral element.
   bool Split(Instr& scan) {
-    std::optional<Cumulation> cumulation = CumulationOf(scan);
+    std::optional<PrefixScan> cumulation = PrefixScanOf(scan);
     if (!cumulation || !CanGo(scan)) return false;
     Scan facts = ScanOf(scan);
     ElementType type = scan.operand(0)->shape().type();
     std::optional<Literal> neutral = NeutralLiteral(cumulation->op, type);
-    if (!neutral || !cumulation->with_own) return false;
+    if (!neutral || !cumulation->is_inclusive) return false;
     int64_t splits = machine_.is_gpu() ? SplitsOnGpu(facts) : SplitsOnCpu(facts);
     if (splits < 2) return false;
     int64_t length = (facts.length + splits - 1) / splits;
@@ -248,7 +248,7 @@ class ScanPreparer {
     int64_t length = dims[static_cast<size_t>(cumulative.dimension)];
     int64_t rows = window.operand(0)->shape().ElementCount() / length;
     if (!machine_.is_gpu() || cumulative.is_reverse || length < kScanLongRow ||
-        AnyOrderOp(*window.called(0)))
+        CommutativeOpOf(*window.called(0)))
       return 1;
     int64_t splits = std::min(machine_.cores * kMostThreads / rows, length / kSplitPerThread);
     while (splits > 1 && length % splits != 0) --splits;
@@ -304,14 +304,14 @@ class ScanPreparer {
 
   // A block scans a row, or each thread one of several adjacent rows.
   int64_t SplitsOnGpu(const Scan& scan) const {
-    bool by_block = gpu::IsBlockScan(scan);
+    bool by_block = gpu::IsCooperativeScan(scan);
     int64_t rows = scan.outer * scan.inner;
     int64_t wanted = machine_.cores * (by_block ? kBlocksPerSmWanted : kThreadsWanted);
     return std::min(wanted / rows, scan.length / (by_block ? kSplitPerBlock : kSplitPerThread));
   }
 
   static Shape Plain(const Shape& shape) { return Shape::Array(shape.type(), shape.dims()); }
-  static bool CanGo(const Instr& instr) { return !IsTied(instr); }
+  static bool CanGo(const Instr& instr) { return !HasControlDependencies(instr); }
 
   // Reduce-then-scan. The exclusive scan of the totals also returns the final carry, which is that
   // of the whole scan.
@@ -341,7 +341,7 @@ class ScanPreparer {
                        DimensionsAttrs{{along + 1}}, ReducerLike(scan, type));
     const ScanAttrs& attrs = scan.attrs<ScanAttrs>();
     Shape whole = Shape::Array(type, totals);
-    Shape carry = PartsOf(scan.shape())[1];
+    Shape carry = ResultShapesOf(scan.shape())[1];
     Instr* before = Make(Op::kScan, Shape::Tuple({whole, carry}), {sums, scan.operand(1)}, attrs,
                          StepLike(scan, carry, false));
     Instr* begins = Make(Op::kGetTupleElement, whole, {before}, TupleIndexAttrs{0});
@@ -366,16 +366,16 @@ class ScanPreparer {
     return b.FinishValid(b.Append(OpOf(scan), {x, y}));
   }
 
-  // A step over parts of another shape. `with_own`: it returns the carry after the step, otherwise
-  // the carry before it (exclusive scan).
-  Computation* StepLike(const Instr& scan, const Shape& part, bool with_own) {
+  // A step over parts of another shape. `is_inclusive`: it returns the carry after the step,
+  // otherwise the carry before it (exclusive scan).
+  Computation* StepLike(const Instr& scan, const Shape& part, bool is_inclusive) {
     Builder b(*of_, "scan_step");
     Instr* x = b.Parameter(part);
     Instr* carry = b.Parameter(part);
     const Instr& op = *scan.called(0)->root()->operand(1);
     bool carry_first = op.operand(0) == scan.called(0)->parameter(1);
     Instr* next = carry_first ? b.Append(op.op(), {carry, x}) : b.Append(op.op(), {x, carry});
-    return b.FinishValid(b.Tuple({with_own ? next : carry, next}));
+    return b.FinishValid(b.Tuple({is_inclusive ? next : carry, next}));
   }
 
   static Op OpOf(const Instr& scan) { return scan.called(0)->root()->operand(1)->op(); }

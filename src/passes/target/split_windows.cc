@@ -83,9 +83,10 @@ class WindowSplitter {
 };
 
 bool SplitWindow(Instr& instr) {
-  if (!IsLongWindow(instr) || WhyNoWindow(instr) || !instr.shape().IsArray()) return false;
+  if (!IsLongWindow(instr) || WhyNoReduceWindowCode(instr) || !instr.shape().IsArray())
+    return false;
   if (instr.captures() > 0) return false;
-  std::optional<Op> op = AnyOrderOp(*instr.called(0));
+  std::optional<Op> op = CommutativeOpOf(*instr.called(0));
   std::optional<Literal> neutral;
   if (op) neutral = NeutralLiteral(*op, instr.shape().type());
   if (!neutral) return false;

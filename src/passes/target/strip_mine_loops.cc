@@ -118,10 +118,10 @@ class Chooser {
   // Whether the loop is one kernel. Splits it if it runs, or may run, for long.
   bool IsKernel(Instr& loop, bool in_loop) {
     if (RunsInChunks(loop)) return true;
-    FusedLoopRegion region = FusedLoopRegionOf(loop);
-    if (!region.form.why_not.empty() || loop.operand_count() < 2) return false;
+    WholeLoopRegion region = WholeLoopRegionOf(loop);
+    if (!region.independence.why_not.empty() || loop.operand_count() < 2) return false;
     if (region.trip_count && *region.trip_count < 2) return false;
-    BuildOutcome outcome = BuildFusedLoop(region, machine_, "fused_loop");
+    BuildOutcome outcome = BuildWholeLoop(region, machine_, "fused_loop");
     if (!outcome.built) return false;
     double micros = MicrosOf(*outcome.built);
     // Inside another loop, control returns to the host after every outer iteration, so this loop is
@@ -161,7 +161,7 @@ class Chooser {
 
 }  // namespace
 
-// Strip-mines long loops. A whole-loop kernel (gen/fused_loop.h) that would run too long to be
+// Strip-mines long loops. A whole-loop kernel (gen/whole_loop.h) that would run too long to be
 // interrupted becomes a loop of such loops: each launch runs some iterations. The same applies on a
 // GPU to a loop with an unknown trip count that is not nested in another loop.
 // PassTarget::chunk_iterations sets the iterations per launch; 0: as the cost model decides.

@@ -38,14 +38,15 @@ bool IsBroadcastOfFew(const Instr& array) {
 }
 
 bool IsWantedShort(const Instr& reduce) {
-  if (reduce.op() != Op::kReduce || WhyNoReducer(reduce) || !reduce.shape().IsArray()) return false;
-  if (reduce.captures() > 0 || IsTied(reduce)) return false;
+  if (reduce.op() != Op::kReduce || WhyNoReduceKernel(reduce) || !reduce.shape().IsArray())
+    return false;
+  if (reduce.captures() > 0 || HasControlDependencies(reduce)) return false;
   Reducer reducer = ReducerOf(reduce);
   const Shape& input = reducer.input();
   bool exact = InfoOf(input.type()).bits >= 32 && !IsComplex(input.type());
-  return reducer.any_order && reducer.op && exact && input.rank() > 1 && input.dims().back() > 1 &&
-         input.dims().back() <= kShort && input.ElementCount() >= kShortMany &&
-         IsBroadcastOfFew(*reduce.operand(0));
+  return reducer.can_reassociate && reducer.op && exact && input.rank() > 1 &&
+         input.dims().back() > 1 && input.dims().back() <= kShort &&
+         input.ElementCount() >= kShortMany && IsBroadcastOfFew(*reduce.operand(0));
 }
 
 class Unrolled {
@@ -54,8 +55,8 @@ class Unrolled {
 
   void Run() {
     Reducer reducer = ReducerOf(reduce_);
-    bool reduces = reducer.reduced.back() + 1 == reducer.input().rank();
-    Dims dims = reducer.reduced;
+    bool reduces = reducer.reduced_dims.back() + 1 == reducer.input().rank();
+    Dims dims = reducer.reduced_dims;
     if (reduces) dims.pop_back();
     int64_t size = reducer.input().dims().back();
     if (!reduces) return make_.Replace(Joined(dims, size));

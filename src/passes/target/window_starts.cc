@@ -26,7 +26,7 @@ Dims WindowExtent(const Instr& scatter) {
   return extent;
 }
 
-bool WindowsShift(const Instr& scatter) {
+bool WindowsMayPartlyOverlap(const Instr& scatter) {
   Dims extent = WindowExtent(scatter);
   for (int64_t dimension : scatter.attrs<ScatterAttrs>().scatter_dims_to_operand_dims) {
     auto d = static_cast<size_t>(dimension);

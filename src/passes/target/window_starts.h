@@ -41,7 +41,7 @@ class WindowStarts {
 
 // Whether windows may overlap partially: windows of several elements start at arbitrary positions
 // along their dimension.
-bool WindowsShift(const Instr& scatter);
+bool WindowsMayPartlyOverlap(const Instr& scatter);
 // The size of a window along each dimension of the array.
 Dims WindowExtent(const Instr& scatter);
 

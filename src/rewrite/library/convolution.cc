@@ -120,7 +120,7 @@ Instr* Finish(LibraryCall& call, Instr* x, const Json& config, bool has_bias) {
 
 }  // namespace
 
-Instr* ReadConvolution(LibraryCall& call, std::string_view target) {
+Instr* MatchConvolution(LibraryCall& call, std::string_view target) {
   const Json* wrapped = call.config().Find("cudnn_conv_backend_config");
   const Json& config = wrapped != nullptr ? *wrapped : call.config();
   if (!call.KnowsAll(

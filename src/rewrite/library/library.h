@@ -54,7 +54,7 @@ class LibraryCall {
 };
 
 Instr* ReadGemm(LibraryCall& call);
-Instr* ReadConvolution(LibraryCall& call, std::string_view target);
+Instr* MatchConvolution(LibraryCall& call, std::string_view target);
 Instr* ReadAttention(LibraryCall& call, std::string_view target);
 
 }  // namespace tokamak

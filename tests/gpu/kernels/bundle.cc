@@ -73,12 +73,12 @@ class Bundle {
  private:
   // Dot products of integers are exact in any order: programs of those, in files that say EXACT,
   // are still compared bit by bit.
-  static bool HasTensorProduct(const Kernel& kernel, const Block& block) {
+  static bool HasTensorProduct(const Kernel& kernel, const StmtList& block) {
     return std::any_of(block.begin(), block.end(), [&](const Stmt& stmt) {
-      const Multiplication& product = stmt.product;
-      return (stmt.kind == StmtKind::kMultiply && product.IsBlockWide() &&
+      const MatrixMultiply& product = stmt.matmul;
+      return (stmt.kind == StmtKind::kMatMul && product.IsBlockWide() &&
               (product.tf32 || BytesOf(kernel.array(product.lhs).type) < 4)) ||
-             HasTensorProduct(kernel, stmt.body) || HasTensorProduct(kernel, stmt.otherwise);
+             HasTensorProduct(kernel, stmt.body) || HasTensorProduct(kernel, stmt.else_body);
     });
   }
 

@@ -10,25 +10,25 @@ namespace tokamak {
 
 // A dot as batch x (m x k) * (k x n). Each of batch, m, n, k may stand for several dimensions.
 // Refers to the attributes and shapes of the dot, which must outlive it.
-struct DotSides {
+struct DotDimensions {
   const DotAttrs& attrs;
-  const Dims &lhs, &rhs;  // sizes of the operands' dimensions
+  const Dims &lhs_dims, &rhs_dims;  // sizes of the operands' dimensions
   // Indices of the dimensions that are neither batch nor contracting, ascending.
   Dims lhs_free, rhs_free;
   int64_t m = 1, n = 1, k = 1, batch = 1;
 
-  explicit DotSides(const Instr& dot);
+  explicit DotDimensions(const Instr& dot);
   bool IsEmpty() const { return m == 0 || n == 0 || k == 0 || batch == 0; }
 };
 
 // The product of the sizes of the dimensions with the indices `which`.
-int64_t SizeOf(const Dims& dims, const Dims& which);
+int64_t SizeAlong(const Dims& dims, const Dims& which);
 // The sizes of the dimensions with the indices `which`.
-Dims SizesOf(const Dims& dims, const Dims& which);
+Dims SizesAlong(const Dims& dims, const Dims& which);
 // Strides of a row-major array.
 Dims RowMajorStrides(const Dims& dims);
 // The stride of the row-major array `dims` along several dimensions linearized to one, in the order
 // of `which`; nullopt if it is not uniform, 1 if they have a single element.
-std::optional<int64_t> DistanceAlong(const Dims& dims, const Dims& which);
+std::optional<int64_t> LinearizedStride(const Dims& dims, const Dims& which);
 
 }  // namespace tokamak

@@ -12,25 +12,25 @@
 
 #include <algorithm>
 
-#include "gen/fused_loop.h"
+#include "gen/whole_loop.h"
 
 namespace tokamak {
 namespace {
 
 // Minimum bytes that all iterations read and stack, and minimum bytes per iteration over all
 // points. Chosen: beyond the L1 cache, and at least a page.
-constexpr int64_t kLeastBytes = 1 << 20, kBlockLeastRow = 4096;
+constexpr int64_t kMinBytes = 1 << 20, kBlockLeastRow = 4096;
 // Maximum iterations of a block; rows accessed concurrently (rows at power-of-two strides conflict
 // in the cache); points of a block; elements that a block caches. Chosen: a block fits in the L1
 // cache.
-constexpr int64_t kMaxBlockIterations = 8, kMostRows = 8, kBlockPoints = 1024,
+constexpr int64_t kMaxBlockIterations = 8, kMaxRows = 8, kBlockPoints = 1024,
                   kBlockMaxCached = 6144;
 
 // Bytes of a typical element (f32, s32).
 constexpr int64_t kBytesOfElement = 4;
 
 // Bytes of the arrays that iterations read or write one row of.
-int64_t StackedBytes(const FusedLoopRegion& region) {
+int64_t StackedBytes(const WholeLoopRegion& region) {
   int64_t bytes = 0;
   for (const ScanAccess& access : ScanAccesses(region.loop))
     bytes += region.loop.init(access.carry)->shape().ByteSize();
@@ -38,10 +38,10 @@ int64_t StackedBytes(const FusedLoopRegion& region) {
 }
 
 // Elements per point in registers.
-int64_t HeldElements(const FusedLoopRegion& region) {
+int64_t HeldElements(const WholeLoopRegion& region) {
   int64_t held = 0;
   for (size_t i = 0; i < region.loop.size(); ++i) {
-    const CarryForm& form = region.form.carries[i];
+    const CarryForm& form = region.independence.carries[i];
     int64_t own = form.kind == CarryKind::kHeld ? 1 : 0;
     for (size_t d = 0; d < form.axes.size(); ++d)
       if (form.axes[d] < 0) own *= region.loop.init(i)->shape().dim(d);
@@ -52,83 +52,83 @@ int64_t HeldElements(const FusedLoopRegion& region) {
 
 }  // namespace
 
-void FusedLoopKernel::Begin(const Coordinates& point, Scalar slot, int64_t slots) {
-  CarriedValues carried = Carried(point, {}, CachedAt({}));
+void WholeLoopKernel::Begin(const Coordinates& point, Scalar slot, int64_t slots) {
+  CarriedValues carried = MakeCarriedValues(point, {}, CachedAt({}));
   cached_.resize(region_.loop.size());
   for (size_t i = 0; i < cached_.size() && context_->failure.empty(); ++i) {
-    if (!carried.IsHeld(i)) continue;
+    if (!carried.InRegisters(i)) continue;
     // A uniform value would be cached and recomputed for every point.
-    if (region_.form.carries[i].IsUniform())
+    if (region_.independence.carries[i].IsUniform())
       return context_->Fail("a carried value is the same for all points");
     ElementType type = ShapeOf(i).type();
     ScalarType cached = type == ElementType::kPred ? ScalarType::kU8 : ComputeType(type);
-    for (int64_t e = 0; e < carried.Own(i).count(); ++e) {
-      std::array<ArrayId, 2> arrays{};
-      for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
-        arrays[part] = b_.Local("cached", cached, Space::kShared, slots);
+    for (int64_t e = 0; e < carried.ElementsOf(i).count(); ++e) {
+      ElementArrays arrays{};
+      for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
+        arrays[component] = b_.Local("cached", cached, Space::kShared, slots);
       cached_[i].push_back(arrays);
     }
   }
   if (context_->failure.empty()) Cache(carried, slot);
 }
 
-void FusedLoopKernel::Cache(CarriedValues& carried, Scalar slot) {
+void WholeLoopKernel::Cache(CarriedValues& carried, Scalar slot) {
   for (size_t i = 0; i < cached_.size(); ++i) {
     for (size_t e = 0; e < cached_[i].size(); ++e) {
-      Element value = carried.At(i, carried.Own(i).At(*context_, static_cast<int64_t>(e)));
+      Element value = carried.At(i, carried.ElementsOf(i).At(*context_, static_cast<int64_t>(e)));
       if (ShapeOf(i).type() == ElementType::kPred) {
         Scalar one = b_.Constant(ScalarType::kU8, 1);
         value[0] = Choose(value[0], one, one.Like(0));
       }
-      for (size_t part : {0, 1})
-        if (value[part].ok()) b_.Store(cached_[i][e][part], slot, value[part]);
+      for (size_t component : {0, 1})
+        if (value[component].ok()) b_.Store(cached_[i][e][component], slot, value[component]);
     }
   }
 }
 
-void FusedLoopKernel::Continue(const Coordinates& point, Scalar slot, Scalar first,
-                               const IterationRange& span) {
+void WholeLoopKernel::Continue(const Coordinates& point, Scalar slot, Scalar stores_uniform,
+                               const IterationRange& range) {
   if (!context_->failure.empty()) return;
-  context_->top.Forget();
-  CarriedValues carried = Carried(point, first, CachedAt(slot));
-  EmitIterations(*context_, region_.loop, region_.trip_count, carried, this, &span);
+  context_->memory_emitter.ClearMemo();
+  CarriedValues carried = MakeCarriedValues(point, stores_uniform, CachedAt(slot));
+  EmitIterations(*context_, region_.loop, region_.trip_count, carried, this, &range);
   if (!context_->failure.empty()) return;
-  carried.Read(std::nullopt);
+  carried.ReadRegisters(std::nullopt);
   Cache(carried, slot);
 }
 
-void FusedLoopKernel::End(const Coordinates& point, Scalar slot, Scalar first) {
+void WholeLoopKernel::End(const Coordinates& point, Scalar slot, Scalar stores_uniform) {
   if (!context_->failure.empty()) return;
-  context_->top.Forget();
-  CarriedValues carried = Carried(point, first, CachedAt(slot));
+  context_->memory_emitter.ClearMemo();
+  CarriedValues carried = MakeCarriedValues(point, stores_uniform, CachedAt(slot));
   WriteResults(carried);
 }
 
-BuildOutcome BuildBlockedFusedLoop(const FusedLoopRegion& region, const Machine& machine,
+BuildOutcome BuildBlockedWholeLoop(const WholeLoopRegion& region, const Machine& machine,
                                    int64_t lanes, const std::string& name) {
-  int64_t count = region.form.Points(), trip_count = region.trip_count.value_or(0);
+  int64_t count = region.independence.Points(), trip_count = region.trip_count.value_or(0);
   int64_t bytes = StackedBytes(region);
-  if (trip_count < 2 * kMaxBlockIterations || bytes < kLeastBytes ||
+  if (trip_count < 2 * kMaxBlockIterations || bytes < kMinBytes ||
       bytes / trip_count < kBlockLeastRow)
     return {std::nullopt, "its iterations stack too few elements"};
   int64_t rows = std::max<int64_t>(bytes / trip_count / (count * kBytesOfElement), 1);
-  int64_t together = std::clamp<int64_t>(kMostRows / rows, 1, kMaxBlockIterations);
+  int64_t together = std::clamp<int64_t>(kMaxRows / rows, 1, kMaxBlockIterations);
   int64_t most = std::min(kBlockPoints, kBlockMaxCached / HeldElements(region));
   int64_t vectors = std::min(most, count / (2 * machine.cores)) / lanes;
   if (vectors < 2) return {std::nullopt, "it has too few points"};
   int64_t points = vectors * lanes, grid_size = (count + points - 1) / points;
   KernelBuilder b(name);
-  FusedLoopKernel kernel(b, region);
-  bool again = count % points != 0 && RestacksRows(region);
+  WholeLoopKernel kernel(b, region);
+  bool again = count % points != 0 && MayOverwriteStackedRows(region);
   b.For("g", LoopRole::kGrid, b.Index(grid_size), [&](Scalar g) {
     Scalar begin = LesserOf(g * b.Index(points), b.Index(count - points));
-    Scalar first = g == b.Index(0);
+    Scalar stores_uniform = g == b.Index(0);
     auto for_points = [&](auto&& body) {
       b.For("v", LoopRole::kSerial, b.Index(vectors), [&](Scalar v) {
         b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) {
           Scalar slot = v * b.Index(lanes) + l, linear = begin + slot;
-          if (again) kernel.WriteWhere(linear >= g * b.Index(points));
-          body(Delinearized(b, linear, region.form.sizes), slot);
+          if (again) kernel.SetStorePredicate(linear >= g * b.Index(points));
+          body(Delinearized(b, linear, region.independence.sizes), slot);
         });
       });
     };
@@ -136,11 +136,12 @@ BuildOutcome BuildBlockedFusedLoop(const FusedLoopRegion& region, const Machine&
     int64_t blocks = (trip_count + together - 1) / together;
     b.For("block", LoopRole::kSerial, b.Index(blocks), [&](Scalar block) {
       Scalar from = block * b.Index(together);
-      IterationRange span{from, LesserOf(b.Index(together), b.Index(trip_count) - from)};
-      for_points(
-          [&](const Coordinates& at, Scalar slot) { kernel.Continue(at, slot, first, span); });
+      IterationRange range{from, LesserOf(b.Index(together), b.Index(trip_count) - from)};
+      for_points([&](const Coordinates& at, Scalar slot) {
+        kernel.Continue(at, slot, stores_uniform, range);
+      });
     });
-    for_points([&](const Coordinates& at, Scalar slot) { kernel.End(at, slot, first); });
+    for_points([&](const Coordinates& at, Scalar slot) { kernel.End(at, slot, stores_uniform); });
   });
   return kernel.Finish(grid_size, count % points == 0);
 }

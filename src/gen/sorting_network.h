@@ -16,19 +16,19 @@ bool IsNetworkSort(const Instr& sort);
 
 // Sorts a line in registers: load all elements, compare and exchange, store all. The default is
 // odd-even transposition of neighbours, which is stable: equal elements are not exchanged. If the
-// only operand is the key (no payload), equal elements are identical and Batcher's odd-even merge
-// sort, which is not stable, needs fewer exchanges.
-class LineNetwork {
+// only operand is the key (no payload), equal elements are identical and Batcher's
+// odd-even merge sort, which is not stable, needs fewer exchanges.
+class SortingNetwork {
  public:
   // Vectorized access, for sorts along the minor dimension: `lines` consecutive lines are
-  // contiguous in memory. They are loaded and stored as vectors of `at_once` elements, and sorted
-  // one after another. For sorts along another dimension the caller makes adjacent lines vector
-  // lanes instead.
+  // contiguous in memory. They are loaded and stored as vectors of `vector_width` elements, and
+  // sorted one after another. For sorts along another dimension the caller makes adjacent lines
+  // vector lanes instead.
   struct Vectors {
-    int64_t lines = 1, at_once = 1;
+    int64_t lines = 1, vector_width = 1;
   };
-  LineNetwork(KernelBuilder& b, ElementEmitter& emitter, const LineSort& sort,
-              std::optional<Vectors> vectors = std::nullopt);
+  SortingNetwork(KernelBuilder& b, ElementEmitter& emitter, const LineSort& sort,
+                 std::optional<Vectors> vectors = std::nullopt);
 
   // Sorts the line with this index; with Vectors, `lines` lines from it on.
   void Sort(Scalar line);
@@ -43,24 +43,24 @@ class LineNetwork {
 
   void LoadVectors(Scalar line);
   void StoreVectors(Scalar line);
-  // `number`: index of the line among the Vectors::lines lines that start at `line`.
-  void SortOne(Scalar line, int64_t number);
-  void Load(Scalar line, int64_t number);
-  void Store(Scalar line, int64_t number);
+  // `line_in_group`: index of the line among the Vectors::lines lines that start at `line`.
+  void SortOne(Scalar line, int64_t line_in_group);
+  void Load(Scalar line, int64_t line_in_group);
+  void Store(Scalar line, int64_t line_in_group);
   // The two networks.
-  void Neighbours();
-  void Batcher();
+  void EmitOddEvenTransposition();
+  void EmitBatcherMergeSort();
   void Exchange(size_t i, size_t j);
   Scalar IsBefore(const Item& x, const Item& y);
   // An element as Item::key, and back.
   Scalar KeyOf(Scalar value);
   Element ValueOf(Scalar key);
   // The bits of a float as an integer with the same order, and back.
-  Scalar Ordered(Scalar bits);
+  Scalar ToOrderedInteger(Scalar bits);
   // A key for the descending order.
-  Scalar Flipped(Scalar key);
+  Scalar ReverseOrder(Scalar key);
   template <typename Body>
-  void ForVectors(Scalar line, Body&& body);
+  void ForLineVectors(Scalar line, Body&& body);
   Coordinates At(Scalar line, Scalar position) {
     return CoordinatesInLine(b_, sort_, line, position);
   }
@@ -73,7 +73,7 @@ class LineNetwork {
   size_t key_operand_ = 0;
   ComparedKey key_;
   std::vector<Item> items_;
-  std::vector<std::array<ArrayId, 2>> arrays_;  // staging arrays for vectors
+  std::vector<ElementArrays> arrays_;  // staging arrays for vectors
 };
 
 }  // namespace tokamak

@@ -14,6 +14,6 @@ namespace tokamak::gpu {
 // index, which vector accesses need. The caller must only pass regions whose clamps all stem from
 // pads, not from dynamic indices (IsStencil in loop.cc). Returns nullopt if a load could leave its
 // array, or nothing is clamped.
-std::optional<Kernel> Unclamped(const Kernel& kernel);
+std::optional<Kernel> RemoveIndexClamps(const Kernel& kernel);
 
 }  // namespace tokamak::gpu

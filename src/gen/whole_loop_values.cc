@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "gen/fused_loop.h"
+#include "gen/whole_loop.h"
 
 namespace tokamak {
 namespace {
 
 // Size of a dimension that a dynamic index may select registers along: a chain of selects. Chosen:
 // bounds the code.
-constexpr int64_t kMostChoices = 32;
+constexpr int64_t kMaxChoices = 32;
 
 // A counter that never wraps around, so its value is start + iteration * step.
 std::optional<Induction> CounterOf(const WhileLoop& loop, size_t i,
@@ -28,18 +28,19 @@ std::optional<Induction> CounterOf(const WhileLoop& loop, size_t i,
 
 }  // namespace
 
-OwnElements::OwnElements(const FusedLoopContext& context, const Shape& shape, const CarryForm& form)
+PointElements::PointElements(const WholeLoopContext& context, const Shape& shape,
+                             const CarryForm& form)
     : shape_(shape), form_(form) {
   for (size_t d = 0; d < form.axes.size(); ++d)
     if (form.axes[d] < 0) own_.push_back(shape.dim(d));
   count_ = ProductOf(own_, 0, own_.size());
-  int64_t element_stride = context.thread_map.elements;
+  int64_t element_stride = context.thread_map.elements_per_point;
   if (element_stride == 0 || count_ % element_stride != 0 || form.IsUniform()) return;
   element_stride_ = element_stride;
   count_ /= element_stride;
 }
 
-Coordinates OwnElements::At(FusedLoopContext& context, int64_t element) const {
+Coordinates PointElements::At(WholeLoopContext& context, int64_t element) const {
   Coordinates at(form_.axes.size());
   if (is_distributed()) {
     KernelBuilder& b = context.b;
@@ -60,14 +61,15 @@ Coordinates OwnElements::At(FusedLoopContext& context, int64_t element) const {
   return at;
 }
 
-std::optional<int64_t> BehindElement(FusedLoopContext& context, Scalar index) {
+std::optional<int64_t> OffsetFromOwnElement(WholeLoopContext& context, Scalar index) {
   Range range = context.b.RangeOf(index - context.thread_map.element);
   if (!range.IsConstant()) return std::nullopt;
   return range.low;
 }
 
-Element OwnElements::FindDistributed(FusedLoopContext& context, const std::vector<Element>& values,
-                                     const Coordinates& at) const {
+Element PointElements::SelectDistributed(WholeLoopContext& context,
+                                         const std::vector<Element>& values,
+                                         const Coordinates& at) const {
   Coordinates inner;
   for (size_t d = 0; d < at.size(); ++d) {
     int axis = form_.axes[d];
@@ -76,18 +78,18 @@ Element OwnElements::FindDistributed(FusedLoopContext& context, const std::vecto
     else if (at[d].id() != context.point[static_cast<size_t>(axis)].id())
       context.Fail("an element is needed at another point");
   }
-  std::optional<int64_t> behind = BehindElement(context, Linearized(context.b, inner, own_));
-  if (!behind || *behind < 0 || *behind % element_stride_ != 0 ||
-      *behind / element_stride_ >= count_) {
+  std::optional<int64_t> offset = OffsetFromOwnElement(context, Linearized(context.b, inner, own_));
+  if (!offset || *offset < 0 || *offset % element_stride_ != 0 ||
+      *offset / element_stride_ >= count_) {
     context.Fail("an element of another thread is needed");
     return values[0];
   }
-  return values[static_cast<size_t>(*behind / element_stride_)];
+  return values[static_cast<size_t>(*offset / element_stride_)];
 }
 
-Element OwnElements::Find(FusedLoopContext& context, const std::vector<Element>& values,
-                          const Coordinates& at) const {
-  if (is_distributed()) return FindDistributed(context, values, at);
+Element PointElements::SelectAt(WholeLoopContext& context, const std::vector<Element>& values,
+                                const Coordinates& at) const {
+  if (is_distributed()) return SelectDistributed(context, values, at);
   int64_t index = 0;
   size_t open = SIZE_MAX;  // the dimension with a dynamic coordinate
   int64_t open_stride = 0, stride = 1;
@@ -101,7 +103,7 @@ Element OwnElements::Find(FusedLoopContext& context, const std::vector<Element>&
     Range range = context.b.RangeOf(at[d]);
     if (range.IsConstant()) {
       index += range.low * stride;
-    } else if (open == SIZE_MAX && shape_.dim(d) <= kMostChoices) {
+    } else if (open == SIZE_MAX && shape_.dim(d) <= kMaxChoices) {
       open = d;
       open_stride = stride;
     } else {
@@ -115,59 +117,61 @@ Element OwnElements::Find(FusedLoopContext& context, const std::vector<Element>&
   for (int64_t k = 1; k < shape_.dim(open); ++k) {
     const Element& other = values[static_cast<size_t>(index + k * open_stride)];
     Scalar here = at[open] == context.b.Index(k);
-    for (size_t part : {0, 1})
-      if (found[part].ok()) found[part] = Choose(here, other[part], found[part]);
+    for (size_t component : {0, 1})
+      if (found[component].ok())
+        found[component] = Choose(here, other[component], found[component]);
   }
   return found;
 }
 
-CarriedValues::CarriedValues(FusedLoopContext& context, const WhileLoop& loop,
+CarriedValues::CarriedValues(WholeLoopContext& context, const WhileLoop& loop,
                              const std::vector<CarryForm>& forms, std::optional<int64_t> trip_count,
-                             std::shared_ptr<ElementSource> first_values)
-    : context_(context), forms_(forms), trip_count_(trip_count), first_(std::move(first_values)) {
+                             std::shared_ptr<ElementSource> initial)
+    : context_(context), forms_(forms), trip_count_(trip_count), initial_(std::move(initial)) {
   registers_.resize(loop.size());
-  now_.resize(loop.size());
+  current_.resize(loop.size());
   // Compute all initial values before any is stored: they may read registers of the enclosing loop.
-  std::vector<std::vector<Element>> first(loop.size());
+  std::vector<std::vector<Element>> values(loop.size());
   for (size_t i = 0; i < loop.size(); ++i) {
     own_.emplace_back(context, loop.init(i)->shape(), forms[i]);
     counters_.push_back(CounterOf(loop, i, trip_count));
     if (forms[i].kind != CarryKind::kHeld || counters_[i]) continue;
-    context.held += own_[i].count();
-    if (context.held > kMostHeld) {
+    context.register_elements += own_[i].count();
+    if (context.register_elements > kMaxRegisterElements) {
       context.Fail("its carried values exceed the registers");
       return;
     }
     for (int64_t e = 0; e < own_[i].count(); ++e)
-      first[i].push_back(first_->At(own_[i].At(context, e), i));
+      values[i].push_back(initial_->At(own_[i].At(context, e), i));
   }
   KernelBuilder& b = context.b;
   for (size_t i = 0; i < loop.size(); ++i) {
-    for (size_t e = 0; e < first[i].size(); ++e) {
+    for (size_t e = 0; e < values[i].size(); ++e) {
       std::string name = "c" + std::to_string(i);
-      if (first[i].size() > 1) name += "_" + std::to_string(e);
-      std::array<ArrayId, 2> own{};
-      for (size_t part : {0, 1}) {
-        if (!first[i][e][part].ok()) continue;
-        own[part] = b.Local(name, first[i][e][part].type(), Space::kRegisters, 1);
-        b.Store(own[part], b.Index(0), first[i][e][part]);
+      if (values[i].size() > 1) name += "_" + std::to_string(e);
+      ElementArrays own{};
+      for (size_t component : {0, 1}) {
+        if (!values[i][e][component].ok()) continue;
+        own[component] = b.Local(name, values[i][e][component].type(), Space::kRegisters, 1);
+        b.Store(own[component], b.Index(0), values[i][e][component]);
       }
       registers_[i].push_back(own);
     }
   }
-  now_ = std::move(first);
+  current_ = std::move(values);
 }
 
-void CarriedValues::Read(std::optional<Scalar> iteration) {
+void CarriedValues::ReadRegisters(std::optional<Scalar> iteration) {
   iteration_ = iteration;
   for (size_t i = 0; i < registers_.size(); ++i)
     for (size_t e = 0; e < registers_[i].size(); ++e)
-      for (size_t part : {0, 1})
-        if (now_[i][e][part].ok())
-          now_[i][e][part] = context_.b.Read(registers_[i][e][part], context_.b.Index(0));
+      for (size_t component : {0, 1})
+        if (current_[i][e][component].ok())
+          current_[i][e][component] =
+              context_.b.Read(registers_[i][e][component], context_.b.Index(0));
 }
 
-Element CarriedValues::Counted(size_t i) const {
+Element CarriedValues::CounterValue(size_t i) const {
   KernelBuilder& b = context_.b;
   const Induction& counter = *counters_[i];
   Scalar iteration = iteration_ ? *iteration_ : b.Index(*trip_count_);
@@ -176,26 +180,26 @@ Element CarriedValues::Counted(size_t i) const {
 }
 
 Element CarriedValues::At(size_t i, const Coordinates& at) const {
-  if (forms_[i].kind == CarryKind::kInvariant) return first_->At(at, i);
-  if (counters_[i]) return Counted(i);
+  if (forms_[i].kind == CarryKind::kInvariant) return initial_->At(at, i);
+  if (counters_[i]) return CounterValue(i);
   if (forms_[i].kind == CarryKind::kStacked || registers_[i].empty()) {
     context_.Fail("it reads a value that it stacks");
-    return first_->At(at, i);
+    return initial_->At(at, i);
   }
-  return own_[i].Find(context_, now_[i], at);
+  return own_[i].SelectAt(context_, current_[i], at);
 }
 
-bool CarriedValues::HoldsUniformArray() const {
+bool CarriedValues::HasUniformArray() const {
   for (size_t i = 0; i < registers_.size(); ++i)
-    if (IsHeld(i) && !forms_[i].axes.empty() && forms_[i].IsUniform()) return true;
+    if (InRegisters(i) && !forms_[i].axes.empty() && forms_[i].IsUniform()) return true;
   return false;
 }
 
 void CarriedValues::Store(size_t i, const std::vector<Element>& values) {
   for (size_t e = 0; e < registers_[i].size(); ++e)
-    for (size_t part : {0, 1})
-      if (values[e][part].ok())
-        context_.b.Store(registers_[i][e][part], context_.b.Index(0), values[e][part]);
+    for (size_t component : {0, 1})
+      if (values[e][component].ok())
+        context_.b.Store(registers_[i][e][component], context_.b.Index(0), values[e][component]);
 }
 
 }  // namespace tokamak

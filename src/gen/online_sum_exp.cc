@@ -1,4 +1,4 @@
-#include "gen/online_logsumexp.h"
+#include "gen/online_sum_exp.h"
 
 #include <unordered_set>
 
@@ -23,14 +23,14 @@ bool ComesFrom(const Instr& instr, const Instr& from) {
 }
 
 bool ReducesBy(const Reducer& reducer, Op op) {
-  return reducer.op == op && reducer.any_order && reducer.instr->captures() == 0;
+  return reducer.op == op && reducer.can_reassociate && reducer.instr->captures() == 0;
 }
 
 }  // namespace
 
-std::optional<OnlineLogsumexp> OnlineLogsumexpOf(const Reducer& sum, const Reducer& greatest) {
-  if (!ReducesBy(sum, Op::kAdd) || !ReducesBy(greatest, Op::kMaximum) ||
-      sum.reduced != greatest.reduced)
+std::optional<OnlineSumExp> OnlineSumExpOf(const Reducer& sum, const Reducer& max_reducer) {
+  if (!ReducesBy(sum, Op::kAdd) || !ReducesBy(max_reducer, Op::kMaximum) ||
+      sum.reduced_dims != max_reducer.reduced_dims)
     return std::nullopt;
   ElementType type = sum.type(0);
   if (type != ElementType::kF32 && type != ElementType::kF64) return std::nullopt;
@@ -41,10 +41,10 @@ std::optional<OnlineLogsumexp> OnlineLogsumexpOf(const Reducer& sum, const Reduc
               &broadcast = *exponential.operand(0)->operand(1);
   bool along = broadcast.op() == Op::kBroadcast &&
                broadcast.attrs<DimensionsAttrs>().dimensions == sum.kept_dims;
-  if (!along || greatest.instr->operand(0) != &x ||
-      !ComesFrom(*broadcast.operand(0), *greatest.instr))
+  if (!along || max_reducer.instr->operand(0) != &x ||
+      !ComesFrom(*broadcast.operand(0), *max_reducer.instr))
     return std::nullopt;
-  return OnlineLogsumexp{&exponential, &x, broadcast.operand(0)};
+  return OnlineSumExp{&exponential, &x, broadcast.operand(0)};
 }
 
 }  // namespace tokamak

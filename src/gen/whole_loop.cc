@@ -1,7 +1,7 @@
-// The CPU kernel of a fused loop (fused_loop.h): the vector lanes are points, and each vector of
+// The CPU kernel of a fused loop (whole_loop.h): the vector lanes are points, and each vector of
 // points runs all iterations with its values in registers before the next one starts.
 
-#include "gen/fused_loop.h"
+#include "gen/whole_loop.h"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ namespace {
 // Instructions. Shorter bodies are bound by latency; more vectors per iteration hide it. Chosen.
 constexpr size_t kShortBody = 24;
 // Elements that a point stacks per iteration in one array. Chosen: bounds the unrolled code.
-constexpr int64_t kMostStored = 64;
+constexpr int64_t kMaxStored = 64;
 
 void AddConstants(const Computation& computation, std::vector<const Instr*>& inputs) {
   for (const Instr* instr : computation.PostOrder()) {
@@ -33,7 +33,7 @@ struct StackedRows {
 };
 
 // Returns nullopt if they are unknown or the counter wraps around.
-std::optional<StackedRows> RowsOf(const FusedLoopRegion& region, size_t carry) {
+std::optional<StackedRows> RowsOf(const WholeLoopRegion& region, size_t carry) {
   if (region.trip_count.value_or(0) == 0) return {};
   for (const ScanAccess& access : ScanAccesses(region.loop)) {
     if (access.carry != carry || !access.is_write) continue;
@@ -50,29 +50,29 @@ std::optional<StackedRows> RowsOf(const FusedLoopRegion& region, size_t carry) {
 
 }  // namespace
 
-FusedLoopRegion FusedLoopRegionOf(const Instr& instr) {
-  FusedLoopRegion region;
+WholeLoopRegion WholeLoopRegionOf(const Instr& instr) {
+  WholeLoopRegion region;
   std::optional<WhileLoop> loop = LoopOf(const_cast<Instr*>(&instr));  // LoopOf does not modify it
   if (!loop) {
-    region.form.why_not = "it carries tuples";
+    region.independence.why_not = "it carries tuples";
     return region;
   }
   region.loop = *loop;
-  region.form = FindIndependence(*loop);
-  if (!region.form.why_not.empty()) return region;
+  region.independence = FindIndependence(*loop);
+  if (!region.independence.why_not.empty()) return region;
   std::optional<uint64_t> trips = TripCount(*loop);
   if (trips && *trips <= INT32_MAX) region.trip_count = static_cast<int64_t>(*trips);
-  region.wanted.assign(loop->size(), false);
+  region.has_output.assign(loop->size(), false);
   for (const Instr* user : instr.users()) {
     if (user->op() == Op::kGetTupleElement)
-      region.wanted[static_cast<size_t>(user->attrs<TupleIndexAttrs>().index)] = true;
+      region.has_output[static_cast<size_t>(user->attrs<TupleIndexAttrs>().index)] = true;
     else
-      region.wanted.assign(loop->size(), true);
+      region.has_output.assign(loop->size(), true);
   }
-  if (instr.parent()->root() == &instr) region.wanted.assign(loop->size(), true);
+  if (instr.parent()->root() == &instr) region.has_output.assign(loop->size(), true);
   for (size_t i = 0; i < loop->size(); ++i) {
-    CarryKind kind = region.form.carries[i].kind;
-    if (kind == CarryKind::kInvariant) region.wanted[i] = false;
+    CarryKind kind = region.independence.carries[i].kind;
+    if (kind == CarryKind::kInvariant) region.has_output[i] = false;
     const Instr* init = loop->init(i);
     if (kind != CarryKind::kStacked && !IsImmediate(*init) &&
         std::ranges::find(region.inputs, init) == region.inputs.end())
@@ -83,7 +83,7 @@ FusedLoopRegion FusedLoopRegionOf(const Instr& instr) {
   return region;
 }
 
-bool IsCovered(const FusedLoopRegion& region, size_t carry) {
+bool IsFullyOverwritten(const WholeLoopRegion& region, size_t carry) {
   std::optional<StackedRows> rows = RowsOf(region, carry);
   if (!rows || rows->size != 1 || rows->start != 0 || rows->step != 1) return false;
   const Shape& shape = region.loop.init(carry)->shape();
@@ -94,9 +94,10 @@ bool IsCovered(const FusedLoopRegion& region, size_t carry) {
   return true;
 }
 
-bool RestacksRows(const FusedLoopRegion& region) {
+bool MayOverwriteStackedRows(const WholeLoopRegion& region) {
   for (size_t i = 0; i < region.loop.size(); ++i) {
-    if (region.form.carries[i].kind != CarryKind::kStacked || !region.wanted[i]) continue;
+    if (region.independence.carries[i].kind != CarryKind::kStacked || !region.has_output[i])
+      continue;
     std::optional<StackedRows> rows = RowsOf(region, i);
     if (!rows || std::abs(rows->step) < rows->size) return true;
     // Out of bounds, the start index is clamped.
@@ -107,15 +108,19 @@ bool RestacksRows(const FusedLoopRegion& region) {
   return false;
 }
 
-FusedLoopKernel::FusedLoopKernel(KernelBuilder& b, const FusedLoopRegion& region)
+WholeLoopKernel::WholeLoopKernel(KernelBuilder& b, const WholeLoopRegion& region)
     : b_(b), region_(region) {
   const Instr& loop = *region.loop.instr;
-  read_ = {.computation = loop.parent(), .instrs = {}, .inputs = region.inputs, .roots = {}};
-  top_ = std::make_unique<ElementEmitter>(b, read_);
-  context_ = std::make_unique<FusedLoopContext>(
-      FusedLoopContext{.b = b, .form = region.form, .top = *top_, .point = {}, .failure = {}});
+  load_region_ = {.computation = loop.parent(), .instrs = {}, .inputs = region.inputs, .roots = {}};
+  memory_emitter_ = std::make_unique<ElementEmitter>(b, load_region_);
+  context_ =
+      std::make_unique<WholeLoopContext>(WholeLoopContext{.b = b,
+                                                          .independence = region.independence,
+                                                          .memory_emitter = *memory_emitter_,
+                                                          .point = {},
+                                                          .failure = {}});
   for (size_t i = 0; i < region.loop.size(); ++i) {
-    if (!region.wanted[i]) continue;
+    if (!region.has_output[i]) continue;
     const Shape& shape = ShapeOf(i);
     std::string name = loop.name().empty() ? "loop" : loop.name();
     ScalarType type = StorageType(shape.type());
@@ -128,17 +133,17 @@ FusedLoopKernel::FusedLoopKernel(KernelBuilder& b, const FusedLoopRegion& region
   }
 }
 
-const Shape& FusedLoopKernel::ShapeOf(size_t carry) const {
+const Shape& WholeLoopKernel::ShapeOf(size_t carry) const {
   return region_.loop.init(carry)->shape();
 }
 
-Scalar FusedLoopKernel::Writes(const CarryForm& form, const OwnElements& own) {
-  Scalar writes = alone_.ok() ? alone_ : b_.ConstantBits(ScalarType::kPred, 1);
-  if (form.IsUniform()) return first_ & writes;
+Scalar WholeLoopKernel::StorePredicate(const CarryForm& form, const PointElements& own) {
+  Scalar writes = store_predicate_.ok() ? store_predicate_ : b_.ConstantBits(ScalarType::kPred, 1);
+  if (form.IsUniform()) return stores_uniform_ & writes;
   const Coordinates& point = context_->point;
   if (context_->group.threads > 1) writes = writes & (context_->group.member == b_.Index(0));
-  const FusedLoopMapping& thread_map = context_->thread_map;
-  if (thread_map.elements > 0 && !own.is_distributed())
+  const WholeLoopMapping& thread_map = context_->thread_map;
+  if (thread_map.elements_per_point > 0 && !own.is_distributed())
     writes = writes & (thread_map.element == b_.Index(0));
   for (size_t a = 0; a < point.size(); ++a)
     if (std::ranges::find(form.axes, static_cast<int>(a)) == form.axes.end())
@@ -146,7 +151,7 @@ Scalar FusedLoopKernel::Writes(const CarryForm& form, const OwnElements& own) {
   return writes;
 }
 
-void FusedLoopKernel::StoreAt(const Output& output, const Coordinates& at, const Element& value) {
+void WholeLoopKernel::StoreAt(const Output& output, const Coordinates& at, const Element& value) {
   const Shape& shape = ShapeOf(output.carry);
   Scalar index = Linearized(b_, at, shape.dims());
   Element stored = ToStorage(b_, shape.type(), value);
@@ -155,40 +160,40 @@ void FusedLoopKernel::StoreAt(const Output& output, const Coordinates& at, const
   b_.Store(output.array, index * b_.Index(2) + b_.Index(1), stored[1]);
 }
 
-void FusedLoopKernel::Look(FusedLoopFrame& body) {
-  FusedLoopContext& context = *context_;
+void WholeLoopKernel::OnIteration(WholeLoopFrame& body) {
+  WholeLoopContext& context = *context_;
   for (const Output& output : outputs_) {
-    const CarryForm& form = region_.form.carries[output.carry];
+    const CarryForm& form = region_.independence.carries[output.carry];
     if (form.kind != CarryKind::kStacked) continue;
     for (const Instr* update : UpdatesOf(region_.loop, output.carry)) {
-      OwnElements own(context, update->operand(1)->shape(), form);
-      if (own.count() > kMostStored) return context.Fail("an iteration stacks too many elements");
+      PointElements own(context, update->operand(1)->shape(), form);
+      if (own.count() > kMaxStored) return context.Fail("an iteration stacks too many elements");
       std::vector<std::pair<Coordinates, Element>> made;
       for (int64_t e = 0; e < own.count(); ++e) {
         Coordinates at = own.At(context, e);
-        made.emplace_back(body.UpdateIndex(*update, at), body.At(*update->operand(1), at));
+        made.emplace_back(body.UpdateDestination(*update, at), body.At(*update->operand(1), at));
       }
-      b_.If(Writes(form, own), [&] {
+      b_.If(StorePredicate(form, own), [&] {
         for (const auto& [at, value] : made) StoreAt(output, at, value);
       });
     }
   }
 }
 
-CarriedValues FusedLoopKernel::Carried(const Coordinates& point, Scalar first,
-                                       std::shared_ptr<ElementSource> begin) {
+CarriedValues WholeLoopKernel::MakeCarriedValues(const Coordinates& point, Scalar stores_uniform,
+                                                 std::shared_ptr<ElementSource> begin) {
   context_->point = point;
-  context_->held = 0;
-  first_ = first;
-  return CarriedValues(*context_, region_.loop, region_.form.carries, region_.trip_count,
+  context_->register_elements = 0;
+  stores_uniform_ = stores_uniform;
+  return CarriedValues(*context_, region_.loop, region_.independence.carries, region_.trip_count,
                        std::move(begin));
 }
 
-std::shared_ptr<ElementSource> FusedLoopKernel::CachedAt(Scalar slot) {
+std::shared_ptr<ElementSource> WholeLoopKernel::CachedAt(Scalar slot) {
   return SourceOf([this, slot](const Coordinates& at, size_t i) {
     const Instr& init = *region_.loop.init(i);
-    if (i >= cached_.size() || cached_[i].empty()) return context_->top.At(init, at);
-    OwnElements own(*context_, init.shape(), region_.form.carries[i]);
+    if (i >= cached_.size() || cached_[i].empty()) return context_->memory_emitter.At(init, at);
+    PointElements own(*context_, init.shape(), region_.independence.carries[i]);
     size_t e = 0;
     auto is_here = [&](const Coordinates& other) {
       return std::ranges::equal(at, other, {}, &Scalar::id, &Scalar::id);
@@ -196,7 +201,7 @@ std::shared_ptr<ElementSource> FusedLoopKernel::CachedAt(Scalar slot) {
     while (e < cached_[i].size() && !is_here(own.At(*context_, static_cast<int64_t>(e)))) ++e;
     if (e == cached_[i].size()) {
       context_->Fail("an element is needed that is not cached");
-      return context_->top.At(init, at);
+      return context_->memory_emitter.At(init, at);
     }
     Element value{b_.Read(cached_[i][e][0], slot), {}};
     if (init.shape().type() == ElementType::kPred) value[0] = value[0] != 0;
@@ -205,14 +210,14 @@ std::shared_ptr<ElementSource> FusedLoopKernel::CachedAt(Scalar slot) {
   });
 }
 
-void FusedLoopKernel::WriteResults(CarriedValues& carried) {
-  FusedLoopContext& context = *context_;
-  carried.Read(std::nullopt);
+void WholeLoopKernel::WriteResults(CarriedValues& carried) {
+  WholeLoopContext& context = *context_;
+  carried.ReadRegisters(std::nullopt);
   for (const Output& output : outputs_) {
-    const CarryForm& form = region_.form.carries[output.carry];
+    const CarryForm& form = region_.independence.carries[output.carry];
     if (form.kind != CarryKind::kHeld) continue;
-    OwnElements own(context, ShapeOf(output.carry), form);
-    b_.If(Writes(form, own), [&] {
+    PointElements own(context, ShapeOf(output.carry), form);
+    b_.If(StorePredicate(form, own), [&] {
       for (int64_t e = 0; e < own.count(); ++e) {
         Coordinates at = own.At(context, e);
         StoreAt(output, at, carried.At(output.carry, at));
@@ -221,15 +226,15 @@ void FusedLoopKernel::WriteResults(CarriedValues& carried) {
   }
 }
 
-void FusedLoopKernel::Run(const Coordinates& point, Scalar first) {
-  CarriedValues carried = Carried(point, first, CachedAt({}));
+void WholeLoopKernel::Run(const Coordinates& point, Scalar stores_uniform) {
+  CarriedValues carried = MakeCarriedValues(point, stores_uniform, CachedAt({}));
   if (!context_->failure.empty()) return;
   EmitIterations(*context_, region_.loop, region_.trip_count, carried, this);
   if (context_->failure.empty()) WriteResults(carried);
 }
 
-BuildOutcome FusedLoopKernel::Finish(int64_t grid, bool exact) {
-  if (context_->failure.empty()) context_->Fail(top_->failure());
+BuildOutcome WholeLoopKernel::Finish(int64_t grid, bool writes_once) {
+  if (context_->failure.empty()) context_->Fail(memory_emitter_->failure());
   if (!context_->failure.empty()) return {std::nullopt, context_->failure};
   BuiltKernel built;
   built.grid = grid;
@@ -237,24 +242,24 @@ BuildOutcome FusedLoopKernel::Finish(int64_t grid, bool exact) {
   for (const Instr* input : region_.inputs) built.arguments.push_back({.instr = input});
   std::vector<size_t> deferred;  // outputs written while other points still read
   for (const Output& output : outputs_) {
-    const CarryForm& form = region_.form.carries[output.carry];
+    const CarryForm& form = region_.independence.carries[output.carry];
     bool stacked = form.kind == CarryKind::kStacked, of_several = false;
-    for (size_t a = 0; a < region_.form.sizes.size(); ++a)
+    for (size_t a = 0; a < region_.independence.sizes.size(); ++a)
       if (std::ranges::find(form.axes, static_cast<int>(a)) == form.axes.end()) of_several = true;
     // Of the points that share these elements one stores them, at an unspecified time.
     if (stacked || of_several) deferred.push_back(built.arguments.size());
     if (stacked) {
-      if (!IsCovered(region_, output.carry))
-        built.updates.emplace_back(built.arguments.size(), region_.loop.init(output.carry));
+      if (!IsFullyOverwritten(region_, output.carry))
+        built.must_alias.emplace_back(built.arguments.size(), region_.loop.init(output.carry));
     }
     built.arguments.push_back(
-        {.instr = region_.loop.instr, .part = output.carry, .is_output = true});
+        {.instr = region_.loop.instr, .result_index = output.carry, .is_output = true});
   }
-  FinishFacts(built, exact);
-  std::erase_if(built.in_place, [&](const std::pair<size_t, size_t>& pair) {
+  ComputeLaunchFacts(built, writes_once);
+  std::erase_if(built.may_alias, [&](const std::pair<size_t, size_t>& pair) {
     return std::ranges::find(deferred, pair.second) != deferred.end();
   });
-  for (const auto& [output, old] : built.updates)
+  for (const auto& [output, old] : built.must_alias)
     if (std::ranges::find(region_.inputs, old) != region_.inputs.end())
       return {std::nullopt, "it reads the array that it overwrites"};
   return {std::move(built), ""};
@@ -262,28 +267,28 @@ BuildOutcome FusedLoopKernel::Finish(int64_t grid, bool exact) {
 
 namespace {
 
-BuildOutcome BuildOnCpu(const FusedLoopRegion& region, const Machine& machine,
+BuildOutcome BuildOnCpu(const WholeLoopRegion& region, const Machine& machine,
                         const std::string& name) {
   KernelBuilder b(name);
-  FusedLoopKernel kernel(b, region);
-  int64_t count = region.form.Points();
+  WholeLoopKernel kernel(b, region);
+  int64_t count = region.independence.Points();
   // Machines with short vectors are bound by latency whatever the body: CartPole on Neoverse V1
   // takes 29 ms with two vectors per iteration, 24 ms with four.
   bool for_all = count >= 4 * machine.Lanes(32) * machine.cores;
   bool more = region.loop.body->size() < kShortBody || (machine.HasShortVectors() && for_all);
   int64_t vectors = more ? 4 : 2;
-  int64_t lanes = std::min(vectors * machine.Lanes(32), PowerBelow(count));
+  int64_t lanes = std::min(vectors * machine.Lanes(32), FloorPowerOfTwo(count));
   int64_t grid_size = (count + lanes - 1) / lanes;
-  if (BuildOutcome blocks = BuildBlockedFusedLoop(region, machine, lanes, name); blocks.built)
+  if (BuildOutcome blocks = BuildBlockedWholeLoop(region, machine, lanes, name); blocks.built)
     return blocks;
   // The last block overlaps the one before it.
-  bool again = count % lanes != 0 && RestacksRows(region);
+  bool again = count % lanes != 0 && MayOverwriteStackedRows(region);
   b.For("g", LoopRole::kGrid, b.Index(grid_size), [&](Scalar g) {
     Scalar begin = LesserOf(g * b.Index(lanes), b.Index(count - lanes));
-    Scalar first = g == b.Index(0);
+    Scalar stores_uniform = g == b.Index(0);
     auto run = [&](Scalar linear) {
-      if (again) kernel.WriteWhere(linear >= g * b.Index(lanes));
-      kernel.Run(Delinearized(b, linear, region.form.sizes), first);
+      if (again) kernel.SetStorePredicate(linear >= g * b.Index(lanes));
+      kernel.Run(Delinearized(b, linear, region.independence.sizes), stores_uniform);
     };
     if (lanes == 1) return run(begin);
     b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) { run(begin + l); });
@@ -293,17 +298,17 @@ BuildOutcome BuildOnCpu(const FusedLoopRegion& region, const Machine& machine,
 
 }  // namespace
 
-BuildOutcome BuildFusedLoop(const FusedLoopRegion& region, const Machine& machine,
+BuildOutcome BuildWholeLoop(const WholeLoopRegion& region, const Machine& machine,
                             const std::string& name) {
-  BuildOutcome outcome = machine.is_gpu() ? gpu::BuildFusedLoop(region, machine, name)
+  BuildOutcome outcome = machine.is_gpu() ? gpu::BuildWholeLoop(region, machine, name)
                                           : BuildOnCpu(region, machine, name);
   if (outcome.built && machine.is_gpu()) ConvertSelectsToBranches(outcome.built->kernel, machine);
   return outcome;
 }
 
-bool IsOneKernel(const Instr& loop, const Machine& machine) {
-  FusedLoopRegion region = FusedLoopRegionOf(loop);
-  return region.form.why_not.empty() && BuildFusedLoop(region, machine, "fused_loop").built;
+bool CanBuildWholeLoop(const Instr& loop, const Machine& machine) {
+  WholeLoopRegion region = WholeLoopRegionOf(loop);
+  return region.independence.why_not.empty() && BuildWholeLoop(region, machine, "fused_loop").built;
 }
 
 }  // namespace tokamak

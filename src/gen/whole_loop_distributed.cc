@@ -11,7 +11,7 @@
 // Each lane numbers its sums relative to its own position (xor), so that the sums it gives away are
 // always the second half of its array.
 
-#include "gen/fused_loop.h"
+#include "gen/whole_loop.h"
 #include "support/check.h"
 
 namespace tokamak {
@@ -21,12 +21,12 @@ namespace {
 constexpr int64_t kLanes = 32;
 
 // Adjacent elements that a lane loads from shared memory: 16 bytes of f32, the widest access.
-constexpr int64_t kMostWide = 4;
+constexpr int64_t kMaxWide = 4;
 
 // Reduces sums over all lanes of a warp, such that lanes of a position end up with its `each` sums.
 // Sum i of a lane belongs to the position (lane's position) xor i.
-std::vector<Scalar> AddUp(KernelBuilder& b, std::vector<Scalar> sums, int64_t positions,
-                          size_t each) {
+std::vector<Scalar> ReduceOverWarp(KernelBuilder& b, std::vector<Scalar> sums, int64_t positions,
+                                   size_t each) {
   for (int64_t mask = kLanes / 2; mask > 0; mask /= 2) {
     Scalar other = b.Index(mask);
     size_t kept = positions > 1 ? sums.size() / 2 : 0;
@@ -41,7 +41,7 @@ std::vector<Scalar> AddUp(KernelBuilder& b, std::vector<Scalar> sums, int64_t po
 
 // number ^ own for numbers below `count`, a power of two, written as additions so that range
 // analysis can bound it.
-Scalar Differing(KernelBuilder& b, int64_t number, Scalar own, int64_t count) {
+Scalar XorPosition(KernelBuilder& b, int64_t number, Scalar own, int64_t count) {
   Scalar sum = b.Index(0);
   for (int64_t bit = 1; bit < count; bit *= 2) {
     Scalar part = own / b.Index(bit) % b.Index(2) * b.Index(bit);
@@ -52,46 +52,50 @@ Scalar Differing(KernelBuilder& b, int64_t number, Scalar own, int64_t count) {
 
 }  // namespace
 
-void FusedLoopFrame::AddDistributedDot(const FusedLoopDot& product) {
+void WholeLoopFrame::EmitDistributedMatVec(const WholeLoopMatVec& product) {
   KernelBuilder& b = context_.b;
-  const FusedLoopMapping& thread_map = context_.thread_map;
-  const FusedLoopGroup& group = context_.group;
+  const WholeLoopMapping& thread_map = context_.thread_map;
+  const WholeLoopGroup& group = context_.group;
   const Instr& dot = *product.dot;
   const std::vector<int>& axes = *product.axes;
-  ElementType type = dot.shape().type(), summed = WideType(type);
+  ElementType type = dot.shape().type(), summed = AccumulatorElementType(type);
   ScalarType sum_type = ComputeType(summed);
-  Dims own = product.SumDims();
-  int64_t n = thread_map.elements, rows = thread_map.rows, units = thread_map.units;
-  int64_t parts = product.taps / n, each = product.sums / n;
+  Dims own = product.ResultDims();
+  int64_t n = thread_map.elements_per_point, rows = thread_map.warp_points,
+          units = thread_map.warp_elements;
+  int64_t parts = product.terms / n, each = product.results / n;
   std::string number = std::to_string(b.kernel().arrays.size());
-  ArrayId vectors = b.Local("vectors" + number, sum_type, Space::kShared, 2 * rows * product.taps);
+  ArrayId vectors = b.Local("vectors" + number, sum_type, Space::kShared, 2 * rows * product.terms);
   // Double buffer: slow warps may still read the vectors of the previous iteration.
-  Scalar buffer = thread_map.iteration % b.Index(2) * b.Index(rows * product.taps);
+  Scalar buffer = thread_map.iteration % b.Index(2) * b.Index(rows * product.terms);
   for (int64_t i = 0; i < parts; ++i) {
-    Scalar tap = thread_map.element + b.Index(i * n);
-    Scalar value = FactorOf(product, product.vector, tap, b.Index(0));
+    Scalar term = thread_map.element + b.Index(i * n);
+    Scalar value = FactorOf(product, product.vector, term, b.Index(0));
     Scalar writes = b.ConstantBits(ScalarType::kPred, 1);
     if (group.threads > 1) writes = group.member == b.Index(i % group.threads);
-    b.If(writes,
-         [&] { b.Store(vectors, buffer + thread_map.row * b.Index(product.taps) + tap, value); });
+    b.If(writes, [&] {
+      b.Store(vectors, buffer + thread_map.point_in_block * b.Index(product.terms) + term, value);
+    });
   }
-  b.Barrier(Scope::kBlock);
-  context_.Forget();
+  b.Barrier(BarrierScope::kBlock);
+  context_.ClearMemo();
   if (!context_.failure.empty()) return;
   int64_t wide = 1;
-  while (wide < kMostWide && product.taps % (2 * wide * kLanes) == 0) wide *= 2;
+  while (wide < kMaxWide && product.terms % (2 * wide * kLanes) == 0) wide *= 2;
   Scalar unit = thread_map.element - thread_map.first_element;
   std::vector<Scalar> sums(static_cast<size_t>(units * rows * each), b.Constant(sum_type, 0));
-  for (int64_t i = 0; i < product.taps / kLanes; ++i) {
-    Scalar tap = thread_map.lane * b.Index(wide) + b.Index(i / wide * wide * kLanes + i % wide);
+  for (int64_t i = 0; i < product.terms / kLanes; ++i) {
+    Scalar term = thread_map.lane * b.Index(wide) + b.Index(i / wide * wide * kLanes + i % wide);
     std::vector<Scalar> x;
     for (int64_t r = 0; r < rows; ++r)
       x.push_back(b.Read(
-          vectors, buffer + Differing(b, r, thread_map.row, rows) * b.Index(product.taps) + tap));
+          vectors, buffer +
+                       XorPosition(b, r, thread_map.point_in_block, rows) * b.Index(product.terms) +
+                       term));
     for (int64_t u = 0; u < units; ++u) {
       for (int64_t g = 0; g < each; ++g) {
-        Scalar column = thread_map.first_element + Differing(b, u, unit, units) + b.Index(g * n);
-        Scalar y = FactorOf(product, 1 - product.vector, tap, column);
+        Scalar column = thread_map.first_element + XorPosition(b, u, unit, units) + b.Index(g * n);
+        Scalar y = FactorOf(product, 1 - product.vector, term, column);
         for (int64_t r = 0; r < rows; ++r) {
           Scalar& sum = sums[static_cast<size_t>((u * rows + r) * each + g)];
           sum = Fma(x[static_cast<size_t>(r)], y, sum);
@@ -99,7 +103,7 @@ void FusedLoopFrame::AddDistributedDot(const FusedLoopDot& product) {
       }
     }
   }
-  sums = AddUp(b, std::move(sums), units * rows, static_cast<size_t>(each));
+  sums = ReduceOverWarp(b, std::move(sums), units * rows, static_cast<size_t>(each));
   emitter_.SetSource(
       dot, SourceOf([this, &axes, own, sums, type, summed](const Coordinates& at, size_t) {
         Coordinates inner;
@@ -109,10 +113,11 @@ void FusedLoopFrame::AddDistributedDot(const FusedLoopDot& product) {
           else if (at[d].id() != context_.point[static_cast<size_t>(axes[d])].id())
             context_.Fail("an element is needed at another point");
         }
-        std::optional<int64_t> behind = BehindElement(context_, Linearized(context_.b, inner, own));
-        int64_t stride = context_.thread_map.elements;
-        auto found = static_cast<size_t>(behind.value_or(0) / stride);
-        if (!behind || *behind < 0 || *behind % stride != 0 || found >= sums.size()) {
+        std::optional<int64_t> offset =
+            OffsetFromOwnElement(context_, Linearized(context_.b, inner, own));
+        int64_t stride = context_.thread_map.elements_per_point;
+        auto found = static_cast<size_t>(offset.value_or(0) / stride);
+        if (!offset || *offset < 0 || *offset % stride != 0 || found >= sums.size()) {
           context_.Fail("a dot result of another thread is needed");
           found = 0;
         }

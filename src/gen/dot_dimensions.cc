@@ -1,4 +1,4 @@
-#include "gen/dot_sides.h"
+#include "gen/dot_dimensions.h"
 
 #include <algorithm>
 
@@ -17,24 +17,24 @@ Dims FreeDims(size_t rank, const Dims& batch, const Dims& contracting) {
 
 }  // namespace
 
-DotSides::DotSides(const Instr& dot)
+DotDimensions::DotDimensions(const Instr& dot)
     : attrs(dot.attrs<DotAttrs>()),
-      lhs(dot.operand(0)->shape().dims()),
-      rhs(dot.operand(1)->shape().dims()),
-      lhs_free(FreeDims(lhs.size(), attrs.lhs_batch, attrs.lhs_contracting)),
-      rhs_free(FreeDims(rhs.size(), attrs.rhs_batch, attrs.rhs_contracting)),
-      m(SizeOf(lhs, lhs_free)),
-      n(SizeOf(rhs, rhs_free)),
-      k(SizeOf(lhs, attrs.lhs_contracting)),
-      batch(SizeOf(lhs, attrs.lhs_batch)) {}
+      lhs_dims(dot.operand(0)->shape().dims()),
+      rhs_dims(dot.operand(1)->shape().dims()),
+      lhs_free(FreeDims(lhs_dims.size(), attrs.lhs_batch, attrs.lhs_contracting)),
+      rhs_free(FreeDims(rhs_dims.size(), attrs.rhs_batch, attrs.rhs_contracting)),
+      m(SizeAlong(lhs_dims, lhs_free)),
+      n(SizeAlong(rhs_dims, rhs_free)),
+      k(SizeAlong(lhs_dims, attrs.lhs_contracting)),
+      batch(SizeAlong(lhs_dims, attrs.lhs_batch)) {}
 
-int64_t SizeOf(const Dims& dims, const Dims& which) {
+int64_t SizeAlong(const Dims& dims, const Dims& which) {
   int64_t size = 1;
   for (int64_t d : which) size *= dims[static_cast<size_t>(d)];
   return size;
 }
 
-Dims SizesOf(const Dims& dims, const Dims& which) {
+Dims SizesAlong(const Dims& dims, const Dims& which) {
   Dims sizes;
   for (int64_t d : which) sizes.push_back(dims[static_cast<size_t>(d)]);
   return sizes;
@@ -46,7 +46,7 @@ Dims RowMajorStrides(const Dims& dims) {
   return strides;
 }
 
-std::optional<int64_t> DistanceAlong(const Dims& dims, const Dims& which) {
+std::optional<int64_t> LinearizedStride(const Dims& dims, const Dims& which) {
   Dims strides = RowMajorStrides(dims);
   std::optional<int64_t> distance;
   int64_t next = 0;  // the stride that the dimension before must have

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 
-#include "gen/fused_loop.h"
+#include "gen/whole_loop.h"
 
 namespace tokamak {
 namespace {
 
 // Products of a dot that are unrolled. Chosen: bounds the code.
-constexpr int64_t kMostWritten = 64;
+constexpr int64_t kMaxWritten = 64;
 // Elements of vector and sums that a point caches per dot. Chosen: bounds local and shared memory.
 constexpr int64_t kDotMaxCached = 512;
 
@@ -31,12 +31,12 @@ bool HasUnknownLoop(const Computation& computation) {
 // A local array of a point.
 class CachedArray {
  public:
-  CachedArray(FusedLoopContext& context, const std::string& name, ScalarType type, int64_t count)
+  CachedArray(WholeLoopContext& context, const std::string& name, ScalarType type, int64_t count)
       : context_(context) {
-    const FusedLoopGroup& group = context.group;
-    bool alone = group.threads == 1;
-    array_ = context.b.Local(name, type, alone ? Space::kRegisters : Space::kShared,
-                             alone ? count : count * group.points);
+    const WholeLoopGroup& group = context.group;
+    bool predicate = group.threads == 1;
+    array_ = context.b.Local(name, type, predicate ? Space::kRegisters : Space::kShared,
+                             predicate ? count : count * group.points);
   }
   Scalar Read(Scalar i) const { return context_.b.Read(array_, Index(i)); }
   void Store(Scalar i, Scalar value) const { context_.b.Store(array_, Index(i), value); }
@@ -44,17 +44,17 @@ class CachedArray {
  private:
   // Element-major, so that threads of different points access different banks.
   Scalar Index(Scalar i) const {
-    const FusedLoopGroup& group = context_.group;
-    return group.threads == 1 ? i : i * context_.b.Index(group.points) + group.slot;
+    const WholeLoopGroup& group = context_.group;
+    return group.threads == 1 ? i : i * context_.b.Index(group.points) + group.point_in_block;
   }
 
-  FusedLoopContext& context_;
+  WholeLoopContext& context_;
   ArrayId array_{};
 };
 
 // Calls body(i) for each i < count, distributed over the threads of the point.
 template <typename Body>
-void ForDistributed(FusedLoopContext& context, const std::string& name, int64_t count,
+void ForDistributed(WholeLoopContext& context, const std::string& name, int64_t count,
                     Body&& body) {
   KernelBuilder& b = context.b;
   int64_t threads = context.group.threads, steps = (count + threads - 1) / threads;
@@ -68,8 +68,8 @@ void ForDistributed(FusedLoopContext& context, const std::string& name, int64_t 
   } else {
     b.For(name, LoopRole::kSerial, b.Index(steps), step);
   }
-  if (threads > 1) b.Barrier(Scope::kWarp);
-  context.Forget();
+  if (threads > 1) b.Barrier(BarrierScope::kWarp);
+  context.ClearMemo();
 }
 
 // Calls body(lane) for adjacent sums.
@@ -84,14 +84,14 @@ void ForSums(KernelBuilder& b, int64_t count, Body&& body) {
 }  // namespace
 
 Coordinates OperandCoordinates(const Instr& dot, size_t operand, const Coordinates& at,
-                               const Coordinates& tap) {
+                               const Coordinates& term) {
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
   const Dims& batch = operand == 0 ? attrs.lhs_batch : attrs.rhs_batch;
   const Dims& contracting = operand == 0 ? attrs.lhs_contracting : attrs.rhs_contracting;
   Coordinates coordinates(dot.operand(operand)->shape().dims().size());
   for (size_t i = 0; i < batch.size(); ++i) coordinates[static_cast<size_t>(batch[i])] = at[i];
   for (size_t i = 0; i < contracting.size(); ++i)
-    coordinates[static_cast<size_t>(contracting[i])] = tap[i];
+    coordinates[static_cast<size_t>(contracting[i])] = term[i];
   size_t next = batch.size();
   if (operand == 1) next = at.size() - (coordinates.size() - batch.size() - contracting.size());
   for (Scalar& c : coordinates)
@@ -99,21 +99,21 @@ Coordinates OperandCoordinates(const Instr& dot, size_t operand, const Coordinat
   return coordinates;
 }
 
-std::optional<FusedLoopDot> ProductOf(const IndependentLoop& form, const Instr& dot) {
-  std::optional<FusedLoopDot> product = LargeDotOf(form, dot);
-  if (!product || product->taps * product->sums <= kMostWritten ||
-      product->taps + product->sums > kDotMaxCached)
+std::optional<WholeLoopMatVec> LoopedMatVecOf(const LoopIndependence& form, const Instr& dot) {
+  std::optional<WholeLoopMatVec> product = MatVecOf(form, dot);
+  if (!product || product->terms * product->results <= kMaxWritten ||
+      product->terms + product->results > kDotMaxCached)
     return std::nullopt;
   return product;
 }
 
-std::optional<FusedLoopDot> LargeDotOf(const IndependentLoop& form, const Instr& dot) {
+std::optional<WholeLoopMatVec> MatVecOf(const LoopIndependence& form, const Instr& dot) {
   auto axes = form.dots.find(&dot);
   if (axes == form.dots.end() || IsComplex(dot.shape().type())) return std::nullopt;
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
-  FusedLoopDot product{.dot = &dot, .axes = &axes->second, .taps = 1, .sums = 1};
+  WholeLoopMatVec product{.dot = &dot, .axes = &axes->second, .terms = 1, .results = 1};
   const Dims& lhs = dot.operand(0)->shape().dims();
-  for (int64_t d : attrs.lhs_contracting) product.taps *= lhs[static_cast<size_t>(d)];
+  for (int64_t d : attrs.lhs_contracting) product.terms *= lhs[static_cast<size_t>(d)];
   // Results per point along the free dimensions of lhs and rhs, and along the batch dimensions.
   size_t batch = attrs.lhs_batch.size(), last = lhs.size() - attrs.lhs_contracting.size();
   int64_t own[3] = {1, 1, 1};
@@ -121,78 +121,79 @@ std::optional<FusedLoopDot> LargeDotOf(const IndependentLoop& form, const Instr&
     if (axes->second[d] < 0) own[d < batch ? 2 : d < last ? 0 : 1] *= dot.shape().dim(d);
   if (own[2] != 1 || (own[0] != 1 && own[1] != 1)) return std::nullopt;
   product.vector = own[0] == 1 ? 0 : 1;
-  product.sums = own[1 - product.vector];
+  product.results = own[1 - product.vector];
   return product;
 }
 
-std::vector<FusedLoopDot> DotsToDistribute(const FusedLoopRegion& region) {
-  std::vector<FusedLoopDot> products;
+std::vector<WholeLoopMatVec> DotsToDistribute(const WholeLoopRegion& region) {
+  std::vector<WholeLoopMatVec> products;
   if (!region.trip_count || HasUnknownLoop(*region.loop.body)) return products;
-  for (const auto& [dot, axes] : region.form.dots)
-    if (std::optional<FusedLoopDot> product = ProductOf(region.form, *dot))
+  for (const auto& [dot, axes] : region.independence.dots)
+    if (std::optional<WholeLoopMatVec> product = LoopedMatVecOf(region.independence, *dot))
       products.push_back(*product);
   return products;
 }
 
-Dims FusedLoopDot::SumDims() const {
+Dims WholeLoopMatVec::ResultDims() const {
   Dims dims;
   for (size_t d = 0; d < axes->size(); ++d)
     if ((*axes)[d] < 0) dims.push_back(dot->shape().dim(d));
   return dims;
 }
 
-Dims FusedLoopDot::TapDims() const {
+Dims WholeLoopMatVec::ContractedDims() const {
   Dims dims;
   for (int64_t d : dot->attrs<DotAttrs>().lhs_contracting)
     dims.push_back(dot->operand(0)->shape().dim(static_cast<size_t>(d)));
   return dims;
 }
 
-Scalar FusedLoopFrame::FactorOf(const FusedLoopDot& product, size_t operand, Scalar tap,
+Scalar WholeLoopFrame::FactorOf(const WholeLoopMatVec& product, size_t operand, Scalar term,
                                 Scalar sum) {
   KernelBuilder& b = context_.b;
   const Instr& dot = *product.dot;
   const std::vector<int>& axes = *product.axes;
-  Coordinates at(axes.size()), inner = Delinearized(b, sum, product.SumDims());
+  Coordinates at(axes.size()), inner = Delinearized(b, sum, product.ResultDims());
   for (size_t d = 0, next = 0; d < axes.size(); ++d)
     at[d] = axes[d] < 0 ? inner[next++] : context_.point[static_cast<size_t>(axes[d])];
   const Instr& factor = *dot.operand(operand);
-  Element value =
-      At(factor, OperandCoordinates(dot, operand, at, Delinearized(b, tap, product.TapDims())));
-  return ConvertElement(b, factor.shape().type(), WideType(dot.shape().type()), value)[0];
+  Element value = At(factor, OperandCoordinates(dot, operand, at,
+                                                Delinearized(b, term, product.ContractedDims())));
+  return ConvertElement(b, factor.shape().type(), AccumulatorElementType(dot.shape().type()),
+                        value)[0];
 }
 
-void FusedLoopFrame::AddDot(const FusedLoopDot& product) {
+void WholeLoopFrame::EmitMatVec(const WholeLoopMatVec& product) {
   KernelBuilder& b = context_.b;
   const Instr& dot = *product.dot;
   const std::vector<int>& axes = *product.axes;
-  ElementType type = dot.shape().type(), wide = WideType(type);
+  ElementType type = dot.shape().type(), wide = AccumulatorElementType(type);
   ScalarType sum_type = ComputeType(wide);
-  Dims own = product.SumDims();
+  Dims own = product.ResultDims();
   std::string number = std::to_string(b.kernel().arrays.size());
-  CachedArray vector(context_, "vector" + number, sum_type, product.taps);
-  CachedArray sums(context_, "sums" + number, sum_type, product.sums);
-  ForDistributed(context_, "i", product.taps, [&](Scalar i) {
+  CachedArray vector(context_, "vector" + number, sum_type, product.terms);
+  CachedArray sums(context_, "sums" + number, sum_type, product.results);
+  ForDistributed(context_, "i", product.terms, [&](Scalar i) {
     vector.Store(i, FactorOf(product, product.vector, i, b.Index(0)));
   });
   int64_t together = 8;
-  while (product.sums % together != 0) together /= 2;
+  while (product.results % together != 0) together /= 2;
   ArrayId sum = b.Local("sum" + number, sum_type, Space::kRegisters, together);
   // Accumulates `count` products into each of several adjacent sums.
-  auto add = [&](Scalar first, int64_t count, auto&& tap_of) {
+  auto add = [&](Scalar first, int64_t count, auto&& term_of) {
     ForSums(b, together, [&](Scalar l) { b.Store(sum, l, b.Constant(sum_type, 0)); });
     b.For("i", LoopRole::kSerial, b.Index(count), [&](Scalar i) {
-      Scalar tap = tap_of(i), x = vector.Read(tap);
+      Scalar term = term_of(i), x = vector.Read(term);
       ForSums(b, together, [&](Scalar l) {
-        Scalar y = FactorOf(product, 1 - product.vector, tap, first + l), so_far = b.Read(sum, l);
+        Scalar y = FactorOf(product, 1 - product.vector, term, first + l), so_far = b.Read(sum, l);
         b.Store(sum, l, IsFloat(sum_type) ? Fma(x, y, so_far) : so_far + x * y);
       });
     });
   };
   int64_t threads = context_.group.threads;
-  if (threads > 1 && product.sums == together && product.taps % threads == 0) {
+  if (threads > 1 && product.results == together && product.terms % threads == 0) {
     // Fewer sums than threads: each thread computes partial sums of all of them.
-    add(b.Index(0), product.taps / threads,
+    add(b.Index(0), product.terms / threads,
         [&](Scalar i) { return i * b.Index(threads) + context_.group.member; });
     for (int64_t l = 0; l < together; ++l) {
       Scalar all = b.Read(sum, b.Index(l));
@@ -200,12 +201,12 @@ void FusedLoopFrame::AddDot(const FusedLoopDot& product) {
       // A single thread stores: NaN payloads may differ between threads.
       b.If(context_.group.member == b.Index(0), [&] { sums.Store(b.Index(l), all); });
     }
-    b.Barrier(Scope::kWarp);
-    context_.Forget();
+    b.Barrier(BarrierScope::kWarp);
+    context_.ClearMemo();
   } else {
-    ForDistributed(context_, "j", product.sums / together, [&](Scalar j) {
+    ForDistributed(context_, "j", product.results / together, [&](Scalar j) {
       Scalar first = j * b.Index(together);
-      add(first, product.taps, [](Scalar i) { return i; });
+      add(first, product.terms, [](Scalar i) { return i; });
       ForSums(b, together, [&](Scalar l) { sums.Store(first + l, b.Read(sum, l)); });
     });
   }

@@ -1,4 +1,4 @@
-#include "gen/gpu/unclamped.h"
+#include "gen/gpu/remove_index_clamps.h"
 
 #include <utility>
 
@@ -27,7 +27,7 @@ bool LoadsFit(const Kernel& kernel) {
 
 }  // namespace
 
-std::optional<Kernel> Unclamped(const Kernel& kernel) {
+std::optional<Kernel> RemoveIndexClamps(const Kernel& kernel) {
   Kernel made = kernel;
   // max(x, 0) becomes x + 0, and so does min(max(x, 0), last).
   std::vector<ValueId> zero(made.nodes.size(), kNoValue);

@@ -14,7 +14,7 @@ namespace {
 // Maximum and minimum block size. Chosen.
 constexpr int64_t kStackedThreads = 256, kStackedFewThreads = 64;
 // Elements per element of the smallest root. Chosen: bounds the code.
-constexpr int64_t kMostStacked = 32;
+constexpr int64_t kMaxStacked = 32;
 
 int64_t CountOf(const Instr& root) {
   return root.shape().ElementCount();
@@ -33,15 +33,15 @@ class StackedBuilder {
 
   BuildOutcome Build() {
     count_ = SmallestOf(region_);
-    lanes_ = LanesFor(region_, machine_, count_, count_);
+    lanes_ = VectorWidthFor(region_, machine_, count_, count_);
     int64_t vectors = count_ / lanes_;
-    int64_t threads = ThreadsFor(vectors, kStackedThreads, kStackedFewThreads, machine_);
+    int64_t threads = BlockSizeFor(vectors, kStackedThreads, kStackedFewThreads, machine_);
     int64_t grid = ForThreads(b_, vectors, threads, [&](Scalar vector) {
       Scalar inside = LesserOf(vector, b_.Index(vectors - 1));
       ForLanes(b_, lanes_, [&](Scalar lane) { Element(inside * b_.Index(lanes_) + lane); });
     });
-    BuildOutcome outcome = FinishLoop(b_, emitter_, region_, grid, /*exact=*/true);
-    if (outcome.built) FinishKernel(outcome.built->kernel);
+    BuildOutcome outcome = FinishLoopKernel(b_, emitter_, region_, grid, /*writes_once=*/true);
+    if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
     return outcome;
   }
 
@@ -73,7 +73,7 @@ class StackedBuilder {
 
 }  // namespace
 
-std::string WhyNotStacked(const FusedRegion& region) {
+std::string WhyNotMultiSize(const FusedRegion& region) {
   int64_t stacked = 0;
   for (const Instr* root : region.roots)
     if (!root->shape().IsArray() || IsSliceUpdate(*root))
@@ -83,12 +83,12 @@ std::string WhyNotStacked(const FusedRegion& region) {
     if (CountOf(*root) % count != 0) return "its roots have different numbers of elements";
     stacked += CountOf(*root) / count;
   }
-  return stacked > kMostStacked ? "its roots have very different numbers of elements" : "";
+  return stacked > kMaxStacked ? "its roots have very different numbers of elements" : "";
 }
 
-BuildOutcome BuildStacked(const FusedRegion& region, const Machine& machine,
-                          const std::string& name) {
-  if (std::string why = WhyNotStacked(region); !why.empty()) return {std::nullopt, why};
+BuildOutcome BuildMultiSizeLoop(const FusedRegion& region, const Machine& machine,
+                                const std::string& name) {
+  if (std::string why = WhyNotMultiSize(region); !why.empty()) return {std::nullopt, why};
   return StackedBuilder(region, machine, name).Build();
 }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "analysis/own_condition.h"
-#include "gen/fused_loop.h"
+#include "gen/whole_loop.h"
 
 namespace tokamak {
 namespace {
@@ -28,80 +28,82 @@ void ForAll(KernelBuilder& b, const Dims& dims, Visit&& visit) {
 
 }  // namespace
 
-FusedLoopFrame::FusedLoopFrame(FusedLoopContext& context, const Computation& computation,
-                               std::shared_ptr<ElementSource> given)
+WholeLoopFrame::WholeLoopFrame(WholeLoopContext& context, const Computation& computation,
+                               std::shared_ptr<ElementSource> parameters)
     : context_(context), emitter_(context.b, RegionOf(computation)) {
   context.frames.push_back(this);
   for (size_t i = 0; i < computation.parameters().size(); ++i)
     emitter_.SetSource(
         *computation.parameter(i),
-        SourceOf([given, i](const Coordinates& at, size_t) { return given->At(at, i); }));
+        SourceOf([parameters, i](const Coordinates& at, size_t) { return parameters->At(at, i); }));
   for (const Instr* instr : computation.PostOrder())
-    if (context_.failure.empty()) Add(*instr);
+    if (context_.failure.empty()) EmitInstr(*instr);
 }
 
-FusedLoopFrame::~FusedLoopFrame() {
+WholeLoopFrame::~WholeLoopFrame() {
   std::erase(context_.frames, this);
 }
 
-void FusedLoopContext::Forget() {
-  for (FusedLoopFrame* frame : frames) frame->Forget();
+void WholeLoopContext::ClearMemo() {
+  for (WholeLoopFrame* frame : frames) frame->ClearMemo();
 }
 
-Element FusedLoopFrame::At(const Instr& instr, const Coordinates& at, size_t part) {
-  Element value = emitter_.At(instr, at, part);
+Element WholeLoopFrame::At(const Instr& instr, const Coordinates& at, size_t result_index) {
+  Element value = emitter_.At(instr, at, result_index);
   if (!emitter_.failure().empty()) context_.Fail(emitter_.failure());
   return value;
 }
 
-Coordinates FusedLoopFrame::UpdateIndex(const Instr& update, const Coordinates& at) {
-  return emitter_.UpdateIndex(update, at);
+Coordinates WholeLoopFrame::UpdateDestination(const Instr& update, const Coordinates& at) {
+  return emitter_.UpdateDestination(update, at);
 }
 
-Element FusedLoopFrame::ZeroOf(const Instr& instr, size_t part) {
-  ElementType type = PartsOf(instr.shape())[part].type();
+Element WholeLoopFrame::ZeroOf(const Instr& instr, size_t result_index) {
+  ElementType type = ResultShapesOf(instr.shape())[result_index].type();
   Element zero{context_.b.Constant(ComputeType(type), 0), {}};
   if (IsComplex(type)) zero[1] = zero[0];
   return zero;
 }
 
-void FusedLoopFrame::Add(const Instr& instr) {
+void WholeLoopFrame::EmitInstr(const Instr& instr) {
   switch (instr.op()) {
     case Op::kConstant:
       if (!IsImmediate(instr))
         emitter_.SetSource(instr, SourceOf([&](const Coordinates& at, size_t) {
-                             return context_.top.At(instr, at);
+                             return context_.memory_emitter.At(instr, at);
                            }));
       return;
     case Op::kWhile:
-      return AddLoop(instr);
+      return EmitNestedLoop(instr);
     case Op::kConditional:
     case Op::kCall:
-      return AddBranches(instr);
+      return EmitBranches(instr);
     case Op::kReduce:
-      emitter_.SetSource(instr, SourceOf([&](const Coordinates& at, size_t part) {
-                           std::vector<Element> values = Reduced(instr, at);
-                           return part < values.size() ? values[part] : ZeroOf(instr, part);
+      emitter_.SetSource(instr, SourceOf([&](const Coordinates& at, size_t result_index) {
+                           std::vector<Element> values = EmitReduce(instr, at);
+                           return result_index < values.size() ? values[result_index]
+                                                               : ZeroOf(instr, result_index);
                          }));
       return;
     case Op::kDot:
-      if (context_.thread_map.elements > 0)
-        if (std::optional<FusedLoopDot> product = LargeDotOf(context_.form, instr))
-          return AddDistributedDot(*product);
-      if (std::optional<FusedLoopDot> product = ProductOf(context_.form, instr))
-        return AddDot(*product);
-      emitter_.SetSource(
-          instr, SourceOf([&](const Coordinates& at, size_t) { return Contracted(instr, at); }));
+      if (context_.thread_map.elements_per_point > 0)
+        if (std::optional<WholeLoopMatVec> product = MatVecOf(context_.independence, instr))
+          return EmitDistributedMatVec(*product);
+      if (std::optional<WholeLoopMatVec> product = LoopedMatVecOf(context_.independence, instr))
+        return EmitMatVec(*product);
+      emitter_.SetSource(instr, SourceOf([&](const Coordinates& at, size_t) {
+                           return EmitUnrolledDot(instr, at);
+                         }));
       return;
     default:
       return;
   }
 }
 
-void FusedLoopFrame::AddLoop(const Instr& instr) {
+void WholeLoopFrame::EmitNestedLoop(const Instr& instr) {
   std::optional<WhileLoop> loop = LoopOf(const_cast<Instr*>(&instr));  // LoopOf does not modify it
-  auto forms = context_.form.inner.find(&instr);
-  if (!loop || forms == context_.form.inner.end())
+  auto forms = context_.independence.inner.find(&instr);
+  if (!loop || forms == context_.independence.inner.end())
     return context_.Fail("it contains a loop that carries tuples");
   std::optional<uint64_t> trips = TripCount(*loop);
   std::optional<int64_t> trip_count;
@@ -114,18 +116,18 @@ void FusedLoopFrame::AddLoop(const Instr& instr) {
   CarriedValues* carried = loops_.back().get();
   if (!context_.failure.empty()) return;
   EmitIterations(context_, *loop, trip_count, *carried, nullptr);
-  context_.Forget();
-  carried->Read(std::nullopt);
-  emitter_.SetSource(instr, SourceOf([carried](const Coordinates& at, size_t part) {
-                       return carried->At(part, at);
+  context_.ClearMemo();
+  carried->ReadRegisters(std::nullopt);
+  emitter_.SetSource(instr, SourceOf([carried](const Coordinates& at, size_t result_index) {
+                       return carried->At(result_index, at);
                      }));
 }
 
 // All branches are computed and each result element is selected. A loop of unknown trip count in a
 // branch is rejected: it could run forever for an unused branch.
-void FusedLoopFrame::AddBranches(const Instr& instr) {
+void WholeLoopFrame::EmitBranches(const Instr& instr) {
   size_t operand = instr.op() == Op::kConditional ? 1 : 0;
-  std::vector<FusedLoopFrame*> branches;
+  std::vector<WholeLoopFrame*> branches;
   for (const Computation* branch : instr.called()) {
     for (Instr* inner : branch->Callers()) {
       std::optional<WhileLoop> loop =
@@ -134,63 +136,65 @@ void FusedLoopFrame::AddBranches(const Instr& instr) {
           !(loop && TripCount(*loop)))
         return context_.Fail("a branch contains a loop of unknown trip count");
     }
-    branches_.push_back(std::make_unique<FusedLoopFrame>(
+    branches_.push_back(std::make_unique<WholeLoopFrame>(
         context_, *branch, SourceOf([this, &instr, operand](const Coordinates& at, size_t i) {
           return At(*instr.operand(operand + i), at);
         })));
     branches.push_back(branches_.back().get());
     operand += branch->parameters().size();
   }
-  emitter_.SetSource(instr, SourceOf([this, &instr, branches](const Coordinates& at, size_t part) {
-                       Element chosen;
-                       for (size_t i = branches.size(); i-- > 0;) {
-                         const Instr& root = *instr.called(i)->root();
-                         Element value = root.op() == Op::kTuple
-                                             ? branches[i]->At(*root.operand(part), at)
-                                             : branches[i]->At(root, at, part);
-                         if (i + 1 == branches.size()) {
-                           chosen = value;
-                           continue;
-                         }
-                         Scalar index = At(*instr.operand(0), {})[0];
-                         Scalar here = instr.operand(0)->shape().type() == ElementType::kPred
-                                           ? index
-                                           : index == index.Like(static_cast<double>(i));
-                         for (size_t k : {0, 1})
-                           if (value[k].ok()) chosen[k] = Choose(here, value[k], chosen[k]);
-                       }
-                       return chosen;
-                     }));
+  emitter_.SetSource(
+      instr, SourceOf([this, &instr, branches](const Coordinates& at, size_t result_index) {
+        Element chosen;
+        for (size_t i = branches.size(); i-- > 0;) {
+          const Instr& root = *instr.called(i)->root();
+          Element value = root.op() == Op::kTuple ? branches[i]->At(*root.operand(result_index), at)
+                                                  : branches[i]->At(root, at, result_index);
+          if (i + 1 == branches.size()) {
+            chosen = value;
+            continue;
+          }
+          Scalar index = At(*instr.operand(0), {})[0];
+          Scalar here = instr.operand(0)->shape().type() == ElementType::kPred
+                            ? index
+                            : index == index.Like(static_cast<double>(i));
+          for (size_t k : {0, 1})
+            if (value[k].ok()) chosen[k] = Choose(here, value[k], chosen[k]);
+        }
+        return chosen;
+      }));
 }
 
 // In the order of the interpreter; narrow floats are rounded at the end.
-std::vector<Element> FusedLoopFrame::Reduced(const Instr& reduce, const Coordinates& at) {
+std::vector<Element> WholeLoopFrame::EmitReduce(const Instr& reduce, const Coordinates& at) {
   size_t count = (reduce.operand_count() - reduce.captures()) / 2;
   const Dims& reduced = reduce.attrs<DimensionsAttrs>().dimensions;
   const Dims& from = reduce.operand(0)->shape().dims();
-  Dims taps;
-  for (int64_t d : reduced) taps.push_back(from[static_cast<size_t>(d)]);
-  if (reduce.captures() > 0 || ProductOf(taps, 0, taps.size()) > kMaxUnrolledTaps) {
+  Dims terms;
+  for (int64_t d : reduced) terms.push_back(from[static_cast<size_t>(d)]);
+  if (reduce.captures() > 0 || ProductOf(terms, 0, terms.size()) > kMaxUnrolledTaps) {
     context_.Fail("it contains a long reduction");
     return {};
   }
   std::vector<Element> sums;
   auto wide = [&](size_t i, Element value) {
     ElementType type = reduce.operand(i)->shape().type();
-    return WideType(type) == type ? value : ConvertElement(context_.b, type, WideType(type), value);
+    return AccumulatorElementType(type) == type
+               ? value
+               : ConvertElement(context_.b, type, AccumulatorElementType(type), value);
   };
   for (size_t i = 0; i < count; ++i) sums.push_back(wide(i, At(*reduce.operand(count + i), {})));
   // Ascending dimensions: row-major order.
   Dims ascending = reduced;
   std::ranges::sort(ascending);
-  taps.clear();
-  for (int64_t d : ascending) taps.push_back(from[static_cast<size_t>(d)]);
-  ForAll(context_.b, taps, [&](const Coordinates& tap) {
+  terms.clear();
+  for (int64_t d : ascending) terms.push_back(from[static_cast<size_t>(d)]);
+  ForAll(context_.b, terms, [&](const Coordinates& term) {
     Coordinates coordinates(from.size());
     size_t kept = 0, contracting = 0;
     for (size_t d = 0; d < from.size(); ++d) {
       bool is_reduced = std::ranges::binary_search(ascending, static_cast<int64_t>(d));
-      coordinates[d] = is_reduced ? tap[contracting++] : at[kept++];
+      coordinates[d] = is_reduced ? term[contracting++] : at[kept++];
     }
     std::vector<Element> arguments = sums;
     for (size_t i = 0; i < count; ++i)
@@ -203,29 +207,30 @@ std::vector<Element> FusedLoopFrame::Reduced(const Instr& reduce, const Coordina
   });
   for (size_t i = 0; i < count; ++i) {
     ElementType type = reduce.operand(i)->shape().type();
-    if (WideType(type) != type) sums[i] = ConvertElement(context_.b, WideType(type), type, sums[i]);
+    if (AccumulatorElementType(type) != type)
+      sums[i] = ConvertElement(context_.b, AccumulatorElementType(type), type, sums[i]);
   }
   return sums;
 }
 
 // Products are rounded before they are added, as in all small dots.
-Element FusedLoopFrame::Contracted(const Instr& dot, const Coordinates& at) {
+Element WholeLoopFrame::EmitUnrolledDot(const Instr& dot, const Coordinates& at) {
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
   const Instr &lhs = *dot.operand(0), &rhs = *dot.operand(1);
-  Dims taps;
-  for (int64_t d : attrs.lhs_contracting) taps.push_back(lhs.shape().dim(static_cast<size_t>(d)));
-  ElementType type = dot.shape().type(), wide = WideType(type);
-  if (ProductOf(taps, 0, taps.size()) > kMaxUnrolledTaps || IsComplex(type)) {
+  Dims terms;
+  for (int64_t d : attrs.lhs_contracting) terms.push_back(lhs.shape().dim(static_cast<size_t>(d)));
+  ElementType type = dot.shape().type(), wide = AccumulatorElementType(type);
+  if (ProductOf(terms, 0, terms.size()) > kMaxUnrolledTaps || IsComplex(type)) {
     context_.Fail("it contains a long dot");
     return ZeroOf(dot, 0);
   }
   Element sum{context_.b.Constant(ComputeType(wide), 0), {}};
   auto of = [&](const Instr& side, const Dims& batch, const Dims& contracting, size_t first,
-                const Coordinates& tap) {
+                const Coordinates& term) {
     Coordinates coordinates(side.shape().dims().size());
     for (size_t i = 0; i < batch.size(); ++i) coordinates[static_cast<size_t>(batch[i])] = at[i];
     for (size_t i = 0; i < contracting.size(); ++i)
-      coordinates[static_cast<size_t>(contracting[i])] = tap[i];
+      coordinates[static_cast<size_t>(contracting[i])] = term[i];
     for (Scalar& c : coordinates)
       if (!c.ok()) c = at[first++];
     return ConvertElement(context_.b, side.shape().type(), wide, At(side, coordinates));
@@ -233,48 +238,48 @@ Element FusedLoopFrame::Contracted(const Instr& dot, const Coordinates& at) {
   size_t lhs_free = attrs.lhs_batch.size();
   size_t rhs_free =
       lhs_free + lhs.shape().dims().size() - attrs.lhs_batch.size() - attrs.lhs_contracting.size();
-  ForAll(context_.b, taps, [&](const Coordinates& tap) {
-    Scalar x = of(lhs, attrs.lhs_batch, attrs.lhs_contracting, lhs_free, tap)[0];
-    Scalar y = of(rhs, attrs.rhs_batch, attrs.rhs_contracting, rhs_free, tap)[0];
+  ForAll(context_.b, terms, [&](const Coordinates& term) {
+    Scalar x = of(lhs, attrs.lhs_batch, attrs.lhs_contracting, lhs_free, term)[0];
+    Scalar y = of(rhs, attrs.rhs_batch, attrs.rhs_contracting, rhs_free, term)[0];
     sum[0] = sum[0] + x * y;
   });
   return ConvertElement(context_.b, wide, type, sum);
 }
 
-void EmitIterations(FusedLoopContext& context, const WhileLoop& loop,
+void EmitIterations(WholeLoopContext& context, const WhileLoop& loop,
                     std::optional<int64_t> trip_count, CarriedValues& carried,
-                    IterationObserver* watcher, const IterationRange* span) {
+                    IterationObserver* observer, const IterationRange* range) {
   KernelBuilder& b = context.b;
   auto now = SourceOf([&](const Coordinates& at, size_t i) { return carried.At(i, at); });
   auto iteration = [&] {
-    FusedLoopFrame frame(context, *loop.body, now);
+    WholeLoopFrame frame(context, *loop.body, now);
     std::vector<std::vector<Element>> next(loop.size());
     for (size_t i = 0; i < loop.size(); ++i)
-      if (carried.IsHeld(i))
-        for (int64_t e = 0; e < carried.Own(i).count() && context.failure.empty(); ++e)
-          next[i].push_back(frame.At(*loop.next(i), carried.Own(i).At(context, e)));
+      if (carried.InRegisters(i))
+        for (int64_t e = 0; e < carried.ElementsOf(i).count() && context.failure.empty(); ++e)
+          next[i].push_back(frame.At(*loop.next(i), carried.ElementsOf(i).At(context, e)));
     if (!context.failure.empty()) return;
-    if (watcher != nullptr) watcher->Look(frame);
+    if (observer != nullptr) observer->OnIteration(frame);
     for (size_t i = 0; i < loop.size(); ++i)
-      if (carried.IsHeld(i)) carried.Store(i, next[i]);
+      if (carried.InRegisters(i)) carried.Store(i, next[i]);
   };
   if (trip_count) {
-    Scalar count = span == nullptr ? b.Index(*trip_count) : span->count;
+    Scalar count = range == nullptr ? b.Index(*trip_count) : range->count;
     b.For("k", LoopRole::kSerial, count, [&](Scalar k) {
-      if (watcher != nullptr) context.thread_map.iteration = k;
-      carried.Read(span == nullptr ? k : span->from + k);
+      if (observer != nullptr) context.thread_map.iteration = k;
+      carried.ReadRegisters(range == nullptr ? k : range->from + k);
       iteration();
     });
     return;
   }
   b.While(
       [&] {
-        carried.Read(std::nullopt);
-        FusedLoopFrame frame(context, *loop.condition, now);
+        carried.ReadRegisters(std::nullopt);
+        WholeLoopFrame frame(context, *loop.condition, now);
         // A point whose condition is false keeps its values, so it can stop without the other
         // points, unless they share an array that still changes.
-        const Instr* own = ConditionOfPoint(loop, context.form.sizes);
-        if (own != nullptr && !carried.HoldsUniformArray()) {
+        const Instr* own = ConditionOfPoint(loop, context.independence.sizes);
+        if (own != nullptr && !carried.HasUniformArray()) {
           Scalar goes_on = frame.At(*own, context.point)[0];
           const Instr* common = CommonCondition(loop);
           return common == nullptr ? goes_on : goes_on & frame.At(*common, {})[0];
@@ -282,7 +287,7 @@ void EmitIterations(FusedLoopContext& context, const WhileLoop& loop,
         return frame.At(*loop.condition->root(), {})[0];
       },
       [&] {
-        carried.Read(std::nullopt);
+        carried.ReadRegisters(std::nullopt);
         iteration();
       });
 }

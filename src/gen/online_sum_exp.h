@@ -14,12 +14,12 @@ namespace tokamak {
 //   exp(m - shift) * sum of exp(x - m)
 //
 // so chunks of a row can be summed before the row's maximum is known, each with its own m.
-struct OnlineLogsumexp {
+struct OnlineSumExp {
   const Instr *exponential = nullptr, *x = nullptr, *shift = nullptr;
 };
 
-// Returns nullopt if `sum` does not have this form. `greatest`: the reduction that computes the
+// Returns nullopt if `sum` does not have this form. `max_reducer`: the reduction that computes the
 // row maximum. The logarithm of a log-sum-exp is ordinary elementwise code.
-std::optional<OnlineLogsumexp> OnlineLogsumexpOf(const Reducer& sum, const Reducer& greatest);
+std::optional<OnlineSumExp> OnlineSumExpOf(const Reducer& sum, const Reducer& max_reducer);
 
 }  // namespace tokamak

@@ -16,9 +16,9 @@ namespace tokamak::gpu {
 namespace {
 
 // Block size (chosen), and the maximum elements per thread, since a count is one byte.
-constexpr int64_t kCountsThreads = 64, kMostOfThread = 255;
+constexpr int64_t kCountsThreads = 64, kMaxOfThread = 255;
 // Counts packed in a 32-bit word, and the maximum number of distinct values: four per thread.
-constexpr int64_t kPacked = 4, kMostNumbers = kCountsThreads * kPacked;
+constexpr int64_t kPacked = 4, kMaxNumbers = kCountsThreads * kPacked;
 // Elements that a thread loads together. Chosen: enough loads in flight.
 constexpr int64_t kInFlight = 16;
 
@@ -44,10 +44,10 @@ class CountsBuilder {
     const ScatterAttrs& attrs = region_.roots[0]->attrs<ScatterAttrs>();
     along_ = static_cast<size_t>(attrs.scatter_dims_to_operand_dims[0]);
     numbers_ = region_.roots[0]->shape().dim(along_);
-    int64_t batches = elements_.batches();
-    of_thread_ = elements_.windows() / batches / kCountsThreads;
+    int64_t batches = elements_.batch_count();
+    of_thread_ = elements_.window_count() / batches / kCountsThreads;
     at_once_ = std::min(of_thread_, kInFlight);
-    lanes_ = LanesFor(region_, machine_, at_once_, elements_.windows());
+    lanes_ = VectorWidthFor(region_, machine_, at_once_, elements_.window_count());
     counts_ = b_.Local("counts", kCount, Space::kShared, numbers_ / kPacked * kCountsThreads);
     own_ = b_.Local("own", ScalarType::kS32, Space::kRegisters, at_once_);
     b_.For("batch", LoopRole::kGrid, b_.Index(batches), [&](Scalar batch) {
@@ -57,9 +57,9 @@ class CountsBuilder {
         Batch();
       });
     });
-    BuildOutcome outcome = FinishBlocks(b_, emitter_, region_, batches);
+    BuildOutcome outcome = FinishBlockKernel(b_, emitter_, region_, batches);
     if (BuiltKernel* built = outcome.built ? &*outcome.built : nullptr)
-      built->updates.emplace_back(built->arguments.size() - 1, region_.roots[0]->operand(0));
+      built->must_alias.emplace_back(built->arguments.size() - 1, region_.roots[0]->operand(0));
     return outcome;
   }
 
@@ -82,7 +82,7 @@ class CountsBuilder {
     } else {
       b_.For("k", LoopRole::kSerial, b_.Index(iterations), [&](Scalar k) { Some(k); });
     }
-    b_.Barrier(Scope::kBlock);
+    b_.Barrier(BarrierScope::kBlock);
     b_.If(thread_ < b_.Index(numbers_ / kPacked), [&] { SumUp(); });
   }
 
@@ -108,10 +108,10 @@ class CountsBuilder {
   }
 
   Scalar NumberAt(Scalar window) {
-    std::vector<Scalar> starts = elements_.Starts(elements_.BatchAt(batch_, window));
+    std::vector<Scalar> starts = elements_.Starts(elements_.WindowCoordinates(batch_, window));
     if (!emitter_.failure().empty()) return {};
-    Scalar number = elements_.Bounded(starts)[along_].As(ScalarType::kS32);
-    Scalar fits = elements_.Fits(starts);
+    Scalar number = elements_.ClampedStarts(starts)[along_].As(ScalarType::kS32);
+    Scalar fits = elements_.IsInBounds(starts);
     all_fit_ = b_.kernel().IsConstant(fits.id());
     return Choose(fits, number, number.Like(-1));
   }
@@ -129,7 +129,7 @@ class CountsBuilder {
       b_.Store(sums, even, b_.Read(sums, even) + (four & low));
       b_.Store(sums, odd, b_.Read(sums, odd) + ((four >> Number(8)) & low));
     });
-    Coordinates batch = elements_.BatchAt(batch_, b_.Index(0));
+    Coordinates batch = elements_.WindowCoordinates(batch_, b_.Index(0));
     Scalar pairs[2] = {b_.Read(sums, even), b_.Read(sums, odd)};
     ScalarType type = ComputeType(region_.roots[0]->shape().type());
     ForLanes(b_, kPacked, [&](Scalar j) {
@@ -164,7 +164,7 @@ bool IsSum(const Computation& body) {
 
 }  // namespace
 
-bool IsCounts(const Instr& scatter) {
+bool IsHistogram(const Instr& scatter) {
   if (scatter.op() != Op::kScatter || scatter.operand_count() != 3 || scatter.captures() > 0 ||
       !scatter.shape().IsArray())
     return false;
@@ -181,13 +181,13 @@ bool IsCounts(const Instr& scatter) {
     batches *= scatter.shape().dim(static_cast<size_t>(d));
   int64_t of_thread = scatter.operand(2)->shape().ElementCount() / batches / kCountsThreads;
   return batches * of_thread * kCountsThreads == scatter.operand(2)->shape().ElementCount() &&
-         of_thread > 0 && of_thread <= kMostOfThread &&
+         of_thread > 0 && of_thread <= kMaxOfThread &&
          of_thread % std::min(of_thread, kInFlight) == 0 && numbers >= kPacked &&
-         numbers <= kMostNumbers && numbers == PowerAbove(numbers);
+         numbers <= kMaxNumbers && numbers == CeilPowerOfTwo(numbers);
 }
 
-BuildOutcome BuildCounts(const FusedRegion& region, const Machine& machine,
-                         const std::string& name) {
+BuildOutcome BuildHistogram(const FusedRegion& region, const Machine& machine,
+                            const std::string& name) {
   return CountsBuilder(region, machine, name).Build();
 }
 

@@ -1,0 +1,93 @@
+// GPU kernels for fused loops (gen/whole_loop.h): one thread runs all iterations of one point.
+// Adjacent threads have adjacent points, so accesses of each iteration are coalesced. If there are
+// few points with dots, a group of threads runs each point.
+
+#include "gen/whole_loop.h"
+
+#include <algorithm>
+
+#include "gen/gpu/gpu.h"
+#include "gen/gpu/prefetch_loads.h"
+
+namespace tokamak::gpu {
+namespace {
+
+// Block size. Chosen.
+constexpr int64_t kWholeLoopThreads = 128;
+// Threads per SM up to which a point gets several threads, and the maximum per point. Chosen.
+constexpr int64_t kWholeLoopMinThreadsPerSm = 128;
+constexpr int64_t kMaxThreadsPerPoint = 8;
+// Bytes of static shared memory per block (CUDA limit).
+constexpr int64_t kSharedBytes = 48 << 10;
+
+// Threads per point.
+int64_t ThreadsPerPoint(const WholeLoopRegion& region, const Machine& machine) {
+  std::vector<WholeLoopMatVec> products = DotsToDistribute(region);
+  if (products.empty()) return 1;
+  int64_t threads_per_point = kMaxThreadsPerPoint, bytes = 0;
+  for (const WholeLoopMatVec& product : products)
+    bytes += (product.terms + product.results) * BytesOf(ComputeType(product.dot->shape().type()));
+  while (threads_per_point > 1 && region.independence.Points() * threads_per_point >
+                                      machine.cores * kWholeLoopMinThreadsPerSm)
+    threads_per_point /= 2;
+  while (threads_per_point > 1 && bytes * (kWholeLoopThreads / threads_per_point) > kSharedBytes)
+    threads_per_point /= 2;
+  return bytes * (kWholeLoopThreads / threads_per_point) > kSharedBytes ? 1 : threads_per_point;
+}
+
+BuildOutcome BuildGroupPerPoint(const WholeLoopRegion& region, int64_t threads_per_point,
+                                const std::string& name) {
+  KernelBuilder b(name, Dialect::kGpu);
+  WholeLoopKernel kernel(b, region);
+  int64_t count = region.independence.Points(), points = kWholeLoopThreads / threads_per_point;
+  int64_t grid = CeilDiv(count, points);
+  b.For("block", LoopRole::kGrid, b.Index(grid), [&](Scalar g) {
+    b.For("t", LoopRole::kThread, b.Index(kWholeLoopThreads), [&](Scalar t) {
+      Scalar member = t % b.Index(threads_per_point), slot = t / b.Index(threads_per_point);
+      // All threads must reach the barriers: the last point may be run several times.
+      Scalar wanted = g * b.Index(points) + slot, linear = LesserOf(wanted, b.Index(count - 1));
+      if (count % points != 0) kernel.SetStorePredicate(wanted < b.Index(count));
+      kernel.SetThreadGroup({.threads = threads_per_point,
+                             .points = points,
+                             .member = member,
+                             .point_in_block = slot});
+      kernel.Run(Delinearized(b, linear, region.independence.sizes),
+                 (linear == b.Index(0)) & (member == b.Index(0)));
+    });
+  });
+  return kernel.Finish(grid, /*writes_once=*/false);
+}
+
+BuildOutcome BuildThreadPerPoint(const WholeLoopRegion& region, const Machine& machine,
+                                 const std::string& name) {
+  KernelBuilder b(name, Dialect::kGpu);
+  WholeLoopKernel kernel(b, region);
+  int64_t count = region.independence.Points();
+  // Few points are distributed over all SMs, in blocks of one warp.
+  int64_t threads = BlockSizeFor(count, kWholeLoopThreads, kWarpSize, machine);
+  int64_t grid = ForThreads(b, count, threads, [&](Scalar linear) {
+    kernel.Run(Delinearized(b, linear, region.independence.sizes), linear == b.Index(0));
+  });
+  return kernel.Finish(grid, /*writes_once=*/true);
+}
+
+}  // namespace
+
+BuildOutcome BuildWholeLoop(const WholeLoopRegion& region, const Machine& machine,
+                            const std::string& name) {
+  int64_t threads_per_point = ThreadsPerPoint(region, machine);
+  BuildOutcome outcome = threads_per_point > 1 ? BuildGroupPerPoint(region, threads_per_point, name)
+                                               : BuildThreadPerPoint(region, machine, name);
+  if (!outcome.built && !region.independence.dots.empty()) {
+    BuildOutcome thread_map = BuildDistributedWholeLoop(region, machine, name);
+    if (!thread_map.built) outcome.why_not += "; " + thread_map.why_not;
+    if (thread_map.built) {
+      outcome = std::move(thread_map);
+      PrefetchLoads(outcome.built->kernel);
+    }
+  }
+  if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
+  return outcome;
+}
+
+}  // namespace tokamak::gpu
