@@ -199,7 +199,7 @@ class Outputs(unittest.TestCase):
         self.assertTrue(outputs.matches(["7.16 us predicted, 8 measured"], ["7.16 us predicted, 9.5 measured"]))
         shown = "planning takes no longer than for greedy, and saves nothing"
         self.assertTrue(outputs.matches([shown], ["planning 5 ms more than for greedy saves nothing"]))
-        self.assertFalse(outputs.matches([shown], ["planning 5 ms more than for unfused saves 8 us a call"]))
+        self.assertFalse(outputs.matches([shown], ["planning 5 ms more than for unfused saves 8 us per call"]))
 
     def test_update(self):
         lines = ["1 kernel", "a 2", "b 3", "c 4", "in 9.1 ms"]

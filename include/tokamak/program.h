@@ -101,7 +101,7 @@ class Buffer {
     if (!buffer.ok()) return buffer;
     if (elements.size_bytes() != buffer->bytes())
       return Error("TK5009", "buffer: " + ToString(buffer->shape()) + " has " +
-                                 std::to_string(buffer->bytes()) + " bytes, given are " +
+                                 std::to_string(buffer->bytes()) + " bytes, got " +
                                  std::to_string(elements.size_bytes()));
     if (!elements.empty()) std::memcpy(buffer->data(), elements.data(), buffer->bytes());
     return buffer;

@@ -44,7 +44,7 @@ void Buffers() {
   Expect(Buffer::Make({Type::kF32, {int64_t{1} << 40, int64_t{1} << 40}}), "TK6117", "no size");
   Expect(Buffer::Make({Type::kF64, {int64_t{1} << 50}}), "TK5002", "no memory");
   Expect(Buffer::Make({Type::kNone, {}}), "TK6117", "type");
-  Expect(Buffer::From<float>({1, 2, 3}, {2}), "TK5009", "given are 12");
+  Expect(Buffer::From<float>({1, 2, 3}, {2}), "TK5009", "got 12");
   Expect(Buffer::Borrow(numbers, 20, {Type::kF32, {6}}), "TK5009", "the memory has 20");
   Expect(Buffer::Borrow(nullptr, 24, {Type::kF32, {6}}), "TK6117", "null");
 }

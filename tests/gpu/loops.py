@@ -49,7 +49,7 @@ def counted(drawn, target):
 
     report = tokamak.explain(drawn.function(), *drawn.arguments(), tokamak_target=target, tokamak_options={"compare": "false"}).data
     said = [d for d in report["decisions"] if d["rule"] == "loop.fuse"]
-    rejected = [d["because"] for d in said if d["verdict"] == "rejected" and "the loop within it is a kernel" not in d["because"]]
+    rejected = [d["because"] for d in said if d["verdict"] == "rejected" and "its inner loop is a whole-loop kernel" not in d["because"]]
     return bool(said) and not rejected, report["fused"]["steps"], "; ".join(rejected)
 
 

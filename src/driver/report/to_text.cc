@@ -209,7 +209,7 @@ std::string BreakEvenText(std::string_view doing, CallCost own, std::string_view
                           CallCost other) {
   double more = own.before_ms - other.before_ms, saves = other.call_us - own.call_us;
   std::string text = more > 0 ? fmt::format("{} {} ms more than {} ", doing, NumberText(more), than)
-                              : fmt::format("{} takes no longer than for {} and ", doing, than);
+                              : fmt::format("{} takes no longer than {}, and ", doing, than);
   // Savings below a thousandth are rounding noise of the sums.
   if (saves <= 1e-3 * other.call_us) return text + "saves nothing\n";
   text += fmt::format("saves {} us per call", NumberText(saves));
