@@ -92,7 +92,7 @@ const CommandHelp kKernelsHelp = {
 )"};
 
 const CommandHelp kExplainHelp = {
-    "Explains how FILE is compiled: its kernels, their costs, and ops without a kernel.",
+    "Explains how FILE is compiled: kernels, costs, and ops without a kernel.",
     R"(The heading has the totals of the program fused and with one kernel per instruction. It is
 followed by a row per step in execution order; the steps of a training step are grouped by
 forward, backward and update, which are derived from JAX's names. Below each row are its
