@@ -10,8 +10,8 @@
 //                y      = scan of each part from its begin, all parts in parallel
 //
 // This reads x twice and writes y once. Reassociation requires a neutral element, or the semantics
-// of a window, which leave the order of combinations open. P depends on the shape and the kind of
-// machine only.
+// of a window, which leave the order of combinations open. P depends on the shape and the
+// machine only, not on the run.
 
 #include <algorithm>
 #include <set>
