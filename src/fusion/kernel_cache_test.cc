@@ -50,7 +50,7 @@ TEST(KernelCache, EqualRegionsAreBuiltOnce) {
   EXPECT_TRUE(built.arguments[1].is_output);
 }
 
-// A reused kernel updates the array of the region for which it is reused.
+// A reused kernel must_alias the array of the region for which it is reused.
 TEST(KernelCache, AnUpdateIsOfItsOwnArray) {
   Module module("m");
   Builder b(module, "main");
@@ -71,8 +71,8 @@ TEST(KernelCache, AnUpdateIsOfItsOwnArray) {
   ASSERT_TRUE(result->outcome.built.has_value()) << result->outcome.why_not;
   ASSERT_EQ(kernel_cache.BuildOrGet(region(in_y), GeneratorKind::kLoop), result);
   BuiltKernel built = RebindKernel(region(in_y), *result, "in_y");
-  ASSERT_EQ(built.updates.size(), 1u);
-  EXPECT_EQ(built.updates[0].second, y);
+  ASSERT_EQ(built.must_alias.size(), 1u);
+  EXPECT_EQ(built.must_alias[0].second, y);
 }
 
 // Several elements sliced from one array, each used separately.

@@ -57,7 +57,7 @@ TEST_F(Compiled, ElementwiseWithAMaskedTail) {
     for (int64_t n : {1, 15, 16, 17, 100}) {
       KernelBuilder b("tail");
       ArrayId x = In(b, kF32, n), y = In(b, kF32, n), z = Out(b, kF32, n);
-      Scalar extent = b.NewExtent({.name = "n", .maximum = 1000});
+      Scalar extent = b.NewLaunchExtent({.name = "n", .maximum = 1000});
       Scalar blocks = (extent + b.Index(lanes - 1)) / b.Index(lanes);
       b.For("i", LoopRole::kGrid, blocks, [&](Scalar i) {
         b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) {
