@@ -385,7 +385,8 @@ ENTRY e {
         self.assertIn("a pass: `tokamak opt FILE --passes=cse` runs it", self.tokamak("explain", "cse").stdout)
         described = self.tokamak("explain", "TK6007").stdout
         self.assertIn("TK6007: The program has inputs, but neither --inputs nor --seed is given.", described)
-        self.assertIn("exit code 2: docs/errors/TK6007.md", described)
+        self.assertIn("Fix: Use `--seed 1` for random inputs", described)
+        self.assertIn("Exit code 2", described)
 
     def test_lints_add_up_to_the_program_at_most(self):
         # One line with chains of 12, 11 and 10 steps, read from stored concatenations.
@@ -432,7 +433,7 @@ ENTRY e {
         self.assertEqual((explained["in_both"], explained["a"]["only"], explained["b"]["only"]), (2, [], []))
         text = self.tokamak("explain", "--diff", a, b).stdout
         self.assertIn(f"only in {b}", text)
-        for words, part in (((a, "--diff", a, b), "no FILE"), (("--diff", "none", "rules"), "a FILE"), ((), "FILE is required")):
+        for words, part in (((a, "--diff", a, b), "leave out FILE"), (("--diff", "none", "rules"), "FILE is missing"), ((), "FILE is required")):
             self.assertIn(part, self.tokamak("explain", *words, expect=2).stderr)
 
     def test_cost_estimates(self):

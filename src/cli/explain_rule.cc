@@ -10,7 +10,7 @@
 #include "rewrite/rules.h"
 #include "support/near_names.h"
 
-// `tokamak explain NAME`: describes a rule, a pass or an error code.
+// `tokamak explain NAME`: describes a rule or a pass.
 
 namespace tokamak {
 namespace {
@@ -56,14 +56,6 @@ std::string TextOfPass(std::string_view name) {
                      InfoOf(*pass).meaning, name);
 }
 
-std::string TextOfError(std::string_view name) {
-  for (const ErrorInfo& error : AllErrors())
-    if (CodeText(error.code) == name)
-      return fmt::format("{}: {}\nan error, exit code {}: docs/errors/{}.md has an example\n", name,
-                         error.meaning, Code(error.exit), name);
-  return "";
-}
-
 // Whether a name is not a file and is spelled like a rule: "xla.expensive-op".
 bool IsMeantAsRule(const std::string& name) {
   std::error_code code;
@@ -81,7 +73,6 @@ std::optional<int> ExplainRule(const ExplainCommand& command, Console& console) 
   if (text.empty()) text = TextOfPlannerRule(name);
   if (text.empty()) text = TextOfSimplifyRule(name);
   if (text.empty()) text = TextOfPass(name);
-  if (text.empty()) text = TextOfError(name);
   if (!text.empty()) {
     console.Out(text);
     return 0;
