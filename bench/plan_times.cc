@@ -11,32 +11,25 @@
 
 #include <fmt/format.h>
 
+#include "driver/compilation.h"
 #include "driver/fusion_options.h"
 #include "driver/host_rates.h"
-#include "driver/kernel_codes.h"
 #include "driver/load.h"
-#include "driver/lower_module.h"
-#include "driver/step_cost.h"
-#include "passes/passes.h"
 #include "rewrite/pipeline.h"
 
 namespace tokamak {
 namespace {
 
-Result<std::string> Plan(Module& module, FusionMode mode, bool gpu, const char* passes) {
-  DecisionLog log;
-  TOK_TRY(Pipeline pipeline, ParsePipeline(passes));
-  PassContext context(log, {}, {});
-  TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
-          RunPasses(module, pipeline, context, PipelineOptions{}));
-  if (std::string why = WhyNotLowered(module); !why.empty())
-    return fmt::format(R"({{"why_not": "{}"}})", why);
-  LowerOptions options;
-  options.plan.mode = mode;
-  options.machine = gpu ? GpuMachine() : HostMachine();
-  if (gpu) options.machine.rates = &GpuRates();
-  TOK_TRY(LoweredProgram program,
-          gpu ? LowerModule(module, options, log) : LowerForHost(module, options, log));
+Result<std::string> Plan(std::unique_ptr<Module> module, FusionMode mode, const Target& target,
+                         const char* passes) {
+  CompileOptions options;
+  options.fusion = mode;
+  TOK_TRY(options.passes, ParsePipeline(passes));
+  TOK_TRY(std::shared_ptr<const Compilation> compilation,
+          Compile(std::move(module), target, options));
+  if (!compilation->why_interpreted.empty())
+    return fmt::format(R"({{"why_not": "{}"}})", compilation->why_interpreted);
+  const LoweredProgram& program = compilation->program;
   size_t instrs = 0;
   PlanningStats all;
   for (const auto& [computation, stats] : program.planning) {
@@ -59,8 +52,7 @@ Result<std::string> Plan(Module& module, FusionMode mode, bool gpu, const char* 
       R"("us": {:.3f}}})",
       instrs, all.baseline_ms, all.greedy_ms, all.search_ms, all.build_ms, all.moves_enumerated,
       all.kernels_built_for_costs, program.launches, program.arena_bytes, all.unfused_us,
-      all.baseline_us, all.greedy_us, all.chosen_us,
-      EstimateCost(program.steps, program, options.machine));
+      all.baseline_us, all.greedy_us, all.chosen_us, compilation->predicted_us);
 }
 
 int Run(int argc, char** argv) {
@@ -70,14 +62,17 @@ int Run(int argc, char** argv) {
   }
   Result<FusionMode> mode = ParseFusionMode(argv[1]);
   if (!mode.ok()) return 2;
-  if (std::strcmp(argv[2], "unknown") == 0) UseDefaultRates();
+  bool is_unknown = std::strcmp(argv[2], "unknown") == 0;
+  if (is_unknown) UseDefaultRates();
+  Result<Target> target = TargetNamed(is_unknown ? "host" : argv[2]);
+  if (!target.ok()) return 2;
   for (int i = 4; i < argc; ++i) {
     Result<LoadedFile> file = LoadFile(argv[i], Verification::kNo);
     if (!file.ok()) return 1;
     for (Result<std::unique_ptr<Module>>& program : file.value().programs) {
       if (!program.ok()) return 1;
       Result<std::string> line =
-          Plan(*program.value(), mode.value(), std::strcmp(argv[2], "h200") == 0, argv[3]);
+          Plan(std::move(program).value(), mode.value(), target.value(), argv[3]);
       if (!line.ok()) return 1;
       std::printf("%s\n", line.value().c_str());
       std::fflush(stdout);

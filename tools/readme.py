@@ -14,7 +14,9 @@ import tree
 BEGIN, END = "<!-- results -->", "<!-- end -->"
 # title, data file, page of results, machine. How each file holds its rows: see ROWS.
 TABLE = (("elementwise, reductions, softmax, attention, sorts", "cpu", "cpu", "2 CPU cores"),
+         ("the same", "cpu_x86_64_16", "cpu", "16 CPU cores"),
          ("loops: simulation, recurrent cells, solvers", "loops_cpu", "loops_cpu", "2 CPU cores (aarch64)"),
+         ("the same", "loops_cpu_x86_64_16", "loops_cpu", "16 CPU cores"),
          ("training steps: CNN, ResNet, transformer", "train_cpu", "train_cpu", "2 CPU cores"),
          ("elementwise, reductions, softmax, sorts, stencils", "cuda", "cuda", "H200"),
          ("randomly generated loops", "loops", "loops", "H200"),
@@ -49,7 +51,8 @@ def of_seeds(data):
         yield f"seed {row['seed']}", row["ratio"]
 
 
-ROWS = {"cpu": of_programs, "loops_cpu": of_loops, "train_cpu": of_training, "cuda": of_gpu, "loops": of_seeds, "cuda_models": of_gpu}
+ROWS = {"cpu": of_programs, "cpu_x86_64_16": of_programs, "loops_cpu": of_loops, "loops_cpu_x86_64_16": of_loops,
+        "train_cpu": of_training, "cuda": of_gpu, "loops": of_seeds, "cuda_models": of_gpu}
 
 
 def lines(root):

@@ -46,8 +46,8 @@
 //
 //   estimate       from instruction counts (region_work.h), without building a kernel. The greedy
 //                  planner uses estimates alone; the search uses them to discard moves.
-//   modeled cost   the cost model (cost/work.h) applied to the kernel that a generator builds; a
-//                  built cost in docs/fusion.md. Nothing is run or measured for either.
+//   modeled cost   the cost model (cost/work.h) applied to the kernel that a generator builds.
+//                  Nothing is run or measured for either.
 //
 // Both are cached by the structural hash of the region (region_hash.h), so identical layers of a
 // model share them.
@@ -87,7 +87,7 @@ struct PlanningStats {
   double greedy_ms = 0;    // tier 0
   double search_ms = 0;    // tier 1
   double build_ms = 0;     // kernels of the chosen plan that the baseline planner had not built
-  // Modeled cost of one execution in microseconds; 0 if not computed. The start plans, and the
+  // Modeled cost of one execution in microseconds; 0 if not computed. The starting plans, and the
   // result of the search.
   double unfused_us = 0, baseline_us = 0, greedy_us = 0, chosen_us = 0;
   int64_t moves_enumerated = 0;
