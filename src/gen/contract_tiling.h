@@ -21,7 +21,8 @@ constexpr int64_t RoundUp(int64_t x, int64_t to) {
 }
 
 // One dimension, cut into `count` tiles of `size`, a multiple of the dimension's unit (vector
-// lanes, matrix-tile rows): count * size >= total. If `size` does not divide `total`:
+// lanes, or rows of an AMX tile register): count * size >= total. If `size` does not divide
+// `total`:
 //   rows, columns   several tiles: the last one starts at total - size and overlaps the one before
 //                   it, so elements in the overlap are computed twice, with equal results.
 //                   One tile: size > total, it is padded; padded rows and columns repeat the last
@@ -49,7 +50,8 @@ struct Tiling {
   int64_t rhs_block =
       0;  // width of the column blocks if rhs is prepacked (PrepackedRhsBlockWidth), else 0
   int64_t row_unit = 1;  // tile rows are a multiple of this
-  // Panel depth is a multiple of this: the depth of a matrix tile, or the group of the VNNI layout.
+  // Panel depth is a multiple of this: the depth of an AMX tile register, or the group size of the
+  // VNNI layout.
   int64_t depth_unit = 1;
 
   int64_t PaddedDepth() const { return depth.size * depth.count; }

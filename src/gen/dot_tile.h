@@ -30,8 +30,9 @@ namespace tokamak {
 //     }
 //   }
 //
-// All its arrays belong to one task (Space::kShared) and are used by one thread: no barriers, no
-// double buffering. Staging on GPUs is another mechanism (gpu/contract_tiling.h).
+// Its arrays belong to one task and are used by one thread: no barriers, no double buffering. They
+// are in Space::kShared, except the transposition square (Space::kRegisters). Staging on GPUs is
+// another mechanism (gpu/contract_tiling.h).
 class DotTile {
  public:
   struct Environment {

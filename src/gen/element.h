@@ -184,6 +184,7 @@ class ElementEmitter {
   std::unordered_map<const Instr*, bool> in_region_;  // the instructions of the region
   std::map<std::pair<const Instr*, size_t>, BoundElement> bound_;
   std::map<Key, Element> memo_;
+  // The state of OverrideLoad, per input.
   struct Provided {
     ValueId index{};
     Element value;

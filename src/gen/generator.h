@@ -32,24 +32,26 @@
 //   lane          an iteration of a vector loop (LoopRole::kVector): a SIMD lane on a CPU, an
 //                 element of a thread's vector access on a GPU; "lane of a warp" is CUDA's
 //   factor, sum   the operands of a dot's multiplications, and its accumulators
+//   Chosen        in the comment on a constant: the value was set by hand and not measured
 //
 // A while loop runs in one of three ways, tried in this order (docs/loops.md):
 //   whole-loop kernel   BuildWholeLoop: one generated kernel contains the serial loop over the
 //                       iterations. Points are independent, so no thread waits for another thread
 //                       block (whole_loop.h).
-//   persistent kernel   (GPU) the body is lowered to several ordinary kernels first; one
-//   cooperative
-//                       launch runs them as phases of each iteration, with a grid barrier between
-//                       dependent phases (lower/persistent.h). Requires that every step of the body
-//                       is a generated kernel or a copy: one library call in the body excludes it
-//                       (PrefersKernelInLoop, library/contraction.h). Generators do nothing special
-//                       for it: any kernel without a grid-wide dependence qualifies.
+//   persistent kernel   (GPU) the body is lowered to several ordinary kernels first. One
+//                       cooperative launch runs them as phases of each iteration, with a grid
+//                       barrier between dependent phases (lower/persistent.h). Requires that every
+//                       step of the body is a generated kernel or a copy: one library call in the
+//                       body excludes it (PrefersKernelInLoop, library/contraction.h). Generators
+//                       do nothing special for it: any kernel without a grid-wide dependence
+//                       qualifies.
 //   loop of steps       the host launches the kernels of the body once per iteration.
 // None of these is a "loop kernel" (kLoop): that is an elementwise kernel, a loop over elements.
 
 namespace tokamak {
 
-// The loop nest that a region is lowered to. Each kind has one generator per machine type.
+// The loop nest that a region is lowered to. BuildRegion chooses the generator by kind and machine
+// type; for some kinds it or the generator tries more special generators first.
 enum class GeneratorKind : uint8_t {
   kLoop,      // elementwise: each element of the roots independently
   kRows,      // reductions over the minor dimensions plus elementwise code: row by row
@@ -95,7 +97,8 @@ BuildOutcome BuildRegion(const FusedRegion& region, GeneratorKind kind, const Ma
 // jit(f)/add".
 std::vector<std::string> NotesOf(const FusedRegion& region);
 
-// The CPU generators, one per kind. BuildRegion calls them; the GPU generators are in gpu/gpu.h.
+// The CPU generators, one per kind. For kLoop there are three: BuildRegion tries BuildPhilox, then
+// BuildTranspose, then BuildElementwise. The GPU generators are in gpu/gpu.h.
 BuildOutcome BuildElementwise(const FusedRegion& region, const Machine& machine,
                               const std::string& name);
 // kLoop regions with random bits: computes all words of a Philox block together.
@@ -142,16 +145,18 @@ std::optional<std::string> WhyNoSortKernel(const Instr& sort, const Machine& mac
 
 // The arguments of a region's kernel, in the order in which ElementEmitter declares them.
 std::vector<KernelArgument> ArgumentsOf(const FusedRegion& region);
-// VerifyOrReject rejects a kernel that violates kernel IR (kernel/verify.h); the region can still
-// be lowered in another way. It is called only for kernels of the final plan: verifying every
-// candidate would add a tenth to planning time. why_not then starts with kGeneratorBug; tests look
-// for that prefix in decision records.
+// VerifyOrReject rejects a kernel that violates the rules of kernel IR (kernel/verify.h). The
+// planner then forms smaller regions instead; a single instruction without a kernel runs on the
+// host. A while loop runs in another of the ways above. Only kernels of complete plans are
+// verified: verifying every candidate would add a tenth to planning time. why_not starts with
+// kGeneratorBug; tests look for that prefix in decision records.
 inline constexpr std::string_view kGeneratorBug = "generator bug: ";
 BuildOutcome VerifyOrReject(BuildOutcome outcome);
 // Fills `may_alias` and `work` from the kernel. `writes_once`: no element of an output is written
-// twice; otherwise nothing is computed in place. The last step of every generator: FinishLoopKernel
-// (roots.h) calls it for region kernels, gpu::FinishBlockKernel (gpu/gpu.h) adds
-// gpu::FinalizeGpuKernel, and WholeLoopKernel::Finish does the same for whole-loop kernels.
+// twice; otherwise nothing is computed in place. Every generator finishes its kernel with it: by
+// FinishLoopKernel (roots.h; kernels of most kinds), gpu::FinishBlockKernel (gpu/gpu.h) or
+// WholeLoopKernel::Finish (whole_loop.h), or by a direct call. GPU generators also call
+// gpu::FinalizeGpuKernel, before or after it.
 void ComputeLaunchFacts(BuiltKernel& built, bool writes_once);
 // The largest power of two that is at most x (x >= 1).
 int64_t FloorPowerOfTwo(int64_t x);

@@ -14,9 +14,9 @@ namespace tokamak {
 // A sort of lines with any comparator.
 struct LineSort {
   const Instr* instr = nullptr;
-  size_t along = 0;
-  Dims dims;
-  int64_t length = 1, lines = 1;
+  size_t along = 0;               // the dimension that is sorted
+  Dims dims;                      // of the operands
+  int64_t length = 1, lines = 1;  // elements of a line; number of lines
 
   // Whether the comparator uses an operand's elements.
   bool ComparatorUses(size_t operand) const;
@@ -34,10 +34,11 @@ std::optional<Scalar> ComesBefore(KernelBuilder& b, const LineSort& sort,
                                   const std::vector<Element>& elements);
 
 // A sort of u32 or u64 words by a digit, i.e. some of their bits: the comparator is less-than on
-// the digit. The passes that split a radix sort make such instructions
-// (passes/target/radix_sort.h). One of them, the radix scatter pass (gpu/gpu.h), has one more
-// operand, which the comparator captures but does not use: the start offsets of the digits, for the
-// kernel.
+// the digit. The compiler pass that splits a radix sort makes such instructions
+// (passes/target/radix_sort.h). One of these instructions, the radix scatter (gpu/gpu.h), has one
+// more operand, for its kernel: the start offsets of the digits. It is a captured operand
+// (Instr::captures), which is passed whole to the comparator, not element by element. The
+// comparator does not use it.
 struct RadixKey {
   const Instr* digit = nullptr;  // the instruction in the comparator: its first parameter's digit
   int bits = 0;                  // of the digit
@@ -47,7 +48,8 @@ std::optional<RadixKey> RadixKeyOf(const Instr& sort);
 std::optional<Scalar> DigitOf(KernelBuilder& b, const Instr& sort, const RadixKey& key,
                               const Element& element);
 
-// Returns why sorts with this comparator have no kernel at any length, nullopt if they have one.
+// Returns why the comparator has no code for the elements of the operands, nullopt if it has.
+// Comparison sorts need it at any length.
 std::optional<std::string> WhyNoComparatorCode(const Instr& sort);
 
 }  // namespace tokamak

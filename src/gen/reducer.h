@@ -23,8 +23,8 @@ struct Reducer {
   ArgReduction arg_reduction = ArgReduction::kNone;
   // Whether the elements may be reassociated: several lanes accumulate disjoint subsets, each in
   // order, and CombineLanes() merges them. Each accumulator then starts with the neutral element
-  // (for a pick, with the reduce's initial value). If false, one accumulator starts with the
-  // initial value and takes all elements in order.
+  // (for an argmax or argmin, with the reduce's initial value). If false, one accumulator starts
+  // with the initial value and takes all elements in order.
   bool can_reassociate = false;
   Dims reduced_dims, kept_dims;  // indices of the inputs' dimensions, ascending
 
@@ -40,7 +40,7 @@ std::optional<std::string> WhyNoReduceKernel(const Instr& reduce);
 std::optional<Op> CommutativeOpOf(const Computation& body);
 // Requires a reduce of two arrays.
 ArgReduction ArgReductionOf(const Reducer& reducer);
-// Emits the selection between two pairs (value, index).
+// Emits the argmax or argmin of two pairs (value, index). `pick` says which of the two.
 std::vector<Element> SelectPair(ArgReduction pick, const std::vector<Element>& x,
                                 const std::vector<Element>& y);
 // The neutral element of the op.
@@ -51,7 +51,8 @@ class Accumulators {
  public:
   Accumulators(KernelBuilder& b, ElementEmitter& emitter, const Reducer& reducer, int64_t lanes);
   const Reducer& reducer() const { return *reducer_; }
-  // The start value of an accumulator: the neutral element, or the reduce's initial value.
+  // The start value of an accumulator: the neutral element of the op if can_reassociate, otherwise
+  // the reduce's initial value. An argmax or argmin always starts with the reduce's initial value.
   std::vector<Element> InitialValue();
   std::vector<Element> Read(Scalar lane);
   void Write(Scalar lane, const std::vector<Element>& values);
@@ -62,8 +63,8 @@ class Accumulators {
   std::vector<Element> CombineLanes();
   // Combines two partial results. Requires can_reassociate.
   std::vector<Element> CombinePair(const std::vector<Element>& x, const std::vector<Element>& y);
-  // The result of the reduce from an accumulator: combined with the initial value and rounded to
-  // the result type.
+  // The result of the reduce from an accumulator: combined with the reduce's initial value, unless
+  // the accumulator started with it (InitialValue), and rounded to the result type.
   std::vector<Element> FinalResult(std::vector<Element> sums);
 
  private:

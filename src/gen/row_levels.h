@@ -8,12 +8,13 @@
 
 // Groups the reductions of a region into levels by dependence, for the row kernels of CPUs and
 // GPUs. Each level is one pass over the row: in a softmax, level 0 is the maximum, level 1 the sum
-// of exponentials that depends on it.
+// of exponentials that depends on it. A GPU row kernel can merge these two passes
+// (online_sum_exp.h).
 
 namespace tokamak {
 
-// The reductions of a region by dependence: a level uses results of earlier levels only. All reduce
-// rows of one length.
+// The reductions of a region by dependence: a level uses results of earlier levels only. All
+// reductions have the same number of rows, of the same length.
 struct RowLevels {
   std::vector<std::vector<Reducer>> levels;
   int64_t row_count = 0, row_length = 0;  // number of rows; elements of a row

@@ -15,13 +15,15 @@ struct Scan {
   const Instr* instr = nullptr;
   const Computation* body = nullptr;
   size_t inputs = 0, outputs = 0, carries = 0;
-  size_t along = 0;
+  size_t along = 0;  // the dimension of `dims` that is scanned; `length` is its size
   bool is_reverse = false;
   Dims dims, carry_dims;  // `dims`: sizes of inputs and outputs. `carry_dims`: sizes of the carries
   int64_t outer = 1, length = 1, inner = 1;
 
-  // Whether several sequences, adjacent along `inner`, are scanned as vector lanes. Otherwise a CPU
-  // scans one sequence at a time. Chosen: fewer than 4 lanes do not pay off.
+  // Whether the scan, and elementwise code fused with it, runs in parallel lanes. On a CPU,
+  // sequences adjacent along `inner` are then vector lanes; otherwise the code is scalar. Chosen:
+  // fewer than 4 lanes do not pay off. On a GPU always true: threads run in parallel, whatever
+  // `inner` is.
   bool VectorizesInner(const Machine& machine) const { return inner >= 4 || machine.is_gpu(); }
 };
 

@@ -16,7 +16,8 @@ namespace tokamak {
 std::string AnalyzeScan(const FusedRegion& region, Scan& scan);
 
 // One step of a scan and the elementwise code that uses its results. Indices are [outer, along,
-// inner]; the elements at one (outer, inner) are a sequence.
+// inner]: a parameter `along` is a position in 0 .. length - 1, while Scan::along is the number of
+// the dimension. The elements at one (outer, inner) are a sequence.
 class ScanElements {
  public:
   ScanElements(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region,
@@ -49,7 +50,8 @@ class ScanElements {
   const Scan& scan_;
 };
 
-// The carries in registers, for the `width` sequences that a thread scans together.
+// The carries in registers, for the `width` sequences that a thread scans together. `row`: index of
+// one of these sequences.
 class ScanCarryRegisters {
  public:
   ScanCarryRegisters(KernelBuilder& b, const Scan& scan, int64_t width);

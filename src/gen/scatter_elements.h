@@ -13,8 +13,12 @@
 //   the windows            the other dimensions of the update: one index tuple per window. Some of
 //                          them may be batching dimensions: windows of different batches write
 //                          disjoint parts of the array.
-// A parameter `batch` holds the coordinates of a window among the windows, `starts` the start
-// indices of a window in the array, `window` coordinates within a window.
+// Parameters of these names:
+//   `batch`                which window: its coordinates in the windows' index space, over batching
+//                          and other dimensions alike
+//   `starts`               the start indices of a window in the array
+//   `window`               coordinates of an element within a window
+// WindowCoordinates is the exception: its parameters are linear indices.
 
 namespace tokamak {
 
@@ -37,10 +41,11 @@ class ScatterElements {
   // of several elements start at any index along their dimension, so they can overlap partially.
   bool WindowsMayPartlyOverlap() const;
 
-  // The coordinates of a window with this linear index.
+  // The coordinates, in the windows' index space, of the window with this linear index.
   Coordinates WindowCoordinates(Scalar window) { return Delinearized(b_, window, batch_); }
-  // The number of batches (batching dimensions), and the coordinates of a window of a batch, from
-  // linear indices over the batching and the other dimensions. Windows of different batches never
+  // The number of batches, i.e. of indices of the batching dimensions, and the coordinates of a
+  // window of a batch. Here `batch` is the linear index over the batching dimensions, `window` that
+  // over the other dimensions of the windows' index space. Windows of different batches never
   // overlap.
   int64_t batch_count() const;
   Coordinates WindowCoordinates(Scalar batch, Scalar window);
@@ -53,8 +58,8 @@ class ScatterElements {
   // The row-major array index of the window's first element. Unless WindowsMayPartlyOverlap(), two
   // windows overlap if and only if these are equal.
   Scalar FirstIndex(const Coordinates& batch, const std::vector<Scalar>& starts);
-  // The window coordinates of an array element. `inside`, a pred that the caller initializes, is
-  // and-ed with whether the element is in the window.
+  // The coordinates within the window of the array element at coordinates `index`. `inside`, a pred
+  // that the caller initializes, is and-ed with whether the element is in the window.
   Coordinates WindowAt(const Coordinates& batch, const std::vector<Scalar>& starts,
                        const Coordinates& index, Scalar& inside);
   // Combines an update element into the array. The window must be in bounds.
@@ -85,8 +90,9 @@ class ScatterElements {
   ElementEmitter& emitter_;
   const Instr& scatter_;
   const ScatterAttrs& attrs_;
-  Dims window_, batch_,
-      extent_;  // sizes of the window, of the windows' index space; see window_extents()
+  // `window_`: sizes of the window. `batch_`: sizes of the windows' index space, over batching and
+  // other dimensions. `extent_`: see window_extents().
+  Dims window_, batch_, extent_;
 };
 
 }  // namespace tokamak

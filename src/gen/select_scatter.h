@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-// Returns why a select-and-scatter has no kernel, nullopt if it has one.
+// Returns why elements of a select-and-scatter have no code, nullopt if they have.
 std::optional<std::string> WhyNoSelectAndScatterCode(const Instr& instr);
 // Taps that one result element evaluates, over all its windows.
 int64_t TapsPerResult(const Instr& instr);

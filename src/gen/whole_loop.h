@@ -15,7 +15,9 @@
 // The iterations are serial: each needs the values of the one before. Parallelism comes from
 // dimensions of the carried values along which the computation is independent
 // (analysis/independent.h), for example the batch of simulated environments or of an RNN. A point
-// is one index of these parallel dimensions. No point reads a value of another point:
+// is one index of these parallel dimensions, the axes of the loop. A dimension of an array is along
+// one of the axes, or every point has the whole dimension (CarryForm::axes). No point reads a value
+// of another point:
 //
 //   for each point p (grid, threads, vector lanes)
 //     load the carried values of p into registers
@@ -28,8 +30,8 @@
 //   whole_loop.cc, whole_loop_blocked.cc   CPU: points are vector lanes; no synchronization
 //   gpu/whole_loop.cc                      GPU: one thread per point, no synchronization; or a
 //                                          WholeLoopGroup per point, with warp barriers
-//   gpu/whole_loop_distributed.cc          GPU: a thread block (or cluster) runs several points;
-//   its
+//   gpu/whole_loop_distributed.cc          GPU: a thread block, launched as a cluster if it is
+//                                          large (kernel/cluster.h), runs several points. Its
 //                                          threads own elements of them (WholeLoopMapping) and
 //                                          exchange the vectors of dots through shared memory, with
 //                                          one block barrier per dot and iteration
@@ -57,10 +59,11 @@ class WholeLoopFrame;
 // through shared memory, with a warp barrier. With a WholeLoopMapping they own the same elements of
 // one point, because a warp has more lanes than elements and points to cover.
 struct WholeLoopGroup {
-  int64_t threads = 1;    // in a group
-  int64_t points = 1;     // per thread block; 1 with a WholeLoopMapping
-  Scalar member;          // index of the thread in its group
-  Scalar point_in_block;  // index of the point in its thread block
+  int64_t threads = 1;  // in a group
+  int64_t points = 1;   // per thread block; with a WholeLoopMapping see warp_points instead
+  Scalar member;        // index of the thread in its group
+  // Index of the point in its thread block; with a WholeLoopMapping use the field of that struct.
+  Scalar point_in_block;
 };
 
 // Distribution of the elements of points over the threads of a block. Carried values of a
@@ -108,7 +111,7 @@ struct WholeLoopContext {
 // A dot that is, for each point, the product of a vector and a matrix.
 struct WholeLoopMatVec {
   const Instr* dot = nullptr;
-  // The parallel axis of each result dimension, or -1. Points into LoopIndependence::dots.
+  // The axis of each result dimension, or -1. Points into LoopIndependence::dots.
   const std::vector<int>* axes = nullptr;
   size_t vector = 0;               // index of the operand that is the vector
   int64_t terms = 0, results = 0;  // terms of a sum (contracted elements, K); results per point
@@ -116,11 +119,11 @@ struct WholeLoopMatVec {
   Dims ResultDims() const;      // sizes of the result dimensions that are not parallel axes
   Dims ContractedDims() const;  // sizes of the contracted dimensions
 };
-// The dot in this form if it is too large to unroll and small enough for local arrays: the kernel
-// then loops over the contracted dimension, with the vector and the sums in local arrays
-// (EmitMatVec).
+// The dot as a WholeLoopMatVec if it is too large to unroll and small enough for local arrays: the
+// kernel then loops over the contracted dimension, with the vector and the sums in local arrays
+// (EmitMatVec). `form`: the independence analysis of the whole loop.
 std::optional<WholeLoopMatVec> LoopedMatVecOf(const LoopIndependence& form, const Instr& dot);
-// The dot in this form, whatever its size; nullopt if it does not have the form.
+// The same for a dot of any size; nullopt if it is not the product of a vector and a matrix.
 std::optional<WholeLoopMatVec> MatVecOf(const LoopIndependence& form, const Instr& dot);
 // The coordinates in an operand of a dot, from the result coordinates `at` and the contracted
 // coordinates `term`.
@@ -153,7 +156,7 @@ class PointElements {
   const CarryForm& form_;
   int64_t count_ = 1;
   int64_t element_stride_ = 0;  // stride between the elements of a thread; 0: it owns all of them
-  Dims own_;                    // dimensions that are not parallel axes
+  Dims own_;  // sizes of the dimensions that are along no axis: the elements of a point
 };
 // index - WholeLoopMapping::element, if it is a compile-time constant.
 std::optional<int64_t> OffsetFromOwnElement(WholeLoopContext& context, Scalar index);
@@ -213,7 +216,8 @@ class WholeLoopFrame {
  private:
   // Emits an instruction that is not a pure value, and makes it the source of its elements.
   void EmitInstr(const Instr& instr);
-  // An operand element of the dot, in the accumulator type.
+  // An operand element of the dot, in the accumulator type. `term`: linear index over
+  // ContractedDims(). `sum`: linear index of a result of the point, over ResultDims().
   Scalar FactorOf(const WholeLoopMatVec& product, size_t operand, Scalar term, Scalar sum);
   void EmitMatVec(const WholeLoopMatVec& product);
   void EmitDistributedMatVec(const WholeLoopMatVec& product);

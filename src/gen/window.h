@@ -13,7 +13,7 @@
 
 namespace tokamak {
 
-// Returns why a reduce-window has no kernel, nullopt if it has one.
+// Returns why elements of a reduce-window have no code, nullopt if they have.
 std::optional<std::string> WhyNoReduceWindowCode(const Instr& window);
 int64_t TapsOf(const Instr& window);
 // Windows of up to 32 taps (kFewTaps) are unrolled: the element emitter computes them at any

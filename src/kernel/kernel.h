@@ -42,8 +42,11 @@
 //     (serial, unrolled), or the lanes of a SIMD vector (vector).
 //   * A thread block is one iteration of all grid loops. It has one thread per iteration of all
 //     thread loops. Thread blocks are independent and run in any order.
-//   * The lanes of a vector loop run in lockstep or in any order: no lane sees a store of another
-//     lane of the same execution of the loop.
+//   * A thread block of more than 1024 threads is launched as a thread-block cluster (cluster.h).
+//     Its shared memory and its block barriers then span the cluster.
+//   * The lanes of a vector loop run in lockstep or in any order. A generator must therefore not
+//     let a lane read what another lane stores in the same execution of the loop. The simulator
+//     reports that as a data race (simulate.h).
 //   * Memory is a set of arrays: arguments (global memory), shared memory of the thread block, or
 //     registers. Indices count elements. Shared memory and registers are uninitialized when a
 //     thread block starts.
@@ -119,14 +122,13 @@ enum class StmtKind : uint8_t { kFor, kIf, kWhile, kStore, kRead, kShuffle, kBar
 // Operands of a matrix multiply statement: for all i < rows and j < columns,
 //   result(i, j) += sum over p < depth of lhs(i, p) * rhs(p, j)
 // with the sum over p in any order. With `overwrite` the statement stores (=) instead of
-// accumulating
-// (+=). `result` is the statement's array. Each matrix starts at its own index: the statement's
-// index, `lhs_index`, `rhs_index`.
+// accumulating (+=). `result` is the statement's array. Each matrix starts at its own index: the
+// statement's index, `lhs_index`, `rhs_index`.
 //
 // There are two forms.
 //   * Per thread (warp_rows == 0): one thread multiplies. If an element is narrower than 32 bits,
 //     rhs is interleaved (VNNI layout): VnniGroupSize(type) consecutive p fill 32 bits and are
-//     contiguous for each column. lhs then has contiguous columns.
+//     contiguous for each column. lhs_column_stride must then be 1.
 //   * Block-wide (warp_rows > 0): all threads of the thread block take part, as in mma.sync. lhs
 //     and rhs are plain row- or column-major matrices in shared memory, whatever their type;
 //     `result` is an array of registers that holds the accumulators of each thread. Each warp
@@ -140,7 +142,8 @@ struct MatrixMultiply {
   bool overwrite = false;
   int64_t rows = 0, columns = 0;
   // Strides in elements, from row to row and from column to column. For a per-thread rhs in VNNI
-  // layout, rhs_row_stride is the stride between groups of p. Columns of `result` are adjacent.
+  // layout, rhs_row_stride is the stride between groups of p. In the per-thread form the column
+  // stride of `result` is 1.
   int64_t lhs_row_stride = 0, lhs_column_stride = 1, rhs_row_stride = 0, result_row_stride = 0;
   // Block-wide form only.
   int64_t rhs_column_stride = 1, warp_rows = 0, warp_columns = 0;
@@ -170,6 +173,7 @@ struct AccumulatorPosition {
       lane = thread % make_constant(MatrixMultiply::kWarpSize);
     int64_t warps_across_columns = product.columns / product.warp_columns;
     T fragment = accumulator / make_constant(4), in_fragment = accumulator % make_constant(4);
+    // The fragments across the columns of a warp tile, not all of its fragments.
     int64_t fragments = product.warp_columns / MatrixMultiply::kFragmentColumns;
     // Separate statements, because C++ does not define the evaluation order of the operands of +,
     // and the order in which nodes are created must not depend on the compiler.
@@ -200,10 +204,12 @@ struct Stmt {
   LoopId loop{};        // for
   ValueId condition{};  // if, while: a pred. A while evaluates it after running `condition_stmts`
   ArrayId array{};      // store, multiply. A read's array is in the node `value`
-  ValueId index{}, value{};  // store, multiply; read, shuffle: `value` is the node they define
-  BarrierScope scope{};      // barrier
-  bool uniform = false;      // if, while: all threads of the thread block take the same branch
-  MatrixMultiply matmul{};   // multiply
+  // `index`: of a store, and of the result of a multiply. `value`: the value that a store stores;
+  // the node that a read or a shuffle defines.
+  ValueId index{}, value{};
+  BarrierScope scope{};     // barrier
+  bool uniform = false;     // if, while: all threads of the thread block take the same branch
+  MatrixMultiply matmul{};  // multiply
   // condition_stmts: the statements that compute a while's condition. body: of a for, a while, the
   // then branch of an if. else_body: the else branch of an if.
   StmtList condition_stmts, body, else_body;

@@ -19,7 +19,8 @@ struct CachedElement {
 // Values of a row's elements that live from one pass over the row to later ones: those of a
 // thread's first elements in registers, those of the others in shared memory. The passes are the
 // levels of reductions, then the pass that writes elements. Every pass assigns the same elements to
-// a thread, which reads back only what it stored: no barriers are needed, in shared memory either.
+// a thread, which reads back only what it stored: no barriers are needed, not even for shared
+// memory.
 //
 // Usage: Find; if the result fits, Allocate(count, shared_count); then, in the code of each
 // element, LoadCached(pass, ...) first and StoreCached(pass, ...) last.
@@ -58,9 +59,10 @@ class CachedValues {
     size_t last_pass = 0;  // last pass that uses it
     ArrayId array{};
   };
-  // Assigns values to shared-memory arrays. of_values[i]: the slots of the components of value i.
+  // Assigns values to shared-memory arrays. slots_of_value[i]: slots of the components of value i.
   std::vector<Slot> FindSlots(std::vector<std::vector<size_t>>& slots_of_value) const;
-  // The array and index of a component (real or imaginary) of a cached value.
+  // The location of a component (real or imaginary) of a cached value: array and index, in
+  // registers or in shared memory.
   std::pair<ArrayId, Scalar> SlotOf(const Value& value, size_t component,
                                     const CachedElement& element) const;
   // The cached values; empty if Allocate was not called.

@@ -99,8 +99,8 @@ class ColumnSums {
   int64_t outer_ = 1, reduced_rows_ = 1, row_length_ = 1, shared_bytes_ = 0;
 };
 
-// Whether a reduction is a column reduction: of real numbers or integers, over adjacent dimensions,
-// with other dimensions after them, in any order.
+// Whether a reduction is a column reduction: it has one input, which is not complex, the reduced
+// dimensions are adjacent with other dimensions after them, and it may be reassociated.
 bool ReducesColumns(const Reducer& reducer);
 
 }  // namespace tokamak::gpu

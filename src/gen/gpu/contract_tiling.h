@@ -13,12 +13,14 @@
 // shared memory, double-buffered, each panel in the layout of its operand in memory (contiguous
 // along K, or along the rows or columns), with a padded pitch against bank conflicts (no swizzle):
 //
-//   for i in 0 .. panels                                   // software pipeline over K panels
+//   for i in 0 .. panels, inclusive                        // software pipeline over K panels
 //     each thread computes its elements of panel i of both operands into registers
 //     accumulators += panel i-1 (block-wide multiply: tensor cores or FMA)
 //     each thread stores its elements of panel i to half i % 2 of the buffers
 //     block barrier
 //   accumulators -> shared memory; block barrier; consumers are evaluated in row order and stored
+//
+// Iteration 0 only stages, iteration `panels` only multiplies.
 //
 // One barrier per iteration suffices: iteration i writes half i % 2, which iteration i-1 read
 // before its barrier. A single panel needs one buffer only. Panels are `panel_depth` elements along
@@ -44,7 +46,7 @@ struct GpuDotTiling {
 
   bool is_split_k() const { return k_slices > 0; }
   // Narrow: side of the square of sums that a thread computes for its slice. Chosen: 16 sums per
-  // thread, each of 4 vector lanes, take 64 registers.
+  // thread, each kept as 4 partial sums along K (vector lanes), take 64 registers.
   static constexpr int64_t kThreadTileSize = 4;
   int64_t ThreadsPerSlice() const { return rows * columns / (kThreadTileSize * kThreadTileSize); }
   int64_t warps() const { return rows / warp_rows * (columns / warp_columns); }

@@ -54,9 +54,10 @@ BuildOutcome BuildHistogram(const FusedRegion& region, const Machine& machine,
 // grid barriers.
 BuildOutcome BuildWholeLoop(const WholeLoopRegion& region, const Machine& machine,
                             const std::string& name);
-// Recurrent networks: each thread block (or cluster) runs some points, and its threads own elements
-// of their carried values (WholeLoopMapping). Elements of a point interact through dots only, with
-// one block barrier per dot and iteration (whole_loop_distributed.cc).
+// Recurrent networks: each thread block, launched as a cluster if it is large (kernel/cluster.h),
+// runs some points. Its threads own elements of their carried values (WholeLoopMapping). Elements
+// of a point interact through dots only, with one block barrier per dot and iteration
+// (whole_loop_distributed.cc).
 BuildOutcome BuildDistributedWholeLoop(const WholeLoopRegion& region, const Machine& machine,
                                        const std::string& name);
 BuildOutcome BuildSort(const FusedRegion& region, const Machine& machine, const std::string& name);
@@ -75,8 +76,8 @@ BuildOutcome BuildBlockRadixSort(const FusedRegion& region, const std::string& n
 // moves each word to its place. The scatter pass is encoded as a sort instruction (not an HLO
 // scatter): its operands are the words and s32[lines, digits, segments], the position in the sorted
 // line of the first word of each digit of each segment. Its comparator compares the digit, of up to
-// 8 bits, and ignores the second operand. Its thread blocks are the segments. RadixSegmentLength:
-// words per segment for `words` in total.
+// 8 bits. It captures the second operand (RadixKey, gen/line_sort.h) and ignores it. The thread
+// blocks are the segments. RadixSegmentLength: words per segment for `words` in total.
 bool IsRadixScatter(const Instr& sort);
 int64_t RadixSegmentLength(int64_t word_bytes, int64_t words, const Machine& machine);
 BuildOutcome BuildRadixScatter(const FusedRegion& region, const std::string& name);
@@ -130,7 +131,9 @@ int64_t ForThreads(KernelBuilder& b, int64_t count, int64_t threads, Body&& body
   return blocks;
 }
 
-// The last step of every GPU kernel: alignment of arguments, 32-bit indices where they suffice.
+// Part of finishing every GPU kernel: alignment of arguments, 32-bit indices where they suffice.
+// FinishBlockKernel includes it. After FinishLoopKernel (gen/roots.h) or WholeLoopKernel::Finish
+// the GPU generator calls it.
 void FinalizeGpuKernel(Kernel& kernel);
 // For generators that cooperate in thread blocks: takes the kernel from the builder after all
 // statements are emitted, calls FinalizeGpuKernel and ComputeLaunchFacts (nothing is computed in

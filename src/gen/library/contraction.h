@@ -10,8 +10,10 @@
 // Which dots go to a BLAS library (cuBLAS, or the CPU's), and in which form. The decision for a
 // dot:
 //
-//   1. legalize-dots sets Machine::matrix_library if NeedsBlas(module) and the library can be
-//      loaded (TargetLibraries::HasMatrixMultiply). If it is not set, no dot goes to the library.
+//   1. Machine::matrix_library: if it is not set, no dot goes to the library. legalize-dots sets it
+//      in its copy of the machine if NeedsBlas(module) and the library can be loaded
+//      (TargetLibraries::HasMatrixMultiply). Planner and lowering see
+//      TargetLibraries::uses_library.
 //   2. PrefersGenerator: a generator computes the dot. On CPUs this is every dot that
 //      CanUseContract accepts. On GPUs: dots that the library does not support, that are too small
 //      for a call, small ones in loops (PrefersKernelInLoop), and shallow ones with a single
@@ -25,8 +27,9 @@
 
 namespace tokamak {
 
-// A dot as a batch of matrix multiplications lhs (m x k) * rhs (k x n). Strides are in elements.
-// Every matrix that is not a vector has one stride of 1.
+// A dot in the form of the library: a batch of matrix multiplications lhs (m x k) * rhs (k x n).
+// Strides are in elements. Every matrix that is not a vector has one stride of 1. The contract
+// generator (gen/contract.h) does not use this form, and accepts dots that do not have it.
 struct Contraction {
   // Strides from row to row and from column to column.
   struct MatrixStrides {
@@ -47,7 +50,8 @@ struct Contraction {
 std::optional<Contraction> ContractionOf(const Instr& dot, const Machine& machine);
 
 // Whether the machine's library computes this dot or convolution. It must be supported in its
-// current layout, and expected to be faster than a kernel. The final answer: see step 4 above.
+// current layout, and expected to be faster than a kernel. This is the final answer: step 4 above
+// for a dot, UsesConvolutionLibrary (convolution.h) for a convolution.
 bool UsesLibrary(const Instr& instr, const Machine& machine);
 
 // Whether an instruction with this many multiplications is in the body of a while loop and so small

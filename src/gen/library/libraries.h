@@ -20,8 +20,8 @@ class TargetLibraries {
   bool HasMatrixMultiply();
   // Returns why no library computes a convolution, empty if one does.
   std::string WhyNot(const LibraryConvolution& convolution);
-  // Whether any answer was positive, so that the program may use a library
-  // (Machine::matrix_library).
+  // Whether any answer was positive, for a dot or a convolution: the program may use a library.
+  // After the target passes, this becomes Machine::matrix_library (driver/lower_module.cc).
   bool uses_library() const { return uses_library_; }
 
  protected:
@@ -35,7 +35,7 @@ class TargetLibraries {
 };
 
 // Assumed libraries of a target that is not this machine (cross-compilation, `--target`): dots, and
-// for a GPU convolutions.
+// for a GPU convolutions. "This machine" in the message of FindConvolution is the target.
 class AssumedLibraries final : public TargetLibraries {
  public:
   explicit AssumedLibraries(bool convolutions) : convolutions_(convolutions) {}

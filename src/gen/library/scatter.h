@@ -2,11 +2,14 @@
 
 #include "ir/ir.h"
 
-// Which scatters are calls of the runtime's scatter function.
+// Which scatters are calls of the runtime's scatter function. That function computes linear
+// scatters: updates are single elements of a 1-d array, each at one index instead of an index
+// tuple.
 
 namespace tokamak {
 
-// The combining ops of the runtime's scatter; nullopt for other scatters.
+// The combining ops of the runtime's scatter; nullopt for scatters with other ops. "Linear" is said
+// of the indices, not of the op. LinearScatterOpOf looks at the op only.
 enum class LinearScatterOp : uint8_t { kSet, kAdd, kMultiply, kMinimum, kMaximum };
 std::optional<LinearScatterOp> LinearScatterOpOf(const Instr& scatter);
 

@@ -22,7 +22,8 @@ struct OperandKey {
 // for other sorts.
 std::optional<std::vector<OperandKey>> KeysOf(const Instr& sort);
 
-// Whether all operands of a sort are nonempty arrays and its comparator captures nothing.
+// Whether all operands of a sort are nonempty arrays and its comparator captures nothing: it has no
+// trailing operands that the comparator takes whole (Instr::captures).
 bool HasPlainOperands(const Instr& sort);
 // Whether an array is an iota (0, 1, 2 ...) along a dimension.
 bool IsIotaAlong(const Instr& instr, int64_t dimension);
