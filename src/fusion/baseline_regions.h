@@ -22,7 +22,8 @@ struct GrowingRegion {
   std::vector<const Instr*> instrs;  // users before operands
   std::vector<const Instr*> roots;
   GeneratorChoice choice;
-  int64_t flops_per_element = 0;  // sum over the instructions
+  // Sum over the instructions, of the operations that kMaxOpsPerElement limits (region_limits.h).
+  int64_t flops_per_element = 0;
   // Total operand count of all instructions: an upper bound on the inputs that is cheap to
   // maintain.
   int64_t operand_count = 0;
@@ -34,8 +35,9 @@ struct GrowingRegion {
     // It is also evaluated where its value is unused: a concatenation or pad evaluates all its
     // operands.
     bool has_unused = false;
-    // How often each element is evaluated because the tiled contract generator packs it into a
-    // panel of a dot's operand: once per panel that contains it.
+    // How often each element is evaluated because the tiled generator for contractions
+    // (GeneratorKind::kContract) packs it into a panel of a dot's operand: once per panel that
+    // contains it.
     int64_t panel_repetitions = 1;
     // It is evaluated for every multiply-add of a dot that another generator computes, which packs
     // no panels.
@@ -67,8 +69,8 @@ class BaselineRegions {
   BaselineRegions(const Computation& computation, const std::vector<Instr*>& topological_order,
                   const Machine& machine, KernelFeasibilityCache& feasibility);
 
-  // Whether something outside kernels reads the value: the result, control flow, a host step. As
-  // CandidatePlan::MustBeStored, for the regions so far.
+  // Whether the value needs memory in any case, as CandidatePlan::MustBeStored. A user that is in
+  // no region counts as outside kernels, so call it when all users have been visited.
   bool MustBeStored(const Instr& instr) const;
   // The regions that contain its users, each once.
   std::vector<int> ConsumerRegions(const Instr& instr) const;
@@ -79,8 +81,9 @@ class BaselineRegions {
   // Why the region, which uses the instruction, may not also store it; empty if it may.
   std::string WhyNotRoot(const Instr& instr, int region) const;
   // Why a region that does not use the instruction may not compute and store it (a multi-output
-  // sibling); empty if it may. Reductions must reduce the same indices and share an input array.
-  // Elementwise values must have the same shape and share an expensive elementwise value
+  // sibling); empty if it may. A reduction and a root of the region must reduce the same dimensions
+  // of the same shape, and must be computed from a common array. An elementwise value must have the
+  // shape of the region's roots, and an expensive producer in common with them
   // (ExpensiveProducers).
   std::string WhyNotSiblingRoot(const Instr& instr, int region) const;
 
@@ -126,8 +129,10 @@ class BaselineRegions {
   bool WouldMakeCycle(const Instr& instr, int region) const;
   // For a region with a contraction, whether its kernel can compute an operand of the contraction
   // together with the row reductions that the operand depends on (such as a softmax before a dot).
-  // No other region may use those reductions. With `is_stored`, the kernel also stores the operand,
-  // and values that others use are loaded.
+  //
+  // Without `is_stored`, false if an instruction outside the kernel uses one of those reductions,
+  // or another value that is not cheap to recompute. With `is_stored`, the kernel also stores the
+  // operand, and it loads such values instead of computing them.
   bool CanReduceRowsOfOperand(const Instr& operand, int region, bool is_stored) const;
   // Why no kernel exists for the region with another root; empty if one does.
   std::string WhyBuildFails(GrowingRegion extended, const Instr& root) const;

@@ -1,19 +1,19 @@
 #pragma once
 
 // A candidate plan is one way to divide a computation into kernels; the planner improves it by
-// moves (moves.h) and keeps the cheapest. Two facts define it: which values are stored in memory,
-// and how the stored values (roots) are grouped. The roots of one fusion group are computed by one
-// kernel.
+// moves (moves.h) and keeps the cheapest. Three facts define it: which values are stored in memory,
+// how the stored values (roots) are grouped, and rarely an exception (see below). The roots of one
+// fusion group are computed by one kernel.
 //
-// Everything else follows. The region of a group is all that its roots need, back to the values
-// that other groups store. Values that no group stores are recomputed in every region that needs
-// them.
+// Everything else follows. The region of a group is all that its roots need, back to values that
+// other groups store or that are outside kernels (plan.h). A value that no group stores is computed
+// in every region that needs it.
 //
 //     a = exp(x)          groups {b, c}:    kernel 1 computes a, b, c;  stores b, c
 //     b = a * 2           groups {b}, {c}:  kernel 1 computes a, b;  kernel 2 computes a, c
 //     c = a + y           groups {a}, {b}, {c}:  three kernels; kernels 2 and 3 load a
 //
-// Third, and rarely, FusionGroup::recomputed lists values that another group stores but that this
+// The exception is FusionGroup::recomputed. It lists values that another group stores but that this
 // group computes itself, because that is cheaper than loading them.
 //
 // A Change replaces some groups by others. RegionsAfter() returns the regions that a change would
@@ -51,10 +51,14 @@ class CandidatePlan {
  public:
   // Starts from a complete plan. The hasher must outlive the candidate.
   CandidatePlan(const ComputationPlan& plan, FusedRegionHasher& hasher);
-  // Starts with one group per instruction that computes something. Data movement (broadcast, slice,
-  // reshape, ...) is recomputed in its consumers. With `inline_single_use`, an elementwise value
-  // whose only consumer is elementwise of the same shape is not stored either. Both have the same
-  // shape, so each element is still computed once, and a store and a load are saved.
+  // Starts with one group per instruction that a kernel can compute, except broadcasts, iotas,
+  // slices and aliases (IsAlias): each consumer computes them. If such a value must be stored, it
+  // gets a group, or is outside kernels if it is an alias. Other data movement, such as a transpose
+  // or a gather, has a group.
+  //
+  // With `inline_single_use`, an elementwise value whose only consumer is elementwise of the same
+  // shape is not stored either, up to a size limit. Both have the same shape, so each element is
+  // still computed once, and a store and a load are saved.
   CandidatePlan(const Computation& computation, const Machine& machine, bool inline_single_use,
                 FusedRegionHasher& hasher);
 
@@ -76,19 +80,20 @@ class CandidatePlan {
     return groups_[static_cast<size_t>(group)].key.interface;
   }
   bool IsLive(int group) const { return !region(group).roots.empty(); }
-  // The group that stores the value; -1 if none does: consumers recompute it, or it is outside
+  // The group that stores the value; -1 if none does: each consumer computes it, or it is outside
   // kernels.
   int GroupOf(const Instr& value) const { return StateOf(value).group_number; }
-  // No kernel stores or computes the value: a parameter, control flow, a library call, a host step
-  // or an alias of another value.
+  // No kernel stores or computes the value: a parameter, an array constant, a tuple, control flow,
+  // a library call, a host step, or an alias that is not part of a region (plan.h).
   bool IsOutsideKernels(const Instr& value) const { return StateOf(value).outside_kernels; }
   // The groups that read the value or update part of it in place.
   const std::vector<int>& ConsumersOf(const Instr& value) const { return consumers_[&value]; }
   // The groups whose regions compute the value, whether they store it or not.
   const std::vector<int>& ComputedIn(const Instr& value) const { return computed_[&value]; }
-  // Whether every plan must store the value, because not only kernels use it: it is the result of
-  // the computation, an operand of an instruction outside kernels, or an array that is updated in
-  // place. A control predecessor is stored too: lowering orders kernels, so it needs one to order.
+  // Whether every plan must store the value, because it needs memory in any case: it is the result
+  // of the computation, an operand of an instruction outside kernels, or an array that is updated
+  // in place. A control predecessor is stored too: lowering orders kernels, so it needs one to
+  // order.
   bool MustBeStored(const Instr& value) const { return StateOf(value).must_be_stored; }
   // An input may alias a stored value (the same bytes with another shape). Returns the aliases from
   // the input back to the stored value, which comes last. Empty if no group stores it.
@@ -129,7 +134,8 @@ class CandidatePlan {
   bool MakesCycle(const Change& change, const std::vector<FusedRegion>& regions);
   // Whether two groups become one that has roots of both.
   bool IsMerge(const Change& change) const;
-  // Like MakesCycle, but needs no regions. Requires IsMerge(merge).
+  // Like MakesCycle, but needs no regions. Requires IsMerge(merge). Only a path through a third
+  // node makes a cycle; a direct edge becomes internal.
   bool MergeMakesCycle(const Change& merge) {
     return group_order_.HasPathBetween(*this, merge.removed[0], merge.removed[1]);
   }
@@ -176,7 +182,7 @@ class CandidatePlan {
   // Fills in the region from the instructions that the last walk visited.
   void FillRegion(const std::vector<const Instr*>& roots, FusedRegion& region);
   // Whether groups only lose roots: each added group has roots of one removed group only, a
-  // different one each. Such a change makes a cycle only through recomputed values.
+  // different one each. Such a change makes a cycle only through FusionGroup::recomputed.
   bool OnlyShrinksGroups(const Change& change) const;
   // MakesCycle for an arbitrary change; visits all transitive consumers of the new groups.
   bool MakesCycleByFullWalk(const Change& change, const std::vector<FusedRegion>& regions) const;

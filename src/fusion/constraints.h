@@ -1,12 +1,16 @@
 #pragma once
 
-// Fusion constraints: what the user says about fusion, which overrides costs. The rule fusion.pin
-// reports them, and the manual calls them pins (docs/explain.md).
+// Fusion constraints: what the user says about fusion, which overrides costs. Decisions about them
+// are logged under the rule fusion.pin, and the manual calls them pins (docs/explain.md).
 //
 //   never_fuse      the instruction shares no kernel with other instructions; a source line names
 //                   several, which may share kernels with each other
-//   fuse            the instructions become one kernel if possible; if not, a decision says why
-//   require_fused   the instructions become one kernel, or compilation fails
+//   fuse            one kernel computes all of the instructions if possible; if not, a decision
+//                   says why
+//   require_fused   one kernel computes all of the instructions, or compilation fails
+//
+// That kernel may contain other instructions too, and other kernels may recompute some of the
+// instructions.
 //
 // They come from options that name instructions or source lines, from instruction attributes
 // (tokamak.never_fuse="true", tokamak.require_fused="label") and from JAX scopes

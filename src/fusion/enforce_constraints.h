@@ -13,7 +13,8 @@ namespace tokamak {
 //
 //   never_fuse            the instruction gets its own kernel, so its operands and its result are
 //                         stored, except those that are free to recompute (IsFreeToRecompute)
-//   fuse, require_fused   the instructions become one kernel if a generator supports it
+//   fuse, require_fused   one kernel computes all of the instructions, possibly with others, if a
+//                         generator supports it and no cycle arises
 //
 // The candidate keeps the constraints, and later moves respect them. A constraint that cannot be
 // met is logged as fusion.pin. That is all for `fuse`; for `require_fused`, CheckConstraints

@@ -1,8 +1,8 @@
 #pragma once
 
-// Moves with their costs, the criterion by which both planners accept them, and the set of rejected
-// moves. Structurally equal moves share one evaluation: in a model of 12 identical layers, a move
-// that was rejected in one layer is not evaluated in the other 11.
+// Moves with their costs, the criterion by which the greedy planner and the search accept them, and
+// the set of rejected moves. Structurally equal moves share one evaluation: in a model of 12
+// identical layers, a move that was rejected in one layer is not evaluated in the other 11.
 
 #include <string>
 #include <tuple>
@@ -19,12 +19,14 @@ namespace tokamak {
 // The acceptance criterion: a move is worthwhile if it saves more than this fraction of the cost of
 // the groups that it replaces.
 //
-//   fewer kernels   0: any gain is enough. The values between two reductions of a row are small,
-//                   but without them the reductions can become one kernel.
-//   as many         kMinRelativeGain. Hand-tuned, not measured.
-//   more kernels    kMinRelativeGainOfSplits. Such a move certainly adds stores and launches; only
-//                   the cost model says that it saves computation. So it must save more than the
-//                   model's median error, whose bound is 20 % (docs/results/model.md).
+//   fewer kernels   0: any gain is enough, because a small gain may enable a large one. A value
+//                   between two reductions of a row is small, so not storing it saves little. But
+//                   the reductions can become one kernel only if it is not stored.
+//   as many         kMinRelativeGain. Chosen, not measured.
+//   more kernels    kMinRelativeGainOfSplits, for fusion.split and fusion.store. Such a move
+//                   certainly adds stores and launches; only the cost model says that it saves
+//                   computation. So it must save more than the model's median error, whose bound is
+//                   20 % (docs/results/model.md).
 inline constexpr double kMinRelativeGain = 0.02, kMinRelativeGainOfSplits = 0.2;
 
 // A move with the cost in microseconds of the groups that it replaces and of those that replace
@@ -40,11 +42,16 @@ struct EvaluatedMove {
   bool IsWorthwhile() const;
 };
 
-// Hashes moves. The hash is equal for moves of the same rule whose groups compute the same
-// functions and read the same inputs in the same arrangement. It counts the instructions that the
-// groups have in common but does not compare them, so moves with equal hashes may differ in cost.
-// That loss is accepted: a move is skipped if one with its hash was rejected, and the greedy
-// planner queues a move by the cost of another one with its hash.
+// Hashes moves. The hash is equal for moves of the same rule if the groups that they replace have
+// equal structural hashes (region_hash.h) and are connected in the same pattern. The pattern says
+// which input of a group is also an input or a root of another one. It does not matter which arrays
+// these are, so moves of identical layers have equal hashes. The new groups must have corresponding
+// roots.
+//
+// The hash counts the instructions that the groups have in common but does not compare them, so
+// moves with equal hashes may differ in cost. That loss is accepted: a move is skipped if one with
+// its hash was rejected, and the greedy planner queues a move by the cost of another one with its
+// hash.
 class MoveHasher {
  public:
   explicit MoveHasher(const CandidatePlan& candidate)

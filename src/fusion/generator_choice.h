@@ -21,9 +21,17 @@ GeneratorChoice ChooseGenerator(const FusedRegion& region, const Machine& machin
 GeneratorChoice InitialChoice(const Instr& last, const Machine& machine);
 void ExtendChoice(GeneratorChoice& choice, const Instr& added, const Machine& machine);
 
-// The generator for a reduce, dot or scan. kRows for a row reduction with rows of at least 8
-// elements (kMinRowLength) or with a single result. On CPUs also kRows for a reduction over at
-// least 64 elements (kMinStridedRowLength) that are at most 4 elements apart (kMaxStridedResults).
+// The generator for a reduce, dot or scan:
+//
+//   scan    kScan
+//   dot     kContract if that generator supports it (CanUseContract, gen/contract.h), else kColumns
+//   reduce  kRows for a row reduction with rows of at least 8 elements (kMinRowLength) or with a
+//           single result; on CPUs also for some strided reductions; else kColumns
+//
+// A strided reduction uses kRows if each result reduces at least 64 elements (kMinStridedRowLength)
+// and at most 4 results (kMaxStridedResults) are adjacent in memory. That number is the stride
+// between the elements of a result. A reduction that must keep its order of operations uses kRows
+// only for a row reduction with a single result.
 GeneratorKind GeneratorOfReduction(const Instr& instr, const Machine& machine);
 
 }  // namespace tokamak

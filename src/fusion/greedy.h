@@ -8,7 +8,9 @@
 namespace tokamak {
 
 // The greedy planner, tier 0: applies the moves with the largest estimated gain, by estimates alone
-// (region_work.h). Tier 1 is the search, which uses modeled costs (search.h).
+// (region_work.h). Tier 1 is the search, which uses modeled costs (search.h). PlanComputation
+// starts it from the unfused candidate with `inline_single_use` (CandidatePlan), on which the
+// user's constraints have been enforced.
 //
 // It alternates between two phases. The first evaluates the moves of each stored value
 // (MovesOfValue, moves.h): all worthwhile moves (EvaluatedMove::IsWorthwhile) wait in a priority

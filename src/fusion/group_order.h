@@ -19,8 +19,9 @@ class CandidatePlan;
 // walking the whole program.
 class GroupOrder {
  public:
-  // Whether a path connects two groups through another node. Conservative: returns true if the walk
-  // visits more than 2000 nodes (kOrderMaxVisited), which bounds planning time.
+  // Whether a path connects two groups through another node. A direct edge between the two does not
+  // count. Conservative: returns true if the walk visits more than 2000 nodes (kOrderMaxVisited),
+  // which bounds planning time.
   bool HasPathBetween(const CandidatePlan& candidate, int x, int y);
   // Whether everything on which `region` depends has a lower rank than `group`. If so, the region
   // may replace that group without a cycle.

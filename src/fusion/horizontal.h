@@ -10,8 +10,14 @@ namespace tokamak {
 // saves launches and fills idle SMs; it saves no memory traffic.
 //
 // Fills `plan.launch_groups`. Candidates are kernels that do not depend on each other, not even
-// indirectly, and that are short, elementwise, or leave SMs idle. A launch group is formed if the
-// saved launch overhead, and on a CPU the better use of threads, is at least one launch.
+// indirectly, and that are short, elementwise, or leave SMs idle. A launch group is formed if it
+// saves at least the overhead of one launch:
+//
+//   GPU   Each kernel but the first saves a launch, so two kernels are always enough. Better use of
+//         idle SMs is not counted. Long kernels whose occupancy would fall below half are left out.
+//   CPU   A kernel too short for two threads runs on the calling thread and has no launch to save.
+//         Of the other kernels, each but the first saves a launch. Short kernels save time if all
+//         kernels together are long enough for several threads.
 //
 // Guarantees:
 //

@@ -11,14 +11,16 @@
 
 namespace tokamak {
 
-// All instructions, operands and control predecessors before users, in an order that depends on the
-// graph and not on the order in the program: parameters, then what the computation's root needs,
-// then what effects need.
+// All instructions, operands and control predecessors before users: parameters, then what the
+// computation's root needs, then what instructions with side effects need, then dead instructions.
+// The order depends on the graph and not on the order in the program, except that side effects keep
+// their order.
 std::vector<Instr*> OrderFromRoot(const Computation& computation);
 
 // ---- where the value is computed
 
-// Never in a kernel, on any machine: a parameter, control flow, a tuple.
+// Never in a kernel, on any machine: a parameter, control flow, or a tuple, unless an op that
+// kernels support has several results (IsMultiResultOp, sort).
 bool IsNeverInKernel(const Instr& instr);
 // Why no kernel on this machine can compute the instruction, decided by its op, attributes and
 // shapes; empty if one may. CandidatePlan::IsOutsideKernels also considers library calls and the
@@ -26,11 +28,12 @@ bool IsNeverInKernel(const Instr& instr);
 std::string WhyNoKernel(const Instr& instr, const Machine& machine);
 // An array constant, which kernels load from memory. Other constants are embedded in their code.
 bool IsMemoryConstant(const Instr& instr);
-// The value shares the bytes of its operand, or of one element of a tuple operand, so nothing has
-// to be computed (get-tuple-element, reshape, copy, ...).
+// The value can share the bytes of its operand, or of one element of a tuple operand
+// (get-tuple-element, reshape, copy, ...). Outside kernels, nothing has to be computed. Inside a
+// region, the kernel computes the same op by index arithmetic.
 bool IsAlias(const Instr& instr);
 // An op that may have a tuple of results, all of which one kernel computes (reduce, scan,
-// reduce-window).
+// reduce-window). Decided by the op alone: also true if this instruction has a single result.
 bool IsMultiResultOp(const Instr& instr);
 // Overwrites some elements of operand 0 in place and keeps the others (dynamic-update-slice,
 // scatter). Always a root of its region.
@@ -38,9 +41,12 @@ bool IsPartialUpdate(const Instr& instr);
 
 // ---- what computing it costs
 
-// Computes nothing, so any kernel may repeat it: broadcasts, slices, reshapes, tuples, constants,
-// parameters. Fusion constraints (constraints.h) do not apply to such instructions. This is
+// Costs nothing to repeat. Some are index arithmetic or immediates in the kernel (broadcast, iota,
+// slice, reshape, constant). Others are never computed in a kernel (tuple, parameter). This is
 // narrower than data movement: a transpose or a gather is not free.
+//
+// A source line or a label of a fusion constraint (constraints.h) may match several instructions.
+// If any of them is not free, the constraint ignores the free ones.
 bool IsFreeToRecompute(const Instr& instr);
 bool IsReduceDotOrScan(const Instr& instr);
 // Whether a reduce reduces the minor-most (contiguous) dimensions.

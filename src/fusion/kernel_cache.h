@@ -4,8 +4,9 @@
 //
 //   KernelCache              keeps the kernels of plans. Key: the regions are equal instruction by
 //                            instruction, which is verified, since the kernels are executed.
-//   RegionCosts              keeps the costs of kernels that the greedy planner and the search
-//                            build only to evaluate moves. Key: the structural hash.
+//   RegionCosts              keeps estimates, and the modeled costs of kernels that are built only
+//                            to evaluate moves. The search needs the costs; the greedy planner only
+//                            needs to know whether the kernel exists. Key: the structural hash.
 //   KernelFeasibilityCache   keeps whether a kernel exists, for the baseline planner
 //                            (baseline_regions.h). Key: the structural hash and the generator.
 

@@ -2,8 +2,11 @@
 
 // A kernel partition says which instructions form one region and which regions share a launch. It
 // is the common in-memory form of finished decisions: of plans that are read from disk
-// (serialized_plan.h), of fusions in an XLA dump (predetermined_fusions.h) and of the planners.
-// BuildKernels turns it into a plan with kernels.
+// (serialized_plan.h), of fusions that passes have formed (predetermined_fusions.h) and of the
+// planners. BuildKernels turns it into a plan with kernels.
+//
+// It is not a partition in the strict sense: regions may overlap, and instructions outside kernels
+// are in no region.
 //
 // A CandidatePlan (candidate_plan.h), in contrast, is a plan under construction: it holds groups of
 // roots and derives the regions, so that moves can change it.

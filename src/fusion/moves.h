@@ -1,7 +1,7 @@
 #pragma once
 
-// The moves of the planner: the local changes by which it improves a candidate plan. Each rule name
-// is also the name under which `tokamak explain` reports the move.
+// The moves of the planner: the local changes by which it improves a candidate plan. The rule of a
+// move is its kind, and the name under which `tokamak explain` reports it.
 
 #include <string_view>
 #include <vector>
@@ -12,9 +12,12 @@ namespace tokamak {
 
 // A change of a candidate plan, and its names in the decision log.
 struct Move {
-  std::string_view rule;           // one of the rules below: "fusion.vertical"
-  const Instr* subject = nullptr;  // the value that the move is about: v or r below
-  // A root of another group involved; for store-narrower, the smaller value. Never null.
+  std::string_view rule;  // one of the rules below: "fusion.vertical"
+  // The value that the move is about: r below for split and store, the first common input for
+  // sibling, v or an alias of it for merge, else v.
+  const Instr* subject = nullptr;
+  // A second value for the log: a root of P for merge, of the other group for sibling, another root
+  // of G for split, the smaller value for store-narrower, else a root of G. Never null.
   const Instr* other_root = nullptr;
   Change change;
 };
@@ -39,8 +42,9 @@ struct Move {
 //
 // Storage:
 //
-//   fusion.store-narrower  P stores a smaller value instead of v, which all consumers of v compute
-//                          from v (PostDominatorsOf): a dropout mask instead of the random bits.
+//   fusion.store-narrower  Instead of v, P stores a smaller value that every consumer of v computes
+//                          from v and needs instead of v (PostDominatorsOf): a dropout mask instead
+//                          of the random bits.
 //   fusion.split           A root r of G gets its own kernel.
 //   fusion.store           An internal value r of G is stored by its own kernel, and all groups
 //                          that computed it load it.

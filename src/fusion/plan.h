@@ -10,17 +10,21 @@
 //   fusion group   the stored values that one kernel computes. They are the roots of the group
 //                  (FusionGroup, candidate_plan.h).
 //   region         the instructions that a group executes: its roots and all that they depend on,
-//                  back to values that other groups store (FusedRegion, gen/region.h). Regions may
-//                  overlap: an instruction in several regions is computed in each of them.
+//                  back to its inputs (FusedRegion, gen/region.h). Inputs are values that other
+//                  groups store or that are outside kernels. Regions may overlap: an instruction in
+//                  several regions is computed in each of them.
 //   kernel         the code that a kernel generator (gen/generator.h) builds for a region.
 //   launch group   kernels that share one launch (horizontal fusion, horizontal.h).
 //   unit           a node of the dependence graph of a plan, for scheduling (unit_graph.h): a
 //                  kernel, or an instruction outside kernels.
 //   host step      an instruction that no kernel can compute. The reference interpreter evaluates
 //                  it on the CPU, also if the target is a GPU.
+//   rule           the name of a kind of decision in the log, such as fusion.vertical. Each kind of
+//                  move (moves.h) has its own; other decisions have rules too, such as fusion.pin.
 //
-// An instruction is outside kernels if it is a parameter, control flow, a library call, a host step
-// or an alias of another value.
+// An instruction is outside kernels if it is a parameter, an array constant, a tuple, control flow,
+// a library call or a host step. An alias of another value (IsAlias, instr_predicates.h) is outside
+// kernels too if no region contains it.
 //
 // Planning has these stages:
 //
@@ -44,16 +48,18 @@
 //
 // Costs have two levels (region_costs.h):
 //
-//   estimate       from instruction counts (region_work.h), without building a kernel. The greedy
-//                  planner uses estimates alone; the search uses them to discard moves.
-//   modeled cost   the cost model (cost/work.h) applied to the kernel that a generator builds.
-//                  Nothing is run or measured for either.
+//   estimate       the work is counted from the instructions (region_work.h), without building a
+//                  kernel. The greedy planner uses estimates alone; the search uses them to discard
+//                  moves.
+//   modeled cost   the work is counted from the IR of the kernel that a generator builds.
 //
-// Both are cached by the structural hash of the region (region_hash.h), so identical layers of a
-// model share them.
+// Both apply the cost model (EstimateCost, cost/work.h) to the counted work. Nothing is run or
+// measured for either. Modeled costs are cached by the structural hash of the region
+// (region_hash.h), so identical layers of a model share them. Estimates are cached in the same way
+// if the hash is known anyway.
 //
-// Planning is deterministic: budgets count built kernel IR, not time, and nothing depends on names
-// or on the order of instructions in the program.
+// Planning is deterministic: budgets count built kernel IR, not time. Nothing depends on names or,
+// except for the order of side effects, on the order of instructions in the program.
 //
 // Functions whose name starts with "Why" return the reason why something is impossible, as text for
 // the decision log. An empty text means that it is possible.
@@ -97,8 +103,9 @@ struct PlanningStats {
 };
 
 // The plan of one computation: which kernels compute which values. Any other value is outside
-// kernels (see above): an alias of another value (IsAlias, instr_predicates.h), a library call
-// (UsesLibrary, gen/library/contraction.h), control flow, a parameter or a host step.
+// kernels (see above), except immediates, which are embedded in the code of kernels. UsesLibrary
+// (gen/library/contraction.h) and UsesRuntimeFunction (gen/library/sorts.h) say which instructions
+// are library calls.
 struct ComputationPlan {
   const Computation* computation = nullptr;
   std::vector<PlannedKernel> kernels;
@@ -124,7 +131,8 @@ void AddKernel(ComputationPlan& plan, PlannedKernel kernel);
 // How fusion decisions are made.
 enum class FusionMode : uint8_t {
   kNone,       // no fusion: one kernel per instruction
-  kXlaPasses,  // "rules": the rules of XLA's fusion passes (predetermined_fusions.h)
+  kXlaPasses,  // "rules": passes that follow XLA's rules have formed the fusions before planning
+               // (predetermined_fusions.h); without them, the baseline planner
   kGreedy,     // tier 0: the move with the largest estimated gain first
   kSearch,     // tier 1: the cheapest plan found within a budget
   kRandom,     // random legal moves, for tests
@@ -136,7 +144,7 @@ std::string_view NameOf(FusionMode mode);
 
 // Planning effort, which sets the budget of the search.
 enum class Effort : uint8_t {
-  kFast,     // no search: tier 0 only
+  kFast,     // no search: the same plan as FusionMode::kGreedy
   kDefault,  // the default budget (see below)
   kMax,      // kMaxEffortFactor times the default budget
 };
@@ -150,7 +158,7 @@ inline constexpr int64_t kMinBudget = 150'000, kBudgetPerInstr = 20, kMaxEffortF
 // Which kernels share a launch (horizontal.h).
 enum class HorizontalMode : uint8_t {
   kNone,
-  kAuto,  // those whose predicted time falls
+  kAuto,  // those that save enough (horizontal.h); only for kGreedy and kSearch
   kAll,   // for tests: all that may
 };
 // "none", "auto" or "all"; nullopt for any other name.
@@ -168,7 +176,8 @@ struct PlanOptions {
   int64_t memory_limit = 0;
   // An existing plan to rebuild: no decisions are made. Computations that it lacks are planned.
   const ModulePartition* existing_partition = nullptr;
-  // For kXlaPasses: the fusions that the passes formed.
+  // Fusions formed before planning. The driver sets it for kXlaPasses only. If it is set, no
+  // planner runs, whatever `mode` is.
   const PredeterminedFusions* predetermined = nullptr;
   // The user's options. The planner does not read them: LowerModule combines them with the
   // constraints in the program and sets `constraints`.

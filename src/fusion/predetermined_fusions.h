@@ -10,11 +10,13 @@
 
 namespace tokamak {
 
-// The fusions of a module that were formed before planning, which the planner uses unchanged.
-// Either Tokamak's version of XLA's fusion passes formed them (FusionMode::kXlaPasses), or XLA
-// itself (an HLO dump). The passes follow the rules of D. Snider and R. Liang, "Operator Fusion in
-// XLA: Analysis and Evaluation" (arXiv 2301.13062, 2023), not a particular commit of XLA;
-// docs/paper.md compares.
+// The fusions of a module that were formed before planning (FusionMode::kXlaPasses). No planner
+// improves them; they change only where kernels or the user's fusion constraints require it.
+// Tokamak's version of XLA's fusion passes formed them. Fusions that the program already had, such
+// as those of an HLO dump, are included only if the pass inline has not inlined them.
+//
+// The passes follow the rules of D. Snider and R. Liang, "Operator Fusion in XLA: Analysis and
+// Evaluation" (arXiv 2301.13062, 2023), not a particular commit of XLA; docs/paper.md compares.
 //
 // The pass inline-fusions has replaced each fusion by its body and tagged the instructions.
 class PredeterminedFusions {

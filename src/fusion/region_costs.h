@@ -1,12 +1,12 @@
 #pragma once
 
 // Costs of regions for the planner, in microseconds. The cost of a candidate plan is the sum of the
-// costs of its regions. There are two levels (plan.h): Estimate() counts operations and bytes per
-// instruction (region_work.h) and builds nothing; ModeledCostOf() builds the kernel and applies the
-// cost model to its IR.
+// costs of its regions. There are two levels (plan.h). Both apply the cost model (EstimateCost) to
+// counts of operations and bytes: Estimate() counts them per instruction (region_work.h) and builds
+// nothing; ModeledCostOf() builds the kernel and counts them in its IR.
 //
-// Both are cached by the structural hash of the region, so regions that compute the same function
-// of inputs of the same shapes share one evaluation. Equal hashes are taken for equal regions: a
+// Both can be cached by the structural hash of the region, so regions with the same instructions on
+// inputs of the same shapes share one evaluation. Equal hashes are taken for equal regions: a
 // collision (64 bits) would give a region a wrong cost, but never a wrong kernel.
 
 #include <optional>
@@ -21,7 +21,9 @@
 
 namespace tokamak {
 
-// The modeled cost of a region as one kernel, or the reason why it has no kernel.
+// The modeled cost of a region as one kernel, or the reason why it has no kernel. The type
+// CostEstimate does not mean an estimate in the sense of plan.h: it is the result of the cost model
+// on both levels.
 struct RegionCost {
   std::string why_not;  // why no kernel exists; empty if one does
   CostEstimate modeled;

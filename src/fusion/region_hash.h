@@ -1,8 +1,8 @@
 #pragma once
 
 // Structural hashes of regions. The planner caches costs and decisions by them, so identical parts
-// of a program (layers, unrolled steps) are planned once. The hashes have 64 bits; the caches of
-// costs and of rejected moves take equal hashes for equal regions, KernelCache verifies.
+// of a program (layers, unrolled steps) are planned once. The hashes have 64 bits. Only KernelCache
+// verifies that regions with equal hashes are equal; all other caches assume it.
 
 #include <cstdint>
 #include <utility>
@@ -53,8 +53,8 @@ struct FusedRegionKey {
 // HashOf() is equal for regions with the same instructions on inputs of the same shapes, so
 // legality and cost of one hold for the others. It ignores:
 //
-//   - where a slice of at most 16 elements (kHashedFewElements) starts, unless at 0: each of 12
-//     identical layers slices its own PRNG key out of the array of all keys;
+//   - where a slice of at most 16 elements (kHashedFewElements) starts, except whether it starts at
+//     0: each of 12 identical layers slices its own PRNG key out of the array of all keys;
 //   - the order of instructions, and of the operands of commutative ops.
 //
 // Regions that compute the same function by different instructions have different hashes.

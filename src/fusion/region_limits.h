@@ -1,7 +1,7 @@
 #pragma once
 
-// Limits on the size of one kernel. Hand-tuned, not measured: beyond them, compile time grows
-// without a benefit for the run time.
+// Limits on the size of one kernel. Chosen, not measured: beyond them, compile time is expected to
+// grow without a benefit for the run time.
 
 #include <cstddef>
 #include <cstdint>

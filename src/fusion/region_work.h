@@ -21,9 +21,9 @@ struct PipeOps {
 // Estimates the work of regions. The planner calls it for every move that it considers, so
 // everything that depends on one instruction alone is computed once.
 //
-// A walk from the roots to the inputs counts how often an element of each instruction is evaluated:
-// as often as its user, or at another rate if the user reduces, broadcasts or moves elements
-// (EvaluationRate). From the counts follow
+// A walk from the roots to the inputs counts the evaluations of each instruction, as a total over
+// all its elements. The count is that of its user, or follows from it at another rate if the user
+// reduces, broadcasts or moves elements (EvaluationRate). From the counts follow
 //
 //   operations     evaluations * operations per evaluation, and one load or store operation per
 //                  element loaded or stored
@@ -43,9 +43,10 @@ class RegionWorkEstimator {
   struct InstrWork;
   // How often an operand is evaluated if its user is evaluated n times. `factor` is Use::factor.
   //
-  // The first four evaluate the operand at an index that is determined by the user's index in the
-  // same way for all users, so one evaluation serves all of them. The last two evaluate it at other
-  // indices, which users do not share.
+  // Users share the evaluations of the first four, so the largest count of any user applies. The
+  // first three evaluate the operand at an index that the user's index determines in the same way
+  // for all users. For kFixed, sharing is an assumption. The last two evaluate it at other indices,
+  // which users do not share, so counts are added.
   enum class EvaluationRate : uint8_t {
     kSame,               // n times (elementwise)
     kBroadcast,          // n / factor, but min(n, elements of the operand) at least: one evaluation

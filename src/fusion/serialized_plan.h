@@ -33,7 +33,9 @@ struct SerializedPlan {
   std::string module_digest;  // StructuralDigest of the module, after the passes
   // The options that determine the module after the passes: the pipeline, the passes that are
   // omitted from it and from the target's own pipeline, the fusion mode, and whether passes must
-  // keep every bit of the results (CompileOptions::strict).
+  // keep every bit of the results (CompileOptions::strict). The fusion mode matters because
+  // kXlaPasses adds passes, and because some passes run only if a planner follows
+  // (PassTarget::is_planned).
   Pipeline passes;
   std::vector<Pass> skip_passes;
   FusionMode fusion_mode = FusionMode::kSearch;
