@@ -78,7 +78,8 @@ class FusionConstraints {
 };
 
 // Whether the region computes a never_fuse instruction together with one that the same constraint
-// does not name. Instructions that are free to recompute (IsFreeToRecompute) do not count.
+// does not name. Of the latter, those that are free to recompute (IsFreeToRecompute) do not count.
+// Of the named ones, free instructions count only if all are free.
 bool ViolatesNeverFuse(const FusedRegion& region, const FusionConstraints& constraints);
 // Whether the region computes all instructions of a fuse or require_fused constraint.
 bool ComputesAll(const FusedRegion& region, const FusionConstraint& constraint);

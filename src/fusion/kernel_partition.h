@@ -32,7 +32,8 @@ struct PartitionRegion {
   std::string generator = {};
 };
 
-// The regions of one computation. An instruction in no region is outside kernels (plan.h).
+// The regions of one computation. An instruction in no region is outside kernels, or an
+// immediate (plan.h).
 struct KernelPartition {
   std::vector<PartitionRegion> regions;
   // Indices into `regions` of those that share one launch; as in ComputationPlan.

@@ -5,8 +5,8 @@
 //
 // The words of this folder, from the smallest thing to the largest:
 //
-//   stored value   an array that a kernel writes to memory. All other values of a kernel exist in
-//                  registers only.
+//   stored value   an array that a kernel writes to memory. All other values of a kernel exist
+//                  only while it runs, in registers or local arrays (gen/generator.h).
 //   fusion group   the stored values that one kernel computes. They are the roots of the group
 //                  (FusionGroup, candidate_plan.h).
 //   region         the instructions that a group executes: its roots and all that they depend on,
@@ -150,9 +150,9 @@ enum class Effort : uint8_t {
 };
 
 // The default budget of the search, in kernel IR values (RegionCosts::build_effort): kMinBudget, or
-// kBudgetPerInstr per instruction of the computation if that is more. Hand-tuned for about a second
-// of planning: 1000 values take some 2 ms, including all other work of the search. Planning times
-// are in docs/results/planning.md.
+// kBudgetPerInstr per instruction of the computation if that is more. Hand-tuned: 1000
+// values take some 2 ms, including all other work of the search, so kMinBudget is about 0.3 s.
+// Planning times are in docs/results/planning.md.
 inline constexpr int64_t kMinBudget = 150'000, kBudgetPerInstr = 20, kMaxEffortFactor = 5;
 
 // Which kernels share a launch (horizontal.h).

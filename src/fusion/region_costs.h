@@ -53,8 +53,8 @@ class RegionCosts {
   // Adds the modeled cost of a kernel that the caller has built.
   void AddBuilt(uint64_t hash, GeneratorKind kind, const BuiltKernel& built);
   // Whether all regions have kernels. A kernel is built only if the shape checks are inconclusive:
-  // elementwise loops are always supported, and AcceptsRows and AcceptsContract
-  // (gen/accepts_rows.h) decide most row reductions and contractions.
+  // elementwise loops over one domain are always supported, and AcceptsRows and AcceptsContract
+  // (gen/accepts_rows.h) decide most row reductions and contractions on CPUs.
   bool AllHaveKernels(const std::vector<FusedRegion>& regions);
   // Like AllHaveKernels, but false for contractions with several roots, whose estimates are
   // unreliable. For the greedy planner.

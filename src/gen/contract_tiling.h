@@ -26,7 +26,7 @@ constexpr int64_t RoundUp(int64_t x, int64_t to) {
 //   rows, columns   several tiles: the last one starts at total - size and overlaps the one before
 //                   it, so elements in the overlap are computed twice, with equal results.
 //                   One tile: size > total, it is padded; padded rows and columns repeat the last
-//                   one and are not stored.
+//                   one (those of a DeclareLhs array are zero, dot_tile.h) and are not stored.
 //   depth           the last panel is zero-padded to `size`.
 struct TiledDimension {
   int64_t total = 0;  // size in the program

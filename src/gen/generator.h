@@ -21,8 +21,8 @@
 //                 on a CPU
 //   row           the elements of an array at one index of its major dimensions: what a reduction
 //                 over the minor dimensions combines
-//   line          the 1-d slice of an array along the dimension of a sort, at any position of the
-//                 dimension; its elements need not be contiguous
+//   line          a 1-d slice of an array along the dimension of a sort, which may be any
+//                 dimension: its elements need not be contiguous
 //   point         one index of the parallel dimensions of a while loop (whole_loop.h)
 //   domain        the index space that a generator's loops cover, usually a root's dimensions
 //   `at`          coordinates, one index per dimension; `linear` and `index` are row-major indices

@@ -49,7 +49,8 @@ std::optional<Scalar> DigitOf(KernelBuilder& b, const Instr& sort, const RadixKe
                               const Element& element);
 
 // Returns why the comparator has no code for the elements of the operands, nullopt if it has.
-// Comparison sorts need it at any length.
+// Sorts that compare elements need that code, whatever the length of their lines; radix sorts do
+// not.
 std::optional<std::string> WhyNoComparatorCode(const Instr& sort);
 
 }  // namespace tokamak

@@ -46,9 +46,10 @@
 
 namespace tokamak {
 
-// Elements of carried values per point that a kernel may keep in registers; loops with more are
-// rejected. Chosen, for all machines: a GPU thread has at most 255 registers, an f64 or complex
-// element takes two, and the body needs some.
+// Elements of carried values that one thread may keep in registers: all of its point or, with a
+// WholeLoopMapping, those that it owns. Loops with more are rejected. Chosen, for all machines: a
+// GPU thread has at most 255 registers, an f64 or complex element takes two, and the body needs
+// some.
 inline constexpr int64_t kMaxRegisterElements = 96;
 
 class WholeLoopFrame;

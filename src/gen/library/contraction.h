@@ -12,8 +12,8 @@
 //
 //   1. Machine::matrix_library: if it is not set, no dot goes to the library. legalize-dots sets it
 //      in its copy of the machine if NeedsBlas(module) and the library can be loaded
-//      (TargetLibraries::HasMatrixMultiply). Planner and lowering see
-//      TargetLibraries::uses_library.
+//      (TargetLibraries::HasMatrixMultiply). For planner and lowering the driver sets it to
+//      TargetLibraries::uses_library: a library for dots or for convolutions is used.
 //   2. PrefersGenerator: a generator computes the dot. On CPUs this is every dot that
 //      CanUseContract accepts. On GPUs: dots that the library does not support, that are too small
 //      for a call, small ones in loops (PrefersKernelInLoop), and shallow ones with a single
