@@ -275,10 +275,10 @@ class Drawn:
         carried = len(self.kinds) + 1 + (self.draws > 0)
         return f"{self.form} n={self.n} k={self.k} trips={self.trip_count} carries={carried} ops={self.ops} draws={self.draws} rows={self.reads}+{self.writes}"
 
-    def body(self, places, counter, key, values, rows=()):
+    def body(self, points, counter, key, values, rows=()):
         """(key, values, stacked) of the next iteration."""
         r = random.Random(self.body_seed)
-        p = Pool(r, places, self.k)
+        p = Pool(r, points, self.k)
         p.counter, p.key = counter, key
         for kind, value in zip(self.kinds, values, strict=True):
             p.put(kind, value)
@@ -345,18 +345,18 @@ class Drawn:
         return self.mapped(key, values, end, lambda end, step, start: lax.while_loop(lambda c: c[0] < end, step, start))
 
     def mapped(self, key, values, end, loop):
-        places = {kind: 1 if kind == "t" else 0 for kind in "vmtiub"}  # the batch dimension of each kind
+        batch_dims = {kind: 1 if kind == "t" else 0 for kind in "vmtiub"}  # the batch dimension of each kind
 
         def lone(key, values, end):
             def step(carry):
                 i, key, values = carry
-                grown = [x if kind == "s" else jnp.expand_dims(x, places[kind]) for kind, x in zip(self.kinds, values, strict=True)]
+                grown = [x if kind == "s" else jnp.expand_dims(x, batch_dims[kind]) for kind, x in zip(self.kinds, values, strict=True)]
                 key, values, _ = self.body(1, i, key, grown)
-                return i + 1, key, [x if kind == "s" else jnp.squeeze(x, places[kind]) for kind, x in zip(self.kinds, values, strict=True)]
+                return i + 1, key, [x if kind == "s" else jnp.squeeze(x, batch_dims[kind]) for kind, x in zip(self.kinds, values, strict=True)]
 
             _, key, values = loop(end, step, (jnp.int32(0), key, values))
             return jax.random.key_data(key), values
 
-        given = [None if kind == "s" else places[kind] for kind in self.kinds]
-        made = [places.get(kind, 0) for kind in self.kinds]
+        given = [None if kind == "s" else batch_dims[kind] for kind in self.kinds]
+        made = [batch_dims.get(kind, 0) for kind in self.kinds]
         return jax.vmap(lone, (0, given, 0), (0, made))(jax.random.split(key, self.n), values, end)

@@ -147,8 +147,8 @@ class Linter {
     int64_t repeats = 0, instrs = 0;
   };
 
-  // A long chain of alike instructions distinguishes an unrolled loop from one line that is used in
-  // many independent places.
+  // A long chain of alike instructions distinguishes an unrolled loop from one line that is used at
+  // many independent sites.
   void LookForLoops(const Computation& computation) {
     std::vector<Instr*> order = computation.PostOrder();
     std::map<std::tuple<std::string, Op, std::string>, std::vector<const Instr*>> like;
