@@ -333,13 +333,13 @@ ENTRY e {
         self.assertEqual((explained[0]["reads_bytes"], explained[0]["writes_bytes"]), (652, 652))
         self.assertEqual(len(json.loads(self.tokamak("explain", file, "--json", "--horizontal", "none").stdout)["kernels"]), 2)
         text = self.tokamak("explain", file, "--horizontal", "all").stdout
-        self.assertIn("1 kernels", text)
+        self.assertIn("1 kernel,", text)
         self.assertIn("train.py:3", text)
 
     def test_explain(self):
         file = self.write("steps.hlo", STEPS)
         text = self.tokamak("explain", file).stdout
-        self.assertIn("2 kernels, 1 host steps", text)
+        self.assertIn("2 kernels, 1 host step,", text)
         self.assertIn("e, y\n", text)
         self.assertIn("model.py:11, model.py:12", text)
         explained = json.loads(self.tokamak("explain", file, "--json").stdout)

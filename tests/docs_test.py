@@ -131,7 +131,7 @@ class Rejected(unittest.TestCase):
 
     def test_output_of_a_program(self):
         self.assert_found("the output differs", "```console\n$ tokamak explain examples/softmax.mlir --target h200\n2 kernels\n...\n```\n")
-        self.assertRegex(self.text, r"\$ .*\n1 kernels, .*\n\.\.\.\n```")
+        self.assertRegex(self.text, r"\$ .*\n1 kernel, .*\n\.\.\.\n```")
 
     def test_missing_and_additional_lines(self):
         self.assert_found("the output differs", "```console\n$ echo a; echo b\na\n```\n")

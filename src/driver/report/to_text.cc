@@ -28,6 +28,11 @@ namespace {
 // Source lines and instructions listed per step (chosen).
 constexpr size_t kTextShownLines = 6, kShownInstrs = 24;
 
+// "1 kernel", "2 kernels".
+std::string CountText(int64_t count, const std::string& one, const std::string& many = "") {
+  return fmt::format("{} {}", count, count == 1 ? one : many.empty() ? one + "s" : many);
+}
+
 // "once", "100 times".
 std::string OftenText(const StepReport& step) {
   if (!step.calls) return "a data-dependent number of times";
@@ -108,9 +113,11 @@ class TextWriter {
 
   void AddHeading() {
     const Totals& all = report_.totals;
-    std::string calls = all.library == 0 ? "" : fmt::format(" {} library calls,", all.library);
-    out_ += fmt::format("{} kernels,{} {} host steps, {} copies; {} bytes of temporary memory\n",
-                        all.kernels, calls, all.host, all.copies, all.temporary_bytes);
+    std::string calls = all.library == 0 ? "" : " " + CountText(all.library, "library call") + ",";
+    out_ += fmt::format("{},{} {}, {}; {} of temporary memory\n", CountText(all.kernels, "kernel"),
+                        calls, CountText(all.host, "host step"),
+                        CountText(all.copies, "copy", "copies"),
+                        CountText(all.temporary_bytes, "byte"));
     out_ += fmt::format("{:>19} {:>12} {:>14} {:>12} {:>12} {:>12}\n", "steps", "bytes moved",
                         "us predicted", "temporary", "peak memory", "planning ms");
     AddTotals(report_.unfused ? "fused" : "in all", all);
