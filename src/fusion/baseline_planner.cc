@@ -214,7 +214,7 @@ class BaselinePlanner {
 
 }  // namespace
 
-ComputationPlan PlanByHeuristics(KernelCache& kernel_cache, DecisionLog& log) {
+ComputationPlan PlanBaseline(KernelCache& kernel_cache, DecisionLog& log) {
   return BaselinePlanner(kernel_cache, true, log).Run();
 }
 

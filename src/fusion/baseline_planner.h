@@ -19,7 +19,7 @@ namespace tokamak {
 // only if the search finds no better one. It is also the plan of FusionMode::kXlaPasses if there
 // are no predetermined fusions (PlanOptions::predetermined is null). All kernels of the plan are
 // built.
-ComputationPlan PlanByHeuristics(KernelCache& kernel_cache, DecisionLog& log);
+ComputationPlan PlanBaseline(KernelCache& kernel_cache, DecisionLog& log);
 
 // The plan without fusion: one kernel per instruction. All kernels are built.
 ComputationPlan PlanUnfused(KernelCache& kernel_cache, DecisionLog& log);

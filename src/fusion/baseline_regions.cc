@@ -18,7 +18,7 @@ namespace tokamak {
 namespace {
 
 // Operations per element up to which losing vectorization in a scalar scan is acceptable. Chosen.
-constexpr int64_t kFewFlops = 8;
+constexpr int64_t kFewOps = 8;
 // Elements of a row from which a broadcast operand counts as computed once per row: the generator
 // hoists it out of the loop over the row. Chosen.
 constexpr int64_t kMinHoistedRowLength = 64;
@@ -166,7 +166,7 @@ BaselineRegions::BaselineRegions(const Computation& computation,
                                  const Machine& machine, KernelFeasibilityCache& feasibility)
     : machine_(machine),
       feasibility_(feasibility),
-      members_(computation),
+      regions_of_(computation),
       positions_(computation),
       last_visits_(computation, 0) {
   for (size_t i = 0; i < topological_order.size(); ++i) positions_[topological_order[i]] = i;
@@ -177,7 +177,7 @@ bool BaselineRegions::MustBeStored(const Instr& instr) const {
   return std::any_of(instr.users().begin(), instr.users().end(), [&](const Instr* user) {
     // The kernel of an update does not read the array that it updates.
     bool updated = IsPartialUpdate(*user) && user->operand(0) == &instr;
-    return members_[user].empty() || updated;
+    return regions_of_[user].empty() || updated;
   });
 }
 
@@ -187,7 +187,7 @@ std::vector<int> BaselineRegions::ConsumerRegions(const Instr& instr) const {
   std::sort(users.begin(), users.end(),
             [&](const Instr* x, const Instr* y) { return positions_[x] < positions_[y]; });
   for (const Instr* user : users)
-    for (int region : members_[user])
+    for (int region : regions_of_[user])
       if (std::find(regions.begin(), regions.end(), region) == regions.end())
         regions.push_back(region);
   return regions;
@@ -198,10 +198,10 @@ void BaselineRegions::StartRegion(const Instr& instr) {
   growing.instrs = {&instr};
   growing.roots = {&instr};
   growing.evaluations[&instr] = {};
-  growing.flops_per_element = instr.info().flops_per_element;
+  growing.ops_per_element = instr.info().flops_per_element;
   growing.operand_count = static_cast<int64_t>(instr.operand_count());
   growing.choice = InitialChoice(instr, machine_);
-  members_[&instr].push_back(static_cast<int>(regions_.size()));
+  regions_of_[&instr].push_back(static_cast<int>(regions_.size()));
   regions_.push_back(std::move(growing));
   bounds_.push_back({positions_[&instr], positions_[&instr]});
 }
@@ -216,7 +216,7 @@ void BaselineRegions::Grow(GrowingRegion& growing, const Instr& instr,
                            GrowingRegion::Evaluations evaluations) const {
   growing.evaluations[&instr] = evaluations;
   growing.instrs.push_back(&instr);
-  growing.flops_per_element += instr.info().flops_per_element;
+  growing.ops_per_element += instr.info().flops_per_element;
   growing.operand_count += static_cast<int64_t>(instr.operand_count());
   ExtendChoice(growing.choice, instr, machine_);
 }
@@ -291,14 +291,14 @@ GrowingRegion::Evaluations BaselineRegions::EvaluationsIn(const Instr& instr, in
 
 void BaselineRegions::Add(const Instr& instr, int region) {
   Grow(regions_[static_cast<size_t>(region)], instr, EvaluationsIn(instr, region));
-  members_[&instr].push_back(region);
+  regions_of_[&instr].push_back(region);
 }
 
 void BaselineRegions::AddRoot(const Instr& instr, int region) {
   Add(instr, region);
   regions_[static_cast<size_t>(region)].roots.push_back(&instr);
-  size_t& first = bounds_[static_cast<size_t>(region)].first_root_position;
-  first = std::min(first, positions_[&instr]);
+  size_t& earliest = bounds_[static_cast<size_t>(region)].earliest_root_position;
+  earliest = std::min(earliest, positions_[&instr]);
 }
 
 FusedRegion BaselineRegions::FinishGrowing(const GrowingRegion& growing) const {
@@ -309,7 +309,7 @@ FusedRegion BaselineRegions::Finish(int region) const {
   return FinishGrowing(regions_[static_cast<size_t>(region)]);
 }
 
-std::string BaselineRegions::WhyNotReduction(const Instr& instr, int region) const {
+std::string BaselineRegions::WhyNotInternalReduceDotOrScan(const Instr& instr, int region) const {
   const GrowingRegion& growing = regions_[static_cast<size_t>(region)];
   for (const Instr* root : growing.roots)
     if (IsPartialUpdate(*root)) return "an in-place update cannot share a kernel with a reduction";
@@ -319,7 +319,7 @@ std::string BaselineRegions::WhyNotReduction(const Instr& instr, int region) con
   if ((with.choice.kind == GeneratorKind::kScan) != (instr.op() == Op::kScan))
     return "a scan cannot share a kernel with other reductions";
   if (instr.op() == Op::kScan && !ScanOf(instr).VectorizesInner(machine_) &&
-      growing.flops_per_element > kFewFlops)
+      growing.ops_per_element > kFewOps)
     return "its consumers would no longer be vectorized";
   // The generator decides whether the result is used at the index where it is computed.
   return feasibility_.WhyNoKernel(FinishGrowing(with), with.choice.kind);
@@ -345,7 +345,7 @@ std::string BaselineRegions::WhyNotInternal(const Instr& instr, int region,
     return "it would no longer be vectorized";
   if (IsReduceDotOrScan(instr) || instr.shape().IsTuple()) {
     if (region_count > 1) return "it would be reduced " + std::to_string(region_count) + " times";
-    return WhyNotReduction(instr, region);
+    return WhyNotInternalReduceDotOrScan(instr, region);
   }
   if (region_count > 1 && !IsCheap(instr))
     return "it would be computed " + std::to_string(region_count) + " times";
@@ -355,13 +355,13 @@ std::string BaselineRegions::WhyNotInternal(const Instr& instr, int region,
     return "each of its elements would be computed " +
            std::to_string(growing.choice.domain_size / count) + " times";
   for (const Instr* user : instr.users()) {
-    const std::vector<int>& in = members_[user];
+    const std::vector<int>& in = regions_of_[user];
     if (std::find(in.begin(), in.end(), region) == in.end()) continue;
     if (user->op() == Op::kReduceWindow && !IsLongWindow(*user) &&
         instr.info().flops_per_element * TapsOf(*user) > kMaxOpsPerElement)
       return "it would be expanded for each window element";
   }
-  if (WidensPanels(instr, growing) && !CanReduceRowsOfOperand(instr, region, false))
+  if (WidensPanels(instr, growing) && !CanComputeOperandWithRowReductions(instr, region, false))
     return "its operands are larger and would be stored instead";
   GrowingRegion::Evaluations evaluations = EvaluationsIn(instr, region);
   bool repeats = instr.op() == Op::kBroadcast || instr.op() == Op::kReshape ||
@@ -380,14 +380,14 @@ std::string BaselineRegions::WhyNotInternal(const Instr& instr, int region,
                                                              : 1))
     return "it is needed at " + std::to_string(evaluations.indices_per_element) +
            " indices per element";
-  if (growing.flops_per_element + instr.info().flops_per_element > kMaxOpsPerElement)
+  if (growing.ops_per_element + instr.info().flops_per_element > kMaxOpsPerElement)
     return "the region has reached the limit of operations per element";
   return ExceedsInputLimit(instr, region, region_count > 1) ? "the region reads too many arrays"
                                                             : "";
 }
 
-bool BaselineRegions::CanReduceRowsOfOperand(const Instr& operand, int region,
-                                             bool is_stored) const {
+bool BaselineRegions::CanComputeOperandWithRowReductions(const Instr& operand, int region,
+                                                         bool is_stored) const {
   const GrowingRegion& before = regions_[static_cast<size_t>(region)];
   GrowingRegion with = before;
   std::unordered_set<const Instr*> stored;
@@ -437,7 +437,8 @@ std::string BaselineRegions::WhyNotRoot(const Instr& instr, int region) const {
     if (IsPartialUpdate(*root)) return "an in-place update must be the only root of its kernel";
   if (WouldMakeCycle(instr, region)) return "cycle: a consumer outside the region is needed inside";
   if (contracts) {
-    bool made = FeedsLeft(instr, growing) && CanReduceRowsOfOperand(instr, region, true);
+    bool made =
+        FeedsLeft(instr, growing) && CanComputeOperandWithRowReductions(instr, region, true);
     return made ? "" : "a contraction can store only the rows of its left operand";
   }
   if (std::string why = WhyNotInternal(instr, region, 1); !why.empty() || !rows) return why;
@@ -455,7 +456,7 @@ std::string BaselineRegions::WhyNotSiblingRoot(const Instr& instr, int region) c
   if (instr.op() != Op::kReduce || instr.shape().IsTuple()) return "it is not a reduction";
   if (growing.instrs.size() >= kMaxInstrs)
     return "the region has reached the limit of instructions";
-  if (growing.choice.kind != GeneratorOfReduction(instr, machine_))
+  if (growing.choice.kind != GeneratorOfReduceDotOrScan(instr, machine_))
     return "the region uses another reduction generator";
   const Instr* like = nullptr;
   for (const Instr* root : growing.roots)
@@ -516,8 +517,8 @@ std::string BaselineRegions::WhyNotSiblingOfLoop(const Instr& instr, int region)
 
 bool BaselineRegions::WouldMakeCycle(const Instr& instr, int region) const {
   for (const Instr* user : instr.users()) {
-    bool reaches = members_[user].empty() && HasPathTo(*user, region);
-    for (int other : members_[user]) {
+    bool reaches = regions_of_[user].empty() && HasPathTo(*user, region);
+    for (int other : regions_of_[user]) {
       if (other == region) continue;  // computed there too, perhaps
       for (const Instr* root : regions_[static_cast<size_t>(other)].roots)
         reaches = reaches || HasPathTo(*root, region);
@@ -530,10 +531,10 @@ bool BaselineRegions::WouldMakeCycle(const Instr& instr, int region) const {
 // A later instruction leads to the region only through a region that starts later and has an
 // earlier root. Regions are created from the last instruction to the first.
 size_t BaselineRegions::LastDependencyPosition(int region) const {
-  size_t last = bounds_[static_cast<size_t>(region)].start_position;
+  size_t last = bounds_[static_cast<size_t>(region)].last_position;
   if (static_cast<size_t>(region) > kRegionMaxVisited) return SIZE_MAX;
   for (auto i = static_cast<size_t>(region); i-- > 0;)
-    if (bounds_[i].first_root_position <= last) last = std::max(last, bounds_[i].start_position);
+    if (bounds_[i].earliest_root_position <= last) last = std::max(last, bounds_[i].last_position);
   return last;
 }
 
@@ -553,7 +554,7 @@ bool BaselineRegions::HasPathTo(const Instr& from, int region) const {
     open.pop_back();
     if (++count > kRegionMaxVisited) return true;
     if (count == kFewVisited) last = LastDependencyPosition(region);
-    for (int in : members_[instr]) {
+    for (int in : regions_of_[instr]) {
       if (in == region) return true;
       uint32_t& seen = last_region_visits_[static_cast<size_t>(in)];
       if (seen == walk_id_) continue;

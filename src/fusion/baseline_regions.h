@@ -22,8 +22,9 @@ struct GrowingRegion {
   std::vector<const Instr*> instrs;  // users before operands
   std::vector<const Instr*> roots;
   GeneratorChoice choice;
-  // Sum over the instructions, of the operations that kMaxOpsPerElement limits (region_limits.h).
-  int64_t flops_per_element = 0;
+  // Operations per element, summed over the instructions, which kMaxOpsPerElement limits
+  // (region_limits.h). Not only floating-point operations.
+  int64_t ops_per_element = 0;
   // Total operand count of all instructions: an upper bound on the inputs that is cheap to
   // maintain.
   int64_t operand_count = 0;
@@ -96,7 +97,7 @@ class BaselineRegions {
   size_t size() const { return regions_.size(); }
   const GrowingRegion& region(int number) const { return regions_[static_cast<size_t>(number)]; }
   // Whether a region computes the instruction, as a root or an internal value.
-  bool IsInAnyRegion(const Instr& instr) const { return !members_[&instr].empty(); }
+  bool IsInAnyRegion(const Instr& instr) const { return !regions_of_[&instr].empty(); }
   // The finished region: instructions in topological order, with inputs.
   FusedRegion Finish(int region) const;
 
@@ -110,8 +111,8 @@ class BaselineRegions {
   bool ExceedsInputLimit(const Instr& instr, int region, bool is_copied) const;
   // How often the region would evaluate the instruction.
   GrowingRegion::Evaluations EvaluationsIn(const Instr& instr, int region) const;
-  // WhyNotInternal for a reduce, dot or scan.
-  std::string WhyNotReduction(const Instr& instr, int region) const;
+  // WhyNotInternal for a reduce, dot or scan; also for a reduce-window with several results.
+  std::string WhyNotInternalReduceDotOrScan(const Instr& instr, int region) const;
   // WhyNotSiblingRoot for an elementwise instruction: the region must have GeneratorKind::kLoop.
   std::string WhyNotSiblingOfLoop(const Instr& instr, int region) const;
   // The expensive elementwise instructions (more than 2 operations per element) with
@@ -133,7 +134,7 @@ class BaselineRegions {
   // Without `is_stored`, false if an instruction outside the kernel uses one of those reductions,
   // or another value that is not cheap to recompute. With `is_stored`, the kernel also stores the
   // operand, and it loads such values instead of computing them.
-  bool CanReduceRowsOfOperand(const Instr& operand, int region, bool is_stored) const;
+  bool CanComputeOperandWithRowReductions(const Instr& operand, int region, bool is_stored) const;
   // Why no kernel exists for the region with another root; empty if one does.
   std::string WhyBuildFails(GrowingRegion extended, const Instr& root) const;
   FusedRegion FinishGrowing(const GrowingRegion& growing) const;
@@ -141,14 +142,14 @@ class BaselineRegions {
   const Machine& machine_;
   KernelFeasibilityCache& feasibility_;
   std::vector<GrowingRegion> regions_;
-  // Per region: the position of the instruction with which it started, which is its last one, and
-  // of its first root.
+  // Per region: the largest position of its instructions, which is that of the root with which it
+  // started, and the smallest position of its roots.
   struct Bounds {
-    size_t start_position, first_root_position;
+    size_t last_position, earliest_root_position;
   };
   std::vector<Bounds> bounds_;
-  InstrMap<std::vector<int>> members_;  // by instruction: the regions that compute it
-  InstrMap<size_t> positions_;          // in the topological order
+  InstrMap<std::vector<int>> regions_of_;  // by instruction: the regions that compute it
+  InstrMap<size_t> positions_;             // in the topological order
   // Id of the last walk that visited an instruction or region.
   mutable InstrMap<uint32_t> last_visits_;
   mutable std::vector<uint32_t> last_region_visits_;

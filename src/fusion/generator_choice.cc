@@ -15,19 +15,20 @@ namespace {
 // vectorized along the row. Hand-tuned.
 constexpr int64_t kMinRowLength = 8;
 // CPU only: a reduction over strided elements is vectorized along the reduced dimension too if a
-// result has at least kMinStridedRowLength elements and at most kMaxStridedResults results are
-// adjacent in memory. The latter is the largest stride between lanes that CPUs still load as
-// vectors. Hand-tuned.
-constexpr int64_t kMinStridedRowLength = 64, kMaxStridedResults = 4;
+// result combines at least kMinStridedRowLength elements and their stride is at most
+// kMaxStrideInRow. That is the largest stride between lanes that CPUs still load as vectors.
+// Hand-tuned.
+constexpr int64_t kMinStridedRowLength = 64, kMaxStrideInRow = 4;
 
-// The number of adjacent results in a reduction's input: the lanes of a column reduction.
-int64_t ResultsInARow(const Reducer& reducer) {
-  int64_t side_by_side = 1;
+// The stride, in a reduction's operand, between the elements that one result combines. As many
+// results are adjacent: the lanes of a column reduction.
+int64_t StrideInRow(const Reducer& reducer) {
+  int64_t stride = 1;
   for (int64_t d = reducer.input().rank(); d-- > 0;) {
     if (std::binary_search(reducer.reduced_dims.begin(), reducer.reduced_dims.end(), d)) break;
-    side_by_side *= reducer.input().dim(static_cast<size_t>(d));
+    stride *= reducer.input().dim(static_cast<size_t>(d));
   }
-  return side_by_side;
+  return stride;
 }
 
 // Whether a region sums columns of rows that it also reduces or writes.
@@ -48,7 +49,7 @@ bool SumsColumnsOfRows(const FusedRegion& region) {
 
 }  // namespace
 
-GeneratorKind GeneratorOfReduction(const Instr& instr, const Machine& machine) {
+GeneratorKind GeneratorOfReduceDotOrScan(const Instr& instr, const Machine& machine) {
   if (instr.op() == Op::kScan) return GeneratorKind::kScan;
   if (instr.op() == Op::kDot && CanUseContract(instr, machine)) return GeneratorKind::kContract;
   if (instr.op() != Op::kReduce) return GeneratorKind::kColumns;
@@ -56,7 +57,7 @@ GeneratorKind GeneratorOfReduction(const Instr& instr, const Machine& machine) {
   int64_t results = ResultElementCount(instr), row = reducer.input().ElementCount() / results;
   if (!IsRowReduction(instr)) {
     bool strided = !machine.is_gpu() && reducer.can_reassociate && row >= kMinStridedRowLength &&
-                   ResultsInARow(reducer) <= kMaxStridedResults;
+                   StrideInRow(reducer) <= kMaxStrideInRow;
     return strided ? GeneratorKind::kRows : GeneratorKind::kColumns;
   }
   if (!reducer.can_reassociate && results > 1) return GeneratorKind::kColumns;
@@ -68,7 +69,7 @@ GeneratorChoice InitialChoice(const Instr& last, const Machine& machine) {
   if (last.op() == Op::kScatter) choice.kind = GeneratorKind::kScatter;
   if (last.op() == Op::kSort) choice.kind = GeneratorKind::kSort;
   if (!IsReduceDotOrScan(last)) return choice;
-  choice.kind = GeneratorOfReduction(last, machine);
+  choice.kind = GeneratorOfReduceDotOrScan(last, machine);
   if (last.op() == Op::kReduce) choice.domain_size = ResultElementCount(*last.operand(0));
   return choice;
 }
@@ -77,10 +78,10 @@ void ExtendChoice(GeneratorChoice& choice, const Instr& added, const Machine& ma
   if (!IsReduceDotOrScan(added)) return;
   // Rows of a contraction's results are reduced in the contraction's kernel.
   if (choice.kind == GeneratorKind::kRows &&
-      GeneratorOfReduction(added, machine) == GeneratorKind::kContract)
+      GeneratorOfReduceDotOrScan(added, machine) == GeneratorKind::kContract)
     choice.kind = GeneratorKind::kContract;
   if (choice.kind == GeneratorKind::kLoop) {
-    choice.kind = GeneratorOfReduction(added, machine);
+    choice.kind = GeneratorOfReduceDotOrScan(added, machine);
     // Only the row generator can write the elements of the rows that it reduces.
     if (added.op() == Op::kReduce && choice.domain_size == ResultElementCount(*added.operand(0)) &&
         IsRowReduction(added))

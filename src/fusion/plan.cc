@@ -98,7 +98,7 @@ Start StartGreedily(Setting& setting) {
 Start StartBaseline(Setting& setting) {
   Stopwatch watch(setting.stats.baseline_ms);
   DecisionLog log;
-  ComputationPlan baseline = PlanByHeuristics(setting.kernel_cache, log);
+  ComputationPlan baseline = PlanBaseline(setting.kernel_cache, log);
   CandidatePlan candidate(baseline, setting.costs.hasher());
   for (size_t i = 0; i < baseline.kernels.size(); ++i)
     setting.costs.AddBuilt(candidate.GroupHash(static_cast<int>(i)), baseline.kernels[i].kind,
@@ -240,7 +240,7 @@ ComputationPlan PlanKernels(const Computation& computation, const Machine& machi
   }
   ComputationPlan plan = options.mode == FusionMode::kNone
                              ? PlanUnfused(setting.kernel_cache, log)
-                             : PlanByHeuristics(setting.kernel_cache, log);
+                             : PlanBaseline(setting.kernel_cache, log);
   return WithConstraints(std::move(plan), setting, log);
 }
 
