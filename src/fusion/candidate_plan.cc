@@ -27,28 +27,28 @@ class Chains {
   // operands.
   bool Join(const Instr& instr) {
     if (!instr.info().Is(kElementwise) || instr.operand_count() == 0) return false;
-    auto flops = instr.info().flops_per_element;
+    auto ops = instr.info().flops_per_element;
     auto inputs = static_cast<int64_t>(instr.operand_count());
     if (int with = ChainOfUser(instr); with >= 0) {
       Chain& chain = chains_[static_cast<size_t>(with)];
-      if (chain.instrs < kMaxChain && chain.flops + flops <= kMaxChainFlops &&
+      if (chain.instrs < kMaxChainInstrs && chain.ops + ops <= kMaxChainOps &&
           chain.inputs + inputs - 1 <= kMaxChainInputs) {
-        chain = {chain.instrs + 1, chain.flops + flops, chain.inputs + inputs - 1};
+        chain = {chain.instrs + 1, chain.ops + ops, chain.inputs + inputs - 1};
         chain_of_[&instr] = with;
         return true;
       }
     }
     chain_of_[&instr] = static_cast<int>(chains_.size());
-    chains_.push_back({1, flops, inputs});
+    chains_.push_back({1, ops, inputs});
     return false;
   }
 
  private:
   // Half of kMaxInstrs, kMaxOpsPerElement and kMaxInputs. Chosen: leaves room for moves that grow
   // the kernel.
-  static constexpr int64_t kMaxChain = 100, kMaxChainFlops = 250, kMaxChainInputs = 20;
+  static constexpr int64_t kMaxChainInstrs = 100, kMaxChainOps = 250, kMaxChainInputs = 20;
   struct Chain {
-    int64_t instrs, flops, inputs;
+    int64_t instrs, ops, inputs;
   };
 
   int ChainOfUser(const Instr& instr) const {

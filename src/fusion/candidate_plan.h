@@ -57,8 +57,10 @@ class CandidatePlan {
   // or a gather, has a group.
   //
   // With `inline_single_use`, an elementwise value whose only consumer is elementwise of the same
-  // shape is not stored either, up to a size limit. Both have the same shape, so each element is
-  // still computed once, and a store and a load are saved.
+  // shape is not stored either. Both have the same shape, so each element is still computed once,
+  // and a store and a load are saved. Such values and their consumers form chains of at most 100
+  // instructions (kMaxChainInstrs), 250 operations per element (kMaxChainOps) and 20 inputs
+  // (kMaxChainInputs): half of the limits of a kernel (region_limits.h).
   CandidatePlan(const Computation& computation, const Machine& machine, bool inline_single_use,
                 FusedRegionHasher& hasher);
 
@@ -83,8 +85,9 @@ class CandidatePlan {
   // The group that stores the value; -1 if none does: each consumer computes it, or it is outside
   // kernels.
   int GroupOf(const Instr& value) const { return StateOf(value).group_number; }
-  // No kernel stores or computes the value: a parameter, an array constant, a tuple, control flow,
-  // a library call, a host step, or an alias that is not part of a region (plan.h).
+  // No kernel stores or computes the value: a parameter, a constant in memory (IsMemoryConstant), a
+  // tuple, control flow, a library call, a host step, or an alias that is not part of a region
+  // (plan.h).
   bool IsOutsideKernels(const Instr& value) const { return StateOf(value).outside_kernels; }
   // The groups that read the value or update part of it in place.
   const std::vector<int>& ConsumersOf(const Instr& value) const { return consumers_[&value]; }
@@ -137,7 +140,7 @@ class CandidatePlan {
   // Like MakesCycle, but needs no regions. Requires IsMerge(merge). Only a path through a third
   // node makes a cycle; a direct edge becomes internal.
   bool MergeMakesCycle(const Change& merge) {
-    return group_order_.HasPathBetween(*this, merge.removed[0], merge.removed[1]);
+    return group_order_.HasIndirectPath(*this, merge.removed[0], merge.removed[1]);
   }
 
  private:

@@ -65,7 +65,7 @@ Decision DecisionOf(const EvaluatedMove& evaluated, Verdict verdict) {
           .rule = evaluated.move.rule,
           .verdict = verdict,
           .subject = LabelOf(*evaluated.move.subject),
-          .other = LabelOf(*evaluated.move.other_root),
+          .other = LabelOf(*evaluated.move.other_value),
           .origins = evaluated.move.subject->origins(),
           .before_us = evaluated.before_us,
           .after_us = evaluated.after_us};
@@ -81,7 +81,7 @@ void RejectedMoves::NoteReason(const EvaluatedMove& evaluated, std::string reaso
   auto same = [&](const Rejection& rejection) { return rejection.rule == evaluated.move.rule; };
   auto it = std::find_if(last.begin(), last.end(), same);
   if (it == last.end()) it = last.emplace(last.end());
-  *it = {evaluated.move.rule, evaluated.move.other_root, evaluated.before_us, evaluated.after_us,
+  *it = {evaluated.move.rule, evaluated.move.other_value, evaluated.before_us, evaluated.after_us,
          std::move(reason)};
 }
 
@@ -93,7 +93,7 @@ void RejectedMoves::LogRejections(DecisionLog& log) const {
                .rule = rejection.rule,
                .verdict = Verdict::kRejected,
                .subject = LabelOf(*subject),
-               .other = LabelOf(*rejection.other_root),
+               .other = LabelOf(*rejection.other_value),
                .origins = subject->origins(),
                .before_us = rejection.before_us,
                .after_us = rejection.after_us,

@@ -42,16 +42,23 @@ struct EvaluatedMove {
   bool IsWorthwhile() const;
 };
 
-// Hashes moves. The hash is equal for moves of the same rule if the groups that they replace have
-// equal structural hashes (region_hash.h) and are connected in the same pattern. The pattern says
-// which input of a group is also an input or a root of another one. It does not matter which arrays
-// these are, so moves of identical layers have equal hashes. The new groups must have corresponding
-// roots.
+// Hashes moves. The hash is equal for moves of the same rule if all these conditions hold:
 //
-// The hash counts the instructions that the groups have in common but does not compare them, so
-// moves with equal hashes may differ in cost. That loss is accepted: a move is skipped if one with
-// its hash was rejected, and the greedy planner queues a move by the cost of another one with its
-// hash.
+//   - the groups that they replace have equal structural hashes (region_hash.h);
+//   - these groups are connected in the same pattern, which says which input of a group is also an
+//     input or a root of another one;
+//   - these groups together have the same number of distinct instructions;
+//   - the new groups have corresponding roots;
+//   - corresponding groups, replaced and new, have the same number of recomputed values;
+//   - a subject that no group stores has the same canonical number in the first replaced group.
+//
+// It does not matter which arrays the inputs and roots are, so moves of identical layers have equal
+// hashes.
+//
+// The hash counts the distinct instructions of the groups but does not compare which ones the
+// groups have in common, so moves with equal hashes may differ in cost. That loss is accepted: a
+// move is skipped if one with its hash was rejected, and the greedy planner queues a move by the
+// cost of another one with its hash.
 class MoveHasher {
  public:
   explicit MoveHasher(const CandidatePlan& candidate)
@@ -86,7 +93,7 @@ class RejectedMoves {
  private:
   struct Rejection {
     std::string_view rule;
-    const Instr* other_root;
+    const Instr* other_value;
     double before_us, after_us;
     std::string reason;
   };

@@ -155,7 +155,7 @@ bool GroupOrder::DependenciesRankBefore(const CandidatePlan& candidate, const Fu
 
 // Bidirectional search, alternating between the sides. When either side is exhausted, there is no
 // path.
-bool GroupOrder::HasPathBetween(const CandidatePlan& candidate, int x, int y) {
+bool GroupOrder::HasIndirectPath(const CandidatePlan& candidate, int x, int y) {
   if (!is_valid_) ComputeRanks(candidate);
   if (is_cyclic_) return true;
   if (RankOf(x) > RankOf(y)) std::swap(x, y);

@@ -12,17 +12,19 @@ namespace tokamak {
 class CandidatePlan;
 
 // A topological order of the groups of a candidate plan and of the instructions outside kernels,
-// maintained incrementally. Each node has a rank, its position in the order.
+// maintained incrementally. Each node has a rank: a node with a lower rank comes earlier. A
+// position is not a rank: it is the index of an instruction in CandidatePlan::order()
+// (CandidatePlan::PositionOf).
 //
 // Two groups may become one only if no path leads from one to the other through a third node. Such
 // a path only visits nodes whose ranks lie between those of the two, so a merge is checked without
 // walking the whole program.
 class GroupOrder {
  public:
-  // Whether a path connects two groups through another node. A direct edge between the two does not
-  // count. Conservative: returns true if the walk visits more than 2000 nodes (kOrderMaxVisited),
-  // which bounds planning time.
-  bool HasPathBetween(const CandidatePlan& candidate, int x, int y);
+  // Whether a path leads from one of the two groups to the other through a third node. A direct
+  // edge between the two does not count. Conservative: returns true if the walk visits more than
+  // 2000 nodes (kOrderMaxVisited), which bounds planning time.
+  bool HasIndirectPath(const CandidatePlan& candidate, int x, int y);
   // Whether everything on which `region` depends has a lower rank than `group`. If so, the region
   // may replace that group without a cycle.
   bool DependenciesRankBefore(const CandidatePlan& candidate, const FusedRegion& region, int group);
@@ -35,7 +37,7 @@ class GroupOrder {
   void Invalidate() { is_valid_ = false; }
 
  private:
-  // A group number, or ~position of an instruction outside kernels.
+  // A group number, or ~position of an instruction outside kernels, which is negative.
   using Node = int64_t;
   enum class Direction : uint8_t { kUsers, kDependencies };
 
@@ -62,7 +64,8 @@ class GroupOrder {
   // The plan that was ranked has a cycle. Then no order exists, and queries answer conservatively:
   // there is a path, and no region may replace a group.
   bool is_cyclic_ = false;
-  std::vector<int64_t> group_ranks_, outside_ranks_;  // by group, and by position
+  // By group, and by position of the instruction outside kernels.
+  std::vector<int64_t> group_ranks_, outside_ranks_;
   struct LastVisits {
     std::vector<uint32_t> groups, outside_kernels;  // walk ids, by group and by position
   };

@@ -13,9 +13,9 @@ namespace {
 // Consumers of a value at most; values with more get no moves that change all consumers. Chosen:
 // bounds the number of regions per move.
 constexpr size_t kMaxConsumers = 16;
-// Siblings share at least 1/kMinCommonBytes of the input bytes of the one that reads less. Chosen:
-// kernels that share little may share a launch instead (horizontal.h).
-constexpr int64_t kMinCommonBytes = 4;
+// Siblings share at least 1/kMinCommonBytesDivisor of the input bytes of the one that reads less.
+// Chosen: kernels that share little may share a launch instead (horizontal.h).
+constexpr int64_t kMinCommonBytesDivisor = 4;
 
 // Whether other kernels can compute its elements inline.
 bool MayBeInside(const Instr& value) {
@@ -273,7 +273,7 @@ class MoveEnumerator {
         }
     int64_t own = BytesOfInputs(group_);
     for (auto [other, bytes] : shared)
-      if (bytes * kMinCommonBytes >= std::min(own, BytesOfInputs(other)))
+      if (bytes * kMinCommonBytesDivisor >= std::min(own, BytesOfInputs(other)))
         AddMerge("fusion.sibling", *over[other], other);
   }
 

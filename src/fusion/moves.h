@@ -18,7 +18,7 @@ struct Move {
   const Instr* subject = nullptr;
   // A second value for the log: a root of P for merge, of the other group for sibling, another root
   // of G for split, the smaller value for store-narrower, else a root of G. Never null.
-  const Instr* other_root = nullptr;
+  const Instr* other_value = nullptr;
   Change change;
 };
 
@@ -37,8 +37,8 @@ struct Move {
 //
 //   fusion.merge           P and G become one kernel. It stores v if others read it (multi-output).
 //   fusion.sibling         G and a group that reads some of the same arrays become one kernel. They
-//                          have at least 1/4 of the input bytes of the smaller one in common
-//                          (kMinCommonBytes); others may share a launch (horizontal.h).
+//                          have at least 1/4 (1 / kMinCommonBytesDivisor) of the input bytes of the
+//                          one that reads less in common; others may share a launch (horizontal.h).
 //
 // Storage:
 //

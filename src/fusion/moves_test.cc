@@ -63,7 +63,7 @@ TEST(Moves, StoresTheNarrowerConsumerValue) {
   moves = MovesOf(candidate, candidate.ConsumersOf(*m.words)[0]);
   const Move* narrower = Find(moves, "fusion.store-narrower", m.words);
   ASSERT_NE(narrower, nullptr);
-  EXPECT_EQ(narrower->other_root, m.mask);
+  EXPECT_EQ(narrower->other_value, m.mask);
   EXPECT_FALSE(candidate.MakesCycle(narrower->change, candidate.RegionsAfter(narrower->change)));
   candidate.Apply(narrower->change);
   EXPECT_EQ(candidate.GroupOf(*m.words), -1);

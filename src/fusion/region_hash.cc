@@ -18,12 +18,12 @@ bool IsCommutativeInFirstTwo(const Instr& instr) {
   return IsCommutative(instr.op()) || instr.op() == Op::kFma;
 }
 
-// Elements of a slice up to which its start does not affect the cost. The start of a larger one
+// Elements of a small slice at most: its start does not affect the cost. The start of a larger one
 // matters for cache lines and vector alignment. Chosen.
-constexpr int64_t kHashedFewElements = 16;
+constexpr int64_t kMaxSmallSliceElements = 16;
 
-bool IsShortSlice(const Instr& instr) {
-  return instr.op() == Op::kSlice && instr.shape().ElementCount() <= kHashedFewElements;
+bool IsSmallSlice(const Instr& instr) {
+  return instr.op() == Op::kSlice && instr.shape().ElementCount() <= kMaxSmallSliceElements;
 }
 
 }  // namespace
@@ -35,8 +35,8 @@ const FusedRegionHasher::InstrHashes& FusedRegionHasher::InstrHashesOf(const Ins
   hashes.shape = instr.shape().Hash();
   hasher.Add(instr.op());
   hasher.Add(hashes.shape);
-  bool is_short = IsShortSlice(instr);
-  if (is_short) {
+  bool is_small = IsSmallSlice(instr);
+  if (is_small) {
     // A slice that starts at 0 stays distinct from the others.
     for (int64_t start : instr.attrs<SliceAttrs>().starts) hasher.Add(start != 0);
     for (int64_t stride : instr.attrs<SliceAttrs>().strides) hasher.Add(stride);
@@ -45,28 +45,27 @@ const FusedRegionHasher::InstrHashes& FusedRegionHasher::InstrHashesOf(const Ins
   hasher.Add(HashAttrs(instr.op(), instr.attrs()));
   for (const Computation* callee : instr.called()) hasher.Add(BodyHash(*callee));
   hashes.with_slice_starts = hasher.digest();
-  if (!is_short) hashes.without_slice_starts = hashes.with_slice_starts;
+  if (!is_small) hashes.without_slice_starts = hashes.with_slice_starts;
   hashes.is_computed = true;
   return hashes;
 }
 
-void FusedRegionHasher::HashSubtrees(const FusedRegion& region) {
-  bool has_short_slices = false;  // some instruction has two different InstrHashes
+void FusedRegionHasher::HashNodes(const FusedRegion& region) {
+  bool has_small_slices = false;  // some instruction has two different InstrHashes
   for (const Instr* instr : region.instrs) {
     bool either = IsCommutativeInFirstTwo(*instr);
-    has_short_slices = has_short_slices || InstrHashesOf(*instr).without_slice_starts !=
+    has_small_slices = has_small_slices || InstrHashesOf(*instr).without_slice_starts !=
                                                InstrHashesOf(*instr).with_slice_starts;
     for (size_t i = 0; i < instr->operand_count(); ++i) {
       const Instr* operand = instr->operand(i);
       if (!IsInRegion(*operand) || !nodes_[operand].is_input) continue;
-      nodes_[operand].subtree_hash +=
+      nodes_[operand].node_hash +=
           MixedHash(InstrHashesOf(*instr).without_slice_starts + (either && i < 2 ? 0 : i));
     }
   }
   for (const Instr* input : region.inputs) {
     RegionNode& node = nodes_[input];
-    node.subtree_hash = node.exact_subtree_hash =
-        MixedHash(node.subtree_hash ^ InstrHashesOf(*input).shape);
+    node.node_hash = node.exact_node_hash = MixedHash(node.node_hash ^ InstrHashesOf(*input).shape);
   }
   for (const Instr* instr : region.instrs) {
     RegionNode& node = nodes_[instr];
@@ -75,13 +74,13 @@ void FusedRegionHasher::HashSubtrees(const FusedRegion& region) {
     Hasher hasher, exact;
     hasher.Add(InstrHashesOf(*instr).without_slice_starts);
     for (size_t i = 0; i < instr->operand_count(); ++i)
-      hasher.Add(SubtreeHashOf(OperandOf(*instr, i)));
-    node.subtree_hash = node.exact_subtree_hash = hasher.digest();
-    if (!has_short_slices) continue;
+      hasher.Add(NodeHashOf(OperandOf(*instr, i)));
+    node.node_hash = node.exact_node_hash = hasher.digest();
+    if (!has_small_slices) continue;
     exact.Add(InstrHashesOf(*instr).with_slice_starts);
     for (size_t i = 0; i < instr->operand_count(); ++i)
-      exact.Add(ExactSubtreeHashOf(OperandOf(*instr, i)));
-    node.exact_subtree_hash = exact.digest();
+      exact.Add(ExactNodeHashOf(OperandOf(*instr, i)));
+    node.exact_node_hash = exact.digest();
   }
 }
 
@@ -123,7 +122,7 @@ uint64_t FusedRegionHasher::HashOf(const FusedRegion& region) {
   ++epoch_;
   for (const Instr* input : region.inputs) nodes_[input] = {epoch_, true};
   for (const Instr* instr : region.instrs) nodes_[instr] = {epoch_, false};
-  HashSubtrees(region);
+  HashNodes(region);
   // Roots in canonical order; equal ones in the given order.
   roots_ = region.roots;
   if (roots_.size() > 1)

@@ -53,8 +53,9 @@ struct FusedRegionKey {
 // HashOf() is equal for regions with the same instructions on inputs of the same shapes, so
 // legality and cost of one hold for the others. It ignores:
 //
-//   - where a slice of at most 16 elements (kHashedFewElements) starts, except whether it starts at
-//     0: each of 12 identical layers slices its own PRNG key out of the array of all keys;
+//   - where a small slice, of at most 16 elements (kMaxSmallSliceElements), starts, except whether
+//     it starts at 0: each of 12 identical layers slices its own PRNG key out of the array of all
+//     keys;
 //   - the order of instructions, and of the operands of commutative ops.
 //
 // Regions that compute the same function by different instructions have different hashes.
@@ -80,34 +81,35 @@ class FusedRegionHasher {
     uint64_t without_slice_starts = 0, with_slice_starts = 0;
     bool is_computed = false;
   };
-  // An instruction or input in the current region. The hashes cover its expression tree within the
-  // region, by InstrHashes::without_slice_starts and with_slice_starts respectively.
+  // An instruction or input in the current region. The hashes of an instruction cover its
+  // expression tree within the region: node_hash by InstrHashes::without_slice_starts,
+  // exact_node_hash by with_slice_starts. An input has no operands in the region. Both its hashes
+  // are equal and cover its shape and its users in the region, each without its other operands, so
+  // that they distinguish inputs of the same shape.
   struct RegionNode {
     uint32_t epoch = 0;  // the node belongs to the current region if this is epoch_
     bool is_input = false;
     bool is_swapped = false;  // in the canonical order, operand 1 comes before operand 0
-    uint64_t subtree_hash = 0, exact_subtree_hash = 0;
-    std::pair<uint64_t, uint64_t> sort_key() const { return {subtree_hash, exact_subtree_hash}; }
+    uint64_t node_hash = 0, exact_node_hash = 0;
+    std::pair<uint64_t, uint64_t> sort_key() const { return {node_hash, exact_node_hash}; }
   };
   const InstrHashes& InstrHashesOf(const Instr& instr);
   bool IsInRegion(const Instr& instr) const { return nodes_[&instr].epoch == epoch_; }
-  // Computes the hashes of all nodes. An input has no operands in the region, so its hash covers
-  // the instructions that use it: that distinguishes inputs of the same shape.
-  void HashSubtrees(const FusedRegion& region);
-  // An operand outside the region is an immediate, or the array that an update writes into: it has
-  // no subtree.
-  uint64_t SubtreeHashOf(const Instr& instr) {
-    return IsInRegion(instr) ? nodes_[&instr].subtree_hash
-                             : InstrHashesOf(instr).without_slice_starts;
+  // Computes the hashes of all nodes.
+  void HashNodes(const FusedRegion& region);
+  // An operand outside the region is an immediate, or the array that an update writes into: it is
+  // not a node and has the hash of the instruction without its operands.
+  uint64_t NodeHashOf(const Instr& instr) {
+    return IsInRegion(instr) ? nodes_[&instr].node_hash : InstrHashesOf(instr).without_slice_starts;
   }
-  uint64_t ExactSubtreeHashOf(const Instr& instr) {
-    return IsInRegion(instr) ? nodes_[&instr].exact_subtree_hash
+  uint64_t ExactNodeHashOf(const Instr& instr) {
+    return IsInRegion(instr) ? nodes_[&instr].exact_node_hash
                              : InstrHashesOf(instr).with_slice_starts;
   }
   // Canonical order of commutative operands.
   bool IsBefore(const Instr& x, const Instr& y) {
-    return std::pair(SubtreeHashOf(x), ExactSubtreeHashOf(x)) <
-           std::pair(SubtreeHashOf(y), ExactSubtreeHashOf(y));
+    return std::pair(NodeHashOf(x), ExactNodeHashOf(x)) <
+           std::pair(NodeHashOf(y), ExactNodeHashOf(y));
   }
   // Operand i in the canonical order.
   const Instr& OperandOf(const Instr& instr, size_t i) const {

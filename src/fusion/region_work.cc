@@ -47,11 +47,12 @@ void RegionWorkEstimator::ComputeCounts(const Instr& instr, InstrWork& instr_wor
 }
 
 void RegionWorkEstimator::ComputeUses(const Instr& instr, InstrWork& instr_work) {
-  instr_work.has_uses = true;
+  instr_work.uses_computed = true;
   if (instr.op() == Op::kReduce)
     instr_work.reduced_elements = ElementsOf(*instr.operand(0)) / instr_work.elements;
-  instr_work.uses.reserve(instr.operand_count());
-  for (size_t i = 0; i < instr.operand_count(); ++i) instr_work.uses.push_back(UseOf(instr, i));
+  instr_work.operand_uses.reserve(instr.operand_count());
+  for (size_t i = 0; i < instr.operand_count(); ++i)
+    instr_work.operand_uses.push_back(UseOf(instr, i));
   Work one;
   AddElementOp(one, instr, 1, machine_);
   instr_work.ops_per_element = ListOf(one);
@@ -109,7 +110,7 @@ void RegionWorkEstimator::CountEvaluations(const FusedRegion& region) {
   for (size_t i = region.instrs.size(); i-- > 0;) {
     const InstrWork& instr_work = instr_work_[region.instrs[i]];
     double times = instr_work.evals();
-    for (const Use& use : instr_work.uses) {
+    for (const Use& use : instr_work.operand_uses) {
       InstrWork& of = *use.operand;
       auto share = [&](double n) { of.shared_evals = std::max(of.shared_evals, n); };
       switch (use.rate) {

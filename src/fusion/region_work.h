@@ -72,9 +72,9 @@ class RegionWorkEstimator {
     double elements = -1;  // of the first array of the result, at least 1; < 0: not computed yet
     double bytes = 0;      // of all arrays of the result
     // Second stage, ComputeUses:
-    bool has_uses = false;
-    double reduced_elements = 1;  // operand elements per result element, for a reduce
-    std::vector<Use> uses = {};   // one per operand
+    bool uses_computed = false;          // the second stage is done
+    double reduced_elements = 1;         // operand elements per result element, for a reduce
+    std::vector<Use> operand_uses = {};  // one per operand
     std::vector<PipeOps> ops_per_element = {};
 
     double evals() const { return shared_evals + unshared_evals; }
@@ -88,7 +88,7 @@ class RegionWorkEstimator {
   // With both stages computed.
   InstrWork& FullInstrWorkOf(const Instr& instr) {
     InstrWork& instr_work = InstrWorkOf(instr);
-    if (!instr_work.has_uses) ComputeUses(instr, instr_work);
+    if (!instr_work.uses_computed) ComputeUses(instr, instr_work);
     return instr_work;
   }
   void ComputeCounts(const Instr& instr, InstrWork& instr_work);
