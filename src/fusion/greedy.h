@@ -9,13 +9,13 @@ namespace tokamak {
 
 // The greedy planner, tier 0: applies the moves with the largest estimated gain, by estimates alone
 // (region_work.h). Tier 1 is the search, which uses modeled costs (search.h). PlanComputation
-// starts it from the unfused candidate with `inline_single_use` (CandidatePlan), on which the
-// user's constraints have been enforced.
+// starts the greedy planner from the initial candidate (second constructor of CandidatePlan, with
+// `inline_single_use`), on which the user's constraints have been enforced.
 //
-// It alternates between two phases. The first evaluates the moves of each stored value
-// (MovesOfValue, moves.h): all worthwhile moves (EvaluatedMove::IsWorthwhile) wait in a priority
-// queue and are applied in order of their gain; then the values around the changed groups are
-// evaluated again, until no move is left. The second phase adds the moves of pairs of groups
+// The greedy planner alternates between two phases. The first evaluates the moves of each stored
+// value (MovesOfValue, moves.h): all worthwhile moves (EvaluatedMove::IsWorthwhile) wait in a
+// priority queue and are applied in order of their gain; then the values around the changed groups
+// are evaluated again, until no move is left. The second phase adds the moves of pairs of groups
 // (PairMovesOf) for all groups that are new since the last time; then the first phase continues. It
 // stops when neither phase has a worthwhile move, or after 8 moves per initial group, a limit that
 // only guards against endless improvement.

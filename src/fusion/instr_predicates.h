@@ -19,21 +19,26 @@ std::vector<Instr*> OrderFromRoot(const Computation& computation);
 
 // ---- where the value is computed
 
-// Never in a kernel, on any machine: a parameter, control flow, or a tuple, unless an op that
-// kernels support has several results (IsMultiResultOp, sort).
+// Never in a kernel, on any machine: a parameter, control flow, or an instruction whose result is
+// not an array. Exceptions are the ops whose results, if there are several, one kernel computes:
+// those of IsMultiResultOp, and sort.
 bool IsNeverInKernel(const Instr& instr);
 // Why no kernel on this machine can compute the instruction, decided by its op, attributes and
 // shapes; empty if one may. CandidatePlan::IsOutsideKernels also considers library calls and the
 // users of the value.
 std::string WhyNoKernel(const Instr& instr, const Machine& machine);
-// An array constant, which kernels load from memory. Other constants are embedded in their code.
+// A constant that kernels load from memory: an array with more than one distinct value, an array
+// without elements, or a tuple. Other constants, which are scalars and splats, are embedded in the
+// code of kernels (IsImmediate, gen/region.h).
 bool IsMemoryConstant(const Instr& instr);
 // The value can share the bytes of its operand, or of one element of a tuple operand
 // (get-tuple-element, reshape, copy, ...). Outside kernels, nothing has to be computed. Inside a
 // region, the kernel computes the same op by index arithmetic.
 bool IsAlias(const Instr& instr);
-// An op that may have a tuple of results, all of which one kernel computes (reduce, scan,
-// reduce-window). Decided by the op alone: also true if this instruction has a single result.
+// An op that may have a tuple of results, all of which one kernel computes, possibly together with
+// their users (reduce, scan, reduce-window). Not sort: it may have a tuple of results too, but it
+// is always the only root of its kernel, so its users are in other kernels. Decided by the op
+// alone: also true if this instruction has a single result.
 bool IsMultiResultOp(const Instr& instr);
 // Overwrites some elements of operand 0 in place and keeps the others (dynamic-update-slice,
 // scatter). Always a root of its region.

@@ -21,10 +21,13 @@
 //                  it on the CPU, also if the target is a GPU.
 //   rule           the name of a kind of decision in the log, such as fusion.vertical. Each kind of
 //                  move (moves.h) has its own; other decisions have rules too, such as fusion.pin.
+//                  The fusion mode "rules" (FusionMode::kXlaPasses) is unrelated: its name means
+//                  XLA's heuristics.
 //
-// An instruction is outside kernels if it is a parameter, an array constant, a tuple, control flow,
-// a library call or a host step. An alias of another value (IsAlias, instr_predicates.h) is outside
-// kernels too if no region contains it.
+// An instruction is outside kernels if it is a parameter, a constant array with more than one
+// distinct value (not a scalar or splat; IsMemoryConstant, instr_predicates.h), a tuple, control
+// flow, a library call or a host step. An alias of another value (IsAlias, instr_predicates.h) is
+// outside kernels too if no region contains it.
 //
 // Planning has these stages:
 //
@@ -131,14 +134,14 @@ void AddKernel(ComputationPlan& plan, PlannedKernel kernel);
 // How fusion decisions are made.
 enum class FusionMode : uint8_t {
   kNone,       // no fusion: one kernel per instruction
-  kXlaPasses,  // "rules": passes that follow XLA's rules have formed the fusions before planning
-               // (predetermined_fusions.h); without them, the baseline planner
+  kXlaPasses,  // "rules": passes that follow XLA's heuristics have formed the fusions before
+               // planning (predetermined_fusions.h); without them, the baseline planner
   kGreedy,     // tier 0: the move with the largest estimated gain first
   kSearch,     // tier 1: the cheapest plan found within a budget
   kRandom,     // random legal moves, for tests
 };
 
-// "none", "rules", "greedy", "search" or "random"; nullopt for any other name.
+// "none", "rules" (kXlaPasses), "greedy", "search" or "random"; nullopt for any other name.
 std::optional<FusionMode> FusionModeFromName(std::string_view name);
 std::string_view NameOf(FusionMode mode);
 

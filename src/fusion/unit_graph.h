@@ -39,7 +39,8 @@ class UnitGraph {
   Memory MemoryOf(const std::vector<int>& positions) const;
 
  private:
-  // One allocation: an array, or all arrays of a tuple.
+  // The memory of the value of one instruction: an array, or all arrays of a tuple. An alias
+  // outside kernels, such as a `tuple` instruction, has no buffer of its own.
   struct Buffer {
     int64_t bytes = 0;       // 0 for parameters and constants
     bool is_result = false;  // of the computation: not temporary
@@ -54,7 +55,9 @@ class UnitGraph {
   void AddUnits();
   void AddDependencies();
   void AddBuffers();
-  // `buffers`: the buffers of each instruction, several for a tuple of aliases.
+  // `buffers`: the buffers that hold the value of each instruction. An alias outside kernels has
+  // those of the values that it aliases, so a `tuple` instruction may have several. Any other
+  // instruction has one, or none if it is internal to kernels.
   void AddReads(const InstrMap<std::vector<int>>& buffers);
   void AddInPlaceReuses(const InstrMap<std::vector<int>>& buffers);
   // `end`: the position after the last unit.
