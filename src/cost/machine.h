@@ -11,9 +11,12 @@ struct Rates;
 // The target machine, as generators see it, with a pointer to its measured rates (rates.h).
 struct Machine {
   MachineKind kind = MachineKind::kCpu;
-  int64_t vector_bits = 128;     // of a vector register; GPU: of the widest access of a thread
-  int64_t cores = 1;             // GPU: SMs
-  bool matrix_library = false;   // OpenBLAS is available
+  int64_t vector_bits = 128;  // of a vector register; GPU: of the widest access of a thread
+  int64_t cores = 1;          // GPU: SMs
+  // Whether libraries (BLAS, cuDNN) may compute dots or convolutions of the program. If not,
+  // kernels compute all of them. UsesLibrary (gen/library/dot.h) says which ones a library
+  // computes.
+  bool uses_library = false;
   bool dots_bf16 = false;        // multiply-adds pairs of bf16 into f32 (AVX512_BF16, BFDOT)
   bool matrix_tiles = false;     // multiplies tiles of bf16 (AMX)
   bool has_extremes = false;     // IEEE minimum and maximum are one instruction

@@ -67,7 +67,7 @@ Result<TargetPassRuns> RunTargetPasses(Module& module, Target& target,
   pipeline.skip = options.skip_passes;
   TargetPassRuns done;
   TOK_TRY(done.runs, RunPasses(module, PipelineOf(rewritten_for.kind), context, pipeline));
-  if (libraries != nullptr) target.machine.matrix_library = libraries->uses_library();
+  if (libraries != nullptr) target.machine.uses_library = libraries->uses_library();
   if (options.fusion != FusionMode::kXlaPasses) return done;
   for (std::span<const Step> steps : {std::span<const Step>(kPaperPipeline), {kFusedPipeline}}) {
     TOK_TRY(std::vector<PassRun> runs, RunPasses(module, steps, context, pipeline));

@@ -13,7 +13,7 @@
 #include "fusion/baseline_regions.h"
 #include "fusion/instr_predicates.h"
 #include "fusion/make_region.h"
-#include "gen/library/contraction.h"
+#include "gen/library/dot.h"
 #include "gen/library/sorts.h"
 
 namespace tokamak {

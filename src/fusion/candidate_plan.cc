@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "fusion/instr_predicates.h"
-#include "gen/library/contraction.h"
+#include "gen/library/dot.h"
 #include "gen/library/sorts.h"
 
 namespace tokamak {

@@ -7,7 +7,7 @@
 #include "fusion/kernel_cache.h"
 #include "fusion/make_region.h"
 #include "fusion/plan.h"
-#include "gen/library/contraction.h"
+#include "gen/library/dot.h"
 #include "gen/library/sorts.h"
 
 namespace tokamak {

@@ -107,7 +107,7 @@ struct PlanningStats {
 
 // The plan of one computation: which kernels compute which values. Any other value is outside
 // kernels (see above), except immediates, which are embedded in the code of kernels. UsesLibrary
-// (gen/library/contraction.h) and UsesRuntimeFunction (gen/library/sorts.h) say which instructions
+// (gen/library/dot.h) and UsesRuntimeFunction (gen/library/sorts.h) say which instructions
 // are library calls.
 struct ComputationPlan {
   const Computation* computation = nullptr;

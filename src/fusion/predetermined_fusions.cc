@@ -6,7 +6,7 @@
 
 #include "analysis/effects.h"
 #include "fusion/instr_predicates.h"
-#include "gen/library/contraction.h"
+#include "gen/library/dot.h"
 #include "gen/library/sorts.h"
 #include "gen/region.h"
 

@@ -7,7 +7,7 @@
 
 // The contract generator (GeneratorKind::kContract; "contract" is the verb, a dot is a contraction)
 // computes dots in tiles: which dots, and in which precision. Whether a dot goes to it or to a
-// library is decided in library/contraction.h, which lists all predicates in order.
+// library is decided in library/dot.h, which lists all predicates in order.
 
 namespace tokamak {
 

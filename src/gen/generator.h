@@ -42,7 +42,7 @@
 //                       cooperative launch runs them as phases of each iteration, with a grid
 //                       barrier between dependent phases (lower/persistent.h). Requires that every
 //                       step of the body is a generated kernel or a copy: one library call in the
-//                       body excludes it (PrefersKernelInLoop, library/contraction.h). Generators
+//                       body excludes it (PrefersKernelInLoop, library/dot.h). Generators
 //                       do nothing special for it: any kernel without a grid-wide dependence
 //                       qualifies.
 //   loop of steps       the host launches the kernels of the body once per iteration.

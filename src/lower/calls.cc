@@ -2,15 +2,15 @@
 
 #include <tuple>
 
-#include "gen/library/contraction.h"
 #include "gen/library/convolution.h"
+#include "gen/library/dot.h"
 #include "lower/library_calls.h"
 #include "lower/lowerer.h"
 
 namespace tokamak {
 namespace {
 
-MatrixProduct ProductOf(const Contraction& from) {
+MatrixProduct ProductOf(const LibraryDot& from) {
   MatrixProduct product;
   std::tie(product.m, product.n, product.k) = std::tie(from.m, from.n, from.k);
   product.type = from.type == ElementType::kF32   ? MatrixType::kF32
@@ -19,7 +19,7 @@ MatrixProduct ProductOf(const Contraction& from) {
                                                   : MatrixType::kC128;
   product.lhs = {from.lhs.row, from.lhs.column};
   product.rhs = {from.rhs.row, from.rhs.column};
-  for (const Contraction::BatchDim& batch : from.batch)
+  for (const LibraryDot::BatchDim& batch : from.batch)
     product.batch.push_back({batch.count, batch.lhs, batch.rhs});
   return product;
 }
@@ -30,7 +30,7 @@ ProductCall ProductCallOf(const Instr& instr, const Machine& machine) {
     call.convolution = ConvolutionFrom(*convolution);
     return call;
   }
-  call.product = ProductOf(*ContractionOf(instr, machine));
+  call.product = ProductOf(*LibraryDotOf(instr, machine));
   call.blocks = BlocksOf(call.product);
   return call;
 }

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "fusion/instr_predicates.h"
-#include "gen/library/contraction.h"
+#include "gen/library/dot.h"
 #include "gen/library/sorts.h"
 #include "lower/lowerer.h"
 #include "lower/persistent.h"

@@ -97,7 +97,7 @@ enum TargetKind : uint8_t {
 struct PassTarget {
   TargetKind kind = kNoTarget;
   const Machine* machine = nullptr;  // not null if there is a target
-  // If null, machine->matrix_library states whether there are libraries, and convolutions in a
+  // If null, machine->uses_library states whether there are libraries, and convolutions in a
   // library's layout are left to it.
   TargetLibraries* libraries = nullptr;
   // Whether Tokamak's planner forms the fusion groups; false with --fusion=none and --fusion=rules.

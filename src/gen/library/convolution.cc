@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "gen/library/contraction.h"
+#include "gen/library/dot.h"
 #include "gen/region.h"
 
 namespace tokamak {
@@ -226,7 +226,7 @@ std::optional<LibraryConvolution> MatchLaidOutConvolution(const Instr& conv) {
 }
 
 bool UsesConvolutionLibrary(const Instr& instr, const Machine& machine) {
-  return machine.is_gpu() && machine.matrix_library && MatchLaidOutConvolution(instr).has_value();
+  return machine.is_gpu() && machine.uses_library && MatchLaidOutConvolution(instr).has_value();
 }
 
 }  // namespace tokamak

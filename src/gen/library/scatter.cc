@@ -50,7 +50,7 @@ std::optional<LinearScatterOp> LinearScatterOpOf(const Instr& scatter) {
   }
 }
 
-bool MayBeLinearScatter(const Instr& scatter) {
+bool CanUseRuntimeScatter(const Instr& scatter) {
   if (WhyNoScatterKernel(scatter) || HasControlDependencies(scatter)) return false;
   const Shape &shape = scatter.shape(), &updates = scatter.operand(2)->shape();
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
@@ -69,8 +69,8 @@ bool MayBeLinearScatter(const Instr& scatter) {
   return op && HasType(*op, shape.type());
 }
 
-bool IsLinearScatter(const Instr& scatter) {
-  if (scatter.op() != Op::kScatter || !MayBeLinearScatter(scatter)) return false;
+bool UsesRuntimeScatter(const Instr& scatter) {
+  if (scatter.op() != Op::kScatter || !CanUseRuntimeScatter(scatter)) return false;
   const Shape& indices = scatter.operand(1)->shape();
   return scatter.shape().rank() == 1 && indices.rank() == 1 &&
          indices.type() == ElementType::kS32 && scatter.operand(2)->shape().rank() == 1 &&

@@ -65,7 +65,7 @@ bool IsIotaAlong(const Instr& instr, int64_t dimension) {
 
 bool UsesRuntimeFunction(const Instr& instr, const Machine& machine) {
   if (machine.is_gpu()) return false;
-  if (HasRuntimeFunction(instr) || IsLinearScatter(instr)) return true;
+  if (HasRuntimeFunction(instr) || UsesRuntimeScatter(instr)) return true;
   if (instr.op() == Op::kSort) {
     if (!HasPlainOperands(instr) || !KeysOf(instr)) return false;
     LineSort line = LineSortOf(instr);

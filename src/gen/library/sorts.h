@@ -29,7 +29,8 @@ bool HasPlainOperands(const Instr& sort);
 bool IsIotaAlong(const Instr& instr, int64_t dimension);
 
 // Whether a function of the CPU runtime computes this instruction: a sort by keys (unless a sorting
-// network is faster), top-k, a linear scatter, or one with HasRuntimeFunction. False on GPUs.
+// network is faster), top-k, a scatter with UsesRuntimeScatter (scatter.h), or one with
+// HasRuntimeFunction (functions.h). False on GPUs.
 bool UsesRuntimeFunction(const Instr& instr, const Machine& machine);
 
 }  // namespace tokamak

@@ -3,7 +3,7 @@
 
 #include "gen/contract.h"
 #include "gen/dot_dimensions.h"
-#include "gen/library/contraction.h"
+#include "gen/library/dot.h"
 #include "gen/library/libraries.h"
 #include "passes/passes.h"
 #include "rewrite/edit_computations.h"
@@ -19,7 +19,7 @@ class DotLegalizer {
 
   bool Prepare(Instr& dot) {
     std::optional<ElementType> type = LibraryTypeOf(dot);
-    if (!type || !AmortizesLibraryCall(dot, machine_) || ContractionOf(dot, machine_)) return false;
+    if (!type || !AmortizesLibraryCall(dot, machine_) || LibraryDotOf(dot, machine_)) return false;
     DotAttrs attrs = dot.attrs<DotAttrs>();
     DotDimensions dot_dims(dot);
     DotSide lhs{dot_dims.lhs_free, {}, false}, rhs{dot_dims.rhs_free, {}, false};
@@ -149,16 +149,16 @@ bool SwapSides(Instr& dot, PassContext& context) {
 Result<Changed> LegalizeDots(Module& module, PassContext& context) {
   Machine machine = context.machine();
   if (TargetLibraries* libraries = context.target.libraries; libraries != nullptr)
-    machine.matrix_library = NeedsBlas(module, machine) && libraries->HasMatrixMultiply();
+    machine.uses_library = NeedsBlas(module, machine) && libraries->HasMatrixMultiply();
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;
     DotLegalizer preparer(computation, machine, context);
     for (Instr* instr : computation.Instrs()) {
       if (instr->op() != Op::kDot) continue;
-      bool to_library = machine.matrix_library && !PrefersGenerator(*instr, machine);
+      bool to_library = machine.uses_library && !PrefersGenerator(*instr, machine);
       if (CanUseContract(*instr, machine) && !to_library) {
         changed |= SwapSides(*instr, context);
-      } else if (machine.matrix_library && preparer.Prepare(*instr)) {
+      } else if (machine.uses_library && preparer.Prepare(*instr)) {
         changed = true;
       }
     }

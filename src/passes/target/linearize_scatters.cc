@@ -47,7 +47,8 @@ Result<Changed> LinearizeScatters(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;
     for (Instr* instr : computation.Instrs()) {
-      if (instr->op() != Op::kScatter || !MayBeLinearScatter(*instr) || IsLinearScatter(*instr))
+      if (instr->op() != Op::kScatter || !CanUseRuntimeScatter(*instr) ||
+          UsesRuntimeScatter(*instr))
         continue;
       context.Accepted("scatter.linearize", *instr, nullptr, "many single elements");
       Linearize(*instr);

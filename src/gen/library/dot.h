@@ -10,18 +10,18 @@
 // Which dots go to a BLAS library (cuBLAS, or the CPU's), and in which form. The decision for a
 // dot:
 //
-//   1. Machine::matrix_library: if it is not set, no dot goes to the library. legalize-dots sets it
-//      in its copy of the machine if NeedsBlas(module) and the library can be loaded
-//      (TargetLibraries::HasMatrixMultiply). For planner and lowering the driver sets it to
+//   1. Machine::uses_library: if it is not set, no dot or convolution goes to a library.
+//      legalize-dots sets it in its copy of the machine if NeedsBlas(module) and the library can be
+//      loaded (TargetLibraries::HasMatrixMultiply). For planner and lowering the driver sets it to
 //      TargetLibraries::uses_library: a library for dots or for convolutions is used.
 //   2. PrefersGenerator: a generator computes the dot. On CPUs this is every dot that
 //      CanUseContract accepts. On GPUs: dots that the library does not support, that are too small
-//      for a call, small ones in loops (PrefersKernelInLoop), and shallow ones with a single
+//      for a call, small ones in loops (PrefersKernelInLoop), and ones with small k and a single
 //      elementwise consumer.
 //   3. legalize-dots converts and transposes the operands of the other dots, if they have a
-//      LibraryTypeOf and AmortizesLibraryCall holds, so that ContractionOf accepts them.
-//   4. UsesLibrary, which planner and lowering ask: matrix_library, not (2), LibraryTypeOf,
-//      AmortizesLibraryCall and ContractionOf all hold.
+//      LibraryTypeOf and AmortizesLibraryCall holds, so that LibraryDotOf accepts them.
+//   4. UsesLibrary, which planner and lowering ask: Machine::uses_library, not (2), LibraryTypeOf,
+//      AmortizesLibraryCall and LibraryDotOf all hold.
 //   5. Of the dots for which UsesLibrary is false, those that CanUseContract (gen/contract.h)
 //      accepts go to the contract generator (kContract), the rest to kColumns: one lane per result.
 
@@ -30,7 +30,7 @@ namespace tokamak {
 // A dot in the form of the library: a batch of matrix multiplications lhs (m x k) * rhs (k x n).
 // Strides are in elements. Every matrix that is not a vector has one stride of 1. The contract
 // generator (gen/contract.h) does not use this form, and accepts dots that do not have it.
-struct Contraction {
+struct LibraryDot {
   // Strides from row to row and from column to column.
   struct MatrixStrides {
     int64_t row = 1, column = 1;
@@ -47,7 +47,7 @@ struct Contraction {
 
 // Returns the dot in this form; nullopt if the machine's library does not support its types, or an
 // operand would first have to be converted or transposed. GPU libraries accept bf16 and f16.
-std::optional<Contraction> ContractionOf(const Instr& dot, const Machine& machine);
+std::optional<LibraryDot> LibraryDotOf(const Instr& dot, const Machine& machine);
 
 // Whether the machine's library computes this dot or convolution. It must be supported in its
 // current layout, and expected to be faster than a kernel. This is the final answer: step 4 above
@@ -81,7 +81,7 @@ std::vector<std::pair<Dims, Dims>> ContractingOrders(const DotAttrs& attrs);
 // The strides of one operand of sizes `dims` as a matrix whose rows are the dimensions `free` and
 // whose columns are the dimensions `contracting` (indices); nullopt if it has to be transposed
 // first.
-std::optional<Contraction::MatrixStrides> MatrixOf(const Dims& dims, const Dims& free,
-                                                   const Dims& contracting, bool is_vector);
+std::optional<LibraryDot::MatrixStrides> MatrixOf(const Dims& dims, const Dims& free,
+                                                  const Dims& contracting, bool is_vector);
 
 }  // namespace tokamak

@@ -1,4 +1,4 @@
-#include "gen/library/contraction.h"
+#include "gen/library/dot.h"
 
 #include <algorithm>
 #include <numeric>
@@ -26,7 +26,7 @@ bool IsLibraryType(ElementType type) {
 }
 
 // Library sizes are 32-bit.
-bool Fits(const Contraction& c) {
+bool Fits(const LibraryDot& c) {
   auto fits = [](int64_t x) { return x <= INT32_MAX; };
   return fits(c.m) && fits(c.n) && fits(c.k) && fits(c.lhs.row) && fits(c.lhs.column) &&
          fits(c.rhs.row) && fits(c.rhs.column);
@@ -50,8 +50,8 @@ std::vector<std::pair<Dims, Dims>> ContractingOrders(const DotAttrs& attrs) {
   return orders;
 }
 
-std::optional<Contraction::MatrixStrides> MatrixOf(const Dims& dims, const Dims& free,
-                                                   const Dims& contracting, bool is_vector) {
+std::optional<LibraryDot::MatrixStrides> MatrixOf(const Dims& dims, const Dims& free,
+                                                  const Dims& contracting, bool is_vector) {
   std::optional<int64_t> row = LinearizedStride(dims, free),
                          column = LinearizedStride(dims, contracting);
   if (!row || !column) return std::nullopt;
@@ -60,9 +60,9 @@ std::optional<Contraction::MatrixStrides> MatrixOf(const Dims& dims, const Dims&
   if (rows == 1 && columns > 1 && *column == 1) *row = columns;
   if (columns == 1 && rows > 1 && *row == 1) *column = rows;
   if (columns == 1 && rows > 1 && *row != 1 && !is_vector)
-    return Contraction::MatrixStrides{*row, 1};
+    return LibraryDot::MatrixStrides{*row, 1};
   if (!is_vector && *row != 1 && *column != 1) return std::nullopt;
-  return Contraction::MatrixStrides{*row, *column};
+  return LibraryDot::MatrixStrides{*row, *column};
 }
 
 std::optional<ElementType> LibraryTypeOf(const Instr& dot) {
@@ -126,7 +126,7 @@ bool PrefersGenerator(const Instr& dot, const Machine& machine) {
   return followed && DotDimensions(dot).k <= kShallow;
 }
 
-std::optional<Contraction> ContractionOf(const Instr& dot, const Machine& machine) {
+std::optional<LibraryDot> LibraryDotOf(const Instr& dot, const Machine& machine) {
   std::optional<ElementType> type = LibraryTypeOf(dot);
   if (!type) return std::nullopt;
   if (!SupportsNarrowFloats(dot, machine)) {
@@ -136,7 +136,7 @@ std::optional<Contraction> ContractionOf(const Instr& dot, const Machine& machin
   }
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
   DotDimensions dot_dims(dot);
-  Contraction result;
+  LibraryDot result;
   result.type = *type;
   std::tie(result.m, result.n, result.k) = std::tie(dot_dims.m, dot_dims.n, dot_dims.k);
   Dims lhs_strides = RowMajorStrides(dot_dims.lhs_dims),
@@ -170,9 +170,9 @@ bool PrefersKernelInLoop(const Instr& instr, double multiplications) {
 
 bool UsesLibrary(const Instr& instr, const Machine& machine) {
   if (instr.op() == Op::kConvolution) return UsesConvolutionLibrary(instr, machine);
-  return machine.matrix_library && instr.op() == Op::kDot && !PrefersGenerator(instr, machine) &&
+  return machine.uses_library && instr.op() == Op::kDot && !PrefersGenerator(instr, machine) &&
          LibraryTypeOf(instr) && AmortizesLibraryCall(instr, machine) &&
-         ContractionOf(instr, machine);
+         LibraryDotOf(instr, machine);
 }
 
 bool NeedsBlas(const Module& module, const Machine& machine) {
