@@ -44,7 +44,7 @@ bool IsCheap(const Instr& instr) {
 // Whether the region has a vectorized scan.
 bool InVectors(const GrowingRegion& growing, const Machine& machine) {
   return std::any_of(growing.instrs.begin(), growing.instrs.end(), [&](const Instr* instr) {
-    return instr->op() == Op::kScan && ScanOf(*instr).VectorizesInner(machine);
+    return instr->op() == Op::kScan && ScanOf(*instr).RunsInParallelLanes(machine);
   });
 }
 
@@ -318,7 +318,7 @@ std::string BaselineRegions::WhyNotInternalReduceDotOrScan(const Instr& instr, i
     return "a contraction cannot share a kernel with row reductions";
   if ((with.choice.kind == GeneratorKind::kScan) != (instr.op() == Op::kScan))
     return "a scan cannot share a kernel with other reductions";
-  if (instr.op() == Op::kScan && !ScanOf(instr).VectorizesInner(machine_) &&
+  if (instr.op() == Op::kScan && !ScanOf(instr).RunsInParallelLanes(machine_) &&
       growing.ops_per_element > kFewOps)
     return "its consumers would no longer be vectorized";
   // The generator decides whether the result is used at the index where it is computed.

@@ -42,7 +42,7 @@ bool SumsColumnsOfRows(const FusedRegion& region) {
            });
   };
   return std::any_of(region.roots.begin(), region.roots.end(), [&](const Instr* root) {
-    return root->op() == Op::kReduce && gpu::ReducesColumns(ReducerOf(*root)) &&
+    return root->op() == Op::kReduce && gpu::IsColumnSum(ReducerOf(*root)) &&
            of_elements(ResultElementCount(*root->operand(0)));
   });
 }

@@ -81,7 +81,7 @@ class ColumnsBuilder {
       for (const Instr* dot : dots_) Contract(*dot);
       Finish(sums);
     });
-    return FinishLoopKernel(b_, emitter_, region_, grid_size, false);
+    return FinishRegionKernel(b_, emitter_, region_, grid_size, false);
   }
 
  private:
@@ -188,7 +188,7 @@ class ColumnsBuilder {
   void Reduce(std::vector<Accumulators>& sums) {
     const Reducer& like = reducers_[0];
     ForLanes([&](Scalar lane) {
-      for (Accumulators& sum : sums) sum.Write(lane, sum.InitialValue());
+      for (Accumulators& sum : sums) sum.Write(lane, sum.StartValue());
     });
     if (vectors_ > 1 && RunsOf(like.reduced_dims).size() == 1) return ReduceRows(sums);
     ForRuns(RunsOf(like.reduced_dims), like.input().dims(), {},

@@ -184,7 +184,7 @@ class ContractBuilder {
       tile_->EmitTile(row_, column_);
       if (!is_all) Finish();
     });
-    return FinishLoopKernel(b_, emitter_, region_, grid_size, false);
+    return FinishRegionKernel(b_, emitter_, region_, grid_size, false);
   }
 
   // Whether the results have no consumers in the region: the sums are stored directly.
@@ -226,7 +226,7 @@ class ContractBuilder {
         Finish();
       });
     });
-    return FinishLoopKernel(b_, emitter_, region_, tasks, false);
+    return FinishRegionKernel(b_, emitter_, region_, tasks, false);
   }
 
   // Whether all roots have the rows of the results and the columns of one group.

@@ -40,7 +40,7 @@ struct TiledDimension {
 };
 
 struct Tiling {
-  ScalarType type{};  // element type of the factors
+  ScalarType type{};  // scalar type of the factors
   TiledDimension rows, columns;
   // Number of equal column ranges (the gates of an LSTM, say): a tile covers columns [j, j + size)
   // of every range. `columns` describes one range.

@@ -42,9 +42,9 @@
 //                       cooperative launch runs them as phases of each iteration, with a grid
 //                       barrier between dependent phases (lower/persistent.h). Requires that every
 //                       step of the body is a generated kernel or a copy: one library call in the
-//                       body excludes it (PrefersKernelInLoop, library/dot.h). Generators
-//                       do nothing special for it: any kernel without a grid-wide dependence
-//                       qualifies.
+//                       body excludes it (PrefersKernelInLoop, library/dot.h). So does a kernel
+//                       that is launched as a cluster, and some grid and block sizes
+//                       (lower/persistent.cc). Generators do nothing special for it.
 //   loop of steps       the host launches the kernels of the body once per iteration.
 // None of these is a "loop kernel" (kLoop): that is an elementwise kernel, a loop over elements.
 
@@ -53,9 +53,11 @@ namespace tokamak {
 // The loop nest that a region is lowered to. BuildRegion chooses the generator by kind and machine
 // type; for some kinds it or the generator tries more special generators first.
 enum class GeneratorKind : uint8_t {
-  kLoop,      // elementwise: each element of the roots independently
-  kRows,      // reductions over the minor dimensions plus elementwise code: row by row
-  kColumns,   // reductions over any other dimensions, and small dots: one vector lane per result
+  kLoop,  // elementwise: each element of the roots independently
+  kRows,  // reductions over the minor dimensions plus elementwise code: row by row
+  // Reductions over any dimensions, usually those that kRows does not take, and dots that kContract
+  // rejects: one vector lane per result.
+  kColumns,
   kScatter,   // updates combined into an array in place
   kScan,      // a scan (carried values along one dimension) plus elementwise code
   kSort,      // lines (1-d slices along one dimension) sorted with any comparator
@@ -131,6 +133,8 @@ struct WholeLoopRegion {
 // Returns the region of a while loop. If the loop has no parallel dimension, independence.why_not
 // says why.
 WholeLoopRegion WholeLoopRegionOf(const Instr& loop);
+// Builds the whole-loop kernel with the generator of the machine: gpu::BuildWholeLoop (gpu/gpu.h)
+// on GPUs, else the CPU generator (whole_loop.cc).
 BuildOutcome BuildWholeLoop(const WholeLoopRegion& region, const Machine& machine,
                             const std::string& name);
 // Whether a whole-loop kernel can be built. Builds and discards one; lowering (lower/launches.cc)
@@ -146,15 +150,15 @@ std::optional<std::string> WhyNoSortKernel(const Instr& sort, const Machine& mac
 // The arguments of a region's kernel, in the order in which ElementEmitter declares them.
 std::vector<KernelArgument> ArgumentsOf(const FusedRegion& region);
 // VerifyOrReject rejects a kernel that violates the rules of kernel IR (kernel/verify.h). The
-// planner then forms smaller regions instead; a single instruction without a kernel runs on the
-// host. A while loop runs in another of the ways above. Only kernels of complete plans are
-// verified: verifying every candidate would add a tenth to planning time. why_not starts with
-// kGeneratorBug; tests look for that prefix in decision records.
+// planner then forms smaller regions instead; a single instruction without a kernel is computed
+// by the reference interpreter, on the host. A while loop runs in another of the ways above. Only
+// kernels of complete plans are verified: verifying every candidate would add a tenth to planning
+// time. why_not starts with kGeneratorBug; tests look for that prefix in decision records.
 inline constexpr std::string_view kGeneratorBug = "generator bug: ";
 BuildOutcome VerifyOrReject(BuildOutcome outcome);
 // Fills `may_alias` and `work` from the kernel. `writes_once`: no element of an output is written
 // twice; otherwise nothing is computed in place. Every generator finishes its kernel with it: by
-// FinishLoopKernel (roots.h; kernels of most kinds), gpu::FinishBlockKernel (gpu/gpu.h) or
+// FinishRegionKernel (roots.h; kernels of most kinds), gpu::FinishBlockKernel (gpu/gpu.h) or
 // WholeLoopKernel::Finish (whole_loop.h), or by a direct call. GPU generators also call
 // gpu::FinalizeGpuKernel, before or after it.
 void ComputeLaunchFacts(BuiltKernel& built, bool writes_once);

@@ -80,7 +80,7 @@ class LoopBuilder {
         });
       }
     });
-    return FinishLoopKernel(b_, emitter_, region_, rows_ * blocks, writes_once);
+    return FinishRegionKernel(b_, emitter_, region_, rows_ * blocks, writes_once);
   }
 
   // The cut points of a row, found in a trial kernel with one plain loop over it.

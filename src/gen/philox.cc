@@ -46,7 +46,7 @@ class PhiloxBuilder {
         });
       });
     });
-    return FinishLoopKernel(b_, emitter_, region_, count / chunk_, true);
+    return FinishRegionKernel(b_, emitter_, region_, count / chunk_, true);
   }
 
  private:

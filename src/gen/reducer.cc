@@ -117,7 +117,7 @@ Accumulators::Accumulators(KernelBuilder& b, ElementEmitter& emitter, const Redu
   }
 }
 
-std::vector<Element> Accumulators::InitialValue() {
+std::vector<Element> Accumulators::StartValue() {
   std::vector<Element> values;
   for (size_t i = 0; i < reducer_->input_count; ++i)
     values.push_back(reducer_->op && reducer_->can_reassociate

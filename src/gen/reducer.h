@@ -46,14 +46,16 @@ std::vector<Element> SelectPair(ArgReduction pick, const std::vector<Element>& x
 // The neutral element of the op.
 Element NeutralOf(KernelBuilder& b, Op op, ElementType type);
 
-// The accumulators of one reduce in registers, one per lane.
+// The accumulators of one reduce: an array in registers for each result, with `lanes` elements, one
+// for each lane. A thread has one copy of these arrays: lanes store to different elements
+// (Space::kRegisters in kernel/kernel.h).
 class Accumulators {
  public:
   Accumulators(KernelBuilder& b, ElementEmitter& emitter, const Reducer& reducer, int64_t lanes);
   const Reducer& reducer() const { return *reducer_; }
   // The start value of an accumulator: the neutral element of the op if can_reassociate, otherwise
   // the reduce's initial value. An argmax or argmin always starts with the reduce's initial value.
-  std::vector<Element> InitialValue();
+  std::vector<Element> StartValue();
   std::vector<Element> Read(Scalar lane);
   void Write(Scalar lane, const std::vector<Element>& values);
   // Accumulates the elements of the inputs at `at` into a lane. `valid` is a pred evaluated at run
@@ -64,7 +66,7 @@ class Accumulators {
   // Combines two partial results. Requires can_reassociate.
   std::vector<Element> CombinePair(const std::vector<Element>& x, const std::vector<Element>& y);
   // The result of the reduce from an accumulator: combined with the reduce's initial value, unless
-  // the accumulator started with it (InitialValue), and rounded to the result type.
+  // the accumulator started with it (StartValue), and rounded to the result type.
   std::vector<Element> FinalResult(std::vector<Element> sums);
 
  private:

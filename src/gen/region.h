@@ -30,8 +30,8 @@ bool HasControlDependencies(const Instr& instr);
 // Whether a constant becomes an immediate in the code of a kernel.
 bool IsImmediate(const Instr& instr);
 
-// The inputs of these instructions: operands that are not among them, without duplicates, in order
-// of first use.
+// The inputs of these instructions: operands that are neither among them nor immediates
+// (IsImmediate), without duplicates, in order of first use.
 std::vector<const Instr*> InputsOf(const std::vector<const Instr*>& instrs);
 
 }  // namespace tokamak

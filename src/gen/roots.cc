@@ -70,8 +70,8 @@ bool MayUpdate(const BuiltKernel& built, size_t output, const Instr* old) {
 
 }  // namespace
 
-BuildOutcome FinishLoopKernel(KernelBuilder& b, const ElementEmitter& emitter,
-                              const FusedRegion& region, int64_t grid, bool writes_once) {
+BuildOutcome FinishRegionKernel(KernelBuilder& b, const ElementEmitter& emitter,
+                                const FusedRegion& region, int64_t grid, bool writes_once) {
   if (!emitter.failure().empty()) return {std::nullopt, emitter.failure()};
   BuiltKernel built;
   built.grid = grid;

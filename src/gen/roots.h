@@ -6,7 +6,7 @@
 #include "gen/generator.h"
 
 // Shared by the loop kernels (GeneratorKind::kLoop, elementwise) of CPUs and GPUs: computing and
-// storing the elements of a region's roots. FinishLoopKernel serves kernels of other kinds too.
+// storing the elements of a region's roots. FinishRegionKernel serves kernels of other kinds too.
 
 namespace tokamak {
 
@@ -38,9 +38,9 @@ void StoreRoots(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& re
                 const Coordinates& at, Scalar linear);
 
 // Takes the kernel from the builder, with its arguments and launch facts (ComputeLaunchFacts), or
-// returns the emitter's failure. `writes_once`: no element of an output is written twice. Not only
-// for kLoop: most generators of region kernels end with it.
-BuildOutcome FinishLoopKernel(KernelBuilder& b, const ElementEmitter& emitter,
-                              const FusedRegion& region, int64_t grid, bool writes_once);
+// returns the emitter's failure. `writes_once`: no element of an output is written twice. Most
+// generators of region kernels end with it.
+BuildOutcome FinishRegionKernel(KernelBuilder& b, const ElementEmitter& emitter,
+                                const FusedRegion& region, int64_t grid, bool writes_once);
 
 }  // namespace tokamak

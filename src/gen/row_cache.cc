@@ -64,7 +64,7 @@ void FindCachedValues(const FusedRegion& region, const Dims& dims, int64_t row_l
   std::unordered_set<const Instr*> cached;
   for (size_t i = 0; i < loops.size(); ++i) {
     finder.NextLoop();
-    for (const Instr* root : loops[i].roots) finder.Walk(*root, loops[i], i);
+    for (const Instr* value : loops[i].evaluated) finder.Walk(*value, loops[i], i);
     std::erase_if(loops[i].read_from_cache, [&](const Instr* instr) {
       if (cached.contains(instr)) return false;
       int64_t more = row_length * BytesOf(ComputeType(instr->shape().type()));

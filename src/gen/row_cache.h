@@ -15,7 +15,7 @@ namespace tokamak {
 struct RowLoop {
   // The values that the loop evaluates at every element of the row: inputs of reductions, or those
   // roots of the region (FusedRegion::roots) that have one element per row element.
-  std::vector<const Instr*> roots;
+  std::vector<const Instr*> evaluated;
   std::vector<const Instr*> cached_here;      // values that this loop caches for later loops
   std::vector<const Instr*> read_from_cache;  // values that earlier loops cached
 };

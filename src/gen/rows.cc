@@ -30,7 +30,7 @@ BuildOutcome BuildRows(const FusedRegion& region, const Machine& machine, const 
     Scalar first = LesserOf(row * b.Index(at_a_time), b.Index(body.row_count() - at_a_time));
     body.EmitRows(first, at_a_time);
   });
-  return FinishLoopKernel(b, emitter, region, grid_size, false);
+  return FinishRegionKernel(b, emitter, region, grid_size, false);
 }
 
 }  // namespace tokamak

@@ -81,10 +81,10 @@ void RowsBody::FindLoops() {
   for (size_t i = 0; i < levels_.size(); ++i)
     for (const Reducer& reducer : levels_[i])
       for (size_t n = 0; n < reducer.input_count; ++n)
-        loops_[i].roots.push_back(reducer.instr->operand(n));
+        loops_[i].evaluated.push_back(reducer.instr->operand(n));
   for (const Instr* root : region_.roots)
     if (root->shape().IsArray() && root->shape().ElementCount() == row_count_ * row_length_)
-      loops_.back().roots.push_back(root);
+      loops_.back().evaluated.push_back(root);
   FindCachedValues(region_, levels_[0][0].input().dims(), row_length_, kMaxCachedBytes, loops_);
   for (const RowLoop& loop : loops_)
     for (const Instr* instr : loop.cached_here)
@@ -136,7 +136,7 @@ std::vector<std::vector<Accumulators>> RowsBody::Accumulate(const std::vector<Re
     for (const Reducer& reducer : level) of_row.emplace_back(b_, emitter_, reducer, lanes);
   ForLanes(lanes, [&](Scalar lane) {
     for (std::vector<Accumulators>& of_row : sums)
-      for (Accumulators& sum : of_row) sum.Write(lane, sum.InitialValue());
+      for (Accumulators& sum : of_row) sum.Write(lane, sum.StartValue());
   });
   int64_t steps = row_length_ / lanes, rest = row_length_ % lanes;
   auto accumulate = [&](Scalar lane, Scalar element, Scalar valid) {

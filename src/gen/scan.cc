@@ -1,11 +1,12 @@
-// The CPU scan generator: a computation along a dimension with carried values.
+// The CPU scan generator: a computation along a dimension with carried values. A sequence is the
+// elements along that dimension at one index of the others (scan_elements.h).
 //
-//   for some rows (grid)
-//     for the elements of a row, in order (serial)
-//       for each of the rows: one step, update its carries
+//   for some sequences (grid)
+//     for the elements of a sequence, in order (serial)
+//       for each of the sequences: one step, update its carries
 //
-// Rows that are adjacent in memory (inner > 1) are vector lanes. Otherwise a few rows are processed
-// together so that their dependence chains overlap.
+// Sequences that are adjacent in memory (inner > 1) are vector lanes. Otherwise a few sequences are
+// processed together so that their dependence chains overlap.
 
 #include "gen/scan.h"
 
@@ -16,11 +17,11 @@
 namespace tokamak {
 namespace {
 
-// Bytes from which adjacent vectors of rows are processed together, minimum scan length for it,
-// maximum vectors. Chosen.
+// Bytes from which adjacent vectors of sequences are processed together, minimum scan length for
+// it, maximum vectors. Chosen.
 constexpr int64_t kScanLargeInput = 256 << 10, kScanLongColumn = 16, kScanMostVectors = 8;
-// Rows processed together if they are not adjacent. Chosen: covers the latency of an addition.
-constexpr int64_t kRowsAtATime = 4;
+// Sequences processed together if they are not adjacent. Chosen: covers the latency of an addition.
+constexpr int64_t kSequencesAtATime = 4;
 // Grid iterations that keep all cores busy. Chosen.
 constexpr int64_t kScanGridWanted = 64;
 
@@ -36,11 +37,11 @@ class ScanBuilder {
         elements_(b_, emitter_, region, scan) {}
 
   BuildOutcome Build() {
-    lanes_ = scan_.VectorizesInner(machine_)
+    lanes_ = scan_.RunsInParallelLanes(machine_)
                  ? std::min(2 * machine_.Lanes(32), FloorPowerOfTwo(scan_.inner))
                  : 1;
     BuiltKernel built;
-    bool writes_once = lanes_ > 1 ? BuildColumns(built) : BuildRows(built);
+    bool writes_once = lanes_ > 1 ? BuildColumns(built) : BuildSequences(built);
     if (!emitter_.failure().empty()) return {std::nullopt, emitter_.failure()};
     built.kernel = b_.Finish();
     built.arguments = ArgumentsOf(region_);
@@ -75,50 +76,51 @@ class ScanBuilder {
     return inner % width == 0;
   }
 
-  bool BuildRows(BuiltKernel& built) {
-    int64_t rows = scan_.outer * scan_.inner, taken = std::min(kRowsAtATime, FloorPowerOfTwo(rows));
-    while (taken > 1 && rows / taken < kScanGridWanted && rows % taken != 0) taken /= 2;
-    built.grid = (rows + taken - 1) / taken;
+  bool BuildSequences(BuiltKernel& built) {
+    int64_t sequences = scan_.outer * scan_.inner,
+            taken = std::min(kSequencesAtATime, FloorPowerOfTwo(sequences));
+    while (taken > 1 && sequences / taken < kScanGridWanted && sequences % taken != 0) taken /= 2;
+    built.grid = (sequences + taken - 1) / taken;
     b_.For("g", LoopRole::kGrid, b_.Index(built.grid), [&](Scalar g) {
-      Scalar first = LesserOf(g * b_.Index(taken), b_.Index(rows - taken));
+      Scalar first = LesserOf(g * b_.Index(taken), b_.Index(sequences - taken));
       Walk(taken, [&](auto&& body) {
         auto one = [&](Scalar r) {
-          Scalar row = first + r;
-          body(row / b_.Index(scan_.inner), row % b_.Index(scan_.inner), r);
+          Scalar sequence = first + r;
+          body(sequence / b_.Index(scan_.inner), sequence % b_.Index(scan_.inner), r);
         };
         if (taken == 1) return one(b_.Index(0));
         b_.For("r", LoopRole::kUnrolled, b_.Index(taken), one);
       });
     });
-    return rows % taken == 0;
+    return sequences % taken == 0;
   }
 
-  // Scans `width` rows. `each` calls its argument with (outer, inner, index among the rows
-  // processed together) for all of them.
+  // Scans `width` sequences. `each` calls its argument with (outer, inner, index among the
+  // sequences processed together) for all of them.
   template <typename Each>
   void Walk(int64_t width, Each&& each) {
     ScanCarryRegisters carries(b_, scan_, width);
-    each([&](Scalar outer, Scalar inner, Scalar row) {
-      carries.Write(row, elements_.InitialCarries(outer, inner));
+    each([&](Scalar outer, Scalar inner, Scalar sequence) {
+      carries.Write(sequence, elements_.InitialCarries(outer, inner));
     });
     b_.For("t", LoopRole::kSerial, b_.Index(scan_.length), [&](Scalar t) {
       Scalar at = scan_.is_reverse ? b_.Index(scan_.length - 1) - t : t;
-      each([&](Scalar outer, Scalar inner, Scalar row) {
-        Step(carries, elements_.At(outer, at, inner), row);
+      each([&](Scalar outer, Scalar inner, Scalar sequence) {
+        Step(carries, elements_.At(outer, at, inner), sequence);
       });
     });
     if (!elements_.HasFinalCarryOutput()) return;
-    each([&](Scalar outer, Scalar inner, Scalar row) {
-      elements_.StoreFinalCarries(outer, inner, carries.Read(row));
+    each([&](Scalar outer, Scalar inner, Scalar sequence) {
+      elements_.StoreFinalCarries(outer, inner, carries.Read(sequence));
     });
   }
 
-  // One step of a row.
-  void Step(ScanCarryRegisters& carries, const Coordinates& at, Scalar row) {
+  // One step of one sequence.
+  void Step(ScanCarryRegisters& carries, const Coordinates& at, Scalar sequence) {
     std::vector<Element> inputs = elements_.Inputs(at);
-    std::vector<Element> results = elements_.Apply(inputs, carries.Read(row), /*wide=*/false);
+    std::vector<Element> results = elements_.Apply(inputs, carries.Read(sequence), /*wide=*/false);
     if (results.empty()) return;
-    carries.Write(row, {results.begin() + static_cast<int64_t>(scan_.outputs), results.end()});
+    carries.Write(sequence, {results.begin() + static_cast<int64_t>(scan_.outputs), results.end()});
     elements_.Store(at, results);
   }
 

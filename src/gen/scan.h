@@ -20,11 +20,11 @@ struct Scan {
   Dims dims, carry_dims;  // `dims`: sizes of inputs and outputs. `carry_dims`: sizes of the carries
   int64_t outer = 1, length = 1, inner = 1;
 
-  // Whether the scan, and elementwise code fused with it, runs in parallel lanes. On a CPU,
-  // sequences adjacent along `inner` are then vector lanes; otherwise the code is scalar. Chosen:
-  // fewer than 4 lanes do not pay off. On a GPU always true: threads run in parallel, whatever
-  // `inner` is.
-  bool VectorizesInner(const Machine& machine) const { return inner >= 4 || machine.is_gpu(); }
+  // Whether the scan, and elementwise code fused with it, runs in parallel lanes: vector lanes on a
+  // CPU, threads on a GPU. On a CPU, sequences adjacent along `inner` are then vector lanes;
+  // otherwise the code is scalar. Chosen: fewer than 4 lanes do not pay off. On a GPU always true,
+  // whatever `inner` is.
+  bool RunsInParallelLanes(const Machine& machine) const { return inner >= 4 || machine.is_gpu(); }
 };
 
 // Returns why a scan has no kernel, nullopt if it has one.

@@ -99,19 +99,19 @@ ScanCarryRegisters::ScanCarryRegisters(KernelBuilder& b, const Scan& scan, int64
   }
 }
 
-std::vector<Element> ScanCarryRegisters::Read(Scalar row) {
+std::vector<Element> ScanCarryRegisters::Read(Scalar sequence) {
   std::vector<Element> values;
   for (size_t k = 0; k < types_.size(); ++k) {
-    values.push_back({b_.Read(arrays_[k][0], row), {}});
-    if (IsComplex(types_[k])) values.back()[1] = b_.Read(arrays_[k][1], row);
+    values.push_back({b_.Read(arrays_[k][0], sequence), {}});
+    if (IsComplex(types_[k])) values.back()[1] = b_.Read(arrays_[k][1], sequence);
   }
   return values;
 }
 
-void ScanCarryRegisters::Write(Scalar row, const std::vector<Element>& values) {
+void ScanCarryRegisters::Write(Scalar sequence, const std::vector<Element>& values) {
   for (size_t k = 0; k < types_.size(); ++k) {
-    b_.Store(arrays_[k][0], row, values[k][0]);
-    if (IsComplex(types_[k])) b_.Store(arrays_[k][1], row, values[k][1]);
+    b_.Store(arrays_[k][0], sequence, values[k][0]);
+    if (IsComplex(types_[k])) b_.Store(arrays_[k][1], sequence, values[k][1]);
   }
 }
 

@@ -50,13 +50,13 @@ class ScanElements {
   const Scan& scan_;
 };
 
-// The carries in registers, for the `width` sequences that a thread scans together. `row`: index of
-// one of these sequences.
+// The carries in registers, for the `width` sequences that a thread scans together. `sequence`:
+// index of one of these sequences.
 class ScanCarryRegisters {
  public:
   ScanCarryRegisters(KernelBuilder& b, const Scan& scan, int64_t width);
-  std::vector<Element> Read(Scalar row);
-  void Write(Scalar row, const std::vector<Element>& values);
+  std::vector<Element> Read(Scalar sequence);
+  void Write(Scalar sequence, const std::vector<Element>& values);
 
  private:
   KernelBuilder& b_;

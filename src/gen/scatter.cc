@@ -57,12 +57,12 @@ class ScatterBuilder {
  private:
   // Combines a chunk of window i of a batch.
   void CombineWindow(Scalar batch, Scalar i, Scalar chunk) {
-    Coordinates at = elements_.WindowCoordinates(batch, i);
-    std::vector<Scalar> starts = elements_.Starts(at);
+    Coordinates window_at = elements_.WindowCoordinates(batch, i);
+    std::vector<Scalar> starts = elements_.Starts(window_at);
     if (!emitter_.failure().empty()) return;
     auto combine = [&](Scalar w) {
       auto one = [&](Scalar element) {
-        elements_.Combine(at, starts, Delinearized(b_, element, elements_.window_dims()));
+        elements_.Combine(window_at, starts, Delinearized(b_, element, elements_.window_dims()));
       };
       if (lanes_ == 1) return one(w);
       b_.For("l", LoopRole::kVector, b_.Index(lanes_),

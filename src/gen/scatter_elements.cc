@@ -24,7 +24,7 @@ ScatterElements::ScatterElements(KernelBuilder& b, ElementEmitter& emitter, cons
     : b_(b), emitter_(emitter), scatter_(scatter), attrs_(scatter.attrs<ScatterAttrs>()) {
   const Dims& update = scatter_.operand(2)->shape().dims();
   for (size_t d = 0; d < update.size(); ++d)
-    (IsAmongDims(attrs_.update_window_dims, d) ? window_ : batch_).push_back(update[d]);
+    (IsAmongDims(attrs_.update_window_dims, d) ? window_ : windows_).push_back(update[d]);
   extent_.assign(scatter_.shape().dims().size(), 1);
   for (size_t d = 0, next = 0; d < extent_.size(); ++d)
     if (!LacksWindowDim(d)) extent_[d] = window_[next++];
@@ -42,12 +42,12 @@ bool ScatterElements::LacksWindowDim(size_t d) const {
   return IsAmongDims(attrs_.inserted_window_dims, d) || IsAmongDims(attrs_.input_batching_dims, d);
 }
 
-std::vector<Scalar> ScatterElements::Starts(const Coordinates& batch) {
+std::vector<Scalar> ScatterElements::Starts(const Coordinates& window_at) {
   std::vector<Scalar> starts(extent_.size());
   const Instr& indices = *scatter_.operand(1);
   auto vector_dim = static_cast<size_t>(attrs_.index_vector_dim);
   for (size_t i = 0; i < attrs_.scatter_dims_to_operand_dims.size(); ++i) {
-    Coordinates at = batch;
+    Coordinates at = window_at;
     if (vector_dim < static_cast<size_t>(indices.shape().rank()))
       at.insert(at.begin() + static_cast<int64_t>(vector_dim), b_.Index(static_cast<int64_t>(i)));
     starts[static_cast<size_t>(attrs_.scatter_dims_to_operand_dims[i])] =
@@ -72,12 +72,12 @@ size_t ScatterElements::BatchingDim(size_t i) const {
   return from > vector_dim ? from - 1 : from;
 }
 
-Scalar ScatterElements::BatchingIndex(const Coordinates& batch, size_t i) const {
-  return batch[BatchingDim(i)];
+Scalar ScatterElements::BatchingIndex(const Coordinates& window_at, size_t i) const {
+  return window_at[BatchingDim(i)];
 }
 
 std::vector<bool> ScatterElements::IsBatching() const {
-  std::vector<bool> is_batching(batch_.size());
+  std::vector<bool> is_batching(windows_.size());
   for (size_t i = 0; i < attrs_.scatter_indices_batching_dims.size(); ++i)
     is_batching[BatchingDim(i)] = true;
   return is_batching;
@@ -86,47 +86,50 @@ std::vector<bool> ScatterElements::IsBatching() const {
 int64_t ScatterElements::batch_count() const {
   std::vector<bool> is_batching = IsBatching();
   int64_t count = 1;
-  for (size_t d = 0; d < batch_.size(); ++d)
-    if (is_batching[d]) count *= batch_[d];
+  for (size_t d = 0; d < windows_.size(); ++d)
+    if (is_batching[d]) count *= windows_[d];
   return count;
 }
 
-Coordinates ScatterElements::WindowCoordinates(Scalar batch, Scalar window) {
+Coordinates ScatterElements::WindowCoordinates(Scalar batch, Scalar linear_in_batch) {
   std::vector<bool> is_batching = IsBatching();
   Dims dims[2];
-  for (size_t d = 0; d < batch_.size(); ++d) dims[is_batching[d] ? 0 : 1].push_back(batch_[d]);
-  Coordinates of[2] = {Delinearized(b_, batch, dims[0]), Delinearized(b_, window, dims[1])}, all;
-  for (size_t d = 0, next[2] = {0, 0}; d < batch_.size(); ++d) {
+  for (size_t d = 0; d < windows_.size(); ++d) dims[is_batching[d] ? 0 : 1].push_back(windows_[d]);
+  Coordinates of[2] = {Delinearized(b_, batch, dims[0]),
+                       Delinearized(b_, linear_in_batch, dims[1])},
+              all;
+  for (size_t d = 0, next[2] = {0, 0}; d < windows_.size(); ++d) {
     int which = is_batching[d] ? 0 : 1;
     all.push_back(of[which][next[which]++]);
   }
   return all;
 }
 
-Coordinates ScatterElements::WindowAt(const Coordinates& batch, const std::vector<Scalar>& starts,
-                                      const Coordinates& index, Scalar& inside) {
-  Coordinates window;
-  for (size_t d = 0; d < index.size(); ++d) {
-    Scalar offset = starts[d].ok() ? index[d] - starts[d] : index[d];
+Coordinates ScatterElements::CoordinatesInWindow(const Coordinates& window_at,
+                                                 const std::vector<Scalar>& starts,
+                                                 const Coordinates& at, Scalar& inside) {
+  Coordinates in_window;
+  for (size_t d = 0; d < at.size(); ++d) {
+    Scalar offset = starts[d].ok() ? at[d] - starts[d] : at[d];
     for (size_t i = 0; i < attrs_.input_batching_dims.size(); ++i)
       if (static_cast<size_t>(attrs_.input_batching_dims[i]) == d)
-        offset = offset - BatchingIndex(batch, i);
+        offset = offset - BatchingIndex(window_at, i);
     inside = inside & (b_.Index(0) <= offset) & (offset < b_.Index(extent_[d]));
-    if (!LacksWindowDim(d)) window.push_back(offset);
+    if (!LacksWindowDim(d)) in_window.push_back(offset);
   }
-  return window;
+  return in_window;
 }
 
-Scalar ScatterElements::IndexOf(const Coordinates& batch, const std::vector<Scalar>& starts,
-                                const Coordinates& window) {
-  Coordinates index(extent_.size());
-  for (size_t d = 0, next = 0; d < index.size(); ++d) {
-    index[d] = LacksWindowDim(d) ? b_.Index(0) : window[next++];
-    if (starts[d].ok()) index[d] = index[d] + starts[d];
+Scalar ScatterElements::IndexOf(const Coordinates& window_at, const std::vector<Scalar>& starts,
+                                const Coordinates& in_window) {
+  Coordinates at(extent_.size());
+  for (size_t d = 0, next = 0; d < at.size(); ++d) {
+    at[d] = LacksWindowDim(d) ? b_.Index(0) : in_window[next++];
+    if (starts[d].ok()) at[d] = at[d] + starts[d];
   }
   for (size_t i = 0; i < attrs_.input_batching_dims.size(); ++i)
-    index[static_cast<size_t>(attrs_.input_batching_dims[i])] = BatchingIndex(batch, i);
-  return Linearized(b_, index, scatter_.shape().dims());
+    at[static_cast<size_t>(attrs_.input_batching_dims[i])] = BatchingIndex(window_at, i);
+  return Linearized(b_, at, scatter_.shape().dims());
 }
 
 std::vector<Scalar> ScatterElements::ClampedStarts(const std::vector<Scalar>& starts) {
@@ -139,22 +142,23 @@ std::vector<Scalar> ScatterElements::ClampedStarts(const std::vector<Scalar>& st
   return bounded;
 }
 
-Scalar ScatterElements::FirstIndex(const Coordinates& batch, const std::vector<Scalar>& starts) {
-  return IndexOf(batch, starts, Coordinates(window_.size(), b_.Index(0)));
+Scalar ScatterElements::FirstIndex(const Coordinates& window_at,
+                                   const std::vector<Scalar>& starts) {
+  return IndexOf(window_at, starts, Coordinates(window_.size(), b_.Index(0)));
 }
 
-void ScatterElements::Combine(const Coordinates& batch, const std::vector<Scalar>& starts,
-                              const Coordinates& window) {
-  Scalar index = IndexOf(batch, starts, window);
-  Store(index, CombineElements(Old(index), UpdateAt(batch, window)));
+void ScatterElements::Combine(const Coordinates& window_at, const std::vector<Scalar>& starts,
+                              const Coordinates& in_window) {
+  Scalar index = IndexOf(window_at, starts, in_window);
+  Store(index, CombineElements(Old(index), UpdateAt(window_at, in_window)));
 }
 
-Element ScatterElements::UpdateAt(const Coordinates& batch, const Coordinates& window) {
+Element ScatterElements::UpdateAt(const Coordinates& window_at, const Coordinates& in_window) {
   Coordinates update;
   const Dims& update_dims = scatter_.operand(2)->shape().dims();
-  for (size_t d = 0, in_window = 0, in_batch = 0; d < update_dims.size(); ++d)
-    update.push_back(IsAmongDims(attrs_.update_window_dims, d) ? window[in_window++]
-                                                               : batch[in_batch++]);
+  for (size_t d = 0, next_in = 0, next_at = 0; d < update_dims.size(); ++d)
+    update.push_back(IsAmongDims(attrs_.update_window_dims, d) ? in_window[next_in++]
+                                                               : window_at[next_at++]);
   return emitter_.At(*scatter_.operand(2), update);
 }
 

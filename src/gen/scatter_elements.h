@@ -14,11 +14,11 @@
 //                          them may be batching dimensions: windows of different batches write
 //                          disjoint parts of the array.
 // Parameters of these names:
-//   `batch`                which window: its coordinates in the windows' index space, over batching
+//   `window_at`            which window: its coordinates in the windows' index space, over batching
 //                          and other dimensions alike
 //   `starts`               the start indices of a window in the array
-//   `window`               coordinates of an element within a window
-// WindowCoordinates is the exception: its parameters are linear indices.
+//   `in_window`            coordinates of an element within a window
+//   `at`                   coordinates of an element of the array; `index`: its row-major index
 
 namespace tokamak {
 
@@ -30,7 +30,7 @@ class ScatterElements {
  public:
   ScatterElements(KernelBuilder& b, ElementEmitter& emitter, const Instr& scatter);
 
-  int64_t window_count() const { return ProductOf(batch_, 0, batch_.size()); }
+  int64_t window_count() const { return ProductOf(windows_, 0, windows_.size()); }
   int64_t window_size() const {
     return ProductOf(window_, 0, window_.size());
   }  // elements of a window
@@ -42,35 +42,35 @@ class ScatterElements {
   bool WindowsMayPartlyOverlap() const;
 
   // The coordinates, in the windows' index space, of the window with this linear index.
-  Coordinates WindowCoordinates(Scalar window) { return Delinearized(b_, window, batch_); }
+  Coordinates WindowCoordinates(Scalar linear) { return Delinearized(b_, linear, windows_); }
   // The number of batches, i.e. of indices of the batching dimensions, and the coordinates of a
-  // window of a batch. Here `batch` is the linear index over the batching dimensions, `window` that
-  // over the other dimensions of the windows' index space. Windows of different batches never
+  // window of a batch. `batch`: the linear index over the batching dimensions; `linear_in_batch`:
+  // that over the other dimensions of the windows' index space. Windows of different batches never
   // overlap.
   int64_t batch_count() const;
-  Coordinates WindowCoordinates(Scalar batch, Scalar window);
+  Coordinates WindowCoordinates(Scalar batch, Scalar linear_in_batch);
   // The start index of each dimension of the array that has one; no value (Scalar{}) for others.
-  std::vector<Scalar> Starts(const Coordinates& batch);
+  std::vector<Scalar> Starts(const Coordinates& window_at);
   // Whether the window is in bounds.
   Scalar IsInBounds(const std::vector<Scalar>& starts);
   // The start indices clamped to their bounds. Those of a window in bounds do not change.
   std::vector<Scalar> ClampedStarts(const std::vector<Scalar>& starts);
   // The row-major array index of the window's first element. Unless WindowsMayPartlyOverlap(), two
   // windows overlap if and only if these are equal.
-  Scalar FirstIndex(const Coordinates& batch, const std::vector<Scalar>& starts);
-  // The coordinates within the window of the array element at coordinates `index`. `inside`, a pred
+  Scalar FirstIndex(const Coordinates& window_at, const std::vector<Scalar>& starts);
+  // The coordinates within the window of the array element at coordinates `at`. `inside`, a pred
   // that the caller initializes, is and-ed with whether the element is in the window.
-  Coordinates WindowAt(const Coordinates& batch, const std::vector<Scalar>& starts,
-                       const Coordinates& index, Scalar& inside);
+  Coordinates CoordinatesInWindow(const Coordinates& window_at, const std::vector<Scalar>& starts,
+                                  const Coordinates& at, Scalar& inside);
   // Combines an update element into the array. The window must be in bounds.
-  void Combine(const Coordinates& batch, const std::vector<Scalar>& starts,
-               const Coordinates& window);
+  void Combine(const Coordinates& window_at, const std::vector<Scalar>& starts,
+               const Coordinates& in_window);
   // The steps of Combine: the row-major index of an element of a window in bounds, the old value,
   // the update, the combined value, the store.
-  Scalar IndexOf(const Coordinates& batch, const std::vector<Scalar>& starts,
-                 const Coordinates& window);
+  Scalar IndexOf(const Coordinates& window_at, const std::vector<Scalar>& starts,
+                 const Coordinates& in_window);
   Element Old(Scalar index);
-  Element UpdateAt(const Coordinates& batch, const Coordinates& window);
+  Element UpdateAt(const Coordinates& window_at, const Coordinates& in_window);
   Element CombineElements(const Element& old, const Element& update);
   void Store(Scalar index, const Element& value);
   // Whether two windows have the same start index.
@@ -84,15 +84,15 @@ class ScatterElements {
   // The dimension of the windows' index space that is batching dimension i.
   size_t BatchingDim(size_t i) const;
   // The index along batching dimension i of the array, from the coordinates of a window.
-  Scalar BatchingIndex(const Coordinates& batch, size_t i) const;
+  Scalar BatchingIndex(const Coordinates& window_at, size_t i) const;
 
   KernelBuilder& b_;
   ElementEmitter& emitter_;
   const Instr& scatter_;
   const ScatterAttrs& attrs_;
-  // `window_`: sizes of the window. `batch_`: sizes of the windows' index space, over batching and
-  // other dimensions. `extent_`: see window_extents().
-  Dims window_, batch_, extent_;
+  // `window_`: sizes of the window. `windows_`: sizes of the windows' index space, over batching
+  // and other dimensions. `extent_`: see window_extents().
+  Dims window_, windows_, extent_;
 };
 
 }  // namespace tokamak

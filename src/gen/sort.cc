@@ -48,7 +48,7 @@ class SortBuilder {
       Scalar done = b_.Index(passes % 2 * length);
       b_.For("i", LoopRole::kSerial, b_.Index(length), [&](Scalar i) { Move(line, done, i); });
     });
-    return FinishLoopKernel(b_, emitter_, region_, grid_size, false);
+    return FinishRegionKernel(b_, emitter_, region_, grid_size, false);
   }
 
  private:
@@ -132,7 +132,7 @@ class NetworkSortBuilder {
       b_.For("l", LoopRole::kVector, b_.Index(lanes),
              [&](Scalar lane) { network.Sort(first + lane); });
     });
-    return FinishLoopKernel(b_, emitter_, region_, grid, /*writes_once=*/false);
+    return FinishRegionKernel(b_, emitter_, region_, grid, /*writes_once=*/false);
   }
 
  private:

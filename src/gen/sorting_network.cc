@@ -210,8 +210,7 @@ Scalar SortingNetwork::IsBefore(const Item& x, const Item& y) {
   return b_.Constant(ScalarType::kPred, 0);
 }
 
-// Maps the bits of a float to a signed integer with the same order, and back: the magnitude bits of
-// negative numbers are inverted.
+// Inverts the magnitude bits of negative numbers and keeps the sign bit, hence its own inverse.
 Scalar SortingNetwork::ToOrderedInteger(Scalar bits) {
   bool wide = bits.type() == ScalarType::kS64;
   Bits most = wide ? static_cast<Bits>(std::numeric_limits<int64_t>::max())

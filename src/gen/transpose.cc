@@ -61,7 +61,7 @@ class TransposeBuilder {
         });
       });
     });
-    return FinishLoopKernel(b_, emitter_, region_, grid_size, false);
+    return FinishRegionKernel(b_, emitter_, region_, grid_size, false);
   }
 
  private:
@@ -121,7 +121,7 @@ class SquareBuilder {
         Transpose(tile, square);
       });
     });
-    return FinishLoopKernel(b_, emitter_, region_, grid_size, false);
+    return FinishRegionKernel(b_, emitter_, region_, grid_size, false);
   }
 
  private:

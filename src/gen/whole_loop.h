@@ -23,8 +23,11 @@
 //     load the carried values of p into registers
 //     for each iteration (serial)
 //       compute the next values from those registers, loop-invariant inputs and the counter
-//       store row `iteration` of the stacked outputs (the `ys` of a scan) at p
+//       store row `iteration` of the stacked outputs at p (see below)
 //     store the carried values of p
+//
+// Stacked outputs are the `ys` of a jax.lax.scan, which is a while loop here; not those of the scan
+// instruction of scan.h.
 //
 // This file is the code for one point. The loops over the points depend on the machine:
 //   whole_loop.cc, whole_loop_blocked.cc   CPU: points are vector lanes; no synchronization
@@ -122,10 +125,11 @@ struct WholeLoopMatVec {
 };
 // The dot as a WholeLoopMatVec if it is too large to unroll and small enough for local arrays: the
 // kernel then loops over the contracted dimension, with the vector and the sums in local arrays
-// (EmitMatVec). `form`: the independence analysis of the whole loop.
-std::optional<WholeLoopMatVec> LoopedMatVecOf(const LoopIndependence& form, const Instr& dot);
+// (EmitMatVec). `independence`: the analysis of the whole loop.
+std::optional<WholeLoopMatVec> LoopedMatVecOf(const LoopIndependence& independence,
+                                              const Instr& dot);
 // The same for a dot of any size; nullopt if it is not the product of a vector and a matrix.
-std::optional<WholeLoopMatVec> MatVecOf(const LoopIndependence& form, const Instr& dot);
+std::optional<WholeLoopMatVec> MatVecOf(const LoopIndependence& independence, const Instr& dot);
 // The coordinates in an operand of a dot, from the result coordinates `at` and the contracted
 // coordinates `term`.
 Coordinates OperandCoordinates(const Instr& dot, size_t operand, const Coordinates& at,
@@ -201,8 +205,11 @@ class CarriedValues {
   std::optional<Scalar> iteration_;
 };
 
-// Emits elements of a computation inside the loop: the body, a branch or a nested body. Nested
-// loops and branches are emitted on construction, so all other instructions are pure values.
+// Emits elements of a computation inside the loop: the body, a branch or a nested body. Some
+// instructions are emitted on construction, in the order of the computation: nested loops; dots
+// that are distributed (MatVecOf, with a WholeLoopMapping) or looped (LoopedMatVecOf); and
+// instructions of these kinds inside branches and calls. All others, among them reductions and
+// unrolled dots, are pure values, which At emits.
 class WholeLoopFrame {
  public:
   // `parameters` supplies the parameters: index i is parameter i.
@@ -215,7 +222,8 @@ class WholeLoopFrame {
   void ClearMemo() { emitter_.ClearMemo(); }
 
  private:
-  // Emits an instruction that is not a pure value, and makes it the source of its elements.
+  // Emits the statements of an instruction, if it has any, and sets the source of its elements,
+  // unless emitter_ has code for them.
   void EmitInstr(const Instr& instr);
   // An operand element of the dot, in the accumulator type. `term`: linear index over
   // ContractedDims(). `sum`: linear index of a result of the point, over ResultDims().

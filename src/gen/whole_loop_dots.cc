@@ -99,17 +99,18 @@ Coordinates OperandCoordinates(const Instr& dot, size_t operand, const Coordinat
   return coordinates;
 }
 
-std::optional<WholeLoopMatVec> LoopedMatVecOf(const LoopIndependence& form, const Instr& dot) {
-  std::optional<WholeLoopMatVec> product = MatVecOf(form, dot);
+std::optional<WholeLoopMatVec> LoopedMatVecOf(const LoopIndependence& independence,
+                                              const Instr& dot) {
+  std::optional<WholeLoopMatVec> product = MatVecOf(independence, dot);
   if (!product || product->terms * product->results <= kMaxWritten ||
       product->terms + product->results > kDotMaxCached)
     return std::nullopt;
   return product;
 }
 
-std::optional<WholeLoopMatVec> MatVecOf(const LoopIndependence& form, const Instr& dot) {
-  auto axes = form.dots.find(&dot);
-  if (axes == form.dots.end() || IsComplex(dot.shape().type())) return std::nullopt;
+std::optional<WholeLoopMatVec> MatVecOf(const LoopIndependence& independence, const Instr& dot) {
+  auto axes = independence.dots.find(&dot);
+  if (axes == independence.dots.end() || IsComplex(dot.shape().type())) return std::nullopt;
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
   WholeLoopMatVec product{.dot = &dot, .axes = &axes->second, .terms = 1, .results = 1};
   const Dims& lhs = dot.operand(0)->shape().dims();

@@ -79,9 +79,13 @@ struct ScalarNode {
 };
 
 enum class Space : uint8_t {
-  kArgument,   // global memory, passed by the launch
-  kShared,     // shared by the threads of a thread block; on CPUs, by all lanes of a task
-  kRegisters,  // private to a thread, or to a lane of a vector loop (divergence.h)
+  kArgument,  // global memory, passed by the launch
+  kShared,    // shared by the threads of a thread block; on CPUs, by all lanes of a task
+  // Private to a thread: one copy of the array per thread, which the lanes of its vector loops
+  // share. The exception is an array with one copy per lane: under a vector loop of two or more
+  // lanes, a store to an index that is the same for all lanes has a value, or is under a condition,
+  // that differs between lanes (divergence.h).
+  kRegisters,
 };
 
 enum class Access : uint8_t { kRead, kWrite, kReadWrite };

@@ -41,8 +41,22 @@ inline int64_t BytesOf(ScalarType type) {
 // The unsigned integer type of the same width; u8 for a pred.
 ScalarType BitsTypeOf(ScalarType type);
 
-enum class PrimOperands : uint8_t { kAny, kIndexOnly, kNumber, kInteger, kFloat, kBits };
-enum class PrimResult : uint8_t { kSame, kPred, kLast, kFree };
+// The types that the operands of a primitive may have. verify.h restricts f16 and bf16 further.
+enum class PrimOperands : uint8_t {
+  kAny,        // any type; the second operand of a shuffle is an integer
+  kIndexOnly,  // loop and extent have no operand; the operand of a load or read is an index
+  kNumber,     // integers, including indices, and floats
+  kInteger,    // integers, including indices
+  kFloat,      // floats
+  kBits,       // integers, including indices, and preds
+};
+// The type of the result.
+enum class PrimResult : uint8_t {
+  kSame,  // the type of the operands, which agree
+  kPred,  // a pred; the types of the operands agree
+  kLast,  // select: the type of the last two operands, which agree; the first operand is a pred
+  kFree,  // stated by the node (ScalarNode::type); verify_values.cc has a rule per primitive
+};
 
 enum class Prim : uint8_t {
 #define TOK_PRIM(id, text, arity, operands, result, meaning) k##id,
@@ -60,7 +74,8 @@ struct PrimInfo {
 const PrimInfo& InfoOf(Prim prim);
 std::optional<Prim> PrimFromText(std::string_view text);
 
-// Communication between the threads of a warp, or between lanes.
+// Communication between the threads of a warp. A shuffle under a vector loop, which CUDA kernels
+// cannot have, is between the lanes of that loop instead.
 inline bool IsExchange(Prim prim) {
   return prim == Prim::kShuffle || prim == Prim::kMatch;
 }

@@ -105,8 +105,8 @@ void CachedValues::Allocate(int64_t count, int64_t shared_count) {
   }
 }
 
-std::pair<ArrayId, Scalar> CachedValues::SlotOf(const Value& value, size_t component,
-                                                const CachedElement& element) const {
+std::pair<ArrayId, Scalar> CachedValues::LocationOf(const Value& value, size_t component,
+                                                    const CachedElement& element) const {
   if (!element.shared_index.ok()) return {value.arrays[component], element.register_index};
   return {value.shared_arrays[component], element.shared_index};
 }
@@ -118,7 +118,7 @@ void CachedValues::LoadCached(size_t pass, const Coordinates& at, const CachedEl
     if (pass <= value.first_pass || pass > value.last_pass) continue;
     Element element;
     for (size_t component = 0; component < (value.is_complex ? 2u : 1u); ++component) {
-      auto [array, index] = SlotOf(value, component, cached_at);
+      auto [array, index] = LocationOf(value, component, cached_at);
       element[component] = b_.Read(array, index);
     }
     emitter_.Memoize(*value.instr, at, element);
@@ -131,7 +131,7 @@ void CachedValues::StoreCached(size_t pass, const Coordinates& at, const CachedE
     Element element = emitter_.At(*value.instr, at);
     if (!emitter_.failure().empty()) return;
     for (size_t component = 0; component < (value.is_complex ? 2u : 1u); ++component) {
-      auto [array, index] = SlotOf(value, component, cached_at);
+      auto [array, index] = LocationOf(value, component, cached_at);
       b_.Store(array, index, element[component]);
     }
   }

@@ -63,8 +63,8 @@ class CachedValues {
   std::vector<Slot> FindSlots(std::vector<std::vector<size_t>>& slots_of_value) const;
   // The location of a component (real or imaginary) of a cached value: array and index, in
   // registers or in shared memory.
-  std::pair<ArrayId, Scalar> SlotOf(const Value& value, size_t component,
-                                    const CachedElement& element) const;
+  std::pair<ArrayId, Scalar> LocationOf(const Value& value, size_t component,
+                                        const CachedElement& element) const;
   // The cached values; empty if Allocate was not called.
   const std::vector<Value>& cached() const { return is_cached_ ? values_ : none_; }
   void Visit(const Instr& instr, size_t pass, const FusedRegion& region, const Dims& dims);

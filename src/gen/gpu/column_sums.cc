@@ -21,7 +21,7 @@ const Instr& BelowReshapes(const Instr& operand, const FusedRegion& region) {
 
 }  // namespace
 
-bool ReducesColumns(const Reducer& reducer) {
+bool IsColumnSum(const Reducer& reducer) {
   if (reducer.reduced_dims.empty() || reducer.kept_dims.empty()) return false;
   int64_t first = reducer.reduced_dims.front(), last = reducer.reduced_dims.back();
   bool adjoin = last - first + 1 == static_cast<int64_t>(reducer.reduced_dims.size());
@@ -34,7 +34,7 @@ std::string ColumnSums::Find(const FusedRegion& region, FusedRegion& rest) {
   for (const Instr* root : region.roots) {
     if (root->op() != Op::kReduce) continue;
     Reducer reducer = ReducerOf(*root);
-    if (!ReducesColumns(reducer)) continue;
+    if (!IsColumnSum(reducer)) continue;
     for (const Instr* instr : region.instrs)
       if (std::count(instr->operands().begin(), instr->operands().end(), root) > 0)
         return "it uses its column sums";
@@ -70,7 +70,7 @@ void ColumnSums::Begin(int64_t count) {
   for (const Reducer& reducer : reducers_) sums_.emplace_back(b_, emitter_, reducer, count);
   if (sums_.empty()) return;
   b_.For("k", LoopRole::kUnrolled, b_.Index(count), [&](Scalar element_index) {
-    for (Accumulators& sum : sums_) sum.Write(element_index, sum.InitialValue());
+    for (Accumulators& sum : sums_) sum.Write(element_index, sum.StartValue());
   });
 }
 

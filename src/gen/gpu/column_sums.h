@@ -7,8 +7,8 @@
 #include "gen/gpu/gpu.h"
 #include "gen/reducer.h"
 
-// Column reductions inside a GPU row kernel: bias gradients, for example, whose inputs the row
-// kernel computes anyway.
+// Column sums inside a GPU row kernel: bias gradients, for example, whose inputs the row kernel
+// computes anyway. (The reductions of column kernels are in column_reductions.h.)
 
 namespace tokamak::gpu {
 
@@ -99,8 +99,9 @@ class ColumnSums {
   int64_t outer_ = 1, reduced_rows_ = 1, row_length_ = 1, shared_bytes_ = 0;
 };
 
-// Whether a reduction is a column reduction: it has one input, which is not complex, the reduced
-// dimensions are adjacent with other dimensions after them, and it may be reassociated.
-bool ReducesColumns(const Reducer& reducer);
+// Whether ColumnSums can compute the reduction: it has one input, which is not complex, the reduced
+// dimensions are adjacent with other dimensions after them, and it may be reassociated. Find
+// requires more of the region.
+bool IsColumnSum(const Reducer& reducer);
 
 }  // namespace tokamak::gpu

@@ -116,7 +116,7 @@ class ColumnsBuilder {
 
   void Reduce(std::vector<Accumulators>& sums, Scalar first, Scalar y) {
     ForLanes(b_, lanes_, [&](Scalar lane) {
-      for (Accumulators& sum : sums) sum.Write(lane, sum.InitialValue());
+      for (Accumulators& sum : sums) sum.Write(lane, sum.StartValue());
     });
     auto accumulate = [&](Scalar step) {
       Scalar number = step * b_.Index(y_) + y;

@@ -97,7 +97,7 @@ class BlockContract {
       });
     });
     BuildOutcome outcome =
-        FinishLoopKernel(b_, emitter_, region_, grid_blocks, /*writes_once=*/false);
+        FinishRegionKernel(b_, emitter_, region_, grid_blocks, /*writes_once=*/false);
     if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
     return outcome;
   }

@@ -35,7 +35,7 @@
 namespace tokamak::gpu {
 
 struct GpuDotTiling {
-  ScalarType type{};  // element type of the factors
+  ScalarType type{};  // scalar type of the factors
   bool tf32 = false;
   int64_t rows = 0, columns = 0;            // of a tile
   int64_t warp_rows = 0, warp_columns = 0;  // of the part of a tile that a warp computes

@@ -85,12 +85,14 @@ BuildOutcome BuildRadixScatter(const FusedRegion& region, const std::string& nam
 BuildOutcome BuildNetworkSort(const FusedRegion& region, const Machine& machine,
                               const std::string& name);
 // Whether the kernel of a sort loads each element once, so that elementwise producers of its
-// operands may be fused into it; comparison sorts load elements more than once.
+// operands may be fused into it: block radix sorts, radix scatters and sorting networks. All other
+// sorts are merge sorts (sort.cc), which load elements more than once.
 bool CanFuseProducers(const Instr& sort);
 // Whether a region is such a sort and its elementwise producers.
 bool IsSortWithProducers(const FusedRegion& region);
-// The longest line, in elements, that one block sorts; longer lines are merged from sorted halves.
-int64_t MaxBlockSortLength(const Instr& sort);
+// Merge sorts (sort.cc): the longest line, in elements, that one thread block sorts; longer lines
+// are merged from sorted halves (passes/target/merge_sorts.h).
+int64_t MaxBlockMergeSortLength(const Instr& sort);
 
 // ---- shared by the GPU generators
 
@@ -132,7 +134,7 @@ int64_t ForThreads(KernelBuilder& b, int64_t count, int64_t threads, Body&& body
 }
 
 // Part of finishing every GPU kernel: alignment of arguments, 32-bit indices where they suffice.
-// FinishBlockKernel includes it. After FinishLoopKernel (gen/roots.h) or WholeLoopKernel::Finish
+// FinishBlockKernel includes it. After FinishRegionKernel (gen/roots.h) or WholeLoopKernel::Finish
 // the GPU generator calls it.
 void FinalizeGpuKernel(Kernel& kernel);
 // For generators that cooperate in thread blocks: takes the kernel from the builder after all

@@ -129,7 +129,7 @@ class CountsBuilder {
       b_.Store(sums, even, b_.Read(sums, even) + (four & low));
       b_.Store(sums, odd, b_.Read(sums, odd) + ((four >> Number(8)) & low));
     });
-    Coordinates batch = elements_.WindowCoordinates(batch_, b_.Index(0));
+    Coordinates window_at = elements_.WindowCoordinates(batch_, b_.Index(0));
     Scalar pairs[2] = {b_.Read(sums, even), b_.Read(sums, odd)};
     ScalarType type = ComputeType(region_.roots[0]->shape().type());
     ForLanes(b_, kPacked, [&](Scalar j) {
@@ -138,7 +138,7 @@ class CountsBuilder {
       Scalar pair = Choose(j % b_.Index(2) == b_.Index(0), pairs[0], pairs[1]);
       Scalar is_lower = j < b_.Index(2);
       Scalar count = Choose(is_lower, pair & Number(0xFFFF), pair >> Number(16)).As(type);
-      Scalar index = elements_.IndexOf(batch, starts, {});
+      Scalar index = elements_.IndexOf(window_at, starts, {});
       elements_.Store(index, {is_new_ ? count : elements_.Old(index)[0] + count, {}});
     });
   }

@@ -137,7 +137,7 @@ class LoopBuilder {
         });
       });
     });
-    BuildOutcome outcome = FinishLoopKernel(b_, emitter_, region_, grid, /*writes_once=*/true);
+    BuildOutcome outcome = FinishRegionKernel(b_, emitter_, region_, grid, /*writes_once=*/true);
     if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
     return outcome;
   }

@@ -40,7 +40,7 @@ class StackedBuilder {
       Scalar inside = LesserOf(vector, b_.Index(vectors - 1));
       ForLanes(b_, lanes_, [&](Scalar lane) { Element(inside * b_.Index(lanes_) + lane); });
     });
-    BuildOutcome outcome = FinishLoopKernel(b_, emitter_, region_, grid, /*writes_once=*/true);
+    BuildOutcome outcome = FinishRegionKernel(b_, emitter_, region_, grid, /*writes_once=*/true);
     if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
     return outcome;
   }

@@ -36,7 +36,7 @@ class NetworkSortBuilder {
       Scalar inside = LesserOf(vector, b_.Index(vectors - 1));
       ForLanes(b_, lanes_, [&](Scalar lane) { network.Sort(inside * b_.Index(own) + lane); });
     });
-    BuildOutcome outcome = FinishLoopKernel(b_, emitter_, region_, blocks, /*writes_once=*/false);
+    BuildOutcome outcome = FinishRegionKernel(b_, emitter_, region_, blocks, /*writes_once=*/false);
     if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
     return outcome;
   }

@@ -315,7 +315,7 @@ class RowsBuilder {
     std::vector<std::vector<Element>> results;
     if (can_reassociate) {
       ForLanes(b_, lanes_, [&](Scalar lane) {
-        for (Accumulators& sum : sums) sum.Write(lane, sum.InitialValue());
+        for (Accumulators& sum : sums) sum.Write(lane, sum.StartValue());
       });
       ForElements([&](Scalar element, const CachedElement& cached, Scalar lane) {
         Coordinates at = InputAt(level[0], element);
@@ -327,7 +327,7 @@ class RowsBuilder {
       Join(sums, results);
     } else {
       // Ordered reduction: every thread computes all of it.
-      for (Accumulators& sum : sums) sum.Write(b_.Index(0), sum.InitialValue());
+      for (Accumulators& sum : sums) sum.Write(b_.Index(0), sum.StartValue());
       b_.For("k", LoopRole::kSerial, b_.Index(found_.row_length), [&](Scalar k) {
         for (Accumulators& sum : sums) sum.Accumulate(b_.Index(0), InputAt(sum.reducer(), k), {});
       });
@@ -365,10 +365,10 @@ class RowsBuilder {
     ScalarType type = ComputeType(online_->x->shape().type());
     ArrayId some = b_.Local("some", type, Space::kRegisters, kOnlineVectors * lanes_);
     ArrayId most = b_.Local("most", type, Space::kRegisters, 1);
-    b_.Store(most, b_.Index(0), greatest.InitialValue()[0][0]);
+    b_.Store(most, b_.Index(0), greatest.StartValue()[0][0]);
     ForLanes(b_, lanes_, [&](Scalar lane) {
-      greatest.Write(lane, greatest.InitialValue());
-      sums.Write(lane, sums.InitialValue());
+      greatest.Write(lane, greatest.StartValue());
+      sums.Write(lane, sums.StartValue());
     });
     auto add = [&](Scalar first, int64_t count) {
       AddOnline(greatest, sums, some, most, first, count);

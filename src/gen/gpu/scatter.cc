@@ -66,13 +66,13 @@ class ScatterBuilder {
   }
 
   void Vector(Scalar window) {
-    Coordinates batch = elements_.WindowCoordinates(window);
-    std::vector<Scalar> starts = elements_.Starts(batch);
+    Coordinates window_at = elements_.WindowCoordinates(window);
+    std::vector<Scalar> starts = elements_.Starts(window_at);
     if (!emitter_.failure().empty()) return;
     Scalar fits = elements_.IsInBounds(starts);
     std::vector<Scalar> bounded = elements_.ClampedStarts(starts);
     b_.If(fits, [&] {
-      ForLanes(b_, lanes_, [&](Scalar l) { elements_.Combine(batch, bounded, InWindow(l)); });
+      ForLanes(b_, lanes_, [&](Scalar l) { elements_.Combine(window_at, bounded, InWindow(l)); });
     });
   }
 
@@ -105,22 +105,23 @@ class ScatterBuilder {
 
   // Processes window i.
   void Visit(Scalar number, Scalar i) {
-    Coordinates batch = elements_.WindowCoordinates(i);
-    std::vector<Scalar> starts = elements_.Starts(batch);
+    Coordinates window_at = elements_.WindowCoordinates(i);
+    std::vector<Scalar> starts = elements_.Starts(window_at);
     if (!emitter_.failure().empty()) return;
     Scalar mine = elements_.IsInBounds(starts);
     starts = elements_.ClampedStarts(starts);
     if (shifts_) {
-      Coordinates window = elements_.WindowAt(batch, starts, Delinearized(b_, number, dims_), mine);
-      b_.If(mine, [&] { elements_.Combine(batch, starts, window); });
+      Coordinates in_window =
+          elements_.CoordinatesInWindow(window_at, starts, Delinearized(b_, number, dims_), mine);
+      b_.If(mine, [&] { elements_.Combine(window_at, starts, in_window); });
       return;
     }
     int64_t size = elements_.window_size();
     Scalar element = number % b_.Index(size), group = number / b_.Index(size);
     b_.If(mine, [&] {
-      Scalar index = elements_.FirstIndex(batch, starts) % b_.Index(groups_);
+      Scalar index = elements_.FirstIndex(window_at, starts) % b_.Index(groups_);
       b_.If(index == group, [&] {
-        elements_.Combine(batch, starts, Delinearized(b_, element, elements_.window_dims()));
+        elements_.Combine(window_at, starts, Delinearized(b_, element, elements_.window_dims()));
       });
     });
   }

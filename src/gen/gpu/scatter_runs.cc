@@ -180,9 +180,9 @@ class RunsBuilder {
   }
 
   void LoadUpdate(Scalar i, Scalar window) {
-    Coordinates batch = elements_.WindowCoordinates(window);
+    Coordinates window_at = elements_.WindowCoordinates(window);
     ForLanes(b_, lanes_, [&](Scalar l) {
-      Set(updates_, i * b_.Index(lanes_) + l, elements_.UpdateAt(batch, InWindow(l)));
+      Set(updates_, i * b_.Index(lanes_) + l, elements_.UpdateAt(window_at, InWindow(l)));
     });
   }
   void LoadOld(Scalar i) {

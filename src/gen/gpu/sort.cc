@@ -48,8 +48,8 @@ class SortBuilder {
 
   BuildOutcome Build() {
     heads_ = b_.Local("heads", ScalarType::kS32, Space::kRegisters, 2);
-    int64_t grid = sort_.length > MaxBlockSortLength(*sort_.instr) ? Merges() : Lines();
-    BuildOutcome outcome = FinishLoopKernel(b_, emitter_, region_, grid, /*writes_once=*/false);
+    int64_t grid = sort_.length > MaxBlockMergeSortLength(*sort_.instr) ? Merges() : Lines();
+    BuildOutcome outcome = FinishRegionKernel(b_, emitter_, region_, grid, /*writes_once=*/false);
     if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
     return outcome;
   }
@@ -295,7 +295,7 @@ class SortBuilder {
 
 }  // namespace
 
-int64_t MaxBlockSortLength(const Instr& sort) {
+int64_t MaxBlockMergeSortLength(const Instr& sort) {
   int64_t longest = kLongest, bytes = 2 * BytesOf(ScalarType::kS32) + KeyBytes(LineSortOf(sort));
   while (longest > kShortest && longest * bytes > kSortSharedBytes) longest /= 2;
   return longest;
@@ -307,7 +307,7 @@ std::optional<std::string> WhyNoSortKernel(const Instr& sort) {
   if (IsBlockRadixSort(sort) || IsNetworkSort(sort)) return std::nullopt;
   int64_t length = LineSortOf(sort).length;
   if (length > INT32_MAX) return "sort: a line has more than 2^31 elements";
-  if (length > MaxBlockSortLength(sort) && !HasSortedHalves(sort))
+  if (length > MaxBlockMergeSortLength(sort) && !HasSortedHalves(sort))
     return "sort: a line exceeds shared memory";
   return std::nullopt;
 }

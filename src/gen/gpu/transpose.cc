@@ -103,7 +103,7 @@ class TransposeBuilder {
                [&](Scalar x) { Transpose(at, x * b_.Index(tiling_.lanes), y); });
       });
     });
-    BuildOutcome outcome = FinishLoopKernel(b_, emitter_, region_, blocks, /*writes_once=*/false);
+    BuildOutcome outcome = FinishRegionKernel(b_, emitter_, region_, blocks, /*writes_once=*/false);
     if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
     return outcome;
   }

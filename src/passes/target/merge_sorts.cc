@@ -165,7 +165,7 @@ bool TryMergeSort(Instr& sort, PassContext& context) {
       gpu::IsBlockRadixSort(sort))
     return false;
   LineSort line = LineSortOf(sort);
-  int64_t longest = gpu::MaxBlockSortLength(sort);
+  int64_t longest = gpu::MaxBlockMergeSortLength(sort);
   if (line.length <= longest || line.length > std::numeric_limits<int32_t>::max() / 2) return false;
   MergeSortEditor editor(sort);
   KeyCut cut = CutOf(line.length, longest);

@@ -233,7 +233,7 @@ bool TryPackedKeySort(Instr& sort, PassContext& context) {
   if (!HasPlainOperands(sort) || HasControlDependencies(sort) || gpu::IsBlockRadixSort(sort) ||
       IsNetworkSort(sort))
     return false;
-  int64_t longest = gpu::MaxBlockSortLength(sort), length = LineSortOf(sort).length;
+  int64_t longest = gpu::MaxBlockMergeSortLength(sort), length = LineSortOf(sort).length;
   std::optional<std::vector<OperandKey>> keys = KeysOf(sort);
   // If elements are unordered relative to NaN, the result depends on the order of comparisons.
   if (!keys || keys->size() != 1 || (*keys)[0].order == KeyOrder::kFloatIeee) return false;
