@@ -5,8 +5,8 @@
     bench/compare_builds.py BASE --new BASE         a build with itself: what the machine's noise makes of it
     bench/compare_builds.py BASE --only 'softmax:*,loop:kalman'
 
-Figures are new / base: below 1 is faster. Each build runs a program in its own process; the two are told in turn to call it, a batch of
-calls each, and to compile it. A process pair's figure is the ratio of the best batches; a row's is the median over the pairs. Two
+Figures are new / base: below 1 is faster. Each build runs a program in its own process; the two call it in turn, a batch of
+calls each, and compile it in turn. A process pair's figure is the ratio of the best batches; a row's is the median over the pairs. Two
 processes of one build differ (pages, alignment), so a row that is off by more than a tenth, either way, is measured with more pairs.
 Exits 1 if a mean is above 1.03 or a row above 1.10. --json FILE keeps the rows.
 """
