@@ -167,7 +167,8 @@ class CandidatePlan {
   void AddGroup(FusionGroup group, FusedRegion region, FusedRegionKey key);
   InstrState& StateOf(const Instr& instr) { return states_[positions_[&instr]]; }
   const InstrState& StateOf(const Instr& instr) const { return states_[positions_[&instr]]; }
-  // Positions of its operands, except immediates and the array that an update writes into.
+  // Positions of its operands, except immediates and the array that a partial update writes
+  // into.
   std::span<const uint32_t> ReadsOf(const InstrState& state) const {
     return {reads_.data() + state.reads_begin, state.reads_count};
   }

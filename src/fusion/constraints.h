@@ -50,6 +50,7 @@ enum class ConstraintKind : uint8_t { kNeverFuse, kFuse, kRequireFused };
 struct FusionConstraint {
   ConstraintKind kind{};
   std::string source_text;  // for messages: "--never-fuse=add.1", "require_fused 'attention'"
+  // Without those that are free to recompute (IsFreeToRecompute), unless all are.
   std::vector<const Instr*> members;
 };
 
@@ -81,7 +82,7 @@ class FusionConstraints {
 // does not name. Of the latter, those that are free to recompute (IsFreeToRecompute) do not count.
 // Of the named ones, free instructions count only if all are free.
 bool ViolatesNeverFuse(const FusedRegion& region, const FusionConstraints& constraints);
-// Whether the region computes all instructions of a fuse or require_fused constraint.
+// Whether the region computes all members of a fuse or require_fused constraint.
 bool ComputesAll(const FusedRegion& region, const FusionConstraint& constraint);
 
 }  // namespace tokamak

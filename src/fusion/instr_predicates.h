@@ -31,9 +31,9 @@ std::string WhyNoKernel(const Instr& instr, const Machine& machine);
 // without elements, or a tuple. Other constants, which are scalars and splats, are embedded in the
 // code of kernels (IsImmediate, gen/region.h).
 bool IsMemoryConstant(const Instr& instr);
-// The value can share the bytes of its operand, or of one element of a tuple operand
-// (get-tuple-element, reshape, copy, ...). Outside kernels, nothing has to be computed. Inside a
-// region, the kernel computes the same op by index arithmetic.
+// The value can share the bytes of its operands (tuple), of its only operand (reshape, copy, ...),
+// or of one element of a tuple operand (get-tuple-element). Outside kernels, nothing has to be
+// computed. Inside a region, the kernel computes the same op by index arithmetic.
 bool IsAlias(const Instr& instr);
 // An op that may have a tuple of results, all of which one kernel computes, possibly together with
 // their users (reduce, scan, reduce-window). Not sort: it may have a tuple of results too, but it

@@ -11,8 +11,9 @@
 //                  (FusionGroup, candidate_plan.h).
 //   region         the instructions that a group executes: its roots and all that they depend on,
 //                  back to its inputs (FusedRegion, gen/region.h). Inputs are values that other
-//                  groups store or that are outside kernels. Regions may overlap: an instruction in
-//                  several regions is computed in each of them.
+//                  groups store or that are outside kernels; the array into which a partial update
+//                  (IsPartialUpdate, instr_predicates.h) writes is not one. Regions may overlap: an
+//                  instruction in several regions is computed in each of them.
 //   kernel         the code that a kernel generator (gen/generator.h) builds for a region.
 //   launch group   kernels that share one launch (horizontal fusion, horizontal.h).
 //   unit           a node of the dependence graph of a plan, for scheduling (unit_graph.h): a
@@ -25,9 +26,9 @@
 //                  XLA's heuristics.
 //
 // An instruction is outside kernels if it is a parameter, a constant array with more than one
-// distinct value (not a scalar or splat; IsMemoryConstant, instr_predicates.h), a tuple, control
-// flow, a library call or a host step. An alias of another value (IsAlias, instr_predicates.h) is
-// outside kernels too if no region contains it.
+// distinct value (not a scalar or splat; IsMemoryConstant, instr_predicates.h), control flow, a
+// library call or a host step. An alias of other values (IsAlias, instr_predicates.h), such as a
+// tuple, is outside kernels too if no region contains it.
 //
 // Planning has these stages:
 //

@@ -97,8 +97,8 @@ class FusedRegionHasher {
   bool IsInRegion(const Instr& instr) const { return nodes_[&instr].epoch == epoch_; }
   // Computes the hashes of all nodes.
   void HashNodes(const FusedRegion& region);
-  // An operand outside the region is an immediate, or the array that an update writes into: it is
-  // not a node and has the hash of the instruction without its operands.
+  // An operand outside the region is an immediate, or the array that a partial update writes
+  // into: it is not a node and has the hash of the instruction without its operands.
   uint64_t NodeHashOf(const Instr& instr) {
     return IsInRegion(instr) ? nodes_[&instr].node_hash : InstrHashesOf(instr).without_slice_starts;
   }

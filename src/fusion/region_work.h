@@ -25,8 +25,8 @@ struct PipeOps {
 // all its elements. The count is that of its user, or follows from it at another rate if the user
 // reduces, broadcasts or moves elements (EvaluationRate). From the counts follow
 //
-//   operations     evaluations * operations per evaluation, and one load or store operation per
-//                  element loaded or stored
+//   operations     evaluations * operations per evaluation, and those of loads and stores. A load
+//                  or store of one element is a fraction of a vector operation on a CPU
 //   bytes read     of each input, bytes * min(1, loads / elements): repeated loads are cache hits
 //                  and count once; elements that are never loaded do not count
 //   bytes written  of each root, all its bytes; of a partial update, only the updated ones

@@ -40,7 +40,7 @@ class UnitGraph {
 
  private:
   // The memory of the value of one instruction: an array, or all arrays of a tuple. An alias
-  // outside kernels, such as a `tuple` instruction, has no buffer of its own.
+  // (IsAlias) outside kernels has no buffer of its own.
   struct Buffer {
     int64_t bytes = 0;       // 0 for parameters and constants
     bool is_result = false;  // of the computation: not temporary
@@ -56,8 +56,8 @@ class UnitGraph {
   void AddDependencies();
   void AddBuffers();
   // `buffers`: the buffers that hold the value of each instruction. An alias outside kernels has
-  // those of the values that it aliases, so a `tuple` instruction may have several. Any other
-  // instruction has one, or none if it is internal to kernels.
+  // those of its operands, so a `tuple` instruction may have several. Any other instruction has
+  // one, or none if it is internal to kernels.
   void AddReads(const InstrMap<std::vector<int>>& buffers);
   void AddInPlaceReuses(const InstrMap<std::vector<int>>& buffers);
   // `end`: the position after the last unit.

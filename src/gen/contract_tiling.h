@@ -5,8 +5,9 @@
 #include "kernel/kernel.h"
 
 // Tile sizes of the CPU contract generator. A dot is batch x (m x k) * (k x n): "rows" are m,
-// "columns" n, "depth" k (the contracted dimension). Tiles depend only on the shape and the
-// machine's vector length, so results do not depend on the number of threads.
+// "columns" n, "depth" k (the contracted dimension). Tiles depend only on the dot and the
+// machine's instruction set (vector length, AMX), so results do not depend on the number of
+// threads.
 //
 // A task computes one tile of the result, or, in a chain, several tiles of whole rows. It loops
 // over panels of the depth; dot_tile.h packs and multiplies one panel.

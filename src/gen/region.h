@@ -15,8 +15,10 @@ namespace tokamak {
 struct FusedRegion {
   const Computation* computation = nullptr;
   std::vector<const Instr*> instrs;  // operands before users
-  std::vector<const Instr*> inputs;  // arrays, without duplicates
-  std::vector<const Instr*> roots;   // arrays, or flat tuples; all arrays of a tuple are outputs
+  // Arrays that it reads, without duplicates. The array that a partial update overwrites in part
+  // (dynamic-update-slice, scatter) is not read.
+  std::vector<const Instr*> inputs;
+  std::vector<const Instr*> roots;  // arrays, or flat tuples; all arrays of a tuple are outputs
 };
 
 // The shapes of an instruction's results: the array itself, or the arrays of a flat tuple.
@@ -30,8 +32,9 @@ bool HasControlDependencies(const Instr& instr);
 // Whether a constant becomes an immediate in the code of a kernel.
 bool IsImmediate(const Instr& instr);
 
-// The inputs of these instructions: operands that are neither among them nor immediates
-// (IsImmediate), without duplicates, in order of first use.
+// Operands of these instructions that are neither among them nor immediates (IsImmediate), without
+// duplicates, in order of first use. Unlike FusedRegion::inputs they include arrays that an
+// instruction only overwrites in part.
 std::vector<const Instr*> InputsOf(const std::vector<const Instr*>& instrs);
 
 }  // namespace tokamak

@@ -40,12 +40,12 @@
 //                                          one block barrier per dot and iteration
 //
 // Synchronization contract. Barriers and shuffles are in the code of dots only (EmitMatVec,
-// EmitDistributedMatVec), never in that of points, and there is no grid barrier. All threads of a
-// block reach them in every iteration: the trip count must be known (DotsToDistribute), branches
-// compute both sides and select, and threads beyond the last point run the last point again without
-// storing (SetStorePredicate). The exchanged vectors are double-buffered by the parity of the
-// iteration: a warp that is one iteration ahead writes the other half, and cannot be two ahead
-// because of the barrier.
+// EmitDistributedMatVec), nowhere else in that of a point, and there is no grid barrier. All
+// threads of a block reach them in every iteration: the trip count must be known
+// (DotsToDistribute), branches compute both sides and select, and threads beyond the last point run
+// the last point again without storing (SetStorePredicate). The exchanged vectors are
+// double-buffered by the parity of the iteration: a warp that is one iteration ahead writes the
+// other half, and cannot be two ahead because of the barrier.
 
 namespace tokamak {
 

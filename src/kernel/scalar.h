@@ -74,8 +74,8 @@ struct PrimInfo {
 const PrimInfo& InfoOf(Prim prim);
 std::optional<Prim> PrimFromText(std::string_view text);
 
-// Communication between the threads of a warp. A shuffle under a vector loop, which CUDA kernels
-// cannot have, is between the lanes of that loop instead.
+// Communication between the threads of a warp. Under a vector loop, a shuffle is between the lanes
+// of that loop instead; CUDA kernels have vector loops, but no shuffles under them.
 inline bool IsExchange(Prim prim) {
   return prim == Prim::kShuffle || prim == Prim::kMatch;
 }

@@ -42,8 +42,9 @@ bool UsesConvolutionLibrary(const Instr& instr, const Machine& machine);
 
 // Returns the form of a convolution in any layout; nullopt if it has none of the forms.
 std::optional<LibraryConvolution> MatchConvolution(const Instr& conv);
-// Whether the library is faster than kernels, dots, or a persistent loop, which a library call in
-// its body would prevent (PrefersKernelInLoop).
+// Whether the library is faster than kernels and dots. In a loop, also whether it is faster than a
+// persistent kernel (gen/generator.h), which a library call in the body would prevent
+// (PrefersKernelInLoop, dot.h).
 bool PrefersConvolutionLibrary(const LibraryConvolution& convolution, const Instr& conv);
 // The dimension numbers of a laid-out convolution of this form, and whether its window is reversed.
 ConvDims LibraryDims(LibraryConvolution::Form form, size_t rank);
