@@ -14,7 +14,7 @@ import tree
 BEGIN, END = "<!-- results -->", "<!-- end -->"
 # title, data file, page of results, machine. How each file holds its rows: see ROWS.
 TABLE = (("elementwise, reductions, softmax, attention, sorts", "cpu", "cpu", "2 CPU cores"),
-         ("the same and 3 more", "cpu_x86_64_16", "cpu", "16 CPU cores"),
+         ("programs of the same kinds", "cpu_x86_64_16", "cpu", "16 CPU cores"),
          ("loops: simulation, recurrent cells, solvers", "loops_cpu", "loops_cpu", "2 CPU cores (aarch64)"),
          ("the same", "loops_cpu_x86_64_16", "loops_cpu", "16 CPU cores"),
          ("training steps: CNN, ResNet, transformer", "train_cpu", "train_cpu", "2 CPU cores"),

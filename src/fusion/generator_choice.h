@@ -26,13 +26,13 @@ void ExtendChoice(GeneratorChoice& choice, const Instr& added, const Machine& ma
 //   scan    kScan
 //   dot     kContract if that generator supports it (CanUseContract, gen/contract.h), else kColumns
 //   reduce  kRows for a row reduction with rows of at least 8 elements (kMinRowLength) or with a
-//           single result; on CPUs also for some strided reductions; else kColumns
+//           single row; on CPUs also for some strided reductions; else kColumns
 //
 // A strided reduction is one that is not a row reduction. On CPUs it uses kRows if each result
 // combines at least 64 elements (kMinStridedRowLength) and their stride is at most 4 elements
 // (kMaxStrideInRow): the stride, in the operand, between the elements that one result combines. A
 // reduction that must keep its order of operations uses kRows only for a row reduction with a
-// single result.
+// single row.
 GeneratorKind GeneratorOfReduceDotOrScan(const Instr& instr, const Machine& machine);
 
 }  // namespace tokamak

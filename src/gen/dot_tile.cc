@@ -326,9 +326,9 @@ void DotTile::StoreTransposed(bool is_lhs, int64_t lanes, Scalar free_at, Scalar
 // ---- sums
 
 // The index at which a directly read operand starts.
-Scalar DotTile::PanelIndex(const TileOperand& side, Scalar along, Scalar panel) {
+Scalar DotTile::PanelIndex(const TileOperand& side, Scalar free, Scalar panel) {
   Dims strides = RowMajorStrides(*side.dims);
-  Scalar at = along * b_.Index(side.free_stride) + panel * b_.Index(t_.depth.size * side.k_stride);
+  Scalar at = free * b_.Index(side.free_stride) + panel * b_.Index(t_.depth.size * side.k_stride);
   for (size_t i = 0; i < side.batch->size(); ++i)
     at = at + batch_at_[i] * b_.Index(strides[static_cast<size_t>((*side.batch)[i])]);
   return at;

@@ -121,7 +121,9 @@ class DotTile {
   int64_t RowsPerMultiply() const;
   template <typename Body>
   void ForBlocks(int64_t total, int64_t block, Body&& body);
-  Scalar PanelIndex(const TileOperand& side, Scalar along, Scalar panel);
+  // The index in an operand in memory of the first element of a panel, at index `free` of the
+  // operand's free dimension.
+  Scalar PanelIndex(const TileOperand& side, Scalar free, Scalar panel);
   ArrayId InputArray(const Instr& instr) const;
   // Packs and multiplies one panel. `overwrite`: the sums are stored, not accumulated.
   void MultiplyPanel(Scalar panel, bool overwrite);

@@ -20,7 +20,8 @@
 //   task          one iteration of the grid loop: a thread block on a GPU, a job of the thread pool
 //                 on a CPU
 //   row           the elements of an array at one index of its major dimensions: what a reduction
-//                 over the minor dimensions combines
+//                 over the minor dimensions combines. In kRows on a CPU also the elements that a
+//                 strided reduction, one over other dimensions, combines (row_levels.h)
 //   line          a 1-d slice of an array along the dimension of a sort, which may be any
 //                 dimension: its elements need not be contiguous
 //   point         one index of the parallel dimensions of a while loop (whole_loop.h)
@@ -54,7 +55,9 @@ namespace tokamak {
 // type; for some kinds it or the generator tries more special generators first.
 enum class GeneratorKind : uint8_t {
   kLoop,  // elementwise: each element of the roots independently
-  kRows,  // reductions over the minor dimensions plus elementwise code: row by row
+  // Reductions over the minor dimensions, on CPUs also some strided ones, plus elementwise code:
+  // row by row.
+  kRows,
   // Reductions over any dimensions, usually those that kRows does not take, and dots that kContract
   // rejects: one vector lane per result.
   kColumns,

@@ -59,7 +59,8 @@ class Accumulators {
   std::vector<Element> Read(Scalar lane);
   void Write(Scalar lane, const std::vector<Element>& values);
   // Accumulates the elements of the inputs at `at` into a lane. `valid` is a pred evaluated at run
-  // time: if false, the accumulator keeps its value. Without a value (Scalar{}) always.
+  // time: if false, the accumulator keeps its value. If it is no value (Scalar{}), the elements are
+  // always accumulated.
   void Accumulate(Scalar lane, const Coordinates& at, Scalar valid);
   // Combines all lanes with a fixed reduction tree.
   std::vector<Element> CombineLanes();

@@ -7,8 +7,8 @@
 #include "gen/row_cache.h"
 #include "gen/row_levels.h"
 
-// The code for one row of a CPU row kernel: reductions over the minor dimensions, level by level,
-// then the elementwise code that uses their results.
+// The code for one row (gen/generator.h) of a CPU row kernel: its reductions, level by level, then
+// the elementwise code that uses their results.
 
 namespace tokamak {
 

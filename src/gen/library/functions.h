@@ -6,11 +6,10 @@
 
 namespace tokamak {
 
-// Whether a runtime function computes the instruction (fft, cholesky, triangular-solve). Lowering
-// makes it a call of that function; without one the reference interpreter would compute the
-// instruction on the host (lower/lower.h). UsesRuntimeFunction (sorts.h) includes these on CPUs. In
-// a program for a GPU the call runs on the host, with copies of its arrays, unless a library of the
-// GPU has the op (driver/device_program.cc).
+// Whether a function of the CPU runtime computes the instruction (fft, cholesky, triangular-solve).
+// In a program for a CPU, lowering makes it a call of that function (UsesRuntimeFunction, sorts.h).
+// In a program for a GPU it is a host step (fusion/plan.h) with copies of its arrays, unless a
+// library of the GPU has the op (driver/device_program.cc).
 bool HasRuntimeFunction(const Instr& instr);
 
 }  // namespace tokamak
