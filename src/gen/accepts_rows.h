@@ -6,7 +6,8 @@
 #include "gen/region.h"
 
 // Fast checks whether a CPU generator accepts a region, without generating code: the planner asks
-// about hundreds of candidate regions. On GPUs it always builds the kernel to find out.
+// about hundreds of candidate regions. On GPUs it builds the kernel of a row reduction or
+// contraction to find out.
 
 namespace tokamak {
 

@@ -166,11 +166,12 @@ class PointElements {
 // index - WholeLoopMapping::element, if it is a compile-time constant.
 std::optional<int64_t> OffsetFromOwnElement(WholeLoopContext& context, Scalar index);
 
-// The carried values of a loop while it runs. By CarryForm, a carried value is
-//   a counter    of known trip count and step: computed from the iteration, no register
-//   invariant    supplied by the initial value
-//   stacked      written to memory only (IterationObserver); reading it fails the context
-//   otherwise    in registers, one per element that the point (or thread) owns
+// The carried values of a loop while it runs. The first of these that applies to a carried value:
+//   counter      an Induction (analysis/loops.h) in a loop of known trip count: computed from the
+//                iteration, no register
+//   kInvariant   (CarryForm::kind) supplied by the initial value
+//   kStacked     written to memory only (IterationObserver); reading it fails the context
+//   kHeld        in registers, one per element that the point (or thread) owns
 class CarriedValues {
  public:
   // `initial` supplies the initial values; index i is carried value i.
