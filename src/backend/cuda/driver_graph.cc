@@ -44,7 +44,7 @@ namespace {
 // device, the device runs the last chunk alone, so chunks shrink towards the end.
 constexpr size_t kFirstGraphChunk = 8, kMaxGraphChunk = 64;
 
-std::vector<size_t> ResultShapesOf(size_t steps) {
+std::vector<size_t> ChunkSizesOf(size_t steps) {
   std::vector<size_t> chunks;
   for (size_t most = kFirstGraphChunk; steps > 0; most = std::min(2 * most, kMaxGraphChunk)) {
     size_t chunk = std::min(most, std::max(kFirstGraphChunk, steps * 3 / 5));
@@ -94,7 +94,7 @@ Result<std::unique_ptr<StepGraph>> DriverGpu::MakeGraph(std::span<const GraphSte
     if (in_memory) return std::unique_ptr<StepGraph>();
   }
   auto graph = std::make_unique<Graph>();
-  for (size_t count : ResultShapesOf(steps.size())) {
+  for (size_t count : ChunkSizesOf(steps.size())) {
     graph->chunks.push_back(std::make_unique<GraphChunk>(api_, context_, steps.first(count)));
     steps = steps.subspan(count);
   }
