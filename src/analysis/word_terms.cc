@@ -50,8 +50,8 @@ bool SameLeaf(const TermLeaf& a, const TermLeaf& b) {
 }
 
 // Parts of a sum or xor; a term of another kind is its own only part.
-std::vector<std::pair<WordTerm, uint32_t>> ResultShapesOf(const TermNode& node, WordTerm term,
-                                                          TermKind kind) {
+std::vector<std::pair<WordTerm, uint32_t>> SummandsOf(const TermNode& node, WordTerm term,
+                                                      TermKind kind) {
   if (node.kind == kind) return node.parts;
   if (node.kind == TermKind::kNumber) return {};
   return {{term, 1}};
@@ -114,8 +114,8 @@ WordTerm WordTerms::AddTimes(WordTerm a, WordTerm b, uint32_t times) {
     WordTerm rotation = RotationOf(a, b);
     if (rotation != kNoTerm) return Shift(TermKind::kRotate, nodes_[a].parts[0].first, rotation);
   }
-  std::vector<std::pair<WordTerm, uint32_t>> left = ResultShapesOf(nodes_[a], a, TermKind::kSum);
-  std::vector<std::pair<WordTerm, uint32_t>> right = ResultShapesOf(nodes_[b], b, TermKind::kSum);
+  std::vector<std::pair<WordTerm, uint32_t>> left = SummandsOf(nodes_[a], a, TermKind::kSum);
+  std::vector<std::pair<WordTerm, uint32_t>> right = SummandsOf(nodes_[b], b, TermKind::kSum);
   uint64_t number = ConstantOf(nodes_[a], TermKind::kSum);
   number += times * ConstantOf(nodes_[b], TermKind::kSum);
   std::vector<std::pair<WordTerm, uint32_t>> parts;
@@ -157,8 +157,8 @@ WordTerm WordTerms::MakeXor(std::vector<std::pair<WordTerm, uint32_t>> parts, ui
 // A term that occurs in both operands cancels: the symmetric difference of the lists.
 WordTerm WordTerms::Xor(WordTerm a, WordTerm b) {
   if (a == kNoTerm || b == kNoTerm) return kNoTerm;
-  std::vector<std::pair<WordTerm, uint32_t>> left = ResultShapesOf(nodes_[a], a, TermKind::kXor);
-  std::vector<std::pair<WordTerm, uint32_t>> right = ResultShapesOf(nodes_[b], b, TermKind::kXor);
+  std::vector<std::pair<WordTerm, uint32_t>> left = SummandsOf(nodes_[a], a, TermKind::kXor);
+  std::vector<std::pair<WordTerm, uint32_t>> right = SummandsOf(nodes_[b], b, TermKind::kXor);
   std::vector<std::pair<WordTerm, uint32_t>> parts;
   std::ranges::set_symmetric_difference(left, right, std::back_inserter(parts));
   uint64_t number = ConstantOf(nodes_[a], TermKind::kXor) ^ ConstantOf(nodes_[b], TermKind::kXor);

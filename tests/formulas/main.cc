@@ -49,7 +49,7 @@ struct Case {
   }
 };
 
-int ResultShapesOf(ElementType type) {
+int ComponentCountOf(ElementType type) {
   return IsComplex(type) ? 2 : 1;
 }
 
@@ -61,7 +61,7 @@ class Formula {
     std::vector<std::pair<ElementType, std::vector<ArrayId>>> arrays;
     for (ElementType type : of.operands) {
       std::vector<ArrayId> parts;
-      for (int part = 0; part < ResultShapesOf(type); ++part)
+      for (int part = 0; part < ComponentCountOf(type); ++part)
         parts.push_back(builder_.Argument(
             {.name = "x", .type = StorageType(type), .access = Access::kRead, .size = 1}));
       arrays.emplace_back(type, parts);
@@ -77,7 +77,7 @@ class Formula {
     if (!result) return;
     has_ = true;
     Element stored = ToStorage(builder_, of.type, *result);
-    for (int part = 0; part < ResultShapesOf(of.type); ++part)
+    for (int part = 0; part < ComponentCountOf(of.type); ++part)
       roots_.push_back(stored[static_cast<size_t>(part)].id());
   }
   bool has() const { return has_; }
@@ -93,7 +93,7 @@ class Formula {
 
 Value ValueOf(ElementType type, const Column* parts, size_t rows) {
   size_t width = static_cast<size_t>(BytesOf(RealPartOf(type)));
-  size_t count = static_cast<size_t>(ResultShapesOf(type));
+  size_t count = static_cast<size_t>(ComponentCountOf(type));
   std::vector<std::byte> bytes(rows * width * count);
   for (size_t i = 0; i < rows; ++i)
     for (size_t part = 0; part < count; ++part)
@@ -112,7 +112,7 @@ std::optional<Value> RunReference(const Case& of, std::span<const Column> column
   for (ElementType type : of.operands) {
     parameters.push_back(b.Parameter(Shape::Array(type, {static_cast<int64_t>(rows)})));
     values.push_back(ValueOf(type, &columns[next], rows));
-    next += static_cast<size_t>(ResultShapesOf(type));
+    next += static_cast<size_t>(ComponentCountOf(type));
   }
   Builder::Extra extra;
   if (InfoOf(of.op).shape_rule == ShapeRule::kExplicit)
@@ -208,7 +208,7 @@ class Inputs {
   std::vector<Column> Make(const Case& of, size_t count) {
     std::vector<ElementType> parts;
     for (ElementType type : of.operands)
-      for (int part = 0; part < ResultShapesOf(type); ++part) parts.push_back(RealPartOf(type));
+      for (int part = 0; part < ComponentCountOf(type); ++part) parts.push_back(RealPartOf(type));
     std::vector<Column> columns(parts.size());
     std::vector<std::vector<Bits>> edges;
     for (ElementType part : parts) edges.push_back(EdgesOf(part));
@@ -374,7 +374,7 @@ class FormulaChecker {
     std::string operands;
     size_t next = 0;
     for (ElementType type : of.operands)
-      for (int part = 0; part < ResultShapesOf(type); ++part) {
+      for (int part = 0; part < ComponentCountOf(type); ++part) {
         Bits bits = columns[next++][row];
         operands += IsReal(RealPartOf(type))
                         ? fmt::format(" {} ({:#x})", DecodeFloat(RealPartOf(type), bits), bits)
@@ -492,7 +492,7 @@ std::vector<Case> AllCases(const Options& options) {
 // An op that the reference interpreter does not support for these types is not a case.
 bool HasReference(const Case& of) {
   size_t parts = 0;
-  for (ElementType type : of.operands) parts += static_cast<size_t>(ResultShapesOf(type));
+  for (ElementType type : of.operands) parts += static_cast<size_t>(ComponentCountOf(type));
   std::vector<Column> one(parts, Column{1});
   return RunReference(of, one, NumericMode::kReference).has_value();
 }

@@ -20,7 +20,7 @@ struct Parts {
 };
 
 // Requires a positive normal number; otherwise the result is arbitrary.
-Parts ResultShapesOf(Scalar x) {
+Parts MantissaAndExponentOf(Scalar x) {
   bool wide = IsWideLog(x);
   ScalarType type = BitsTypeOf(x.type());
   auto number = [&](Bits bits) { return x.builder().ConstantBits(type, bits); };
@@ -104,7 +104,7 @@ Scalar LogByShift(Scalar x) {
 Scalar Log(Scalar x) {
   if (HasApproximations(x)) return LogByShift(x);
   auto [value, lost] = NormalOf(x);
-  Parts parts = ResultShapesOf(value);
+  Parts parts = MantissaAndExponentOf(value);
   Scalar result = LogOfParts(parts.mantissa - 1, parts.exponent - lost);
   Scalar edge = Choose(x == 0, -Infinity(x), NotANumber(x));
   return Choose(x > 0, Choose(x == Infinity(x), x, result), edge);
@@ -120,7 +120,7 @@ Scalar LogOfShifted1p(Scalar x) {
 
 // f = (1 + x) 2^-e - 1 from x itself, rounded once. From 2^24 on 1 + x is x.
 Scalar LogOf1p(Scalar x) {
-  Parts parts = ResultShapesOf(x + 1);
+  Parts parts = MantissaAndExponentOf(x + 1);
   Scalar top = x.builder().ConstantBits(parts.field.type(), BitsOfDouble(x.type(), 1) * 2);
   Scalar scale = (top - parts.field).BitsAs(x.type());
   Scalar f = Choose(x >= 0x1p24, parts.mantissa - 1, Fma(x, scale, scale - 1));
@@ -139,7 +139,7 @@ Scalar Log1p(Scalar x) {
   if (!IsWideLog(x)) return Log1pOfF32(x);
   Scalar sum = x + 1;
   Scalar lost = Choose(x < 1, x - (sum - 1), 1 - (sum - x));
-  Parts parts = ResultShapesOf(sum);
+  Parts parts = MantissaAndExponentOf(sum);
   auto number = [&](Bits bits) { return x.builder().ConstantBits(parts.field.type(), bits); };
   Bits top = Bits{0x7fe} << 52, least = Bits{1} << 52;
   Scalar scale = (number(top) - LesserOf(parts.field, number(top - least))).BitsAs(x.type());
@@ -150,7 +150,7 @@ Scalar Log1p(Scalar x) {
 }
 
 Scalar LogForPowerOfF32(Scalar x) {
-  Parts parts = ResultShapesOf(x);
+  Parts parts = MantissaAndExponentOf(x);
   Scalar f = parts.mantissa - 1, s = f / (f + 2), z = s * s;
   Scalar rest = z * Polynomial(z, {0.66666666667375429, 0.39999998796881109, 0.28571754629111484,
                                    0.22191394913518414, 0.19362768670384808});
@@ -161,7 +161,7 @@ Scalar LogForPowerOfF32(Scalar x) {
 // terms in f64.
 Double LogForPower(Scalar x) {
   auto [value, lost] = NormalOf(x);
-  Parts parts = ResultShapesOf(value);
+  Parts parts = MantissaAndExponentOf(value);
   Scalar e = parts.exponent - lost, f = parts.mantissa - 1, below = f + 2;
   Scalar below_low = f - (below - 2);
   Scalar s = f / below;

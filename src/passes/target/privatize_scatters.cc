@@ -148,7 +148,7 @@ class ScatterSplit {
 };
 
 // The number of private copies that is profitable; 1: no split.
-int64_t ResultShapesOf(const Instr& scatter, int64_t element_bytes) {
+int64_t PrivateCopiesOf(const Instr& scatter, int64_t element_bytes) {
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
   const Shape &shape = scatter.shape(), &update = scatter.operand(2)->shape();
   int64_t elements = shape.ElementCount(), updates = update.ElementCount();
@@ -180,7 +180,7 @@ bool TrySplit(Instr& scatter, PassContext& context, Computation* within = nullpt
   std::optional<Literal> neutral = NeutralLiteral(*op, scatter.shape().type());
   if (!neutral) return false;
   int64_t splits =
-      ResultShapesOf(scatter, scatter.shape().ByteSize() / scatter.shape().ElementCount());
+      PrivateCopiesOf(scatter, scatter.shape().ByteSize() / scatter.shape().ElementCount());
   if (splits == 1) return false;
   Log(scatter, context, "scatter.split", std::to_string(splits) + " parts");
   Walk walk = LongestWalk(scatter, scatter.attrs<ScatterAttrs>());
@@ -208,7 +208,7 @@ bool TryLast(Instr& scatter, PassContext& context) {
   int64_t count = update.ElementCount();
   for (int64_t d : scatter.attrs<ScatterAttrs>().update_window_dims)
     if (update.dim(static_cast<size_t>(d)) != 1) return false;
-  if (count > std::numeric_limits<int32_t>::max() || ResultShapesOf(scatter, 4) == 1) return false;
+  if (count > std::numeric_limits<int32_t>::max() || PrivateCopiesOf(scatter, 4) == 1) return false;
   Computation *greater = BodyOf(scatter, Op::kMaximum), *last_one = BodyOf(scatter, std::nullopt);
   Log(scatter, context, "scatter.last", "numbers of updates");
   Editor make(scatter);
@@ -287,7 +287,7 @@ class KeyedScatter {
 bool TryKeys(Instr& scatter, PassContext& context) {
   if (!IsSplittable(scatter) || scatter.shape().type() != ElementType::kF32) return false;
   std::optional<Op> op = CommutativeOpOf(*scatter.called(0));
-  if (!op || (*op != Op::kMaximum && *op != Op::kMinimum) || ResultShapesOf(scatter, 4) == 1)
+  if (!op || (*op != Op::kMaximum && *op != Op::kMinimum) || PrivateCopiesOf(scatter, 4) == 1)
     return false;
   Log(scatter, context, "scatter.keys", "integers of the same order");
   return TrySplit(*KeyedScatter(scatter, *op).Run(), context);

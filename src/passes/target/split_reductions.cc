@@ -288,30 +288,28 @@ int64_t SplitsWanted(const Reducer& reducer, int64_t results, const Machine& mac
 
 // The reduced dimensions; on a GPU, adjacent ones are grouped.
 std::vector<Side> SidesOf(const Reducer& reducer, const Machine& machine) {
-  std::vector<Side> dot_dims;
+  std::vector<Side> sides;
   for (int64_t dimension : reducer.reduced_dims) {
     auto d = static_cast<size_t>(dimension);
-    if (!machine.is_gpu() || dot_dims.empty() || dot_dims.back().end != d)
-      dot_dims.push_back({d, d, 1});
-    dot_dims.back().end = d + 1;
-    dot_dims.back().length *= reducer.input().dim(d);
+    if (!machine.is_gpu() || sides.empty() || sides.back().end != d) sides.push_back({d, d, 1});
+    sides.back().end = d + 1;
+    sides.back().length *= reducer.input().dim(d);
   }
-  return dot_dims;
+  return sides;
 }
 
 // GPU only: if rows and also earlier dimensions are reduced, returns the rows, whose reads are
 // coalesced. Null if there is no such side.
 std::optional<Side> RowsToReduceFirst(const Reducer& reducer, const Machine& machine) {
   if (!machine.is_gpu() || reducer.input().ElementCount() < kGpuRowsFirst) return std::nullopt;
-  std::vector<Side> dot_dims = SidesOf(reducer, machine);
-  if (dot_dims.size() < 2 || dot_dims.back().end != reducer.input().dims().size())
-    return std::nullopt;
-  return dot_dims.back();
+  std::vector<Side> sides = SidesOf(reducer, machine);
+  if (sides.size() < 2 || sides.back().end != reducer.input().dims().size()) return std::nullopt;
+  return sides.back();
 }
 
 // A side that can be split, and how.
-std::optional<std::pair<Side, SplitSizes>> ResultShapesOf(const Reducer& reducer,
-                                                          const Machine& machine) {
+std::optional<std::pair<Side, SplitSizes>> FindSplit(const Reducer& reducer,
+                                                     const Machine& machine) {
   int64_t count = reducer.input().ElementCount();
   int64_t results = ResultShapesOf(reducer.instr->shape())[0].ElementCount();
   if (count < kReductionLong) return std::nullopt;
@@ -348,7 +346,7 @@ bool TrySplitReduction(Instr& reduce, PassContext& context) {
     TrySplitReduction(*halver.whole(), context);
     return true;
   }
-  auto found = ResultShapesOf(reducer, context.machine());
+  auto found = FindSplit(reducer, context.machine());
   if (!found) return false;
   record(std::to_string(found->second.count) +
          (found->second.rest > 0 ? " partitions and a remainder" : " partitions"));
