@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 
 #include "analysis/effects.h"
@@ -9,11 +10,36 @@
 namespace tokamak {
 namespace {
 
-// Orders the operands of commutative ops by the hash of their values.
-bool OrderOperands(Instr* instr, const InstrMap<uint64_t>& hashes) {
+// What orders the operands of a commutative op. The structure of a value is its expression over
+// parameters that differ only in their shapes: code that a program repeats for many arrays gets the
+// same order everywhere, so its kernels are equal and compiled once.
+struct OperandKey {
+  uint64_t structure = 0;
+  int64_t first_parameter = std::numeric_limits<int64_t>::max();  // least number it depends on
+  uint64_t hash = 0;                                              // of the value
+
+  auto operator<=>(const OperandKey&) const = default;
+};
+
+InstrMap<OperandKey> OperandKeys(const Computation& computation, ComputationHashes& called) {
+  InstrMap<uint64_t> hashes = ValueHashes(computation, called);
+  std::vector<uint64_t> one_colour(computation.parameters().size(), 0);
+  InstrMap<uint64_t> structures = ValueHashes(computation, called, one_colour);
+  InstrMap<OperandKey> keys(computation);
+  for (const Instr* instr : computation.PostOrder()) {
+    OperandKey key{.structure = structures[instr], .hash = hashes[instr]};
+    if (instr->op() == Op::kParameter) key.first_parameter = instr->attrs<ParameterAttrs>().number;
+    for (const Instr* operand : instr->operands())
+      key.first_parameter = std::min(key.first_parameter, keys[operand].first_parameter);
+    keys[instr] = key;
+  }
+  return keys;
+}
+
+bool OrderOperands(Instr* instr, const InstrMap<OperandKey>& keys) {
   if (!Commutes(*instr)) return false;
   Instr *x = instr->operand(0), *y = instr->operand(1);
-  if (hashes[x] <= hashes[y]) return false;
+  if (keys[x] <= keys[y]) return false;
   instr->set_operand(0, y);
   instr->set_operand(1, x);
   return true;
@@ -34,9 +60,9 @@ std::vector<Instr*> CanonicalOrder(const Computation& computation, const Effects
 
 Changed OrderComputation(Computation& computation, const Effects& effects,
                          ComputationHashes& called, PassContext& context) {
-  InstrMap<uint64_t> hashes = ValueHashes(computation, called);
+  InstrMap<OperandKey> keys = OperandKeys(computation, called);
   bool changed = false;
-  for (Instr* instr : computation.Instrs()) changed |= OrderOperands(instr, hashes);
+  for (Instr* instr : computation.Instrs()) changed |= OrderOperands(instr, keys);
   std::vector<Instr*> order = CanonicalOrder(computation, effects);
   if (order != computation.Instrs()) {
     computation.SetOrder(order);
