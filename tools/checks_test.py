@@ -210,6 +210,44 @@ class Checks(unittest.TestCase):
         self.assertIn("ir/h12.h does not compile alone", output)
 
 
+class Lines(unittest.TestCase):
+    """tools/count_lines.py on a repository of a few lines."""
+
+    write, run_check = Checks.write, Checks.run_check
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="tok-checks-"))
+        self.addCleanup(shutil.rmtree, self.root)
+        self.write("src/ir/a.cc", "// A comment.\n\nint a;  /* two\nlines */\nint b = '/';\nconst char* c = \"// no comment\";\n")
+        self.write("src/backend/cpu/b.def", "ROW(x)\nROW(y)\n")
+        self.write("src/ir/a_test.cc", "int tested;\n")
+        git = ["git", "-c", "user.name=t", "-c", "user.email=t@t", "-C", str(self.root)]
+        alone = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "base"]):
+            subprocess.run([*git, *command], env=alone, check=True)
+
+    def rows(self, *args):
+        code, output = self.run_check("count_lines.py", *args)
+        self.assertEqual(code, 0, output)
+        lines = [line.split() for line in output.splitlines()]
+        return {name: [int(number) for number in numbers] for name, *numbers in lines if len(numbers) == len(lines[0]) - 1 and numbers[0].isdigit()}
+
+    def test_only_code_counts(self):
+        self.assertEqual(self.rows(), {"backend/cpu": [2], "ir": [3], "src": [5]})
+
+    def test_moved_lines_are_neither_removed_nor_added(self):
+        self.write("src/ir/a.cc", "int a;\nint d;\n")  # b was removed, c moved, d is new
+        self.write("src/text/c.cc", 'struct C {\n  const char* c = "// no comment";\n};\n')
+        self.write("src/backend/cpu/b.def", "ROW(x)\n")
+        self.write("tests/b.cc", "ROW(y)\n")  # outside src
+        self.assertEqual(self.rows("HEAD"), {"backend/cpu": [2, 1, -1, 0, 0], "ir": [3, 2, -1, 1, 1], "text": [0, 3, 3, 0, 2],
+                                             "src": [5, 6, 1, 1, 3]})
+
+    def test_an_unknown_revision(self):
+        code, output = self.run_check("count_lines.py", "gone")
+        self.assertEqual(code, 2, output)
+
+
 class Words(unittest.TestCase):
     write, run_check, expect = Checks.write, Checks.run_check, Checks.expect
 
