@@ -44,10 +44,44 @@ class Checks(unittest.TestCase):
         self.assertIn(text, output)
 
     def test_a_good_tree_passes_everything(self):
-        for script in ("check_layers.py", "check_sizes.py", "check_style.py", "check_names.py", "check_references.py", "check_format.py"):
+        for script in ("check_layers.py", "check_sizes.py", "check_style.py", "check_names.py", "check_literals.py", "check_references.py", "check_format.py"):
             code, output = self.run_check(script)
             self.assertIn(code, (0, 77), output)
             self.assertTrue(code == 77 or " 0 errors" in output, output)
+
+    # check_literals.py
+    def test_literals(self):
+        self.write("src/gen/a.cc", "// Rows per block. Chosen.\nconstexpr int kRows = 12;\nconstexpr int kMore[] = {3, 4};  // bytes, too\n"
+                   "int Two(int bits) { return bits / 64 + 2 - 1; }  // of 77\nconst char* c = \"99\"; char d = '7';\n"
+                   "// nothing\nconstexpr int kNone = 0, kFlag = 1 << 1;\n")
+        self.write("src/gen/a_test.cc", "int x = 99;\n")
+        self.write("src/passes/a.cc", "int x = 99;\n")
+        code, output = self.run_check("check_literals.py")
+        self.assertEqual(code, 0, output)
+
+    def test_literals_that_say_nothing(self):
+        self.write("src/gen/a.cc", "int f(int rows) { return rows * 64 + 0x1F; }\n\nconstexpr int kRows = 1'000;  // rows\n\n"
+                   "// Chosen.\nconstexpr double kRatio = 1.5;\n")
+        code, output = self.run_check("check_literals.py")
+        self.assertEqual(code, 1, output)
+        for line in ("a.cc:1: 64 has no name", "a.cc:1: 0x1F has no name", "a.cc:3: kRows states no unit or no source",
+                     "a.cc:6: kRatio states no unit or no source", " 4 errors"):
+            self.assertIn(line, output)
+
+    def test_the_list_of_literals_only_shrinks(self):
+        self.write("src/gen/a.cc", "int x = 99, y = 99;\n")
+        self.write("tools/literals.txt", "# a comment\nsrc/gen/a.cc 99 2\n")
+        self.assertEqual(self.run_check("check_literals.py")[0], 0)
+        self.write("src/gen/a.cc", "int x = 99, y = 99, z = 99;\n")
+        self.expect("check_literals.py", "src/gen/a.cc:1: 99 has no name")
+        self.assertEqual(self.run_check("check_literals.py", "--update")[0], 1)
+        self.write("src/gen/a.cc", "int x = 99;\n")
+        self.expect("check_literals.py", "tools/literals.txt: src/gen/a.cc has fewer 99 than listed")
+        self.assertEqual(self.run_check("check_literals.py", "--update")[0], 0)
+        self.assertEqual((self.root / "tools/literals.txt").read_text().splitlines()[1:], ["src/gen/a.cc 99 1"])
+        self.write("src/gen/a.cc", "int x = 2;\n")
+        self.assertEqual(self.run_check("check_literals.py", "--update")[0], 0)
+        self.assertEqual((self.root / "tools/literals.txt").read_text().splitlines()[1:], [])
 
     # check_layers.py
     def test_layers_upward_include(self):
