@@ -99,7 +99,8 @@ def main():
     for folder, row in [*sorted(rows.items()), ("src", total)]:
         print(f"{folder:<16}" + "".join(f"{number:>12}" for number in row))
     if args.base is not None:
-        print(f"{total[3] - total[4]} lines fewer, {100 * (total[3] - total[4]) / max(1, total[0]):.1f} % of {args.base}; moved lines do not count")
+        less = total[3] - total[4]
+        print(f"{abs(less)} lines {'fewer' if less >= 0 else 'more'}, {100 * abs(less) / max(1, total[0]):.1f} % of {args.base}; moved lines do not count")
     return 0
 
 
