@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "passes/passes.h"
 #include "rewrite/editor.h"
 #include "rewrite/library/library.h"
@@ -60,24 +62,25 @@ Instr* ResultOf(Instr* call, Instr* value, Editor& make) {
 
 Changed ReadOne(Instr* instr, PassContext& context) {
   const CustomCallAttrs& attrs = instr->attrs<CustomCallAttrs>();
-  std::optional<Json> config =
-      ParseJson(attrs.backend_config.empty() ? "{}" : attrs.backend_config);
+  const auto config = nlohmann::json::parse(
+      attrs.backend_config.empty() ? "{}" : attrs.backend_config, nullptr, false);
   Editor edit(*instr, Editor::Naming::kUnnamed);
-  std::string why = config ? "" : "its configuration is not JSON";
+  LibraryCall call(instr, config, edit);
+  bool ordered = instr->is_control_predecessor() || !instr->extras().control_predecessors.empty();
   Instr* value = nullptr;
-  if (config) {
-    LibraryCall call(instr, *config, edit);
-    bool ordered = instr->is_control_predecessor() || !instr->extras().control_predecessors.empty();
-    value = attrs.has_side_effect || ordered
-                ? call.No("it has a side effect or control dependences")
-                : Read(call);
-    why = call.why().empty() ? "its shapes do not fit" : call.why();
-  }
+  if (config.is_discarded())
+    call.No("its configuration is not JSON");
+  else if (attrs.has_side_effect || ordered)
+    call.No("it has a side effect or control dependences");
+  else
+    value = Read(call);
   bool is_new = value != nullptr && edit.Made(value);
   Instr* result = is_new ? ResultOf(instr, value, edit) : nullptr;
   if (result == nullptr || !CanReplace(*instr, *result, true)) {
     for (size_t i = edit.made().size(); i-- > 0;) RemoveUnused(edit.made()[i]);
-    context.Rejected("library.opaque", *instr, nullptr, attrs.target + ": " + why);
+    context.Rejected(
+        "library.opaque", *instr, nullptr,
+        attrs.target + ": " + (call.why().empty() ? "its shapes do not fit" : call.why()));
     return Changed::kNo;
   }
   std::string target = attrs.target;

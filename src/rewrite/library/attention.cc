@@ -42,7 +42,7 @@ Instr* MaskCausal(LibraryCall& call, Instr* x) {
   return make.Make(Op::kSelect, {seen, x, none});
 }
 
-bool IsHarmless(LibraryCall& call, const Json& config) {
+bool IsHarmless(LibraryCall& call, const nlohmann::json& config) {
   if (!call.KnowsAll(config,
                      {"fmha_scale", "dropout_rate", "bmm1_dot_dimension_numbers",
                       "bmm2_dot_dimension_numbers", "mask_type", "is_causal_mask",
@@ -63,14 +63,13 @@ Instr* ReadAttention(LibraryCall& call, std::string_view target) {
   bool has_bias = target == "__cudnn$fmhaScaleBiasSoftmax";
   if (!has_bias && target != "__cudnn$fmhaSoftmax")
     return call.No("unsupported attention: dropout, backward or f8");
-  const Json* wrapped = call.config().Find("cudnn_fmha_backend_config");
-  const Json& config = wrapped != nullptr ? *wrapped : call.config();
+  const nlohmann::json& config = call.Config("cudnn_fmha_backend_config");
   if (!IsHarmless(call, config)) return nullptr;
   const Instr& instr = call.call();
   if (instr.operand_count() != (has_bias ? 4u : 3u)) return call.No("unsupported operands");
   DotAttrs first, second;
-  if (!call.ReadDot(config.Find("bmm1_dot_dimension_numbers"), first)) return nullptr;
-  if (!call.ReadDot(config.Find("bmm2_dot_dimension_numbers"), second)) return nullptr;
+  if (!call.ReadDot(call.Find(config, "bmm1_dot_dimension_numbers"), first)) return nullptr;
+  if (!call.ReadDot(call.Find(config, "bmm2_dot_dimension_numbers"), second)) return nullptr;
   double scale = call.Number(config, "fmha_scale", 1);
   std::string mask = call.Text(config, "mask_type", "NO_MASK");
   bool causal = mask == "CAUSAL" || call.Text(config, "is_causal_mask", "false") == "true";

@@ -92,7 +92,7 @@ Instr* Activate(LibraryCall& call, Instr* x, const std::string& mode, double slo
 }
 
 // scale * conv + side_scale * side + bias, then the activation.
-Instr* Finish(LibraryCall& call, Instr* x, const Json& config, bool has_bias) {
+Instr* Finish(LibraryCall& call, Instr* x, const nlohmann::json& config, bool has_bias) {
   const Instr& instr = call.call();
   double side_scale = call.Number(config, "side_input_scale", 0);
   double slope = call.Number(config, "leakyrelu_alpha", 0);
@@ -121,8 +121,7 @@ Instr* Finish(LibraryCall& call, Instr* x, const Json& config, bool has_bias) {
 }  // namespace
 
 Instr* MatchConvolution(LibraryCall& call, std::string_view target) {
-  const Json* wrapped = call.config().Find("cudnn_conv_backend_config");
-  const Json& config = wrapped != nullptr ? *wrapped : call.config();
+  const nlohmann::json& config = call.Config("cudnn_conv_backend_config");
   if (!call.KnowsAll(
           config, {"conv_result_scale", "activation_mode", "side_input_scale", "leakyrelu_alpha"},
           {}))

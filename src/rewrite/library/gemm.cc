@@ -61,8 +61,7 @@ Instr* Epilogue(LibraryCall& call, Instr* x, std::string_view name, size_t next,
 
 // alpha * dot(lhs, rhs) + beta * C, then the epilogue.
 Instr* ReadGemm(LibraryCall& call) {
-  const Json* wrapped = call.config().Find("gemm_backend_config");
-  const Json& config = wrapped != nullptr ? *wrapped : call.config();
+  const nlohmann::json& config = call.Config("gemm_backend_config");
   if (!call.KnowsAll(config,
                      {"alpha_real", "alpha_imag", "beta", "dot_dimension_numbers", "epilogue",
                       "precision_config", "grad_x", "grad_y", "damax_output"},
@@ -72,12 +71,12 @@ Instr* ReadGemm(LibraryCall& call) {
   for (std::string_view flag : {"grad_x", "grad_y", "damax_output"})
     if (call.Text(config, flag, "false") != "false") return call.No(std::string(flag));
   DotAttrs attrs;
-  if (!call.ReadDot(config.Find("dot_dimension_numbers"), attrs)) return nullptr;
+  if (!call.ReadDot(call.Find(config, "dot_dimension_numbers"), attrs)) return nullptr;
   double alpha = call.Number(config, "alpha_real", 1), beta = call.Number(config, "beta", 0);
   if (call.Number(config, "alpha_imag", 0) != 0) return call.No("a complex factor");
   std::string epilogue = call.Text(config, "epilogue", "DEFAULT");
   if (!call.why().empty()) return nullptr;
-  if (const Json* precision = config.Find("precision_config"))
+  if (const nlohmann::json* precision = call.Find(config, "precision_config"))
     if (call.Text(*precision, "algorithm", "ALG_UNSET") != "ALG_UNSET")
       return call.No("algorithm " + call.Text(*precision, "algorithm", ""));
 

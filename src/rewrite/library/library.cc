@@ -1,31 +1,68 @@
 #include "rewrite/library/library.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include <nlohmann/json.hpp>
 
 namespace tokamak {
+namespace {
+
+using nlohmann::json;
+
+std::optional<double> NumberOf(const json& field) {
+  if (field.is_number()) return field.get<double>();
+  if (!field.is_string()) return std::nullopt;
+  const std::string& text = field.get_ref<const std::string&>();
+  char* end = nullptr;
+  double number = std::strtod(text.c_str(), &end);
+  return text.empty() || end != text.c_str() + text.size() ? std::nullopt : std::optional(number);
+}
+
+// An integer that a double represents exactly.
+std::optional<int64_t> IntOf(const json& field) {
+  std::optional<double> number = NumberOf(field);
+  if (!number || !(*number >= -1e15 && *number <= 1e15)) return std::nullopt;
+  return static_cast<int64_t>(*number);
+}
+
+}  // namespace
 
 Instr* LibraryCall::No(std::string why) {
   if (why_.empty()) why_ = std::move(why);
   return nullptr;
 }
 
-double LibraryCall::Number(const Json& config, std::string_view name, double otherwise) {
-  const Json* field = config.Find(name);
+const json* LibraryCall::Find(const json& config, std::string_view name) {
+  auto field = config.find(std::string(name));
+  return field == config.end() ? nullptr : &*field;
+}
+
+const json& LibraryCall::Config(std::string_view name) const {
+  const json* wrapped = Find(config_, name);
+  return wrapped != nullptr ? *wrapped : config_;
+}
+
+double LibraryCall::Number(const json& config, std::string_view name, double otherwise) {
+  const json* field = Find(config, name);
   if (field == nullptr) return otherwise;
-  std::optional<double> number = field->AsNumber();
+  std::optional<double> number = NumberOf(*field);
   if (!number) No(std::string(name) + " is not a number");
   return number.value_or(otherwise);
 }
 
-std::string LibraryCall::Text(const Json& config, std::string_view name,
+std::string LibraryCall::Text(const json& config, std::string_view name,
                               std::string_view otherwise) {
-  const Json* field = config.Find(name);
+  const json* field = Find(config, name);
   if (field == nullptr) return std::string(otherwise);
-  if (field->kind != Json::Kind::kText) No(std::string(name) + " is not a string");
-  return field->text;
+  if (field->is_string()) return field->get<std::string>();
+  if (field->is_primitive()) return field->dump();
+  No(std::string(name) + " is not a string");
+  return "";
 }
 
-bool LibraryCall::KnowsAll(const Json& config, std::initializer_list<std::string_view> read,
+bool LibraryCall::KnowsAll(const json& config, std::initializer_list<std::string_view> read,
                            std::initializer_list<std::string_view> harmless) {
   constexpr std::string_view kOfAll[] = {"operation_queue_id",
                                          "wait_on_operation_queues",
@@ -33,7 +70,8 @@ bool LibraryCall::KnowsAll(const Json& config, std::initializer_list<std::string
                                          "reification_cost",
                                          "device_type",
                                          "algorithm"};
-  for (const std::string& name : config.names) {
+  if (!config.is_object()) return true;
+  for (const auto& [name, field] : config.items()) {
     std::string_view key = name;
     if (std::ranges::find(read, key) == read.end() &&
         std::ranges::find(harmless, key) == harmless.end() &&
@@ -45,7 +83,7 @@ bool LibraryCall::KnowsAll(const Json& config, std::initializer_list<std::string
   return true;
 }
 
-bool LibraryCall::ReadDot(const Json* numbers, DotAttrs& attrs) {
+bool LibraryCall::ReadDot(const json* numbers, DotAttrs& attrs) {
   if (numbers == nullptr) {
     No("no dimension numbers");
     return false;
@@ -56,14 +94,18 @@ bool LibraryCall::ReadDot(const Json* numbers, DotAttrs& attrs) {
       {"lhs_batch_dimensions", &attrs.lhs_batch},
       {"rhs_batch_dimensions", &attrs.rhs_batch}};
   for (auto [name, dims] : lists) {
-    const Json* list = numbers->Find(name);
+    const json* list = Find(*numbers, name);
     if (list == nullptr) continue;
-    std::optional<std::vector<int64_t>> ints = list->AsInts();
-    if (!ints) {
+    bool fits = list->is_array();
+    for (size_t i = 0; fits && i < list->size(); ++i) {
+      std::optional<int64_t> dim = IntOf((*list)[i]);
+      fits = dim.has_value();
+      dims->push_back(dim.value_or(0));
+    }
+    if (!fits) {
       No(std::string(name) + " is not a list of numbers");
       return false;
     }
-    *dims = *std::move(ints);
   }
   return true;
 }

@@ -8,18 +8,19 @@
 #include <string>
 #include <string_view>
 
-#include "rewrite/json.h"
+#include <nlohmann/json_fwd.hpp>
+
 #include "rewrite/rules.h"
 
 namespace tokamak {
 
 class LibraryCall {
  public:
-  LibraryCall(Instr* call, const Json& config, Editor& edit)
+  // `config` is the call's configuration: any JSON value.
+  LibraryCall(Instr* call, const nlohmann::json& config, Editor& edit)
       : call_(*call), config_(config), make(edit) {}
 
   const Instr& call() const { return call_; }
-  const Json& config() const { return config_; }
   // The shape of the array that the call computes: its result, or the first of its results.
   const Shape& result() const {
     return call_.shape().IsTuple() ? call_.shape().elements()[0] : call_.shape();
@@ -27,16 +28,21 @@ class LibraryCall {
   const std::string& why() const { return why_; }
   Instr* No(std::string why);  // sets the reason and returns null
 
-  // The field's number, or `otherwise` if the field is absent. Anything but a number is a reason to
-  // fail.
-  double Number(const Json& config, std::string_view name, double otherwise);
-  // The field's text, likewise.
-  std::string Text(const Json& config, std::string_view name, std::string_view otherwise);
+  // The configuration: in most versions of XLA a field `name` of the call's, which may have others
+  // for all kinds of calls.
+  const nlohmann::json& Config(std::string_view name) const;
+  // Null if the field is absent or `config` is not a dictionary.
+  static const nlohmann::json* Find(const nlohmann::json& config, std::string_view name);
+  // The field's number, or `otherwise` if the field is absent. Accepts strings of digits, which
+  // protocol buffers use for 64-bit integers. Anything else is a reason to fail.
+  double Number(const nlohmann::json& config, std::string_view name, double otherwise);
+  // The field's text, likewise; that of a number or a Boolean is as JSON writes it.
+  std::string Text(const nlohmann::json& config, std::string_view name, std::string_view otherwise);
   // Sets a reason and returns false if some field is in neither list.
-  bool KnowsAll(const Json& config, std::initializer_list<std::string_view> read,
+  bool KnowsAll(const nlohmann::json& config, std::initializer_list<std::string_view> read,
                 std::initializer_list<std::string_view> harmless);
   // Parses the dimension numbers of a dot.
-  bool ReadDot(const Json* numbers, DotAttrs& attrs);
+  bool ReadDot(const nlohmann::json* numbers, DotAttrs& attrs);
 
   // The shape for accumulation and epilogue: at least f32, rounded once at the end.
   Shape Wide(const Shape& shape) const;
@@ -46,7 +52,7 @@ class LibraryCall {
 
  private:
   const Instr& call_;
-  const Json& config_;
+  const nlohmann::json& config_;
   std::string why_;
 
  public:
