@@ -164,7 +164,7 @@ namespace {
 class MemoryFacts {
  public:
   explicit MemoryFacts(const Kernel& kernel) : kernel_(kernel), used_(kernel.nodes.size()) {
-    Walk(kernel.body, 1);
+    Walk(kernel.body);
   }
 
   struct Use {
@@ -173,41 +173,32 @@ class MemoryFacts {
   };
   std::vector<Use> stores, loads;  // in program order; loads without duplicates
   std::vector<size_t> load_at;     // per load: index of the first store that it precedes
-  double work = 0;
 
  private:
-  void Walk(const StmtList& block, double times) {
+  void Walk(const StmtList& block) {
     for (const Stmt& stmt : block) {
       switch (stmt.kind) {
-        case StmtKind::kFor: {
-          const Loop& loop = kernel_.loop(stmt.loop);
-          const ScalarNode& extent = kernel_.node(loop.extent);
-          double trips = extent.prim == Prim::kConst
-                             ? static_cast<double>(IntOfBits(extent.type, extent.bits))
-                             : 16;
-          Walk(stmt.body, loop.role == LoopRole::kGrid ? times : times * trips);
+        case StmtKind::kFor:
+          Walk(stmt.body);
           break;
-        }
         case StmtKind::kIf:
         case StmtKind::kWhile:
-          Visit(stmt.condition, times);
-          Walk(stmt.condition_stmts, times);
-          Walk(stmt.body, times);
-          Walk(stmt.else_body, times);
+          Visit(stmt.condition);
+          Walk(stmt.condition_stmts);
+          Walk(stmt.body);
+          Walk(stmt.else_body);
           break;
         case StmtKind::kStore:
-          Visit(stmt.value, times);
-          Visit(stmt.index, times);
+          Visit(stmt.value);
+          Visit(stmt.index);
           stores.push_back({stmt.array, stmt.index});
-          work += times;
           break;
         case StmtKind::kRead:
         case StmtKind::kShuffle:
-          Visit(stmt.value, times);
+          Visit(stmt.value);
           break;
         case StmtKind::kMatMul:
-          for (ValueId operand : MatMulOperandsOf(stmt)) Visit(operand, times);
-          work += times * static_cast<double>(stmt.matmul.rows * stmt.matmul.columns);
+          for (ValueId operand : MatMulOperandsOf(stmt)) Visit(operand);
           break;
         case StmtKind::kBarrier:
           break;
@@ -215,14 +206,13 @@ class MemoryFacts {
     }
   }
 
-  void Visit(ValueId root, double times) {
+  void Visit(ValueId root) {
     std::vector<ValueId> worklist = {root};
     while (!worklist.empty()) {
       ValueId id = worklist.back();
       worklist.pop_back();
       if (id == kNoValue || used_[static_cast<size_t>(id)]) continue;
       used_[static_cast<size_t>(id)] = true;
-      work += times;
       const ScalarNode& node = kernel_.node(id);
       if (node.prim == Prim::kLoad) {
         loads.push_back({node.array(), node.operands[0]});
@@ -262,10 +252,8 @@ bool IsInjective(const Kernel& kernel, ValueId index) {
 
 }  // namespace
 
-void ComputeLaunchFacts(BuiltKernel& built, bool writes_once) {
+void FindMayAlias(BuiltKernel& built) {
   MemoryFacts facts(built.kernel);
-  built.work = facts.work;
-  if (!writes_once) return;
   for (size_t o = 0; o < built.kernel.ArgumentCount(); ++o) {
     ArrayId output{static_cast<uint32_t>(o)};
     const Array& to = built.kernel.array(output);

@@ -86,7 +86,6 @@ struct BuiltKernel {
   // Must alias: (output argument, array). The output must be in the array's buffer, because the
   // kernel writes only part of it and the rest keeps the array's values.
   std::vector<std::pair<size_t, const Instr*>> must_alias;
-  double work = 0;  // rough work of one grid iteration: primitive operations plus bytes
 };
 
 // A kernel, or the reason why the region has none.
@@ -159,12 +158,9 @@ std::vector<KernelArgument> ArgumentsOf(const FusedRegion& region);
 // time. why_not starts with kGeneratorBug; tests look for that prefix in decision records.
 inline constexpr std::string_view kGeneratorBug = "generator bug: ";
 BuildOutcome VerifyOrReject(BuildOutcome outcome);
-// Fills `may_alias` and `work` from the kernel. `writes_once`: no element of an output is written
-// twice; otherwise nothing is computed in place. Every generator finishes its kernel with it: by
-// FinishRegionKernel (roots.h; kernels of most kinds), gpu::FinishBlockKernel (gpu/gpu.h) or
-// WholeLoopKernel::Finish (whole_loop.h), or by a direct call. GPU generators also call
-// gpu::FinalizeGpuKernel, before or after it.
-void ComputeLaunchFacts(BuiltKernel& built, bool writes_once);
+// Fills `may_alias` from the kernel, which must write no element of an output twice. For other
+// kernels it stays empty: they compute nothing in place.
+void FindMayAlias(BuiltKernel& built);
 // The largest power of two that is at most x (x >= 1).
 int64_t FloorPowerOfTwo(int64_t x);
 // Independent vectors that a CPU kernel processes per iteration, so that their dependence chains

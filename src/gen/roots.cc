@@ -82,7 +82,7 @@ BuildOutcome FinishRegionKernel(KernelBuilder& b, const ElementEmitter& emitter,
     if (argument.is_output && IsSliceUpdate(*argument.instr))
       built.must_alias.emplace_back(i, argument.instr->operand(0));
   }
-  ComputeLaunchFacts(built, writes_once);
+  if (writes_once) FindMayAlias(built);
   for (auto [output, old] : built.must_alias)
     if (!MayUpdate(built, output, old))
       return {std::nullopt, "it reads the array that it overwrites"};

@@ -37,9 +37,9 @@ void StoreElements(ElementEmitter& emitter, const std::vector<RootElement>& elem
 void StoreRoots(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region,
                 const Coordinates& at, Scalar linear);
 
-// Takes the kernel from the builder, with its arguments and launch facts (ComputeLaunchFacts), or
-// returns the emitter's failure. `writes_once`: no element of an output is written twice. Most
-// generators of region kernels end with it.
+// Takes the kernel from the builder, with its arguments and aliases, or returns the emitter's
+// failure. `writes_once`: no element of an output is written twice (FindMayAlias). Most generators
+// of region kernels end with it.
 BuildOutcome FinishRegionKernel(KernelBuilder& b, const ElementEmitter& emitter,
                                 const FusedRegion& region, int64_t grid, bool writes_once);
 

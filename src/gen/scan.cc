@@ -45,7 +45,7 @@ class ScanBuilder {
     if (!emitter_.failure().empty()) return {std::nullopt, emitter_.failure()};
     built.kernel = b_.Finish();
     built.arguments = ArgumentsOf(region_);
-    ComputeLaunchFacts(built, writes_once);
+    if (writes_once) FindMayAlias(built);
     return {std::move(built), ""};
   }
 

@@ -50,7 +50,6 @@ class ScatterBuilder {
     built.kernel = b_.Finish();
     built.arguments = ArgumentsOf(region_);
     built.must_alias.emplace_back(built.arguments.size() - 1, region_.roots[0]->operand(0));
-    ComputeLaunchFacts(built, false);
     return {std::move(built), ""};
   }
 

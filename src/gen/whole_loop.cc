@@ -255,7 +255,7 @@ BuildOutcome WholeLoopKernel::Finish(int64_t grid, bool writes_once) {
     built.arguments.push_back(
         {.instr = region_.loop.instr, .result_index = output.carry, .is_output = true});
   }
-  ComputeLaunchFacts(built, writes_once);
+  if (writes_once) FindMayAlias(built);
   std::erase_if(built.may_alias, [&](const std::pair<size_t, size_t>& pair) {
     return std::ranges::find(deferred, pair.second) != deferred.end();
   });

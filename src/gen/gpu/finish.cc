@@ -75,7 +75,6 @@ BuildOutcome FinishBlockKernel(KernelBuilder& b, const ElementEmitter& emitter,
   built.kernel = b.Finish();
   FinalizeGpuKernel(built.kernel);
   built.arguments = ArgumentsOf(region);
-  ComputeLaunchFacts(built, false);
   return {std::move(built), ""};
 }
 

@@ -138,8 +138,8 @@ int64_t ForThreads(KernelBuilder& b, int64_t count, int64_t threads, Body&& body
 // the GPU generator calls it.
 void FinalizeGpuKernel(Kernel& kernel);
 // For generators that cooperate in thread blocks: takes the kernel from the builder after all
-// statements are emitted, calls FinalizeGpuKernel and ComputeLaunchFacts (nothing is computed in
-// place), or returns the emitter's failure.
+// statements are emitted, calls FinalizeGpuKernel, or returns the emitter's failure. Nothing
+// is computed in place.
 BuildOutcome FinishBlockKernel(KernelBuilder& b, const ElementEmitter& emitter,
                                const FusedRegion& region, int64_t grid);
 
