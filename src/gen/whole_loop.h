@@ -107,6 +107,9 @@ struct WholeLoopContext {
   void Fail(const std::string& why) {
     if (failure.empty()) failure = why;
   }
+  // The coordinates along the dimensions that are no parallel axis (axes[d] < 0). Fails if the
+  // others are those of another point.
+  Coordinates InPoint(const std::vector<int>& axes, const Coordinates& at);
   // Drops the memoized values of all frames when the body of a loop or branch closes
   // (ElementEmitter::ClearMemo).
   void ClearMemo();

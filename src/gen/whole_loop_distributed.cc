@@ -106,15 +106,8 @@ void WholeLoopFrame::EmitDistributedMatVec(const WholeLoopMatVec& product) {
   sums = ReduceOverWarp(b, std::move(sums), units * rows, static_cast<size_t>(each));
   emitter_.SetSource(
       dot, SourceOf([this, &axes, own, sums, type, summed](const Coordinates& at, size_t) {
-        Coordinates inner;
-        for (size_t d = 0; d < axes.size(); ++d) {
-          if (axes[d] < 0)
-            inner.push_back(at[d]);
-          else if (at[d].id() != context_.point[static_cast<size_t>(axes[d])].id())
-            context_.Fail("an element is needed at another point");
-        }
-        std::optional<int64_t> offset =
-            OffsetFromOwnElement(context_, Linearized(context_.b, inner, own));
+        Scalar index = Linearized(context_.b, context_.InPoint(axes, at), own);
+        std::optional<int64_t> offset = OffsetFromOwnElement(context_, index);
         int64_t stride = context_.thread_map.elements_per_point;
         auto found = static_cast<size_t>(offset.value_or(0) / stride);
         if (!offset || *offset < 0 || *offset % stride != 0 || found >= sums.size()) {

@@ -213,13 +213,7 @@ void WholeLoopFrame::EmitMatVec(const WholeLoopMatVec& product) {
   }
   emitter_.SetSource(dot,
                      SourceOf([this, &axes, own, sums, type, wide](const Coordinates& at, size_t) {
-                       Coordinates inner;
-                       for (size_t d = 0; d < axes.size(); ++d) {
-                         if (axes[d] < 0)
-                           inner.push_back(at[d]);
-                         else if (at[d].id() != context_.point[static_cast<size_t>(axes[d])].id())
-                           context_.Fail("an element is needed at another point");
-                       }
+                       Coordinates inner = context_.InPoint(axes, at);
                        Scalar value = sums.Read(Linearized(context_.b, inner, own));
                        return ConvertElement(context_.b, wide, type, {value, {}});
                      }));

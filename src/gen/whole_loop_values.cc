@@ -28,6 +28,17 @@ std::optional<Induction> CounterOf(const WhileLoop& loop, size_t i,
 
 }  // namespace
 
+Coordinates WholeLoopContext::InPoint(const std::vector<int>& axes, const Coordinates& at) {
+  Coordinates inner;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    if (axes[d] < 0)
+      inner.push_back(at[d]);
+    else if (at[d].id() != point[static_cast<size_t>(axes[d])].id())
+      Fail("an element is needed at another point");
+  }
+  return inner;
+}
+
 PointElements::PointElements(const WholeLoopContext& context, const Shape& shape,
                              const CarryForm& form)
     : shape_(shape), form_(form) {
@@ -70,14 +81,7 @@ std::optional<int64_t> OffsetFromOwnElement(WholeLoopContext& context, Scalar in
 Element PointElements::SelectDistributed(WholeLoopContext& context,
                                          const std::vector<Element>& values,
                                          const Coordinates& at) const {
-  Coordinates inner;
-  for (size_t d = 0; d < at.size(); ++d) {
-    int axis = form_.axes[d];
-    if (axis < 0)
-      inner.push_back(at[d]);
-    else if (at[d].id() != context.point[static_cast<size_t>(axis)].id())
-      context.Fail("an element is needed at another point");
-  }
+  Coordinates inner = context.InPoint(form_.axes, at);
   std::optional<int64_t> offset = OffsetFromOwnElement(context, Linearized(context.b, inner, own_));
   if (!offset || *offset < 0 || *offset % element_stride_ != 0 ||
       *offset / element_stride_ >= count_) {
