@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-#include "gen/gpu/gpu.h"
+#include "gen/gpu/radix_kernel.h"
 #include "gen/sorting_network.h"
 
 namespace tokamak::gpu {
@@ -25,14 +25,10 @@ constexpr int64_t kRadixItemsPerThread = 16, kMinOwn = 8, kBits = 4, kSlots = 8;
 constexpr int64_t kRadixMinThreads = 32, kRadixMaxThreads = 512, kBanks = 32,
                   kRadixSharedBytes = 32 << 10;
 
-class BlockRadixSortBuilder {
+class BlockRadixSortBuilder : RadixKernel {
  public:
   BlockRadixSortBuilder(const FusedRegion& region, const std::string& name)
-      : region_(region),
-        sort_(LineSortOf(*region.roots[0])),
-        digits_(*RadixKeyOf(*region.roots[0])),
-        b_(name, Dialect::kGpu),
-        emitter_(b_, region) {}
+      : RadixKernel(region, name) {}
 
   BuildOutcome Build() {
     threads_ = std::max(sort_.length / kRadixItemsPerThread, kRadixMinThreads);
@@ -54,17 +50,10 @@ class BlockRadixSortBuilder {
   }
 
  private:
-  static constexpr ScalarType kCount = ScalarType::kU32;
-
   // Inserts one word of padding per kBanks words, so that threads at power-of-two strides access
   // different banks.
   static int64_t Spaced(int64_t position) { return position + position / kBanks; }
   Scalar Spaced(Scalar position) { return position + position / b_.Index(kBanks); }
-
-  template <typename Body>
-  void ForOwn(int64_t count, Body&& body) {
-    b_.For("i", LoopRole::kUnrolled, b_.Index(count), body);
-  }
 
   void Line() {
     ForOwn(own_count_, [&](Scalar i) {
@@ -111,18 +100,12 @@ class BlockRadixSortBuilder {
     Scalar slot, half;
   };
   Digit DigitAt(Scalar word, int64_t shift) {
-    std::optional<Scalar> whole = DigitOf(b_, *sort_.instr, digits_, {word, {}});
-    if (!whole) {
-      emitter_.Fail("sort: its computation has no scalar formula");
-      return {b_.Index(0), b_.Constant(kCount, 0)};
-    }
-    Scalar digit = *whole;
+    Scalar digit = KeyOf(word);
     if (shift > 0) digit = digit >> b_.ConstantBits(digit.type(), static_cast<Bits>(shift));
     if (digit.type() != kCount) digit = digit.As(kCount);
     Scalar upper = (digit >> Number(kBits - 1)) & Number(1);
     return {(digit & Number(kSlots - 1)).As(ScalarType::kIndex), upper << Number(4)};
   }
-  Scalar Number(int64_t value) { return b_.ConstantBits(kCount, static_cast<Bits>(value)); }
   Scalar HalfOf(Scalar count, const Digit& digit) { return (count >> digit.half) & Number(0xFFFF); }
   // The thread's own counter in a slot.
   Scalar CountAt(Scalar slot) { return Spaced(slot * b_.Index(threads_) + thread_); }
@@ -136,23 +119,17 @@ class BlockRadixSortBuilder {
     ForOwn(kSlots, [&](Scalar k) {
       b_.Store(sum, zero, b_.Read(sum, zero) + b_.Read(counts_, Spaced(first + k)));
     });
-    Scalar total = b_.Read(sum, zero), before = Number(0);
-    for (int64_t offset = 1; offset < kWarpSize; offset *= 2) {
-      Scalar other = b_.Shuffle(total, b_.Index(offset));
-      Scalar is_later = thread_ / b_.Index(offset) % b_.Index(2) == b_.Index(1);
-      before = Choose(is_later, before + other, before);
-      total = total + other;
-    }
+    WarpSums sums = SumOverWarp(b_.Read(sum, zero));
     Scalar warp = thread_ / b_.Index(kWarpSize), lane = thread_ % b_.Index(kWarpSize);
-    b_.If(lane == zero, [&] { b_.Store(totals_, warp, total); });
+    b_.If(lane == zero, [&] { b_.Store(totals_, warp, sums.all); });
     b_.Barrier(BarrierScope::kBlock);
     Scalar all = Number(0);
     for (int64_t w = 0; w < threads_ / kWarpSize; ++w) {
       Scalar other = b_.Read(totals_, b_.Index(w));
-      before = before + Choose(b_.Index(w) < warp, other, Number(0));
+      sums.before = sums.before + Choose(b_.Index(w) < warp, other, Number(0));
       all = all + other;
     }
-    b_.Store(sum, zero, before + (all << Number(16)));
+    b_.Store(sum, zero, sums.before + (all << Number(16)));
     ForOwn(kSlots, [&](Scalar k) {
       Scalar own = b_.Read(counts_, Spaced(first + k)), sum_before = b_.Read(sum, zero);
       b_.Store(counts_, Spaced(first + k), sum_before);
@@ -160,14 +137,8 @@ class BlockRadixSortBuilder {
     });
   }
 
-  const FusedRegion& region_;
-  LineSort sort_;
-  RadixKey digits_;
-  KernelBuilder b_;
-  ElementEmitter emitter_;
-  int64_t threads_ = 1, own_count_ = 1;
-  ArrayId words_{}, counts_{}, totals_{}, own_{}, before_{};
-  Scalar line_, thread_;
+  int64_t threads_ = 1;
+  Scalar line_;
 };
 
 }  // namespace

@@ -14,8 +14,7 @@
 
 #include <algorithm>
 
-#include "gen/gpu/gpu.h"
-#include "gen/line_sort.h"
+#include "gen/gpu/radix_kernel.h"
 
 namespace tokamak::gpu {
 namespace {
@@ -27,14 +26,10 @@ constexpr int64_t kRadixScatterThreads = 256, kRadixScatterWarps = kRadixScatter
 constexpr int64_t kMaxWordsPerThread = 16, kMinWordsPerThread = 4;
 constexpr int kMaxBits = 8;
 
-class RadixScatterBuilder {
+class RadixScatterBuilder : RadixKernel {
  public:
   RadixScatterBuilder(const FusedRegion& region, const std::string& name)
-      : region_(region),
-        sort_(LineSortOf(*region.roots[0])),
-        digits_(*RadixKeyOf(*region.roots[0])),
-        b_(name, Dialect::kGpu),
-        emitter_(b_, region) {}
+      : RadixKernel(region, name) {}
 
   BuildOutcome Build() {
     segments_ = sort_.instr->operand(1)->shape().dim(2);
@@ -64,13 +59,7 @@ class RadixScatterBuilder {
   }
 
  private:
-  static constexpr ScalarType kCount = ScalarType::kU32, kPositionType = ScalarType::kS32;
-
-  template <typename Body>
-  void ForOwn(int64_t count, Body&& body) {
-    b_.For("i", LoopRole::kUnrolled, b_.Index(count), body);
-  }
-  Scalar Number(int64_t value) { return b_.ConstantBits(kCount, static_cast<Bits>(value)); }
+  static constexpr ScalarType kPositionType = ScalarType::kS32;
 
   void Segment() {
     Scalar line = block_ / b_.Index(segments_), segment = block_ % b_.Index(segments_);
@@ -110,13 +99,9 @@ class RadixScatterBuilder {
   }
 
   Scalar DigitAt(Scalar word) {
-    std::optional<Scalar> digit = DigitOf(b_, *sort_.instr, digits_, {word, {}});
-    if (!digit) {
-      emitter_.Fail("sort: its computation has no scalar formula");
-      return Number(0);
-    }
-    if (digit->type() != kCount) digit = digit->As(kCount);
-    return *digit & Number(digit_count_ - 1);
+    Scalar digit = KeyOf(word);
+    if (digit.type() != kCount) digit = digit.As(kCount);
+    return digit & Number(digit_count_ - 1);
   }
   Scalar CountAt(Scalar digit) { return warp_ * b_.Index(columns_) + digit.As(ScalarType::kIndex); }
 
@@ -141,35 +126,25 @@ class RadixScatterBuilder {
     std::vector<Scalar> of_warps = {Number(0)};
     for (int64_t w = 0; w < kRadixScatterWarps; ++w)
       of_warps.push_back(of_warps.back() + b_.Read(counts_, b_.Index(w * columns_) + digit));
-    Scalar total = of_warps.back(), before = Number(0);
-    for (int64_t offset = 1; offset < kWarpSize; offset *= 2) {
-      Scalar other = b_.Shuffle(total, b_.Index(offset));
-      Scalar is_later = thread_ / b_.Index(offset) % b_.Index(2) == b_.Index(1);
-      before = Choose(is_later, before + other, before);
-      total = total + other;
-    }
-    b_.If(lane_ == b_.Index(0), [&] { b_.Store(totals_, warp_, total); });
+    WarpSums sums = SumOverWarp(of_warps.back());
+    b_.If(lane_ == b_.Index(0), [&] { b_.Store(totals_, warp_, sums.all); });
     b_.Barrier(BarrierScope::kBlock);
     for (int64_t w = 0; w + 1 < columns_ / kWarpSize; ++w)
-      before = before + Choose(b_.Index(w) < warp_, b_.Read(totals_, b_.Index(w)), Number(0));
+      sums.before =
+          sums.before + Choose(b_.Index(w) < warp_, b_.Read(totals_, b_.Index(w)), Number(0));
     b_.If(thread_ < b_.Index(columns_), [&] {
       for (int64_t w = 0; w < kRadixScatterWarps; ++w)
         b_.Store(counts_, b_.Index(w * columns_) + digit,
-                 before + of_warps[static_cast<size_t>(w)]);
-      b_.Store(moves_, digit, b_.Read(start_, b_.Index(0)) - before.As(kPositionType));
+                 sums.before + of_warps[static_cast<size_t>(w)]);
+      b_.Store(moves_, digit, b_.Read(start_, b_.Index(0)) - sums.before.As(kPositionType));
     });
   }
 
-  const FusedRegion& region_;
-  LineSort sort_;
-  RadixKey digits_;
-  KernelBuilder b_;
-  ElementEmitter emitter_;
-  int64_t segments_ = 1, segment_ = 1, own_count_ = 1, digit_count_ = 1;
+  int64_t segments_ = 1, segment_ = 1, digit_count_ = 1;
   int64_t columns_ = 1;  // of the table of counts
   // `moves`: destination of a digit's words minus their position in the sorted segment.
-  ArrayId words_{}, counts_{}, totals_{}, moves_{}, own_{}, before_{}, start_{};
-  Scalar block_, thread_, warp_, lane_;
+  ArrayId moves_{}, start_{};
+  Scalar block_, warp_, lane_;
 };
 
 }  // namespace
