@@ -3,6 +3,7 @@
 #include "cost/machine.h"
 #include "gen/dot_dimensions.h"
 #include "kernel/kernel.h"
+#include "support/ceil_div.h"
 
 // Tile sizes of the CPU contract generator. A dot is batch x (m x k) * (k x n): "rows" are m,
 // "columns" n, "depth" k (the contracted dimension). Tiles depend only on the dot and the
@@ -13,13 +14,6 @@
 // over panels of the depth; dot_tile.h packs and multiplies one panel.
 
 namespace tokamak {
-
-constexpr int64_t CeilDiv(int64_t x, int64_t y) {
-  return (x + y - 1) / y;
-}
-constexpr int64_t RoundUp(int64_t x, int64_t to) {
-  return CeilDiv(x, to) * to;
-}
 
 // One dimension, cut into `count` tiles of `size`, a multiple of the dimension's unit (vector
 // lanes, or rows of an AMX tile register): count * size >= total. If `size` does not divide

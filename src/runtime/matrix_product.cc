@@ -23,6 +23,7 @@
 #include <type_traits>
 
 #include "runtime/thread_pool.h"
+#include "support/ceil_div.h"
 
 namespace tokamak {
 namespace {
@@ -144,9 +145,6 @@ constexpr int64_t kLeastSide = 128, kSideStep = 32;
 // of one (tuned with them).
 constexpr int64_t kLeastColumns = 512, kVectorBlocks = 64, kVectorWork = int64_t{1} << 16;
 
-int64_t CeilDiv(int64_t x, int64_t y) {
-  return (x + y - 1) / y;
-}
 int64_t Half(int64_t side) {
   return CeilDiv(CeilDiv(side, 2), kSideStep) * kSideStep;
 }

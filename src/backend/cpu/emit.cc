@@ -7,6 +7,7 @@
 #include "backend/cpu/emit_multiply.h"
 #include "backend/cpu/emitter.h"
 #include "backend/cpu/scratch.h"
+#include "support/ceil_div.h"
 
 namespace tokamak::cpu {
 namespace {
@@ -23,10 +24,6 @@ constexpr int64_t kMaxStackBytes = 256 << 10;
 // Bytes. Larger shared arrays use scratch memory (scratch.h) instead of the stack. Chosen; no
 // measurement on record.
 constexpr int64_t kMaxSharedOnStack = 16 << 10;
-
-int64_t RoundUp(int64_t x, int64_t to) {
-  return (x + to - 1) / to * to;
-}
 
 bool MayBeEmpty(const Range& extent) {
   return extent.low < 1;

@@ -50,10 +50,6 @@ int64_t CeilPowerOfTwo(int64_t x) {
   return power;
 }
 
-int64_t CeilDiv(int64_t x, int64_t y) {
-  return (x + y - 1) / y;
-}
-
 int64_t BlockSizeFor(int64_t count, int64_t max_threads, int64_t min_threads,
                      const Machine& machine) {
   int64_t threads = max_threads;

@@ -6,6 +6,7 @@
 #include "gen/element.h"
 #include "gen/generator.h"
 #include "gen/scan.h"
+#include "support/ceil_div.h"
 
 // GPU generators: loop nests over thread blocks and threads, with shared memory and barriers. The
 // code for one element is the same as on CPUs (element.h, reducer.h, roots.h). BuildRegion
@@ -105,7 +106,6 @@ int64_t VectorWidthFor(const FusedRegion& region, const Machine& machine, int64_
                        int64_t count);
 // The smallest power of two that is at least x (x >= 1).
 int64_t CeilPowerOfTwo(int64_t x);
-int64_t CeilDiv(int64_t x, int64_t y);
 
 // Calls body(lane) for each lane, in a vector loop if there are several.
 template <typename Body>

@@ -104,7 +104,7 @@ class RadixSorter {
         lines_(words->shape().dim(0)),
         length_(words->shape().dim(1)),
         segment_(gpu::RadixSegmentLength(InfoOf(type_).bits / 8, lines_ * length_, machine)),
-        segments_(gpu::CeilDiv(length_, segment_)) {}
+        segments_(CeilDiv(length_, segment_)) {}
 
   Instr* ByComparing(Instr* words) { return Sorted(words, Less(std::nullopt)); }
 

@@ -173,7 +173,7 @@ class SortedScatter {
     if (op) neutral = NeutralLiteral(*op, scatter_.shape().type());
     if (!neutral || windows.count <= many)
       return Scattered(array, Indices(windows.start), windows.updates, Attrs());
-    Windows next{.count = gpu::CeilDiv(windows.count, kScatterSegment)};
+    Windows next{.count = CeilDiv(windows.count, kScatterSegment)};
     Instr* number = With(Op::kDivide, Counted(windows.count), kScatterSegment);
     Instr* before = With(Op::kSubtract, With(Op::kMultiply, number, kScatterSegment), 1);
     Instr* goes_on = GoesOn(windows, windows.start, before);

@@ -5,6 +5,7 @@
 #include "passes/target/left_to_library.h"
 #include "rewrite/edit_computations.h"
 #include "rewrite/editor.h"
+#include "support/ceil_div.h"
 
 namespace tokamak {
 namespace {
@@ -13,10 +14,6 @@ namespace {
 // kConvolutionMaxSplits: number of convolutions after the split. Chosen.
 constexpr double kLeastProducts = 1 << 16;
 constexpr int64_t kConvolutionMaxSplits = 16;
-
-int64_t CeilDiv(int64_t x, int64_t y) {
-  return (x + y - 1) / y;
-}
 
 // With base dilation d, results d * i + phase read the input through the taps first, first + d ...;
 // tap j of these reads element i + j - pad_low of the undilated input.
