@@ -52,8 +52,6 @@ struct PassLimits {
   int64_t followed_instrs = 4096, followed_growth = 16;
   // Bytes by which the carried state of one loop may grow for values hoisted out of it.
   int64_t hoisted_bytes = int64_t{1} << 26;
-  // A loop is fully unrolled if the result has at most this many instructions over all iterations.
-  int64_t unrolled_instrs = 1024;
   // A conditional becomes a select if its branches have at most this many instructions with at most
   // this many elements in total. Beyond that, reading the predicate on the host is cheaper.
   int64_t selected_instrs = 16, selected_elements = 1 << 14;
@@ -63,9 +61,6 @@ struct PassLimits {
   int64_t rerolled_steps = 4, rerolled_instrs = 96, rerolled_step = 16, rerolled_heavy = 24;
   // Bytes of the tables of numbers that differ between steps.
   int64_t rerolled_table_bytes = int64_t{1} << 24;
-  // Dots that share an operand are merged if concatenating the other operands copies no more bytes
-  // than the merge saves in reads, plus this many bytes per eliminated dot.
-  int64_t merged_dot_bytes = int64_t{1} << 20;
   // Limits of XLA's fusion rules (explain/rules.def). fused_arguments: inputs and results of one
   // kernel; fused_instrs: its instructions; fused_registers: its live values.
   // fused_small_reduction: smaller reductions are computed as loops. fused_visits: instructions

@@ -75,7 +75,6 @@ class Passes : public Transformation {
     PassLimits limits;
     limits.rerolled_steps = 3;  // programs are small, so profitability is ignored
     limits.rerolled_instrs = limits.rerolled_step = limits.rerolled_heavy = 1;
-    limits.merged_dot_bytes = int64_t{1} << 40;
     Machine machine;
     if (kind_ == kGpu) {
       TOK_TRY(Target h200, TargetNamed("h200"));
