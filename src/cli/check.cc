@@ -9,7 +9,6 @@
 #include "driver/load.h"
 #include "ir/compare.h"
 #include "ir/infer.h"
-#include "rewrite/normal_form.h"
 #include "text/bytecode_histogram.h"
 #include "text/read.h"
 #include "text/write.h"
@@ -125,22 +124,11 @@ class CheckCommandRunner {
     entry["name"] = module.name();
     entry["computations"] = module.computations().size();
     entry["instructions"] = CountInstrs(module);
-    if (command_.hash) exit = std::max(exit, Hash(module, entry));
+    if (command_.hash) entry["hash"] = fmt::format("{:016x}", StructuralHash(module));
     if (command_.histogram) entry["ops"] = CountOps(module);
     if (!command_.json && (entry["verified"].get<bool>() || command_.histogram || command_.hash))
       console_.Out(SummaryText(file, i, entry));
     return exit;
-  }
-
-  // Hashes of the program as written and of its normal form, which is the same for equivalent
-  // spellings.
-  int Hash(const Module& module, json& entry) {
-    entry["hash"] = fmt::format("{:016x}", StructuralHash(module));
-    if (!entry["verified"].get<bool>()) return 0;
-    Result<std::unique_ptr<Module>> normal = NormalForm(module);
-    if (!normal.ok()) return Fail(normal.error(), {}, entry);
-    entry["normal_hash"] = fmt::format("{:016x}", StructuralHash(*normal.value()));
-    return 0;
   }
 
   std::string SummaryText(const LoadedFile& file, size_t i, const json& entry) const {
@@ -155,8 +143,6 @@ class CheckCommandRunner {
                     counted(entry["computations"].get<size_t>(), "computation"),
                     counted(entry["instructions"].get<size_t>(), "instruction"));
     if (command_.hash) text += ", hash " + entry["hash"].get<std::string>();
-    if (entry.contains("normal_hash"))
-      text += ", normal form " + entry["normal_hash"].get<std::string>();
     if (command_.round_trip) text += ", prints and parses back";
     text += "\n";
     if (!command_.histogram) return text;

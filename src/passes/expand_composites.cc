@@ -1,10 +1,10 @@
 #include <array>
+#include <limits>
 
 #include "ir/builder.h"
 #include "passes/passes.h"
-#include "rewrite/editor.h"
-#include "rewrite/expand/formulas.h"
 #include "rewrite/replace.h"
+#include "rewrite/term.h"
 
 namespace tokamak {
 namespace {
@@ -59,7 +59,7 @@ class BatchNorm {
 
  private:
   Term Wide(size_t operand) {
-    Term term = edit_.Operand(operand);
+    Term term{&edit_, instr_->operand(operand)};
     return term.type() == kWide ? term : term.As(kWide);
   }
   Instr* Narrow(Term term, const Shape& shape) {
@@ -67,18 +67,18 @@ class BatchNorm {
   }
   // Broadcasts one number per feature to every element.
   Term BroadcastTo(Term feature) {
-    return edit_.TermOf(edit_.Make(Op::kBroadcast, Shape::Array(kWide, dims_), {feature.instr},
-                                   DimensionsAttrs{{attrs_.feature_index}}));
+    return {&edit_, edit_.Make(Op::kBroadcast, Shape::Array(kWide, dims_), {feature.instr},
+                               DimensionsAttrs{{attrs_.feature_index}})};
   }
   Term Sum(Term x) {
     Dims features{dims_[static_cast<size_t>(attrs_.feature_index)]};
     Instr* zero = edit_.Make(Op::kConstant, Shape::Scalar(kWide), {},
                              ConstantAttrs{Literal::Scalar(kWide, 0)});
-    return edit_.TermOf(edit_.Make(Op::kReduce, Shape::Array(kWide, std::move(features)),
-                                   {x.instr, zero}, DimensionsAttrs{reduced_dims_}, adder_));
+    return {&edit_, edit_.Make(Op::kReduce, Shape::Array(kWide, std::move(features)),
+                               {x.instr, zero}, DimensionsAttrs{reduced_dims_}, adder_)};
   }
   Term Normalised(Term x, Term scale, Term offset, Term mean, Term variance) {
-    Term broadcast = BroadcastTo(Sqrt(variance + attrs_.epsilon));
+    Term broadcast = BroadcastTo(Apply(Op::kSqrt, variance + attrs_.epsilon));
     return BroadcastTo(scale) * (x - BroadcastTo(mean)) / broadcast + BroadcastTo(offset);
   }
   bool ReplaceByTuple(std::array<Term, 3> results) {
@@ -103,11 +103,11 @@ class BatchNorm {
     Term centred = Wide(0) - BroadcastTo(Wide(2));
     Term sum = Sum(gradient), sum_centred = Sum(gradient * centred);
     Term broadcast = Wide(3) + attrs_.epsilon;
-    Term factor = scale / Sqrt(broadcast) / count_;
+    Term factor = scale / Apply(Op::kSqrt, broadcast) / count_;
     Term gradient_x =
         BroadcastTo(factor) * (count_ * gradient - BroadcastTo(sum) -
                                centred * BroadcastTo(sum_centred) / BroadcastTo(broadcast));
-    return ReplaceByTuple({gradient_x, sum_centred / Sqrt(broadcast), sum});
+    return ReplaceByTuple({gradient_x, sum_centred / Apply(Op::kSqrt, broadcast), sum});
   }
 
   Editor edit_;
@@ -123,22 +123,37 @@ bool HasInfinity(ElementType type) {
   return IsReal(type) && FormatOf(type).has_infinity;
 }
 
-// The formula of a function that equals one or two plain ops exactly.
-Term (*ExactFormula(const Instr& instr))(Term) {
+// Whether the function equals one or two plain ops exactly.
+bool HasExactFormula(const Instr& instr) {
+  if (instr.operand_count() != 1) return false;
   ElementType type = instr.operand(0)->shape().type();
   switch (instr.op()) {
     case Op::kSquare:
-      return IsReal(type) ? ExpandSquare : nullptr;
+      return IsReal(type);
     case Op::kConj:
-      return IsComplex(type) ? ExpandComplexConj : nullptr;
+      return IsComplex(type);
     case Op::kIsInf:
-      return HasInfinity(type) ? ExpandIsInf : nullptr;
     case Op::kIsPosInf:
-      return HasInfinity(type) ? ExpandIsPosInf : nullptr;
     case Op::kIsNegInf:
-      return HasInfinity(type) ? ExpandIsNegInf : nullptr;
+      return HasInfinity(type);
     default:
-      return nullptr;
+      return false;
+  }
+}
+
+Term ExactFormula(Op op, Term x) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  switch (op) {
+    case Op::kSquare:
+      return x * x;
+    case Op::kConj: {
+      Term imaginary = Apply(Op::kNegate, Imag(x));
+      return ComplexOf(Real(x), imaginary);
+    }
+    case Op::kIsInf:
+      return Apply(Op::kAbs, x) == kInfinity;
+    default:
+      return x == (op == Op::kIsPosInf ? kInfinity : -kInfinity);
   }
 }
 
@@ -157,9 +172,7 @@ Result<Changed> ExpandComposites(Module& module, PassContext& context) {
   for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
     for (Instr* instr : module.computations()[i]->PostOrder()) {
       bool batch_norm = IsBatchNorm(instr->op());
-      Term (*formula)(Term) =
-          batch_norm || instr->operand_count() != 1 ? nullptr : ExactFormula(*instr);
-      if (!batch_norm && formula == nullptr) continue;
+      if (!batch_norm && !HasExactFormula(*instr)) continue;
       if (!CanReplace(*instr, *instr)) continue;  // it has control dependences
       if (!IsOrdinary(*instr)) {
         context.Rejected("expand.dynamic-shape", *instr);
@@ -170,7 +183,7 @@ Result<Changed> ExpandComposites(Module& module, PassContext& context) {
         done = BatchNorm(instr, adder.Get(*instr)).Expand();
       } else {
         Editor edit(*instr, Editor::Naming::kUnnamed);
-        done = edit.TryReplace(formula(edit.Operand(0)).instr);
+        done = edit.TryReplace(ExactFormula(instr->op(), {&edit, instr->operand(0)}).instr);
       }
       if (!done) continue;
       context.Accepted(batch_norm ? "expand.batch-norm" : "expand.function", *instr);

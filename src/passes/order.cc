@@ -3,12 +3,49 @@
 #include <unordered_map>
 
 #include "analysis/effects.h"
+#include "ir/compare.h"
 #include "ir/post_order.h"
 #include "passes/passes.h"
-#include "rewrite/normal/graph.h"
 
 namespace tokamak {
 namespace {
+
+// The digest of each computation, independent of the order of its instructions and of names.
+using Digests = std::unordered_map<const Computation*, uint64_t>;
+
+// The hash of op(operands), given the hashes of the operands and the digests of callees.
+uint64_t HashOf(const Instr& instr, const InstrMap<uint64_t>& hashes, const Digests& digests) {
+  Hasher hasher;
+  hasher.Add(instr.op());
+  hasher.Add(instr.shape().Hash());
+  hasher.Add(HashAttrs(instr.op(), instr.attrs()));
+  std::vector<uint64_t> operands;
+  for (const Instr* operand : instr.operands()) operands.push_back(hashes[operand]);
+  if (IsCommutative(instr.op())) std::sort(operands.begin(), operands.end());
+  for (uint64_t operand : operands) hasher.Add(operand);
+  for (const Computation* callee : instr.called()) hasher.Add(digests.at(callee));
+  return hasher.digest();
+}
+
+enum class Parameters { kNumbered, kEqual };  // kEqual: parameters of one shape have one hash
+
+InstrMap<uint64_t> ValueHashes(const Computation& computation, const Digests& digests,
+                               Parameters parameters) {
+  InstrMap<uint64_t> hashes(computation);
+  for (const Instr* instr : computation.PostOrder()) {
+    if (instr->op() != Op::kParameter) {
+      hashes[instr] = HashOf(*instr, hashes, digests);
+      continue;
+    }
+    int64_t number = instr->attrs<ParameterAttrs>().number;
+    Hasher hasher;
+    hasher.Add(Op::kParameter);
+    hasher.Add(instr->shape().Hash());
+    hasher.Add(parameters == Parameters::kNumbered ? static_cast<uint64_t>(number) : uint64_t{0});
+    hashes[instr] = hasher.digest();
+  }
+  return hashes;
+}
 
 // What orders the operands of a commutative op. The structure of a value is its expression over
 // parameters that differ only in their shapes: code that a program repeats for many arrays gets the
@@ -21,10 +58,9 @@ struct OperandKey {
   auto operator<=>(const OperandKey&) const = default;
 };
 
-InstrMap<OperandKey> OperandKeys(const Computation& computation, ComputationHashes& called) {
-  InstrMap<uint64_t> hashes = ValueHashes(computation, called);
-  std::vector<uint64_t> one_colour(computation.parameters().size(), 0);
-  InstrMap<uint64_t> structures = ValueHashes(computation, called, one_colour);
+InstrMap<OperandKey> OperandKeys(const Computation& computation, const Digests& digests) {
+  InstrMap<uint64_t> hashes = ValueHashes(computation, digests, Parameters::kNumbered);
+  InstrMap<uint64_t> structures = ValueHashes(computation, digests, Parameters::kEqual);
   InstrMap<OperandKey> keys(computation);
   for (const Instr* instr : computation.PostOrder()) {
     OperandKey key{.structure = structures[instr], .hash = hashes[instr]};
@@ -58,12 +94,17 @@ std::vector<Instr*> CanonicalOrder(const Computation& computation, const Effects
   return walk.TakeOrder();
 }
 
-Changed OrderComputation(Computation& computation, const Effects& effects,
-                         ComputationHashes& called, PassContext& context) {
-  InstrMap<OperandKey> keys = OperandKeys(computation, called);
+Changed OrderComputation(Computation& computation, const Effects& effects, Digests& digests,
+                         PassContext& context) {
+  InstrMap<OperandKey> keys = OperandKeys(computation, digests);
   bool changed = false;
   for (Instr* instr : computation.Instrs()) changed |= OrderOperands(instr, keys);
   std::vector<Instr*> order = CanonicalOrder(computation, effects);
+  Hasher digest;
+  digest.Add(keys[computation.root()].hash);
+  for (const Instr* instr : order)
+    if (effects.Of(*instr)) digest.Add(keys[instr].hash);
+  digests[&computation] = digest.digest();
   if (order != computation.Instrs()) {
     computation.SetOrder(order);
     changed = true;
@@ -121,13 +162,10 @@ Changed OrderCallees(Module& module, PassContext& context) {
 // plan caches. Side effects keep their order.
 Result<Changed> Order(Module& module, PassContext& context) {
   Effects effects(module);
-  ComputationHashes hashes;
+  Digests digests;
   Changed changed = Changed::kNo;
-  // Callees first: their hashes are available when a caller needs them, without recursion.
-  for (Computation* computation : module.CalleesFirst()) {
-    changed |= OrderComputation(*computation, effects, hashes, context);
-    hashes.Of(*computation);
-  }
+  for (Computation* computation : module.CalleesFirst())
+    changed |= OrderComputation(*computation, effects, digests, context);
   return changed | OrderCallees(module, context);
 }
 

@@ -121,11 +121,6 @@ Instr* Editor::MakeCalling(Op op, std::vector<Instr*> operands, Attrs attrs,
                 captures);
 }
 
-Instr* Editor::MakeTerm(Op op, const Shape& shape, std::vector<Instr*> operands,
-                        const Attrs& attrs) {
-  return Make(op, shape.WithoutLayout(), std::move(operands), attrs);
-}
-
 bool Editor::Made(const Instr* instr) const {
   return std::ranges::find(made_, instr) != made_.end();
 }

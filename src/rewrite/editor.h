@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "ir/ir.h"
-#include "rewrite/expand/term.h"
 
 namespace tokamak {
 
@@ -18,8 +17,9 @@ namespace tokamak {
 //   names     Kernels and reports are named after instructions; see Naming.
 //
 // New computations (bodies of reductions, steps of loops) are built with ir/builder.h.
-// rewrite/loop_edit.h adds and removes carried values of loops; it creates its instructions here.
-class Editor final : public TermGraph {
+// rewrite/loop_edit.h adds and removes carried values of loops, and rewrite/term.h lets formulas be
+// written with operators; both create their instructions here.
+class Editor {
  public:
   enum class Naming : bool { kUnnamed, kLike };  // kLike: new instructions get the name of `of`
 
@@ -58,12 +58,6 @@ class Editor final : public TermGraph {
   Instr* MakeLike(const Instr& instr, std::vector<Instr*> operands, Attrs attrs);
   Instr* MakeCalling(Op op, std::vector<Instr*> operands, Attrs attrs,
                      std::span<Computation* const> called, size_t captures = 0);
-
-  // ---- Formulas (rewrite/expand/term.h): x * 2.0 + y creates two instructions.
-  Term TermOf(Instr* instr) { return {this, instr}; }
-  Term Operand(size_t i) { return TermOf(of_.operand(i)); }
-  Instr* MakeTerm(Op op, const Shape& shape, std::vector<Instr*> operands,
-                  const Attrs& attrs) override;
 
   // ---- Replacement.
   // Replaces all uses of `of` by `to`, also as the root, and removes `of`.

@@ -56,7 +56,7 @@ Finding CheckOne(const Module& module, const Values& before, uint64_t input_seed
     auto is = Run(after, input_seed, i == 0, &transformation);
     if (!is.ok()) return {Finding::Kind::kRun, is.error().message};
     if (!keeps) continue;
-    std::string difference = DifferenceOf(was.value(), is.value(), transformation.closeness());
+    std::string difference = DifferenceOf(was.value(), is.value());
     if (!difference.empty()) return {Finding::Kind::kValues, difference};
   }
   return {keeps ? Finding::Kind::kNone : Finding::Kind::kUnpromised, ""};

@@ -21,7 +21,6 @@ class Transformation {
  public:
   virtual ~Transformation() = default;
   virtual std::string name() const = 0;  // as on the command line
-  virtual Closeness closeness() const { return {}; }
   // Whether the transformation preserves the values of this program.
   virtual bool Keeps(const Module&) const { return true; }
   // Whether the result must run even if its values are not promised.
@@ -34,9 +33,9 @@ class Transformation {
   }
 };
 
-// The known transformations: "clone", "hlo", "mlir", "normal-form", every pass (after its
-// prerequisites), "pipeline", and pipelines as text: "inline,(simplify,cse)*". The prefix "twice:"
-// also requires that a second run changes nothing. Returns null for an unknown name.
+// The known transformations: "clone", "hlo", "mlir", every pass (after its prerequisites),
+// "pipeline", and pipelines as text: "inline,(simplify,cse)*". The prefix "twice:" also requires
+// that a second run changes nothing. Returns null for an unknown name.
 std::unique_ptr<Transformation> TransformationNamed(std::string_view name);
 std::vector<std::string> TransformationNames();
 std::unique_ptr<Transformation> PassNamed(std::string_view name);

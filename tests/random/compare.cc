@@ -4,25 +4,16 @@
 
 #include <fmt/format.h>
 
-#include "driver/compare_arrays.h"
-
 namespace tokamak::fuzz {
 namespace {
 
-bool Close(ElementType type, double a, double b, const Closeness& closeness) {
-  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
-  if (a == b) return !closeness.zero_signs || std::signbit(a) == std::signbit(b);
-  if (closeness.ulps == 0 || std::isinf(a) || std::isinf(b)) return false;
-  return UlpsBetween(type, a, b) <= closeness.ulps;
-}
-
 template <typename T>
-bool CloseElements(ElementType type, const T& a, const T& b, const Closeness& closeness) {
+bool IsSame(const T& a, const T& b) {
   if constexpr (std::is_same_v<T, double>) {
-    return Close(type, a, b, closeness);
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+    return a == b && std::signbit(a) == std::signbit(b);
   } else if constexpr (std::is_same_v<T, Complex>) {
-    ElementType part = RealPartOf(type);
-    return Close(part, a.real(), b.real(), closeness) && Close(part, a.imag(), b.imag(), closeness);
+    return IsSame(a.real(), b.real()) && IsSame(a.imag(), b.imag());
   } else {
     return a == b;
   }
@@ -37,14 +28,13 @@ std::string ElementWords(const T& x) {
   }
 }
 
-std::string DifferenceOfValue(const std::string& name, const Value& before, const Value& after,
-                              const Closeness& closeness) {
+std::string DifferenceOfValue(const std::string& name, const Value& before, const Value& after) {
   if (!Compatible(before.shape(), after.shape()))
     return fmt::format("{} was {}, is {}", name, ToString(before.shape()), ToString(after.shape()));
   if (before.shape().IsTuple()) {
     for (size_t i = 0; i < before.elements().size(); ++i) {
       std::string part = DifferenceOfValue(fmt::format("{}.{}", name, i), before.elements()[i],
-                                           after.elements()[i], closeness);
+                                           after.elements()[i]);
       if (!part.empty()) return part;
     }
     return {};
@@ -53,7 +43,7 @@ std::string DifferenceOfValue(const std::string& name, const Value& before, cons
   return DispatchStorage(before.type(), [&]<typename T>() -> std::string {
     std::span<const T> a = before.Data<T>(), b = after.Data<T>();
     for (size_t i = 0; i < a.size(); ++i)
-      if (!CloseElements<T>(before.type(), a[i], b[i], closeness))
+      if (!IsSame<T>(a[i], b[i]))
         return fmt::format("element {} of {}, {}, was {}, is {}", i, name, ToString(before.shape()),
                            ElementWords<T>(a[i]), ElementWords<T>(b[i]));
     return {};
@@ -62,13 +52,11 @@ std::string DifferenceOfValue(const std::string& name, const Value& before, cons
 
 }  // namespace
 
-std::string DifferenceOf(const std::vector<Value>& before, const std::vector<Value>& after,
-                         const Closeness& closeness) {
+std::string DifferenceOf(const std::vector<Value>& before, const std::vector<Value>& after) {
   if (before.size() != after.size())
     return fmt::format("there were {} results, there are {}", before.size(), after.size());
   for (size_t i = 0; i < before.size(); ++i) {
-    std::string difference =
-        DifferenceOfValue(fmt::format("out_{}", i), before[i], after[i], closeness);
+    std::string difference = DifferenceOfValue(fmt::format("out_{}", i), before[i], after[i]);
     if (!difference.empty()) return difference;
   }
   return {};

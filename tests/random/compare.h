@@ -7,16 +7,8 @@
 
 namespace tokamak::fuzz {
 
-// The permitted difference of values (docs/numerics.md). Integers and preds are always exact, NaN
-// equals NaN, infinities equal only themselves.
-struct Closeness {
-  int64_t ulps = 0;        // steps of a real type, and of each part of a complex one
-  bool zero_signs = true;  // whether 0 and -0 differ
-};
-
-// Empty if `after` is as close to `before` as required; otherwise describes the first element that
-// is not.
-std::string DifferenceOf(const std::vector<Value>& before, const std::vector<Value>& after,
-                         const Closeness& closeness);
+// Empty if the values are the same; otherwise describes the first element that differs. NaN equals
+// NaN, and 0 differs from -0.
+std::string DifferenceOf(const std::vector<Value>& before, const std::vector<Value>& after);
 
 }  // namespace tokamak::fuzz

@@ -100,7 +100,7 @@ Result<Options> ParseOptions(int argc, char** argv) {
     TOK_RETURN_IF_ERROR(ParseValue(word, argv[++i], options));
   }
   if (options.size.max_instrs < 8) return Usage("--max-instrs must be 8 or more");
-  if (options.through.empty()) options.through = {"hlo", "mlir", "normal-form"};
+  if (options.through.empty()) options.through = {"hlo", "mlir", "pipeline"};
   return options;
 }
 

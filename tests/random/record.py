@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
     leave_out = {"--seeds", seeds, "--jobs", "--keep", "--pass"}
     words = [w for i, w in enumerate(arguments)
              if w not in leave_out and (i == 0 or arguments[i - 1] not in ("--jobs", "--keep"))]
-    through = " ".join(words).replace("--", "") or "hlo mlir normal-form"
+    through = " ".join(words).replace("--", "") or "hlo mlir pipeline"
     row = [output("date", "-u", "+%Y-%m-%d %H:%M"), output("git", "rev-parse", "--short", "HEAD"),
            output(binary, "--hash", "--seeds", "0..1000"), through, seeds, programs, held, skipped]
     text = PAGE.read_text() if PAGE.exists() else HEAD

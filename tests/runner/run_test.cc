@@ -8,7 +8,6 @@
 #include "cli/console.h"
 #include "driver/load.h"
 #include "ir/compare.h"
-#include "rewrite/normal_form.h"
 
 namespace tokamak {
 namespace {
@@ -107,8 +106,6 @@ class Tester {
     CheckDecisions("accepted", run.accepted, console.err);
     CheckDecisions("rejected", run.rejected, console.err);
     if (run.same_as) CheckSame(run, console.out);
-    if (run.normal_as) CheckNormal(*run.normal_as, true);
-    if (run.not_normal_as) CheckNormal(*run.not_normal_as, false);
   }
 
  private:
@@ -274,19 +271,6 @@ class Tester {
       std::string difference = FirstDifference(*left[i].value(), *right[i].value());
       if (!difference.empty()) return Fail("SAME-AS " + other + ": " + difference);
     }
-  }
-
-  void CheckNormal(const std::string& other, bool same) {
-    Result<LoadedFile> a = LoadFile(input_, Verification::kYes);
-    Result<LoadedFile> b = LoadFile(FolderOf(file_.path) + "/" + other, Verification::kYes);
-    if (!a.ok() || !b.ok() || a.value().programs.empty() || b.value().programs.empty())
-      return Fail("NORMAL-AS: a file is not there");
-    const auto &left = a.value().programs[0], &right = b.value().programs[0];
-    if (!left.ok() || !right.ok()) return Fail("NORMAL-AS: a program does not read");
-    auto x = NormalForm(*left.value()), y = NormalForm(*right.value());
-    if (!x.ok() || !y.ok()) return Fail("NORMAL-AS: a program has no normal form");
-    std::string difference = FirstDifference(*x.value(), *y.value());
-    if (difference.empty() != same) Fail("normal form and that of " + other + ": " + difference);
   }
 
   const TestFile& file_;

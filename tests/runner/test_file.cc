@@ -126,10 +126,6 @@ class TestFileParser {
       run.rejected.push_back(rest);
     } else if (directive.key == "SAME-AS") {
       run.same_as = rest;
-    } else if (directive.key == "NORMAL-AS") {
-      run.normal_as = rest;
-    } else if (directive.key == "NOT-NORMAL-AS") {
-      run.not_normal_as = rest;
     } else if (directive.key == "EXIT" && ToInt(rest, number)) {
       run.exit = static_cast<int>(number);
     } else if (directive.key == "CHECKS" && ToInt(rest, number)) {

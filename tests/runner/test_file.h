@@ -24,12 +24,11 @@ std::string ToString(const ExpectedError& error);
 struct TestRun {
   std::vector<std::string> words;  // of the RUN line; %s is the file, %d its folder
   std::vector<ExpectedError> errors;
-  std::vector<size_t> error_lines;                      // their lines, counted from 0
-  std::vector<std::string> values;                      // "out_0: f32[2] {1, 2}"
-  std::vector<std::string> out, err;                    // texts that must occur, in order
-  std::vector<std::string> accepted, rejected;          // of opt: "x -> y by rule", or "none"
-  std::optional<std::string> same_as;                   // another file, from this one's folder
-  std::optional<std::string> normal_as, not_normal_as;  // likewise, of the normal forms
+  std::vector<size_t> error_lines;              // their lines, counted from 0
+  std::vector<std::string> values;              // "out_0: f32[2] {1, 2}"
+  std::vector<std::string> out, err;            // texts that must occur, in order
+  std::vector<std::string> accepted, rejected;  // of opt: "x -> y by rule", or "none"
+  std::optional<std::string> same_as;           // another file, from this one's folder
   std::optional<std::vector<std::string>> after;
   size_t after_begin = 0, after_end = 0;  // its lines, counted from 0
   std::optional<int> exit;
