@@ -41,7 +41,6 @@ SOURCES = {
     "control": "StableHLO: case, while, sort, map",
     "tuple": "StableHLO: tuple",
     "sink": "fewer elements are computed",
-    "fast-math": "real numbers; off by default",
 }
 
 
@@ -76,8 +75,8 @@ def write_page(rows, programs, paths):
         "| rule | meaning | firings | programs, or where it comes from |",
         "|---|---|---:|---|",
     ]
-    for name, meaning, topic, fast in sorted(rows, key=lambda r: (-fired[r[0]], r[0])):
-        where = f"{used[name]}" if fired[name] else SOURCES["fast-math" if fast == "fast" else topic]
+    for name, meaning, topic in sorted(rows, key=lambda r: (-fired[r[0]], r[0])):
+        where = f"{used[name]}" if fired[name] else SOURCES[topic]
         lines.append(f"| `{name}` | {meaning.replace('|', chr(92) + '|')} | {fired[name]} | {where} |")
     PAGE.write_text("\n".join(lines) + "\n")
 

@@ -213,8 +213,6 @@ void AddOpt(CLI::App& app, OptCommand& opt) {
       ->delimiter(',')
       ->allow_extra_args(false);
   command->add_flag("--strict", opt.strict, "No rewrite that may change a bit of a result");
-  command->add_flag("--fast-math", opt.fast_math,
-                    "Also apply rules that hold for real numbers only");
   command->add_flag("--time-passes", opt.time_passes,
                     "Print a table of passes with their times instead");
   command->add_flag("--verify-each", opt.verify_each, "Verify the program after each pass");

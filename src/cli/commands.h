@@ -96,7 +96,7 @@ struct OptCommand {
   int64_t vector_bits = 0;         // overrides the target's vector width; 0: no override
   std::string passes, stop_after;  // empty: default, and those of the target
   std::vector<std::string> skip, dump_after;
-  bool strict = false, fast_math = false;
+  bool strict = false;
   bool time_passes = false, verify_each = false, decisions = false, list = false, json = false;
   bool check_values = false, check_each = false;
   std::string fusion;             // empty: no fusion; "rules": XLA's fusion passes after the others

@@ -44,8 +44,7 @@ std::string TextOfPlannerRule(std::string_view name) {
 std::string TextOfSimplifyRule(std::string_view name) {
   for (const Rule* rule : SimplifyRules().all())
     if (rule->name == name)
-      return fmt::format("{}: {}\na rule of the pass simplify{}\n", rule->name, rule->meaning,
-                         rule->fast_math ? ", of fast math" : "");
+      return fmt::format("{}: {}\na rule of the pass simplify\n", rule->name, rule->meaning);
   return "";
 }
 

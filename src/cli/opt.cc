@@ -151,10 +151,7 @@ class Optimizer {
 
  private:
   PassOptions Switches(std::vector<Value>& added) const {
-    return {.strict = command_.strict,
-            .fast_math = command_.fast_math,
-            .lifted = plan_.lifted,
-            .added = &added};
+    return {.strict = command_.strict, .lifted = plan_.lifted, .added = &added};
   }
 
   PassTarget TargetFor(const NamedTarget& named) const {

@@ -73,7 +73,6 @@ struct PassLimits {
 
 struct PassOptions {
   bool strict = false;      // only bit-exact changes
-  bool fast_math = false;   // also rules that hold only for real numbers
   LiftedRules lifted = {};  // XLA fusion rules to disable
   // Receives the values of arguments that a pass adds to the entry. Null: passes may not add any.
   std::vector<Value>* added = nullptr;

@@ -69,7 +69,6 @@ class RuleRun {
   }
 
   bool Try(const Rule& rule, Instr* instr) {
-    if (rule.fast_math && (!context_.options.fast_math || context_.options.strict)) return false;
     std::optional<m::Match> match = m::Find(rule.pattern, instr);
     if (!match) return false;
     for (const Instr* inner : match->inner())

@@ -52,9 +52,6 @@ struct Rule {
   // The body of an HLO computation on which the rule fires. If empty, it is generated from the
   // pattern, once for each element type that its ops accept (elementwise ops and numbers only).
   std::string_view example = {};
-  // Holds for real numbers but not in floating-point arithmetic; applied only with
-  // PassOptions::fast_math.
-  bool fast_math = false;
   // Computations that the example calls, as HLO text.
   std::string_view called = {};
 };

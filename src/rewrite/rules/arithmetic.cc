@@ -1,7 +1,7 @@
 // Sums, products and quotients. Floating-point rules hold for every value, including NaN and both
 // zeros: x + 0 is not x, because -0 + 0 is 0, but x + -0 is x. They also preserve the sign of a
-// NaN, which a sort or a bitcast can observe: -x * c is not x * -c. Rules that violate this are in
-// fast_math.cc; integer-only rules are in integer.cc.
+// NaN, which a sort or a bitcast can observe: -x * c is not x * -c. Integer-only rules are in
+// integer.cc.
 
 #include <cmath>
 

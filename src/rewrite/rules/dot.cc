@@ -162,15 +162,16 @@ Instr* DotInsteadOfConvolution(Editor& edit, const m::Match& match) {
 // long: a table
 std::span<const Rule> DotRules() {
   static constexpr Rule kRules[] = {
-      {"dot.empty", "a dot with an empty contracted dimension is 0", m::Dot(x, y), m::PositiveZero(),
+      {"dot.empty", "a dot with an empty contracted dimension is 0", m::Dot(x, y),
+       m::PositiveZero(),
        [](const m::Match& match) {
          return ProductOf(match[x]->shape(), DotOf(match.root()).lhs_contracting) == 0;
        },
        R"(x = f32[3,0] parameter(0)
           y = f32[0,4] parameter(1)
           ROOT d = f32[3,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})"},
-      {"dot.one-product", "a dot with contracted dimensions of size 1 is a product", m::Dot(x, y), ProductInsteadOfDot,
-       IsOneProduct,
+      {"dot.one-product", "a dot with contracted dimensions of size 1 is a product", m::Dot(x, y),
+       ProductInsteadOfDot, IsOneProduct,
        R"(x = f32[61,1] parameter(0)
           y = f32[1,61] parameter(1)
           ROOT d = f32[61,61] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})"},
@@ -192,14 +193,13 @@ std::span<const Rule> DotRules() {
           c = s32[] constant(0)
           b = s32[5,4] broadcast(c), dimensions={}
           ROOT d = s32[3,4] dot(x, b), lhs_contracting_dims={1}, rhs_contracting_dims={0})"},
-      {"transpose.of-dot", "a dot with lhs and rhs swapped",
-       m::Transpose(m::Bind(a, m::Dot(x, y))),
+      {"transpose.of-dot", "a dot with lhs and rhs swapped", m::Transpose(m::Bind(a, m::Dot(x, y))),
        [](Editor& edit, const m::Match& match) {
          DotAttrs attrs = DotOf(match[a]);
          std::swap(attrs.lhs_batch, attrs.rhs_batch);
          std::swap(attrs.lhs_contracting, attrs.rhs_contracting);
          return edit.MakeShaped(Op::kDot, match.shape().WithoutLayout(), {match[y], match[x]},
-                                    std::move(attrs));
+                                std::move(attrs));
        },
        [](const m::Match& match) {
          return IsExchange(match) && (IsIntegral(match) || IsPred(match));
@@ -208,21 +208,6 @@ std::span<const Rule> DotRules() {
           y = s32[5,4] parameter(1)
           d = s32[3,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
           ROOT t = s32[4,3] transpose(d), dimensions={1,0})"},
-      {"transpose.of-dot-float", "a dot with lhs and rhs swapped",
-       m::Transpose(m::Bind(a, m::Dot(x, y))),
-       [](Editor& edit, const m::Match& match) {
-         DotAttrs attrs = DotOf(match[a]);
-         std::swap(attrs.lhs_batch, attrs.rhs_batch);
-         std::swap(attrs.lhs_contracting, attrs.rhs_contracting);
-         return edit.MakeShaped(Op::kDot, match.shape().WithoutLayout(), {match[y], match[x]},
-                                    std::move(attrs));
-       },
-       [](const m::Match& match) { return IsExchange(match) && IsRealType(match); },
-       R"(x = f32[3,5] parameter(0)
-          y = f32[5,4] parameter(1)
-          d = f32[3,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          ROOT t = f32[4,3] transpose(d), dimensions={1,0})",
-       true},
       {"convolution.pointwise", "a convolution with a 1x1 window is a dot", m::Convolution(x, y),
        DotInsteadOfConvolution,
        [](const m::Match& match) {

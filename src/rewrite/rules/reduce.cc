@@ -158,7 +158,7 @@ std::span<const Rule> ReduceRules() {
        R"(  x = f32[0,3] parameter(0)
   z = f32[] parameter(1)
   ROOT r = f32[3] reduce(x, z), dimensions={0}, to_apply=sum)",
-       false, kBodies},
+       kBodies},
       {"reduce.one", "a reduction of one element each", m::Reduce(x, y),
        [](Editor& edit, const m::Match& match) {
          return OfOne(edit, match, Reshaped(edit, match[x], match.shape().dims()));
@@ -167,7 +167,7 @@ std::span<const Rule> ReduceRules() {
        R"(  x = f32[1,61] parameter(0)
   z = f32[] parameter(1)
   ROOT r = f32[61] reduce(x, z), dimensions={0}, to_apply=sum)",
-       false, kBodies},
+       kBodies},
       {"reduce.of-transpose", "a reduction of a transpose",
        m::Reduce(m::Bind(a, m::Transpose(x)), y),
        [](Editor& edit, const m::Match& match) {
@@ -180,7 +180,7 @@ std::span<const Rule> ReduceRules() {
   t = f32[4,6,5] transpose(x), dimensions={1,2,0}
   z = f32[] parameter(1)
   ROOT r = f32[4,6] reduce(t, z), dimensions={2}, to_apply=sum)",
-       false, kBodies},
+       kBodies},
       {"reduce.of-reshape", "a reduction of a reshape that adds or removes dimensions of size 1",
        m::Reduce(m::Bind(a, m::Reshape(x)), y),
        [](Editor& edit, const m::Match& match) {
@@ -195,7 +195,7 @@ std::span<const Rule> ReduceRules() {
   t = f32[5,1,6] reshape(x)
   z = f32[] parameter(1)
   ROOT r = f32[1,6] reduce(t, z), dimensions={0}, to_apply=sum)",
-       false, kBodies},
+       kBodies},
       {"reduce.of-reduce", "a reduction of a reduction by the same op",
        m::Reduce(m::Bind(a, m::Reduce(x, y)), y),
        [](Editor& edit, const m::Match& match) {
@@ -210,7 +210,7 @@ std::span<const Rule> ReduceRules() {
   z = f32[] parameter(1)
   a = f32[5,6] reduce(x, z), dimensions={1}, to_apply=max
   ROOT r = f32[6] reduce(a, z), dimensions={0}, to_apply=max)",
-       false, kBodies},
+       kBodies},
       {"reduce.of-repeated", "a maximum or minimum of equal elements is the element",
        m::Reduce(m::Bind(a, m::Broadcast(x)), y),
        [](Editor& edit, const m::Match& match) {
@@ -224,7 +224,7 @@ std::span<const Rule> ReduceRules() {
   b = f32[6,4,3] broadcast(x), dimensions={0}
   z = f32[] parameter(1)
   ROOT r = f32[6,3] reduce(b, z), dimensions={1}, to_apply=max)",
-       false, kBodies},
+       kBodies},
       {"reduce.sum-of-repeated", "a sum of equal integers is a product",
        m::Reduce(m::Bind(a, m::Broadcast(x)), y),
        [](Editor& edit, const m::Match& match) {
@@ -240,7 +240,7 @@ std::span<const Rule> ReduceRules() {
   b = s32[6,4] broadcast(x), dimensions={0}
   z = s32[] parameter(1)
   ROOT r = s32[6] reduce(b, z), dimensions={1}, to_apply=add)",
-       false, kBodies},
+       kBodies},
   };
   return kRules;
 }
@@ -291,7 +291,7 @@ std::span<const Rule> WindowRules() {
        R"(  x = f32[5,6] parameter(0)
   z = f32[] parameter(1)
   ROOT r = f32[5,3] reduce-window(x, z), window={size=1x1 stride=1x2}, to_apply=sum)",
-       false, kBodies},
+       kBodies},
       {"reduce-window.whole", "one window over everything is a reduction", m::ReduceWindow(x, y),
        [](Editor& edit, const m::Match& match) {
          Instr* reduce = edit.MakeCalling(Op::kReduce, {match[x], match[y]},
@@ -302,7 +302,7 @@ std::span<const Rule> WindowRules() {
        R"(  x = f32[5,6] parameter(0)
   z = f32[] parameter(1)
   ROOT r = f32[5,1] reduce-window(x, z), window={size=1x6}, to_apply=max)",
-       false, kBodies},
+       kBodies},
   };
   return kRules;
 }

@@ -41,9 +41,6 @@ inline constexpr RuleTopic kRuleTopics[] = {
     {"select", ComparisonSelectRules},
     {"select", RangeRules},
     {"convert", ConvertRules},
-    {"fast-math", NanSignRules},
-    {"fast-math", SpecialNumberRules},
-    {"fast-math", RoundingRules},
 };
 
 }  // namespace tokamak

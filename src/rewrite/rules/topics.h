@@ -27,15 +27,12 @@ std::span<const Rule> IntegerRules();
 std::span<const Rule> IotaRules();
 std::span<const Rule> LogicRules();
 std::span<const Rule> MovementRules();
-std::span<const Rule> NanSignRules();
 std::span<const Rule> PadRules();
 std::span<const Rule> RangeRules();
 std::span<const Rule> ReduceRules();
-std::span<const Rule> RoundingRules();
 std::span<const Rule> SelectRules();
 std::span<const Rule> ShiftRules();
 std::span<const Rule> SliceRules();
-std::span<const Rule> SpecialNumberRules();
 std::span<const Rule> TupleRules();
 std::span<const Rule> WindowRules();
 
