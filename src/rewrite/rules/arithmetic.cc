@@ -58,10 +58,6 @@ std::span<const Rule> ArithmeticRules() {
        }},
       {"multiply.minus-one", "x * -1 is -x for integers", m::Multiply(x, m::MinusOne()),
        m::Negate(x), IsIntegral},
-      {"divide.minus-one", "x / -1 is -x for integers", m::Divide(x, m::MinusOne()), m::Negate(x),
-       IsIntegral},
-      {"multiply.negates", "-x * -y is x * y for integers", m::Multiply(m::Negate(x), m::Negate(y)),
-       m::Multiply(x, y), IsIntegral},
       {"multiply.negate-constant", "-x * c is x * -c", m::Multiply(m::Negate(x), m::Splat(c)),
        [](Editor& edit, const m::Match& match) { return TakeSignInto(edit, match, Op::kMultiply); },
        IsIntegral},
@@ -87,11 +83,6 @@ std::span<const Rule> ArithmeticRules() {
       {"abs.negate", "|-x| is |x|", m::Abs(m::Negate(x)), m::Abs(x),
        [](const m::Match& match) { return !IsUnsigned(match.type()); }},
       {"abs.unsigned", "|x| is x for unsigned numbers", m::Abs(x), x, IsUnsignedType},
-      {"multiply.abs-self", "|x| * |x| is x * x for integers",
-       m::Multiply(m::Bind(a, m::Abs(x)), a), m::Multiply(x, x), IsIntegral},
-      {"sign.sign", "the sign of a sign", m::Sign(m::Bind(a, m::Sign(x))), a, IsNotComplex},
-      {"multiply.sign-abs", "|x| * sign(x) is x for integers", m::Multiply(m::Abs(x), m::Sign(x)),
-       x, IsIntegral},
   };
   return kRules;
 }

@@ -114,7 +114,8 @@ Instr* TruthOf(Editor& edit, const m::Match& match) {
 // long: a table
 std::span<const Rule> CompareRules() {
   static constexpr Rule kRules[] = {
-      {"compare.self", "x == x is true, x < x is false, for values that cannot be NaN", m::Compare(x, x),
+      {"compare.self", "x == x is true, x < x is false, for values that cannot be NaN",
+       m::Compare(x, x),
        [](Editor& edit, const m::Match& match) -> Instr* {
          CompareDirection direction = CompareDirectionOf(match);
          bool holds = direction == kEq || direction == kLe || direction == kGe;
@@ -124,19 +125,23 @@ std::span<const Rule> CompareRules() {
        R"(x = s32[6] parameter(0)
           ROOT c = pred[6] compare(x, x), direction=LE)"},
       {"compare.self-strict", "x < x is false, for NaN too", m::Compare(x, x), m::False(),
-       [](const m::Match& match) { return CompareDirectionOf(match) == kLt || CompareDirectionOf(match) == kGt; },
+       [](const m::Match& match) {
+         return CompareDirectionOf(match) == kLt || CompareDirectionOf(match) == kGt;
+       },
        R"(x = f32[61] parameter(0)
           ROOT c = pred[61] compare(x, x), direction=LT)"},
       {"compare.constant-left", "c < x is x > c", m::Compare(m::Splat(c), x),
        [](Editor& edit, const m::Match& match) {
-         return MakeCompare(edit, match.root(), Swapped(CompareDirectionOf(match)), match[x], match[c]);
+         return MakeCompare(edit, match.root(), Swapped(CompareDirectionOf(match)), match[x],
+                            match[c]);
        },
        [](const m::Match& match) { return SplatOf(match[x]) == nullptr; },
        R"(x = f32[61] parameter(0)
           c = f32[] constant(1)
           b = f32[61] broadcast(c), dimensions={}
           ROOT r = pred[61] compare(b, x), direction=LE)"},
-      {"compare.range", "a comparison of values with disjoint ranges is a constant", m::Compare(x, y),
+      {"compare.range", "a comparison of values with disjoint ranges is a constant",
+       m::Compare(x, y),
        [](Editor& edit, const m::Match& match) {
          return edit.Filled(match.shape(), *Known(match) ? 1 : 0);
        },
@@ -161,8 +166,7 @@ std::span<const Rule> CompareRules() {
           c = u64[] constant(0)
           b = u64[61] broadcast(c), dimensions={}
           ROOT r = pred[61] compare(x, b), direction=LT)"},
-      {"compare.truth", "a pred compared with true or false", m::Compare(x, m::Splat(c)),
-       TruthOf,
+      {"compare.truth", "a pred compared with true or false", m::Compare(x, m::Splat(c)), TruthOf,
        [](const m::Match& match) {
          return match[x]->shape().type() == ElementType::kPred && IsTruth(match).has_value();
        },
@@ -193,53 +197,11 @@ std::span<const Rule> CompareRules() {
                                WrapSubtract(match.number(d).IntAt(0), match.number(c).IntAt(0)));
        },
        IsEqualityOfIntegers},
-      {"compare.xor", "x ^ c == d is x == c ^ d", m::Compare(m::Xor(x, m::Splat(c)), m::Splat(d)),
-       [](Editor& edit, const m::Match& match) {
-         return CompareWithInt(edit, match,
-                               match.number(d).IntAt(0) ^ match.number(c).IntAt(0));
-       },
-       IsEqualityOfIntegers},
-      {"compare.negate", "-x == c is x == -c", m::Compare(m::Negate(x), m::Splat(c)),
-       [](Editor& edit, const m::Match& match) {
-         return CompareWithInt(edit, match, WrapSubtract(0, match.number(c).IntAt(0)));
-       },
-       IsEqualityOfIntegers},
-      {"compare.not", "~x == c is x == ~c", m::Compare(m::Not(x), m::Splat(c)),
-       [](Editor& edit, const m::Match& match) {
-         return CompareWithInt(edit, match, ~match.number(c).IntAt(0));
-       },
-       IsEqualityOfIntegers},
       {"compare.difference", "x - y == 0 is x == y", m::Compare(m::Subtract(x, y), m::Zero()),
        [](Editor& edit, const m::Match& match) {
          return MakeCompare(edit, match.root(), CompareDirectionOf(match), match[x], match[y]);
        },
        IsEqualityOfIntegers},
-      {"compare.xor-zero", "x ^ y == 0 is x == y", m::Compare(m::Xor(x, y), m::Zero()),
-       [](Editor& edit, const m::Match& match) {
-         return MakeCompare(edit, match.root(), CompareDirectionOf(match), match[x], match[y]);
-       },
-       IsEqualityOfIntegers},
-      {"compare.sums", "x + y == x + a is y == a", m::Compare(m::Add(x, y), m::Add(x, a)),
-       [](Editor& edit, const m::Match& match) {
-         return MakeCompare(edit, match.root(), CompareDirectionOf(match), match[y], match[a]);
-       },
-       IsEqualityOfIntegers},
-      {"compare.negates", "-x == -y is x == y", m::Compare(m::Negate(x), m::Negate(y)),
-       [](Editor& edit, const m::Match& match) {
-         return MakeCompare(edit, match.root(), CompareDirectionOf(match), match[x], match[y]);
-       },
-       IsEqualityOfIntegers},
-      {"compare.abs-negative", "|x| < 0 is false, for NaN too", m::Compare(m::Abs(x), m::Zero()),
-       m::False(),
-       [](const m::Match& match) {
-         return IsReal(match.root()->operand(0)->shape().type()) && CompareDirectionOf(match) == kLt &&
-                match.root()->attrs<CompareAttrs>().type != CompareType::kTotalOrder;
-       },
-       R"(x = f32[61] parameter(0)
-          s = f32[61] abs(x)
-          c = f32[] constant(0)
-          b = f32[61] broadcast(c), dimensions={}
-          ROOT r = pred[61] compare(s, b), direction=LT)"},
       {"not.compare", "not x < y is x >= y where nothing is NaN; not x == y is x != y always",
        m::Not(m::Bind(a, m::Compare(x, y))),
        [](Editor& edit, const m::Match& match) {

@@ -89,17 +89,6 @@ std::span<const Rule> FunctionRules() {
        [](const m::Match& match) { return IsRealType(match) && HasPlainAccuracy(match); }},
       {"is-finite.negate", "whether -x is finite", m::IsFinite(m::Negate(x)), m::IsFinite(x)},
       {"is-finite.abs", "whether |x| is finite", m::IsFinite(m::Abs(x)), m::IsFinite(x), IsOfReals},
-      {"negate.sine-of-negate", "-sin(-x) is sin(x)", m::Negate(m::Bind(a, m::Sin(m::Negate(x)))),
-       [](Editor& edit, const m::Match& match) {
-         return edit.MakeLike(*match[a], {match[x]});
-       },
-       IsRealType},
-      {"negate.tanh-of-negate", "-tanh(-x) is tanh(x)",
-       m::Negate(m::Bind(a, m::Tanh(m::Negate(x)))),
-       [](Editor& edit, const m::Match& match) {
-         return edit.MakeLike(*match[a], {match[x]});
-       },
-       IsRealType},
       {"bitcast-convert.same", "a bitcast to the same type is its operand", m::BitcastConvert(x), x,
        [](const m::Match& match) { return match[x]->shape() == match.shape(); },
        R"(x = f32[6] parameter(0)
@@ -118,7 +107,8 @@ std::span<const Rule> FunctionRules() {
        R"(x = f32[6] parameter(0)
           a = s32[6] bitcast-convert(x)
           ROOT c = u32[6] bitcast-convert(a))"},
-      {"reduce-precision.of-narrow", "reduce-precision to at least the precision of the operand does nothing",
+      {"reduce-precision.of-narrow",
+       "reduce-precision to at least the precision of the operand does nothing",
        m::ReducePrecision(x), x,
        [](const m::Match& match) {
          const auto& attrs = match.root()->attrs<ReducePrecisionAttrs>();

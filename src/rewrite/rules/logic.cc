@@ -38,22 +38,12 @@ std::span<const Rule> LogicRules() {
       {"xor.false", "x ^ false is x", m::Xor(x, m::False()), x},
       {"xor.all-ones", "x ^ ~0 is ~x", m::Xor(x, m::AllOnes()), m::Not(x)},
       {"not.not", "~~x is x", m::Not(m::Not(x)), x},
-      {"and.own-not", "x & ~x is 0", m::And(x, m::Not(x)), m::Zero()},
-      {"or.own-not", "x | ~x is ~0", m::Or(x, m::Not(x)), m::AllOnes()},
-      {"xor.own-not", "x ^ ~x is ~0", m::Xor(x, m::Not(x)), m::AllOnes()},
-      {"xor.nots", "~x ^ ~y is x ^ y", m::Xor(m::Not(x), m::Not(y)), m::Xor(x, y)},
-      {"xor.twice", "(x ^ y) ^ y is x", m::Xor(m::Xor(x, y), y), x},
       {"and.repeats", "(x & y) & y is x & y", m::And(m::Bind(a, m::And(x, y)), y), a},
       {"or.repeats", "(x | y) | y is x | y", m::Or(m::Bind(a, m::Or(x, y)), y), a},
-      {"and.absorbs", "x & (x | y) is x", m::And(x, m::Or(x, y)), x},
-      {"or.absorbs", "x | (x & y) is x", m::Or(x, m::And(x, y)), x},
-      {"and.or-not", "x & (~x | y) is x & y", m::And(x, m::Or(m::Not(x), y)), m::And(x, y)},
-      {"or.and-not", "x | (~x & y) is x | y", m::Or(x, m::And(m::Not(x), y)), m::Or(x, y)},
       {"and.nots", "~x & ~y is ~(x | y)", m::And(m::Bind(a, m::Not(x)), m::Bind(b, m::Not(y))),
        m::Not(m::Or(x, y)), UsedOnceEach},
       {"or.nots", "~x | ~y is ~(x & y)", m::Or(m::Bind(a, m::Not(x)), m::Bind(b, m::Not(y))),
        m::Not(m::And(x, y)), UsedOnceEach},
-      {"or.halves", "(x & y) | (x & ~y) is x", m::Or(m::And(x, y), m::And(x, m::Not(y))), x},
       {"and.constants", "(x & c) & d is x & (c & d)", m::And(m::And(x, m::Splat(c)), m::Splat(d)),
        [](Editor& edit, const m::Match& match) {
          return WithInt(edit, match, Op::kAnd, match[x], LogicInt(match, c) & LogicInt(match, d));
@@ -69,27 +59,6 @@ std::span<const Rule> LogicRules() {
          return WithInt(edit, match, Op::kXor, match[x], LogicInt(match, c) ^ LogicInt(match, d));
        },
        IsIntegral},
-      {"or.masks", "(x & c) | (x & d) is x & (c | d)",
-       m::Or(m::And(x, m::Splat(c)), m::And(x, m::Splat(d))),
-       [](Editor& edit, const m::Match& match) {
-         return WithInt(edit, match, Op::kAnd, match[x], LogicInt(match, c) | LogicInt(match, d));
-       },
-       IsIntegral},
-      {"and.mask-of-or", "(x | c) & d is d if c contains all bits of d",
-       m::And(m::Or(x, m::Splat(c)), m::Splat(d)), d,
-       [](const m::Match& match) {
-         return IsIntegral(match) && (LogicInt(match, c) & LogicInt(match, d)) == LogicInt(match, d);
-       }},
-      {"or.mask-of-and", "(x & c) | d is d if d contains all bits of c",
-       m::Or(m::And(x, m::Splat(c)), m::Splat(d)), d,
-       [](const m::Match& match) {
-         return IsIntegral(match) && (LogicInt(match, c) | LogicInt(match, d)) == LogicInt(match, d);
-       }},
-      {"popcnt.not", "popcnt(~x) is the width less popcnt(x)", m::PopulationCount(m::Not(x)),
-       [](Editor& edit, const m::Match& match) -> Instr* {
-         return IntWith(edit, match, Op::kSubtract, InfoOf(match.type()).bits,
-                        edit.Make(Op::kPopulationCount, {match[x]}));
-       }},
   };
   return kRules;
 }

@@ -9,7 +9,6 @@
 namespace tokamak {
 namespace {
 
-using m::a;
 using m::c;
 using m::d;
 using m::x;
@@ -65,8 +64,6 @@ std::span<const Rule> ShiftRules() {
       {"shift-right-logical.of-zero", "0 >> x is 0", m::ShiftRightLogical(m::Zero(), x), m::Zero()},
       {"shift-right-arithmetic.of-zero", "0 >> x is 0", m::ShiftRightArithmetic(m::Zero(), x),
        m::Zero()},
-      {"shift-right-arithmetic.of-ones", "~0 >> x is ~0 with copies of the sign",
-       m::ShiftRightArithmetic(m::AllOnes(), x), m::AllOnes()},
       {"shift-left.overshift", "x << the width or more is 0", m::ShiftLeft(x, m::Splat(c)),
        m::Zero(), ShiftsOutAllBits, shifts_all_left},
       {"shift-right-logical.overshift", "x >> the width or more is 0",
