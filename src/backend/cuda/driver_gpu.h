@@ -88,6 +88,7 @@ class DriverGpu final : public Gpu,
   Status CopyOutLarge(std::byte* to, Address from, size_t bytes);
   Status FillGraph(GraphChunk& graph, std::span<void* const> pointers);
   Status UpdateGraph(GraphChunk& graph, std::span<void* const> pointers);
+  Status LaunchGraph(const GraphChunk& graph);
   void NoteLaunch(const std::string* label) {
     recent_[launches_.fetch_add(1, std::memory_order_relaxed) % kRecent].store(
         label, std::memory_order_relaxed);

@@ -1,11 +1,13 @@
-// CUDA graphs: many steps, enqueued at once. Pointers are node parameters; a run updates the nodes
-// whose pointers have changed since the last run. A long sequence of steps becomes several graphs
-// (chunks): the device runs one while the host updates the next.
+// CUDA graphs: many steps, enqueued at once. Pointers are node parameters. Pointers that recur from
+// run to run get a graph of all steps, which is launched unchanged. Other runs update the nodes
+// whose pointers have changed since the last such run; for them a long sequence of steps is divided
+// into several graphs (chunks): the device runs one while the host updates the next.
 
 #include <algorithm>
 
 #include "backend/cuda/driver_gpu.h"
 #include "backend/cuda/loaded_code.h"
+#include "backend/cuda/pointer_sets.h"
 
 namespace tokamak::cuda {
 
@@ -34,7 +36,10 @@ struct DriverGpu::GraphChunk {
 
 class DriverGpu::Graph final : public StepGraph {
  public:
+  std::vector<GraphStep> steps;
   std::vector<std::unique_ptr<GraphChunk>> chunks;
+  PointerSets recurring;
+  std::vector<std::unique_ptr<GraphChunk>> whole;  // per slot of recurring: all steps
 };
 
 namespace {
@@ -94,6 +99,7 @@ Result<std::unique_ptr<StepGraph>> DriverGpu::MakeGraph(std::span<const GraphSte
     if (in_memory) return std::unique_ptr<StepGraph>();
   }
   auto graph = std::make_unique<Graph>();
+  graph->steps.assign(steps.begin(), steps.end());
   for (size_t count : ChunkSizesOf(steps.size())) {
     graph->chunks.push_back(std::make_unique<GraphChunk>(api_, context_, steps.first(count)));
     steps = steps.subspan(count);
@@ -147,17 +153,32 @@ Status DriverGpu::UpdateGraph(GraphChunk& graph, std::span<void* const> pointers
   return Ok();
 }
 
+Status DriverGpu::LaunchGraph(const GraphChunk& graph) {
+  for (const GraphStep& step : graph.steps)
+    if (step.code != nullptr) NoteLaunch(static_cast<const LoadedCode*>(step.code)->label);
+  return Check(api_.launch_graph(graph.instance, stream_), "a graph");
+}
+
 Status DriverGpu::RunGraph(StepGraph& given, std::span<void* const> pointers) {
   auto& graph = static_cast<Graph&>(given);
   TOK_RETURN_IF_ERROR(Enter());
+  PointerSets::Kind kind = graph.recurring.Find(pointers);
+  if (kind == PointerSets::Kind::kAdded) {
+    auto whole = std::make_unique<GraphChunk>(api_, context_, graph.steps);
+    if (Status filled = FillGraph(*whole, pointers); !filled.ok()) {
+      graph.recurring.Drop();
+      return filled;
+    }
+    graph.whole.resize(std::max(graph.whole.size(), graph.recurring.slot() + 1));
+    graph.whole[graph.recurring.slot()] = std::move(whole);
+  }
+  if (kind != PointerSets::Kind::kOther) return LaunchGraph(*graph.whole[graph.recurring.slot()]);
   for (const std::unique_ptr<GraphChunk>& chunk : graph.chunks) {
     std::span<void* const> own = pointers.first(chunk->pointer_count);
     pointers = pointers.subspan(chunk->pointer_count);
     TOK_RETURN_IF_ERROR(chunk->instance == nullptr ? FillGraph(*chunk, own)
                                                    : UpdateGraph(*chunk, own));
-    for (const GraphStep& step : chunk->steps)
-      if (step.code != nullptr) NoteLaunch(static_cast<const LoadedCode*>(step.code)->label);
-    TOK_RETURN_IF_ERROR(Check(api_.launch_graph(chunk->instance, stream_), "a graph"));
+    TOK_RETURN_IF_ERROR(LaunchGraph(*chunk));
   }
   return Ok();
 }
