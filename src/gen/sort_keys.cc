@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 
+#include "gen/region.h"
 #include "ir/compare.h"
 
 namespace tokamak {
@@ -80,21 +81,21 @@ const Instr* SameProducer(const Instr* value) {
   return nullptr;
 }
 
-std::optional<KeyOrder> OrderOf(ElementType type, CompareType compare) {
+std::optional<SortOrder> OrderOf(ElementType type, CompareType compare) {
   if (IsComplex(type)) return std::nullopt;
-  std::optional<KeyOrder> total = TotalOrderOf(type);
+  std::optional<SortOrder> total = TotalOrderOf(type);
   if (!total) return std::nullopt;
   switch (compare) {
     case CompareType::kNone:
-      return IsReal(type) ? KeyOrder::kFloatIeee : *total;
+      return IsReal(type) ? SortOrder::kFloatIeee : *total;
     case CompareType::kFloat:
-      return IsReal(type) ? std::optional(KeyOrder::kFloatIeee) : std::nullopt;
+      return IsReal(type) ? std::optional(SortOrder::kFloatIeee) : std::nullopt;
     case CompareType::kTotalOrder:
       return *total;
     case CompareType::kSigned:
-      return *total == KeyOrder::kSigned ? total : std::nullopt;
+      return *total == SortOrder::kSigned ? total : std::nullopt;
     case CompareType::kUnsigned:
-      return *total == KeyOrder::kUnsigned ? total : std::nullopt;
+      return *total == SortOrder::kUnsigned ? total : std::nullopt;
   }
   return std::nullopt;
 }
@@ -151,13 +152,13 @@ class ComparatorParser {
     const Instr *x = compare->operand(0), *y = compare->operand(1);
     if (x->shape().quant() != nullptr || y->shape().quant() != nullptr) return false;
     std::optional<int64_t> first = Mirror().Of(x, y);
-    std::optional<KeyOrder> order = OrderOf(x->shape().type(), attrs.type);
+    std::optional<SortOrder> order = OrderOf(x->shape().type(), attrs.type);
     if (!first || !order) return false;
     ComparedKey key{*first == 0 ? x : y, *order, up != (*first == 0)};
-    if (*order == KeyOrder::kFloatTotal) {
+    if (*order == SortOrder::kFloatTotal) {
       if (const Instr* number = SameProducer(key.value)) {
         key.value = number;
-        key.order = KeyOrder::kFloatNanLast;
+        key.order = SortOrder::kFloatNanLast;
       }
     }
     keys_.push_back(key);
@@ -169,36 +170,25 @@ class ComparatorParser {
 
 }  // namespace
 
-std::optional<KeyOrder> TotalOrderOf(ElementType type) {
-  if (type == ElementType::kPred) return KeyOrder::kUnsigned;
+std::optional<SortOrder> TotalOrderOf(ElementType type) {
+  if (type == ElementType::kPred) return SortOrder::kUnsigned;
   // Kernels leave the upper bits of narrower integers' bytes undefined.
   if (IsInteger(type) && InfoOf(type).bits < 8) return std::nullopt;
-  if (IsInteger(type)) return IsSigned(type) ? KeyOrder::kSigned : KeyOrder::kUnsigned;
-  if (InfinityBits(type) != 0) return KeyOrder::kFloatTotal;
+  if (IsInteger(type)) return IsSigned(type) ? SortOrder::kSigned : SortOrder::kUnsigned;
+  if (InfinityBits(type) != 0) return SortOrder::kFloatTotal;
   return std::nullopt;
 }
 
 uint64_t InfinityBits(ElementType type) {
-  switch (type) {
-    case ElementType::kF64:
-      return 0x7FF0'0000'0000'0000;
-    case ElementType::kF32:
-      return 0x7F80'0000;
-    case ElementType::kF16:
-      return 0x7C00;
-    case ElementType::kBF16:
-      return 0x7F80;
-    case ElementType::kF8E5M2:
-      return 0x7C;
-    case ElementType::kF8E4M3:
-      return 0x78;
-    case ElementType::kF8E3M4:
-      return 0x70;
-    case ElementType::kF8E4M3FN:
-      return 0x7E;
-    default:
-      return 0;
-  }
+  // Kernels leave the upper bits of narrower floats' bytes undefined.
+  if (!IsReal(type) || InfoOf(type).bits < 8) return 0;
+  const FloatFormat& format = FormatOf(type);
+  uint64_t exponent = (uint64_t{1} << format.exponent_bits) - 1;
+  uint64_t infinity = exponent << format.mantissa_bits;
+  if (format.nan == FloatFormat::Nan::kIeee) return infinity;
+  if (format.nan != FloatFormat::Nan::kAllOnes || !format.has_sign) return 0;
+  // The greatest number is just below the only NaN, whose bits are all ones.
+  return (infinity | ((uint64_t{1} << format.mantissa_bits) - 1)) - 1;
 }
 
 std::optional<std::vector<ComparedKey>> ComparedKeysOf(const Computation& less) {
@@ -208,8 +198,43 @@ std::optional<std::vector<ComparedKey>> ComparedKeysOf(const Computation& less) 
   if (!keys) return std::nullopt;
   // NaN is unordered: the result of the sort would depend on which pairs are compared.
   for (const ComparedKey& key : *keys)
-    if (key.order == KeyOrder::kFloatIeee && keys->size() > 1) return std::nullopt;
+    if (key.order == SortOrder::kFloatIeee && keys->size() > 1) return std::nullopt;
   return keys;
+}
+
+bool HasPlainOperands(const Instr& sort) {
+  if (sort.captures() > 0 || sort.operand_count() == 0) return false;
+  for (const Instr* operand : sort.operands()) {
+    const Shape& shape = operand->shape();
+    if (!IsPlainArray(shape) || shape.ElementCount() == 0 || shape.rank() == 0) return false;
+  }
+  return true;
+}
+
+std::optional<std::vector<OperandKey>> KeysOf(const Instr& sort) {
+  std::optional<std::vector<ComparedKey>> compared = ComparedKeysOf(*sort.called(0));
+  if (!compared) return std::nullopt;
+  std::vector<OperandKey> keys;
+  for (const ComparedKey& key : *compared) {
+    if (key.value->op() != Op::kParameter) return std::nullopt;
+    auto operand = static_cast<size_t>(key.value->attrs<ParameterAttrs>().number / 2);
+    if (operand >= sort.operand_count() ||
+        sort.operand(operand)->shape().type() != key.value->shape().type())
+      return std::nullopt;
+    keys.push_back({operand, key.order, key.is_descending});
+  }
+  return keys;
+}
+
+bool IsIotaAlong(const Instr& instr, int64_t dimension) {
+  if (!instr.shape().IsArray() || !IsInteger(instr.shape().type()) ||
+      InfoOf(instr.shape().type()).bits < 8)
+    return false;
+  if (dimension < 0) dimension += instr.shape().rank();
+  if (instr.op() == Op::kIota) return instr.attrs<IotaAttrs>().dimension == dimension;
+  return instr.op() == Op::kBroadcast && instr.operand(0)->op() == Op::kIota &&
+         instr.operand(0)->shape().rank() == 1 &&
+         instr.attrs<DimensionsAttrs>().dimensions == Dims{dimension};
 }
 
 }  // namespace tokamak

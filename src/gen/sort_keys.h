@@ -4,20 +4,16 @@
 #include <vector>
 
 #include "ir/ir.h"
+#include "support/ordered_key.h"
 
-// Recognizes comparators of sorts as lexicographic orders of keys.
+// Recognizes comparators of sorts as lexicographic orders of keys. support/ordered_key.h maps keys
+// to integers.
 
 namespace tokamak {
 
-// How keys are compared; the same orders as SortOrder in runtime/sort.h.
-//   kFloatTotal    floats by IEEE total order: -NaN ... -0, 0 ... NaN
-//   kFloatNanLast  floats; zeros are equal; NaNs are equal and greater than all others
-//   kFloatIeee    floats with IEEE comparisons: zeros are equal, NaNs unordered
-enum class KeyOrder : uint8_t { kUnsigned, kSigned, kFloatTotal, kFloatNanLast, kFloatIeee };
-
 // The order of a type's elements if floats are ordered totally; nullopt for complex types and types
 // whose bits have no such order.
-std::optional<KeyOrder> TotalOrderOf(ElementType type);
+std::optional<SortOrder> TotalOrderOf(ElementType type);
 // The bits of a float type's infinity, or of its greatest finite number if it has none: bits above
 // it are NaNs, for runtime sorts that compare the bits of floats as integers.
 uint64_t InfinityBits(ElementType type);
@@ -25,12 +21,29 @@ uint64_t InfinityBits(ElementType type);
 // One comparison in a comparator: the same expression, evaluated for both elements.
 struct ComparedKey {
   const Instr* value = nullptr;  // computed from the parameters of the first element
-  KeyOrder order{};
+  SortOrder order{};
   bool is_descending = false;
 };
 
 // The keys that a comparator (a, b) compares, most significant first; nullopt if it is not such an
 // order.
 std::optional<std::vector<ComparedKey>> ComparedKeysOf(const Computation& less);
+
+// A ComparedKey whose value is the element of an operand itself.
+struct OperandKey {
+  size_t operand = 0;
+  SortOrder order{};
+  bool is_descending = false;
+};
+
+// The keys of a sort whose comparator compares elements of its operands lexicographically; nullopt
+// for other sorts.
+std::optional<std::vector<OperandKey>> KeysOf(const Instr& sort);
+
+// Whether all operands of a sort are nonempty arrays and its comparator captures nothing: it has no
+// trailing operands that the comparator takes whole (Instr::captures).
+bool HasPlainOperands(const Instr& sort);
+// Whether an array is an iota (0, 1, 2 ...) along a dimension.
+bool IsIotaAlong(const Instr& instr, int64_t dimension);
 
 }  // namespace tokamak

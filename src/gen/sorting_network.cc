@@ -1,7 +1,5 @@
 #include "gen/sorting_network.h"
 
-#include <limits>
-
 namespace tokamak {
 namespace {
 
@@ -21,6 +19,26 @@ std::optional<ComparedKey> KeyOfSort(const LineSort& sort) {
 ScalarType IntegerLike(ScalarType real) {
   return real == ScalarType::kF64 ? ScalarType::kS64 : ScalarType::kS32;
 }
+// The type of the floats whose bits are in such an integer.
+ElementType ComputedFloat(ScalarType integer) {
+  return integer == ScalarType::kS64 ? ElementType::kF64 : ElementType::kF32;
+}
+KeyWord KeyWordOf(ScalarType integer) {
+  return {static_cast<int>(8 * BytesOf(integer)), /*is_signed=*/true};
+}
+
+// Integers of a kernel: a Code of support/ordered_key.h.
+struct ScalarCode {
+  KernelBuilder& b;
+  ScalarType type;
+  Scalar Constant(uint64_t value) const { return b.ConstantBits(type, value); }
+  Scalar Xor(Scalar x, Scalar y) const { return x ^ y; }
+  Scalar And(Scalar x, Scalar y) const { return x & y; }
+  Scalar Equal(Scalar x, Scalar y) const { return x == y; }
+  Scalar Less(Scalar x, Scalar y) const { return x < y; }
+  Scalar IsNegative(Scalar x, const KeyWord&) const { return x < x.Like(0); }
+  Scalar Select(Scalar condition, Scalar x, Scalar y) const { return Choose(condition, x, y); }
+};
 
 }  // namespace
 
@@ -33,7 +51,7 @@ bool IsNetworkSort(const Instr& sort) {
   std::optional<std::vector<ComparedKey>> keys = ComparedKeysOf(*sort.called(0));
   if (!keys) return false;
   for (const ComparedKey& key : *keys)
-    if (key.order == KeyOrder::kFloatIeee) return false;
+    if (key.order == SortOrder::kFloatIeee) return false;
   return KeyOfSort(lines) || lines.length <= kMaxComparedLength;
 }
 
@@ -54,7 +72,7 @@ SortingNetwork::SortingNetwork(KernelBuilder& b, ElementEmitter& emitter, const 
   if (key) {
     key_ = *key;
     key_operand_ = static_cast<size_t>(key_.value->attrs<ParameterAttrs>().number / 2);
-    only_keys_ = sort.instr->operand_count() == 1 && key_.order != KeyOrder::kFloatNanLast;
+    only_keys_ = sort.instr->operand_count() == 1 && key_.order != SortOrder::kFloatNanLast;
   }
   if (!vectors) return;
   for (const Instr* operand : sort.instr->operands()) {
@@ -210,37 +228,34 @@ Scalar SortingNetwork::IsBefore(const Item& x, const Item& y) {
   return b_.Constant(ScalarType::kPred, 0);
 }
 
-// Inverts the magnitude bits of negative numbers and keeps the sign bit, hence its own inverse.
-Scalar SortingNetwork::ToOrderedInteger(Scalar bits) {
-  bool wide = bits.type() == ScalarType::kS64;
-  Bits most = wide ? static_cast<Bits>(std::numeric_limits<int64_t>::max())
-                   : static_cast<Bits>(std::numeric_limits<int32_t>::max());
-  Scalar sign = bits >> bits.Like(wide ? 63 : 31);
-  return bits ^ (sign & b_.ConstantBits(bits.type(), most));
-}
-
 Scalar SortingNetwork::KeyOf(Scalar value) {
   if (value.type() == ScalarType::kPred) value = value.As(ScalarType::kS32);
-  if (key_.order == KeyOrder::kFloatNanLast) {
-    value = Choose(value == 0.0, value.Like(0), value);
-    value = Choose(value != value, value.Like(std::numeric_limits<double>::quiet_NaN()), value);
+  if (IsFloatOrder(key_.order)) {
+    value = value.BitsAs(IntegerLike(value.type()));
+    ScalarCode code{b_, value.type()};
+    KeyWord word = KeyWordOf(value.type());
+    if (key_.order == SortOrder::kFloatNanLast) {
+      value = WithEqualZeros(code, value, word);
+      value = WithEqualNans(code, value, word, InfinityBits(ComputedFloat(value.type())));
+    }
+    value = ToOrderedKey(code, value, word, key_.order);
   }
-  if (key_.order == KeyOrder::kFloatNanLast || key_.order == KeyOrder::kFloatTotal)
-    value = ToOrderedInteger(value.BitsAs(IntegerLike(value.type())));
   return key_.is_descending ? ReverseOrder(value) : value;
 }
 
 // Reverses the order of keys by inverting all bits.
 Scalar SortingNetwork::ReverseOrder(Scalar key) {
-  Bits ones = ~Bits{0} >> (64 - 8 * BytesOf(key.type()));
-  return key ^ b_.ConstantBits(key.type(), ones);
+  return key ^ b_.ConstantBits(key.type(), KeyWordOf(key.type()).ones());
 }
 
 Element SortingNetwork::ValueOf(Scalar key) {
   if (key_.is_descending) key = ReverseOrder(key);
   ElementType type = sort_.instr->operand(0)->shape().type();
   if (type == ElementType::kPred) return {key != 0.0, {}};
-  if (key_.order == KeyOrder::kFloatTotal) key = ToOrderedInteger(key).BitsAs(ComputeType(type));
+  if (key_.order == SortOrder::kFloatTotal) {
+    ScalarCode code{b_, key.type()};
+    key = FromOrderedKey(code, key, KeyWordOf(key.type()), key_.order).BitsAs(ComputeType(type));
+  }
   return {key, {}};
 }
 

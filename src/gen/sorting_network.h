@@ -55,9 +55,6 @@ class SortingNetwork {
   // An element as Item::key, and back.
   Scalar KeyOf(Scalar value);
   Element ValueOf(Scalar key);
-  // The bits of a float as a signed integer with the same order. It is its own inverse: applied to
-  // that integer, it returns the bits of the float.
-  Scalar ToOrderedInteger(Scalar bits);
   // A key for the descending order.
   Scalar ReverseOrder(Scalar key);
   template <typename Body>

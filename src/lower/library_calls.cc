@@ -1,30 +1,14 @@
 #include "lower/library_calls.h"
 
 #include "gen/library/scatter.h"
-#include "gen/library/sorts.h"
 #include "gen/region.h"
+#include "gen/sort_keys.h"
 #include "lower/math_calls.h"
 #include "runtime/scatter.h"
 #include "runtime/sort.h"
 
 namespace tokamak {
 namespace {
-
-SortOrder OrderOf(KeyOrder order) {
-  switch (order) {
-    case KeyOrder::kUnsigned:
-      return SortOrder::kUnsigned;
-    case KeyOrder::kSigned:
-      return SortOrder::kSigned;
-    case KeyOrder::kFloatTotal:
-      return SortOrder::kFloatTotal;
-    case KeyOrder::kFloatNanLast:
-      return SortOrder::kFloatNanLast;
-    case KeyOrder::kFloatIeee:
-      return SortOrder::kFloatIeee;
-  }
-  return SortOrder::kUnsigned;
-}
 
 int64_t BytesOfElement(const Shape& shape) {
   return shape.ByteSize() / shape.ElementCount();
@@ -39,7 +23,7 @@ SortForm FormOfSort(const Instr& sort) {
   std::vector<OperandKey> keys = KeysOf(sort).value();
   for (const OperandKey& key : keys)
     form.keys.push_back({.operand = key.operand,
-                         .order = OrderOf(key.order),
+                         .order = key.order,
                          .is_descending = key.is_descending,
                          .infinity = InfinityBits(sort.operand(key.operand)->shape().type())});
   const Dims& dims = sort.operand(0)->shape().dims();
@@ -56,7 +40,7 @@ TopKForm FormOfTopK(const Instr& top) {
   const Shape& shape = top.operand(0)->shape();
   TopKForm form;
   form.key = {.operand = 0,
-              .order = OrderOf(*TotalOrderOf(shape.type())),
+              .order = *TotalOrderOf(shape.type()),
               .is_descending = top.attrs<TopKAttrs>().largest,
               .infinity = InfinityBits(shape.type())};
   form.bytes = BytesOfElement(shape);

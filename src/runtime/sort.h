@@ -4,18 +4,11 @@
 #include <vector>
 
 #include "runtime/library_call.h"
+#include "support/ordered_key.h"
 
 // Sorts and top-k of arrays along a dimension, by keys with a built-in order.
 
 namespace tokamak {
-
-enum class SortOrder : uint8_t {
-  kUnsigned,
-  kSigned,
-  kFloatTotal,    // floats by IEEE total order: -NaN ... -0, 0 ... NaN
-  kFloatNanLast,  // floats; zeros are equal; NaNs are equal and greater than all others
-  kFloatIeee,     // floats; zeros are equal; NaNs are unordered
-};
 
 struct SortKey {
   size_t operand = 0;

@@ -1,28 +1,17 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
-#include "runtime/sort.h"
+#include "support/ordered_key.h"
 
-// Maps sort keys to unsigned integers of the same order.
+// Sort keys of elements in memory as unsigned integers of the same order (ordered_key.h).
 
 namespace tokamak::sorting {
 
 template <typename Raw>
-inline constexpr Raw kSign = static_cast<Raw>(Raw{1} << (8 * sizeof(Raw) - 1));
-
-// Maps the bits of a float to total order: negative numbers reversed, below the others.
+inline constexpr KeyWord kWord{8 * sizeof(Raw)};
 template <typename Raw>
-inline Raw OrderedBits(Raw bits) {
-  auto negative = static_cast<Raw>(Raw{0} - (bits >> (8 * sizeof(Raw) - 1)));  // all ones or zero
-  return static_cast<Raw>(bits ^ (negative | kSign<Raw>));
-}
-
-template <typename Raw>
-inline Raw UnorderedBits(Raw key) {
-  return static_cast<Raw>((key & kSign<Raw>) != 0 ? key & ~kSign<Raw> : ~key);
-}
+inline constexpr Raw kSign = static_cast<Raw>(kWord<Raw>.sign());
 
 // For orders in which zeros are equal and NaNs are equal: NaN is the greatest key.
 template <typename Raw>
@@ -32,18 +21,16 @@ inline bool IsNan(Raw bits, Raw infinity) {
 
 template <SortOrder order, typename Raw>
 inline Raw KeyOf(Raw bits, Raw infinity) {
-  if constexpr (order == SortOrder::kUnsigned) return bits;
-  if constexpr (order == SortOrder::kSigned) return static_cast<Raw>(bits ^ kSign<Raw>);
-  if constexpr (order == SortOrder::kFloatTotal) return OrderedBits(bits);
-  if (IsNan(bits, infinity)) return static_cast<Raw>(~Raw{0});
-  return OrderedBits(bits == kSign<Raw> ? Raw{0} : bits);
+  if constexpr (order == SortOrder::kFloatNanLast) {
+    bits = WithEqualNans(RawCode<Raw>(), bits, kWord<Raw>, infinity);
+    bits = WithEqualZeros(RawCode<Raw>(), bits, kWord<Raw>);
+  }
+  return ToOrderedKey(RawCode<Raw>(), bits, kWord<Raw>, order);
 }
 
 template <SortOrder order, typename Raw>
 inline Raw BitsOf(Raw key) {
-  if constexpr (order == SortOrder::kUnsigned) return key;
-  if constexpr (order == SortOrder::kSigned) return static_cast<Raw>(key ^ kSign<Raw>);
-  return UnorderedBits(key);
+  return FromOrderedKey(RawCode<Raw>(), key, kWord<Raw>, order);
 }
 
 // Calls f.operator()<order>().

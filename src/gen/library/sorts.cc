@@ -28,41 +28,6 @@ bool IsTopK(const Instr& instr) {
 
 }  // namespace
 
-bool HasPlainOperands(const Instr& sort) {
-  if (sort.captures() > 0 || sort.operand_count() == 0) return false;
-  for (const Instr* operand : sort.operands()) {
-    const Shape& shape = operand->shape();
-    if (!IsPlainArray(shape) || shape.ElementCount() == 0 || shape.rank() == 0) return false;
-  }
-  return true;
-}
-
-std::optional<std::vector<OperandKey>> KeysOf(const Instr& sort) {
-  std::optional<std::vector<ComparedKey>> compared = ComparedKeysOf(*sort.called(0));
-  if (!compared) return std::nullopt;
-  std::vector<OperandKey> keys;
-  for (const ComparedKey& key : *compared) {
-    if (key.value->op() != Op::kParameter) return std::nullopt;
-    auto operand = static_cast<size_t>(key.value->attrs<ParameterAttrs>().number / 2);
-    if (operand >= sort.operand_count() ||
-        sort.operand(operand)->shape().type() != key.value->shape().type())
-      return std::nullopt;
-    keys.push_back({operand, key.order, key.is_descending});
-  }
-  return keys;
-}
-
-bool IsIotaAlong(const Instr& instr, int64_t dimension) {
-  if (!instr.shape().IsArray() || !IsInteger(instr.shape().type()) ||
-      InfoOf(instr.shape().type()).bits < 8)
-    return false;
-  if (dimension < 0) dimension += instr.shape().rank();
-  if (instr.op() == Op::kIota) return instr.attrs<IotaAttrs>().dimension == dimension;
-  return instr.op() == Op::kBroadcast && instr.operand(0)->op() == Op::kIota &&
-         instr.operand(0)->shape().rank() == 1 &&
-         instr.attrs<DimensionsAttrs>().dimensions == Dims{dimension};
-}
-
 bool UsesRuntimeFunction(const Instr& instr, const Machine& machine) {
   if (machine.is_gpu()) return false;
   if (HasRuntimeFunction(instr) || UsesRuntimeScatter(instr)) return true;

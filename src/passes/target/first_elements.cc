@@ -1,7 +1,7 @@
 #include "passes/target/first_elements.h"
 
-#include "gen/library/sorts.h"
 #include "gen/region.h"
+#include "gen/sort_keys.h"
 #include "rewrite/editor.h"
 
 namespace tokamak {
@@ -28,8 +28,8 @@ class FirstElements {
   bool Find() {
     std::optional<std::vector<OperandKey>> keys = KeysOf(sort_);
     if (!keys || keys->size() != 1 || sort_.parent()->root() == &sort_) return false;
-    KeyOrder order = (*keys)[0].order;
-    if (!nearly_ && (order == KeyOrder::kFloatNanLast || order == KeyOrder::kFloatIeee))
+    SortOrder order = (*keys)[0].order;
+    if (!nearly_ && (order == SortOrder::kFloatNanLast || order == SortOrder::kFloatIeee))
       return false;
     is_descending_ = (*keys)[0].is_descending;
     key_ = (*keys)[0].operand;

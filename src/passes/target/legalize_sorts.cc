@@ -1,8 +1,8 @@
 #include <limits>
 #include <unordered_map>
 
-#include "gen/library/sorts.h"
 #include "gen/region.h"
+#include "gen/sort_keys.h"
 #include "ir/builder.h"
 #include "passes/passes.h"
 #include "passes/target/first_elements.h"
@@ -94,7 +94,7 @@ class KeyRewriter {
     for (size_t k = keys_.size(); k-- > 0;) {
       Instr *x = NormalizedKey(b, parameters[2 * k], k),
             *y = NormalizedKey(b, parameters[2 * k + 1], k);
-      bool plain = keys_[k].order == KeyOrder::kFloatIeee || !IsReal(x->shape().type());
+      bool plain = keys_[k].order == SortOrder::kFloatIeee || !IsReal(x->shape().type());
       CompareType type = plain ? CompareType::kNone : CompareType::kTotalOrder;
       auto compare = [&](CompareDirection direction) {
         return b.Append(Op::kCompare, {x, y}, CompareAttrs{direction, type});
@@ -106,7 +106,7 @@ class KeyRewriter {
   }
 
   Instr* NormalizedKey(Builder& b, Instr* x, size_t k) {
-    if (keys_[k].order != KeyOrder::kFloatNanLast) return x;
+    if (keys_[k].order != SortOrder::kFloatNanLast) return x;
     ElementType type = x->shape().type();
     Instr* zero = b.Scalar(type, 0);
     Instr* nan = b.Scalar(type, std::numeric_limits<double>::quiet_NaN());

@@ -15,9 +15,9 @@
 #include <unordered_map>
 
 #include "gen/gpu/gpu.h"
-#include "gen/library/sorts.h"
 #include "gen/line_sort.h"
 #include "gen/region.h"
+#include "gen/sort_keys.h"
 #include "ir/builder.h"
 #include "rewrite/editor.h"
 #include "support/check.h"

@@ -15,8 +15,8 @@
 #include <limits>
 
 #include "gen/gpu/gpu.h"
-#include "gen/library/sorts.h"
 #include "gen/region.h"
+#include "gen/sort_keys.h"
 #include "gen/sorting_network.h"
 #include "passes/target/packed_words.h"
 #include "passes/target/radix_sort.h"
@@ -60,7 +60,7 @@ class PackedKeySorter {
     return {.from = below_bits_,
             .bits = key_bits_,
             .is_descending = key_.is_descending,
-            .equal_zeros = key_.order == KeyOrder::kFloatNanLast};
+            .equal_zeros = key_.order == SortOrder::kFloatNanLast};
   }
 
   ElementType WordType() const { return word_.type(); }
@@ -131,11 +131,6 @@ class PackedKeySorter {
 
   ElementType OperandType(size_t i) const { return sort_.operand(i)->shape().type(); }
   ElementType KeyType() const { return OperandType(key_.operand); }
-  Instr* Word(uint64_t value) {
-    return make_.Filled(word_, Literal::ScalarInt(word_.type(), static_cast<int64_t>(value)));
-  }
-  Instr* Both(Op op, Instr* x, Instr* y) { return make_.Make(op, word_, {x, y}); }
-
   // The dimensions with the sorted one last.
   Dims LinesLast() const {
     Dims order;
@@ -170,34 +165,28 @@ class PackedKeySorter {
     return tokamak::BitsAsWord(make_, Lines(sort_.operand(i)), word_.type());
   }
 
-  // Maps all NaNs to one value that sorts after all other numbers.
-  Instr* WithoutNan(Instr* word) {
-    if (key_.order != KeyOrder::kFloatNanLast) return word;
-    Instr* key = Lines(sort_.operand(key_.operand));
-    Instr* is_nan = make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, dims_), {key, key},
-                               CompareAttrs{CompareDirection::kNe, CompareType::kNone});
-    uint64_t sign = uint64_t{1} << (key_bits_ - 1);
-    return make_.Make(Op::kSelect, word_, {is_nan, Word(sign | (sign - 1)), word});
-  }
-
   // The word of each element, [lines, length].
   Instr* Words() {
-    Instr* word = WithoutNan(OrderedBits(make_, BitsAsWord(key_.operand), key_bits_, key_.order));
-    if (below_ == Below::kNothing) return word;
-    word = Both(Op::kShiftLeft, word, Word(static_cast<uint64_t>(below_bits_)));
+    WordCode code(make_, word_);
+    Instr* bits = BitsAsWord(key_.operand);
+    KeyWord key{key_bits_};
+    if (key_.order == SortOrder::kFloatNanLast)
+      bits = WithEqualNans(code, bits, key, InfinityBits(KeyType()));
+    Instr* ordered = ToOrderedKey(code, bits, key, key_.order);
+    if (below_ == Below::kNothing) return ordered;
     Instr* below = below_ == Below::kOther ? BitsAsWord(1 - key_.operand)
                                            : make_.Make(Op::kIota, word_, {}, IotaAttrs{1});
-    return Both(Op::kOr, word, below);
+    return code.Packed(ordered, below, below_bits_);
   }
 
   // Operand i in sorted order: unpacked from the words, or gathered by the index in them.
   Instr* ResultOf(size_t i, Instr* sorted) {
+    WordCode code(make_, word_);
     if (i == key_.operand) {
-      if (below_bits_ > 0)
-        sorted = Both(Op::kShiftRightLogical, sorted, Word(static_cast<uint64_t>(below_bits_)));
-      return FromBits(make_, FromOrderedBits(make_, sorted, key_bits_, key_.order), OperandType(i));
+      Instr* key = code.Above(sorted, below_bits_);
+      return FromBits(make_, FromOrderedKey(code, key, {key_bits_}, key_.order), OperandType(i));
     }
-    Instr* below = Both(Op::kAnd, sorted, Word((uint64_t{1} << below_bits_) - 1));
+    Instr* below = code.Below(sorted, below_bits_);
     if (below_ == Below::kOther) return FromBits(make_, below, OperandType(i));
     if (IsIotaAlong(*sort_.operand(i), static_cast<int64_t>(line_.along)))
       return make_.Converted(below, OperandType(i));
@@ -236,7 +225,7 @@ bool TryPackedKeySort(Instr& sort, PassContext& context) {
   int64_t longest = gpu::MaxBlockMergeSortLength(sort), length = LineSortOf(sort).length;
   std::optional<std::vector<OperandKey>> keys = KeysOf(sort);
   // If elements are unordered relative to NaN, the result depends on the order of comparisons.
-  if (!keys || keys->size() != 1 || (*keys)[0].order == KeyOrder::kFloatIeee) return false;
+  if (!keys || keys->size() != 1 || (*keys)[0].order == SortOrder::kFloatIeee) return false;
   PackedKeySorter sorter(sort, (*keys)[0]);
   if (!sorter.Fits()) return false;
   int digits = DigitsOf(sorter.Order());

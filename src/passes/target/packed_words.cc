@@ -18,23 +18,6 @@ ElementType UnsignedOf(int bits) {
   }
 }
 
-// Inverts the sign bit of all keys, and the other bits of negative floats. Which keys are negative
-// is read from the sign bit, which is inverted on the way back.
-Instr* Flipped(Editor& make, Instr* bits, int key_bits, KeyOrder order, bool back) {
-  if (order == KeyOrder::kUnsigned) return bits;
-  const Shape shape = bits->shape();
-  auto word = [&](uint64_t value) {
-    return make.Filled(shape, Literal::ScalarInt(shape.type(), static_cast<int64_t>(value)));
-  };
-  uint64_t sign = uint64_t{1} << (key_bits - 1), ones = sign | (sign - 1);
-  if (order == KeyOrder::kSigned) return make.Make(Op::kXor, shape, {bits, word(sign)});
-  Instr* is_high =
-      make.Make(Op::kCompare, Shape::Array(ElementType::kPred, shape.dims()), {bits, word(sign)},
-                CompareAttrs{CompareDirection::kGe, CompareType::kNone});
-  Instr *high = word(back ? sign : ones), *low = word(back ? ones : sign);
-  return make.Make(Op::kXor, shape, {bits, make.Make(Op::kSelect, shape, {is_high, high, low})});
-}
-
 }  // namespace
 
 int PackedBits(ElementType type) {
@@ -64,12 +47,27 @@ Instr* FromBits(Editor& make, Instr* bits, ElementType type) {
   return make.Make(Op::kBitcastConvert, Shape::Array(type, bits->shape().dims()), {bits});
 }
 
-Instr* OrderedBits(Editor& make, Instr* bits, int key_bits, KeyOrder order) {
-  return Flipped(make, bits, key_bits, order, false);
+Instr* WordCode::Constant(uint64_t value) {
+  return make_.Filled(shape_, Literal::ScalarInt(shape_.type(), static_cast<int64_t>(value)));
 }
 
-Instr* FromOrderedBits(Editor& make, Instr* ordered, int key_bits, KeyOrder order) {
-  return Flipped(make, ordered, key_bits, order, true);
+Instr* WordCode::Compare(CompareDirection direction, Instr* x, Instr* y) {
+  return make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, shape_.dims()), {x, y},
+                    CompareAttrs{direction, CompareType::kNone});
+}
+
+Instr* WordCode::Packed(Instr* key, Instr* payload, int bits) {
+  if (bits == 0) return key;
+  return Make(Op::kOr, Make(Op::kShiftLeft, key, static_cast<uint64_t>(bits)), payload);
+}
+
+Instr* WordCode::Above(Instr* word, int bits) {
+  if (bits == 0) return word;
+  return Make(Op::kShiftRightLogical, word, static_cast<uint64_t>(bits));
+}
+
+Instr* WordCode::Below(Instr* word, int bits) {
+  return Make(Op::kAnd, word, bits == 0 ? 0 : KeyWord{bits}.ones());
 }
 
 }  // namespace tokamak

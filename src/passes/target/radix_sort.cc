@@ -19,6 +19,7 @@
 
 #include "gen/gpu/gpu.h"
 #include "ir/builder.h"
+#include "passes/target/packed_words.h"
 #include "passes/target/window_starts.h"
 #include "support/check.h"
 
@@ -41,57 +42,19 @@ struct Digit {
   int64_t count() const { return int64_t{1} << bits; }
 };
 
-uint64_t Ones(int bits) {
-  return bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
-}
-
-// Creates instructions on scalar words in a computation.
-struct ScalarCode {
-  Builder& b;
-  ElementType type;
-  Instr* Word(uint64_t value) {
-    return b.Constant(Literal::ScalarInt(type, static_cast<int64_t>(value)));
-  }
-  Instr* Both(Op op, Instr* x, Instr* y) { return b.Append(op, {x, y}); }
-  Instr* AreEqual(Instr* x, Instr* y) { return b.Compare(x, y, CompareDirection::kEq); }
-  Instr* Chosen(Instr* p, Instr* x, Instr* y) { return b.Select(p, x, y); }
-};
-
-// Creates instructions on arrays of words.
-struct ArrayCode {
-  Editor& make;
-  Shape shape;
-  Instr* Word(uint64_t value) {
-    Literal literal = Literal::ScalarInt(shape.type(), static_cast<int64_t>(value));
-    return make.Broadcast(make.Constant(literal), shape);
-  }
-  Instr* Both(Op op, Instr* x, Instr* y) { return make.Make(op, shape, {x, y}); }
-  Instr* AreEqual(Instr* x, Instr* y) {
-    return make.Make(Op::kCompare, Shape::Array(ElementType::kPred, shape.dims()), {x, y},
-                     CompareAttrs{CompareDirection::kEq, CompareType::kNone});
-  }
-  Instr* Chosen(Instr* p, Instr* x, Instr* y) { return make.Make(Op::kSelect, shape, {p, x, y}); }
-};
-
 // The key of a word.
-template <typename Code>
-Instr* KeyOf(Code& code, const RadixOrder& order, Instr* word) {
-  if (order.from > 0)
-    word = code.Both(Op::kShiftRightLogical, word, code.Word(static_cast<uint64_t>(order.from)));
-  if (order.equal_zeros) {
-    uint64_t zero = uint64_t{1} << (order.bits - 1);
-    word = code.Chosen(code.AreEqual(word, code.Word(zero - 1)), code.Word(zero), word);
-  }
-  if (order.is_descending) word = code.Both(Op::kXor, word, code.Word(Ones(order.bits)));
-  return word;
+Instr* KeyOf(WordCode& code, const RadixOrder& order, Instr* word) {
+  word = code.Above(word, order.from);
+  KeyWord key{order.bits};
+  // In the order of the bits, -0 is just below 0.
+  if (order.equal_zeros)
+    word = code.Select(code.Equal(word, code.Constant(key.magnitude())), code.Constant(key.sign()),
+                       word);
+  return order.is_descending ? code.Make(Op::kXor, word, key.ones()) : word;
 }
 
-template <typename Code>
-Instr* DigitOf(Code& code, const RadixOrder& order, Instr* word, const Digit& digit) {
-  Instr* key = KeyOf(code, order, word);
-  if (digit.shift > 0)
-    key = code.Both(Op::kShiftRightLogical, key, code.Word(static_cast<uint64_t>(digit.shift)));
-  return code.Both(Op::kAnd, key, code.Word(Ones(digit.bits)));
+Instr* DigitOf(WordCode& code, const RadixOrder& order, Instr* word, const Digit& digit) {
+  return code.Below(code.Above(KeyOf(code, order, word), digit.shift), digit.bits);
 }
 
 class RadixSorter {
@@ -156,7 +119,7 @@ class RadixSorter {
   Instr* Padded(Instr* words, int64_t length) {
     int64_t padding = length - length_;
     if (padding == 0) return words;
-    uint64_t last = order_.is_descending ? 0 : Ones(order_.bits);
+    uint64_t last = order_.is_descending ? 0 : KeyWord{order_.bits}.ones();
     Instr* with =
         make_.Constant(Literal::ScalarInt(type_, static_cast<int64_t>(last << order_.from)));
     return make_.Make(Op::kPad, Shape::Array(type_, {lines_, length_ + padding}), {words, with},
@@ -172,7 +135,8 @@ class RadixSorter {
   // Compares words by a digit, or by the whole key if `digit` is empty.
   Computation* Less(const std::optional<Digit>& digit, const Instr* captured = nullptr) {
     Builder b(of_, "less_bits");
-    ScalarCode code{b, type_};
+    Editor make(of_, *b.computation());
+    WordCode code(make, Shape::Scalar(type_));
     Instr* words[2] = {b.Parameter(Shape::Scalar(type_)), b.Parameter(Shape::Scalar(type_))};
     if (captured != nullptr) b.Parameter(captured->shape());
     for (Instr*& word : words)
@@ -185,7 +149,7 @@ class RadixSorter {
   Instr* Pass(Instr* words, const Digit& digit) {
     Dims dims = {lines_, segments_, segment_};
     Instr* splits = make_.Reshaped(words, dims);
-    ArrayCode arrays{make_, Shape::Array(type_, dims)};
+    WordCode arrays(make_, Shape::Array(type_, dims));
     Instr* digits =
         make_.Make(Op::kConvert, Numbers(dims), {DigitOf(arrays, order_, splits, digit)});
     Instr* starts = Starts(Counts(digits, digit.count()));

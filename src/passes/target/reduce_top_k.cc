@@ -27,7 +27,7 @@ constexpr int64_t kMaxReducedK = 8;
 
 class TopKReducer {
  public:
-  TopKReducer(Instr& top, KeyOrder order)
+  TopKReducer(Instr& top, SortOrder order)
       : top_(top),
         make_(top),
         order_(order),
@@ -57,25 +57,20 @@ class TopKReducer {
  private:
   ElementType KeyType() const { return top_.operand(0)->shape().type(); }
   int64_t K() const { return ResultShapesOf(top_.shape())[0].dims().back(); }
-  Instr* Word(uint64_t value, const Shape& shape) {
-    return make_.Filled(shape, Literal::ScalarInt(shape.type(), static_cast<int64_t>(value)));
-  }
-  Instr* Both(Op op, Instr* x, Instr* y) { return make_.Make(op, x->shape(), {x, y}); }
-  uint64_t Ones(int bits) const { return ~uint64_t{0} >> (64 - bits); }
   // The key bits of words with the order of the result: ascending.
-  Instr* Ascending(Instr* key) {
+  Instr* Ascending(WordCode& code, Instr* key) {
     if (!top_.attrs<TopKAttrs>().largest) return key;
-    return Both(Op::kXor, key, Word(Ones(key_bits_), key->shape()));
+    return code.Make(Op::kXor, key, KeyWord{key_bits_}.ones());
   }
 
   Instr* Words() {
+    WordCode code(make_, Shape::Array(type_, dims_));
     Instr* bits = BitsAsWord(make_, top_.operand(0), type_);
-    Instr* key = Ascending(OrderedBits(make_, bits, key_bits_, order_));
+    Instr* key = Ascending(code, ToOrderedKey(code, bits, {key_bits_}, order_));
     if (index_bits_ == 0) return key;
-    Instr* shift = Word(static_cast<uint64_t>(index_bits_), key->shape());
     auto along = static_cast<int64_t>(dims_.size()) - 1;
     Instr* index = make_.Make(Op::kIota, key->shape(), {}, IotaAttrs{along});
-    return Both(Op::kOr, Both(Op::kShiftLeft, key, shift), index);
+    return code.Packed(key, index, index_bits_);
   }
 
   Computation* Min() {
@@ -105,21 +100,17 @@ class TopKReducer {
     if (firsts.size() > 1)
       words = make_.Make(Op::kConcatenate, Shape::Array(type_, dims), firsts,
                          DimensionAttrs{static_cast<int64_t>(dims.size()) - 1});
-    Instr* key = words;
-    Instr* index = Word(0, words->shape());
-    if (index_bits_ > 0) {
-      key = Both(Op::kShiftRightLogical, words,
-                 Word(static_cast<uint64_t>(index_bits_), words->shape()));
-      index = Both(Op::kAnd, words, Word(Ones(index_bits_), words->shape()));
-    }
-    key = FromOrderedBits(make_, Ascending(key), key_bits_, order_);
+    WordCode code(make_, words->shape());
+    Instr* key = code.Above(words, index_bits_);
+    Instr* index = index_bits_ == 0 ? code.Constant(0) : code.Below(words, index_bits_);
+    key = FromOrderedKey(code, Ascending(code, key), {key_bits_}, order_);
     make_.ReplaceParts({FromBits(make_, key, KeyType()),
                         make_.Converted(index, ResultShapesOf(top_.shape())[1].type())});
   }
 
   Instr& top_;
   Editor make_;
-  const KeyOrder order_;
+  const SortOrder order_;
   const Dims dims_;
   const int key_bits_, index_bits_;
   ElementType type_{};
@@ -129,7 +120,7 @@ class TopKReducer {
 
 bool TryReduceTopK(Instr& top, PassContext& context) {
   const Shape& shape = top.operand(0)->shape();
-  std::optional<KeyOrder> order = TotalOrderOf(shape.type());
+  std::optional<SortOrder> order = TotalOrderOf(shape.type());
   bool plain = IsPlainArray(shape) && shape.rank() > 0 && shape.ElementCount() > 0 &&
                CanPack(shape.type()) && order && !HasControlDependencies(top);
   for (const Shape& result : ResultShapesOf(top.shape()))
