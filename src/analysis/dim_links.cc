@@ -2,26 +2,24 @@
 //
 //   1. Depends   which values depend on a followed array: forward data flow, to a fixed point
 //   2. JoinAll   parameters of body and condition, and next value of a carried array: one class
-//   3. Link      each instruction joins or mixes the dimensions of its operands and results, by op
+//   3. Link      each instruction joins or mixes the dimensions of its operands and results, by
+//                their index maps
 //
 // Only operands that depend on a followed array link anything: all other values are available at
-// every point. An op without a case of its own mixes all dimensions that it changes, which is
-// always safe. Classes are a union-find with path halving; `mixed_` is valid at the root of a class
-// only. Step 1 is linear per sweep, the others almost linear.
+// every point. An op without an index map mixes all dimensions that it changes, which is always
+// safe. Classes are a union-find with path halving; `mixed_` is valid at the root of a class only.
+// Step 1 is linear per sweep, the others almost linear.
 
 #include "analysis/dim_links.h"
 
 #include <algorithm>
 #include <optional>
 
+#include "analysis/index_map.h"
 #include "analysis/own_condition.h"
 
 namespace tokamak {
 namespace {
-
-bool Contains(const Dims& dims, size_t d) {
-  return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
-}
 
 size_t PartCount(const Shape& shape) {
   return shape.IsTuple() ? shape.elements().size() : 1;
@@ -35,6 +33,11 @@ size_t RankOf(const Shape& shape) {
 
 bool IsLoopOrBranch(const Instr& instr) {
   return instr.op() == Op::kWhile || instr.op() == Op::kConditional || instr.op() == Op::kCall;
+}
+
+// A point cannot compute one element of these ops alone, whatever their index maps are.
+bool IsComputedWhole(Op op) {
+  return op == Op::kScatter || op == Op::kScan || op == Op::kConvolution;
 }
 
 // The argument for a parameter of a called computation.
@@ -194,237 +197,45 @@ void DimLinks::MixAll(const Instr& value) {
       mixed_[ClassOf(value, d, p)] = looked_at_;
 }
 
-void DimLinks::Same(const Instr& instr, size_t i, size_t from, size_t to) {
-  const Instr& operand = *instr.operand(i);
-  if (!Depends(operand) || operand.shape().dim(from) == 1) return;
+void DimLinks::MixResult(const Instr& instr, size_t dim) {
   for (size_t part = 0; part < PartCount(instr.shape()); ++part)
-    Join(operand, from, 0, instr, to, part);
+    mixed_[ClassOf(instr, dim, part)] = looked_at_;
 }
 
-// The default case: an elementwise op links equal dimensions; any other op mixes all dimensions of
-// its operands and results.
 void DimLinks::Link(const Instr& instr) {
   looked_at_ = &instr;
-  switch (instr.op()) {
-    case Op::kParameter:
-    case Op::kTuple:
-    case Op::kGetTupleElement:
-      return;
-    case Op::kReshape:
-    case Op::kBitcast:
-      return LinkReshape(instr);
-    case Op::kBroadcast: {
-      const Dims& dimensions = instr.attrs<DimensionsAttrs>().dimensions;
-      for (size_t i = 0; i < dimensions.size(); ++i)
-        Same(instr, 0, i, static_cast<size_t>(dimensions[i]));
-      return;
-    }
-    case Op::kTranspose: {
-      const Dims& permutation = instr.attrs<DimensionsAttrs>().dimensions;
-      for (size_t i = 0; i < permutation.size(); ++i)
-        Same(instr, 0, static_cast<size_t>(permutation[i]), i);
-      return;
-    }
-    case Op::kReverse:
-    case Op::kSlice:
-    case Op::kPad:
-    case Op::kConcatenate:
-    case Op::kDynamicSlice:
-    case Op::kDynamicUpdateSlice:
-    case Op::kSort:
-      return LinkSlice(instr);
-    case Op::kGather:
-      return LinkGather(instr);
-    case Op::kBitcastConvert:
-      return LinkBits(instr);
-    case Op::kDot:
-      return LinkDot(instr);
-    case Op::kReduce:
-    case Op::kReduceWindow:
-      return LinkReduce(instr);
-    case Op::kWhile:
-    case Op::kConditional:
-    case Op::kCall:
-      return LinkCalls(instr);
-    default:
-      break;
-  }
-  bool same_shape = instr.info().Is(kElementwise) || instr.op() == Op::kCopy ||
-                    instr.op() == Op::kOptimizationBarrier;
-  for (size_t i = 0; i < instr.operand_count(); ++i) {
-    const Instr& operand = *instr.operand(i);
-    if (!Depends(operand) || !operand.shape().IsArray()) continue;
-    bool same =
-        same_shape && instr.shape().IsArray() && operand.shape().dims() == instr.shape().dims();
-    for (size_t d = 0; d < RankOf(operand.shape()); ++d) {
-      if (same)
-        Same(instr, i, d, d);
-      else if (operand.shape().dim(d) > 1)
-        Mix(operand, d);
-    }
-    if (!same && operand.shape().ElementCount() > 1) MixAll(instr);
-  }
+  if (instr.op() == Op::kTuple || instr.op() == Op::kGetTupleElement) return;
+  if (IsLoopOrBranch(instr)) return LinkCalls(instr);
+  for (size_t i = 0; i < instr.operand_count(); ++i)
+    if (instr.operand(i)->shape().IsArray() && Depends(*instr.operand(i))) LinkOperand(instr, i);
 }
 
-// Splits both shapes into minimal groups of dimensions with equal element counts. A group of one
-// dimension on both sides preserves it; others mix.
-void DimLinks::LinkReshape(const Instr& instr) {
-  const Instr& operand = *instr.operand(0);
-  const Dims &from = operand.shape().dims(), &to = instr.shape().dims();
-  size_t i = 0, k = 0;
-  while (i < from.size() || k < to.size()) {
-    std::vector<size_t> left, right;
-    int64_t x = 1, y = 1;
-    do {
-      if (k >= to.size() || (i < from.size() && x <= y)) {
-        if (i >= from.size()) break;
-        x *= from[i];
-        if (from[i] != 1) left.push_back(i);
-        ++i;
-      } else {
-        y *= to[k];
-        if (to[k] != 1) right.push_back(k);
-        ++k;
-      }
-    } while (x != y);
-    if (left.size() == 1 && right.size() == 1) {
-      Same(instr, 0, left[0], right[0]);
-      continue;
-    }
-    if (!Depends(operand)) continue;
-    for (size_t d : left) Mix(operand, d);
-    for (size_t d : right) Mix(instr, d);
+// A dimension that is read at the index of a dimension of the result is joined with it. Both are
+// mixed if it is read at other indices, too.
+void DimLinks::LinkOperand(const Instr& instr, size_t i) {
+  const Instr& operand = *instr.operand(i);
+  const Dims& dims = operand.shape().dims();
+  std::optional<IndexMap> map;
+  if (!IsComputedWhole(instr.op())) map = IndexMapOf(instr, i);
+  if (!map) {
+    for (size_t d = 0; d < dims.size(); ++d)
+      if (dims[d] > 1) Mix(operand, d);
+    if (operand.shape().ElementCount() > 1) MixAll(instr);
+    return;
   }
-}
-
-// Ops that access part of a dimension mix it; dimensions that they access as a whole are preserved.
-void DimLinks::LinkSlice(const Instr& instr) {
-  auto is_whole = [&](size_t i, size_t d) {
-    const Instr& operand = *instr.operand(i);
-    switch (instr.op()) {
-      case Op::kReverse:
-        return !Contains(instr.attrs<DimensionsAttrs>().dimensions, d);
-      case Op::kConcatenate:
-        return static_cast<int64_t>(d) != instr.attrs<DimensionAttrs>().dimension;
-      case Op::kSort: {
-        int64_t along = instr.attrs<SortAttrs>().dimension;
-        return static_cast<int64_t>(d) != (along < 0 ? along + operand.shape().rank() : along);
-      }
-      case Op::kPad: {
-        const PadAttrs& pad = instr.attrs<PadAttrs>();
-        return pad.low[d] == 0 && pad.high[d] == 0 &&
-               (d >= pad.interior.size() || pad.interior[d] == 0);
-      }
-      case Op::kDynamicUpdateSlice:
-        return instr.operand(1)->shape().dim(d) == instr.shape().dim(d);
-      default:
-        return operand.shape().dim(d) == instr.shape().dim(d);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    bool same = map->SameDim(d, dims[d]).has_value();
+    for (const IndexTerm& term : map->TermsOf(map->dims[d])) {
+      if (term.variable >= map->result_rank) continue;
+      for (size_t part = 0; dims[d] > 1 && part < PartCount(instr.shape()); ++part)
+        Join(operand, d, 0, instr, term.variable, part);
+      if (!same) MixResult(instr, term.variable);
     }
-  };
-  size_t arrays = instr.op() == Op::kConcatenate          ? instr.operand_count()
-                  : instr.op() == Op::kSort               ? instr.operand_count() - instr.captures()
-                  : instr.op() == Op::kDynamicUpdateSlice ? 2
-                                                          : 1;
-  for (size_t i = 0; i < instr.operand_count(); ++i) {
-    const Instr& operand = *instr.operand(i);
-    if (!Depends(operand)) continue;
-    for (size_t d = 0; d < RankOf(operand.shape()); ++d) {
-      if (i >= arrays) {
-        Mix(operand, d);
-        continue;
-      }
-      Same(instr, i, d, d);
-      if (is_whole(i, d)) continue;
-      Mix(operand, d);
-      for (size_t p = 0; p < PartCount(instr.shape()); ++p)
-        mixed_[ClassOf(instr, d, p)] = looked_at_;
-    }
+    if (!same) Mix(operand, d);
   }
-}
-
-// If widths differ, the last dimension of one of the two counts the pieces of one element.
-void DimLinks::LinkBits(const Instr& instr) {
-  if (!Depends(*instr.operand(0))) return;
-  size_t from = instr.operand(0)->shape().dims().size(), to = instr.shape().dims().size();
-  for (size_t d = 0; d < std::min(from, to); ++d) Same(instr, 0, d, d);
-  if (from > to) Mix(*instr.operand(0), to);
-}
-
-// Batch dimensions of the result follow the indices, offset dimensions the operand. A dimension
-// that the gather indexes or slices is mixed.
-void DimLinks::LinkGather(const Instr& instr) {
-  const GatherAttrs& attrs = instr.attrs<GatherAttrs>();
-  const Instr &operand = *instr.operand(0), &indices = *instr.operand(1);
-  std::vector<size_t> offset, batch;  // dimensions of the result
-  for (size_t d = 0; d < instr.shape().dims().size(); ++d)
-    (Contains(attrs.offset_dims, d) ? offset : batch).push_back(d);
-  auto vector_dim = static_cast<size_t>(attrs.index_vector_dim);
-  auto batch_of = [&](size_t d) { return batch[d > vector_dim ? d - 1 : d]; };
-  if (Depends(indices))
-    for (size_t d = 0; d < indices.shape().dims().size(); ++d) {
-      if (d == vector_dim)
-        Mix(indices, d);
-      else
-        Same(instr, 1, d, batch_of(d));
-    }
-  if (!Depends(operand)) return;
-  size_t next = 0;
-  for (size_t d = 0; d < operand.shape().dims().size(); ++d) {
-    auto at = std::find(attrs.operand_batching_dims.begin(), attrs.operand_batching_dims.end(),
-                        static_cast<int64_t>(d));
-    if (at != attrs.operand_batching_dims.end()) {
-      auto which = static_cast<size_t>(at - attrs.operand_batching_dims.begin());
-      Same(instr, 0, d, batch_of(static_cast<size_t>(attrs.start_indices_batching_dims[which])));
-    } else if (Contains(attrs.collapsed_slice_dims, d)) {
-      Mix(operand, d);
-    } else {
-      Same(instr, 0, d, offset[next]);
-      if (attrs.slice_sizes[d] != operand.shape().dim(d)) {
-        Mix(operand, d);
-        Mix(instr, offset[next]);
-      }
-      ++next;
-    }
-  }
-}
-
-// The result has batch dimensions, then free dimensions of lhs, then those of rhs.
-void DimLinks::LinkDot(const Instr& instr) {
-  const DotAttrs& attrs = instr.attrs<DotAttrs>();
-  size_t next = attrs.lhs_batch.size();
-  for (size_t side : {0, 1}) {
-    const Dims& batch = side == 0 ? attrs.lhs_batch : attrs.rhs_batch;
-    const Dims& contracting = side == 0 ? attrs.lhs_contracting : attrs.rhs_contracting;
-    for (size_t i = 0; i < batch.size(); ++i) Same(instr, side, static_cast<size_t>(batch[i]), i);
-    for (size_t d = 0; d < instr.operand(side)->shape().dims().size(); ++d) {
-      if (Contains(batch, d)) continue;
-      if (!Contains(contracting, d))
-        Same(instr, side, d, next++);
-      else if (Depends(*instr.operand(side)))
-        Mix(*instr.operand(side), d);
-    }
-  }
-}
-
-void DimLinks::LinkReduce(const Instr& instr) {
-  bool window = instr.op() == Op::kReduceWindow;
-  for (size_t i = 0; i < instr.operand_count(); ++i) {
-    const Instr& operand = *instr.operand(i);
-    if (!Depends(operand) || operand.shape().IsScalar()) continue;
-    for (size_t d = 0, to = 0; d < operand.shape().dims().size(); ++d) {
-      if (window) {
-        const WindowDim& w = instr.attrs<WindowAttrs>().window[d];
-        Same(instr, i, d, d);
-        if (w.size != 1 || w.stride != 1 || w.pad_low != 0 || w.pad_high != 0 ||
-            w.base_dilation != 1)
-          Mix(operand, d);
-      } else if (Contains(instr.attrs<DimensionsAttrs>().dimensions, d)) {
-        Mix(operand, d);
-      } else {
-        Same(instr, i, d, to++);
-      }
-    }
-  }
+  for (const IndexExpr& guard : map->guards)
+    for (const IndexTerm& term : map->TermsOf(guard))
+      if (!map->AlwaysHolds(guard)) MixResult(instr, term.variable);
 }
 
 // Arguments and results of a call are linked to parameters and roots of the callee.

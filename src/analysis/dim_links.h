@@ -40,22 +40,16 @@ class DimLinks {
   void MarkDepends(const Instr& value, size_t part, bool& changed);
 
   void Link(const Instr& instr);
-  // Joins two classes: index k of dimension `from` of operand i is read to write index k of
-  // dimension `to` of the result.
-  void Same(const Instr& instr, size_t i, size_t from, size_t to);
+  void LinkOperand(const Instr& instr, size_t i);
   // Marks the class of the dimension as mixed.
   void Mix(const Instr& value, size_t dim);
+  // Of all results of an instruction.
+  void MixResult(const Instr& instr, size_t dim);
   void MixAll(const Instr& value);
   void Join(const Instr& x, size_t x_dim, size_t x_part, const Instr& y, size_t y_dim,
             size_t y_part);
   // Joins all dimensions of two arrays pairwise.
   void JoinAll(const Instr& x, size_t x_part, const Instr& y, size_t y_part);
-  void LinkReshape(const Instr& instr);
-  void LinkSlice(const Instr& instr);
-  void LinkGather(const Instr& instr);
-  void LinkBits(const Instr& instr);
-  void LinkDot(const Instr& instr);
-  void LinkReduce(const Instr& instr);
   void LinkCalls(const Instr& instr);
   size_t Root(size_t node);
 
