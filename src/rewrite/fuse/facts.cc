@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "analysis/effects.h"
+#include "analysis/index_map.h"
 #include "rewrite/bodies.h"
 
 namespace tokamak::fuse {
@@ -323,21 +324,13 @@ bool ReadsRepeatedly(const Instr& user, const Instr& operand) {
 bool HoldsInnerLoop(const Instr& instr) {
   constexpr int64_t kFewInputs = 10;  // input elements per result element (chosen)
   return AnyInstr(instr, [](const Instr& in) {
-    if (in.op() == Op::kReduce) return ReducedElements(in) > kFewInputs;
-    if (in.op() != Op::kReduceWindow) return false;
-    int64_t inputs = 1;
-    for (const WindowDim& dim : in.attrs<WindowAttrs>().window)
-      inputs = std::min(inputs * dim.size, kFewInputs + 1);
-    return inputs > kFewInputs;
+    return (in.op() == Op::kReduce || in.op() == Op::kReduceWindow) &&
+           IndexMapOf(in, 0)->ReadsPerElement() > kFewInputs;
   });
 }
 
 int64_t ReducedElements(const Instr& reduce) {
-  if (reduce.op() != Op::kReduce) return 0;
-  int64_t reduced_count = 1;
-  for (int64_t d : reduce.attrs<DimensionsAttrs>().dimensions)
-    reduced_count *= reduce.operand(0)->shape().dim(static_cast<size_t>(d));
-  return reduced_count;
+  return reduce.op() == Op::kReduce ? IndexMapOf(reduce, 0)->ReadsPerElement() : 0;
 }
 
 // Looks at the innermost dimension larger than 1: if it is not innermost in the operand, reads are
