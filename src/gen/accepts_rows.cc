@@ -10,6 +10,7 @@
 #include <array>
 #include <bit>
 
+#include "analysis/index_map.h"
 #include "gen/row_levels.h"
 
 namespace tokamak {
@@ -216,17 +217,11 @@ class RowAccessChecker {
       case Op::kIota:
         return;
       case Op::kBroadcast:
-        return visit(BeforeBroadcast(instr, at));
-      case Op::kTranspose: {
-        const Dims& permutation = instr.attrs<DimensionsAttrs>().dimensions;
-        MixedRadixIndex from(at.size());
-        for (size_t i = 0; i < at.size(); ++i) from[static_cast<size_t>(permutation[i])] = at[i];
-        return visit(std::move(from));
-      }
+      case Op::kTranspose:
+      case Op::kSlice:
+        return visit(OperandIndex(instr, at));
       case Op::kReshape:
         return visit(Split(Joined(at, instr.shape().dims()), instr.operand(0)->shape().dims()));
-      case Op::kSlice:
-        return visit(BeforeSlice(instr, at));
       case Op::kBitcastConvert: {
         const Shape& from = instr.operand(0)->shape();
         bool same_shape = from.rank() == instr.shape().rank();
@@ -246,20 +241,20 @@ class RowAccessChecker {
     }
   }
 
-  static MixedRadixIndex BeforeBroadcast(const Instr& instr, const MixedRadixIndex& at) {
-    const Dims& dimensions = instr.attrs<DimensionsAttrs>().dimensions;
-    MixedRadixIndex from(dimensions.size());
-    for (size_t i = 0; i < from.size(); ++i)
-      from[i] = instr.operand(0)->shape().dim(i) == 1 ? Digit{Digit::Of::kZero}
-                                                      : at[static_cast<size_t>(dimensions[i])];
+  // An operand's coordinate is unknown unless it is one of the result's, or 0.
+  static MixedRadixIndex OperandIndex(const Instr& instr, const MixedRadixIndex& at) {
+    IndexMap map = *IndexMapOf(instr, 0);
+    MixedRadixIndex from(map.dims.size());
+    for (size_t d = 0; d < from.size(); ++d) {
+      std::span<const IndexTerm> terms = map.TermsOf(map.dims[d]);
+      if (map.dims[d].offset != 0) continue;
+      if (terms.empty()) {
+        from[d] = {Digit::Of::kZero};
+      } else if (terms[0].coefficient == 1) {
+        from[d] = at[terms[0].variable];
+      }
+    }
     return from;
-  }
-
-  static MixedRadixIndex BeforeSlice(const Instr& instr, MixedRadixIndex at) {
-    const SliceAttrs& attrs = instr.attrs<SliceAttrs>();
-    for (size_t d = 0; d < at.size(); ++d)
-      if (attrs.starts[d] != 0 || (d < attrs.strides.size() && attrs.strides[d] != 1)) at[d] = {};
-    return at;
   }
 
   // Only the result of the current row is available.
