@@ -1,7 +1,5 @@
 #include "gen/element.h"
 
-#include <algorithm>
-
 #include "gen/random_bits.h"
 #include "gen/select_scatter.h"
 #include "gen/window.h"
@@ -19,10 +17,6 @@ namespace {
 // time and stack.
 constexpr size_t kMaxNodes = 8000;
 constexpr int kMaxDepth = 2000;
-
-bool Contains(const Dims& dims, size_t d) {
-  return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
-}
 
 }  // namespace
 
@@ -212,7 +206,6 @@ Element ElementEmitter::Compute(const Instr& instr, const Coordinates& at, size_
   if (IsImmediate(instr)) return Immediate(instr);
   if (!in_region_.contains(&instr))
     return LoadLinear(instr, Linearized(b_, at, instr.shape().dims()));
-  const Dims& dims = instr.shape().IsArray() ? instr.shape().dims() : Dims();
   switch (instr.op()) {
     case Op::kIota:
       return Iota(instr, at);
@@ -230,47 +223,19 @@ Element ElementEmitter::Compute(const Instr& instr, const Coordinates& at, size_
     case Op::kBitcast:
     case Op::kReshape:
       return Reshape(instr, at);
-    case Op::kBroadcast: {
-      const Dims& dimensions = instr.attrs<DimensionsAttrs>().dimensions;
-      Coordinates from(dimensions.size());
-      for (size_t i = 0; i < from.size(); ++i)
-        from[i] = instr.operand(0)->shape().dim(i) == 1 ? b_.Index(0)
-                                                        : at[static_cast<size_t>(dimensions[i])];
-      return At(*instr.operand(0), from);
-    }
-    case Op::kTranspose: {
-      const Dims& permutation = instr.attrs<DimensionsAttrs>().dimensions;
-      Coordinates from(at.size());
-      for (size_t i = 0; i < at.size(); ++i) from[static_cast<size_t>(permutation[i])] = at[i];
-      return At(*instr.operand(0), from);
-    }
-    case Op::kReverse: {
-      Coordinates from = at;
-      for (int64_t dimension : instr.attrs<DimensionsAttrs>().dimensions) {
-        auto d = static_cast<size_t>(dimension);
-        from[d] = b_.Index(dims[d] - 1) - at[d];
-      }
-      return At(*instr.operand(0), from);
-    }
-    case Op::kSlice: {
-      const SliceAttrs& attrs = instr.attrs<SliceAttrs>();
-      Coordinates from(at.size());
-      for (size_t d = 0; d < at.size(); ++d) {
-        int64_t step = d < attrs.strides.size() ? attrs.strides[d] : 1;
-        from[d] = at[d] * b_.Index(step) + b_.Index(attrs.starts[d]);
-      }
-      return At(*instr.operand(0), from);
-    }
+    case Op::kBroadcast:
+    case Op::kTranspose:
+    case Op::kReverse:
+    case Op::kSlice:
+    case Op::kDynamicSlice:
+    case Op::kGather:
+      return At(*instr.operand(0), OperandCoordinates(instr, 0, at));
     case Op::kPad:
       return Pad(instr, at);
     case Op::kConcatenate:
       return Concatenate(instr, at);
-    case Op::kGather:
-      return Gather(instr, at);
     case Op::kTorchIndexSelect:
       return TorchIndexSelect(instr, at);
-    case Op::kDynamicSlice:
-      return DynamicSlice(instr, at);
     case Op::kDynamicUpdateSlice:
       return DynamicUpdateSlice(instr, at);
     case Op::kBitcastConvert:
@@ -367,22 +332,61 @@ Element ElementEmitter::ChooseElement(Scalar condition, Element yes, Element no)
   return chosen;
 }
 
-Element ElementEmitter::Pad(const Instr& instr, const Coordinates& at) {
-  const PadAttrs& pad = instr.attrs<PadAttrs>();
-  const Dims& from = instr.operand(0)->shape().dims();
-  Coordinates inside(at.size());
-  Scalar holds = b_.ConstantBits(ScalarType::kPred, 1);
-  for (size_t d = 0; d < at.size(); ++d) {
-    int64_t step = (d < pad.interior.size() ? pad.interior[d] : 0) + 1;
-    Scalar shifted = at[d] - b_.Index(pad.low[d]);
-    int64_t last = (from[d] - 1) * step;
-    holds = holds & (b_.Index(0) <= shifted) & (shifted <= b_.Index(last));
-    Scalar clamped = LesserOf(GreaterOf(shifted, b_.Index(0)), b_.Index(last));
-    if (step > 1) holds = holds & (clamped % b_.Index(step) == b_.Index(0));
-    inside[d] = clamped / b_.Index(step);
+// The index along one dimension of an operand. An index that may be out of bounds is clamped, and
+// `inside` is narrowed to the elements that exist.
+Scalar ElementEmitter::CoordinateOf(const Instr& instr, const IndexMap& map, const IndexExpr& expr,
+                                    const Coordinates& variables, Scalar* inside) {
+  Scalar at;
+  for (const IndexTerm& term : map.TermsOf(expr)) {
+    Scalar product = variables[term.variable];
+    if (term.coefficient != 1) product = product * b_.Index(term.coefficient);
+    at = at.ok() ? at + product : product;
   }
+  if (!at.ok()) {
+    at = b_.Index(expr.offset);
+  } else if (expr.offset != 0) {
+    at = at + b_.Index(expr.offset);
+  }
+  if (expr.start.Moves()) {
+    Scalar start = StartIndex(instr, expr.start, variables);
+    at = expr.start.is_subtracted ? at - start : at + start;
+  }
+  if (!expr.last) return at;
+  bool is_block = expr.start.kind != RunTimeStart::Kind::kNone;
+  if (is_block) {  // compared like the windows of a scatter, so that equal comparisons are one
+                   // value
+    *inside = *inside & (b_.Index(0) <= at) & (at < b_.Index(*expr.last + 1));
+  } else {
+    *inside = *inside & (b_.Index(0) <= at) & (at <= b_.Index(*expr.last));
+  }
+  Scalar clamped = LesserOf(GreaterOf(at, b_.Index(0)), b_.Index(*expr.last));
+  if (expr.divisor == 1) return clamped;
+  *inside = *inside & (clamped % b_.Index(expr.divisor) == b_.Index(0));
+  return clamped / b_.Index(expr.divisor);
+}
+
+Coordinates ElementEmitter::OperandCoordinates(const Instr& instr, size_t operand,
+                                               const Coordinates& variables, Scalar* inside) {
+  IndexMap map = *IndexMapOf(instr, operand);
+  Coordinates at;
+  at.reserve(map.dims.size());
+  for (const IndexExpr& expr : map.dims)
+    at.push_back(CoordinateOf(instr, map, expr, variables, inside));
+  return at;
+}
+
+Scalar ElementEmitter::StartIndex(const Instr& instr, const RunTimeStart& start,
+                                  Coordinates variables) {
+  variables.push_back(b_.Index(start.component));  // the component variable of the index operand
+  return ClampedStart(*instr.operand(start.operand),
+                      OperandCoordinates(instr, start.operand, variables), start.last);
+}
+
+Element ElementEmitter::Pad(const Instr& instr, const Coordinates& at) {
+  Scalar inside = b_.ConstantBits(ScalarType::kPred, 1);
+  Coordinates from = OperandCoordinates(instr, 0, at, &inside);
   Element padding = At(*instr.operand(1), {});
-  return ChooseElement(holds, At(*instr.operand(0), inside), padding);
+  return ChooseElement(inside, At(*instr.operand(0), from), padding);
 }
 
 Element ElementEmitter::Concatenate(const Instr& instr, const Coordinates& at) {
@@ -417,76 +421,18 @@ Scalar ElementEmitter::ClampedStart(const Instr& index, const Coordinates& at, i
   return LesserOf(GreaterOf(value.As(ScalarType::kIndex), b_.Index(0)), b_.Index(last));
 }
 
-// Start index d of dynamic-slice and dynamic-update-slice, from operand `first` on: one scalar per
-// dimension, or one vector.
-Scalar ElementEmitter::Start(const Instr& instr, size_t first, size_t d, int64_t last) {
-  const Instr& only = *instr.operand(first);
-  if (instr.operand_count() == first + 1 && only.shape().rank() == 1)
-    return ClampedStart(only, {b_.Index(static_cast<int64_t>(d))}, last);
-  return ClampedStart(*instr.operand(first + d), {}, last);
-}
-
-Element ElementEmitter::DynamicSlice(const Instr& instr, const Coordinates& at) {
-  const Dims& dims = instr.operand(0)->shape().dims();
-  Coordinates from(at.size());
-  for (size_t d = 0; d < at.size(); ++d)
-    from[d] = at[d] + Start(instr, 1, d, dims[d] - instr.shape().dim(d));
-  return At(*instr.operand(0), from);
-}
-
 Element ElementEmitter::DynamicUpdateSlice(const Instr& instr, const Coordinates& at) {
-  const Dims& sizes = instr.operand(1)->shape().dims();
-  Coordinates from(at.size());
-  Scalar holds = b_.ConstantBits(ScalarType::kPred, 1);
-  for (size_t d = 0; d < at.size(); ++d) {
-    Scalar shifted = at[d] - Start(instr, 2, d, instr.shape().dim(d) - sizes[d]);
-    holds = holds & (b_.Index(0) <= shifted) & (shifted < b_.Index(sizes[d]));
-    from[d] = LesserOf(GreaterOf(shifted, b_.Index(0)), b_.Index(sizes[d] - 1));
-  }
-  return ChooseElement(holds, At(*instr.operand(1), from), At(*instr.operand(0), at));
+  Scalar inside = b_.ConstantBits(ScalarType::kPred, 1);
+  Coordinates from = OperandCoordinates(instr, 1, at, &inside);
+  return ChooseElement(inside, At(*instr.operand(1), from), At(*instr.operand(0), at));
 }
 
 Coordinates ElementEmitter::UpdateDestination(const Instr& instr, const Coordinates& at) {
-  Coordinates position(at.size());
+  IndexMap map = *IndexMapOf(instr, 1);
+  Coordinates position = at;
   for (size_t d = 0; d < at.size(); ++d)
-    position[d] =
-        at[d] + Start(instr, 2, d, instr.shape().dim(d) - instr.operand(1)->shape().dim(d));
+    if (map.dims[d].start.Moves()) position[d] = at[d] + StartIndex(instr, map.dims[d].start, at);
   return position;
-}
-
-// The offset_dims of the result index into one slice; the other dimensions select the start
-// indices.
-Element ElementEmitter::Gather(const Instr& instr, const Coordinates& at) {
-  const GatherAttrs& attrs = instr.attrs<GatherAttrs>();
-  const Dims& from = instr.operand(0)->shape().dims();
-  const Instr& indices = *instr.operand(1);
-  Coordinates offset, batch;
-  for (size_t d = 0; d < at.size(); ++d)
-    (Contains(attrs.offset_dims, d) ? offset : batch).push_back(at[d]);
-  auto vector_dim = static_cast<size_t>(attrs.index_vector_dim);
-  auto batch_at = [&](int64_t dim) {  // along a dimension of the index operand
-    auto d = static_cast<size_t>(dim);
-    return batch[d > vector_dim ? d - 1 : d];
-  };
-  Coordinates source(from.size());
-  for (size_t d = 0, next = 0; d < from.size(); ++d) {
-    bool collapsed =
-        Contains(attrs.collapsed_slice_dims, d) || Contains(attrs.operand_batching_dims, d);
-    source[d] = collapsed ? b_.Index(0) : offset[next++];
-  }
-  for (size_t i = 0; i < attrs.start_index_map.size(); ++i) {
-    auto d = static_cast<size_t>(attrs.start_index_map[i]);
-    Coordinates vector = batch;
-    if (vector_dim < static_cast<size_t>(indices.shape().rank()))
-      vector.insert(vector.begin() + static_cast<int64_t>(vector_dim),
-                    b_.Index(static_cast<int64_t>(i)));
-    source[d] = source[d] + ClampedStart(indices, vector, from[d] - attrs.slice_sizes[d]);
-  }
-  for (size_t i = 0; i < attrs.operand_batching_dims.size(); ++i) {
-    auto d = static_cast<size_t>(attrs.operand_batching_dims[i]);
-    source[d] = source[d] + batch_at(attrs.start_indices_batching_dims[i]);
-  }
-  return At(*instr.operand(0), source);
 }
 
 Element ElementEmitter::TorchIndexSelect(const Instr& instr, const Coordinates& at) {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analysis/index_map.h"
 #include "gen/region.h"
 #include "kernel/builder.h"
 #include "kernel/formulas.h"
@@ -163,18 +164,22 @@ class ElementEmitter {
   Element Iota(const Instr& instr, const Coordinates& at);
   Element Pad(const Instr& instr, const Coordinates& at);
   Element Concatenate(const Instr& instr, const Coordinates& at);
-  Element Gather(const Instr& instr, const Coordinates& at);
-  Element DynamicSlice(const Instr& instr, const Coordinates& at);
   Element DynamicUpdateSlice(const Instr& instr, const Coordinates& at);
   Element BitcastConvert(const Instr& instr, const Coordinates& at);
   Element Map(const Instr& instr, const Coordinates& at);
   Element ReduceWindow(const Instr& instr, const Coordinates& at, size_t result_index);
   Element TorchIndexSelect(const Instr& instr, const Coordinates& at);
   Element RandomBits(const Instr& instr, const Coordinates& at);
-  // A start index, clamped to [0, last]: of an array of indices at `at`; of a dynamic slice or
-  // update whose start indices are the operands from `first` on, along dimension d.
+  // The coordinates at which an op that moves elements reads an operand (analysis/index_map.h). The
+  // variables of the map are the coordinates of the result. `inside` may be null if no index can be
+  // out of bounds.
+  Coordinates OperandCoordinates(const Instr& instr, size_t operand, const Coordinates& variables,
+                                 Scalar* inside = nullptr);
+  Scalar CoordinateOf(const Instr& instr, const IndexMap& map, const IndexExpr& expr,
+                      const Coordinates& variables, Scalar* inside);
+  Scalar StartIndex(const Instr& instr, const RunTimeStart& start, Coordinates variables);
+  // A start index in an array of indices at `at`, clamped to [0, last].
   Scalar ClampedStart(const Instr& index, const Coordinates& at, int64_t last);
-  Scalar Start(const Instr& instr, size_t first, size_t d, int64_t last);
   Element ChooseElement(Scalar condition, Element yes, Element no);
   Element Zero(ElementType type);
 
