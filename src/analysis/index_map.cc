@@ -498,6 +498,12 @@ bool IndexMap::AlwaysHolds(const IndexExpr& guard) const {
   return low >= 0 && high <= *guard.last && guard.divisor == 1 && !guard.start.Moves();
 }
 
+Dims IndexMap::IteratedSizes() const {
+  Dims sizes;
+  for (size_t v = result_rank; v < variables.size(); ++v) sizes.push_back(variables[v].size);
+  return sizes;
+}
+
 int64_t IndexMap::ReadsPerElement() const {
   int64_t reads = 1;
   for (size_t v = result_rank; v < variables.size(); ++v)

@@ -91,6 +91,8 @@ struct IndexMap {
   std::optional<size_t> SameDim(size_t dim, int64_t size) const;
   // Whether the condition of a guard holds for all indices.
   bool AlwaysHolds(const IndexExpr& guard) const;
+  // The sizes of the iterated variables.
+  Dims IteratedSizes() const;
   // The number of assignments of the iterated variables; INT64_MAX if it is larger.
   int64_t ReadsPerElement() const;
 };

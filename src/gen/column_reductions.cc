@@ -28,45 +28,19 @@ std::string AnalyzeColumnReductions(const FusedRegion& region, ColumnReductions&
 
 Coordinates InputCoordinates(const Reducer& reducer, const Coordinates& result,
                              const Coordinates& reduced) {
-  Coordinates at(reducer.input().dims().size());
-  for (size_t i = 0; i < result.size(); ++i)
-    at[static_cast<size_t>(reducer.kept_dims[i])] = result[i];
-  for (size_t i = 0; i < reduced.size(); ++i)
-    at[static_cast<size_t>(reducer.reduced_dims[i])] = reduced[i];
-  return at;
+  return ReadCoordinates(*IndexMapOf(*reducer.instr, 0), result, reduced);
 }
-
-namespace {
-
-// The coordinates in one operand of a dot.
-Coordinates OperandAt(const Dims& dims, const Dims& batch, const Dims& contracting,
-                      const Coordinates& result, size_t free_from, const Coordinates& contracted) {
-  Coordinates at(dims.size());
-  for (size_t i = 0; i < batch.size(); ++i) at[static_cast<size_t>(batch[i])] = result[i];
-  for (size_t i = 0; i < contracting.size(); ++i)
-    at[static_cast<size_t>(contracting[i])] = contracted[i];
-  for (Scalar& c : at)
-    if (!c.ok()) c = result[free_from++];
-  return at;
-}
-
-}  // namespace
 
 Element AddDotTerm(KernelBuilder& b, ElementEmitter& emitter, const Instr& dot,
                    const Coordinates& result, const Coordinates& contracted, Element sum) {
-  const DotAttrs& attrs = dot.attrs<DotAttrs>();
-  const Dims &lhs = dot.operand(0)->shape().dims(), &rhs = dot.operand(1)->shape().dims();
   ElementType type = AccumulatorElementType(dot.shape().type());
-  size_t lhs_free = attrs.lhs_batch.size();
-  size_t rhs_free = lhs.size() - attrs.lhs_contracting.size();
-  auto operand = [&](size_t i, const Coordinates& at) {
+  auto operand = [&](size_t i) {
     const Instr& instr = *dot.operand(i);
+    Coordinates at = ReadCoordinates(*IndexMapOf(dot, i), result, contracted);
     return ConvertElement(b, instr.shape().type(), type, emitter.At(instr, at));
   };
-  Element x = operand(
-      0, OperandAt(lhs, attrs.lhs_batch, attrs.lhs_contracting, result, lhs_free, contracted));
-  Element y = operand(
-      1, OperandAt(rhs, attrs.rhs_batch, attrs.rhs_contracting, result, rhs_free, contracted));
+  Element x = operand(0);
+  Element y = operand(1);
   if (!emitter.failure().empty()) return sum;
   // Products are rounded before the addition, as in the interpreter: bitwise the same results.
   if (IsReal(type)) return {sum[0] + x[0] * y[0], {}};

@@ -47,6 +47,16 @@ Scalar Linearized(KernelBuilder& b, const Coordinates& at, const Dims& dims) {
   return sum;
 }
 
+Coordinates ReadCoordinates(const IndexMap& map, const Coordinates& result,
+                            const Coordinates& iterated) {
+  Coordinates at;
+  for (const IndexExpr& expr : map.dims) {
+    size_t variable = map.terms[expr.first_term].variable;
+    at.push_back(variable < result.size() ? result[variable] : iterated[variable - result.size()]);
+  }
+  return at;
+}
+
 ElementEmitter::ElementEmitter(KernelBuilder& b, const FusedRegion& region) : b_(b) {
   for (const Instr* instr : region.instrs) in_region_.emplace(instr, true);
   for (const Instr* input : region.inputs)

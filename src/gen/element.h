@@ -40,6 +40,10 @@ using Coordinates = std::vector<Scalar>;
 // Row-major: the coordinates of element `linear`, and the linear index of coordinates.
 Coordinates Delinearized(KernelBuilder& b, Scalar linear, const Dims& dims);
 Scalar Linearized(KernelBuilder& b, const Coordinates& at, const Dims& dims);
+// The coordinates at which a reduce or dot reads an operand, from those of the result and those of
+// the reduced or contracted dimensions, the iterated variables of the operand's map.
+Coordinates ReadCoordinates(const IndexMap& map, const Coordinates& result,
+                            const Coordinates& iterated);
 
 // Returns why the element emitter has no code for the instruction, nullopt if it has. Depends only
 // on the instruction and the shapes of its operands.

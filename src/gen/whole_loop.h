@@ -123,8 +123,7 @@ struct WholeLoopMatVec {
   size_t vector = 0;               // index of the operand that is the vector
   int64_t terms = 0, results = 0;  // terms of a sum (contracted elements, K); results per point
 
-  Dims ResultDims() const;      // sizes of the result dimensions that are not parallel axes
-  Dims ContractedDims() const;  // sizes of the contracted dimensions
+  Dims ResultDims() const;  // sizes of the result dimensions that are not parallel axes
 };
 // The dot as a WholeLoopMatVec if it is too large to unroll and small enough for local arrays: the
 // kernel then loops over the contracted dimension, with the vector and the sums in local arrays
@@ -133,10 +132,6 @@ std::optional<WholeLoopMatVec> LoopedMatVecOf(const LoopIndependence& independen
                                               const Instr& dot);
 // The same for a dot of any size; nullopt if it is not the product of a vector and a matrix.
 std::optional<WholeLoopMatVec> MatVecOf(const LoopIndependence& independence, const Instr& dot);
-// The coordinates in an operand of a dot, from the result coordinates `at` and the contracted
-// coordinates `term`.
-Coordinates OperandCoordinates(const Instr& dot, size_t operand, const Coordinates& at,
-                               const Coordinates& term);
 // The dots of the loop and its nested loops that threads can compute together. Empty if the loop or
 // a nested one has an unknown trip count: threads of different points could then diverge, and not
 // all of them would reach a barrier.
@@ -230,7 +225,7 @@ class WholeLoopFrame {
   // unless emitter_ has code for them.
   void EmitInstr(const Instr& instr);
   // An operand element of the dot, in the accumulator type. `term`: linear index over
-  // ContractedDims(). `sum`: linear index of a result of the point, over ResultDims().
+  // the contracted dimensions. `sum`: linear index of a result of the point, over ResultDims().
   Scalar FactorOf(const WholeLoopMatVec& product, size_t operand, Scalar term, Scalar sum);
   void EmitMatVec(const WholeLoopMatVec& product);
   void EmitDistributedMatVec(const WholeLoopMatVec& product);

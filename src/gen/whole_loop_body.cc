@@ -168,11 +168,8 @@ void WholeLoopFrame::EmitBranches(const Instr& instr) {
 // In the order of the interpreter; narrow floats are rounded at the end.
 std::vector<Element> WholeLoopFrame::EmitReduce(const Instr& reduce, const Coordinates& at) {
   size_t count = (reduce.operand_count() - reduce.captures()) / 2;
-  const Dims& reduced = reduce.attrs<DimensionsAttrs>().dimensions;
-  const Dims& from = reduce.operand(0)->shape().dims();
-  Dims terms;
-  for (int64_t d : reduced) terms.push_back(from[static_cast<size_t>(d)]);
-  if (reduce.captures() > 0 || ProductOf(terms, 0, terms.size()) > kMaxUnrolledTaps) {
+  IndexMap map = *IndexMapOf(reduce, 0);
+  if (reduce.captures() > 0 || map.ReadsPerElement() > kMaxUnrolledTaps) {
     context_.Fail("it contains a long reduction");
     return {};
   }
@@ -184,18 +181,8 @@ std::vector<Element> WholeLoopFrame::EmitReduce(const Instr& reduce, const Coord
                : ConvertElement(context_.b, type, AccumulatorElementType(type), value);
   };
   for (size_t i = 0; i < count; ++i) sums.push_back(wide(i, At(*reduce.operand(count + i), {})));
-  // Ascending dimensions: row-major order.
-  Dims ascending = reduced;
-  std::ranges::sort(ascending);
-  terms.clear();
-  for (int64_t d : ascending) terms.push_back(from[static_cast<size_t>(d)]);
-  ForAll(context_.b, terms, [&](const Coordinates& term) {
-    Coordinates coordinates(from.size());
-    size_t kept = 0, contracting = 0;
-    for (size_t d = 0; d < from.size(); ++d) {
-      bool is_reduced = std::ranges::binary_search(ascending, static_cast<int64_t>(d));
-      coordinates[d] = is_reduced ? term[contracting++] : at[kept++];
-    }
+  ForAll(context_.b, map.IteratedSizes(), [&](const Coordinates& term) {
+    Coordinates coordinates = ReadCoordinates(map, at, term);
     std::vector<Element> arguments = sums;
     for (size_t i = 0; i < count; ++i)
       arguments.push_back(wide(i, At(*reduce.operand(i), coordinates)));
@@ -215,32 +202,21 @@ std::vector<Element> WholeLoopFrame::EmitReduce(const Instr& reduce, const Coord
 
 // Products are rounded before they are added, as in all small dots.
 Element WholeLoopFrame::EmitUnrolledDot(const Instr& dot, const Coordinates& at) {
-  const DotAttrs& attrs = dot.attrs<DotAttrs>();
-  const Instr &lhs = *dot.operand(0), &rhs = *dot.operand(1);
-  Dims terms;
-  for (int64_t d : attrs.lhs_contracting) terms.push_back(lhs.shape().dim(static_cast<size_t>(d)));
+  IndexMap lhs = *IndexMapOf(dot, 0), rhs = *IndexMapOf(dot, 1);
   ElementType type = dot.shape().type(), wide = AccumulatorElementType(type);
-  if (ProductOf(terms, 0, terms.size()) > kMaxUnrolledTaps || IsComplex(type)) {
+  if (lhs.ReadsPerElement() > kMaxUnrolledTaps || IsComplex(type)) {
     context_.Fail("it contains a long dot");
     return ZeroOf(dot, 0);
   }
   Element sum{context_.b.Constant(ComputeType(wide), 0), {}};
-  auto of = [&](const Instr& side, const Dims& batch, const Dims& contracting, size_t first,
-                const Coordinates& term) {
-    Coordinates coordinates(side.shape().dims().size());
-    for (size_t i = 0; i < batch.size(); ++i) coordinates[static_cast<size_t>(batch[i])] = at[i];
-    for (size_t i = 0; i < contracting.size(); ++i)
-      coordinates[static_cast<size_t>(contracting[i])] = term[i];
-    for (Scalar& c : coordinates)
-      if (!c.ok()) c = at[first++];
-    return ConvertElement(context_.b, side.shape().type(), wide, At(side, coordinates));
+  auto factor = [&](size_t i, const IndexMap& map, const Coordinates& term) {
+    const Instr& operand = *dot.operand(i);
+    Element value = At(operand, ReadCoordinates(map, at, term));
+    return ConvertElement(context_.b, operand.shape().type(), wide, value)[0];
   };
-  size_t lhs_free = attrs.lhs_batch.size();
-  size_t rhs_free =
-      lhs_free + lhs.shape().dims().size() - attrs.lhs_batch.size() - attrs.lhs_contracting.size();
-  ForAll(context_.b, terms, [&](const Coordinates& term) {
-    Scalar x = of(lhs, attrs.lhs_batch, attrs.lhs_contracting, lhs_free, term)[0];
-    Scalar y = of(rhs, attrs.rhs_batch, attrs.rhs_contracting, rhs_free, term)[0];
+  ForAll(context_.b, lhs.IteratedSizes(), [&](const Coordinates& term) {
+    Scalar x = factor(0, lhs, term);
+    Scalar y = factor(1, rhs, term);
     sum[0] = sum[0] + x * y;
   });
   return ConvertElement(context_.b, wide, type, sum);

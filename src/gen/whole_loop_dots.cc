@@ -83,22 +83,6 @@ void ForSums(KernelBuilder& b, int64_t count, Body&& body) {
 
 }  // namespace
 
-Coordinates OperandCoordinates(const Instr& dot, size_t operand, const Coordinates& at,
-                               const Coordinates& term) {
-  const DotAttrs& attrs = dot.attrs<DotAttrs>();
-  const Dims& batch = operand == 0 ? attrs.lhs_batch : attrs.rhs_batch;
-  const Dims& contracting = operand == 0 ? attrs.lhs_contracting : attrs.rhs_contracting;
-  Coordinates coordinates(dot.operand(operand)->shape().dims().size());
-  for (size_t i = 0; i < batch.size(); ++i) coordinates[static_cast<size_t>(batch[i])] = at[i];
-  for (size_t i = 0; i < contracting.size(); ++i)
-    coordinates[static_cast<size_t>(contracting[i])] = term[i];
-  size_t next = batch.size();
-  if (operand == 1) next = at.size() - (coordinates.size() - batch.size() - contracting.size());
-  for (Scalar& c : coordinates)
-    if (!c.ok()) c = at[next++];
-  return coordinates;
-}
-
 std::optional<WholeLoopMatVec> LoopedMatVecOf(const LoopIndependence& independence,
                                               const Instr& dot) {
   std::optional<WholeLoopMatVec> product = MatVecOf(independence, dot);
@@ -142,13 +126,6 @@ Dims WholeLoopMatVec::ResultDims() const {
   return dims;
 }
 
-Dims WholeLoopMatVec::ContractedDims() const {
-  Dims dims;
-  for (int64_t d : dot->attrs<DotAttrs>().lhs_contracting)
-    dims.push_back(dot->operand(0)->shape().dim(static_cast<size_t>(d)));
-  return dims;
-}
-
 Scalar WholeLoopFrame::FactorOf(const WholeLoopMatVec& product, size_t operand, Scalar term,
                                 Scalar sum) {
   KernelBuilder& b = context_.b;
@@ -158,8 +135,8 @@ Scalar WholeLoopFrame::FactorOf(const WholeLoopMatVec& product, size_t operand, 
   for (size_t d = 0, next = 0; d < axes.size(); ++d)
     at[d] = axes[d] < 0 ? inner[next++] : context_.point[static_cast<size_t>(axes[d])];
   const Instr& factor = *dot.operand(operand);
-  Element value = At(factor, OperandCoordinates(dot, operand, at,
-                                                Delinearized(b, term, product.ContractedDims())));
+  IndexMap map = *IndexMapOf(dot, operand);
+  Element value = At(factor, ReadCoordinates(map, at, Delinearized(b, term, map.IteratedSizes())));
   return ConvertElement(b, factor.shape().type(), AccumulatorElementType(dot.shape().type()),
                         value)[0];
 }

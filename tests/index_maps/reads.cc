@@ -59,9 +59,7 @@ int64_t LinearOf(const Dims& index, const Dims& dims) {
 
 std::vector<Dims> AssignmentsAt(const IndexMap& map, const Dims& at) {
   std::vector<Dims> assignments;
-  Dims sizes, iterated;
-  for (size_t v = map.result_rank; v < map.variables.size(); ++v)
-    sizes.push_back(map.variables[v].size);
+  Dims sizes = map.IteratedSizes(), iterated;
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return assignments;
   iterated.assign(sizes.size(), 0);
   do {
