@@ -506,8 +506,10 @@ Dims IndexMap::IteratedSizes() const {
 
 int64_t IndexMap::ReadsPerElement() const {
   int64_t reads = 1;
-  for (size_t v = result_rank; v < variables.size(); ++v)
+  for (size_t v = result_rank; v < variables.size(); ++v) {
+    if (variables[v].size == kDynamic) continue;
     if (__builtin_mul_overflow(reads, variables[v].size, &reads)) return INT64_MAX;
+  }
   return reads;
 }
 
@@ -527,6 +529,11 @@ std::optional<IndexMap> IndexMapOf(const Instr& instr, size_t operand, size_t re
   }
   definition.map(map);
   return map.Finish();
+}
+
+int64_t ReadsPerElement(const Instr& instr) {
+  std::optional<IndexMap> map = IndexMapOf(instr, 0);
+  return map ? map->ReadsPerElement() : 1;
 }
 
 }  // namespace tokamak

@@ -93,7 +93,8 @@ struct IndexMap {
   bool AlwaysHolds(const IndexExpr& guard) const;
   // The sizes of the iterated variables.
   Dims IteratedSizes() const;
-  // The number of assignments of the iterated variables; INT64_MAX if it is larger.
+  // The number of assignments of the iterated variables; INT64_MAX if it is larger. A dynamic size
+  // counts as 1.
   int64_t ReadsPerElement() const;
 };
 
@@ -101,5 +102,8 @@ struct IndexMap {
 // all indices along its dimension. Returns nullopt if there is no map: ops whose geometry is not
 // fixed (calls, dynamic shapes, collectives) or that read each operand as a whole (fft, cholesky).
 std::optional<IndexMap> IndexMapOf(const Instr& instr, size_t operand, size_t result = 0);
+
+// IndexMap::ReadsPerElement of operand 0; 1 if it has no map.
+int64_t ReadsPerElement(const Instr& instr);
 
 }  // namespace tokamak

@@ -325,12 +325,12 @@ bool HoldsInnerLoop(const Instr& instr) {
   constexpr int64_t kFewInputs = 10;  // input elements per result element (chosen)
   return AnyInstr(instr, [](const Instr& in) {
     return (in.op() == Op::kReduce || in.op() == Op::kReduceWindow) &&
-           IndexMapOf(in, 0)->ReadsPerElement() > kFewInputs;
+           ReadsPerElement(in) > kFewInputs;
   });
 }
 
 int64_t ReducedElements(const Instr& reduce) {
-  return reduce.op() == Op::kReduce ? IndexMapOf(reduce, 0)->ReadsPerElement() : 0;
+  return reduce.op() == Op::kReduce ? ReadsPerElement(reduce) : 0;
 }
 
 // Looks at the innermost dimension larger than 1: if it is not innermost in the operand, reads are
