@@ -13,10 +13,6 @@ constexpr ErrorHelp kErrorHelp[] = {
 
 }  // namespace
 
-std::span<const ErrorHelp> AllErrorHelp() {
-  return kErrorHelp;
-}
-
 const ErrorHelp* FindErrorHelp(std::string_view code) {
   const auto* it = std::find_if(std::begin(kErrorHelp), std::end(kErrorHelp),
                                 [&](const auto& row) { return CodeText(row.code) == code; });

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <span>
 #include <string_view>
 
 #include "support/error.h"
@@ -15,8 +14,6 @@ struct ErrorHelp {
   std::string_view fix;  // what to do
 };
 
-// All rows, in ascending order of their codes.
-std::span<const ErrorHelp> AllErrorHelp();
 // Null if `code` ("TK2304") is not an error code.
 const ErrorHelp* FindErrorHelp(std::string_view code);
 

@@ -102,8 +102,6 @@ struct PlanningStats {
   double unfused_us = 0, baseline_us = 0, greedy_us = 0, chosen_us = 0;
   int64_t moves_enumerated = 0;
   int64_t kernels_built_for_costs = 0;
-
-  double total_ms() const { return baseline_ms + greedy_ms + search_ms + build_ms; }
 };
 
 // The plan of one computation: which kernels compute which values. Any other value is outside

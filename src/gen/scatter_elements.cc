@@ -183,11 +183,4 @@ void ScatterElements::Store(Scalar index, const Element& value) {
   if (emitter_.failure().empty()) emitter_.StoreLinear(scatter_, 0, index, value);
 }
 
-Scalar ScatterElements::HaveSameStarts(const std::vector<Scalar>& x, const std::vector<Scalar>& y) {
-  Scalar equal = b_.ConstantBits(ScalarType::kPred, 1);
-  for (size_t d = 0; d < x.size(); ++d)
-    if (x[d].ok()) equal = equal & (x[d] == y[d]);
-  return equal;
-}
-
 }  // namespace tokamak

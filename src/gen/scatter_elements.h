@@ -73,8 +73,6 @@ class ScatterElements {
   Element UpdateAt(const Coordinates& window_at, const Coordinates& in_window);
   Element CombineElements(const Element& old, const Element& update);
   void Store(Scalar index, const Element& value);
-  // Whether two windows have the same start index.
-  Scalar HaveSameStarts(const std::vector<Scalar>& x, const std::vector<Scalar>& y);
 
  private:
   // Whether dimension d of the array is no dimension of the window: inserted or batching.

@@ -7,12 +7,6 @@
 
 namespace tokamak {
 
-ScalarSlot ScalarAt(const Value& array, int64_t i) {
-  return DispatchStorage(array.type(), [&]<typename T>() {
-    return ScalarOf<T>(array.Data<T>()[static_cast<size_t>(i)]);
-  });
-}
-
 Value ArrayOf(Shape shape, std::span<const ScalarSlot> scalars) {
   return DispatchStorage(shape.type(), [&]<typename T>() {
     std::vector<T> elements(scalars.size());

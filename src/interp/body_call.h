@@ -21,8 +21,7 @@ ScalarSlot ScalarOf(T value) {
   return scalar;
 }
 
-// ScalarAt reads element i of an array; ArrayOf builds an array from scalars.
-ScalarSlot ScalarAt(const Value& array, int64_t i);
+// An array of scalars.
 Value ArrayOf(Shape shape, std::span<const ScalarSlot> scalars);
 // The elements of an array in the storage of another type (a body may compute in a wider type than
 // that of its inputs).

@@ -18,20 +18,15 @@ namespace lapack_internal {
 template <typename T>
 struct Parts {
   using Real = T;
-  using Wide = double;
 };
 template <typename T>
 struct Parts<std::complex<T>> {
   using Real = T;
-  using Wide = std::complex<double>;
 };
 }  // namespace lapack_internal
 
 template <typename T>
 using RealOf = typename lapack_internal::Parts<T>::Real;
-// double or complex double: the storage types of the interpreter.
-template <typename T>
-using WideOf = typename lapack_internal::Parts<T>::Wide;
 
 // T: float, double, or complex of either. Either all routines are present or LAPACK counts as
 // absent. The names are those for real numbers: orgqr is ungqr for complex ones, ormqr unmqr, sytrd

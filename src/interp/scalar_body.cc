@@ -335,9 +335,7 @@ ScalarBody::ScalarBody(const Computation& computation, Context& context, Narrow 
   std::vector<Compiler::Registers> arguments;
   bool scalars = true;
   for (size_t i = 0; i < count; ++i) {
-    const Shape& shape = computation.parameter(i)->shape();
-    parameter_types_.push_back(shape.type());
-    scalars = scalars && shape.IsScalar();
+    scalars = scalars && computation.parameter(i)->shape().IsScalar();
     arguments.push_back({static_cast<uint32_t>(i)});
   }
   LeafTypes(computation.root()->shape(), result_types_);

@@ -64,7 +64,6 @@ class ScalarBody {
   ScalarSlot& in(size_t parameter) { return registers_[parameter]; }
   const ScalarSlot& out(size_t result) const { return registers_[outputs_[result]]; }
   size_t result_count() const { return outputs_.size(); }
-  ElementType parameter_type(size_t i) const { return parameter_types_[i]; }
   ElementType result_type(size_t i) const { return result_types_[i]; }
 
   // Binds parameter i to this value permanently: captures.
@@ -97,7 +96,7 @@ class ScalarBody {
   std::vector<ScalarSlot> registers_;  // parameters first
   std::vector<Step> steps_;
   std::vector<uint32_t> outputs_;
-  std::vector<ElementType> parameter_types_, result_types_;
+  std::vector<ElementType> result_types_;
   std::vector<std::optional<Value>> bound_;
   bool whole_ = false;  // not compiled: Apply makes a call
   std::optional<Op> simple_;

@@ -44,23 +44,6 @@ void CopyInto(const Computation& from, Computation& to, const ComputationMapping
   to.pos = from.pos;
 }
 
-// Computations that `computation` calls, directly or not, callees first.
-std::vector<Computation*> CalleesOf(const Computation& computation) {
-  std::unordered_map<const Computation*, bool> wanted{{&computation, true}};
-  std::vector<const Computation*> open{&computation};
-  while (!open.empty()) {
-    const Computation* next = open.back();
-    open.pop_back();
-    for (const Instr* instr : next->Instrs())
-      for (const Computation* callee : instr->called())
-        if (wanted.emplace(callee, true).second) open.push_back(callee);
-  }
-  std::vector<Computation*> callees;
-  for (Computation* candidate : computation.module()->CalleesFirst())
-    if (candidate != &computation && wanted.contains(candidate)) callees.push_back(candidate);
-  return callees;
-}
-
 std::unique_ptr<Module> CopyModule(const Module& module, bool in_order) {
   auto copy = std::make_unique<Module>(module.name());
   ComputationMapping copies;
@@ -95,24 +78,6 @@ Computation* CloneComputation(const Computation& computation, std::string name,
   InstrMapping own;
   Computation* copy = computation.module()->AddComputation(std::move(name));
   CopyInto(computation, *copy, {}, mapping == nullptr ? own : *mapping);
-  return copy;
-}
-
-Computation* CloneComputationDeeply(const Computation& computation, std::string name) {
-  const std::string& old = computation.name();
-  bool extends = name.size() > old.size() && name.compare(0, old.size(), old) == 0;
-  std::string suffix = extends ? name.substr(old.size()) : ".clone";
-  Module* module = computation.module();
-  ComputationMapping copies;
-  for (const Computation* callee : CalleesOf(computation)) {
-    Computation* copy = module->AddComputation(callee->name() + suffix);
-    InstrMapping mapping;
-    CopyInto(*callee, *copy, copies, mapping);
-    copies.emplace(callee, copy);
-  }
-  Computation* copy = module->AddComputation(std::move(name));
-  InstrMapping mapping;
-  CopyInto(computation, *copy, copies, mapping);
   return copy;
 }
 

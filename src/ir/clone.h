@@ -15,9 +15,6 @@ using InstrMapping = std::unordered_map<const Instr*, Instr*>;
 // receives the copy of each instruction.
 Computation* CloneComputation(const Computation& computation, std::string name,
                               InstrMapping* mapping = nullptr);
-// Like CloneComputation, but also copies all computations called directly or indirectly, each once.
-// Their names get the suffix that `name` adds, or ".clone".
-Computation* CloneComputationDeeply(const Computation& computation, std::string name);
 
 // Returns a separate module that is equal to this one, including names and text positions.
 std::unique_ptr<Module> CloneModule(const Module& module);

@@ -229,9 +229,6 @@ uint64_t HashAttrs(Op op, const Attrs& attrs) {
 std::string FirstDifference(const Module& a, const Module& b) {
   return Comparison(a, b).Run();
 }
-bool Equal(const Module& a, const Module& b) {
-  return FirstDifference(a, b).empty();
-}
 
 uint64_t StructuralHash(const Module& module) {
   Numbering numbering(module);
@@ -275,7 +272,8 @@ bool SameUses(std::span<Instr* const> a, std::span<Instr* const> b, const InstrM
 
 }  // namespace
 
-// Unlike in Equal, callees are compared by pointer: identical callees must have been merged before.
+// Unlike in FirstDifference, callees are compared by pointer: identical callees must have been
+// merged before.
 bool SameBody(const Computation& a, const Computation& b) {
   if (a.size() != b.size() || a.execution_thread != b.execution_thread) return false;
   if (a.results != b.results || a.attributes != b.attributes) return false;

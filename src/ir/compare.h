@@ -12,7 +12,6 @@ uint64_t HashAttrs(Op op, const Attrs& attrs);
 
 // Structural equality: the same computations, instructions, shapes, attributes, shardings and
 // aliases in the same order. Names and text positions are ignored.
-bool Equal(const Module& a, const Module& b);
 // Empty if equal, otherwise a description of the first difference.
 std::string FirstDifference(const Module& a, const Module& b);
 

@@ -67,7 +67,6 @@ class OriginTable {
   const Frame& frame(FrameId id) const { return frames_[static_cast<size_t>(id)]; }
   // The origins of a set, in order of first use.
   std::vector<const Origin*> Of(OriginId set) const;
-  size_t set_count() const { return sets_.size(); }
 
  private:
   // Small sets list sorted indices into origins_; large sets store only the two sets they were

@@ -119,11 +119,6 @@ PJRT_NamedValue& NamedValues::Add(std::string name, PJRT_NamedValue_Type type, s
   values_.push_back(value);
   return values_.back();
 }
-void NamedValues::AddString(std::string name, std::string value) {
-  auto held = std::make_unique<std::string>(std::move(value));
-  Add(std::move(name), PJRT_NamedValue_kString, held->size()).string_value = held->c_str();
-  texts_.push_back(std::move(held));
-}
 void NamedValues::AddInts(std::string name, std::vector<int64_t> values) {
   lists_.push_back(std::make_unique<std::vector<int64_t>>(std::move(values)));
   Add(std::move(name), PJRT_NamedValue_kInt64List, lists_.back()->size()).int64_array_value =

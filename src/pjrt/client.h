@@ -20,7 +20,6 @@ namespace tokamak {
 // Named values of the ABI with the storage that they point to.
 class NamedValues {
  public:
-  void AddString(std::string name, std::string value);
   void AddInts(std::string name, std::vector<int64_t> values);
   void AddInt(std::string name, int64_t value);
   void AddFloat(std::string name, float value);

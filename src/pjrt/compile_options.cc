@@ -1,7 +1,7 @@
 // CompileOptionsProto and DeviceAssignmentProto by field number:
 // 3 executable_build_options {4 num_replicas, 5 num_partitions, 9 device_assignment,
 //   20 exec_time_optimization_effort, a float},
-// 2 parameter_is_tupled_arguments, 4 compile_portable_executable, 7 env_option_overrides.
+// 4 compile_portable_executable, 7 env_option_overrides.
 
 #include "pjrt/compile_options.h"
 
@@ -115,7 +115,6 @@ Result<PjrtCompileOptions> ReadCompileOptions(std::string_view bytes) {
   ProtoReader reader(bytes);
   while (!reader.AtEnd()) {
     TOK_TRY(ProtoReader::Field field, reader.Next());
-    if (field.number == 2) options.tupled_arguments = field.AsBool();
     if (field.number == 3) TOK_RETURN_IF_ERROR(ReadBuildOptions(field.Message(), options));
     if (field.number == 4) options.portable = field.AsBool();
     if (field.number == 7) TOK_RETURN_IF_ERROR(ReadOverride(field.Message(), options));

@@ -14,7 +14,6 @@ namespace tokamak {
 // The fields of a serialized CompileOptionsProto that the plugin uses. Others are skipped.
 struct PjrtCompileOptions {
   int64_t num_replicas = 1, num_partitions = 1;
-  bool tupled_arguments = false;
   bool portable = false;          // for one device, chosen at execution
   std::string device_assignment;  // the serialized DeviceAssignmentProto; empty if none
   // Device of each replica and partition, in replica-major order; empty if not specified.

@@ -176,12 +176,6 @@ bool IsIntegral(const m::Match& match) {
 bool IsPred(const m::Match& match) {
   return match.type() == ElementType::kPred;
 }
-bool IsIntegralOrPred(const m::Match& match) {
-  return IsIntegral(match) || IsPred(match);
-}
-bool IsFloating(const m::Match& match) {
-  return IsReal(match.type()) || IsComplex(match.type());
-}
 bool IsRealType(const m::Match& match) {
   return IsReal(match.type());
 }

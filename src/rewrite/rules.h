@@ -84,10 +84,8 @@ Result<Changed> ApplyRules(Computation& computation, const RuleSet& rules, PassC
 
 // ---- conditions shared by many rules
 
-bool IsIntegral(const m::Match& match);        // the root's type is an integer
-bool IsIntegralOrPred(const m::Match& match);  // ... or pred
+bool IsIntegral(const m::Match& match);  // the root's type is an integer
 bool IsPred(const m::Match& match);
-bool IsFloating(const m::Match& match);  // real or complex
 bool IsRealType(const m::Match& match);
 inline bool HasOneUser(const Instr* instr) {
   return instr->users().size() == 1;

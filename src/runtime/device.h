@@ -14,8 +14,7 @@
 namespace tokamak {
 
 struct DeviceInfo {
-  std::string name;      // "NVIDIA H200"
-  std::string versions;  // "sm_90, CUDA 13.0"
+  std::string name;  // "NVIDIA H200"
   int multiprocessors = 1;
   int64_t memory_bytes = 0;
   // Properties reported by the device; 0 if not reported.

@@ -51,7 +51,6 @@ struct Routines {
 };
 
 struct Library {
-  std::string name;
   // Builds without thread support hand out scratch memory without a lock: concurrent calls corrupt
   // each other's results (measured with OpenBLAS 0.3.21: one call in six).
   bool one_at_a_time = false;
@@ -75,7 +74,6 @@ std::unique_ptr<Library> OpenAs(const std::string& name) {
   void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return nullptr;
   auto library = std::make_unique<Library>();
-  library->name = name;
   auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(handle, "openblas_set_num_threads"));
   if (set_threads != nullptr && Take(handle, 's', library->f32) &&
       Take(handle, 'd', library->f64) && Take(handle, 'c', library->c64) &&
@@ -324,10 +322,6 @@ std::string ToString(const ProductCall& call) {
 
 bool HasMatrixLibrary() {
   return TheLibrary() != nullptr;
-}
-
-const char* MatrixLibraryName() {
-  return HasMatrixLibrary() ? TheLibrary()->name.c_str() : "";
 }
 
 void RunProduct(const ProductCall& call, const ProductArrays& arrays, int64_t begin, int64_t end,

@@ -65,8 +65,6 @@ std::string ToString(const ProductCall& call);
 // threads are disabled; a build without thread support computes one block at a time, because it
 // does not allow concurrent calls.
 bool HasMatrixLibrary();
-// The file that it was loaded from; empty if none.
-const char* MatrixLibraryName();
 
 struct ProductArrays {
   const void *lhs = nullptr, *rhs = nullptr;

@@ -22,8 +22,6 @@ inline constexpr int kMaxRank = 64;
 // Elements of one array. The product of the dimensions stays below this, so sizes in bytes never
 // overflow int64.
 inline constexpr int64_t kMaxElements = int64_t{1} << 58;
-// Bytes of one literal after expansion.
-inline constexpr int64_t kMaxLiteralBytes = int64_t{1} << 33;
 // Bytes of one elided constant of HLO text, constant({...}), whose values are generated.
 inline constexpr int64_t kMaxElidedBytes = int64_t{1} << 30;
 // Bytes of one value in the interpreter.

@@ -54,7 +54,7 @@ class BytecodeImporter : public BytecodeWalker {
     size_t base = 0;  // value 0 of its numbering
     size_t next = 0;  // index of the next value
     size_t end = 0;   // of the values it defines itself
-    size_t outer_base = 0, outer_size = 0;
+    size_t outer_size = 0;
     bool of_function = false, of_module = false;
   };
   // An op with regions, until all of them are read.

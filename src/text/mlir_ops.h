@@ -100,12 +100,6 @@ class MlirAttrReader {
   uint64_t used() const { return used_; }
   bool used_shapes() const { return used_shapes_; }
   std::span<const MlirAttr> attrs() const { return attrs_; }
-  // Reads another list instead of the op's own (mhlo.attributes of a custom call).
-  void Redirect(std::span<const MlirAttr> attrs, Op op) {
-    attrs_ = attrs;
-    op_ = op;
-    used_ = 0;
-  }
   const MlirOpInput& input() const { return input_; }
   const MlirImporter& importer() const { return importer_; }
 

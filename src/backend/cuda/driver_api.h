@@ -113,7 +113,7 @@ inline constexpr int kAttributeMajor = 75, kAttributeMinor = 76;
 inline constexpr int kAttributeClock = 13, kAttributeMemoryClock = 36, kAttributeBusWidth = 37,
                      kAttributeL2 = 38, kAttributeThreads = 39, kAttributeShared = 81,
                      kAttributeRegisters = 82;
-inline constexpr int kFunctionRegisters = 4, kFunctionLocalBytes = 3, kFunctionDynamicBytes = 8;
+inline constexpr int kFunctionRegisters = 4, kFunctionDynamicBytes = 8;
 // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 inline constexpr int kFunctionLargeCluster = 14;
 // Blocks of a cluster that every device with clusters supports (CUDA programming guide).

@@ -106,8 +106,6 @@ Result<std::unique_ptr<DriverGpu>> DriverGpu::Open(const DriverApi& driver, int 
   opened.info.name = name;
   opened.info.memory_bytes = static_cast<int64_t>(bytes);
   opened.architecture = fmt::format("sm_{}{}", major, minor);
-  opened.info.versions = fmt::format("{}, CUDA {}.{}", opened.architecture, api->supports / 1000,
-                                     api->supports % 1000 / 10);
   return std::unique_ptr<DriverGpu>(new DriverGpu(std::move(opened)));
 }
 

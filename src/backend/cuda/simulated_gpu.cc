@@ -187,7 +187,6 @@ class HostGpu final : public Gpu, private SlabSource {
  public:
   HostGpu() : blocks_(*this, kMemory) {
     info_.name = "simulated GPU";
-    info_.versions = "simulated";
     info_.memory_bytes = kMemory;
   }
 

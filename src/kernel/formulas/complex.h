@@ -25,7 +25,6 @@ ScaledModulus ScaledModulusOf(Complex z);
 std::optional<Complex> ComplexFunction(Op op, Complex x, Complex y, bool is_c64);
 std::optional<Complex> ComplexInverse(Op op, Complex z);
 Complex ComplexLog(Complex z);
-Complex ComplexExp(Complex z);
 Complex ComplexSqrt(Complex z);
 
 }  // namespace tokamak::formulas

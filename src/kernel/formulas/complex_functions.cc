@@ -209,9 +209,6 @@ Complex ComplexLog(Complex z) {
 Complex ComplexSqrt(Complex z) {
   return CSqrt(z);
 }
-Complex ComplexExp(Complex z) {
-  return CExp(z);
-}
 
 std::optional<Complex> ComplexFunction(Op op, Complex x, Complex y, bool is_c64) {
   Complex one{x.re.Like(1), x.re.Like(0)};
