@@ -125,7 +125,6 @@ void ForgetResults(Module& module) {
   module.entry()->results.clear();
   module.aliases.clear();
   module.entry_result_layout.reset();
-  module.propagate_sharding_to_output.clear();
 }
 
 class Reducer {

@@ -51,9 +51,7 @@ struct NoAttrs {
 
 struct ParameterAttrs {
   int64_t number = 0;
-  std::vector<bool> replication;  // parameter_replication: per leaf, same on all replicas
-  TOK_FIELDS(ParameterAttrs, TOK_F(ParameterAttrs, "number", number),
-             TOK_F(ParameterAttrs, "parameter_replication", replication));
+  TOK_FIELDS(ParameterAttrs, TOK_F(ParameterAttrs, "number", number));
 };
 
 struct ConstantAttrs {
@@ -388,12 +386,6 @@ struct AsyncAttrs {
   std::vector<OutputAlias> output_aliases;
   TOK_FIELDS(AsyncAttrs, TOK_F(AsyncAttrs, "async_execution_thread", execution_thread),
              TOK_F(AsyncAttrs, "output_to_operand_aliasing", output_aliases));
-};
-
-struct CopyStartAttrs {
-  std::optional<int64_t> cross_program_prefetch_index;
-  TOK_FIELDS(CopyStartAttrs,
-             TOK_F(CopyStartAttrs, "cross_program_prefetch_index", cross_program_prefetch_index));
 };
 
 struct FeedAttrs {  // infeed, outfeed

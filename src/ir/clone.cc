@@ -58,14 +58,11 @@ std::unique_ptr<Module> CopyModule(const Module& module, bool in_order) {
   copy->file = module.file;
   copy->num_replicas = module.num_replicas;
   copy->num_partitions = module.num_partitions;
-  copy->is_scheduled = module.is_scheduled;
   copy->meshes = module.meshes;
   copy->aliases = module.aliases;
   copy->donors = module.donors;
   copy->entry_parameter_layouts = module.entry_parameter_layouts;
   copy->entry_result_layout = module.entry_result_layout;
-  copy->propagate_sharding_to_parameters = module.propagate_sharding_to_parameters;
-  copy->propagate_sharding_to_output = module.propagate_sharding_to_output;
   copy->frontend_attributes = module.frontend_attributes;
   copy->attributes = module.attributes;
   return copy;

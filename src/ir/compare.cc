@@ -36,10 +36,6 @@ void AddTo(Hasher& hasher, const std::vector<T>& list) {
   hasher.Add(list.size());
   for (const auto& item : list) AddTo(hasher, static_cast<const T&>(item));
 }
-void AddTo(Hasher& hasher, const std::vector<bool>& list) {
-  hasher.Add(list.size());
-  for (bool item : list) hasher.Add(item);
-}
 template <typename T>
 void AddTo(Hasher& hasher, const std::optional<T>& value) {
   hasher.Add(value.has_value());
@@ -132,15 +128,11 @@ class Comparison {
     if (in_a_.Of(a_.entry()) != in_b_.Of(b_.entry())) return "entry";
     if (a_.num_replicas != b_.num_replicas || a_.num_partitions != b_.num_partitions)
       return "number of devices";
-    if (a_.is_scheduled != b_.is_scheduled) return "is_scheduled";
     if (a_.meshes != b_.meshes) return "meshes";
     if (a_.aliases != b_.aliases || a_.donors != b_.donors) return "input-output aliases";
     if (a_.entry_parameter_layouts != b_.entry_parameter_layouts ||
         a_.entry_result_layout != b_.entry_result_layout)
       return "entry_computation_layout";
-    if (a_.propagate_sharding_to_parameters != b_.propagate_sharding_to_parameters ||
-        a_.propagate_sharding_to_output != b_.propagate_sharding_to_output)
-      return "allow_spmd_sharding_propagation";
     if (a_.frontend_attributes != b_.frontend_attributes || a_.attributes != b_.attributes)
       return "module attributes";
     return {};

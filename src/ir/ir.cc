@@ -94,8 +94,8 @@ Instr* Computation::Append(Op op, Shape shape, std::vector<Instr*> operands, Att
 }
 
 Instr* Computation::AppendParameter(int64_t number, Shape shape, std::string name) {
-  Instr* instr = Append(Op::kParameter, std::move(shape), {},
-                        ParameterAttrs{.number = number, .replication = {}}, std::move(name));
+  Instr* instr = Append(Op::kParameter, std::move(shape), {}, ParameterAttrs{.number = number},
+                        std::move(name));
   size_t index = static_cast<size_t>(number);
   if (parameters_.size() <= index) parameters_.resize(index + 1, nullptr);
   parameters_[index] = instr;

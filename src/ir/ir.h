@@ -57,7 +57,6 @@ struct InstrExtras {
   AttrDict discardable;          // any other attribute that MLIR carries: "jax.foo"
   std::string backend_config;    // of ops other than custom-call, verbatim
   std::vector<Instr*> control_predecessors;
-  std::string statistics, original_value;  // verbatim, for printing only
 };
 
 // Owned by its Computation; the pointer is valid until the instruction is removed.
@@ -302,14 +301,12 @@ class Module {
 
   std::string file;  // the input file, for messages
   int64_t num_replicas = 1, num_partitions = 1;
-  bool is_scheduled = false;
   std::vector<Mesh> meshes;
   std::vector<InputOutputAlias> aliases;
   std::vector<BufferDonor> donors;
   // HLO's entry_computation_layout, if it differs from the shapes of the entry.
   std::vector<Shape> entry_parameter_layouts;
   std::optional<Shape> entry_result_layout;
-  std::vector<bool> propagate_sharding_to_parameters, propagate_sharding_to_output;
   AttrDict frontend_attributes;
   AttrDict attributes;  // any other attribute of the module: jax.uses_shape_polymorphism ...
 

@@ -286,6 +286,7 @@ bool HloReader::ReadOperands(ParsedInstr& parsed_instr) {
     bool has_own_shape = cursor_.Peek() != '(' && HloShapeReader::IsNext(cursor_);
     Shape shape = parsed_instr.shape->WithoutLayout();
     if (has_own_shape && !ReadValue(values, shape)) return false;
+    shape = shape.WithoutLayout();  // the text is row-major, whatever the layout
     return ReadHloLiteral(cursor_, shape, parsed_instr.literal) && cursor_.Expect(')');
   }
   if (cursor_.Try(')')) return true;

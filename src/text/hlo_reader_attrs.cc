@@ -40,14 +40,6 @@ std::optional<bool> ReadSpecial(HloValueContext& context, FeedAttrs& attrs, std:
   if (name != "infeed_config" && name != "outfeed_config") return std::nullopt;
   return ReadValue(context, attrs.config);
 }
-std::optional<bool> ReadSpecial(HloValueContext& context, CopyStartAttrs& attrs,
-                                std::string_view name) {
-  if (name != "is_cross_program_prefetch") return std::nullopt;  // older form without a number
-  bool value = false;
-  if (!ReadValue(context, value)) return false;
-  if (value) attrs.cross_program_prefetch_index = 0;
-  return true;
-}
 std::optional<bool> ReadSpecial(HloValueContext& context, ConvolutionAttrs& attrs,
                                 std::string_view name) {
   if (name != "convolution_kind") return std::nullopt;  // older name of conv_kind
@@ -334,11 +326,20 @@ HloReader::AttrMatch HloReader::ReadExtra(ParsedInstr& parsed_instr, std::string
     return AttrMatch::kYes;
   }
   if (name == "statistics" || name == "origin") {
-    std::string_view text;
-    if (!cursor_.Balanced(text)) return AttrMatch::kFailed;
-    InstrExtras& extras = parsed_instr.Extras();
-    (name == "origin" ? extras.original_value : extras.statistics) = std::string(text);
-    return AttrMatch::kYes;
+    std::string_view skipped;  // for profilers and debuggers
+    return AsAttrMatch(cursor_.Balanced(skipped));
+  }
+  if (parsed_instr.op == Op::kParameter && name == "parameter_replication") {
+    std::vector<bool> skipped;  // for XLA's partitioner: the leaves that all replicas share
+    return AsAttrMatch(ReadValue(values, skipped));
+  }
+  if (parsed_instr.op == Op::kCopyStart && name == "cross_program_prefetch_index") {
+    int64_t skipped = 0;  // for TPUs
+    return AsAttrMatch(cursor_.Int(skipped));
+  }
+  if (parsed_instr.op == Op::kCopyStart && name == "is_cross_program_prefetch") {
+    bool skipped = false;
+    return AsAttrMatch(cursor_.Bool(skipped));
   }
   // Tokamak extensions.
   if (name == "captures") {

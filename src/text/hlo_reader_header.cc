@@ -70,7 +70,10 @@ bool HloReader::ReadHeader() {
 bool HloReader::ReadHeaderAttribute(std::string_view name, const char* start) {
   HloValueContext values = Values();
   Module& module = *module_;
-  if (name == "is_scheduled") return ReadValue(values, module.is_scheduled);
+  if (name == "is_scheduled") {
+    bool skipped = false;  // the order of instructions is kept in any case
+    return ReadValue(values, skipped);
+  }
   if (name == "replica_count" || name == "num_partitions") {
     int64_t& count = name == "replica_count" ? module.num_replicas : module.num_partitions;
     if (!ReadValue(values, count)) return false;
@@ -85,10 +88,11 @@ bool HloReader::ReadHeaderAttribute(std::string_view name, const char* start) {
     TakeOrder(start);
     return !cursor_.failed();
   }
-  if (name == "allow_spmd_sharding_propagation_to_parameters")
-    return ReadValue(values, module.propagate_sharding_to_parameters);
-  if (name == "allow_spmd_sharding_propagation_to_output")
-    return ReadValue(values, module.propagate_sharding_to_output);
+  if (name == "allow_spmd_sharding_propagation_to_parameters" ||
+      name == "allow_spmd_sharding_propagation_to_output") {
+    std::vector<bool> skipped;  // for XLA's partitioner
+    return ReadValue(values, skipped);
+  }
   if (name == "alias_passthrough_params" || name == "use_auto_spmd_partitioning") {
     bool value = false;
     if (!ReadValue(values, value)) return false;

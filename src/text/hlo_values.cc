@@ -405,14 +405,6 @@ void AppendValue(std::string& out, const HloTextContext&, const Dims& value) {
   }
   out += '}';
 }
-void AppendValue(std::string& out, const HloTextContext&, const std::vector<bool>& value) {
-  out += '{';
-  for (size_t i = 0; i < value.size(); ++i) {
-    if (i > 0) out += ',';
-    out += value[i] ? "true" : "false";
-  }
-  out += '}';
-}
 void AppendValue(std::string& out, const HloTextContext&, const Shape& value) {
   AppendShape(out, value);
 }

@@ -144,7 +144,6 @@ void AppendValue(std::string& out, const HloTextContext& context, bool value);
 void AppendValue(std::string& out, const HloTextContext& context, double value);
 void AppendValue(std::string& out, const HloTextContext& context, const std::string& value);
 void AppendValue(std::string& out, const HloTextContext& context, const Dims& value);
-void AppendValue(std::string& out, const HloTextContext& context, const std::vector<bool>& value);
 void AppendValue(std::string& out, const HloTextContext& context, const Shape& value);
 void AppendValue(std::string& out, const HloTextContext& context, const Literal& value);
 void AppendValue(std::string& out, const HloTextContext& context, const Sharding& value);

@@ -91,16 +91,10 @@ class ModuleWriter {
     } else {
       AppendQuoted(out_, module_.name());
     }
-    if (module_.is_scheduled) out_ += ", is_scheduled=true";
     if (module_.num_replicas != 1) Attribute("replica_count", module_.num_replicas);
     if (module_.num_partitions != 1) Attribute("num_partitions", module_.num_partitions);
     Aliases();
     EntryLayout();
-    if (!module_.propagate_sharding_to_parameters.empty())
-      Attribute("allow_spmd_sharding_propagation_to_parameters",
-                module_.propagate_sharding_to_parameters);
-    if (!module_.propagate_sharding_to_output.empty())
-      Attribute("allow_spmd_sharding_propagation_to_output", module_.propagate_sharding_to_output);
     HeaderAttributes();
     FrontendAttributes(OrderAttribute(order));
     if (module_.entry() == nullptr) out_ += ", no_entry=true";
@@ -378,9 +372,7 @@ class ModuleWriter {
   }
   void Typed(const Instr&, const NoAttrs&) {}
   void Typed(const Instr&, const ConstantAttrs&) {}
-  void Typed(const Instr&, const ParameterAttrs& attrs) {
-    if (!attrs.replication.empty()) Attribute("parameter_replication", attrs.replication);
-  }
+  void Typed(const Instr&, const ParameterAttrs&) {}
   void Typed(const Instr&, const SliceAttrs& attrs) {
     bool is_regular =
         attrs.limits.size() == attrs.starts.size() && attrs.strides.size() == attrs.starts.size();
@@ -530,8 +522,6 @@ class ModuleWriter {
     }
     if (!extras.discardable.empty()) Attribute("discardable", extras.discardable);
     if (instr.op() != Op::kCustomCall) BackendConfig(extras.backend_config);
-    if (!extras.statistics.empty()) out_ += ", statistics=" + extras.statistics;
-    if (!extras.original_value.empty()) out_ += ", origin=" + extras.original_value;
   }
 
   template <typename T>

@@ -295,10 +295,6 @@ Attrs ReadMlirAttrs<FusionAttrs>(MlirAttrReader&) {
   return {};
 }
 template <>
-Attrs ReadMlirAttrs<CopyStartAttrs>(MlirAttrReader&) {
-  return {};
-}
-template <>
 Attrs ReadMlirAttrs<DomainAttrs>(MlirAttrReader&) {
   return {};
 }

@@ -33,13 +33,6 @@ bool IsEmptyText(const AttrValue& value) {
   return text != nullptr && text->empty();
 }
 
-bool BoolList(const AttrValue& value, std::vector<bool>& out) {
-  const auto* array = value.As<DenseArrayAttr>();
-  if (array == nullptr) return false;
-  for (int64_t flag : array->ints) out.push_back(flag != 0);
-  return true;
-}
-
 // [output path, [parameter, must], path in the parameter]
 bool ReadAlias(const AttrValue& row, InputOutputAlias& alias) {
   const auto* parts = row.As<AttrList>();
@@ -92,13 +85,6 @@ Status MlirImporter::ApplyArgumentAttr(Instr* parameter, const MlirAttr& attr, T
     facts_[parameter->parent()].donors.emplace_back(parameter, attr.value);
     return Ok();
   }
-  if (attr.name == "tokamak.replication") {
-    ParameterAttrs attrs = parameter->attrs<ParameterAttrs>();
-    if (!BoolList(attr.value, attrs.replication))
-      return At(pos, ErrorCode::kMlirAttributeMeaning, "tokamak.replication: expected array<i1>");
-    parameter->set_attrs(std::move(attrs));
-    return Ok();
-  }
   return ApplyExtras(parameter, {&attr, 1}, 0, pos);
 }
 
@@ -126,13 +112,6 @@ Status MlirImporter::ApplyExtras(Instr* instr, std::span<const MlirAttr> attrs, 
         return At(pos, ErrorCode::kMlirAttributeMeaning,
                   "tokamak.layout: does not fit " + ToString(instr->shape()));
       instr->set_shape(std::move(*shape));
-    } else if (attr.name == "tokamak.literal_layout" && instr->op() == Op::kConstant) {
-      const Literal& literal = instr->attrs<ConstantAttrs>().literal;
-      std::optional<Shape> shape = WithLayoutAttr(literal.shape(), attr.value);
-      if (!shape)
-        return At(pos, ErrorCode::kMlirAttributeMeaning,
-                  "tokamak.literal_layout: does not fit " + ToString(literal.shape()));
-      instr->set_attrs(ConstantAttrs{literal.WithShape(std::move(*shape))});
     } else if (attr.name == "tokamak.control" && attr.value.As<DenseArrayAttr>() != nullptr) {
       frames_.back().control.emplace_back(instr, attr.value.As<DenseArrayAttr>()->ints);
     } else {
@@ -212,9 +191,7 @@ Status MlirImporter::ApplyModuleFacts() {
     const AttrValue& value = fact.value;
     const auto* list = value.As<AttrList>();
     bool ok = false;
-    if (fact.name == "is_scheduled") {
-      module_->is_scheduled = ok = IsTrue(value);
-    } else if (fact.name == "aliases" && list != nullptr) {
+    if (fact.name == "aliases" && list != nullptr) {
       ok = std::all_of(list->begin(), list->end(), [&](const AttrValue& row) {
         return ReadAlias(row, module_->aliases.emplace_back());
       });
@@ -236,10 +213,6 @@ Status MlirImporter::ApplyModuleFacts() {
     } else if (fact.name == "entry_result") {
       module_->entry_result_layout = ShapeFromAttr(value);
       ok = module_->entry_result_layout.has_value();
-    } else if (fact.name == "propagate_to_parameters") {
-      ok = BoolList(value, module_->propagate_sharding_to_parameters);
-    } else if (fact.name == "propagate_to_output") {
-      ok = BoolList(value, module_->propagate_sharding_to_output);
     }
     if (!ok)
       return At({1, 1}, ErrorCode::kMlirAttributeMeaning,

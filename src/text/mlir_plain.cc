@@ -82,8 +82,6 @@ AttrValue ToValue(const T& value) {
     return {std::string(TextOf(value))};
   } else if constexpr (std::is_same_v<T, Dims>) {
     return {DenseArrayAttr{.type = "i64", .ints = value, .floats = {}}};
-  } else if constexpr (std::is_same_v<T, std::vector<bool>>) {
-    return {DenseArrayAttr{"i1", std::vector<int64_t>(value.begin(), value.end()), {}}};
   } else if constexpr (kIsOptional<T>) {
     return ToValue(*value);
   } else if constexpr (std::is_same_v<T, AttrDict>) {
@@ -157,10 +155,6 @@ bool FromValue(const AttrValue& value, T& out) {
   } else if constexpr (std::is_same_v<T, Dims>) {
     const auto* array = value.As<DenseArrayAttr>();
     if (array != nullptr) out = array->ints;
-    return array != nullptr;
-  } else if constexpr (std::is_same_v<T, std::vector<bool>>) {
-    const auto* array = value.As<DenseArrayAttr>();
-    if (array != nullptr) out.assign(array->ints.begin(), array->ints.end());
     return array != nullptr;
   } else if constexpr (kIsOptional<T>) {
     return FromValue(value, out.emplace());

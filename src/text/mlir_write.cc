@@ -118,10 +118,6 @@ class MlirWriter {
 
   AttrDict ParameterAttrsOf(const Instr& parameter) {
     AttrDict attrs = ExtrasOf(parameter, false);
-    const std::vector<bool>& replication = parameter.attrs<ParameterAttrs>().replication;
-    if (!replication.empty())
-      Set(attrs, "tokamak.replication",
-          {DenseArrayAttr{"i1", std::vector<int64_t>(replication.begin(), replication.end()), {}}});
     if (parameter.parent() != module_.entry() || !plan_.plain_aliases) return attrs;
     int64_t number = parameter.attrs<ParameterAttrs>().number;
     for (const InputOutputAlias& alias : module_.aliases)
@@ -289,8 +285,6 @@ class MlirWriter {
   bool PrintConstant(const Instr& instr, AttrDict& extras) {
     const Literal& literal = instr.attrs<ConstantAttrs>().literal;
     if (!literal.shape().IsArray()) return false;
-    if (std::optional<AttrValue> layout = LayoutToAttr(literal.shape()))
-      Set(extras, "tokamak.literal_layout", std::move(*layout));
     if (instr.shape().quant() != nullptr) {
       out_ += "\"stablehlo.constant\"() <{value = ";
       PrintDense(out_, literal);

@@ -341,7 +341,6 @@ struct Out {
   void operator()(const ParameterAttrs&) { known = false; }
   void operator()(const RngStateAttrs&) { known = false; }
   void operator()(const FusionAttrs&) { known = false; }
-  void operator()(const CopyStartAttrs&) { known = false; }
   void operator()(const DomainAttrs&) { known = false; }
 };
 

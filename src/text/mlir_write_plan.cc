@@ -42,8 +42,7 @@ class NestingCheck {
         !region.attributes.empty() || !region.execution_thread.empty() || region.root() == nullptr)
       return false;
     for (const Instr* parameter : region.parameters()) {
-      if (parameter == nullptr || parameter->has_extras() || LayoutToAttr(parameter->shape()) ||
-          !parameter->attrs<ParameterAttrs>().replication.empty())
+      if (parameter == nullptr || parameter->has_extras() || LayoutToAttr(parameter->shape()))
         return false;
     }
     return true;
@@ -131,10 +130,6 @@ bool HasPlainAliases(const Module& module) {
 
 AttrValue PlanInts(const Dims& values) {
   return {DenseArrayAttr{"i64", values, {}}};
-}
-
-AttrValue Bools(const std::vector<bool>& values) {
-  return {DenseArrayAttr{"i1", std::vector<int64_t>(values.begin(), values.end()), {}}};
 }
 
 }  // namespace
@@ -272,7 +267,6 @@ MlirTextPlan PlanMlirText(const Module& module) {
 
 AttrDict ModuleFactsOf(const Module& module, bool plain_aliases) {
   AttrDict facts;
-  if (module.is_scheduled) Set(facts, "is_scheduled", {true});
   if (!plain_aliases && !module.aliases.empty()) {
     AttrList rows;
     for (const InputOutputAlias& alias : module.aliases) {
@@ -300,10 +294,6 @@ AttrDict ModuleFactsOf(const Module& module, bool plain_aliases) {
   }
   if (module.entry_result_layout)
     Set(facts, "entry_result", ShapeToAttr(*module.entry_result_layout));
-  if (!module.propagate_sharding_to_parameters.empty())
-    Set(facts, "propagate_to_parameters", Bools(module.propagate_sharding_to_parameters));
-  if (!module.propagate_sharding_to_output.empty())
-    Set(facts, "propagate_to_output", Bools(module.propagate_sharding_to_output));
   return facts;
 }
 
