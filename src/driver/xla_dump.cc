@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "analysis/running_computations.h"
 #include "cost/work.h"
 #include "rewrite/fuse/facts.h"
 #include "rewrite/fuse/fusion_rules.h"
@@ -122,7 +123,7 @@ class DumpReader {
         rules_(module, context_, /*control_binds=*/false) {}
 
   DumpedProgram Run() {
-    for (const Computation* computation : fuse::RunningComputations(module_))
+    for (const Computation* computation : RunningComputations(module_))
       for (const Instr* instr : computation->PostOrder())
         if (!IsNoKernel(*instr)) Add(*instr);
     return std::move(program_);

@@ -6,9 +6,9 @@
 #include <set>
 #include <unordered_set>
 
+#include "analysis/running_computations.h"
 #include "explain/decision.h"
 #include "fusion/instr_predicates.h"
-#include "rewrite/fuse/facts.h"
 #include "support/near_names.h"
 
 namespace tokamak {
@@ -146,7 +146,7 @@ class ConstraintParser {
       : module_(module), options_(options) {}
 
   Result<FusionConstraints> Run() {
-    for (const Computation* computation : fuse::RunningComputations(module_))
+    for (const Computation* computation : RunningComputations(module_))
       for (const Instr* instr : computation->PostOrder()) Look(*instr);
     for (ConstraintKind kind :
          {ConstraintKind::kNeverFuse, ConstraintKind::kFuse, ConstraintKind::kRequireFused}) {
@@ -228,7 +228,7 @@ class ConstraintParser {
 
   std::vector<const Instr*> NamedNow(std::string_view word) const {
     std::vector<const Instr*> found;
-    for (const Computation* computation : fuse::RunningComputations(module_))
+    for (const Computation* computation : RunningComputations(module_))
       for (const Instr* instr : computation->PostOrder())
         if (instr->op() != Op::kParameter &&
             (LabelOf(*instr) == word || ComesFrom(module_, *instr, word)))
@@ -249,7 +249,7 @@ class ConstraintParser {
 
   std::vector<std::string> NearestInstrs(std::string_view word) const {
     std::set<std::string> names;
-    for (const Computation* computation : fuse::RunningComputations(module_))
+    for (const Computation* computation : RunningComputations(module_))
       for (const Instr* instr : computation->PostOrder())
         if (instr->op() != Op::kParameter) names.insert(LabelOf(*instr));
     std::vector<std::string> nearest;
@@ -263,7 +263,7 @@ class ConstraintParser {
     std::set<std::pair<int64_t, std::string>> lines;
     // Distance added for lines of other files: more than any line number.
     constexpr int64_t kOther = int64_t{1} << 32;
-    for (const Computation* computation : fuse::RunningComputations(module_))
+    for (const Computation* computation : RunningComputations(module_))
       for (const Instr* instr : computation->PostOrder())
         ForEachFrame(module_.origins(), *instr, [&](const Frame& frame) {
           int64_t far = frame.line > asked.line ? frame.line - asked.line : asked.line - frame.line;

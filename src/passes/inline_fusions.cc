@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/running_computations.h"
 #include "passes/passes.h"
 #include "rewrite/bodies.h"
 #include "rewrite/fuse/facts.h"
@@ -123,7 +124,7 @@ Result<Changed> InlineFusions(Module& module, PassContext& context) {
     numbers.try_emplace(computation.get(), numbers.size());
   context.fusion_tags = {};
   context.fusion_tags.of.resize(numbers.size());
-  for (Computation* computation : fuse::RunningComputations(module))
+  for (Computation* computation : RunningComputations(module))
     context.fusion_tags.of[numbers.at(computation)] = InlineIn(*computation, context);
   return context.fusion_tags.count > 0 ? Changed::kYes : Changed::kNo;
 }

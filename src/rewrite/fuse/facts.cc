@@ -185,24 +185,6 @@ int64_t RegistersOfValue(const Instr& instr) {
 
 }  // namespace
 
-std::vector<Computation*> RunningComputations(const Module& module) {
-  std::vector<Computation*> running;
-  std::unordered_set<const Computation*> seen;
-  auto add = [&](Computation* computation) {
-    if (seen.insert(computation).second) running.push_back(computation);
-  };
-  if (module.entry() != nullptr) add(module.entry());
-  for (size_t i = 0; i < running.size(); ++i) {
-    for (const Instr* caller : running[i]->Callers()) {
-      bool runs = caller->op() == Op::kWhile || caller->op() == Op::kConditional ||
-                  caller->op() == Op::kCall;
-      if (!runs) continue;
-      for (Computation* callee : caller->called()) add(callee);
-    }
-  }
-  return running;
-}
-
 std::vector<Instr*> DistinctUsers(const Instr& instr) {
   return Distinct(instr.users());
 }

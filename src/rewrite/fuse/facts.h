@@ -10,11 +10,6 @@
 
 namespace tokamak::fuse {
 
-// Computations that execute step by step, callees last: the entry, and the computations that its
-// loops, conditionals and calls run. Excludes computations inside kernels (reducers, fusion
-// bodies).
-std::vector<Computation*> RunningComputations(const Module& module);
-
 // The users without duplicates, in a deterministic order.
 std::vector<Instr*> DistinctUsers(const Instr& instr);
 std::vector<Instr*> DistinctOperands(const Instr& instr);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "analysis/running_computations.h"
 #include "rewrite/fuse/edit.h"
 #include "rewrite/fuse/facts.h"
 #include "rewrite/fuse/fusion_rules.h"
