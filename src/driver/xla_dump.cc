@@ -4,7 +4,7 @@
 //
 //   fusion.1 --4 MiB--> fusion.2      cause: reduction; because: 1024 elements
 //
-// For each boundary the rules of XLA's fusion passes (rewrite/fuse) are evaluated as if the two
+// For each boundary the rules of XLA's fusion passes (xla_rules) are evaluated as if the two
 // were candidates; the first rule that rejects them is the cause. Control dependences of a
 // scheduled program are ignored, because the scheduler added them after fusion. Times are estimated
 // from the instructions, since the code of XLA's kernels is unknown.
@@ -16,8 +16,8 @@
 
 #include "analysis/running_computations.h"
 #include "cost/work.h"
-#include "rewrite/fuse/facts.h"
-#include "rewrite/fuse/fusion_rules.h"
+#include "xla_rules/facts.h"
+#include "xla_rules/fusion_rules.h"
 
 namespace tokamak {
 namespace {

@@ -2,14 +2,10 @@
 
 #include <span>
 
+#include "rewrite/pass_functions.h"
 #include "rewrite/pipeline.h"
 
 namespace tokamak {
-
-// Declares every pass of passes.def; each is one .cc file. A pass needs no header: its contract is
-// the comment above its definition, its one-line meaning is in the row.
-#define TOK_PASS(id, ...) Result<Changed> id(Module& module, PassContext& context);
-#include "rewrite/passes.def"
 
 // One function per row, in that order.
 std::span<const PassFn> PassFunctions();

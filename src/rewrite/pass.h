@@ -2,10 +2,10 @@
 
 // The pass interface. A pass is a function from a verified module to a verified module that
 // computes the same values. Each pass is one .cc file in src/passes (src/passes/target if it
-// depends on the target), declared by its row in passes.def. A pass prints nothing and has no
-// flags: its changes and rejections are records in the context's log, its thresholds are in
-// PassLimits. It keeps no pointer to an instruction after it returns, runs in linear time, and is
-// deterministic. See docs/adding_a_pass.md.
+// depends on the target, src/xla_rules if it follows XLA's), declared by its row in passes.def. A
+// pass prints nothing and has no flags: its changes and rejections are records in the context's
+// log, its thresholds are in PassLimits. It keeps no pointer to an instruction after it returns,
+// runs in linear time, and is deterministic. See docs/adding_a_pass.md.
 
 #include <cstdint>
 #include <string>

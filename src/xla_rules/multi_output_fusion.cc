@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "passes/passes.h"
-#include "rewrite/fuse/fuser.h"
+#include "rewrite/pass_functions.h"
+#include "xla_rules/fuser.h"
 
 namespace tokamak {
 namespace {

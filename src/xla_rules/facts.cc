@@ -6,7 +6,7 @@
 // planner (src/fusion) does not use them. Every predicate is linear in the body; RegistersOf is the
 // maximum number of live 32-bit registers if the body runs in post-order.
 
-#include "rewrite/fuse/facts.h"
+#include "xla_rules/facts.h"
 
 #include <algorithm>
 #include <unordered_set>

@@ -2,8 +2,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "passes/passes.h"
-#include "rewrite/fuse/fuser.h"
+#include "rewrite/pass_functions.h"
+#include "xla_rules/fuser.h"
 
 namespace tokamak {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "passes/passes.h"
-#include "rewrite/fuse/fuser.h"
+#include "rewrite/pass_functions.h"
+#include "xla_rules/fuser.h"
 
 namespace tokamak {
 namespace {

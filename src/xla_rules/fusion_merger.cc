@@ -1,5 +1,5 @@
-#include "passes/passes.h"
-#include "rewrite/fuse/fuser.h"
+#include "rewrite/pass_functions.h"
+#include "xla_rules/fuser.h"
 
 namespace tokamak {
 namespace {

@@ -11,13 +11,13 @@
 // are copied before they are edited (Own), and bodies without callers are removed in Finish.
 // Editing is linear in the edited bodies.
 
-#include "rewrite/fuse/edit.h"
+#include "xla_rules/edit.h"
 
 #include <algorithm>
 
 #include "rewrite/editor.h"
-#include "rewrite/fuse/facts.h"
 #include "rewrite/replace.h"
+#include "xla_rules/facts.h"
 
 namespace tokamak::fuse {
 namespace {

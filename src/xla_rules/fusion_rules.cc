@@ -11,7 +11,7 @@
 // their effect. IsAcyclic decides whether two instructions may become one: no path may lead through
 // a third.
 
-#include "rewrite/fuse/fusion_rules.h"
+#include "xla_rules/fusion_rules.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -19,7 +19,7 @@
 #include <fmt/format.h>
 
 #include "rewrite/bodies.h"
-#include "rewrite/fuse/facts.h"
+#include "xla_rules/facts.h"
 
 namespace tokamak::fuse {
 namespace {

@@ -13,9 +13,9 @@
 #include <unordered_set>
 
 #include "analysis/running_computations.h"
-#include "passes/passes.h"
 #include "rewrite/bodies.h"
-#include "rewrite/fuse/facts.h"
+#include "rewrite/pass_functions.h"
+#include "xla_rules/facts.h"
 
 namespace tokamak {
 namespace {
