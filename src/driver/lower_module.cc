@@ -2,9 +2,9 @@
 
 #include "driver/check_constraints.h"
 #include "driver/target_libraries.h"
-#include "fusion/predetermined_fusions.h"
 #include "fusion/serialized_plan.h"
 #include "passes/passes.h"
+#include "xla_rules/partition.h"
 
 namespace tokamak {
 namespace {
@@ -29,6 +29,7 @@ Result<LoweredProgram> LowerAsPlanned(const Module& module, LowerOptions lower,
   if (options.plan == nullptr) return LowerWithConstraints(module, lower, log);
   TOK_TRY(ModulePartition partition, PartitionsOf(*options.plan, module));
   lower.plan.existing_partition = &partition;
+  lower.plan.constrain_existing = false;
   return LowerWithConstraints(module, lower, log);
 }
 
@@ -83,8 +84,9 @@ Result<LoweredProgram> LowerModule(const Module& module, const Target& target,
                                    const FusionTags& tags, DecisionLog& log) {
   LowerOptions lower = LowerOptionsOf(target, options, parameters);
   if (options.fusion != FusionMode::kXlaPasses) return LowerAsPlanned(module, lower, options, log);
-  PredeterminedFusions predetermined(module, tags);
-  lower.plan.predetermined = &predetermined;
+  ModulePartition fusions = PartitionOfFusions(module, tags, lower.machine);
+  lower.plan.existing_partition = &fusions;
+  lower.plan.constrain_existing = true;
   return LowerAsPlanned(module, lower, options, log);
 }
 

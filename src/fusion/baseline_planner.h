@@ -17,8 +17,7 @@ namespace tokamak {
 //
 // baseline_regions.h has the conditions. The plan is a starting plan of the search, and the result
 // only if the search finds no better one. It is also the plan of FusionMode::kXlaPasses if there
-// are no predetermined fusions (PlanOptions::predetermined is null). All kernels of the plan are
-// built.
+// is no existing partition (PlanOptions::existing_partition). All kernels of the plan are built.
 ComputationPlan PlanBaseline(KernelCache& kernel_cache, DecisionLog& log);
 
 // The plan without fusion: one kernel per instruction. All kernels are built.

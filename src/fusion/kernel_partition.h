@@ -2,7 +2,7 @@
 
 // A kernel partition says which instructions form one region and which regions share a launch. It
 // is the common in-memory form of finished decisions: of plans that are read from disk
-// (serialized_plan.h), of fusions that passes have formed (predetermined_fusions.h) and of the
+// (serialized_plan.h), of fusions that passes have formed (xla_rules/partition.h) and of the
 // planners. BuildKernels turns it into a plan with kernels.
 //
 // It is not a partition in the strict sense: regions may overlap, and instructions outside kernels

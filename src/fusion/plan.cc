@@ -11,7 +11,6 @@
 #include "fusion/greedy.h"
 #include "fusion/horizontal.h"
 #include "fusion/kernel_partition.h"
-#include "fusion/predetermined_fusions.h"
 #include "fusion/region_costs.h"
 #include "fusion/search.h"
 #include "ir/compare.h"
@@ -220,12 +219,10 @@ ComputationPlan PlanKernels(const Computation& computation, const Machine& machi
   Setting setting{computation, machine, options.constraints, options.memory_limit};
   if (options.existing_partition != nullptr)
     if (auto found = options.existing_partition->find(&computation);
-        found != options.existing_partition->end())
-      return BuildKernels(found->second, setting.kernel_cache, log);
-  if (options.predetermined != nullptr)
-    return WithConstraints(BuildKernels(options.predetermined->PartitionOf(computation, machine),
-                                        setting.kernel_cache, log),
-                           setting, log);
+        found != options.existing_partition->end()) {
+      ComputationPlan plan = BuildKernels(found->second, setting.kernel_cache, log);
+      return options.constrain_existing ? WithConstraints(std::move(plan), setting, log) : plan;
+    }
   switch (options.mode) {
     case FusionMode::kGreedy:
       return PlanGreedily(setting, log);

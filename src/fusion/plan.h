@@ -134,7 +134,7 @@ void AddKernel(ComputationPlan& plan, PlannedKernel kernel);
 enum class FusionMode : uint8_t {
   kNone,       // no fusion: one kernel per instruction
   kXlaPasses,  // "rules": passes that follow XLA's heuristics have formed the fusions before
-               // planning (predetermined_fusions.h); without them, the baseline planner
+               // planning (existing_partition); without them, the baseline planner
   kGreedy,     // tier 0: the move with the largest estimated gain first
   kSearch,     // tier 1: the cheapest plan found within a budget
   kRandom,     // random legal moves, for tests
@@ -166,21 +166,18 @@ enum class HorizontalMode : uint8_t {
 // "none", "auto" or "all"; nullopt for any other name.
 std::optional<HorizontalMode> HorizontalModeFromName(std::string_view name);
 
-class PredeterminedFusions;
-
-// Three sources can determine the kernels; the first that is set is used: an existing partition,
-// the predetermined fusions, a planner chosen by `mode`.
+// An existing partition determines the kernels; otherwise a planner does, chosen by `mode`.
 struct PlanOptions {
   FusionMode mode = FusionMode::kSearch;
   Effort effort = Effort::kDefault;  // for kSearch only
   HorizontalMode horizontal = HorizontalMode::kNone;
   // Limit on the peak bytes of temporary arrays, for kGreedy and kSearch; 0 if unlimited.
   int64_t memory_limit = 0;
-  // An existing plan to rebuild: no decisions are made. Computations that it lacks are planned.
+  // Kernels that were decided before, by a stored plan or by passes (kXlaPasses): no planner runs.
+  // Computations that it lacks are planned.
   const ModulePartition* existing_partition = nullptr;
-  // Fusions formed before planning. The driver sets it for kXlaPasses only. If it is set, no
-  // planner runs, whatever `mode` is.
-  const PredeterminedFusions* predetermined = nullptr;
+  // Whether `constraints` change the existing partition. A stored plan is rebuilt as it is.
+  bool constrain_existing = false;
   // The user's options. The planner does not read them: LowerModule combines them with the
   // constraints in the program and sets `constraints`.
   ConstraintOptions constraint_options;

@@ -280,6 +280,7 @@ Result<LoweredProgram> Lower(const Module& module, const LowerOptions& options, 
     // A bug of the planner. Without fusion (one kernel per instruction) there are no cycles.
     LowerOptions plain = options;
     plain.plan.mode = FusionMode::kNone;
+    plain.plan.existing_partition = nullptr;
     program = Lowerer(module, plain, log).Run();
   }
   FusionMode mode = options.plan.mode;

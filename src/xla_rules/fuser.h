@@ -14,6 +14,7 @@
 //   multi_output_fusion
 //   horizontal_fusion
 //   inline_fusions        replaces the fusions by their bodies, with tags
+//   partition             makes kernels of the tagged instructions
 
 #include "analysis/running_computations.h"
 #include "xla_rules/edit.h"

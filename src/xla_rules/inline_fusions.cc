@@ -1,5 +1,5 @@
 // Inlines the bodies of all fusions and tags each instruction with its former fusion, so that the
-// planner treats predetermined fusions like any other plan.
+// planner treats these fusions like any other plan.
 //
 //   before                                          after
 //   f = f32[4] fusion(x), calls=body                a = f32[4] exponential(x)     tag 0

@@ -1,10 +1,12 @@
-#include "fusion/predetermined_fusions.h"
+#include "xla_rules/partition.h"
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "analysis/effects.h"
+#include "analysis/running_computations.h"
 #include "fusion/instr_predicates.h"
 #include "gen/library/dot.h"
 #include "gen/library/sorts.h"
@@ -16,20 +18,6 @@ namespace {
 // Bytes; a larger splat constant is filled by a kernel when it is needed instead of being kept in
 // memory. Chosen, as in baseline_planner.cc.
 constexpr int64_t kMaxStoredSplat = 4096;
-
-}  // namespace
-
-PredeterminedFusions::PredeterminedFusions(const Module& module, const FusionTags& tags) {
-  for (size_t i = 0; i < tags.of.size(); ++i)
-    if (!tags.of[i].empty()) tags_[module.computations()[i].get()] = &tags.of[i];
-}
-
-FusionTag PredeterminedFusions::TagOf(const Instr& instr) const {
-  auto it = tags_.find(instr.parent());
-  return it == tags_.end() ? FusionTag{} : (*it->second)[static_cast<size_t>(instr.id())];
-}
-
-namespace {
 
 // The instructions of a computation that belong to kernels.
 class KernelMembership {
@@ -78,16 +66,18 @@ class KernelMembership {
   InstrMap<bool> live_;
 };
 
-}  // namespace
-
-KernelPartition PredeterminedFusions::PartitionOf(const Computation& computation,
-                                                  const Machine& machine) const {
+// `tags`: by id of an instruction; empty if the computation has no fusion.
+KernelPartition PartitionOf(const Computation& computation, const std::vector<FusionTag>& tags,
+                            const Machine& machine) {
+  auto tag_of = [&](const Instr& instr) {
+    return tags.empty() ? FusionTag{} : tags[static_cast<size_t>(instr.id())];
+  };
   KernelPartition partition;
   KernelMembership membership(computation, machine);
   std::unordered_set<int> divided;
   for (const Instr* instr : membership.order()) {
-    int fusion = TagOf(*instr).fusion;
-    auto is_in = [&](const Instr* other) { return TagOf(*other).fusion == fusion; };
+    int fusion = tag_of(*instr).fusion;
+    auto is_in = [&](const Instr* other) { return tag_of(*other).fusion == fusion; };
     // An update is done in place: it must be the last instruction of its kernel, and the array that
     // it updates must be in memory.
     bool updates = IsPartialUpdate(*instr) &&
@@ -100,7 +90,7 @@ KernelPartition PredeterminedFusions::PartitionOf(const Computation& computation
   InstrMap<int> numbers(computation, -1);
   for (const Instr* instr : membership.order()) {
     if (!membership.IsKernels(*instr)) continue;
-    FusionTag tag = TagOf(*instr);
+    FusionTag tag = tag_of(*instr);
     bool alone = tag.fusion < 0 || divided.contains(tag.fusion);
     if (alone && IsAlias(*instr) && !IsImmediate(*instr->operand(0))) continue;
     size_t number = partition.regions.size();
@@ -123,6 +113,24 @@ KernelPartition PredeterminedFusions::PartitionOf(const Computation& computation
   }
   for (auto& [fusion, regions] : regions_of)
     if (regions.size() > 1) partition.launch_groups.push_back(std::move(regions));
+  return partition;
+}
+
+}  // namespace
+
+ModulePartition PartitionOfFusions(const Module& module, const FusionTags& tags,
+                                   const Machine& machine) {
+  std::unordered_map<const Computation*, const std::vector<FusionTag>*> tags_of;
+  for (size_t i = 0; i < tags.of.size(); ++i)
+    tags_of.emplace(module.computations()[i].get(), &tags.of[i]);
+  const std::vector<FusionTag> none;
+  ModulePartition partition;
+  for (const Computation* computation : RunningComputations(module)) {
+    auto found = tags_of.find(computation);
+    partition.emplace(
+        computation,
+        PartitionOf(*computation, found == tags_of.end() ? none : *found->second, machine));
+  }
   return partition;
 }
 
