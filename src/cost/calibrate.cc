@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "cost/calibrate_kernels.h"
+#include "cost/units.h"
 
 namespace tokamak {
 namespace {
 
-constexpr double kNanosecondsPerUs = 1000;
 constexpr double kLeastFork = 0.05;  // microseconds: below measurement noise
 
 class Calibration {
@@ -65,7 +65,7 @@ class Calibration {
       double begin = rates_.step_us + (threads > 1 ? rates_.fork_us.back() : 0);
       auto rate = [&](size_t kind) {
         double elapsed = us[3 * i + kind];
-        return sizes[i] / (std::max(elapsed - begin, elapsed / 2) * kNanosecondsPerUs);
+        return sizes[i] / (std::max(elapsed - begin, elapsed / 2) * kNsPerUs);
       };
       curve.push_back({sizes[i], rate(0), rate(1), rate(2)});
     }
@@ -78,7 +78,7 @@ class Calibration {
     for (const PipeKernel& kernel : kernels) forms.push_back(kernel.kernel);
     TOK_TRY(std::vector<double> us, measurer_.Micros(forms, 1));
     for (size_t i = 0; i < kernels.size(); ++i) {
-      double ns = us[i] * kNanosecondsPerUs;
+      double ns = us[i] * kNsPerUs;
       // The rates of the kernel's other operations are known, because simple kernels come first.
       for (const auto& [pipe, count] : kernels[i].others)
         ns -= count * rates_.ns[static_cast<size_t>(pipe)];

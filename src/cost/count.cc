@@ -6,7 +6,7 @@
 //   traffic     per access, the open loops that move its index and the contiguous run (reuse.h)
 //   chains      the longest recurrence through registers, which bounds a serial loop by latency
 //
-// Trip counts that depend on data are assumed (kUnknownTripsCost); an `if` runs for the fraction of
+// Trip counts that depend on data are assumed (kUnknownTripCount); an `if` runs for the fraction of
 // iterations that its condition implies (IndexFacts). Values inside a cold path are not counted.
 // The result is an estimate for ranking plans, not a bound. Linear in the kernel times the depth of
 // its loops.
@@ -32,9 +32,6 @@
 
 namespace tokamak {
 namespace {
-
-// Assumed trip count of a while, which is data-dependent. Chosen; the same as in numbers.cc.
-constexpr double kUnknownTripsCost = 16;
 
 class KernelWorkCounter {
  public:
@@ -83,7 +80,8 @@ class KernelWorkCounter {
     double all() const { return sums + others; }
   };
   enum class Pattern : uint8_t { kOne, kNeighbours, kStrided, kAnywhere };
-  // Strides (in elements) up to this use vector loads and shuffles (backend/cpu/emit_memory.cc).
+  // Strides (in elements) up to this use vector loads and shuffles: the structure of
+  // backend/cpu/emit_memory.cc.
   static constexpr int64_t kMaxStep = 4;
   // Concurrent access streams whose current cache lines all stay in the L1 cache. Chosen.
   static constexpr double kStreams = 8;
@@ -118,9 +116,9 @@ class KernelWorkCounter {
         return;
       }
       case StmtKind::kWhile:
-        work_[Pipe::kBranch] += times * kUnknownTripsCost;
-        Walk(stmt.condition_stmts, times * kUnknownTripsCost);
-        return Walk(stmt.body, times * kUnknownTripsCost);
+        work_[Pipe::kBranch] += times * kUnknownTripCount;
+        Walk(stmt.condition_stmts, times * kUnknownTripCount);
+        return Walk(stmt.body, times * kUnknownTripCount);
       case StmtKind::kStore:
         AddAccess(stmt.array, stmt.index, true, times);
         return AddChain(stmt, times);
@@ -202,8 +200,9 @@ class KernelWorkCounter {
   }
   // Per bound: load the boundary element, broadcast it and the lane count, compare and select.
   void AddEnds(int ends, double vectors, double times) {
+    constexpr double kIndexOps = 4;  // operations, by the structure of the emitted code
     work_[Pipe::kLoad] += times * ends;
-    work_[Pipe::kIndex] += times * ends * 4;
+    work_[Pipe::kIndex] += times * ends * kIndexOps;
     work_[Pipe::kSimple] += times * ends * (2 + 2 * vectors);
   }
   // Stride between adjacent lanes, in elements.
@@ -360,7 +359,8 @@ class KernelWorkCounter {
                                     : Pipe::kMultiply;
     work_[pipe] += times * rows * columns * depth;
     // Accumulators are loaded from and stored to memory.
-    double sums = times * rows * VectorsOf(columns, pipe == Pipe::kMultiply64 ? 64 : 32, machine_);
+    int sum_bits = pipe == Pipe::kMultiply64 ? 64 : 32;
+    double sums = times * rows * VectorsOf(columns, sum_bits, machine_);
     if (!product.overwrite) work_[Pipe::kLoad] += sums;
     work_[Pipe::kStore] += sums;
     work_[Pipe::kBranch] += times;
@@ -407,7 +407,8 @@ class KernelWorkCounter {
   Chain ChainFrom(ValueId id, ArrayId array, int depth = 0) {
     const ScalarNode& node = kernel_.node(id);
     if (node.prim == Prim::kRead) return node.array() == array ? Chain{0, 0} : Chain{};
-    if (node.arity() == 0 || node.prim == Prim::kLoad || depth > 200) return {};
+    constexpr int kMaxDepth = 200;  // levels of operands (chosen: bounds the recursion)
+    if (node.arity() == 0 || node.prim == Prim::kLoad || depth > kMaxDepth) return {};
     KnownChain& known = known_chains_[static_cast<size_t>(id)];
     if (known.walk == chain_walk_) return known.chain;
     Chain most;

@@ -8,6 +8,7 @@
 // operands. They are memoized by everything that determines them (CountsKey); the memo is shared by
 // all threads of the process.
 
+#include <limits>
 #include <vector>
 
 #include "cost/pipes.h"
@@ -124,13 +125,14 @@ Counts RandomCounts(bool philox, const Machine& machine) {
   KernelBuilder b("random");
   Operands operands(b);
   auto word = [&] { return operands.Load(ScalarType::kU32); };
+  size_t words = 0;  // that one evaluation makes
   if (philox) {
-    PhiloxWords({word(), word(), word(), word()}, {word(), word()});
+    words = PhiloxWords({word(), word(), word(), word()}, {word(), word()}).size();
   } else {
-    ThreefryWords({word(), word()}, {word(), word()});
+    words = ThreefryWords({word(), word()}, {word(), word()}).size();
   }
   Counts counts = CountsOf(b.kernel(), machine);
-  for (double& count : counts) count /= philox ? 4 : 2;
+  for (double& count : counts) count /= static_cast<double>(words);
   return counts;
 }
 
@@ -144,7 +146,7 @@ Counts StorageCounts(ElementType type, bool store, const Machine& machine) {
 }
 
 // Keys that are not ops.
-enum OtherKey : int { kThreefry = -1, kPhilox = -2, kFrom = -3, kTo = -4 };
+enum OtherKey : int { kThreefry = std::numeric_limits<int>::min(), kPhilox, kFrom, kTo };
 
 // Everything that determines the counts.
 struct CountsKey {
@@ -171,8 +173,9 @@ struct CountsKey {
 
 // The caller adds the operands.
 CountsKey KeyOf(int what, ElementType type, const Machine& machine) {
+  constexpr size_t kTypicalWords = 16;  // words of a key (chosen: saves reallocations)
   CountsKey key{what};
-  key.words.reserve(16);
+  key.words.reserve(kTypicalWords);
   key.Add(type);
   key.Add(machine.vector_bits);
   key.Add(machine.is_gpu());
@@ -181,7 +184,8 @@ CountsKey KeyOf(int what, ElementType type, const Machine& machine) {
 }
 
 Memo<CountsKey, Counts>& KnownCounts() {
-  static auto* known = new Memo<CountsKey, Counts>(10000);
+  constexpr size_t kMaxEntries = 10000;  // of the cache (chosen: some MiB)
+  static auto* known = new Memo<CountsKey, Counts>(kMaxEntries);
   return *known;
 }
 
@@ -207,7 +211,8 @@ void AddDot(Work& work, const Instr& dot, double elements) {
   for (int64_t d : dot.attrs<DotAttrs>().lhs_contracting)
     depth *= static_cast<double>(lhs.dim(static_cast<size_t>(d)));
   int64_t bytes = BytesOf(lhs.type());
-  double parts = IsComplex(lhs.type()) ? 4 : 1;
+  constexpr double kComplexProducts = 4;  // products of real numbers per complex one (definition)
+  double parts = IsComplex(lhs.type()) ? kComplexProducts : 1;
   Pipe pipe = bytes < 4 ? Pipe::kMultiply16 : bytes > 4 ? Pipe::kMultiply64 : Pipe::kMultiply;
   work[pipe] += elements * depth * parts;
 }
@@ -230,7 +235,8 @@ void AddElementwise(Work& work, const Instr& instr, double elements, const Machi
 // Ops with a body count the ops of the body; data movement costs nothing beyond the loads and
 // stores that the caller adds.
 void AddElementOp(Work& work, const Instr& instr, double elements, const Machine& machine) {
-  double vectors = VectorsOf(elements, 32, machine);
+  constexpr int kElementBits = 32;  // bits of an index (structure of kernel IR)
+  double vectors = VectorsOf(elements, kElementBits, machine);
   switch (instr.op()) {
     case Op::kMap:
     case Op::kReduce:

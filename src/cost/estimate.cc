@@ -14,13 +14,15 @@
 #include <cmath>
 
 #include "cost/rates.h"
+#include "cost/units.h"
 
 namespace tokamak {
 namespace {
 
-constexpr double kNsPerUs = 1000;
 // Outstanding vector loads per thread. Chosen; bytes_in_flight is fitted with it.
 constexpr double kVectorsInFlight = 8;
+// Least fraction of the peak bandwidth that a kernel reaches. Chosen: keeps estimates finite.
+constexpr double kMinBandwidth = 1e-3;
 
 // Smooth maximum (p-norm): exceeds the maximum slightly if the two are about equal.
 double SmoothMax(double x, double y, double overlap_exponent) {
@@ -45,7 +47,7 @@ double AtThreads(const std::vector<double>& known, double threads, double otherw
 // min_chunk tasks, and up to twelve per thread.
 struct ThreadSplit {
   ThreadSplit(double tasks, double min_chunk, double cores) {
-    // kChunksPerThread of runtime/thread_pool.cc.
+    // Chunks per thread: kChunksPerThread, structure of runtime/thread_pool.cc.
     constexpr double kPricedChunksPerThread = 12;
     double threads_used = std::min(cores, std::floor(tasks / min_chunk));
     if (threads_used < 2) return;
@@ -135,7 +137,10 @@ struct CostParts {
 // Minimum grid iterations per thread. `alone`: the terms of one thread.
 double MinChunkOf(const Work& work, const CostParts& alone, const Rates& rates, double times = 1) {
   double task = alone.both / std::max(work.tasks, 1.0) + rates.task_us;
-  return std::clamp(std::ceil(times * rates.min_chunk_us / std::max(task, 1e-6)), 1.0, 1e15);
+  // Bounds in us and in tasks, so that the result is finite. Chosen.
+  constexpr double kMinTaskUs = 1e-6, kMaxChunk = 1e15;
+  return std::clamp(std::ceil(times * rates.min_chunk_us / std::max(task, kMinTaskUs)), 1.0,
+                    kMaxChunk);
 }
 
 // The minimum chunk depends on the time of one thread alone, so the terms are computed for one
@@ -159,8 +164,9 @@ CostEstimate EstimateOnCpu(const Work& work, const Machine& machine, const Rates
   return estimate;
 }
 
-// Resident thread blocks per SM (occupancy), at most 32 (CUDA programming guide).
+// Resident thread blocks per SM (occupancy).
 double ResidentBlocks(const Work& work, const Rates& rates) {
+  constexpr double kMaxResidentBlocks = 32;  // blocks (CUDA programming guide)
   double threads = std::max(work.threads, 1.0);
   double resident_blocks = std::floor(rates.threads / threads);
   if (work.thread_registers > 0)
@@ -168,7 +174,7 @@ double ResidentBlocks(const Work& work, const Rates& rates) {
         std::min(resident_blocks, std::floor(rates.registers / (work.thread_registers * threads)));
   if (work.shared_bytes > 0)
     resident_blocks = std::min(resident_blocks, std::floor(rates.shared_bytes / work.shared_bytes));
-  return std::clamp(resident_blocks, 1.0, 32.0);
+  return std::clamp(resident_blocks, 1.0, kMaxResidentBlocks);
 }
 
 // The peak read bandwidth over all sizes, in bytes per nanosecond.
@@ -208,17 +214,18 @@ CostEstimate EstimateOnGpu(const Work& work, const Machine& machine, const Rates
   double full = work.writes > 0 && work.reads > 0 ? rate.copy
                 : work.reads > 0                  ? rate.read
                                                   : rate.write;
-  // With few threads, few bytes are in flight: those of each thread, up to kVectorsInFlight
-  // vectors.
+  // With few threads, few bytes are in flight: those of each thread, from one element of 32 bits
+  // up to kVectorsInFlight vectors.
+  constexpr double kElementBytes = 4;  // bytes of such an element (chosen)
   double vector = static_cast<double>(machine.vector_bits) / 8;
   double each = bytes / std::max(work.tasks * work.threads, 1.0);
   double in_flight = std::min(resident_blocks, work.tasks / cores) * work.threads *
-                     std::clamp(each, vector / 4, vector * kVectorsInFlight);
+                     std::clamp(each, kElementBytes, vector * kVectorsInFlight);
   // A fraction of the peak bandwidth. The measured bandwidth of small sizes is lower for the same
   // reason.
   double fraction =
       rates.bytes_in_flight > 0 ? std::min(1.0, in_flight / rates.bytes_in_flight) : 1;
-  double reached = std::min(full, MostOf(rates) * std::max(fraction, 1e-3));
+  double reached = std::min(full, MostOf(rates) * std::max(fraction, kMinBandwidth));
   if (bytes > 0) estimate.memory = bytes / reached / kNsPerUs;
   if (full > 0) estimate.memory += (work.rereads + work.memory_rereads) / (2 * full) / kNsPerUs;
   estimate.binding = Binding(estimate);

@@ -6,15 +6,15 @@
 namespace tokamak {
 namespace {
 
-// Assumed value of a data-dependent trip count or index. Chosen.
-constexpr double kUnknown = 16;
+// Also the assumed value of a data-dependent index.
+constexpr double kUnknown = kUnknownTripCount;
 
 }  // namespace
 
 IndexFacts::IndexFacts(const Kernel& kernel, int64_t grid)
     : kernel_(kernel),
       grid_(grid),
-      words_((kernel.loops.size() + 63) / 64),
+      words_((kernel.loops.size() + kWordBits - 1) / kWordBits),
       depends_(kernel.nodes.size() * words_),
       means_(kernel.nodes.size(), NAN),
       trips_(kernel.loops.size(), NAN) {
@@ -32,10 +32,10 @@ void IndexFacts::FindReads(const StmtList& block, std::vector<uint64_t>& around)
           depends_.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(stmt.value) * words_));
     auto l = static_cast<size_t>(stmt.loop);
     bool is_for = stmt.kind == StmtKind::kFor;
-    if (is_for) around[l / 64] |= uint64_t{1} << (l % 64);
+    if (is_for) around[l / kWordBits] |= uint64_t{1} << (l % kWordBits);
     for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
       FindReads(*inner, around);
-    if (is_for) around[l / 64] &= ~(uint64_t{1} << (l % 64));
+    if (is_for) around[l / kWordBits] &= ~(uint64_t{1} << (l % kWordBits));
   }
 }
 
@@ -44,7 +44,7 @@ void IndexFacts::FindDepends() {
     uint64_t* mine = depends_.data() + i * words_;
     if (kernel_.nodes[i].prim == Prim::kLoop) {
       uint64_t l = kernel_.nodes[i].bits;
-      mine[l / 64] |= uint64_t{1} << (l % 64);
+      mine[l / kWordBits] |= uint64_t{1} << (l % kWordBits);
     }
     for (ValueId operand : kernel_.operands(ValueId{static_cast<uint32_t>(i)}))
       for (size_t w = 0; w < words_; ++w)
@@ -110,7 +110,7 @@ double IndexFacts::FindMean(const ScalarNode& node) {
 
 double IndexFacts::Fraction(ValueId condition) {
   const ScalarNode& node = kernel_.node(condition);
-  // Probability of a condition about which nothing is known.
+  // Fraction of the iterations in which a condition holds about which nothing is known. Chosen.
   constexpr double kEven = 0.5;
   if (node.prim == Prim::kConst) return node.bits != 0 ? 1 : 0;
   if (node.prim == Prim::kAnd) return Fraction(node.operands[0]) * Fraction(node.operands[1]);
@@ -122,7 +122,10 @@ double IndexFacts::Fraction(ValueId condition) {
                   node.prim == Prim::kNe;
   if (!compares || kernel_.node(node.operands[0]).type != ScalarType::kIndex) return kEven;
   Range x = ranges_.Of(kernel_, node.operands[0]), y = ranges_.Of(kernel_, node.operands[1]);
-  auto known = [](const Range& r) { return r.low > INT64_MIN / 4 && r.high < INT64_MAX / 4; };
+  // Differences of such bounds do not overflow.
+  auto known = [](const Range& r) {
+    return r.low > INT64_MIN / 2 / 2 && r.high < INT64_MAX / 2 / 2;
+  };
   if (!known(x) || !known(y)) return kEven;
   // Assumes that the difference is uniformly distributed.
   double low = static_cast<double>(x.low - y.high), high = static_cast<double>(x.high - y.low);

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "kernel/kernel.h"
 #include "kernel/range.h"
 
 namespace tokamak {
+
+// Iterations that are assumed of a loop whose trip count is data-dependent. Chosen.
+inline constexpr int64_t kUnknownTripCount = 16;
 
 // Average values of the indices of a kernel, trip counts of its loops, and the loops that each
 // value depends on.
@@ -21,13 +25,15 @@ class IndexFacts {
   double Fraction(ValueId condition);
   bool DependsOn(ValueId id, LoopId loop) const {
     auto l = static_cast<size_t>(loop);
-    return (depends_[static_cast<size_t>(id) * words_ + l / 64] >> (l % 64) & 1) != 0;
+    return (depends_[static_cast<size_t>(id) * words_ + l / kWordBits] >> (l % kWordBits) & 1) != 0;
   }
 
  private:
   void FindReads(const StmtList& block, std::vector<uint64_t>& around);
   void FindDepends();
   double FindMean(const ScalarNode& node);
+
+  static constexpr size_t kWordBits = std::numeric_limits<uint64_t>::digits;
 
   const Kernel& kernel_;
   int64_t grid_;

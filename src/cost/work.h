@@ -44,7 +44,7 @@ enum class Pipe : uint8_t {
   kMultiply64,  // f64
   kMultiply16,  // bf16 and narrow integers, two or more per 32-bit lane
 };
-inline constexpr size_t kPipes = 17;
+inline constexpr size_t kPipes = static_cast<size_t>(Pipe::kMultiply16) + 1;
 
 // What a kernel does, summed over the grid. Counted from kernel IR (WorkOf), or by a planner from
 // the instructions of a fused region before a kernel exists (tasks, reads, writes, AddElementOp).

@@ -23,9 +23,6 @@ namespace {
 constexpr int kBaselineMaxIterations = 20;
 // How many recent regions are searched for one that reads the same arrays. Chosen.
 constexpr size_t kLookBack = 16;
-// Bytes; a larger splat constant is filled by a kernel when it is needed instead of being kept in
-// memory. Chosen.
-constexpr int64_t kBaselineMaxStoredSplat = 4096;
 
 class BaselinePlanner {
  public:
@@ -71,8 +68,7 @@ class BaselinePlanner {
     bool must_be_stored = table.MustBeStored(instr);
     std::vector<int> users = table.ConsumerRegions(instr);
     if (!must_be_stored && users.empty()) return;  // dead
-    if (IsImmediate(instr) &&
-        (!must_be_stored || instr.shape().ByteSize() <= kBaselineMaxStoredSplat))
+    if (IsImmediate(instr) && (!must_be_stored || instr.shape().ByteSize() <= kMaxStoredSplat))
       return;
     if (fuse_ && !alone_[&instr] && !users.empty() && Join(instr, must_be_stored, users, table))
       return;

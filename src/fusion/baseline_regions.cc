@@ -22,8 +22,13 @@ constexpr int64_t kFewOps = 8;
 // Elements of a row from which a broadcast operand counts as computed once per row: the generator
 // hoists it out of the loop over the row. Chosen.
 constexpr int64_t kMinHoistedRowLength = 64;
-// Indices at which data movement may be recomputed per element of the domain. Chosen.
-constexpr int64_t kMaxIndicesPerElement = 16;
+// Indices at which data movement, or another cheap value, may be recomputed per element of the
+// domain. Chosen.
+constexpr int64_t kMaxIndicesPerElement = 16, kMaxCheapIndicesPerElement = 4;
+// Indices per element at which counting them saturates. Chosen: above both limits.
+constexpr int64_t kManyIndicesPerElement = 1 << 20;
+// Instructions of a region from which its inputs are counted. Chosen: bounds planning time.
+constexpr size_t kMinCountedInstrs = 8;
 // How often a contraction may recompute a cheap operand instead of storing it. Chosen.
 constexpr int64_t kMaxPanelRepetitions = 4;
 // Instructions that one reachability query may visit, beyond which it answers yes; after
@@ -99,7 +104,7 @@ bool RepeatsAlongRows(const Instr& broadcast) {
 // Whether all users in the region need one element of the instruction per long row: the generator
 // then computes it outside of the loop over the row.
 bool IsOncePerRow(const Instr& instr, const GrowingRegion& growing, int depth) {
-  // Recursion limit. Chosen: bounds planning time.
+  // Levels of users to look through. Chosen: bounds planning time.
   constexpr int kMaxDepth = 16;
   if (depth > kMaxDepth) return false;
   for (const Instr* user : instr.users()) {
@@ -225,7 +230,7 @@ void BaselineRegions::Grow(GrowingRegion& growing, const Instr& instr,
 // one, so it is not an input.
 bool BaselineRegions::ExceedsInputLimit(const Instr& instr, int region, bool is_copied) const {
   const GrowingRegion& growing = regions_[static_cast<size_t>(region)];
-  if (!is_copied && growing.instrs.size() < 8) return false;
+  if (!is_copied && growing.instrs.size() < kMinCountedInstrs) return false;
   auto inside = static_cast<int64_t>(growing.instrs.size() + 1 - growing.roots.size());
   auto operands = growing.operand_count + static_cast<int64_t>(instr.operand_count());
   if (operands - inside <= static_cast<int64_t>(kMaxInputs)) return false;
@@ -285,7 +290,7 @@ GrowingRegion::Evaluations BaselineRegions::EvaluationsIn(const Instr& instr, in
     }
   }
   evaluations.indices_per_element = std::min<int64_t>(
-      std::max<int64_t>(evaluations.indices_per_element + same_shape, 1), 1 << 20);
+      std::max<int64_t>(evaluations.indices_per_element + same_shape, 1), kManyIndicesPerElement);
   return evaluations;
 }
 
@@ -376,7 +381,7 @@ std::string BaselineRegions::WhyNotInternal(const Instr& instr, int region,
   if (evaluations.has_unused && !IsCheap(instr))
     return "it would be computed for all elements, but only some are needed";
   if (evaluations.indices_per_element > (CostsNothing(instr) ? kMaxIndicesPerElement
-                                         : IsCheap(instr)    ? 4
+                                         : IsCheap(instr)    ? kMaxCheapIndicesPerElement
                                                              : 1))
     return "it is needed at " + std::to_string(evaluations.indices_per_element) +
            " indices per element";

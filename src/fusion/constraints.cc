@@ -1,6 +1,8 @@
 #include "fusion/constraints.h"
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,6 +16,7 @@
 namespace tokamak {
 namespace {
 
+constexpr std::string_view kScopePrefix = "tokamak.";
 constexpr std::string_view kScopes[] = {"tokamak.never_fuse", "tokamak.fuse",
                                         "tokamak.require_fused"};
 constexpr std::string_view kFlags[] = {"--never-fuse=", "--fuse=", "--require-fused="};
@@ -45,11 +48,9 @@ std::optional<SourceLine> LineOf(std::string_view word) {
   size_t colon = word.rfind(':');
   if (colon == std::string_view::npos || colon == 0 || colon + 1 == word.size()) return {};
   SourceLine line{word.substr(0, colon), 0};
-  if (word.size() - colon > 8) return {};
-  for (char c : word.substr(colon + 1)) {
-    if (c < '0' || c > '9') return {};
-    line.line = line.line * 10 + (c - '0');
-  }
+  const char* end = word.data() + word.size();
+  auto read = std::from_chars(word.data() + colon + 1, end, line.line);
+  if (read.ec != std::errc() || read.ptr != end || line.line < 0) return {};
   return line;
 }
 
@@ -262,7 +263,7 @@ class ConstraintParser {
   std::vector<std::string> NearestLines(const SourceLine& asked) const {
     std::set<std::pair<int64_t, std::string>> lines;
     // Distance added for lines of other files: more than any line number.
-    constexpr int64_t kOther = int64_t{1} << 32;
+    constexpr int64_t kOther = int64_t{std::numeric_limits<int32_t>::max()} + 1;
     for (const Computation* computation : RunningComputations(module_))
       for (const Instr* instr : computation->PostOrder())
         ForEachFrame(module_.origins(), *instr, [&](const Frame& frame) {
@@ -278,7 +279,8 @@ class ConstraintParser {
   void AddScope(const Key& key, std::vector<const Instr*> members) {
     const auto& [kind, computation, label, backward] = key;
     bool of_attribute = label.starts_with('=');
-    std::string source_text = std::string(kScopes[static_cast<size_t>(kind)]).substr(8);
+    std::string source_text =
+        std::string(kScopes[static_cast<size_t>(kind)].substr(kScopePrefix.size()));
     if (!label.empty()) source_text += " '" + label.substr(of_attribute ? 1 : 0) + "'";
     members = WithoutFreeOnes(std::move(members));
     if (of_attribute && kind == ConstraintKind::kNeverFuse) {  // one constraint per instruction

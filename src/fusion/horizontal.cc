@@ -13,6 +13,7 @@
 
 #include "cost/rates.h"
 #include "cost/work.h"
+#include "fusion/region_work.h"
 #include "fusion/unit_graph.h"
 #include "kernel/hash.h"
 
@@ -64,7 +65,7 @@ class HorizontalPacker {
     const PlannedKernel& planned = Kernel(k);
     Work work;
     work.tasks = static_cast<double>(planned.built.grid);
-    if (machine_.is_gpu()) work.threads = 256;
+    if (machine_.is_gpu()) work.threads = kTypicalThreads;
     for (const KernelArgument& argument : planned.built.arguments)
       (argument.is_output ? work.writes : work.reads) += static_cast<double>(
           ResultShapesOf(argument.instr->shape())[argument.result_index].ByteSize());

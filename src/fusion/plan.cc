@@ -1,6 +1,7 @@
 #include "fusion/plan.h"
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 
 #include "cost/rates.h"
@@ -52,7 +53,8 @@ class Stopwatch {
   static double Now() {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+    auto elapsed = std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+    return std::chrono::duration<double, std::milli>(elapsed).count();
   }
   double& ms_;
   double begin_;
@@ -180,7 +182,6 @@ Start BestOf(std::vector<StartingPlan> starting_plans, Setting& setting, int64_t
 ComputationPlan PlanBySearch(Setting& setting, int64_t budget, DecisionLog& log) {
   PlanningStats& stats = setting.stats;
   std::vector<StartingPlan> starting_plans;
-  starting_plans.reserve(3);  // avoids moves of large objects
   starting_plans.push_back({StartBaseline(setting)});
   starting_plans.push_back({StartGreedily(setting)});
   Stopwatch watch(stats.search_ms);

@@ -1,7 +1,6 @@
 #pragma once
 
-// Limits on the size of one kernel. Chosen, not measured: beyond them, compile time is expected to
-// grow without a benefit for the run time.
+// Limits on the size of one kernel.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,9 +10,10 @@
 
 namespace tokamak {
 
-inline constexpr size_t kMaxInstrs = 200;
-inline constexpr size_t kMaxInputs = 40;  // arrays that the kernel reads
-// Operations per element, summed over the instructions, as ops.def counts them.
+// Instructions, arrays that the kernel reads, and operations per element, which are summed over the
+// instructions as ops.def counts them. Chosen: beyond them, compile time is expected to grow
+// without a benefit for the run time.
+inline constexpr size_t kMaxInstrs = 200, kMaxInputs = 40;
 inline constexpr int64_t kMaxOpsPerElement = 500;
 
 // Why a region exceeds the limits; empty if it does not.

@@ -180,11 +180,9 @@ Work RegionWorkEstimator::EstimateWork(const FusedRegion& region) {
   }
   for (const Instr* root : region.roots) AddStoresOf(*root, work);
   work.tasks = std::max(1.0, most / kElementsOfTask);
-  // Typical block size and registers per thread of generated kernels. Chosen: a kernel does not
-  // exist yet.
   if (machine_.is_gpu()) {
-    work.threads = 256;
-    work.thread_registers = 40;
+    work.threads = kTypicalThreads;
+    work.thread_registers = kTypicalThreadRegisters;
   }
   return work;
 }

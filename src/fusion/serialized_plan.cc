@@ -126,18 +126,13 @@ json JsonOf(const SerializedPlan::ComputationEntry& entry) {
           {"launch_groups", entry.launch_groups}};
 }
 
-// Throws json::exception on a missing key or a wrong type; the caller converts it to an error.
-SerializedPlan DataOf(const json& from, std::string& passes, std::string& skipped) {
+// Everything but what has names: passes and the fusion mode. Throws json::exception on a missing
+// key or a wrong type; the caller converts it to an error.
+SerializedPlan DataOf(const json& from) {
   SerializedPlan plan;
   plan.target = from.at("target").get<std::string>();
   plan.module_digest = from.at("program").get<std::string>();
-  passes = from.at("passes").get<std::string>();
-  skipped = from.at("skip_passes").get<std::string>();
   plan.strict = from.at("strict").get<bool>();
-  auto mode = from.at("fusion").get<std::string>();
-  std::optional<FusionMode> found = FusionModeFromName(mode);
-  if (!found) throw json::other_error::create(501, "fusion: " + mode, &from);
-  plan.fusion_mode = *found;
   for (const json& one : from.at("computations")) {
     SerializedPlan::ComputationEntry& entry = plan.computations.emplace_back();
     entry.computation = one.at("computation").get<std::string>();
@@ -211,14 +206,20 @@ Result<SerializedPlan> PlanFromJson(std::string_view text, const std::string& fi
   json from = json::parse(text, nullptr, false);
   if (from.is_discarded()) return bad("it is not JSON");
   SerializedPlan plan;
-  std::string passes, skipped;
+  std::string passes, skipped, mode;
   try {
     if (from.at("tokamak_plan").get<int>() != kPlanVersion)
       return bad(fmt::format("expected version {}", kPlanVersion));
-    plan = DataOf(from, passes, skipped);
+    plan = DataOf(from);
+    passes = from.at("passes").get<std::string>();
+    skipped = from.at("skip_passes").get<std::string>();
+    mode = from.at("fusion").get<std::string>();
   } catch (const json::exception& error) {
     return bad(error.what());
   }
+  std::optional<FusionMode> found = FusionModeFromName(mode);
+  if (!found) return bad("it names the fusion mode '" + mode + "'");
+  plan.fusion_mode = *found;
   TOK_TRY(plan.passes, ParsePipeline(passes));
   TOK_TRY(Pipeline skip, ParsePipelineUnchecked(skipped));
   for (const Step& step : skip) plan.skip_passes.push_back(step.pass);

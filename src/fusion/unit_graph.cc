@@ -4,6 +4,8 @@
 
 #include "analysis/effects.h"
 #include "fusion/instr_predicates.h"
+#include "support/alignment.h"
+#include "support/ceil_div.h"
 
 namespace tokamak {
 namespace {
@@ -20,11 +22,6 @@ int64_t BytesOf(const Shape& shape) {
   if (shape.IsTuple())
     for (const Shape& element : shape.elements()) bytes += BytesOf(element);
   return bytes;
-}
-
-// Rounds up to the alignment of the arena, 64 bytes (a cache line).
-int64_t Rounded(int64_t bytes) {
-  return (bytes + 63) / 64 * 64;
 }
 
 // The buffers that an alias refers to.
@@ -112,7 +109,8 @@ void UnitGraph::AddBuffers() {
     bool outside_kernels = instr->op() == Op::kParameter || instr->op() == Op::kConstant;
     buffers[instr] = {static_cast<int>(buffers_.size())};
     buffers_.push_back(
-        {.bytes = outside_kernels ? 0 : Rounded(BytesOf(instr->shape())), .unit = unit});
+        {.bytes = outside_kernels ? 0 : RoundUp(BytesOf(instr->shape()), kArrayAlignment),
+         .unit = unit});
   }
   for (int buffer : buffers[plan_.computation->root()])
     buffers_[static_cast<size_t>(buffer)].is_result = true;

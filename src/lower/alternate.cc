@@ -43,7 +43,7 @@ void Exchange(std::vector<RunStep>& steps, const std::vector<RunStep>& copies) {
 void AlternateLoops(std::vector<RunStep>& steps) {
   for (RunStep& step : steps) {
     for (std::vector<RunStep>& block : step.blocks) AlternateLoops(block);
-    if (step.kind != StepKind::kWhile || step.blocks.size() != 3 || step.blocks[2].empty())
+    if (step.kind != StepKind::kWhile || step.blocks.size() <= 2 || step.blocks[2].empty())
       continue;
     if (CountOf(step.blocks[0]) + CountOf(step.blocks[1]) > kAlternateMaxSteps) continue;
     const std::vector<RunStep> copies = step.blocks[2];

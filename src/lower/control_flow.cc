@@ -59,7 +59,7 @@ void Lowerer::LowerWhile(Frame& frame, const Instr& instr) {
   RunStep step{.kind = StepKind::kWhile, .target = program_.loops.size(), .at = begin};
   step.runs_first = RunsInChunks(instr);
   program_.loops.push_back(&instr);
-  step.blocks.resize(3);
+  step.blocks.resize(kWhileBlocks);
   const Computation &condition = *instr.called(0), &body = *instr.called(1);
   Leaves holds = LowerComputation(condition, Split(condition, carries), step.blocks[0]);
   memory_.Tick();

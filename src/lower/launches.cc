@@ -4,6 +4,7 @@
 
 #include "analysis/independent.h"
 #include "analysis/loops.h"
+#include "cost/numbers.h"
 #include "cost/work.h"
 #include "kernel/cluster.h"
 #include "lower/lowerer.h"
@@ -127,7 +128,7 @@ namespace {
 // Estimates of loops with dependent iterations are rough, most of all on GPUs, and usually too
 // high.
 double MostOfSteps(const BuiltKernel& built, int64_t slices, const Machine& machine) {
-  // Chosen: bounds for the error of such estimates.
+  // Each is a ratio. Chosen: bounds for the error of such estimates.
   constexpr double kOnGpu = 4, kOnCpu = 1.5;
   // A single point on a CPU has no other work to hide latency and runs slower than estimated: a 32
   // x 32 matrix times a vector per iteration takes 89 us, estimated 68 us.
@@ -151,7 +152,6 @@ bool HasConstraints(const Computation& computation, const FusionConstraints& con
 }  // namespace
 
 double Lowerer::StepsMicros(const Instr& loop, std::optional<int64_t> trip_count) const {
-  constexpr int64_t kUnknown = 16;  // trip count of a dynamic loop, as in cost/numbers.cc
   PlanOptions quick = options_.plan;
   quick.mode = FusionMode::kGreedy;
   DecisionLog unheard;
@@ -171,7 +171,7 @@ double Lowerer::StepsMicros(const Instr& loop, std::optional<int64_t> trip_count
                                              : std::optional<int64_t>());
     }
   }
-  return micros * static_cast<double>(trip_count.value_or(kUnknown));
+  return micros * static_cast<double>(trip_count.value_or(kUnknownTripCount));
 }
 
 bool Lowerer::PlannedWholeLoop::Needs(size_t carry) const {

@@ -16,6 +16,9 @@
 
 namespace tokamak {
 
+// Blocks of a while step: condition, body, copies of carries (structure of RunStep::blocks).
+inline constexpr size_t kWhileBlocks = 3;
+
 using Leaves = std::vector<MemoryValue>;
 
 inline int64_t BytesOfLeaf(const Shape& shape) {

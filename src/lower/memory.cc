@@ -4,15 +4,14 @@
 #include <map>
 #include <string>
 
+#include "support/alignment.h"
+#include "support/ceil_div.h"
+
 namespace tokamak {
 namespace {
 
-// Bytes. Chosen: a cache line, and the widest CPU vector (AVX-512).
-constexpr int64_t kArenaAlignment = 64;
-
 int64_t Aligned(int64_t bytes) {
-  return std::max(kArenaAlignment,
-                  (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment);
+  return std::max(kArrayAlignment, RoundUp(bytes, kArrayAlignment));
 }
 
 // Best-fit free list of the arena.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "analysis/loops.h"
+#include "cost/numbers.h"
 #include "cost/rates.h"
 #include "cost/work.h"
 #include "kernel/cluster.h"
@@ -26,8 +27,11 @@ constexpr double kSharedLaunchSlowdown = 0.05;
 constexpr double kMostMicros = 250000;
 // Microseconds: launch latency is negligible for longer iterations. Chosen.
 constexpr double kLongIterationUs = 2000;
-// Assumed trip count of a dynamic loop, as in cost/numbers.cc.
-constexpr int64_t kPersistentUnknownTrips = 16;
+// Iterations per launch, which are counted in an s32. Chosen.
+constexpr int64_t kMaxIterations = 1 << 30;
+// Microseconds per byte that a copy reads or writes: 1 TB/s. Chosen: less than the bandwidth of the
+// L2 cache (machines/h200.json), because a copy in a persistent kernel is short.
+constexpr double kCopyUsPerByte = 1e-6;
 // Limits of one persistent kernel. kMostPhases: chosen, bounds code size. kMaxSlices: pointers
 // among the kernel parameters, 3,840 bytes of the 4,096 that CUDA allows (CUDA programming guide).
 constexpr size_t kMostPhases = 48, kMaxSlices = 480;
@@ -76,7 +80,7 @@ class Chooser {
     if (why_not.empty() && all.uneven > 0 && all.uneven < all.threads)
       why_not = fmt::format("barriers of {} threads in a block of {}", all.uneven, all.threads);
     const Rates& rates = RatesOf(machine_);
-    auto count = static_cast<double>(trip_count.value_or(kPersistentUnknownTrips));
+    auto count = static_cast<double>(trip_count.value_or(kUnknownTripCount));
     auto phases = static_cast<double>(all.count);
     double launched = all.work_us + phases * rates.wait_us + (trip_count ? 0 : kReadBack);
     double one_launch_us = all.work_us * (all.count > 1 ? 1 + kSharedLaunchSlowdown : 1) +
@@ -86,8 +90,8 @@ class Chooser {
     if (why_not.empty() && trip_count && *trip_count < 2) why_not = "its trip count is 1";
     bool accepted = why_not.empty() && one_launch_us < launched;
     if (accepted) {
-      program_.persistent[step.target] = std::clamp<int64_t>(
-          static_cast<int64_t>(kMostMicros / one_launch_us), 1, INT64_C(1) << 30);
+      program_.persistent[step.target] =
+          std::clamp<int64_t>(static_cast<int64_t>(kMostMicros / one_launch_us), 1, kMaxIterations);
       program_.persistent_us[step.target] = one_launch_us;
     }
     Decision record{.pass = "lower",
@@ -122,8 +126,7 @@ class Chooser {
           break;
         }
         case StepKind::kCopy:
-          // Read and write, about 1 TB/s (L2 cache).
-          all.work_us += 2 * static_cast<double>(step.bytes) * 1e-6;
+          all.work_us += 2 * static_cast<double>(step.bytes) * kCopyUsPerByte;
           break;
         case StepKind::kLibrary:
           return "its body has a library call";

@@ -14,6 +14,7 @@
 #include "analysis/effects.h"
 #include "analysis/index_map.h"
 #include "rewrite/bodies.h"
+#include "support/ceil_div.h"
 
 namespace tokamak::fuse {
 namespace {
@@ -180,7 +181,8 @@ bool AnyInstr(const Instr& instr, F&& asked) {
 
 int64_t RegistersOfValue(const Instr& instr) {
   if (!instr.shape().IsArray() || instr.op() == Op::kConstant) return 0;
-  return (BytesOf(instr.shape().type()) + 3) / 4;
+  constexpr int64_t kRegisterBytes = 4;  // bytes of a register (CUDA programming guide)
+  return CeilDiv(BytesOf(instr.shape().type()), kRegisterBytes);
 }
 
 }  // namespace

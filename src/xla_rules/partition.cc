@@ -15,10 +15,6 @@
 namespace tokamak {
 namespace {
 
-// Bytes; a larger splat constant is filled by a kernel when it is needed instead of being kept in
-// memory. Chosen, as in baseline_planner.cc.
-constexpr int64_t kMaxStoredSplat = 4096;
-
 // The instructions of a computation that belong to kernels.
 class KernelMembership {
  public:

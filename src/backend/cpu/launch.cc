@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/cpu/lanes.h"
+#include "cost/numbers.h"
 #include "kernel/placement.h"
 #include "runtime/thread_pool.h"
 
@@ -15,9 +16,6 @@
 
 namespace tokamak::cpu {
 namespace {
-
-// Assumed trip count of a loop with a data-dependent trip count. Chosen; no measurement on record.
-constexpr double kUnknownTrips = 16;
 
 // Evaluates values of a kernel that depend on its extents alone.
 class Numbers {
@@ -86,10 +84,10 @@ class Estimate {
         const Loop& loop = kernel_.loop(stmt.loop);
         if (loop.role == LoopRole::kVector) return Of(stmt.body);
         std::optional<int64_t> trips = numbers_.Of(loop.extent);
-        return (trips ? static_cast<double>(*trips) : kUnknownTrips) * (Of(stmt.body) + 1);
+        return (trips ? static_cast<double>(*trips) : kUnknownTripCount) * (Of(stmt.body) + 1);
       }
       case StmtKind::kWhile:
-        return kUnknownTrips * (Of(stmt.condition_stmts) + Of(stmt.body));
+        return kUnknownTripCount * (Of(stmt.condition_stmts) + Of(stmt.body));
       case StmtKind::kIf:
         return Of(stmt.body) + Of(stmt.else_body) + 1;
       case StmtKind::kMatMul: {

@@ -22,6 +22,10 @@
 namespace tokamak {
 namespace {
 
+// Dimensions of the operands and the result of the dot besides the spatial ones: both group
+// dimensions and the batch; these and the feature. Structure of the arrays below.
+constexpr int kGroupDims = 3, kNonSpatialDims = 4;
+
 // Maximum bytes of the im2col matrix if it may be materialized. That happens for dots with more
 // than kFewColumns columns, which would otherwise gather it repeatedly, and for types that no
 // `contract` kernel supports. Chosen.
@@ -60,7 +64,7 @@ class ConvolutionExpander {
     dot.lhs_batch = {0, 2 + s};
     dot.rhs_batch = {s + 1, s + 2};
     for (int64_t i = 0; i <= s; ++i) {
-      dot.lhs_contracting.push_back(3 + s + i);
+      dot.lhs_contracting.push_back(kGroupDims + s + i);
       dot.rhs_contracting.push_back(i);
     }
     Dims dims = {BatchGroups(), FeatureGroups(), Batch()};
@@ -75,8 +79,8 @@ class ConvolutionExpander {
   // The dot would be a matrix-vector product that materializes the matrix; instead the products are
   // reduced directly.
   bool IsDirect() const {
-    constexpr double kLeastWork = 4096;  // multiplications; smaller dots match the interpreter bit
-                                         // for bit
+    // Multiplications. Chosen: smaller dots match the interpreter bit for bit.
+    constexpr double kLeastWork = 4096;
     return OutFeatures() == 1 && Products() >= kLeastWork && !IsComplex(conv_.shape().type());
   }
 
@@ -85,31 +89,31 @@ class ConvolutionExpander {
   // With at least kManyFeatures features the reduction runs along contiguous rows; otherwise
   // adjacent results are computed together.
   void RunDirect() {
-    constexpr int64_t kManyFeatures = 16;
+    constexpr int64_t kManyFeatures = 16;  // elements of such a row (chosen: a vector of f32)
     auto s = static_cast<int64_t>(rank_);
     // The positions of the result dimensions, then of the reduced dimensions, in the gathered input
     // and in the kernel.
     Dims in_seen = {0, 2 + s, 1}, in_kernel = {1 + s, 2 + s, -1};
     for (int64_t d = 0; d < s; ++d) in_seen.push_back(2 + d);
-    in_kernel.resize(static_cast<size_t>(4 + s), -1);
+    in_kernel.resize(static_cast<size_t>(kNonSpatialDims + s), -1);
     in_seen.push_back(-1);  // the single output feature
     Dims axes = OutputOrder(), sums;
-    std::erase(axes, 3 + s);
+    std::erase(axes, kGroupDims + s);
     for (int64_t i = 0; i <= s; ++i) {
-      in_seen.push_back(3 + s + i);
+      in_seen.push_back(kGroupDims + s + i);
       in_kernel.push_back(i);
-      sums.push_back(4 + s + i);
+      sums.push_back(kNonSpatialDims + s + i);
     }
     axes.insert(InFeatures() < kManyFeatures ? axes.begin() : axes.end(), sums.begin(), sums.end());
 
     Instr *seen = Gathered(Padded(Arranged())), *kernel = Kernel();
     ElementType type = AccumulatorElementType(conv_.shape().type());
-    Dims order, kept, reduced_dims, kernel_dims(static_cast<size_t>(s + 3));
+    Dims order, kept, reduced_dims, kernel_dims(static_cast<size_t>(s + kGroupDims));
     for (int64_t i = 0; i < static_cast<int64_t>(axes.size()); ++i) {
       auto axis = static_cast<size_t>(axes[static_cast<size_t>(i)]);
       order.push_back(in_seen[axis]);
       if (in_kernel[axis] >= 0) kernel_dims[static_cast<size_t>(in_kernel[axis])] = i;
-      if (static_cast<int64_t>(axis) > 3 + s) {
+      if (static_cast<int64_t>(axis) > kGroupDims + s) {
         reduced_dims.push_back(i);
       } else {
         kept.push_back(At(seen->shape(), in_seen[axis]));
@@ -192,7 +196,8 @@ class ConvolutionExpander {
   }
 
   Instr* Padded(Instr* x) {
-    PadAttrs pad{Dims(rank_ + 4), Dims(rank_ + 4), Dims(rank_ + 4)};
+    PadAttrs pad{Dims(rank_ + kNonSpatialDims), Dims(rank_ + kNonSpatialDims),
+                 Dims(rank_ + kNonSpatialDims)};
     Dims dims = x->shape().dims();
     bool any = false;
     for (size_t d = 0; d < rank_; ++d) {
@@ -213,7 +218,7 @@ class ConvolutionExpander {
   Instr* Gathered(Instr* x) {
     GatherAttrs gather;
     auto s = static_cast<int64_t>(rank_);
-    gather.offset_dims = {0, 1, 2 + s, 3 + 2 * s};
+    gather.offset_dims = {0, 1, 2 + s, kGroupDims + 2 * s};
     gather.slice_sizes = x->shape().dims();
     Dims dims = {BatchGroups(), Batch()}, positions, taps;
     for (size_t d = 0; d < rank_; ++d) {
@@ -228,7 +233,8 @@ class ConvolutionExpander {
     dims.insert(dims.end(), taps.begin(), taps.end());
     dims.push_back(InFeatures());
     // A single tap without stride or dilation reads the input unchanged.
-    if (Taps() == 1 && dims.size() == 4 + 2 * rank_ && SeesAll(x)) return Reshaped(x, dims);
+    if (Taps() == 1 && dims.size() == kNonSpatialDims + 2 * rank_ && SeesAll(x))
+      return Reshaped(x, dims);
     gather.index_vector_dim = 2 * s;
     positions.insert(positions.end(), taps.begin(), taps.end());
     Instr* starts = Starts(positions);
@@ -291,11 +297,11 @@ class ConvolutionExpander {
       if (d == attrs_.dims.output_batch) {
         order.push_back(2);
       } else if (d == attrs_.dims.output_feature) {
-        order.insert(order.end(), {0, 1, static_cast<int64_t>(3 + rank_)});
+        order.insert(order.end(), {0, 1, static_cast<int64_t>(kGroupDims + rank_)});
       } else {
         auto at =
             std::find(attrs_.dims.output_spatial.begin(), attrs_.dims.output_spatial.end(), d);
-        order.push_back(3 + (at - attrs_.dims.output_spatial.begin()));
+        order.push_back(kGroupDims + (at - attrs_.dims.output_spatial.begin()));
       }
     }
     return order;

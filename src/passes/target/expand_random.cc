@@ -8,6 +8,9 @@
 namespace tokamak {
 namespace {
 
+// Words of 32 bits that one counter value of Philox 4x32 gives, by definition.
+constexpr uint64_t kPhiloxWords = 4;
+
 class RandomExpander {
  public:
   explicit RandomExpander(Instr& random)
@@ -33,7 +36,7 @@ class RandomExpander {
     const Shape& bits = random_.shape().elements()[1];
     auto count = static_cast<uint64_t>(bits.ElementCount());
     bool is_wide = InfoOf(bits.type()).bits == 64;
-    if (IsPhilox()) return ((is_wide ? 2 * count : count) + 3) / 4;
+    if (IsPhilox()) return (count * (is_wide ? 2 : 1) + kPhiloxWords - 1) / kPhiloxWords;
     if (is_wide || bits.rank() == 0 || count == 0) return count;
     const Dims& dims = bits.dims();
     auto even = std::find_if(dims.begin(), dims.end(), [](int64_t d) { return d % 2 == 0; });
@@ -54,7 +57,7 @@ class RandomExpander {
     Instr* added =
         make_.Make(Op::kConstant, shape, {}, ConstantAttrs{Literal::Array(shape, bytes)});
     Instr* next = make_.Make(Op::kAdd, shape, {state_, added}, {});
-    if (!IsPhilox() || words < 3) return next;
+    if (!IsPhilox() || words <= 2) return next;
     // Carries into the upper half of the counter when the lower half overflows.
     Shape one = Shape::Array(ElementType::kU64, {1});
     auto low = [&](Instr* of) {
@@ -67,7 +70,7 @@ class RandomExpander {
     Instr* zero = make_.Make(Op::kConstant, Shape::Scalar(ElementType::kU64), {},
                              ConstantAttrs{Literal::ScalarInt(ElementType::kU64, 0)});
     carry = make_.Make(Op::kPad, shape, {carry, zero},
-                       PadAttrs{{2}, {static_cast<int64_t>(words) - 3}, {0}});
+                       PadAttrs{{2}, {static_cast<int64_t>(words) - (2 + 1)}, {0}});
     return make_.Make(Op::kAdd, shape, {next, carry}, {});
   }
 

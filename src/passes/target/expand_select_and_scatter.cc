@@ -31,8 +31,10 @@ Computation* PickBody(const Instr& instr) {
   body->is_public = false;
   Shape value = Shape::Scalar(instr.operand(0)->shape().type()),
         index = Shape::Scalar(ElementType::kS32), pred = Shape::Scalar(ElementType::kPred);
-  Instr *x = body->AppendParameter(0, value), *i = body->AppendParameter(1, index);
-  Instr *y = body->AppendParameter(2, value), *k = body->AppendParameter(3, index);
+  int64_t parameters = 0;
+  auto parameter = [&](const Shape& shape) { return body->AppendParameter(parameters++, shape); };
+  Instr *x = parameter(value), *i = parameter(index);
+  Instr *y = parameter(value), *k = parameter(index);
   Instr* zero = body->Append(Op::kConstant, index, {},
                              ConstantAttrs{Literal::ScalarInt(ElementType::kS32, 0)});
   Instr* any = body->Append(Op::kCompare, pred, {i, zero},

@@ -19,6 +19,7 @@
 #include <set>
 
 #include "cost/rates.h"
+#include "cost/units.h"
 #include "cost/work.h"
 #include "gen/generator.h"
 #include "passes/passes.h"
@@ -185,10 +186,10 @@ class Sharer {
     auto points = static_cast<double>(region_.independence.Points());
     double at_a_time = machine.is_gpu() ? 1 : static_cast<double>(2 * machine.Lanes(32));
     double cores = static_cast<double>(std::max<int64_t>(machine.cores, 1));
-    micros.first = trip_count * once * points / at_a_time / cores / 1000;
+    micros.first = trip_count * once * points / at_a_time / cores / kNsPerUs;
     // An additional launch, and a dependent chain of the longest op of each iteration.
     micros.second = 2 * EstimateCost(Work{}, machine).launch +
-                    trip_count * std::max(once, operations * rates.latency_ns) / 1000;
+                    trip_count * std::max(once, operations * rates.latency_ns) / kNsPerUs;
     return micros.first > 2 * micros.second;
   }
 

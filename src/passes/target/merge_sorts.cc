@@ -101,6 +101,7 @@ struct KeyCut {
 
 KeyCut CutOf(int64_t length, int64_t longest) {
   // Segments are multiples of this many elements, so that a thread's elements are in one pair.
+  // Chosen.
   constexpr int64_t kUnit = 16;
   KeyCut cut;
   while (cut.count * longest < length) cut.count *= 2;
@@ -216,9 +217,9 @@ bool TrySortTopK(Instr& top, PassContext& context) {
                                             IotaAttrs{static_cast<int64_t>(along)})};
   // It suffices to keep the first k elements of each segment and the remainder after the last full
   // segment.
-  constexpr int64_t kMergeSegment = 1024;  // elements (chosen); at most a quarter is kept
+  constexpr int64_t kMergeSegment = 1024, kMaxKept = 256;  // elements of a segment (chosen)
   auto last = static_cast<size_t>(along);
-  while (arrays[0]->shape().dims().back() > 2 * kMergeSegment && 4 * k <= kMergeSegment) {
+  while (arrays[0]->shape().dims().back() > 2 * kMergeSegment && k <= kMaxKept) {
     Dims dims = arrays[0]->shape().dims();
     int64_t length = dims.back(), whole = length / kMergeSegment;
     dims.back() = whole;

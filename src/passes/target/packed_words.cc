@@ -6,16 +6,9 @@ namespace tokamak {
 namespace {
 
 ElementType UnsignedOf(int bits) {
-  switch (bits) {
-    case 8:
-      return ElementType::kU8;
-    case 16:
-      return ElementType::kU16;
-    case 32:
-      return ElementType::kU32;
-    default:
-      return ElementType::kU64;
-  }
+  for (ElementType type : {ElementType::kU8, ElementType::kU16, ElementType::kU32})
+    if (InfoOf(type).bits == bits) return type;
+  return ElementType::kU64;
 }
 
 }  // namespace

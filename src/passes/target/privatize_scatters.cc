@@ -27,9 +27,10 @@ namespace {
 // Chosen. kScatterMany: update elements worth several threads. kScatterMaxSplits and
 // kScatterMinSplits: number of private copies. kLarge: bytes of one copy. kAllBytes: bytes of all
 // copies if there are more than kScatterMinSplits. kVectors: windows of several elements are
-// vectorized, so they need this many times more updates per copy.
-constexpr int64_t kScatterMany = 1 << 15, kScatterMaxSplits = 32, kScatterMinSplits = 4,
-                  kLarge = 1 << 20, kAllBytes = 1 << 21, kVectors = 8;
+// vectorized, so they need this many times more updates per copy. kMinWalk: indices per copy along
+// the dimension that is split.
+constexpr int64_t kMinWalk = 16, kScatterMany = 1 << 15, kScatterMaxSplits = 32,
+                  kScatterMinSplits = 4, kLarge = 1 << 20, kAllBytes = 1 << 21, kVectors = 8;
 // Window elements (kWideWindow) and batches (kManyBatches) from which all threads have work without
 // splitting. Chosen.
 constexpr int64_t kWideWindow = 512, kManyBatches = 16;
@@ -159,7 +160,7 @@ int64_t PrivateCopiesOf(const Instr& scatter, int64_t element_bytes) {
     return 1;
   // Vectorized windows are cheap compared with the overhead of another copy.
   int64_t most = updates / elements / (window > 1 ? kVectors : 1);
-  int64_t splits = std::min({kScatterMaxSplits, most, LongestWalk(scatter, attrs).size / 16,
+  int64_t splits = std::min({kScatterMaxSplits, most, LongestWalk(scatter, attrs).size / kMinWalk,
                              std::max(kScatterMinSplits, kAllBytes / bytes)});
   return splits < kScatterMinSplits ? 1 : FloorPowerOfTwo(splits);
 }
@@ -208,7 +209,9 @@ bool TryLast(Instr& scatter, PassContext& context) {
   int64_t count = update.ElementCount();
   for (int64_t d : scatter.attrs<ScatterAttrs>().update_window_dims)
     if (update.dim(static_cast<size_t>(d)) != 1) return false;
-  if (count > std::numeric_limits<int32_t>::max() || PrivateCopiesOf(scatter, 4) == 1) return false;
+  if (count > std::numeric_limits<int32_t>::max() ||
+      PrivateCopiesOf(scatter, BytesOf(kScatterNumber)) == 1)
+    return false;
   Computation *greater = BodyOf(scatter, Op::kMaximum), *last_one = BodyOf(scatter, std::nullopt);
   Log(scatter, context, "scatter.last", "numbers of updates");
   Editor make(scatter);
@@ -260,8 +263,10 @@ class KeyedScatter {
   // Inverts the order of negative numbers. It is its own inverse.
   Instr* Flipped(Instr* bits) {
     const Shape& shape = bits->shape();
-    Instr* sign = make_.Make(Op::kShiftRightArithmetic, shape, {bits, Number(31, shape)});
-    Instr* mask = make_.Make(Op::kAnd, shape, {sign, Number(0x7FFFFFFF, shape)});
+    using Limits = std::numeric_limits<int32_t>;
+    Instr* sign =
+        make_.Make(Op::kShiftRightArithmetic, shape, {bits, Number(Limits::digits, shape)});
+    Instr* mask = make_.Make(Op::kAnd, shape, {sign, Number(Limits::max(), shape)});
     return make_.Make(Op::kXor, shape, {bits, mask});
   }
 
@@ -287,7 +292,8 @@ class KeyedScatter {
 bool TryKeys(Instr& scatter, PassContext& context) {
   if (!IsSplittable(scatter) || scatter.shape().type() != ElementType::kF32) return false;
   std::optional<Op> op = CommutativeOpOf(*scatter.called(0));
-  if (!op || (*op != Op::kMaximum && *op != Op::kMinimum) || PrivateCopiesOf(scatter, 4) == 1)
+  if (!op || (*op != Op::kMaximum && *op != Op::kMinimum) ||
+      PrivateCopiesOf(scatter, BytesOf(kScatterNumber)) == 1)
     return false;
   Log(scatter, context, "scatter.keys", "integers of the same order");
   return TrySplit(*KeyedScatter(scatter, *op).Run(), context);

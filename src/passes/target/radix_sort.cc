@@ -161,7 +161,7 @@ class RadixSorter {
     ScatterAttrs attrs;
     attrs.input_batching_dims = attrs.scatter_indices_batching_dims = {0, 1};
     attrs.inserted_window_dims = attrs.scatter_dims_to_operand_dims = {2};
-    attrs.index_vector_dim = 3;
+    attrs.index_vector_dim = digits->shape().rank();  // each digit is an index
     Shape shape = Numbers({lines_, segments_, count});
     Instr* counts =
         make_.Make(Op::kScatter, shape, {Filled(shape, 0), digits, Filled(digits->shape(), 1)},

@@ -33,7 +33,8 @@ namespace {
 // At most this many windows are scattered sequentially, which is faster than sorting them. 0 on a
 // GPU with one SM (the simulated one), so that small programs take the same path as large ones.
 int64_t FewWindows(const Machine& machine) {
-  return std::min<int64_t>(64, machine.cores / 2);
+  constexpr int64_t kFewWindows = 64;  // count of windows (chosen)
+  return std::min(kFewWindows, machine.cores / 2);
 }
 
 // Chosen. kManyOfRest: minimum partial windows that are combined by segments again; few of them
@@ -41,7 +42,8 @@ int64_t FewWindows(const Machine& machine) {
 // on average, above which the updates are considered much larger than the array.
 constexpr int64_t kManyOfRest = 4096, kScatterSegment = 256, kManyPerStart = 4;
 int64_t ManyWindows(const Machine& machine) {
-  return std::min<int64_t>(8192, 2 * kScatterSegment * machine.cores);
+  constexpr int64_t kManyWindows = 8192;  // count of windows (chosen)
+  return std::min(kManyWindows, 2 * kScatterSegment * machine.cores);
 }
 
 int BitsOf(int64_t greatest) {

@@ -12,6 +12,8 @@ namespace {
 
 // Elements per part. Chosen: several blocks per SM can each keep a part on chip.
 constexpr int64_t kPart = 8192;
+// Elements per part of rows that have more than kLogsumexpMaxSplits such parts. Chosen.
+constexpr int64_t kLongPart = 4 * kPart;
 // Maximum parts per row, unless parts would be four times as long: one block combines them. Chosen.
 constexpr int64_t kLogsumexpMaxSplits = 4096;
 // Minimum blocks per SM. Chosen.
@@ -164,7 +166,7 @@ int64_t SplitsWanted(const Found& found, const Machine& machine) {
   if (rows >= kMinBlocksPerSm * machine.cores ||
       bytes <= (found.alone ? kTwoBlocksBytes : kOneBlockBytes))
     return 1;
-  return std::min(found.row / kPart, std::max(kLogsumexpMaxSplits, found.row / (4 * kPart)));
+  return std::min(found.row / kPart, std::max(kLogsumexpMaxSplits, found.row / kLongPart));
 }
 
 }  // namespace

@@ -48,9 +48,12 @@ constexpr int64_t kGpuRowsFirst = 1 << 14;
 // takes 6.5 ms on two cores either way).
 constexpr int64_t kTimesMore = 4, kReductionLongRow = 1 << 17, kReductionUnit = 16;
 
+// Parts of a split reduction, and elements of a part, at least. Chosen.
+constexpr int64_t kMinSplits = 4, kMinSplitElements = 1024;
+
 // The largest even split of `length` into at most `most` parts.
 SplitSizes EvenSplit(int64_t length, int64_t most) {
-  for (int64_t splits = most; splits > 3; --splits)
+  for (int64_t splits = most; splits >= kMinSplits; --splits)
     if (length % splits == 0) return {splits, length / splits, 0};
   return {1, length, 0};
 }
@@ -322,7 +325,7 @@ std::optional<std::pair<Side, SplitSizes>> FindSplit(const Reducer& reducer,
     SplitSizes splits =
         even ? EvenSplit(side.length, wanted) : SplitLength(side.length, wanted, in_rows);
     int64_t each = count / splits.count;
-    if (splits.count > 1 && each >= 1024 && each >= kReductionMinSplit * results)
+    if (splits.count > 1 && each >= kMinSplitElements && each >= kReductionMinSplit * results)
       return std::pair(side, splits);
   }
   return std::nullopt;
@@ -384,7 +387,7 @@ std::optional<Literal> NeutralLiteral(Op op, ElementType type) {
 
 SplitSizes SplitRows(int64_t length, int64_t results, const Machine& machine) {
   int64_t wanted = machine.is_gpu() ? WantedOfGpu(length, results, true, machine) : 1;
-  return wanted > 3 ? SplitLength(length, wanted, true) : SplitSizes{1, length, 0};
+  return wanted >= kMinSplits ? SplitLength(length, wanted, true) : SplitSizes{1, length, 0};
 }
 
 // Record reduce.split. Floating-point sums are rounded in a different order.

@@ -35,7 +35,9 @@ namespace {
 
 // CPU limits; chosen. kScanLong: elements worth several threads. kManyRows: rows from which no
 // split is needed. kScanMaxSplits: parts of all rows. kScanMinSplit: elements per part.
-constexpr int64_t kScanLong = 1 << 16, kManyRows = 64, kScanMaxSplits = 256, kScanMinSplit = 1024;
+// kMinScanSplitLength: elements of a part along the scan.
+constexpr int64_t kScanLong = 1 << 16, kManyRows = 64, kScanMaxSplits = 256, kScanMinSplit = 1024,
+                  kMinScanSplitLength = 16;
 // Adjacent rows that one thread scans together. Chosen.
 constexpr int64_t kRowsOfOne = 32;
 // GPU limits; chosen. kBlocksPerSmWanted, kThreadsWanted: blocks and threads per SM.
@@ -299,7 +301,8 @@ class ScanPreparer {
     int64_t rows = scan.outer * std::max<int64_t>(1, scan.inner / kRowsOfOne);
     int64_t count = scan.outer * scan.length * scan.inner;
     if (count < kScanLong || rows >= kManyRows) return 1;
-    return std::min({kScanMaxSplits / rows, count / kScanMinSplit, scan.length / 16});
+    return std::min(
+        {kScanMaxSplits / rows, count / kScanMinSplit, scan.length / kMinScanSplitLength});
   }
 
   // A block scans a row, or each thread one of several adjacent rows.

@@ -102,9 +102,10 @@ bool SplitWindow(Instr& instr) {
     return true;
   }
   // The window must be much larger than its stride; otherwise the intermediate array would have too
-  // many elements.
+  // many elements. The factor is chosen.
+  constexpr int64_t kMinStrides = 8;  // per window
   const WindowDim& dim = window[only];
-  if (dim.base_dilation != 1 || dim.stride > dim.size / 8) return false;
+  if (dim.base_dilation != 1 || dim.stride > dim.size / kMinStrides) return false;
   WindowSplitter(instr, *op, std::move(*neutral)).InParts(only);
   return true;
 }

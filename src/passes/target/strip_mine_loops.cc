@@ -3,7 +3,9 @@
 #include <numeric>
 
 #include "analysis/loops.h"
+#include "cost/numbers.h"
 #include "cost/rates.h"
+#include "cost/units.h"
 #include "cost/work.h"
 #include "gen/generator.h"
 #include "passes/passes.h"
@@ -17,7 +19,6 @@ namespace {
 constexpr double kMostMicros = 1e6, kChunkMicros = 2.5e5;
 // Iterations per launch, which are counted in an s32.
 constexpr double kStripMaxIterations = 1 << 30;
-constexpr int64_t kUnknownTrips = 16;  // trip count that the cost model assumes if it is unknown
 
 class LoopStripMiner {
  public:
@@ -128,7 +129,7 @@ class Chooser {
     // not split; asynchronous launches are worth more there.
     bool endless = !region.trip_count && machine_.is_gpu() && !in_loop;
     if (!endless && !(region.trip_count && (micros > kMostMicros || iterations_ > 0))) return true;
-    auto evaluated = static_cast<double>(region.trip_count.value_or(kUnknownTrips));
+    auto evaluated = static_cast<double>(region.trip_count.value_or(kUnknownTripCount));
     double share =
         std::clamp(std::floor(kChunkMicros / micros * evaluated), 1.0, kStripMaxIterations);
     int64_t iterations = iterations_ > 0 ? iterations_ : static_cast<int64_t>(share);
@@ -149,7 +150,7 @@ class Chooser {
     if (!machine_.is_gpu()) return micros;
     double operations = std::accumulate(work.ops.begin(), work.ops.end(), 0.0);
     double of_thread = operations / std::max(1.0, work.tasks * work.threads);
-    return std::max(micros, of_thread * RatesOf(machine_).latency_ns / 1000);
+    return std::max(micros, of_thread * RatesOf(machine_).latency_ns / kNsPerUs);
   }
 
   Module& module_;

@@ -45,8 +45,9 @@ WindowStarts::WindowStarts(Instr& scatter, Editor& make)
   for (size_t d = 0; d < dims.size(); ++d)
     if (static_cast<int64_t>(d) != attrs_.index_vector_dim) count_ *= dims[d];
   ElementType type = indices_->shape().type();
-  bool fits = InfoOf(type).bits < (IsSigned(type) ? 33 : 32);
-  type_ = fits ? ElementType::kS32 : ElementType::kS64;
+  // An unsigned number needs a wider signed type.
+  int bits = InfoOf(type).bits + (IsSigned(type) ? 0 : 1);
+  type_ = bits <= 32 ? ElementType::kS32 : ElementType::kS64;
   for (int64_t d = 0; d < scatter.shape().rank(); ++d)
     if (IsWindowed(attrs_.scatter_dims_to_operand_dims, d) ||
         IsWindowed(attrs_.input_batching_dims, d))
