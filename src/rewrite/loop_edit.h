@@ -13,6 +13,11 @@
 
 namespace tokamak {
 
+// Limits of passes that move products out of loops: iterations, multiplications per iteration that
+// justify another carried array, and bytes of the array. Chosen.
+inline constexpr uint64_t kMinMovedTrips = 4;
+inline constexpr int64_t kMinMovedWork = int64_t{1} << 16, kMaxMovedBytes = int64_t{1} << 30;
+
 // Computations that run inside loops: bodies and conditions, and the computations they call.
 std::set<const Computation*> ComputationsOfLoops(const Module& module);
 

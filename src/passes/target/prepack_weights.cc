@@ -10,17 +10,14 @@
 namespace tokamak {
 namespace {
 
-// kPrepackMinTrips: trip count. kBlockMostBytes: bytes of the matrix. kLeastRows: rows of a dot
-// outside loops. Chosen.
-constexpr uint64_t kPrepackMinTrips = 4;
-constexpr int64_t kBlockMostBytes = int64_t{1} << 30;
+// Rows of a dot outside loops. Chosen.
 constexpr int64_t kLeastRows = 1024;
 
 bool IsOne(const Instr& dot, const Machine& machine) {
   return dot.op() == Op::kDot && !dot.has_extras() &&
          dot.attrs<DotAttrs>().rhs_contracting.size() == 1 &&
          ChooseRhsBlockWidth(dot, machine) > 0 && PrepackedRhsBlockWidth(dot, machine) == 0 &&
-         dot.operand(1)->shape().ByteSize() <= kBlockMostBytes &&
+         dot.operand(1)->shape().ByteSize() <= kMaxMovedBytes &&
          TilingOf(dot, DotDimensions(dot), machine, false).PaddedDepth() == DotDimensions(dot).k;
 }
 
@@ -70,7 +67,7 @@ class InLoop {
   InLoop(const WhileLoop& loop, const Machine& machine) : edit_(loop), machine_(machine) {}
 
   bool Find() {
-    if (*TripCount(edit_.loop()) < kPrepackMinTrips) return false;
+    if (*TripCount(edit_.loop()) < kMinMovedTrips) return false;
     for (Instr* instr : edit_.body().PostOrder())
       if (IsOne(*instr, machine_) && edit_.IsLoopInvariant(instr->operand(1)))
         found_.push_back(instr);

@@ -21,17 +21,14 @@
 namespace tokamak {
 namespace {
 
-// kSunkLeastWork: multiplications per iteration. kSunkMostBytes: bytes of the stacked operands.
-// kSinkMinTrips: trip count. Chosen.
-constexpr int64_t kSunkLeastWork = int64_t{1} << 16, kSunkMostBytes = int64_t{1} << 30;
-constexpr uint64_t kSinkMinTrips = 4;
-
 // A carried value that each iteration adds a term to.
 struct Sum {
   size_t carry = 0;
   Instr* term = nullptr;       // the added term, a dot or a reduction
   Instr* transpose = nullptr;  // the transpose of the dot, if there is one
   Instr* index = nullptr;      // the row of each iteration
+  // Bytes per iteration: of the sum, which is read and written, and of the factors to be stacked.
+  int64_t sum_bytes = 0, stacked_bytes = 0;
 };
 
 bool IsZeroStart(const Instr* value) {
@@ -44,23 +41,25 @@ bool IsZeroStart(const Instr* value) {
 
 class AccumulationSinker {
  public:
-  explicit AccumulationSinker(const WhileLoop& loop) : edit_(loop), trip_count_(*TripCount(loop)) {}
+  AccumulationSinker(const WhileLoop& loop, PassContext& context)
+      : edit_(loop), trip_count_(*TripCount(loop)), context_(context) {}
 
   bool Find() {
-    if (trip_count_ < kSinkMinTrips || trip_count_ > INT32_MAX || !FindCounter()) return false;
+    if (trip_count_ < kMinMovedTrips || trip_count_ > INT32_MAX || !FindCounter()) return false;
     for (size_t i = 0; i < loop().size(); ++i) FindProduct(i);
     if (products_.empty()) return false;
     for (size_t i = 0; i < loop().size(); ++i) FindReduction(i);
     return true;
   }
 
-  void Run(PassContext& context) {
+  void Run() {
     std::vector<std::pair<const Sum*, std::vector<Instr*>>> stacks;
     for (const Sum& sum : products_) {
-      context.Accepted(
+      context_.Accepted(
           "loop.sink-accumulation", *sum.term, nullptr,
-          fmt::format("products of {} iterations are accumulated: one product after the loop",
-                      trip_count_));
+          fmt::format("products of {} iterations are accumulated: one product after the loop; an "
+                      "iteration moves {} bytes instead of {}",
+                      trip_count_, sum.stacked_bytes, sum.sum_bytes));
       stacks.push_back({&sum, {StackOf(sum, 0), StackOf(sum, 1)}});
     }
     for (const Sum& sum : reductions_) stacks.push_back({&sum, {StackOf(sum, 0)}});
@@ -151,18 +150,25 @@ class AccumulationSinker {
     if (!attrs.lhs_batch.empty() || attrs.lhs_contracting.empty()) return;
     sum.term = term;
     sum.index = counter_;
-    int64_t bytes = 0, depth = 1;
+    sum.sum_bytes = 2 * term->shape().ByteSize();
+    int64_t& bytes = sum.stacked_bytes;
+    int64_t depth = 1;
     for (int64_t d : attrs.lhs_contracting)
       depth *= term->operand(0)->shape().dim(static_cast<size_t>(d));
-    if (term->shape().ElementCount() * depth < kSunkLeastWork) return;
+    if (term->shape().ElementCount() * depth < kMinMovedWork) return;
     for (const Instr* operand : term->operands())
       if (std::optional<LoopRow> row = RowFor(operand)) sum.index = row->index;
     for (const Instr* operand : term->operands()) {
       if (operand->op() == Op::kParameter && loop().IsInvariant(*ParameterNumber(operand))) return;
       if (!IsStacked(operand, sum.index)) bytes += operand->shape().ByteSize();
     }
-    if (bytes > 2 * term->shape().ByteSize()) return;
-    if (bytes * static_cast<int64_t>(trip_count_) > kSunkMostBytes) return;
+    if (bytes > sum.sum_bytes) {
+      context_.Rejected(
+          "loop.sink-accumulation", *term, nullptr,
+          fmt::format("an iteration would move {} bytes instead of {}", bytes, sum.sum_bytes));
+      return;
+    }
+    if (bytes * static_cast<int64_t>(trip_count_) > kMaxMovedBytes) return;
     products_.push_back(sum);
   }
 
@@ -288,6 +294,7 @@ class AccumulationSinker {
 
   LoopEdit edit_;
   uint64_t trip_count_;
+  PassContext& context_;
   Instr* counter_ = nullptr;
   std::vector<Sum> products_, reductions_;
   std::vector<Stack> stacks_;
@@ -298,9 +305,9 @@ class AccumulationSinker {
 // Record loop.sink-accumulation. Requires a known trip count.
 Result<Changed> SinkAccumulations(Module& module, PassContext& context) {
   return ForEditableLoops(module, [&](const WhileLoop& loop) {
-    AccumulationSinker sinker(loop);
+    AccumulationSinker sinker(loop, context);
     if (!sinker.Find()) return false;
-    sinker.Run(context);
+    sinker.Run();
     return true;
   });
 }
