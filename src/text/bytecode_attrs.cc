@@ -1,36 +1,16 @@
 // Decodes bytecode attributes into AttrValues: codes of the dialects vhlo and builtin (sdy's are in
 // bytecode_sdy.cc). VHLO enums become the corresponding StableHLO keywords of the text format.
 #include <algorithm>
-#include <array>
 #include <bit>
 
 #include "support/limits.h"
 #include "text/bytecode_attr_decoder.h"
+#include "text/mlir_enums.h"
 
 namespace tokamak {
 namespace {
 
 using Kind = BytecodeType::Kind;
-
-struct EnumRow {
-  uint64_t code;
-  std::string_view kind;
-  std::array<std::string_view, 6> words;  // by number; "" if unused
-};
-constexpr std::array<EnumRow, 9> kEnums = {{
-    {3, "stablehlo.comparison_direction", {"EQ", "NE", "GE", "GT", "LE", "LT"}},
-    {4, "stablehlo.comparison_type", {"NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"}},
-    {7, "stablehlo.fft_type", {"FFT", "IFFT", "RFFT", "IRFFT"}},
-    {11, "stablehlo.precision", {"DEFAULT", "HIGH", "HIGHEST"}},
-    {12, "stablehlo.rng_algorithm", {"DEFAULT", "THREE_FRY", "PHILOX"}},
-    {13, "stablehlo.rng_distribution", {"", "UNIFORM", "NORMAL"}},
-    {16, "stablehlo.transpose", {"", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"}},
-    {19, "stablehlo.result_accuracy_mode", {"DEFAULT", "HIGHEST", "TOLERANCE"}},
-    {5,
-     "stablehlo.custom_call_api_version",
-     {"API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
-      "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"}},
-}};
 
 enum VhloAttrCode : uint64_t {
   kAttrArray = 1,
@@ -237,8 +217,8 @@ Status BytecodeTables::AttrDecoder::Float() {
 
 Status BytecodeTables::AttrDecoder::Enum(uint64_t code) {
   const uint64_t number = in_.Varint();
-  for (const EnumRow& row : kEnums) {
-    if (row.code != code) continue;
+  for (const MlirEnum& row : kVhloEnums) {
+    if (row.vhlo_code != code) continue;
     if (number >= row.words.size() || row.words[number].empty()) {
       return ErrorAt(ErrorCode::kBytecodeNumber,
                      std::string(row.kind) + " has no value " + std::to_string(number),

@@ -3,6 +3,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "text/mlir_attributes.h"
+
 namespace tokamak {
 namespace {
 
@@ -10,23 +12,21 @@ struct NamedRow {
   std::string_view name, reads_as, properties;
 };
 
-constexpr NamedRow kVhloRows[] = {
-#define TOK_VHLO_OP(name, reads_as, properties) {name, reads_as, properties},
-#include "text/vhlo_ops.def"
-};
-
-// A '?' after a name marks an optional property.
-constexpr NamedRow kOtherRows[] = {
+// Ops that are not in ops.def under their MLIR name. A '?' after a name marks an optional property.
+constexpr NamedRow kRows[] = {
     {"builtin.module", "builtin.module", "sym_name? sym_visibility?"},
     {"builtin.unrealized_conversion_cast", "builtin.unrealized_conversion_cast", ""},
-    {"sdy.manual_computation", "sdy.manual_computation", "in_shardings manual_axes out_shardings"},
     {"sdy.mesh", "sdy.mesh", "mesh sym_name"},
     {"sdy.named_computation", "sdy.named_computation", "in_shardings? name out_shardings?"},
-    {"sdy.propagation_barrier", "sdy.propagation_barrier", "allowed_direction"},
-    {"sdy.reshard", "sdy.reshard", "sharding"},
     {"sdy.return", "sdy.return", ""},
-    {"sdy.sharding_constraint", "sdy.sharding_constraint", "sharding"},
-    {"sdy.sharding_group", "sdy.sharding_group", "group_id"},
+    {"vhlo.broadcast_v1", "stablehlo.broadcast", "broadcast_sizes"},
+    {"vhlo.call_v1", "func.call", "callee"},
+    {"vhlo.create_token_v1", "stablehlo.create_token", ""},
+    {"vhlo.cross-replica-sum_v1", "stablehlo.cross-replica-sum", "replica_groups"},
+    {"vhlo.dot_v1", "stablehlo.dot", "precision_config"},
+    {"vhlo.func_v1", "func.func", "arg_attrs function_type res_attrs sym_name sym_visibility"},
+    {"vhlo.if_v1", "stablehlo.if", ""},
+    {"vhlo.return_v1", "stablehlo.return", ""},
 };
 
 BytecodeOpRow RowOf(const NamedRow& named) {
@@ -44,19 +44,25 @@ BytecodeOpRow RowOf(const NamedRow& named) {
   return row;
 }
 
-using RowMap = std::unordered_map<std::string_view, BytecodeOpRow>;
-const RowMap& VhloRows() {
-  static const RowMap rows = [] {
-    RowMap map;
-    for (const NamedRow& row : kVhloRows) map.emplace(row.name, RowOf(row));
-    return map;
-  }();
-  return rows;
+BytecodeOpRow RowOf(const OpInfo& info, int version) {
+  BytecodeOpRow row;
+  row.reads_as = info.mlir;
+  for (std::string_view name : VhloPropertiesOf(info.op, version)) row.properties.push_back({name});
+  return row;
 }
-const RowMap& OtherRows() {
-  static const RowMap rows = [] {
-    RowMap map;
-    for (const NamedRow& row : kOtherRows) map.emplace(row.name, RowOf(row));
+
+// The rows above, the ops of sdy, and each version of each StableHLO op.
+const auto& Rows() {
+  static const auto rows = [] {
+    std::unordered_map<std::string, BytecodeOpRow> map;
+    for (const NamedRow& row : kRows) map.emplace(row.name, RowOf(row));
+    for (const OpInfo& info : AllOps()) {
+      if (info.mlir.starts_with("sdy.")) map.emplace(info.mlir, RowOf(info, 1));
+      if (!info.mlir.starts_with("stablehlo.")) continue;
+      std::string name = "vhlo." + std::string(info.mlir.substr(10)) + "_v";
+      for (int version = 1; version <= NewestVhloVersion(info.op); ++version)
+        map.emplace(name + std::to_string(version), RowOf(info, version));
+    }
     return map;
   }();
   return rows;
@@ -65,11 +71,8 @@ const RowMap& OtherRows() {
 }  // namespace
 
 const BytecodeOpRow* FindBytecodeOp(std::string_view dialect, std::string_view name) {
-  const bool is_vhlo = dialect == "vhlo";
-  const RowMap& rows = is_vhlo ? VhloRows() : OtherRows();
-  const std::string full = is_vhlo ? std::string() : std::string(dialect) + "." + std::string(name);
-  auto it = rows.find(is_vhlo ? name : std::string_view(full));
-  return it == rows.end() ? nullptr : &it->second;
+  auto it = Rows().find(std::string(dialect) + "." + std::string(name));
+  return it == Rows().end() ? nullptr : &it->second;
 }
 
 Error UnknownOp(const BytecodeFile& file, const BytecodeFile::OpName& op, size_t offset) {

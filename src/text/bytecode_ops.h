@@ -1,6 +1,6 @@
 #pragma once
 
-// The table of known bytecode ops and their properties (vhlo_ops.def and the sdy ops).
+// The table of known bytecode ops and their properties.
 
 #include <optional>
 #include <string_view>
@@ -16,7 +16,7 @@ struct BytecodeProperty {
   bool optional = false;
 };
 
-// The description of a known bytecode op: a row of vhlo_ops.def or of the sdy table.
+// The description of a known bytecode op.
 struct BytecodeOpRow {
   std::string_view reads_as;  // "stablehlo.add"
   std::vector<BytecodeProperty> properties;

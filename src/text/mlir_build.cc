@@ -131,7 +131,7 @@ Status MlirBuilder::Finish(Instr* instr, size_t results) {
   // tokamak.results: only the first results are extracted here.
   int64_t taken = static_cast<int64_t>(results);
   if (kept != nullptr) {
-    taken = in_.IntOf(kResults, *kept);
+    taken = in_.Of<int64_t>(kResults, *kept);
     if (in_.failed()) return in_.TakeError();
     if (taken < 0 || taken > static_cast<int64_t>(results))
       return OpError(ErrorCode::kMlirAttributeMeaning, "tokamak.results: more than the op has");
@@ -189,7 +189,7 @@ Status MlirBuilder::CallNamed(const AttrValue& names, Attrs attrs) {
   bool is_branch = input_.op->op == Op::kConditional;
   size_t captures = 0;
   if (const AttrValue* count = in_.Take(kCaptures))
-    captures = static_cast<size_t>(in_.IntOf(kCaptures, *count));
+    captures = static_cast<size_t>(in_.Of<int64_t>(kCaptures, *count));
   if (in_.failed()) return in_.TakeError();
   for (size_t i = 0; i < input_.regions.size(); ++i) {
     // A region that calls the function passes it outer values.

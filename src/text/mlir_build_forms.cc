@@ -102,7 +102,10 @@ Status MlirBuilder::Broadcast() {
   if (operands_.size() != 1)
     return OpError(ErrorCode::kMlirOperandCount,
                    "takes 1 operand, " + std::to_string(operands_.size()) + " given");
-  Dims sizes = in_.RequiredDims("broadcast_sizes");
+  const AttrValue* given = in_.Take("broadcast_sizes");
+  if (given == nullptr) given = in_.Take("sizes");  // the printed form
+  if (given == nullptr) in_.Missing("broadcast_sizes");
+  Dims sizes = given == nullptr ? Dims{} : in_.Of<Dims>("broadcast_sizes", *given);
   if (in_.failed()) return in_.TakeError();
   DimensionsAttrs attrs;
   for (int64_t i = 0; i < operands_[0]->shape().rank(); ++i)
@@ -115,7 +118,7 @@ Status MlirBuilder::Broadcast() {
 Status MlirBuilder::ChloBroadcast() {
   const AttrValue* given = in_.Take("broadcast_dimensions");
   Dims dimensions;
-  if (given != nullptr) dimensions = in_.DimsOf("broadcast_dimensions", *given);
+  if (given != nullptr) dimensions = in_.Of<Dims>("broadcast_dimensions", *given);
   TOK_TRY(Attrs attrs, Convert());
   if (input_.results.size() != 1 || !input_.results[0].IsArray())
     return OpError(ErrorCode::kMlirResultCount, "has one array as its result");

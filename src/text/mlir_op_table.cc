@@ -2,18 +2,11 @@
 #include <memory>
 #include <unordered_map>
 
-#include "ir/visit_attrs.h"
 #include "text/mlir_ops.h"
 #include "text/mlir_pretty.h"
 
 namespace tokamak {
 namespace {
-
-// The converter of the attribute struct that the op's row names.
-MlirConverter ConverterOf(Op op) {
-  return VisitAttrs(op, Attrs{},
-                    []<typename A>(const A&) -> MlirConverter { return &ReadMlirAttrs<A>; });
-}
 
 // Names in addition to those of ops.def.
 struct Spelling {
@@ -94,6 +87,7 @@ void AddRow(Table& table, MlirOp row) {
   auto owned = std::make_unique<MlirOp>(std::move(row));
   std::string_view name = owned->name;
   owned->form = &PrettyFormOf(name);
+  owned->keywords = MlirKeywordsOf(owned->op);
   table.emplace(name, std::move(owned));
 }
 

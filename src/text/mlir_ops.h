@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "text/mlir_attribute_values.h"
+#include "text/mlir_attributes.h"
 #include "text/mlir_import.h"
 
 namespace tokamak {
@@ -37,8 +39,6 @@ enum class MlirAction : uint8_t {
 };
 
 struct MlirPretty;
-class MlirAttrReader;
-using MlirConverter = Attrs (*)(MlirAttrReader& in);
 
 struct MlirOp {
   std::string name;
@@ -46,6 +46,7 @@ struct MlirOp {
   MlirAction action = MlirAction::kPlain;
   MlirConverter convert = nullptr;
   const MlirPretty* form = nullptr;  // printed form in MLIR text
+  std::vector<MlirKeyword> keywords = {};
 };
 
 // Reads the attributes of one op by name. The first error is kept and every later query returns a
@@ -59,9 +60,6 @@ class MlirAttrReader {
   std::string_view name() const { return input_.op->name; }
   // A query for an operand shape makes the result depend on the operands.
   const Shape& OperandShape(size_t i);
-  const Shape& ResultShape(size_t i);
-  size_t operand_count() const { return input_.operands.size(); }
-  size_t result_count() const { return input_.results.size(); }
 
   // Returns null if absent. The attribute then counts as used.
   const AttrValue* Take(std::string_view name);
@@ -69,27 +67,17 @@ class MlirAttrReader {
   const AttrValue* TakeField(std::string_view record, std::string_view field);
 
   int64_t Int(std::string_view name, int64_t fallback);
-  int64_t RequiredInt(std::string_view name);
-  bool Bool(std::string_view name, bool fallback = false);
-  double Double(std::string_view name, double fallback);
   std::string String(std::string_view name);
-  Dims DimList(std::string_view name);
-  Dims RequiredDims(std::string_view name);
-  std::vector<Dims> DimLists(std::string_view name);
-  // The keyword of an enum, "" if absent.
-  std::string Word(std::string_view name);
-  template <typename E>
-  E Enum(std::string_view name, E fallback, int first_number = 0) {
-    const AttrValue* value = Take(name);
-    return value == nullptr ? fallback : EnumOf<E>(name, *value, fallback, first_number);
-  }
-  template <typename E>
-  E EnumOf(std::string_view name, const AttrValue& value, E fallback, int first_number = 0);
 
-  int64_t IntOf(std::string_view name, const AttrValue& value);
-  Dims DimsOf(std::string_view name, const AttrValue& value);
-  std::vector<Dims> DimListsOf(std::string_view name, const AttrValue& value);
-  Sharding ShardingOf(std::string_view name, const AttrValue& value);
+  // The value as a T, or T{} after an error.
+  template <typename T>
+  T Of(std::string_view name, const AttrValue& value) {
+    T out{};
+    std::string expected = DecodeAttr(value, out);
+    if (expected.empty()) return out;
+    Fail(name, "expected " + expected);
+    return T{};
+  }
 
   // "stablehlo.sort: attribute dimension: <message>" at the op.
   void Fail(std::string_view attribute, std::string message);
@@ -100,8 +88,6 @@ class MlirAttrReader {
   uint64_t used() const { return used_; }
   bool used_shapes() const { return used_shapes_; }
   std::span<const MlirAttr> attrs() const { return attrs_; }
-  const MlirOpInput& input() const { return input_; }
-  const MlirImporter& importer() const { return importer_; }
 
  private:
   const MlirImporter& importer_;
@@ -112,35 +98,6 @@ class MlirAttrReader {
   bool used_shapes_ = false;
   std::optional<Error> error_;
 };
-
-// Whether `word` equals `name`, ignoring case.
-bool SameWord(std::string_view word, std::string_view name);
-
-template <typename E>
-E MlirAttrReader::EnumOf(std::string_view name, const AttrValue& value, E fallback,
-                         int first_number) {
-  constexpr auto& names = EnumText<E>::names;
-  if (const auto* number = value.As<IntAttr>()) {
-    int64_t index = number->value - first_number;
-    if (index >= 0 && index < static_cast<int64_t>(names.size())) return static_cast<E>(index);
-  } else {
-    const auto* word = value.As<EnumAttr>();
-    const auto* text = value.As<std::string>();
-    if (word != nullptr || text != nullptr) {
-      std::string_view spelled = word != nullptr ? word->value : *text;
-      for (size_t i = 0; i < names.size(); ++i)
-        if (SameWord(spelled, names[i])) return static_cast<E>(i);
-      Fail(name, "unknown word \"" + std::string(spelled) + "\"");
-      return fallback;
-    }
-  }
-  Fail(name, "expected a word");
-  return fallback;
-}
-
-// The converter of an attribute struct; mlir_attrs*.cc define one for each.
-template <typename A>
-Attrs ReadMlirAttrs(MlirAttrReader& in);
 
 // Attributes of "tokamak.<op>": every field of the struct under its own name.
 Attrs ReadPlainAttrs(MlirAttrReader& in);

@@ -2,10 +2,8 @@
 
 // The printed forms of StableHLO ops: a table that the text reader interprets.
 
-#include <array>
 #include <cstdint>
 #include <string_view>
-#include <utility>
 
 namespace tokamak {
 
@@ -43,12 +41,10 @@ enum class MlirForm : uint8_t {
 struct MlirPretty {
   std::string_view name;
   MlirTypes types = MlirTypes::kSame;
-  // Keyword as printed, name of the attribute.
-  std::array<std::pair<std::string_view, std::string_view>, 4> keywords{};
   MlirForm form = MlirForm::kItems;
 };
 
-// Returns a plain row (kSame, keywords are attributes) if the op has no row of its own.
+// Returns a plain row (kSame) if the op has no row of its own.
 const MlirPretty& PrettyFormOf(std::string_view name);
 
 }  // namespace tokamak

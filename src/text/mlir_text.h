@@ -155,7 +155,7 @@ class MlirTextReader {
   // -- printed forms
   bool ParsePrettyOp(OpText& op, std::string_view name);
   bool ParseItems(OpText& op, const MlirPretty& form);
-  bool ParseKeyword(OpText& op, const MlirPretty& form);
+  bool ParseKeyword(OpText& op);
   bool ParseKeywordValue(OpText& op, std::string_view attr, std::string_view keyword);
   bool ParsePrettyTypes(OpText& op, const MlirPretty& form);
   bool ParseFunctionalTypes(OpText& op);
@@ -177,7 +177,7 @@ class MlirTextReader {
   bool ParseShardingForm(OpText& op);
   bool ParseManualForm(OpText& op);
   bool ParseNamedForm(OpText& op);
-  bool ParseDotDims(OpText& op, std::string_view lhs, std::string_view rhs);
+  bool ParsePair(OpText& op, std::string_view lhs, std::string_view rhs);
 
   // -- types
   bool ParseType(Shape& shape);

@@ -71,7 +71,7 @@ bool MlirTextReader::ParseItems(OpText& op, const MlirPretty& form) {
       // "attributes {...}" and the body of an op are parsed elsewhere.
       if (first && form.types != MlirTypes::kResult && op.operands.empty())
         return Expected("a value");
-      if (!ParseKeyword(op, form)) return false;
+      if (!ParseKeyword(op)) return false;
     } else if (first) {
       return true;
     } else {
@@ -85,16 +85,18 @@ bool MlirTextReader::ParseItems(OpText& op, const MlirPretty& form) {
   return !parens || Expect(')');
 }
 
-bool MlirTextReader::ParseKeyword(OpText& op, const MlirPretty& form) {
+// name = value, or name = [0] x [1] for two attributes
+bool MlirTextReader::ParseKeyword(OpText& op) {
   std::string_view keyword = cursor_.Word();
-  std::string_view attr = keyword;
-  for (const auto& [printed, name] : form.keywords)
-    if (printed == keyword) attr = name;
+  std::string_view first, second;
+  for (const auto& [printed, name] : op.op->keywords)
+    if (printed == keyword) (first.empty() ? first : second) = name;
   if (!Expect('=')) return false;
-  return ParseKeywordValue(op, attr, keyword);
+  if (!second.empty()) return ParsePair(op, first, second);
+  return ParseKeywordValue(op, first.empty() ? keyword : first, keyword);
 }
 
-bool MlirTextReader::ParseDotDims(OpText& op, std::string_view lhs, std::string_view rhs) {
+bool MlirTextReader::ParsePair(OpText& op, std::string_view lhs, std::string_view rhs) {
   Dims left, right;
   if (!ParseIntList(left) || !Expect('x') || !ParseIntList(right)) return false;
   op.attrs.push_back({lhs, IntList(std::move(left))});
@@ -104,10 +106,6 @@ bool MlirTextReader::ParseDotDims(OpText& op, std::string_view lhs, std::string_
 
 bool MlirTextReader::ParseKeywordValue(OpText& op, std::string_view attr,
                                        std::string_view keyword) {
-  if (attr == "batching")
-    return ParseDotDims(op, "lhs_batching_dimensions", "rhs_batching_dimensions");
-  if (attr == "contracting")
-    return ParseDotDims(op, "lhs_contracting_dimensions", "rhs_contracting_dimensions");
   char c = cursor_.Peek();
   AttrValue value;
   if (c == '[') {

@@ -22,7 +22,6 @@
 #include "text/mlir_plain.h"
 #include "text/mlir_print.h"
 #include "text/mlir_sdy.h"
-#include "text/mlir_write_attrs.h"
 #include "text/mlir_write_plan.h"
 #include "text/write.h"
 
@@ -234,9 +233,8 @@ class MlirWriter {
   void Operation(const Instr& instr, AttrDict extras, bool many, int level) {
     if (instr.op() == Op::kConstant && PrintConstant(instr, extras)) return;
     std::string name = MlirNameOf(instr);
-    std::optional<AttrDict> attrs;
-    if (!name.empty()) attrs = MlirAttrsOf(instr);
-    bool foreign = !attrs || !ReadsBack(instr, name, *attrs);
+    AttrDict attrs = MlirAttrsOf(instr);
+    bool foreign = name.empty() || !ReadsBack(instr, name, attrs);
     if (foreign) {
       name = "tokamak." + std::string(instr.info().name);
       attrs = ToPlainDict(instr.op(), instr.attrs());
@@ -244,7 +242,7 @@ class MlirWriter {
     size_t shown = instr.operand_count();
     bool regions = !foreign && CallsByRegion(instr);
     if (regions) shown -= HiddenOperands(instr);
-    if (!foreign) PutSymbols(instr, *attrs);
+    if (!foreign) PutSymbols(instr, attrs);
     if (!instr.called().empty() && (foreign || (regions && !plan_.nested)))
       Set(extras, "tokamak.called", CalledNames(instr));
     bool counts = !regions || !plan_.nested;
@@ -253,9 +251,9 @@ class MlirWriter {
     out_ += '"' + name + "\"(";
     for (size_t i = 0; i < shown; ++i) out_ += (i > 0 ? ", " : "") + names_[instr.operand(i)];
     out_ += ')';
-    if (!attrs->empty()) {
+    if (!attrs.empty()) {
       out_ += " <";
-      PrintDict(out_, *attrs);
+      PrintDict(out_, attrs);
       out_ += '>';
     }
     if (regions) Regions(instr, level);
