@@ -3,6 +3,7 @@
 #include "driver/report/explain.h"
 
 #include "capi/handles.h"
+#include "driver/measure_compilation.h"
 #include "driver/named_options.h"
 #include "ir/clone.h"
 
@@ -16,6 +17,10 @@ tok_error* ExplainIt(tok_module& module, std::span<const tok_option> given) {
   for (const tok_option& option : given) {
     if (option.name == nullptr || option.value == nullptr)
       return InvalidArgument("explain: an option has no name or no value");
+    if (option.name == std::string_view("measure")) {
+      request.report.measurer = IsTrue(option.value) ? MeasureCompilation : nullptr;
+      continue;
+    }
     Status set = SetExplainOption(request, option.name, option.value);
     if (!set.ok()) return InC(set.error());
   }

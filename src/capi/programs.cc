@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "capi/handles.h"
-#include "driver/compilation.h"
+#include "driver/make_executable.h"
 #include "driver/load.h"
 #include "driver/named_options.h"
 #include "ir/clone.h"

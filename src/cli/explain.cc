@@ -6,6 +6,7 @@
 #include "cli/usage.h"
 #include "driver/fusion_options.h"
 #include "driver/load.h"
+#include "driver/measure_compilation.h"
 #include "ir/clone.h"
 
 // `tokamak explain`: the steps of a compiled program, the source lines that each step implements,
@@ -40,7 +41,7 @@ Result<ExplainRequest> RequestOf(const ExplainCommand& command) {
   request.device = command.device;
   if (command.measure && request.device.empty()) request.device = "cuda";
   request.compare = command.compare;
-  request.report.measure = command.measure;
+  if (command.measure) request.report.measurer = MeasureCompilation;
   request.report.seconds = command.seconds;
   request.json = command.json;
   request.decisions = command.decisions;

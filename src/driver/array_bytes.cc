@@ -116,4 +116,11 @@ void StoreBytes(const Value& value, void* data) {
   });
 }
 
+Result<std::vector<std::byte>> BytesOfConstant(const Instr& constant) {
+  TOK_TRY(Value value, ValueFromLiteral(constant.attrs<ConstantAttrs>().literal));
+  std::vector<std::byte> bytes(static_cast<size_t>(constant.shape().ByteSize()));
+  StoreBytes(value.WithShape(constant.shape().WithoutLayout()), bytes.data());
+  return bytes;
+}
+
 }  // namespace tokamak

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "interp/value.h"
-#include "ir/shape.h"
+#include "ir/ir.h"
 #include "support/result.h"
 
 namespace tokamak {
@@ -15,5 +16,6 @@ namespace tokamak {
 Result<Value> ValueFromBytes(const Shape& shape, const void* data);
 // Requires that `data` has room for every element.
 void StoreBytes(const Value& value, void* data);
+Result<std::vector<std::byte>> BytesOfConstant(const Instr& constant);
 
 }  // namespace tokamak

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "driver/compile_options.h"
-#include "driver/executable.h"
+#include "driver/program_info.h"
 #include "driver/target.h"
 #include "explain/decision.h"
 #include "interp/value.h"
@@ -14,7 +14,7 @@
 #include "rewrite/pipeline.h"
 #include "support/result.h"
 
-// The only path from a module to something that runs: passes, planning, lowering, loading.
+// The only path from a module to program steps: passes, planning, lowering.
 
 namespace tokamak {
 
@@ -61,13 +61,12 @@ void UsePlan(CompileOptions& options, const SerializedPlan& plan);
 Result<std::shared_ptr<const Compilation>> Build(std::unique_ptr<Module> module,
                                                  const SerializedPlan& plan);
 
-// Generates and loads the code of a compilation's kernels on the device of its target.
-Result<std::shared_ptr<const Executable>> MakeExecutable(
-    std::shared_ptr<const Compilation> compilation);
-
-// Compile and MakeExecutable for the backend that the options name; every frontend that runs
-// programs calls this. Applies TOKAMAK_CHECK and reports what TOKAMAK_DEBUG requests.
-Result<std::shared_ptr<const Executable>> CompileAndLoad(std::unique_ptr<Module> module,
-                                                         const CompileOptions& options);
+// Compiles the optimized module of a compilation again, with other options and without its plan,
+// after the device rejected it: `why` goes into the log.
+Result<std::shared_ptr<const Compilation>> Recompile(const Compilation& rejected,
+                                                     const CompileOptions& options, Decision why);
+// The same program, interpreted as a whole.
+std::shared_ptr<const Compilation> RecompileInterpreted(const Compilation& rejected,
+                                                        const std::string& why);
 
 }  // namespace tokamak

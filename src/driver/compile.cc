@@ -1,34 +1,20 @@
-// The compile driver: one call from a module to an executable (docs/architecture.md, stages 3 to
-// 14).
+// The compile driver: one call from a module to program steps (docs/architecture.md, stages 3 to
+// 13).
 //
-//   Compile:         verify -> passes of all targets -> target passes -> lower and plan -> steps
-//   MakeExecutable:  steps -> machine code or cubins -> Executable
-//   CompileAndLoad:  both, for a backend named by the options, with dumps and events
+//   verify -> passes of all targets -> target passes -> lower and plan -> steps
 //
 // A Compilation is immutable once returned. A program that cannot be lowered is interpreted as a
-// whole (why_interpreted). If a GPU rejects a form of code that the planner chose, the program is
-// compiled again with simpler forms (MakeForGpu). Each attempt is a new Compilation of a copy of
-// the module, and its log records why.
+// whole (why_interpreted). Recompile makes a new Compilation from a copy of an optimized module,
+// after a device rejected a form of code; its log records why.
 
 #include <chrono>
-#include <cstdio>
 
-#include <nlohmann/json.hpp>
-
-#include "backend/cuda/gpu.h"
 #include "driver/all_kernels.h"
 #include "driver/compilation.h"
-#include "driver/compiled_program.h"
-#include "driver/cpu_executable.h"
-#include "driver/cuda_executable.h"
 #include "driver/device_program.h"
-#include "driver/dump.h"
-#include "driver/event_sink.h"
-#include "driver/interp_executable.h"
+#include "driver/interpreted.h"
 #include "driver/lower_module.h"
-#include "driver/named_options.h"
 #include "driver/program_facts.h"
-#include "driver/report/explain.h"
 #include "driver/step_cost.h"
 #include "interp/interp.h"
 #include "ir/clone.h"
@@ -157,80 +143,6 @@ std::shared_ptr<Compilation> Successor(const Compilation& rejected, Decision why
   return made;
 }
 
-// Recompiles the same program with other options.
-Result<std::shared_ptr<const Compilation>> Recompile(const Compilation& rejected,
-                                                     const CompileOptions& options, Decision why) {
-  std::shared_ptr<Compilation> made = Successor(rejected, std::move(why));
-  made->options = options;
-  made->options.plan = nullptr;
-  TOK_RETURN_IF_ERROR(MakeSteps(*made));
-  return std::shared_ptr<const Compilation>(std::move(made));
-}
-
-// Falls back to the interpreter.
-std::shared_ptr<const Compilation> Interpreted(const Compilation& rejected,
-                                               const std::string& why) {
-  std::shared_ptr<Compilation> made =
-      Successor(rejected, {.pass = "lower",
-                           .rule = "host.program",
-                           .subject = rejected.module->name(),
-                           .because = "the whole program is interpreted: " + why});
-  made->why_interpreted = why;
-  DescribeInterpreted(*made);
-  return made;
-}
-
-// Fallbacks for forms that the GPU rejects: first loops and horizontally fused launches as single
-// launches, then one kernel per instruction, then the interpreter.
-Result<std::shared_ptr<const Executable>> MakeForGpu(std::shared_ptr<const Compilation> made) {
-  Result<std::shared_ptr<const Executable>> executable = MakeCudaExecutable(made);
-  auto is_rejected = [&] {
-    return !executable.ok() && cuda::IsUnsupportedForm(executable.error());
-  };
-  Decision why{
-      .pass = "device", .rule = "device.separate-launches", .subject = made->module->name()};
-  CompileOptions options = made->options;
-  if (is_rejected()) {
-    why.because = executable.error().message;
-    options.horizontal = HorizontalMode::kNone;
-    options.persistent = false;
-    TOK_TRY(made, Recompile(*made, options, why));
-    executable = MakeCudaExecutable(made);
-  }
-  if (is_rejected()) {
-    why.rule = "device.unfused";
-    why.because = executable.error().message;
-    options.fusion = FusionMode::kNone;
-    options.apply_constraints = false;
-    TOK_TRY(made, Recompile(*made, options, why));
-    executable = MakeCudaExecutable(made);
-  }
-  if (!is_rejected() || made->options.require_kernels) return executable;
-  TOK_TRY(std::shared_ptr<const Executable> interpreted,
-          MakeInterpExecutable(Interpreted(*made, executable.error().message)));
-  return OnDevice(std::move(interpreted), *made->target.device);
-}
-
-void ReportCompile(const Executable& executable, std::string_view backend, double loading_ms) {
-  if (!HasEventSink()) return;
-  const Compilation& made = executable.compilation();
-  // An interpreted program has no compiled steps to fall back from.
-  std::vector<std::string> fallbacks;
-  if (made.target.kernel_backend != KernelBackend::kInterpreter) fallbacks = executable.HostSteps();
-  for (const std::string& text : executable.codegen_fallbacks()) fallbacks.push_back(text);
-  EmitEvent(nlohmann::json{{"event", "compile"},
-                           {"name", executable.name()},
-                           {"cache", "none"},
-                           {"verify_us", made.times.verify_ms * 1000},
-                           {"passes_us", made.times.passes_ms * 1000},
-                           {"prepare_us", (made.times.planning_ms + loading_ms) * 1000},
-                           {"backend", backend},
-                           {"launches", executable.Launches()},
-                           {"fallbacks", fallbacks},
-                           {"parameters", executable.parameters().size()},
-                           {"results", executable.results().size()}});
-}
-
 }  // namespace
 
 Result<std::shared_ptr<const Compilation>> Compile(std::unique_ptr<Module> module,
@@ -262,6 +174,27 @@ Result<std::shared_ptr<const Compilation>> Compile(std::unique_ptr<Module> modul
   return std::shared_ptr<const Compilation>(std::move(made));
 }
 
+Result<std::shared_ptr<const Compilation>> Recompile(const Compilation& rejected,
+                                                     const CompileOptions& options, Decision why) {
+  std::shared_ptr<Compilation> made = Successor(rejected, std::move(why));
+  made->options = options;
+  made->options.plan = nullptr;
+  TOK_RETURN_IF_ERROR(MakeSteps(*made));
+  return std::shared_ptr<const Compilation>(std::move(made));
+}
+
+std::shared_ptr<const Compilation> RecompileInterpreted(const Compilation& rejected,
+                                                        const std::string& why) {
+  std::shared_ptr<Compilation> made =
+      Successor(rejected, {.pass = "lower",
+                           .rule = "host.program",
+                           .subject = rejected.module->name(),
+                           .because = "the whole program is interpreted: " + why});
+  made->why_interpreted = why;
+  DescribeInterpreted(*made);
+  return made;
+}
+
 SerializedPlan PlanOf(const Compilation& compilation) {
   const CompileOptions& options = compilation.options;
   SerializedPlan plan{.target = compilation.target.name,
@@ -290,33 +223,6 @@ Result<std::shared_ptr<const Compilation>> Build(std::unique_ptr<Module> module,
   CompileOptions options;
   UsePlan(options, plan);
   return Compile(std::move(module), target, options);
-}
-
-Result<std::shared_ptr<const Executable>> MakeExecutable(
-    std::shared_ptr<const Compilation> compilation) {
-  Device* device = compilation->target.device;
-  if (compilation->why_interpreted.empty())
-    return device == nullptr ? MakeCpuExecutable(std::move(compilation))
-                             : MakeForGpu(std::move(compilation));
-  TOK_TRY(std::shared_ptr<const Executable> executable,
-          MakeInterpExecutable(std::move(compilation)));
-  return device == nullptr ? executable : OnDevice(std::move(executable), *device);
-}
-
-Result<std::shared_ptr<const Executable>> CompileAndLoad(std::unique_ptr<Module> module,
-                                                         const CompileOptions& given) {
-  CompileOptions options = given;
-  TOK_RETURN_IF_ERROR(AddChecksOfEnvironment(options));
-  TOK_TRY(Target target, TargetOfBackend(options.backend));
-  Dump dump(options.dump_dir, module->name());
-  dump.Before(*module);
-  TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(module), target, options));
-  ExplainCompilation(made);
-  Clock::time_point begin = Clock::now();
-  TOK_TRY(std::shared_ptr<const Executable> executable, MakeExecutable(std::move(made)));
-  ReportCompile(*executable, target.name, MillisSince(begin));
-  dump.After(*executable);
-  return executable;
 }
 
 }  // namespace tokamak

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "explain/rules.h"
@@ -16,6 +18,11 @@
 // fusion_options.h) into these types once; code below the frontends reads no option texts.
 
 namespace tokamak {
+
+// Failures that tests can inject into code generation, in the order of cpu::InjectedFault without
+// its first enumerator (no fault).
+inline constexpr std::array<std::string_view, 4> kCodegenFaults = {"crash", "abort", "fatal",
+                                                                   "endless"};
 
 struct CompileOptions {
   int64_t num_replicas = 1, num_partitions = 1;
@@ -51,7 +58,7 @@ struct CompileOptions {
   int64_t memory_limit = 0;   // bytes of temporary arrays; 0: the target's memory
   // For tests (TOKAMAK_CHECK=codegen-crash, codegen-crash:2 ...): the failure injected into the
   // code generation of the first kernel, without the prefix "codegen-".
-  std::string codegen_fault;
+  std::string codegen_fault;  // one of kCodegenFaults, optionally with a number of attempts
   int64_t corrupt_kernel = -1;  // for tests: index of a kernel that writes one wrong value
   // For tests: turns constants of the entry and the results of a function @inputs into arguments
   // (pass hoist-constants). Otherwise constant folding would evaluate the whole program.

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "driver/array_bytes.h"
-#include "driver/compilation.h"
+#include "driver/make_executable.h"
 #include "ir/clone.h"
 
 namespace tokamak {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "driver/array_bytes.h"
 #include "driver/check_kernels.h"
-#include "driver/compiled_program.h"
 #include "driver/host_calls.h"
 #include "driver/host_steps.h"
 #include "driver/kernel_codes.h"

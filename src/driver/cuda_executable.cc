@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "driver/array_bytes.h"
 #include "driver/check_kernels.h"
-#include "driver/compiled_program.h"
 #include "driver/device_steps.h"
 #include "driver/held_arrays.h"
 #include "driver/host_calls.h"

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "driver/compilation.h"
+#include "driver/make_executable.h"
 #include "text/read.h"
 
 namespace tokamak {

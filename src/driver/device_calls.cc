@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "driver/host_steps.h"
 #include "interp/lapack.h"
 #include "lower/math_calls.h"
 

@@ -64,8 +64,8 @@ void Dump::Before(const Module& module) const {
   if (IsOn()) (void)WriteFileBytes(prefix_ + ".before_optimizations.txt", WriteHloText(module));
 }
 
-void Dump::After(const Executable& executable) const {
-  if (IsOn()) (void)WriteFileBytes(prefix_ + ".after_optimizations.txt", executable.HloText());
+void Dump::After(const Module& module) const {
+  if (IsOn()) (void)WriteFileBytes(prefix_ + ".after_optimizations.txt", WriteHloText(module));
 }
 
 }  // namespace tokamak

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "driver/executable.h"
 #include "ir/ir.h"
 
 namespace tokamak {
@@ -18,7 +17,7 @@ class Dump {
   Dump(std::string dir, const std::string& name);
   bool IsOn() const { return !prefix_.empty(); }
   void Before(const Module& module) const;
-  void After(const Executable& executable) const;
+  void After(const Module& module) const;
 
  private:
   std::string prefix_;

@@ -99,24 +99,6 @@ std::unique_ptr<HostFunction> StepOf(const Instr& instr) {
 
 }  // namespace
 
-bool IsLapackStep(const Instr& instr) {
-  return instr.op() == Op::kCustomCall &&
-         IsLinearAlgebraCall(instr.attrs<CustomCallAttrs>().target) && IsOfLapackArrays(instr);
-}
-
-std::vector<bool> WantedResults(const Instr& instr) {
-  const bool all = !instr.shape().IsTuple() || instr.parent()->root() == &instr;
-  std::vector<bool> wanted(instr.shape().IsTuple() ? instr.shape().elements().size() : 1, all);
-  for (const Instr* user : instr.users()) {
-    if (user->op() == Op::kGetTupleElement) {
-      wanted[static_cast<size_t>(user->attrs<TupleIndexAttrs>().index)] = true;
-    } else {
-      wanted.assign(wanted.size(), true);
-    }
-  }
-  return wanted;
-}
-
 InstrRunner& InterpretedSteps::runner() {
   if (!runner_) runner_ = std::make_unique<InstrRunner>(options_);
   return *runner_;

@@ -25,11 +25,6 @@ class InterpretedSteps final : public HostRun {
   std::unique_ptr<InstrRunner> runner_;  // created on first use
 };
 
-// Whether a host step is a LAPACK call that works on the buffers directly.
-bool IsLapackStep(const Instr& instr);
-// Which results of a call have users.
-std::vector<bool> WantedResults(const Instr& instr);
-
 // Host steps that interpret one instruction each. The instructions must outlive them.
 class HostFunctions {
  public:

@@ -1,8 +1,8 @@
 #include "driver/kernel_codes.h"
 
 #include <algorithm>
-#include <array>
 
+#include "driver/compile_options.h"
 #include "kernel/simulate.h"
 #include "runtime/disk_cache.h"
 
@@ -12,9 +12,6 @@
 
 namespace tokamak {
 namespace {
-
-// In the order of cpu::InjectedFault, without its first enumerator (no fault).
-constexpr std::array<std::string_view, 4> kCodegenFaults = {"crash", "abort", "fatal", "endless"};
 
 std::vector<SimArgument> ArgumentsOf(const Kernel& kernel, void* const* arguments) {
   std::vector<SimArgument> given;
@@ -169,13 +166,6 @@ Result<KernelCodes> MakeMachineCodes(const std::vector<Kernel>& kernels, std::st
 
 }  // namespace
 #endif
-
-bool IsCodegenFault(std::string_view text) {
-  size_t colon = text.find(':');
-  std::string_view efforts = colon == std::string_view::npos ? "1" : text.substr(colon + 1);
-  return std::ranges::find(kCodegenFaults, text.substr(0, colon)) != kCodegenFaults.end() &&
-         efforts.size() == 1 && efforts[0] >= '1' && efforts[0] <= '3';
-}
 
 Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelBackend kernel_backend,
                               [[maybe_unused]] std::string_view fault) {

@@ -50,8 +50,5 @@ void CorruptCode(KernelCodes& codes, const LoweredProgram& program, int64_t numb
 // `fault`: for tests, see CompileOptions::codegen_fault.
 Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelBackend kernel_backend,
                               std::string_view fault = "");
-// Whether the text names an injectable failure: "crash", "abort", "fatal" or "endless", optionally
-// with ":2", the number of code generation attempts that it affects.
-bool IsCodegenFault(std::string_view text);
 
 }  // namespace tokamak

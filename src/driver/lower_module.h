@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "driver/compile_options.h"
-#include "driver/executable.h"
+#include "driver/program_info.h"
 #include "driver/target.h"
 #include "explain/decision.h"
 #include "ir/ir.h"

@@ -14,7 +14,7 @@
 #include <chrono>
 #include <memory>
 
-#include "driver/compiled_program.h"
+#include "driver/array_bytes.h"
 #include "driver/device_steps.h"
 #include "driver/host_calls.h"
 #include "driver/host_steps.h"

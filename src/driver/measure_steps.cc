@@ -195,10 +195,6 @@ Result<std::vector<std::byte*>> MakeMemories(const Module& module, const Lowered
 
 }  // namespace
 
-StepKey KeyOf(const RunStep& step) {
-  return {step.kind, step.kind == StepKind::kHorizontal ? step.blocks[0][0].target : step.target};
-}
-
 double MedianOf(std::vector<double> times) {
   auto middle = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());

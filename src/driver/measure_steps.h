@@ -2,10 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <utility>
 #include <vector>
 
+#include "driver/report/step_times.h"
 #include "ir/ir.h"
 #include "lower/lower.h"
 #include "runtime/steps.h"
@@ -19,15 +18,6 @@ struct MeasureOptions {
   double seconds = 0.03;  // time budget of one short step
   int64_t most = 15;      // maximum number of measurements of a step; the minimum is 3
 };
-
-// Identifies a step by kind and number. A horizontally fused launch has the number of its first
-// kernel.
-using StepKey = std::pair<StepKind, size_t>;
-StepKey KeyOf(const RunStep& step);
-
-// Microseconds per step: the median of several consecutive runs of the step alone, on the arguments
-// that it has in the program.
-using StepTimes = std::map<StepKey, double>;
 
 // Runs a lowered program on random arguments and measures each kernel, library call, host call and
 // host step when it is first reached. Needs the CPU backend.

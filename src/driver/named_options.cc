@@ -7,7 +7,6 @@
 #include "driver/backend.h"
 #include "driver/dump.h"
 #include "driver/fusion_options.h"
-#include "driver/kernel_codes.h"
 #include "fusion/plan.h"
 #include "rewrite/pipeline.h"
 #include "support/near_names.h"
@@ -118,6 +117,15 @@ Status CheckVariables() {
                      "TOKAMAK_BLAS: cannot read '" + ShownWord(blas) +
                          "'; expected the path of an OpenBLAS library, or off");
   return Ok();
+}
+
+// Whether the text names an injectable failure: "crash", "abort", "fatal" or "endless", optionally
+// with ":2", the number of code generation attempts that it affects.
+bool IsCodegenFault(std::string_view text) {
+  size_t colon = text.find(':');
+  std::string_view efforts = colon == std::string_view::npos ? "1" : text.substr(colon + 1);
+  return std::ranges::find(kCodegenFaults, text.substr(0, colon)) != kCodegenFaults.end() &&
+         efforts.size() == 1 && efforts[0] >= '1' && efforts[0] <= '3';
 }
 
 }  // namespace

@@ -220,6 +220,18 @@ CostAnalysis CostOf(const Module& module) {
   return cost;
 }
 
+MemoryAnalysis MemoryOf(const std::vector<ParameterInfo>& parameters,
+                        const std::vector<ArrayInfo>& results, int64_t arena_bytes) {
+  MemoryAnalysis memory;
+  for (const ParameterInfo& parameter : parameters) {
+    memory.arguments += parameter.bytes;
+    if (parameter.alias_result >= 0) memory.aliased += parameter.bytes;
+  }
+  for (const ArrayInfo& result : results) memory.results += result.bytes;
+  memory.temporary = arena_bytes;
+  return memory;
+}
+
 bool CallsHost(const Module& module) {
   auto reaches_host = [](const Instr* instr) {
     if (instr->op() != Op::kCustomCall) return false;

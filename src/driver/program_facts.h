@@ -2,11 +2,11 @@
 
 #include <vector>
 
-#include "driver/executable.h"
+#include "driver/program_info.h"
 #include "ir/ir.h"
 #include "support/result.h"
 
-// Static properties of a program: parameters, results, cost, host calls, source locations.
+// Static properties of a program: parameters, results, cost, memory, host calls, source locations.
 
 namespace tokamak {
 
@@ -20,6 +20,10 @@ void MatchDonors(std::vector<ParameterInfo>& parameters, const std::vector<Array
 
 // Each instruction is counted once, also in loops; called computations are counted at their calls.
 CostAnalysis CostOf(const Module& module);
+
+// `arena_bytes`: temporary memory of a run.
+MemoryAnalysis MemoryOf(const std::vector<ParameterInfo>& parameters,
+                        const std::vector<ArrayInfo>& results, int64_t arena_bytes);
 
 // Whether any custom call may reach a host function.
 bool CallsHost(const Module& module);

@@ -251,6 +251,24 @@ bool IsOfLapackArrays(const Instr& instr) {
   return all;
 }
 
+bool IsLapackStep(const Instr& instr) {
+  return instr.op() == Op::kCustomCall &&
+         IsLinearAlgebraCall(instr.attrs<CustomCallAttrs>().target) && IsOfLapackArrays(instr);
+}
+
+std::vector<bool> WantedResults(const Instr& instr) {
+  const bool all = !instr.shape().IsTuple() || instr.parent()->root() == &instr;
+  std::vector<bool> wanted(instr.shape().IsTuple() ? instr.shape().elements().size() : 1, all);
+  for (const Instr* user : instr.users()) {
+    if (user->op() == Op::kGetTupleElement) {
+      wanted[static_cast<size_t>(user->attrs<TupleIndexAttrs>().index)] = true;
+    } else {
+      wanted.assign(wanted.size(), true);
+    }
+  }
+  return wanted;
+}
+
 LapackBatch BatchOf(const Instr& instr) {
   const Dims& dims = instr.operand(0)->shape().dims();
   const size_t rank =

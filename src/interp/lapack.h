@@ -28,6 +28,10 @@ Result<Value> EvalLinearAlgebraCall(const Instr& instr, std::span<const Value> o
 // Whether all operands and results have element types that LAPACK uses (f32, f64, c64 or c128 in a
 // single precision, and s32), so that LapackRoutine can use them in place.
 bool IsOfLapackArrays(const Instr& instr);
+// Whether an instruction is a linear-algebra call that LapackRoutine can run.
+bool IsLapackStep(const Instr& instr);
+// Which results of a call have users.
+std::vector<bool> WantedResults(const Instr& instr);
 // The number of independent matrices or systems of such a call, and the approximate number of
 // multiplications for each.
 struct LapackBatch {

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "driver/compilation.h"
+#include "driver/make_executable.h"
 #include "driver/event_sink.h"
 #include "driver/named_options.h"
 #include "pjrt/executable.h"

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "driver/compilation.h"
+#include "driver/make_executable.h"
 #include "driver/device_loops.h"
 #include "driver/load.h"
 #include "driver/report/compile_report.h"

@@ -18,8 +18,6 @@
 #include "cost/rates.h"
 #include "driver/all_kernels.h"
 #include "driver/device_loops.h"
-#include "driver/measure_device.h"
-#include "driver/measure_steps.h"
 #include "driver/report/digest.h"
 #include "driver/step_cost.h"
 #include "driver/xla_dump.h"
@@ -341,18 +339,6 @@ Totals TotalsOf(const CompileReport& report) {
   return totals;
 }
 
-Result<StepTimes> MeasuredTimes(const Compilation& made, const ReportOptions& options) {
-  if (!options.measure) return StepTimes{};
-  MeasureOptions measure{.seconds = options.seconds};
-  if (made.target.device != nullptr)
-    return MeasureSteps(*made.module, made.program, static_cast<cuda::Gpu&>(*made.target.device),
-                        measure);
-  if (made.target.is_gpu())
-    return MakeError(ErrorCode::kNoDevice,
-                     "measure: '" + made.target.name + "' is not a GPU of this machine");
-  return MeasureSteps(*made.module, made.program, measure);
-}
-
 // The totals of the same module with another fusion mode.
 Result<std::optional<Totals>> TotalsIn(FusionMode mode, const Compilation& made,
                                        const Module& before) {
@@ -375,6 +361,10 @@ Result<std::optional<Totals>> TotalsIn(FusionMode mode, const Compilation& made,
 }
 
 }  // namespace
+
+StepKey KeyOf(const RunStep& step) {
+  return {step.kind, step.kind == StepKind::kHorizontal ? step.blocks[0][0].target : step.target};
+}
 
 Totals TotalsOf(const std::vector<StepReport>& steps, std::optional<Phase> phase) {
   Totals totals;
@@ -401,8 +391,11 @@ Result<CompileReport> ReportOf(std::shared_ptr<const Compilation> compilation,
   report.compilation = std::move(compilation);
   const Compilation& made = *report.compilation;
   if (!made.why_interpreted.empty()) return report;
-  TOK_TRY(StepTimes times, MeasuredTimes(made, options));
-  report.steps = StepReporter(made, times, options.measure).Run();
+  StepTimes times;
+  if (options.measurer != nullptr) {
+    TOK_TRY(times, options.measurer(made, options.seconds));
+  }
+  report.steps = StepReporter(made, times, options.measurer != nullptr).Run();
   report.totals = TotalsOf(report);
   return report;
 }

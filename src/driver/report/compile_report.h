@@ -9,6 +9,7 @@
 #include "cost/work.h"
 #include "driver/compilation.h"
 #include "driver/report/phases.h"
+#include "driver/report/step_times.h"
 #include "explain/decision.h"
 #include "ir/ir.h"
 #include "lower/lower.h"
@@ -20,8 +21,9 @@
 namespace tokamak {
 
 struct ReportOptions {
-  bool measure = false;   // run each step on random arguments on the target's device
-  double seconds = 0.03;  // time budget per step
+  // Runs each step on random arguments (driver/measure_steps.h); null: no measured times.
+  StepMeasurer measurer = nullptr;
+  double seconds = 0.03;  // time budget per step of the measurer
 };
 
 // A step that takes time: a kernel, a horizontally fused launch, a library call, a host step, a

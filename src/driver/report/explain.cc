@@ -155,8 +155,12 @@ void ExplainCompilation(const std::shared_ptr<const Compilation>& compilation) {
   }
 }
 
+bool IsTrue(std::string_view value) {
+  return value == "true" || value == "True" || value == "1";
+}
+
 Status SetExplainOption(ExplainRequest& request, std::string_view name, const std::string& value) {
-  bool truth = value == "true" || value == "True" || value == "1";
+  bool truth = IsTrue(value);
   if (name == "target") {
     if (value == "host" || value == "h200") {
       request.target = value;
@@ -171,8 +175,6 @@ Status SetExplainOption(ExplainRequest& request, std::string_view name, const st
     request.json = truth;
   } else if (name == "decisions") {
     request.decisions = truth;
-  } else if (name == "measure") {
-    request.report.measure = truth;
   } else if (name == "compare") {
     request.compare = truth;
   } else if (name == "dot") {

@@ -37,8 +37,10 @@ Result<std::string> Explained(std::unique_ptr<Module> module, const ExplainReque
 Result<std::string> Explained(std::shared_ptr<const Compilation> compilation,
                               const ExplainRequest& request, const Module* before);
 
+// Whether the text of an option means true.
+bool IsTrue(std::string_view value);
 // Sets an option such as {"fusion", "rules"}, {"target", "h200"}, {"json", "true"}, or a tokamak_*
-// compile option. Returns TK6106 or TK6107.
+// compile option. Returns TK6106 or TK6107. The caller sets the measurer.
 Status SetExplainOption(ExplainRequest& request, std::string_view name, const std::string& value);
 
 // TOKAMAK_DEBUG ("explain", or "decisions" for all records): reports a compilation to the event
