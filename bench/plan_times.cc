@@ -11,11 +11,11 @@
 
 #include <fmt/format.h>
 
-#include "driver/compilation.h"
-#include "driver/fusion_options.h"
-#include "driver/host_rates.h"
-#include "driver/load.h"
+#include "driver/compile/compilation.h"
+#include "driver/compile/fusion_options.h"
+#include "driver/compile/host_rates.h"
 #include "rewrite/pipeline.h"
+#include "text/load.h"
 
 namespace tokamak {
 namespace {

@@ -14,7 +14,7 @@ NAMESPACE = re.compile(r"(?:inline )?namespace\s*([\w:]*)\s*\{$")
 TYPE = re.compile(r"(?:template <.*> )?(?:struct|class|union|enum class|enum)\s+(\w+)\b(?!\s*;)")
 ENUM = re.compile(r"enum\s+\w+[^{]*\{([^}]*)\}", re.S)
 CONSTANT = re.compile(r"(?:static |inline )*(?:constexpr|const)\b[^(]*?=|(?:static |inline )*(?:constexpr|const)\b[^(]*\{")
-FUNCTION = re.compile(r"(?:template <[^{]*?>\s*)?[\w:<>,\s*&\[\]]*?\b(\w+)\s*\(")
+FUNCTION = re.compile(r"(?:template <[^{]*?>\s*)?(?:decltype\(auto\)\s+)?[\w:<>,\s*&\[\]]*?\b(\w+)\s*\(")
 
 
 def statements(text):

@@ -13,7 +13,8 @@ TALL, SHORT = 86, 64  # heights of boxes
 ENTRY, STAGE, FORM, RUN, SHARED = "#dbe9f8", "#d9efe6", "#fbf0cc", "#fbe3cf", "#eceff2"  # fill colors by role
 LEGEND = ((ENTRY, "entry point"), (STAGE, "stage of the compiler"), (FORM, "form of a program"), (RUN, "code and execution"), (SHARED, "reference and shared facts"))
 EDGE = "#57606a"
-FRAME = "driver"  # the folder that is drawn around the stages: it calls them
+FRAME = "driver"  # drawn around the stages: it calls them
+FRAMED = {f"{FRAME}/{job}" for job in ("compile", "report", "run", "measure", "testing")}
 # folder: (column, y, height, fill, what it holds, files in it or beside src/ where to begin reading)
 FOLDERS = {
     "pjrt": (0, ENTRY_TOP, SHORT, ENTRY, ("PJRT plugin for JAX",), ("api.cc", "python/jax_plugins/")),
@@ -47,11 +48,11 @@ def layers(root):
 
 def mistakes(root):
     """How the table above differs from the tree, as messages."""
-    drawn = {*FOLDERS, FRAME}
+    drawn = {*FOLDERS, *FRAMED}
     found = [f"tools/layers.txt has the folder {name}, and the picture of the architecture has not" for name in sorted(layers(root) - drawn)]
     found += [f"the picture of the architecture has the folder {name}, and tools/layers.txt has not" for name in sorted(drawn - layers(root))]
     named = [(folder, name) for folder, (*_, files) in FOLDERS.items() for name in files]
-    named.append((FRAME, "compile.cc"))
+    named.append((FRAME, "compile/compile.cc"))
     return found + [f"the picture of the architecture names {name} in {folder}, which does not exist" for folder, name in named
                     if not (root / "src" / folder / name).exists() and not (root / name).exists()]  # fmt: skip
 
@@ -102,7 +103,7 @@ def frame():
     """The driver around the stages, and how the entry points reach it."""
     top, x = TOPS[0] - 42, LEFT - 20
     parts = [svg.rect(x, top, WIDTH - 2 * x, TOPS[2] + TALL + 30 - top, "#f6f8fa", EDGE, 8), svg.text(LEFT, top + 24, FRAME, 13, bold=True, mono=True),
-             svg.text(LEFT + 66, top + 24, "compile.cc: Compile(module, target, options) calls the stages in this order and holds what they return", 11)]  # fmt: skip
+             svg.text(LEFT + 66, top + 24, "compile/compile.cc: Compile(module, target, options) calls the stages in this order; run/, report/ and others use the result", 11)]  # fmt: skip
     for column in range(3):
         parts += arrow([(x_of(column) + WIDE / 2, ENTRY_TOP + SHORT + 3), (x_of(column) + WIDE / 2, top - 3)])
     return parts

@@ -3,8 +3,8 @@
 #include "driver/report/explain.h"
 
 #include "capi/handles.h"
-#include "driver/measure_compilation.h"
-#include "driver/named_options.h"
+#include "driver/compile/named_options.h"
+#include "driver/measure/measure_compilation.h"
 #include "ir/clone.h"
 
 namespace tokamak {

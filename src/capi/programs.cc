@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "capi/handles.h"
-#include "driver/make_executable.h"
-#include "driver/load.h"
-#include "driver/named_options.h"
+#include "driver/compile/named_options.h"
+#include "driver/run/make_executable.h"
 #include "ir/clone.h"
+#include "text/load.h"
 #include "text/read.h"
 #include "text/write.h"
 

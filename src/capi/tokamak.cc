@@ -9,12 +9,12 @@
 #include <nlohmann/json.hpp>
 #include <tokamak/c_api.h>
 
-#include "driver/backend.h"
-#include "driver/devices.h"
-#include "driver/event_sink.h"
-#include "driver/ffi_calls.h"
-#include "driver/host_calls.h"
-#include "driver/named_options.h"
+#include "driver/compile/backend.h"
+#include "driver/compile/devices.h"
+#include "driver/compile/event_sink.h"
+#include "driver/compile/host_calls.h"
+#include "driver/compile/named_options.h"
+#include "driver/run/ffi_calls.h"
 #include "interp/lapack_routines.h"
 #include "runtime/process.h"
 #include "runtime/worker.h"

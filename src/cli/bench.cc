@@ -1,4 +1,4 @@
-#include "driver/bench.h"
+#include "driver/measure/bench.h"
 
 #include <cstdlib>
 
@@ -8,9 +8,9 @@
 #include "cli/commands.h"
 #include "cli/json_error.h"
 #include "cli/programs.h"
-#include "driver/backend.h"
-#include "driver/counters.h"
-#include "driver/fusion_options.h"
+#include "driver/compile/backend.h"
+#include "driver/compile/fusion_options.h"
+#include "driver/report/counters.h"
 #include "driver/report/write.h"
 #include "interp/arguments.h"
 #include "ir/clone.h"

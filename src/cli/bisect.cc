@@ -7,12 +7,12 @@
 #include "cli/commands.h"
 #include "cli/json_error.h"
 #include "cli/programs.h"
-#include "driver/npz.h"
-#include "driver/pass_target.h"
-#include "driver/same_values.h"
+#include "driver/compile/pass_target.h"
+#include "driver/testing/same_values.h"
 #include "interp/arguments.h"
 #include "interp/interp.h"
 #include "passes/passes.h"
+#include "text/npz.h"
 
 // `tokamak bisect`: runs the passes one at a time and the program after each of them.
 

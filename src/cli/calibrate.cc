@@ -8,10 +8,10 @@
 #include "cli/commands.h"
 #include "cli/json_error.h"
 #include "cost/json.h"
-#include "driver/calibrate.h"
-#include "driver/host_rates.h"
-#include "driver/kernel_codes.h"
-#include "driver/load.h"
+#include "driver/compile/host_rates.h"
+#include "driver/measure/calibrate.h"
+#include "driver/run/kernel_codes.h"
+#include "text/load.h"
 
 // `tokamak calibrate`: measures this machine, or fits its rates to measured kernels.
 

@@ -6,10 +6,10 @@
 
 #include "cli/commands.h"
 #include "cli/json_error.h"
-#include "driver/load.h"
 #include "ir/compare.h"
 #include "ir/infer.h"
 #include "text/bytecode_histogram.h"
+#include "text/load.h"
 #include "text/read.h"
 #include "text/write.h"
 

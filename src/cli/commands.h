@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "cli/console.h"
-#include "driver/compare_arrays.h"
-#include "driver/compile_options.h"
-#include "driver/executable.h"
+#include "driver/compile/compile_options.h"
+#include "driver/run/compare_arrays.h"
+#include "driver/run/executable.h"
 #include "fusion/constraints.h"
 
 namespace tokamak {
@@ -43,8 +43,9 @@ struct RunCommand {
   bool flush_subnormals = false;  // as XLA CPU does
   Tolerance tolerance;
   bool json = false;
-  bool corrupt = false;  // change the expected value of every check (driver/corrupt_values.h)
-  bool hoist = false;    // for tests: constants of the entry become arguments
+  bool corrupt =
+      false;           // change the expected value of every check (driver/testing/corrupt_values.h)
+  bool hoist = false;  // for tests: constants of the entry become arguments
   bool explain = false;  // also print the compile report
 };
 int Run(const RunCommand& command, Console& console);

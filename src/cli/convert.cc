@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "cli/commands.h"
-#include "driver/load.h"
+#include "text/load.h"
 #include "text/write.h"
 
 // `tokamak convert`: prints every program of a file in another format. Programs that do not verify

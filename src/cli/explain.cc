@@ -4,10 +4,10 @@
 
 #include "cli/programs.h"
 #include "cli/usage.h"
-#include "driver/fusion_options.h"
-#include "driver/load.h"
-#include "driver/measure_compilation.h"
+#include "driver/compile/fusion_options.h"
+#include "driver/measure/measure_compilation.h"
 #include "ir/clone.h"
+#include "text/load.h"
 
 // `tokamak explain`: the steps of a compiled program, the source lines that each step implements,
 // and the steps that are interpreted for lack of a kernel. `tokamak lint`: source lines that cost

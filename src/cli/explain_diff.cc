@@ -3,7 +3,7 @@
 #include "cli/explain.h"
 #include "cli/json_error.h"
 #include "cli/programs.h"
-#include "driver/fusion_options.h"
+#include "driver/compile/fusion_options.h"
 #include "driver/report/write.h"
 
 namespace tokamak {

@@ -6,7 +6,7 @@
 #include "cli/explain.h"
 #include "cli/json_error.h"
 #include "cli/programs.h"
-#include "driver/xla_dump.h"
+#include "driver/report/xla_dump.h"
 #include "ir/clone.h"
 
 // `tokamak explain --xla-dump`: the kernels of another compiler's output, where its fusion stopped

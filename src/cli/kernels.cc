@@ -2,8 +2,8 @@
 
 #include "cli/commands.h"
 #include "cli/programs.h"
-#include "driver/compilation.h"
-#include "driver/cuda_source.h"
+#include "driver/compile/compilation.h"
+#include "driver/report/cuda_source.h"
 #include "ir/clone.h"
 #include "kernel/verify.h"
 #include "kernel/write.h"

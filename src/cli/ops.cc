@@ -7,16 +7,17 @@
 
 #include "cli/commands.h"
 #include "cli/json_error.h"
-#include "driver/load.h"
-#include "driver/op_coverage.h"
+#include "driver/testing/op_coverage.h"
 #include "ir/op.h"
+#include "text/load.h"
 
 // `tokamak ops`: one row per op of ops.def, with its support.
 //
 //   hlo, mlir    its name in the parsers and writers
 //   inferred     source of its shape: operands, attributes, or written and checked
 //   interpreted  the interpreter has an evaluator (evaluators.h: a missing one does not link)
-//   cpu, cuda    how it is executed there (driver/op_coverage.h): kernels, a library call, a host
+//   cpu, cuda    how it is executed there (driver/testing/op_coverage.h): kernels, a library call,
+//   a host
 //                step, or the interpreter runs the whole program
 //   tested       number of programs in --tests that contain it
 

@@ -6,13 +6,13 @@
 #include "cli/commands.h"
 #include "cli/json_error.h"
 #include "cli/usage.h"
-#include "driver/fusion_options.h"
-#include "driver/load.h"
-#include "driver/npz.h"
-#include "driver/pass_target.h"
-#include "driver/same_values.h"
+#include "driver/compile/fusion_options.h"
+#include "driver/compile/pass_target.h"
+#include "driver/testing/same_values.h"
 #include "ir/clone.h"
 #include "passes/passes.h"
+#include "text/load.h"
+#include "text/npz.h"
 #include "text/write.h"
 
 // `tokamak opt`: runs passes, shows what they did, and checks that they preserve values.

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/console.h"
-#include "driver/load.h"
+#include "text/load.h"
 
 namespace tokamak {
 

@@ -1,4 +1,4 @@
-#include "driver/reduce.h"
+#include "driver/testing/reduce.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/shell_command.h"
-#include "driver/load.h"
+#include "text/load.h"
 #include "text/write.h"
 
 // `tokamak reduce`: shrinks a failing program. Every attempt runs in a separate process, so that

@@ -6,15 +6,15 @@
 
 #include "cli/commands.h"
 #include "cli/json_error.h"
-#include "driver/arguments.h"
-#include "driver/backend.h"
-#include "driver/compiled_run.h"
-#include "driver/corrupt_values.h"
-#include "driver/expect.h"
-#include "driver/load.h"
-#include "driver/precision.h"
+#include "driver/compile/backend.h"
+#include "driver/compile/precision.h"
+#include "driver/run/arguments.h"
+#include "driver/run/compiled_run.h"
+#include "driver/testing/corrupt_values.h"
+#include "driver/testing/expect.h"
 #include "interp/arguments.h"
 #include "interp/interp.h"
+#include "text/load.h"
 
 // `tokamak run`: runs every program of a file and compares its results.
 

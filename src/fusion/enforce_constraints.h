@@ -18,8 +18,8 @@ namespace tokamak {
 //
 // The candidate keeps the constraints, and later moves respect them. A constraint that cannot be
 // met is logged as fusion.pin. That is all for `fuse`; for `require_fused`, CheckConstraints
-// (driver/check_constraints.h) then fails the compilation with the logged reason. `constraints` may
-// be null.
+// (driver/compile/check_constraints.h) then fails the compilation with the logged reason.
+// `constraints` may be null.
 void EnforceConstraints(CandidatePlan& candidate, RegionCosts& costs,
                         const FusionConstraints* constraints, DecisionLog& log);
 

@@ -20,8 +20,8 @@
 #include <thread>
 #include <unistd.h>
 
-#include "driver/devices.h"
-#include "driver/named_options.h"
+#include "driver/compile/devices.h"
+#include "driver/compile/named_options.h"
 #include "pjrt/slots.h"
 #include "runtime/process.h"
 #include "support/hash.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "driver/named_options.h"
+#include "driver/compile/named_options.h"
 #include "support/result.h"
 
 namespace tokamak {

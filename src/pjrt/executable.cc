@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "driver/cuda_executable.h"
+#include "driver/run/cuda_executable.h"
 #include "pjrt/slots.h"
 #include "runtime/host_allocator.h"
 

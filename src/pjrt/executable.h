@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/executable.h"
+#include "driver/run/executable.h"
 #include "pjrt/abi.h"
 #include "pjrt/client.h"
 #include "pjrt/compile_options.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "driver/executable.h"
+#include "driver/run/executable.h"
 #include "pjrt/buffer.h"
 #include "pjrt/client.h"
 #include "runtime/event.h"

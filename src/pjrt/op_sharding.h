@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "driver/shard_map.h"
+#include "driver/compile/shard_map.h"
 
 namespace tokamak {
 

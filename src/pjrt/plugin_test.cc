@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "driver/event_sink.h"
-#include "driver/host_calls.h"
+#include "driver/compile/event_sink.h"
+#include "driver/compile/host_calls.h"
 #include "pjrt/compile_options.h"
 #include "pjrt/proto.h"
 #include "pjrt/test_client.h"

@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "driver/make_executable.h"
-#include "driver/event_sink.h"
-#include "driver/named_options.h"
+#include "driver/compile/event_sink.h"
+#include "driver/compile/named_options.h"
+#include "driver/run/make_executable.h"
 #include "pjrt/executable.h"
 #include "pjrt/extensions.h"
 #include "pjrt/op_sharding.h"

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "driver/devices.h"
-#include "driver/named_options.h"
+#include "driver/compile/devices.h"
+#include "driver/compile/named_options.h"
 #include "pjrt/client.h"
 #include "pjrt/slots.h"
 

@@ -10,14 +10,14 @@
 
 #include <fmt/format.h>
 
-#include "driver/make_executable.h"
-#include "driver/device_loops.h"
-#include "driver/load.h"
+#include "driver/compile/device_loops.h"
 #include "driver/report/compile_report.h"
 #include "driver/report/digest.h"
+#include "driver/run/make_executable.h"
 #include "gen/generator.h"
 #include "ir/clone.h"
 #include "issued/recording_gpu.h"
+#include "text/load.h"
 
 namespace tokamak {
 namespace {

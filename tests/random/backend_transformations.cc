@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "analysis/cumulative_window.h"
-#include "driver/compilation.h"
-#include "driver/compiled_run.h"
-#include "driver/fusion_options.h"
+#include "driver/compile/compilation.h"
+#include "driver/compile/fusion_options.h"
+#include "driver/run/compiled_run.h"
 #include "gen/generator.h"
 #include "gen/window.h"
 #include "ir/clone.h"

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "driver/reduce.h"
+#include "driver/testing/reduce.h"
 #include "interp/interp.h"
 #include "ir/infer.h"
 #include "random/elements.h"

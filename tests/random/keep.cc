@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "driver/load.h"
 #include "random/campaign.h"
+#include "text/load.h"
 #include "text/read.h"
 #include "text/write.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "cost/machine.h"
-#include "driver/target.h"
+#include "driver/compile/target.h"
 #include "gen/library/libraries.h"
 #include "ir/clone.h"
 #include "ir/compare.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "analysis/effects.h"
-#include "driver/compilation.h"
+#include "driver/compile/compilation.h"
 #include "ir/clone.h"
 #include "kernel/hash.h"
 #include "passes/passes.h"

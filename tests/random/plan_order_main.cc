@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "driver/load.h"
 #include "lower/lower.h"
 #include "passes/passes.h"
 #include "random/plan_order.h"
 #include "rewrite/pipeline.h"
+#include "text/load.h"
 
 namespace tokamak::fuzz {
 namespace {

@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include "driver/same_values.h"
+#include "driver/testing/same_values.h"
 #include "ir/builder.h"
 #include "ir/clone.h"
 #include "ir/infer.h"

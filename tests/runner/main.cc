@@ -14,7 +14,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "driver/host_rates.h"
+#include "driver/compile/host_rates.h"
 #include "runner/run_test.h"
 #include "support/sanitizers.h"
 

@@ -6,8 +6,8 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "driver/load.h"
 #include "ir/compare.h"
+#include "text/load.h"
 
 namespace tokamak {
 namespace {

@@ -16,11 +16,11 @@
 #include <unordered_map>
 
 #include "cost/rates.h"
-#include "driver/all_kernels.h"
-#include "driver/device_loops.h"
+#include "driver/compile/all_kernels.h"
+#include "driver/compile/device_loops.h"
+#include "driver/compile/step_cost.h"
 #include "driver/report/digest.h"
-#include "driver/step_cost.h"
-#include "driver/xla_dump.h"
+#include "driver/report/xla_dump.h"
 #include "fusion/region_hash.h"
 #include "ir/clone.h"
 #include "support/hash.h"

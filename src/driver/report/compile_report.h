@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cost/work.h"
-#include "driver/compilation.h"
+#include "driver/compile/compilation.h"
 #include "driver/report/phases.h"
 #include "driver/report/step_times.h"
 #include "explain/decision.h"
@@ -21,7 +21,7 @@
 namespace tokamak {
 
 struct ReportOptions {
-  // Runs each step on random arguments (driver/measure_steps.h); null: no measured times.
+  // Runs each step on random arguments (driver/measure/measure_steps.h); null: no measured times.
   StepMeasurer measurer = nullptr;
   double seconds = 0.03;  // time budget per step of the measurer
 };

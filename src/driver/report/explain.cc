@@ -6,14 +6,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "driver/event_sink.h"
-#include "driver/load.h"
-#include "driver/named_options.h"
+#include "driver/compile/event_sink.h"
+#include "driver/compile/named_options.h"
 #include "driver/report/targets.h"
 #include "driver/report/views.h"
 #include "driver/report/write.h"
 #include "ir/clone.h"
 #include "support/near_names.h"
+#include "text/load.h"
 
 namespace tokamak {
 namespace {

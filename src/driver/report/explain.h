@@ -44,7 +44,7 @@ bool IsTrue(std::string_view value);
 Status SetExplainOption(ExplainRequest& request, std::string_view name, const std::string& value);
 
 // TOKAMAK_DEBUG ("explain", or "decisions" for all records): reports a compilation to the event
-// sink (driver/event_sink.h) if there is one, otherwise on standard error.
+// sink (driver/compile/event_sink.h) if there is one, otherwise on standard error.
 void ExplainCompilation(const std::shared_ptr<const Compilation>& compilation);
 
 // JSON on one line. Invalid UTF-8 is replaced.

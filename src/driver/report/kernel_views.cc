@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "driver/cuda_source.h"
-#include "driver/llvm_text.h"
+#include "driver/report/cuda_source.h"
+#include "driver/report/llvm_text.h"
 #include "driver/report/views.h"
 #include "driver/report/write.h"
 #include "kernel/write.h"

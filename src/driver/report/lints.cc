@@ -18,7 +18,7 @@
 #include <fmt/format.h>
 
 #include "cost/rates.h"
-#include "driver/xla_dump.h"
+#include "driver/report/xla_dump.h"
 
 namespace tokamak {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "driver/compilation.h"
+#include "driver/compile/compilation.h"
 #include "runtime/steps.h"
 #include "support/result.h"
 

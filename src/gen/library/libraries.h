@@ -21,8 +21,8 @@ class TargetLibraries {
   // Returns why no library computes a convolution, empty if one does.
   std::string WhyNot(const LibraryConvolution& convolution);
   // Whether any answer was positive, for a dot or a convolution: the program may use a library.
-  // After the target passes, this becomes Machine::uses_library (driver/lower_module.cc), without
-  // which UsesLibrary (dot.h) is false for all dots and convolutions.
+  // After the target passes, this becomes Machine::uses_library (driver/compile/lower_module.cc),
+  // without which UsesLibrary (dot.h) is false for all dots and convolutions.
   bool uses_library() const { return uses_library_; }
 
  protected:

@@ -13,15 +13,15 @@
 #include <fmt/format.h>
 
 #include "backend/cuda/cuda_text.h"
-#include "driver/array_bytes.h"
-#include "driver/compilation.h"
-#include "driver/kernel_codes.h"
-#include "driver/load.h"
+#include "driver/compile/compilation.h"
+#include "driver/run/kernel_codes.h"
 #include "interp/arguments.h"
+#include "interp/array_bytes.h"
 #include "interp/interp.h"
 #include "ir/clone.h"
 #include "kernel/verify.h"
 #include "lower/lower.h"
+#include "text/load.h"
 
 namespace tokamak {
 namespace {

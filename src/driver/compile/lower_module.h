@@ -1,0 +1,39 @@
+#pragma once
+
+#include <vector>
+
+#include "driver/compile/compile_options.h"
+#include "driver/compile/program_info.h"
+#include "driver/compile/target.h"
+#include "explain/decision.h"
+#include "ir/ir.h"
+#include "lower/lower.h"
+#include "rewrite/pipeline.h"
+#include "support/result.h"
+
+// The two halves of a compilation for a target: target passes, then planning and lowering. Compile
+// is the only caller.
+
+namespace tokamak {
+
+// Iterations per launch of a whole-loop kernel with CompileOptions::short_chunks. Chosen: small
+// enough that tests with short loops launch several times.
+inline constexpr int64_t kShortChunk = 3;
+
+struct TargetPassRuns {
+  std::vector<PassRun> runs;
+  FusionTags fusion_tags;  // FusionMode::kXlaPasses only
+};
+
+// Runs the target's pipeline, and the passes of FusionMode::kXlaPasses, on an optimized module.
+// Sets in the target's machine whether the program calls a library.
+Result<TargetPassRuns> RunTargetPasses(Module& module, Target& target,
+                                       const CompileOptions& options, DecisionLog& log);
+
+// Plans and lowers the module that RunTargetPasses produced.
+Result<LoweredProgram> LowerModule(const Module& module, const Target& target,
+                                   const CompileOptions& options,
+                                   const std::vector<ParameterInfo>& parameters,
+                                   const FusionTags& tags, DecisionLog& log);
+
+}  // namespace tokamak

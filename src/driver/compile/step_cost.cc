@@ -1,0 +1,197 @@
+#include "driver/compile/step_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cost/rates.h"
+#include "driver/compile/device_loops.h"
+#include "runtime/thread_pool.h"
+
+namespace tokamak {
+namespace {
+
+// Microseconds: per interpreted step, per interpreted element (see interp_executable.cc), and per
+// loop with an unknown trip count (chosen: longer than any short program).
+constexpr double kHostStep = 5, kHostElement = 0.02, kLoop = 1000;
+// Microseconds. A branch cheaper than this does not make the run time data-dependent (chosen).
+constexpr double kShortBranch = 50;
+
+double ElementsOf(const Shape& shape) {
+  double count = 0;
+  for (const Shape& leaf : LeavesOf(shape))
+    if (leaf.IsArray()) count += static_cast<double>(leaf.ElementCount());
+  return count;
+}
+
+double HostStepUs(const Instr& instr) {
+  double elements = ElementsOf(instr.shape());
+  for (const Instr* operand : instr.operands()) elements += ElementsOf(operand->shape());
+  bool any_time =
+      instr.op() == Op::kConvolution || instr.op() == Op::kCustomCall || !instr.called().empty();
+  return kHostStep + kHostElement * elements + (any_time ? kLoop : 0);
+}
+
+// The work of a matrix product on a GPU's tensor cores: f32 operands are rounded to fewer bits and
+// counted at the bf16 rate, all other types at the f64 rate.
+void AddTiles(const MatrixProduct& product, double multiplications, Work& work) {
+  // Rows and columns of an output tile (chosen).
+  constexpr double kTile = 128;
+  work.threads = 256;
+  work.tasks = std::ceil(static_cast<double>(product.m) / kTile) *
+               std::ceil(static_cast<double>(product.n) / kTile) *
+               static_cast<double>(product.BatchCount());
+  work[product.type == MatrixType::kF32 ? Pipe::kMultiply16 : Pipe::kMultiply64] = multiplications;
+}
+
+// The work of a convolution on tensor cores; overlapping windows are read from cache. Convolutions
+// reach half the rate of a matrix product, f32 half of that, and f32 filter gradients a quarter:
+// 4.8 G multiplications took 18 us in bf16 (launch-bound), 30 and 73 us in f32; 3.7 G took 30, 31
+// and 63 us (measured on H200).
+Work WorkOfConvolution(const Convolution& c) {
+  // Rows and columns of an output tile (chosen, as in AddTiles).
+  constexpr double kTile = 128;
+  using Form = Convolution::Form;
+  auto x = static_cast<double>(c.XCount()), w = static_cast<double>(c.WCount()),
+       y = static_cast<double>(c.YCount()), groups = static_cast<double>(c.groups);
+  double bytes = c.type == Convolution::Type::kF32 ? 4 : 2;
+  double result = c.form == Form::kForward ? y : c.form == Form::kBackwardData ? x : w;
+  double columns = static_cast<double>(c.form == Form::kBackwardData ? c.inputs : c.outputs);
+  Work work;
+  work.threads = 256;
+  work.reads = (x + w + y - result) * bytes;
+  work.writes = result * bytes;
+  work.tasks = groups * std::ceil(columns / groups / kTile) * std::ceil(result / columns / kTile);
+  // The few results of a filter gradient are split along the contracted dimension (split-K) over
+  // all 132 SMs.
+  if (c.form == Form::kBackwardFilter) work.tasks = std::max(work.tasks, 132.0);
+  double times = c.type != Convolution::Type::kF32 ? 2
+                 : !c.tf32                         ? 1
+                 : c.form == Form::kBackwardFilter ? 8
+                                                   : 4;
+  work[times == 1 ? Pipe::kMultiply : Pipe::kMultiply16] = times * c.Multiplications();
+  return work;
+}
+
+Work WorkOfProduct(const ProductCall& call, const Machine& machine) {
+  if (call.convolution) return WorkOfConvolution(*call.convolution);
+  const MatrixProduct& product = call.product;
+  Work work;
+  auto m = static_cast<double>(product.m), n = static_cast<double>(product.n),
+       k = static_cast<double>(product.k), batch = static_cast<double>(product.BatchCount());
+  auto bytes = static_cast<double>(BytesOf(product.type));
+  bool wide = product.type == MatrixType::kF64 || product.type == MatrixType::kC128;
+  double parts = product.type == MatrixType::kF32 || product.type == MatrixType::kF64 ? 1 : 4;
+  work.tasks = static_cast<double>(call.blocks.count);
+  work.reads = batch * (m * k + k * n) * bytes;
+  work.writes = batch * m * n * bytes;
+  double multiplications = batch * m * n * k * parts;
+  if (machine.is_gpu()) {
+    AddTiles(product, multiplications, work);
+  } else {
+    work[wide ? Pipe::kMultiply64 : Pipe::kMultiply] = multiplications;
+  }
+  return work;
+}
+
+// Loops with known trip counts are `for` statements.
+bool HasOpenLoop(const StmtList& block) {
+  return std::any_of(block.begin(), block.end(), [](const Stmt& stmt) {
+    return stmt.kind == StmtKind::kWhile || HasOpenLoop(stmt.condition_stmts) ||
+           HasOpenLoop(stmt.body) || HasOpenLoop(stmt.else_body);
+  });
+}
+
+void SetMinChunksOf(std::vector<RunStep>& steps, const LoweredProgram& program,
+                    const Machine& machine) {
+  for (RunStep& step : steps) {
+    if (step.kind == StepKind::kLaunch) {
+      Work work = WorkOf(step, program, machine);
+      step.min_chunk = MinChunkOf(work, machine);
+      step.min_chunk_asleep = MinChunkOf(work, machine, kSleepingChunkFactor);
+    }
+    for (std::vector<RunStep>& block : step.blocks) SetMinChunksOf(block, program, machine);
+    if (step.kind == StepKind::kHorizontal) DivideIntoUnits(step);
+  }
+}
+
+}  // namespace
+
+Work WorkOf(const RunStep& launch, const LoweredProgram& program, const Machine& machine) {
+  if (launch.kind == StepKind::kLibrary)
+    return WorkOfProduct(program.products[launch.target], machine);
+  return WorkOf(program.kernels[launch.target], launch.grid, machine);
+}
+
+void SetMinChunks(LoweredProgram& program, const Machine& machine) {
+  SetMinChunksOf(program.steps, program, machine);
+}
+
+double EstimateStep(const RunStep& step, const LoweredProgram& program, const Machine& machine) {
+  const Rates& rates = RatesOf(machine);
+  switch (step.kind) {
+    case StepKind::kLaunch:
+    case StepKind::kLibrary:
+      return EstimateCost(WorkOf(step, program, machine), machine).total();
+    case StepKind::kHorizontal: {
+      // Replaces the launch costs of the kernels by the cost of one launch.
+      double most = 0, sum = 0;
+      for (const RunStep& launch : step.blocks[0]) {
+        double own = EstimateCost(WorkOf(launch, program, machine), machine).launch;
+        most = std::max(most, own);
+        sum += own;
+      }
+      return most - sum;
+    }
+    case StepKind::kCall:
+      return rates.step_us + program.calls[step.target]->Micros();
+    case StepKind::kHost:
+      return HostStepUs(*program.host_instrs[step.target]);
+    case StepKind::kWhile:
+      return kLoop;
+    case StepKind::kConditional:
+      return rates.step_us;
+    case StepKind::kCopy:
+    case StepKind::kPoison: {
+      Work work;
+      work.reads = work.writes = static_cast<double>(step.bytes);
+      work.tasks = std::max(1.0, work.reads / (1 << 18));
+      if (machine.is_gpu()) {  // as a copy kernel would, 64 bytes per thread
+        work.threads = 256;
+        work.tasks = std::max(1.0, std::ceil(work.reads / (64 * work.threads)));
+      }
+      return EstimateCost(work, machine).total();
+    }
+  }
+  return 0;
+}
+
+double EstimateCost(const std::vector<RunStep>& steps, const LoweredProgram& program,
+                    const Machine& machine) {
+  double micros = 0;
+  for (const RunStep& step : steps) {
+    double inside = 0;
+    for (const std::vector<RunStep>& block : step.blocks)
+      inside = std::max(inside, EstimateCost(block, program, machine));
+    micros += EstimateStep(step, program, machine) + inside;
+  }
+  return micros;
+}
+
+bool TimeDependsOnData(const std::vector<RunStep>& steps, const LoweredProgram& program,
+                       const Machine& machine) {
+  return std::any_of(steps.begin(), steps.end(), [&](const RunStep& step) {
+    if (step.kind == StepKind::kLaunch && HasOpenLoop(program.kernels[step.target].body))
+      return true;
+    // An interpreted step may contain a loop.
+    if (step.kind == StepKind::kHost && !program.host_instrs[step.target]->called().empty())
+      return true;
+    if (step.kind == StepKind::kWhile && !TripCountOf(step, program)) return true;
+    return std::any_of(step.blocks.begin(), step.blocks.end(), [&](const auto& block) {
+      return (step.kind == StepKind::kConditional &&
+              EstimateCost(block, program, machine) > kShortBranch) ||
+             TimeDependsOnData(block, program, machine);
+    });
+  });
+}
+
+}  // namespace tokamak

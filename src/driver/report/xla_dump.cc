@@ -1,0 +1,277 @@
+// Analyzes a program that XLA has fused already (text after optimizations): its kernels, and why
+// each value is stored between two of them. A kernel is a fusion, a library call or a single
+// instruction; views, tuples and control flow do not count.
+//
+//   fusion.1 --4 MiB--> fusion.2      cause: reduction; because: 1024 elements
+//
+// For each boundary the rules of XLA's fusion passes (xla_rules) are evaluated as if the two
+// were candidates; the first rule that rejects them is the cause. Control dependences of a
+// scheduled program are ignored, because the scheduler added them after fusion. Times are estimated
+// from the instructions, since the code of XLA's kernels is unknown.
+
+#include "driver/report/xla_dump.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "analysis/running_computations.h"
+#include "cost/work.h"
+#include "xla_rules/facts.h"
+#include "xla_rules/fusion_rules.h"
+
+namespace tokamak {
+namespace {
+
+// Instructions without a launch: views, names and control flow.
+bool IsNoKernel(const Instr& instr) {
+  switch (instr.op()) {
+    case Op::kParameter:
+    case Op::kConstant:
+    case Op::kTuple:
+    case Op::kGetTupleElement:
+    case Op::kBitcast:
+    case Op::kWhile:
+    case Op::kConditional:
+    case Op::kCall:
+    case Op::kAfterAll:
+    case Op::kAddDependency:
+    case Op::kOptimizationBarrier:
+    case Op::kDomain:
+    case Op::kPartitionId:
+    case Op::kReplicaId:
+    case Op::kAsyncUpdate:
+    case Op::kAsyncDone:
+    case Op::kCopyDone:
+    case Op::kAllReduceDone:
+    case Op::kAllGatherDone:
+    case Op::kCollectivePermuteDone:
+    case Op::kSendDone:
+    case Op::kRecvDone:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsLibrary(const Instr& instr) {
+  return instr.op() == Op::kCustomCall || instr.op() == Op::kDot ||
+         instr.op() == Op::kConvolution || instr.op() == Op::kFft || instr.op() == Op::kCholesky ||
+         instr.op() == Op::kTriangularSolve;
+}
+
+// No fusion into or out of it: a custom call, or a fusion built for a library.
+bool IsOpaque(const Instr& instr) {
+  return instr.op() == Op::kCustomCall ||
+         (instr.op() == Op::kFusion && instr.attrs<FusionAttrs>().kind == FusionKind::kCustom);
+}
+
+std::vector<const Instr*> BodyOf(const Instr& instr) {
+  if (instr.op() != Op::kFusion) return {&instr};
+  std::vector<const Instr*> body;
+  for (const Instr* in : instr.called(0)->Instrs())
+    if (in->op() != Op::kParameter && in->op() != Op::kTuple) body.push_back(in);
+  return body;
+}
+
+// Kernels that read a value, and the result or control flow instruction through which it leaves;
+// without duplicates.
+std::vector<const Instr*> ConsumersOf(const Instr& kernel) {
+  std::vector<const Instr*> consumers;
+  std::unordered_set<const Instr*> seen;
+  std::vector<const Instr*> open = {&kernel};
+  while (!open.empty()) {
+    const Instr* value = open.back();
+    open.pop_back();
+    for (const Instr* user : value->users()) {
+      if (!seen.insert(user).second) continue;
+      bool is_name = user->op() == Op::kGetTupleElement || user->op() == Op::kBitcast;
+      if (is_name) open.push_back(user);
+      if (!is_name) consumers.push_back(user);
+    }
+  }
+  return consumers;
+}
+
+std::string CauseOf(FusionRule rule) {
+  switch (rule) {
+    case FusionRule::kConcatMultiUser:
+      return "concatenate with several users";
+    case FusionRule::kReductionRoot:
+      return "reduction";
+    case FusionRule::kKernelSize:
+    case FusionRule::kRegisters:
+      return "limit";
+    case FusionRule::kExpensiveOp:
+      return "expensive op";
+    case FusionRule::kSeveralResults:
+      return "tuple";
+    case FusionRule::kOpKind:
+      return "op kind";
+    default: {
+      std::string_view name = InfoOf(rule).name;
+      return std::string(name.substr(name.find('.') + 1));
+    }
+  }
+}
+
+class DumpReader {
+ public:
+  DumpReader(const Module& module, const Machine& machine)
+      : module_(module),
+        machine_(machine),
+        context_(log_),
+        rules_(module, context_, /*control_binds=*/false) {}
+
+  DumpedProgram Run() {
+    for (const Computation* computation : RunningComputations(module_))
+      for (const Instr* instr : computation->PostOrder())
+        if (!IsNoKernel(*instr)) Add(*instr);
+    return std::move(program_);
+  }
+
+ private:
+  void Add(const Instr& instr) {
+    DumpedKernel kernel;
+    kernel.name = LabelOf(instr);
+    kernel.computation = instr.parent()->name();
+    kernel.kind = std::string(instr.info().name);
+    if (instr.op() == Op::kFusion) kernel.kind = ToText(instr.attrs<FusionAttrs>().kind);
+    if (IsLibrary(instr)) kernel.kind = "library";
+    program_.fusions += instr.op() == Op::kFusion ? 1 : 0;
+    program_.library += IsLibrary(instr) ? 1 : 0;
+    std::unordered_set<std::string> seen;
+    auto add_lines = [&](const Instr& of) {
+      for (std::string& line : SourceLines(of))
+        if (seen.insert(line).second) kernel.lines.push_back(std::move(line));
+    };
+    add_lines(instr);
+    for (const Instr* in : BodyOf(instr)) {
+      bool computes = in->op() != Op::kConstant && in->op() != Op::kBitcast;
+      kernel.ops += computes ? 1 : 0;
+      if (in->origins() != OriginId::kNone) add_lines(*in);
+    }
+    for (const Instr* operand : fuse::DistinctOperands(instr))
+      kernel.reads += fuse::BytesOf(operand->shape());
+    kernel.writes = fuse::BytesOf(instr.shape());
+    kernel.us = EstimateKernel(instr, kernel);
+    program_.kernels.push_back(std::move(kernel));
+    AddBoundaries(instr);
+  }
+
+  static std::string ToText(FusionKind kind) {
+    switch (kind) {
+      case FusionKind::kLoop:
+        return "kLoop";
+      case FusionKind::kInput:
+        return "kInput";
+      case FusionKind::kOutput:
+        return "kOutput";
+      default:
+        return "kCustom";
+    }
+  }
+
+  // Estimated from its instructions: the code of XLA's kernels is not known.
+  std::optional<double> EstimateKernel(const Instr& instr, const DumpedKernel& kernel) const {
+    if (instr.op() == Op::kCustomCall || instr.info().Is(kCollective)) return std::nullopt;
+    Work work;
+    work.reads = static_cast<double>(kernel.reads);
+    work.writes = static_cast<double>(kernel.writes);
+    for (const Instr* in : BodyOf(instr)) {
+      if (!in->shape().IsArray() || in->shape().HasDynamicDims()) continue;
+      bool reduces = in->op() == Op::kReduce || in->op() == Op::kReduceWindow;
+      bool is_known = in->info().Is(kElementwise) || in->info().Is(kDataMovement) || reduces ||
+                      in->op() == Op::kDot || in->op() == Op::kIota;
+      const Shape& shape = reduces ? in->operand(0)->shape() : in->shape();
+      if (is_known && shape.IsArray() && !shape.HasDynamicDims())
+        AddElementOp(work, *in, static_cast<double>(shape.ElementCount()), machine_);
+    }
+    for (const Instr* operand : fuse::DistinctOperands(instr))
+      if (operand->shape().IsArray() && !operand->shape().HasDynamicDims())
+        AddLoads(work, static_cast<double>(operand->shape().ElementCount()),
+                 operand->shape().type(), machine_);
+    // Bytes of one task of the estimated kernel (chosen).
+    constexpr double kBytesOfATask = 4096;
+    work.tasks = std::max(1.0, work.writes / kBytesOfATask);
+    return EstimateCost(work, machine_).total();
+  }
+
+  void AddBoundaries(const Instr& kernel) {
+    std::vector<const Instr*> consumers = ConsumersOf(kernel);
+    bool is_root = kernel.parent()->root() == &kernel;
+    if (is_root) AddBoundary(kernel, nullptr, consumers.size());
+    for (const Instr* consumer : consumers) AddBoundary(kernel, consumer, consumers.size());
+  }
+
+  void AddBoundary(const Instr& kernel, const Instr* consumer, size_t consumers) {
+    DumpedBoundary boundary;
+    boundary.from = LabelOf(kernel);
+    boundary.bytes = fuse::BytesOf(kernel.shape());
+    bool leaves = consumer == nullptr ||
+                  (consumer->op() == Op::kTuple && consumer == consumer->parent()->root());
+    boundary.to = leaves ? "result" : LabelOf(*consumer);
+    if (leaves || consumer->op() == Op::kTuple) {
+      boundary.cause = "tuple";
+    } else if (IsNoKernel(*consumer)) {
+      boundary.cause = std::string(consumer->info().name);
+    } else if (IsOpaque(kernel) || IsOpaque(*consumer)) {
+      const Instr& call = IsOpaque(kernel) ? kernel : *consumer;
+      boundary.cause = "custom call";
+      boundary.because = call.op() == Op::kCustomCall ? call.attrs<CustomCallAttrs>().target
+                                                      : "a fusion for a library";
+    } else {
+      Ask(kernel, *consumer, consumers, boundary);
+    }
+    program_.boundaries.push_back(std::move(boundary));
+  }
+
+  // Tests whether the kernel may enter this user, then whether it may be duplicated into all users,
+  // then the merger's rule on expensive ops.
+  void Ask(const Instr& kernel, const Instr& consumer, size_t consumers, DumpedBoundary& boundary) {
+    fuse::MaybeRejection rejection = rules_.MayEnter(kernel, consumer);
+    const Instr& root = fuse::RootOf(kernel);
+    if (!rejection && consumers > 1 && root.op() == Op::kConcatenate)
+      rejection =
+          fuse::Rejection{FusionRule::kConcatMultiUser, std::to_string(consumers) + " users"};
+    if (!rejection && consumers > 1) rejection = rules_.MayBeCopied(kernel);
+    if (!rejection && fuse::IsExpensive(kernel))
+      rejection = fuse::Rejection{FusionRule::kExpensiveOp, "the merger skips such fusions"};
+    if (!rejection) {
+      boundary.cause = "none of the paper's rules";
+      return;
+    }
+    bool reduces = root.op() == Op::kReduce || root.op() == Op::kReduceWindow;
+    boundary.cause = reduces ? "reduction" : CauseOf(rejection->rule);
+    boundary.rule = InfoOf(rejection->rule).name;
+    boundary.because = rejection->because;
+  }
+
+  const Module& module_;
+  const Machine& machine_;
+  DecisionLog log_;
+  PassContext context_;
+  fuse::FusionRules rules_;
+  DumpedProgram program_;
+};
+
+}  // namespace
+
+std::vector<std::string> SourceLines(const Instr& instr) {
+  const Module& module = *instr.parent()->module();
+  std::vector<std::string> lines;
+  for (const Origin* origin : module.origins().Of(instr.origins())) {
+    if (origin->frame == FrameId::kNone) continue;
+    const Frame& frame = module.origins().frame(origin->frame);
+    lines.push_back(frame.file + ":" + std::to_string(frame.line) +
+                    (frame.function.empty() ? "" : " (" + frame.function + ")"));
+  }
+  if (lines.empty() && instr.pos().line > 0)
+    lines.push_back(module.file + ":" + std::to_string(instr.pos().line));
+  return lines;
+}
+
+DumpedProgram ReadXlaDump(const Module& module, const Machine& machine) {
+  return DumpReader(module, machine).Run();
+}
+
+}  // namespace tokamak

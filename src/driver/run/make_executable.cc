@@ -1,0 +1,109 @@
+// From a compilation to something that runs (docs/architecture.md, stage 14).
+//
+//   MakeExecutable:  steps -> machine code or cubins -> Executable
+//   CompileAndLoad:  Compile and MakeExecutable, for a backend named by the options, with dumps and
+//                    events
+//
+// If a GPU rejects a form of code that the planner chose, the program is compiled again with
+// simpler forms (MakeForGpu).
+
+#include "driver/run/make_executable.h"
+
+#include <chrono>
+
+#include <nlohmann/json.hpp>
+
+#include "backend/cuda/gpu.h"
+#include "driver/compile/dump.h"
+#include "driver/compile/event_sink.h"
+#include "driver/compile/named_options.h"
+#include "driver/report/explain.h"
+#include "driver/run/cpu_executable.h"
+#include "driver/run/cuda_executable.h"
+#include "driver/run/interp_executable.h"
+
+namespace tokamak {
+namespace {
+
+// Fallbacks for forms that the GPU rejects: first loops and horizontally fused launches as single
+// launches, then one kernel per instruction, then the interpreter.
+Result<std::shared_ptr<const Executable>> MakeForGpu(std::shared_ptr<const Compilation> made) {
+  Result<std::shared_ptr<const Executable>> executable = MakeCudaExecutable(made);
+  auto is_rejected = [&] {
+    return !executable.ok() && cuda::IsUnsupportedForm(executable.error());
+  };
+  Decision why{
+      .pass = "device", .rule = "device.separate-launches", .subject = made->module->name()};
+  CompileOptions options = made->options;
+  if (is_rejected()) {
+    why.because = executable.error().message;
+    options.horizontal = HorizontalMode::kNone;
+    options.persistent = false;
+    TOK_TRY(made, Recompile(*made, options, why));
+    executable = MakeCudaExecutable(made);
+  }
+  if (is_rejected()) {
+    why.rule = "device.unfused";
+    why.because = executable.error().message;
+    options.fusion = FusionMode::kNone;
+    options.apply_constraints = false;
+    TOK_TRY(made, Recompile(*made, options, why));
+    executable = MakeCudaExecutable(made);
+  }
+  if (!is_rejected() || made->options.require_kernels) return executable;
+  TOK_TRY(std::shared_ptr<const Executable> interpreted,
+          MakeInterpExecutable(RecompileInterpreted(*made, executable.error().message)));
+  return OnDevice(std::move(interpreted), *made->target.device);
+}
+
+void ReportCompile(const Executable& executable, std::string_view backend, double loading_ms) {
+  if (!HasEventSink()) return;
+  const Compilation& made = executable.compilation();
+  // An interpreted program has no compiled steps to fall back from.
+  std::vector<std::string> fallbacks;
+  if (made.target.kernel_backend != KernelBackend::kInterpreter) fallbacks = executable.HostSteps();
+  for (const std::string& text : executable.codegen_fallbacks()) fallbacks.push_back(text);
+  EmitEvent(nlohmann::json{{"event", "compile"},
+                           {"name", executable.name()},
+                           {"cache", "none"},
+                           {"verify_us", made.times.verify_ms * 1000},
+                           {"passes_us", made.times.passes_ms * 1000},
+                           {"prepare_us", (made.times.planning_ms + loading_ms) * 1000},
+                           {"backend", backend},
+                           {"launches", executable.Launches()},
+                           {"fallbacks", fallbacks},
+                           {"parameters", executable.parameters().size()},
+                           {"results", executable.results().size()}});
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Executable>> MakeExecutable(
+    std::shared_ptr<const Compilation> compilation) {
+  Device* device = compilation->target.device;
+  if (compilation->why_interpreted.empty())
+    return device == nullptr ? MakeCpuExecutable(std::move(compilation))
+                             : MakeForGpu(std::move(compilation));
+  TOK_TRY(std::shared_ptr<const Executable> executable,
+          MakeInterpExecutable(std::move(compilation)));
+  return device == nullptr ? executable : OnDevice(std::move(executable), *device);
+}
+
+Result<std::shared_ptr<const Executable>> CompileAndLoad(std::unique_ptr<Module> module,
+                                                         const CompileOptions& given) {
+  CompileOptions options = given;
+  TOK_RETURN_IF_ERROR(AddChecksOfEnvironment(options));
+  TOK_TRY(Target target, TargetOfBackend(options.backend));
+  Dump dump(options.dump_dir, module->name());
+  dump.Before(*module);
+  TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(module), target, options));
+  ExplainCompilation(made);
+  auto begin = std::chrono::steady_clock::now();
+  TOK_TRY(std::shared_ptr<const Executable> executable, MakeExecutable(std::move(made)));
+  std::chrono::duration<double, std::milli> loading = std::chrono::steady_clock::now() - begin;
+  ReportCompile(*executable, target.name, loading.count());
+  dump.After(*executable->compilation().module);
+  return executable;
+}
+
+}  // namespace tokamak
