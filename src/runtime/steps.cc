@@ -1,14 +1,10 @@
-// Executes the steps of a lowered program on the CPU. Steps run one after another; parallelism is
-// inside a step, whose grid the thread pool divides. No step allocates arrays: buffer slices are
-// offsets in memories of the run.
-//
-//   while, blocks:    0 condition | 1 body | 2 copies of carried values
-//   double-buffered:  0, 1 even iterations | 3, 4 odd ones | 2 once, after an odd trip count
+// The CPU's side of the executor (step_walk.h). Steps run one after another; parallelism is inside
+// a step, whose grid the thread pool divides. No step allocates arrays: buffer slices are offsets
+// in memories of the run.
 //
 // Loops of short steps would spend their time on dispatch. If every step of a loop fits one thread,
 // pointers are resolved once and the steps run in a tight loop (ShortSteps). A horizontally fused
-// launch is one parallel loop over the units of all its kernels. `stop` is polled between steps, so
-// a run ends at the next one. Watchers and recorders use the general path.
+// launch is one parallel loop over the units of all its kernels.
 
 #include "runtime/steps.h"
 
@@ -16,6 +12,7 @@
 #include <array>
 #include <cstring>
 
+#include "runtime/step_walk.h"
 #include "runtime/thread_pool.h"
 
 namespace tokamak {
@@ -85,13 +82,81 @@ class ShortSteps {
   std::vector<Step> steps_;
 };
 
-class Stepper {
+class CpuSteps final : public StepBackend {
  public:
-  explicit Stepper(const StepContext& context) : context_(context) {}
+  explicit CpuSteps(const StepContext& context) : context_(context) {}
 
-  Status Run(const std::vector<RunStep>& steps) {
-    for (const RunStep& step : steps) TOK_RETURN_IF_ERROR(RunOne(step));
+  Status Run(std::span<const RunStep> steps, size_t&) override {
+    const RunStep& step = steps.front();
+    if (context_.recorder != nullptr) [[unlikely]]
+      return Record(step);
+    switch (step.kind) {
+      case StepKind::kLaunch:
+        Launch(step);
+        return Ok();
+      case StepKind::kHorizontal:
+        if (context_.horizontal != nullptr) {
+          LaunchAsOne(step);
+        } else {
+          LaunchHorizontal(step);
+        }
+        return Ok();
+      case StepKind::kLibrary:
+        return Multiply(step);
+      case StepKind::kCall:
+        return Call(step);
+      case StepKind::kHost:
+        return CallHost(step);
+      case StepKind::kCopy: {
+        std::byte *to = At(step.slices[0]), *from = At(step.slices[1]);
+        // A donated parameter may be the result itself.
+        if (to != from) Copy(to, from, step.bytes);
+        return Ok();
+      }
+      case StepKind::kPoison:
+        std::memset(At(step.slices[0]), 0xFF, static_cast<size_t>(step.bytes));
+        return Ok();
+      case StepKind::kWhile:
+      case StepKind::kConditional:
+        break;  // the executor's
+    }
     return Ok();
+  }
+
+  Status Read(const BufferSlice& from, void* to, size_t bytes) override {
+    std::memcpy(to, At(from), bytes);
+    return Ok();
+  }
+
+  Result<StepArrays> ArraysOf(const RunStep& step, bool) override {
+    StepArrays arrays;
+    for (const BufferSlice& slice : step.slices) arrays.addresses.push_back(At(slice));
+    return arrays;
+  }
+
+  // Slices do not move during a run, so that all pointers can be computed before the first
+  // iteration.
+  Result<bool> RunLoop(const RunStep& step) override {
+    if (context_.horizontal != nullptr || context_.recorder != nullptr ||
+        !std::all_of(step.blocks.begin(), step.blocks.end(), ShortSteps::Has))
+      return false;
+    std::vector<ShortSteps> blocks;
+    for (const std::vector<RunStep>& block : step.blocks) blocks.emplace_back(block, context_);
+    bool alternates_buffers = blocks.size() > 3, odd = false;
+    const std::byte* goes_on[] = {At(step.slices[0]), At(step.slices[alternates_buffers ? 1 : 0])};
+    while (true) {
+      if (IsStopped(context_.stop)) return StopError();
+      blocks[odd ? 3 : 0].Run();
+      if (*goes_on[odd ? 1 : 0] == std::byte{0}) break;
+      blocks[odd ? 4 : 1].Run();
+      if (alternates_buffers) {
+        odd = !odd;
+      } else {
+        blocks[2].Run();
+      }
+    }
+    if (odd) blocks[2].Run();
+    return true;
   }
 
  private:
@@ -112,83 +177,10 @@ class Stepper {
     return body(std::span<void* const>(many));
   }
 
-  Status RunOne(const RunStep& step) {
-    if (context_.recorder != nullptr) [[unlikely]]
-      return Record(step);
-    bool is_watched = step.kind == StepKind::kLaunch || step.kind == StepKind::kLibrary ||
-                      step.kind == StepKind::kCall || step.kind == StepKind::kHost;
-    if (context_.watcher == nullptr || !is_watched) return RunPlain(step);
-    TOK_RETURN_IF_ERROR(WithPointers(step, [&](std::span<void* const> arguments) {
-      return context_.watcher->Before(step, arguments);
-    }));
-    TOK_RETURN_IF_ERROR(RunPlain(step));
-    return WithPointers(step, [&](std::span<void* const> arguments) {
-      return context_.watcher->After(step, arguments);
-    });
-  }
-
   Status Record(const RunStep& step) {
-    switch (step.kind) {
-      case StepKind::kWhile:
-        return RunWhile(step);
-      case StepKind::kConditional:
-        return Run(step.blocks[context_.recorder->BlockOf(step)]);
-      case StepKind::kPoison:
-        return Ok();
-      case StepKind::kCopy:
-        if (At(step.slices[0]) == At(step.slices[1])) return Ok();
-        [[fallthrough]];
-      default:
-        context_.recorder->Issue(step);
-        return Ok();
-    }
-  }
-
-  bool GoesOn(const RunStep& loop, bool odd) const {
-    if (context_.recorder != nullptr) [[unlikely]]
-      return context_.recorder->GoesOn(loop);
-    return At(loop.slices[odd ? 1 : 0])[0] != std::byte{0};
-  }
-
-  Status RunPlain(const RunStep& step) {
-    switch (step.kind) {
-      case StepKind::kLaunch:
-        TOK_RETURN_IF_ERROR(CheckStop());
-        Launch(step);
-        return Ok();
-      case StepKind::kHorizontal:
-        if (context_.watcher != nullptr) return Run(step.blocks[0]);
-        TOK_RETURN_IF_ERROR(CheckStop());
-        if (context_.horizontal != nullptr) {
-          LaunchAsOne(step);
-        } else {
-          LaunchHorizontal(step);
-        }
-        return Ok();
-      case StepKind::kLibrary:
-        return Multiply(step);
-      case StepKind::kCall:
-        TOK_RETURN_IF_ERROR(CheckStop());
-        WithPointers(step, [&](std::span<void* const> arguments) {
-          context_.calls[step.target]->Run(arguments, context_.stop);
-        });
-        return CheckStop();
-      case StepKind::kHost:
-        return CallHost(step);
-      case StepKind::kCopy: {
-        std::byte *to = At(step.slices[0]), *from = At(step.slices[1]);
-        // A donated parameter may be the result itself.
-        if (to != from) Copy(to, from, step.bytes);
-        return Ok();
-      }
-      case StepKind::kWhile:
-        return RunWhile(step);
-      case StepKind::kConditional:
-        return Run(step.blocks[BlockOf(step)]);
-      case StepKind::kPoison:
-        std::memset(At(step.slices[0]), 0xFF, static_cast<size_t>(step.bytes));
-        return Ok();
-    }
+    bool is_nothing = step.kind == StepKind::kPoison ||
+                      (step.kind == StepKind::kCopy && At(step.slices[0]) == At(step.slices[1]));
+    if (!is_nothing) context_.recorder->Issue(step);
     return Ok();
   }
 
@@ -251,17 +243,22 @@ class Stepper {
   }
 
   Status Multiply(const RunStep& step) {
-    TOK_RETURN_IF_ERROR(CheckStop());
     const ProductCall& call = context_.products[step.target];
     ProductArrays arrays{At(step.slices[0]), At(step.slices[1]), At(step.slices[2])};
     ThreadPool::OfProcess().For(
         call.blocks.count, call.blocks.min_chunk,
         [&](int64_t begin, int64_t end) { RunProduct(call, arrays, begin, end, context_.stop); });
-    return CheckStop();
+    return CheckStop(context_.stop);
+  }
+
+  Status Call(const RunStep& step) {
+    WithPointers(step, [&](std::span<void* const> arguments) {
+      context_.calls[step.target]->Run(arguments, context_.stop);
+    });
+    return CheckStop(context_.stop);
   }
 
   Status CallHost(const RunStep& step) {
-    TOK_RETURN_IF_ERROR(CheckStop());
     const HostFunction& function = *context_.functions[step.target];
     return WithPointers(step, [&](std::span<void* const> arguments) {
       return function.Run(arguments.first(step.inputs), arguments.subspan(step.inputs),
@@ -269,67 +266,21 @@ class Stepper {
     });
   }
 
-  // Slices do not move during a run, so that all pointers can be computed before the first
-  // iteration.
-  Status RunShortLoop(const RunStep& step) {
-    std::vector<ShortSteps> blocks;
-    for (const std::vector<RunStep>& block : step.blocks) blocks.emplace_back(block, context_);
-    bool alternates_buffers = blocks.size() > 3, odd = false;
-    const std::byte* goes_on[] = {At(step.slices[0]), At(step.slices[alternates_buffers ? 1 : 0])};
-    while (true) {
-      TOK_RETURN_IF_ERROR(CheckStop());
-      blocks[odd ? 3 : 0].Run();
-      if (*goes_on[odd ? 1 : 0] == std::byte{0}) break;
-      blocks[odd ? 4 : 1].Run();
-      if (alternates_buffers) {
-        odd = !odd;
-      } else {
-        blocks[2].Run();
-      }
-    }
-    if (odd) blocks[2].Run();
-    return Ok();
-  }
-
-  Status RunWhile(const RunStep& step) {
-    if (context_.watcher == nullptr && context_.horizontal == nullptr &&
-        context_.recorder == nullptr &&
-        std::all_of(step.blocks.begin(), step.blocks.end(), ShortSteps::Has))
-      return RunShortLoop(step);
-    bool alternates_buffers = step.blocks.size() > 3, odd = false, asks = !step.runs_first;
-    for (;; asks = true) {
-      TOK_RETURN_IF_ERROR(CheckStop());
-      if (asks) TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 3 : 0]));
-      if (asks && !GoesOn(step, odd)) break;
-      TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 4 : 1]));
-      if (alternates_buffers) {
-        odd = !odd;
-      } else {
-        TOK_RETURN_IF_ERROR(Run(step.blocks[2]));
-      }
-    }
-    return odd ? Run(step.blocks[2]) : Ok();
-  }
-
-  size_t BlockOf(const RunStep& step) const {
-    const std::byte* index = At(step.slices[0]);
-    if (step.is_pred) return index[0] != std::byte{0} ? 0 : 1;
-    int32_t number = 0;
-    std::memcpy(&number, index, sizeof number);
-    size_t count = step.blocks.size();
-    return number < 0 || static_cast<size_t>(number) >= count ? count - 1
-                                                              : static_cast<size_t>(number);
-  }
-
-  Status CheckStop() const {
-    if (context_.stop == nullptr || !context_.stop->load(std::memory_order_relaxed)) return Ok();
-    return MakeError(ErrorCode::kStopped, "run: the program was stopped");
-  }
-
   const StepContext& context_;
 };
 
 }  // namespace
+
+void NumberSteps(std::vector<RunStep>& steps) {
+  size_t next = 0;
+  auto number = [&](auto& self, std::vector<RunStep>& block) -> void {
+    for (RunStep& step : block) {
+      step.number = next++;
+      for (std::vector<RunStep>& inner : step.blocks) self(self, inner);
+    }
+  };
+  number(number, steps);
+}
 
 void DivideIntoUnits(RunStep& fused_launch) {
   // One unit is the min_chunk of its launch. Chosen limits: total units, and units of one launch.
@@ -345,7 +296,10 @@ void DivideIntoUnits(RunStep& fused_launch) {
 }
 
 Status RunSteps(const std::vector<RunStep>& steps, const StepContext& context) {
-  return Stepper(context).Run(steps);
+  CpuSteps backend(context);
+  return WalkSteps(
+      steps, backend,
+      {.stop = context.stop, .watcher = context.watcher, .recorder = context.recorder});
 }
 
 }  // namespace tokamak

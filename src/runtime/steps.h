@@ -98,25 +98,32 @@ struct RunStep {
   // roles every iteration instead, and two more blocks are the condition and body of odd
   // iterations. `slices` then also has the condition of odd iterations.
   std::vector<std::vector<RunStep>> blocks = {};
-  int64_t at = 0;  // position in the schedule, as counted by the memory assignment
+  int64_t at = 0;     // position in the schedule, as counted by the memory assignment
+  size_t number = 0;  // see NumberSteps
 };
+
+// Numbers all steps, depth first, each before its blocks: the index of what a backend holds for
+// them.
+void NumberSteps(std::vector<RunStep>& steps);
 
 // Divides the work of a horizontally fused launch into units of about equal duration, by the
 // min_chunks of its launches. The units of one launch are contiguous; each launch has at least one.
 void DivideIntoUnits(RunStep& pack);
 
-// Observes every launch, library call and host function, in the thread of the run. Horizontally
-// fused launches then run individually.
+// Observes every launch, library call, call and host function, in the thread of the run. On a CPU,
+// horizontally fused launches then run individually.
 class StepWatcher {
  public:
   virtual ~StepWatcher() = default;
+  // False: the arguments are addresses where the step runs, which may be a device.
+  virtual bool ReadsArrays() const { return true; }
   // `arguments`: those of the step. An error ends the run.
   virtual Status Before(const RunStep& step, std::span<void* const> arguments) = 0;
   virtual Status After(const RunStep& step, std::span<void* const> arguments) = 0;
 };
 
 // Replaces both the execution of steps and the data that control flow depends on: lists what a
-// program issues without running it.
+// program issues without running it. On a device, the device itself records all but host steps.
 class StepRecorder {
  public:
   virtual ~StepRecorder() = default;
@@ -129,7 +136,7 @@ class StepRecorder {
   virtual size_t BlockOf(const RunStep& conditional) = 0;
 };
 
-// One run.
+// One run on the CPU.
 struct StepContext {
   std::span<std::byte* const> memories;
   std::span<const KernelCode* const> kernels;
@@ -144,7 +151,7 @@ struct StepContext {
   StepRecorder* recorder = nullptr;  // may be null
 };
 
-// Runs steps in order. Returns TK6103 if it is stopped; errors of host functions.
+// Runs steps in order (step_walk.h). Returns TK6103 if it is stopped; errors of host functions.
 Status RunSteps(const std::vector<RunStep>& steps, const StepContext& context);
 
 }  // namespace tokamak

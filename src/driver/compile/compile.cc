@@ -100,6 +100,7 @@ Status MakeSteps(Compilation& made) {
   // Checked programs run step by step, on the host where possible.
   if (made.target.kernel_backend == KernelBackend::kCuda && !made.options.check_kernels)
     FitToDevice(made.program, made.target, made.log);
+  NumberSteps(made.program.steps);
   if (made.options.require_kernels)
     TOK_RETURN_IF_ERROR(CheckAllKernels(made.program, *made.module));
   made.memory = MemoryOf(made.parameters, made.results, made.program.arena_bytes);

@@ -29,14 +29,18 @@ double DeviceNowUs() {
 }
 
 // Measures each step when the run first reaches it.
-class DeviceTimer final : public DeviceWatcher {
+class DeviceTimer final : public StepWatcher {
  public:
-  DeviceTimer(const LoweredProgram& program, cuda::Gpu& gpu, const MeasureOptions& options)
-      : program_(program), gpu_(gpu), options_(options) {}
+  DeviceTimer(const LoweredProgram& program, const DeviceSteps& steps, cuda::Gpu& gpu,
+              const MeasureOptions& options)
+      : program_(program), steps_(steps), gpu_(gpu), options_(options) {}
 
-  Status Before(const DeviceStep& step, std::span<std::byte* const> at) override {
-    StepKey key = KeyOf(*step.step);
-    if (times_.count(key) > 0) return Ok();
+  bool ReadsArrays() const override { return false; }
+
+  Status Before(const RunStep& of, std::span<void* const> at) override {
+    const DeviceStep& step = steps_.Of(of);
+    StepKey key = KeyOf(of);
+    if ((step.code == nullptr && step.product == nullptr) || times_.count(key) > 0) return Ok();
     pointers_.assign(at.begin(), at.end());
     std::vector<Saved> saved;
     if (step.code != nullptr) {
@@ -48,6 +52,8 @@ class DeviceTimer final : public DeviceWatcher {
     own_.clear();
     return Ok();
   }
+
+  Status After(const RunStep&, std::span<void* const>) override { return Ok(); }
 
   const StepTimes& times() const { return times_; }
 
@@ -72,8 +78,10 @@ class DeviceTimer final : public DeviceWatcher {
 
   // A step that overwrites its inputs would see different values in every run: it gets separate
   // output memory. Arrays that it must update in place are saved and restored.
-  Result<std::vector<Saved>> Separate(const DeviceStep& step, std::span<std::byte* const> at) {
+  Result<std::vector<Saved>> Separate(const DeviceStep& step, std::span<void* const> addresses) {
     std::vector<Access> accesses = AccessesOf(step);
+    std::vector<std::byte*> at;
+    for (void* address : addresses) at.push_back(static_cast<std::byte*>(address));
     std::vector<Saved> saved;
     for (size_t i = 0; i < accesses.size(); ++i) {
       if (accesses[i] == Access::kRead) continue;
@@ -161,6 +169,7 @@ class DeviceTimer final : public DeviceWatcher {
   }
 
   const LoweredProgram& program_;
+  const DeviceSteps& steps_;
   cuda::Gpu& gpu_;
   const MeasureOptions& options_;
   std::vector<void*> pointers_;    // of the measured step
@@ -220,13 +229,13 @@ Result<StepTimes> MeasureSteps(const Module& module, const LoweredProgram& progr
   RunOptions run;
   run.host_calls = &RegisteredHostCalls();
   InterpretedSteps host(run);
-  DeviceTimer timer(program, gpu, options);
+  DeviceTimer timer(program, steps, gpu, options);
   TOK_RETURN_IF_ERROR(IssueSteps(steps, {.gpu = gpu,
                                          .program = program,
                                          .memories = memories.all(),
                                          .functions = functions.all(),
                                          .host = host,
-                                         .timer = &timer}));
+                                         .watcher = &timer}));
   TOK_RETURN_IF_ERROR(gpu.Synchronize());
   return timer.times();
 }
