@@ -48,6 +48,10 @@ using Rule = Result<Shape> (*)(const InferInput&);
 
 constexpr std::array<Rule, kOpCount> MakeRules() {
   std::array<Rule, kOpCount> rules{};
+#define TOK_OP(id, name, mlir, arity, types, shape, traits, flops, attrs, meaning) \
+  if (ShapeRule::shape == ShapeRule::kSameAsOperands)                              \
+    rules[static_cast<size_t>(Op::k##id)] = &InferSameAsOperands;
+#include "ir/ops.def"
 #define TOK_RULE(op, function) rules[static_cast<size_t>(Op::k##op)] = &Infer##function;
 #include "ir/infer/rules.def"
   return rules;
@@ -59,13 +63,16 @@ constexpr std::array<Rule, kOpCount> kRules = MakeRules();
 // address sanitizer.
 constexpr bool EveryOpHasARule() {
   std::array<bool, kOpCount> has{};
+#define TOK_OP(id, name, mlir, arity, types, shape, traits, flops, attrs, meaning) \
+  has[static_cast<size_t>(Op::k##id)] = ShapeRule::shape == ShapeRule::kSameAsOperands;
+#include "ir/ops.def"
 #define TOK_RULE(op, function) has[static_cast<size_t>(Op::k##op)] = true;
 #include "ir/infer/rules.def"
   for (bool row : has)
     if (!row) return false;
   return true;
 }
-static_assert(EveryOpHasARule(), "an op of ops.def has no row in infer/rules.def");
+static_assert(EveryOpHasARule(), "an op of ops.def needs a row in infer/rules.def");
 
 }  // namespace
 
