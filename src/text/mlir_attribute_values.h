@@ -97,9 +97,9 @@ AttrValue EncodeWord(const MlirEnum& kind, std::string_view name);
 AttrValue EncodeRows(const std::vector<Dims>& rows, size_t width);  // dense elements
 AttrValue EncodeNames(const std::vector<std::string>& names);       // sdy.manual_axes
 
-// `type` is that of a number ("i32", "f32"), or the kind of a keyword instead of a string. "unit" is
-// a flag without a value, "pairs" dense elements with two columns, "lists" a list of lists instead
-// of dense elements. A list of integers with a type is written as its only number.
+// `type` is that of a number ("i32", "f32"), or the kind of a keyword instead of a string. "unit"
+// is a flag without a value, "pairs" dense elements with two columns, "lists" a list of lists
+// instead of dense elements. A list of integers with a type is written as its only number.
 template <bool kPlain = false, typename T>
 AttrValue EncodeAttr(const T& value, std::string_view type = {}) {
   if constexpr (std::is_same_v<T, bool>) {
