@@ -13,7 +13,7 @@ namespace {
 
 // Upper bounds on kernel values per op, per operation of its formula, and on the copies of the
 // element code (panels and results); below the last one the size does not matter (kMaxNodes in
-// element.cc).
+// element.cc). Chosen.
 constexpr int64_t kContractNodesOfOp = 8, kContractNodesOfFlop = 12, kContractCopies = 8,
                   kContractFewNodes = 6000;
 

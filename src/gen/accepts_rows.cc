@@ -28,9 +28,9 @@ using MixedRadixIndex = std::vector<Digit>;  // one digit per dimension
 
 // Upper bounds on kernel values per op and per operation of its formula (threefry has only
 // operations that are counted); below the last one the size does not matter (kMaxNodes in
-// element.cc).
+// element.cc). Chosen.
 constexpr int64_t kRowsNodesOfOp = 8, kRowsNodesOfFlop = 12, kRowsFewNodes = 6000;
-// Elements: a multiple of the vector length on every machine.
+// Elements. Chosen: a multiple of the vector length on every machine.
 constexpr int64_t kWholeRow = 64;
 // Distinct indices at which one instruction is analyzed. Chosen: bounds the work.
 constexpr size_t kVisitsOfInstr = 8;

@@ -19,7 +19,8 @@
 namespace tokamak {
 namespace {
 
-// A cache line holds 16 floats; a tile of 16 x 64 floats uses 64 lines on either side.
+// Rows of a tile, and bytes of each. Chosen: a cache line holds 16 floats, and a tile of 16 x 64
+// floats uses 64 lines on either side.
 constexpr int64_t kTileRows = 16, kTileBytes = 256;
 
 class TransposeBuilder {

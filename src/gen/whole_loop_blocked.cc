@@ -26,7 +26,7 @@ constexpr int64_t kMinBytes = 1 << 20, kBlockLeastRow = 4096;
 constexpr int64_t kMaxBlockIterations = 8, kMaxRows = 8, kBlockPoints = 1024,
                   kBlockMaxCached = 6144;
 
-// Bytes of a typical element (f32, s32).
+// Bytes of a typical element (f32, s32). Chosen.
 constexpr int64_t kBytesOfElement = 4;
 
 // Bytes of the arrays that iterations read or write one row of.

@@ -17,10 +17,11 @@
 namespace tokamak {
 namespace {
 
-// Threads of a warp.
+// Threads of a warp. Hardware.
 constexpr int64_t kLanes = 32;
 
-// Adjacent elements that a lane loads from shared memory: 16 bytes of f32, the widest access.
+// Adjacent elements that a lane loads from shared memory: 16 bytes of f32, the widest access
+// (hardware).
 constexpr int64_t kMaxWide = 4;
 
 // Reduces sums over all lanes of a warp, such that lanes of a position end up with its `each` sums.

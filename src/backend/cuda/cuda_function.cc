@@ -4,17 +4,10 @@
 
 #include "backend/cuda/cuda_writer.h"
 #include "kernel/cluster.h"
+#include "kernel/gpu_limits.h"
 #include "kernel/pressure.h"
 
 namespace tokamak::cuda {
-namespace {
-
-// Bytes. Hardware limits per block (CUDA programming guide): static shared memory, and dynamic
-// shared memory of compute capability 9.0.
-constexpr int64_t kStaticSharedBytes = 48 << 10;
-constexpr int64_t kMaxSharedBytes = 227 << 10;
-
-}  // namespace
 
 Status CudaWriter::Layout(const StmtList& block) {
   const StmtList* at = &block;

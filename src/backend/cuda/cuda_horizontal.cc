@@ -11,6 +11,7 @@
 #include "backend/cuda/cuda_text.h"
 #include "backend/cuda/device_function_form.h"
 #include "kernel/form.h"
+#include "kernel/gpu_limits.h"
 #include "kernel/names.h"
 
 namespace tokamak::cuda {
@@ -18,8 +19,6 @@ namespace {
 
 // Threads of a warp (CUDA programming guide).
 constexpr int kHorizontalWarp = 32;
-// Bytes per block without opting in to more (CUDA programming guide).
-constexpr int64_t kHorizontalStaticSharedBytes = 48 << 10;
 // Pointers that fit the 4 KiB of kernel parameters of every device and driver (CUDA programming
 // guide).
 constexpr size_t kMostPointers = 500;
@@ -37,7 +36,7 @@ class HorizontalWriter {
     CudaSource& source = made_.source;
     source.name = name_;
     source.threads[0] = (threads_ + kHorizontalWarp - 1) / kHorizontalWarp * kHorizontalWarp;
-    source.dynamic_bytes = shared_bytes_ > kHorizontalStaticSharedBytes ? shared_bytes_ : 0;
+    source.dynamic_bytes = shared_bytes_ > kStaticSharedBytes ? shared_bytes_ : 0;
     made_.table = pointers_ > kMostPointers ? PointerTable::kMemory : PointerTable::kParameter;
     source.text =
         fmt::format("// {} kernels in one launch.\n\n", entries_.size()) + Prelude(source);

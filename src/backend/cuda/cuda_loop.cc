@@ -22,6 +22,7 @@
 #include "backend/cuda/cuda_prims.h"
 #include "backend/cuda/cuda_text.h"
 #include "kernel/form.h"
+#include "kernel/gpu_limits.h"
 #include "kernel/names.h"
 
 namespace tokamak::cuda {
@@ -29,8 +30,6 @@ namespace {
 
 // Threads of a warp (CUDA programming guide).
 constexpr int kLoopWarp = 32;
-// Bytes per block without opting in to more (CUDA programming guide).
-constexpr int64_t kLoopStaticSharedBytes = 48 << 10;
 
 constexpr std::string_view kFunctions = R"(
 // A block that sees the counter complete sees all writes before the barrier. The counter may wrap.
@@ -90,7 +89,7 @@ class LoopWriter {
     }
     made_.name = name_;
     made_.threads[0] = most_threads_;
-    made_.dynamic_bytes = most_bytes_ > kLoopStaticSharedBytes ? most_bytes_ : 0;
+    made_.dynamic_bytes = most_bytes_ > kStaticSharedBytes ? most_bytes_ : 0;
     Kernel();
     made_.text = "// A loop in one launch.\n\n" + Prelude(made_) + texts + std::string(kFunctions) +
                  fmt::format("struct Pointers {{\n  void* at[{}];\n}};\n\n",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cuda/solver.h"
+#include "kernel/gpu_limits.h"
 
 namespace tokamak::cuda {
 namespace {
@@ -154,7 +155,7 @@ class LuRun final : public FactorRun {
 // Matrices that fit shared memory and are small enough for one block to be fast. kMostBytes is the
 // static limit; the others are chosen; no measurement on record.
 bool IsSmall(const FactorCall& call) {
-  constexpr int64_t kMostNumbers = 6144, kMostBytes = 48 << 10, kMostRows = 512;
+  constexpr int64_t kMostNumbers = 6144, kMostBytes = kStaticSharedBytes, kMostRows = 512;
   int64_t numbers = call.rows * call.columns;
   return call.rows <= kMostRows && numbers <= kMostNumbers &&
          numbers * static_cast<int64_t>(BytesOf(call.element)) <= kMostBytes;

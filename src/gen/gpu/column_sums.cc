@@ -5,9 +5,6 @@
 namespace tokamak::gpu {
 namespace {
 
-// Bytes of static shared memory per block (CUDA limit), for combining sums.
-constexpr int64_t kColumnSumSharedBytes = 48 << 10;
-
 bool Contains(const std::vector<const Instr*>& list, const Instr* instr) {
   return std::find(list.begin(), list.end(), instr) != list.end();
 }
@@ -93,7 +90,7 @@ void ColumnSums::AddSharedArray(size_t i, int64_t rows) {
   if (!is_new) return;
   at->second = b_.Local("columns", type, Space::kShared, rows * row_length_);
   shared_bytes_ += rows * row_length_ * BytesOf(type);
-  if (shared_bytes_ > kColumnSumSharedBytes) emitter_.Fail("it has too many column sums");
+  if (shared_bytes_ > kStaticSharedBytes) emitter_.Fail("it has too many column sums");
 }
 
 void ColumnSums::StoreShared(size_t i, Scalar index, Scalar element_index) {

@@ -16,9 +16,8 @@
 namespace tokamak::gpu {
 namespace {
 
-// Maximum and minimum block size. Chosen.
-constexpr int64_t kColumnsThreads = 256, kColumnsFewThreads = 64;
 // Threads along the results: maximum, and the minimum for which a warp uses whole memory sectors.
+// Chosen.
 constexpr int64_t kMaxX = 32, kMinX = 8;
 // Minimum elements that a thread reduces before more threads share a result; loads in flight.
 // Chosen.
@@ -73,14 +72,14 @@ class ColumnsBuilder {
       lanes_ /= 2;
     vectors_ = results_ / lanes_;
     if (!can_reassociate) {
-      x_ = BlockSizeFor(vectors_, kColumnsThreads, kColumnsFewThreads, machine_);
+      x_ = BlockSizeFor(vectors_, kBlockThreads, kFewBlockThreads, machine_);
       return;
     }
     x_ = std::min(kMaxX, vectors_);
     while (x_ > kMinX && vectors_ < x_ * 2 * machine_.cores) x_ = CeilDiv(x_, 2);
     y_ = FloorPowerOfTwo(std::clamp<int64_t>(reduced_count_ / kMinReducedPerThread, 1,
-                                             std::min(kMaxY, kColumnsThreads / x_)));
-    if (y_ == 1 && vectors_ > x_) x_ = std::min(kColumnsThreads / 2, vectors_);
+                                             std::min(kMaxY, kBlockThreads / x_)));
+    if (y_ == 1 && vectors_ > x_) x_ = std::min(kBlockThreads / 2, vectors_);
   }
 
   bool ReadsLarge() const {

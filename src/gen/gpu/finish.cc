@@ -7,8 +7,8 @@
 namespace tokamak::gpu {
 namespace {
 
-// Bytes. Every device allocation and every value in an arena is aligned to this. kMaxVectorWidth:
-// maximum vector width of an access, 16 bytes of 2-byte elements.
+// Bytes. Every device allocation and every value in an arena is aligned to this (chosen).
+// kMaxVectorWidth: elements of an access, 16 bytes of 2-byte elements (hardware).
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kMaxVectorWidth = 8;
 // Operations per element in units of ops.def, above which each lane needs registers of its own.

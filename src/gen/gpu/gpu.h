@@ -6,6 +6,7 @@
 #include "gen/element.h"
 #include "gen/generator.h"
 #include "gen/scan.h"
+#include "kernel/gpu_limits.h"
 #include "support/ceil_div.h"
 
 // GPU generators: loop nests over thread blocks and threads, with shared memory and barriers. The
@@ -97,7 +98,10 @@ int64_t MaxBlockMergeSortLength(const Instr& sort);
 
 // ---- shared by the GPU generators
 
+// Threads of a warp. Hardware (CUDA programming guide).
 inline constexpr int64_t kWarpSize = 32;
+// Threads of a block, and of the smallest one if there are few blocks. Chosen.
+inline constexpr int64_t kBlockThreads = 256, kFewBlockThreads = 64;
 
 // Vector width, in elements, of a thread's accesses: the largest with which the widest element type
 // fits one access and that divides `row_length`, the length of the contiguous rows. Arrays of fewer

@@ -16,8 +16,6 @@
 namespace tokamak::gpu {
 namespace {
 
-// Maximum and minimum block size. Chosen.
-constexpr int64_t kLoopThreads = 256, kLoopFewThreads = 64;
 // Vectors per thread, single elements per thread, and the minimum number of them per SM for which a
 // thread processes several: 2048 threads per SM, 16 times over. Chosen.
 constexpr int64_t kLoopUnroll = 2, kSingleUnroll = 4, kMuchWork = 16 * 2048;
@@ -125,7 +123,7 @@ class LoopBuilder {
     split_ = dims_.size();
     row_ = 1;
     while (split_ > 0 && (row_ == 1 || row_ % lanes_ != 0)) row_ *= dims_[--split_];
-    int64_t threads = BlockSizeFor(vectors_, kLoopThreads, kLoopFewThreads, machine_);
+    int64_t threads = BlockSizeFor(vectors_, kBlockThreads, kFewBlockThreads, machine_);
     int64_t unroll = lanes_ == 1 ? kSingleUnroll : kLoopUnroll;
     if (vectors_ < machine_.cores * kMuchWork) unroll = 1;
     int64_t grid = CeilDiv(vectors_, threads * unroll);

@@ -11,8 +11,6 @@
 namespace tokamak::gpu {
 namespace {
 
-// Maximum and minimum block size. Chosen.
-constexpr int64_t kStackedThreads = 256, kStackedFewThreads = 64;
 // Elements per element of the smallest root. Chosen: bounds the code.
 constexpr int64_t kMaxStacked = 32;
 
@@ -35,7 +33,7 @@ class StackedBuilder {
     count_ = SmallestOf(region_);
     lanes_ = VectorWidthFor(region_, machine_, count_, count_);
     int64_t vectors = count_ / lanes_;
-    int64_t threads = BlockSizeFor(vectors, kStackedThreads, kStackedFewThreads, machine_);
+    int64_t threads = BlockSizeFor(vectors, kBlockThreads, kFewBlockThreads, machine_);
     int64_t grid = ForThreads(b_, vectors, threads, [&](Scalar vector) {
       Scalar inside = LesserOf(vector, b_.Index(vectors - 1));
       ForLanes(b_, lanes_, [&](Scalar lane) { Element(inside * b_.Index(lanes_) + lane); });

@@ -11,8 +11,6 @@
 namespace tokamak::gpu {
 namespace {
 
-// Maximum and minimum block size. Chosen.
-constexpr int64_t kNetworkThreads = 256, kNetworkFewThreads = 64;
 // Registers for all lines of a thread (a single line may need more), and maximum lines per thread.
 // Chosen.
 constexpr int64_t kNetworkMaxRegisters = 32;
@@ -31,7 +29,7 @@ class NetworkSortBuilder {
     Schedule();
     SortingNetwork network(b_, emitter_, sort_, vectors_);
     int64_t own = vectors_ ? vectors_->lines : lanes_, vectors = sort_.lines / own;
-    int64_t threads = BlockSizeFor(vectors, kNetworkThreads, kNetworkFewThreads, machine_);
+    int64_t threads = BlockSizeFor(vectors, kBlockThreads, kFewBlockThreads, machine_);
     int64_t blocks = ForThreads(b_, vectors, threads, [&](Scalar vector) {
       Scalar inside = LesserOf(vector, b_.Index(vectors - 1));
       ForLanes(b_, lanes_, [&](Scalar lane) { network.Sort(inside * b_.Index(own) + lane); });

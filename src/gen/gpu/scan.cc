@@ -24,8 +24,6 @@
 namespace tokamak::gpu {
 namespace {
 
-// Block sizes: default, minimum, maximum (CUDA limit). Chosen.
-constexpr int64_t kScanThreads = 256, kScanFewThreads = 64, kScanMostThreads = 1024;
 // Threads per SM that saturate memory. Chosen.
 constexpr int64_t kThreadsWanted = 512;
 // Elements in flight of a thread that scans in order. Chosen.
@@ -87,7 +85,7 @@ class ScanBuilder {
     lanes_ = VectorWidthFor(region_, machine_, scan_.inner, count);
     while (lanes_ > 1 && rows_ / lanes_ < kThreadsWanted * machine_.cores) lanes_ /= 2;
     int64_t vectors = rows_ / lanes_;
-    int64_t threads = BlockSizeFor(vectors, kScanThreads, kScanFewThreads, machine_);
+    int64_t threads = BlockSizeFor(vectors, kBlockThreads, kFewBlockThreads, machine_);
     return ForThreads(b_, vectors, threads, [&](Scalar vector) { Rows(vector); });
   }
 
@@ -136,11 +134,11 @@ class ScanBuilder {
                  : 1;
     vectors_ = scan_.length / lanes_;
     threads_ = std::min(kWarpSize, CeilPowerOfTwo(vectors_));
-    while (threads_ < kScanMostThreads && threads_ < vectors_ &&
+    while (threads_ < kMaxThreadsPerBlock && threads_ < vectors_ &&
            (vectors_ > threads_ * kScanWarpSteps || threads_ < kWarpSize) &&
            rows_ * threads_ < kThreadsWanted * machine_.cores)
       threads_ *= 2;
-    block_rows_ = std::min(std::max<int64_t>(1, kScanThreads / threads_), CeilPowerOfTwo(rows_));
+    block_rows_ = std::min(std::max<int64_t>(1, kBlockThreads / threads_), CeilPowerOfTwo(rows_));
     while (block_rows_ > 1 && rows_ < block_rows_ * machine_.cores) block_rows_ /= 2;
     int64_t blocks = CeilDiv(rows_, block_rows_);
     b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {

@@ -25,9 +25,8 @@ namespace {
 constexpr int64_t kSortThreads = 256, kMergeThreads = 128;
 // Elements per thread, in shared memory and in global memory. Chosen.
 constexpr int64_t kSortOwn = 8, kOwnOfMerge = 16;
-// Elements of a line in shared memory, maximum and minimum tile (chosen); bytes of static shared
-// memory per block (CUDA limit).
-constexpr int64_t kLongest = 2048, kShortest = 256, kSortSharedBytes = 48 << 10;
+// Elements of a line in shared memory, maximum and minimum tile. Chosen.
+constexpr int64_t kLongest = 2048, kShortest = 256;
 
 int64_t KeyBytes(const LineSort& sort) {
   int64_t bytes = 0;
@@ -297,7 +296,7 @@ class SortBuilder {
 
 int64_t MaxBlockMergeSortLength(const Instr& sort) {
   int64_t longest = kLongest, bytes = 2 * BytesOf(ScalarType::kS32) + KeyBytes(LineSortOf(sort));
-  while (longest > kShortest && longest * bytes > kSortSharedBytes) longest /= 2;
+  while (longest > kShortest && longest * bytes > kStaticSharedBytes) longest /= 2;
   return longest;
 }
 

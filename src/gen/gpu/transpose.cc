@@ -14,9 +14,8 @@
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kTransposeThreads = 256;  // per block (chosen)
-constexpr size_t kMaxTiles = 8;             // inputs that go through tiles (chosen)
-constexpr int64_t kMinSide = 8;             // minimum side of an array, in elements (chosen)
+constexpr size_t kMaxTiles = 8;  // inputs that go through tiles (chosen)
+constexpr int64_t kMinSide = 8;  // minimum side of an array, in elements (chosen)
 
 // Large tiles have more bytes in flight. Fraction of the copy bandwidth of an H200: 64 x 64 with
 // vector accesses 0.97 (0.94 with scalar ones), 32 x 32 0.90. They require enough blocks for all
@@ -25,14 +24,12 @@ struct Tiling {
   int64_t side = kSmall, lanes = 1;
 
   int64_t along() const { return side / lanes; }  // threads along a row of a tile
-  int64_t transposed_dim() const { return kTransposeThreads / along(); }  // rows at a time
-  int64_t rows() const { return side / transposed_dim(); }                // per thread
+  int64_t transposed_dim() const { return kBlockThreads / along(); }  // rows at a time
+  int64_t rows() const { return side / transposed_dim(); }            // per thread
   int64_t elements() const { return side * (side + 1); }
 
-  // Sides of tiles and maximum vector width, in elements; bytes of static shared memory per block
-  // (CUDA limit).
+  // Sides of tiles and maximum vector width, in elements. Chosen.
   static constexpr int64_t kSmall = 32, kLarge = 64, kMaxLanes = 4;
-  static constexpr int64_t kTransposeSharedBytes = 48 << 10;
 };
 
 bool Fills(int64_t dim, int64_t side) {
@@ -69,7 +66,7 @@ Tiling TilingOf(const FusedRegion& region, const Machine& machine, size_t transp
   for (const LoadStrides& load : transposed)
     bytes += large.elements() * BytesOf(StorageType(load.input->shape().type()));
   bool fits = Fills(dims[transposed_dim], large.side) && Fills(dims.back(), large.side) &&
-              tiles >= 2 * machine.cores && bytes <= Tiling::kTransposeSharedBytes;
+              tiles >= 2 * machine.cores && bytes <= kStaticSharedBytes;
   return fits ? large : Tiling{};
 }
 

@@ -17,8 +17,6 @@ constexpr int64_t kWholeLoopThreads = 128;
 // Threads per SM up to which a point gets several threads, and the maximum per point. Chosen.
 constexpr int64_t kWholeLoopMinThreadsPerSm = 128;
 constexpr int64_t kMaxThreadsPerPoint = 8;
-// Bytes of static shared memory per block (CUDA limit).
-constexpr int64_t kSharedBytes = 48 << 10;
 
 // Threads per point.
 int64_t ThreadsPerPoint(const WholeLoopRegion& region, const Machine& machine) {
@@ -30,9 +28,11 @@ int64_t ThreadsPerPoint(const WholeLoopRegion& region, const Machine& machine) {
   while (threads_per_point > 1 && region.independence.Points() * threads_per_point >
                                       machine.cores * kWholeLoopMinThreadsPerSm)
     threads_per_point /= 2;
-  while (threads_per_point > 1 && bytes * (kWholeLoopThreads / threads_per_point) > kSharedBytes)
+  while (threads_per_point > 1 &&
+         bytes * (kWholeLoopThreads / threads_per_point) > kStaticSharedBytes)
     threads_per_point /= 2;
-  return bytes * (kWholeLoopThreads / threads_per_point) > kSharedBytes ? 1 : threads_per_point;
+  return bytes * (kWholeLoopThreads / threads_per_point) > kStaticSharedBytes ? 1
+                                                                              : threads_per_point;
 }
 
 BuildOutcome BuildGroupPerPoint(const WholeLoopRegion& region, int64_t threads_per_point,

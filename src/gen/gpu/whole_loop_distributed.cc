@@ -15,7 +15,7 @@
 namespace tokamak::gpu {
 namespace {
 
-// Elements per point; fewer do not fill a warp.
+// Elements per point. Chosen: fewer do not fill a warp.
 constexpr int64_t kMinElements = 32;
 // Maximum sums per lane; registers per thread for everything but weights and sums; maximum
 // registers per thread (below the CUDA limit of 255). Chosen.

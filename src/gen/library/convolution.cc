@@ -176,7 +176,7 @@ bool HasManyTaps(const LibraryConvolution& c) {
 // covers every element, one output per group, or few inputs per group, which cuDNN processes one
 // after another (64 groups of 1 input and 4 outputs, 32 x 56x56: 1.35 ms against 0.59).
 bool OtherLoweringIsFaster(const LibraryConvolution& c) {
-  constexpr int64_t kFewInputs = 4;
+  constexpr int64_t kFewInputs = 4;  // inputs per group (chosen)
   bool plain = c.form == ConvForm::kForward && c.groups == 1;
   for (const ConvSpace& dim : c.space)
     plain = plain && dim.w == 1 && dim.stride == 1 && dim.pad_low == 0 && dim.pad_high == 0;
