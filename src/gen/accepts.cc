@@ -54,7 +54,9 @@ bool HasFormula(const Instr& instr) {
   FormulaKey key{instr.op(), {}};
   for (const Instr* operand : instr.operands()) key.types.push_back(operand->shape().type());
   key.types.push_back(instr.shape().type());
-  static auto* known = new Memo<FormulaKey, bool>(10000);
+  // Entries. Chosen: more than the ops times the types that programs combine.
+  constexpr size_t kMaxKnown = 10000;
+  static auto* known = new Memo<FormulaKey, bool>(kMaxKnown);
   return known->Get(key, [&] { return MakesFormula(instr); });
 }
 

@@ -21,11 +21,13 @@ namespace tokamak {
 namespace {
 
 // Input bytes from which several vectors are processed together, elements per result from which it
-// pays off, and the maximum number of vectors. Chosen.
-constexpr int64_t kColumnsLargeInput = 1 << 20, kColumnsLongColumn = 16, kColumnsMostVectors = 16;
+// pays off, the maximum number of vectors, and tasks per core that are left to distribute. Chosen.
+constexpr int64_t kColumnsLargeInput = 1 << 20, kColumnsLongColumn = 16, kColumnsMostVectors = 16,
+                  kColumnsTasksPerCore = 4;
 
-// Operations per reduced element up to which 8 or 4 rows are unrolled. Chosen.
-constexpr int64_t kLittle = 4, kSome = 16;
+// Operations per reduced element up to which kUnrolledRows or kUnrolledFewRows rows are unrolled,
+// and these numbers of rows. Chosen.
+constexpr int64_t kLittle = 4, kSome = 16, kUnrolledRows = 8, kUnrolledFewRows = 4;
 
 // A range of adjacent dimensions that one loop covers.
 struct Run {
@@ -95,7 +97,7 @@ class ColumnsBuilder {
       return 1;
     int64_t vectors = std::min(kColumnsMostVectors, row_ / lanes_);
     auto grid = [&] { return rows_ * ((row_ + vectors * lanes_ - 1) / (vectors * lanes_)); };
-    while (vectors > 1 && grid() < 4 * machine_.cores) vectors /= 2;
+    while (vectors > 1 && grid() < kColumnsTasksPerCore * machine_.cores) vectors /= 2;
     // Balance the widths: the last one overlaps the one before and recomputes its results.
     int64_t steps = grid() / rows_ * lanes_;
     return (row_ + steps - 1) / steps;
@@ -208,7 +210,9 @@ class ColumnsBuilder {
 
   // The sums of many vectors exceed the registers: each is loaded and stored once per few rows.
   void ReduceRows(std::vector<Accumulators>& sums) {
-    const int64_t at_once = flops_ <= kLittle ? 8 : flops_ <= kSome ? 4 : 1;
+    const int64_t at_once = flops_ <= kLittle ? kUnrolledRows
+                            : flops_ <= kSome ? kUnrolledFewRows
+                                              : 1;
     const Reducer& like = reducers_[0];
     Run run = RunsOf(like.reduced_dims)[0];
     const Dims& dims = like.input().dims();

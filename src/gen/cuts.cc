@@ -15,15 +15,18 @@ struct Step {
   int64_t At(int64_t i) const { return factor * ((i + add) / by) + constant; }
 };
 
-// Small enough that sums of several cannot overflow 64 bits.
+// Values of indices and factors of them. Chosen: small enough that sums of several products cannot
+// overflow 64 bits.
+constexpr int64_t kSmallIndex = int64_t{1} << 40, kSmallFactor = 1 << 20;
+
 bool IsSmall(int64_t x) {
-  return x > -(int64_t{1} << 40) && x < (int64_t{1} << 40);
+  return x > -kSmallIndex && x < kSmallIndex;
 }
 
 std::optional<Step> StepOf(const Kernel& kernel, const LinearIndex& sum, ValueId variable) {
   if (sum.terms.size() != 1 || !IsSmall(sum.constant)) return std::nullopt;
   auto [value, factor] = sum.terms[0];
-  if (factor > (1 << 20) || factor < -(1 << 20)) return std::nullopt;
+  if (factor > kSmallFactor || factor < -kSmallFactor) return std::nullopt;
   Step step{.factor = factor, .constant = sum.constant};
   if (value == variable) return step;
   const ScalarNode& node = kernel.node(value);

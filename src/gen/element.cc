@@ -279,7 +279,7 @@ Element ElementEmitter::Immediate(const Instr& instr) {
 // c + e^x, as in sigmoids: the value of e^x does not matter where it is negligible against c.
 std::optional<Element> ElementEmitter::TryConstantPlusExp(const Instr& instr,
                                                           const Coordinates& at) {
-  // Minimum c: the precondition of formulas::ExpOfTerm.
+  // Minimum value of c, by definition of the precondition of formulas::ExpOfTerm.
   constexpr double kMinConstant = 0x1p-60;
   if (instr.op() != Op::kAdd || instr.shape().type() != ElementType::kF32) return std::nullopt;
   for (size_t i = 0; i < 2; ++i) {
@@ -465,11 +465,13 @@ Element ElementEmitter::RandomBits(const Instr& instr, const Coordinates& at) {
   return RandomBitsAt(b_, instr, RandomState(instr), at);
 }
 
-std::array<Scalar, 3> ElementEmitter::RandomState(const Instr& instr) {
-  std::array<Scalar, 3> words;
+RandomStateWords ElementEmitter::RandomState(const Instr& instr) {
+  RandomStateWords words;
   int64_t count = instr.operand(0)->shape().dim(0);
-  for (int64_t i = 0; i < 3; ++i)
-    words[static_cast<size_t>(i)] = At(*instr.operand(0), {b_.Index(i < count ? i : 0)})[0];
+  for (size_t i = 0; i < words.size(); ++i) {
+    auto word = static_cast<int64_t>(i);
+    words[i] = At(*instr.operand(0), {b_.Index(word < count ? word : 0)})[0];
+  }
   return words;
 }
 

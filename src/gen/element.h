@@ -37,6 +37,10 @@ using ElementArrays = std::array<ArrayId, 2>;
 // One index per dimension, each in range.
 using Coordinates = std::vector<Scalar>;
 
+// The state of an rng-bit-generator: 64-bit words, by definition of the op for Philox.
+inline constexpr size_t kRandomStateWords = 3;
+using RandomStateWords = std::array<Scalar, kRandomStateWords>;
+
 // Row-major: the coordinates of element `linear`, and the linear index of coordinates.
 Coordinates Delinearized(KernelBuilder& b, Scalar linear, const Dims& dims);
 Scalar Linearized(KernelBuilder& b, const Coordinates& at, const Dims& dims);
@@ -124,7 +128,7 @@ class ElementEmitter {
   // The u64 state words of an rng-bit-generator: key, low counter, high counter (Philox only). A
   // state of two words has no high counter: the key is returned as the third word, too, and serves
   // as the upper half of the counter, as in the interpreter.
-  std::array<Scalar, 3> RandomState(const Instr& instr);
+  RandomStateWords RandomState(const Instr& instr);
   // The current value of an element of a root; only for roots that are updated in place (scatter).
   Element ReadRoot(const Instr& root, Scalar index);
 

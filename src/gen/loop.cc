@@ -23,8 +23,9 @@ namespace {
 // Grid iterations below which long rows are split, and the length of a long row in elements.
 // Chosen.
 constexpr int64_t kLoopGridWanted = 256, kLongRow = 4096;
-// Vectors of a row from which an additional, overlapping one is negligible. Chosen.
-constexpr int64_t kLoopManySteps = 16;
+// Vectors of a row from which an additional, overlapping one is negligible; vectors per grid
+// iteration of a single row that is cut into segments; elements of the shortest row. Chosen.
+constexpr int64_t kLoopManySteps = 16, kSegmentVectors = 64, kLoopLeastRow = 4;
 
 struct Schedule {
   size_t inner = 0;  // dimensions of the domain that the inner loop covers
@@ -40,8 +41,10 @@ struct Schedule {
 // machines with short vectors (Neoverse V1: Black-Scholes 1.28x, dropout 1.58x).
 int64_t VectorWidthFor(int64_t row, const Machine& machine) {
   int64_t vector = std::min(machine.Lanes(32), FloorPowerOfTwo(row));
-  bool is_short = machine.HasShortVectors();
-  int64_t together = row < (is_short ? 2 : 8) * vector ? 1 : InterleaveFactor(machine);
+  // Vectors of a row from which several are processed per iteration, short or long ones. Chosen.
+  constexpr int64_t kShortVectors = 2, kLongVectors = 8;
+  int64_t several = machine.HasShortVectors() ? kShortVectors : kLongVectors;
+  int64_t together = row < several * vector ? 1 : InterleaveFactor(machine);
   auto costs = [&] {
     int64_t lanes = together * vector;
     return row % lanes != 0 && row < (row % vector == 0 ? kLongRow : kLoopManySteps * lanes);
@@ -137,7 +140,7 @@ class LoopBuilder {
 
   int64_t BlockOf(int64_t steps) const {
     if (IsWhole()) return steps;
-    if (rows_ == 1) return schedule_.cuts.empty() ? 1 : std::min(steps, kLoopGridWanted / 4);
+    if (rows_ == 1) return schedule_.cuts.empty() ? 1 : std::min(steps, kSegmentVectors);
     if (rows_ >= kLoopGridWanted || row_ < kLongRow) return steps;
     int64_t all = (row_ + schedule_.lanes - 1) / schedule_.lanes * rows_;
     return std::clamp<int64_t>(all / kLoopGridWanted, 1, steps);
@@ -322,8 +325,9 @@ BuildOutcome BuildElementwise(const FusedRegion& region, const Machine& machine,
   size_t rank = dims.size();
   for (size_t inner = rank; inner + (rank == 0 ? 1 : 0) > 0; --inner) {
     int64_t row = ProductOf(dims, rank - inner, rank);
-    // A dimension of size 1 changes nothing, and rows of fewer than 4 elements are too short.
-    if (inner < rank && (dims[rank - inner - 1] == 1 || row < 4) && flat.built) continue;
+    // A dimension of size 1 changes nothing.
+    if (inner < rank && (dims[rank - inner - 1] == 1 || row < kLoopLeastRow) && flat.built)
+      continue;
     Schedule schedule{inner, VectorWidthFor(row, machine)};
     BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
     if (outcome.built) {

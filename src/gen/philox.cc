@@ -31,9 +31,10 @@ class PhiloxBuilder {
     ScalarType type = ComputeType(random_.shape().type());
     ArrayId words = b_.Local("words", type, Space::kRegisters, chunk_);
     b_.For("g", LoopRole::kGrid, b_.Index(count / chunk_), [&](Scalar g) {
-      std::array<Scalar, 3> state = emitter_.RandomState(random_);
+      RandomStateWords state = emitter_.RandomState(random_);
       b_.For("c", LoopRole::kVector, b_.Index(lanes_), [&](Scalar c) {
-        std::array<Element, 4> made = PhiloxBlock(b_, random_, state, g * b_.Index(lanes_) + c);
+        std::array<Element, kPhiloxWords> made =
+            PhiloxBlock(b_, random_, state, g * b_.Index(lanes_) + c);
         for (int64_t i = 0; i < per; ++i)
           b_.Store(words, c * b_.Index(per) + b_.Index(i), made[static_cast<size_t>(i)][0]);
       });

@@ -13,8 +13,13 @@
 namespace tokamak {
 namespace {
 
-bool IsParameter(const Instr& instr, int64_t number) {
-  return instr.op() == Op::kParameter && instr.attrs<ParameterAttrs>().number == number;
+// Inputs of the reduction: values and indices. Its initial values follow, and the parameters of the
+// computation have the same order.
+constexpr size_t kPickInputs = 2;
+
+bool IsParameter(const Instr& instr, size_t number) {
+  return instr.op() == Op::kParameter &&
+         instr.attrs<ParameterAttrs>().number == static_cast<int64_t>(number);
 }
 
 // Whether it consists of comparisons of values, comparisons of indices, and selects.
@@ -30,13 +35,13 @@ bool OnlyCompares(const Computation& body) {
         break;
       case Op::kCompare: {
         if (instr->attrs<CompareAttrs>().type == CompareType::kTotalOrder) return false;
-        auto both = [&](int64_t x, int64_t y) {
+        auto both = [&](size_t x, size_t y) {
           return std::all_of(instr->operands().begin(), instr->operands().end(),
                              [&](const Instr* operand) {
                                return IsParameter(*operand, x) || IsParameter(*operand, y);
                              });
         };
-        if (!both(0, 2) && !both(1, 3)) return false;
+        if (!both(0, kPickInputs) && !both(1, kPickInputs + 1)) return false;
         break;
       }
       default:
@@ -81,15 +86,16 @@ bool ReducesPicks(const Instr& reduce, const Instr& value, const Instr& index) {
   const Instr& parts = *value.operand(0);
   return parts.op() == Op::kReduce && index.operand(0) == &parts &&
          value.attrs<TupleIndexAttrs>().index == 0 && index.attrs<TupleIndexAttrs>().index == 1 &&
-         parts.called(0) == reduce.called(0) && parts.operand(2) == reduce.operand(2) &&
-         parts.operand(3) == reduce.operand(3) &&
+         parts.called(0) == reduce.called(0) &&
+         parts.operand(kPickInputs) == reduce.operand(kPickInputs) &&
+         parts.operand(kPickInputs + 1) == reduce.operand(kPickInputs + 1) &&
          ReducerOf(parts).arg_reduction != ArgReduction::kNone;
 }
 
 // Whether indices increase from 0 and the initial index is not greater. Chunks that picked the
 // initial pair have its index: no other is lower.
 bool CountsUp(const Instr& reduce, const Dims& reduced) {
-  const Instr &index = *reduce.operand(1), &first = *reduce.operand(3);
+  const Instr &index = *reduce.operand(1), &first = *reduce.operand(kPickInputs + 1);
   if (!IsInteger(index.shape().type()) || InfoOf(index.shape().type()).bits < 32) return false;
   if (!IsImmediate(first) || first.attrs<ConstantAttrs>().literal.IntAt(0) > 0) return false;
   return (reduced.size() == 1 && CountsAlong(index, reduced[0])) ||
@@ -112,9 +118,11 @@ constexpr Case kCases[] = {{2, 1, true, false},     {1, 2, false, true},
 std::optional<bool> TakesFirst(const Reducer& reducer, const Case& values, bool one_index) {
   KernelBuilder b("probe");
   ElementType type = AccumulatorElementType(reducer.type(0)), index = reducer.type(1);
-  Element arguments[] = {ConstantElement(b, type, values.x), ConstantElement(b, index, 5),
+  // Indices of the two pairs, in values of their type. Chosen: any two in this order.
+  constexpr double kLower = 5, kHigher = 7;
+  Element arguments[] = {ConstantElement(b, type, values.x), ConstantElement(b, index, kLower),
                          ConstantElement(b, type, values.y),
-                         ConstantElement(b, index, one_index ? 5 : 7)};
+                         ConstantElement(b, index, one_index ? kLower : kHigher)};
   std::optional<std::vector<Element>> results = ApplyBody(b, *reducer.body, arguments, true);
   if (!results || results->size() != 2) return std::nullopt;
   if (one_index) return (*results)[0][0].id() == arguments[0][0].id();
@@ -129,7 +137,8 @@ std::optional<bool> TakesFirst(const Reducer& reducer, const Case& values, bool 
 
 ArgReduction ArgReductionOf(const Reducer& reducer) {
   const Instr& reduce = *reducer.instr;
-  if (reducer.input_count != 2 || reduce.captures() > 0 || reduce.operand_count() != 4)
+  if (reducer.input_count != kPickInputs || reduce.captures() > 0 ||
+      reduce.operand_count() != 2 * kPickInputs)
     return ArgReduction::kNone;
   ElementType type = reducer.type(0);
   if ((!IsReal(type) && !IsInteger(type)) || InfoOf(type).bits < 8) return ArgReduction::kNone;

@@ -5,15 +5,18 @@
 namespace tokamak {
 namespace {
 
+// Bits of a word, by definition of Philox4x32 and ThreeFry2x32.
+constexpr int kWordBits = 32;
+
 Scalar Low(Scalar x) {
   return x.As(ScalarType::kU32);
 }
 Scalar High(Scalar x) {
-  return (x >> x.Like(32)).As(ScalarType::kU32);
+  return (x >> x.Like(kWordBits)).As(ScalarType::kU32);
 }
 Scalar Whole(Scalar low, Scalar high) {
   Scalar wide = high.As(ScalarType::kU64);
-  return low.As(ScalarType::kU64) | wide << wide.Like(32);
+  return low.As(ScalarType::kU64) | wide << wide.Like(kWordBits);
 }
 
 bool IsWide(const Instr& random) {
@@ -27,29 +30,29 @@ Element FromBits(KernelBuilder& b, ElementType type, Scalar bits) {
   return FromStorage(b, type, {bits.As(BitsTypeOf(stored)).BitsAs(stored), {}});
 }
 
-std::array<Scalar, 4> PhiloxOf(const std::array<Scalar, 3>& state, Scalar block) {
+std::array<Scalar, kPhiloxWords> PhiloxOf(const RandomStateWords& state, Scalar block) {
   Scalar low = state[1], counter = low + block.As(ScalarType::kU64);
   Scalar upper = state[2] + (counter < low).As(ScalarType::kU64);
   return PhiloxWords({Low(counter), High(counter), Low(upper), High(upper)},
                      {Low(state[0]), High(state[0])});
 }
 
-Element PhiloxAt(KernelBuilder& b, const Instr& random, const std::array<Scalar, 3>& state,
+Element PhiloxAt(KernelBuilder& b, const Instr& random, const RandomStateWords& state,
                  const Coordinates& at) {
   Scalar linear = Linearized(b, at, random.shape().dims());
   Scalar per = b.Index(ElementsPerPhiloxBlock(random));
   Scalar which = linear % per;
-  std::array<Scalar, 4> words = PhiloxOf(state, linear / per);
+  auto [word0, word1, word2, word3] = PhiloxOf(state, linear / per);
   auto odd = (which & b.Index(1)) != b.Index(0);
   if (IsWide(random)) {
-    Scalar low = Choose(odd, words[2], words[0]), high = Choose(odd, words[3], words[1]);
+    Scalar low = Choose(odd, word2, word0), high = Choose(odd, word3, word1);
     return FromBits(b, random.shape().type(), Whole(low, high));
   }
-  Scalar first = Choose(odd, words[1], words[0]), second = Choose(odd, words[3], words[2]);
+  Scalar first = Choose(odd, word1, word0), second = Choose(odd, word3, word2);
   return FromBits(b, random.shape().type(), Choose(which < b.Index(2), first, second));
 }
 
-Element ThreefryAt(KernelBuilder& b, const Instr& random, const std::array<Scalar, 3>& state,
+Element ThreefryAt(KernelBuilder& b, const Instr& random, const RandomStateWords& state,
                    const Coordinates& at) {
   const Dims& dims = random.shape().dims();
   auto words_of = [&](Scalar index) {
@@ -96,24 +99,24 @@ bool IsPhilox(const Instr& random) {
 }
 
 int64_t ElementsPerPhiloxBlock(const Instr& random) {
-  return IsWide(random) ? 2 : 4;
+  return IsWide(random) ? 2 : static_cast<int64_t>(kPhiloxWords);
 }
 
-std::array<Element, 4> PhiloxBlock(KernelBuilder& b, const Instr& random,
-                                   const std::array<Scalar, 3>& state, Scalar block) {
-  std::array<Scalar, 4> words = PhiloxOf(state, block);
+std::array<Element, kPhiloxWords> PhiloxBlock(KernelBuilder& b, const Instr& random,
+                                              const RandomStateWords& state, Scalar block) {
+  std::array<Scalar, kPhiloxWords> words = PhiloxOf(state, block);
   ElementType type = random.shape().type();
-  std::array<Element, 4> elements;
+  std::array<Element, kPhiloxWords> elements;
   if (IsWide(random)) {
     for (size_t i = 0; i < 2; ++i)
       elements[i] = FromBits(b, type, Whole(words[2 * i], words[2 * i + 1]));
   } else {
-    for (size_t i = 0; i < 4; ++i) elements[i] = FromBits(b, type, words[i]);
+    for (size_t i = 0; i < kPhiloxWords; ++i) elements[i] = FromBits(b, type, words[i]);
   }
   return elements;
 }
 
-Element RandomBitsAt(KernelBuilder& b, const Instr& random, const std::array<Scalar, 3>& state,
+Element RandomBitsAt(KernelBuilder& b, const Instr& random, const RandomStateWords& state,
                      const Coordinates& at) {
   return IsPhilox(random) ? PhiloxAt(b, random, state, at) : ThreefryAt(b, random, state, at);
 }

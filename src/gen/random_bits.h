@@ -16,15 +16,18 @@ namespace tokamak {
 std::optional<std::string> WhyNoRandomBitsCode(const Instr& random);
 
 // The element at coordinates; `state`: the state words (ElementEmitter::RandomState).
-Element RandomBitsAt(KernelBuilder& b, const Instr& random, const std::array<Scalar, 3>& state,
+Element RandomBitsAt(KernelBuilder& b, const Instr& random, const RandomStateWords& state,
                      const Coordinates& at);
 
-// Philox turns one counter into a block of four 32-bit words. The alternative is ThreeFry.
+// Philox turns one counter into a block of 32-bit words, four by definition of Philox4x32. The
+// alternative is ThreeFry.
+inline constexpr size_t kPhiloxWords = 4;
 bool IsPhilox(const Instr& random);
-// Elements per block: 2 of 64 bits, or 4 of up to 32 bits (narrower ones use the low bits).
+// Elements per block: 2 of 64 bits, or one per word of up to 32 bits (narrower ones use the low
+// bits).
 int64_t ElementsPerPhiloxBlock(const Instr& random);
 // The elements of block `block`; only the first ElementsPerPhiloxBlock entries have values.
-std::array<Element, 4> PhiloxBlock(KernelBuilder& b, const Instr& random,
-                                   const std::array<Scalar, 3>& state, Scalar block);
+std::array<Element, kPhiloxWords> PhiloxBlock(KernelBuilder& b, const Instr& random,
+                                              const RandomStateWords& state, Scalar block);
 
 }  // namespace tokamak

@@ -17,9 +17,10 @@
 namespace tokamak {
 namespace {
 
-// Bytes from which adjacent vectors of sequences are processed together, minimum scan length for
-// it, maximum vectors. Chosen.
-constexpr int64_t kScanLargeInput = 256 << 10, kScanLongColumn = 16, kScanMostVectors = 8;
+// Bytes from which adjacent vectors of sequences are processed together, bytes of a typical element
+// (f32, s32), minimum scan length for it, maximum vectors. Chosen.
+constexpr int64_t kScanLargeInput = 256 << 10, kScanElementBytes = 4, kScanLongColumn = 16,
+                  kScanMostVectors = 8;
 // Sequences processed together if they are not adjacent. Chosen: covers the latency of an addition.
 constexpr int64_t kSequencesAtATime = 4;
 // Grid iterations that keep all cores busy. Chosen.
@@ -53,7 +54,8 @@ class ScanBuilder {
   bool BuildColumns(BuiltKernel& built) {
     int64_t inner = scan_.inner, vectors = 1;
     auto grid = [&](int64_t v) { return scan_.outer * ((inner + v * lanes_ - 1) / (v * lanes_)); };
-    if (scan_.length >= kScanLongColumn && scan_.length * inner * 4 >= kScanLargeInput)
+    if (scan_.length >= kScanLongColumn &&
+        scan_.length * inner * kScanElementBytes >= kScanLargeInput)
       while (2 * vectors <= std::min(kScanMostVectors, inner / lanes_) &&
              grid(2 * vectors) >= kScanGridWanted)
         vectors *= 2;

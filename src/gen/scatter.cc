@@ -100,7 +100,9 @@ class ScatterBuilder {
 }  // namespace
 
 std::optional<std::string> WhyNoScatterKernel(const Instr& scatter) {
-  if (scatter.operand_count() != 3 || scatter.captures() > 0 || !scatter.shape().IsArray())
+  // Operands of a scatter of one array: the array, indices and updates. By definition of the op.
+  constexpr size_t kOperands = 3;
+  if (scatter.operand_count() != kOperands || scatter.captures() > 0 || !scatter.shape().IsArray())
     return "scatter: of several arrays";
   ElementType type = scatter.shape().type();
   bool unmoved = scatter.attrs<ScatterAttrs>().scatter_dims_to_operand_dims.empty();

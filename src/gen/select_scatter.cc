@@ -7,6 +7,9 @@ namespace {
 
 // Taps that are unrolled per element. Chosen: bounds the code.
 constexpr int64_t kSelectMostTaps = 128;
+// Arrays among the operands: the operand, the source and the initial value. By definition of the
+// op.
+constexpr size_t kSelectArrays = 3;
 
 const Window& SelectWindowOf(const Instr& instr) {
   return instr.attrs<WindowAttrs>().window;
@@ -98,7 +101,7 @@ class Asker {
 
   std::optional<Element> Applied(size_t body, Element x, Element y) {
     std::vector<Element> arguments = {x, y};
-    for (size_t i = 3; i < instr_.operand_count(); ++i)
+    for (size_t i = kSelectArrays; i < instr_.operand_count(); ++i)
       arguments.push_back(emitter_.At(*instr_.operand(i), {}));
     if (!emitter_.failure().empty()) return std::nullopt;
     std::optional<std::vector<Element>> results =
@@ -130,7 +133,7 @@ std::optional<std::string> WhyNoSelectAndScatterCode(const Instr& instr) {
     if (!IsPlainArray(operand->shape()) || operand->shape().ElementCount() == 0)
       return "select-and-scatter: of an empty array";
   ElementType type = instr.shape().type();
-  for (size_t i = 0; i < 3; ++i)
+  for (size_t i = 0; i < kSelectArrays; ++i)
     if (instr.operand(i)->shape().type() != type) return "select-and-scatter: of mixed types";
   for (const WindowDim& dim : SelectWindowOf(instr))
     if (dim.window_dilation != 1 || dim.base_dilation != 1 || dim.reversed || dim.size < 1)

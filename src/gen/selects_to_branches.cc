@@ -456,7 +456,7 @@ void Branch(Kernel& kernel, const SelectGroup& group) {
   for (ValueId id : group.selects) {
     ScalarNode node = kernel.node(id);
     ArrayId array = AddRegister(kernel, "chosen", node.type);
-    made.push_back(StoreOf(array, node.operands[3 - group.expensive]));
+    made.push_back(StoreOf(array, node.operands[group.expensive == 1 ? 2 : 1]));
     behind.push_back(StoreOf(array, node.operands[group.expensive]));
     reads.push_back(ReadInto(kernel, id, array));
   }

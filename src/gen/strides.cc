@@ -10,8 +10,9 @@
 namespace tokamak {
 namespace {
 
-// Bytes: an input that fits in the L1 cache needs no tiles. Chosen.
-constexpr int64_t kSmallInput = 16384;
+// Bytes: an input that fits in the L1 cache needs no tiles. Elements: a shorter dimension is not
+// worth transposing. Chosen.
+constexpr int64_t kSmallInput = 16384, kLeastTransposed = 4;
 
 // Opens a loop for each dimension around `body`.
 void ForAll(KernelBuilder& b, const Dims& domain, Coordinates& at,
@@ -71,7 +72,7 @@ TransposedInput FindTransposedInput(const FusedRegion& region, const Dims& domai
     int64_t unit = IsComplex(load.input->shape().type()) ? 2 : 1;
     if (std::abs(load.strides.back()) <= unit) continue;
     for (size_t d = 0; d + 1 < domain.size(); ++d) {
-      if (std::abs(load.strides[d]) != unit || domain[d] < 4) continue;
+      if (std::abs(load.strides[d]) != unit || domain[d] < kLeastTransposed) continue;
       transposed_input = {load.input, d, load.strides, load.base, true};
       bytes = size;
     }

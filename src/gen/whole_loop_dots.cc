@@ -101,10 +101,10 @@ std::optional<WholeLoopMatVec> MatVecOf(const LoopIndependence& independence, co
   for (int64_t d : attrs.lhs_contracting) product.terms *= lhs[static_cast<size_t>(d)];
   // Results per point along the free dimensions of lhs and rhs, and along the batch dimensions.
   size_t batch = attrs.lhs_batch.size(), last = lhs.size() - attrs.lhs_contracting.size();
-  int64_t own[3] = {1, 1, 1};
+  int64_t own[] = {1, 1}, own_batch = 1;
   for (size_t d = 0; d < axes->second.size(); ++d)
-    if (axes->second[d] < 0) own[d < batch ? 2 : d < last ? 0 : 1] *= dot.shape().dim(d);
-  if (own[2] != 1 || (own[0] != 1 && own[1] != 1)) return std::nullopt;
+    if (axes->second[d] < 0) (d < batch ? own_batch : own[d < last ? 0 : 1]) *= dot.shape().dim(d);
+  if (own_batch != 1 || (own[0] != 1 && own[1] != 1)) return std::nullopt;
   product.vector = own[0] == 1 ? 0 : 1;
   product.results = own[1 - product.vector];
   return product;
@@ -154,7 +154,9 @@ void WholeLoopFrame::EmitMatVec(const WholeLoopMatVec& product) {
   ForDistributed(context_, "i", product.terms, [&](Scalar i) {
     vector.Store(i, FactorOf(product, product.vector, i, b.Index(0)));
   });
-  int64_t together = 8;
+  // Adjacent sums in registers. Chosen.
+  constexpr int64_t kSumsAtOnce = 8;
+  int64_t together = kSumsAtOnce;
   while (product.results % together != 0) together /= 2;
   ArrayId sum = b.Local("sum" + number, sum_type, Space::kRegisters, together);
   // Accumulates `count` products into each of several adjacent sums.

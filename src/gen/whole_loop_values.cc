@@ -17,6 +17,7 @@ std::optional<Induction> CounterOf(const WhileLoop& loop, size_t i,
   if (!trip_count) return std::nullopt;
   std::optional<Induction> found = InductionOf(loop, i);
   if (!found || !found->start || InfoOf(found->type).bits < 32) return std::nullopt;
+  // The greatest value of 32 bits, by definition of two's complement.
   constexpr double kMaxInt32 = 2147483647;
   double last = static_cast<double>(*found->start) +
                 static_cast<double>(*trip_count) * static_cast<double>(found->step);

@@ -8,6 +8,8 @@
 namespace tokamak {
 
 inline constexpr int64_t kMaxThreadsPerBlock = 1024;
+// Bytes of a register.
+inline constexpr int64_t kRegisterBytes = 4;
 // Thread blocks per cluster, with the non-portable size.
 inline constexpr int64_t kMaxClusterBlocks = 16;
 // Bytes of shared memory per block: static, and dynamic after opting in.

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernel/gpu_limits.h"
+#include "support/ceil_div.h"
+
 namespace tokamak::gpu {
 
 // Walks down from the values that a pass uses, through elementwise ops. Values that an earlier pass
@@ -37,7 +40,7 @@ int64_t CachedValues::MaxRegisters(size_t passes) const {
       if (value.first_pass >= pass || value.last_pass < pass) continue;
       ElementType type = value.instr->shape().type();
       int64_t bytes = BytesOf(ComputeType(type)) * (IsComplex(type) ? 2 : 1);
-      thread_registers += (bytes + 3) / 4;
+      thread_registers += CeilDiv(bytes, kRegisterBytes);
     }
     most = std::max(most, thread_registers);
   }

@@ -58,7 +58,7 @@ int64_t ColumnSums::thread_registers() const {
   int64_t thread_registers = 0;
   for (const Reducer& reducer : reducers_) {
     ElementType type = AccumulatorElementType(reducer.type(0));
-    thread_registers += (BytesOf(ComputeType(type)) + 3) / 4;
+    thread_registers += CeilDiv(BytesOf(ComputeType(type)), kRegisterBytes);
   }
   return thread_registers;
 }

@@ -33,7 +33,9 @@ struct Tiling {
 };
 
 bool Fills(int64_t dim, int64_t side) {
-  return dim >= side && (dim % side == 0 || dim >= 4 * side);
+  // Tiles of a dimension from which a last, partial one is negligible. Chosen.
+  constexpr int64_t kManyTiles = 4;
+  return dim >= side && (dim % side == 0 || dim >= kManyTiles * side);
 }
 
 // A load that goes through a tile.

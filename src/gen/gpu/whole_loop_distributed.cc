@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "cost/rates.h"
+#include "cost/units.h"
 #include "gen/gpu/gpu.h"
 #include "gen/whole_loop.h"
 #include "kernel/cluster.h"
@@ -15,8 +16,8 @@
 namespace tokamak::gpu {
 namespace {
 
-// Elements per point. Chosen: fewer do not fill a warp.
-constexpr int64_t kMinElements = 32;
+// Elements per point: fewer do not fill a warp. Elements per warp, at most. Chosen.
+constexpr int64_t kMinElements = 32, kMaxUnits = 8;
 // Maximum sums per lane; registers per thread for everything but weights and sums; maximum
 // registers per thread (below the CUDA limit of 255). Chosen.
 constexpr int64_t kMaxSums = 64, kOtherRegisters = 48, kDistributedMaxRegisters = 240;
@@ -116,7 +117,7 @@ class CooperativeLoopTiler {
     double least = 0;
     int64_t points = region_.independence.Points();
     for (int64_t blocks = 1; blocks <= MostBlocks(); blocks *= 2)
-      for (int64_t units : {1, 2, 4, 8})
+      for (int64_t units = 1; units <= kMaxUnits; units *= 2)
         for (int64_t rows = 1; rows * units <= kWarpSize && rows < 2 * points; rows *= 2) {
           if (elements_ % (units * blocks) != 0) continue;
           ThreadMapShape shape{blocks, elements_ / units / blocks * kWarpSize, units, rows};
@@ -169,7 +170,7 @@ class CooperativeLoopTiler {
     auto count = static_cast<double>(products_.size());
     if (shape.blocks == 1) return count * rates_.barrier_us;
     double more = static_cast<double>(bytes) - count * kClusterBarrierBytes;
-    return count * rates_.cluster_us + more / rates_.cluster_bytes_ns / 1000;
+    return count * rates_.cluster_us + more / rates_.cluster_bytes_ns / kNsPerUs;
   }
 
   // Time of all clusters relative to one cluster alone; `beside` clusters run concurrently on the

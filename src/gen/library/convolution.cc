@@ -79,8 +79,10 @@ class ConvolutionReader {
     for (const Shape* shape : {&input_, &kernel_, &output_})
       if (!IsPlainArray(*shape) || shape->type() != type || shape->ElementCount() == 0)
         return false;
+    // Spatial dimensions, by definition of cuDNN's convolutions.
+    constexpr size_t kMaxSpatialDims = 3;
     const size_t rank = attrs_.window.size();
-    return rank >= 1 && rank <= 3 && output_.rank() == static_cast<int64_t>(rank) + 2;
+    return rank >= 1 && rank <= kMaxSpatialDims && output_.rank() == static_cast<int64_t>(rank) + 2;
   }
   bool HasBaseDilation() const {
     return std::ranges::any_of(attrs_.window,
