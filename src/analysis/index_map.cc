@@ -249,6 +249,25 @@ void MapGather(IndexMapMaker& map) {
   }
 }
 
+// The result has the dimensions of the operand; those of the indices without batch dimensions
+// replace the one that is selected from.
+void MapTorchIndexSelect(IndexMapMaker& map) {
+  const TorchIndexSelectAttrs& attrs = map.instr().attrs<TorchIndexSelectAttrs>();
+  const Dims& from = map.instr().operand(0)->shape().dims();
+  auto along = static_cast<size_t>(attrs.dim), batch = static_cast<size_t>(attrs.batch_dims);
+  for (size_t d = 0; d < map.rank(); ++d) {
+    if (map.operand() == 1) {
+      map.Read({{d < batch ? d : along + d - batch}});
+    } else if (d == along) {
+      map.Read(
+          {},
+          {.start = {.kind = RunTimeStart::Kind::kFromEnd, .operand = 1, .last = from[along] - 1}});
+    } else {
+      map.Read({{d < along ? d : d + map.result_rank() - map.rank()}});
+    }
+  }
+}
+
 void MapReduce(IndexMapMaker& map) {
   const Dims& reduced = map.instr().attrs<DimensionsAttrs>().dimensions;
   for (size_t d = 0, next = 0; d < map.rank(); ++d)
@@ -457,6 +476,8 @@ GeometryDefinition DefinitionOf(const Instr& instr) {
       return {MapPad, true};
     case Op::kGather:
       return {MapGather, true};
+    case Op::kTorchIndexSelect:
+      return {MapTorchIndexSelect, true};
     case Op::kReduce:
       return {MapReduce};
     case Op::kReduceWindow:

@@ -9,6 +9,7 @@
 //     pad(x), padding=1_1_2              x[(v0 - 1) / 3], if 3 divides v0 - 1 and the index exists
 //     dot(x, w)                          x[v0, v2], w[v2, v1], for all v2
 //     dynamic-slice(x, i)                x[v0 + i], where i is clamped at run time
+//     torch-index-select(x, i), dim=0    x[i[v0], v1], where a negative i counts from the end
 //
 // The first variables are the dimensions of the result. Those behind them are iterated for each
 // element: reduced and contracted dimensions, taps of windows, index vectors of a scatter.
@@ -42,6 +43,7 @@ struct RunTimeStart {
   enum class Kind : uint8_t {
     kNone,
     kClamped,     // to [0, last]
+    kFromEnd,     // negative values count from the end (last + 1 is added), then clamped
     kSkipped,     // if it is outside [0, last], nothing is read
     kPermutation  // not an operand: values decide which element along the dimension is read (sort)
   };

@@ -239,13 +239,12 @@ Element ElementEmitter::Compute(const Instr& instr, const Coordinates& at, size_
     case Op::kSlice:
     case Op::kDynamicSlice:
     case Op::kGather:
+    case Op::kTorchIndexSelect:
       return At(*instr.operand(0), OperandCoordinates(instr, 0, at));
     case Op::kPad:
       return Pad(instr, at);
     case Op::kConcatenate:
       return Concatenate(instr, at);
-    case Op::kTorchIndexSelect:
-      return TorchIndexSelect(instr, at);
     case Op::kDynamicUpdateSlice:
       return DynamicUpdateSlice(instr, at);
     case Op::kBitcastConvert:
@@ -388,8 +387,17 @@ Coordinates ElementEmitter::OperandCoordinates(const Instr& instr, size_t operan
 Scalar ElementEmitter::StartIndex(const Instr& instr, const RunTimeStart& start,
                                   Coordinates variables) {
   variables.push_back(b_.Index(start.component));  // the component variable of the index operand
-  return ClampedStart(*instr.operand(start.operand),
-                      OperandCoordinates(instr, start.operand, variables), start.last);
+  if (!start.Moves()) return b_.Index(0);
+  Coordinates at = OperandCoordinates(instr, start.operand, variables);
+  Scalar value = At(*instr.operand(start.operand), at)[0], last = b_.Index(start.last);
+  if (start.kind == RunTimeStart::Kind::kFromEnd) {
+    value = value.As(ScalarType::kIndex);
+    value = Choose(value < b_.Index(0), value + b_.Index(start.last + 1), value);
+  } else if (value.type() == ScalarType::kU64) {
+    value = LesserOf(value, b_.ConstantBits(ScalarType::kU64, static_cast<Bits>(start.last)));
+    return LesserOf(value.As(ScalarType::kIndex), last);
+  }
+  return LesserOf(GreaterOf(value.As(ScalarType::kIndex), b_.Index(0)), last);
 }
 
 Element ElementEmitter::Pad(const Instr& instr, const Coordinates& at) {
@@ -420,17 +428,6 @@ Element ElementEmitter::Concatenate(const Instr& instr, const Coordinates& at) {
   return value;
 }
 
-// A start index read at run time, clamped to [0, last].
-Scalar ElementEmitter::ClampedStart(const Instr& index, const Coordinates& at, int64_t last) {
-  if (last <= 0) return b_.Index(0);
-  Scalar value = At(index, at)[0];
-  if (value.type() == ScalarType::kU64) {
-    value = LesserOf(value, b_.ConstantBits(ScalarType::kU64, static_cast<Bits>(last)));
-    return LesserOf(value.As(ScalarType::kIndex), b_.Index(last));
-  }
-  return LesserOf(GreaterOf(value.As(ScalarType::kIndex), b_.Index(0)), b_.Index(last));
-}
-
 Element ElementEmitter::DynamicUpdateSlice(const Instr& instr, const Coordinates& at) {
   Scalar inside = b_.ConstantBits(ScalarType::kPred, 1);
   Coordinates from = OperandCoordinates(instr, 1, at, &inside);
@@ -443,22 +440,6 @@ Coordinates ElementEmitter::UpdateDestination(const Instr& instr, const Coordina
   for (size_t d = 0; d < at.size(); ++d)
     if (map.dims[d].start.Moves()) position[d] = at[d] + StartIndex(instr, map.dims[d].start, at);
   return position;
-}
-
-Element ElementEmitter::TorchIndexSelect(const Instr& instr, const Coordinates& at) {
-  const TorchIndexSelectAttrs& attrs = instr.attrs<TorchIndexSelectAttrs>();
-  const Shape &from = instr.operand(0)->shape(), &index = instr.operand(1)->shape();
-  auto along = static_cast<size_t>(attrs.dim < 0 ? attrs.dim + from.rank() : attrs.dim);
-  auto batch = static_cast<size_t>(attrs.batch_dims), index_rank = index.dims().size();
-  Coordinates picks(at.begin(), at.begin() + static_cast<int64_t>(batch));
-  for (size_t d = batch; d < index_rank; ++d) picks.push_back(at[along + d - batch]);
-  Scalar pick = At(*instr.operand(1), picks)[0].As(ScalarType::kIndex);
-  pick = Choose(pick < b_.Index(0), pick + b_.Index(from.dim(along)), pick);
-  pick = LesserOf(GreaterOf(pick, b_.Index(0)), b_.Index(from.dim(along) - 1));
-  Coordinates source(at.begin(), at.begin() + static_cast<int64_t>(along));
-  source.push_back(pick);
-  for (size_t d = along + index_rank - batch; d < at.size(); ++d) source.push_back(at[d]);
-  return At(*instr.operand(0), source);
 }
 
 Element ElementEmitter::RandomBits(const Instr& instr, const Coordinates& at) {

@@ -176,7 +176,6 @@ class ElementEmitter {
   Element BitcastConvert(const Instr& instr, const Coordinates& at);
   Element Map(const Instr& instr, const Coordinates& at);
   Element ReduceWindow(const Instr& instr, const Coordinates& at, size_t result_index);
-  Element TorchIndexSelect(const Instr& instr, const Coordinates& at);
   Element RandomBits(const Instr& instr, const Coordinates& at);
   // The coordinates at which an op that moves elements reads an operand (analysis/index_map.h). The
   // variables of the map are the coordinates of the result. `inside` may be null if no index can be
@@ -185,9 +184,8 @@ class ElementEmitter {
                                  Scalar* inside = nullptr);
   Scalar CoordinateOf(const Instr& instr, const IndexMap& map, const IndexExpr& expr,
                       const Coordinates& variables, Scalar* inside);
+  // A start index, adjusted to [0, last].
   Scalar StartIndex(const Instr& instr, const RunTimeStart& start, Coordinates variables);
-  // A start index in an array of indices at `at`, clamped to [0, last].
-  Scalar ClampedStart(const Instr& index, const Coordinates& at, int64_t last);
   Element ChooseElement(Scalar condition, Element yes, Element no);
   Element Zero(ElementType type);
 

@@ -265,6 +265,21 @@ Case MakeGather(CaseMaker& m) {
   return {m.b.Gather(x, m.Indices(how.indices), attrs), {0}};
 }
 
+Case MakeTorchIndexSelect(CaseMaker& m) {
+  Dims from = m.r.Sizes(m.r.Rank(1, 3));
+  size_t along = m.r.Rank(0, from.size() - 1), batch = m.r.Rank(0, along);
+  Dims indices(from.begin(), from.begin() + static_cast<int64_t>(batch));
+  for (int64_t size : m.r.Sizes(m.r.Rank(0, 2), 3)) indices.push_back(size);
+  Dims dims(from.begin(), from.begin() + static_cast<int64_t>(along));
+  dims.insert(dims.end(), indices.begin() + static_cast<int64_t>(batch), indices.end());
+  dims.insert(dims.end(), from.begin() + static_cast<int64_t>(along) + 1, from.end());
+  TorchIndexSelectAttrs attrs{static_cast<int64_t>(along), static_cast<int64_t>(batch)};
+  Instr* x = m.Array(from);
+  return {m.b.Append(Op::kTorchIndexSelect, {x, m.Indices(indices)}, attrs,
+                     {.shape = Shape::Array(kData, dims)}),
+          {0}};
+}
+
 Case MakeScatter(CaseMaker& m) {
   RandomIndexing how(m.r);
   Instr *x = m.Array(how.array), *indices = m.Indices(how.indices);
@@ -444,6 +459,7 @@ constexpr OpCases kOps[] = {
     {"concatenate", MakeConcatenate, SumOfReads},
     {"pad", MakePad, FirstRead},
     {"gather", MakeGather, SumOfReads},
+    {"torch-index-select", MakeTorchIndexSelect, SumOfReads},
     {"reduce", MakeReduce, SumOfReads},
     {"reduce-window", MakeReduceWindow, SumOfReads},
     {"scatter", MakeScatter, SumOfReads},

@@ -17,7 +17,8 @@ std::optional<int64_t> StartAt(const EvaluatedInstr& of, const RunTimeStart& sta
   std::optional<int64_t> element = ReadAt(of, start.operand, map, extended);
   TOK_CHECK(element.has_value(), "a start index is read in any case");
   int64_t value = of.operands[start.operand].IntAt(*element);
-  if (start.kind == RunTimeStart::Kind::kClamped)
+  if (start.kind == RunTimeStart::Kind::kFromEnd && value < 0) value += start.last + 1;
+  if (start.kind != RunTimeStart::Kind::kSkipped)
     return std::clamp<int64_t>(value, 0, std::max<int64_t>(start.last, 0));
   if (value < 0 || value > start.last) return std::nullopt;
   return value;
