@@ -19,17 +19,12 @@ std::optional<size_t> PositionIn(const Dims& dims, size_t d) {
 
 class IndexMapMaker {
  public:
-  IndexMapMaker(const Instr& instr, size_t operand, size_t result)
-      : instr_(instr), operand_(operand), result_(result) {
+  IndexMapMaker(const Instr& instr, size_t operand, size_t result, IndexMap& map)
+      : instr_(instr), operand_(operand), result_(result), map_(map) {
     const Shape& shape = instr.shape().IsTuple() ? instr.shape().elements()[result] : instr.shape();
     map_.result_rank = shape.dims().size();
-    map_.variables.reserve(map_.result_rank + 2);
     for (size_t d = 0; d < map_.result_rank; ++d)
       map_.variables.push_back({shape.dim(d), &instr, result, d});
-    if (operand < instr.operand_count()) {
-      map_.dims.reserve(dims().size());
-      map_.terms.reserve(dims().size());
-    }
   }
 
   const Instr& instr() const { return instr_; }
@@ -61,7 +56,7 @@ class IndexMapMaker {
   void Read(std::initializer_list<IndexTerm> terms, const IndexExpr& expr = {}) {
     map_.dims.push_back(WithTerms(terms, expr));
   }
-  void ReadJoined(const std::vector<IndexTerm>& terms, const IndexExpr& expr) {
+  void ReadJoined(std::span<const IndexTerm> terms, const IndexExpr& expr) {
     map_.dims.push_back(WithTerms(terms, expr));
   }
   void Guard(std::initializer_list<IndexTerm> terms, const IndexExpr& expr) {
@@ -69,19 +64,17 @@ class IndexMapMaker {
   }
   void ReadOutsideGuards() { map_.outside = true; }
 
-  IndexMap Finish() { return std::move(map_); }
-
  private:
   IndexExpr WithTerms(std::span<const IndexTerm> terms, IndexExpr expr) {
     expr.first_term = map_.terms.size();
     expr.term_count = terms.size();
-    map_.terms.insert(map_.terms.end(), terms.begin(), terms.end());
+    for (const IndexTerm& term : terms) map_.terms.push_back(term);
     return expr;
   }
 
   const Instr& instr_;
   size_t operand_, result_;
-  IndexMap map_;
+  IndexMap& map_;
 };
 
 void MapSame(IndexMapMaker& map) {
@@ -113,7 +106,7 @@ void MapBroadcast(IndexMapMaker& map) {
 // the row-major index of the result's dimensions is split into the operand's.
 void MapReshape(IndexMapMaker& map) {
   const Dims &from = map.dims(), &to = map.instr().shape().dims();
-  std::vector<IndexTerm> joined;
+  InlineVector<IndexTerm, 6> joined;
   for (size_t i = 0, k = 0; i < from.size() || k < to.size();) {
     size_t first_i = i, first_k = k;
     int64_t x = 1, y = 1;
@@ -535,21 +528,25 @@ int64_t IndexMap::ReadsPerElement() const {
 }
 
 std::optional<IndexMap> IndexMapOf(const Instr& instr, size_t operand, size_t result) {
+  std::optional<IndexMap> map;  // the only object returned: it is not copied
   GeometryDefinition definition = DefinitionOf(instr);
-  if (definition.map == nullptr) return std::nullopt;
-  IndexMapMaker map(instr, operand, result);
+  if (definition.map == nullptr) return map;
   if (operand < instr.operand_count()) {
     const Shape& from = instr.operand(operand)->shape();
     bool is_captured = operand + instr.captures() >= instr.operand_count();
     // A scalar has one element. Only updates of a scatter are read under a condition.
-    if (from.IsScalar() && (is_captured || definition.map != MapScatter)) return map.Finish();
-    if (!from.IsArray() || is_captured) return std::nullopt;
-    if (definition.map == MapSame && from.dims() != instr.shape().dims()) return std::nullopt;
+    if (from.IsScalar() && (is_captured || definition.map != MapScatter)) {
+      IndexMapMaker(instr, operand, result, map.emplace());
+      return map;
+    }
+    if (!from.IsArray() || is_captured) return map;
+    if (definition.map == MapSame && from.dims() != instr.shape().dims()) return map;
     if (definition.needs_sizes && (from.HasDynamicDims() || instr.shape().HasDynamicDims()))
-      return std::nullopt;
+      return map;
   }
-  definition.map(map);
-  return map.Finish();
+  IndexMapMaker maker(instr, operand, result, map.emplace());
+  definition.map(maker);
+  return map;
 }
 
 int64_t ReadsPerElement(const Instr& instr) {

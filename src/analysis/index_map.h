@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "ir/ir.h"
+#include "support/inline_vector.h"
 
 namespace tokamak {
 
@@ -75,11 +76,13 @@ struct IndexExpr {
 
 struct IndexMap {
   size_t result_rank = 0;
-  std::vector<Extent> variables;  // [0, result_rank): dimensions of the result; then iterated ones
+  // [0, result_rank): dimensions of the result; then iterated ones. The vectors of a map are inline
+  // because planners and generators create many: most arrays have at most 4 dimensions.
+  InlineVector<Extent, 6> variables;
   // The iterated variable that numbers the components of an index vector.
   std::optional<size_t> component;
-  std::vector<IndexTerm> terms;  // of all expressions
-  std::vector<IndexExpr> dims;   // one per dimension of the operand
+  InlineVector<IndexTerm, 6> terms;  // of all expressions
+  InlineVector<IndexExpr, 4> dims;   // one per dimension of the operand
   // Conditions of a read besides those of `dims`: every one has a `last`. With `outside`, the
   // operand is read where not all of them hold.
   std::vector<IndexExpr> guards;

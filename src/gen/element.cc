@@ -376,11 +376,11 @@ Scalar ElementEmitter::CoordinateOf(const Instr& instr, const IndexMap& map, con
 
 Coordinates ElementEmitter::OperandCoordinates(const Instr& instr, size_t operand,
                                                const Coordinates& variables, Scalar* inside) {
-  IndexMap map = *IndexMapOf(instr, operand);
+  std::optional<IndexMap> map = IndexMapOf(instr, operand);
   Coordinates at;
-  at.reserve(map.dims.size());
-  for (const IndexExpr& expr : map.dims)
-    at.push_back(CoordinateOf(instr, map, expr, variables, inside));
+  at.reserve(map->dims.size());
+  for (const IndexExpr& expr : map->dims)
+    at.push_back(CoordinateOf(instr, *map, expr, variables, inside));
   return at;
 }
 
