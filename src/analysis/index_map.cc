@@ -77,6 +77,9 @@ class IndexMapMaker {
   IndexMap& map_;
 };
 
+// An array of one element and no dimensions.
+void MapScalar(IndexMapMaker&) {}
+
 void MapSame(IndexMapMaker& map) {
   for (size_t d = 0; d < map.rank(); ++d) map.Read({{d}});
 }
@@ -423,8 +426,10 @@ void MapConvolution(IndexMapMaker& map) {
   }
 }
 
+using MapFunction = void (*)(IndexMapMaker&);
+
 struct GeometryDefinition {
-  void (*map)(IndexMapMaker&) = nullptr;
+  MapFunction map = nullptr;
   // It computes with sizes: there is no map if they are dynamic.
   bool needs_sizes = false;
 };
@@ -490,6 +495,20 @@ GeometryDefinition DefinitionOf(const Instr& instr) {
   }
 }
 
+// Null if the operand has no map.
+MapFunction MapFunctionOf(const Instr& instr, size_t operand) {
+  GeometryDefinition definition = DefinitionOf(instr);
+  if (definition.map == nullptr || operand >= instr.operand_count()) return definition.map;
+  const Shape& from = instr.operand(operand)->shape();
+  bool is_captured = operand + instr.captures() >= instr.operand_count();
+  // Only updates of a scatter are read under a condition if they are scalars.
+  if (from.IsScalar() && (is_captured || definition.map != MapScatter)) return MapScalar;
+  bool has_other_dims = definition.map == MapSame && from.dims() != instr.shape().dims();
+  bool lacks_sizes =
+      definition.needs_sizes && (from.HasDynamicDims() || instr.shape().HasDynamicDims());
+  return !from.IsArray() || is_captured || has_other_dims || lacks_sizes ? nullptr : definition.map;
+}
+
 }  // namespace
 
 std::optional<size_t> IndexMap::SameDim(size_t dim, int64_t size) const {
@@ -503,13 +522,21 @@ std::optional<size_t> IndexMap::SameDim(size_t dim, int64_t size) const {
   return same ? std::optional(term.variable) : std::nullopt;
 }
 
-bool IndexMap::AlwaysHolds(const IndexExpr& guard) const {
-  int64_t low = guard.offset, high = guard.offset;
-  for (const IndexTerm& term : TermsOf(guard)) {
+bool IndexMap::AlwaysHolds(const IndexExpr& expr) const {
+  if (!expr.last) return true;
+  int64_t low = expr.offset, high = expr.offset;
+  for (const IndexTerm& term : TermsOf(expr)) {
     int64_t span = term.coefficient * (variables[term.variable].size - 1);
     (span < 0 ? low : high) += span;
   }
-  return low >= 0 && high <= *guard.last && guard.divisor == 1 && !guard.start.Moves();
+  return low >= 0 && high <= *expr.last && expr.divisor == 1 && !expr.start.Moves();
+}
+
+bool IndexMap::ReadsOneFixedElement() const {
+  return variables.size() == result_rank && guards.empty() &&
+         std::all_of(dims.begin(), dims.end(), [&](const IndexExpr& expr) {
+           return !expr.start.Moves() && AlwaysHolds(expr);
+         });
 }
 
 Dims IndexMap::IteratedSizes() const {
@@ -527,25 +554,16 @@ int64_t IndexMap::ReadsPerElement() const {
   return reads;
 }
 
+bool HasIndexMap(const Instr& instr, size_t operand) {
+  return MapFunctionOf(instr, operand) != nullptr;
+}
+
 std::optional<IndexMap> IndexMapOf(const Instr& instr, size_t operand, size_t result) {
   std::optional<IndexMap> map;  // the only object returned: it is not copied
-  GeometryDefinition definition = DefinitionOf(instr);
-  if (definition.map == nullptr) return map;
-  if (operand < instr.operand_count()) {
-    const Shape& from = instr.operand(operand)->shape();
-    bool is_captured = operand + instr.captures() >= instr.operand_count();
-    // A scalar has one element. Only updates of a scatter are read under a condition.
-    if (from.IsScalar() && (is_captured || definition.map != MapScatter)) {
-      IndexMapMaker(instr, operand, result, map.emplace());
-      return map;
-    }
-    if (!from.IsArray() || is_captured) return map;
-    if (definition.map == MapSame && from.dims() != instr.shape().dims()) return map;
-    if (definition.needs_sizes && (from.HasDynamicDims() || instr.shape().HasDynamicDims()))
-      return map;
+  if (MapFunction function = MapFunctionOf(instr, operand)) {
+    IndexMapMaker maker(instr, operand, result, map.emplace());
+    function(maker);
   }
-  IndexMapMaker maker(instr, operand, result, map.emplace());
-  definition.map(maker);
   return map;
 }
 

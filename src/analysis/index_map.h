@@ -94,8 +94,11 @@ struct IndexMap {
   // The dimension of the result at whose index dimension `dim` of the operand is read, if both have
   // `size` elements: coefficient 1 and nothing else.
   std::optional<size_t> SameDim(size_t dim, int64_t size) const;
-  // Whether the condition of a guard holds for all indices.
-  bool AlwaysHolds(const IndexExpr& guard) const;
+  // Whether an expression has no condition, or one that holds for all indices.
+  bool AlwaysHolds(const IndexExpr& expr) const;
+  // Whether every element of the result reads exactly one element, at an index that does not depend
+  // on values.
+  bool ReadsOneFixedElement() const;
   // The sizes of the iterated variables.
   Dims IteratedSizes() const;
   // The number of assignments of the iterated variables; INT64_MAX if it is larger. A dynamic size
@@ -107,6 +110,9 @@ struct IndexMap {
 // all indices along its dimension. Returns nullopt if there is no map: ops whose geometry is not
 // fixed (calls, dynamic shapes, collectives) or that read each operand as a whole (fft, cholesky).
 std::optional<IndexMap> IndexMapOf(const Instr& instr, size_t operand, size_t result = 0);
+
+// Whether IndexMapOf returns a map.
+bool HasIndexMap(const Instr& instr, size_t operand);
 
 // IndexMap::ReadsPerElement of operand 0; 1 if it has no map.
 int64_t ReadsPerElement(const Instr& instr);

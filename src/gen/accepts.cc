@@ -12,10 +12,6 @@
 namespace tokamak {
 namespace {
 
-bool IsRowMajorArray(const Shape& shape) {
-  return shape.layout() == nullptr || IsRowMajor(shape.layout()->minor_to_major);
-}
-
 // Whether an op has a scalar formula depends on these; its attributes only select the formula.
 struct FormulaKey {
   Op op{};
@@ -89,26 +85,10 @@ std::optional<std::string> WhyNoElementCode(const Instr& instr) {
   switch (instr.op()) {
     case Op::kIota:
     case Op::kConstant:
-    case Op::kCopy:
-    case Op::kReshape:
-    case Op::kBroadcast:
-    case Op::kTranspose:
-    case Op::kReverse:
-    case Op::kSlice:
-    case Op::kPad:
-    case Op::kConcatenate:
-    case Op::kDynamicSlice:
-    case Op::kDynamicUpdateSlice:
-    case Op::kTorchIndexSelect:
       return std::nullopt;
     case Op::kGather:
       for (int64_t size : instr.attrs<GatherAttrs>().slice_sizes)
         if (size == 0) return "gather: its slices are empty";
-      return std::nullopt;
-    case Op::kBitcast:
-      if (instr.operand(0)->shape().type() != instr.shape().type() ||
-          !IsRowMajorArray(instr.shape()) || !IsRowMajorArray(instr.operand(0)->shape()))
-        return "bitcast: to another type or layout";
       return std::nullopt;
     case Op::kBitcastConvert:
       return WhyNoBitcast(instr);
@@ -120,6 +100,10 @@ std::optional<std::string> WhyNoElementCode(const Instr& instr) {
     }
     default:
       break;
+  }
+  if (instr.info().Is(kDataMovement)) {
+    if (HasIndexMap(instr, 0)) return std::nullopt;
+    return std::string(instr.info().name) + ": it has no index map for these shapes and layouts";
   }
   if (!instr.info().Is(kElementwise) || instr.operand_count() == 0)
     return std::string(instr.info().name) + ": it is not an elementwise op";

@@ -233,14 +233,6 @@ Element ElementEmitter::Compute(const Instr& instr, const Coordinates& at, size_
     case Op::kBitcast:
     case Op::kReshape:
       return Reshape(instr, at);
-    case Op::kBroadcast:
-    case Op::kTranspose:
-    case Op::kReverse:
-    case Op::kSlice:
-    case Op::kDynamicSlice:
-    case Op::kGather:
-    case Op::kTorchIndexSelect:
-      return At(*instr.operand(0), OperandCoordinates(instr, 0, at));
     case Op::kPad:
       return Pad(instr, at);
     case Op::kConcatenate:
@@ -259,6 +251,8 @@ Element ElementEmitter::Compute(const Instr& instr, const Coordinates& at, size_
       break;
   }
   if (instr.info().Is(kElementwise)) return Elementwise(instr, at);
+  if (instr.info().Is(kDataMovement) && HasIndexMap(instr, 0))
+    return At(*instr.operand(0), OperandCoordinates(instr, 0, at));
   Fail(std::string(instr.info().name) + ": it is not an elementwise op");
   return Zero(ResultShapesOf(instr.shape())[result_index].type());
 }
