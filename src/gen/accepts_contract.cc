@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "analysis/index_map.h"
 #include "gen/accepts_rows.h"
 #include "gen/contract.h"
 
@@ -17,21 +18,13 @@ namespace {
 constexpr int64_t kContractNodesOfOp = 8, kContractNodesOfFlop = 12, kContractCopies = 8,
                   kContractFewNodes = 6000;
 
-// Whether each element of the result is computed from elements of the operands, at any index.
+// Whether each element of the result is computed from one element of each operand, at any index.
 bool IsByElement(const Instr& instr) {
-  switch (instr.op()) {
-    case Op::kMap:
-      return false;
-    case Op::kIota:
-    case Op::kBroadcast:
-    case Op::kReshape:
-    case Op::kTranspose:
-    case Op::kSlice:
-    case Op::kCopy:
-      return true;
-    default:
-      return instr.info().Is(kElementwise);
-  }
+  if (instr.op() == Op::kMap) return false;
+  if (instr.op() == Op::kIota || instr.info().Is(kElementwise)) return true;
+  if (!instr.info().Is(kDataMovement) || instr.operand_count() != 1) return false;
+  std::optional<IndexMap> map = IndexMapOf(instr, 0);
+  return map && map->ReadsOneFixedElement();
 }
 
 bool IsRoot(const FusedRegion& region, const Instr* instr) {

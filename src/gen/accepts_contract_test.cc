@@ -45,6 +45,21 @@ TEST(AcceptsContract, AcceptsAnElementwiseEpilogue) {
   EXPECT_EQ(p.Ask({twice, dot, sum}, sum), Accepts::kYes);
 }
 
+TEST(AcceptsContract, AcceptsOperandsReadAtFixedIndices) {
+  Product p;
+  Instr* reversed = p.b.Reverse(p.x, {0, 1});
+  Instr* dot = p.Dot(reversed, p.w);
+  EXPECT_EQ(p.Ask({reversed, dot}, dot), Accepts::kYes);
+}
+
+TEST(AcceptsContract, LeavesOpenOperandsReadInPart) {
+  Product p;
+  Instr* half = p.b.Slice(p.x, {0, 0}, {32, 32});
+  Instr* both = p.b.Concatenate({half, half}, 0);
+  Instr* dot = p.Dot(both, p.w);
+  EXPECT_EQ(p.Ask({half, both, dot}, dot), Accepts::kUnknown);
+}
+
 TEST(AcceptsContract, LeavesOpenWhatMovesResults) {
   Product p;
   Instr* dot = p.Dot(p.x, p.w);

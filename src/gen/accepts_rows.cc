@@ -210,47 +210,40 @@ class RowAccessChecker {
     if (instr.op() == Op::kCopy || instr.op() == Op::kGetTupleElement)
       return Visit(*instr.operand(0), number);
     const MixedRadixIndex at = indices_[number];
-    auto visit = [&](MixedRadixIndex assign) {
-      Visit(*instr.operand(0), NumberOf(std::move(assign)));
-    };
     switch (instr.op()) {
       case Op::kIota:
         return;
-      case Op::kBroadcast:
-      case Op::kTranspose:
-      case Op::kSlice:
-        return visit(OperandIndex(instr, at));
-      case Op::kReshape:
-        return visit(Split(Joined(at, instr.shape().dims()), instr.operand(0)->shape().dims()));
-      case Op::kBitcastConvert: {
-        const Shape& from = instr.operand(0)->shape();
-        bool same_shape = from.rank() == instr.shape().rank();
-        return visit(same_shape ? at : MixedRadixIndex(from.dims().size()));
+      case Op::kReshape: {
+        const Dims& from = instr.operand(0)->shape().dims();
+        return Visit(*instr.operand(0), NumberOf(Split(Joined(at, instr.shape().dims()), from)));
       }
-      case Op::kConcatenate:
-      case Op::kPad:
-      case Op::kReverse:
-      case Op::kDynamicSlice:
-      case Op::kGather:
       case Op::kRngBitGenerator:  // element code needs the whole state
         for (const Instr* operand : instr.operands())
           Visit(*operand, NumberOf(MixedRadixIndex(operand->shape().dims().size())));
         return;
       default:
-        return Open();
+        break;
     }
+    // An update in place has code of its own.
+    bool moves = instr.info().Is(kDataMovement) && instr.op() != Op::kDynamicUpdateSlice;
+    if (!moves || !HasIndexMap(instr, 0)) return Open();
+    for (size_t i = 0; i < instr.operand_count(); ++i)
+      Visit(*instr.operand(i), NumberOf(OperandIndex(*IndexMapOf(instr, i), at)));
   }
 
   // An operand's coordinate is unknown unless it is one of the result's, or 0.
-  static MixedRadixIndex OperandIndex(const Instr& instr, const MixedRadixIndex& at) {
-    IndexMap map = *IndexMapOf(instr, 0);
+  static MixedRadixIndex OperandIndex(const IndexMap& map, const MixedRadixIndex& at) {
     MixedRadixIndex from(map.dims.size());
     for (size_t d = 0; d < from.size(); ++d) {
-      std::span<const IndexTerm> terms = map.TermsOf(map.dims[d]);
-      if (map.dims[d].offset != 0) continue;
+      const IndexExpr& expr = map.dims[d];
+      std::span<const IndexTerm> terms = map.TermsOf(expr);
+      if (expr.offset != 0 || expr.divisor != 1 || expr.modulus != 0 || expr.start.Moves() ||
+          !map.AlwaysHolds(expr))
+        continue;
       if (terms.empty()) {
         from[d] = {Digit::Of::kZero};
-      } else if (terms[0].coefficient == 1) {
+      } else if (terms.size() == 1 && terms[0].coefficient == 1 &&
+                 terms[0].variable < map.result_rank) {
         from[d] = at[terms[0].variable];
       }
     }

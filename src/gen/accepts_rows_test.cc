@@ -54,6 +54,21 @@ TEST(AcceptsRows, TakesItThroughOtherShapes) {
   EXPECT_EQ(rows.Ask(back, {apart, again, back}), Accepts::kYes);
 }
 
+TEST(AcceptsRows, TakesItThroughAConcatenateAlongTheRow) {
+  Rows rows;
+  Instr* half = rows.b.Broadcast(rows.sum, {16, 8}, {0});
+  Instr* back = rows.b.Concatenate({half, half}, 1);
+  EXPECT_EQ(rows.Ask(back, {half, back}), Accepts::kYes);
+}
+
+TEST(AcceptsRows, LeavesOpenAConcatenateOfRows) {
+  Rows rows;
+  Instr* half = rows.b.Slice(rows.sum, {0}, {8});
+  Instr* both = rows.b.Concatenate({half, half}, 0);
+  Instr* back = rows.b.Broadcast(both, {16, 16}, {0});
+  EXPECT_EQ(rows.Ask(back, {half, both, back}), Accepts::kUnknown);
+}
+
 TEST(AcceptsRows, RejectsAResultAcrossRows) {
   Rows rows;
   Instr* back = rows.b.Broadcast(rows.sum, {16, 16}, {1});
