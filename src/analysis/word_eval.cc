@@ -14,6 +14,8 @@
 
 #include <algorithm>
 
+#include "analysis/index_map.h"
+
 namespace tokamak {
 namespace {
 
@@ -103,36 +105,16 @@ std::optional<uint64_t> FoldNumbers(const Instr& instr, std::span<const uint64_t
 // The broadcast that an op performs; nullopt if it does anything else.
 std::optional<BroadcastMap> BroadcastMapOf(const Instr& instr) {
   const Dims &from = instr.operand(0)->shape().dims(), &to = instr.shape().dims();
+  std::optional<IndexMap> map = IndexMapOf(instr, 0);
+  if (!map || !map->ReadsOneFixedElement()) return std::nullopt;
   BroadcastMap broadcast_map{to, std::vector<int>(to.size(), -1)};
-  switch (instr.op()) {
-    case Op::kBroadcast: {
-      const Dims& dimensions = instr.attrs<DimensionsAttrs>().dimensions;
-      for (size_t i = 0; i < dimensions.size(); ++i)
-        if (from[i] != 1)
-          broadcast_map.sources[static_cast<size_t>(dimensions[i])] = static_cast<int>(i);
-      return broadcast_map;
-    }
-    case Op::kTranspose: {
-      const Dims& permutation = instr.attrs<DimensionsAttrs>().dimensions;
-      for (size_t i = 0; i < to.size(); ++i)
-        broadcast_map.sources[i] = static_cast<int>(permutation[i]);
-      return broadcast_map;
-    }
-    case Op::kReshape: {  // only adds or drops dimensions of size 1
-      size_t j = 0;
-      for (size_t i = 0; i < to.size(); ++i) {
-        if (to[i] == 1) continue;
-        while (j < from.size() && from[j] == 1) ++j;
-        if (j == from.size() || from[j] != to[i]) return std::nullopt;
-        broadcast_map.sources[i] = static_cast<int>(j++);
-      }
-      while (j < from.size() && from[j] == 1) ++j;
-      if (j != from.size()) return std::nullopt;
-      return broadcast_map;
-    }
-    default:
-      return std::nullopt;
+  for (size_t d = 0; d < from.size(); ++d) {
+    if (from[d] == 1) continue;
+    std::optional<size_t> dim = map->SameDim(d, from[d]);
+    if (!dim) return std::nullopt;
+    broadcast_map.sources[*dim] = static_cast<int>(d);
   }
+  return broadcast_map;
 }
 
 // The element at `starts` of a constant.

@@ -11,6 +11,7 @@
 #include <limits>
 #include <vector>
 
+#include "analysis/index_map.h"
 #include "cost/pipes.h"
 #include "cost/work.h"
 #include "ir/compare.h"
@@ -206,15 +207,12 @@ void AddBody(Work& work, const Instr& instr, double elements, const Machine& mac
 }
 
 void AddDot(Work& work, const Instr& dot, double elements) {
-  const Shape& lhs = dot.operand(0)->shape();
-  double depth = 1;
-  for (int64_t d : dot.attrs<DotAttrs>().lhs_contracting)
-    depth *= static_cast<double>(lhs.dim(static_cast<size_t>(d)));
-  int64_t bytes = BytesOf(lhs.type());
+  ElementType type = dot.operand(0)->shape().type();
+  int64_t bytes = BytesOf(type);
   constexpr double kComplexProducts = 4;  // products of real numbers per complex one (definition)
-  double parts = IsComplex(lhs.type()) ? kComplexProducts : 1;
+  double parts = IsComplex(type) ? kComplexProducts : 1;
   Pipe pipe = bytes < 4 ? Pipe::kMultiply16 : bytes > 4 ? Pipe::kMultiply64 : Pipe::kMultiply;
-  work[pipe] += elements * depth * parts;
+  work[pipe] += elements * static_cast<double>(ReadsPerElement(dot)) * parts;
 }
 
 void AddElementwise(Work& work, const Instr& instr, double elements, const Machine& machine) {

@@ -96,9 +96,9 @@ std::optional<WholeLoopMatVec> MatVecOf(const LoopIndependence& independence, co
   auto axes = independence.dots.find(&dot);
   if (axes == independence.dots.end() || IsComplex(dot.shape().type())) return std::nullopt;
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
-  WholeLoopMatVec product{.dot = &dot, .axes = &axes->second, .terms = 1, .results = 1};
+  WholeLoopMatVec product{
+      .dot = &dot, .axes = &axes->second, .terms = ReadsPerElement(dot), .results = 1};
   const Dims& lhs = dot.operand(0)->shape().dims();
-  for (int64_t d : attrs.lhs_contracting) product.terms *= lhs[static_cast<size_t>(d)];
   // Results per point along the free dimensions of lhs and rhs, and along the batch dimensions.
   size_t batch = attrs.lhs_batch.size(), last = lhs.size() - attrs.lhs_contracting.size();
   int64_t own[] = {1, 1}, own_batch = 1;

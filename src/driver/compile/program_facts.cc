@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <string>
 
+#include "analysis/index_map.h"
 #include "driver/compile/host_calls.h"
 
 namespace tokamak {
@@ -101,13 +102,7 @@ double CountElements(const Shape& shape) {
 
 // Multiplications and additions of a contraction: two per multiplied pair of elements.
 double ContractionFlops(const Instr& instr) {
-  const Shape& lhs = instr.operand(0)->shape();
-  const DotAttrs& attrs = instr.attrs<DotAttrs>();
-  double contracted = 1;
-  for (int64_t d : attrs.lhs_contracting)
-    if (lhs.dim(static_cast<size_t>(d)) != kDynamic)
-      contracted *= static_cast<double>(lhs.dim(static_cast<size_t>(d)));
-  return 2 * contracted * CountElements(instr.shape());
+  return 2 * static_cast<double>(ReadsPerElement(instr)) * CountElements(instr.shape());
 }
 
 void AddCost(const Instr& instr, CostAnalysis& cost) {

@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/index_map.h"
 #include "driver/compile/program_facts.h"
 #include "driver/run/compare_arrays.h"
 #include "explain/decision.h"
@@ -75,19 +76,9 @@ double TermsOf(const Instr& instr) {
   bool reduces = instr.info().Is(kReduction) || instr.info().Is(kContraction);
   if (!reduces || instr.operand_count() == 0) return 1;
   double inputs = CountOf(instr.operand(0)->shape());
-  if (instr.op() == Op::kDot) {
-    // rows * terms and terms * columns operand elements, for rows * columns results (all times the
-    // batch size).
-    double other = CountOf(instr.operand(1)->shape()), results = CountOf(instr.shape());
-    return std::max(1.0, std::sqrt(inputs * other / std::max(1.0, results)));
-  }
+  if (instr.op() == Op::kDot || instr.op() == Op::kReduceWindow)
+    return std::max(1.0, static_cast<double>(ReadsPerElement(instr)));
   if (instr.op() == Op::kConvolution) return CountOf(instr.operand(1)->shape());
-  if (instr.op() == Op::kReduceWindow) {
-    double taps = 1;
-    for (const WindowDim& window : instr.attrs<WindowAttrs>().window)
-      taps *= static_cast<double>(window.size);
-    return taps;
-  }
   return std::max(1.0, inputs);
 }
 

@@ -149,15 +149,12 @@ class ColumnsBuilder {
   };
 
   void Contract(const Instr& dot, Scalar first) {
-    const DotAttrs& attrs = dot.attrs<DotAttrs>();
     ElementType type = AccumulatorElementType(dot.shape().type());
     Sum sum{&dot, {}};
     for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
       sum.arrays[component] = b_.Local("sum", ComputeType(type), Space::kRegisters, 1);
     Write(sum, ConstantElement(b_, type, 0));
-    Dims dims;
-    for (int64_t d : attrs.lhs_contracting)
-      dims.push_back(dot.operand(0)->shape().dim(static_cast<size_t>(d)));
+    Dims dims = IndexMapOf(dot, 0)->IteratedSizes();
     b_.For("k", LoopRole::kSerial, b_.Index(ProductOf(dims, 0, dims.size())), [&](Scalar k) {
       Element term =
           AddDotTerm(b_, emitter_, dot, ResultAt(first), Delinearized(b_, k, dims), Read(sum));
