@@ -44,8 +44,8 @@ using RandomStateWords = std::array<Scalar, kRandomStateWords>;
 // Row-major: the coordinates of element `linear`, and the linear index of coordinates.
 Coordinates Delinearized(KernelBuilder& b, Scalar linear, const Dims& dims);
 Scalar Linearized(KernelBuilder& b, const Coordinates& at, const Dims& dims);
-// The coordinates at which a reduce or dot reads an operand, from those of the result and those of
-// the reduced or contracted dimensions, the iterated variables of the operand's map.
+// The coordinates at which an op reads an operand along single variables, from those of the result
+// and those of the iterated variables: reduced or contracted dimensions, the windows of a scatter.
 Coordinates ReadCoordinates(const IndexMap& map, const Coordinates& result,
                             const Coordinates& iterated);
 

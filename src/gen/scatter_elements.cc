@@ -3,13 +3,6 @@
 #include <algorithm>
 
 namespace tokamak {
-namespace {
-
-bool IsAmongDims(const Dims& dims, size_t d) {
-  return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
-}
-
-}  // namespace
 
 std::string WhyNotScatterRegion(const FusedRegion& region) {
   if (region.roots.size() != 1 || region.roots[0]->op() != Op::kScatter)
@@ -21,65 +14,63 @@ std::string WhyNotScatterRegion(const FusedRegion& region) {
 }
 
 ScatterElements::ScatterElements(KernelBuilder& b, ElementEmitter& emitter, const Instr& scatter)
-    : b_(b), emitter_(emitter), scatter_(scatter), attrs_(scatter.attrs<ScatterAttrs>()) {
-  const Dims& update = scatter_.operand(2)->shape().dims();
-  for (size_t d = 0; d < update.size(); ++d)
-    (IsAmongDims(attrs_.update_window_dims, d) ? window_ : windows_).push_back(update[d]);
-  extent_.assign(scatter_.shape().dims().size(), 1);
-  for (size_t d = 0, next = 0; d < extent_.size(); ++d)
-    if (!LacksWindowDim(d)) extent_[d] = window_[next++];
+    : b_(b),
+      emitter_(emitter),
+      scatter_(scatter),
+      indices_(*IndexMapOf(scatter, 1)),
+      updates_(*IndexMapOf(scatter, 2)),
+      windows_(updates_.IteratedSizes()),
+      axes_(updates_.result_rank) {
+  // The first term of an expression with a condition is the dimension of the array, the second one
+  // its batching dimension.
+  auto add = [&](const IndexExpr& expr) -> Axis& {
+    std::span<const IndexTerm> terms = updates_.TermsOf(expr);
+    Axis& axis = axes_[terms[0].variable];
+    axis.start = expr.start;
+    if (terms.size() > 1) axis.batching = terms[1].variable - updates_.result_rank;
+    return axis;
+  };
+  extent_.assign(axes_.size(), 1);
+  for (const IndexExpr& guard : updates_.guards) add(guard);
+  for (const IndexExpr& expr : updates_.dims) {
+    if (!expr.last) continue;  // numbers windows
+    add(expr).in_window = window_.size();
+    window_.push_back(*expr.last + 1);
+    extent_[updates_.TermsOf(expr)[0].variable] = window_.back();
+  }
 }
 
 bool ScatterElements::WindowsMayPartlyOverlap() const {
-  for (int64_t dimension : attrs_.scatter_dims_to_operand_dims) {
-    auto d = static_cast<size_t>(dimension);
-    if (extent_[d] > 1 && extent_[d] < scatter_.shape().dim(d)) return true;
-  }
+  for (size_t d = 0; d < axes_.size(); ++d)
+    if (extent_[d] > 1 && axes_[d].start.Moves()) return true;
   return false;
 }
 
-bool ScatterElements::LacksWindowDim(size_t d) const {
-  return IsAmongDims(attrs_.inserted_window_dims, d) || IsAmongDims(attrs_.input_batching_dims, d);
-}
-
 std::vector<Scalar> ScatterElements::Starts(const Coordinates& window_at) {
-  std::vector<Scalar> starts(extent_.size());
-  const Instr& indices = *scatter_.operand(1);
-  auto vector_dim = static_cast<size_t>(attrs_.index_vector_dim);
-  for (size_t i = 0; i < attrs_.scatter_dims_to_operand_dims.size(); ++i) {
-    Coordinates at = window_at;
-    if (vector_dim < static_cast<size_t>(indices.shape().rank()))
-      at.insert(at.begin() + static_cast<int64_t>(vector_dim), b_.Index(static_cast<int64_t>(i)));
-    starts[static_cast<size_t>(attrs_.scatter_dims_to_operand_dims[i])] =
-        emitter_.At(indices, at)[0].As(ScalarType::kIndex);
+  std::vector<Scalar> starts(axes_.size());
+  for (size_t d = 0; d < axes_.size(); ++d) {
+    const RunTimeStart& start = axes_[d].start;
+    if (start.kind == RunTimeStart::Kind::kNone) continue;
+    Coordinates iterated = window_at;
+    iterated.push_back(b_.Index(start.component));
+    Coordinates at = ReadCoordinates(indices_, Coordinates(axes_.size()), iterated);
+    starts[d] = emitter_.At(*scatter_.operand(start.operand), at)[0].As(ScalarType::kIndex);
   }
   return starts;
 }
 
 Scalar ScatterElements::IsInBounds(const std::vector<Scalar>& starts) {
   Scalar fits = b_.ConstantBits(ScalarType::kPred, 1);
-  for (size_t d = 0; d < starts.size(); ++d) {
-    if (!starts[d].ok()) continue;
-    Scalar last = b_.Index(scatter_.shape().dim(d) - extent_[d]);
-    fits = fits & (b_.Index(0) <= starts[d]) & (starts[d] <= last);
-  }
+  for (size_t d = 0; d < starts.size(); ++d)
+    if (starts[d].ok())
+      fits = fits & (b_.Index(0) <= starts[d]) & (starts[d] <= b_.Index(axes_[d].start.last));
   return fits;
-}
-
-size_t ScatterElements::BatchingDim(size_t i) const {
-  auto vector_dim = static_cast<size_t>(attrs_.index_vector_dim);
-  auto from = static_cast<size_t>(attrs_.scatter_indices_batching_dims[i]);
-  return from > vector_dim ? from - 1 : from;
-}
-
-Scalar ScatterElements::BatchingIndex(const Coordinates& window_at, size_t i) const {
-  return window_at[BatchingDim(i)];
 }
 
 std::vector<bool> ScatterElements::IsBatching() const {
   std::vector<bool> is_batching(windows_.size());
-  for (size_t i = 0; i < attrs_.scatter_indices_batching_dims.size(); ++i)
-    is_batching[BatchingDim(i)] = true;
+  for (const Axis& axis : axes_)
+    if (axis.batching) is_batching[*axis.batching] = true;
   return is_batching;
 }
 
@@ -111,34 +102,31 @@ Coordinates ScatterElements::CoordinatesInWindow(const Coordinates& window_at,
   Coordinates in_window;
   for (size_t d = 0; d < at.size(); ++d) {
     Scalar offset = starts[d].ok() ? at[d] - starts[d] : at[d];
-    for (size_t i = 0; i < attrs_.input_batching_dims.size(); ++i)
-      if (static_cast<size_t>(attrs_.input_batching_dims[i]) == d)
-        offset = offset - BatchingIndex(window_at, i);
+    if (axes_[d].batching) offset = offset - window_at[*axes_[d].batching];
     inside = inside & (b_.Index(0) <= offset) & (offset < b_.Index(extent_[d]));
-    if (!LacksWindowDim(d)) in_window.push_back(offset);
+    if (axes_[d].in_window) in_window.push_back(offset);
   }
   return in_window;
 }
 
 Scalar ScatterElements::IndexOf(const Coordinates& window_at, const std::vector<Scalar>& starts,
                                 const Coordinates& in_window) {
-  Coordinates at(extent_.size());
-  for (size_t d = 0, next = 0; d < at.size(); ++d) {
-    at[d] = LacksWindowDim(d) ? b_.Index(0) : in_window[next++];
+  Coordinates at(axes_.size());
+  for (size_t d = 0; d < at.size(); ++d) {
+    const Axis& axis = axes_[d];
+    at[d] = axis.in_window  ? in_window[*axis.in_window]
+            : axis.batching ? window_at[*axis.batching]
+                            : b_.Index(0);
     if (starts[d].ok()) at[d] = at[d] + starts[d];
   }
-  for (size_t i = 0; i < attrs_.input_batching_dims.size(); ++i)
-    at[static_cast<size_t>(attrs_.input_batching_dims[i])] = BatchingIndex(window_at, i);
   return Linearized(b_, at, scatter_.shape().dims());
 }
 
 std::vector<Scalar> ScatterElements::ClampedStarts(const std::vector<Scalar>& starts) {
   std::vector<Scalar> bounded = starts;
-  for (size_t d = 0; d < starts.size(); ++d) {
-    if (!starts[d].ok()) continue;
-    Scalar last = b_.Index(scatter_.shape().dim(d) - extent_[d]);
-    bounded[d] = LesserOf(GreaterOf(starts[d], b_.Index(0)), last);
-  }
+  for (size_t d = 0; d < starts.size(); ++d)
+    if (starts[d].ok())
+      bounded[d] = LesserOf(GreaterOf(starts[d], b_.Index(0)), b_.Index(axes_[d].start.last));
   return bounded;
 }
 
@@ -154,12 +142,10 @@ void ScatterElements::Combine(const Coordinates& window_at, const std::vector<Sc
 }
 
 Element ScatterElements::UpdateAt(const Coordinates& window_at, const Coordinates& in_window) {
-  Coordinates update;
-  const Dims& update_dims = scatter_.operand(2)->shape().dims();
-  for (size_t d = 0, next_in = 0, next_at = 0; d < update_dims.size(); ++d)
-    update.push_back(IsAmongDims(attrs_.update_window_dims, d) ? in_window[next_in++]
-                                                               : window_at[next_at++]);
-  return emitter_.At(*scatter_.operand(2), update);
+  Coordinates array(axes_.size());  // relative to the start of the window
+  for (size_t d = 0; d < array.size(); ++d)
+    if (axes_[d].in_window) array[d] = in_window[*axes_[d].in_window];
+  return emitter_.At(*scatter_.operand(2), ReadCoordinates(updates_, array, window_at));
 }
 
 Element ScatterElements::Old(Scalar index) {

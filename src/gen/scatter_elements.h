@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,22 +76,23 @@ class ScatterElements {
   void Store(Scalar index, const Element& value);
 
  private:
-  // Whether dimension d of the array is no dimension of the window: inserted or batching.
-  bool LacksWindowDim(size_t d) const;
+  // How windows lie along a dimension of the array, from the index map of the updates.
+  struct Axis {
+    RunTimeStart start;               // kind kNone: 0
+    std::optional<size_t> in_window;  // its dimension in `window_`; none: the window lacks it
+    std::optional<size_t> batching;   // its dimension in `windows_` if it is a batching dimension
+  };
   // Per dimension of the windows' index space: whether it is a batching dimension.
   std::vector<bool> IsBatching() const;
-  // The dimension of the windows' index space that is batching dimension i.
-  size_t BatchingDim(size_t i) const;
-  // The index along batching dimension i of the array, from the coordinates of a window.
-  Scalar BatchingIndex(const Coordinates& window_at, size_t i) const;
 
   KernelBuilder& b_;
   ElementEmitter& emitter_;
   const Instr& scatter_;
-  const ScatterAttrs& attrs_;
+  IndexMap indices_, updates_;  // of these operands
   // `window_`: sizes of the window. `windows_`: sizes of the windows' index space, over batching
   // and other dimensions. `extent_`: see window_extents().
   Dims window_, windows_, extent_;
+  std::vector<Axis> axes_;
 };
 
 }  // namespace tokamak
