@@ -13,6 +13,16 @@
 //
 // The first variables are the dimensions of the result. Those behind them are iterated for each
 // element: reduced and contracted dimensions, taps of windows, index vectors of a scatter.
+//
+// Variables are symbols: their extents name dimensions, and a size is only one property of them.
+//   Sharding propagation    An axis of a mesh that shards a variable shards every dimension that is
+//                           read at this variable alone (SameDim). A sharded iterated variable
+//                           leaves partial results to reduce. In a reshape, divisor and modulus
+//                           split a variable into factors, and the major one can be sharded. All
+//                           other expressions (start, condition, offset) need data of neighbours.
+//   Dynamic shapes          Ops whose expressions are variables only have maps for dynamic sizes:
+//                           broadcast, transpose, slice, reduce, dot, sort. The others need sizes
+//                           as numbers so far. Each such number is a sum or product of extents.
 
 #include <cstdint>
 #include <optional>
