@@ -55,7 +55,7 @@ bool InVectors(const GrowingRegion& growing, const Machine& machine) {
 
 // How many windows read each element of the input, rounded up.
 int64_t TimesSeen(const Instr& window) {
-  int64_t seen = TapsOf(window) * ResultElementCount(window),
+  int64_t seen = ReadsPerElement(window) * ResultElementCount(window),
           of = ResultElementCount(*window.operand(0));
   return std::max<int64_t>(1, (seen + of - 1) / of);
 }
@@ -363,7 +363,7 @@ std::string BaselineRegions::WhyNotInternal(const Instr& instr, int region,
     const std::vector<int>& in = regions_of_[user];
     if (std::find(in.begin(), in.end(), region) == in.end()) continue;
     if (user->op() == Op::kReduceWindow && !IsLongWindow(*user) &&
-        instr.info().flops_per_element * TapsOf(*user) > kMaxOpsPerElement)
+        instr.info().flops_per_element * ReadsPerElement(*user) > kMaxOpsPerElement)
       return "it would be expanded for each window element";
   }
   if (WidensPanels(instr, growing) && !CanComputeOperandWithRowReductions(instr, region, false))

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <span>
 
+#include "analysis/index_map.h"
 #include "fusion/instr_predicates.h"
 #include "gen/contract.h"
-#include "gen/window.h"
 
 namespace tokamak {
 namespace {
@@ -86,7 +86,7 @@ RegionWorkEstimator::Use RegionWorkEstimator::UseOf(const Instr& instr, size_t o
       return {&of, EvaluationRate::kSubset, 1, own};
     case Op::kReduceWindow:
       return {&of, EvaluationRate::kOtherIndices,
-              operand == 0 ? static_cast<double>(TapsOf(instr)) : 1, own};
+              operand == 0 ? static_cast<double>(ReadsPerElement(instr)) : 1, own};
     case Op::kScatter:
     case Op::kSort:
     case Op::kDynamicUpdateSlice:

@@ -57,6 +57,18 @@ Coordinates ReadCoordinates(const IndexMap& map, const Coordinates& result,
   return at;
 }
 
+Scalar PositionOf(KernelBuilder& b, const IndexMap& map, const IndexExpr& expr,
+                  const Coordinates& variables) {
+  Scalar at;
+  for (const IndexTerm& term : map.TermsOf(expr)) {
+    Scalar product = variables[term.variable];
+    if (term.coefficient != 1) product = product * b.Index(term.coefficient);
+    at = at.ok() ? at + product : product;
+  }
+  if (!at.ok()) return b.Index(expr.offset);
+  return expr.offset == 0 ? at : at + b.Index(expr.offset);
+}
+
 ElementEmitter::ElementEmitter(KernelBuilder& b, const FusedRegion& region) : b_(b) {
   for (const Instr* instr : region.instrs) in_region_.emplace(instr, true);
   for (const Instr* input : region.inputs)
@@ -339,17 +351,7 @@ Element ElementEmitter::ChooseElement(Scalar condition, Element yes, Element no)
 // `inside` is narrowed to the elements that exist.
 Scalar ElementEmitter::CoordinateOf(const Instr& instr, const IndexMap& map, const IndexExpr& expr,
                                     const Coordinates& variables, Scalar* inside) {
-  Scalar at;
-  for (const IndexTerm& term : map.TermsOf(expr)) {
-    Scalar product = variables[term.variable];
-    if (term.coefficient != 1) product = product * b_.Index(term.coefficient);
-    at = at.ok() ? at + product : product;
-  }
-  if (!at.ok()) {
-    at = b_.Index(expr.offset);
-  } else if (expr.offset != 0) {
-    at = at + b_.Index(expr.offset);
-  }
+  Scalar at = PositionOf(b_, map, expr, variables);
   if (expr.start.Moves()) {
     Scalar start = StartIndex(instr, expr.start, variables);
     at = expr.start.is_subtracted ? at - start : at + start;

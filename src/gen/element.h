@@ -48,6 +48,10 @@ Scalar Linearized(KernelBuilder& b, const Coordinates& at, const Dims& dims);
 // and those of the iterated variables: reduced or contracted dimensions, the windows of a scatter.
 Coordinates ReadCoordinates(const IndexMap& map, const Coordinates& result,
                             const Coordinates& iterated);
+// The position of an expression of a map without its run-time start, from the values of all
+// variables that it has.
+Scalar PositionOf(KernelBuilder& b, const IndexMap& map, const IndexExpr& expr,
+                  const Coordinates& variables);
 
 // Returns why the element emitter has no code for the instruction, nullopt if it has. Depends only
 // on the instruction and the shapes of its operands.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gen/reducer.h"
+#include "support/ceil_div.h"
 
 namespace tokamak {
 namespace {
@@ -24,10 +25,6 @@ WindowBody BodyOf(const Instr& instr) {
   if (body.count == 1 && !complex) body.op = CommutativeOpOf(*instr.called(0));
   body.wide = body.op && *body.op != Op::kAdd;
   return body;
-}
-
-const Window& WindowOf(const Instr& instr) {
-  return instr.attrs<WindowAttrs>().window;
 }
 
 std::vector<Element> FirstValues(ElementEmitter& emitter, const WindowBody& body) {
@@ -64,17 +61,15 @@ struct TapPosition {
   Scalar inside;
 };
 
-// `known`: it is in bounds in any case.
-TapPosition TapIndexOf(KernelBuilder& b, const WindowDim& dim, int64_t size, Scalar out, Scalar tap,
-                       bool known) {
-  Scalar shifted =
-      out * b.Index(dim.stride) + tap * b.Index(dim.window_dilation) - b.Index(dim.pad_low);
+// `variables`: the coordinates of the result, then the taps. `known`: it is in bounds in any case.
+TapPosition TapIndexOf(KernelBuilder& b, const IndexMap& map, size_t d,
+                       const Coordinates& variables, bool known) {
+  const IndexExpr& expr = map.dims[d];
+  Scalar shifted = PositionOf(b, map, expr, variables), last = b.Index(*expr.last);
   TapPosition index{shifted, b.ConstantBits(ScalarType::kPred, 1)};
-  int64_t last = (size - 1) * dim.base_dilation;
-  if (!known) index.inside = (b.Index(0) <= shifted) & (shifted <= b.Index(last));
-  if (dim.base_dilation == 1) return index;
-  Scalar clamped = LesserOf(GreaterOf(shifted, b.Index(0)), b.Index(last));
-  Scalar step = b.Index(dim.base_dilation);
+  if (!known) index.inside = (b.Index(0) <= shifted) & (shifted <= last);
+  if (expr.divisor == 1) return index;
+  Scalar clamped = LesserOf(GreaterOf(shifted, b.Index(0)), last), step = b.Index(expr.divisor);
   index.inside = index.inside & (clamped % step == b.Index(0));
   index.at = clamped / step;
   return index;
@@ -87,30 +82,19 @@ bool IsFalse(KernelBuilder& b, Scalar pred) {
   return b.kernel().IsConstant(pred.id()) && b.kernel().node(pred.id()).bits == 0;
 }
 
-// Whether every output element hits an element at every tap.
-bool IsAlwaysInside(const WindowDim& dim, int64_t size, int64_t out) {
-  int64_t last = (out - 1) * dim.stride + (dim.size - 1) * dim.window_dilation - dim.pad_low;
-  return dim.pad_low <= 0 && last < size && dim.base_dilation == 1;
-}
-
 }  // namespace
 
-int64_t TapsOf(const Instr& window) {
-  int64_t taps = 1;
-  for (const WindowDim& dim : WindowOf(window)) taps *= dim.size;
-  return taps;
-}
-
 bool IsLongWindow(const Instr& instr) {
-  return instr.op() == Op::kReduceWindow && TapsOf(instr) > kFewTaps;
+  return instr.op() == Op::kReduceWindow && ReadsPerElement(instr) > kFewTaps;
 }
 
 std::optional<std::string> WhyNoReduceWindowCode(const Instr& window) {
   WindowBody body = BodyOf(window);
   std::vector<Shape> parts = ResultShapesOf(window.shape());
   const Computation& computation = *window.called(0);
-  if (parts.size() != body.count || TapsOf(window) == 0) return "reduce-window: it has no elements";
-  for (const WindowDim& dim : WindowOf(window))
+  if (parts.size() != body.count || ReadsPerElement(window) == 0)
+    return "reduce-window: it has no elements";
+  for (const WindowDim& dim : window.attrs<WindowAttrs>().window)
     if (dim.reversed) return "reduce-window: of a reversed window";
   KernelBuilder b("probe");
   std::vector<Element> arguments;
@@ -168,19 +152,20 @@ std::vector<Element> WithTap(KernelBuilder& b, ElementEmitter& emitter, const Wi
 std::vector<Element> WindowAt(KernelBuilder& b, ElementEmitter& emitter, const Instr& window,
                               const Coordinates& at) {
   WindowBody body = BodyOf(window);
-  const Window& dims = WindowOf(window);
   const Dims& sizes = window.operand(0)->shape().dims();
   std::vector<Element> sums = FirstValues(emitter, body);
-  int64_t taps = TapsOf(window);
-  for (int64_t t = 0; t < taps && emitter.failure().empty(); ++t) {
-    Coordinates from(at.size());
+  const IndexMap map = *IndexMapOf(window, 0);
+  const Dims taps = map.IteratedSizes();
+  for (int64_t t = 0; t < map.ReadsPerElement() && emitter.failure().empty(); ++t) {
+    Coordinates from(at.size()), variables = at;
+    variables.resize(2 * at.size());
     Scalar inside = b.ConstantBits(ScalarType::kPred, 1);
     int64_t rest = t;
     for (size_t d = at.size(); d-- > 0;) {
+      variables[at.size() + d] = b.Index(rest % taps[d]);
+      rest /= taps[d];
       bool known = emitter.AssumesTapInBounds(window, d, at[d]);
-      TapPosition index =
-          TapIndexOf(b, dims[d], sizes[d], at[d], b.Index(rest % dims[d].size), known);
-      rest /= dims[d].size;
+      TapPosition index = TapIndexOf(b, map, d, variables, known);
       inside = inside & index.inside;
       from[d] = known ? index.at : LesserOf(GreaterOf(index.at, b.Index(0)), b.Index(sizes[d] - 1));
     }
@@ -197,7 +182,15 @@ namespace {
 class LongWindow {
  public:
   LongWindow(KernelBuilder& b, ElementEmitter& emitter, const Instr& window, const Coordinates& at)
-      : b_(b), emitter_(emitter), body_(BodyOf(window)), at_(at), from_(at.size()) {}
+      : b_(b),
+        emitter_(emitter),
+        body_(BodyOf(window)),
+        map_(*IndexMapOf(window, 0)),
+        taps_(map_.IteratedSizes()),
+        variables_(at),
+        from_(at.size()) {
+    variables_.resize(2 * at.size());
+  }
 
   std::vector<Element> Run() {
     std::vector<Element> first = FirstValues(emitter_, body_);
@@ -216,19 +209,18 @@ class LongWindow {
  private:
   void Taps(size_t d) {
     if (!emitter_.failure().empty()) return;
-    if (d == at_.size()) {
+    if (d == from_.size()) {
       Scalar always = b_.ConstantBits(ScalarType::kPred, 1);
       return Write(WithTap(b_, emitter_, body_, from_, always, Read()));
     }
-    const WindowDim& dim = WindowOf(body_.instr)[d];
-    int64_t size = body_.instr.operand(0)->shape().dim(d);
     auto tap = [&](Scalar t) {
-      TapPosition index = TapIndexOf(b_, dim, size, at_[d], t, false);
+      variables_[from_.size() + d] = t;
+      TapPosition index = TapIndexOf(b_, map_, d, variables_, false);
       from_[d] = index.at;
       b_.If(index.inside, [&] { Taps(d + 1); });
     };
-    if (dim.size == 1) return tap(b_.Index(0));
-    b_.For("w", LoopRole::kSerial, b_.Index(dim.size), tap);
+    if (taps_[d] == 1) return tap(b_.Index(0));
+    b_.For("w", LoopRole::kSerial, b_.Index(taps_[d]), tap);
   }
 
   std::vector<Element> Read() {
@@ -253,8 +245,9 @@ class LongWindow {
   KernelBuilder& b_;
   ElementEmitter& emitter_;
   WindowBody body_;
-  const Coordinates& at_;
-  Coordinates from_;
+  const IndexMap map_;
+  const Dims taps_;  // per dimension
+  Coordinates variables_, from_;
   std::vector<ElementArrays> sums_;
 };
 
@@ -278,13 +271,17 @@ std::optional<std::pair<int64_t, int64_t>> InteriorOfWindows(const FusedRegion& 
     if (instr->op() != Op::kReduceWindow || IsLongWindow(*instr)) continue;
     const Shape out = ResultShapesOf(instr->shape())[0];
     if (dims.empty() || out.dims() != dims) continue;
-    const WindowDim& dim = WindowOf(*instr).back();
-    int64_t size = instr->operand(0)->shape().dims().back();
-    if (IsAlwaysInside(dim, size, dims.back())) continue;
-    int64_t low = dim.pad_low <= 0 ? 0 : (dim.pad_low + dim.stride - 1) / dim.stride;
-    int64_t room =
-        (size - 1) * dim.base_dilation + dim.pad_low - (dim.size - 1) * dim.window_dilation;
-    int64_t high = room < 0 ? -1 : room / dim.stride;
+    const IndexMap map = *IndexMapOf(*instr, 0);
+    const IndexExpr& expr = map.dims[dims.size() - 1];
+    if (map.AlwaysHolds(expr)) continue;
+    // Terms of the result's index, which ascends, and of the tap, if there are several.
+    std::span<const IndexTerm> terms = map.TermsOf(expr);
+    int64_t stride = terms[0].coefficient, span = 0;
+    for (const IndexTerm& term : terms.subspan(1))
+      span += term.coefficient * (map.variables[term.variable].size - 1);
+    int64_t low = CeilDiv(std::max<int64_t>(-expr.offset, 0), stride);
+    int64_t room = *expr.last - expr.offset - span;
+    int64_t high = room < 0 ? -1 : room / stride;
     if (!inside) inside = std::pair<int64_t, int64_t>(0, dims.back() - 1);
     inside->first = std::max(inside->first, low);
     inside->second = std::min(inside->second, high);

@@ -15,7 +15,6 @@ namespace tokamak {
 
 // Returns why elements of a reduce-window have no code, nullopt if they have.
 std::optional<std::string> WhyNoReduceWindowCode(const Instr& window);
-int64_t TapsOf(const Instr& window);
 // Windows of up to 32 taps (kFewTaps) are unrolled: the element emitter computes them at any
 // coordinates. Long windows are loops that a generator emits (ReduceLongWindows); their results
 // exist only for the current element.

@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "analysis/cumulative_window.h"
+#include "analysis/index_map.h"
 #include "driver/compile/compilation.h"
 #include "driver/compile/fusion_options.h"
 #include "driver/run/compiled_run.h"
 #include "gen/generator.h"
-#include "gen/window.h"
 #include "ir/clone.h"
 #include "random/check.h"
 
@@ -98,7 +98,8 @@ bool IsExact(const Instr& instr) {
       (instr.called(0)->root()->op() == Op::kMultiply || HasReals(instr, IsComplex)))
     return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
   // A reverse cumulative sum starts at the end, and a long window is summed in chunks.
-  if (instr.op() == Op::kReduceWindow && (CumulativeWindowOf(instr) || TapsOf(instr) > kShort)) {
+  if (instr.op() == Op::kReduceWindow &&
+      (CumulativeWindowOf(instr) || ReadsPerElement(instr) > kShort)) {
     Op op = instr.called(0)->root()->op();
     if (op == Op::kAdd || op == Op::kMultiply)
       return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
