@@ -71,6 +71,38 @@ TEST_F(IndexMapOfOps, AnUpdateReadsTheArrayOutsideOfItsBlock) {
   EXPECT_TRUE(map.AlwaysHolds(map.guards[1]));
 }
 
+bool ReadsOneFixedElement(const Instr& instr) {
+  return IndexMapOf(instr, 0)->ReadsOneFixedElement();
+}
+
+TEST_F(IndexMapOfOps, SaysWhetherEveryElementReadsOneFixedElement) {
+  Instr *x = Array({2, 3}), *zero = Array({});
+  EXPECT_TRUE(ReadsOneFixedElement(*b_.Transpose(x, {1, 0})));
+  EXPECT_TRUE(ReadsOneFixedElement(*b_.Reverse(x, {0})));
+  EXPECT_TRUE(ReadsOneFixedElement(*b_.Reshape(x, {6})));
+  EXPECT_TRUE(ReadsOneFixedElement(*b_.Slice(x, {0, 1}, {2, 3})));
+  EXPECT_TRUE(ReadsOneFixedElement(*b_.Pad(x, zero, PadAttrs{{0, 0}, {0, 0}, {0, 0}})));
+  EXPECT_FALSE(ReadsOneFixedElement(*b_.Pad(x, zero, PadAttrs{{0, 1}, {0, 0}, {0, 0}})));
+  EXPECT_FALSE(ReadsOneFixedElement(*b_.Concatenate({x, x}, 0)));
+  // The first dimension is read at a start index, the second one as a whole.
+  EXPECT_FALSE(ReadsOneFixedElement(*b_.DynamicSlice(x, {Index(), Index()}, {1, 3})));
+  EXPECT_TRUE(ReadsOneFixedElement(*b_.DynamicSlice(x, {Index(), Index()}, {2, 3})));
+}
+
+// More dimensions than a map stores inline.
+TEST_F(IndexMapOfOps, HoldsForManyDimensions) {
+  Dims dims{1, 2, 3, 4, 5, 6, 7, 8}, order{7, 6, 5, 4, 3, 2, 1, 0};
+  EXPECT_EQ(SameDims(*b_.Transpose(Array(dims), order), 0), order);
+}
+
+TEST_F(IndexMapOfOps, VariablesNeedNoSizes) {
+  Instr* x = Array({kDynamic, 3});
+  EXPECT_EQ(SameDims(*b_.Transpose(x, {1, 0}), 0), (Dims{1, 0}));
+  Instr* reversed = b_.Reverse(x, {0});
+  EXPECT_FALSE(HasIndexMap(*reversed, 0));
+  EXPECT_FALSE(IndexMapOf(*reversed, 0));
+}
+
 TEST_F(IndexMapOfOps, OpsWithoutFixedGeometryHaveNoMap) {
   Instr* x = Array({4, 4});
   EXPECT_FALSE(IndexMapOf(*b_.Append(Op::kCholesky, {x}, CholeskyAttrs{}), 0));
