@@ -75,6 +75,11 @@ void AddFusion(CLI::App& command, FusionWords& fusion) {
       .add_option("--require-fused", fusion.constraints.require_fused,
                   "As --fuse, but an error with the reason if impossible")
       ->allow_extra_args(false);
+  command
+      .add_option("--schedule", fusion.schedules,
+                  "For developers: the schedule of a kernel, --schedule='y=contract tile=...', or "
+                  "cheapest (by modeled cost)")
+      ->allow_extra_args(false);
   command.add_option("--plan", fusion.plan,
                      "Build the kernels of this plan (`explain --write-plan`) without a search");
 }

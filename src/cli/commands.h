@@ -23,6 +23,7 @@ struct FusionWords {
   std::string effort = "default";       // fast, default, max
   std::vector<std::string> lift, skip;  // rules mode: rules to disable, passes to skip
   ConstraintOptions constraints;
+  std::vector<std::string> schedules;  // "cheapest", or KERNEL=SCHEDULE (fusion/schedule_choice.h)
   std::string plan;  // a file written by `explain --write-plan`; replaces the search
 };
 

@@ -20,6 +20,8 @@ Status SetFusion(CompileOptions& options, const FusionWords& words) {
   TOK_TRY(options.lifted, ParseLifted(words.lift));
   TOK_TRY(options.skip_passes, ParseSkipped(words.skip));
   options.constraints = words.constraints;
+  for (const std::string& text : words.schedules)
+    TOK_RETURN_IF_ERROR(AddScheduleOption(options.schedules, text));
   if (words.plan.empty()) return Ok();
   TOK_TRY(Bytes bytes, ReadFileBytes(words.plan));
   TOK_TRY(SerializedPlan plan, PlanFromJson(bytes.text(), words.plan));

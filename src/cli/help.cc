@@ -221,6 +221,7 @@ std::string_view ValueName(std::string_view option) {
       {"plan", "FILE"},
       {"precision", "NAME"},
       {"require-fused", "A,B"},
+      {"schedule", "KERNEL=TEXT"},
       {"skip", "A,B"},
       {"stop-after", "NAME"},
       {"target", "NAME"},

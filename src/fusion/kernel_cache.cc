@@ -45,14 +45,26 @@ BuiltKernel RebindKernel(const FusedRegion& region, const KernelBuildResult& res
 std::shared_ptr<const KernelBuildResult> KernelCache::BuildOrGet(const FusedRegion& region,
                                                                  GeneratorKind kind) {
   uint64_t hash = hasher_.ExactHashOf(region);
+  std::optional<Schedule> forced;
+  if (const Schedule* schedule = ForcedScheduleOf(region, schedules_)) forced = *schedule;
   auto [first, last] = results_.equal_range(hash);
   for (auto it = first; it != last; ++it)
-    if (it->second->kind == kind && IsSame(it->second->region, region)) return it->second;
-  auto result = std::make_shared<KernelBuildResult>(KernelBuildResult{
-      region, kind, VerifyOrReject(BuildRegion(region, kind, machine_, "probe"))});
+    if (it->second->kind == kind && it->second->forced == forced &&
+        IsSame(it->second->region, region))
+      return it->second;
+  auto result = std::make_shared<KernelBuildResult>(
+      KernelBuildResult{region, kind, forced, VerifyOrReject(Build(region, kind, forced))});
   if (result->outcome.built) cached_ir_values_ += result->outcome.built->kernel.nodes.size();
   if (cached_ir_values_ <= kMaxCachedValues) results_.emplace(hash, result);
   return result;
+}
+
+BuildOutcome KernelCache::Build(const FusedRegion& region, GeneratorKind kind,
+                                const std::optional<Schedule>& forced) const {
+  if (forced && forced->kind == kind)
+    if (BuildOutcome outcome = BuildRegion(region, *forced, machine_, "probe"); outcome.built)
+      return outcome;
+  return BuildCheapest(region, kind, machine_, schedules_.candidates).outcome;
 }
 
 bool KernelCache::IsSame(const FusedRegion& cached, const FusedRegion& requested) {

@@ -11,11 +11,14 @@
 //                            (baseline_regions.h). Key: the structural hash and the generator.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "cost/machine.h"
 #include "fusion/region_hash.h"
+#include "fusion/schedule_choice.h"
 #include "gen/generator.h"
 
 namespace tokamak {
@@ -24,6 +27,7 @@ namespace tokamak {
 struct KernelBuildResult {
   FusedRegion region;
   GeneratorKind kind{};
+  std::optional<Schedule> forced;  // the schedule that the options force on it
   BuildOutcome outcome;
 };
 
@@ -38,26 +42,33 @@ BuiltKernel RebindKernel(const FusedRegion& region, const KernelBuildResult& res
 // it.
 class KernelCache {
  public:
-  KernelCache(const Computation& computation, const Machine& machine)
+  KernelCache(const Computation& computation, const Machine& machine,
+              ScheduleOptions schedules = {})
       : computation_(computation),
         machine_(machine),
+        schedules_(std::move(schedules)),
         hasher_(computation),
         cached_numbers_(computation),
         requested_numbers_(computation) {}
 
   const Computation& computation() const { return computation_; }
   const Machine& machine() const { return machine_; }
-  // Never null. `outcome` of the result holds the kernel or the reason why there is none.
+  // Builds the kernel with the schedule that is forced on it, if that fits, else with the one that
+  // BuildCheapest chooses. Never null. `outcome` of the result holds the kernel or the reason why
+  // there is none.
   std::shared_ptr<const KernelBuildResult> BuildOrGet(const FusedRegion& region,
                                                       GeneratorKind kind);
 
  private:
+  BuildOutcome Build(const FusedRegion& region, GeneratorKind kind,
+                     const std::optional<Schedule>& forced) const;
   // Whether the regions have the same instructions in the same order, with corresponding operands,
   // and the same roots.
   bool IsSame(const FusedRegion& cached, const FusedRegion& requested);
 
   const Computation& computation_;
   const Machine& machine_;
+  ScheduleOptions schedules_;
   FusedRegionHasher hasher_;
   std::unordered_multimap<uint64_t, std::shared_ptr<const KernelBuildResult>> results_;
   // Number of kernel IR values of all results. Above kMaxCachedValues (kernel_cache.cc), new

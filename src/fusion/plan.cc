@@ -73,8 +73,9 @@ struct Setting {
   const Machine& machine;
   const FusionConstraints* constraints;
   int64_t memory_limit = 0;
-  RegionCosts costs{computation, machine};
-  KernelCache kernel_cache{computation, machine};
+  const ScheduleOptions& schedules;
+  RegionCosts costs{computation, machine, schedules.candidates};
+  KernelCache kernel_cache{computation, machine, schedules};
   PlanningStats stats = {};
 };
 
@@ -217,7 +218,8 @@ ComputationPlan WithConstraints(ComputationPlan plan, Setting& setting, Decision
 
 ComputationPlan PlanKernels(const Computation& computation, const Machine& machine,
                             const PlanOptions& options, DecisionLog& log) {
-  Setting setting{computation, machine, options.constraints, options.memory_limit};
+  Setting setting{computation, machine, options.constraints, options.memory_limit,
+                  options.schedules};
   if (options.existing_partition != nullptr)
     if (auto found = options.existing_partition->find(&computation);
         found != options.existing_partition->end()) {

@@ -78,6 +78,7 @@
 #include "explain/decision.h"
 #include "fusion/constraints.h"
 #include "fusion/kernel_partition.h"
+#include "fusion/schedule_choice.h"
 #include "gen/generator.h"
 #include "ir/ir.h"
 
@@ -182,6 +183,7 @@ struct PlanOptions {
   // constraints in the program and sets `constraints`.
   ConstraintOptions constraint_options;
   const FusionConstraints* constraints = nullptr;  // may be null
+  ScheduleOptions schedules;
 };
 
 // Covers a computation with regions and builds their kernels. Logs every decision.

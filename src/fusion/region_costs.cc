@@ -5,6 +5,7 @@
 #include "fusion/generator_choice.h"
 #include "fusion/instr_predicates.h"
 #include "fusion/region_limits.h"
+#include "fusion/schedule_choice.h"
 #include "gen/column_reductions.h"
 #include "gen/gpu/gpu.h"
 #include "gen/roots.h"
@@ -165,10 +166,10 @@ RegionCosts::CacheEntry& RegionCosts::FindOrBuild(const FusedRegion& region, uin
   evaluated.why_not = WhyNot(region, evaluated.kind, machine_);
   if (!evaluated.HasKernel()) return it->second;
   ++kernels_built_;
-  BuildOutcome outcome = BuildRegion(region, evaluated.kind, machine_, "probe");
+  auto [outcome, effort] = BuildCheapest(region, evaluated.kind, machine_, schedule_candidates_);
   if (!outcome.built)
     evaluated.why_not = outcome.why_not.empty() ? "no generator supports it" : outcome.why_not;
-  build_effort_ += outcome.built ? outcome.built->kernel.nodes.size() : region.instrs.size();
+  build_effort_ += effort;
   it->second.not_yet_costed = std::move(outcome.built);
   return it->second;
 }

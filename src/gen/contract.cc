@@ -18,14 +18,17 @@
 //       for each of its rows: reduce it and compute a row of lhs
 //       sums = lhs * rhs; compute the consumers, store
 //
-// Tiles depend on the shape only. Tiles at the end overlap the ones before them. Along the
-// contracted dimension operands are padded with zeros; padded rows and columns are not stored.
+// The preferred tiles depend on the shape only. Tiles at the end overlap the ones before them.
+// Along the contracted dimension operands are padded with zeros; padded rows and columns are not
+// stored.
 
 #include "gen/contract.h"
 
 #include <algorithm>
 #include <unordered_set>
 
+#include "gen/contract_regions.h"
+#include "gen/contract_schedules.h"
 #include "gen/dot_tile.h"
 #include "gen/roots.h"
 #include "gen/rows_body.h"
@@ -36,103 +39,11 @@ namespace {
 // Elements. Shorter rows are left to the columns generator, which reduces in another order. Chosen.
 constexpr int64_t kContractLeastRow = 8;
 
-bool HasReduction(const FusedRegion& region) {
-  return std::any_of(region.instrs.begin(), region.instrs.end(),
-                     [](const Instr* instr) { return instr->op() == Op::kReduce; });
-}
-
-// The region, split around its dots.
-struct ContractRegions {
-  const Instr* dot = nullptr;    // the last dot
-  const Instr* inner = nullptr;  // the dot that its lhs is computed from
-  FusedRegion rows;              // produces lhs row by row; empty if lhs has no reductions
-  FusedRegion rest;              // all other instructions
-  int64_t columns = 1;           // column groups that roots combine (see ColumnGroups)
-  bool left_is_root = false;     // lhs is also stored
-  bool IsChain() const { return !rows.instrs.empty(); }
-};
-
-// The instructions of the region that the values depend on, not following the operands of
-// `without`.
-std::unordered_set<const Instr*> DependenciesOf(const FusedRegion& region,
-                                                std::vector<const Instr*> open,
-                                                const Instr* without) {
-  std::unordered_set<const Instr*> inside(region.instrs.begin(), region.instrs.end()), found;
-  while (!open.empty()) {
-    const Instr* instr = open.back();
-    open.pop_back();
-    if (instr == without || !inside.contains(instr) || !found.insert(instr).second) continue;
-    for (const Instr* operand : instr->operands()) open.push_back(operand);
-  }
-  return found;
-}
-
-FusedRegion SubRegion(const FusedRegion& region, const std::unordered_set<const Instr*>& which) {
-  FusedRegion part;
-  part.computation = region.computation;
-  for (const Instr* instr : region.instrs)
-    if (which.contains(instr)) part.instrs.push_back(instr);
-  for (const Instr* root : region.roots)
-    if (which.contains(root)) part.roots.push_back(root);
-  part.inputs = InputsOf(part.instrs);
-  return part;
-}
-
-// The number of equal column ranges that roots combine, such as the gates of a recurrent cell: 1 if
-// roots have as many elements as the dot, 0 if they have another size.
-int64_t ColumnGroups(const ContractRegions& parts) {
-  // Column groups. Chosen: an LSTM has 4.
-  constexpr int64_t kMaxColumnGroups = 8;
-  std::optional<int64_t> count;
-  int64_t elements = parts.dot->shape().ElementCount();
-  for (const Instr* root : parts.rest.roots) {
-    int64_t own = root->shape().IsArray() ? DomainOf(*root).ElementCount() : 0;
-    if (own == 0) return 0;
-    int64_t of_root = elements / own;
-    bool even = of_root * own == elements;
-    if (!even || of_root > kMaxColumnGroups || count.value_or(of_root) != of_root) return 0;
-    count = of_root;
-  }
-  return parts.IsChain() && count != 1 ? 0 : count.value_or(0);
-}
-
 // Drops dimensions of size 1.
 Dims Squeezed(const Dims& dims) {
   Dims squeezed;
   std::ranges::copy_if(dims, std::back_inserter(squeezed), [](int64_t size) { return size != 1; });
   return squeezed;
-}
-
-// Returns why the region is not a contraction, empty if it is.
-std::string FindContractRegions(const FusedRegion& region, const Machine& machine,
-                                ContractRegions& parts) {
-  for (const Instr* instr : region.instrs)
-    if (instr->op() == Op::kDot) parts.dot = instr;
-  if (parts.dot == nullptr) return "it has no contraction";
-  const Instr* left = parts.dot->operand(0);
-  parts.rest = region;
-  FusedRegion rows = SubRegion(region, DependenciesOf(region, {left}, nullptr));
-  if (HasReduction(rows)) {
-    std::vector<const Instr*> results;
-    for (const Instr* root : region.roots)
-      if (std::find(rows.roots.begin(), rows.roots.end(), root) == rows.roots.end())
-        results.push_back(root);
-    parts.rows = std::move(rows);
-    parts.rest = SubRegion(region, DependenciesOf(region, std::move(results), left));
-    parts.left_is_root =
-        std::find(parts.rows.roots.begin(), parts.rows.roots.end(), left) != parts.rows.roots.end();
-    if (!parts.left_is_root) parts.rows.roots.push_back(left);
-  }
-  for (const Instr* instr : region.instrs) {
-    if (instr->op() != Op::kDot || instr == parts.dot) continue;
-    if (parts.inner != nullptr || !parts.IsChain() || !CanUseContract(*instr, machine) ||
-        std::find(parts.rest.instrs.begin(), parts.rest.instrs.end(), instr) !=
-            parts.rest.instrs.end())
-      return "it has a second contraction";
-    parts.inner = instr;
-  }
-  if (!HasReduction(parts.rest)) parts.columns = ColumnGroups(parts);
-  return parts.columns > 0 ? "" : "a root has another number of elements than the contraction";
 }
 
 // Whether these dimensions of a shape follow `last` in ascending order; dimensions of size 1 may be
@@ -148,25 +59,28 @@ bool AreBehind(const Dims& dims, const Shape& shape, int64_t& last) {
 
 class ContractBuilder {
  public:
-  ContractBuilder(const FusedRegion& region, const ContractRegions& parts, const Machine& machine,
-                  const std::string& name)
+  ContractBuilder(const FusedRegion& region, const ContractRegions& parts, const Schedule* schedule,
+                  const Machine& machine, const std::string& name)
       : region_(region),
         parts_(parts),
+        schedule_(schedule),
         machine_(machine),
-        stitched_(HasReduction(parts.rest)),
+        stitched_(HasReduce(parts.rest)),
         b_(name),
         emitter_(b_, region),
         follow_(parts.rest, machine, b_, emitter_),
         before_(parts.rows, machine, b_, emitter_) {}
 
-  BuildOutcome Build() { return parts_.IsChain() ? BuildChain() : BuildTiles(); }
+  BuildOutcome Build() {
+    BuildOutcome outcome = parts_.IsChain() ? BuildChain() : BuildTiles();
+    if (outcome.built) outcome.built->schedule = tiling_.schedule;
+    return outcome;
+  }
 
  private:
   BuildOutcome BuildTiles() {
-    const Instr& dot = *parts_.dot;
-    DotDimensions dot_dims(dot);
-    if (dot_dims.n % parts_.columns != 0) return {std::nullopt, "its columns have no such groups"};
-    tile_.emplace(environment_, dot, TilingOf(dot, dot_dims, machine_, stitched_, parts_.columns));
+    if (std::string why = Expand(); !why.empty()) return {std::nullopt, why};
+    tile_.emplace(environment_, *parts_.dot, tiling_.dots.outer);
     if (std::string why = WhyNoRows(); !why.empty()) return {std::nullopt, why};
     if (parts_.columns > 1 && !AreRootsOfColumnGroups())
       return {std::nullopt, "its columns have no groups"};
@@ -187,6 +101,8 @@ class ContractBuilder {
     return FinishRegionKernel(b_, emitter_, region_, grid_size, false);
   }
 
+  std::string Expand() { return ExpandSchedule(region_, parts_, schedule_, machine_, tiling_); }
+
   // Whether the results have no consumers in the region: the sums are stored directly.
   bool StoresSumsDirectly() const {
     const std::vector<const Instr*>& roots = parts_.rest.roots;
@@ -198,17 +114,17 @@ class ContractBuilder {
 
   BuildOutcome BuildChain() {
     if (std::string why = WhyNoChain(); !why.empty()) return {std::nullopt, why};
-    std::optional<ChainTiling> chain = TilingOfChain(*parts_.dot, parts_.inner, machine_);
-    if (!chain) return {std::nullopt, "storing its lhs is cheaper than recomputing it per task"};
-    if (parts_.inner != nullptr) inner_.emplace(environment_, *parts_.inner, chain->inner);
-    tile_.emplace(environment_, *parts_.dot, chain->outer);
+    if (std::string why = Expand(); !why.empty()) return {std::nullopt, why};
+    const ChainTiling& chain = tiling_.dots;
+    if (parts_.inner != nullptr) inner_.emplace(environment_, *parts_.inner, chain.inner);
+    tile_.emplace(environment_, *parts_.dot, chain.outer);
     if (std::string why = WhyNoRows(); !why.empty()) return {std::nullopt, why};
     if (inner_) inner_->DeclareArrays();
     left_ = tile_->DeclareLhs();
     tile_->DeclareArrays();
-    const TiledDimension& rows = chain->outer.rows;
-    int64_t tasks = chain->tasks(tile_->dot_dims().batch),
-            of_batch = rows.count / chain->row_tiles_per_task;
+    const TiledDimension& rows = chain.outer.rows;
+    int64_t tasks = chain.tasks(tile_->dot_dims().batch),
+            of_batch = rows.count / chain.row_tiles_per_task;
     column_ = b_.Index(0);
     b_.For("task", LoopRole::kGrid, b_.Index(tasks), [&](Scalar task) {
       batch_ = task / b_.Index(of_batch);
@@ -218,8 +134,8 @@ class ContractBuilder {
         tile->PackRhsOnce(column_);
       }
       tile_->ZeroLhsPadding();
-      Scalar first = task % b_.Index(of_batch) * b_.Index(chain->row_tiles_per_task);
-      b_.For("tile", LoopRole::kSerial, b_.Index(chain->row_tiles_per_task), [&](Scalar tile) {
+      Scalar first = task % b_.Index(of_batch) * b_.Index(chain.row_tiles_per_task);
+      b_.For("tile", LoopRole::kSerial, b_.Index(chain.row_tiles_per_task), [&](Scalar tile) {
         row_ = Begin(rows, first + tile);
         MakeLeft();
         tile_->EmitTile(row_, column_);
@@ -312,7 +228,7 @@ class ContractBuilder {
   void Finish() {
     const Tiling& t = tile_->tiling();
     Dims row_dims = SizesAlong(tile_->dot_dims().lhs_dims, tile_->dot_dims().lhs_free);
-    int64_t lanes = (machine_.HasShortVectors() ? InterleaveFactor(machine_) : 1) * t.lanes;
+    int64_t lanes = tiling_.schedule.unroll * t.lanes;
     ForRows([&](Scalar i, Scalar row) {
       Scalar begin = i * b_.Index(t.TileColumns());
       if (stitched_) return follow_.Emit(row, SumsOf(*tile_, begin));
@@ -381,12 +297,14 @@ class ContractBuilder {
 
   const FusedRegion& region_;
   const ContractRegions& parts_;
+  const Schedule* schedule_;  // null: the preferred one
   const Machine& machine_;
   bool stitched_;
   KernelBuilder b_;
   ElementEmitter emitter_;
   RowsBody follow_, before_;  // reductions of the results, and reductions that produce lhs
   DotTile::Environment environment_{region_, machine_, b_, emitter_};
+  ContractTiling tiling_;
   std::optional<DotTile> tile_, inner_;
   ArrayId left_{};
   Scalar batch_, row_, column_;
@@ -409,12 +327,12 @@ void StoreContractRoot(KernelBuilder& b, ElementEmitter& emitter, const Instr& r
   emitter.StoreLinear(root, 0, linear, emitter.At(root, here));
 }
 
-BuildOutcome BuildContract(const FusedRegion& region, const Machine& machine,
-                           const std::string& name) {
+BuildOutcome BuildContract(const FusedRegion& region, const Schedule* schedule,
+                           const Machine& machine, const std::string& name) {
   ContractRegions parts;
   if (std::string why = FindContractRegions(region, machine, parts); !why.empty())
     return {std::nullopt, why};
-  return ContractBuilder(region, parts, machine, name).Build();
+  return ContractBuilder(region, parts, schedule, machine, name).Build();
 }
 
 }  // namespace tokamak

@@ -15,14 +15,24 @@ constexpr int64_t kMaxSide = 256, kMaxShallowRows = 64, kShallow = 128;
 // Bytes of one row of a panel along the contracted dimension. Chosen: panels fit in L2.
 constexpr int64_t kPanelBytes = 1024;
 // Bytes of the sums of a tile of whole rows, and of its rhs panel. Chosen: together below L2.
-constexpr int64_t kWholeBytes = 256 << 10, kWholePanelBytes = 512 << 10;
+// kWholeSumBytes: bytes of a sum, as if all were f32.
+constexpr int64_t kWholeBytes = 256 << 10, kWholePanelBytes = 512 << 10, kWholeSumBytes = 4;
 // Chains: maximum bytes per tile of rows, maximum bytes of an rhs that stays packed, minimum rows
 // of a tile, maximum elements packed per row of results. Chosen.
 constexpr int64_t kChainBytes = 128 << 10, kPackOnceBytes = 2 << 20, kMinRows = 16,
                   kMaxPackedPerRow = 4;
 // Tiles that keep the cores of a large machine busy, and the minimum multiplications per tile.
 // Chosen.
-constexpr int64_t kTilesWanted = 16, kMinOfTile = 1 << 18;
+// kChainTilesWanted: tasks of a chain that leave tasks for all threads.
+constexpr int64_t kTilesWanted = 16, kMinOfTile = 1 << 18, kChainTilesWanted = 4 * kTilesWanted;
+// Several column blocks: bytes of lhs that stay in the L1 cache while the blocks of rhs stream
+// through, and minimum rows. Chosen.
+constexpr int64_t kBlockBytes = 32 << 10, kMinBlockRows = 8;
+// Vectors per column block of rhs, for short and for long vectors (Machine::HasShortVectors).
+// Chosen: the largest number that fits in registers together with the sums.
+constexpr int64_t kShortVectorsOfBlock = 4, kLongVectorsOfBlock = 2;
+// Dimensions of a prepacked rhs: column blocks, k, columns of a block. Chosen by prepack-weights.
+constexpr size_t kPrepackedRank = 3;
 // AMX tiles (Intel): rows from which they pay off (chosen), rows and depth of a tile (hardware).
 constexpr int64_t kWorthTiles = 4, kContractTileRows = 16, kTileDepth = 32;
 
@@ -37,7 +47,7 @@ TiledDimension CutInto(int64_t total, int64_t most, int64_t unit) {
 }  // namespace
 
 int64_t VectorsPerColumnBlock(const Machine& machine) {
-  return machine.HasShortVectors() ? 4 : 2;
+  return machine.HasShortVectors() ? kShortVectorsOfBlock : kLongVectorsOfBlock;
 }
 
 int64_t ChooseRhsBlockWidth(const Instr& dot, const Machine& machine) {
@@ -55,7 +65,7 @@ int64_t ChooseRhsBlockWidth(const Instr& dot, const Machine& machine) {
 int64_t PrepackedRhsBlockWidth(const Instr& dot, const Machine& machine) {
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
   const Dims& dims = dot.operand(1)->shape().dims();
-  if (dims.size() != 3 || attrs.rhs_contracting != Dims{1}) return 0;
+  if (dims.size() != kPrepackedRank || attrs.rhs_contracting != Dims{1}) return 0;
   return ChooseRhsBlockWidth(dot, machine) == dims[2] ? dims[2] : 0;
 }
 
@@ -84,7 +94,7 @@ Tiling TilingOf(const Instr& dot, const DotDimensions& dot_dims, const Machine& 
           columns = kMaxSide / column_groups;
   if (whole_rows) {
     columns = RoundUp(dot_dims.n, column_unit);
-    rows = std::clamp(kWholeBytes / (columns * 4), row_unit, rows);
+    rows = std::clamp(kWholeBytes / (columns * kWholeSumBytes), row_unit, rows);
   }
   auto cut = [&] {
     t.rows = CutInto(dot_dims.m, rows, row_unit);
@@ -102,6 +112,25 @@ Tiling TilingOf(const Instr& dot, const DotDimensions& dot_dims, const Machine& 
     }
   }
   return t;
+}
+
+void SetMultiplyBlock(Tiling& t, const DotDimensions& dot_dims, const Machine& machine,
+                      bool rhs_is_input) {
+  t.rhs_is_prepacked = t.rhs_block > 0 && rhs_is_input && t.PaddedDepth() == dot_dims.k;
+  // With short vectors few columns fit in registers at a time, and strided reads are slow (Neoverse
+  // V1: 72 GFLOP/s per core by column blocks, 59 by rows of a panel). Long vectors prefetch their
+  // rows (backend/cpu/emit_multiply.cc).
+  t.multiply_columns = t.columns.size;
+  if (t.rhs_is_prepacked) {
+    t.multiply_columns = t.rhs_block;
+  } else if (machine.HasShortVectors() && VnniGroupSize(t.type) == 1) {
+    int64_t blocks = CeilDiv(t.columns.size, VectorsPerColumnBlock(machine) * t.lanes);
+    t.multiply_columns = RoundUp(CeilDiv(t.columns.size, blocks), t.lanes);
+  }
+  t.multiply_rows = t.rows.size;
+  if (t.multiply_columns == t.TileColumns()) return;
+  int64_t most = std::max(kBlockBytes / (t.depth.size * BytesOf(t.type)), kMinBlockRows);
+  t.multiply_rows = CeilDiv(t.rows.size, CeilDiv(t.rows.size, most));
 }
 
 std::optional<ChainTiling> TilingOfChain(const Instr& outer, const Instr* inner,
@@ -136,7 +165,7 @@ std::optional<ChainTiling> TilingOfChain(const Instr& outer, const Instr* inner,
   auto worth = [&] {
     return packed_elements <= kMaxPackedPerRow * chain.row_tiles_per_task * t.rows.size;
   };
-  for (int64_t wanted : {4 * kTilesWanted, kTilesWanted}) {
+  for (int64_t wanted : {kChainTilesWanted, kTilesWanted}) {
     for (int64_t tiles = t.rows.count; tiles >= 1; --tiles) {
       chain.row_tiles_per_task = tiles;
       if (t.rows.count % tiles == 0 && chain.tasks(dot_dims.batch) >= wanted) break;
@@ -197,8 +226,9 @@ bool MultipliesTf32(const Instr& dot, const Machine& machine) {
 int64_t RecomputeCount(const Instr& dot, size_t operand, const Machine& machine) {
   DotDimensions dot_dims(dot);
   if (machine.is_gpu()) {
-    gpu::GpuDotTiling block_tiling = gpu::GpuDotTilingOf(dot, dot_dims, machine);
-    return operand == 0 ? block_tiling.column_tiles : block_tiling.row_tiles;
+    Schedule schedule = gpu::PreferredDotSchedule(dot, dot_dims, machine);
+    return operand == 0 ? CeilDiv(dot_dims.n, schedule.tile_columns)
+                        : CeilDiv(dot_dims.m, schedule.tile_rows);
   }
   Tiling tiling = TilingOf(dot, dot_dims, machine, false);
   return operand == 0 ? tiling.columns.count : tiling.rows.count;

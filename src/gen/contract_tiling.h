@@ -1,7 +1,10 @@
 #pragma once
 
+#include <optional>
+
 #include "cost/machine.h"
 #include "gen/dot_dimensions.h"
+#include "gen/schedule.h"
 #include "kernel/kernel.h"
 #include "support/ceil_div.h"
 
@@ -49,6 +52,12 @@ struct Tiling {
   // VNNI layout.
   int64_t depth_unit = 1;
 
+  // Rows and columns that one multiply statement covers; a tile may need several statements. The
+  // rhs panel is stored in column blocks of this width. Set by SetMultiplyBlock.
+  int64_t multiply_rows = 0, multiply_columns = 0;
+  bool rhs_is_prepacked = false;  // rhs is read in place, in column blocks. Set by SetMultiplyBlock
+  Staging staging = Staging::kMemory;  // of both operands
+
   int64_t PaddedDepth() const { return depth.size * depth.count; }
   // Columns of a tile, over all column groups.
   int64_t TileColumns() const { return column_groups * columns.size; }
@@ -70,9 +79,15 @@ int64_t VectorsPerColumnBlock(const Machine& machine);
 // rows take 256 KiB, which leaves room for the rhs panel in a typical L2 cache.
 constexpr int64_t kMaxWholeRowElements = 8192;
 
+// The tiling that is preferred for a dot; other schedules change its sizes (contract_schedules.h).
 // `whole_rows`: a tile covers whole rows of the result, as a row reduction of the results needs.
 Tiling TilingOf(const Instr& dot, const DotDimensions& dot_dims, const Machine& machine,
                 bool whole_rows, int64_t column_groups = 1);
+
+// Chooses the rows and columns of a multiply statement of a tiling. `rhs_is_input`: rhs is an array
+// in memory, not computed in the kernel.
+void SetMultiplyBlock(Tiling& t, const DotDimensions& dot_dims, const Machine& machine,
+                      bool rhs_is_input);
 
 // A chain: a dot (`outer`, the consumer) whose lhs is produced row by row in the same task, by row
 // reductions, possibly from the results of another dot (`inner`), as in softmax(q k) v. A task

@@ -10,6 +10,11 @@ constexpr int64_t kFewRows = 36;
 // Stride in bytes: rows at multiples of it map to the same L1 sets. Hardware: 64 sets of 64 bytes,
 // as in x86 L1 caches.
 constexpr int64_t kBadDistance = 4096;
+// Rows. From here on a copy of rhs pays off if its rows conflict in the L1 cache. Chosen.
+constexpr int64_t kWorthCopy = 16;
+// Elements. Maximum edge of the squares in which panels are transposed. Chosen: a larger square
+// costs more code and compile time than it saves.
+constexpr int64_t kMaxSquare = 16;
 
 }  // namespace
 
@@ -35,30 +40,10 @@ ElementType DotTile::factor_type() const {
 
 // Elements from row to row, padded if rows would conflict in the L1 cache.
 int64_t DotTile::PaddedPitch(int64_t row_length) const {
-  // Bytes: a cache line, and a stride whose multiples use few L1 sets.
+  // Bytes: a cache line (hardware), and a stride whose multiples use few L1 sets (chosen).
   constexpr int64_t kLine = 64, kConflictStride = 512;
   int64_t bytes = BytesOf(t_.type);
   return row_length * bytes % kConflictStride == 0 ? row_length + kLine / bytes : row_length;
-}
-
-// Columns of the rhs panel that are stored together, for its whole depth. With short vectors few
-// columns fit in registers at a time, and strided reads are slow (Neoverse V1: 72 GFLOP/s per core
-// by column blocks, 59 by rows of a panel). Long vectors prefetch their rows
-// (backend/cpu/emit_multiply.cc).
-int64_t DotTile::ColumnsPerMultiply() const {
-  if (rhs_is_prepacked_) return t_.rhs_block;
-  if (!machine_.HasShortVectors() || VnniGroupSize(t_.type) > 1) return t_.columns.size;
-  int64_t blocks = CeilDiv(t_.columns.size, VectorsPerColumnBlock(machine_) * t_.lanes);
-  return RoundUp(CeilDiv(t_.columns.size, blocks), t_.lanes);
-}
-
-// Rows whose lhs stays in the L1 cache while column blocks of rhs stream through.
-int64_t DotTile::RowsPerMultiply() const {
-  // Bytes of lhs that stay in the L1 cache, and minimum rows. Chosen.
-  constexpr int64_t kBytes = 32 << 10, kMinRows = 8;
-  if (ColumnsPerMultiply() == t_.TileColumns()) return t_.rows.size;
-  int64_t most = std::max(kBytes / (t_.depth.size * BytesOf(t_.type)), kMinRows);
-  return CeilDiv(t_.rows.size, CeilDiv(t_.rows.size, most));
 }
 
 // Calls body(block, size) for all blocks of `total`; the last may be smaller.
@@ -115,7 +100,6 @@ void DotTile::ClassifyOperands() {
   int64_t bytes = BytesOf(t_.type);
   bool disjoint = lhs_.free_stride * bytes % kBadDistance != 0;
   lhs_.direct = lhs_.direct && !t_.rows.IsPadded() && lhs_.k_stride == 1 && disjoint;
-  rhs_is_prepacked_ = t_.rhs_block > 0 && IsInput(rhs_) && t_.PaddedDepth() == dot_dims_.k;
   rhs_.direct = rhs_.direct && !t_.columns.IsPadded() && rhs_.free_stride == 1 &&
                 VnniGroupSize(t_.type) == 1 && t_.rows.count == 1 && t_.rows.size <= kFewRows &&
                 rhs_.k_stride >= dot_dims_.n && !RhsRowsConflictInCache();
@@ -124,7 +108,6 @@ void DotTile::ClassifyOperands() {
 // Whether rows of rhs conflict in the L1 cache. With short vectors few rows of results are in
 // registers at a time, so each row of rhs is reread often.
 bool DotTile::RhsRowsConflictInCache() const {
-  constexpr int64_t kWorthCopy = 16;
   return machine_.HasShortVectors() && t_.rows.size >= kWorthCopy &&
          rhs_.k_stride * BytesOf(t_.type) % kBadDistance == 0;
 }
@@ -145,7 +128,7 @@ void DotTile::FindMergedResult() {
 }
 
 bool DotTile::SupportsColumnGroups() const {
-  return rhs_is_prepacked_ && t_.columns.total % t_.rhs_block == 0 && result_ != &dot_ &&
+  return t_.rhs_is_prepacked && t_.columns.total % t_.rhs_block == 0 && result_ != &dot_ &&
          ColumnDims().size() == 1;
 }
 
@@ -160,7 +143,8 @@ Dims DotTile::ColumnDims() const {
 void DotTile::FindLayout(TileOperand& side) {
   std::optional<int64_t> free = LinearizedStride(*side.dims, *side.free);
   std::optional<int64_t> depth = LinearizedStride(*side.dims, *side.contracting);
-  side.direct = IsInput(side) && free && depth && t_.PaddedDepth() == dot_dims_.k &&
+  side.direct = t_.staging == Staging::kMemory && IsInput(side) && free && depth &&
+                t_.PaddedDepth() == dot_dims_.k &&
                 StorageType(side.instr->shape().type()) == t_.type &&
                 !IsComplex(side.instr->shape().type());
   side.free_stride = free.value_or(0);
@@ -181,7 +165,7 @@ void DotTile::DeclareArrays() {
     lhs_panel_ = b_.Local("lhs_panel", t_.type, Space::kShared, t_.rows.size * t_.depth.size);
   if (!RhsNeedsNoPacking())
     rhs_panel_ = b_.Local("rhs_panel", t_.type, Space::kShared,
-                          t_.depth.size * RoundUp(t_.columns.size, ColumnsPerMultiply()));
+                          t_.depth.size * RoundUp(t_.columns.size, t_.multiply_columns));
   int64_t side = TransposeTileSize();
   bool transposes = NeedsTranspose(lhs_) || NeedsTranspose(rhs_);
   if (transposes) transpose_square_ = b_.Local("square", t_.type, Space::kRegisters, side * side);
@@ -189,15 +173,14 @@ void DotTile::DeclareArrays() {
     transpose_source_ = b_.Local("stage", t_.type, Space::kShared, side * side);
 }
 
-// Lanes. A larger square costs more code and compile time than it saves.
 int64_t DotTile::TransposeTileSize() const {
-  return std::min<int64_t>(machine_.Lanes(BytesOf(t_.type) * 8), 16);
+  return std::min<int64_t>(machine_.Lanes(BytesOf(t_.type) * 8), kMaxSquare);
 }
 
 // Whether the operand is contiguous along the other dimension than its panel.
 bool DotTile::NeedsTranspose(const TileOperand& side) const {
   if (side.direct || (lhs_is_caller_filled_ && &side == &lhs_)) return false;
-  if (&side == &rhs_ && rhs_is_prepacked_) return false;
+  if (&side == &rhs_ && t_.rhs_is_prepacked) return false;
   int64_t lanes = TransposeTileSize();
   int64_t free = (&side == &lhs_ ? t_.rows : t_.columns).size;
   if (free < lanes || t_.depth.size < lanes) return false;
@@ -233,8 +216,8 @@ Scalar DotTile::LhsIndex(Scalar row, Scalar depth) {
 }
 Scalar DotTile::RhsIndex(Scalar block, Scalar in_block, Scalar group, int64_t in_group) {
   int64_t of = VnniGroupSize(t_.type);
-  return block * b_.Index(t_.depth.size * ColumnsPerMultiply()) +
-         group * b_.Index(ColumnsPerMultiply() * of) + in_block * b_.Index(of) + b_.Index(in_group);
+  return block * b_.Index(t_.depth.size * t_.multiply_columns) +
+         group * b_.Index(t_.multiply_columns * of) + in_block * b_.Index(of) + b_.Index(in_group);
 }
 
 void DotTile::PackLhs(Scalar panel) {
@@ -254,8 +237,8 @@ void DotTile::PackLhs(Scalar panel) {
 void DotTile::PackRhs(Scalar panel) {
   if (NeedsTranspose(rhs_)) return Transpose(rhs_, panel);
   int64_t group = VnniGroupSize(t_.type);
-  ForBlocks(t_.columns.size, ColumnsPerMultiply(), [&](Scalar block, int64_t columns) {
-    Scalar first = block * b_.Index(ColumnsPerMultiply());
+  ForBlocks(t_.columns.size, t_.multiply_columns, [&](Scalar block, int64_t columns) {
+    Scalar first = block * b_.Index(t_.multiply_columns);
     b_.For("i", LoopRole::kSerial, b_.Index(t_.depth.size / group), [&](Scalar i) {
       ForVectors(b_, columns, 2 * t_.lanes, [&](Scalar column) {
         std::vector<Scalar> values;
@@ -314,8 +297,8 @@ void DotTile::StoreTransposed(bool is_lhs, int64_t lanes, Scalar free_at, Scalar
           b_.Store(lhs_panel_, LhsIndex(free_at + b_.Index(k), depth_at + l), values[0]);
         } else {
           Scalar at = (depth_at + b_.Index(k)) / b_.Index(group);
-          Scalar block = free_at / b_.Index(ColumnsPerMultiply()),
-                 in_block = free_at % b_.Index(ColumnsPerMultiply()) + l;
+          Scalar block = free_at / b_.Index(t_.multiply_columns),
+                 in_block = free_at % b_.Index(t_.multiply_columns) + l;
           b_.Store(rhs_panel_, RhsIndex(block, in_block, at, p), values[static_cast<size_t>(p)]);
         }
       }
@@ -394,27 +377,27 @@ void DotTile::MultiplyPanel(Scalar panel, bool overwrite) {
     return b_.Multiply(sums_, output_index_, product);
   }
   product.rhs = rhs_panel_;
-  product.rhs_row_stride = ColumnsPerMultiply() * VnniGroupSize(t_.type);
+  product.rhs_row_stride = t_.multiply_columns * VnniGroupSize(t_.type);
   Scalar lhs_at{&b_, product.lhs_index}, rhs_at = b_.Index(0);
-  int64_t next_block = t_.depth.size * ColumnsPerMultiply();
-  if (rhs_is_prepacked_) {
+  int64_t next_block = t_.depth.size * t_.multiply_columns;
+  if (t_.rhs_is_prepacked) {
     product.rhs = InputArray(*rhs_.instr);
     rhs_at = panel * b_.Index(next_block);
-    next_block = dot_dims_.k * ColumnsPerMultiply();
-    rhs_at = rhs_at + column_ / b_.Index(ColumnsPerMultiply()) * b_.Index(next_block);
+    next_block = dot_dims_.k * t_.multiply_columns;
+    rhs_at = rhs_at + column_ / b_.Index(t_.multiply_columns) * b_.Index(next_block);
   }
-  ForBlocks(t_.rows.size, RowsPerMultiply(), [&](Scalar row_block, int64_t rows) {
-    Scalar first = row_block * b_.Index(RowsPerMultiply());
+  ForBlocks(t_.rows.size, t_.multiply_rows, [&](Scalar row_block, int64_t rows) {
+    Scalar first = row_block * b_.Index(t_.multiply_rows);
     product.rows = rows;
     product.lhs_index = (lhs_at + first * b_.Index(product.lhs_row_stride)).id();
     ForBlocks(t_.column_groups, 1, [&](Scalar group, int64_t) {
       Scalar group_at = rhs_at + group * b_.Index(dot_dims_.n / t_.column_groups /
-                                                  ColumnsPerMultiply() * next_block);
+                                                  t_.multiply_columns * next_block);
       Scalar to = output_index_ + first * b_.Index(SumsPitch()) + group * b_.Index(t_.columns.size);
-      ForBlocks(t_.columns.size, ColumnsPerMultiply(), [&](Scalar block, int64_t columns) {
+      ForBlocks(t_.columns.size, t_.multiply_columns, [&](Scalar block, int64_t columns) {
         product.columns = columns;
         product.rhs_index = (group_at + block * b_.Index(next_block)).id();
-        b_.Multiply(sums_, to + block * b_.Index(ColumnsPerMultiply()), product);
+        b_.Multiply(sums_, to + block * b_.Index(t_.multiply_columns), product);
       });
     });
   });

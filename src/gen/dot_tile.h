@@ -113,12 +113,9 @@ class DotTile {
   bool RhsRowsConflictInCache() const;
   int64_t SumsPitch() const { return output_ ? dot_dims_.n : t_.TileColumns(); }
   // Whether rhs needs no packing.
-  bool RhsNeedsNoPacking() const { return rhs_.direct || rhs_is_prepacked_; }
+  bool RhsNeedsNoPacking() const { return rhs_.direct || t_.rhs_is_prepacked; }
   // Row pitch for rows of `row_length` elements, padded if they would conflict in the L1 cache.
   int64_t PaddedPitch(int64_t row_length) const;
-  // Columns and rows that one multiply statement covers; a tile may need several statements.
-  int64_t ColumnsPerMultiply() const;
-  int64_t RowsPerMultiply() const;
   template <typename Body>
   void ForBlocks(int64_t total, int64_t block, Body&& body);
   // The index in an operand in memory of the first element of a panel, at index `free` of the
@@ -141,7 +138,6 @@ class DotTile {
   // their code is a loop and not unrolled.
   ArrayId sums_{}, lhs_panel_{}, rhs_panel_{}, transpose_square_{}, transpose_source_{};
   bool lhs_is_caller_filled_ = false, rhs_is_packed_once_ = false;
-  bool rhs_is_prepacked_ = false;  // rhs is prepacked in memory
   int64_t lhs_pitch_ = 0;
   std::optional<ArrayId> output_;
   Scalar output_index_;

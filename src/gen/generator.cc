@@ -1,6 +1,7 @@
 #include "gen/generator.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "gen/gpu/gpu.h"
 #include "gen/selects_to_branches.h"
@@ -9,33 +10,31 @@
 
 namespace tokamak {
 
+namespace {
+
+// In the order of GeneratorKind.
+constexpr std::string_view kGeneratorNames[] = {"loop", "rows", "columns", "scatter",
+                                                "scan", "sort", "contract"};
+
+}  // namespace
+
 std::string_view NameOf(GeneratorKind kind) {
-  switch (kind) {
-    case GeneratorKind::kLoop:
-      return "loop";
-    case GeneratorKind::kRows:
-      return "rows";
-    case GeneratorKind::kColumns:
-      return "columns";
-    case GeneratorKind::kScatter:
-      return "scatter";
-    case GeneratorKind::kScan:
-      return "scan";
-    case GeneratorKind::kSort:
-      return "sort";
-    case GeneratorKind::kContract:
-      return "contract";
-  }
-  return "";
+  return kGeneratorNames[static_cast<size_t>(kind)];
+}
+
+std::optional<GeneratorKind> GeneratorKindFromName(std::string_view name) {
+  const auto* found = std::find(std::begin(kGeneratorNames), std::end(kGeneratorNames), name);
+  if (found == std::end(kGeneratorNames)) return std::nullopt;
+  return static_cast<GeneratorKind>(found - std::begin(kGeneratorNames));
 }
 
 namespace {
 
-// Source locations listed in a kernel's text. Chosen.
+// Lines of source locations in a kernel's text. Chosen.
 constexpr size_t kMaxNotes = 12;
 
-BuildOutcome BuildCpu(const FusedRegion& region, GeneratorKind kind, const Machine& machine,
-                      const std::string& name) {
+BuildOutcome BuildCpu(const FusedRegion& region, GeneratorKind kind, const Schedule* schedule,
+                      const Machine& machine, const std::string& name) {
   switch (kind) {
     case GeneratorKind::kLoop: {
       if (BuildOutcome random = BuildPhilox(region, machine, name); random.built) return random;
@@ -43,7 +42,7 @@ BuildOutcome BuildCpu(const FusedRegion& region, GeneratorKind kind, const Machi
       return tiled.built ? std::move(tiled) : BuildElementwise(region, machine, name);
     }
     case GeneratorKind::kRows:
-      return BuildRows(region, machine, name);
+      return BuildRows(region, schedule, machine, name);
     case GeneratorKind::kColumns:
       return BuildColumns(region, machine, name);
     case GeneratorKind::kScatter:
@@ -53,20 +52,20 @@ BuildOutcome BuildCpu(const FusedRegion& region, GeneratorKind kind, const Machi
     case GeneratorKind::kSort:
       return BuildSort(region, machine, name);
     case GeneratorKind::kContract:
-      return BuildContract(region, machine, name);
+      return BuildContract(region, schedule, machine, name);
   }
   return {};
 }
 
-BuildOutcome BuildGpu(const FusedRegion& region, GeneratorKind kind, const Machine& machine,
-                      const std::string& name) {
+BuildOutcome BuildGpu(const FusedRegion& region, GeneratorKind kind, const Schedule* schedule,
+                      const Machine& machine, const std::string& name) {
   switch (kind) {
     case GeneratorKind::kLoop: {
       BuildOutcome tiled = gpu::BuildTranspose(region, machine, name);
       return tiled.built ? std::move(tiled) : gpu::BuildElementwise(region, machine, name);
     }
     case GeneratorKind::kRows:
-      return gpu::BuildRows(region, machine, name);
+      return gpu::BuildRows(region, schedule, machine, name);
     case GeneratorKind::kColumns:
       return gpu::BuildColumns(region, machine, name);
     case GeneratorKind::kScatter:
@@ -76,29 +75,54 @@ BuildOutcome BuildGpu(const FusedRegion& region, GeneratorKind kind, const Machi
     case GeneratorKind::kSort:
       return gpu::BuildSort(region, machine, name);
     case GeneratorKind::kContract:
-      return gpu::BuildContract(region, machine, name);
+      return gpu::BuildContract(region, schedule, machine, name);
   }
   return {};
 }
 
-}  // namespace
-
-BuildOutcome BuildRegion(const FusedRegion& region, GeneratorKind kind, const Machine& machine,
-                         const std::string& name) {
+// `schedule` may be null: the first one that fits.
+BuildOutcome BuildKind(const FusedRegion& region, GeneratorKind kind, const Schedule* schedule,
+                       const Machine& machine, const std::string& name) {
   // Other generators would ignore the instruction.
   for (const Instr* instr : region.instrs)
     if ((instr->op() == Op::kScan && kind != GeneratorKind::kScan) ||
         (instr->op() == Op::kSort && kind != GeneratorKind::kSort) ||
         (instr->op() == Op::kScatter && kind != GeneratorKind::kScatter))
       return {std::nullopt, std::string(instr->info().name) + ": needs its own generator"};
-  BuildOutcome outcome = machine.is_gpu() ? BuildGpu(region, kind, machine, name)
-                                          : BuildCpu(region, kind, machine, name);
+  BuildOutcome outcome = machine.is_gpu() ? BuildGpu(region, kind, schedule, machine, name)
+                                          : BuildCpu(region, kind, schedule, machine, name);
   if (!outcome.built) return outcome;
   if (machine.is_gpu())
     ConvertSelectsToBranches(outcome.built->kernel, machine);
   else
     UnswitchLoops(outcome.built->kernel, machine);
   return outcome;
+}
+
+}  // namespace
+
+std::vector<Schedule> Schedules(const FusedRegion& region, GeneratorKind kind,
+                                const Machine& machine) {
+  bool is_gpu = machine.is_gpu();
+  if (kind == GeneratorKind::kRows)
+    return is_gpu ? gpu::RowsSchedules(region, machine) : RowsSchedules(region, machine);
+  if (kind != GeneratorKind::kContract) return {};
+  return is_gpu ? gpu::ContractSchedules(region, machine) : ContractSchedules(region, machine);
+}
+
+BuildOutcome BuildRegion(const FusedRegion& region, GeneratorKind kind, const Machine& machine,
+                         const std::string& name) {
+  return BuildKind(region, kind, nullptr, machine, name);
+}
+
+BuildOutcome BuildRegion(const FusedRegion& region, const Schedule& schedule,
+                         const Machine& machine, const std::string& name) {
+  if (!HasSchedules(schedule.kind))
+    return {std::nullopt,
+            "the generator '" + std::string(NameOf(schedule.kind)) + "' has no schedules"};
+  if (std::string why = WhyNotFields(schedule, machine.is_gpu()); !why.empty())
+    return {std::nullopt, why};
+  return BuildKind(region, schedule.kind, &schedule, machine, name);
 }
 
 BuildOutcome VerifyOrReject(BuildOutcome outcome) {
@@ -143,7 +167,9 @@ std::vector<KernelArgument> ArgumentsOf(const FusedRegion& region) {
 }
 
 int64_t InterleaveFactor(const Machine& machine) {
-  return machine.HasShortVectors() ? 4 : 2;
+  // Vectors per iteration, for short and for long vectors. Chosen.
+  constexpr int64_t kShort = 4, kLong = 2;
+  return machine.HasShortVectors() ? kShort : kLong;
 }
 
 int64_t FloorPowerOfTwo(int64_t x) {

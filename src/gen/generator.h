@@ -8,6 +8,7 @@
 #include "analysis/independent.h"
 #include "cost/machine.h"
 #include "gen/region.h"
+#include "gen/schedule.h"
 #include "kernel/kernel.h"
 
 // Kernel generators: each turns a fused region (region.h) into one kernel in kernel IR
@@ -51,23 +52,6 @@
 
 namespace tokamak {
 
-// The loop nest that a region is lowered to. BuildRegion chooses the generator by kind and machine
-// type; for some kinds it or the generator tries more special generators first.
-enum class GeneratorKind : uint8_t {
-  kLoop,  // elementwise: each element of the roots independently
-  // Reductions over the minor dimensions, on CPUs also some strided ones, plus elementwise code:
-  // row by row.
-  kRows,
-  // Reductions over any dimensions, usually those that kRows does not take, and dots that kContract
-  // rejects: one vector lane per result.
-  kColumns,
-  kScatter,   // updates combined into an array in place
-  kScan,      // a scan (carried values along one dimension) plus elementwise code
-  kSort,      // lines (1-d slices along one dimension) sorted with any comparator
-  kContract,  // a dot (contraction) with elementwise prologue and epilogue: tiled
-};
-std::string_view NameOf(GeneratorKind kind);
-
 // An argument of a kernel launch: an array of the program.
 struct KernelArgument {
   const Instr* instr = nullptr;
@@ -86,6 +70,8 @@ struct BuiltKernel {
   // Must alias: (output argument, array). The output must be in the array's buffer, because the
   // kernel writes only part of it and the rest keeps the array's values.
   std::vector<std::pair<size_t, const Instr*>> must_alias;
+  // Unset if its generator has no schedules (schedule.h).
+  std::optional<Schedule> schedule = std::nullopt;
 };
 
 // A kernel, or the reason why the region has none.
@@ -94,9 +80,20 @@ struct BuildOutcome {
   std::string why_not;
 };
 
-// Builds the kernel of a region with the generator of `kind` for the machine.
+// The schedules (schedule.h) with which the generator of `kind` can build the region's kernel, in
+// order of preference and without duplicates. Empty if the generator has no schedules, or if it
+// rejects the region. Every schedule of the list fits the machine, but the element code of the
+// region may still be rejected when it is emitted.
+std::vector<Schedule> Schedules(const FusedRegion& region, GeneratorKind kind,
+                                const Machine& machine);
+// Builds the kernel of a region with the generator of `kind` for the machine, with the first of its
+// schedules if it has any.
 BuildOutcome BuildRegion(const FusedRegion& region, GeneratorKind kind, const Machine& machine,
                          const std::string& name);
+// Builds the kernel of a region with exactly this schedule. The outcome says why if the schedule
+// does not fit the region or the machine.
+BuildOutcome BuildRegion(const FusedRegion& region, const Schedule& schedule,
+                         const Machine& machine, const std::string& name);
 // Source locations of a region, without duplicates, for comments in its kernel: "model.py:41 (loss)
 // jit(f)/add".
 std::vector<std::string> NotesOf(const FusedRegion& region);
@@ -111,15 +108,20 @@ BuildOutcome BuildPhilox(const FusedRegion& region, const Machine& machine,
 // kLoop regions that read a large input transposed.
 BuildOutcome BuildTranspose(const FusedRegion& region, const Machine& machine,
                             const std::string& name);
-BuildOutcome BuildRows(const FusedRegion& region, const Machine& machine, const std::string& name);
+// `schedule` may be null: the first of RowsSchedules.
+BuildOutcome BuildRows(const FusedRegion& region, const Schedule* schedule, const Machine& machine,
+                       const std::string& name);
+std::vector<Schedule> RowsSchedules(const FusedRegion& region, const Machine& machine);
 BuildOutcome BuildScatter(const FusedRegion& region, const Machine& machine,
                           const std::string& name);
 BuildOutcome BuildColumns(const FusedRegion& region, const Machine& machine,
                           const std::string& name);
 BuildOutcome BuildScan(const FusedRegion& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildSort(const FusedRegion& region, const Machine& machine, const std::string& name);
-BuildOutcome BuildContract(const FusedRegion& region, const Machine& machine,
-                           const std::string& name);
+// `schedule` may be null: the first of ContractSchedules.
+BuildOutcome BuildContract(const FusedRegion& region, const Schedule* schedule,
+                           const Machine& machine, const std::string& name);
+std::vector<Schedule> ContractSchedules(const FusedRegion& region, const Machine& machine);
 
 // A while loop as input of the whole-loop generators (whole_loop.h).
 struct WholeLoopRegion {

@@ -27,7 +27,7 @@ constexpr int64_t kLoopGridWanted = 256, kLongRow = 4096;
 // iteration of a single row that is cut into segments; elements of the shortest row. Chosen.
 constexpr int64_t kLoopManySteps = 16, kSegmentVectors = 64, kLoopLeastRow = 4;
 
-struct Schedule {
+struct LoopSchedule {
   size_t inner = 0;  // dimensions of the domain that the inner loop covers
   int64_t lanes = 1;
   std::vector<int64_t> cuts = {};  // cut points of the inner loop, ascending, excluding its ends
@@ -59,7 +59,7 @@ int64_t VectorWidthFor(int64_t row, const Machine& machine) {
 
 class LoopBuilder {
  public:
-  LoopBuilder(const FusedRegion& region, const Machine& machine, const Schedule& schedule,
+  LoopBuilder(const FusedRegion& region, const Machine& machine, const LoopSchedule& schedule,
               const std::string& name)
       : region_(region), machine_(machine), schedule_(schedule), b_(name), emitter_(b_, region) {
     const Dims& dims = DomainOf(*region_.roots[0]).dims();
@@ -186,7 +186,7 @@ class LoopBuilder {
 
   const FusedRegion& region_;
   const Machine& machine_;
-  Schedule schedule_;
+  LoopSchedule schedule_;
   KernelBuilder b_;
   ElementEmitter emitter_;
   size_t split_ = 0;
@@ -247,14 +247,14 @@ bool HasSegments(const FusedRegion& region) {
   });
 }
 
-int64_t RowOf(const FusedRegion& region, const Schedule& schedule) {
+int64_t RowOf(const FusedRegion& region, const LoopSchedule& schedule) {
   const Dims& dims = DomainOf(*region.roots[0]).dims();
   return ProductOf(dims, dims.size() - schedule.inner, dims.size());
 }
 
 // Builds the kernel with another schedule; rejected if fewer operands can be updated in place.
 std::optional<BuiltKernel> BuildOtherwise(const FusedRegion& region, const Machine& machine,
-                                          const Schedule& schedule, const std::string& name,
+                                          const LoopSchedule& schedule, const std::string& name,
                                           const BuiltKernel& whole) {
   BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
   if (!outcome.built || outcome.built->may_alias.size() < whole.may_alias.size())
@@ -264,7 +264,7 @@ std::optional<BuiltKernel> BuildOtherwise(const FusedRegion& region, const Machi
 
 // Splits rows into segments, if it helps.
 std::optional<BuiltKernel> BuildSegments(const FusedRegion& region, const Machine& machine,
-                                         Schedule schedule, const std::string& name,
+                                         LoopSchedule schedule, const std::string& name,
                                          const BuiltKernel& whole) {
   int64_t row = RowOf(region, schedule);
   if (row < 2 * machine.Lanes(32) || !HasSegments(region)) return std::nullopt;
@@ -286,7 +286,7 @@ std::optional<BuiltKernel> BuildSegments(const FusedRegion& region, const Machin
 // Full vectors for rows that they do not divide. The last vector overlaps the one before, or, if
 // that would prevent updating in place, the remainder gets its own segment.
 std::optional<BuiltKernel> BuildFullVectors(const FusedRegion& region, const Machine& machine,
-                                            Schedule schedule, const std::string& name,
+                                            LoopSchedule schedule, const std::string& name,
                                             const BuiltKernel& whole) {
   // Vectors per row from which this pays off. Chosen.
   constexpr int64_t kFewSteps = 4;
@@ -305,7 +305,7 @@ std::optional<BuiltKernel> BuildFullVectors(const FusedRegion& region, const Mac
 constexpr size_t kLongBody = 512;
 
 std::optional<BuiltKernel> BuildFourVectors(const FusedRegion& region, const Machine& machine,
-                                            Schedule schedule, const std::string& name,
+                                            LoopSchedule schedule, const std::string& name,
                                             const BuiltKernel& whole) {
   int64_t row = RowOf(region, schedule);
   if (schedule.lanes != 2 * machine.Lanes(32) || row % (2 * schedule.lanes) != 0 ||
@@ -328,7 +328,7 @@ BuildOutcome BuildElementwise(const FusedRegion& region, const Machine& machine,
     // A dimension of size 1 changes nothing.
     if (inner < rank && (dims[rank - inner - 1] == 1 || row < kLoopLeastRow) && flat.built)
       continue;
-    Schedule schedule{inner, VectorWidthFor(row, machine)};
+    LoopSchedule schedule{inner, VectorWidthFor(row, machine)};
     BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
     if (outcome.built) {
       if (auto segments = BuildSegments(region, machine, schedule, name, *outcome.built))

@@ -22,7 +22,7 @@ int64_t ResultsOf(const FusedRegion& region) {
 
 }  // namespace
 
-std::string RowsBody::Analyze() {
+std::string RowsBody::Analyze(bool caches) {
   RowLevels found;
   bool any = std::none_of(region_.roots.begin(), region_.roots.end(), [&](const Instr* root) {
     return ResultShapesOf(root->shape())[0].ElementCount() > ResultsOf(region_);
@@ -31,7 +31,8 @@ std::string RowsBody::Analyze() {
   levels_ = std::move(found.levels);
   row_count_ = found.row_count;
   row_length_ = found.row_length;
-  FindLoops();
+  unroll_ = row_length_ >= kRowManySteps * machine_.Lanes(32) ? InterleaveFactor(machine_) : 2;
+  FindLoops(caches);
   return "";
 }
 
@@ -45,15 +46,20 @@ void RowsBody::Emit(Scalar row, const RowLocation& source, const RowLocation& si
   StoreElements();
 }
 
+bool RowsBody::CanReduceRowsTogether() const {
+  return levels_.size() == 1 && cached_.empty() &&
+         std::all_of(region_.roots.begin(), region_.roots.end(), [&](const Instr* root) {
+           return ResultShapesOf(root->shape())[0].ElementCount() == row_count_;
+         });
+}
+
 int64_t RowsBody::RowsPerIteration() const {
   // Maximum concurrent rows; tasks per core; reductions per row up to which it pays off; row length
   // (elements) from which it pays off for inputs in memory; elements worth distributing. Chosen.
   constexpr int64_t kMaxRows = 4, kTasksPerCore = 4, kMaxReducers = 2, kLongRow = 16384,
                     kMinParallelWork = 1 << 17;
-  bool plain = levels_.size() == 1 && levels_[0].size() <= kMaxReducers && cached_.empty() &&
+  bool plain = CanReduceRowsTogether() && levels_[0].size() <= kMaxReducers &&
                row_length_ >= machine_.Lanes(32);
-  for (const Instr* root : region_.roots)
-    plain = plain && ResultShapesOf(root->shape())[0].ElementCount() == row_count_;
   // If the input is out of cache, only for long rows: short rows are contiguous and prefetched.
   bool is_out_of_cache = levels_[0][0].input().ByteSize() > kMaxCachedInputBytes;
   if (!plain || (is_out_of_cache && (row_length_ < kLongRow || !machine_.HasShortVectors())))
@@ -76,7 +82,7 @@ void RowsBody::EmitRows(Scalar first, int64_t count) {
 }
 
 // Finds the values that loops cache for each other.
-void RowsBody::FindLoops() {
+void RowsBody::FindLoops(bool caches) {
   loops_.resize(levels_.size() + 1);
   for (size_t i = 0; i < levels_.size(); ++i)
     for (const Reducer& reducer : levels_[i])
@@ -85,6 +91,7 @@ void RowsBody::FindLoops() {
   for (const Instr* root : region_.roots)
     if (root->shape().IsArray() && root->shape().ElementCount() == row_count_ * row_length_)
       loops_.back().evaluated.push_back(root);
+  if (!caches) return;
   FindCachedValues(region_, levels_[0][0].input().dims(), row_length_, kMaxCachedBytes, loops_);
   for (const RowLoop& loop : loops_)
     for (const Instr* instr : loop.cached_here)
@@ -117,12 +124,6 @@ void RowsBody::Cache(const RowLoop& loop, Scalar element) {
 
 Coordinates RowsBody::InputAt(const Reducer& reducer, Scalar element) {
   return RowElementCoordinates(b_, reducer, row_index_, element);
-}
-
-int64_t RowsBody::LanesPerIteration() const {
-  int64_t vectors =
-      row_length_ >= kRowManySteps * machine_.Lanes(32) ? InterleaveFactor(machine_) : 2;
-  return vectors * machine_.Lanes(32);
 }
 
 std::vector<std::vector<Accumulators>> RowsBody::Accumulate(const std::vector<Reducer>& level,

@@ -30,9 +30,9 @@ class RowsBody {
            ElementEmitter& emitter)
       : region_(region), machine_(machine), b_(b), emitter_(emitter) {}
 
-  // Analyzes the region and declares the arrays of cached values. Returns why the region has no row
-  // form, an empty string if it has.
-  std::string Analyze();
+  // Analyzes the region and, if `caches`, declares the arrays of cached values. Returns why the
+  // region has no row form, an empty string if it has.
+  std::string Analyze(bool caches = true);
   // The number of rows, and the elements of a row.
   int64_t row_count() const { return row_count_; }
   int64_t row_length() const { return row_length_; }
@@ -43,6 +43,14 @@ class RowsBody {
   // array; `sink`: a root whose row is stored to a local array.
   void Emit(Scalar row, const RowLocation& source = {}, const RowLocation& sink = {});
 
+  // Whether loops over a row cache values for each other.
+  bool CachesValues() const { return !cached_.empty(); }
+  // Vectors that one iteration of the loop over a row processes: several hide latency.
+  int64_t unroll() const { return unroll_; }
+  void set_unroll(int64_t vectors) { unroll_ = vectors; }
+
+  // Whether one iteration can reduce several rows: the region only reduces, and caches nothing.
+  bool CanReduceRowsTogether() const;
   // Rows that one iteration should reduce concurrently: their dependence chains overlap, and values
   // that they share are loaded once. If more than 1, use EmitRows for rows [first, first +
   // count).
@@ -50,11 +58,11 @@ class RowsBody {
   void EmitRows(Scalar first, int64_t count);
 
  private:
-  void FindLoops();
+  void FindLoops(bool caches);
   void LoadCached(const RowLoop& loop, Scalar element);
   void Cache(const RowLoop& loop, Scalar element);
-  // Vector lanes of the loop over a row: several SIMD vectors side by side, to hide latency.
-  int64_t LanesPerIteration() const;
+  // Vector lanes of the loop over a row.
+  int64_t LanesPerIteration() const { return unroll_ * machine_.Lanes(32); }
   Coordinates InputAt(const Reducer& reducer, Scalar element);
   // Reduces several rows in one loop. Returns their accumulators: [row][reducer of the level].
   std::vector<std::vector<Accumulators>> Accumulate(const std::vector<Reducer>& level,
@@ -79,7 +87,7 @@ class RowsBody {
   std::vector<std::vector<Reducer>> levels_;
   std::vector<RowLoop> loops_;  // one per level, then the loop that writes
   std::unordered_map<const Instr*, ArrayId> cached_;
-  int64_t row_count_ = 0, row_length_ = 0;
+  int64_t row_count_ = 0, row_length_ = 0, unroll_ = 1;
   Scalar row_index_;
   RowLocation source_, sink_;
 };

@@ -77,7 +77,8 @@ RunStep Lowerer::StepOf(Frame& frame, const PlannedKernel& planned) {
   step.grid = built.grid;
   step.min_chunk = step.grid;  // set later, when the cost of an iteration is known
   program_.kernels.push_back(built.kernel);
-  program_.sources.push_back({planned.region, planned.kind, built.arguments, built.must_alias});
+  program_.sources.push_back(
+      {planned.region, planned.kind, built.arguments, built.must_alias, built.schedule});
   return step;
 }
 

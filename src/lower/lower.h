@@ -31,6 +31,7 @@ struct KernelSource {
   // Arguments that hold the value of an instruction before the launch and are updated in place:
   // elements that the kernel does not write keep that value.
   std::vector<std::pair<size_t, const Instr*>> updates;
+  std::optional<Schedule> schedule;  // of the kernel; unset if its generator has none
 };
 
 // A program of steps, complete except for the compiled code of kernels and host functions.

@@ -34,7 +34,9 @@ struct CompileOptions {
   Effort effort = Effort::kDefault;  // time budget of planning
   LiftedRules lifted;                // disabled rules of FusionMode::kXlaPasses
   ConstraintOptions constraints;
-  bool apply_constraints = true;  // apply `constraints` and those in the program
+  ScheduleOptions schedules;
+  // Apply `constraints`, those in the program, and forced schedules.
+  bool apply_constraints = true;
   // An existing plan: its kernels are built and no decision is made. The module, the passes and the
   // target must be those that it was made for.
   std::shared_ptr<const SerializedPlan> plan;

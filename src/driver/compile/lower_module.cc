@@ -1,6 +1,9 @@
 #include "driver/compile/lower_module.h"
 
+#include <optional>
+
 #include "driver/compile/check_constraints.h"
+#include "driver/compile/check_schedules.h"
 #include "driver/compile/target_libraries.h"
 #include "fusion/serialized_plan.h"
 #include "passes/passes.h"
@@ -45,6 +48,8 @@ LowerOptions LowerOptionsOf(const Target& target, const CompileOptions& options,
   lower.plan.mode = options.fusion;
   lower.plan.effort = options.effort;
   lower.plan.constraint_options = options.constraints;
+  lower.plan.schedules = options.schedules;
+  if (!options.apply_constraints) lower.plan.schedules.forced.clear();
   lower.plan.memory_limit = options.memory_limit > 0 ? options.memory_limit : target.memory_bytes;
   // A GPU program is often launch-bound. Checked programs launch kernels individually.
   lower.plan.horizontal =
@@ -83,11 +88,15 @@ Result<LoweredProgram> LowerModule(const Module& module, const Target& target,
                                    const std::vector<ParameterInfo>& parameters,
                                    const FusionTags& tags, DecisionLog& log) {
   LowerOptions lower = LowerOptionsOf(target, options, parameters);
-  if (options.fusion != FusionMode::kXlaPasses) return LowerAsPlanned(module, lower, options, log);
-  ModulePartition fusions = PartitionOfFusions(module, tags, lower.machine);
-  lower.plan.existing_partition = &fusions;
-  lower.plan.constrain_existing = true;
-  return LowerAsPlanned(module, lower, options, log);
+  std::optional<ModulePartition> fusions;
+  if (options.fusion == FusionMode::kXlaPasses) {
+    fusions = PartitionOfFusions(module, tags, lower.machine);
+    lower.plan.existing_partition = &*fusions;
+    lower.plan.constrain_existing = true;
+  }
+  TOK_TRY(LoweredProgram program, LowerAsPlanned(module, lower, options, log));
+  TOK_RETURN_IF_ERROR(CheckSchedules(program, lower.plan.schedules, target.machine));
+  return program;
 }
 
 }  // namespace tokamak

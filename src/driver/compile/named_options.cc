@@ -31,6 +31,8 @@ constexpr NamedOption kOptions[] = {
     {"tokamak_require_fused", "string", "",
      "as tokamak_fuse, but an error if impossible: 'a,b;c,d'"},
     {"tokamak_require_kernels", "bool", "false", "an instruction without a kernel is an error"},
+    {"tokamak_schedule", "string", "",
+     "for developers: 'cheapest', or schedules of kernels: 'KERNEL=SCHEDULE;...'"},
     {"tokamak_skip_passes", "string", "", "passes to skip, separated by commas"},
     {"tokamak_strict", "bool", "false", "no rewrite that may change a bit of a result"},
 };
@@ -163,6 +165,10 @@ Status SetOption(CompileOptions& options, std::string_view name, const OptionVal
     options.constraints.fuse = WordsOf(text, ';');
   } else if (name == "tokamak_require_fused") {
     options.constraints.require_fused = WordsOf(text, ';');
+  } else if (name == "tokamak_schedule") {
+    options.schedules = {};
+    for (const std::string& word : WordsOf(text, ';'))
+      TOK_RETURN_IF_ERROR(AddScheduleOption(options.schedules, word));
   } else if (name == "tokamak_horizontal") {
     options.horizontal = HorizontalModeFromName(text);
     if (!options.horizontal && !text.empty()) return BadValue(*option, "none, auto or all");

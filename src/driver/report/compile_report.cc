@@ -230,6 +230,7 @@ class StepReporter {
     const KernelSource& source = program_.sources[launch.target];
     report.name = program_.kernels[launch.target].name;
     report.generator = NameOf(source.kind);
+    if (source.schedule) report.schedule = ToString(*source.schedule);
     report.reads = ArrayBytesOf(source, false);
     report.writes = ArrayBytesOf(source, true);
     report.phase = phases_.Of(source.region.roots);
@@ -350,6 +351,7 @@ Result<std::optional<Totals>> TotalsIn(FusionMode mode, const Compilation& made,
                                   options.constraints.require_fused.begin(),
                                   options.constraints.require_fused.end());
   options.constraints.require_fused.clear();
+  options.schedules.forced.clear();  // they name kernels of this plan
   if (mode == FusionMode::kNone) options.apply_constraints = false;
   Result<std::shared_ptr<const Compilation>> other =
       Compile(CloneModule(before), made.target, options);

@@ -33,6 +33,7 @@ struct StepReport {
   // "loop", "rows" ... for kernels; "horizontal", "persistent" (a loop that is one launch),
   // "library", "host", "copy".
   std::string generator;
+  std::string schedule;           // text form of the kernel's schedule; empty if it has none
   std::string library;            // library call: the library
   std::string why;                // host step: the reason
   Phase phase = Phase::kForward;  // of its results

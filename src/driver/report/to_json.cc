@@ -32,6 +32,7 @@ json JsonOf(const StepReport& step) {
   entry["also_phases"] = json::array();
   for (Phase phase : step.also) entry["also_phases"].push_back(NameOf(phase));
   if (!step.why.empty()) entry["why"] = step.why;
+  if (!step.schedule.empty()) entry["schedule"] = step.schedule;
   return entry;
 }
 

@@ -175,6 +175,7 @@ class TextWriter {
   }
 
   void AddLists(const StepReport& step) {
+    if (!step.schedule.empty()) out_ += "           schedule: " + step.schedule + "\n";
     if (!step.instrs.empty()) out_ += "           " + ShortList(step.instrs, kShownInstrs) + "\n";
     if (!step.lines.empty()) out_ += "           " + ShortList(step.lines, kTextShownLines) + "\n";
   }

@@ -28,7 +28,10 @@
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kAccess = 16;  // bytes: the widest access of a thread (hardware)
+// TF32 keeps 10 of the 23 mantissa bits of f32 (PTX ISA): the bits that are kept, half of the last
+// one, the smallest f32 that would round to infinity, and a NaN.
+constexpr Bits kTf32Mask = 0xffffe000, kTf32Half = 0x1000, kTf32Overflow = 0x7f7ff000,
+               kQuietNan = 0x7fc00000;
 
 // Finds the single dot of a region. Returns why there is none, empty if there is.
 std::string FindDot(const FusedRegion& region, const Machine& machine, const Instr*& dot) {
@@ -48,20 +51,20 @@ std::string FindDot(const FusedRegion& region, const Machine& machine, const Ins
 
 class BlockContract {
  public:
-  BlockContract(const FusedRegion& region, const Instr& dot, const Machine& machine,
-                const std::string& name)
+  BlockContract(const FusedRegion& region, const Instr& dot, const GpuDotTiling& tiling,
+                const Machine& machine, const std::string& name)
       : region_(region),
         machine_(machine),
         dot_(dot),
         dot_dims_(dot),
-        t_(GpuDotTilingOf(dot, dot_dims_, machine)),
+        t_(tiling),
         b_(name, Dialect::kGpu),
         emitter_(b_, region) {
     if (t_.is_split_k()) return;
     product_.rows = t_.rows;
     product_.columns = t_.columns;
-    product_.warp_rows = t_.warp_rows;
-    product_.warp_columns = t_.warp_columns;
+    product_.warp_rows = t_.inner_rows;
+    product_.warp_columns = t_.inner_columns;
     product_.tf32 = t_.tf32;
     product_.depth = b_.Index(t_.panel_depth).id();
   }
@@ -69,13 +72,12 @@ class BlockContract {
   BuildOutcome Build() {
     lhs_ = MakeOperand(0);
     rhs_ = MakeOperand(1);
-    sums_ =
-        b_.Local("sums", SumType(), Space::kRegisters,
-                 t_.is_split_k() ? kNarrowSums * kNarrowLanes : product_.AccumulatorsPerThread());
+    sums_ = b_.Local("sums", SumType(), Space::kRegisters,
+                     t_.is_split_k() ? NarrowSums() * t_.vector : product_.AccumulatorsPerThread());
     if (t_.is_split_k())
       partial_sums_ =
           b_.Local("partial_sums", SumType(), Space::kShared, t_.k_slices * t_.rows * t_.columns);
-    results_pitch_ = t_.columns + 8;
+    results_pitch_ = ResultsPitchOf(t_);
     results_ = b_.Local("results", SumType(), Space::kShared, t_.rows * results_pitch_);
     int64_t grid_blocks = dot_dims_.batch * t_.row_tiles * t_.column_tiles;
     b_.For("tile", LoopRole::kGrid, b_.Index(grid_blocks), [&](Scalar tile) {
@@ -103,48 +105,25 @@ class BlockContract {
   }
 
  private:
-  // One operand, in shared-memory panels of lines with `pitch` elements.
-  struct TileOperand : DotOperand {
-    ArrayId block{}, next{};       // two panels; a thread's elements of the next one
-    int64_t along = 0, total = 0;  // rows (columns) of a tile, and of the result
-    int64_t inner = 0, outer = 0, pitch = 0;
-    int64_t lanes = 1;
+  // One operand, in shared-memory panels.
+  struct TileOperand : DotOperand, PanelLayout {
+    ArrayId block{}, next{};  // panels, one per stage; a thread's elements of the next one
     Scalar begin;
-
-    int64_t size() const { return outer * pitch; }
   };
 
-  static constexpr int64_t kNarrowSums =
-                               GpuDotTiling::kThreadTileSize * GpuDotTiling::kThreadTileSize,
-                           kNarrowLanes = 4;
-
   ScalarType SumType() const { return *AccumulatorScalarType(t_.type); }
-  int64_t Threads() const {
-    return t_.is_split_k() ? t_.k_slices * t_.ThreadsPerSlice() : product_.Threads();
-  }
+  int64_t Threads() const { return t_.threads; }
+  // Narrow: results of a thread, each kept as `vector` partial sums.
+  int64_t NarrowSums() const { return t_.inner_rows * t_.inner_columns; }
+  bool IsDoubleBuffered() const { return t_.stages > 1; }
 
   TileOperand MakeOperand(size_t operand) {
     TileOperand side;
     static_cast<DotOperand&>(side) = DotOperand(dot_, dot_dims_, operand);
     bool left = operand == 0;
-    side.along = left ? t_.rows : t_.columns;
-    side.total = left ? dot_dims_.m : dot_dims_.n;
-    side.inner = side.k_is_minor ? t_.panel_depth : side.along;
-    side.outer = side.k_is_minor ? side.along : t_.panel_depth;
-    int64_t access = std::max<int64_t>(kAccess / BytesOf(t_.type), 1);
-    // Padded such that the lines that a warp reads are in different banks.
-    side.pitch = side.inner + (side.k_is_minor ? access : std::max<int64_t>(access, 8));
-    // A vector is either completely in bounds or completely out of bounds.
-    side.lanes = std::min(access, FloorPowerOfTwo(side.inner));
-    int64_t all = side.k_is_minor ? dot_dims_.k : side.total;
-    while (all % side.lanes != 0) side.lanes /= 2;
-    if (t_.is_split_k()) {
-      side.pitch = t_.panel_depth + kNarrowLanes;
-      side.block = b_.Local(left ? "lhs" : "rhs", t_.type, Space::kShared, side.along * side.pitch);
-      return side;
-    }
-    side.block = b_.Local(left ? "lhs" : "rhs", t_.type, Space::kShared,
-                          side.size() * (t_.panels > 1 ? 2 : 1));
+    static_cast<PanelLayout&>(side) = PanelLayoutOf(t_, dot_dims_, left, side.k_is_minor);
+    side.block = b_.Local(left ? "lhs" : "rhs", t_.type, Space::kShared, side.size * t_.stages);
+    if (t_.is_split_k()) return side;
     side.next = b_.Local(left ? "lhs_next" : "rhs_next", t_.type, Space::kRegisters,
                          CeilDiv(side.inner * side.outer, side.lanes * Threads()));
     return side;
@@ -155,6 +134,7 @@ class BlockContract {
   void MakeSums() {
     b_.For("s", LoopRole::kUnrolled, b_.Index(product_.AccumulatorsPerThread()),
            [&](Scalar s) { b_.Store(sums_, s, b_.Constant(SumType(), 0)); });
+    if (t_.panels > 1 && !IsDoubleBuffered()) return MakeSumsInOneStage();
     Scalar blocks = b_.Index(t_.panels);
     // Iteration i loads panel i and multiplies panel i - 1.
     b_.For("i", LoopRole::kSerial, b_.Index(t_.panels + 1), [&](Scalar i) {
@@ -173,6 +153,17 @@ class BlockContract {
             for (TileOperand* side : {&lhs_, &rhs_}) Put(*side, i % b_.Index(2));
           },
           /*uniform=*/true);
+      b_.Barrier(BarrierScope::kBlock);
+    });
+  }
+
+  // A panel is loaded when all threads have multiplied the one before.
+  void MakeSumsInOneStage() {
+    b_.For("i", LoopRole::kSerial, b_.Index(t_.panels), [&](Scalar i) {
+      for (TileOperand* side : {&lhs_, &rhs_}) Fetch(*side, i);
+      for (TileOperand* side : {&lhs_, &rhs_}) Put(*side, b_.Index(0));
+      b_.Barrier(BarrierScope::kBlock);
+      Multiply(b_.Index(0));
       b_.Barrier(BarrierScope::kBlock);
     });
   }
@@ -241,14 +232,15 @@ class BlockContract {
   // instead. NaN keeps a set mantissa bit.
   Scalar RoundedToTf32(Scalar x) {
     auto word = [&](Bits bits) { return b_.ConstantBits(ScalarType::kU32, bits); };
-    auto kept = [&](Scalar bits) { return (bits & word(0xffffe000)).BitsAs(ScalarType::kF32); };
-    Scalar bits = x.BitsAs(ScalarType::kU32), least = b_.ConstantBits(ScalarType::kF32, 0x7f7ff000);
-    Scalar large = Choose(x == x, kept(bits), b_.ConstantBits(ScalarType::kF32, 0x7fc00000));
-    return Choose(AbsOf(x) < least, kept(bits + word(0x1000)), large);
+    auto kept = [&](Scalar bits) { return (bits & word(kTf32Mask)).BitsAs(ScalarType::kF32); };
+    Scalar bits = x.BitsAs(ScalarType::kU32),
+           least = b_.ConstantBits(ScalarType::kF32, kTf32Overflow);
+    Scalar large = Choose(x == x, kept(bits), b_.ConstantBits(ScalarType::kF32, kQuietNan));
+    return Choose(AbsOf(x) < least, kept(bits + word(kTf32Half)), large);
   }
 
   Scalar Half(const TileOperand& side, Scalar half) {
-    return t_.panels > 1 ? half * b_.Index(side.size()) : b_.Index(0);
+    return IsDoubleBuffered() ? half * b_.Index(side.size) : b_.Index(0);
   }
 
   void Put(const TileOperand& side, Scalar half) {
@@ -275,7 +267,7 @@ class BlockContract {
 
   void MakeNarrowSums() {
     Scalar zero = b_.Constant(SumType(), 0);
-    b_.For("s", LoopRole::kUnrolled, b_.Index(kNarrowSums * kNarrowLanes),
+    b_.For("s", LoopRole::kUnrolled, b_.Index(NarrowSums() * t_.vector),
            [&](Scalar s) { b_.Store(sums_, s, zero); });
     b_.For("i", LoopRole::kSerial, b_.Index(t_.panels), [&](Scalar i) {
       for (TileOperand* side : {&lhs_, &rhs_}) {
@@ -293,49 +285,58 @@ class BlockContract {
 
   // Rows and columns of a thread are strided by the number of threads along them.
   Scalar NarrowRow(int64_t i) {
-    int64_t side_tiles = t_.rows / GpuDotTiling::kThreadTileSize;
+    int64_t side_tiles = t_.rows / t_.inner_rows;
     return thread_ % b_.Index(t_.ThreadsPerSlice()) % b_.Index(side_tiles) +
            b_.Index(i * side_tiles);
   }
   Scalar NarrowColumn(int64_t j) {
-    int64_t side_tiles = t_.rows / GpuDotTiling::kThreadTileSize;
+    int64_t side_tiles = t_.rows / t_.inner_rows;
     return thread_ % b_.Index(t_.ThreadsPerSlice()) / b_.Index(side_tiles) +
-           b_.Index(j * (t_.columns / GpuDotTiling::kThreadTileSize));
+           b_.Index(j * (t_.columns / t_.inner_columns));
   }
 
   void MultiplyNarrow() {
-    constexpr int64_t kThreadTileSize = GpuDotTiling::kThreadTileSize;
     Scalar slice = thread_ / b_.Index(t_.ThreadsPerSlice());
-    b_.For("u", LoopRole::kSerial, b_.Index(t_.panel_depth / (t_.k_slices * kNarrowLanes)),
+    b_.For("u", LoopRole::kSerial, b_.Index(t_.panel_depth / (t_.k_slices * t_.vector)),
            [&](Scalar u) {
-             Scalar depth = (u * b_.Index(t_.k_slices) + slice) * b_.Index(kNarrowLanes);
-             ForLanes(b_, kNarrowLanes, [&](Scalar lane) {
-               std::vector<Scalar> left, right;
-               for (int64_t i = 0; i < kThreadTileSize; ++i) {
-                 left.push_back(
-                     b_.Read(lhs_.block, NarrowRow(i) * b_.Index(lhs_.pitch) + depth + lane));
-                 right.push_back(
-                     b_.Read(rhs_.block, NarrowColumn(i) * b_.Index(rhs_.pitch) + depth + lane));
-               }
-               for (int64_t s = 0; s < kNarrowSums; ++s) {
-                 Scalar at = b_.Index(s * kNarrowLanes) + lane;
-                 b_.Store(sums_, at,
-                          Fma(left[static_cast<size_t>(s / kThreadTileSize)],
-                              right[static_cast<size_t>(s % kThreadTileSize)], b_.Read(sums_, at)));
-               }
-             });
+             Scalar depth = (u * b_.Index(t_.k_slices) + slice) * b_.Index(t_.vector);
+             ForLanes(b_, t_.vector, [&](Scalar lane) { MultiplyLane(depth, lane); });
            });
+  }
+
+  void MultiplyLane(Scalar depth, Scalar lane) {
+    std::vector<Scalar> left, right;
+    for (int64_t i = 0; i < std::max(t_.inner_rows, t_.inner_columns); ++i) {
+      if (i < t_.inner_rows)
+        left.push_back(b_.Read(lhs_.block, NarrowRow(i) * b_.Index(lhs_.pitch) + depth + lane));
+      if (i < t_.inner_columns)
+        right.push_back(b_.Read(rhs_.block, NarrowColumn(i) * b_.Index(rhs_.pitch) + depth + lane));
+    }
+    for (int64_t s = 0; s < NarrowSums(); ++s) {
+      Scalar at = b_.Index(s * t_.vector) + lane;
+      b_.Store(sums_, at,
+               Fma(left[static_cast<size_t>(s / t_.inner_columns)],
+                   right[static_cast<size_t>(s % t_.inner_columns)], b_.Read(sums_, at)));
+    }
+  }
+
+  // The sum of the partial sums [begin, begin + count), a power of two, added in pairs.
+  Scalar AddPartialSums(int64_t begin, int64_t count) {
+    if (count == 1) return b_.Read(sums_, b_.Index(begin));
+    // Separate statements: the order of reads must not depend on the compiler.
+    Scalar second = AddPartialSums(begin + count / 2, count / 2);
+    Scalar first = AddPartialSums(begin, count / 2);
+    return first + second;
   }
 
   // Adds the sums of all slices.
   void JoinSlices() {
     Scalar slice = thread_ / b_.Index(t_.ThreadsPerSlice());
     int64_t all = t_.rows * t_.columns;
-    for (int64_t s = 0; s < kNarrowSums; ++s) {
-      auto sum = [&](int64_t lane) { return b_.Read(sums_, b_.Index(s * kNarrowLanes + lane)); };
-      Scalar at = NarrowRow(s / GpuDotTiling::kThreadTileSize) * b_.Index(t_.columns) +
-                  NarrowColumn(s % GpuDotTiling::kThreadTileSize);
-      b_.Store(partial_sums_, slice * b_.Index(all) + at, (sum(0) + sum(1)) + (sum(2) + sum(3)));
+    for (int64_t s = 0; s < NarrowSums(); ++s) {
+      Scalar at = NarrowRow(s / t_.inner_columns) * b_.Index(t_.columns) +
+                  NarrowColumn(s % t_.inner_columns);
+      b_.Store(partial_sums_, slice * b_.Index(all) + at, AddPartialSums(s * t_.vector, t_.vector));
     }
     b_.Barrier(BarrierScope::kBlock);
     b_.For("v", LoopRole::kUnrolled, b_.Index(CeilDiv(all, Threads())), [&](Scalar v) {
@@ -419,11 +420,24 @@ class BlockContract {
 
 }  // namespace
 
-BuildOutcome BuildContract(const FusedRegion& region, const Machine& machine,
-                           const std::string& name) {
+BuildOutcome BuildContract(const FusedRegion& region, const Schedule* schedule,
+                           const Machine& machine, const std::string& name) {
   const Instr* dot = nullptr;
   if (std::string why = FindDot(region, machine, dot); !why.empty()) return {std::nullopt, why};
-  return BlockContract(region, *dot, machine, name).Build();
+  DotDimensions dot_dims(*dot);
+  Schedule chosen = schedule == nullptr ? PreferredDotSchedule(*dot, dot_dims, machine) : *schedule;
+  GpuDotTiling tiling;
+  if (std::string why = ExpandDotSchedule(*dot, dot_dims, chosen, machine, tiling); !why.empty())
+    return {std::nullopt, why};
+  BuildOutcome outcome = BlockContract(region, *dot, tiling, machine, name).Build();
+  if (outcome.built) outcome.built->schedule = chosen;
+  return outcome;
+}
+
+std::vector<Schedule> ContractSchedules(const FusedRegion& region, const Machine& machine) {
+  const Instr* dot = nullptr;
+  if (!FindDot(region, machine, dot).empty()) return {};
+  return DotSchedules(*dot, DotDimensions(*dot), machine);
 }
 
 }  // namespace tokamak::gpu

@@ -29,11 +29,16 @@ std::string WhyNotMultiSize(const FusedRegion& region);
 // kLoop regions that read a large input transposed.
 BuildOutcome BuildTranspose(const FusedRegion& region, const Machine& machine,
                             const std::string& name);
-BuildOutcome BuildRows(const FusedRegion& region, const Machine& machine, const std::string& name);
+// `schedule` may be null: the first of RowsSchedules.
+BuildOutcome BuildRows(const FusedRegion& region, const Schedule* schedule, const Machine& machine,
+                       const std::string& name);
+std::vector<Schedule> RowsSchedules(const FusedRegion& region, const Machine& machine);
 BuildOutcome BuildColumns(const FusedRegion& region, const Machine& machine,
                           const std::string& name);
-BuildOutcome BuildContract(const FusedRegion& region, const Machine& machine,
-                           const std::string& name);
+// `schedule` may be null: the first of ContractSchedules.
+BuildOutcome BuildContract(const FusedRegion& region, const Schedule* schedule,
+                           const Machine& machine, const std::string& name);
+std::vector<Schedule> ContractSchedules(const FusedRegion& region, const Machine& machine);
 BuildOutcome BuildScan(const FusedRegion& region, const Machine& machine, const std::string& name);
 // Whether the threads of a block or warp scan a sequence together (prefix scans, scan.h); otherwise
 // each thread scans its own sequences.

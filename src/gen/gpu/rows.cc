@@ -20,211 +20,58 @@
 #include <algorithm>
 #include <limits>
 
-#include "gen/gpu/cached_values.h"
-#include "gen/gpu/column_sums.h"
-#include "gen/gpu/gpu.h"
-#include "gen/online_sum_exp.h"
-#include "gen/row_levels.h"
+#include "gen/gpu/rows_schedule.h"
 
 namespace tokamak::gpu {
 namespace {
 
-// Threads of a block of short rows (chosen), and the maximum of a block (CUDA limit).
-constexpr int64_t kBlock = 256, kRowsMostThreads = 1024;
-// Vectors per thread: a warp processes rows of up to kRowsWarpSteps vectors per thread; a block has
-// as many threads as leave kBlockSteps for each. Chosen.
-constexpr int64_t kRowsWarpSteps = 8, kBlockSteps = 4;
-// Registers per thread for cached values; half of them in blocks of kRowsMostThreads. Chosen: 1024
-// threads have 64 registers each (CUDA limit).
-constexpr int64_t kCachedRegisters = 64;
-// Registers per thread for cached values and column sums, if more threads per row can reduce them
-// to that. Chosen.
-constexpr int64_t kColumnRegisters = 96;
-// Registers per thread for the accumulators of all lanes; above kFewRegisters only kRowsMostThreads
-// / 2 threads share a row. Chosen.
-constexpr int64_t kAccumulatorRegisters = 48, kFewRegisters = 24;
-// Long rows cached in registers and shared memory. First choice: two blocks fit on an SM, so one
-// loads while the other computes; otherwise one block with all shared memory of an SM. Bytes are
-// below the limit of 227 KiB per block on sm_90 (CUDA programming guide).
-struct LongRow {
-  int64_t threads, thread_registers, shared_bytes;
-};
-constexpr LongRow kLongRowConfigs[] = {{512, 16, 112 << 10}, {kRowsMostThreads, 32, 224 << 10}};
-// Loads in flight per thread if its vectors are not all in registers. Chosen.
-constexpr int64_t kRowsUnroll = 4;
-// Online softmax: vectors that a thread has in registers, and threads per row. Chosen: several
-// blocks fit on an SM.
-constexpr int64_t kOnlineVectors = 8, kOnlineThreads = 512;
-
 class RowsBuilder {
  public:
-  RowsBuilder(const FusedRegion& region, const Machine& machine, const std::string& name,
-              bool cache)
+  // `requested`: null for the preferred schedule.
+  RowsBuilder(const FusedRegion& region, const Schedule* requested, const Machine& machine,
+              const std::string& name, bool cache)
       : region_(region),
-        machine_(machine),
+        requested_(requested),
         b_(name, Dialect::kGpu),
         emitter_(b_, region),
         cached_(b_, emitter_),
         columns_(b_, emitter_),
-        caches_(cache) {}
+        scheduler_(region, machine, cached_, columns_, cache) {}
+
+  // As RowsScheduler.
+  std::string Prepare() { return scheduler_.Prepare(requested_); }
+  Schedule Chosen() const { return scheduler_.Chosen(); }
 
   BuildOutcome Build() {
-    if (std::string why = Find(); !why.empty()) return {std::nullopt, why};
-    if (std::string why = Schedule(); !why.empty()) return {std::nullopt, why};
-    int64_t blocks = columns_.empty() ? CeilDiv(found_.row_count, block_rows_) : columns_.outer();
+    if (std::string why = Prepare(); !why.empty()) return {std::nullopt, why};
+    if (t_.cached_registers + t_.cached_in_shared > 0)
+      cached_.Allocate(t_.cached_registers, t_.cached_in_shared);
+    int64_t blocks =
+        columns_.empty() ? CeilDiv(t_.found.row_count, t_.block_rows) : columns_.outer();
     b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
       auto row = [&](Scalar r) {
-        b_.For("t", LoopRole::kThread, b_.Index(threads_), [&](Scalar t) {
+        b_.For("t", LoopRole::kThread, b_.Index(t_.threads), [&](Scalar t) {
           block_row_ = r;
           thread_ = t;
           if (!columns_.empty()) return ReduceOuterIndex(g);
-          row_at_ = LesserOf(g * b_.Index(block_rows_) + r, b_.Index(found_.row_count - 1));
+          row_at_ = LesserOf(g * b_.Index(t_.block_rows) + r, b_.Index(t_.found.row_count - 1));
           Row();
         });
       };
-      if (block_rows_ == 1) return row(b_.Index(0));
-      b_.For("r", LoopRole::kThread, b_.Index(block_rows_), row);
+      if (t_.block_rows == 1) return row(b_.Index(0));
+      b_.For("r", LoopRole::kThread, b_.Index(t_.block_rows), row);
     });
-    return FinishBlockKernel(b_, emitter_, region_, blocks);
+    BuildOutcome outcome = FinishBlockKernel(b_, emitter_, region_, blocks);
+    if (outcome.built) outcome.built->schedule = Chosen();
+    return outcome;
   }
 
  private:
-  static bool AnyOrder(const std::vector<Reducer>& level) {
-    return std::all_of(level.begin(), level.end(),
-                       [](const Reducer& reducer) { return reducer.can_reassociate; });
-  }
-
-  // Finds the rows: those of the row reductions, or those of the column sums' operands.
-  std::string Find() {
-    if (std::string why = columns_.Find(region_, rows_region_); !why.empty()) return why;
-    bool reduces = std::any_of(rows_region_.instrs.begin(), rows_region_.instrs.end(),
-                               [](const Instr* instr) { return instr->op() == Op::kReduce; });
-    if (columns_.empty() || reduces)
-      if (std::string why = AnalyzeRowLevels(rows_region_, found_); !why.empty()) return why;
-    if (!columns_.empty()) {
-      int64_t rows = columns_.outer() * columns_.reduced_rows();
-      if (reduces && (found_.row_length != columns_.row_length() || found_.row_count != rows))
-        return "its column sums are over other rows than its reductions";
-      found_.row_count = rows;
-      found_.row_length = columns_.row_length();
-    }
-    dims_ = found_.levels.empty() ? columns_.operand(0).shape().dims()
-                                  : found_.levels[0][0].input().dims();
-    split_ = dims_.size();
-    for (int64_t row = 1; row < found_.row_length && split_ > 0;) row *= dims_[--split_];
-    if (ProductOf(dims_, split_, dims_.size()) != found_.row_length)
-      return "its column sums reduce a transposed array";
-    return "";
-  }
-
-  // Whether all roots are reductions and the region reads strided elements (one feature of each
-  // sample): threads then access memory closer together if each takes one element at a time.
-  bool ReadsStrided() const {
-    auto reduces = [](const Instr* root) { return root->op() == Op::kReduce; };
-    return std::all_of(region_.roots.begin(), region_.roots.end(), reduces) &&
-           std::any_of(region_.instrs.begin(), region_.instrs.end(), [](const Instr* instr) {
-             return instr->op() == Op::kSlice && instr->shape().dims().back() == 1 &&
-                    instr->operand(0)->shape().dims().back() > 1;
-           });
-  }
-
-  // Registers per lane for accumulators that are live at the same time.
-  int64_t AccumulatorRegisters() const {
-    int64_t most = 0;
-    for (const std::vector<Reducer>& level : found_.levels) {
-      int64_t thread_registers = 0;
-      for (const Reducer& reducer : level)
-        for (size_t i = 0; i < reducer.input_count; ++i)
-          thread_registers += CeilDiv(InfoOf(AccumulatorElementType(reducer.type(i))).bits, 32);
-      most = std::max(most, thread_registers);
-    }
-    return most;
-  }
-
-  std::string Schedule() {
-    bool can_reassociate = std::all_of(found_.levels.begin(), found_.levels.end(), AnyOrder);
-    lanes_ = ReadsStrided() ? 1
-                            : VectorWidthFor(region_, machine_, found_.row_length,
-                                             found_.row_count * found_.row_length);
-    int64_t thread_registers = AccumulatorRegisters();
-    while (lanes_ > 1 && thread_registers * lanes_ > kAccumulatorRegisters) lanes_ /= 2;
-    vectors_ = found_.row_length / lanes_;
-    if (vectors_ <= kWarpSize * kRowsWarpSteps) {
-      threads_ = std::min(kWarpSize, CeilPowerOfTwo(vectors_));
-    } else {
-      int64_t most =
-          thread_registers * lanes_ > kFewRegisters ? kRowsMostThreads / 2 : kRowsMostThreads;
-      threads_ = std::clamp(CeilPowerOfTwo(CeilDiv(vectors_, kBlockSteps)), 2 * kWarpSize, most);
-    }
-    int64_t cached =
-        caches_ && can_reassociate ? cached_.Find(region_, found_, dims_, NeededLast()) : 0;
-    while (!columns_.empty() && threads_ < std::min(kRowsMostThreads, vectors_) &&
-           CeilDiv(vectors_, threads_) * lanes_ * (columns_.thread_registers() + cached) >
-               kColumnRegisters)
-      threads_ *= 2;
-    int64_t most = std::max<int64_t>(1, kBlock / threads_);
-    block_rows_ = std::min(
-        most, CeilPowerOfTwo(columns_.empty() ? found_.row_count : columns_.reduced_rows()));
-    while (columns_.empty() && block_rows_ > 1 && found_.row_count < block_rows_ * machine_.cores)
-      block_rows_ /= 2;
-    bool is_long = cached > 0 && columns_.empty() && threads_ == kRowsMostThreads;
-    if (is_long && CacheLongRows(cached)) return "";
-    if (is_long && FindOnlineLogsumexp()) return "";
-    steps_ = CeilDiv(vectors_, threads_);
-    unrolled_ = steps_ <= kRowsWarpSteps;
-    if (!columns_.empty() && (!unrolled_ || !can_reassociate))
-      return "its rows are too long for column sums";
-    int64_t room = threads_ == kRowsMostThreads ? kCachedRegisters / 2 : kCachedRegisters;
-    if (cached > 0 && unrolled_ && cached * steps_ * lanes_ <= room)
-      cached_.Allocate(steps_ * lanes_);
-    return "";
-  }
-
-  // Whether a long row, with `cached` registers per element, fits in registers and shared memory.
-  // If it would need a whole SM, online softmax is preferred where it applies.
-  bool CacheLongRows(int64_t cached) {
-    for (const LongRow& config : kLongRowConfigs) {
-      if (config.threads == kRowsMostThreads && LastRoots().empty() && FindOnlineLogsumexp())
-        return true;
-      int64_t steps = CeilDiv(vectors_, config.threads);
-      int64_t in_registers = std::min(steps, config.thread_registers / (cached * lanes_));
-      int64_t in_shared = (steps - in_registers) * lanes_;
-      if (in_shared * config.threads * cached_.SharedBytes() > config.shared_bytes) continue;
-      threads_ = config.threads;
-      steps_ = steps;
-      register_steps_ = in_registers;
-      cached_.Allocate(in_registers * lanes_, in_shared * threads_);
-      return true;
-    }
-    return false;
-  }
-
-  // Whether one pass can compute both the row's maximum and the sum of exp(x - maximum).
-  bool FindOnlineLogsumexp() {
-    const std::vector<std::vector<Reducer>>& levels = found_.levels;
-    if (levels.size() != 2 || levels[0].size() != 1 || levels[1].size() != 1) return false;
-    online_ = OnlineSumExpOf(levels[1][0], levels[0][0]);
-    if (!online_) return false;
-    threads_ = kOnlineThreads;
-    block_rows_ = 1;
-    steps_ = CeilDiv(vectors_, threads_);
-    return true;
-  }
-
-  // Values whose elements the last pass over a row uses.
-  std::vector<const Instr*> NeededLast() const {
-    std::vector<const Instr*> needed;
-    for (const Instr* root : region_.roots)
-      if (root->op() != Op::kReduce) needed.push_back(root);
-    for (size_t i = 0; i < columns_.size(); ++i) needed.push_back(&columns_.operand(i));
-    return needed;
-  }
-
   void Row() {
-    if (online_) {
+    if (t_.online) {
       ReduceOnline();
     } else {
-      for (size_t pass = 0; pass < found_.levels.size(); ++pass) ReduceLevel(pass);
+      for (size_t pass = 0; pass < t_.found.levels.size(); ++pass) ReduceLevel(pass);
     }
     StoreRows();
     ForLastPass();
@@ -232,18 +79,18 @@ class RowsBuilder {
 
   // All rows of one outer index, some at a time.
   void ReduceOuterIndex(Scalar outer_index) {
-    columns_.Begin(steps_ * lanes_);
+    columns_.Begin(t_.steps * t_.lanes);
     int64_t reduced_rows = columns_.reduced_rows();
-    b_.For("k", LoopRole::kSerial, b_.Index(CeilDiv(reduced_rows, block_rows_)), [&](Scalar k) {
-      Scalar number = k * b_.Index(block_rows_) + block_row_;
+    b_.For("k", LoopRole::kSerial, b_.Index(CeilDiv(reduced_rows, t_.block_rows)), [&](Scalar k) {
+      Scalar number = k * b_.Index(t_.block_rows) + block_row_;
       row_at_ = outer_index * b_.Index(reduced_rows) + LesserOf(number, b_.Index(reduced_rows - 1));
-      if (reduced_rows % block_rows_ != 0) is_row_ = number < b_.Index(reduced_rows);
+      if (reduced_rows % t_.block_rows != 0) is_row_ = number < b_.Index(reduced_rows);
       Row();
       // Warps must have read the shared partial results of this row before the next row overwrites
       // them.
-      if (threads_ > kWarpSize && !found_.levels.empty()) b_.Barrier(BarrierScope::kBlock);
+      if (t_.threads > kWarpSize && !t_.found.levels.empty()) b_.Barrier(BarrierScope::kBlock);
     });
-    columns_.Finish(outer_index, block_row_, block_rows_, [&](auto&& body) {
+    columns_.Finish(outer_index, block_row_, t_.block_rows, [&](auto&& body) {
       ForElements([&](Scalar element, const CachedElement& cached, Scalar) {
         body(element, cached.register_index);
       });
@@ -254,22 +101,22 @@ class RowsBuilder {
   template <typename Body>
   void ForElements(Body&& body) {
     auto vector = [&](Scalar step, bool in_shared) {
-      Scalar number = step * b_.Index(threads_) + thread_;
+      Scalar number = step * b_.Index(t_.threads) + thread_;
       auto lanes = [&] {
         // Loads from arrays of other shapes need an index that is provably in the row.
-        Scalar inside = columns_.empty() ? number : LesserOf(number, b_.Index(vectors_ - 1));
-        ForLanes(b_, lanes_, [&](Scalar lane) {
-          CachedElement cached{step * b_.Index(lanes_) + lane, {}};
+        Scalar inside = columns_.empty() ? number : LesserOf(number, b_.Index(t_.vectors - 1));
+        ForLanes(b_, t_.lanes, [&](Scalar lane) {
+          CachedElement cached{step * b_.Index(t_.lanes) + lane, {}};
           if (in_shared)
             cached.shared_index =
-                (number - b_.Index(register_steps_ * threads_)) * b_.Index(lanes_) + lane;
-          body(inside * b_.Index(lanes_) + lane, cached, lane);
+                (number - b_.Index(t_.register_steps * t_.threads)) * b_.Index(t_.lanes) + lane;
+          body(inside * b_.Index(t_.lanes) + lane, cached, lane);
         });
       };
-      b_.If(number < b_.Index(vectors_), lanes);
+      b_.If(number < b_.Index(t_.vectors), lanes);
     };
-    int64_t whole = vectors_ / threads_, next = 0;
-    int64_t unrolled = unrolled_ ? whole : std::min(whole, register_steps_);
+    int64_t whole = t_.vectors / t_.threads, next = 0;
+    int64_t unrolled = t_.unrolled ? whole : std::min(whole, t_.register_steps);
     if (unrolled > 1) {
       b_.For("k", LoopRole::kUnrolled, b_.Index(unrolled), [&](Scalar k) { vector(k, false); });
       next = unrolled;
@@ -279,18 +126,18 @@ class RowsBuilder {
       if (iterations == 0) return;
       b_.For("k", LoopRole::kSerial, b_.Index(iterations), [&](Scalar k) {
         Scalar first = k * b_.Index(count) + b_.Index(begin);
-        if (count == 1) return vector(first, register_steps_ > 0);
+        if (count == 1) return vector(first, t_.register_steps > 0);
         b_.For("u", LoopRole::kUnrolled, b_.Index(count),
-               [&](Scalar u) { vector(first + u, register_steps_ > 0); });
+               [&](Scalar u) { vector(first + u, t_.register_steps > 0); });
       });
       next += iterations * count;
     };
-    if (!unrolled_) {
-      at_once(kRowsUnroll);
+    if (!t_.unrolled) {
+      at_once(t_.unroll);
       at_once(1);
     }
-    for (; next * threads_ < vectors_; ++next)
-      vector(b_.Index(next), register_steps_ > 0 && next >= register_steps_);
+    for (; next * t_.threads < t_.vectors; ++next)
+      vector(b_.Index(next), t_.register_steps > 0 && next >= t_.register_steps);
   }
 
   Coordinates InputAt(const Reducer& reducer, Scalar element) {
@@ -299,22 +146,22 @@ class RowsBuilder {
 
   // Coordinates in arrays with the dimensions of the rows.
   Coordinates OwnAt(Scalar element) {
-    auto begin = dims_.begin(), middle = begin + static_cast<int64_t>(split_);
+    auto begin = t_.dims.begin(), middle = begin + static_cast<int64_t>(t_.split);
     Coordinates at = Delinearized(b_, row_at_, Dims(begin, middle));
-    Coordinates rest = Delinearized(b_, element, Dims(middle, dims_.end()));
+    Coordinates rest = Delinearized(b_, element, Dims(middle, t_.dims.end()));
     at.insert(at.end(), rest.begin(), rest.end());
     return at;
   }
 
   void ReduceLevel(size_t pass) {
-    const std::vector<Reducer>& level = found_.levels[pass];
-    bool can_reassociate = AnyOrder(level);
+    const std::vector<Reducer>& level = t_.found.levels[pass];
+    bool can_reassociate = CanReassociate(level);
     std::vector<Accumulators> sums;
     for (const Reducer& reducer : level)
-      sums.emplace_back(b_, emitter_, reducer, can_reassociate ? lanes_ : 1);
+      sums.emplace_back(b_, emitter_, reducer, can_reassociate ? t_.lanes : 1);
     std::vector<std::vector<Element>> results;
     if (can_reassociate) {
-      ForLanes(b_, lanes_, [&](Scalar lane) {
+      ForLanes(b_, t_.lanes, [&](Scalar lane) {
         for (Accumulators& sum : sums) sum.Write(lane, sum.StartValue());
       });
       ForElements([&](Scalar element, const CachedElement& cached, Scalar lane) {
@@ -328,7 +175,7 @@ class RowsBuilder {
     } else {
       // Ordered reduction: every thread computes all of it.
       for (Accumulators& sum : sums) sum.Write(b_.Index(0), sum.StartValue());
-      b_.For("k", LoopRole::kSerial, b_.Index(found_.row_length), [&](Scalar k) {
+      b_.For("k", LoopRole::kSerial, b_.Index(t_.found.row_length), [&](Scalar k) {
         for (Accumulators& sum : sums) sum.Accumulate(b_.Index(0), InputAt(sum.reducer(), k), {});
       });
       for (Accumulators& sum : sums) results.push_back(sum.Read(b_.Index(0)));
@@ -345,9 +192,9 @@ class RowsBuilder {
   }
 
   Element Power(const Element& exponent) {
-    ElementType type = online_->exponential->shape().type();
+    ElementType type = t_.online->exponential->shape().type();
     std::array<Element, 1> operands = {exponent};
-    const Instr& instr = *online_->exponential;
+    const Instr& instr = *t_.online->exponential;
     auto power = ApplyOp(b_, {.op = Op::kExp,
                               .type = type,
                               .from = type,
@@ -360,30 +207,30 @@ class RowsBuilder {
   // For some vectors of a thread at a time: update the maximum, rescale the sum to it, add the
   // exponentials.
   void ReduceOnline() {
-    Accumulators greatest(b_, emitter_, found_.levels[0][0], lanes_);
-    Accumulators sums(b_, emitter_, found_.levels[1][0], lanes_);
-    ScalarType type = ComputeType(online_->x->shape().type());
-    ArrayId some = b_.Local("some", type, Space::kRegisters, kOnlineVectors * lanes_);
+    Accumulators greatest(b_, emitter_, t_.found.levels[0][0], t_.lanes);
+    Accumulators sums(b_, emitter_, t_.found.levels[1][0], t_.lanes);
+    ScalarType type = ComputeType(t_.online->x->shape().type());
+    ArrayId some = b_.Local("some", type, Space::kRegisters, t_.unroll * t_.lanes);
     ArrayId most = b_.Local("most", type, Space::kRegisters, 1);
     b_.Store(most, b_.Index(0), greatest.StartValue()[0][0]);
-    ForLanes(b_, lanes_, [&](Scalar lane) {
+    ForLanes(b_, t_.lanes, [&](Scalar lane) {
       greatest.Write(lane, greatest.StartValue());
       sums.Write(lane, sums.StartValue());
     });
     auto add = [&](Scalar first, int64_t count) {
       AddOnline(greatest, sums, some, most, first, count);
     };
-    int64_t whole = vectors_ / threads_ / kOnlineVectors;
+    int64_t whole = t_.vectors / t_.threads / t_.unroll;
     if (whole > 0)
       b_.For("k", LoopRole::kSerial, b_.Index(whole),
-             [&](Scalar k) { add(k * b_.Index(kOnlineVectors), kOnlineVectors); });
-    for (int64_t next = whole * kOnlineVectors; next < steps_; next += kOnlineVectors)
-      add(b_.Index(next), std::min(kOnlineVectors, steps_ - next));
+             [&](Scalar k) { add(k * b_.Index(t_.unroll), t_.unroll); });
+    for (int64_t next = whole * t_.unroll; next < t_.steps; next += t_.unroll)
+      add(b_.Index(next), std::min(t_.unroll, t_.steps - next));
     if (!emitter_.failure().empty()) return;
     Scalar own = b_.Read(most, b_.Index(0));
     JoinRow(greatest, {{own, {}}});
-    Dims dims = online_->shift->shape().dims();
-    Scalar shift = emitter_.At(*online_->shift, Delinearized(b_, row_at_, dims))[0];
+    Dims dims = t_.online->shift->shape().dims();
+    Scalar shift = emitter_.At(*t_.online->shift, Delinearized(b_, row_at_, dims))[0];
     Element scale = Power({own - shift, {}});
     JoinRow(sums, {{sums.CombineLanes()[0][0] * scale[0], {}}});
   }
@@ -392,10 +239,10 @@ class RowsBuilder {
                  Scalar first, int64_t count) {
     auto for_some = [&](auto&& body) {
       b_.For("u", LoopRole::kUnrolled, b_.Index(count), [&](Scalar u) {
-        Scalar number = (first + u) * b_.Index(threads_) + thread_;
-        b_.If(number < b_.Index(vectors_), [&] {
-          ForLanes(b_, lanes_, [&](Scalar lane) {
-            body(number * b_.Index(lanes_) + lane, u * b_.Index(lanes_) + lane, lane);
+        Scalar number = (first + u) * b_.Index(t_.threads) + thread_;
+        b_.If(number < b_.Index(t_.vectors), [&] {
+          ForLanes(b_, t_.lanes, [&](Scalar lane) {
+            body(number * b_.Index(t_.lanes) + lane, u * b_.Index(t_.lanes) + lane, lane);
           });
         });
       });
@@ -403,7 +250,7 @@ class RowsBuilder {
     for_some([&](Scalar element, Scalar index, Scalar lane) {
       Coordinates at = InputAt(greatest.reducer(), element);
       greatest.Accumulate(lane, at, {});
-      b_.Store(some, index, emitter_.At(*online_->x, at)[0]);
+      b_.Store(some, index, emitter_.At(*t_.online->x, at)[0]);
     });
     if (!emitter_.failure().empty()) return;
     Scalar before = b_.Read(most, b_.Index(0)), now = greatest.CombineLanes()[0][0];
@@ -418,7 +265,7 @@ class RowsBuilder {
         Choose((now < infinity) &
                    (b_.Constant(now.type(), -std::numeric_limits<double>::infinity()) < now),
                now, zero);
-    ForLanes(b_, lanes_, [&](Scalar lane) {
+    ForLanes(b_, t_.lanes, [&](Scalar lane) {
       sums.Write(lane, {{sums.Read(lane)[0][0] * scale, {}}});
     });
     for_some([&](Scalar, Scalar index, Scalar lane) {
@@ -442,9 +289,9 @@ class RowsBuilder {
   void Join(std::vector<Accumulators>& sums, std::vector<std::vector<Element>>& values) {
     if (!emitter_.failure().empty()) return;
     for (size_t s = 0; s < sums.size(); ++s)
-      values[s] = JoinLanes(sums[s], values[s], std::min(threads_, kWarpSize));
-    if (threads_ <= kWarpSize) return;
-    int64_t warps = threads_ / kWarpSize;
+      values[s] = JoinLanes(sums[s], values[s], std::min(t_.threads, kWarpSize));
+    if (t_.threads <= kWarpSize) return;
+    int64_t warps = t_.threads / kWarpSize;
     std::vector<std::vector<ElementArrays>> shared;
     Scalar warp = thread_ / b_.Index(kWarpSize), lane = thread_ % b_.Index(kWarpSize);
     b_.If(lane == b_.Index(0), [&] {
@@ -455,7 +302,7 @@ class RowsBuilder {
           for (size_t component = 0; component < 2; ++component) {
             if (!element[component].ok()) continue;
             arrays[component] =
-                b_.Local("warps", element[component].type(), Space::kShared, block_rows_ * warps);
+                b_.Local("warps", element[component].type(), Space::kShared, t_.block_rows * warps);
             b_.Store(arrays[component], block_row_ * b_.Index(warps) + warp, element[component]);
           }
           shared.back().push_back(arrays);
@@ -488,15 +335,15 @@ class RowsBuilder {
 
   void StoreRows() {
     auto has_row = [&](const Instr* root) {
-      return ResultShapesOf(root->shape())[0].ElementCount() == found_.row_count;
+      return ResultShapesOf(root->shape())[0].ElementCount() == t_.found.row_count;
     };
-    const std::vector<const Instr*>& roots = rows_region_.roots;
+    const std::vector<const Instr*>& roots = t_.region.roots;
     if (std::none_of(roots.begin(), roots.end(), has_row)) return;
     b_.If(thread_ == b_.Index(0), [&] {
       for (const Instr* root : roots) {
         std::vector<Shape> parts = ResultShapesOf(root->shape());
         for (size_t i = 0; i < parts.size(); ++i) {
-          if (parts[i].ElementCount() != found_.row_count) continue;
+          if (parts[i].ElementCount() != t_.found.row_count) continue;
           Element value = emitter_.At(*root, Delinearized(b_, row_at_, parts[i].dims()), i);
           emitter_.StoreLinear(*root, i, row_at_, value);
         }
@@ -504,64 +351,99 @@ class RowsBuilder {
     });
   }
 
-  // Roots with more than one element per row.
-  std::vector<const Instr*> LastRoots() const {
-    std::vector<const Instr*> roots = rows_region_.roots;
-    std::erase_if(roots, [&](const Instr* root) {
-      return ResultShapesOf(root->shape())[0].ElementCount() == found_.row_count;
-    });
-    return roots;
-  }
-
   // Stores elements, and adds them to their column sums.
   void ForLastPass() {
-    std::vector<const Instr*> roots = LastRoots();
+    std::vector<const Instr*> roots = t_.LastRoots();
     for (const Instr* root : roots)
       if (!root->shape().IsArray() ||
-          root->shape().ElementCount() != found_.row_count * found_.row_length)
+          root->shape().ElementCount() != t_.found.row_count * t_.found.row_length)
         return emitter_.Fail("a root has neither one element per row element nor one per row");
     if (roots.empty() && columns_.empty()) return;
     ForElements([&](Scalar element, const CachedElement& cached, Scalar) {
-      Scalar linear = row_at_ * b_.Index(found_.row_length) + element;
+      Scalar linear = row_at_ * b_.Index(t_.found.row_length) + element;
       Coordinates own = OwnAt(element);
-      cached_.LoadCached(found_.levels.size(), own, cached);
+      cached_.LoadCached(t_.found.levels.size(), own, cached);
       std::vector<Element> values;
       for (const Instr* root : roots) {
         const Dims& dims = root->shape().dims();
-        values.push_back(emitter_.At(*root, dims == dims_ ? own : Delinearized(b_, linear, dims)));
+        values.push_back(
+            emitter_.At(*root, dims == t_.dims ? own : Delinearized(b_, linear, dims)));
       }
       for (size_t i = 0; i < roots.size(); ++i)
         emitter_.StoreLinear(*roots[i], 0, linear, values[i]);
-      columns_.Accumulate(cached.register_index, own, dims_, linear, is_row_);
+      columns_.Accumulate(cached.register_index, own, t_.dims, linear, is_row_);
     });
   }
 
   const FusedRegion& region_;
-  const Machine& machine_;
+  const Schedule* requested_;
   KernelBuilder b_;
   ElementEmitter emitter_;
   CachedValues cached_;
   ColumnSums columns_;
-  std::optional<OnlineSumExp> online_;
-  bool caches_, unrolled_ = false;
-  FusedRegion rows_region_;  // without column sums
-  RowLevels found_;
-  Dims dims_;         // of the arrays that rows consist of
-  size_t split_ = 0;  // dims_ before it enumerate rows
-  int64_t lanes_ = 1, vectors_ = 1, threads_ = 1, block_rows_ = 1, steps_ = 1;
-  // Steps before it are cached in registers, the others in shared memory.
-  int64_t register_steps_ = 0;
+  RowsScheduler scheduler_;
+  const RowsTiling& t_ = scheduler_.tiling();
   Scalar row_at_, block_row_, thread_;
   Scalar is_row_;  // false for clamped row indices beyond the last
 };
 
+// The schedule that is preferred if values may be cached; nullopt if there is no kernel. It caches
+// nothing for online softmax, which reads a row once.
+std::optional<Schedule> CachedSchedule(const FusedRegion& region, const Machine& machine) {
+  RowsBuilder builder(region, nullptr, machine, "probe", true);
+  if (!builder.Prepare().empty()) return std::nullopt;
+  return builder.Chosen();
+}
+
 }  // namespace
 
-BuildOutcome BuildRows(const FusedRegion& region, const Machine& machine, const std::string& name) {
-  BuildOutcome cached = RowsBuilder(region, machine, name, true).Build();
-  if (cached.built) return cached;
+BuildOutcome BuildRows(const FusedRegion& region, const Schedule* schedule, const Machine& machine,
+                       const std::string& name) {
+  if (schedule == nullptr || schedule->staging != Staging::kMemory ||
+      *schedule == CachedSchedule(region, machine)) {
+    BuildOutcome cached = RowsBuilder(region, schedule, machine, name, true).Build();
+    if (cached.built || schedule != nullptr) return cached;
+  }
   // A cached value may also be needed at another index: retry without caching.
-  return RowsBuilder(region, machine, name, false).Build();
+  return RowsBuilder(region, schedule, machine, name, false).Build();
+}
+
+std::vector<Schedule> RowsSchedules(const FusedRegion& region, const Machine& machine) {
+  BuildOutcome preferred = gpu::BuildRows(region, nullptr, machine, "probe");
+  if (!preferred.built) return {};
+  const Schedule first = *preferred.built->schedule;
+  std::vector<Schedule> all = {first};
+  auto add = [&](auto&& change) {
+    Schedule next = first;
+    change(next);
+    next.threads = next.tile_rows * (next.tile_depth / next.vector);
+    bool caches = next.staging != Staging::kMemory;
+    if (std::find(all.begin(), all.end(), next) == all.end() &&
+        RowsBuilder(region, &next, machine, "probe", caches).Prepare().empty())
+      all.push_back(next);
+  };
+  // A schedule with other threads keeps no values by default: how many fit differs.
+  auto threads = [&](Schedule& s, int64_t depth) {
+    s.tile_depth = std::max(depth, s.vector);
+    s.staging = Staging::kMemory;
+    s.unroll = 1;
+  };
+  add([&](Schedule& s) { s.tile_rows *= 2; });
+  add([&](Schedule& s) { s.tile_rows = std::max<int64_t>(s.tile_rows / 2, 1); });
+  add([&](Schedule& s) { threads(s, 2 * s.tile_depth); });
+  add([&](Schedule& s) { threads(s, s.tile_depth / 2); });
+  add([&](Schedule& s) {
+    s.vector = std::max<int64_t>(s.vector / 2, 1);
+    threads(s, s.tile_depth);
+  });
+  add([&](Schedule& s) { s.staging = Staging::kMemory; });
+  add([&](Schedule& s) {
+    s.staging = Staging::kMemory;
+    s.unroll = 2;
+  });
+  for (Staging staging : {Staging::kRegisters, Staging::kShared})
+    add([&](Schedule& s) { s.staging = staging; });
+  return all;
 }
 
 }  // namespace tokamak::gpu
