@@ -23,7 +23,8 @@ bool ComesFrom(const Instr& instr, const Instr& from) {
 }
 
 bool ReducesBy(const Reducer& reducer, Op op) {
-  return reducer.op == op && reducer.can_reassociate && reducer.instr->captures() == 0;
+  return reducer.ops == std::vector{op} && reducer.can_reassociate &&
+         reducer.instr->captures() == 0;
 }
 
 }  // namespace

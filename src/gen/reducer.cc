@@ -12,17 +12,35 @@ Element ElementOf(KernelBuilder& b, ElementType type, double value) {
   return element;
 }
 
+// The op of a result that is x op y or y op x, if it is commutative and has a neutral element.
+std::optional<Op> OpOfPair(const Instr& result, const Instr* x, const Instr* y) {
+  if (result.operand_count() != 2 || !IsCommutative(result.op())) return std::nullopt;
+  const Instr *left = result.operand(0), *right = result.operand(1);
+  bool both = (left == x && right == y) || (left == y && right == x);
+  return both ? std::optional(result.op()) : std::nullopt;
+}
+
+// Reducer::ops of a body with `count` inputs.
+std::vector<Op> OpsOf(const Computation& body, size_t count) {
+  const Instr* root = body.root();
+  if (root == nullptr || body.parameters().size() != 2 * count) return {};
+  bool is_tuple = root->op() == Op::kTuple;
+  if (is_tuple ? root->operand_count() != count : count != 1) return {};
+  std::vector<Op> ops;
+  for (size_t i = 0; i < count; ++i) {
+    const Instr& result = is_tuple ? *root->operand(i) : *root;
+    std::optional<Op> op = OpOfPair(result, body.parameter(i), body.parameter(count + i));
+    if (!op) return {};
+    ops.push_back(*op);
+  }
+  return ops;
+}
+
 }  // namespace
 
 std::optional<Op> CommutativeOpOf(const Computation& body) {
-  const Instr* root = body.root();
-  if (root == nullptr || root->operand_count() != 2 || body.parameters().size() != 2)
-    return std::nullopt;
-  const Instr *x = root->operand(0), *y = root->operand(1);
-  bool both = (x == body.parameter(0) && y == body.parameter(1)) ||
-              (x == body.parameter(1) && y == body.parameter(0));
-  if (!both || !IsCommutative(root->op())) return std::nullopt;
-  return root->op();
+  std::vector<Op> ops = OpsOf(body, 1);
+  return ops.empty() ? std::nullopt : std::optional(ops[0]);
 }
 
 Element NeutralOf(KernelBuilder& b, Op op, ElementType type) {
@@ -65,12 +83,15 @@ Reducer ReducerOf(const Instr& reduce) {
   for (int64_t d = 0; d < reducer.input().rank(); ++d)
     if (!std::binary_search(reducer.reduced_dims.begin(), reducer.reduced_dims.end(), d))
       reducer.kept_dims.push_back(d);
-  if (reducer.input_count == 1) reducer.op = CommutativeOpOf(*reducer.body);
+  reducer.ops = OpsOf(*reducer.body, reducer.input_count);
+  reducer.can_reassociate = !reducer.ops.empty();
   // (1 + 0i) * x is not x if x is infinite, and complex numbers have no maximum.
-  bool complex = IsComplex(reducer.type(0));
-  reducer.can_reassociate = reducer.op && (!complex || *reducer.op == Op::kAdd) &&
-                            reducer.type(0) == reducer.result_type(0);
-  if (reducer.input_count == 2) reducer.arg_reduction = ArgReductionOf(reducer);
+  for (size_t i = 0; i < reducer.ops.size(); ++i)
+    if ((IsComplex(reducer.type(i)) && reducer.ops[i] != Op::kAdd) ||
+        reducer.type(i) != reducer.result_type(i))
+      reducer.can_reassociate = false;
+  if (reducer.input_count == 2 && reducer.ops.empty())
+    reducer.arg_reduction = ArgReductionOf(reducer);
   if (reducer.arg_reduction != ArgReduction::kNone) reducer.can_reassociate = true;
   return reducer;
 }
@@ -120,9 +141,9 @@ Accumulators::Accumulators(KernelBuilder& b, ElementEmitter& emitter, const Redu
 std::vector<Element> Accumulators::StartValue() {
   std::vector<Element> values;
   for (size_t i = 0; i < reducer_->input_count; ++i)
-    values.push_back(reducer_->op && reducer_->can_reassociate
-                         ? NeutralOf(b_, *reducer_->op, AccumulatorElementType(reducer_->type(i)))
-                         : emitter_.At(*reducer_->instr->operand(reducer_->input_count + i), {}));
+    values.push_back(
+        StartsNeutral() ? NeutralOf(b_, reducer_->ops[i], AccumulatorElementType(reducer_->type(i)))
+                        : emitter_.At(*reducer_->instr->operand(reducer_->input_count + i), {}));
   return values;
 }
 
@@ -168,11 +189,11 @@ void Accumulators::Accumulate(Scalar lane, const Coordinates& at, Scalar valid) 
       after[i][0] = Choose(valid, after[i][0], before[i][0]);
     return Write(lane, after);
   }
-  if (valid.ok()) {
-    Element neutral = NeutralOf(b_, *reducer_->op, AccumulatorElementType(reducer_->type(0)));
+  for (size_t i = 0; i < elements.size() && valid.ok(); ++i) {
+    Element neutral = NeutralOf(b_, reducer_->ops[i], AccumulatorElementType(reducer_->type(i)));
     for (size_t component = 0; component < 2; ++component)
       if (neutral[component].ok())
-        elements[0][component] = Choose(valid, elements[0][component], neutral[component]);
+        elements[i][component] = Choose(valid, elements[i][component], neutral[component]);
   }
   if (std::optional<Scalar> sum = TryMultiplyAdd(lane, elements[0]))
     return b_.Store(arrays_[0][0], lane, *sum);
@@ -182,7 +203,8 @@ void Accumulators::Accumulate(Scalar lane, const Coordinates& at, Scalar valid) 
 // Fuses multiply and add in a sum that may run in any order: one rounding per term.
 std::optional<Scalar> Accumulators::TryMultiplyAdd(Scalar lane, const Element& element) {
   bool adds = b_.dialect() == Dialect::kCpu && reducer_->can_reassociate &&
-              reducer_->op == Op::kAdd && IsFloat(element[0].type()) && !element[1].ok();
+              reducer_->ops == std::vector{Op::kAdd} && IsFloat(element[0].type()) &&
+              !element[1].ok();
   if (!adds) return std::nullopt;
   const ScalarNode product = b_.kernel().node(element[0].id());
   if (product.prim != Prim::kMul) return std::nullopt;
@@ -211,7 +233,7 @@ std::vector<Element> Accumulators::CombineLanes() {
 }
 
 std::vector<Element> Accumulators::FinalResult(std::vector<Element> sums) {
-  if (reducer_->op && reducer_->can_reassociate) {
+  if (StartsNeutral()) {
     std::vector<Element> first;
     for (size_t i = 0; i < reducer_->input_count; ++i)
       first.push_back(emitter_.At(*reducer_->instr->operand(reducer_->input_count + i), {}));

@@ -19,7 +19,9 @@ struct Reducer {
   const Instr* instr = nullptr;
   size_t input_count = 0;  // number of inputs, and of results
   const Computation* body = nullptr;
-  std::optional<Op> op;  // set if the body is x op y or y op x
+  // One op per input, if each result of the body is x op y or y op x of its own input; otherwise
+  // empty.
+  std::vector<Op> ops;
   ArgReduction arg_reduction = ArgReduction::kNone;
   // Whether the elements may be reassociated: several lanes accumulate disjoint subsets, each in
   // order, and CombineLanes() merges them. Each accumulator then starts with the neutral element
@@ -71,6 +73,7 @@ class Accumulators {
   std::vector<Element> FinalResult(std::vector<Element> sums);
 
  private:
+  bool StartsNeutral() const { return reducer_->can_reassociate && !reducer_->ops.empty(); }
   // The new sum, as a fused multiply-add, if the reduce is a sum and the element a product.
   std::optional<Scalar> TryMultiplyAdd(Scalar lane, const Element& element);
   std::vector<Element> Apply(const std::vector<Element>& x, const std::vector<Element>& y);

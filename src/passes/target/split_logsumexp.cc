@@ -184,7 +184,7 @@ Result<Changed> SplitLogsumexp(Module& module, PassContext& context) {
     bool changed = false;
     std::vector<Instr*> sums;  // independent of each other
     for (Instr* instr : computation.Instrs())
-      if (IsReduce(*instr) && ReducerOf(*instr).op == Op::kAdd) sums.push_back(instr);
+      if (IsReduce(*instr) && ReducerOf(*instr).ops == std::vector{Op::kAdd}) sums.push_back(instr);
     for (Instr* instr : sums) {
       std::optional<Found> found = Find(*instr);
       if (!found || HasControlDependencies(*found->sum) || HasControlDependencies(*found->greatest))

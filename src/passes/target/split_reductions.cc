@@ -81,8 +81,9 @@ class Halver {
   // Parts start from the neutral element. An arg-reduction (pick) starts each part from its own
   // initial value, which is harmless.
   bool CanBegin() const {
-    return reducer_.arg_reduction != ArgReduction::kNone ||
-           (reducer_.op && NeutralLiteral(*reducer_.op, reducer_.type(0)));
+    for (size_t i = 0; i < reducer_.ops.size(); ++i)
+      if (!NeutralLiteral(reducer_.ops[i], reducer_.type(i))) return false;
+    return reducer_.arg_reduction != ArgReduction::kNone || !reducer_.ops.empty();
   }
 
   // Splits the dimensions of a side into parts.
@@ -180,7 +181,7 @@ class Halver {
     for (size_t i = 0; i < inputs.size(); ++i)
       operands.push_back(reducer_.arg_reduction != ArgReduction::kNone
                              ? reduce_.operand(inputs.size() + i)
-                             : make_.Constant(*NeutralLiteral(*reducer_.op, reducer_.type(i))));
+                             : make_.Constant(*NeutralLiteral(reducer_.ops[i], reducer_.type(i))));
     bool one = inputs.size() == 1;
     Instr* partial =
         make_.Make(Op::kReduce, one ? shapes[0] : Shape::Tuple(shapes), std::move(operands),

@@ -44,7 +44,7 @@ bool IsWantedShort(const Instr& reduce) {
   Reducer reducer = ReducerOf(reduce);
   const Shape& input = reducer.input();
   bool exact = InfoOf(input.type()).bits >= 32 && !IsComplex(input.type());
-  return reducer.can_reassociate && reducer.op && exact && input.rank() > 1 &&
+  return reducer.can_reassociate && !reducer.ops.empty() && exact && input.rank() > 1 &&
          input.dims().back() > 1 && input.dims().back() <= kShort &&
          input.ElementCount() >= kShortMany && IsBroadcastOfFew(*reduce.operand(0));
 }
@@ -63,11 +63,11 @@ class Unrolled {
     Instr* all = nullptr;
     for (int64_t i = 0; i < size; ++i) {
       Instr* one = Part(i);
-      all = all == nullptr ? one : make_.Make(*reducer.op, one->shape(), {all, one});
+      all = all == nullptr ? one : make_.Make(reducer.ops[0], one->shape(), {all, one});
     }
     if (!dims.empty()) return make_.Replace(Reduced(all, dims, reduce_.shape()));
     Instr* first = make_.Broadcast(reduce_.operand(1), all->shape());
-    make_.Replace(make_.Make(*reducer.op, all->shape(), {first, all}));
+    make_.Replace(make_.Make(reducer.ops[0], all->shape(), {first, all}));
   }
 
  private:
