@@ -168,6 +168,18 @@ TEST(ContractSchedules, SplitKIsPreferredOnALargeGpu) {
   EXPECT_GE(CheckAll(of, GpuMachine()), 4u);
 }
 
+// Tiles of 16 x 16: 4 along the rows, in 1, 2 or 4 groups, and 3 along the columns.
+TEST(ContractSchedules, GroupsVisitEveryTile) {
+  ScheduledDot of{ElementType::kF32, 2, 64, 48, 24, false, false};
+  ScheduledRegion made(of);
+  Schedule schedule =
+      ParseSchedule("contract tile=16x16x8 inner=16x8 threads=64 vector=4 stages=2").value();
+  for (int64_t group : {1, 2, 4}) {
+    schedule.group = group;
+    CheckSchedule(of, made.region, schedule, GpuMachine());
+  }
+}
+
 std::string WhyRejected(const ScheduledDot& of, const Machine& machine, std::string_view text) {
   ScheduledRegion made(of);
   Result<Schedule> schedule = ParseSchedule(text);
@@ -228,6 +240,9 @@ TEST(ContractSchedules, MisfitsOfAGpuAreRejectedWithAReason) {
   EXPECT_EQ(why("contract tile=32x8x64 inner=4x2 threads=256 vector=2 split_k=8"), "");
   EXPECT_EQ(why("contract tile=64x64x16 inner=32x32 threads=128 vector=4 staging=memory"),
             "staging: operands are in shared memory");
+  EXPECT_EQ(why("contract tile=64x64x16 inner=32x32 threads=128 vector=4 group=5"), "");
+  EXPECT_EQ(why("contract tile=64x64x16 inner=32x32 threads=128 vector=4 group=2"),
+            "group: it does not divide the 5 tiles along the rows");
 }
 
 }  // namespace

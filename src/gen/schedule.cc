@@ -63,6 +63,7 @@ constexpr ScheduleField kScheduleFields[] = {
     {"stages", {{{&Schedule::stages, kGpuContract}}}},
     {"split_k", {{{&Schedule::split_k, kGpuContract}}}},
     {"tiles_per_task", {{{&Schedule::tiles_per_task, kCpuContract}}}},
+    {"group", {{{&Schedule::group, kGpuContract}}}},
 };
 // In the order of Staging.
 constexpr std::string_view kStagingNames[] = {"memory", "registers", "shared"};

@@ -26,6 +26,9 @@
 //                                                              summed by its own threads
 //   tiles_per_task   row tiles of a chain's task, which        1
 //                    share one packed rhs
+//   group            1                                         row tiles whose blocks are adjacent
+//                                                              in the grid: while they run, they
+//                                                              share panels of rhs in the L2 cache
 //   staging          memory, shared                            shared
 //
 // Tiles of a CPU dot with column groups have tile.columns columns of every group.
@@ -64,6 +67,7 @@ struct Schedule {
   int64_t stages = 1;
   int64_t split_k = 1;
   int64_t tiles_per_task = 1;
+  int64_t group = 1;
   Staging staging = Staging::kShared;
 
   bool operator==(const Schedule&) const = default;

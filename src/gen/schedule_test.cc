@@ -19,11 +19,12 @@ TEST(Schedule, TextIsReadBack) {
           .stages = 3,
           .split_k = 5,
           .tiles_per_task = 7,
+          .group = 6,
           .staging = Staging::kMemory};
   EXPECT_EQ(ToString(plain), "contract staging=shared");
   EXPECT_EQ(ToString(full),
             "contract tile=128x96x16 inner=64x32 threads=192 vector=4 unroll=2 stages=3 split_k=5 "
-            "tiles_per_task=7 staging=memory");
+            "tiles_per_task=7 group=6 staging=memory");
   for (const Schedule& schedule : {plain, full}) {
     Result<Schedule> read = ParseSchedule(ToString(schedule));
     ASSERT_TRUE(read.ok());
@@ -38,14 +39,14 @@ TEST(Schedule, FieldsMayBeInAnyOrder) {
 }
 
 TEST(Schedule, EveryFieldIsPartOfTheHash) {
-  std::vector<Schedule> all(13);
+  std::vector<Schedule> all(14);
   int64_t Schedule::*numbers[] = {
-      &Schedule::tile_rows,  &Schedule::tile_columns,  &Schedule::tile_depth,
-      &Schedule::inner_rows, &Schedule::inner_columns, &Schedule::threads,
-      &Schedule::vector,     &Schedule::unroll,        &Schedule::stages,
-      &Schedule::split_k,    &Schedule::tiles_per_task};
+      &Schedule::tile_rows,  &Schedule::tile_columns,   &Schedule::tile_depth,
+      &Schedule::inner_rows, &Schedule::inner_columns,  &Schedule::threads,
+      &Schedule::vector,     &Schedule::unroll,         &Schedule::stages,
+      &Schedule::split_k,    &Schedule::tiles_per_task, &Schedule::group};
   for (size_t i = 0; i < std::size(numbers); ++i) all[i].*numbers[i] = 2;
-  all[11].staging = Staging::kMemory;
+  all[12].staging = Staging::kMemory;
   for (size_t i = 0; i < all.size(); ++i)
     for (size_t j = 0; j < all.size(); ++j) {
       EXPECT_EQ(HashOf(all[i]) == HashOf(all[j]), i == j) << i << " " << j;

@@ -81,10 +81,7 @@ class BlockContract {
     results_ = b_.Local("results", SumType(), Space::kShared, t_.rows * results_pitch_);
     int64_t grid_blocks = dot_dims_.batch * t_.row_tiles * t_.column_tiles;
     b_.For("tile", LoopRole::kGrid, b_.Index(grid_blocks), [&](Scalar tile) {
-      Scalar rest = tile / b_.Index(t_.column_tiles);
-      column_ = tile % b_.Index(t_.column_tiles) * b_.Index(t_.columns);
-      row_ = rest % b_.Index(t_.row_tiles) * b_.Index(t_.rows);
-      batch_ = rest / b_.Index(t_.row_tiles);
+      SetTile(tile);
       batch_at_ =
           Delinearized(b_, batch_, SizesAlong(dot_dims_.lhs_dims, dot_dims_.attrs.lhs_batch));
       b_.For("t", LoopRole::kThread, b_.Index(Threads()), [&](Scalar t) {
@@ -110,6 +107,22 @@ class BlockContract {
     ArrayId block{}, next{};  // panels, one per stage; a thread's elements of the next one
     Scalar begin;
   };
+
+  // Blocks of a group go down its row tiles first, then on to the next column tile.
+  void SetTile(Scalar tile) {
+    int64_t groups = t_.row_tiles / t_.group;
+    Scalar rest = tile / b_.Index(t_.column_tiles * t_.group);
+    if (t_.group == 1) {
+      column_ = tile % b_.Index(t_.column_tiles) * b_.Index(t_.columns);
+      row_ = rest % b_.Index(t_.row_tiles) * b_.Index(t_.rows);
+    } else {
+      Scalar in_group = tile % b_.Index(t_.column_tiles * t_.group);
+      Scalar first = rest % b_.Index(groups) * b_.Index(t_.group);
+      column_ = in_group / b_.Index(t_.group) * b_.Index(t_.columns);
+      row_ = (first + in_group % b_.Index(t_.group)) * b_.Index(t_.rows);
+    }
+    batch_ = rest / b_.Index(groups);
+  }
 
   ScalarType SumType() const { return *AccumulatorScalarType(t_.type); }
   int64_t Threads() const { return t_.threads; }

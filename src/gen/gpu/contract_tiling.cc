@@ -27,6 +27,8 @@ constexpr int64_t kThreadTileSize = 4;
 // 32-bit registers of a thread that hold sums. Hardware: a thread has 255 (CUDA programming guide,
 // compute capability 9.0); chosen: half of them are left for operands and indices.
 constexpr int64_t kMaxSumRegisters = 128;
+// Row tiles of a group. Chosen: while they run, a panel of rhs is read once for all of them.
+constexpr int64_t kGroupTiles = 4;
 // Padding of a line whose elements are adjacent along the rows or columns, in elements: the lines
 // that a warp reads are in different banks. Hardware: 32 banks of 4 bytes.
 constexpr int64_t kLinePadding = 8;
@@ -197,6 +199,7 @@ std::string ExpandDotSchedule(const Instr& dot, const DotDimensions& dot_dims,
                  .panels = CeilDiv(dot_dims.k, schedule.tile_depth),
                  .row_tiles = CeilDiv(dot_dims.m, schedule.tile_rows),
                  .column_tiles = CeilDiv(dot_dims.n, schedule.tile_columns),
+                 .group = schedule.group,
                  .k_slices = schedule.split_k,
                  .threads = schedule.threads,
                  .stages = schedule.stages,
@@ -204,6 +207,8 @@ std::string ExpandDotSchedule(const Instr& dot, const DotDimensions& dot_dims,
   t.tf32 = !t.is_split_k() && MultipliesTf32(dot, machine);
   t.access = AccessOf(t.type, machine);
   if (schedule.staging != Staging::kShared) return "staging: operands are in shared memory";
+  if (t.row_tiles % t.group != 0)
+    return "group: it does not divide the " + std::to_string(t.row_tiles) + " tiles along the rows";
   if (!IsPowerOfTwo(t.vector) || t.vector > t.access)
     return "vector: not a power of two up to " + std::to_string(t.access);
   if (t.threads > kMaxThreadsPerBlock)
@@ -264,6 +269,9 @@ std::vector<Schedule> DotSchedules(const Instr& dot, const DotDimensions& dot_di
   next = wide;
   next.vector = 1;
   add(next);
+  next = wide;
+  next.group = kGroupTiles;
+  if (dot_dims.n > wide.tile_columns) add(next);
   return all;
 }
 

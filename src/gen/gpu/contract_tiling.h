@@ -51,6 +51,7 @@ struct GpuDotTiling {
   int64_t panel_depth = 0;                  // of a panel along K
   int64_t panels = 0;                       // panels along K; the last one is zero-padded
   int64_t row_tiles = 0, column_tiles = 0;  // of the result
+  int64_t group = 1;                        // row tiles whose blocks are adjacent in the grid
   int64_t k_slices = 1;                     // slices of K; more than one if narrow
   int64_t threads = 0;                      // of a block
   int64_t stages = 1;                       // panels of an operand in shared memory
