@@ -31,6 +31,9 @@ Coordinates InputCoordinates(const Reducer& reducer, const Coordinates& result,
   return ReadCoordinates(*IndexMapOf(*reducer.instr, 0), result, reduced);
 }
 
+namespace {
+
+// The sum plus the product of one pair of elements.
 Element AddDotTerm(KernelBuilder& b, ElementEmitter& emitter, const Instr& dot,
                    const Coordinates& result, const Coordinates& contracted, Element sum) {
   ElementType type = AccumulatorElementType(dot.shape().type());
@@ -50,6 +53,63 @@ Element AddDotTerm(KernelBuilder& b, ElementEmitter& emitter, const Instr& dot,
   std::optional<Element> total = ApplyOp(b, {Op::kAdd, type, type, terms, nullptr});
   if (!of || !total) emitter.Fail("dot: its type has no scalar formula");
   return total.value_or(sum);
+}
+
+}  // namespace
+
+DotSum ColumnEmitter::AddSum(const Instr& dot, int64_t lanes) {
+  ElementType type = AccumulatorElementType(dot.shape().type());
+  DotSum sum{&dot, {}};
+  for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
+    sum.arrays[component] = b_.Local("sum", ComputeType(type), Space::kRegisters, lanes);
+  dot_sums_.push_back(sum);
+  return sum;
+}
+
+Element ColumnEmitter::Read(const DotSum& sum, Scalar lane) {
+  Element value{b_.Read(sum.arrays[0], lane), {}};
+  if (IsComplex(sum.dot->shape().type())) value[1] = b_.Read(sum.arrays[1], lane);
+  return value;
+}
+
+void ColumnEmitter::Write(const DotSum& sum, Scalar lane, const Element& value) {
+  b_.Store(sum.arrays[0], lane, value[0]);
+  if (IsComplex(sum.dot->shape().type())) b_.Store(sum.arrays[1], lane, value[1]);
+}
+
+void ColumnEmitter::WriteZero(const DotSum& sum, Scalar lane) {
+  Write(sum, lane, ConstantElement(b_, AccumulatorElementType(sum.dot->shape().type()), 0));
+}
+
+void ColumnEmitter::AddTerm(const DotSum& sum, Scalar lane, const Coordinates& result,
+                            const Coordinates& contracted, const Element& before) {
+  Element term = AddDotTerm(b_, emitter_, *sum.dot, result, contracted, before);
+  if (emitter_.failure().empty()) Write(sum, lane, term);
+}
+
+void ColumnEmitter::Bind(Accumulators& sums, const Coordinates& at,
+                         const std::vector<Element>& values) {
+  std::vector<Element> results = sums.FinalResult(values);
+  for (size_t i = 0; i < results.size(); ++i)
+    emitter_.Bind(*sums.reducer().instr, i, at, results[i]);
+}
+
+void ColumnEmitter::BindDots(const Coordinates& at, Scalar lane) {
+  for (const DotSum& sum : dot_sums_) {
+    ElementType type = sum.dot->shape().type();
+    emitter_.Bind(*sum.dot, 0, at,
+                  ConvertElement(b_, AccumulatorElementType(type), type, Read(sum, lane)));
+  }
+}
+
+void ColumnEmitter::StoreRoots(const Coordinates& at, const Dims& dims, Scalar linear) {
+  for (const Instr* root : region_.roots) {
+    std::vector<Shape> parts = ResultShapesOf(root->shape());
+    for (size_t i = 0; i < parts.size(); ++i) {
+      Coordinates here = parts[i].dims() == dims ? at : Delinearized(b_, linear, parts[i].dims());
+      emitter_.StoreLinear(*root, i, linear, emitter_.At(*root, here, i));
+    }
+  }
 }
 
 }  // namespace tokamak

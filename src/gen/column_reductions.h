@@ -26,10 +26,41 @@ std::string AnalyzeColumnReductions(const FusedRegion& region, ColumnReductions&
 Coordinates InputCoordinates(const Reducer& reducer, const Coordinates& result,
                              const Coordinates& reduced);
 
-// Adds the product of one pair of elements to a dot's sum, which has the AccumulatorElementType of
-// the dot's type, and returns the new sum. `contracted`: coordinates along the contracting
-// dimensions, in the order of the attributes.
-Element AddDotTerm(KernelBuilder& b, ElementEmitter& emitter, const Instr& dot,
-                   const Coordinates& result, const Coordinates& contracted, Element sum);
+// The sum of a dot in registers, one element per lane. It has the AccumulatorElementType of the
+// dot's type.
+struct DotSum {
+  const Instr* dot = nullptr;
+  ElementArrays arrays{};
+};
+
+// What column kernels do with sums; their loops over results and reduced elements differ.
+class ColumnEmitter {
+ public:
+  ColumnEmitter(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region)
+      : b_(b), emitter_(emitter), region_(region) {}
+
+  DotSum AddSum(const Instr& dot, int64_t lanes);
+  Element Read(const DotSum& sum, Scalar lane);
+  void Write(const DotSum& sum, Scalar lane, const Element& value);
+  void WriteZero(const DotSum& sum, Scalar lane);
+  // Adds the product of one pair of elements to the sum `before` of a lane. `contracted`:
+  // coordinates along the contracting dimensions, in the order of the attributes.
+  void AddTerm(const DotSum& sum, Scalar lane, const Coordinates& result,
+               const Coordinates& contracted, const Element& before);
+
+  // From here on the element `at` of the reduction is the result of these sums, and that of each
+  // dot the sum of the lane.
+  void Bind(Accumulators& sums, const Coordinates& at, const std::vector<Element>& values);
+  void BindDots(const Coordinates& at, Scalar lane);
+  // Stores the elements of all roots at these coordinates of results of dimensions `dims`, which
+  // are at row-major index `linear`.
+  void StoreRoots(const Coordinates& at, const Dims& dims, Scalar linear);
+
+ private:
+  KernelBuilder& b_;
+  ElementEmitter& emitter_;
+  const FusedRegion& region_;
+  std::vector<DotSum> dot_sums_;
+};
 
 }  // namespace tokamak

@@ -51,7 +51,12 @@ class ColumnsBuilder {
  public:
   ColumnsBuilder(const FusedRegion& region, const Machine& machine, size_t inner,
                  const std::string& name)
-      : region_(region), machine_(machine), inner_(inner), b_(name), emitter_(b_, region) {}
+      : region_(region),
+        machine_(machine),
+        inner_(inner),
+        b_(name),
+        emitter_(b_, region),
+        columns_(b_, emitter_, region) {}
 
   BuildOutcome Build() {
     ColumnReductions found;
@@ -235,62 +240,25 @@ class ColumnsBuilder {
   void Contract(const Instr& dot) {
     const DotAttrs& attrs = dot.attrs<DotAttrs>();
     const Dims& lhs = dot.operand(0)->shape().dims();
-    ElementType type = AccumulatorElementType(dot.shape().type());
-    Sum sum{&dot, {}};
-    for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
-      sum.arrays[component] =
-          b_.Local("sum", ComputeType(type), Space::kRegisters, vectors_per_block_ * lanes_);
-    ForLanes([&](Scalar lane) { Write(sum, lane, ConstantElement(b_, type, 0)); });
+    DotSum sum = columns_.AddSum(dot, vectors_per_block_ * lanes_);
+    ForLanes([&](Scalar lane) { columns_.WriteZero(sum, lane); });
     std::vector<Run> runs;  // one run per dimension: lhs and rhs may order them differently
     for (int64_t d : attrs.lhs_contracting)
       runs.push_back({static_cast<size_t>(d), static_cast<size_t>(d) + 1});
     ForRuns(runs, lhs, {}, [&](const Coordinates& contracted) {
       ForLanes([&](Scalar lane) {
-        Element term = AddDotTerm(b_, emitter_, dot, ResultAt(lane), contracted, Read(sum, lane));
-        if (emitter_.failure().empty()) Write(sum, lane, term);
+        Element before = columns_.Read(sum, lane);
+        columns_.AddTerm(sum, lane, ResultAt(lane), contracted, before);
       });
     });
-    dot_sums_.push_back(sum);
-  }
-
-  struct Sum {
-    const Instr* dot = nullptr;
-    ElementArrays arrays{};
-  };
-
-  Element Read(const Sum& sum, Scalar lane) {
-    Element value{b_.Read(sum.arrays[0], lane), {}};
-    if (IsComplex(sum.dot->shape().type())) value[1] = b_.Read(sum.arrays[1], lane);
-    return value;
-  }
-
-  void Write(const Sum& sum, Scalar lane, Element value) {
-    b_.Store(sum.arrays[0], lane, value[0]);
-    if (IsComplex(sum.dot->shape().type())) b_.Store(sum.arrays[1], lane, value[1]);
   }
 
   void Finish(std::vector<Accumulators>& sums) {
     ForLanes([&](Scalar lane) {
       Coordinates at = ResultAt(lane);
-      for (Accumulators& sum : sums) {
-        std::vector<Element> results = sum.FinalResult(sum.Read(lane));
-        for (size_t i = 0; i < results.size(); ++i)
-          emitter_.Bind(*sum.reducer().instr, i, at, results[i]);
-      }
-      for (const Sum& sum : dot_sums_) {
-        ElementType type = sum.dot->shape().type();
-        emitter_.Bind(*sum.dot, 0, at,
-                      ConvertElement(b_, AccumulatorElementType(type), type, Read(sum, lane)));
-      }
-      Scalar linear = row_at_ * b_.Index(row_) + (begin_ + lane);
-      for (const Instr* root : region_.roots) {
-        std::vector<Shape> parts = ResultShapesOf(root->shape());
-        for (size_t i = 0; i < parts.size(); ++i) {
-          Coordinates here =
-              parts[i].dims() == dims_ ? at : Delinearized(b_, linear, parts[i].dims());
-          emitter_.StoreLinear(*root, i, linear, emitter_.At(*root, here, i));
-        }
-      }
+      for (Accumulators& sum : sums) columns_.Bind(sum, at, sum.Read(lane));
+      columns_.BindDots(at, lane);
+      columns_.StoreRoots(at, dims_, row_at_ * b_.Index(row_) + (begin_ + lane));
     });
   }
 
@@ -299,9 +267,9 @@ class ColumnsBuilder {
   size_t inner_;
   KernelBuilder b_;
   ElementEmitter emitter_;
+  ColumnEmitter columns_;
   std::vector<Reducer> reducers_;
   std::vector<const Instr*> dots_;
-  std::vector<Sum> dot_sums_;
   Dims dims_;
   int64_t flops_ = 0;  // operations per reduced element
   size_t split_ = 0;

@@ -27,7 +27,11 @@ constexpr int64_t kMaxY = 32;  // maximum sums per result (chosen)
 class ColumnsBuilder {
  public:
   ColumnsBuilder(const FusedRegion& region, const Machine& machine, const std::string& name)
-      : region_(region), machine_(machine), b_(name, Dialect::kGpu), emitter_(b_, region) {}
+      : region_(region),
+        machine_(machine),
+        b_(name, Dialect::kGpu),
+        emitter_(b_, region),
+        columns_(b_, emitter_, region) {}
 
   BuildOutcome Build() {
     if (std::string why = AnalyzeColumnReductions(region_, column_reductions_); !why.empty())
@@ -103,13 +107,9 @@ class ColumnsBuilder {
     ForLanes(b_, lanes_, [&](Scalar lane) {
       Scalar linear = first + lane;
       Coordinates at = ResultAt(linear);
-      for (Accumulators& sum : sums) Bind(sum, at, sum.Read(lane));
-      for (const Sum& sum : dot_sums_) {
-        ElementType type = sum.dot->shape().type();
-        emitter_.Bind(*sum.dot, 0, at,
-                      ConvertElement(b_, AccumulatorElementType(type), type, Read(sum)));
-      }
-      StoreRoots(at, linear);
+      for (Accumulators& sum : sums) columns_.Bind(sum, at, sum.Read(lane));
+      columns_.BindDots(at, b_.Index(0));
+      columns_.StoreRoots(at, column_reductions_.dims, linear);
     });
   }
 
@@ -143,34 +143,15 @@ class ColumnsBuilder {
 
   // ---- dots: one thread per result
 
-  struct Sum {
-    const Instr* dot = nullptr;
-    ElementArrays arrays{};
-  };
-
   void Contract(const Instr& dot, Scalar first) {
-    ElementType type = AccumulatorElementType(dot.shape().type());
-    Sum sum{&dot, {}};
-    for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
-      sum.arrays[component] = b_.Local("sum", ComputeType(type), Space::kRegisters, 1);
-    Write(sum, ConstantElement(b_, type, 0));
+    DotSum sum = columns_.AddSum(dot, 1);
+    columns_.WriteZero(sum, b_.Index(0));
     Dims dims = IndexMapOf(dot, 0)->IteratedSizes();
     b_.For("k", LoopRole::kSerial, b_.Index(ProductOf(dims, 0, dims.size())), [&](Scalar k) {
-      Element term =
-          AddDotTerm(b_, emitter_, dot, ResultAt(first), Delinearized(b_, k, dims), Read(sum));
-      if (emitter_.failure().empty()) Write(sum, term);
+      Element before = columns_.Read(sum, b_.Index(0));
+      Coordinates contracted = Delinearized(b_, k, dims);
+      columns_.AddTerm(sum, b_.Index(0), ResultAt(first), contracted, before);
     });
-    dot_sums_.push_back(sum);
-  }
-
-  Element Read(const Sum& sum) {
-    Element value{b_.Read(sum.arrays[0], b_.Index(0)), {}};
-    if (IsComplex(sum.dot->shape().type())) value[1] = b_.Read(sum.arrays[1], b_.Index(0));
-    return value;
-  }
-  void Write(const Sum& sum, Element value) {
-    b_.Store(sum.arrays[0], b_.Index(0), value[0]);
-    if (IsComplex(sum.dot->shape().type())) b_.Store(sum.arrays[1], b_.Index(0), value[1]);
   }
 
   // ---- results
@@ -200,8 +181,8 @@ class ColumnsBuilder {
       b_.If((result < b_.Index(width)) & (linear < b_.Index(results_)), [&] {
         Coordinates at = ResultAt(linear);
         for (size_t s = 0; s < sums.size(); ++s)
-          Bind(sums[s], at, JoinShared(sums[s], shared[s], result, width));
-        StoreRoots(at, linear);
+          columns_.Bind(sums[s], at, JoinShared(sums[s], shared[s], result, width));
+        columns_.StoreRoots(at, column_reductions_.dims, linear);
       });
     }
   }
@@ -236,31 +217,13 @@ class ColumnsBuilder {
     return all[0];
   }
 
-  void Bind(Accumulators& sum, const Coordinates& at, const std::vector<Element>& value) {
-    std::vector<Element> results = sum.FinalResult(value);
-    for (size_t i = 0; i < results.size(); ++i)
-      emitter_.Bind(*sum.reducer().instr, i, at, results[i]);
-  }
-
-  void StoreRoots(const Coordinates& at, Scalar linear) {
-    for (const Instr* root : region_.roots) {
-      std::vector<Shape> parts = ResultShapesOf(root->shape());
-      for (size_t i = 0; i < parts.size(); ++i) {
-        Coordinates here = parts[i].dims() == column_reductions_.dims
-                               ? at
-                               : Delinearized(b_, linear, parts[i].dims());
-        emitter_.StoreLinear(*root, i, linear, emitter_.At(*root, here, i));
-      }
-    }
-  }
-
   const FusedRegion& region_;
   const Machine& machine_;
   KernelBuilder b_;
   ElementEmitter emitter_;
+  ColumnEmitter columns_;
   ColumnReductions column_reductions_;
   Dims reduced_dims_;
-  std::vector<Sum> dot_sums_;
   int64_t results_ = 1, reduced_count_ = 1, lanes_ = 1, vectors_ = 1, x_ = 1, y_ = 1;
   Scalar block_;
 };
