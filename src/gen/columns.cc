@@ -26,8 +26,10 @@ constexpr int64_t kColumnsLargeInput = 1 << 20, kColumnsLongColumn = 16, kColumn
                   kColumnsTasksPerCore = 4;
 
 // Operations per reduced element up to which kUnrolledRows or kUnrolledFewRows rows are unrolled,
-// and these numbers of rows. Chosen.
-constexpr int64_t kLittle = 4, kSome = 16, kUnrolledRows = 8, kUnrolledFewRows = 4;
+// and these numbers of rows; the maximum of them, and of vectors of results per task, that a
+// schedule may have. Chosen.
+constexpr int64_t kLittle = 4, kSome = 16, kUnrolledRows = 8, kUnrolledFewRows = 4,
+                  kMaxUnrolledRows = 16, kColumnsMaxVectors = 64;
 
 // A range of adjacent dimensions that one loop covers.
 struct Run {
@@ -49,19 +51,17 @@ std::vector<Run> RunsOf(const Dims& dimensions) {
 
 class ColumnsBuilder {
  public:
-  ColumnsBuilder(const FusedRegion& region, const Machine& machine, size_t inner,
-                 const std::string& name)
+  ColumnsBuilder(const FusedRegion& region, const Machine& machine, const std::string& name)
       : region_(region),
         machine_(machine),
-        inner_(inner),
         b_(name),
         emitter_(b_, region),
         columns_(b_, emitter_, region) {}
 
-  BuildOutcome Build() {
+  // Sets the schedule; null: the preferred one. Returns why there is no kernel.
+  std::string Prepare(const Schedule* requested) {
     ColumnReductions found;
-    if (std::string why = AnalyzeColumnReductions(region_, found); !why.empty())
-      return {std::nullopt, why};
+    if (std::string why = AnalyzeColumnReductions(region_, found); !why.empty()) return why;
     reducers_ = std::move(found.reducers);
     dots_ = std::move(found.dots);
     dims_ = std::move(found.dims);
@@ -69,14 +69,28 @@ class ColumnsBuilder {
     for (const Instr* instr : region_.instrs)
       if (instr->shape().IsArray() && instr->shape().ElementCount() > results)
         flops_ += instr->info().flops_per_element;
-    size_t rank = dims_.size();
-    split_ = rank - std::min(inner_, rank);
-    rows_ = ProductOf(dims_, 0, split_);
-    row_ = ProductOf(dims_, split_, rank);
-    lanes_ = std::min(2 * machine_.Lanes(32), FloorPowerOfTwo(row_));
+    FindRow();
+    lanes_ = MaxLanes();
     vectors_ = VectorsAtATime();
-    int64_t vector_count = rows_ * StepsOfRow();
-    vectors_per_block_ = VectorsPerBlock(vector_count);
+    vectors_per_block_ = VectorsPerBlock(VectorCount());
+    if (ReducesSeveralRows())
+      unroll_ = flops_ <= kLittle ? kUnrolledRows : flops_ <= kSome ? kUnrolledFewRows : 1;
+    return requested == nullptr || *requested == Chosen() ? "" : Change(*requested);
+  }
+
+  // A tile is the results of a task, and of each row of them `inner` adjacent ones.
+  Schedule Chosen() const {
+    return {.kind = GeneratorKind::kColumns,
+            .tile_columns = vectors_per_block_ * width(),
+            .inner_columns = width(),
+            .vector = lanes_,
+            .unroll = unroll_,
+            .staging = Staging::kMemory};
+  }
+
+  BuildOutcome Build(const Schedule* requested) {
+    if (std::string why = Prepare(requested); !why.empty()) return {std::nullopt, why};
+    int64_t vector_count = VectorCount();
     int64_t grid_size = (vector_count + vectors_per_block_ - 1) / vectors_per_block_;
     b_.For("g", LoopRole::kGrid, b_.Index(grid_size), [&](Scalar g) {
       first_vector_ =
@@ -88,10 +102,52 @@ class ColumnsBuilder {
       for (const Instr* dot : dots_) Contract(*dot);
       Finish(sums);
     });
-    return FinishRegionKernel(b_, emitter_, region_, grid_size, false);
+    BuildOutcome outcome = FinishRegionKernel(b_, emitter_, region_, grid_size, false);
+    if (outcome.built) outcome.built->schedule = Chosen();
+    return outcome;
   }
 
  private:
+  // A row is the last dimension if it is long enough, otherwise as many minor dimensions as needed.
+  void FindRow() {
+    size_t rank = dims_.size();
+    split_ = rank == 0 ? 0 : rank - 1;
+    while (split_ > 0 && ProductOf(dims_, split_, rank) < machine_.Lanes(32)) --split_;
+    rows_ = ProductOf(dims_, 0, split_);
+    row_ = ProductOf(dims_, split_, rank);
+  }
+
+  int64_t MaxLanes() const { return std::min(2 * machine_.Lanes(32), FloorPowerOfTwo(row_)); }
+  int64_t VectorCount() const { return rows_ * StepsOfRow(); }
+  // Whether one iteration may accumulate several rows of the input.
+  bool ReducesSeveralRows() const {
+    return vectors_ > 1 && !reducers_.empty() && RunsOf(reducers_[0].reduced_dims).size() == 1;
+  }
+
+  // Changes the preferred schedule to another one. Returns why it does not fit.
+  std::string Change(const Schedule& to) {
+    auto is_power = [](int64_t x) { return FloorPowerOfTwo(x) == x; };
+    if (to.staging != Staging::kMemory) return "staging: elements are in memory";
+    if (!is_power(to.vector) || to.vector > MaxLanes())
+      return "vector: not a power of two up to " + std::to_string(MaxLanes());
+    if (to.inner_columns % to.vector != 0 || to.inner_columns > row_)
+      return "inner: not a multiple of a vector up to the " + std::to_string(row_) +
+             " results of a row";
+    lanes_ = to.vector;
+    vectors_ = to.inner_columns / lanes_;
+    if (vectors_ > 1 && !dots_.empty()) return "inner: one vector for dots";
+    vectors_per_block_ = to.tile_columns / to.inner_columns;
+    if (to.tile_columns % to.inner_columns != 0 || vectors_per_block_ > VectorCount())
+      return "tile: not a multiple of inner up to all results";
+    if (to.tile_columns > kColumnsMaxVectors * lanes_)
+      return "tile: more than " + std::to_string(kColumnsMaxVectors) + " vectors";
+    unroll_ = to.unroll;
+    if (unroll_ > (ReducesSeveralRows() ? kMaxUnrolledRows : 1))
+      return "unroll: at most " + std::to_string(kMaxUnrolledRows) +
+             ", and 1 unless a row has several vectors and one range of dimensions is reduced";
+    return "";
+  }
+
   int64_t VectorsAtATime() const {
     if (reducers_.empty() || !dots_.empty()) return 1;
     const Reducer& like = reducers_[0];
@@ -197,7 +253,7 @@ class ColumnsBuilder {
     ForLanes([&](Scalar lane) {
       for (Accumulators& sum : sums) sum.Write(lane, sum.StartValue());
     });
-    if (vectors_ > 1 && RunsOf(like.reduced_dims).size() == 1) return ReduceRows(sums);
+    if (ReducesSeveralRows()) return ReduceRows(sums);
     ForRuns(RunsOf(like.reduced_dims), like.input().dims(), {},
             [&](const Coordinates& reduced) { AccumulateAll(sums, {reduced}); });
   }
@@ -215,9 +271,7 @@ class ColumnsBuilder {
 
   // The sums of many vectors exceed the registers: each is loaded and stored once per few rows.
   void ReduceRows(std::vector<Accumulators>& sums) {
-    const int64_t at_once = flops_ <= kLittle ? kUnrolledRows
-                            : flops_ <= kSome ? kUnrolledFewRows
-                                              : 1;
+    const int64_t at_once = unroll_;
     const Reducer& like = reducers_[0];
     Run run = RunsOf(like.reduced_dims)[0];
     const Dims& dims = like.input().dims();
@@ -264,7 +318,6 @@ class ColumnsBuilder {
 
   const FusedRegion& region_;
   const Machine& machine_;
-  size_t inner_;
   KernelBuilder b_;
   ElementEmitter emitter_;
   ColumnEmitter columns_;
@@ -273,25 +326,47 @@ class ColumnsBuilder {
   Dims dims_;
   int64_t flops_ = 0;  // operations per reduced element
   size_t split_ = 0;
-  int64_t rows_ = 1, row_ = 1, lanes_ = 1, vectors_ = 1, vectors_per_block_ = 1;
+  int64_t rows_ = 1, row_ = 1;
+  // Lanes of a vector; vectors of a row that are computed together; how many of those a task has;
+  // reduced elements per iteration.
+  int64_t lanes_ = 1, vectors_ = 1, vectors_per_block_ = 1, unroll_ = 1;
   // begin_: start of the results in the row, minus the index of their first accumulator.
   Scalar first_vector_, row_at_, begin_;
 };
 
 }  // namespace
 
-// The row is the last dimension if it is long enough, otherwise as many minor dimensions as needed.
-BuildOutcome BuildColumns(const FusedRegion& region, const Machine& machine,
-                          const std::string& name) {
-  Dims dims;
-  for (const Instr* instr : region.instrs)
-    if (instr->op() == Op::kReduce || instr->op() == Op::kDot)
-      dims = ResultShapesOf(instr->shape())[0].dims();
-  size_t inner = dims.empty() ? 0 : 1;
-  while (inner < dims.size() &&
-         ProductOf(dims, dims.size() - inner, dims.size()) < machine.Lanes(32))
-    ++inner;
-  return ColumnsBuilder(region, machine, inner, name).Build();
+BuildOutcome BuildColumns(const FusedRegion& region, const Schedule* schedule,
+                          const Machine& machine, const std::string& name) {
+  return ColumnsBuilder(region, machine, name).Build(schedule);
+}
+
+std::vector<Schedule> ColumnsSchedules(const FusedRegion& region, const Machine& machine) {
+  ColumnsBuilder preferred(region, machine, "probe");
+  if (!preferred.Prepare(nullptr).empty()) return {};
+  const Schedule first = preferred.Chosen();
+  std::vector<Schedule> all = {first};
+  auto add = [&](int64_t vector, int64_t vectors, int64_t at_once, int64_t unroll) {
+    Schedule next = first;
+    next.vector = vector;
+    next.inner_columns = vector * vectors;
+    next.tile_columns = next.inner_columns * at_once;
+    next.unroll = unroll;
+    if (std::find(all.begin(), all.end(), next) == all.end() &&
+        ColumnsBuilder(region, machine, "probe").Prepare(&next).empty())
+      all.push_back(next);
+  };
+  int64_t vector = first.vector, vectors = first.inner_columns / vector,
+          at_once = first.tile_columns / first.inner_columns, unroll = first.unroll;
+  auto half = [](int64_t x) { return std::max<int64_t>(x / 2, 1); };
+  add(vector, vectors, 2 * at_once, unroll);
+  add(vector, vectors, half(at_once), unroll);
+  add(vector, 2 * vectors, half(at_once), unroll);
+  add(vector, half(vectors), at_once, vectors > 2 ? unroll : 1);
+  add(half(vector), vectors, 2 * at_once, unroll);
+  add(vector, vectors, at_once, 2 * unroll);
+  add(vector, vectors, at_once, half(unroll));
+  return all;
 }
 
 }  // namespace tokamak

@@ -44,7 +44,7 @@ BuildOutcome BuildCpu(const FusedRegion& region, GeneratorKind kind, const Sched
     case GeneratorKind::kRows:
       return BuildRows(region, schedule, machine, name);
     case GeneratorKind::kColumns:
-      return BuildColumns(region, machine, name);
+      return BuildColumns(region, schedule, machine, name);
     case GeneratorKind::kScatter:
       return BuildScatter(region, machine, name);
     case GeneratorKind::kScan:
@@ -67,7 +67,7 @@ BuildOutcome BuildGpu(const FusedRegion& region, GeneratorKind kind, const Sched
     case GeneratorKind::kRows:
       return gpu::BuildRows(region, schedule, machine, name);
     case GeneratorKind::kColumns:
-      return gpu::BuildColumns(region, machine, name);
+      return gpu::BuildColumns(region, schedule, machine, name);
     case GeneratorKind::kScatter:
       return gpu::BuildScatter(region, machine, name);
     case GeneratorKind::kScan:
@@ -106,6 +106,8 @@ std::vector<Schedule> Schedules(const FusedRegion& region, GeneratorKind kind,
   bool is_gpu = machine.is_gpu();
   if (kind == GeneratorKind::kRows)
     return is_gpu ? gpu::RowsSchedules(region, machine) : RowsSchedules(region, machine);
+  if (kind == GeneratorKind::kColumns)
+    return is_gpu ? gpu::ColumnsSchedules(region, machine) : ColumnsSchedules(region, machine);
   if (kind != GeneratorKind::kContract) return {};
   return is_gpu ? gpu::ContractSchedules(region, machine) : ContractSchedules(region, machine);
 }

@@ -114,8 +114,10 @@ BuildOutcome BuildRows(const FusedRegion& region, const Schedule* schedule, cons
 std::vector<Schedule> RowsSchedules(const FusedRegion& region, const Machine& machine);
 BuildOutcome BuildScatter(const FusedRegion& region, const Machine& machine,
                           const std::string& name);
-BuildOutcome BuildColumns(const FusedRegion& region, const Machine& machine,
-                          const std::string& name);
+// `schedule` may be null: the first of ColumnsSchedules.
+BuildOutcome BuildColumns(const FusedRegion& region, const Schedule* schedule,
+                          const Machine& machine, const std::string& name);
+std::vector<Schedule> ColumnsSchedules(const FusedRegion& region, const Machine& machine);
 BuildOutcome BuildScan(const FusedRegion& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildSort(const FusedRegion& region, const Machine& machine, const std::string& name);
 // `schedule` may be null: the first of ContractSchedules.

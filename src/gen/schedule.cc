@@ -19,13 +19,18 @@ enum Users : unsigned {
   kGpuContract = 2 * kCpuContract,
   kCpuRows = 2 * kGpuContract,
   kGpuRows = 2 * kCpuRows,
+  kCpuColumns = 2 * kGpuRows,
+  kGpuColumns = 2 * kCpuColumns,
   kContract = kCpuContract | kGpuContract,
   kRows = kCpuRows | kGpuRows,
+  kColumns = kCpuColumns | kGpuColumns,
+  kAll = kContract | kRows | kColumns,
 };
 
 unsigned UserOf(GeneratorKind kind, bool is_gpu) {
   if (kind == GeneratorKind::kContract) return is_gpu ? kGpuContract : kCpuContract;
   if (kind == GeneratorKind::kRows) return is_gpu ? kGpuRows : kCpuRows;
+  if (kind == GeneratorKind::kColumns) return is_gpu ? kGpuColumns : kCpuColumns;
   return 0;
 }
 
@@ -54,12 +59,13 @@ struct ScheduleField {
 constexpr ScheduleField kScheduleFields[] = {
     {"tile",
      {{{&Schedule::tile_rows, kContract | kRows},
-       {&Schedule::tile_columns, kContract},
-       {&Schedule::tile_depth, kContract | kRows}}}},
-    {"inner", {{{&Schedule::inner_rows, kContract}, {&Schedule::inner_columns, kContract}}}},
-    {"threads", {{{&Schedule::threads, kGpuContract | kGpuRows}}}},
-    {"vector", {{{&Schedule::vector, kContract | kRows}}}},
-    {"unroll", {{{&Schedule::unroll, kCpuContract | kRows}}}},
+       {&Schedule::tile_columns, kContract | kColumns},
+       {&Schedule::tile_depth, kContract | kRows | kGpuColumns}}}},
+    {"inner",
+     {{{&Schedule::inner_rows, kContract}, {&Schedule::inner_columns, kContract | kCpuColumns}}}},
+    {"threads", {{{&Schedule::threads, kGpuContract | kGpuRows | kGpuColumns}}}},
+    {"vector", {{{&Schedule::vector, kAll}}}},
+    {"unroll", {{{&Schedule::unroll, kCpuContract | kRows | kColumns}}}},
     {"stages", {{{&Schedule::stages, kGpuContract}}}},
     {"split_k", {{{&Schedule::split_k, kGpuContract}}}},
     {"tiles_per_task", {{{&Schedule::tiles_per_task, kCpuContract}}}},

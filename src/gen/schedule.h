@@ -12,7 +12,8 @@
 // the text form is what explain prints, --schedule reads and a tuner would exchange. Any schedule
 // that fits a region computes the same values, up to the order of floating-point additions.
 //
-// kContract and kRows have schedules. Fields of kContract, for a dot of batch x (m x k) * (k x n):
+// kContract, kRows and kColumns have schedules. Fields of kContract, for a dot of batch x (m x k) *
+// (k x n):
 //
 //   field            CPU                                       GPU
 //   tile             rows, columns and panel depth of a task   of a thread block
@@ -44,6 +45,19 @@
 //   unroll           vectors per iteration                     vectors in flight per thread; if a
 //                                                              thread has no more, all are unrolled
 //   staging          memory, registers                         memory, registers, shared
+//
+// Fields of kColumns, where a row is a range of adjacent results:
+//
+//   field            CPU                                       GPU
+//   tile             1, results per task, 1                    1, results per block, threads of a
+//                                                              result
+//   inner            1, adjacent results of a row that are     1
+//                    computed together
+//   threads          1                                         threads per block
+//   vector           lanes of a vector of results              elements per access
+//   unroll           reduced elements per iteration, of a      reduced elements in flight per
+//                    row with several vectors                  thread
+//   staging          memory                                    memory
 
 namespace tokamak {
 

@@ -19,9 +19,9 @@ namespace {
 // Threads along the results: maximum, and the minimum for which a warp uses whole memory sectors.
 // Chosen.
 constexpr int64_t kMaxX = 32, kMinX = 8;
-// Minimum elements that a thread reduces before more threads share a result; loads in flight.
-// Chosen.
-constexpr int64_t kMinReducedPerThread = 4, kColumnsUnroll = 4;
+// Minimum elements that a thread reduces before more threads share a result; loads in flight, by
+// preference and at most. Chosen.
+constexpr int64_t kMinReducedPerThread = 4, kColumnsUnroll = 4, kColumnsMaxUnroll = 16;
 constexpr int64_t kMaxY = 32;  // maximum sums per result (chosen)
 
 class ColumnsBuilder {
@@ -33,10 +33,27 @@ class ColumnsBuilder {
         emitter_(b_, region),
         columns_(b_, emitter_, region) {}
 
-  BuildOutcome Build() {
+  // Sets the schedule; null: the preferred one. Returns why there is no kernel.
+  std::string Prepare(const Schedule* requested) {
     if (std::string why = AnalyzeColumnReductions(region_, column_reductions_); !why.empty())
-      return {std::nullopt, why};
-    Schedule();
+      return why;
+    Prefer();
+    return requested == nullptr || *requested == Chosen() ? "" : Change(*requested);
+  }
+
+  // A tile is the results of a block, and the threads that share each of them.
+  Schedule Chosen() const {
+    return {.kind = GeneratorKind::kColumns,
+            .tile_columns = x_ * lanes_,
+            .tile_depth = y_,
+            .threads = x_ * y_,
+            .vector = lanes_,
+            .unroll = unroll_,
+            .staging = Staging::kMemory};
+  }
+
+  BuildOutcome Build(const Schedule* requested) {
+    if (std::string why = Prepare(requested); !why.empty()) return {std::nullopt, why};
     int64_t blocks = CeilDiv(vectors_, x_);
     b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
       auto row = [&](Scalar y) {
@@ -48,13 +65,16 @@ class ColumnsBuilder {
       if (y_ == 1) return row(b_.Index(0));
       b_.For("y", LoopRole::kThread, b_.Index(y_), row);
     });
-    return FinishBlockKernel(b_, emitter_, region_, blocks);
+    BuildOutcome outcome = FinishBlockKernel(b_, emitter_, region_, blocks);
+    if (outcome.built) outcome.built->schedule = Chosen();
+    return outcome;
   }
 
  private:
-  void Schedule() {
+  // Chooses the preferred schedule.
+  void Prefer() {
     results_ = ProductOf(column_reductions_.dims, 0, column_reductions_.dims.size());
-    bool can_reassociate =
+    can_reassociate_ =
         column_reductions_.dots.empty() &&
         std::all_of(column_reductions_.reducers.begin(), column_reductions_.reducers.end(),
                     [](const Reducer& reducer) { return reducer.can_reassociate; });
@@ -68,14 +88,15 @@ class ColumnsBuilder {
       }
       along_results = !like.kept_dims.empty() && like.kept_dims.back() == like.input().rank() - 1;
     }
-    if (can_reassociate && along_results)
-      lanes_ = VectorWidthFor(region_, machine_, column_reductions_.dims.back(),
-                              reduced_count_ * results_);
+    if (can_reassociate_ && along_results)
+      widest_ = VectorWidthFor(region_, machine_, column_reductions_.dims.back(),
+                               reduced_count_ * results_);
+    lanes_ = widest_;
     // If the inputs fit in the cache, vector accesses save little: prefer more threads.
     while (lanes_ > 1 && !ReadsLarge() && results_ / lanes_ < kMinX * 2 * machine_.cores)
       lanes_ /= 2;
     vectors_ = results_ / lanes_;
-    if (!can_reassociate) {
+    if (!can_reassociate_) {
       x_ = BlockSizeFor(vectors_, kBlockThreads, kFewBlockThreads, machine_);
       return;
     }
@@ -84,6 +105,43 @@ class ColumnsBuilder {
     y_ = FloorPowerOfTwo(std::clamp<int64_t>(reduced_count_ / kMinReducedPerThread, 1,
                                              std::min(kMaxY, kBlockThreads / x_)));
     if (y_ == 1 && vectors_ > x_) x_ = std::min(kBlockThreads / 2, vectors_);
+  }
+
+  // Changes the preferred schedule to another one. Returns why it does not fit.
+  std::string Change(const Schedule& to) {
+    auto is_power = [](int64_t x) { return CeilPowerOfTwo(x) == x; };
+    if (to.staging != Staging::kMemory) return "staging: elements are in memory";
+    if (!is_power(to.vector) || to.vector > widest_)
+      return "vector: not a power of two up to " + std::to_string(widest_);
+    lanes_ = to.vector;
+    vectors_ = results_ / lanes_;
+    x_ = to.tile_columns / lanes_;
+    if (to.tile_columns % lanes_ != 0 || x_ > vectors_)
+      return "tile: its columns are not a multiple of a vector up to " + std::to_string(results_);
+    y_ = to.tile_depth;
+    if (!is_power(y_) || y_ > (can_reassociate_ ? kMaxY : 1) || y_ > reduced_count_)
+      return "tile: its depth is a power of two up to " + std::to_string(kMaxY) +
+             " and to the reduced elements, and 1 for dots and ordered reductions";
+    if (to.threads != x_ * y_) return "threads: the tile has " + std::to_string(x_ * y_);
+    if (to.threads > kMaxThreadsPerBlock)
+      return "threads: at most " + std::to_string(kMaxThreadsPerBlock);
+    unroll_ = to.unroll;
+    if (unroll_ > kColumnsMaxUnroll) return "unroll: at most " + std::to_string(kColumnsMaxUnroll);
+    return SharedBytes() <= kStaticSharedBytes
+               ? ""
+               : "tile: its sums take more than " + std::to_string(kStaticSharedBytes) +
+                     " bytes of shared memory";
+  }
+
+  // Of the sums of all threads that share results.
+  int64_t SharedBytes() const {
+    int64_t bytes = 0;
+    for (const Reducer& reducer : column_reductions_.reducers)
+      for (size_t i = 0; i < reducer.input_count; ++i) {
+        ElementType type = AccumulatorElementType(reducer.type(i));
+        bytes += BytesOf(ComputeType(type)) * (IsComplex(type) ? 2 : 1);
+      }
+    return y_ == 1 ? 0 : bytes * y_ * x_ * lanes_;
   }
 
   bool ReadsLarge() const {
@@ -128,12 +186,11 @@ class ColumnsBuilder {
         });
       });
     };
-    int64_t whole = reduced_count_ / y_, iterations = whole / kColumnsUnroll,
-            next = iterations * kColumnsUnroll;
+    int64_t whole = reduced_count_ / y_, iterations = whole / unroll_, next = iterations * unroll_;
     if (iterations > 0)
       b_.For("k", LoopRole::kSerial, b_.Index(iterations), [&](Scalar k) {
-        b_.For("u", LoopRole::kUnrolled, b_.Index(kColumnsUnroll),
-               [&](Scalar u) { accumulate(k * b_.Index(kColumnsUnroll) + u); });
+        b_.For("u", LoopRole::kUnrolled, b_.Index(unroll_),
+               [&](Scalar u) { accumulate(k * b_.Index(unroll_) + u); });
       });
     int64_t steps = CeilDiv(reduced_count_, y_) - next;
     if (steps > 0)
@@ -224,15 +281,49 @@ class ColumnsBuilder {
   ColumnEmitter columns_;
   ColumnReductions column_reductions_;
   Dims reduced_dims_;
-  int64_t results_ = 1, reduced_count_ = 1, lanes_ = 1, vectors_ = 1, x_ = 1, y_ = 1;
+  bool can_reassociate_ = false;
+  int64_t results_ = 1, reduced_count_ = 1;
+  int64_t widest_ = 1;  // lanes of the widest vector that the arrays allow
+  // Lanes of a vector; vectors of all results; threads along the results and per result; reduced
+  // elements of a thread in flight.
+  int64_t lanes_ = 1, vectors_ = 1, x_ = 1, y_ = 1, unroll_ = kColumnsUnroll;
   Scalar block_;
 };
 
 }  // namespace
 
-BuildOutcome BuildColumns(const FusedRegion& region, const Machine& machine,
-                          const std::string& name) {
-  return ColumnsBuilder(region, machine, name).Build();
+BuildOutcome BuildColumns(const FusedRegion& region, const Schedule* schedule,
+                          const Machine& machine, const std::string& name) {
+  return ColumnsBuilder(region, machine, name).Build(schedule);
+}
+
+std::vector<Schedule> ColumnsSchedules(const FusedRegion& region, const Machine& machine) {
+  ColumnsBuilder preferred(region, machine, "probe");
+  if (!preferred.Prepare(nullptr).empty()) return {};
+  const Schedule first = preferred.Chosen();
+  std::vector<Schedule> all = {first};
+  auto add = [&](int64_t x, int64_t y, int64_t vector, int64_t unroll) {
+    Schedule next = first;
+    next.tile_columns = x * vector;
+    next.tile_depth = y;
+    next.threads = x * y;
+    next.vector = vector;
+    next.unroll = unroll;
+    if (std::find(all.begin(), all.end(), next) == all.end() &&
+        ColumnsBuilder(region, machine, "probe").Prepare(&next).empty())
+      all.push_back(next);
+  };
+  int64_t vector = first.vector, x = first.tile_columns / vector, y = first.tile_depth,
+          unroll = first.unroll;
+  auto half = [](int64_t n) { return std::max<int64_t>(n / 2, 1); };
+  add(2 * x, y, vector, unroll);
+  add(half(x), y, vector, unroll);
+  add(x, 2 * y, vector, unroll);
+  add(x, half(y), vector, unroll);
+  add(x, y, half(vector), unroll);
+  add(x, y, vector, 2 * unroll);
+  add(x, y, vector, half(unroll));
+  return all;
 }
 
 }  // namespace tokamak::gpu

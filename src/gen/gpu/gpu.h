@@ -33,8 +33,10 @@ BuildOutcome BuildTranspose(const FusedRegion& region, const Machine& machine,
 BuildOutcome BuildRows(const FusedRegion& region, const Schedule* schedule, const Machine& machine,
                        const std::string& name);
 std::vector<Schedule> RowsSchedules(const FusedRegion& region, const Machine& machine);
-BuildOutcome BuildColumns(const FusedRegion& region, const Machine& machine,
-                          const std::string& name);
+// `schedule` may be null: the first of ColumnsSchedules.
+BuildOutcome BuildColumns(const FusedRegion& region, const Schedule* schedule,
+                          const Machine& machine, const std::string& name);
+std::vector<Schedule> ColumnsSchedules(const FusedRegion& region, const Machine& machine);
 // `schedule` may be null: the first of ContractSchedules.
 BuildOutcome BuildContract(const FusedRegion& region, const Schedule* schedule,
                            const Machine& machine, const std::string& name);
