@@ -61,8 +61,12 @@ BuildOutcome BuildGpu(const FusedRegion& region, GeneratorKind kind, const Sched
                       const Machine& machine, const std::string& name) {
   switch (kind) {
     case GeneratorKind::kLoop: {
-      BuildOutcome tiled = gpu::BuildTranspose(region, machine, name);
-      return tiled.built ? std::move(tiled) : gpu::BuildElementwise(region, machine, name);
+      bool is_tiled = schedule != nullptr && schedule->tile_rows > 1;
+      if (schedule == nullptr || is_tiled) {
+        BuildOutcome tiled = gpu::BuildTranspose(region, schedule, machine, name);
+        if (tiled.built || is_tiled) return tiled;
+      }
+      return gpu::BuildElementwise(region, schedule, machine, name);
     }
     case GeneratorKind::kRows:
       return gpu::BuildRows(region, schedule, machine, name);
@@ -108,6 +112,7 @@ std::vector<Schedule> Schedules(const FusedRegion& region, GeneratorKind kind,
     return is_gpu ? gpu::RowsSchedules(region, machine) : RowsSchedules(region, machine);
   if (kind == GeneratorKind::kColumns)
     return is_gpu ? gpu::ColumnsSchedules(region, machine) : ColumnsSchedules(region, machine);
+  if (kind == GeneratorKind::kLoop && is_gpu) return gpu::LoopSchedules(region, machine);
   if (kind != GeneratorKind::kContract) return {};
   return is_gpu ? gpu::ContractSchedules(region, machine) : ContractSchedules(region, machine);
 }
@@ -119,7 +124,7 @@ BuildOutcome BuildRegion(const FusedRegion& region, GeneratorKind kind, const Ma
 
 BuildOutcome BuildRegion(const FusedRegion& region, const Schedule& schedule,
                          const Machine& machine, const std::string& name) {
-  if (!HasSchedules(schedule.kind))
+  if (!HasSchedules(schedule.kind, machine.is_gpu()))
     return {std::nullopt,
             "the generator '" + std::string(NameOf(schedule.kind)) + "' has no schedules"};
   if (std::string why = WhyNotFields(schedule, machine.is_gpu()); !why.empty())

@@ -21,16 +21,18 @@ enum Users : unsigned {
   kGpuRows = 2 * kCpuRows,
   kCpuColumns = 2 * kGpuRows,
   kGpuColumns = 2 * kCpuColumns,
+  kGpuLoop = 2 * kGpuColumns,
   kContract = kCpuContract | kGpuContract,
   kRows = kCpuRows | kGpuRows,
   kColumns = kCpuColumns | kGpuColumns,
-  kAll = kContract | kRows | kColumns,
+  kAll = kContract | kRows | kColumns | kGpuLoop,
 };
 
 unsigned UserOf(GeneratorKind kind, bool is_gpu) {
   if (kind == GeneratorKind::kContract) return is_gpu ? kGpuContract : kCpuContract;
   if (kind == GeneratorKind::kRows) return is_gpu ? kGpuRows : kCpuRows;
   if (kind == GeneratorKind::kColumns) return is_gpu ? kGpuColumns : kCpuColumns;
+  if (kind == GeneratorKind::kLoop && is_gpu) return kGpuLoop;
   return 0;
 }
 
@@ -58,14 +60,14 @@ struct ScheduleField {
 // In the order in which ToString prints them.
 constexpr ScheduleField kScheduleFields[] = {
     {"tile",
-     {{{&Schedule::tile_rows, kContract | kRows},
-       {&Schedule::tile_columns, kContract | kColumns},
+     {{{&Schedule::tile_rows, kContract | kRows | kGpuLoop},
+       {&Schedule::tile_columns, kContract | kColumns | kGpuLoop},
        {&Schedule::tile_depth, kContract | kRows | kGpuColumns}}}},
     {"inner",
      {{{&Schedule::inner_rows, kContract}, {&Schedule::inner_columns, kContract | kCpuColumns}}}},
-    {"threads", {{{&Schedule::threads, kGpuContract | kGpuRows | kGpuColumns}}}},
+    {"threads", {{{&Schedule::threads, kGpuContract | kGpuRows | kGpuColumns | kGpuLoop}}}},
     {"vector", {{{&Schedule::vector, kAll}}}},
-    {"unroll", {{{&Schedule::unroll, kCpuContract | kRows | kColumns}}}},
+    {"unroll", {{{&Schedule::unroll, kCpuContract | kRows | kColumns | kGpuLoop}}}},
     {"stages", {{{&Schedule::stages, kGpuContract}}}},
     {"split_k", {{{&Schedule::split_k, kGpuContract}}}},
     {"tiles_per_task", {{{&Schedule::tiles_per_task, kCpuContract}}}},
@@ -152,8 +154,8 @@ std::string ToString(const Schedule& schedule) {
   return text + std::string(kStagingNames[static_cast<size_t>(schedule.staging)]);
 }
 
-bool HasSchedules(GeneratorKind kind) {
-  return UserOf(kind, true) != 0 || UserOf(kind, false) != 0;
+bool HasSchedules(GeneratorKind kind, bool is_gpu) {
+  return UserOf(kind, is_gpu) != 0;
 }
 
 std::string WhyNotFields(const Schedule& schedule, bool is_gpu) {

@@ -12,8 +12,8 @@
 // the text form is what explain prints, --schedule reads and a tuner would exchange. Any schedule
 // that fits a region computes the same values, up to the order of floating-point additions.
 //
-// kContract, kRows and kColumns have schedules. Fields of kContract, for a dot of batch x (m x k) *
-// (k x n):
+// kContract, kRows, kColumns and, on GPUs, kLoop have schedules. Fields of kContract, for a dot of
+// batch x (m x k) * (k x n):
 //
 //   field            CPU                                       GPU
 //   tile             rows, columns and panel depth of a task   of a thread block
@@ -58,6 +58,10 @@
 //   unroll           reduced elements per iteration, of a      reduced elements in flight per
 //                    row with several vectors                  thread
 //   staging          memory                                    memory
+//
+// Fields of kLoop, on GPUs: threads per block, vector (elements per access) and unroll (vectors of
+// a thread in flight). With a tile of rows x columns larger than 1, transposed inputs go through
+// tiles in shared memory (staging=shared) and unroll is 1.
 
 namespace tokamak {
 
@@ -94,8 +98,8 @@ std::string ToString(const Schedule& schedule);
 // The inverse of ToString; fields may be in any order. Returns TK6107 for an unknown or repeated
 // field, and for a number that is not between 1 and kMaxScheduleNumber.
 Result<Schedule> ParseSchedule(std::string_view text);
-// Whether a generator has schedules, on CPUs or GPUs.
-bool HasSchedules(GeneratorKind kind);
+// Whether a generator has schedules.
+bool HasSchedules(GeneratorKind kind, bool is_gpu);
 // Names a field that the generator does not use and that is not 1; empty if there is none.
 std::string WhyNotFields(const Schedule& schedule, bool is_gpu);
 // Chosen: far above any useful size, and products of three such numbers fit into 64 bits.

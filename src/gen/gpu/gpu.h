@@ -16,8 +16,11 @@
 
 namespace tokamak::gpu {
 
-BuildOutcome BuildElementwise(const FusedRegion& region, const Machine& machine,
-                              const std::string& name);
+// `schedule` may be null: the preferred one.
+BuildOutcome BuildElementwise(const FusedRegion& region, const Schedule* schedule,
+                              const Machine& machine, const std::string& name);
+// The schedules of BuildTranspose, then those of BuildElementwise.
+std::vector<Schedule> LoopSchedules(const FusedRegion& region, const Machine& machine);
 // kLoop regions whose roots have different sizes (multi_size_loop.cc): every size is a multiple of
 // the smallest, and a thread computes, for one element of the smallest root, all elements of the
 // larger roots at the same position modulo the smallest size. BuildElementwise calls it if the
@@ -27,8 +30,9 @@ BuildOutcome BuildMultiSizeLoop(const FusedRegion& region, const Machine& machin
                                 const std::string& name);
 std::string WhyNotMultiSize(const FusedRegion& region);
 // kLoop regions that read a large input transposed.
-BuildOutcome BuildTranspose(const FusedRegion& region, const Machine& machine,
-                            const std::string& name);
+// `schedule` may be null: the preferred one.
+BuildOutcome BuildTranspose(const FusedRegion& region, const Schedule* schedule,
+                            const Machine& machine, const std::string& name);
 // `schedule` may be null: the first of RowsSchedules.
 BuildOutcome BuildRows(const FusedRegion& region, const Schedule* schedule, const Machine& machine,
                        const std::string& name);

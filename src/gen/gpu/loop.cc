@@ -17,8 +17,9 @@ namespace tokamak::gpu {
 namespace {
 
 // Vectors per thread, single elements per thread, and the minimum number of them per SM for which a
-// thread processes several: 2048 threads per SM, 16 times over. Chosen.
-constexpr int64_t kLoopUnroll = 2, kSingleUnroll = 4, kMuchWork = 16 * 2048;
+// thread processes several: 2048 threads per SM, 16 times over; the maximum per thread that a
+// schedule may have. Chosen.
+constexpr int64_t kLoopUnroll = 2, kSingleUnroll = 4, kMuchWork = 16 * 2048, kLoopMaxUnroll = 16;
 
 // Segments: maximum number of cuts, maximum growth of the code, and code size (kernel values) below
 // which growth does not matter. Chosen.
@@ -94,9 +95,11 @@ class WideAccess {
 
 class LoopBuilder {
  public:
-  LoopBuilder(const FusedRegion& region, const Machine& machine, int64_t lanes,
-              const std::string& name)
+  // `schedule`: null for the preferred one. Its vector is `lanes`.
+  LoopBuilder(const FusedRegion& region, const Schedule* schedule, const Machine& machine,
+              int64_t lanes, const std::string& name)
       : region_(region),
+        schedule_(schedule),
         machine_(machine),
         lanes_(lanes),
         dims_(DomainOf(*region.roots[0]).dims()),
@@ -126,6 +129,10 @@ class LoopBuilder {
     int64_t threads = BlockSizeFor(vectors_, kBlockThreads, kFewBlockThreads, machine_);
     int64_t unroll = lanes_ == 1 ? kSingleUnroll : kLoopUnroll;
     if (vectors_ < machine_.cores * kMuchWork) unroll = 1;
+    if (schedule_ != nullptr) {
+      threads = schedule_->threads;
+      unroll = schedule_->unroll;
+    }
     int64_t grid = CeilDiv(vectors_, threads * unroll);
     b_.For("block", LoopRole::kGrid, b_.Index(grid), [&](Scalar g) {
       b_.For("t", LoopRole::kThread, b_.Index(threads), [&](Scalar t) {
@@ -136,7 +143,13 @@ class LoopBuilder {
       });
     });
     BuildOutcome outcome = FinishRegionKernel(b_, emitter_, region_, grid, /*writes_once=*/true);
-    if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
+    if (!outcome.built) return outcome;
+    FinalizeGpuKernel(outcome.built->kernel);
+    outcome.built->schedule = {.kind = GeneratorKind::kLoop,
+                               .threads = threads,
+                               .vector = lanes_,
+                               .unroll = unroll,
+                               .staging = Staging::kMemory};
     return outcome;
   }
 
@@ -173,6 +186,7 @@ class LoopBuilder {
   }
 
   const FusedRegion& region_;
+  const Schedule* schedule_;
   const Machine& machine_;
   int64_t lanes_;
   const Dims& dims_;
@@ -185,11 +199,11 @@ class LoopBuilder {
 
 // Stencils with vector accesses: a thread loads the vectors around its own and a few single
 // elements.
-BuildOutcome BuildStencil(const FusedRegion& region, const Machine& machine, int64_t lanes,
-                          const std::string& name) {
-  std::vector<int64_t> cuts = LoopBuilder(region, machine, 1, name).FindCuts();
+BuildOutcome BuildStencil(const FusedRegion& region, const Schedule* schedule,
+                          const Machine& machine, int64_t lanes, const std::string& name) {
+  std::vector<int64_t> cuts = LoopBuilder(region, schedule, machine, 1, name).FindCuts();
   if (cuts.size() > kMaxCuts) cuts.clear();
-  BuildOutcome outcome = LoopBuilder(region, machine, lanes, name).Build(cuts);
+  BuildOutcome outcome = LoopBuilder(region, schedule, machine, lanes, name).Build(cuts);
   if (!outcome.built) return outcome;
   std::optional<Kernel> kernel = RemoveIndexClamps(outcome.built->kernel);
   int64_t count = DomainOf(*region.roots[0]).ElementCount();
@@ -199,26 +213,46 @@ BuildOutcome BuildStencil(const FusedRegion& region, const Machine& machine, int
   return outcome;
 }
 
+// Why the schedule does not fit; empty if it does. `widest`: lanes that the arrays allow.
+std::string WhyNotLoopSchedule(const Schedule& to, int64_t widest) {
+  auto is_power = [](int64_t x) { return CeilPowerOfTwo(x) == x; };
+  if (to.tile_columns != 1 || to.staging != Staging::kMemory)
+    return "tile, staging: elements are in memory without tiles";
+  if (!is_power(to.vector) || to.vector > widest)
+    return "vector: not a power of two up to " + std::to_string(widest);
+  if (to.threads > kMaxThreadsPerBlock)
+    return "threads: at most " + std::to_string(kMaxThreadsPerBlock);
+  return to.unroll <= kLoopMaxUnroll ? "" : "unroll: at most " + std::to_string(kLoopMaxUnroll);
+}
+
 }  // namespace
 
-BuildOutcome BuildElementwise(const FusedRegion& region, const Machine& machine,
-                              const std::string& name) {
-  if (!WhyNoLoopKernel(region).empty()) return BuildMultiSizeLoop(region, machine, name);
+BuildOutcome BuildElementwise(const FusedRegion& region, const Schedule* schedule,
+                              const Machine& machine, const std::string& name) {
+  if (!WhyNoLoopKernel(region).empty())
+    return schedule == nullptr ? BuildMultiSizeLoop(region, machine, name)
+                               : BuildOutcome{std::nullopt, "its roots have several sizes"};
   int64_t count = DomainOf(*region.roots[0]).ElementCount();
   int64_t lanes = VectorWidthFor(region, machine, count, count);
+  if (schedule != nullptr) {
+    if (std::string why = WhyNotLoopSchedule(*schedule, lanes); !why.empty())
+      return {std::nullopt, why};
+    lanes = schedule->vector;
+  }
   if (lanes > 1 && IsStencil(region)) {
-    BuildOutcome outcome = BuildStencil(region, machine, lanes, name);
+    BuildOutcome outcome = BuildStencil(region, schedule, machine, lanes, name);
     if (outcome.built) return outcome;
   }
-  BuildOutcome outcome = LoopBuilder(region, machine, lanes, name).Build({});
+  BuildOutcome outcome = LoopBuilder(region, schedule, machine, lanes, name).Build({});
   if (outcome.built && lanes > 1 && !WideAccess(outcome.built->kernel, lanes, count).everywhere()) {
+    if (schedule != nullptr) return {std::nullopt, "vector: 1, because its accesses are strided"};
     lanes = 1;
-    outcome = LoopBuilder(region, machine, lanes, name).Build({});
+    outcome = LoopBuilder(region, schedule, machine, lanes, name).Build({});
   }
   if (!outcome.built || !HasSegments(region)) return outcome;
-  std::vector<int64_t> cuts = LoopBuilder(region, machine, lanes, name).FindCuts();
+  std::vector<int64_t> cuts = LoopBuilder(region, schedule, machine, lanes, name).FindCuts();
   if (cuts.empty() || cuts.size() > kMaxCuts) return outcome;
-  BuildOutcome segments = LoopBuilder(region, machine, lanes, name).Build(cuts);
+  BuildOutcome segments = LoopBuilder(region, schedule, machine, lanes, name).Build(cuts);
   bool longer = segments.built &&
                 segments.built->kernel.nodes.size() >
                     std::max(kLoopFewNodes, kMaxGrowth * outcome.built->kernel.nodes.size());
@@ -226,6 +260,40 @@ BuildOutcome BuildElementwise(const FusedRegion& region, const Machine& machine,
                  segments.built->may_alias.size() >= outcome.built->may_alias.size()
              ? std::move(segments)
              : std::move(outcome);
+}
+
+std::vector<Schedule> LoopSchedules(const FusedRegion& region, const Machine& machine) {
+  std::vector<Schedule> all;
+  auto add = [&](const BuildOutcome& outcome) {
+    if (outcome.built && outcome.built->schedule &&
+        std::find(all.begin(), all.end(), *outcome.built->schedule) == all.end())
+      all.push_back(*outcome.built->schedule);
+  };
+  if (BuildOutcome tiled = gpu::BuildTranspose(region, nullptr, machine, "probe"); tiled.built) {
+    add(tiled);
+    Schedule other = *tiled.built->schedule;
+    if (other.vector > 1) {
+      other.vector = 1;
+      add(gpu::BuildTranspose(region, &other, machine, "probe"));
+    }
+  }
+  BuildOutcome preferred = gpu::BuildElementwise(region, nullptr, machine, "probe");
+  if (!preferred.built || !preferred.built->schedule) return all;
+  add(preferred);
+  const Schedule first = *preferred.built->schedule;
+  auto change = [&](int64_t threads, int64_t vector, int64_t unroll) {
+    Schedule next = first;
+    next.threads = threads;
+    next.vector = vector;
+    next.unroll = unroll;
+    add(gpu::BuildElementwise(region, &next, machine, "probe"));
+  };
+  change(2 * first.threads, first.vector, first.unroll);
+  change(std::max<int64_t>(first.threads / 2, 1), first.vector, first.unroll);
+  change(first.threads, std::max<int64_t>(first.vector / 2, 1), first.unroll);
+  change(first.threads, first.vector, 2 * first.unroll);
+  change(first.threads, first.vector, std::max<int64_t>(first.unroll / 2, 1));
+  return all;
 }
 
 }  // namespace tokamak::gpu

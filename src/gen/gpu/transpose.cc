@@ -21,11 +21,11 @@ constexpr int64_t kMinSide = 8;  // minimum side of an array, in elements (chose
 // vector accesses 0.97 (0.94 with scalar ones), 32 x 32 0.90. They require enough blocks for all
 // SMs, sides that fill them, and shared memory for several blocks.
 struct Tiling {
-  int64_t side = kSmall, lanes = 1;
+  int64_t side = kSmall, lanes = 1, threads = kBlockThreads;
 
-  int64_t along() const { return side / lanes; }  // threads along a row of a tile
-  int64_t transposed_dim() const { return kBlockThreads / along(); }  // rows at a time
-  int64_t rows() const { return side / transposed_dim(); }            // per thread
+  int64_t along() const { return side / lanes; }                // threads along a row of a tile
+  int64_t transposed_dim() const { return threads / along(); }  // rows at a time
+  int64_t rows() const { return side / transposed_dim(); }      // per thread
   int64_t elements() const { return side * (side + 1); }
 
   // Sides of tiles and maximum vector width, in elements. Chosen.
@@ -59,17 +59,42 @@ int64_t LanesOf(const FusedRegion& region, const Machine& machine, size_t transp
   return lanes;
 }
 
-Tiling TilingOf(const FusedRegion& region, const Machine& machine, size_t transposed_dim,
-                const std::vector<TransposedLoad>& transposed) {
+int64_t SharedBytesOf(const Tiling& tiling, const std::vector<TransposedLoad>& transposed) {
+  int64_t bytes = 0;
+  for (const LoadStrides& load : transposed)
+    bytes += tiling.elements() * BytesOf(StorageType(load.input->shape().type()));
+  return bytes;
+}
+
+Tiling PreferredTiling(const FusedRegion& region, const Machine& machine, size_t transposed_dim,
+                       const std::vector<TransposedLoad>& transposed) {
   const Dims& dims = region.roots[0]->shape().dims();
   Tiling large{.side = Tiling::kLarge,
                .lanes = LanesOf(region, machine, transposed_dim, transposed)};
-  int64_t tiles = ProductOf(dims, 0, dims.size()) / (large.side * large.side), bytes = 0;
-  for (const LoadStrides& load : transposed)
-    bytes += large.elements() * BytesOf(StorageType(load.input->shape().type()));
+  int64_t tiles = ProductOf(dims, 0, dims.size()) / (large.side * large.side);
   bool fits = Fills(dims[transposed_dim], large.side) && Fills(dims.back(), large.side) &&
-              tiles >= 2 * machine.cores && bytes <= kStaticSharedBytes;
+              tiles >= 2 * machine.cores && SharedBytesOf(large, transposed) <= kStaticSharedBytes;
   return fits ? large : Tiling{};
+}
+
+// Why the schedule does not fit; empty if it does. `widest`: lanes that the arrays allow.
+std::string WhyNotTiling(const Schedule& to, int64_t widest,
+                         const std::vector<TransposedLoad>& transposed) {
+  auto is_power = [](int64_t x) { return CeilPowerOfTwo(x) == x; };
+  if (to.staging != Staging::kShared || to.unroll != 1)
+    return "staging, unroll: tiles are in shared memory, and their rows are all unrolled";
+  if (to.tile_rows != to.tile_columns || !is_power(to.tile_rows) || to.tile_rows < kWarpSize)
+    return "tile: not a square whose side is a power of two from " + std::to_string(kWarpSize);
+  if (!is_power(to.vector) || to.vector > widest)
+    return "vector: not a power of two up to " + std::to_string(widest);
+  Tiling tiling{.side = to.tile_rows, .lanes = to.vector, .threads = to.threads};
+  if (!is_power(to.threads) || to.threads > kMaxThreadsPerBlock || to.threads < tiling.along() ||
+      tiling.transposed_dim() > tiling.side)
+    return "threads: not a power of two, or not whole rows of a tile";
+  return SharedBytesOf(tiling, transposed) <= kStaticSharedBytes
+             ? ""
+             : "tile: it takes more than " + std::to_string(kStaticSharedBytes) +
+                   " bytes of shared memory";
 }
 
 class TransposeBuilder {
@@ -103,7 +128,13 @@ class TransposeBuilder {
       });
     });
     BuildOutcome outcome = FinishRegionKernel(b_, emitter_, region_, blocks, /*writes_once=*/false);
-    if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
+    if (!outcome.built) return outcome;
+    FinalizeGpuKernel(outcome.built->kernel);
+    outcome.built->schedule = {.kind = GeneratorKind::kLoop,
+                               .tile_rows = tiling_.side,
+                               .tile_columns = tiling_.side,
+                               .threads = tiling_.threads,
+                               .vector = tiling_.lanes};
     return outcome;
   }
 
@@ -195,8 +226,8 @@ std::vector<TransposedLoad> TransposedLoads(const FusedRegion& region, const Dim
 
 }  // namespace
 
-BuildOutcome BuildTranspose(const FusedRegion& region, const Machine& machine,
-                            const std::string& name) {
+BuildOutcome BuildTranspose(const FusedRegion& region, const Schedule* schedule,
+                            const Machine& machine, const std::string& name) {
   const Dims& dims = region.roots[0]->shape().dims();
   for (const Instr* root : region.roots)
     if (root->shape().dims() != dims || IsSliceUpdate(*root))
@@ -206,7 +237,13 @@ BuildOutcome BuildTranspose(const FusedRegion& region, const Machine& machine,
   std::vector<TransposedLoad> transposed = TransposedLoads(region, dims, transposed_dim.dimension);
   if (transposed.empty() || dims[transposed_dim.dimension] < kMinSide || dims.back() < kMinSide)
     return {std::nullopt, "its tiles would be too small, or too many"};
-  Tiling tiling = TilingOf(region, machine, transposed_dim.dimension, transposed);
+  Tiling tiling = PreferredTiling(region, machine, transposed_dim.dimension, transposed);
+  if (schedule != nullptr) {
+    int64_t widest = LanesOf(region, machine, transposed_dim.dimension, transposed);
+    if (std::string why = WhyNotTiling(*schedule, widest, transposed); !why.empty())
+      return {std::nullopt, why};
+    tiling = {schedule->tile_rows, schedule->vector, schedule->threads};
+  }
   return TransposeBuilder(region, tiling, transposed_dim.dimension, transposed, name).Build();
 }
 
