@@ -7,10 +7,10 @@
 #include "fusion/region_limits.h"
 #include "gen/contract.h"
 #include "gen/element.h"
-#include "gen/gpu/gpu.h"
 #include "gen/reducer.h"
 #include "gen/scan.h"
 #include "gen/select_scatter.h"
+#include "gen/sort_schedule.h"
 #include "gen/window.h"
 #include "support/hash.h"
 
@@ -337,8 +337,8 @@ std::string BaselineRegions::WhyNotInternal(const Instr& instr, int region,
     return "the region has reached the limit of instructions";
   if (IsPartialUpdate(instr)) return "an in-place update must be the root of its kernel";
   bool sorts = growing.choice.kind == GeneratorKind::kSort;
-  if (instr.op() == Op::kSort || (sorts && (IsReduceDotOrScan(instr) || !machine_.is_gpu() ||
-                                            !gpu::CanFuseProducers(*growing.roots[0]))))
+  if (instr.op() == Op::kSort ||
+      (sorts && (IsReduceDotOrScan(instr) || !CanFuseProducers(*growing.roots[0], machine_))))
     return "a sort needs its own kernel";
   // Reading the very slice that is overwritten is fine; any other read might see new values.
   const Instr& root = *growing.roots[0];

@@ -9,6 +9,7 @@
 #include "gen/column_reductions.h"
 #include "gen/gpu/gpu.h"
 #include "gen/roots.h"
+#include "gen/sort_schedule.h"
 
 namespace tokamak {
 namespace {
@@ -93,7 +94,7 @@ std::string WhyNot(const FusedRegion& region, GeneratorKind kind, const Machine&
   if (std::string why = WhyTooLarge(region); !why.empty()) return why;
   if (region.instrs.size() > 1)
     for (const Instr* instr : region.instrs)
-      if (instr->op() == Op::kSort && !(machine.is_gpu() && gpu::IsSortWithProducers(region)))
+      if (instr->op() == Op::kSort && !IsSortWithProducers(region, machine))
         return "a sort needs its own kernel";
   if (std::string why = WhyNotUpdate(region, kind, machine); !why.empty()) return why;
   if (std::string why = WhyNotColumnReductions(region, kind, machine); !why.empty()) return why;

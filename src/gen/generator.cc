@@ -77,7 +77,7 @@ BuildOutcome BuildGpu(const FusedRegion& region, GeneratorKind kind, const Sched
     case GeneratorKind::kScan:
       return gpu::BuildScan(region, machine, name);
     case GeneratorKind::kSort:
-      return gpu::BuildSort(region, machine, name);
+      return BuildSort(region, machine, name);
     case GeneratorKind::kContract:
       return gpu::BuildContract(region, schedule, machine, name);
   }

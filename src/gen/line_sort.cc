@@ -1,5 +1,6 @@
 #include "gen/line_sort.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "ir/compare.h"
@@ -44,6 +45,19 @@ bool HasSortedHalves(const Instr& sort) {
   }
   return all != nullptr && all->operand_count() == sort.operand_count() &&
          LineSortOf(*all).along == lines.along && all->called(0) == sort.called(0);
+}
+
+bool IsMergedLater(const Instr& sort) {
+  auto is_half = [](const Instr* array) {
+    return std::ranges::any_of(array->users(), [](const Instr* reshape) {
+      return reshape->op() == Op::kReshape &&
+             std::ranges::any_of(reshape->users(), [](const Instr* user) {
+               return user->op() == Op::kSort && HasSortedHalves(*user);
+             });
+    });
+  };
+  if (!sort.shape().IsTuple()) return is_half(&sort);
+  return std::ranges::any_of(sort.users(), is_half);
 }
 
 Coordinates CoordinatesInLine(KernelBuilder& b, const LineSort& sort, Scalar line,

@@ -26,6 +26,8 @@ LineSort LineSortOf(const Instr& sort);
 // Whether both halves of every line are already sorted: all operands come from sorts of the halves
 // with the same comparator.
 bool HasSortedHalves(const Instr& sort);
+// Whether the results of a sort are such halves: then it must not be replaced.
+bool IsMergedLater(const Instr& sort);
 Coordinates CoordinatesInLine(KernelBuilder& b, const LineSort& sort, Scalar line, Scalar position);
 // Whether the first of two elements comes before the second. `elements`: for each operand the
 // element of the first, then that of the second. Returns nullopt if the comparator has no scalar
@@ -35,8 +37,13 @@ std::optional<Scalar> ComesBefore(KernelBuilder& b, const LineSort& sort,
 
 // A sort of u32 or u64 words by a digit, i.e. some of their bits: the comparator is less-than on
 // the digit. The compiler pass that splits a radix sort makes such instructions
-// (passes/target/radix_sort.h). One of these instructions, the radix scatter (gpu/gpu.h), has one
-// more operand, for its kernel: the start offsets of the digits. It is a captured operand
+// (passes/target/radix_sort.h).
+//
+// Lines that are too long for a thread block are radix-sorted digit by digit, each digit in three
+// kernels: a histogram of the digit per segment of the line (gpu/histogram.cc), a scan of the
+// counts, and the radix scatter, which moves each word to its place. The radix scatter is encoded
+// as a sort by the digit with one more operand, s32[lines, digits, segments]: the position in the
+// sorted line of the first word of each digit of each segment. It is a captured operand
 // (Instr::captures), which is passed whole to the comparator, not element by element. The
 // comparator does not use it.
 struct RadixKey {

@@ -1,8 +1,11 @@
 #include "gen/sort_keys.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <set>
 
+#include "gen/line_sort.h"
 #include "gen/region.h"
 #include "ir/compare.h"
 
@@ -235,6 +238,42 @@ bool IsIotaAlong(const Instr& instr, int64_t dimension) {
   return instr.op() == Op::kBroadcast && instr.operand(0)->op() == Op::kIota &&
          instr.operand(0)->shape().rank() == 1 &&
          instr.attrs<DimensionsAttrs>().dimensions == Dims{dimension};
+}
+
+int PackedBits(ElementType type) {
+  return type == ElementType::kPred ? 8 : InfoOf(type).bits;
+}
+
+bool CanPack(ElementType type) {
+  return !IsComplex(type) && (type == ElementType::kPred || IsInteger(type) || IsReal(type)) &&
+         PackedBits(type) >= 8 && std::has_single_bit(static_cast<unsigned>(PackedBits(type)));
+}
+
+std::optional<PackedKey> PackedKeyOf(const Instr& sort) {
+  if (!HasPlainOperands(sort)) return std::nullopt;
+  std::optional<std::vector<OperandKey>> keys = KeysOf(sort);
+  // If elements are unordered relative to NaN, the result depends on the order of comparisons.
+  if (!keys || keys->size() != 1 || (*keys)[0].order == SortOrder::kFloatIeee) return std::nullopt;
+  PackedKey packed{.key = (*keys)[0]};
+  auto type_of = [&](size_t operand) { return sort.operand(operand)->shape().type(); };
+  if (!CanPack(type_of(packed.key.operand))) return std::nullopt;
+  packed.key_bits = PackedBits(type_of(packed.key.operand));
+  int64_t along = sort.attrs<SortAttrs>().dimension;
+  size_t other = 1 - std::min<size_t>(packed.key.operand, 1);
+  if (sort.operand_count() == 2 && CanPack(type_of(other)) &&
+      !IsIotaAlong(*sort.operand(other), along) &&
+      packed.key_bits + PackedBits(type_of(other)) <= 64) {
+    packed.payload = PackedKey::Payload::kOperand;
+    packed.payload_bits = PackedBits(type_of(other));
+  } else if (sort.operand_count() > 1) {
+    packed.payload = PackedKey::Payload::kIndex;
+    packed.payload_bits =
+        static_cast<int>(std::bit_width(static_cast<uint64_t>(LineSortOf(sort).length - 1)));
+  }
+  int bits = packed.key_bits + packed.payload_bits;
+  if (bits > 64) return std::nullopt;
+  packed.word = bits <= 32 ? ElementType::kU32 : ElementType::kU64;
+  return packed;
 }
 
 }  // namespace tokamak

@@ -46,4 +46,20 @@ bool HasPlainOperands(const Instr& sort);
 // Whether an array is an iota (0, 1, 2 ...) along a dimension.
 bool IsIotaAlong(const Instr& instr, int64_t dimension);
 
+// Whether elements of the type can be packed as bits of a power-of-two width, and that width.
+bool CanPack(ElementType type);
+int PackedBits(ElementType type);
+
+// A sort by one key as a sort of words with the key in the upper bits and a payload in the lower
+// bits: the only other operand, or the index of the element, by which the other operands are
+// gathered. Nullopt if the sort has no such key, or if both do not fit into 64 bits.
+struct PackedKey {
+  enum class Payload : uint8_t { kNone, kOperand, kIndex };
+  OperandKey key;
+  Payload payload = Payload::kNone;
+  int key_bits = 0, payload_bits = 0;
+  ElementType word{};  // u32 or u64
+};
+std::optional<PackedKey> PackedKeyOf(const Instr& sort);
+
 }  // namespace tokamak

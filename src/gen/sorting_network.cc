@@ -3,8 +3,10 @@
 namespace tokamak {
 namespace {
 
-// Maximum elements of a line, and maximum registers of a line over all operands. Chosen: no spills.
-constexpr int64_t kMaxNetworkLength = 16, kMaxNetworkRegisters = 48;
+// Maximum registers of a line over all operands. Chosen: no spills.
+constexpr int64_t kMaxNetworkRegisters = 48;
+// Bytes of a register (CUDA programming guide).
+constexpr int64_t kRegisterBytes = 4;
 // Maximum elements of lines without an integer key: the comparator is unrolled for every exchange.
 // Chosen.
 constexpr int64_t kMaxComparedLength = 8;
@@ -61,7 +63,7 @@ int64_t SortingNetwork::RegistersFor(const LineSort& sort) {
     ElementType type = operand->shape().type();
     bytes += BytesOf(ComputeType(type)) * (IsComplex(type) ? 2 : 1);
   }
-  return sort.length * (bytes + 3) / 4;
+  return sort.length * (bytes + kRegisterBytes - 1) / kRegisterBytes;
 }
 
 SortingNetwork::SortingNetwork(KernelBuilder& b, ElementEmitter& emitter, const LineSort& sort,

@@ -10,6 +10,9 @@
 
 namespace tokamak {
 
+// Maximum elements of a line. Chosen: no spills.
+inline constexpr int64_t kMaxNetworkLength = 16;
+
 // Whether the lines of a sort are short enough for one thread's registers, and its comparator is a
 // total preorder, so that a network may compare any pair.
 bool IsNetworkSort(const Instr& sort);

@@ -73,39 +73,6 @@ BuildOutcome BuildWholeLoop(const WholeLoopRegion& region, const Machine& machin
 // (whole_loop_distributed.cc).
 BuildOutcome BuildDistributedWholeLoop(const WholeLoopRegion& region, const Machine& machine,
                                        const std::string& name);
-BuildOutcome BuildSort(const FusedRegion& region, const Machine& machine, const std::string& name);
-// Returns why a sort has no kernel, nullopt if it has one.
-std::optional<std::string> WhyNoSortKernel(const Instr& sort);
-// Radix sorts of lines by one digit (RadixKey, gen/line_sort.h), each line in one thread block
-// (block_radix_sort.cc). PaddedRadixLineLength: the smallest supported line length that is at least
-// `length`; MaxRadixLineLength: the maximum.
-bool IsBlockRadixSort(const Instr& sort);
-int64_t PaddedRadixLineLength(int64_t length);
-int64_t MaxRadixLineLength(int64_t word_bytes);
-BuildOutcome BuildBlockRadixSort(const FusedRegion& region, const std::string& name);
-// Lines that are too long for a thread block are radix-sorted digit by digit, each digit in three
-// kernels (passes/target/radix_sort.h): a histogram of the digit per segment of the line
-// (BuildHistogram), a scan of the counts, and the radix scatter pass (radix_scatter.cc), which
-// moves each word to its place. The scatter pass is encoded as a sort instruction (not an HLO
-// scatter): its operands are the words and s32[lines, digits, segments], the position in the sorted
-// line of the first word of each digit of each segment. Its comparator compares the digit, of up to
-// 8 bits. It captures the second operand (RadixKey, gen/line_sort.h) and ignores it. The thread
-// blocks are the segments. RadixSegmentLength: words per segment for `words` in total.
-bool IsRadixScatter(const Instr& sort);
-int64_t RadixSegmentLength(int64_t word_bytes, int64_t words, const Machine& machine);
-BuildOutcome BuildRadixScatter(const FusedRegion& region, const std::string& name);
-// Sorts of short lines (IsNetworkSort in sorting_network.h), one thread per line.
-BuildOutcome BuildNetworkSort(const FusedRegion& region, const Machine& machine,
-                              const std::string& name);
-// Whether the kernel of a sort loads each element once, so that elementwise producers of its
-// operands may be fused into it: block radix sorts, radix scatters and sorting networks. All other
-// sorts are merge sorts (sort.cc), which load elements more than once.
-bool CanFuseProducers(const Instr& sort);
-// Whether a region is such a sort and its elementwise producers.
-bool IsSortWithProducers(const FusedRegion& region);
-// Merge sorts (sort.cc): the longest line, in elements, that one thread block sorts; longer lines
-// are merged from sorted halves (passes/target/merge_sorts.h).
-int64_t MaxBlockMergeSortLength(const Instr& sort);
 
 // ---- shared by the GPU generators
 

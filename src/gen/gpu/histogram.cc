@@ -8,6 +8,7 @@
 // There are no atomics, and a thread's counts are in a bank of their own.
 
 #include <algorithm>
+#include <bit>
 
 #include "gen/gpu/gpu.h"
 #include "gen/scatter_elements.h"
@@ -19,6 +20,10 @@ namespace {
 constexpr int64_t kCountsThreads = 64, kMaxOfThread = 255;
 // Counts packed in a 32-bit word, and the maximum number of distinct values: four per thread.
 constexpr int64_t kPacked = 4, kMaxNumbers = kCountsThreads * kPacked;
+// Bits of a thread's count, and of a sum over all threads; a word with ones in the bits of the even
+// counts. They follow from kPacked, which is chosen.
+constexpr int64_t kCountBits = 32 / kPacked, kSumBits = 2 * kCountBits;
+constexpr int64_t kEvenCounts = 0x00FF00FF;
 // Elements that a thread loads together. Chosen: enough loads in flight.
 constexpr int64_t kInFlight = 16;
 
@@ -70,6 +75,7 @@ class CountsBuilder {
   void ForEach(int64_t count, Body&& body) {
     b_.For("i", LoopRole::kUnrolled, b_.Index(count), body);
   }
+  static int64_t LogOf(int64_t power) { return std::countr_zero(static_cast<uint64_t>(power)); }
   Scalar Number(int64_t value) { return b_.ConstantBits(kCount, static_cast<Bits>(value)); }
 
   void Batch() {
@@ -101,8 +107,9 @@ class CountsBuilder {
       Scalar number = b_.Read(own_, i);
       Scalar bits = number.BitsAs(kCount) & Number(numbers_ - 1), one = Number(1);
       if (!all_fit_) one = Choose(number >= 0.0, one, Number(0));
-      Scalar at = (bits >> Number(2)).As(ScalarType::kIndex) * b_.Index(kCountsThreads) + thread_;
-      Scalar count = b_.Read(counts_, at) + (one << ((bits & Number(3)) << Number(3)));
+      Scalar word = bits >> Number(LogOf(kPacked)), count_of_word = bits & Number(kPacked - 1);
+      Scalar at = word.As(ScalarType::kIndex) * b_.Index(kCountsThreads) + thread_;
+      Scalar count = b_.Read(counts_, at) + (one << (count_of_word << Number(LogOf(kCountBits))));
       b_.Store(counts_, at, count);
     });
   }
@@ -120,14 +127,14 @@ class CountsBuilder {
   // banks.
   void SumUp() {
     ArrayId sums = b_.Local("sums", kCount, Space::kRegisters, 2);
-    Scalar even = b_.Index(0), odd = b_.Index(1), low = Number(0x00FF00FF);
+    Scalar even = b_.Index(0), odd = b_.Index(1), low = Number(kEvenCounts);
     b_.Store(sums, even, Number(0));
     b_.Store(sums, odd, Number(0));
     ForEach(kCountsThreads, [&](Scalar k) {
       Scalar column = (k + thread_) % b_.Index(kCountsThreads);
       Scalar four = b_.Read(counts_, thread_ * b_.Index(kCountsThreads) + column);
       b_.Store(sums, even, b_.Read(sums, even) + (four & low));
-      b_.Store(sums, odd, b_.Read(sums, odd) + ((four >> Number(8)) & low));
+      b_.Store(sums, odd, b_.Read(sums, odd) + ((four >> Number(kCountBits)) & low));
     });
     Coordinates window_at = elements_.WindowCoordinates(batch_, b_.Index(0));
     Scalar pairs[2] = {b_.Read(sums, even), b_.Read(sums, odd)};
@@ -137,7 +144,8 @@ class CountsBuilder {
       starts[along_] = thread_ * b_.Index(kPacked) + j;
       Scalar pair = Choose(j % b_.Index(2) == b_.Index(0), pairs[0], pairs[1]);
       Scalar is_lower = j < b_.Index(2);
-      Scalar count = Choose(is_lower, pair & Number(0xFFFF), pair >> Number(16)).As(type);
+      Scalar lower = pair & Number((int64_t{1} << kSumBits) - 1);
+      Scalar count = Choose(is_lower, lower, pair >> Number(kSumBits)).As(type);
       Scalar index = elements_.IndexOf(window_at, starts, {});
       elements_.Store(index, {is_new_ ? count : elements_.Old(index)[0] + count, {}});
     });
@@ -165,7 +173,7 @@ bool IsSum(const Computation& body) {
 }  // namespace
 
 bool IsHistogram(const Instr& scatter) {
-  if (scatter.op() != Op::kScatter || scatter.operand_count() != 3 || scatter.captures() > 0 ||
+  if (scatter.op() != Op::kScatter || scatter.operand_count() != 1 + 2 || scatter.captures() > 0 ||
       !scatter.shape().IsArray())
     return false;
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();

@@ -5,14 +5,10 @@
 #include "gen/library/functions.h"
 #include "gen/library/scatter.h"
 #include "gen/region.h"
-#include "gen/sorting_network.h"
+#include "gen/sort_schedule.h"
 
 namespace tokamak {
 namespace {
-
-// CPU: lines per pair of elements that a sorting network compares. With fewer lines the runtime
-// function finishes long before the network would be compiled (0.1 s for 16 elements). Chosen.
-constexpr int64_t kManyLines = 16;
 
 bool IsTopK(const Instr& instr) {
   const Shape& shape = instr.operand(0)->shape();
@@ -33,8 +29,8 @@ bool UsesRuntimeFunction(const Instr& instr, const Machine& machine) {
   if (HasRuntimeFunction(instr) || UsesRuntimeScatter(instr)) return true;
   if (instr.op() == Op::kSort) {
     if (!HasPlainOperands(instr) || !KeysOf(instr)) return false;
-    LineSort line = LineSortOf(instr);
-    return line.lines / line.length < kManyLines * line.length || !IsNetworkSort(instr);
+    SortSchedule cheapest = CheapestOf(SortSchedules(instr, machine), SizeOf(instr), machine);
+    return cheapest.method == SortMethod::kRadix;
   }
   return instr.op() == Op::kTopK && IsTopK(instr);
 }

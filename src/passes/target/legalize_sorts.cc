@@ -2,13 +2,13 @@
 #include <unordered_map>
 
 #include "gen/region.h"
-#include "gen/sort_keys.h"
+#include "gen/sort_schedule.h"
 #include "ir/builder.h"
 #include "passes/passes.h"
 #include "passes/target/first_elements.h"
 #include "passes/target/merge_sorts.h"
 #include "passes/target/packed_key_sorts.h"
-#include "passes/target/reduce_top_k.h"
+#include "passes/target/top_k.h"
 #include "rewrite/edit_computations.h"
 #include "rewrite/editor.h"
 #include "support/check.h"
@@ -142,18 +142,44 @@ void ForwardParts(Computation& computation) {
   }
 }
 
+// Rewrites a sort whose cheapest schedule is not one kernel.
+bool TryRewriteForGpu(Instr& sort, PassContext& context) {
+  const Machine& machine = context.machine();
+  if (HasControlDependencies(sort)) return false;
+  std::vector<SortSchedule> schedules = SortSchedules(sort, machine);
+  if (schedules.empty()) return false;
+  SortSize size = SizeOf(sort);
+  SortSchedule schedule = CheapestOf(schedules, size, machine);
+  if (schedule.packs_keys) {
+    PackedKeySort(sort, schedule, context);
+  } else if (schedule.method == SortMethod::kMerge && schedule.tile < size.length) {
+    MergeSort(sort, schedule, context);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Applies a rewrite to the instructions of an op, also to those that it creates.
+template <typename Rewrite>
+bool RewriteAll(Computation& computation, Op op, Rewrite&& rewrite) {
+  bool changed = false, changed_now = true;
+  while (changed_now) {
+    changed_now = false;
+    for (Instr* instr : computation.PostOrder())
+      if (instr->op() == op && rewrite(*instr)) changed_now = true;
+    changed = changed || changed_now;
+  }
+  return changed;
+}
+
 bool PrepareForGpu(Computation& computation, PassContext& context) {
-  bool changed = false;
-  for (Instr* instr : computation.PostOrder())
-    if (instr->op() == Op::kSort && TryTopK(*instr, context)) changed = true;
-  for (Instr* instr : computation.PostOrder())
-    if (instr->op() == Op::kTopK &&
-        (TryReduceTopK(*instr, context) || TrySortTopK(*instr, context)))
-      changed = true;
-  for (Instr* instr : computation.PostOrder())
-    if (instr->op() == Op::kSort &&
-        (TryPackedKeySort(*instr, context) || TryMergeSort(*instr, context)))
-      changed = true;
+  auto each = [&](Op op, bool (*rewrite)(Instr&, PassContext&)) {
+    return RewriteAll(computation, op, [&](Instr& instr) { return rewrite(instr, context); });
+  };
+  bool changed = each(Op::kSort, TryTopK);
+  changed = each(Op::kTopK, TryLowerTopK) || changed;
+  changed = each(Op::kSort, TryRewriteForGpu) || changed;
   if (changed) ForwardParts(computation);
   return changed;
 }
@@ -161,8 +187,8 @@ bool PrepareForGpu(Computation& computation, PassContext& context) {
 }  // namespace
 
 // Sorts by computed keys become sorts by arrays of keys, computed in separate kernels; sorts become
-// top-k if only their first elements are used. GPU only: reduce_top_k.h, packed_key_sorts.h,
-// merge_sorts.h.
+// top-k if only their first elements are used. On GPUs, top-k become reductions or sorts (top_k.h),
+// and sorts whose schedule is not one kernel are rewritten (packed_key_sorts.h, merge_sorts.h).
 Result<Changed> LegalizeSorts(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;

@@ -6,12 +6,10 @@
 //
 // The number of segments is a power of two, so lines are padded if needed. Padding cannot use an
 // extreme key, because the comparator is arbitrary; instead a leading pred operand marks padding
-// and is compared first. Top-k repeatedly reduces segments to their first k elements: every element
-// of the result is among the first k of its segment.
+// and is compared first.
 
 #include "passes/target/merge_sorts.h"
 
-#include <limits>
 #include <unordered_map>
 
 #include "gen/gpu/gpu.h"
@@ -20,7 +18,7 @@
 #include "gen/sort_keys.h"
 #include "ir/builder.h"
 #include "rewrite/editor.h"
-#include "support/check.h"
+#include "support/ceil_div.h"
 
 namespace tokamak {
 namespace {
@@ -65,18 +63,6 @@ class MergeSortEditor {
   Editor make_;
 };
 
-// A comparator of the total order: greater or lesser elements first.
-Computation* Order(Instr& of, ElementType type, ElementType index, bool largest) {
-  Builder b(of, "top_first");
-  Instr* x = b.Parameter(Shape::Scalar(type));
-  Instr* y = b.Parameter(Shape::Scalar(type));
-  b.Parameter(Shape::Scalar(index));
-  b.Parameter(Shape::Scalar(index));
-  CompareType how = IsReal(type) ? CompareType::kTotalOrder : CompareType::kNone;
-  CompareDirection direction = largest ? CompareDirection::kGt : CompareDirection::kLt;
-  return b.FinishValid(b.Append(Op::kCompare, {x, y}, CompareAttrs{direction, how}));
-}
-
 Instr* Sliced(MergeSortEditor& editor, Instr* x, size_t d, int64_t begin, int64_t end) {
   const Dims dims = x->shape().dims();
   if (begin == 0 && end == dims[d]) return x;
@@ -105,8 +91,7 @@ KeyCut CutOf(int64_t length, int64_t longest) {
   constexpr int64_t kUnit = 16;
   KeyCut cut;
   while (cut.count * longest < length) cut.count *= 2;
-  cut.segment = (length + cut.count - 1) / cut.count;
-  cut.segment = (cut.segment + kUnit - 1) / kUnit * kUnit;
+  cut.segment = RoundUp(CeilDiv(length, cut.count), kUnit);
   return cut;
 }
 
@@ -161,15 +146,10 @@ std::vector<Instr*> Padded(MergeSortEditor& editor, Instr& sort, size_t along, i
 
 // Segments stay in their original order and every pass is stable, so the result is the stable order
 // of the whole line.
-bool TryMergeSort(Instr& sort, PassContext& context) {
-  if (!HasPlainOperands(sort) || HasControlDependencies(sort) || WhyNoComparatorCode(sort) ||
-      gpu::IsBlockRadixSort(sort))
-    return false;
+void MergeSort(Instr& sort, const SortSchedule& schedule, PassContext& context) {
   LineSort line = LineSortOf(sort);
-  int64_t longest = gpu::MaxBlockMergeSortLength(sort);
-  if (line.length <= longest || line.length > std::numeric_limits<int32_t>::max() / 2) return false;
   MergeSortEditor editor(sort);
-  KeyCut cut = CutOf(line.length, longest);
+  KeyCut cut = CutOf(line.length, schedule.tile);
   bool is_even = cut.count * cut.segment == line.length;
   std::vector<Instr*> arrays(sort.operands().begin(), sort.operands().end());
   Computation* less = sort.called(0);
@@ -194,65 +174,6 @@ bool TryMergeSort(Instr& sort, PassContext& context) {
     array = Sliced(editor, Reshaped(editor, array, whole), line.along, 0, line.length);
   context.Accepted("sort.merged", sort, nullptr, std::to_string(passes) + " passes");
   editor.Finish(arrays);
-  return true;
-}
-
-// Equal elements keep the order of their indices: segments precede the remainder and sorts are
-// stable.
-bool TrySortTopK(Instr& top, PassContext& context) {
-  const Shape shape = top.operand(0)->shape();
-  std::vector<Shape> results = ResultShapesOf(top.shape());
-  bool plain = IsPlainArray(shape) && shape.rank() > 0 && shape.ElementCount() > 0 &&
-               !IsComplex(shape.type()) && !HasControlDependencies(top) &&
-               shape.dims().back() <= std::numeric_limits<int32_t>::max();
-  for (const Shape& result : results)
-    plain = plain && IsPlainArray(result) && result.ElementCount() > 0;
-  if (!plain) return false;
-  MergeSortEditor editor(top);
-  const ElementType kIndex = ElementType::kS32;
-  int64_t k = results[0].dims().back(), along = shape.rank() - 1;
-  Computation* order = Order(top, shape.type(), kIndex, top.attrs<TopKAttrs>().largest);
-  std::vector<Instr*> arrays = {top.operand(0),
-                                editor.Make(Op::kIota, Shape::Array(kIndex, shape.dims()), {},
-                                            IotaAttrs{static_cast<int64_t>(along)})};
-  // It suffices to keep the first k elements of each segment and the remainder after the last full
-  // segment.
-  constexpr int64_t kMergeSegment = 1024, kMaxKept = 256;  // elements of a segment (chosen)
-  auto last = static_cast<size_t>(along);
-  while (arrays[0]->shape().dims().back() > 2 * kMergeSegment && k <= kMaxKept) {
-    Dims dims = arrays[0]->shape().dims();
-    int64_t length = dims.back(), whole = length / kMergeSegment;
-    dims.back() = whole;
-    dims.push_back(kMergeSegment);
-    std::vector<Instr*> cut;
-    for (Instr* array : arrays)
-      cut.push_back(Reshaped(editor, Sliced(editor, array, last, 0, whole * kMergeSegment), dims));
-    cut = editor.Sorted(cut, SortAttrs{.dimension = along + 1, .is_stable = true}, order);
-    dims.pop_back();
-    dims.back() = whole * k;
-    for (size_t i = 0; i < arrays.size(); ++i) {
-      Instr* first = Reshaped(editor, Sliced(editor, cut[i], last + 1, 0, k), dims);
-      if (whole * kMergeSegment < length) {
-        Dims with = dims;
-        with.back() += length - whole * kMergeSegment;
-        first = editor.Make(Op::kConcatenate, Shape::Array(first->shape().type(), with),
-                            {first, Sliced(editor, arrays[i], last, whole * kMergeSegment, length)},
-                            DimensionAttrs{along});
-      }
-      arrays[i] = first;
-    }
-  }
-  arrays = editor.Sorted(arrays, SortAttrs{.dimension = along, .is_stable = true}, order);
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    arrays[i] = Sliced(editor, arrays[i], last, 0, k);
-    const Shape shape_of = arrays[i]->shape();
-    if (shape_of.type() != results[i].type())
-      arrays[i] =
-          editor.Make(Op::kConvert, Shape::Array(results[i].type(), shape_of.dims()), {arrays[i]});
-  }
-  context.Accepted("sort.top-k-sorted", top);
-  editor.Finish(arrays);
-  return true;
 }
 
 }  // namespace tokamak

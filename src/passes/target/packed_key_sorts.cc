@@ -2,7 +2,7 @@
 // an unsigned integer with the same order, and a payload in its lower bits:
 //
 //   | ordered key bits | payload |      payload: bits of the other operand, or the element's index
-//    key_bits_           below_bits_
+//    key_bits             payload_bits
 //
 // A key and one other operand of at most 64 bits together travel in the word. With more operands,
 // or wider ones, the index travels, and the operands are gathered by the sorted indices. The radix
@@ -11,62 +11,32 @@
 
 #include "passes/target/packed_key_sorts.h"
 
-#include <bit>
-#include <limits>
-
-#include "gen/gpu/gpu.h"
 #include "gen/region.h"
-#include "gen/sort_keys.h"
-#include "gen/sorting_network.h"
 #include "passes/target/packed_words.h"
 #include "passes/target/radix_sort.h"
+#include "support/ceil_div.h"
+#include "support/check.h"
 
 namespace tokamak {
 namespace {
 
 class PackedKeySorter {
  public:
-  PackedKeySorter(Instr& sort, const OperandKey& key)
-      : sort_(sort), key_(key), make_(sort), line_(LineSortOf(sort)) {
-    dims_ = {line_.lines, line_.length};
-  }
+  PackedKeySorter(Instr& sort, const PackedKey& packed)
+      : sort_(sort),
+        packed_(packed),
+        key_(packed.key),
+        make_(sort),
+        line_(LineSortOf(sort)),
+        dims_{line_.lines, line_.length},
+        word_(Shape::Array(packed.word, dims_)) {}
 
-  // Whether the key and its payload fit in one word.
-  bool Fits() {
-    if (!CanPack(KeyType())) return false;
-    key_bits_ = PackedBits(KeyType());
-    if (line_.lines * line_.length > std::numeric_limits<int32_t>::max() / 2) return false;
-    std::vector<size_t> others;
-    for (size_t i = 0; i < sort_.operand_count(); ++i)
-      if (i != key_.operand) others.push_back(i);
-    int number_bits = std::bit_width(static_cast<uint64_t>(line_.length - 1));
-    below_ = Below::kNothing;
-    if (others.size() == 1 && CanPack(OperandType(others[0])) &&
-        !IsIotaAlong(*sort_.operand(others[0]), static_cast<int64_t>(line_.along)) &&
-        key_bits_ + PackedBits(OperandType(others[0])) <= 64) {
-      below_ = Below::kOther;
-      below_bits_ = PackedBits(OperandType(others[0]));
-    } else if (!others.empty()) {
-      below_ = Below::kNumber;
-      below_bits_ = number_bits;
-    }
-    if (key_bits_ + below_bits_ > 64) return false;
-    word_ =
-        Shape::Array(key_bits_ + below_bits_ <= 32 ? ElementType::kU32 : ElementType::kU64, dims_);
-    return true;
-  }
-
-  RadixOrder Order() const {
-    return {.from = below_bits_,
-            .bits = key_bits_,
-            .is_descending = key_.is_descending,
-            .equal_zeros = key_.order == SortOrder::kFloatNanLast};
-  }
-
-  ElementType WordType() const { return word_.type(); }
-
-  void Run(const Machine& machine) {
-    Instr* sorted = RadixSort(make_, Words(), Order(), machine);
+  void Run(const SortSchedule& schedule) {
+    RadixOrder order{.from = packed_.payload_bits,
+                     .bits = packed_.key_bits,
+                     .is_descending = key_.is_descending,
+                     .equal_zeros = key_.order == SortOrder::kFloatNanLast};
+    Instr* sorted = RadixSort(make_, Words(), order, schedule);
     int64_t kept = Kept();
     if (kept < line_.length) return Keep(sorted, kept);
     std::vector<Instr*> results;
@@ -78,7 +48,7 @@ class PackedKeySorter {
   }
 
  private:
-  enum class Below { kNothing, kOther, kNumber };
+  using Payload = PackedKey::Payload;
 
   // The common number of leading elements that all users take, if they agree and nothing is
   // gathered; otherwise the full length.
@@ -88,7 +58,7 @@ class PackedKeySorter {
     for (const Instr* part : sort_.users()) {
       if (part->op() != Op::kGetTupleElement || part == part->parent()->root()) return line_.length;
       auto i = static_cast<size_t>(part->attrs<TupleIndexAttrs>().index);
-      if (i != key_.operand && below_ == Below::kNumber &&
+      if (i != key_.operand && packed_.payload == Payload::kIndex &&
           !IsIotaAlong(*sort_.operand(i), static_cast<int64_t>(line_.along)))
         return line_.length;
       for (const Instr* user : part->users()) {
@@ -169,25 +139,27 @@ class PackedKeySorter {
   Instr* Words() {
     WordCode code(make_, word_);
     Instr* bits = BitsAsWord(key_.operand);
-    KeyWord key{key_bits_};
+    KeyWord key{packed_.key_bits};
     if (key_.order == SortOrder::kFloatNanLast)
       bits = WithEqualNans(code, bits, key, InfinityBits(KeyType()));
     Instr* ordered = ToOrderedKey(code, bits, key, key_.order);
-    if (below_ == Below::kNothing) return ordered;
-    Instr* below = below_ == Below::kOther ? BitsAsWord(1 - key_.operand)
-                                           : make_.Make(Op::kIota, word_, {}, IotaAttrs{1});
-    return code.Packed(ordered, below, below_bits_);
+    if (packed_.payload == Payload::kNone) return ordered;
+    Instr* below = packed_.payload == Payload::kOperand
+                       ? BitsAsWord(1 - key_.operand)
+                       : make_.Make(Op::kIota, word_, {}, IotaAttrs{1});
+    return code.Packed(ordered, below, packed_.payload_bits);
   }
 
   // Operand i in sorted order: unpacked from the words, or gathered by the index in them.
   Instr* ResultOf(size_t i, Instr* sorted) {
     WordCode code(make_, word_);
     if (i == key_.operand) {
-      Instr* key = code.Above(sorted, below_bits_);
-      return FromBits(make_, FromOrderedKey(code, key, {key_bits_}, key_.order), OperandType(i));
+      Instr* key = code.Above(sorted, packed_.payload_bits);
+      return FromBits(make_, FromOrderedKey(code, key, {packed_.key_bits}, key_.order),
+                      OperandType(i));
     }
-    Instr* below = code.Below(sorted, below_bits_);
-    if (below_ == Below::kOther) return FromBits(make_, below, OperandType(i));
+    Instr* below = code.Below(sorted, packed_.payload_bits);
+    if (packed_.payload == Payload::kOperand) return FromBits(make_, below, OperandType(i));
     if (IsIotaAlong(*sort_.operand(i), static_cast<int64_t>(line_.along)))
       return make_.Converted(below, OperandType(i));
     return Fetched(sort_.operand(i), make_.Converted(below, ElementType::kS32));
@@ -206,34 +178,22 @@ class PackedKeySorter {
   }
 
   Instr& sort_;
+  PackedKey packed_;
   OperandKey key_;
   Editor make_;
   LineSort line_;
   Dims dims_;
   Shape word_;
-  int key_bits_ = 0, below_bits_ = 0;
-  Below below_ = Below::kNothing;
 };
 
 }  // namespace
 
-bool TryPackedKeySort(Instr& sort, PassContext& context) {
-  const Machine& machine = context.machine();
-  if (!HasPlainOperands(sort) || HasControlDependencies(sort) || gpu::IsBlockRadixSort(sort) ||
-      IsNetworkSort(sort))
-    return false;
-  int64_t longest = gpu::MaxBlockMergeSortLength(sort), length = LineSortOf(sort).length;
-  std::optional<std::vector<OperandKey>> keys = KeysOf(sort);
-  // If elements are unordered relative to NaN, the result depends on the order of comparisons.
-  if (!keys || keys->size() != 1 || (*keys)[0].order == SortOrder::kFloatIeee) return false;
-  PackedKeySorter sorter(sort, (*keys)[0]);
-  if (!sorter.Fits()) return false;
-  int digits = DigitsOf(sorter.Order());
-  if (length <= longest && !IsSortedSooner(sorter.Order(), length)) return false;
-  if (!IsSortedAsOne(sorter.WordType(), length) && !IsRadixSorted(length, machine)) return false;
-  context.Accepted("sort.radix", sort, nullptr, std::to_string(digits) + " digits");
-  sorter.Run(machine);
-  return true;
+void PackedKeySort(Instr& sort, const SortSchedule& schedule, PassContext& context) {
+  std::optional<PackedKey> packed = PackedKeyOf(sort);
+  TOK_CHECK(packed, "a packed-key sort without such a key");
+  int64_t passes = CeilDiv(packed->key_bits, schedule.digit_bits);
+  context.Accepted("sort.radix", sort, nullptr, std::to_string(passes) + " passes");
+  PackedKeySorter(sort, *packed).Run(schedule);
 }
 
 }  // namespace tokamak

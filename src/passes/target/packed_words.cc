@@ -1,7 +1,5 @@
 #include "passes/target/packed_words.h"
 
-#include <bit>
-
 namespace tokamak {
 namespace {
 
@@ -12,15 +10,6 @@ ElementType UnsignedOf(int bits) {
 }
 
 }  // namespace
-
-int PackedBits(ElementType type) {
-  return type == ElementType::kPred ? 8 : InfoOf(type).bits;
-}
-
-bool CanPack(ElementType type) {
-  return !IsComplex(type) && (type == ElementType::kPred || IsInteger(type) || IsReal(type)) &&
-         PackedBits(type) >= 8 && std::has_single_bit(static_cast<unsigned>(PackedBits(type)));
-}
 
 Instr* BitsAsWord(Editor& make, Instr* x, ElementType word) {
   ElementType type = x->shape().type(), bits = UnsignedOf(PackedBits(type));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gen/sort_keys.h"
 #include "ir/ir.h"
 #include "rewrite/editor.h"
 #include "support/ordered_key.h"
@@ -9,10 +10,6 @@
 // payload in its lower bits: comparing words compares keys first.
 
 namespace tokamak {
-
-// Whether elements of the type can be packed as bits of a power-of-two width, and that width.
-bool CanPack(ElementType type);
-int PackedBits(ElementType type);
 
 // The bits of the elements in unsigned integers of type `word`, and back.
 Instr* BitsAsWord(Editor& make, Instr* x, ElementType word);

@@ -8,33 +8,22 @@
 //
 // The last op is an ordinary sort of the line by one digit; its comparator captures `starts` and
 // ignores it. The generator recognizes this form and scatters each segment instead of sorting. Any
-// backend that does not recognize it still computes the right result. O(length * digits); short
-// lines are sorted by comparison or in one block.
+// backend that does not recognize it still computes the right result. O(length * digits).
 
 #include "passes/target/radix_sort.h"
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 
-#include "gen/gpu/gpu.h"
 #include "ir/builder.h"
 #include "passes/target/packed_words.h"
 #include "passes/target/window_starts.h"
-#include "support/check.h"
+#include "support/ceil_div.h"
 
 namespace tokamak {
 namespace {
 
 constexpr ElementType kRadixIndexType = ElementType::kS32;
-// Bits per digit of a multi-kernel radix sort. Chosen.
-constexpr int kRadixDigitBits = 8;
-// Cost per element of a merge pass in shared memory, relative to a radix pass over
-// kRadixBitsPerPass bits (H200, four million words: 40 to 55 us against 7 to 9).
-constexpr int64_t kMergeCostPerElement = 4, kRadixBitsPerPass = 4;
-// Minimum elements of a line for which one set of kernels per digit is faster than merging. The
-// limit per SM lets the simulated GPU, which has one SM, take this path in small programs. Chosen.
-constexpr int64_t kRadixMinElements = 1 << 16, kRadixElementsPerSm = 512;
 
 // The bits of a key that one pass sorts by.
 struct Digit {
@@ -59,29 +48,28 @@ Instr* DigitOf(WordCode& code, const RadixOrder& order, Instr* word, const Digit
 
 class RadixSorter {
  public:
-  RadixSorter(Editor& make, Instr* words, const RadixOrder& order, const Machine& machine)
+  RadixSorter(Editor& make, Instr* words, const RadixOrder& order, const SortSchedule& schedule)
       : make_(make),
         of_(*words),
         order_(order),
         type_(words->shape().type()),
         lines_(words->shape().dim(0)),
         length_(words->shape().dim(1)),
-        segment_(gpu::RadixSegmentLength(InfoOf(type_).bits / 8, lines_ * length_, machine)),
+        digit_bits_(schedule.digit_bits),
+        segment_(schedule.tile),
         segments_(CeilDiv(length_, segment_)) {}
 
   Instr* ByComparing(Instr* words) { return Sorted(words, Less(std::nullopt)); }
 
-  // Sorts in one kernel, by comparison or by all bits.
-  Instr* AsOne(Instr* words) {
-    if (!IsSortedSooner(order_, length_)) return ByComparing(words);
-    return Unpadded(SortedBy(Padded(words, gpu::PaddedRadixLineLength(length_)), {0, order_.bits}));
+  // In one kernel, by all bits.
+  Instr* WholeLines(Instr* words) {
+    return Unpadded(Sorted(Padded(words, segment_), Less(Digit{0, order_.bits})));
   }
 
-  Instr* RadixSorted(Instr* words) {
+  Instr* BySegments(Instr* words) {
     words = Padded(words, segments_ * segment_);
-    int passes = DigitsOf(order_), bits = (order_.bits + passes - 1) / passes;
-    for (int shift = 0; shift < order_.bits; shift += bits)
-      words = Pass(words, {shift, std::min(bits, order_.bits - shift)});
+    for (int shift = 0; shift < order_.bits; shift += digit_bits_)
+      words = Pass(words, {shift, std::min(digit_bits_, order_.bits - shift)});
     return Unpadded(words);
   }
 
@@ -143,7 +131,6 @@ class RadixSorter {
       word = digit ? DigitOf(code, order_, word, *digit) : KeyOf(code, order_, word);
     return b.FinishValid(b.Compare(words[0], words[1], CompareDirection::kLt));
   }
-  Instr* SortedBy(Instr* words, const Digit& digit) { return Sorted(words, Less(digit)); }
 
   // Sorts all lines by one digit.
   Instr* Pass(Instr* words, const Digit& digit) {
@@ -207,34 +194,29 @@ class RadixSorter {
   const Instr& of_;
   const RadixOrder& order_;
   ElementType type_;
-  int64_t lines_, length_, segment_, segments_;
+  int64_t lines_, length_;
+  int digit_bits_;
+  int64_t segment_, segments_;
 };
 
 }  // namespace
 
-int DigitsOf(const RadixOrder& order) {
-  return (order.bits + kRadixDigitBits - 1) / kRadixDigitBits;
-}
-
-bool IsSortedAsOne(ElementType word, int64_t length) {
-  return length <= gpu::MaxRadixLineLength(InfoOf(word).bits / 8);
-}
-
-bool IsSortedSooner(const RadixOrder& order, int64_t length) {
-  int64_t iterations = (order.bits + kRadixBitsPerPass - 1) / kRadixBitsPerPass,
-          passes = std::bit_width(static_cast<uint64_t>(length));
-  return iterations * gpu::PaddedRadixLineLength(length) <= kMergeCostPerElement * passes * length;
-}
-
-bool IsRadixSorted(int64_t length, const Machine& machine) {
-  return length >= std::min<int64_t>(kRadixMinElements, kRadixElementsPerSm * machine.cores);
+Instr* RadixSort(Editor& make, Instr* words, const RadixOrder& order,
+                 const SortSchedule& schedule) {
+  RadixSorter sort(make, words, order, schedule);
+  if (schedule.method != SortMethod::kRadix) return sort.ByComparing(words);
+  return schedule.by_segments ? sort.BySegments(words) : sort.WholeLines(words);
 }
 
 Instr* RadixSort(Editor& make, Instr* words, const RadixOrder& order, const Machine& machine) {
-  RadixSorter sort(make, words, order, machine);
-  int64_t length = words->shape().dim(1);
-  if (IsSortedAsOne(words->shape().type(), length)) return sort.AsOne(words);
-  return IsRadixSorted(length, machine) ? sort.RadixSorted(words) : sort.ByComparing(words);
+  const Shape& shape = words->shape();
+  SortSize size{.lines = shape.dim(0),
+                .length = shape.dim(1),
+                .bytes = BytesOf(shape.type()),
+                .compared_bytes = BytesOf(shape.type()),
+                .word_bits = InfoOf(shape.type()).bits,
+                .key_bits = order.bits};
+  return RadixSort(make, words, order, CheapestOf(WordSortSchedules(size, machine), size, machine));
 }
 
 }  // namespace tokamak

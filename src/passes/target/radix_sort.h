@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cost/machine.h"
+#include "gen/sort_schedule.h"
 #include "ir/ir.h"
 #include "rewrite/editor.h"
 
@@ -16,24 +17,17 @@ struct RadixOrder {
   bool equal_zeros = false;
 };
 
-// The number of digits of a key.
-int DigitsOf(const RadixOrder& order);
-
-// Whether one kernel can sort lines of that many words, by all of their bits, four per pass.
-bool IsSortedAsOne(ElementType word, int64_t length);
-
-// Whether that is faster than a comparison sort, for lines that fit in a block either way.
-bool IsSortedSooner(const RadixOrder& order, int64_t length);
-
-// Whether longer lines are sorted digit by digit; shorter ones are merged in fewer kernels.
-bool IsRadixSorted(int64_t length, const Machine& machine);
-
-// Sorts lines, [lines, length] of u32 or u64. Stable.
+// Sorts lines, [lines, length] of u32 or u64, with a schedule of WordSortSchedules. Stable.
 //
-// Lines that do not fit in a block are sorted digit by digit, from the lowest (LSD radix sort).
-// Each pass builds a histogram of the digit per segment of the line, computes prefix sums of the
-// counts over all segments for each digit, and scatters each segment to the resulting offsets
-// (gpu::IsRadixScatter). Each step is a plain sort, scan or scatter.
+//   kRadix, whole lines   one sort instruction, of which a block sorts a line
+//   kRadix, segments      LSD radix sort, digit by digit, from the lowest. Each pass builds a
+//                         histogram of the digit per segment of the line, computes prefix sums of
+//                         the counts over all segments for each digit, and scatters each segment to
+//                         the resulting offsets (the radix scatter, gen/line_sort.h). Each step is
+//                         a plain sort, scan or scatter
+//   kMerge, kNetwork      one sort instruction that compares the keys
+Instr* RadixSort(Editor& make, Instr* words, const RadixOrder& order, const SortSchedule& schedule);
+// With the cheapest schedule.
 Instr* RadixSort(Editor& make, Instr* words, const RadixOrder& order, const Machine& machine);
 
 }  // namespace tokamak
