@@ -22,7 +22,7 @@ constexpr int64_t kTileItems = 8, kTileThreads = 256, kMaxTile = 2048, kMinTile 
 constexpr int64_t kHalvesItems = 16, kHalvesThreads = 128;
 // Bytes of shared memory per block (CUDA: 48 KiB without opting in), and those that a radix sort
 // uses for its words. The latter is chosen.
-constexpr int64_t kTileBytes = 48 << 10, kWordBytes = 32 << 10;
+constexpr int64_t kSortTileBytes = 48 << 10, kWordBytes = 32 << 10;
 
 // GPU radix sorts of lines: bits per pass, words per thread and its minimum for short lines,
 // threads per block. Chosen.
@@ -90,7 +90,7 @@ SortSchedule NetworkSchedule(const FusedRegion& region, const Machine& machine) 
 // The longest tile that fits in shared memory, with two buffers of positions.
 int64_t MaxTileOf(const SortSize& size) {
   int64_t bytes = 2 * BytesOf(ScalarType::kS32) + size.compared_bytes, tile = kMaxTile;
-  while (tile > kMinTile && tile * bytes > kTileBytes) tile /= 2;
+  while (tile > kMinTile && tile * bytes > kSortTileBytes) tile /= 2;
   return tile;
 }
 
@@ -182,7 +182,7 @@ constexpr double kTileNs = 1.48, kUsPerNs = 1e-3;
 // Operations per exchange of a network and operand: a comparison, two selects and a move. Chosen.
 constexpr double kExchangeOps = 4;
 // Threads of a histogram's block (gpu/histogram.cc), and of an elementwise kernel's. Chosen there.
-constexpr double kHistogramThreads = 64, kLoopThreads = 256;
+constexpr double kHistogramThreads = 64, kSortLoopThreads = 256;
 // Block barriers per pass of a line radix sort, a count of the kernel's. Chosen by radix_sort.cc.
 constexpr double kLineBarriers = 4;
 
@@ -290,14 +290,14 @@ class GpuSortCost {
     double count_ops = words * kHistogramOps + blocks * kHistogramThreads * kHistogramThreadOps;
     double micros = GpuKernelMicros(blocks, Threads(), Words(), scatter_ops, 0, machine_);
     micros += GpuKernelMicros(blocks, kHistogramThreads, Words() / 2, count_ops, 0, machine_);
-    micros += 2 * GpuKernelMicros(blocks, kLoopThreads, counts, 0, 0, machine_);
+    micros += 2 * GpuKernelMicros(blocks, kSortLoopThreads, counts, 0, 0, machine_);
     return digits * micros;
   }
 
   // An elementwise kernel makes the operands from the words.
   double Unpack() const {
-    return GpuKernelMicros(lines_ * length_ / kLoopThreads, kLoopThreads, (Words() + bytes_) / 2, 0,
-                           0, machine_);
+    return GpuKernelMicros(lines_ * length_ / kSortLoopThreads, kSortLoopThreads,
+                           (Words() + bytes_) / 2, 0, 0, machine_);
   }
 
   SortSchedule schedule_;

@@ -1,12 +1,12 @@
 #include "gen/sorting_network.h"
 
+#include "kernel/gpu_limits.h"
+
 namespace tokamak {
 namespace {
 
 // Maximum registers of a line over all operands. Chosen: no spills.
 constexpr int64_t kMaxNetworkRegisters = 48;
-// Bytes of a register (CUDA programming guide).
-constexpr int64_t kRegisterBytes = 4;
 // Maximum elements of lines without an integer key: the comparator is unrolled for every exchange.
 // Chosen.
 constexpr int64_t kMaxComparedLength = 8;

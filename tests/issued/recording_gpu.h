@@ -53,7 +53,7 @@ class RecordingGpu final : public cuda::Gpu {
   Status Call(const cuda::CallCode& code, std::span<void* const> arrays) override;
 
  private:
-  DeviceInfo info_{"recording device", "", 132, int64_t{1} << 37};
+  DeviceInfo info_{"recording device", 132, int64_t{1} << 37};
   uintptr_t next_ = uintptr_t{1} << 40;  // unmapped addresses
   Issued issued_;
 };

@@ -32,7 +32,7 @@ constexpr ScalarType kPositionType = ScalarType::kS32;
 // Banks of shared memory, each a 32-bit word wide (CUDA programming guide).
 constexpr int64_t kBanks = 32;
 // Bits of a count in a counter: two counts per counter. Chosen.
-constexpr int64_t kCountBits = 16, kCountShift = std::bit_width(uint64_t{kCountBits}) - 1;
+constexpr int64_t kDigitCountBits = 16, kCountShift = std::bit_width(uint64_t{kDigitCountBits}) - 1;
 
 class RadixSortBuilder {
  public:
@@ -196,7 +196,7 @@ class RadixSortBuilder {
             is_upper << Number(kCountShift)};
   }
   Scalar CountOf(Scalar counter, const Counted& digit) {
-    return (counter >> digit.shift) & Number((int64_t{1} << kCountBits) - 1);
+    return (counter >> digit.shift) & Number((int64_t{1} << kDigitCountBits) - 1);
   }
   // The thread's own counter.
   Scalar CounterAt(Scalar counter) {
@@ -211,7 +211,7 @@ class RadixSortBuilder {
       b_.Store(sum_, zero, b_.Read(sum_, zero) + b_.Read(counts_, Spaced(first + k)));
     });
     WarpSums sums = SumOverBlock(b_.Read(sum_, zero), warps_);
-    b_.Store(sum_, zero, sums.before + (sums.all << Number(kCountBits)));
+    b_.Store(sum_, zero, sums.before + (sums.all << Number(kDigitCountBits)));
     ForOwn(counters_, [&](Scalar k) {
       Scalar own = b_.Read(counts_, Spaced(first + k)), before = b_.Read(sum_, zero);
       b_.Store(counts_, Spaced(first + k), before);
