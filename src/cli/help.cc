@@ -221,7 +221,7 @@ std::string_view ValueName(std::string_view option) {
       {"plan", "FILE"},
       {"precision", "NAME"},
       {"require-fused", "A,B"},
-      {"schedule", "KERNEL=TEXT"},
+      {"schedule", "KERNEL=SCHEDULE"},
       {"skip", "A,B"},
       {"stop-after", "NAME"},
       {"target", "NAME"},

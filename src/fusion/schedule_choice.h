@@ -20,8 +20,9 @@ struct ForcedSchedule {
 };
 
 struct ScheduleOptions {
-  // Forced schedules change kernels, not which instructions form them. One that does not fit is
-  // ignored here; the driver reports it (driver/compile/check_schedules.h).
+  // Plans are compared with the costs of forced schedules: an expensive one can make another plan,
+  // without that kernel, the cheapest. One that does not fit the kernel of its name in the chosen
+  // plan is ignored here; the driver reports it (driver/compile/check_schedules.h).
   std::vector<ForcedSchedule> forced;
   // Schedules per region whose modeled costs are compared. 1: the first is taken without a
   // comparison.

@@ -88,7 +88,7 @@ TEST(LoopSchedules, AllComputeTheSame) {
 }
 
 TEST(LoopSchedules, MisfitsAreRejectedWithAReason) {
-  ScheduledLoop plain(64, 64, false), transposed(64, 64, true);
+  ScheduledLoop plain(64, 64, false), transposed(128, 192, true);
   auto why = [&](std::string_view text) { return plain.WhyRejected(text, GpuMachine()); };
   EXPECT_EQ(why("loop threads=128 vector=4 unroll=3 staging=memory"), "");
   EXPECT_EQ(why("loop threads=128 vector=8 staging=memory"), "vector: not a power of two up to 4");

