@@ -45,13 +45,8 @@ Element AddDotTerm(KernelBuilder& b, ElementEmitter& emitter, const Instr& dot,
   Element x = operand(0);
   Element y = operand(1);
   if (!emitter.failure().empty()) return sum;
-  // Products are rounded before the addition, as in the interpreter: bitwise the same results.
-  if (IsReal(type)) return {sum[0] + x[0] * y[0], {}};
-  Element product[2] = {x, y};
-  std::optional<Element> of = ApplyOp(b, {Op::kMultiply, type, type, product, nullptr});
-  Element terms[2] = {sum, of.value_or(x)};
-  std::optional<Element> total = ApplyOp(b, {Op::kAdd, type, type, terms, nullptr});
-  if (!of || !total) emitter.Fail("dot: its type has no scalar formula");
+  std::optional<Element> total = AddProduct(b, type, sum, x, y);
+  if (!total) emitter.Fail("dot: its type has no scalar formula");
   return total.value_or(sum);
 }
 

@@ -200,7 +200,6 @@ std::vector<Element> WholeLoopFrame::EmitReduce(const Instr& reduce, const Coord
   return sums;
 }
 
-// Products are rounded before they are added, as in all small dots.
 Element WholeLoopFrame::EmitUnrolledDot(const Instr& dot, const Coordinates& at) {
   IndexMap lhs = *IndexMapOf(dot, 0), rhs = *IndexMapOf(dot, 1);
   ElementType type = dot.shape().type(), wide = AccumulatorElementType(type);
@@ -212,12 +211,14 @@ Element WholeLoopFrame::EmitUnrolledDot(const Instr& dot, const Coordinates& at)
   auto factor = [&](size_t i, const IndexMap& map, const Coordinates& term) {
     const Instr& operand = *dot.operand(i);
     Element value = At(operand, ReadCoordinates(map, at, term));
-    return ConvertElement(context_.b, operand.shape().type(), wide, value)[0];
+    return ConvertElement(context_.b, operand.shape().type(), wide, value);
   };
   ForAll(context_.b, lhs.IteratedSizes(), [&](const Coordinates& term) {
-    Scalar x = factor(0, lhs, term);
-    Scalar y = factor(1, rhs, term);
-    sum[0] = sum[0] + x * y;
+    Element x = factor(0, lhs, term);
+    Element y = factor(1, rhs, term);
+    std::optional<Element> next = AddProduct(context_.b, wide, sum, x, y);
+    if (!next) return context_.Fail("it contains a dot without a scalar formula");
+    sum = *next;
   });
   return ConvertElement(context_.b, wide, type, sum);
 }

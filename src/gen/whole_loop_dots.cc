@@ -166,7 +166,10 @@ void WholeLoopFrame::EmitMatVec(const WholeLoopMatVec& product) {
       Scalar term = term_of(i), x = vector.Read(term);
       ForSums(b, together, [&](Scalar l) {
         Scalar y = FactorOf(product, 1 - product.vector, term, first + l), so_far = b.Read(sum, l);
-        b.Store(sum, l, IsFloat(sum_type) ? Fma(x, y, so_far) : so_far + x * y);
+        if (IsFloat(sum_type)) return b.Store(sum, l, Fma(x, y, so_far));
+        std::optional<Element> next = AddProduct(b, wide, {so_far, {}}, {x, {}}, {y, {}});
+        if (!next) return context_.Fail("it contains a dot without a scalar formula");
+        b.Store(sum, l, (*next)[0]);
       });
     });
   };
@@ -177,7 +180,10 @@ void WholeLoopFrame::EmitMatVec(const WholeLoopMatVec& product) {
         [&](Scalar i) { return i * b.Index(threads) + context_.group.member; });
     for (int64_t l = 0; l < together; ++l) {
       Scalar all = b.Read(sum, b.Index(l));
-      for (int64_t mask = 1; mask < threads; mask *= 2) all = all + b.Shuffle(all, b.Index(mask));
+      for (int64_t mask = 1; mask < threads; mask *= 2) {
+        Element sums_of_two[2] = {{all, {}}, {b.Shuffle(all, b.Index(mask)), {}}};
+        all = (*ApplyOp(b, {Op::kAdd, wide, wide, sums_of_two, nullptr}))[0];
+      }
       // A single thread stores: NaN payloads may differ between threads.
       b.If(context_.group.member == b.Index(0), [&] { sums.Store(b.Index(l), all); });
     }

@@ -47,6 +47,10 @@ Element ConstantElement(KernelBuilder& b, ElementType type, double value);
 // The result of an elementwise op, with operands and result in their ComputeType. Also handles
 // bitcast-convert between types of equal width. nullopt if there is no formula.
 std::optional<Element> ApplyOp(KernelBuilder& b, const OpCall& call);
+// sum + x * y, the product rounded first, as in the interpreter: bitwise the same results. A pred
+// sum is the or of ands. nullopt if there is no formula.
+std::optional<Element> AddProduct(KernelBuilder& b, ElementType type, Element sum, Element x,
+                                  Element y);
 // Converts one element to another type (the convert op).
 Element ConvertElement(KernelBuilder& b, ElementType from, ElementType to, Element x);
 

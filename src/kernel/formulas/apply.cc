@@ -148,4 +148,13 @@ std::optional<Element> ApplyOp(KernelBuilder& b, const OpCall& call) {
   return formulas::Apply(b, call);
 }
 
+std::optional<Element> AddProduct(KernelBuilder& b, ElementType type, Element sum, Element x,
+                                  Element y) {
+  Element factors[2] = {x, y};
+  std::optional<Element> product = ApplyOp(b, {Op::kMultiply, type, type, factors, nullptr});
+  if (!product) return std::nullopt;
+  Element terms[2] = {sum, *product};
+  return ApplyOp(b, {Op::kAdd, type, type, terms, nullptr});
+}
+
 }  // namespace tokamak
