@@ -4,6 +4,8 @@
     bench/compare_builds.py BASE                    BASE: another checkout, built in its folder build
     bench/compare_builds.py BASE --new BASE         a build with itself: what the machine's noise makes of it
     bench/compare_builds.py BASE --only 'softmax:*,loop:kalman'
+    taskset -c 2,3 bench/compare_builds.py BASE --share 1/8 --json share1.json     every eighth program, beside other shares
+    bench/compare_builds.py BASE --join share*.json                                the figures of all shares
 
 Figures are new / base: below 1 is faster. Each build runs a program in its own process; the two call it in turn, a batch of
 calls each, and compile it in turn. A process pair's figure is the ratio of the best batches; a row's is the median over the pairs. Two
@@ -170,6 +172,13 @@ def summary(rows):
             yield f"{row['program']}: {row['error']}", False
 
 
+def report(rows):
+    results = list(summary(rows))
+    for text, met in results:
+        print(f"{'' if met else 'NOT MET: '}{text}")
+    return 0 if all(met for _, met in results) else 1
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("base", type=Path, help="the checkout to compare with")
@@ -178,24 +187,26 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one size of each workload")
     parser.add_argument("--workloads", type=Path, default=workload.ROOT / "bench/workloads.py")
     parser.add_argument("--json", type=Path, help="keep the rows in this file")
+    parser.add_argument("--share", default="0/1", help="I/N: the programs I, I + N ... of the list")
+    parser.add_argument("--join", type=Path, nargs="+", help="files of --json: no measurement, only the summary of their rows")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         return serve(arguments)
+    if arguments.join:
+        return report([row for file in arguments.join for row in json.loads(file.read_text())["programs"]])
     for checkout in (arguments.base, arguments.new):
         if not (checkout / "build/lib/libtokamak.so").exists():
             sys.exit(f"{checkout}/build/lib/libtokamak.so is not there: build that checkout first")
     rows, begin = [], time.monotonic()
-    for which in names(arguments):
+    first, shares = (int(number) for number in arguments.share.split("/"))
+    for which in names(arguments)[first::shares]:
         rows.append(compare(arguments, which))
         print(f"{which}: {said(rows[-1])}", flush=True)
         if arguments.json:
             arguments.json.write_text(json.dumps({"facts": workload.facts_of(__file__), "programs": rows}, indent=1) + "\n")
-    results = list(summary(rows))
     print(f"\nnew / base, {time.monotonic() - begin:.0f} s")
-    for text, met in results:
-        print(f"{'' if met else 'NOT MET: '}{text}")
-    return 0 if all(met for _, met in results) else 1
+    return report(rows)
 
 
 if __name__ == "__main__":
