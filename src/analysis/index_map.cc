@@ -438,24 +438,18 @@ bool IsRowMajorShape(const Shape& shape) {
   return shape.layout() == nullptr || IsRowMajor(shape.layout()->minor_to_major);
 }
 
-GeometryDefinition DefinitionOf(const Instr& instr) {
-  switch (instr.op()) {
+GeometryDefinition DefinitionOf(Op op) {
+  switch (op) {
     case Op::kIota:
       return {MapIota};
     case Op::kCopy:
-      return {MapSame};
     case Op::kOptimizationBarrier:
-      return {instr.shape().IsArray() ? MapSame : nullptr};
+      return {MapSame};
     case Op::kBitcastConvert:
       return {MapBitcastConvert};
     case Op::kBroadcast:
       return {MapBroadcast};
-    case Op::kBitcast: {
-      const Shape& from = instr.operand(0)->shape();
-      bool is_reshape = from.type() == instr.shape().type() && IsRowMajorShape(from) &&
-                        IsRowMajorShape(instr.shape());
-      return {is_reshape ? MapReshape : nullptr, true};
-    }
+    case Op::kBitcast:
     case Op::kReshape:
       return {MapReshape, true};
     case Op::kTranspose:
@@ -491,14 +485,24 @@ GeometryDefinition DefinitionOf(const Instr& instr) {
     case Op::kConvolution:
       return {MapConvolution, true};
     default:
-      return {instr.info().Is(kElementwise) ? MapSame : nullptr};
+      return {InfoOf(op).Is(kElementwise) ? MapSame : nullptr};
   }
+}
+
+// Whether the geometry of an instruction is that of its op.
+bool HasGeometryOfOp(const Instr& instr) {
+  if (instr.op() == Op::kOptimizationBarrier) return instr.shape().IsArray();
+  if (instr.op() != Op::kBitcast) return true;
+  const Shape& from = instr.operand(0)->shape();
+  return from.type() == instr.shape().type() && IsRowMajorShape(from) &&
+         IsRowMajorShape(instr.shape());
 }
 
 // Null if the operand has no map.
 MapFunction MapFunctionOf(const Instr& instr, size_t operand) {
-  GeometryDefinition definition = DefinitionOf(instr);
-  if (definition.map == nullptr || operand >= instr.operand_count()) return definition.map;
+  GeometryDefinition definition = DefinitionOf(instr.op());
+  if (definition.map == nullptr || !HasGeometryOfOp(instr)) return nullptr;
+  if (operand >= instr.operand_count()) return definition.map;
   const Shape& from = instr.operand(operand)->shape();
   bool is_captured = operand + instr.captures() >= instr.operand_count();
   // Only updates of a scatter are read under a condition if they are scalars.
@@ -552,6 +556,10 @@ int64_t IndexMap::ReadsPerElement() const {
     if (__builtin_mul_overflow(reads, variables[v].size, &reads)) return INT64_MAX;
   }
   return reads;
+}
+
+bool HasIndexMap(Op op) {
+  return DefinitionOf(op).map != nullptr;
 }
 
 bool HasIndexMap(const Instr& instr, size_t operand) {

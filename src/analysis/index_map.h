@@ -123,6 +123,8 @@ std::optional<IndexMap> IndexMapOf(const Instr& instr, size_t operand, size_t re
 
 // Whether IndexMapOf returns a map.
 bool HasIndexMap(const Instr& instr, size_t operand);
+// Whether it does for some instructions of this op.
+bool HasIndexMap(Op op);
 
 // IndexMap::ReadsPerElement of operand 0; 1 if it has no map.
 int64_t ReadsPerElement(const Instr& instr);
