@@ -340,16 +340,25 @@ void MapScatter(IndexMapMaker& map) {
   }
 }
 
-void MapSort(IndexMapMaker& map) {
-  int64_t along = map.instr().attrs<SortAttrs>().dimension;
-  if (along < 0) along += static_cast<int64_t>(map.rank());
+// Values decide which element along one dimension is read.
+void ReadPermuted(IndexMapMaker& map, size_t along) {
   for (size_t d = 0; d < map.rank(); ++d) {
-    if (static_cast<int64_t>(d) == along) {
+    if (d == along) {
       map.Read({{d}}, {.start = {.kind = RunTimeStart::Kind::kPermutation}});
     } else {
       map.Read({{d}});
     }
   }
+}
+
+void MapSort(IndexMapMaker& map) {
+  int64_t along = map.instr().attrs<SortAttrs>().dimension;
+  if (along < 0) along += static_cast<int64_t>(map.rank());
+  ReadPermuted(map, static_cast<size_t>(along));
+}
+
+void MapTopK(IndexMapMaker& map) {
+  ReadPermuted(map, map.rank() - 1);
 }
 
 // The body gets whole slices of the inputs. An output depends on the steps up to its own; a last
@@ -478,6 +487,8 @@ GeometryDefinition DefinitionOf(Op op) {
       return {MapScatter, true};
     case Op::kSort:
       return {MapSort};
+    case Op::kTopK:
+      return {MapTopK};
     case Op::kScan:
       return {MapScan, true};
     case Op::kDot:

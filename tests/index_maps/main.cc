@@ -563,7 +563,17 @@ std::string DifferenceOfBitcast(RandomNumbers& r) {
   return "";
 }
 
-// Along the sorted dimension an element may come from any index, along the others from its own.
+// Along one dimension an element may come from any index, along the others from its own.
+bool PermutesOnlyAlong(const Instr& instr, size_t along, size_t result) {
+  IndexMap map = *IndexMapOf(instr, 0, result);
+  const Dims& dims = instr.operand(0)->shape().dims();
+  for (size_t d = 0; d < dims.size(); ++d) {
+    bool permutes = map.dims[d].start.kind == RunTimeStart::Kind::kPermutation;
+    if (permutes != (d == along) || (!permutes && map.SameDim(d, dims[d]) != d)) return false;
+  }
+  return true;
+}
+
 std::string DifferenceOfSort(RandomNumbers& r) {
   CaseMaker maker(r);
   Dims dims = r.Sizes(r.Rank(1, 3));
@@ -573,12 +583,31 @@ std::string DifferenceOfSort(RandomNumbers& r) {
   Instr* c = body.Parameter(Shape::Scalar(kData));
   Computation* less = body.FinishValid(body.Compare(a, c, CompareDirection::kLt));
   Instr* sort = maker.b.Sort({maker.Array(dims)}, static_cast<int64_t>(along), true, less);
-  IndexMap map = *IndexMapOf(*sort, 0);
-  for (size_t d = 0; d < dims.size(); ++d) {
-    bool permutes = map.dims[d].start.kind == RunTimeStart::Kind::kPermutation;
-    if (permutes != (d == along) || (!permutes && map.SameDim(d, dims[d]) != d))
-      return "a sort permutes another dimension";
-  }
+  return PermutesOnlyAlong(*sort, along, 0) ? "" : "a sort permutes another dimension";
+}
+
+// The second result says which index of the last dimension was read.
+std::string DifferenceOfTopK(RandomNumbers& r) {
+  CaseMaker maker(r);
+  Dims dims = r.Sizes(r.Rank(1, 3));
+  Instr* top = maker.b.Append(Op::kTopK, {maker.Array(dims)},
+                              TopKAttrs{.k = r.Between(1, dims.back()), .largest = r.Chance(2)});
+  if (!PermutesOnlyAlong(*top, dims.size() - 1, 0) || !PermutesOnlyAlong(*top, dims.size() - 1, 1))
+    return "a topk permutes another dimension";
+  EvaluatedInstr of = maker.Evaluated(*top);
+  Value value = EvaluateInstr(*top, of.operands).value();
+  const Value &found = value.elements()[0], &indices = value.elements()[1];
+  IndexMap map = *IndexMapOf(*top, 0);
+  for (IndexExpr& expr : map.dims) expr.start = {};
+  Dims at(dims.size(), 0);
+  do {
+    int64_t element = LinearOf(at, found.dims());
+    Dims from = at;
+    from.back() = indices.IntAt(element);
+    if (found.Data<uint64_t>()[static_cast<size_t>(element)] !=
+        NumberAt(of, 0, *ReadAt(of, 0, map, from)))
+      return "a topk reads another line";
+  } while (NextOf(at, found.dims()));
   return "";
 }
 
@@ -590,6 +619,7 @@ constexpr OwnCheck kOwnChecks[] = {
     {"iota", DifferenceOfIota},
     {"bitcast-convert", DifferenceOfBitcast},
     {"sort", DifferenceOfSort},
+    {"topk", DifferenceOfTopK},
 };
 
 // Whether random instructions of the op, or of another elementwise op, are compared.
