@@ -235,7 +235,8 @@ void DimLinks::LinkOperand(const Instr& instr, size_t i) {
   }
   for (const IndexExpr& guard : map->guards)
     for (const IndexTerm& term : map->TermsOf(guard))
-      if (!map->AlwaysHolds(guard)) MixResult(instr, term.variable);
+      if (term.variable < map->result_rank && !map->AlwaysHolds(guard))
+        MixResult(instr, term.variable);
 }
 
 // Arguments and results of a call are linked to parameters and roots of the callee.
