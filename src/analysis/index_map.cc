@@ -286,6 +286,42 @@ void MapReduceWindow(IndexMapMaker& map) {
     ReadWindow(map, window[d], d, map.Iterate({.size = window[d].size}));
 }
 
+// An element of the result combines the sources of all windows that select it. Iterated variables:
+// the windows; for the operand in which windows select, also the taps, and it is read by all
+// windows that contain the element. Along a dimension where windows are elements, neither is
+// iterated.
+void MapSelectAndScatter(IndexMapMaker& map) {
+  const Window& window = map.instr().attrs<WindowAttrs>().window;
+  auto is_element = [&](size_t d) {
+    return window[d].size == 1 && window[d].stride == 1 && window[d].pad_low == 0 &&
+           window[d].pad_high == 0;
+  };
+  std::vector<size_t> windows(map.rank());
+  for (size_t d = 0; d < map.rank(); ++d) windows[d] = is_element(d) ? d : map.IterateDim(1, d);
+  size_t next_tap = map.result_rank();
+  for (size_t d = 0; d < map.rank(); ++d) next_tap += is_element(d) ? 0 : 1;
+  for (size_t d = 0; d < map.rank(); ++d) {
+    const WindowDim& dim = window[d];
+    if (is_element(d)) {
+      map.Read({{d}});
+      continue;
+    }
+    std::initializer_list<IndexTerm> in_window = {{d}, {windows[d], -dim.stride}};
+    if (map.operand() == 0) {
+      map.Guard(in_window, {.offset = dim.pad_low, .last = dim.size - 1});
+      ReadWindow(map, dim, windows[d], map.Iterate({.size = dim.size}));
+    } else {
+      map.Guard(in_window, {.offset = dim.pad_low,
+                            .last = 0,
+                            .start = {.kind = RunTimeStart::Kind::kSelected,
+                                      .is_subtracted = true,
+                                      .component = static_cast<int64_t>(next_tap++),
+                                      .last = dim.size - 1}});
+      map.Read({{windows[d]}});
+    }
+  }
+}
+
 // An element of the result combines the updates of all windows that contain it. Iterated variables:
 // the dimensions of the updates that number windows.
 void MapScatter(IndexMapMaker& map) {
@@ -483,6 +519,8 @@ GeometryDefinition DefinitionOf(Op op) {
       return {MapReduce};
     case Op::kReduceWindow:
       return {MapReduceWindow, true};
+    case Op::kSelectAndScatter:
+      return {MapSelectAndScatter, true};
     case Op::kScatter:
       return {MapScatter, true};
     case Op::kSort:
@@ -503,6 +541,12 @@ GeometryDefinition DefinitionOf(Op op) {
 // Whether the geometry of an instruction is that of its op.
 bool HasGeometryOfOp(const Instr& instr) {
   if (instr.op() == Op::kOptimizationBarrier) return instr.shape().IsArray();
+  if (instr.op() == Op::kSelectAndScatter) {
+    const Window& window = instr.attrs<WindowAttrs>().window;
+    return std::none_of(window.begin(), window.end(), [](const WindowDim& dim) {
+      return dim.base_dilation != 1 || dim.window_dilation != 1 || dim.reversed;
+    });
+  }
   if (instr.op() != Op::kBitcast) return true;
   const Shape& from = instr.operand(0)->shape();
   return from.type() == instr.shape().type() && IsRowMajorShape(from) &&

@@ -53,10 +53,13 @@ struct IndexTerm {
 struct RunTimeStart {
   enum class Kind : uint8_t {
     kNone,
-    kClamped,     // to [0, last]
-    kFromEnd,     // negative values count from the end (last + 1 is added), then clamped
-    kSkipped,     // if it is outside [0, last], nothing is read
-    kPermutation  // not an operand: values decide which element along the dimension is read (sort)
+    kClamped,      // to [0, last]
+    kFromEnd,      // negative values count from the end (last + 1 is added), then clamped
+    kSkipped,      // if it is outside [0, last], nothing is read
+    kPermutation,  // not an operand: values decide which element along the dimension is read (sort)
+    // The iterated variable `component` of `operand`, in [0, last], at which values of this operand
+    // are selected (select-and-scatter).
+    kSelected
   };
   Kind kind = Kind::kNone;
   bool is_subtracted = false;

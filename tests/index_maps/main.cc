@@ -343,6 +343,29 @@ Case MakeReduceWindow(CaseMaker& m) {
   return {m.b.ReduceWindow({x}, {m.Scalar()}, window, m.Sum()), {0, 1}};
 }
 
+// Windows select their greatest element.
+Case MakeSelectAndScatter(CaseMaker& m) {
+  Dims dims = m.r.Sizes(m.r.Rank(1, 3)), windows;
+  Window window;
+  for (int64_t size : dims) {
+    WindowDim dim;
+    do {
+      dim = RandomWindow(m.r, size, m.r.Between(1, 3));
+      dim.base_dilation = dim.window_dilation = 1;
+    } while (WindowedSize(dim, size) <= 0);
+    window.push_back(m.r.Chance(3) ? WindowDim{.size = 1} : dim);
+    windows.push_back(WindowedSize(window.back(), size));
+  }
+  Builder body(m.module(), "greatest");
+  Instr* a = body.Parameter(Shape::Scalar(kData));
+  Instr* c = body.Parameter(Shape::Scalar(kData));
+  Computation* greatest = body.FinishValid(body.Compare(a, c, CompareDirection::kGe));
+  Instr *x = m.Array(dims), *source = m.Array(windows), *zero = m.Scalar();
+  return {m.b.Append(Op::kSelectAndScatter, {x, source, zero}, WindowAttrs{window},
+                     {.called = {greatest, m.Sum()}}),
+          {1, 2}};
+}
+
 // Adds whole slices to a carry; every element of an output is the carry so far.
 Case MakeScan(CaseMaker& m) {
   Dims dims = m.r.Sizes(m.r.Rank(1, 3)), slice = dims;
@@ -488,6 +511,7 @@ constexpr OpCases kOps[] = {
     {"torch-index-select", MakeTorchIndexSelect, SumOfReads},
     {"reduce", MakeReduce, SumOfReads},
     {"reduce-window", MakeReduceWindow, SumOfReads},
+    {"select-and-scatter", MakeSelectAndScatter, SumOfReads},
     {"scatter", MakeScatter, SumOfReads},
     {"scan", MakeScan, SumOfReads},
     {"dot", MakeDot, SumOfProducts},

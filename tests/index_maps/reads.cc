@@ -7,9 +7,30 @@
 namespace tokamak {
 namespace {
 
+// The tap at which the window of these variables has its greatest element, the first of equal ones;
+// nullopt if the window has no element.
+std::optional<int64_t> SelectedTap(const EvaluatedInstr& of, const RunTimeStart& start,
+                                   const Dims& variables) {
+  IndexMap map = *IndexMapOf(*of.instr, start.operand);
+  map.guards.clear();  // which element of the result asks does not matter
+  std::optional<int64_t> best, tap;
+  Dims at(variables.begin(), variables.begin() + static_cast<int64_t>(map.result_rank));
+  for (const Dims& assignment : AssignmentsAt(map, at)) {
+    if (!std::equal(variables.begin(), variables.end(), assignment.begin())) continue;
+    std::optional<int64_t> read = ReadAt(of, start.operand, map, assignment);
+    auto data = of.operands[start.operand].Data<uint64_t>();
+    if (!read || (best && data[static_cast<size_t>(*best)] >= data[static_cast<size_t>(*read)]))
+      continue;
+    best = read;
+    tap = assignment[static_cast<size_t>(start.component)];
+  }
+  return tap;
+}
+
 // The start index that an expression reads; nullopt if its window is skipped.
 std::optional<int64_t> StartAt(const EvaluatedInstr& of, const RunTimeStart& start,
                                const Dims& variables) {
+  if (start.kind == RunTimeStart::Kind::kSelected) return SelectedTap(of, start, variables);
   IndexMap map = *IndexMapOf(*of.instr, start.operand);
   Dims extended = variables;
   extended.resize(map.variables.size());
