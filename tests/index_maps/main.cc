@@ -18,6 +18,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/dimension_flow.h"
 #include "index_maps/reads.h"
 #include "interp/interp.h"
 #include "interp/window.h"
@@ -518,6 +519,39 @@ constexpr OpCases kOps[] = {
     {"convolution", MakeConvolution, SumOfProducts},
 };
 
+// Whether every read along one dimension of an operand is in the block of the factor's index: a
+// device that has one block of each needs no other.
+bool ReadsOwnBlocks(const EvaluatedInstr& of, const IndexMap& map, const DimFactor& factor,
+                    const FlowDim& flow, const Dims& variables) {
+  std::optional<int64_t> read = ReadAt(of, flow.operand, map, variables);
+  if (!read) return true;
+  const Dims& dims = of.operands[flow.operand].dims();
+  int64_t index = *read;
+  for (size_t d = dims.size(); --d > flow.dim;) index /= dims[d];
+  index %= dims[flow.dim];
+  auto has_name = [&](const Extent& extent) {
+    return extent.array == factor.extent.array && extent.part == factor.extent.part &&
+           extent.dim == factor.extent.dim;
+  };
+  auto variable = std::find_if(map.variables.begin(), map.variables.end(), has_name);
+  int64_t blocks = std::gcd(variable->size, dims[flow.dim]);
+  int64_t own = variables[static_cast<size_t>(variable - map.variables.begin())];
+  return own / (variable->size / blocks) == index / (dims[flow.dim] / blocks);
+}
+
+std::string DifferenceOfFlow(const EvaluatedInstr& of, size_t result, const Dims& at) {
+  for (const DimFactor& factor : DimensionFlow(*of.instr, result)) {
+    for (const FlowDim& flow : factor.operand_dims) {
+      IndexMap map = *IndexMapOf(*of.instr, flow.operand, result);
+      for (const Dims& variables : AssignmentsAt(map, at))
+        if (!ReadsOwnBlocks(of, map, factor, flow, variables))
+          return fmt::format("operand {}, dimension {}: another block is read", flow.operand,
+                             flow.dim);
+    }
+  }
+  return "";
+}
+
 // Compares all elements of all results; an empty text if they agree.
 std::string Difference(const OpCases& op, CaseMaker& maker) {
   Case one = op.make(maker);
@@ -536,6 +570,8 @@ std::string Difference(const OpCases& op, CaseMaker& maker) {
       if (want != got)
         return fmt::format("result {}, element {}: the elements that the map reads give {}, not {}",
                            r, LinearOf(at, result.dims()), want, got);
+      std::string flow = DifferenceOfFlow(of, r, at);
+      if (!flow.empty()) return flow;
     } while (NextOf(at, result.dims()));
   }
   return "";
