@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -51,7 +52,7 @@ class Checks(unittest.TestCase):
 
     # check_literals.py
     def test_literals(self):
-        self.write("src/gen/a.cc", "// Rows per block. Chosen.\nconstexpr int kRows = 12;\nconstexpr int kMore[] = {3, 4};  // bytes, too\n"
+        self.write("src/gen/a.cc", "// Rows per block. Chosen: more would spill.\nconstexpr int kRows = 12;\nconstexpr int kMore[] = {3, 4};  // bytes, too\n"
                    "int Two(int bits) { return bits / 64 + 2 - 1; }  // of 77\nconst char* c = \"99\"; char d = '7';\n"
                    "// nothing\nconstexpr int kNone = 0, kFlag = 1 << 1;\n")
         self.write("src/gen/a_test.cc", "int x = 99;\n")
@@ -64,9 +65,64 @@ class Checks(unittest.TestCase):
                    "// Chosen.\nconstexpr double kRatio = 1.5;\n")
         code, output = self.run_check("check_literals.py")
         self.assertEqual(code, 1, output)
-        for line in ("a.cc:1: 64 has no name", "a.cc:1: 0x1F has no name", "a.cc:3: kRows states no unit or no source",
-                     "a.cc:6: kRatio states no unit or no source", " 4 errors"):
+        for line in ("a.cc:1: 64 has no name", "a.cc:1: 0x1F has no name", "a.cc:3: kRows states no unit, or no source",
+                     "a.cc:6: kRatio states no unit, or no source", " 4 errors"):
             self.assertIn(line, output)
+
+    def expect_literals(self, text, name, file="src/gen/a.cc"):
+        self.write(file, text)
+        self.expect("check_literals.py", f"{file}:1: {name} ")
+
+    def expect_no_literals(self, text, file="src/gen/a.cc"):
+        self.write(file, text)
+        code, output = self.run_check("check_literals.py")
+        self.assertEqual(code, 0, output)
+
+    def test_widths(self):
+        for good in ("bits <= 32 && kRows > 1", "BytesOf(type) < 4", "machine.Lanes(type == kF64 ? 64 : 32)", "bytes / 8", "row_bytes == 4"):
+            self.expect_no_literals(f"bool f() {{ return {good}; }}\n")
+        for bad in ("lanes >= 4", "bits == a && lanes >= 4", "bytes >= 4", "inner >= 4 || bits == 32", "Lanes(bits) > x && x > 16"):
+            self.expect_literals(f"bool f() {{ return {bad}; }}\n", re.findall(r"[<>]=? (\d+)", bad)[0])
+
+    def test_pairs_that_decide(self):
+        for bad in ("count / (2 * machine_.cores)", "x * 2 * machine.cores", "2 * rates.min_chunk_us", "kThreads / 2", "std::min<int64_t>(lanes, 2)",
+                    "is_long ? Factor(x) : 2", "is_long ? 2 : 1", "2 * blocks < alone", "size < count / 2", "flops <= 2", "2 * machine.Lanes(32)", "budget / 2"):
+            self.expect_literals(f"auto f() {{ return {bad}; }}\n", "2")
+        self.expect_literals("void f() { s.unroll = 2; }\n", "2")
+        self.expect_literals("void f() { while (x > 2 * kLeast && more) x /= 2; }\n", "2")
+
+    def test_pairs_that_are_structure(self):
+        for good in ("low + (high - low) / 2", "i % 2", "x.size() == 2", "x.size() < 2", "IsComplex(type) ? 2 : 1", "operand(2)", "Pair{1, 2}",
+                     "instr.operand_count() / 2 < i", "std::numeric_limits<int>::max() / 2 > x"):
+            self.expect_no_literals(f"auto f() {{ return {good}; }}\n")
+        self.expect_no_literals("void f() { while (2 * x <= n) x *= 2; }\n")
+        self.expect_no_literals("void f() { for (int i = 0; i < 2 * count; ++i) g(i); }\n")
+        self.expect_no_literals("bool f() { return flops <= 2; }\n", "src/lower/a.cc")
+
+    def test_constants_of_two_members_and_static_const(self):
+        self.expect_literals("constexpr int kPairs = 2;\n", "kPairs")
+        self.expect_literals("static const int kRows = 12;\n", "kRows")
+        self.expect_no_literals("constexpr int kUnset = -2;\n")
+        for name in ("Options", "TileSchedule", "DotLimits"):
+            self.expect_literals(f"struct {name} {{ int candidates = 1; }};\n", f"{name}::candidates", "src/gen/a.h")
+        self.expect_no_literals("struct Options {\n  int none = 0;\n  // Rows per block. Chosen: more would spill.\n  int rows = 8;\n};\n", "src/gen/a.h")
+
+    def test_a_choice_has_a_reason(self):
+        for bad in ("// Rows. Chosen.", "// Rows (chosen).", "// Rows. Chosen: well.", "// Rows. Chosen: more would spill. Columns. Chosen.", "// Rows. Chosen by a.cc."):
+            self.write("src/gen/a.cc", f"{bad}\nconstexpr int kRows = 12;\n")
+            self.expect("check_literals.py", "src/gen/a.cc:2: kRows states no unit, or no source")
+        for good in ("// Rows. Chosen: more would spill.", "// Rows (chosen: more would spill).", "// Rows, chosen so that all of them fit."):
+            self.expect_no_literals(f"{good}\nconstexpr int kRows = 12;\n")
+
+    def test_a_fact_has_one_constant(self):
+        comment = "// Rows. Chosen: more would spill."
+        self.write("src/gen/a.cc", f"{comment}\nconstexpr int kRows = 12;\n")
+        self.write("src/fusion/b.cc", "// Rows of another kind. Chosen: all of them fit.\nconstexpr int kRows = 13;\n")
+        self.expect("check_literals.py", "src/gen/a.cc:2: kRows is also defined in src/fusion/b.cc")
+        self.write("src/fusion/b.cc", f"{comment}\nconstexpr int kRowsToo = 12;\n")
+        self.expect("check_literals.py", "src/gen/a.cc:2: kRows has the value and comment of a constant in src/fusion/b.cc")
+        self.write("src/fusion/b.cc", f"{comment}\nconstexpr int kRowsToo = 13;\n")
+        self.assertEqual(self.run_check("check_literals.py")[0], 0)
 
     def test_the_list_of_literals_only_shrinks(self):
         self.write("src/gen/a.cc", "int x = 99, y = 99;\n")

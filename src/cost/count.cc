@@ -83,7 +83,8 @@ class KernelWorkCounter {
   // Strides (in elements) up to this use vector loads and shuffles: the structure of
   // backend/cpu/emit_memory.cc.
   static constexpr int64_t kMaxStep = 4;
-  // Concurrent access streams whose current cache lines all stay in the L1 cache. Chosen.
+  // Concurrent access streams whose current cache lines all stay in the L1 cache. Chosen: its 8
+  // ways, even if the streams map to one set.
   static constexpr double kStreams = 8;
   // GPU: bytes of a memory sector, and of the widest access of a thread (CUDA programming guide).
   static constexpr double kSectorBytes = 32, kVectorBytes = 16;
@@ -328,8 +329,8 @@ class KernelWorkCounter {
   // One thread's part of a block-wide multiply: accumulators are in registers, and each warp loads
   // its rows and columns from shared memory, 16 bytes per thread and access.
   void AddBlockMultiply(const Stmt& stmt, double times) {
-    // Tensor cores have half the throughput for tf32 that they have for bf16 (NVIDIA data sheet;
-    // not measured).
+    // Factor: tensor cores have half the throughput for tf32 that they have for bf16 (NVIDIA data
+    // sheet; not measured).
     constexpr double kTf32 = 2;
     const MatrixMultiply& product = stmt.matmul;
     ScalarType type = kernel_.array(product.lhs).type;

@@ -24,8 +24,8 @@
 namespace tokamak {
 namespace {
 
-// Vector width in elements for which formulas are counted; a multiple of all register widths.
-// Chosen.
+// Vector width in elements for which formulas are counted. Chosen: a multiple of all register
+// widths.
 constexpr double kLanes = 64;
 
 // Operations per element.
@@ -174,7 +174,7 @@ struct CountsKey {
 
 // The caller adds the operands.
 CountsKey KeyOf(int what, ElementType type, const Machine& machine) {
-  constexpr size_t kTypicalWords = 16;  // words of a key (chosen: saves reallocations)
+  constexpr size_t kTypicalWords = 16;  // words of a key (chosen: most keys need no reallocation)
   CountsKey key{what};
   key.words.reserve(kTypicalWords);
   key.Add(type);
@@ -185,7 +185,7 @@ CountsKey KeyOf(int what, ElementType type, const Machine& machine) {
 }
 
 Memo<CountsKey, Counts>& KnownCounts() {
-  constexpr size_t kMaxEntries = 10000;  // of the cache (chosen: some MiB)
+  constexpr size_t kMaxEntries = 10000;  // entries of the cache (chosen: they take some MiB)
   static auto* known = new Memo<CountsKey, Counts>(kMaxEntries);
   return *known;
 }
@@ -211,7 +211,8 @@ void AddDot(Work& work, const Instr& dot, double elements) {
   int64_t bytes = BytesOf(type);
   constexpr double kComplexProducts = 4;  // products of real numbers per complex one (definition)
   double parts = IsComplex(type) ? kComplexProducts : 1;
-  Pipe pipe = bytes < 4 ? Pipe::kMultiply16 : bytes > 4 ? Pipe::kMultiply64 : Pipe::kMultiply;
+  int bits = 8 * static_cast<int>(bytes);
+  Pipe pipe = bits < 32 ? Pipe::kMultiply16 : bits > 32 ? Pipe::kMultiply64 : Pipe::kMultiply;
   work[pipe] += elements * static_cast<double>(ReadsPerElement(dot)) * parts;
 }
 

@@ -19,7 +19,8 @@
 namespace tokamak {
 namespace {
 
-// Outstanding vector loads per thread. Chosen; bytes_in_flight is fitted with it.
+// Outstanding vector loads per thread. Chosen: typical of unrolled kernels; bytes_in_flight is
+// fitted with it.
 constexpr double kVectorsInFlight = 8;
 // Least fraction of the peak bandwidth that a kernel reaches. Chosen: keeps estimates finite.
 constexpr double kMinBandwidth = 1e-3;
@@ -137,7 +138,7 @@ struct CostParts {
 // Minimum grid iterations per thread. `alone`: the terms of one thread.
 double MinChunkOf(const Work& work, const CostParts& alone, const Rates& rates, double times = 1) {
   double task = alone.both / std::max(work.tasks, 1.0) + rates.task_us;
-  // Bounds in us and in tasks, so that the result is finite. Chosen.
+  // Bounds in us and in tasks. Chosen: beyond any useful value, so that the result is finite.
   constexpr double kMinTaskUs = 1e-6, kMaxChunk = 1e15;
   return std::clamp(std::ceil(times * rates.min_chunk_us / std::max(task, kMinTaskUs)), 1.0,
                     kMaxChunk);
@@ -216,7 +217,7 @@ CostEstimate EstimateOnGpu(const Work& work, const Machine& machine, const Rates
                                                   : rate.write;
   // With few threads, few bytes are in flight: those of each thread, from one element of 32 bits
   // up to kVectorsInFlight vectors.
-  constexpr double kElementBytes = 4;  // bytes of such an element (chosen)
+  constexpr double kElementBytes = 4;  // bytes of such an element (definition)
   double vector = static_cast<double>(machine.vector_bits) / 8;
   double each = bytes / std::max(work.tasks * work.threads, 1.0);
   double in_flight = std::min(resident_blocks, work.tasks / cores) * work.threads *

@@ -110,7 +110,7 @@ double IndexFacts::FindMean(const ScalarNode& node) {
 
 double IndexFacts::Fraction(ValueId condition) {
   const ScalarNode& node = kernel_.node(condition);
-  // Fraction of the iterations in which a condition holds about which nothing is known. Chosen.
+  // Fraction of the iterations in which a condition holds. Chosen: nothing is known about it.
   constexpr double kEven = 0.5;
   if (node.prim == Prim::kConst) return node.bits != 0 ? 1 : 0;
   if (node.prim == Prim::kAnd) return Fraction(node.operands[0]) * Fraction(node.operands[1]);

@@ -114,8 +114,10 @@ class ReuseTraffic {
     return sum;
   }
 
-  static constexpr double kL1Fraction = 0.75;  // usable fraction of a cache. Chosen
-  // Bytes: a contiguous run of this length counts as sequential. Chosen.
+  // Usable fraction of a cache. Chosen: other arrays and imperfect replacement take the rest.
+  static constexpr double kL1Fraction = 0.75;
+  // Bytes: a contiguous run of this length counts as sequential. Chosen: from some 16 lines on, the
+  // hardware prefetcher keeps up.
   static constexpr double kLongRun = 1024;
   Work& work_;
   const Kernel& kernel_;

@@ -19,9 +19,11 @@
 namespace tokamak {
 namespace {
 
-// Attempts at a plan in which all regions have kernels. Chosen.
+// Attempts (iterations) at a plan in which all regions have kernels. Chosen: each isolates the
+// instructions of regions that failed, and the last one runs what still fails on the host.
 constexpr int kBaselineMaxIterations = 20;
-// How many recent regions are searched for one that reads the same arrays. Chosen.
+// How many recent regions are searched for one that reads the same arrays. Chosen: siblings are
+// close to each other, and a search of all regions would take quadratic time.
 constexpr size_t kLookBack = 16;
 
 class BaselinePlanner {

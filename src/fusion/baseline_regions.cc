@@ -17,19 +17,28 @@
 namespace tokamak {
 namespace {
 
-// Operations per element up to which losing vectorization in a scalar scan is acceptable. Chosen.
+// Operations per element up to which losing vectorization in a scalar scan is acceptable. Chosen:
+// as scalars they cost about what storing and reloading the scan's result does.
 constexpr int64_t kFewOps = 8;
 // Elements of a row from which a broadcast operand counts as computed once per row: the generator
-// hoists it out of the loop over the row. Chosen.
+// hoists it out of the loop over the row. Chosen: its cost per element is then a few percent.
 constexpr int64_t kMinHoistedRowLength = 64;
 // Indices at which data movement, or another cheap value, may be recomputed per element of the
-// domain. Chosen.
+// domain. Chosen: each index repeats the code; up to here recomputing costs less than a store and
+// the loads.
 constexpr int64_t kMaxIndicesPerElement = 16, kMaxCheapIndicesPerElement = 4;
+// Operations of a cheap elementwise instruction, at most. Chosen: computing it again costs less
+// than a load.
+constexpr int64_t kCheapOps = 2;
+// How many times each element of a value that is not cheap may be computed. Chosen: a third time
+// costs more than storing and loading it.
+constexpr int64_t kMaxRepetitions = 2;
 // Indices per element at which counting them saturates. Chosen: above both limits.
 constexpr int64_t kManyIndicesPerElement = 1 << 20;
 // Instructions of a region from which its inputs are counted. Chosen: bounds planning time.
 constexpr size_t kMinCountedInstrs = 8;
-// How often a contraction may recompute a cheap operand instead of storing it. Chosen.
+// How often a contraction may recompute a cheap operand instead of storing it. Chosen: each panel
+// of the other side repeats it, and a few repetitions cost less than the traffic.
 constexpr int64_t kMaxPanelRepetitions = 4;
 // Instructions that one reachability query may visit, beyond which it answers yes; after
 // kFewVisited it computes a tighter bound for the walk (LastDependencyPosition). Chosen: bounds
@@ -42,8 +51,9 @@ bool CostsNothing(const Instr& instr) {
 }
 
 bool IsCheap(const Instr& instr) {
-  return CostsNothing(instr) || (instr.info().Is(kElementwise) &&
-                                 instr.info().flops_per_element <= 2 && instr.op() != Op::kMap);
+  return CostsNothing(instr) ||
+         (instr.info().Is(kElementwise) && instr.info().flops_per_element <= kCheapOps &&
+          instr.op() != Op::kMap);
 }
 
 // Whether the region has a vectorized scan.
@@ -105,8 +115,8 @@ bool RepeatsAlongRows(const Instr& broadcast) {
 // then computes it outside of the loop over the row.
 bool IsOncePerRow(const Instr& instr, const GrowingRegion& growing, int depth) {
   // Levels of users to look through. Chosen: bounds planning time.
-  constexpr int kMaxDepth = 16;
-  if (depth > kMaxDepth) return false;
+  constexpr int kMaxUserDepth = 16;
+  if (depth > kMaxUserDepth) return false;
   for (const Instr* user : instr.users()) {
     if (!growing.evaluations.contains(user)) continue;
     if (user->op() == Op::kBroadcast) {
@@ -355,7 +365,7 @@ std::string BaselineRegions::WhyNotInternal(const Instr& instr, int region,
   if (region_count > 1 && !IsCheap(instr))
     return "it would be computed " + std::to_string(region_count) + " times";
   int64_t count = ResultElementCount(instr);
-  if (count > 1 && growing.choice.domain_size / 2 > count && !CostsNothing(instr) &&
+  if (count > 1 && growing.choice.domain_size / kMaxRepetitions > count && !CostsNothing(instr) &&
       !IsCheap(instr) && !IsOncePerRow(instr, growing, 0))
     return "each of its elements would be computed " +
            std::to_string(growing.choice.domain_size / count) + " times";

@@ -20,7 +20,7 @@ constexpr std::string_view kScopePrefix = "tokamak.";
 constexpr std::string_view kScopes[] = {"tokamak.never_fuse", "tokamak.fuse",
                                         "tokamak.require_fused"};
 constexpr std::string_view kFlags[] = {"--never-fuse=", "--fuse=", "--require-fused="};
-// Similar names that an error message lists at most. Chosen.
+// Similar names that an error message lists at most. Chosen: they fit on one line.
 constexpr size_t kMaxSuggestions = 5;
 
 const std::vector<std::string>& TextsOf(const ConstraintOptions& options, ConstraintKind kind) {

@@ -22,7 +22,8 @@ namespace tokamak {
 //   fewer kernels   0: any gain is enough, because a small gain may enable a large one. A value
 //                   between two reductions of a row is small, so not storing it saves little. But
 //                   the reductions can become one kernel only if it is not stored.
-//   as many         kMinRelativeGain. Chosen, not measured.
+//   as many         kMinRelativeGain. Chosen: a smaller difference is noise of the model, and moves
+//                   back and forth would not end (not measured).
 //   more kernels    kMinRelativeGainOfSplits, for fusion.split and fusion.store. Such a move
 //                   certainly adds stores and launches; only the cost model says that it saves
 //                   computation. So it must save more than the model's median error, whose bound is

@@ -12,7 +12,7 @@
 namespace tokamak {
 namespace {
 
-// Moves per initial group at most; chosen, as a backstop against endless improvement.
+// Moves per initial group at most. Chosen: a backstop against endless improvement.
 constexpr size_t kGreedyMaxMoves = 8;
 
 bool Recomputes(const Change& change) {

@@ -20,19 +20,29 @@
 namespace tokamak {
 namespace {
 
-// A kernel longer than this many launch overheads gains too little from sharing a launch to be
-// delayed for it. Chosen. Elementwise loops are exempt: sharing a launch does not slow them down.
+// A multiple of the launch overhead. Chosen: a longer kernel gains at most 6 % from sharing a
+// launch, less than delaying it may cost. Elementwise loops are exempt: sharing does not slow them
+// down.
 constexpr double kHorizontalMaxUs = 16;
-// Bytes; temporary memory below this peak may grow freely (CPU). Chosen: negligible.
+// Bytes; temporary memory below this peak may grow freely (CPU). Chosen: a MiB fits in the L2
+// cache.
 constexpr int64_t kSmallPeak = int64_t{1} << 20;
-// Blocks per SM from which a kernel counts as filling the GPU. Chosen.
+// Blocks per SM from which a kernel counts as filling the GPU. Chosen: one computes while the other
+// waits for memory or at a barrier.
 constexpr int64_t kBlocksToFill = 2;
-// Attempts to reduce the memory peak before horizontal fusion is given up. Chosen.
+// Chunks from which a CPU kernel is distributed over threads: those of two threads (structure of
+// the runtime's loop).
+constexpr double kLeastChunks = 2;
+// Factor by which a launch's largest registers and shared memory may lower the occupancy of a long
+// kernel. Chosen: with fewer loads in flight, it would lose more than a launch costs.
+constexpr double kMaxOccupancyLoss = 2;
+// Attempts to reduce the memory peak before horizontal fusion is given up. Chosen: it bounds
+// planning time; each attempt takes a kernel out of its launch.
 constexpr int kMaxTrims = 100;
-// Kernel IR values of one GPU launch at most: beyond it, compiling takes longer than launches save.
-// Chosen. Identical kernels count once; kernels that will share a device function after
+// Kernel IR values of one GPU launch at most. Chosen: beyond it, compiling takes longer than
+// launches save. Identical kernels count once; kernels that will share a device function after
 // parameterization (backend/cuda/device_function_form.h) are counted each.
-constexpr int64_t kMaxNodes = 60000;
+constexpr int64_t kMaxLaunchValues = 60000;
 
 class HorizontalPacker {
  public:
@@ -96,7 +106,7 @@ class HorizontalPacker {
                      ? rates.graph_gap_us
                      : rates.step_us + (rates.fork_us.empty() ? 0 : rates.fork_us.back());
     // On a CPU, work too small for two threads runs on the calling thread: there is no launch.
-    short_us_ = machine_.is_gpu() ? 0 : 2 * rates.min_chunk_us;
+    short_us_ = machine_.is_gpu() ? 0 : kLeastChunks * rates.min_chunk_us;
     for (int k = 0; k < graph_.num_kernels(); ++k) {
       micros_.push_back(MicrosOf(k));
       packable_.push_back(Kernel(k).kind == GeneratorKind::kLoop || LeavesIdle(k) ||
@@ -183,7 +193,7 @@ class HorizontalPacker {
   bool Fits(int k) {
     if (!machine_.is_gpu() || !code_.insert(HashOf(Kernel(k).built.kernel)).second) return true;
     auto own = static_cast<int64_t>(Kernel(k).built.kernel.nodes.size());
-    bool fits = nodes_ == 0 || nodes_ + own <= kMaxNodes;
+    bool fits = nodes_ == 0 || nodes_ + own <= kMaxLaunchValues;
     if (fits) nodes_ += own;
     return fits;
   }
@@ -331,7 +341,7 @@ class HorizontalPacker {
       together.shared_bytes = most.shared_bytes;
       double blocks = EstimateCost(together, machine_).threads,
              alone = EstimateCost(works[i], machine_).threads;
-      if (is_long(group[i]) && 2 * blocks < alone) {
+      if (is_long(group[i]) && kMaxOccupancyLoss * blocks < alone) {
         Reject(group[i], "its occupancy would fall below half");
       } else {
         kept.push_back(group[i]);

@@ -28,7 +28,7 @@ bool IsNeverInKernel(const Instr& instr);
 // users of the value.
 std::string WhyNoKernel(const Instr& instr, const Machine& machine);
 // Bytes; a larger splat constant is filled by a kernel when it is needed instead of being kept in
-// memory. Chosen.
+// memory. Chosen: up to a page, a launch costs more than the memory.
 inline constexpr int64_t kMaxStoredSplat = 4096;
 // A constant that kernels load from memory: an array with more than one distinct value, an array
 // without elements, or a tuple. Other constants, which are scalars and splats, are embedded in the

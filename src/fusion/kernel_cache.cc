@@ -8,7 +8,7 @@
 namespace tokamak {
 namespace {
 
-// Kernel IR values in the cache at most: some 100 MB. Chosen.
+// Kernel IR values in the cache at most. Chosen: some 100 MB, less than a compiler may take.
 constexpr size_t kMaxCachedValues = 2'000'000;
 
 bool IsSameOp(const Instr& x, const Instr& y) {

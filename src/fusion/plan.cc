@@ -22,12 +22,15 @@ namespace {
 // In the order of FusionMode.
 constexpr std::string_view kFusionModes[] = {"none", "rules", "greedy", "search", "random"};
 // The unfused plan is a starting plan only if it costs less than this fraction of the others. It
-// certainly stores and launches more, so it must be clearly cheaper: by more than the cost model
-// errs. kClearly: on CPUs with measured rates. kClearlyElsewhere: with default rates, and on GPUs,
-// where horizontal fusion will still remove launches. Chosen.
+// certainly stores and launches more. Chosen: it must be cheaper by more than the cost model errs.
+// kClearly: on CPUs with measured rates. kClearlyElsewhere: with default rates, and on GPUs, where
+// horizontal fusion will still remove launches.
 constexpr double kClearly = 0.97, kClearlyElsewhere = 0.8;
-// GPU plans with costs within 5 % are treated as equal, for the same reason. Chosen.
+// Fraction: GPU plans with costs within 5 % are treated as equal. Chosen: the cost model errs by
+// more, while the number of kernels is certain.
 constexpr double kAboutOnGpu = 0.95;
+// Divides the budget for the second starting plan. Chosen: it is behind already, so it seldom wins.
+constexpr int64_t kBudgetOfSecond = 2;
 // The second starting plan is improved too if it costs less than this multiple of the cheapest:
 // kGreedyRatioSmall up to kFewInstrs instructions, kGreedyRatio above. Chosen: bounds planning
 // time; in large computations the second plan is mostly skipped.
@@ -173,7 +176,7 @@ Start BestOf(std::vector<StartingPlan> starting_plans, Setting& setting, int64_t
   ImproveStart(starting_plans[0], setting, budget);
   bool few = setting.computation.size() <= kFewInstrs;
   if (starting_plans[1].us < (few ? kGreedyRatioSmall : kGreedyRatio) * starting_plans[0].us)
-    ImproveStart(starting_plans[1], setting, budget / 2);
+    ImproveStart(starting_plans[1], setting, budget / kBudgetOfSecond);
   StartingPlan& best = IsBetter(starting_plans[1], starting_plans[0], setting) ? starting_plans[1]
                                                                                : starting_plans[0];
   setting.stats.chosen_us = best.us;

@@ -18,8 +18,8 @@ bool IsCommutativeInFirstTwo(const Instr& instr) {
   return IsCommutative(instr.op()) || instr.op() == Op::kFma;
 }
 
-// Elements of a small slice at most: its start does not affect the cost. The start of a larger one
-// matters for cache lines and vector alignment. Chosen.
+// Elements of a small slice at most. Chosen: it takes one or two cache lines of f32 wherever it
+// starts; the start of a larger one matters for cache lines and vector alignment.
 constexpr int64_t kMaxSmallSliceElements = 16;
 
 bool IsSmallSlice(const Instr& instr) {

@@ -10,7 +10,8 @@
 namespace tokamak {
 namespace {
 
-// Elements per task of the grid, roughly, for load balance in the cost model. Chosen.
+// Elements per task of the grid, roughly, for load balance in the cost model. Chosen: typical of
+// the kernels that generators build; only regions without a kernel are estimated so.
 constexpr double kElementsOfTask = 1024;
 
 // Number of contiguous result elements that repeat one operand element: it is computed once for

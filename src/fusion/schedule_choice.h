@@ -24,8 +24,8 @@ struct ScheduleOptions {
   // without that kernel, the cheapest. One that does not fit the kernel of its name in the chosen
   // plan is ignored here; the driver reports it (driver/compile/check_schedules.h).
   std::vector<ForcedSchedule> forced;
-  // Schedules per region whose modeled costs are compared. 1: the first is taken without a
-  // comparison.
+  // Schedules per region whose modeled costs are compared. Chosen: 1 takes the first without a
+  // comparison, because each more is a kernel to build and count for every region of the search.
   int64_t candidates = 1;
 };
 

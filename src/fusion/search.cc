@@ -12,7 +12,7 @@
 namespace tokamak {
 namespace {
 
-// Iterations at most. Chosen as a backstop: the search ends when no group has changed.
+// Iterations at most. Chosen: a backstop, since the search ends when no group has changed.
 constexpr int kSearchMaxIterations = 64;
 // With more promising moves than this per iteration, each is applied as soon as it is known to be
 // worthwhile. Chosen: keeps the planning time of large programs bounded.

@@ -13,8 +13,8 @@ namespace tokamak {
 namespace {
 
 // Upper bounds on kernel values per op, per operation of its formula, and on the copies of the
-// element code (panels and results); below the last one the size does not matter (kMaxNodes in
-// element.cc). Chosen.
+// element code (panels and results); below the last one the size does not matter. Chosen: together
+// they stay below kMaxNodes (element.cc), so a region that is accepted here builds.
 constexpr int64_t kContractNodesOfOp = 8, kContractNodesOfFlop = 12, kContractCopies = 8,
                   kContractFewNodes = 6000;
 

@@ -27,9 +27,12 @@ struct Digit {
 using MixedRadixIndex = std::vector<Digit>;  // one digit per dimension
 
 // Upper bounds on kernel values per op and per operation of its formula (threefry has only
-// operations that are counted); below the last one the size does not matter (kMaxNodes in
-// element.cc). Chosen.
+// operations that are counted); below the last one the size does not matter. Chosen: together they
+// stay below kMaxNodes (element.cc), so a region that is accepted here builds.
 constexpr int64_t kRowsNodesOfOp = 8, kRowsNodesOfFlop = 12, kRowsFewNodes = 6000;
+// Copies of the loop body for a row that is not whole vectors: one for them, one for the rest
+// (structure of the generated loop).
+constexpr int64_t kCopiesWithRest = 2;
 // Elements. Chosen: a multiple of the vector length on every machine.
 constexpr int64_t kWholeRow = 64;
 // Distinct indices at which one instruction is analyzed. Chosen: bounds the work.
@@ -113,7 +116,7 @@ class RowAccessChecker {
       nodes += NodesBehind(std::move(reduced_dims));
     }
     nodes += NodesBehind({region_.roots.begin(), region_.roots.end()});
-    return nodes * (row_ % kWholeRow == 0 ? 1 : 2) > kRowsFewNodes;
+    return nodes * (row_ % kWholeRow == 0 ? 1 : kCopiesWithRest) > kRowsFewNodes;
   }
 
   static int64_t NodesOf(const Instr& instr) {

@@ -20,14 +20,20 @@
 namespace tokamak {
 namespace {
 
-// Input bytes from which several vectors are processed together, elements per result from which it
-// pays off, the maximum number of vectors, and tasks per core that are left to distribute. Chosen.
+// Input bytes from which several vectors are processed together. Chosen: smaller inputs stay in the
+// L2 cache, where short runs cost no bandwidth. Elements per result from which it pays off. Chosen:
+// with fewer, initializing and storing the sums dominates. Maximum number of vectors. Chosen: a run
+// of up to 1 KiB per row is prefetched by hardware, and the sums stay in the L1 cache. Tasks per
+// core that are left to distribute. Chosen: they even out cores of unequal speed.
 constexpr int64_t kColumnsLargeInput = 1 << 20, kColumnsLongColumn = 16, kColumnsMostVectors = 16,
                   kColumnsTasksPerCore = 4;
 
 // Operations per reduced element up to which kUnrolledRows or kUnrolledFewRows rows are unrolled,
-// and these numbers of rows; the maximum of them, and of vectors of results per task, that a
-// schedule may have. Chosen.
+// and these numbers of rows. Chosen: unrolled rows load and store each sum once per several rows,
+// which only pays off while the elements are cheap; more rows would need more registers than there
+// are. kMaxUnrolledRows, kColumnsMaxVectors (of results per task) bound the schedules of a tuner.
+// kHalvedToOne: half of so many vectors of a row is one, so rows are not unrolled (structure).
+constexpr int64_t kHalvedToOne = 2;
 constexpr int64_t kLittle = 4, kSome = 16, kUnrolledRows = 8, kUnrolledFewRows = 4,
                   kMaxUnrolledRows = 16, kColumnsMaxVectors = 64;
 
@@ -117,7 +123,9 @@ class ColumnsBuilder {
     row_ = ProductOf(dims_, split_, rank);
   }
 
-  int64_t MaxLanes() const { return std::min(2 * machine_.Lanes(32), FloorPowerOfTwo(row_)); }
+  int64_t MaxLanes() const {
+    return std::min(kRegistersOfVector * machine_.Lanes(32), FloorPowerOfTwo(row_));
+  }
   int64_t VectorCount() const { return rows_ * StepsOfRow(); }
   // Whether one iteration may accumulate several rows of the input.
   bool ReducesSeveralRows() const {
@@ -172,9 +180,9 @@ class ColumnsBuilder {
   // instruction-level parallelism (of other rows if rows are short). Cheap reductions need enough
   // independent sums to cover the latency of an addition.
   int64_t VectorsPerBlock(int64_t vector_count) const {
-    // Grid iterations per core; sums that cover the latency of an addition; elements from which
-    // work is distributed over cores. Chosen.
-    constexpr int64_t kChunksPerCore = 8, kSums = 8, kMinParallelWork = 1 << 17;
+    // Grid iterations per core. Chosen: the last one to finish delays the kernel by at most 1/8.
+    // Sums in flight. Chosen: latency (4 cycles) times additions per cycle (2) of CPU cores.
+    constexpr int64_t kChunksPerCore = 8, kSums = 8;
     if (vectors_ > 1) return 1;
     int64_t vectors = machine_.HasShortVectors() ? InterleaveFactor(machine_) : 1;
     if (lanes_ >= machine_.Lanes(32) && flops_ <= kLittle && reducers_.size() + dots_.size() == 1)
@@ -362,7 +370,7 @@ std::vector<Schedule> ColumnsSchedules(const FusedRegion& region, const Machine&
   add(vector, vectors, 2 * at_once, unroll);
   add(vector, vectors, half(at_once), unroll);
   add(vector, 2 * vectors, half(at_once), unroll);
-  add(vector, half(vectors), at_once, vectors > 2 ? unroll : 1);
+  add(vector, half(vectors), at_once, vectors > kHalvedToOne ? unroll : 1);
   add(half(vector), vectors, 2 * at_once, unroll);
   add(vector, vectors, at_once, 2 * unroll);
   add(vector, vectors, at_once, half(unroll));

@@ -9,31 +9,42 @@
 namespace tokamak {
 namespace {
 
-// Maximum rows and columns of a tile: sums and both panels fit in the L2 cache. For a shallow dot
-// (k up to kShallow) moving the sums dominates, so tiles have fewer rows. Chosen.
-constexpr int64_t kMaxSide = 256, kMaxShallowRows = 64, kShallow = 128;
+// Maximum rows and columns of a tile. Chosen: sums (256 KiB) and both panels fit in an L2 cache of
+// 1 MiB. kMaxShallowRows: of a dot with k up to kShallowDepth. Chosen: moving the sums dominates
+// there, and those of 64 rows stay closer to the L1 cache.
+constexpr int64_t kMaxSide = 256, kMaxShallowRows = 64;
 // Bytes of one row of a panel along the contracted dimension. Chosen: panels fit in L2.
 constexpr int64_t kPanelBytes = 1024;
+// Times that a panel may be smaller in order to need no padding. Chosen: below half the depth, the
+// sums are loaded and stored more often than padding costs.
+constexpr int64_t kSmallerPanel = 2;
+// Tiles that splitting one yields: each keeps kMinOfTile (structure of the loop that splits).
+constexpr int64_t kHalves = 2;
 // Bytes of the sums of a tile of whole rows, and of its rhs panel. Chosen: together below L2.
 // kWholeSumBytes: bytes of a sum, as if all were f32.
 constexpr int64_t kWholeBytes = 256 << 10, kWholePanelBytes = 512 << 10, kWholeSumBytes = 4;
-// Chains: maximum bytes per tile of rows, maximum bytes of an rhs that stays packed, minimum rows
-// of a tile, maximum elements packed per row of results. Chosen.
+// Chains. Bytes per tile of rows. Chosen: intermediate rows stay in the L2 cache beside a panel.
+// Bytes of an rhs that stays packed. Chosen: it fits in L2, so tiles do not pack it again. Minimum
+// rows of a tile. Chosen: fewer reuse a packed panel too little. Elements packed per row of
+// results. Chosen: beyond it, packing costs as much as the products.
 constexpr int64_t kChainBytes = 128 << 10, kPackOnceBytes = 2 << 20, kMinRows = 16,
                   kMaxPackedPerRow = 4;
-// Tiles that keep the cores of a large machine busy, and the minimum multiplications per tile.
-// Chosen.
-// kChainTilesWanted: tasks of a chain that leave tasks for all threads.
+// Tiles that keep the cores of a large machine busy, whatever machine the kernel is built for.
+// Multiplications per tile. Chosen: some microseconds of one core, above the cost of handing out a
+// task. kChainTilesWanted: tasks of a chain. Chosen: they are uneven, so each thread gets several.
 constexpr int64_t kTilesWanted = 16, kMinOfTile = 1 << 18, kChainTilesWanted = 4 * kTilesWanted;
 // Several column blocks: bytes of lhs that stay in the L1 cache while the blocks of rhs stream
-// through, and minimum rows. Chosen.
+// through. Chosen: 32 KiB, the L1 cache of older cores, most of that of newer ones. Minimum rows.
+// Chosen: with fewer, each block of rhs is loaded for too few products.
 constexpr int64_t kBlockBytes = 32 << 10, kMinBlockRows = 8;
 // Vectors per column block of rhs, for short and for long vectors (Machine::HasShortVectors).
 // Chosen: the largest number that fits in registers together with the sums.
 constexpr int64_t kShortVectorsOfBlock = 4, kLongVectorsOfBlock = 2;
-// Dimensions of a prepacked rhs: column blocks, k, columns of a block. Chosen by prepack-weights.
+// Dimensions of a prepacked rhs: column blocks, k, columns of a block (structure of what
+// prepack-weights makes).
 constexpr size_t kPrepackedRank = 3;
-// AMX tiles (Intel): rows from which they pay off (chosen), rows and depth of a tile (hardware).
+// AMX tiles (Intel): rows from which they pay off (chosen: the others of a tile are padding), rows
+// and depth of a tile (hardware).
 constexpr int64_t kWorthTiles = 4, kContractTileRows = 16, kTileDepth = 32;
 
 TiledDimension CutInto(int64_t total, int64_t most, int64_t unit) {
@@ -85,12 +96,13 @@ Tiling TilingOf(const Instr& dot, const DotDimensions& dot_dims, const Machine& 
   int64_t most = std::min(RoundUp(dot_dims.k, depth_unit), kPanelBytes / bytes);
   if (whole_rows) most = std::clamp(kWholePanelBytes / (dot_dims.n * bytes), depth_unit, most);
   t.depth = CutInto(dot_dims.k, most, depth_unit);
-  for (int64_t size = most / depth_unit * depth_unit; size >= most / 2; size -= depth_unit) {
+  for (int64_t size = most / depth_unit * depth_unit; size >= most / kSmallerPanel;
+       size -= depth_unit) {
     if (dot_dims.k % size != 0) continue;
     t.depth = {.total = dot_dims.k, .size = size, .count = dot_dims.k / size};
     break;
   }
-  int64_t rows = dot_dims.k <= kShallow ? kMaxShallowRows : kMaxSide,
+  int64_t rows = dot_dims.k <= kShallowDepth ? kMaxShallowRows : kMaxSide,
           columns = kMaxSide / column_groups;
   if (whole_rows) {
     columns = RoundUp(dot_dims.n, column_unit);
@@ -102,7 +114,8 @@ Tiling TilingOf(const Instr& dot, const DotDimensions& dot_dims, const Machine& 
     return dot_dims.batch * t.rows.count * t.columns.count;
   };
   // Split the longer side while each tile keeps enough work.
-  while (cut() < kTilesWanted && t.rows.size * t.TileColumns() * dot_dims.k > 2 * kMinOfTile) {
+  while (cut() < kTilesWanted &&
+         t.rows.size * t.TileColumns() * dot_dims.k > kHalves * kMinOfTile) {
     if (!whole_rows && t.TileColumns() >= t.rows.size && columns > column_unit) {
       columns = std::max(columns / 2, column_unit);
     } else if (rows > row_unit) {
@@ -235,8 +248,9 @@ int64_t RecomputeCount(const Instr& dot, size_t operand, const Machine& machine)
 }
 
 bool CanUseContract(const Instr& dot, const Machine& machine) {
-  // Multiplications. Smaller dots are plain loops (chosen). Matrix-vector products read the matrix
-  // once, so packing cannot pay off.
+  // Multiplications. Smaller dots are plain loops. Chosen: packing and padding two 16 x 16 operands
+  // would take about as long as their product. Matrix-vector products read the matrix once, so
+  // packing cannot pay off.
   constexpr int64_t kMinWork = 4096;
   if (dot.op() != Op::kDot || !IsPlainArray(dot.shape())) return false;
   ElementType wide = AccumulatorElementType(dot.shape().type());

@@ -11,6 +11,12 @@
 
 namespace tokamak {
 
+// Cuts of a loop into segments, count at most. Chosen: each segment repeats the code of the body.
+inline constexpr size_t kMaxCuts = 8;
+// Ratio by which segments may increase the code, beyond a size that does not matter. Chosen: three
+// copies still fit the instruction cache where one does; beyond, fetching costs what is saved.
+inline constexpr size_t kMaxGrowth = 3;
+
 // The values i at which a comparison of the variable of a trial kernel's loop with a constant has
 // another result than at i - 1: ascending, from 1 to extent - 1. Comparisons that also depend on
 // other variables are ignored.

@@ -10,6 +10,10 @@ namespace tokamak {
 
 // A dot as batch x (m x k) * (k x n). Each of batch, m, n, k may stand for several dimensions.
 // Refers to the attributes and shapes of the dot, which must outlive it.
+// Contracted elements (K) up to which a dot is shallow. Chosen: up to here moving the results costs
+// more than the products, so storing the consumer instead of the sums pays.
+inline constexpr int64_t kShallowDepth = 128;
+
 struct DotDimensions {
   const DotAttrs& attrs;
   const Dims &lhs_dims, &rhs_dims;  // sizes of the operands' dimensions

@@ -5,12 +5,14 @@
 namespace tokamak {
 namespace {
 
-// Rows. Packing rhs does not pay off below. Chosen.
+// Rows. Chosen: up to here a packed rhs would be read too few times (once per 6 to 12 rows that fit
+// in registers) to repay the copy.
 constexpr int64_t kFewRows = 36;
 // Stride in bytes: rows at multiples of it map to the same L1 sets. Hardware: 64 sets of 64 bytes,
 // as in x86 L1 caches.
 constexpr int64_t kBadDistance = 4096;
-// Rows. From here on a copy of rhs pays off if its rows conflict in the L1 cache. Chosen.
+// Rows. From here on a copy of rhs pays off if its rows conflict in the L1 cache. Chosen: with more
+// rows than registers hold at once, rhs is reread, and each reread misses.
 constexpr int64_t kWorthCopy = 16;
 // Elements. Maximum edge of the squares in which panels are transposed. Chosen: a larger square
 // costs more code and compile time than it saves.
@@ -40,7 +42,8 @@ ElementType DotTile::factor_type() const {
 
 // Elements from row to row, padded if rows would conflict in the L1 cache.
 int64_t DotTile::PaddedPitch(int64_t row_length) const {
-  // Bytes: a cache line (hardware), and a stride whose multiples use few L1 sets (chosen).
+  // Bytes: a cache line (hardware), and a stride whose multiples use few L1 sets (chosen: multiples
+  // of 8 lines use 8 of 64 sets; one more line of padding uses all).
   constexpr int64_t kLine = 64, kConflictStride = 512;
   int64_t bytes = BytesOf(t_.type);
   return row_length * bytes % kConflictStride == 0 ? row_length + kLine / bytes : row_length;

@@ -13,10 +13,10 @@
 namespace tokamak {
 namespace {
 
-// Maximum kernel values and recursion depth; larger regions are rejected. Chosen: bounds compile
-// time and stack.
+// Maximum kernel values and recursion depth; larger regions are rejected. Chosen: they bound
+// compile time and stack.
 constexpr size_t kMaxNodes = 8000;
-constexpr int kMaxDepth = 2000;
+constexpr int kMaxRecursion = 2000;
 
 }  // namespace
 
@@ -125,7 +125,7 @@ Element ElementEmitter::At(const Instr& instr, const Coordinates& at, size_t res
   Key key{&instr, result_index, std::move(ids)};
   auto known = memo_.find(key);
   if (known != memo_.end()) return known->second;
-  if (b_.kernel().nodes.size() > kMaxNodes || recursion_depth_ > kMaxDepth) {
+  if (b_.kernel().nodes.size() > kMaxNodes || recursion_depth_ > kMaxRecursion) {
     Fail("the kernel would be too large");
     return Zero(type);
   }

@@ -30,7 +30,8 @@ std::optional<GeneratorKind> GeneratorKindFromName(std::string_view name) {
 
 namespace {
 
-// Lines of source locations in a kernel's text. Chosen.
+// Lines of source locations in a kernel's text. Chosen: a reader sees the head and the code of a
+// large kernel on one screen.
 constexpr size_t kMaxNotes = 12;
 
 BuildOutcome BuildCpu(const FusedRegion& region, GeneratorKind kind, const Schedule* schedule,
@@ -174,9 +175,10 @@ std::vector<KernelArgument> ArgumentsOf(const FusedRegion& region) {
 }
 
 int64_t InterleaveFactor(const Machine& machine) {
-  // Vectors per iteration, for short and for long vectors. Chosen.
-  constexpr int64_t kShort = 4, kLong = 2;
-  return machine.HasShortVectors() ? kShort : kLong;
+  // Vectors per iteration, for short and for long vectors. Chosen: four chains cover the latency of
+  // an addition on the two units of a core; long vectors have fewer units and larger loop bodies.
+  constexpr int64_t kOfShortVectors = 4, kOfLongVectors = 2;
+  return machine.HasShortVectors() ? kOfShortVectors : kOfLongVectors;
 }
 
 int64_t FloorPowerOfTwo(int64_t x) {

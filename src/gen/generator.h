@@ -170,6 +170,15 @@ int64_t FloorPowerOfTwo(int64_t x);
 // Independent vectors that a CPU kernel processes per iteration, so that their dependence chains
 // overlap (instruction-level parallelism). Machines with shorter vectors need more of them.
 int64_t InterleaveFactor(const Machine& machine);
+// Registers that one vector of results may take on a CPU. Chosen: two independent chains overlap;
+// more are left to the loops that interleave vectors.
+inline constexpr int64_t kRegistersOfVector = 2;
+// Elements from which a CPU kernel is worth distributing over cores. Chosen: tens of microseconds
+// of one core, above the cost of waking the threads.
+inline constexpr int64_t kMinParallelWork = 1 << 17;
+// Batches from which each thread has some of its own, so a batch is not divided. Chosen: 16 batches
+// balance the cores of a typical CPU.
+inline constexpr int64_t kManyBatches = 16;
 // The product of dims[begin, end).
 int64_t ProductOf(const Dims& dims, size_t begin, size_t end);
 

@@ -20,12 +20,18 @@
 namespace tokamak {
 namespace {
 
-// Grid iterations below which long rows are split, and the length of a long row in elements.
-// Chosen.
+// Grid iterations below which long rows are split. Chosen: several for each core of a large CPU.
+// Elements of a long row. Chosen: a part of it, some 16 KiB, outweighs the cost of an iteration.
 constexpr int64_t kLoopGridWanted = 256, kLongRow = 4096;
-// Vectors of a row from which an additional, overlapping one is negligible; vectors per grid
-// iteration of a single row that is cut into segments; elements of the shortest row. Chosen.
+// Vectors of a row from which an additional, overlapping one is negligible. Chosen: at most 1/16 of
+// the work. Vectors per grid iteration of a single row that is cut into segments. Chosen: they
+// outweigh the comparisons with the cuts. Elements of the shortest row. Chosen: a vector of f32.
 constexpr int64_t kLoopManySteps = 16, kSegmentVectors = 64, kLoopLeastRow = 4;
+// Vectors of the shortest row that is cut into segments. Chosen: each segment has one at least.
+constexpr int64_t kLeastCutVectors = 2;
+// Ratio by which a divisor of the row may be smaller than a vector. Chosen: half-filled vectors
+// cost as much as the remainder of a row that full vectors do not divide.
+constexpr int64_t kNarrower = 2;
 
 struct LoopSchedule {
   size_t inner = 0;  // dimensions of the domain that the inner loop covers
@@ -41,7 +47,8 @@ struct LoopSchedule {
 // machines with short vectors (Neoverse V1: Black-Scholes 1.28x, dropout 1.58x).
 int64_t VectorWidthFor(int64_t row, const Machine& machine) {
   int64_t vector = std::min(machine.Lanes(32), FloorPowerOfTwo(row));
-  // Vectors of a row from which several are processed per iteration, short or long ones. Chosen.
+  // Vectors of a row from which several are processed per iteration, short or long ones. Chosen:
+  // short ones overlap their chains at once; for long ones, the remainder of a row costs more.
   constexpr int64_t kShortVectors = 2, kLongVectors = 8;
   int64_t several = machine.HasShortVectors() ? kShortVectors : kLongVectors;
   int64_t together = row < several * vector ? 1 : InterleaveFactor(machine);
@@ -51,8 +58,8 @@ int64_t VectorWidthFor(int64_t row, const Machine& machine) {
   };
   while (together > 1 && costs()) together /= 2;
   vector *= together;
-  for (int64_t fewer = vector; fewer >= 1 && 2 * fewer >= std::min(vector, machine.Lanes(32));
-       fewer /= 2)
+  for (int64_t fewer = vector;
+       fewer >= 1 && kNarrower * fewer >= std::min(vector, machine.Lanes(32)); fewer /= 2)
     if (row % fewer == 0) return fewer;
   return vector;
 }
@@ -235,10 +242,10 @@ bool DividesInside(const Kernel& kernel) {
   return false;
 }
 
-// Segments: maximum number of cuts, maximum growth of the code, and code size (kernel values) below
-// which growth does not matter. Bytes of a root from which vectors stay aligned: beyond the
-// last-level cache of most machines. Chosen.
-constexpr size_t kMaxCuts = 8, kMaxGrowth = 3, kLoopFewNodes = 400;
+// Code size (kernel values) below which the growth by segments does not matter. Chosen: it fits the
+// L1 instruction cache of a core. Bytes of a root from which vectors stay aligned. Chosen: beyond
+// the last-level cache of most machines, where a line written twice costs bandwidth.
+constexpr size_t kLoopFewNodes = 400;
 constexpr int64_t kLargeBytes = int64_t{32} << 20;
 
 bool HasSegments(const FusedRegion& region) {
@@ -267,7 +274,7 @@ std::optional<BuiltKernel> BuildSegments(const FusedRegion& region, const Machin
                                          LoopSchedule schedule, const std::string& name,
                                          const BuiltKernel& whole) {
   int64_t row = RowOf(region, schedule);
-  if (row < 2 * machine.Lanes(32) || !HasSegments(region)) return std::nullopt;
+  if (row < kLeastCutVectors * machine.Lanes(32) || !HasSegments(region)) return std::nullopt;
   std::vector<int64_t> cuts = LoopBuilder(region, machine, schedule, name).FindCuts();
   if (cuts.empty() || cuts.size() > kMaxCuts) return std::nullopt;
   // In-place or large roots: keep vectors aligned and write nothing twice. The vector around a cut
@@ -288,7 +295,7 @@ std::optional<BuiltKernel> BuildSegments(const FusedRegion& region, const Machin
 std::optional<BuiltKernel> BuildFullVectors(const FusedRegion& region, const Machine& machine,
                                             LoopSchedule schedule, const std::string& name,
                                             const BuiltKernel& whole) {
-  // Vectors per row from which this pays off. Chosen.
+  // Vectors per row from which this pays off. Chosen: the overlap recomputes at most a fifth.
   constexpr int64_t kFewSteps = 4;
   int64_t row = RowOf(region, schedule);
   int64_t full = machine.Lanes(32), lanes = full * InterleaveFactor(machine);
@@ -308,7 +315,7 @@ std::optional<BuiltKernel> BuildFourVectors(const FusedRegion& region, const Mac
                                             LoopSchedule schedule, const std::string& name,
                                             const BuiltKernel& whole) {
   int64_t row = RowOf(region, schedule);
-  if (schedule.lanes != 2 * machine.Lanes(32) || row % (2 * schedule.lanes) != 0 ||
+  if (schedule.lanes != kRegistersOfVector * machine.Lanes(32) || row % (2 * schedule.lanes) != 0 ||
       whole.kernel.nodes.size() < kLongBody)
     return std::nullopt;
   schedule.lanes *= 2;

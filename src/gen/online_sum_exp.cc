@@ -7,11 +7,11 @@ namespace {
 
 // Whether `instr` is computed elementwise from `from` in a few steps.
 bool ComesFrom(const Instr& instr, const Instr& from) {
-  // Instructions visited. Chosen.
-  constexpr size_t kLookAt = 16;
+  // Instructions visited. Chosen: a softmax has fewer between its reductions; it bounds the search.
+  constexpr size_t kMaxBetween = 16;
   std::unordered_set<const Instr*> seen = {&instr};
   std::vector<const Instr*> open = {&instr};
-  while (!open.empty() && seen.size() < kLookAt) {
+  while (!open.empty() && seen.size() < kMaxBetween) {
     const Instr& next = *open.back();
     open.pop_back();
     if (&next == &from) return true;

@@ -13,8 +13,8 @@
 namespace tokamak {
 namespace {
 
-// Inputs of the reduction: values and indices. Its initial values follow, and the parameters of the
-// computation have the same order.
+// Inputs of the reduction: values and indices (definition of the argmax idiom). Its initial values
+// follow, and the parameters of the computation have the same order.
 constexpr size_t kPickInputs = 2;
 
 bool IsParameter(const Instr& instr, size_t number) {
@@ -108,7 +108,8 @@ struct Case {
 };
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-// The index of the first pair is the lower one.
+// Values of the pairs for which the comparison is evaluated; the index of the first pair is the
+// lower one. By definition of argmax: lower, greater, equal and NaN.
 constexpr Case kCases[] = {{2, 1, true, false},     {1, 2, false, true},
                            {1, 1, true, true},      {kNan, 1, true, true},
                            {1, kNan, false, false}, {kNan, kNan, true, true}};

@@ -5,8 +5,10 @@
 namespace tokamak {
 namespace {
 
-// Vectors of a row from which one more is negligible. Chosen.
-constexpr int64_t kRowManySteps = 8;
+// Vectors of a row from which one more is negligible. Chosen: it is at most 1/8 of the work.
+// Vectors in flight in shorter rows. Chosen: two chains overlap, and few elements are left for the
+// rest.
+constexpr int64_t kRowManySteps = 8, kFewInterleaved = 2;
 
 // Input bytes above which rows stream from memory. Chosen: about the size of an L2 cache.
 constexpr int64_t kMaxCachedInputBytes = 1 << 20;
@@ -31,7 +33,8 @@ std::string RowsBody::Analyze(bool caches) {
   levels_ = std::move(found.levels);
   row_count_ = found.row_count;
   row_length_ = found.row_length;
-  unroll_ = row_length_ >= kRowManySteps * machine_.Lanes(32) ? InterleaveFactor(machine_) : 2;
+  unroll_ = row_length_ >= kRowManySteps * machine_.Lanes(32) ? InterleaveFactor(machine_)
+                                                              : kFewInterleaved;
   FindLoops(caches);
   return "";
 }
@@ -54,15 +57,16 @@ bool RowsBody::CanReduceRowsTogether() const {
 }
 
 int64_t RowsBody::RowsPerIteration() const {
-  // Maximum concurrent rows; tasks per core; reductions per row up to which it pays off; row length
-  // (elements) from which it pays off for inputs in memory; elements worth distributing. Chosen.
-  constexpr int64_t kMaxRows = 4, kTasksPerCore = 4, kMaxReducers = 2, kLongRow = 16384,
-                    kMinParallelWork = 1 << 17;
+  // Maximum concurrent rows, and reductions per row up to which several pay off. Chosen: the sums
+  // of all rows stay in registers. Tasks per core. Chosen: they even out cores of unequal speed.
+  // Row length (elements) for inputs in memory. Chosen: 64 KiB, long enough to prefetch several
+  // streams.
+  constexpr int64_t kMaxRows = 4, kTasksPerCore = 4, kMaxReducers = 2, kLongStream = 16384;
   bool plain = CanReduceRowsTogether() && levels_[0].size() <= kMaxReducers &&
                row_length_ >= machine_.Lanes(32);
   // If the input is out of cache, only for long rows: short rows are contiguous and prefetched.
   bool is_out_of_cache = levels_[0][0].input().ByteSize() > kMaxCachedInputBytes;
-  if (!plain || (is_out_of_cache && (row_length_ < kLongRow || !machine_.HasShortVectors())))
+  if (!plain || (is_out_of_cache && (row_length_ < kLongStream || !machine_.HasShortVectors())))
     return 1;
   int64_t rows = kMaxRows;
   int64_t tasks = row_count_ * row_length_ >= kMinParallelWork ? kTasksPerCore * machine_.cores : 1;

@@ -17,13 +17,16 @@
 namespace tokamak {
 namespace {
 
-// Bytes from which adjacent vectors of sequences are processed together, bytes of a typical element
-// (f32, s32), minimum scan length for it, maximum vectors. Chosen.
-constexpr int64_t kScanLargeInput = 256 << 10, kScanElementBytes = 4, kScanLongColumn = 16,
-                  kScanMostVectors = 8;
+// Bytes from which adjacent vectors of sequences are processed together. Chosen: smaller inputs
+// stay in the L2 cache, where strided lines cost little. kScanElementBytes: of f32 and s32
+// (definition), assumed for all types.
+constexpr int64_t kScanLargeInput = 256 << 10, kScanElementBytes = 4;
+// Minimum scan length for it, and maximum vectors. Chosen: shorter columns do not repay the setup
+// of the carries, and those of 8 vectors still stay in registers or L1.
+constexpr int64_t kScanLongColumn = 16, kScanMostVectors = 8;
 // Sequences processed together if they are not adjacent. Chosen: covers the latency of an addition.
 constexpr int64_t kSequencesAtATime = 4;
-// Grid iterations that keep all cores busy. Chosen.
+// Grid iterations that keep all cores busy. Chosen: several for each core of a typical CPU.
 constexpr int64_t kScanGridWanted = 64;
 
 class ScanBuilder {
@@ -39,7 +42,7 @@ class ScanBuilder {
 
   BuildOutcome Build() {
     lanes_ = scan_.RunsInParallelLanes(machine_)
-                 ? std::min(2 * machine_.Lanes(32), FloorPowerOfTwo(scan_.inner))
+                 ? std::min(kRegistersOfVector * machine_.Lanes(32), FloorPowerOfTwo(scan_.inner))
                  : 1;
     BuiltKernel built;
     bool writes_once = lanes_ > 1 ? BuildColumns(built) : BuildSequences(built);

@@ -22,9 +22,12 @@ struct Scan {
 
   // Whether the scan, and elementwise code fused with it, runs in parallel lanes: vector lanes on a
   // CPU, threads on a GPU. On a CPU, sequences adjacent along `inner` are then vector lanes;
-  // otherwise the code is scalar. Chosen: fewer than 4 lanes do not pay off. On a GPU always true,
-  // whatever `inner` is.
-  bool RunsInParallelLanes(const Machine& machine) const { return inner >= 4 || machine.is_gpu(); }
+  // otherwise the code is scalar. On a GPU always true, whatever `inner` is.
+  bool RunsInParallelLanes(const Machine& machine) const {
+    return inner >= kMinScanLanes || machine.is_gpu();
+  }
+  // Lanes. Chosen: with fewer, gathering and storing partial vectors costs what they save.
+  static constexpr int64_t kMinScanLanes = 4;
 };
 
 // Returns why a scan has no kernel, nullopt if it has one.

@@ -41,14 +41,14 @@ struct ScheduleNumber {
   unsigned users = 0;
 };
 
-// Numbers per field: the rows, columns and depth of a tile. Chosen: no field has more.
-constexpr size_t kMaxNumbers = 3;
-constexpr std::string_view kNumberNames[kMaxNumbers] = {" rows", " columns", " depth"};
+// Numbers per field: the rows, columns and depth of a tile (structure of the text form).
+constexpr size_t kNumbersOfField = 3;
+constexpr std::string_view kNumberNames[kNumbersOfField] = {" rows", " columns", " depth"};
 
 // A field of the text form. Entries behind its last number are null.
 struct ScheduleField {
   std::string_view name;
-  std::array<ScheduleNumber, kMaxNumbers> numbers;
+  std::array<ScheduleNumber, kNumbersOfField> numbers;
 
   size_t count() const {
     return static_cast<size_t>(

@@ -75,6 +75,7 @@ enum class Staging : uint8_t {
                // task. kRows: cached in registers and shared memory
 };
 
+// Defaults: 1 of each size and count, the structure of a kernel that is not divided in that way.
 struct Schedule {
   GeneratorKind kind = GeneratorKind::kContract;
   int64_t tile_rows = 1, tile_columns = 1, tile_depth = 1;

@@ -18,15 +18,16 @@
 namespace tokamak {
 namespace {
 
-// Minimum cost of a branch's body, in simple operations, for one vector or thread. How often the
-// branch is taken is unknown; a misprediction costs about 50 operations, and code behind a branch
-// does not overlap with other code. Chosen.
+// Minimum cost of a branch's body, in simple operations, for one vector or thread. Chosen: how
+// often the branch is taken is unknown, a misprediction costs about 50 operations, and code behind
+// a branch does not overlap with other code.
 constexpr double kMinBranchCost = 192;
-// The same on a GPU with few threads per SM. Issue slots are mostly idle there, so redundant
-// computation is free, and a branch prevents overlap. Chosen.
+// The same on a GPU with few threads per SM. Chosen: issue slots are mostly idle there, so
+// redundant computation is free, and a branch prevents overlap.
 constexpr double kMinBranchCostFewThreads = 4096;
-constexpr double kFewThreads = 256;  // per SM
-// Limits the values visited to this multiple of the kernel's values: nested selects (a
+// Threads per SM. Chosen: up to two warps per scheduler, which leave most issue slots idle.
+constexpr double kFewThreads = 256;
+// Limits the values visited to this multiple of the kernel's values. Chosen: nested selects (a
 // concatenation of many operands) would otherwise take quadratic time.
 constexpr size_t kVisitFactor = 4;
 // Branches per kernel. Chosen: bounds compile time.

@@ -15,31 +15,39 @@ namespace {
 
 // ---- sizes of kernels
 
-// GPU merge sorts. Of a tile in shared memory: elements per thread, threads per block if lines are
-// short, maximum and minimum elements of a tile. Of sorted halves in global memory: elements per
-// thread, threads per block. Chosen.
-constexpr int64_t kTileItems = 8, kTileThreads = 256, kMaxTile = 2048, kMinTile = 256;
+// GPU merge sorts of a tile in shared memory. Elements per thread. Chosen: each repays a binary
+// search per pass, and more would not stay in registers. Threads per block if lines are short:
+// kBlockThreads. Maximum elements of a tile. Chosen: the positions and keys of several blocks fit
+// in the shared memory of an SM. Minimum. Chosen: below, merging in memory takes over too early.
+constexpr int64_t kTileItems = 8, kTileThreads = gpu::kBlockThreads, kMaxTile = 2048,
+                  kMinTile = 256;
+// Of sorted halves in global memory: elements and threads per block. Chosen: a thread's elements
+// repay its search in global memory; small blocks even out searches of unequal length.
 constexpr int64_t kHalvesItems = 16, kHalvesThreads = 128;
-// Bytes of shared memory per block (CUDA: 48 KiB without opting in), and those that a radix sort
-// uses for its words. The latter is chosen.
-constexpr int64_t kSortTileBytes = 48 << 10, kWordBytes = 32 << 10;
+// Bytes of shared memory that a radix sort uses for its words. Chosen: counters and sums take the
+// rest of kStaticSharedBytes.
+constexpr int64_t kWordBytes = 32 << 10;
 
-// GPU radix sorts of lines: bits per pass, words per thread and its minimum for short lines,
-// threads per block. Chosen.
+// GPU radix sorts of lines: bits per pass. Chosen: 16 digits fit a thread's packed counters; one
+// more bit doubles them. Words per thread, and their minimum for short lines. Chosen: they repay
+// the scan of a pass. Threads per block. Chosen: more would take longer in each of its barriers.
 constexpr int kLineDigitBits = 4;
 constexpr int64_t kLineItems = 16, kMinLineItems = 8, kMinLineThreads = gpu::kWarpSize,
                   kMaxLineThreads = 512;
-// GPU radix sorts by segments: maximum bits per digit, because a thread has one digit value;
-// threads per block; bytes of words per thread and the minimum number of words. Chosen.
+// GPU radix sorts by segments: maximum bits per digit. Chosen: a thread of a block has one of the
+// 256 digit values. Bytes of words per thread. Chosen: 16 registers, which leave an SM full.
+// Minimum number of words. Chosen: fewer would not repay the counts of a segment.
 constexpr int kSegmentDigitBits = 8;
-constexpr int64_t kSegmentThreads = 256, kSegmentItemBytes = 64, kMinSegmentItems = 4;
+constexpr int64_t kSegmentThreads = int64_t{1} << kSegmentDigitBits, kSegmentItemBytes = 64,
+                  kMinSegmentItems = 4;
 
-// GPU sorting networks: maximum and minimum block size; registers for all lines of a thread (a
-// single line may need more), and maximum lines per thread. Chosen.
-constexpr int64_t kNetworkThreads = 256, kNetworkFewThreads = 64;
+// GPU sorting networks: registers for all lines of a thread (a single line may need more). Chosen:
+// with the temporaries of an exchange, an SM stays full. Maximum lines per thread. Chosen: adjacent
+// lines of 4 bytes fill the widest access.
 constexpr int64_t kNetworkRegisters = 32, kNetworkLines = 4;
 
-// CPU merge sorts: elements whose positions, double-buffered, fit in local memory. Chosen.
+// CPU merge sorts: elements whose positions, double-buffered, fit in local memory. Chosen: 64 KiB,
+// a quarter of the stack that a kernel may use (twice kMaxCachedBytes of rows_body.cc).
 constexpr int64_t kMaxCpuLength = 8192;
 
 int LogOf(int64_t count) {
@@ -80,8 +88,8 @@ SortSchedule NetworkSchedule(const FusedRegion& region, const Machine& machine) 
       schedule.lines *= 2;
     schedule.vector = width(schedule.lines * sort.length);
   }
-  schedule.threads =
-      gpu::BlockSizeFor(sort.lines / schedule.lines, kNetworkThreads, kNetworkFewThreads, machine);
+  schedule.threads = gpu::BlockSizeFor(sort.lines / schedule.lines, gpu::kBlockThreads,
+                                       gpu::kFewBlockThreads, machine);
   return schedule;
 }
 
@@ -90,7 +98,7 @@ SortSchedule NetworkSchedule(const FusedRegion& region, const Machine& machine) 
 // The longest tile that fits in shared memory, with two buffers of positions.
 int64_t MaxTileOf(const SortSize& size) {
   int64_t bytes = 2 * BytesOf(ScalarType::kS32) + size.compared_bytes, tile = kMaxTile;
-  while (tile > kMinTile && tile * bytes > kSortTileBytes) tile /= 2;
+  while (tile > kMinTile && tile * bytes > kStaticSharedBytes) tile /= 2;
   return tile;
 }
 
@@ -179,11 +187,11 @@ constexpr double kScatterOps = 97, kScatterThreadOps = 350;
 // Nanoseconds of an SM per element and merge pass of a tile: measured on an H200, a pass over four
 // million words takes 40 to 55 us. The counted operations alone would take half of that.
 constexpr double kTileNs = 1.48, kUsPerNs = 1e-3;
-// Operations per exchange of a network and operand: a comparison, two selects and a move. Chosen.
+// Operations per exchange of a network and operand: a comparison, two selects and a move (counted).
 constexpr double kExchangeOps = 4;
-// Threads of a histogram's block (gpu/histogram.cc), and of an elementwise kernel's. Chosen there.
-constexpr double kHistogramThreads = 64, kSortLoopThreads = 256;
-// Block barriers per pass of a line radix sort, a count of the kernel's. Chosen by radix_sort.cc.
+// Threads of the blocks of a digit's histogram and of an elementwise kernel.
+constexpr double kHistogramThreads = gpu::kHistogramThreads, kSortLoopThreads = gpu::kBlockThreads;
+// Block barriers per pass of a line radix sort (counted in gpu/radix_sort.cc).
 constexpr double kLineBarriers = 4;
 
 // CPU, on one core. Microseconds per element and per key or operand of the runtime's sort
@@ -399,7 +407,7 @@ std::vector<SortSchedule> WordSortSchedules(const SortSize& words, const Machine
   if (words.compares_words && words.length > 1 && words.length <= kMaxNetworkLength)
     all.push_back({.method = SortMethod::kNetwork,
                    .tile = words.length,
-                   .threads = kNetworkFewThreads,
+                   .threads = gpu::kFewBlockThreads,
                    .items = words.length});
   if (std::optional<SortSchedule> line = LineRadixSchedule(words)) all.push_back(*line);
   all.push_back(SegmentRadixSchedule(words, machine));

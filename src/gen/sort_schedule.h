@@ -34,6 +34,7 @@ namespace tokamak {
 
 enum class SortMethod : uint8_t { kNetwork, kMerge, kRadix };
 
+// Defaults: 1 of each size and count, the structure of a sort that is not divided in that way.
 struct SortSchedule {
   SortMethod method = SortMethod::kMerge;
   // kRadix on a GPU: the instruction is rewritten to a sort of words (PackedKeyOf) first.

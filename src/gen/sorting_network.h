@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-// Maximum elements of a line. Chosen: no spills.
+// Maximum elements of a line. Chosen: keys and one operand stay in registers without spills.
 inline constexpr int64_t kMaxNetworkLength = 16;
 
 // Whether the lines of a sort are short enough for one thread's registers, and its comparator is a

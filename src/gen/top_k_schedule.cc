@@ -13,21 +13,25 @@ namespace {
 
 // Maximum reductions of a top-k: they become one kernel. Chosen: bounds its size.
 constexpr int64_t kMaxReductions = 8;
-// Minimum elements of a group: a vector of 128 bits of 16-bit elements.
+// Minimum elements of a group: a vector of 128 bits of 16-bit elements (hardware).
 constexpr int64_t kMinGroup = 8;
 // Operations per element of a reduction of 64-bit words (half as many for 32 bits): in registers,
 // and in shared memory, which longer rows use from kRegisterRowBytes on. Operations of a gathered
-// element. As the cost model (docs/cost_model.md) counts them; kRegisterRowBytes is chosen by
-// gpu/rows.cc.
+// element. As the cost model (docs/cost_model.md) counts them. kRegisterRowBytes: 1024 threads with
+// 32 registers for cached values hold the 64-bit words of 16 K elements of 4 bytes (counted).
 constexpr double kReduceOps = 8, kSharedReduceOps = 16, kGatherOps = 55;
 constexpr double kRegisterRowBytes = 64 << 10;
-// Bytes of a line that a kernel keeps in shared memory and registers between reductions (the longer
-// of kLongRowConfigs in gpu/rows.cc); longer lines are read again. Chosen there.
-constexpr double kCachedBytes = (224 << 10) + 1024 * 32 * 4;
-// Threads of a block of gpu/rows.cc, maximum and for several short rows; elements per thread; bytes
-// that a warp reads in the iterations of a short row, which it does not cache. Chosen there.
-constexpr double kReduceThreads = 1024, kWarpBlock = 256, kElementsPerThread = 16;
-constexpr double kWarpRowBytes = 8 * gpu::kWarpSize * 16;
+// Bytes of a line that a kernel keeps in shared memory and registers between reductions; longer
+// lines are read again.
+constexpr double kCachedBytes = gpu::kLongRows[1].Bytes();
+// Threads of a block of gpu/rows.cc, maximum and for several short rows.
+constexpr double kReduceThreads = kMaxThreadsPerBlock, kWarpBlock = gpu::kBlockThreads;
+// Elements per thread: four vectors of four (kBlockSteps of gpu/rows_schedule.cc, structure).
+constexpr double kElementsPerThread = 16;
+// Bytes of an access (hardware), and those that a warp reads in the iterations of a short row,
+// which it does not cache.
+constexpr int64_t kAccessBytes = 16;
+constexpr double kWarpRowBytes = gpu::kRowsWarpSteps * gpu::kWarpSize * kAccessBytes;
 
 class TopKCost {
  public:

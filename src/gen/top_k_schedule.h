@@ -17,6 +17,7 @@ enum class TopKMethod : uint8_t {
   kGroups,
 };
 
+// Defaults: groups of 1 element, the structure of a top-k without groups.
 struct TopKSchedule {
   TopKMethod method = TopKMethod::kSort;
   int64_t group = 1;  // kGroups: elements per group, a power of two

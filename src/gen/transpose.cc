@@ -85,10 +85,14 @@ class TransposeBuilder {
   ElementEmitter emitter_;
 };
 
-// Squares that a kernel transposes in sequence along the last dimension: lines of 256 bytes.
-// Chosen.
+// Lanes of a vector, and side of a square, at least. Chosen: the shuffles of a 2 x 2 square cost as
+// much as scalar accesses.
+constexpr int64_t kMinSquareSide = 4;
+// Squares that a kernel transposes in sequence along the last dimension. Chosen: lines of 128 to
+// 256 bytes are written, which hardware combines.
 constexpr int64_t kSquares = 4;
-// Operations per element up to which unrolling for each row of a square pays off. Chosen.
+// Operations per element up to which unrolling for each row of a square pays off. Chosen: beyond,
+// the code of all rows is large and computation hides the strided accesses.
 constexpr int64_t kMaxSquareFlops = 8;
 
 class SquareBuilder {
@@ -182,8 +186,8 @@ BuildOutcome TrySquares(const FusedRegion& region, const TransposedInput& transp
   for (const Instr* instr : region.instrs) flops += instr->info().flops_per_element;
   bool fits = (bits == 32 || bits == 64) && !IsComplex(type) && transposed_input.is_only_load &&
               transposed_input.strides[transposed_input.dimension] == 1 &&
-              flops <= kMaxSquareFlops && lanes >= 4 && dims[transposed_input.dimension] >= lanes &&
-              dims.back() >= lanes;
+              flops <= kMaxSquareFlops && lanes >= kMinSquareSide &&
+              dims[transposed_input.dimension] >= lanes && dims.back() >= lanes;
   if (!fits) return {};
   return SquareBuilder(region, transposed_input, lanes, name).Build();
 }

@@ -13,9 +13,10 @@
 namespace tokamak {
 namespace {
 
-// Minimum saving for a second loop: simple vector operations, and fraction of the loop's cost. The
-// branch itself is predicted. Maximum loops per kernel. Chosen.
+// Minimum saving for a second loop: simple vector operations, and fraction of the loop's cost.
+// Chosen: the branch itself is predicted, but the copy takes compile time and instruction cache.
 constexpr double kMinSaved = 16, kMinSavedFraction = 0.25;
+// Loops per kernel. Chosen: each may double the code.
 constexpr int kMaxUnswitched = 4;
 
 // Rewrites a loop's stores for a known condition, with a new loop variable.
@@ -166,7 +167,8 @@ Stmt LoopWhere(Kernel& kernel, const Stmt& loop, ValueId uniform_condition, bool
 int Deciding(const ScalarNode& node) {
   if (node.prim == Prim::kSelect) return 1;
   bool joins = node.prim == Prim::kAnd || node.prim == Prim::kOr;
-  return joins && node.type == ScalarType::kPred ? 2 : 0;
+  constexpr int kBothOperands = 2;  // operands of and, or (definition)
+  return joins && node.type == ScalarType::kPred ? kBothOperands : 0;
 }
 
 // Quick check for every kernel whose cost is estimated: most have no uniform condition.

@@ -11,7 +11,8 @@
 namespace tokamak {
 namespace {
 
-// Instructions. Shorter bodies are bound by latency; more vectors per iteration hide it. Chosen.
+// Instructions. Chosen: shorter bodies are bound by latency, which more vectors per iteration hide;
+// longer ones would spill registers.
 constexpr size_t kShortBody = 24;
 // Elements that a point stacks per iteration in one array. Chosen: bounds the unrolled code.
 constexpr int64_t kMaxStored = 64;

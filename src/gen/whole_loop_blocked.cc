@@ -23,11 +23,16 @@ constexpr int64_t kMinBytes = 1 << 20, kBlockLeastRow = 4096;
 // Maximum iterations of a block; rows accessed concurrently (rows at power-of-two strides conflict
 // in the cache); points of a block; elements that a block caches. Chosen: a block fits in the L1
 // cache.
-constexpr int64_t kMaxBlockIterations = 8, kMaxRows = 8, kBlockPoints = 1024,
+constexpr int64_t kMaxBlockIterations = 8, kMaxStackedRows = 8, kBlockPoints = 1024,
                   kBlockMaxCached = 6144;
 
-// Bytes of a typical element (f32, s32). Chosen.
+// Bytes of f32 and s32 (definition), which the sizes of blocks assume for all elements.
 constexpr int64_t kBytesOfElement = 4;
+// Blocks of iterations, at least. Chosen: with a single one, loading and storing the carried values
+// is not repaid. Vectors of a block's points, at least. Chosen: their chains overlap.
+constexpr int64_t kMinBlocksOfLoop = 2, kMinVectorsOfBlock = 2;
+// Grid iterations per core. Chosen: they even out cores of unequal speed.
+constexpr int64_t kBlockTasksPerCore = 2;
 
 // Bytes of the arrays that iterations read or write one row of.
 int64_t StackedBytes(const WholeLoopRegion& region) {
@@ -108,14 +113,14 @@ BuildOutcome BuildBlockedWholeLoop(const WholeLoopRegion& region, const Machine&
                                    int64_t lanes, const std::string& name) {
   int64_t count = region.independence.Points(), trip_count = region.trip_count.value_or(0);
   int64_t bytes = StackedBytes(region);
-  if (trip_count < 2 * kMaxBlockIterations || bytes < kMinBytes ||
+  if (trip_count < kMinBlocksOfLoop * kMaxBlockIterations || bytes < kMinBytes ||
       bytes / trip_count < kBlockLeastRow)
     return {std::nullopt, "its iterations stack too few elements"};
   int64_t rows = std::max<int64_t>(bytes / trip_count / (count * kBytesOfElement), 1);
-  int64_t together = std::clamp<int64_t>(kMaxRows / rows, 1, kMaxBlockIterations);
+  int64_t together = std::clamp<int64_t>(kMaxStackedRows / rows, 1, kMaxBlockIterations);
   int64_t most = std::min(kBlockPoints, kBlockMaxCached / HeldElements(region));
-  int64_t vectors = std::min(most, count / (2 * machine.cores)) / lanes;
-  if (vectors < 2) return {std::nullopt, "it has too few points"};
+  int64_t vectors = std::min(most, count / (kBlockTasksPerCore * machine.cores)) / lanes;
+  if (vectors < kMinVectorsOfBlock) return {std::nullopt, "it has too few points"};
   int64_t points = vectors * lanes, grid_size = (count + points - 1) / points;
   KernelBuilder b(name);
   WholeLoopKernel kernel(b, region);

@@ -17,8 +17,7 @@
 namespace tokamak {
 namespace {
 
-// Threads of a warp. Hardware.
-constexpr int64_t kLanes = 32;
+constexpr int64_t kLanes = kWarpSize;
 
 // Adjacent elements that a lane loads from shared memory: 16 bytes of f32, the widest access
 // (hardware).

@@ -8,6 +8,8 @@
 namespace tokamak {
 
 inline constexpr int64_t kMaxThreadsPerBlock = 1024;
+// Threads of a warp.
+inline constexpr int64_t kWarpSize = 32;
 // Bytes of a register.
 inline constexpr int64_t kRegisterBytes = 4;
 // Thread blocks per cluster, with the non-portable size.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel/gpu_limits.h"
 #include "kernel/scalar.h"
 
 // Kernel IR: the body of one kernel, independent of the target. Generators build it (builder.h),
@@ -157,8 +158,11 @@ struct MatrixMultiply {
   // Block-wide form only: threads of the thread block, and accumulators that each of them holds.
   int64_t Threads() const { return rows / warp_rows * (columns / warp_columns) * kWarpSize; }
   int64_t AccumulatorsPerThread() const { return warp_rows * warp_columns / kWarpSize; }
-  // A warp has 32 threads; a fragment is the m16n8 accumulator tile of mma.sync (PTX ISA).
-  static constexpr int64_t kWarpSize = 32, kFragmentRows = 16, kFragmentColumns = 8;
+  static constexpr int64_t kWarpSize = tokamak::kWarpSize;
+  // A fragment is the m16n8 accumulator tile of mma.sync (PTX ISA).
+  static constexpr int64_t kFragmentRows = 16, kFragmentColumns = 8;
+  // TF32 keeps 10 of the 23 mantissa bits of an f32 (PTX ISA): the bits that are kept.
+  static constexpr Bits kTf32Mask = 0xffffe000;
   // `depth` is a multiple of this: the K of one mma instruction (m16n8k16 for 16-bit and narrower
   // types, else m16n8k8).
   static int64_t DepthUnit(ScalarType type) { return BytesOf(type) < 4 ? 16 : 8; }

@@ -3,9 +3,6 @@
 namespace tokamak {
 namespace {
 
-// tf32 keeps 10 of the 23 mantissa bits of an f32 (PTX ISA).
-constexpr Bits kTf32Mask = 0xffffe000;
-
 Bits MultipliedAndAdded(ScalarType from, ScalarType to, Bits x, Bits y, Bits sum) {
   if (IsInteger(to)) {
     int64_t product = IntOfBits(from, x) * IntOfBits(from, y);
@@ -90,7 +87,7 @@ class Multiplier {
     line.resize(static_cast<size_t>(depth_));
     for (size_t p = 0; p < line.size(); ++p) {
       if (!Read(array, begin + static_cast<int64_t>(p) * distance, line[p])) return false;
-      if (product_.tf32) line[p] &= kTf32Mask;
+      if (product_.tf32) line[p] &= MatrixMultiply::kTf32Mask;
     }
     return true;
   }

@@ -11,34 +11,34 @@
 #include "analysis/loops.h"
 #include "cost/numbers.h"
 #include "cost/rates.h"
+#include "cost/units.h"
 #include "cost/work.h"
 #include "kernel/cluster.h"
+#include "kernel/gpu_limits.h"
 
 namespace tokamak {
 namespace {
 
-// Microseconds: the host reads the condition back after each iteration. Chosen: typical
-// device-to-host latency, not calibrated.
+// Microseconds: the host reads the condition back after each iteration. Chosen: typical latency of
+// a copy from device to host, not calibrated.
 constexpr double kReadBack = 15;
 // Slowdown of each phase, as a fraction: all phases run with the registers and shared memory of the
-// largest one. Chosen.
+// largest one. Chosen: a guess, so that a persistent kernel must save more than launches' noise.
 constexpr double kSharedLaunchSlowdown = 0.05;
-// Microseconds: maximum duration of one launch, so that a run can be cancelled (docs/loops.md).
-constexpr double kMostMicros = 250000;
-// Microseconds: launch latency is negligible for longer iterations. Chosen.
+// Microseconds: launch latency is negligible for longer iterations. Chosen: a launch of 2 us is a
+// thousandth of it.
 constexpr double kLongIterationUs = 2000;
-// Iterations per launch, which are counted in an s32. Chosen.
+// Iterations per launch. Chosen: they are counted in an s32, with room for the increment.
 constexpr int64_t kMaxIterations = 1 << 30;
 // Microseconds per byte that a copy reads or writes: 1 TB/s. Chosen: less than the bandwidth of the
 // L2 cache (machines/h200.json), because a copy in a persistent kernel is short.
 constexpr double kCopyUsPerByte = 1e-6;
-// Limits of one persistent kernel. kMostPhases: chosen, bounds code size. kMaxSlices: pointers
-// among the kernel parameters, 3,840 bytes of the 4,096 that CUDA allows (CUDA programming guide).
+// Limits of one persistent kernel. kMostPhases: steps of an iteration. Chosen: it bounds code size.
+// kMaxSlices: pointers among the kernel parameters, 3,840 bytes of the 4,096 that CUDA allows (CUDA
+// programming guide).
 constexpr size_t kMostPhases = 48, kMaxSlices = 480;
 // Thread blocks of a phase. Chosen: block indices fit int32 with room for the grid-stride loop.
 constexpr int64_t kMaxPersistentBlocks = INT32_MAX / 4;
-// Threads per warp (CUDA programming guide).
-constexpr int kWarpSize = 32;
 
 struct Phases {
   double work_us = 0;
@@ -90,8 +90,8 @@ class Chooser {
     if (why_not.empty() && trip_count && *trip_count < 2) why_not = "its trip count is 1";
     bool accepted = why_not.empty() && one_launch_us < launched;
     if (accepted) {
-      program_.persistent[step.target] =
-          std::clamp<int64_t>(static_cast<int64_t>(kMostMicros / one_launch_us), 1, kMaxIterations);
+      program_.persistent[step.target] = std::clamp<int64_t>(
+          static_cast<int64_t>(kLaunchChunkUs / one_launch_us), 1, kMaxIterations);
       program_.persistent_us[step.target] = one_launch_us;
     }
     Decision record{.pass = "lower",

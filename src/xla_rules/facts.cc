@@ -306,7 +306,9 @@ bool ReadsRepeatedly(const Instr& user, const Instr& operand) {
 }
 
 bool HoldsInnerLoop(const Instr& instr) {
-  constexpr int64_t kFewInputs = 10;  // input elements per result element (chosen)
+  // Input elements per result element. Chosen: a longer inner loop dominates the cost of its
+  // element.
+  constexpr int64_t kFewInputs = 10;
   return AnyInstr(instr, [](const Instr& in) {
     return (in.op() == Op::kReduce || in.op() == Op::kReduceWindow) &&
            ReadsPerElement(in) > kFewInputs;

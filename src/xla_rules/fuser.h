@@ -23,6 +23,10 @@
 
 namespace tokamak::fuse {
 
+// Iterations of a pass over a computation. Chosen: a backstop for its run time, since most
+// computations do not change after the second one.
+inline constexpr int kMaxFusionIterations = 8;
+
 // Base of the passes that create fusions: it bundles the rules, the editor and the decision log.
 class Fuser {
  public:

@@ -10,10 +10,8 @@ class ProducerFusionMerger : public fuse::Fuser {
 
   // Merged fusions are new and are visited again.
   Changed Run(Computation& computation) {
-    // Maximum iterations. Chosen: bounds the run time of the pass.
-    constexpr int kMaxFusionIterations = 8;
     Changed changed = Changed::kNo;
-    for (int iteration = 0; iteration < kMaxFusionIterations; ++iteration) {
+    for (int iteration = 0; iteration < fuse::kMaxFusionIterations; ++iteration) {
       Changed once = MergeAll(computation);
       changed |= once;
       if (once == Changed::kNo) break;

@@ -90,8 +90,8 @@ MaybeRejection FusionRules::Size(const Instr& a, const Instr& b, bool joined) co
     return Reject(kKernelSize, fmt::format("{} instructions of {}", instrs, limits_.fused_instrs));
   // Below this many instructions the register limit is not checked. Chosen: such fusions cannot
   // reach it.
-  constexpr int64_t kFewInstrs = 32;
-  if (lifted_.Has(kRegisters) || instrs < kFewInstrs) return std::nullopt;
+  constexpr int64_t kFewFusedInstrs = 32;
+  if (lifted_.Has(kRegisters) || instrs < kFewFusedInstrs) return std::nullopt;
   int64_t of_a = RegistersOf(a), of_b = RegistersOf(b), kept = joined ? ResultsOf(a) : 1;
   int64_t registers = std::max(of_a, of_b + kept);
   if (registers > limits_.fused_registers)
@@ -174,7 +174,7 @@ MaybeRejection FusionRules::MayBeMerged(const Instr& fusion) const {
     for (const Instr* operand : merged) then += BytesOf(operand->shape());
   }
   if (is_root) return Reject(kAllOrNone, "it is the result");
-  // A merge may increase the bytes read by this factor. Chosen.
+  // A merge may increase the bytes read by this factor. Chosen: a launch saved repays some traffic.
   constexpr double kMostMore = 1.1;
   if (!lifted_.Has(kMoreBytes) && static_cast<double>(then) > kMostMore * static_cast<double>(now))
     return Reject(kMoreBytes, fmt::format("{} instead of {}", then, now));

@@ -15,10 +15,8 @@ class HorizontalFuser : public fuse::Fuser {
 
   // Producers of a horizontal fusion may themselves be fused horizontally in the next iteration.
   Changed Run(Computation& computation) {
-    // Maximum iterations. Chosen: bounds the run time of the pass.
-    constexpr int kMaxFusionIterations = 8;
     Changed changed = Changed::kNo;
-    for (int iteration = 0; iteration < kMaxFusionIterations; ++iteration) {
+    for (int iteration = 0; iteration < fuse::kMaxFusionIterations; ++iteration) {
       Changed once = Changed::kNo;
       std::vector<Instr*> order = computation.PostOrder();
       for (size_t i = order.size(); i-- > 0;)

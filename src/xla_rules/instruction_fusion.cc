@@ -17,10 +17,8 @@ class InstructionFuser : public fuse::Fuser {
   // First producers with one user, then those that must be duplicated. Iterates until nothing
   // changes, because a new fusion may absorb more producers than its root could.
   Changed Run(Computation& computation) {
-    // Maximum iterations. Chosen: bounds the run time of the pass.
-    constexpr int kMaxFusionIterations = 8;
     Changed changed = Changed::kNo;
-    for (int iteration = 0; iteration < kMaxFusionIterations; ++iteration) {
+    for (int iteration = 0; iteration < fuse::kMaxFusionIterations; ++iteration) {
       Changed once = Walk(computation, false);
       once |= Walk(computation, true);
       changed |= once;

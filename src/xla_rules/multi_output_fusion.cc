@@ -14,10 +14,8 @@ class MultiOutputFuser : public fuse::Fuser {
   using Fuser::Fuser;
 
   Changed Run(Computation& computation) {
-    // Maximum iterations. Chosen: bounds the run time of the pass.
-    constexpr int kMaxFusionIterations = 8;
     Changed changed = Changed::kNo;
-    for (int iteration = 0; iteration < kMaxFusionIterations; ++iteration) {
+    for (int iteration = 0; iteration < fuse::kMaxFusionIterations; ++iteration) {
       Changed once = Changed::kNo;
       for (Instr* shared : computation.PostOrder())
         if (!shared->is_removed()) once |= JoinSiblings(*shared);

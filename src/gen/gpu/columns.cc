@@ -16,13 +16,23 @@
 namespace tokamak::gpu {
 namespace {
 
-// Threads along the results: maximum, and the minimum for which a warp uses whole memory sectors.
-// Chosen.
-constexpr int64_t kMaxX = 32, kMinX = 8;
-// Minimum elements that a thread reduces before more threads share a result; loads in flight, by
-// preference and at most. Chosen.
-constexpr int64_t kMinReducedPerThread = 4, kColumnsUnroll = 4, kColumnsMaxUnroll = 16;
-constexpr int64_t kMaxY = 32;  // maximum sums per result (chosen)
+// Threads along the results: at most a warp, whose accesses are then contiguous, and at least as
+// many as use whole memory sectors: 8 elements of 4 bytes (hardware: 32 bytes).
+constexpr int64_t kMaxX = kWarpSize, kMinX = 8;
+// Minimum elements that a thread reduces before more threads share a result. Chosen: with fewer,
+// the reduction in shared memory costs more than it saves.
+constexpr int64_t kMinReducedPerThread = 4;
+// Loads in flight, by preference and at most. Chosen: together with the other warps of an SM, four
+// cover the memory latency; more take registers from other blocks.
+constexpr int64_t kColumnsUnroll = 4, kColumnsMaxUnroll = 16;
+// Maximum sums per result. Chosen: one thread adds them up while the others wait.
+constexpr int64_t kMaxY = 32;
+// Blocks per SM for which narrower vectors and blocks are preferred. Chosen: one block waits at
+// barriers or for memory while the other computes.
+constexpr int64_t kColumnBlocksPerSm = 2;
+// Divides kBlockThreads for blocks whose threads share no result. Chosen: without barriers, smaller
+// blocks fill the SMs more evenly.
+constexpr int64_t kSmallerBlocks = 2;
 
 class ColumnsBuilder {
  public:
@@ -93,7 +103,8 @@ class ColumnsBuilder {
                                reduced_count_ * results_);
     lanes_ = widest_;
     // If the inputs fit in the cache, vector accesses save little: prefer more threads.
-    while (lanes_ > 1 && !ReadsLarge() && results_ / lanes_ < kMinX * 2 * machine_.cores)
+    while (lanes_ > 1 && !ReadsLarge() &&
+           results_ / lanes_ < kMinX * kColumnBlocksPerSm * machine_.cores)
       lanes_ /= 2;
     vectors_ = results_ / lanes_;
     if (!can_reassociate_) {
@@ -101,10 +112,10 @@ class ColumnsBuilder {
       return;
     }
     x_ = std::min(kMaxX, vectors_);
-    while (x_ > kMinX && vectors_ < x_ * 2 * machine_.cores) x_ = CeilDiv(x_, 2);
+    while (x_ > kMinX && vectors_ < x_ * kColumnBlocksPerSm * machine_.cores) x_ = CeilDiv(x_, 2);
     y_ = FloorPowerOfTwo(std::clamp<int64_t>(reduced_count_ / kMinReducedPerThread, 1,
                                              std::min(kMaxY, kBlockThreads / x_)));
-    if (y_ == 1 && vectors_ > x_) x_ = std::min(kBlockThreads / 2, vectors_);
+    if (y_ == 1 && vectors_ > x_) x_ = std::min(kBlockThreads / kSmallerBlocks, vectors_);
   }
 
   // Changes the preferred schedule to another one. Returns why it does not fit.

@@ -28,10 +28,9 @@
 namespace tokamak::gpu {
 namespace {
 
-// TF32 keeps 10 of the 23 mantissa bits of f32 (PTX ISA): the bits that are kept, half of the last
-// one, the smallest f32 that would round to infinity, and a NaN.
-constexpr Bits kTf32Mask = 0xffffe000, kTf32Half = 0x1000, kTf32Overflow = 0x7f7ff000,
-               kQuietNan = 0x7fc00000;
+// Bits of f32: half of the last one that TF32 keeps (MatrixMultiply::kTf32Mask, PTX ISA), the
+// smallest f32 that would round to infinity, and a NaN (IEEE 754).
+constexpr Bits kTf32Half = 0x1000, kTf32Overflow = 0x7f7ff000, kQuietNan = 0x7fc00000;
 
 // Finds the single dot of a region. Returns why there is none, empty if there is.
 std::string FindDot(const FusedRegion& region, const Machine& machine, const Instr*& dot) {
@@ -245,7 +244,9 @@ class BlockContract {
   // instead. NaN keeps a set mantissa bit.
   Scalar RoundedToTf32(Scalar x) {
     auto word = [&](Bits bits) { return b_.ConstantBits(ScalarType::kU32, bits); };
-    auto kept = [&](Scalar bits) { return (bits & word(kTf32Mask)).BitsAs(ScalarType::kF32); };
+    auto kept = [&](Scalar bits) {
+      return (bits & word(MatrixMultiply::kTf32Mask)).BitsAs(ScalarType::kF32);
+    };
     Scalar bits = x.BitsAs(ScalarType::kU32),
            least = b_.ConstantBits(ScalarType::kF32, kTf32Overflow);
     Scalar large = Choose(x == x, kept(bits), b_.ConstantBits(ScalarType::kF32, kQuietNan));

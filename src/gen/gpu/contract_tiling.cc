@@ -9,18 +9,33 @@
 namespace tokamak::gpu {
 namespace {
 
-// Maximum and minimum side of a preferred tile; f64 has a lower maximum, since its sums take two
-// registers. Chosen.
+// Maximum side of a preferred tile. Chosen: 128 x 128 sums are 64 registers of each of 8 warps'
+// threads; f64 sums take two registers. Minimum side. Chosen: the rows of a fragment (m16n8).
 constexpr int64_t kMaxTileSide = 128, kMaxTileSide64 = 64, kMinTileSide = 16;
-// Results. Tiles are halved until there is one per SM, but not below this. Chosen.
+// Results. Tiles are halved until there is one per SM, but not below this. Chosen: smaller tiles
+// load more panel elements per multiplication than idle SMs cost.
 constexpr int64_t kMinTileResults = 32 * 32;
-// Bytes of a panel along K: enough multiplications between two barriers. Warps per block: maximum,
-// and default. Chosen.
+// Bytes of a panel along K. Chosen: two memory sectors, and enough multiplications between two
+// barriers; double buffers of deeper panels leave shared memory for fewer blocks per SM.
 constexpr int64_t kDepthBytes = 64;
+// Warps per block: maximum, and default. Chosen: the largest tile needs 8 for its sums; with 4,
+// several blocks fit on an SM.
 constexpr int64_t kMaxWarps = 8, kContractWarps = 4;
-// Narrow tilings: rows and columns of a tile, block size, K per panel; minimum K. Chosen.
-constexpr int64_t kNarrowRows = 32, kNarrowColumns = 8, kNarrowThreads = 256;
+// Narrow tilings: rows and columns of a tile, and block size. Chosen: few results per block leave
+// blocks for all SMs, and its threads divide K between them.
+constexpr int64_t kNarrowRows = 32, kNarrowColumns = 8, kNarrowThreads = kBlockThreads;
+// K per panel. Chosen: panels of 40 rows and columns (80 KiB of f32) fit an SM twice. Minimum K.
+// Chosen: with less, the slices of K are too short to repay adding them up.
 constexpr int64_t kNarrowDepth = 512, kMinDepth = 128;
+// Factor by which SMs must outnumber tiles for narrow tilings. Chosen: otherwise at least half of
+// the SMs have work, and splitting K would add traffic.
+constexpr int64_t kIdleFactor = 2;
+// Minimum of tile_rows over kThreadTileSize: threads along the rows of a narrow tile. Chosen: with
+// one, all threads of a slice would share each row of lhs.
+constexpr int64_t kMinNarrowThreads = 2;
+// Panels in shared memory at once: the next one is loaded while one is multiplied (structure of the
+// generated loop).
+constexpr int64_t kDoubleBuffer = 2;
 // Narrow tilings: side of the square of sums that a thread computes for its slice. Chosen: 16 sums
 // per thread, each kept as 4 partial sums along K, take 64 registers.
 constexpr int64_t kThreadTileSize = 4;
@@ -52,7 +67,8 @@ int64_t TilesOf(const Schedule& s, const DotDimensions& dot_dims) {
 // The schedule that splits K for tiles of these rows.
 Schedule NarrowSchedule(const DotDimensions& dot_dims) {
   Schedule s;
-  s.tile_rows = std::clamp(CeilPowerOfTwo(dot_dims.m), 2 * kThreadTileSize, kNarrowRows);
+  s.tile_rows =
+      std::clamp(CeilPowerOfTwo(dot_dims.m), kMinNarrowThreads * kThreadTileSize, kNarrowRows);
   s.tile_columns = kNarrowColumns;
   s.tile_depth = std::min(CeilPowerOfTwo(dot_dims.k), kNarrowDepth);
   s.inner_rows = s.inner_columns = kThreadTileSize;
@@ -78,7 +94,7 @@ void SetWarps(Schedule& s, int64_t warps, const DotDimensions& dot_dims) {
     }
   }
   s.threads = count() * kWarpSize;
-  s.stages = dot_dims.k > s.tile_depth ? 2 : 1;
+  s.stages = dot_dims.k > s.tile_depth ? kDoubleBuffer : 1;
 }
 
 // Adds a schedule if it fits and is not in the list.
@@ -100,7 +116,7 @@ std::string WhyNotWide(const GpuDotTiling& t) {
            std::to_string(MatrixMultiply::DepthUnit(t.type));
   if (t.threads != t.ThreadsPerSlice() * kWarpSize)
     return "threads: the warps of the tile have " + std::to_string(t.ThreadsPerSlice() * kWarpSize);
-  if (t.stages > (t.panels > 1 ? 2 : 1))
+  if (t.stages > (t.panels > 1 ? kDoubleBuffer : 1))
     return "stages: at most 2, and 1 for a single panel along K";
   int64_t sums = t.inner_rows * t.inner_columns / kWarpSize;
   int64_t sum_bytes = BytesOf(*AccumulatorScalarType(t.type));
@@ -176,7 +192,7 @@ Schedule PreferredDotSchedule(const Instr& dot, const DotDimensions& dot_dims,
     (s.tile_rows > s.tile_columns ? s.tile_rows : s.tile_columns) /= 2;
   // If there are so few tiles that most SMs would be idle, K is split.
   if (type == ScalarType::kF32 && dot_dims.k >= kMinDepth &&
-      2 * TilesOf(s, dot_dims) <= machine.cores)
+      kIdleFactor * TilesOf(s, dot_dims) <= machine.cores)
     return NarrowSchedule(dot_dims);
   int64_t unit = MatrixMultiply::DepthUnit(type);
   s.tile_depth =

@@ -7,13 +7,14 @@
 namespace tokamak::gpu {
 namespace {
 
-// Bytes. Every device allocation and every value in an arena is aligned to this (chosen).
-// kMaxVectorWidth: elements of an access, 16 bytes of 2-byte elements (hardware).
+// Bytes. Every device allocation and every value in an arena is aligned to this. Chosen: a multiple
+// of the widest access (16 bytes) and of two memory sectors, at little padding.
 constexpr int64_t kAlignment = 64;
+// Elements of an access, 16 bytes of 2-byte elements (hardware).
 constexpr int64_t kMaxVectorWidth = 8;
-// Operations per element in units of ops.def, above which each lane needs registers of its own.
-// Chosen.
-constexpr int64_t kManyFlops = 64;
+// Operations per element in units of ops.def above which vectors have at most kVectorOfManyFlops
+// elements. Chosen: each lane needs registers of its own, and arithmetic, not memory, is the limit.
+constexpr int64_t kManyFlops = 64, kVectorOfManyFlops = 2;
 
 bool IndicesFit32(const Kernel& kernel) {
   UsedValues used(kernel);
@@ -39,7 +40,7 @@ int64_t VectorWidthFor(const FusedRegion& region, const Machine& machine, int64_
     for (const Shape& part : ResultShapesOf(root->shape())) look(part);
   for (const Instr* instr : region.instrs) flops += instr->info().flops_per_element;
   int64_t lanes = std::min(machine.Lanes(8 * bytes), kMaxVectorWidth);
-  if (flops > kManyFlops) lanes = std::min<int64_t>(lanes, 2);
+  if (flops > kManyFlops) lanes = std::min(lanes, kVectorOfManyFlops);
   while (row_length % lanes != 0) lanes /= 2;
   return lanes;
 }

@@ -76,10 +76,32 @@ BuildOutcome BuildDistributedWholeLoop(const WholeLoopRegion& region, const Mach
 
 // ---- shared by the GPU generators
 
-// Threads of a warp. Hardware (CUDA programming guide).
-inline constexpr int64_t kWarpSize = 32;
-// Threads of a block, and of the smallest one if there are few blocks. Chosen.
+using tokamak::kWarpSize;
+// Threads of a block. Chosen: 8 blocks fill the 2048 threads of an SM, and a block that waits at a
+// barrier leaves others. Of the smallest one if there are few blocks. Chosen: two warps still hide
+// each other's latency.
 inline constexpr int64_t kBlockThreads = 256, kFewBlockThreads = 64;
+// Threads of a block of gpu/histogram.cc. Chosen: each has a byte of its own for each of 256
+// values, 16 KiB in all, so several blocks fit on an SM.
+inline constexpr int64_t kHistogramThreads = 64;
+// Threads per SM that saturate memory. Chosen: a quarter of an SM's threads, each with several
+// loads in flight, cover the latency.
+inline constexpr int64_t kThreadsWanted = 512;
+// Vectors per thread up to which one warp processes a row. Chosen: all of them are in flight at
+// once; more threads would need barriers.
+inline constexpr int64_t kRowsWarpSteps = 8;
+// A block that caches one long row: threads, registers per thread and bytes of shared memory.
+struct LongRow {
+  int64_t threads, thread_registers, shared_bytes;
+
+  // Bytes of a row that the block keeps on chip, for rows of its own.
+  constexpr int64_t Bytes() const {
+    return shared_bytes + threads * thread_registers * kRegisterBytes;
+  }
+};
+// Chosen: with the first, two blocks fit on an SM, so one loads while the other computes; otherwise
+// one block takes nearly all shared memory of an SM (kMaxSharedBytes).
+inline constexpr LongRow kLongRows[] = {{512, 16, 112 << 10}, {kMaxThreadsPerBlock, 32, 224 << 10}};
 
 // Vector width, in elements, of a thread's accesses: the largest with which the widest element type
 // fits one access and that divides `row_length`, the length of the contiguous rows. Arrays of fewer

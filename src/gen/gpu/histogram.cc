@@ -16,12 +16,13 @@
 namespace tokamak::gpu {
 namespace {
 
-// Block size (chosen), and the maximum elements per thread, since a count is one byte.
-constexpr int64_t kCountsThreads = 64, kMaxOfThread = 255;
-// Counts packed in a 32-bit word, and the maximum number of distinct values: four per thread.
-constexpr int64_t kPacked = 4, kMaxNumbers = kCountsThreads * kPacked;
+// Maximum elements per thread: a count is one byte (structure of the packed words).
+constexpr int64_t kMaxOfThread = 255;
+// Counts packed in a 32-bit word. Chosen: bytes, the fewest bits that a thread can unpack in one
+// operation. Maximum number of distinct values: four per thread, which sums them up.
+constexpr int64_t kPacked = 4, kMaxCounted = kHistogramThreads * kPacked;
 // Bits of a thread's count, and of a sum over all threads; a word with ones in the bits of the even
-// counts. They follow from kPacked, which is chosen.
+// counts. They follow from kPacked (structure of the packed words).
 constexpr int64_t kCountBits = 32 / kPacked, kSumBits = 2 * kCountBits;
 constexpr int64_t kEvenCounts = 0x00FF00FF;
 // Elements that a thread loads together. Chosen: enough loads in flight.
@@ -50,13 +51,13 @@ class CountsBuilder {
     along_ = static_cast<size_t>(attrs.scatter_dims_to_operand_dims[0]);
     numbers_ = region_.roots[0]->shape().dim(along_);
     int64_t batches = elements_.batch_count();
-    of_thread_ = elements_.window_count() / batches / kCountsThreads;
+    of_thread_ = elements_.window_count() / batches / kHistogramThreads;
     at_once_ = std::min(of_thread_, kInFlight);
     lanes_ = VectorWidthFor(region_, machine_, at_once_, elements_.window_count());
-    counts_ = b_.Local("counts", kCount, Space::kShared, numbers_ / kPacked * kCountsThreads);
+    counts_ = b_.Local("counts", kCount, Space::kShared, numbers_ / kPacked * kHistogramThreads);
     own_ = b_.Local("own", ScalarType::kS32, Space::kRegisters, at_once_);
     b_.For("batch", LoopRole::kGrid, b_.Index(batches), [&](Scalar batch) {
-      b_.For("t", LoopRole::kThread, b_.Index(kCountsThreads), [&](Scalar t) {
+      b_.For("t", LoopRole::kThread, b_.Index(kHistogramThreads), [&](Scalar t) {
         batch_ = batch;
         thread_ = t;
         Batch();
@@ -80,7 +81,7 @@ class CountsBuilder {
 
   void Batch() {
     ForEach(numbers_ / kPacked, [&](Scalar k) {
-      b_.Store(counts_, k * b_.Index(kCountsThreads) + thread_, Number(0));
+      b_.Store(counts_, k * b_.Index(kHistogramThreads) + thread_, Number(0));
     });
     int64_t iterations = of_thread_ / at_once_;
     if (iterations == 1) {
@@ -95,7 +96,7 @@ class CountsBuilder {
   void Some(Scalar iteration) {
     ForEach(at_once_ / lanes_, [&](Scalar i) {
       Scalar vector =
-          (iteration * b_.Index(at_once_ / lanes_) + i) * b_.Index(kCountsThreads) + thread_;
+          (iteration * b_.Index(at_once_ / lanes_) + i) * b_.Index(kHistogramThreads) + thread_;
       ForLanes(b_, lanes_, [&](Scalar lane) {
         Scalar number = NumberAt(vector * b_.Index(lanes_) + lane);
         if (number.ok()) b_.Store(own_, i * b_.Index(lanes_) + lane, number);
@@ -108,7 +109,7 @@ class CountsBuilder {
       Scalar bits = number.BitsAs(kCount) & Number(numbers_ - 1), one = Number(1);
       if (!all_fit_) one = Choose(number >= 0.0, one, Number(0));
       Scalar word = bits >> Number(LogOf(kPacked)), count_of_word = bits & Number(kPacked - 1);
-      Scalar at = word.As(ScalarType::kIndex) * b_.Index(kCountsThreads) + thread_;
+      Scalar at = word.As(ScalarType::kIndex) * b_.Index(kHistogramThreads) + thread_;
       Scalar count = b_.Read(counts_, at) + (one << (count_of_word << Number(LogOf(kCountBits))));
       b_.Store(counts_, at, count);
     });
@@ -130,9 +131,9 @@ class CountsBuilder {
     Scalar even = b_.Index(0), odd = b_.Index(1), low = Number(kEvenCounts);
     b_.Store(sums, even, Number(0));
     b_.Store(sums, odd, Number(0));
-    ForEach(kCountsThreads, [&](Scalar k) {
-      Scalar column = (k + thread_) % b_.Index(kCountsThreads);
-      Scalar four = b_.Read(counts_, thread_ * b_.Index(kCountsThreads) + column);
+    ForEach(kHistogramThreads, [&](Scalar k) {
+      Scalar column = (k + thread_) % b_.Index(kHistogramThreads);
+      Scalar four = b_.Read(counts_, thread_ * b_.Index(kHistogramThreads) + column);
       b_.Store(sums, even, b_.Read(sums, even) + (four & low));
       b_.Store(sums, odd, b_.Read(sums, odd) + ((four >> Number(kCountBits)) & low));
     });
@@ -187,11 +188,11 @@ bool IsHistogram(const Instr& scatter) {
   int64_t batches = 1;
   for (int64_t d : attrs.input_batching_dims)
     batches *= scatter.shape().dim(static_cast<size_t>(d));
-  int64_t of_thread = scatter.operand(2)->shape().ElementCount() / batches / kCountsThreads;
-  return batches * of_thread * kCountsThreads == scatter.operand(2)->shape().ElementCount() &&
+  int64_t of_thread = scatter.operand(2)->shape().ElementCount() / batches / kHistogramThreads;
+  return batches * of_thread * kHistogramThreads == scatter.operand(2)->shape().ElementCount() &&
          of_thread > 0 && of_thread <= kMaxOfThread &&
          of_thread % std::min(of_thread, kInFlight) == 0 && numbers >= kPacked &&
-         numbers <= kMaxNumbers && numbers == CeilPowerOfTwo(numbers);
+         numbers <= kMaxCounted && numbers == CeilPowerOfTwo(numbers);
 }
 
 BuildOutcome BuildHistogram(const FusedRegion& region, const Machine& machine,

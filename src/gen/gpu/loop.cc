@@ -16,14 +16,21 @@
 namespace tokamak::gpu {
 namespace {
 
-// Vectors per thread, single elements per thread, and the minimum number of them per SM for which a
-// thread processes several: 2048 threads per SM, 16 times over; the maximum per thread that a
-// schedule may have. Chosen.
+// Vectors per thread, and single elements per thread. Chosen: 32 bytes in flight of each thread,
+// and 16; more loads in flight take registers. Minimum number of them per SM for which a thread
+// processes several. Chosen: 2048 threads per SM, 16 times over, so all SMs stay full to the end.
+// kLoopMaxUnroll bounds the schedules of a tuner.
 constexpr int64_t kLoopUnroll = 2, kSingleUnroll = 4, kMuchWork = 16 * 2048, kLoopMaxUnroll = 16;
 
-// Segments: maximum number of cuts, maximum growth of the code, and code size (kernel values) below
-// which growth does not matter. Chosen.
-constexpr size_t kMaxCuts = 8, kMaxGrowth = 3, kLoopFewNodes = 600;
+// Code size (kernel values) below which the growth by segments does not matter. Chosen: some 10 KiB
+// of instructions (16 bytes each), which fit the instruction cache of an SM.
+constexpr size_t kGpuLoopFewNodes = 600;
+// Minimum ratio of aligned accesses to others. Chosen: one shifted vector in three costs less than
+// scalar accesses everywhere.
+constexpr int64_t kAlignedPerOther = 2;
+// Arrays smaller than this fraction of the elements are read repeatedly and fit in caches. Chosen:
+// half still excludes broadcast operands, and includes operands of a concatenate.
+constexpr int64_t kSmallArrayDivisor = 2;
 
 bool HasSegments(const FusedRegion& region) {
   return std::any_of(region.instrs.begin(), region.instrs.end(), [](const Instr* instr) {
@@ -56,7 +63,7 @@ class WideAccess {
       if (node.prim == Prim::kLoad) Look(node.array(), node.operands[0]);
   }
   bool everywhere() const { return everywhere_ && beside_ == 0; }
-  bool nearly() const { return everywhere_ && 2 * beside_ <= aligned_; }
+  bool nearly() const { return everywhere_ && kAlignedPerOther * beside_ <= aligned_; }
 
  private:
   void Walk(const StmtList& block) {
@@ -68,7 +75,8 @@ class WideAccess {
   }
 
   void Look(ArrayId array, ValueId index) {
-    if (kernel_.array(array).size < count_ / 2 || !divergence_.ByLane(index)) return;
+    if (kernel_.array(array).size < count_ / kSmallArrayDivisor || !divergence_.ByLane(index))
+      return;
     std::optional<LinearIndex> linear = LinearOf(kernel_, index);
     int64_t off = linear ? (linear->constant % lanes_ + lanes_) % lanes_ : 0;
     bool wide = linear && (off <= 1 || off == lanes_ - 1);
@@ -255,7 +263,7 @@ BuildOutcome BuildElementwise(const FusedRegion& region, const Schedule* schedul
   BuildOutcome segments = LoopBuilder(region, schedule, machine, lanes, name).Build(cuts);
   bool longer = segments.built &&
                 segments.built->kernel.nodes.size() >
-                    std::max(kLoopFewNodes, kMaxGrowth * outcome.built->kernel.nodes.size());
+                    std::max(kGpuLoopFewNodes, kMaxGrowth * outcome.built->kernel.nodes.size());
   return segments.built && !longer &&
                  segments.built->may_alias.size() >= outcome.built->may_alias.size()
              ? std::move(segments)

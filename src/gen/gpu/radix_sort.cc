@@ -31,7 +31,8 @@ constexpr ScalarType kCount = ScalarType::kU32;
 constexpr ScalarType kPositionType = ScalarType::kS32;
 // Banks of shared memory, each a 32-bit word wide (CUDA programming guide).
 constexpr int64_t kBanks = 32;
-// Bits of a count in a counter: two counts per counter. Chosen.
+// Bits of a count in a counter: two counts per counter. Chosen: a tile has fewer than 2^16 words,
+// and half the counters take half the shared memory.
 constexpr int64_t kDigitCountBits = 16, kCountShift = std::bit_width(uint64_t{kDigitCountBits}) - 1;
 
 class RadixSortBuilder {

@@ -439,7 +439,9 @@ std::vector<Schedule> RowsSchedules(const FusedRegion& region, const Machine& ma
   add([&](Schedule& s) { s.staging = Staging::kMemory; });
   add([&](Schedule& s) {
     s.staging = Staging::kMemory;
-    s.unroll = 2;
+    // Vectors in flight. Chosen: half of the preferred kRowsUnroll, for fewer registers.
+    constexpr int64_t kFewInFlight = 2;
+    s.unroll = kFewInFlight;
   });
   for (Staging staging : {Staging::kRegisters, Staging::kShared})
     add([&](Schedule& s) { s.staging = staging; });

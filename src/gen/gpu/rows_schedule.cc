@@ -6,28 +6,27 @@ namespace tokamak::gpu {
 
 namespace {
 
-// Vectors per thread: a warp processes rows of up to kRowsWarpSteps vectors per thread; a block has
-// as many threads as leave kBlockSteps for each. Chosen.
-constexpr int64_t kRowsWarpSteps = 8, kBlockSteps = 4;
+// Vectors per thread of a block that shares a row. Chosen: four loads in flight cover the memory
+// latency; with more threads, the barriers of a reduction take longer.
+constexpr int64_t kBlockSteps = 4;
+// Minimum warps of such a block: with one, the row would be a warp's (structure of the choice).
+constexpr int64_t kMinWarpsOfRow = 2;
+// Divides kMaxThreadsPerBlock, or the registers for cached values. Chosen: a block of 1024 threads
+// has 64 registers per thread (CUDA limit); one of 512 has twice as many, or two fit on an SM.
+constexpr int64_t kRegisterShare = 2;
 // Registers per thread for cached values; half of them in blocks of kMaxThreadsPerBlock. Chosen:
 // 1024 threads have 64 registers each (CUDA limit).
 constexpr int64_t kCachedRegisters = 64;
 // Registers per thread for cached values and column sums, if more threads per row can reduce them
-// to that. Chosen.
+// to that. Chosen: with those of the loop, some 128 per thread, an SM still runs 512 threads.
 constexpr int64_t kColumnRegisters = 96;
 // Registers per thread for the accumulators of all lanes; above kFewRegisters only
-// kMaxThreadsPerBlock / 2 threads share a row. Chosen.
+// kMaxThreadsPerBlock / 2 threads share a row. Chosen: the 64 registers per thread of a full block
+// must also hold the loads in flight; 48 would spill there.
 constexpr int64_t kAccumulatorRegisters = 48, kFewRegisters = 24;
 
-struct LongRow {
-  int64_t threads, thread_registers, shared_bytes;
-};
-// Threads, registers per thread and bytes of shared memory of a block that caches one long row.
-// First choice: two blocks fit on an SM, so one loads while the other computes; otherwise one block
-// with all shared memory of an SM. Bytes are below kMaxSharedBytes. Chosen.
-constexpr LongRow kLongRows[] = {{512, 16, 112 << 10}, {kMaxThreadsPerBlock, 32, 224 << 10}};
-// Vectors in flight per thread if they are not all in registers, and the maximum that a schedule
-// may unroll. Chosen.
+// Vectors in flight per thread if they are not all in registers. Chosen: as kBlockSteps. The
+// maximum that a schedule may unroll bounds the choices of a tuner.
 constexpr int64_t kRowsUnroll = 4, kRowsMaxUnroll = 16;
 // Registers per thread for cached values that a schedule may use. Hardware: a thread has 255 (CUDA
 // programming guide, compute capability 9.0); chosen: half of them.
@@ -129,8 +128,9 @@ void RowsScheduler::PreferThreads(int64_t accumulator_registers) {
     t_.threads = std::min(kWarpSize, CeilPowerOfTwo(t_.vectors));
   } else {
     bool few = accumulator_registers * t_.lanes <= kFewRegisters;
-    t_.threads = std::clamp(CeilPowerOfTwo(CeilDiv(t_.vectors, kBlockSteps)), 2 * kWarpSize,
-                            few ? kMaxThreadsPerBlock : kMaxThreadsPerBlock / 2);
+    t_.threads =
+        std::clamp(CeilPowerOfTwo(CeilDiv(t_.vectors, kBlockSteps)), kMinWarpsOfRow * kWarpSize,
+                   few ? kMaxThreadsPerBlock : kMaxThreadsPerBlock / kRegisterShare);
   }
   while (!columns_.empty() && t_.threads < std::min(kMaxThreadsPerBlock, t_.vectors) &&
          CeilDiv(t_.vectors, t_.threads) * t_.lanes *
@@ -164,7 +164,8 @@ std::string RowsScheduler::Prefer() {
   if (t_.unrolled) t_.unroll = t_.steps;
   if (!columns_.empty() && (!t_.unrolled || !can_reassociate))
     return "its rows are too long for column sums";
-  int64_t room = t_.threads == kMaxThreadsPerBlock ? kCachedRegisters / 2 : kCachedRegisters;
+  int64_t room =
+      t_.threads == kMaxThreadsPerBlock ? kCachedRegisters / kRegisterShare : kCachedRegisters;
   if (cached > 0 && t_.unrolled && cached * t_.steps * t_.lanes <= room)
     t_.cached_registers = t_.steps * t_.lanes;
   return "";

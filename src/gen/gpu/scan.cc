@@ -24,13 +24,13 @@
 namespace tokamak::gpu {
 namespace {
 
-// Threads per SM that saturate memory. Chosen.
-constexpr int64_t kThreadsWanted = 512;
-// Elements in flight of a thread that scans in order. Chosen.
+// Elements in flight of a thread that scans in order. Chosen: with kThreadsWanted threads, four
+// loads cover the memory latency, and they take few registers.
 constexpr int64_t kScanUnroll = 4;
-// Segments of a row up to which one warp suffices if there are many rows. Chosen.
+// Segments of a row up to which one warp suffices if there are many rows. Chosen: further segments
+// wait for the carry of the one before, and the warps of a block scan several at once.
 constexpr int64_t kScanWarpSteps = 8;
-// Adjacent rows that fill a memory sector (32 bytes of f32): one thread per row.
+// Adjacent rows that fill a memory sector (hardware: 32 bytes, of f32): one thread per row.
 constexpr int64_t kManyInner = 8;
 
 // The op of a scan that a group of threads can compute together; nullopt otherwise.

@@ -17,10 +17,10 @@
 namespace tokamak::gpu {
 namespace {
 
-// Block size, and maximum threads that visit all windows. Chosen.
+// Block size. Chosen: no barriers, so small blocks spread few threads over more SMs. Maximum
+// threads that visit all windows. Chosen: each reads all indices, so more threads only repeat
+// reads.
 constexpr int64_t kScatterThreads = 128, kScatterMostThreads = 1 << 15;
-// Maximum and minimum block size with one vector of a window per thread. Chosen.
-constexpr int64_t kVectorThreads = 256, kScatterFewestThreads = 64;
 
 class ScatterBuilder {
  public:
@@ -58,7 +58,7 @@ class ScatterBuilder {
     int64_t windows = elements_.window_count(), row = window.empty() ? 1 : window.back();
     lanes_ = VectorWidthFor(region_, machine_, row, windows * elements_.window_size());
     int64_t vectors = elements_.window_size() / lanes_, all = windows * vectors;
-    int64_t threads = BlockSizeFor(all, kVectorThreads, kScatterFewestThreads, machine_);
+    int64_t threads = BlockSizeFor(all, kBlockThreads, kFewBlockThreads, machine_);
     return ForThreads(b_, all, threads, [&](Scalar number) {
       first_ = number % b_.Index(vectors) * b_.Index(lanes_);
       Vector(number / b_.Index(vectors));

@@ -18,12 +18,16 @@
 namespace tokamak::gpu {
 namespace {
 
-// Maximum and minimum block size. Chosen.
-constexpr int64_t kRunsMostThreads = 128, kRunsFewestThreads = 32;
+// Maximum and minimum block size. Chosen: threads take unequal time, and a small block frees its
+// registers sooner; a warp is the least that an SM runs.
+constexpr int64_t kRunsMostThreads = 128, kRunsFewestThreads = kWarpSize;
 // Windows per thread: maximum for vectors, maximum for windows of up to kNarrow elements, minimum
-// for short runs. Threads per SM below which more threads are preferred to more windows. Chosen.
-constexpr int64_t kOfVectors = 16, kOfElements = 32, kNarrow = 2, kMinWindows = 4,
-                  kThreadsPerSm = 512;
+// for short runs. Chosen: with few windows, most of those that a thread loads belong to runs of
+// others; with many, their indices take registers and fewer threads are left.
+constexpr int64_t kOfVectors = 16, kOfElements = 32, kNarrow = 2, kMinWindows = 4;
+// Windows per thread over kMinWindows that few threads may give up. Chosen: below that, too many
+// runs cross threads.
+constexpr int64_t kKeptWindows = 2 * kMinWindows;
 
 class RunsBuilder {
  public:
@@ -42,7 +46,7 @@ class RunsBuilder {
                             windows_ * elements_.window_size());
     int64_t vectors = elements_.window_size() / lanes_;
     own_ = WindowsOfThread();
-    while (own_ > 2 * kMinWindows && windows_ * vectors < own_ * kThreadsPerSm * machine_.cores)
+    while (own_ > kKeptWindows && windows_ * vectors < own_ * kThreadsWanted * machine_.cores)
       own_ /= 2;
     int64_t all = CeilDiv(windows_, own_) * vectors;
     int64_t threads = BlockSizeFor(all, kRunsMostThreads, kRunsFewestThreads, machine_);

@@ -12,9 +12,12 @@
 namespace tokamak::gpu {
 namespace {
 
-// Block size. Chosen.
+// Block size. Chosen: one warp for each of an SM's four schedulers, and a thread may have all of
+// its 255 registers.
 constexpr int64_t kWholeLoopThreads = 128;
-// Threads per SM up to which a point gets several threads, and the maximum per point. Chosen.
+// Threads per SM up to which a point gets several threads. Chosen: with more, all schedulers have a
+// warp, and splitting points adds shuffles. Maximum per point. Chosen: further threads would save
+// less of a dot than their reduction costs.
 constexpr int64_t kWholeLoopMinThreadsPerSm = 128;
 constexpr int64_t kMaxThreadsPerPoint = 8;
 

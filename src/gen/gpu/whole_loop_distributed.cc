@@ -16,11 +16,16 @@
 namespace tokamak::gpu {
 namespace {
 
-// Elements per point: fewer do not fill a warp. Elements per warp, at most. Chosen.
+// Elements per point, at least. Chosen: fewer do not fill a warp. Elements per warp, at most.
+// Chosen: each keeps a row of weights in registers.
 constexpr int64_t kMinElements = 32, kMaxUnits = 8;
 // Maximum sums per lane; registers per thread for everything but weights and sums; maximum
-// registers per thread (below the CUDA limit of 255). Chosen.
+// registers per thread. Chosen: weights, sums and the rest stay below the CUDA limit of 255 without
+// spills.
 constexpr int64_t kMaxSums = 64, kOtherRegisters = 48, kDistributedMaxRegisters = 240;
+// Copies of the carried values in shared memory: one is read while the next is written (structure
+// of gen/whole_loop_distributed.cc). Bytes of a sum, which is an f32.
+constexpr int64_t kCarriedCopies = 2, kSumBytes = kRegisterBytes;
 // Cost model of one iteration. Instructions per warp besides multiply-adds and reductions, and
 // cycles of exposed latency: estimates. kSchedulers: warp schedulers per SM (hardware).
 constexpr double kOtherInstrs = 200, kLatencyCycles = 300;
@@ -32,9 +37,10 @@ constexpr double kCycleMicros = 0.00055;
 // Cycles that a shuffle occupies the shared-memory unit, which all warps of an SM share, and the
 // fraction of that time which nothing overlaps. Estimates.
 constexpr double kShuffleCycles = 2, kExposedFraction = 0.5;
-// Fraction that a second cluster on the same SMs adds to the time of an iteration. Estimate.
+// Fraction that a second cluster on the same SMs adds to the time of an iteration. An estimate.
 constexpr double kSharedSmPenalty = 0.5;
-// Elements per shared-memory load of a lane (16 bytes of f32); bytes included in cluster_us.
+// Elements per shared-memory load of a lane (hardware: 16 bytes of f32); bytes included in
+// cluster_us, with which calibration measured it.
 constexpr double kWide = 4, kClusterBarrierBytes = 4096;
 
 struct ThreadMapShape {
@@ -147,7 +153,7 @@ class CooperativeLoopTiler {
               held = shape.units * each * product.terms / kWarpSize;
       thread_registers += held;
       sums = std::max(sums, positions * each);
-      bytes += 4 * shape.rows * product.terms;
+      bytes += kSumBytes * shape.rows * product.terms;
       double read = static_cast<double>(product.terms / kWarpSize * shape.rows);
       auto adds = static_cast<double>(
           each * (positions - 1 + std::countr_zero(static_cast<uint64_t>(kWarpSize / positions))));
@@ -157,7 +163,7 @@ class CooperativeLoopTiler {
     thread_registers += sums + kOtherRegisters;
     auto beside = static_cast<int64_t>(rates_.registers) / (thread_registers * shape.threads);
     if (sums > kMaxSums || thread_registers > kDistributedMaxRegisters || beside == 0 ||
-        static_cast<double>(2 * bytes) > rates_.shared_bytes)
+        static_cast<double>(kCarriedCopies * bytes) > rates_.shared_bytes)
       return std::nullopt;
     double warps = static_cast<double>(shape.threads / kWarpSize);
     double busy = std::ceil(warps / kSchedulers) * instrs + kExposedFraction * warps * shared;

@@ -9,8 +9,10 @@
 namespace tokamak {
 namespace {
 
-// Minimum updates that are worth several threads; minimum elements of the array for threads to
-// divide it; batches from which the generated kernel distributes batches instead. Chosen.
+// Minimum updates that are worth several threads. Chosen: they outweigh waking the threads, each of
+// which reads all indices. Minimum elements of the array for threads to divide it. Chosen: with
+// fewer, a few elements get all updates. Batches from which the generated kernel distributes
+// batches instead. Chosen: these share no elements.
 constexpr int64_t kLinearScatterMinUpdates = 1 << 17, kLinearScatterMinElements = 64,
                   kSomeBatches = 4;
 

@@ -26,9 +26,9 @@ namespace {
 // dimensions and the batch; these and the feature. Structure of the arrays below.
 constexpr int kGroupDims = 3, kNonSpatialDims = 4;
 
-// Maximum bytes of the im2col matrix if it may be materialized. That happens for dots with more
-// than kFewColumns columns, which would otherwise gather it repeatedly, and for types that no
-// `contract` kernel supports. Chosen.
+// Maximum bytes of the im2col matrix if it may be materialized. Chosen: a GiB is in proportion to
+// the memory of machines. It is for types that no `contract` kernel supports and for dots with more
+// than kFewColumns columns. Chosen: those would gather it once for each tile of columns.
 constexpr int64_t kConvolutionMostBytes = int64_t{1} << 30, kFewColumns = 1024;
 
 // One convolution. Dimension orders: the input is [batch group, batch, space..., feature group,

@@ -12,8 +12,8 @@
 namespace tokamak {
 namespace {
 
-// kLeastRow: minimum row elements for vectorization. kMostDeep: maximum column length, because
-// columns are accumulated sequentially. Chosen.
+// kLeastRow: minimum row elements. Chosen: shorter rows do not fill a vector. kMostDeep: maximum
+// column length. Chosen: columns are accumulated sequentially, so rounding errors grow with it.
 constexpr int64_t kLeastRow = 8, kMostDeep = 16384;
 
 class RowProduct {
@@ -119,7 +119,8 @@ void AddCalled(const Instr& instr, std::unordered_set<const Computation*>& to) {
 
 // Whether a whole-loop kernel could not vectorize its products, because it has one point only.
 bool IsSlowWithOnePoint(const Instr& loop) {
-  // Multiplications per row product. Chosen.
+  // Multiplications per row product. Chosen: with fewer, summing over the lanes of a vector costs
+  // more than the vector loads save.
   constexpr int64_t kWorthVectors = 128;
   return WholeLoopRegionOf(loop).independence.Points() == 1 &&
          HasRowProducts(*loop.called(1), kWorthVectors);

@@ -220,7 +220,8 @@ std::vector<Instr*> Shortened(Editor& make, const Instr& like, const std::vector
 
 // A kernel cannot read very many arrays.
 bool SplitConcatenate(Instr& instr) {
-  // Operands: concatenates with more than kMany are split into levels of kAtATime. Chosen.
+  // Operands: concatenates with more than kMany are split into levels of kAtATime. Chosen: a kernel
+  // selects among all operands per element, so its code grows with them.
   constexpr size_t kMany = 512, kAtATime = 32;
   if (instr.op() != Op::kConcatenate || instr.operand_count() <= kMany) return false;
   Editor make(instr);

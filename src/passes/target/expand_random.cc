@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "gen/random_bits.h"
 #include "gen/region.h"
 #include "passes/passes.h"
 #include "rewrite/edit_computations.h"
@@ -7,9 +8,6 @@
 
 namespace tokamak {
 namespace {
-
-// Words of 32 bits that one counter value of Philox 4x32 gives, by definition.
-constexpr uint64_t kPhiloxWords = 4;
 
 class RandomExpander {
  public:
@@ -53,7 +51,7 @@ class RandomExpander {
     auto words = static_cast<size_t>(shape.dim(0));
     std::vector<uint64_t> more(words);
     more[1] = Counters();
-    Bytes bytes = Bytes::Copy(more.data(), 8 * words);
+    Bytes bytes = Bytes::Copy(more.data(), words * sizeof(uint64_t));
     Instr* added =
         make_.Make(Op::kConstant, shape, {}, ConstantAttrs{Literal::Array(shape, bytes)});
     Instr* next = make_.Make(Op::kAdd, shape, {state_, added}, {});

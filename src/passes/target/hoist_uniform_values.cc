@@ -30,7 +30,9 @@ namespace tokamak {
 namespace {
 
 // kMostElements: elements of one hoisted value. kMaxUniformInputs: elements per iteration of all
-// values passed to the loop. kUniformMaxTrips: trip count. Chosen.
+// values passed to the loop. Chosen: the loop loads them in each iteration instead of computing
+// them. kUniformMaxTrips: trip count. Chosen: it bounds the memory for the values to 128 MiB of
+// f32.
 constexpr int64_t kMostElements = 64, kMaxUniformInputs = 32;
 constexpr int64_t kUniformMaxTrips = int64_t{1} << 20;
 

@@ -60,7 +60,7 @@ class DotLegalizer {
   // matrix-vector product. It is read once, with contiguous vectors. (7) times (4000, 7, 100): 1.8
   // ms against 15.5 ms for transpose and library call.
   bool IsReadAlongRows(const Dims& dims, const DotSide& side) const {
-    // Contiguous elements needed for vector loads. Chosen.
+    // Contiguous elements needed for vector loads. Chosen: a vector of f32 of the widest CPUs.
     constexpr int64_t kNeighbours = 16;
     auto last = static_cast<int64_t>(dims.size()) - 1;
     return !machine_.is_gpu() && std::ranges::find(side.free, last) != side.free.end() &&

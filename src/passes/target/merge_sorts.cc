@@ -86,8 +86,8 @@ struct KeyCut {
 };
 
 KeyCut CutOf(int64_t length, int64_t longest) {
-  // Segments are multiples of this many elements, so that a thread's elements are in one pair.
-  // Chosen.
+  // Segments are multiples of this many elements. Chosen: a thread merges 16 (kHalvesItems of
+  // gen/sort_schedule.cc), which are then in one pair of segments.
   constexpr int64_t kUnit = 16;
   KeyCut cut;
   while (cut.count * longest < length) cut.count *= 2;

@@ -24,16 +24,17 @@
 namespace tokamak {
 namespace {
 
-// Chosen. kScatterMany: update elements worth several threads. kScatterMaxSplits and
-// kScatterMinSplits: number of private copies. kLarge: bytes of one copy. kAllBytes: bytes of all
-// copies if there are more than kScatterMinSplits. kVectors: windows of several elements are
-// vectorized, so they need this many times more updates per copy. kMinWalk: indices per copy along
-// the dimension that is split.
+// Each private copy must be cleared and added up. Chosen: limits for which that costs less than
+// threads save. kScatterMany: update elements worth several threads. kScatterMaxSplits and
+// kScatterMinSplits: number of private copies. kLarge: bytes of one copy, for the L2 cache of a
+// core. kAllBytes: bytes of all copies if there are more than kScatterMinSplits. kVectors: windows
+// of several elements are vectorized, so they need this many times more updates per copy. kMinWalk:
+// indices per copy along the dimension that is split.
 constexpr int64_t kMinWalk = 16, kScatterMany = 1 << 15, kScatterMaxSplits = 32,
-                  kScatterMinSplits = 4, kLarge = 1 << 20, kAllBytes = 1 << 21, kVectors = 8;
-// Window elements (kWideWindow) and batches (kManyBatches) from which all threads have work without
-// splitting. Chosen.
-constexpr int64_t kWideWindow = 512, kManyBatches = 16;
+                  kScatterMinSplits = 4, kMaxCopyBytes = 1 << 20, kAllBytes = 1 << 21, kVectors = 8;
+// Window elements from which all threads have work without splitting, as with kManyBatches. Chosen:
+// each of 16 threads then has two vectors of a window.
+constexpr int64_t kWideWindow = 512;
 
 bool IsScattered(const Dims& dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
@@ -156,7 +157,8 @@ int64_t PrivateCopiesOf(const Instr& scatter, int64_t element_bytes) {
   int64_t window = 1, batches = 1, bytes = elements * element_bytes;
   for (int64_t d : attrs.update_window_dims) window *= update.dim(static_cast<size_t>(d));
   for (int64_t d : attrs.input_batching_dims) batches *= shape.dim(static_cast<size_t>(d));
-  if (updates < kScatterMany || window >= kWideWindow || batches >= kManyBatches || bytes > kLarge)
+  if (updates < kScatterMany || window >= kWideWindow || batches >= kManyBatches ||
+      bytes > kMaxCopyBytes)
     return 1;
   // Vectorized windows are cheap compared with the overhead of another copy.
   int64_t most = updates / elements / (window > 1 ? kVectors : 1);

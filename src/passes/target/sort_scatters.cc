@@ -33,16 +33,19 @@ namespace {
 // At most this many windows are scattered sequentially, which is faster than sorting them. 0 on a
 // GPU with one SM (the simulated one), so that small programs take the same path as large ones.
 int64_t FewWindows(const Machine& machine) {
-  constexpr int64_t kFewWindows = 64;  // count of windows (chosen)
+  // Count of windows. Chosen: one after another they take some 10 us, as the kernels of a sort do.
+  constexpr int64_t kFewWindows = 64;
   return std::min(kFewWindows, machine.cores / 2);
 }
 
-// Chosen. kManyOfRest: minimum partial windows that are combined by segments again; few of them
-// have the same start. kScatterSegment: windows per segment. kManyPerStart: windows per start index
-// on average, above which the updates are considered much larger than the array.
+// kManyOfRest: minimum partial windows that are combined by segments again. Chosen: few of them
+// have the same start, so below it a scatter in order costs less than kernels. kScatterSegment:
+// windows per segment. Chosen: a block of threads scans one. kManyPerStart: windows per start index
+// on average. Chosen: from there on, the array is small beside the updates.
 constexpr int64_t kManyOfRest = 4096, kScatterSegment = 256, kManyPerStart = 4;
 int64_t ManyWindows(const Machine& machine) {
-  constexpr int64_t kManyWindows = 8192;  // count of windows (chosen)
+  // Count of windows. Chosen: a sort has several kernels, which fewer windows do not repay.
+  constexpr int64_t kManyWindows = 8192;
   return std::min(kManyWindows, 2 * kScatterSegment * machine.cores);
 }
 

@@ -10,8 +10,9 @@
 namespace tokamak {
 namespace {
 
-// kLeastProducts: multiplications below which launches cost more than is saved.
-// kConvolutionMaxSplits: number of convolutions after the split. Chosen.
+// kLeastProducts: multiplications. Chosen: below it, launches cost more than is saved.
+// kConvolutionMaxSplits: number of convolutions after the split. Chosen: each is a kernel to launch
+// and compile.
 constexpr double kLeastProducts = 1 << 16;
 constexpr int64_t kConvolutionMaxSplits = 16;
 

@@ -29,11 +29,12 @@ namespace {
 // Accumulators per thread, each for four elements at once. Chosen: they and the loaded operands
 // must fit in registers.
 constexpr int64_t kMostSums = 16;
-// Maximum stride of an operand in elements. Beyond it, a warp's loads touch more cache lines than
-// the data they use is worth. Chosen.
+// Maximum stride of an operand in elements. Chosen: beyond it, a warp's loads touch more cache
+// lines than the data they use is worth.
 constexpr int64_t kMaxStride = 8;
-// kLeastDepth: minimum contracted size (K) for many threads. kLeastElements: minimum elements of
-// both operands for many blocks. Chosen.
+// kLeastDepth: minimum contracted size (K). kLeastElements: minimum elements of both operands.
+// Chosen: with less, there is not work for many threads of many blocks, and adding their sums costs
+// more than it saves.
 constexpr int64_t kLeastDepth = 2048, kLeastElements = 1 << 17;
 
 class SplitKDot {

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "cost/machine.h"
+#include "gen/gpu/gpu.h"
 #include "gen/online_sum_exp.h"
 #include "passes/passes.h"
 #include "rewrite/edit_computations.h"
@@ -12,16 +13,19 @@ namespace {
 
 // Elements per part. Chosen: several blocks per SM can each keep a part on chip.
 constexpr int64_t kPart = 8192;
-// Elements per part of rows that have more than kLogsumexpMaxSplits such parts. Chosen.
+// Elements per part of rows that have more than kLogsumexpMaxSplits such parts. Chosen: the block
+// that combines the parts then reads fewer of them.
 constexpr int64_t kLongPart = 4 * kPart;
-// Maximum parts per row, unless parts would be four times as long: one block combines them. Chosen.
+// Maximum parts per row, unless parts would be four times as long. Chosen: one block combines them,
+// with four per thread.
 constexpr int64_t kLogsumexpMaxSplits = 4096;
-// Minimum blocks per SM. Chosen.
+// Minimum blocks per SM. Chosen: one loads while the other computes.
 constexpr int64_t kMinBlocksPerSm = 2;
-// Bytes of a row that a block can keep on chip: with two blocks per SM, and with one
-// (gen/gpu/rows.cc).
-constexpr int64_t kTwoBlocksBytes = 144 << 10, kOneBlockBytes = 352 << 10;
-// Parts are multiples of this many elements, for aligned vector loads.
+// Bytes of a row that a block can keep on chip: with two blocks per SM, and with one.
+constexpr int64_t kTwoBlocksBytes = gpu::kLongRows[0].Bytes(),
+                  kOneBlockBytes = gpu::kLongRows[1].Bytes();
+// Parts are multiples of this many elements. Chosen: vector loads of 16 bytes are aligned for every
+// element type.
 constexpr int64_t kLogsumexpUnit = 16;
 
 // A sum to split, with the maximum of its rows.

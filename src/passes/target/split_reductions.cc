@@ -26,29 +26,36 @@
 namespace tokamak {
 namespace {
 
-// CPU limits; chosen. kReductionLong: input elements worth several threads (also on GPUs).
-// kManyResults, kManyColumns: results from which no split is needed, for rows and for columns.
-// kReductionMaxSplits: parts per result. Columns are also split so that whole rows are read.
+// CPU limits. kReductionLong: input elements. Chosen: as kMinParallelWork, worth several threads
+// (also on GPUs). kManyResults, kManyColumns: results from which no split is needed, for rows and
+// for columns. Chosen: all threads have several rows, or several runs of adjacent columns.
+// kReductionMaxSplits: parts per result. Chosen: several for each core of a CPU.
 constexpr int64_t kReductionLong = 1 << 17, kManyResults = 256, kManyColumns = 16384,
                   kReductionMaxSplits = 64;
-// Minimum number of columns that are read together. Chosen.
+// Minimum number of columns that are read together. Chosen: two cache lines of f32.
 constexpr int64_t kWideColumns = 32;
-// Minimum elements per part of a result. Chosen.
+// Minimum elements per part of a result. Chosen: with fewer, storing and adding the parts costs
+// more than a tenth of reading the input.
 constexpr int64_t kReductionMinSplit = 16;
-// GPU limits; chosen. kGpuBlocks: blocks per SM. kGpuSplitLength: elements per part and block.
-// kGpuResults: results per block if they are contiguous.
+// GPU limits. kGpuBlocks: blocks per SM. Chosen: they hide each other's latency. kGpuSplitLength:
+// elements per part and block. Chosen: with fewer, its launch and barriers outweigh its loads.
+// kGpuResults: results per block if they are contiguous. Chosen: the threads of a warp.
 constexpr int64_t kGpuBlocks = 4, kGpuSplitLength = 4096, kGpuResults = 32;
-// For a block that reads whole rows: parts per SM, and minimum rows per part. Chosen.
+// For a block that reads whole rows: parts per SM. Chosen: one block loads while the other
+// computes. Minimum rows per part. Chosen: the partial sums are then at most 1/16 of the input.
 constexpr int64_t kGpuSplitsPerSm = 2, kGpuRows = 16;
-// Input elements from which reducing the rows first, in a separate kernel, pays. Chosen.
+// Input elements from which reducing the rows first, in a separate kernel, pays. Chosen: below it,
+// the second launch costs more than strided accesses.
 constexpr int64_t kGpuRowsFirst = 1 << 14;
-// Uneven parts, GPU only: used if they allow at least kTimesMore times as many parts, and if rows
-// are longer than a block can keep (kReductionLongRow elements). Part sizes are multiples of
-// kReductionUnit elements for vector loads. They gain nothing on CPUs (summing 16,777,259 elements
-// takes 6.5 ms on two cores either way).
+// Uneven parts, GPU only: used if they allow at least kTimesMore times as many parts. Chosen: else
+// even parts use the SMs nearly as well, without a kernel for the rest. Rows must be longer than a
+// block can keep (kReductionLongRow elements). Part sizes are multiples of kReductionUnit elements
+// for vector loads. They gain nothing on CPUs (measured: summing 16,777,259 elements takes 6.5 ms
+// on two cores either way).
 constexpr int64_t kTimesMore = 4, kReductionLongRow = 1 << 17, kReductionUnit = 16;
 
-// Parts of a split reduction, and elements of a part, at least. Chosen.
+// Parts of a split reduction, and elements of a part, at least. Chosen: with fewer, the gain is
+// less than the second kernel costs.
 constexpr int64_t kMinSplits = 4, kMinSplitElements = 1024;
 
 // The largest even split of `length` into at most `most` parts.
@@ -227,12 +234,12 @@ bool ReducesRows(const Instr& instr, int64_t count, int64_t row) {
 // may then read the rows for both reductions.
 bool RowsAreReducedToo(const Instr& reduce, int64_t row) {
   // Instructions visited. Chosen: bounds the search.
-  constexpr size_t kLookAt = 64;
+  constexpr size_t kMaxSearched = 64;
   int64_t count = reduce.operand(0)->shape().ElementCount();
   std::unordered_set<const Instr*> seen;
   std::vector<const Instr*> open = {reduce.operand(0)};
   auto meet = [&](const Instr* instr) {
-    if (!instr->shape().IsArray() || seen.size() >= kLookAt) return;
+    if (!instr->shape().IsArray() || seen.size() >= kMaxSearched) return;
     int64_t own = instr->shape().ElementCount();
     if ((own == count || own * row == count) && seen.insert(instr).second) open.push_back(instr);
   };

@@ -33,22 +33,25 @@
 namespace tokamak {
 namespace {
 
-// CPU limits; chosen. kScanLong: elements worth several threads. kManyRows: rows from which no
-// split is needed. kScanMaxSplits: parts of all rows. kScanMinSplit: elements per part.
-// kMinScanSplitLength: elements of a part along the scan.
+// CPU limits. A split scan reads its input twice. Chosen: limits for which threads save more.
+// kScanLong: elements worth several threads. kManyRows: rows from which no split is needed.
+// kScanMaxSplits: parts of all rows. kScanMinSplit: elements per part. kMinScanSplitLength:
+// elements of a part along the scan.
 constexpr int64_t kScanLong = 1 << 16, kManyRows = 64, kScanMaxSplits = 256, kScanMinSplit = 1024,
                   kMinScanSplitLength = 16;
-// Adjacent rows that one thread scans together. Chosen.
+// Adjacent rows that one thread scans together. Chosen: some vectors, as the scan generator takes.
 constexpr int64_t kRowsOfOne = 32;
-// GPU limits; chosen. kBlocksPerSmWanted, kThreadsWanted: blocks and threads per SM.
-// kSplitPerBlock, kSplitPerThread: minimum elements of a part for a block and for a thread.
-constexpr int64_t kBlocksPerSmWanted = 8, kThreadsWanted = 512, kSplitPerBlock = 4096,
-                  kSplitPerThread = 64;
+// GPU limits. kBlocksPerSmWanted: blocks per SM. Chosen: 8 blocks of 256 threads fill an SM.
+// kSplitPerBlock, kSplitPerThread: minimum elements of a part for a block and for a thread. Chosen:
+// shorter parts do not repay the second pass over them.
+constexpr int64_t kBlocksPerSmWanted = 8, kSplitPerBlock = 4096, kSplitPerThread = 64;
 // For cumulative windows with arbitrary combiners. kMostThreads: resident threads per SM (CUDA
-// programming guide). kScanLongRow: row length worth splitting (chosen).
+// programming guide). kScanLongRow: elements of a row. Chosen: in shorter rows, the passes over the
+// parts cost more than the sequential scan.
 constexpr int64_t kMostThreads = 2048, kScanLongRow = 1024;
 
-// Scans of at most this many steps are unrolled in a loop body. Chosen.
+// Scans of at most this many steps are unrolled in a loop body. Chosen: unrolled, they do not
+// prevent a whole-loop kernel; the code grows with the steps.
 constexpr int64_t kShortScan = 8;
 
 // ---- cumulative windows
@@ -309,7 +312,7 @@ class ScanPreparer {
   int64_t SplitsOnGpu(const Scan& scan) const {
     bool by_block = gpu::IsCooperativeScan(scan);
     int64_t rows = scan.outer * scan.inner;
-    int64_t wanted = machine_.cores * (by_block ? kBlocksPerSmWanted : kThreadsWanted);
+    int64_t wanted = machine_.cores * (by_block ? kBlocksPerSmWanted : gpu::kThreadsWanted);
     return std::min(wanted / rows, scan.length / (by_block ? kSplitPerBlock : kSplitPerThread));
   }
 

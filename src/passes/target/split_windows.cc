@@ -101,9 +101,9 @@ bool SplitWindow(Instr& instr) {
     WindowSplitter(instr, *op, std::move(*neutral)).ByDimension();
     return true;
   }
-  // The window must be much larger than its stride; otherwise the intermediate array would have too
-  // many elements. The factor is chosen.
-  constexpr int64_t kMinStrides = 8;  // per window
+  // Strides per window. Chosen: with fewer, the intermediate array has nearly as many elements as
+  // the windows read.
+  constexpr int64_t kMinStrides = 8;
   const WindowDim& dim = window[only];
   if (dim.base_dilation != 1 || dim.stride > dim.size / kMinStrides) return false;
   WindowSplitter(instr, *op, std::move(*neutral)).InParts(only);

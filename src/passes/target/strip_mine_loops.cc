@@ -14,10 +14,10 @@
 namespace tokamak {
 namespace {
 
-// Microseconds. kMostMicros: a longer launch is split. kChunkMicros: duration of each launch after
-// the split. Chosen: a run can be interrupted between launches.
-constexpr double kMostMicros = 1e6, kChunkMicros = 2.5e5;
-// Iterations per launch, which are counted in an s32.
+// Microseconds: a longer launch is split into launches of kLaunchChunkUs. Chosen: estimates err, so
+// loops that just exceed a chunk stay whole.
+constexpr double kMostMicros = 4 * kLaunchChunkUs;
+// Iterations per launch. Chosen: they are counted in an s32, with room for the increment.
 constexpr double kStripMaxIterations = 1 << 30;
 
 class LoopStripMiner {
@@ -131,7 +131,7 @@ class Chooser {
     if (!endless && !(region.trip_count && (micros > kMostMicros || iterations_ > 0))) return true;
     auto evaluated = static_cast<double>(region.trip_count.value_or(kUnknownTripCount));
     double share =
-        std::clamp(std::floor(kChunkMicros / micros * evaluated), 1.0, kStripMaxIterations);
+        std::clamp(std::floor(kLaunchChunkUs / micros * evaluated), 1.0, kStripMaxIterations);
     int64_t iterations = iterations_ > 0 ? iterations_ : static_cast<int64_t>(share);
     context_.AcceptedByCost(
         "loop.chunks", loop, 0, micros,

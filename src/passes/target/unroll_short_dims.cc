@@ -10,11 +10,12 @@
 namespace tokamak {
 namespace {
 
-// Chosen. kShort: maximum size of the unrolled dimension. kSmaller: how many times smaller the
-// inputs must be than the computed array. kShortMany: minimum elements of that array. kLookAt:
-// instructions visited.
-constexpr int64_t kShort = 4, kSmaller = 16, kShortMany = 1 << 20;
-constexpr size_t kLookAt = 64;
+// kMaxUnrolledDim: maximum size of the unrolled dimension. Chosen: each index repeats the code.
+// kSmaller: how many times smaller the inputs must be than the computed array. Chosen: slicing them
+// then costs little. kShortMany: minimum elements of that array. Chosen: smaller ones are reduced
+// from the cache. kMaxComputing: instructions visited. Chosen: it bounds the search.
+constexpr int64_t kMaxUnrolledDim = 4, kSmaller = 16, kShortMany = 1 << 20;
+constexpr size_t kMaxComputing = 64;
 
 // Whether an array is computed elementwise from far smaller ones.
 bool IsBroadcastOfFew(const Instr& array) {
@@ -30,7 +31,7 @@ bool IsBroadcastOfFew(const Instr& array) {
                     instr.op() == Op::kReshape || instr.op() == Op::kSlice ||
                     instr.op() == Op::kReduce || instr.op() == Op::kConcatenate ||
                     instr.op() == Op::kIota;
-    if (!computes || seen.size() > kLookAt) return false;
+    if (!computes || seen.size() > kMaxComputing) return false;
     for (const Instr* operand : instr.operands())
       if (seen.insert(operand).second) open.push_back(operand);
   }
@@ -45,7 +46,7 @@ bool IsWantedShort(const Instr& reduce) {
   const Shape& input = reducer.input();
   bool exact = InfoOf(input.type()).bits >= 32 && !IsComplex(input.type());
   return reducer.can_reassociate && !reducer.ops.empty() && exact && input.rank() > 1 &&
-         input.dims().back() > 1 && input.dims().back() <= kShort &&
+         input.dims().back() > 1 && input.dims().back() <= kMaxUnrolledDim &&
          input.ElementCount() >= kShortMany && IsBroadcastOfFew(*reduce.operand(0));
 }
 
