@@ -1,47 +1,28 @@
 #!/usr/bin/env python3
 """Counts how often each row of the rule table fires over the corpora, and writes docs/results/rules.md. A row that never
-fires names its source.
+fires names the idiom that triggers it (tools/rule_idioms.py).
 
     tools/rule_firings.py                     the corpora, the default pipeline
     tools/rule_firings.py FOLDER_OR_FILE...   also these programs (bench/run_passes.py --folder build/bench_programs lowers the bench)
-    tools/rule_firings.py --check             no corpora: docs/results/rules.md must name exactly the existing rows
+    tools/rule_firings.py --check             no corpora: docs/results/rules.md must name exactly the existing rows, and each row
+                                              must have fired or have an idiom
 """
 import argparse
 import collections
 import concurrent.futures
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+from rule_idioms import IDIOMS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/results/rules.md"
 SKIPPED = 77
 LIMIT_S = 60
-# By the file that contains the row.
-SOURCES = {
-    "arithmetic": "IEEE 754: holds for every value",
-    "integer": "arithmetic modulo 2^n",
-    "extremes": "IEEE 754-2019, maximum and minimum",
-    "function": "IEEE 754's recommended functions",
-    "complex": "StableHLO: real, imag, complex",
-    "logic": "Boolean algebra",
-    "shift": "StableHLO: shifts",
-    "compare": "StableHLO: compare",
-    "select": "StableHLO: select; ranges of integers",
-    "convert": "StableHLO: convert",
-    "movement": "StableHLO: reshape, transpose, broadcast_in_dim",
-    "broadcast": "StableHLO: broadcast_in_dim, iota, reverse",
-    "slice": "StableHLO: slice, pad",
-    "concatenate": "StableHLO: concatenate",
-    "dynamic": "StableHLO: dynamic_slice, gather, scatter",
-    "reduce": "StableHLO: reduce, reduce_window",
-    "dot": "StableHLO: dot_general, convolution",
-    "control": "StableHLO: case, while, sort, map",
-    "tuple": "StableHLO: tuple",
-    "sink": "fewer elements are computed",
-}
 
 
 def rows_of(rule_tests):
@@ -59,6 +40,10 @@ def firings(tokamak, path):
     return [collections.Counter(d["rule"] for d in p.get("decisions", [])) for p in report.get("programs", [])]
 
 
+def escaped(text):
+    return text.replace("|", "\\|")
+
+
 def write_page(rows, programs, paths):
     fired, used = collections.Counter(), collections.Counter()
     for counts in programs:
@@ -72,22 +57,26 @@ def write_page(rows, programs, paths):
         "",
         "# Firings of the rules",
         "",
-        "| rule | meaning | firings | programs, or where it comes from |",
+        "| rule | meaning | firings | programs, or the idiom that triggers it |",
         "|---|---|---:|---|",
     ]
-    for name, meaning, topic in sorted(rows, key=lambda r: (-fired[r[0]], r[0])):
-        where = f"{used[name]}" if fired[name] else SOURCES[topic]
-        lines.append(f"| `{name}` | {meaning.replace('|', chr(92) + '|')} | {fired[name]} | {where} |")
+    for name, meaning, _ in sorted(rows, key=lambda r: (-fired[r[0]], r[0])):
+        where = f"{used[name]}" if fired[name] else f"`{IDIOMS.get(name, '')}`"
+        lines.append(f"| `{name}` | {escaped(meaning)} | {fired[name]} | {escaped(where)} |")
     PAGE.write_text("\n".join(lines) + "\n")
 
 
 def check(rows):
-    written = {line.split("`")[1] for line in PAGE.read_text().splitlines() if line.startswith("| `")}
+    page = PAGE.read_text()
+    written = set(re.findall(r"^\| `([^`]+)`", page, re.MULTILINE))
+    never = set(re.findall(r"^\| `([^`]+)` .* \| 0 \| ", page, re.MULTILINE))
     names = {row[0] for row in rows}
-    for name in sorted(names ^ written):
-        print(f"{PAGE.relative_to(ROOT)}: {name} is {'missing' if name in names else 'no rule any more'}")
-    print(f"tally: {len(names & written)} passed, {len(names ^ written)} failed, 0 skipped")
-    return 1 if names ^ written else 0
+    errors = [f"{PAGE.relative_to(ROOT)}: {n} is {'missing' if n in names else 'no rule any more'}" for n in names ^ written]
+    errors += [f"tools/rule_idioms.py: {name} never fired and has no idiom" for name in never - set(IDIOMS)]
+    errors += [f"tools/rule_idioms.py: {name} is no rule" for name in set(IDIOMS) - names]
+    print("\n".join(sorted(errors)))
+    print(f"tally: {len(names & written)} passed, {len(errors)} failed, 0 skipped")
+    return 1 if errors else 0
 
 
 def main():

@@ -44,10 +44,6 @@ std::span<const Rule> ArithmeticRules() {
        IsIntegral},
       {"divide.one", "x / 1 is x", m::Divide(x, m::One()), x, IsNotComplex},
       {"negate.negate", "-(-x) is x", m::Negate(m::Negate(x)), x},
-      {"add.negate", "x + -y is x - y for integers", m::Add(x, m::Negate(y)), m::Subtract(x, y),
-       IsIntegral},
-      {"subtract.negate", "x - -y is x + y for integers", m::Subtract(x, m::Negate(y)),
-       m::Add(x, y), IsIntegral},
       {"subtract.zero-minus", "0 - x is -x for integers", m::Subtract(m::Zero(), x), m::Negate(x),
        IsIntegral},
       {"subtract.constant", "x - c is x + -c", m::Subtract(x, m::Splat(c)),
@@ -58,12 +54,6 @@ std::span<const Rule> ArithmeticRules() {
        }},
       {"multiply.minus-one", "x * -1 is -x for integers", m::Multiply(x, m::MinusOne()),
        m::Negate(x), IsIntegral},
-      {"multiply.negate-constant", "-x * c is x * -c", m::Multiply(m::Negate(x), m::Splat(c)),
-       [](Editor& edit, const m::Match& match) { return TakeSignInto(edit, match, Op::kMultiply); },
-       IsIntegral},
-      {"negate.multiply-constant", "-(x * c) is x * -c", m::Negate(m::Multiply(x, m::Splat(c))),
-       [](Editor& edit, const m::Match& match) { return TakeSignInto(edit, match, Op::kMultiply); },
-       IsIntegral},
       {"divide.power-of-two", "x / 2^k is x * 2^-k where both are ordinary numbers",
        m::Divide(x, m::Splat(c)),
        [](Editor& edit, const m::Match& match) -> Instr* {
@@ -76,13 +66,10 @@ std::span<const Rule> ArithmeticRules() {
           b = bf16[61] broadcast(c), dimensions={}
           ROOT d = bf16[61] divide(x, b))"},
       {"add.pred", "of preds, + is or", m::Add(x, y), m::Or(x, y), IsPred},
-      {"multiply.pred", "of preds, * is and", m::Multiply(x, y), m::And(x, y), IsPred},
-
       {"abs.abs", "||x|| is |x|", m::Abs(m::Bind(a, m::Abs(x))), a,
        [](const m::Match& match) { return match[a]->shape() == match.shape(); }},
       {"abs.negate", "|-x| is |x|", m::Abs(m::Negate(x)), m::Abs(x),
        [](const m::Match& match) { return !IsUnsigned(match.type()); }},
-      {"abs.unsigned", "|x| is x for unsigned numbers", m::Abs(x), x, IsUnsignedType},
   };
   return kRules;
 }

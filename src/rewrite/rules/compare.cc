@@ -9,7 +9,6 @@ namespace tokamak {
 namespace {
 
 using m::a;
-using m::b;
 using m::c;
 using m::d;
 using m::x;
@@ -124,12 +123,6 @@ std::span<const Rule> CompareRules() {
        [](const m::Match& match) { return HasExactOrder(match[x]); },
        R"(x = s32[6] parameter(0)
           ROOT c = pred[6] compare(x, x), direction=LE)"},
-      {"compare.self-strict", "x < x is false, for NaN too", m::Compare(x, x), m::False(),
-       [](const m::Match& match) {
-         return CompareDirectionOf(match) == kLt || CompareDirectionOf(match) == kGt;
-       },
-       R"(x = f32[61] parameter(0)
-          ROOT c = pred[61] compare(x, x), direction=LT)"},
       {"compare.constant-left", "c < x is x > c", m::Compare(m::Splat(c), x),
        [](Editor& edit, const m::Match& match) {
          return MakeCompare(edit, match.root(), Swapped(CompareDirectionOf(match)), match[x],

@@ -201,30 +201,6 @@ std::span<const Rule> ConcatenateRules() {
           z = f32[5] parameter(2)
           a = f32[12] concatenate(x, y, z), dimensions={0}
           ROOT s = f32[4] slice(a), slice={[4:12:2]})"},
-      {"reverse.of-concatenate",
-       "a reverse along another dimension than the concatenated one, of two operands",
-       m::Reverse(m::Bind(a, m::Concatenate())),
-       [](Editor& edit, const m::Match& match) -> Instr* {
-         // Profitable if both operands are reverses that cancel.
-         std::vector<Instr*> concat_operands;
-         for (Instr* operand : match[a]->operands()) concat_operands.push_back(operand->operand(0));
-         if (Contains(DimensionsOf(match.root()), AlongOf(match[a])))
-           std::ranges::reverse(concat_operands);
-         return MakeConcatenate(edit, std::move(concat_operands), AlongOf(match[a]));
-       },
-       [](const m::Match& match) {
-         return match[a]->operand_count() <= kMostOperands &&
-                std::ranges::all_of(match[a]->operands(), [&](const Instr* operand) {
-                  return operand->op() == Op::kReverse && !operand->has_extras() &&
-                         DimensionsOf(operand) == DimensionsOf(match.root());
-                });
-       },
-       R"(x = f32[3] parameter(0)
-          y = f32[4] parameter(1)
-          p = f32[3] reverse(x), dimensions={0}
-          q = f32[4] reverse(y), dimensions={0}
-          a = f32[7] concatenate(p, q), dimensions={0}
-          ROOT s = f32[7] reverse(a), dimensions={0})"},
   };
   return kRules;
 }

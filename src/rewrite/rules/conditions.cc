@@ -12,12 +12,6 @@ bool IsNotComplex(const m::Match& match) {
 bool IsIntegralOrReal(const m::Match& match) {
   return IsInteger(match.type()) || IsReal(match.type());
 }
-bool IsSignedNumber(const m::Match& match) {
-  return IsSigned(match.type()) || IsReal(match.type());
-}
-bool IsUnsignedType(const m::Match& match) {
-  return IsUnsigned(match.type());
-}
 bool IsIeee(ElementType type) {
   return type == ElementType::kF16 || type == ElementType::kBF16 || type == ElementType::kF32 ||
          type == ElementType::kF64;

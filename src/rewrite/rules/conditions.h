@@ -13,9 +13,6 @@ namespace tokamak {
 
 bool IsNotComplex(const m::Match& match);
 bool IsIntegralOrReal(const m::Match& match);
-// Whether the type is signed: x and -x are different numbers of the type.
-bool IsSignedNumber(const m::Match& match);
-bool IsUnsignedType(const m::Match& match);
 // f16, bf16, f32, f64: the types that follow IEEE 754.
 bool IsIeee(ElementType type);
 

@@ -62,23 +62,6 @@ bool CanWriteOut(const Instr* conditional, size_t branch) {
   return body.root()->shape() == conditional->shape() && IsPlainBody(body);
 }
 
-// All branches are the same computation, called with the same arguments.
-bool HasOneBranch(const m::Match& match) {
-  const Instr* instr = match.root();
-  for (size_t i = 1; i < instr->called().size(); ++i)
-    if (instr->called(i) != instr->called(0) ||
-        !std::ranges::equal(ArgumentsOf(instr, i), ArgumentsOf(instr, 0)))
-      return false;
-  return CanWriteOut(instr, 0);
-}
-
-Instr* SameOrTuple(Editor& edit, const m::Match& match, std::vector<Instr*> parts) {
-  if (!match.shape().IsTuple()) return parts[0];
-  std::vector<Shape> shapes;
-  for (const Instr* part : parts) shapes.push_back(part->shape());
-  return edit.MakeShaped(Op::kTuple, Shape::Tuple(std::move(shapes)), std::move(parts));
-}
-
 bool IsTupleOfAllElements(const m::Match& match) {
   const Instr* tuple = match.root();
   if (tuple->operand_count() == 0) return false;
@@ -146,52 +129,6 @@ ENTRY main {
   y = f32[4] parameter(1)
   ROOT c = f32[4] conditional(i, x, y), branch_computations={twice, minus}
 })"},
-      {"conditional.same", "every branch is the same", m::Conditional(),
-       [](Editor& edit, const m::Match& match) {
-         return WrittenOut(edit, *match.root()->called(0), ArgumentsOf(match.root(), 0));
-       },
-       HasOneBranch,
-       R"(HloModule m
-
-twice {
-  a = f32[4] parameter(0)
-  ROOT b = f32[4] add(a, a)
-}
-
-ENTRY main {
-  p = pred[] parameter(0)
-  x = f32[4] parameter(1)
-  ROOT c = f32[4] conditional(p, x, x), true_computation=twice, false_computation=twice
-})"},
-      {"while.zero-trips", "a loop that is not entered", m::While(),
-       [](Editor& edit, const m::Match& match) -> Instr* {
-         auto operands = match.root()->operands();
-         if (operands.size() == 1 && operands[0]->shape() == match.shape()) return operands[0];
-         return SameOrTuple(edit, match, {operands.begin(), operands.end()});
-       },
-       [](const m::Match& match) {
-         const Instr* goes_on = match.root()->called(0)->root();
-         const Literal* literal = SplatOf(goes_on);
-         return literal != nullptr && literal->type() == ElementType::kPred &&
-                literal->IntAt(0) == 0 && match.root()->operand_count() > 0 &&
-                IsPlainBody(*match.root()->called(0));
-       },
-       R"(HloModule m
-
-never {
-  a = f32[4] parameter(0)
-  ROOT b = pred[] constant(false)
-}
-
-twice {
-  a = f32[4] parameter(0)
-  ROOT b = f32[4] add(a, a)
-}
-
-ENTRY main {
-  x = f32[4] parameter(0)
-  ROOT c = f32[4] while(x), condition=never, body=twice
-})"},
       {"map.one-op", "a map of one op is that op", m::Map(),
        [](Editor& edit, const m::Match& match) -> Instr* {
          const Instr* root = match.root()->called(0)->root();
@@ -216,41 +153,6 @@ ENTRY main {
   y = f32[61] parameter(1)
   ROOT c = f32[61] map(x, y), dimensions={0}, to_apply=minus
 })"},
-      {"sort.one", "nothing to sort", m::Sort(),
-       [](Editor& edit, const m::Match& match) {
-         auto operands = match.root()->operands();
-         return SameOrTuple(edit, match, {operands.begin(), operands.end()});
-       },
-       [](const m::Match& match) {
-         return match.root()->captures() == 0 &&
-                SizeAt(match.root()->operand(0)->shape(),
-                       match.root()->attrs<SortAttrs>().dimension) <= 1;
-       },
-       R"(HloModule m
-
-less {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = pred[] compare(a, b), direction=LT
-}
-
-ENTRY main {
-  x = f32[61,1] parameter(0)
-  ROOT c = f32[61,1] sort(x), dimensions={1}, to_apply=less
-})"},
-      {"topk.one", "the greatest of one", m::TopK(x),
-       [](Editor& edit, const m::Match& match) -> Instr* {
-         const Shape& indices = match.shape().elements()[1];
-         return SameOrTuple(edit, match, {match[x], edit.Filled(indices.WithoutLayout(), 0.0)});
-       },
-       [](const m::Match& match) {
-         const Shape& shape = match[x]->shape();
-         return match.shape().IsTuple() && match.shape().elements().size() == 2 &&
-                shape.rank() > 0 && shape.dims().back() == 1 &&
-                match.root()->attrs<TopKAttrs>().k == 1;
-       },
-       R"(x = f32[61,1] parameter(0)
-          ROOT t = (f32[61,1], s32[61,1]) topk(x), k=1, largest=true)"},
   };
   return kRules;
 }

@@ -7,9 +7,7 @@ namespace tokamak {
 namespace {
 
 using m::a;
-using m::b;
 using m::x;
-using m::y;
 
 // Whether every number of `from` is representable in `to`, including both zeros, infinities and
 // NaN.
@@ -85,7 +83,7 @@ std::span<const Rule> ConvertRules() {
        m::Convert(m::Bind(a, m::Iota())),
        [](Editor& edit, const m::Match& match) {
          return edit.MakeShaped(Op::kIota, match.shape().WithoutLayout(), {},
-                                    match[a]->attrs<IotaAttrs>());
+                                match[a]->attrs<IotaAttrs>());
        },
        [](const m::Match& match) {
          // Every index is representable in both types.
@@ -100,46 +98,6 @@ std::span<const Rule> ConvertRules() {
        },
        R"(i = s32[3,61] iota(), iota_dimension=1
           ROOT c = f32[3,61] convert(i))"},
-      {"convert.truth", "x != 0 as truth", m::Convert(m::Convert(x)), x,
-       [](const m::Match& match) {
-         return IsPred(match) && match[x]->shape().type() == ElementType::kPred;
-       },
-       R"(x = pred[61] parameter(0)
-          a = f32[61] convert(x)
-          ROOT c = pred[61] convert(a))"},
-      {"convert.negate-wide", "narrow(-wide(x)) is -x",
-       m::Convert(m::Negate(m::Bind(a, m::Convert(x)))), m::Negate(x),
-       [](const m::Match& match) {
-         ElementType from = match[x]->shape().type(), through = match[a]->shape().type();
-         return from == match.type() && IsIeee(from) && IsIeee(through) && Holds(through, from);
-       },
-       R"(x = bf16[61] parameter(0)
-          a = f32[61] convert(x)
-          n = f32[61] negate(a)
-          ROOT c = bf16[61] convert(n))"},
-      {"convert.abs-wide", "narrow(|wide(x)|) is |x|",
-       m::Convert(m::Abs(m::Bind(a, m::Convert(x)))), m::Abs(x),
-       [](const m::Match& match) {
-         ElementType from = match[x]->shape().type(), through = match[a]->shape().type();
-         return from == match.type() && IsIeee(from) && IsIeee(through) && Holds(through, from);
-       },
-       R"(x = f16[61] parameter(0)
-          a = f32[61] convert(x)
-          n = f32[61] abs(a)
-          ROOT c = f16[61] convert(n))"},
-      {"convert.add-wide", "narrow(wide(x) + wide(y)) is x + y for integers",
-       m::Convert(m::Add(m::Bind(a, m::Convert(x)), m::Bind(b, m::Convert(y)))), m::Add(x, y),
-       [](const m::Match& match) {
-         return IsIntegral(match) && match[x]->shape().type() == match.type() &&
-                match[y]->shape().type() == match.type() && IsInteger(match[a]->shape().type()) &&
-                InfoOf(match[a]->shape().type()).bits >= InfoOf(match.type()).bits;
-       },
-       R"(x = s8[61] parameter(0)
-          y = s8[61] parameter(1)
-          a = s32[61] convert(x)
-          b = s32[61] convert(y)
-          s = s32[61] add(a, b)
-          ROOT c = s8[61] convert(s))"},
   };
   return kRules;
 }

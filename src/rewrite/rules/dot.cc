@@ -100,22 +100,6 @@ Instr* RightThrough(Editor& edit, const m::Match& match) {
                          std::move(attrs));
 }
 
-// transpose(dot(x, y)) that exchanges the free dimensions of both sides is dot(y, x).
-bool IsExchange(const m::Match& match) {
-  const DotAttrs& attrs = DotOf(match[a]);
-  const Dims& permutation = DimensionsOf(match.root());
-  auto batch = static_cast<int64_t>(attrs.lhs_batch.size());
-  auto left = static_cast<int64_t>(
-      FreeDims(match[x]->shape(), attrs.lhs_batch, attrs.lhs_contracting).size());
-  auto rank = static_cast<int64_t>(permutation.size());
-  for (int64_t i = 0; i < rank; ++i) {
-    int64_t right = rank - batch - left;
-    int64_t from = i < batch ? i : i < batch + right ? i + left : i - right;
-    if (permutation[static_cast<size_t>(i)] != from) return false;
-  }
-  return !attrs.algorithm && attrs.precision.empty() && HasOneUser(match[a]);
-}
-
 // A convolution with 1x1 windows and a single group.
 bool IsPointwise(const m::Match& match) {
   const auto& attrs = match.root()->attrs<ConvolutionAttrs>();
@@ -187,27 +171,6 @@ std::span<const Rule> DotRules() {
           y = f32[4,2,3] parameter(1)
           t = f32[2,3,4] transpose(y), dimensions={1,2,0}
           ROOT d = f32[2,5,4] dot(x, t), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1})"},
-      {"dot.zero", "0 times anything is 0 for integers", m::Dot(x, m::Zero()), m::Zero(),
-       IsIntegral,
-       R"(x = s32[3,5] parameter(0)
-          c = s32[] constant(0)
-          b = s32[5,4] broadcast(c), dimensions={}
-          ROOT d = s32[3,4] dot(x, b), lhs_contracting_dims={1}, rhs_contracting_dims={0})"},
-      {"transpose.of-dot", "a dot with lhs and rhs swapped", m::Transpose(m::Bind(a, m::Dot(x, y))),
-       [](Editor& edit, const m::Match& match) {
-         DotAttrs attrs = DotOf(match[a]);
-         std::swap(attrs.lhs_batch, attrs.rhs_batch);
-         std::swap(attrs.lhs_contracting, attrs.rhs_contracting);
-         return edit.MakeShaped(Op::kDot, match.shape().WithoutLayout(), {match[y], match[x]},
-                                std::move(attrs));
-       },
-       [](const m::Match& match) {
-         return IsExchange(match) && (IsIntegral(match) || IsPred(match));
-       },
-       R"(x = s32[3,5] parameter(0)
-          y = s32[5,4] parameter(1)
-          d = s32[3,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-          ROOT t = s32[4,3] transpose(d), dimensions={1,0})"},
       {"convolution.pointwise", "a convolution with a 1x1 window is a dot", m::Convolution(x, y),
        DotInsteadOfConvolution,
        [](const m::Match& match) {

@@ -227,38 +227,6 @@ std::span<const Rule> DynamicRules() {
           i = s32[] parameter(2)
           j = s32[] parameter(3)
           ROOT s = f32[9,4] dynamic-update-slice(x, u, i, j))"},
-      {"dynamic-update-slice.overwritten", "an update that the next one overwrites is removed",
-       m::DynamicUpdateSlice(),
-       [](Editor& edit, const m::Match& match) {
-         std::vector<Instr*> operands(match.root()->operands().begin(),
-                                      match.root()->operands().end());
-         operands[0] = operands[0]->operand(0);
-         return edit.MakeLike(*match.root(), std::move(operands));
-       },
-       [](const m::Match& match) {
-         const Instr* inner = match.root()->operand(0);
-         return inner->op() == Op::kDynamicUpdateSlice && !inner->has_extras() &&
-                SameStarts(match.root(), inner) &&
-                SameDims(inner->operand(1)->shape(), match.root()->operand(1)->shape());
-       },
-       R"(x = f32[9] parameter(0)
-          u = f32[3] parameter(1)
-          v = f32[3] parameter(2)
-          i = s32[] parameter(3)
-          d = f32[9] dynamic-update-slice(x, u, i)
-          ROOT e = f32[9] dynamic-update-slice(d, v, i))"},
-      {"dynamic-update-slice.same", "an update with the elements that are already there is removed",
-       m::DynamicUpdateSlice(),
-       [](Editor&, const m::Match& match) { return match.root()->operand(0); },
-       [](const m::Match& match) {
-         const Instr* update = match.root()->operand(1);
-         return update->op() == Op::kDynamicSlice &&
-                update->operand(0) == match.root()->operand(0) && SameStarts(match.root(), update);
-       },
-       R"(x = f32[9] parameter(0)
-          i = s32[] parameter(1)
-          s = f32[3] dynamic-slice(x, i), dynamic_slice_sizes={3}
-          ROOT d = f32[9] dynamic-update-slice(x, s, i))"},
       {"gather.one", "a gather of one slice is a dynamic slice", m::Gather(x, y),
        SliceInsteadOfGather,
        [](const m::Match& match) { return IsIntegerIndex(match[y]) && TakesOneSlice(match); },
@@ -272,25 +240,6 @@ std::span<const Rule> DynamicRules() {
           b = f32[9] broadcast(x), dimensions={}
           i = s32[5,1] parameter(1)
           ROOT g = f32[5,2] gather(b, i), offset_dims={1}, collapsed_slice_dims={}, start_index_map={0}, index_vector_dim=1, slice_sizes={2})"},
-      {"scatter.nothing", "a scatter of nothing", m::Scatter(),
-       [](Editor&, const m::Match& match) { return match.root()->operand(0); },
-       [](const m::Match& match) {
-         return match.root()->operand_count() == 3 && match.root()->captures() == 0 &&
-                match.shape().IsArray() && match.root()->operand(2)->shape().ElementCount() == 0;
-       },
-       R"(HloModule m
-
-set {
-  old = f32[] parameter(0)
-  ROOT new = f32[] parameter(1)
-}
-
-ENTRY main {
-  x = f32[9] parameter(0)
-  i = s32[0,1] parameter(1)
-  u = f32[0] parameter(2)
-  ROOT s = f32[9] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=set
-})"},
       {"scatter.one-update",
        "a scatter of one window to constant indices is a dynamic-update-slice", m::Scatter(),
        OneUpdate, nullptr,

@@ -76,16 +76,6 @@ std::span<const Rule> ExtremesRules() {
           c = s16[] constant(32767)
           b = s16[61] broadcast(c), dimensions={}
           ROOT d = s16[61] maximum(x, b))"},
-      {"minimum.lowest", "min(x, least) is the least integer", m::Minimum(x, m::Splat(c)), c,
-       [](const m::Match& match) { return IsIntegral(match) && IsLowest(match[c]); },
-       R"(x = u64[61] parameter(0)
-          c = u64[] constant(0)
-          b = u64[61] broadcast(c), dimensions={}
-          ROOT d = u64[61] minimum(x, b))"},
-      {"maximum.repeats", "max(max(x, y), y) is max(x, y)",
-       m::Maximum(m::Bind(a, m::Maximum(x, y)), y), a, IsIntegralOrReal},
-      {"minimum.repeats", "min(min(x, y), y) is min(x, y)",
-       m::Minimum(m::Bind(a, m::Minimum(x, y)), y), a, IsIntegralOrReal},
       {"maximum.constants", "max(max(x, c), d) is max(x, the larger of c and d)",
        m::Maximum(m::Maximum(x, m::Splat(c)), m::Splat(d)),
        [](Editor& edit, const m::Match& match) { return WithWinner(edit, match, Op::kMaximum); },
@@ -94,14 +84,6 @@ std::span<const Rule> ExtremesRules() {
        m::Minimum(m::Minimum(x, m::Splat(c)), m::Splat(d)),
        [](Editor& edit, const m::Match& match) { return WithWinner(edit, match, Op::kMinimum); },
        IsIntegralOrReal},
-      {"abs.maximum", "max(x, -x) is |x|", m::Maximum(x, m::Negate(x)), m::Abs(x), IsSignedNumber},
-      {"clamp.repeats", "a clamp of a clamp with the same bounds",
-       m::Clamp(c, m::Bind(a, m::Clamp(c, x, d)), d), a, nullptr,
-       R"(x = f32[61] parameter(0)
-          l = f32[61] parameter(1)
-          h = f32[61] parameter(2)
-          a = f32[61] clamp(l, x, h)
-          ROOT b = f32[61] clamp(l, a, h))"},
       {"clamp.no-low", "a clamp from the least number on is a minimum", m::Clamp(m::Splat(c), x, y),
        [](Editor& edit, const m::Match& match) {
          return edit.Make(Op::kMinimum, {match[x], Widened(edit, match, match[y])});
@@ -121,12 +103,6 @@ std::span<const Rule> ExtremesRules() {
           l = s32[] parameter(1)
           h = s32[] constant(2147483647)
           ROOT b = s32[61] clamp(l, x, h))"},
-      {"clamp.one-bound", "clamp(y, x, y) is y for integers", m::Clamp(y, x, y),
-       [](Editor& edit, const m::Match& match) { return Widened(edit, match, match[y]); },
-       IsIntegral,
-       R"(x = s32[61] parameter(0)
-          l = s32[] parameter(1)
-          ROOT b = s32[61] clamp(l, x, l))"},
       {"clamp.minimum-of-maximum", "min(max(x, c), d) with constants is a clamp",
        m::Minimum(m::Bind(a, m::Maximum(x, m::Splat(c))), m::Splat(d)),
        [](Editor& edit, const m::Match& match) -> Instr* {

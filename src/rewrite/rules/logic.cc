@@ -7,18 +7,10 @@ namespace tokamak {
 namespace {
 
 using m::a;
-using m::b;
 using m::c;
 using m::d;
 using m::x;
 using m::y;
-
-int64_t LogicInt(const m::Match& match, m::Var var) {
-  return match.number(var).IntAt(0);
-}
-bool UsedOnceEach(const m::Match& match) {
-  return HasOneUser(match[a]) && HasOneUser(match[b]);
-}
 
 }  // namespace
 
@@ -39,24 +31,10 @@ std::span<const Rule> LogicRules() {
       {"xor.all-ones", "x ^ ~0 is ~x", m::Xor(x, m::AllOnes()), m::Not(x)},
       {"not.not", "~~x is x", m::Not(m::Not(x)), x},
       {"and.repeats", "(x & y) & y is x & y", m::And(m::Bind(a, m::And(x, y)), y), a},
-      {"or.repeats", "(x | y) | y is x | y", m::Or(m::Bind(a, m::Or(x, y)), y), a},
-      {"and.nots", "~x & ~y is ~(x | y)", m::And(m::Bind(a, m::Not(x)), m::Bind(b, m::Not(y))),
-       m::Not(m::Or(x, y)), UsedOnceEach},
-      {"or.nots", "~x | ~y is ~(x & y)", m::Or(m::Bind(a, m::Not(x)), m::Bind(b, m::Not(y))),
-       m::Not(m::And(x, y)), UsedOnceEach},
       {"and.constants", "(x & c) & d is x & (c & d)", m::And(m::And(x, m::Splat(c)), m::Splat(d)),
        [](Editor& edit, const m::Match& match) {
-         return WithInt(edit, match, Op::kAnd, match[x], LogicInt(match, c) & LogicInt(match, d));
-       },
-       IsIntegral},
-      {"or.constants", "(x | c) | d is x | (c | d)", m::Or(m::Or(x, m::Splat(c)), m::Splat(d)),
-       [](Editor& edit, const m::Match& match) {
-         return WithInt(edit, match, Op::kOr, match[x], LogicInt(match, c) | LogicInt(match, d));
-       },
-       IsIntegral},
-      {"xor.constants", "(x ^ c) ^ d is x ^ (c ^ d)", m::Xor(m::Xor(x, m::Splat(c)), m::Splat(d)),
-       [](Editor& edit, const m::Match& match) {
-         return WithInt(edit, match, Op::kXor, match[x], LogicInt(match, c) ^ LogicInt(match, d));
+         return WithInt(edit, match, Op::kAnd, match[x],
+                        match.number(c).IntAt(0) & match.number(d).IntAt(0));
        },
        IsIntegral},
   };

@@ -225,22 +225,6 @@ std::span<const Rule> ReduceRules() {
   z = f32[] parameter(1)
   ROOT r = f32[6,3] reduce(b, z), dimensions={1}, to_apply=max)",
        kBodies},
-      {"reduce.sum-of-repeated", "a sum of equal integers is a product",
-       m::Reduce(m::Bind(a, m::Broadcast(x)), y),
-       [](Editor& edit, const m::Match& match) {
-         return WithInit(
-             edit, match,
-             WithInt(edit, match, Op::kMultiply, Unrepeated(edit, match), *Repeats(match)));
-       },
-       [](const m::Match& match) {
-         return IsIntegral(match) && Combiner(match.root()) == Op::kAdd &&
-                Repeats(match).has_value();
-       },
-       R"(  x = s32[6] parameter(0)
-  b = s32[6,4] broadcast(x), dimensions={0}
-  z = s32[] parameter(1)
-  ROOT r = s32[6] reduce(b, z), dimensions={1}, to_apply=add)",
-       kBodies},
   };
   return kRules;
 }

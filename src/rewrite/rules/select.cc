@@ -34,28 +34,12 @@ bool ComparesAbove(const m::Match& match) {
   return ComparesIntegers(match) &&
          (SelectDirectionOf(match) == kGt || SelectDirectionOf(match) == kGe);
 }
-bool ComparesEqual(const m::Match& match) {
-  return ComparesIntegers(match) && SelectDirectionOf(match) == kEq;
-}
-bool ComparesDifferent(const m::Match& match) {
-  return ComparesIntegers(match) && SelectDirectionOf(match) == kNe;
-}
-bool ComparesBelowSigned(const m::Match& match) {
-  return ComparesBelow(match) && IsSigned(match.type());
-}
-bool ComparesAboveSigned(const m::Match& match) {
-  return ComparesAbove(match) && IsSigned(match.type());
-}
 
 // The range of x is within [low, high], so the clamp does nothing.
 bool IsWithin(const Instr* instr, const Instr* low, const Instr* high) {
   std::optional<IntRange> range = RangeOf(instr), from = RangeOf(low), to = RangeOf(high);
   return range && from && to && IsInteger(instr->shape().type()) && from->high <= range->low &&
          range->high <= to->low;
-}
-bool IsNotNegative(const Instr* instr) {
-  std::optional<IntRange> range = RangeOf(instr);
-  return range && range->low >= 0;
 }
 bool IsNoLess(const Instr* left, const Instr* right) {
   std::optional<IntRange> a_range = RangeOf(left), b_range = RangeOf(right);
@@ -81,8 +65,6 @@ std::span<const Rule> SelectRules() {
        m::Not(p), [](const m::Match& match) { return SameDims(match[p]->shape(), match.shape()); }},
       {"select.and", "p ? x : false is p & x", m::Select(p, x, m::False()), m::And(p, x)},
       {"select.or", "p ? true : x is p | x", m::Select(p, m::True(), x), m::Or(p, x)},
-      {"select.own-predicate-true", "p ? p : x is p | x", m::Select(p, p, x), m::Or(p, x)},
-      {"select.own-predicate-false", "p ? x : p is p & x", m::Select(p, x, p), m::And(p, x)},
       {"select.one-zero", "p ? 1 : 0 is p as a number", m::Select(p, m::One(), m::PositiveZero()),
        [](Editor& edit, const m::Match& match) {
          return edit.MakeShaped(Op::kConvert, match.shape().WithoutLayout(), {match[p]});
@@ -155,42 +137,6 @@ std::span<const Rule> ComparisonSelectRules() {
           y = s8[61] parameter(1)
           c = pred[61] compare(x, y), direction=GT
           ROOT s = s8[61] select(c, y, x))"},
-      {"select.equal", "x == y ? x : y is y", m::Select(m::Bind(a, m::Compare(x, y)), x, y), y,
-       ComparesEqual,
-       R"(x = s32[61] parameter(0)
-          y = s32[61] parameter(1)
-          c = pred[61] compare(x, y), direction=EQ
-          ROOT s = s32[61] select(c, x, y))"},
-      {"select.equal-swapped", "x == y ? y : x is x", m::Select(m::Bind(a, m::Compare(x, y)), y, x),
-       x, ComparesEqual,
-       R"(x = s32[61] parameter(0)
-          y = s32[61] parameter(1)
-          c = pred[61] compare(x, y), direction=EQ
-          ROOT s = s32[61] select(c, y, x))"},
-      {"select.different", "x != y ? x : y is x", m::Select(m::Bind(a, m::Compare(x, y)), x, y), x,
-       ComparesDifferent,
-       R"(x = s32[61] parameter(0)
-          y = s32[61] parameter(1)
-          c = pred[61] compare(x, y), direction=NE
-          ROOT s = s32[61] select(c, x, y))"},
-      {"select.abs", "x < 0 ? -x : x is |x|",
-       m::Select(m::Bind(a, m::Compare(x, m::Zero())), m::Negate(x), x), m::Abs(x),
-       ComparesBelowSigned,
-       R"(x = s8[61] parameter(0)
-          z = s8[] constant(0)
-          b = s8[61] broadcast(z), dimensions={}
-          c = pred[61] compare(x, b), direction=LT
-          n = s8[61] negate(x)
-          ROOT s = s8[61] select(c, n, x))"},
-      {"select.abs-swapped", "x > 0 ? x : -x is |x|",
-       m::Select(m::Bind(a, m::Compare(x, m::Zero())), x, m::Negate(x)), m::Abs(x),
-       ComparesAboveSigned,
-       R"(x = s32[61] parameter(0)
-          z = s32[] constant(0)
-          b = s32[61] broadcast(z), dimensions={}
-          c = pred[61] compare(x, b), direction=GE
-          n = s32[61] negate(x)
-          ROOT s = s32[61] select(c, x, n))"},
   };
   return kRules;
 }
@@ -217,9 +163,7 @@ std::span<const Rule> RangeRules() {
                            maximum = OfIota("ROOT r = s32[61] maximum(i, lo)"),
                            minimum = OfIota("ROOT r = s32[61] minimum(hi, i)"),
                            remainder = OfIota("ROOT r = s32[61] remainder(i, c)"),
-                           divide = OfIota("ROOT r = s32[61] divide(i, c)"),
-                           absolute = OfIota("ROOT r = s32[61] abs(i)"),
-                           shift = OfIota("ROOT r = s32[61] shift-right-arithmetic(i, lo)");
+                           divide = OfIota("ROOT r = s32[61] divide(i, c)");
   static const Rule kRules[] = {
       {"clamp.range", "a clamp of a value within its bounds is the value", m::Clamp(y, x, z), x,
        [](const m::Match& match) { return IsWithin(match[x], match[y], match[z]); }, clamp},
@@ -237,9 +181,6 @@ std::span<const Rule> RangeRules() {
        IsIntegral, minimum},
       {"remainder.range", "x % y is x when 0 <= x < y", m::Remainder(x, y), x, IsBelow, remainder},
       {"divide.range", "x / y is 0 when 0 <= x < y", m::Divide(x, y), m::Zero(), IsBelow, divide},
-      {"abs.range", "|x| is x when x >= 0", m::Abs(x), x,
-       [](const m::Match& match) { return IsIntegral(match) && IsNotNegative(match[x]); },
-       absolute},
       {"and.range", "x & c is x if x has no other bits than c", m::And(x, m::Splat(c)), x,
        [](const m::Match& match) {
          std::optional<IntRange> range = RangeOf(match[x]);
@@ -254,11 +195,6 @@ std::span<const Rule> RangeRules() {
           c = u32[] constant(255)
           b = u32[61] broadcast(c), dimensions={}
           ROOT r = u32[61] and(w, b))"},
-      {"shift-right-arithmetic.range",
-       "an arithmetic shift of a value that is not negative is a logical shift",
-       m::ShiftRightArithmetic(x, y), m::ShiftRightLogical(x, y),
-       [](const m::Match& match) { return IsSigned(match.type()) && IsNotNegative(match[x]); },
-       shift},
   };
   return kRules;
 }

@@ -72,17 +72,6 @@ std::optional<SliceAttrs> WithinPadded(const m::Match& match) {
   }
   return moved;
 }
-// In some dimension the slice contains only padding.
-bool IsInPadding(const m::Match& match) {
-  const SliceAttrs& slice = SliceOf(match.root());
-  const PadAttrs& pad = PadOf(match[a]);
-  for (size_t d = 0; d < slice.starts.size(); ++d) {
-    int64_t size = match[x]->shape().dim(d);
-    int64_t filled = size + std::max<int64_t>(size - 1, 0) * pad.interior[d];
-    if (slice.limits[d] <= pad.low[d] || slice.starts[d] >= pad.low[d] + filled) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -113,14 +102,6 @@ std::span<const Rule> SliceRules() {
           y = f32[] parameter(1)
           a = f32[13] pad(x, y), padding=2_2
           ROOT s = f32[8] slice(a), slice={[2:10]})"},
-      {"slice.of-padding", "a slice of only padding is a broadcast of the padding value",
-       m::Slice(m::Bind(a, m::Pad(x, y))),
-       [](Editor& edit, const m::Match& match) { return edit.Broadcast(match[y], match.shape()); },
-       IsInPadding,
-       R"(x = f32[9] parameter(0)
-          y = f32[] parameter(1)
-          a = f32[19] pad(x, y), padding=1_1_1
-          ROOT s = f32[1] slice(a), slice={[18:19]})"},
       {"slice.of-reverse", "a slice of a reverse is a reverse of a slice",
        m::Slice(m::Bind(a, m::Reverse(x))),
        [](Editor& edit, const m::Match& match) {
@@ -218,12 +199,6 @@ std::span<const Rule> PadRules() {
        R"(x = f32[9] parameter(0)
           y = f32[] parameter(1)
           ROOT p = f32[6] pad(x, y), padding=-1_-2)"},
-      {"pad.same-value", "a value padded with itself", m::Pad(m::Broadcast(x), x),
-       [](Editor& edit, const m::Match& match) { return edit.Broadcast(match[x], match.shape()); },
-       [](const m::Match& match) { return match[x]->shape().IsScalar(); },
-       R"(x = f32[] parameter(0)
-          b = f32[9] broadcast(x), dimensions={}
-          ROOT p = f32[14] pad(b, x), padding=2_3)"},
       {"pad.empty", "a pad of an empty array is the padding value", m::Pad(x, y),
        [](Editor& edit, const m::Match& match) { return edit.Broadcast(match[y], match.shape()); },
        [](const m::Match& match) { return match[x]->shape().ElementCount() == 0; },
