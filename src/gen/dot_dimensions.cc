@@ -28,6 +28,16 @@ DotDimensions::DotDimensions(const Instr& dot)
       k(SizeAlong(lhs_dims, attrs.lhs_contracting)),
       batch(SizeAlong(lhs_dims, attrs.lhs_batch)) {}
 
+DotAttrs Exchanged(DotAttrs attrs) {
+  std::swap(attrs.lhs_contracting, attrs.rhs_contracting);
+  std::reverse(attrs.precision.begin(), attrs.precision.end());
+  if (attrs.algorithm) {
+    std::swap(attrs.algorithm->lhs_type, attrs.algorithm->rhs_type);
+    std::swap(attrs.algorithm->lhs_components, attrs.algorithm->rhs_components);
+  }
+  return attrs;
+}
+
 int64_t SizeAlong(const Dims& dims, const Dims& which) {
   int64_t size = 1;
   for (int64_t d : which) size *= dims[static_cast<size_t>(d)];

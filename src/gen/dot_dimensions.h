@@ -25,6 +25,9 @@ struct DotDimensions {
   bool IsEmpty() const { return m == 0 || n == 0 || k == 0 || batch == 0; }
 };
 
+// The attributes of a dot without batch dimensions after its operands were exchanged.
+DotAttrs Exchanged(DotAttrs attrs);
+
 // The product of the sizes of the dimensions with the indices `which`.
 int64_t SizeAlong(const Dims& dims, const Dims& which);
 // The sizes of the dimensions with the indices `which`.

@@ -50,17 +50,6 @@ size_t DepthOf(const Instr& dot, size_t operand) {
   return static_cast<size_t>((operand == 0 ? attrs.lhs_contracting : attrs.rhs_contracting)[0]);
 }
 
-// The attributes of the dot with its operands exchanged.
-DotAttrs Exchanged(DotAttrs attrs) {
-  std::swap(attrs.lhs_contracting, attrs.rhs_contracting);
-  std::ranges::reverse(attrs.precision);
-  if (attrs.algorithm) {
-    std::swap(attrs.algorithm->lhs_type, attrs.algorithm->rhs_type);
-    std::swap(attrs.algorithm->lhs_components, attrs.algorithm->rhs_components);
-  }
-  return attrs;
-}
-
 class InputGemmHoister {
  public:
   InputGemmHoister(const WhileLoop& loop, PassContext& context)
