@@ -54,32 +54,24 @@ Element AddDotTerm(KernelBuilder& b, ElementEmitter& emitter, const Instr& dot,
 
 DotSum ColumnEmitter::AddSum(const Instr& dot, int64_t lanes) {
   ElementType type = AccumulatorElementType(dot.shape().type());
-  DotSum sum{&dot, {}};
-  for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
-    sum.arrays[component] = b_.Local("sum", ComputeType(type), Space::kRegisters, lanes);
+  DotSum sum{&dot, LocalElements(b_, "sum", type, Space::kRegisters, lanes)};
   dot_sums_.push_back(sum);
   return sum;
 }
 
 Element ColumnEmitter::Read(const DotSum& sum, Scalar lane) {
-  Element value{b_.Read(sum.arrays[0], lane), {}};
-  if (IsComplex(sum.dot->shape().type())) value[1] = b_.Read(sum.arrays[1], lane);
-  return value;
-}
-
-void ColumnEmitter::Write(const DotSum& sum, Scalar lane, const Element& value) {
-  b_.Store(sum.arrays[0], lane, value[0]);
-  if (IsComplex(sum.dot->shape().type())) b_.Store(sum.arrays[1], lane, value[1]);
+  return ReadElement(b_, sum.arrays, sum.dot->shape().type(), lane);
 }
 
 void ColumnEmitter::WriteZero(const DotSum& sum, Scalar lane) {
-  Write(sum, lane, ConstantElement(b_, AccumulatorElementType(sum.dot->shape().type()), 0));
+  Element zero = ConstantElement(b_, AccumulatorElementType(sum.dot->shape().type()), 0);
+  StoreElement(b_, sum.arrays, lane, zero);
 }
 
 void ColumnEmitter::AddTerm(const DotSum& sum, Scalar lane, const Coordinates& result,
                             const Coordinates& contracted, const Element& before) {
   Element term = AddDotTerm(b_, emitter_, *sum.dot, result, contracted, before);
-  if (emitter_.failure().empty()) Write(sum, lane, term);
+  if (emitter_.failure().empty()) StoreElement(b_, sum.arrays, lane, term);
 }
 
 void ColumnEmitter::Bind(Accumulators& sums, const Coordinates& at,

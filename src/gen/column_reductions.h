@@ -41,7 +41,6 @@ class ColumnEmitter {
 
   DotSum AddSum(const Instr& dot, int64_t lanes);
   Element Read(const DotSum& sum, Scalar lane);
-  void Write(const DotSum& sum, Scalar lane, const Element& value);
   void WriteZero(const DotSum& sum, Scalar lane);
   // Adds the product of one pair of elements to the sum `before` of a lane. `contracted`:
   // coordinates along the contracting dimensions, in the order of the attributes.

@@ -353,28 +353,27 @@ std::vector<Schedule> ColumnsSchedules(const FusedRegion& region, const Machine&
   ColumnsBuilder preferred(region, machine, "probe");
   if (!preferred.Prepare(nullptr).empty()) return {};
   const Schedule first = preferred.Chosen();
-  std::vector<Schedule> all = {first};
-  auto add = [&](int64_t vector, int64_t vectors, int64_t at_once, int64_t unroll) {
+  auto with = [&](int64_t vector, int64_t vectors, int64_t at_once, int64_t unroll) {
     Schedule next = first;
     next.vector = vector;
     next.inner_columns = vector * vectors;
     next.tile_columns = next.inner_columns * at_once;
     next.unroll = unroll;
-    if (std::find(all.begin(), all.end(), next) == all.end() &&
-        ColumnsBuilder(region, machine, "probe").Prepare(&next).empty())
-      all.push_back(next);
+    return next;
   };
   int64_t vector = first.vector, vectors = first.inner_columns / vector,
           at_once = first.tile_columns / first.inner_columns, unroll = first.unroll;
   auto half = [](int64_t x) { return std::max<int64_t>(x / 2, 1); };
-  add(vector, vectors, 2 * at_once, unroll);
-  add(vector, vectors, half(at_once), unroll);
-  add(vector, 2 * vectors, half(at_once), unroll);
-  add(vector, half(vectors), at_once, vectors > kHalvedToOne ? unroll : 1);
-  add(half(vector), vectors, 2 * at_once, unroll);
-  add(vector, vectors, at_once, 2 * unroll);
-  add(vector, vectors, at_once, half(unroll));
-  return all;
+  std::vector<Schedule> near = {with(vector, vectors, 2 * at_once, unroll),
+                                with(vector, vectors, half(at_once), unroll),
+                                with(vector, 2 * vectors, half(at_once), unroll),
+                                with(vector, half(vectors), at_once, vectors > kHalvedToOne ? unroll : 1),
+                                with(half(vector), vectors, 2 * at_once, unroll),
+                                with(vector, vectors, at_once, 2 * unroll),
+                                with(vector, vectors, at_once, half(unroll))};
+  return FittingSchedules(first, near, [&](const Schedule& schedule) {
+    return ColumnsBuilder(region, machine, "probe").Prepare(&schedule).empty();
+  });
 }
 
 }  // namespace tokamak

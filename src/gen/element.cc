@@ -20,6 +20,33 @@ constexpr int kMaxRecursion = 2000;
 
 }  // namespace
 
+ElementArrays LocalElements(KernelBuilder& b, const std::string& name, ElementType type,
+                            Space space, int64_t size) {
+  ElementArrays arrays{};
+  for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
+    arrays[component] = b.Local(name, ComputeType(type), space, size);
+  return arrays;
+}
+
+Element ReadElement(KernelBuilder& b, const ElementArrays& arrays, ElementType type, Scalar index) {
+  Element value{b.Read(arrays[0], index), {}};
+  if (IsComplex(type)) value[1] = b.Read(arrays[1], index);
+  return value;
+}
+
+void StoreElement(KernelBuilder& b, const ElementArrays& arrays, Scalar index,
+                  const Element& value) {
+  for (size_t component = 0; component < value.size(); ++component)
+    if (value[component].ok()) b.Store(arrays[component], index, value[component]);
+}
+
+Element Choose(Scalar condition, const Element& yes, const Element& no) {
+  Element chosen;
+  for (size_t component = 0; component < yes.size(); ++component)
+    if (yes[component].ok()) chosen[component] = Choose(condition, yes[component], no[component]);
+  return chosen;
+}
+
 Coordinates Delinearized(KernelBuilder& b, Scalar linear, const Dims& dims) {
   Coordinates at(dims.size());
   int64_t stride = 1;
@@ -341,12 +368,6 @@ Element ElementEmitter::Iota(const Instr& instr, const Coordinates& at) {
   return ConvertElement(b_, from, type, {index.As(ComputeType(from)), {}});
 }
 
-Element ElementEmitter::ChooseElement(Scalar condition, Element yes, Element no) {
-  Element chosen{Choose(condition, yes[0], no[0]), {}};
-  if (yes[1].ok()) chosen[1] = Choose(condition, yes[1], no[1]);
-  return chosen;
-}
-
 // The index along one dimension of an operand. An index that may be out of bounds is clamped, and
 // `inside` is narrowed to the elements that exist.
 Scalar ElementEmitter::CoordinateOf(const Instr& instr, const IndexMap& map, const IndexExpr& expr,
@@ -400,7 +421,7 @@ Element ElementEmitter::Pad(const Instr& instr, const Coordinates& at) {
   Scalar inside = b_.ConstantBits(ScalarType::kPred, 1);
   Coordinates from = OperandCoordinates(instr, 0, at, &inside);
   Element padding = At(*instr.operand(1), {});
-  return ChooseElement(inside, At(*instr.operand(0), from), padding);
+  return Choose(inside, At(*instr.operand(0), from), padding);
 }
 
 Element ElementEmitter::Concatenate(const Instr& instr, const Coordinates& at) {
@@ -418,8 +439,7 @@ Element ElementEmitter::Concatenate(const Instr& instr, const Coordinates& at) {
     if (range.low >= begin + size || range.high < begin) continue;
     from[along] = LesserOf(GreaterOf(at[along] - b_.Index(begin), b_.Index(0)), b_.Index(size - 1));
     Element operand = At(*instr.operand(i), from);
-    value =
-        value[0].ok() ? ChooseElement(at[along] < b_.Index(begin + size), operand, value) : operand;
+    value = value[0].ok() ? Choose(at[along] < b_.Index(begin + size), operand, value) : operand;
   }
   return value;
 }
@@ -427,7 +447,7 @@ Element ElementEmitter::Concatenate(const Instr& instr, const Coordinates& at) {
 Element ElementEmitter::DynamicUpdateSlice(const Instr& instr, const Coordinates& at) {
   Scalar inside = b_.ConstantBits(ScalarType::kPred, 1);
   Coordinates from = OperandCoordinates(instr, 1, at, &inside);
-  return ChooseElement(inside, At(*instr.operand(1), from), At(*instr.operand(0), at));
+  return Choose(inside, At(*instr.operand(1), from), At(*instr.operand(0), at));
 }
 
 Coordinates ElementEmitter::UpdateDestination(const Instr& instr, const Coordinates& at) {

@@ -34,6 +34,15 @@ namespace tokamak {
 // [1] the imaginary components of a complex type.
 using ElementArrays = std::array<ArrayId, 2>;
 
+// Arrays for `size` elements with the compute type of `type`.
+ElementArrays LocalElements(KernelBuilder& b, const std::string& name, ElementType type,
+                            Space space, int64_t size);
+// `type` says whether there is an imaginary component.
+Element ReadElement(KernelBuilder& b, const ElementArrays& arrays, ElementType type, Scalar index);
+void StoreElement(KernelBuilder& b, const ElementArrays& arrays, Scalar index,
+                  const Element& value);
+Element Choose(Scalar condition, const Element& yes, const Element& no);
+
 // One index per dimension, each in range.
 using Coordinates = std::vector<Scalar>;
 
@@ -190,7 +199,6 @@ class ElementEmitter {
                       const Coordinates& variables, Scalar* inside);
   // A start index, adjusted to [0, last].
   Scalar StartIndex(const Instr& instr, const RunTimeStart& start, Coordinates variables);
-  Element ChooseElement(Scalar condition, Element yes, Element no);
   Element Zero(ElementType type);
 
   KernelBuilder& b_;

@@ -89,9 +89,7 @@ class MergeSortBuilder {
     for (size_t k = 0; k < sort_.instr->operand_count(); ++k) {
       ElementArrays& arrays = keys_.emplace_back();
       ElementType type = sort_.instr->operand(k)->shape().type();
-      if (!sort_.ComparatorUses(k)) continue;
-      for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
-        arrays[component] = b_.Local("keys", ComputeType(type), space, elements);
+      if (sort_.ComparatorUses(k)) arrays = LocalElements(b_, "keys", type, space, elements);
     }
   }
 
@@ -127,8 +125,7 @@ class MergeSortBuilder {
       if (!sort_.ComparatorUses(k)) continue;
       Element key = emitter_.At(*sort_.instr->operand(k), At(inside));
       if (!emitter_.failure().empty()) return;
-      for (size_t component = 0; component < 2; ++component)
-        if (key[component].ok()) b_.Store(keys_[k][component], InRow(position), key[component]);
+      StoreElement(b_, keys_[k], InRow(position), key);
     }
   }
 
@@ -247,9 +244,7 @@ class MergeSortBuilder {
         elements[k] = emitter_.At(operand, At(position));
         continue;
       }
-      for (size_t component = 0; component < (IsComplex(operand.shape().type()) ? 2u : 1u);
-           ++component)
-        elements[k][component] = b_.Read(keys_[k][component], InRow(position));
+      elements[k] = ReadElement(b_, keys_[k], operand.shape().type(), InRow(position));
     }
     return elements;
   }

@@ -131,10 +131,7 @@ Accumulators::Accumulators(KernelBuilder& b, ElementEmitter& emitter, const Redu
     : b_(b), emitter_(emitter), reducer_(&reducer), lanes_(lanes) {
   for (size_t i = 0; i < reducer.input_count; ++i) {
     ElementType type = AccumulatorElementType(reducer.type(i));
-    ElementArrays arrays{};
-    for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
-      arrays[component] = b.Local("sum", ComputeType(type), Space::kRegisters, lanes);
-    arrays_.push_back(arrays);
+    arrays_.push_back(LocalElements(b, "sum", type, Space::kRegisters, lanes));
   }
 }
 
@@ -149,20 +146,14 @@ std::vector<Element> Accumulators::StartValue() {
 
 std::vector<Element> Accumulators::Read(Scalar lane) {
   std::vector<Element> values;
-  for (size_t i = 0; i < reducer_->input_count; ++i) {
-    Element value{b_.Read(arrays_[i][0], lane), {}};
-    if (IsComplex(reducer_->type(i))) value[1] = b_.Read(arrays_[i][1], lane);
-    values.push_back(value);
-  }
+  for (size_t i = 0; i < reducer_->input_count; ++i)
+    values.push_back(ReadElement(b_, arrays_[i], reducer_->type(i), lane));
   return values;
 }
 
 void Accumulators::Write(Scalar lane, const std::vector<Element>& values) {
   if (!emitter_.failure().empty()) return;
-  for (size_t i = 0; i < reducer_->input_count; ++i) {
-    b_.Store(arrays_[i][0], lane, values[i][0]);
-    if (IsComplex(reducer_->type(i))) b_.Store(arrays_[i][1], lane, values[i][1]);
-  }
+  for (size_t i = 0; i < reducer_->input_count; ++i) StoreElement(b_, arrays_[i], lane, values[i]);
 }
 
 std::vector<Element> Accumulators::Apply(const std::vector<Element>& x,
@@ -191,9 +182,7 @@ void Accumulators::Accumulate(Scalar lane, const Coordinates& at, Scalar valid) 
   }
   for (size_t i = 0; i < elements.size() && valid.ok(); ++i) {
     Element neutral = NeutralOf(b_, reducer_->ops[i], AccumulatorElementType(reducer_->type(i)));
-    for (size_t component = 0; component < 2; ++component)
-      if (neutral[component].ok())
-        elements[i][component] = Choose(valid, elements[i][component], neutral[component]);
+    elements[i] = Choose(valid, elements[i], neutral);
   }
   if (std::optional<Scalar> sum = TryMultiplyAdd(lane, elements[0]))
     return b_.Store(arrays_[0][0], lane, *sum);

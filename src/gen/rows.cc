@@ -89,24 +89,24 @@ std::vector<Schedule> RowsSchedules(const FusedRegion& region, const Machine& ma
   RowsBody cached(region, machine, b, emitter), plain(region, machine, b, emitter);
   if (!cached.Analyze(true).empty() || !plain.Analyze(false).empty()) return {};
   const Schedule first = PreferredSchedule(cached, machine);
-  std::vector<Schedule> all = {first};
-  auto add = [&](Staging staging, int64_t rows, int64_t unroll) {
+  auto with = [&](Staging staging, int64_t rows, int64_t unroll) {
     Schedule next = first;
     next.staging = staging;
     next.tile_rows = rows;
     next.unroll = unroll;
     next.tile_depth = unroll * next.vector;
-    const RowsBody& body = staging == Staging::kMemory ? plain : cached;
-    if (std::find(all.begin(), all.end(), next) == all.end() &&
-        WhyNotRowSchedule(body, next, machine).empty())
-      all.push_back(next);
+    return next;
   };
-  add(first.staging, 2 * first.tile_rows, first.unroll);
-  add(first.staging, std::max<int64_t>(first.tile_rows / 2, 1), first.unroll);
-  add(first.staging, first.tile_rows, 2 * first.unroll);
-  add(first.staging, first.tile_rows, std::max<int64_t>(first.unroll / 2, 1));
-  add(Staging::kMemory, first.tile_rows, first.unroll);
-  return all;
+  std::vector<Schedule> near = {
+      with(first.staging, 2 * first.tile_rows, first.unroll),
+      with(first.staging, std::max<int64_t>(first.tile_rows / 2, 1), first.unroll),
+      with(first.staging, first.tile_rows, 2 * first.unroll),
+      with(first.staging, first.tile_rows, std::max<int64_t>(first.unroll / 2, 1)),
+      with(Staging::kMemory, first.tile_rows, first.unroll)};
+  return FittingSchedules(first, near, [&](const Schedule& schedule) {
+    const RowsBody& body = schedule.staging == Staging::kMemory ? plain : cached;
+    return WhyNotRowSchedule(body, schedule, machine).empty();
+  });
 }
 
 }  // namespace tokamak

@@ -111,22 +111,13 @@ class ScanBuilder {
     b_.For("t", LoopRole::kSerial, b_.Index(scan_.length), [&](Scalar t) {
       Scalar at = scan_.is_reverse ? b_.Index(scan_.length - 1) - t : t;
       each([&](Scalar outer, Scalar inner, Scalar sequence) {
-        Step(carries, elements_.At(outer, at, inner), sequence);
+        elements_.Step(carries, sequence, elements_.At(outer, at, inner));
       });
     });
     if (!elements_.HasFinalCarryOutput()) return;
     each([&](Scalar outer, Scalar inner, Scalar sequence) {
       elements_.StoreFinalCarries(outer, inner, carries.Read(sequence));
     });
-  }
-
-  // One step of one sequence.
-  void Step(ScanCarryRegisters& carries, const Coordinates& at, Scalar sequence) {
-    std::vector<Element> inputs = elements_.Inputs(at);
-    std::vector<Element> results = elements_.Apply(inputs, carries.Read(sequence), /*wide=*/false);
-    if (results.empty()) return;
-    carries.Write(sequence, {results.begin() + static_cast<int64_t>(scan_.outputs), results.end()});
-    elements_.Store(at, results);
   }
 
   const FusedRegion& region_;

@@ -58,6 +58,14 @@ std::vector<Element> ScanElements::Apply(const std::vector<Element>& inputs,
   return emitter_.failure().empty() ? std::move(*results) : std::vector<Element>{};
 }
 
+void ScanElements::Step(ScanCarryRegisters& carries, Scalar sequence, const Coordinates& at) {
+  std::vector<Element> inputs = Inputs(at);
+  std::vector<Element> results = Apply(inputs, carries.Read(sequence), /*wide=*/false);
+  if (results.empty()) return;
+  carries.Write(sequence, {results.begin() + static_cast<int64_t>(scan_.outputs), results.end()});
+  Store(at, results);
+}
+
 void ScanElements::Store(const Coordinates& at, const std::vector<Element>& outputs) {
   for (size_t k = 0; k < scan_.outputs; ++k) emitter_.Bind(*scan_.instr, k, at, outputs[k]);
   Scalar linear = Linearized(b_, at, scan_.dims);
@@ -93,26 +101,19 @@ void ScanElements::StoreFinalCarries(Scalar outer, Scalar inner,
 ScanCarryRegisters::ScanCarryRegisters(KernelBuilder& b, const Scan& scan, int64_t width) : b_(b) {
   for (size_t k = 0; k < scan.carries; ++k) {
     types_.push_back(scan.instr->operand(scan.inputs + k)->shape().type());
-    ElementArrays& arrays = arrays_.emplace_back();
-    for (size_t i = 0; i < (IsComplex(types_[k]) ? 2u : 1u); ++i)
-      arrays[i] = b.Local("carry", ComputeType(types_[k]), Space::kRegisters, width);
+    arrays_.push_back(LocalElements(b, "carry", types_[k], Space::kRegisters, width));
   }
 }
 
 std::vector<Element> ScanCarryRegisters::Read(Scalar sequence) {
   std::vector<Element> values;
-  for (size_t k = 0; k < types_.size(); ++k) {
-    values.push_back({b_.Read(arrays_[k][0], sequence), {}});
-    if (IsComplex(types_[k])) values.back()[1] = b_.Read(arrays_[k][1], sequence);
-  }
+  for (size_t k = 0; k < types_.size(); ++k)
+    values.push_back(ReadElement(b_, arrays_[k], types_[k], sequence));
   return values;
 }
 
 void ScanCarryRegisters::Write(Scalar sequence, const std::vector<Element>& values) {
-  for (size_t k = 0; k < types_.size(); ++k) {
-    b_.Store(arrays_[k][0], sequence, values[k][0]);
-    if (IsComplex(types_[k])) b_.Store(arrays_[k][1], sequence, values[k][1]);
-  }
+  for (size_t k = 0; k < types_.size(); ++k) StoreElement(b_, arrays_[k], sequence, values[k]);
 }
 
 }  // namespace tokamak

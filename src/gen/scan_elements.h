@@ -15,6 +15,20 @@ namespace tokamak {
 // if one can.
 std::string AnalyzeScan(const FusedRegion& region, Scan& scan);
 
+// The carries in registers, for the `width` sequences that a thread scans together. `sequence`:
+// index of one of these sequences.
+class ScanCarryRegisters {
+ public:
+  ScanCarryRegisters(KernelBuilder& b, const Scan& scan, int64_t width);
+  std::vector<Element> Read(Scalar sequence);
+  void Write(Scalar sequence, const std::vector<Element>& values);
+
+ private:
+  KernelBuilder& b_;
+  std::vector<ElementType> types_;
+  std::vector<ElementArrays> arrays_;
+};
+
 // One step of a scan and the elementwise code that uses its results. Indices are [outer, along,
 // inner]: a parameter `along` is a position in 0 .. length - 1, while Scan::along is the number of
 // the dimension. The elements at one (outer, inner) are a sequence.
@@ -35,6 +49,8 @@ class ScanElements {
   // as in ApplyBody.
   std::vector<Element> Apply(const std::vector<Element>& inputs,
                              const std::vector<Element>& carries, bool wide);
+  // One step of a sequence, in narrow types.
+  void Step(ScanCarryRegisters& carries, Scalar sequence, const Coordinates& at);
   // Stores the outputs at an index, and everything computed from them.
   void Store(const Coordinates& at, const std::vector<Element>& outputs);
   // Stores the final carries if they are used.
@@ -48,20 +64,6 @@ class ScanElements {
   ElementEmitter& emitter_;
   const FusedRegion& region_;
   const Scan& scan_;
-};
-
-// The carries in registers, for the `width` sequences that a thread scans together. `sequence`:
-// index of one of these sequences.
-class ScanCarryRegisters {
- public:
-  ScanCarryRegisters(KernelBuilder& b, const Scan& scan, int64_t width);
-  std::vector<Element> Read(Scalar sequence);
-  void Write(Scalar sequence, const std::vector<Element>& values);
-
- private:
-  KernelBuilder& b_;
-  std::vector<ElementType> types_;
-  std::vector<ElementArrays> arrays_;
 };
 
 }  // namespace tokamak

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gen/generator_kind.h"
 #include "support/result.h"
@@ -99,6 +101,16 @@ std::string ToString(const Schedule& schedule);
 // The inverse of ToString; fields may be in any order. Returns TK6107 for an unknown or repeated
 // field, and for a number that is not between 1 and kMaxScheduleNumber.
 Result<Schedule> ParseSchedule(std::string_view text);
+// Those of `near` that fit, without repetitions, after the preferred schedule `first`.
+template <typename Fits>
+std::vector<Schedule> FittingSchedules(const Schedule& first, const std::vector<Schedule>& near,
+                                       Fits&& fits) {
+  std::vector<Schedule> all = {first};
+  for (const Schedule& schedule : near)
+    if (std::find(all.begin(), all.end(), schedule) == all.end() && fits(schedule))
+      all.push_back(schedule);
+  return all;
+}
 // Whether a generator has schedules.
 bool HasSchedules(GeneratorKind kind, bool is_gpu);
 // Names a field that the generator does not use and that is not 1; empty if there is none.

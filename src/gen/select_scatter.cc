@@ -63,8 +63,7 @@ class Asker {
     Element source = emitter_.At(*instr_.operand(1), window_index_);
     std::optional<Element> next = Applied(1, sum_, source);
     if (!next) return;
-    for (size_t component = 0; component < 2; ++component)
-      if (sum_[component].ok()) sum_[component] = Choose(hit, (*next)[component], sum_[component]);
+    sum_ = Choose(hit, *next, sum_);
   }
 
   // The tap that the window at window_index_ selects.
@@ -91,8 +90,7 @@ class Asker {
       std::optional<Element> keeps = Applied(0, best, seen);
       if (!keeps) break;
       Scalar takes = inside & !(any & (*keeps)[0]);
-      for (size_t component = 0; component < 2; ++component)
-        if (best[component].ok()) best[component] = Choose(takes, seen[component], best[component]);
+      best = Choose(takes, seen, best);
       chosen = Choose(takes, b_.Constant(ScalarType::kS32, static_cast<double>(t)), chosen);
       any = any | inside;
     }

@@ -78,11 +78,8 @@ SortingNetwork::SortingNetwork(KernelBuilder& b, ElementEmitter& emitter, const 
   }
   if (!vectors) return;
   for (const Instr* operand : sort.instr->operands()) {
-    ElementType type = operand->shape().type();
-    ElementArrays& arrays = arrays_.emplace_back();
-    for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
-      arrays[component] =
-          b_.Local("line", ComputeType(type), Space::kRegisters, vectors->lines * sort.length);
+    arrays_.push_back(LocalElements(b_, "line", operand->shape().type(), Space::kRegisters,
+                                    vectors->lines * sort.length));
   }
 }
 
@@ -127,8 +124,7 @@ void SortingNetwork::LoadVectors(Scalar line) {
     for (size_t k = 0; k < arrays_.size(); ++k) {
       Element value = emitter_.At(*sort_.instr->operand(k), at);
       if (!emitter_.failure().empty()) return;
-      for (size_t component = 0; component < 2; ++component)
-        if (value[component].ok()) b_.Store(arrays_[k][component], element, value[component]);
+      StoreElement(b_, arrays_[k], element, value);
     }
   });
 }
@@ -136,11 +132,8 @@ void SortingNetwork::LoadVectors(Scalar line) {
 void SortingNetwork::StoreVectors(Scalar line) {
   ForLineVectors(line, [&](Scalar element, const Coordinates& at) {
     for (size_t k = 0; k < arrays_.size(); ++k) {
-      Element value;
-      bool complex = IsComplex(sort_.instr->operand(k)->shape().type());
-      for (size_t component = 0; component < (complex ? 2u : 1u); ++component)
-        value[component] = b_.Read(arrays_[k][component], element);
-      emitter_.Store(*sort_.instr, k, at, value);
+      ElementType type = sort_.instr->operand(k)->shape().type();
+      emitter_.Store(*sort_.instr, k, at, ReadElement(b_, arrays_[k], type, element));
     }
   });
 }
@@ -149,13 +142,11 @@ void SortingNetwork::Load(Scalar line, int64_t line_in_group) {
   int64_t first = line_in_group * sort_.length;
   for (size_t i = 0; i < items_.size(); ++i) {
     for (size_t k = 0; k < sort_.instr->operand_count(); ++k) {
-      Element value;
       const Instr& operand = *sort_.instr->operand(k);
       auto position = static_cast<int64_t>(i);
-      if (!vectors_) value = emitter_.At(operand, At(line, b_.Index(position)));
-      for (size_t component = 0;
-           vectors_ && component < (IsComplex(operand.shape().type()) ? 2u : 1u); ++component)
-        value[component] = b_.Read(arrays_[k][component], b_.Index(first + position));
+      Element value =
+          vectors_ ? ReadElement(b_, arrays_[k], operand.shape().type(), b_.Index(first + position))
+                   : emitter_.At(operand, At(line, b_.Index(position)));
       if (!emitter_.failure().empty()) return;
       if (has_key_ && k == key_operand_) items_[i].key = KeyOf(value[0]);
       if (!only_keys_) items_[i].values.push_back(value);
@@ -169,10 +160,10 @@ void SortingNetwork::Store(Scalar line, int64_t line_in_group) {
     for (size_t i = 0; i < items_.size(); ++i) {
       auto position = static_cast<int64_t>(i);
       Element value = only_keys_ ? ValueOf(items_[i].key) : items_[i].values[k];
-      if (!vectors_) emitter_.Store(*sort_.instr, k, At(line, b_.Index(position)), value);
-      for (size_t component = 0; vectors_ && component < 2; ++component)
-        if (value[component].ok())
-          b_.Store(arrays_[k][component], b_.Index(first + position), value[component]);
+      if (vectors_)
+        StoreElement(b_, arrays_[k], b_.Index(first + position), value);
+      else
+        emitter_.Store(*sort_.instr, k, At(line, b_.Index(position)), value);
     }
 }
 

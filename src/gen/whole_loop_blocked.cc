@@ -85,8 +85,7 @@ void WholeLoopKernel::Cache(CarriedValues& carried, Scalar slot) {
         Scalar one = b_.Constant(ScalarType::kU8, 1);
         value[0] = Choose(value[0], one, one.Like(0));
       }
-      for (size_t component : {0, 1})
-        if (value[component].ok()) b_.Store(cached_[i][e][component], slot, value[component]);
+      StoreElement(b_, cached_[i][e], slot, value);
     }
   }
 }

@@ -122,9 +122,7 @@ Element PointElements::SelectAt(WholeLoopContext& context, const std::vector<Ele
   for (int64_t k = 1; k < shape_.dim(open); ++k) {
     const Element& other = values[static_cast<size_t>(index + k * open_stride)];
     Scalar here = at[open] == context.b.Index(k);
-    for (size_t component : {0, 1})
-      if (found[component].ok())
-        found[component] = Choose(here, other[component], found[component]);
+    found = Choose(here, other, found);
   }
   return found;
 }
@@ -202,9 +200,7 @@ bool CarriedValues::HasUniformArray() const {
 
 void CarriedValues::Store(size_t i, const std::vector<Element>& values) {
   for (size_t e = 0; e < registers_[i].size(); ++e)
-    for (size_t component : {0, 1})
-      if (values[e][component].ok())
-        context_.b.Store(registers_[i][e][component], context_.b.Index(0), values[e][component]);
+    StoreElement(context_.b, registers_[i][e], context_.b.Index(0), values[e]);
 }
 
 }  // namespace tokamak

@@ -196,10 +196,7 @@ class LongWindow {
     std::vector<Element> first = FirstValues(emitter_, body_);
     for (size_t i = 0; i < body_.count; ++i) {
       ElementType type = body_.instr.operand(i)->shape().type();
-      ElementArrays arrays{};
-      for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
-        arrays[component] = b_.Local("sum", ComputeType(type), Space::kRegisters, 1);
-      sums_.push_back(arrays);
+      sums_.push_back(LocalElements(b_, "sum", type, Space::kRegisters, 1));
     }
     Write(first);
     Taps(0);
@@ -226,20 +223,15 @@ class LongWindow {
   std::vector<Element> Read() {
     std::vector<Element> values;
     for (size_t i = 0; i < body_.count; ++i) {
-      Element value{b_.Read(sums_[i][0], b_.Index(0)), {}};
-      if (IsComplex(body_.instr.operand(i)->shape().type()))
-        value[1] = b_.Read(sums_[i][1], b_.Index(0));
-      values.push_back(value);
+      ElementType type = body_.instr.operand(i)->shape().type();
+      values.push_back(ReadElement(b_, sums_[i], type, b_.Index(0)));
     }
     return values;
   }
 
   void Write(const std::vector<Element>& values) {
     if (!emitter_.failure().empty()) return;
-    for (size_t i = 0; i < body_.count; ++i)
-      for (size_t component = 0; component < 2; ++component)
-        if (values[i][component].ok())
-          b_.Store(sums_[i][component], b_.Index(0), values[i][component]);
+    for (size_t i = 0; i < body_.count; ++i) StoreElement(b_, sums_[i], b_.Index(0), values[i]);
   }
 
   KernelBuilder& b_;

@@ -197,16 +197,7 @@ class ColumnsBuilder {
         });
       });
     };
-    int64_t whole = reduced_count_ / y_, iterations = whole / unroll_, next = iterations * unroll_;
-    if (iterations > 0)
-      b_.For("k", LoopRole::kSerial, b_.Index(iterations), [&](Scalar k) {
-        b_.For("u", LoopRole::kUnrolled, b_.Index(unroll_),
-               [&](Scalar u) { accumulate(k * b_.Index(unroll_) + u); });
-      });
-    int64_t steps = CeilDiv(reduced_count_, y_) - next;
-    if (steps > 0)
-      b_.For("k", LoopRole::kSerial, b_.Index(steps),
-             [&](Scalar k) { accumulate(k + b_.Index(next)); });
+    ForSteps(b_, CeilDiv(reduced_count_, y_), unroll_, reduced_count_ / y_ / unroll_, accumulate);
   }
 
   // ---- dots: one thread per result
@@ -233,10 +224,7 @@ class ColumnsBuilder {
       Scalar index = y * b_.Index(width) + x * b_.Index(lanes_) + lane;
       for (size_t s = 0; s < sums.size(); ++s) {
         std::vector<Element> values = sums[s].Read(lane);
-        for (size_t i = 0; i < values.size(); ++i)
-          for (size_t component = 0; component < 2; ++component)
-            if (values[i][component].ok())
-              b_.Store(shared[s][i][component], index, values[i][component]);
+        for (size_t i = 0; i < values.size(); ++i) StoreElement(b_, shared[s][i], index, values[i]);
       }
     });
     b_.Barrier(BarrierScope::kBlock);
@@ -259,10 +247,7 @@ class ColumnsBuilder {
     std::vector<ElementArrays> arrays;
     for (size_t i = 0; i < reducer.input_count; ++i) {
       ElementType type = AccumulatorElementType(reducer.type(i));
-      ElementArrays own{};
-      for (size_t component = 0; component < (IsComplex(type) ? 2u : 1u); ++component)
-        own[component] = b_.Local("sums", ComputeType(type), Space::kShared, size);
-      arrays.push_back(own);
+      arrays.push_back(LocalElements(b_, "sums", type, Space::kShared, size));
     }
     return arrays;
   }
@@ -274,9 +259,7 @@ class ColumnsBuilder {
       std::vector<Element> values;
       for (size_t k = 0; k < shared.size(); ++k) {
         Scalar index = result + b_.Index(i * width);
-        Element value{b_.Read(shared[k][0], index), {}};
-        if (IsComplex(sum.reducer().type(k))) value[1] = b_.Read(shared[k][1], index);
-        values.push_back(value);
+        values.push_back(ReadElement(b_, shared[k], sum.reducer().type(k), index));
       }
       all.push_back(std::move(values));
     }
@@ -312,29 +295,25 @@ std::vector<Schedule> ColumnsSchedules(const FusedRegion& region, const Machine&
   ColumnsBuilder preferred(region, machine, "probe");
   if (!preferred.Prepare(nullptr).empty()) return {};
   const Schedule first = preferred.Chosen();
-  std::vector<Schedule> all = {first};
-  auto add = [&](int64_t x, int64_t y, int64_t vector, int64_t unroll) {
+  auto with = [&](int64_t x, int64_t y, int64_t vector, int64_t unroll) {
     Schedule next = first;
     next.tile_columns = x * vector;
     next.tile_depth = y;
     next.threads = x * y;
     next.vector = vector;
     next.unroll = unroll;
-    if (std::find(all.begin(), all.end(), next) == all.end() &&
-        ColumnsBuilder(region, machine, "probe").Prepare(&next).empty())
-      all.push_back(next);
+    return next;
   };
   int64_t vector = first.vector, x = first.tile_columns / vector, y = first.tile_depth,
           unroll = first.unroll;
   auto half = [](int64_t n) { return std::max<int64_t>(n / 2, 1); };
-  add(2 * x, y, vector, unroll);
-  add(half(x), y, vector, unroll);
-  add(x, 2 * y, vector, unroll);
-  add(x, half(y), vector, unroll);
-  add(x, y, half(vector), unroll);
-  add(x, y, vector, 2 * unroll);
-  add(x, y, vector, half(unroll));
-  return all;
+  std::vector<Schedule> near = {with(2 * x, y, vector, unroll),   with(half(x), y, vector, unroll),
+                                with(x, 2 * y, vector, unroll),   with(x, half(y), vector, unroll),
+                                with(x, y, half(vector), unroll), with(x, y, vector, 2 * unroll),
+                                with(x, y, vector, half(unroll))};
+  return FittingSchedules(first, near, [&](const Schedule& schedule) {
+    return ColumnsBuilder(region, machine, "probe").Prepare(&schedule).empty();
+  });
 }
 
 }  // namespace tokamak::gpu

@@ -118,6 +118,20 @@ void ForLanes(KernelBuilder& b, int64_t lanes, Body&& body) {
   b.For("l", LoopRole::kVector, b.Index(lanes), body);
 }
 
+// Calls step(i) for 0 <= i < count in order, `unroll` at a time in the first `iterations`.
+template <typename Step>
+void ForSteps(KernelBuilder& b, int64_t count, int64_t unroll, int64_t iterations, Step&& step) {
+  int64_t next = iterations * unroll;
+  if (iterations > 0)
+    b.For("k", LoopRole::kSerial, b.Index(iterations), [&](Scalar k) {
+      b.For("u", LoopRole::kUnrolled, b.Index(unroll),
+            [&](Scalar u) { step(k * b.Index(unroll) + u); });
+    });
+  if (next < count)
+    b.For("k", LoopRole::kSerial, b.Index(count - next),
+          [&](Scalar k) { step(k + b.Index(next)); });
+}
+
 // Block size for a launch of `count` threads: `max_threads`, halved while there would be fewer
 // blocks than SMs, but at least `min_threads`.
 int64_t BlockSizeFor(int64_t count, int64_t max_threads, int64_t min_threads,

@@ -99,30 +99,15 @@ class ScanBuilder {
     });
     auto step = [&](Scalar t) {
       Scalar along = scan_.is_reverse ? b_.Index(scan_.length - 1) - t : t;
-      ForLanes(b_, lanes_,
-               [&](Scalar lane) { Step(carries, lane, elements_.At(at[0], along, inner(lane))); });
-    };
-    int64_t iterations = scan_.length / kScanUnroll, next = iterations * kScanUnroll;
-    if (iterations > 0)
-      b_.For("k", LoopRole::kSerial, b_.Index(iterations), [&](Scalar k) {
-        b_.For("u", LoopRole::kUnrolled, b_.Index(kScanUnroll),
-               [&](Scalar u) { step(k * b_.Index(kScanUnroll) + u); });
+      ForLanes(b_, lanes_, [&](Scalar lane) {
+        elements_.Step(carries, lane, elements_.At(at[0], along, inner(lane)));
       });
-    if (next < scan_.length)
-      b_.For("k", LoopRole::kSerial, b_.Index(scan_.length - next),
-             [&](Scalar k) { step(k + b_.Index(next)); });
+    };
+    ForSteps(b_, scan_.length, kScanUnroll, scan_.length / kScanUnroll, step);
     if (!elements_.HasFinalCarryOutput()) return;
     ForLanes(b_, lanes_, [&](Scalar lane) {
       elements_.StoreFinalCarries(at[0], inner(lane), carries.Read(lane));
     });
-  }
-
-  void Step(ScanCarryRegisters& carries, Scalar lane, const Coordinates& at) {
-    std::vector<Element> inputs = elements_.Inputs(at);
-    std::vector<Element> results = elements_.Apply(inputs, carries.Read(lane), /*wide=*/false);
-    if (results.empty()) return;
-    carries.Write(lane, {results.begin() + static_cast<int64_t>(scan_.outputs), results.end()});
-    elements_.Store(at, results);
   }
 
   // ---- a group of threads per row
@@ -196,13 +181,13 @@ class ScanBuilder {
     Element none = NeutralOf(b_, *op_, AccumulatorElementType(type_));
     ForLanes(b_, lanes_, [&](Scalar lane) {
       Element x = elements_.Inputs(IndexOf(inside, lane))[0];
-      if (vectors_ % threads_ != 0) x = Chosen(is_inside, x, none);
-      SetOwn(lane, x);
+      if (vectors_ % threads_ != 0) x = Choose(is_inside, x, none);
+      StoreElement(b_, own_, lane, x);
     });
     // Prefix sums of the thread's own elements, in scan order.
     std::vector<Element> own;
     for (int64_t i = 0; i < lanes_; ++i) {
-      Element x = Own(b_.Index(InOrderLane(i)));
+      Element x = ReadElement(b_, own_, type_, b_.Index(InOrderLane(i)));
       own.push_back(i == 0 ? x : Joined(own.back(), x));
     }
     Scalar zero = b_.Index(0);
@@ -222,11 +207,12 @@ class ScanBuilder {
       Element value = before;
       if (is_inclusive || i > 0)
         value = Joined(before, own[static_cast<size_t>(is_inclusive ? i : i - 1)]);
-      SetOwn(b_.Index(InOrderLane(i)), value);
+      StoreElement(b_, own_, b_.Index(InOrderLane(i)), value);
     }
     b_.If(is_inside, [&] {
-      ForLanes(b_, lanes_,
-               [&](Scalar lane) { elements_.Store(IndexOf(inside, lane), {Narrow(Own(lane))}); });
+      ForLanes(b_, lanes_, [&](Scalar lane) {
+        elements_.Store(IndexOf(inside, lane), {Narrow(ReadElement(b_, own_, type_, lane))});
+      });
     });
   }
 
@@ -245,7 +231,7 @@ class ScanBuilder {
       for (Scalar& part : other)
         if (part.ok()) part = b_.Shuffle(part, b_.Index(offset));
       Scalar is_later = thread_ / b_.Index(offset) % b_.Index(2) == b_.Index(1);
-      before = Chosen(is_later, Joined(other, before), before);
+      before = Choose(is_later, Joined(other, before), before);
       total = Joined(total, other);
     }
   }
@@ -255,18 +241,11 @@ class ScanBuilder {
     int64_t warps = threads_ / kWarpSize;
     Scalar warp = thread_ / b_.Index(kWarpSize), lane = thread_ % b_.Index(kWarpSize);
     Scalar from = (step % b_.Index(2) * b_.Index(block_rows_) + block_row_) * b_.Index(warps);
-    b_.If(lane == b_.Index(0), [&] {
-      for (size_t component = 0; component < 2; ++component)
-        if (total[component].ok()) b_.Store(warps_[component], from + warp, total[component]);
-    });
+    b_.If(lane == b_.Index(0), [&] { StoreElement(b_, warps_, from + warp, total); });
     b_.Barrier(BarrierScope::kBlock);
     for (int64_t w = 0; w < warps; ++w) {
-      Element of_warp = total;
-      for (size_t component = 0; component < 2; ++component)
-        if (total[component].ok())
-          of_warp[component] = b_.Read(warps_[component], from + b_.Index(w));
-      last = Joined(last, of_warp);
-      if (w + 1 < warps) carried = Chosen(b_.Index(w) < warp, last, carried);
+      last = Joined(last, ReadElement(b_, warps_, type_, from + b_.Index(w)));
+      if (w + 1 < warps) carried = Choose(b_.Index(w) < warp, last, carried);
     }
   }
 
@@ -275,22 +254,8 @@ class ScanBuilder {
     std::vector<Element> results = elements_.Apply({later}, {earlier}, /*wide=*/true);
     return results.empty() ? earlier : results[1];
   }
-  Element Chosen(Scalar condition, Element yes, Element no) {
-    for (size_t component = 0; component < 2; ++component)
-      if (yes[component].ok()) yes[component] = Choose(condition, yes[component], no[component]);
-    return yes;
-  }
   Element Narrow(Element wide) {
     return ConvertElement(b_, AccumulatorElementType(type_), type_, wide);
-  }
-  Element Own(Scalar lane) {
-    Element value{b_.Read(own_[0], lane), {}};
-    if (IsComplex(type_)) value[1] = b_.Read(own_[1], lane);
-    return value;
-  }
-  void SetOwn(Scalar lane, Element value) {
-    b_.Store(own_[0], lane, value[0]);
-    if (IsComplex(type_)) b_.Store(own_[1], lane, value[1]);
   }
 
   const FusedRegion& region_;
