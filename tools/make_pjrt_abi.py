@@ -68,25 +68,35 @@ def struct_rows(name, struct):
     return rows + ["TOK_PJRT_STRUCT_END()"]
 
 
+def fields_use(structs, typedefs):
+    """The names that the fields of these structs and the function pointers among them use."""
+    used = set()
+    open_types = [field_type(field) for struct in structs.values() for field in struct["fields"]]
+    while open_types:
+        for name in set(re.findall(r"PJRT_\w+", open_types.pop())) - used:
+            used.add(name)
+            open_types.append(typedefs.get(name, ""))
+    return used
+
+
 def table(abi):
     structs = {name: s for name, s in abi["structs"].items() if name not in OWN}
     for header in EXTENSIONS:
         structs.update(abi["extension_structs"][header])
-    known = set(structs) | set(OPAQUE) | OWN | set(abi["enums"])
+    used = fields_use(structs, abi["function_pointer_typedefs"])
     version = f"{abi['api_version']['major']}.{abi['api_version']['minor']}"
     begin, end = default_macros()
     lines = [HEADER.format(version=version), *begin, ""]
     lines += [f"TOK_PJRT_DECLARE({name})" for name in [*OPAQUE, *sorted(OWN), *structs]] + [""]
     for name, values in abi["enums"].items():
-        if name == "PJRT_FFI_Handler_TraitsBits":
+        if name not in used:
             continue
         lines.append(f"TOK_PJRT_ENUM({name})")
         lines += [f"TOK_PJRT_VALUE({key}, {value})" for key, value in values.items()]
         lines.append("TOK_PJRT_ENUM_END()")
     lines.append("")
     for name, kind in abi["function_pointer_typedefs"].items():
-        used = set(re.findall(r"PJRT_\w+", kind))
-        if used <= known | set(abi["function_pointer_typedefs"]):
+        if name in used:
             lines.append(f"TOK_PJRT_TYPEDEF({name}, {kind})")
     lines.append("")
     for name, struct in structs.items():

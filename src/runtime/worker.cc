@@ -54,10 +54,6 @@ Workers::~Workers() {
   Stop();
 }
 
-bool Workers::IsIdle() const {
-  return state_->pending.load(std::memory_order_acquire) == 0;
-}
-
 const std::atomic<bool>& Workers::stopping() const {
   return state_->stopping;
 }

@@ -34,8 +34,6 @@ class Workers final : public Stoppable {
 
   // Queues the task; after Stop, runs it at once as stopped.
   void Post(Task* task);
-  // Nothing is queued or running; may be out of date when it returns.
-  bool IsIdle() const;
   // Polled by tasks that should end early.
   const std::atomic<bool>& stopping() const;
   // Runs queued tasks as stopped. Waits up to kStopWait for running tasks, and not at all for those
