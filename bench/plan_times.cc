@@ -38,6 +38,7 @@ Result<std::string> Plan(std::unique_ptr<Module> module, FusionMode mode, const 
     all.greedy_ms += stats.greedy_ms;
     all.search_ms += stats.search_ms;
     all.build_ms += stats.build_ms;
+    all.schedule_ms += stats.schedule_ms;
     all.unfused_us += stats.unfused_us;
     all.baseline_us += stats.baseline_us;
     all.greedy_us += stats.greedy_us;
@@ -47,12 +48,12 @@ Result<std::string> Plan(std::unique_ptr<Module> module, FusionMode mode, const 
   }
   return fmt::format(
       R"({{"instructions": {}, "first_ms": {:.3f}, "greedy_ms": {:.3f}, "search_ms": {:.3f}, )"
-      R"("build_ms": {:.3f}, "moves": {}, "kernels_built": {}, "launches": {}, "arena": {}, )"
-      R"("unfused_us": {:.1f}, "first_us": {:.1f}, "greedy_us": {:.1f}, "chosen_us": {:.1f}, )"
+      R"("build_ms": {:.3f}, "schedule_ms": {:.3f}, "moves": {}, "kernels_built": {}, )"
+      R"("launches": {}, "arena": {}, "unfused_us": {:.1f}, "first_us": {:.1f}, "greedy_us": {:.1f}, "chosen_us": {:.1f}, )"
       R"("us": {:.3f}}})",
-      instrs, all.baseline_ms, all.greedy_ms, all.search_ms, all.build_ms, all.moves_enumerated,
-      all.kernels_built_for_costs, program.launches, program.arena_bytes, all.unfused_us,
-      all.baseline_us, all.greedy_us, all.chosen_us, compilation->predicted_us);
+      instrs, all.baseline_ms, all.greedy_ms, all.search_ms, all.build_ms, all.schedule_ms,
+      all.moves_enumerated, all.kernels_built_for_costs, program.launches, program.arena_bytes,
+      all.unfused_us, all.baseline_us, all.greedy_us, all.chosen_us, compilation->predicted_us);
 }
 
 int Run(int argc, char** argv) {

@@ -32,6 +32,7 @@ PAGES = {
     "model": ("bench/model_error.py", ["model", "model_x86_64_16", "model_aarch64_2", "model_cuda"]),
     "never_slower": ("bench/never_slower.py", ["never_slower", "never_slower_cuda"]),
     "planning": ("bench/plan_times.py", ["planning"]),
+    "schedules": ("bench/schedules.py", ["schedules", "schedules_cuda"]),
     "train_cpu": ("bench/run_train.py", ["train_cpu"]),
 }
 
@@ -42,9 +43,14 @@ ELSEWHERE = {
 }
 
 
+def has_data(page):
+    return any((RESULTS / f"{name}.json").is_file() for name in PAGES[page][1])
+
+
 def index():
-    """README.md: all pages and what measures them."""
-    rows = {page: (measured_by, importlib.import_module(f"result_pages.{page}").TITLE) for page, (measured_by, _) in PAGES.items()} | ELSEWHERE
+    """README.md: all pages that have data, and what measures them."""
+    rows = {page: (measured_by, importlib.import_module(f"result_pages.{page}").TITLE)
+            for page, (measured_by, _) in PAGES.items() if has_data(page)} | ELSEWHERE  # fmt: skip
     lines = ["`bench/write_pages.py` writes this page.", "", "# Results", "", "| page | measured by |", "|---|---|"]
     return "\n".join(lines + [f"| [{title}]({page}.md) | `{measured_by}` |" for page, (measured_by, title) in sorted(rows.items())]) + "\n"
 
@@ -70,7 +76,7 @@ def write(page, folder=RESULTS, *more):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pages", nargs="*", default=list(PAGES), metavar="PAGE", help=", ".join(PAGES))
+    parser.add_argument("pages", nargs="*", default=list(filter(has_data, PAGES)), metavar="PAGE", help=", ".join(PAGES))
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     if not arguments.check:

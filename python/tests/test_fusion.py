@@ -24,12 +24,28 @@ def test_each_way_computes_the_same(fusion):
 
 @pytest.mark.parametrize("option, value, says", [
     ("tokamak_fusion", "most", "none of none, rules, greedy and search"),
+    ("tokamak_schedule", "fastest", "expected 'cheapest', 'preferred' or KERNEL=SCHEDULE"),
+    ("tokamak_schedule", "y=rows tiles=2x1x8", "there is no field 'tiles'; did you mean 'tile'"),
     ("tokamak_lift", "concat-multi-users", "did you mean 'xla.concat-multi-user'"),
     ("tokamak_lift", "cycle", "xla.cycle is a legality rule, which cannot be disabled"),
 ])
 def test_other_words_are_rejected(option, value, says):
     with pytest.raises(jax.errors.JaxRuntimeError, match=says):
         jax.jit(lambda x: x + 1, compiler_options={option: value})(jnp.ones(3))
+
+
+def test_a_forced_schedule_is_used():
+    def f(x):
+        return x.sum(0)
+
+    x = np.arange(64 * 32, dtype=np.int32).reshape(64, 32)
+    kernel = tokamak.explain(f, x).data["kernels"][0]
+    assert kernel["generator"] == "columns"
+    schedule = "columns tile=1x16x1 inner=1x8 vector=4 unroll=2 staging=memory"
+    for text in (f"{kernel['name']}={schedule}", f"cheapest;{kernel['name']}={schedule}"):
+        options = {"tokamak_schedule": text}
+        assert tokamak.explain(f, x, tokamak_options=options).data["kernels"][0]["schedule"] == schedule
+        np.testing.assert_array_equal(jax.jit(f, compiler_options={"tokamak_backend": "cpu", **options})(x), x.sum(0))
 
 
 def planned_by(options, capsys):

@@ -78,7 +78,7 @@ void AddFusion(CLI::App& command, FusionWords& fusion) {
   command
       .add_option("--schedule", fusion.schedules,
                   "For developers: the schedule of a kernel, --schedule='y=contract tile=...', or "
-                  "cheapest (by modeled cost)")
+                  "cheapest (by modeled cost), or preferred (by the generators)")
       ->allow_extra_args(false);
   command.add_option("--plan", fusion.plan,
                      "Build the kernels of this plan (`explain --write-plan`) without a search");

@@ -42,29 +42,27 @@ BuiltKernel RebindKernel(const FusedRegion& region, const KernelBuildResult& res
   return built;
 }
 
-std::shared_ptr<const KernelBuildResult> KernelCache::BuildOrGet(const FusedRegion& region,
-                                                                 GeneratorKind kind) {
+std::shared_ptr<const KernelBuildResult> KernelCache::BuildOrGet(
+    const FusedRegion& region, GeneratorKind kind, std::optional<Schedule> requested) {
   uint64_t hash = hasher_.ExactHashOf(region);
-  std::optional<Schedule> forced;
-  if (const Schedule* schedule = ForcedScheduleOf(region, schedules_)) forced = *schedule;
   auto [first, last] = results_.equal_range(hash);
   for (auto it = first; it != last; ++it)
-    if (it->second->kind == kind && it->second->forced == forced &&
+    if (it->second->kind == kind && it->second->requested == requested &&
         IsSame(it->second->region, region))
       return it->second;
   auto result = std::make_shared<KernelBuildResult>(
-      KernelBuildResult{region, kind, forced, VerifyOrReject(Build(region, kind, forced))});
+      KernelBuildResult{region, kind, requested, VerifyOrReject(Build(region, kind, requested))});
   if (result->outcome.built) cached_ir_values_ += result->outcome.built->kernel.nodes.size();
   if (cached_ir_values_ <= kMaxCachedValues) results_.emplace(hash, result);
   return result;
 }
 
 BuildOutcome KernelCache::Build(const FusedRegion& region, GeneratorKind kind,
-                                const std::optional<Schedule>& forced) const {
-  if (forced && forced->kind == kind)
-    if (BuildOutcome outcome = BuildRegion(region, *forced, machine_, "probe"); outcome.built)
+                                const std::optional<Schedule>& requested) const {
+  if (requested && requested->kind == kind)
+    if (BuildOutcome outcome = BuildRegion(region, *requested, machine_, "probe"); outcome.built)
       return outcome;
-  return BuildCheapest(region, kind, machine_, schedules_.candidates).outcome;
+  return BuildRegion(region, kind, machine_, "probe");
 }
 
 bool KernelCache::IsSame(const FusedRegion& cached, const FusedRegion& requested) {

@@ -14,11 +14,9 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <utility>
 
 #include "cost/machine.h"
 #include "fusion/region_hash.h"
-#include "fusion/schedule_choice.h"
 #include "gen/generator.h"
 
 namespace tokamak {
@@ -27,7 +25,7 @@ namespace tokamak {
 struct KernelBuildResult {
   FusedRegion region;
   GeneratorKind kind{};
-  std::optional<Schedule> forced;  // the schedule that the options force on it
+  std::optional<Schedule> requested;  // unset: the preferred schedule
   BuildOutcome outcome;
 };
 
@@ -42,33 +40,31 @@ BuiltKernel RebindKernel(const FusedRegion& region, const KernelBuildResult& res
 // it.
 class KernelCache {
  public:
-  KernelCache(const Computation& computation, const Machine& machine,
-              ScheduleOptions schedules = {})
+  KernelCache(const Computation& computation, const Machine& machine)
       : computation_(computation),
         machine_(machine),
-        schedules_(std::move(schedules)),
         hasher_(computation),
         cached_numbers_(computation),
         requested_numbers_(computation) {}
 
   const Computation& computation() const { return computation_; }
   const Machine& machine() const { return machine_; }
-  // Builds the kernel with the schedule that is forced on it, if that fits, else with the one that
-  // BuildCheapest chooses. Never null. `outcome` of the result holds the kernel or the reason why
-  // there is none.
-  std::shared_ptr<const KernelBuildResult> BuildOrGet(const FusedRegion& region,
-                                                      GeneratorKind kind);
+  FusedRegionHasher& hasher() { return hasher_; }
+  // Builds the kernel with the requested schedule; with the preferred one if that does not fit or
+  // is unset. Never null. `outcome` of the result holds the kernel or the reason why there is none.
+  std::shared_ptr<const KernelBuildResult> BuildOrGet(
+      const FusedRegion& region, GeneratorKind kind,
+      std::optional<Schedule> requested = std::nullopt);
 
  private:
   BuildOutcome Build(const FusedRegion& region, GeneratorKind kind,
-                     const std::optional<Schedule>& forced) const;
+                     const std::optional<Schedule>& requested) const;
   // Whether the regions have the same instructions in the same order, with corresponding operands,
   // and the same roots.
   bool IsSame(const FusedRegion& cached, const FusedRegion& requested);
 
   const Computation& computation_;
   const Machine& machine_;
-  ScheduleOptions schedules_;
   FusedRegionHasher hasher_;
   std::unordered_multimap<uint64_t, std::shared_ptr<const KernelBuildResult>> results_;
   // Number of kernel IR values of all results. Above kMaxCachedValues (kernel_cache.cc), new

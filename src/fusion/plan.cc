@@ -7,6 +7,7 @@
 #include "cost/rates.h"
 #include "fusion/baseline_planner.h"
 #include "fusion/candidate_plan.h"
+#include "fusion/choose_schedules.h"
 #include "fusion/enforce_constraints.h"
 #include "fusion/fit_memory.h"
 #include "fusion/greedy.h"
@@ -76,9 +77,8 @@ struct Setting {
   const Machine& machine;
   const FusionConstraints* constraints;
   int64_t memory_limit = 0;
-  const ScheduleOptions& schedules;
-  RegionCosts costs{computation, machine, schedules.candidates};
-  KernelCache kernel_cache{computation, machine, schedules};
+  RegionCosts costs{computation, machine};
+  KernelCache kernel_cache{computation, machine};
   PlanningStats stats = {};
 };
 
@@ -219,10 +219,8 @@ ComputationPlan WithConstraints(ComputationPlan plan, Setting& setting, Decision
   return BuildCandidate(candidate, setting.kernel_cache, std::move(plan), log);
 }
 
-ComputationPlan PlanKernels(const Computation& computation, const Machine& machine,
-                            const PlanOptions& options, DecisionLog& log) {
-  Setting setting{computation, machine, options.constraints, options.memory_limit,
-                  options.schedules};
+ComputationPlan PlanKernels(const Computation& computation, const PlanOptions& options,
+                            Setting& setting, DecisionLog& log) {
   if (options.existing_partition != nullptr)
     if (auto found = options.existing_partition->find(&computation);
         found != options.existing_partition->end()) {
@@ -279,7 +277,11 @@ std::optional<HorizontalMode> HorizontalModeFromName(std::string_view name) {
 
 ComputationPlan PlanComputation(const Computation& computation, const Machine& machine,
                                 const PlanOptions& options, DecisionLog& log) {
-  ComputationPlan plan = PlanKernels(computation, machine, options, log);
+  Setting setting{computation, machine, options.constraints, options.memory_limit};
+  ComputationPlan plan = PlanKernels(computation, options, setting, log);
+  Stopwatch watch(plan.stats.schedule_ms);
+  ChooseSchedules(plan, options.schedules, setting.kernel_cache, log);
+  watch.Stop();
   if (options.existing_partition != nullptr && options.existing_partition->contains(&computation))
     return plan;
   bool evaluated = options.mode == FusionMode::kGreedy || options.mode == FusionMode::kSearch;

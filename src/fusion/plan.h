@@ -40,6 +40,7 @@
 //   memory             moves reduce temporary memory until it fits the limit (fit_memory.h)
 //   kernels            the kernels of the chosen plan are built (kernel_partition.h), once per
 //                      distinct region (kernel_cache.h)
+//   schedules          the schedules of the kernels are compared (choose_schedules.h)
 //   launches           independent kernels are combined into launch groups (horizontal.h)
 //
 // The objective is the modeled cost of the plan: the sum of the predicted microseconds of its
@@ -98,6 +99,7 @@ struct PlanningStats {
   double greedy_ms = 0;    // tier 0
   double search_ms = 0;    // tier 1
   double build_ms = 0;     // kernels of the chosen plan that the baseline planner had not built
+  double schedule_ms = 0;  // comparison of schedules
   // Modeled cost of one execution in microseconds; 0 if not computed. The starting plans, and the
   // result of the search.
   double unfused_us = 0, baseline_us = 0, greedy_us = 0, chosen_us = 0;
@@ -181,7 +183,7 @@ struct PlanOptions {
   bool constrain_existing = false;
   // The user's options. The planner does not read them: LowerModule combines them with the
   // constraints in the program and sets `constraints`.
-  ConstraintOptions constraint_options;
+  ConstraintOptions constraint_options = {};
   const FusionConstraints* constraints = nullptr;  // may be null
   ScheduleOptions schedules;
 };

@@ -5,7 +5,6 @@
 #include "fusion/generator_choice.h"
 #include "fusion/instr_predicates.h"
 #include "fusion/region_limits.h"
-#include "fusion/schedule_choice.h"
 #include "gen/column_reductions.h"
 #include "gen/gpu/gpu.h"
 #include "gen/roots.h"
@@ -103,6 +102,10 @@ std::string WhyNot(const FusedRegion& region, GeneratorKind kind, const Machine&
 
 }  // namespace
 
+size_t BuildEffortOf(const BuildOutcome& outcome, const FusedRegion& region) {
+  return outcome.built ? outcome.built->kernel.nodes.size() : region.instrs.size();
+}
+
 const RegionCost& RegionCosts::ModeledCostOf(const FusedRegion& region, uint64_t hash) {
   CacheEntry& entry = FindOrBuild(region, hash);
   if (entry.not_yet_costed) {
@@ -167,10 +170,10 @@ RegionCosts::CacheEntry& RegionCosts::FindOrBuild(const FusedRegion& region, uin
   evaluated.why_not = WhyNot(region, evaluated.kind, machine_);
   if (!evaluated.HasKernel()) return it->second;
   ++kernels_built_;
-  auto [outcome, effort] = BuildCheapest(region, evaluated.kind, machine_, schedule_candidates_);
+  BuildOutcome outcome = BuildRegion(region, evaluated.kind, machine_, "probe");
+  build_effort_ += BuildEffortOf(outcome, region);
   if (!outcome.built)
     evaluated.why_not = outcome.why_not.empty() ? "no generator supports it" : outcome.why_not;
-  build_effort_ += effort;
   it->second.not_yet_costed = std::move(outcome.built);
   return it->second;
 }

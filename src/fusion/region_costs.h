@@ -32,15 +32,13 @@ struct RegionCost {
   bool HasKernel() const { return why_not.empty(); }
 };
 
+// The effort of a build, as RegionCosts::build_effort counts it.
+size_t BuildEffortOf(const BuildOutcome& outcome, const FusedRegion& region);
+
 class RegionCosts {
  public:
-  // `schedule_candidates`: as ScheduleOptions::candidates (schedule_choice.h).
-  RegionCosts(const Computation& computation, const Machine& machine,
-              int64_t schedule_candidates = 1)
-      : machine_(machine),
-        schedule_candidates_(schedule_candidates),
-        hasher_(computation),
-        work_estimator_(computation, machine) {}
+  RegionCosts(const Computation& computation, const Machine& machine)
+      : machine_(machine), hasher_(computation), work_estimator_(computation, machine) {}
 
   FusedRegionHasher& hasher() { return hasher_; }
   // The estimate in microseconds; builds no kernel. This overload does not cache it: computing it
@@ -84,7 +82,6 @@ class RegionCosts {
   CacheEntry& FindOrBuild(const FusedRegion& region, uint64_t hash);
 
   const Machine& machine_;
-  int64_t schedule_candidates_;
   FusedRegionHasher hasher_;
   RegionWorkEstimator work_estimator_;
   std::unordered_map<uint64_t, CacheEntry> modeled_;

@@ -32,7 +32,7 @@ constexpr NamedOption kOptions[] = {
      "as tokamak_fuse, but an error if impossible: 'a,b;c,d'"},
     {"tokamak_require_kernels", "bool", "false", "an instruction without a kernel is an error"},
     {"tokamak_schedule", "string", "",
-     "for developers: 'cheapest', or schedules of kernels: 'KERNEL=SCHEDULE;...'"},
+     "for developers: 'cheapest', 'preferred', or schedules of kernels: 'KERNEL=SCHEDULE;...'"},
     {"tokamak_skip_passes", "string", "", "passes to skip, separated by commas"},
     {"tokamak_strict", "bool", "false", "no rewrite that may change a bit of a result"},
 };

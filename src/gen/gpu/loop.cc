@@ -272,29 +272,25 @@ BuildOutcome BuildElementwise(const FusedRegion& region, const Schedule* schedul
 
 std::vector<Schedule> LoopSchedules(const FusedRegion& region, const Machine& machine) {
   std::vector<Schedule> all;
-  auto add = [&](const BuildOutcome& outcome) {
-    if (outcome.built && outcome.built->schedule &&
-        std::find(all.begin(), all.end(), *outcome.built->schedule) == all.end())
-      all.push_back(*outcome.built->schedule);
-  };
   if (BuildOutcome tiled = gpu::BuildTranspose(region, nullptr, machine, "probe"); tiled.built) {
-    add(tiled);
-    Schedule other = *tiled.built->schedule;
-    if (other.vector > 1) {
-      other.vector = 1;
-      add(gpu::BuildTranspose(region, &other, machine, "probe"));
+    all.push_back(*tiled.built->schedule);
+    if (all[0].vector > 1) {
+      all.push_back(all[0]);
+      all.back().vector = 1;
     }
   }
   BuildOutcome preferred = gpu::BuildElementwise(region, nullptr, machine, "probe");
   if (!preferred.built || !preferred.built->schedule) return all;
-  add(preferred);
   const Schedule first = *preferred.built->schedule;
+  all.push_back(first);
   auto change = [&](int64_t threads, int64_t vector, int64_t unroll) {
     Schedule next = first;
     next.threads = threads;
     next.vector = vector;
     next.unroll = unroll;
-    add(gpu::BuildElementwise(region, &next, machine, "probe"));
+    if (std::find(all.begin(), all.end(), next) == all.end() &&
+        WhyNotLoopSchedule(next, first.vector).empty())
+      all.push_back(next);
   };
   change(2 * first.threads, first.vector, first.unroll);
   change(std::max<int64_t>(first.threads / 2, 1), first.vector, first.unroll);
