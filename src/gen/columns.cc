@@ -364,10 +364,11 @@ std::vector<Schedule> ColumnsSchedules(const FusedRegion& region, const Machine&
   int64_t vector = first.vector, vectors = first.inner_columns / vector,
           at_once = first.tile_columns / first.inner_columns, unroll = first.unroll;
   auto half = [](int64_t x) { return std::max<int64_t>(x / 2, 1); };
+  int64_t unroll_of_half = vectors > kHalvedToOne ? unroll : 1;
   std::vector<Schedule> near = {with(vector, vectors, 2 * at_once, unroll),
                                 with(vector, vectors, half(at_once), unroll),
                                 with(vector, 2 * vectors, half(at_once), unroll),
-                                with(vector, half(vectors), at_once, vectors > kHalvedToOne ? unroll : 1),
+                                with(vector, half(vectors), at_once, unroll_of_half),
                                 with(half(vector), vectors, 2 * at_once, unroll),
                                 with(vector, vectors, at_once, 2 * unroll),
                                 with(vector, vectors, at_once, half(unroll))};

@@ -208,7 +208,7 @@ TEST(ContractSchedules, MisfitsOfACpuAreRejectedWithAReason) {
   EXPECT_EQ(why("contract tile=33x48x61 inner=33x48 vector=8 stages=2"),
             "stages: 1 for contract kernels of a CPU");
   EXPECT_EQ(why("contract tile=33x48x61 inner=33x48 vector=8"), "");
-  EXPECT_EQ(why("loop tile=1x1x1"), "the generator 'loop' has no schedules");
+  EXPECT_EQ(why("scan tile=1x1x1"), "the generator 'scan' has no schedules");
 }
 
 TEST(ContractSchedules, MisfitsOfAGpuAreRejectedWithAReason) {

@@ -38,9 +38,16 @@ BuildOutcome BuildCpu(const FusedRegion& region, GeneratorKind kind, const Sched
                       const Machine& machine, const std::string& name) {
   switch (kind) {
     case GeneratorKind::kLoop: {
-      if (BuildOutcome random = BuildPhilox(region, machine, name); random.built) return random;
-      BuildOutcome tiled = BuildTranspose(region, machine, name);
-      return tiled.built ? std::move(tiled) : BuildElementwise(region, machine, name);
+      if (BuildOutcome random = BuildPhilox(region, machine, name); random.built)
+        return schedule == nullptr
+                   ? std::move(random)
+                   : BuildOutcome{std::nullopt, "kernels of random bits have no schedules"};
+      bool is_tiled = schedule != nullptr && schedule->tile_rows > 1;
+      if (schedule == nullptr || is_tiled) {
+        BuildOutcome tiled = BuildTranspose(region, schedule, machine, name);
+        if (tiled.built || is_tiled) return tiled;
+      }
+      return BuildElementwise(region, schedule, machine, name);
     }
     case GeneratorKind::kRows:
       return BuildRows(region, schedule, machine, name);
@@ -113,7 +120,8 @@ std::vector<Schedule> Schedules(const FusedRegion& region, GeneratorKind kind,
     return is_gpu ? gpu::RowsSchedules(region, machine) : RowsSchedules(region, machine);
   if (kind == GeneratorKind::kColumns)
     return is_gpu ? gpu::ColumnsSchedules(region, machine) : ColumnsSchedules(region, machine);
-  if (kind == GeneratorKind::kLoop && is_gpu) return gpu::LoopSchedules(region, machine);
+  if (kind == GeneratorKind::kLoop)
+    return is_gpu ? gpu::LoopSchedules(region, machine) : LoopSchedules(region, machine);
   if (kind != GeneratorKind::kContract) return {};
   return is_gpu ? gpu::ContractSchedules(region, machine) : ContractSchedules(region, machine);
 }

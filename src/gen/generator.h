@@ -100,27 +100,28 @@ std::vector<std::string> NotesOf(const FusedRegion& region);
 
 // The CPU generators, one per kind. For kLoop there are three: BuildRegion tries BuildPhilox, then
 // BuildTranspose, then BuildElementwise. The GPU generators are in gpu/gpu.h.
-BuildOutcome BuildElementwise(const FusedRegion& region, const Machine& machine,
-                              const std::string& name);
+// `schedule` may be null in all generators that have schedules: the first of the list.
+BuildOutcome BuildElementwise(const FusedRegion& region, const Schedule* schedule,
+                              const Machine& machine, const std::string& name);
+// The schedules of BuildTranspose, then those of BuildElementwise.
+std::vector<Schedule> LoopSchedules(const FusedRegion& region, const Machine& machine);
 // kLoop regions with random bits: computes all words of a Philox block together.
 BuildOutcome BuildPhilox(const FusedRegion& region, const Machine& machine,
                          const std::string& name);
 // kLoop regions that read a large input transposed.
-BuildOutcome BuildTranspose(const FusedRegion& region, const Machine& machine,
-                            const std::string& name);
-// `schedule` may be null: the first of RowsSchedules.
+BuildOutcome BuildTranspose(const FusedRegion& region, const Schedule* schedule,
+                            const Machine& machine, const std::string& name);
+std::vector<Schedule> TransposeSchedules(const FusedRegion& region, const Machine& machine);
 BuildOutcome BuildRows(const FusedRegion& region, const Schedule* schedule, const Machine& machine,
                        const std::string& name);
 std::vector<Schedule> RowsSchedules(const FusedRegion& region, const Machine& machine);
 BuildOutcome BuildScatter(const FusedRegion& region, const Machine& machine,
                           const std::string& name);
-// `schedule` may be null: the first of ColumnsSchedules.
 BuildOutcome BuildColumns(const FusedRegion& region, const Schedule* schedule,
                           const Machine& machine, const std::string& name);
 std::vector<Schedule> ColumnsSchedules(const FusedRegion& region, const Machine& machine);
 BuildOutcome BuildScan(const FusedRegion& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildSort(const FusedRegion& region, const Machine& machine, const std::string& name);
-// `schedule` may be null: the first of ContractSchedules.
 BuildOutcome BuildContract(const FusedRegion& region, const Schedule* schedule,
                            const Machine& machine, const std::string& name);
 std::vector<Schedule> ContractSchedules(const FusedRegion& region, const Machine& machine);

@@ -33,7 +33,12 @@ constexpr int64_t kLeastCutVectors = 2;
 // cost as much as the remainder of a row that full vectors do not divide.
 constexpr int64_t kNarrower = 2;
 
-struct LoopSchedule {
+// Vectors per iteration that a schedule may have. Chosen: with two operands each, they take the 16
+// vector registers of AVX2.
+constexpr int64_t kCpuLoopMaxUnroll = 8;
+
+// The loops of a kernel. A schedule chooses `lanes`: its vectors per iteration.
+struct LoopNest {
   size_t inner = 0;  // dimensions of the domain that the inner loop covers
   int64_t lanes = 1;
   std::vector<int64_t> cuts = {};  // cut points of the inner loop, ascending, excluding its ends
@@ -66,11 +71,11 @@ int64_t VectorWidthFor(int64_t row, const Machine& machine) {
 
 class LoopBuilder {
  public:
-  LoopBuilder(const FusedRegion& region, const Machine& machine, const LoopSchedule& schedule,
+  LoopBuilder(const FusedRegion& region, const Machine& machine, const LoopNest& nest,
               const std::string& name)
-      : region_(region), machine_(machine), schedule_(schedule), b_(name), emitter_(b_, region) {
+      : region_(region), machine_(machine), nest_(nest), b_(name), emitter_(b_, region) {
     const Dims& dims = DomainOf(*region_.roots[0]).dims();
-    split_ = dims.size() - schedule_.inner;
+    split_ = dims.size() - nest_.inner;
     rows_ = ProductOf(dims, 0, split_);
     row_ = ProductOf(dims, split_, dims.size());
   }
@@ -114,7 +119,7 @@ class LoopBuilder {
 
   // Whether a grid iteration processes a whole row with all its segments.
   bool IsWhole() const {
-    return !schedule_.cuts.empty() && (rows_ >= kLoopGridWanted || row_ < kLongRow);
+    return !nest_.cuts.empty() && (rows_ >= kLoopGridWanted || row_ < kLongRow);
   }
 
   static bool IsExact(const RowSegment& segment) {
@@ -123,7 +128,7 @@ class LoopBuilder {
 
   std::vector<RowSegment> RowSegments() const {
     std::vector<RowSegment> segments;
-    std::vector<int64_t> ends = schedule_.cuts;
+    std::vector<int64_t> ends = nest_.cuts;
     ends.push_back(row_);
     int64_t begin = 0, first = 0;
     for (int64_t end : ends) {
@@ -139,17 +144,17 @@ class LoopBuilder {
   }
 
   int64_t LanesOf(int64_t begin, int64_t end) const {
-    if (schedule_.cuts.empty() || (schedule_.has_rest && begin == 0)) return schedule_.lanes;
+    if (nest_.cuts.empty() || (nest_.has_rest && begin == 0)) return nest_.lanes;
     int64_t size = end - begin;
-    return schedule_.has_rest ? std::min(size & -size, machine_.Lanes(32))
-                              : VectorWidthFor(size, machine_);
+    return nest_.has_rest ? std::min(size & -size, machine_.Lanes(32))
+                          : VectorWidthFor(size, machine_);
   }
 
   int64_t BlockOf(int64_t steps) const {
     if (IsWhole()) return steps;
-    if (rows_ == 1) return schedule_.cuts.empty() ? 1 : std::min(steps, kSegmentVectors);
+    if (rows_ == 1) return nest_.cuts.empty() ? 1 : std::min(steps, kSegmentVectors);
     if (rows_ >= kLoopGridWanted || row_ < kLongRow) return steps;
-    int64_t all = (row_ + schedule_.lanes - 1) / schedule_.lanes * rows_;
+    int64_t all = (row_ + nest_.lanes - 1) / nest_.lanes * rows_;
     return std::clamp<int64_t>(all / kLoopGridWanted, 1, steps);
   }
 
@@ -165,8 +170,7 @@ class LoopBuilder {
                [&](Scalar lane) { Body(row, begin + lane, inside); });
       };
       std::optional<std::pair<int64_t, int64_t>> inside;
-      if (schedule_.inner == 1)
-        inside = InteriorOfWindows(region_, DomainOf(*region_.roots[0]).dims());
+      if (nest_.inner == 1) inside = InteriorOfWindows(region_, DomainOf(*region_.roots[0]).dims());
       if (!inside || inside->second - inside->first + 1 < segment.lanes) return vector(false);
       // Windows are checked per tap only near the ends of rows.
       Scalar between = (b_.Index(inside->first) <= begin) &
@@ -193,7 +197,7 @@ class LoopBuilder {
 
   const FusedRegion& region_;
   const Machine& machine_;
-  LoopSchedule schedule_;
+  LoopNest nest_;
   KernelBuilder b_;
   ElementEmitter emitter_;
   size_t split_ = 0;
@@ -254,57 +258,63 @@ bool HasSegments(const FusedRegion& region) {
   });
 }
 
-int64_t RowOf(const FusedRegion& region, const LoopSchedule& schedule) {
+int64_t RowOf(const FusedRegion& region, const LoopNest& nest) {
   const Dims& dims = DomainOf(*region.roots[0]).dims();
-  return ProductOf(dims, dims.size() - schedule.inner, dims.size());
+  return ProductOf(dims, dims.size() - nest.inner, dims.size());
 }
 
-// Builds the kernel with another schedule; rejected if fewer operands can be updated in place.
+// Builds the kernel with another loop nest; rejected if fewer operands can be updated in place.
 std::optional<BuiltKernel> BuildOtherwise(const FusedRegion& region, const Machine& machine,
-                                          const LoopSchedule& schedule, const std::string& name,
+                                          const LoopNest& nest, const std::string& name,
                                           const BuiltKernel& whole) {
-  BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
+  BuildOutcome outcome = LoopBuilder(region, machine, nest, name).Build();
   if (!outcome.built || outcome.built->may_alias.size() < whole.may_alias.size())
     return std::nullopt;
   return std::move(outcome.built);
 }
 
-// Splits rows into segments, if it helps.
+// Splits rows into segments, if it helps. As the functions below, sets `nest` if it builds a
+// kernel.
 std::optional<BuiltKernel> BuildSegments(const FusedRegion& region, const Machine& machine,
-                                         LoopSchedule schedule, const std::string& name,
+                                         LoopNest& nest, const std::string& name,
                                          const BuiltKernel& whole) {
-  int64_t row = RowOf(region, schedule);
+  int64_t row = RowOf(region, nest);
   if (row < kLeastCutVectors * machine.Lanes(32) || !HasSegments(region)) return std::nullopt;
-  std::vector<int64_t> cuts = LoopBuilder(region, machine, schedule, name).FindCuts();
+  std::vector<int64_t> cuts = LoopBuilder(region, machine, nest, name).FindCuts();
   if (cuts.empty() || cuts.size() > kMaxCuts) return std::nullopt;
   // In-place or large roots: keep vectors aligned and write nothing twice. The vector around a cut
   // then selects per lane.
-  bool aligned = row % schedule.lanes == 0 &&
+  bool aligned = row % nest.lanes == 0 &&
                  (!whole.may_alias.empty() || region.roots[0]->shape().ByteSize() >= kLargeBytes);
-  schedule.cuts = AlignedCuts(cuts, aligned ? schedule.lanes : 1, row);
-  if (schedule.cuts.empty()) return std::nullopt;
-  std::optional<BuiltKernel> built = BuildOtherwise(region, machine, schedule, name, whole);
+  LoopNest next = nest;
+  next.cuts = AlignedCuts(cuts, aligned ? nest.lanes : 1, row);
+  if (next.cuts.empty()) return std::nullopt;
+  std::optional<BuiltKernel> built = BuildOtherwise(region, machine, next, name, whole);
   if (built &&
       built->kernel.nodes.size() > std::max(kLoopFewNodes, kMaxGrowth * whole.kernel.nodes.size()))
     return std::nullopt;
+  nest = next;
   return built;
 }
 
 // Full vectors for rows that they do not divide. The last vector overlaps the one before, or, if
 // that would prevent updating in place, the remainder gets its own segment.
 std::optional<BuiltKernel> BuildFullVectors(const FusedRegion& region, const Machine& machine,
-                                            LoopSchedule schedule, const std::string& name,
+                                            LoopNest& nest, const std::string& name,
                                             const BuiltKernel& whole) {
   // Vectors per row from which this pays off. Chosen: the overlap recomputes at most a fifth.
   constexpr int64_t kFewSteps = 4;
-  int64_t row = RowOf(region, schedule);
+  int64_t row = RowOf(region, nest);
   int64_t full = machine.Lanes(32), lanes = full * InterleaveFactor(machine);
   while (lanes > full && row < kFewSteps * lanes) lanes /= 2;
-  if (schedule.lanes >= full || row < kFewSteps * lanes) return std::nullopt;
-  schedule.lanes = lanes;
-  schedule.has_rest = !whole.may_alias.empty();
-  if (schedule.has_rest) schedule.cuts = {row / lanes * lanes};
-  return BuildOtherwise(region, machine, schedule, name, whole);
+  if (nest.lanes >= full || row < kFewSteps * lanes) return std::nullopt;
+  LoopNest next = nest;
+  next.lanes = lanes;
+  next.has_rest = !whole.may_alias.empty();
+  if (next.has_rest) next.cuts = {row / lanes * lanes};
+  std::optional<BuiltKernel> built = BuildOtherwise(region, machine, next, name, whole);
+  if (built) nest = next;
+  return built;
 }
 
 // Kernel values. A longer body exceeds the reorder window of a core, so iterations do not overlap
@@ -312,44 +322,118 @@ std::optional<BuiltKernel> BuildFullVectors(const FusedRegion& region, const Mac
 constexpr size_t kLongBody = 512;
 
 std::optional<BuiltKernel> BuildFourVectors(const FusedRegion& region, const Machine& machine,
-                                            LoopSchedule schedule, const std::string& name,
+                                            LoopNest& nest, const std::string& name,
                                             const BuiltKernel& whole) {
-  int64_t row = RowOf(region, schedule);
-  if (schedule.lanes != kRegistersOfVector * machine.Lanes(32) || row % (2 * schedule.lanes) != 0 ||
+  int64_t row = RowOf(region, nest);
+  if (nest.lanes != kRegistersOfVector * machine.Lanes(32) || row % (2 * nest.lanes) != 0 ||
       whole.kernel.nodes.size() < kLongBody)
     return std::nullopt;
-  schedule.lanes *= 2;
-  return BuildOtherwise(region, machine, schedule, name, whole);
+  LoopNest next = nest;
+  next.lanes *= 2;
+  std::optional<BuiltKernel> built = BuildOtherwise(region, machine, next, name, whole);
+  if (built) nest = next;
+  return built;
 }
 
-}  // namespace
+// The kernel of a loop nest, with segments or other vectors if they help; `nest` becomes the one
+// that was built.
+BuildOutcome BuildNest(const FusedRegion& region, const Machine& machine, LoopNest& nest,
+                       const std::string& name) {
+  BuildOutcome outcome = LoopBuilder(region, machine, nest, name).Build();
+  if (!outcome.built) return outcome;
+  for (auto* build : {&BuildSegments, &BuildFullVectors, &BuildFourVectors})
+    if (std::optional<BuiltKernel> built = build(region, machine, nest, name, *outcome.built)) {
+      outcome.built = std::move(built);
+      break;
+    }
+  return outcome;
+}
 
-BuildOutcome BuildElementwise(const FusedRegion& region, const Machine& machine,
-                              const std::string& name) {
-  if (std::string why = WhyNoLoopKernel(region); !why.empty()) return {std::nullopt, why};
+// The preferred kernel, and its loop nest.
+BuildOutcome BuildPreferred(const FusedRegion& region, const Machine& machine, LoopNest& nest,
+                            const std::string& name) {
   const Dims& dims = DomainOf(*region.roots[0]).dims();
   BuildOutcome flat, last;
+  LoopNest flat_nest, last_nest;
   size_t rank = dims.size();
   for (size_t inner = rank; inner + (rank == 0 ? 1 : 0) > 0; --inner) {
     int64_t row = ProductOf(dims, rank - inner, rank);
     // A dimension of size 1 changes nothing.
     if (inner < rank && (dims[rank - inner - 1] == 1 || row < kLoopLeastRow) && flat.built)
       continue;
-    LoopSchedule schedule{inner, VectorWidthFor(row, machine)};
-    BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
-    if (outcome.built) {
-      if (auto segments = BuildSegments(region, machine, schedule, name, *outcome.built))
-        outcome.built = std::move(segments);
-      else if (auto full = BuildFullVectors(region, machine, schedule, name, *outcome.built))
-        outcome.built = std::move(full);
-      else if (auto four = BuildFourVectors(region, machine, schedule, name, *outcome.built))
-        outcome.built = std::move(four);
-    }
+    nest = {inner, VectorWidthFor(row, machine)};
+    BuildOutcome outcome = BuildNest(region, machine, nest, name);
     if (!outcome.built || !DividesInside(outcome.built->kernel)) return outcome;
+    (flat.built ? last_nest : flat_nest) = nest;
     (flat.built ? last : flat) = std::move(outcome);
     if (rank == 0) break;
   }
+  nest = last.built ? last_nest : flat_nest;
   return last.built ? std::move(last) : std::move(flat);
+}
+
+Schedule ScheduleOf(const LoopNest& nest, const Machine& machine) {
+  int64_t vector = std::min(nest.lanes, machine.Lanes(32));
+  return {.kind = GeneratorKind::kLoop,
+          .vector = vector,
+          .unroll = nest.lanes / vector,
+          .staging = Staging::kMemory};
+}
+
+// Why the schedule does not fit a preferred loop nest; empty if it does.
+std::string WhyNotNest(const Schedule& to, const LoopNest& preferred, int64_t row,
+                       const Machine& machine) {
+  auto is_power = [](int64_t x) { return FloorPowerOfTwo(x) == x; };
+  if (to.tile_columns != 1 || to.staging != Staging::kMemory)
+    return "tile, staging: elements are in memory without tiles";
+  if (!is_power(to.vector) || to.vector > machine.Lanes(32))
+    return "vector: not a power of two up to " + std::to_string(machine.Lanes(32));
+  if (!is_power(to.unroll) || to.unroll > kCpuLoopMaxUnroll)
+    return "unroll: not a power of two up to " + std::to_string(kCpuLoopMaxUnroll);
+  if (to.vector < machine.Lanes(32) && to.unroll > 1) return "unroll: 1 for shorter vectors";
+  if (to.vector * to.unroll > row) return "vector: longer than a row of " + std::to_string(row);
+  return preferred.cuts.empty() ? "" : "unroll: its rows are cut into segments";
+}
+
+}  // namespace
+
+BuildOutcome BuildElementwise(const FusedRegion& region, const Schedule* schedule,
+                              const Machine& machine, const std::string& name) {
+  if (std::string why = WhyNoLoopKernel(region); !why.empty()) return {std::nullopt, why};
+  LoopNest nest;
+  BuildOutcome outcome = BuildPreferred(region, machine, nest, name);
+  if (!outcome.built) return outcome;
+  outcome.built->schedule = ScheduleOf(nest, machine);
+  if (schedule == nullptr || *schedule == outcome.built->schedule) return outcome;
+  if (std::string why = WhyNotNest(*schedule, nest, RowOf(region, nest), machine); !why.empty())
+    return {std::nullopt, why};
+  nest.lanes = schedule->vector * schedule->unroll;
+  std::optional<BuiltKernel> built = BuildOtherwise(region, machine, nest, name, *outcome.built);
+  if (!built) return {std::nullopt, "vector: fewer results could overwrite operands"};
+  built->schedule = *schedule;
+  return {std::move(built), ""};
+}
+
+std::vector<Schedule> LoopSchedules(const FusedRegion& region, const Machine& machine) {
+  std::vector<Schedule> all = TransposeSchedules(region, machine);
+  LoopNest nest;
+  if (!WhyNoLoopKernel(region).empty() || !BuildPreferred(region, machine, nest, "probe").built)
+    return all;
+  const Schedule first = ScheduleOf(nest, machine);
+  auto add = [&](int64_t vector, int64_t unroll) {
+    Schedule next = first;
+    next.vector = vector;
+    next.unroll = unroll;
+    if (next == first || WhyNotNest(next, nest, RowOf(region, nest), machine).empty())
+      all.push_back(next);
+  };
+  add(first.vector, first.unroll);
+  add(first.vector, 2 * first.unroll);
+  if (first.unroll > 1)
+    add(first.vector, first.unroll / 2);
+  else if (first.vector > 1)
+    add(first.vector / 2, 1);
+  return all;
 }
 
 }  // namespace tokamak

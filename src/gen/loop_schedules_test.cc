@@ -7,8 +7,8 @@
 #include "kernel/simulate.h"
 #include "kernel/verify.h"
 
-// Simulates the kernel of every schedule that is listed for elementwise regions of a GPU, with and
-// without tiles of a transposed input.
+// Simulates the kernel of every schedule that is listed for elementwise regions, with and without
+// tiles of a transposed input.
 
 namespace tokamak {
 namespace {
@@ -87,6 +87,37 @@ TEST(LoopSchedules, AllComputeTheSame) {
   }
 }
 
+TEST(LoopSchedules, AllComputeTheSameOnCpus) {
+  for (int64_t bits : {128, 256, 512}) {
+    Machine machine{.vector_bits = bits, .cores = 4};
+    EXPECT_GE(ScheduledLoop(5, 7, false).CheckAll(machine), 2u);
+    EXPECT_GE(ScheduledLoop(300, 128, false).CheckAll(machine), 2u);
+    EXPECT_GE(ScheduledLoop(101, 93, true).CheckAll(machine), 4u);
+    EXPECT_GE(ScheduledLoop(128, 192, true).CheckAll(machine), 4u);
+  }
+}
+
+TEST(LoopSchedules, MisfitsOnCpusAreRejectedWithAReason) {
+  ScheduledLoop plain(64, 64, false), transposed(128, 192, true);
+  Machine machine{.vector_bits = 256};
+  auto why = [&](std::string_view text) { return plain.WhyRejected(text, machine); };
+  EXPECT_EQ(why("loop vector=8 unroll=4 staging=memory"), "");
+  EXPECT_EQ(why("loop vector=16 staging=memory"), "vector: not a power of two up to 8");
+  EXPECT_EQ(why("loop vector=8 unroll=3 staging=memory"), "unroll: not a power of two up to 8");
+  EXPECT_EQ(why("loop vector=4 unroll=2 staging=memory"), "unroll: 1 for shorter vectors");
+  EXPECT_EQ(why("loop tile=8x8x1 vector=8 staging=memory"), "it reads no transposed input");
+  EXPECT_EQ(why("loop threads=128 staging=memory"), "threads: 1 for loop kernels of a CPU");
+  auto tiled = [&](std::string_view text) { return transposed.WhyRejected(text, machine); };
+  EXPECT_EQ(tiled("loop tile=8x16x1 vector=8 staging=registers"), "");
+  EXPECT_EQ(tiled("loop tile=10x24x1 vector=4 staging=memory"), "");
+  EXPECT_EQ(tiled("loop tile=4x16x1 vector=4 staging=registers"),
+            "staging: in registers, squares of 8 elements");
+  EXPECT_EQ(tiled("loop tile=8x12x1 vector=8 staging=memory"),
+            "tile: its columns are not whole vectors");
+  EXPECT_EQ(tiled("loop tile=500x8x1 vector=8 staging=memory"),
+            "tile: it is larger than the array");
+}
+
 TEST(LoopSchedules, MisfitsAreRejectedWithAReason) {
   ScheduledLoop plain(64, 64, false), transposed(128, 192, true);
   auto why = [&](std::string_view text) { return plain.WhyRejected(text, GpuMachine()); };
@@ -96,8 +127,7 @@ TEST(LoopSchedules, MisfitsAreRejectedWithAReason) {
   EXPECT_EQ(why("loop threads=128 unroll=32 staging=memory"), "unroll: at most 16");
   EXPECT_EQ(why("loop tile=32x32x1 threads=256 staging=shared"), "it reads no transposed input");
   EXPECT_EQ(why("loop threads=128 split_k=2"), "split_k: 1 for loop kernels of a GPU");
-  EXPECT_EQ(plain.WhyRejected("loop threads=128", {.vector_bits = 256}),
-            "the generator 'loop' has no schedules");
+  EXPECT_EQ(why("scatter threads=128"), "the generator 'scatter' has no schedules");
   auto tiled = [&](std::string_view text) { return transposed.WhyRejected(text, GpuMachine()); };
   EXPECT_EQ(tiled("loop tile=64x64x1 threads=512 vector=2 staging=shared"), "");
   EXPECT_EQ(tiled("loop threads=128 vector=1 staging=memory"), "");

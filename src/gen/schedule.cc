@@ -21,18 +21,20 @@ enum Users : unsigned {
   kGpuRows = 2 * kCpuRows,
   kCpuColumns = 2 * kGpuRows,
   kGpuColumns = 2 * kCpuColumns,
-  kGpuLoop = 2 * kGpuColumns,
+  kCpuLoop = 2 * kGpuColumns,
+  kGpuLoop = 2 * kCpuLoop,
   kContract = kCpuContract | kGpuContract,
   kRows = kCpuRows | kGpuRows,
   kColumns = kCpuColumns | kGpuColumns,
-  kAll = kContract | kRows | kColumns | kGpuLoop,
+  kLoop = kCpuLoop | kGpuLoop,
+  kAll = kContract | kRows | kColumns | kLoop,
 };
 
 unsigned UserOf(GeneratorKind kind, bool is_gpu) {
   if (kind == GeneratorKind::kContract) return is_gpu ? kGpuContract : kCpuContract;
   if (kind == GeneratorKind::kRows) return is_gpu ? kGpuRows : kCpuRows;
   if (kind == GeneratorKind::kColumns) return is_gpu ? kGpuColumns : kCpuColumns;
-  if (kind == GeneratorKind::kLoop && is_gpu) return kGpuLoop;
+  if (kind == GeneratorKind::kLoop) return is_gpu ? kGpuLoop : kCpuLoop;
   return 0;
 }
 
@@ -60,14 +62,14 @@ struct ScheduleField {
 // In the order in which ToString prints them.
 constexpr ScheduleField kScheduleFields[] = {
     {"tile",
-     {{{&Schedule::tile_rows, kContract | kRows | kGpuLoop},
-       {&Schedule::tile_columns, kContract | kColumns | kGpuLoop},
+     {{{&Schedule::tile_rows, kContract | kRows | kLoop},
+       {&Schedule::tile_columns, kContract | kColumns | kLoop},
        {&Schedule::tile_depth, kContract | kRows | kGpuColumns}}}},
     {"inner",
      {{{&Schedule::inner_rows, kContract}, {&Schedule::inner_columns, kContract | kCpuColumns}}}},
     {"threads", {{{&Schedule::threads, kGpuContract | kGpuRows | kGpuColumns | kGpuLoop}}}},
     {"vector", {{{&Schedule::vector, kAll}}}},
-    {"unroll", {{{&Schedule::unroll, kCpuContract | kRows | kColumns | kGpuLoop}}}},
+    {"unroll", {{{&Schedule::unroll, kCpuContract | kRows | kColumns | kLoop}}}},
     {"stages", {{{&Schedule::stages, kGpuContract}}}},
     {"split_k", {{{&Schedule::split_k, kGpuContract}}}},
     {"tiles_per_task", {{{&Schedule::tiles_per_task, kCpuContract}}}},

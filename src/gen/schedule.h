@@ -14,7 +14,7 @@
 // the text form is what explain prints, --schedule reads and a tuner would exchange. Any schedule
 // that fits a region computes the same values, up to the order of floating-point additions.
 //
-// kContract, kRows, kColumns and, on GPUs, kLoop have schedules. Fields of kContract, for a dot of
+// kContract, kRows, kColumns and kLoop have schedules. Fields of kContract, for a dot of
 // batch x (m x k) * (k x n):
 //
 //   field            CPU                                       GPU
@@ -61,9 +61,18 @@
 //                    row with several vectors                  thread
 //   staging          memory                                    memory
 //
-// Fields of kLoop, on GPUs: threads per block, vector (elements per access) and unroll (vectors of
-// a thread in flight). With a tile of rows x columns larger than 1, transposed inputs go through
-// tiles in shared memory (staging=shared) and unroll is 1.
+// Fields of kLoop. With a tile larger than 1, it is a tile of a transposed input:
+//
+//   field            CPU                                       GPU
+//   tile             rows and columns of a task; 1, 1          rows and columns of a block, a
+//                                                              square; 1, 1
+//   threads          1                                         threads per block
+//   vector           lanes of a vector                         elements per access
+//   unroll           vectors per iteration; 1 with a tile      vectors of a thread in flight; 1
+//                                                              with a tile
+//   staging          memory; with a tile also registers: it    memory; with a tile shared: it is
+//                    is squares of vector x vector, which      copied to shared memory
+//                    are transposed in registers
 
 namespace tokamak {
 
@@ -72,7 +81,7 @@ enum class Staging : uint8_t {
   // In place if the layout of the operand allows it, else as kShared. kRows: values are not cached
   // between passes over a row.
   kMemory,
-  kRegisters,  // kRows only: cached in registers
+  kRegisters,  // kRows, kLoop on CPUs: cached or transposed in registers
   kShared,     // copied to a panel: shared memory of a block, on CPUs memory of the
                // task. kRows: cached in registers and shared memory
 };

@@ -25,10 +25,10 @@ constexpr int64_t kTileRows = 16, kTileBytes = 256;
 
 class TransposeBuilder {
  public:
-  TransposeBuilder(const FusedRegion& region, const Machine& machine, size_t transposed_input,
+  TransposeBuilder(const FusedRegion& region, const Schedule& schedule, size_t transposed_input,
                    const std::string& name)
       : region_(region),
-        machine_(machine),
+        schedule_(schedule),
         transposed_(transposed_input),
         b_(name),
         emitter_(b_, region) {}
@@ -36,11 +36,8 @@ class TransposeBuilder {
   BuildOutcome Build() {
     const Dims& dims = region_.roots[0]->shape().dims();
     size_t last = dims.size() - 1;
-    int64_t element = BytesOf(region_.roots[0]->shape().type());
-    int64_t lanes = std::min(machine_.Lanes(32), FloorPowerOfTwo(dims[last]));
-    int64_t vectors = std::max<int64_t>(1, kTileBytes / element / lanes);
-    vectors = std::min(vectors, (dims[last] + lanes - 1) / lanes);
-    int64_t rows = std::min(kTileRows, dims[transposed_]), width = lanes * vectors;
+    int64_t lanes = schedule_.vector, rows = schedule_.tile_rows, width = schedule_.tile_columns;
+    int64_t vectors = width / lanes;
     // The grid: tiles along both dimensions, and all other dimensions.
     Dims grid = dims;
     grid[transposed_] = (dims[transposed_] + rows - 1) / rows;
@@ -79,7 +76,7 @@ class TransposeBuilder {
   }
 
   const FusedRegion& region_;
-  const Machine& machine_;
+  const Schedule& schedule_;
   size_t transposed_;
   KernelBuilder b_;
   ElementEmitter emitter_;
@@ -97,22 +94,22 @@ constexpr int64_t kMaxSquareFlops = 8;
 
 class SquareBuilder {
  public:
-  SquareBuilder(const FusedRegion& region, const TransposedInput& transposed_input, int64_t lanes,
-                const std::string& name)
+  SquareBuilder(const FusedRegion& region, const TransposedInput& transposed_input,
+                const Schedule& schedule, const std::string& name)
       : region_(region),
         transposed_(transposed_input),
-        lanes_(lanes),
+        lanes_(schedule.vector),
+        width_(schedule.tile_columns),
         dims_(region.roots[0]->shape().dims()),
         b_(name),
         emitter_(b_, region) {}
 
   BuildOutcome Build() {
     size_t last = dims_.size() - 1;
-    int64_t squares = std::min(kSquares, dims_[last] / lanes_);
-    int64_t width = squares * lanes_;
+    int64_t squares = width_ / lanes_;
     Dims grid = dims_;
     grid[transposed_.dimension] = (dims_[transposed_.dimension] + lanes_ - 1) / lanes_;
-    grid[last] = (dims_[last] + width - 1) / width;
+    grid[last] = (dims_[last] + width_ - 1) / width_;
     ArrayId square = b_.Local("square", StorageType(transposed_.input->shape().type()),
                               Space::kRegisters, lanes_ * lanes_);
     int64_t grid_size = ProductOf(grid, 0, grid.size());
@@ -120,7 +117,7 @@ class SquareBuilder {
       Coordinates tile = Delinearized(b_, g, grid);
       size_t d = transposed_.dimension;
       tile[d] = LesserOf(tile[d] * b_.Index(lanes_), b_.Index(dims_[d] - lanes_));
-      Scalar begin = tile[last] * b_.Index(width);
+      Scalar begin = tile[last] * b_.Index(width_);
       b_.For("s", LoopRole::kSerial, b_.Index(squares), [&](Scalar s) {
         tile[last] = LesserOf(begin + s * b_.Index(lanes_), b_.Index(dims_[last] - lanes_));
         Transpose(tile, square);
@@ -170,41 +167,133 @@ class SquareBuilder {
 
   const FusedRegion& region_;
   const TransposedInput& transposed_;
-  int64_t lanes_;
+  int64_t lanes_, width_;
   const Dims& dims_;
   KernelBuilder b_;
   ElementEmitter emitter_;
 };
 
-// Returns no kernel if the region does not suit squares.
-BuildOutcome TrySquares(const FusedRegion& region, const TransposedInput& transposed_input,
-                        const Machine& machine, const std::string& name) {
+// Whether the region suits squares of `lanes` elements.
+bool SuitsSquares(const FusedRegion& region, const TransposedInput& transposed_input,
+                  int64_t lanes) {
   const Dims& dims = region.roots[0]->shape().dims();
   ElementType type = transposed_input.input->shape().type();
   int bits = InfoOf(type).bits;
-  int64_t flops = 0, lanes = machine.Lanes(bits);
+  int64_t flops = 0;
   for (const Instr* instr : region.instrs) flops += instr->info().flops_per_element;
-  bool fits = (bits == 32 || bits == 64) && !IsComplex(type) && transposed_input.is_only_load &&
-              transposed_input.strides[transposed_input.dimension] == 1 &&
-              flops <= kMaxSquareFlops && lanes >= kMinSquareSide &&
-              dims[transposed_input.dimension] >= lanes && dims.back() >= lanes;
-  if (!fits) return {};
-  return SquareBuilder(region, transposed_input, lanes, name).Build();
+  return (bits == 32 || bits == 64) && !IsComplex(type) && transposed_input.is_only_load &&
+         transposed_input.strides[transposed_input.dimension] == 1 && flops <= kMaxSquareFlops &&
+         lanes >= kMinSquareSide && dims[transposed_input.dimension] >= lanes &&
+         dims.back() >= lanes;
+}
+
+Schedule SquareSchedule(const Dims& dims, int64_t lanes) {
+  return {.kind = GeneratorKind::kLoop,
+          .tile_rows = lanes,
+          .tile_columns = std::min(kSquares, dims.back() / lanes) * lanes,
+          .vector = lanes,
+          .staging = Staging::kRegisters};
+}
+
+Schedule TileSchedule(const FusedRegion& region, const TransposedInput& transposed_input,
+                      const Machine& machine) {
+  const Dims& dims = region.roots[0]->shape().dims();
+  int64_t element = BytesOf(region.roots[0]->shape().type());
+  int64_t lanes = std::min(machine.Lanes(32), FloorPowerOfTwo(dims.back()));
+  int64_t vectors = std::max<int64_t>(1, kTileBytes / element / lanes);
+  vectors = std::min(vectors, (dims.back() + lanes - 1) / lanes);
+  return {.kind = GeneratorKind::kLoop,
+          .tile_rows = std::min(kTileRows, dims[transposed_input.dimension]),
+          .tile_columns = lanes * vectors,
+          .vector = lanes,
+          .staging = Staging::kMemory};
+}
+
+// A region that reads a transposed input, and its preferred schedules.
+struct TransposedRegion {
+  TransposedInput input;
+  int64_t square = 0;  // lanes of a square; 0: the region does not suit squares
+  Schedule tiles;
+  Schedule Preferred(const Dims& dims) const {
+    return square > 0 ? SquareSchedule(dims, square) : tiles;
+  }
+};
+
+// Returns why the region reads no transposed input.
+std::string FindTransposed(const FusedRegion& region, const Machine& machine,
+                           TransposedRegion& found) {
+  const Dims& dims = region.roots[0]->shape().dims();
+  for (const Instr* root : region.roots)
+    if (root->shape().dims() != dims || root->op() == Op::kDynamicUpdateSlice)
+      return "its roots have different shapes";
+  found.input = FindTransposedInput(region, dims);
+  if (found.input.input == nullptr) return "it reads no transposed input";
+  int64_t lanes = machine.Lanes(InfoOf(found.input.input->shape().type()).bits);
+  if (SuitsSquares(region, found.input, lanes)) found.square = lanes;
+  found.tiles = TileSchedule(region, found.input, machine);
+  return "";
+}
+
+// Why the schedule does not fit; empty if it does.
+std::string WhyNotTile(const Schedule& to, const TransposedRegion& found, const Dims& dims) {
+  int64_t rows = dims[found.input.dimension], columns = dims.back();
+  if (to.unroll != 1) return "unroll: 1 with a tile";
+  if (to.tile_columns % to.vector != 0) return "tile: its columns are not whole vectors";
+  if (to.staging == Staging::kRegisters) {
+    if (found.square == 0 || to.vector != found.square || to.tile_rows != found.square)
+      return "staging: in registers, squares of " + std::to_string(found.square) + " elements";
+    return to.tile_columns <= columns ? "" : "tile: it has more columns than the array";
+  }
+  if (to.staging != Staging::kMemory) return "staging: memory or registers";
+  if (FloorPowerOfTwo(to.vector) != to.vector || to.vector > found.tiles.vector)
+    return "vector: not a power of two up to " + std::to_string(found.tiles.vector);
+  bool fits = to.tile_rows <= rows && to.tile_columns < columns + to.vector;
+  return fits ? "" : "tile: it is larger than the array";
 }
 
 }  // namespace
 
-BuildOutcome BuildTranspose(const FusedRegion& region, const Machine& machine,
-                            const std::string& name) {
+BuildOutcome BuildTranspose(const FusedRegion& region, const Schedule* schedule,
+                            const Machine& machine, const std::string& name) {
+  TransposedRegion found;
+  if (std::string why = FindTransposed(region, machine, found); !why.empty())
+    return {std::nullopt, why};
   const Dims& dims = region.roots[0]->shape().dims();
-  for (const Instr* root : region.roots)
-    if (root->shape().dims() != dims || root->op() == Op::kDynamicUpdateSlice)
-      return {std::nullopt, "its roots have different shapes"};
-  TransposedInput transposed_input = FindTransposedInput(region, dims);
-  if (transposed_input.input == nullptr) return {std::nullopt, "it reads no transposed input"};
-  BuildOutcome squares = TrySquares(region, transposed_input, machine, name);
-  if (squares.built) return squares;
-  return TransposeBuilder(region, machine, transposed_input.dimension, name).Build();
+  Schedule chosen = schedule == nullptr ? found.Preferred(dims) : *schedule;
+  if (schedule != nullptr)
+    if (std::string why = WhyNotTile(chosen, found, dims); !why.empty()) return {std::nullopt, why};
+  BuildOutcome outcome;
+  if (chosen.staging == Staging::kRegisters)
+    outcome = SquareBuilder(region, found.input, chosen, name).Build();
+  if (!outcome.built && (schedule == nullptr || chosen.staging == Staging::kMemory)) {
+    if (schedule == nullptr) chosen = found.tiles;
+    outcome = TransposeBuilder(region, chosen, found.input.dimension, name).Build();
+  }
+  if (outcome.built) outcome.built->schedule = chosen;
+  return outcome;
+}
+
+std::vector<Schedule> TransposeSchedules(const FusedRegion& region, const Machine& machine) {
+  TransposedRegion found;
+  if (!FindTransposed(region, machine, found).empty()) return {};
+  const Dims& dims = region.roots[0]->shape().dims();
+  std::vector<Schedule> all;
+  auto add = [&](const Schedule& next) {
+    if (WhyNotTile(next, found, dims).empty() &&
+        std::find(all.begin(), all.end(), next) == all.end())
+      all.push_back(next);
+  };
+  const Schedule first = found.Preferred(dims);
+  for (Schedule next : {first, found.tiles}) {
+    add(next);
+    next.tile_columns *= 2;
+    add(next);
+    if (next.staging == Staging::kRegisters) continue;
+    next.tile_columns /= 2;
+    next.tile_rows *= 2;
+    add(next);
+  }
+  return all;
 }
 
 }  // namespace tokamak
