@@ -263,6 +263,13 @@ void AddHorizontalOption(CLI::App& command, std::string& horizontal) {
       ->check(OneOf({"none", "auto", "all"}));
 }
 
+void AddPlanChecks(CLI::App& command, PlanChecks& checks) {
+  command.add_flag("--check-values", checks.values,
+                   "Also run the kernels in the simulator, and compare them with the interpreter");
+  command.add_flag("--cost", checks.cost,
+                   "Also print the predicted cost, fused and unfused, on standard error");
+}
+
 void AddKernels(CLI::App& app, KernelsCommand& kernels) {
   CLI::App* command = app.add_subcommand("kernels", kKernelsHelp.summary);
   command->footer(kKernelsHelp.text);
@@ -272,6 +279,10 @@ void AddKernels(CLI::App& app, KernelsCommand& kernels) {
       ->check(OneOf({"cpu", "cuda"}));
   command->add_flag("--cuda", kernels.cuda, "Print kernels as CUDA C++ (with --target cuda)");
   command->add_flag("--hoist", kernels.hoist, "Constants of the entry become arguments")->group("");
+  command
+      ->add_option("--corrupt-kernel", kernels.corrupt_kernel,
+                   "This kernel writes a wrong number (with --check-values, on the CPU)")
+      ->group("");
   command
       ->add_option("--vector-bits", kernels.vector_bits,
                    "Vector width in bits: 64, 128, 256 ... 4096 (default: that of this machine)")
@@ -289,6 +300,7 @@ void AddKernels(CLI::App& app, KernelsCommand& kernels) {
   AddHorizontalOption(*command, kernels.horizontal);
   command->add_flag("--text,!--no-text", kernels.text, "Print the kernels, not only the steps");
   command->add_flag("--decisions", kernels.decisions, "Print every decision, on standard error");
+  AddPlanChecks(*command, kernels.checks);
   command->add_flag(
       "--strict", kernels.strict,
       "No rewrite that may change a bit of a result, no instruction without a kernel");
@@ -369,6 +381,7 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
   command->add_option("--seconds", explain.seconds,
                       "Measurement time per kernel in seconds (default: 0.03)");
   command->add_option("--device", explain.device, "Measure GPU kernels on this device")->group("");
+  AddPlanChecks(*command, explain.checks);
   AddHorizontalOption(*command, explain.horizontal);
   command->add_flag("--strict", explain.strict,
                     "No rewrite that may change a bit of a result; exit 3 if there is a host step");

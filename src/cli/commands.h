@@ -27,6 +27,12 @@ struct FusionWords {
   std::string plan;  // a file written by `explain --write-plan`; replaces the search
 };
 
+// Checks of the plan that a command shows.
+struct PlanChecks {
+  bool values = false;  // compare its results with the interpreter's, in the simulator
+  bool cost = false;    // print its predicted cost, and that without fusion, on standard error
+};
+
 struct RunCommand {
   std::vector<std::string> files;
   bool batch = false;   // the files are lists of programs
@@ -127,8 +133,10 @@ struct KernelsCommand {
   std::string target = "cpu";    // or cuda
   bool cuda = false;             // print CUDA C++
   FusionWords fusion;
-  std::string horizontal;  // horizontal fusion: none, auto, all; empty: by target
-  bool hoist = false;      // for tests: constants of the entry become arguments
+  std::string horizontal;       // horizontal fusion: none, auto, all; empty: by target
+  bool hoist = false;           // for tests: constants of the entry become arguments
+  int64_t corrupt_kernel = -1;  // for tests: with --check-values, this kernel is wrong (CPU)
+  PlanChecks checks;
 };
 int Kernels(const KernelsCommand& command, Console& console);
 
@@ -149,6 +157,7 @@ struct ExplainCommand {
   bool measure = false;           // run each kernel on random arguments
   double seconds = 0.03;          // time budget per kernel
   std::string device;             // for tests: the GPU to use; empty: the machine's
+  PlanChecks checks;
 };
 int Explain(const ExplainCommand& command, Console& console);
 // `explain --xla-dump`; `explain TK2304` and `explain RULE`, which return nullopt if FILE is not

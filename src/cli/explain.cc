@@ -2,10 +2,13 @@
 
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "cli/programs.h"
 #include "cli/usage.h"
 #include "driver/compile/fusion_options.h"
 #include "driver/measure/measure_compilation.h"
+#include "driver/testing/check_plan.h"
 #include "ir/clone.h"
 #include "text/load.h"
 
@@ -55,6 +58,28 @@ Result<ExplainRequest> RequestOf(const ExplainCommand& command) {
   return request;
 }
 
+Status CheckPlan(const PlanChecks& checks, std::shared_ptr<const Compilation> made,
+                 const Module& program, Console& console) {
+  if (!made->why_interpreted.empty()) return Ok();
+  if (checks.cost) {
+    TOK_TRY(PlanCost cost, CostOfPlan(made, program));
+    std::string unfused =
+        cost.unfused_us ? fmt::format("; {:.6f} us unfused", *cost.unfused_us) : "";
+    console.Err(fmt::format("predicted: {:.6f} us{}\n", cost.us, unfused));
+  }
+  return checks.values ? CheckPlanValues(program, made->target, made->options) : Ok();
+}
+
+// Compiles a program again, for the checks of its plan.
+Status CheckExplained(const ExplainCommand& command, const ExplainRequest& request,
+                      const Module& program, Console& console) {
+  if (!command.checks.values && !command.checks.cost) return Ok();
+  TOK_TRY(Target target, TargetOf(request));
+  TOK_TRY(std::shared_ptr<const Compilation> made,
+          Compile(CloneModule(program), target, request.compile));
+  return CheckPlan(command.checks, std::move(made), program, console);
+}
+
 int Explain(const ExplainCommand& command, Console& console) {
   if (!command.diff.empty()) return ExplainDiff(command, console);
   if (command.file.empty()) return console.Report(FileMissing("explain"));
@@ -68,7 +93,8 @@ int Explain(const ExplainCommand& command, Console& console) {
     Result<std::string> text = Explained(CloneModule(program), request.value());
     if (!text.ok()) return console.Report(text.error(), source);
     console.Out(text.value());
-    return 0;
+    Status checked = CheckExplained(command, request.value(), program, console);
+    return checked.ok() ? 0 : console.Report(checked.error(), source);
   });
 }
 

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "cli/commands.h"
+#include "cli/explain.h"
 #include "cli/programs.h"
 #include "driver/compile/compilation.h"
 #include "driver/report/cuda_source.h"
@@ -28,6 +28,7 @@ class Shower {
     options.require_kernels = command_.strict;
     options.check_memory = false;
     options.hoist = command_.hoist;
+    options.corrupt_kernel = command_.corrupt_kernel;
     options.horizontal = HorizontalModeFromName(command_.horizontal);
     options.memory_limit = command_.memory_limit;
     TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(copy), target, options));
@@ -51,7 +52,7 @@ class Shower {
                              program_.arena_bytes));
     if (command_.decisions)
       for (const Decision& decision : made->log.all()) console_.Err(ToString(decision) + "\n");
-    return Ok();
+    return CheckPlan(command_.checks, std::move(made), module, console_);
   }
 
  private:

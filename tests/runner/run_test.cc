@@ -106,6 +106,9 @@ class Tester {
     CheckDecisions("accepted", run.accepted, console.err);
     CheckDecisions("rejected", run.rejected, console.err);
     if (run.same_as) CheckSame(run, console.out);
+    if (!ChecksPlan(run)) return;
+    CheckCost(run, console.err);
+    if (!run.smaller.empty()) CheckSmaller(run);
   }
 
  private:
@@ -128,8 +131,19 @@ class Tester {
     }
     std::erase(words, "--strict");  // ops without a kernel there run on the host
     std::erase(words, "--hoist");
+    // A schedule fits one kind of machine.
+    std::erase_if(words, [](const std::string& word) { return word.starts_with("--schedule="); });
     // Constants become arguments, so that there is something to run.
     words.insert(words.end(), {"--hoist", "--backend", options_.backend});
+  }
+
+  // Whether the run shows the plan of one program for one target, and expects no error.
+  static bool ChecksPlan(const TestRun& run) {
+    if (run.words[0] != "kernels" && run.words[0] != "explain") return false;
+    if (!run.errors.empty() || run.exit.value_or(0) != 0) return false;
+    return std::ranges::none_of(run.words, [](const std::string& word) {
+      return word == "--diff" || word == "--xla-dump" || word == "host,h200";
+    });
   }
 
   int Execute(const TestRun& run, const std::string& input, Console& console) {
@@ -152,6 +166,10 @@ class Tester {
     // Whatever passes a test runs, the program must verify and give the same bits afterwards.
     if (words[0] == "opt")
       words.insert(words.end(), {"--decisions", "--verify-each", "--check-values"});
+    if (ChecksPlan(run)) {
+      words.push_back("--cost");
+      if (!run.unchecked_values && run.smaller.empty()) words.push_back("--check-values");
+    }
     if (words[0] == "tokamak") words.erase(words.begin());
     return RunCommandLine(words, console);
   }
@@ -189,6 +207,77 @@ class Tester {
     bool misplaced = printed.find(*missing) != std::string::npos;
     Fail(what + " lack" + (what.ends_with('s') ? " '" : "s '") + *missing + "'" +
          (misplaced ? " behind the text of the line before" : "") + ":\n" + printed);
+  }
+
+  // The costs that `--cost` printed, summed over the programs of a file; none if a program is
+  // interpreted as a whole.
+  struct PrintedCost {
+    double us = 0;
+    std::optional<double> unfused_us;
+  };
+  static std::optional<PrintedCost> CostIn(const std::string& printed) {
+    constexpr std::string_view kStart = "predicted: ";
+    std::optional<PrintedCost> sum;
+    for (const std::string& line : SolidLines(printed)) {
+      if (!line.starts_with(kStart)) continue;
+      if (!sum) sum = PrintedCost{0, 0};
+      sum->us += std::stod(line.substr(kStart.size()));
+      size_t unfused = line.find("; ");
+      if (unfused == std::string::npos) sum->unfused_us.reset();
+      if (sum->unfused_us) *sum->unfused_us += std::stod(line.substr(unfused + 2));
+    }
+    return sum;
+  }
+
+  void CheckCost(const TestRun& run, const std::string& printed) {
+    std::optional<PrintedCost> cost = CostIn(printed);
+    if (!cost) {
+      if (run.cost_limit_us || !run.cheaper_than.empty()) Fail("no cost is predicted:\n" + printed);
+      return;
+    }
+    constexpr double kRounding = 1e-6;  // relative: sums of the same costs in another order
+    std::string text = "the plan's predicted cost is " + std::to_string(cost->us) + " us";
+    bool is_costlier = cost->unfused_us && cost->us > *cost->unfused_us * (1 + kRounding);
+    if (is_costlier && !run.unchecked_cost)
+      Fail(text + ", that of the unfused program " + std::to_string(*cost->unfused_us));
+    if (!is_costlier && run.unchecked_cost)
+      Fail(text + ", not above that of the unfused program: UNCHECKED: cost is not needed");
+    // The rates of a CPU are those of the machine that runs the test.
+    bool has_machine_file = std::ranges::any_of(
+        run.words, [](const std::string& word) { return word == "cuda" || word == "h200"; });
+    if (run.cost_limit_us && !has_machine_file) Fail("COST needs --target cuda or h200");
+    if (run.cost_limit_us && cost->us > *run.cost_limit_us)
+      Fail(text + ", the limit " + std::to_string(*run.cost_limit_us));
+    for (const std::vector<std::string>& options : run.cheaper_than) {
+      std::string shown;
+      for (const std::string& word : options) shown += (shown.empty() ? "" : " ") + word;
+      TestRun other;
+      other.words = run.words;
+      other.words.insert(other.words.end(), options.begin(), options.end());
+      other.unchecked_values = "compared by cost";
+      StringConsole console;
+      int exit = Execute(other, input_, console);
+      std::optional<PrintedCost> others = CostIn(console.err);
+      if (exit != 0 || !others)
+        Fail("no cost is predicted with " + shown + ":\n" + console.err);
+      else if (cost->us >= others->us * (1 - kRounding))
+        Fail(text + ", not below that with " + shown + ": " + std::to_string(others->us));
+    }
+  }
+
+  // Checks the values of the plan of a smaller program.
+  void CheckSmaller(const TestRun& run) {
+    std::string name = file_.path;
+    std::replace(name.begin(), name.end(), '/', '_');
+    std::string path = options_.temporary + "/smaller_" + name;
+    std::string text = WithNumbers(file_.text, run.smaller);
+    Status written = text == file_.text ? MakeError(ErrorCode::kUsage, "SMALLER changes nothing")
+                                        : WriteFileBytes(path, text);
+    if (!written.ok()) return Fail(written.error().message);
+    TestRun smaller;
+    smaller.words = run.words;
+    StringConsole console;
+    if (Execute(smaller, path, console) != 0) Fail("the smaller program:\n" + console.err);
   }
 
   void CheckOutput(const TestRun& run, const StringConsole& console) {

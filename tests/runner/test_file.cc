@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 namespace tokamak {
 namespace {
@@ -114,6 +115,9 @@ class TestFileParser {
     int64_t number = 0;
     if (directive.key == "ERROR") return TakeError(rest, run, at);
     if (directive.key == "AFTER") return TakeAfter(rest, run, at);
+    if (directive.key == "UNCHECKED") return TakeUnchecked(rest, run, at);
+    if (directive.key == "SMALLER") return TakeSmaller(rest, run, at);
+    if (directive.key == "COST") return TakeCost(rest, run, at);
     if (directive.key == "VALUES") {
       run.values.push_back(rest);
     } else if (directive.key == "OUT") {
@@ -124,6 +128,8 @@ class TestFileParser {
       run.accepted.push_back(rest);
     } else if (directive.key == "REJECTED") {
       run.rejected.push_back(rest);
+    } else if (directive.key == "CHEAPER-THAN" && !rest.empty()) {
+      run.cheaper_than.push_back(Words(rest));
     } else if (directive.key == "SAME-AS") {
       run.same_as = rest;
     } else if (directive.key == "EXIT" && ToInt(rest, number)) {
@@ -149,6 +155,40 @@ class TestFileParser {
     if (words.size() == 4) error.location = "byte " + words[3];
     run.errors.push_back(std::move(error));
     run.error_lines.push_back(at);
+    return Ok();
+  }
+
+  // "values: reason" or "cost: reason".
+  Status TakeUnchecked(const std::string& rest, TestRun& run, size_t at) const {
+    for (auto [what, reason] :
+         {std::pair{"values: ", &run.unchecked_values}, std::pair{"cost: ", &run.unchecked_cost}}) {
+      if (!rest.starts_with(what)) continue;
+      *reason = rest.substr(std::string_view(what).size());
+      return Ok();
+    }
+    return Bad(file_.path, at, "'" + rest + "' is not like 'values: reason' or 'cost: reason'");
+  }
+
+  // "65536=48 1024=40".
+  Status TakeSmaller(const std::string& rest, TestRun& run, size_t at) const {
+    for (const std::string& word : Words(rest)) {
+      size_t equals = word.find('=');
+      int64_t number = 0;
+      if (equals == std::string::npos || equals == 0 || !ToInt(word.substr(equals + 1), number))
+        return Bad(file_.path, at, "'" + word + "' is not like '65536=48'");
+      run.smaller.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+    }
+    return Ok();
+  }
+
+  // "<= 12.5 us".
+  Status TakeCost(const std::string& rest, TestRun& run, size_t at) const {
+    std::vector<std::string> words = Words(rest);
+    char* end = nullptr;
+    double limit = words.size() == 3 ? std::strtod(words[1].c_str(), &end) : 0;
+    if (words.size() != 3 || words[0] != "<=" || words[2] != "us" || *end != '\0' || limit <= 0)
+      return Bad(file_.path, at, "'" + rest + "' is not like '<= 12.5 us'");
+    run.cost_limit_us = limit;
     return Ok();
   }
 
@@ -243,6 +283,37 @@ const std::string* FirstMissing(std::string_view text, const std::vector<std::st
     from = at + part.size();
   }
   return nullptr;
+}
+
+std::string WithNumbers(std::string_view text,
+                        const std::vector<std::pair<std::string, std::string>>& numbers) {
+  auto is_part = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_';
+  };
+  // A window's size and its padding are joined by an underscore: pad=1000002_0.
+  auto is_end = [&](char c) { return c == '_' || !is_part(c); };
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    if ((at == 0 || text[at - 1] == '\n') && text.substr(at).starts_with("//")) {
+      size_t end = std::min(text.find('\n', at), text.size());
+      out += text.substr(at, end - at);
+      at = end;
+      continue;
+    }
+    bool begins = at == 0 || !is_part(text[at - 1]);
+    auto row = std::ranges::find_if(numbers, [&](const auto& pair) {
+      size_t end = at + pair.first.size();
+      return begins && text.substr(at).starts_with(pair.first) &&
+             (end == text.size() || is_end(text[end]));
+    });
+    if (row == numbers.end()) {
+      out += text[at++];
+    } else {
+      out += row->second;
+      at += row->first.size();
+    }
+  }
+  return out;
 }
 
 Result<TestFile> ParseTestFile(const std::string& path, std::string text) {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "support/result.h"
@@ -31,6 +32,12 @@ struct TestRun {
   std::optional<std::string> same_as;           // another file, from this one's folder
   std::optional<std::vector<std::string>> after;
   size_t after_begin = 0, after_end = 0;  // its lines, counted from 0
+  // Reasons why the values, or the cost, of the plan are not checked.
+  std::optional<std::string> unchecked_values, unchecked_cost;
+  // Values are checked with these numbers of the program replaced.
+  std::vector<std::pair<std::string, std::string>> smaller;
+  std::optional<double> cost_limit_us;                 // of the predicted cost
+  std::vector<std::vector<std::string>> cheaper_than;  // options of costlier plans
   std::optional<int> exit;
   std::optional<int64_t> checks, kernels;
 };
@@ -51,6 +58,10 @@ const std::string* FirstMissing(std::string_view text, const std::vector<std::st
 // The bytes that a .bytes file denotes: per line hex digits, "text" with \n, \t, \\, \" and \xHH,
 // or N * followed by one of those; # begins a comment.
 Result<std::string> DecodeBytesFile(std::string_view text, const std::string& path);
+
+// The file's text with whole numbers outside of comments replaced.
+std::string WithNumbers(std::string_view text,
+                        const std::vector<std::pair<std::string, std::string>>& numbers);
 
 // The file's text with the lines of a run's AFTER or ERRORs replaced.
 std::string WithAfter(const TestFile& file, const TestRun& run, std::string_view output);

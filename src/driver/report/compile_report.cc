@@ -402,11 +402,15 @@ Result<CompileReport> ReportOf(std::shared_ptr<const Compilation> compilation,
   return report;
 }
 
+Result<std::optional<Totals>> UnfusedTotals(const Compilation& made, const Module& before) {
+  return TotalsIn(FusionMode::kNone, made, before);
+}
+
 Status AddComparisons(CompileReport& report, const Module& before) {
   const Compilation& made = *report.compilation;
   FusionMode mode = made.options.fusion;
   if (!made.why_interpreted.empty() || mode == FusionMode::kNone) return Ok();
-  TOK_TRY(report.unfused, TotalsIn(FusionMode::kNone, made, before));
+  TOK_TRY(report.unfused, UnfusedTotals(made, before));
   if (mode == FusionMode::kSearch) {
     TOK_TRY(report.greedy, TotalsIn(FusionMode::kGreedy, made, before));
   }

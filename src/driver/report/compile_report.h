@@ -91,6 +91,9 @@ Result<CompileReport> ReportOf(std::shared_ptr<const Compilation> compilation,
                                const ReportOptions& options = {});
 // Adds the totals of the original module compiled without fusion and with the greedy plan.
 Status AddComparisons(CompileReport& report, const Module& before);
+// The totals of the original module compiled without fusion. Empty if the program itself requires
+// a fusion.
+Result<std::optional<Totals>> UnfusedTotals(const Compilation& made, const Module& before);
 
 // Totals over the steps of one phase.
 Totals TotalsOf(const std::vector<StepReport>& steps, std::optional<Phase> phase);

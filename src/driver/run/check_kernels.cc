@@ -367,18 +367,18 @@ std::string DifferenceOf(const Literal& got, const Opinions& of, const Bound& pl
       tolerance);
 }
 
+const Value& PartOf(const Value& value, size_t part) {
+  return value.shape().IsTuple() ? value.elements()[part] : value;
+}
+
+}  // namespace
+
 bool MultipliesTf32(const StmtList& block) {
   return std::ranges::any_of(block, [](const Stmt& stmt) {
     return (stmt.kind == StmtKind::kMatMul && stmt.matmul.tf32) || MultipliesTf32(stmt.body) ||
            MultipliesTf32(stmt.else_body) || MultipliesTf32(stmt.condition_stmts);
   });
 }
-
-const Value& PartOf(const Value& value, size_t part) {
-  return value.shape().IsTuple() ? value.elements()[part] : value;
-}
-
-}  // namespace
 
 KernelChecker::KernelChecker(const LoweredProgram& program, const Module& module,
                              std::span<const HostFunction* const> functions)

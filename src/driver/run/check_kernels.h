@@ -14,6 +14,9 @@
 
 namespace tokamak {
 
+// Whether some product uses only 11 significand bits of its f32 operands.
+bool MultipliesTf32(const StmtList& block);
+
 // TOKAMAK_CHECK=kernels: after each kernel and each library call, the interpreter recomputes the
 // step from the same input arrays. The first step that differs ends the run with TK4006. One
 // checker serves one run.

@@ -8,12 +8,18 @@
 
 namespace tokamak {
 Result<CompiledRun> CompiledRun::Make(const Module& module, const CompileOptions& options) {
+  TOK_TRY(Target target, TargetOfBackend(options.backend));
+  return Make(module, target, options);
+}
+
+Result<CompiledRun> CompiledRun::Make(const Module& module, const Target& target,
+                                      const CompileOptions& options) {
   CompiledRun run;
   if (module.entry() != nullptr) run.root_ = SpanOf(*module.entry()->root());
   std::unique_ptr<Module> own = CloneModule(module);
   own->entry()->PutInOrder();
   run.results_ = LeavesOf(own->entry()->root()->shape());
-  TOK_TRY(run.executable_, CompileAndLoad(std::move(own), options));
+  TOK_TRY(run.executable_, CompileAndLoad(std::move(own), target, options));
   return run;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "driver/compile/compile_options.h"
+#include "driver/compile/target.h"
 #include "driver/run/executable.h"
 #include "driver/run/held_arrays.h"
 #include "interp/interp.h"
@@ -17,6 +18,9 @@ namespace tokamak {
 class CompiledRun {
  public:
   static Result<CompiledRun> Make(const Module& module, const CompileOptions& options);
+  // For a target that need not be one of a backend.
+  static Result<CompiledRun> Make(const Module& module, const Target& target,
+                                  const CompileOptions& options);
 
   // The arguments have the shapes of the entry's parameters, including tuples.
   Result<RunOutcome> Run(std::span<const Value> arguments) const;

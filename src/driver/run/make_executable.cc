@@ -90,10 +90,16 @@ Result<std::shared_ptr<const Executable>> MakeExecutable(
 }
 
 Result<std::shared_ptr<const Executable>> CompileAndLoad(std::unique_ptr<Module> module,
+                                                         const CompileOptions& options) {
+  TOK_TRY(Target target, TargetOfBackend(options.backend));
+  return CompileAndLoad(std::move(module), target, options);
+}
+
+Result<std::shared_ptr<const Executable>> CompileAndLoad(std::unique_ptr<Module> module,
+                                                         const Target& target,
                                                          const CompileOptions& given) {
   CompileOptions options = given;
   TOK_RETURN_IF_ERROR(AddChecksOfEnvironment(options));
-  TOK_TRY(Target target, TargetOfBackend(options.backend));
   Dump dump(options.dump_dir, module->name());
   dump.Before(*module);
   TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(module), target, options));

@@ -16,5 +16,9 @@ Result<std::shared_ptr<const Executable>> MakeExecutable(
 // programs calls this. Applies TOKAMAK_CHECK and reports what TOKAMAK_DEBUG requests.
 Result<std::shared_ptr<const Executable>> CompileAndLoad(std::unique_ptr<Module> module,
                                                          const CompileOptions& options);
+// For a target that need not be one of a backend.
+Result<std::shared_ptr<const Executable>> CompileAndLoad(std::unique_ptr<Module> module,
+                                                         const Target& target,
+                                                         const CompileOptions& options);
 
 }  // namespace tokamak
