@@ -394,7 +394,24 @@ bool KernelChecker::IsWatched(const RunStep& step) const {
   return step.kind != StepKind::kHost || !functions_[step.target]->IsInterpreter();
 }
 
+// The launches of a horizontally fused one are independent: together they are one kernel, whose
+// arguments are those of all launches.
+KernelChecker::Work KernelChecker::HorizontalWorkOf(const RunStep& step) const {
+  Work all;
+  all.name = "horizontally fused launch";
+  for (const RunStep& launch : step.blocks[0]) {
+    Work work = WorkOf(launch);
+    for (auto [number, old] : work.updates)
+      all.updates.emplace_back(all.arguments.size() + number, old);
+    all.instrs.insert(all.instrs.end(), work.instrs.begin(), work.instrs.end());
+    all.arguments.insert(all.arguments.end(), work.arguments.begin(), work.arguments.end());
+    all.tf32 = all.tf32 || work.tf32;
+  }
+  return all;
+}
+
 KernelChecker::Work KernelChecker::WorkOf(const RunStep& step) const {
+  if (step.kind == StepKind::kHorizontal) return HorizontalWorkOf(step);
   if (step.kind == StepKind::kLaunch) {
     const KernelSource& source = program_.sources[step.target];
     const Kernel& kernel = program_.kernels[step.target];

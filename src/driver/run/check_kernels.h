@@ -47,6 +47,7 @@ class KernelChecker final : public StepWatcher {
     bool tf32 = false;  // dot products use only 11 significand bits of an f32
   };
   Work WorkOf(const RunStep& step) const;
+  Work HorizontalWorkOf(const RunStep& step) const;
   bool IsWatched(const RunStep& step) const;
   // Evaluates the instructions, taking inputs from `values` and adding all results to it. With a
   // `draw` (a random seed) every rounded value is also perturbed by a few roundings.
