@@ -140,7 +140,10 @@ const Shape& WholeLoopKernel::ShapeOf(size_t carry) const {
 
 Scalar WholeLoopKernel::StorePredicate(const CarryForm& form, const PointElements& own) {
   Scalar writes = store_predicate_.ok() ? store_predicate_ : b_.ConstantBits(ScalarType::kPred, 1);
-  if (form.IsUniform()) return stores_uniform_ & writes;
+  // Points that store the same elements store equal bits, unless later iterations overwrite them:
+  // then a single point stores.
+  bool overwrites = form.kind == CarryKind::kStacked && MayOverwriteStackedRows(region_);
+  if (form.IsUniform() && !overwrites) return stores_uniform_ & writes;
   const Coordinates& point = context_->point;
   if (context_->group.threads > 1) writes = writes & (context_->group.member == b_.Index(0));
   const WholeLoopMapping& thread_map = context_->thread_map;
