@@ -110,7 +110,7 @@ bool MayOverwriteStackedRows(const WholeLoopRegion& region) {
 }
 
 WholeLoopKernel::WholeLoopKernel(KernelBuilder& b, const WholeLoopRegion& region)
-    : b_(b), region_(region) {
+    : b_(b), region_(region), overwrites_rows_(MayOverwriteStackedRows(region)) {
   const Instr& loop = *region.loop.instr;
   load_region_ = {.computation = loop.parent(), .instrs = {}, .inputs = region.inputs, .roots = {}};
   memory_emitter_ = std::make_unique<ElementEmitter>(b, load_region_);
@@ -142,7 +142,7 @@ Scalar WholeLoopKernel::StorePredicate(const CarryForm& form, const PointElement
   Scalar writes = store_predicate_.ok() ? store_predicate_ : b_.ConstantBits(ScalarType::kPred, 1);
   // Points that store the same elements store equal bits, unless later iterations overwrite them:
   // then a single point stores.
-  bool overwrites = form.kind == CarryKind::kStacked && MayOverwriteStackedRows(region_);
+  bool overwrites = overwrites_rows_ && form.kind == CarryKind::kStacked;
   if (form.IsUniform() && !overwrites) return stores_uniform_ & writes;
   const Coordinates& point = context_->point;
   if (context_->group.threads > 1) writes = writes & (context_->group.member == b_.Index(0));

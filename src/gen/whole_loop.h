@@ -321,6 +321,7 @@ class WholeLoopKernel : private IterationObserver {
 
   KernelBuilder& b_;
   const WholeLoopRegion& region_;
+  bool overwrites_rows_;     // an iteration may store a stacked row that an earlier one stored
   FusedRegion load_region_;  // region of the emitter for loads
   std::unique_ptr<ElementEmitter> memory_emitter_;
   std::unique_ptr<WholeLoopContext> context_;
