@@ -7,7 +7,7 @@ A row gives a function g, the range of its argument, a degree and the weight of 
 result. The polynomial interpolates g at the roots of a Chebyshev polynomial, which is within a factor of two of
 the optimum; coefficients are then rounded to the type that uses them. Rows of BEST minimize the largest weighted
 error, where each degree counts (Lawson's algorithm: iterated least squares, with the weights of points moved to
-where the error is).
+where the error is). QUOTIENTS are fits by the quotient of two polynomials, with the least relative error.
 """
 import sys
 
@@ -108,6 +108,7 @@ FITS = {
                  lambda t: mpmath.sqrt(2 * mpmath.pi), 53),
     "cbrt": (lambda m: mpmath.cbrt(m), mpf(1), mpf(8), 5, lambda m: 1 / mpmath.cbrt(m), 53),
 }
+QUOTIENTS = {"tanh16": (of_square(series(mpmath.tanh, [], 1)), mpf(0), mpf(25), 3)}
 BEST = {"erf32_exp2", "erf32_exp2_tail"}
 FITS |= {
     "erf32_exp2": (of_square(series(mpmath.erf, [(1, 1)], 1)), mpf(0), mpf(15) ** 2 / 256, 5, lambda u: 1, 24),
@@ -133,6 +134,28 @@ def fit_best(g, low, high, degree, weight):
     return coefficients
 
 
+def fit_quotient(g, low, high, degree):
+    """Coefficients, lowest first, of two polynomials of one degree whose quotient has the least maximum relative
+    error; the second is 1 at 0."""
+    count = 120
+    points = [(low + high) / 2 + (high - low) / 2 * mpmath.cos(mpmath.pi * (2 * k + 1) / (2 * count)) for k in range(count)]
+    values, below, share = [g(p) for p in points], [mpf(1)] * count, [mpf(1)] * count
+    best = (mpf(1), [], [])
+    for _ in range(300):
+        scale = [mpmath.sqrt(s) / (b * v) for s, b, v in zip(share, below, values)]
+        rows = mpmath.matrix([[f * p**k for k in range(degree + 1)] + [-f * v * p**k for k in range(1, degree + 1)]
+                              for f, p, v in zip(scale, points, values)])
+        solved = list(mpmath.lu_solve(rows, mpmath.matrix([f * v for f, v in zip(scale, values)])))
+        above, under = solved[:degree + 1], [mpf(1)] + solved[degree + 1:]
+        below = [mpmath.polyval(under[::-1], p) for p in points]
+        errors = [abs(mpmath.polyval(above[::-1], p) / b / v - 1) for p, b, v in zip(points, below, values)]
+        if max(errors) < best[0]:
+            best = (max(errors), above, under)
+        share = [s * mpmath.sqrt(e) for s, e in zip(share, errors)]
+        share = [s / sum(share) for s in share]
+    return best
+
+
 def fit(g, low, high, degree):
     """Coefficients, lowest first, of the polynomial that interpolates g at the Chebyshev points."""
     n = degree + 1
@@ -156,7 +179,13 @@ def rounded(value, bits):
 
 
 def main():
-    for name in sys.argv[1:] or FITS:
+    for name in sys.argv[1:] or [*FITS, *QUOTIENTS]:
+        if name in QUOTIENTS:
+            worst, *polynomials = fit_quotient(*QUOTIENTS[name])
+            print(f"{name}: 2^{float(mpmath.log(worst, 2)):.1f}")
+            for coefficients in polynomials:
+                print("  {" + ", ".join(mpmath.nstr(rounded(c, 24), 9) for c in coefficients) + "}")
+            continue
         g, low, high, degree, weight, bits = FITS[name]
         found = fit_best(g, low, high, degree, weight) if name in BEST else fit(g, low, high, degree)
         coefficients = [rounded(c, bits) for c in found]

@@ -15,6 +15,7 @@
 #include "cost/work.h"
 #include "fusion/region_work.h"
 #include "fusion/unit_graph.h"
+#include "kernel/async.h"
 #include "kernel/hash.h"
 
 namespace tokamak {
@@ -62,7 +63,7 @@ class HorizontalPacker {
   }
 
   void All() {
-    packable_.assign(KernelCount(), true);
+    for (int k = 0; k < graph_.num_kernels(); ++k) packable_.push_back(MayShareLaunch(k));
     Schedule();
     Finish(false);
   }
@@ -87,6 +88,7 @@ class HorizontalPacker {
     return estimate.total() - estimate.launch;
   }
 
+  bool MayShareLaunch(int k) const { return !UsesAsync(Kernel(k).built.kernel); }
   // Whether the kernel leaves SMs of a GPU idle.
   bool LeavesIdle(int k) const {
     return machine_.is_gpu() && Kernel(k).built.grid < kBlocksToFill * machine_.cores;
@@ -109,8 +111,9 @@ class HorizontalPacker {
     short_us_ = machine_.is_gpu() ? 0 : kLeastChunks * rates.min_chunk_us;
     for (int k = 0; k < graph_.num_kernels(); ++k) {
       micros_.push_back(MicrosOf(k));
-      packable_.push_back(Kernel(k).kind == GeneratorKind::kLoop || LeavesIdle(k) ||
-                          micros_.back() <= kHorizontalMaxUs * launch_us_);
+      packable_.push_back(MayShareLaunch(k) &&
+                          (Kernel(k).kind == GeneratorKind::kLoop || LeavesIdle(k) ||
+                           micros_.back() <= kHorizontalMaxUs * launch_us_));
     }
   }
 

@@ -9,6 +9,7 @@
 #include "fusion/plan.h"
 #include "gen/library/dot.h"
 #include "gen/library/sorts.h"
+#include "kernel/async.h"
 
 namespace tokamak {
 namespace {
@@ -79,7 +80,8 @@ class PartitionKernelBuilder {
   void AddHorizontal(const std::vector<int>& regions, const std::vector<int>& kernel_of_region) {
     std::vector<int> group;
     for (int region : regions)
-      if (int kernel = kernel_of_region[static_cast<size_t>(region)]; kernel >= 0)
+      if (int kernel = kernel_of_region[static_cast<size_t>(region)];
+          kernel >= 0 && !UsesAsync(plan_.kernels[static_cast<size_t>(kernel)].built.kernel))
         group.push_back(kernel);
     if (group.size() > 1) plan_.launch_groups.push_back(std::move(group));
   }

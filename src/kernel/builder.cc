@@ -232,8 +232,13 @@ ArrayId KernelBuilder::Argument(Array array) {
   return ArrayId{static_cast<uint32_t>(kernel_.arrays.size() - 1)};
 }
 
-ArrayId KernelBuilder::Local(std::string name, ScalarType type, Space space, int64_t size) {
-  kernel_.arrays.push_back({.name = std::move(name), .type = type, .space = space, .size = size});
+ArrayId KernelBuilder::Local(std::string name, ScalarType type, Space space, int64_t size,
+                             int64_t alignment) {
+  kernel_.arrays.push_back({.name = std::move(name),
+                            .type = type,
+                            .space = space,
+                            .size = size,
+                            .alignment = alignment});
   return ArrayId{static_cast<uint32_t>(kernel_.arrays.size() - 1)};
 }
 
@@ -418,6 +423,67 @@ void KernelBuilder::Multiply(ArrayId to, Scalar at, const MatrixMultiply& produc
   stmt.array = to;
   stmt.index = at.id();
   stmt.matmul = product;
+}
+
+Stmt& KernelBuilder::AppendAsync(AsyncOp op) {
+  Stmt& stmt = Append(StmtKind::kAsync);
+  stmt.async = std::make_shared<const AsyncOp>(std::move(op));
+  return stmt;
+}
+
+ArrayId KernelBuilder::Mbarriers(std::string name, int64_t count, int64_t arrivals) {
+  ArrayId id = Local(std::move(name), ScalarType::kU64, Space::kMbarrier, count);
+  kernel_.arrays.back().arrivals = arrivals;
+  return id;
+}
+
+void KernelBuilder::Arrive(ArrayId mbarriers, Scalar index, int64_t expected_bytes) {
+  Stmt& stmt = AppendAsync({.kind = AsyncKind::kArrive, .number = expected_bytes});
+  stmt.array = mbarriers;
+  stmt.index = index.id();
+}
+
+void KernelBuilder::Wait(ArrayId mbarriers, Scalar index, Scalar parity) {
+  Stmt& stmt = AppendAsync({.kind = AsyncKind::kWait, .parity = parity.id()});
+  stmt.array = mbarriers;
+  stmt.index = index.id();
+}
+
+void KernelBuilder::Copy(ArrayId mbarriers, Scalar index, TileCopy copy) {
+  Stmt& stmt = AppendAsync({.kind = AsyncKind::kCopy, .copy = std::move(copy)});
+  stmt.array = mbarriers;
+  stmt.index = index.id();
+}
+
+void KernelBuilder::WaitMultiplies(ArrayId registers, int64_t pending) {
+  AppendAsync({.kind = AsyncKind::kWaitMultiplies, .number = pending}).array = registers;
+}
+
+void KernelBuilder::AsyncFence() {
+  AppendAsync({.kind = AsyncKind::kFence});
+}
+
+void KernelBuilder::LimitRegisters(int64_t registers) {
+  AppendAsync({.kind = AsyncKind::kRegisters, .number = registers});
+}
+
+std::vector<ValueId> AsyncOperandsOf(const Stmt& stmt) {
+  std::vector<ValueId> operands;
+  const AsyncOp& op = *stmt.async;
+  if (HasMbarrier(op.kind)) operands.push_back(stmt.index);
+  if (op.kind == AsyncKind::kWait) operands.push_back(op.parity);
+  if (op.kind != AsyncKind::kCopy) return operands;
+  operands.push_back(op.copy.to_index);
+  for (const TileCopy::Dimension& dimension : op.copy.dimensions) operands.push_back(dimension.at);
+  return operands;
+}
+
+std::vector<ArrayId> AsyncArraysOf(const Stmt& stmt) {
+  std::vector<ArrayId> arrays;
+  const AsyncOp& op = *stmt.async;
+  if (HasArray(op.kind)) arrays.push_back(stmt.array);
+  if (op.kind == AsyncKind::kCopy) arrays.insert(arrays.end(), {op.copy.from, op.copy.to});
+  return arrays;
 }
 
 Range KernelBuilder::RangeOf(Scalar index) {

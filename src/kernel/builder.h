@@ -96,7 +96,8 @@ class KernelBuilder {
 
   // ---- arguments, local arrays, launch extents
   ArrayId Argument(Array array);
-  ArrayId Local(std::string name, ScalarType type, Space space, int64_t size);
+  ArrayId Local(std::string name, ScalarType type, Space space, int64_t size,
+                int64_t alignment = Array{}.alignment);
   Scalar NewLaunchExtent(LaunchExtent extent);
 
   // ---- values
@@ -160,6 +161,16 @@ class KernelBuilder {
   // Multiplies into `to`, starting at index `at`.
   void Multiply(ArrayId to, Scalar at, const MatrixMultiply& product);
 
+  // ---- asynchronous work (AsyncOp)
+  // `count` mbarriers whose phases take `arrivals` arrivals.
+  ArrayId Mbarriers(std::string name, int64_t count, int64_t arrivals);
+  void Arrive(ArrayId mbarriers, Scalar index, int64_t expected_bytes = 0);
+  void Wait(ArrayId mbarriers, Scalar index, Scalar parity);
+  void Copy(ArrayId mbarriers, Scalar index, TileCopy copy);
+  void WaitMultiplies(ArrayId registers, int64_t pending);
+  void AsyncFence();
+  void LimitRegisters(int64_t registers);
+
   const Kernel& kernel() const { return kernel_; }
   Range RangeOf(Scalar index);
   Kernel Finish();
@@ -186,6 +197,7 @@ class KernelBuilder {
   void CloseHead(Scalar condition, bool uniform);
   void Close();
   Stmt& Append(StmtKind kind);
+  Stmt& AppendAsync(AsyncOp op);
   StmtList& OpenBlock();
   Scalar NewNode(const ScalarNode& node);  // not interned
 

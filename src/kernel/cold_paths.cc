@@ -57,6 +57,8 @@ ColdPaths::ColdPaths(const Kernel& kernel) : kernel_(kernel) {
       if (stmt.kind == StmtKind::kFor) state(kernel.loop(stmt.loop).extent);
       if (stmt.kind == StmtKind::kMatMul)
         for (ValueId id : MatMulOperandsOf(stmt)) state(id);
+      if (stmt.kind == StmtKind::kAsync)
+        for (ValueId id : AsyncOperandsOf(stmt)) state(id);
     }
   }
   while (!open.empty()) {

@@ -44,10 +44,11 @@ class KernelHasher {
     hasher_.Add(array.type);
     hasher_.Add(array.space);
     hasher_.Add(array.size);
+    hasher_.Add(array.alignment);
+    hasher_.Add(array.arrivals);
     if (array.space != Space::kArgument) return;
     hasher_.Add(array.access);
     hasher_.Add(array.distinct);
-    hasher_.Add(array.alignment);
   }
 
   // Numbers loops, reads and local arrays in the order in which statements reach them.
@@ -61,6 +62,10 @@ class KernelHasher {
       if (stmt.kind == StmtKind::kStore) array(stmt.array);
       if (stmt.kind == StmtKind::kMatMul)
         for (ArrayId id : {stmt.array, stmt.matmul.lhs, stmt.matmul.rhs}) array(id);
+      if (stmt.kind == StmtKind::kAsync) {
+        if (HasArray(stmt.async->kind)) array(stmt.array);
+        if (stmt.async->kind == AsyncKind::kCopy) array(stmt.async->copy.to);
+      }
       if (stmt.kind == StmtKind::kRead) array(kernel_.node(stmt.value).array());
       if (stmt.kind == StmtKind::kRead || stmt.kind == StmtKind::kShuffle)
         ordered_[static_cast<size_t>(stmt.value)] = next_++;
@@ -128,8 +133,23 @@ class KernelHasher {
     for (int64_t number :
          {product.rows, product.columns, product.lhs_row_stride, product.lhs_column_stride,
           product.rhs_row_stride, product.result_row_stride, product.rhs_column_stride,
-          product.warp_rows, product.warp_columns, int64_t{product.tf32}})
+          product.warp_rows, product.warp_columns, int64_t{product.tf32}, int64_t{product.async},
+          product.lhs_panel, product.rhs_panel})
       hasher_.Add(number);
+  }
+
+  void AddAsync(const Stmt& stmt) {
+    const AsyncOp& op = *stmt.async;
+    hasher_.Add(op.kind);
+    hasher_.Add(op.number);
+    for (ValueId id : AsyncOperandsOf(stmt)) hasher_.Add(ValueHash(id));
+    if (HasArray(op.kind)) hasher_.Add(arrays_[static_cast<size_t>(stmt.array)]);
+    if (op.kind != AsyncKind::kCopy) return;
+    hasher_.Add(arrays_[static_cast<size_t>(op.copy.from)]);
+    hasher_.Add(arrays_[static_cast<size_t>(op.copy.to)]);
+    hasher_.Add(op.copy.swizzled);
+    for (const TileCopy::Dimension& dimension : op.copy.dimensions)
+      for (int64_t number : {dimension.size, dimension.stride, dimension.box}) hasher_.Add(number);
   }
 
   void AddBlock(const StmtList& block) {
@@ -159,6 +179,9 @@ class KernelHasher {
           break;
         case StmtKind::kMatMul:
           AddProduct(stmt);
+          break;
+        case StmtKind::kAsync:
+          AddAsync(stmt);
           break;
         case StmtKind::kBarrier:
           hasher_.Add(stmt.scope);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,8 +37,9 @@
 //   * Scalars are nodes of one DAG, hash-consed by KernelBuilder. A pure node has no position in
 //     the program. Placement (placement.h) schedules it near its users, outside of the loops that
 //     it does not depend on; a node that can fault is never speculated out of an `if`.
-//   * Statements form a tree: for, if, while, store, shuffle, barrier, matrix multiply, and reads
-//     of memory that the kernel also writes. Their order is the program order.
+//   * Statements form a tree: for, if, while, store, shuffle, barrier, matrix multiply, reads of
+//     memory that the kernel also writes, and operations on asynchronous work (AsyncOp). Their
+//     order is the program order.
 //   * A loop counts from 0 to its extent (exclusive) with step 1. Its role says who runs the
 //     iterations: the grid (blockIdx), the threads of a block (threadIdx), one thread in sequence
 //     (serial, unrolled), or the lanes of a SIMD vector (vector).
@@ -82,6 +84,7 @@ struct ScalarNode {
 enum class Space : uint8_t {
   kArgument,  // global memory, passed by the launch
   kShared,    // shared by the threads of a thread block; on CPUs, by all lanes of a task
+  kMbarrier,  // mbarriers of a thread block (AsyncOp). Only AsyncOps access them
   // Private to a thread: one copy of the array per thread, which the lanes of its vector loops
   // share. The exception is an array with one copy per lane: under a vector loop of two or more
   // lanes, a store to an index that is the same for all lanes has a value, or is under a condition,
@@ -98,7 +101,8 @@ struct Array {
   Access access = Access::kReadWrite;
   int64_t size = 0;        // elements; for an argument, the minimum the launch must pass
   bool distinct = true;    // argument only: it overlaps no other written argument (noalias)
-  int64_t alignment = 16;  // bytes
+  int64_t alignment = 16;  // bytes; of an argument, or of shared memory that a tile copy writes
+  int64_t arrivals = 0;    // mbarriers only: number of arrivals that complete a phase
 };
 
 // An integer argument of the launch, with the facts that the kernel may assume about it: the size
@@ -121,8 +125,18 @@ struct Loop {
 enum class BarrierScope : uint8_t { kWarp, kBlock };
 
 // kShuffle: the warp exchanges, Prim::kShuffle (shfl.xor) and Prim::kMatch (match.any).
-// kMatMul: a matrix multiply.
-enum class StmtKind : uint8_t { kFor, kIf, kWhile, kStore, kRead, kShuffle, kBarrier, kMatMul };
+// kMatMul: a matrix multiply. kAsync: an operation on asynchronous work (AsyncOp).
+enum class StmtKind : uint8_t {
+  kFor,
+  kIf,
+  kWhile,
+  kStore,
+  kRead,
+  kShuffle,
+  kBarrier,
+  kMatMul,
+  kAsync
+};
 
 // Operands of a matrix multiply statement: for all i < rows and j < columns,
 //   result(i, j) += sum over p < depth of lhs(i, p) * rhs(p, j)
@@ -130,7 +144,7 @@ enum class StmtKind : uint8_t { kFor, kIf, kWhile, kStore, kRead, kShuffle, kBar
 // accumulating (+=). `result` is the statement's array. Each matrix starts at its own index: the
 // statement's index, `lhs_index`, `rhs_index`.
 //
-// There are two forms.
+// There are three forms.
 //   * Per thread (warp_rows == 0): one thread multiplies. If an element is narrower than 32 bits,
 //     rhs is interleaved (VNNI layout): VnniGroupSize(type) consecutive p fill 32 bits and are
 //     contiguous for each column. lhs_column_stride must then be 1.
@@ -141,6 +155,18 @@ enum class StmtKind : uint8_t { kFor, kIf, kWhile, kStore, kRead, kShuffle, kBar
 //     warp tile consists of 16 x 8 mma fragments, also columns first, and a thread holds four
 //     accumulators of each fragment (AccumulatorPosition). With `tf32` the low 13 mantissa bits of
 //     f32 operands are ignored.
+//   * Asynchronous (async): a warpgroup, 128 threads whose first one is a multiple of 128,
+//     multiplies 64 x columns, as in wgmma. All its threads reach the statement together. The
+//     operation reads its operands and writes its accumulators at any time until a
+//     AsyncKind::kWaitMultiplies of every thread; until then no thread may store to the operands or
+//     access the accumulators. rhs is in shared memory; lhs too, or in registers. A matrix in
+//     shared memory consists of panels of rows of 128 bytes (kPanelBytes) with a 128-byte swizzle
+//     (SwizzledByte), and starts at a multiple of 1024 bytes. It is K-major (a row is one i or j,
+//     and a panel holds 128 bytes along p; its column, resp. row stride is 1) or not (a row is one
+//     p, and a panel holds 128 bytes along i or j; 16-bit types only). `lhs_panel` and `rhs_panel`
+//     are the elements from panel to panel. An lhs in registers has the layout of accumulators of
+//     64 x depth (AccumulatorPosition). Accumulators have the layout of the block-wide form with
+//     warp_rows = 16, warp_columns = columns.
 struct MatrixMultiply {
   ArrayId lhs{}, rhs{};
   ValueId lhs_index{}, rhs_index{}, depth{};
@@ -153,12 +179,21 @@ struct MatrixMultiply {
   // Block-wide form only.
   int64_t rhs_column_stride = 1, warp_rows = 0, warp_columns = 0;
   bool tf32 = false;
+  // Asynchronous form only.
+  bool async = false;
+  int64_t lhs_panel = 0, rhs_panel = 0;
 
-  bool IsBlockWide() const { return warp_rows > 0; }
+  bool IsBlockWide() const { return warp_rows > 0 && !async; }
+  bool LhsIsKMajor() const { return lhs_column_stride == 1; }
+  bool RhsIsKMajor() const { return rhs_row_stride == 1; }
   // Block-wide form only: threads of the thread block, and accumulators that each of them holds.
   int64_t Threads() const { return rows / warp_rows * (columns / warp_columns) * kWarpSize; }
   int64_t AccumulatorsPerThread() const { return warp_rows * warp_columns / kWarpSize; }
   static constexpr int64_t kWarpSize = tokamak::kWarpSize;
+  // Of the asynchronous form (PTX ISA, wgmma): rows, threads, bytes of a row of a panel, and the
+  // alignment of a panel in bytes.
+  static constexpr int64_t kWarpgroupRows = 64, kWarpgroupThreads = 128, kPanelBytes = 128,
+                           kPanelAlignment = 1024;
   // A fragment is the m16n8 accumulator tile of mma.sync (PTX ISA).
   static constexpr int64_t kFragmentRows = 16, kFragmentColumns = 8;
   // TF32 keeps 10 of the 23 mantissa bits of an f32 (PTX ISA): the bits that are kept.
@@ -196,6 +231,12 @@ struct AccumulatorPosition {
     column = column + in_fragment % make_constant(2);
   }
 };
+// The byte of a 128-byte swizzled panel that holds the byte with this number of the same panel
+// without the swizzle: in row r, the 16-byte chunk c is at chunk c ^ (r % 8). An involution.
+constexpr int64_t SwizzledByte(int64_t byte) {
+  return byte ^ (byte >> 3 & 0x70);
+}
+
 // The accumulator type of a matrix multiply with operands of this type. nullopt if the type cannot
 // be multiplied. (Reductions accumulate element types: AccumulatorElementType in gen/element.h.)
 std::optional<ScalarType> AccumulatorScalarType(ScalarType type);
@@ -204,6 +245,54 @@ inline int64_t VnniGroupSize(ScalarType type) {
   return BytesOf(type) < 4 ? 4 / BytesOf(type) : 1;
 }
 
+// A copy of a box of a global tensor to shared memory, by the bulk copy engine (TMA). The tensor is
+// the argument `from`, seen through sizes and strides of its own; elements of the box that are
+// outside of it are zeros. The box is contiguous at the destination, its dimension 0 innermost,
+// with a 128-byte swizzle (SwizzledByte) if dimension 0 of the box has 128 bytes, `swizzled`.
+struct TileCopy {
+  struct Dimension {
+    int64_t size = 0, stride = 0, box = 0;  // elements; the stride of dimension 0 is 1
+    ValueId at{};                           // first coordinate of the box
+  };
+  ArrayId from{}, to{};
+  ValueId to_index{};
+  std::vector<Dimension> dimensions;  // innermost first
+  bool swizzled = false;
+
+  int64_t Elements() const {
+    int64_t elements = 1;
+    for (const Dimension& dimension : dimensions) elements *= dimension.box;
+    return elements;
+  }
+  static constexpr size_t kMaxRank = 5;    // PTX ISA, cp.async.bulk.tensor
+  static constexpr int64_t kMaxBox = 256;  // elements along a dimension (CUDA driver API)
+  static constexpr int64_t kAlignment =
+      16;  // bytes of the tensor and its strides (CUDA driver API)
+};
+
+// Operations on asynchronous work of a thread block: mbarriers, bulk copies, multiplies.
+//
+// An mbarrier is in a phase, at first phase 0. A phase is complete when `arrivals` arrivals have
+// happened and all bytes have come that copies of the phase bring (`expect`). Then the next phase
+// begins. The stores of a thread before it arrived, and those of the copies, are visible to threads
+// that waited for the phase.
+enum class AsyncKind : uint8_t {
+  kArrive,          // one arrival at mbarrier[index], which expects `number` bytes more
+  kWait,            // waits until the phase with the parity `parity` of mbarrier[index] is complete
+  kCopy,            // starts `copy`; it brings its bytes to the current phase of mbarrier[index]
+  kWaitMultiplies,  // waits until at most `number` of the warpgroup's multiplies into registers
+                    // `array` are unfinished. They finish in order
+  kFence,           // orders this thread's stores to shared memory before later asynchronous reads
+  kRegisters,       // the warpgroup's threads use at most `number` registers from now on
+};
+
+struct AsyncOp {
+  AsyncKind kind{};
+  int64_t number = 0;
+  ValueId parity = kNoValue;
+  TileCopy copy{};
+};
+
 struct Stmt;
 using StmtList = std::vector<Stmt>;
 
@@ -211,13 +300,18 @@ struct Stmt {
   StmtKind kind{};
   LoopId loop{};        // for
   ValueId condition{};  // if, while: a pred. A while evaluates it after running `condition_stmts`
-  ArrayId array{};      // store, multiply. A read's array is in the node `value`
-  // `index`: of a store, and of the result of a multiply. `value`: the value that a store stores;
-  // the node that a read or a shuffle defines.
+  // Of a store or multiply; of an AsyncOp the mbarrier or the registers. A read's array is in the
+  // node `value`.
+  ArrayId array{};
+  // `index`: of a store, of the result of a multiply, of an AsyncOp's mbarrier. `value`: the value
+  // that a store stores; the node that a read or a shuffle defines.
   ValueId index{}, value{};
   BarrierScope scope{};     // barrier
   bool uniform = false;     // if, while: all threads of the thread block take the same branch
   MatrixMultiply matmul{};  // multiply
+  // Asynchronous work. Shared and immutable, because few statements have one, and kernels are
+  // copied.
+  std::shared_ptr<const AsyncOp> async = nullptr;
   // condition_stmts: the statements that compute a while's condition. body: of a for, a while, the
   // then branch of an if. else_body: the else branch of an if.
   StmtList condition_stmts, body, else_body;
@@ -228,6 +322,18 @@ inline std::array<ValueId, 4> MatMulOperandsOf(const Stmt& multiply) {
   const MatrixMultiply& product = multiply.matmul;
   return {multiply.index, product.lhs_index, product.rhs_index, product.depth};
 }
+
+// Whether an AsyncOp accesses an mbarrier, `array`[`index`] of its statement.
+constexpr bool HasMbarrier(AsyncKind kind) {
+  return kind == AsyncKind::kArrive || kind == AsyncKind::kWait || kind == AsyncKind::kCopy;
+}
+// Whether its statement has an `array`: an mbarrier, or registers.
+constexpr bool HasArray(AsyncKind kind) {
+  return HasMbarrier(kind) || kind == AsyncKind::kWaitMultiplies;
+}
+// The scalar operands, and the arrays, of an AsyncOp statement.
+std::vector<ValueId> AsyncOperandsOf(const Stmt& stmt);
+std::vector<ArrayId> AsyncArraysOf(const Stmt& stmt);
 
 struct Kernel {
   std::string name;

@@ -97,6 +97,7 @@ void NumberBlock(const Placement& placement, const StmtList& block, std::vector<
       case StmtKind::kStore:
       case StmtKind::kBarrier:
       case StmtKind::kMatMul:
+      case StmtKind::kAsync:
         break;
     }
   }

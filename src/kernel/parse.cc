@@ -218,6 +218,8 @@ class KernelParser {
         if (!ParseArray(Space::kArgument)) return false;
       } else if (cursor_.Try("shared")) {
         if (!ParseArray(Space::kShared)) return false;
+      } else if (cursor_.Try("mbarrier")) {
+        if (!ParseArray(Space::kMbarrier)) return false;
       } else if (cursor_.Try("registers")) {
         if (!ParseArray(Space::kRegisters)) return false;
       } else {
@@ -267,6 +269,10 @@ class KernelParser {
       }
       if (!cursor_.Expect("align") || !cursor_.Int(array.alignment)) return false;
       array.distinct = !cursor_.Try("overlaps");
+    } else if (space == Space::kMbarrier) {
+      if (!cursor_.Expect("arrivals") || !cursor_.Int(array.arrivals)) return false;
+    } else if (cursor_.Try("align") && !cursor_.Int(array.alignment)) {
+      return false;
     }
     kernel_.arrays.push_back(std::move(array));
     return true;
@@ -340,6 +346,10 @@ class KernelParser {
 
   // name[index]
   bool Element(ArrayId& array, ValueId& index) {
+    return ArrayName(array) && cursor_.Expect("[") && Operand(index) && cursor_.Expect("]");
+  }
+
+  bool ArrayName(ArrayId& array) {
     size_t where = cursor_.Here();
     std::string name;
     if (!cursor_.Name(name)) return false;
@@ -348,7 +358,7 @@ class KernelParser {
       return cursor_.Fail(ErrorCode::kKernelName, fmt::format("kernel: undefined array '{}'", name),
                           where);
     array = ArrayId{found->second.number};
-    return cursor_.Expect("[") && Operand(index) && cursor_.Expect("]");
+    return true;
   }
 
   // The right-hand side of `name: type =`.
@@ -438,6 +448,7 @@ class KernelParser {
   bool Multiply(Stmt& stmt) {
     stmt.kind = StmtKind::kMatMul;
     MatrixMultiply& product = stmt.matmul;
+    if (cursor_.Try("async")) return AsyncMultiply(stmt);
     if (!Element(stmt.array, stmt.index)) return false;
     if (cursor_.Try("+=")) return BlockMultiply(product);
     if (!By(product.result_row_stride)) return false;
@@ -463,12 +474,89 @@ class KernelParser {
     return true;
   }
 
+  // to[index] += lhs[index] by n, n panel n * rhs[index] by n, n panel n of rows x columns x depth
+  bool AsyncMultiply(Stmt& stmt) {
+    MatrixMultiply& product = stmt.matmul;
+    product.async = true;
+    if (!Element(stmt.array, stmt.index)) return false;
+    product.overwrite = !cursor_.Try("+=");
+    bool parsed = (!product.overwrite || cursor_.Expect("=")) &&
+                  Element(product.lhs, product.lhs_index) && By(product.lhs_row_stride) &&
+                  cursor_.Expect(",") && cursor_.Int(product.lhs_column_stride) &&
+                  cursor_.Expect("panel") && cursor_.Int(product.lhs_panel) &&
+                  cursor_.Expect("*") && Element(product.rhs, product.rhs_index) &&
+                  By(product.rhs_row_stride) && cursor_.Expect(",") &&
+                  cursor_.Int(product.rhs_column_stride) && cursor_.Expect("panel") &&
+                  cursor_.Int(product.rhs_panel) && Sizes(product);
+    if (!parsed) return false;
+    product.warp_rows = MatrixMultiply::kFragmentRows;
+    product.warp_columns = product.columns;
+    product.tf32 = cursor_.Try("tf32");
+    return true;
+  }
+
   bool Sizes(MatrixMultiply& product) {
     return cursor_.Expect("of") && cursor_.Int(product.rows) && cursor_.Expect("x") &&
            cursor_.Int(product.columns) && cursor_.Expect("x") && Operand(product.depth);
   }
 
   bool By(int64_t& number) { return cursor_.Expect("by") && cursor_.Int(number); }
+
+  // ---- asynchronous work
+
+  std::optional<AsyncKind> TryAsync() {
+    constexpr std::pair<std::string_view, AsyncKind> kKinds[] = {
+        {"arrive", AsyncKind::kArrive}, {"wait", AsyncKind::kWait},
+        {"copy", AsyncKind::kCopy},     {"await", AsyncKind::kWaitMultiplies},
+        {"fence", AsyncKind::kFence},   {"limit", AsyncKind::kRegisters},
+    };
+    for (auto [text, kind] : kKinds)
+      if (cursor_.Try(text)) return kind;
+    return std::nullopt;
+  }
+
+  bool ParseAsync(Stmt& stmt, AsyncKind kind) {
+    stmt.kind = StmtKind::kAsync;
+    AsyncOp op{.kind = kind};
+    if (!AsyncText(stmt, op)) return false;
+    stmt.async = std::make_shared<const AsyncOp>(std::move(op));
+    return true;
+  }
+
+  bool AsyncText(Stmt& stmt, AsyncOp& op) {
+    switch (op.kind) {
+      case AsyncKind::kArrive:
+        return Element(stmt.array, stmt.index) &&
+               (!cursor_.Try("expect") || cursor_.Int(op.number));
+      case AsyncKind::kWait:
+        return Element(stmt.array, stmt.index) && cursor_.Expect("parity") && Operand(op.parity);
+      case AsyncKind::kCopy:
+        return Copy(op.copy) && cursor_.Expect("to") && Element(stmt.array, stmt.index);
+      case AsyncKind::kWaitMultiplies:
+        return ArrayName(stmt.array) && cursor_.Expect("pending") && cursor_.Int(op.number);
+      case AsyncKind::kFence:
+        return cursor_.Expect("async");
+      case AsyncKind::kRegisters:
+        return cursor_.Expect("registers") && cursor_.Int(op.number);
+    }
+    return false;
+  }
+
+  // to[index] = from { at of size by stride box n, ... } swizzled
+  bool Copy(TileCopy& copy) {
+    if (!Element(copy.to, copy.to_index) || !cursor_.Expect("=") || !ArrayName(copy.from) ||
+        !cursor_.Expect("{"))
+      return false;
+    do {
+      TileCopy::Dimension& dimension = copy.dimensions.emplace_back();
+      if (!Operand(dimension.at) || !cursor_.Expect("of") || !cursor_.Int(dimension.size) ||
+          !By(dimension.stride) || !cursor_.Expect("box") || !cursor_.Int(dimension.box))
+        return false;
+    } while (cursor_.Try(","));
+    if (!cursor_.Expect("}")) return false;
+    copy.swizzled = cursor_.Try("swizzled");
+    return true;
+  }
 
   bool ParseStmt(StmtList& block, int depth) {
     size_t where = cursor_.Here();
@@ -477,6 +565,12 @@ class KernelParser {
       return For(block, *role, depth);
     }
     Stmt stmt;
+    if (std::optional<AsyncKind> kind = TryAsync()) {
+      Note(where);
+      if (!ParseAsync(stmt, *kind)) return false;
+      block.push_back(std::move(stmt));
+      return true;
+    }
     if (cursor_.Try("if")) {
       Note(where);
       stmt.kind = StmtKind::kIf;

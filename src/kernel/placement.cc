@@ -81,6 +81,7 @@ void Placement::AddChildren(int block) {
       case StmtKind::kStore:
       case StmtKind::kBarrier:
       case StmtKind::kMatMul:
+      case StmtKind::kAsync:
         break;
     }
   }
@@ -177,6 +178,9 @@ void Placement::CollectUses() {
           break;
         case StmtKind::kMatMul:
           for (ValueId operand : MatMulOperandsOf(stmt)) Use(operand, point);
+          break;
+        case StmtKind::kAsync:
+          for (ValueId operand : AsyncOperandsOf(stmt)) Use(operand, point);
           break;
         case StmtKind::kBarrier:
           break;
@@ -311,6 +315,9 @@ void Placement::Number(const StmtList& block) {
         break;
       case StmtKind::kMatMul:
         for (ValueId operand : MatMulOperandsOf(stmt)) NumberValue(operand);
+        break;
+      case StmtKind::kAsync:
+        for (ValueId operand : AsyncOperandsOf(stmt)) NumberValue(operand);
         break;
       case StmtKind::kBarrier:
         break;

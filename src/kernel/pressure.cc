@@ -181,6 +181,11 @@ class LiveTimes {
         for (ValueId operand : MatMulOperandsOf(stmt)) Use(operand);
         for (ArrayId array : {stmt.array, stmt.matmul.lhs, stmt.matmul.rhs}) Touch(array);
         break;
+      case StmtKind::kAsync:
+        ++now_;
+        for (ValueId operand : AsyncOperandsOf(stmt)) Use(operand);
+        if (stmt.async->kind == AsyncKind::kWaitMultiplies) Touch(stmt.array);
+        break;
       case StmtKind::kBarrier:
         break;
     }

@@ -38,6 +38,8 @@ void BlockSimulator::Begin(SimMemory& memory, std::span<const uint32_t> arrays,
   memory_ = &memory;
   arrays_ = arrays;
   first_block_ = first_block;
+  if (SimAsync::IsIn(program_))
+    async_ = std::make_unique<SimAsync>(kernel_, program_, threads(), options_.seed);
   Prepare(extents);
 }
 
@@ -45,6 +47,9 @@ bool BlockSimulator::SimulateBlock(uint64_t number) {
   block_epoch_ = 0;
   warp_epochs_.assign((threads_.size() + kSimWarp - 1) / kSimWarp, 0);
   for (std::vector<uint8_t>& decisions : decisions_) decisions.clear();
+  auto block = static_cast<uint32_t>(first_block_ + number) + 1;
+  if (async_ != nullptr) async_->Begin(*memory_, arrays_, block);
+  memory_->OrderBy(async_ == nullptr ? nullptr : &async_->clocks());
   for (size_t t = 0; t < threads_.size(); ++t) {
     SimThread& thread = threads_[t];
     uint64_t rest = number;
@@ -58,12 +63,13 @@ bool BlockSimulator::SimulateBlock(uint64_t number) {
     thread.mask = 1;
     thread.masks.clear();
     thread.decided.assign(program_.decisions, 0);
-    thread.agent = {.block = static_cast<uint32_t>(first_block_ + number) + 1,
-                    .thread = static_cast<uint32_t>(t),
-                    .warp = static_cast<uint32_t>(t) / kSimWarp};
+    auto id = static_cast<uint32_t>(t);
+    thread.agent = {.block = block, .thread = id, .warp = id / kSimWarp, .id = id};
+    if (async_ != nullptr) thread.agent.clock = &async_->clocks().OfThread(id);
     thread.runs = 0;
+    thread.waits = false;
   }
-  return threads_.size() == 1 ? RunSingleThread() : RunInterleaved();
+  return threads_.size() == 1 && async_ == nullptr ? RunSingleThread() : RunInterleaved();
 }
 
 void BlockSimulator::Prepare(std::span<const int64_t> extents) {
@@ -98,11 +104,12 @@ bool BlockSimulator::RunSingleThread() {
 bool BlockSimulator::RunInterleaved() {
   std::vector<uint32_t> ready(threads_.size());
   for (;;) {
+    if (async_ != nullptr && !RunAsync()) return false;
     ready.clear();
     for (size_t t = 0; t < threads_.size(); ++t)
       if (threads_[t].state == ThreadState::kReady) ready.push_back(static_cast<uint32_t>(t));
     if (ready.empty()) {
-      if (AllDone()) return true;
+      if (AllDone()) return async_ == nullptr || Succeeded(async_->Finish());
       if (!SyncBlock()) return false;
       continue;
     }
@@ -124,85 +131,6 @@ bool BlockSimulator::AllDone() const {
   for (const SimThread& thread : threads_)
     if (thread.state != ThreadState::kDone) return false;
   return true;
-}
-
-bool BlockSimulator::SyncBlock() {
-  bool any = false, all = true;
-  for (const SimThread& thread : threads_)
-    all = all && thread.state == ThreadState::kAtBlock && thread.pc == threads_[0].pc;
-  if (all) {
-    ++block_epoch_;
-    for (uint32_t& epoch : warp_epochs_) ++epoch;
-    for (SimThread& thread : threads_) Release(thread);
-    return true;
-  }
-  for (size_t warp = 0; warp < warp_epochs_.size(); ++warp) {
-    std::span<SimThread> lanes = Warp(warp);
-    bool synced = true;
-    for (const SimThread& thread : lanes)
-      synced = synced && thread.state == ThreadState::kAtWarp && thread.pc == lanes[0].pc;
-    if (!synced) continue;
-    any = true;
-    if (!SyncWarp(warp, lanes)) return false;
-  }
-  return any || Diverged();
-}
-
-std::span<SimThread> BlockSimulator::Warp(size_t number) {
-  size_t begin = number * kSimWarp;
-  return std::span(threads_).subspan(begin, std::min<size_t>(kSimWarp, threads_.size() - begin));
-}
-
-void BlockSimulator::Release(SimThread& thread) {
-  thread.state = ThreadState::kReady;
-  thread.agent.block_epoch = block_epoch_;
-  thread.agent.warp_epoch = warp_epochs_[thread.agent.warp];
-  ++thread.pc;
-}
-
-bool BlockSimulator::SyncWarp(size_t warp, std::span<SimThread> lanes) {
-  const SimOp& op = program_.ops[lanes[0].pc];
-  if (op.kind == SimKind::kBarrier) {
-    ++warp_epochs_[warp];
-  } else if (op.prim == Prim::kMatch) {
-    Bits mask = (Bits{1} << lanes[0].slots[op.b.at]) - 1;
-    for (SimThread& thread : lanes) {
-      Bits is_uniform = 0;
-      for (size_t i = 0; i < lanes.size(); ++i)
-        if (((lanes[i].slots[op.a.at] ^ thread.slots[op.a.at]) & mask) == 0)
-          is_uniform |= Bits{1} << i;
-      thread.slots[op.to] = is_uniform;
-    }
-  } else {
-    std::vector<Bits> values;
-    for (const SimThread& thread : lanes) values.push_back(thread.slots[op.a.at]);
-    for (size_t i = 0; i < lanes.size(); ++i) {
-      uint64_t from = i ^ lanes[i].slots[op.b.at];
-      if (from >= values.size())
-        return FailAt(lanes[i], ErrorCode::kKernelOutOfBounds,
-                      fmt::format("shuffles from lane {} of a warp of {}", from, values.size()));
-      lanes[i].slots[op.to] = values[from];
-    }
-  }
-  for (SimThread& thread : lanes) Release(thread);
-  return true;
-}
-
-bool BlockSimulator::Diverged() {
-  const SimThread* waits = nullptr;
-  for (const SimThread& thread : threads_)
-    if (thread.state != ThreadState::kDone && waits == nullptr) waits = &thread;
-  bool block = waits->state == ThreadState::kAtBlock;
-  size_t missing = 0, others = 0;
-  for (const SimThread& thread : threads_) {
-    if (!block && thread.agent.warp != waits->agent.warp) continue;
-    if (thread.pc != waits->pc || thread.state != waits->state) missing = thread.agent.thread;
-    others += thread.pc != waits->pc || thread.state != waits->state ? 1 : 0;
-  }
-  return FailAt(*waits, ErrorCode::kKernelDivergence,
-                fmt::format("waits at a barrier that {} threads of its {} do not reach, thread {} "
-                            "among them",
-                            others, block ? "block" : "warp", missing));
 }
 
 // ---- threads
@@ -251,6 +179,13 @@ bool BlockSimulator::RunThread(SimThread& thread) {
       case SimKind::kEnd:
         thread.state = ThreadState::kDone;
         return true;
+      case SimKind::kAsync:
+        if (!ExecuteAsync(thread, op)) return false;
+        if (thread.state != ThreadState::kReady) return true;
+        break;
+      case SimKind::kAsyncMultiply:
+        thread.state = ThreadState::kAtWarpgroup;
+        return true;
       case SimKind::kShuffle:
         if (op.under_vector) {
           if (!ShuffleLanes(thread, op)) return false;
@@ -268,8 +203,10 @@ bool BlockSimulator::RunThread(SimThread& thread) {
 }
 
 bool BlockSimulator::MayYield(const SimOp& op) {
-  if (op.kind != SimKind::kRead && op.kind != SimKind::kStore) return false;
-  return memory_->IsShared(arrays_[op.array]) && (!options_.seed || draw_.Next() % 4 == 0);
+  if (op.kind != SimKind::kRead && op.kind != SimKind::kStore && op.kind != SimKind::kAsync)
+    return false;
+  bool is_seen = op.kind == SimKind::kAsync || memory_->IsShared(arrays_[op.array]);
+  return is_seen && (!options_.seed || draw_.Next() % 4 == 0);
 }
 
 bool BlockSimulator::Branch(SimThread& thread, const SimOp& op) {
@@ -416,13 +353,17 @@ bool BlockSimulator::ShuffleLanes(SimThread& thread, const SimOp& op) {
 
 // ---- errors
 
-bool BlockSimulator::FailAt(const SimThread& thread, ErrorCode code, const std::string& what) {
+bool BlockSimulator::FailAt(SimPosition at, ErrorCode code, const std::string& what) {
+  if (code == ErrorCode::kKernelUninitialized && async_ != nullptr && async_->ReadTooSoon())
+    return FailAt(at, ErrorCode::kKernelRace,
+                  what + " because a copy to it has not happened, without a wait for it");
+  const SimThread& thread = threads_[at.thread];
   std::string who = fmt::format("block {}", thread.agent.block - 1);
   if (threads_.size() > 1) who += fmt::format(", thread {}", thread.agent.thread);
   if (thread.agent.run != 0 && thread.agent.lane != kAllLanes)
     who += fmt::format(", lane {}", thread.agent.lane);
   error_ = MakeError(code, fmt::format("kernel {}: {} {}", kernel_.name, who, what));
-  const SimOp& op = program_.ops[thread.pc];
+  const SimOp& op = program_.ops[at.pc];
   KernelLocations written;
   std::string text = WriteKernel(kernel_, &written);
   auto position = [&](const KernelLocations& locations) {

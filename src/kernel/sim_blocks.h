@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "kernel/sim_async.h"
 #include "kernel/sim_memory.h"
 #include "kernel/sim_program.h"
+#include "kernel/sim_thread.h"
 #include "kernel/simulate.h"
 #include "support/splitmix.h"
 
@@ -18,19 +21,6 @@ namespace tokamak {
 
 // Thread-block numbers are 1-based uint32_t, and two values are reserved (sim_memory.cc).
 inline constexpr uint32_t kMaxSimulatedBlocks = UINT32_MAX - 2;
-
-enum class ThreadState : uint8_t { kReady, kAtBlock, kAtWarp, kDone };
-
-struct SimThread {
-  ThreadState state = ThreadState::kReady;
-  uint32_t pc = 0;
-  std::vector<Bits> slots;
-  uint64_t mask = 1;            // active lanes
-  std::vector<uint64_t> masks;  // saved masks of the enclosing statement blocks
-  SimAgent agent;
-  uint32_t runs = 0;              // number of vector-loop executions so far
-  std::vector<uint32_t> decided;  // per uniform branch: number of times this thread reached it
-};
 
 // Runs the thread blocks of one kernel, each with its threads interleaved.
 class BlockSimulator {
@@ -62,12 +52,33 @@ class BlockSimulator {
   bool RunInterleaved();
   bool AllDone() const;
 
-  // Called when every thread waits or is done. Releases the barriers that all threads have reached.
+  // Called when every thread waits or is done. Releases the barriers that all threads have reached,
+  // or runs asynchronous work.
   bool SyncBlock();
-  std::span<SimThread> Warp(size_t number);
+  // Release the warps (warpgroups) all of whose threads have reached one barrier or collective, and
+  // set `any` if there is one.
+  bool SyncWarps(bool& any);
+  bool SyncWarpgroups(bool& any);
+  // The threads of a warp, or of a group of so many threads.
+  std::span<SimThread> Group(size_t number, size_t size = kSimWarp);
   void Release(SimThread& thread);
   bool SyncWarp(size_t warp, std::span<SimThread> lanes);
-  bool Diverged();
+  // The threads that a thread at a barrier or collective waits for.
+  struct Collective {
+    const char* scope;
+    std::span<const SimThread> threads;
+  };
+  Collective CollectiveOf(const SimThread& thread);
+  // Reports that the other threads of the thread's barrier or collective do not reach it.
+  bool Diverged(const SimThread& waits);
+
+  // ---- asynchronous work; only if there is some
+  bool Succeeded(Status status);
+  bool ExecuteAsync(SimThread& thread, const SimOp& op);
+  // Called in each round of the scheduler.
+  bool RunAsync();
+  // Reports why no thread can run.
+  bool Deadlocked();
 
   // Runs until the thread ends, waits or yields.
   bool RunThread(SimThread& thread);
@@ -87,7 +98,10 @@ class BlockSimulator {
   bool Multiply(SimThread& thread, const SimOp& op);
   bool ShuffleLanes(SimThread& thread, const SimOp& op);
 
-  bool FailAt(const SimThread& thread, ErrorCode code, const std::string& what);
+  bool FailAt(const SimThread& thread, ErrorCode code, const std::string& what) {
+    return FailAt({thread.agent.thread, thread.pc}, code, what);
+  }
+  bool FailAt(SimPosition at, ErrorCode code, const std::string& what);
 
   const Kernel& kernel_;
   SimProgram program_;
@@ -98,6 +112,7 @@ class BlockSimulator {
   uint64_t blocks_ = 1, first_block_ = 0;
   SplitMix64 draw_;
   std::vector<SimThread> threads_;
+  std::unique_ptr<SimAsync> async_;  // null without asynchronous work
   std::vector<std::vector<uint8_t>> decisions_;
   uint32_t block_epoch_ = 0;
   std::vector<uint32_t> warp_epochs_;

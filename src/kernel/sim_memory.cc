@@ -12,10 +12,6 @@
 namespace tokamak {
 namespace {
 
-// Values of Cell::block and Cell::thread: several blocks or threads; a flag that marks a warp
-// number.
-constexpr uint32_t kSeveral = UINT32_MAX, kOfWarp = uint32_t{1} << 31;
-
 Bits Fetch(const unsigned char* from, int bytes) {
   Bits bits = 0;
   switch (bytes) {
@@ -114,113 +110,99 @@ int64_t SimMemory::Element(const SimAgent& agent, const ArrayStorage& storage,
   return (int64_t{agent.thread} * storage.copies + copy) * storage.elements + index;
 }
 
-bool SimMemory::Bounds(uint32_t array, int64_t index, bool store) {
+// "stores to x[3]", or of asynchronous work "starts a copy that stores to x[3]".
+std::string SimMemory::NameOf(const SimAgent& agent, uint32_t array, int64_t index,
+                              const char* does) const {
+  std::string name = fmt::format("{} {}[{}]", does, kernel_.arrays[array].name, index);
+  return agent.work == nullptr ? name : fmt::format("starts a {} that {}", agent.work, name);
+}
+
+bool SimMemory::Bounds(const SimAgent& agent, uint32_t array, int64_t index, bool store) {
   const ArrayStorage& storage = arrays_[array];
   if (index >= 0 && index < storage.elements) return true;
   error_code_ = ErrorCode::kKernelOutOfBounds;
-  error_text_ = fmt::format("{} {}[{}], which has {} elements", store ? "stores to" : "reads",
-                            kernel_.arrays[array].name, index, storage.elements);
+  error_text_ =
+      fmt::format("{}, which has {} elements",
+                  NameOf(agent, array, index, store ? "stores to" : "reads"), storage.elements);
   return false;
 }
 
-bool SimMemory::Unordered(const Cell& cell, const SimAgent& agent) {
-  if (cell.block != agent.block) return true;
-  if (cell.thread == agent.thread)
-    return cell.run != 0 && cell.run == agent.run &&
-           (cell.lane != agent.lane || agent.lane == kAllLanes);
-  bool same_warp = false;
-  if (cell.thread == kSeveral) {
-    same_warp = false;
-  } else if ((cell.thread & kOfWarp) != 0) {
-    same_warp = (cell.thread & ~kOfWarp) == agent.warp;
-  } else {
-    same_warp = cell.thread / kSimWarp == agent.warp;
-  }
-  return same_warp ? cell.warp_epoch == agent.warp_epoch : cell.block_epoch == agent.block_epoch;
-}
-
-// Records the last reader, or that several agents have read since the last barrier.
-void SimMemory::NoteRead(Cell& cell, const SimAgent& agent) {
-  Cell now{agent.block, agent.thread, agent.block_epoch, agent.warp_epoch, agent.run, agent.lane};
-  if (cell.block == 0) {
-    cell = now;
-    return;
-  }
-  if (cell.block != agent.block) {
-    cell.block = kSeveral;
-    return;
-  }
-  if (cell.thread == agent.thread) {
-    if (cell.run == agent.run && cell.lane != agent.lane) now.lane = kAllLanes;
-  } else if (cell.block_epoch == agent.block_epoch) {
-    bool of_warp = (cell.thread & kOfWarp) != 0;
-    uint32_t warp = of_warp ? cell.thread & ~kOfWarp : cell.thread / kSimWarp;
-    if (cell.thread == kSeveral || warp != agent.warp) {
-      now.thread = kSeveral;
-    } else if (cell.warp_epoch == agent.warp_epoch) {
-      now.thread = kOfWarp | agent.warp;
-    }
-  }
-  cell = now;
-}
-
-bool SimMemory::Race(uint32_t array, int64_t index, const Cell& other, const char* mine,
-                     const char* theirs) {
-  std::string who = "another block";
-  if (other.block != kSeveral) {
-    who = fmt::format("block {}", other.block - 1);
-    if (other.thread == kSeveral || (other.thread & kOfWarp) != 0) {
-      who = "other threads";
-    } else {
-      who += fmt::format(", thread {}", other.thread);
-      if (other.run != 0 && other.lane != kAllLanes) who += fmt::format(", lane {}", other.lane);
-    }
-  }
+// `mine`: this access. `theirs`: what the other one, of kind `kind`, did to the element.
+template <SimOrder Order>
+bool SimMemory::Race(const Order& order, const SimAgent& agent, const AccessCell& other,
+                     AccessKind kind, const std::string& mine, const char* theirs) {
+  std::string who = other.block == kSeveral ? "another block" : order.NameOf(other);
+  std::string missing = other.block == agent.block ? order.Missing(other, kind, agent)
+                                                   : "without a barrier between them";
   error_code_ = ErrorCode::kKernelRace;
-  error_text_ = fmt::format("{} {}[{}], which {} {} without a barrier between them", mine,
-                            kernel_.arrays[array].name, index, who, theirs);
+  error_text_ = fmt::format("{}, which {} {} {}", mine, who, theirs, missing);
   return false;
 }
 
-bool SimMemory::Read(const SimAgent& agent, uint32_t array, int64_t index, Bits& value) {
+template <SimOrder Order>
+bool SimMemory::ReadIn(Order& order, const SimAgent& agent, uint32_t array, int64_t index,
+                       Bits& value) {
   const ArrayStorage& storage = arrays_[array];
-  if (index < 0 || index >= storage.elements) return Bounds(array, index, false);
+  if (index < 0 || index >= storage.elements) return Bounds(agent, array, index, false);
   int64_t element = Element(agent, storage, index);
   value = Fetch(storage.data + element * storage.bytes, storage.bytes);
   if (!storage.tracked) return true;
   auto at = static_cast<size_t>(storage.cell_offset + element * storage.cells_each);
-  const Cell& writer = shadow_[storage.shadow].writers[at];
+  const AccessCell& writer = shadow_[storage.shadow].writers[at];
   bool written = storage.is_argument ? writer.block != 0 : writer.block == agent.block;
   if (!written && !storage.initialized) {
     error_code_ = ErrorCode::kKernelUninitialized;
-    error_text_ =
-        fmt::format("reads {}[{}], which is uninitialized", kernel_.arrays[array].name, index);
+    error_array_ = array;
+    error_index_ = index;
+    error_text_ = NameOf(agent, array, index, "reads") + ", which is uninitialized";
     return false;
   }
-  if (written && Unordered(writer, agent)) return Race(array, index, writer, "reads", "stored to");
-  Cell& reader = shadow_[storage.shadow].readers[at];
+  const AccessCell* other = written ? order.Unordered(writer, AccessKind::kStore, agent) : nullptr;
+  if (other != nullptr)
+    return Race(order, agent, *other, AccessKind::kStore, NameOf(agent, array, index, "reads"),
+                "stored to");
+  AccessCell& reader = shadow_[storage.shadow].readers[at];
   if (!storage.is_argument && reader.block != agent.block) reader = {};
-  NoteRead(reader, agent);
+  order.NoteRead(reader, agent);
   return true;
 }
 
-bool SimMemory::Store(const SimAgent& agent, uint32_t array, int64_t index, Bits value) {
+template <SimOrder Order>
+bool SimMemory::StoreIn(Order& order, const SimAgent& agent, uint32_t array, int64_t index,
+                        Bits value) {
   const ArrayStorage& storage = arrays_[array];
-  if (index < 0 || index >= storage.elements) return Bounds(array, index, true);
+  if (index < 0 || index >= storage.elements) return Bounds(agent, array, index, true);
   int64_t element = Element(agent, storage, index);
   unsigned char* data = storage.data + element * storage.bytes;
   auto at = static_cast<size_t>(storage.cell_offset + element * storage.cells_each);
   ShadowCells& shadow = shadow_[storage.shadow];
-  Cell& writer = shadow.writers[at];
-  const Cell reader = shadow.readers.empty() ? Cell{} : shadow.readers[at];
+  AccessCell& writer = shadow.writers[at];
+  AccessCell unread;
+  AccessCell& reader = shadow.readers.empty() ? unread : shadow.readers[at];
   bool written = storage.is_argument ? writer.block != 0 : writer.block == agent.block;
   bool read = storage.is_argument ? reader.block != 0 : reader.block == agent.block;
-  if (read && Unordered(reader, agent)) return Race(array, index, reader, "stores to", "read");
-  if (written && Unordered(writer, agent) && Fetch(data, storage.bytes) != value)
-    return Race(array, index, writer, "stores to", "stored another value to");
-  writer = {agent.block, agent.thread, agent.block_epoch, agent.warp_epoch, agent.run, agent.lane};
+  if (const AccessCell* other = read ? order.Unordered(reader, AccessKind::kLoad, agent) : nullptr)
+    return Race(order, agent, *other, AccessKind::kLoad, NameOf(agent, array, index, "stores to"),
+                "read");
+  const AccessCell* other = written ? order.Unordered(writer, AccessKind::kStore, agent) : nullptr;
+  bool repeats = other != nullptr && order.MayStoreTwice(writer, agent);
+  if (other != nullptr && !(repeats && Fetch(data, storage.bytes) == value))
+    return Race(order, agent, *other, AccessKind::kStore, NameOf(agent, array, index, "stores to"),
+                repeats ? "stored another value to" : "stored to");
+  if (read) order.ForgetReads(reader);
+  writer = order.CellOf(agent);
   Put(data, storage.bytes, value);
   return true;
+}
+
+bool SimMemory::Read(const SimAgent& agent, uint32_t array, int64_t index, Bits& value) {
+  return clocks_ == nullptr ? ReadIn(epochs_, agent, array, index, value)
+                            : ReadIn(*clocks_, agent, array, index, value);
+}
+
+bool SimMemory::Store(const SimAgent& agent, uint32_t array, int64_t index, Bits value) {
+  return clocks_ == nullptr ? StoreIn(epochs_, agent, array, index, value)
+                            : StoreIn(*clocks_, agent, array, index, value);
 }
 
 int64_t SimMemory::CountUnwritten(uint32_t argument) const {

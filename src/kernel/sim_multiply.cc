@@ -1,7 +1,6 @@
 #include "kernel/sim_multiply.h"
 
 namespace tokamak {
-namespace {
 
 Bits MultipliedAndAdded(ScalarType from, ScalarType to, Bits x, Bits y, Bits sum) {
   if (IsInteger(to)) {
@@ -12,6 +11,8 @@ Bits MultipliedAndAdded(ScalarType from, ScalarType to, Bits x, Bits y, Bits sum
                   sum};
   return EvaluatePrim(Prim::kFma, to, to, terms).value_or(0);
 }
+
+namespace {
 
 Bits Added(ScalarType type, Bits x, Bits y) {
   Bits terms[] = {x, y};

@@ -143,8 +143,11 @@ class Decoder {
       case StmtKind::kBarrier:
         Append(SimKind::kBarrier).scope = stmt.scope;
         break;
+      case StmtKind::kAsync:
+        Async(stmt);
+        break;
       case StmtKind::kMatMul: {
-        SimOp& op = Append(SimKind::kMultiply);
+        SimOp& op = Append(stmt.matmul.async ? SimKind::kAsyncMultiply : SimKind::kMultiply);
         op.array = static_cast<uint32_t>(stmt.array);
         op.product = &stmt.matmul;
         op.a = Slot(stmt.index);
@@ -155,6 +158,19 @@ class Decoder {
       }
     }
     stmt_ = outer;
+  }
+
+  void Async(const Stmt& stmt) {
+    SimOp& op = Append(SimKind::kAsync);
+    op.async = stmt.async.get();
+    if (HasArray(op.async->kind)) op.array = static_cast<uint32_t>(stmt.array);
+    if (HasMbarrier(op.async->kind)) op.a = Slot(stmt.index);
+    if (op.async->kind == AsyncKind::kWait) op.b = Slot(op.async->parity);
+    if (op.async->kind != AsyncKind::kCopy) return;
+    op.b = Slot(op.async->copy.to_index);
+    op.c.at = static_cast<uint32_t>(program_.coordinates.size());
+    for (const TileCopy::Dimension& dimension : op.async->copy.dimensions)
+      program_.coordinates.push_back(Slot(dimension.at).at);
   }
 
   void For(const Stmt& stmt) {

@@ -21,10 +21,14 @@ enum class SimKind : uint8_t {
   kStore,    // a: index, b: value
   kShuffle,  // to: result, a: value, b: xor mask; for a match: number of bits
   kBarrier,
-  kMultiply,  // a: to, b: lhs, c: rhs, to: the slot of the depth; product
-  kLoop,      // to: variable, a: extent; target: after the loop
-  kNext,      // as kLoop; target: the first operation of the body
-  kVector,    // starts an execution of a vector loop
+  kMultiply,       // a: to, b: lhs, c: rhs, to: the slot of the depth; product
+  kAsyncMultiply,  // as kMultiply
+  // async; a: index of the mbarrier, b: parity, or index of the destination of a copy, c.at: the
+  // first of its coordinates
+  kAsync,
+  kLoop,    // to: variable, a: extent; target: after the loop
+  kNext,    // as kLoop; target: the first operation of the body
+  kVector,  // starts an execution of a vector loop
   kVectorEnd,
   kJump,
   kUnless,    // a: condition; jumps if it is false
@@ -56,6 +60,7 @@ struct SimOp {
   ValueId value = kNoValue;  // for error messages: the value, or the statement
   int stmt = -1;
   const MatrixMultiply* product = nullptr;
+  const AsyncOp* async = nullptr;
 };
 
 struct SimProgram {
@@ -69,6 +74,7 @@ struct SimProgram {
   std::vector<Parallel> grid, thread;  // outermost first
   std::vector<uint32_t> copies;        // per array: the number of private lane copies, or 1
   uint32_t decisions = 0;
+  std::vector<uint32_t> coordinates;  // slots of the coordinates of copies
 };
 
 // Requires a verified kernel.

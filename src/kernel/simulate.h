@@ -16,7 +16,8 @@ namespace tokamak {
 // uninitialized reads, out-of-bounds accesses.
 //
 // It decodes a kernel to bytecode (sim_program.h), runs thread block after thread block with
-// interleaved threads (sim_blocks.h), and checks every access against shadow memory (sim_memory.h).
+// interleaved threads (sim_blocks.h) and asynchronous work (sim_async.h), and checks every access
+// against shadow memory (sim_memory.h).
 // Example of a detected race:
 //   thread t < 64 {
 //     store s[t] = v0
@@ -31,8 +32,9 @@ struct SimArgument {
 };
 
 struct SimOptions {
-  // Seed of a random schedule of the thread blocks, and of the threads between accesses of shared
-  // state. Without it, blocks run in order and threads switch round-robin after each access.
+  // Seed of a random schedule of the thread blocks, of the threads between accesses of shared
+  // state, and of asynchronous work. Without it, blocks run in order, threads switch round-robin
+  // after each access, and asynchronous work happens as late as possible.
   std::optional<uint64_t> seed;
   // Operations before the run is aborted. Chosen: only runaway loops reach it.
   int64_t max_steps = int64_t{1} << 34;
@@ -51,10 +53,14 @@ struct SimReport {
 //
 //   * an out-of-bounds index, or a read of uninitialized memory,
 //   * a data race: two accesses of one element, at least one a store, ordered neither by program
-//     order of one lane nor by a barrier. Two stores of equal bits are not a race (overlapping
-//     tiles do that),
-//   * a barrier or shuffle that not all threads of the thread block or warp reach, or a divergent
-//     branch that is marked uniform,
+//     order of one lane nor by a barrier or mbarrier. Two stores of equal bits are not a race
+//     (overlapping tiles do that). An asynchronous multiply or copy needs also a fence after the
+//     stores of threads, and accesses after a multiply need the await of all its warps,
+//   * a barrier, shuffle or multiply that not all threads of the thread block, warp or warpgroup
+//     reach, or a divergent branch that is marked uniform,
+//   * a wait for a phase of an mbarrier that never completes, or that the thread can miss, or more
+//     arrivals than a phase has,
+//   * a tile of a copy or multiply that is not aligned, or such work that is not waited for,
 //   * an integer division by 0 or that overflows, or an index that does not fit 32 bits if the
 //     kernel has 32-bit indices. Other results that prims.def leaves unspecified are arbitrary
 //     values.

@@ -7,6 +7,7 @@
 
 #include "kernel/cluster.h"
 #include "kernel/divergence.h"
+#include "kernel/verify_async.h"
 #include "kernel/verify_values.h"
 #include "support/limits.h"
 
@@ -41,6 +42,14 @@ Status VerifyNumbers(const Kernel& kernel, const StmtList& block, int depth) {
       for (ArrayId id : {stmt.array, stmt.matmul.lhs, stmt.matmul.rhs})
         if (static_cast<size_t>(id) >= kernel.arrays.size())
           return bad("a multiply of an array that does not exist");
+    }
+    if (stmt.kind == StmtKind::kAsync) {
+      if (stmt.async == nullptr) return bad("a statement without asynchronous work");
+      for (ValueId id : AsyncOperandsOf(stmt))
+        if (!is_value(id)) return bad("a statement of a value that does not exist");
+      for (ArrayId id : AsyncArraysOf(stmt))
+        if (static_cast<size_t>(id) >= kernel.arrays.size())
+          return bad("asynchronous work on an array that does not exist");
     }
     if (stmt.kind == StmtKind::kFor && static_cast<size_t>(stmt.loop) >= kernel.loops.size())
       return bad("a statement of a loop that does not exist");
@@ -220,6 +229,9 @@ class StmtVerifier {
       case StmtKind::kMatMul:
         TOK_RETURN_IF_ERROR(Multiply(stmt));
         break;
+      case StmtKind::kAsync:
+        TOK_RETURN_IF_ERROR(Async(stmt));
+        break;
     }
     around_ = before;
     return Ok();
@@ -332,8 +344,21 @@ class StmtVerifier {
     if (array.space == Space::kArgument && array.access == Access::kRead)
       return VerifyError(ErrorCode::kKernelMemory,
                          fmt::format("store: {} is only read", array.name));
+    if (array.space == Space::kMbarrier) return OnMbarrier("store", array);
     if (divergence_.PerLane(stmt.array) && around_.lanes > 0) return Lanes(stmt.array);
     return Ok();
+  }
+
+  // An error of verify_async.h with the place of its statement.
+  Status Located(Status status) const {
+    if (status.ok() || locations_ == nullptr) return status;
+    return MakeError(status.error().code, status.error().message, locations_->OfStmt(stmt_));
+  }
+
+  Error OnMbarrier(std::string_view what, const Array& array) const {
+    return VerifyError(
+        ErrorCode::kKernelMemory,
+        fmt::format("{}: {} is an mbarrier: it is waited for and arrived at", what, array.name));
   }
 
   // A per-lane array has one copy per lane of the enclosing vector loop, so all such loops have one
@@ -368,6 +393,8 @@ class StmtVerifier {
     if (prim == Prim::kShuffle && around_.thread == 0 && around_.lanes == 0)
       return Structure("shuffle: neither under a thread loop nor under a vector loop");
     ArrayId array = kernel_.node(stmt.value).array();
+    if (is_read && kernel_.array(array).space == Space::kMbarrier)
+      return OnMbarrier("read", kernel_.array(array));
     if (is_read && divergence_.PerLane(array)) return Lanes(array);
     return Ok();
   }
@@ -380,9 +407,10 @@ class StmtVerifier {
         return VerifyError(ErrorCode::kKernelTypes, "multiply: an operand is not an index");
     }
     if (around_.lanes > 0) return Structure("multiply: under a vector loop");
-    if (product.IsBlockWide() != (around_.thread > 0))
-      return Structure(product.IsBlockWide() ? "multiply: of a block, and not under a thread loop"
-                                             : "multiply: of one thread, under a thread loop");
+    bool by_threads = product.IsBlockWide() || product.async;
+    if (by_threads != (around_.thread > 0))
+      return Structure(by_threads ? "multiply: of a block, and not under a thread loop"
+                                  : "multiply: of one thread, under a thread loop");
     const Array &to = kernel_.array(stmt.array), &lhs = kernel_.array(product.lhs),
                 &rhs = kernel_.array(product.rhs);
     bool narrow = VnniGroupSize(lhs.type) > 1;
@@ -391,6 +419,11 @@ class StmtVerifier {
                          fmt::format("multiply: {} by {} into {}", InfoOf(lhs.type).text,
                                      InfoOf(rhs.type).text, InfoOf(to.type).text));
     if (product.IsBlockWide()) return BlockMultiply(stmt);
+    if (product.async) {
+      if (divergence_.PerLane(stmt.array))
+        return VerifyError(ErrorCode::kKernelMemory, "multiply: into registers of lanes");
+      return Located(VerifyAsyncMultiply(kernel_, stmt));
+    }
     if (lhs.type == ScalarType::kF16)
       return VerifyError(ErrorCode::kKernelTypes, "multiply: only blocks multiply f16");
     bool writes = to.space == Space::kArgument && to.access == Access::kWrite && product.overwrite;
@@ -445,6 +478,18 @@ class StmtVerifier {
                   std::min(product.lhs_row_stride, product.lhs_column_stride) == 1 &&
                   std::min(product.rhs_row_stride, product.rhs_column_stride) == 1;
     return counts ? Ok() : Structure("multiply: rows or columns have no neighbours");
+  }
+
+  Status Async(const Stmt& stmt) {
+    for (ValueId id : AsyncOperandsOf(stmt)) {
+      TOK_RETURN_IF_ERROR(Use(id));
+      if (kernel_.node(id).type != ScalarType::kIndex)
+        return VerifyError(ErrorCode::kKernelTypes,
+                           "asynchronous work: an operand is not an index");
+    }
+    if (around_.thread == 0 || around_.lanes > 0)
+      return Structure("asynchronous work: not under a thread loop, or under a vector loop");
+    return Located(VerifyAsync(kernel_, stmt));
   }
 
   Status Barrier(const Stmt& stmt) const {

@@ -12,6 +12,9 @@ namespace {
 // Elements of a shared or register array. Chosen: far above any hardware limit.
 constexpr int64_t kMaxLocalElements = int64_t{1} << 24;
 
+// Arrivals of a phase of an mbarrier (PTX ISA, mbarrier.init).
+constexpr int64_t kMaxArrivals = (1 << 20) - 1;
+
 bool IsNarrowFloat(ScalarType type) {
   return type == ScalarType::kF16 || type == ScalarType::kBF16;
 }
@@ -54,6 +57,11 @@ class ValueVerifier {
       if (array.alignment < 1 || !std::has_single_bit(static_cast<uint64_t>(array.alignment)))
         return Memory(fmt::format("{} {}: alignment {} is not a power of two", TextOf(array.space),
                                   array.name, array.alignment));
+      bool is_mbarrier =
+          array.type == ScalarType::kU64 && array.arrivals >= 1 && array.arrivals <= kMaxArrivals;
+      if (array.space == Space::kMbarrier && !is_mbarrier)
+        return Memory(fmt::format("mbarrier {}: {} of {} arrivals, not u64 of 1 to {}", array.name,
+                                  InfoOf(array.type).text, array.arrivals, kMaxArrivals));
     }
     return Ok();
   }

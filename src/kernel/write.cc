@@ -57,6 +57,10 @@ class KernelWriter {
       if (array.space == Space::kArgument) {
         rest = fmt::format(" {} align {}", TextOf(array.access), array.alignment);
         if (!array.distinct) rest += " overlaps";
+      } else if (array.space == Space::kMbarrier) {
+        rest = fmt::format(" arrivals {}", array.arrivals);
+      } else if (array.alignment != Array{}.alignment) {
+        rest = fmt::format(" align {}", array.alignment);
       }
       Line("{} {}: {}[{}]{}", TextOf(array.space), names_.arrays[i], InfoOf(array.type).text,
            array.size, rest);
@@ -146,8 +150,22 @@ class KernelWriter {
       case StmtKind::kBarrier:
         Line("barrier {}", TextOf(stmt.scope));
         return;
+      case StmtKind::kAsync:
+        return WriteAsync(stmt);
       case StmtKind::kMatMul: {
         const MatrixMultiply& product = stmt.matmul;
+        if (product.async) {
+          Line(
+              "multiply async {}[{}] {} {}[{}] by {}, {} panel {} * {}[{}] by {}, {} panel {} "
+              "of {} x {} x {}{}",
+              names_.Of(stmt.array), names_.Operand(stmt.index),
+              product.overwrite ? "=" : "+=", names_.Of(product.lhs),
+              names_.Operand(product.lhs_index), product.lhs_row_stride, product.lhs_column_stride,
+              product.lhs_panel, names_.Of(product.rhs), names_.Operand(product.rhs_index),
+              product.rhs_row_stride, product.rhs_column_stride, product.rhs_panel, product.rows,
+              product.columns, names_.Operand(product.depth), product.tf32 ? " tf32" : "");
+          return;
+        }
         if (product.IsBlockWide()) {
           Line(
               "multiply {}[{}] += {}[{}] by {}, {} * {}[{}] by {}, {} of {} x {} x {} warps {} x "
@@ -170,6 +188,40 @@ class KernelWriter {
       }
     }
     Line("}}");
+  }
+
+  std::string Mbarrier(const Stmt& stmt) const {
+    return fmt::format("{}[{}]", names_.Of(stmt.array), names_.Operand(stmt.index));
+  }
+
+  void WriteAsync(const Stmt& stmt) {
+    const AsyncOp& op = *stmt.async;
+    switch (op.kind) {
+      case AsyncKind::kArrive:
+        return Line("arrive {}{}", Mbarrier(stmt),
+                    op.number == 0 ? "" : fmt::format(" expect {}", op.number));
+      case AsyncKind::kWait:
+        return Line("wait {} parity {}", Mbarrier(stmt), names_.Operand(op.parity));
+      case AsyncKind::kCopy:
+        return Line("copy {}[{}] = {} {{ {} }}{} to {}", names_.Of(op.copy.to),
+                    names_.Operand(op.copy.to_index), names_.Of(op.copy.from), BoxOf(op.copy),
+                    op.copy.swizzled ? " swizzled" : "", Mbarrier(stmt));
+      case AsyncKind::kWaitMultiplies:
+        return Line("await {} pending {}", names_.Of(stmt.array), op.number);
+      case AsyncKind::kFence:
+        return Line("fence async");
+      case AsyncKind::kRegisters:
+        return Line("limit registers {}", op.number);
+    }
+  }
+
+  std::string BoxOf(const TileCopy& copy) const {
+    std::string text;
+    for (const TileCopy::Dimension& dimension : copy.dimensions)
+      text += fmt::format("{}{} of {} by {} box {}", text.empty() ? "" : ", ",
+                          names_.Operand(dimension.at), dimension.size, dimension.stride,
+                          dimension.box);
+    return text;
   }
 
   const Kernel& kernel_;
@@ -221,6 +273,8 @@ std::string_view TextOf(Space space) {
       return "argument";
     case Space::kShared:
       return "shared";
+    case Space::kMbarrier:
+      return "mbarrier";
     case Space::kRegisters:
       break;
   }

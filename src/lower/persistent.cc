@@ -13,6 +13,7 @@
 #include "cost/rates.h"
 #include "cost/units.h"
 #include "cost/work.h"
+#include "kernel/async.h"
 #include "kernel/cluster.h"
 #include "kernel/gpu_limits.h"
 
@@ -151,6 +152,7 @@ class Chooser {
     CostEstimate estimate = EstimateCost(work, machine_);
     all.work_us += estimate.total() - estimate.launch;
     if (ClusterSizeOf(kernel) > 1) return "a step is a loop in one kernel, in clusters";
+    if (UsesAsync(kernel)) return "a step has asynchronous copies or multiplies";
     if (launch.grid > kMaxPersistentBlocks) return fmt::format("a step has {} blocks", launch.grid);
     auto threads = static_cast<int64_t>(work.threads);
     all.threads = std::max(all.threads, threads);

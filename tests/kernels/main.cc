@@ -235,7 +235,7 @@ struct Compiled {
 void CompileSource(const cuda::Nvrtc& nvrtc, const cuda::CudaSource& source, Compiled& all) {
   ++all.kernels;
   std::string ptx;
-  Result<cuda::CudaCode> code = nvrtc.Compile(source, "sm_90", &ptx);
+  Result<cuda::CudaCode> code = nvrtc.Compile(source, cuda::kHopper, &ptx);
   if (!code.ok()) {
     all.failures.push_back(Render(code.error()) + source.text);
     return;

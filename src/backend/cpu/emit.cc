@@ -235,6 +235,8 @@ void LlvmEmitter::EmitStmt(const Stmt& stmt) {
       return;
     case StmtKind::kMatMul:
       return EmitMultiply(stmt);
+    case StmtKind::kAsync:  // Lanes::Collect rejects it
+      return;
   }
 }
 
@@ -395,6 +397,7 @@ bool LlvmEmitter::NeedsGuard(const StmtList& block) const {
         return true;
       case StmtKind::kShuffle:
       case StmtKind::kBarrier:
+      case StmtKind::kAsync:
         break;
     }
   }

@@ -114,6 +114,8 @@ Status Lanes::Collect(const StmtList& block, const Site& around) {
       case StmtKind::kStore:
         sites_.push_back(std::move(site));
         break;
+      case StmtKind::kAsync:
+        return NotForCpu(*kernel_, "asynchronous work");
       case StmtKind::kBarrier:  // a block is one thread whose lanes run in lockstep
       case StmtKind::kMatMul:
         break;

@@ -8,6 +8,11 @@
 #include "kernel/pressure.h"
 
 namespace tokamak::cuda {
+namespace {
+
+constexpr int64_t kDynamicAlignment = 16;  // bytes: of dynamic shared memory (CUDA)
+
+}  // namespace
 
 Status CudaWriter::Layout(const StmtList& block) {
   const StmtList* at = &block;
@@ -29,16 +34,25 @@ Status CudaWriter::Layout(const StmtList& block) {
   if (source_.threads[2] > 64)
     return Unsupported(
         fmt::format("{} threads in the third dimension, 64 are allowed", source_.threads[2]));
+  TOK_RETURN_IF_ERROR(FindAsyncWork());
   shared_memory_ = SharedMemoryLayoutOf(kernel_, false);
   bool is_much = shared_memory_.bytes > kStaticSharedBytes;
   if (source_.cluster > 1) mbarriers_ = MbarrierPlanOf(kernel_);
   if (mbarriers_) source_.helpers.insert(Helper::kMbarriers);
   // Overlapping arrays need barriers between their lifetimes; mbarriers do not provide that.
   if (is_much && !mbarriers_) shared_memory_ = SharedMemoryLayoutOf(kernel_, true);
-  if (shared_memory_.bytes > kMaxSharedBytes)
-    return Unsupported(fmt::format("{} bytes of shared memory exceed the limit of {}",
-                                   shared_memory_.bytes, kMaxSharedBytes));
-  if (device_function_ != nullptr || is_much) source_.dynamic_bytes = shared_memory_.bytes;
+  // The base is aligned by hand: the driver aligns it to 16 bytes only.
+  bool is_aligned = shared_memory_.alignment > kDynamicAlignment;
+  int64_t bytes = shared_memory_.bytes;
+  if (is_aligned) bytes += shared_memory_.alignment - kDynamicAlignment;
+  if (device_function_ != nullptr || is_much || is_aligned) source_.dynamic_bytes = bytes;
+  for (const Array& array : kernel_.arrays)
+    if (array.space == Space::kMbarrier) bytes += (array.size + 1) / 2 * 16;
+  if (bytes > kMaxSharedBytes)
+    return Unsupported(
+        fmt::format("{} bytes of shared memory exceed the limit of {}", bytes, kMaxSharedBytes));
+  if (device_function_ != nullptr && is_aligned)
+    return Unsupported("aligned shared memory in a launch of several kernels");
   if (device_function_ != nullptr && !kernel_.extents.empty())
     return Unsupported("a kernel of a horizontally fused launch must not have extents");
   return Ok();
@@ -57,6 +71,8 @@ void CudaWriter::Function() {
   }
   for (const std::string& extent : names_.extents)
     add(fmt::format("const long long {}{}", extent, kernel_.index_bits == 32 ? "_wide" : ""));
+  for (size_t i = 0; i < source_.maps.size(); ++i)
+    add(fmt::format("const __grid_constant__ TensorMap {}", MapName(i)));
   int block = source_.threads[0] * source_.threads[1] * source_.threads[2];
   if (device_function_ != nullptr) {
     Line(
@@ -65,7 +81,8 @@ void CudaWriter::Function() {
         *device_function_, parameters.empty() ? "" : ",", parameters);
   } else {
     int blocks_per_sm = MinBlocksPerSm(kernel_);
-    std::string least = blocks_per_sm > 1 ? fmt::format(", {}", blocks_per_sm) : "";
+    bool says = blocks_per_sm > 1 || source_.uses_async;  // setmaxnreg needs it
+    std::string least = says ? fmt::format(", {}", blocks_per_sm) : "";
     std::string cluster;
     if (source_.cluster > 1) cluster = fmt::format("__cluster_dims__({}, 1, 1) ", source_.cluster);
     Line("extern \"C\" __global__ void {}__launch_bounds__({}{}) {}({}) {{", cluster, block, least,
@@ -77,6 +94,7 @@ void CudaWriter::Function() {
   SharedArrays();
   for (size_t i = kernel_.ArgumentCount(); i < kernel_.arrays.size(); ++i) Registers(i);
   if (mbarriers_) InitMbarriers();
+  if (source_.uses_async) StartAsyncWork();
   if (source_.cluster > 1) Line("ClusterBarrier();");
 }
 
@@ -91,8 +109,17 @@ void CudaWriter::InitMbarriers() {
 }
 
 void CudaWriter::SharedArrays() {
-  if (source_.dynamic_bytes > 0 && device_function_ == nullptr)
-    Line("extern __shared__ __align__(16) unsigned char shared_memory[];");
+  if (source_.dynamic_bytes > 0 && device_function_ == nullptr) {
+    bool is_aligned = shared_memory_.alignment > kDynamicAlignment;
+    Line("extern __shared__ __align__(16) unsigned char {}[];",
+         is_aligned ? "shared_memory_start" : "shared_memory");
+    if (is_aligned)
+      Line(
+          "unsigned char* const shared_memory =\n"
+          "      shared_memory_start + (-(unsigned)__cvta_generic_to_shared(shared_memory_start) & "
+          "{}u);",
+          shared_memory_.alignment - 1);
+  }
   for (size_t i = 0; i < kernel_.arrays.size(); ++i) {
     const Array& array = kernel_.arrays[i];
     if (array.space != Space::kShared) continue;

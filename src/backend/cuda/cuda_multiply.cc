@@ -133,6 +133,7 @@ std::string_view BlockMultiplyText() {
 
 void CudaWriter::Multiply(const Stmt& stmt) {
   if (stmt.matmul.IsBlockWide()) return BlockMultiply(stmt);
+  if (stmt.matmul.async) return AsyncMultiply(stmt);
   // Computed by one thread: GPU generators do not emit it, but tests check its semantics.
   const MatrixMultiply& product = stmt.matmul;
   ScalarType type = kernel_.array(product.lhs).type;

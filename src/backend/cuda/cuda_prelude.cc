@@ -28,6 +28,8 @@ constexpr std::string_view kBytesText =
     "  return byte;\n"
     "}\n\n";
 
+// Two numbers are rounded at once, one of them a zero: the instruction for one alone runs at a
+// quarter of the rate on sm_90 (F2F instead of F2FP), and ptxas still joins those of two lanes.
 constexpr std::string_view kF16Text =
     "__device__ inline float F16ToF32(unsigned short bits) {\n"
     "  float value;\n"
@@ -35,9 +37,15 @@ constexpr std::string_view kF16Text =
     "  return value;\n"
     "}\n"
     "__device__ inline unsigned short F16FromF32(float value) {\n"
+    "#if __CUDA_ARCH__ >= 800\n"
+    "  unsigned bits;\n"
+    "  asm(\"cvt.rn.f16x2.f32 %0, %1, %2;\" : \"=r\"(bits) : \"f\"(0.0f), \"f\"(value));\n"
+    "  return (unsigned short)bits;\n"
+    "#else\n"
     "  unsigned short bits;\n"
     "  asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(value));\n"
     "  return bits;\n"
+    "#endif\n"
     "}\n"
     "__device__ inline unsigned short F16FromF64(double value) {\n"
     "  unsigned short bits;\n"
@@ -50,9 +58,13 @@ constexpr std::string_view kBf16Text =
     "  return __uint_as_float((unsigned)bits << 16);\n"
     "}\n"
     "__device__ inline unsigned short Bf16FromF32(float value) {\n"
-    "  unsigned short bits;\n"
-    "  asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(value));\n"
-    "  return bits;\n"
+    "  unsigned bits;\n"
+    "  asm(\"cvt.rn.bf16x2.f32 %0, %1, %2;\" : \"=r\"(bits) : \"f\"(0.0f), \"f\"(value));\n"
+    "  return (unsigned short)bits;\n"
+    "}\n"
+    "// Of a number that a bf16 can represent.\n"
+    "__device__ inline unsigned short Bf16Bits(float value) {\n"
+    "  return (unsigned short)(__float_as_uint(value) >> 16);\n"
     "}\n"
     "// One rounding: towards zero first, with a last bit that tells whether anything was lost.\n"
     "__device__ inline unsigned short Bf16FromF64(double value) {\n"
@@ -255,38 +267,48 @@ constexpr std::string_view kMbarriersText =
     "  }\n"
     "}\n\n";
 
-std::string_view TextOf(Helper helper) {
+std::string TextOf(Helper helper, const CudaSource& source) {
   switch (helper) {
     case Helper::kVectorAccess:
-      return kVectorAccessText;
+      return std::string(kVectorAccessText);
     case Helper::kBytes:
-      return kBytesText;
+      return std::string(kBytesText);
     case Helper::kF16:
-      return kF16Text;
+      return std::string(kF16Text);
     case Helper::kBf16:
-      return kBf16Text;
+      return std::string(kBf16Text);
+    case Helper::kF16Arithmetic:
+      return NarrowArithmeticText(ScalarType::kF16);
+    case Helper::kBf16Arithmetic:
+      return NarrowArithmeticText(ScalarType::kBF16);
     case Helper::kExtremes:
-      return kExtremesText;
+      return std::string(kExtremesText);
     case Helper::kHidden:
-      return kHiddenText;
+      return std::string(kHiddenText);
     case Helper::kApproximations:
-      return kApproximationsText;
+      return std::string(kApproximationsText);
     case Helper::kDivision:
-      return kDivisionText;
+      return std::string(kDivisionText);
     case Helper::kNarrowDivision:
-      return kNarrowDivisionText;
+      return std::string(kNarrowDivisionText);
     case Helper::kOne:
-      return kOneText;
+      return std::string(kOneText);
     case Helper::kSigns:
-      return kSignsText;
+      return std::string(kSignsText);
     case Helper::kMatchLanes:
-      return kMatchLanesText;
+      return std::string(kMatchLanesText);
     case Helper::kBlockMultiply:
-      return BlockMultiplyText();
+      return std::string(BlockMultiplyText());
     case Helper::kCluster:
-      return kClusterText;
+      return std::string(kClusterText);
     case Helper::kMbarriers:
-      return kMbarriersText;
+      return std::string(kMbarriersText);
+    case Helper::kPhases:
+      return std::string(PhasesText());
+    case Helper::kTensorMaps:
+      return TensorMapsText(source);
+    case Helper::kWarpgroupMultiply:
+      return WarpgroupMultiplyText(source);
   }
   return {};
 }
@@ -295,7 +317,7 @@ std::string_view TextOf(Helper helper) {
 
 std::string Prelude(const CudaSource& source) {
   std::string text;
-  for (Helper helper : source.helpers) text += TextOf(helper);
+  for (Helper helper : source.helpers) text += TextOf(helper, source);
   return text;
 }
 

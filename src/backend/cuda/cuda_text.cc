@@ -17,6 +17,7 @@
 #include <unordered_set>
 
 #include "backend/cuda/cuda_writer.h"
+#include "kernel/async.h"
 #include "kernel/write.h"
 
 namespace tokamak::cuda {
@@ -161,6 +162,14 @@ bool CudaWriter::SetsRegister(const Stmt& stmt) const {
   return stmt.kind == StmtKind::kStore && kernel_.array(stmt.array).space == Space::kRegisters;
 }
 
+// Whether a statement with a body has asynchronous multiplies in it.
+bool CudaWriter::MultipliesInside(const Stmt& stmt) {
+  for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
+    for (const Stmt& in : *inner)
+      if ((in.kind == StmtKind::kMatMul && in.matmul.async) || MultipliesInside(in)) return true;
+  return false;
+}
+
 void CudaWriter::Body(const StmtList& block) {
   for (size_t i = 0; i <= block.size();) {
     // Values do not depend on where registers are set: the values of consecutive such statements
@@ -173,8 +182,13 @@ void CudaWriter::Body(const StmtList& block) {
     for (size_t at = i; at < end; ++at)
       std::ranges::copy(placement_.Before(block, at), std::back_inserter(values));
     DefineAll(in_vector_ ? values : BranchesLast(values));
-    for (; i < end; ++i)
-      if (i < block.size()) WriteStmt(block[i]);
+    for (; i < end; ++i) {
+      if (i == block.size()) continue;
+      bool multiplies = MultipliesInside(block[i]);
+      if (multiplies) issued_.clear();
+      WriteStmt(block[i]);
+      if (multiplies) issued_.clear();
+    }
   }
 }
 
@@ -218,6 +232,8 @@ void CudaWriter::WriteStmt(const Stmt& stmt) {
       return EmitBarrier(stmt);
     case StmtKind::kMatMul:
       return Multiply(stmt);
+    case StmtKind::kAsync:
+      return Async(stmt);
   }
 }
 
@@ -289,7 +305,8 @@ void CudaWriter::For(const Stmt& stmt) {
       Line("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", IndexType(), name, Operand(loop.extent));
       Inner(stmt.body);
       Line("}}");
-      if (loop.role == LoopRole::kSerial && IsLong(loop, std::string_view(text_).substr(begin)))
+      if (loop.role == LoopRole::kSerial &&
+          (UsesAsync(stmt.body) || IsLong(loop, std::string_view(text_).substr(begin))))
         text_.insert(begin, "#pragma unroll 1\n");
   }
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cuda/tensor_map.h"
 #include "kernel/kernel.h"
 #include "support/result.h"
 
@@ -20,6 +21,8 @@ enum class Helper : uint8_t {
   kBytes,
   kF16,
   kBf16,
+  kF16Arithmetic,
+  kBf16Arithmetic,
   kExtremes,
   kHidden,
   kApproximations,
@@ -30,7 +33,18 @@ enum class Helper : uint8_t {
   kMatchLanes,
   kBlockMultiply,
   kCluster,
-  kMbarriers
+  kMbarriers,
+  kPhases,
+  kTensorMaps,
+  kWarpgroupMultiply
+};
+
+// A function of a text: an asynchronous multiply of a warpgroup (wgmma).
+struct WarpgroupMultiply {
+  ScalarType type{};  // of the operands
+  int64_t columns = 0;
+  bool lhs_in_registers = false, lhs_is_k_major = true, rhs_is_k_major = true;
+  auto operator<=>(const WarpgroupMultiply&) const = default;
 };
 
 // A kernel in CUDA C++, to be compiled by NVRTC with --fmad=false and without headers.
@@ -45,7 +59,14 @@ struct CudaSource {
   // KiB.
   int64_t dynamic_bytes = 0;
   std::set<Helper> helpers;
+  std::set<WarpgroupMultiply> multiplies;
+  // Parameters after all others: tensor maps, each a `const __grid_constant__ TensorMap`.
+  std::vector<TensorMapForm> maps;
+  bool uses_async = false;  // asynchronous work: the text needs kHopper
 };
+
+// The architecture of asynchronous work: compute capability 9.0 with its own features (CUDA).
+inline constexpr const char* kHopper = "sm_90a";
 
 // The types and functions that precede the functions of a text.
 std::string Prelude(const CudaSource& source);

@@ -74,7 +74,13 @@ bool MultipliesSums(const Kernel& kernel) {
   return sums >= kManySums && logic >= sums + products;
 }
 
+bool CudaWriter::DividesAllLanes(ValueId quotient) const {
+  const ScalarNode& node = kernel_.node(quotient);
+  return in_vector_ && !divergence_.ByLane(node.operands[1]) && narrowed_.contains(quotient);
+}
+
 std::string CudaWriter::SpelledOtherwise(ValueId id) {
+  if (std::string narrow = SpelledNarrow(id); !narrow.empty()) return narrow;
   const ScalarNode& node = kernel_.node(id);
   if (node.prim == Prim::kAdd && node.type == ScalarType::kU32 && multiplies_sums_) {
     source_.helpers.insert(Helper::kOne);
@@ -87,7 +93,7 @@ std::string CudaWriter::SpelledOtherwise(ValueId id) {
     return fmt::format("InverseRoot({})", Operand(root.operands[0]));
   }
   if (node.prim != Prim::kDiv || node.type != ScalarType::kF32) return "";
-  if (in_vector_ && !divergence_.ByLane(node.operands[1]) && narrowed_.contains(id)) {
+  if (DividesAllLanes(id)) {
     source_.helpers.insert(Helper::kNarrowDivision);
     return fmt::format("DivideNarrow({}, {})", Operand(node.operands[0]),
                        Operand(node.operands[1]));

@@ -19,11 +19,13 @@
 #include "kernel/cold_paths.h"
 #include "kernel/divergence.h"
 #include "kernel/names.h"
+#include "kernel/narrow_arithmetic.h"
 #include "kernel/placement.h"
 #include "kernel/range.h"
 
 // The writer of CUDA C++ text (cuda_text.h). The class is declared here and implemented in
-// cuda_text.cc, cuda_function.cc, cuda_values.cc, cuda_multiply.cc and cuda_lanes.cc.
+// cuda_text.cc, cuda_function.cc, cuda_values.cc, cuda_narrow.cc, cuda_multiply.cc,
+// cuda_async.cc and cuda_lanes.cc.
 namespace tokamak::cuda {
 
 // Records which values the line of each value mentions, to drop dead ones.
@@ -50,6 +52,12 @@ class Mentions {
 
 // Functions that a block multiply calls.
 std::string_view BlockMultiplyText();
+// Functions of f16 or bf16 arithmetic (cuda_narrow.cc).
+std::string NarrowArithmeticText(ScalarType type);
+// Functions of asynchronous work: of mbarriers, of copies, of warpgroup multiplies (cuda_async.cc).
+std::string_view PhasesText();
+std::string TensorMapsText(const CudaSource& source);
+std::string WarpgroupMultiplyText(const CudaSource& source);
 
 // Whether integer additions are better written as multiply-adds: the pipe that shifts and compares
 // would be busier with them than the one that multiplies (cuda_values.cc).
@@ -78,6 +86,7 @@ class CudaWriter {
         spelling_(kernel.index_bits),
         multiplies_sums_(MultipliesSums(kernel)),
         narrowed_(NarrowedQuotients(kernel)),
+        narrow_arrays_(kernel),
         signed_(MayLoseSign(kernel)) {}
 
   const Mentions& mentions() const { return mentions_; }
@@ -131,6 +140,13 @@ class CudaWriter {
   // The expression of a pure primitive; SpelledOtherwise gives the special forms (cuda_values.cc).
   std::string Spelled(ValueId id);
   std::string SpelledOtherwise(ValueId id);
+  // Whether the lanes of a vector loop divide by one number, and round the quotients.
+  bool DividesAllLanes(ValueId quotient) const;
+  // Arithmetic that is rounded to f16 or bf16 as one operation of that type; empty if `id` is
+  // something else (cuda_narrow.cc).
+  std::string SpelledNarrow(ValueId id);
+  // The bits, as f16 or bf16, of an f32 that the type can represent.
+  std::string NarrowOperand(ValueId id, ScalarType type);
   void Define(ValueId id);
   // In this order; cold paths become branches.
   void DefineAll(std::span<const ValueId> ids);
@@ -163,6 +179,18 @@ class CudaWriter {
   // ---- products (cuda_multiply.cc)
   void Multiply(const Stmt& stmt);
   void BlockMultiply(const Stmt& stmt);
+
+  // ---- asynchronous work (cuda_async.cc)
+  // Fills the source's `uses_async` and `maps`.
+  Status FindAsyncWork();
+  Status FindTensorMaps(const StmtList& block);
+  std::string MapName(size_t map) const;
+  void StartAsyncWork();
+  void Async(const Stmt& stmt);
+  void LimitRegisters(int64_t registers);
+  int64_t PendingMultiplies(const Stmt& await) const;
+  static bool MultipliesInside(const Stmt& stmt);
+  void AsyncMultiply(const Stmt& stmt);
 
   // ---- lanes (cuda_lanes.cc)
   void Vector(const Stmt& stmt);
@@ -212,6 +240,7 @@ class CudaWriter {
   Spelling spelling_;
   bool multiplies_sums_;
   std::set<ValueId> narrowed_;
+  NarrowArrays narrow_arrays_;
   std::set<std::pair<ValueId, size_t>> signed_;
   RangeTable ranges_;
   CudaSource source_;
@@ -222,7 +251,11 @@ class CudaWriter {
   int64_t lanes_ = 1;  // of the vector loop
   std::vector<LoopId> grid_, threads_;
   SharedMemoryLayout shared_memory_;
-  std::optional<MbarrierPlan> mbarriers_;  // of a cluster that synchronizes by mbarriers
+  std::optional<MbarrierPlan> mbarriers_;    // of a cluster that synchronizes by mbarriers
+  std::map<const AsyncOp*, size_t> map_of_;  // copies, to the number of their tensor map
+  // The registers of the asynchronous multiplies that were issued in this order, since control flow
+  // with multiplies.
+  std::vector<ArrayId> issued_;
   std::map<ValueId, std::string> vector_loads_;
   struct Beside {
     ValueId vector_access{};

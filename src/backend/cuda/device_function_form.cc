@@ -38,6 +38,8 @@ void MarkUsed(const Kernel& kernel, const StmtList& block, std::vector<bool>& us
     }
     if (stmt.kind == StmtKind::kMatMul)
       for (ValueId operand : MatMulOperandsOf(stmt)) use(operand);
+    if (stmt.kind == StmtKind::kAsync)
+      for (ValueId operand : AsyncOperandsOf(stmt)) use(operand);
     for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
       MarkUsed(kernel, *inner, used);
   }

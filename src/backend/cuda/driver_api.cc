@@ -31,6 +31,8 @@ Result<DriverApi> Load() {
     return NoDriver("the NVIDIA driver lacks " symbol ": CUDA 12.0 or later is needed");
   TOK_DRIVER_FUNCTIONS(TOK_DRIVER)
 #undef TOK_DRIVER
+  api.encode_tensor_map =
+      reinterpret_cast<decltype(api.encode_tensor_map)>(dlsym(library, "cuTensorMapEncodeTiled"));
   if (int result = api.version(&api.supports); result != 0)
     return NoDriver("the NVIDIA driver does not report its version: " + api.TextOf(result));
   if (api.supports < kLeastVersion)

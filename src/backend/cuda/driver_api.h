@@ -97,6 +97,10 @@ struct DriverApi {
 #define TOK_DRIVER(name, symbol, parameters) int(*name) parameters = nullptr;
   TOK_DRIVER_FUNCTIONS(TOK_DRIVER)
 #undef TOK_DRIVER
+  // cuTensorMapEncodeTiled: map, data type, rank, address, sizes, strides in bytes, boxes, element
+  // strides, interleave, swizzle, L2 promotion, fill. Null if the driver has no such function.
+  int (*encode_tensor_map)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*,
+                           const uint32_t*, const uint32_t*, int, int, int, int) = nullptr;
   int supports = 0;  // 13000: CUDA 13.0
 
   // Loaded once. TK4201.

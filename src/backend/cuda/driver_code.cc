@@ -7,6 +7,7 @@
 
 #include "backend/cuda/convolutions.h"
 #include "backend/cuda/driver_gpu.h"
+#include "backend/cuda/launch_parameters.h"
 #include "backend/cuda/loaded_code.h"
 #include "backend/cuda/products.h"
 
@@ -43,6 +44,7 @@ Result<std::shared_ptr<const LaunchCode>> DriverGpu::MakeCode(
   code->dynamic_bytes = static_cast<unsigned>(source.source.dynamic_bytes);
   code->threads = source.source.threads;
   code->pointers = source.pointers;
+  code->maps = source.source.maps;
   int result = api_.function(&code->function, module->handle(), source.source.name.c_str());
   if (result == 0 && code->dynamic_bytes > 0) {
     result = api_.set_function_attribute(code->function, kFunctionDynamicBytes,
@@ -83,12 +85,22 @@ ImageOptions DriverGpu::OptionsOfImages() const {
   return options;
 }
 
+// TK4120 if the device cannot run the asynchronous work of a launch.
+Status DriverGpu::CheckAsync(const LaunchSource& source, const std::string& label) const {
+  bool has_maps = source.source.maps.empty() || api_.encode_tensor_map != nullptr;
+  if (!source.source.uses_async || (architecture_ == kHopper && has_maps)) return Ok();
+  return MakeError(ErrorCode::kCudaText,
+                   fmt::format("kernel {}: asynchronous work on {}{}", label, architecture_,
+                               has_maps ? "" : " without cuTensorMapEncodeTiled"));
+}
+
 Status DriverGpu::LoadMissing(std::span<const LaunchForm* const> missing,
                               std::span<const std::string> names, bool ask_cache, CodeMap& made) {
   std::vector<LaunchSource> sources;
   std::vector<CudaSource> texts;
   for (size_t i = 0; i < missing.size(); ++i) {
     TOK_TRY(LaunchSource source, SourceOf(*missing[i], names[i]));
+    TOK_RETURN_IF_ERROR(CheckAsync(source, missing[i]->label));
     texts.push_back(source.source);
     sources.push_back(std::move(source));
   }
@@ -148,23 +160,16 @@ Result<std::vector<std::shared_ptr<const LaunchCode>>> DriverGpu::Load(
 Status DriverGpu::Launch(const LaunchCode& launch, std::span<void* const> pointers) {
   const auto& code = static_cast<const LoadedCode&>(launch);
   TOK_RETURN_IF_ERROR(Enter());
-  std::array<void*, 512> parameters;
+  LaunchParameters parameters;
   DeviceMemory table;
   void* table_at = nullptr;
-  switch (code.pointers) {
-    case LaunchSource::Pointers::kOneByOne:
-      for (size_t i = 0; i < pointers.size(); ++i) parameters[i] = const_cast<void**>(&pointers[i]);
-      break;
-    case LaunchSource::Pointers::kParameter:
-      parameters[0] = const_cast<void**>(pointers.data());
-      break;
-    case LaunchSource::Pointers::kMemory: {
-      TOK_TRY(table, DeviceMemory::Take(*this, pointers.size_bytes(), "pointers of a launch"));
-      TOK_RETURN_IF_ERROR(CopyIn(table.data(), pointers.data(), pointers.size_bytes()));
-      table_at = table.data();
-      parameters[0] = &table_at;
-      break;
-    }
+  if (code.pointers == LaunchSource::Pointers::kMemory) {
+    TOK_TRY(table, DeviceMemory::Take(*this, pointers.size_bytes(), "pointers of a launch"));
+    TOK_RETURN_IF_ERROR(CopyIn(table.data(), pointers.data(), pointers.size_bytes()));
+    table_at = table.data();
+    parameters.SetTable(&table_at);
+  } else {
+    TOK_RETURN_IF_ERROR(parameters.Set(api_, code, pointers));
   }
   NoteLaunch(code.label);
   int result =

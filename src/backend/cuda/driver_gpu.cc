@@ -105,7 +105,9 @@ Result<std::unique_ptr<DriverGpu>> DriverGpu::Open(const DriverApi& driver, int 
   opened.info.compute_major = major;
   opened.info.name = name;
   opened.info.memory_bytes = static_cast<int64_t>(bytes);
-  opened.architecture = fmt::format("sm_{}{}", major, minor);
+  // All code of a Hopper GPU has its own features: one architecture per device keeps batches and
+  // the cache simple.
+  opened.architecture = major == 9 && minor == 0 ? kHopper : fmt::format("sm_{}{}", major, minor);
   return std::unique_ptr<DriverGpu>(new DriverGpu(std::move(opened)));
 }
 

@@ -99,6 +99,7 @@ class DriverGpu final : public Gpu,
                                                      const std::string& label,
                                                      std::shared_ptr<const LoadedModule> module);
   ImageOptions OptionsOfImages() const;
+  Status CheckAsync(const LaunchSource& source, const std::string& label) const;
   using CodeMap = std::unordered_map<std::string, std::shared_ptr<const LaunchCode>>;
   Status LoadMissing(std::span<const LaunchForm* const> missing, std::span<const std::string> names,
                      bool ask_cache, CodeMap& made);

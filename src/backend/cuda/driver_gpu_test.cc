@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernel/builder.h"
+
 namespace tokamak::cuda {
 namespace {
 
@@ -134,6 +136,37 @@ TEST_F(DriverGpuTest, OldDevicesAreRejected) {
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.error().code, ErrorCode::kNoDevice);
   EXPECT_EQ(DriverGpu::Open(api_, 1).error().code, ErrorCode::kNoDevice);
+}
+
+// wgmma and tensor maps need a Hopper GPU and its driver. Another form of the program may do.
+TEST_F(DriverGpuTest, OtherDevicesHaveNoAsynchronousWork) {
+  KernelBuilder b("async");
+  ArrayId x =
+      b.Argument({.name = "x", .type = ScalarType::kF32, .access = Access::kRead, .size = 32});
+  ArrayId to = b.Local("to", ScalarType::kF32, Space::kShared, 32, 128);
+  ArrayId full = b.Mbarriers("full", 1, 1);
+  b.For("t", LoopRole::kThread, b.Index(1), [&](Scalar) {
+    TileCopy copy;
+    copy.from = x;
+    copy.to = to;
+    copy.to_index = b.Index(0).id();
+    copy.dimensions = {{32, 1, 32, b.Index(0).id()}};
+    b.Arrive(full, b.Index(0), 128);
+    b.Copy(full, b.Index(0), copy);
+    b.Wait(full, b.Index(0), b.Index(0));
+  });
+  Kernel kernel = b.Finish();
+  std::vector<LaunchForm> forms = {{"async", {{&kernel, 1}}}};
+  for (int major : {9, 10}) {
+    g_major = major;
+    auto codes = DriverGpu::Open(api_, 0).value()->Load(forms);
+    ASSERT_FALSE(codes.ok());
+    EXPECT_EQ(codes.error().code, ErrorCode::kCudaText);
+    EXPECT_NE(codes.error().message.find(major == 9 ? "sm_90a without cuTensorMapEncodeTiled"
+                                                    : "asynchronous work on sm_100"),
+              std::string::npos)
+        << codes.error().message;
+  }
 }
 
 // Each event fires once, for any number of threads and events, with pauses after which the

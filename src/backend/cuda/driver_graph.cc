@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backend/cuda/driver_gpu.h"
+#include "backend/cuda/launch_parameters.h"
 #include "backend/cuda/loaded_code.h"
 #include "backend/cuda/pointer_sets.h"
 
@@ -61,26 +62,15 @@ std::vector<size_t> ChunkSizesOf(size_t steps) {
   return chunks;
 }
 
-// The parameters of a kernel node, and the storage they point to.
-class KernelParameters {
- public:
-  KernelParameters(const LoadedCode& code, std::span<void* const> pointers) {
-    node.function = code.function;
-    node.grid[0] = code.grid;
-    for (size_t i = 0; i < 3; ++i) node.block[i] = static_cast<unsigned>(code.threads[i]);
-    node.dynamic_bytes = code.dynamic_bytes;
-    node.parameters = each_.data();
-    if (code.pointers == LaunchSource::Pointers::kParameter) {
-      each_[0] = const_cast<void**>(pointers.data());
-      return;
-    }
-    for (size_t i = 0; i < pointers.size(); ++i) each_[i] = const_cast<void**>(&pointers[i]);
-  }
+KernelNode NodeOf(const LoadedCode& code, LaunchParameters& parameters) {
   KernelNode node;
-
- private:
-  std::array<void*, 512> each_;
-};
+  node.function = code.function;
+  node.grid[0] = code.grid;
+  for (size_t i = 0; i < 3; ++i) node.block[i] = static_cast<unsigned>(code.threads[i]);
+  node.dynamic_bytes = code.dynamic_bytes;
+  node.parameters = parameters.data();
+  return node;
+}
 
 CopyNode CopyOf(const GraphStep& step, std::span<void* const> pointers) {
   CopyNode node;
@@ -109,6 +99,9 @@ Result<std::unique_ptr<StepGraph>> DriverGpu::MakeGraph(std::span<const GraphSte
 
 // Each node depends on the previous one, as in a stream.
 Status DriverGpu::FillGraph(GraphChunk& graph, std::span<void* const> pointers) {
+  if (graph.graph != nullptr) api_.destroy_graph(graph.graph);  // of an attempt that failed
+  graph.graph = nullptr;
+  graph.nodes.clear();
   TOK_RETURN_IF_ERROR(Check(api_.create_graph(&graph.graph, 0), "a graph"));
   graph.pointers.assign(pointers.begin(), pointers.end());
   for (const GraphStep& step : graph.steps) {
@@ -119,8 +112,11 @@ Status DriverGpu::FillGraph(GraphChunk& graph, std::span<void* const> pointers) 
     size_t count = graph.nodes.empty() ? 0 : 1;
     int result = 0;
     if (step.code != nullptr) {
-      KernelParameters parameters(*static_cast<const LoadedCode*>(step.code), own);
-      result = api_.add_kernel(&node, graph.graph, before, count, &parameters.node);
+      const auto& code = *static_cast<const LoadedCode*>(step.code);
+      LaunchParameters parameters;
+      TOK_RETURN_IF_ERROR(parameters.Set(api_, code, own));
+      KernelNode kernel = NodeOf(code, parameters);
+      result = api_.add_kernel(&node, graph.graph, before, count, &kernel);
     } else {
       CopyNode copy = CopyOf(step, own);
       result = api_.add_copy(&node, graph.graph, before, count, &copy, context_);
@@ -141,8 +137,11 @@ Status DriverGpu::UpdateGraph(GraphChunk& graph, std::span<void* const> pointers
     if (std::equal(own.begin(), own.end(), known)) continue;
     int result = 0;
     if (step.code != nullptr) {
-      KernelParameters parameters(*static_cast<const LoadedCode*>(step.code), own);
-      result = api_.set_kernel(graph.instance, graph.nodes[i], &parameters.node);
+      const auto& code = *static_cast<const LoadedCode*>(step.code);
+      LaunchParameters parameters;
+      TOK_RETURN_IF_ERROR(parameters.Set(api_, code, own));
+      KernelNode kernel = NodeOf(code, parameters);
+      result = api_.set_kernel(graph.instance, graph.nodes[i], &kernel);
     } else {
       CopyNode copy = CopyOf(step, own);
       result = api_.set_copy(graph.instance, graph.nodes[i], &copy, context_);

@@ -19,7 +19,7 @@ struct KernelImage {
 };
 
 struct ImageOptions {
-  std::string architecture = "sm_90";
+  std::string architecture = kHopper;
   std::string driver;          // driver version; part of the cache key
   DiskCache* cache = nullptr;  // null: no cache
   bool ask_cache = true;       // false: do not trust cached entries

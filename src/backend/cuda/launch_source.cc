@@ -10,9 +10,9 @@
 namespace tokamak::cuda {
 namespace {
 
-// Pointers that fit the 4 KiB of kernel parameters of every device and driver (CUDA programming
-// guide).
-constexpr size_t kMostParameters = 500;
+// Bytes of kernel parameters of every device and driver (CUDA programming guide), and pointers that
+// fit.
+constexpr size_t kMostParameterBytes = 4096, kMostParameters = 500;
 
 // Bytes of a launch's name. Loaded code is looked up by its name alone: 128 bits of a digest of
 // everything that the code depends on.
@@ -90,6 +90,12 @@ Result<LaunchSource> SourceOf(const LaunchForm& form, const std::string& name) {
     kernel.name = name;
     kernel.notes.clear();
     TOK_TRY(made.source, CudaText(kernel));
+    if (made.arguments * sizeof(void*) + made.source.maps.size() * sizeof(TensorMap) +
+            alignof(TensorMap) >
+        kMostParameterBytes)
+      return MakeError(ErrorCode::kCudaText,
+                       fmt::format("launch {}: {} arrays and {} tensor maps", form.label,
+                                   made.arguments, made.source.maps.size()));
     made.grid *= made.source.cluster;
     return made;
   }

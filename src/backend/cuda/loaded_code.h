@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backend/cuda/driver_gpu.h"
 
@@ -38,6 +39,7 @@ class LoadedCode final : public LaunchCode {
   unsigned grid = 1, dynamic_bytes = 0;
   std::array<int, 3> threads{1, 1, 1};
   LaunchSource::Pointers pointers{};
+  std::vector<TensorMapForm> maps;
   bool has_condition = false;  // loops only
   const std::string* label = nullptr;
   int registers_ = -1;

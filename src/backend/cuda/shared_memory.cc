@@ -41,11 +41,13 @@ class Lives {
         body_(BodyOfThreads(kernel)),
         first_(kernel.arrays.size(), body_.size()),
         last_(kernel.arrays.size(), 0) {
+    is_async_.resize(kernel.arrays.size());
     for (size_t i = 0; i < body_.size(); ++i) Walk(body_[i], i);
   }
 
   // Whether a barrier separates all accesses to x from all accesses to y.
   bool IsBefore(size_t x, size_t y) const {
+    if (is_async_[x] || is_async_[y]) return false;
     for (size_t i = last_[x]; i < first_[y]; ++i)
       if (EndsInBarrier(kernel_, body_[i])) return true;
     return false;
@@ -62,6 +64,11 @@ class Lives {
     if (stmt.kind == StmtKind::kRead) Touch(kernel_.node(stmt.value).array(), at);
     if (stmt.kind == StmtKind::kMatMul)
       for (ArrayId id : {stmt.matmul.lhs, stmt.matmul.rhs}) Touch(id, at);
+    if (stmt.kind == StmtKind::kAsync)
+      for (ArrayId id : AsyncArraysOf(stmt)) is_async_[static_cast<size_t>(id)] = true;
+    if (stmt.kind == StmtKind::kMatMul && stmt.matmul.async)
+      for (ArrayId id : {stmt.matmul.lhs, stmt.matmul.rhs})
+        is_async_[static_cast<size_t>(id)] = true;
     for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
       for (const Stmt& below : *inner) Walk(below, at);
   }
@@ -69,6 +76,7 @@ class Lives {
   const Kernel& kernel_;
   const StmtList& body_;
   std::vector<size_t> first_, last_;
+  std::vector<bool> is_async_;
 };
 
 }  // namespace
@@ -81,6 +89,7 @@ SharedMemoryLayout SharedMemoryLayoutOf(const Kernel& kernel, bool reuse) {
   for (size_t i = 0; i < kernel.arrays.size(); ++i) {
     if (kernel.arrays[i].space != Space::kShared) continue;
     int64_t at = 0, bytes = BytesIn(kernel.arrays[i]);
+    int64_t alignment = std::max(kernel.arrays[i].alignment, kSharedAlignment);
     // First fit: moves behind every conflicting array until there is no conflict.
     for (bool moved = true; moved;) {
       moved = false;
@@ -88,12 +97,13 @@ SharedMemoryLayout SharedMemoryLayoutOf(const Kernel& kernel, bool reuse) {
         int64_t begin = memory.offsets[other], end = begin + BytesIn(kernel.arrays[other]);
         bool may = reuse && (lives.IsBefore(other, i) || lives.IsBefore(i, other));
         if (may || end <= at || at + bytes <= begin) continue;
-        at = end;
+        at = (end + alignment - 1) / alignment * alignment;
         moved = true;
       }
     }
     memory.offsets[i] = at;
     memory.bytes = std::max(memory.bytes, at + bytes);
+    memory.alignment = std::max(memory.alignment, alignment);
     assigned.push_back(i);
   }
   return memory;

@@ -57,7 +57,7 @@ Result<LaunchCounters::Code> CodeOf(const StepReport& step, const LoweredProgram
     code.blocks += grids.at(number);
   }
   TOK_TRY(cuda::LaunchSource launch, cuda::SourceOf(form, cuda::LaunchName(form)));
-  TOK_TRY(cuda::CudaCode made, nvrtc->Compile(launch.source, "sm_90"));
+  TOK_TRY(cuda::CudaCode made, nvrtc->Compile(launch.source, cuda::kHopper));
   code.registers = made.registers;
   code.spilled_bytes = made.spilled_bytes;
   code.shared_bytes = made.shared_bytes + launch.source.dynamic_bytes;

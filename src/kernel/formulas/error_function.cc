@@ -107,7 +107,7 @@ Scalar ErfcFor16Bits(Scalar x) {
   Scalar t = ApproximateQuotient(x.Like(1), Fma(size, x.Like(0.5), x.Like(1)));
   Scalar q = Polynomial(t, {-1.26546752, 0.998484671, 0.394351453, -0.0403117761, 0.350025862,
                             -1.00027716, 0.750679791, -0.187486038});
-  Scalar far = t * Exp(Fma(-size, size, q));
+  Scalar far = t * ExpFor16Bits(Fma(-size, size, q));
   return Choose(x < 0, 2 - far, far);
 }
 

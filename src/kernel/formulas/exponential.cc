@@ -88,6 +88,14 @@ Scalar Exp(Scalar x) {
   return Choose(vanishes, x.Like(0), ScaledBy(Fma(r * r, Tail(r), r) + 1, rounder));
 }
 
+// The square of 2^(x log2(e) / 2), which is neither subnormal nor infinite unless e^x is far out of
+// range: relative error 2^-21 for small |x|, 2^-18 where the exponent of the result is large.
+Scalar ExpFor16Bits(Scalar x) {
+  if (!HasApproximations(x)) return Exp(x);
+  Scalar root = x.builder().Make(Prim::kExp2, {x * (kInverse / 2)});
+  return root * root;
+}
+
 Scalar ExpOfSum(Scalar high, Scalar low) {
   Scalar x = Clamped(high, -746, 710);
   auto [rounder, r] = ByLn2(x);
@@ -113,6 +121,22 @@ Scalar Logistic(Scalar x) {
   // The rounding error of the sum, relative: lost / sum, where 1 / sum is one of the two results.
   Scalar lost = t - (sum - 1), inverse = Choose(is_negative, 1 - result, result);
   return Fma(-(result * lost), inverse, result);
+}
+
+Scalar LogisticFor16Bits(Scalar x) {
+  if (!HasApproximations(x)) return Logistic(x);
+  Scalar t = ExpFor16Bits(-AbsOf(x)), inverse = x.builder().Make(Prim::kInverse, {t + 1});
+  return Choose(x < 0, t * inverse, inverse);
+}
+
+// x p(x^2) / q(x^2) (tools/fit_formulas.py): relative error 2^-22 up to 5, where the result already
+// rounds to 1.
+Scalar TanhFor16Bits(Scalar x) {
+  if (!HasApproximations(x)) return Tanh(x);
+  Scalar bounded = MinimumOf(MaximumOf(x, x.Like(-5)), x.Like(5)), u = bounded * bounded;
+  Scalar p = Polynomial(u, {0.99999994, 0.125481904, 0.00250897883, 5.18287061e-6});
+  Scalar q = Polynomial(u, {1, 0.458814621, 0.0221148524, 0.000169035848});
+  return bounded * p * x.builder().Make(Prim::kInverse, {q});
 }
 
 Scalar Tanh(Scalar x) {

@@ -52,6 +52,10 @@ Scalar ExpOfSum(Scalar high, Scalar low);  // f64
 Scalar Expm1(Scalar x);
 Scalar Logistic(Scalar x);
 Scalar Tanh(Scalar x);
+// For results of 16 bits; on GPUs shorter than the ones for f32.
+Scalar ExpFor16Bits(Scalar x);
+Scalar LogisticFor16Bits(Scalar x);
+Scalar TanhFor16Bits(Scalar x);
 Scalar Log(Scalar x);
 Scalar Log1p(Scalar x);
 Scalar Power(Scalar x, Scalar y);

@@ -23,9 +23,10 @@ Scalar InF64(Function function, Scalar x) {
 
 std::optional<Scalar> RealFunction(Op op, ElementType type, std::span<const Element> operands) {
   Scalar x = operands[0][0], y = operands.size() > 1 ? operands[1][0] : Scalar();
+  bool is_short = InfoOf(type).bits <= 16;
   switch (op) {
     case Op::kExp:
-      return Exp(x);
+      return is_short ? ExpFor16Bits(x) : Exp(x);
     case Op::kExpm1:
       return Expm1(x);
     case Op::kLog:
@@ -33,9 +34,9 @@ std::optional<Scalar> RealFunction(Op op, ElementType type, std::span<const Elem
     case Op::kLog1p:
       return Log1p(x);
     case Op::kLogistic:
-      return Logistic(x);
+      return is_short ? LogisticFor16Bits(x) : Logistic(x);
     case Op::kTanh:
-      return Tanh(x);
+      return is_short ? TanhFor16Bits(x) : Tanh(x);
     case Op::kPower:
       return Power(x, y);
     case Op::kCbrt:

@@ -76,7 +76,7 @@ class Bundle {
   static bool HasTensorProduct(const Kernel& kernel, const StmtList& block) {
     return std::any_of(block.begin(), block.end(), [&](const Stmt& stmt) {
       const MatrixMultiply& product = stmt.matmul;
-      return (stmt.kind == StmtKind::kMatMul && product.IsBlockWide() &&
+      return (stmt.kind == StmtKind::kMatMul && (product.IsBlockWide() || product.async) &&
               (product.tf32 || BytesOf(kernel.array(product.lhs).type) < 4)) ||
              HasTensorProduct(kernel, stmt.body) || HasTensorProduct(kernel, stmt.else_body);
     });
@@ -129,6 +129,13 @@ class Bundle {
                     source.threads[1], source.threads[2], source.dynamic_bytes, slices.size());
     for (const BufferSlice& slice : slices) text_ += SliceText(slice);
     text_ += "\n";
+    for (const cuda::TensorMapForm& map : source.maps) {
+      text_ += fmt::format("map {} {} {} {}", map.argument, BytesOf(map.type), map.swizzled ? 1 : 0,
+                           map.dimensions.size());
+      for (const auto& dimension : map.dimensions)
+        text_ += fmt::format(" {} {} {}", dimension.size, dimension.stride, dimension.box);
+      text_ += "\n";
+    }
   }
 
   size_t Keep(const std::vector<std::byte>& bytes) {

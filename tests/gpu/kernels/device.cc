@@ -19,7 +19,7 @@ bool Compile(const Step& step, const std::string& text, std::string& cubin) {
   void* program = nullptr;
   if (nvrtc.create(&program, text.c_str(), step.file.c_str(), 0, nullptr, nullptr) != 0)
     return false;
-  const char* options[] = {"--gpu-architecture=sm_90", "--fmad=false", "--std=c++17"};
+  const char* options[] = {"--gpu-architecture=sm_90a", "--fmad=false", "--std=c++17"};
   int status = nvrtc.compile(program, 3, options);
   size_t size = 0;
   if (status != 0) {
@@ -64,7 +64,8 @@ bool OpenCuda() {
          Find(library, "cuEventCreate", cuda.event_create) &&
          Find(library, "cuEventRecord", cuda.event_record) &&
          Find(library, "cuEventSynchronize", cuda.event_wait) &&
-         Find(library, "cuEventElapsedTime", cuda.event_elapsed);
+         Find(library, "cuEventElapsedTime", cuda.event_elapsed) &&
+         Find(library, "cuTensorMapEncodeTiled", cuda.encode_map);
 }
 
 bool OpenNvrtc() {
@@ -96,6 +97,19 @@ bool Ok(int status, const char* what) {
   cuda.error_text(status, &text);
   std::printf("%s: %s\n", what, text);
   return false;
+}
+
+bool Encode(const Map& map, Address address, TensorMap& encoded) {
+  // CU_TENSOR_MAP_DATA_TYPE_UINT8, UINT16, UINT32, UINT64; CU_TENSOR_MAP_SWIZZLE_128B;
+  // CU_TENSOR_MAP_L2_PROMOTION_L2_256B.
+  int type = map.bytes == 1 ? 0 : map.bytes == 2 ? 1 : map.bytes == 4 ? 2 : 4;
+  std::vector<uint64_t> strides;
+  for (size_t i = 1; i < map.strides.size(); ++i) strides.push_back(map.strides[i] * map.bytes);
+  std::vector<uint32_t> steps(map.sizes.size(), 1);
+  return Ok(cuda.encode_map(&encoded, type, static_cast<uint32_t>(map.sizes.size()),
+                            reinterpret_cast<void*>(address), map.sizes.data(), strides.data(),
+                            map.boxes.data(), steps.data(), 0, map.swizzled ? 3 : 0, 3, 0),
+            "cuTensorMapEncodeTiled");
 }
 
 bool Compiler::Get(const Step& step, Function& function) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -37,6 +38,8 @@ struct Cuda {
   int (*event_record)(void*, void*);
   int (*event_wait)(void*);
   int (*event_elapsed)(float*, void*, void*);
+  int (*encode_map)(void*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*,
+                    const uint32_t*, int, int, int, int);
 };
 extern Cuda cuda;
 
@@ -57,6 +60,12 @@ bool OpenNvrtc();
 
 // Whether a CUDA call succeeded; otherwise prints the error.
 bool Ok(int status, const char* what);
+
+struct alignas(64) TensorMap {
+  uint64_t words[16];
+};
+// Encodes the map of an argument at an address; prints the reason and returns false on failure.
+bool Encode(const Map& map, Address address, TensorMap& encoded);
 
 struct Function {
   void* handle = nullptr;

@@ -13,6 +13,17 @@ Spot ReadSpot(std::istringstream& in) {
   return spot;
 }
 
+Map ReadMap(std::istringstream& in) {
+  Map map;
+  size_t rank = 0;
+  in >> map.argument >> map.bytes >> map.swizzled >> rank;
+  map.sizes.resize(rank);
+  map.strides.resize(rank);
+  map.boxes.resize(rank);
+  for (size_t i = 0; i < rank; ++i) in >> map.sizes[i] >> map.strides[i] >> map.boxes[i];
+  return map;
+}
+
 }  // namespace
 
 std::vector<Program> ReadManifest(const std::string& path) {
@@ -50,6 +61,8 @@ std::vector<Program> ReadManifest(const std::string& path) {
           step.threads[2] >> step.dynamic >> count;
       for (size_t i = 0; i < count; ++i) step.spots.push_back(ReadSpot(in));
       program.steps.push_back(step);
+    } else if (word == "map" && !program.steps.empty()) {
+      program.steps.back().maps.push_back(ReadMap(in));
     } else if (word == "copy") {
       Step step;
       in >> step.bytes;

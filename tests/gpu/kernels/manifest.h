@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,14 @@ struct Spot {
   size_t memory = 0, offset = 0;
 };
 
+// A tensor map of a launch, after the pointers (backend/cuda/tensor_map.h).
+struct Map {
+  size_t argument = 0, bytes = 0;  // bytes of an element
+  bool swizzled = false;
+  std::vector<uint64_t> sizes, strides;  // innermost first; strides in elements
+  std::vector<uint32_t> boxes;
+};
+
 struct Step {
   std::string file, function;  // a launch; empty for a copy
   // A horizontally fused launch: its only parameter is the table of pointers, or the address of
@@ -20,6 +29,7 @@ struct Step {
   bool by_value = false, by_table = false;
   unsigned grid = 1, threads[3] = {1, 1, 1}, dynamic = 0;
   std::vector<Spot> spots;
+  std::vector<Map> maps;
   size_t bytes = 0;
 };
 

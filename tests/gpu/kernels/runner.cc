@@ -118,6 +118,11 @@ class BundleRunner {
       } else {
         for (Address& address : addresses) arguments.push_back(&address);
       }
+      std::vector<TensorMap> maps(step.maps.size());
+      for (size_t m = 0; m < maps.size(); ++m) {
+        if (!Encode(step.maps[m], addresses[step.maps[m].argument], maps[m])) return false;
+        arguments.push_back(&maps[m]);
+      }
       if (!Ok(cuda.launch(functions_[i].handle, step.grid, 1, 1, step.threads[0], step.threads[1],
                           step.threads[2], step.dynamic, nullptr, arguments.data(), nullptr),
               step.function.c_str()))

@@ -1,0 +1,79 @@
+#include "backend/cuda/tensor_map.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace tokamak::cuda {
+namespace {
+
+// Elements along a dimension, and bytes of a stride, that a map has less of (CUDA driver API).
+constexpr int64_t kMapElements = int64_t{1} << 32, kMapStrideBytes = int64_t{1} << 40;
+// CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion of cuda.h. Copies move bits, so
+// the type is the unsigned integer of that size.
+constexpr int kMapU8 = 0, kMapU16 = 1, kMapU32 = 2, kMapU64 = 4;
+constexpr int kMapSwizzle128 = 3, kMapPromote256 = 3;
+
+int MapTypeOf(ScalarType type) {
+  switch (BytesOf(type)) {
+    case 1:
+      return kMapU8;
+    case 2:
+      return kMapU16;
+    case 4:
+      return kMapU32;
+    default:
+      return kMapU64;
+  }
+}
+
+}  // namespace
+
+Result<TensorMapForm> TensorMapFormOf(const Kernel& kernel, const TileCopy& copy) {
+  TensorMapForm form;
+  form.argument = static_cast<size_t>(copy.from);
+  form.type = kernel.array(copy.from).type;
+  form.swizzled = copy.swizzled;
+  int64_t bytes = BytesOf(form.type);
+  for (const TileCopy::Dimension& given : copy.dimensions) {
+    TensorMapForm::Dimension dimension{given.size, given.stride, given.box};
+    // A dimension of one element needs no stride, but the driver wants one.
+    bool is_first = form.dimensions.empty();
+    if (!is_first && dimension.size == 1 && dimension.stride == 0)
+      dimension.stride = TileCopy::kAlignment / bytes;
+    if (!is_first && dimension.stride == 0)
+      return MakeError(ErrorCode::kCudaText,
+                       fmt::format("kernel {}: a copy along a dimension of stride 0", kernel.name));
+    if (dimension.size >= kMapElements || dimension.stride >= kMapStrideBytes / bytes)
+      return MakeError(ErrorCode::kCudaText,
+                       fmt::format("kernel {}: a copy from a dimension of {} elements, stride {}",
+                                   kernel.name, dimension.size, dimension.stride));
+    form.dimensions.push_back(dimension);
+  }
+  return form;
+}
+
+Status EncodeTensorMap(const DriverApi& api, const TensorMapForm& form, void* address,
+                       const std::string& label, TensorMap& map) {
+  std::array<uint64_t, TileCopy::kMaxRank> sizes{}, strides{};
+  std::array<uint32_t, TileCopy::kMaxRank> boxes{}, steps{};
+  size_t rank = form.dimensions.size();
+  for (size_t i = 0; i < rank; ++i) {
+    const TensorMapForm::Dimension& dimension = form.dimensions[i];
+    sizes[i] = static_cast<uint64_t>(dimension.size);
+    boxes[i] = static_cast<uint32_t>(dimension.box);
+    steps[i] = 1;
+    // The first stride is that of dimension 1.
+    if (i > 0) strides[i - 1] = static_cast<uint64_t>(dimension.stride * BytesOf(form.type));
+  }
+  int result =
+      api.encode_tensor_map(&map, MapTypeOf(form.type), static_cast<uint32_t>(rank), address,
+                            sizes.data(), strides.data(), boxes.data(), steps.data(), 0,
+                            form.swizzled ? kMapSwizzle128 : 0, kMapPromote256, 0);
+  if (result == 0) return Ok();
+  return MakeError(ErrorCode::kKernelLaunch,
+                   fmt::format("kernel {}: argument {} at {} cannot be copied from: {}", label,
+                               form.argument, fmt::ptr(address), api.TextOf(result)));
+}
+
+}  // namespace tokamak::cuda
