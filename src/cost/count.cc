@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <unordered_map>
 
 #include "cost/numbers.h"
@@ -112,8 +113,15 @@ class KernelWorkCounter {
         bool masked = lanes_ > 1 && divergence_.ByLane(stmt.condition);
         double fraction = masked ? 1 : facts_.Fraction(stmt.condition);
         work_[Pipe::kBranch] += times;
+        double outer_fillers = fillers_;
+        bool fills = FillsPanels(stmt);
+        if (fills) fillers_ = work_.threads * fraction;
         Walk(stmt.body, times * fraction);
+        fillers_ = outer_fillers;
+        double outer_multipliers = multipliers_;
+        if (fills) multipliers_ = work_.threads * (1 - fraction);
         if (!stmt.else_body.empty()) Walk(stmt.else_body, times * (masked ? 1 : 1 - fraction));
+        multipliers_ = outer_multipliers;
         return;
       }
       case StmtKind::kWhile:
@@ -130,11 +138,25 @@ class KernelWorkCounter {
         work_[Pipe::kConvert] += times;
         return;
       case StmtKind::kBarrier:
-        work_.barriers += times;
+        if (stmt.scope == BarrierScope::kBlock) work_.barriers += times;
         return;
       case StmtKind::kMatMul:
         return AddProduct(stmt, times);
+      case StmtKind::kAsync:
+        return AddAsync(stmt, times);
     }
+  }
+
+  // Whether the threads of the first branch load what those of the second one multiply.
+  bool FillsPanels(const Stmt& branch) const {
+    return machine_.is_gpu() && !branch.uniform && HasAsyncMultiply(branch.else_body) &&
+           !HasAsyncMultiply(branch.body);
+  }
+  static bool HasAsyncMultiply(const StmtList& block) {
+    return std::ranges::any_of(block, [](const Stmt& stmt) {
+      return (stmt.kind == StmtKind::kMatMul && stmt.matmul.async) || HasAsyncMultiply(stmt.body) ||
+             HasAsyncMultiply(stmt.else_body);
+    });
   }
 
   void WalkFor(const Stmt& stmt, double times) {
@@ -168,6 +190,18 @@ class KernelWorkCounter {
     return false;
   }
 
+  // LinearOf, computed once per value; null if there is none. Stays valid.
+  const LinearIndex* Linear(ValueId index) const {
+    if (linear_numbers_.empty()) linear_numbers_.resize(kernel_.nodes.size());
+    uint32_t& number = linear_numbers_[static_cast<size_t>(index)];
+    if (number == 0) {
+      linear_.push_back(LinearOf(kernel_, index));
+      number = static_cast<uint32_t>(linear_.size());
+    }
+    const std::optional<LinearIndex>& found = linear_[number - 1];
+    return found ? &*found : nullptr;
+  }
+
   bool IsLane(LoopId loop) const { return kernel_.loop(loop).role == LoopRole::kVector; }
 
   // Access pattern of the lanes; on a GPU also of the threads.
@@ -175,8 +209,8 @@ class KernelWorkCounter {
     bool by_lane = lanes_ > 1 && divergence_.ByLane(index);
     bool by_thread = machine_.is_gpu() && divergence_.ByThread(index);
     if (!by_lane && !by_thread) return Pattern::kOne;
-    std::optional<LinearIndex> linear = LinearOf(kernel_, index);
-    if (!linear) return Pattern::kAnywhere;
+    const LinearIndex* linear = Linear(index);
+    if (linear == nullptr) return Pattern::kAnywhere;
     int64_t step = 1;
     for (const auto& [value, factor] : linear->terms) {
       const ScalarNode& node = kernel_.node(value);
@@ -209,7 +243,7 @@ class KernelWorkCounter {
   // Stride between adjacent lanes, in elements.
   double StepOf(ValueId index) const {
     double step = 0;
-    if (std::optional<LinearIndex> linear = LinearOf(kernel_, index))
+    if (const LinearIndex* linear = Linear(index))
       for (const auto& [value, factor] : linear->terms)
         if (kernel_.node(value).prim == Prim::kLoop && IsLane(kernel_.node(value).loop()))
           step += static_cast<double>(factor);
@@ -218,8 +252,8 @@ class KernelWorkCounter {
 
   // Number of contiguous elements that the innermost loops access in sequence.
   double RunOf(ValueId index) const {
-    std::optional<LinearIndex> linear = LinearOf(kernel_, index);
-    if (!linear) return 1;
+    const LinearIndex* linear = Linear(index);
+    if (linear == nullptr) return 1;
     double run = 1, streams = 1;
     // Lanes advance together, wherever their loop is.
     for (bool lanes : {true, false}) {
@@ -244,7 +278,7 @@ class KernelWorkCounter {
     if (node.prim != Prim::kMin && node.prim != Prim::kMax) return -1;
     size_t moving = kernel_.IsConstant(node.operands[0]) ? 1 : 0;
     if (!kernel_.IsConstant(node.operands[1 - moving])) return -1;
-    std::optional<LinearIndex> linear = LinearOf(kernel_, node.operands[moving]);
+    const LinearIndex* linear = Linear(node.operands[moving]);
     double factor = 0;
     if (linear)
       for (const auto& [inner, times] : linear->terms)
@@ -257,8 +291,8 @@ class KernelWorkCounter {
   bool IsInRegisters(ArrayId array, ValueId index) const {
     const Array& a = kernel_.array(array);
     if (a.space != Space::kRegisters) return false;
-    std::optional<LinearIndex> linear = LinearOf(kernel_, index);
-    if (!linear) return false;
+    const LinearIndex* linear = Linear(index);
+    if (linear == nullptr) return false;
     return std::all_of(linear->terms.begin(), linear->terms.end(), [&](const auto& term) {
       const ScalarNode& node = kernel_.node(term.first);
       if (node.prim != Prim::kLoop) return false;
@@ -297,7 +331,8 @@ class KernelWorkCounter {
     Pattern pattern = PatternOf(index);
     ThreadStrides strides;
     if (machine_.is_gpu() && a.space == Space::kArgument)
-      strides = ThreadStridesOf(kernel_, index, loops_, divergence_);
+      if (const LinearIndex* linear = Linear(index))
+        strides = ThreadStridesOf(kernel_, *linear, loops_, divergence_);
     auto bytes = static_cast<double>(BytesOf(a.type));
     if (strides.step * bytes >= kSectorBytes && lanes_ * bytes < kVectorBytes)
       pattern = Pattern::kAnywhere;
@@ -307,6 +342,7 @@ class KernelWorkCounter {
     if (ends > 0) pattern = Pattern::kNeighbours;
     if (pattern == Pattern::kAnywhere) {
       work_[is_store ? Pipe::kScatter : Pipe::kGather] += times * lanes_;
+      AddPanelLoads(a, is_store, times * lanes_);
     } else {
       bool vector = pattern != Pattern::kOne || per_lane;
       double vectors =
@@ -317,6 +353,7 @@ class KernelWorkCounter {
       if (strided) work_[Pipe::kSimple] += times * vectors * (is_store ? 1 : StepOf(index) - 1);
       if (strided && !is_store) vectors *= StepOf(index);
       work_[is_store ? Pipe::kStore : Pipe::kLoad] += times * vectors;
+      AddPanelLoads(a, is_store, times * vectors);
     }
     ArrayAccess access{
         .array = array, .is_store = is_store, .block = 1, .run = RunOf(index), .loops = loops_};
@@ -324,6 +361,15 @@ class KernelWorkCounter {
     for (ArrayAccess::Around& around : access.loops)
       around.moves = facts_.DependsOn(index, around.loop);
     accesses_.push_back(std::move(access));
+  }
+
+  void AddPanelLoads(const Array& array, bool is_store, double accesses) {
+    if (is_store || array.space != Space::kArgument) return;
+    if (fillers_ > 0) work_.panel_loads += accesses / fillers_;
+    // Small arrays, such as a bias, stay in the L1 cache.
+    bool is_large =
+        static_cast<double>(array.size * BytesOf(array.type)) > RatesOf(machine_).l1_bytes;
+    if (multipliers_ > 0 && is_large) work_.result_loads += accesses / multipliers_;
   }
 
   // One thread's part of a block-wide multiply: accumulators are in registers, and each warp loads
@@ -347,9 +393,51 @@ class KernelWorkCounter {
         times * bytes / MatrixMultiply::kWarpSize / (static_cast<double>(machine_.vector_bits) / 8);
   }
 
+  // One thread's part of an asynchronous multiply. It reads shared memory beside the other pipes.
+  void AddAsyncMultiply(const Stmt& stmt, double times) {
+    // Factors: tensor cores have half the throughput for tf32 that they have for 16-bit types, and
+    // twice the throughput for 8-bit types (NVIDIA data sheet; not measured).
+    constexpr double kTf32 = 2, kOneByte = 0.5;
+    const MatrixMultiply& product = stmt.matmul;
+    int64_t bytes = BytesOf(kernel_.array(product.lhs).type);
+    double factor = product.tf32 ? kTf32 : bytes == 1 ? kOneByte : 1;
+    double depth = facts_.Mean(product.depth);
+    work_[Pipe::kTensor] +=
+        times * static_cast<double>(product.AccumulatorsPerThread()) * depth * factor;
+    bool in_shared = kernel_.array(product.lhs).space == Space::kShared;
+    auto lines = static_cast<double>((in_shared ? product.rows : 0) + product.columns);
+    work_.panel_bytes += times * lines * depth * static_cast<double>(bytes) /
+                         static_cast<double>(MatrixMultiply::kWarpgroupThreads);
+  }
+
+  // Copies have traffic only: the bulk copy engine makes them.
+  void AddAsync(const Stmt& stmt, double times) {
+    const AsyncOp& op = *stmt.async;
+    if (op.kind == AsyncKind::kArrive || op.kind == AsyncKind::kWait) work_[Pipe::kLoad] += times;
+    if (op.kind != AsyncKind::kCopy) return;
+    ArrayAccess access{.array = op.copy.from,
+                       .block = static_cast<double>(op.copy.Elements()),
+                       .run = static_cast<double>(op.copy.dimensions[0].box),
+                       .loops = {}};
+    // One thread of the block starts the copy.
+    double copies = 1;
+    for (const ArrayAccess::Around& around : loops_) {
+      if (kernel_.loop(around.loop).role == LoopRole::kThread) continue;
+      access.loops.push_back(around);
+      copies *= around.trips;
+    }
+    work_.panel_bytes +=
+        copies * access.block * static_cast<double>(BytesOf(kernel_.array(op.copy.to).type));
+    for (ArrayAccess::Around& around : access.loops)
+      for (const TileCopy::Dimension& dimension : op.copy.dimensions)
+        around.moves = around.moves || facts_.DependsOn(dimension.at, around.loop);
+    accesses_.push_back(std::move(access));
+  }
+
   // A multiply statement of one thread: each operand block is traversed once, accumulators are in
   // memory.
   void AddProduct(const Stmt& stmt, double times) {
+    if (stmt.matmul.async) return AddAsyncMultiply(stmt, times);
     if (stmt.matmul.IsBlockWide()) return AddBlockMultiply(stmt, times);
     const MatrixMultiply& product = stmt.matmul;
     ScalarType type = kernel_.array(product.lhs).type;
@@ -433,7 +521,12 @@ class KernelWorkCounter {
   Divergence divergence_;
   // Not computed, because a target instruction covers them; empty: none.
   std::vector<bool> skipped_;
+  double fillers_ = 0;      // threads of a block that run the statement and fill panels
+  double multipliers_ = 0;  // threads of a block that run it and use asynchronous multiplies
   Work work_;
+  // Per value: the number of its entry in linear_, from 1 on; 0: not computed.
+  mutable std::vector<uint32_t> linear_numbers_;
+  mutable std::deque<std::optional<LinearIndex>> linear_;
   std::vector<ArrayAccess> accesses_;
   std::vector<ArrayAccess::Around> loops_;  // open loops
   std::unordered_map<uint32_t, Chain> chains_;

@@ -206,13 +206,15 @@ void AddBody(Work& work, const Instr& instr, double elements, const Machine& mac
     for (const Instr* inner : body->Instrs()) AddElementOp(work, *inner, elements, machine);
 }
 
-void AddDot(Work& work, const Instr& dot, double elements) {
+void AddDot(Work& work, const Instr& dot, double elements, const Machine& machine) {
   ElementType type = dot.operand(0)->shape().type();
   int64_t bytes = BytesOf(type);
   constexpr double kComplexProducts = 4;  // products of real numbers per complex one (definition)
   double parts = IsComplex(type) ? kComplexProducts : 1;
   int bits = 8 * static_cast<int>(bytes);
   Pipe pipe = bits < 32 ? Pipe::kMultiply16 : bits > 32 ? Pipe::kMultiply64 : Pipe::kMultiply;
+  bool is_tensor = type == ElementType::kBF16 || type == ElementType::kF16;
+  if (machine.async_multiply && is_tensor) pipe = Pipe::kTensor;
   work[pipe] += elements * static_cast<double>(ReadsPerElement(dot)) * parts;
 }
 
@@ -252,7 +254,7 @@ void AddElementOp(Work& work, const Instr& instr, double elements, const Machine
       work[Pipe::kGather] += elements;
       return;
     case Op::kDot:
-      return AddDot(work, instr, elements);
+      return AddDot(work, instr, elements, machine);
     case Op::kIota:
       work[Pipe::kConvert] += vectors;
       return;

@@ -15,6 +15,7 @@
 
 #include "cost/rates.h"
 #include "cost/units.h"
+#include "kernel/kernel.h"
 
 namespace tokamak {
 namespace {
@@ -187,15 +188,36 @@ double MostOf(const Rates& rates) {
 
 // Time of all operations: the throughput limit of the SMs, or the latency limit of a thread.
 double GpuOpsNs(const Work& work, const Rates& rates, double cores, double waves) {
-  double ns = NsOfOps(work, rates), tasks = std::max(work.tasks, 1.0);
+  auto tensor = static_cast<size_t>(Pipe::kTensor);
+  double ns = NsOfOps(work, rates) - work.ops[tensor] * rates.ns[tensor],
+         tasks = std::max(work.tasks, 1.0);
   // The last wave of blocks costs as much as a full one (tail effect).
   double tail = waves < 1 ? 1 : std::ceil(waves) / waves;
   double shared = ns / std::min(cores, tasks) * tail;
   double simple = rates.ns[static_cast<size_t>(Pipe::kSimple)];
   if (simple <= 0) return shared;
-  // With few threads, latency is exposed: each thread waits for its own operations.
-  double own = ns / simple / (tasks * std::max(work.threads, 1.0)) * rates.latency_ns;
+  // With few threads, latency is exposed: each thread waits for its own operations. One warpgroup
+  // of a block with asynchronous multiplies only starts copies.
+  double threads = work.threads, independent = 1;
+  if (work.ops[tensor] > 0) {
+    threads -= MatrixMultiply::kWarpgroupThreads;
+    // Results of a thread that do not wait for each other. Measured on H200: 1.5 to 4 (sums alone,
+    // with bias and gelu, with Adam's update).
+    independent = 2;
+  }
+  double own = ns / simple / (tasks * std::max(threads, 1.0)) / independent * rates.latency_ns;
   return SmoothMax(shared, own * std::ceil(waves), rates.overlap_exponent);
+}
+
+// Time of asynchronous multiplies: of tensor cores, shared memory, or the threads that fill panels.
+// The consumers of the results come after the multiplies of a tile.
+double GpuTensorNs(const Work& work, const Rates& rates, double cores) {
+  auto tensor = static_cast<size_t>(Pipe::kTensor);
+  double tasks = std::max(work.tasks, 1.0), busy = std::min(cores, tasks);
+  double loads = work.result_loads / tasks * rates.result_load_ns;
+  return loads + std::max({work.ops[tensor] * rates.ns[tensor] / busy,
+                           work.panel_bytes * rates.panel_byte_ns / busy,
+                           work.panel_loads / tasks * rates.panel_load_ns});
 }
 
 // `threads` of the estimate are resident blocks. Barriers cost their time once per wave, because
@@ -207,7 +229,7 @@ CostEstimate EstimateOnGpu(const Work& work, const Machine& machine, const Rates
   estimate.threads = std::min(work.tasks, at_once);
   estimate.launch = rates.graph_gap_us;
   double waves = std::max(work.tasks, 1.0) / at_once;
-  estimate.compute = (GpuOpsNs(work, rates, cores, waves) +
+  estimate.compute = (GpuOpsNs(work, rates, cores, waves) + GpuTensorNs(work, rates, cores) +
                       work.barriers * rates.barrier_us * kNsPerUs * std::max(waves, 1.0)) /
                      kNsPerUs;
   double bytes = work.reads + work.writes;

@@ -47,6 +47,8 @@ constexpr std::pair<const char*, double Rates::*> kClusterRates[] = {
     {"cluster_blocks", &Rates::cluster_blocks},   {"cluster_sms", &Rates::cluster_sms},
     {"cluster_us", &Rates::cluster_us},           {"cluster_bytes_ns", &Rates::cluster_bytes_ns},
     {"grid_barrier_us", &Rates::grid_barrier_us}, {"wait_us", &Rates::wait_us},
+    {"panel_load_ns", &Rates::panel_load_ns},     {"panel_byte_ns", &Rates::panel_byte_ns},
+    {"result_load_ns", &Rates::result_load_ns},
 };
 
 constexpr std::pair<const char*, double Work::*> kCounts[] = {
@@ -64,6 +66,9 @@ constexpr std::pair<const char*, double Work::*> kCounts[] = {
     {"thread_registers", &Work::thread_registers},
     {"barriers", &Work::barriers},
     {"shared_bytes", &Work::shared_bytes},
+    {"panel_loads", &Work::panel_loads},
+    {"panel_bytes", &Work::panel_bytes},
+    {"result_loads", &Work::result_loads},
 };
 
 // Rounds to more digits than a measurement has.
@@ -164,7 +169,8 @@ Result<Rates> RatesFromJson(std::string_view text, const std::string& file) {
   rates.all = json_reader.Curve(bandwidth, "all");
   json ns = in.value("ns", json::object());
   for (size_t i = 0; i < kPipes; ++i)
-    rates.ns[i] = json_reader.Number(ns, std::string(NameOf(static_cast<Pipe>(i))), true);
+    if (auto pipe = static_cast<Pipe>(i); pipe != Pipe::kTensor || ns.contains(NameOf(pipe)))
+      rates.ns[i] = json_reader.Number(ns, std::string(NameOf(pipe)), true);
   for (const auto& [name, member] : kRateNumbers)
     rates.*member = json_reader.Number(in, name, true);
   json fork = in.value("fork_us", json::array());

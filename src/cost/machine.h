@@ -21,6 +21,7 @@ struct Machine {
   bool matrix_tiles = false;     // multiplies tiles of bf16 (AMX)
   bool has_extremes = false;     // IEEE minimum and maximum are one instruction
   bool tf32 = false;             // f32 at default precision is multiplied as tf32
+  bool async_multiply = false;   // GPU: bulk copies and wgmma (compute capability 9.0)
   const Rates* rates = nullptr;  // of this machine, with static lifetime; null: the default
 
   bool is_gpu() const { return kind == MachineKind::kGpu; }
@@ -33,7 +34,11 @@ struct Machine {
 
 // The GPU to compile for if none is present: an H200 (132 SMs, NVIDIA data sheet).
 constexpr Machine GpuMachine() {
-  return {.kind = MachineKind::kGpu, .vector_bits = 128, .cores = 132, .tf32 = true};
+  return {.kind = MachineKind::kGpu,
+          .vector_bits = 128,
+          .cores = 132,
+          .tf32 = true,
+          .async_multiply = true};
 }
 
 }  // namespace tokamak

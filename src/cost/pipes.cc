@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernel/narrow_arithmetic.h"
+
 namespace tokamak {
 namespace {
 
@@ -66,11 +68,15 @@ void AddPrim(Work& work, const Kernel& kernel, ValueId id, double times, double 
              const Machine& machine) {
   const ScalarNode& node = kernel.node(id);
   if (node.arity() == 0 || node.prim == Prim::kBitcast) return;
+  // One operation of 16 bits: its f32 operation counts.
+  if (machine.is_gpu() && NarrowOperation(kernel, id)) return;
   ScalarType from = kernel.node(node.operands[0]).type;
   int bits = std::max(WidthOf(node.type), WidthOf(from));
   bool real = IsFloat(node.type) || IsFloat(from);
   Pipe pipe = Pipe::kSimple;
-  if (node.prim == Prim::kConvert) {
+  // On a GPU, widening a float of 16 bits is a shift or less.
+  bool widens = node.type == ScalarType::kF32 && IsFloat(from) && InfoOf(from).bits == 16;
+  if (node.prim == Prim::kConvert && !(widens && machine.is_gpu())) {
     pipe = Pipe::kConvert;
   } else if (real) {
     pipe = PipeOfReal(node.prim, bits);

@@ -8,9 +8,9 @@ namespace tokamak {
 namespace {
 
 constexpr std::array<std::string_view, kPipes> kPipeNames = {
-    "simple",  "integer", "divide",   "divide64",   "root",      "root64",
-    "convert", "scalar",  "index",    "load",       "store",     "gather",
-    "scatter", "branch",  "multiply", "multiply64", "multiply16"};
+    "simple",  "integer", "divide",   "divide64",   "root",       "root64",
+    "convert", "scalar",  "index",    "load",       "store",      "gather",
+    "scatter", "branch",  "multiply", "multiply64", "multiply16", "tensor"};
 
 // Defaults for an unmeasured CPU: 128-bit vectors, two memory channels. Chosen: the measured
 // machines (machines/*.json) are not much slower.
@@ -21,7 +21,7 @@ Rates CpuDefault() {
   rates.is_default = true;
   rates.one = {{16e3, 60, 30, 60}, {256e3, 40, 20, 40}, {8e6, 15, 10, 15}, {256e6, 10, 6, 10}};
   rates.all = {{16e3, 60, 30, 60}, {256e3, 60, 30, 60}, {8e6, 30, 20, 30}, {256e6, 20, 12, 20}};
-  rates.ns = {0.25, 0.6, 3, 5, 4, 7, 0.5, 4, 0.1, 0.3, 0.4, 0.7, 0.8, 0.3, 0.03, 0.06, 0.03};
+  rates.ns = {0.25, 0.6, 3, 5, 4, 7, 0.5, 4, 0.1, 0.3, 0.4, 0.7, 0.8, 0.3, 0.03, 0.06, 0.03, 0};
   rates.latency_ns = rates.sum_latency_ns = 1.5;
   rates.step_us = 0.2;
   rates.task_us = 0.002;
@@ -42,8 +42,8 @@ Rates GpuDefault() {
   rates.all = {{1e6, 4000, 4000, 4000}, {25e6, 5500, 5500, 5500}, {200e6, 4200, 4200, 4200}};
   rates.one = rates.all;
   // Per SM: 128 results per cycle at 1.8 GHz.
-  rates.ns = {0.0045, 0.009, 0.045, 0.3,  0.045,  0.3,    0.03,  0.1,  0.0045,
-              0.02,   0.02,  0.05,  0.05, 0.0045, 0.0045, 0.009, 0.001};
+  rates.ns = {0.0045, 0.009, 0.045, 0.3,  0.045,  0.3,    0.03,  0.1,   0.0045,
+              0.02,   0.02,  0.05,  0.05, 0.0045, 0.0045, 0.009, 0.001, 0.00037};
   rates.latency_ns = rates.sum_latency_ns = 4;
   rates.stream_gap_us = 2;
   rates.graph_gap_us = 1.3;

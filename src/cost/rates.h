@@ -60,6 +60,18 @@ struct Rates {
   // - a grid barrier, and the latency of a dependent launch beyond its work.
   double cluster_blocks = 1, cluster_sms = 0, cluster_us = 0.5, cluster_bytes_ns = 16;
   double grid_barrier_us = 1.2, wait_us = 2;
+  // GPU only: of one load of a thread that fills the panels of asynchronous multiplies: latency
+  // over the loads in flight. Measured on H200 with rows that bulk copies cannot address: 37 ns
+  // (8192 x 768 x 30522, along K), 58 ns (30522 x 768 x 8192, along the rows).
+  double panel_load_ns = 45;
+  // GPU only: of a byte that a bulk copy writes to shared memory or an asynchronous multiply reads
+  // from it: 128 bytes per cycle. Measured on H200: tiles of 128 x 128 take 390 ns per 64 of K, of
+  // 128 x 64 250 ns.
+  double panel_byte_ns = 0.0047;
+  // GPU only: of one load of a thread that uses the results of asynchronous multiplies: few threads
+  // are there to hide its latency. Measured on H200 with Adam's update of 768 x 3072 parameters:
+  // 0.8 us from memory; less from the L2 cache.
+  double result_load_ns = 500;
   // Host-device link: bytes per nanosecond, minimum microseconds per transfer, source of the
   // numbers.
   double link_bytes_ns = 50, link_us = 10;

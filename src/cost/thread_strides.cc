@@ -4,24 +4,20 @@
 #include <cmath>
 #include <utility>
 
-#include "kernel/linear.h"
-
 namespace tokamak {
 
-ThreadStrides ThreadStridesOf(const Kernel& kernel, ValueId index,
+ThreadStrides ThreadStridesOf(const Kernel& kernel, const LinearIndex& index,
                               const std::vector<ArrayAccess::Around>& loops,
                               const Divergence& divergence) {
-  std::optional<LinearIndex> linear = LinearOf(kernel, index);
-  if (!linear) return {};
   auto factor_of = [&](LoopId loop) {
     double factor = 0;
-    for (const auto& [value, times] : linear->terms) {
+    for (const auto& [value, times] : index.terms) {
       const ScalarNode& node = kernel.node(value);
       if (node.prim == Prim::kLoop && node.loop() == loop) factor += static_cast<double>(times);
     }
     return std::abs(factor);
   };
-  for (const auto& [value, times] : linear->terms)
+  for (const auto& [value, times] : index.terms)
     if (kernel.node(value).prim != Prim::kLoop &&
         (divergence.ByThread(value) || divergence.ByLane(value)))
       return {};

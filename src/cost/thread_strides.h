@@ -4,6 +4,7 @@
 
 #include "cost/reuse.h"
 #include "kernel/divergence.h"
+#include "kernel/linear.h"
 
 namespace tokamak {
 
@@ -15,7 +16,7 @@ struct ThreadStrides {
 };
 
 // `loops`: the enclosing loops, outermost first.
-ThreadStrides ThreadStridesOf(const Kernel& kernel, ValueId index,
+ThreadStrides ThreadStridesOf(const Kernel& kernel, const LinearIndex& index,
                               const std::vector<ArrayAccess::Around>& loops,
                               const Divergence& divergence);
 

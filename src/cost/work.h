@@ -43,8 +43,10 @@ enum class Pipe : uint8_t {
   kMultiply,    // multiply-adds of a `multiply` statement: f32 and 32-bit integers
   kMultiply64,  // f64
   kMultiply16,  // bf16 and narrow integers, two or more per 32-bit lane
+  kTensor,  // GPU: multiply-adds of 16-bit types by asynchronous multiplies (wgmma), at their full
+            // rate
 };
-inline constexpr size_t kPipes = static_cast<size_t>(Pipe::kMultiply16) + 1;
+inline constexpr size_t kPipes = static_cast<size_t>(Pipe::kTensor) + 1;
 
 // What a kernel does, summed over the grid. Counted from kernel IR (WorkOf), or by a planner from
 // the instructions of a fused region before a kernel exists (tasks, reads, writes, AddElementOp).
@@ -62,6 +64,13 @@ struct Work {
   // GPU only: threads per block, 32-bit registers per thread, barriers per block, shared memory per
   // block in bytes.
   double threads = 1, thread_registers = 0, barriers = 0, shared_bytes = 0;
+  // GPU only: loads of each thread that fills panels of asynchronous multiplies, of all blocks.
+  double panel_loads = 0;
+  // GPU only: bytes that bulk copies write to shared memory and asynchronous multiplies read from
+  // it, of all blocks.
+  double panel_bytes = 0;
+  // GPU only: loads of each thread that uses the results of asynchronous multiplies, of all blocks.
+  double result_loads = 0;
 
   double& operator[](Pipe pipe) { return ops[static_cast<size_t>(pipe)]; }
   double operator[](Pipe pipe) const { return ops[static_cast<size_t>(pipe)]; }

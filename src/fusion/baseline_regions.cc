@@ -7,6 +7,7 @@
 #include "fusion/region_limits.h"
 #include "gen/contract.h"
 #include "gen/element.h"
+#include "gen/gpu/operand_view.h"
 #include "gen/reducer.h"
 #include "gen/scan.h"
 #include "gen/select_scatter.h"
@@ -376,10 +377,13 @@ std::string BaselineRegions::WhyNotInternal(const Instr& instr, int region,
         instr.info().flops_per_element * ReadsPerElement(*user) > kMaxOpsPerElement)
       return "it would be expanded for each window element";
   }
-  if (WidensPanels(instr, growing) && !CanComputeOperandWithRowReductions(instr, region, false))
+  // Bulk copies read an operand through a slice of it in place.
+  bool is_bulk_view = machine_.async_multiply && instr.op() == Op::kSlice && gpu::IsView(instr);
+  if (!is_bulk_view && WidensPanels(instr, growing) &&
+      !CanComputeOperandWithRowReductions(instr, region, false))
     return "its operands are larger and would be stored instead";
   GrowingRegion::Evaluations evaluations = EvaluationsIn(instr, region);
-  bool repeats = instr.op() == Op::kBroadcast || instr.op() == Op::kReshape ||
+  bool repeats = is_bulk_view || instr.op() == Op::kBroadcast || instr.op() == Op::kReshape ||
                  instr.op() == Op::kIota || instr.op() == Op::kConstant;
   if (evaluations.panel_repetitions > (repeats          ? INT64_MAX
                                        : IsCheap(instr) ? kMaxPanelRepetitions

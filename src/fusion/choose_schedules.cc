@@ -69,7 +69,9 @@ class ScheduleChooser {
       const PlannedKernel& planned = plan_.kernels[k];
       if (!planned.built.schedule || ForcedScheduleOf(planned.region, options_) != nullptr)
         continue;
-      if (!compares_all_ && !IsPredictable(planned.kind, machine_.is_gpu())) continue;
+      if (!compares_all_ &&
+          (!IsPredictable(planned.kind, machine_.is_gpu()) || IsLargeBulk(planned)))
+        continue;
       auto [it, is_new] =
           numbers.try_emplace(kernel_cache_.hasher().ExactHashOf(planned.region), all.size());
       if (is_new) {
@@ -88,6 +90,14 @@ class ScheduleChooser {
     return all;
   }
 
+  // Asynchronous multiplies are several times as fast as others, unless the dot is small.
+  bool IsLargeBulk(const PlannedKernel& planned) const {
+    // Microseconds. Chosen: ten times the pipeline of a tile of a small dot.
+    constexpr double kSmallBulkUs = 20;
+    return planned.built.schedule->staging == Staging::kBulk &&
+           CostOf(planned.built).total() > kSmallBulkUs;
+  }
+
   void Compare(const EqualKernels& equal) {
     const PlannedKernel& planned = plan_.kernels[equal.kernels[0]];
     CheapestSchedule cheapest = FindCheapest(planned);
@@ -104,6 +114,9 @@ class ScheduleChooser {
   CheapestSchedule FindCheapest(const PlannedKernel& planned) {
     CheapestSchedule cheapest;
     std::vector<Schedule> all = Schedules(planned.region, planned.kind, machine_);
+    // The generator has chosen among the tiles of asynchronous multiplies with the same rates.
+    if (!compares_all_ && planned.built.schedule->staging == Staging::kBulk)
+      std::erase_if(all, [](const Schedule& s) { return s.staging == Staging::kBulk; });
     size_t count = std::min(all.size(), compares_all_ ? kCheapestSchedules : kComparedSchedules);
     for (size_t i = 0; i < count; ++i) {
       if (all[i] == planned.built.schedule) continue;

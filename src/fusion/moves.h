@@ -14,7 +14,7 @@ namespace tokamak {
 struct Move {
   std::string_view rule;  // one of the rules below: "fusion.vertical"
   // The value that the move is about: r below for split and store, the first common input for
-  // sibling, v or an alias of it for merge, else v.
+  // sibling, v or an alias of it for merge, the first stored value of the chain for chain, else v.
   const Instr* subject = nullptr;
   // A second value for the log: a root of P for merge, of the other group for sibling, another root
   // of G for split, the smaller value for store-narrower, else a root of G. Never null.
@@ -36,6 +36,11 @@ struct Move {
 // Combination:
 //
 //   fusion.merge           P and G become one kernel. It stores v if others read it (multi-output).
+//   fusion.chain           G computes a dot whose operand follows from rows of another dot's
+//   results
+//                          (analysis/dot_chains.h). It computes all of the chain, and stores values
+//                          of rows that others read. Groups that then store nothing that others
+//                          read are removed. Machines with asynchronous multiplies only.
 //   fusion.sibling         G and a group that reads some of the same arrays become one kernel. They
 //                          have at least 1/4 (1 / kMinCommonBytesDivisor) of the input bytes of the
 //                          one that reads less in common; others may share a launch (horizontal.h).
@@ -53,7 +58,7 @@ struct Move {
 // otherwise be evaluated repeatedly, and no move changes more than 16 consumers (kMaxConsumers). A
 // move need not be legal: the caller checks that generators support the new regions, that no cycle
 // arises and that constraints hold (search.h: IsLegal).
-std::vector<Move> MovesOf(const CandidatePlan& candidate, int group);
+std::vector<Move> MovesOf(const CandidatePlan& candidate, int group, const Machine& machine);
 
 // For the first phase of the greedy planner (greedy.h): the vertical move of a value, unless it
 // must be stored; and the merges of its producer with each consumer, if the value must be stored or

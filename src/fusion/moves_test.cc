@@ -60,7 +60,7 @@ TEST(Moves, StoresTheNarrowerConsumerValue) {
   ASSERT_EQ(candidate.GroupOf(*m.mask), -1);
   ASSERT_EQ(candidate.ConsumersOf(*m.words).size(), 2u);
 
-  moves = MovesOf(candidate, candidate.ConsumersOf(*m.words)[0]);
+  moves = MovesOf(candidate, candidate.ConsumersOf(*m.words)[0], GpuMachine());
   const Move* narrower = Find(moves, "fusion.store-narrower", m.words);
   ASSERT_NE(narrower, nullptr);
   EXPECT_EQ(narrower->other_value, m.mask);
@@ -86,7 +86,7 @@ TEST(Moves, LeaveWhatIsNoLarger) {
   const Move* vertical = Find(moves, "fusion.vertical", sum);
   ASSERT_NE(vertical, nullptr);
   candidate.Apply(vertical->change);
-  moves = MovesOf(candidate, candidate.ConsumersOf(*m.words)[0]);
+  moves = MovesOf(candidate, candidate.ConsumersOf(*m.words)[0], GpuMachine());
   EXPECT_EQ(Find(moves, "fusion.store-narrower", m.words), nullptr);
 }
 

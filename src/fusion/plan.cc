@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <optional>
 
 #include "cost/rates.h"
 #include "fusion/baseline_planner.h"
@@ -67,7 +68,7 @@ class Stopwatch {
 // A starting plan: a candidate, the built plan that it was created from (if any), and its log.
 struct Start {
   CandidatePlan candidate;
-  ComputationPlan plan;
+  std::optional<ComputationPlan> plan;
   DecisionLog log;
 };
 
@@ -84,7 +85,7 @@ struct Setting {
 
 Start StartUnfused(Setting& setting) {
   Start start{CandidatePlan(setting.computation, setting.machine, false, setting.costs.hasher()),
-              ComputationPlan(setting.computation),
+              std::nullopt,
               {}};
   EnforceConstraints(start.candidate, setting.costs, setting.constraints, start.log);
   return start;
@@ -93,7 +94,7 @@ Start StartUnfused(Setting& setting) {
 Start StartGreedily(Setting& setting) {
   Stopwatch watch(setting.stats.greedy_ms);
   Start start{CandidatePlan(setting.computation, setting.machine, true, setting.costs.hasher()),
-              ComputationPlan(setting.computation),
+              std::nullopt,
               {}};
   EnforceConstraints(start.candidate, setting.costs, setting.constraints, start.log);
   ImproveGreedily(start.candidate, setting.costs, start.log, setting.stats);
@@ -119,7 +120,8 @@ ComputationPlan Finish(Start start, Setting& setting, DecisionLog& log) {
   ComputationPlan plan(setting.computation);
   {
     Stopwatch watch(setting.stats.build_ms);
-    plan = BuildCandidate(start.candidate, setting.kernel_cache, std::move(start.plan), log);
+    if (!start.plan) start.plan.emplace(setting.computation);
+    plan = BuildCandidate(start.candidate, setting.kernel_cache, std::move(*start.plan), log);
   }
   setting.stats.kernels_built_for_costs = static_cast<int64_t>(setting.costs.kernels_built());
   plan.stats = setting.stats;

@@ -5,6 +5,7 @@
 #include "gen/contract.h"
 #include "gen/element.h"
 #include "gen/gpu/contract_tiling.h"
+#include "gen/gpu/tensor_tiling.h"
 
 namespace tokamak {
 namespace {
@@ -239,7 +240,10 @@ bool MultipliesTf32(const Instr& dot, const Machine& machine) {
 int64_t RecomputeCount(const Instr& dot, size_t operand, const Machine& machine) {
   DotDimensions dot_dims(dot);
   if (machine.is_gpu()) {
-    Schedule schedule = gpu::PreferredDotSchedule(dot, dot_dims, machine);
+    // As if the operand were not computed: tiles are the same.
+    std::vector<Schedule> tensor = gpu::TensorSchedules({dot, dot_dims, {true, true}}, machine);
+    Schedule schedule =
+        tensor.empty() ? gpu::PreferredDotSchedule(dot, dot_dims, machine) : tensor[0];
     return operand == 0 ? CeilDiv(dot_dims.n, schedule.tile_columns)
                         : CeilDiv(dot_dims.m, schedule.tile_rows);
   }

@@ -57,7 +57,10 @@ Dims RowMajorStrides(const Dims& dims) {
 }
 
 std::optional<int64_t> LinearizedStride(const Dims& dims, const Dims& which) {
-  Dims strides = RowMajorStrides(dims);
+  return LinearizedStride(dims, RowMajorStrides(dims), which);
+}
+
+std::optional<int64_t> LinearizedStride(const Dims& dims, const Dims& strides, const Dims& which) {
   std::optional<int64_t> distance;
   int64_t next = 0;  // the stride that the dimension before must have
   for (auto it = which.rbegin(); it != which.rend(); ++it) {

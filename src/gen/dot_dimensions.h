@@ -37,5 +37,7 @@ Dims RowMajorStrides(const Dims& dims);
 // The stride of the row-major array `dims` along several dimensions linearized to one, in the order
 // of `which`; nullopt if it is not uniform, 1 if they have a single element.
 std::optional<int64_t> LinearizedStride(const Dims& dims, const Dims& which);
+// The same for an array with these strides.
+std::optional<int64_t> LinearizedStride(const Dims& dims, const Dims& strides, const Dims& which);
 
 }  // namespace tokamak

@@ -1,5 +1,7 @@
 #include "gen/element.h"
 
+#include <algorithm>
+
 #include "gen/random_bits.h"
 #include "gen/select_scatter.h"
 #include "gen/window.h"
@@ -17,6 +19,12 @@ namespace {
 // compile time and stack.
 constexpr size_t kMaxNodes = 8000;
 constexpr int kMaxRecursion = 2000;
+// Operands of an elementwise op that need no allocation (chosen: clamp and select have three).
+constexpr size_t kFewOperands = 4;
+constexpr uint32_t kFreeSlot = UINT32_MAX;  // of the hash table of instructions
+// Slots per instruction, at least. Chosen: numbers of a region's instructions are close together,
+// so half of the slots free make most lookups one step.
+constexpr size_t kSlotsPerInstr = 2;
 
 }  // namespace
 
@@ -97,15 +105,78 @@ Scalar PositionOf(KernelBuilder& b, const IndexMap& map, const IndexExpr& expr,
 }
 
 ElementEmitter::ElementEmitter(KernelBuilder& b, const FusedRegion& region) : b_(b) {
-  for (const Instr* instr : region.instrs) in_region_.emplace(instr, true);
-  for (const Instr* input : region.inputs)
-    inputs_.emplace(input, AddArgument(*input, 0, input->shape(), Access::kRead));
-  for (const Instr* root : region.roots) {
-    std::vector<Shape> parts = ResultShapesOf(root->shape());
-    Access access = root->op() == Op::kScatter ? Access::kReadWrite : Access::kWrite;
-    for (size_t i = 0; i < parts.size(); ++i)
-      outputs_.emplace(std::pair(root, i), AddArgument(*root, i, parts[i], access));
+  states_.reserve(region.instrs.size() + region.inputs.size());
+  size_t slots = 1;
+  while (slots < kSlotsPerInstr * states_.capacity()) slots *= 2;
+  slots_.assign(slots, kFreeSlot);
+  for (const Instr* instr : region.instrs) StateOf(*instr).in_region = true;
+  for (const Instr* input : region.inputs) {
+    ArrayId array = AddArgument(*input, 0, input->shape(), Access::kRead);
+    StateOf(*input).input = array;
   }
+  for (const Instr* root : region.roots) {
+    ResultShapes parts = ResultShapesOf(root->shape());
+    Access access = root->op() == Op::kScatter ? Access::kReadWrite : Access::kWrite;
+    StateOf(*root).outputs_begin = outputs_.size();
+    for (size_t i = 0; i < parts.size(); ++i)
+      outputs_.push_back(AddArgument(*root, i, parts[i], access));
+  }
+}
+
+// The slot of an instruction, or the free one where it belongs.
+size_t ElementEmitter::SlotOf(const Instr& instr) const {
+  size_t mask = slots_.size() - 1, slot = static_cast<size_t>(instr.id()) & mask;
+  while (slots_[slot] != kFreeSlot && states_[slots_[slot]].instr != &instr)
+    slot = (slot + 1) & mask;
+  return slot;
+}
+
+const ElementEmitter::InstrState* ElementEmitter::Known(const Instr& instr) const {
+  uint32_t number = slots_[SlotOf(instr)];
+  return number == kFreeSlot ? nullptr : &states_[number];
+}
+
+ElementEmitter::InstrState& ElementEmitter::StateOf(const Instr& instr) {
+  if (kSlotsPerInstr * (states_.size() + 1) > slots_.size()) GrowSlots();
+  uint32_t& number = slots_[SlotOf(instr)];
+  if (number == kFreeSlot) {
+    number = static_cast<uint32_t>(states_.size());
+    states_.emplace_back().instr = &instr;
+  }
+  return states_[number];
+}
+
+void ElementEmitter::GrowSlots() {
+  slots_.assign(slots_.size() + slots_.size(), kFreeSlot);
+  for (size_t i = 0; i < states_.size(); ++i)
+    slots_[SlotOf(*states_[i].instr)] = static_cast<uint32_t>(i);
+}
+
+ArrayId ElementEmitter::InputOf(const Instr& input) const {
+  const InstrState* state = Known(input);
+  TOK_CHECK(state != nullptr && state->input, "not an input of the region");
+  return *state->input;
+}
+
+ArrayId ElementEmitter::OutputOf(const Instr& root, size_t result_index) const {
+  const InstrState* state = Known(root);
+  TOK_CHECK(state != nullptr && state->outputs_begin, "not a root of the region");
+  return outputs_[*state->outputs_begin + result_index];
+}
+
+Scalar ElementEmitter::LinearIndexOf(const Coordinates& at, const Dims& dims) {
+  auto is_same = [](Scalar coordinate, ValueId id) { return coordinate.id() == id; };
+  for (const LinearizedIndex& known : linearized_)
+    if (known.index.ok() && known.dims == dims &&
+        std::equal(at.begin(), at.end(), known.at.begin(), known.at.end(), is_same))
+      return known.index;
+  Scalar index = Linearized(b_, at, dims);
+  LinearizedIndex& next = linearized_[next_linearized_];
+  next_linearized_ = (next_linearized_ + 1) % linearized_.size();
+  next.at.clear();
+  for (Scalar coordinate : at) next.at.push_back(coordinate.id());
+  next.dims = dims;
+  return next.index = index;
 }
 
 std::string NameOfArgument(const Instr& instr, size_t result_index) {
@@ -137,62 +208,66 @@ Element ElementEmitter::Zero(ElementType type) {
 }
 
 Element ElementEmitter::At(const Instr& instr, const Coordinates& at, size_t result_index) {
-  if (instr.op() == Op::kGetTupleElement && in_region_.contains(&instr))
+  const InstrState* state = Known(instr);
+  if (instr.op() == Op::kGetTupleElement && state != nullptr && state->in_region)
     return At(*instr.operand(0), at, static_cast<size_t>(instr.attrs<TupleIndexAttrs>().index));
-  ElementType type = ResultShapesOf(instr.shape())[result_index].type();
-  if (!failure_.empty()) return Zero(type);
-  std::vector<ValueId> ids;
-  for (Scalar c : at) ids.push_back(c.id());
-  auto bound = bound_.find({&instr, result_index});
-  if (bound != bound_.end()) {
-    if (bound->second.at == ids) return bound->second.value;
-    Fail("a reduction's result is needed outside its row");
-    return Zero(type);
-  }
-  Key key{&instr, result_index, std::move(ids)};
-  auto known = memo_.find(key);
-  if (known != memo_.end()) return known->second;
+  auto type = [&] { return ResultShapesOf(instr.shape())[result_index].type(); };
+  if (!failure_.empty()) return Zero(type());
+  if (state != nullptr)
+    for (const BoundElement& bound : state->bound) {
+      if (bound.result_index != result_index) continue;
+      auto is_same = [](Scalar coordinate, ValueId id) { return coordinate.id() == id; };
+      if (std::equal(at.begin(), at.end(), bound.at.begin(), bound.at.end(), is_same))
+        return bound.value;
+      Fail("a reduction's result is needed outside its row");
+      return Zero(type());
+    }
+  if (const Element* known = memo_.Find(instr, result_index, at)) return *known;
   if (b_.kernel().nodes.size() > kMaxNodes || recursion_depth_ > kMaxRecursion) {
     Fail("the kernel would be too large");
-    return Zero(type);
+    return Zero(type());
   }
   ++recursion_depth_;
-  auto element_source = sources_.find(&instr);
-  Element value = element_source != sources_.end() ? element_source->second->At(at, result_index)
-                                                   : Compute(instr, at, result_index);
+  std::shared_ptr<ElementSource> source = state != nullptr ? state->source : nullptr;
+  Element value =
+      source != nullptr ? source->At(at, result_index) : Compute(instr, at, result_index);
   --recursion_depth_;
-  memo_.emplace(std::move(key), value);
+  memo_.Add(instr, result_index, at, value);
   return value;
 }
 
 void ElementEmitter::Bind(const Instr& instr, size_t result_index, const Coordinates& at,
                           Element value) {
-  BoundElement bound{{}, value};
-  for (Scalar c : at) bound.at.push_back(c.id());
-  bound_.insert_or_assign({&instr, result_index}, std::move(bound));
+  std::vector<BoundElement>& all = StateOf(instr).bound;
+  auto bound = std::find_if(all.begin(), all.end(), [&](const BoundElement& of) {
+    return of.result_index == result_index;
+  });
+  if (bound == all.end()) bound = all.emplace(all.end());
+  bound->result_index = result_index;
+  bound->at.clear();
+  for (Scalar coordinate : at) bound->at.push_back(coordinate.id());
+  bound->value = value;
 }
 
 void ElementEmitter::SetSource(const Instr& instr, std::shared_ptr<ElementSource> element_source) {
-  sources_.insert_or_assign(&instr, std::move(element_source));
+  StateOf(instr).source = std::move(element_source);
 }
 
 void ElementEmitter::Memoize(const Instr& instr, const Coordinates& at, Element value) {
-  Key key{&instr, 0, {}};
-  for (Scalar c : at) key.at.push_back(c.id());
-  memo_.insert_or_assign(std::move(key), value);
+  memo_.Set(instr, 0, at, value);
 }
 
 void ElementEmitter::Store(const Instr& root, size_t result_index, const Coordinates& at,
                            Element value) {
   StoreLinear(root, result_index,
-              Linearized(b_, at, ResultShapesOf(root.shape())[result_index].dims()), value);
+              LinearIndexOf(at, ResultShapesOf(root.shape())[result_index].dims()), value);
 }
 
 void ElementEmitter::StoreLinear(const Instr& root, size_t result_index, Scalar index,
                                  Element value) {
   if (!failure_.empty()) return;
   ElementType type = ResultShapesOf(root.shape())[result_index].type();
-  ArrayId array = outputs_.at({&root, result_index});
+  ArrayId array = OutputOf(root, result_index);
   Element stored = ToStorage(b_, type, value);
   if (!IsComplex(type)) {
     b_.Store(array, index, stored[0]);
@@ -204,20 +279,20 @@ void ElementEmitter::StoreLinear(const Instr& root, size_t result_index, Scalar 
 
 Element ElementEmitter::LoadLinear(const Instr& instr, Scalar index) {
   ElementType type = instr.shape().type();
-  if (auto provided = provided_.find(&instr); provided != provided_.end()) {
-    if (provided->second.index == index.id()) return provided->second.value;
-    if (!provided->second.load_otherwise) {
+  const InstrState* state = Known(instr);
+  if (state != nullptr && state->provided) {
+    if (state->provided->index == index.id()) return state->provided->value;
+    if (!state->provided->load_otherwise) {
       Fail("an input is needed at another index than provided");
       return Zero(type);
     }
   }
-  auto input = inputs_.find(&instr);
-  if (input == inputs_.end()) {
+  if (state == nullptr || !state->input) {
     // The array that an update writes in place is not an input of the region.
     Fail(std::string(instr.info().name) + ": an update that is not stored reads it");
     return Zero(type);
   }
-  ArrayId array = input->second;
+  ArrayId array = *state->input;
   Element loaded;
   if (IsComplex(type)) {
     loaded[0] = b_.Load(array, index * b_.Index(2));
@@ -230,7 +305,7 @@ Element ElementEmitter::LoadLinear(const Instr& instr, Scalar index) {
 
 Element ElementEmitter::ReadRoot(const Instr& root, Scalar index) {
   ElementType type = root.shape().type();
-  ArrayId array = outputs_.at({&root, 0});
+  ArrayId array = OutputOf(root);
   if (!IsComplex(type)) return FromStorage(b_, type, {b_.Read(array, index), {}});
   Scalar real = b_.Read(array, index * b_.Index(2));
   return FromStorage(b_, type, {real, b_.Read(array, index * b_.Index(2) + b_.Index(1))});
@@ -238,11 +313,11 @@ Element ElementEmitter::ReadRoot(const Instr& root, Scalar index) {
 
 void ElementEmitter::OverrideLoad(const Instr& input, Scalar index, Element value,
                                   bool load_otherwise) {
-  provided_.insert_or_assign(&input, Provided{index.id(), value, load_otherwise});
+  StateOf(input).provided = Provided{index.id(), value, load_otherwise};
 }
 
 Scalar ElementEmitter::LoadStored(const Instr& input, Scalar index) {
-  return b_.Load(inputs_.at(&input), index);
+  return b_.Load(InputOf(input), index);
 }
 
 Element ElementEmitter::Operand(const Instr& instr, size_t i, const Coordinates& at) {
@@ -253,8 +328,7 @@ Element ElementEmitter::Operand(const Instr& instr, size_t i, const Coordinates&
 
 Element ElementEmitter::Compute(const Instr& instr, const Coordinates& at, size_t result_index) {
   if (IsImmediate(instr)) return Immediate(instr);
-  if (!in_region_.contains(&instr))
-    return LoadLinear(instr, Linearized(b_, at, instr.shape().dims()));
+  if (!IsInRegion(instr)) return LoadLinear(instr, LinearIndexOf(at, instr.shape().dims()));
   switch (instr.op()) {
     case Op::kIota:
       return Iota(instr, at);
@@ -290,8 +364,9 @@ Element ElementEmitter::Compute(const Instr& instr, const Coordinates& at, size_
       break;
   }
   if (instr.info().Is(kElementwise)) return Elementwise(instr, at);
-  if (instr.info().Is(kDataMovement) && HasIndexMap(instr, 0))
-    return At(*instr.operand(0), OperandCoordinates(instr, 0, at));
+  if (instr.info().Is(kDataMovement))
+    if (std::optional<IndexMap> map = IndexMapOf(instr, 0))
+      return At(*instr.operand(0), OperandCoordinates(instr, *map, at));
   Fail(std::string(instr.info().name) + ": it is not an elementwise op");
   return Zero(ResultShapesOf(instr.shape())[result_index].type());
 }
@@ -316,9 +391,9 @@ std::optional<Element> ElementEmitter::TryConstantPlusExp(const Instr& instr,
   if (instr.op() != Op::kAdd || instr.shape().type() != ElementType::kF32) return std::nullopt;
   for (size_t i = 0; i < 2; ++i) {
     const Instr& exp = *instr.operand(i);
-    if (exp.op() != Op::kExp || !in_region_.contains(&exp) || exp.users().size() != 1 ||
-        outputs_.contains({&exp, 0}))
-      continue;
+    if (exp.op() != Op::kExp || exp.users().size() != 1) continue;
+    const InstrState* state = Known(exp);
+    if (state == nullptr || !state->in_region || state->outputs_begin) continue;
     Element other = Operand(instr, 1 - i, at);
     const ScalarNode& node = b_.kernel().node(other[0].id());
     if (node.prim != Prim::kConst || !(DoubleOfBits(node.type, node.bits) >= kMinConstant))
@@ -332,7 +407,7 @@ std::optional<Element> ElementEmitter::TryConstantPlusExp(const Instr& instr,
 
 Element ElementEmitter::Elementwise(const Instr& instr, const Coordinates& at) {
   if (std::optional<Element> sum = TryConstantPlusExp(instr, at)) return *sum;
-  std::vector<Element> operands;
+  InlineVector<Element, kFewOperands> operands;
   for (size_t i = 0; i < instr.operand_count(); ++i) operands.push_back(Operand(instr, i, at));
   if (!failure_.empty()) return Zero(instr.shape().type());
   OpCall call{.op = instr.op(),
@@ -349,10 +424,11 @@ Element ElementEmitter::Elementwise(const Instr& instr, const Coordinates& at) {
 
 Element ElementEmitter::Reshape(const Instr& instr, const Coordinates& at) {
   const Instr& from = *instr.operand(0);
-  Scalar linear = Linearized(b_, at, instr.shape().dims());
+  Scalar linear = LinearIndexOf(at, instr.shape().dims());
   // Inputs are row-major, so a linear index works for any shape.
-  if (!in_region_.contains(&from) && !IsImmediate(from) && !sources_.contains(&from))
-    return LoadLinear(from, linear);
+  const InstrState* state = Known(from);
+  bool is_made = state != nullptr && (state->in_region || state->source != nullptr);
+  if (!is_made && !IsImmediate(from)) return LoadLinear(from, linear);
   return At(from, Delinearized(b_, linear, from.shape().dims()));
 }
 
@@ -391,13 +467,12 @@ Scalar ElementEmitter::CoordinateOf(const Instr& instr, const IndexMap& map, con
   return clamped / b_.Index(expr.divisor);
 }
 
-Coordinates ElementEmitter::OperandCoordinates(const Instr& instr, size_t operand,
+Coordinates ElementEmitter::OperandCoordinates(const Instr& instr, const IndexMap& map,
                                                const Coordinates& variables, Scalar* inside) {
-  std::optional<IndexMap> map = IndexMapOf(instr, operand);
   Coordinates at;
-  at.reserve(map->dims.size());
-  for (const IndexExpr& expr : map->dims)
-    at.push_back(CoordinateOf(instr, *map, expr, variables, inside));
+  at.reserve(map.dims.size());
+  for (const IndexExpr& expr : map.dims)
+    at.push_back(CoordinateOf(instr, map, expr, variables, inside));
   return at;
 }
 
@@ -405,7 +480,7 @@ Scalar ElementEmitter::StartIndex(const Instr& instr, const RunTimeStart& start,
                                   Coordinates variables) {
   variables.push_back(b_.Index(start.component));  // the component variable of the index operand
   if (!start.Moves()) return b_.Index(0);
-  Coordinates at = OperandCoordinates(instr, start.operand, variables);
+  Coordinates at = OperandCoordinates(instr, *IndexMapOf(instr, start.operand), variables);
   Scalar value = At(*instr.operand(start.operand), at)[0], last = b_.Index(start.last);
   if (start.kind == RunTimeStart::Kind::kFromEnd) {
     value = value.As(ScalarType::kIndex);
@@ -419,7 +494,7 @@ Scalar ElementEmitter::StartIndex(const Instr& instr, const RunTimeStart& start,
 
 Element ElementEmitter::Pad(const Instr& instr, const Coordinates& at) {
   Scalar inside = b_.ConstantBits(ScalarType::kPred, 1);
-  Coordinates from = OperandCoordinates(instr, 0, at, &inside);
+  Coordinates from = OperandCoordinates(instr, *IndexMapOf(instr, 0), at, &inside);
   Element padding = At(*instr.operand(1), {});
   return Choose(inside, At(*instr.operand(0), from), padding);
 }
@@ -446,7 +521,7 @@ Element ElementEmitter::Concatenate(const Instr& instr, const Coordinates& at) {
 
 Element ElementEmitter::DynamicUpdateSlice(const Instr& instr, const Coordinates& at) {
   Scalar inside = b_.ConstantBits(ScalarType::kPred, 1);
-  Coordinates from = OperandCoordinates(instr, 1, at, &inside);
+  Coordinates from = OperandCoordinates(instr, *IndexMapOf(instr, 1), at, &inside);
   return Choose(inside, At(*instr.operand(1), from), At(*instr.operand(0), at));
 }
 
@@ -506,7 +581,7 @@ Element ElementEmitter::BitcastConvert(const Instr& instr, const Coordinates& at
 void ElementEmitter::AssumeTapsInBounds(Scalar coordinate, const Dims& dims) {
   in_bounds_coordinate_ = coordinate;
   in_bounds_dims_ = dims;
-  memo_.clear();
+  memo_.Clear();
 }
 
 bool ElementEmitter::AssumesTapInBounds(const Instr& window, size_t d, Scalar coordinate) const {
@@ -522,10 +597,8 @@ Element ElementEmitter::ReduceWindow(const Instr& instr, const Coordinates& at,
     return Zero(ResultShapesOf(instr.shape())[result_index].type());
   }
   std::vector<Element> results = WindowAt(b_, *this, instr, at);
-  Key key{&instr, 0, {}};
-  for (Scalar c : at) key.at.push_back(c.id());
-  for (; key.result_index < results.size(); ++key.result_index)
-    if (key.result_index != result_index) memo_.emplace(key, results[key.result_index]);
+  for (size_t i = 0; i < results.size(); ++i)
+    if (i != result_index) memo_.Add(instr, i, at, results[i]);
   return results[result_index];
 }
 

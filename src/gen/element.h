@@ -1,15 +1,14 @@
 #pragma once
 
 #include <array>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "analysis/index_map.h"
+#include "gen/element_memo.h"
 #include "gen/region.h"
 #include "kernel/builder.h"
 #include "kernel/formulas.h"
@@ -123,7 +122,7 @@ class ElementEmitter {
   void Memoize(const Instr& instr, const Coordinates& at, Element value);
   // Drops all memoized values. Required after the body of a loop or branch closes, since values
   // read inside it are not available outside.
-  void ClearMemo() { memo_.clear(); }
+  void ClearMemo() { memo_.Clear(); }
   // From here on the element of an input at `index` (row-major) is this value instead of a load.
   // Any other element fails the emitter, or, with `load_otherwise`, is an ordinary load.
   void OverrideLoad(const Instr& input, Scalar index, Element value, bool load_otherwise = false);
@@ -135,8 +134,9 @@ class ElementEmitter {
   Coordinates UpdateDestination(const Instr& instr, const Coordinates& at);
   // Stores an element of a root.
   void Store(const Instr& root, size_t result_index, const Coordinates& at, Element value);
-  // The array of a root's first result.
-  ArrayId OutputOf(const Instr& root) const { return outputs_.at({&root, 0}); }
+  // The array of an input, and of a root's first result.
+  ArrayId InputOf(const Instr& input) const;
+  ArrayId OutputOf(const Instr& root) const { return OutputOf(root, 0); }
   void StoreLinear(const Instr& root, size_t result_index, Scalar index, Element value);
   // The u64 state words of an rng-bit-generator: key, low counter, high counter (Philox only). A
   // state of two words has no high counter: the key is returned as the third word, too, and serves
@@ -159,17 +159,47 @@ class ElementEmitter {
   void Fail(const std::string& why);
 
  private:
-  struct Key {
-    const Instr* instr;
-    size_t result_index;
-    std::vector<ValueId> at;
-    auto operator<=>(const Key&) const = default;
-  };
+  // Of one result: the only element that may be used.
   struct BoundElement {
+    size_t result_index = 0;
     std::vector<ValueId> at;
     Element value;
   };
+  // The state of OverrideLoad.
+  struct Provided {
+    ValueId index{};
+    Element value;
+    bool load_otherwise = false;
+  };
+  // What the emitter knows about an instruction: one lookup per element instead of one per fact.
+  struct InstrState {
+    const Instr* instr = nullptr;
+    bool in_region = false;
+    std::optional<ArrayId> input;         // the array of an input
+    std::optional<size_t> outputs_begin;  // of a root: its range in outputs_
+    std::vector<BoundElement> bound;
+    std::optional<Provided> provided;
+    std::shared_ptr<ElementSource> source;
+  };
+  // A row-major index that was emitted last for these coordinates.
+  struct LinearizedIndex {
+    std::vector<ValueId> at;
+    Dims dims;
+    Scalar index;
+  };
 
+  // The state of an instruction; null if nothing is known about it. Valid until the next change.
+  const InstrState* Known(const Instr& instr) const;
+  InstrState& StateOf(const Instr& instr);
+  size_t SlotOf(const Instr& instr) const;
+  void GrowSlots();
+  bool IsInRegion(const Instr& instr) const {
+    const InstrState* state = Known(instr);
+    return state != nullptr && state->in_region;
+  }
+  ArrayId OutputOf(const Instr& root, size_t result_index) const;
+  // Linearized (above). All inputs of the same dimensions are mostly read at the same coordinates.
+  Scalar LinearIndexOf(const Coordinates& at, const Dims& dims);
   ArrayId AddArgument(const Instr& instr, size_t result_index, const Shape& shape, Access access);
   // Emits an element that is neither overridden nor memoized.
   Element Compute(const Instr& instr, const Coordinates& at, size_t result_index);
@@ -193,8 +223,8 @@ class ElementEmitter {
   // The coordinates at which an op that moves elements reads an operand (analysis/index_map.h). The
   // variables of the map are the coordinates of the result. `inside` may be null if no index can be
   // out of bounds.
-  Coordinates OperandCoordinates(const Instr& instr, size_t operand, const Coordinates& variables,
-                                 Scalar* inside = nullptr);
+  Coordinates OperandCoordinates(const Instr& instr, const IndexMap& map,
+                                 const Coordinates& variables, Scalar* inside = nullptr);
   Scalar CoordinateOf(const Instr& instr, const IndexMap& map, const IndexExpr& expr,
                       const Coordinates& variables, Scalar* inside);
   // A start index, adjusted to [0, last].
@@ -202,19 +232,12 @@ class ElementEmitter {
   Element Zero(ElementType type);
 
   KernelBuilder& b_;
-  std::unordered_map<const Instr*, ArrayId> inputs_;
-  std::map<std::pair<const Instr*, size_t>, ArrayId> outputs_;
-  std::unordered_map<const Instr*, bool> in_region_;  // the instructions of the region
-  std::map<std::pair<const Instr*, size_t>, BoundElement> bound_;
-  std::map<Key, Element> memo_;
-  // The state of OverrideLoad, per input.
-  struct Provided {
-    ValueId index{};
-    Element value;
-    bool load_otherwise = false;
-  };
-  std::unordered_map<const Instr*, Provided> provided_;
-  std::unordered_map<const Instr*, std::shared_ptr<ElementSource>> sources_;
+  std::vector<InstrState> states_;
+  std::vector<uint32_t> slots_;  // hash table of numbers of states; the size is a power of two
+  std::vector<ArrayId> outputs_;
+  ElementMemo memo_;
+  std::array<LinearizedIndex, 2> linearized_;
+  size_t next_linearized_ = 0;   // which of them to replace
   Scalar in_bounds_coordinate_;  // coordinate passed to AssumeTapsInBounds
   Dims in_bounds_dims_;
   std::string failure_;

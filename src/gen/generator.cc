@@ -243,6 +243,9 @@ class MemoryFacts {
         case StmtKind::kMatMul:
           for (ValueId operand : MatMulOperandsOf(stmt)) Visit(operand);
           break;
+        case StmtKind::kAsync:
+          for (ValueId operand : AsyncOperandsOf(stmt)) Visit(operand);
+          break;
         case StmtKind::kBarrier:
           break;
       }
@@ -250,7 +253,8 @@ class MemoryFacts {
   }
 
   void Visit(ValueId root) {
-    std::vector<ValueId> worklist = {root};
+    std::vector<ValueId>& worklist = worklist_;
+    worklist.push_back(root);
     while (!worklist.empty()) {
       ValueId id = worklist.back();
       worklist.pop_back();
@@ -267,6 +271,7 @@ class MemoryFacts {
 
   const Kernel& kernel_;
   std::vector<bool> used_;
+  std::vector<ValueId> worklist_;  // of Visit, empty between its calls
 };
 
 // Whether an index distinguishes blocks and threads. If not, all of them perform the load, before

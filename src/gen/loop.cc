@@ -206,6 +206,10 @@ class LoopBuilder {
 
 // Whether an index computed per lane or inner iteration needs a division.
 bool DividesInside(const Kernel& kernel) {
+  auto is_division = [](const ScalarNode& node) {
+    return (node.prim == Prim::kDiv || node.prim == Prim::kRem) && node.type == ScalarType::kIndex;
+  };
+  if (std::ranges::none_of(kernel.nodes, is_division)) return false;
   std::vector<bool> inside(kernel.nodes.size());  // depends on a loop other than the grid
   std::vector<bool> used(kernel.nodes.size());
   std::vector<const StmtList*> blocks = {&kernel.body};
@@ -239,9 +243,7 @@ bool DividesInside(const Kernel& kernel) {
     }
     for (ValueId operand : kernel.operands(ValueId{static_cast<uint32_t>(i)}))
       if (inside[static_cast<size_t>(operand)]) inside[i] = true;
-    bool divides =
-        (node.prim == Prim::kDiv || node.prim == Prim::kRem) && node.type == ScalarType::kIndex;
-    if (divides && inside[i] && used[i]) return true;
+    if (is_division(node) && inside[i] && used[i]) return true;
   }
   return false;
 }

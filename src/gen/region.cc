@@ -4,11 +4,6 @@
 
 namespace tokamak {
 
-std::vector<Shape> ResultShapesOf(const Shape& shape) {
-  if (shape.IsTuple()) return shape.elements();
-  return {shape};
-}
-
 bool IsPlainArray(const Shape& shape) {
   return shape.IsArray() && !shape.HasDynamicDims() && shape.quant() == nullptr;
 }

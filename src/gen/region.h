@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,20 @@ struct FusedRegion {
   std::vector<const Instr*> roots;  // arrays, or flat tuples; all arrays of a tuple are outputs
 };
 
+// The shapes of an instruction's results: a view into its shape, which must outlive it. It is asked
+// for per element, so shapes are not copied.
+class ResultShapes : public std::span<const Shape> {
+ public:
+  using std::span<const Shape>::span;
+  operator std::vector<Shape>() const { return {begin(), end()}; }
+};
+
 // The shapes of an instruction's results: the array itself, or the arrays of a flat tuple.
-std::vector<Shape> ResultShapesOf(const Shape& shape);
+inline ResultShapes ResultShapesOf(const Shape& shape) {
+  if (shape.IsTuple()) return ResultShapes(shape.elements());
+  return ResultShapes(&shape, 1);
+}
+ResultShapes ResultShapesOf(Shape&& shape) = delete;
 // Whether the shape is an array with static dimensions and an unquantized element type.
 bool IsPlainArray(const Shape& shape);
 

@@ -76,7 +76,7 @@ constexpr ScheduleField kScheduleFields[] = {
     {"group", {{{&Schedule::group, kGpuContract}}}},
 };
 // In the order of Staging.
-constexpr std::string_view kStagingNames[] = {"memory", "registers", "shared"};
+constexpr std::string_view kStagingNames[] = {"memory", "registers", "shared", "bulk"};
 constexpr std::string_view kStagingField = "staging";
 
 Error BadSchedule(const std::string& why) {

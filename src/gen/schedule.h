@@ -84,6 +84,7 @@ enum class Staging : uint8_t {
   kRegisters,  // kRows, kLoop on CPUs: cached or transposed in registers
   kShared,     // copied to a panel: shared memory of a block, on CPUs memory of the
                // task. kRows: cached in registers and shared memory
+  kBulk,       // kContract on GPUs: copied in bulk to shared memory, for asynchronous multiplies
 };
 
 // Defaults: 1 of each size and count, the structure of a kernel that is not divided in that way.

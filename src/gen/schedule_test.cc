@@ -69,7 +69,7 @@ TEST(Schedule, ErrorsNameTheField) {
            Case{"contract stages=two", "stages: 'two' is not a number"},
            Case{"contract stages=2 stages=2", "the field 'stages' is repeated"},
            Case{"contract stage=2", "there is no field 'stage'; did you mean 'stages'?"},
-           Case{"contract staging=disk", "'disk' is none of memory, registers and shared"},
+           Case{"contract staging=disk", "'disk' is none of memory, registers, shared and bulk"},
        }) {
     Result<Schedule> read = ParseSchedule(of.text);
     ASSERT_FALSE(read.ok()) << of.text;

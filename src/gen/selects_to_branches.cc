@@ -58,6 +58,20 @@ double ThreadsOf(const Kernel& kernel) {
   return threads;
 }
 
+// Minimum cost of a branch's body.
+double LeastNs(const Kernel& kernel, const Machine& machine) {
+  bool is_few =
+      machine.is_gpu() && ThreadsOf(kernel) <= kFewThreads * static_cast<double>(machine.cores);
+  return (is_few ? kMinBranchCostFewThreads : kMinBranchCost) *
+         RatesOf(machine).ns[static_cast<size_t>(Pipe::kSimple)];
+}
+
+// A select whose result fits in a register that statements can write.
+bool IsNumberSelect(const ScalarNode& node) {
+  return node.prim == Prim::kSelect && node.type != ScalarType::kPred &&
+         node.type != ScalarType::kIndex;
+}
+
 class SelectGroupFinder {
  public:
   SelectGroupFinder(Kernel& kernel, const Machine& machine)
@@ -68,13 +82,10 @@ class SelectGroupFinder {
         cold_paths_(kernel),
         divergence_(kernel),
         uniform_(kernel),
+        least_ns_(LeastNs(kernel, machine)),
         uses_(kernel.nodes.size()),
         block_counts_(kernel.nodes.size()) {
     CountUses(kernel.body);
-    bool is_few =
-        machine.is_gpu() && ThreadsOf(kernel) <= kFewThreads * static_cast<double>(machine.cores);
-    least_ns_ = (is_few ? kMinBranchCostFewThreads : kMinBranchCost) *
-                rates_.ns[static_cast<size_t>(Pipe::kSimple)];
   }
 
   // The most expensive group of selects, if it is worth a branch.
@@ -114,6 +125,9 @@ class SelectGroupFinder {
           break;
         case StmtKind::kMatMul:
           for (ValueId operand : MatMulOperandsOf(stmt)) CountUse(operand);
+          break;
+        case StmtKind::kAsync:
+          for (ValueId operand : AsyncOperandsOf(stmt)) CountUse(operand);
           break;
         case StmtKind::kBarrier:
           break;
@@ -172,9 +186,7 @@ class SelectGroupFinder {
   // A select that can become an `if`, with a result that fits in a register.
   bool IsCandidate(ValueId id, double lanes) const {
     const ScalarNode& node = kernel_.node(id);
-    if (node.prim != Prim::kSelect || node.type == ScalarType::kPred ||
-        node.type == ScalarType::kIndex || block_counts_[static_cast<size_t>(id)] != 1)
-      return false;
+    if (!IsNumberSelect(node) || block_counts_[static_cast<size_t>(id)] != 1) return false;
     // Cold paths get their own branches (kernel/cold_paths.h).
     return (lanes == 1 || divergence_.ByLane(id)) && !IsColdCondition(kernel_, node.operands[0]) &&
            !DependsOnIndexOnly(node.operands[0]) && !RepeatedChoice(kernel_, id);
@@ -300,7 +312,7 @@ class SelectGroupFinder {
   ColdPaths cold_paths_;
   Divergence divergence_;
   UniformValues uniform_;
-  double least_ns_ = 0;
+  double least_ns_;
   size_t looked_at_ = 0;
   // Per value: the number of its uses, and of blocks that compute it.
   std::vector<int> uses_, block_counts_;
@@ -474,8 +486,7 @@ void Branch(Kernel& kernel, const SelectGroup& group) {
 
 // Quick check for every kernel whose cost is estimated: most have no select or too little work.
 bool MayHaveSelectGroups(const Kernel& kernel, const Machine& machine) {
-  auto is_select = [](const ScalarNode& node) { return node.prim == Prim::kSelect; };
-  if (std::ranges::none_of(kernel.nodes, is_select)) return false;
+  if (std::ranges::none_of(kernel.nodes, IsNumberSelect)) return false;
   double lanes = machine.is_gpu() ? 1 : static_cast<double>(machine.Lanes(32));
   Work work;
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
@@ -485,8 +496,7 @@ bool MayHaveSelectGroups(const Kernel& kernel, const Machine& machine) {
       AddPrim(work, kernel, ValueId{static_cast<uint32_t>(i)}, 1, lanes, machine);
     }
   }
-  const Rates& rates = RatesOf(machine);
-  return NsOfOps(work, rates) >= kMinBranchCost * rates.ns[static_cast<size_t>(Pipe::kSimple)];
+  return NsOfOps(work, RatesOf(machine)) >= LeastNs(kernel, machine);
 }
 
 }  // namespace

@@ -24,6 +24,31 @@ void ForAll(KernelBuilder& b, const Dims& domain, Coordinates& at,
   });
 }
 
+// Whether an instruction reads its operands without exchanging dimensions: if the last dimension of
+// the result moves the index of an operand, it moves it by one element.
+bool KeepsOrder(const Instr& instr) {
+  if (instr.op() == Op::kIota || instr.op() == Op::kConstant) return true;
+  if (instr.op() == Op::kBroadcast)
+    return std::ranges::is_sorted(instr.attrs<DimensionsAttrs>().dimensions);
+  return instr.info().Is(kElementwise) &&
+         std::ranges::all_of(instr.operands(), [&](const Instr* operand) {
+           return operand->shape().IsScalar() || operand->shape().dims() == instr.shape().dims();
+         });
+}
+
+// Quick check for every region that may be a loop: most have no transposed input.
+bool MayReadTransposed(const FusedRegion& region, const Dims& domain) {
+  bool has_long = std::any_of(domain.begin(), domain.end() - 1,
+                              [](int64_t size) { return size >= kLeastTransposed; });
+  return has_long &&
+         std::ranges::any_of(region.inputs,
+                             [](const Instr* input) {
+                               return input->shape().IsArray() &&
+                                      input->shape().ByteSize() > kSmallInput;
+                             }) &&
+         !std::ranges::all_of(region.instrs, [](const Instr* instr) { return KeepsOrder(*instr); });
+}
+
 }  // namespace
 
 std::vector<LoadStrides> StridesOfLoads(const FusedRegion& region, const Dims& domain) {
@@ -63,7 +88,7 @@ std::vector<LoadStrides> StridesOfLoads(const FusedRegion& region, const Dims& d
 
 TransposedInput FindTransposedInput(const FusedRegion& region, const Dims& domain) {
   TransposedInput transposed_input;
-  if (domain.size() < 2) return transposed_input;
+  if (domain.size() < 2 || !MayReadTransposed(region, domain)) return transposed_input;
   int64_t bytes = kSmallInput;
   std::vector<LoadStrides> loads = StridesOfLoads(region, domain);
   for (const LoadStrides& load : loads) {

@@ -173,7 +173,9 @@ int Deciding(const ScalarNode& node) {
 
 // Quick check for every kernel whose cost is estimated: most have no uniform condition.
 bool MayUnswitch(const Kernel& kernel) {
-  std::vector<bool> varies(kernel.nodes.size());
+  if (std::ranges::none_of(kernel.nodes, [](const ScalarNode& node) { return Deciding(node) > 0; }))
+    return false;
+  std::vector<char> varies(kernel.nodes.size());
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
     const ScalarNode& node = kernel.nodes[i];
     varies[i] = node.prim == Prim::kLoop || IsOrdered(node.prim);

@@ -186,6 +186,8 @@ inline constexpr Step kGpuPipeline[] = {
     {Pass::kHoistInputGemms},
     {Pass::kSinkAccumulations},
     {Pass::kSplitK},
+    {Pass::kPadDotOperands},
+    {Pass::kSplitDots},
     {Pass::kLegalizeDots},
     {Pass::kExpandRandom},
     {Pass::kRecognizeBatchedIndices},

@@ -31,8 +31,8 @@ double HostStepUs(const Instr& instr) {
   return kHostStep + kHostElement * elements + (any_time ? kLoop : 0);
 }
 
-// The work of a matrix product on a GPU's tensor cores: f32 operands are rounded to fewer bits and
-// counted at the bf16 rate, all other types at the f64 rate.
+// The work of a matrix product on a GPU's tensor cores: f32 operands, rounded to fewer bits or
+// converted from 16-bit types, are counted at the bf16 rate, all other types at the f64 rate.
 void AddTiles(const MatrixProduct& product, double multiplications, Work& work) {
   // Rows and columns of an output tile (chosen).
   constexpr double kTile = 128;
@@ -40,7 +40,7 @@ void AddTiles(const MatrixProduct& product, double multiplications, Work& work) 
   work.tasks = std::ceil(static_cast<double>(product.m) / kTile) *
                std::ceil(static_cast<double>(product.n) / kTile) *
                static_cast<double>(product.BatchCount());
-  work[product.type == MatrixType::kF32 ? Pipe::kMultiply16 : Pipe::kMultiply64] = multiplications;
+  work[product.type == MatrixType::kF32 ? Pipe::kTensor : Pipe::kMultiply64] = multiplications;
 }
 
 // The work of a convolution on tensor cores; overlapping windows are read from cache. Convolutions

@@ -51,6 +51,8 @@ Target DeviceTarget(Device& device, bool is_simulated) {
   target.libraries = LibraryUse::kPresent;
   if (is_simulated) return target;
   target.machine.cores = device.info().multiprocessors;
+  // wgmma and its like are of compute capability 9.0 alone (sm_90a).
+  target.machine.async_multiply = device.info().compute_major == 9;
   target.machine.rates = &RatesOfGpu(device.info());
   return target;
 }

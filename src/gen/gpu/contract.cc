@@ -21,32 +21,17 @@
 #include <algorithm>
 
 #include "gen/dot_operand.h"
+#include "gen/gpu/chain_contract.h"
+#include "gen/gpu/chain_tiling.h"
 #include "gen/gpu/contract_tiling.h"
+#include "gen/gpu/dot_panel.h"
+#include "gen/gpu/dot_results.h"
 #include "gen/gpu/gpu.h"
+#include "gen/gpu/tensor_contract.h"
 #include "gen/roots.h"
 
 namespace tokamak::gpu {
 namespace {
-
-// Bits of f32: half of the last one that TF32 keeps (MatrixMultiply::kTf32Mask, PTX ISA), the
-// smallest f32 that would round to infinity, and a NaN (IEEE 754).
-constexpr Bits kTf32Half = 0x1000, kTf32Overflow = 0x7f7ff000, kQuietNan = 0x7fc00000;
-
-// Finds the single dot of a region. Returns why there is none, empty if there is.
-std::string FindDot(const FusedRegion& region, const Machine& machine, const Instr*& dot) {
-  for (const Instr* instr : region.instrs) {
-    if (instr->op() == Op::kReduce) return "reductions of a dot's result rows need another kernel";
-    if (instr->op() != Op::kDot) continue;
-    if (dot != nullptr) return "it has a second contraction";
-    dot = instr;
-  }
-  if (dot == nullptr || !CanUseContract(*dot, machine)) return "it has no contraction";
-  for (const Instr* root : region.roots)
-    if (!root->shape().IsArray() || IsSliceUpdate(*root) ||
-        root->shape().ElementCount() != dot->shape().ElementCount())
-      return "a root has another number of elements than the contraction";
-  return "";
-}
 
 class BlockContract {
  public:
@@ -58,7 +43,8 @@ class BlockContract {
         dot_dims_(dot),
         t_(tiling),
         b_(name, Dialect::kGpu),
-        emitter_(b_, region) {
+        emitter_(b_, region),
+        panels_(b_, emitter_, region, dot_dims_, tiling.type, tiling.tf32) {
     if (t_.is_split_k()) return;
     product_.rows = t_.rows;
     product_.columns = t_.columns;
@@ -83,6 +69,7 @@ class BlockContract {
       SetTile(tile);
       batch_at_ =
           Delinearized(b_, batch_, SizesAlong(dot_dims_.lhs_dims, dot_dims_.attrs.lhs_batch));
+      panels_.SetBatch(batch_at_);
       b_.For("t", LoopRole::kThread, b_.Index(Threads()), [&](Scalar t) {
         thread_ = t;
         lhs_.begin = row_;
@@ -210,47 +197,12 @@ class BlockContract {
     ForVectors(side, [&](Scalar u, Scalar line, Scalar index) {
       Scalar along = side.begin + (side.k_is_minor ? line : index);
       Scalar depth = i * b_.Index(t_.panel_depth) + (side.k_is_minor ? index : line);
-      // Clamp the first element of a vector along the dimension of its lanes.
-      int64_t along_lanes = side.k_is_minor ? 1 : side.lanes;
-      int64_t depth_lanes = side.k_is_minor ? side.lanes : 1;
-      bool padded = t_.panels * t_.panel_depth != dot_dims_.k;
-      Scalar in_depth = depth;
-      if (side.total % side.along != 0) along = LesserOf(along, b_.Index(side.total - along_lanes));
-      if (padded) in_depth = LesserOf(depth, b_.Index(dot_dims_.k - depth_lanes));
-      ForLanes(b_, side.lanes, [&](Scalar lane) {
-        Scalar here = side.k_is_minor ? along : along + lane;
-        Scalar deep = side.k_is_minor ? in_depth + lane : in_depth;
-        Scalar value = ElementOf(side, here, deep);
-        if (padded) value = Choose(depth < b_.Index(dot_dims_.k), value, b_.Constant(t_.type, 0));
-        body(u, line, index, lane, value);
-      });
+      PanelElements elements{.along = along, .depth = depth, .lanes = side.lanes};
+      elements.checks_along = side.total % side.along != 0;
+      elements.checks_depth = t_.panels * t_.panel_depth != dot_dims_.k;
+      panels_.ForElements(side, side.total, elements,
+                          [&](Scalar lane, Scalar value) { body(u, line, index, lane, value); });
     });
-  }
-
-  Scalar ElementOf(const TileOperand& side, Scalar along, Scalar depth) {
-    Coordinates at = side.At(b_, batch_at_, along, depth);
-    // Narrow inputs stored in the type of the factors are copied without conversion.
-    bool narrow = BytesOf(t_.type) < 4;
-    if (narrow &&
-        std::find(region_.inputs.begin(), region_.inputs.end(), side.instr) != region_.inputs.end())
-      return emitter_.LoadStored(*side.instr, Linearized(b_, at, *side.dims));
-    Element value = emitter_.At(*side.instr, at);
-    if (!emitter_.failure().empty()) return b_.Constant(t_.type, 0);
-    Scalar scalar = ConvertToFactorType(b_, side.instr->shape().type(), t_.type, value);
-    return t_.tf32 ? RoundedToTf32(scalar) : scalar;
-  }
-
-  // Rounds to nearest, ties away from zero. Finite values that would become infinite are truncated
-  // instead. NaN keeps a set mantissa bit.
-  Scalar RoundedToTf32(Scalar x) {
-    auto word = [&](Bits bits) { return b_.ConstantBits(ScalarType::kU32, bits); };
-    auto kept = [&](Scalar bits) {
-      return (bits & word(MatrixMultiply::kTf32Mask)).BitsAs(ScalarType::kF32);
-    };
-    Scalar bits = x.BitsAs(ScalarType::kU32),
-           least = b_.ConstantBits(ScalarType::kF32, kTf32Overflow);
-    Scalar large = Choose(x == x, kept(bits), b_.ConstantBits(ScalarType::kF32, kQuietNan));
-    return Choose(AbsOf(x) < least, kept(bits + word(kTf32Half)), large);
   }
 
   Scalar Half(const TileOperand& side, Scalar half) {
@@ -403,18 +355,9 @@ class BlockContract {
   }
 
   void StoreResult(Scalar i, Scalar j) {
-    ElementType type = dot_.shape().type();
-    Coordinates at = batch_at_;
-    for (const Coordinates& more :
-         {Delinearized(b_, row_ + i, SizesAlong(dot_dims_.lhs_dims, dot_dims_.lhs_free)),
-          Delinearized(b_, column_ + j, SizesAlong(dot_dims_.rhs_dims, dot_dims_.rhs_free))})
-      at.insert(at.end(), more.begin(), more.end());
-    Element sum{b_.Read(results_, i * b_.Index(results_pitch_) + j), {}};
-    emitter_.Bind(dot_, 0, at, ConvertElement(b_, DotElementType(SumType()), type, sum));
-    Scalar row = batch_ * b_.Index(dot_dims_.m) + (row_ + i);
-    Scalar linear = row * b_.Index(dot_dims_.n) + (column_ + j);
-    for (const Instr* root : region_.roots)
-      StoreContractRoot(b_, emitter_, *root, dot_, at, linear);
+    Scalar sum = b_.Read(results_, i * b_.Index(results_pitch_) + j);
+    StoreDotResult(emitter_, region_, dot_, dot_dims_, {batch_at_, batch_, row_ + i, column_ + j},
+                   sum);
   }
 
   const FusedRegion& region_;
@@ -424,6 +367,7 @@ class BlockContract {
   GpuDotTiling t_;
   KernelBuilder b_;
   ElementEmitter emitter_;
+  DotPanels panels_;
   MatrixMultiply product_;
   TileOperand lhs_, rhs_;
   ArrayId sums_{}, results_{}, partial_sums_{};
@@ -432,13 +376,35 @@ class BlockContract {
   Scalar batch_, row_, column_, thread_;
 };
 
+// With asynchronous multiplies. `schedule`: if not null, exactly this one.
+BuildOutcome BuildTensor(const FusedRegion& region, const Instr& dot, const DotDimensions& dot_dims,
+                         const Schedule* schedule, const Machine& machine,
+                         const std::string& name) {
+  if (schedule != nullptr && schedule->staging != Staging::kBulk) return {};
+  TensorDot tensor = TensorDotOf(region, dot, dot_dims);
+  std::vector<Schedule> all;
+  if (schedule == nullptr) all = TensorSchedules(tensor, machine);
+  if (schedule != nullptr) all = {*schedule};
+  if (all.empty()) return {std::nullopt, "staging: no tiles for bulk copies"};
+  TensorTiling tiling;
+  if (std::string why = ExpandTensorSchedule(tensor, all[0], machine, tiling); !why.empty())
+    return {std::nullopt, why};
+  BuildOutcome outcome = BuildTensorContract(region, dot, tiling, name);
+  if (outcome.built) outcome.built->schedule = all[0];
+  return outcome;
+}
+
 }  // namespace
 
 BuildOutcome BuildContract(const FusedRegion& region, const Schedule* schedule,
                            const Machine& machine, const std::string& name) {
+  if (HasSeveralDots(region)) return BuildChain(region, schedule, machine, name);
   const Instr* dot = nullptr;
   if (std::string why = FindDot(region, machine, dot); !why.empty()) return {std::nullopt, why};
   DotDimensions dot_dims(*dot);
+  if (BuildOutcome tensor = BuildTensor(region, *dot, dot_dims, schedule, machine, name);
+      tensor.built || (schedule != nullptr && schedule->staging == Staging::kBulk))
+    return tensor;
   Schedule chosen = schedule == nullptr ? PreferredDotSchedule(*dot, dot_dims, machine) : *schedule;
   GpuDotTiling tiling;
   if (std::string why = ExpandDotSchedule(*dot, dot_dims, chosen, machine, tiling); !why.empty())
@@ -449,9 +415,13 @@ BuildOutcome BuildContract(const FusedRegion& region, const Schedule* schedule,
 }
 
 std::vector<Schedule> ContractSchedules(const FusedRegion& region, const Machine& machine) {
+  if (HasSeveralDots(region)) return ChainSchedules(region, machine);
   const Instr* dot = nullptr;
   if (!FindDot(region, machine, dot).empty()) return {};
-  return DotSchedules(*dot, DotDimensions(*dot), machine);
+  DotDimensions dot_dims(*dot);
+  std::vector<Schedule> all = TensorSchedules(TensorDotOf(region, *dot, dot_dims), machine);
+  std::ranges::copy(DotSchedules(*dot, dot_dims, machine), std::back_inserter(all));
+  return all;
 }
 
 }  // namespace tokamak::gpu

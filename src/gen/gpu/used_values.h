@@ -39,6 +39,9 @@ class UsedValues {
         case StmtKind::kMatMul:
           for (ValueId operand : MatMulOperandsOf(stmt)) Use(operand);
           break;
+        case StmtKind::kAsync:
+          for (ValueId operand : AsyncOperandsOf(stmt)) Use(operand);
+          break;
         case StmtKind::kBarrier:
           break;
       }

@@ -4,9 +4,11 @@
 #include <numeric>
 #include <tuple>
 
+#include "analysis/dot_chains.h"
 #include "gen/contract.h"
 #include "gen/dot_dimensions.h"
 #include "gen/element.h"
+#include "gen/gpu/tensor_tiling.h"
 #include "gen/library/convolution.h"
 
 namespace tokamak {
@@ -106,6 +108,24 @@ bool PrefersKernelInLoop(const Instr& dot, const Machine& machine) {
 
 }  // namespace
 
+// Whether asynchronous multiplies of our own are as fast as a library's. They fuse what is around
+// the dot and need no transposes. Libraries split K between SMs if there are few tiles.
+bool PrefersTensorContract(const Instr& dot, const Machine& machine) {
+  // Tiles per SM below which K of at least this size should be split. Chosen: with half of the SMs
+  // idle, the partial sums of a split cost less than the wait for the others.
+  constexpr double kMinTilesPerSm = 0.5;
+  constexpr int64_t kDeep = 1024;
+  DotDimensions dot_dims(dot);
+  gpu::TensorTiling tiling;
+  gpu::TensorDot tensor{dot, dot_dims, {true, true}};
+  std::vector<Schedule> schedules = gpu::TensorSchedules(tensor, machine);
+  if (schedules.empty() ||
+      !gpu::ExpandTensorSchedule(tensor, schedules[0], machine, tiling).empty())
+    return false;
+  auto per_sm = static_cast<double>(tiling.tiles()) / static_cast<double>(machine.cores);
+  return dot_dims.k < kDeep || per_sm >= kMinTilesPerSm;
+}
+
 // Whether the contract generator computes a dot although a library supports its type. The GPU
 // library is three times as fast (4096 x 4096 x 4096 bf16: 0.18 ms against 0.59), but for a shallow
 // product moving the result dominates: 96 masked products of 1024 x 1024 x 64 take 0.17 ms as one
@@ -120,6 +140,9 @@ bool PrefersGenerator(const Instr& dot, const Machine& machine) {
        std::all_of(dot.operands().begin(), dot.operands().end(),
                    [&](const Instr* operand) { return operand->shape().type() == *type; }));
   if (!accepted || PrefersKernelInLoop(dot, machine)) return true;
+  if (PrefersTensorContract(dot, machine)) return true;
+  if (machine.async_multiply && SupportsNarrowFloats(dot, machine) && IsInDotChain(dot))
+    return true;
   bool followed = dot.users().size() == 1 && (*dot.users().begin())->info().Is(kElementwise);
   return followed && DotDimensions(dot).k <= kShallowDepth;
 }

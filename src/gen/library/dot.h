@@ -75,6 +75,8 @@ bool SupportsNarrowFloats(const Instr& dot, const Machine& machine);
 bool AmortizesLibraryCall(const Instr& dot, const Machine& machine);
 // Whether a generator computes the dot although a library may support it: step 2 above.
 bool PrefersGenerator(const Instr& dot, const Machine& machine);
+// Whether asynchronous multiplies of our own are as fast as a library's.
+bool PrefersTensorContract(const Instr& dot, const Machine& machine);
 // Contracting dimensions may be listed in any order that both operands share. Returns two
 // candidates: ascending in lhs, and ascending in rhs.
 std::vector<std::pair<Dims, Dims>> ContractingOrders(const DotAttrs& attrs);

@@ -6,6 +6,7 @@
 #include "gen/library/dot.h"
 #include "gen/library/libraries.h"
 #include "passes/passes.h"
+#include "passes/target/swap_sides.h"
 #include "rewrite/edit_computations.h"
 #include "rewrite/editor.h"
 
@@ -111,8 +112,8 @@ class DotLegalizer {
   PassContext& context_;
 };
 
-// If a dot is transposed so that the dimensions of lhs come last, exchanges its operands: rows are
-// then written contiguously. Returns whether it did.
+}  // namespace
+
 bool SwapSides(Instr& dot, PassContext& context) {
   if (dot.users().size() != 1 || dot.parent()->root() == &dot) return false;
   Instr& transpose = **dot.users().begin();
@@ -140,8 +141,6 @@ bool SwapSides(Instr& dot, PassContext& context) {
   context.Accepted("contraction.swap-sides", dot, nullptr, "its results are transposed");
   return true;
 }
-
-}  // namespace
 
 // Inserts conversions (bf16, f16 to f32 and back) and transposes around dots that a library
 // computes, so that it supports them directly. Exchanges the operands of generated dots whose

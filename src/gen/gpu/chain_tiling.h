@@ -1,0 +1,87 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/dot_chains.h"
+#include "analysis/live_columns.h"
+#include "cost/machine.h"
+#include "gen/dot_dimensions.h"
+#include "gen/gpu/tensor_tiling.h"
+#include "gen/region.h"
+#include "gen/schedule.h"
+
+// Tile sizes of chains of two dots (analysis/dot_chains.h) that GPUs compute in one kernel, with
+// asynchronous multiplies.
+//
+//   thread block = 128 producer threads, of which one starts the copies, and warpgroups of 128
+//                  threads, each with 64 of the `rows` of a tile
+//   rows         = of a tile; its operand of the first dot stays in shared memory
+//   columns      = of the scores that are computed at once, and rows of the second dot's operand
+//   stages       = tiles of columns in shared memory, of both operands
+//   grid         = at most one thread block per SM; a block computes every blocks-th tile of rows
+//
+// In a Schedule, `tile` is rows x columns x padded depth of the first dot, `inner` 64 x padded
+// columns of the second one.
+
+namespace tokamak::gpu {
+
+// A region that consists of a chain and of elementwise ops around it.
+struct ChainRegion {
+  DotChain chain;
+  RunningChain running;
+  LiveColumns live;
+  std::optional<DimsAlong> along;          // of values that do not depend on the product
+  std::optional<DimsAlong> along_product;  // of the product's consumers
+};
+
+// Returns why a region is no chain, empty if `found` is set. Depends on the region alone.
+std::string FindChain(const FusedRegion& region, ChainRegion& found);
+// Whether the region has two dots or more: BuildContract then builds a chain or nothing.
+bool HasSeveralDots(const FusedRegion& region);
+
+// An operand of a dot as the multiplies read it: panels of lines of 128 bytes (MatrixMultiply).
+struct ChainSide {
+  TensorOperand tensor;
+  bool is_of_product = false, has_rows = false;  // an operand of the product, else of the scores
+  size_t operand = 0;
+  // For each batch dimension of the tensor, the dimension of the scores (or DimsAlong::kUnit).
+  Dims batch;
+  int64_t free = 0, depth = 0;  // elements of a tile, padded
+  int64_t line = 0;             // elements of 128 bytes
+
+  int64_t lines() const { return tensor.is_k_major ? free : depth; }
+  int64_t panels() const;
+  int64_t panel() const { return lines() * line; }  // elements
+  int64_t size() const { return panels() * panel(); }
+};
+
+struct ChainTiling {
+  ScalarType type{};
+  ChainSide rows_side, columns_side, values_side;
+  int64_t rows = 0, columns = 0;  // of a tile of the scores
+  int64_t depth = 0, width = 0;   // of the scores' dot; columns of the product; padded
+  int64_t stages = 0;
+  int64_t row_tiles = 0, column_tiles = 0, batch = 1;
+  int64_t blocks = 0;
+
+  int64_t warpgroups() const { return rows / kWarpgroupRows; }
+  int64_t consumers() const { return warpgroups() * kWarpgroupThreads; }
+  int64_t threads() const { return consumers() + kWarpgroupThreads; }
+  int64_t tiles() const { return batch * row_tiles; }
+  // Registers of a thread that multiplies; those of the producer are kCopyRegisters.
+  int64_t ConsumerRegisters() const;
+};
+// Chosen: what the addresses of copies need, rounded up; the warpgroups get the rest.
+inline constexpr int64_t kCopyRegisters = 40;
+
+// The schedules of a chain, the preferred one first; empty if the machine or the operands do not
+// fit.
+std::vector<Schedule> ChainSchedules(const FusedRegion& region, const Machine& machine);
+// Returns why the schedule does not fit, empty if `tiling` is set.
+std::string ExpandChainSchedule(const FusedRegion& region, const ChainRegion& found,
+                                const Schedule& schedule, const Machine& machine,
+                                ChainTiling& tiling);
+
+}  // namespace tokamak::gpu

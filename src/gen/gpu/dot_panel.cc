@@ -1,0 +1,42 @@
+#include "gen/gpu/dot_panel.h"
+
+#include <algorithm>
+
+#include "gen/contract.h"
+
+namespace tokamak::gpu {
+namespace {
+
+// Bits of f32: half of the last one that TF32 keeps (MatrixMultiply::kTf32Mask, PTX ISA), the
+// smallest f32 that would round to infinity, and a NaN (IEEE 754).
+constexpr Bits kTf32Half = 0x1000, kTf32Overflow = 0x7f7ff000, kQuietNan = 0x7fc00000;
+
+}  // namespace
+
+Scalar DotPanels::ElementOf(const DotOperand& side, Scalar along, Scalar depth) {
+  Coordinates at = side.At(b_, batch_at_, along, depth);
+  // Narrow inputs stored in the type of the factors are copied without conversion.
+  bool narrow = BytesOf(type_) < 4;
+  if (narrow &&
+      std::find(region_.inputs.begin(), region_.inputs.end(), side.instr) != region_.inputs.end())
+    return emitter_.LoadStored(*side.instr, Linearized(b_, at, *side.dims));
+  Element value = emitter_.At(*side.instr, at);
+  if (!emitter_.failure().empty()) return b_.Constant(type_, 0);
+  Scalar scalar = ConvertToFactorType(b_, side.instr->shape().type(), type_, value);
+  return tf32_ ? RoundedToTf32(scalar) : scalar;
+}
+
+// Rounds to nearest, ties away from zero. Finite values that would become infinite are truncated
+// instead. NaN keeps a set mantissa bit.
+Scalar DotPanels::RoundedToTf32(Scalar x) {
+  auto word = [&](Bits bits) { return b_.ConstantBits(ScalarType::kU32, bits); };
+  auto kept = [&](Scalar bits) {
+    return (bits & word(MatrixMultiply::kTf32Mask)).BitsAs(ScalarType::kF32);
+  };
+  Scalar bits = x.BitsAs(ScalarType::kU32),
+         least = b_.ConstantBits(ScalarType::kF32, kTf32Overflow);
+  Scalar large = Choose(x == x, kept(bits), b_.ConstantBits(ScalarType::kF32, kQuietNan));
+  return Choose(AbsOf(x) < least, kept(bits + word(kTf32Half)), large);
+}
+
+}  // namespace tokamak::gpu

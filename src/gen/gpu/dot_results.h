@@ -1,0 +1,26 @@
+#pragma once
+
+#include "cost/machine.h"
+#include "gen/dot_dimensions.h"
+#include "gen/element.h"
+#include "gen/region.h"
+
+// What the GPU generators of dots do with a finished sum.
+
+namespace tokamak::gpu {
+
+// A row and a column of the result of one matrix of the batch.
+struct DotPosition {
+  Coordinates batch_at;
+  Scalar batch, row, column;
+};
+
+// Returns why a region does not consist of one dot with its producers and consumers, empty if
+// `dot` is set.
+std::string FindDot(const FusedRegion& region, const Machine& machine, const Instr*& dot);
+
+// Evaluates the consumers of one element of the dot's result, and stores the roots.
+void StoreDotResult(ElementEmitter& emitter, const FusedRegion& region, const Instr& dot,
+                    const DotDimensions& dot_dims, const DotPosition& position, Scalar sum);
+
+}  // namespace tokamak::gpu

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "cost/machine.h"
+#include "gen/dot_dimensions.h"
+#include "gen/dot_operand.h"
+#include "gen/gpu/operand_view.h"
+#include "gen/region.h"
+#include "gen/schedule.h"
+#include "kernel/kernel.h"
+#include "support/ceil_div.h"
+
+// Tile sizes of dots that GPUs compute with asynchronous multiplies (Staging::kBulk): the operands
+// are copied to shared memory by the bulk copy engine, and warpgroups multiply from there. The sum
+// of a result adds its terms in the order of K, whatever the tiling: tile sizes do not change
+// results.
+//
+//   thread block = 128 producer threads, of which one starts the copies, and `warpgroups` of 128
+//                  threads, each with `inner_rows` x `columns` results of the tile in registers.
+//                  With fewer inner_rows than rows, the warpgroups share each tile. Otherwise they
+//                  take turns (`alternates`): while one multiplies its tile, the other one stores
+//                  the results of the tile before.
+//                  An operand that is computed in the kernel, or whose rows the bulk copy engine
+//                  cannot address, is stored to the panels by all producer threads
+//   stages       = panels of both operands in shared memory, each with two mbarriers: `full` when
+//                  the copies have come, `empty` when all warps have multiplied
+//   grid         = at most one thread block per SM; a block computes every blocks-th tile
+//
+// A panel has the 128-byte rows that copies and multiplies swizzle (MatrixMultiply::kPanelBytes),
+// along K or along the rows (columns) of the result, whichever is adjacent in memory.
+
+namespace tokamak::gpu {
+
+inline constexpr int64_t kWarpgroupRows = MatrixMultiply::kWarpgroupRows,
+                         kWarpgroupThreads = MatrixMultiply::kWarpgroupThreads;
+
+// An operand as the bulk copy engine sees it. Dimension 0 is contiguous. Without dimensions, the
+// producer's threads compute or load the elements.
+struct TensorOperand {
+  struct Dimension {
+    enum class Along : uint8_t { kDepth, kFree, kBatch } along{};
+    size_t batch = 0;  // kBatch: number of the batch dimension; all of them if `is_all`
+    bool is_all = false;
+    int64_t size = 0, stride = 0;
+    int64_t start = 0;  // added to coordinates
+  };
+  std::vector<Dimension> dimensions;
+  bool is_k_major = false;
+  const Instr* array = nullptr;  // in which the elements are, if there are dimensions
+
+  bool IsBulk() const { return !dimensions.empty(); }
+};
+
+struct TensorTiling {
+  ScalarType type{};
+  TensorOperand lhs, rhs;
+  int64_t rows = 0, columns = 0, depth = 0;  // of a tile and its panels
+  int64_t inner_rows = 0, warpgroups = 0;    // rows of a warpgroup, and their number
+  int64_t stages = 0, group = 1;
+  int64_t panels = 0, row_tiles = 0, column_tiles = 0;
+  int64_t batch = 1;
+  int64_t blocks = 0;  // of the grid
+
+  int64_t WarpgroupsOfTile() const { return rows / inner_rows; }
+  bool Alternates() const { return warpgroups > WarpgroupsOfTile(); }
+  int64_t consumers() const { return warpgroups * MatrixMultiply::kWarpgroupThreads; }
+  int64_t threads() const { return consumers() + MatrixMultiply::kWarpgroupThreads; }
+  int64_t tiles() const { return batch * row_tiles * column_tiles; }
+  // Elements of 128 bytes.
+  int64_t line() const { return MatrixMultiply::kPanelBytes / BytesOf(type); }
+  // Columns of rhs in shared memory: whole panels. A multiply uses `columns` of them.
+  int64_t LoadedColumns() const { return rhs.is_k_major ? columns : RoundUp(columns, line()); }
+  int64_t Multiplies() const { return inner_rows / MatrixMultiply::kWarpgroupRows; }
+  int64_t AccumulatorsPerThread() const {
+    return inner_rows * columns / MatrixMultiply::kWarpgroupThreads;
+  }
+};
+
+// Columns of the results that a warp stores at once. Chosen: 16 sums of each thread, few enough
+// registers beside the others, and the consumers' code is not unrolled further.
+inline constexpr int64_t kResultColumns = 32;
+
+// An operand as a tensor of the bulk copy engine, with its contracted dimensions in this order.
+// Without dimensions if it is not in memory, has no contiguous dimension, or rows that are not
+// multiples of 16 bytes.
+TensorOperand TensorOperandOf(const DotOperand& side, const Dims& contracting, bool is_input,
+                              ScalarType type);
+TensorOperand TensorOperandOf(const DotOperand& side, const Dims& contracting,
+                              const OperandView& view, ScalarType type);
+
+// A dot, and which of its operands are in memory: inputs of its region, or views of them.
+struct TensorDot {
+  const Instr& dot;
+  const DotDimensions& dot_dims;
+  std::array<bool, 2> is_input{};
+  std::array<OperandView, 2> views{};  // without array: the input is the operand itself
+};
+TensorDot TensorDotOf(const FusedRegion& region, const Instr& dot, const DotDimensions& dot_dims);
+
+// Whether the machine has the instructions and the dot the types and sizes for it; returns why not,
+// empty if `tiling` has its type and operands.
+std::string WhyNoTensorDot(const TensorDot& tensor, const Machine& machine, TensorTiling& tiling);
+// The schedules of a dot with Staging::kBulk, the preferred one first; empty if WhyNoTensorDot.
+std::vector<Schedule> TensorSchedules(const TensorDot& tensor, const Machine& machine);
+// Returns why the schedule does not fit the dot or the machine, empty if `tiling` is set.
+std::string ExpandTensorSchedule(const TensorDot& tensor, const Schedule& schedule,
+                                 const Machine& machine, TensorTiling& tiling);
+
+// Predicted microseconds of the kernel of a dot with these sizes (batch, m, n and k) of 16-bit
+// elements, with the best tiles. `lanes`, for lhs and rhs: 0 if the bulk copy engine reads the
+// operand, else the elements of an access of the producer's threads, which then read it.
+double TensorTime(const DotDimensions& dot_dims, const Machine& machine,
+                  const std::array<int64_t, 2>& lanes = {});
+// That number for an operand that the bulk copy engine cannot address.
+int64_t ProducerLanes(const DotOperand& side, int64_t bytes);
+
+}  // namespace tokamak::gpu
