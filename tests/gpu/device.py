@@ -73,6 +73,12 @@ class Parts:
         command = [self.bin / "random_programs", "--wide", "--seeds", "0..150", "--pass", f"on:{self.backend}", "--jobs", str(self.jobs)]
         return Part(command, 120, "the interpreter, on each kernel's own inputs", {"TOKAMAK_CHECK": "kernels"})
 
+    def contractions(self):
+        """500 random contractions, with preferred schedules and with small tiles of bulk copies"""
+        command = [self.bin / "random_programs", "--contractions", "--seeds", "0..500", "--pass", f"on:{self.backend}", "--pass", f"on:{self.backend}/bulk",
+                   "--jobs", str(self.jobs), "--statistics"]  # fmt: skip
+        return Part(command, 300, "the interpreter, on each kernel's own inputs", {"TOKAMAK_CHECK": "kernels"})
+
     def corpora(self):
         """The corpora that the CPU backend runs"""
         command = [sys.executable, ROOT / "tools/corpus.py", "--tokamak", self.bin / "tokamak", "--backend", self.backend, "-j",
@@ -148,7 +154,7 @@ class Parts:
         return ["--programs", carried] if carried.exists() else []
 
 
-ALL = ["device", "kernels", "text", "random", "checked", "corpora", "bits", "faults", "sanitizer", "harnesses", "examples", "jax", "model", "plans", "speed", "bars", "loops"]  # fmt: skip
+ALL = ["device", "kernels", "text", "random", "checked", "contractions", "corpora", "bits", "faults", "sanitizer", "harnesses", "examples", "jax", "model", "plans", "speed", "bars", "loops"]  # fmt: skip
 
 
 def tally(text):

@@ -1,13 +1,18 @@
 // Compiles programs for a backend and runs them there.
 #include <algorithm>
+#include <atomic>
+
+#include <fmt/format.h>
 
 #include "analysis/cumulative_window.h"
 #include "analysis/index_map.h"
 #include "driver/compile/compilation.h"
+#include "driver/compile/devices.h"
 #include "driver/compile/fusion_options.h"
 #include "driver/run/compiled_run.h"
 #include "gen/generator.h"
 #include "ir/clone.h"
+#include "random/bulk_schedules.h"
 #include "random/check.h"
 
 namespace tokamak::fuzz {
@@ -127,9 +132,19 @@ bool IsExact(const Instr& instr) {
   return !HasReals(instr, IsReal) || IsExactOnReals(instr.op());
 }
 
+// "h200": a machine with all SMs of an H200, simulated. Otherwise the name of a backend.
+Result<Target> TargetOf(const std::string& name) {
+  if (name != "h200") return TargetOfBackend(name);
+  TOK_TRY(Target target, TargetNamed(name));
+  target.libraries = LibraryUse::kNone;
+  TOK_TRY(target.device, DeviceOf("sim-cuda"));
+  return target;
+}
+
 class OnBackend : public Transformation {
  public:
-  // "cpu", or "cpu/rules": the fusion planner (CompileOptions::fusion).
+  // "cpu", or "cpu/rules": the fusion planner (CompileOptions::fusion); "h200/bulk": schedules with
+  // bulk copies for the contractions that have some.
   explicit OnBackend(std::string backend) : backend_(std::move(backend)) {
     size_t slash = backend_.find('/');
     if (slash == std::string::npos) return;
@@ -138,6 +153,9 @@ class OnBackend : public Transformation {
   }
   std::string name() const override {
     return "on:" + backend_ + (fusion_.empty() ? "" : "/" + fusion_);
+  }
+  std::string Summary() const override {
+    return fmt::format("{} programs with a contraction of bulk copies", bulk_programs_.load());
   }
   bool Keeps(const Module& module) const override {
     for (const auto& computation : module.computations())
@@ -158,11 +176,20 @@ class OnBackend : public Transformation {
     CompileOptions options;
     options.backend = backend_;
     options.strict = true;
-    if (!fusion_.empty()) {
+    bool is_bulk = fusion_ == "bulk";
+    if (!fusion_.empty() && !is_bulk) {
       TOK_TRY(options.fusion, ParseFusionMode(fusion_));
     }
     options.hoist = true;
-    TOK_TRY(CompiledRun program, CompiledRun::Make(module, options));
+    TOK_TRY(Target target, TargetOf(backend_));
+    TOK_TRY(CompiledRun program, CompiledRun::Make(module, target, options));
+    if (is_bulk) {
+      options.schedules.forced = BulkSchedules(program.executable().compilation());
+      if (!options.schedules.forced.empty()) {
+        TOK_TRY(program, CompiledRun::Make(module, target, options));
+      }
+    }
+    if (HasBulkSchedule(program.executable().compilation())) ++bulk_programs_;
     for (const Decision& decision : program.executable().compilation().log.all())
       if (decision.because.starts_with(kGeneratorBug))
         return MakeError(ErrorCode::kKernelStructure, ToString(decision));
@@ -171,6 +198,7 @@ class OnBackend : public Transformation {
 
  private:
   std::string backend_, fusion_;
+  mutable std::atomic<int64_t> bulk_programs_{0};  // runs of them, two per program
 };
 
 }  // namespace

@@ -25,6 +25,8 @@ class Transformation {
   virtual bool Keeps(const Module&) const { return true; }
   // Whether the result must run even if its values are not promised.
   virtual bool RunsAlways() const { return false; }
+  // What the runs so far covered, for --statistics; may be empty.
+  virtual std::string Summary() const { return {}; }
   virtual Result<std::unique_ptr<Module>> Apply(const Module& module) const = 0;
   // Runs the transformed program.
   virtual Result<RunOutcome> Run(const Module& module, std::span<const Value> inputs,
@@ -39,8 +41,9 @@ class Transformation {
 std::unique_ptr<Transformation> TransformationNamed(std::string_view name);
 std::vector<std::string> TransformationNames();
 std::unique_ptr<Transformation> PassNamed(std::string_view name);
-// "on:cpu", "on:sim": compiled and run there. Values are promised for programs whose every bit is
-// fixed by the reference semantics: no functions, no sums of reals.
+// "on:cpu", "on:sim": compiled and run there; "on:h200": for all SMs of that GPU, simulated. Values
+// are promised for programs whose every bit is fixed by the reference semantics: no functions, no
+// sums of reals.
 std::unique_ptr<Transformation> BackendNamed(std::string_view name);
 std::vector<std::string> PassNames();
 // Whether every backend computes the instruction with the bits of the reference interpreter.

@@ -87,6 +87,9 @@ int Run(const Options& options) {
   if (options.statistics) {
     PrintCounts("ops:", tally.ops);
     PrintCounts("rejected:", tally.rejections);
+    for (const auto& transformation : transformations)
+      if (std::string summary = transformation->Summary(); !summary.empty())
+        std::printf("%s: %s\n", transformation->name().c_str(), summary.c_str());
   }
   if (!options.keep.empty()) KeepFailures(options, tally);
   std::printf(

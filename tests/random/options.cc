@@ -52,6 +52,10 @@ bool ParseFlag(std::string_view word, Options& options) {
   } else if (word == "--wide") {
     options.size.wide = true;
     options.size.max_elements = 6000;
+  } else if (word == "--contractions") {
+    options.size.contractions = true;
+    // Chosen: 4097 x 255 elements. The number of products limits the time of a program.
+    options.size.max_elements = 1 << 20;
   } else if (word == "--exact") {
     options.size.exact = true;
   } else if (word == "--statistics") {
@@ -108,7 +112,8 @@ std::string HelpText() {
   std::string text =
       "usage: random_programs [--seeds A..B] [--round-trip] [--pass NAME]... [--pipeline] [--all]\n"
       "                       [--jobs N] [--keep DIR] [--max-instrs N] [--most-findings N]\n"
-      "                       [--wide] [--exact] [--print] [--hash] [--statistics] [FILE]...\n"
+      "                       [--wide] [--exact] [--contractions] [--print] [--hash] "
+      "[--statistics] [FILE]...\n"
       "\n"
       "Draws a random well-typed program for each seed A, A+1 ... B-1 (0..1000), sends it through\n"
       "the transformations asked for, and compares what the interpreter computes before and "
@@ -126,6 +131,9 @@ std::string HelpText() {
       "                 about drawing changes\n"
       "  --wide         other programs: larger arrays, and more that scans, sorts, scatters, "
       "multiplies\n"
+      "  --contractions other programs: products of matrices of all types and sizes, and what is "
+      "fused with\n"
+      "                 them. They promise no bits: with TOKAMAK_CHECK=kernels\n"
       "  --exact        programs of ops alone whose bits every backend promises: none is skipped "
       "for "
       "that\n"

@@ -145,6 +145,14 @@ void Decorate(Random& random, Module& module) {
   }
 }
 
+// A program of all ops; returns its result.
+Instr* DrawOps(ProgramBuilder& entry) {
+  for (int64_t i = entry.random().Between(1, 3); i > 0; --i)
+    entry.Parameter(DrawParameterShape(entry));
+  DrawOn(entry, entry.program_state().target);
+  return DrawRoot(entry);
+}
+
 }  // namespace
 
 void DrawOn(ProgramBuilder& builder, int instrs) {
@@ -173,10 +181,7 @@ std::unique_ptr<Module> DrawProgram(uint64_t seed, const ProgramSize& size) {
       program_state.random.Between(std::min(4, size.max_instrs / 2), size.max_instrs - 2));
   ProgramBuilder entry(program_state, "main", ProgramBuilder::Kind::kEntry, 0);
   module->set_entry(entry.computation());
-  for (int64_t i = program_state.random.Between(1, 3); i > 0; --i)
-    entry.Parameter(DrawParameterShape(entry));
-  DrawOn(entry, program_state.target);
-  Instr* root = DrawRoot(entry);
+  Instr* root = size.contractions ? DrawContractions(entry) : DrawOps(entry);
   TOK_CHECK(root != nullptr, "a drawn program has no result");
   entry.computation()->set_root(root);
   RemoveUncalled(*module);

@@ -19,6 +19,8 @@ struct ProgramSize {
   // Only ops with the same bits on every backend: no sums of reals, no functions of limited
   // accuracy.
   bool exact = false;
+  // Contractions with up to 2^24 products, instead of all ops (draw_contraction_program.cc).
+  bool contractions = false;
   // The first argument, or the second if programs are wide.
   int64_t Of(int64_t narrow, int64_t when_wide) const { return wide ? when_wide : narrow; }
 };

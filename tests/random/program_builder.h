@@ -146,6 +146,8 @@ std::span<const Drawer> LoopDrawers();
 std::span<const Drawer> StructureDrawers();
 std::span<const Drawer> HostDrawers();
 
+// A program of contractions, and of what generators fuse with them. Returns the result.
+Instr* DrawContractions(ProgramBuilder& builder);
 // Adds about `instrs` instructions with randomly chosen drawers.
 void DrawOn(ProgramBuilder& builder, int instrs);
 // A value of the computation without uses, or any value if there is none.
