@@ -32,6 +32,7 @@ PAGES = {
     "model": ("bench/model_error.py", ["model", "model_x86_64_16", "model_aarch64_2", "model_cuda"]),
     "never_slower": ("bench/never_slower.py", ["never_slower", "never_slower_cuda"]),
     "planning": ("bench/plan_times.py", ["planning"]),
+    "products": ("bench/run_products.py", ["products"]),
     "schedules": ("bench/schedules.py", ["schedules", "schedules_cuda"]),
     "train_cpu": ("bench/run_train.py", ["train_cpu"]),
 }
