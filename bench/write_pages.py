@@ -21,7 +21,7 @@ RESULTS = ROOT / "docs/results"
 PAGES = {
     "counters": ("bench/counters.py", ["counters"]),
     "cpu": ("bench/run_cpu.py", ["cpu", "cpu_x86_64_16"]),
-    "cuda": ("bench/run_cuda.py", ["cuda", "cuda_models"]),
+    "cuda": ("bench/run_cuda.py", ["cuda", "cuda_models", "cuda_bert"]),
     "dispatch": ("bench/run_dispatch.py", ["dispatch"]),
     "foundation": ("bench/run_foundation.py", ["foundation"]),
     "fusion": ("bench/fusion_ladder.py", ["fusion", "fusion_times"]),

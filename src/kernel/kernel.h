@@ -266,8 +266,9 @@ struct TileCopy {
   }
   static constexpr size_t kMaxRank = 5;    // PTX ISA, cp.async.bulk.tensor
   static constexpr int64_t kMaxBox = 256;  // elements along a dimension (CUDA driver API)
-  static constexpr int64_t kAlignment =
-      16;  // bytes of the tensor and its strides (CUDA driver API)
+  // Bytes of the tensor and its strides (CUDA driver API), and of `at` of dimension 0 (measured: an
+  // H200 ends other copies with an illegal instruction).
+  static constexpr int64_t kAlignment = 16;
 };
 
 // Operations on asynchronous work of a thread block: mbarriers, bulk copies, multiplies.

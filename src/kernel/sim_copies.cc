@@ -28,6 +28,7 @@ Status SimCopies::Issue(const SimThread& thread, const SimOp& op, const Request&
   TOK_RETURN_IF_ERROR(CheckDestination(*pending.copy, pending.to_index));
   for (uint32_t slot : request.coordinates)
     pending.at.push_back(static_cast<int64_t>(thread.slots[slot]));
+  TOK_RETURN_IF_ERROR(CheckStart(*pending.copy, pending.at[0]));
   pending.issued = state_.clocks.OfThread(thread.agent.thread);
   state_.clocks.Tick(thread.agent.thread);
   pending_.push_back(std::move(pending));
@@ -45,6 +46,15 @@ Status SimCopies::CheckDestination(const TileCopy& copy, int64_t to_index) const
   return MakeError(ErrorCode::kKernelAsync,
                    fmt::format("copies to {}[{}], which is not aligned to {} bytes", to.name,
                                to_index, alignment));
+}
+
+Status SimCopies::CheckStart(const TileCopy& copy, int64_t at) const {
+  const Array& from = state_.kernel.array(copy.from);
+  if (at * BytesOf(from.type) % TileCopy::kAlignment == 0) return Ok();
+  return MakeError(ErrorCode::kKernelAsync,
+                   fmt::format("copies a box of {} that starts at {} along its rows, which is not "
+                               "a multiple of {} bytes",
+                               from.name, at, TileCopy::kAlignment));
 }
 
 void SimCopies::CountRound() {

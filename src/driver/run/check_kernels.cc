@@ -380,11 +380,19 @@ bool MultipliesTf32(const StmtList& block) {
   });
 }
 
+bool AllowsTf32(const Instr& dot) {
+  const DotAttrs& attrs = dot.attrs<DotAttrs>();
+  return !attrs.algorithm && std::ranges::all_of(attrs.precision, [](Precision precision) {
+    return precision == Precision::kDefault;
+  });
+}
+
 KernelChecker::KernelChecker(const LoweredProgram& program, const Module& module,
-                             std::span<const HostFunction* const> functions)
+                             std::span<const HostFunction* const> functions, bool library_tf32)
     : program_(program),
       module_(module),
       functions_(functions),
+      library_tf32_(library_tf32),
       reference_runner_(reference_),
       oracle_runner_(oracle_) {
   oracle_.mode = NumericMode::kOracle;
@@ -422,6 +430,7 @@ KernelChecker::Work KernelChecker::WorkOf(const RunStep& step) const {
                        : step.kind == StepKind::kCall  ? program_.call_instrs[step.target]
                                                        : program_.host_instrs[step.target];
   Work work{.instrs = {instr}, .arguments = {}, .updates = {}, .name = "library step"};
+  work.tf32 = library_tf32_ && instr->op() == Op::kDot && AllowsTf32(*instr);
   for (const Instr* operand : instr->operands()) work.arguments.push_back({.instr = operand});
   for (size_t i = 0; i < ResultShapesOf(instr->shape()).size(); ++i)
     work.arguments.push_back({.instr = instr, .result_index = i, .is_output = true});

@@ -16,6 +16,9 @@ namespace tokamak {
 
 // Whether some product uses only 11 significand bits of its f32 operands.
 bool MultipliesTf32(const StmtList& block);
+// As in XLA, f32 operands of a dot on a GPU may lose bits unless the program requests more
+// precision.
+bool AllowsTf32(const Instr& dot);
 
 // TOKAMAK_CHECK=kernels: after each kernel and each library call, the interpreter recomputes the
 // step from the same input arrays. The first step that differs ends the run with TK4006. One
@@ -29,9 +32,10 @@ bool MultipliesTf32(const StmtList& block);
 // must be equal.
 class KernelChecker final : public StepWatcher {
  public:
-  // All must outlive the checker.
+  // All must outlive the checker. `library_tf32`: the library multiplies f32 with the significand
+  // bits of TF32 where a dot allows it (AllowsTf32).
   KernelChecker(const LoweredProgram& program, const Module& module,
-                std::span<const HostFunction* const> functions);
+                std::span<const HostFunction* const> functions, bool library_tf32 = false);
 
   Status Before(const RunStep& step, std::span<void* const> arguments) override;
   Status After(const RunStep& step, std::span<void* const> arguments) override;
@@ -62,6 +66,7 @@ class KernelChecker final : public StepWatcher {
   const LoweredProgram& program_;
   const Module& module_;
   std::span<const HostFunction* const> functions_;
+  bool library_tf32_;
   RunOptions reference_, oracle_;
   InstrRunner reference_runner_, oracle_runner_;
   Values inputs_;  // inputs of the current step

@@ -86,7 +86,8 @@ class CudaExecutable final : public Executable {
                   .host = host,
                   .stop = control.stop,
                   .recorder = control.recorder};
-    if (check_kernels_) run.watcher = &checker.emplace(program_, module_, functions_.all());
+    if (check_kernels_)
+      run.watcher = &checker.emplace(program_, module_, functions_.all(), /*library_tf32=*/true);
     Status status = IssueSteps(steps_, run);
     if (status.ok()) status = host.Finish(control.checks);
     if (!status.ok() && status.error().code != ErrorCode::kKernelDiffers)

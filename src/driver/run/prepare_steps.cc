@@ -9,12 +9,12 @@
 
 #include "driver/compile/device_calls.h"
 #include "driver/compile/device_loops.h"
+#include "driver/run/check_kernels.h"
 #include "driver/run/device_steps.h"
 
 namespace tokamak {
 namespace {
 
-// As in XLA, f32 operands may lose bits unless the program requests more precision.
 cuda::ProductKind KindOf(const Instr& dot) {
   using Narrow = cuda::ProductKind::Narrow;
   auto narrow = [](const Instr& instr) {
@@ -23,10 +23,7 @@ cuda::ProductKind KindOf(const Instr& dot) {
            : type == ElementType::kF16 ? Narrow::kF16
                                        : Narrow::kNo;
   };
-  const DotAttrs& attrs = dot.attrs<DotAttrs>();
-  bool asks = std::any_of(attrs.precision.begin(), attrs.precision.end(),
-                          [](Precision p) { return p != Precision::kDefault; });
-  return {narrow(*dot.operand(0)), narrow(dot), !asks && !attrs.algorithm};
+  return {narrow(*dot.operand(0)), narrow(dot), AllowsTf32(dot)};
 }
 
 // Number of steps of a CUDA graph. Below the minimum, launching the graph takes longer than

@@ -83,6 +83,22 @@ bool AddDimension(TensorOperand& operand, TensorOperand::Dimension dimension, in
   return true;
 }
 
+// The element `start` as coordinates, such that no dimension reaches beyond the stride of a larger
+// one. False if the first byte of a box would not be a multiple of 16 (TileCopy::kAlignment).
+bool SetStarts(TensorOperand& operand, int64_t start, int64_t bytes) {
+  std::vector<TensorOperand::Dimension*> dimensions;
+  for (TensorOperand::Dimension& dimension : operand.dimensions)
+    if (dimension.size > 1 || &dimension == &operand.dimensions[0])
+      dimensions.push_back(&dimension);
+  std::ranges::stable_sort(dimensions, std::greater(),
+                           [](const TensorOperand::Dimension* d) { return d->stride; });
+  for (TensorOperand::Dimension* dimension : dimensions) {
+    dimension->start = start / dimension->stride;
+    start %= dimension->stride;
+  }
+  return operand.dimensions[0].start % (TileCopy::kAlignment / bytes) == 0;
+}
+
 // The batch dimensions, as one if their strides allow it.
 bool AddBatch(TensorOperand& operand, const Dims& dims, const Dims& strides, const Dims& batch,
               int64_t bytes) {
@@ -187,9 +203,7 @@ TensorOperand TensorOperandOf(const DotOperand& side, const Dims& contracting,
   bool fits = AddDimension(operand, along_depth, bytes) &&
               AddDimension(operand, along_free, bytes) &&
               AddBatch(operand, dims, view.strides, *side.batch, bytes);
-  // Coordinates need no alignment, unlike the address of the tensor.
-  if (fits) operand.dimensions[0].start = view.start;
-  return fits ? operand : none;
+  return fits && SetStarts(operand, view.start, bytes) ? operand : none;
 }
 
 TensorDot TensorDotOf(const FusedRegion& region, const Instr& dot, const DotDimensions& dot_dims) {
