@@ -22,6 +22,7 @@
 #include "cost/reuse.h"
 #include "cost/thread_strides.h"
 #include "cost/work.h"
+#include "kernel/async.h"
 #include "kernel/choice.h"
 #include "kernel/clamped.h"
 #include "kernel/cluster.h"
@@ -149,7 +150,7 @@ class KernelWorkCounter {
 
   // Whether the threads of the first branch load what those of the second one multiply.
   bool FillsPanels(const Stmt& branch) const {
-    return machine_.is_gpu() && !branch.uniform && HasAsyncMultiply(branch.else_body) &&
+    return uses_async_ && !branch.uniform && HasAsyncMultiply(branch.else_body) &&
            !HasAsyncMultiply(branch.body);
   }
   static bool HasAsyncMultiply(const StmtList& block) {
@@ -521,6 +522,7 @@ class KernelWorkCounter {
   Divergence divergence_;
   // Not computed, because a target instruction covers them; empty: none.
   std::vector<bool> skipped_;
+  bool uses_async_ = machine_.is_gpu() && UsesAsync(kernel_);
   double fillers_ = 0;      // threads of a block that run the statement and fill panels
   double multipliers_ = 0;  // threads of a block that run it and use asynchronous multiplies
   Work work_;

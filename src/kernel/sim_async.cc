@@ -8,9 +8,9 @@
 namespace tokamak {
 namespace {
 
-// Rounds of the scheduler until random asynchronous work happens, if it does not wait until no
+// Iterations of the scheduler until random asynchronous work happens, if it does not wait until no
 // thread can run. Chosen: with more, most copies of a small kernel would happen at the latest time.
-constexpr uint64_t kMostRounds = 16;
+constexpr uint64_t kMostIterations = 16;
 // One in so many copies and multiplies happens at the latest time (chosen).
 constexpr uint64_t kLatestShare = 4;
 
@@ -45,9 +45,9 @@ int64_t SimAsync::TakeSteps() {
   return std::exchange(state_.steps, 0);
 }
 
-uint32_t SimAsync::DrawRounds() {
+uint32_t SimAsync::DrawIterations() {
   if (!is_random_ || draw_.Next() % kLatestShare == 0) return SimAsyncState::kLatest;
-  return static_cast<uint32_t>(draw_.Next() % kMostRounds);
+  return static_cast<uint32_t>(draw_.Next() % kMostIterations);
 }
 
 Status SimAsync::Execute(SimThread& thread, const SimOp& op) {
@@ -69,9 +69,9 @@ Status SimAsync::Execute(SimThread& thread, const SimOp& op) {
       return Wait(thread, op, mbarrier);
     case AsyncKind::kCopy: {
       std::span<const uint32_t> coordinates(program_.coordinates);
-      return copies_.Issue(
-          thread, op,
-          {mbarrier, DrawRounds(), coordinates.subspan(op.c.at, op.async->copy.dimensions.size())});
+      return copies_.Issue(thread, op,
+                           {mbarrier, DrawIterations(),
+                            coordinates.subspan(op.c.at, op.async->copy.dimensions.size())});
     }
     case AsyncKind::kWaitMultiplies:
       thread.state = ThreadState::kAtWarp;
@@ -111,12 +111,12 @@ Status SimAsync::Await(std::span<const SimThread> warp, const SimOp& op) {
 }
 
 Status SimAsync::Multiply(std::span<const SimThread> warpgroup, const SimOp& op) {
-  return multiplies_.Issue(warpgroup, op, DrawRounds());
+  return multiplies_.Issue(warpgroup, op, DrawIterations());
 }
 
 Status SimAsync::RunDue() {
   if (!is_random_) return Ok();
-  copies_.CountRound();
+  copies_.CountIteration();
   for (size_t due = copies_.FindDue(); due < copies_.pending(); due = copies_.FindDue())
     TOK_RETURN_IF_ERROR(copies_.Run(due));
   return multiplies_.RunDue();

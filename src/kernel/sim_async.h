@@ -63,7 +63,7 @@ class SimAsync {
 
  private:
   Status Wait(SimThread& thread, const SimOp& op, uint32_t mbarrier);
-  uint32_t DrawRounds();
+  uint32_t DrawIterations();
 
   const SimProgram& program_;
   SimAsyncState state_;

@@ -23,7 +23,7 @@ Status SimCopies::Issue(const SimThread& thread, const SimOp& op, const Request&
   pending.copy = &op.async->copy;
   pending.position = {thread.agent.thread, thread.pc};
   pending.mbarrier = request.mbarrier;
-  pending.rounds = request.rounds;
+  pending.iterations = request.iterations;
   pending.to_index = static_cast<int64_t>(thread.slots[op.b.at]);
   TOK_RETURN_IF_ERROR(CheckDestination(*pending.copy, pending.to_index));
   for (uint32_t slot : request.coordinates)
@@ -57,13 +57,14 @@ Status SimCopies::CheckStart(const TileCopy& copy, int64_t at) const {
                                from.name, at, TileCopy::kAlignment));
 }
 
-void SimCopies::CountRound() {
+void SimCopies::CountIteration() {
   for (Pending& pending : pending_)
-    if (pending.rounds != SimAsyncState::kLatest && pending.rounds > 0) --pending.rounds;
+    if (pending.iterations != SimAsyncState::kLatest && pending.iterations > 0)
+      --pending.iterations;
 }
 
 size_t SimCopies::FindDue() const {
-  return static_cast<size_t>(std::ranges::find(pending_, uint32_t{0}, &Pending::rounds) -
+  return static_cast<size_t>(std::ranges::find(pending_, uint32_t{0}, &Pending::iterations) -
                              pending_.begin());
 }
 

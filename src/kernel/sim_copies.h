@@ -16,16 +16,16 @@ class SimCopies {
   explicit SimCopies(SimAsyncState& state) : state_(state) {}
 
   void Begin();
-  // `coordinates`: slots of the box's coordinates. `rounds`: of the scheduler until the copy is due
-  // (SimAsyncState::kLatest).
+  // `coordinates`: slots of the box's coordinates. `iterations`: of the scheduler until the copy is
+  // due (SimAsyncState::kLatest).
   struct Request {
-    uint32_t mbarrier = 0, rounds = 0;
+    uint32_t mbarrier = 0, iterations = 0;
     std::span<const uint32_t> coordinates;
   };
   Status Issue(const SimThread& thread, const SimOp& op, const Request& request);
   bool IsPending() const { return !pending_.empty(); }
   size_t pending() const { return pending_.size(); }
-  void CountRound();
+  void CountIteration();
   // A pending copy that is due; or pending().
   size_t FindDue() const;
   // Makes a pending copy happen.
@@ -39,7 +39,7 @@ class SimCopies {
   struct Pending {
     const TileCopy* copy = nullptr;
     SimPosition position;
-    uint32_t mbarrier = 0, rounds = 0;
+    uint32_t mbarrier = 0, iterations = 0;
     int64_t to_index = 0;
     std::vector<int64_t> at;
     VectorClock issued;

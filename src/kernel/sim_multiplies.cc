@@ -23,7 +23,8 @@ void SimMultiplies::Begin() {
   for (Warpgroup& warpgroup : warpgroups_) warpgroup = {};
 }
 
-Status SimMultiplies::Issue(std::span<const SimThread> threads, const SimOp& op, uint32_t rounds) {
+Status SimMultiplies::Issue(std::span<const SimThread> threads, const SimOp& op,
+                            uint32_t iterations) {
   const std::vector<Bits>& slots = threads[0].slots;
   uint32_t first = threads[0].agent.thread;
   Warpgroup& warpgroup = warpgroups_[first / kSimWarpgroup];
@@ -33,7 +34,7 @@ Status SimMultiplies::Issue(std::span<const SimThread> threads, const SimOp& op,
   pending.op = &op;
   pending.position = state_.position;
   pending.time = warpgroup.issued + 1;
-  pending.rounds = rounds;
+  pending.iterations = iterations;
   pending.to_at = static_cast<int64_t>(slots[op.a.at]);
   pending.lhs_at = static_cast<int64_t>(slots[op.b.at]);
   pending.rhs_at = static_cast<int64_t>(slots[op.c.at]);
@@ -106,9 +107,9 @@ Status SimMultiplies::RunDue() {
   for (uint32_t number = 0; number < warpgroups_.size(); ++number) {
     std::deque<Pending>& pending = warpgroups_[number].pending;
     auto next = std::ranges::find(pending, false, &Pending::done);
-    if (next == pending.end() || next->rounds == SimAsyncState::kLatest) continue;
-    if (next->rounds > 0) {
-      --next->rounds;
+    if (next == pending.end() || next->iterations == SimAsyncState::kLatest) continue;
+    if (next->iterations > 0) {
+      --next->iterations;
     } else {
       TOK_RETURN_IF_ERROR(Run(number, *next));
     }

@@ -17,9 +17,9 @@ class SimMultiplies {
   explicit SimMultiplies(SimAsyncState& state);
 
   void Begin();
-  // All threads of a warpgroup have reached the statement. `rounds`: of the scheduler until the
+  // All threads of a warpgroup have reached the statement. `iterations`: of the scheduler until the
   // multiply is due (SimAsyncState::kLatest).
-  Status Issue(std::span<const SimThread> threads, const SimOp& op, uint32_t rounds);
+  Status Issue(std::span<const SimThread> threads, const SimOp& op, uint32_t iterations);
   // Runs the multiplies that are due. `count`: counts a round first.
   Status RunDue();
   // All threads of a warp have reached an await.
@@ -32,7 +32,7 @@ class SimMultiplies {
   struct Pending {
     const SimOp* op = nullptr;
     SimPosition position;
-    uint32_t time = 0, rounds = 0;  // `time`: the number of the multiply in its warpgroup
+    uint32_t time = 0, iterations = 0;  // `time`: the number of the multiply in its warpgroup
     int64_t to_at = 0, lhs_at = 0, rhs_at = 0, depth = 0;
     bool done = false;
     // What happened before the issue: in all threads, and for the registers of each thread, in it.

@@ -20,6 +20,7 @@
 #include "gen/gpu/chain_elements.h"
 #include "gen/gpu/chain_tiling.h"
 #include "gen/gpu/gpu.h"
+#include "gen/gpu/warp_roles.h"
 #include "gen/roots.h"
 
 namespace tokamak::gpu {
@@ -39,19 +40,13 @@ class ChainKernel {
 
   BuildOutcome Build() {
     Declare();
-    b_.For("block", LoopRole::kGrid, b_.Index(t_.blocks), [&](Scalar block) {
-      b_.For("t", LoopRole::kThread, b_.Index(t_.threads()), [&](Scalar t) {
-        block_ = block;
-        thread_ = t;
-        b_.If(
-            t < b_.Index(kWarpgroupThreads), [&] { Produce(); }, [&] { Consume(); },
-            /*uniform=*/false);
-      });
-    });
-    BuildOutcome outcome =
-        FinishRegionKernel(b_, emitter_, region_, t_.blocks, /*writes_once=*/false);
-    if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
-    return outcome;
+    return BuildWarpRoles(
+        b_, emitter_, region_, {t_.blocks, t_.threads()},
+        [&](Scalar block, Scalar t) {
+          block_ = block;
+          thread_ = t;
+        },
+        [&](bool produces) { produces ? Produce() : Consume(); });
   }
 
  private:
@@ -188,7 +183,7 @@ class ChainKernel {
   // ---- warpgroups
 
   void Consume() {
-    if (t_.warpgroups() > 1) b_.LimitRegisters(t_.ConsumerRegisters());
+    if (t_.warpgroups() > 1) b_.LimitRegisters(ConsumerRegisters(t_.consumers(), kCopyRegisters));
     consumer_ = thread_ - b_.Index(kWarpgroupThreads);
     ForTiles([&](Scalar i, const ColumnTiles& tiles) {
       elements_.Begin(consumer_, row_);

@@ -6,6 +6,7 @@
 #include "gen/dot_operand.h"
 #include "gen/gpu/gpu.h"
 #include "gen/gpu/operand_view.h"
+#include "gen/gpu/warp_roles.h"
 #include "gen/library/dot.h"
 #include "gen/roots.h"
 
@@ -23,9 +24,6 @@ constexpr ChainTile kChainTiles[] = {
 // Registers of a thread that are left for statistics of rows, addresses and temporary values.
 // Chosen: a softmax with a mask does not spill.
 constexpr int64_t kChainOtherRegisters = 56;
-// Registers of an SM, the granularity in which warpgroups give and take them, and the maximum of a
-// thread that is a multiple of it (CUDA programming guide, compute capability 9.0).
-constexpr int64_t kSmRegisters = 65536, kRegisterStep = 8, kMostRegisters = 248;
 // Elements: the depth of a multiply instruction, and the unit of its columns (PTX ISA, wgmma).
 constexpr int64_t kDepthUnit = 16, kColumnUnit = 8;
 
@@ -145,7 +143,8 @@ std::string WhyNotTile(const ChainTiling& t, const Schedule& s) {
   if (t.threads() != s.threads || t.threads() > kMaxThreadsPerBlock)
     return "threads: the warpgroups of the tile and the producer have " +
            std::to_string(t.threads());
-  if (int64_t most = t.ConsumerRegisters() - kChainOtherRegisters; RegistersOf(t) > most)
+  if (int64_t most = ConsumerRegisters(t.consumers(), kCopyRegisters) - kChainOtherRegisters;
+      RegistersOf(t) > most)
     return "tile: a thread's sums take more than " + std::to_string(most) + " registers";
   return t.stages >= 1 ? "" : "stages: at least 1";
 }
@@ -191,11 +190,6 @@ bool IsChainRoot(const ChainRegion& found, const Instr& root) {
 }
 
 }  // namespace
-
-int64_t ChainTiling::ConsumerRegisters() const {
-  int64_t left = kSmRegisters - kCopyRegisters * kWarpgroupThreads;
-  return std::min(left / consumers() / kRegisterStep * kRegisterStep, kMostRegisters);
-}
 
 int64_t ChainSide::panels() const {
   return CeilDiv(tensor.is_k_major ? depth : free, line);

@@ -70,11 +70,7 @@ struct ChainTiling {
   int64_t consumers() const { return warpgroups() * kWarpgroupThreads; }
   int64_t threads() const { return consumers() + kWarpgroupThreads; }
   int64_t tiles() const { return batch * row_tiles; }
-  // Registers of a thread that multiplies; those of the producer are kCopyRegisters.
-  int64_t ConsumerRegisters() const;
 };
-// Chosen: what the addresses of copies need, rounded up; the warpgroups get the rest.
-inline constexpr int64_t kCopyRegisters = 40;
 
 // The schedules of a chain, the preferred one first; empty if the machine or the operands do not
 // fit.

@@ -24,6 +24,7 @@
 #include "gen/gpu/dot_panel.h"
 #include "gen/gpu/dot_results.h"
 #include "gen/gpu/gpu.h"
+#include "gen/gpu/warp_roles.h"
 #include "gen/roots.h"
 
 namespace tokamak::gpu {
@@ -47,16 +48,11 @@ constexpr int64_t kColumnBit = 0, kRowBit = 2;
 // Results that a thread stores at once, at most. Chosen: rows of a pair of fragments then fill a
 // sector of 32 bytes if elements have 2 bytes.
 constexpr int64_t kMaxStoreLanes = 2 * kPairOfSums;
-// Registers per thread of the producer. Chosen: the minimum that its addresses need, rounded up;
-// the warpgroups get the rest.
-// The second number is for a producer that computes operands. Chosen: 16 chunks of 16 bytes are in
+// Registers per thread of a producer that computes operands. Chosen: 16 chunks of 16 bytes are in
 // flight.
-constexpr int64_t kProducerRegisters = 40, kComputingRegisters = 104;
+constexpr int64_t kComputingRegisters = 104;
 // Bytes of a chunk, the unit in which panels are swizzled (SwizzledByte).
 constexpr int64_t kChunkBytes = 16;
-// Registers of an SM, the granularity in which warpgroups give and take them, and the maximum of a
-// thread that is a multiple of it (CUDA programming guide, compute capability 9.0).
-constexpr int64_t kRegistersOfSm = 65536, kRegisterUnit = 8, kMaxThreadRegisters = 248;
 
 class TensorContract {
  public:
@@ -72,19 +68,13 @@ class TensorContract {
 
   BuildOutcome Build() {
     Declare();
-    b_.For("block", LoopRole::kGrid, b_.Index(t_.blocks), [&](Scalar block) {
-      b_.For("t", LoopRole::kThread, b_.Index(t_.threads()), [&](Scalar t) {
-        block_ = block;
-        thread_ = t;
-        b_.If(
-            t < b_.Index(kWarpgroupThreads), [&] { Produce(); }, [&] { Consume(); },
-            /*uniform=*/false);
-      });
-    });
-    BuildOutcome outcome =
-        FinishRegionKernel(b_, emitter_, region_, t_.blocks, /*writes_once=*/false);
-    if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
-    return outcome;
+    return BuildWarpRoles(
+        b_, emitter_, region_, {t_.blocks, t_.threads()},
+        [&](Scalar block, Scalar t) {
+          block_ = block;
+          thread_ = t;
+        },
+        [&](bool produces) { produces ? Produce() : Consume(); });
   }
 
  private:
@@ -174,9 +164,7 @@ class TensorContract {
   }
 
   bool Computes() const { return !t_.lhs.IsBulk() || !t_.rhs.IsBulk(); }
-  int64_t ProducerRegisters() const {
-    return Computes() ? kComputingRegisters : kProducerRegisters;
-  }
+  int64_t ProducerRegisters() const { return Computes() ? kComputingRegisters : kCopyRegisters; }
   // Whether one operand is computed and the other one copied.
   bool CopiesBeside() const { return t_.lhs.IsBulk() != t_.rhs.IsBulk(); }
   // Arrivals at `full`: of one thread, or of all warps of the producer.
@@ -224,7 +212,7 @@ class TensorContract {
     const DotOperand& operand = side.operand;
     Scalar begin = side.is_lhs ? position_.row : position_.column;
     int64_t total = side.is_lhs ? dot_dims_.m : dot_dims_.n;
-    int64_t lanes = LanesOf(operand.k_is_minor ? dot_dims_.k : total);
+    int64_t lanes = ProducerLanes(operand, BytesOf(t_.type));
     int64_t of_line = t_.line() / lanes, vectors = side.size / lanes;
     b_.For("u", LoopRole::kUnrolled, b_.Index(vectors / kWarpgroupThreads), [&](Scalar u) {
       Scalar vector = u * b_.Index(kWarpgroupThreads) + thread_;
@@ -248,12 +236,6 @@ class TensorContract {
     });
   }
 
-  // Elements per access, at most one chunk: the rows of the operand are multiples of it.
-  int64_t LanesOf(int64_t row_length) const {
-    int64_t lanes = ChunkElements();
-    while (row_length % lanes != 0) lanes /= 2;
-    return lanes;
-  }
   int64_t ChunkElements() const { return kChunkBytes / BytesOf(t_.type); }
 
   // SwizzledByte, in elements of a line.
@@ -305,7 +287,8 @@ class TensorContract {
   // ---- warpgroups
 
   void Consume() {
-    if (t_.warpgroups > 1) b_.LimitRegisters(ConsumerRegisters());
+    if (t_.warpgroups > 1)
+      b_.LimitRegisters(ConsumerRegisters(t_.consumers(), ProducerRegisters()));
     consumer_ = thread_ - b_.Index(kWarpgroupThreads);
     lane_ = consumer_ % b_.Index(kWarpSize);
     group_ = consumer_ / b_.Index(kWarpgroupThreads);
@@ -318,11 +301,6 @@ class TensorContract {
                MakeSums(i);
                if (emitter_.failure().empty()) StoreTile();
              });
-  }
-
-  int64_t ConsumerRegisters() const {
-    int64_t left = kRegistersOfSm - ProducerRegisters() * kWarpgroupThreads;
-    return std::min(left / t_.consumers() / kRegisterUnit * kRegisterUnit, kMaxThreadRegisters);
   }
 
   void MakeSums(Scalar i) {

@@ -146,7 +146,7 @@ double TimeOf(const TileChoice& choice, const DotDimensions& dot_dims, const Mac
   const Rates& rates = RatesOf(machine);
   int64_t tiles =
       dot_dims.batch * CeilDiv(dot_dims.m, choice.rows) * CeilDiv(dot_dims.n, choice.columns);
-  auto rounds = static_cast<double>(CeilDiv(tiles, machine.cores));
+  auto waves = static_cast<double>(CeilDiv(tiles, machine.cores));
   // Per K: multiplications; bytes that copies write, and that the multiplies of 64 rows read.
   auto multiplies = static_cast<double>(choice.rows * choice.columns);
   auto lines =
@@ -155,8 +155,8 @@ double TimeOf(const TileChoice& choice, const DotDimensions& dot_dims, const Mac
   double ns = std::max(multiplies * rates.ns[static_cast<size_t>(Pipe::kTensor)],
                        lines * kFactorBytes * rates.panel_byte_ns);
   double of_tile = ns * static_cast<double>(dot_dims.k), store = ns * kTileOverheadDepth;
-  if (choice.inner_rows < choice.rows || choice.warpgroups == 1) return rounds * (of_tile + store);
-  return rounds * std::max(of_tile, store) + store;
+  if (choice.inner_rows < choice.rows || choice.warpgroups == 1) return waves * (of_tile + store);
+  return waves * std::max(of_tile, store) + store;
 }
 
 Schedule ScheduleOf(const TileChoice& choice, ScalarType type) {
@@ -171,6 +171,30 @@ Schedule ScheduleOf(const TileChoice& choice, ScalarType type) {
   s.group = kTensorGroup;
   s.staging = Staging::kBulk;
   return s;
+}
+
+// Sets what the schedule says of a tiling that has its type and operands. Returns why it does not
+// fit.
+std::string SetSchedule(TensorTiling& t, const DotDimensions& dot_dims, const Schedule& schedule,
+                        const Machine& machine) {
+  t.rows = schedule.tile_rows;
+  t.columns = schedule.tile_columns;
+  t.depth = schedule.tile_depth;
+  t.inner_rows = schedule.inner_rows;
+  t.warpgroups = schedule.threads / kWarpgroupThreads - 1;
+  t.stages = schedule.stages;
+  t.group = schedule.group;
+  if (std::string why = WhyNotSizes(t, schedule); !why.empty()) return why;
+  if (schedule.vector != 1 || schedule.split_k != 1) return "vector, split_k: 1 for bulk copies";
+  if (int64_t bytes = SharedBytes(t); bytes > kMaxSharedBytes)
+    return "stages: they take " + std::to_string(bytes) +
+           " bytes of shared memory, and a block has " + std::to_string(kMaxSharedBytes);
+  t.panels = CeilDiv(dot_dims.k, t.depth);
+  t.row_tiles = CeilDiv(dot_dims.m, t.rows);
+  t.column_tiles = CeilDiv(dot_dims.n, t.columns);
+  t.batch = dot_dims.batch;
+  t.blocks = std::min(t.tiles(), machine.cores);
+  return "";
 }
 
 }  // namespace
@@ -251,7 +275,8 @@ std::vector<Schedule> TensorSchedules(const TensorDot& tensor, const Machine& ma
   std::vector<Schedule> all;
   for (const TileChoice& choice : choices) {
     Schedule next = ScheduleOf(choice, tiling.type);
-    if (ExpandTensorSchedule(tensor, next, machine, tiling).empty()) all.push_back(next);
+    TensorTiling expanded = tiling;
+    if (SetSchedule(expanded, tensor.dot_dims, next, machine).empty()) all.push_back(next);
   }
   return all;
 }
@@ -260,26 +285,9 @@ std::string ExpandTensorSchedule(const TensorDot& tensor, const Schedule& schedu
                                  const Machine& machine, TensorTiling& tiling) {
   TensorTiling t;
   if (std::string why = WhyNoTensorDot(tensor, machine, t); !why.empty()) return why;
-  t.rows = schedule.tile_rows;
-  t.columns = schedule.tile_columns;
-  t.depth = schedule.tile_depth;
-  t.inner_rows = schedule.inner_rows;
-  t.warpgroups = schedule.threads / kWarpgroupThreads - 1;
-  t.stages = schedule.stages;
-  t.group = schedule.group;
-  if (std::string why = WhyNotSizes(t, schedule); !why.empty()) return why;
-  if (schedule.vector != 1 || schedule.split_k != 1) return "vector, split_k: 1 for bulk copies";
-  if (int64_t bytes = SharedBytes(t); bytes > kMaxSharedBytes)
-    return "stages: they take " + std::to_string(bytes) +
-           " bytes of shared memory, and a block has " + std::to_string(kMaxSharedBytes);
-  const DotDimensions& dot_dims = tensor.dot_dims;
-  t.panels = CeilDiv(dot_dims.k, t.depth);
-  t.row_tiles = CeilDiv(dot_dims.m, t.rows);
-  t.column_tiles = CeilDiv(dot_dims.n, t.columns);
-  t.batch = dot_dims.batch;
-  t.blocks = std::min(t.tiles(), machine.cores);
-  tiling = std::move(t);
-  return "";
+  std::string why = SetSchedule(t, tensor.dot_dims, schedule, machine);
+  if (why.empty()) tiling = std::move(t);
+  return why;
 }
 
 double TensorTime(const DotDimensions& dot_dims, const Machine& machine,
