@@ -1,4 +1,5 @@
 """The page of bench/paper, from paper.json (a GPU) and paper_cpu.json."""
+import paper_attention
 import paper_plots
 from paper_data import COLUMNS, RUNGS, STEPS, has_ladder, in_which, kernels, load, machine, shown, unroll_factors
 from paper_data import sizes as size_series
@@ -289,7 +290,8 @@ def first_calls(report):
 def one(report, suffix, plots):
     image = lambda name, alt: [f"![{alt}]({name}{suffix}.svg)", ""] if f"{name}{suffix}.svg" in plots else []  # noqa: E731
     return [f"## On {machine(report)}", "", *facts(report), *image("paper_ladder", "the ladder"), *(ladder(report) + kernel_ends(report) if has_ladder(report) else []), *lifted(report),
-            *unrolled(report), *image("paper_unroll", "unrolling"), *crossing(report), *image("paper_sizes", "sizes"), *others(report), *counted(report), *first_calls(report)]  # fmt: skip
+            *unrolled(report), *image("paper_unroll", "unrolling"), *crossing(report), *image("paper_sizes", "sizes"), *others(report), *counted(report), *first_calls(report),
+            *paper_attention.sections(report, number, table)]  # fmt: skip
 
 
 def write(out):

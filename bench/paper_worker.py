@@ -68,6 +68,17 @@ def count_instructions(text):
     return walk(entry, 0) if entry else None
 
 
+def masks_scores(text):
+    """Whether a fused computation of XLA's compiled program multiplies and selects."""
+    bodies = re.split(r"^(?:ENTRY )?%?[\w.\-]+ \(.*\{\s*$", text, flags=re.M)[1:]
+    return any(" dot(" in body and " select(" in body for body in bodies if " fusion(" not in body)
+
+
+def names_both(instrs):
+    """Whether a kernel of Tokamak multiplies and selects, by the names of its instructions."""
+    return any(re.match(r"dot", name) for name in instrs) and any(re.match(r"select", name) for name in instrs)
+
+
 def device_events(call):
     """The device's activity in one call, by JAX's profiler: kernels, copies, milliseconds; or why it is unknown."""
     import jax
@@ -133,7 +144,8 @@ class Side:
         donated = tuple(range(work.carry)) if work.calls else ()
         options = self.task.get("options") or {}
         begin = time.perf_counter()
-        lowered = jax.jit(work.fn, donate_argnums=donated, compiler_options=options or None).lower(*self.args)
+        fn = work.peer if work.peer and self.task["platform"] == "cuda" else work.fn
+        lowered = jax.jit(fn, donate_argnums=donated, compiler_options=options or None).lower(*self.args)
         traced = time.perf_counter()
         EVENTS.clear()
         self.fn = lowered.compile()
@@ -144,6 +156,7 @@ class Side:
         else:
             text = self.fn.as_text()
             self.record["instructions"] = count_instructions(text)
+            self.record["masked_together"] = masks_scores(text)
             self.record["hlo"] = text if len(text) < 4_000_000 else None
         begin = time.perf_counter()
         self.out = jax.block_until_ready(self.call(1))
@@ -157,6 +170,7 @@ class Side:
             target = "h200" if os.environ.get("TOKAMAK_DEVICE") == "cuda" else "host"
             report = Explanation(lowered.as_text().encode(), "program.mlir", {**options, "target": target, "compare": "false"}).data
             steps = report["kernels"]
+            self.record["masked_together"] = any(names_both(k["instrs"]) for k in steps)
             self.record |= {"launches": sum(k["calls"] or 1 for k in steps), "kinds": len(steps), "host_steps": report["host_steps"],
                             "bytes": sum((k["reads_bytes"] + k["writes_bytes"]) * (k["calls"] or 1) for k in steps),
                             "temporary_bytes": report["temporary_bytes"],

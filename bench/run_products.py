@@ -13,6 +13,7 @@ import datetime
 import itertools
 import math
 import os
+import statistics
 import time
 from pathlib import Path
 
@@ -64,7 +65,7 @@ class Side:
         self.fn = jax.jit(fn).lower(*self.sets[0]).compile()
         self.compile_ms = (time.perf_counter() - begin) * 1e3
         self.out = jax.block_until_ready(self.fn(*self.sets[0]))
-        self.best, self.calls = math.inf, len(self.sets)
+        self.best, self.calls, self.times = math.inf, len(self.sets), []
 
     def turn(self, seconds):
         begin = time.perf_counter()
@@ -73,6 +74,7 @@ class Side:
         jax.block_until_ready(out)
         took = (time.perf_counter() - begin) / self.calls
         self.best = min(self.best, took)
+        self.times.append(took)
         self.calls = max(3, min(1000, int(seconds / took)))
 
 
@@ -101,6 +103,7 @@ def measure(shape, sides):
     flop = 2 * batch * m * n * k
     row = {"shape": f"{'' if batch == 1 else f'{batch} x '}{m}x{n}x{k}", "layout": layout, "epilogue": epilogue, "us": ours.best * 1e6,
            "peer_us": theirs.best * 1e6, "ratio": theirs.best / ours.best, "tflops": flop / ours.best / 1e12,
+           "spread": statistics.median(ours.times[1:]) / ours.best, "peer_spread": statistics.median(theirs.times[1:]) / theirs.best,
            "compile_ms": ours.compile_ms, "peer_compile_ms": theirs.compile_ms, "difference": worst}  # fmt: skip
     row["own"] = not any(kernel["library"] for kernel in tokamak.explain(fn, *first, tokamak_target="h200").data["kernels"])
     return row
@@ -137,4 +140,5 @@ def main():
         write_pages.write("products", options.out)
 
 
-main()
+if __name__ == "__main__":
+    main()

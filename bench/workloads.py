@@ -35,6 +35,7 @@ class W:
     item_name: str = ""
     platform_note: str = ""
     config: dict = dataclasses.field(default_factory=dict)      # jax.config flags; flags that this JAX does not have are left out
+    peer: object = None     # the same function as XLA's GPU backend runs it fastest, where that needs other source (cuDNN's attention)
     name: str = ""
     size: str = ""
 
@@ -352,16 +353,16 @@ def layernorm(x, g, b, eps=1e-12):
 
 def dropout(key, rate, x):
     if rate == 0.0 or key is None: return x
-    keep = jax.random.bernoulli(key, 1.0 - rate, x.shape)
+    keep = key if key.dtype == jnp.bool_ else jax.random.bernoulli(key, 1.0 - rate, x.shape)      # a mask that is given, or one to draw
     return jnp.where(keep, x / (1.0 - rate), jnp.zeros_like(x))
 
 def attention(q, k, v, mask=None, key=None, rate=0.0, impl="eager", causal=False):
     """(B,S,H,D); eager = einsum/softmax/dropout/einsum with f32 softmax"""
-    if impl == "sdpa":
+    if impl in ("sdpa", "cudnn"):
         # the padding mask is a suffix mask: pass lengths (cuDNN wants those, not a (B,1,1,S) mask)
         ln = None if mask is None else jnp.sum(mask, -1, dtype=jnp.int32)
-        return jax.nn.dot_product_attention(q, k, v, is_causal=causal, key_value_seq_lengths=ln,
-                                            implementation="cudnn" if jax.default_backend() in ("gpu", "cuda") else None)
+        cudnn = impl == "cudnn" or jax.default_backend() in ("gpu", "cuda")
+        return jax.nn.dot_product_attention(q, k, v, is_causal=causal, key_value_seq_lengths=ln, implementation="cudnn" if cudnn else None)
     s = jnp.einsum("bqhd,bkhd->bhqk", q, k).astype(F32) / math.sqrt(q.shape[-1])
     if mask is not None: s = jnp.where(mask[:, None, None, :], s, -1e9)
     if causal:
@@ -375,7 +376,8 @@ def bert_fwd(p, ids, mask, key, cfg, rate, impl):
     B, S = ids.shape
     H, NH = cfg["hidden"], cfg["heads"]
     L = cfg["layers"]
-    ks = list(jax.random.split(key, 1 + 3 * L)) if (key is not None and rate > 0) else [None] * (1 + 3 * L)
+    ks = [None] * (1 + 3 * L)
+    if rate > 0 and key is not None: ks = key if isinstance(key, list) else list(jax.random.split(key, 1 + 3 * L))
     bf = lambda t: t.astype(BF16)
     x = p["tok"][ids] + p["pos"][:S][None] + p["typ"][0]
     x = bf(dropout(ks[0], rate, layernorm(x, p["ln_g"], p["ln_b"])))
@@ -422,20 +424,33 @@ def _bs(size):
     d = dict((t[0], int(t[1:])) for t in size.split("_"))
     return d["b"], d["s"]
 
+def bert_masks(b, s, cfg, rate):
+    """dropout's masks as arrays: of the embedding, and per layer of the attention and both results"""
+    shapes = [(b, s, cfg["hidden"])] + [(b, cfg["heads"], s, s), (b, s, cfg["hidden"]), (b, s, cfg["hidden"])] * cfg["layers"]
+    return [rnd(h, i % 5, np.int32, "int", 0, 1000) >= 1000 * rate for i, h in enumerate(shapes)]
+
 def _bert_train(rate, rng, impl="eager", cfg=BERT):
-    def build(size):
+    """rng "given": masks are arguments. A size may give the number of layers: b16_s512_l3"""
+    def build(size, cfg=cfg):
         b, s = _bs(size)
+        cfg = dict(cfg, layers=dict((t[0], int(t[1:])) for t in size.split("_")).get("l", cfg["layers"]))
         p = bert_params(cfg)
         z = lambda t: jax.tree.map(np.zeros_like, t)
-        def fn(p, m, v, t, key, ids, mask, labels):
+        def fn(p, m, v, t, key, ids, mask, labels, impl=impl):
             k = jax.random.split(wrap(key, rng or T3), 2)
             loss, g = jax.value_and_grad(bert_loss)(p, ids, mask, labels, k[0] if rng else None, cfg, rate, impl)
             t = t + 1.0
             p, m, v = adam_tree(p, m, v, g, t)
             return p, m, v, t, unwrap(k[1]), loss
+        def fn_given(p, m, v, t, masks, ids, mask, labels):
+            loss, g = jax.value_and_grad(bert_loss)(p, ids, mask, labels, masks, cfg, rate, impl)
+            return *adam_tree(p, m, v, g, t + 1.0), t + 1.0, loss
         ids, mask, lab = bert_batch(b, s, cfg["vocab"])
+        if rng == "given":
+            return W(fn_given, (p, z(p), z(p), np.float32(0), bert_masks(b, s, cfg, rate), ids, mask, lab), carry=4,
+                     flops=bert_flops(b, s, cfg, True), items=b, item_name="seqs", bytes=1)
         return W(fn, (p, z(p), z(p), np.float32(0), key_raw(7, rng or T3), ids, mask, lab), carry=5,
-                 flops=bert_flops(b, s, cfg, True), items=b, item_name="seqs", bytes=1)
+                 peer=partial(fn, impl="cudnn") if impl == "sdpa" else None, flops=bert_flops(b, s, cfg, True), items=b, item_name="seqs", bytes=1)
     return build
 
 def _bert_infer(impl="eager", cfg=BERT):
@@ -454,11 +469,16 @@ for _nm, _b in {
     "bert_train_do0": _bert_train(0.0, None),
     "bert_train_do10": _bert_train(0.1, T3),
     "bert_train_do10_rbg": _bert_train(0.1, RBG),
+    "bert_train_mask10": _bert_train(0.1, "given"),
     "bert_train_do0_sdpa": _bert_train(0.0, None, "sdpa"),
     "bert_infer": _bert_infer(),
     "bert_infer_sdpa": _bert_infer("sdpa"),
 }.items():
     REG[_nm] = (_b, BSIZES, "bert")
+REG["bert_tiny_train_do0"] = (_bert_train(0.0, None, cfg=TINY), ["b4_s32"], "smoke")
+REG["bert_tiny_train_do0_sdpa"] = (_bert_train(0.0, None, "sdpa", cfg=TINY), ["b4_s32"], "smoke")
+REG["bert_tiny_train_mask10"] = (_bert_train(0.1, "given", cfg=TINY), ["b4_s32"], "smoke")
+REG["bert_tiny_train_do10_rbg"] = (_bert_train(0.1, RBG, cfg=TINY), ["b4_s32"], "smoke")
 REG["bert_tiny_train_do10"] = (_bert_train(0.1, T3, cfg=TINY), ["b4_s32"], "smoke")
 REG["bert_tiny_infer"] = (_bert_infer(cfg=TINY), ["b4_s32"], "smoke")
 
@@ -665,6 +685,9 @@ for _nm, _b in {"attn_fwd": _attn(False, 0.0, False), "attn_bwd": _attn(False, 0
                 "attn_causal_do_fwd": _attn(True, 0.1, False), "attn_causal_do_bwd": _attn(True, 0.1, True),
                 "attn_sdpa_fwd": _attn(True, 0.0, False, "sdpa"), "attn_sdpa_bwd": _attn(True, 0.0, True, "sdpa"),}.items():
     REG[_nm] = (_b, AT[:1] if _nm in ('attn_bwd', 'attn_causal_do_bwd') else AT, "micro")
+
+for _nm, _b in {"attn_do_fwd": _attn(False, 0.1, False), "attn_do_bwd": _attn(False, 0.1, True)}.items():
+    REG[_nm] = (_b, AT[:1], "layer")
 
 @reg("masked_scores", ['b2_h12_s512_d64', 'b16_h12_s512_d64'])      # attention's first half, its scores written out
 def _(s):
@@ -894,3 +917,7 @@ def _(s):
     w.bytes = nbytes(args[1:]) + 4.0 * b * n * H + 4.0 * b * 16
     return w
 
+
+import model_programs, sys          # noqa: E402, E401: they are built from this module's parts
+
+model_programs.register(sys.modules[__name__])

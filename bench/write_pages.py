@@ -34,6 +34,7 @@ PAGES = {
     "planning": ("bench/plan_times.py", ["planning"]),
     "products": ("bench/run_products.py", ["products"]),
     "schedules": ("bench/schedules.py", ["schedules", "schedules_cuda"]),
+    "tensor_cores": ("bench/run_tensor_cores.py", ["tensor_cores"]),
     "train_cpu": ("bench/run_train.py", ["train_cpu"]),
 }
 

@@ -18,6 +18,14 @@ ENTRY main {
   ROOT t = (f32[100], f32[7,9]) tuple(x, y)
 }
 """
+DOT = """HloModule m
+ENTRY main {
+  x = bf16[128,128] parameter(0)
+  w = bf16[128,128] parameter(1)
+  y = bf16[128,128] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = bf16[128,128] tanh(y)
+}
+"""
 ESTIMATED = """HloModule m
 sum {
   a = f32[] parameter(0)
@@ -60,6 +68,19 @@ class CliExplainTest(CliCase):
         self.assertIn("all-reduce", kernels[1]["why"])
         self.assertEqual(kernels[1]["lines"], ["model.py:13"])
         self.assertEqual(explained["host_steps"], 1)
+
+    def test_explain_measures_the_candidates_of_contractions(self):
+        if "sim-cuda" not in self.tokamak("run", self.write("ok.hlo", DOUBLE.replace("TYPE", "f32[3]")), "--backend", "none", expect=None).stderr:
+            self.skipTest("no simulated GPU in this build")
+        file = self.write("dot.hlo", DOT)
+        words = ["--target", "h200", "--measure", "--device", "sim-cuda", "--json", "--seconds", "0", "--contractions"]
+        [contraction] = json.loads(self.tokamak("explain", file, *words).stdout)["contractions"]
+        self.assertEqual(contraction["flops"], 2 * 128**3)
+        candidates = contraction["candidates"]
+        self.assertEqual([c["chosen"] for c in candidates], [True] + [False] * (len(candidates) - 1))
+        self.assertGreater(len(candidates), 2)
+        for candidate in candidates:
+            self.assertTrue(candidate.get("not_measured") or candidate["measured_us"] > 0, candidate)
 
     def test_explain_measures_on_a_gpu(self):
         if "sim-cuda" not in self.tokamak("run", self.write("ok.hlo", DOUBLE.replace("TYPE", "f32[3]")), "--backend", "none", expect=None).stderr:

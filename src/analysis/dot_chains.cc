@@ -22,15 +22,18 @@ bool IsCopyOrBarrier(Op op) {
 // nearest kMaxInside of them: what is further away counts as given.
 class BackwardSlice {
  public:
-  explicit BackwardSlice(const Instr& last) {
+  BackwardSlice(const Instr& last, ChainReductions reductions) : reductions_(reductions) {
     FindNearest(last);
     Order(last);
   }
-  std::vector<const Instr*> instrs, dots;
+  std::vector<const Instr*> instrs, dots, given;
 
  private:
-  static bool IsEnd(const Instr& instr) {
-    return instr.op() == Op::kDot || instr.op() == Op::kParameter;
+  bool IsGiven(const Instr& instr) const {
+    return reductions_ == ChainReductions::kGiven && IsChainReduction(instr);
+  }
+  bool IsEnd(const Instr& instr) const {
+    return instr.op() == Op::kDot || instr.op() == Op::kParameter || IsGiven(instr);
   }
 
   void FindNearest(const Instr& last) {
@@ -56,7 +59,7 @@ class BackwardSlice {
     while (!open.empty()) {
       Frame& frame = open.back();
       if (IsEnd(*frame.instr) || frame.next == frame.instr->operand_count()) {
-        instrs.push_back(frame.instr);
+        (IsGiven(*frame.instr) ? given : instrs).push_back(frame.instr);
         open.pop_back();
         continue;
       }
@@ -65,6 +68,7 @@ class BackwardSlice {
     }
   }
 
+  ChainReductions reductions_;
   std::unordered_set<const Instr*> nearest_;
 };
 
@@ -88,20 +92,13 @@ Dims FreeDims(const Instr& operand, const Dims& batch, const Dims& contracting) 
   return free;
 }
 
-// Finds how the dimensions of the weights, given along the scores, are used by the product. The
-// largest of several dimensions of rows has the rows; the others count as batch dimensions.
-bool MatchProduct(DotChain& chain, const Dims& along) {
-  const DotAttrs& attrs = chain.product->attrs<DotAttrs>();
-  bool is_lhs = chain.weights_operand == 0;
-  const Dims& contracting = is_lhs ? attrs.lhs_contracting : attrs.rhs_contracting;
-  if (!OnlyDim(along, contracting, chain.column)) return false;
-  auto size = [&](int64_t dim) { return SizeAt(*chain.scores, static_cast<size_t>(dim)); };
-  for (int64_t d :
-       FreeDims(chain.weights(), is_lhs ? attrs.lhs_batch : attrs.rhs_batch, contracting)) {
-    int64_t dim = along[static_cast<size_t>(d)];
-    if (dim == DimsAlong::kSame) return false;
-    if (dim >= 0 && (!chain.row || size(dim) > size(*chain.row))) chain.row = dim;
-  }
+bool HasPlainDims(const Instr& dot) {
+  return dot.op() == Op::kDot && dot.shape().IsArray() && dot.attrs<DotAttrs>().lhs_ragged.empty();
+}
+
+// The dimensions of a value of the chain that are not its rows or columns are batch dimensions.
+// False if a dimension has no meaning.
+bool SetBatch(DotChain& chain, const Dims& along) {
   for (size_t d = 0; d < along.size(); ++d) {
     int64_t dim = along[d];
     if (dim == DimsAlong::kUnit || chain.row == dim || chain.column == dim) continue;
@@ -112,49 +109,159 @@ bool MatchProduct(DotChain& chain, const Dims& along) {
   return true;
 }
 
-// Finds the operand of the scores that has the rows. Each dimension of the scores has one meaning,
-// and the other operand has only columns besides batch dimensions.
-bool MatchScores(DotChain& chain) {
-  const Instr& scores = *chain.scores;
-  const DotAttrs& attrs = scores.attrs<DotAttrs>();
-  auto batch = static_cast<int64_t>(attrs.lhs_batch.size());
-  int64_t lhs_free =
-      batch + static_cast<int64_t>(
-                  FreeDims(*scores.operand(0), attrs.lhs_batch, attrs.lhs_contracting).size());
-  auto side = [&](int64_t dim) -> size_t { return dim < lhs_free ? 0 : 1; };
-  if ((chain.row && *chain.row < batch) || (chain.column && *chain.column < batch)) return false;
-  chain.row_operand = chain.row ? side(*chain.row) : chain.column ? 1 - side(*chain.column) : 0;
-  if (chain.column && side(*chain.column) == chain.row_operand) return false;
-  for (int64_t dim : chain.batch)
-    if (dim >= batch && side(dim) != chain.row_operand) return false;
-  auto dims =
-      static_cast<int64_t>(chain.batch.size()) + (chain.row ? 1 : 0) + (chain.column ? 1 : 0);
-  for (size_t d = 0; d < static_cast<size_t>(scores.shape().rank()); ++d)
-    dims -= SizeAt(scores, d) == 1 ? 0 : 1;
-  return dims == 0;
+// The largest of several dimensions of rows has the rows; the others count as batch dimensions.
+void MaySetRow(DotChain& chain, int64_t dim) {
+  auto size = [&](int64_t d) { return SizeAt(chain.scores(), static_cast<size_t>(d)); };
+  if (dim >= 0 && (!chain.row || size(dim) > size(*chain.row))) chain.row = dim;
 }
 
-bool HasPlainDims(const Instr& dot) {
-  return dot.op() == Op::kDot && dot.shape().IsArray() && dot.attrs<DotAttrs>().lhs_ragged.empty();
-}
-
-std::optional<DotChain> ChainFrom(const Instr& product, size_t operand, const BackwardSlice& slice,
-                                  const Instr& scores) {
-  DotChain chain;
-  chain.scores = &scores;
-  chain.product = &product;
-  chain.weights_operand = operand;
-  DimsAlong along(scores);
-  for (const Instr* instr : slice.instrs)
-    if (!along.Add(*instr)) return std::nullopt;
-  const Dims* weights = along.Of(chain.weights());
-  if (weights == nullptr || !MatchProduct(chain, *weights) || !MatchScores(chain))
-    return std::nullopt;
-  for (const Instr* instr : slice.instrs) {
-    if (instr->op() != Op::kReduce || along.Of(*instr) == nullptr) continue;
-    if (!chain.IsOfRows(*along.Of(*instr))) return std::nullopt;
+// Finds how the dimensions of the weights, given along the scores, are used by a second dot. The
+// first one decides which are rows and columns.
+bool MatchSecond(DotChain& chain, const DotChain::Second& second, const Dims& along) {
+  const DotAttrs& attrs = second.dot->attrs<DotAttrs>();
+  bool is_lhs = second.weights_operand == 0;
+  const Dims& contracting = is_lhs ? attrs.lhs_contracting : attrs.rhs_contracting;
+  DotChain found;
+  found.firsts = {chain.firsts[0]};
+  if (!OnlyDim(along, contracting, found.column)) return false;
+  bool has_row = false;
+  for (int64_t d :
+       FreeDims(second.weights(), is_lhs ? attrs.lhs_batch : attrs.rhs_batch, contracting)) {
+    int64_t dim = along[static_cast<size_t>(d)];
+    if (dim == DimsAlong::kSame) return false;
+    MaySetRow(found, dim);
+    has_row = has_row || chain.row == dim;
   }
-  return chain;
+  if (!chain.seconds.empty() && (found.column != chain.column || has_row != chain.row.has_value()))
+    return false;
+  if (!chain.seconds.empty()) found.row = chain.row;
+  if (!SetBatch(found, along)) return false;
+  if (!chain.seconds.empty()) return found.batch == chain.batch;
+  chain.row = found.row;
+  chain.column = found.column;
+  chain.batch = found.batch;
+  return true;
+}
+
+// A chain that ends in a reduction, which removes the columns.
+bool MatchReduction(DotChain& chain, const Instr& reduce, const Dims& along) {
+  if (!OnlyDim(along, reduce.attrs<DimensionsAttrs>().dimensions, chain.column)) return false;
+  auto batch = static_cast<int64_t>(chain.scores().attrs<DotAttrs>().lhs_batch.size());
+  for (int64_t dim : along)
+    if (dim >= batch && chain.column != dim) MaySetRow(chain, dim);
+  return SetBatch(chain, along);
+}
+
+// Finds the operand of a first dot that has the rows. Each dimension of the scores has one meaning,
+// and the other operand has only columns besides batch dimensions.
+bool MatchFirst(const DotChain& chain, DotChain::First& first) {
+  const DotAttrs& attrs = first.dot->attrs<DotAttrs>();
+  size_t batch = attrs.lhs_batch.size();
+  size_t lhs_free =
+      batch + FreeDims(*first.dot->operand(0), attrs.lhs_batch, attrs.lhs_contracting).size();
+  auto own = [&](int64_t dim) {
+    return static_cast<size_t>(std::ranges::find(first.along, dim) - first.along.begin());
+  };
+  auto side = [&](int64_t dim) -> size_t { return own(dim) < lhs_free ? 0 : 1; };
+  size_t dims = chain.batch.size();
+  for (std::optional<int64_t> dim : {chain.row, chain.column}) {
+    if (!dim) continue;
+    if (own(*dim) < batch || own(*dim) == first.along.size()) return false;
+    ++dims;
+  }
+  first.row_operand = chain.row ? side(*chain.row) : chain.column ? 1 - side(*chain.column) : 0;
+  if (chain.column && side(*chain.column) == first.row_operand) return false;
+  for (int64_t dim : chain.batch)
+    if (own(dim) == first.along.size() || (own(dim) >= batch && side(dim) != first.row_operand))
+      return false;
+  return static_cast<size_t>(
+             std::ranges::count_if(first.along, [](int64_t dim) { return dim >= 0; })) == dims;
+}
+
+// The dimensions of a dot along the scores, from ops that combine its results with values whose
+// dimensions are known; nullopt if they do not tell all.
+std::optional<Dims> DimsOfDot(const Instr& dot, const std::vector<const Instr*>& instrs,
+                              const DimsAlong& known) {
+  DimsAlong own(dot);
+  Dims along = *own.Of(dot);
+  std::vector<bool> found(along.size());
+  for (size_t d = 0; d < along.size(); ++d) found[d] = along[d] == DimsAlong::kUnit;
+  for (const Instr* instr : instrs) {
+    if (known.Of(*instr) == nullptr) own.Add(*instr);
+    if (!instr->info().Is(kElementwise)) continue;
+    for (const Instr* from : instr->operands()) {
+      const Dims* from_own = known.Of(*from) == nullptr ? own.Of(*from) : nullptr;
+      if (from_own == nullptr) continue;
+      for (const Instr* other : instr->operands()) {
+        const Dims* to = known.Of(*other);
+        if (to == nullptr || to->size() != from_own->size()) continue;
+        for (size_t d = 0; d < to->size(); ++d) {
+          if ((*from_own)[d] < 0 || (*to)[d] < 0) continue;
+          auto at = static_cast<size_t>((*from_own)[d]);
+          if (found[at] && along[at] != (*to)[d]) return std::nullopt;
+          along[at] = (*to)[d];
+          found[at] = true;
+        }
+      }
+    }
+  }
+  if (std::ranges::count(found, false) > 0) return std::nullopt;
+  return along;
+}
+
+// What a chain may consist of. Operands before users.
+struct ChainParts {
+  std::vector<const Instr*> between;  // what does not depend on second dots, with first dots
+  std::vector<const Instr*> firsts;
+  std::vector<DotChain::Second> seconds;
+};
+
+DimsAlong AlongOf(const DotChain& chain) {
+  DimsAlong along(chain.scores());
+  for (const DotChain::First& first : chain.firsts) along.Seed(*first.dot, first.along);
+  return along;
+}
+
+// Adds those first dots that are combined with the scores.
+void AddFirsts(DotChain& chain, const ChainParts& parts) {
+  for (size_t before = 0; before != chain.firsts.size();) {
+    before = chain.firsts.size();
+    DimsAlong known = AlongOf(chain);
+    for (const Instr* instr : parts.between) known.Add(*instr);
+    for (const Instr* dot : parts.firsts) {
+      if (chain.IsFirst(*dot)) continue;
+      if (std::optional<Dims> dims = DimsOfDot(*dot, parts.between, known))
+        chain.firsts.push_back({dot, *dims});
+    }
+  }
+}
+
+// Finds the chain whose scores are the results of this dot.
+std::string ChainFrom(const Instr& scores, const ChainParts& parts, DotChain& chain,
+                      std::optional<DimsAlong>& along) {
+  chain = {};
+  chain.firsts = {{&scores, *DimsAlong(scores).Of(scores)}};
+  AddFirsts(chain, parts);
+  along = AlongOf(chain);
+  for (const Instr* instr : parts.between)
+    if (!along->Add(*instr)) return "it combines elements between the dots";
+  for (const DotChain::Second& second : parts.seconds) {
+    const Dims* weights = along->Of(second.weights());
+    if (weights == nullptr || !MatchSecond(chain, second, *weights)) return "its dots are no chain";
+    chain.seconds.push_back(second);
+  }
+  bool is_matched = !parts.seconds.empty();
+  for (const Instr* instr : parts.between) {
+    if (!IsChainReduction(*instr) || along->Of(*instr) == nullptr) continue;
+    if (!is_matched && !MatchReduction(chain, *instr, *along->Of(*instr->operand(0))))
+      return "its reductions are not of rows";
+    is_matched = true;
+    if (!chain.IsOfRows(*along->Of(*instr))) return "its reductions are not of rows";
+  }
+  if (!is_matched) return "nothing contracts or reduces the results of its dots";
+  for (DotChain::First& first : chain.firsts)
+    if (!MatchFirst(chain, first)) return "its dots are no chain";
+  return "";
 }
 
 }  // namespace
@@ -271,20 +378,88 @@ bool DotChain::IsOfRows(const Dims& along) const {
   return !column || std::ranges::count(along, *column) == 0;
 }
 
-std::optional<DotChain> DotChainOf(const Instr& product) {
-  if (!HasPlainDims(product)) return std::nullopt;
-  for (size_t operand : {0, 1}) {
-    BackwardSlice slice(*product.operand(operand));
-    for (const Instr* scores : slice.dots)
-      if (HasPlainDims(*scores))
-        if (std::optional<DotChain> chain = ChainFrom(product, operand, slice, *scores))
-          return chain;
+bool IsChainReduction(const Instr& instr) {
+  if (instr.op() != Op::kReduce) return false;
+  if (!instr.shape().IsArray()) return true;
+  const Dims& dims = instr.attrs<DimensionsAttrs>().dimensions;
+  return std::ranges::any_of(
+      dims, [&](int64_t d) { return SizeAt(*instr.operand(0), static_cast<size_t>(d)) != 1; });
+}
+
+bool DotChain::IsFirst(const Instr& instr) const {
+  return std::ranges::count(firsts, &instr, &First::dot) > 0;
+}
+
+std::string FindDotChain(const std::vector<const Instr*>& instrs, DotChain& chain,
+                         std::optional<DimsAlong>& along) {
+  ChainParts parts;
+  std::vector<const Instr*> seconds;
+  std::unordered_set<const Instr*> after_firsts, after_seconds;
+  for (const Instr* instr : instrs) {
+    auto follows = [&](const std::unordered_set<const Instr*>& values) {
+      return std::ranges::any_of(instr->operands(),
+                                 [&](const Instr* operand) { return values.contains(operand); });
+    };
+    bool is_dot = instr->op() == Op::kDot, is_second = is_dot && follows(after_firsts);
+    if (is_dot && (!HasPlainDims(*instr) || follows(after_seconds))) return "its dots are no chain";
+    if (is_dot) (is_second ? seconds : parts.firsts).push_back(instr);
+    if (is_dot || follows(after_firsts)) after_firsts.insert(instr);
+    if (is_second || follows(after_seconds)) {
+      after_seconds.insert(instr);
+    } else {
+      parts.between.push_back(instr);
+    }
+  }
+  if (parts.firsts.empty()) return "it has no dot";
+  std::string why = "its dots are no chain";
+  // Weights are the operand that depends on a first dot.
+  for (const Instr* second : seconds)
+    parts.seconds.push_back({second, after_firsts.contains(second->operand(0)) ? 0U : 1U});
+  why = ChainFrom(*parts.firsts[0], parts, chain, along);
+  if (why.empty() && chain.firsts.size() != parts.firsts.size())
+    return "the results of its first dots are not combined";
+  return why;
+}
+
+std::optional<ChainSlice> ChainSliceOf(const Instr& last, ChainReductions reductions) {
+  bool is_dot = HasPlainDims(last);
+  if (!is_dot && (last.op() != Op::kReduce || !last.shape().IsArray())) return std::nullopt;
+  for (size_t operand = 0; operand < (is_dot ? 2 : 1); ++operand) {
+    BackwardSlice slice(*last.operand(operand), reductions);
+    ChainParts parts{slice.instrs, {}, {}};
+    std::ranges::copy_if(slice.dots, std::back_inserter(parts.firsts),
+                         [](const Instr* dot) { return HasPlainDims(*dot); });
+    if (is_dot) parts.seconds = {{&last, operand}};
+    if (!is_dot) parts.between.push_back(&last);
+    for (const Instr* scores : parts.firsts) {
+      ChainSlice found;
+      std::optional<DimsAlong> along;
+      if (!ChainFrom(*scores, parts, found.chain, along).empty()) continue;
+      for (const Instr* instr : parts.between)
+        if (along->Of(*instr) != nullptr) found.instrs.push_back(instr);
+      if (is_dot) found.instrs.push_back(&last);
+      found.given = slice.given;
+      return found;
+    }
   }
   return std::nullopt;
 }
 
+namespace {
+
+// The chains that may end at an instruction.
+std::vector<ChainSlice> SlicesOf(const Instr& last) {
+  std::vector<ChainSlice> all;
+  for (ChainReductions reductions : {ChainReductions::kInside, ChainReductions::kGiven})
+    if (std::optional<ChainSlice> slice = ChainSliceOf(last, reductions))
+      all.push_back(std::move(*slice));
+  return all;
+}
+
+}  // namespace
+
 bool IsInDotChain(const Instr& dot) {
-  if (DotChainOf(dot)) return true;
+  if (!SlicesOf(dot).empty()) return true;
   // The first dot: the chains of the dots that its results reach.
   std::unordered_set<const Instr*> seen = {&dot};
   std::vector<const Instr*> open = {&dot};
@@ -295,200 +470,14 @@ bool IsInDotChain(const Instr& dot) {
       if (!seen.insert(user).second) continue;
       if (user->op() != Op::kDot) {
         open.push_back(user);
-      } else if (std::optional<DotChain> chain = DotChainOf(*user);
-                 chain && chain->scores == &dot) {
+      } else if (std::ranges::any_of(SlicesOf(*user), [&](const ChainSlice& slice) {
+                   return slice.chain.IsFirst(dot);
+                 })) {
         return true;
       }
     }
   }
   return false;
-}
-
-std::vector<const Instr*> InsideOf(const DotChain& chain) {
-  std::vector<const Instr*> inside = BackwardSlice(chain.weights()).instrs;
-  DimsAlong along(*chain.scores);
-  for (const Instr* instr : inside) along.Add(*instr);
-  std::erase_if(inside, [&](const Instr* instr) { return along.Of(*instr) == nullptr; });
-  return inside;
-}
-
-namespace {
-
-// How a value depends on the elements of a row, in the order in which columns come.
-enum class Dependence : uint8_t {
-  kNone,     // not on the scores
-  kElement,  // on its own element
-  kRow,      // on reductions of rows, the same in all columns
-  kShifted,  // own element minus a value of the row
-  kLinear,   // linear in the exponential
-  kOther,
-};
-
-class RunningAnalysis {
- public:
-  RunningAnalysis(const DotChain& chain, const DimsAlong& along, RunningChain& running)
-      : chain_(chain), along_(along), running_(running) {}
-
-  std::string Run(const std::vector<const Instr*>& instrs) {
-    for (const Instr* instr : instrs) {
-      Dependence dependence = DependenceOf(*instr);
-      if (dependence != Dependence::kNone) dependences_[instr] = dependence;
-    }
-    Dependence weights = Of(chain_.weights());
-    if (!why_.empty()) return why_;
-    if (weights == Dependence::kElement) return running_.scaled.empty() ? "" : NoLinear();
-    return weights == Dependence::kLinear ? "" : NoLinear();
-  }
-
- private:
-  static std::string NoLinear() {
-    return "the weights are not linear in exponentials of shifted scores";
-  }
-
-  Dependence Of(const Instr& instr) const {
-    auto found = dependences_.find(&instr);
-    return found == dependences_.end() ? Dependence::kNone : found->second;
-  }
-  bool IsScaledRow(const Instr& instr) const { return scaled_rows_.contains(&instr); }
-
-  Dependence DependenceOf(const Instr& instr) {
-    if (&instr == chain_.scores) return Dependence::kElement;
-    if (along_.Of(instr) == nullptr) return Dependence::kNone;
-    if (instr.op() == Op::kReduce) return Reduced(instr);
-    for (const Instr* operand : instr.operands())
-      if (IsScaledRow(*operand)) scaled_rows_.insert(&instr);
-    if (!instr.info().Is(kElementwise)) return Of(*instr.operand(0));
-    Dependence most = Dependence::kNone;
-    bool has_rows = false, has_elements = false, has_others = false;
-    for (const Instr* operand : instr.operands()) {
-      Dependence of = Of(*operand);
-      most = std::max(most, of);
-      has_rows = has_rows || of == Dependence::kRow;
-      has_elements = has_elements || of == Dependence::kElement;
-      has_others = has_others || of > Dependence::kRow;
-    }
-    if (!has_others && !(has_rows && has_elements)) return most;
-    return Combined(instr);
-  }
-
-  Dependence Reduced(const Instr& reduce) {
-    Dependence of = Of(*reduce.operand(0));
-    bool has_factor = factored_.contains(reduce.operand(0));
-    if (of == Dependence::kElement) {
-      running_.plain.push_back(&reduce);
-    } else if (of == Dependence::kLinear && !has_factor && IsSum(reduce)) {
-      running_.scaled.push_back(&reduce);
-      scaled_rows_.insert(&reduce);
-    } else {
-      why_ = "a reduction depends on another one in a way that is not an online softmax";
-      return Dependence::kOther;
-    }
-    return Dependence::kRow;
-  }
-
-  static bool IsSum(const Instr& reduce) {
-    const Instr* root = reduce.called(0)->root();
-    return root->op() == Op::kAdd && root->operand(0)->op() == Op::kParameter &&
-           root->operand(1)->op() == Op::kParameter && root->operand(0) != root->operand(1);
-  }
-
-  Dependence Combined(const Instr& instr) {
-    auto is = [&](size_t i, Dependence dependence) {
-      return i < instr.operand_count() && Of(*instr.operand(i)) == dependence;
-    };
-    switch (instr.op()) {
-      case Op::kSubtract:
-        return is(0, Dependence::kElement) && is(1, Dependence::kRow) &&
-                       !IsScaledRow(*instr.operand(1))
-                   ? Dependence::kShifted
-                   : Dependence::kOther;
-      case Op::kExp:
-        return is(0, Dependence::kShifted) ? Exponential(instr) : Dependence::kOther;
-      case Op::kConvert:
-      case Op::kNegate:
-        return Linear(instr, 0);
-      case Op::kMultiply:
-        return is(0, Dependence::kLinear) ? Product(instr, 0) : Product(instr, 1);
-      case Op::kDivide:
-        return Product(instr, 0);
-      case Op::kSelect:
-        return Selected(instr);
-      default:
-        return Dependence::kOther;
-    }
-  }
-
-  Dependence Exponential(const Instr& instr) {
-    const Instr& difference = *instr.operand(0);
-    const Instr* shift = RowValueOf(*difference.operand(1));
-    if (running_.exponential != nullptr || shift == nullptr) return Dependence::kOther;
-    running_.exponential = &instr;
-    running_.x = difference.operand(0);
-    running_.shift = shift;
-    return Dependence::kLinear;
-  }
-
-  Dependence Linear(const Instr& instr, size_t element) {
-    if (Of(*instr.operand(element)) != Dependence::kLinear) return Dependence::kOther;
-    if (factored_.contains(instr.operand(element))) factored_.insert(&instr);
-    return Dependence::kLinear;
-  }
-
-  Dependence Product(const Instr& instr, size_t element) {
-    const Instr& other = *instr.operand(1 - element);
-    if (Linear(instr, element) != Dependence::kLinear) return Dependence::kOther;
-    if (Of(other) == Dependence::kNone) return Dependence::kLinear;
-    const Instr* row = Of(other) == Dependence::kRow ? RowValueOf(other) : nullptr;
-    if (row == nullptr) return Dependence::kOther;
-    running_.factors.push_back({&instr, element, row});
-    factored_.insert(&instr);
-    return Dependence::kLinear;
-  }
-
-  // One of the values is linear, the other one zero.
-  Dependence Selected(const Instr& instr) {
-    if (Of(*instr.operand(0)) != Dependence::kNone) return Dependence::kOther;
-    for (size_t i : {1, 2})
-      if (IsZero(*instr.operand(3 - i)) && Of(*instr.operand(i)) == Dependence::kLinear)
-        return Linear(instr, i);
-    return Dependence::kOther;
-  }
-
-  static bool IsZero(const Instr& instr) {
-    const Instr* value = &instr;
-    while (value->op() == Op::kBroadcast || value->op() == Op::kReshape ||
-           value->op() == Op::kConvert)
-      value = value->operand(0);
-    return value->op() == Op::kConstant && value->shape().ElementCount() == 1 &&
-           value->attrs<ConstantAttrs>().literal.BitsAt(0) == 0;
-  }
-
-  // Without broadcasts along the columns; null if elements are computed after the broadcast.
-  const Instr* RowValueOf(const Instr& instr) const {
-    const Instr* value = &instr;
-    while (value->op() == Op::kBroadcast || value->op() == Op::kReshape ||
-           value->op() == Op::kTranspose || IsCopyOrBarrier(value->op()))
-      value = value->operand(0);
-    const Dims* along = along_.Of(*value);
-    bool is_row = along != nullptr && chain_.IsOfRows(*along) &&
-                  std::ranges::count(*along, DimsAlong::kSame) == 0;
-    return is_row ? value : nullptr;
-  }
-
-  const DotChain& chain_;
-  const DimsAlong& along_;
-  RunningChain& running_;
-  std::unordered_map<const Instr*, Dependence> dependences_;
-  std::unordered_set<const Instr*> scaled_rows_;  // values that depend on RunningChain::scaled
-  std::unordered_set<const Instr*> factored_;     // linear values with row factors
-  std::string why_;
-};
-
-}  // namespace
-
-std::string AnalyzeRunningChain(const DotChain& chain, const std::vector<const Instr*>& instrs,
-                                const DimsAlong& along, RunningChain& running) {
-  return RunningAnalysis(chain, along, running).Run(instrs);
 }
 
 }  // namespace tokamak

@@ -1,7 +1,7 @@
 #pragma once
 
-// Chains of two dots: rows of the first one's results are reduced and become an operand of the
-// second one, as in attention. The analysis is algebraic: any elementwise ops and row reductions
+// Chains of dots: results of first dots are combined, reduced along rows, and become operands of
+// second dots, as in attention. The analysis is algebraic: any elementwise ops and row reductions
 // may be between the dots.
 //
 //     scores  = dot(q, k)             [batch, row, column]
@@ -9,6 +9,8 @@
 //     product = dot(weights, v)       contracts the columns
 //
 // A kernel that computes some columns of a row at a time needs no array of the size of the scores.
+// There may be several first dots, of the same rows and columns, and several second dots, as in the
+// gradients of attention. Without a second dot the chain ends in reductions.
 
 #include <optional>
 #include <string>
@@ -36,6 +38,8 @@ class DimsAlong {
   bool IsUnpadded(const Instr& instr) const;
   // Null if the value does not depend on the array, or has not been added.
   const Dims* Of(const Instr& instr) const;
+  // Adds a value that is computed from elsewhere, with these dimensions.
+  void Seed(const Instr& instr, Dims along) { Put(instr, std::move(along)); }
 
  private:
   bool AddElementwise(const Instr& instr);
@@ -49,19 +53,32 @@ class DimsAlong {
 };
 
 struct DotChain {
-  const Instr *scores = nullptr, *product = nullptr;
-  size_t row_operand = 0;      // of `scores`: the one with the rows
-  size_t weights_operand = 0;  // of `product`
+  struct First {
+    const Instr* dot = nullptr;
+    Dims along;              // its dimensions along those of the scores
+    size_t row_operand = 0;  // the one with the rows
+
+    const Instr& rows() const { return *dot->operand(row_operand); }
+    const Instr& columns() const { return *dot->operand(1 - row_operand); }
+  };
+  struct Second {
+    const Instr* dot = nullptr;
+    size_t weights_operand = 0;
+
+    const Instr& weights() const { return *dot->operand(weights_operand); }
+    const Instr& values() const { return *dot->operand(1 - weights_operand); }
+  };
+  // At least one; the scores are the results of the first of them.
+  std::vector<First> firsts;
+  std::vector<Second> seconds;
   // Dimensions of the scores. nullopt: of size 1.
   std::optional<int64_t> row, column;
   // The other ones, ascending, without those of size 1: batch dimensions of the first dot, and more
   // dimensions of rows, such as heads that share columns.
   Dims batch;
 
-  const Instr& weights() const { return *product->operand(weights_operand); }
-  const Instr& rows() const { return *scores->operand(row_operand); }
-  const Instr& columns() const { return *scores->operand(1 - row_operand); }
-  const Instr& values() const { return *product->operand(1 - weights_operand); }
+  const Instr& scores() const { return *firsts[0].dot; }
+  bool IsFirst(const Instr& instr) const;
   int64_t row_count() const { return SizeOf(row); }
   int64_t column_count() const { return SizeOf(column); }
   // Whether a value, with dimensions `along` the scores, is the same in all columns.
@@ -69,17 +86,34 @@ struct DotChain {
 
  private:
   int64_t SizeOf(std::optional<int64_t> dim) const {
-    return dim ? scores->shape().dim(static_cast<size_t>(*dim)) : 1;
+    return dim ? scores().shape().dim(static_cast<size_t>(*dim)) : 1;
   }
 };
 
-// The chain that ends at a dot; nullopt if there is none.
-std::optional<DotChain> DotChainOf(const Instr& product);
-// Whether the dot is the first or the second dot of a chain.
+// Whether an instruction combines elements of an array to one: a reduction, except along dimensions
+// of size 1 only.
+bool IsChainReduction(const Instr& instr);
+
+// Finds the chain of instructions (operands before users) that have all of its dots and no others.
+// Returns why there is none, empty if `chain` is set, and `along` for the values that do not depend
+// on second dots.
+std::string FindDotChain(const std::vector<const Instr*>& instrs, DotChain& chain,
+                         std::optional<DimsAlong>& along);
+
+// Whether reductions between the dots belong to the chain, or are given as any other input.
+enum class ChainReductions : uint8_t { kInside, kGiven };
+struct ChainSlice {
+  DotChain chain;
+  // The first dots, the values that follow from them, and the last instruction. Operands before
+  // users.
+  std::vector<const Instr*> instrs;
+  std::vector<const Instr*> given;  // reductions, with ChainReductions::kGiven
+};
+// The chain that ends at a dot or a reduction, with all first dots that belong to it; nullopt if
+// there is none.
+std::optional<ChainSlice> ChainSliceOf(const Instr& last, ChainReductions reductions);
+// Whether the dot is a first or a second dot of a chain.
 bool IsInDotChain(const Instr& dot);
-// The values from the scores to the weights, and what they are computed from, except the operands
-// of the first dot. Operands before users.
-std::vector<const Instr*> InsideOf(const DotChain& chain);
 
 // A chain whose rows can be reduced while the product accumulates. The weights are linear in
 //
@@ -88,7 +122,8 @@ std::vector<const Instr*> InsideOf(const DotChain& chain);
 // where `shift` follows from reductions of earlier columns, up to row factors: ops that multiply
 // or divide by values of the row. Running sums of a row are multiplied by
 // exp(shift before - shift now) when the shift changes, and the row factors are applied to the
-// product. Without an exponential, the weights depend on no reduction.
+// product. Without an exponential, the weights depend on no reduction. With one, there is at most
+// one second dot.
 struct RunningChain {
   const Instr *exponential = nullptr, *x = nullptr, *shift = nullptr;
   std::vector<const Instr*> plain;   // reductions of elements that depend on no other reduction

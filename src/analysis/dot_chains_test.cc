@@ -57,10 +57,14 @@ class DotChains : public testing::Test {
     return b_.Select(b_.Broadcast(pred, {2, 5, 7}, {1, 2}), x, others);
   }
 
-  // The instructions between the dots, with both, that follow from the scores.
-  static std::string Analyze(const DotChain& chain, RunningChain& running, LiveColumns& live) {
-    DimsAlong along(*chain.scores);
-    std::vector<const Instr*> inside = InsideOf(chain);
+  static std::optional<ChainSlice> SliceOf(const Instr* last) {
+    return ChainSliceOf(*last, ChainReductions::kInside);
+  }
+  static std::string Analyze(const ChainSlice& slice, RunningChain& running, LiveColumns& live) {
+    const DotChain& chain = slice.chain;
+    DimsAlong along(chain.scores());
+    std::vector<const Instr*> inside = slice.instrs;
+    std::erase(inside, chain.seconds[0].dot);
     for (const Instr* instr : inside) EXPECT_TRUE(along.Add(*instr));
     std::string why = AnalyzeRunningChain(chain, inside, along, running);
     if (why.empty()) live = LiveColumnsOf(chain, running, along);
@@ -75,23 +79,24 @@ class DotChains : public testing::Test {
 TEST_F(DotChains, HaveRowsAndColumns) {
   Instr* scores = MakeScores();
   Instr* product = MakeProduct(Softmax(scores));
-  std::optional<DotChain> chain = DotChainOf(*product);
-  ASSERT_TRUE(chain);
-  EXPECT_EQ(chain->scores, scores);
+  std::optional<ChainSlice> slice = SliceOf(product);
+  ASSERT_TRUE(slice);
+  const DotChain* chain = &slice->chain;
+  EXPECT_EQ(&chain->scores(), scores);
   EXPECT_EQ(chain->row, 1);
   EXPECT_EQ(chain->column, 2);
   EXPECT_EQ(chain->batch, Dims{0});
-  EXPECT_EQ(chain->row_operand, 0u);
+  EXPECT_EQ(chain->firsts[0].row_operand, 0u);
   EXPECT_TRUE(IsInDotChain(*scores));
   EXPECT_TRUE(IsInDotChain(*product));
-  EXPECT_FALSE(DotChainOf(*scores));
+  EXPECT_FALSE(SliceOf(scores));
 }
 
 TEST_F(DotChains, OfASoftmaxAreLinearInItsExponentials) {
   Instr* product = MakeProduct(Softmax(MakeScores()));
   RunningChain running;
   LiveColumns live;
-  EXPECT_EQ(Analyze(*DotChainOf(*product), running, live), "");
+  EXPECT_EQ(Analyze(*SliceOf(product), running, live), "");
   EXPECT_EQ(running.exponential, exponential_);
   EXPECT_EQ(running.shift, maximum_);
   EXPECT_EQ(running.plain, std::vector<const Instr*>{maximum_});
@@ -106,11 +111,11 @@ TEST_F(DotChains, OfSquaresAreNotLinear) {
   Instr* product = MakeProduct(b_.Multiply(softmax, softmax));
   RunningChain running;
   LiveColumns live;
-  EXPECT_NE(Analyze(*DotChainOf(*product), running, live), "");
+  EXPECT_NE(Analyze(*SliceOf(product), running, live), "");
 }
 
 TEST_F(DotChains, WithReversedColumnsAreNone) {
-  EXPECT_FALSE(DotChainOf(*MakeProduct(b_.Reverse(MakeScores(), {2}))));
+  EXPECT_FALSE(SliceOf(MakeProduct(b_.Reverse(MakeScores(), {2}))));
 }
 
 TEST_F(DotChains, HaveLiveColumnsIfMaskedScoresVanish) {
@@ -118,7 +123,7 @@ TEST_F(DotChains, HaveLiveColumnsIfMaskedScoresVanish) {
     Instr* product = MakeProduct(Softmax(Masked(MakeScores(), 1, other)));
     RunningChain running;
     LiveColumns live;
-    EXPECT_EQ(Analyze(*DotChainOf(*product), running, live), "");
+    EXPECT_EQ(Analyze(*SliceOf(product), running, live), "");
     EXPECT_FALSE(live.first);
     EXPECT_EQ(live.last, other > -1e5 ? std::nullopt : std::optional<int64_t>(1));
   }
@@ -129,8 +134,44 @@ TEST_F(DotChains, HaveNoLiveColumnsIfARowHasNone) {
   Instr* product = MakeProduct(Softmax(Masked(MakeScores(), -1, -1e30)));
   RunningChain running;
   LiveColumns live;
-  EXPECT_EQ(Analyze(*DotChainOf(*product), running, live), "");
+  EXPECT_EQ(Analyze(*SliceOf(product), running, live), "");
   EXPECT_FALSE(live.last);
+}
+
+// The gradient of a softmax, with its statistics given: two first dots, and second dots that
+// contract the columns or the rows.
+TEST_F(DotChains, HaveSeveralFirstDots) {
+  Instr* scores = MakeScores();
+  Instr* softmax = Softmax(scores);
+  DotAttrs attrs;
+  attrs.lhs_batch = attrs.rhs_batch = {0};
+  attrs.lhs_contracting = attrs.rhs_contracting = {2};
+  // [batch, column, row]
+  Instr* transposed = b_.Dot(Array({2, 7, 8}), Array({2, 5, 8}), attrs);
+  Instr* gradient = b_.Multiply(softmax, b_.Transpose(transposed, {0, 2, 1}));
+  for (bool of_rows : {false, true}) {
+    DotAttrs second;
+    second.lhs_batch = second.rhs_batch = {0};
+    second.lhs_contracting = {of_rows ? 1 : 2};
+    second.rhs_contracting = {1};
+    Instr* product = b_.Dot(gradient, Array({2, of_rows ? 5 : 7, 8}), second);
+    EXPECT_EQ(ChainSliceOf(*product, ChainReductions::kInside).has_value(), !of_rows);
+    std::optional<ChainSlice> slice = ChainSliceOf(*product, ChainReductions::kGiven);
+    ASSERT_TRUE(slice);
+    const DotChain& chain = slice->chain;
+    ASSERT_EQ(chain.firsts.size(), 2u);
+    EXPECT_EQ(chain.IsFirst(*scores), true);
+    EXPECT_EQ(chain.IsFirst(*transposed), true);
+    EXPECT_EQ(chain.firsts[0].along, (Dims{0, 1, 2}));
+    EXPECT_EQ(chain.firsts[1].along, (Dims{0, 2, 1}));
+    EXPECT_EQ(chain.firsts[0].row_operand, 1 - chain.firsts[1].row_operand);
+    EXPECT_TRUE(IsInDotChain(*transposed));
+    DotChain again;
+    std::optional<DimsAlong> along;
+    RunningChain running;
+    EXPECT_EQ(FindDotChain(slice->instrs, again, along), "");
+    EXPECT_EQ(AnalyzeRunningChain(again, slice->instrs, *along, running), "");
+  }
 }
 
 }  // namespace

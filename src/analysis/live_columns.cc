@@ -7,10 +7,6 @@
 namespace tokamak {
 namespace {
 
-// Masked scores are at most this. Chosen: sums of products of bf16 are far above it, unless they
-// are about to overflow; JAX masks with -2.4e38.
-constexpr double kMaskedScore = -1e30;
-
 // row * row index + column * column index + constant.
 struct AffineIndex {
   int64_t row = 0, column = 0, constant = 0;
@@ -129,54 +125,173 @@ class MaskReader {
   const DotChain& chain_;
 };
 
-// The number of all elements of an array; nullopt if they differ.
-std::optional<double> SplatOf(const Instr& instr) {
+// The number of all elements of an array; nullopt if they differ. Of select(p, -infinity, x), which
+// is one number as well, sets `scalar` and returns -infinity.
+std::optional<double> SplatOf(const Instr& instr, const Instr** scalar = nullptr) {
   const Instr* value = &instr;
   while (value->op() == Op::kBroadcast || value->op() == Op::kReshape ||
          value->op() == Op::kConvert)
     value = value->operand(0);
-  if (value->op() != Op::kConstant || value->shape().ElementCount() != 1 ||
+  if (!value->shape().IsArray() || value->shape().ElementCount() != 1 ||
       !IsReal(value->shape().type()))
     return std::nullopt;
+  if (value->op() == Op::kSelect && scalar != nullptr) {
+    std::optional<double> low = SplatOf(*value->operand(1));
+    if (!low || !std::isinf(*low) || *low > 0) return std::nullopt;
+    *scalar = value;
+    return low;
+  }
+  if (value->op() != Op::kConstant) return std::nullopt;
   return value->attrs<ConstantAttrs>().literal.DoubleAt(0);
 }
 
-bool ReducesByMaximum(const Instr& reduce) {
+bool ReducesBy(Op op, const Instr& reduce) {
   const Instr* root = reduce.called(0)->root();
-  return root->op() == Op::kMaximum && root->operand(0) != root->operand(1);
+  return root->op() == op && root->operand(0) != root->operand(1);
+}
+
+bool OnlyChangesForm(const Instr& instr) {
+  return instr.op() == Op::kConvert || instr.op() == Op::kReshape || instr.op() == Op::kCopy;
+}
+
+// The columns at which values of a chain may differ from zero.
+class ZeroColumns {
+ public:
+  ZeroColumns(const DotChain& chain, const DimsAlong& along) : chain_(chain), along_(along) {}
+
+  LiveColumns Of(const Instr& value) const {
+    if (along_.Of(value) == nullptr || steps_-- <= 0) return {};
+    if (along_.IsUnpadded(value)) return Of(*value.operand(0)->operand(0));
+    if (OnlyChangesForm(value) || value.op() == Op::kTranspose || value.op() == Op::kNegate ||
+        value.op() == Op::kDivide)
+      return Of(*value.operand(0));
+    LiveColumns live;
+    if (value.op() == Op::kMultiply)
+      for (const Instr* operand : value.operands()) Narrow(live, Of(*operand));
+    if (value.op() == Op::kSelect) return OfSelect(value);
+    if (value.op() == Op::kExp && value.operand(0)->op() == Op::kSubtract)
+      return OfExponential(*value.operand(0));
+    return live;
+  }
+
+  // The columns with a masked value of at most `most`.
+  LiveColumns OfMask(const Instr& select, double most, bool& is_sure) const {
+    for (size_t masked : {1, 2}) {
+      const Instr* scalar = nullptr;
+      std::optional<double> splat = SplatOf(*select.operand(masked), &scalar);
+      if (!splat || !(*splat <= most) || (most == 0 && *splat != 0)) continue;
+      LiveColumns live;
+      bool is_complete = true;
+      MaskReader(chain_).Restrict(*select.operand(0), *along_.Of(select), masked == 2, live,
+                                  is_complete);
+      live.live_operand = 3 - masked;
+      live.masked = scalar;
+      if (is_complete) live.select = &select;
+      is_sure = is_complete || std::isinf(*splat);
+      return live;
+    }
+    return {};
+  }
+
+  // Whether each row has a live column.
+  bool HasAllRows(const LiveColumns& live) const {
+    return (!live.last || *live.last >= 0) &&
+           (!live.first || chain_.row_count() + *live.first <= chain_.column_count()) &&
+           (!live.first || !live.last || *live.first <= *live.last);
+  }
+
+ private:
+  // Limits that depend on one scalar at most.
+  static void Narrow(LiveColumns& live, const LiveColumns& by) {
+    if (live.masked != nullptr && by.masked != nullptr && live.masked != by.masked) return;
+    if (by.masked != nullptr) live.masked = by.masked;
+    if (by.first) live.first = std::max(live.first.value_or(*by.first), *by.first);
+    if (by.last) live.last = std::min(live.last.value_or(*by.last), *by.last);
+  }
+
+  LiveColumns OfSelect(const Instr& select) const {
+    bool is_sure = false;
+    LiveColumns live = OfMask(select, 0, is_sure);
+    if (live.live_operand == 0) return {};
+    Narrow(live, Of(*select.operand(live.live_operand)));
+    return live;
+  }
+
+  // exp(x - shift): the shift is not as low as masked values, because it follows from a row
+  // (column) that has others.
+  LiveColumns OfExponential(const Instr& difference) const {
+    const Instr* x = difference.operand(0);
+    while (OnlyChangesForm(*x)) x = x->operand(0);
+    if (x->op() != Op::kSelect || along_.Of(*x) == nullptr || !chain_.row || !chain_.column)
+      return {};
+    bool is_sure = false;
+    LiveColumns live = OfMask(*x, kMaskedScore, is_sure);
+    if (!is_sure) return {};
+    const Instr* shift = difference.operand(1);
+    if (shift->op() != Op::kBroadcast) return {};
+    const Dims &along = *along_.Of(difference), &dims = shift->attrs<DimensionsAttrs>().dimensions;
+    auto varies = [&](int64_t dim) {
+      return std::ranges::any_of(dims,
+                                 [&](int64_t d) { return along[static_cast<size_t>(d)] == dim; });
+    };
+    bool fits =
+        !varies(*chain_.column) ? HasAllRows(live) : !varies(*chain_.row) && HasAllColumns(live);
+    return fits ? live : LiveColumns{};
+  }
+
+  bool HasAllColumns(const LiveColumns& live) const {
+    return (!live.first || *live.first <= 0) &&
+           (!live.last || chain_.column_count() - *live.last <= chain_.row_count()) &&
+           (!live.first || !live.last || *live.first <= *live.last);
+  }
+
+  // Values to look at. Chosen: more than attention has; it bounds the search of shared operands.
+  static constexpr int kMaxSteps = 1000;
+  const DotChain& chain_;
+  const DimsAlong& along_;
+  mutable int steps_ = kMaxSteps;
+};
+
+// Of a chain with an exponential, all of whose values of rows follow from live columns.
+LiveColumns LiveColumnsOfExponential(const DotChain& chain, const RunningChain& running,
+                                     const DimsAlong& along, double most) {
+  for (const Instr* reduce : running.plain)
+    if (reduce->operand(0) != running.x || !ReducesBy(Op::kMaximum, *reduce)) return {};
+  const Instr* value = running.x;
+  while (OnlyChangesForm(*value)) value = value->operand(0);
+  if (value->op() != Op::kSelect || along.Of(*value) == nullptr) return {};
+  // In rows without live columns, weights are the same in all columns, unless they are NaN.
+  bool is_sure = false;
+  ZeroColumns columns(chain, along);
+  LiveColumns live = columns.OfMask(*value, most, is_sure);
+  return is_sure && columns.HasAllRows(live) ? live : LiveColumns{};
 }
 
 }  // namespace
 
 LiveColumns LiveColumnsOf(const DotChain& chain, const RunningChain& running,
-                          const DimsAlong& along) {
-  bool is_exponential = running.exponential != nullptr;
-  const Instr* value = is_exponential ? running.x : &chain.weights();
+                          const DimsAlong& along, double most) {
+  if (!chain.row || !chain.column) return {};
+  if (running.exponential != nullptr) return LiveColumnsOfExponential(chain, running, along, most);
+  // All columns that a sum needs.
+  LiveColumns live;
+  bool is_first = true;
+  auto add = [&](LiveColumns columns) {
+    if (is_first) live = columns;
+    if (live.masked != nullptr && columns.masked != nullptr && live.masked != columns.masked)
+      columns = {};
+    if (columns.masked != nullptr) live.masked = columns.masked;
+    live.first = live.first && columns.first ? std::optional(std::min(*live.first, *columns.first))
+                                             : std::nullopt;
+    live.last = live.last && columns.last ? std::optional(std::max(*live.last, *columns.last))
+                                          : std::nullopt;
+    is_first = false;
+  };
+  ZeroColumns columns(chain, along);
+  for (const DotChain::Second& second : chain.seconds) add(columns.Of(second.weights()));
   for (const Instr* reduce : running.plain)
-    if (!is_exponential || reduce->operand(0) != value || !ReducesByMaximum(*reduce)) return {};
-  while (value->op() == Op::kConvert || value->op() == Op::kReshape || value->op() == Op::kCopy)
-    value = value->operand(0);
-  if (value->op() != Op::kSelect || !chain.row || !chain.column || along.Of(*value) == nullptr)
-    return {};
-  for (size_t masked : {1, 2}) {
-    std::optional<double> splat = SplatOf(*value->operand(masked));
-    if (!splat || (is_exponential ? !(*splat <= kMaskedScore) : *splat != 0)) continue;
-    LiveColumns live;
-    bool is_complete = true;
-    MaskReader(chain).Restrict(*value->operand(0), *along.Of(*value), masked == 2, live,
-                               is_complete);
-    // In rows without live columns, weights are the same in all columns, unless they are NaN.
-    bool is_infinite = is_exponential && std::isinf(*splat);
-    int64_t rows = chain.row_count(), columns = chain.column_count();
-    bool all_rows = (!live.last || *live.last >= 0) &&
-                    (!live.first || rows + *live.first <= columns) &&
-                    (!live.first || !live.last || *live.first <= *live.last);
-    if (!all_rows || !(is_complete || is_infinite || !is_exponential)) continue;
-    if (is_complete) live.select = value;
-    live.live_operand = 3 - masked;
-    return live;
-  }
-  return {};
+    add(ReducesBy(Op::kAdd, *reduce) ? columns.Of(*reduce->operand(0)) : LiveColumns{});
+  return live;
 }
 
 }  // namespace tokamak

@@ -358,6 +358,9 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
                     "FILE is XLA's after_optimizations text: print its kernels and fusion "
                     "boundaries");
   command->add_flag("--decisions", explain.decisions, "Also print every decision");
+  command->add_flag("--contractions", explain.contractions,
+                    "Also print the kernels and library calls that could compute each dot, "
+                    "convolution and attention, with their times (measured with --measure)");
   command->add_flag("--unfused", explain.unfused, "One kernel for each instruction");
   command->add_option(
       "--kernel", explain.kernel,

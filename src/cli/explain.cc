@@ -53,6 +53,7 @@ Result<ExplainRequest> RequestOf(const ExplainCommand& command) {
   request.rewrites = command.rewrites;
   request.lints = command.lints;
   request.dot = command.dot;
+  request.contractions = command.contractions;
   request.kernel = command.kernel;
   request.write_plan = command.write_plan;
   return request;

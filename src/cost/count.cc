@@ -15,8 +15,10 @@
 #include <cmath>
 #include <deque>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "cost/numbers.h"
+#include "cost/panel_rates.h"
 #include "cost/pipes.h"
 #include "cost/rates.h"
 #include "cost/reuse.h"
@@ -28,6 +30,7 @@
 #include "kernel/cluster.h"
 #include "kernel/cold_paths.h"
 #include "kernel/divergence.h"
+#include "kernel/gpu_limits.h"
 #include "kernel/linear.h"
 #include "kernel/placement.h"
 #include "kernel/pressure.h"
@@ -116,8 +119,13 @@ class KernelWorkCounter {
         work_[Pipe::kBranch] += times;
         double outer_fillers = fillers_;
         bool fills = FillsPanels(stmt);
-        if (fills) fillers_ = work_.threads * fraction;
-        Walk(stmt.body, times * fraction);
+        if (fills) {
+          work_.takes_turns = TakesTurns(stmt.else_body);
+          fillers_ = work_.threads * fraction;
+          WalkFiller(stmt.body, times * fraction);
+        } else {
+          Walk(stmt.body, times * fraction);
+        }
         fillers_ = outer_fillers;
         double outer_multipliers = multipliers_;
         if (fills) multipliers_ = work_.threads * (1 - fraction);
@@ -148,10 +156,36 @@ class KernelWorkCounter {
     }
   }
 
+  // The operations of threads that fill panels are apart from those of the other ones.
+  void WalkFiller(const StmtList& block, double times) {
+    Work others;
+    std::swap(work_.ops, others.ops);
+    Walk(block, times);
+    std::swap(work_.ops, others.ops);
+    const Rates& rates = RatesOf(machine_);
+    if (double simple = rates.ns[static_cast<size_t>(Pipe::kSimple)]; simple > 0)
+      work_.panel_ops += NsOfOps(others, rates) / simple;
+  }
+
   // Whether the threads of the first branch load what those of the second one multiply.
   bool FillsPanels(const Stmt& branch) const {
     return uses_async_ && !branch.uniform && HasAsyncMultiply(branch.else_body) &&
            !HasAsyncMultiply(branch.body);
+  }
+  // Whether threads in this branch wait for others in it.
+  static bool TakesTurns(const StmtList& branch) {
+    std::unordered_set<ArrayId> arrived, awaited;
+    CollectMbarriers(branch, AsyncKind::kArrive, arrived);
+    CollectMbarriers(branch, AsyncKind::kWait, awaited);
+    return std::ranges::any_of(arrived, [&](ArrayId array) { return awaited.contains(array); });
+  }
+  static void CollectMbarriers(const StmtList& block, AsyncKind kind,
+                               std::unordered_set<ArrayId>& arrays) {
+    for (const Stmt& stmt : block) {
+      if (stmt.kind == StmtKind::kAsync && stmt.async->kind == kind) arrays.insert(stmt.array);
+      CollectMbarriers(stmt.body, kind, arrays);
+      CollectMbarriers(stmt.else_body, kind, arrays);
+    }
   }
   static bool HasAsyncMultiply(const StmtList& block) {
     return std::ranges::any_of(block, [](const Stmt& stmt) {
@@ -287,19 +321,29 @@ class KernelWorkCounter {
     return factor == 0 ? -1 : factor;
   }
 
-  // Whether an element of a register array lives in a register: its index is a compile-time
-  // constant.
+  // Whether an element of a register array lives in a register: its index is known when the kernel
+  // is compiled. On CPUs the index is linear, because the lanes of a vector are.
   bool IsInRegisters(ArrayId array, ValueId index) const {
-    const Array& a = kernel_.array(array);
-    if (a.space != Space::kRegisters) return false;
+    if (kernel_.array(array).space != Space::kRegisters) return false;
+    if (machine_.is_gpu()) return IsUnrolled(index);
     const LinearIndex* linear = Linear(index);
-    if (linear == nullptr) return false;
-    return std::all_of(linear->terms.begin(), linear->terms.end(), [&](const auto& term) {
-      const ScalarNode& node = kernel_.node(term.first);
-      if (node.prim != Prim::kLoop) return false;
+    return linear != nullptr && std::ranges::all_of(linear->terms, [&](const auto& term) {
+             return kernel_.node(term.first).prim == Prim::kLoop && IsUnrolled(term.first);
+           });
+  }
+  // Whether an index follows from constants and the variables of unrolled loops.
+  bool IsUnrolled(ValueId index) const {
+    const ScalarNode& node = kernel_.node(index);
+    if (node.prim == Prim::kConst) return true;
+    if (node.prim == Prim::kLoop) {
       LoopRole role = kernel_.loop(node.loop()).role;
       return role == LoopRole::kVector || role == LoopRole::kUnrolled;
-    });
+    }
+    if (node.arity() == 0 || node.type != ScalarType::kIndex || node.prim == Prim::kLoad ||
+        node.prim == Prim::kRead)
+      return false;
+    return std::ranges::all_of(kernel_.operands(index),
+                               [&](ValueId operand) { return IsUnrolled(operand); });
   }
 
   void AddValue(ValueId id, double times) {
@@ -329,7 +373,20 @@ class KernelWorkCounter {
   void AddAccess(ArrayId array, ValueId index, bool is_store, double times) {
     const Array& a = kernel_.array(array);
     if (IsInRegisters(array, index)) return;
+    if (fillers_ > 0 && a.space == Space::kShared) {
+      // Their swizzled rows have no bank conflicts.
+      work_.panel_bytes += times * lanes_ * static_cast<double>(BytesOf(a.type));
+      bool is_word = lanes_ * static_cast<double>(BytesOf(a.type)) <= kRegisterBytes;
+      double moves = is_word ? 1 : lanes_;
+      if (!is_store && RatesOf(machine_).latency_ns > 0)
+        work_.panel_ops +=
+            times * moves * kPanelMoveNs * kIndependentPanelOps / RatesOf(machine_).latency_ns;
+      return;
+    }
     Pattern pattern = PatternOf(index);
+    // Results on their way to copies back, in swizzled rows.
+    if (multipliers_ > 0 && is_store && a.space == Space::kShared && pattern == Pattern::kAnywhere)
+      pattern = Pattern::kNeighbours;
     ThreadStrides strides;
     if (machine_.is_gpu() && a.space == Space::kArgument)
       if (const LinearIndex* linear = Linear(index))
@@ -415,20 +472,28 @@ class KernelWorkCounter {
   void AddAsync(const Stmt& stmt, double times) {
     const AsyncOp& op = *stmt.async;
     if (op.kind == AsyncKind::kArrive || op.kind == AsyncKind::kWait) work_[Pipe::kLoad] += times;
-    if (op.kind != AsyncKind::kCopy) return;
-    ArrayAccess access{.array = op.copy.from,
+    if (!HasCopy(op.kind)) return;
+    bool is_store = op.kind == AsyncKind::kCopyBack;
+    ArrayAccess access{.array = is_store ? op.copy.to : op.copy.from,
+                       .is_store = is_store,
                        .block = static_cast<double>(op.copy.Elements()),
                        .run = static_cast<double>(op.copy.dimensions[0].box),
                        .loops = {}};
-    // One thread of the block starts the copy.
+    // One thread of the block starts the copy, or of each warp that multiplies.
     double copies = 1;
-    for (const ArrayAccess::Around& around : loops_) {
-      if (kernel_.loop(around.loop).role == LoopRole::kThread) continue;
+    for (ArrayAccess::Around around : loops_) {
+      if (kernel_.loop(around.loop).role == LoopRole::kThread) {
+        if (!is_store && multipliers_ == 0) continue;
+        double share = multipliers_ > 0 ? multipliers_ / work_.threads : 1;
+        around.trips *= share / static_cast<double>(kWarpSize);
+      }
       access.loops.push_back(around);
       copies *= around.trips;
     }
-    work_.panel_bytes +=
+    double bytes =
         copies * access.block * static_cast<double>(BytesOf(kernel_.array(op.copy.to).type));
+    work_.panel_bytes += bytes;
+    if (!is_store) (multipliers_ > 0 ? work_.result_bytes : work_.copied_bytes) += bytes;
     for (ArrayAccess::Around& around : access.loops)
       for (const TileCopy::Dimension& dimension : op.copy.dimensions)
         around.moves = around.moves || facts_.DependsOn(dimension.at, around.loop);

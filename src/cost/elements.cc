@@ -8,13 +8,16 @@
 // operands. They are memoized by everything that determines them (CountsKey); the memo is shared by
 // all threads of the process.
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
 #include "analysis/index_map.h"
+#include "cost/panel_rates.h"
 #include "cost/pipes.h"
 #include "cost/work.h"
 #include "ir/compare.h"
+#include "ir/dot_precision.h"
 #include "ir/ir.h"
 #include "kernel/choice.h"
 #include "kernel/formulas.h"
@@ -213,8 +216,10 @@ void AddDot(Work& work, const Instr& dot, double elements, const Machine& machin
   double parts = IsComplex(type) ? kComplexProducts : 1;
   int bits = 8 * static_cast<int>(bytes);
   Pipe pipe = bits < 32 ? Pipe::kMultiply16 : bits > 32 ? Pipe::kMultiply64 : Pipe::kMultiply;
-  bool is_tensor = type == ElementType::kBF16 || type == ElementType::kF16;
-  if (machine.async_multiply && is_tensor) pipe = Pipe::kTensor;
+  bool is_tensor = type == ElementType::kBF16 || type == ElementType::kF16,
+       is_tf32 = type == ElementType::kF32 && machine.tf32 && AllowsTf32(dot.attrs<DotAttrs>());
+  if (machine.async_multiply && (is_tensor || is_tf32)) pipe = Pipe::kTensor;
+  if (pipe == Pipe::kTensor && is_tf32) parts *= kTf32Products;
   work[pipe] += elements * static_cast<double>(ReadsPerElement(dot)) * parts;
 }
 
@@ -229,6 +234,51 @@ void AddElementwise(Work& work, const Instr& instr, double elements, const Machi
   }
   Counts counts = KnownCounts().Get(key, [&] { return FormulaCounts(instr, machine); });
   Add(work, counts, elements);
+}
+
+// How values that are computed from indices and constants alone vary. The walk ends
+// after `steps` values.
+enum class IndexValue : uint8_t { kConstant, kOfOuterIndices, kOfLastIndex, kOther };
+
+IndexValue IndexValueOf(const Instr& instr, int& steps) {
+  if (--steps < 0 || !instr.shape().IsArray() || !IsInteger(instr.shape().type()))
+    return IndexValue::kOther;
+  switch (instr.op()) {
+    case Op::kConstant:
+      return instr.shape().ElementCount() == 1 ? IndexValue::kConstant : IndexValue::kOther;
+    case Op::kIota: {
+      bool is_last = instr.attrs<IotaAttrs>().dimension + 1 == instr.shape().rank();
+      return is_last ? IndexValue::kOfLastIndex : IndexValue::kOfOuterIndices;
+    }
+    case Op::kBroadcast:
+      return instr.operand(0)->shape().ElementCount() == 1 ? IndexValueOf(*instr.operand(0), steps)
+                                                           : IndexValue::kOther;
+    case Op::kAdd:
+    case Op::kSubtract:
+    case Op::kMultiply:
+    case Op::kShiftRightLogical:
+    case Op::kConvert: {
+      IndexValue most = IndexValue::kConstant;
+      for (const Instr* operand : instr.operands())
+        most = std::max(most, IndexValueOf(*operand, steps));
+      return most;
+    }
+    default:
+      return IndexValue::kOther;
+  }
+}
+
+// Counts an integer that follows from indices, as the counters of random bits do; false if the
+// value is another one. A kernel computes what is the same along the last dimension once for many
+// elements, and the rest as it does addresses.
+bool AddIndexValue(Work& work, const Instr& instr, double elements, const Machine& machine) {
+  constexpr int kMaxSteps = 64;  // chosen: sums of the indices of all dimensions have fewer
+  if (!machine.is_gpu()) return false;
+  int steps = kMaxSteps;
+  IndexValue value = IndexValueOf(instr, steps);
+  if (value == IndexValue::kOther) return false;
+  if (value == IndexValue::kOfLastIndex) work[Pipe::kIndex] += elements;
+  return true;
 }
 
 }  // namespace
@@ -256,6 +306,7 @@ void AddElementOp(Work& work, const Instr& instr, double elements, const Machine
     case Op::kDot:
       return AddDot(work, instr, elements, machine);
     case Op::kIota:
+      if (AddIndexValue(work, instr, elements, machine)) return;
       work[Pipe::kConvert] += vectors;
       return;
     case Op::kPad:
@@ -271,6 +322,7 @@ void AddElementOp(Work& work, const Instr& instr, double elements, const Machine
       return;
     }
     default:
+      if (AddIndexValue(work, instr, elements, machine)) return;
       if (instr.info().Is(kElementwise) && instr.shape().IsArray() && instr.operand_count() > 0)
         AddElementwise(work, instr, elements, machine);
   }

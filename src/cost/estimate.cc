@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost/panel_rates.h"
 #include "cost/rates.h"
 #include "cost/units.h"
 #include "kernel/kernel.h"
@@ -215,9 +216,13 @@ double GpuTensorNs(const Work& work, const Rates& rates, double cores) {
   auto tensor = static_cast<size_t>(Pipe::kTensor);
   double tasks = std::max(work.tasks, 1.0), busy = std::min(cores, tasks);
   double loads = work.result_loads / tasks * rates.result_load_ns;
-  return loads + std::max({work.ops[tensor] * rates.ns[tensor] / busy,
-                           work.panel_bytes * rates.panel_byte_ns / busy,
-                           work.panel_loads / tasks * rates.panel_load_ns});
+  double fill = work.panel_ops / tasks / static_cast<double>(MatrixMultiply::kWarpgroupThreads) *
+                rates.latency_ns / kIndependentPanelOps;
+  return loads + fill +
+         std::max({work.ops[tensor] * rates.ns[tensor] / busy,
+                   work.panel_bytes * rates.panel_byte_ns / busy,
+                   work.copied_bytes * rates.copied_byte_ns / busy,
+                   work.panel_loads / tasks * rates.panel_load_ns});
 }
 
 // `threads` of the estimate are resident blocks. Barriers cost their time once per wave, because
@@ -229,9 +234,14 @@ CostEstimate EstimateOnGpu(const Work& work, const Machine& machine, const Rates
   estimate.threads = std::min(work.tasks, at_once);
   estimate.launch = rates.graph_gap_us;
   double waves = std::max(work.tasks, 1.0) / at_once;
-  estimate.compute = (GpuOpsNs(work, rates, cores, waves) + GpuTensorNs(work, rates, cores) +
-                      work.barriers * rates.barrier_us * kNsPerUs * std::max(waves, 1.0)) /
-                     kNsPerUs;
+  double busy = std::min(cores, std::max(work.tasks, 1.0)),
+         ops =
+             GpuOpsNs(work, rates, cores, waves) + work.result_bytes * rates.result_byte_ns / busy,
+         tensor = GpuTensorNs(work, rates, cores);
+  // Of two warpgroups that take turns, each uses its results while the other one multiplies.
+  double both = work.takes_turns ? std::max(tensor, tensor / 2 + ops) : tensor + ops;
+  estimate.compute =
+      (both + work.barriers * rates.barrier_us * kNsPerUs * std::max(waves, 1.0)) / kNsPerUs;
   double bytes = work.reads + work.writes;
   Bandwidth rate = BandwidthAt(rates.all, bytes);
   double full = work.writes > 0 && work.reads > 0 ? rate.copy

@@ -48,7 +48,8 @@ constexpr std::pair<const char*, double Rates::*> kClusterRates[] = {
     {"cluster_us", &Rates::cluster_us},           {"cluster_bytes_ns", &Rates::cluster_bytes_ns},
     {"grid_barrier_us", &Rates::grid_barrier_us}, {"wait_us", &Rates::wait_us},
     {"panel_load_ns", &Rates::panel_load_ns},     {"panel_byte_ns", &Rates::panel_byte_ns},
-    {"result_load_ns", &Rates::result_load_ns},
+    {"result_load_ns", &Rates::result_load_ns},   {"copied_byte_ns", &Rates::copied_byte_ns},
+    {"result_byte_ns", &Rates::result_byte_ns},
 };
 
 constexpr std::pair<const char*, double Work::*> kCounts[] = {
@@ -68,6 +69,9 @@ constexpr std::pair<const char*, double Work::*> kCounts[] = {
     {"shared_bytes", &Work::shared_bytes},
     {"panel_loads", &Work::panel_loads},
     {"panel_bytes", &Work::panel_bytes},
+    {"copied_bytes", &Work::copied_bytes},
+    {"result_bytes", &Work::result_bytes},
+    {"panel_ops", &Work::panel_ops},
     {"result_loads", &Work::result_loads},
 };
 

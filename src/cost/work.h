@@ -69,8 +69,17 @@ struct Work {
   // GPU only: bytes that bulk copies write to shared memory and asynchronous multiplies read from
   // it, of all blocks.
   double panel_bytes = 0;
+  // GPU only: bytes that bulk copies bring to panels in shared memory, and those that the consumers
+  // of results copy there, of all blocks.
+  double copied_bytes = 0, result_bytes = 0;
+  // GPU only: operations of all threads that fill panels, as simple operations that take the same
+  // time. They are not in `ops`: other threads multiply at the same time.
+  double panel_ops = 0;
   // GPU only: loads of each thread that uses the results of asynchronous multiplies, of all blocks.
   double result_loads = 0;
+  // GPU only: whether the warpgroups take turns at asynchronous multiplies. The consumers of the
+  // results of one then run beside the multiplies of the other.
+  bool takes_turns = false;
 
   double& operator[](Pipe pipe) { return ops[static_cast<size_t>(pipe)]; }
   double operator[](Pipe pipe) const { return ops[static_cast<size_t>(pipe)]; }

@@ -87,6 +87,33 @@ kernel strided {
   EXPECT_EQ(work("7")[Pipe::kGather], 16 * 64);
 }
 
+// On GPUs, an element of a register array at a number that is known to the compiler is a register,
+// however the number follows from unrolled loops.
+TEST(Work, RegistersAreNoAccesses) {
+  auto work = [](const std::string& role) {
+    return WorkOf(KernelOf(R"(
+kernel registers {
+  index 64
+  argument y: f32[4096] write align 16
+  registers x: f32[8]
+  grid g < 512 {
+    )" + role + R"( i < 8 {
+      v0: index = i / 2
+      v1: index = v0 % 4
+      v2: f32 = read x[v1]
+      v3: index = g * 8
+      v4: index = v3 + i
+      store y[v4] = v2
+    }
+  }
+}
+)"),
+                  0, GpuMachine());
+  };
+  EXPECT_EQ(work("unrolled")[Pipe::kLoad] + work("unrolled")[Pipe::kGather], 0);
+  EXPECT_GT(work("serial")[Pipe::kLoad] + work("serial")[Pipe::kGather], 0);
+}
+
 // A clamped contiguous index is a masked vector load plus the boundary element.
 TEST(Work, VectorsThatAnEndLiesWithin) {
   Work work = WorkOf(KernelOf(R"(
@@ -355,6 +382,21 @@ TEST(CostEstimate, FewThreadsWaitForTheirOwn) {
   twice[Pipe::kSimple] *= 2;
   EXPECT_NEAR(EstimateCost(twice, machine).compute, EstimateCost(few, machine).compute,
               0.01 * waits);
+}
+
+// Warpgroups that take turns use their results while another one multiplies.
+TEST(CostEstimate, ResultsOverlapMultipliesInTurns) {
+  const Machine machine = GpuMachine();
+  Work work;
+  work.tasks = static_cast<double>(machine.cores);
+  work.threads = 384;
+  work[Pipe::kTensor] = 1e9;
+  double multiplies = EstimateCost(work, machine).compute;
+  work[Pipe::kSimple] = 2e7;
+  double together = EstimateCost(work, machine).compute;
+  work.takes_turns = true;
+  EXPECT_GT(together, 1.05 * multiplies);
+  EXPECT_NEAR(EstimateCost(work, machine).compute, multiplies, 0.01 * multiplies);
 }
 
 // Writes also count as bytes in flight.

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/dot_chains.h"
+#include "fusion/chain_moves.h"
 #include "fusion/instr_predicates.h"
 #include "fusion/post_dominators.h"
 #include "gen/element.h"
-#include "gen/gpu/operand_view.h"
 
 namespace tokamak {
 namespace {
@@ -24,21 +23,13 @@ bool MayBeInside(const Instr& value) {
   return !IsPartialUpdate(value) && value.op() != Op::kSort;
 }
 
-// Whether it can be the root of a kernel that is worth having: it computes something.
-bool MayBeRoot(const Instr& instr) {
-  bool moves = instr.info().Is(kDataMovement) || instr.op() == Op::kIota ||
-               instr.op() == Op::kConstant || instr.op() == Op::kBroadcast ||
-               instr.op() == Op::kGetTupleElement;
-  return !moves && !IsAlias(instr);
-}
-
 class MoveEnumerator {
  public:
   MoveEnumerator(const CandidatePlan& candidate, int group)
       : candidate_(candidate), group_(group) {}
 
   std::vector<Move> Run(const Machine& machine) {
-    if (machine.async_multiply) AddChains();
+    if (machine.async_multiply) AddChainMoves(candidate_, group_, moves_);
     for (const Instr* input : candidate_.region(group_).inputs) {
       if (const Instr* stored = candidate_.StoredValueOf(*input)) AddOfInput(*input, *stored);
     }
@@ -286,92 +277,6 @@ class MoveEnumerator {
     return bytes;
   }
 
-  void AddChains() {
-    if (candidate_.computation().CountOf(Op::kDot) < 2) return;
-    const std::vector<const Instr*>& instrs = candidate_.region(group_).instrs;
-    for (const Instr* instr : instrs) {
-      if (instr->op() != Op::kDot) continue;
-      std::optional<DotChain> chain = DotChainOf(*instr);
-      if (chain && !ContainsInstr(instrs, chain->scores)) AddChain(*chain);
-    }
-  }
-
-  void AddChain(const DotChain& chain) {
-    std::vector<const Instr*> inside = InsideOf(chain);
-    std::vector<int> dropped = GroupsWithoutOtherReaders(chain, inside);
-    Change change{{group_}, {Own()}};
-    for (int group : dropped) {
-      change.removed.push_back(group);
-      for (const Instr* root : candidate_.group(group).roots)
-        if (IsNeededBeside(*root, dropped)) change.added[0].roots.push_back(root);
-    }
-    InOrder(change.added[0].roots);
-    std::vector<const Instr*>& recomputed = change.added[0].recomputed;
-    for (const Instr* instr : inside) {
-      int group = candidate_.GroupOf(*instr);
-      bool is_stored = group >= 0 && group != group_ && std::ranges::count(dropped, group) == 0;
-      if (is_stored && !ContainsInstr(recomputed, instr)) recomputed.push_back(instr);
-    }
-    for (const Instr* operand : {&chain.rows(), &chain.columns(), &chain.values()})
-      AddStored(*operand, change);
-    // The first value of the chain that is stored.
-    auto stored = std::ranges::find_if(
-        inside, [&](const Instr* instr) { return candidate_.GroupOf(*instr) >= 0; });
-    const Instr& subject = stored == inside.end() ? *chain.scores : **stored;
-    Add("fusion.chain", subject, *OwnRoot(), std::move(change));
-  }
-
-  // Whether groups other than this one and the dropped ones read the value.
-  bool IsNeededBeside(const Instr& value, const std::vector<int>& dropped) const {
-    return candidate_.MustBeStored(value) ||
-           std::ranges::any_of(candidate_.ConsumersOf(value), [&](int consumer) {
-             return consumer != group_ && std::ranges::count(dropped, consumer) == 0;
-           });
-  }
-
-  // The groups that store values of the chain, except those with values for others. The chain's
-  // kernel stores values of rows for others.
-  std::vector<int> GroupsWithoutOtherReaders(const DotChain& chain,
-                                             const std::vector<const Instr*>& inside) const {
-    DimsAlong along(*chain.scores);
-    std::vector<int> groups;
-    for (const Instr* instr : inside) {
-      along.Add(*instr);
-      int group = candidate_.GroupOf(*instr);
-      if (group >= 0 && group != group_ && std::ranges::count(groups, group) == 0)
-        groups.push_back(group);
-    }
-    auto has_others = [&](int group) {
-      return std::ranges::any_of(candidate_.group(group).roots, [&](const Instr* root) {
-        const Dims* dims = along.Of(*root);
-        return (dims == nullptr || !chain.IsOfRows(*dims)) && IsNeededBeside(*root, groups);
-      });
-    };
-    while (true) {
-      auto kept = std::ranges::find_if(groups, has_others);
-      if (kept == groups.end()) return groups;
-      groups.erase(kept);
-    }
-  }
-
-  // A value that no group stores gets its own group. Views are read in place.
-  void AddStored(const Instr& operand, Change& change) const {
-    const Instr* base = &operand;
-    while (gpu::IsView(*base)) base = base->operand(0);
-    const Instr& value = *base;
-    bool is_group = std::ranges::any_of(
-        change.added, [&](const FusionGroup& group) { return ContainsInstr(group.roots, &value); });
-    if (is_group || !MayBeRoot(value) || candidate_.IsOutsideKernels(value) ||
-        candidate_.GroupOf(value) >= 0)
-      return;
-    for (int other : candidate_.ComputedIn(value)) {
-      if (std::ranges::count(change.removed, other) > 0) continue;
-      change.removed.push_back(other);
-      change.added.push_back(candidate_.group(other));
-    }
-    change.added.push_back(FusionGroup{{&value}, {}});
-  }
-
   void AddSplits() {
     if (Own().roots.size() < 2) return;
     for (const Instr* root : Own().roots) {
@@ -413,6 +318,13 @@ class MoveEnumerator {
 };
 
 }  // namespace
+
+bool MayBeRoot(const Instr& instr) {
+  bool moves = instr.info().Is(kDataMovement) || instr.op() == Op::kIota ||
+               instr.op() == Op::kConstant || instr.op() == Op::kBroadcast ||
+               instr.op() == Op::kGetTupleElement;
+  return !moves && !IsAlias(instr);
+}
 
 std::vector<Move> MovesOf(const CandidatePlan& candidate, int group, const Machine& machine) {
   return MoveEnumerator(candidate, group).Run(machine);

@@ -22,6 +22,9 @@ struct Move {
   Change change;
 };
 
+// Whether it can be the root of a kernel that is worth having: it computes something.
+bool MayBeRoot(const Instr& instr);
+
 // The moves that start at a group G, in an order that depends on the program only. v is a value
 // that G reads, and P is the group that stores v.
 //
@@ -37,10 +40,10 @@ struct Move {
 //
 //   fusion.merge           P and G become one kernel. It stores v if others read it (multi-output).
 //   fusion.chain           G computes a dot whose operand follows from rows of another dot's
-//   results
-//                          (analysis/dot_chains.h). It computes all of the chain, and stores values
-//                          of rows that others read. Groups that then store nothing that others
-//                          read are removed. Machines with asynchronous multiplies only.
+//                          results (analysis/dot_chains.h). It computes all of the chain, and
+//                          stores values of rows that others read. Groups that then store nothing
+//                          that others read are removed. Machines with asynchronous multiplies
+//                          only.
 //   fusion.sibling         G and a group that reads some of the same arrays become one kernel. They
 //                          have at least 1/4 (1 / kMinCommonBytesDivisor) of the input bytes of the
 //                          one that reads less in common; others may share a launch (horizontal.h).

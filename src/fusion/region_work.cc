@@ -6,6 +6,7 @@
 #include "analysis/index_map.h"
 #include "fusion/instr_predicates.h"
 #include "gen/contract.h"
+#include "gen/gpu/affine_view.h"
 
 namespace tokamak {
 namespace {
@@ -59,6 +60,19 @@ void RegionWorkEstimator::ComputeUses(const Instr& instr, InstrWork& instr_work)
   instr_work.ops_per_element = ListOf(one);
 }
 
+namespace {
+
+// The elements of the array that the bulk copy engine reads for an operand of a dot, if the operand
+// is a view by windows, slices or padding; 0 otherwise.
+double WindowElements(const Instr& dot, size_t operand, const Machine& machine) {
+  const Instr& side = *dot.operand(operand);
+  if (!machine.async_multiply) return 0;
+  if (!gpu::IsWindowed(side)) return 0;
+  return static_cast<double>(gpu::AffineViewOf(side).array->shape().ElementCount());
+}
+
+}  // namespace
+
 RegionWorkEstimator::Use RegionWorkEstimator::UseOf(const Instr& instr, size_t operand) {
   InstrWork& of = InstrWorkOf(*instr.operand(operand));
   double count = of.elements, own = ElementsOf(instr);
@@ -78,9 +92,12 @@ RegionWorkEstimator::Use RegionWorkEstimator::UseOf(const Instr& instr, size_t o
     case Op::kDot:
       // A contraction packs its operands into panels, which are recomputed for some of its tiles.
       // Other loops evaluate both operands for every multiplication.
-      if (CanUseContract(instr, machine_))
-        return {&of, EvaluationRate::kFixed,
-                count * static_cast<double>(RecomputeCount(instr, operand, machine_)), own};
+      if (CanUseContract(instr, machine_)) {
+        double times = static_cast<double>(RecomputeCount(instr, operand, machine_));
+        // The bulk copy engine reads windows as they are in memory.
+        double window = std::min(WindowElements(instr, operand, machine_), count);
+        return {&of, EvaluationRate::kFixed, count * times, own, window};
+      }
       return {&of, EvaluationRate::kOtherIndices, std::max(1.0, count / own), own};
     case Op::kConcatenate:
     case Op::kPad:
@@ -97,6 +114,17 @@ RegionWorkEstimator::Use RegionWorkEstimator::UseOf(const Instr& instr, size_t o
   }
   bool same = instr.info().Is(kElementwise) && count == own;
   return {&of, same ? EvaluationRate::kSame : EvaluationRate::kOtherIndices, 1, own};
+}
+
+// Whether only a view is between the operand of a dot and an input of the region. Otherwise
+// the kernel computes each element of the windows.
+bool RegionWorkEstimator::ReadsWindow(const FusedRegion& region, const Instr& dot, const Use& use) {
+  for (const Instr* operand : dot.operands()) {
+    if (&InstrWorkOf(*operand) != use.operand) continue;
+    const Instr* array = gpu::AffineViewOf(region, *operand).array;
+    return array != nullptr && array->op() != Op::kGather;
+  }
+  return false;
 }
 
 void RegionWorkEstimator::CountEvaluations(const FusedRegion& region) {
@@ -125,7 +153,8 @@ void RegionWorkEstimator::CountEvaluations(const FusedRegion& region) {
           share(times * of.elements / use.user_elements);
           break;
         case EvaluationRate::kFixed:
-          share(use.factor);
+          share(use.window > 0 && ReadsWindow(region, *region.instrs[i], use) ? use.window
+                                                                              : use.factor);
           break;
         case EvaluationRate::kOtherIndices:
           of.unshared_evals += times * use.factor;

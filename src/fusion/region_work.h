@@ -69,6 +69,9 @@ class RegionWorkEstimator {
     EvaluationRate rate;
     double factor;
     double user_elements;  // number of elements of the user
+    // kFixed: evaluations if the operand is a view of an input of the region that the bulk copy
+    // engine reads; 0 if it is no such view.
+    double window = 0;
   };
   struct InstrWork {
     // In the current region: evaluations (of an input: loads) that all users share, and those that
@@ -103,6 +106,7 @@ class RegionWorkEstimator {
   double ElementsOf(const Instr& instr) { return InstrWorkOf(instr).elements; }
   Use UseOf(const Instr& instr, size_t operand);
   // Computes shared_evals and unshared_evals of all instructions and inputs.
+  bool ReadsWindow(const FusedRegion& region, const Instr& dot, const Use& use);
   void CountEvaluations(const FusedRegion& region);
   void AddStoresOf(const Instr& root, Work& work);
   enum class Access : uint8_t { kLoad, kStore };

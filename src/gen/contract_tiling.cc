@@ -6,6 +6,7 @@
 #include "gen/element.h"
 #include "gen/gpu/contract_tiling.h"
 #include "gen/gpu/tensor_tiling.h"
+#include "ir/dot_precision.h"
 
 namespace tokamak {
 namespace {
@@ -224,17 +225,12 @@ ScalarType FactorTypeOf(const Instr& dot, const Machine& machine) {
 
 bool MultipliesTf32(const Instr& dot, const Machine& machine) {
   if (!machine.is_gpu() || FactorTypeOf(dot, machine) != ScalarType::kF32) return false;
-  const DotAttrs& attrs = dot.attrs<DotAttrs>();
   auto narrow = [](const Instr* operand) {
     ElementType type = operand->shape().type();
     return type == ElementType::kBF16 || type == ElementType::kF16 || InfoOf(type).bits <= 8;
   };
   if (narrow(dot.operand(0)) && narrow(dot.operand(1))) return true;
-  if (!machine.tf32) return false;
-  if (attrs.algorithm)
-    return attrs.algorithm->lhs_type == "tf32" && attrs.algorithm->rhs_type == "tf32";
-  return std::all_of(attrs.precision.begin(), attrs.precision.end(),
-                     [](Precision precision) { return precision == Precision::kDefault; });
+  return machine.tf32 && AllowsTf32(dot.attrs<DotAttrs>());
 }
 
 int64_t RecomputeCount(const Instr& dot, size_t operand, const Machine& machine) {

@@ -132,7 +132,7 @@ TEST(LoopSchedules, MisfitsAreRejectedWithAReason) {
   EXPECT_EQ(tiled("loop tile=64x64x1 threads=512 vector=2 staging=shared"), "");
   EXPECT_EQ(tiled("loop threads=128 vector=1 staging=memory"), "");
   EXPECT_EQ(tiled("loop threads=128 vector=4 staging=memory"),
-            "vector: 1, because its accesses are strided");
+            "vector: smaller, because its accesses are strided");
   EXPECT_EQ(tiled("loop tile=64x32x1 threads=256 staging=shared"),
             "tile: not a square whose side is a power of two from 32");
   EXPECT_EQ(tiled("loop tile=128x128x1 threads=256 staging=shared"),

@@ -338,6 +338,12 @@ bool MakeZeroFirst(Kernel& kernel) {
       for (ValueId* id : {&stmt.condition, &stmt.index, &stmt.value, &stmt.matmul.lhs_index,
                           &stmt.matmul.rhs_index, &stmt.matmul.depth})
         move(*id);
+      if (stmt.async != nullptr) {
+        AsyncOp moved = *stmt.async;
+        for (ValueId* id : {&moved.parity, &moved.copy.to_index, &moved.copy.from_index}) move(*id);
+        for (TileCopy::Dimension& dimension : moved.copy.dimensions) move(dimension.at);
+        stmt.async = std::make_shared<const AsyncOp>(std::move(moved));
+      }
       for (StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
         open.push_back(inner);
     }

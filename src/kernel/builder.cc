@@ -455,6 +455,14 @@ void KernelBuilder::Copy(ArrayId mbarriers, Scalar index, TileCopy copy) {
   stmt.index = index.id();
 }
 
+void KernelBuilder::CopyBack(TileCopy copy) {
+  AppendAsync({.kind = AsyncKind::kCopyBack, .copy = std::move(copy)});
+}
+
+void KernelBuilder::WaitCopies(int64_t pending) {
+  AppendAsync({.kind = AsyncKind::kWaitCopies, .number = pending});
+}
+
 void KernelBuilder::WaitMultiplies(ArrayId registers, int64_t pending) {
   AppendAsync({.kind = AsyncKind::kWaitMultiplies, .number = pending}).array = registers;
 }
@@ -472,8 +480,8 @@ std::vector<ValueId> AsyncOperandsOf(const Stmt& stmt) {
   const AsyncOp& op = *stmt.async;
   if (HasMbarrier(op.kind)) operands.push_back(stmt.index);
   if (op.kind == AsyncKind::kWait) operands.push_back(op.parity);
-  if (op.kind != AsyncKind::kCopy) return operands;
-  operands.push_back(op.copy.to_index);
+  if (!HasCopy(op.kind)) return operands;
+  operands.push_back(op.kind == AsyncKind::kCopy ? op.copy.to_index : op.copy.from_index);
   for (const TileCopy::Dimension& dimension : op.copy.dimensions) operands.push_back(dimension.at);
   return operands;
 }
@@ -482,7 +490,7 @@ std::vector<ArrayId> AsyncArraysOf(const Stmt& stmt) {
   std::vector<ArrayId> arrays;
   const AsyncOp& op = *stmt.async;
   if (HasArray(op.kind)) arrays.push_back(stmt.array);
-  if (op.kind == AsyncKind::kCopy) arrays.insert(arrays.end(), {op.copy.from, op.copy.to});
+  if (HasCopy(op.kind)) arrays.insert(arrays.end(), {op.copy.from, op.copy.to});
   return arrays;
 }
 

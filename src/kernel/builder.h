@@ -167,6 +167,8 @@ class KernelBuilder {
   void Arrive(ArrayId mbarriers, Scalar index, int64_t expected_bytes = 0);
   void Wait(ArrayId mbarriers, Scalar index, Scalar parity);
   void Copy(ArrayId mbarriers, Scalar index, TileCopy copy);
+  void CopyBack(TileCopy copy);
+  void WaitCopies(int64_t pending);
   void WaitMultiplies(ArrayId registers, int64_t pending);
   void AsyncFence();
   void LimitRegisters(int64_t registers);

@@ -101,6 +101,8 @@ void AddUsed(const StmtList& block, std::vector<bool>& used) {
     for (ValueId id : {stmt.condition, stmt.index, stmt.value, stmt.matmul.lhs_index,
                        stmt.matmul.rhs_index, stmt.matmul.depth})
       add(id);
+    if (stmt.kind == StmtKind::kAsync)
+      for (ValueId id : AsyncOperandsOf(stmt)) add(id);
     for (const StmtList* inner : {&stmt.condition_stmts, &stmt.body, &stmt.else_body})
       AddUsed(*inner, used);
   }

@@ -64,7 +64,8 @@ class KernelHasher {
         for (ArrayId id : {stmt.array, stmt.matmul.lhs, stmt.matmul.rhs}) array(id);
       if (stmt.kind == StmtKind::kAsync) {
         if (HasArray(stmt.async->kind)) array(stmt.array);
-        if (stmt.async->kind == AsyncKind::kCopy) array(stmt.async->copy.to);
+        if (HasCopy(stmt.async->kind))
+          for (ArrayId id : {stmt.async->copy.from, stmt.async->copy.to}) array(id);
       }
       if (stmt.kind == StmtKind::kRead) array(kernel_.node(stmt.value).array());
       if (stmt.kind == StmtKind::kRead || stmt.kind == StmtKind::kShuffle)
@@ -144,12 +145,14 @@ class KernelHasher {
     hasher_.Add(op.number);
     for (ValueId id : AsyncOperandsOf(stmt)) hasher_.Add(ValueHash(id));
     if (HasArray(op.kind)) hasher_.Add(arrays_[static_cast<size_t>(stmt.array)]);
-    if (op.kind != AsyncKind::kCopy) return;
+    if (!HasCopy(op.kind)) return;
     hasher_.Add(arrays_[static_cast<size_t>(op.copy.from)]);
     hasher_.Add(arrays_[static_cast<size_t>(op.copy.to)]);
     hasher_.Add(op.copy.swizzled);
+    hasher_.Add(op.copy.tf32);
     for (const TileCopy::Dimension& dimension : op.copy.dimensions)
-      for (int64_t number : {dimension.size, dimension.stride, dimension.box}) hasher_.Add(number);
+      for (int64_t number : {dimension.size, dimension.stride, dimension.box, dimension.step})
+        hasher_.Add(number);
   }
 
   void AddBlock(const StmtList& block) {

@@ -245,27 +245,31 @@ inline int64_t VnniGroupSize(ScalarType type) {
   return BytesOf(type) < 4 ? 4 / BytesOf(type) : 1;
 }
 
-// A copy of a box of a global tensor to shared memory, by the bulk copy engine (TMA). The tensor is
-// the argument `from`, seen through sizes and strides of its own; elements of the box that are
-// outside of it are zeros. The box is contiguous at the destination, its dimension 0 innermost,
-// with a 128-byte swizzle (SwizzledByte) if dimension 0 of the box has 128 bytes, `swizzled`.
+// A copy of a box of a global tensor to shared memory or back, by the bulk copy engine (TMA). The
+// tensor is the argument `from` (`to` of a copy back), seen through sizes and strides of its own.
+// Elements of the box that are outside of it are zeros; copied back, they are left out. The box is
+// contiguous in shared memory, its dimension 0 innermost, with a 128-byte swizzle (SwizzledByte) if
+// dimension 0 of the box has 128 bytes, `swizzled`. With `tf32`, the f32 elements that a copy
+// brings to shared memory are rounded to the nearest TF32.
 struct TileCopy {
   struct Dimension {
     int64_t size = 0, stride = 0, box = 0;  // elements; the stride of dimension 0 is 1
     ValueId at{};                           // first coordinate of the box
+    int64_t step = 1;  // from an element of the box to the next, along the dimension
   };
   ArrayId from{}, to{};
-  ValueId to_index{};
-  std::vector<Dimension> dimensions;  // innermost first
-  bool swizzled = false;
+  ValueId to_index = kNoValue, from_index = kNoValue;  // of the one in shared memory
+  std::vector<Dimension> dimensions;                   // innermost first
+  bool swizzled = false, tf32 = false;
 
   int64_t Elements() const {
     int64_t elements = 1;
     for (const Dimension& dimension : dimensions) elements *= dimension.box;
     return elements;
   }
-  static constexpr size_t kMaxRank = 5;    // PTX ISA, cp.async.bulk.tensor
-  static constexpr int64_t kMaxBox = 256;  // elements along a dimension (CUDA driver API)
+  static constexpr size_t kMaxRank = 5;  // PTX ISA, cp.async.bulk.tensor
+  // Elements along a dimension that a box has or steps over, and a step (CUDA driver API).
+  static constexpr int64_t kMaxBox = 256, kMaxStep = 8;
   // Bytes of the tensor and its strides (CUDA driver API), and of `at` of dimension 0 (measured: an
   // H200 ends other copies with an illegal instruction).
   static constexpr int64_t kAlignment = 16;
@@ -277,10 +281,16 @@ struct TileCopy {
 // happened and all bytes have come that copies of the phase bring (`expect`). Then the next phase
 // begins. The stores of a thread before it arrived, and those of the copies, are visible to threads
 // that waited for the phase.
+//
+// One thread of a warp starts all copies back of the warp. The other accesses of what they store
+// belong to other kernels.
 enum class AsyncKind : uint8_t {
   kArrive,          // one arrival at mbarrier[index], which expects `number` bytes more
   kWait,            // waits until the phase with the parity `parity` of mbarrier[index] is complete
   kCopy,            // starts `copy`; it brings its bytes to the current phase of mbarrier[index]
+  kCopyBack,        // starts `copy` from shared memory, which it reads until a kWaitCopies
+  kWaitCopies,      // waits until at most the last `number` of the copies back that this thread
+                    // started still read shared memory
   kWaitMultiplies,  // waits until at most `number` of the warpgroup's multiplies into registers
                     // `array` are unfinished. They finish in order
   kFence,           // orders this thread's stores to shared memory before later asynchronous reads
@@ -327,6 +337,9 @@ inline std::array<ValueId, 4> MatMulOperandsOf(const Stmt& multiply) {
 // Whether an AsyncOp accesses an mbarrier, `array`[`index`] of its statement.
 constexpr bool HasMbarrier(AsyncKind kind) {
   return kind == AsyncKind::kArrive || kind == AsyncKind::kWait || kind == AsyncKind::kCopy;
+}
+constexpr bool HasCopy(AsyncKind kind) {
+  return kind == AsyncKind::kCopy || kind == AsyncKind::kCopyBack;
 }
 // Whether its statement has an `array`: an mbarrier, or registers.
 constexpr bool HasArray(AsyncKind kind) {

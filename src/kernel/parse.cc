@@ -506,9 +506,10 @@ class KernelParser {
 
   std::optional<AsyncKind> TryAsync() {
     constexpr std::pair<std::string_view, AsyncKind> kKinds[] = {
-        {"arrive", AsyncKind::kArrive}, {"wait", AsyncKind::kWait},
-        {"copy", AsyncKind::kCopy},     {"await", AsyncKind::kWaitMultiplies},
-        {"fence", AsyncKind::kFence},   {"limit", AsyncKind::kRegisters},
+        {"arrive", AsyncKind::kArrive},     {"wait", AsyncKind::kWait},
+        {"copy", AsyncKind::kCopy},         {"await", AsyncKind::kWaitMultiplies},
+        {"copyback", AsyncKind::kCopyBack}, {"drain", AsyncKind::kWaitCopies},
+        {"fence", AsyncKind::kFence},       {"limit", AsyncKind::kRegisters},
     };
     for (auto [text, kind] : kKinds)
       if (cursor_.Try(text)) return kind;
@@ -531,7 +532,14 @@ class KernelParser {
       case AsyncKind::kWait:
         return Element(stmt.array, stmt.index) && cursor_.Expect("parity") && Operand(op.parity);
       case AsyncKind::kCopy:
-        return Copy(op.copy) && cursor_.Expect("to") && Element(stmt.array, stmt.index);
+        return Element(op.copy.to, op.copy.to_index) && cursor_.Expect("=") &&
+               ArrayName(op.copy.from) && Boxes(op.copy) && cursor_.Expect("to") &&
+               Element(stmt.array, stmt.index);
+      case AsyncKind::kCopyBack:
+        return ArrayName(op.copy.to) && Boxes(op.copy) && cursor_.Expect("=") &&
+               Element(op.copy.from, op.copy.from_index);
+      case AsyncKind::kWaitCopies:
+        return cursor_.Expect("pending") && cursor_.Int(op.number);
       case AsyncKind::kWaitMultiplies:
         return ArrayName(stmt.array) && cursor_.Expect("pending") && cursor_.Int(op.number);
       case AsyncKind::kFence:
@@ -542,19 +550,19 @@ class KernelParser {
     return false;
   }
 
-  // to[index] = from { at of size by stride box n, ... } swizzled
-  bool Copy(TileCopy& copy) {
-    if (!Element(copy.to, copy.to_index) || !cursor_.Expect("=") || !ArrayName(copy.from) ||
-        !cursor_.Expect("{"))
-      return false;
+  // { at of size by stride box n, ... } swizzled tf32
+  bool Boxes(TileCopy& copy) {
+    if (!cursor_.Expect("{")) return false;
     do {
       TileCopy::Dimension& dimension = copy.dimensions.emplace_back();
       if (!Operand(dimension.at) || !cursor_.Expect("of") || !cursor_.Int(dimension.size) ||
-          !By(dimension.stride) || !cursor_.Expect("box") || !cursor_.Int(dimension.box))
+          !By(dimension.stride) || !cursor_.Expect("box") || !cursor_.Int(dimension.box) ||
+          (cursor_.Try("step") && !cursor_.Int(dimension.step)))
         return false;
     } while (cursor_.Try(","));
     if (!cursor_.Expect("}")) return false;
     copy.swizzled = cursor_.Try("swizzled");
+    copy.tf32 = cursor_.Try("tf32");
     return true;
   }
 

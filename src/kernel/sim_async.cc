@@ -21,6 +21,7 @@ SimAsync::SimAsync(const Kernel& kernel, const SimProgram& program, uint32_t thr
     : program_(program),
       state_(kernel, threads),
       copies_(state_),
+      copies_back_(state_),
       multiplies_(state_),
       is_random_(seed.has_value()),
       draw_(seed.value_or(0)) {}
@@ -38,6 +39,7 @@ void SimAsync::Begin(SimMemory& memory, std::span<const uint32_t> arrays, uint32
   state_.clocks.Begin();
   state_.mbarriers.Begin(state_.clocks.agents());
   copies_.Begin();
+  copies_back_.Begin();
   multiplies_.Begin();
 }
 
@@ -73,6 +75,14 @@ Status SimAsync::Execute(SimThread& thread, const SimOp& op) {
                            {mbarrier, DrawIterations(),
                             coordinates.subspan(op.c.at, op.async->copy.dimensions.size())});
     }
+    case AsyncKind::kCopyBack: {
+      std::span<const uint32_t> coordinates(program_.coordinates);
+      return copies_back_.Issue(thread, op,
+                                coordinates.subspan(op.c.at, op.async->copy.dimensions.size()),
+                                DrawIterations());
+    }
+    case AsyncKind::kWaitCopies:
+      return copies_back_.Await(thread, op.async->number);
     case AsyncKind::kWaitMultiplies:
       thread.state = ThreadState::kAtWarp;
       break;
@@ -119,6 +129,7 @@ Status SimAsync::RunDue() {
   copies_.CountIteration();
   for (size_t due = copies_.FindDue(); due < copies_.pending(); due = copies_.FindDue())
     TOK_RETURN_IF_ERROR(copies_.Run(due));
+  TOK_RETURN_IF_ERROR(copies_back_.RunDue());
   return multiplies_.RunDue();
 }
 
@@ -133,6 +144,7 @@ std::string SimAsync::WaitOf(const SimThread& thread) const {
 Status SimAsync::Finish() {
   while (copies_.IsPending()) TOK_RETURN_IF_ERROR(RunCopy());
   TOK_RETURN_IF_ERROR(copies_.CheckAllAwaited());
+  TOK_RETURN_IF_ERROR(copies_back_.CheckAllAwaited());
   return multiplies_.CheckAllAwaited();
 }
 

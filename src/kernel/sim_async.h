@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernel/sim_copies.h"
+#include "kernel/sim_copies_back.h"
 #include "kernel/sim_multiplies.h"
 #include "support/splitmix.h"
 
@@ -14,11 +15,12 @@ namespace tokamak {
 // Asynchronous work of one thread block in the simulator: mbarriers, bulk copies and asynchronous
 // multiplies.
 //
-// A copy happens at any time between its issue and the completion of its phase, a multiply between
-// its issue and the first await. With a seed these times are random. Without one, both happen as
-// late as possible: a copy when no thread can run. A thread that does not wait, or waits for the
-// wrong phase, then runs as far ahead of the work as it can. Whether accesses are ordered does not
-// depend on these times (ClockOrder), but what a thread reads does, and how far it gets.
+// A copy happens at any time between its issue and the completion of its phase, a copy back or a
+// multiply between its issue and the first wait for it. With a seed these times are random. Without
+// one, both happen as late as possible: a copy when no thread can run. A thread that does not wait,
+// or waits for the wrong phase, then runs as far ahead of the work as it can. Whether accesses are
+// ordered does not depend on these times (ClockOrder), but what a thread reads does, and how far it
+// gets.
 class SimAsync {
  public:
   SimAsync(const Kernel& kernel, const SimProgram& program, uint32_t threads,
@@ -68,6 +70,7 @@ class SimAsync {
   const SimProgram& program_;
   SimAsyncState state_;
   SimCopies copies_;
+  SimCopiesBack copies_back_;
   SimMultiplies multiplies_;
   bool is_random_;
   SplitMix64 draw_;

@@ -20,7 +20,9 @@ ClockOrder::ClockOrder(uint32_t threads, uint32_t mbarriers)
     : first_warp_(threads),
       // As many as whole warpgroups have, so that an id of a warpgroup has four of them.
       first_mbarrier_(threads + (threads + kSimWarpgroup - 1) / kSimWarpgroup * kSimWarpgroupWarps),
-      first_warpgroup_(first_mbarrier_ + mbarriers),
+      first_back_(first_mbarrier_ + mbarriers),
+      first_stores_(first_back_ + (threads + kSimWarp - 1) / kSimWarp),
+      first_warpgroup_(first_stores_ + (threads + kSimWarp - 1) / kSimWarp),
       threads_(threads) {}
 
 void ClockOrder::Begin() {

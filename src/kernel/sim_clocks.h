@@ -29,8 +29,9 @@ struct VectorClock {
 };
 
 // Happens-before among the agents of one thread block: its threads, the asynchronous multiplies of
-// each warp, and the copies to each mbarrier. An element's last store is a time of one agent. Its
-// reads are times too, a list of them if they are unordered (as in FastTrack).
+// each warp, the copies to each mbarrier, and the copies back of each warp, whose reads of shared
+// memory can be waited for, and whose stores cannot. An element's last store is a time of one
+// agent. Its reads are times too, a list of them if they are unordered (as in FastTrack).
 //
 // A multiply is done by four warps, and each of them awaits it. Its reads of shared memory have the
 // id MultipliesOfWarpgroup, which is ordered if the multiplies of all four warps are.
@@ -49,6 +50,8 @@ class ClockOrder {
   uint32_t MultipliesOfWarp(uint32_t warp) const { return first_warp_ + warp; }
   uint32_t MultipliesOfWarpgroup(uint32_t warpgroup) const { return first_warpgroup_ + warpgroup; }
   uint32_t CopiesTo(uint32_t mbarrier) const { return first_mbarrier_ + mbarrier; }
+  uint32_t CopiesBackOf(uint32_t warp) const { return first_back_ + warp; }
+  uint32_t StoresBackOf(uint32_t warp) const { return first_stores_ + warp; }
 
   // Later accesses of the thread are after what has been published of it so far.
   void Tick(uint32_t thread) { ++threads_[thread].seen[thread]; }
@@ -76,9 +79,9 @@ class ClockOrder {
   bool HasSeen(const AccessCell& cell, const std::vector<uint32_t>& seen) const;
   bool IsCopy(uint32_t id) const { return id >= first_mbarrier_ && id < first_warpgroup_; }
 
-  // Ids: threads, multiplies of warps, copies to mbarriers; and without a component of their own,
-  // multiplies of warpgroups.
-  uint32_t first_warp_, first_mbarrier_, first_warpgroup_;
+  // Ids: threads, multiplies of warps, copies to mbarriers, copies back of warps, their stores; and
+  // without a component of their own, multiplies of warpgroups.
+  uint32_t first_warp_, first_mbarrier_, first_back_, first_stores_, first_warpgroup_;
   std::vector<VectorClock> threads_;
   // Elements with several reads, none of which is ordered before another one.
   std::vector<std::vector<AccessCell>> reads_;

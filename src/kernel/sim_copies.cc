@@ -4,11 +4,19 @@
 
 #include <fmt/format.h>
 
+#include "kernel/sim_tiles.h"
+
 namespace tokamak {
 namespace {
 
-// The alignment of the destination of a bulk copy in bytes (PTX ISA, cp.async.bulk.tensor).
-constexpr int64_t kCopyDestinationAlignment = 128;
+// An f32 rounded to the nearest TF32, ties to even.
+Bits RoundedToTf32(Bits bits) {
+  constexpr Bits kDropped = ~MatrixMultiply::kTf32Mask & 0xffffffff, kMagnitude = 0x7fffffff,
+                 kInfinity = 0x7f800000, kQuietNan = 0x7fc00000;
+  if ((bits & kMagnitude) > kInfinity) return kQuietNan;
+  Bits is_odd = (bits & (kDropped + 1)) != 0 ? 1 : 0;
+  return (bits + kDropped / 2 + is_odd) & MatrixMultiply::kTf32Mask;
+}
 
 }  // namespace
 
@@ -25,36 +33,15 @@ Status SimCopies::Issue(const SimThread& thread, const SimOp& op, const Request&
   pending.mbarrier = request.mbarrier;
   pending.iterations = request.iterations;
   pending.to_index = static_cast<int64_t>(thread.slots[op.b.at]);
-  TOK_RETURN_IF_ERROR(CheckDestination(*pending.copy, pending.to_index));
+  const TileCopy& copy = *pending.copy;
+  TOK_RETURN_IF_ERROR(CheckTile(state_.kernel, copy, copy.to, pending.to_index));
   for (uint32_t slot : request.coordinates)
     pending.at.push_back(static_cast<int64_t>(thread.slots[slot]));
-  TOK_RETURN_IF_ERROR(CheckStart(*pending.copy, pending.at[0]));
+  TOK_RETURN_IF_ERROR(CheckBoxStart(state_.kernel.array(copy.from), pending.at[0]));
   pending.issued = state_.clocks.OfThread(thread.agent.thread);
   state_.clocks.Tick(thread.agent.thread);
   pending_.push_back(std::move(pending));
   return Ok();
-}
-
-Status SimCopies::CheckDestination(const TileCopy& copy, int64_t to_index) const {
-  const Array& to = state_.kernel.array(copy.to);
-  if (to_index < 0 || to_index + copy.Elements() > to.size)
-    return MakeError(ErrorCode::kKernelOutOfBounds,
-                     fmt::format("copies to {}[{}] to {}[{}], which has {} elements", to.name,
-                                 to_index, to.name, to_index + copy.Elements() - 1, to.size));
-  int64_t alignment = copy.swizzled ? MatrixMultiply::kPanelAlignment : kCopyDestinationAlignment;
-  if (to_index * BytesOf(to.type) % alignment == 0) return Ok();
-  return MakeError(ErrorCode::kKernelAsync,
-                   fmt::format("copies to {}[{}], which is not aligned to {} bytes", to.name,
-                               to_index, alignment));
-}
-
-Status SimCopies::CheckStart(const TileCopy& copy, int64_t at) const {
-  const Array& from = state_.kernel.array(copy.from);
-  if (at * BytesOf(from.type) % TileCopy::kAlignment == 0) return Ok();
-  return MakeError(ErrorCode::kKernelAsync,
-                   fmt::format("copies a box of {} that starts at {} along its rows, which is not "
-                               "a multiple of {} bytes",
-                               from.name, at, TileCopy::kAlignment));
 }
 
 void SimCopies::CountIteration() {
@@ -89,26 +76,13 @@ Status SimCopies::Run(size_t number) {
 bool SimCopies::CopyElements(const Pending& pending, const SimAgent& agent) {
   const TileCopy& copy = *pending.copy;
   int64_t bytes = BytesOf(state_.kernel.array(copy.to).type);
-  std::vector<int64_t> in_box(copy.dimensions.size());
-  for (int64_t element = 0; element < copy.Elements(); ++element) {
-    int64_t from = 0;
-    bool inside = true;
-    for (size_t d = 0; d < in_box.size(); ++d) {
-      int64_t at = pending.at[d] + in_box[d];
-      inside = inside && at >= 0 && at < copy.dimensions[d].size;
-      from += at * copy.dimensions[d].stride;
-    }
+  return ForBox(copy, pending.at, [&](int64_t element, bool inside, int64_t from) {
     Bits value = 0;
+    int64_t to = TileElement(copy, bytes, pending.to_index, element);
     if (inside && !state_.memory->Read(agent, state_.ArrayOf(copy.from), from, value)) return false;
-    int64_t to = pending.to_index + element;
-    if (copy.swizzled) to = SwizzledByte(to * bytes) / bytes;
-    if (!state_.memory->Store(agent, state_.ArrayOf(copy.to), to, value)) return false;
-    for (size_t d = 0; d < in_box.size(); ++d) {
-      if (++in_box[d] < copy.dimensions[d].box) break;
-      in_box[d] = 0;
-    }
-  }
-  return true;
+    if (copy.tf32) value = RoundedToTf32(value);
+    return state_.memory->Store(agent, state_.ArrayOf(copy.to), to, value);
+  });
 }
 
 bool SimCopies::WillStore(uint32_t array, int64_t index) const {

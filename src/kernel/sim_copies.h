@@ -45,9 +45,6 @@ class SimCopies {
     VectorClock issued;
   };
 
-  Status CheckDestination(const TileCopy& copy, int64_t to_index) const;
-  // The first coordinate of the box along dimension 0.
-  Status CheckStart(const TileCopy& copy, int64_t at) const;
   bool CopyElements(const Pending& pending, const SimAgent& agent);
 
   SimAsyncState& state_;

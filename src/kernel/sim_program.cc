@@ -166,10 +166,11 @@ class Decoder {
     if (HasArray(op.async->kind)) op.array = static_cast<uint32_t>(stmt.array);
     if (HasMbarrier(op.async->kind)) op.a = Slot(stmt.index);
     if (op.async->kind == AsyncKind::kWait) op.b = Slot(op.async->parity);
-    if (op.async->kind != AsyncKind::kCopy) return;
-    op.b = Slot(op.async->copy.to_index);
+    if (!HasCopy(op.async->kind)) return;
+    const TileCopy& copy = op.async->copy;
+    op.b = Slot(op.async->kind == AsyncKind::kCopy ? copy.to_index : copy.from_index);
     op.c.at = static_cast<uint32_t>(program_.coordinates.size());
-    for (const TileCopy::Dimension& dimension : op.async->copy.dimensions)
+    for (const TileCopy::Dimension& dimension : copy.dimensions)
       program_.coordinates.push_back(Slot(dimension.at).at);
   }
 

@@ -116,12 +116,10 @@ class KernelSimplifier {
     return std::nullopt;
   }
 
-  // Whether a right shift of an index is 0: the upper half of a 64-bit position.
+  // Whether a right shift gives 0, as for the upper half of a 64-bit position.
   bool IsShiftedOut() const {
-    if (!IsConst(1) || At(0).prim != Prim::kConvert || At(1).bits >= 63) return false;
-    Scalar from(&b_, At(0).operands[0]);
-    if (from.type() != ScalarType::kIndex) return false;
-    Range range = b_.RangeOf(from);
+    if (!IsConst(1) || At(1).bits >= 63) return false;
+    Range range = b_.RangeOf(Operand(0));
     return range.low >= 0 && range.high >> At(1).bits == 0;
   }
 
@@ -216,9 +214,9 @@ class KernelSimplifier {
     if (!IsConst(1)) return std::nullopt;
     int64_t by = IntOfBits(ScalarType::kIndex, At(1).bits);
     Range range = b_.RangeOf(Operand(0));
-    if (by <= 0 || range.low < 0) return std::nullopt;
     bool is_div = node_.prim == Prim::kDiv;
     if (by == 1) return is_div ? Operand(0) : b_.Index(0);
+    if (by <= 0 || range.low < 0) return std::nullopt;
     if (range.high < by) return is_div ? b_.Index(0) : Operand(0);
     if (std::optional<Scalar> apart = Apart(by)) return apart;
     if (std::optional<Scalar> coarser = Coarser(by)) return coarser;
@@ -262,7 +260,8 @@ class KernelSimplifier {
       (factor % by == 0 ? whole : rest).terms.emplace_back(value, factor);
     rest.constant = x->constant % by;
     whole.constant = x->constant - rest.constant;
-    if (rest.constant < 0) {  // keep the remainder non-negative
+    // Keep the remainder non-negative.
+    if (rest.constant < 0 && b_.RangeOf(ValueOf(b_, rest)).low < 0) {
       rest.constant += by;
       whole.constant -= by;
     }

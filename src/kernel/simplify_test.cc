@@ -211,6 +211,32 @@ TEST(Simplify, QuotientsByOtherNumbersStay) {
     EXPECT_NE(((x / b.Index(3)) * 6.0 + x % b.Index(3)).id(), x.id());
   });
 }
+// (16 a + b - 1) % 16 is b - 1 if that is a remainder, as for windows without padding.
+TEST(Simplify, RemaindersMayHaveNegativeTerms) {
+  KernelBuilder b("k");
+  b.For("a", LoopRole::kGrid, b.Index(100), [&](Scalar a) {
+    b.For("i", LoopRole::kSerial, b.Index(16), [&](Scalar i) {
+      Scalar above = i * 1.0 + b.Index(1);
+      Scalar x = a * 16.0 + above - b.Index(1);
+      EXPECT_EQ((x % b.Index(16)).id(), i.id());
+    });
+    b.For("j", LoopRole::kSerial, b.Index(5), [&](Scalar j) {
+      Scalar twice = (j / b.Index(2)) * 3.0 + b.Index(2);  // 2 to 8
+      Scalar x = a * 16.0 + twice - b.Index(1);
+      EXPECT_EQ((x % b.Index(16)).id(), (twice - b.Index(1)).id());
+      EXPECT_EQ((x / b.Index(16)).id(), a.id());
+    });
+  });
+}
+// Also of numbers that may be negative.
+TEST(Simplify, QuotientsByOneAreTheNumber) {
+  KernelBuilder b("k");
+  b.For("x", LoopRole::kGrid, b.Index(100), [&](Scalar x) {
+    Scalar below = x - b.Index(50);
+    EXPECT_EQ((below / b.Index(1)).id(), below.id());
+    EXPECT_EQ((below % b.Index(1)).id(), b.Index(0).id());
+  });
+}
 TEST(Simplify, LongSums) {
   KernelBuilder b("k");
   ArrayId x =
@@ -220,6 +246,22 @@ TEST(Simplify, LongSums) {
   EXPECT_EQ(b.RangeOf(sum).low, -3ll * 20000 * (1ll << 31));
   Scalar both = sum * 4.0 + sum / b.Index(3) - sum;
   EXPECT_TRUE(both.ok());
+}
+
+// The upper half of a 64-bit counter below 2^32 is 0. Sums that may wrap are not known.
+TEST(Simplify, UpperHalvesOfCounters) {
+  KernelBuilder b("k");
+  b.For("x", LoopRole::kGrid, b.Index(1 << 20), [&](Scalar x) {
+    Scalar wide = x.As(ScalarType::kU64);
+    Scalar counter = wide * wide.Like(4095) + wide.Like(7);
+    EXPECT_EQ((counter >> wide.Like(32)).id(), wide.Like(0).id());
+    Scalar large = wide * wide.Like(4097);
+    EXPECT_NE((large >> wide.Like(32)).id(), wide.Like(0).id());
+    Scalar word = x.As(ScalarType::kU32) * b.ConstantBits(ScalarType::kU32, 4097);
+    EXPECT_EQ(b.RangeOf(word).high, int64_t{UINT32_MAX});
+    Scalar below = wide - wide.Like(1);
+    EXPECT_NE((below >> wide.Like(32)).id(), wide.Like(0).id());
+  });
 }
 
 // -0 and NaN are preserved.

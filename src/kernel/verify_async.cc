@@ -24,11 +24,16 @@ Error BadStructure(const Kernel& kernel, const std::string& what) {
 Status VerifyDimension(const Kernel& kernel, const TileCopy& copy, size_t i) {
   const TileCopy::Dimension& dimension = copy.dimensions[i];
   int64_t bytes = BytesOf(kernel.array(copy.from).type);
-  bool fits = dimension.size >= 1 && dimension.box >= 1 && dimension.box <= TileCopy::kMaxBox;
+  bool fits = dimension.size >= 1 && dimension.box >= 1 && dimension.step >= 1 &&
+              dimension.step <= (i == 0 ? 1 : TileCopy::kMaxStep) &&
+              dimension.box * dimension.step <= TileCopy::kMaxBox;
   if (!fits)
     return BadStructure(
-        kernel, fmt::format("copy: dimension {} has size {} and box {}; a box has 1 to {}", i,
-                            dimension.size, dimension.box, TileCopy::kMaxBox));
+        kernel,
+        fmt::format("copy: dimension {} has size {} and box {} with step {}; a box has 1 to "
+                    "{} elements, a step is at most {}, and 1 in dimension 0",
+                    i, dimension.size, dimension.box, dimension.step, TileCopy::kMaxBox,
+                    TileCopy::kMaxStep));
   if (i == 0 && dimension.stride != 1)
     return BadStructure(kernel, "copy: the elements of dimension 0 are not adjacent");
   if (i > 0 && (dimension.stride < 0 || dimension.stride * bytes % TileCopy::kAlignment != 0))
@@ -38,27 +43,52 @@ Status VerifyDimension(const Kernel& kernel, const TileCopy& copy, size_t i) {
   return Ok();
 }
 
-Status VerifyCopy(const Kernel& kernel, const TileCopy& copy) {
+Status VerifyEnds(const Kernel& kernel, const TileCopy& copy) {
   const Array &from = kernel.array(copy.from), &to = kernel.array(copy.to);
-  if (from.space != Space::kArgument || from.access != Access::kRead ||
-      to.space != Space::kShared || from.type != to.type)
-    return BadMemory(kernel,
-                     fmt::format("copy: from {} to {}: not from an argument that is only read to "
-                                 "shared memory of its type",
-                                 from.name, to.name));
+  if (copy.tf32 && from.type != ScalarType::kF32)
+    return Bad(ErrorCode::kKernelTypes, kernel, "copy: tf32 requires f32 elements");
+  if (from.space == Space::kArgument && from.access == Access::kRead &&
+      to.space == Space::kShared && from.type == to.type)
+    return Ok();
+  return BadMemory(kernel,
+                   fmt::format("copy: from {} to {}: not from an argument that is only read to "
+                               "shared memory of its type",
+                               from.name, to.name));
+}
+
+// Lines that are no multiples of 16 bytes would be written up to the next multiple (measured by
+// others on an H100; the PTX ISA does not say so).
+Status VerifyEndsOfCopyBack(const Kernel& kernel, const TileCopy& copy) {
+  const Array &from = kernel.array(copy.from), &to = kernel.array(copy.to);
+  if (from.space != Space::kShared || to.space != Space::kArgument || to.access != Access::kWrite ||
+      from.type != to.type)
+    return BadMemory(kernel, fmt::format("copyback: from {} to {}: not from shared memory to an "
+                                         "argument of its type that is only written",
+                                         from.name, to.name));
+  if (!copy.dimensions.empty() &&
+      copy.dimensions[0].size * BytesOf(to.type) % TileCopy::kAlignment != 0)
+    return BadMemory(kernel, fmt::format("copyback: lines of {} elements are not a multiple of {} "
+                                         "bytes",
+                                         copy.dimensions[0].size, TileCopy::kAlignment));
+  return Ok();
+}
+
+// `tensor` is the argument, `tile` the array in shared memory.
+Status VerifyBox(const Kernel& kernel, const TileCopy& copy, ArrayId tensor_id, ArrayId tile_id) {
+  const Array &tensor = kernel.array(tensor_id), &tile = kernel.array(tile_id);
   if (copy.dimensions.empty() || copy.dimensions.size() > TileCopy::kMaxRank)
     return BadStructure(kernel, fmt::format("copy: {} dimensions, not 1 to {}",
                                             copy.dimensions.size(), TileCopy::kMaxRank));
   for (size_t i = 0; i < copy.dimensions.size(); ++i)
     TOK_RETURN_IF_ERROR(VerifyDimension(kernel, copy, i));
-  int64_t line = copy.dimensions[0].box * BytesOf(from.type);
+  int64_t line = copy.dimensions[0].box * BytesOf(tensor.type);
   if (copy.swizzled ? line != MatrixMultiply::kPanelBytes : line % TileCopy::kAlignment != 0)
     return BadStructure(kernel, fmt::format("copy: lines of {} bytes in shared memory", line));
   int64_t alignment =
       copy.swizzled ? MatrixMultiply::kPanelAlignment : int64_t{MatrixMultiply::kPanelBytes};
-  if (to.alignment % alignment != 0 || from.alignment % TileCopy::kAlignment != 0)
+  if (tile.alignment % alignment != 0 || tensor.alignment % TileCopy::kAlignment != 0)
     return BadMemory(kernel, fmt::format("copy: {} is not aligned to {} bytes, or {} not to {}",
-                                         to.name, alignment, from.name, TileCopy::kAlignment));
+                                         tile.name, alignment, tensor.name, TileCopy::kAlignment));
   return Ok();
 }
 
@@ -92,7 +122,16 @@ Status VerifyAsync(const Kernel& kernel, const Stmt& stmt) {
     case AsyncKind::kFence:
       return Ok();
     case AsyncKind::kCopy:
-      return VerifyCopy(kernel, op.copy);
+      TOK_RETURN_IF_ERROR(VerifyEnds(kernel, op.copy));
+      return VerifyBox(kernel, op.copy, op.copy.from, op.copy.to);
+    case AsyncKind::kCopyBack:
+      TOK_RETURN_IF_ERROR(VerifyEndsOfCopyBack(kernel, op.copy));
+      return VerifyBox(kernel, op.copy, op.copy.to, op.copy.from);
+    case AsyncKind::kWaitCopies:
+      return op.number >= 0 && op.number <= kMaxPending
+                 ? Ok()
+                 : BadStructure(kernel, fmt::format("drain: {} pending, at most {}", op.number,
+                                                    kMaxPending));
     case AsyncKind::kWaitMultiplies:
       if (kernel.array(stmt.array).space != Space::kRegisters)
         return BadMemory(

@@ -203,9 +203,16 @@ class KernelWriter {
       case AsyncKind::kWait:
         return Line("wait {} parity {}", Mbarrier(stmt), names_.Operand(op.parity));
       case AsyncKind::kCopy:
-        return Line("copy {}[{}] = {} {{ {} }}{} to {}", names_.Of(op.copy.to),
+        return Line("copy {}[{}] = {} {{ {} }}{}{} to {}", names_.Of(op.copy.to),
                     names_.Operand(op.copy.to_index), names_.Of(op.copy.from), BoxOf(op.copy),
-                    op.copy.swizzled ? " swizzled" : "", Mbarrier(stmt));
+                    op.copy.swizzled ? " swizzled" : "", op.copy.tf32 ? " tf32" : "",
+                    Mbarrier(stmt));
+      case AsyncKind::kCopyBack:
+        return Line("copyback {} {{ {} }}{} = {}[{}]", names_.Of(op.copy.to), BoxOf(op.copy),
+                    op.copy.swizzled ? " swizzled" : "", names_.Of(op.copy.from),
+                    names_.Operand(op.copy.from_index));
+      case AsyncKind::kWaitCopies:
+        return Line("drain pending {}", op.number);
       case AsyncKind::kWaitMultiplies:
         return Line("await {} pending {}", names_.Of(stmt.array), op.number);
       case AsyncKind::kFence:
@@ -218,9 +225,10 @@ class KernelWriter {
   std::string BoxOf(const TileCopy& copy) const {
     std::string text;
     for (const TileCopy::Dimension& dimension : copy.dimensions)
-      text += fmt::format("{}{} of {} by {} box {}", text.empty() ? "" : ", ",
-                          names_.Operand(dimension.at), dimension.size, dimension.stride,
-                          dimension.box);
+      text +=
+          fmt::format("{}{} of {} by {} box {}{}", text.empty() ? "" : ", ",
+                      names_.Operand(dimension.at), dimension.size, dimension.stride, dimension.box,
+                      dimension.step == 1 ? "" : fmt::format(" step {}", dimension.step));
     return text;
   }
 

@@ -186,6 +186,7 @@ inline constexpr Step kGpuPipeline[] = {
     {Pass::kHoistInputGemms},
     {Pass::kSinkAccumulations},
     {Pass::kSplitK},
+    {Pass::kSharpenMasks},
     {Pass::kPadDotOperands},
     {Pass::kSplitDots},
     {Pass::kLegalizeDots},

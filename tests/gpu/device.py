@@ -79,6 +79,18 @@ class Parts:
                    "--jobs", str(self.jobs), "--statistics"]  # fmt: skip
         return Part(command, 300, "the interpreter, on each kernel's own inputs", {"TOKAMAK_CHECK": "kernels"})
 
+    def attention(self):
+        """100 random attention programs, half of them with gradients"""
+        command = [sys.executable, ROOT / "tests/attention_random.py", self.bin / "tokamak", "100", "--backend", self.backend, "--jobs", str(self.jobs)]
+        return Part(command, 200, "the interpreter, on each kernel's own inputs")
+
+    def models(self):
+        """Gradients of a small BERT; losses of a small decoder over 200 steps, three seeds"""
+        device = ["--device", "cuda"] if self.backend == "cuda" else ["gradients"]
+        platforms = "tokamak,cuda,cpu" if self.backend == "cuda" else "tokamak,cpu"
+        return Part([sys.executable, ROOT / "tests/models_test.py", "--all", *device], 240, "float64 on JAX's CPU; XLA with the same random numbers",
+                    {**self.plugin(), "JAX_PLATFORMS": platforms}, verbose=True)  # fmt: skip
+
     def corpora(self):
         """The corpora that the CPU backend runs"""
         command = [sys.executable, ROOT / "tools/corpus.py", "--tokamak", self.bin / "tokamak", "--backend", self.backend, "-j",
@@ -154,7 +166,7 @@ class Parts:
         return ["--programs", carried] if carried.exists() else []
 
 
-ALL = ["device", "kernels", "text", "random", "checked", "contractions", "corpora", "bits", "faults", "sanitizer", "harnesses", "examples", "jax", "model", "plans", "speed", "bars", "loops"]  # fmt: skip
+ALL = ["device", "kernels", "text", "random", "checked", "contractions", "attention", "models", "corpora", "bits", "faults", "sanitizer", "harnesses", "examples", "jax", "model", "plans", "speed", "bars", "loops"]  # fmt: skip
 
 
 def tally(text):

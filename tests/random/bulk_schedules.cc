@@ -41,7 +41,7 @@ std::optional<Schedule> BulkScheduleOf(const KernelSource& source, const Machine
   if (all.empty()) return std::nullopt;
   Random random(SeedOf(source.region));
   for (int i = 0; i < kAttempts; ++i) {
-    Schedule drawn = DrawBulkSchedule(random, all[0]);
+    Schedule drawn = DrawBulkSchedule(random, random.Pick(all));
     if (BuildRegion(source.region, drawn, machine, "drawn").built) return drawn;
   }
   return random.Pick(all);

@@ -54,6 +54,11 @@ struct alignas(64) TensorMap {
 __device__ __forceinline__ void PrefetchMap(const TensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
+// Until at most the last copies back of this thread still read shared memory.
+template <int kPending>
+__device__ __forceinline__ void AwaitCopiesBack() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
+}
 )";
 
 // The high word of a descriptor is constant: SBO / 16 = 64 in bits 32-45, and the 128-byte swizzle,
@@ -181,6 +186,25 @@ std::string LeadingOf(bool is_k_major, std::string_view panel) {
   return is_k_major ? "16" : std::string(panel);  // K-major: the hardware ignores it
 }
 
+// A copy back is a group of its own, so that a wait counts copies.
+std::string CopyBackText(size_t rank, std::string_view parameters) {
+  std::string inputs, operands;
+  for (size_t i = 0; i < rank; ++i) {
+    inputs += fmt::format(", \"r\"(at{})", i);
+    operands += fmt::format("{}%{}", i == 0 ? "" : ", ", i + 2);
+  }
+  return fmt::format(
+      "__device__ __forceinline__ void CopyBoxBack{0}D(const TensorMap* map, const void* from"
+      "{1}) {{\n"
+      "  asm volatile(\n"
+      "      \"cp.async.bulk.tensor.{0}d.global.shared::cta.tile.bulk_group [%0, {{{2}}}], "
+      "[%1];\\n\"\n"
+      "      \"cp.async.bulk.commit_group;\"\n"
+      "      ::\"l\"(map), \"r\"(SharedAddress(from)){3} : \"memory\");\n"
+      "}}\n",
+      rank, parameters, operands, inputs);
+}
+
 }  // namespace
 
 std::string_view PhasesText() {
@@ -198,6 +222,7 @@ std::string TensorMapsText(const CudaSource& source) {
       inputs += fmt::format(", \"r\"(at{})", i);
       operands += fmt::format("{}%{}", i == 0 ? "" : ", ", i + 3);
     }
+    text += CopyBackText(rank, parameters);
     text += fmt::format(
         "__device__ __forceinline__ void CopyBox{0}D(void* to, const TensorMap* map,\n"
         "                                          unsigned long long* mbarrier{1}) {{\n"
@@ -266,7 +291,7 @@ Status CudaWriter::FindAsyncWork() {
 
 Status CudaWriter::FindTensorMaps(const StmtList& block) {
   for (const Stmt& stmt : block) {
-    if (stmt.kind == StmtKind::kAsync && stmt.async->kind == AsyncKind::kCopy) {
+    if (stmt.kind == StmtKind::kAsync && HasCopy(stmt.async->kind)) {
       TOK_TRY(TensorMapForm form, TensorMapFormOf(kernel_, stmt.async->copy));
       auto known = std::ranges::find(source_.maps, form);
       map_of_.emplace(stmt.async.get(), known - source_.maps.begin());
@@ -333,6 +358,16 @@ void CudaWriter::Async(const Stmt& stmt) {
                   names_.Of(op.copy.to), Operand(op.copy.to_index), MapName(map_of_.at(&op)),
                   mbarrier, at);
     }
+    case AsyncKind::kCopyBack: {
+      std::string at;
+      for (const TileCopy::Dimension& dimension : op.copy.dimensions)
+        at += ", (int)" + Operand(dimension.at);
+      return Line("CopyBoxBack{}D(&{}, {} + {}{});", op.copy.dimensions.size(),
+                  MapName(map_of_.at(&op)), names_.Of(op.copy.from), Operand(op.copy.from_index),
+                  at);
+    }
+    case AsyncKind::kWaitCopies:
+      return Line("AwaitCopiesBack<{}>();", op.number);
     case AsyncKind::kWaitMultiplies:
       source_.helpers.insert(Helper::kWarpgroupMultiply);
       // The compiler could read the sums before the wait, because it does not know that the wait

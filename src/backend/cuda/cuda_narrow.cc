@@ -1,11 +1,18 @@
 // Arithmetic of f16 and bf16 in their own registers (kernel/narrow_arithmetic.h), with which a GPU
 // saves the conversions. ptxas pairs the operations of neighbouring lanes.
 
+#include <bit>
+#include <cmath>
+
 #include "backend/cuda/cuda_writer.h"
 #include "kernel/narrow_arithmetic.h"
 
 namespace tokamak::cuda {
 namespace {
+
+// Largest exponent magnitude of divisors whose f32 reciprocal is normal, and its products as exact
+// as others. Chosen: far from the limits of f32.
+constexpr int kMostInverseExponent = 40;
 
 std::string_view PrefixOf(ScalarType type) {
   return type == ScalarType::kF16 ? "F16" : "Bf16";
@@ -68,6 +75,22 @@ std::string CudaWriter::NarrowOperand(ValueId id, ScalarType type) {
   return fmt::format("F16FromF32({})", Operand(id));
 }
 
+// x / c in bf16 as x * (1 / c), which is within 2 ulp of f32 (NarrowQuotient).
+std::string CudaWriter::NarrowProduct(ValueId quotient) {
+  const ScalarNode &node = kernel_.node(quotient), &by = kernel_.node(node.operands[1]);
+  if (node.prim != Prim::kDiv || by.prim != Prim::kConst) return "";
+  if (open_ != nullptr && open_->IsOpen(node.operands[1])) return "";
+  auto divisor = static_cast<float>(DoubleOfBits(by.type, by.bits));
+  int exponent = 0;
+  std::frexp(divisor, &exponent);
+  if (!std::isfinite(divisor) || divisor == 0 || std::abs(exponent) > kMostInverseExponent)
+    return "";
+  NoteType(ScalarType::kBF16);
+  auto inverse = static_cast<Bits>(std::bit_cast<uint32_t>(1.0f / divisor));
+  return fmt::format("Bf16FromF32({} * {})", Operand(node.operands[0]),
+                     spelling_.Constant(ScalarType::kF32, inverse));
+}
+
 std::string CudaWriter::SpelledNarrow(ValueId id) {
   std::optional<ValueId> operation = NarrowOperation(kernel_, id, &narrow_arrays_);
   if (!operation) operation = NarrowQuotient(kernel_, id, &narrow_arrays_);
@@ -81,6 +104,7 @@ std::string CudaWriter::SpelledNarrow(ValueId id) {
     return prim == Prim::kConvert || prim == Prim::kConst;
   };
   if (type == ScalarType::kF16 && !(is_free(of.operands[0]) && is_free(of.operands[1]))) return "";
+  if (std::string product = NarrowProduct(*operation); !product.empty()) return product;
   source_.helpers.insert(type == ScalarType::kF16 ? Helper::kF16Arithmetic
                                                   : Helper::kBf16Arithmetic);
   return fmt::format("{}{}({}, {})", PrefixOf(type), NameOf(of.prim),

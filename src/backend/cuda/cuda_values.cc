@@ -8,23 +8,8 @@
 namespace tokamak::cuda {
 namespace {
 
-// Integer additions of a kernel from which multiply-adds pay off. Chosen; no measurement on record.
-constexpr int kManySums = 16;
 // Largest exponent magnitude of divisors for which no intermediate of DivideBy loses precision.
 constexpr int kMostExponent = 40;
-
-bool IsWord(ScalarType type) {
-  return type == ScalarType::kU32 || type == ScalarType::kS32;
-}
-
-// Whether a value is x << k | x >> (32 - k): a rotation, which is one instruction.
-bool IsRotation(const Kernel& kernel, const ScalarNode& node) {
-  if (node.prim != Prim::kOr) return false;
-  const ScalarNode &x = kernel.node(node.operands[0]), &y = kernel.node(node.operands[1]);
-  return ((x.prim == Prim::kShl && y.prim == Prim::kShr) ||
-          (x.prim == Prim::kShr && y.prim == Prim::kShl)) &&
-         x.operands[0] == y.operands[0];
-}
 
 bool IsNarrow(ScalarType type) {
   return type == ScalarType::kBF16 || type == ScalarType::kF16;
@@ -54,26 +39,6 @@ std::set<ValueId> NarrowedQuotients(const Kernel& kernel) {
   return quotients;
 }
 
-bool MultipliesSums(const Kernel& kernel) {
-  int logic = 0, sums = 0, products = 0;
-  for (const ScalarNode& node : kernel.nodes) {
-    if (node.arity() < 2 || IsOrdered(node.prim)) continue;
-    ScalarType type = kernel.node(node.operands[0]).type;
-    if (IsFloat(type)) {
-      ++products;
-    } else if (IsRotation(kernel, node)) {
-      --logic;  // three instructions were counted, one remains
-    } else if (node.prim == Prim::kAdd || node.prim == Prim::kSub) {
-      sums += IsWord(type) ? 1 : 0;
-    } else if (node.prim == Prim::kMul || node.prim == Prim::kMulHigh) {
-      products += type == ScalarType::kIndex ? 0 : 2;
-    } else if (type != ScalarType::kIndex) {
-      ++logic;
-    }
-  }
-  return sums >= kManySums && logic >= sums + products;
-}
-
 bool CudaWriter::DividesAllLanes(ValueId quotient) const {
   const ScalarNode& node = kernel_.node(quotient);
   return in_vector_ && !divergence_.ByLane(node.operands[1]) && narrowed_.contains(quotient);
@@ -82,7 +47,7 @@ bool CudaWriter::DividesAllLanes(ValueId quotient) const {
 std::string CudaWriter::SpelledOtherwise(ValueId id) {
   if (std::string narrow = SpelledNarrow(id); !narrow.empty()) return narrow;
   const ScalarNode& node = kernel_.node(id);
-  if (node.prim == Prim::kAdd && node.type == ScalarType::kU32 && multiplies_sums_) {
+  if (multiplied_.contains(id)) {
     source_.helpers.insert(Helper::kOne);
     return fmt::format("{} * kOne + {}", Operand(node.operands[0]), Operand(node.operands[1]));
   }
@@ -97,6 +62,11 @@ std::string CudaWriter::SpelledOtherwise(ValueId id) {
     source_.helpers.insert(Helper::kNarrowDivision);
     return fmt::format("DivideNarrow({}, {})", Operand(node.operands[0]),
                        Operand(node.operands[1]));
+  }
+  // With open constants, guards are not known.
+  if (open_ == nullptr && guarded_.contains(id)) {
+    source_.helpers.insert(Helper::kApproximations);
+    return fmt::format("InverseOfNormal({})", Operand(node.operands[1]));
   }
   const ScalarNode& by = kernel_.node(node.operands[1]);
   if (by.prim != Prim::kConst || (open_ != nullptr && open_->IsOpen(node.operands[1]))) return "";

@@ -12,8 +12,10 @@
 #include "backend/cuda/cuda_prims.h"
 #include "backend/cuda/cuda_text.h"
 #include "backend/cuda/device_function_form.h"
+#include "backend/cuda/guarded_inverses.h"
 #include "backend/cuda/lost_signs.h"
 #include "backend/cuda/mbarriers.h"
+#include "backend/cuda/pipe_balance.h"
 #include "backend/cuda/shared_memory.h"
 #include "kernel/choice.h"
 #include "kernel/cold_paths.h"
@@ -59,10 +61,6 @@ std::string_view PhasesText();
 std::string TensorMapsText(const CudaSource& source);
 std::string WarpgroupMultiplyText(const CudaSource& source);
 
-// Whether integer additions are better written as multiply-adds: the pipe that shifts and compares
-// would be busier with them than the one that multiplies (cuda_values.cc).
-bool MultipliesSums(const Kernel& kernel);
-
 // f32 quotients that are only used rounded to a 16-bit float (cuda_values.cc).
 std::set<ValueId> NarrowedQuotients(const Kernel& kernel);
 
@@ -84,8 +82,9 @@ class CudaWriter {
         divergence_(kernel),
         names_(kernel, placement_),
         spelling_(kernel.index_bits),
-        multiplies_sums_(MultipliesSums(kernel)),
+        multiplied_(MultipliedSums(kernel)),
         narrowed_(NarrowedQuotients(kernel)),
+        guarded_(GuardedInverses(kernel)),
         narrow_arrays_(kernel),
         signed_(MayLoseSign(kernel)) {}
 
@@ -145,6 +144,8 @@ class CudaWriter {
   // Arithmetic that is rounded to f16 or bf16 as one operation of that type; empty if `id` is
   // something else (cuda_narrow.cc).
   std::string SpelledNarrow(ValueId id);
+  // A bf16 quotient by a constant as a product; empty if the divisor is something else.
+  std::string NarrowProduct(ValueId quotient);
   // The bits, as f16 or bf16, of an f32 that the type can represent.
   std::string NarrowOperand(ValueId id, ScalarType type);
   void Define(ValueId id);
@@ -238,8 +239,9 @@ class CudaWriter {
   Divergence divergence_;
   KernelNames names_;
   Spelling spelling_;
-  bool multiplies_sums_;
+  std::set<ValueId> multiplied_;  // sums that are written as multiply-adds
   std::set<ValueId> narrowed_;
+  std::set<ValueId> guarded_;
   NarrowArrays narrow_arrays_;
   std::set<std::pair<ValueId, size_t>> signed_;
   RangeTable ranges_;

@@ -10,12 +10,13 @@ namespace {
 // Elements along a dimension, and bytes of a stride, that a map has less of (CUDA driver API).
 constexpr int64_t kMapElements = int64_t{1} << 32, kMapStrideBytes = int64_t{1} << 40;
 // CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion of cuda.h. Copies move bits, so
-// the type is the unsigned integer of that size.
-constexpr int kMapU8 = 0, kMapU16 = 1, kMapU32 = 2, kMapU64 = 4;
+// the type is the unsigned integer of that size, unless they round to TF32.
+constexpr int kMapU8 = 0, kMapU16 = 1, kMapU32 = 2, kMapU64 = 4, kMapTf32 = 11;
 constexpr int kMapSwizzle128 = 3, kMapPromote256 = 3;
 
-int MapTypeOf(ScalarType type) {
-  switch (BytesOf(type)) {
+int MapTypeOf(const TensorMapForm& form) {
+  if (form.tf32) return kMapTf32;
+  switch (BytesOf(form.type)) {
     case 1:
       return kMapU8;
     case 2:
@@ -31,12 +32,14 @@ int MapTypeOf(ScalarType type) {
 
 Result<TensorMapForm> TensorMapFormOf(const Kernel& kernel, const TileCopy& copy) {
   TensorMapForm form;
-  form.argument = static_cast<size_t>(copy.from);
+  bool is_back = kernel.array(copy.from).space == Space::kShared;
+  form.argument = static_cast<size_t>(is_back ? copy.to : copy.from);
   form.type = kernel.array(copy.from).type;
   form.swizzled = copy.swizzled;
+  form.tf32 = copy.tf32;
   int64_t bytes = BytesOf(form.type);
   for (const TileCopy::Dimension& given : copy.dimensions) {
-    TensorMapForm::Dimension dimension{given.size, given.stride, given.box};
+    TensorMapForm::Dimension dimension{given.size, given.stride, given.box, given.step};
     // A dimension of one element needs no stride, but the driver wants one.
     bool is_first = form.dimensions.empty();
     if (!is_first && dimension.size == 1 && dimension.stride == 0)
@@ -61,18 +64,18 @@ Status EncodeTensorMap(const DriverApi& api, const TensorMapForm& form, void* ad
   for (size_t i = 0; i < rank; ++i) {
     const TensorMapForm::Dimension& dimension = form.dimensions[i];
     sizes[i] = static_cast<uint64_t>(dimension.size);
-    boxes[i] = static_cast<uint32_t>(dimension.box);
-    steps[i] = 1;
+    // The driver's boxes contain the elements that are stepped over.
+    boxes[i] = static_cast<uint32_t>(dimension.box * dimension.step);
+    steps[i] = static_cast<uint32_t>(dimension.step);
     // The first stride is that of dimension 1.
     if (i > 0) strides[i - 1] = static_cast<uint64_t>(dimension.stride * BytesOf(form.type));
   }
-  int result =
-      api.encode_tensor_map(&map, MapTypeOf(form.type), static_cast<uint32_t>(rank), address,
-                            sizes.data(), strides.data(), boxes.data(), steps.data(), 0,
-                            form.swizzled ? kMapSwizzle128 : 0, kMapPromote256, 0);
+  int result = api.encode_tensor_map(&map, MapTypeOf(form), static_cast<uint32_t>(rank), address,
+                                     sizes.data(), strides.data(), boxes.data(), steps.data(), 0,
+                                     form.swizzled ? kMapSwizzle128 : 0, kMapPromote256, 0);
   if (result == 0) return Ok();
   return MakeError(ErrorCode::kKernelLaunch,
-                   fmt::format("kernel {}: argument {} at {} cannot be copied from: {}", label,
+                   fmt::format("kernel {}: argument {} at {} cannot be copied in boxes: {}", label,
                                form.argument, fmt::ptr(address), api.TextOf(result)));
 }
 

@@ -17,13 +17,13 @@ namespace tokamak::cuda {
 // Everything that a tensor map is encoded from, except the address.
 struct TensorMapForm {
   struct Dimension {
-    int64_t size = 0, stride = 0, box = 0;  // elements
+    int64_t size = 0, stride = 0, box = 0, step = 1;  // elements
     bool operator==(const Dimension&) const = default;
   };
   size_t argument = 0;
   ScalarType type{};
   std::vector<Dimension> dimensions;  // innermost first
-  bool swizzled = false;
+  bool swizzled = false, tf32 = false;
   bool operator==(const TensorMapForm&) const = default;
 };
 

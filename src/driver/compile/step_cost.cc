@@ -5,6 +5,7 @@
 
 #include "cost/rates.h"
 #include "driver/compile/device_loops.h"
+#include "ir/dot_precision.h"
 #include "runtime/thread_pool.h"
 
 namespace tokamak {
@@ -31,16 +32,27 @@ double HostStepUs(const Instr& instr) {
   return kHostStep + kHostElement * elements + (any_time ? kLoop : 0);
 }
 
-// The work of a matrix product on a GPU's tensor cores: f32 operands, rounded to fewer bits or
-// converted from 16-bit types, are counted at the bf16 rate, all other types at the f64 rate.
-void AddTiles(const MatrixProduct& product, double multiplications, Work& work) {
+// The work of a matrix product on a GPU: tensor cores multiply 16-bit types, and f32 in TF32 at
+// half the rate (NVIDIA data sheet). All other types than f32 are counted at the f64 rate.
+void AddTiles(const MatrixProduct& product, const Instr& dot, double multiplications, double cores,
+              Work& work) {
+  constexpr double kTf32 = 2;
   // Rows and columns of an output tile (chosen).
   constexpr double kTile = 128;
   work.threads = 256;
   work.tasks = std::ceil(static_cast<double>(product.m) / kTile) *
                std::ceil(static_cast<double>(product.n) / kTile) *
                static_cast<double>(product.BatchCount());
-  work[product.type == MatrixType::kF32 ? Pipe::kTensor : Pipe::kMultiply64] = multiplications;
+  bool is_narrow = BytesOf(dot.operand(0)->shape().type()) < 4;
+  if (product.type != MatrixType::kF32) {
+    work[Pipe::kMultiply64] = multiplications;
+  } else if (is_narrow || AllowsTf32(dot.attrs<DotAttrs>())) {
+    work[Pipe::kTensor] = multiplications * (is_narrow ? 1 : kTf32);
+  } else {
+    // Libraries split the contracted dimension of few tiles.
+    work.tasks = std::max(work.tasks, std::min(cores, static_cast<double>(product.k) / kTile));
+    work[Pipe::kMultiply] = multiplications;
+  }
 }
 
 // The work of a convolution on tensor cores; overlapping windows are read from cache. Convolutions
@@ -72,7 +84,7 @@ Work WorkOfConvolution(const Convolution& c) {
   return work;
 }
 
-Work WorkOfProduct(const ProductCall& call, const Machine& machine) {
+Work WorkOfProduct(const ProductCall& call, const Instr& dot, const Machine& machine) {
   if (call.convolution) return WorkOfConvolution(*call.convolution);
   const MatrixProduct& product = call.product;
   Work work;
@@ -86,7 +98,7 @@ Work WorkOfProduct(const ProductCall& call, const Machine& machine) {
   work.writes = batch * m * n * bytes;
   double multiplications = batch * m * n * k * parts;
   if (machine.is_gpu()) {
-    AddTiles(product, multiplications, work);
+    AddTiles(product, dot, multiplications, static_cast<double>(machine.cores), work);
   } else {
     work[wide ? Pipe::kMultiply64 : Pipe::kMultiply] = multiplications;
   }
@@ -118,7 +130,8 @@ void SetMinChunksOf(std::vector<RunStep>& steps, const LoweredProgram& program,
 
 Work WorkOf(const RunStep& launch, const LoweredProgram& program, const Machine& machine) {
   if (launch.kind == StepKind::kLibrary)
-    return WorkOfProduct(program.products[launch.target], machine);
+    return WorkOfProduct(program.products[launch.target], *program.product_instrs[launch.target],
+                         machine);
   return WorkOf(program.kernels[launch.target], launch.grid, machine);
 }
 

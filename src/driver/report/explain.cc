@@ -8,6 +8,7 @@
 
 #include "driver/compile/event_sink.h"
 #include "driver/compile/named_options.h"
+#include "driver/report/contractions.h"
 #include "driver/report/targets.h"
 #include "driver/report/views.h"
 #include "driver/report/write.h"
@@ -133,8 +134,15 @@ Result<std::string> Explained(std::shared_ptr<const Compilation> compilation,
   Records records = !request.decisions ? Records::kNone
                     : request.rewrites ? Records::kAll
                                        : Records::kOfKernels;
-  if (!request.json) return TextOf(report, records) + TextOf(lints.all);
+  std::vector<ContractionReport> contractions;
+  bool lists = request.contractions && report.why_interpreted().empty();
+  if (lists) {
+    TOK_TRY(contractions, ContractionsOf(report, request.report));
+  }
+  if (!request.json)
+    return TextOf(report, records) + (lists ? TextOf(contractions) : "") + TextOf(lints.all);
   json out = JsonOf(report, made.target.name);
+  if (lists) out["contractions"] = JsonOf(contractions);
   out["lints"] = JsonOf(lints.all);
   return LineOfJson(out);
 }
@@ -181,6 +189,8 @@ Status SetExplainOption(ExplainRequest& request, std::string_view name, const st
     request.dot = truth;
   } else if (name == "lints") {
     request.lints = truth;
+  } else if (name == "contractions") {
+    request.contractions = truth;
   } else if (name == "kernel") {
     request.kernel = value;
   } else {

@@ -22,9 +22,10 @@ struct ExplainRequest {
   bool decisions = false;  // include each record in the text; JSON always has them
   bool rewrites = true;    // also records of the passes before fusion; otherwise only their number
   bool lints = false;      // print only the lints
-  bool dot = false;        // for Graphviz
-  std::string write_plan;  // file to write the plan to; empty: none
-  std::string kernel;      // print only this kernel, as kernel IR and as code
+  bool contractions = false;  // also the ways to compute each contraction
+  bool dot = false;           // for Graphviz
+  std::string write_plan;     // file to write the plan to; empty: none
+  std::string kernel;         // print only this kernel, as kernel IR and as code
   // "host,h200": compares these targets.
   std::string targets;
 };

@@ -24,6 +24,7 @@
 #include "driver/run/compare_arrays.h"
 #include "explain/decision.h"
 #include "interp/array_bytes.h"
+#include "ir/dot_precision.h"
 #include "ir/infer.h"
 
 namespace tokamak {
@@ -371,19 +372,31 @@ const Value& PartOf(const Value& value, size_t part) {
   return value.shape().IsTuple() ? value.elements()[part] : value;
 }
 
+bool MultipliesNarrow(const StmtList& block, const Kernel& kernel) {
+  return std::ranges::any_of(block, [&](const Stmt& stmt) {
+    return (stmt.kind == StmtKind::kMatMul && BytesOf(kernel.array(stmt.matmul.lhs).type) == 2) ||
+           MultipliesNarrow(stmt.body, kernel) || MultipliesNarrow(stmt.else_body, kernel) ||
+           MultipliesNarrow(stmt.condition_stmts, kernel);
+  });
+}
+
+// Whether a kernel multiplies f32 as sums of 16-bit factors, which is more precise than TF32.
+bool SplitsFactors(std::span<const Instr* const> instrs, const Kernel& kernel) {
+  auto has_f32 = [](const Instr* instr) {
+    return instr->op() == Op::kDot &&
+           std::ranges::any_of(instr->operands(), [](const Instr* operand) {
+             return operand->shape().type() == ElementType::kF32;
+           });
+  };
+  return std::ranges::any_of(instrs, has_f32) && MultipliesNarrow(kernel.body, kernel);
+}
+
 }  // namespace
 
 bool MultipliesTf32(const StmtList& block) {
   return std::ranges::any_of(block, [](const Stmt& stmt) {
     return (stmt.kind == StmtKind::kMatMul && stmt.matmul.tf32) || MultipliesTf32(stmt.body) ||
            MultipliesTf32(stmt.else_body) || MultipliesTf32(stmt.condition_stmts);
-  });
-}
-
-bool AllowsTf32(const Instr& dot) {
-  const DotAttrs& attrs = dot.attrs<DotAttrs>();
-  return !attrs.algorithm && std::ranges::all_of(attrs.precision, [](Precision precision) {
-    return precision == Precision::kDefault;
   });
 }
 
@@ -424,13 +437,13 @@ KernelChecker::Work KernelChecker::WorkOf(const RunStep& step) const {
     const KernelSource& source = program_.sources[step.target];
     const Kernel& kernel = program_.kernels[step.target];
     return {source.region.instrs, source.arguments, source.updates, "kernel '" + kernel.name + "'",
-            MultipliesTf32(kernel.body)};
+            MultipliesTf32(kernel.body) || SplitsFactors(source.region.instrs, kernel)};
   }
   const Instr* instr = step.kind == StepKind::kLibrary ? program_.product_instrs[step.target]
                        : step.kind == StepKind::kCall  ? program_.call_instrs[step.target]
                                                        : program_.host_instrs[step.target];
   Work work{.instrs = {instr}, .arguments = {}, .updates = {}, .name = "library step"};
-  work.tf32 = library_tf32_ && instr->op() == Op::kDot && AllowsTf32(*instr);
+  work.tf32 = library_tf32_ && instr->op() == Op::kDot && AllowsTf32(instr->attrs<DotAttrs>());
   for (const Instr* operand : instr->operands()) work.arguments.push_back({.instr = operand});
   for (size_t i = 0; i < ResultShapesOf(instr->shape()).size(); ++i)
     work.arguments.push_back({.instr = instr, .result_index = i, .is_output = true});

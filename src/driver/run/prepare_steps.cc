@@ -11,6 +11,7 @@
 #include "driver/compile/device_loops.h"
 #include "driver/run/check_kernels.h"
 #include "driver/run/device_steps.h"
+#include "ir/dot_precision.h"
 
 namespace tokamak {
 namespace {
@@ -23,7 +24,7 @@ cuda::ProductKind KindOf(const Instr& dot) {
            : type == ElementType::kF16 ? Narrow::kF16
                                        : Narrow::kNo;
   };
-  return {narrow(*dot.operand(0)), narrow(dot), AllowsTf32(dot)};
+  return {narrow(*dot.operand(0)), narrow(dot), AllowsTf32(dot.attrs<DotAttrs>())};
 }
 
 // Number of steps of a CUDA graph. Below the minimum, launching the graph takes longer than

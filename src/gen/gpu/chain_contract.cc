@@ -1,4 +1,5 @@
-// The kernel of a chain of two dots by asynchronous multiplies (chain_tiling.h has the structure):
+// The kernel of a chain of dots by asynchronous multiplies (chain_tiling.h has the structure). With
+// a first and a second dot:
 //
 //   producer, one thread                warpgroup
 //     for each tile of the block          for each tile of the block
@@ -16,6 +17,8 @@
 // threads share a row. See RunningChain (analysis/dot_chains.h) for the reductions.
 
 #include "gen/gpu/chain_contract.h"
+
+#include <algorithm>
 
 #include "gen/gpu/chain_elements.h"
 #include "gen/gpu/chain_tiling.h"
@@ -55,6 +58,9 @@ class ChainKernel {
     const ChainSide* side = nullptr;
     ArrayId input{}, tiles{}, full{}, empty{};
     int64_t stages = 1;
+    bool has_rows = false;
+    // Whether first or second dots multiply its columns. The last of them releases its stages.
+    bool is_of_firsts = false, is_of_seconds = false;
   };
   // The stage of a tile of an operand, and the parity of its phase.
   struct Stage {
@@ -67,12 +73,30 @@ class ChainKernel {
   };
 
   void Declare() {
-    rows_ = DeclareOperand("rows", t_.rows_side, 1);
-    columns_ = DeclareOperand("columns", t_.columns_side, t_.stages);
-    values_ = DeclareOperand("values", t_.values_side, t_.stages);
+    auto declare = [&](const ChainSide& side) {
+      std::string name = side.has_rows ? "rows" : side.is_of_product ? "values" : "columns";
+      auto same = std::ranges::count_if(operands_, [&](const Operand& other) {
+        return other.side->has_rows == side.has_rows &&
+               other.side->is_of_product == side.is_of_product;
+      });
+      if (same > 0) name += std::to_string(same);
+      operands_.push_back(DeclareOperand(name, side, side.has_rows ? 1 : t_.stages));
+    };
+    for (const ChainSide* side : t_.Operands()) declare(*side);
+    for (const ChainTiling::First& first : t_.firsts) {
+      OperandOf(first.rows).has_rows = true;
+      OperandOf(first.columns).is_of_firsts = true;
+    }
+    for (const ChainTiling::Second& second : t_.seconds)
+      OperandOf(second.values).is_of_seconds = true;
     elements_.Declare();
     if (HasLimits())
       tiles_before_ = b_.Local("tiles_before", ScalarType::kS32, Space::kRegisters, 1);
+  }
+
+  Operand& OperandOf(const ChainSide& side) {
+    return *std::ranges::find_if(
+        operands_, [&](const Operand& operand) { return side.HasElementsOf(*operand.side); });
   }
 
   bool HasLimits() const { return live_.first || live_.last; }
@@ -96,13 +120,22 @@ class ChainKernel {
     Scalar count = (b_.Index(t_.tiles() + t_.blocks - 1) - block_) / b_.Index(t_.blocks);
     b_.For("i", LoopRole::kSerial, count, [&](Scalar i) {
       Scalar tile = block_ + i * b_.Index(t_.blocks);
-      row_ = tile % b_.Index(t_.row_tiles) * b_.Index(t_.rows);
+      row_ = RowTileOf(tile) * b_.Index(t_.rows);
       elements_.SetBatch(tile / b_.Index(t_.row_tiles));
       ColumnTiles columns = ColumnTilesOf(i);
       body(i, columns);
       if (HasLimits())
         b_.Store(tiles_before_, b_.Index(0), (columns.number + columns.count).As(ScalarType::kS32));
     });
+  }
+
+  // Of its batch. With limits, tiles of rows have different numbers of columns: the order changes
+  // from round to round, so that a block does not always get the same tile of rows.
+  Scalar RowTileOf(Scalar tile) {
+    Scalar row_tiles = b_.Index(t_.row_tiles), row_tile = tile % row_tiles;
+    if (!HasLimits()) return row_tile;
+    Scalar round = tile / row_tiles * row_tiles / b_.Index(t_.blocks);
+    return (row_tile + round) % row_tiles;
   }
 
   ColumnTiles ColumnTilesOf(Scalar i) {
@@ -112,11 +145,16 @@ class ChainKernel {
     if (live_.first) begin = GreaterOf(row_ + b_.Index(*live_.first), zero) / b_.Index(t_.columns);
     if (live_.last) {
       Scalar last = row_ + b_.Index(t_.rows - 1 + *live_.last);
-      end =
-          LesserOf(last, b_.Index(chain_.column_count() - 1)) / b_.Index(t_.columns) + b_.Index(1);
+      last = GreaterOf(LesserOf(last, b_.Index(chain_.column_count() - 1)), zero);
+      end = last / b_.Index(t_.columns) + b_.Index(1);
     }
     // Rows of the last tile that do not exist have no columns.
     if (live_.first) begin = LesserOf(begin, end - b_.Index(1));
+    if (live_.masked != nullptr) {
+      Scalar hides = HidesDeadColumns(b_, emitter_, live_);
+      begin = Choose(hides, begin, zero);
+      end = Choose(hides, end, all);
+    }
     int64_t most = CeilDiv(t_.tiles(), t_.blocks) * t_.column_tiles;
     Scalar before = b_.Read(tiles_before_, zero).As(ScalarType::kIndex);
     return {begin, end - begin, LesserOf(GreaterOf(before, zero), b_.Index(most))};
@@ -132,11 +170,21 @@ class ChainKernel {
     if (t_.warpgroups() > 1) b_.LimitRegisters(kCopyRegisters);
     b_.If(thread_ == b_.Index(0), [&] {
       ForTiles([&](Scalar i, const ColumnTiles& tiles) {
-        Fill(rows_, i, row_);
+        for (const Operand& operand : operands_)
+          if (operand.has_rows) Fill(operand, i, row_);
         b_.For("j", LoopRole::kSerial, tiles.count, [&](Scalar j) {
           Scalar column = (tiles.begin + j) * b_.Index(t_.columns);
-          Fill(columns_, tiles.number + j, column);
-          Fill(values_, tiles.number + j, column);
+          for (const Operand& operand : operands_)
+            if (!operand.has_rows) Fill(operand, tiles.number + j, column);
+        });
+      });
+    });
+    if (!elements_.HasColumnValues()) return;
+    Scalar first = b_.Index(ChainVectors::kFirstThread);
+    b_.If(first <= thread_, [&] {
+      ForTiles([&](Scalar, const ColumnTiles& tiles) {
+        b_.For("j", LoopRole::kSerial, tiles.count, [&](Scalar j) {
+          elements_.StoreColumnValues(thread_ - first, tiles.begin + j, tiles.number + j);
         });
       });
     });
@@ -184,56 +232,69 @@ class ChainKernel {
 
   void Consume() {
     if (t_.warpgroups() > 1) b_.LimitRegisters(ConsumerRegisters(t_.consumers(), kCopyRegisters));
-    consumer_ = thread_ - b_.Index(kWarpgroupThreads);
+    consumer_ = ConsumerOf(b_, thread_);
     ForTiles([&](Scalar i, const ColumnTiles& tiles) {
       elements_.Begin(consumer_, row_);
-      Stage rows = StageOf(rows_, i);
-      b_.Wait(rows_.full, rows.index, rows.parity);
+      ForOperands(&Operand::has_rows, [&](const Operand& operand) { WaitFor(operand, i); });
       Scalar first = tiles.number, one = b_.Index(1);
       StartScores(first);
+      elements_.Prepare(tiles.begin);
       FinishScores(first, tiles.begin);
       elements_.Pack();
       b_.For("j", LoopRole::kSerial, tiles.count - one, [&](Scalar j) {
         Scalar next = first + j + one;
         StartScores(next);
         StartProduct(first + j);
+        elements_.Prepare(tiles.begin + j + one);
         FinishScores(next, tiles.begin + j + one);
         FinishProduct(first + j);
         elements_.Pack();
       });
       StartProduct(first + tiles.count - one);
       FinishProduct(first + tiles.count - one);
-      Release(rows_, rows);
+      ForOperands(&Operand::has_rows, [&](const Operand& operand) { Release(operand, i); });
       elements_.Finish();
     });
   }
 
-  // The scores of a tile of columns are reduced while the product of the tile before accumulates.
+  template <typename Body>
+  void ForOperands(bool Operand::*which, Body&& body) {
+    for (const Operand& operand : operands_)
+      if (operand.*which) body(operand);
+  }
+  void WaitFor(const Operand& operand, Scalar number) {
+    Stage stage = StageOf(operand, number);
+    b_.Wait(operand.full, stage.index, stage.parity);
+  }
+
+  // The scores of a tile of columns are reduced while the products of the tile before accumulate.
   void StartScores(Scalar number) {
-    Stage columns = StageOf(columns_, number);
-    b_.Wait(columns_.full, columns.index, columns.parity);
-    MultiplyScores(columns);
+    ForOperands(&Operand::is_of_firsts, [&](const Operand& operand) { WaitFor(operand, number); });
+    for (size_t i = 0; i < t_.firsts.size(); ++i) MultiplyScores(i, number);
   }
   void FinishScores(Scalar number, Scalar j) {
-    b_.WaitMultiplies(elements_.scores(), 0);
-    Release(columns_, StageOf(columns_, number));
-    elements_.Weigh(j);
+    for (size_t i = 0; i < t_.firsts.size(); ++i) b_.WaitMultiplies(elements_.scores(i), 0);
+    ForOperands(&Operand::is_of_firsts, [&](const Operand& operand) {
+      if (!operand.is_of_seconds) Release(operand, number);
+    });
+    elements_.Weigh(j, number);
   }
   void StartProduct(Scalar number) {
-    Stage values = StageOf(values_, number);
-    b_.Wait(values_.full, values.index, values.parity);
-    MultiplyValues(values);
+    ForOperands(&Operand::is_of_seconds, [&](const Operand& operand) {
+      if (!operand.is_of_firsts) WaitFor(operand, number);
+    });
+    for (size_t i = 0; i < t_.seconds.size(); ++i) MultiplyValues(i, number);
   }
   void FinishProduct(Scalar number) {
-    b_.WaitMultiplies(elements_.product(), 0);
-    Release(values_, StageOf(values_, number));
+    for (size_t i = 0; i < t_.seconds.size(); ++i) b_.WaitMultiplies(elements_.product(i), 0);
+    ForOperands(&Operand::is_of_seconds, [&](const Operand& operand) { Release(operand, number); });
   }
 
   // All threads of the warp have waited for the multiplies that read the stage.
-  void Release(const Operand& operand, const Stage& stage) {
+  void Release(const Operand& operand, Scalar number) {
     b_.Barrier(BarrierScope::kWarp);
     b_.If(consumer_ % b_.Index(kWarpSize) == b_.Index(0),
-          [&] { b_.Arrive(operand.empty, stage.index); });
+          [&] { b_.Arrive(operand.empty, StageOf(operand, number).index); });
   }
 
   MatrixMultiply ProductOf(int64_t columns, int64_t depth) {
@@ -245,36 +306,38 @@ class ChainKernel {
     return product;
   }
 
-  void SetRhs(MatrixMultiply& product, const Operand& operand, const Stage& stage) {
-    const ChainSide& side = *operand.side;
+  void SetRhs(MatrixMultiply& product, const ChainSide& side, Scalar number) {
+    const Operand& operand = OperandOf(side);
     product.rhs = operand.tiles;
-    product.rhs_index = (stage.index * b_.Index(side.size())).id();
+    product.rhs_index = (StageOf(operand, number).index * b_.Index(side.size())).id();
     product.rhs_row_stride = side.tensor.is_k_major ? 1 : side.line;
     product.rhs_column_stride = side.tensor.is_k_major ? side.line : 1;
     product.rhs_panel = side.panel();
   }
 
-  void MultiplyScores(const Stage& columns) {
-    const ChainSide& rows = *rows_.side;
-    MatrixMultiply product = ProductOf(t_.columns, t_.depth);
+  void MultiplyScores(size_t i, Scalar number) {
+    const ChainSide& rows = t_.firsts[i].rows;
+    MatrixMultiply product = ProductOf(t_.columns, t_.firsts[i].depth);
     product.overwrite = true;
-    product.lhs = rows_.tiles;
+    product.lhs = OperandOf(rows).tiles;
     // 64 rows further: 64 lines of a K-major panel, or the next panel.
     int64_t step = rows.tensor.is_k_major ? kWarpgroupRows * rows.line : rows.panel();
     product.lhs_index = (consumer_ / b_.Index(kWarpgroupThreads) * b_.Index(step)).id();
     product.lhs_row_stride = rows.tensor.is_k_major ? rows.line : 1;
     product.lhs_column_stride = rows.tensor.is_k_major ? 1 : rows.line;
     product.lhs_panel = rows.panel();
-    SetRhs(product, columns_, columns);
-    b_.Multiply(elements_.scores(), b_.Index(0), product);
+    SetRhs(product, t_.firsts[i].columns, number);
+    b_.Multiply(elements_.scores(i), b_.Index(0), product);
   }
 
-  void MultiplyValues(const Stage& values) {
-    MatrixMultiply product = ProductOf(t_.width, t_.columns);
-    product.lhs = elements_.weights();
-    product.lhs_index = b_.Index(0).id();
-    SetRhs(product, values_, values);
-    b_.Multiply(elements_.product(), b_.Index(0), product);
+  void MultiplyValues(size_t i, Scalar number) {
+    for (ArrayId weights : elements_.weights(i)) {
+      MatrixMultiply product = ProductOf(t_.seconds[i].width, t_.columns);
+      product.lhs = weights;
+      product.lhs_index = b_.Index(0).id();
+      SetRhs(product, t_.seconds[i].values, number);
+      b_.Multiply(elements_.product(i), b_.Index(0), product);
+    }
   }
 
   const FusedRegion& region_;
@@ -284,7 +347,7 @@ class ChainKernel {
   KernelBuilder b_;
   ElementEmitter emitter_;
   ChainElements elements_;
-  Operand rows_, columns_, values_;
+  std::vector<Operand> operands_;
   ArrayId tiles_before_{};  // registers, if columns have limits
   Scalar block_, thread_, consumer_, row_;
 };

@@ -1,10 +1,12 @@
 #include "gen/gpu/chain_elements.h"
 
+#include <algorithm>
 #include <limits>
-#include <memory>
 
 #include "gen/dot_operand.h"
+#include "gen/gpu/chain_sources.h"
 #include "gen/gpu/gpu.h"
+#include "gen/gpu/split_operand.h"
 
 namespace tokamak::gpu {
 namespace {
@@ -16,77 +18,15 @@ constexpr int64_t kFragment = MatrixMultiply::kFragmentColumns, kPair = 2, kHalf
                   kHalfRows = MatrixMultiply::kFragmentRows / kHalfFragments,
                   kOfFragment = kPair * kHalfFragments, kQuad = 4;
 
-// Elements of a reshape that inserts or removes dimensions of size 1: the same coordinates. With
-// index arithmetic they would be other values, unless it is simplified completely.
-class UnitReshapeSource : public ElementSource {
- public:
-  UnitReshapeSource(KernelBuilder& b, ElementEmitter& emitter, const Instr& reshape)
-      : b_(b), emitter_(emitter), reshape_(reshape) {}
-
-  Element At(const Coordinates& at, size_t) override {
-    const Instr& from = *reshape_.operand(0);
-    Coordinates rest, operand_at;
-    for (size_t d = 0; d < at.size(); ++d)
-      if (reshape_.shape().dim(d) != 1) rest.push_back(at[d]);
-    size_t next = 0;
-    for (int64_t size : from.shape().dims())
-      operand_at.push_back(size == 1 ? b_.Index(0) : rest[next++]);
-    return emitter_.At(from, operand_at);
-  }
-
- private:
-  KernelBuilder& b_;
-  ElementEmitter& emitter_;
-  const Instr& reshape_;
-};
-
-bool OnlyInsertsUnits(const Instr& reshape) {
-  auto without = [](const Dims& dims) {
-    Dims rest;
-    for (int64_t size : dims)
-      if (size != 1) rest.push_back(size);
-    return rest;
-  };
-  return without(reshape.shape().dims()) == without(reshape.operand(0)->shape().dims());
-}
-
-// The element of another value at the same coordinates.
-class SameElementSource : public ElementSource {
- public:
-  SameElementSource(ElementEmitter& emitter, const Instr& from) : emitter_(emitter), from_(from) {}
-  Element At(const Coordinates& at, size_t) override { return emitter_.At(from_, at); }
-
- private:
-  ElementEmitter& emitter_;
-  const Instr& from_;
-};
-
-// exp(x) to a few ulp near 0. The relative error grows with -x, to 5e-6 where the result vanishes:
-// weights are rounded to 16 bits.
-Scalar ShortExp(Scalar x) {
-  constexpr double kLog2E = 0x1.715476p+0;  // value of log2(e) (definition), rounded to f32
-  return x.builder().Make(Prim::kExp2, {x * kLog2E});
-}
-
-// exp(x - shift), with the shift in use, as far as the types of the program allow it.
-class ExponentialSource : public ElementSource {
- public:
-  ExponentialSource(KernelBuilder& b, ElementEmitter& emitter, const RunningChain& running,
-                    const Scalar& shift)
-      : b_(b), emitter_(emitter), running_(running), shift_(shift) {}
-  Element At(const Coordinates& at, size_t) override {
-    Element power{ShortExp(emitter_.At(*running_.x, at)[0] - shift_), {}};
-    return ConvertElement(b_, ElementType::kF32, running_.exponential->shape().type(), power);
-  }
-
- private:
-  KernelBuilder& b_;
-  ElementEmitter& emitter_;
-  const RunningChain& running_;
-  const Scalar& shift_;
-};
-
 }  // namespace
+
+Scalar HidesDeadColumns(KernelBuilder& b, ElementEmitter& emitter, const LiveColumns& live) {
+  if (live.masked == nullptr) return b.ConstantBits(ScalarType::kPred, 1);
+  emitter.ClearMemo();
+  Scalar masked = emitter.At(*live.masked, {})[0];
+  emitter.ClearMemo();
+  return masked == masked.Like(-kInfinite);
+}
 
 ChainElements::ChainElements(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region,
                              const ChainRegion& found, const ChainTiling& tiling)
@@ -97,14 +37,24 @@ ChainElements::ChainElements(KernelBuilder& b, ElementEmitter& emitter, const Fu
       chain_(found.chain),
       running_(found.running),
       t_(tiling),
-      product_dims_(*found.chain.product) {}
+      masks_(b, emitter, region, found.chain, *found.along,
+             tiling.columns * kWarpgroupRows / kWarpgroupThreads),
+      vectors_(b, emitter, found, tiling) {}
 
 void ChainElements::Declare() {
-  int64_t sums = t_.columns * kWarpgroupRows / kWarpgroupThreads;
-  scores_ = b_.Local("scores", ScalarType::kF32, Space::kRegisters, sums);
-  weights_ = b_.Local("weights", t_.type, Space::kRegisters, sums);
-  product_ = b_.Local("product", ScalarType::kF32, Space::kRegisters,
-                      t_.width * kWarpgroupRows / kWarpgroupThreads);
+  auto local = [&](const std::string& name, size_t i, ScalarType type, int64_t columns) {
+    return b_.Local(i == 0 ? name : name + std::to_string(i), type, Space::kRegisters,
+                    columns * kWarpgroupRows / kWarpgroupThreads);
+  };
+  for (size_t i = 0; i < std::max(t_.firsts.size(), t_.seconds.size()); ++i)
+    scores_.push_back(local("scores", i, ScalarType::kF32, t_.columns));
+  for (size_t i = 0; i < t_.seconds.size(); ++i) {
+    std::vector<ArrayId>& parts = weights_.emplace_back();
+    for (int64_t part = 0; part < t_.seconds[i].parts; ++part)
+      parts.push_back(local(part == 0 ? "weights" : "weights_rest", i, t_.type, t_.columns));
+    products_.push_back(local("product", i, ScalarType::kF32, t_.seconds[i].width));
+  }
+  masks_.Declare();
   auto declare = [&](const std::vector<const Instr*>& reductions, std::vector<Accumulators>& to) {
     for (const Instr* reduce : reductions) {
       reducers_.push_back(ReducerOf(*reduce));
@@ -121,31 +71,14 @@ void ChainElements::Declare() {
       if (ComputeType(instr->shape().type()) != ScalarType::kF32)
         emitter_.Fail("an exponential of wide numbers");
   }
-  SetSources();
-}
-
-// Row factors are applied to the product (RunningChain).
-void ChainElements::SetSources() {
-  auto same = [&](const Instr& instr, const Instr& from) {
-    emitter_.SetSource(instr, std::make_shared<SameElementSource>(emitter_, from));
-  };
-  for (const Instr* instr : region_.instrs) {
-    if (instr->op() == Op::kReshape && OnlyInsertsUnits(*instr))
-      emitter_.SetSource(*instr, std::make_shared<UnitReshapeSource>(b_, emitter_, *instr));
-    for (const DimsAlong* along : {&*found_.along, &*found_.along_product})
-      if (along->IsUnpadded(*instr)) same(*instr, *instr->operand(0)->operand(0));
-  }
-  for (const RunningChain::RowFactor& factor : running_.factors)
-    same(*factor.op, *factor.op->operand(factor.element));
-  if (IsExponential())
-    emitter_.SetSource(*running_.exponential,
-                       std::make_shared<ExponentialSource>(b_, emitter_, running_, used_shift_));
+  vectors_.Declare(kHalfFragments);
+  SetChainSources(b_, emitter_, region_, found_, used_shift_, vectors_.reciprocals());
 }
 
 // ---- coordinates
 
 void ChainElements::SetBatch(Scalar batch) {
-  const Dims& dims = chain_.scores->shape().dims();
+  const Dims& dims = chain_.scores().shape().dims();
   Coordinates at = Delinearized(b_, batch, SizesAlong(dims, chain_.batch));
   scores_at_.assign(dims.size(), b_.Index(0));
   for (size_t i = 0; i < at.size(); ++i) scores_at_[static_cast<size_t>(chain_.batch[i])] = at[i];
@@ -156,7 +89,7 @@ Scalar ChainElements::BatchOf(const ChainSide& side, const TensorOperand::Dimens
   if (!dimension.is_all) return at[dimension.batch];
   Dims sizes;
   for (int64_t dim : side.batch)
-    sizes.push_back(dim < 0 ? 1 : chain_.scores->shape().dim(static_cast<size_t>(dim)));
+    sizes.push_back(dim < 0 ? 1 : chain_.scores().shape().dim(static_cast<size_t>(dim)));
   return Linearized(b_, at, sizes);
 }
 
@@ -166,21 +99,23 @@ Coordinates ChainElements::Along(const Dims& along, const Coordinates& from) {
   return at;
 }
 
-// The coordinates of the product: those of the weights, which run along the scores, and its column.
-Coordinates ChainElements::ProductAt(Scalar column) {
-  bool is_lhs = chain_.weights_operand == 0;
-  const Dims& batch = is_lhs ? product_dims_.attrs.lhs_batch : product_dims_.attrs.rhs_batch;
-  const Dims& free = is_lhs ? product_dims_.lhs_free : product_dims_.rhs_free;
-  const Dims& other = is_lhs ? product_dims_.rhs_free : product_dims_.lhs_free;
-  const Dims& sizes = is_lhs ? product_dims_.rhs_dims : product_dims_.lhs_dims;
-  Coordinates weights_at = ScoresAt(chain_.weights()), at, rows;
+// The coordinates of a product: those of the weights, which run along the scores, and its column.
+Coordinates ChainElements::ProductAt(size_t second, Scalar column) {
+  const DotChain::Second& of = chain_.seconds[second];
+  DotDimensions dims(*of.dot);
+  bool is_lhs = of.weights_operand == 0;
+  const Dims& batch = is_lhs ? dims.attrs.lhs_batch : dims.attrs.rhs_batch;
+  const Dims& free = is_lhs ? dims.lhs_free : dims.rhs_free;
+  const Dims& other = is_lhs ? dims.rhs_free : dims.lhs_free;
+  const Dims& sizes = is_lhs ? dims.rhs_dims : dims.lhs_dims;
+  Coordinates weights_at = ScoresAt(of.weights()), at, rows;
   for (int64_t d : batch) at.push_back(weights_at[static_cast<size_t>(d)]);
   for (int64_t d : free) rows.push_back(weights_at[static_cast<size_t>(d)]);
   Coordinates columns = Delinearized(b_, column, SizesAlong(sizes, other));
   for (const Coordinates* part : {is_lhs ? &rows : &columns, is_lhs ? &columns : &rows})
     at.insert(at.end(), part->begin(), part->end());
   for (size_t d = 0; d < at.size(); ++d)
-    if (chain_.product->shape().dim(d) == 1) at[d] = b_.Index(0);
+    if (of.dot->shape().dim(d) == 1) at[d] = b_.Index(0);
   return at;
 }
 
@@ -195,17 +130,21 @@ template <typename Body>
 void ChainElements::ForHalves(Body&& body) {
   b_.For("h", LoopRole::kUnrolled, b_.Index(kHalfFragments), [&](Scalar half) {
     emitter_.ClearMemo();
-    row_ = first_row_ + half * b_.Index(kHalfRows);
-    row_inside_ = b_.ConstantBits(ScalarType::kPred, 1);
-    Scalar at = row_;
-    if (chain_.row_count() % t_.rows != 0) {
-      row_inside_ = row_ < b_.Index(chain_.row_count());
-      at = LesserOf(row_, b_.Index(chain_.row_count() - 1));
-    }
-    if (chain_.row) scores_at_[static_cast<size_t>(*chain_.row)] = at;
+    SetHalf(half);
     body(half);
     emitter_.ClearMemo();
   });
+}
+
+void ChainElements::SetHalf(Scalar half) {
+  row_ = first_row_ + half * b_.Index(kHalfRows);
+  row_inside_ = b_.ConstantBits(ScalarType::kPred, 1);
+  Scalar at = row_;
+  if (chain_.row_count() % t_.rows != 0) {
+    row_inside_ = row_ < b_.Index(chain_.row_count());
+    at = LesserOf(row_, b_.Index(chain_.row_count() - 1));
+  }
+  if (chain_.row) scores_at_[static_cast<size_t>(*chain_.row)] = at;
 }
 
 template <typename Body>
@@ -232,48 +171,97 @@ Scalar ChainElements::ColumnOf(const Place& place) {
 void ChainElements::Begin(Scalar consumer, Scalar row) {
   tile_row_ = row;
   lane_ = consumer % b_.Index(kWarpSize);
-  first_row_ = row + consumer / b_.Index(kWarpSize) * b_.Index(MatrixMultiply::kFragmentRows) +
-               lane_ / b_.Index(kQuad);
-  b_.For("s", LoopRole::kUnrolled, b_.Index(t_.width * kWarpgroupRows / kWarpgroupThreads),
-         [&](Scalar s) { b_.Store(product_, s, b_.Constant(ScalarType::kF32, 0)); });
+  warp_row_ = row + consumer / b_.Index(kWarpSize) * b_.Index(MatrixMultiply::kFragmentRows);
+  first_row_ = warp_row_ + lane_ / b_.Index(kQuad);
+  for (size_t i = 0; i < products_.size(); ++i) {
+    int64_t sums = t_.seconds[i].width * kWarpgroupRows / kWarpgroupThreads;
+    b_.For("s", LoopRole::kUnrolled, b_.Index(sums),
+           [&](Scalar s) { b_.Store(products_[i], s, b_.Constant(ScalarType::kF32, 0)); });
+  }
   b_.For("h", LoopRole::kUnrolled, b_.Index(kHalfFragments), [&](Scalar half) {
     for (std::vector<Accumulators>* all : {&plain_, &scaled_})
       for (Accumulators& sums : *all) sums.Write(half, sums.StartValue());
     if (IsExponential()) b_.Store(shift_, half, b_.Constant(ScalarType::kF32, -kInfinite));
     emitter_.ClearMemo();
   });
+  ForHalves([&](Scalar half) { vectors_.StoreRow(half, scores_at_); });
 }
 
-void ChainElements::Weigh(Scalar j) {
+void ChainElements::StoreColumnValues(Scalar thread, Scalar j, Scalar number) {
+  vectors_.StoreColumns(thread, number, [&](Scalar index) {
+    SetColumn(j * b_.Index(t_.columns) + index);
+    return scores_at_;
+  });
+}
+
+void ChainElements::Prepare(Scalar j) {
+  if (masks_.empty() || !emitter_.failure().empty()) return;
+  constexpr int64_t kFragments = ChainMasks::kAtOnce / kOfFragment;
+  int64_t per_word = masks_.word_bits() / ChainMasks::kAtOnce;
+  int64_t words = t_.columns / kFragment / kFragments / per_word;
+  b_.For("w", LoopRole::kUnrolled, b_.Index(words), [&](Scalar word) {
+    masks_.Clear(word);
+    b_.For("m", LoopRole::kSerial, b_.Index(per_word), [&](Scalar m) {
+      Scalar first = (word * b_.Index(per_word) + m) * b_.Index(kFragments);
+      Scalar column = j * b_.Index(t_.columns) + first * b_.Index(kFragment);
+      masks_.Begin();
+      b_.If(IsAnyLive(column, kFragments * kFragment), [&] {
+        ForHalves([&](Scalar half) {
+          ForPlaces(kFragments * kFragment, [&](const Place& place) {
+            SetColumn(column + ColumnOf(place));
+            masks_.Set(IndexOf(half, place), scores_at_);
+          });
+        });
+      });
+      masks_.Keep(word);
+    });
+  });
+}
+
+Scalar ChainElements::IsAnyLive(Scalar column, int64_t count) {
+  Scalar is_live = b_.ConstantBits(ScalarType::kPred, 1);
+  const auto& [first, last, select, live_operand, masked] = found_.live;
+  int64_t last_row = MatrixMultiply::kFragmentRows - 1;
+  if (first) is_live = is_live & (warp_row_ + b_.Index(*first) <= column + b_.Index(count - 1));
+  if (last) is_live = is_live & (column <= warp_row_ + b_.Index(last_row + *last));
+  if (found_.live.masked == nullptr) return is_live;
+  Scalar hides = HidesDeadColumns(b_, emitter_, found_.live);
+  return is_live | (hides == b_.ConstantBits(ScalarType::kPred, 0));
+}
+
+void ChainElements::Weigh(Scalar j, Scalar number) {
   if (!emitter_.failure().empty()) return;
-  if (IsExponential() || !plain_.empty()) {
-    if (found_.live.select != nullptr && IsExponential()) {
-      b_.If(
-          IsLive(j), [&] { ReadElements(j, false); }, [&] { ReadElements(j, true); },
-          /*uniform=*/false);
-    } else {
-      ReadElements(j, true);
-    }
+  if (!IsExponential()) return MakePlainWeights(j, number);
+  if (found_.live.select != nullptr) {
+    b_.If(
+        IsLive(j), [&] { ReadElements(j, false); }, [&] { ReadElements(j, true); },
+        /*uniform=*/false);
+  } else {
+    ReadElements(j, true);
   }
   ForHalves([&](Scalar half) {
     for (Accumulators& sums : plain_) BindReduction(sums, half);
-    if (IsExponential()) Rescale(half);
+    Rescale(half);
     MakeWeights(half, j);
   });
 }
 
 Scalar ChainElements::IsLive(Scalar j) {
   Scalar is_live = b_.ConstantBits(ScalarType::kPred, 1), column = j * b_.Index(t_.columns);
-  const auto& [first, last, select, live_operand] = found_.live;
+  const auto& [first, last, select, live_operand, masked] = found_.live;
   if (first) is_live = is_live & (tile_row_ + b_.Index(t_.rows - 1 + *first) <= column);
   if (last) is_live = is_live & (column + b_.Index(t_.columns - 1) <= tile_row_ + b_.Index(*last));
   return is_live;
 }
 
-void ChainElements::BindScore(Scalar index) {
-  const Instr& scores = *chain_.scores;
-  Element score{b_.Read(scores_, index), {}};
-  emitter_.Bind(scores, 0, scores_at_,
+void ChainElements::BindScores(Scalar index) {
+  for (size_t first = 0; first < chain_.firsts.size(); ++first) BindScore(first, index);
+}
+
+void ChainElements::BindScore(size_t first, Scalar index) {
+  const Instr& scores = *chain_.firsts[first].dot;
+  Element score{b_.Read(scores_[first], index), {}};
+  emitter_.Bind(scores, 0, Along(chain_.firsts[first].along, scores_at_),
                 ConvertElement(b_, ElementType::kF32, scores.shape().type(), score));
 }
 
@@ -288,7 +276,8 @@ void ChainElements::ReadElements(Scalar j, bool is_masked) {
 void ChainElements::ReadElement(Scalar half, const Place& place, Scalar j, bool is_masked) {
   Scalar column = j * b_.Index(t_.columns) + ColumnOf(place), index = IndexOf(half, place);
   SetColumn(column);
-  BindScore(index);
+  masks_.Memoize(index, scores_at_);
+  BindScores(index);
   if (!is_masked) {
     const Instr& select = *found_.live.select;
     Coordinates at = ScoresAt(select);
@@ -298,11 +287,11 @@ void ChainElements::ReadElement(Scalar half, const Place& place, Scalar j, bool 
   if (HasPadding()) inside = column < b_.Index(chain_.column_count());
   for (Accumulators& sums : plain_)
     sums.Accumulate(half, ScoresAt(*sums.reducer().instr->operand(0)), inside);
-  if (!IsExponential() || !emitter_.failure().empty()) return;
+  if (!emitter_.failure().empty()) return;
   Scalar x = emitter_.At(*running_.x, ScoresAt(*running_.x))[0];
   // The exponential of padding is zero.
   if (inside.ok()) x = Choose(inside, x, b_.Constant(ScalarType::kF32, -kInfinite));
-  b_.Store(scores_, index, x);
+  b_.Store(scores_[0], index, x);
 }
 
 void ChainElements::BindReduction(Accumulators& sums, Scalar half) {
@@ -335,8 +324,8 @@ void ChainElements::Rescale(Scalar half) {
   used_shift_ = used;
 }
 
-const Instr& ChainElements::PreciseWeights() const {
-  const Instr& weights = chain_.weights();
+const Instr& ChainElements::PreciseWeights(size_t second) const {
+  const Instr& weights = chain_.seconds[second].weights();
   bool is_converted = weights.op() == Op::kConvert &&
                       weights.operand(0)->shape().type() == ElementType::kF32 &&
                       std::ranges::count(region_.instrs, &weights) > 0;
@@ -344,42 +333,94 @@ const Instr& ChainElements::PreciseWeights() const {
 }
 
 void ChainElements::MakeWeights(Scalar half, Scalar j) {
-  const Instr& weights = PreciseWeights();
   ForPlaces(t_.columns, [&](const Place& place) {
     Scalar column = j * b_.Index(t_.columns) + ColumnOf(place), index = IndexOf(half, place);
     SetColumn(column);
-    if (IsExponential() && running_.x != chain_.scores)
-      emitter_.Memoize(*running_.x, ScoresAt(*running_.x), {b_.Read(scores_, index), {}});
-    else
-      BindScore(index);
+    masks_.Memoize(index, scores_at_);
+    bool is_score = running_.x == &chain_.scores();
+    for (size_t first = is_score ? 0 : 1; first < chain_.firsts.size(); ++first)
+      BindScore(first, index);
+    if (!is_score)
+      emitter_.Memoize(*running_.x, ScoresAt(*running_.x), {b_.Read(scores_[0], index), {}});
     for (Accumulators& sums : scaled_)
       sums.Accumulate(half, ScoresAt(*sums.reducer().instr->operand(0)), {});
+    if (chain_.seconds.empty()) return;
+    const Instr& weights = PreciseWeights(0);
     Scalar weight = emitter_.At(weights, ScoresAt(weights))[0];
     if (!emitter_.failure().empty()) return;
-    if (!IsExponential() && HasPadding())
-      weight = Choose(column < b_.Index(chain_.column_count()), weight, weight.Like(0));
-    b_.Store(scores_, index, weight);
+    b_.Store(scores_[0], index, weight);
   });
+}
+
+// Both rows of a column together: they share values of the column.
+void ChainElements::MakePlainWeights(Scalar j, Scalar number) {
+  vectors_.WaitColumns(number);
+  ForPlaces(t_.columns, [&](const Place& place) {
+    Scalar in_tile = ColumnOf(place), column = j * b_.Index(t_.columns) + in_tile;
+    SetColumn(column);
+    std::vector<Scalar> values = vectors_.ReadColumn(number, in_tile);
+    b_.For("h", LoopRole::kUnrolled, b_.Index(kHalfFragments), [&](Scalar half) {
+      emitter_.ClearMemo();
+      SetHalf(half);
+      vectors_.Memoize(half, values, scores_at_);
+      MakePlainWeight(half, place, column);
+      emitter_.ClearMemo();
+    });
+  });
+  vectors_.ReleaseColumns(lane_, number);
+}
+
+void ChainElements::MakePlainWeight(Scalar half, const Place& place, Scalar column) {
+  Scalar index = IndexOf(half, place), inside;
+  masks_.Memoize(index, scores_at_);
+  BindScores(index);
+  if (HasPadding()) inside = column < b_.Index(chain_.column_count());
+  for (Accumulators& sums : plain_)
+    sums.Accumulate(half, ScoresAt(*sums.reducer().instr->operand(0)), inside);
+  std::vector<Scalar> all;
+  for (size_t second = 0; second < chain_.seconds.size(); ++second) {
+    const Instr& weights = PreciseWeights(second);
+    Scalar weight = emitter_.At(weights, ScoresAt(weights))[0];
+    if (!emitter_.failure().empty()) return;
+    all.push_back(inside.ok() ? Choose(inside, weight, weight.Like(0)) : weight);
+  }
+  // No earlier: all of them follow from the scores.
+  for (size_t second = 0; second < all.size(); ++second)
+    b_.Store(scores_[second], index, all[second]);
 }
 
 void ChainElements::Pack() {
   if (!emitter_.failure().empty()) return;
-  ElementType type = chain_.weights().shape().type();
   ForHalves([&](Scalar half) {
-    if (IsExponential()) {
+    if (IsExponential() && !products_.empty()) {
       Scalar scale = b_.Read(scale_, half);
-      ForPlaces(t_.width, [&](const Place& place) {
+      ForPlaces(t_.seconds[0].width, [&](const Place& place) {
         Scalar index = IndexOf(half, place);
-        b_.Store(product_, index, b_.Read(product_, index) * scale);
+        b_.Store(products_[0], index, b_.Read(products_[0], index) * scale);
       });
     }
-    ForPlaces(t_.columns, [&](const Place& place) {
-      Scalar index = IndexOf(half, place);
-      Element weight{b_.Read(scores_, index), {}};
-      if (&PreciseWeights() != &chain_.weights())
-        weight = ConvertElement(b_, ElementType::kF32, type, weight);
-      b_.Store(weights_, index, ConvertToFactorType(b_, type, t_.type, weight));
-    });
+    for (size_t second = 0; second < products_.size(); ++second) PackWeights(second, half);
+  });
+}
+
+void ChainElements::PackWeights(size_t second, Scalar half) {
+  const Instr& weights = chain_.seconds[second].weights();
+  ElementType type = weights.shape().type();
+  const std::vector<ArrayId>& parts = weights_[second];
+  ForPlaces(t_.columns, [&](const Place& place) {
+    Scalar index = IndexOf(half, place);
+    Element weight{b_.Read(scores_[second], index), {}};
+    if (parts.size() > 1) {
+      SplitBf16 split = SplitToBf16(weight[0]);
+      b_.Store(parts[0], index, split.hi);
+      b_.Store(parts[1], index, split.lo);
+      return;
+    }
+    if (&PreciseWeights(second) != &weights)
+      weight = ConvertElement(b_, ElementType::kF32, type, weight);
+    ElementType factor = DotElementType(t_.type);  // f32 weights may be rounded to it
+    if (type != factor) weight = ConvertElement(b_, type, factor, weight);
+    b_.Store(parts[0], index, ConvertToFactorType(b_, factor, t_.type, weight));
   });
 }
 
@@ -392,7 +433,7 @@ void ChainElements::Finish() {
       for (Accumulators& sums : *all) BindReduction(sums, half);
     Scalar factor = RowFactor();
     StoreRows();
-    StoreProduct(half, factor);
+    for (size_t second = 0; second < products_.size(); ++second) StoreProduct(second, half, factor);
   });
 }
 
@@ -417,41 +458,42 @@ void ChainElements::StoreRows() {
   });
 }
 
-void ChainElements::StoreProduct(Scalar half, Scalar factor) {
-  int64_t columns = chain_.weights_operand == 0 ? product_dims_.n : product_dims_.m;
+void ChainElements::StoreProduct(size_t second, Scalar half, Scalar factor) {
+  const DotChain::Second& of = chain_.seconds[second];
+  DotDimensions dims(*of.dot);
+  int64_t columns = of.weights_operand == 0 ? dims.n : dims.m, width = t_.seconds[second].width;
   int64_t lanes = columns % kPair == 0 ? kPair : 1;
   b_.If(row_inside_, [&] {
-    b_.For("f", LoopRole::kUnrolled, b_.Index(t_.width / kFragment), [&](Scalar fragment) {
+    b_.For("f", LoopRole::kUnrolled, b_.Index(width / kFragment), [&](Scalar fragment) {
       b_.For("u", LoopRole::kUnrolled, b_.Index(kPair / lanes), [&](Scalar u) {
         Scalar first = ColumnOf({fragment, u});
         auto store = [&] {
           ForLanes(b_, lanes, [&](Scalar lane) {
             emitter_.ClearMemo();
-            Scalar sum = b_.Read(product_, IndexOf(half, {fragment, u}) + lane);
-            StoreAt(first + lane, factor.ok() ? sum * factor : sum);
+            Scalar sum = b_.Read(products_[second], IndexOf(half, {fragment, u}) + lane);
+            StoreAt(second, first + lane, factor.ok() ? sum * factor : sum);
           });
         };
-        if (columns == t_.width) return store();
+        if (columns == width) return store();
         b_.If(first < b_.Index(columns), store);
       });
     });
   });
 }
 
-// Stores the roots that depend on an element of the product.
-void ChainElements::StoreAt(Scalar column, Scalar value) {
-  const Instr& product = *chain_.product;
-  Coordinates product_at = ProductAt(column);
+// Stores the roots that depend on an element of a product.
+void ChainElements::StoreAt(size_t second, Scalar column, Scalar value) {
+  const Instr& product = *chain_.seconds[second].dot;
+  const DimsAlong& products = found_.along_products[second];
+  Coordinates product_at = ProductAt(second, column);
   emitter_.Bind(product, 0, product_at,
                 ConvertElement(b_, ElementType::kF32, product.shape().type(), {value, {}}));
   for (const Instr* root : region_.roots) {
-    if (found_.along->Of(*root) != nullptr) continue;
+    if (found_.along->Of(*root) != nullptr || found_.ProductsOf(*root) != &products) continue;
     // A reshape of other dimensions has the order of its operand.
-    const Dims* along = found_.along_product->Of(*root);
+    const Dims* along = products.Of(*root);
     const Instr& from = along == nullptr ? *root->operand(0) : *root;
-    along = found_.along_product->Of(from);
-    if (along == nullptr) return emitter_.Fail("a root that does not depend on the product");
-    Coordinates at = Along(*along, product_at);
+    Coordinates at = Along(*products.Of(from), product_at);
     emitter_.StoreLinear(*root, 0, Linearized(b_, at, from.shape().dims()), emitter_.At(from, at));
   }
 }

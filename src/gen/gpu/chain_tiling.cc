@@ -4,6 +4,7 @@
 
 #include "gen/contract.h"
 #include "gen/dot_operand.h"
+#include "gen/gpu/chain_vectors.h"
 #include "gen/gpu/gpu.h"
 #include "gen/gpu/operand_view.h"
 #include "gen/gpu/warp_roles.h"
@@ -32,33 +33,32 @@ struct SideDims {
   Dims batch, free, batch_along;
 };
 
-const Instr& DotOf(const DotChain& chain, const ChainSide& side) {
-  return side.is_of_product ? *chain.product : *chain.scores;
-}
-
-SideDims SideDimsOf(const DotChain& chain, const DimsAlong& along, const ChainSide& side) {
-  const Instr& dot = DotOf(chain, side);
+// The dimensions of the scores that the dimensions of a dot's operand, with the weights on the
+// other side, and of its results run along.
+SideDims SideDimsOf(const ChainRegion& found, const ChainSide& side) {
+  const Instr& dot = *side.dot;
   DotDimensions dot_dims(dot);
   SideDims dims;
   dims.batch = side.operand == 0 ? dot_dims.attrs.lhs_batch : dot_dims.attrs.rhs_batch;
   dims.free = side.operand == 0 ? dot_dims.lhs_free : dot_dims.rhs_free;
+  const Dims* of_first = found.along->Of(dot);
   for (size_t i = 0; i < dims.batch.size(); ++i) {
     if (!side.is_of_product) {
-      bool is_unit = dot.shape().dim(i) == 1;
-      dims.batch_along.push_back(is_unit ? DimsAlong::kUnit : static_cast<int64_t>(i));
+      dims.batch_along.push_back((*of_first)[i]);
       continue;
     }
     const Dims& of_weights =
-        chain.weights_operand == 0 ? dot_dims.attrs.lhs_batch : dot_dims.attrs.rhs_batch;
-    dims.batch_along.push_back((*along.Of(chain.weights()))[static_cast<size_t>(of_weights[i])]);
+        side.operand == 1 ? dot_dims.attrs.lhs_batch : dot_dims.attrs.rhs_batch;
+    const Instr& weights = *dot.operand(1 - side.operand);
+    dims.batch_along.push_back((*found.along->Of(weights))[static_cast<size_t>(of_weights[i])]);
   }
   if (!side.has_rows) return dims;
   // Dimensions of rows that count as batch dimensions.
   size_t first = dims.batch.size() + (side.operand == 0 ? 0 : dot_dims.lhs_free.size());
   Dims rows;
   for (size_t i = 0; i < dims.free.size(); ++i) {
-    auto dim = static_cast<int64_t>(first + i);
-    bool is_batch = std::ranges::count(chain.batch, dim) > 0;
+    int64_t dim = (*of_first)[first + i];
+    bool is_batch = std::ranges::count(found.chain.batch, dim) > 0;
     if (!is_batch) rows.push_back(dims.free[i]);
     if (!is_batch) continue;
     dims.batch.push_back(dims.free[i]);
@@ -68,16 +68,43 @@ SideDims SideDimsOf(const DotChain& chain, const DimsAlong& along, const ChainSi
   return dims;
 }
 
+// The operand as a view of an array of this type, perhaps converted to a wider type.
+OperandView ExactViewOf(const FusedRegion& region, const Instr& operand, ScalarType type) {
+  ElementType element = DotElementType(type);
+  OperandView view = OperandViewOf(region, operand);
+  if (view.array != nullptr) return view.array->shape().type() == element ? view : OperandView{};
+  view = OperandViewOf(operand);
+  const Instr* convert = view.array;
+  if (convert == nullptr || convert->op() != Op::kConvert ||
+      std::ranges::count(region.instrs, convert) == 0)
+    return {};
+  OperandView of_array = OperandViewOf(region, *convert->operand(0));
+  const Dims& dims = convert->shape().dims();
+  if (of_array.array == nullptr || of_array.array->shape().type() != element) return {};
+  Dims strides = RowMajorStrides(dims);
+  auto is_contiguous = [&](const Dims& other) {
+    for (size_t d = 0; d < dims.size(); ++d)
+      if (dims[d] != 1 && strides[d] != other[d]) return false;
+    return true;
+  };
+  if (is_contiguous(of_array.strides)) {
+    view.array = of_array.array;
+    view.start += of_array.start;
+    return view;
+  }
+  bool is_whole = view.start == 0 && operand.shape().dims() == dims && is_contiguous(view.strides);
+  return is_whole ? of_array : OperandView{};
+}
+
 // Sets the tensor of an operand in this order of contracted dimensions; false if the copy engine
 // cannot read it.
 bool SetTensor(ChainSide& side, const FusedRegion& region, const ChainRegion& found,
                const std::pair<Dims, Dims>& order, ScalarType type) {
-  const Instr& dot = DotOf(found.chain, side);
-  OperandView view = OperandViewOf(region, *dot.operand(side.operand));
+  OperandView view = ExactViewOf(region, *side.dot->operand(side.operand), type);
   if (view.array == nullptr) return false;
-  SideDims dims = SideDimsOf(found.chain, *found.along, side);
-  DotDimensions dot_dims(dot);
-  DotOperand operand(dot, dot_dims, side.operand);
+  SideDims dims = SideDimsOf(found, side);
+  DotDimensions dot_dims(*side.dot);
+  DotOperand operand(*side.dot, dot_dims, side.operand);
   operand.batch = &dims.batch;
   operand.free = &dims.free;
   side.tensor =
@@ -86,50 +113,112 @@ bool SetTensor(ChainSide& side, const FusedRegion& region, const ChainRegion& fo
   return side.tensor.IsBulk();
 }
 
-// The operands of both dots.
+// The operands of all dots.
 std::string SetOperands(const FusedRegion& region, const ChainRegion& found, ChainTiling& t) {
   const DotChain& chain = found.chain;
-  t.rows_side.has_rows = t.values_side.is_of_product = true;
-  t.rows_side.operand = chain.row_operand;
-  t.columns_side.operand = 1 - chain.row_operand;
-  t.values_side.operand = 1 - chain.weights_operand;
   auto has_order = [&](const Instr& dot, std::vector<ChainSide*> sides) {
     std::vector<std::pair<Dims, Dims>> orders = ContractingOrders(dot.attrs<DotAttrs>());
+    for (ChainSide* side : sides) side->dot = &dot;
     return std::ranges::any_of(orders, [&](const std::pair<Dims, Dims>& order) {
       return std::ranges::all_of(
           sides, [&](ChainSide* side) { return SetTensor(*side, region, found, order, t.type); });
     });
   };
-  bool fits = has_order(*chain.scores, {&t.rows_side, &t.columns_side}) &&
-              has_order(*chain.product, {&t.values_side});
+  bool fits = true;
+  for (size_t i = 0; fits && i < chain.firsts.size(); ++i) {
+    ChainTiling::First& first = t.firsts[i];
+    first.rows.has_rows = true;
+    first.rows.operand = chain.firsts[i].row_operand;
+    first.columns.operand = 1 - chain.firsts[i].row_operand;
+    fits = has_order(*chain.firsts[i].dot, {&first.rows, &first.columns});
+  }
+  for (size_t i = 0; fits && i < chain.seconds.size(); ++i) {
+    ChainSide& values = t.seconds[i].values;
+    values.is_of_product = true;
+    values.operand = 1 - chain.seconds[i].weights_operand;
+    fits = has_order(*chain.seconds[i].dot, {&values});
+  }
   return fits ? "" : "an operand of the chain is not in memory, or the copy engine cannot read it";
 }
 
-std::string WhyNoTypes(const DotChain& chain, const Machine& machine, ScalarType& type) {
+// Whether the program allows both factors of a dot to be rounded to this type.
+bool MayRoundTo(ScalarType type, const Instr& dot) {
+  const auto& algorithm = dot.attrs<DotAttrs>().algorithm;
+  std::string_view name = type == ScalarType::kBF16 ? "bf16" : "f16";
+  return algorithm && algorithm->lhs_type == name && algorithm->rhs_type == name;
+}
+
+bool IsConvertedFrom(ScalarType type, const Instr& value) {
+  return value.op() == Op::kConvert && value.shape().type() == ElementType::kF32 &&
+         value.operand(0)->shape().type() == DotElementType(type);
+}
+
+// In how many parts a second dot multiplies its weights: 0 if it cannot.
+int64_t PartsOfWeights(const DotChain::Second& second, const Machine& machine, ScalarType type) {
+  if (second.weights().shape().type() == DotElementType(type) || MayRoundTo(type, *second.dot) ||
+      IsConvertedFrom(type, second.weights()))
+    return 1;
+  bool splits = type == ScalarType::kBF16 && second.weights().shape().type() == ElementType::kF32 &&
+                MultipliesTf32(*second.dot, machine);
+  constexpr int64_t kBf16Parts = 2;  // values: hi and lo. Chosen: more precise than TF32
+  return splits ? kBf16Parts : 0;
+}
+
+std::string WhyNoTypes(const DotChain& chain, const Machine& machine, ChainTiling& t) {
   if (!machine.async_multiply) return "the machine has no asynchronous multiplies";
-  for (const Instr* dot : {chain.scores, chain.product}) {
-    if (!CanUseContract(*dot, machine)) return "a dot of the chain is too small";
-    ScalarType own = FactorTypeOf(*dot, machine);
-    if (own != ScalarType::kBF16 && own != ScalarType::kF16)
-      return "asynchronous multiplies are for bf16 and f16";
-    if (dot == chain.product && own != type) return "the dots multiply different types";
-    type = own;
-    for (const Instr* operand : dot->operands())
-      if (operand->shape().type() != DotElementType(type))
-        return "the factors have another type than that in which they are multiplied";
+  auto sums_f32 = [](const Instr& dot) {
+    return AccumulatorElementType(dot.shape().type()) == ElementType::kF32;
+  };
+  t.type = ScalarType::kBF16;
+  for (const DotChain::First& first : chain.firsts)
+    for (const Instr* operand : first.dot->operands())
+      if (operand->shape().type() == ElementType::kF16) t.type = ScalarType::kF16;
+  for (const DotChain::First& first : chain.firsts) {
+    if (!CanUseContract(*first.dot, machine)) return "a dot of the chain is too small";
+    bool fits = sums_f32(*first.dot) &&
+                std::ranges::all_of(first.dot->operands(), [&](const Instr* operand) {
+                  ElementType type = operand->shape().type();
+                  return type == DotElementType(t.type) || type == ElementType::kF32;
+                });
+    if (!fits) return "asynchronous multiplies are for bf16 and f16";
   }
+  t.seconds.clear();
+  for (const DotChain::Second& second : chain.seconds) {
+    if (!CanUseContract(*second.dot, machine)) return "a dot of the chain is too small";
+    int64_t parts = sums_f32(*second.dot) ? PartsOfWeights(second, machine, t.type) : 0;
+    if (parts == 0) return "the dots multiply different types";
+    t.seconds.emplace_back();
+    t.seconds.back().parts = parts;
+  }
+  t.firsts.resize(chain.firsts.size());
   return "";
 }
 
 int64_t SharedBytesOf(const ChainTiling& t) {
-  int64_t elements = t.rows_side.size() + t.stages * (t.columns_side.size() + t.values_side.size());
+  int64_t elements = 0, mbarriers = 0;
+  for (const ChainSide* side : t.Operands()) {
+    int64_t stages = side->has_rows ? 1 : t.stages;
+    elements += side->size() * stages;
+    mbarriers += 2 * stages;
+  }
+  if (t.column_vectors > 0) mbarriers += 2 * t.stages;
+  int64_t vector_bytes = t.stages * t.column_vectors * t.columns * BytesOf(ScalarType::kF32);
   // Alignment, and mbarriers of 8 bytes.
-  return MatrixMultiply::kPanelAlignment + elements * BytesOf(t.type) + (2 + 4 * t.stages) * 8;
+  return MatrixMultiply::kPanelAlignment + elements * BytesOf(t.type) + vector_bytes +
+         mbarriers * 8;
 }
 
-// Sums of both dots, and the weights: two in a register.
+// Sums of all dots, and the weights: two in a register.
 int64_t RegistersOf(const ChainTiling& t) {
-  return (t.columns + t.columns / 2 + t.width) * kWarpgroupRows / kWarpgroupThreads;
+  int64_t columns = t.columns * static_cast<int64_t>(std::max(t.firsts.size(), t.seconds.size()));
+  for (const ChainTiling::Second& second : t.seconds)
+    columns += second.parts * t.columns / 2 + second.width;
+  return columns * kWarpgroupRows / kWarpgroupThreads;
+}
+
+// Columns of `inner` in a schedule.
+int64_t InnerColumnsOf(const ChainTiling& t) {
+  return t.seconds.empty() ? t.columns : t.seconds[0].width;
 }
 
 std::string WhyNotTile(const ChainTiling& t, const Schedule& s) {
@@ -137,8 +226,8 @@ std::string WhyNotTile(const ChainTiling& t, const Schedule& s) {
     return "tile: not a multiple of 64 rows up to 256";
   if (t.columns % kWarpgroupRows != 0 || t.columns > TileCopy::kMaxBox)
     return "tile: not a multiple of 64 columns up to 256";
-  if (s.tile_depth != t.depth) return "tile: its depth is that of the first dot";
-  if (s.inner_rows != kWarpgroupRows || s.inner_columns != t.width)
+  if (s.tile_depth != t.firsts[0].depth) return "tile: its depth is that of the first dot";
+  if (s.inner_rows != kWarpgroupRows || s.inner_columns != InnerColumnsOf(t))
     return "inner: a warpgroup has 64 rows of all columns";
   if (t.threads() != s.threads || t.threads() > kMaxThreadsPerBlock)
     return "threads: the warpgroups of the tile and the producer have " +
@@ -146,25 +235,29 @@ std::string WhyNotTile(const ChainTiling& t, const Schedule& s) {
   if (int64_t most = ConsumerRegisters(t.consumers(), kCopyRegisters) - kChainOtherRegisters;
       RegistersOf(t) > most)
     return "tile: a thread's sums take more than " + std::to_string(most) + " registers";
-  return t.stages >= 1 ? "" : "stages: at least 1";
+  // Tiles that dots share are released after both, when the next one is in use already.
+  size_t all = 2 * t.firsts.size() + t.seconds.size();
+  int64_t least = t.Operands().size() < all ? 2 : 1;
+  return t.stages >= least ? "" : "stages: at least " + std::to_string(least);
 }
 
-Schedule ScheduleOfTile(const ChainTile& tile, const DotDimensions& scores, int64_t width) {
+// Columns of the product.
+int64_t WidthOf(const DotChain::Second& second) {
+  DotDimensions product(*second.dot);
+  return RoundUp(second.weights_operand == 0 ? product.n : product.m, kColumnUnit);
+}
+
+Schedule ScheduleOfTile(const ChainTile& tile, const DotChain& chain) {
   Schedule s;
   s.tile_rows = tile.rows;
   s.tile_columns = tile.columns;
-  s.tile_depth = RoundUp(scores.k, kDepthUnit);
+  s.tile_depth = RoundUp(DotDimensions(chain.scores()).k, kDepthUnit);
   s.inner_rows = kWarpgroupRows;
-  s.inner_columns = width;
+  s.inner_columns = chain.seconds.empty() ? tile.columns : WidthOf(chain.seconds[0]);
   s.threads = tile.rows / kWarpgroupRows * kWarpgroupThreads + kWarpgroupThreads;
   s.stages = tile.stages;
   s.staging = Staging::kBulk;
   return s;
-}
-
-// Columns of the product.
-int64_t WidthOf(const DotChain& chain, const DotDimensions& product) {
-  return chain.weights_operand == 0 ? product.n : product.m;
 }
 
 // Whether values with dimensions `along` an array have one element for each of its elements.
@@ -177,16 +270,40 @@ bool HasAllDims(const Dims& along, const Instr& from, std::optional<int64_t> wit
   return std::ranges::count(along, DimsAlong::kSame) == 0;
 }
 
-// Roots are values of rows, or have the elements of the product.
+// Roots are values of rows, or have the elements of a product.
 bool IsChainRoot(const ChainRegion& found, const Instr& root) {
   if (!root.shape().IsArray()) return false;
   const DotChain& chain = found.chain;
   if (const Dims* along = found.along->Of(root))
-    return chain.IsOfRows(*along) && HasAllDims(*along, *chain.scores, chain.column);
-  const Dims* along = found.along_product->Of(root);
-  if (along == nullptr && root.op() == Op::kReshape)
-    along = found.along_product->Of(*root.operand(0));
-  return along != nullptr && HasAllDims(*along, *chain.product, std::nullopt);
+    return chain.IsOfRows(*along) && HasAllDims(*along, chain.scores(), chain.column);
+  const DimsAlong* products = found.ProductsOf(root);
+  if (products == nullptr) return false;
+  const Dims* along = products->Of(root);
+  if (along == nullptr) along = products->Of(*root.operand(0));
+  auto second = static_cast<size_t>(products - found.along_products.data());
+  return HasAllDims(*along, *chain.seconds[second].dot, std::nullopt);
+}
+
+// Adds the consumers of the products. Each depends on one of them.
+std::string AddConsumers(const FusedRegion& region, ChainRegion& found) {
+  for (const DotChain::Second& second : found.chain.seconds)
+    found.along_products.emplace_back(*second.dot);
+  for (const Instr* instr : region.instrs) {
+    size_t products = 0;
+    for (DimsAlong& along : found.along_products) {
+      bool depends =
+          along.Of(*instr) == nullptr && std::ranges::any_of(instr->operands(), [&](auto* operand) {
+            return along.Of(*operand) != nullptr;
+          });
+      if (!depends) continue;
+      if (++products > 1) return "it combines results of several dots";
+      if (instr->op() == Op::kReduce) return "it reduces results of a second dot";
+      // A root may combine dimensions: its elements have the same order.
+      bool is_flat = instr->op() == Op::kReshape && std::ranges::count(region.roots, instr) > 0;
+      if (!along.Add(*instr) && !is_flat) return "it combines elements after the dots";
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -195,46 +312,67 @@ int64_t ChainSide::panels() const {
   return CeilDiv(tensor.is_k_major ? depth : free, line);
 }
 
+// The tensors differ in which dimensions are contracted only.
+bool ChainSide::HasElementsOf(const ChainSide& other) const {
+  using Dimension = TensorOperand::Dimension;
+  auto is_same = [](const Dimension& x, const Dimension& y) {
+    using Along = Dimension::Along;
+    return (x.along == Along::kBatch) == (y.along == Along::kBatch) && x.batch == y.batch &&
+           x.is_all == y.is_all && x.size == y.size && x.stride == y.stride && x.start == y.start;
+  };
+  bool is_swapped = is_of_product != other.is_of_product;
+  auto has_along = [&](const Dimension& x, const Dimension& y) {
+    using Along = Dimension::Along;
+    return x.along == Along::kBatch || (x.along == y.along) != is_swapped;
+  };
+  const auto &mine = tensor.dimensions, &others = other.tensor.dimensions;
+  if (has_rows != other.has_rows || tensor.array != other.tensor.array || batch != other.batch ||
+      mine.size() != others.size() ||
+      (tensor.is_k_major == other.tensor.is_k_major) == is_swapped || lines() != other.lines() ||
+      panels() != other.panels())
+    return false;
+  for (size_t d = 0; d < mine.size(); ++d)
+    if (!is_same(mine[d], others[d]) || !has_along(mine[d], others[d])) return false;
+  return true;
+}
+
+std::vector<const ChainSide*> ChainTiling::Operands() const {
+  std::vector<const ChainSide*> all;
+  auto add = [&](const ChainSide& side) {
+    if (std::ranges::none_of(all, [&](auto* other) { return side.HasElementsOf(*other); }))
+      all.push_back(&side);
+  };
+  for (const First& first : firsts) add(first.rows);
+  for (const First& first : firsts) add(first.columns);
+  for (const Second& second : seconds) add(second.values);
+  return all;
+}
+
+const DimsAlong* ChainRegion::ProductsOf(const Instr& value) const {
+  for (const DimsAlong& products : along_products)
+    if (products.Of(value) != nullptr ||
+        (value.op() == Op::kReshape && products.Of(*value.operand(0)) != nullptr))
+      return &products;
+  return nullptr;
+}
+
 bool HasSeveralDots(const FusedRegion& region) {
   return std::ranges::count(region.instrs, Op::kDot, &Instr::op) > 1;
 }
 
 std::string FindChain(const FusedRegion& region, ChainRegion& found) {
-  const Instr* product = nullptr;
-  for (const Instr* instr : region.instrs)
-    if (instr->op() == Op::kDot) product = instr;
-  if (product == nullptr || std::ranges::count(region.instrs, Op::kDot, &Instr::op) != 2)
-    return "it is no chain of two dots";
-  std::optional<DotChain> chain = DotChainOf(*product);
-  if (!chain || std::ranges::find(region.instrs, chain->scores) == region.instrs.end())
-    return "its dots are no chain";
-  found.chain = *chain;
-  found.along.emplace(*chain->scores);
-  found.along_product.emplace(*product);
-  std::vector<const Instr*> before;
-  for (const Instr* instr : region.instrs) {
-    if (instr == product) continue;
-    DimsAlong& along = *found.along_product;
-    bool added = along.Add(*instr);
-    // A root may combine dimensions: its elements have the same order.
-    bool is_flat = instr->op() == Op::kReshape && std::ranges::count(region.roots, instr) > 0;
-    if (added && along.Of(*instr) == nullptr) {
-      added = found.along->Add(*instr);
-      before.push_back(instr);
-      if (instr->op() == Op::kReduce && found.along->Of(*instr) != nullptr)
-        added = added && chain->IsOfRows(*found.along->Of(*instr));
-    } else if (instr->op() == Op::kReduce) {
-      return "it reduces results of the second dot";
-    }
-    if (!added && !is_flat) return "it combines elements between the dots or after them";
-  }
+  if (std::string why = FindDotChain(region.instrs, found.chain, found.along); !why.empty())
+    return why;
+  if (std::string why = AddConsumers(region, found); !why.empty()) return why;
   for (const Instr* root : region.roots)
     if (!IsChainRoot(found, *root))
       return "a root is no value of rows and has other elements than the chain's results";
-  if (std::string why = AnalyzeRunningChain(found.chain, before, *found.along, found.running);
+  if (std::string why =
+          AnalyzeRunningChain(found.chain, region.instrs, *found.along, found.running);
       !why.empty())
     return why;
   found.live = LiveColumnsOf(found.chain, found.running, *found.along);
+  if (found.running.exponential == nullptr) found.vectors = VectorsOf(region, found);
   return "";
 }
 
@@ -243,31 +381,40 @@ std::string ExpandChainSchedule(const FusedRegion& region, const ChainRegion& fo
                                 ChainTiling& tiling) {
   ChainTiling t;
   const DotChain& chain = found.chain;
-  if (std::string why = WhyNoTypes(chain, machine, t.type); !why.empty()) return why;
+  if (std::string why = WhyNoTypes(chain, machine, t); !why.empty()) return why;
   if (std::string why = SetOperands(region, found, t); !why.empty()) return why;
   if (schedule.vector != 1 || schedule.split_k != 1) return "vector, split_k: 1 for bulk copies";
-  DotDimensions scores(*chain.scores), product(*chain.product);
   t.rows = schedule.tile_rows;
   t.columns = schedule.tile_columns;
   t.stages = schedule.stages;
-  t.depth = RoundUp(scores.k, kDepthUnit);
-  t.width = RoundUp(WidthOf(chain, product), kColumnUnit);
-  if (t.depth > TileCopy::kMaxBox || t.width > TileCopy::kMaxBox)
-    return "the dots are too deep or too wide for one tile";
-  for (ChainSide* side : {&t.rows_side, &t.columns_side, &t.values_side}) {
-    side->depth = side->is_of_product ? t.columns : t.depth;
-    side->line = MatrixMultiply::kPanelBytes / BytesOf(t.type);
+  t.column_vectors = std::ranges::count(found.vectors, true, &ChainVector::is_of_columns);
+  int64_t line = MatrixMultiply::kPanelBytes / BytesOf(t.type), most = 0;
+  for (size_t i = 0; i < chain.firsts.size(); ++i) {
+    ChainTiling::First& first = t.firsts[i];
+    first.depth = RoundUp(DotDimensions(*chain.firsts[i].dot).k, kDepthUnit);
+    first.rows.free = t.rows;
+    first.columns.free = t.columns;
+    for (ChainSide* side : {&first.rows, &first.columns}) {
+      side->depth = first.depth;
+      side->line = line;
+    }
+    most = std::max(most, first.depth);
   }
-  t.rows_side.free = t.rows;
-  t.columns_side.free = t.columns;
-  t.values_side.free = t.width;
+  for (size_t i = 0; i < chain.seconds.size(); ++i) {
+    ChainTiling::Second& second = t.seconds[i];
+    second.width = second.values.free = WidthOf(chain.seconds[i]);
+    second.values.depth = t.columns;
+    second.values.line = line;
+    most = std::max(most, second.width);
+  }
+  if (most > TileCopy::kMaxBox) return "the dots are too deep or too wide for one tile";
   if (std::string why = WhyNotTile(t, schedule); !why.empty()) return why;
   if (int64_t bytes = SharedBytesOf(t); bytes > kMaxSharedBytes)
     return "stages: they take " + std::to_string(bytes) +
            " bytes of shared memory, and a block has " + std::to_string(kMaxSharedBytes);
   t.row_tiles = CeilDiv(chain.row_count(), t.rows);
   t.column_tiles = CeilDiv(chain.column_count(), t.columns);
-  t.batch = SizeAlong(chain.scores->shape().dims(), chain.batch);
+  t.batch = SizeAlong(chain.scores().shape().dims(), chain.batch);
   t.blocks = std::min(t.tiles(), machine.cores);
   tiling = std::move(t);
   return "";
@@ -276,12 +423,10 @@ std::string ExpandChainSchedule(const FusedRegion& region, const ChainRegion& fo
 std::vector<Schedule> ChainSchedules(const FusedRegion& region, const Machine& machine) {
   ChainRegion found;
   if (!FindChain(region, found).empty()) return {};
-  DotDimensions scores(*found.chain.scores), product(*found.chain.product);
-  int64_t width = RoundUp(WidthOf(found.chain, product), kColumnUnit);
   std::vector<Schedule> all;
   ChainTiling tiling;
   for (const ChainTile& tile : kChainTiles) {
-    Schedule next = ScheduleOfTile(tile, scores, width);
+    Schedule next = ScheduleOfTile(tile, found.chain);
     if (ExpandChainSchedule(region, found, next, machine, tiling).empty()) all.push_back(next);
   }
   // Without rows that would be padding.

@@ -1,8 +1,8 @@
 // The GPU loop generator: each element of the roots independently. A thread takes a vector of
 // adjacent elements, a 16-byte access; adjacent threads take adjacent vectors. If that would not be
-// coalesced or aligned for some array, threads take single elements instead. A block has several
-// vectors per thread, with all loads in flight. Coordinates come from divisions by constants, which
-// compile to multiplications.
+// coalesced or aligned for some array, threads take shorter vectors or single elements. A block has
+// several vectors per thread, with all loads in flight. Coordinates come from divisions by
+// constants, which compile to multiplications.
 
 #include <algorithm>
 
@@ -16,10 +16,10 @@
 namespace tokamak::gpu {
 namespace {
 
-// Vectors per thread, and single elements per thread. Chosen: 32 bytes in flight of each thread,
-// and 16; more loads in flight take registers. Minimum number of them per SM for which a thread
-// processes several. Chosen: 2048 threads per SM, 16 times over, so all SMs stay full to the end.
-// kLoopMaxUnroll bounds the schedules of a tuner.
+// Vectors per thread, and single elements or short vectors per thread. Chosen: 32 bytes in flight
+// of each thread, and 16; more loads in flight take registers. Minimum number of them per SM for
+// which a thread processes several. Chosen: 2048 threads per SM, 16 times over, so all SMs stay
+// full to the end. kLoopMaxUnroll bounds the schedules of a tuner.
 constexpr int64_t kLoopUnroll = 2, kSingleUnroll = 4, kMuchWork = 16 * 2048, kLoopMaxUnroll = 16;
 
 // Code size (kernel values) below which the growth by segments does not matter. Chosen: some 10 KiB
@@ -135,7 +135,9 @@ class LoopBuilder {
     row_ = 1;
     while (split_ > 0 && (row_ == 1 || row_ % lanes_ != 0)) row_ *= dims_[--split_];
     int64_t threads = BlockSizeFor(vectors_, kBlockThreads, kFewBlockThreads, machine_);
-    int64_t unroll = lanes_ == 1 ? kSingleUnroll : kLoopUnroll;
+    int64_t count = vectors_ * lanes_;
+    bool is_short = lanes_ < VectorWidthFor(region_, machine_, count, count);
+    int64_t unroll = lanes_ == 1 || is_short ? kSingleUnroll : kLoopUnroll;
     if (vectors_ < machine_.cores * kMuchWork) unroll = 1;
     if (schedule_ != nullptr) {
       threads = schedule_->threads;
@@ -247,14 +249,18 @@ BuildOutcome BuildElementwise(const FusedRegion& region, const Schedule* schedul
       return {std::nullopt, why};
     lanes = schedule->vector;
   }
-  if (lanes > 1 && IsStencil(region)) {
-    BuildOutcome outcome = BuildStencil(region, schedule, machine, lanes, name);
-    if (outcome.built) return outcome;
-  }
+  // Rows that are not aligned to whole vectors may be to shorter ones.
+  if (IsStencil(region))
+    for (int64_t few = lanes; few > 1; few = schedule == nullptr ? few / 2 : 1) {
+      BuildOutcome outcome = BuildStencil(region, schedule, machine, few, name);
+      if (outcome.built) return outcome;
+    }
   BuildOutcome outcome = LoopBuilder(region, schedule, machine, lanes, name).Build({});
-  if (outcome.built && lanes > 1 && !WideAccess(outcome.built->kernel, lanes, count).everywhere()) {
-    if (schedule != nullptr) return {std::nullopt, "vector: 1, because its accesses are strided"};
-    lanes = 1;
+  while (outcome.built && lanes > 1 &&
+         !WideAccess(outcome.built->kernel, lanes, count).everywhere()) {
+    if (schedule != nullptr)
+      return {std::nullopt, "vector: smaller, because its accesses are strided"};
+    lanes /= 2;
     outcome = LoopBuilder(region, schedule, machine, lanes, name).Build({});
   }
   if (!outcome.built || !HasSegments(region)) return outcome;

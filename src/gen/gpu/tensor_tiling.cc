@@ -4,11 +4,13 @@
 #include <array>
 #include <limits>
 
+#include "cost/panel_rates.h"
 #include "cost/rates.h"
 #include "cost/units.h"
 #include "gen/contract.h"
 #include "gen/dot_operand.h"
 #include "gen/gpu/gpu.h"
+#include "gen/gpu/tensor_epilogue.h"
 #include "gen/library/dot.h"
 
 namespace tokamak::gpu {
@@ -22,10 +24,13 @@ struct TileChoice {
 // memory of an SM hold (128 x 256, with 4 panels), and the steps down to fewer results that fill
 // the SMs with the tiles of a smaller dot.
 constexpr std::array kTileChoices = {
-    TileChoice{128, 256, 64, 2, 4},  TileChoice{128, 192, 64, 2, 5}, TileChoice{128, 160, 64, 2, 5},
-    TileChoice{128, 128, 128, 2, 6}, TileChoice{64, 256, 64, 2, 5},  TileChoice{128, 128, 64, 2, 6},
-    TileChoice{64, 128, 64, 2, 8},   TileChoice{128, 64, 128, 2, 8}, TileChoice{128, 64, 64, 2, 8},
-    TileChoice{64, 64, 64, 2, 8},    TileChoice{64, 64, 64, 1, 8},   TileChoice{64, 32, 64, 1, 8}};
+    TileChoice{128, 256, 64, 2, 4},  TileChoice{128, 192, 64, 2, 5},
+    TileChoice{128, 160, 64, 2, 5},  TileChoice{256, 128, 128, 2, 4},
+    TileChoice{128, 128, 128, 2, 6}, TileChoice{64, 256, 64, 2, 5},
+    TileChoice{128, 128, 64, 2, 6},  TileChoice{64, 128, 64, 2, 8},
+    TileChoice{128, 64, 128, 2, 8},  TileChoice{128, 64, 64, 2, 8},
+    TileChoice{64, 64, 64, 2, 8},    TileChoice{64, 64, 64, 1, 8},
+    TileChoice{64, 32, 64, 1, 8}};
 // K of about this size is lost while a block stores the results of a tile. Measured on H200: 2.5 us
 // for a tile of 128 x 256 (8192 x 3072 x 768 bf16, K of 230), of which the adjacent tiles hide
 // some.
@@ -41,19 +46,43 @@ constexpr int64_t kMaxTensorSums = 128;
 // Warpgroups that have tiles of their own: one multiplies, the other one stores.
 constexpr int64_t kAlternatingWarpgroups = 2;
 
-// Bytes of a factor (bf16 and f16, definition), and factors of a row of a panel.
-constexpr int64_t kFactorBytes = 2, kLineFactors = MatrixMultiply::kPanelBytes / kFactorBytes;
+// Stages that are not given up for arrays that results are combined with. Chosen: two panels come
+// while one is multiplied.
+constexpr int64_t kStagesBesideResults = 3;
+// Results of a thread for which it loads such an array at once (TensorResults).
+constexpr int64_t kResultsOfLoad = 4;
+// Raw panels at least and at most. Chosen: one is copied while another one is converted; with two
+// copies in flight, their latency does not show.
+constexpr int64_t kMinRawStages = 2, kMaxRawStages = 3;
+// Elements that a producer's thread moves in the time of one f32 that is transposed. 16-bit
+// elements that become f32, measured on H200: 4096 x 4096 x 4096 takes 1020 us, with f32 677.
+// Factors that are split: two stores; not measured.
+constexpr double kWidenedHalves = 0.5, kSplitFactors = 0.5;
+// Panels in shared memory at least: one is multiplied while another one is filled (definition).
+constexpr int64_t kLeastStages = 2;
 // Bytes of an mbarrier (PTX ISA).
 constexpr int64_t kMbarrierBytes = 8;
 
 int64_t StageBytes(const TensorTiling& t) {
-  return (t.rows + t.LoadedColumns()) * t.depth * BytesOf(t.type);
+  return (t.rows * t.form.parts[0] + t.LoadedColumns() * t.form.parts[1]) * t.depth *
+         BytesOf(t.form.type);
+}
+
+// Bytes of the raw panels of all converted operands.
+int64_t RawStageBytes(const TensorTiling& t) {
+  int64_t bytes = 0;
+  for (const TensorOperand* operand : {&t.lhs, &t.rhs})
+    if (operand->source == PanelSource::kConverted)
+      bytes +=
+          (operand == &t.lhs ? t.rows : t.LoadedColumns()) * t.depth * BytesOf(operand->stored);
+  return bytes;
 }
 
 int64_t SharedBytes(const TensorTiling& t) {
   // Mbarriers: two per stage, one per warpgroup.
   return MatrixMultiply::kPanelAlignment + t.stages * StageBytes(t) +
-         (2 * t.stages + t.warpgroups) * kMbarrierBytes;
+         t.raw_stages * RawStageBytes(t) +
+         (2 * (t.stages + t.raw_stages) + t.warpgroups) * kMbarrierBytes;
 }
 
 // The order of contracted dimensions in which each operand is a matrix; the strides along K and the
@@ -130,47 +159,183 @@ std::string WhyNotSizes(const TensorTiling& t, const Schedule& s) {
       t.rows > TileCopy::kMaxBox)
     return "tile: not a multiple of 32 columns up to 256, or more than 256 rows";
   if (t.depth != t.line()) return "tile: its depth is not 128 bytes";
-  if (!t.lhs.is_k_major && t.rows % t.line() != 0) return "tile: its rows are not full panels";
+  if (!t.lhs.panels_are_k_major && t.rows % t.line() != 0)
+    return "tile: its rows are not full panels";
+  for (const TensorOperand* operand : {&t.lhs, &t.rhs})
+    if (operand->source == PanelSource::kConverted && !operand->is_k_major &&
+        (operand == &t.lhs ? t.rows : t.LoadedColumns()) % operand->RawLine() != 0)
+      return "tile: its rows or columns are not full panels of an array that is converted";
   if (t.AccumulatorsPerThread() > kMaxTensorSums)
     return "inner: a thread's sums take more than " + std::to_string(kMaxTensorSums) + " registers";
   if (t.threads() != s.threads || t.warpgroups < t.WarpgroupsOfTile() ||
       t.warpgroups > std::max<int64_t>(t.WarpgroupsOfTile(), kAlternatingWarpgroups))
     return "threads: not those of the producer and the tile's warpgroups, or of two that alternate";
   if (t.threads() > kMaxThreadsPerBlock) return "threads: a block has at most 1024";
-  return t.stages > 1 ? "" : "stages: at least 2";
+  return t.stages >= kLeastStages ? "" : "stages: at least 2";
+}
+
+// Bytes of shared memory that copies and conversions write and read, and that multiplies read, per
+// K of a tile.
+double PanelBytesPerDepth(const TileChoice& choice, const TensorTiling& t) {
+  int64_t bytes = 0;
+  for (const TensorOperand* operand : {&t.lhs, &t.rhs}) {
+    bool is_lhs = operand == &t.lhs;
+    int64_t along = is_lhs ? choice.rows : RoundUp(choice.columns, t.line());
+    bytes += along * t.form.parts[is_lhs ? 0 : 1] * BytesOf(t.form.type);
+    if (operand->source == PanelSource::kConverted) bytes += 2 * along * BytesOf(operand->stored);
+  }
+  int64_t multiplied = choice.rows / kWarpgroupRows * (kWarpgroupRows + choice.columns);
+  return static_cast<double>(bytes + t.form.Products() * multiplied * BytesOf(t.form.type));
+}
+
+// Nanoseconds of an SM per K of a tile: of tensor cores or shared memory, and of the threads that
+// convert (kPanelMoveNs).
+double NsPerDepth(const TileChoice& choice, const TensorTiling& t, const Rates& rates) {
+  auto moves_of = [&](const TensorOperand& operand, int64_t along, int64_t parts) {
+    if (operand.source != PanelSource::kConverted) return 0.0;
+    bool is_half = BytesOf(operand.stored) == 2;
+    double at_once = parts > 1 ? kSplitFactors : is_half && t.form.tf32 ? kWidenedHalves : 1;
+    return static_cast<double>(along) / kWarpgroupThreads / at_once;
+  };
+  double moves = moves_of(t.lhs, choice.rows, t.form.parts[0]) +
+                 moves_of(t.rhs, choice.columns, t.form.parts[1]);
+  auto multiplies = static_cast<double>(choice.rows * choice.columns * t.form.RelativeTime());
+  int64_t copied = (choice.rows * BytesOf(t.lhs.stored) + choice.columns * BytesOf(t.rhs.stored));
+  return moves * kPanelMoveNs + std::max({multiplies * rates.ns[static_cast<size_t>(Pipe::kTensor)],
+                                          PanelBytesPerDepth(choice, t) * rates.panel_byte_ns,
+                                          static_cast<double>(copied) * rates.copied_byte_ns});
+}
+
+// The sizes of a dot whose rows and K are padded to the boxes of tiles with this many rows.
+DotDimensions BoxedSizes(const TensorTiling& t, const DotDimensions& dot_dims, int64_t rows) {
+  DotDimensions sizes = dot_dims;
+  if (!t.window) return sizes;
+  WindowTiling window = *t.window;
+  if (SetRowBoxes(window, rows, t.line())) sizes.m = window.RowTiles() * rows;
+  sizes.k = window.Panels() * t.line();
+  return sizes;
 }
 
 // Nanoseconds of the SM with the most tiles. Warpgroups that alternate multiply while results are
 // stored.
-double TimeOf(const TileChoice& choice, const DotDimensions& dot_dims, const Machine& machine) {
+double TimeOf(const TileChoice& choice, const TensorTiling& t, const DotDimensions& dot_dims,
+              const Machine& machine) {
   const Rates& rates = RatesOf(machine);
   int64_t tiles =
       dot_dims.batch * CeilDiv(dot_dims.m, choice.rows) * CeilDiv(dot_dims.n, choice.columns);
   auto waves = static_cast<double>(CeilDiv(tiles, machine.cores));
-  // Per K: multiplications; bytes that copies write, and that the multiplies of 64 rows read.
-  auto multiplies = static_cast<double>(choice.rows * choice.columns);
-  auto lines =
-      static_cast<double>(choice.rows + RoundUp(choice.columns, kLineFactors) +
-                          choice.rows / kWarpgroupRows * (kWarpgroupRows + choice.columns));
-  double ns = std::max(multiplies * rates.ns[static_cast<size_t>(Pipe::kTensor)],
-                       lines * kFactorBytes * rates.panel_byte_ns);
-  double of_tile = ns * static_cast<double>(dot_dims.k), store = ns * kTileOverheadDepth;
+  // Results take the same time whatever the factors are.
+  TensorTiling simple;
+  simple.form.type = ScalarType::kBF16;
+  double of_tile = NsPerDepth(choice, t, rates) * static_cast<double>(dot_dims.k),
+         store = NsPerDepth(choice, simple, rates) * kTileOverheadDepth;
   if (choice.inner_rows < choice.rows || choice.warpgroups == 1) return waves * (of_tile + store);
   return waves * std::max(of_tile, store) + store;
 }
 
-Schedule ScheduleOf(const TileChoice& choice, ScalarType type) {
+// With the loads of the producer's threads for computed operands (`lanes` as in TensorTime).
+double TimeWithLoads(const TileChoice& choice, const TensorTiling& t, const DotDimensions& sizes,
+                     const Machine& machine, const std::array<int64_t, 2>& lanes) {
+  DotDimensions dot_dims = BoxedSizes(t, sizes, choice.rows);
+  double multiplies = TimeOf(choice, t, dot_dims, machine);
+  int64_t tiles =
+      dot_dims.batch * CeilDiv(dot_dims.m, choice.rows) * CeilDiv(dot_dims.n, choice.columns);
+  double loads = 0;  // of a producer's thread, for all panels
+  for (int64_t i : {0, 1})
+    if (int64_t of_one = lanes[static_cast<size_t>(i)]; of_one > 0)
+      loads += static_cast<double>((i == 0 ? choice.rows : choice.columns) * dot_dims.k) /
+               static_cast<double>(of_one * kWarpgroupThreads);
+  loads *= static_cast<double>(CeilDiv(tiles, machine.cores));
+  return std::max(multiplies, loads * RatesOf(machine).panel_load_ns);
+}
+
+// Nanoseconds in which a thread loads the arrays that results are combined with and that have no
+// place in shared memory beside the tiling's stages.
+double ResultLoadsNs(const TensorTiling& t, const Machine& machine) {
+  int64_t loaded = 0, of_tile = t.AccumulatorsPerThread() / kResultsOfLoad;
+  while (loaded < t.result_operands &&
+         SharedBytes(t) + ResultOperandBytes(t.result_operands - loaded, t.consumers(), 0) >
+             kMaxSharedBytes)
+    ++loaded;
+  int64_t tiles = CeilDiv(t.tiles(), machine.cores);
+  return static_cast<double>(loaded * of_tile * tiles) * RatesOf(machine).result_load_ns;
+}
+
+// The schedule of a choice of tiles for this form and these operands, with as many of its stages as
+// fit.
+Schedule ScheduleOf(const TileChoice& choice, const TensorTiling& tiling) {
   Schedule s;
   s.tile_rows = choice.rows;
   s.tile_columns = choice.columns;
-  s.tile_depth = MatrixMultiply::kPanelBytes / BytesOf(type);
+  s.tile_depth = tiling.line();
   s.inner_rows = choice.inner_rows;
   s.inner_columns = choice.columns;
   s.threads = (choice.warpgroups + 1) * kWarpgroupThreads;
   s.stages = choice.stages;
   s.group = kTensorGroup;
   s.staging = Staging::kBulk;
+  TensorTiling t = tiling;
+  t.rows = choice.rows;
+  t.columns = choice.columns;
+  t.depth = s.tile_depth;
+  t.warpgroups = choice.warpgroups;
+  t.raw_stages = t.Converts() ? kMinRawStages : 0;
+  t.stages = s.stages;
+  while (s.stages > kLeastStages && SharedBytes(t) > kMaxSharedBytes) t.stages = --s.stages;
+  int64_t bytes = ResultOperandBytes(t.result_operands, t.consumers(), 1);
+  while (s.stages > kStagesBesideResults && SharedBytes(t) + bytes > kMaxSharedBytes)
+    t.stages = --s.stages;
   return s;
+}
+
+// Multiplies of two factors that are sums of two bf16, and the bf16 of a sum (definition:
+// TensorForm::Products).
+constexpr int64_t kSplitProducts = 3, kSplitParts = 2;
+
+// The forms in which the factors of a dot can be multiplied.
+std::vector<TensorForm> FormsOf(const Instr& dot, const Machine& machine) {
+  ScalarType type = FactorTypeOf(dot, machine);
+  if (type == ScalarType::kBF16 || type == ScalarType::kF16) return {{.type = type}};
+  if (std::optional<DotAlgorithm> algorithm = dot.attrs<DotAttrs>().algorithm;
+      algorithm && type == ScalarType::kF32 && algorithm->primitive_operations == kSplitProducts &&
+      algorithm->lhs_type == "bf16" && algorithm->rhs_type == "bf16")
+    return {{.type = ScalarType::kBF16, .parts = {kSplitParts, kSplitParts}}};
+  if (!MultipliesTf32(dot, machine)) return {};
+  // bf16 has the exponents of f32. One is exact for bf16 and 8-bit types, two for f16; of an f32
+  // two keep 16 significant bits, TF32 11.
+  auto parts_of = [&](size_t i) -> int64_t {
+    ElementType element = dot.operand(i)->shape().type();
+    return element == ElementType::kBF16 || InfoOf(element).bits <= 8 ? 1 : kSplitParts;
+  };
+  return {{.type = ScalarType::kF32, .tf32 = true},
+          {.type = ScalarType::kBF16, .parts = {parts_of(0), parts_of(1)}}};
+}
+
+// Whether the producer's threads can convert raw panels of the operand.
+bool CanConvert(const TensorOperand& operand, const TensorForm& form) {
+  return !operand.is_k_major || form.line() % operand.RawLine() == 0;
+}
+
+void SetForm(TensorTiling& tiling, const TensorForm& form) {
+  tiling.form = form;
+  for (size_t i : {0, 1}) {
+    TensorOperand& operand = i == 0 ? tiling.lhs : tiling.rhs;
+    operand.panels_are_k_major = form.tf32 || operand.is_k_major;
+    bool is_same = operand.stored == form.type && form.parts[i] == 1 && !operand.IsTransposed();
+    operand.source = !operand.IsBulk()           ? PanelSource::kComputed
+                     : is_same                   ? PanelSource::kCopied
+                     : CanConvert(operand, form) ? PanelSource::kConverted
+                                                 : PanelSource::kComputed;
+  }
+}
+
+// The elements of an access of the producer's threads to computed operands.
+std::array<int64_t, 2> LanesOf(const TensorDot& tensor, const TensorTiling& tiling) {
+  std::array<int64_t, 2> lanes{};
+  for (size_t i : {0, 1})
+    if ((i == 0 ? tiling.lhs : tiling.rhs).source == PanelSource::kComputed)
+      lanes[i] = ProducerLanes(DotOperand(tensor.dot, tensor.dot_dims, i), tiling.form, i);
+  return lanes;
 }
 
 // Sets what the schedule says of a tiling that has its type and operands. Returns why it does not
@@ -184,13 +349,17 @@ std::string SetSchedule(TensorTiling& t, const DotDimensions& dot_dims, const Sc
   t.warpgroups = schedule.threads / kWarpgroupThreads - 1;
   t.stages = schedule.stages;
   t.group = schedule.group;
+  t.raw_stages = t.Converts() ? kMaxRawStages : 0;
+  while (t.raw_stages > kMinRawStages && SharedBytes(t) > kMaxSharedBytes) --t.raw_stages;
   if (std::string why = WhyNotSizes(t, schedule); !why.empty()) return why;
   if (schedule.vector != 1 || schedule.split_k != 1) return "vector, split_k: 1 for bulk copies";
   if (int64_t bytes = SharedBytes(t); bytes > kMaxSharedBytes)
     return "stages: they take " + std::to_string(bytes) +
            " bytes of shared memory, and a block has " + std::to_string(kMaxSharedBytes);
-  t.panels = CeilDiv(dot_dims.k, t.depth);
-  t.row_tiles = CeilDiv(dot_dims.m, t.rows);
+  if (t.window && !SetRowBoxes(*t.window, t.rows, t.line()))
+    return "tile: its rows are no box of the result";
+  t.panels = t.window ? t.window->Panels() : CeilDiv(dot_dims.k, t.depth);
+  t.row_tiles = t.window ? t.window->RowTiles() : CeilDiv(dot_dims.m, t.rows);
   t.column_tiles = CeilDiv(dot_dims.n, t.columns);
   t.batch = dot_dims.batch;
   t.blocks = std::min(t.tiles(), machine.cores);
@@ -210,7 +379,8 @@ TensorOperand TensorOperandOf(const DotOperand& side, const Dims& contracting,
                               const OperandView& view, ScalarType type) {
   using Along = TensorOperand::Dimension::Along;
   TensorOperand none;
-  none.is_k_major = side.k_is_minor;
+  none.is_k_major = none.panels_are_k_major = side.k_is_minor;
+  none.source = PanelSource::kComputed;
   const Dims& dims = *side.dims;
   if (view.array == nullptr) return none;
   OperandStrides strides = StridesOf(dims, view.strides, *side.free, contracting);
@@ -218,7 +388,8 @@ TensorOperand TensorOperandOf(const DotOperand& side, const Dims& contracting,
   if (!IsTensor(strides, depth, rows)) return none;
   TensorOperand operand;
   operand.array = view.array;
-  operand.is_k_major = *strides.depth == 1 && depth > 1;
+  operand.is_k_major = operand.panels_are_k_major = *strides.depth == 1 && depth > 1;
+  operand.stored = type;
   TensorOperand::Dimension along_depth{
       .along = Along::kDepth, .size = depth, .stride = *strides.depth};
   TensorOperand::Dimension along_free{.along = Along::kFree, .size = rows, .stride = *strides.free};
@@ -233,25 +404,52 @@ TensorOperand TensorOperandOf(const DotOperand& side, const Dims& contracting,
 TensorDot TensorDotOf(const FusedRegion& region, const Instr& dot, const DotDimensions& dot_dims) {
   std::array views = {OperandViewOf(region, *dot.operand(0)),
                       OperandViewOf(region, *dot.operand(1))};
-  return {dot, dot_dims, {views[0].array != nullptr, views[1].array != nullptr}, views};
+  std::array affine = {AffineViewOf(region, *dot.operand(0)),
+                       AffineViewOf(region, *dot.operand(1))};
+  auto result_operands = static_cast<int64_t>(ResultOperandsOf(region, dot, dot_dims).size());
+  return {dot,   dot_dims, {views[0].array != nullptr, views[1].array != nullptr},
+          views, affine,   result_operands};
 }
 
-std::string WhyNoTensorDot(const TensorDot& tensor, const Machine& machine, TensorTiling& tiling) {
-  if (!machine.async_multiply) return "staging: the machine has no asynchronous multiplies";
-  const auto& [dot, dot_dims, is_input, views] = tensor;
-  tiling.type = FactorTypeOf(dot, machine);
-  if (tiling.type != ScalarType::kBF16 && tiling.type != ScalarType::kF16)
-    return "staging: asynchronous multiplies are for bf16 and f16";
-  for (const Instr* operand : dot.operands())
-    if (operand->shape().type() != DotElementType(tiling.type))
-      return "staging: the factors have another type than that in which they are multiplied";
-  if (dot_dims.m < kMinTensorRows || dot_dims.n < kMinTensorColumns || dot_dims.k < kMinTensorDepth)
-    return "staging: the dot is too small for the tiles of tensor cores";
-  // The contracted dimensions have one order for both operands.
+namespace {
+
+// Sets operands that are affine views of 16-bit factors; false if the bulk copy engine cannot read
+// both.
+bool SetWindow(const TensorDot& tensor, TensorTiling& tiling) {
+  std::array<ScalarType, 2> stored{};
+  for (size_t i : {0, 1}) stored[i] = StorageType(tensor.dot.operand(i)->shape().type());
+  int64_t bytes = BytesOf(stored[0]);
+  WindowTiling window;
+  bool is_half = stored[0] == ScalarType::kBF16 || stored[0] == ScalarType::kF16;
+  if (stored[0] != stored[1] || !is_half ||
+      !FindWindow(tensor.dot_dims, tensor.affine, bytes, MatrixMultiply::kPanelBytes / bytes,
+                  window)
+           .empty())
+    return false;
+  for (size_t i : {0, 1}) {
+    TensorOperand& operand = i == 0 ? tiling.lhs : tiling.rhs;
+    operand = {};
+    for (const WindowDimension& d : window.tensors[i])
+      operand.dimensions.push_back({.size = d.size, .stride = d.stride, .start = d.start});
+    operand.array = window.arrays[i];
+    operand.stored = stored[i];
+    operand.is_k_major = operand.panels_are_k_major = window.is_k_major[i];
+  }
+  tiling.window = std::move(window);
+  return true;
+}
+
+// Sets the operands of the dot. The contracted dimensions have one order for both.
+void SetOperands(const TensorDot& tensor, TensorTiling& tiling) {
+  const auto& [dot, dot_dims, is_input, views, affine, result_operands] = tensor;
   auto operand_of = [&](size_t i, const Dims& contracting) {
     DotOperand side(dot, dot_dims, i);
-    return views[i].array == nullptr ? TensorOperandOf(side, contracting, is_input[i], tiling.type)
-                                     : TensorOperandOf(side, contracting, views[i], tiling.type);
+    ElementType element = side.instr->shape().type();
+    ScalarType stored = StorageType(element);
+    bool has_bytes = InfoOf(element).bits >= 8;
+    if (views[i].array == nullptr)
+      return TensorOperandOf(side, contracting, is_input[i] && has_bytes, stored);
+    return TensorOperandOf(side, contracting, has_bytes ? views[i] : OperandView{}, stored);
   };
   auto set_operands = [&](const Dims& left, const Dims& right) {
     tiling.lhs = operand_of(0, left);
@@ -259,58 +457,105 @@ std::string WhyNoTensorDot(const TensorDot& tensor, const Machine& machine, Tens
     return tiling.lhs.IsBulk() && tiling.rhs.IsBulk();
   };
   for (const auto& [left, right] : ContractingOrders(dot_dims.attrs))
-    if (set_operands(left, right)) return "";
+    if (set_operands(left, right)) return;
+  if (SetWindow(tensor, tiling)) return;
   // An operand that is computed has the given order, which may be neither of those.
   set_operands(dot_dims.attrs.lhs_contracting, dot_dims.attrs.rhs_contracting);
+}
+
+// Why no dot can have asynchronous multiplies, else the tilings of all forms without sizes.
+std::string WhyNoForms(const TensorDot& tensor, const Machine& machine,
+                       std::vector<TensorTiling>& tilings) {
+  if (!machine.async_multiply) return "staging: the machine has no asynchronous multiplies";
+  std::vector<TensorForm> forms = FormsOf(tensor.dot, machine);
+  if (forms.empty())
+    return "staging: asynchronous multiplies are for bf16, f16 and what TF32 may approximate";
+  const DotDimensions& sizes = tensor.dot_dims;
+  if (sizes.m < kMinTensorRows || sizes.n < kMinTensorColumns || sizes.k < kMinTensorDepth)
+    return "staging: the dot is too small for the tiles of tensor cores";
+  TensorTiling operands;
+  SetOperands(tensor, operands);
+  operands.result_operands = tensor.result_operands;
+  for (const TensorForm& form : forms) {
+    tilings.push_back(operands);
+    SetForm(tilings.back(), form);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string WhyNoTensorDot(const TensorDot& tensor, const Machine& machine, TensorTiling& tiling) {
+  std::vector<TensorTiling> tilings;
+  if (std::string why = WhyNoForms(tensor, machine, tilings); !why.empty()) return why;
+  tiling = *std::ranges::min_element(tilings, {}, [&](const TensorTiling& t) {
+    return TensorTime(t, tensor.dot_dims, machine, LanesOf(tensor, t));
+  });
   return "";
 }
 
 std::vector<Schedule> TensorSchedules(const TensorDot& tensor, const Machine& machine) {
-  TensorTiling tiling;
-  if (!WhyNoTensorDot(tensor, machine, tiling).empty()) return {};
-  std::vector<TileChoice> choices(kTileChoices.begin(), kTileChoices.end());
-  std::ranges::stable_sort(choices, {}, [&](const TileChoice& choice) {
-    return TimeOf(choice, tensor.dot_dims, machine);
-  });
-  std::vector<Schedule> all;
-  for (const TileChoice& choice : choices) {
-    Schedule next = ScheduleOf(choice, tiling.type);
-    TensorTiling expanded = tiling;
-    if (SetSchedule(expanded, tensor.dot_dims, next, machine).empty()) all.push_back(next);
+  std::vector<TensorTiling> tilings;
+  if (!WhyNoForms(tensor, machine, tilings).empty()) return {};
+  struct Timed {
+    double ns;
+    Schedule schedule;
+  };
+  std::vector<Timed> timed;
+  for (const TensorTiling& tiling : tilings) {
+    std::array<int64_t, 2> lanes = LanesOf(tensor, tiling);
+    for (const TileChoice& choice : kTileChoices) {
+      Schedule next = ScheduleOf(choice, tiling);
+      TensorTiling expanded = tiling;
+      if (SetSchedule(expanded, tensor.dot_dims, next, machine).empty())
+        timed.push_back({TimeWithLoads(choice, tiling, tensor.dot_dims, machine, lanes) +
+                             ResultLoadsNs(expanded, machine),
+                         next});
+    }
   }
+  std::ranges::stable_sort(timed, {}, &Timed::ns);
+  std::vector<Schedule> all;
+  for (const Timed& each : timed) all.push_back(each.schedule);
   return all;
 }
 
 std::string ExpandTensorSchedule(const TensorDot& tensor, const Schedule& schedule,
                                  const Machine& machine, TensorTiling& tiling) {
-  TensorTiling t;
-  if (std::string why = WhyNoTensorDot(tensor, machine, t); !why.empty()) return why;
-  std::string why = SetSchedule(t, tensor.dot_dims, schedule, machine);
-  if (why.empty()) tiling = std::move(t);
+  std::vector<TensorTiling> tilings;
+  if (std::string why = WhyNoForms(tensor, machine, tilings); !why.empty()) return why;
+  // The depth of a panel tells the size of its elements.
+  auto found = std::ranges::find(tilings, schedule.tile_depth, &TensorTiling::line);
+  if (found == tilings.end()) return "tile: its depth is not 128 bytes";
+  std::string why = SetSchedule(*found, tensor.dot_dims, schedule, machine);
+  if (why.empty()) tiling = std::move(*found);
   return why;
 }
 
-double TensorTime(const DotDimensions& dot_dims, const Machine& machine,
-                  const std::array<int64_t, 2>& lanes) {
-  const Rates& rates = RatesOf(machine);
-  DotDimensions sizes = dot_dims;
-  sizes.k = RoundUp(sizes.k, MatrixMultiply::kPanelBytes / BytesOf(ScalarType::kBF16));
-  double least = std::numeric_limits<double>::infinity();
-  for (const TileChoice& choice : kTileChoices) {
-    double multiplies = TimeOf(choice, sizes, machine);
-    int64_t tiles = sizes.batch * CeilDiv(sizes.m, choice.rows) * CeilDiv(sizes.n, choice.columns);
-    double loads = 0;  // of a producer's thread, for all panels
-    for (int64_t i : {0, 1})
-      if (int64_t of_one = lanes[static_cast<size_t>(i)]; of_one > 0)
-        loads += static_cast<double>((i == 0 ? choice.rows : choice.columns) * sizes.k) /
-                 static_cast<double>(of_one * kWarpgroupThreads);
-    loads *= static_cast<double>(CeilDiv(tiles, machine.cores));
-    least = std::min(least, std::max(multiplies, loads * rates.panel_load_ns));
+TensorTiling KMajorTiling(const TensorTiling& tiling, const std::array<bool, 2>& operands) {
+  TensorTiling t = tiling;
+  for (size_t i : {0, 1}) {
+    if (!operands[i]) continue;
+    TensorOperand& operand = i == 0 ? t.lhs : t.rhs;
+    operand.is_k_major = true;
+    operand.stored = ScalarType::kF32;
   }
+  SetForm(t, {.type = ScalarType::kF32, .tf32 = true});
+  return t;
+}
+
+double TensorTime(const TensorTiling& tiling, const DotDimensions& dot_dims, const Machine& machine,
+                  const std::array<int64_t, 2>& lanes) {
+  DotDimensions sizes = dot_dims;
+  sizes.k = RoundUp(sizes.k, tiling.line());
+  double least = std::numeric_limits<double>::infinity();
+  for (const TileChoice& choice : kTileChoices)
+    least = std::min(least, TimeWithLoads(choice, tiling, sizes, machine, lanes));
   return least / kNsPerUs;
 }
 
-int64_t ProducerLanes(const DotOperand& side, int64_t bytes) {
+int64_t ProducerLanes(const DotOperand& side, const TensorForm& form, size_t operand) {
+  // Both parts of a factor follow from one f32.
+  int64_t bytes = form.parts[operand] > 1 ? BytesOf(ScalarType::kF32) : BytesOf(form.type);
   int64_t lanes = TileCopy::kAlignment / bytes;
   while (SizeAlong(*side.dims, side.k_is_minor ? *side.contracting : *side.free) % lanes != 0)
     lanes /= 2;

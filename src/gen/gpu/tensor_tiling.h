@@ -5,9 +5,12 @@
 #include <vector>
 
 #include "cost/machine.h"
+#include "cost/panel_rates.h"
 #include "gen/dot_dimensions.h"
 #include "gen/dot_operand.h"
+#include "gen/gpu/affine_view.h"
 #include "gen/gpu/operand_view.h"
+#include "gen/gpu/window_tiling.h"
 #include "gen/region.h"
 #include "gen/schedule.h"
 #include "kernel/kernel.h"
@@ -23,19 +26,43 @@
 //                  With fewer inner_rows than rows, the warpgroups share each tile. Otherwise they
 //                  take turns (`alternates`): while one multiplies its tile, the other one stores
 //                  the results of the tile before.
-//                  An operand that is computed in the kernel, or whose rows the bulk copy engine
-//                  cannot address, is stored to the panels by all producer threads
+//                  An operand that is not copied to its panels as it is in memory is stored there
+//                  by all producer threads (PanelSource)
 //   stages       = panels of both operands in shared memory, each with two mbarriers: `full` when
 //                  the copies have come, `empty` when all warps have multiplied
 //   grid         = at most one thread block per SM; a block computes every blocks-th tile
 //
 // A panel has the 128-byte rows that copies and multiplies swizzle (MatrixMultiply::kPanelBytes),
-// along K or along the rows (columns) of the result, whichever is adjacent in memory.
+// along K or along the rows (columns) of the result, whichever is adjacent in memory; those of TF32
+// always along K.
 
 namespace tokamak::gpu {
 
 inline constexpr int64_t kWarpgroupRows = MatrixMultiply::kWarpgroupRows,
                          kWarpgroupThreads = MatrixMultiply::kWarpgroupThreads;
+
+// The form in which the factors of a dot are multiplied.
+struct TensorForm {
+  ScalarType type{};  // of the panels
+  bool tf32 = false;  // f32 panels, of factors that are rounded to TF32
+  // Panels per operand: 1, or 2 of bf16 whose sum is the factor (split_operand.h).
+  std::array<int64_t, 2> parts = {1, 1};
+
+  // Multiplies per panel. The product of two second parts is too small to matter.
+  int64_t Products() const { return parts[0] + parts[1] - 1; }
+  // Time of the multiplies, relative to those of one product of 16-bit factors.
+  int64_t RelativeTime() const { return tf32 ? kTf32Products : Products(); }
+  // Elements of 128 bytes.
+  int64_t line() const { return MatrixMultiply::kPanelBytes / BytesOf(type); }
+  bool operator==(const TensorForm&) const = default;
+};
+
+// Who stores the panels of an operand.
+enum class PanelSource : uint8_t {
+  kCopied,     // the bulk copy engine
+  kConverted,  // the producer's threads, from raw panels that the bulk copy engine stores
+  kComputed,   // the producer's threads, from elements that they compute or load
+};
 
 // An operand as the bulk copy engine sees it. Dimension 0 is contiguous. Without dimensions, the
 // producer's threads compute or load the elements.
@@ -48,31 +75,46 @@ struct TensorOperand {
     int64_t start = 0;  // added to coordinates
   };
   std::vector<Dimension> dimensions;
-  bool is_k_major = false;
+  bool is_k_major = false;       // in memory
   const Instr* array = nullptr;  // in which the elements are, if there are dimensions
+  ScalarType stored{};           // type of the array
+  PanelSource source{};
+  bool panels_are_k_major = false;
 
   bool IsBulk() const { return !dimensions.empty(); }
+  bool IsTransposed() const { return panels_are_k_major != is_k_major; }
+  // Elements of 128 bytes of the array.
+  int64_t RawLine() const { return MatrixMultiply::kPanelBytes / BytesOf(stored); }
 };
 
 struct TensorTiling {
-  ScalarType type{};
+  TensorForm form;
   TensorOperand lhs, rhs;
   int64_t rows = 0, columns = 0, depth = 0;  // of a tile and its panels
   int64_t inner_rows = 0, warpgroups = 0;    // rows of a warpgroup, and their number
   int64_t stages = 0, group = 1;
+  int64_t raw_stages = 0;  // raw panels of converted operands in shared memory
   int64_t panels = 0, row_tiles = 0, column_tiles = 0;
   int64_t batch = 1;
-  int64_t blocks = 0;  // of the grid
+  int64_t blocks = 0;           // of the grid
+  int64_t result_operands = 0;  // arrays for which shared memory is left (tensor_epilogue.h)
+  // If operands are affine views: then the copies are WindowBoxes, and rows of tiles and panels
+  // along K are numbered as there.
+  std::optional<WindowTiling> window = std::nullopt;
 
   int64_t WarpgroupsOfTile() const { return rows / inner_rows; }
   bool Alternates() const { return warpgroups > WarpgroupsOfTile(); }
   int64_t consumers() const { return warpgroups * MatrixMultiply::kWarpgroupThreads; }
   int64_t threads() const { return consumers() + MatrixMultiply::kWarpgroupThreads; }
   int64_t tiles() const { return batch * row_tiles * column_tiles; }
-  // Elements of 128 bytes.
-  int64_t line() const { return MatrixMultiply::kPanelBytes / BytesOf(type); }
+  int64_t line() const { return form.line(); }
   // Columns of rhs in shared memory: whole panels. A multiply uses `columns` of them.
-  int64_t LoadedColumns() const { return rhs.is_k_major ? columns : RoundUp(columns, line()); }
+  int64_t LoadedColumns() const {
+    return rhs.panels_are_k_major ? columns : RoundUp(columns, line());
+  }
+  bool Converts() const {
+    return lhs.source == PanelSource::kConverted || rhs.source == PanelSource::kConverted;
+  }
   int64_t Multiplies() const { return inner_rows / MatrixMultiply::kWarpgroupRows; }
   int64_t AccumulatorsPerThread() const {
     return inner_rows * columns / MatrixMultiply::kWarpgroupThreads;
@@ -83,9 +125,9 @@ struct TensorTiling {
 // registers beside the others, and the consumers' code is not unrolled further.
 inline constexpr int64_t kResultColumns = 32;
 
-// An operand as a tensor of the bulk copy engine, with its contracted dimensions in this order.
-// Without dimensions if it is not in memory, has no contiguous dimension, or rows that are not
-// multiples of 16 bytes.
+// An operand whose elements are stored in this type, as a tensor of the bulk copy engine, with its
+// contracted dimensions in this order. Without dimensions if it is not in memory, has no contiguous
+// dimension, or rows that are not multiples of 16 bytes.
 TensorOperand TensorOperandOf(const DotOperand& side, const Dims& contracting, bool is_input,
                               ScalarType type);
 TensorOperand TensorOperandOf(const DotOperand& side, const Dims& contracting,
@@ -97,11 +139,13 @@ struct TensorDot {
   const DotDimensions& dot_dims;
   std::array<bool, 2> is_input{};
   std::array<OperandView, 2> views{};  // without array: the input is the operand itself
+  std::array<AffineView, 2> affine{};
+  int64_t result_operands = 0;  // (tensor_epilogue.h)
 };
 TensorDot TensorDotOf(const FusedRegion& region, const Instr& dot, const DotDimensions& dot_dims);
 
 // Whether the machine has the instructions and the dot the types and sizes for it; returns why not,
-// empty if `tiling` has its type and operands.
+// empty if `tiling` has its operands and the form that is fastest for them.
 std::string WhyNoTensorDot(const TensorDot& tensor, const Machine& machine, TensorTiling& tiling);
 // The schedules of a dot with Staging::kBulk, the preferred one first; empty if WhyNoTensorDot.
 std::vector<Schedule> TensorSchedules(const TensorDot& tensor, const Machine& machine);
@@ -109,12 +153,17 @@ std::vector<Schedule> TensorSchedules(const TensorDot& tensor, const Machine& ma
 std::string ExpandTensorSchedule(const TensorDot& tensor, const Schedule& schedule,
                                  const Machine& machine, TensorTiling& tiling);
 
-// Predicted microseconds of the kernel of a dot with these sizes (batch, m, n and k) of 16-bit
-// elements, with the best tiles. `lanes`, for lhs and rhs: 0 if the bulk copy engine reads the
-// operand, else the elements of an access of the producer's threads, which then read it.
-double TensorTime(const DotDimensions& dot_dims, const Machine& machine,
+// The tiling for operands that are stored in f32 with K contiguous, these ones, and multiplied in
+// TF32.
+TensorTiling KMajorTiling(const TensorTiling& tiling, const std::array<bool, 2>& operands);
+
+// Predicted microseconds of the kernel of a dot with these sizes (batch, m, n and k), with the best
+// tiles. `tiling` has the form and the operands. `lanes`, for lhs and rhs: 0 if the bulk copy
+// engine reads the operand, else the elements of an access of the producer's threads, which then
+// read it.
+double TensorTime(const TensorTiling& tiling, const DotDimensions& dot_dims, const Machine& machine,
                   const std::array<int64_t, 2>& lanes = {});
 // That number for an operand that the bulk copy engine cannot address.
-int64_t ProducerLanes(const DotOperand& side, int64_t bytes);
+int64_t ProducerLanes(const DotOperand& side, const TensorForm& form, size_t operand);
 
 }  // namespace tokamak::gpu

@@ -19,6 +19,11 @@ inline constexpr int64_t kCopyRegisters = 40;
 // Registers per thread of that many consumers beside a producer that has `producer_registers`.
 int64_t ConsumerRegisters(int64_t consumers, int64_t producer_registers);
 
+// The number of a consumer among the consumers. Never negative, so that its quotients simplify.
+inline Scalar ConsumerOf(KernelBuilder& b, Scalar thread) {
+  return GreaterOf(thread - b.Index(kWarpgroupThreads), b.Index(0));
+}
+
 // Builds the grid and thread loops: calls begin(block, thread), then role(whether the threads are
 // the producer) once for each role.
 template <typename Begin, typename Role>

@@ -38,6 +38,15 @@ std::optional<LibraryConvolution> MatchLaidOutConvolution(const Instr& conv);
 // convolutions.
 bool UsesConvolutionLibrary(const Instr& instr, const Machine& machine);
 
+// How the contract generator computes a convolution: as a dot whose windows the bulk copy engine
+// reads (gen/gpu/window_tiling.h). The dot of a filter gradient is cut into slices along K,
+// whose results are added: slices of the batch, or of the first dimension of its images.
+struct TensorConvolution {
+  int64_t slices = 0;  // 0: it does not, or the library is faster
+  bool cuts_space = false;
+};
+TensorConvolution TensorConvolutionOf(const Instr& conv, const Machine& machine);
+
 // ---- for assign-convolution-layouts
 
 // Returns the form of a convolution in any layout; nullopt if it has none of the forms.

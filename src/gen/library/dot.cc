@@ -8,6 +8,7 @@
 #include "gen/contract.h"
 #include "gen/dot_dimensions.h"
 #include "gen/element.h"
+#include "gen/gpu/k_major.h"
 #include "gen/gpu/tensor_tiling.h"
 #include "gen/library/convolution.h"
 
@@ -106,6 +107,24 @@ bool PrefersKernelInLoop(const Instr& dot, const Machine& machine) {
                                  static_cast<double>(dot_dims.n) * static_cast<double>(dot_dims.k));
 }
 
+// Whether the depth of a first dot, or the columns of a second one, may fit a tile of a chain.
+bool MayFitChain(const Instr& dot) {
+  DotDimensions dims(dot);
+  return std::min({dims.m, dims.n, dims.k}) <= TileCopy::kMaxBox;
+}
+
+// Whether a factor is a bf16 or f16, perhaps converted to a wider type.
+bool HasNarrowFactor(const Instr& dot) {
+  return std::ranges::any_of(dot.operands(), [](const Instr* operand) {
+    while (gpu::IsView(*operand) || operand->op() == Op::kConvert) {
+      if (operand->op() == Op::kConvert && InfoOf(operand->shape().type()).bits <= 16) break;
+      operand = operand->operand(0);
+    }
+    ElementType type = operand->shape().type();
+    return type == ElementType::kBF16 || type == ElementType::kF16;
+  });
+}
+
 }  // namespace
 
 // Whether asynchronous multiplies of our own are as fast as a library's. They fuse what is around
@@ -117,10 +136,21 @@ bool PrefersTensorContract(const Instr& dot, const Machine& machine) {
   constexpr int64_t kDeep = 1024;
   DotDimensions dot_dims(dot);
   gpu::TensorTiling tiling;
+  // A library would need the windows of a convolution as an array.
+  if (machine.async_multiply && SupportsNarrowFloats(dot, machine) &&
+      std::ranges::any_of(dot.operands(),
+                          [](const Instr* operand) { return gpu::IsWindowed(*operand); }))
+    return true;
   gpu::TensorDot tensor{dot, dot_dims, {true, true}};
   std::vector<Schedule> schedules = gpu::TensorSchedules(tensor, machine);
   if (schedules.empty() ||
       !gpu::ExpandTensorSchedule(tensor, schedules[0], machine, tiling).empty())
+    return false;
+  // A kernel of our own may be slower by this factor. Measured on H200: what the prediction of a
+  // library call misses, 8192 x 3072 x 768 with K across in one operand.
+  constexpr double kMaxSlower = 1.1;
+  if (gpu::KMajorCopies choice; gpu::ChooseKMajorCopies(dot, machine, choice) &&
+                                choice.after_us > kMaxSlower * choice.library_us)
     return false;
   auto per_sm = static_cast<double>(tiling.tiles()) / static_cast<double>(machine.cores);
   return dot_dims.k < kDeep || per_sm >= kMinTilesPerSm;
@@ -141,7 +171,7 @@ bool PrefersGenerator(const Instr& dot, const Machine& machine) {
                    [&](const Instr* operand) { return operand->shape().type() == *type; }));
   if (!accepted || PrefersKernelInLoop(dot, machine)) return true;
   if (PrefersTensorContract(dot, machine)) return true;
-  if (machine.async_multiply && SupportsNarrowFloats(dot, machine) && IsInDotChain(dot))
+  if (machine.async_multiply && HasNarrowFactor(dot) && MayFitChain(dot) && IsInDotChain(dot))
     return true;
   bool followed = dot.users().size() == 1 && (*dot.users().begin())->info().Is(kElementwise);
   return followed && DotDimensions(dot).k <= kShallowDepth;

@@ -234,6 +234,11 @@ Result<Changed> AssignConvolutionLayouts(Module& module, PassContext& context) {
         instr = swapped;
         changed = true;
       }
+      if (TensorConvolutionOf(*instr, context.machine()).slices > 0) {
+        context.Rejected("convolution.library", *instr, nullptr,
+                         "a kernel of tensor cores fuses it");
+        continue;
+      }
       std::optional<LibraryConvolution> read = MatchConvolution(*instr);
       if (!read || !PrefersConvolutionLibrary(*read, *instr)) continue;
       ConvolutionPreparer preparer(*instr, *read);

@@ -9,10 +9,18 @@
 // matrix, KH * KW times as large as the input, is not materialized. Strides and window dilation are
 // in the indices, base dilation and padding in the pad. Depthwise convolutions have one output
 // feature per group and become a multiply and a reduction.
+//
+// The GPU's bulk copy engine reads the windows of convolutions of 16-bit numbers as they are
+// (gen/gpu/affine_view.h): neither the gather nor the pad is computed. In the gradient of a filter,
+// K is all pixels of the batch and there are few results. Slices of the batch then become a batch
+// dimension of the dot, whose results are added, so that all SMs multiply:
+//
+//   dot over OH, OW, B/S  ->  [S, KH, KW, C, O]  ->  sum over S
 
 #include <algorithm>
 
 #include "gen/element.h"
+#include "gen/library/convolution.h"
 #include "gen/region.h"
 #include "passes/passes.h"
 #include "passes/target/left_to_library.h"
@@ -36,11 +44,16 @@ constexpr int64_t kConvolutionMostBytes = int64_t{1} << 30, kFewColumns = 1024;
 // one of the group counts is 1.
 class ConvolutionExpander {
  public:
-  explicit ConvolutionExpander(Instr& conv)
+  ConvolutionExpander(Instr& conv, const TensorConvolution& tensor)
       : conv_(conv),
         make_(conv, Editor::Naming::kUnnamed),
         attrs_(conv.attrs<ConvolutionAttrs>()),
-        rank_(attrs_.window.size()) {}
+        rank_(attrs_.window.size()),
+        tensor_(tensor) {
+    // Then the results of the dot are in the order of the convolution's.
+    for (int64_t d : attrs_.dims.output_spatial)
+      batch_last_ = batch_last_ || (tensor.slices > 0 && d < attrs_.dims.output_batch);
+  }
 
   // A dot with many columns, or of complex numbers, materializes the matrix: it must be small
   // enough.
@@ -48,7 +61,8 @@ class ConvolutionExpander {
     for (const Instr* operand : conv_.operands())
       if (!IsFitArray(operand->shape())) return false;
     if (!IsFitArray(conv_.shape()) || attrs_.dims.input_spatial.size() != rank_) return false;
-    if (IsDirect() || (OutFeatures() <= kFewColumns && !IsComplex(conv_.shape().type())))
+    if (IsDirect() || tensor_.slices > 0 ||
+        (OutFeatures() <= kFewColumns && !IsComplex(conv_.shape().type())))
       return true;
     double elements = Products() / static_cast<double>(OutFeatures());
     return elements * static_cast<double>(BytesOf(conv_.operand(0)->shape().type())) <=
@@ -56,6 +70,7 @@ class ConvolutionExpander {
   }
 
   void Run() {
+    if (tensor_.slices > 0) return RunTensor();
     if (IsDirect()) return RunDirect();
     Instr* seen = Gathered(Padded(Arranged()));
     DotAttrs dot;
@@ -85,6 +100,65 @@ class ConvolutionExpander {
   }
 
  private:
+  // Without the dimensions of groups, so that the results have the dimensions of the convolution's.
+  void RunTensor() {
+    auto s = static_cast<int64_t>(rank_);
+    Instr* seen = WithoutDims(Gathered(Padded(Arranged())), {2 + s, 0});
+    Instr* kernel = WithoutDims(Kernel(), {2 + s, 1 + s});
+    DotAttrs dot;
+    dot.precision = attrs_.precision;
+    for (int64_t i = 0; i <= s; ++i) {
+      dot.lhs_contracting.push_back(1 + s + i);
+      dot.rhs_contracting.push_back(i);
+    }
+    Dims dims(seen->shape().dims().begin(), seen->shape().dims().begin() + 1 + s);
+    dims.push_back(OutFeatures());
+    Instr* product = tensor_.slices > 1 ? SumOfSlices(seen, kernel, dims, std::move(dot))
+                                        : Make(Op::kDot, conv_.shape().type(), dims, {seen, kernel},
+                                               std::move(dot));
+    product->set_name(conv_.name());
+    Dims order;
+    for (int64_t d : OutputOrder())
+      if (d >= 2) order.push_back(d - 2);
+    Finish(Transposed(product, order));
+  }
+
+  Instr* WithoutDims(Instr* x, const Dims& descending) {
+    Dims dims = x->shape().dims();
+    for (int64_t d : descending) dims.erase(dims.begin() + d);
+    return Reshaped(x, std::move(dims));
+  }
+
+  // The dot in slices of the last contracted dimension (the batch of a filter gradient) or of the
+  // first one, which are added.
+  Instr* SumOfSlices(Instr* seen, Instr* kernel, Dims dims, DotAttrs dot) {
+    auto sliced = [&](Instr* x, int64_t d) {
+      Dims of_x = x->shape().dims();
+      of_x[static_cast<size_t>(d)] /= tensor_.slices;
+      of_x.insert(of_x.begin() + d, tensor_.slices);
+      return Reshaped(x, of_x);
+    };
+    size_t cut = tensor_.cuts_space ? 0 : rank_;
+    dot.lhs_batch = {dot.lhs_contracting[cut]};
+    dot.rhs_batch = {dot.rhs_contracting[cut]};
+    // The dimension of slices is in front of it.
+    for (size_t i = cut; i <= rank_; ++i) {
+      ++dot.lhs_contracting[i];
+      ++dot.rhs_contracting[i];
+    }
+    Dims of_slices = dims;
+    of_slices.insert(of_slices.begin(), tensor_.slices);
+    std::vector<Instr*> operands = {sliced(seen, dot.lhs_batch[0]),
+                                    sliced(kernel, dot.rhs_batch[0])};
+    Instr* slices = Make(Op::kDot, ElementType::kF32, of_slices, operands, std::move(dot));
+    slices->set_name(conv_.name() + ".slices");
+    Instr* zero = Make(Op::kConstant, ElementType::kF32, {}, {},
+                       ConstantAttrs{Literal::Scalar(ElementType::kF32, 0)});
+    Instr* sum = Make(Op::kReduce, ElementType::kF32, dims, {slices, zero}, DimensionsAttrs{{0}});
+    sum->set_called({AdditionFor(conv_, ElementType::kF32)});
+    return Converted(sum, conv_.shape().type());
+  }
+
   // Multiplies with the dimensions of the output and [window..., feature], then reduces the latter.
   // With at least kManyFeatures features the reduction runs along contiguous rows; otherwise
   // adjacent results are computed together.
@@ -178,6 +252,7 @@ class ConvolutionExpander {
     return Make(Op::kTranspose, x->shape().type(), dims, {x}, DimensionsAttrs{order});
   }
   Instr* Reshaped(Instr* x, Dims dims) {
+    if (tensor_.slices > 0 && x->shape().dims() == dims) return x;
     return Make(Op::kReshape, x->shape().type(), std::move(dims), {x});
   }
 
@@ -218,9 +293,9 @@ class ConvolutionExpander {
   Instr* Gathered(Instr* x) {
     GatherAttrs gather;
     auto s = static_cast<int64_t>(rank_);
-    gather.offset_dims = {0, 1, 2 + s, kGroupDims + 2 * s};
+    gather.offset_dims = {0, batch_last_ ? 1 + s : 1, 2 + s, kGroupDims + 2 * s};
     gather.slice_sizes = x->shape().dims();
-    Dims dims = {BatchGroups(), Batch()}, positions, taps;
+    Dims dims = {BatchGroups()}, positions, taps;
     for (size_t d = 0; d < rank_; ++d) {
       gather.collapsed_slice_dims.push_back(2 + static_cast<int64_t>(d));
       gather.start_index_map.push_back(2 + static_cast<int64_t>(d));
@@ -228,13 +303,17 @@ class ConvolutionExpander {
       positions.push_back(OutSpace(d));
       taps.push_back(attrs_.window[d].size);
     }
+    if (!batch_last_) dims.push_back(Batch());
     dims.insert(dims.end(), positions.begin(), positions.end());
+    if (batch_last_) dims.push_back(Batch());
     dims.push_back(FeatureGroups());
     dims.insert(dims.end(), taps.begin(), taps.end());
     dims.push_back(InFeatures());
-    // A single tap without stride or dilation reads the input unchanged.
-    if (Taps() == 1 && dims.size() == kNonSpatialDims + 2 * rank_ && SeesAll(x))
+    // A single tap without stride or dilation reads the input unchanged, and so does a window that
+    // covers all of it.
+    if (Taps() == 1 && dims.size() == kNonSpatialDims + 2 * rank_ && SeesAll(x) && !batch_last_)
       return Reshaped(x, dims);
+    if (CoversAll(x)) return Reshaped(x, dims);
     gather.index_vector_dim = 2 * s;
     positions.insert(positions.end(), taps.begin(), taps.end());
     Instr* starts = Starts(positions);
@@ -245,6 +324,14 @@ class ConvolutionExpander {
     for (size_t d = 0; d < rank_; ++d)
       if (x->shape().dim(2 + d) != OutSpace(d)) return false;
     return true;
+  }
+
+  bool CoversAll(const Instr* x) const {
+    for (size_t d = 0; d < rank_; ++d)
+      if (OutSpace(d) != 1 || x->shape().dim(2 + d) != attrs_.window[d].size ||
+          attrs_.window[d].window_dilation != 1)
+        return false;
+    return FeatureGroups() == 1;
   }
 
   // The index in the padded input that each output position reads through each tap.
@@ -295,13 +382,13 @@ class ConvolutionExpander {
     Dims order;
     for (int64_t d = 0; d < conv_.shape().rank(); ++d) {
       if (d == attrs_.dims.output_batch) {
-        order.push_back(2);
+        order.push_back(batch_last_ ? 2 + static_cast<int64_t>(rank_) : 2);
       } else if (d == attrs_.dims.output_feature) {
         order.insert(order.end(), {0, 1, static_cast<int64_t>(kGroupDims + rank_)});
       } else {
         auto at =
             std::find(attrs_.dims.output_spatial.begin(), attrs_.dims.output_spatial.end(), d);
-        order.push_back(kGroupDims + (at - attrs_.dims.output_spatial.begin()));
+        order.push_back((batch_last_ ? 2 : kGroupDims) + (at - attrs_.dims.output_spatial.begin()));
       }
     }
     return order;
@@ -313,6 +400,8 @@ class ConvolutionExpander {
   Editor make_;
   const ConvolutionAttrs attrs_;
   size_t rank_;
+  const TensorConvolution tensor_;
+  bool batch_last_ = false;  // of the dot's rows, behind the dimensions of space
 };
 
 }  // namespace
@@ -326,7 +415,8 @@ Result<Changed> ExpandConvolutions(Module& module, PassContext& context) {
     bool changed = false;
     for (Instr* instr : computation.Instrs()) {
       if (instr->op() != Op::kConvolution || IsLeftToLibrary(*instr, context.target)) continue;
-      ConvolutionExpander expander(*instr);
+      TensorConvolution tensor = TensorConvolutionOf(*instr, context.machine());
+      ConvolutionExpander expander(*instr, tensor);
       if (!expander.IsFit()) continue;
       context.Accepted(expander.IsDirect() ? "convolution.as-sum" : "convolution.as-dot", *instr);
       expander.Run();

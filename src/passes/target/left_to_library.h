@@ -9,7 +9,7 @@ namespace tokamak {
 // Whether a convolution is kept because a library of the target computes it directly.
 inline bool IsLeftToLibrary(const Instr& conv, const PassTarget& target) {
   if (target.libraries == nullptr) return UsesConvolutionLibrary(conv, *target.machine);
-  if (target.kind != kGpu) return false;
+  if (target.kind != kGpu || TensorConvolutionOf(conv, *target.machine).slices > 0) return false;
   std::optional<LibraryConvolution> read = MatchLaidOutConvolution(conv);
   return read && PrefersConvolutionLibrary(*read, conv) && target.libraries->WhyNot(*read).empty();
 }

@@ -6,6 +6,7 @@
 #include "gen/library/dot.h"
 #include "gen/library/libraries.h"
 #include "passes/passes.h"
+#include "passes/target/k_major_operands.h"
 #include "passes/target/swap_sides.h"
 #include "rewrite/edit_computations.h"
 #include "rewrite/editor.h"
@@ -157,6 +158,7 @@ Result<Changed> LegalizeDots(Module& module, PassContext& context) {
       bool to_library = machine.uses_library && !PrefersGenerator(*instr, machine);
       if (CanUseContract(*instr, machine) && !to_library) {
         changed |= SwapSides(*instr, context);
+        changed |= MakeKMajor(*instr, context);
       } else if (machine.uses_library && preparer.Prepare(*instr)) {
         changed = true;
       }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <unordered_map>
 #include <vector>
 
@@ -37,7 +38,7 @@ constexpr double kSynchronousTime = 3.3;
 // The dimensions of an array after its rows were padded to multiples of 16 bytes.
 Dims AlignedDims(const Shape& shape) {
   Dims dims = shape.dims();
-  int64_t unit = TileCopy::kAlignment / InfoOf(shape.type()).bits * 8;
+  int64_t unit = TileCopy::kAlignment * 8 / InfoOf(shape.type()).bits;
   dims.back() = RoundUp(dims.back(), unit);
   return dims;
 }
@@ -48,6 +49,9 @@ struct PaddableDot {
   std::array<bool, 2> pads{};
   // Elements of an access of the producer's threads to the operands as they are, and after padding.
   std::array<int64_t, 2> lanes{}, padded_lanes{};
+  gpu::TensorTiling tiling{};  // without sizes
+  // The time if padding allows K to be split (split_dots.h).
+  double split_us = std::numeric_limits<double>::infinity();
 };
 
 PaddableDot PaddableOf(Instr& dot, const Machine& machine) {
@@ -57,7 +61,7 @@ PaddableDot PaddableOf(Instr& dot, const Machine& machine) {
   auto work = static_cast<double>(dot_dims.batch) * static_cast<double>(dot_dims.m) *
               static_cast<double>(dot_dims.n) * static_cast<double>(dot_dims.k);
   if (PrefersKernelInLoop(dot, work) || !AmortizesLibraryCall(dot, machine)) return paddable;
-  gpu::TensorTiling tiling;
+  gpu::TensorTiling& tiling = paddable.tiling;
   gpu::TensorDot tensor{dot, dot_dims, {true, true}};
   for (size_t i : {0, 1}) tensor.views[i] = gpu::OperandViewOf(*dot.operand(i));
   if (!gpu::WhyNoTensorDot(tensor, machine, tiling).empty()) return paddable;
@@ -67,19 +71,20 @@ PaddableDot PaddableOf(Instr& dot, const Machine& machine) {
     const Shape& shape = dot.operand(i)->shape();
     bool is_aligned = AlignedDims(shape) == shape.dims();
     DotOperand side(dot, dot_dims, i);
-    paddable.lanes[i] = paddable.padded_lanes[i] = gpu::ProducerLanes(side, BytesOf(tiling.type));
+    paddable.lanes[i] = paddable.padded_lanes[i] = gpu::ProducerLanes(side, tiling.form, i);
     gpu::OperandView padded{dot.operand(i), RowMajorStrides(AlignedDims(shape))};
     for (const auto& order : ContractingOrders(dot_dims.attrs))
       paddable.pads[i] |=
-          !is_aligned &&
-          gpu::TensorOperandOf(side, i == 0 ? order.first : order.second, padded, tiling.type)
-              .IsBulk();
+          !is_aligned && gpu::TensorOperandOf(side, i == 0 ? order.first : order.second, padded,
+                                              StorageType(shape.type()))
+                             .IsBulk();
     if (paddable.pads[i]) paddable.padded_lanes[i] = 0;
   }
   // The library takes the other ones as they are.
-  bool splits = paddable.padded_lanes == std::array<int64_t, 2>{} &&
-                ChooseDepthSplit(dot, machine).slices > 1;
-  if (!splits && !PrefersTensorContract(dot, machine)) paddable.pads = {};
+  DepthSplit split;
+  if (paddable.padded_lanes == std::array<int64_t, 2>{}) split = ChooseDepthSplit(dot, machine);
+  if (split.slices > 1) paddable.split_us = split.after_us;
+  if (split.slices == 1 && !PrefersTensorContract(dot, machine)) paddable.pads = {};
   return paddable;
 }
 
@@ -106,9 +111,12 @@ class OperandPadder {
     Instr& dot = *paddable.dot;
     DotDimensions dot_dims(dot);
     const Machine& machine = context_.machine();
-    double before_us = std::min(gpu::TensorTime(dot_dims, machine, paddable.lanes),
-                                kSynchronousTime * gpu::TensorTime(dot_dims, machine));
-    double after_us = gpu::TensorTime(dot_dims, machine, paddable.padded_lanes);
+    double before_us =
+        std::min(gpu::TensorTime(paddable.tiling, dot_dims, machine, paddable.lanes),
+                 kSynchronousTime * gpu::TensorTime(paddable.tiling, dot_dims, machine));
+    double after_us =
+        std::min(gpu::TensorTime(paddable.tiling, dot_dims, machine, paddable.padded_lanes),
+                 paddable.split_us);
     for (size_t i : {0, 1})
       if (paddable.pads[i]) after_us += CopyUs(*dot.operand(i));
     // Small kernels can share a launch, unless one waits for the array of the other.

@@ -49,9 +49,12 @@ bool IsOneDimension(const Dims& contracting) {
 // Whether one kernel may compute this dot and another one, without the array between them. It has
 // one tile along K of the first dot and along the columns of this one.
 bool IsChained(const Instr& dot, const DotDimensions& dot_dims) {
-  std::optional<DotChain> chain = DotChainOf(dot);
-  return chain && DotDimensions(*chain->scores).k <= TileCopy::kMaxBox &&
-         std::min(dot_dims.m, dot_dims.n) <= TileCopy::kMaxBox;
+  if (std::min(dot_dims.m, dot_dims.n) > TileCopy::kMaxBox) return false;
+  for (ChainReductions reductions : {ChainReductions::kInside, ChainReductions::kGiven})
+    if (std::optional<ChainSlice> slice = ChainSliceOf(dot, reductions);
+        slice && DotDimensions(slice->chain.scores()).k <= TileCopy::kMaxBox)
+      return true;
+  return false;
 }
 
 bool IsSplittable(const Instr& dot, const DotDimensions& dot_dims, const Machine& machine) {
@@ -73,6 +76,14 @@ double SumSlicesUs(double sums, const Machine& machine) {
   const Rates& rates = RatesOf(machine);
   double bytes = 2 * sums * static_cast<double>(sizeof(float));
   return bytes / BandwidthAt(rates.all, bytes).copy / kNsPerUs + rates.graph_gap_us;
+}
+
+// gpu::WhyNoTensorDot of a dot whose operands are in memory.
+std::string WhyNoTensorDot(const Instr& dot, const DotDimensions& dot_dims, const Machine& machine,
+                           gpu::TensorTiling& tiling) {
+  gpu::TensorDot tensor{dot, dot_dims, {true, true}};
+  for (size_t i : {0, 1}) tensor.views[i] = gpu::OperandViewOf(*dot.operand(i));
+  return gpu::WhyNoTensorDot(tensor, machine, tiling);
 }
 
 class DotSplitter {
@@ -120,11 +131,9 @@ class DotSplitter {
  private:
   bool IsSupported() {
     if (dot_.op() != Op::kDot || !CanUseContract(dot_, machine_)) return false;
-    gpu::TensorDot tensor{dot_, dot_dims_, {true, true}};
-    for (size_t i : {0, 1}) tensor.views[i] = gpu::OperandViewOf(*dot_.operand(i));
     gpu::TensorTiling tiling;
-    // The producer's threads would load the operands no faster in slices.
-    return gpu::WhyNoTensorDot(tensor, machine_, tiling).empty() && tiling.lhs.IsBulk() &&
+    // The producer's threads would fill the panels no faster in slices.
+    return WhyNoTensorDot(dot_, dot_dims_, machine_, tiling).empty() && tiling.lhs.IsBulk() &&
            tiling.rhs.IsBulk();
   }
 
@@ -151,7 +160,9 @@ class DotSplitter {
 DepthSplit ChooseDepthSplit(const Instr& dot, const Machine& machine) {
   DotDimensions dot_dims(dot);
   if (!IsSplittable(dot, dot_dims, machine)) return {};
-  DepthSplit best{.before_us = gpu::TensorTime(dot_dims, machine)};
+  gpu::TensorTiling tiling;
+  if (!WhyNoTensorDot(dot, dot_dims, machine, tiling).empty()) return {};
+  DepthSplit best{.before_us = gpu::TensorTime(tiling, dot_dims, machine)};
   best.after_us = kMaxSplitTime * best.before_us;
   DotDimensions sizes = dot_dims;
   for (int64_t slices = 2; slices <= kMaxDepthSlices && slices * kMinSliceDepth <= dot_dims.k;
@@ -159,7 +170,7 @@ DepthSplit ChooseDepthSplit(const Instr& dot, const Machine& machine) {
     if (dot_dims.k % (slices * kSliceUnit) != 0) continue;
     sizes.batch = slices;
     sizes.k = dot_dims.k / slices;
-    double us = gpu::TensorTime(sizes, machine) +
+    double us = gpu::TensorTime(tiling, sizes, machine) +
                 SumSlicesUs(static_cast<double>(slices * dot_dims.m * dot_dims.n), machine);
     if (us >= best.after_us) continue;
     best.after_us = us;

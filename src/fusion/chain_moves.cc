@@ -1,0 +1,421 @@
+#include "fusion/chain_moves.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "analysis/dot_chains.h"
+#include "fusion/instr_predicates.h"
+#include "gen/dot_dimensions.h"
+#include "gen/gpu/operand_view.h"
+#include "kernel/kernel.h"
+
+namespace tokamak {
+namespace {
+
+// Values to look at from a first dot to all second dots that use it. Chosen: several times what
+// attention with dropout and its gradients have; it bounds the search.
+constexpr size_t kMaxAfterFirst = 600;
+
+// An operand without views, which are read in place, and without the conversion of a narrower
+// array, which the kernel's multiplies do not need.
+struct ChainOperand {
+  const Instr* stored = nullptr;
+  // The conversion, and the views that follow it; empty if there is no conversion.
+  std::vector<const Instr*> converted;
+};
+
+ChainOperand OperandOf(const Instr& operand) {
+  ChainOperand result;
+  const Instr* value = &operand;
+  for (; gpu::IsView(*value); value = value->operand(0)) result.converted.push_back(value);
+  constexpr int64_t kNarrowBits = 16;  // bits of bf16 and f16 (IEEE 754)
+  if (value->op() == Op::kConvert && value->shape().type() == ElementType::kF32 &&
+      InfoOf(value->operand(0)->shape().type()).bits == kNarrowBits) {
+    result.converted.push_back(value);
+    for (value = value->operand(0); gpu::IsView(*value);) value = value->operand(0);
+  } else {
+    result.converted.clear();
+  }
+  result.stored = value;
+  return result;
+}
+
+// The operands of the dots of a chain that are in memory.
+std::vector<const Instr*> OperandsOf(const DotChain& chain) {
+  std::vector<const Instr*> operands;
+  for (const DotChain::First& first : chain.firsts)
+    for (const Instr* operand : first.dot->operands()) operands.push_back(operand);
+  for (const DotChain::Second& second : chain.seconds) operands.push_back(&second.values());
+  return operands;
+}
+
+// The chain that ends at a dot or a reduction, with its own reductions inside if one pass over the
+// columns suffices for them.
+std::optional<ChainSlice> BestSliceOf(const Instr& last) {
+  if (std::optional<ChainSlice> slice = ChainSliceOf(last, ChainReductions::kInside)) {
+    DotChain chain;
+    std::optional<DimsAlong> along;
+    RunningChain running;
+    if (FindDotChain(slice->instrs, chain, along).empty() &&
+        AnalyzeRunningChain(chain, slice->instrs, *along, running).empty())
+      return slice;
+  }
+  return ChainSliceOf(last, ChainReductions::kGiven);
+}
+
+// Whether the columns of a second dot may fit a tile; it rules out most dots at once.
+bool MayBeSecond(const Instr& dot) {
+  if (dot.op() != Op::kDot || !dot.shape().IsArray()) return false;
+  DotDimensions dims(dot);
+  return std::min(dims.m, dims.n) <= TileCopy::kMaxBox;
+}
+
+// A kernel of the chain: a second dot's, or one that ends in a reduction.
+struct ChainPart {
+  const Instr* last = nullptr;
+  ChainSlice slice;
+};
+
+class ChainMove {
+ public:
+  ChainMove(const CandidatePlan& candidate, std::vector<ChainPart> parts)
+      : candidate_(candidate), parts_(std::move(parts)) {}
+
+  // False if there is nothing to change. With `joins`, second dots of the same rows and columns
+  // have one kernel.
+  bool Make(bool joins, Change& change) {
+    change = {};
+    FindKernels(joins);
+    FindDropped();
+    AddReductions();
+    AddRows();
+    if (kernels_.empty() || !SetRecomputed()) return false;
+    for (const Kernel& kernel : kernels_) {
+      for (int group : kernel.groups) change.removed.push_back(group);
+      change.added.push_back(kernel.group);
+    }
+    for (int group : dropped_) change.removed.push_back(group);
+    AddOthers(change);
+    for (const ChainPart& part : parts_)
+      for (const Instr* operand : OperandsOf(part.slice.chain))
+        AddStored(*OperandOf(*operand).stored, change);
+    for (FusionGroup& group : change.added) InOrder(group.roots);
+    return true;
+  }
+  bool HasJoined() const { return has_joined_; }
+
+ private:
+  struct Kernel {
+    std::vector<int> groups;  // that it replaces
+    std::vector<const ChainPart*> parts;
+    FusionGroup group;
+  };
+
+  void InOrder(std::vector<const Instr*>& roots) const {
+    std::ranges::sort(roots, {}, [&](const Instr* root) { return candidate_.PositionOf(*root); });
+    roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
+  }
+
+  // One for each group with second dots.
+  void FindKernels(bool joins) {
+    kernels_.clear();
+    has_joined_ = false;
+    for (const ChainPart& part : parts_) {
+      if (part.last->op() != Op::kDot) continue;
+      int group = candidate_.ComputedIn(*part.last)[0];
+      auto same = std::ranges::find_if(kernels_, [&](const Kernel& kernel) {
+        return std::ranges::count(kernel.groups, group) > 0 ||
+               (joins && MayJoin(*kernel.parts[0], part));
+      });
+      if (same == kernels_.end()) {
+        kernels_.push_back({{group}, {&part}, candidate_.group(group)});
+        continue;
+      }
+      same->parts.push_back(&part);
+      if (std::ranges::count(same->groups, group) > 0) continue;
+      has_joined_ = true;
+      same->groups.push_back(group);
+      const FusionGroup& other = candidate_.group(group);
+      std::ranges::copy(other.roots, std::back_inserter(same->group.roots));
+      std::ranges::copy(other.recomputed, std::back_inserter(same->group.recomputed));
+    }
+  }
+
+  // Whether two second dots have the same rows and columns, and no reductions.
+  static bool MayJoin(const ChainPart& x, const ChainPart& y) {
+    auto contracts = [](const ChainPart& part) {
+      const DotChain& chain = part.slice.chain;
+      Dims dims;
+      for (const DotChain::First& first : chain.firsts)
+        if (chain.column)
+          dims.push_back(static_cast<int64_t>(std::ranges::find(first.along, *chain.column) -
+                                              first.along.begin()));
+      return dims;
+    };
+    auto shares = [&](const Instr* dot) { return y.slice.chain.IsFirst(*dot); };
+    if (x.slice.given.empty() || y.slice.given.empty()) return false;
+    for (size_t i = 0; i < x.slice.chain.firsts.size(); ++i) {
+      const Instr* dot = x.slice.chain.firsts[i].dot;
+      if (!shares(dot)) continue;
+      const auto& firsts = y.slice.chain.firsts;
+      auto j = static_cast<size_t>(std::ranges::find(firsts, dot, &DotChain::First::dot) -
+                                   firsts.begin());
+      Dims of_x = contracts(x), of_y = contracts(y);
+      return i < of_x.size() && j < of_y.size() && of_x[i] == of_y[j];
+    }
+    return false;
+  }
+
+  bool IsOfKernels(int group) const {
+    return std::ranges::any_of(kernels_, [&](const Kernel& kernel) {
+      return std::ranges::count(kernel.groups, group) > 0;
+    });
+  }
+  bool IsDropped(int group) const { return std::ranges::count(dropped_, group) > 0; }
+
+  // Whether other groups read the value.
+  bool IsNeededBeside(const Instr& value) const {
+    return candidate_.MustBeStored(value) ||
+           std::ranges::any_of(candidate_.ConsumersOf(value), [&](int consumer) {
+             return !IsOfKernels(consumer) && !IsDropped(consumer);
+           });
+  }
+  bool IsReductionOfPart(const Instr& value) const {
+    return std::ranges::any_of(parts_, [&](const ChainPart& part) {
+      return part.last == &value && value.op() == Op::kReduce;
+    });
+  }
+
+  // The groups that store values of the chain, except those with values for others.
+  void FindDropped() {
+    dropped_.clear();
+    converted_.clear();
+    auto add = [&](const Instr& value) {
+      int group = candidate_.GroupOf(value);
+      if (group >= 0 && !IsOfKernels(group) && !IsDropped(group)) dropped_.push_back(group);
+    };
+    for (const ChainPart& part : parts_) {
+      for (const Instr* instr : part.slice.instrs) add(*instr);
+      for (const Instr* operand : OperandsOf(part.slice.chain))
+        for (const Instr* converted : OperandOf(*operand).converted) {
+          add(*converted);
+          converted_.push_back(converted);
+        }
+    }
+    auto has_others = [&](int group) {
+      return std::ranges::any_of(candidate_.group(group).roots, [&](const Instr* root) {
+        return !IsReductionOfPart(*root) && IsNeededBeside(*root) && IsOfChain(*root) &&
+               PartOfRows(*root) == nullptr;
+      });
+    };
+    while (true) {
+      auto kept = std::ranges::find_if(dropped_, has_others);
+      if (kept == dropped_.end()) return;
+      dropped_.erase(kept);
+    }
+  }
+
+  // The part whose reductions alone a value follows from, such as the logarithms of sums; null if
+  // there is none. The part's kernel can store it.
+  const ChainPart* PartOfRows(const Instr& root) const {
+    auto part = std::ranges::find_if(parts_, [&](const ChainPart& other) {
+      return other.slice.given.empty() && IsOfRows(root, other.slice);
+    });
+    return part == parts_.end() ? nullptr : &*part;
+  }
+  bool IsOfRows(const Instr& root, const ChainSlice& slice) const {
+    std::vector<const Instr*> open = {&root};
+    bool reduces = false;
+    for (size_t i = 0; i < open.size(); ++i) {
+      const Instr& value = *open[i];
+      bool is_inside = ContainsInstr(slice.instrs, &value);
+      if (is_inside && value.op() == Op::kReduce) {
+        reduces = true;
+        continue;
+      }
+      if (is_inside || value.op() == Op::kDot || i > kMaxAfterFirst) return false;
+      int group = candidate_.GroupOf(value);
+      if (i > 0 && ((group >= 0 && !IsDropped(group)) || candidate_.IsOutsideKernels(value)))
+        continue;
+      for (const Instr* operand : value.operands())
+        if (!ContainsInstr(open, operand)) open.push_back(operand);
+    }
+    return reduces;
+  }
+
+  // Whether a value that a dropped group stores is computed by the chain: it follows from the first
+  // dots or from what dropped groups store, or is a converted operand.
+  bool IsOfChain(const Instr& root) const {
+    return ContainsInstr(converted_, &root) || DependsOnChain(root);
+  }
+  bool DependsOnChain(const Instr& root) const {
+    std::vector<const Instr*> open = {&root};
+    for (size_t i = 0; i < open.size(); ++i) {
+      const Instr& value = *open[i];
+      bool is_first = std::ranges::any_of(
+          parts_, [&](const ChainPart& part) { return part.slice.chain.IsFirst(value); });
+      int group = candidate_.GroupOf(value);
+      if (is_first || i > kMaxAfterFirst || (i > 0 && group >= 0 && IsDropped(group))) return true;
+      if (i > 0 && (group >= 0 || candidate_.IsOutsideKernels(value))) continue;
+      for (const Instr* operand : value.operands())
+        if (!ContainsInstr(open, operand)) open.push_back(operand);
+    }
+    return false;
+  }
+
+  // Values of rows that dropped groups store become results of the kernel that reduces the rows.
+  void AddRows() {
+    for (int group : dropped_)
+      for (const Instr* root : candidate_.group(group).roots) {
+        const ChainPart* part = IsReductionOfPart(*root) ? nullptr : PartOfRows(*root);
+        if (part == nullptr || !IsNeededBeside(*root)) continue;
+        for (Kernel& kernel : kernels_)
+          if (std::ranges::count(kernel.parts, part) > 0) kernel.group.roots.push_back(root);
+      }
+  }
+
+  // Other values of dropped groups, such as masks of dropout, are still stored.
+  void AddOthers(Change& change) const {
+    for (int group : dropped_)
+      for (const Instr* root : candidate_.group(group).roots)
+        if (!IsReductionOfPart(*root) && !IsOfChain(*root))
+          change.added.push_back(FusionGroup{{root}, {}});
+  }
+
+  // Reductions become roots of a kernel that computes them, or have their own.
+  void AddReductions() {
+    size_t dots = kernels_.size();
+    for (const ChainPart& part : parts_) {
+      if (part.last->op() != Op::kReduce) continue;
+      int group = candidate_.GroupOf(*part.last);
+      if (group >= 0 && !IsDropped(group)) continue;
+      bool is_added = false;
+      for (size_t i = 0; i < dots && !is_added; ++i)
+        for (const ChainPart* other : kernels_[i].parts)
+          if (!is_added && other->slice.given.empty() &&
+              ContainsInstr(other->slice.instrs, part.last)) {
+            kernels_[i].group.roots.push_back(part.last);
+            is_added = true;
+          }
+      if (!is_added) kernels_.push_back({{}, {&part}, {{part.last}, {}}});
+    }
+  }
+
+  // Values that other groups still store are computed again, except reductions that are given.
+  bool SetRecomputed() {
+    for (Kernel& kernel : kernels_) {
+      std::vector<const Instr*>& recomputed = kernel.group.recomputed;
+      auto add = [&](const Instr& value) {
+        int group = candidate_.GroupOf(value);
+        bool is_stored =
+            group >= 0 && !IsDropped(group) && std::ranges::count(kernel.groups, group) == 0;
+        if (is_stored && !ContainsInstr(recomputed, &value)) recomputed.push_back(&value);
+      };
+      for (const ChainPart* part : kernel.parts) {
+        for (const Instr* instr : part->slice.instrs) add(*instr);
+        for (const Instr* operand : OperandsOf(part->slice.chain))
+          for (const Instr* converted : OperandOf(*operand).converted) add(*converted);
+      }
+    }
+    return true;
+  }
+
+  // A value that no group stores gets its own group.
+  void AddStored(const Instr& value, Change& change) const {
+    bool is_group = std::ranges::any_of(
+        change.added, [&](const FusionGroup& group) { return ContainsInstr(group.roots, &value); });
+    if (is_group || !MayBeRoot(value) || candidate_.IsOutsideKernels(value)) return;
+    int group = candidate_.GroupOf(value);
+    if (group >= 0 && std::ranges::count(change.removed, group) == 0) return;
+    for (int other : candidate_.ComputedIn(value)) {
+      if (std::ranges::count(change.removed, other) > 0) continue;
+      change.removed.push_back(other);
+      change.added.push_back(candidate_.group(other));
+    }
+    change.added.push_back(FusionGroup{{&value}, {}});
+  }
+
+  const CandidatePlan& candidate_;
+  std::vector<ChainPart> parts_;
+  std::vector<Kernel> kernels_;
+  std::vector<int> dropped_;
+  std::vector<const Instr*> converted_;  // ChainOperand::converted of all operands
+  bool has_joined_ = false;
+};
+
+// All second dots that use a first dot of the slice, or of each other's, with the reductions that
+// they need; ordered.
+std::vector<ChainPart> PartsOf(const CandidatePlan& candidate, const ChainSlice& start) {
+  std::vector<ChainPart> parts;
+  std::unordered_set<const Instr*> seen;
+  std::vector<const Instr*> open;
+  auto add_firsts = [&](const ChainSlice& slice) {
+    for (const DotChain::First& first : slice.chain.firsts)
+      if (seen.insert(first.dot).second) open.push_back(first.dot);
+  };
+  auto add = [&](const Instr& last) {
+    std::optional<ChainSlice> slice = BestSliceOf(last);
+    bool is_known = std::ranges::count(parts, &last, &ChainPart::last) > 0;
+    if (slice && !is_known) parts.push_back({&last, std::move(*slice)});
+  };
+  add_firsts(start);
+  while (!open.empty() && seen.size() < kMaxAfterFirst) {
+    const Instr* next = open.back();
+    open.pop_back();
+    for (const Instr* user : next->users()) {
+      if (!seen.insert(user).second) continue;
+      if (user->op() != Op::kDot) {
+        open.push_back(user);
+        continue;
+      }
+      if (!MayBeSecond(*user) || candidate.ComputedIn(*user).size() != 1) continue;
+      size_t before = parts.size();
+      add(*user);
+      if (parts.size() > before) add_firsts(parts.back().slice);
+    }
+  }
+  // Reductions that follow from the first dots.
+  for (size_t i = 0; i < parts.size(); ++i) {
+    std::vector<const Instr*> given = parts[i].slice.given;
+    for (const Instr* reduce : given)
+      if (seen.contains(reduce)) add(*reduce);
+  }
+  std::ranges::sort(parts, {},
+                    [&](const ChainPart& part) { return candidate.PositionOf(*part.last); });
+  return parts;
+}
+
+void AddMove(const CandidatePlan& candidate, int group, std::vector<ChainPart> parts,
+             std::vector<Move>& moves) {
+  const DotChain& chain = parts[0].slice.chain;
+  const Instr& scores = chain.scores();
+  ChainMove move(candidate, std::move(parts));
+  Change change;
+  for (bool joins : {true, false})
+    if (move.Make(joins, change) && (joins == move.HasJoined() || !joins))
+      moves.push_back({"fusion.chain", &scores, candidate.group(group).roots[0], change});
+}
+
+}  // namespace
+
+void AddChainMoves(const CandidatePlan& candidate, int group, std::vector<Move>& moves) {
+  if (candidate.computation().CountOf(Op::kDot) < 2) return;
+  const std::vector<const Instr*>& instrs = candidate.region(group).instrs;
+  for (const Instr* instr : instrs) {
+    if (!MayBeSecond(*instr) || candidate.ComputedIn(*instr).size() != 1) continue;
+    std::optional<ChainSlice> slice = BestSliceOf(*instr);
+    if (!slice || ContainsInstr(instrs, &slice->chain.scores())) continue;
+    std::vector<ChainPart> parts = PartsOf(candidate, *slice);
+    // Enumerated once, at the first of the second dots that read stored values of the chain.
+    auto first = std::ranges::find_if(parts, [&](const ChainPart& part) {
+      return part.last->op() == Op::kDot &&
+             !ContainsInstr(candidate.region(candidate.ComputedIn(*part.last)[0]).instrs,
+                            &part.slice.chain.scores());
+    });
+    bool is_single = slice->given.empty() && parts.size() > 1;
+    if (first != parts.end() && first->last == instr) AddMove(candidate, group, parts, moves);
+    if (is_single) AddMove(candidate, group, {{instr, std::move(*slice)}}, moves);
+  }
+}
+
+}  // namespace tokamak
