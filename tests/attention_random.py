@@ -230,7 +230,7 @@ def check(tokamak, path, more, backend):
     return ((done.stderr.strip() or done.stdout.strip())[-600:] if done.returncode else None), parts
 
 
-def told(one, kinds, options):
+def report(one, kinds, options):
     """Reports a program that fails; whether it does."""
     seed, title, more, path, result = one
     wrong, parts = result.result()
@@ -271,10 +271,10 @@ def main():
             more = ["--schedule", "preferred"] if seed % 2 else []  # tiles that cost alone would choose for larger arrays only
             running.append((seed, drawn.title(), more, path, pool.submit(check, options.tokamak, path, more, options.backend)))
             while running and (running[0][-1].done() or len(running) > options.jobs):
-                failed += told(running.popleft(), kinds, options)
+                failed += report(running.popleft(), kinds, options)
                 checked += 1
         for one in running:
-            failed += told(one, kinds, options)
+            failed += report(one, kinds, options)
             checked += 1
     if not options.print:
         parts = ", ".join(f"{part}: {count}" for part, count in sorted(kinds.items()))

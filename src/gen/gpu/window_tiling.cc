@@ -120,7 +120,7 @@ struct BoxSearch {
   }
   void Try(size_t number, int64_t left) {
     if (number == order.size()) {
-      if (left == 1) Judge();
+      if (left == 1) Compare();
       return;
     }
     size_t axis = order[number];
@@ -131,7 +131,7 @@ struct BoxSearch {
       boxes[axis] = 1;
     }
   }
-  void Judge() {
+  void Compare() {
     double elements = 1;
     for (size_t i = 0; i < axes.size(); ++i)
       elements *= static_cast<double>(RoundUp(axes[i].size, boxes[i]));

@@ -30,8 +30,8 @@ namespace {
 
 // Masks to look at. Chosen: scores are rarely bounded by less.
 constexpr double kMostMask = -1e3;
-// Ratio of exponentials beyond which they are zero, as a logarithm. Chosen: exp(-104) is below 2^-150,
-// half of the smallest f32.
+// Ratio of exponentials beyond which they are zero, as a logarithm. Chosen: exp(-104) is below
+// 2^-150, half of the smallest f32.
 constexpr double kVanishes = 200;
 // By what rounding of the scores may exceed their bound, as a factor. Chosen: beyond the roundings
 // of a few 16-bit results and of the sum of a dot.
