@@ -114,6 +114,12 @@ bool IsNoNumber(double x) {
   return !std::isfinite(x);
 }
 
+// Whether a finite f32 is beyond the largest TF32, which has 11 significant bits, by half of its
+// last bit or more.
+bool RoundsToInfiniteTf32(double x) {
+  return std::isfinite(x) && std::abs(x) >= 0x1.ffep127;
+}
+
 // Whether some matrix of the batch is so close to not being positive definite that rounding decides
 // whether its Cholesky factor exists.
 bool IsNearlySingular(const Value& matrices, double rounding) {
@@ -161,6 +167,9 @@ bool IsOpen(const Instr& instr, const Value& operand) {
       return AnyPart(operand, [](double x) { return std::isnan(x); });
     case Op::kDot:
     case Op::kConvolution:
+      // TF32 rounds the largest numbers to infinity, and its product with zero is NaN.
+      if (operand.type() == ElementType::kF32 && AnyPart(operand, RoundsToInfiniteTf32))
+        return true;
       return operand.type() == ElementType::kBF16 && LeastBits(operand) < -60;
     default:
       return terms > 2 && ReducesProducts(instr) &&

@@ -1,6 +1,7 @@
 #include "gen/gpu/window_tiling.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -278,6 +279,8 @@ std::string FindWindow(const DotDimensions& dot_dims, const std::array<AffineVie
 }
 
 bool SetRowBoxes(WindowTiling& window, int64_t rows, int64_t line) {
+  // The rows of a warp must be a box, too (WindowResultBoxes).
+  if (!std::has_single_bit(static_cast<uint64_t>(rows))) return false;
   BoxSearch search{.axes = window.rows,
                    .order = window.row_order,
                    .least = std::vector<int64_t>(window.rows.size(), 1),
