@@ -50,7 +50,8 @@ void AddTiles(const MatrixProduct& product, const Instr& dot, double multiplicat
     work[Pipe::kTensor] = multiplications * (is_narrow ? 1 : kTf32);
   } else {
     // Libraries split the contracted dimension of few tiles.
-    work.tasks = std::max(work.tasks, std::min(cores, static_cast<double>(product.k) / kTile));
+    double splits = std::max(1.0, static_cast<double>(product.k) / kTile);
+    work.tasks = std::max(work.tasks, std::min(cores, work.tasks * splits));
     work[Pipe::kMultiply] = multiplications;
   }
 }

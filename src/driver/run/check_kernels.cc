@@ -116,7 +116,7 @@ bool IsNoNumber(double x) {
 
 // Whether a finite f32 is beyond the largest TF32, which has 11 significant bits, by half of its
 // last bit or more.
-bool RoundsToInfiniteTf32(double x) {
+bool OverflowsTf32(double x) {
   return std::isfinite(x) && std::abs(x) >= 0x1.ffep127;
 }
 
@@ -168,8 +168,7 @@ bool IsOpen(const Instr& instr, const Value& operand) {
     case Op::kDot:
     case Op::kConvolution:
       // TF32 rounds the largest numbers to infinity, and its product with zero is NaN.
-      if (operand.type() == ElementType::kF32 && AnyPart(operand, RoundsToInfiniteTf32))
-        return true;
+      if (operand.type() == ElementType::kF32 && AnyPart(operand, OverflowsTf32)) return true;
       return operand.type() == ElementType::kBF16 && LeastBits(operand) < -60;
     default:
       return terms > 2 && ReducesProducts(instr) &&
