@@ -15,7 +15,6 @@
 #include <cmath>
 #include <deque>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "cost/numbers.h"
 #include "cost/panel_rates.h"
@@ -171,21 +170,6 @@ class KernelWorkCounter {
   bool FillsPanels(const Stmt& branch) const {
     return uses_async_ && !branch.uniform && HasAsyncMultiply(branch.else_body) &&
            !HasAsyncMultiply(branch.body);
-  }
-  // Whether threads in this branch wait for others in it.
-  static bool TakesTurns(const StmtList& branch) {
-    std::unordered_set<ArrayId> arrived, awaited;
-    CollectMbarriers(branch, AsyncKind::kArrive, arrived);
-    CollectMbarriers(branch, AsyncKind::kWait, awaited);
-    return std::ranges::any_of(arrived, [&](ArrayId array) { return awaited.contains(array); });
-  }
-  static void CollectMbarriers(const StmtList& block, AsyncKind kind,
-                               std::unordered_set<ArrayId>& arrays) {
-    for (const Stmt& stmt : block) {
-      if (stmt.kind == StmtKind::kAsync && stmt.async->kind == kind) arrays.insert(stmt.array);
-      CollectMbarriers(stmt.body, kind, arrays);
-      CollectMbarriers(stmt.else_body, kind, arrays);
-    }
   }
   static bool HasAsyncMultiply(const StmtList& block) {
     return std::ranges::any_of(block, [](const Stmt& stmt) {
@@ -433,15 +417,12 @@ class KernelWorkCounter {
   // One thread's part of a block-wide multiply: accumulators are in registers, and each warp loads
   // its rows and columns from shared memory, 16 bytes per thread and access.
   void AddBlockMultiply(const Stmt& stmt, double times) {
-    // Factor: tensor cores have half the throughput for tf32 that they have for bf16 (NVIDIA data
-    // sheet; not measured).
-    constexpr double kTf32 = 2;
     const MatrixMultiply& product = stmt.matmul;
     ScalarType type = kernel_.array(product.lhs).type;
     double depth = facts_.Mean(product.depth);
     double multiplied = times * static_cast<double>(product.AccumulatorsPerThread()) * depth;
     if (BytesOf(type) < 4 || product.tf32) {
-      work_[Pipe::kMultiply16] += multiplied * (product.tf32 ? kTf32 : 1);
+      work_[Pipe::kMultiply16] += multiplied * (product.tf32 ? kTf32Products : 1);
     } else {
       work_[BytesOf(type) > 4 ? Pipe::kMultiply64 : Pipe::kMultiply] += multiplied;
     }
@@ -453,12 +434,12 @@ class KernelWorkCounter {
 
   // One thread's part of an asynchronous multiply. It reads shared memory beside the other pipes.
   void AddAsyncMultiply(const Stmt& stmt, double times) {
-    // Factors: tensor cores have half the throughput for tf32 that they have for 16-bit types, and
-    // twice the throughput for 8-bit types (NVIDIA data sheet; not measured).
-    constexpr double kTf32 = 2, kOneByte = 0.5;
+    // Factor: tensor cores have twice the throughput for 8-bit types that they have for 16-bit ones
+    // (NVIDIA data sheet; not measured).
+    constexpr double kOneByte = 0.5;
     const MatrixMultiply& product = stmt.matmul;
     int64_t bytes = BytesOf(kernel_.array(product.lhs).type);
-    double factor = product.tf32 ? kTf32 : bytes == 1 ? kOneByte : 1;
+    double factor = product.tf32 ? kTf32Products : bytes == 1 ? kOneByte : 1;
     double depth = facts_.Mean(product.depth);
     work_[Pipe::kTensor] +=
         times * static_cast<double>(product.AccumulatorsPerThread()) * depth * factor;

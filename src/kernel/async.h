@@ -9,5 +9,7 @@ namespace tokamak {
 // limits concern whole thread blocks.
 bool UsesAsync(const Kernel& kernel);
 bool UsesAsync(const StmtList& block);
+// Whether threads that run these statements wait at mbarriers for others that run them.
+bool TakesTurns(const StmtList& block);
 
 }  // namespace tokamak

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost/panel_rates.h"
 #include "cost/rates.h"
 #include "driver/compile/device_loops.h"
 #include "ir/dot_precision.h"
@@ -36,7 +37,6 @@ double HostStepUs(const Instr& instr) {
 // half the rate (NVIDIA data sheet). All other types than f32 are counted at the f64 rate.
 void AddTiles(const MatrixProduct& product, const Instr& dot, double multiplications, double cores,
               Work& work) {
-  constexpr double kTf32 = 2;
   // Rows and columns of an output tile (chosen).
   constexpr double kTile = 128;
   work.threads = 256;
@@ -47,7 +47,7 @@ void AddTiles(const MatrixProduct& product, const Instr& dot, double multiplicat
   if (product.type != MatrixType::kF32) {
     work[Pipe::kMultiply64] = multiplications;
   } else if (is_narrow || AllowsTf32(dot.attrs<DotAttrs>())) {
-    work[Pipe::kTensor] = multiplications * (is_narrow ? 1 : kTf32);
+    work[Pipe::kTensor] = multiplications * (is_narrow ? 1 : kTf32Products);
   } else {
     // Libraries split the contracted dimension of few tiles.
     double splits = std::max(1.0, static_cast<double>(product.k) / kTile);

@@ -13,6 +13,14 @@ constexpr Bits kTf32Half = 0x1000, kTf32Overflow = 0x7f7ff000, kQuietNan = 0x7fc
 
 }  // namespace
 
+Scalar SwizzledIndex(KernelBuilder& b, Scalar line, Scalar in_line, ScalarType type) {
+  constexpr int64_t kChunksOfLine = MatrixMultiply::kPanelBytes / kSwizzledChunkBytes;
+  Scalar elements = b.Index(kSwizzledChunkBytes / BytesOf(type));
+  Scalar swizzled = in_line / elements ^ (line % b.Index(kChunksOfLine));
+  return line * b.Index(MatrixMultiply::kPanelBytes / BytesOf(type)) + swizzled * elements +
+         in_line % elements;
+}
+
 Scalar DotPanels::ElementOf(const DotOperand& side, Scalar along, Scalar depth) {
   Coordinates at = side.At(b_, batch_at_, along, depth);
   // Narrow inputs stored in the type of the factors are copied without conversion.

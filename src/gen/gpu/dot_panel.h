@@ -17,6 +17,11 @@ struct PanelElements {
   bool checks_along = false, checks_depth = false;
 };
 
+// Bytes of a chunk, the unit in which lines are swizzled (definition: SwizzledByte).
+inline constexpr int64_t kSwizzledChunkBytes = 16;
+// SwizzledByte, in elements: element `in_line` of this line of 128 bytes.
+Scalar SwizzledIndex(KernelBuilder& b, Scalar line, Scalar in_line, ScalarType type);
+
 class DotPanels {
  public:
   // Multiplies in `type`; with `tf32`, factors are rounded to TF32.

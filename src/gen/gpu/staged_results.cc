@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gen/contract.h"
+#include "gen/gpu/dot_panel.h"
 #include "gen/gpu/tensor_epilogue.h"
 #include "kernel/formulas.h"
 #include "kernel/gpu_limits.h"
@@ -13,8 +14,6 @@ namespace {
 constexpr int64_t kPieceElements = kPieceRows * kPieceColumns;
 // Pieces of a warp that are on their way at most. Chosen: one is copied while the next is computed.
 constexpr int64_t kMaxBuffers = 2;
-// Bytes of a chunk, the unit in which lines are swizzled (SwizzledByte).
-constexpr int64_t kSwizzledChunkBytes = 16;
 
 }  // namespace
 
@@ -24,14 +23,8 @@ bool StagedResults::CanStage(const Instr& root) const {
   int64_t bytes = BytesOf(StorageType(type));
   bool is_transposed =
       root.op() == Op::kTranspose && root.operand(0)->shape().dims() == dot_.shape().dims();
-  // Columns and the batch; rows.
-  size_t rank = 2;
-  if (!t_.window) ++rank;
-  if (t_.window)
-    rank += static_cast<size_t>(std::ranges::count_if(
-        t_.window->rows, [](const WindowAxis& axis) { return axis.size > 1; }));
   return !IsComplex(type) && (bytes == 2 || bytes == 4) && !is_transposed &&
-         rank <= TileCopy::kMaxRank && dot_dims_.n * bytes % TileCopy::kAlignment == 0;
+         ResultBoxRank(t_) <= TileCopy::kMaxRank && dot_dims_.n * bytes % TileCopy::kAlignment == 0;
 }
 
 int64_t StagedResults::LeastBytes(int64_t warps) const {
@@ -78,30 +71,15 @@ void StagedResults::End(Scalar lane, const DotPosition& piece) {
   b_.If(lane == b_.Index(0), [&] {
     for (const Root& root : roots_)
       for (int64_t panel = 0; panel < root.panels(); ++panel) {
-        Scalar column = piece.column + b_.Index(panel * root.line());
+        DotPosition at = piece;
+        at.column = piece.column + b_.Index(panel * root.line());
         TileCopy copy;
         copy.from = root.tiles;
         copy.to = emitter_.OutputOf(*root.instr);
         copy.swizzled = true;
         copy.from_index =
             (buffer_ * b_.Index(kPieceElements) + b_.Index(panel * kPieceRows * root.line())).id();
-        copy.dimensions = {
-            {.size = dot_dims_.n, .stride = 1, .box = root.line(), .at = column.id()}};
-        if (t_.window) {
-          std::ranges::copy(
-              WindowResultBoxes(b_, *t_.window, piece.row, t_.rows, kPieceRows, dot_dims_.n),
-              std::back_inserter(copy.dimensions));
-        } else {
-          copy.dimensions.push_back({.size = dot_dims_.m,
-                                     .stride = dot_dims_.n,
-                                     .box = kPieceRows,
-                                     .at = piece.row.id()});
-        }
-        if (dot_dims_.batch > 1)
-          copy.dimensions.push_back({.size = dot_dims_.batch,
-                                     .stride = dot_dims_.m * dot_dims_.n,
-                                     .box = 1,
-                                     .at = piece.batch.id()});
+        copy.dimensions = ResultBox(b_, t_, dot_dims_, at, root.line());
         b_.CopyBack(std::move(copy));
       }
   });
@@ -111,16 +89,11 @@ void StagedResults::Finish(Scalar lane) {
   b_.If(lane == b_.Index(0), [&] { b_.WaitCopies(0); });
 }
 
-// As SwizzledByte: panels of lines of 128 bytes.
 Scalar StagedResults::IndexOf(const Root& root, const InPiece& in_piece) {
-  int64_t elements = kSwizzledChunkBytes / BytesOf(root.type), line = root.line();
-  Scalar in_line = in_piece.column % b_.Index(line), panel = in_piece.column / b_.Index(line);
-  Scalar chunk = in_line / b_.Index(elements);
-  Scalar swizzled =
-      chunk ^ (in_piece.row % b_.Index(MatrixMultiply::kPanelBytes / kSwizzledChunkBytes));
-  Scalar at = buffer_ * b_.Index(kPieceElements) + panel * b_.Index(kPieceRows * line);
-  return at + in_piece.row * b_.Index(line) + swizzled * b_.Index(elements) +
-         in_line % b_.Index(elements) + in_piece.lane;
+  Scalar line = b_.Index(root.line());
+  Scalar at = buffer_ * b_.Index(kPieceElements) +
+              in_piece.column / line * b_.Index(kPieceRows * root.line());
+  return at + SwizzledIndex(b_, in_piece.row, in_piece.column % line, root.type) + in_piece.lane;
 }
 
 void StagedResults::Store(const BoundResult& bound, const InPiece& in_piece) {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "gen/gpu/dot_results.h"
+#include "gen/gpu/result_boxes.h"
 #include "gen/gpu/tensor_tiling.h"
 
 // Results on their way from a warp's registers to memory: the warp collects 16 rows of 64 columns,
@@ -12,7 +12,7 @@ namespace tokamak::gpu {
 
 // Rows and columns of a piece. Chosen: the rows that a warp has of a multiply, and 128 bytes of
 // 16-bit elements.
-inline constexpr int64_t kPieceRows = MatrixMultiply::kFragmentRows, kPieceColumns = 64;
+inline constexpr int64_t kPieceRows = kBoxRows, kPieceColumns = 64;
 
 class StagedResults {
  public:

@@ -3,20 +3,19 @@
 #include <algorithm>
 #include <set>
 
-#include "gen/gpu/staged_results.h"
+#include "gen/gpu/dot_panel.h"
+#include "gen/gpu/result_boxes.h"
 #include "kernel/formulas.h"
 #include "kernel/gpu_limits.h"
 
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kBoxRows = kPieceRows, kBoxBytes = kBoxRows * MatrixMultiply::kPanelBytes;
+constexpr int64_t kBoxBytes = kBoxRows * MatrixMultiply::kPanelBytes;
 // Boxes of an array that a warp has in shared memory at most, and at least. Chosen: one is used
 // while the next one comes; 8 warps with 4 boxes have 64 KiB on their way, more than an SM's share
 // of the bandwidth brings in the latency of memory.
 constexpr int64_t kMaxBoxBuffers = 4, kMinBoxBuffers = 2;
-// Bytes of a chunk, the unit in which lines are swizzled (SwizzledByte).
-constexpr int64_t kBoxChunkBytes = 16;
 // Bytes that alignment and mbarriers of all arrays may take.
 constexpr int64_t kBarrierBytes = 1024;
 
@@ -83,12 +82,7 @@ int64_t FreeSharedBytes(const Kernel& kernel) {
 }
 
 void TensorEpilogue::Declare(int64_t for_results) {
-  constexpr size_t kRank = 3;  // columns, rows, and the batch (definition)
-  size_t rank = kRank;
-  if (t_.window)
-    rank = 2 + static_cast<size_t>(std::ranges::count_if(
-                   t_.window->rows, [](const WindowAxis& axis) { return axis.size > 1; }));
-  if (rank > TileCopy::kMaxRank) return;
+  if (ResultBoxRank(t_) > TileCopy::kMaxRank) return;
   int64_t chunks = t_.Multiplies() * t_.columns / kResultColumns;
   for (const Instr* instr : ResultOperandsOf(region_, dot_, dot_dims_)) {
     Operand operand{.instr = instr, .type = StorageType(instr->shape().type())};
@@ -165,22 +159,12 @@ TensorEpilogue::Buffer TensorEpilogue::BufferOf(const Operand& operand, Scalar b
 void TensorEpilogue::Copy(const Operand& operand, Scalar box) {
   Scalar index = BufferOf(operand, box).index;
   DotPosition at = tile_.chunks->PositionOf(box * b_.Index(operand.chunks()));
-  int64_t n = dot_dims_.n, m = dot_dims_.m;
   TileCopy copy;
   copy.from = emitter_.InputOf(*operand.instr);
   copy.to = operand.tiles;
   copy.to_index = (index * b_.Index(kBoxRows * operand.line())).id();
   copy.swizzled = true;
-  copy.dimensions = {{.size = n, .stride = 1, .box = operand.line(), .at = at.column.id()}};
-  if (t_.window) {
-    std::ranges::copy(WindowResultBoxes(b_, *t_.window, at.row, t_.rows, kBoxRows, n),
-                      std::back_inserter(copy.dimensions));
-  } else {
-    copy.dimensions.push_back({.size = m, .stride = n, .box = kBoxRows, .at = at.row.id()});
-  }
-  if (dot_dims_.batch > 1)
-    copy.dimensions.push_back(
-        {.size = dot_dims_.batch, .stride = m * n, .box = 1, .at = at.batch.id()});
+  copy.dimensions = ResultBox(b_, t_, dot_dims_, at, operand.line());
   b_.Arrive(operand.full, index, kBoxBytes);
   b_.Copy(operand.full, index, std::move(copy));
 }
@@ -209,14 +193,10 @@ void TensorEpilogue::Release() {
 
 void TensorEpilogue::Provide(const BoundResult& result, const InChunk& at) {
   for (const Operand& operand : operands_) {
-    int64_t of_chunk = kBoxChunkBytes / BytesOf(operand.type);
     Scalar chunks = b_.Index(operand.chunks());
     Scalar column = chunk_ % chunks * b_.Index(kResultColumns) + at.column;
-    Scalar swizzled = column / b_.Index(of_chunk) ^
-                      (at.row % b_.Index(MatrixMultiply::kPanelBytes / kBoxChunkBytes));
     Scalar index = BufferOf(operand, chunk_ / chunks).index * b_.Index(kBoxRows * operand.line()) +
-                   at.row * b_.Index(operand.line()) + swizzled * b_.Index(of_chunk) +
-                   column % b_.Index(of_chunk) + at.lane;
+                   SwizzledIndex(b_, at.row, column, operand.type) + at.lane;
     const Shape& shape = operand.instr->shape();
     Element element = FromStorage(b_, shape.type(), {b_.Read(operand.tiles, index), {}});
     Coordinates here = shape.dims() == dot_.shape().dims()

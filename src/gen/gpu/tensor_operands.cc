@@ -31,9 +31,6 @@ constexpr int64_t kFillingRegisters = 104;
 constexpr int64_t kMovedAtOnce = 8;
 // The thread that starts the copies of raw panels. Chosen: of another warp than the other copies.
 constexpr int64_t kRawCopier = kWarpSize;
-// Bytes of a chunk, the unit in which panels are swizzled (SwizzledByte), and chunks of a row.
-constexpr int64_t kPanelChunkBytes = 16,
-                  kChunksOfRow = MatrixMultiply::kPanelBytes / kPanelChunkBytes;
 // Panels that are transposed: rows along K, and vectors along the rows (columns), of a warp. It
 // then reads whole chunks of 8 rows at once, and its stores of one row go to different banks: 16
 // words of a row are in 4 chunks, and the swizzle moves those of rows that are 4 apart to the 4
@@ -41,7 +38,7 @@ constexpr int64_t kPanelChunkBytes = 16,
 constexpr int64_t kTransposedRows = 16, kTransposedVectors = kWarpSize / kTransposedRows;
 
 int64_t ChunkElements(ScalarType type) {
-  return kPanelChunkBytes / BytesOf(type);
+  return kSwizzledChunkBytes / BytesOf(type);
 }
 
 // The type in which elements come from memory or are computed: without conversion, or as f32.
@@ -294,16 +291,9 @@ TensorOperands::PanelPosition TensorOperands::PositionOf(const Side& side, Scala
 }
 
 Scalar TensorOperands::PanelIndex(const Side& side, const PanelPosition& at, Scalar lane) {
-  if (side.tensor->IsTransposed()) return SwizzledIndex(at.line + lane, at.in_line, t_.form.type);
-  return SwizzledIndex(at.line, at.in_line, t_.form.type) + lane;
-}
-
-// SwizzledByte, in elements of a line.
-Scalar TensorOperands::SwizzledIndex(Scalar line, Scalar in_line, ScalarType type) {
-  Scalar elements = b_.Index(ChunkElements(type));
-  Scalar swizzled = in_line / elements ^ (line % b_.Index(kChunksOfRow));
-  return line * b_.Index(MatrixMultiply::kPanelBytes / BytesOf(type)) + swizzled * elements +
-         in_line % elements;
+  if (side.tensor->IsTransposed())
+    return SwizzledIndex(b_, at.line + lane, at.in_line, t_.form.type);
+  return SwizzledIndex(b_, at.line, at.in_line, t_.form.type) + lane;
 }
 
 void TensorOperands::StoreParts(const Side& side, Scalar stage, Scalar index, Scalar value) {
@@ -324,7 +314,7 @@ void TensorOperands::Convert(const Side& side, Scalar stage, Scalar raw_stage) {
     Scalar box = in_memory / b_.Index(raw_line);
     return raw_stage * b_.Index(side.size) +
            box * b_.Index((tensor.is_k_major ? side.along : t_.depth) * raw_line) +
-           SwizzledIndex(line, in_memory % b_.Index(raw_line), tensor.stored);
+           SwizzledIndex(b_, line, in_memory % b_.Index(raw_line), tensor.stored);
   };
   Move(side, stage, lanes, raw_index,
        [](const PanelPosition&, Scalar, Scalar stored) { return stored; });

@@ -83,7 +83,6 @@ class TensorOperands {
   };
   PanelPosition PositionOf(const Side& side, Scalar vector, int64_t lanes);
   Scalar PanelIndex(const Side& side, const PanelPosition& at, Scalar lane);
-  Scalar SwizzledIndex(Scalar line, Scalar in_line, ScalarType type);
   void StoreParts(const Side& side, Scalar stage, Scalar index, Scalar value);
   void StoreElement(const Side& side, Scalar stage, Scalar index, Scalar stored);
   template <typename RawIndex, typename ElementAt>
