@@ -56,23 +56,30 @@ Result<TensorMapForm> TensorMapFormOf(const Kernel& kernel, const TileCopy& copy
   return form;
 }
 
+TensorMapArguments ArgumentsOf(const TensorMapForm& form) {
+  TensorMapArguments arguments;
+  arguments.type = MapTypeOf(form);
+  arguments.swizzle = form.swizzled ? kMapSwizzle128 : 0;
+  arguments.promotion = kMapPromote256;
+  arguments.rank = static_cast<uint32_t>(form.dimensions.size());
+  for (size_t i = 0; i < form.dimensions.size(); ++i) {
+    const TensorMapForm::Dimension& dimension = form.dimensions[i];
+    arguments.sizes[i] = static_cast<uint64_t>(dimension.size);
+    // The driver's boxes contain the elements that are stepped over.
+    arguments.boxes[i] = static_cast<uint32_t>(dimension.box * dimension.step);
+    arguments.steps[i] = static_cast<uint32_t>(dimension.step);
+    if (i > 0)
+      arguments.strides[i - 1] = static_cast<uint64_t>(dimension.stride * BytesOf(form.type));
+  }
+  return arguments;
+}
+
 Status EncodeTensorMap(const DriverApi& api, const TensorMapForm& form, void* address,
                        const std::string& label, TensorMap& map) {
-  std::array<uint64_t, TileCopy::kMaxRank> sizes{}, strides{};
-  std::array<uint32_t, TileCopy::kMaxRank> boxes{}, steps{};
-  size_t rank = form.dimensions.size();
-  for (size_t i = 0; i < rank; ++i) {
-    const TensorMapForm::Dimension& dimension = form.dimensions[i];
-    sizes[i] = static_cast<uint64_t>(dimension.size);
-    // The driver's boxes contain the elements that are stepped over.
-    boxes[i] = static_cast<uint32_t>(dimension.box * dimension.step);
-    steps[i] = static_cast<uint32_t>(dimension.step);
-    // The first stride is that of dimension 1.
-    if (i > 0) strides[i - 1] = static_cast<uint64_t>(dimension.stride * BytesOf(form.type));
-  }
-  int result = api.encode_tensor_map(&map, MapTypeOf(form), static_cast<uint32_t>(rank), address,
-                                     sizes.data(), strides.data(), boxes.data(), steps.data(), 0,
-                                     form.swizzled ? kMapSwizzle128 : 0, kMapPromote256, 0);
+  TensorMapArguments a = ArgumentsOf(form);
+  int result =
+      api.encode_tensor_map(&map, a.type, a.rank, address, a.sizes.data(), a.strides.data(),
+                            a.boxes.data(), a.steps.data(), 0, a.swizzle, a.promotion, 0);
   if (result == 0) return Ok();
   return MakeError(ErrorCode::kKernelLaunch,
                    fmt::format("kernel {}: argument {} at {} cannot be copied in boxes: {}", label,

@@ -30,6 +30,17 @@ struct TensorMapForm {
 // The map of a copy. TK4120 if the driver cannot encode it.
 Result<TensorMapForm> TensorMapFormOf(const Kernel& kernel, const TileCopy& copy);
 
+// The arguments of the driver's cuTensorMapEncodeTiled but the address: innermost dimension first,
+// strides in bytes and from dimension 1 on.
+struct TensorMapArguments {
+  int type = 0, swizzle = 0, promotion = 0;
+  uint32_t rank = 0;
+  std::array<uint64_t, TileCopy::kMaxRank> sizes{}, strides{};
+  std::array<uint32_t, TileCopy::kMaxRank> boxes{}, steps{};
+};
+
+TensorMapArguments ArgumentsOf(const TensorMapForm& form);
+
 // The driver's CUtensorMap.
 struct alignas(64) TensorMap {
   std::array<uint64_t, 16> words;

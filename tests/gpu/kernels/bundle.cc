@@ -130,10 +130,11 @@ class Bundle {
     for (const BufferSlice& slice : slices) text_ += SliceText(slice);
     text_ += "\n";
     for (const cuda::TensorMapForm& map : source.maps) {
-      text_ += fmt::format("map {} {} {} {}", map.argument, BytesOf(map.type), map.swizzled ? 1 : 0,
-                           map.dimensions.size());
-      for (const auto& dimension : map.dimensions)
-        text_ += fmt::format(" {} {} {}", dimension.size, dimension.stride, dimension.box);
+      cuda::TensorMapArguments a = cuda::ArgumentsOf(map);
+      text_ +=
+          fmt::format("map {} {} {} {} {}", map.argument, a.type, a.swizzle, a.promotion, a.rank);
+      for (size_t i = 0; i < a.rank; ++i)
+        text_ += fmt::format(" {} {} {} {}", a.sizes[i], a.strides[i], a.boxes[i], a.steps[i]);
       text_ += "\n";
     }
   }

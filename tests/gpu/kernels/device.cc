@@ -100,15 +100,9 @@ bool Ok(int status, const char* what) {
 }
 
 bool Encode(const Map& map, Address address, TensorMap& encoded) {
-  // CU_TENSOR_MAP_DATA_TYPE_UINT8, UINT16, UINT32, UINT64; CU_TENSOR_MAP_SWIZZLE_128B;
-  // CU_TENSOR_MAP_L2_PROMOTION_L2_256B.
-  int type = map.bytes == 1 ? 0 : map.bytes == 2 ? 1 : map.bytes == 4 ? 2 : 4;
-  std::vector<uint64_t> strides;
-  for (size_t i = 1; i < map.strides.size(); ++i) strides.push_back(map.strides[i] * map.bytes);
-  std::vector<uint32_t> steps(map.sizes.size(), 1);
-  return Ok(cuda.encode_map(&encoded, type, static_cast<uint32_t>(map.sizes.size()),
-                            reinterpret_cast<void*>(address), map.sizes.data(), strides.data(),
-                            map.boxes.data(), steps.data(), 0, map.swizzled ? 3 : 0, 3, 0),
+  return Ok(cuda.encode_map(&encoded, map.type, static_cast<uint32_t>(map.sizes.size()),
+                            reinterpret_cast<void*>(address), map.sizes.data(), map.strides.data(),
+                            map.boxes.data(), map.steps.data(), 0, map.swizzle, map.promotion, 0),
             "cuTensorMapEncodeTiled");
 }
 

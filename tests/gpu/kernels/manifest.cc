@@ -16,11 +16,13 @@ Spot ReadSpot(std::istringstream& in) {
 Map ReadMap(std::istringstream& in) {
   Map map;
   size_t rank = 0;
-  in >> map.argument >> map.bytes >> map.swizzled >> rank;
+  in >> map.argument >> map.type >> map.swizzle >> map.promotion >> rank;
   map.sizes.resize(rank);
   map.strides.resize(rank);
   map.boxes.resize(rank);
-  for (size_t i = 0; i < rank; ++i) in >> map.sizes[i] >> map.strides[i] >> map.boxes[i];
+  map.steps.resize(rank);
+  for (size_t i = 0; i < rank; ++i)
+    in >> map.sizes[i] >> map.strides[i] >> map.boxes[i] >> map.steps[i];
   return map;
 }
 

@@ -14,12 +14,13 @@ struct Spot {
   size_t memory = 0, offset = 0;
 };
 
-// A tensor map of a launch, after the pointers (backend/cuda/tensor_map.h).
+// A tensor map of a launch, after the pointers: the driver's arguments as
+// backend/cuda/tensor_map.h gives them.
 struct Map {
-  size_t argument = 0, bytes = 0;  // bytes of an element
-  bool swizzled = false;
-  std::vector<uint64_t> sizes, strides;  // innermost first; strides in elements
-  std::vector<uint32_t> boxes;
+  size_t argument = 0;
+  int type = 0, swizzle = 0, promotion = 0;
+  std::vector<uint64_t> sizes, strides;
+  std::vector<uint32_t> boxes, steps;
 };
 
 struct Step {
