@@ -20,6 +20,8 @@ import sys
 import tempfile
 import time
 
+from differences import worst_difference
+
 STEPS = 1000  # per CartPole program; bench/paper reports milliseconds for this many
 SILENT = ("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "call", "conditional", "after-all", "opt-barrier")
 
@@ -206,22 +208,6 @@ class Side:
                               "repetitions": len(times), "call_ms": best * 1e3}  # fmt: skip
 
 
-def difference(ours, theirs):
-    """For reals the largest difference, relative beyond 1; for integers the fraction that differs."""
-    import jax
-    import numpy as np
-
-    worst = 0.0
-    for x, y in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
-        x, y = np.asarray(x), np.asarray(y)
-        if x.dtype.kind in "biu":
-            worst = max(worst, float(np.mean(x != y)))
-        else:
-            x, y = x.astype(np.float64), y.astype(np.float64)
-            worst = max(worst, float(np.nanmax(np.abs(x - y) / (1 + np.abs(y)), initial=0.0)))
-    return worst
-
-
 def measure(task, workloads, label, cpu):
     """All sides of one program; returns those that can be profiled later."""
     import jax
@@ -247,7 +233,7 @@ def measure(task, workloads, label, cpu):
         for side in sides:
             record = side.result()
             if side is not sides[0] and not work.calls:
-                record |= {"difference": difference(side.out, sides[0].out), "against": sides[0].task["name"]}
+                record |= {"difference": worst_difference(side.out, sides[0].out), "against": sides[0].task["name"]}
             say(**record)
     for side in sides:
         side.out = None

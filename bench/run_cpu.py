@@ -10,7 +10,6 @@ alternately, a batch of calls each; a figure is the best batch, its spread the m
 size. Both are also timed with inputs that change from call to call. Programs that Tokamak interprets in part are listed separately.
 Run it on an idle machine.
 """
-import math
 import sys
 import time
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import exact
 import workload
+from differences import worst_difference
 from result_pages.cpu import SIDES, allowed, ratio, summary
 
 PAGE = "cpu"
@@ -63,32 +63,6 @@ class Side:
                 self.state = tuple(out[:carry]) + tuple(arguments[carry:])
         self.jax.block_until_ready(out)
         return time.perf_counter() - begin, out
-
-
-def worst_difference(ours, theirs):
-    """The largest difference, relative to the number and the size of its array; for integers the fraction that differs."""
-    import jax
-    import numpy as np
-
-    worst = 0.0
-    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
-        a, b = np.asarray(a), np.asarray(b)
-        if a.shape != b.shape or a.dtype != b.dtype:
-            return math.inf
-        if a.dtype.kind in "biu":
-            worst = max(worst, float(np.mean(a != b)) if a.size else 0.0)
-            continue
-        for x, y in zip(np.array_split(a.ravel(), max(1, a.size >> 22)), np.array_split(b.ravel(), max(1, a.size >> 22))):
-            x, y = x.astype(np.float64), y.astype(np.float64)
-            same = (x == y) | (np.isnan(x) & np.isnan(y))
-            finite = np.isfinite(x) & np.isfinite(y)
-            if not np.all(same | finite):
-                return math.inf
-            size = math.sqrt(float(np.mean(np.square(y[finite])))) if finite.any() else 0.0
-            off = np.abs(x - y)[finite & ~same]
-            if off.size:
-                worst = max(worst, float(np.max(off / (np.abs(y)[finite & ~same] + size))))
-    return worst
 
 
 def changed(leaf):

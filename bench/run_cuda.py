@@ -27,6 +27,7 @@ import own_python  # noqa: F401, must be first: it may re-execute with another P
 import jax
 import numpy as np
 import write_pages
+from differences import worst_difference
 from result_pages import common
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -94,18 +95,6 @@ def has_contraction(work):
     return any(word in text for word in CONTRACTIONS)
 
 
-def difference(ours, theirs):
-    worst = 0.0
-    for x, y in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
-        x, y = np.asarray(x), np.asarray(y)
-        if x.dtype.kind in "biu":
-            worst = max(worst, float(np.mean(x != y)))
-            continue
-        x, y = x.astype(np.float64), y.astype(np.float64)
-        worst = max(worst, float(np.nanmax(np.abs(x - y) / (1 + np.abs(y)), initial=0.0)))
-    return worst
-
-
 def measure(work, sides, options):
     for side in sides:
         side.prepare(work)
@@ -117,7 +106,7 @@ def measure(work, sides, options):
     fetched = sum(x.nbytes for x in jax.tree.leaves(ours.out))
     row = {"name": work.name, "size": work.size, "us": ours.best * 1e6, "peer_us": theirs.best * 1e6, "ratio": theirs.best / ours.best,
            "gbs": moved / ours.best / 1e9, "compile_ms": ours.compile_ms, "peer_compile_ms": theirs.compile_ms,
-           "difference": difference(ours.out, theirs.out) if fetched <= MOST_FETCHED else None}  # fmt: skip
+           "difference": worst_difference(ours.out, theirs.out) if fetched <= MOST_FETCHED else None}  # fmt: skip
     for side in sides:
         side.forget()
     if work.name in BANDWIDTH and moved >= COPY_BYTES:

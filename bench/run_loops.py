@@ -58,7 +58,7 @@ def compared(fn, arguments, repetitions):
     """Tokamak and JAX's CPU on one program, interleaved."""
     import jax
     import numpy as np
-    from run_cpu import worst_difference
+    from differences import worst_difference
 
     host = jax.tree.map(np.asarray, tuple(arguments))
     sides, row, out = {}, {"seconds": {}, "compile_s": {}}, {}

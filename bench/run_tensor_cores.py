@@ -44,6 +44,7 @@ import run_products  # noqa: E402
 import tensor_core_rows  # noqa: E402
 import workloads  # noqa: E402
 import write_pages  # noqa: E402
+from differences import worst_difference  # noqa: E402
 from result_pages import common  # noqa: E402
 
 NAME = "tensor_cores"
@@ -88,18 +89,6 @@ class Side:
         return {f"{prefix}ms": min(times) * 1e3, f"{prefix}spread": statistics.median(times) / min(times), f"{prefix}compile_s": self.compile_s}
 
 
-def difference(ours, theirs):
-    """For reals the largest difference over 1 + |theirs|; for integers the fraction that differs."""
-    worst = 0.0
-    for x, y in zip(ours, theirs, strict=True):
-        if x.dtype.kind in "biu":
-            worst = max(worst, float(np.mean(x != y)))
-        else:
-            x, y = x.astype(np.float64), y.astype(np.float64)
-            worst = max(worst, float(np.nanmax(np.abs(x - y) / (1 + np.abs(y)), initial=0.0)))
-    return worst
-
-
 def of_workload(row):
     with jax.default_device(jax.devices("cpu")[0]):
         work = workloads.workload(*row.workload(TINY))
@@ -117,7 +106,7 @@ def of_workload(row):
         for side in sides:
             side.turn(TURN_S)
     return {**ours.result(""), **theirs.result("peer_"), "tflops": work.flops / min(ours.times) / 1e12 if work.flops else None,
-            "difference": difference(ours.first, theirs.first), "peer_source": source}  # fmt: skip
+            "difference": worst_difference(ours.first, theirs.first), "peer_source": source}  # fmt: skip
 
 
 def of_product(row):
