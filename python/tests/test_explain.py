@@ -1,5 +1,7 @@
 """tokamak.explain() and the fusion constraint scopes."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -30,6 +32,22 @@ def test_explain_reports_kernels_phases_and_lines():
     assert "by fusion." in explanation.decisions()
     assert explanation.dot().startswith("digraph")
     assert "kernel IR" in explanation.kernel(explanation.data["kernels"][0]["name"])
+
+
+def test_explain_writes_pages(tmp_path):
+    explanation = tokamak.explain(step, W, X)
+    page = explanation.html()
+    report = json.loads(page.split('<script id="report" type="application/json">')[1].split("</script>")[0])
+    assert [kernel["name"] for kernel in report["kernels"]] == [kernel["name"] for kernel in explanation.data["kernels"]]
+    assert any("jnp.tanh" in text for lines in report["sources"].values() for _, text in lines)
+    explanation.html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    shown = explanation._repr_html_()
+    assert shown.startswith("<iframe") and "<script" not in shown
+    both = tokamak.explain(step, W, X, tokamak_target="host,h200")
+    assert both._repr_html_() is None
+    with pytest.raises(tokamak.ExplainError, match="one target"):
+        both.html()
 
 
 def test_explain_takes_jitted_functions_and_options():

@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+from html import escape
 
 from tokamak import _library
 
@@ -17,8 +18,9 @@ def _raised(library, error):
 
 
 class Explanation:
-    """The compile report of a program. `print(e)` shows it; `e.data` is the whole report as a dict; `e.kernel(name)` is
-    a kernel's IR and code, `e.dot()` a graph for Graphviz, `e.lints` a list of lines that cost more than necessary."""
+    """The compile report of a program. `print(e)` shows it; notebooks show it as a page for browsers, which
+    `e.html(file)` writes. `e.data` is the whole report as a dict; `e.kernel(name)` is a kernel's IR and code, `e.dot()`
+    a graph for Graphviz, `e.lints` a list of lines that cost more than necessary."""
 
     def __init__(self, program, name, options):
         self._program, self._name, self._options = program, name, options
@@ -58,6 +60,22 @@ class Explanation:
 
     def dot(self):
         return self._ask(dot="true")
+
+    def html(self, file=None):
+        """The report as an HTML page that needs no other file and no network: graph, timeline, memory, kernels, source
+        lines, decisions. Writes it to `file`, or returns it."""
+        page = self._ask(html="true")
+        if file is None:
+            return page
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(page)
+        return None
+
+    def _repr_html_(self):
+        if "," in self._options["target"]:
+            return None  # a comparison of targets is text
+        frame = 'style="width: 100%; height: 720px; border: 0" title="Compile report"'
+        return f'<iframe sandbox="allow-scripts" {frame} srcdoc="{escape(self.html())}"></iframe>'
 
     def decisions(self):
         """The table followed by every decision: what was fused, what was not, why, and what would change it."""

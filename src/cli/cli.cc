@@ -371,6 +371,9 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
   command->add_flag("--dot", explain.dot,
                     "Print a graph for Graphviz: kernels are clusters, edges are labelled with "
                     "bytes");
+  command->add_option("--html", explain.html,
+                      "Write the report to this file, as a page for browsers that needs no other "
+                      "file: graph, timeline, memory, kernels, source lines and decisions");
   command
       ->add_option(
           "--diff", explain.diff,

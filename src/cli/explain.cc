@@ -1,6 +1,8 @@
 #include "cli/explain.h"
 
+#include <filesystem>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -8,6 +10,7 @@
 #include "cli/usage.h"
 #include "driver/compile/fusion_options.h"
 #include "driver/measure/measure_compilation.h"
+#include "driver/report/write.h"
 #include "driver/testing/check_plan.h"
 #include "ir/clone.h"
 #include "text/load.h"
@@ -53,6 +56,7 @@ Result<ExplainRequest> RequestOf(const ExplainCommand& command) {
   request.rewrites = command.rewrites;
   request.lints = command.lints;
   request.dot = command.dot;
+  request.html = !command.html.empty();
   request.contractions = command.contractions;
   request.kernel = command.kernel;
   request.write_plan = command.write_plan;
@@ -81,7 +85,36 @@ Status CheckExplained(const ExplainCommand& command, const ExplainRequest& reque
   return CheckPlan(command.checks, std::move(made), program, console);
 }
 
+// The file of a program's page: the file that --html names, with a number from the second program
+// on ("page.html", "page.2.html").
+std::string PageFile(const std::string& file, int program) {
+  if (program == 1) return file;
+  std::filesystem::path path = file;
+  std::string name =
+      fmt::format("{}.{}{}", path.stem().string(), program, path.extension().string());
+  return (path.parent_path() / name).string();
+}
+
+Status WritePage(const std::string& file, const std::string& page, Console& console) {
+  TOK_RETURN_IF_ERROR(WriteFileBytes(file, page));
+  console.Out(fmt::format("{}: {}\n", file, BytesText(static_cast<int64_t>(page.size()))));
+  return Ok();
+}
+
+// A page is the whole report: nothing that prints another one or a part of it goes with --html.
+Status CheckPageOptions(const ExplainCommand& command) {
+  if (command.html.empty()) return Ok();
+  for (auto [is_given, option] :
+       {std::pair(command.json, "--json"), std::pair(command.dot, "--dot"),
+        std::pair(!command.kernel.empty(), "--kernel"), std::pair(!command.diff.empty(), "--diff"),
+        std::pair(command.xla_dump, "--xla-dump")})
+    if (is_given)
+      return MakeError(ErrorCode::kUsage, fmt::format("explain: --html excludes {}", option));
+  return Ok();
+}
+
 int Explain(const ExplainCommand& command, Console& console) {
+  if (Status fits = CheckPageOptions(command); !fits.ok()) return console.Report(fits.error());
   if (!command.diff.empty()) return ExplainDiff(command, console);
   if (command.file.empty()) return console.Report(FileMissing("explain"));
   if (command.xla_dump) return ExplainXlaDump(command, console);
@@ -89,11 +122,17 @@ int Explain(const ExplainCommand& command, Console& console) {
   if (std::optional<int> output = ExplainRule(command, console)) return *output;
   Result<ExplainRequest> request = RequestOf(command);
   if (!request.ok()) return console.Report(request.error());
+  int programs = 0;
   return ForEachProgram(command.file, console, [&](Module& program, std::string_view source) {
     if (program.entry() == nullptr) return 0;
     Result<std::string> text = Explained(CloneModule(program), request.value());
     if (!text.ok()) return console.Report(text.error(), source);
-    console.Out(text.value());
+    if (command.html.empty()) {
+      console.Out(text.value());
+    } else {
+      Status written = WritePage(PageFile(command.html, ++programs), text.value(), console);
+      if (!written.ok()) return console.Report(written.error());
+    }
     Status checked = CheckExplained(command, request.value(), program, console);
     return checked.ok() ? 0 : console.Report(checked.error(), source);
   });

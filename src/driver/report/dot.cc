@@ -1,7 +1,9 @@
+#include <optional>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
+#include "driver/report/stored_values.h"
 #include "driver/report/views.h"
 #include "driver/report/write.h"
 
@@ -19,7 +21,7 @@ std::string Quoted(std::string_view text) {
 
 class DotWriter {
  public:
-  explicit DotWriter(const CompileReport& report) : report_(report) {}
+  explicit DotWriter(const CompileReport& report) : report_(report), stored_(report) {}
 
   std::string Write(const std::string& title) {
     out_ = "digraph " + Quoted(title) + " {\n";
@@ -44,26 +46,12 @@ class DotWriter {
     for (size_t i = 0; i < step.instrs.size(); ++i)
       out_ += fmt::format("    {} [label={}];\n", NodeOf(number, i), Quoted(step.instrs[i]));
     out_ += "  }\n";
-    for (const Instr* value : step.made) producers_[value] = number;
-  }
-
-  // The value under which these bytes are stored: looks through renames and reshapes.
-  const Instr* StoredAs(const Instr* value) const {
-    while (!producers_.contains(value) && value->operand_count() == 1 && IsName(*value))
-      value = value->operand(0);
-    return value;
-  }
-
-  static bool IsName(const Instr& instr) {
-    return instr.op() == Op::kBitcast || instr.op() == Op::kReshape ||
-           instr.op() == Op::kGetTupleElement || instr.op() == Op::kCopy;
   }
 
   // A step, or a node outside of all steps: a parameter, a loop.
   std::string SourceOf(const Instr* value) {
-    const Instr* stored = StoredAs(value);
-    if (auto made = producers_.find(stored); made != producers_.end())
-      return NodeOf(made->second, 0);
+    const Instr* stored = stored_.StoredAs(value);
+    if (std::optional<size_t> step = stored_.StepOf(stored)) return NodeOf(*step, 0);
     auto [at, is_new] = outside_.try_emplace(stored, outside_.size());
     std::string node = fmt::format("v{}", at->second);
     if (is_new)
@@ -95,8 +83,9 @@ class DotWriter {
   }
 
   const CompileReport& report_;
+  StoredValues stored_;
   std::string out_;
-  std::unordered_map<const Instr*, size_t> producers_, outside_;
+  std::unordered_map<const Instr*, size_t> outside_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "driver/compile/event_sink.h"
 #include "driver/compile/named_options.h"
 #include "driver/report/contractions.h"
+#include "driver/report/page.h"
 #include "driver/report/targets.h"
 #include "driver/report/views.h"
 #include "driver/report/write.h"
@@ -83,8 +84,11 @@ Result<std::string> ComparedDevices(const Module& module, const ExplainRequest& 
 
 // The answer for a program that only `tokamak run --backend interp` runs, because no buffer can
 // hold its results.
-std::string InterpretedText(const Error& why, const ExplainRequest& request) {
-  if (request.json) return LineOfJson({{"target", request.target}, {"interpreted", why.message}});
+std::string InterpretedText(const Error& why, const std::string& program,
+                            const ExplainRequest& request) {
+  json data = {{"target", request.target}, {"interpreted", why.message}};
+  if (request.html) return PageOf(program, data);
+  if (request.json) return LineOfJson(data);
   return "the whole program is interpreted: " + why.message + "\n";
 }
 
@@ -101,15 +105,18 @@ Result<Target> TargetOf(const ExplainRequest& request) {
 }
 
 Result<std::string> Explained(std::unique_ptr<Module> module, const ExplainRequest& request) {
+  if (!request.targets.empty() && request.html)
+    return MakeError(ErrorCode::kOptionValue, "explain: html: a page shows one target");
   if (!request.targets.empty()) return ComparedDevices(*module, request);
   TOK_TRY(Target target, TargetOf(request));
   bool compares = request.compare && request.kernel.empty() && !request.dot && !request.lints;
   std::unique_ptr<Module> before = compares ? CloneModule(*module) : nullptr;
+  std::string name = module->name();
   Result<std::shared_ptr<const Compilation>> compiled =
       Compile(std::move(module), target, request.compile);
   if (!compiled.ok() && compiled.error().code == ErrorCode::kUnsupportedResult &&
       !request.compile.require_kernels)
-    return InterpretedText(compiled.error(), request);
+    return InterpretedText(compiled.error(), name, request);
   TOK_TRY(std::shared_ptr<const Compilation> made, std::move(compiled));
   if (!request.write_plan.empty())
     TOK_RETURN_IF_ERROR(WriteFileBytes(request.write_plan, ToJson(PlanOf(*made))));
@@ -139,11 +146,12 @@ Result<std::string> Explained(std::shared_ptr<const Compilation> compilation,
   if (lists) {
     TOK_TRY(contractions, ContractionsOf(report, request.report));
   }
-  if (!request.json)
+  if (!request.json && !request.html)
     return TextOf(report, records) + (lists ? TextOf(contractions) : "") + TextOf(lints.all);
   json out = JsonOf(report, made.target.name);
   if (lists) out["contractions"] = JsonOf(contractions);
   out["lints"] = JsonOf(lints.all);
+  if (request.html) return PageOf(made.module->name(), WithPageData(report, std::move(out)));
   return LineOfJson(out);
 }
 
@@ -187,6 +195,8 @@ Status SetExplainOption(ExplainRequest& request, std::string_view name, const st
     request.compare = truth;
   } else if (name == "dot") {
     request.dot = truth;
+  } else if (name == "html") {
+    request.html = truth;
   } else if (name == "lints") {
     request.lints = truth;
   } else if (name == "contractions") {

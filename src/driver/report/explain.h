@@ -24,6 +24,7 @@ struct ExplainRequest {
   bool lints = false;      // print only the lints
   bool contractions = false;  // also the ways to compute each contraction
   bool dot = false;           // for Graphviz
+  bool html = false;          // a page for browsers (page.h)
   std::string write_plan;     // file to write the plan to; empty: none
   std::string kernel;         // print only this kernel, as kernel IR and as code
   // "host,h200": compares these targets.

@@ -83,15 +83,20 @@ Result<std::string> CodeOfLaunch(const LoweredProgram& program, const RunStep& l
 
 }  // namespace
 
+std::string KernelFormOf(const CompileReport& report, size_t kernel) {
+  Kernel shown = report.program().kernels[kernel];
+  shown.notes = NotesOf(report.program().sources[kernel].region);
+  return WriteKernel(shown);
+}
+
 Result<std::vector<KernelView>> KernelsNamed(const CompileReport& report, std::string_view name) {
   std::vector<KernelView> views;
   bool for_gpu = report.machine().is_gpu();
   std::vector<size_t> numbers = NumbersOf(report, name);
   const RunStep* launch = for_gpu ? LaunchOf(report, numbers) : nullptr;
   for (size_t number : numbers) {
-    Kernel kernel = report.program().kernels[number];
-    kernel.notes = NotesOf(report.program().sources[number].region);
-    KernelView view{kernel.name, WriteKernel(kernel), "", for_gpu ? "cuda" : "llvm"};
+    const Kernel& kernel = report.program().kernels[number];
+    KernelView view{kernel.name, KernelFormOf(report, number), "", for_gpu ? "cuda" : "llvm"};
     bool is_last = views.size() + 1 == numbers.size();
     Result<std::string> code = launch == nullptr ? CodeOf(kernel, for_gpu)
                                : is_last         ? CodeOfLaunch(report.program(), *launch)

@@ -20,6 +20,9 @@ struct KernelView {
 // none.
 Result<std::vector<KernelView>> KernelsNamed(const CompileReport& report, std::string_view name);
 
+// Kernel IR of a kernel of the program, with notes on the instructions behind it.
+std::string KernelFormOf(const CompileReport& report, size_t kernel);
+
 // Graphviz text: a cluster per kernel, edges between them labelled with bytes.
 std::string DotOf(const CompileReport& report, const std::string& title);
 

@@ -1,0 +1,64 @@
+// The table of steps: sorted by any column, filtered by text.
+
+const kernelColumns = [
+  {name: "#", of: step => step.number, show: step => String(step.number + 1), isNumber: true},
+  {name: "step", of: step => step.name, show: step => stepLink(step.number)},
+  {name: "kind", of: step => step.library || step.generator},
+  {name: "phase", of: step => step.phase},
+  {name: "runs", of: step => step.runs, show: step => step.calls === null ? "data-dependent" : String(step.runs), isNumber: true},
+  {name: "predicted", of: step => step.predicted_us, show: step => shownUs(step.predicted_us), isNumber: true},
+  {name: "measured", of: step => step.measured_us, show: step => shownUs(step.measured_us), isNumber: true, isShown: isMeasured},
+  {name: "of the total", of: step => step.total, show: step => shownPercent(step.total / totalUs), isNumber: true},
+  {name: "bytes", of: step => step.bytes, show: step => shownBytes(step.bytes), isNumber: true},
+  {name: "bound by", of: step => step.cost ? step.cost.binding : ""},
+  {name: "roofline", of: step => step.roofline, show: step => shownPercent(step.roofline), isNumber: true,
+    help: "the greater of the times that memory and arithmetic alone take, as a part of the step's time"},
+  {name: "registers", of: step => step.registers ?? null, show: step => step.registers === undefined ? "" : String(Math.round(step.registers)), isNumber: true},
+  {name: "shared", of: step => step.shared_bytes ?? null, show: step => step.shared_bytes ? shownBytes(step.shared_bytes) : "", isNumber: true},
+  {name: "ops", of: step => step.ops, isNumber: true},
+  {name: "source line", of: step => step.lines[0] || "", show: step => {
+    const shown = step.graph.lines.slice(0, 2).flatMap((line, at) => at ? [", ", lineLink(line)] : [lineLink(line)]);
+    return step.graph.lines.length > 2 ? [...shown, ` and ${step.graph.lines.length - 2} more`] : shown;
+  }},
+].filter(column => column.isShown !== false);
+
+function compared(a, b) {
+  if (a === null || a === undefined) return b === null || b === undefined ? 0 : -1;
+  if (b === null || b === undefined) return 1;
+  return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
+}
+
+function kernelsView() {
+  let sortedBy = 0, isDescending = false, selected = null;
+  const body = element("tbody");
+  const heads = kernelColumns.map((column, at) => element("th", {scope: "col", title: column.help || null},
+    element("button", {type: "button", onclick: () => { isDescending = sortedBy === at ? !isDescending : Boolean(column.isNumber) && at > 0; sortedBy = at; draw(); }}, column.name)));
+  const filter = element("input", {type: "search", placeholder: "Filter by name, kind, line or instruction", "aria-label": "Filter the steps", oninput: () => draw()});
+  const count = element("span", {role: "status"});
+
+  function isWanted(step) {
+    const text = filter.value.trim().toLowerCase();
+    return !text || [step.name, step.generator, step.library || "", ...step.lines, ...step.instrs].some(word => word.toLowerCase().includes(text));
+  }
+  function draw() {
+    const {of} = kernelColumns[sortedBy];
+    const wanted = steps.filter(isWanted).sort((a, b) => (isDescending ? -1 : 1) * compared(of(a), of(b)) || a.number - b.number);
+    heads.forEach((head, at) => head.setAttribute("aria-sort", at === sortedBy ? (isDescending ? "descending" : "ascending") : "none"));
+    body.replaceChildren(...wanted.map(step => element("tr", {class: step.number === selected ? "selected" : null, id: `row-${step.number}`},
+      kernelColumns.map(({of, show, isNumber}) => element("td", {class: isNumber ? "number" : null}, show ? show(step) : String(of(step)))))));
+    count.textContent = `${wanted.length} of ${counted(steps.length, "step")}, ${shownUs(wanted.reduce((sum, step) => sum + step.total, 0))}`;
+  }
+
+  draw();
+  return {
+    name: "Kernels",
+    node: element("section", {}, element("div", {class: "bar"}, filter, count),
+      element("div", {class: "scroller"}, element("table", {class: "steps"}, element("thead", {}, element("tr", {}, heads)), body))),
+    select: (kind, number) => {
+      selected = kind === "step" ? number : null;
+      for (const row of body.querySelectorAll(".selected")) row.classList.remove("selected");
+      const row = selected === null ? null : body.querySelector(`#row-${selected}`);
+      if (row) row.classList.add("selected");
+    },
+  };
+}

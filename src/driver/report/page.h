@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "driver/report/compile_report.h"
+
+namespace tokamak {
+
+// The report as JSON (write.h), with the parts that only pages have (page_data.h).
+nlohmann::json WithPageData(const CompileReport& report, nlohmann::json data);
+
+// The compile report as one HTML file that needs no other file and no network: the templates of
+// src/driver/report/html around `data`.
+std::string PageOf(const std::string& title, const nlohmann::json& data);
+
+}  // namespace tokamak

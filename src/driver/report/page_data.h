@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "driver/report/compile_report.h"
+
+// What the HTML report shows besides JsonOf(report): parts of the JSON that is embedded in a page
+// (page.h). Steps are numbered from 0 in the order of CompileReport::steps, which is that of
+// "kernels" in the JSON.
+
+namespace tokamak {
+
+// The program that ran, after all passes: instructions with operands, shapes, source lines and the
+// steps that compute them; the computations that steps execute; arrays that are stored between
+// steps, with the part of the predicted time that their traffic takes.
+nlohmann::json GraphOf(const CompileReport& report);
+
+// The live ranges of temporary arrays in numbers of steps, and bytes that are allocated throughout.
+nlohmann::json MemoryOf(const CompileReport& report);
+
+// Kernel IR of the steps, the longest first, up to a limit in all.
+nlohmann::json KernelFormsOf(const CompileReport& report);
+
+// The lines of the program's file and of Python sources around those that `lines` (of GraphOf)
+// names, where the files can be read: as named, or relative to the folder of `program_file`.
+nlohmann::json SourcesOf(const nlohmann::json& lines, const std::string& program_file);
+
+}  // namespace tokamak
