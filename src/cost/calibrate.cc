@@ -95,7 +95,7 @@ class Calibration {
   Status Launches() {
     std::vector<Kernel> kernels = {EmptyKernel(1, machine_), EmptyKernel(4096, machine_)};
     TOK_TRY(std::vector<double> us, measurer_.Micros(kernels, 1));
-    rates_.step_us = us[0];
+    TOK_TRY(rates_.step_us, measurer_.StepMicros(kernels[0]));
     rates_.task_us = std::max((us[1] - us[0]) / 4095, 1e-5);
     return Threads();
   }

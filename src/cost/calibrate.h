@@ -21,6 +21,8 @@ class Measurer {
   // on the calling thread, minimum of several runs. Otherwise distributed over `threads` threads,
   // median.
   virtual Result<std::vector<double>> Micros(std::span<const Kernel> kernels, int64_t threads) = 0;
+  // Microseconds of one of many steps of a program that launch a kernel on the calling thread.
+  virtual Result<double> StepMicros(const Kernel& kernel) = 0;
   // Reports progress: `what` is a phase ("bandwidth of one core"), `fraction` the completed part.
   virtual void Progress(const std::string& what, double fraction) = 0;
 };

@@ -37,10 +37,19 @@ class HostMeasurer final : public Measurer {
     TOK_TRY(KernelCodes codes, MakeCodes(copies, KernelBackend::kMachineCode));
     std::vector<double> times;
     for (size_t i = 0; i < copies.size(); ++i) {
-      TOK_TRY(double us, Measure(copies[i], *codes.all[i], threads));
+      TOK_TRY(double us, Measure(copies[i], *codes.all[i], threads, 1));
       times.push_back(us);
     }
     return times;
+  }
+
+  Result<double> StepMicros(const Kernel& kernel) override {
+    // Enough to hide what a whole run costs beside its steps (chosen).
+    constexpr size_t kSteps = 256;
+    std::vector<Kernel> copies = {kernel};
+    TOK_TRY(KernelCodes codes, MakeCodes(copies, KernelBackend::kMachineCode));
+    TOK_TRY(double us, Measure(copies[0], *codes.all[0], 1, kSteps));
+    return us / kSteps;
   }
 
   void Progress(const std::string& what, double fraction) override {
@@ -82,7 +91,9 @@ class HostMeasurer final : public Measurer {
       std::memcpy(to + at, block.data(), std::min(block.size(), bytes - at));
   }
 
-  Result<double> Measure(const Kernel& kernel, const KernelCode& code, int64_t threads) {
+  // Of a program of `launches` steps.
+  Result<double> Measure(const Kernel& kernel, const KernelCode& code, int64_t threads,
+                         size_t launches) {
     std::vector<Memory> arrays;
     std::vector<std::byte*> memories;
     RunStep step{.kind = StepKind::kLaunch};
@@ -98,7 +109,7 @@ class HostMeasurer final : public Measurer {
     step.min_chunk = threads > 1 ? 1 : step.grid;
     const KernelCode* codes[] = {&code};
     StepContext context{.memories = memories, .kernels = codes, .products = {}, .functions = {}};
-    const std::vector<RunStep> steps = {std::move(step)};
+    const std::vector<RunStep> steps(launches, step);
     // Repeat until the time can be resolved by the clock.
     int64_t runs = 1;
     std::vector<double> times;
