@@ -49,20 +49,6 @@ std::vector<const Instr*> OperandsOf(const DotChain& chain) {
   return operands;
 }
 
-// The chain that ends at a dot or a reduction, with its own reductions inside if one pass over the
-// columns suffices for them.
-std::optional<ChainSlice> BestSliceOf(const Instr& last) {
-  if (std::optional<ChainSlice> slice = ChainSliceOf(last, ChainReductions::kInside)) {
-    DotChain chain;
-    std::optional<DimsAlong> along;
-    RunningChain running;
-    if (FindDotChain(slice->instrs, chain, along).empty() &&
-        AnalyzeRunningChain(chain, slice->instrs, *along, running).empty())
-      return slice;
-  }
-  return ChainSliceOf(last, ChainReductions::kGiven);
-}
-
 // Whether the columns of a second dot may fit a tile; it rules out most dots at once.
 bool MayBeSecond(const Instr& dot) {
   if (dot.op() != Op::kDot || !dot.shape().IsArray()) return false;
@@ -73,7 +59,7 @@ bool MayBeSecond(const Instr& dot) {
 // A kernel of the chain: a second dot's, or one that ends in a reduction.
 struct ChainPart {
   const Instr* last = nullptr;
-  ChainSlice slice;
+  const ChainSlice* slice = nullptr;
 };
 
 class ChainMove {
@@ -97,7 +83,7 @@ class ChainMove {
     for (int group : dropped_) change.removed.push_back(group);
     AddOthers(change);
     for (const ChainPart& part : parts_)
-      for (const Instr* operand : OperandsOf(part.slice.chain))
+      for (const Instr* operand : OperandsOf(part.slice->chain))
         AddStored(*OperandOf(*operand).stored, change);
     for (FusionGroup& group : change.added) InOrder(group.roots);
     return true;
@@ -144,7 +130,7 @@ class ChainMove {
   // Whether two second dots have the same rows and columns, and no reductions.
   static bool MayJoin(const ChainPart& x, const ChainPart& y) {
     auto contracts = [](const ChainPart& part) {
-      const DotChain& chain = part.slice.chain;
+      const DotChain& chain = part.slice->chain;
       Dims dims;
       for (const DotChain::First& first : chain.firsts)
         if (chain.column)
@@ -152,12 +138,12 @@ class ChainMove {
                                               first.along.begin()));
       return dims;
     };
-    auto shares = [&](const Instr* dot) { return y.slice.chain.IsFirst(*dot); };
-    if (x.slice.given.empty() || y.slice.given.empty()) return false;
-    for (size_t i = 0; i < x.slice.chain.firsts.size(); ++i) {
-      const Instr* dot = x.slice.chain.firsts[i].dot;
+    auto shares = [&](const Instr* dot) { return y.slice->chain.IsFirst(*dot); };
+    if (x.slice->given.empty() || y.slice->given.empty()) return false;
+    for (size_t i = 0; i < x.slice->chain.firsts.size(); ++i) {
+      const Instr* dot = x.slice->chain.firsts[i].dot;
       if (!shares(dot)) continue;
-      const auto& firsts = y.slice.chain.firsts;
+      const auto& firsts = y.slice->chain.firsts;
       auto j = static_cast<size_t>(std::ranges::find(firsts, dot, &DotChain::First::dot) -
                                    firsts.begin());
       Dims of_x = contracts(x), of_y = contracts(y);
@@ -195,17 +181,19 @@ class ChainMove {
       if (group >= 0 && !IsOfKernels(group) && !IsDropped(group)) dropped_.push_back(group);
     };
     for (const ChainPart& part : parts_) {
-      for (const Instr* instr : part.slice.instrs) add(*instr);
-      for (const Instr* operand : OperandsOf(part.slice.chain))
+      for (const Instr* instr : part.slice->instrs) add(*instr);
+      for (const Instr* operand : OperandsOf(part.slice->chain))
         for (const Instr* converted : OperandOf(*operand).converted) {
           add(*converted);
           converted_.push_back(converted);
         }
+      for (const Instr* mask : MasksOf(part))
+        if (!IsNeededBeside(*mask)) add(*mask);
     }
     auto has_others = [&](int group) {
       return std::ranges::any_of(candidate_.group(group).roots, [&](const Instr* root) {
         return !IsReductionOfPart(*root) && IsNeededBeside(*root) && IsOfChain(*root) &&
-               PartOfRows(*root) == nullptr;
+               !IsOfRowsOfPart(*root);
       });
     };
     while (true) {
@@ -215,13 +203,52 @@ class ChainMove {
     }
   }
 
-  // The part whose reductions alone a value follows from, such as the logarithms of sums; null if
-  // there is none. The part's kernel can store it.
-  const ChainPart* PartOfRows(const Instr& root) const {
-    auto part = std::ranges::find_if(parts_, [&](const ChainPart& other) {
-      return other.slice.given.empty() && IsOfRows(root, other.slice);
+  // Masks that the part reads: stored preds that follow from nothing as large as themselves, as
+  // those of causal attention and of dropout.
+  std::vector<const Instr*> MasksOf(const ChainPart& part) const {
+    std::vector<const Instr*> open, masks;
+    std::unordered_set<const Instr*> seen(part.slice->instrs.begin(), part.slice->instrs.end());
+    auto add_operands = [&](const Instr& value) {
+      for (const Instr* operand : value.operands())
+        if (seen.insert(operand).second) open.push_back(operand);
+    };
+    for (const Instr* instr : part.slice->instrs)
+      if (instr->op() != Op::kDot) add_operands(*instr);
+    while (!open.empty() && seen.size() < kMaxAfterFirst) {
+      const Instr& value = *open.back();
+      open.pop_back();
+      bool is_stored = candidate_.GroupOf(value) >= 0;
+      if (is_stored && IsMask(value)) masks.push_back(&value);
+      if (!is_stored && !candidate_.IsOutsideKernels(value)) add_operands(value);
+    }
+    return masks;
+  }
+  bool IsMask(const Instr& pred) const {
+    if (!pred.shape().IsArray() || pred.shape().type() != ElementType::kPred) return false;
+    std::vector<const Instr*> open = {&pred};
+    for (size_t i = 0; i < open.size(); ++i) {
+      const Instr& value = *open[i];
+      if (i > kMaxAfterFirst) return false;
+      bool is_given =
+          i > 0 && (candidate_.GroupOf(value) >= 0 || candidate_.IsOutsideKernels(value));
+      bool is_smaller =
+          value.shape().IsArray() && value.shape().ElementCount() < pred.shape().ElementCount();
+      if (is_given && is_smaller) continue;
+      bool is_cheap = value.info().Is(kElementwise) || IsFreeToRecompute(value) ||
+                      value.op() == Op::kTranspose || value.op() == Op::kConcatenate;
+      if (is_given || !is_cheap) return false;
+      for (const Instr* operand : value.operands())
+        if (!ContainsInstr(open, operand)) open.push_back(operand);
+    }
+    return true;
+  }
+
+  // Whether a value follows from the reductions of a part alone, such as the logarithms of sums. A
+  // kernel of the chain can store it.
+  bool IsOfRowsOfPart(const Instr& root) const {
+    return std::ranges::any_of(parts_, [&](const ChainPart& part) {
+      return part.slice->given.empty() && IsOfRows(root, *part.slice);
     });
-    return part == parts_.end() ? nullptr : &*part;
   }
   bool IsOfRows(const Instr& root, const ChainSlice& slice) const {
     std::vector<const Instr*> open = {&root};
@@ -244,7 +271,7 @@ class ChainMove {
   }
 
   // Whether a value that a dropped group stores is computed by the chain: it follows from the first
-  // dots or from what dropped groups store, or is a converted operand.
+  // dots, or is a converted operand.
   bool IsOfChain(const Instr& root) const {
     return ContainsInstr(converted_, &root) || DependsOnChain(root);
   }
@@ -253,33 +280,42 @@ class ChainMove {
     for (size_t i = 0; i < open.size(); ++i) {
       const Instr& value = *open[i];
       bool is_first = std::ranges::any_of(
-          parts_, [&](const ChainPart& part) { return part.slice.chain.IsFirst(value); });
+          parts_, [&](const ChainPart& part) { return part.slice->chain.IsFirst(value); });
+      if (is_first || i > kMaxAfterFirst) return true;
       int group = candidate_.GroupOf(value);
-      if (is_first || i > kMaxAfterFirst || (i > 0 && group >= 0 && IsDropped(group))) return true;
-      if (i > 0 && (group >= 0 || candidate_.IsOutsideKernels(value))) continue;
+      bool is_given = (group >= 0 && !IsDropped(group)) || candidate_.IsOutsideKernels(value);
+      if (i > 0 && is_given) continue;
       for (const Instr* operand : value.operands())
         if (!ContainsInstr(open, operand)) open.push_back(operand);
     }
     return false;
   }
 
-  // Values of rows that dropped groups store become results of the kernel that reduces the rows.
+  // Values of rows that dropped groups store become results of a kernel that reduces the rows.
   void AddRows() {
+    auto reduces_rows_of = [&](const Kernel& kernel, const Instr& root) {
+      return std::ranges::any_of(kernel.parts, [&](const ChainPart* part) {
+        return part->slice->given.empty() && IsOfRows(root, *part->slice);
+      });
+    };
     for (int group : dropped_)
       for (const Instr* root : candidate_.group(group).roots) {
-        const ChainPart* part = IsReductionOfPart(*root) ? nullptr : PartOfRows(*root);
-        if (part == nullptr || !IsNeededBeside(*root)) continue;
-        for (Kernel& kernel : kernels_)
-          if (std::ranges::count(kernel.parts, part) > 0) kernel.group.roots.push_back(root);
+        if (IsReductionOfPart(*root) || !IsNeededBeside(*root)) continue;
+        auto kernel = std::ranges::find_if(
+            kernels_, [&](const Kernel& other) { return reduces_rows_of(other, *root); });
+        if (kernel != kernels_.end()) kernel->group.roots.push_back(root);
       }
   }
 
-  // Other values of dropped groups, such as masks of dropout, are still stored.
+  // Other values of dropped groups are still stored, except masks: a thread would load single
+  // elements of them, and dead columns are known by their masks.
   void AddOthers(Change& change) const {
     for (int group : dropped_)
-      for (const Instr* root : candidate_.group(group).roots)
-        if (!IsReductionOfPart(*root) && !IsOfChain(*root))
+      for (const Instr* root : candidate_.group(group).roots) {
+        bool is_only_mask = !IsNeededBeside(*root) && IsMask(*root);
+        if (!IsReductionOfPart(*root) && !IsOfChain(*root) && !is_only_mask)
           change.added.push_back(FusionGroup{{root}, {}});
+      }
   }
 
   // Reductions become roots of a kernel that computes them, or have their own.
@@ -292,8 +328,8 @@ class ChainMove {
       bool is_added = false;
       for (size_t i = 0; i < dots && !is_added; ++i)
         for (const ChainPart* other : kernels_[i].parts)
-          if (!is_added && other->slice.given.empty() &&
-              ContainsInstr(other->slice.instrs, part.last)) {
+          if (!is_added && other->slice->given.empty() &&
+              ContainsInstr(other->slice->instrs, part.last)) {
             kernels_[i].group.roots.push_back(part.last);
             is_added = true;
           }
@@ -301,7 +337,8 @@ class ChainMove {
     }
   }
 
-  // Values that other groups still store are computed again, except reductions that are given.
+  // Values that other groups still store, and masks, are computed again, except reductions that are
+  // given.
   bool SetRecomputed() {
     for (Kernel& kernel : kernels_) {
       std::vector<const Instr*>& recomputed = kernel.group.recomputed;
@@ -312,9 +349,13 @@ class ChainMove {
         if (is_stored && !ContainsInstr(recomputed, &value)) recomputed.push_back(&value);
       };
       for (const ChainPart* part : kernel.parts) {
-        for (const Instr* instr : part->slice.instrs) add(*instr);
-        for (const Instr* operand : OperandsOf(part->slice.chain))
+        for (const Instr* instr : part->slice->instrs) add(*instr);
+        for (const Instr* operand : OperandsOf(part->slice->chain))
           for (const Instr* converted : OperandOf(*operand).converted) add(*converted);
+        for (const Instr* mask : MasksOf(*part)) {
+          if (IsNeededBeside(*mask) && !ContainsInstr(recomputed, mask)) recomputed.push_back(mask);
+          add(*mask);
+        }
       }
     }
     return true;
@@ -345,7 +386,8 @@ class ChainMove {
 
 // All second dots that use a first dot of the slice, or of each other's, with the reductions that
 // they need; ordered.
-std::vector<ChainPart> PartsOf(const CandidatePlan& candidate, const ChainSlice& start) {
+std::vector<ChainPart> PartsOf(const CandidatePlan& candidate, const ChainSlice& start,
+                               ChainSlices& slices) {
   std::vector<ChainPart> parts;
   std::unordered_set<const Instr*> seen;
   std::vector<const Instr*> open;
@@ -354,9 +396,9 @@ std::vector<ChainPart> PartsOf(const CandidatePlan& candidate, const ChainSlice&
       if (seen.insert(first.dot).second) open.push_back(first.dot);
   };
   auto add = [&](const Instr& last) {
-    std::optional<ChainSlice> slice = BestSliceOf(last);
+    const ChainSlice* slice = slices.BestOf(last);
     bool is_known = std::ranges::count(parts, &last, &ChainPart::last) > 0;
-    if (slice && !is_known) parts.push_back({&last, std::move(*slice)});
+    if (slice != nullptr && !is_known) parts.push_back({&last, slice});
   };
   add_firsts(start);
   while (!open.empty() && seen.size() < kMaxAfterFirst) {
@@ -371,13 +413,12 @@ std::vector<ChainPart> PartsOf(const CandidatePlan& candidate, const ChainSlice&
       if (!MayBeSecond(*user) || candidate.ComputedIn(*user).size() != 1) continue;
       size_t before = parts.size();
       add(*user);
-      if (parts.size() > before) add_firsts(parts.back().slice);
+      if (parts.size() > before) add_firsts(*parts.back().slice);
     }
   }
   // Reductions that follow from the first dots.
   for (size_t i = 0; i < parts.size(); ++i) {
-    std::vector<const Instr*> given = parts[i].slice.given;
-    for (const Instr* reduce : given)
+    for (const Instr* reduce : parts[i].slice->given)
       if (seen.contains(reduce)) add(*reduce);
   }
   std::ranges::sort(parts, {},
@@ -387,7 +428,7 @@ std::vector<ChainPart> PartsOf(const CandidatePlan& candidate, const ChainSlice&
 
 void AddMove(const CandidatePlan& candidate, int group, std::vector<ChainPart> parts,
              std::vector<Move>& moves) {
-  const DotChain& chain = parts[0].slice.chain;
+  const DotChain& chain = parts[0].slice->chain;
   const Instr& scores = chain.scores();
   ChainMove move(candidate, std::move(parts));
   Change change;
@@ -398,23 +439,24 @@ void AddMove(const CandidatePlan& candidate, int group, std::vector<ChainPart> p
 
 }  // namespace
 
-void AddChainMoves(const CandidatePlan& candidate, int group, std::vector<Move>& moves) {
-  if (candidate.computation().CountOf(Op::kDot) < 2) return;
+void AddChainMoves(const CandidatePlan& candidate, int group, ChainSlices& slices,
+                   std::vector<Move>& moves) {
+  if (!slices.has_kernels() || candidate.computation().CountOf(Op::kDot) < 2) return;
   const std::vector<const Instr*>& instrs = candidate.region(group).instrs;
   for (const Instr* instr : instrs) {
     if (!MayBeSecond(*instr) || candidate.ComputedIn(*instr).size() != 1) continue;
-    std::optional<ChainSlice> slice = BestSliceOf(*instr);
-    if (!slice || ContainsInstr(instrs, &slice->chain.scores())) continue;
-    std::vector<ChainPart> parts = PartsOf(candidate, *slice);
+    const ChainSlice* slice = slices.BestOf(*instr);
+    if (slice == nullptr || ContainsInstr(instrs, &slice->chain.scores())) continue;
+    std::vector<ChainPart> parts = PartsOf(candidate, *slice, slices);
     // Enumerated once, at the first of the second dots that read stored values of the chain.
     auto first = std::ranges::find_if(parts, [&](const ChainPart& part) {
       return part.last->op() == Op::kDot &&
              !ContainsInstr(candidate.region(candidate.ComputedIn(*part.last)[0]).instrs,
-                            &part.slice.chain.scores());
+                            &part.slice->chain.scores());
     });
     bool is_single = slice->given.empty() && parts.size() > 1;
     if (first != parts.end() && first->last == instr) AddMove(candidate, group, parts, moves);
-    if (is_single) AddMove(candidate, group, {{instr, std::move(*slice)}}, moves);
+    if (is_single) AddMove(candidate, group, {{instr, slice}}, moves);
   }
 }
 

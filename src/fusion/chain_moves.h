@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "fusion/chain_slices.h"
 #include "fusion/moves.h"
 
 namespace tokamak {
@@ -15,6 +16,9 @@ namespace tokamak {
 //   * Other second dots load the results of reductions. Those are stored by a second dot that
 //     computes them anyway, or else by a kernel that ends in the reduction.
 //   * Groups that then store nothing that others read are removed.
-void AddChainMoves(const CandidatePlan& candidate, int group, std::vector<Move>& moves);
+//
+// There are none if the machine has no kernels for chains.
+void AddChainMoves(const CandidatePlan& candidate, int group, ChainSlices& slices,
+                   std::vector<Move>& moves);
 
 }  // namespace tokamak

@@ -1,11 +1,9 @@
 #include "fusion/choose_schedules.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
-#include "cost/work.h"
 #include "fusion/make_region.h"
 #include "fusion/region_costs.h"
 
@@ -26,38 +24,36 @@ constexpr size_t kMinScheduleBudget = 2000, kBudgetPerValue = 1;
 
 // Kernels of equal regions.
 struct EqualKernels {
+  ScheduleComparison* comparison = nullptr;
   std::vector<size_t> kernels = {};  // indices into the plan, ascending
-  CostEstimate preferred;            // of one of them
-  double us() const { return preferred.total() * static_cast<double>(kernels.size()); }
+  double us() const { return comparison->preferred.total() * static_cast<double>(kernels.size()); }
 };
-
-struct CheapestSchedule {
-  Schedule schedule;
-  double us = 0;
-  size_t compared = 0;  // schedules whose cost is known, without the preferred one
-};
+using CheapestSchedule = ScheduleComparison::Cheapest;
 
 class ScheduleChooser {
  public:
   ScheduleChooser(ComputationPlan& plan, const ScheduleOptions& options, KernelCache& kernel_cache,
-                  DecisionLog& log)
+                  ScheduleComparisons& comparisons, DecisionLog& log)
       : plan_(plan),
         options_(options),
         kernel_cache_(kernel_cache),
+        comparisons_(comparisons),
         machine_(kernel_cache.machine()),
         log_(log),
         compares_all_(options.mode == ScheduleMode::kCheapest),
         margin_(compares_all_ ? 0 : kScheduleMargin) {}
 
-  void Run() {
+  // Returns the microseconds that it saves.
+  double Run() {
     for (PlannedKernel& planned : plan_.kernels)
       if (const Schedule* forced = ForcedScheduleOf(planned.region, options_))
         Rebuild(planned, *forced);
-    if (options_.mode == ScheduleMode::kPreferred) return;
+    if (options_.mode == ScheduleMode::kPreferred) return 0;
     for (const EqualKernels& equal : Collect()) {
       if (!compares_all_ && effort_ >= budget_) break;
       Compare(equal);
     }
+    return saved_us_;
   }
 
  private:
@@ -72,10 +68,12 @@ class ScheduleChooser {
       if (!compares_all_ &&
           (!IsPredictable(planned.kind, machine_.is_gpu()) || IsLargeBulk(planned)))
         continue;
-      auto [it, is_new] =
-          numbers.try_emplace(kernel_cache_.hasher().ExactHashOf(planned.region), all.size());
+      uint64_t hash = kernel_cache_.hasher().ExactHashOf(planned.region);
+      auto [it, is_new] = numbers.try_emplace(hash, all.size());
       if (is_new) {
-        all.push_back({.preferred = CostOf(planned.built)});
+        auto [comparison, is_first] = comparisons_.try_emplace(hash);
+        if (is_first) comparison->second.preferred = CostOf(planned.built);
+        all.push_back({.comparison = &comparison->second});
         budget_ += kBudgetPerValue * planned.built.kernel.nodes.size();
       }
       all[it->second].kernels.push_back(k);
@@ -83,7 +81,8 @@ class ScheduleChooser {
     budget_ = std::max(budget_, kMinScheduleBudget);
     if (!compares_all_)
       std::erase_if(all, [](const EqualKernels& equal) {
-        return equal.preferred.launch > kMaxLaunchShare * equal.preferred.total();
+        const CostEstimate& preferred = equal.comparison->preferred;
+        return preferred.launch > kMaxLaunchShare * preferred.total();
       });
     std::stable_sort(all.begin(), all.end(),
                      [](const EqualKernels& x, const EqualKernels& y) { return x.us() > y.us(); });
@@ -100,13 +99,15 @@ class ScheduleChooser {
 
   void Compare(const EqualKernels& equal) {
     const PlannedKernel& planned = plan_.kernels[equal.kernels[0]];
-    CheapestSchedule cheapest = FindCheapest(planned);
+    if (!equal.comparison->cheapest) equal.comparison->cheapest = FindCheapest(planned);
+    const CheapestSchedule& cheapest = *equal.comparison->cheapest;
     if (cheapest.compared == 0) return;
-    double before = equal.preferred.total();
+    double before = equal.comparison->preferred.total();
     Schedule preferred = *planned.built.schedule;
     bool is_better = cheapest.us < (1 - margin_) * before;
     for (size_t k : equal.kernels)
       is_better = is_better && Rebuild(plan_.kernels[k], cheapest.schedule);
+    if (is_better) saved_us_ += (before - cheapest.us) * static_cast<double>(equal.kernels.size());
     Log(equal, preferred, cheapest, is_better);
   }
 
@@ -144,7 +145,7 @@ class ScheduleChooser {
   void Log(const EqualKernels& equal, const Schedule& preferred, const CheapestSchedule& cheapest,
            bool is_better) {
     const PlannedKernel& planned = plan_.kernels[equal.kernels[0]];
-    double before = equal.preferred.total();
+    double before = equal.comparison->preferred.total();
     std::string because =
         fmt::format("{} costs {:.2f} times as much, not less than {:.2f}",
                     ToString(cheapest.schedule), cheapest.us / before, 1 - margin_);
@@ -169,11 +170,13 @@ class ScheduleChooser {
   ComputationPlan& plan_;
   const ScheduleOptions& options_;
   KernelCache& kernel_cache_;
+  ScheduleComparisons& comparisons_;
   const Machine& machine_;
   DecisionLog& log_;
   bool compares_all_;  // without a budget
   double margin_;
   size_t budget_ = 0, effort_ = 0;  // in kernel IR values
+  double saved_us_ = 0;
 };
 
 }  // namespace
@@ -186,9 +189,10 @@ bool HasSamePrecision(const Schedule& x, const Schedule& y) {
   return (x.split_k > 1) == (y.split_k > 1);
 }
 
-void ChooseSchedules(ComputationPlan& plan, const ScheduleOptions& options,
-                     KernelCache& kernel_cache, DecisionLog& log) {
-  ScheduleChooser(plan, options, kernel_cache, log).Run();
+double ChooseSchedules(ComputationPlan& plan, const ScheduleOptions& options,
+                       KernelCache& kernel_cache, ScheduleComparisons& comparisons,
+                       DecisionLog& log) {
+  return ScheduleChooser(plan, options, kernel_cache, comparisons, log).Run();
 }
 
 }  // namespace tokamak

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <optional>
+#include <unordered_map>
+
+#include "cost/work.h"
 #include "explain/decision.h"
 #include "fusion/kernel_cache.h"
 #include "fusion/plan.h"
@@ -21,6 +25,20 @@ bool IsPredictable(GeneratorKind kind, bool is_gpu);
 // with split_k does not use TF32.
 bool HasSamePrecision(const Schedule& x, const Schedule& y);
 
+// What has been compared for the kernels of equal regions.
+struct ScheduleComparison {
+  CostEstimate preferred;
+  // The cheapest other schedule, its cost, and how many were compared; nullopt: none yet.
+  struct Cheapest {
+    Schedule schedule;
+    double us = 0;
+    size_t compared = 0;
+  };
+  std::optional<Cheapest> cheapest = {};
+};
+// By the exact hash of the region. Plans of one computation share them.
+using ScheduleComparisons = std::unordered_map<uint64_t, ScheduleComparison>;
+
 // The last step of planning: builds kernels with the schedules that the user forces on them, if
 // these fit. For all others it compares the modeled cost of the first schedules (gen/schedule.h)
 // with that of the preferred one, and builds the kernel again with the cheapest if that saves more
@@ -30,8 +48,9 @@ bool HasSamePrecision(const Schedule& x, const Schedule& y);
 // guide (IsPredictable), those whose launch takes most of their time, and those that remain when
 // the budget of built kernel IR is spent. The choice depends only on the plan and the rates of the
 // machine. It never changes the precision of a dot (HasSamePrecision), but may change the order in
-// which a kernel adds.
-void ChooseSchedules(ComputationPlan& plan, const ScheduleOptions& options,
-                     KernelCache& kernel_cache, DecisionLog& log);
+// which a kernel adds. Returns the modeled microseconds that it saves.
+double ChooseSchedules(ComputationPlan& plan, const ScheduleOptions& options,
+                       KernelCache& kernel_cache, ScheduleComparisons& comparisons,
+                       DecisionLog& log);
 
 }  // namespace tokamak

@@ -54,8 +54,8 @@ uint64_t MoveHasher::HashOf(const Move& move) {
     added += own.digest();
   }
   hasher.Add(added);
-  // The position of an internal value that becomes a root.
-  if (candidate_.GroupOf(*move.subject) < 0)
+  // The position of an internal value that becomes a root or an input.
+  if (candidate_.GroupOf(*move.subject) < 0 || move.rule == "fusion.load")
     hasher.Add(candidate_.CanonicalNumberIn(move.change.removed[0], *move.subject));
   return hasher.digest();
 }

@@ -51,7 +51,8 @@ struct EvaluatedMove {
 //   - these groups together have the same number of distinct instructions;
 //   - the new groups have corresponding roots;
 //   - corresponding groups, replaced and new, have the same number of recomputed values;
-//   - a subject that no group stores has the same canonical number in the first replaced group.
+//   - a subject that no group stores, or that the first replaced group computes only to load it
+//     instead, has the same canonical number in that group.
 //
 // It does not matter which arrays the inputs and roots are, so moves of identical layers have equal
 // hashes.

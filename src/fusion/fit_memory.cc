@@ -77,7 +77,7 @@ class MemoryFitter {
     EvaluatedMove best;
     size_t tries = 0;
     for (int group : GroupsAtPeak())
-      for (Move& move : MovesOf(candidate_, group, costs_.machine())) {
+      for (Move& move : MovesOf(candidate_, group, costs_.chain_slices())) {
         if (tries >= kMaxTries) break;
         std::vector<FusedRegion> regions = candidate_.RegionsAfter(move.change);
         if (!IsLegal(move.change, regions, candidate_, costs_)) continue;

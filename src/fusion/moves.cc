@@ -28,11 +28,12 @@ class MoveEnumerator {
   MoveEnumerator(const CandidatePlan& candidate, int group)
       : candidate_(candidate), group_(group) {}
 
-  std::vector<Move> Run(const Machine& machine) {
-    if (machine.async_multiply) AddChainMoves(candidate_, group_, moves_);
+  std::vector<Move> Run(ChainSlices& slices) {
+    AddChainMoves(candidate_, group_, slices, moves_);
     for (const Instr* input : candidate_.region(group_).inputs) {
       if (const Instr* stored = candidate_.StoredValueOf(*input)) AddOfInput(*input, *stored);
     }
+    AddLoads();
     AddSiblings(Pairs::kAfter);
     AddSplits();
     AddStores();
@@ -149,6 +150,19 @@ class MoveEnumerator {
     FusionGroup recomputed = Own();
     Recompute(recomputed, input);
     Add("fusion.recompute", value, *OwnRoot(), Single({group_}, std::move(recomputed)));
+  }
+
+  // Undoes AddRecompute.
+  void AddLoads() {
+    for (const Instr* value : Own().recomputed) {
+      int producer = candidate_.GroupOf(*value);
+      bool is_computed = std::ranges::count(candidate_.ComputedIn(*value), group_) > 0;
+      if (producer < 0 || producer == group_ || !is_computed) continue;
+      FusionGroup loads = Own();
+      std::erase_if(loads.recomputed,
+                    [&](const Instr* instr) { return candidate_.StoredValueOf(*instr) == value; });
+      Add("fusion.load", *value, *OwnRoot(), Single({group_}, std::move(loads)));
+    }
   }
 
   // The group computes an input itself, including the aliases back to the stored value.
@@ -289,11 +303,15 @@ class MoveEnumerator {
 
   void AddStores() {
     const FusedRegion& region = candidate_.region(group_);
+    bool has_dot = std::ranges::any_of(region.instrs,
+                                       [](const Instr* instr) { return instr->op() == Op::kDot; });
     for (const Instr* instr : region.instrs) {
-      if (!MayBeRoot(*instr) || candidate_.GroupOf(*instr) >= 0) continue;
+      // A dot can read a stored operand by bulk copies, which do not transpose.
+      bool is_operand = has_dot && instr->op() == Op::kTranspose && !IsAlias(*instr);
+      if ((!MayBeRoot(*instr) && !is_operand) || candidate_.GroupOf(*instr) >= 0) continue;
       // Storing is useful only for values that are evaluated repeatedly: several users, a
       // reduction, or a user that reads elements more than once.
-      bool shared = instr->users().size() > 1 || instr->op() == Op::kReduce ||
+      bool shared = is_operand || instr->users().size() > 1 || instr->op() == Op::kReduce ||
                     instr->op() == Op::kDot || instr->users()[0]->op() == Op::kBroadcast ||
                     instr->users()[0]->op() == Op::kDot ||
                     instr->users()[0]->op() == Op::kReduceWindow;
@@ -326,8 +344,8 @@ bool MayBeRoot(const Instr& instr) {
   return !moves && !IsAlias(instr);
 }
 
-std::vector<Move> MovesOf(const CandidatePlan& candidate, int group, const Machine& machine) {
-  return MoveEnumerator(candidate, group).Run(machine);
+std::vector<Move> MovesOf(const CandidatePlan& candidate, int group, ChainSlices& slices) {
+  return MoveEnumerator(candidate, group).Run(slices);
 }
 
 std::vector<Move> MovesOfValue(const CandidatePlan& candidate, const Instr& value) {

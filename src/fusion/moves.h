@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fusion/candidate_plan.h"
+#include "fusion/chain_slices.h"
 
 namespace tokamak {
 
@@ -53,15 +54,16 @@ bool MayBeRoot(const Instr& instr);
 //   fusion.store-narrower  Instead of v, P stores a smaller value that every consumer of v computes
 //                          from v and needs instead of v (PostDominatorsOf): a dropout mask instead
 //                          of the random bits.
+//   fusion.load            G loads a value v that it computed although P stores v.
 //   fusion.split           A root r of G gets its own kernel.
 //   fusion.store           An internal value r of G is stored by its own kernel, and all groups
 //                          that computed it load it.
 //
 // Only moves that can be useful are enumerated: store, for example, only for values that would
-// otherwise be evaluated repeatedly, and no move changes more than 16 consumers (kMaxConsumers). A
-// move need not be legal: the caller checks that generators support the new regions, that no cycle
-// arises and that constraints hold (search.h: IsLegal).
-std::vector<Move> MovesOf(const CandidatePlan& candidate, int group, const Machine& machine);
+// otherwise be evaluated repeatedly and for transposed operands of dots, and no move changes more
+// than 16 consumers (kMaxConsumers). A move need not be legal: the caller checks that generators
+// support the new regions, that no cycle arises and that constraints hold (search.h: IsLegal).
+std::vector<Move> MovesOf(const CandidatePlan& candidate, int group, ChainSlices& slices);
 
 // For the first phase of the greedy planner (greedy.h): the vertical move of a value, unless it
 // must be stored; and the merges of its producer with each consumer, if the value must be stored or
@@ -69,7 +71,7 @@ std::vector<Move> MovesOf(const CandidatePlan& candidate, int group, const Machi
 std::vector<Move> MovesOfValue(const CandidatePlan& candidate, const Instr& value);
 // For the second phase of the greedy planner: the recompute, dissolve and sibling moves of a group
 // with any other, and the merges that MovesOfValue does not enumerate. The moves that rearrange or
-// undo fusions (store-narrower, split and store) are left to the search.
+// undo fusions (store-narrower, load, split and store) are left to the search.
 std::vector<Move> PairMovesOf(const CandidatePlan& candidate, int group);
 
 }  // namespace tokamak

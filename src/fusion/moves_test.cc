@@ -60,7 +60,8 @@ TEST(Moves, StoresTheNarrowerConsumerValue) {
   ASSERT_EQ(candidate.GroupOf(*m.mask), -1);
   ASSERT_EQ(candidate.ConsumersOf(*m.words).size(), 2u);
 
-  moves = MovesOf(candidate, candidate.ConsumersOf(*m.words)[0], GpuMachine());
+  ChainSlices slices(GpuMachine());
+  moves = MovesOf(candidate, candidate.ConsumersOf(*m.words)[0], slices);
   const Move* narrower = Find(moves, "fusion.store-narrower", m.words);
   ASSERT_NE(narrower, nullptr);
   EXPECT_EQ(narrower->other_value, m.mask);
@@ -86,8 +87,59 @@ TEST(Moves, LeaveWhatIsNoLarger) {
   const Move* vertical = Find(moves, "fusion.vertical", sum);
   ASSERT_NE(vertical, nullptr);
   candidate.Apply(vertical->change);
-  moves = MovesOf(candidate, candidate.ConsumersOf(*m.words)[0], GpuMachine());
+  ChainSlices slices(GpuMachine());
+  moves = MovesOf(candidate, candidate.ConsumersOf(*m.words)[0], slices);
   EXPECT_EQ(Find(moves, "fusion.store-narrower", m.words), nullptr);
+}
+
+TEST(Moves, StoresATransposeOfADotOnly) {
+  for (bool has_dot : {false, true}) {
+    Module module("m");
+    Builder b(module, "main");
+    Instr* x = b.Parameter(Shape::Array(ElementType::kF32, {64, 64}));
+    Instr* transposed = b.Transpose(x, {1, 0});
+    Instr* sum = b.Add(transposed, x);
+    DotAttrs attrs;
+    attrs.lhs_contracting = {1};
+    attrs.rhs_contracting = {0};
+    Instr* result = has_dot ? b.Dot(sum, x, attrs) : b.Exp(sum);
+    ASSERT_TRUE(b.Finish(result).ok());
+    FusedRegionHasher hasher(*result->parent());
+    CandidatePlan candidate(*result->parent(), GpuMachine(), true, hasher);
+    for (const Instr* value : {transposed, sum}) {
+      std::vector<Move> moves = MovesOfValue(candidate, *value);
+      if (const Move* vertical = Find(moves, "fusion.vertical", value))
+        candidate.Apply(vertical->change);
+    }
+    ASSERT_EQ(candidate.GroupOf(*transposed), -1);
+    ASSERT_EQ(candidate.GroupOf(*sum), -1);
+    ChainSlices slices(GpuMachine());
+    std::vector<Move> moves = MovesOf(candidate, candidate.GroupOf(*result), slices);
+    EXPECT_EQ(Find(moves, "fusion.store", transposed) != nullptr, has_dot);
+  }
+}
+
+TEST(Moves, LoadsAStoredValueThatWasRecomputed) {
+  Masked m;
+  ASSERT_TRUE(m.b.Finish(m.b.Tuple({m.one, m.other, m.words})).ok());
+  Machine machine;
+  FusedRegionHasher hasher(*m.one->parent());
+  CandidatePlan candidate(*m.one->parent(), machine, true, hasher);
+  std::vector<const Instr*> inputs = candidate.region(candidate.GroupOf(*m.mask)).inputs;
+  ChainSlices slices(GpuMachine());
+  std::vector<Move> moves = MovesOf(candidate, candidate.GroupOf(*m.mask), slices);
+  EXPECT_EQ(Find(moves, "fusion.load", m.words), nullptr);
+  const Move* recompute = Find(moves, "fusion.recompute", m.words);
+  ASSERT_NE(recompute, nullptr);
+  candidate.Apply(recompute->change);
+  EXPECT_NE(candidate.region(candidate.GroupOf(*m.mask)).inputs, inputs);
+
+  moves = MovesOf(candidate, candidate.GroupOf(*m.mask), slices);
+  const Move* load = Find(moves, "fusion.load", m.words);
+  ASSERT_NE(load, nullptr);
+  EXPECT_FALSE(candidate.MakesCycle(load->change, candidate.RegionsAfter(load->change)));
+  candidate.Apply(load->change);
+  EXPECT_EQ(candidate.region(candidate.GroupOf(*m.mask)).inputs, inputs);
 }
 
 }  // namespace

@@ -33,10 +33,10 @@
 // Planning has these stages:
 //
 //   starting plans     the plan of the baseline planner (baseline_planner.h); the greedy plan, tier
-//                      0 (greedy.h); the unfused plan, one kernel per instruction, if it is clearly
-//                      cheaper than both
-//   search, tier 1     moves improve the cheapest starting plan, and the second cheapest unless it
-//                      costs far more; the cheaper result is kept (search.h, moves.h)
+//                      0 (greedy.h); the unfused plan, one kernel per instruction
+//   search, tier 1     moves improve the cheapest starting plan, the second cheapest unless it is
+//                      far behind, and any that still costs less than the result (search.h,
+//                      moves.h). The cheapest result is kept; it costs no more than any start
 //   memory             moves reduce temporary memory until it fits the limit (fit_memory.h)
 //   kernels            the kernels of the chosen plan are built (kernel_partition.h), once per
 //                      distinct region (kernel_cache.h)
@@ -101,7 +101,8 @@ struct PlanningStats {
   double build_ms = 0;     // kernels of the chosen plan that the baseline planner had not built
   double schedule_ms = 0;  // comparison of schedules
   // Modeled cost of one execution in microseconds; 0 if not computed. The starting plans, and the
-  // result of the search.
+  // result of the search with its schedules and launch groups, which costs no more than any of
+  // them. unfused_us: or a lower bound above the others.
   double unfused_us = 0, baseline_us = 0, greedy_us = 0, chosen_us = 0;
   int64_t moves_enumerated = 0;
   int64_t kernels_built_for_costs = 0;

@@ -118,16 +118,24 @@ const RegionCost& RegionCosts::ModeledCostOf(const FusedRegion& region, uint64_t
   return entry.cost;
 }
 
+const RegionCost* RegionCosts::FindCost(const FusedRegion& region, uint64_t hash) {
+  const CacheEntry& entry = FindOrCheck(region, hash);
+  bool is_known = !entry.cost.HasKernel() || (entry.is_built && !entry.not_yet_costed);
+  return is_known ? &entry.cost : nullptr;
+}
+
 void RegionCosts::AddBuilt(uint64_t hash, GeneratorKind kind, const BuiltKernel& built) {
-  auto [it, is_new] = modeled_.try_emplace(hash);
-  if (!is_new) return;
-  it->second.cost.kind = kind;
-  it->second.cost.modeled = EstimateCost(WorkOf(built.kernel, built.grid, machine_), machine_);
+  CacheEntry& entry = modeled_[hash];
+  if (entry.is_built) return;
+  entry.is_built = true;
+  entry.cost.kind = kind;
+  entry.cost.values = built.kernel.nodes.size();
+  entry.cost.modeled = EstimateCost(WorkOf(built.kernel, built.grid, machine_), machine_);
 }
 
 bool RegionCosts::AllHaveKernels(const std::vector<FusedRegion>& regions) {
   return std::all_of(regions.begin(), regions.end(), [&](const FusedRegion& region) {
-    return HasKernel(region, hasher_.HashOf(region), ChooseGenerator(region, machine_).kind);
+    return HasKernel(region, hasher_.HashOf(region));
   });
 }
 
@@ -135,16 +143,17 @@ bool RegionCosts::AllHaveReliablyEstimatedKernels(const std::vector<FusedRegion>
                                                   const std::vector<FusedRegionKey>& keys) {
   bool all = true;
   for (size_t i = 0; all && i < regions.size(); ++i) {
-    GeneratorKind kind = ChooseGenerator(regions[i], machine_).kind;
+    GeneratorKind kind = FindOrCheck(regions[i], keys[i].hash).cost.kind;
     bool simple = regions[i].roots.size() == 1 || kind != GeneratorKind::kContract;
-    all = simple && HasKernel(regions[i], keys[i].hash, kind);
+    all = simple && HasKernel(regions[i], keys[i].hash);
   }
   return all;
 }
 
-bool RegionCosts::HasKernel(const FusedRegion& region, uint64_t hash, GeneratorKind kind) {
-  if (auto it = modeled_.find(hash); it != modeled_.end()) return it->second.cost.HasKernel();
-  if (!WhyNot(region, kind, machine_).empty()) return false;
+bool RegionCosts::HasKernel(const FusedRegion& region, uint64_t hash) {
+  const CacheEntry& entry = FindOrCheck(region, hash);
+  GeneratorKind kind = entry.cost.kind;
+  if (entry.is_built || !entry.cost.HasKernel()) return entry.cost.HasKernel();
   // Elementwise loops over a single domain, and single instructions, are always supported.
   bool simple =
       (kind == GeneratorKind::kLoop && !HasSeveralSizes(region)) || region.instrs.size() == 1;
@@ -164,20 +173,29 @@ double RegionCosts::Estimate(const FusedRegion& region, uint64_t hash) {
   return it->second;
 }
 
-RegionCosts::CacheEntry& RegionCosts::FindOrBuild(const FusedRegion& region, uint64_t hash) {
+RegionCosts::CacheEntry& RegionCosts::FindOrCheck(const FusedRegion& region, uint64_t hash) {
   auto [it, is_new] = modeled_.try_emplace(hash);
-  if (!is_new) return it->second;
-  RegionCost& evaluated = it->second.cost;
-  evaluated.kind = ChooseGenerator(region, machine_).kind;
-  evaluated.why_not = WhyNot(region, evaluated.kind, machine_);
-  if (!evaluated.HasKernel()) return it->second;
-  ++kernels_built_;
-  BuildOutcome outcome = BuildRegion(region, evaluated.kind, machine_, "probe");
-  build_effort_ += BuildEffortOf(outcome, region);
-  if (!outcome.built)
-    evaluated.why_not = outcome.why_not.empty() ? "no generator supports it" : outcome.why_not;
-  it->second.not_yet_costed = std::move(outcome.built);
+  if (is_new) {
+    RegionCost& cost = it->second.cost;
+    cost.kind = ChooseGenerator(region, machine_).kind;
+    cost.why_not = WhyNot(region, cost.kind, machine_);
+  }
   return it->second;
+}
+
+RegionCosts::CacheEntry& RegionCosts::FindOrBuild(const FusedRegion& region, uint64_t hash) {
+  CacheEntry& entry = FindOrCheck(region, hash);
+  if (entry.is_built || !entry.cost.HasKernel()) return entry;
+  entry.is_built = true;
+  ++kernels_built_;
+  BuildOutcome outcome = BuildRegion(region, entry.cost.kind, machine_, "probe");
+  build_effort_ += BuildEffortOf(outcome, region);
+  if (outcome.built)
+    entry.cost.values = outcome.built->kernel.nodes.size();
+  else
+    entry.cost.why_not = outcome.why_not.empty() ? "no generator supports it" : outcome.why_not;
+  entry.not_yet_costed = std::move(outcome.built);
+  return entry;
 }
 
 }  // namespace tokamak

@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "cost/work.h"
+#include "fusion/chain_slices.h"
 #include "fusion/region_hash.h"
 #include "fusion/region_work.h"
 #include "gen/accepts_rows.h"
@@ -28,6 +29,7 @@ struct RegionCost {
   std::string why_not;  // why no kernel exists; empty if one does
   CostEstimate modeled;
   GeneratorKind kind{};  // the kernel generator
+  size_t values = 0;     // of the kernel IR; 0 if it has not been built
 
   bool HasKernel() const { return why_not.empty(); }
 };
@@ -38,9 +40,13 @@ size_t BuildEffortOf(const BuildOutcome& outcome, const FusedRegion& region);
 class RegionCosts {
  public:
   RegionCosts(const Computation& computation, const Machine& machine)
-      : machine_(machine), hasher_(computation), work_estimator_(computation, machine) {}
+      : machine_(machine),
+        hasher_(computation),
+        work_estimator_(computation, machine),
+        chain_slices_(machine) {}
 
   FusedRegionHasher& hasher() { return hasher_; }
+  ChainSlices& chain_slices() { return chain_slices_; }
   // The estimate in microseconds; builds no kernel. This overload does not cache it: computing it
   // takes less time than the hash.
   double Estimate(const FusedRegion& region) {
@@ -53,6 +59,9 @@ class RegionCosts {
     return ModeledCostOf(region, hasher_.HashOf(region));
   }
   const RegionCost& ModeledCostOf(const FusedRegion& region, uint64_t hash);
+  // What is known without building a kernel: the modeled cost, or the reason why shapes rule a
+  // kernel out; null if the kernel must be built to know.
+  const RegionCost* FindCost(const FusedRegion& region, uint64_t hash);
   // Adds the modeled cost of a kernel that the caller has built.
   void AddBuilt(uint64_t hash, GeneratorKind kind, const BuiltKernel& built);
   // Whether all regions have kernels. A kernel is built only if the shape checks are inconclusive:
@@ -73,17 +82,21 @@ class RegionCosts {
  private:
   struct CacheEntry {
     RegionCost cost;
+    bool is_built = false;  // or building it failed. Otherwise only shapes have been checked
     // The kernel, if it has been built but its cost has not been computed yet; ModeledCostOf()
     // computes the cost and discards it.
     std::optional<BuiltKernel> not_yet_costed;
   };
-  bool HasKernel(const FusedRegion& region, uint64_t hash, GeneratorKind kind);
+  bool HasKernel(const FusedRegion& region, uint64_t hash);
+  // Checks the shapes on the first request.
+  CacheEntry& FindOrCheck(const FusedRegion& region, uint64_t hash);
   // Does not compute the cost of a kernel that it builds.
   CacheEntry& FindOrBuild(const FusedRegion& region, uint64_t hash);
 
   const Machine& machine_;
   FusedRegionHasher hasher_;
   RegionWorkEstimator work_estimator_;
+  ChainSlices chain_slices_;
   std::unordered_map<uint64_t, CacheEntry> modeled_;
   std::unordered_map<uint64_t, double> estimates_;
   // Answers of the shape checks for row reductions and contractions: yes, no or inconclusive.

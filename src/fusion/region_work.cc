@@ -121,8 +121,8 @@ RegionWorkEstimator::Use RegionWorkEstimator::UseOf(const Instr& instr, size_t o
 bool RegionWorkEstimator::ReadsWindow(const FusedRegion& region, const Instr& dot, const Use& use) {
   for (const Instr* operand : dot.operands()) {
     if (&InstrWorkOf(*operand) != use.operand) continue;
-    const Instr* array = gpu::AffineViewOf(region, *operand).array;
-    return array != nullptr && array->op() != Op::kGather;
+    gpu::AffineView view = gpu::AffineViewOf(region, *operand);
+    return view.array != nullptr && view.array->op() != Op::kGather && view.HasLines();
   }
   return false;
 }

@@ -35,10 +35,11 @@ bool AnyReadsAnother(const std::vector<const FusedRegion*>& regions) {
 class Search {
  public:
   Search(CandidatePlan& candidate, RegionCosts& costs, int64_t build_effort_budget,
-         DecisionLog& log)
+         LaunchCredit credit, DecisionLog& log)
       : candidate_(candidate),
         costs_(costs),
         end_(static_cast<int64_t>(costs.build_effort()) + build_effort_budget),
+        credit_(credit),
         log_(log),
         hasher_(candidate),
         rejected_moves_(candidate) {}
@@ -68,60 +69,71 @@ class Search {
   // Evaluates all moves of these groups and applies the worthwhile ones, the best first. Returns
   // the groups whose moves may have changed.
   std::vector<int> SearchOnce(const std::vector<int>& groups) {
-    std::vector<EvaluatedMove> promising, found;
+    std::vector<Promising> promising;
+    std::vector<EvaluatedMove> found;
     for (int group : groups) {
       if (!candidate_.IsLive(group)) continue;
-      for (Move& move : MovesOf(candidate_, group, costs_.machine())) {
+      for (Move& move : MovesOf(candidate_, group, costs_.chain_slices())) {
         ++looked_at_;
-        EvaluatedMove evaluated{std::move(move)};
-        evaluated.hash = hasher_.HashOf(evaluated.move);
-        if (!rejected_moves_.Has(evaluated.hash) && IsPromising(evaluated))
-          promising.push_back(std::move(evaluated));
+        Promising tried{{std::move(move)}};
+        tried.evaluated.hash = hasher_.HashOf(tried.evaluated.move);
+        if (!rejected_moves_.Has(tried.evaluated.hash) && IsPromising(tried))
+          promising.push_back(std::move(tried));
       }
     }
-    auto better = [](const EvaluatedMove& x, const EvaluatedMove& y) {
-      return x.gain_us() > y.gain_us();
-    };
-    std::stable_sort(promising.begin(), promising.end(), better);
+    std::ranges::stable_sort(promising, std::ranges::greater(),
+                             [](const Promising& move) { return move.evaluated.gain_us(); });
     // With very many moves, each is applied as soon as it is known to be worthwhile: most of the
     // others touch the same groups and are then obsolete, so building their kernels would be
     // wasted.
     bool at_once = promising.size() > kManyMoves;
     std::vector<int> changed;
-    for (EvaluatedMove& evaluated : promising) {
+    for (Promising& move : promising) {
+      EvaluatedMove& evaluated = move.evaluated;
       if (!HasBudget() || rejected_moves_.Has(evaluated.hash)) continue;
       if (at_once && !candidate_.IsStillApplicable(evaluated.move.change)) continue;
-      if (!Evaluate(evaluated)) continue;
+      if (!Evaluate(move)) continue;
       if (at_once) {
         Make(evaluated, changed);
       } else {
         found.push_back(std::move(evaluated));
       }
     }
-    std::stable_sort(found.begin(), found.end(), better);
+    std::ranges::stable_sort(found, std::ranges::greater(), &EvaluatedMove::gain_us);
     for (const EvaluatedMove& evaluated : found) Make(evaluated, changed);
     return Neighbours(changed);
   }
 
+  // A move that may be worthwhile by estimates.
+  struct Promising {
+    EvaluatedMove evaluated;
+    size_t candidate_size = 0;  // CandidatePlan::size() when the following were computed
+    std::vector<FusedRegion> regions = {};
+    std::vector<double> estimates_us = {};  // of the regions
+  };
+
   // Whether the move may be worthwhile by estimates, without building kernels.
-  bool IsPromising(EvaluatedMove& evaluated) {
+  bool IsPromising(Promising& tried) {
+    EvaluatedMove& evaluated = tried.evaluated;
     const Change& change = evaluated.move.change;
     evaluated.before_us = evaluated.after_us = 0;
     for (int i : change.removed) evaluated.before_us += EstimateOf(i);
-    std::vector<FusedRegion> regions = candidate_.RegionsAfter(change);
-    if (std::string why = WhyConstraintBroken(candidate_, change, regions); !why.empty()) {
+    tried.candidate_size = candidate_.size();
+    tried.regions = candidate_.RegionsAfter(change);
+    if (std::string why = WhyConstraintBroken(candidate_, change, tried.regions); !why.empty()) {
       rejected_moves_.NoteReason(evaluated, std::move(why));
       return false;
     }
-    for (const FusedRegion& region : regions) {
-      evaluated.after_us += costs_.Estimate(region, candidate_.RegionHash(region));
-      if (evaluated.after_us > kMaxEstimateRatio * evaluated.before_us) break;
-    }
     // Estimates do not know that dots of a chain overlap the element code between them.
     bool is_reliable = evaluated.move.rule != "fusion.chain";
-    if (!is_reliable || evaluated.after_us <= kMaxEstimateRatio * evaluated.before_us) return true;
-    rejected_moves_.RejectForGood(evaluated, "by estimate");
-    return false;
+    for (const FusedRegion& region : tried.regions) {
+      evaluated.after_us += tried.estimates_us.emplace_back(costs_.Estimate(region));
+      if (is_reliable && evaluated.after_us > kMaxEstimateRatio * evaluated.before_us) {
+        rejected_moves_.RejectForGood(evaluated, "by estimate");
+        return false;
+      }
+    }
+    return true;
   }
 
   // Estimates know little of what follows asynchronous multiplies in their kernel: few threads
@@ -137,34 +149,71 @@ class Search {
     return std::max(us, costs_.ModeledCostOf(region, candidate_.GroupHash(group)).modeled.total());
   }
 
-  // Whether the move is legal and worthwhile by modeled costs.
-  bool Evaluate(EvaluatedMove& evaluated) {
+  // Whether the move is legal and worthwhile by modeled costs. Builds no more kernels than it takes
+  // to reject the move.
+  bool Evaluate(Promising& tried) {
+    EvaluatedMove& evaluated = tried.evaluated;
     const Change& change = evaluated.move.change;
+    if (tried.candidate_size != candidate_.size()) tried.regions = candidate_.RegionsAfter(change);
     evaluated.before_us = evaluated.after_us = 0;
-    for (int i : change.removed)
-      evaluated.before_us +=
-          costs_.ModeledCostOf(candidate_.region(i), candidate_.GroupHash(i)).modeled.total();
-    std::vector<FusedRegion> regions = candidate_.RegionsAfter(change);
     double launch = 0;
-    for (const FusedRegion& region : regions) {
-      const RegionCost& after = costs_.ModeledCostOf(region);
-      launch = after.modeled.launch;
-      evaluated.after_us += after.modeled.total();
+    for (int i : change.removed) {
+      const CostEstimate& before =
+          costs_.ModeledCostOf(candidate_.region(i), candidate_.GroupHash(i)).modeled;
+      evaluated.before_us += before.total();
+      launch = before.launch;
+    }
+    if (MakesIndependent(change, tried.regions)) evaluated.after_us -= launch;
+    std::vector<NewRegion> order = OrderOfEvaluation(tried);
+    for (size_t next = 0; next < order.size(); ++next) {
+      const RegionCost& after = costs_.ModeledCostOf(*order[next].region, order[next].hash);
       if (!after.HasKernel()) {
         evaluated.before_us = evaluated.after_us = 0;
         rejected_moves_.RejectForGood(evaluated, after.why_not);
         return false;
       }
+      evaluated.after_us += after.modeled.total();
+      if (evaluated.IsWorthwhile()) continue;
+      bool is_complete = next + 1 == order.size();
+      while (++next < order.size()) evaluated.after_us += order[next].estimate_us;
+      rejected_moves_.RejectForGood(evaluated, is_complete ? "" : "in part by estimate");
+      return false;
     }
-    if (MakesIndependent(change, regions)) evaluated.after_us -= launch;
-    if (!evaluated.IsWorthwhile()) rejected_moves_.RejectForGood(evaluated, "");
-    return evaluated.IsWorthwhile();
+    return true;
   }
 
-  // GPU only: whether the new kernels are independent although the old ones were not. They can then
-  // share one launch (horizontal.h), which the caller credits.
+  struct NewRegion {
+    const FusedRegion* region;
+    uint64_t hash;
+    const RegionCost* known;  // RegionCosts::FindCost
+    double estimate_us;
+    // A region that has no kernel makes the move illegal at once.
+    enum class Rank : uint8_t { kHasNoKernel, kHasCost, kToBeBuilt };
+    Rank rank() const {
+      if (known == nullptr) return Rank::kToBeBuilt;
+      return known->HasKernel() ? Rank::kHasCost : Rank::kHasNoKernel;
+    }
+  };
+  // The regions of a move; first those that need no kernel to be built, then the costliest by
+  // estimate: after it, the move is most likely rejected.
+  std::vector<NewRegion> OrderOfEvaluation(const Promising& tried) {
+    std::vector<NewRegion> order;
+    for (size_t i = 0; i < tried.regions.size(); ++i) {
+      const FusedRegion& region = tried.regions[i];
+      uint64_t hash = candidate_.RegionHash(region);
+      order.push_back({&region, hash, costs_.FindCost(region, hash), tried.estimates_us[i]});
+    }
+    std::ranges::stable_sort(order, [](const NewRegion& x, const NewRegion& y) {
+      return x.rank() != y.rank() ? x.rank() < y.rank() : x.estimate_us > y.estimate_us;
+    });
+    return order;
+  }
+
+  // Whether the new kernels are independent although the old ones were not. They can then share one
+  // launch (horizontal.h), which the caller credits.
   bool MakesIndependent(const Change& change, const std::vector<FusedRegion>& regions) const {
-    if (!costs_.machine().is_gpu() || regions.size() < 2 || change.removed.size() < 2) return false;
+    if (credit_ == LaunchCredit::kNo || regions.size() < 2 || change.removed.size() < 2)
+      return false;
     std::vector<const FusedRegion*> before, after;
     for (int i : change.removed) before.push_back(&candidate_.region(i));
     for (const FusedRegion& region : regions) after.push_back(&region);
@@ -201,6 +250,7 @@ class Search {
   CandidatePlan& candidate_;
   RegionCosts& costs_;
   int64_t end_;  // value of RegionCosts::build_effort() at which the search stops
+  LaunchCredit credit_;
   DecisionLog& log_;
   MoveHasher hasher_;
   RejectedMoves rejected_moves_;
@@ -209,9 +259,9 @@ class Search {
 
 }  // namespace
 
-double ModeledCost(const CandidatePlan& candidate, RegionCosts& costs) {
+double ModeledCost(const CandidatePlan& candidate, RegionCosts& costs, double enough_us) {
   double total = 0;
-  for (size_t i = 0; i < candidate.size(); ++i) {
+  for (size_t i = 0; i < candidate.size() && total <= enough_us; ++i) {
     auto group = static_cast<int>(i);
     if (!candidate.IsLive(group)) continue;
     const RegionCost& evaluated =
@@ -222,8 +272,8 @@ double ModeledCost(const CandidatePlan& candidate, RegionCosts& costs) {
 }
 
 void ImproveBySearch(CandidatePlan& candidate, RegionCosts& costs, int64_t build_effort_budget,
-                     DecisionLog& log, PlanningStats& stats) {
-  Search(candidate, costs, build_effort_budget, log).Run(stats);
+                     LaunchCredit credit, DecisionLog& log, PlanningStats& stats) {
+  Search(candidate, costs, build_effort_budget, credit, log).Run(stats);
 }
 
 bool IsLegal(const Change& change, const std::vector<FusedRegion>& regions,
@@ -239,7 +289,7 @@ void MakeRandomMoves(CandidatePlan& candidate, RegionCosts& costs, int64_t moves
   while (left-- > 0 && candidate.size() > 0) {
     int group = static_cast<int>(random() % candidate.size());
     if (!candidate.IsLive(group)) continue;
-    std::vector<Move> moves = MovesOf(candidate, group, costs.machine());
+    std::vector<Move> moves = MovesOf(candidate, group, costs.chain_slices());
     if (moves.empty()) continue;
     const Change& change = moves[random() % moves.size()].change;
     std::vector<FusedRegion> regions = candidate.RegionsAfter(change);
@@ -248,14 +298,14 @@ void MakeRandomMoves(CandidatePlan& candidate, RegionCosts& costs, int64_t moves
 }
 
 ComputationPlan BuildCandidate(const CandidatePlan& candidate, KernelCache& kernel_cache,
-                               ComputationPlan base_plan, DecisionLog& log) {
+                               const ComputationPlan& base_plan, DecisionLog& log) {
   KernelPartition rest;
   std::vector<PlannedKernel> kept;
   for (size_t i = 0; i < candidate.size(); ++i) {
     const FusedRegion& region = candidate.region(static_cast<int>(i));
     if (region.roots.empty()) continue;
     if (i < base_plan.kernels.size()) {
-      kept.push_back(std::move(base_plan.kernels[i]));
+      kept.push_back(base_plan.kernels[i]);
     } else {
       rest.regions.push_back({region.instrs, region.roots});
     }

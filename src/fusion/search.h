@@ -2,6 +2,8 @@
 
 // The search over candidate plans (tier 1), and building the kernels of the plan that it chose.
 
+#include <limits>
+
 #include "fusion/candidate_plan.h"
 #include "fusion/kernel_cache.h"
 #include "fusion/plan.h"
@@ -14,13 +16,19 @@ namespace tokamak {
 inline constexpr double kMaxEstimateRatio = 1.1;
 
 // The objective (plan.h): the sum of the modeled costs of all groups, in microseconds. Builds
-// kernels whose cost is not known. A group without a kernel counts 1e9 microseconds.
-double ModeledCost(const CandidatePlan& candidate, RegionCosts& costs);
+// kernels whose cost is not known. A group without a kernel counts 1e9 microseconds. If the sum
+// exceeds `enough_us`, the result is a lower bound that exceeds it too; further kernels are not
+// built.
+double ModeledCost(const CandidatePlan& candidate, RegionCosts& costs,
+                   double enough_us = std::numeric_limits<double>::infinity());
+
+// Whether a move that makes kernels independent is credited with a launch, which horizontal fusion
+// of a GPU can then save. With credits, the plan may become costlier.
+enum class LaunchCredit : uint8_t { kNo, kYes };
 
 // Tier 1 for one starting plan. Hill climbing: it only applies moves that are worthwhile by modeled
-// costs (EvaluatedMove::IsWorthwhile), so the plan does not become costlier. One exception: on a
-// GPU, a move that makes kernels independent is credited with a launch, which horizontal fusion can
-// then save. PlanComputation runs the search from up to two starting plans.
+// costs (EvaluatedMove::IsWorthwhile), so the plan does not become costlier, except by credits.
+// PlanComputation runs the search from up to three starting plans.
 //
 // Each iteration
 //
@@ -36,7 +44,7 @@ double ModeledCost(const CandidatePlan& candidate, RegionCosts& costs);
 // backstop, after 64 iterations. No clock is involved, so the plan is the same on every run. Logs
 // the accepted moves with their costs, and the reasons why values are still stored.
 void ImproveBySearch(CandidatePlan& candidate, RegionCosts& costs, int64_t build_effort_budget,
-                     DecisionLog& log, PlanningStats& stats);
+                     LaunchCredit credit, DecisionLog& log, PlanningStats& stats);
 
 // Whether a change is legal: constraints hold, all new regions have kernels and no cycle arises.
 // `regions`: the result of CandidatePlan::RegionsAfter.
@@ -51,6 +59,6 @@ void MakeRandomMoves(CandidatePlan& candidate, RegionCosts& costs, int64_t moves
 // Builds the kernels of a candidate. `base_plan`: the plan that the candidate started from, or an
 // empty one; kernels of unchanged groups are taken from it.
 ComputationPlan BuildCandidate(const CandidatePlan& candidate, KernelCache& kernel_cache,
-                               ComputationPlan base_plan, DecisionLog& log);
+                               const ComputationPlan& base_plan, DecisionLog& log);
 
 }  // namespace tokamak
