@@ -109,9 +109,11 @@ FITS = {
     "cbrt": (lambda m: mpmath.cbrt(m), mpf(1), mpf(8), 5, lambda m: 1 / mpmath.cbrt(m), 53),
 }
 QUOTIENTS = {"tanh16": (of_square(series(mpmath.tanh, [], 1)), mpf(0), mpf(25), 3)}
-BEST = {"erf32_exp2", "erf32_exp2_tail"}
+BEST = {"erf32_exp2", "erf32_exp2_tail", "tanh32_exp2"}
 FITS |= {
     "erf32_exp2": (of_square(series(mpmath.erf, [(1, 1)], 1)), mpf(0), mpf(15) ** 2 / 256, 5, lambda u: 1, 24),
+    "tanh32_exp2": (of_square(series(mpmath.tanh, [(1, 1)], 3)), mpf(0), mpf("1.5625"), 7,
+                    lambda u: u * mpmath.sqrt(u) / mpmath.tanh(mpmath.sqrt(u)) if u else mpf(0), 24),
     "erf32_exp2_tail": (lambda x: mpmath.log(mpmath.erfc(x), 2), mpf(15) / 16, mpf(4), 5,
                         lambda x: LN2 * mpmath.erfc(x) / mpmath.erf(x), 24),
 }

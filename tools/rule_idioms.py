@@ -18,6 +18,7 @@ IDIOMS = {
     "convert.round-trip": "h.astype(jnp.float32).astype(jnp.bfloat16)",
     "divide.range": "jnp.arange(8, dtype=jnp.uint32) // 16",
     "dot.empty": "w[:, :0] @ w[:0]",
+    "dot.widened-integers": "b.astype(jnp.int32) @ b.astype(jnp.int32)",
     "dynamic-slice.of-update": "lax.dynamic_slice(lax.dynamic_update_slice(x, y[:3], (k,)), (k,), (3,))",
     "imag.complex": "lax.complex(x, y).imag",
     "minimum.constants": "jnp.minimum(jnp.minimum(x, 6.0), 3.0)",

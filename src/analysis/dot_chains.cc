@@ -101,7 +101,7 @@ bool HasPlainDims(const Instr& dot) {
 bool SetBatch(DotChain& chain, const Dims& along) {
   for (size_t d = 0; d < along.size(); ++d) {
     int64_t dim = along[d];
-    if (dim == DimsAlong::kUnit || chain.row == dim || chain.column == dim) continue;
+    if (dim == DimsAlong::kUnit || chain.row == dim || chain.IsOfColumns(dim)) continue;
     if (dim == DimsAlong::kSame || std::ranges::count(chain.batch, dim) > 0) return false;
     chain.batch.push_back(dim);
   }
@@ -115,6 +115,24 @@ void MaySetRow(DotChain& chain, int64_t dim) {
   if (dim >= 0 && (!chain.row || size(dim) > size(*chain.row))) chain.row = dim;
 }
 
+// The largest of several contracted dimensions has the columns.
+bool SetColumns(DotChain& chain, const Dims& along, const Dims& contracting) {
+  auto size = [&](int64_t d) { return SizeAt(chain.scores(), static_cast<size_t>(d)); };
+  for (int64_t d : contracting) {
+    int64_t dim = along[static_cast<size_t>(d)];
+    if (dim == DimsAlong::kUnit) continue;
+    if (dim == DimsAlong::kSame || chain.IsOfColumns(dim)) return false;
+    if (chain.column && size(dim) <= size(*chain.column)) {
+      chain.outer_columns.push_back(dim);
+      continue;
+    }
+    if (chain.column) chain.outer_columns.push_back(*chain.column);
+    chain.column = dim;
+  }
+  std::ranges::sort(chain.outer_columns);
+  return true;
+}
+
 // Finds how the dimensions of the weights, given along the scores, are used by a second dot. The
 // first one decides which are rows and columns.
 bool MatchSecond(DotChain& chain, const DotChain::Second& second, const Dims& along) {
@@ -123,7 +141,7 @@ bool MatchSecond(DotChain& chain, const DotChain::Second& second, const Dims& al
   const Dims& contracting = is_lhs ? attrs.lhs_contracting : attrs.rhs_contracting;
   DotChain found;
   found.firsts = {chain.firsts[0]};
-  if (!OnlyDim(along, contracting, found.column)) return false;
+  if (!SetColumns(found, along, contracting)) return false;
   bool has_row = false;
   for (int64_t d :
        FreeDims(second.weights(), is_lhs ? attrs.lhs_batch : attrs.rhs_batch, contracting)) {
@@ -132,13 +150,16 @@ bool MatchSecond(DotChain& chain, const DotChain::Second& second, const Dims& al
     MaySetRow(found, dim);
     has_row = has_row || chain.row == dim;
   }
-  if (!chain.seconds.empty() && (found.column != chain.column || has_row != chain.row.has_value()))
+  if (!chain.seconds.empty() &&
+      (found.column != chain.column || found.outer_columns != chain.outer_columns ||
+       has_row != chain.row.has_value()))
     return false;
   if (!chain.seconds.empty()) found.row = chain.row;
   if (!SetBatch(found, along)) return false;
   if (!chain.seconds.empty()) return found.batch == chain.batch;
   chain.row = found.row;
   chain.column = found.column;
+  chain.outer_columns = found.outer_columns;
   chain.batch = found.batch;
   return true;
 }
@@ -171,6 +192,11 @@ bool MatchFirst(const DotChain& chain, DotChain::First& first) {
   }
   first.row_operand = chain.row ? side(*chain.row) : chain.column ? 1 - side(*chain.column) : 0;
   if (chain.column && side(*chain.column) == first.row_operand) return false;
+  for (int64_t dim : chain.outer_columns) {
+    if (own(dim) < batch || own(dim) == first.along.size() || side(dim) == first.row_operand)
+      return false;
+    ++dims;
+  }
   for (int64_t dim : chain.batch)
     if (own(dim) == first.along.size() || (own(dim) >= batch && side(dim) != first.row_operand))
       return false;
@@ -375,7 +401,7 @@ bool DimsAlong::AddReshape(const Instr& instr, const Dims& from) {
 }
 
 bool DotChain::IsOfRows(const Dims& along) const {
-  return !column || std::ranges::count(along, *column) == 0;
+  return std::ranges::none_of(along, [&](int64_t dim) { return IsOfColumns(dim); });
 }
 
 bool IsChainReduction(const Instr& instr) {

@@ -12,6 +12,7 @@
 // There may be several first dots, of the same rows and columns, and several second dots, as in the
 // gradients of attention. Without a second dot the chain ends in reductions.
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -73,6 +74,9 @@ struct DotChain {
   std::vector<Second> seconds;
   // Dimensions of the scores. nullopt: of size 1.
   std::optional<int64_t> row, column;
+  // More dimensions that the second dots contract, ascending, without those of size 1: in gradients
+  // by keys, the heads of queries that share them.
+  Dims outer_columns;
   // The other ones, ascending, without those of size 1: batch dimensions of the first dot, and more
   // dimensions of rows, such as heads that share columns.
   Dims batch;
@@ -81,6 +85,10 @@ struct DotChain {
   bool IsFirst(const Instr& instr) const;
   int64_t row_count() const { return SizeOf(row); }
   int64_t column_count() const { return SizeOf(column); }
+  // Whether a dimension of the scores is one of columns.
+  bool IsOfColumns(int64_t dim) const {
+    return column == dim || std::ranges::count(outer_columns, dim) > 0;
+  }
   // Whether a value, with dimensions `along` the scores, is the same in all columns.
   bool IsOfRows(const Dims& along) const;
 

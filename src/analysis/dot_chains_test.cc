@@ -114,6 +114,26 @@ TEST_F(DotChains, OfSquaresAreNotLinear) {
   EXPECT_NE(Analyze(*SliceOf(product), running, live), "");
 }
 
+TEST_F(DotChains, MayContractSeveralDimensionsOfColumns) {
+  // Scores [2, 3, 5, 7] of 3 heads that share keys; the gradient by the keys contracts heads and
+  // rows.
+  DotAttrs attrs;
+  attrs.lhs_batch = attrs.rhs_batch = {0};
+  attrs.lhs_contracting = {3};
+  attrs.rhs_contracting = {2};
+  Instr* queries = Array({2, 3, 5, 8});
+  Instr* scores = b_.Dot(queries, Array({2, 7, 8}), attrs);
+  attrs.lhs_contracting = attrs.rhs_contracting = {1, 2};
+  Instr* by_keys = b_.Dot(b_.Exp(scores), queries, attrs);
+  std::optional<ChainSlice> slice = SliceOf(by_keys);
+  ASSERT_TRUE(slice);
+  EXPECT_EQ(slice->chain.row, 3);
+  EXPECT_EQ(slice->chain.column, 2);
+  EXPECT_EQ(slice->chain.outer_columns, Dims{1});
+  EXPECT_EQ(slice->chain.batch, Dims{0});
+  EXPECT_EQ(slice->chain.firsts[0].row_operand, 1u);
+}
+
 TEST_F(DotChains, WithReversedColumnsAreNone) {
   EXPECT_FALSE(SliceOf(MakeProduct(b_.Reverse(MakeScores(), {2}))));
 }

@@ -26,6 +26,9 @@ namespace {
 
 // Elements of a carried value that every point may recompute or keep. Chosen.
 constexpr int64_t kMaxUniformElements = 64;
+// Elements of all carried values of a single point, distributed over the threads of a cluster.
+// Chosen: 16 blocks of 1024 threads have more, but the weights of as many need larger clusters.
+constexpr int64_t kMaxPointElements = 4096;
 // A dimension of at most this size that not all carried values have is not parallelized: each point
 // keeps all of it. Chosen.
 constexpr int64_t kShort = 8;
@@ -35,13 +38,27 @@ class IndependentDimsFinder {
   explicit IndependentDimsFinder(const WhileLoop& loop) { loops_.push_back({loop, {}}); }
 
   LoopIndependence Find() {
-    if (!AddInner(*loops_[0].loop.body)) return No("it contains a loop that carries tuples");
-    for (Own& own : loops_)
-      if (std::string why = Begin(own); !why.empty()) return No(why);
+    if (std::string why = BeginAll(); !why.empty()) return No(why);
     for (;;) {
       DimLinks links(loops_[0].loop, moves_);
       if (!Demote(links)) return Choose(links);
     }
+  }
+
+  LoopIndependence FindOnePoint() {
+    if (std::string why = BeginAll(); !why.empty()) return No(why);
+    if (loops_.size() > 1) return No("it contains a loop");
+    int64_t held = 0;
+    for (size_t i = 0; i < loops_[0].forms.size(); ++i) {
+      CarryForm& form = loops_[0].forms[i];
+      form.is_of_point = moves_.contains(loops_[0].loop.in_body(i));
+      if (form.kind == CarryKind::kHeld) held += loops_[0].loop.init(i)->shape().ElementCount();
+    }
+    if (held > kMaxPointElements) return No("its single point has too many elements");
+    DimLinks links(loops_[0].loop, moves_);
+    AddDots(links, *loops_[0].loop.body);
+    if (found_.dots.empty()) return No("its elements do not depend on each other through dots");
+    return Result();
   }
 
  private:
@@ -64,6 +81,13 @@ class IndependentDimsFinder {
         if (!AddInner(*called)) return false;
     }
     return true;
+  }
+
+  std::string BeginAll() {
+    if (!AddInner(*loops_[0].loop.body)) return "it contains a loop that carries tuples";
+    for (Own& own : loops_)
+      if (std::string why = Begin(own); !why.empty()) return why;
+    return "";
   }
 
   std::string Begin(Own& own) {
@@ -256,7 +280,14 @@ class IndependentDimsFinder {
 }  // namespace
 
 LoopIndependence FindIndependence(const WhileLoop& loop) {
-  return IndependentDimsFinder(loop).Find();
+  LoopIndependence found = IndependentDimsFinder(loop).Find();
+  if (found.why_not.empty()) return found;
+  LoopIndependence one = FindOnePoint(loop);
+  return one.why_not.empty() ? one : found;
+}
+
+LoopIndependence FindOnePoint(const WhileLoop& loop) {
+  return IndependentDimsFinder(loop).FindOnePoint();
 }
 
 // A stacked output has no other readers: each update in the chain has one user, and neither body

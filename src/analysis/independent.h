@@ -29,12 +29,14 @@ struct CarryForm {
   CarryKind kind = CarryKind::kHeld;
   // Per dimension: the axis that it lies along; -1 if every point has the whole dimension.
   std::vector<int> axes;
+  // An array of a loop with one point (FindOnePoint): it has no axes, but belongs to the point.
+  bool is_of_point = false;
 
   // No dimension lies along an axis: every point recomputes the value (PRNG keys, counters).
   bool IsUniform() const {
     for (int axis : axes)
       if (axis >= 0) return false;
-    return true;
+    return !is_of_point;
   }
 };
 
@@ -58,6 +60,10 @@ struct LoopIndependence {
 // Based on index maps only: a generator may still reject the loop because of an op that it does not
 // support or an element that another point owns.
 LoopIndependence FindIndependence(const WhileLoop& loop);
+// The loop with a single point, which has all elements of its arrays: a recurrent network without a
+// batch. Its elements depend on each other through dots; a loop without dots, or with nested loops,
+// is rejected.
+LoopIndependence FindOnePoint(const WhileLoop& loop);
 
 // The updates that compute the next value of a stacked carry, first to last; empty if it is not
 // one.

@@ -37,6 +37,19 @@
 namespace tokamak {
 namespace {
 
+// Elements that a thread of a block-wide multiply loads per multiply-add if its warp has 32 x 64
+// results: those of 4 rows and 16 columns for 64 results (structure: AccumulatorPosition). The rate
+// of multiply-adds includes these loads.
+constexpr double kCoveredLoads = (4.0 + 16) / (4 * 16);
+
+// Elements that a thread of a block-wide multiply loads for each index along the depth. It has
+// results in two rows and two columns of a fragment.
+double LoadsPerDepth(const MatrixMultiply& product) {
+  int64_t rows = 2 * product.warp_rows / MatrixMultiply::kFragmentRows,
+          columns = 2 * product.warp_columns / MatrixMultiply::kFragmentColumns;
+  return static_cast<double>(rows + columns);
+}
+
 class KernelWorkCounter {
  public:
   KernelWorkCounter(const Kernel& kernel, int64_t grid, const Machine& machine)
@@ -425,6 +438,9 @@ class KernelWorkCounter {
       work_[Pipe::kMultiply16] += multiplied * (product.tf32 ? kTf32Products : 1);
     } else {
       work_[BytesOf(type) > 4 ? Pipe::kMultiply64 : Pipe::kMultiply] += multiplied;
+      // A thread with fewer rows or columns loads more elements for each result.
+      work_[Pipe::kLoad] +=
+          std::max(0.0, times * LoadsPerDepth(product) * depth - kCoveredLoads * multiplied);
     }
     double bytes = static_cast<double>(product.warp_rows + product.warp_columns) * depth *
                    static_cast<double>(BytesOf(type));
@@ -434,12 +450,9 @@ class KernelWorkCounter {
 
   // One thread's part of an asynchronous multiply. It reads shared memory beside the other pipes.
   void AddAsyncMultiply(const Stmt& stmt, double times) {
-    // Factor: tensor cores have twice the throughput for 8-bit types that they have for 16-bit ones
-    // (NVIDIA data sheet; not measured).
-    constexpr double kOneByte = 0.5;
     const MatrixMultiply& product = stmt.matmul;
     int64_t bytes = BytesOf(kernel_.array(product.lhs).type);
-    double factor = product.tf32 ? kTf32Products : bytes == 1 ? kOneByte : 1;
+    double factor = product.tf32 ? kTf32Products : bytes == 1 ? kByteProducts : 1;
     double depth = facts_.Mean(product.depth);
     work_[Pipe::kTensor] +=
         times * static_cast<double>(product.AccumulatorsPerThread()) * depth * factor;

@@ -218,8 +218,10 @@ void AddDot(Work& work, const Instr& dot, double elements, const Machine& machin
   Pipe pipe = bits < 32 ? Pipe::kMultiply16 : bits > 32 ? Pipe::kMultiply64 : Pipe::kMultiply;
   bool is_tensor = type == ElementType::kBF16 || type == ElementType::kF16,
        is_tf32 = type == ElementType::kF32 && machine.tf32 && AllowsTf32(dot.attrs<DotAttrs>());
-  if (machine.async_multiply && (is_tensor || is_tf32)) pipe = Pipe::kTensor;
+  bool is_byte = MultipliesBytes(dot);
+  if (machine.async_multiply && (is_tensor || is_tf32 || is_byte)) pipe = Pipe::kTensor;
   if (pipe == Pipe::kTensor && is_tf32) parts *= kTf32Products;
+  if (pipe == Pipe::kTensor && is_byte) parts *= kByteProducts;
   work[pipe] += elements * static_cast<double>(ReadsPerElement(dot)) * parts;
 }
 

@@ -206,7 +206,14 @@ double GpuOpsNs(const Work& work, const Rates& rates, double cores, double waves
     // with bias and gelu, with Adam's update).
     independent = 2;
   }
-  double own = ns / simple / (tasks * std::max(threads, 1.0)) / independent * rates.latency_ns;
+  // Sums of a thread whose multiply-adds do not wait for each other, in a block-wide multiply: at
+  // least the accumulators of one fragment (structure: MatrixMultiply).
+  constexpr double kAccumulators = 4;
+  double products = 0;
+  for (Pipe pipe : {Pipe::kMultiply, Pipe::kMultiply64})
+    products += work[pipe] * rates.ns[static_cast<size_t>(pipe)];
+  double waits = ns - products * (1 - 1 / kAccumulators);
+  double own = waits / simple / (tasks * std::max(threads, 1.0)) / independent * rates.latency_ns;
   return SmoothMax(shared, own * std::ceil(waves), rates.overlap_exponent);
 }
 

@@ -6,6 +6,9 @@ namespace tokamak {
 
 // Multiplies of 16-bit factors that take as long as one of TF32 (hardware: NVIDIA data sheet).
 inline constexpr int64_t kTf32Products = 2;
+// Of those, the ones that take as long as one of 8-bit factors (hardware: NVIDIA data sheet; not
+// measured).
+inline constexpr double kByteProducts = 0.5;
 
 // GPU: nanoseconds of a thread that fills panels of asynchronous multiplies, per element (or word
 // of narrower elements) that it moves from one place in shared memory to another. The multiplies do

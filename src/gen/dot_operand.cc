@@ -29,6 +29,10 @@ ElementType DotElementType(ScalarType type) {
       return ElementType::kBF16;
     case ScalarType::kF16:
       return ElementType::kF16;
+    case ScalarType::kS8:
+      return ElementType::kS8;
+    case ScalarType::kU8:
+      return ElementType::kU8;
     case ScalarType::kS16:
       return ElementType::kS16;
     case ScalarType::kS32:
@@ -41,7 +45,9 @@ ElementType DotElementType(ScalarType type) {
 }
 
 Scalar ConvertToFactorType(KernelBuilder& b, ElementType from, ScalarType type, Element value) {
-  if (type == ScalarType::kBF16 || type == ScalarType::kF16) return ToStorage(b, from, value)[0];
+  bool are_bits = type == ScalarType::kU8 && IsReal(from);
+  if (type == ScalarType::kBF16 || type == ScalarType::kF16 || are_bits)
+    return ToStorage(b, from, value)[0];
   return ConvertElement(b, from, DotElementType(type), value)[0];
 }
 

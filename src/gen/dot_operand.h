@@ -24,7 +24,8 @@ struct DotOperand {
 
 // The element type of factors or sums of this scalar type.
 ElementType DotElementType(ScalarType type);
-// Converts an element to `type`, the type in which the factors are multiplied.
+// Converts an element to `type`, the type in which the factors are multiplied. To u8: the bits of
+// f8.
 Scalar ConvertToFactorType(KernelBuilder& b, ElementType from, ScalarType type, Element value);
 
 }  // namespace tokamak

@@ -7,6 +7,7 @@
 
 #include "gen/gpu/gpu.h"
 #include "gen/selects_to_branches.h"
+#include "gen/whole_loop_tiles.h"
 
 namespace tokamak {
 namespace {
@@ -230,9 +231,31 @@ void WholeLoopKernel::WriteResults(CarriedValues& carried) {
   }
 }
 
+void WholeLoopKernel::LoadMatrices() {
+  if (context_->tiles == nullptr) return;
+  const Computation& body = *region_.loop.body;
+  FusedRegion invariants{.computation = &body, .instrs = {}, .inputs = {}, .roots = {}};
+  for (const Instr* instr : body.PostOrder())
+    if (instr->op() != Op::kParameter) invariants.instrs.push_back(instr);
+  ElementEmitter emitter(b_, invariants);
+  auto supply = [&](const Instr& value, const Instr& memory) {
+    emitter.SetSource(value, SourceOf([&](const Coordinates& at, size_t) {
+                        return context_->memory_emitter.At(memory, at);
+                      }));
+  };
+  for (size_t i = 0; i < region_.loop.size(); ++i)
+    supply(*region_.loop.in_body(i), *region_.loop.init(i));
+  for (const Instr* instr : invariants.instrs)
+    if (instr->op() == Op::kConstant && !IsImmediate(*instr)) supply(*instr, *instr);
+  context_->tiles->LoadMatrices(emitter, context_->thread);
+  if (!emitter.failure().empty()) context_->Fail(emitter.failure());
+  context_->memory_emitter.ClearMemo();
+}
+
 void WholeLoopKernel::Run(const Coordinates& point, Scalar stores_uniform) {
   CarriedValues carried = MakeCarriedValues(point, stores_uniform, CachedAt({}));
   if (!context_->failure.empty()) return;
+  LoadMatrices();
   EmitIterations(*context_, region_.loop, region_.trip_count, carried, this);
   if (context_->failure.empty()) WriteResults(carried);
 }

@@ -38,14 +38,17 @@
 //                                          threads own elements of them (WholeLoopMapping) and
 //                                          exchange the vectors of dots through shared memory, with
 //                                          one block barrier per dot and iteration
+//   gpu/whole_loop_tiled.cc                GPU: a thread block runs a tile of points and multiplies
+//                                          the vectors of all of them at once (whole_loop_tiles.h)
 //
 // Synchronization contract. Barriers and shuffles are in the code of dots only (EmitMatVec,
-// EmitDistributedMatVec), nowhere else in that of a point, and there is no grid barrier. All
+// EmitDistributedMatVec, EmitTileDot), nowhere else in that of a point, except for one block
+// barrier before the first iteration with tiles (LoadMatrices). There is no grid barrier. All
 // threads of a block reach them in every iteration: the trip count must be known
 // (DotsToDistribute), branches compute both sides and select, and threads beyond the last point run
-// the last point again without storing (SetStorePredicate). The exchanged vectors are
-// double-buffered by the parity of the iteration: a warp that is one iteration ahead writes the
-// other half, and cannot be two ahead because of the barrier.
+// the last point again without storing (SetStorePredicate). Vectors that are exchanged without
+// tiles are double-buffered by the parity of the iteration: a warp that is one iteration ahead
+// writes the other half, and cannot be two ahead because of the barrier.
 
 namespace tokamak {
 
@@ -56,6 +59,8 @@ namespace tokamak {
 inline constexpr int64_t kMaxRegisterElements = 96;
 
 class WholeLoopFrame;
+class WholeLoopTiles;
+struct WholeLoopTileDot;
 
 // Adjacent threads of a warp that compute the same values redundantly, except for dots. Without a
 // WholeLoopMapping they run one point together: each computes some results of a dot, or, if there
@@ -102,6 +107,8 @@ struct WholeLoopContext {
   int64_t register_elements = 0;  // registers in use, in elements
   WholeLoopGroup group = {};      // default: one thread per point
   WholeLoopMapping thread_map = {};
+  WholeLoopTiles* tiles = nullptr;           // null: no dots are multiplied in tiles
+  Scalar thread = {};                        // with tiles: index of the thread in the block
   std::vector<WholeLoopFrame*> frames = {};  // all that exist, for ClearMemo
 
   void Fail(const std::string& why) {
@@ -124,6 +131,10 @@ struct WholeLoopMatVec {
   int64_t terms = 0, results = 0;  // terms of a sum (contracted elements, K); results per point
 
   Dims ResultDims() const;  // sizes of the result dimensions that are not parallel axes
+  // The coordinates of operand `operand` in product `term` of sum `sum`. `term`: linear index over
+  // the contracted dimensions. `sum`: linear index of a result of the point, over ResultDims().
+  Coordinates CoordinatesOf(KernelBuilder& b, size_t operand, const Coordinates& point, Scalar term,
+                            Scalar sum) const;
 };
 // The dot as a WholeLoopMatVec if it is too large to unroll and small enough for local arrays: the
 // kernel then loops over the contracted dimension, with the vector and the sums in local arrays
@@ -132,6 +143,12 @@ std::optional<WholeLoopMatVec> LoopedMatVecOf(const LoopIndependence& independen
                                               const Instr& dot);
 // The same for a dot of any size; nullopt if it is not the product of a vector and a matrix.
 std::optional<WholeLoopMatVec> MatVecOf(const LoopIndependence& independence, const Instr& dot);
+// Whether a dot has so few products that they are unrolled if it can be.
+bool IsUnrolledDot(const LoopIndependence& independence, const Instr& dot);
+// Why the matrix of a dot differs between points or iterations; empty if it does not.
+std::string WhyNotInvariantMatrix(const WholeLoopRegion& region, const WholeLoopMatVec& product);
+// Whether a loop body has a nested loop of unknown trip count.
+bool HasUnknownLoop(const Computation& computation);
 // The dots of the loop and its nested loops that threads can compute together. Empty if the loop or
 // a nested one has an unknown trip count: threads of different points could then diverge, and not
 // all of them would reach a barrier.
@@ -224,11 +241,11 @@ class WholeLoopFrame {
   // Emits the statements of an instruction, if it has any, and sets the source of its elements,
   // unless emitter_ has code for them.
   void EmitInstr(const Instr& instr);
-  // An operand element of the dot, in the accumulator type. `term`: linear index over
-  // the contracted dimensions. `sum`: linear index of a result of the point, over ResultDims().
+  // An operand element of the dot, in the accumulator type (WholeLoopMatVec::CoordinatesOf).
   Scalar FactorOf(const WholeLoopMatVec& product, size_t operand, Scalar term, Scalar sum);
   void EmitMatVec(const WholeLoopMatVec& product);
   void EmitDistributedMatVec(const WholeLoopMatVec& product);
+  void EmitTileDot(const WholeLoopTileDot& dot);
   void EmitNestedLoop(const Instr& instr);
   void EmitBranches(const Instr& instr);
   std::vector<Element> EmitReduce(const Instr& reduce, const Coordinates& at);
@@ -283,6 +300,11 @@ class WholeLoopKernel : private IterationObserver {
   void SetThreadGroup(WholeLoopGroup group) { context_->group = group; }
   // Distributes the elements of a point over threads.
   void SetThreadMapping(const WholeLoopMapping& thread_map) { context_->thread_map = thread_map; }
+  // Multiplies dots in tiles. `thread`: index of the thread in the block.
+  void SetTiles(WholeLoopTiles& tiles, Scalar thread) {
+    context_->tiles = &tiles;
+    context_->thread = thread;
+  }
   // The condition under which the following points store results. Needed if a point may be run more
   // than once: by the threads beyond the last point, or by the last task, which overlaps the one
   // before it. Without a call every point stores.
@@ -310,6 +332,7 @@ class WholeLoopKernel : private IterationObserver {
   CarriedValues MakeCarriedValues(const Coordinates& point, Scalar stores_uniform,
                                   std::shared_ptr<ElementSource> begin);
   void Cache(CarriedValues& carried, Scalar slot);
+  void LoadMatrices();
   void WriteResults(CarriedValues& carried);
   // Stores the rows that an iteration stacks.
   void OnIteration(WholeLoopFrame& body) override;

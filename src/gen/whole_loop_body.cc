@@ -5,6 +5,7 @@
 
 #include "analysis/own_condition.h"
 #include "gen/whole_loop.h"
+#include "gen/whole_loop_tiles.h"
 
 namespace tokamak {
 namespace {
@@ -86,6 +87,8 @@ void WholeLoopFrame::EmitInstr(const Instr& instr) {
                          }));
       return;
     case Op::kDot:
+      if (context_.tiles != nullptr)
+        if (const WholeLoopTileDot* dot = context_.tiles->Find(instr)) return EmitTileDot(*dot);
       if (context_.thread_map.elements_per_point > 0)
         if (std::optional<WholeLoopMatVec> product = MatVecOf(context_.independence, instr))
           return EmitDistributedMatVec(*product);

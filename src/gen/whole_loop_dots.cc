@@ -15,17 +15,17 @@ constexpr int64_t kMaxWritten = 64;
 // Elements of vector and sums that a point caches per dot. Chosen: bounds local and shared memory.
 constexpr int64_t kDotMaxCached = 512;
 
-bool HasUnknownLoop(const Computation& computation) {
-  for (Instr* caller : computation.Callers()) {
-    if (caller->op() == Op::kWhile) {
-      std::optional<WhileLoop> loop = LoopOf(caller);
-      if (!loop || !TripCount(*loop)) return true;
-    }
-    if (caller->op() == Op::kWhile || caller->op() == Op::kConditional || caller->op() == Op::kCall)
-      for (const Computation* called : caller->called())
-        if (HasUnknownLoop(*called)) return true;
+// Whether a value is the same in all iterations and for all points, and cheap to load.
+bool IsInvariant(const WhileLoop& loop, const LoopIndependence& form, const Instr& value) {
+  if (value.op() == Op::kConstant) return true;
+  if (value.op() == Op::kParameter) {
+    for (size_t i = 0; i < loop.size(); ++i)
+      if (loop.in_body(i) == &value) return form.carries[i].kind == CarryKind::kInvariant;
+    return false;
   }
-  return false;
+  bool moves = value.op() == Op::kTranspose || value.op() == Op::kReshape ||
+               value.op() == Op::kSlice || value.op() == Op::kConvert;
+  return moves && IsInvariant(loop, form, *value.operand(0));
 }
 
 // A local array of a point.
@@ -110,6 +110,38 @@ std::optional<WholeLoopMatVec> MatVecOf(const LoopIndependence& independence, co
   return product;
 }
 
+bool IsUnrolledDot(const LoopIndependence& independence, const Instr& dot) {
+  std::optional<WholeLoopMatVec> product = MatVecOf(independence, dot);
+  return product ? product->terms * product->results <= kMaxWritten
+                 : ReadsPerElement(dot) <= kMaxWritten;
+}
+
+std::string WhyNotInvariantMatrix(const WholeLoopRegion& region, const WholeLoopMatVec& product) {
+  const DotAttrs& attrs = product.dot->attrs<DotAttrs>();
+  // The dimensions of the result that are free dimensions of the matrix.
+  size_t lhs_end = product.dot->operand(0)->shape().dims().size() - attrs.lhs_contracting.size();
+  size_t from = product.vector == 0 ? lhs_end : 0;
+  size_t to = product.vector == 0 ? product.axes->size() : lhs_end;
+  for (size_t d = from; d < to; ++d)
+    if ((*product.axes)[d] >= 0) return "the matrix of a dot differs between points";
+  if (!IsInvariant(region.loop, region.independence, *product.dot->operand(1 - product.vector)))
+    return "the matrix of a dot is not loop-invariant";
+  return "";
+}
+
+bool HasUnknownLoop(const Computation& computation) {
+  for (Instr* caller : computation.Callers()) {
+    if (caller->op() == Op::kWhile) {
+      std::optional<WhileLoop> loop = LoopOf(caller);
+      if (!loop || !TripCount(*loop)) return true;
+    }
+    if (caller->op() == Op::kWhile || caller->op() == Op::kConditional || caller->op() == Op::kCall)
+      for (const Computation* called : caller->called())
+        if (HasUnknownLoop(*called)) return true;
+  }
+  return false;
+}
+
 std::vector<WholeLoopMatVec> DotsToDistribute(const WholeLoopRegion& region) {
   std::vector<WholeLoopMatVec> products;
   if (!region.trip_count || HasUnknownLoop(*region.loop.body)) return products;
@@ -126,19 +158,22 @@ Dims WholeLoopMatVec::ResultDims() const {
   return dims;
 }
 
+Coordinates WholeLoopMatVec::CoordinatesOf(KernelBuilder& b, size_t operand,
+                                           const Coordinates& point, Scalar term,
+                                           Scalar sum) const {
+  Coordinates at(axes->size()), inner = Delinearized(b, sum, ResultDims());
+  for (size_t d = 0, next = 0; d < axes->size(); ++d)
+    at[d] = (*axes)[d] < 0 ? inner[next++] : point[static_cast<size_t>((*axes)[d])];
+  IndexMap map = *IndexMapOf(*dot, operand);
+  return ReadCoordinates(map, at, Delinearized(b, term, map.IteratedSizes()));
+}
+
 Scalar WholeLoopFrame::FactorOf(const WholeLoopMatVec& product, size_t operand, Scalar term,
                                 Scalar sum) {
-  KernelBuilder& b = context_.b;
-  const Instr& dot = *product.dot;
-  const std::vector<int>& axes = *product.axes;
-  Coordinates at(axes.size()), inner = Delinearized(b, sum, product.ResultDims());
-  for (size_t d = 0, next = 0; d < axes.size(); ++d)
-    at[d] = axes[d] < 0 ? inner[next++] : context_.point[static_cast<size_t>(axes[d])];
-  const Instr& factor = *dot.operand(operand);
-  IndexMap map = *IndexMapOf(dot, operand);
-  Element value = At(factor, ReadCoordinates(map, at, Delinearized(b, term, map.IteratedSizes())));
-  return ConvertElement(b, factor.shape().type(), AccumulatorElementType(dot.shape().type()),
-                        value)[0];
+  const Instr& factor = *product.dot->operand(operand);
+  Element value = At(factor, product.CoordinatesOf(context_.b, operand, context_.point, term, sum));
+  return ConvertElement(context_.b, factor.shape().type(),
+                        AccumulatorElementType(product.dot->shape().type()), value)[0];
 }
 
 void WholeLoopFrame::EmitMatVec(const WholeLoopMatVec& product) {

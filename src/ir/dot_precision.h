@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/attrs.h"
+#include "ir/ir.h"
 
 namespace tokamak {
 
@@ -15,6 +15,33 @@ inline bool AllowsTf32(const DotAttrs& attrs) {
            attrs.algorithm->primitive_operations == 1;
   return std::ranges::all_of(attrs.precision,
                              [](Precision precision) { return precision == Precision::kDefault; });
+}
+
+// Whether the sums of a dot of f8 may keep 14 significant bits over at most 128 products, as those
+// of Hopper's tensor cores: at default precision, or with an algorithm for f8.
+inline bool AllowsFloat8Sums(const DotAttrs& attrs) {
+  if (attrs.algorithm)
+    return attrs.algorithm->lhs_type.starts_with("f8") &&
+           attrs.algorithm->rhs_type.starts_with("f8") &&
+           attrs.algorithm->primitive_operations == 1;
+  return std::ranges::all_of(attrs.precision,
+                             [](Precision precision) { return precision == Precision::kDefault; });
+}
+
+// Whether tensor cores may multiply the elements of both operands as they are, in 8 bits: integers,
+// whose sums are exact modulo 2^32, and the f8 types that they have.
+inline bool MultipliesBytes(const Instr& dot) {
+  auto are_all = [&](auto&& holds) {
+    return std::ranges::all_of(
+        dot.operands(), [&](const Instr* operand) { return holds(operand->shape().type()); });
+  };
+  ElementType result = dot.shape().type();
+  if (InfoOf(result).bits > 32) return false;
+  if (IsInteger(result))
+    return are_all([](ElementType type) { return IsInteger(type) && InfoOf(type).bits <= 8; });
+  return IsReal(result) && AllowsFloat8Sums(dot.attrs<DotAttrs>()) && are_all([](ElementType type) {
+           return type == ElementType::kF8E4M3FN || type == ElementType::kF8E5M2;
+         });
 }
 
 }  // namespace tokamak

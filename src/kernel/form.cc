@@ -23,7 +23,8 @@ void AddProductForm(FormWriter& out, const MatrixMultiply& product) {
   for (int64_t number :
        {product.rows, product.columns, product.lhs_row_stride, product.lhs_column_stride,
         product.rhs_row_stride, product.result_row_stride, product.rhs_column_stride,
-        product.warp_rows, product.warp_columns, int64_t{product.tf32}})
+        product.warp_rows, product.warp_columns, int64_t{product.tf32},
+        static_cast<int64_t>(product.float8[0]), static_cast<int64_t>(product.float8[1])})
     out.Add(number);
 }
 

@@ -135,7 +135,8 @@ class KernelHasher {
          {product.rows, product.columns, product.lhs_row_stride, product.lhs_column_stride,
           product.rhs_row_stride, product.result_row_stride, product.rhs_column_stride,
           product.warp_rows, product.warp_columns, int64_t{product.tf32}, int64_t{product.async},
-          product.lhs_panel, product.rhs_panel})
+          product.lhs_panel, product.rhs_panel, static_cast<int64_t>(product.float8[0]),
+          static_cast<int64_t>(product.float8[1])})
       hasher_.Add(number);
   }
 

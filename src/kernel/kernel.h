@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernel/gpu_limits.h"
@@ -138,6 +139,12 @@ enum class StmtKind : uint8_t {
   kAsync
 };
 
+// The numbers whose bits the u8 elements of an operand of an asynchronous multiply are.
+enum class Float8 : uint8_t { kNone, kE4M3Fn, kE5M2 };
+constexpr std::string_view TextOf(Float8 format) {
+  return format == Float8::kE4M3Fn ? "f8e4m3fn" : format == Float8::kE5M2 ? "f8e5m2" : "";
+}
+
 // Operands of a matrix multiply statement: for all i < rows and j < columns,
 //   result(i, j) += sum over p < depth of lhs(i, p) * rhs(p, j)
 // with the sum over p in any order. With `overwrite` the statement stores (=) instead of
@@ -166,7 +173,8 @@ enum class StmtKind : uint8_t {
 //     p, and a panel holds 128 bytes along i or j; 16-bit types only). `lhs_panel` and `rhs_panel`
 //     are the elements from panel to panel. An lhs in registers has the layout of accumulators of
 //     64 x depth (AccumulatorPosition). Accumulators have the layout of the block-wide form with
-//     warp_rows = 16, warp_columns = columns.
+//     warp_rows = 16, warp_columns = columns. s8 and u8 accumulate s32, which wraps. With `float8`,
+//     both operands are u8 and accumulate f32; tensor cores keep 14 significant bits of these sums.
 struct MatrixMultiply {
   ArrayId lhs{}, rhs{};
   ValueId lhs_index{}, rhs_index{}, depth{};
@@ -182,7 +190,9 @@ struct MatrixMultiply {
   // Asynchronous form only.
   bool async = false;
   int64_t lhs_panel = 0, rhs_panel = 0;
+  std::array<Float8, 2> float8{};  // of lhs and rhs
 
+  bool IsFloat8() const { return float8[0] != Float8::kNone; }
   bool IsBlockWide() const { return warp_rows > 0 && !async; }
   bool LhsIsKMajor() const { return lhs_column_stride == 1; }
   bool RhsIsKMajor() const { return rhs_row_stride == 1; }

@@ -492,7 +492,17 @@ class KernelParser {
     product.warp_rows = MatrixMultiply::kFragmentRows;
     product.warp_columns = product.columns;
     product.tf32 = cursor_.Try("tf32");
-    return true;
+    if (!cursor_.Try("of")) return true;
+    return ParseFloat8(product.float8[0]) && cursor_.Expect("by") && ParseFloat8(product.float8[1]);
+  }
+
+  bool ParseFloat8(Float8& format) {
+    for (Float8 each : {Float8::kE4M3Fn, Float8::kE5M2})
+      if (cursor_.Try(TextOf(each))) {
+        format = each;
+        return true;
+      }
+    return cursor_.Fail(ErrorCode::kKernelTypes, "multiply: of f8e4m3fn or f8e5m2");
   }
 
   bool Sizes(MatrixMultiply& product) {

@@ -1,9 +1,50 @@
+// Sums of f8 lose what an H200 loses. Its tensor cores add the products of 32 bytes along the depth
+// to a sum as fixed-point numbers of 14 bits. Their exponent is that of the largest of them
+// (DeepSeek-V3 Technical Report, arXiv:2412.19437, section 3.5.2; not measured here).
+
+#include <algorithm>
 #include <cmath>
 
+#include "ir/element_type.h"
 #include "kernel/sim_multiply.h"
 
 namespace tokamak {
 namespace {
+
+// Products of f8 in the sum of one instruction (PTX ISA: k32), and the bits that it keeps behind
+// the first one of the largest of them.
+constexpr size_t kFloat8Depth = 32;
+constexpr int kFloat8FractionBits = 13;
+
+float TruncatedTo(float x, float unit) {
+  return std::trunc(x / unit) * unit;
+}
+
+// sum + the products of x and y, as the tensor cores of an H200 add products of f8.
+float AddedFloat8(std::span<const float> x, std::span<const float> y, float sum) {
+  float largest = std::abs(sum);
+  bool is_finite = std::isfinite(sum);
+  std::array<float, kFloat8Depth> products{};
+  for (size_t p = 0; p < x.size(); ++p) {
+    products[p] = x[p] * y[p];  // exact
+    largest = std::max(largest, std::abs(products[p]));
+    is_finite = is_finite && std::isfinite(products[p]);
+  }
+  if (!is_finite) {
+    for (float product : products) sum += product;
+    return sum;
+  }
+  if (largest == 0) return sum;
+  float unit = std::ldexp(1.0f, std::ilogb(largest) - kFloat8FractionBits);
+  sum = TruncatedTo(sum, unit);
+  for (float product : products) sum += TruncatedTo(product, unit);  // exact
+  if (sum == 0) return sum;
+  return TruncatedTo(sum, std::ldexp(1.0f, std::ilogb(sum) - kFloat8FractionBits));
+}
+
+ElementType ElementTypeOf(Float8 format) {
+  return format == Float8::kE5M2 ? ElementType::kF8E5M2 : ElementType::kF8E4M3FN;
+}
 
 class WarpgroupMultiplier {
  public:
@@ -14,7 +55,7 @@ class WarpgroupMultiplier {
         product_(*multiply.product),
         arrays_(arrays),
         memory_(memory),
-        type_(kernel.array(product_.lhs).type),
+        types_{kernel.array(product_.lhs).type, kernel.array(product_.rhs).type},
         sum_type_(kernel.array(multiply.to).type) {
     product_.warp_rows = product_.rows / kSimWarpgroupWarps;
     product_.warp_columns = product_.columns;
@@ -44,7 +85,7 @@ class WarpgroupMultiplier {
   Bits Masked(Bits bits) const { return product_.tf32 ? bits & MatrixMultiply::kTf32Mask : bits; }
 
   bool ReadPanels(const Panels& panels, int64_t count, Lines& lines) {
-    int64_t bytes = BytesOf(type_), width = MatrixMultiply::kPanelBytes / bytes;
+    int64_t bytes = BytesOf(types_[0]), width = MatrixMultiply::kPanelBytes / bytes;
     lines.resize(static_cast<size_t>(count * multiply_.depth));
     for (int64_t line = 0; line < count; ++line) {
       for (int64_t p = 0; p < multiply_.depth; ++p) {
@@ -76,7 +117,11 @@ class WarpgroupMultiplier {
   }
 
   bool Accumulate() {
-    std::vector<float> lhs = Floats(lhs_), rhs = Floats(rhs_);
+    bool is_float = sum_type_ == ScalarType::kF32;
+    std::vector<float> lhs, rhs;
+    if (is_float) lhs = Floats(0, lhs_), rhs = Floats(1, rhs_);
+    std::vector<int64_t> lhs_integers, rhs_integers;
+    if (!is_float) lhs_integers = Integers(0, lhs_), rhs_integers = Integers(1, rhs_);
     for (uint32_t t = 0; t < kSimWarpgroup; ++t) {
       const SimAgent& agent = multiply_.of_threads[t];
       for (int64_t s = 0; s < product_.AccumulatorsPerThread(); ++s) {
@@ -86,9 +131,9 @@ class WarpgroupMultiplier {
           return false;
         auto row = static_cast<size_t>(at.row * multiply_.depth),
              column = static_cast<size_t>(at.column * multiply_.depth);
-        sum = sum_type_ == ScalarType::kF32
-                  ? FloatSum(std::span(lhs).subspan(row), std::span(rhs).subspan(column), sum)
-                  : AnySum(row, column, sum);
+        sum = is_float ? FloatSum(std::span(lhs).subspan(row), std::span(rhs).subspan(column), sum)
+                       : IntegerSum(std::span(lhs_integers).subspan(row),
+                                    std::span(rhs_integers).subspan(column), sum);
         if (!memory_.Store(agent, arrays_[static_cast<size_t>(multiply_.to)], multiply_.to_at + s,
                            sum))
           return false;
@@ -98,23 +143,38 @@ class WarpgroupMultiplier {
   }
 
   // Exact: the types of at most 32 bits that accumulate in f32.
-  std::vector<float> Floats(const Lines& lines) const {
+  std::vector<float> Floats(size_t operand, const Lines& lines) const {
     std::vector<float> floats;
-    if (sum_type_ != ScalarType::kF32) return floats;
     floats.reserve(lines.size());
-    for (Bits bits : lines) floats.push_back(static_cast<float>(DoubleOfBits(type_, bits)));
+    Float8 format = product_.float8[operand];
+    for (Bits bits : lines)
+      floats.push_back(static_cast<float>(format == Float8::kNone
+                                              ? DoubleOfBits(types_[operand], bits)
+                                              : DecodeFloat(ElementTypeOf(format), bits)));
     return floats;
+  }
+  std::vector<int64_t> Integers(size_t operand, const Lines& lines) const {
+    std::vector<int64_t> integers;
+    integers.reserve(lines.size());
+    for (Bits bits : lines) integers.push_back(IntOfBits(types_[operand], bits));
+    return integers;
   }
   Bits FloatSum(std::span<const float> row, std::span<const float> column, Bits bits) const {
     auto sum = static_cast<float>(DoubleOfBits(sum_type_, bits));
-    for (size_t p = 0; p < static_cast<size_t>(multiply_.depth); ++p)
-      sum = std::fma(row[p], column[p], sum);
+    auto depth = static_cast<size_t>(multiply_.depth);
+    if (product_.IsFloat8()) {
+      for (size_t p = 0; p < depth; p += kFloat8Depth)
+        sum = AddedFloat8(row.subspan(p, kFloat8Depth), column.subspan(p, kFloat8Depth), sum);
+    } else {
+      for (size_t p = 0; p < depth; ++p) sum = std::fma(row[p], column[p], sum);
+    }
     return BitsOfDouble(sum_type_, sum);
   }
-  Bits AnySum(size_t row, size_t column, Bits sum) const {
-    for (size_t p = 0; p < static_cast<size_t>(multiply_.depth); ++p)
-      sum = MultipliedAndAdded(type_, sum_type_, lhs_[row + p], rhs_[column + p], sum);
-    return sum;
+  // Modulo 2^32.
+  Bits IntegerSum(std::span<const int64_t> row, std::span<const int64_t> column, Bits bits) const {
+    int64_t sum = IntOfBits(sum_type_, bits);
+    for (size_t p = 0; p < static_cast<size_t>(multiply_.depth); ++p) sum += row[p] * column[p];
+    return BitsOfInt(sum_type_, static_cast<int32_t>(sum));
   }
 
   bool Read(const SimAgent& agent, ArrayId array, int64_t index, Bits& bits) {
@@ -126,7 +186,8 @@ class WarpgroupMultiplier {
   MatrixMultiply product_;  // with the layout of the accumulators
   std::span<const uint32_t> arrays_;
   SimMemory& memory_;
-  ScalarType type_, sum_type_;
+  std::array<ScalarType, 2> types_;  // of lhs and rhs
+  ScalarType sum_type_;
   Lines lhs_, rhs_;
 };
 

@@ -414,16 +414,16 @@ class StmtVerifier {
     const Array &to = kernel_.array(stmt.array), &lhs = kernel_.array(product.lhs),
                 &rhs = kernel_.array(product.rhs);
     bool narrow = VnniGroupSize(lhs.type) > 1;
-    if (rhs.type != lhs.type || AccumulatorScalarType(lhs.type) != to.type)
-      return VerifyError(ErrorCode::kKernelTypes,
-                         fmt::format("multiply: {} by {} into {}", InfoOf(lhs.type).text,
-                                     InfoOf(rhs.type).text, InfoOf(to.type).text));
-    if (product.IsBlockWide()) return BlockMultiply(stmt);
     if (product.async) {
       if (divergence_.PerLane(stmt.array))
         return VerifyError(ErrorCode::kKernelMemory, "multiply: into registers of lanes");
       return Located(VerifyAsyncMultiply(kernel_, stmt));
     }
+    if (rhs.type != lhs.type || AccumulatorScalarType(lhs.type) != to.type)
+      return VerifyError(ErrorCode::kKernelTypes,
+                         fmt::format("multiply: {} by {} into {}", InfoOf(lhs.type).text,
+                                     InfoOf(rhs.type).text, InfoOf(to.type).text));
+    if (product.IsBlockWide()) return BlockMultiply(stmt);
     if (lhs.type == ScalarType::kF16)
       return VerifyError(ErrorCode::kKernelTypes, "multiply: only blocks multiply f16");
     bool writes = to.space == Space::kArgument && to.access == Access::kWrite && product.overwrite;

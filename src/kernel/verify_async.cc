@@ -10,6 +10,8 @@ namespace {
 constexpr int64_t kMaxPending = 7, kLeastRegisters = 24, kMostRegisters = 256, kRegisterStep = 8;
 // Columns of a multiply, and bytes of its depth per instruction (PTX ISA, wgmma).
 constexpr int64_t kMaxColumns = 256, kColumnStep = 8, kDepthBytes = 32;
+// Integers: more columns than these in larger steps.
+constexpr int64_t kMaxIntegerColumns = 24, kIntegerColumnStep = 16;
 
 Error Bad(ErrorCode code, const Kernel& kernel, const std::string& what) {
   return MakeError(code, fmt::format("kernel {}: {}", kernel.name, what));
@@ -109,6 +111,42 @@ Status VerifyPanels(const Kernel& kernel, ArrayId id, int64_t along, int64_t dee
   return Ok();
 }
 
+bool IsByte(ScalarType type) {
+  return type == ScalarType::kS8 || type == ScalarType::kU8;
+}
+
+// The type in which an asynchronous multiply accumulates; nullopt if it does not take its operands.
+std::optional<ScalarType> SumTypeOf(const Kernel& kernel, const MatrixMultiply& product) {
+  const Array &lhs = kernel.array(product.lhs), &rhs = kernel.array(product.rhs);
+  if (product.IsFloat8() || product.float8[1] != Float8::kNone) {
+    bool are_bits = lhs.type == ScalarType::kU8 && rhs.type == ScalarType::kU8 && !product.tf32 &&
+                    product.IsFloat8() && product.float8[1] != Float8::kNone;
+    return are_bits ? std::optional(ScalarType::kF32) : std::nullopt;
+  }
+  if (IsByte(lhs.type) && IsByte(rhs.type) && !product.tf32) return ScalarType::kS32;
+  if (lhs.type != rhs.type || BytesOf(lhs.type) > 4 || IsInteger(lhs.type)) return std::nullopt;
+  if ((lhs.type == ScalarType::kF32) != product.tf32) return std::nullopt;
+  return AccumulatorScalarType(lhs.type);
+}
+
+Status VerifyAsyncTypes(const Kernel& kernel, const Stmt& stmt) {
+  const MatrixMultiply& product = stmt.matmul;
+  const Array &to = kernel.array(stmt.array), &lhs = kernel.array(product.lhs),
+              &rhs = kernel.array(product.rhs);
+  if (SumTypeOf(kernel, product) != to.type)
+    return Bad(ErrorCode::kKernelTypes, kernel,
+               fmt::format("multiply: async {} by {} into {}; f32 is multiplied as tf32, f8 as u8",
+                           InfoOf(lhs.type).text, InfoOf(rhs.type).text, InfoOf(to.type).text));
+  if (lhs.space == Space::kRegisters && BytesOf(lhs.type) != 2)
+    return BadMemory(kernel,
+                     fmt::format("multiply: {} is in registers and not of 16 bits", lhs.name));
+  if (to.type == ScalarType::kS32 && product.columns > kMaxIntegerColumns &&
+      product.columns % kIntegerColumnStep != 0)
+    return BadStructure(kernel,
+                        fmt::format("multiply: async of {} columns of integers", product.columns));
+  return Ok();
+}
+
 }  // namespace
 
 Status VerifyAsync(const Kernel& kernel, const Stmt& stmt) {
@@ -155,6 +193,7 @@ Status VerifyAsyncMultiply(const Kernel& kernel, const Stmt& stmt) {
   const MatrixMultiply& product = stmt.matmul;
   const Array &to = kernel.array(stmt.array), &lhs = kernel.array(product.lhs);
   const ScalarNode &depth = kernel.node(product.depth), &at = kernel.node(stmt.index);
+  TOK_RETURN_IF_ERROR(VerifyAsyncTypes(kernel, stmt));
   if (to.space != Space::kRegisters)
     return BadMemory(kernel, fmt::format("multiply: {} is not in registers", to.name));
   if (product.rows != MatrixMultiply::kWarpgroupRows || product.columns < kColumnStep ||
@@ -169,9 +208,6 @@ Status VerifyAsyncMultiply(const Kernel& kernel, const Stmt& stmt) {
       IntOfBits(at.type, at.bits) + product.AccumulatorsPerThread() > to.size)
     return BadMemory(kernel, fmt::format("multiply: {} has no {} sums at a constant index", to.name,
                                          product.AccumulatorsPerThread()));
-  if ((lhs.type == ScalarType::kF32) != product.tf32 || BytesOf(lhs.type) > 4)
-    return Bad(ErrorCode::kKernelTypes, kernel,
-               "multiply: async of f32 is of tf32, and of no wider type");
   if (lhs.space != Space::kRegisters)
     TOK_RETURN_IF_ERROR(VerifyPanels(kernel, product.lhs, product.lhs_row_stride,
                                      product.lhs_column_stride, product.lhs_panel));

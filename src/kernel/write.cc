@@ -10,6 +10,13 @@
 namespace tokamak {
 namespace {
 
+// What the types of the operands of an asynchronous multiply do not say.
+std::string FactorsText(const MatrixMultiply& product) {
+  if (product.tf32) return " tf32";
+  if (!product.IsFloat8()) return "";
+  return fmt::format(" of {} by {}", TextOf(product.float8[0]), TextOf(product.float8[1]));
+}
+
 class KernelWriter {
  public:
   KernelWriter(const Kernel& kernel, KernelLocations* locations)
@@ -163,7 +170,7 @@ class KernelWriter {
               names_.Operand(product.lhs_index), product.lhs_row_stride, product.lhs_column_stride,
               product.lhs_panel, names_.Of(product.rhs), names_.Operand(product.rhs_index),
               product.rhs_row_stride, product.rhs_column_stride, product.rhs_panel, product.rows,
-              product.columns, names_.Operand(product.depth), product.tf32 ? " tf32" : "");
+              product.columns, names_.Operand(product.depth), FactorsText(product));
           return;
         }
         if (product.IsBlockWide()) {

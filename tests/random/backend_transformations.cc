@@ -183,11 +183,14 @@ class OnBackend : public Transformation {
     options.hoist = true;
     TOK_TRY(Target target, TargetOf(backend_));
     TOK_TRY(CompiledRun program, CompiledRun::Make(module, target, options));
-    if (is_bulk) {
-      options.schedules.forced = BulkSchedules(program.executable().compilation());
-      if (!options.schedules.forced.empty()) {
-        TOK_TRY(program, CompiledRun::Make(module, target, options));
-      }
+    if (is_bulk) options.schedules.forced = BulkSchedules(program.executable().compilation());
+    if (!options.schedules.forced.empty()) {
+      Result<CompiledRun> forced = CompiledRun::Make(module, target, options);
+      // The schedules fit the kernels that they were drawn for. With them, the planner may choose
+      // others.
+      bool is_other = !forced.ok() && forced.error().message.starts_with("schedule: ");
+      if (!forced.ok() && !is_other) return forced.error();
+      if (forced.ok()) program = std::move(forced.value());
     }
     if (HasBulkSchedule(program.executable().compilation())) ++bulk_programs_;
     for (const Decision& decision : program.executable().compilation().log.all())

@@ -15,28 +15,55 @@ using Type = ElementType;
 // Mostly those of tensor cores.
 Type DrawFactorType(Random& random) {
   int64_t dice = random.Below(100);
-  if (dice < 36) return Type::kBF16;
-  if (dice < 52) return Type::kF16;
-  if (dice < 74) return Type::kF32;
-  return random.Pick({Type::kF64,        Type::kC64,        Type::kC128,    Type::kPred,
-                      Type::kS8,         Type::kU8,         Type::kS16,     Type::kU16,
-                      Type::kS32,        Type::kU32,        Type::kS64,     Type::kU64,
-                      Type::kS4,         Type::kU4,         Type::kS8,      Type::kS32,
-                      Type::kF8E4M3FN,   Type::kF8E5M2,     Type::kF8E4M3,  Type::kF8E3M4,
-                      Type::kF8E4M3FNUZ, Type::kF8E5M2FNUZ, Type::kF8E4M3FN});
+  if (dice < 28) return Type::kBF16;
+  if (dice < 40) return Type::kF16;
+  if (dice < 58) return Type::kF32;
+  if (dice < 68) return random.Pick({Type::kS8, Type::kS8, Type::kU8});
+  if (dice < 78) return random.Pick({Type::kF8E4M3FN, Type::kF8E4M3FN, Type::kF8E5M2});
+  return random.Pick({Type::kF64,
+                      Type::kC64,
+                      Type::kC128,
+                      Type::kPred,
+                      Type::kS16,
+                      Type::kU16,
+                      Type::kS32,
+                      Type::kU32,
+                      Type::kS64,
+                      Type::kU64,
+                      Type::kS4,
+                      Type::kU4,
+                      Type::kS2,
+                      Type::kU2,
+                      Type::kF8E4M3,
+                      Type::kF8E3M4,
+                      Type::kF8E4M3FNUZ,
+                      Type::kF8E5M2FNUZ,
+                      Type::kF8E4M3B11FNUZ,
+                      Type::kF8E8M0FNU,
+                      Type::kF6E2M3FN,
+                      Type::kF6E3M2FN,
+                      Type::kF4E2M1FN});
 }
 
-// Whether values of the type can be accumulated in f32 (s32), as JAX's preferred_element_type.
+// Whether sums of the type can be wider, as JAX's preferred_element_type.
 bool IsNarrowFactor(Type type) {
   return InfoOf(type).bits <= 16 && (IsReal(type) || IsInteger(type));
 }
 
 // The type of the other factor: sometimes another one, as where gradients are f32.
 Type DrawOtherFactorType(Random& random, Type type) {
-  bool is_float = IsReal(type) && !IsInteger(type) && InfoOf(type).bits <= 32;
-  if (!is_float || !random.Percent(20)) return type;
+  if (InfoOf(type).bits > 32 || !random.Percent(20)) return type;
+  if (IsInteger(type) && InfoOf(type).bits <= 8)
+    return random.Pick({Type::kS8, Type::kU8, Type::kU8, Type::kS4, Type::kU4});
+  if (!IsReal(type)) return type;
   return random.Pick({Type::kF32, Type::kF32, Type::kBF16, Type::kBF16, Type::kF16, Type::kF8E4M3FN,
                       Type::kF8E5M2});
+}
+
+// The type of sums of a narrow type, as JAX's preferred_element_type.
+Type DrawSumType(Random& random, Type type) {
+  if (IsReal(type)) return random.Pick({Type::kF32, Type::kF32, Type::kF32, Type::kBF16});
+  return random.Pick({Type::kS32, Type::kS32, Type::kS32, Type::kU32, Type::kS64});
 }
 
 struct DotExtents {
@@ -263,8 +290,8 @@ Instr* PutDot(ProgramBuilder& builder, Instr* x, Instr* y, const DotAttrs& attrs
   Attrs any(attrs);
   auto shape = InferShape({Op::kDot, shapes, any, {}, 0, nullptr});
   if (!shape.ok()) return nullptr;
-  Type sum = IsReal(type) ? Type::kF32 : Type::kS32;
-  return builder.Put(Op::kDot, {x, y}, attrs, {.shape = shape.value().WithType(sum)});
+  return builder.Put(Op::kDot, {x, y}, attrs,
+                     {.shape = shape.value().WithType(DrawSumType(builder.random(), type))});
 }
 
 Instr* DrawGeneralDot(ProgramBuilder& builder, Instr** lhs) {
@@ -289,73 +316,6 @@ Instr* DrawGeneralDot(ProgramBuilder& builder, Instr** lhs) {
   Type other = DrawOtherFactorType(random, type);
   Instr* rhs = DrawFactor(builder, Shape::Array(other, y.dims));
   return PutDot(builder, *lhs, rhs, attrs);
-}
-
-// ---- convolutions
-
-// A spatial dimension of a convolution or of the gradient of its filter: sizes of the input and of
-// the window, which has the results of the convolution for a gradient.
-struct ImageWindow {
-  int64_t size = 1;
-  WindowDim window;
-};
-
-ImageWindow DrawImageWindow(Random& random, bool is_filter) {
-  ImageWindow drawn;
-  drawn.size = random.Pick({7, 8, 8, 8, 10, 14, 16, 16});
-  WindowDim& window = drawn.window;
-  window.size = is_filter ? random.Pick({4, 7, 8, 8, 8, 16}) : random.Pick({1, 1, 2, 3, 3, 3, 5});
-  int64_t& step = is_filter ? window.window_dilation : window.stride;
-  int64_t& spread = is_filter ? window.stride : window.window_dilation;
-  if (random.Percent(30)) step = random.Pick({2, 2, 3});
-  if (random.Percent(15)) spread = 2;
-  window.pad_low = random.Percent(60) ? random.Between(-1, 3) : 0;
-  window.pad_high = random.Percent(60) ? random.Between(-1, 3) : 0;
-  // Of the gradient of a filter: at least one result.
-  int64_t reach = (window.size - 1) * window.window_dilation + 1;
-  window.pad_high = std::max(window.pad_high, reach - drawn.size - window.pad_low);
-  window.reversed = !is_filter && random.Percent(25);
-  return drawn;
-}
-
-// Features last, as the tensor cores' kernels read them.
-Instr* DrawImageConvolution(ProgramBuilder& builder) {
-  Random& random = builder.random();
-  Type type = random.Pick({Type::kBF16, Type::kBF16, Type::kBF16, Type::kF16, Type::kF32});
-  bool is_filter = random.Percent(30);
-  int64_t rank = random.Pick({1, 2, 2, 2, 3}), last = rank + 1;
-  int64_t batch = random.Pick({1, 2, 3, 4, 8, 16}), features = random.Pick({40, 64, 64, 72, 128});
-  int64_t outputs = random.Pick({32, 40, 64, 96});
-  bool transposed = !is_filter && random.Percent(30);  // the filter of the input's gradient
-  ConvolutionAttrs attrs;
-  attrs.precision = DrawPrecision(random);
-  Dims image{batch}, filter;
-  if (is_filter) filter.push_back(batch);
-  int64_t products = batch * features * outputs;
-  for (int64_t d = 0; d < rank; ++d) {
-    ImageWindow drawn = DrawImageWindow(random, is_filter);
-    image.push_back(drawn.size);
-    filter.push_back(drawn.window.size);
-    products *= drawn.size * (is_filter ? 3 : drawn.window.size);
-    attrs.dims.input_spatial.push_back(d + 1);
-    attrs.dims.kernel_spatial.push_back(is_filter ? d + 1 : d);
-    attrs.dims.output_spatial.push_back(is_filter ? d : d + 1);
-    attrs.window.push_back(drawn.window);
-  }
-  if (products > int64_t{1} << 22) return nullptr;
-  image.push_back(features);
-  attrs.dims.input_batch = is_filter ? last : 0;
-  attrs.dims.input_feature = is_filter ? 0 : last;
-  attrs.dims.kernel_input = is_filter ? 0 : transposed ? last : last - 1;
-  attrs.dims.kernel_output = transposed ? last - 1 : last;
-  attrs.dims.output_batch = is_filter ? last - 1 : 0;
-  attrs.dims.output_feature = last;
-  if (!is_filter) filter.push_back(transposed ? outputs : features);
-  filter.push_back(transposed ? features : outputs);
-  Instr* x = builder.Parameter(Shape::Array(type, image));
-  if (random.Percent(25)) x = Combined(builder, x);
-  Instr* w = builder.Parameter(Shape::Array(type, filter));
-  return builder.Put(Op::kConvolution, {x, w}, attrs);
 }
 
 // x times a new matrix, along the last dimension of x.

@@ -146,6 +146,8 @@ std::span<const Drawer> LoopDrawers();
 std::span<const Drawer> StructureDrawers();
 std::span<const Drawer> HostDrawers();
 
+// A convolution of images, with types and sizes for tensor cores; null if it would be too large.
+Instr* DrawImageConvolution(ProgramBuilder& builder);
 // A program of contractions, and of what generators fuse with them. Returns the result.
 Instr* DrawContractions(ProgramBuilder& builder);
 // Adds about `instrs` instructions with randomly chosen drawers.

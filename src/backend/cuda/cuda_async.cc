@@ -104,10 +104,17 @@ __device__ __forceinline__ unsigned long long Descriptor(unsigned low) {
 
 // Bytes of the depth that one wgmma multiplies, and of a row of a panel.
 constexpr int64_t kWgmmaDepthBytes = 32;
-constexpr int64_t kWgmmaMaxColumns = 256;
 
-std::string_view WgmmaTypeOf(ScalarType type) {
-  switch (type) {
+std::string_view WgmmaTypeOf(const WarpgroupMultiply& multiply, size_t operand) {
+  switch (multiply.float8[operand]) {
+    case Float8::kE4M3Fn:
+      return "e4m3";
+    case Float8::kE5M2:
+      return "e5m2";
+    case Float8::kNone:
+      break;
+  }
+  switch (multiply.types[operand]) {
     case ScalarType::kBF16:
       return "bf16";
     case ScalarType::kF16:
@@ -123,11 +130,15 @@ std::string_view WgmmaTypeOf(ScalarType type) {
   }
 }
 
-// "MultiplyN256Bf16KM": the columns, the type, then lhs (in registers R, K-major K, else M) and rhs
-// (K-major K, else N).
+// "MultiplyN256Bf16KM": the columns, the type (those of lhs and rhs, if they differ), then lhs (in
+// registers R, K-major K, else M) and rhs (K-major K, else N).
 std::string NameOf(const WarpgroupMultiply& multiply) {
-  std::string type(WgmmaTypeOf(multiply.type));
-  type[0] = static_cast<char>(type[0] - 'a' + 'A');
+  std::string type;
+  for (size_t i : {0, 1}) {
+    std::string of_operand(WgmmaTypeOf(multiply, i));
+    of_operand[0] = static_cast<char>(of_operand[0] - 'a' + 'A');
+    if (of_operand != type) type += of_operand;
+  }
   char lhs = multiply.lhs_in_registers ? 'R' : multiply.lhs_is_k_major ? 'K' : 'M';
   return fmt::format("MultiplyN{}{}{}{}", multiply.columns, type, lhs,
                      multiply.rhs_is_k_major ? 'K' : 'N');
@@ -135,8 +146,8 @@ std::string NameOf(const WarpgroupMultiply& multiply) {
 
 // The statement of one wgmma on `sums`, with the operands `x` and `y` and `keeps` in scope.
 std::string InstructionOf(const WarpgroupMultiply& multiply) {
-  int64_t bytes = BytesOf(multiply.type), sums = multiply.columns / 2;
-  bool is_integer = bytes == 1;
+  int64_t bytes = BytesOf(multiply.types[0]), sums = multiply.columns / 2;
+  bool is_integer = multiply.IsInteger();
   std::string registers, outputs;
   for (int64_t i = 0; i < sums; ++i) {
     std::string_view comma = i == 0 ? "" : i % 8 == 0 ? ", \"\n      \"" : ", ";
@@ -162,7 +173,6 @@ std::string InstructionOf(const WarpgroupMultiply& multiply) {
   if (bytes == 2 && !multiply.lhs_in_registers)
     transposes += multiply.lhs_is_k_major ? ", 0" : ", 1";
   if (bytes == 2) transposes += multiply.rhs_is_k_major ? ", 0" : ", 1";
-  std::string_view type = WgmmaTypeOf(multiply.type);
   return fmt::format(
       "  asm volatile(\n"
       "      \"{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{}, 0;\\n\"\n"
@@ -171,8 +181,9 @@ std::string InstructionOf(const WarpgroupMultiply& multiply) {
       "      \"}}, {}, %{}, p{};\\n}}\"\n"
       "      : {}\n"
       "      : {}, \"l\"(Descriptor(y)), \"r\"(keeps));\n",
-      next + 1, multiply.columns, kWgmmaDepthBytes / bytes, is_integer ? "s32" : "f32", type, type,
-      registers, lhs, next, transposes, outputs, inputs);
+      next + 1, multiply.columns, kWgmmaDepthBytes / bytes, is_integer ? "s32" : "f32",
+      WgmmaTypeOf(multiply, 0), WgmmaTypeOf(multiply, 1), registers, lhs, next, transposes, outputs,
+      inputs);
 }
 
 // 16 bytes from an instruction to the next along the depth.
@@ -242,7 +253,7 @@ std::string WarpgroupMultiplyText(const CudaSource& source) {
   std::string text(kWarpgroupText);
   for (const WarpgroupMultiply& multiply : source.multiplies) {
     std::string name = NameOf(multiply);
-    std::string_view sum = BytesOf(multiply.type) == 1 ? "int" : "float";
+    std::string_view sum = multiply.IsInteger() ? "int" : "float";
     bool pairs = multiply.lhs_in_registers;
     text += fmt::format(
         "// 64 x {0} sums of a warpgroup. Panels are {1} bytes apart.\n"
@@ -409,7 +420,8 @@ void CudaWriter::AsyncMultiply(const Stmt& stmt) {
   const MatrixMultiply& product = stmt.matmul;
   const Array& lhs = kernel_.array(product.lhs);
   int64_t bytes = BytesOf(lhs.type), depth = ConstantOf(product.depth);
-  WarpgroupMultiply multiply{.type = lhs.type,
+  WarpgroupMultiply multiply{.types = {lhs.type, kernel_.array(product.rhs).type},
+                             .float8 = product.float8,
                              .columns = product.columns,
                              .lhs_in_registers = lhs.space == Space::kRegisters,
                              .lhs_is_k_major = product.LhsIsKMajor(),
@@ -418,13 +430,6 @@ void CudaWriter::AsyncMultiply(const Stmt& stmt) {
   int threads = source_.threads[0] * source_.threads[1] * source_.threads[2];
   if (threads % MatrixMultiply::kWarpgroupThreads != 0)
     return Fail(fmt::format("an asynchronous multiply in a block of {} threads", threads));
-  // Integers: 8 columns up to 24, then 16 (PTX ISA).
-  bool has_columns = product.columns <= kWgmmaMaxColumns &&
-                     (bytes > 1 || product.columns <= 24 || product.columns % 16 == 0);
-  if (WgmmaTypeOf(lhs.type).empty() || !has_columns || (multiply.lhs_in_registers && bytes != 2))
-    return Fail(fmt::format("an asynchronous multiply of {} with {} columns{}",
-                            InfoOf(lhs.type).text, product.columns,
-                            multiply.lhs_in_registers ? ", lhs in registers" : ""));
   source_.helpers.insert(Helper::kWarpgroupMultiply);
   source_.multiplies.insert(multiply);
   issued_.push_back(stmt.array);

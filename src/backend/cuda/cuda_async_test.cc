@@ -12,6 +12,7 @@
 #include "backend/cuda/gpu.h"
 #include "backend/cuda/nvrtc.h"
 #include "kernel/builder.h"
+#include "kernel/formulas.h"
 #include "kernel/verify.h"
 #include "support/splitmix.h"
 
@@ -27,6 +28,12 @@ struct GemmShape {
   int64_t columns = 256, warpgroups = 2, stages = 4;  // of a tile of 64 * warpgroups rows
   bool lhs_is_k_major = true, rhs_is_k_major = true, lhs_in_registers = false;
   int64_t panels = 1;  // of 128 bytes along the depth, per stage
+  std::array<Float8, 2> float8{};
+
+  ScalarType SumType() const {
+    bool is_integer = BytesOf(type) == 1 && float8[0] == Float8::kNone;
+    return is_integer ? ScalarType::kS32 : ScalarType::kF32;
+  }
 };
 
 // Writes the GEMM of async_ir: one warpgroup copies, the others multiply.
@@ -40,7 +47,7 @@ class GemmWriter {
         b_("gemm", Dialect::kGpu) {}
 
   Kernel Write() {
-    ScalarType type = shape_.type, sum = type == ScalarType::kS8 ? ScalarType::kS32 : kSum;
+    ScalarType type = shape_.type, sum = shape_.SumType();
     lhs_ = b_.Argument(Argument("a", type, Access::kRead, shape_.m * shape_.k));
     rhs_ = b_.Argument(Argument("b", type, Access::kRead, shape_.n * shape_.k));
     result_ = b_.Argument(Argument("c", sum, Access::kWrite, shape_.m * shape_.n));
@@ -69,7 +76,6 @@ class GemmWriter {
   }
 
  private:
-  static constexpr ScalarType kSum = ScalarType::kF32;
   static Array Argument(std::string name, ScalarType type, Access access, int64_t size) {
     return {.name = std::move(name), .type = type, .access = access, .size = size};
   }
@@ -138,6 +144,7 @@ class GemmWriter {
     product.lhs_panel = line_ * (shape_.lhs_is_k_major ? rows_ : depth_);
     product.rhs_panel = line_ * (shape_.rhs_is_k_major ? shape_.columns : depth_);
     product.tf32 = shape_.type == ScalarType::kF32;
+    product.float8 = shape_.float8;
     product.async = true;
     return product;
   }
@@ -206,9 +213,7 @@ Kernel Gemm(const GemmShape& shape) {
 }
 
 CudaSource TextOf(const Kernel& kernel) {
-  // Kernel IR has no products of 8-bit integers yet.
-  bool is_narrow = BytesOf(kernel.arrays[0].type) == 1;
-  Status sound = is_narrow ? Ok() : VerifyKernel(kernel);
+  Status sound = VerifyKernel(kernel);
   EXPECT_TRUE(sound.ok()) << (sound.ok() ? "" : sound.error().message);
   Result<CudaSource> source = CudaText(kernel);
   EXPECT_TRUE(source.ok()) << (source.ok() ? "" : source.error().message);
@@ -220,9 +225,10 @@ bool Has(const CudaSource& source, std::string_view part) {
 }
 
 std::string NameOf(const GemmShape& shape) {
-  return fmt::format("{} {} {}{}{} {} panels", InfoOf(shape.type).text, shape.columns,
-                     shape.lhs_in_registers ? "R" : "", shape.lhs_is_k_major ? "K" : "M",
-                     shape.rhs_is_k_major ? "K" : "N", shape.panels);
+  return fmt::format("{}{}{} {} {}{}{} {} panels", InfoOf(shape.type).text, TextOf(shape.float8[0]),
+                     TextOf(shape.float8[1]), shape.columns, shape.lhs_in_registers ? "R" : "",
+                     shape.lhs_is_k_major ? "K" : "M", shape.rhs_is_k_major ? "K" : "N",
+                     shape.panels);
 }
 
 std::vector<GemmShape> Shapes() {
@@ -238,7 +244,14 @@ std::vector<GemmShape> Shapes() {
                             .rhs_is_k_major = rhs});
   for (int64_t columns : {256, 128, 8, 24})
     shapes.push_back({.type = ScalarType::kF32, .columns = columns});
-  shapes.push_back({.type = ScalarType::kS8, .columns = 96});
+  for (int64_t columns : {256, 96, 24})
+    shapes.push_back(
+        {.type = columns == 96 ? ScalarType::kU8 : ScalarType::kS8, .columns = columns});
+  for (Float8 lhs : {Float8::kE4M3Fn, Float8::kE5M2})
+    for (Float8 rhs : {Float8::kE4M3Fn, Float8::kE5M2})
+      shapes.push_back({.type = ScalarType::kU8, .columns = 128, .float8 = {lhs, rhs}});
+  shapes.push_back(
+      {.type = ScalarType::kU8, .columns = 40, .float8 = {Float8::kE4M3Fn, Float8::kE4M3Fn}});
   shapes.push_back({.columns = 128, .stages = 3, .panels = 2});
   shapes.push_back({.columns = 64, .stages = 3, .lhs_is_k_major = false, .panels = 2});
   for (bool rhs : {true, false})
@@ -363,19 +376,24 @@ TEST(CudaAsync, NotWithOtherKernels) {
 
 // ---- on a device
 
-// From -4 to 4.
-std::vector<double> SmallIntegers(int64_t count, uint64_t seed) {
+// From -4 to 4, or from 0 to 8.
+std::vector<double> SmallIntegers(const GemmShape& shape, int64_t count, uint64_t seed) {
   SplitMix64 random(seed);
   std::vector<double> values(static_cast<size_t>(count));
-  for (double& value : values) value = static_cast<double>(random.Next() % 9) - 4;
+  bool is_unsigned = shape.type == ScalarType::kU8 && shape.float8[0] == Float8::kNone;
+  for (double& value : values)
+    value = static_cast<double>(random.Next() % 9) - (is_unsigned ? 0 : 4);
   return values;
 }
 
-std::vector<std::byte> BytesOfValues(ScalarType type, const std::vector<double>& values) {
+std::vector<std::byte> BytesOfValues(ScalarType type, Float8 float8,
+                                     const std::vector<double>& values) {
   auto size = static_cast<size_t>(BytesOf(type));
   std::vector<std::byte> bytes(values.size() * size);
   for (size_t i = 0; i < values.size(); ++i) {
-    Bits bits = BitsOfDouble(type, values[i]);
+    Bits bits = float8 == Float8::kE4M3Fn ? EncodeFloat(ElementType::kF8E4M3FN, values[i])
+                : float8 == Float8::kE5M2 ? EncodeFloat(ElementType::kF8E5M2, values[i])
+                                          : BitsOfDouble(type, values[i]);
     std::memcpy(bytes.data() + i * size, &bits, size);
   }
   return bytes;
@@ -385,10 +403,10 @@ std::vector<std::byte> BytesOfValues(ScalarType type, const std::vector<double>&
 class GemmRun {
  public:
   GemmRun(Gpu& gpu, const GemmShape& shape) : gpu_(gpu), shape_(shape), kernel_(Gemm(shape)) {
-    x_ = SmallIntegers(shape.m * shape.k, 1);
-    y_ = SmallIntegers(shape.k * shape.n, 2);
-    lhs_ = Filled(BytesOfValues(shape.type, x_));
-    rhs_ = Filled(BytesOfValues(shape.type, y_));
+    x_ = SmallIntegers(shape, shape.m * shape.k, 1);
+    y_ = SmallIntegers(shape, shape.k * shape.n, 2);
+    lhs_ = Filled(BytesOfValues(shape.type, shape.float8[0], x_));
+    rhs_ = Filled(BytesOfValues(shape.type, shape.float8[1], y_));
     for (DeviceMemory& result : results_)
       result = Filled(std::vector<std::byte>(static_cast<size_t>(shape.m * shape.n) * 4));
   }
@@ -406,7 +424,7 @@ class GemmRun {
 
   // The greatest difference of a result from the product.
   double Error(size_t result) {
-    std::vector<float> sums(static_cast<size_t>(shape_.m * shape_.n));
+    std::vector<uint32_t> sums(static_cast<size_t>(shape_.m * shape_.n));
     EXPECT_TRUE(gpu_.CopyOut(sums.data(), results_[result].data(), sums.size() * 4).ok());
     double error = 0;
     for (int64_t i = 0; i < shape_.m; ++i) {
@@ -415,7 +433,11 @@ class GemmRun {
         for (int64_t p = 0; p < shape_.k; ++p)
           sum += x_[Place(shape_.lhs_is_k_major, i, shape_.m, p)] *
                  y_[Place(shape_.rhs_is_k_major, j, shape_.n, p)];
-        error = std::max(error, std::abs(sum - sums[static_cast<size_t>(i * shape_.n + j)]));
+        Bits got = sums[static_cast<size_t>(i * shape_.n + j)];
+        double number = shape_.SumType() == ScalarType::kS32
+                            ? static_cast<double>(IntOfBits(ScalarType::kS32, got))
+                            : DoubleOfBits(ScalarType::kF32, got);
+        error = std::max(error, std::abs(sum - number));
       }
     }
     return error;
@@ -452,10 +474,9 @@ class AsyncOnDevice : public testing::Test {
 // Sizes with tails in all dimensions.
 TEST_F(AsyncOnDevice, GemmsEqualTheHost) {
   for (GemmShape shape : Shapes()) {
-    if (BytesOf(shape.type) == 1) continue;
     shape.m = 328;
     shape.n = 456;
-    shape.k = 712;
+    shape.k = 720;
     GemmRun run(*gpu_, shape);
     auto code = run.Load();
     ASSERT_TRUE(code.ok()) << NameOf(shape) << Render(code.error());

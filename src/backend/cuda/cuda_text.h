@@ -41,9 +41,12 @@ enum class Helper : uint8_t {
 
 // A function of a text: an asynchronous multiply of a warpgroup (wgmma).
 struct WarpgroupMultiply {
-  ScalarType type{};  // of the operands
+  std::array<ScalarType, 2> types{};  // of lhs and rhs
+  std::array<Float8, 2> float8{};
   int64_t columns = 0;
   bool lhs_in_registers = false, lhs_is_k_major = true, rhs_is_k_major = true;
+
+  bool IsInteger() const { return BytesOf(types[0]) == 1 && float8[0] == Float8::kNone; }
   auto operator<=>(const WarpgroupMultiply&) const = default;
 };
 

@@ -6,6 +6,7 @@
 #include "cost/panel_rates.h"
 #include "cost/rates.h"
 #include "driver/compile/device_loops.h"
+#include "gen/library/convolution.h"
 #include "ir/dot_precision.h"
 #include "runtime/thread_pool.h"
 
@@ -44,49 +45,25 @@ void AddTiles(const MatrixProduct& product, const Instr& dot, double multiplicat
                std::ceil(static_cast<double>(product.n) / kTile) *
                static_cast<double>(product.BatchCount());
   bool is_narrow = BytesOf(dot.operand(0)->shape().type()) < 4;
+  // Libraries split the contracted dimension of few tiles into parts of at least this many elements
+  // (chosen; tensor cores need deeper ones).
+  double part = kTile;
   if (product.type != MatrixType::kF32) {
     work[Pipe::kMultiply64] = multiplications;
-  } else if (is_narrow || AllowsTf32(dot.attrs<DotAttrs>())) {
+    return;
+  }
+  if (is_narrow || AllowsTf32(dot.attrs<DotAttrs>())) {
+    part *= 4;
     work[Pipe::kTensor] = multiplications * (is_narrow ? 1 : kTf32Products);
   } else {
-    // Libraries split the contracted dimension of few tiles.
-    double splits = std::max(1.0, static_cast<double>(product.k) / kTile);
-    work.tasks = std::max(work.tasks, std::min(cores, work.tasks * splits));
     work[Pipe::kMultiply] = multiplications;
   }
-}
-
-// The work of a convolution on tensor cores; overlapping windows are read from cache. Convolutions
-// reach half the rate of a matrix product, f32 half of that, and f32 filter gradients a quarter:
-// 4.8 G multiplications took 18 us in bf16 (launch-bound), 30 and 73 us in f32; 3.7 G took 30, 31
-// and 63 us (measured on H200).
-Work WorkOfConvolution(const Convolution& c) {
-  // Rows and columns of an output tile (chosen, as in AddTiles).
-  constexpr double kTile = 128;
-  using Form = Convolution::Form;
-  auto x = static_cast<double>(c.XCount()), w = static_cast<double>(c.WCount()),
-       y = static_cast<double>(c.YCount()), groups = static_cast<double>(c.groups);
-  double bytes = c.type == Convolution::Type::kF32 ? 4 : 2;
-  double result = c.form == Form::kForward ? y : c.form == Form::kBackwardData ? x : w;
-  double columns = static_cast<double>(c.form == Form::kBackwardData ? c.inputs : c.outputs);
-  Work work;
-  work.threads = 256;
-  work.reads = (x + w + y - result) * bytes;
-  work.writes = result * bytes;
-  work.tasks = groups * std::ceil(columns / groups / kTile) * std::ceil(result / columns / kTile);
-  // The few results of a filter gradient are split along the contracted dimension (split-K) over
-  // all 132 SMs.
-  if (c.form == Form::kBackwardFilter) work.tasks = std::max(work.tasks, 132.0);
-  double times = c.type != Convolution::Type::kF32 ? 2
-                 : !c.tf32                         ? 1
-                 : c.form == Form::kBackwardFilter ? 8
-                                                   : 4;
-  work[times == 1 ? Pipe::kMultiply : Pipe::kMultiply16] = times * c.Multiplications();
-  return work;
+  double splits = std::max(1.0, static_cast<double>(product.k) / part);
+  work.tasks = std::max(work.tasks, std::min(cores, work.tasks * splits));
 }
 
 Work WorkOfProduct(const ProductCall& call, const Instr& dot, const Machine& machine) {
-  if (call.convolution) return WorkOfConvolution(*call.convolution);
+  if (call.convolution) return WorkOf(MatchLaidOutConvolution(dot).value(), machine);
   const MatrixProduct& product = call.product;
   Work work;
   auto m = static_cast<double>(product.m), n = static_cast<double>(product.n),

@@ -403,7 +403,8 @@ bool SplitsFactors(std::span<const Instr* const> instrs, const Kernel& kernel) {
 
 bool MultipliesTf32(const StmtList& block) {
   return std::ranges::any_of(block, [](const Stmt& stmt) {
-    return (stmt.kind == StmtKind::kMatMul && stmt.matmul.tf32) || MultipliesTf32(stmt.body) ||
+    bool is_rounded = stmt.matmul.tf32 || stmt.matmul.IsFloat8();
+    return (stmt.kind == StmtKind::kMatMul && is_rounded) || MultipliesTf32(stmt.body) ||
            MultipliesTf32(stmt.else_body) || MultipliesTf32(stmt.condition_stmts);
   });
 }

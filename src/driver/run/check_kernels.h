@@ -14,7 +14,8 @@
 
 namespace tokamak {
 
-// Whether some product uses only 11 significand bits of its f32 operands.
+// Whether some product uses only 11 significand bits of its f32 operands, or has sums of f8 with as
+// few.
 bool MultipliesTf32(const StmtList& block);
 // As in XLA, f32 operands of a dot on a GPU may lose bits unless the program requests more
 // precision.

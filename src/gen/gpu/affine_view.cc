@@ -312,6 +312,13 @@ class AffineWalk {
 
 }  // namespace
 
+bool AffineView::HasLines() const {
+  return std::ranges::any_of(dimensions, [](const Dimension& dimension) {
+    return dimension.size > 1 && dimension.stride == 1 && dimension.terms.size() == 1 &&
+           dimension.terms[0].factor == 1;
+  });
+}
+
 AffineView AffineViewOf(const FusedRegion& region, const Instr& operand) {
   return AffineWalk(operand, [&](const Instr& instr) { return OperandViewOf(region, instr); })
       .Run();

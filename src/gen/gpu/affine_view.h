@@ -24,6 +24,9 @@ struct AffineView {
   };
   const Instr* array = nullptr;  // null: not in memory in this form
   std::vector<Dimension> dimensions;
+
+  // Whether lines of the operand are adjacent in the array, as the bulk copy engine reads them.
+  bool HasLines() const;
 };
 
 // The operand as a view of an input of the region.

@@ -66,10 +66,11 @@ class ChainKernel {
   struct Stage {
     Scalar index, parity;
   };
-  // Tiles of columns whose weights are not all zero, in order: the first one, their count, and the
-  // number of the first one among all that the block computes.
+  // Tiles of columns whose weights are not all zero, in order: the first one, their count for each
+  // index of outer columns, the count of all, and the number of the first one among all that the
+  // block computes.
   struct ColumnTiles {
-    Scalar begin, count, number;
+    Scalar begin, each, count, number;
   };
 
   void Declare() {
@@ -140,7 +141,8 @@ class ChainKernel {
 
   ColumnTiles ColumnTilesOf(Scalar i) {
     Scalar all = b_.Index(t_.column_tiles), zero = b_.Index(0);
-    if (!HasLimits()) return {zero, all, i * all};
+    Scalar outer = b_.Index(t_.outer_columns);
+    if (!HasLimits()) return {zero, all, all * outer, i * all * outer};
     Scalar begin = zero, end = all;
     if (live_.first) begin = GreaterOf(row_ + b_.Index(*live_.first), zero) / b_.Index(t_.columns);
     if (live_.last) {
@@ -155,9 +157,17 @@ class ChainKernel {
       begin = Choose(hides, begin, zero);
       end = Choose(hides, end, all);
     }
-    int64_t most = CeilDiv(t_.tiles(), t_.blocks) * t_.column_tiles;
+    int64_t most = CeilDiv(t_.tiles(), t_.blocks) * t_.column_tiles * t_.outer_columns;
     Scalar before = b_.Read(tiles_before_, zero).As(ScalarType::kIndex);
-    return {begin, end - begin, LesserOf(GreaterOf(before, zero), b_.Index(most))};
+    Scalar number = LesserOf(GreaterOf(before, zero), b_.Index(most));
+    return {begin, end - begin, (end - begin) * outer, number};
+  }
+
+  // Begins the j-th tile of columns, and returns its number along the columns.
+  Scalar BeginColumns(const ColumnTiles& tiles, Scalar j) {
+    if (t_.outer_columns == 1) return tiles.begin + j;
+    elements_.SetOuterColumns(j / tiles.each);
+    return tiles.begin + j % tiles.each;
   }
 
   Stage StageOf(const Operand& operand, Scalar number) {
@@ -173,7 +183,7 @@ class ChainKernel {
         for (const Operand& operand : operands_)
           if (operand.has_rows) Fill(operand, i, row_);
         b_.For("j", LoopRole::kSerial, tiles.count, [&](Scalar j) {
-          Scalar column = (tiles.begin + j) * b_.Index(t_.columns);
+          Scalar column = BeginColumns(tiles, j) * b_.Index(t_.columns);
           for (const Operand& operand : operands_)
             if (!operand.has_rows) Fill(operand, tiles.number + j, column);
         });
@@ -184,7 +194,8 @@ class ChainKernel {
     b_.If(first <= thread_, [&] {
       ForTiles([&](Scalar, const ColumnTiles& tiles) {
         b_.For("j", LoopRole::kSerial, tiles.count, [&](Scalar j) {
-          elements_.StoreColumnValues(thread_ - first, tiles.begin + j, tiles.number + j);
+          Scalar tile = BeginColumns(tiles, j);
+          elements_.StoreColumnValues(thread_ - first, tile, tiles.number + j);
         });
       });
     });
@@ -238,15 +249,12 @@ class ChainKernel {
       ForOperands(&Operand::has_rows, [&](const Operand& operand) { WaitFor(operand, i); });
       Scalar first = tiles.number, one = b_.Index(1);
       StartScores(first);
-      elements_.Prepare(tiles.begin);
-      FinishScores(first, tiles.begin);
+      WeighScores(tiles, b_.Index(0));
       elements_.Pack();
       b_.For("j", LoopRole::kSerial, tiles.count - one, [&](Scalar j) {
-        Scalar next = first + j + one;
-        StartScores(next);
+        StartScores(first + j + one);
         StartProduct(first + j);
-        elements_.Prepare(tiles.begin + j + one);
-        FinishScores(next, tiles.begin + j + one);
+        WeighScores(tiles, j + one);
         FinishProduct(first + j);
         elements_.Pack();
       });
@@ -255,6 +263,13 @@ class ChainKernel {
       ForOperands(&Operand::has_rows, [&](const Operand& operand) { Release(operand, i); });
       elements_.Finish();
     });
+  }
+
+  // Computes the weights of the j-th tile of columns.
+  void WeighScores(const ColumnTiles& tiles, Scalar j) {
+    Scalar tile = BeginColumns(tiles, j);
+    elements_.Prepare(tile);
+    FinishScores(tiles.number + j, tile);
   }
 
   template <typename Body>

@@ -39,7 +39,8 @@ ChainElements::ChainElements(KernelBuilder& b, ElementEmitter& emitter, const Fu
       t_(tiling),
       masks_(b, emitter, region, found.chain, *found.along,
              tiling.columns * kWarpgroupRows / kWarpgroupThreads),
-      vectors_(b, emitter, found, tiling) {}
+      vectors_(b, emitter, found, tiling),
+      scales_(b, tiling) {}
 
 void ChainElements::Declare() {
   auto local = [&](const std::string& name, size_t i, ScalarType type, int64_t columns) {
@@ -72,25 +73,35 @@ void ChainElements::Declare() {
         emitter_.Fail("an exponential of wide numbers");
   }
   vectors_.Declare(kHalfFragments);
+  scales_.Declare(kHalfFragments);
   SetChainSources(b_, emitter_, region_, found_, used_shift_, vectors_.reciprocals());
 }
 
 // ---- coordinates
 
 void ChainElements::SetBatch(Scalar batch) {
-  const Dims& dims = chain_.scores().shape().dims();
-  Coordinates at = Delinearized(b_, batch, SizesAlong(dims, chain_.batch));
-  scores_at_.assign(dims.size(), b_.Index(0));
-  for (size_t i = 0; i < at.size(); ++i) scores_at_[static_cast<size_t>(chain_.batch[i])] = at[i];
+  scores_at_.assign(static_cast<size_t>(chain_.scores().shape().rank()), b_.Index(0));
+  SetIndices(chain_.batch, batch);
+}
+
+void ChainElements::SetOuterColumns(Scalar index) {
+  SetIndices(chain_.outer_columns, index);
+}
+
+void ChainElements::SetIndices(const Dims& dims, Scalar linear) {
+  Coordinates at = Delinearized(b_, linear, SizesAlong(chain_.scores().shape().dims(), dims));
+  for (size_t i = 0; i < at.size(); ++i) scores_at_[static_cast<size_t>(dims[i])] = at[i];
 }
 
 Scalar ChainElements::BatchOf(const ChainSide& side, const TensorOperand::Dimension& dimension) {
   Coordinates at = Along(side.batch, scores_at_);
-  if (!dimension.is_all) return at[dimension.batch];
   Dims sizes;
-  for (int64_t dim : side.batch)
-    sizes.push_back(dim < 0 ? 1 : chain_.scores().shape().dim(static_cast<size_t>(dim)));
-  return Linearized(b_, at, sizes);
+  for (size_t i = 0; i < at.size(); ++i) {
+    int64_t dim = side.batch[i], times = side.repeats[i];
+    sizes.push_back(dim < 0 ? 1 : chain_.scores().shape().dim(static_cast<size_t>(dim)) / times);
+    if (times > 1) at[i] = at[i] / b_.Index(times);
+  }
+  return dimension.is_all ? Linearized(b_, at, sizes) : at[dimension.batch];
 }
 
 Coordinates ChainElements::Along(const Dims& along, const Coordinates& from) {
@@ -182,6 +193,7 @@ void ChainElements::Begin(Scalar consumer, Scalar row) {
     for (std::vector<Accumulators>* all : {&plain_, &scaled_})
       for (Accumulators& sums : *all) sums.Write(half, sums.StartValue());
     if (IsExponential()) b_.Store(shift_, half, b_.Constant(ScalarType::kF32, -kInfinite));
+    scales_.Begin(half);
     emitter_.ClearMemo();
   });
   ForHalves([&](Scalar half) { vectors_.StoreRow(half, scores_at_); });
@@ -349,6 +361,7 @@ void ChainElements::MakeWeights(Scalar half, Scalar j) {
     Scalar weight = emitter_.At(weights, ScoresAt(weights))[0];
     if (!emitter_.failure().empty()) return;
     b_.Store(scores_[0], index, weight);
+    scales_.Add(0, half, weight);
   });
 }
 
@@ -385,21 +398,32 @@ void ChainElements::MakePlainWeight(Scalar half, const Place& place, Scalar colu
     all.push_back(inside.ok() ? Choose(inside, weight, weight.Like(0)) : weight);
   }
   // No earlier: all of them follow from the scores.
-  for (size_t second = 0; second < all.size(); ++second)
+  for (size_t second = 0; second < all.size(); ++second) {
     b_.Store(scores_[second], index, all[second]);
+    scales_.Add(second, half, all[second]);
+  }
 }
 
 void ChainElements::Pack() {
   if (!emitter_.failure().empty()) return;
   ForHalves([&](Scalar half) {
-    if (IsExponential() && !products_.empty()) {
-      Scalar scale = b_.Read(scale_, half);
-      ForPlaces(t_.seconds[0].width, [&](const Place& place) {
-        Scalar index = IndexOf(half, place);
-        b_.Store(products_[0], index, b_.Read(products_[0], index) * scale);
-      });
+    for (size_t second = 0; second < products_.size(); ++second) {
+      Scalar factor;
+      if (IsExponential()) factor = b_.Read(scale_, half);
+      if (scales_.Has(second)) {
+        Scalar ratio = scales_.Update(second, half);
+        factor = factor.ok() ? factor * ratio : ratio;
+      }
+      if (factor.ok()) MultiplyProduct(second, half, factor);
+      PackWeights(second, half);
     }
-    for (size_t second = 0; second < products_.size(); ++second) PackWeights(second, half);
+  });
+}
+
+void ChainElements::MultiplyProduct(size_t second, Scalar half, Scalar factor) {
+  ForPlaces(t_.seconds[second].width, [&](const Place& place) {
+    Scalar index = IndexOf(half, place);
+    b_.Store(products_[second], index, b_.Read(products_[second], index) * factor);
   });
 }
 
@@ -411,7 +435,8 @@ void ChainElements::PackWeights(size_t second, Scalar half) {
     Scalar index = IndexOf(half, place);
     Element weight{b_.Read(scores_[second], index), {}};
     if (parts.size() > 1) {
-      SplitBf16 split = SplitToBf16(weight[0]);
+      if (scales_.Has(second)) weight[0] = weight[0] * scales_.Scale(second, half);
+      SplitFactor split = SplitTo(t_.type, weight[0]);
       b_.Store(parts[0], index, split.hi);
       b_.Store(parts[1], index, split.lo);
       return;
@@ -433,7 +458,14 @@ void ChainElements::Finish() {
       for (Accumulators& sums : *all) BindReduction(sums, half);
     Scalar factor = RowFactor();
     StoreRows();
-    for (size_t second = 0; second < products_.size(); ++second) StoreProduct(second, half, factor);
+    for (size_t second = 0; second < products_.size(); ++second) {
+      Scalar all = factor;
+      if (scales_.Has(second)) {
+        Scalar inverse = scales_.Inverse(second, half);
+        all = all.ok() ? all * inverse : inverse;
+      }
+      StoreProduct(second, half, all);
+    }
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "gen/element.h"
 #include "gen/gpu/chain_masks.h"
+#include "gen/gpu/chain_scales.h"
 #include "gen/gpu/chain_tiling.h"
 #include "gen/gpu/chain_vectors.h"
 #include "gen/reducer.h"
@@ -28,8 +29,9 @@ class ChainElements {
   const std::vector<ArrayId>& weights(size_t second) const { return weights_[second]; }
   ArrayId product(size_t second) const { return products_[second]; }
 
-  // Sets the linear index over DotChain::batch.
+  // Sets the linear index over DotChain::batch, and that over DotChain::outer_columns.
   void SetBatch(Scalar batch);
+  void SetOuterColumns(Scalar index);
   // The index along a batch dimension of an operand.
   Scalar BatchOf(const ChainSide& side, const TensorOperand::Dimension& dimension);
 
@@ -73,6 +75,7 @@ class ChainElements {
   Coordinates Along(const Dims& along, const Coordinates& from);
   Coordinates ScoresAt(const Instr& instr) { return Along(*found_.along->Of(instr), scores_at_); }
   Coordinates ProductAt(size_t second, Scalar column);
+  void SetIndices(const Dims& dims, Scalar linear);
   void SetColumn(Scalar column);
 
   void BindScore(size_t first, Scalar index);
@@ -95,6 +98,7 @@ class ChainElements {
   // The weights, or what is converted to them: the conversion is left to Pack.
   const Instr& PreciseWeights(size_t second) const;
   void PackWeights(size_t second, Scalar half);
+  void MultiplyProduct(size_t second, Scalar half, Scalar factor);
   Scalar RowFactor();
   void StoreRows();
   void StoreProduct(size_t second, Scalar half, Scalar factor);
@@ -109,6 +113,7 @@ class ChainElements {
   const ChainTiling& t_;
   ChainMasks masks_;
   ChainVectors vectors_;
+  ChainScales scales_;
   std::deque<Reducer> reducers_;
   std::vector<Accumulators> plain_, scaled_;
   // Weights replace scores. scores_ has more arrays than first dots if there are more second dots.

@@ -7,6 +7,7 @@
 #include "gen/gpu/chain_vectors.h"
 #include "gen/gpu/gpu.h"
 #include "gen/gpu/operand_view.h"
+#include "gen/gpu/split_operand.h"
 #include "gen/gpu/warp_roles.h"
 #include "gen/library/dot.h"
 #include "gen/roots.h"
@@ -30,41 +31,56 @@ constexpr int64_t kDepthUnit = 16, kColumnUnit = 8;
 
 // The dimensions of an operand, and those of the scores that its batch dimensions run along.
 struct SideDims {
-  Dims batch, free, batch_along;
+  Dims batch, free, contracting, batch_along;
 };
 
-// The dimensions of the scores that the dimensions of a dot's operand, with the weights on the
-// other side, and of its results run along.
-SideDims SideDimsOf(const ChainRegion& found, const ChainSide& side) {
+// The dimension of the scores that a dimension of an operand, or the one of the weights that is
+// contracted with it, runs along.
+int64_t AlongOf(const ChainRegion& found, const ChainSide& side, int64_t dim) {
   const Instr& dot = *side.dot;
-  DotDimensions dot_dims(dot);
+  DotDimensions dims(dot);
+  const Dims* free = side.operand == 0 ? &dims.lhs_free : &dims.rhs_free;
+  const Dims* batch = side.operand == 0 ? &dims.attrs.lhs_batch : &dims.attrs.rhs_batch;
+  auto index = [&](const Dims& of) {
+    return static_cast<size_t>(std::ranges::find(of, dim) - of.begin());
+  };
+  if (!side.is_of_product) {
+    const Dims& along = *found.along->Of(dot);
+    size_t i = index(*batch);
+    if (i < batch->size()) return along[i];
+    i = index(*free);
+    if (i == free->size()) return DimsAlong::kSame;
+    return along[batch->size() + (side.operand == 0 ? 0 : dims.lhs_free.size()) + i];
+  }
+  const DotAttrs& attrs = dims.attrs;
+  bool is_rhs = side.operand == 1;
+  const Dims& along = *found.along->Of(*dot.operand(1 - side.operand));
+  size_t i = index(*batch);
+  if (i < batch->size())
+    return along[static_cast<size_t>((is_rhs ? attrs.lhs_batch : attrs.rhs_batch)[i])];
+  const Dims& own = is_rhs ? attrs.rhs_contracting : attrs.lhs_contracting;
+  i = index(own);
+  if (i == own.size()) return DimsAlong::kSame;
+  return along[static_cast<size_t>((is_rhs ? attrs.lhs_contracting : attrs.rhs_contracting)[i])];
+}
+
+// Moves the dimensions of rows and columns that count as batch dimensions.
+SideDims SideDimsOf(const ChainRegion& found, const ChainSide& side, const Dims& contracting) {
+  DotDimensions dot_dims(*side.dot);
   SideDims dims;
   dims.batch = side.operand == 0 ? dot_dims.attrs.lhs_batch : dot_dims.attrs.rhs_batch;
-  dims.free = side.operand == 0 ? dot_dims.lhs_free : dot_dims.rhs_free;
-  const Dims* of_first = found.along->Of(dot);
-  for (size_t i = 0; i < dims.batch.size(); ++i) {
-    if (!side.is_of_product) {
-      dims.batch_along.push_back((*of_first)[i]);
-      continue;
+  for (int64_t d : dims.batch) dims.batch_along.push_back(AlongOf(found, side, d));
+  auto add = [&](const Dims& from, Dims& rest) {
+    for (int64_t d : from) {
+      int64_t along = AlongOf(found, side, d);
+      bool is_batch = std::ranges::count(found.chain.batch, along) > 0 ||
+                      std::ranges::count(found.chain.outer_columns, along) > 0;
+      if (is_batch) dims.batch_along.push_back(along);
+      (is_batch ? dims.batch : rest).push_back(d);
     }
-    const Dims& of_weights =
-        side.operand == 1 ? dot_dims.attrs.lhs_batch : dot_dims.attrs.rhs_batch;
-    const Instr& weights = *dot.operand(1 - side.operand);
-    dims.batch_along.push_back((*found.along->Of(weights))[static_cast<size_t>(of_weights[i])]);
-  }
-  if (!side.has_rows) return dims;
-  // Dimensions of rows that count as batch dimensions.
-  size_t first = dims.batch.size() + (side.operand == 0 ? 0 : dot_dims.lhs_free.size());
-  Dims rows;
-  for (size_t i = 0; i < dims.free.size(); ++i) {
-    int64_t dim = (*of_first)[first + i];
-    bool is_batch = std::ranges::count(found.chain.batch, dim) > 0;
-    if (!is_batch) rows.push_back(dims.free[i]);
-    if (!is_batch) continue;
-    dims.batch.push_back(dims.free[i]);
-    dims.batch_along.push_back(dim);
-  }
-  dims.free = std::move(rows);
+  };
+  add(side.operand == 0 ? dot_dims.lhs_free : dot_dims.rhs_free, dims.free);
+  add(contracting, dims.contracting);
   return dims;
 }
 
@@ -96,20 +112,53 @@ OperandView ExactViewOf(const FusedRegion& region, const Instr& operand, ScalarT
   return is_whole ? of_array : OperandView{};
 }
 
+// An operand as a view with the sizes of its dimensions. Along each dimension, an element stands
+// for `repeats` elements of the operand.
+struct RepeatedView {
+  OperandView view;
+  Dims sizes, repeats;
+};
+
+RepeatedView RepeatedViewOf(const FusedRegion& region, const Instr& operand, ScalarType type) {
+  const Dims& sizes = operand.shape().dims();
+  RepeatedView exact{ExactViewOf(region, operand, type), sizes, Dims(sizes.size(), 1)};
+  if (exact.view.array != nullptr) return exact;
+  auto is_inside = [&](const Instr* instr) { return std::ranges::count(region.instrs, instr) > 0; };
+  const Instr* value = &operand;
+  if (value->op() == Op::kConvert && value->shape().type() == ElementType::kF32 && is_inside(value))
+    value = value->operand(0);
+  std::optional<RepeatedValue> repeated = RepeatedValueOf(*value);
+  if (!repeated || !std::ranges::all_of(repeated->ops, is_inside)) return exact;
+  OperandView from = ExactViewOf(region, *repeated->from, type);
+  if (from.array == nullptr) return exact;
+  RepeatedView result{{from.array, {}, from.start}, {}, repeated->times};
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    int64_t dim = repeated->from_dims[d];
+    result.view.strides.push_back(dim < 0 ? 1 : from.strides[static_cast<size_t>(dim)]);
+    result.sizes.push_back(sizes[d] / repeated->times[d]);
+  }
+  return result;
+}
+
 // Sets the tensor of an operand in this order of contracted dimensions; false if the copy engine
 // cannot read it.
 bool SetTensor(ChainSide& side, const FusedRegion& region, const ChainRegion& found,
                const std::pair<Dims, Dims>& order, ScalarType type) {
-  OperandView view = ExactViewOf(region, *side.dot->operand(side.operand), type);
-  if (view.array == nullptr) return false;
-  SideDims dims = SideDimsOf(found, side);
+  RepeatedView view = RepeatedViewOf(region, *side.dot->operand(side.operand), type);
+  if (view.view.array == nullptr) return false;
+  SideDims dims = SideDimsOf(found, side, side.operand == 0 ? order.first : order.second);
+  auto is_repeated = [&](int64_t d) { return view.repeats[static_cast<size_t>(d)] != 1; };
+  if (std::ranges::any_of(dims.free, is_repeated) ||
+      std::ranges::any_of(dims.contracting, is_repeated))
+    return false;
   DotDimensions dot_dims(*side.dot);
   DotOperand operand(*side.dot, dot_dims, side.operand);
+  operand.dims = &view.sizes;
   operand.batch = &dims.batch;
   operand.free = &dims.free;
-  side.tensor =
-      TensorOperandOf(operand, side.operand == 0 ? order.first : order.second, view, type);
+  side.tensor = TensorOperandOf(operand, dims.contracting, view.view, type);
   side.batch = std::move(dims.batch_along);
+  side.repeats = SizesAlong(view.repeats, dims.batch);
   return side.tensor.IsBulk();
 }
 
@@ -158,10 +207,9 @@ int64_t PartsOfWeights(const DotChain::Second& second, const Machine& machine, S
   if (second.weights().shape().type() == DotElementType(type) || MayRoundTo(type, *second.dot) ||
       IsConvertedFrom(type, second.weights()))
     return 1;
-  bool splits = type == ScalarType::kBF16 && second.weights().shape().type() == ElementType::kF32 &&
-                MultipliesTf32(*second.dot, machine);
-  constexpr int64_t kBf16Parts = 2;  // values: hi and lo. Chosen: more precise than TF32
-  return splits ? kBf16Parts : 0;
+  bool splits =
+      second.weights().shape().type() == ElementType::kF32 && MultipliesTf32(*second.dot, machine);
+  return splits ? kSplitParts : 0;  // more precise than TF32
 }
 
 std::string WhyNoTypes(const DotChain& chain, const Machine& machine, ChainTiling& t) {
@@ -327,7 +375,7 @@ bool ChainSide::HasElementsOf(const ChainSide& other) const {
   };
   const auto &mine = tensor.dimensions, &others = other.tensor.dimensions;
   if (has_rows != other.has_rows || tensor.array != other.tensor.array || batch != other.batch ||
-      mine.size() != others.size() ||
+      repeats != other.repeats || mine.size() != others.size() ||
       (tensor.is_k_major == other.tensor.is_k_major) == is_swapped || lines() != other.lines() ||
       panels() != other.panels())
     return false;
@@ -415,6 +463,7 @@ std::string ExpandChainSchedule(const FusedRegion& region, const ChainRegion& fo
   t.row_tiles = CeilDiv(chain.row_count(), t.rows);
   t.column_tiles = CeilDiv(chain.column_count(), t.columns);
   t.batch = SizeAlong(chain.scores().shape().dims(), chain.batch);
+  t.outer_columns = SizeAlong(chain.scores().shape().dims(), chain.outer_columns);
   t.blocks = std::min(t.tiles(), machine.cores);
   tiling = std::move(t);
   return "";

@@ -43,7 +43,7 @@ struct ChainRegion {
   LiveColumns live;
   std::optional<DimsAlong> along;         // of values that do not depend on second dots
   std::vector<DimsAlong> along_products;  // of the consumers of each second dot
-  // Of a chain without a running exponential, in f32.
+  // Of a chain without a running exponential.
   std::vector<ChainVector> vectors;
 
   // The second dot that a value depends on; null if there is none. Roots may be reshapes that
@@ -62,8 +62,11 @@ struct ChainSide {
   const Instr* dot = nullptr;
   size_t operand = 0;
   bool is_of_product = false, has_rows = false;  // an operand of a second dot, else of a first one
-  // For each batch dimension of the tensor, the dimension of the scores (or DimsAlong::kUnit).
+  // For each batch dimension of the tensor, the dimension of the scores (or DimsAlong::kUnit). More
+  // dimensions of rows and outer columns count as batch dimensions.
   Dims batch;
+  // For each of them, how many adjacent indices have the same elements (RepeatedValueOf).
+  Dims repeats;
   int64_t free = 0, depth = 0;  // elements of a tile, padded
   int64_t line = 0;             // elements of 128 bytes
 
@@ -83,7 +86,7 @@ struct ChainTiling {
   struct Second {
     ChainSide values;
     int64_t width = 0;  // columns of the product, padded
-    int64_t parts = 1;  // of the weights: 1, or 2 of bf16 whose sum they are (split_operand.h)
+    int64_t parts = 1;  // of the weights: 1, or 2 whose sum they are (split_operand.h)
   };
   ScalarType type{};
   std::vector<First> firsts;      // as DotChain::firsts
@@ -92,6 +95,7 @@ struct ChainTiling {
   int64_t stages = 0;
   int64_t column_vectors = 0;  // ChainVector
   int64_t row_tiles = 0, column_tiles = 0, batch = 1;
+  int64_t outer_columns = 1;  // indices of DotChain::outer_columns: each has `column_tiles`
   int64_t blocks = 0;
 
   int64_t warpgroups() const { return rows / kWarpgroupRows; }

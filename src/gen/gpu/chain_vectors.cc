@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "analysis/product_factors.h"
 #include "gen/gpu/gpu.h"
 
 namespace tokamak::gpu {
@@ -22,22 +23,17 @@ class VectorFinder {
   }
 
  private:
-  struct Value {
-    const Instr* instr = nullptr;
-    Dims along;
-  };
-
   static bool Has(const Dims& along, std::optional<int64_t> dim) {
     return dim && std::ranges::count(along, *dim) > 0;
   }
 
   // Elements of rows and columns are followed back to values that are less.
-  void Visit(const Value& value) {
+  void Visit(const ValueAlong& value) {
     const Instr& instr = *value.instr;
     if (chain_.IsFirst(instr) || !seen_.insert(&instr).second) return;
     if (AddVector(value, nullptr)) return;
     if (!std::ranges::count(region_.instrs, &instr)) return;
-    if (std::optional<Value> from = Moved(value)) return Visit(*from);
+    if (std::optional<ValueAlong> from = Moved(value)) return Visit(*from);
     if (!instr.info().Is(kElementwise)) return;
     bool is_quotient = instr.op() == Op::kDivide && found_.along->Of(instr) != nullptr;
     for (size_t i = 0; i < instr.operand_count(); ++i) {
@@ -49,55 +45,26 @@ class VectorFinder {
     }
   }
 
-  Value WithoutMoves(Value value) const {
-    while (std::optional<Value> from = Moved(value)) value = std::move(*from);
+  ValueAlong WithoutMoves(ValueAlong value) const {
+    while (std::optional<ValueAlong> from = Moved(value)) value = std::move(*from);
     return value;
   }
 
-  // The operand of an op that only repeats or moves elements.
-  std::optional<Value> Moved(const Value& value) const {
+  // The operand of an op of the region that only repeats or moves elements.
+  std::optional<ValueAlong> Moved(const ValueAlong& value) const {
     const Instr& instr = *value.instr;
     if (!std::ranges::count(region_.instrs, &instr)) return std::nullopt;
-    if (found_.along->IsUnpadded(instr)) return Value{instr.operand(0)->operand(0), value.along};
-    Value from{instr.operand_count() > 0 ? instr.operand(0) : nullptr, {}};
-    if (instr.op() == Op::kBroadcast) {
-      for (int64_t d : instr.attrs<DimensionsAttrs>().dimensions)
-        from.along.push_back(value.along[static_cast<size_t>(d)]);
-      return from;
-    }
-    if (instr.op() == Op::kTranspose) {
-      from.along.resize(value.along.size());
-      const Dims& dimensions = instr.attrs<DimensionsAttrs>().dimensions;
-      for (size_t d = 0; d < dimensions.size(); ++d)
-        from.along[static_cast<size_t>(dimensions[d])] = value.along[d];
-      return from;
-    }
-    if (instr.op() != Op::kReshape) return std::nullopt;
-    Dims rest;
-    for (size_t d = 0; d < value.along.size(); ++d)
-      if (instr.shape().dim(d) != 1) rest.push_back(value.along[d]);
-    size_t next = 0;
-    const Dims& sizes = from.instr->shape().dims();
-    for (int64_t size : sizes) {
-      if (size != 1 && next == rest.size()) return std::nullopt;
-      from.along.push_back(size == 1 ? DimsAlong::kUnit : rest[next++]);
-    }
-    return next == rest.size() && IsSame(sizes, instr.shape().dims()) ? std::optional(from)
-                                                                      : std::nullopt;
-  }
-
-  // Except for dimensions of size 1.
-  static bool IsSame(Dims x, Dims y) {
-    std::erase(x, 1);
-    std::erase(y, 1);
-    return x == y;
+    if (found_.along->IsUnpadded(instr))
+      return ValueAlong{instr.operand(0)->operand(0), value.along};
+    return BeforeMove(value);
   }
 
   // `divide`: of which it is the divisor; may be null.
-  bool AddVector(const Value& value, const Instr* divide) {
-    bool of_rows = Has(value.along, chain_.row), of_columns = Has(value.along, chain_.column);
+  bool AddVector(const ValueAlong& value, const Instr* divide) {
+    bool of_rows = Has(value.along, chain_.row), of_columns = !chain_.IsOfRows(value.along);
     if ((of_rows && of_columns) || found_.along->Of(*value.instr) != nullptr) return false;
-    if (value.instr->shape().type() != ElementType::kF32 || !ReadsInput(*value.instr)) return false;
+    bool is_f32 = ComputeType(value.instr->shape().type()) == ScalarType::kF32;
+    if (!is_f32 || !ReadsInput(*value.instr)) return false;
     for (ChainVector& known : vectors_) {
       if (known.value != value.instr || known.divides.empty() != (divide == nullptr)) continue;
       if (divide != nullptr) known.divides.push_back(divide);

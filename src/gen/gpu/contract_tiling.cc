@@ -44,9 +44,6 @@ constexpr int64_t kThreadTileSize = 4;
 constexpr int64_t kMaxSumRegisters = 128;
 // Row tiles of a group. Chosen: while they run, a panel of rhs is read once for all of them.
 constexpr int64_t kGroupTiles = 4;
-// Padding of a line whose elements are adjacent along the rows or columns, in elements: the lines
-// that a warp reads are in different banks. Hardware: 32 banks of 4 bytes.
-constexpr int64_t kLinePadding = 8;
 
 constexpr int64_t kFragmentRows = MatrixMultiply::kFragmentRows,
                   kFragmentColumns = MatrixMultiply::kFragmentColumns;

@@ -24,26 +24,24 @@ Scalar SwizzledIndex(KernelBuilder& b, Scalar line, Scalar in_line, ScalarType t
 Scalar DotPanels::ElementOf(const DotOperand& side, Scalar along, Scalar depth) {
   Coordinates at = side.At(b_, batch_at_, along, depth);
   // Narrow inputs stored in the type of the factors are copied without conversion.
-  bool narrow = BytesOf(type_) < 4;
+  ElementType type = side.instr->shape().type();
+  bool narrow = BytesOf(type_) < 4 && StorageType(type) == type_ && InfoOf(type).bits >= 8;
   if (narrow &&
       std::find(region_.inputs.begin(), region_.inputs.end(), side.instr) != region_.inputs.end())
     return emitter_.LoadStored(*side.instr, Linearized(b_, at, *side.dims));
   Element value = emitter_.At(*side.instr, at);
   if (!emitter_.failure().empty()) return b_.Constant(type_, 0);
-  Scalar scalar = ConvertToFactorType(b_, side.instr->shape().type(), type_, value);
-  return tf32_ ? RoundedToTf32(scalar) : scalar;
+  Scalar scalar = ConvertToFactorType(b_, type, type_, value);
+  return tf32_ ? RoundedToTf32(b_, scalar) : scalar;
 }
 
-// Rounds to nearest, ties away from zero. Finite values that would become infinite are truncated
-// instead. NaN keeps a set mantissa bit.
-Scalar DotPanels::RoundedToTf32(Scalar x) {
-  auto word = [&](Bits bits) { return b_.ConstantBits(ScalarType::kU32, bits); };
+Scalar RoundedToTf32(KernelBuilder& b, Scalar x) {
+  auto word = [&](Bits bits) { return b.ConstantBits(ScalarType::kU32, bits); };
   auto kept = [&](Scalar bits) {
     return (bits & word(MatrixMultiply::kTf32Mask)).BitsAs(ScalarType::kF32);
   };
-  Scalar bits = x.BitsAs(ScalarType::kU32),
-         least = b_.ConstantBits(ScalarType::kF32, kTf32Overflow);
-  Scalar large = Choose(x == x, kept(bits), b_.ConstantBits(ScalarType::kF32, kQuietNan));
+  Scalar bits = x.BitsAs(ScalarType::kU32), least = b.ConstantBits(ScalarType::kF32, kTf32Overflow);
+  Scalar large = Choose(x == x, kept(bits), b.ConstantBits(ScalarType::kF32, kQuietNan));
   return Choose(AbsOf(x) < least, kept(bits + word(kTf32Half)), large);
 }
 

@@ -22,6 +22,10 @@ inline constexpr int64_t kSwizzledChunkBytes = 16;
 // SwizzledByte, in elements: element `in_line` of this line of 128 bytes.
 Scalar SwizzledIndex(KernelBuilder& b, Scalar line, Scalar in_line, ScalarType type);
 
+// Rounds an f32 to the nearest TF32, ties away from zero. Finite values that would become infinite
+// are truncated instead. NaN keeps a set mantissa bit.
+Scalar RoundedToTf32(KernelBuilder& b, Scalar x);
+
 class DotPanels {
  public:
   // Multiplies in `type`; with `tf32`, factors are rounded to TF32.
@@ -54,7 +58,6 @@ class DotPanels {
 
  private:
   Scalar ElementOf(const DotOperand& side, Scalar along, Scalar depth);
-  Scalar RoundedToTf32(Scalar x);
 
   KernelBuilder& b_;
   ElementEmitter& emitter_;

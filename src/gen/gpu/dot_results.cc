@@ -5,6 +5,7 @@
 #include "gen/contract.h"
 #include "gen/dot_operand.h"
 #include "gen/gpu/operand_view.h"
+#include "gen/gpu/tensor_tiling.h"
 #include "gen/roots.h"
 
 namespace tokamak::gpu {
@@ -21,10 +22,10 @@ bool PadsOperand(const FusedRegion& region, const Instr& dot) {
   return false;
 }
 
-// Whether an operand that is multiplied in TF32 is transposed in the region, so that K is
+// Whether an operand that is multiplied along K only is transposed in the region, so that K is
 // contiguous (passes/target/k_major_operands.h).
 bool TransposesToKMajor(const FusedRegion& region, const Instr& dot, const Machine& machine) {
-  if (!machine.async_multiply || !MultipliesTf32(dot, machine)) return false;
+  if (!KMajorFormOf(dot, machine)) return false;
   DotDimensions dot_dims(dot);
   for (size_t i : {0, 1}) {
     const Instr* operand = dot.operand(i);

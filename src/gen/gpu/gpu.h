@@ -73,6 +73,12 @@ BuildOutcome BuildWholeLoop(const WholeLoopRegion& region, const Machine& machin
 // (whole_loop_distributed.cc).
 BuildOutcome BuildDistributedWholeLoop(const WholeLoopRegion& region, const Machine& machine,
                                        const std::string& name);
+// Layers of a small network: a thread block runs a tile of points, whose dots are block-wide
+// multiplies by matrices in shared memory (gen/whole_loop_tiles.h). The tile of the lowest cost.
+BuildOutcome BuildTiledWholeLoop(const WholeLoopRegion& region, const Machine& machine,
+                                 const std::string& name);
+// The predicted time of a whole-loop kernel.
+double WholeLoopMicros(const BuiltKernel& built, const Machine& machine);
 
 // ---- shared by the GPU generators
 
@@ -84,6 +90,9 @@ inline constexpr int64_t kBlockThreads = 256, kFewBlockThreads = 64;
 // Threads of a block of gpu/histogram.cc. Chosen: each has a byte of its own for each of 256
 // values, 16 KiB in all, so several blocks fit on an SM.
 inline constexpr int64_t kHistogramThreads = 64;
+// Padding of a line whose elements are adjacent along the rows or columns, in elements: the lines
+// that a warp reads are in different banks. Hardware: 32 banks of 4 bytes.
+inline constexpr int64_t kLinePadding = 8;
 // Threads per SM that saturate memory. Chosen: a quarter of an SM's threads, each with several
 // loads in flight, cover the latency.
 inline constexpr int64_t kThreadsWanted = 512;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "cost/rates.h"
 #include "cost/units.h"
@@ -19,11 +20,11 @@ constexpr double kMaxCopiedTime = 0.95;
 // x 768).
 constexpr double kLibraryAcross = 1.5;
 
-// Microseconds of storing the operand in f32.
-double CopyUs(const Instr& operand, const Machine& machine) {
+// Microseconds of storing the operand with elements of this many bytes.
+double CopyUs(const Instr& operand, int64_t element_bytes, const Machine& machine) {
   const Rates& rates = RatesOf(machine);
-  double bytes = static_cast<double>(operand.shape().ByteSize()) +
-                 static_cast<double>(operand.shape().ElementCount()) * sizeof(float);
+  auto bytes = static_cast<double>(operand.shape().ByteSize() +
+                                   operand.shape().ElementCount() * element_bytes);
   return bytes / BandwidthAt(rates.all, bytes).copy / kNsPerUs + rates.graph_gap_us;
 }
 
@@ -35,44 +36,73 @@ double MemoryUs(const Instr& dot, const Machine& machine) {
   return bytes / BandwidthAt(RatesOf(machine).all, bytes).copy / kNsPerUs;
 }
 
+// Whether the free and the contracted dimensions of an operand are each one dimension in memory.
+bool IsMatrix(const DotOperand& side) {
+  OperandView view = OperandViewOf(*side.instr);
+  return view.array != nullptr && LinearizedStride(*side.dims, view.strides, *side.free) &&
+         LinearizedStride(*side.dims, view.strides, *side.contracting);
+}
+
 }  // namespace
 
 bool ChooseKMajorCopies(const Instr& dot, const Machine& machine, KMajorCopies& choice) {
-  if (!machine.async_multiply || !MultipliesTf32(dot, machine)) return false;
+  if (!machine.async_multiply) return false;
+  std::optional<TensorForm> form = KMajorFormOf(dot, machine);
+  std::vector<TensorForm> forms = form ? std::vector{*form} : FormsOf(dot, machine);
+  if (forms.empty() || forms[0].Products() > 1) return false;
+  form = forms[0];
   DotDimensions dot_dims(dot);
   TensorDot tensor{dot, dot_dims, {true, true}};
-  for (size_t i : {0, 1}) tensor.views[i] = OperandViewOf(*dot.operand(i));
+  for (size_t i : {0, 1}) {
+    tensor.views[i] = OperandViewOf(*dot.operand(i));
+    tensor.affine[i] = AffineViewOf(*dot.operand(i));
+  }
   TensorTiling tiling;
   if (!WhyNoTensorDot(tensor, machine, tiling).empty()) return false;
   std::array<int64_t, 2> lanes{};
-  for (size_t i : {0, 1})
-    if ((i == 0 ? tiling.lhs : tiling.rhs).source == PanelSource::kComputed)
-      lanes[i] = ProducerLanes(DotOperand(dot, dot_dims, i), tiling.form, i);
+  double library_copies_us = 0;
+  for (size_t i : {0, 1}) {
+    if ((i == 0 ? tiling.lhs : tiling.rhs).source != PanelSource::kComputed) continue;
+    DotOperand side(dot, dot_dims, i);
+    lanes[i] = ProducerLanes(side, tiling.form, i);
+    // A library needs a copy of what is no matrix.
+    if (!IsMatrix(side)) library_copies_us += CopyUs(*side.instr, form->bytes(), machine);
+  }
   auto is_across = [&](size_t i) {
     const TensorOperand& operand = i == 0 ? tiling.lhs : tiling.rhs;
-    return operand.IsBulk() && (!operand.is_k_major || operand.stored != ScalarType::kF32);
+    return form->IsKMajorOnly() && operand.IsBulk() &&
+           (!operand.is_k_major || operand.stored != form->types[i]);
   };
+  // Whether the bulk copy engine cannot address the operand as it is in memory.
+  auto is_copied = [&](size_t i) {
+    return is_across(i) || !(i == 0 ? tiling.lhs : tiling.rhs).IsBulk();
+  };
+  if (!form->IsKMajorOnly() && !is_copied(0) && !is_copied(1)) return false;
   double memory_us = MemoryUs(dot, machine);
-  choice = {};
+  choice = {.form = *form};
   choice.before_us = choice.after_us =
       std::hypot(TensorTime(tiling, dot_dims, machine, lanes), memory_us);
-  double laid_us = TensorTime(KMajorTiling(tiling, {true, true}), dot_dims, machine);
+  double laid_us = TensorTime(KMajorTiling(tiling, *form, {true, true}), dot_dims, machine);
+  // The choice between a library and 16-bit factors is made elsewhere (PrefersTensorContract).
   choice.library_us =
-      std::hypot(laid_us * (is_across(0) && is_across(1) ? kLibraryAcross : 1), memory_us);
+      form->IsKMajorOnly()
+          ? std::hypot(laid_us * (is_across(0) && is_across(1) ? kLibraryAcross : 1), memory_us) +
+                library_copies_us
+          : std::numeric_limits<double>::infinity();
   // Rows of the copies are aligned for the bulk copy engine.
-  constexpr int64_t kAligned = TileCopy::kAlignment / sizeof(float);
-  if (dot_dims.k % kAligned != 0) return true;
+  int64_t aligned = TileCopy::kAlignment / form->bytes();
+  if (dot_dims.k % aligned != 0) return true;
   // Small kernels can share a launch, unless one waits for the array of the other.
   double most =
       std::min(kMaxCopiedTime * choice.before_us, choice.before_us - RatesOf(machine).wait_us);
   for (std::array<bool, 2> copies :
        {std::array{true, false}, std::array{false, true}, std::array{true, true}}) {
-    if ((copies[0] && !is_across(0)) || (copies[1] && !is_across(1))) continue;
+    if ((copies[0] && !is_copied(0)) || (copies[1] && !is_copied(1))) continue;
     std::array<int64_t, 2> others{copies[0] ? 0 : lanes[0], copies[1] ? 0 : lanes[1]};
-    double us =
-        std::hypot(TensorTime(KMajorTiling(tiling, copies), dot_dims, machine, others), memory_us);
+    double us = std::hypot(
+        TensorTime(KMajorTiling(tiling, *form, copies), dot_dims, machine, others), memory_us);
     for (size_t i : {0, 1})
-      if (copies[i]) us += CopyUs(*dot.operand(i), machine);
+      if (copies[i]) us += CopyUs(*dot.operand(i), form->bytes(), machine);
     if (us >= std::min(choice.after_us, most)) continue;
     choice.after_us = us;
     choice.copies = copies;

@@ -2,7 +2,8 @@
 // adjacent elements, a 16-byte access; adjacent threads take adjacent vectors. If that would not be
 // coalesced or aligned for some array, threads take shorter vectors or single elements. A block has
 // several vectors per thread, with all loads in flight. Coordinates come from divisions by
-// constants, which compile to multiplications.
+// constants, which compile to multiplications. Where rows allow no whole vectors, that is much work
+// for each element, and a block takes a part of one row instead.
 
 #include <algorithm>
 
@@ -28,6 +29,9 @@ constexpr size_t kGpuLoopFewNodes = 600;
 // Minimum ratio of aligned accesses to others. Chosen: one shifted vector in three costs less than
 // scalar accesses everywhere.
 constexpr int64_t kAlignedPerOther = 2;
+// Minimum ratio of a row to the threads that its last block leaves idle, for blocks of one row
+// each. Chosen: idle threads end at once, which costs less than a division in each thread.
+constexpr int64_t kRowPerIdle = 8;
 // Arrays smaller than this fraction of the elements are read repeatedly and fit in caches. Chosen:
 // half still excludes broadcast operands, and includes operands of a concatenate.
 constexpr int64_t kSmallArrayDivisor = 2;
@@ -101,6 +105,22 @@ class WideAccess {
   bool everywhere_ = true;
 };
 
+// Whether threads divide indices by numbers that are no powers of two.
+bool DividesInThreads(const Kernel& kernel) {
+  std::vector<bool> varies(kernel.nodes.size());  // within a block
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+    const ScalarNode& node = kernel.nodes[i];
+    if (node.prim == Prim::kLoop) varies[i] = kernel.loop(node.loop()).role != LoopRole::kGrid;
+    for (size_t k = 0; k < static_cast<size_t>(node.arity()); ++k)
+      if (varies[static_cast<size_t>(node.operands[k])]) varies[i] = true;
+    if (node.prim != Prim::kDiv && node.prim != Prim::kRem) continue;
+    const ScalarNode& by = kernel.node(node.operands[1]);
+    bool is_shift = by.prim == Prim::kConst && (by.bits & (by.bits - 1)) == 0;
+    if (varies[i] && node.type == ScalarType::kIndex && !is_shift) return true;
+  }
+  return false;
+}
+
 class LoopBuilder {
  public:
   // `schedule`: null for the preferred one. Its vector is `lanes`.
@@ -125,6 +145,39 @@ class LoopBuilder {
     return CutsOf(b_.kernel(), variable, count);
   }
 
+  // Blocks of one row of the last dimension each: what depends on the row alone is computed once,
+  // and no thread divides. A reason if rows do not fill blocks.
+  BuildOutcome BuildRowBlocks() {
+    int64_t rows = dims_.size() < 2 ? 1 : ProductOf(dims_, 0, dims_.size() - 1);
+    if (rows == 1 || dims_.back() % lanes_ != 0) return {std::nullopt, "it has no rows"};
+    int64_t vectors = dims_.back() / lanes_;
+    Threads use = ThreadsFor(rows * vectors);
+    auto is_filled = [&] {
+      int64_t idle = CeilDiv(vectors, use.of_vectors()) * use.of_vectors() - vectors;
+      return idle * kRowPerIdle <= vectors;
+    };
+    while (schedule_ == nullptr && use.unroll > 1 && !is_filled()) use.unroll /= 2;
+    if (!is_filled()) return {std::nullopt, "its rows do not fill blocks"};
+    int64_t blocks = CeilDiv(vectors, use.of_vectors());
+    b_.For("block", LoopRole::kGrid, b_.Index(rows * blocks), [&](Scalar g) {
+      Scalar row = g / b_.Index(blocks), first = g % b_.Index(blocks) * b_.Index(use.of_vectors());
+      b_.For("t", LoopRole::kThread, b_.Index(use.threads), [&](Scalar t) {
+        auto within_row = [&] {
+          ForVectors(use, first, t, [&](Scalar vector) {
+            b_.If(vector < b_.Index(vectors), [&] { RowVector(row, vector); });
+          });
+        };
+        if (use.unroll == 1) return within_row();
+        // Without conditions, the loads of all vectors are in flight at once.
+        auto whole = [&] {
+          ForVectors(use, first, t, [&](Scalar vector) { RowVector(row, vector); });
+        };
+        b_.If(first <= b_.Index(vectors - use.of_vectors()), whole, within_row, /*uniform=*/true);
+      });
+    });
+    return Finished(rows * blocks, use);
+  }
+
   // `cuts`: elements at which a new segment starts.
   BuildOutcome Build(const std::vector<int64_t>& cuts) {
     vectors_ = ProductOf(dims_, 0, dims_.size()) / lanes_;
@@ -134,36 +187,59 @@ class LoopBuilder {
     split_ = dims_.size();
     row_ = 1;
     while (split_ > 0 && (row_ == 1 || row_ % lanes_ != 0)) row_ *= dims_[--split_];
-    int64_t threads = BlockSizeFor(vectors_, kBlockThreads, kFewBlockThreads, machine_);
-    int64_t count = vectors_ * lanes_;
+    Threads use = ThreadsFor(vectors_);
+    int64_t grid = CeilDiv(vectors_, use.of_vectors());
+    b_.For("block", LoopRole::kGrid, b_.Index(grid), [&](Scalar g) {
+      Scalar first = g * b_.Index(use.of_vectors());
+      b_.For("t", LoopRole::kThread, b_.Index(use.threads),
+             [&](Scalar t) { ForVectors(use, first, t, [&](Scalar vector) { Vector(vector); }); });
+    });
+    return Finished(grid, use);
+  }
+
+ private:
+  struct Threads {
+    int64_t threads, unroll;  // of a block; vectors of a thread
+    int64_t of_vectors() const { return threads * unroll; }
+  };
+  Threads ThreadsFor(int64_t vectors) const {
+    if (schedule_ != nullptr) return {schedule_->threads, schedule_->unroll};
+    int64_t count = vectors * lanes_;
     bool is_short = lanes_ < VectorWidthFor(region_, machine_, count, count);
     int64_t unroll = lanes_ == 1 || is_short ? kSingleUnroll : kLoopUnroll;
-    if (vectors_ < machine_.cores * kMuchWork) unroll = 1;
-    if (schedule_ != nullptr) {
-      threads = schedule_->threads;
-      unroll = schedule_->unroll;
-    }
-    int64_t grid = CeilDiv(vectors_, threads * unroll);
-    b_.For("block", LoopRole::kGrid, b_.Index(grid), [&](Scalar g) {
-      b_.For("t", LoopRole::kThread, b_.Index(threads), [&](Scalar t) {
-        if (unroll == 1) return Vector(g * b_.Index(threads) + t);
-        b_.For("u", LoopRole::kUnrolled, b_.Index(unroll), [&](Scalar u) {
-          Vector(g * b_.Index(threads * unroll) + u * b_.Index(threads) + t);
-        });
-      });
-    });
+    if (vectors < machine_.cores * kMuchWork) unroll = 1;
+    return {BlockSizeFor(vectors, kBlockThreads, kFewBlockThreads, machine_), unroll};
+  }
+
+  // The vectors of a thread, which are `threads` apart; those of the block begin at `first`.
+  template <typename Body>
+  void ForVectors(const Threads& use, Scalar first, Scalar t, Body&& body) {
+    if (use.unroll == 1) return body(first + t);
+    b_.For("u", LoopRole::kUnrolled, b_.Index(use.unroll),
+           [&](Scalar u) { body(first + u * b_.Index(use.threads) + t); });
+  }
+
+  BuildOutcome Finished(int64_t grid, const Threads& use) {
     BuildOutcome outcome = FinishRegionKernel(b_, emitter_, region_, grid, /*writes_once=*/true);
     if (!outcome.built) return outcome;
     FinalizeGpuKernel(outcome.built->kernel);
     outcome.built->schedule = {.kind = GeneratorKind::kLoop,
-                               .threads = threads,
+                               .threads = use.threads,
                                .vector = lanes_,
-                               .unroll = unroll,
+                               .unroll = use.unroll,
                                .staging = Staging::kMemory};
     return outcome;
   }
 
- private:
+  void RowVector(Scalar row, Scalar vector) {
+    Coordinates at = Delinearized(b_, row, Dims(dims_.begin(), dims_.end() - 1));
+    ForLanes(b_, lanes_, [&](Scalar lane) {
+      Coordinates all = at;
+      all.push_back(vector * b_.Index(lanes_) + lane);
+      StoreRoots(b_, emitter_, region_, all, row * b_.Index(dims_.back()) + all.back());
+    });
+  }
+
   // Each segment has its own code, in which range analysis resolves the conditions.
   void Vector(Scalar vector) {
     int64_t begin = 0;
@@ -263,8 +339,15 @@ BuildOutcome BuildElementwise(const FusedRegion& region, const Schedule* schedul
     lanes /= 2;
     outcome = LoopBuilder(region, schedule, machine, lanes, name).Build({});
   }
-  if (!outcome.built || !HasSegments(region)) return outcome;
-  std::vector<int64_t> cuts = LoopBuilder(region, schedule, machine, lanes, name).FindCuts();
+  if (!outcome.built) return outcome;
+  std::vector<int64_t> cuts;
+  if (HasSegments(region)) cuts = LoopBuilder(region, schedule, machine, lanes, name).FindCuts();
+  if (cuts.empty() && DividesInThreads(outcome.built->kernel)) {
+    // With whole vectors, several elements share a division.
+    if (lanes == VectorWidthFor(region, machine, count, count) && lanes > 1) return outcome;
+    BuildOutcome rows = LoopBuilder(region, schedule, machine, lanes, name).BuildRowBlocks();
+    if (rows.built && rows.built->may_alias.size() >= outcome.built->may_alias.size()) return rows;
+  }
   if (cuts.empty() || cuts.size() > kMaxCuts) return outcome;
   BuildOutcome segments = LoopBuilder(region, schedule, machine, lanes, name).Build(cuts);
   bool longer = segments.built &&

@@ -96,4 +96,33 @@ OperandView OperandViewOf(const Instr& operand) {
   return ViewOf(operand, [](const Instr& instr) { return !IsView(instr); });
 }
 
+std::optional<RepeatedValue> RepeatedValueOf(const Instr& value) {
+  bool is_merged = value.op() == Op::kReshape;
+  const Instr& broadcast = is_merged ? *value.operand(0) : value;
+  if (broadcast.op() != Op::kBroadcast || !IsPlainArray(broadcast.shape())) return std::nullopt;
+  const Dims& sizes = broadcast.shape().dims();
+  const Dims& kept = broadcast.attrs<DimensionsAttrs>().dimensions;
+  RepeatedValue result{broadcast.operand(0), {}, {}, {&broadcast}};
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    auto from = std::ranges::find(kept, static_cast<int64_t>(d));
+    bool is_new = from == kept.end();
+    // The new indices of a dimension follow it.
+    if (is_new && is_merged && !result.times.empty() && sizes[d] != 1) {
+      result.times.back() *= sizes[d];
+    } else if (!is_new || sizes[d] != 1) {
+      result.times.push_back(is_new ? sizes[d] : 1);
+      result.from_dims.push_back(is_new ? -1 : from - kept.begin());
+    }
+  }
+  if (is_merged) result.ops.insert(result.ops.begin(), &value);
+  const Dims &from_sizes = result.from->shape().dims(), &all = value.shape().dims();
+  if (result.times.size() != all.size()) return std::nullopt;
+  for (size_t d = 0; d < all.size(); ++d) {
+    int64_t from = result.from_dims[d];
+    int64_t size = from < 0 ? 1 : from_sizes[static_cast<size_t>(from)];
+    if (size * result.times[d] != all[d]) return std::nullopt;
+  }
+  return result;
+}
+
 }  // namespace tokamak::gpu

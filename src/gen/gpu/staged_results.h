@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "gen/gpu/result_boxes.h"
-#include "gen/gpu/tensor_tiling.h"
+#include "gen/gpu/tensor_kernel_part.h"
 
 // Results on their way from a warp's registers to memory: the warp collects 16 rows of 64 columns,
 // a piece, in shared memory, and the bulk copy engine stores them while the warp goes on.
@@ -14,11 +14,9 @@ namespace tokamak::gpu {
 // 16-bit elements.
 inline constexpr int64_t kPieceRows = kBoxRows, kPieceColumns = 64;
 
-class StagedResults {
+class StagedResults : private TensorKernelPart {
  public:
-  StagedResults(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region,
-                const Instr& dot, const DotDimensions& dot_dims, const TensorTiling& tiling)
-      : b_(b), emitter_(emitter), region_(region), dot_(dot), dot_dims_(dot_dims), t_(tiling) {}
+  explicit StagedResults(const TensorKernelPart& part) : TensorKernelPart(part) {}
 
   // Declares the shared memory of `warps` warps, for as many roots as the free shared memory of the
   // block is enough for. To be called after all other shared memory has been declared.
@@ -54,12 +52,6 @@ class StagedResults {
   int64_t CopiesOfPiece() const;
   Scalar IndexOf(const Root& root, const InPiece& at);
 
-  KernelBuilder& b_;
-  ElementEmitter& emitter_;
-  const FusedRegion& region_;
-  const Instr& dot_;
-  const DotDimensions& dot_dims_;
-  const TensorTiling& t_;
   std::vector<Root> roots_;
   int64_t buffers_ = 1;  // pieces of a warp and root in shared memory
   Scalar buffer_;        // the number of the piece in shared memory

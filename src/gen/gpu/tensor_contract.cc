@@ -41,7 +41,7 @@ class TensorContract {
         b_(name, Dialect::kGpu),
         emitter_(b_, region),
         operands_(b_, emitter_, region, dot, dot_dims_, tiling),
-        results_(b_, emitter_, region, dot, dot_dims_, tiling) {}
+        results_({b_, emitter_, region, dot, dot_dims_, tiling}) {}
 
   BuildOutcome Build() {
     Declare();
@@ -57,7 +57,7 @@ class TensorContract {
  private:
   void Declare() {
     operands_.Declare();
-    sums_ = b_.Local("sums", ScalarType::kF32, Space::kRegisters, t_.AccumulatorsPerThread());
+    sums_ = b_.Local("sums", t_.form.SumType(), Space::kRegisters, t_.AccumulatorsPerThread());
     if (t_.Alternates()) turn_ = b_.Mbarriers("turn", t_.warpgroups, kWarpsOfGroup);
     results_.Declare();
   }
@@ -98,7 +98,7 @@ class TensorContract {
 
   void MakeSums(Scalar i) {
     b_.For("s", LoopRole::kUnrolled, b_.Index(t_.AccumulatorsPerThread()),
-           [&](Scalar s) { b_.Store(sums_, s, b_.Constant(ScalarType::kF32, 0)); });
+           [&](Scalar s) { b_.Store(sums_, s, b_.Constant(t_.form.SumType(), 0)); });
     operands_.Multiply(sums_, i, GroupOfTile(), lane_, [&] {
       if (!t_.Alternates()) return;
       b_.Barrier(BarrierScope::kWarp);

@@ -2,8 +2,7 @@
 
 #include <vector>
 
-#include "gen/gpu/dot_results.h"
-#include "gen/gpu/tensor_tiling.h"
+#include "gen/gpu/tensor_kernel_part.h"
 
 // Arrays that the results of a dot are combined with, element by element, such as a residual or the
 // moments of an optimizer, on their way to the warps that have the results: a warp starts copies of
@@ -21,11 +20,9 @@ int64_t ResultOperandBytes(int64_t operands, int64_t consumers, int64_t roots);
 // Bytes of shared memory that a block can still have.
 int64_t FreeSharedBytes(const Kernel& kernel);
 
-class TensorEpilogue {
+class TensorEpilogue : private TensorKernelPart {
  public:
-  TensorEpilogue(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region,
-                 const Instr& dot, const DotDimensions& dot_dims, const TensorTiling& tiling)
-      : b_(b), emitter_(emitter), region_(region), dot_(dot), dot_dims_(dot_dims), t_(tiling) {}
+  explicit TensorEpilogue(const TensorKernelPart& part) : TensorKernelPart(part) {}
 
   // Declares shared memory, and leaves `for_results` bytes if the copies are not slower then.
   void Declare(int64_t for_results);
@@ -77,12 +74,6 @@ class TensorEpilogue {
   Buffer BufferOf(const Operand& operand, Scalar box) const;
   void Copy(const Operand& operand, Scalar box);
 
-  KernelBuilder& b_;
-  ElementEmitter& emitter_;
-  const FusedRegion& region_;
-  const Instr& dot_;
-  const DotDimensions& dot_dims_;
-  const TensorTiling& t_;
   std::vector<Operand> operands_;
   Tile tile_;
   Scalar chunk_;

@@ -26,9 +26,12 @@ constexpr int64_t kProducerWarps = kWarpgroupThreads / kWarpSize;
 // Registers per thread of a producer that converts or computes operands. Chosen: 16 chunks of 16
 // bytes are in flight.
 constexpr int64_t kFillingRegisters = 104;
-// Vectors that a thread moves at once. Chosen: with 4 elements each, the latency of shared memory
-// is hidden in a third of the registers.
-constexpr int64_t kMovedAtOnce = 8;
+// Elements that a thread moves at once. Chosen: the latency of shared memory is hidden in a third
+// of the registers.
+constexpr int64_t kMovedAtOnce = 32;
+// Vectors that a thread computes at once. Chosen: with chunks of 16 bytes, a stage has no more;
+// with single bytes it has up to 256, whose loads and conditions would spill registers.
+constexpr int64_t kComputedAtOnce = 16;
 // The thread that starts the copies of raw panels. Chosen: of another warp than the other copies.
 constexpr int64_t kRawCopier = kWarpSize;
 // Panels that are transposed: rows along K, and vectors along the rows (columns), of a warp. It
@@ -41,10 +44,11 @@ int64_t ChunkElements(ScalarType type) {
   return kSwizzledChunkBytes / BytesOf(type);
 }
 
-// The type in which elements come from memory or are computed: without conversion, or as f32.
+// The type in which elements come from memory or are computed: that of the panels, or f32.
 ScalarType ElementsTypeOf(const Instr& dot, const TensorForm& form, size_t operand) {
-  bool is_same = StorageType(dot.operand(operand)->shape().type()) == form.type;
-  return is_same ? form.type : ScalarType::kF32;
+  ScalarType type = form.types[operand];
+  bool is_same = StorageType(dot.operand(operand)->shape().type()) == type;
+  return is_same || form.SumType() == ScalarType::kS32 ? type : ScalarType::kF32;
 }
 
 }  // namespace
@@ -89,6 +93,9 @@ void TensorOperands::Declare() {
   full_ =
       b_.Mbarriers("full", t_.stages, (Fills() ? kProducerWarps : 0) + (CopiesBeside() ? 1 : 0));
   empty_ = b_.Mbarriers("empty", t_.stages, t_.WarpgroupsOfTile() * kProducerWarps);
+  if (t_.form.HasPartialSums())
+    partial_sums_ =
+        b_.Local("partial_sums", t_.form.SumType(), Space::kRegisters, t_.AccumulatorsPerThread());
   if (!t_.Converts()) return;
   raw_full_ = b_.Mbarriers("raw_full", t_.raw_stages, 1);
   raw_empty_ = b_.Mbarriers("raw_empty", t_.raw_stages, kProducerWarps);
@@ -100,11 +107,12 @@ TensorOperands::Side TensorOperands::DeclareSide(const char* name, const TensorO
   side.tensor = &tensor;
   side.operand = DotOperand(dot_, dot_dims_, operand);
   side.is_lhs = operand == 0;
+  side.type = t_.form.types[operand];
   side.parts = t_.form.parts[operand];
   side.along = along;
   side.size = along * t_.depth;
   if (tensor.source != PanelSource::kComputed) side.input = emitter_.InputOf(*tensor.array);
-  side.stages = b_.Local(name + std::string("_tiles"), t_.form.type, Space::kShared,
+  side.stages = b_.Local(name + std::string("_tiles"), side.type, Space::kShared,
                          side.size * side.parts * t_.stages, MatrixMultiply::kPanelAlignment);
   if (tensor.source == PanelSource::kConverted)
     side.raw = b_.Local(name + std::string("_raw"), tensor.stored, Space::kShared,
@@ -291,22 +299,21 @@ TensorOperands::PanelPosition TensorOperands::PositionOf(const Side& side, Scala
 }
 
 Scalar TensorOperands::PanelIndex(const Side& side, const PanelPosition& at, Scalar lane) {
-  if (side.tensor->IsTransposed())
-    return SwizzledIndex(b_, at.line + lane, at.in_line, t_.form.type);
-  return SwizzledIndex(b_, at.line, at.in_line, t_.form.type) + lane;
+  if (side.tensor->IsTransposed()) return SwizzledIndex(b_, at.line + lane, at.in_line, side.type);
+  return SwizzledIndex(b_, at.line, at.in_line, side.type) + lane;
 }
 
 void TensorOperands::StoreParts(const Side& side, Scalar stage, Scalar index, Scalar value) {
   Scalar at = stage * b_.Index(side.size * side.parts) + index;
-  if (side.parts == 1) return b_.Store(side.stages, at, value.As(t_.form.type));
-  SplitBf16 split = SplitToBf16(value);
+  if (side.parts == 1) return b_.Store(side.stages, at, value.As(side.type));
+  SplitFactor split = SplitTo(ScalarType::kBF16, value);
   b_.Store(side.stages, at, split.hi);
   b_.Store(side.stages, at + b_.Index(side.size), split.lo);
 }
 
 void TensorOperands::Convert(const Side& side, Scalar stage, Scalar raw_stage) {
   const TensorOperand& tensor = *side.tensor;
-  int64_t lanes = std::min(ChunkElements(tensor.stored), ChunkElements(t_.form.type)),
+  int64_t lanes = std::min(ChunkElements(tensor.stored), ChunkElements(side.type)),
           raw_line = tensor.RawLine();
   auto raw_index = [&](const PanelPosition& at) {
     Scalar in_memory = tensor.is_k_major ? at.depth : at.along,
@@ -326,7 +333,7 @@ template <typename RawIndex, typename ElementAt>
 void TensorOperands::Move(const Side& side, Scalar stage, int64_t lanes, RawIndex&& raw_index,
                           ElementAt&& element) {
   int64_t vectors = side.size / (lanes * kWarpgroupThreads);  // of a thread
-  int64_t at_once = std::gcd(vectors, kMovedAtOnce);
+  int64_t at_once = std::gcd(vectors, std::max<int64_t>(kMovedAtOnce / lanes, 1));
   auto position_of = [&](Scalar v, Scalar u) {
     Scalar number = v * b_.Index(at_once) + u;
     return PositionOf(side, number * b_.Index(kWarpgroupThreads) + thread_, lanes);
@@ -353,7 +360,7 @@ void TensorOperands::Move(const Side& side, Scalar stage, int64_t lanes, RawInde
 // Stores an element that is in the type of the array.
 void TensorOperands::StoreElement(const Side& side, Scalar stage, Scalar index, Scalar stored) {
   ElementType type = side.operand.instr->shape().type();
-  if (side.tensor->stored == t_.form.type && side.parts == 1)
+  if (side.tensor->stored == side.type && side.parts == 1)
     return b_.Store(side.stages, stage * b_.Index(side.size) + index, stored);
   Element element = FromStorage(b_, type, {stored, {}});
   StoreParts(side, stage, index, ConvertToFactorType(b_, type, ScalarType::kF32, element));
@@ -365,9 +372,10 @@ void TensorOperands::Compute(const Side& side, Scalar stage, const Source& sourc
   int64_t total = side.is_lhs ? dot_dims_.m : dot_dims_.n,
           of_tile = side.is_lhs ? t_.rows : t_.columns;
   int64_t lanes = ProducerLanes(operand, t_.form, side.is_lhs ? 0 : 1);
-  int64_t vectors = side.size / (lanes * kWarpgroupThreads);
-  b_.For("u", LoopRole::kUnrolled, b_.Index(vectors), [&](Scalar u) {
-    PanelPosition at = PositionOf(side, u * b_.Index(kWarpgroupThreads) + thread_, lanes);
+  int64_t vectors = side.size / (lanes * kWarpgroupThreads);  // of a thread
+  int64_t at_once = std::gcd(vectors, kComputedAtOnce);
+  auto compute = [&](Scalar number) {
+    PanelPosition at = PositionOf(side, number * b_.Index(kWarpgroupThreads) + thread_, lanes);
     PanelElements elements{.along = begin + at.along,
                            .depth = source.k * b_.Index(t_.depth) + at.depth};
     elements.lanes = lanes;
@@ -377,25 +385,35 @@ void TensorOperands::Compute(const Side& side, Scalar stage, const Source& sourc
         operand, total, elements, [&](Scalar lane, Scalar value) {
           StoreParts(side, stage, PanelIndex(side, at, lane), value);
         });
+  };
+  if (vectors == at_once) return b_.For("u", LoopRole::kUnrolled, b_.Index(vectors), compute);
+  b_.For("v", LoopRole::kSerial, b_.Index(vectors / at_once), [&](Scalar v) {
+    b_.For("u", LoopRole::kUnrolled, b_.Index(at_once),
+           [&](Scalar u) { compute(v * b_.Index(at_once) + u); });
   });
 }
 
 // ---- warpgroups
 
+// Starts the multiplies of a stage.
+void TensorOperands::MultiplyStage(ArrayId sums, Scalar stage, Scalar group) {
+  for (int64_t j = 0; j < t_.Multiplies(); ++j) {
+    // 64 rows further: 64 lines of a K-major panel, or the next panel.
+    Scalar row = group * b_.Index(t_.Multiplies()) + b_.Index(j);
+    // The small products first.
+    if (rhs_.parts > 1) MultiplyPart(sums, stage, row, j, {0, 1});
+    if (lhs_.parts > 1) MultiplyPart(sums, stage, row, j, {1, 0});
+    MultiplyPart(sums, stage, row, j, {0, 0});
+  }
+}
+
 void TensorOperands::MultiplyPanels(ArrayId sums, Scalar i, Scalar group, Scalar lane) {
-  int64_t parts = t_.form.Products();
+  if (t_.form.HasPartialSums()) return AddPartialSums(sums, i, group, lane);
   b_.For("k", LoopRole::kSerial, b_.Index(t_.panels), [&](Scalar k) {
     Stage stage = StageOf(NumberOf(i, k), t_.stages);
     b_.Wait(full_, stage.index, stage.parity);
-    for (int64_t j = 0; j < t_.Multiplies(); ++j) {
-      // 64 rows further: 64 lines of a K-major panel, or the next panel.
-      Scalar row = group * b_.Index(t_.Multiplies()) + b_.Index(j);
-      // The small products first.
-      if (rhs_.parts > 1) MultiplyPart(sums, stage.index, row, j, {0, 1});
-      if (lhs_.parts > 1) MultiplyPart(sums, stage.index, row, j, {1, 0});
-      MultiplyPart(sums, stage.index, row, j, {0, 0});
-    }
-    b_.WaitMultiplies(sums, t_.Multiplies() * parts);
+    MultiplyStage(sums, stage.index, group);
+    b_.WaitMultiplies(sums, t_.Multiplies() * t_.form.Products());
     b_.If(
         b_.Index(0) < k,
         [&] {
@@ -406,8 +424,22 @@ void TensorOperands::MultiplyPanels(ArrayId sums, Scalar i, Scalar group, Scalar
   });
 }
 
+// The other warpgroup multiplies while this one adds the sums of a panel.
+void TensorOperands::AddPartialSums(ArrayId sums, Scalar i, Scalar group, Scalar lane) {
+  b_.For("k", LoopRole::kSerial, b_.Index(t_.panels), [&](Scalar k) {
+    Stage stage = StageOf(NumberOf(i, k), t_.stages);
+    b_.Wait(full_, stage.index, stage.parity);
+    MultiplyStage(partial_sums_, stage.index, group);
+    b_.WaitMultiplies(partial_sums_, 0);
+    ArriveOfWarp(empty_, stage.index, lane);
+    b_.For("s", LoopRole::kUnrolled, b_.Index(t_.AccumulatorsPerThread()),
+           [&](Scalar s) { b_.Store(sums, s, b_.Read(sums, s) + b_.Read(partial_sums_, s)); });
+  });
+}
+
 // All threads of the warp have waited for the multiplies that read the last stage.
 void TensorOperands::FinishPanels(ArrayId sums, Scalar i, Scalar lane) {
+  if (t_.form.HasPartialSums()) return;
   b_.WaitMultiplies(sums, 0);
   Stage last = StageOf(NumberOf(i, b_.Index(t_.panels - 1)), t_.stages);
   ArriveOfWarp(empty_, last.index, lane);
@@ -419,6 +451,8 @@ void TensorOperands::MultiplyPart(ArrayId sums, Scalar stage, Scalar row, int64_
                                   const std::array<int64_t, 2>& parts) {
   MatrixMultiply product{.lhs = lhs_.stages, .rhs = rhs_.stages, .async = true};
   product.tf32 = t_.form.tf32;
+  product.float8 = t_.form.float8;
+  product.overwrite = t_.form.HasPartialSums();
   product.rows = kWarpgroupRows;
   product.columns = product.warp_columns = t_.columns;
   product.warp_rows = MatrixMultiply::kFragmentRows;

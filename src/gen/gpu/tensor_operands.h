@@ -40,6 +40,7 @@ class TensorOperands {
     const TensorOperand* tensor = nullptr;
     DotOperand operand;
     bool is_lhs = false;
+    ScalarType type{};  // of the panels
     int64_t parts = 1;
     ArrayId input{}, stages{}, raw{};
     int64_t along = 0;  // rows (columns) of a tile
@@ -89,7 +90,9 @@ class TensorOperands {
   void Move(const Side& side, Scalar stage, int64_t lanes, RawIndex&& raw_index,
             ElementAt&& element);
 
+  void MultiplyStage(ArrayId sums, Scalar stage, Scalar group);
   void MultiplyPanels(ArrayId sums, Scalar i, Scalar group, Scalar lane);
+  void AddPartialSums(ArrayId sums, Scalar i, Scalar group, Scalar lane);
   void FinishPanels(ArrayId sums, Scalar i, Scalar lane);
   void MultiplyPart(ArrayId sums, Scalar stage, Scalar row, int64_t at,
                     const std::array<int64_t, 2>& parts);
@@ -102,7 +105,7 @@ class TensorOperands {
   const TensorTiling& t_;
   Side lhs_, rhs_;
   std::array<DotPanels, 2> elements_;
-  ArrayId full_{}, empty_{}, raw_full_{}, raw_empty_{};
+  ArrayId full_{}, empty_{}, raw_full_{}, raw_empty_{}, partial_sums_{};
   Scalar thread_;
 };
 

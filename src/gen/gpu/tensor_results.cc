@@ -41,7 +41,7 @@ std::vector<const Instr*> ConsumersOf(const FusedRegion& region, const Instr& do
 }  // namespace
 
 void TensorResults::Declare() {
-  chunk_ = b_.Local("chunk", ScalarType::kF32, Space::kRegisters, kSumsOfChunk);
+  chunk_ = b_.Local("chunk", t_.form.SumType(), Space::kRegisters, kSumsOfChunk);
   store_lanes_ =
       std::min(VectorWidthFor(region_, GpuMachine(), dot_dims_.n, dot_dims_.m * dot_dims_.n),
                kMaxStoreLanes);

@@ -2,28 +2,19 @@
 
 #include <algorithm>
 
-#include "gen/gpu/dot_results.h"
 #include "gen/gpu/gpu.h"
 #include "gen/gpu/staged_results.h"
 #include "gen/gpu/tensor_epilogue.h"
-#include "gen/gpu/tensor_tiling.h"
+#include "gen/gpu/tensor_kernel_part.h"
 
 // How warpgroups compute the consumers of a tile's sums and store the results.
 
 namespace tokamak::gpu {
 
-class TensorResults final : private TensorEpilogue::Chunks {
+class TensorResults final : private TensorKernelPart, private TensorEpilogue::Chunks {
  public:
-  TensorResults(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region,
-                const Instr& dot, const DotDimensions& dot_dims, const TensorTiling& tiling)
-      : b_(b),
-        emitter_(emitter),
-        region_(region),
-        dot_(dot),
-        dot_dims_(dot_dims),
-        t_(tiling),
-        epilogue_(b, emitter, region, dot, dot_dims, tiling),
-        staged_(b, emitter, region, dot, dot_dims, tiling) {}
+  explicit TensorResults(const TensorKernelPart& part)
+      : TensorKernelPart(part), epilogue_(part), staged_(part) {}
 
   // Declares arrays. To be called after all other shared memory has been declared.
   void Declare();
@@ -67,12 +58,6 @@ class TensorResults final : private TensorEpilogue::Chunks {
   // `in_piece`: the first column of the chunk in its piece (StagedResults).
   void StoreChunk(const DotPosition& chunk, Scalar in_piece);
 
-  KernelBuilder& b_;
-  ElementEmitter& emitter_;
-  const FusedRegion& region_;
-  const Instr& dot_;
-  const DotDimensions& dot_dims_;
-  const TensorTiling& t_;
   TensorEpilogue epilogue_;
   StagedResults staged_;
   std::vector<const Instr*> consumers_;  // the dot, and what depends on it

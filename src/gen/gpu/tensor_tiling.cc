@@ -7,7 +7,6 @@
 #include "cost/panel_rates.h"
 #include "cost/rates.h"
 #include "cost/units.h"
-#include "gen/contract.h"
 #include "gen/dot_operand.h"
 #include "gen/gpu/gpu.h"
 #include "gen/gpu/tensor_epilogue.h"
@@ -37,12 +36,18 @@ constexpr std::array kTileChoices = {
 constexpr double kTileOverheadDepth = 200;
 // Minimum rows, columns and K. Chosen: below, most of a 64 x 32 tile or of a panel is padding.
 constexpr int64_t kMinTensorRows = 33, kMinTensorColumns = 17, kMinTensorDepth = 33;
+// Of 8-bit factors. Chosen: other kernels multiply them as 32-bit ones, so that a tile which is
+// mostly padding is faster. A matrix of fewer rows is read by a kernel that reduces its rows.
+constexpr int64_t kMinByteSide = 9;
 // Row tiles that are walked together, so that their rows of rhs are read from L2 once. Chosen: at
 // 128 rows per tile, 8 of them and their columns fit L2 for K up to 8192.
 constexpr int64_t kTensorGroup = 8;
 // Registers of a warpgroup's thread that hold sums. Hardware: 232 are available; the rest is for
 // addresses and the results' consumers.
 constexpr int64_t kMaxTensorSums = 128;
+// The same if as many registers hold the sums of a panel. Hardware: both fit beside the addresses;
+// the sums of a panel are not live beside the results' consumers.
+constexpr int64_t kMaxPartialSums = 96;
 // Warpgroups that have tiles of their own: one multiplies, the other one stores.
 constexpr int64_t kAlternatingWarpgroups = 2;
 
@@ -65,7 +70,7 @@ constexpr int64_t kMbarrierBytes = 8;
 
 int64_t StageBytes(const TensorTiling& t) {
   return (t.rows * t.form.parts[0] + t.LoadedColumns() * t.form.parts[1]) * t.depth *
-         BytesOf(t.form.type);
+         t.form.bytes();
 }
 
 // Bytes of the raw panels of all converted operands.
@@ -165,8 +170,9 @@ std::string WhyNotSizes(const TensorTiling& t, const Schedule& s) {
     if (operand->source == PanelSource::kConverted && !operand->is_k_major &&
         (operand == &t.lhs ? t.rows : t.LoadedColumns()) % operand->RawLine() != 0)
       return "tile: its rows or columns are not full panels of an array that is converted";
-  if (t.AccumulatorsPerThread() > kMaxTensorSums)
-    return "inner: a thread's sums take more than " + std::to_string(kMaxTensorSums) + " registers";
+  int64_t sums = t.form.HasPartialSums() ? kMaxPartialSums : kMaxTensorSums;
+  if (t.AccumulatorsPerThread() > sums)
+    return "inner: a thread's sums take more than " + std::to_string(sums) + " registers";
   if (t.threads() != s.threads || t.warpgroups < t.WarpgroupsOfTile() ||
       t.warpgroups > std::max<int64_t>(t.WarpgroupsOfTile(), kAlternatingWarpgroups))
     return "threads: not those of the producer and the tile's warpgroups, or of two that alternate";
@@ -180,12 +186,14 @@ double PanelBytesPerDepth(const TileChoice& choice, const TensorTiling& t) {
   int64_t bytes = 0;
   for (const TensorOperand* operand : {&t.lhs, &t.rhs}) {
     bool is_lhs = operand == &t.lhs;
-    int64_t along = is_lhs ? choice.rows : RoundUp(choice.columns, t.line());
-    bytes += along * t.form.parts[is_lhs ? 0 : 1] * BytesOf(t.form.type);
+    int64_t along = is_lhs                        ? choice.rows
+                    : operand->panels_are_k_major ? choice.columns
+                                                  : RoundUp(choice.columns, t.line());
+    bytes += along * t.form.parts[is_lhs ? 0 : 1] * t.form.bytes();
     if (operand->source == PanelSource::kConverted) bytes += 2 * along * BytesOf(operand->stored);
   }
   int64_t multiplied = choice.rows / kWarpgroupRows * (kWarpgroupRows + choice.columns);
-  return static_cast<double>(bytes + t.form.Products() * multiplied * BytesOf(t.form.type));
+  return static_cast<double>(bytes + t.form.Products() * multiplied * t.form.bytes());
 }
 
 // Nanoseconds of an SM per K of a tile: of tensor cores or shared memory, and of the threads that
@@ -199,16 +207,20 @@ double NsPerDepth(const TileChoice& choice, const TensorTiling& t, const Rates& 
   };
   double moves = moves_of(t.lhs, choice.rows, t.form.parts[0]) +
                  moves_of(t.rhs, choice.columns, t.form.parts[1]);
-  auto multiplies = static_cast<double>(choice.rows * choice.columns * t.form.RelativeTime());
+  double multiplies = static_cast<double>(choice.rows * choice.columns) * t.form.RelativeTime();
   int64_t copied = (choice.rows * BytesOf(t.lhs.stored) + choice.columns * BytesOf(t.rhs.stored));
   return moves * kPanelMoveNs + std::max({multiplies * rates.ns[static_cast<size_t>(Pipe::kTensor)],
                                           PanelBytesPerDepth(choice, t) * rates.panel_byte_ns,
                                           static_cast<double>(copied) * rates.copied_byte_ns});
 }
 
+DotSizes SizesOf(const DotDimensions& dot_dims) {
+  return {dot_dims.batch, dot_dims.m, dot_dims.n, dot_dims.k};
+}
+
 // The sizes of a dot whose rows and K are padded to the boxes of tiles with this many rows.
-DotDimensions BoxedSizes(const TensorTiling& t, const DotDimensions& dot_dims, int64_t rows) {
-  DotDimensions sizes = dot_dims;
+DotSizes BoxedSizes(const TensorTiling& t, const DotSizes& dot_sizes, int64_t rows) {
+  DotSizes sizes = dot_sizes;
   if (!t.window) return sizes;
   WindowTiling window = *t.window;
   if (SetRowBoxes(window, rows, t.line())) sizes.m = window.RowTiles() * rows;
@@ -218,32 +230,30 @@ DotDimensions BoxedSizes(const TensorTiling& t, const DotDimensions& dot_dims, i
 
 // Nanoseconds of the SM with the most tiles. Warpgroups that alternate multiply while results are
 // stored.
-double TimeOf(const TileChoice& choice, const TensorTiling& t, const DotDimensions& dot_dims,
+double TimeOf(const TileChoice& choice, const TensorTiling& t, const DotSizes& sizes,
               const Machine& machine) {
   const Rates& rates = RatesOf(machine);
-  int64_t tiles =
-      dot_dims.batch * CeilDiv(dot_dims.m, choice.rows) * CeilDiv(dot_dims.n, choice.columns);
+  int64_t tiles = sizes.batch * CeilDiv(sizes.m, choice.rows) * CeilDiv(sizes.n, choice.columns);
   auto waves = static_cast<double>(CeilDiv(tiles, machine.cores));
   // Results take the same time whatever the factors are.
   TensorTiling simple;
-  simple.form.type = ScalarType::kBF16;
-  double of_tile = NsPerDepth(choice, t, rates) * static_cast<double>(dot_dims.k),
+  simple.form = FormOf(ScalarType::kBF16);
+  double of_tile = NsPerDepth(choice, t, rates) * static_cast<double>(sizes.k),
          store = NsPerDepth(choice, simple, rates) * kTileOverheadDepth;
   if (choice.inner_rows < choice.rows || choice.warpgroups == 1) return waves * (of_tile + store);
   return waves * std::max(of_tile, store) + store;
 }
 
 // With the loads of the producer's threads for computed operands (`lanes` as in TensorTime).
-double TimeWithLoads(const TileChoice& choice, const TensorTiling& t, const DotDimensions& sizes,
+double TimeWithLoads(const TileChoice& choice, const TensorTiling& t, const DotSizes& dot_sizes,
                      const Machine& machine, const std::array<int64_t, 2>& lanes) {
-  DotDimensions dot_dims = BoxedSizes(t, sizes, choice.rows);
-  double multiplies = TimeOf(choice, t, dot_dims, machine);
-  int64_t tiles =
-      dot_dims.batch * CeilDiv(dot_dims.m, choice.rows) * CeilDiv(dot_dims.n, choice.columns);
+  DotSizes sizes = BoxedSizes(t, dot_sizes, choice.rows);
+  double multiplies = TimeOf(choice, t, sizes, machine);
+  int64_t tiles = sizes.batch * CeilDiv(sizes.m, choice.rows) * CeilDiv(sizes.n, choice.columns);
   double loads = 0;  // of a producer's thread, for all panels
   for (int64_t i : {0, 1})
     if (int64_t of_one = lanes[static_cast<size_t>(i)]; of_one > 0)
-      loads += static_cast<double>((i == 0 ? choice.rows : choice.columns) * dot_dims.k) /
+      loads += static_cast<double>((i == 0 ? choice.rows : choice.columns) * sizes.k) /
                static_cast<double>(of_one * kWarpgroupThreads);
   loads *= static_cast<double>(CeilDiv(tiles, machine.cores));
   return std::max(multiplies, loads * RatesOf(machine).panel_load_ns);
@@ -288,45 +298,9 @@ Schedule ScheduleOf(const TileChoice& choice, const TensorTiling& tiling) {
   return s;
 }
 
-// Multiplies of two factors that are sums of two bf16, and the bf16 of a sum (definition:
-// TensorForm::Products).
-constexpr int64_t kSplitProducts = 3, kSplitParts = 2;
-
-// The forms in which the factors of a dot can be multiplied.
-std::vector<TensorForm> FormsOf(const Instr& dot, const Machine& machine) {
-  ScalarType type = FactorTypeOf(dot, machine);
-  if (type == ScalarType::kBF16 || type == ScalarType::kF16) return {{.type = type}};
-  if (std::optional<DotAlgorithm> algorithm = dot.attrs<DotAttrs>().algorithm;
-      algorithm && type == ScalarType::kF32 && algorithm->primitive_operations == kSplitProducts &&
-      algorithm->lhs_type == "bf16" && algorithm->rhs_type == "bf16")
-    return {{.type = ScalarType::kBF16, .parts = {kSplitParts, kSplitParts}}};
-  if (!MultipliesTf32(dot, machine)) return {};
-  // bf16 has the exponents of f32. One is exact for bf16 and 8-bit types, two for f16; of an f32
-  // two keep 16 significant bits, TF32 11.
-  auto parts_of = [&](size_t i) -> int64_t {
-    ElementType element = dot.operand(i)->shape().type();
-    return element == ElementType::kBF16 || InfoOf(element).bits <= 8 ? 1 : kSplitParts;
-  };
-  return {{.type = ScalarType::kF32, .tf32 = true},
-          {.type = ScalarType::kBF16, .parts = {parts_of(0), parts_of(1)}}};
-}
-
 // Whether the producer's threads can convert raw panels of the operand.
 bool CanConvert(const TensorOperand& operand, const TensorForm& form) {
   return !operand.is_k_major || form.line() % operand.RawLine() == 0;
-}
-
-void SetForm(TensorTiling& tiling, const TensorForm& form) {
-  tiling.form = form;
-  for (size_t i : {0, 1}) {
-    TensorOperand& operand = i == 0 ? tiling.lhs : tiling.rhs;
-    operand.panels_are_k_major = form.tf32 || operand.is_k_major;
-    bool is_same = operand.stored == form.type && form.parts[i] == 1 && !operand.IsTransposed();
-    operand.source = !operand.IsBulk()           ? PanelSource::kComputed
-                     : is_same                   ? PanelSource::kCopied
-                     : CanConvert(operand, form) ? PanelSource::kConverted
-                                                 : PanelSource::kComputed;
-  }
 }
 
 // The elements of an access of the producer's threads to computed operands.
@@ -338,10 +312,8 @@ std::array<int64_t, 2> LanesOf(const TensorDot& tensor, const TensorTiling& tili
   return lanes;
 }
 
-// Sets what the schedule says of a tiling that has its type and operands. Returns why it does not
-// fit.
-std::string SetSchedule(TensorTiling& t, const DotDimensions& dot_dims, const Schedule& schedule,
-                        const Machine& machine) {
+// Sets the sizes of tiles and their threads. Returns why they do not fit.
+std::string SetSizes(TensorTiling& t, const Schedule& schedule) {
   t.rows = schedule.tile_rows;
   t.columns = schedule.tile_columns;
   t.depth = schedule.tile_depth;
@@ -351,7 +323,14 @@ std::string SetSchedule(TensorTiling& t, const DotDimensions& dot_dims, const Sc
   t.group = schedule.group;
   t.raw_stages = t.Converts() ? kMaxRawStages : 0;
   while (t.raw_stages > kMinRawStages && SharedBytes(t) > kMaxSharedBytes) --t.raw_stages;
-  if (std::string why = WhyNotSizes(t, schedule); !why.empty()) return why;
+  return WhyNotSizes(t, schedule);
+}
+
+// Sets what the schedule says of a tiling that has its type and operands. Returns why it does not
+// fit.
+std::string SetSchedule(TensorTiling& t, const DotDimensions& dot_dims, const Schedule& schedule,
+                        const Machine& machine) {
+  if (std::string why = SetSizes(t, schedule); !why.empty()) return why;
   if (schedule.vector != 1 || schedule.split_k != 1) return "vector, split_k: 1 for bulk copies";
   if (int64_t bytes = SharedBytes(t); bytes > kMaxSharedBytes)
     return "stages: they take " + std::to_string(bytes) +
@@ -367,6 +346,19 @@ std::string SetSchedule(TensorTiling& t, const DotDimensions& dot_dims, const Sc
 }
 
 }  // namespace
+
+void SetForm(TensorTiling& tiling, const TensorForm& form) {
+  tiling.form = form;
+  for (size_t i : {0, 1}) {
+    TensorOperand& operand = i == 0 ? tiling.lhs : tiling.rhs;
+    operand.panels_are_k_major = form.IsKMajorOnly() || operand.is_k_major;
+    bool is_same = operand.stored == form.types[i] && form.parts[i] == 1 && !operand.IsTransposed();
+    operand.source = !operand.IsBulk()           ? PanelSource::kComputed
+                     : is_same                   ? PanelSource::kCopied
+                     : CanConvert(operand, form) ? PanelSource::kConverted
+                                                 : PanelSource::kComputed;
+  }
+}
 
 TensorOperand TensorOperandOf(const DotOperand& side, const Dims& contracting, bool is_input,
                               ScalarType type) {
@@ -413,15 +405,16 @@ TensorDot TensorDotOf(const FusedRegion& region, const Instr& dot, const DotDime
 
 namespace {
 
-// Sets operands that are affine views of 16-bit factors; false if the bulk copy engine cannot read
-// both.
+// Sets operands that are affine views of 16-bit or f32 factors; false if the bulk copy engine
+// cannot read both.
 bool SetWindow(const TensorDot& tensor, TensorTiling& tiling) {
   std::array<ScalarType, 2> stored{};
   for (size_t i : {0, 1}) stored[i] = StorageType(tensor.dot.operand(i)->shape().type());
   int64_t bytes = BytesOf(stored[0]);
   WindowTiling window;
-  bool is_half = stored[0] == ScalarType::kBF16 || stored[0] == ScalarType::kF16;
-  if (stored[0] != stored[1] || !is_half ||
+  bool has_panels = stored[0] == ScalarType::kBF16 || stored[0] == ScalarType::kF16 ||
+                    stored[0] == ScalarType::kF32;
+  if (stored[0] != stored[1] || !has_panels ||
       !FindWindow(tensor.dot_dims, tensor.affine, bytes, MatrixMultiply::kPanelBytes / bytes,
                   window)
            .empty())
@@ -463,24 +456,50 @@ void SetOperands(const TensorDot& tensor, TensorTiling& tiling) {
   set_operands(dot_dims.attrs.lhs_contracting, dot_dims.attrs.rhs_contracting);
 }
 
+// The tiling in this form. An operand whose panels the producer cannot convert is computed, in the
+// order of its instruction.
+TensorTiling TilingOf(const TensorDot& tensor, const TensorForm& form) {
+  TensorTiling tiling;
+  tiling.result_operands = tensor.result_operands;
+  SetOperands(tensor, tiling);
+  SetForm(tiling, form);
+  TensorDot computed = tensor;
+  bool is_changed = false;
+  for (size_t i : {0, 1}) {
+    const TensorOperand& operand = i == 0 ? tiling.lhs : tiling.rhs;
+    if (!operand.IsBulk() || operand.source != PanelSource::kComputed) continue;
+    computed.is_input[i] = false;
+    computed.views[i] = {};
+    computed.affine[i] = {};
+    is_changed = true;
+  }
+  return is_changed ? TilingOf(computed, form) : tiling;
+}
+
+// Whether most of a tile or of a panel would be padding.
+bool IsTooSmall(const DotDimensions& sizes, const TensorForm& form) {
+  bool are_bytes = form.bytes() == 1;
+  return sizes.m < (are_bytes ? kMinByteSide : kMinTensorRows) ||
+         sizes.n < (are_bytes ? kMinByteSide : kMinTensorColumns) || sizes.k < kMinTensorDepth;
+}
+
 // Why no dot can have asynchronous multiplies, else the tilings of all forms without sizes.
 std::string WhyNoForms(const TensorDot& tensor, const Machine& machine,
                        std::vector<TensorTiling>& tilings) {
   if (!machine.async_multiply) return "staging: the machine has no asynchronous multiplies";
   std::vector<TensorForm> forms = FormsOf(tensor.dot, machine);
   if (forms.empty())
-    return "staging: asynchronous multiplies are for bf16, f16 and what TF32 may approximate";
-  const DotDimensions& sizes = tensor.dot_dims;
-  if (sizes.m < kMinTensorRows || sizes.n < kMinTensorColumns || sizes.k < kMinTensorDepth)
-    return "staging: the dot is too small for the tiles of tensor cores";
-  TensorTiling operands;
-  SetOperands(tensor, operands);
-  operands.result_operands = tensor.result_operands;
+    return "staging: asynchronous multiplies are for bf16, f16, 8-bit types and what TF32 may "
+           "approximate";
+  std::erase_if(forms, [&](const TensorForm& form) { return IsTooSmall(tensor.dot_dims, form); });
+  if (forms.empty()) return "staging: the dot is too small for the tiles of tensor cores";
   for (const TensorForm& form : forms) {
-    tilings.push_back(operands);
-    SetForm(tilings.back(), form);
+    TensorTiling tiling = TilingOf(tensor, form);
+    // The panels of windows have the lines in which their elements are copied.
+    if (tiling.window && form.line() != tiling.lhs.RawLine()) continue;
+    tilings.push_back(std::move(tiling));
   }
-  return "";
+  return tilings.empty() ? "staging: windows of f32 are multiplied in TF32" : "";
 }
 
 }  // namespace
@@ -508,12 +527,16 @@ std::vector<Schedule> TensorSchedules(const TensorDot& tensor, const Machine& ma
       Schedule next = ScheduleOf(choice, tiling);
       TensorTiling expanded = tiling;
       if (SetSchedule(expanded, tensor.dot_dims, next, machine).empty())
-        timed.push_back({TimeWithLoads(choice, tiling, tensor.dot_dims, machine, lanes) +
+        timed.push_back({TimeWithLoads(choice, tiling, SizesOf(tensor.dot_dims), machine, lanes) +
                              ResultLoadsNs(expanded, machine),
                          next});
     }
   }
-  std::ranges::stable_sort(timed, {}, &Timed::ns);
+  // Where the producer's loads take the time, all tiles of these rows do: the smallest one comes
+  // first.
+  std::ranges::stable_sort(timed, {}, [](const Timed& each) {
+    return std::pair(each.ns, each.schedule.tile_rows * each.schedule.tile_columns);
+  });
   std::vector<Schedule> all;
   for (const Timed& each : timed) all.push_back(each.schedule);
   return all;
@@ -531,34 +554,47 @@ std::string ExpandTensorSchedule(const TensorDot& tensor, const Schedule& schedu
   return why;
 }
 
-TensorTiling KMajorTiling(const TensorTiling& tiling, const std::array<bool, 2>& operands) {
+TensorTiling KMajorTiling(const TensorTiling& tiling, const TensorForm& form,
+                          const std::array<bool, 2>& operands) {
   TensorTiling t = tiling;
   for (size_t i : {0, 1}) {
     if (!operands[i]) continue;
     TensorOperand& operand = i == 0 ? t.lhs : t.rhs;
+    operand.dimensions.resize(std::max<size_t>(operand.dimensions.size(), 1));
     operand.is_k_major = true;
-    operand.stored = ScalarType::kF32;
+    operand.stored = form.types[i];
   }
-  SetForm(t, {.type = ScalarType::kF32, .tf32 = true});
+  SetForm(t, form);
   return t;
 }
 
 double TensorTime(const TensorTiling& tiling, const DotDimensions& dot_dims, const Machine& machine,
                   const std::array<int64_t, 2>& lanes) {
-  DotDimensions sizes = dot_dims;
+  return TensorTime(tiling, SizesOf(dot_dims), machine, lanes);
+}
+
+double TensorTime(const TensorTiling& tiling, const DotSizes& dot_sizes, const Machine& machine,
+                  const std::array<int64_t, 2>& lanes) {
+  DotSizes sizes = dot_sizes;
   sizes.k = RoundUp(sizes.k, tiling.line());
   double least = std::numeric_limits<double>::infinity();
+  // Some choices are for copied operands and whole sums only.
+  bool fits_all = !tiling.Converts() && !tiling.form.HasPartialSums();
   for (const TileChoice& choice : kTileChoices)
-    least = std::min(least, TimeWithLoads(choice, tiling, sizes, machine, lanes));
+    if (TensorTiling t = tiling; fits_all || SetSizes(t, ScheduleOf(choice, tiling)).empty())
+      least = std::min(least, TimeWithLoads(choice, tiling, sizes, machine, lanes));
   return least / kNsPerUs;
 }
 
 int64_t ProducerLanes(const DotOperand& side, const TensorForm& form, size_t operand) {
   // Both parts of a factor follow from one f32.
-  int64_t bytes = form.parts[operand] > 1 ? BytesOf(ScalarType::kF32) : BytesOf(form.type);
+  int64_t bytes = form.parts[operand] > 1 ? BytesOf(ScalarType::kF32) : form.bytes();
   int64_t lanes = TileCopy::kAlignment / bytes;
-  while (SizeAlong(*side.dims, side.k_is_minor ? *side.contracting : *side.free) % lanes != 0)
-    lanes /= 2;
+  const Dims& along = side.k_is_minor ? *side.contracting : *side.free;
+  // If the dimensions are not adjacent, the contiguous elements are those of the innermost one.
+  int64_t adjacent =
+      LinearizedStride(*side.dims, along) ? SizeAlong(*side.dims, along) : side.dims->back();
+  while (adjacent % lanes != 0) lanes /= 2;
   return lanes;
 }
 

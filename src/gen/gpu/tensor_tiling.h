@@ -1,15 +1,16 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cost/machine.h"
-#include "cost/panel_rates.h"
 #include "gen/dot_dimensions.h"
 #include "gen/dot_operand.h"
 #include "gen/gpu/affine_view.h"
 #include "gen/gpu/operand_view.h"
+#include "gen/gpu/tensor_form.h"
 #include "gen/gpu/window_tiling.h"
 #include "gen/region.h"
 #include "gen/schedule.h"
@@ -33,29 +34,13 @@
 //   grid         = at most one thread block per SM; a block computes every blocks-th tile
 //
 // A panel has the 128-byte rows that copies and multiplies swizzle (MatrixMultiply::kPanelBytes),
-// along K or along the rows (columns) of the result, whichever is adjacent in memory; those of TF32
-// always along K.
+// along K or along the rows (columns) of the result, whichever is adjacent in memory. Panels of
+// TF32 and of 8-bit types are always along K.
 
 namespace tokamak::gpu {
 
 inline constexpr int64_t kWarpgroupRows = MatrixMultiply::kWarpgroupRows,
                          kWarpgroupThreads = MatrixMultiply::kWarpgroupThreads;
-
-// The form in which the factors of a dot are multiplied.
-struct TensorForm {
-  ScalarType type{};  // of the panels
-  bool tf32 = false;  // f32 panels, of factors that are rounded to TF32
-  // Panels per operand: 1, or 2 of bf16 whose sum is the factor (split_operand.h).
-  std::array<int64_t, 2> parts = {1, 1};
-
-  // Multiplies per panel. The product of two second parts is too small to matter.
-  int64_t Products() const { return parts[0] + parts[1] - 1; }
-  // Time of the multiplies, relative to those of one product of 16-bit factors.
-  int64_t RelativeTime() const { return tf32 ? kTf32Products : Products(); }
-  // Elements of 128 bytes.
-  int64_t line() const { return MatrixMultiply::kPanelBytes / BytesOf(type); }
-  bool operator==(const TensorForm&) const = default;
-};
 
 // Who stores the panels of an operand.
 enum class PanelSource : uint8_t {
@@ -153,14 +138,23 @@ std::vector<Schedule> TensorSchedules(const TensorDot& tensor, const Machine& ma
 std::string ExpandTensorSchedule(const TensorDot& tensor, const Schedule& schedule,
                                  const Machine& machine, TensorTiling& tiling);
 
-// The tiling for operands that are stored in f32 with K contiguous, these ones, and multiplied in
-// TF32.
-TensorTiling KMajorTiling(const TensorTiling& tiling, const std::array<bool, 2>& operands);
+// The tiling in this form for operands that are stored as its panels are, these ones.
+TensorTiling KMajorTiling(const TensorTiling& tiling, const TensorForm& form,
+                          const std::array<bool, 2>& operands);
 
-// Predicted microseconds of the kernel of a dot with these sizes (batch, m, n and k), with the best
-// tiles. `tiling` has the form and the operands. `lanes`, for lhs and rhs: 0 if the bulk copy
-// engine reads the operand, else the elements of an access of the producer's threads, which then
-// read it.
+// Sets the form, and how panels of both operands are stored for it.
+void SetForm(TensorTiling& tiling, const TensorForm& form);
+
+// The sizes of a dot.
+struct DotSizes {
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+};
+// Predicted microseconds of the kernel of a dot with these sizes, with the best tiles. `tiling` has
+// the form and the operands; with a window, its boxes decide m and k. `lanes`, for lhs and rhs: 0
+// if the bulk copy engine reads the operand, else the elements of an access of the producer's
+// threads, which then read it.
+double TensorTime(const TensorTiling& tiling, const DotSizes& dot_sizes, const Machine& machine,
+                  const std::array<int64_t, 2>& lanes = {});
 double TensorTime(const TensorTiling& tiling, const DotDimensions& dot_dims, const Machine& machine,
                   const std::array<int64_t, 2>& lanes = {});
 // That number for an operand that the bulk copy engine cannot address.

@@ -74,6 +74,24 @@ BuildOutcome BuildThreadPerPoint(const WholeLoopRegion& region, const Machine& m
   return kernel.Finish(grid, /*writes_once=*/true);
 }
 
+BuildOutcome BuildDistributed(const WholeLoopRegion& region, const Machine& machine,
+                              const std::string& name) {
+  BuildOutcome outcome = BuildDistributedWholeLoop(region, machine, name);
+  if (outcome.built) PrefetchLoads(outcome.built->kernel);
+  return outcome;
+}
+
+// Replaces a kernel by another one of the same loop, if that is predicted to be faster.
+void TakeCheaper(BuildOutcome other, const Machine& machine, BuildOutcome& outcome) {
+  if (!other.built) {
+    if (!outcome.built) outcome.why_not += "; " + other.why_not;
+    return;
+  }
+  if (!outcome.built ||
+      WholeLoopMicros(*other.built, machine) < WholeLoopMicros(*outcome.built, machine))
+    outcome = std::move(other);
+}
+
 }  // namespace
 
 BuildOutcome BuildWholeLoop(const WholeLoopRegion& region, const Machine& machine,
@@ -81,13 +99,16 @@ BuildOutcome BuildWholeLoop(const WholeLoopRegion& region, const Machine& machin
   int64_t threads_per_point = ThreadsPerPoint(region, machine);
   BuildOutcome outcome = threads_per_point > 1 ? BuildGroupPerPoint(region, threads_per_point, name)
                                                : BuildThreadPerPoint(region, machine, name);
-  if (!outcome.built && !region.independence.dots.empty()) {
-    BuildOutcome thread_map = BuildDistributedWholeLoop(region, machine, name);
-    if (!thread_map.built) outcome.why_not += "; " + thread_map.why_not;
-    if (thread_map.built) {
-      outcome = std::move(thread_map);
-      PrefetchLoads(outcome.built->kernel);
-    }
+  if (region.independence.dots.empty()) {
+    // Each point may recompute all dots, because their operands are the same for all points.
+    WholeLoopRegion one = region;
+    one.independence = FindOnePoint(region.loop);
+    if (one.independence.why_not.empty())
+      TakeCheaper(BuildDistributed(one, machine, name), machine, outcome);
+  }
+  if (!region.independence.dots.empty()) {
+    TakeCheaper(BuildDistributed(region, machine, name), machine, outcome);
+    TakeCheaper(BuildTiledWholeLoop(region, machine, name), machine, outcome);
   }
   if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
   return outcome;

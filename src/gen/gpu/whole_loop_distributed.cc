@@ -48,19 +48,6 @@ struct ThreadMapShape {
   int64_t units = 1, rows = 1;      // elements and points per warp
 };
 
-// Whether a value is the same in all iterations and for all points, and cheap to load.
-bool IsFixed(const WhileLoop& loop, const LoopIndependence& form, const Instr& value) {
-  if (value.op() == Op::kConstant) return true;
-  if (value.op() == Op::kParameter) {
-    for (size_t i = 0; i < loop.size(); ++i)
-      if (loop.in_body(i) == &value) return form.carries[i].kind == CarryKind::kInvariant;
-    return false;
-  }
-  bool moves = value.op() == Op::kTranspose || value.op() == Op::kReshape ||
-               value.op() == Op::kSlice || value.op() == Op::kConvert;
-  return moves && IsFixed(loop, form, *value.operand(0));
-}
-
 // Chooses how elements and points are distributed over clusters, blocks and warps.
 class CooperativeLoopTiler {
  public:
@@ -100,16 +87,7 @@ class CooperativeLoopTiler {
     if (!product || dot.parent() != region_.loop.body || !attrs.lhs_batch.empty() ||
         BytesOf(sum) != 4 || !IsFloat(sum))
       return "it contains a dot of another form";
-    size_t from = product->vector == 0
-                      ? dot.operand(0)->shape().dims().size() - attrs.lhs_contracting.size()
-                      : 0;
-    size_t to = product->vector == 0
-                    ? product->axes->size()
-                    : dot.operand(0)->shape().dims().size() - attrs.lhs_contracting.size();
-    for (size_t d = from; d < to; ++d)
-      if ((*product->axes)[d] >= 0) return "the matrix of a dot differs between points";
-    if (!IsFixed(region_.loop, region_.independence, *dot.operand(1 - product->vector)))
-      return "the matrix of a dot is not loop-invariant";
+    if (std::string why = WhyNotInvariantMatrix(region_, *product); !why.empty()) return why;
     if (product->terms % elements_ != 0 || product->results % elements_ != 0 ||
         product->terms % kWarpSize != 0)
       return "its dots have other sizes than its carried values";

@@ -1,24 +1,18 @@
 #include "gen/library/convolution.h"
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
+#include <cmath>
 
-#include "cost/rates.h"
-#include "cost/units.h"
-#include "gen/gpu/window_tiling.h"
+#include "cost/panel_rates.h"
 #include "gen/library/dot.h"
 #include "gen/region.h"
+#include "support/ceil_div.h"
 
 namespace tokamak {
 namespace {
 
 using ConvForm = LibraryConvolution::Form;
 using ConvSpace = LibraryConvolution::SpatialDim;
-
-// Multiplications. Chosen: smaller convolutions take less time than the call with its reordered
-// operands, and a generated kernel fuses them with their neighbours.
-constexpr double kConvolutionLeastWork = 1 << 22;
 
 int64_t At(const Shape& shape, int64_t d) {
   return shape.dim(static_cast<size_t>(d));
@@ -32,18 +26,6 @@ std::optional<int64_t> PadHigh(const ConvSpace& dim) {
   if (dim.pad_low >= least && dim.pad_low <= most) return dim.pad_low;
   if (most < 0) return std::nullopt;
   return std::max<int64_t>(least, 0);
-}
-
-int64_t CountOf(const std::vector<ConvSpace>& space, int64_t ConvSpace::*of) {
-  int64_t count = 1;
-  for (const ConvSpace& dim : space) count *= dim.*of;
-  return count;
-}
-
-double Multiplications(const LibraryConvolution& c) {
-  return static_cast<double>(c.batch) * static_cast<double>(CountOf(c.space, &ConvSpace::y)) *
-         static_cast<double>(c.outputs) * static_cast<double>(c.inputs / c.groups) *
-         static_cast<double>(CountOf(c.space, &ConvSpace::w));
 }
 
 // Analyzes a convolution with any dimension numbers.
@@ -170,14 +152,6 @@ class ConvolutionReader {
   LibraryConvolution read_;
 };
 
-// More taps than results, except for filter gradients. A 7x7 window with 1x1 results took 276 us
-// against 65 us as a matrix product, and a 56x56 filter gave wrong results (cuDNN 9.19, H200).
-bool HasManyTaps(const LibraryConvolution& c) {
-  return c.form != ConvForm::kBackwardFilter &&
-         CountOf(c.space, &ConvSpace::w) >
-             CountOf(c.space, c.form == ConvForm::kForward ? &ConvSpace::y : &ConvSpace::x);
-}
-
 // Whether matrix products or dot products are as good (expand_convolutions.h): a single tap that
 // covers every element, one output per group, or few inputs per group, which cuDNN processes one
 // after another (64 groups of 1 input and 4 outputs, 32 x 56x56: 1.35 ms against 0.59).
@@ -188,165 +162,79 @@ bool OtherLoweringIsFaster(const LibraryConvolution& c) {
   for (const ConvSpace& dim : c.space)
     plain = plain && dim.w == 1 && dim.stride == 1 && dim.pad_low == 0 && dim.pad_high == 0;
   bool narrow = c.groups > 1 && c.inputs / c.groups < kFewGroupInputs;
-  return plain || narrow || HasManyTaps(c) || c.outputs == c.groups ||
-         Multiplications(c) < kConvolutionLeastWork;
+  return plain || narrow || c.HasManyTaps() || c.outputs == c.groups ||
+         c.Multiplications() < LibraryConvolution::kLeastWork;
 }
-
-// Whether the operand is in memory as it is, or computed in that order.
-bool IsInOrder(const Instr& operand) {
-  const Instr* instr = &operand;
-  while (instr->op() == Op::kReshape) instr = instr->operand(0);
-  if (instr->op() != Op::kTranspose) return true;
-  const Dims& order = instr->attrs<DimensionsAttrs>().dimensions;
-  return order.back() + 1 == static_cast<int64_t>(order.size());
-}
-
-// Whether the features are the last dimensions, which the bulk copy engine reads 128 bytes of.
-// Other layouts need transposed copies, as for the library.
-bool IsTensorLayout(const Instr& conv, ConvForm form) {
-  const ConvDims& dims = conv.attrs<ConvolutionAttrs>().dims;
-  int64_t last = conv.shape().rank() - 1;
-  bool is_filter = form == ConvForm::kBackwardFilter;
-  return (is_filter ? dims.input_batch : dims.input_feature) == last &&
-         (dims.kernel_output == last || (!is_filter && dims.kernel_input == last)) &&
-         dims.output_feature == last && IsInOrder(*conv.operand(0)) && IsInOrder(*conv.operand(1));
-}
-
-// A convolution as a dot in tiles of 128 x 128 results and panels of 64 elements of K, as the
-// contract generator would compute it.
-class TensorConvolutionChoice {
- public:
-  TensorConvolutionChoice(const LibraryConvolution& c, const Machine& machine)
-      : c_(c), machine_(machine) {}
-
-  TensorConvolution Choose() const {
-    bool is_filter = c_.form == ConvForm::kBackwardFilter;
-    if ((c_.type != ElementType::kBF16 && c_.type != ElementType::kF16) || c_.groups != 1 ||
-        c_.form == ConvForm::kBackwardData || c_.inputs % kConvUnit != 0 ||
-        c_.outputs % kConvUnit != 0 || c_.space.size() > kMaxTensorSpace)
-      return {};
-    for (const ConvSpace& dim : c_.space)
-      if ((is_filter ? dim.stride : std::max(dim.stride, dim.dilation)) > TileCopy::kMaxStep)
-        return {};
-    int64_t depth = is_filter ? c_.batch * CountOf(c_.space, &ConvSpace::y)
-                              : CountOf(c_.space, &ConvSpace::w) * RoundUp(c_.inputs, kConvLine);
-    double all = RowElements(is_filter ? kConvLine : kConvTile) *
-                 static_cast<double>(RoundUp(c_.outputs, kConvColumnUnit) * depth);
-    if (Multiplications(c_) < kConvMinUse * all) return {};
-    if (is_filter) return BestSlices(depth);
-    double tiles = RowElements(kConvSmallTile) / static_cast<double>(kConvSmallTile) *
-                   static_cast<double>(CeilDiv(c_.outputs, kConvSmallTile));
-    bool is_split =
-        depth >= kConvDeep && tiles < kConvTilesPerSm * static_cast<double>(machine_.cores);
-    return {is_split ? 0 : 1, false};
-  }
-
- private:
-  // Elements of 16 bytes (hardware: TileCopy::kAlignment), of a panel's line of 128 bytes, and the
-  // unit of columns (hardware: MatrixMultiply).
-  static constexpr int64_t kConvUnit = 8, kConvLine = 64, kConvColumnUnit = 32;
-  // Rows and columns of tiles. Chosen: some of the generator's (tensor_tiling.cc).
-  static constexpr int64_t kConvSmallTile = 64, kConvTile = 128, kConvWideTile = 256;
-  // Dimensions of the window that fit a tensor of the bulk copy engine, beside batch and features.
-  static constexpr size_t kMaxTensorSpace = TileCopy::kMaxRank - 2;
-  // Fraction of the multiplications of the tiles that are not padding, at least. Chosen: with less,
-  // the library's tiles are the better ones.
-  static constexpr double kConvMinUse = 0.6;
-  // With a K of at least this size and fewer small tiles per SM, K should be split, which the
-  // library does. Chosen: as for dots (PrefersTensorContract, dot.cc).
-  static constexpr int64_t kConvDeep = 1024;
-  static constexpr double kConvTilesPerSm = 0.5;
-  // K of a slice at least, and slices at most. Chosen: beyond, storing the sums takes as long as
-  // the multiplies.
-  static constexpr int64_t kConvMinSliceDepth = 512, kConvMaxSlices = 64;
-  // Nanoseconds of an SM per byte of panels along rows and columns. Measured on H200: 1.9 to 2.2 ns
-  // per line of 128 bytes, for gradients of 3 x 3 filters of 64 and 128 features.
-  static constexpr double kPixelByteNs = 2.0 / 128;
-
-  // Rows of all tiles, of this many each.
-  double RowElements(int64_t rows) const {
-    using Along = gpu::WindowDimension::Along;
-    bool is_filter = c_.form == ConvForm::kBackwardFilter;
-    gpu::WindowTiling window;
-    gpu::WindowDimension features{.size = c_.inputs, .terms = {}};
-    if (is_filter) {
-      features.terms = {{Along::kRow, 0}};
-      window.rows.push_back({c_.inputs});
-      for (const ConvSpace& dim : c_.space) window.rows.push_back({dim.w});
-    } else {
-      features.terms = {{Along::kDepth, 0}};
-      for (const ConvSpace& dim : c_.space) window.rows.push_back({dim.y});
-      window.rows.push_back({c_.batch});
-    }
-    window.is_k_major[0] = !is_filter;
-    window.tensors[0] = {features};
-    for (size_t i = 0; i < window.rows.size(); ++i) {
-      window.row_order.push_back(i);
-      if (is_filter) continue;
-      int64_t step = i < c_.space.size() ? c_.space[i].stride : 1;
-      window.tensors[0].push_back({.size = window.rows[i].size, .terms = {{Along::kRow, i, step}}});
-    }
-    if (!gpu::SetRowBoxes(window, rows, kConvLine)) return std::numeric_limits<double>::infinity();
-    return static_cast<double>(window.RowTiles() * rows);
-  }
-
-  // The fastest slices of the batch or of the first dimension of images; none if pixels do not fill
-  // panels exactly.
-  TensorConvolution BestSlices(int64_t depth) const {
-    TensorConvolution best;
-    double best_ns = std::numeric_limits<double>::infinity();
-    // The slices are another dimension of the tensors.
-    int64_t most = c_.space.size() == kMaxTensorSpace ? 1 : kConvMaxSlices;
-    for (bool cuts_space : {false, true}) {
-      int64_t size = cuts_space ? c_.space[0].y : c_.batch;
-      for (int64_t slices = 1; slices <= std::min(size, most); ++slices) {
-        if (size % slices != 0 || !FillsPanels(cuts_space, slices)) continue;
-        if (slices > 1 && depth / slices < kConvMinSliceDepth) break;
-        double ns = SlicesNs(depth, slices);
-        if (ns >= best_ns) continue;
-        best_ns = ns;
-        best = {slices, cuts_space};
-      }
-    }
-    return best;
-  }
-
-  // Nanoseconds of the multiplies with the best tiles, and of the sums of slices.
-  double SlicesNs(int64_t depth, int64_t slices) const {
-    const Rates& rates = RatesOf(machine_);
-    double least = std::numeric_limits<double>::infinity();
-    for (int64_t rows : {kConvSmallTile, kConvTile})
-      for (int64_t columns : {kConvSmallTile, kConvTile, kConvWideTile}) {
-        auto tiles =
-            static_cast<int64_t>(RowElements(rows)) / rows * CeilDiv(c_.outputs, columns) * slices;
-        double ns = std::max(
-            static_cast<double>(rows * columns) * rates.ns[static_cast<size_t>(Pipe::kTensor)],
-            static_cast<double>((rows + columns) * BytesOf(c_.type)) * kPixelByteNs);
-        least = std::min(least, ns * static_cast<double>(CeilDiv(tiles, machine_.cores) * depth) /
-                                    static_cast<double>(slices));
-      }
-    if (slices == 1) return least;
-    double bytes = 2 * static_cast<double>(slices * CountOf(c_.space, &ConvSpace::w) * c_.inputs *
-                                           c_.outputs * static_cast<int64_t>(sizeof(float)));
-    return least + bytes / BandwidthAt(rates.all, bytes).copy + rates.graph_gap_us * kNsPerUs;
-  }
-
-  // Whether powers of two that divide the sizes of a slice make a panel.
-  bool FillsPanels(bool cuts_space, int64_t slices) const {
-    int64_t images = cuts_space ? c_.batch : c_.batch / slices;
-    int64_t box = images & -images;
-    for (size_t d = 0; d < c_.space.size(); ++d) {
-      int64_t size = cuts_space && d == 0 ? c_.space[d].y / slices : c_.space[d].y;
-      box *= size & -size;
-    }
-    return box >= kConvLine;
-  }
-
-  const LibraryConvolution& c_;
-  const Machine& machine_;
-};
 
 }  // namespace
+
+int64_t LibraryConvolution::Count(int64_t SpatialDim::*of) const {
+  int64_t count = 1;
+  for (const SpatialDim& dim : space) count *= dim.*of;
+  return count;
+}
+
+double LibraryConvolution::Multiplications() const {
+  return static_cast<double>(batch) * static_cast<double>(Count(&SpatialDim::y)) *
+         static_cast<double>(outputs) * static_cast<double>(inputs / groups) *
+         static_cast<double>(Count(&SpatialDim::w));
+}
+
+bool LibraryConvolution::HasManyTaps() const {
+  return form != Form::kBackwardFilter &&
+         Count(&SpatialDim::w) > Count(form == Form::kForward ? &SpatialDim::y : &SpatialDim::x);
+}
+
+// Implicit GEMM with the limits of the contract generator's kernels: tiles of 128 rows and up to
+// 256 columns, whose panels come from the L2 cache. Libraries split K of few tiles over all SMs.
+Work WorkOf(const LibraryConvolution& c, const Machine& machine) {
+  // Rows and columns of tiles, their unit, the unit of channels, and K of a part of the sums at
+  // least. Chosen: as for matrix products; channels in multiples of 4 fit the times of a first
+  // layer.
+  constexpr int64_t kTile = 128, kWideTile = 256, kTileUnit = 32, kChannelUnit = 4;
+  constexpr double kMinSplitDepth = 512;
+  // Threads of a block. Chosen: as for the library's matrix products; it only says that an SM with
+  // a block is occupied.
+  constexpr double kLibraryThreads = 256;
+  // Times the time of such tiles. Measured on H200 (cuDNN 9.19): 30 us for 3.7 G multiplications in
+  // bf16 and in TF32, 63 us for filter gradients in TF32.
+  constexpr double kSlower = 1.4, kTf32FilterSlower = 2.8;
+  bool is_filter = c.form == ConvForm::kBackwardFilter;
+  auto images = static_cast<double>(c.batch), groups = static_cast<double>(c.groups),
+       inputs = static_cast<double>(c.inputs), outputs = static_cast<double>(c.outputs);
+  double x = images * static_cast<double>(c.Count(&ConvSpace::x)) * inputs,
+         w = static_cast<double>(c.Count(&ConvSpace::w)) * inputs / groups * outputs,
+         y = images * static_cast<double>(c.Count(&ConvSpace::y)) * outputs;
+  double result = c.form == ConvForm::kForward ? y : is_filter ? w : x;
+  int64_t of_group = (c.form == ConvForm::kBackwardData ? c.inputs : c.outputs) / c.groups;
+  int64_t columns = std::min(RoundUp(of_group, kTileUnit), kWideTile);
+  double rows = result / groups / static_cast<double>(of_group),
+         depth = c.Multiplications() / result;
+  // The channels that are rows or K.
+  int64_t channels = (c.form == ConvForm::kBackwardData ? c.outputs : c.inputs) / c.groups;
+  double padding =
+      static_cast<double>(RoundUp(channels, kChannelUnit)) / static_cast<double>(channels);
+  (is_filter ? rows : depth) *= padding;
+  Work work;
+  auto bytes = static_cast<double>(BytesOf(c.type));
+  work.reads = (x + w + y - result) * bytes;
+  work.writes = result * bytes;
+  work.threads = kLibraryThreads;
+  double tiles = groups * std::ceil(rows / kTile) * static_cast<double>(CeilDiv(of_group, columns));
+  work.tasks = std::max(tiles, std::min(static_cast<double>(machine.cores),
+                                        std::floor(tiles * depth / kMinSplitDepth)));
+  if (c.type == ElementType::kF32 && !c.tf32) {
+    work[Pipe::kMultiply] = c.Multiplications();
+    return work;
+  }
+  bool is_tf32 = c.type == ElementType::kF32;
+  double times = is_tf32 && is_filter ? kTf32FilterSlower : kSlower;
+  double of_tiles = tiles * depth * times;
+  work[Pipe::kTensor] = of_tiles * static_cast<double>(kTile * columns) *
+                        static_cast<double>(is_tf32 ? kTf32Products : 1);
+  work.copied_bytes = of_tiles * static_cast<double>(kTile + columns) * bytes;
+  return work;
+}
 
 ConvDims LibraryDims(ConvForm form, size_t rank) {
   const auto last = static_cast<int64_t>(rank) + 1;
@@ -366,23 +254,26 @@ bool IsReversed(ConvForm form) {
   return form == ConvForm::kBackwardData;
 }
 
+bool CanSplitBaseDilation(const Window& window) {
+  // Convolutions after the split. Chosen: each is a kernel to launch and compile.
+  constexpr int64_t kMaxSplits = 16;
+  int64_t splits = 1;
+  for (const WindowDim& dim : window) {
+    if (dim.base_dilation == 1) continue;
+    if (dim.stride != 1 || dim.window_dilation != 1 || dim.reversed) return false;
+    splits *= dim.base_dilation;
+    if (splits > kMaxSplits) return false;
+  }
+  return splits > 1;
+}
+
 std::optional<LibraryConvolution> MatchConvolution(const Instr& conv) {
   return ConvolutionReader(conv).Read();
 }
 
-TensorConvolution TensorConvolutionOf(const Instr& conv, const Machine& machine) {
-  if (!machine.is_gpu() || !machine.async_multiply || conv.op() != Op::kConvolution) return {};
-  std::optional<LibraryConvolution> read = ConvolutionReader(conv).Read();
-  if (!read || !IsTensorLayout(conv, read->form) || HasManyTaps(*read) ||
-      Multiplications(*read) < kConvolutionLeastWork ||
-      PrefersKernelInLoop(conv, Multiplications(*read)))
-    return {};
-  return TensorConvolutionChoice(*read, machine).Choose();
-}
-
 bool PrefersConvolutionLibrary(const LibraryConvolution& convolution, const Instr& conv) {
   return !OtherLoweringIsFaster(convolution) &&
-         !PrefersKernelInLoop(conv, Multiplications(convolution));
+         !PrefersKernelInLoop(conv, convolution.Multiplications());
 }
 
 std::optional<LibraryConvolution> MatchLaidOutConvolution(const Instr& conv) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cost/machine.h"
+#include "cost/work.h"
 #include "ir/ir.h"
 
 // Which convolutions go to the GPU's library (cuDNN), and in which form.
@@ -27,25 +28,34 @@ struct LibraryConvolution {
   bool tf32 = false;
   int64_t batch = 1, inputs = 1, outputs = 1, groups = 1;  // `inputs`, `outputs`: channels
   std::vector<SpatialDim> space;
+
+  // Multiplications. Chosen: smaller convolutions take less time than the call with its reordered
+  // operands, and a generated kernel fuses them with their neighbours.
+  static constexpr double kLeastWork = 1 << 22;
+
+  // The product of the sizes of all spatial dimensions.
+  int64_t Count(int64_t SpatialDim::*of) const;
+  double Multiplications() const;
+  // More taps than results, except for filter gradients. A 7x7 window with 1x1 results took 276 us
+  // against 65 us as a matrix product, and a 56x56 filter gave wrong results (cuDNN 9.19, H200).
+  bool HasManyTaps() const;
   bool operator==(const LibraryConvolution&) const = default;
 };
+
+// The work of the library's kernel, on tensor cores if the type allows it.
+Work WorkOf(const LibraryConvolution& convolution, const Machine& machine);
 
 // Returns a convolution that already has the layout of the library; nullopt if it must be laid out
 // first or has none of the forms.
 std::optional<LibraryConvolution> MatchLaidOutConvolution(const Instr& conv);
 
+// Whether split-dilated-convolutions can split a convolution with this window into phases without
+// base dilation.
+bool CanSplitBaseDilation(const Window& window);
+
 // Whether the machine's library computes it. After assign-convolution-layouts, only these are still
 // convolutions.
 bool UsesConvolutionLibrary(const Instr& instr, const Machine& machine);
-
-// How the contract generator computes a convolution: as a dot whose windows the bulk copy engine
-// reads (gen/gpu/window_tiling.h). The dot of a filter gradient is cut into slices along K,
-// whose results are added: slices of the batch, or of the first dimension of its images.
-struct TensorConvolution {
-  int64_t slices = 0;  // 0: it does not, or the library is faster
-  bool cuts_space = false;
-};
-TensorConvolution TensorConvolutionOf(const Instr& conv, const Machine& machine);
 
 // ---- for assign-convolution-layouts
 

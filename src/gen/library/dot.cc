@@ -136,11 +136,17 @@ bool PrefersTensorContract(const Instr& dot, const Machine& machine) {
   constexpr int64_t kDeep = 1024;
   DotDimensions dot_dims(dot);
   gpu::TensorTiling tiling;
-  // A library would need the windows of a convolution as an array.
-  if (machine.async_multiply && SupportsNarrowFloats(dot, machine) &&
-      std::ranges::any_of(dot.operands(),
-                          [](const Instr* operand) { return gpu::IsWindowed(*operand); }))
-    return true;
+  // A library would need the windows of a convolution as an array, larger than the image, or
+  // elements with strides as one without.
+  bool has_windows = false;
+  if (machine.async_multiply &&
+      (SupportsNarrowFloats(dot, machine) || MultipliesTf32(dot, machine)))
+    for (const Instr* operand : dot.operands()) {
+      if (!gpu::IsWindowed(*operand)) continue;
+      int64_t elements = gpu::AffineViewOf(*operand).array->shape().ElementCount();
+      if (elements < operand->shape().ElementCount()) return true;
+      has_windows = true;
+    }
   gpu::TensorDot tensor{dot, dot_dims, {true, true}};
   std::vector<Schedule> schedules = gpu::TensorSchedules(tensor, machine);
   if (schedules.empty() ||
@@ -149,7 +155,8 @@ bool PrefersTensorContract(const Instr& dot, const Machine& machine) {
   // A kernel of our own may be slower by this factor. Measured on H200: what the prediction of a
   // library call misses, 8192 x 3072 x 768 with K across in one operand.
   constexpr double kMaxSlower = 1.1;
-  if (gpu::KMajorCopies choice; gpu::ChooseKMajorCopies(dot, machine, choice) &&
+  if (gpu::KMajorCopies choice; !has_windows && gpu::KMajorFormOf(dot, machine) &&
+                                gpu::ChooseKMajorCopies(dot, machine, choice) &&
                                 choice.after_us > kMaxSlower * choice.library_us)
     return false;
   auto per_sm = static_cast<double>(tiling.tiles()) / static_cast<double>(machine.cores);

@@ -103,8 +103,8 @@ Scalar Erfc(Scalar x) {
 // t e^(q(t) - x^2) with t = 1 / (1 + x / 2): relative error 2^-20 near 0, 2^-16 where the result is
 // tiny. The square of a narrow number is exact.
 Scalar ErfcFor16Bits(Scalar x) {
-  Scalar size = LesserOf(x.Like(14), AbsOf(x));
-  Scalar t = ApproximateQuotient(x.Like(1), Fma(size, x.Like(0.5), x.Like(1)));
+  Scalar size = LesserOf(x.Like(14), AbsOf(x)), below = Fma(size, x.Like(0.5), x.Like(1));
+  Scalar t = HasApproximations(x) ? x.builder().Make(Prim::kInverse, {below}) : 1 / below;
   Scalar q = Polynomial(t, {-1.26546752, 0.998484671, 0.394351453, -0.0403117761, 0.350025862,
                             -1.00027716, 0.750679791, -0.187486038});
   Scalar far = t * ExpFor16Bits(Fma(-size, size, q));

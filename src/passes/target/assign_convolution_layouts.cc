@@ -15,6 +15,7 @@
 
 #include "gen/library/convolution.h"
 #include "gen/library/libraries.h"
+#include "gen/library/tensor_convolution.h"
 #include "gen/region.h"
 #include "passes/passes.h"
 #include "rewrite/edit_computations.h"
@@ -234,9 +235,10 @@ Result<Changed> AssignConvolutionLayouts(Module& module, PassContext& context) {
         instr = swapped;
         changed = true;
       }
-      if (TensorConvolutionOf(*instr, context.machine()).slices > 0) {
+      TensorConvolution tensor = TensorConvolutionOf(*instr, context.machine());
+      if (tensor.slices > 0) {
         context.Rejected("convolution.library", *instr, nullptr,
-                         "a kernel of tensor cores fuses it");
+                         "a kernel of tensor cores is predicted to be faster");
         continue;
       }
       std::optional<LibraryConvolution> read = MatchConvolution(*instr);

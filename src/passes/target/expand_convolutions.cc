@@ -20,7 +20,7 @@
 #include <algorithm>
 
 #include "gen/element.h"
-#include "gen/library/convolution.h"
+#include "gen/library/tensor_convolution.h"
 #include "gen/region.h"
 #include "passes/passes.h"
 #include "passes/target/left_to_library.h"
@@ -47,6 +47,8 @@ class ConvolutionExpander {
   ConvolutionExpander(Instr& conv, const TensorConvolution& tensor)
       : conv_(conv),
         make_(conv, Editor::Naming::kUnnamed),
+        input_(conv.operand(0)),
+        kernel_(conv.operand(1)),
         attrs_(conv.attrs<ConvolutionAttrs>()),
         rank_(attrs_.window.size()),
         tensor_(tensor) {
@@ -95,21 +97,23 @@ class ConvolutionExpander {
   // reduced directly.
   bool IsDirect() const {
     // Multiplications. Chosen: smaller dots match the interpreter bit for bit.
-    constexpr double kLeastWork = 4096;
-    return OutFeatures() == 1 && Products() >= kLeastWork && !IsComplex(conv_.shape().type());
+    constexpr double kLeastDirectWork = 4096;
+    return OutFeatures() == 1 && Products() >= kLeastDirectWork && !IsComplex(conv_.shape().type());
   }
 
  private:
   // Without the dimensions of groups, so that the results have the dimensions of the convolution's.
   void RunTensor() {
     auto s = static_cast<int64_t>(rank_);
+    PutFeaturesLast();
     Instr* seen = WithoutDims(Gathered(Padded(Arranged())), {2 + s, 0});
     Instr* kernel = WithoutDims(Kernel(), {2 + s, 1 + s});
+    if (tensor_.copies_filter) kernel = WithInputsLast(kernel);
     DotAttrs dot;
     dot.precision = attrs_.precision;
     for (int64_t i = 0; i <= s; ++i) {
       dot.lhs_contracting.push_back(1 + s + i);
-      dot.rhs_contracting.push_back(i);
+      dot.rhs_contracting.push_back(i + (tensor_.copies_filter ? 1 : 0));
     }
     Dims dims(seen->shape().dims().begin(), seen->shape().dims().begin() + 1 + s);
     dims.push_back(OutFeatures());
@@ -121,6 +125,35 @@ class ConvolutionExpander {
     for (int64_t d : OutputOrder())
       if (d >= 2) order.push_back(d - 2);
     Finish(Transposed(product, order));
+  }
+
+  // Images of other layouts are transposed, so that lines of features are adjacent. Both operands
+  // of the gradient of a filter are images.
+  void PutFeaturesLast() {
+    ConvDims& dims = attrs_.dims;
+    if (!tensor_.is_filter)
+      return PutLast(input_, dims.input_batch, dims.input_spatial, dims.input_feature);
+    PutLast(input_, dims.input_feature, dims.input_spatial, dims.input_batch);
+    PutLast(kernel_, dims.kernel_input, dims.kernel_spatial, dims.kernel_output);
+  }
+  void PutLast(Instr*& x, int64_t& images, Dims& space, int64_t& features) {
+    auto last = static_cast<int64_t>(rank_) + 1;
+    if (features == last) return;
+    Dims order = {images};
+    order.insert(order.end(), space.begin(), space.end());
+    order.push_back(features);
+    x = Transposed(x, order);
+    images = 0;
+    for (size_t d = 0; d < rank_; ++d) space[d] = static_cast<int64_t>(d) + 1;
+    features = last;
+  }
+
+  // The filter [space..., in, out] as [out, space..., in].
+  Instr* WithInputsLast(Instr* kernel) {
+    auto s = static_cast<int64_t>(rank_);
+    Dims order = {s + 1};
+    for (int64_t d = 0; d <= s; ++d) order.push_back(d);
+    return Transposed(kernel, order);
   }
 
   Instr* WithoutDims(Instr* x, const Dims& descending) {
@@ -160,8 +193,9 @@ class ConvolutionExpander {
   }
 
   // Multiplies with the dimensions of the output and [window..., feature], then reduces the latter.
-  // With at least kManyFeatures features the reduction runs along contiguous rows; otherwise
-  // adjacent results are computed together.
+  // With at least kManyFeatures features that are adjacent in memory, the reduction runs along
+  // rows; otherwise adjacent results are computed together. In the gradient of a filter, the
+  // features are the images, and the results are adjacent.
   void RunDirect() {
     constexpr int64_t kManyFeatures = 16;  // elements of such a row (chosen: a vector of f32)
     auto s = static_cast<int64_t>(rank_);
@@ -178,7 +212,9 @@ class ConvolutionExpander {
       in_kernel.push_back(i);
       sums.push_back(kNonSpatialDims + s + i);
     }
-    axes.insert(InFeatures() < kManyFeatures ? axes.begin() : axes.end(), sums.begin(), sums.end());
+    bool has_rows = InFeatures() >= kManyFeatures &&
+                    attrs_.dims.input_feature == static_cast<int64_t>(rank_) + 1;
+    axes.insert(has_rows ? axes.end() : axes.begin(), sums.begin(), sums.end());
 
     Instr *seen = Gathered(Padded(Arranged())), *kernel = Kernel();
     ElementType type = AccumulatorElementType(conv_.shape().type());
@@ -216,8 +252,8 @@ class ConvolutionExpander {
     return IsPlainArray(shape) && shape.ElementCount() > 0;
   }
   static int64_t At(const Shape& shape, int64_t d) { return shape.dim(static_cast<size_t>(d)); }
-  const Shape& input() const { return conv_.operand(0)->shape(); }
-  const Shape& kernel() const { return conv_.operand(1)->shape(); }
+  const Shape& input() const { return input_->shape(); }
+  const Shape& kernel() const { return kernel_->shape(); }
   int64_t BatchGroups() const { return attrs_.batch_group_count; }
   int64_t FeatureGroups() const { return attrs_.feature_group_count; }
   int64_t Batch() const { return At(input(), attrs_.dims.input_batch) / BatchGroups(); }
@@ -267,7 +303,7 @@ class ConvolutionExpander {
     order.push_back(attrs_.dims.input_feature);
     dims.push_back(FeatureGroups());
     dims.push_back(InFeatures());
-    return Reshaped(Transposed(conv_.operand(0), order), dims);
+    return Reshaped(Transposed(input_, order), dims);
   }
 
   Instr* Padded(Instr* x) {
@@ -360,7 +396,7 @@ class ConvolutionExpander {
 
   // The kernel as [space..., feature, batch group, feature group, output feature].
   Instr* Kernel() {
-    Instr* kernel = conv_.operand(1);
+    Instr* kernel = kernel_;
     Dims reversed, order, dims;
     for (size_t d = 0; d < rank_; ++d) {
       if (attrs_.window[d].reversed) reversed.push_back(attrs_.dims.kernel_spatial[d]);
@@ -398,7 +434,8 @@ class ConvolutionExpander {
 
   Instr& conv_;
   Editor make_;
-  const ConvolutionAttrs attrs_;
+  Instr *input_, *kernel_;  // the operands
+  ConvolutionAttrs attrs_;
   size_t rank_;
   const TensorConvolution tensor_;
   bool batch_last_ = false;  // of the dot's rows, behind the dimensions of space
@@ -415,10 +452,19 @@ Result<Changed> ExpandConvolutions(Module& module, PassContext& context) {
     bool changed = false;
     for (Instr* instr : computation.Instrs()) {
       if (instr->op() != Op::kConvolution || IsLeftToLibrary(*instr, context.target)) continue;
-      TensorConvolution tensor = TensorConvolutionOf(*instr, context.machine());
+      TensorConvolution tensor = TensorConvolutionOf(*instr, context.machine(), false);
+      if (tensor.has_phases) tensor = {};
       ConvolutionExpander expander(*instr, tensor);
       if (!expander.IsFit()) continue;
-      context.Accepted(expander.IsDirect() ? "convolution.as-sum" : "convolution.as-dot", *instr);
+      std::string slices = tensor.slices > 1 ? std::to_string(tensor.slices) + " slices" : "";
+      if (tensor.slices == 0) {
+        context.Accepted(expander.IsDirect() ? "convolution.as-sum" : "convolution.as-dot", *instr);
+      } else if (tensor.us <= tensor.library_us) {
+        context.AcceptedByCost("convolution.tensor-cores", *instr, tensor.library_us, tensor.us,
+                               slices);
+      } else {  // without a library that computes it
+        context.Accepted("convolution.tensor-cores", *instr, nullptr, slices);
+      }
       expander.Run();
       changed = true;
     }

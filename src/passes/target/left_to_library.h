@@ -2,6 +2,7 @@
 
 #include "gen/library/convolution.h"
 #include "gen/library/libraries.h"
+#include "gen/library/tensor_convolution.h"
 #include "rewrite/pass.h"
 
 namespace tokamak {

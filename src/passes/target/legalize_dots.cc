@@ -3,6 +3,7 @@
 
 #include "gen/contract.h"
 #include "gen/dot_dimensions.h"
+#include "gen/gpu/affine_view.h"
 #include "gen/library/dot.h"
 #include "gen/library/libraries.h"
 #include "passes/passes.h"
@@ -116,6 +117,8 @@ class DotLegalizer {
 }  // namespace
 
 bool SwapSides(Instr& dot, PassContext& context) {
+  // The rows of tiles are boxes of windows, columns are not (gen/gpu/window_tiling.h).
+  if (context.machine().async_multiply && gpu::IsWindowed(*dot.operand(0))) return false;
   if (dot.users().size() != 1 || dot.parent()->root() == &dot) return false;
   Instr& transpose = **dot.users().begin();
   if (transpose.op() != Op::kTranspose) return false;

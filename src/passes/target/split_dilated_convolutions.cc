@@ -10,11 +10,8 @@
 namespace tokamak {
 namespace {
 
-// kLeastProducts: multiplications. Chosen: below it, launches cost more than is saved.
-// kConvolutionMaxSplits: number of convolutions after the split. Chosen: each is a kernel to launch
-// and compile.
+// Multiplications. Chosen: below it, launches cost more than is saved.
 constexpr double kLeastProducts = 1 << 16;
-constexpr int64_t kConvolutionMaxSplits = 16;
 
 // With base dilation d, results d * i + phase read the input through the taps first, first + d ...;
 // tap j of these reads element i + j - pad_low of the undilated input.
@@ -42,14 +39,7 @@ class ConvolutionSplitter {
   }
 
   bool Pays() const {
-    int64_t splits = 1;
-    double products = 1;
-    for (size_t d : split_) {
-      const WindowDim& window = attrs_.window[d];
-      if (window.stride != 1 || window.window_dilation != 1 || window.reversed) return false;
-      splits *= window.base_dilation;
-      if (splits > kConvolutionMaxSplits) return false;
-    }
+    if (!CanSplitBaseDilation(attrs_.window)) return false;
     for (const Instr* operand : conv_.operands())
       if (!IsPlainArray(operand->shape()) || operand->shape().ElementCount() == 0) return false;
     if (!IsPlainArray(conv_.shape())) return false;
@@ -57,9 +47,9 @@ class ConvolutionSplitter {
     const int64_t features = kernel.dim(static_cast<size_t>(attrs_.dims.kernel_output));
     // With one output feature per group it is not a matrix product (expand_convolutions.cc).
     if (features == attrs_.feature_group_count * attrs_.batch_group_count) return false;
-    products = static_cast<double>(shape_.ElementCount()) *
-               static_cast<double>(kernel.ElementCount() / features);
-    return !split_.empty() && products >= kLeastProducts;
+    double products = static_cast<double>(shape_.ElementCount()) *
+                      static_cast<double>(kernel.ElementCount() / features);
+    return products >= kLeastProducts;
   }
 
   void Run() {

@@ -36,8 +36,8 @@ constexpr int64_t kSliceUnit = TileCopy::kAlignment / 2;
 // Ratio of the predicted times after the split and before it, at most. Chosen: the estimates are
 // not more accurate.
 constexpr double kMaxSplitTime = 0.9;
-// Rows and columns up to which a library keeps the dot. Chosen: half of the rows of a tile.
-constexpr int64_t kLibraryRows = 64;
+// With fewer rows or columns, a library keeps the dot. Chosen: half of the rows of a tile.
+constexpr int64_t kMinSplitRows = 64;
 
 // Whether the contracted dimensions are adjacent and in the order of memory.
 bool IsOneDimension(const Dims& contracting) {
@@ -50,6 +50,8 @@ bool IsOneDimension(const Dims& contracting) {
 // one tile along K of the first dot and along the columns of this one.
 bool IsChained(const Instr& dot, const DotDimensions& dot_dims) {
   if (std::min(dot_dims.m, dot_dims.n) > TileCopy::kMaxBox) return false;
+  // A chain has a block for each tile along the other dimension: of one tile it is no faster.
+  if (std::max(dot_dims.m, dot_dims.n) <= TileCopy::kMaxBox) return false;
   for (ChainReductions reductions : {ChainReductions::kInside, ChainReductions::kGiven})
     if (std::optional<ChainSlice> slice = ChainSliceOf(dot, reductions);
         slice && DotDimensions(slice->chain.scores()).k <= TileCopy::kMaxBox)
@@ -68,7 +70,7 @@ bool IsSplittable(const Instr& dot, const DotDimensions& dot_dims, const Machine
   auto work = static_cast<double>(dot_dims.m) * static_cast<double>(dot_dims.n) *
               static_cast<double>(dot_dims.k);
   if (PrefersKernelInLoop(dot, work) || !AmortizesLibraryCall(dot, machine)) return false;
-  return std::min(dot_dims.m, dot_dims.n) > kLibraryRows || PrefersTensorContract(dot, machine);
+  return std::min(dot_dims.m, dot_dims.n) >= kMinSplitRows || PrefersTensorContract(dot, machine);
 }
 
 // Microseconds of storing the partial sums, reading them again, and the launch.

@@ -11,7 +11,8 @@
 // P depends on the shape and the machine only, never on the run: the reduction tree, and so the
 // rounding, is reproducible. Partial results start from the neutral element, and the last
 // reduction from the program's initial value, which is therefore combined once. Only an
-// arg-reduction repeats its initial value, which is idempotent.
+// arg-reduction repeats its initial value, which is idempotent. On a GPU, sums of bf16 and f16 are
+// split as sums of f32.
 
 #include <algorithm>
 #include <limits>
@@ -339,12 +340,38 @@ std::optional<std::pair<Side, SplitSizes>> FindSplit(const Reducer& reducer,
   return std::nullopt;
 }
 
+// Whether it is a sum of bf16 or f16 on a GPU. Kernels accumulate it in f32.
+bool IsNarrowSum(const Reducer& reducer, const Machine& machine) {
+  ElementType type = reducer.type(0);
+  return machine.is_gpu() && reducer.ops == std::vector{Op::kAdd} &&
+         (type == ElementType::kBF16 || type == ElementType::kF16);
+}
+
+// Replaces a sum of 16-bit floats by the rounded sum of the same numbers in f32, whose parts can be
+// stored without another rounding. Returns the f32 sum, or null.
+Instr* WidenSum(Instr& reduce) {
+  Editor make(reduce);
+  Instr* x = make.Converted(reduce.operand(0), ElementType::kF32);
+  Instr* initial = make.Converted(reduce.operand(1), ElementType::kF32);
+  Shape shape = reduce.shape().WithType(ElementType::kF32).WithoutLayout();
+  Instr* sum = make.Make(Op::kReduce, std::move(shape), {x, initial}, reduce.attrs(),
+                         AdditionFor(reduce, ElementType::kF32));
+  return make.TryReplace(make.Converted(sum, reduce.shape().type())) ? sum : nullptr;
+}
+
 // The recursion ends: each of the two reductions has fewer sides.
 bool TrySplitReduction(Instr& reduce, PassContext& context) {
   if (WhyNoReduceKernel(reduce)) return false;
   Reducer reducer = ReducerOf(reduce);
   if (!reducer.can_reassociate || reduce.captures() > 0 || reducer.reduced_dims.empty())
     return false;
+  if (IsNarrowSum(reducer, context.machine())) {
+    if (!RowsToReduceFirst(reducer, context.machine()) && !FindSplit(reducer, context.machine()))
+      return false;
+    Instr* wide = HasControlDependencies(reduce) ? nullptr : WidenSum(reduce);
+    if (wide != nullptr) TrySplitReduction(*wide, context);
+    return wide != nullptr;
+  }
   Halver halver(reduce, reducer);
   if (HasControlDependencies(reduce) || !halver.CanBegin()) return false;
   auto record = [&](std::string because) {

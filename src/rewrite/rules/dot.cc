@@ -2,6 +2,7 @@
 // a product of floats needs 0 added.
 
 #include <algorithm>
+#include <numeric>
 
 #include "rewrite/rules/conditions.h"
 #include "rewrite/rules/topics.h"
@@ -100,45 +101,206 @@ Instr* RightThrough(Editor& edit, const m::Match& match) {
                          std::move(attrs));
 }
 
-// A convolution with 1x1 windows and a single group.
-bool IsPointwise(const m::Match& match) {
-  const auto& attrs = match.root()->attrs<ConvolutionAttrs>();
-  if (attrs.feature_group_count != 1 || attrs.batch_group_count != 1) return false;
-  return std::ranges::all_of(attrs.window, [](const WindowDim& w) {
-    return w.size == 1 && w.stride == 1 && w.pad_low == 0 && w.pad_high == 0 &&
-           w.base_dilation == 1;
-  });
+// Integers of at most 16 bits that are widened. The sums are the same modulo the size of a result
+// that is not wider.
+bool AreWidenedIntegers(const m::Match& match) {
+  if (!IsInteger(match.type())) return false;
+  int wide = InfoOf(match.type()).bits;
+  for (auto [narrow, operand] : {std::pair{match[x], 0}, std::pair{match[y], 1}}) {
+    ElementType from = narrow->shape().type();
+    int bits = InfoOf(match.root()->operand(static_cast<size_t>(operand))->shape().type()).bits;
+    if (!IsInteger(from) || InfoOf(from).bits > 16 || InfoOf(from).bits >= bits || bits < wide)
+      return false;
+  }
+  return true;
 }
+Instr* DotOfNarrowIntegers(Editor& edit, const m::Match& match) {
+  return edit.MakeShaped(Op::kDot, match.shape().WithoutLayout(), {match[x], match[y]},
+                         DotAttrs(DotOf(match.root())));
+}
+
+// ---- convolutions that are dots
+
+// Along a spatial dimension, a window has one tap, or one result that reads all taps.
+bool HasOneTap(const WindowDim& w) {
+  return w.size == 1;
+}
+
+// Whether dimensions are adjacent in memory and in this order.
+bool AreAdjacent(const Dims& dims) {
+  for (size_t i = 1; i < dims.size(); ++i)
+    if (dims[i] != dims[i - 1] + 1) return false;
+  return true;
+}
+
+// Whether each spatial dimension has one tap or one result, and all taps are inside of the input:
+// it is free or contracted. Contracted dimensions are one in memory, for those who split it.
+bool IsDot(const m::Match& match) {
+  const auto& attrs = match.root()->attrs<ConvolutionAttrs>();
+  if (attrs.feature_group_count != 1 || attrs.batch_group_count != 1 || IsComplex(match.type()) ||
+      match.shape().ElementCount() == 0)
+    return false;
+  Dims of_input = {attrs.dims.input_feature}, of_kernel = {attrs.dims.kernel_input};
+  for (size_t i = 0; i < attrs.window.size(); ++i) {
+    const WindowDim& w = attrs.window[i];
+    if (w.base_dilation != 1 || w.pad_low > 0 || w.pad_high > 0) return false;
+    if (HasOneTap(w)) continue;
+    if (SizeAt(match.shape(), attrs.dims.output_spatial[i]) != 1) return false;
+    of_input.push_back(attrs.dims.input_spatial[i]);
+    of_kernel.push_back(attrs.dims.kernel_spatial[i]);
+  }
+  if (attrs.dims.input_feature > of_input.back())
+    std::ranges::rotate(of_input, of_input.begin() + 1);
+  if (attrs.dims.kernel_input > of_kernel.back())
+    std::ranges::rotate(of_kernel, of_kernel.begin() + 1);
+  return AreAdjacent(of_input) && AreAdjacent(of_kernel);
+}
+
+// The elements of the input that some window reads.
+Instr* SeenElements(Editor& edit, const m::Match& match) {
+  const auto& attrs = match.root()->attrs<ConvolutionAttrs>();
+  Dims dims = match[x]->shape().dims(), begin(dims.size(), 0), end = dims, step(dims.size(), 1);
+  for (size_t i = 0; i < attrs.window.size(); ++i) {
+    const WindowDim& w = attrs.window[i];
+    auto d = static_cast<size_t>(attrs.dims.input_spatial[i]);
+    dims[d] = HasOneTap(w) ? SizeAt(match.shape(), attrs.dims.output_spatial[i]) : w.size;
+    step[d] = HasOneTap(w) ? w.stride : w.window_dilation;
+    begin[d] = -w.pad_low;
+    end[d] = begin[d] + (dims[d] - 1) * step[d] + 1;
+  }
+  if (dims == match[x]->shape().dims()) return match[x];
+  return edit.MakeShaped(Op::kSlice, Shape::Array(match[x]->shape().type(), dims), {match[x]},
+                         SliceAttrs{begin, end, step});
+}
+
+// The kernel without dimensions of one tap; those left are in `kept`.
+Instr* SeenKernel(Editor& edit, const m::Match& match, Dims& kept) {
+  const auto& attrs = match.root()->attrs<ConvolutionAttrs>();
+  const Dims& spatial = attrs.dims.kernel_spatial;
+  Dims sizes, reversed;
+  for (int64_t d = 0; d < match[y]->shape().rank(); ++d) {
+    if (auto at = std::ranges::find(spatial, d); at != spatial.end()) {
+      const WindowDim& w = attrs.window[static_cast<size_t>(at - spatial.begin())];
+      if (HasOneTap(w)) continue;
+      if (w.reversed) reversed.push_back(static_cast<int64_t>(kept.size()));
+    }
+    kept.push_back(d);
+    sizes.push_back(SizeAt(match[y]->shape(), d));
+  }
+  Instr* kernel = Reshaped(edit, match[y], sizes);
+  if (reversed.empty()) return kernel;
+  return edit.Make(Op::kReverse, {kernel}, DimensionsAttrs{std::move(reversed)});
+}
+
+// The dot as [the free dimensions of the input in order ..., out].
 Instr* DotInsteadOfConvolution(Editor& edit, const m::Match& match) {
   const auto& attrs = match.root()->attrs<ConvolutionAttrs>();
   const ConvDims& dims = attrs.dims;
-  // The kernel as [in, out], the dot as [the other input dimensions in order ..., out].
-  Dims kernel_dims = {SizeAt(match[y]->shape(), dims.kernel_input),
-                      SizeAt(match[y]->shape(), dims.kernel_output)};
-  if (dims.kernel_input > dims.kernel_output) std::swap(kernel_dims[0], kernel_dims[1]);
-  int64_t in = dims.kernel_input > dims.kernel_output ? 1 : 0;
-  Instr* kernel = Reshaped(edit, match[y], kernel_dims);
-  DotAttrs dot{{}, {}, {dims.input_feature}, {in}, attrs.precision, {}, {}, {}};
-  std::vector<Instr*> operands = {match[x], kernel};
-  if (kernel == nullptr) return nullptr;
-  Dims sizes, broadcast_dims(static_cast<size_t>(match.shape().rank()));
-  int64_t index = 0;
+  Dims kept;
+  Instr *seen = SeenElements(edit, match), *kernel = SeenKernel(edit, match, kept);
+  if (seen == nullptr || kernel == nullptr) return nullptr;
+  DotAttrs dot{{}, {}, {}, {}, attrs.precision, {}, {}, {}};
+  Dims sizes, positions;  // of the dot's dimensions; positions in the result
   for (int64_t d = 0; d < match[x]->shape().rank(); ++d) {
-    if (d == dims.input_feature) continue;
-    sizes.push_back(SizeAt(match[x]->shape(), d));
-    auto spatial = std::ranges::find(dims.input_spatial, d);
-    int64_t to =
-        d == dims.input_batch
-            ? dims.output_batch
-            : dims.output_spatial[static_cast<size_t>(spatial - dims.input_spatial.begin())];
-    broadcast_dims[static_cast<size_t>(to)] = index++;
+    auto i =
+        static_cast<size_t>(std::ranges::find(dims.input_spatial, d) - dims.input_spatial.begin());
+    bool is_spatial = i < dims.input_spatial.size();
+    if (d == dims.input_feature || (is_spatial && !HasOneTap(attrs.window[i]))) {
+      int64_t of_kernel = is_spatial ? dims.kernel_spatial[i] : dims.kernel_input;
+      dot.lhs_contracting.push_back(d);
+      dot.rhs_contracting.push_back(std::ranges::find(kept, of_kernel) - kept.begin());
+    } else {
+      sizes.push_back(SizeAt(seen->shape(), d));
+      positions.push_back(is_spatial ? dims.output_spatial[i] : dims.output_batch);
+    }
   }
-  broadcast_dims[static_cast<size_t>(dims.output_feature)] = index;
   sizes.push_back(SizeAt(match[y]->shape(), dims.kernel_output));
+  positions.push_back(dims.output_feature);
   Instr* product = edit.MakeShaped(Op::kDot, Shape::Array(match.type(), std::move(sizes)),
-                                   std::move(operands), std::move(dot));
-  if (IsIncreasing(broadcast_dims)) return product;
-  return edit.Make(Op::kTranspose, {product}, DimensionsAttrs{std::move(broadcast_dims)});
+                                   {seen, kernel}, std::move(dot));
+  // The result also has the dimensions of one result.
+  Dims order(positions.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](int64_t d) { return positions[static_cast<size_t>(d)]; });
+  if (!IsIncreasing(order))
+    product = edit.Make(Op::kTranspose, {product}, DimensionsAttrs{std::move(order)});
+  return Reshaped(edit, product, match.shape().dims());
+}
+
+// Whether every window has one tap without stride, and the channels of the images come first, so
+// that all pixels are one dimension in memory.
+bool HasPlanes(const m::Match& match) {
+  const auto& attrs = match.root()->attrs<ConvolutionAttrs>();
+  const ConvDims& dims = attrs.dims;
+  return attrs.window.size() > 1 && IsDot(match) &&
+         std::ranges::all_of(attrs.window,
+                             [](const WindowDim& w) {
+                               return HasOneTap(w) && w.stride == 1 && w.pad_low == 0 &&
+                                      w.pad_high == 0;
+                             }) &&
+         AreAdjacent(dims.input_spatial) && AreAdjacent(dims.output_spatial) &&
+         dims.input_spatial.back() + 1 == match.shape().rank() &&
+         dims.output_spatial.back() + 1 == match.shape().rank();
+}
+
+// The same convolution of lines of pixels.
+Instr* WithOneSpatialDim(Editor& edit, const m::Match& match) {
+  auto attrs = match.root()->attrs<ConvolutionAttrs>();
+  ConvDims& dims = attrs.dims;
+  auto merged = [](Dims sizes, Dims& spatial) {
+    int64_t pixels = 1;
+    for (int64_t d : spatial) pixels *= sizes[static_cast<size_t>(d)];
+    sizes.resize(sizes.size() - spatial.size());
+    sizes.push_back(pixels);
+    spatial = {spatial.front()};
+    return sizes;
+  };
+  Instr* image = Reshaped(edit, match[x], merged(match[x]->shape().dims(), dims.input_spatial));
+  // The kernel without its taps, and one at the end.
+  Dims kernel_dims = {SizeAt(match[y]->shape(), dims.kernel_input),
+                      SizeAt(match[y]->shape(), dims.kernel_output), 1};
+  bool has_output_first = dims.kernel_output < dims.kernel_input;
+  if (has_output_first) std::swap(kernel_dims[0], kernel_dims[1]);
+  Instr* kernel = Reshaped(edit, match[y], kernel_dims);
+  dims.kernel_input = has_output_first ? 1 : 0;
+  dims.kernel_output = has_output_first ? 0 : 1;
+  dims.kernel_spatial = {2};
+  attrs.window = {{.size = 1}};
+  Shape shape = Shape::Array(match.type(), merged(match.shape().dims(), dims.output_spatial));
+  return Reshaped(edit, edit.MakeShaped(Op::kConvolution, std::move(shape), {image, kernel}, attrs),
+                  match.shape().dims());
+}
+
+// Whether every window has one tap, with stride 1, and some dimension has base dilation.
+bool IsDilatedPointwise(const m::Match& match) {
+  const auto& attrs = match.root()->attrs<ConvolutionAttrs>();
+  bool is_dilated = false;
+  for (const WindowDim& w : attrs.window) {
+    if (!HasOneTap(w) || w.stride != 1) return false;
+    is_dilated = is_dilated || w.base_dilation > 1;
+  }
+  return is_dilated && !IsComplex(match.type()) && match.shape().ElementCount() > 0 &&
+         match[x]->shape().ElementCount() > 0;
+}
+
+// Zeros between and around the results of the convolution without base dilation.
+Instr* PadInsteadOfDilation(Editor& edit, const m::Match& match) {
+  auto attrs = match.root()->attrs<ConvolutionAttrs>();
+  Dims dims = match.shape().dims();
+  PadAttrs pad{Dims(dims.size()), Dims(dims.size()), Dims(dims.size())};
+  for (size_t i = 0; i < attrs.window.size(); ++i) {
+    auto d = static_cast<size_t>(attrs.dims.output_spatial[i]);
+    WindowDim& w = attrs.window[i];
+    pad.low[d] = w.pad_low;
+    pad.high[d] = w.pad_high;
+    pad.interior[d] = w.base_dilation - 1;
+    dims[d] = SizeAt(match[x]->shape(), attrs.dims.input_spatial[i]);
+    w = {.size = 1};
+  }
+  Instr* dense = edit.MakeShaped(Op::kConvolution, Shape::Array(match.type(), dims),
+                                 {match[x], match[y]}, std::move(attrs));
+  return edit.MakeShaped(Op::kPad, match.shape().WithoutLayout(),
+                         {dense, edit.Constant(Literal::Scalar(match.type(), 0))}, std::move(pad));
 }
 
 }  // namespace
@@ -171,14 +333,30 @@ std::span<const Rule> DotRules() {
           y = f32[4,2,3] parameter(1)
           t = f32[2,3,4] transpose(y), dimensions={1,2,0}
           ROOT d = f32[2,5,4] dot(x, t), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1})"},
-      {"convolution.pointwise", "a convolution with a 1x1 window is a dot", m::Convolution(x, y),
-       DotInsteadOfConvolution,
-       [](const m::Match& match) {
-         return IsPointwise(match) && !IsComplex(match.type()) && match.shape().ElementCount() > 0;
-       },
+      {"dot.widened-integers", "a dot of widened integers is one of the narrow ones",
+       m::Dot(m::Convert(x), m::Convert(y)), DotOfNarrowIntegers, AreWidenedIntegers,
+       R"(x = s8[5,3] parameter(0)
+          y = u8[3,4] parameter(1)
+          a = s32[5,3] convert(x)
+          b = s32[3,4] convert(y)
+          ROOT d = s32[5,4] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0})"},
+      {"convolution.pointwise-planes",
+       "pixels that are adjacent in memory are one dimension of a convolution with one tap",
+       m::Convolution(x, y), WithOneSpatialDim, HasPlanes,
+       R"(x = f32[2,3,4,5] parameter(0)
+          k = f32[6,3,1,1] parameter(1)
+          ROOT c = f32[2,6,4,5] convolution(x, k), window={size=1x1}, dim_labels=bf01_oi01->bf01)"},
+      {"convolution.pointwise", "a convolution whose windows have one tap or one result is a dot",
+       m::Convolution(x, y), DotInsteadOfConvolution, IsDot,
+       R"(x = f32[2,4,5,3] parameter(0)
+          k = f32[1,5,3,6] parameter(1)
+          ROOT c = f32[2,2,1,6] convolution(x, k), window={size=1x5 stride=2x1}, dim_labels=b01f_01io->b01f)"},
+      {"convolution.dilated-pointwise",
+       "a convolution with one tap and base dilation has zeros between its results",
+       m::Convolution(x, y), PadInsteadOfDilation, IsDilatedPointwise,
        R"(x = f32[2,4,5,3] parameter(0)
           k = f32[1,1,3,6] parameter(1)
-          ROOT c = f32[2,4,5,6] convolution(x, k), window={size=1x1}, dim_labels=b01f_01io->b01f)"},
+          ROOT c = f32[2,7,10,6] convolution(x, k), window={size=1x1 pad=0_0x0_1 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f)"},
   };
   return kRules;
 }
