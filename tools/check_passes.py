@@ -69,9 +69,9 @@ def without_values(path, tokamak, args):
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         if done.returncode not in (0, 2, 3):
-            report.update(exit=done.returncode, error=done.stderr.strip()[:600])
+            report.update(exit=done.returncode, fault=done.stderr.strip()[:600])
     except subprocess.TimeoutExpired:
-        report.update(exit=-1, error=f"the passes took longer than {LIMIT_S} s")
+        report.update(exit=-1, fault=f"the passes took longer than {LIMIT_S} s")
     return report
 
 
@@ -176,7 +176,7 @@ def report_on(reports, args):
     rows, reasons, rules = summarize(reports)
     for report in reports:
         if "fault" in report:
-            print(f"FAILED {report['file']}: {report['error']}")
+            print(f"FAILED {report['file']}: {report['fault']}")
     lines = [f"{'pass':<24}{'programs':>9}{'changed':>9}{'changes':>10}{'instrs':>10}{'after':>10}{'same':>7}{'differ':>8}"
              f"{'not run':>9}{'ms':>10}"]  # fmt: skip
     lines += [f"{name:<24}{row.programs:>9}{row.changed:>9}{row.changes:>10}{row.before:>10}{row.after:>10}{row.same:>7}"

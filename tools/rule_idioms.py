@@ -15,6 +15,7 @@ IDIOMS = {
     "compare.sum": "i + 1 == 61",
     "complex.parts": "lax.complex(c.real, c.imag)",
     "concatenate.one": "%r = stablehlo.concatenate %x, dim = 0 : (tensor<61xf32>) -> tensor<61xf32>",
+    "convolution.dilated-pointwise": "lax.conv_general_dilated(w[None, None], w[None, None, :1, :1], (1, 1), [(0, 0)] * 2, lhs_dilation=(2, 2))",
     "convert.round-trip": "h.astype(jnp.float32).astype(jnp.bfloat16)",
     "divide.range": "jnp.arange(8, dtype=jnp.uint32) // 16",
     "dot.empty": "w[:, :0] @ w[:0]",

@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-// Factors at most; further ones are not taken apart. Chosen: several times what attention has.
+// Factors at most; further ones are not split. Chosen: several times what attention has.
 constexpr size_t kMaxFactors = 32;
 
 bool IsZero(const Instr& instr) {
@@ -45,7 +45,7 @@ class FactorFinder {
       factor.value = std::move(*from);
     bool is_inside = std::ranges::any_of(
         factor.value.along, [&](int64_t dim) { return std::ranges::count(inside_, dim) > 0; });
-    if (is_inside && factors_.all.size() + open_.size() < kMaxFactors && TakeApart(factor)) {
+    if (is_inside && factors_.all.size() + open_.size() < kMaxFactors && Split(factor)) {
       int bits = FormatOf(factor.value.instr->shape().type()).mantissa_bits;
       factors_.mantissa_bits = std::min(factors_.mantissa_bits, bits);
     } else {
@@ -57,7 +57,7 @@ class FactorFinder {
     open_.push_back({{of.value.instr->operand(operand), of.value.along}, how});
   }
 
-  bool TakeApart(const Factor& factor) {
+  bool Split(const Factor& factor) {
     using How = Factor::How;
     const Instr& instr = *factor.value.instr;
     bool is_divisor = factor.how == How::kDividedBy;
@@ -80,13 +80,13 @@ class FactorFinder {
         Open(factor, 0, factor.how);
         return true;
       case Op::kSelect:
-        return !is_divisor && TakeSelectApart(factor);
+        return !is_divisor && SplitSelect(factor);
       default:
         return false;
     }
   }
 
-  bool TakeSelectApart(const Factor& factor) {
+  bool SplitSelect(const Factor& factor) {
     const Instr& select = *factor.value.instr;
     if (select.operand(0)->shape().dims() != select.shape().dims()) return false;
     for (size_t live : {1, 2}) {

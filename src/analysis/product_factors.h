@@ -43,7 +43,7 @@ struct Factors {
   int mantissa_bits = 0;
 };
 // A value of numbers as a product. A factor that runs along none of the value's dimensions `inside`
-// is not taken apart. Bounded by a number of factors.
+// is not split. Bounded by a number of factors.
 Factors FactorsOf(const Instr& value, const Dims& inside);
 
 }  // namespace tokamak

@@ -18,6 +18,9 @@
 //   dot over OH, OW, B/S  ->  [S, KH, KW, C, O]  ->  sum over S
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "gen/element.h"
 #include "gen/library/tensor_convolution.h"
@@ -441,16 +444,38 @@ class ConvolutionExpander {
   bool batch_last_ = false;  // of the dot's rows, behind the dimensions of space
 };
 
+// Contracts the dimensions of a dot in their order in memory, if it is the same in both operands:
+// kernels step through both at once. Rules keep the order of the sums that they replace.
+bool ContractInOrder(Instr& dot) {
+  DotAttrs attrs = dot.attrs<DotAttrs>();
+  std::vector<std::pair<int64_t, int64_t>> both;
+  for (size_t i = 0; i < attrs.lhs_contracting.size(); ++i)
+    both.emplace_back(attrs.lhs_contracting[i], attrs.rhs_contracting[i]);
+  if (std::ranges::is_sorted(both) || !attrs.lhs_ragged.empty()) return false;
+  std::ranges::sort(both);
+  for (size_t i = 0; i < both.size(); ++i)
+    std::tie(attrs.lhs_contracting[i], attrs.rhs_contracting[i]) = both[i];
+  if (!std::ranges::is_sorted(attrs.rhs_contracting)) return false;
+  dot.set_attrs(std::move(attrs));
+  return true;
+}
+
 }  // namespace
 
 // Expands convolutions into dots (im2col): the inputs of each window position are gathered into the
 // columns of one matrix; the kernel is the other. With one output feature per group they become a
 // multiply and a reduction. Convolutions stay if the materialized matrix would be too large, if
 // they have no elements, or if the machine's library computes them.
+//
+// Dots contract their dimensions in their order in memory (record contraction.memory-order).
 Result<Changed> ExpandConvolutions(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;
     for (Instr* instr : computation.Instrs()) {
+      if (instr->op() == Op::kDot && ContractInOrder(*instr)) {
+        context.Accepted("contraction.memory-order", *instr);
+        changed = true;
+      }
       if (instr->op() != Op::kConvolution || IsLeftToLibrary(*instr, context.target)) continue;
       TensorConvolution tensor = TensorConvolutionOf(*instr, context.machine(), false);
       if (tensor.has_phases) tensor = {};

@@ -201,18 +201,20 @@ Instr* DotInsteadOfConvolution(Editor& edit, const m::Match& match) {
   if (seen == nullptr || kernel == nullptr) return nullptr;
   DotAttrs dot{{}, {}, {}, {}, attrs.precision, {}, {}, {}};
   Dims sizes, positions;  // of the dot's dimensions; positions in the result
+  auto contract = [&](int64_t of_input, int64_t of_kernel) {
+    dot.lhs_contracting.push_back(of_input);
+    dot.rhs_contracting.push_back(std::ranges::find(kept, of_kernel) - kept.begin());
+  };
+  // A convolution adds its products tap by tap. ExpandConvolutions reorders them.
+  for (size_t i = 0; i < attrs.window.size(); ++i)
+    if (!HasOneTap(attrs.window[i])) contract(dims.input_spatial[i], dims.kernel_spatial[i]);
+  contract(dims.input_feature, dims.kernel_input);
   for (int64_t d = 0; d < match[x]->shape().rank(); ++d) {
+    if (std::ranges::count(dot.lhs_contracting, d) > 0) continue;
     auto i =
         static_cast<size_t>(std::ranges::find(dims.input_spatial, d) - dims.input_spatial.begin());
-    bool is_spatial = i < dims.input_spatial.size();
-    if (d == dims.input_feature || (is_spatial && !HasOneTap(attrs.window[i]))) {
-      int64_t of_kernel = is_spatial ? dims.kernel_spatial[i] : dims.kernel_input;
-      dot.lhs_contracting.push_back(d);
-      dot.rhs_contracting.push_back(std::ranges::find(kept, of_kernel) - kept.begin());
-    } else {
-      sizes.push_back(SizeAt(seen->shape(), d));
-      positions.push_back(is_spatial ? dims.output_spatial[i] : dims.output_batch);
-    }
+    sizes.push_back(SizeAt(seen->shape(), d));
+    positions.push_back(i < dims.input_spatial.size() ? dims.output_spatial[i] : dims.output_batch);
   }
   sizes.push_back(SizeAt(match[y]->shape(), dims.kernel_output));
   positions.push_back(dims.output_feature);
