@@ -16,6 +16,7 @@
 #include <deque>
 #include <unordered_map>
 
+#include "cost/multiplies.h"
 #include "cost/numbers.h"
 #include "cost/panel_rates.h"
 #include "cost/pipes.h"
@@ -36,19 +37,6 @@
 
 namespace tokamak {
 namespace {
-
-// Elements that a thread of a block-wide multiply loads per multiply-add if its warp has 32 x 64
-// results: those of 4 rows and 16 columns for 64 results (structure: AccumulatorPosition). The rate
-// of multiply-adds includes these loads.
-constexpr double kCoveredLoads = (4.0 + 16) / (4 * 16);
-
-// Elements that a thread of a block-wide multiply loads for each index along the depth. It has
-// results in two rows and two columns of a fragment.
-double LoadsPerDepth(const MatrixMultiply& product) {
-  int64_t rows = 2 * product.warp_rows / MatrixMultiply::kFragmentRows,
-          columns = 2 * product.warp_columns / MatrixMultiply::kFragmentColumns;
-  return static_cast<double>(rows + columns);
-}
 
 class KernelWorkCounter {
  public:
@@ -427,41 +415,6 @@ class KernelWorkCounter {
     if (multipliers_ > 0 && is_large) work_.result_loads += accesses / multipliers_;
   }
 
-  // One thread's part of a block-wide multiply: accumulators are in registers, and each warp loads
-  // its rows and columns from shared memory, 16 bytes per thread and access.
-  void AddBlockMultiply(const Stmt& stmt, double times) {
-    const MatrixMultiply& product = stmt.matmul;
-    ScalarType type = kernel_.array(product.lhs).type;
-    double depth = facts_.Mean(product.depth);
-    double multiplied = times * static_cast<double>(product.AccumulatorsPerThread()) * depth;
-    if (BytesOf(type) < 4 || product.tf32) {
-      work_[Pipe::kMultiply16] += multiplied * (product.tf32 ? kTf32Products : 1);
-    } else {
-      work_[BytesOf(type) > 4 ? Pipe::kMultiply64 : Pipe::kMultiply] += multiplied;
-      // A thread with fewer rows or columns loads more elements for each result.
-      work_[Pipe::kLoad] +=
-          std::max(0.0, times * LoadsPerDepth(product) * depth - kCoveredLoads * multiplied);
-    }
-    double bytes = static_cast<double>(product.warp_rows + product.warp_columns) * depth *
-                   static_cast<double>(BytesOf(type));
-    work_[Pipe::kLoad] +=
-        times * bytes / MatrixMultiply::kWarpSize / (static_cast<double>(machine_.vector_bits) / 8);
-  }
-
-  // One thread's part of an asynchronous multiply. It reads shared memory beside the other pipes.
-  void AddAsyncMultiply(const Stmt& stmt, double times) {
-    const MatrixMultiply& product = stmt.matmul;
-    int64_t bytes = BytesOf(kernel_.array(product.lhs).type);
-    double factor = product.tf32 ? kTf32Products : bytes == 1 ? kByteProducts : 1;
-    double depth = facts_.Mean(product.depth);
-    work_[Pipe::kTensor] +=
-        times * static_cast<double>(product.AccumulatorsPerThread()) * depth * factor;
-    bool in_shared = kernel_.array(product.lhs).space == Space::kShared;
-    auto lines = static_cast<double>((in_shared ? product.rows : 0) + product.columns);
-    work_.panel_bytes += times * lines * depth * static_cast<double>(bytes) /
-                         static_cast<double>(MatrixMultiply::kWarpgroupThreads);
-  }
-
   // Copies have traffic only: the bulk copy engine makes them.
   void AddAsync(const Stmt& stmt, double times) {
     const AsyncOp& op = *stmt.async;
@@ -497,11 +450,13 @@ class KernelWorkCounter {
   // A multiply statement of one thread: each operand block is traversed once, accumulators are in
   // memory.
   void AddProduct(const Stmt& stmt, double times) {
-    if (stmt.matmul.async) return AddAsyncMultiply(stmt, times);
-    if (stmt.matmul.IsBlockWide()) return AddBlockMultiply(stmt, times);
     const MatrixMultiply& product = stmt.matmul;
-    ScalarType type = kernel_.array(product.lhs).type;
+    const Array& lhs = kernel_.array(product.lhs);
     double depth = facts_.Mean(product.depth);
+    if (product.async) return AddAsyncMultiply(work_, product, lhs, times * depth);
+    if (product.IsBlockWide())
+      return AddBlockMultiply(work_, product, lhs.type, times * depth, machine_);
+    ScalarType type = lhs.type;
     double rows = static_cast<double>(product.rows), columns = static_cast<double>(product.columns);
     Pipe pipe = BytesOf(type) < 4   ? Pipe::kMultiply16
                 : BytesOf(type) > 4 ? Pipe::kMultiply64

@@ -7,140 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "kernel/kernel_cursor.h"
 #include "support/limits.h"
 
 namespace tokamak {
 namespace {
-
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool IsWordChar(char c) {
-  return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-// The lexer. Every parsing function returns false after Fail(), which keeps the first error.
-class Cursor {
- public:
-  explicit Cursor(std::string_view text) : text_(text) {}
-
-  bool Fail(ErrorCode code, std::string message, std::optional<size_t> where = std::nullopt) {
-    if (failed_) return false;
-    SkipBlanks();
-    failed_ = true;
-    code_ = code;
-    message_ = std::move(message);
-    where_ = where.value_or(at_);
-    return false;
-  }
-  bool FailExpected(std::string_view what) {
-    SkipBlanks();
-    std::string found = at_ < text_.size() ? fmt::format("'{}'", Next()) : "the end";
-    return Fail(ErrorCode::kKernelText, fmt::format("kernel: expected {}, found {}", what, found));
-  }
-  Error TakeError(const std::string& file) {
-    TextSpan span = Span(where_);
-    span.file = file;
-    return MakeError(code_, std::move(message_), std::move(span));
-  }
-
-  // Counts lines incrementally from the last requested position.
-  TextSpan Span(size_t position) {
-    if (position < counted_) counted_ = 0, line_ = 1, line_start_ = 0;
-    for (; counted_ < position; ++counted_)
-      if (text_[counted_] == '\n') ++line_, line_start_ = counted_ + 1;
-    TextSpan span;
-    span.line = line_;
-    span.column = static_cast<int>(position - line_start_) + 1;
-    return span;
-  }
-
-  size_t Here() {
-    SkipBlanks();
-    return at_;
-  }
-  void MoveTo(size_t position) { at_ = position; }
-  bool AtEnd() { return Here() >= text_.size(); }
-
-  bool Try(std::string_view token) {
-    if (!text_.substr(Here()).starts_with(token)) return false;
-    size_t end = at_ + token.size();
-    if (IsWordChar(token.back()) && end < text_.size() && IsWordChar(text_[end])) return false;
-    at_ = end;
-    return true;
-  }
-  bool Expect(std::string_view token) {
-    return Try(token) || FailExpected(fmt::format("'{}'", token));
-  }
-
-  std::string_view PeekWord() {
-    size_t end = Here();
-    while (end < text_.size() && IsWordChar(text_[end])) ++end;
-    return text_.substr(at_, end - at_);
-  }
-  bool Name(std::string& name) {
-    std::string_view word = PeekWord();
-    if (word.empty() || IsDigit(word[0])) return FailExpected("a name");
-    name = word;
-    at_ += word.size();
-    return true;
-  }
-  // A numeric token: digits, letters, signs and points.
-  std::string_view Number() {
-    size_t end = Here();
-    while (end < text_.size() &&
-           (IsWordChar(text_[end]) || text_[end] == '.' || text_[end] == '-' || text_[end] == '+'))
-      ++end;
-    std::string_view number = text_.substr(at_, end - at_);
-    at_ = end;
-    return number;
-  }
-  bool Int(int64_t& value) {
-    std::string_view rest = text_.substr(Here());
-    auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
-    if (error != std::errc()) return FailExpected("a whole number");
-    at_ += static_cast<size_t>(end - rest.data());
-    return true;
-  }
-  bool String(std::string& value) {
-    if (!Expect("\"")) return false;
-    for (value.clear(); at_ < text_.size() && text_[at_] != '\n'; ++at_) {
-      if (text_[at_] == '"') {
-        ++at_;
-        return true;
-      }
-      if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
-      value += text_[at_];
-    }
-    return FailExpected("'\"'");
-  }
-
- private:
-  void SkipBlanks() {
-    while (at_ < text_.size()) {
-      char c = text_[at_];
-      if (c == ' ' || c == '\n' || c == '\t' || c == '\r') {
-        ++at_;
-      } else if (text_.substr(at_).starts_with("//")) {
-        at_ = std::min(text_.find('\n', at_), text_.size());
-      } else {
-        return;
-      }
-    }
-  }
-  // The next token, for an error message.
-  std::string_view Next() {
-    std::string_view word = PeekWord();
-    return word.empty() ? text_.substr(at_, 1) : word.substr(0, 40);
-  }
-
-  std::string_view text_;
-  size_t at_ = 0, counted_ = 0, line_start_ = 0, where_ = 0;
-  int line_ = 1;
-  bool failed_ = false;
-  ErrorCode code_{};
-  std::string message_;
-};
 
 // The bits of a literal of a type other than index and pred.
 std::optional<Bits> BitsOfText(ScalarType type, std::string_view text) {
@@ -233,8 +104,7 @@ class KernelParser {
     if (!Declare(Named::Kind::kExtent, kernel_.extents.size(), extent.name) ||
         !cursor_.Expect(":") || !cursor_.Int(extent.minimum) || !cursor_.Expect(".."))
       return false;
-    std::string_view word = cursor_.PeekWord();
-    if (!word.empty() && IsDigit(word[0]) && !cursor_.Int(extent.maximum)) return false;
+    if (cursor_.AtDigit() && !cursor_.Int(extent.maximum)) return false;
     if (cursor_.Try(",") &&
         !(cursor_.Expect("multiple") && cursor_.Expect("of") && cursor_.Int(extent.multiple_of)))
       return false;
@@ -302,7 +172,7 @@ class KernelParser {
       id = Leaf(Prim::kConst, ScalarType::kPred, word == "true" ? 1 : 0, where);
       return cursor_.Try(word);
     }
-    if (word.empty() || IsDigit(word[0])) {
+    if (word.empty() || cursor_.AtDigit()) {
       int64_t value = 0;
       if (!cursor_.Int(value)) return false;
       id = Leaf(Prim::kConst, ScalarType::kIndex, static_cast<Bits>(value), where);
@@ -644,7 +514,7 @@ class KernelParser {
     return true;
   }
 
-  Cursor cursor_;
+  KernelCursor cursor_;
   std::string file_;
   ParsedKernel parsed_;
   Kernel& kernel_ = parsed_.kernel;

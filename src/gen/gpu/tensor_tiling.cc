@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 
 #include "cost/panel_rates.h"
 #include "cost/rates.h"
@@ -88,70 +89,6 @@ int64_t SharedBytes(const TensorTiling& t) {
   return MatrixMultiply::kPanelAlignment + t.stages * StageBytes(t) +
          t.raw_stages * RawStageBytes(t) +
          (2 * (t.stages + t.raw_stages) + t.warpgroups) * kMbarrierBytes;
-}
-
-// The order of contracted dimensions in which each operand is a matrix; the strides along K and the
-// free dimensions are in `strides`.
-struct OperandStrides {
-  std::optional<int64_t> depth, free;
-};
-
-OperandStrides StridesOf(const Dims& dims, const Dims& strides, const Dims& free,
-                         const Dims& contracting) {
-  return {LinearizedStride(dims, strides, contracting), LinearizedStride(dims, strides, free)};
-}
-
-// Whether the bulk copy engine reads an operand with these strides.
-bool IsTensor(const OperandStrides& strides, int64_t depth, int64_t free) {
-  if (!strides.depth || !strides.free) return false;
-  return (*strides.depth == 1 && depth > 1) || (*strides.free == 1 && free > 1);
-}
-
-// Adds a dimension; false if its stride is not a multiple of 16 bytes.
-bool AddDimension(TensorOperand& operand, TensorOperand::Dimension dimension, int64_t bytes) {
-  int64_t unit = TileCopy::kAlignment / bytes;
-  // The stride of a single element is arbitrary.
-  if (dimension.size == 1) dimension.stride = unit;
-  if (!operand.dimensions.empty() && dimension.stride % unit != 0) return false;
-  operand.dimensions.push_back(dimension);
-  return true;
-}
-
-// The element `start` as coordinates, such that no dimension reaches beyond the stride of a larger
-// one. False if the first byte of a box would not be a multiple of 16 (TileCopy::kAlignment).
-bool SetStarts(TensorOperand& operand, int64_t start, int64_t bytes) {
-  std::vector<TensorOperand::Dimension*> dimensions;
-  for (TensorOperand::Dimension& dimension : operand.dimensions)
-    if (dimension.size > 1 || &dimension == &operand.dimensions[0])
-      dimensions.push_back(&dimension);
-  std::ranges::stable_sort(dimensions, std::greater(),
-                           [](const TensorOperand::Dimension* d) { return d->stride; });
-  for (TensorOperand::Dimension* dimension : dimensions) {
-    dimension->start = start / dimension->stride;
-    start %= dimension->stride;
-  }
-  return operand.dimensions[0].start % (TileCopy::kAlignment / bytes) == 0;
-}
-
-// The batch dimensions, as one if their strides allow it.
-bool AddBatch(TensorOperand& operand, const Dims& dims, const Dims& strides, const Dims& batch,
-              int64_t bytes) {
-  using Along = TensorOperand::Dimension::Along;
-  if (SizeAlong(dims, batch) == 1) return true;
-  if (std::optional<int64_t> stride = LinearizedStride(dims, strides, batch))
-    return AddDimension(
-        operand,
-        {.along = Along::kBatch, .is_all = true, .size = SizeAlong(dims, batch), .stride = *stride},
-        bytes);
-  for (size_t i = batch.size(); i-- > 0;) {
-    auto d = static_cast<size_t>(batch[i]);
-    if (dims[d] == 1) continue;
-    if (!AddDimension(operand,
-                      {.along = Along::kBatch, .batch = i, .size = dims[d], .stride = strides[d]},
-                      bytes))
-      return false;
-  }
-  return operand.dimensions.size() <= TileCopy::kMaxRank;
 }
 
 std::string WhyNotSizes(const TensorTiling& t, const Schedule& s) {
@@ -360,39 +297,6 @@ void SetForm(TensorTiling& tiling, const TensorForm& form) {
   }
 }
 
-TensorOperand TensorOperandOf(const DotOperand& side, const Dims& contracting, bool is_input,
-                              ScalarType type) {
-  OperandView view;
-  if (is_input) view = {side.instr, RowMajorStrides(*side.dims)};
-  return TensorOperandOf(side, contracting, view, type);
-}
-
-TensorOperand TensorOperandOf(const DotOperand& side, const Dims& contracting,
-                              const OperandView& view, ScalarType type) {
-  using Along = TensorOperand::Dimension::Along;
-  TensorOperand none;
-  none.is_k_major = none.panels_are_k_major = side.k_is_minor;
-  none.source = PanelSource::kComputed;
-  const Dims& dims = *side.dims;
-  if (view.array == nullptr) return none;
-  OperandStrides strides = StridesOf(dims, view.strides, *side.free, contracting);
-  int64_t depth = SizeAlong(dims, contracting), rows = SizeAlong(dims, *side.free);
-  if (!IsTensor(strides, depth, rows)) return none;
-  TensorOperand operand;
-  operand.array = view.array;
-  operand.is_k_major = operand.panels_are_k_major = *strides.depth == 1 && depth > 1;
-  operand.stored = type;
-  TensorOperand::Dimension along_depth{
-      .along = Along::kDepth, .size = depth, .stride = *strides.depth};
-  TensorOperand::Dimension along_free{.along = Along::kFree, .size = rows, .stride = *strides.free};
-  if (!operand.is_k_major) std::swap(along_depth, along_free);
-  int64_t bytes = BytesOf(type);
-  bool fits = AddDimension(operand, along_depth, bytes) &&
-              AddDimension(operand, along_free, bytes) &&
-              AddBatch(operand, dims, view.strides, *side.batch, bytes);
-  return fits && SetStarts(operand, view.start, bytes) ? operand : none;
-}
-
 TensorDot TensorDotOf(const FusedRegion& region, const Instr& dot, const DotDimensions& dot_dims) {
   std::array views = {OperandViewOf(region, *dot.operand(0)),
                       OperandViewOf(region, *dot.operand(1))};
@@ -456,24 +360,28 @@ void SetOperands(const TensorDot& tensor, TensorTiling& tiling) {
   set_operands(dot_dims.attrs.lhs_contracting, dot_dims.attrs.rhs_contracting);
 }
 
-// The tiling in this form. An operand whose panels the producer cannot convert is computed, in the
-// order of its instruction.
-TensorTiling TilingOf(const TensorDot& tensor, const TensorForm& form) {
+// A tiling with the operands of the dot.
+TensorTiling WithOperands(const TensorDot& tensor) {
   TensorTiling tiling;
   tiling.result_operands = tensor.result_operands;
   SetOperands(tensor, tiling);
+  return tiling;
+}
+
+// The tiling in this form, from WithOperands. An operand whose panels the producer cannot convert
+// is computed, in the order of its instruction.
+TensorTiling TilingOf(const TensorDot& tensor, const TensorForm& form, TensorTiling tiling) {
   SetForm(tiling, form);
-  TensorDot computed = tensor;
-  bool is_changed = false;
+  std::optional<TensorDot> computed;
   for (size_t i : {0, 1}) {
     const TensorOperand& operand = i == 0 ? tiling.lhs : tiling.rhs;
     if (!operand.IsBulk() || operand.source != PanelSource::kComputed) continue;
-    computed.is_input[i] = false;
-    computed.views[i] = {};
-    computed.affine[i] = {};
-    is_changed = true;
+    if (!computed) computed.emplace(tensor);
+    computed->is_input[i] = false;
+    computed->views[i] = {};
+    computed->affine[i] = {};
   }
-  return is_changed ? TilingOf(computed, form) : tiling;
+  return computed ? TilingOf(*computed, form, WithOperands(*computed)) : tiling;
 }
 
 // Whether most of a tile or of a panel would be padding.
@@ -493,8 +401,9 @@ std::string WhyNoForms(const TensorDot& tensor, const Machine& machine,
            "approximate";
   std::erase_if(forms, [&](const TensorForm& form) { return IsTooSmall(tensor.dot_dims, form); });
   if (forms.empty()) return "staging: the dot is too small for the tiles of tensor cores";
+  const TensorTiling operands = WithOperands(tensor);
   for (const TensorForm& form : forms) {
-    TensorTiling tiling = TilingOf(tensor, form);
+    TensorTiling tiling = TilingOf(tensor, form, operands);
     // The panels of windows have the lines in which their elements are copied.
     if (tiling.window && form.line() != tiling.lhs.RawLine()) continue;
     tilings.push_back(std::move(tiling));
@@ -580,8 +489,12 @@ double TensorTime(const TensorTiling& tiling, const DotSizes& dot_sizes, const M
   double least = std::numeric_limits<double>::infinity();
   // Some choices are for copied operands and whole sums only.
   bool fits_all = !tiling.Converts() && !tiling.form.HasPartialSums();
+  auto fits = [&](const TileChoice& choice) {
+    TensorTiling t = tiling;
+    return SetSizes(t, ScheduleOf(choice, tiling)).empty();
+  };
   for (const TileChoice& choice : kTileChoices)
-    if (TensorTiling t = tiling; fits_all || SetSizes(t, ScheduleOf(choice, tiling)).empty())
+    if (fits_all || fits(choice))
       least = std::min(least, TimeWithLoads(choice, tiling, sizes, machine, lanes));
   return least / kNsPerUs;
 }

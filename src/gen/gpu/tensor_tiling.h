@@ -9,6 +9,7 @@
 #include "gen/dot_dimensions.h"
 #include "gen/dot_operand.h"
 #include "gen/gpu/affine_view.h"
+#include "gen/gpu/operand_tensor.h"
 #include "gen/gpu/operand_view.h"
 #include "gen/gpu/tensor_form.h"
 #include "gen/gpu/window_tiling.h"
@@ -41,36 +42,6 @@ namespace tokamak::gpu {
 
 inline constexpr int64_t kWarpgroupRows = MatrixMultiply::kWarpgroupRows,
                          kWarpgroupThreads = MatrixMultiply::kWarpgroupThreads;
-
-// Who stores the panels of an operand.
-enum class PanelSource : uint8_t {
-  kCopied,     // the bulk copy engine
-  kConverted,  // the producer's threads, from raw panels that the bulk copy engine stores
-  kComputed,   // the producer's threads, from elements that they compute or load
-};
-
-// An operand as the bulk copy engine sees it. Dimension 0 is contiguous. Without dimensions, the
-// producer's threads compute or load the elements.
-struct TensorOperand {
-  struct Dimension {
-    enum class Along : uint8_t { kDepth, kFree, kBatch } along{};
-    size_t batch = 0;  // kBatch: number of the batch dimension; all of them if `is_all`
-    bool is_all = false;
-    int64_t size = 0, stride = 0;
-    int64_t start = 0;  // added to coordinates
-  };
-  std::vector<Dimension> dimensions;
-  bool is_k_major = false;       // in memory
-  const Instr* array = nullptr;  // in which the elements are, if there are dimensions
-  ScalarType stored{};           // type of the array
-  PanelSource source{};
-  bool panels_are_k_major = false;
-
-  bool IsBulk() const { return !dimensions.empty(); }
-  bool IsTransposed() const { return panels_are_k_major != is_k_major; }
-  // Elements of 128 bytes of the array.
-  int64_t RawLine() const { return MatrixMultiply::kPanelBytes / BytesOf(stored); }
-};
 
 struct TensorTiling {
   TensorForm form;
@@ -109,14 +80,6 @@ struct TensorTiling {
 // Columns of the results that a warp stores at once. Chosen: 16 sums of each thread, few enough
 // registers beside the others, and the consumers' code is not unrolled further.
 inline constexpr int64_t kResultColumns = 32;
-
-// An operand whose elements are stored in this type, as a tensor of the bulk copy engine, with its
-// contracted dimensions in this order. Without dimensions if it is not in memory, has no contiguous
-// dimension, or rows that are not multiples of 16 bytes.
-TensorOperand TensorOperandOf(const DotOperand& side, const Dims& contracting, bool is_input,
-                              ScalarType type);
-TensorOperand TensorOperandOf(const DotOperand& side, const Dims& contracting,
-                              const OperandView& view, ScalarType type);
 
 // A dot, and which of its operands are in memory: inputs of its region, or views of them.
 struct TensorDot {
