@@ -4,6 +4,8 @@
 #include <cmath>
 #include <sstream>
 
+#include "cost/units.h"
+
 namespace tokamak {
 namespace {
 
@@ -69,6 +71,10 @@ Bandwidth BandwidthAt(const std::vector<Bandwidth>& curve, double bytes) {
   auto between = [&](double x, double y) { return x * std::pow(y / x, fraction); };
   return {bytes, between(low.read, high.read), between(low.write, high.write),
           between(low.copy, high.copy)};
+}
+
+double CopyUs(double bytes, const Rates& rates) {
+  return bytes / BandwidthAt(rates.all, bytes).copy / kNsPerUs;
 }
 
 double NsOfOps(const Work& work, const Rates& rates) {

@@ -86,6 +86,8 @@ struct Rates {
 
 // The bandwidth for a working set of `bytes`, interpolated linearly in the logarithm of both.
 Bandwidth BandwidthAt(const std::vector<Bandwidth>& curve, double bytes);
+// Microseconds of reading or writing `bytes` with all cores, without the launch.
+double CopyUs(double bytes, const Rates& rates);
 
 // Nanoseconds of all operations on one core (SM) at full throughput, without stalls.
 double NsOfOps(const Work& work, const Rates& rates);

@@ -60,12 +60,15 @@ bool MayBeSecond(const Instr& dot) {
 struct ChainPart {
   const Instr* last = nullptr;
   const ChainSlice* slice = nullptr;
+  std::vector<const Instr*> masks = {};  // that it reads; set by ChainMove
 };
 
 class ChainMove {
  public:
   ChainMove(const CandidatePlan& candidate, std::vector<ChainPart> parts)
-      : candidate_(candidate), parts_(std::move(parts)) {}
+      : candidate_(candidate), parts_(std::move(parts)) {
+    for (ChainPart& part : parts_) part.masks = MasksOf(part);
+  }
 
   // False if there is nothing to change. With `joins`, second dots of the same rows and columns
   // have one kernel.
@@ -75,7 +78,8 @@ class ChainMove {
     FindDropped();
     AddReductions();
     AddRows();
-    if (kernels_.empty() || !SetRecomputed()) return false;
+    if (kernels_.empty()) return false;
+    SetRecomputed();
     for (const Kernel& kernel : kernels_) {
       for (int group : kernel.groups) change.removed.push_back(group);
       change.added.push_back(kernel.group);
@@ -187,7 +191,7 @@ class ChainMove {
           add(*converted);
           converted_.push_back(converted);
         }
-      for (const Instr* mask : MasksOf(part))
+      for (const Instr* mask : part.masks)
         if (!IsNeededBeside(*mask)) add(*mask);
     }
     auto has_others = [&](int group) {
@@ -243,27 +247,30 @@ class ChainMove {
     return true;
   }
 
+  // Whether others store or compute the value.
+  bool IsGiven(const Instr& value) const {
+    int group = candidate_.GroupOf(value);
+    return (group >= 0 && !IsDropped(group)) || candidate_.IsOutsideKernels(value);
+  }
+
   // Whether a value follows from the reductions of a part alone, such as the logarithms of sums. A
   // kernel of the chain can store it.
   bool IsOfRowsOfPart(const Instr& root) const {
-    return std::ranges::any_of(parts_, [&](const ChainPart& part) {
-      return part.slice->given.empty() && IsOfRows(root, *part.slice);
-    });
+    return std::ranges::any_of(parts_, [&](const ChainPart& part) { return IsOfRows(root, part); });
   }
-  bool IsOfRows(const Instr& root, const ChainSlice& slice) const {
+  bool IsOfRows(const Instr& root, const ChainPart& part) const {
+    if (!part.slice->given.empty()) return false;
     std::vector<const Instr*> open = {&root};
     bool reduces = false;
     for (size_t i = 0; i < open.size(); ++i) {
       const Instr& value = *open[i];
-      bool is_inside = ContainsInstr(slice.instrs, &value);
+      bool is_inside = ContainsInstr(part.slice->instrs, &value);
       if (is_inside && value.op() == Op::kReduce) {
         reduces = true;
         continue;
       }
       if (is_inside || value.op() == Op::kDot || i > kMaxAfterFirst) return false;
-      int group = candidate_.GroupOf(value);
-      if (i > 0 && ((group >= 0 && !IsDropped(group)) || candidate_.IsOutsideKernels(value)))
-        continue;
+      if (i > 0 && IsGiven(value)) continue;
       for (const Instr* operand : value.operands())
         if (!ContainsInstr(open, operand)) open.push_back(operand);
     }
@@ -282,9 +289,7 @@ class ChainMove {
       bool is_first = std::ranges::any_of(
           parts_, [&](const ChainPart& part) { return part.slice->chain.IsFirst(value); });
       if (is_first || i > kMaxAfterFirst) return true;
-      int group = candidate_.GroupOf(value);
-      bool is_given = (group >= 0 && !IsDropped(group)) || candidate_.IsOutsideKernels(value);
-      if (i > 0 && is_given) continue;
+      if (i > 0 && IsGiven(value)) continue;
       for (const Instr* operand : value.operands())
         if (!ContainsInstr(open, operand)) open.push_back(operand);
     }
@@ -294,9 +299,8 @@ class ChainMove {
   // Values of rows that dropped groups store become results of a kernel that reduces the rows.
   void AddRows() {
     auto reduces_rows_of = [&](const Kernel& kernel, const Instr& root) {
-      return std::ranges::any_of(kernel.parts, [&](const ChainPart* part) {
-        return part->slice->given.empty() && IsOfRows(root, *part->slice);
-      });
+      return std::ranges::any_of(kernel.parts,
+                                 [&](const ChainPart* part) { return IsOfRows(root, *part); });
     };
     for (int group : dropped_)
       for (const Instr* root : candidate_.group(group).roots) {
@@ -339,7 +343,7 @@ class ChainMove {
 
   // Values that other groups still store, and masks, are computed again, except reductions that are
   // given.
-  bool SetRecomputed() {
+  void SetRecomputed() {
     for (Kernel& kernel : kernels_) {
       std::vector<const Instr*>& recomputed = kernel.group.recomputed;
       auto add = [&](const Instr& value) {
@@ -352,13 +356,12 @@ class ChainMove {
         for (const Instr* instr : part->slice->instrs) add(*instr);
         for (const Instr* operand : OperandsOf(part->slice->chain))
           for (const Instr* converted : OperandOf(*operand).converted) add(*converted);
-        for (const Instr* mask : MasksOf(*part)) {
+        for (const Instr* mask : part->masks) {
           if (IsNeededBeside(*mask) && !ContainsInstr(recomputed, mask)) recomputed.push_back(mask);
           add(*mask);
         }
       }
     }
-    return true;
   }
 
   // A value that no group stores gets its own group.

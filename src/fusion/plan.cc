@@ -129,44 +129,44 @@ double LaunchUs(const Machine& machine) {
   return machine.is_gpu() ? RatesOf(machine).graph_gap_us : 0;
 }
 
-// Chooses schedules and launch groups. Returns the modeled microseconds that they save.
-double Complete(ComputationPlan& plan, Setting& setting, DecisionLog& log) {
-  const PlanOptions& options = setting.options;
-  Stopwatch watch(setting.stats.schedule_ms);
-  double saved_us =
-      ChooseSchedules(plan, options.schedules, setting.kernel_cache, setting.comparisons, log);
-  watch.Stop();
-  if (options.existing_partition != nullptr &&
-      options.existing_partition->contains(&setting.computation))
-    return saved_us;
-  bool evaluated = options.mode == FusionMode::kGreedy || options.mode == FusionMode::kSearch;
-  if (options.horizontal == HorizontalMode::kAuto && evaluated)
-    FuseHorizontally(plan, setting.machine, log);
-  if (options.horizontal == HorizontalMode::kAll) FuseAllHorizontally(plan);
-  for (const std::vector<int>& group : plan.launch_groups)
-    saved_us += LaunchUs(setting.machine) * static_cast<double>(group.size() - 1);
-  return saved_us;
-}
-
 // A plan with schedules and launch groups.
 struct FinishedPlan {
   ComputationPlan plan;
   DecisionLog log;
-  double saved_us = 0;  // by schedules and launch groups
+  double saved_us = 0;  // by schedules and launch groups, modeled
 };
+
+// Chooses schedules and launch groups.
+FinishedPlan Complete(ComputationPlan plan, DecisionLog log, Setting& setting) {
+  const PlanOptions& options = setting.options;
+  FinishedPlan finished{std::move(plan), std::move(log)};
+  Stopwatch watch(setting.stats.schedule_ms);
+  finished.saved_us = ChooseSchedules(finished.plan, options.schedules, setting.kernel_cache,
+                                      setting.comparisons, finished.log);
+  watch.Stop();
+  if (options.existing_partition != nullptr &&
+      options.existing_partition->contains(&setting.computation))
+    return finished;
+  bool evaluated = options.mode == FusionMode::kGreedy || options.mode == FusionMode::kSearch;
+  if (options.horizontal == HorizontalMode::kAuto && evaluated)
+    FuseHorizontally(finished.plan, setting.machine, finished.log);
+  if (options.horizontal == HorizontalMode::kAll) FuseAllHorizontally(finished.plan);
+  for (const std::vector<int>& group : finished.plan.launch_groups)
+    finished.saved_us += LaunchUs(setting.machine) * static_cast<double>(group.size() - 1);
+  return finished;
+}
 
 FinishedPlan Finish(Start start, Setting& setting) {
   if (setting.options.memory_limit > 0)
     FitMemory(start.candidate, setting.costs, setting.options.memory_limit, start.log);
-  FinishedPlan finished{ComputationPlan(setting.computation), std::move(start.log)};
+  ComputationPlan plan(setting.computation);
   {
     Stopwatch watch(setting.stats.build_ms);
-    const ComputationPlan& base = start.plan != nullptr ? *start.plan : finished.plan;
-    finished.plan = BuildCandidate(start.candidate, setting.kernel_cache, base, finished.log);
+    const ComputationPlan& base = start.plan != nullptr ? *start.plan : plan;
+    plan = BuildCandidate(start.candidate, setting.kernel_cache, base, start.log);
   }
-  finished.saved_us = Complete(finished.plan, setting, finished.log);
   setting.stats.kernels_built_for_costs = static_cast<int64_t>(setting.costs.kernels_built());
-  return finished;
+  return Complete(std::move(plan), std::move(start.log), setting);
 }
 
 // Large programs have more distinct kernels.
@@ -360,11 +360,6 @@ ComputationPlan WithConstraints(ComputationPlan plan, Setting& setting, Decision
   CandidatePlan candidate(plan, setting.costs.hasher());
   EnforceConstraints(candidate, setting.costs, setting.options.constraints, log);
   return BuildCandidate(candidate, setting.kernel_cache, plan, log);
-}
-
-FinishedPlan Complete(ComputationPlan plan, DecisionLog log, Setting& setting) {
-  Complete(plan, setting, log);
-  return {std::move(plan), std::move(log)};
 }
 
 FinishedPlan PlanKernels(Setting& setting) {

@@ -151,7 +151,7 @@ bool RegionCosts::AllHaveReliablyEstimatedKernels(const std::vector<FusedRegion>
 }
 
 bool RegionCosts::HasKernel(const FusedRegion& region, uint64_t hash) {
-  const CacheEntry& entry = FindOrCheck(region, hash);
+  CacheEntry& entry = FindOrCheck(region, hash);
   GeneratorKind kind = entry.cost.kind;
   if (entry.is_built || !entry.cost.HasKernel()) return entry.cost.HasKernel();
   // Elementwise loops over a single domain, and single instructions, are always supported.
@@ -160,9 +160,9 @@ bool RegionCosts::HasKernel(const FusedRegion& region, uint64_t hash) {
   if (simple) return true;
   bool contracts = kind == GeneratorKind::kContract;
   if ((kind == GeneratorKind::kRows || contracts) && !machine_.is_gpu()) {
-    auto [check, is_new] = shape_checks_.try_emplace(hash);
-    if (is_new) check->second = contracts ? AcceptsContract(region, machine_) : AcceptsRows(region);
-    if (check->second != Accepts::kUnknown) return check->second == Accepts::kYes;
+    if (!entry.accepts)
+      entry.accepts = contracts ? AcceptsContract(region, machine_) : AcceptsRows(region);
+    if (entry.accepts != Accepts::kUnknown) return entry.accepts == Accepts::kYes;
   }
   return FindOrBuild(region, hash).cost.HasKernel();
 }

@@ -86,6 +86,9 @@ class RegionCosts {
     // The kernel, if it has been built but its cost has not been computed yet; ModeledCostOf()
     // computes the cost and discards it.
     std::optional<BuiltKernel> not_yet_costed;
+    // Row reductions and contractions on a CPU: whether the generator accepts the shapes. Set when
+    // it is first needed.
+    std::optional<Accepts> accepts;
   };
   bool HasKernel(const FusedRegion& region, uint64_t hash);
   // Checks the shapes on the first request.
@@ -99,8 +102,6 @@ class RegionCosts {
   ChainSlices chain_slices_;
   std::unordered_map<uint64_t, CacheEntry> modeled_;
   std::unordered_map<uint64_t, double> estimates_;
-  // Answers of the shape checks for row reductions and contractions: yes, no or inconclusive.
-  std::unordered_map<uint64_t, Accepts> shape_checks_;
   size_t kernels_built_ = 0, build_effort_ = 0;
 };
 

@@ -155,8 +155,7 @@ std::optional<size_t> OverwrittenBy(const std::vector<WholeLoopTileDot>& dots, s
 
 }  // namespace
 
-WholeLoopTileDots TileDotsOf(const WholeLoopRegion& region, const Machine& machine,
-                             const WholeLoopTileShape& shape) {
+WholeLoopTileDots TileDotsOf(const WholeLoopRegion& region, const Machine& machine) {
   WholeLoopTileDots found;
   auto fail = [&](const std::string& why) { return WholeLoopTileDots{{}, why}; };
   const Computation& body = *region.loop.body;
@@ -178,19 +177,8 @@ WholeLoopTileDots TileDotsOf(const WholeLoopRegion& region, const Machine& machi
       return fail("a dot does not accumulate in f32");
     dot.is_narrow =
         !dot.tf32 && dot.type == ScalarType::kF32 && product->results <= kMostNarrowResults;
-    dot.depth = RoundUp(product->terms, MatrixMultiply::DepthUnit(dot.type));
-    // A warp multiplies one fragment or pairs of them.
-    int64_t columns = CeilDiv(product->results, shape.column_warps);
-    dot.warp_columns = columns <= kFragmentColumns
-                           ? kFragmentColumns
-                           : std::min(RoundUp(columns, kFragmentPairColumns),
-                                      kMaxThreadSums * kWarpSize / shape.warp_points);
-    dot.pass_columns = dot.warp_columns * shape.column_warps;
-    dot.columns = RoundUp(product->results, dot.pass_columns);
-    if (dot.is_narrow) {
-      dot.depth = product->terms;
-      dot.columns = product->results;
-    }
+    dot.depth = dot.is_narrow ? product->terms
+                              : RoundUp(product->terms, MatrixMultiply::DepthUnit(dot.type));
     found.dots.push_back(dot);
   }
   if (found.dots.empty()) return fail("it contains no dot that is not unrolled");
@@ -199,6 +187,20 @@ WholeLoopTileDots TileDotsOf(const WholeLoopRegion& region, const Machine& machi
   for (size_t i = 0; i < found.dots.size(); ++i)
     found.dots[i].overwrites = OverwrittenBy(found.dots, i);
   return found;
+}
+
+void SetColumns(std::vector<WholeLoopTileDot>& dots, const WholeLoopTileShape& shape) {
+  for (WholeLoopTileDot& dot : dots) {
+    int64_t results = dot.product.results;
+    // A warp multiplies one fragment or pairs of them.
+    int64_t columns = CeilDiv(results, shape.column_warps);
+    dot.warp_columns = columns <= kFragmentColumns
+                           ? kFragmentColumns
+                           : std::min(RoundUp(columns, kFragmentPairColumns),
+                                      kMaxThreadSums * kWarpSize / shape.warp_points);
+    dot.pass_columns = dot.warp_columns * shape.column_warps;
+    dot.columns = dot.is_narrow ? results : RoundUp(results, dot.pass_columns);
+  }
 }
 
 int64_t SharedBytesOf(const std::vector<WholeLoopTileDot>& dots, const WholeLoopTileShape& shape) {

@@ -59,7 +59,7 @@ struct WholeLoopTileDot {
 
 class WholeLoopTiles {
  public:
-  // The loop must have a list of TileDotsOf.
+  // `dots`: from TileDotsOf and SetColumns.
   WholeLoopTiles(KernelBuilder& b, std::vector<WholeLoopTileDot> dots,
                  const WholeLoopTileShape& shape);
 
@@ -93,14 +93,15 @@ class WholeLoopTiles {
   std::unordered_map<uint32_t, const WholeLoopTileDot*> stored_;
 };
 
-// The dots of a loop for tiles of this shape, in the order in which they are computed; or why one
-// of them cannot be multiplied in tiles.
+// The dots of a loop, without columns, in the order in which they are computed; or why one of them
+// cannot be multiplied in tiles.
 struct WholeLoopTileDots {
   std::vector<WholeLoopTileDot> dots;
   std::string why_not;
 };
-WholeLoopTileDots TileDotsOf(const WholeLoopRegion& region, const Machine& machine,
-                             const WholeLoopTileShape& shape);
+WholeLoopTileDots TileDotsOf(const WholeLoopRegion& region, const Machine& machine);
+// Sets the columns for tiles of this shape.
+void SetColumns(std::vector<WholeLoopTileDot>& dots, const WholeLoopTileShape& shape);
 // Bytes of shared memory of a block.
 int64_t SharedBytesOf(const std::vector<WholeLoopTileDot>& dots, const WholeLoopTileShape& shape);
 

@@ -1,10 +1,15 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "ir/ir.h"
 
 namespace tokamak {
+
+inline bool AreAllDefault(const std::vector<Precision>& precision) {
+  return std::ranges::all_of(precision, [](Precision one) { return one == Precision::kDefault; });
+}
 
 // Whether a dot of f32 may round its factors to TF32 (11 significant bits), or multiply them in
 // another way that is at least as precise: at default precision, as XLA does on GPUs, or with an
@@ -13,8 +18,7 @@ inline bool AllowsTf32(const DotAttrs& attrs) {
   if (attrs.algorithm)
     return attrs.algorithm->lhs_type == "tf32" && attrs.algorithm->rhs_type == "tf32" &&
            attrs.algorithm->primitive_operations == 1;
-  return std::ranges::all_of(attrs.precision,
-                             [](Precision precision) { return precision == Precision::kDefault; });
+  return AreAllDefault(attrs.precision);
 }
 
 // Whether the sums of a dot of f8 may keep 14 significant bits over at most 128 products, as those
@@ -24,8 +28,7 @@ inline bool AllowsFloat8Sums(const DotAttrs& attrs) {
     return attrs.algorithm->lhs_type.starts_with("f8") &&
            attrs.algorithm->rhs_type.starts_with("f8") &&
            attrs.algorithm->primitive_operations == 1;
-  return std::ranges::all_of(attrs.precision,
-                             [](Precision precision) { return precision == Precision::kDefault; });
+  return AreAllDefault(attrs.precision);
 }
 
 // Whether tensor cores may multiply the elements of both operands as they are, in 8 bits: integers,

@@ -28,9 +28,6 @@ int64_t Convolution::WCount() const {
 int64_t Convolution::YCount() const {
   return batch * outputs * Count(space, &Space::y);
 }
-double Convolution::Multiplications() const {
-  return static_cast<double>(YCount()) * static_cast<double>(WCount() / outputs);
-}
 
 std::string ToString(const Convolution& c) {
   constexpr const char* kTypes[] = {"f32", "bf16", "f16"};

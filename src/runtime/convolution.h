@@ -31,11 +31,10 @@ struct Convolution {
   std::vector<Space> space = {};
   bool operator==(const Convolution&) const = default;
 
-  // Element counts of the three arrays, and the number of multiplications.
+  // Element counts of the three arrays.
   int64_t XCount() const;
   int64_t WCount() const;
   int64_t YCount() const;
-  double Multiplications() const;
 };
 
 // "f32 forward 32 x 56x56 x 64, 3x3 to 56x56 x 64"

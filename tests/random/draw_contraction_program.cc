@@ -274,12 +274,6 @@ Instr* DrawFactor(ProgramBuilder& builder, const Shape& shape) {
 
 // ---- dots
 
-std::vector<Precision> DrawPrecision(Random& random) {
-  if (random.Percent(70)) return {};
-  Precision precision = random.Pick({Precision::kHigh, Precision::kHighest});
-  return {precision, precision};
-}
-
 Instr* PutDot(ProgramBuilder& builder, Instr* x, Instr* y, const DotAttrs& attrs) {
   if (x == nullptr || y == nullptr) return nullptr;
   Type type = x->shape().type();
@@ -303,7 +297,7 @@ Instr* DrawGeneralDot(ProgramBuilder& builder, Instr** lhs) {
   Dims depth = DrawDims(random, extents.k);
   DotSide x = Arranged(random, batch, rows, depth), y = Arranged(random, batch, columns, depth);
   DotAttrs attrs;
-  attrs.precision = DrawPrecision(random);
+  attrs.precision = DrawPrecision(random, 70);
   Dims order = builder.Permutation(static_cast<int64_t>(depth.size()));
   if (random.Percent(70)) std::sort(order.begin(), order.end());
   for (int64_t i : order) {
@@ -452,6 +446,12 @@ void AddResults(ProgramBuilder& builder, Instr* dot, std::vector<Instr*>& result
 }
 
 }  // namespace
+
+std::vector<Precision> DrawPrecision(Random& random, int default_percent) {
+  if (random.Percent(default_percent)) return {};
+  Precision precision = random.Pick({Precision::kHigh, Precision::kHighest});
+  return {precision, precision};
+}
 
 Instr* DrawContractions(ProgramBuilder& builder) {
   Random& random = builder.random();

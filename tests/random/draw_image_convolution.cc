@@ -70,12 +70,6 @@ void Relabel(const Dims& order, std::initializer_list<int64_t*> labels, Dims& sp
   for (int64_t& d : spatial) d = PositionIn(order, d);
 }
 
-std::vector<Precision> DrawImagePrecision(Random& random) {
-  if (random.Percent(80)) return {};
-  Precision precision = random.Pick({Precision::kHigh, Precision::kHighest});
-  return {precision, precision};
-}
-
 }  // namespace
 
 // Null if it would be too large.
@@ -98,7 +92,7 @@ Instr* DrawImageConvolution(ProgramBuilder& builder) {
   bool transposed = !is_filter && random.Percent(40);  // the filter of the input's gradient
   bool is_large = random.Percent(40);
   ConvolutionAttrs attrs;
-  attrs.precision = DrawImagePrecision(random);
+  attrs.precision = DrawPrecision(random, 80);
   Dims image{batch}, filter;
   if (is_filter) filter.push_back(batch);
   int64_t products = batch * features * outputs;

@@ -148,6 +148,8 @@ std::span<const Drawer> HostDrawers();
 
 // A convolution of images, with types and sizes for tensor cores; null if it would be too large.
 Instr* DrawImageConvolution(ProgramBuilder& builder);
+// Of both operands; `default_percent`: how often it is the default.
+std::vector<Precision> DrawPrecision(Random& random, int default_percent);
 // A program of contractions, and of what generators fuse with them. Returns the result.
 Instr* DrawContractions(ProgramBuilder& builder);
 // Adds about `instrs` instructions with randomly chosen drawers.

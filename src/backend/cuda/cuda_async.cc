@@ -102,7 +102,7 @@ __device__ __forceinline__ unsigned long long Descriptor(unsigned low) {
 
 )";
 
-// Bytes of the depth that one wgmma multiplies, and of a row of a panel.
+// Bytes of the depth that one wgmma multiplies.
 constexpr int64_t kWgmmaDepthBytes = 32;
 
 std::string_view WgmmaTypeOf(const WarpgroupMultiply& multiply, size_t operand) {

@@ -1,19 +1,14 @@
 #include "driver/compile/precision.h"
 
-#include <algorithm>
+#include "ir/dot_precision.h"
 
 namespace tokamak {
 namespace {
 
-bool IsDefault(const std::vector<Precision>& precision) {
-  return std::all_of(precision.begin(), precision.end(),
-                     [](Precision one) { return one == Precision::kDefault; });
-}
-
 template <typename AttrsOfOp>
 void Ask(Instr& instr) {
   AttrsOfOp attrs = instr.attrs<AttrsOfOp>();
-  if (!IsDefault(attrs.precision)) return;
+  if (!AreAllDefault(attrs.precision)) return;
   attrs.precision = {Precision::kHighest, Precision::kHighest};
   instr.set_attrs(std::move(attrs));
 }

@@ -378,7 +378,7 @@ Totals TotalsOf(const std::vector<StepReport>& steps, std::optional<Phase> phase
                                                  : totals.kernels;
     ++count;
     totals.bytes += step.runs() * (step.reads + step.writes);
-    totals.us += static_cast<double>(step.runs()) * step.predicted_us.value_or(0);
+    totals.us += step.us();
     if (step.measured_us)
       totals.measured_us =
           totals.measured_us.value_or(0) + static_cast<double>(step.runs()) * *step.measured_us;

@@ -56,6 +56,8 @@ struct StepReport {
 
   // Runs per call of the program; 1 if data-dependent.
   int64_t runs() const { return calls.value_or(1); }
+  // Predicted microseconds of all runs.
+  double us() const { return static_cast<double>(runs()) * predicted_us.value_or(0); }
 };
 
 // Sums over steps, weighted by their number of runs. Data-dependent steps count once.

@@ -14,10 +14,6 @@ ByHash StepsByHash(const CompileReport& report) {
   return steps;
 }
 
-double MicrosOf(const StepReport& step) {
-  return static_cast<double>(step.runs()) * step.predicted_us.value_or(0);
-}
-
 // Steps that `own` has more often than `other`, most expensive first.
 std::vector<StepDiff> Only(const ByHash& own, const ByHash& other) {
   std::vector<StepDiff> only;
@@ -26,7 +22,7 @@ std::vector<StepDiff> Only(const ByHash& own, const ByHash& other) {
     size_t matched = found == other.end() ? 0 : std::min(steps.size(), found->second.size());
     if (matched == steps.size()) continue;
     StepDiff diff{steps[matched], static_cast<int64_t>(steps.size() - matched), 0};
-    for (size_t i = matched; i < steps.size(); ++i) diff.us += MicrosOf(*steps[i]);
+    for (size_t i = matched; i < steps.size(); ++i) diff.us += steps[i]->us();
     only.push_back(diff);
   }
   std::sort(only.begin(), only.end(), [](const StepDiff& x, const StepDiff& y) {

@@ -18,11 +18,8 @@ constexpr size_t kMaxFormBytes = 2 << 20;
 nlohmann::json KernelFormsOf(const CompileReport& report) {
   std::vector<size_t> order(report.steps.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  auto us = [&](size_t step) {
-    return report.steps[step].predicted_us.value_or(0) *
-           static_cast<double>(report.steps[step].runs());
-  };
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return us(a) > us(b); });
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [&](size_t step) { return report.steps[step].us(); });
   nlohmann::json forms = nlohmann::json::object();
   std::map<uint64_t, size_t> first;  // step of each code
   size_t bytes = 0;

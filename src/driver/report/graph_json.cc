@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <nlohmann/json.hpp>
 
@@ -39,7 +40,7 @@ class GraphBuilder {
   }
 
   void AddComputation(const Computation& computation, const Instr* caller) {
-    if (!seen_.try_emplace(&computation, computations_.size()).second) return;
+    if (!seen_.insert(&computation).second) return;
     size_t number = computations_.size();
     computations_.push_back({{"name", computation.name()},
                              {"caller", caller == nullptr ? json(nullptr) : json(IdOf(*caller))}});
@@ -121,8 +122,7 @@ class GraphBuilder {
     steps_.push_back({{"instrs", IdsOf(members)},
                       {"parts", std::move(parts)},
                       {"lines", std::move(lines)},
-                      {"made", IdsOf(step.made)},
-                      {"read", IdsOf(step.read)}});
+                      {"made", IdsOf(step.made)}});
   }
 
   // The part of a step's time on memory that these bytes take.
@@ -158,7 +158,7 @@ class GraphBuilder {
 
   const CompileReport& report_;
   StoredValues stored_;
-  std::unordered_map<const Computation*, size_t> seen_;
+  std::unordered_set<const Computation*> seen_;
   std::unordered_map<const Instr*, size_t> ids_;
   std::unordered_map<std::string, size_t> line_ids_;
   std::vector<const Instr*> order_;

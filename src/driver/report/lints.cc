@@ -44,10 +44,6 @@ std::string LineOf(const Instr& instr) {
   return "";
 }
 
-double LintMicrosOf(const StepReport& step) {
-  return static_cast<double>(step.runs()) * step.predicted_us.value_or(0);
-}
-
 // The part of a step's time spent on this many of its bytes.
 double MemoryMicrosOf(const StepReport& step, int64_t bytes) {
   double moved = std::max<double>(1, static_cast<double>(step.reads + step.writes));
@@ -93,7 +89,7 @@ bool AreSame(const std::vector<const Instr*>& instrs) {
 class Linter {
  public:
   Linter(const Module& module, const CompileReport& report) : module_(module), report_(report) {
-    for (const StepReport& step : report.steps) unclaimed_.push_back(LintMicrosOf(step));
+    for (const StepReport& step : report.steps) unclaimed_.push_back(step.us());
     lints_.call_us = report.totals.us;
   }
 

@@ -20,7 +20,7 @@ using nlohmann::json;
 
 class LiveRanges {
  public:
-  explicit LiveRanges(const CompileReport& report) : report_(report), program_(report.program()) {
+  explicit LiveRanges(const CompileReport& report) : program_(report.program()) {
     for (size_t i = 0; i < report.steps.size(); ++i)
       if (report.steps[i].step != nullptr) numbers_[report.steps[i].step] = i;
   }
@@ -150,7 +150,6 @@ class LiveRanges {
     return live_.erase(at);
   }
 
-  const CompileReport& report_;
   const LoweredProgram& program_;
   std::unordered_map<const RunStep*, size_t> numbers_;
   Lives live_;

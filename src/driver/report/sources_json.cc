@@ -65,7 +65,9 @@ json SourcesOf(const json& lines, const std::string& program_file) {
     std::ifstream stream = Opened(file, program_file);
     json shown = json::array();
     std::string text;
-    for (int64_t number = 1; count < kMaxSourceLines && std::getline(stream, text); ++number) {
+    int64_t last = *numbers.rbegin();
+    for (int64_t number = 1;
+         number <= last && count < kMaxSourceLines && std::getline(stream, text); ++number) {
       if (!numbers.contains(number)) continue;
       if (text.size() > kMaxLineBytes) text = text.substr(0, kMaxLineBytes) + " ...";
       shown.push_back({number, text});

@@ -13,10 +13,10 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 // Of a fragment of accumulators (PTX ISA; AccumulatorPosition): columns, adjacent columns of a
-// thread, rows of a thread, rows between them, accumulators of a thread, threads of a row.
+// thread, rows of a thread, rows between them, accumulators of a thread.
 constexpr int64_t kFragment = MatrixMultiply::kFragmentColumns, kPair = 2, kHalfFragments = 2,
                   kHalfRows = MatrixMultiply::kFragmentRows / kHalfFragments,
-                  kOfFragment = kPair * kHalfFragments, kQuad = 4;
+                  kOfFragment = kPair * kHalfFragments;
 
 }  // namespace
 

@@ -10,8 +10,6 @@ constexpr Bits kExponentMask = 0x7f800000;
 constexpr int64_t kLargestExponent = 14;
 // Exponent of the largest scale. Chosen: its inverse is no subnormal.
 constexpr int64_t kMostScale = 126;
-// Threads that share a row (PTX ISA; AccumulatorPosition).
-constexpr int64_t kRowThreads = 4;
 
 constexpr Bits PowerBits(int64_t exponent) {
   return static_cast<Bits>(exponent + kExponentBias) << kFractionBits;
@@ -53,7 +51,7 @@ void ChainScales::Add(size_t second, Scalar half, Scalar weight) {
 // The exponents of the largest weight and of its scale have a constant sum.
 Scalar ChainScales::Update(size_t second, Scalar half) {
   Scalar largest = b_.Read(largest_[second], half), before = Scale(second, half);
-  for (int64_t lane = 1; lane < kRowThreads; lane *= 2)
+  for (int64_t lane = 1; lane < kQuad; lane *= 2)
     largest = GreaterOf(largest, b_.Shuffle(largest, b_.Index(lane)));
   Scalar exponent = largest.BitsAs(ScalarType::kU32) & BitsOf(b_, kExponentMask);
   constexpr Bits kSum = PowerBits(kLargestExponent) + PowerBits(0);

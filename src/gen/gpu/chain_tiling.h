@@ -27,6 +27,9 @@
 
 namespace tokamak::gpu {
 
+// Threads of a row of a fragment of accumulators (PTX ISA; AccumulatorPosition).
+inline constexpr int64_t kQuad = 4;
+
 // A value of rows or of columns that elements between the dots are computed from.
 struct ChainVector {
   const Instr* value = nullptr;

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "cost/rates.h"
-#include "cost/units.h"
 #include "gen/contract.h"
 #include "gen/dot_operand.h"
 
@@ -21,11 +20,11 @@ constexpr double kMaxCopiedTime = 0.95;
 constexpr double kLibraryAcross = 1.5;
 
 // Microseconds of storing the operand with elements of this many bytes.
-double CopyUs(const Instr& operand, int64_t element_bytes, const Machine& machine) {
+double StoreCopyUs(const Instr& operand, int64_t element_bytes, const Machine& machine) {
   const Rates& rates = RatesOf(machine);
   auto bytes = static_cast<double>(operand.shape().ByteSize() +
                                    operand.shape().ElementCount() * element_bytes);
-  return bytes / BandwidthAt(rates.all, bytes).copy / kNsPerUs + rates.graph_gap_us;
+  return CopyUs(bytes, rates) + rates.graph_gap_us;
 }
 
 // Microseconds of reading both operands and storing the results. The multiplies hide it in part.
@@ -33,7 +32,7 @@ double MemoryUs(const Instr& dot, const Machine& machine) {
   auto bytes = static_cast<double>(dot.shape().ByteSize());
   for (const Instr* operand : dot.operands())
     bytes += static_cast<double>(operand->shape().ByteSize());
-  return bytes / BandwidthAt(RatesOf(machine).all, bytes).copy / kNsPerUs;
+  return CopyUs(bytes, RatesOf(machine));
 }
 
 // Whether the free and the contracted dimensions of an operand are each one dimension in memory.
@@ -47,10 +46,9 @@ bool IsMatrix(const DotOperand& side) {
 
 bool ChooseKMajorCopies(const Instr& dot, const Machine& machine, KMajorCopies& choice) {
   if (!machine.async_multiply) return false;
-  std::optional<TensorForm> form = KMajorFormOf(dot, machine);
-  std::vector<TensorForm> forms = form ? std::vector{*form} : FormsOf(dot, machine);
+  std::vector<TensorForm> forms = FormsOf(dot, machine);
   if (forms.empty() || forms[0].Products() > 1) return false;
-  form = forms[0];
+  const TensorForm& form = forms[0];
   DotDimensions dot_dims(dot);
   TensorDot tensor{dot, dot_dims, {true, true}};
   for (size_t i : {0, 1}) {
@@ -66,31 +64,31 @@ bool ChooseKMajorCopies(const Instr& dot, const Machine& machine, KMajorCopies& 
     DotOperand side(dot, dot_dims, i);
     lanes[i] = ProducerLanes(side, tiling.form, i);
     // A library needs a copy of what is no matrix.
-    if (!IsMatrix(side)) library_copies_us += CopyUs(*side.instr, form->bytes(), machine);
+    if (!IsMatrix(side)) library_copies_us += StoreCopyUs(*side.instr, form.bytes(), machine);
   }
   auto is_across = [&](size_t i) {
     const TensorOperand& operand = i == 0 ? tiling.lhs : tiling.rhs;
-    return form->IsKMajorOnly() && operand.IsBulk() &&
-           (!operand.is_k_major || operand.stored != form->types[i]);
+    return form.IsKMajorOnly() && operand.IsBulk() &&
+           (!operand.is_k_major || operand.stored != form.types[i]);
   };
   // Whether the bulk copy engine cannot address the operand as it is in memory.
   auto is_copied = [&](size_t i) {
     return is_across(i) || !(i == 0 ? tiling.lhs : tiling.rhs).IsBulk();
   };
-  if (!form->IsKMajorOnly() && !is_copied(0) && !is_copied(1)) return false;
+  if (!form.IsKMajorOnly() && !is_copied(0) && !is_copied(1)) return false;
   double memory_us = MemoryUs(dot, machine);
-  choice = {.form = *form};
+  choice = {.form = form};
   choice.before_us = choice.after_us =
       std::hypot(TensorTime(tiling, dot_dims, machine, lanes), memory_us);
-  double laid_us = TensorTime(KMajorTiling(tiling, *form, {true, true}), dot_dims, machine);
+  double laid_us = TensorTime(KMajorTiling(tiling, form, {true, true}), dot_dims, machine);
   // The choice between a library and 16-bit factors is made elsewhere (PrefersTensorContract).
   choice.library_us =
-      form->IsKMajorOnly()
+      form.IsKMajorOnly()
           ? std::hypot(laid_us * (is_across(0) && is_across(1) ? kLibraryAcross : 1), memory_us) +
                 library_copies_us
           : std::numeric_limits<double>::infinity();
   // Rows of the copies are aligned for the bulk copy engine.
-  int64_t aligned = TileCopy::kAlignment / form->bytes();
+  int64_t aligned = TileCopy::kAlignment / form.bytes();
   if (dot_dims.k % aligned != 0) return true;
   // Small kernels can share a launch, unless one waits for the array of the other.
   double most =
@@ -100,9 +98,9 @@ bool ChooseKMajorCopies(const Instr& dot, const Machine& machine, KMajorCopies& 
     if ((copies[0] && !is_copied(0)) || (copies[1] && !is_copied(1))) continue;
     std::array<int64_t, 2> others{copies[0] ? 0 : lanes[0], copies[1] ? 0 : lanes[1]};
     double us = std::hypot(
-        TensorTime(KMajorTiling(tiling, *form, copies), dot_dims, machine, others), memory_us);
+        TensorTime(KMajorTiling(tiling, form, copies), dot_dims, machine, others), memory_us);
     for (size_t i : {0, 1})
-      if (copies[i]) us += CopyUs(*dot.operand(i), form->bytes(), machine);
+      if (copies[i]) us += StoreCopyUs(*dot.operand(i), form.bytes(), machine);
     if (us >= std::min(choice.after_us, most)) continue;
     choice.after_us = us;
     choice.copies = copies;

@@ -23,15 +23,14 @@ constexpr WholeLoopTileShape kTileShapes[] = {
     {.row_warps = 1, .column_warps = 8, .warp_points = 16},
 };
 
-BuildOutcome BuildTiles(const WholeLoopRegion& region, const Machine& machine,
+BuildOutcome BuildTiles(const WholeLoopRegion& region, std::vector<WholeLoopTileDot> dots,
                         const WholeLoopTileShape& shape, const std::string& name) {
-  WholeLoopTileDots found = TileDotsOf(region, machine, shape);
-  if (!found.why_not.empty()) return {std::nullopt, found.why_not};
-  if (SharedBytesOf(found.dots, shape) > kMaxSharedBytes)
+  SetColumns(dots, shape);
+  if (SharedBytesOf(dots, shape) > kMaxSharedBytes)
     return {std::nullopt, "its matrices exceed shared memory"};
   KernelBuilder b(name, Dialect::kGpu);
   WholeLoopKernel kernel(b, region);
-  WholeLoopTiles tiles(b, std::move(found.dots), shape);
+  WholeLoopTiles tiles(b, std::move(dots), shape);
   int64_t count = region.independence.Points(), points = shape.Points();
   int64_t grid = CeilDiv(count, points), row_threads = shape.column_warps * kWarpSize;
   b.For("block", LoopRole::kGrid, b.Index(grid), [&](Scalar g) {
@@ -59,10 +58,12 @@ BuildOutcome BuildTiles(const WholeLoopRegion& region, const Machine& machine,
 
 BuildOutcome BuildTiledWholeLoop(const WholeLoopRegion& region, const Machine& machine,
                                  const std::string& name) {
+  WholeLoopTileDots found = TileDotsOf(region, machine);
+  if (!found.why_not.empty()) return {std::nullopt, found.why_not};
   BuildOutcome best{std::nullopt, ""};
   double least = 0;
   for (const WholeLoopTileShape& shape : kTileShapes) {
-    BuildOutcome outcome = BuildTiles(region, machine, shape, name);
+    BuildOutcome outcome = BuildTiles(region, found.dots, shape, name);
     if (!outcome.built) {
       if (!best.built) best.why_not = outcome.why_not;
       continue;

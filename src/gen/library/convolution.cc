@@ -6,6 +6,7 @@
 #include "cost/panel_rates.h"
 #include "gen/library/dot.h"
 #include "gen/region.h"
+#include "ir/dot_precision.h"
 #include "support/ceil_div.h"
 
 namespace tokamak {
@@ -41,9 +42,7 @@ class ConvolutionReader {
   std::optional<LibraryConvolution> Read() {
     if (!IsFit()) return std::nullopt;
     read_.type = output_.type();
-    read_.tf32 =
-        read_.type == ElementType::kF32 &&
-        std::ranges::all_of(attrs_.precision, [](Precision p) { return p == Precision::kDefault; });
+    read_.tf32 = read_.type == ElementType::kF32 && AreAllDefault(attrs_.precision);
     read_.space.resize(attrs_.window.size());
     bool fits = HasBaseDilation() ? ReadBackwardData()
                 : IsFilter()      ? ReadBackwardFilter()

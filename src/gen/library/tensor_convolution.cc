@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "cost/rates.h"
-#include "cost/units.h"
 #include "gen/gpu/tensor_tiling.h"
 #include "gen/library/convolution.h"
 #include "gen/library/dot.h"
@@ -23,10 +22,10 @@ using ConvSpace = LibraryConvolution::SpatialDim;
 class TensorConvolutionChoice {
  public:
   TensorConvolutionChoice(const LibraryConvolution& c, const Machine& machine)
-      : c_(c), machine_(machine), is_filter_(c.form == ConvForm::kBackwardFilter) {
-    form_ = gpu::FormOf(StorageType(c.type));
-    form_.tf32 = c.type == ElementType::kF32;
-  }
+      : c_(c),
+        machine_(machine),
+        is_filter_(c.form == ConvForm::kBackwardFilter),
+        form_(gpu::FormOf(StorageType(c.type))) {}
 
   // `is_laid_out`: for the library, which else needs the filter, or its gradient, in another
   // layout.
@@ -174,7 +173,7 @@ class TensorConvolutionChoice {
     double multiplies =
         gpu::TensorTime(tiling, {.batch = choice.slices, .n = c_.outputs, .k = Depth()}, machine_);
     Work memory = WorkOf(c_, machine_);
-    double us = std::hypot(multiplies, CopyUs(memory.reads + memory.writes));
+    double us = std::hypot(multiplies, CopyUs(memory.reads + memory.writes, RatesOf(machine_)));
     if (choice.slices == 1) return us;
     // The sums are stored in f32 and read again.
     double sums = static_cast<double>(choice.slices) * FilterBytes() * sizeof(float) /
@@ -186,10 +185,9 @@ class TensorConvolutionChoice {
     return static_cast<double>(c_.Count(&ConvSpace::w) * c_.inputs * c_.outputs * BytesOf(c_.type));
   }
   // Microseconds of a kernel that moves so many bytes.
-  double StoredUs(double bytes) const { return CopyUs(bytes) + RatesOf(machine_).graph_gap_us; }
-
-  double CopyUs(double bytes) const {
-    return bytes / BandwidthAt(RatesOf(machine_).all, bytes).copy / kNsPerUs;
+  double StoredUs(double bytes) const {
+    const Rates& rates = RatesOf(machine_);
+    return CopyUs(bytes, rates) + rates.graph_gap_us;
   }
 
   const LibraryConvolution& c_;
@@ -210,7 +208,7 @@ bool CopiesFilter(const Instr& conv, const LibraryConvolution& read) {
 
 }  // namespace
 
-TensorConvolution TensorConvolutionOf(const Instr& conv, const Machine& machine, bool has_library) {
+TensorConvolution TensorConvolutionOf(const Instr& conv, const Machine& machine) {
   if (!machine.is_gpu() || !machine.async_multiply || conv.op() != Op::kConvolution) return {};
   std::optional<LibraryConvolution> read = MatchConvolution(conv);
   if (!read || read->HasManyTaps() ||
@@ -219,11 +217,8 @@ TensorConvolution TensorConvolutionOf(const Instr& conv, const Machine& machine,
       read->Multiplications() < LibraryConvolution::kLeastWork ||
       PrefersKernelInLoop(conv, read->Multiplications()))
     return {};
-  TensorConvolution choice =
-      TensorConvolutionChoice(*read, machine)
-          .Choose(CopiesFilter(conv, *read), MatchLaidOutConvolution(conv).has_value());
-  if (has_library && choice.us > choice.library_us) choice.slices = 0;
-  return choice;
+  return TensorConvolutionChoice(*read, machine)
+      .Choose(CopiesFilter(conv, *read), MatchLaidOutConvolution(conv).has_value());
 }
 
 }  // namespace tokamak

@@ -12,14 +12,14 @@ namespace tokamak {
 // batch, or of the first dimension of its images. The input gradient of a strided convolution is
 // split into phases (split-dilated-convolutions), each of which is such a dot.
 struct TensorConvolution {
-  int64_t slices = 0;  // 0: it does not compute it, or the library is faster
+  int64_t slices = 0;  // 0: it does not compute it
   bool is_filter = false, cuts_space = false;
   bool has_phases = false;
   bool copies_filter = false;     // to have its input channels last
   double us = 0, library_us = 0;  // predicted microseconds, if it can compute it
+
+  bool BeatsLibrary() const { return slices > 0 && us <= library_us; }
 };
-// Without a library, whatever the times are.
-TensorConvolution TensorConvolutionOf(const Instr& conv, const Machine& machine,
-                                      bool has_library = true);
+TensorConvolution TensorConvolutionOf(const Instr& conv, const Machine& machine);
 
 }  // namespace tokamak

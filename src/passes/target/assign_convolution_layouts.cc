@@ -235,8 +235,7 @@ Result<Changed> AssignConvolutionLayouts(Module& module, PassContext& context) {
         instr = swapped;
         changed = true;
       }
-      TensorConvolution tensor = TensorConvolutionOf(*instr, context.machine());
-      if (tensor.slices > 0) {
+      if (TensorConvolutionOf(*instr, context.machine()).BeatsLibrary()) {
         context.Rejected("convolution.library", *instr, nullptr,
                          "a kernel of tensor cores is predicted to be faster");
         continue;

@@ -18,11 +18,11 @@
 //   dot over OH, OW, B/S  ->  [S, KH, KW, C, O]  ->  sum over S
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "gen/element.h"
+#include "gen/library/dot.h"
 #include "gen/library/tensor_convolution.h"
 #include "gen/region.h"
 #include "passes/passes.h"
@@ -448,14 +448,11 @@ class ConvolutionExpander {
 // kernels step through both at once. Rules keep the order of the sums that they replace.
 bool ContractInOrder(Instr& dot) {
   DotAttrs attrs = dot.attrs<DotAttrs>();
-  std::vector<std::pair<int64_t, int64_t>> both;
-  for (size_t i = 0; i < attrs.lhs_contracting.size(); ++i)
-    both.emplace_back(attrs.lhs_contracting[i], attrs.rhs_contracting[i]);
-  if (std::ranges::is_sorted(both) || !attrs.lhs_ragged.empty()) return false;
-  std::ranges::sort(both);
-  for (size_t i = 0; i < both.size(); ++i)
-    std::tie(attrs.lhs_contracting[i], attrs.rhs_contracting[i]) = both[i];
-  if (!std::ranges::is_sorted(attrs.rhs_contracting)) return false;
+  auto [left, right] = ContractingOrders(attrs).front();  // in order in lhs
+  if (left == attrs.lhs_contracting || !std::ranges::is_sorted(right) || !attrs.lhs_ragged.empty())
+    return false;
+  attrs.lhs_contracting = std::move(left);
+  attrs.rhs_contracting = std::move(right);
   dot.set_attrs(std::move(attrs));
   return true;
 }
@@ -476,15 +473,16 @@ Result<Changed> ExpandConvolutions(Module& module, PassContext& context) {
         context.Accepted("contraction.memory-order", *instr);
         changed = true;
       }
-      if (instr->op() != Op::kConvolution || IsLeftToLibrary(*instr, context.target)) continue;
-      TensorConvolution tensor = TensorConvolutionOf(*instr, context.machine(), false);
+      if (instr->op() != Op::kConvolution) continue;
+      TensorConvolution tensor = TensorConvolutionOf(*instr, context.machine());
+      if (IsLeftToLibrary(*instr, tensor, context.target)) continue;
       if (tensor.has_phases) tensor = {};
       ConvolutionExpander expander(*instr, tensor);
       if (!expander.IsFit()) continue;
       std::string slices = tensor.slices > 1 ? std::to_string(tensor.slices) + " slices" : "";
       if (tensor.slices == 0) {
         context.Accepted(expander.IsDirect() ? "convolution.as-sum" : "convolution.as-dot", *instr);
-      } else if (tensor.us <= tensor.library_us) {
+      } else if (tensor.BeatsLibrary()) {
         context.AcceptedByCost("convolution.tensor-cores", *instr, tensor.library_us, tensor.us,
                                slices);
       } else {  // without a library that computes it

@@ -7,10 +7,12 @@
 
 namespace tokamak {
 
-// Whether a convolution is kept because a library of the target computes it directly.
-inline bool IsLeftToLibrary(const Instr& conv, const PassTarget& target) {
+// Whether a convolution is kept because a library of the target computes it directly. `tensor`: its
+// TensorConvolutionOf.
+inline bool IsLeftToLibrary(const Instr& conv, const TensorConvolution& tensor,
+                            const PassTarget& target) {
   if (target.libraries == nullptr) return UsesConvolutionLibrary(conv, *target.machine);
-  if (target.kind != kGpu || TensorConvolutionOf(conv, *target.machine).slices > 0) return false;
+  if (target.kind != kGpu || tensor.BeatsLibrary()) return false;
   std::optional<LibraryConvolution> read = MatchLaidOutConvolution(conv);
   return read && PrefersConvolutionLibrary(*read, conv) && target.libraries->WhyNot(*read).empty();
 }

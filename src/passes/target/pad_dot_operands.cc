@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "cost/rates.h"
-#include "cost/units.h"
 #include "gen/contract.h"
 #include "gen/gpu/tensor_tiling.h"
 #include "gen/library/dot.h"
@@ -118,7 +117,7 @@ class OperandPadder {
         std::min(gpu::TensorTime(paddable.tiling, dot_dims, machine, paddable.padded_lanes),
                  paddable.split_us);
     for (size_t i : {0, 1})
-      if (paddable.pads[i]) after_us += CopyUs(*dot.operand(i));
+      if (paddable.pads[i]) after_us += StoreCopyUs(*dot.operand(i));
     // Small kernels can share a launch, unless one waits for the array of the other.
     if (after_us > kMaxPaddedTime * before_us || after_us + RatesOf(machine).wait_us > before_us) {
       context_.Rejected("contraction.pad-operand", dot, nullptr, "by cost");
@@ -138,14 +137,14 @@ class OperandPadder {
 
   // The share of one dot of the time of a copy: nothing if there is a padded array, or the kernel
   // that computes the operand can store it.
-  double CopyUs(const Instr& operand) {
+  double StoreCopyUs(const Instr& operand) {
     if (padded_.contains(&operand)) return 0;
     auto dots = static_cast<double>(dots_of_[&operand]);
     bool is_fusible = operand.info().Is(kElementwise) && operand.op() != Op::kConstant;
     if (is_fusible && operand.users().size() <= static_cast<size_t>(dots_of_[&operand])) return 0;
     const Rates& rates = RatesOf(context_.machine());
     double bytes = 2 * static_cast<double>(operand.shape().ByteSize());
-    return (bytes / BandwidthAt(rates.all, bytes).copy / kNsPerUs + rates.graph_gap_us) / dots;
+    return (CopyUs(bytes, rates) + rates.graph_gap_us) / dots;
   }
 
   // A slice of the padded operand. Each dot has one of its own, so that it can be part of the dot's

@@ -58,12 +58,6 @@ Dims WithoutUnits(Dims dims) {
   return dims;
 }
 
-bool HasSameElements(Dims x, Dims y) {
-  std::ranges::sort(x);
-  std::ranges::sort(y);
-  return x == y;
-}
-
 int MantissaBitsOf(const Instr& instr) {
   return FormatOf(instr.shape().type()).mantissa_bits;
 }
@@ -185,9 +179,11 @@ class SumOfDot {
     if (summed_.empty()) return false;
     factors_ = FactorsOf(terms_, summed_);
     for (const Factor& factor : factors_.all)
-      if (factor.how == Factor::How::kTimes && IsPlainDot(*factor.value.instr) && SetDot(factor))
-        for (const DotWith& other : DotsWith(OriginOf(*dot_->operand(columns_operand_))))
-          if (IsOther(other)) return true;
+      if (factor.how == Factor::How::kTimes && IsPlainDot(*factor.value.instr) && SetDot(factor)) {
+        const std::vector<DotWith> dots = DotsWith(OriginOf(*dot_->operand(columns_operand_)));
+        for (const DotWith& other : dots)
+          if (IsOther(other, dots)) return true;
+      }
     return false;
   }
   const Instr& dot() const { return *dot_; }
@@ -299,7 +295,7 @@ class SumOfDot {
     dot_ = factor.value.instr;
     dot_along_ = factor.value.along;
     Dims all = WithoutUnits(AlongItself(terms_).along);
-    if (!HasSameElements(WithoutUnits(dot_along_), all)) return false;
+    if (!std::ranges::is_permutation(WithoutUnits(dot_along_), all)) return false;
     DotDimensions dims(*dot_);
     auto along_of_free = [&](size_t operand) {
       size_t first = dims.attrs.lhs_batch.size() + (operand == 0 ? 0 : dims.lhs_free.size());
@@ -307,8 +303,8 @@ class SumOfDot {
       auto begin = dot_along_.begin() + static_cast<int64_t>(first);
       return WithoutUnits({begin, begin + static_cast<int64_t>(count)});
     };
-    columns_operand_ = HasSameElements(along_of_free(0), summed_) ? 0 : 1;
-    if (!HasSameElements(along_of_free(columns_operand_), summed_)) return false;
+    columns_operand_ = std::ranges::is_permutation(along_of_free(0), summed_) ? 0 : 1;
+    if (!std::ranges::is_permutation(along_of_free(columns_operand_), summed_)) return false;
     rows_along_ = OperandAlong(1 - columns_operand_);
     contracted_.clear();
     for (int64_t dim : rows_along_)
@@ -319,11 +315,12 @@ class SumOfDot {
     return !contracted_.empty() && dims.k <= terms;
   }
 
-  // Whether a dot multiplies the same array with the other factors of the terms.
-  bool IsOther(const DotWith& found) {
+  // Whether a dot multiplies the same array with the other factors of the terms. `dots`: all dots
+  // with the array.
+  bool IsOther(const DotWith& found, const std::vector<DotWith>& dots) {
     if (found.dot == dot_) return false;
     other_ = found.dot;
-    Dims along = OtherAlong(found);
+    Dims along = OtherAlong(found, dots);
     other_weights_ = other_->operand(1 - found.operand);
     return !along.empty() && HasWeights(*other_weights_, found, along) && IsAsPrecise() &&
            !MayDependOn(*other_, reduce_, positions_);
@@ -331,12 +328,12 @@ class SumOfDot {
 
   // For the dimensions of the other dot (DotDimsOf), those of the array that both multiply; others
   // are kUnitDim. Empty if it does not contract what is summed.
-  Dims OtherAlong(const DotWith& found) const {
+  Dims OtherAlong(const DotWith& found, const std::vector<DotWith>& dots) const {
     const Instr& columns = *dot_->operand(columns_operand_);
     const Instr& array = OriginOf(columns);
     Dims of_columns = OperandAlong(columns_operand_),
          of_array(static_cast<size_t>(array.shape().rank()), kUnitDim);
-    for (const DotWith& own : DotsWith(array)) {
+    for (const DotWith& own : dots) {
       if (own.dot != dot_ || own.operand != columns_operand_) continue;
       for (size_t d = 0; d < own.along.size(); ++d)
         if (own.along[d] >= 0) of_array[static_cast<size_t>(own.along[d])] = of_columns[d];
@@ -349,7 +346,7 @@ class SumOfDot {
       if (found.along[d] >= 0)
         along[static_cast<size_t>(dims[d])] = of_array[static_cast<size_t>(found.along[d])];
     auto results = along.begin() + other_->shape().rank();
-    if (!HasSameElements(WithoutUnits({results, along.end()}), summed_)) return {};
+    if (!std::ranges::is_permutation(WithoutUnits({results, along.end()}), summed_)) return {};
     return along;
   }
 
@@ -371,7 +368,7 @@ class SumOfDot {
     Dims all = WithoutUnits(AlongItself(terms_).along);
     std::erase_if(all, [&](int64_t dim) { return Contains(summed_, dim); });
     all.insert(all.end(), contracted_.begin(), contracted_.end());
-    if (!HasSameElements(WithoutUnits(along), all)) return false;
+    if (!std::ranges::is_permutation(WithoutUnits(along), all)) return false;
     other_along_ = std::move(along);
     is_negative_ = factors_.is_negative != weights_.is_negative;
     return SetRowFactors(contracted, to);

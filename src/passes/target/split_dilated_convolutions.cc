@@ -146,7 +146,9 @@ Result<Changed> SplitDilatedConvolutions(Module& module, PassContext& context) {
   return EditComputations(module, [&](Computation& computation) {
     bool changed = false;
     for (Instr* instr : computation.Instrs()) {
-      if (instr->op() != Op::kConvolution || IsLeftToLibrary(*instr, context.target)) continue;
+      if (instr->op() != Op::kConvolution ||
+          IsLeftToLibrary(*instr, TensorConvolutionOf(*instr, context.machine()), context.target))
+        continue;
       ConvolutionSplitter splitter(*instr);
       if (!splitter.Pays()) continue;
       context.Accepted("convolution.remove-base-dilation", *instr);

@@ -14,7 +14,6 @@
 
 #include "analysis/dot_chains.h"
 #include "cost/rates.h"
-#include "cost/units.h"
 #include "gen/contract.h"
 #include "gen/gpu/tensor_tiling.h"
 #include "gen/library/dot.h"
@@ -77,7 +76,7 @@ bool IsSplittable(const Instr& dot, const DotDimensions& dot_dims, const Machine
 double SumSlicesUs(double sums, const Machine& machine) {
   const Rates& rates = RatesOf(machine);
   double bytes = 2 * sums * static_cast<double>(sizeof(float));
-  return bytes / BandwidthAt(rates.all, bytes).copy / kNsPerUs + rates.graph_gap_us;
+  return CopyUs(bytes, rates) + rates.graph_gap_us;
 }
 
 // gpu::WhyNoTensorDot of a dot whose operands are in memory.

@@ -18,7 +18,7 @@ function decisionRow(decision) {
 
 function decisionsTable(list) {
   if (!list.length) return element("p", {}, "None.");
-  return element("table", {class: "decisions"},
+  return element("table", {},
     element("thead", {}, element("tr", {}, ["verdict", "rule", "values", "cost", "because"].map(name => element("th", {scope: "col"}, name)))),
     element("tbody", {}, list.map(decisionRow)));
 }
@@ -39,7 +39,7 @@ function decisionsView() {
     table.replaceChildren(decisionsTable(wanted.slice(0, kDecisionsShown)));
     rest.textContent = `${Math.min(wanted.length, kDecisionsShown)} of ${wanted.length} decisions${wanted.length > kDecisionsShown ? "; filter for the others" : ""}`;
   }
-  return {name: "Decisions", node: element("section", {}, element("div", {class: "bar"}, search, verdict, pass, rule, rest), table), shown: draw, select: () => {}};
+  return {node: element("section", {}, element("div", {class: "bar"}, search, verdict, pass, rule, rest), table), shown: draw, select: () => {}};
 }
 
 // ---- missed chances
@@ -78,11 +78,10 @@ function missedView() {
   const rows = all.map(({us, rule, where, text}) => element("tr", {}, element("td", {class: "number"}, shownUs(us)),
     element("td", {}, where), element("td", {}, rule), element("td", {}, text)));
   return {
-    name: "Missed chances",
     node: element("section", {}, element("p", {class: "hint"},
       "Ordered by the time that each costs per call. For an array between two steps that is the part of their predicted memory time that its traffic takes: ",
       "the most that fusing them could save."),
-    element("div", {class: "scroller"}, all.length ? element("table", {class: "missed"},
+    element("div", {class: "scroller"}, all.length ? element("table", {},
       element("thead", {}, element("tr", {}, ["at most", "where", "rule", "why"].map(name => element("th", {scope: "col"}, name)))),
       element("tbody", {}, rows)) : element("p", {}, "None."))),
     select: () => {},

@@ -85,7 +85,7 @@ function subtitleOf(node) {
   }
   const below = stepsBelow(node);
   if (!below.length) return counted(leavesOf(node).length, "instruction");
-  return `${counted(below.length, "step")}, ${shownUs(below.reduce((sum, step) => sum + steps[step].total, 0))}`;
+  return `${counted(below.length, "step")}, ${shownUs(usOf(node))}`;
 }
 
 function usOf(node) {
@@ -365,11 +365,9 @@ function graphView() {
   draw();
   let isFitted = false;
   return {
-    name: "Graph",
     node: element("section", {class: "fill"}, bar, picture,
       element("p", {class: "hint"}, "Click selects, a click on a title opens. Keys: arrows move, open and close; Enter selects; + - 0 zoom; / finds.")),
     shown: () => { if (!isFitted) fit(0.6); isFitted = true; },
-    search,
     select: (kind, number) => {
       selected = kind === "step" || kind === "instr" ? {kind, number} : null;
       mark();

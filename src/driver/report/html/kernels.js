@@ -51,7 +51,6 @@ function kernelsView() {
 
   draw();
   return {
-    name: "Kernels",
     node: element("section", {}, element("div", {class: "bar"}, filter, count),
       element("div", {class: "scroller"}, element("table", {class: "steps"}, element("thead", {}, element("tr", {}, heads)), body))),
     select: (kind, number) => {

@@ -31,7 +31,7 @@ function indexReport() {
     step.us = step.measured_us ?? step.predicted_us ?? 0;
     step.total = step.us * step.runs;
     step.bytes = step.reads_bytes + step.writes_bytes;
-    step.graph = graph.steps[number] || {instrs: [], parts: [], lines: [], made: [], read: []};
+    step.graph = graph.steps[number] || {instrs: [], parts: [], lines: [], made: []};
     step.roofline = rooflineOf(step);
   });
   graph.instrs.forEach((instr, id) => {
@@ -43,8 +43,7 @@ function indexReport() {
     if (edge.from !== null) addTo(edgesFrom, edge.from, edge);
     if (edge.to !== null) addTo(edgesTo, edge.to, edge);
   });
-  decisions.forEach((decision, number) => {
-    decision.number = number;
+  decisions.forEach(decision => {
     addTo(decisionsByName, decision.subject, decision);
     if (decision.other && decision.other !== decision.subject) addTo(decisionsByName, decision.other, decision);
   });
@@ -155,15 +154,12 @@ function svgElement(tag, attributes, ...children) {
 }
 
 // Links select what they name: the details panel shows it, and so do the views.
-function selectHash(hash) {
-  location.hash = hash;
-}
 function linkTo(kind, number, text, title) {
   const hash = `#${kind}-${number}`;
   // In a page inside another one (a notebook), a link would lead to a fragment of the outer page.
   const onclick = event => {
     event.preventDefault();
-    selectHash(hash);
+    location.hash = hash;
   };
   return element("a", {href: hash, title, onclick}, text);
 }

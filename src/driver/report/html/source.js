@@ -39,7 +39,6 @@ function sourceView() {
 
   const sections = [...files].sort((a, b) => timeOf(b[1]) - timeOf(a[1])).map(([file, list]) => sectionOf(file, list));
   return {
-    name: "Source",
     node: element("section", {}, element("p", {class: "hint"},
       "The time of a step is divided among its source lines in proportion to its instructions from each."), sections),
     select: (kind, number) => {

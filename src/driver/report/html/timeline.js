@@ -112,7 +112,6 @@ function timelineView() {
   }
 
   return {
-    name: "Timeline",
     node: element("section", {}, element("div", {class: "bar"}, element("label", {}, "Zoom ", range)), scroller, owners),
     shown: draw,
     select: (kind, number) => {
