@@ -42,8 +42,39 @@ TEST(Form, EverythingElseDoes) {
   EXPECT_TRUE(differs([](Kernel& k) { k.body[0].matmul.tf32 = true; }));
   EXPECT_TRUE(differs([](Kernel& k) { k.body[0].matmul.warp_rows = 16; }));
   EXPECT_TRUE(differs([](Kernel& k) { k.body[0].uniform = true; }));
+  EXPECT_TRUE(differs([](Kernel& k) { k.body[0].matmul.async = true; }));
+  EXPECT_TRUE(differs([](Kernel& k) { k.body[0].matmul.rhs_panel = 512; }));
+  EXPECT_TRUE(differs([](Kernel& k) { k.arrays[0].arrivals = 2; }));
   EXPECT_TRUE(differs([](Kernel& k) { k.body.pop_back(); }));
   EXPECT_FALSE(differs([](Kernel& k) { k.notes = {"x"}; }));
+}
+
+// Kernels of two convolutions may differ in nothing else.
+TEST(Form, CopiesCount) {
+  const AsyncOp op{.kind = AsyncKind::kCopy,
+                   .copy = {.dimensions = {{.size = 8, .stride = 1, .box = 4, .at = ValueId{0}}}}};
+  auto form = [&](auto change) {
+    AsyncOp other = op;
+    change(other);
+    Kernel kernel = Doubled("a", 64);
+    Stmt& stmt = kernel.body.emplace_back();
+    stmt.kind = StmtKind::kAsync;
+    stmt.async = std::make_shared<AsyncOp>(other);
+    return FormOf(kernel);
+  };
+  const std::string as_is = form([](AsyncOp&) {});
+  EXPECT_NE(as_is, FormOf(Doubled("a", 64)));
+  EXPECT_EQ(as_is, form([](AsyncOp&) {}));
+  EXPECT_NE(as_is, form([](AsyncOp& o) { o.kind = AsyncKind::kCopyBack; }));
+  EXPECT_NE(as_is, form([](AsyncOp& o) { o.number = 1; }));
+  EXPECT_NE(as_is, form([](AsyncOp& o) { o.parity = ValueId{1}; }));
+  EXPECT_NE(as_is, form([](AsyncOp& o) { o.copy.to_index = ValueId{1}; }));
+  EXPECT_NE(as_is, form([](AsyncOp& o) { o.copy.swizzled = true; }));
+  EXPECT_NE(as_is, form([](AsyncOp& o) { o.copy.dimensions[0].size = 9; }));
+  EXPECT_NE(as_is, form([](AsyncOp& o) { o.copy.dimensions[0].stride = 2; }));
+  EXPECT_NE(as_is, form([](AsyncOp& o) { o.copy.dimensions[0].at = ValueId{1}; }));
+  EXPECT_NE(as_is, form([](AsyncOp& o) { o.copy.dimensions[0].step = 2; }));
+  EXPECT_NE(as_is, form([](AsyncOp& o) { o.copy.dimensions.push_back({.size = 8}); }));
 }
 
 }  // namespace

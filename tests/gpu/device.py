@@ -196,11 +196,24 @@ def run_part(name, parts, end):
             "counts": tally(text), "seconds": seconds, "result": result}  # fmt: skip
 
 
+def complaints(text):
+    return [line for line in text.splitlines() if re.search(r"FAILED|error|Error|fault|died", line)]
+
+
 def shown(name, part, text):
     lines = text.splitlines()
-    bad = [line for line in lines if re.search(r"FAILED|error|Error|fault|died", line)]
-    said = lines[-130:] if part.verbose else bad[:SHOWN] + lines[-8:]
+    said = lines[-130:] if part.verbose else complaints(text)[:SHOWN] + lines[-8:]
     return f"==== {name}: {getattr(Parts, name).__doc__}\n" + "".join(f"  {line[:400]}\n" for line in said)
+
+
+def failures(rows, folder):
+    """What the failed parts say, once more: where only the end of the output comes back, theirs may have been cut."""
+    lines = []
+    for row in rows:
+        if row["result"] != "fine":
+            said = complaints((folder / f"part_{row['part']}.log").read_text())
+            lines += [f"==== {row['part']}: {row['result']}", *(f"  {line[:300]}" for line in said[: 2 * SHOWN])]
+    return "\n".join(lines)
 
 
 def run_all(names, parts, end):
@@ -250,6 +263,7 @@ def main():
     rows = run_all(args.parts or ALL, parts, begin + args.seconds)
     common.save(parts.out, "gpu", {"facts": facts_of(time.time() - begin, args.backend), "parts": rows})
     write_pages.write("gpu", parts.out)
+    print(failures(rows, parts.out))
     print(table(rows))
     return 0 if all(row["result"] == "fine" for row in rows) else 1
 

@@ -6,7 +6,10 @@
 
 #include "ir/compare.h"
 #include "random/campaign.h"
+#include "random/elements.h"
 #include "support/hash.h"
+#include "text/load.h"
+#include "text/npz.h"
 #include "text/write.h"
 
 namespace tokamak::fuzz {
@@ -17,6 +20,25 @@ void PrintPrograms(const Options& options) {
     std::printf("// seed %lu\n%s\n", static_cast<unsigned long>(seed),
                 WriteHloText(*DrawProgram(seed, options.size)).c_str());
   }
+}
+
+Status WritePrograms(const Options& options) {
+  std::filesystem::create_directories(options.write);
+  for (uint64_t seed = options.first; seed < options.end; ++seed) {
+    std::unique_ptr<Module> module = DrawProgram(seed, options.size);
+    std::string base = options.write + "/" + std::to_string(seed);
+    TOK_RETURN_IF_ERROR(WriteFileBytes(base + ".hlo", WriteHloText(*module)));
+    for (bool ordinary : {true, false}) {
+      std::vector<std::pair<std::string, Literal>> arrays;
+      for (const Value& input : DrawInputs(seed, *module->entry(), ordinary))
+        if (input.shape().IsArray())
+          arrays.emplace_back("in_" + std::to_string(arrays.size()),
+                              ToCarrier(LiteralFromValue(input)));
+      TOK_RETURN_IF_ERROR(
+          WriteFileBytes(base + (ordinary ? "-ordinary.npz" : "-special.npz"), WriteNpz(arrays)));
+    }
+  }
+  return Ok();
 }
 
 void PrintHash(const Options& options) {
@@ -120,6 +142,11 @@ int Main(int argc, char** argv) {
     PrintHash(options);
   } else if (options.print) {
     PrintPrograms(options);
+  } else if (!options.write.empty()) {
+    Status written = WritePrograms(options);
+    if (written.ok()) return 0;
+    std::fprintf(stderr, "error: %s\n", written.error().message.c_str());
+    return 1;
   } else {
     return options.files.empty() ? Run(options) : Replay(options);
   }

@@ -77,8 +77,8 @@ Status ParseValue(std::string_view name, const std::string& value, Options& opti
   if (name == "--jobs") return ParseCount(name, value, options.jobs);
   if (name == "--max-instrs") return ParseCount(name, value, options.size.max_instrs);
   if (name == "--most-findings") return ParseCount(name, value, options.most_findings);
-  if (name == "--keep") {
-    options.keep = value;
+  if (name == "--keep" || name == "--write") {
+    (name == "--keep" ? options.keep : options.write) = value;
     return Ok();
   }
   if (name != "--pass" && name != "--through")
@@ -112,8 +112,8 @@ std::string HelpText() {
   std::string text =
       "usage: random_programs [--seeds A..B] [--round-trip] [--pass NAME]... [--pipeline] [--all]\n"
       "                       [--jobs N] [--keep DIR] [--max-instrs N] [--most-findings N]\n"
-      "                       [--wide] [--exact] [--contractions] [--print] [--hash] "
-      "[--statistics] [FILE]...\n"
+      "                       [--wide] [--exact] [--contractions] [--print] [--write DIR] "
+      "[--hash] [--statistics] [FILE]...\n"
       "\n"
       "Draws a random well-typed program for each seed A, A+1 ... B-1 (0..1000), sends it through\n"
       "the transformations asked for, and compares what the interpreter computes before and "
@@ -126,6 +126,9 @@ std::string HelpText() {
       "                 tests/fuzz/found/random, which every build checks again\n"
       "  FILE           checks such files instead: their first line says how\n"
       "  --print        prints the programs and does nothing else\n"
+      "  --write DIR    writes each program and its inputs as DIR/SEED.hlo, DIR/SEED-ordinary.npz "
+      "and\n"
+      "                 DIR/SEED-special.npz, for `tokamak run`, and does nothing else\n"
       "  --hash         prints a hash of all of them: equal on every machine, and as long as "
       "nothing\n"
       "                 about drawing changes\n"

@@ -15,6 +15,7 @@ struct Options {
   std::vector<std::string> through;
   std::vector<std::string> files;  // programs to check instead of drawn ones
   std::string keep;                // a folder for failing programs
+  std::string write;               // a folder for all programs and their inputs
   int jobs = 1;
   int most_findings = 10;
   ProgramSize size;

@@ -115,11 +115,11 @@ class Tester {
   void Fail(const std::string& what) { result_.failures.push_back(what); }
 
   // Runs that compare values: those for any backend, and those of the interpreter, which the
-  // backends are compared with.
+  // backends are compared with. A plan is that of one machine.
   static bool IsForAnyBackend(const TestRun& run) {
     if (run.words[0] != "run") return false;
     return std::none_of(run.words.begin(), run.words.end(), [](const std::string& word) {
-      return word == "--oracle" || word == "--explain" || word == "--json";
+      return word == "--oracle" || word.starts_with("--explain") || word == "--json";
     });
   }
 

@@ -30,7 +30,9 @@
 namespace tokamak {
 namespace {
 
-constexpr size_t kDraws = 4;  // maximum number of random perturbations of the inputs (chosen)
+// Maximum number of random perturbations of the inputs. Chosen: four pairs of opposite ones; more
+// than one is needed only where the first comparison fails.
+constexpr size_t kDraws = 8;
 
 // Allowed difference from the interpreter's result.
 struct Bound {
@@ -286,19 +288,21 @@ bool IsApproximate(const Instr& instr) {
   }
 }
 
-// The numbers, each perturbed by a few roundings; the effect shows how far a result may be off. A
-// different `draw` gives a different perturbation.
+// The numbers, each perturbed by a few roundings; the effect shows how far a result may be off.
+// Draws 2 n and 2 n + 1 are opposite: a number that is about to be rounded is seen on both sides.
 Value Moved(const Value& value, uint64_t draw, bool tf32) {
   if (!value.shape().IsArray() || !IsFractional(value.type())) return value;
   int bits = InfoOf(RealPartOf(value.type())).bits;
-  double step = static_cast<double>(4 - draw % 3) * (bits > 32   ? 0x1p-52
+  uint64_t pair = draw / 2;
+  bool is_opposite = draw % 2 == 1;
+  double step = static_cast<double>(4 - pair % 3) * (bits > 32   ? 0x1p-52
                                                      : bits > 16 ? (tf32 ? 0x1p-12 : 0x1p-23)
                                                      : bits > 8  ? 0x1p-9
                                                                  : 0x1p-4);
   // The largest numbers stay finite.
   auto other = [&](double x, size_t i) {
-    uint64_t mixed = (i + 1 + (draw << 32)) * 0x9E3779B97F4A7C15u;
-    bool is_larger = (mixed >> 40 & 1) != 0 && std::isfinite(x * 2);
+    uint64_t mixed = (i + 1 + (pair << 32)) * 0x9E3779B97F4A7C15u;
+    bool is_larger = ((mixed >> 40 & 1) != 0) != is_opposite && std::isfinite(x * 2);
     return x * (is_larger ? 1 + step : 1 - step);
   };
   if (IsComplex(value.type())) {
@@ -399,6 +403,13 @@ bool SplitsFactors(std::span<const Instr* const> instrs, const Kernel& kernel) {
   return std::ranges::any_of(instrs, has_f32) && MultipliesNarrow(kernel.body, kernel);
 }
 
+// Whether a library on a GPU may round the factors of a dot or convolution of f32 to TF32.
+bool MayRoundToTf32(const Instr& instr) {
+  if (instr.op() == Op::kConvolution)
+    return AreAllDefault(instr.attrs<ConvolutionAttrs>().precision);
+  return instr.op() == Op::kDot && AllowsTf32(instr.attrs<DotAttrs>());
+}
+
 }  // namespace
 
 bool MultipliesTf32(const StmtList& block) {
@@ -452,7 +463,7 @@ KernelChecker::Work KernelChecker::WorkOf(const RunStep& step) const {
                        : step.kind == StepKind::kCall  ? program_.call_instrs[step.target]
                                                        : program_.host_instrs[step.target];
   Work work{.instrs = {instr}, .arguments = {}, .updates = {}, .name = "library step"};
-  work.tf32 = library_tf32_ && instr->op() == Op::kDot && AllowsTf32(instr->attrs<DotAttrs>());
+  work.tf32 = library_tf32_ && MayRoundToTf32(*instr);
   for (const Instr* operand : instr->operands()) work.arguments.push_back({.instr = operand});
   for (size_t i = 0; i < ResultShapesOf(instr->shape()).size(); ++i)
     work.arguments.push_back({.instr = instr, .result_index = i, .is_output = true});

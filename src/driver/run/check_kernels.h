@@ -17,9 +17,6 @@ namespace tokamak {
 // Whether some product uses only 11 significand bits of its f32 operands, or has sums of f8 with as
 // few.
 bool MultipliesTf32(const StmtList& block);
-// As in XLA, f32 operands of a dot on a GPU may lose bits unless the program requests more
-// precision.
-bool AllowsTf32(const Instr& dot);
 
 // TOKAMAK_CHECK=kernels: after each kernel and each library call, the interpreter recomputes the
 // step from the same input arrays. The first step that differs ends the run with TK4006. One
