@@ -248,12 +248,15 @@ DimsAlong AlongOf(const DotChain& chain) {
   return along;
 }
 
-// Adds those first dots that are combined with the scores.
-void AddFirsts(DotChain& chain, const ChainParts& parts) {
+// Adds those first dots that are combined with the scores. `known`: the dimensions of what follows
+// from the scores.
+void AddFirsts(DotChain& chain, const ChainParts& parts, DimsAlong known) {
   for (size_t before = 0; before != chain.firsts.size();) {
+    if (before > 0) {
+      known = AlongOf(chain);
+      for (const Instr* instr : parts.between) known.Add(*instr);
+    }
     before = chain.firsts.size();
-    DimsAlong known = AlongOf(chain);
-    for (const Instr* instr : parts.between) known.Add(*instr);
     for (const Instr* dot : parts.firsts) {
       if (chain.IsFirst(*dot)) continue;
       if (std::optional<Dims> dims = DimsOfDot(*dot, parts.between, known))
@@ -267,7 +270,11 @@ std::string ChainFrom(const Instr& scores, const ChainParts& parts, DotChain& ch
                       std::optional<DimsAlong>& along) {
   chain = {};
   chain.firsts = {{&scores, *DimsAlong(scores).Of(scores)}};
-  AddFirsts(chain, parts);
+  DimsAlong alone = AlongOf(chain);
+  // Other first dots only add conditions: most dots are no scores, and that is seen here.
+  for (const Instr* instr : parts.between)
+    if (!alone.Add(*instr)) return "it combines elements between the dots";
+  AddFirsts(chain, parts, std::move(alone));
   along = AlongOf(chain);
   for (const Instr* instr : parts.between)
     if (!along->Add(*instr)) return "it combines elements between the dots";

@@ -117,6 +117,8 @@ class KernelWorkCounter {
         bool masked = lanes_ > 1 && divergence_.ByLane(stmt.condition);
         double fraction = masked ? 1 : facts_.Fraction(stmt.condition);
         work_[Pipe::kBranch] += times;
+        double outer_copying = copying_;
+        if (stmt.else_body.empty()) copying_ *= FractionOfWarps(stmt.condition);
         double outer_fillers = fillers_;
         bool fills = FillsPanels(stmt);
         if (fills) {
@@ -131,6 +133,7 @@ class KernelWorkCounter {
         if (fills) multipliers_ = work_.threads * (1 - fraction);
         if (!stmt.else_body.empty()) Walk(stmt.else_body, times * (masked ? 1 : 1 - fraction));
         multipliers_ = outer_multipliers;
+        copying_ = outer_copying;
         return;
       }
       case StmtKind::kWhile:
@@ -154,6 +157,14 @@ class KernelWorkCounter {
       case StmtKind::kAsync:
         return AddAsync(stmt, times);
     }
+  }
+
+  // As IndexFacts::Fraction, of a condition without the part that chooses a thread of the warp.
+  double FractionOfWarps(ValueId condition) {
+    const ScalarNode& node = kernel_.node(condition);
+    if (node.prim == Prim::kAnd)
+      return FractionOfWarps(node.operands[0]) * FractionOfWarps(node.operands[1]);
+    return divergence_.ByThread(condition) ? 1 : facts_.Fraction(condition);
   }
 
   // The operations of threads that fill panels are apart from those of the other ones.
@@ -427,7 +438,7 @@ class KernelWorkCounter {
                        .run = static_cast<double>(op.copy.dimensions[0].box),
                        .loops = {}};
     // One thread of the block starts the copy, or of each warp that multiplies.
-    double copies = 1;
+    double copies = copying_;
     for (ArrayAccess::Around around : loops_) {
       if (kernel_.loop(around.loop).role == LoopRole::kThread) {
         if (!is_store && multipliers_ == 0) continue;
@@ -537,6 +548,7 @@ class KernelWorkCounter {
   // Not computed, because a target instruction covers them; empty: none.
   std::vector<bool> skipped_;
   bool uses_async_ = machine_.is_gpu() && UsesAsync(kernel_);
+  double copying_ = 1;      // how often the conditions around a copy hold for its thread
   double fillers_ = 0;      // threads of a block that run the statement and fill panels
   double multipliers_ = 0;  // threads of a block that run it and use asynchronous multiplies
   Work work_;

@@ -68,9 +68,9 @@ struct Rates {
   // from it: 128 bytes per cycle. Measured on H200: tiles of 128 x 128 take 390 ns per 64 of K, of
   // 128 x 64 250 ns.
   double panel_byte_ns = 0.0047;
-  // GPU only: of a byte that consumers of results copy to shared memory. Measured on H200: Adam's
-  // update (three f32 arrays) and residuals in bf16 beside five products.
-  double result_byte_ns = 0.06;
+  // GPU only: of a byte that consumers of results copy to shared memory. Measured on H200 with one
+  // or two residuals in bf16 or f32 beside products of K = 64 to 4096.
+  double result_byte_ns = 0.033;
   // GPU only: of a byte that bulk copies bring to panels: 1.5 to 1.6 ns per line of 128 bytes.
   // Measured on H200: convolutions in tiles of 128 x 64, and products in tiles of 128 x 256.
   double copied_byte_ns = 0.0121;

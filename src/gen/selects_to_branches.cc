@@ -1,6 +1,7 @@
 #include "gen/selects_to_branches.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -490,19 +491,36 @@ void Branch(Kernel& kernel, const SelectGroup& group) {
   StoreBeforeBranch(kernel, *group.block, group.at, end);
 }
 
-// Quick check for every kernel whose cost is estimated: most have no select or too little work.
+// Quick check for every kernel whose cost is estimated: most have no select or too little work. A
+// bound of the cost of each value's operands, in which shared ones count several times.
 bool MayHaveSelectGroups(const Kernel& kernel, const Machine& machine) {
   if (std::ranges::none_of(kernel.nodes, IsNumberSelect)) return false;
   double lanes = machine.is_gpu() ? 1 : static_cast<double>(machine.Lanes(32));
-  Work work;
+  const Rates& rates = RatesOf(machine);
+  double least_ns = LeastNs(kernel, machine);
+  std::vector<double> ns(kernel.nodes.size());
+  std::unordered_map<ValueId, std::array<double, 2>> by_condition;
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
-    if (kernel.nodes[i].prim == Prim::kLoad) {
+    ValueId id{static_cast<uint32_t>(i)};
+    const ScalarNode& node = kernel.nodes[i];
+    if (IsOrdered(node.prim)) continue;  // a statement computes it
+    Work work;
+    if (node.prim == Prim::kLoad) {
       work[Pipe::kLoad] += 1;
     } else {
-      AddPrim(work, kernel, ValueId{static_cast<uint32_t>(i)}, 1, lanes, machine);
+      AddPrim(work, kernel, id, 1, lanes, machine);
+    }
+    ns[i] = NsOfOps(work, rates);
+    for (ValueId operand : kernel.operands(id)) ns[i] += ns[static_cast<size_t>(operand)];
+    ns[i] = std::min(ns[i], least_ns);
+    if (!IsNumberSelect(node) || IsColdCondition(kernel, node.operands[0])) continue;
+    std::array<double, 2>& group = by_condition[node.operands[0]];
+    for (size_t k : {0, 1}) {
+      group[k] += ns[static_cast<size_t>(node.operands[k + 1])];
+      if (group[k] >= least_ns) return true;
     }
   }
-  return NsOfOps(work, RatesOf(machine)) >= LeastNs(kernel, machine);
+  return false;
 }
 
 }  // namespace

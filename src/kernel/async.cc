@@ -6,9 +6,11 @@
 namespace tokamak {
 namespace {
 
+// Arrivals that expect bytes are for copies, not for other threads.
 void CollectMbarriers(const StmtList& block, AsyncKind kind, std::unordered_set<ArrayId>& arrays) {
   for (const Stmt& stmt : block) {
-    if (stmt.kind == StmtKind::kAsync && stmt.async->kind == kind) arrays.insert(stmt.array);
+    if (stmt.kind == StmtKind::kAsync && stmt.async->kind == kind && stmt.async->number == 0)
+      arrays.insert(stmt.array);
     CollectMbarriers(stmt.body, kind, arrays);
     CollectMbarriers(stmt.else_body, kind, arrays);
   }
