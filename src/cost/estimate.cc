@@ -232,6 +232,13 @@ double GpuTensorNs(const Work& work, const Rates& rates, double cores) {
                    work.panel_loads / tasks * rates.panel_load_ns});
 }
 
+// The bandwidth of this traffic, with enough bytes in flight.
+double FullBandwidth(const Work& work, const Rates& rates) {
+  Bandwidth rate = BandwidthAt(rates.all, work.reads + work.writes);
+  if (work.writes > 0 && work.reads > 0) return rate.copy;
+  return work.reads > 0 ? rate.read : rate.write;
+}
+
 // `threads` of the estimate are resident blocks. Barriers cost their time once per wave, because
 // blocks of a wave overlap.
 CostEstimate EstimateOnGpu(const Work& work, const Machine& machine, const Rates& rates) {
@@ -249,11 +256,7 @@ CostEstimate EstimateOnGpu(const Work& work, const Machine& machine, const Rates
   double both = work.takes_turns ? std::max(tensor, tensor / 2 + ops) : tensor + ops;
   estimate.compute =
       (both + work.barriers * rates.barrier_us * kNsPerUs * std::max(waves, 1.0)) / kNsPerUs;
-  double bytes = work.reads + work.writes;
-  Bandwidth rate = BandwidthAt(rates.all, bytes);
-  double full = work.writes > 0 && work.reads > 0 ? rate.copy
-                : work.reads > 0                  ? rate.read
-                                                  : rate.write;
+  double bytes = work.reads + work.writes, full = FullBandwidth(work, rates);
   // With few threads, few bytes are in flight: those of each thread, from one element of 32 bits
   // up to kVectorsInFlight vectors.
   constexpr double kElementBytes = 4;  // bytes of such an element (definition)
@@ -280,6 +283,12 @@ CostEstimate EstimateCost(const Work& work, const Machine& machine) {
   const Rates& rates = RatesOf(machine);
   return machine.is_gpu() ? EstimateOnGpu(work, machine, rates)
                           : EstimateOnCpu(work, machine, rates);
+}
+
+double LeastMicroseconds(const Work& work, const Machine& machine) {
+  const Rates& rates = RatesOf(machine);
+  double bytes = work.reads + work.writes;
+  return rates.graph_gap_us + (bytes > 0 ? bytes / FullBandwidth(work, rates) / kNsPerUs : 0);
 }
 
 int64_t MinChunkOf(const Work& work, const Machine& machine, int64_t times) {

@@ -99,6 +99,9 @@ struct CostEstimate {
 };
 
 CostEstimate EstimateCost(const Work& work, const Machine& machine);
+// GPU: the launch, and the bytes of arrays at full bandwidth. No schedule with the same traffic
+// takes less.
+double LeastMicroseconds(const Work& work, const Machine& machine);
 // The minimum number of grid iterations per thread that amortizes waking a thread, scaled by
 // `times`.
 int64_t MinChunkOf(const Work& work, const Machine& machine, int64_t times = 1);

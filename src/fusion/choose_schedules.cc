@@ -72,7 +72,11 @@ class ScheduleChooser {
       auto [it, is_new] = numbers.try_emplace(hash, all.size());
       if (is_new) {
         auto [comparison, is_first] = comparisons_.try_emplace(hash);
-        if (is_first) comparison->second.preferred = CostOf(planned.built);
+        if (is_first) {
+          Work work = WorkOf(planned.built.kernel, planned.built.grid, machine_);
+          comparison->second.preferred = EstimateCost(work, machine_);
+          comparison->second.least_us = LeastMicroseconds(work, machine_);
+        }
         all.push_back({.comparison = &comparison->second});
         budget_ += kBudgetPerValue * planned.built.kernel.nodes.size();
       }
@@ -80,9 +84,10 @@ class ScheduleChooser {
     }
     budget_ = std::max(budget_, kMinScheduleBudget);
     if (!compares_all_)
-      std::erase_if(all, [](const EqualKernels& equal) {
+      std::erase_if(all, [&](const EqualKernels& equal) {
         const CostEstimate& preferred = equal.comparison->preferred;
-        return preferred.launch > kMaxLaunchShare * preferred.total();
+        return preferred.launch > kMaxLaunchShare * preferred.total() ||
+               equal.comparison->least_us >= (1 - margin_) * preferred.total();
       });
     std::stable_sort(all.begin(), all.end(),
                      [](const EqualKernels& x, const EqualKernels& y) { return x.us() > y.us(); });

@@ -491,27 +491,29 @@ void Branch(Kernel& kernel, const SelectGroup& group) {
   StoreBeforeBranch(kernel, *group.block, group.at, end);
 }
 
-// Quick check for every kernel whose cost is estimated: most have no select or too little work. A
-// bound of the cost of each value's operands, in which shared ones count several times.
-bool MayHaveSelectGroups(const Kernel& kernel, const Machine& machine) {
-  if (std::ranges::none_of(kernel.nodes, IsNumberSelect)) return false;
-  double lanes = machine.is_gpu() ? 1 : static_cast<double>(machine.Lanes(32));
+void AddValue(Work& work, const Kernel& kernel, size_t value, double lanes,
+              const Machine& machine) {
+  if (kernel.nodes[value].prim == Prim::kLoad) {
+    work[Pipe::kLoad] += 1;
+  } else {
+    AddPrim(work, kernel, ValueId{static_cast<uint32_t>(value)}, 1, lanes, machine);
+  }
+}
+
+// Whether the selects of some condition may be worth a branch. Bounds the cost of each value with
+// its operands; shared ones count several times.
+bool MayBeWorth(const Kernel& kernel, double lanes, double least_ns, const Machine& machine) {
   const Rates& rates = RatesOf(machine);
-  double least_ns = LeastNs(kernel, machine);
   std::vector<double> ns(kernel.nodes.size());
   std::unordered_map<ValueId, std::array<double, 2>> by_condition;
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
-    ValueId id{static_cast<uint32_t>(i)};
     const ScalarNode& node = kernel.nodes[i];
     if (IsOrdered(node.prim)) continue;  // a statement computes it
     Work work;
-    if (node.prim == Prim::kLoad) {
-      work[Pipe::kLoad] += 1;
-    } else {
-      AddPrim(work, kernel, id, 1, lanes, machine);
-    }
+    AddValue(work, kernel, i, lanes, machine);
     ns[i] = NsOfOps(work, rates);
-    for (ValueId operand : kernel.operands(id)) ns[i] += ns[static_cast<size_t>(operand)];
+    for (ValueId operand : kernel.operands(ValueId{static_cast<uint32_t>(i)}))
+      ns[i] += ns[static_cast<size_t>(operand)];
     ns[i] = std::min(ns[i], least_ns);
     if (!IsNumberSelect(node) || IsColdCondition(kernel, node.operands[0])) continue;
     std::array<double, 2>& group = by_condition[node.operands[0]];
@@ -521,6 +523,17 @@ bool MayHaveSelectGroups(const Kernel& kernel, const Machine& machine) {
     }
   }
   return false;
+}
+
+// Quick check for every kernel whose cost is estimated: most have no select or too little work.
+bool MayHaveSelectGroups(const Kernel& kernel, const Machine& machine) {
+  if (std::ranges::none_of(kernel.nodes, IsNumberSelect)) return false;
+  double lanes = machine.is_gpu() ? 1 : static_cast<double>(machine.Lanes(32));
+  double least_ns = LeastNs(kernel, machine);
+  Work work;
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) AddValue(work, kernel, i, lanes, machine);
+  return NsOfOps(work, RatesOf(machine)) >= least_ns &&
+         MayBeWorth(kernel, lanes, least_ns, machine);
 }
 
 }  // namespace

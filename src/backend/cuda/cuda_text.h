@@ -29,6 +29,7 @@ enum class Helper : uint8_t {
   kDivision,
   kNarrowDivision,
   kOne,
+  kRotation,
   kSigns,
   kMatchLanes,
   kBlockMultiply,
