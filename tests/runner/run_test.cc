@@ -104,7 +104,7 @@ class Tester {
     if (!options_.backend.empty() && !IsForAnyBackend(stated)) return;
     TestRun run = stated;
     // A plan is that of one machine.
-    if (!options_.backend.empty() && std::erase(run.words, kPlanOption) > 0) run.errors.clear();
+    if (!options_.backend.empty() && std::erase(run.words, kPlanOption) > 0) run.err.clear();
     StringConsole console;
     int exit = Execute(run, input_, console);
     CheckErrors(run, exit, console);

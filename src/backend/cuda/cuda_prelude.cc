@@ -162,23 +162,6 @@ constexpr std::string_view kOneText =
     "// leave idle. The compiler must not know that it is 1.\n"
     "__constant__ unsigned kOne = 1u;\n\n";
 
-// One constant per rotation, which an instruction reads as an operand.
-std::string RotationText() {
-  std::string powers;
-  for (int bits = 0; bits < 32; ++bits)
-    powers += fmt::format("{}{}u", bits > 0 ? ", " : "", 1u << bits);
-  return "// x << k | x >> (32 - k) with power = 1 << k, in the multiply pipe. The compiler must "
-         "not know\n"
-         "// the power.\n"
-         "__constant__ unsigned kPowers[32] = {" +
-         powers +
-         "};\n"
-         "__device__ inline unsigned RotateByProduct(unsigned x, unsigned power) {\n"
-         "  unsigned long long product = (unsigned long long)x * power;\n"
-         "  return (unsigned)product | (unsigned)(product >> 32);\n"
-         "}\n\n";
-}
-
 // lost_signs.h gives the reason. ptxas finds neither a negation nor a constant in a sum with a
 // value that it cannot know.
 constexpr std::string_view kSignsText =
@@ -315,8 +298,6 @@ std::string TextOf(Helper helper, const CudaSource& source) {
       return std::string(kNarrowDivisionText);
     case Helper::kOne:
       return std::string(kOneText);
-    case Helper::kRotation:
-      return RotationText();
     case Helper::kSigns:
       return std::string(kSignsText);
     case Helper::kMatchLanes:

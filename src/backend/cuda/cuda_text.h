@@ -29,7 +29,6 @@ enum class Helper : uint8_t {
   kDivision,
   kNarrowDivision,
   kOne,
-  kRotation,
   kSigns,
   kMatchLanes,
   kBlockMultiply,

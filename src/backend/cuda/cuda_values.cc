@@ -47,12 +47,7 @@ bool CudaWriter::DividesAllLanes(ValueId quotient) const {
 std::string CudaWriter::SpelledOtherwise(ValueId id) {
   if (std::string narrow = SpelledNarrow(id); !narrow.empty()) return narrow;
   const ScalarNode& node = kernel_.node(id);
-  if (balance_.rotations.contains(id)) {
-    source_.helpers.insert(Helper::kRotation);
-    ValueId from = kernel_.node(node.operands[0]).operands[0];
-    return fmt::format("RotateByProduct({}, kPowers[{}])", Operand(from), RotatedBits(kernel_, id));
-  }
-  if (balance_.sums.contains(id)) {
+  if (multiplied_.contains(id)) {
     source_.helpers.insert(Helper::kOne);
     return fmt::format("{} * kOne + {}", Operand(node.operands[0]), Operand(node.operands[1]));
   }

@@ -82,7 +82,7 @@ class CudaWriter {
         divergence_(kernel),
         names_(kernel, placement_),
         spelling_(kernel.index_bits),
-        balance_(BalancePipes(kernel)),
+        multiplied_(MultipliedSums(kernel)),
         narrowed_(NarrowedQuotients(kernel)),
         guarded_(GuardedInverses(kernel)),
         narrow_arrays_(kernel),
@@ -239,7 +239,7 @@ class CudaWriter {
   Divergence divergence_;
   KernelNames names_;
   Spelling spelling_;
-  PipeBalance balance_;
+  std::set<ValueId> multiplied_;  // sums that are written as multiply-adds
   std::set<ValueId> narrowed_;
   std::set<ValueId> guarded_;
   NarrowArrays narrow_arrays_;

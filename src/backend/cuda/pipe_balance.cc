@@ -4,14 +4,12 @@
 //
 // Measured on an H200, cycles of an SM per 64 threefry: 53 as the compiler balances them, 46 with
 // all sums as multiply-adds, which is what the other pipe needs for the 41 rotations and exclusive
-// ors. A rotation is also the halves of a 64-bit product, low | high, by a power of two. Such a
-// product takes the time of two, so only some of them pay off: those for which the other pipe has
-// time left.
+// ors. Rotations as 64-bit products (low | high) take longer, all of them or two of 20: these
+// products have half the rate.
 
 #include "backend/cuda/pipe_balance.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 namespace tokamak::cuda {
@@ -28,66 +26,47 @@ bool IsWord(ScalarType type) {
   return type == ScalarType::kU32 || type == ScalarType::kS32;
 }
 
-// This share of the values, evenly distributed, so that both pipes are as busy at all times.
-std::set<ValueId> SomeOf(const std::vector<ValueId>& values, double share) {
-  std::set<ValueId> some;
-  for (size_t i = 0; i < values.size(); ++i) {
-    auto number = static_cast<double>(i);
-    if (static_cast<int>((number + 1) * share) > static_cast<int>(number * share))
-      some.insert(values[i]);
-  }
-  return some;
+// Whether a value is x << k | x >> (32 - k): a rotation, which is one instruction.
+bool IsRotation(const Kernel& kernel, const ScalarNode& node) {
+  if (node.prim != Prim::kOr) return false;
+  const ScalarNode &x = kernel.node(node.operands[0]), &y = kernel.node(node.operands[1]);
+  return ((x.prim == Prim::kShl && y.prim == Prim::kShr) ||
+          (x.prim == Prim::kShr && y.prim == Prim::kShl)) &&
+         x.operands[0] == y.operands[0];
 }
 
 }  // namespace
 
-int RotatedBits(const Kernel& kernel, ValueId id) {
-  const ScalarNode& node = kernel.node(id);
-  if (node.prim != Prim::kOr || node.type != ScalarType::kU32) return 0;
-  const ScalarNode *left = &kernel.node(node.operands[0]), *right = &kernel.node(node.operands[1]);
-  if (left->prim == Prim::kShr) std::swap(left, right);
-  if (left->prim != Prim::kShl || right->prim != Prim::kShr ||
-      left->operands[0] != right->operands[0] || !kernel.IsConstant(left->operands[1]) ||
-      !kernel.IsConstant(right->operands[1]))
-    return 0;
-  constexpr Bits kWordBits = 32;
-  Bits bits = kernel.node(left->operands[1]).bits;
-  bool is_rotation =
-      bits > 0 && bits < kWordBits && kernel.node(right->operands[1]).bits == kWordBits - bits;
-  return is_rotation ? static_cast<int>(bits) : 0;
-}
-
-PipeBalance BalancePipes(const Kernel& kernel) {
-  std::vector<ValueId> sums, rotations;
+std::set<ValueId> MultipliedSums(const Kernel& kernel) {
+  std::vector<ValueId> sums;
   double logic = 0, products = 0;
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
     const ScalarNode& node = kernel.nodes[i];
     if (node.arity() < 2 || IsOrdered(node.prim)) continue;
-    ValueId id{static_cast<uint32_t>(i)};
     ScalarType type = kernel.node(node.operands[0]).type;
     if (IsFloat(type)) {
       products += kRealOps;
-    } else if (RotatedBits(kernel, id) > 0) {
+    } else if (IsRotation(kernel, node)) {
       --logic;  // three instructions were counted, one remains
-      rotations.push_back(id);
     } else if (node.prim == Prim::kMul || node.prim == Prim::kMulHigh) {
       products += type == ScalarType::kIndex ? 0 : kProductOps;
     } else if (node.prim == Prim::kAdd && node.type == ScalarType::kU32) {
-      sums.push_back(id);
+      sums.push_back(ValueId{static_cast<uint32_t>(i)});
     } else if (IsWord(type)) {
       ++logic;
     }
   }
   auto count = static_cast<double>(sums.size());
   if (count < kManySums || logic <= products) return {};
+  // Evenly distributed, so that both pipes are as busy at all times.
   double share = std::min(1.0, (logic + count - products) / (2 * count));
-  PipeBalance balance{SomeOf(sums, share), {}};
-  // Each one that changes takes one operation from the one pipe and adds a product to the other.
-  double rest = (logic - products - count) / (1 + kProductOps);
-  if (share == 1 && !rotations.empty())
-    balance.rotations =
-        SomeOf(rotations, std::min(1.0, rest / static_cast<double>(rotations.size())));
-  return balance;
+  std::set<ValueId> multiplied;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    auto number = static_cast<double>(i);
+    if (static_cast<int>((number + 1) * share) > static_cast<int>(number * share))
+      multiplied.insert(sums[i]);
+  }
+  return multiplied;
 }
 
 }  // namespace tokamak::cuda

@@ -6,16 +6,8 @@
 
 namespace tokamak::cuda {
 
-// Operations that are better written as multiplications: the pipe of shifts, logic and comparisons
-// would be busier with them than the pipe that multiplies. Most kernels have none.
-struct PipeBalance {
-  std::set<ValueId> sums;       // 32-bit additions, as multiply-adds
-  std::set<ValueId> rotations;  // of 32 bits by a constant, as products of 64 bits
-};
-PipeBalance BalancePipes(const Kernel& kernel);
-
-// By how many bits to the left an `or` of shifts rotates 32 bits; 0: it is no rotation by a
-// constant.
-int RotatedBits(const Kernel& kernel, ValueId id);
+// The 32-bit additions that are better written as multiply-adds: the pipe of shifts, logic and
+// comparisons would be busier with them than the pipe that multiplies. Most kernels have none.
+std::set<ValueId> MultipliedSums(const Kernel& kernel);
 
 }  // namespace tokamak::cuda
