@@ -45,11 +45,13 @@ using ScheduleComparisons = std::unordered_map<uint64_t, ScheduleComparison>;
 // with that of the preferred one, and builds the kernel again with the cheapest if that saves more
 // than the margin. Equal regions share one comparison, and log one decision.
 //
-// Unless the mode is kCheapest, four kinds of kernels are not compared: those whose cost is no
-// guide (IsPredictable), those whose launch takes most of their time, those that take little more
-// than their memory traffic, and those that remain when the budget of built kernel IR is spent. The
-// choice depends only on the plan and the rates of the machine. It never changes the precision of a
-// dot (HasSamePrecision), but may change the order in which a kernel adds. Returns the modeled
+// Unless the mode is kCheapest, these kernels are not compared:
+// - those whose cost is no guide (IsPredictable),
+// - those whose launch takes most of their time,
+// - those that take little more than their memory traffic,
+// - those that remain when the budget of built kernel IR is spent.
+// The choice depends only on the plan and the rates of the machine. It never changes the precision
+// of a dot (HasSamePrecision), but may change the order in which a kernel adds. Returns the modeled
 // microseconds that it saves.
 double ChooseSchedules(ComputationPlan& plan, const ScheduleOptions& options,
                        KernelCache& kernel_cache, ScheduleComparisons& comparisons,
