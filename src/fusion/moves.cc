@@ -311,10 +311,15 @@ class MoveEnumerator {
       if ((!MayBeRoot(*instr) && !is_operand) || candidate_.GroupOf(*instr) >= 0) continue;
       // Storing is useful only for values that are evaluated repeatedly: several users, a
       // reduction, or a user that reads elements more than once.
-      bool shared = is_operand || instr->users().size() > 1 || instr->op() == Op::kReduce ||
-                    instr->op() == Op::kDot || instr->users()[0]->op() == Op::kBroadcast ||
-                    instr->users()[0]->op() == Op::kDot ||
-                    instr->users()[0]->op() == Op::kReduceWindow;
+      // Users may read it in another shape.
+      const Instr* read = instr;
+      while (read->users().size() == 1 && IsAlias(*read->users()[0])) read = read->users()[0];
+      bool shared = is_operand || read->users().size() > 1 || instr->op() == Op::kReduce ||
+                    instr->op() == Op::kDot ||
+                    std::ranges::any_of(read->users(), [](const Instr* user) {
+                      return user->op() == Op::kBroadcast || user->op() == Op::kDot ||
+                             user->op() == Op::kReduceWindow;
+                    });
       if (!shared) continue;
       Change change{{}, {FusionGroup{{instr}, {}}}};
       for (int other : candidate_.ComputedIn(*instr)) {

@@ -119,6 +119,33 @@ TEST(Moves, StoresATransposeOfADotOnly) {
   }
 }
 
+// A dot reads its operand many times, also in another shape.
+TEST(Moves, StoresAnOperandThatIsReshaped) {
+  for (bool has_dot : {false, true}) {
+    Module module("m");
+    Builder b(module, "main");
+    Instr* x = b.Parameter(Shape::Array(ElementType::kF32, {64, 64}));
+    Instr* y = b.Parameter(Shape::Array(ElementType::kF32, {8, 8, 64}));
+    Instr* sum = b.Add(y, y);
+    Instr* reshaped = b.Reshape(sum, {64, 64});
+    DotAttrs attrs;
+    attrs.lhs_contracting = {1};
+    attrs.rhs_contracting = {0};
+    Instr* result = has_dot ? b.Dot(reshaped, x, attrs) : b.Multiply(reshaped, x);
+    ASSERT_TRUE(b.Finish(result).ok());
+    FusedRegionHasher hasher(*result->parent());
+    CandidatePlan candidate(*result->parent(), GpuMachine(), true, hasher);
+    std::vector<Move> fusing = MovesOfValue(candidate, *sum);
+    const Move* vertical = Find(fusing, "fusion.vertical", sum);
+    ASSERT_NE(vertical, nullptr);
+    candidate.Apply(vertical->change);
+    ASSERT_EQ(candidate.GroupOf(*sum), -1);
+    ChainSlices slices(GpuMachine());
+    std::vector<Move> moves = MovesOf(candidate, candidate.GroupOf(*result), slices);
+    EXPECT_EQ(Find(moves, "fusion.store", sum) != nullptr, has_dot);
+  }
+}
+
 TEST(Moves, LoadsAStoredValueThatWasRecomputed) {
   Masked m;
   ASSERT_TRUE(m.b.Finish(m.b.Tuple({m.one, m.other, m.words})).ok());
