@@ -6,16 +6,32 @@ JAX programs do not need to import it: with the package installed, `JAX_PLATFORM
     with tokamak.debug():      # reports on each jit inside
         jax.jit(f)(x)
     print(tokamak.explain(f, x))          # its kernels, their costs and source lines
+    print(tokamak.lint(f, x))             # lines that cost more than they need
+    tokamak.assert_fused(f, x, kernels=1) # in a test: also assert_memory_below, assert_no_recompile, assert_no_host_steps
     with tokamak.require_fused(): ...     # in a function: one kernel, or an error with the reason
     tokamak.options()          # the options of jax.jit(f, compiler_options={...})
 """
 
 from tokamak import _library
+from tokamak._asserts import (
+    HostStepError,
+    MemoryLimitError,
+    NotFusedError,
+    RecompileError,
+    assert_fused,
+    assert_memory_below,
+    assert_no_host_steps,
+    assert_no_recompile,
+)
 from tokamak._debug import debug
 from tokamak._explain import ExplainError, explain
+from tokamak._lint import lint
+from tokamak._lint_result import Lint, Lints, LintWarning
 from tokamak._pins import fuse, never_fuse, require_fused
 
-__all__ = ["ExplainError", "build_info", "debug", "devices", "explain", "fuse", "library_path", "never_fuse", "options",
+__all__ = ["ExplainError", "HostStepError", "Lint", "LintWarning", "Lints", "MemoryLimitError", "NotFusedError",
+           "RecompileError", "assert_fused", "assert_memory_below", "assert_no_host_steps", "assert_no_recompile",
+           "build_info", "debug", "devices", "explain", "fuse", "library_path", "lint", "never_fuse", "options",
            "require_fused"]  # fmt: skip
 
 

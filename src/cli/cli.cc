@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/help.h"
+#include "cli/lint_script.h"
 #include "cli/usage.h"
 #include "support/near_names.h"
 #include "support/version.h"
@@ -516,6 +517,7 @@ int ParseAndRun(const std::vector<std::string>& words, Console& console) {
 
 int RunCommandLine(const std::vector<std::string>& words, Console& console) {
   try {
+    if (std::optional<int> code = LintScript(words, console)) return *code;
     return ParseAndRun(words, console);
   } catch (const std::bad_alloc&) {
     return console.Report(MakeError(ErrorCode::kOutOfMemory, "out of memory"));

@@ -1,0 +1,116 @@
+"""Values of a run, to be compared with those of a patched run: globals of the script, and results and locals of functions."""
+
+import os
+import sys
+
+
+def _arrays(value):
+    """The arrays and numbers of a value: a list of NumPy arrays, or None if it holds something else."""
+    import numpy as np
+
+    if isinstance(value, type(sys)) or isinstance(value, type) or callable(value) and not hasattr(value, "dtype"):
+        return None
+    import jax
+
+    from tokamak import _lint_jax
+
+    found = []
+    for leaf in jax.tree.leaves(value):
+        if isinstance(leaf, (str, bytes)) or leaf is None:
+            continue
+        if not _lint_jax.is_concrete(leaf):
+            return None
+        if isinstance(leaf, (bool, int, float, complex, np.ndarray, np.generic)) or hasattr(leaf, "dtype"):
+            leaf = getattr(_lint_jax.base_array(leaf), "addressable_data", lambda _, x=leaf: x)(0) if hasattr(leaf, "dtype") else leaf
+            try:
+                array = np.asarray(leaf)
+            except Exception:
+                return None  # deleted, or spread over processes
+            if array.dtype == object:
+                return None
+            found.append(array.astype(np.float32) if array.dtype.kind == "V" or str(array.dtype) == "bfloat16" else array)
+        else:
+            return None
+    return found
+
+
+class Watch:
+    """Notes the locals of functions when they return: [(file, line of the def)]."""
+
+    def __init__(self, functions):
+        self.wanted, self.locals = {tuple(f) for f in functions}, {}
+        self.names = {name for _, name in self.wanted}
+
+    def __enter__(self):
+        if self.wanted:
+            sys.setprofile(self._profile)
+        return self
+
+    def __exit__(self, *_):
+        if self.wanted:
+            sys.setprofile(None)
+
+    def _profile(self, frame, event, result):
+        if event != "return":
+            return
+        code = frame.f_code
+        if code.co_qualname not in self.names or (os.path.realpath(code.co_filename), code.co_qualname) not in self.wanted:
+            return
+        sys.setprofile(None)
+        try:
+            values = {**frame.f_locals, "return": result}
+            for name, value in values.items():
+                arrays = _arrays(value)
+                if arrays:
+                    self.locals[f"{code.co_qualname}.{name}"] = arrays
+        finally:
+            sys.setprofile(self._profile)
+
+
+def saved(path, variables, watch):
+    """Writes the values to an .npz file. Returns {name: number of arrays}."""
+    import numpy as np
+
+    values = {name: _arrays(value) for name, value in variables.items() if not name.startswith("__")}
+    values = {name: arrays for name, arrays in values.items() if arrays} | watch.locals
+    np.savez(path, **{f"{name}|{i}": array for name, arrays in values.items() for i, array in enumerate(arrays)})
+    return {name: len(arrays) for name, arrays in values.items()}
+
+
+def compared(before, after, allowed_missing=(), tolerance=0.0, may_narrow=False):
+    """Compares two files of `saved`: (whether they agree, what was compared or differs, largest relative difference)."""
+    import numpy as np
+
+    old, new = np.load(before), np.load(after)
+    worst = 0.0
+    names = {}
+    for key in old.files:
+        names.setdefault(key.rpartition("|")[0], []).append(key)
+    count = 0
+    for name, keys in names.items():
+        if name.rpartition(".")[2] in allowed_missing:
+            continue
+        for key in keys:
+            if key not in new.files:
+                return False, f"{name} is missing", worst
+            x, y = old[key], new[key]
+            if x.shape != y.shape and x.size != y.size:
+                return False, f"{name} has shape {y.shape}, not {x.shape}", worst
+            y = y.reshape(x.shape)
+            if x.dtype != y.dtype and not (may_narrow and x.dtype.kind == y.dtype.kind == "f"):
+                return False, f"{name} has type {y.dtype}, not {x.dtype}", worst
+            if np.array_equal(x, y, equal_nan=x.dtype.kind in "fc"):
+                count += 1
+                continue
+            if x.dtype.kind not in "fc" or not tolerance:
+                return False, f"{name} differs", worst
+            wide, narrow = np.asarray(x, np.complex128), np.asarray(y, np.complex128)
+            if not np.array_equal(np.isfinite(wide), np.isfinite(narrow)):
+                return False, f"{name} differs", worst
+            finite = np.isfinite(wide)
+            scale = max(1e-30, float(np.max(np.abs(wide[finite]), initial=0)))
+            worst = max(worst, float(np.max(np.abs(wide - narrow)[finite], initial=0)) / scale)
+            if worst > tolerance:
+                return False, f"{name} differs by {worst:.2g} of its largest element", worst
+            count += 1
+    return True, f"{count} arrays", worst
