@@ -126,7 +126,7 @@ class CliExplainTest(CliCase):
             said = json.loads(self.tokamak("lint", path, "--json", "--target", target).stdout)
             rules = [lint["rule"] for lint in said["lints"]]
             self.assertIn("lint.unrolled-loop", rules)
-            named = [line for lint in said["lints"] if lint["rule"] == "lint.unrolled-loop" for line in lint["lines"]]
+            named = [line["text"] for lint in said["lints"] if lint["rule"] == "lint.unrolled-loop" for line in lint["lines"]]
             self.assertEqual(len(named), len(set(named)))
             explained = json.loads(self.tokamak("explain", path, "--json", "--no-compare", "--target", target).stdout)
             self.assertLessEqual(sum(lint["us"] for lint in explained["lints"]), explained["fused"]["predicted_us"] * (1 + 1e-9))

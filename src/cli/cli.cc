@@ -394,11 +394,21 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
                     "No rewrite that may change a bit of a result; exit 3 if there is a host step");
 }
 
-void AddLint(CLI::App& app, ExplainCommand& lint) {
+void AddLint(CLI::App& app, LintCommand& lint) {
   CLI::App* command = app.add_subcommand("lint", kLintHelp.summary);
   command->footer(kLintHelp.text);
   command->add_option("FILE", lint.file, "A program; - is standard input")->required();
   command->add_flag("--json", lint.json, "One line of JSON per program");
+  command->add_flag("--sarif", lint.sarif, "One SARIF 2.1.0 log of all programs, for code review")
+      ->excludes("--json");
+  command->add_option("--rules", lint.rules, "Look for these rules only, separated by commas");
+  command->add_option("--ignore", lint.ignore, "Do not look for these rules");
+  command->add_option("--fail-on", lint.fail_on,
+                      "Exit with 1 if the warnings of a program reach this cost: microseconds per "
+                      "call (20us) or a part of it (10%)");
+  command->add_flag("--strict", lint.strict, "Exit with 1 if there is any warning");
+  command->add_flag("--suppressions,!--no-suppressions", lint.suppressions,
+                    "Honour `# tokamak: ignore[RULE]` in Python sources (the default)");
   command->add_option("--target", lint.target, "host (the default) or h200")
       ->check(OneOf({"host", "h200"}));
   AddFusion(*command, lint.fusion);
@@ -414,7 +424,7 @@ struct Commands {
   BisectCommand bisect;
   KernelsCommand kernels;
   ExplainCommand explain;
-  ExplainCommand lint;
+  LintCommand lint;
   CalibrateCommand calibrate;
   BenchCommand bench;
 };
@@ -427,11 +437,7 @@ int Dispatch(const CLI::App& app, const Commands& commands, Console& console) {
   if (app.got_subcommand("opt")) return Opt(commands.opt, console);
   if (app.got_subcommand("kernels")) return Kernels(commands.kernels, console);
   if (app.got_subcommand("explain")) return Explain(commands.explain, console);
-  if (app.got_subcommand("lint")) {
-    ExplainCommand lint = commands.lint;
-    lint.lints = true;
-    return Explain(lint, console);
-  }
+  if (app.got_subcommand("lint")) return LintFile(commands.lint, console);
   if (app.got_subcommand("bench")) return Bench(commands.bench, console);
   if (app.got_subcommand("calibrate")) return Calibrate(commands.calibrate, console);
   if (app.got_subcommand("bisect")) return Bisect(commands.bisect, console);

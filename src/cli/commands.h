@@ -151,7 +151,6 @@ struct ExplainCommand {
   bool compare = true;            // with the unfused program
   std::string write_plan;         // file to write the plan to
   std::string kernel;             // print only this kernel, as kernel IR and as code
-  bool lints = false;             // print only the lints: `tokamak lint`
   bool dot = false;               // for Graphviz
   std::string html;               // file to write the report to, as a page; empty: none
   bool contractions = false;      // also the ways to compute each contraction
@@ -171,6 +170,19 @@ std::optional<int> ExplainRule(const ExplainCommand& command, Console& console);
 // standard error; for a program that runs, or for the programs of a file without running them.
 void ExplainBeside(const Executable& executable, Console& console);
 int ExplainFileBeside(const std::string& file, const FusionWords& fusion, Console& console);
+
+struct LintCommand {
+  FusionWords fusion;
+  std::string file, target = "host", device;  // as for explain
+  bool json = false;
+  bool sarif = false;  // one SARIF 2.1.0 log for all programs of the file
+  std::vector<std::string> rules, ignore;
+  std::string fail_on;  // "20us" or "10%" of a call; empty: none
+  bool strict = false;  // any warning fails
+  bool suppressions = true;
+};
+// Exit code 1 if warnings reach what --fail-on or --strict name.
+int LintFile(const LintCommand& command, Console& console);
 
 struct CalibrateCommand {
   std::string output;   // empty: the cache folder

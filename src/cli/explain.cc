@@ -16,8 +16,7 @@
 #include "text/load.h"
 
 // `tokamak explain`: the steps of a compiled program, the source lines that each step implements,
-// and the steps that are interpreted for lack of a kernel. `tokamak lint`: source lines that cost
-// more than necessary.
+// and the steps that are interpreted for lack of a kernel.
 
 namespace tokamak {
 Status SetFusion(CompileOptions& options, const FusionWords& words) {
@@ -54,7 +53,6 @@ Result<ExplainRequest> RequestOf(const ExplainCommand& command) {
   request.json = command.json;
   request.decisions = command.decisions;
   request.rewrites = command.rewrites;
-  request.lints = command.lints;
   request.dot = command.dot;
   request.html = !command.html.empty();
   request.contractions = command.contractions;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
+#include "driver/report/lint/lint_rules.h"
 #include "explain/planner_rules.h"
 #include "explain/rules.h"
 #include "rewrite/pipeline.h"
@@ -19,6 +20,7 @@ std::vector<std::string_view> KnownNames() {
   std::vector<std::string_view> names;
   for (const FusionRuleInfo& rule : AllFusionRules()) names.push_back(rule.name);
   for (const PlannerRuleInfo& rule : AllPlannerRules()) names.push_back(rule.name);
+  for (const LintRule& rule : AllLintRules()) names.push_back(rule.name);
   for (const Rule* rule : SimplifyRules().all()) names.push_back(rule->name);
   for (const PassInfo& pass : kPasses) names.push_back(pass.name);
   return names;
@@ -39,6 +41,11 @@ std::string TextOfPlannerRule(std::string_view name) {
   const PlannerRuleInfo* rule = FindPlannerRule(name);
   if (rule == nullptr) return "";
   return fmt::format("{}: {}\n\n{}\n", rule->name, rule->meaning, rule->paragraph);
+}
+
+std::string TextOfLintRule(std::string_view name) {
+  const LintRule* rule = name.starts_with("lint.") ? FindLintRule(name) : nullptr;
+  return rule == nullptr ? "" : TextOf(*rule);
 }
 
 std::string TextOfSimplifyRule(std::string_view name) {
@@ -70,6 +77,7 @@ std::optional<int> ExplainRule(const ExplainCommand& command, Console& console) 
   const std::string& name = command.file;
   std::string text = TextOfFusionRule(name);
   if (text.empty()) text = TextOfPlannerRule(name);
+  if (text.empty()) text = TextOfLintRule(name);
   if (text.empty()) text = TextOfSimplifyRule(name);
   if (text.empty()) text = TextOfPass(name);
   if (!text.empty()) {

@@ -135,16 +135,20 @@ Examples:
 
 const CommandHelp kLintHelp = {
     "Names the source lines of FILE that cost more time than necessary.",
-    R"(Each lint has its rule, the microseconds per call that it affects, the lines of the user's
-program, and what to write instead:
-  lint.concat-multi-user   a concatenation is stored because several users read it
-  lint.unrolled-loop       an unrolled Python loop: many copies of its body
-  lint.dispatch-bound      the call overhead exceeds the computation
-`tokamak explain lint.unrolled-loop` describes a rule.
+    R"(Each finding has its rule, the microseconds per call that it costs, the lines of the user's
+program, and what to write instead. Notes name costs that Tokamak removes itself, and what that
+saves. `tokamak explain lint.unrolled-loop` describes a rule; docs/lint.md lists them.
+
+A comment `# tokamak: ignore[lint.unrolled-loop]` on a line or above it suppresses findings there;
+without brackets, those of all rules.
+
+Exit code 1: the warnings reach --fail-on, or there is one with --strict.
 
 Examples:
   tokamak lint model.mlir
-  tokamak lint model.mlir --json
+  tokamak lint model.mlir --target h200 --fail-on 10%
+  tokamak lint model.mlir --ignore dispatch-bound,tf32 --strict
+  tokamak lint model.mlir --sarif > lint.sarif
 )"};
 
 const CommandHelp kCalibrateHelp = {

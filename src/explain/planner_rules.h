@@ -5,7 +5,7 @@
 
 namespace tokamak {
 
-// Rules of the planner and of lowering, and lints, as `tokamak explain RULE` describes them: one
+// Rules of the planner and of lowering, as `tokamak explain RULE` describes them: one
 // row each in planner_rules.def.
 struct PlannerRuleInfo {
   std::string_view name;       // "loop.fuse", as in records

@@ -9,6 +9,7 @@
 #include "driver/compile/event_sink.h"
 #include "driver/compile/named_options.h"
 #include "driver/report/contractions.h"
+#include "driver/report/lint/write_lints.h"
 #include "driver/report/page.h"
 #include "driver/report/targets.h"
 #include "driver/report/views.h"
@@ -22,9 +23,6 @@ namespace {
 
 using nlohmann::json;
 
-// Source lines listed per entry (chosen).
-constexpr size_t kExplainShownLines = 6;
-
 Result<std::string> KernelText(const CompileReport& report, const ExplainRequest& request) {
   TOK_TRY(std::vector<KernelView> views, KernelsNamed(report, request.kernel));
   json list = json::array();
@@ -37,31 +35,6 @@ Result<std::string> KernelText(const CompileReport& report, const ExplainRequest
                               : fmt::format("// {}\n{}\n", language, view.code);
   }
   return request.json ? LineOfJson({{"kernels", std::move(list)}}) : text;
-}
-
-std::string TextOf(const std::vector<Lint>& lints) {
-  std::string text;
-  for (const Lint& lint : lints) {
-    std::string where =
-        lint.lines.empty() ? "the program" : ShortList(lint.lines, kExplainShownLines);
-    text += fmt::format("{}  {} us  {}\n           {}\n", lint.rule, NumberText(lint.us), where,
-                        lint.text);
-  }
-  return text;
-}
-
-std::string SumOf(const Lints& lints) {
-  double us = 0;
-  for (const Lint& lint : lints.all) us += lint.us;
-  return fmt::format("{} of {} us per call\n", NumberText(us), NumberText(lints.call_us));
-}
-
-json JsonOf(const std::vector<Lint>& lints) {
-  json list = json::array();
-  for (const Lint& lint : lints)
-    list.push_back(
-        {{"rule", lint.rule}, {"lines", lint.lines}, {"us", lint.us}, {"text", lint.text}});
-  return list;
 }
 
 Result<CompileReport> ReportOn(std::string_view target, const Module& module,
@@ -86,6 +59,7 @@ Result<std::string> ComparedDevices(const Module& module, const ExplainRequest& 
 // hold its results.
 std::string InterpretedText(const Error& why, const std::string& program,
                             const ExplainRequest& request) {
+  if (request.lints) return LintAnswer(LintsOfInterpreted(why.message, request.lint), request.json);
   json data = {{"target", request.target}, {"interpreted", why.message}};
   if (request.html) return PageOf(program, data);
   if (request.json) return LineOfJson(data);
@@ -109,8 +83,8 @@ Result<std::string> Explained(std::unique_ptr<Module> module, const ExplainReque
     return MakeError(ErrorCode::kOptionValue, "explain: html: a page shows one target");
   if (!request.targets.empty()) return ComparedDevices(*module, request);
   TOK_TRY(Target target, TargetOf(request));
-  bool compares = request.compare && request.kernel.empty() && !request.dot && !request.lints;
-  std::unique_ptr<Module> before = compares ? CloneModule(*module) : nullptr;
+  bool looks_before = request.kernel.empty() && !request.dot;
+  std::unique_ptr<Module> before = looks_before ? CloneModule(*module) : nullptr;
   std::string name = module->name();
   Result<std::shared_ptr<const Compilation>> compiled =
       Compile(std::move(module), target, request.compile);
@@ -127,17 +101,15 @@ Result<std::string> Explained(std::shared_ptr<const Compilation> compilation,
                               const ExplainRequest& request, const Module* before) {
   const Compilation& made = *compilation;
   TOK_TRY(CompileReport report, ReportOf(std::move(compilation), request.report));
-  if (before != nullptr) TOK_RETURN_IF_ERROR(AddComparisons(report, *before));
+  if (before != nullptr && request.compare && !request.lints)
+    TOK_RETURN_IF_ERROR(AddComparisons(report, *before));
   if (!request.kernel.empty()) return KernelText(report, request);
   if (request.dot) {
     std::string dot = DotOf(report, made.module->name());
     return request.json ? LineOfJson({{"dot", dot}}) : dot;
   }
-  Lints lints = LintsOf(*made.module, report);
-  if (request.lints) {
-    if (request.json) return LineOfJson({{"lints", JsonOf(lints.all)}, {"call_us", lints.call_us}});
-    return lints.all.empty() ? "no lints\n" : TextOf(lints.all) + SumOf(lints);
-  }
+  Lints lints = LintsOf(report, before, request.lint);
+  if (request.lints) return LintAnswer(lints, request.json);
   Records records = !request.decisions ? Records::kNone
                     : request.rewrites ? Records::kAll
                                        : Records::kOfKernels;
@@ -147,12 +119,25 @@ Result<std::string> Explained(std::shared_ptr<const Compilation> compilation,
     TOK_TRY(contractions, ContractionsOf(report, request.report));
   }
   if (!request.json && !request.html)
-    return TextOf(report, records) + (lists ? TextOf(contractions) : "") + TextOf(lints.all);
+    return TextOf(report, records) + (lists ? TextOf(contractions) : "") +
+           TextOf(lints, /*notes=*/false);
   json out = JsonOf(report, made.target.name);
   if (lists) out["contractions"] = JsonOf(contractions);
-  out["lints"] = JsonOf(lints.all);
+  out["lints"] = JsonOf(lints);
   if (request.html) return PageOf(made.module->name(), WithPageData(report, std::move(out)));
   return LineOfJson(out);
+}
+
+Result<Lints> LintsOfProgram(std::unique_ptr<Module> module, const ExplainRequest& request) {
+  TOK_TRY(Target target, TargetOf(request));
+  std::unique_ptr<Module> before = CloneModule(*module);
+  Result<std::shared_ptr<const Compilation>> compiled =
+      Compile(std::move(module), target, request.compile);
+  if (!compiled.ok() && compiled.error().code == ErrorCode::kUnsupportedResult)
+    return LintsOfInterpreted(compiled.error().message, request.lint);
+  TOK_TRY(std::shared_ptr<const Compilation> made, std::move(compiled));
+  TOK_TRY(CompileReport report, ReportOf(std::move(made), request.report));
+  return LintsOf(report, before.get(), request.lint);
 }
 
 void ExplainCompilation(const std::shared_ptr<const Compilation>& compilation) {
@@ -199,6 +184,12 @@ Status SetExplainOption(ExplainRequest& request, std::string_view name, const st
     request.html = truth;
   } else if (name == "lints") {
     request.lints = truth;
+  } else if (name == "lint_rules") {
+    return AddLintRules(request.lint.rules, value, "explain: lint_rules");
+  } else if (name == "lint_ignore") {
+    return AddLintRules(request.lint.ignore, value, "explain: lint_ignore");
+  } else if (name == "lint_suppressions") {
+    request.lint.suppressions = truth;
   } else if (name == "contractions") {
     request.contractions = truth;
   } else if (name == "kernel") {

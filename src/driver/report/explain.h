@@ -22,6 +22,7 @@ struct ExplainRequest {
   bool decisions = false;  // include each record in the text; JSON always has them
   bool rewrites = true;    // also records of the passes before fusion; otherwise only their number
   bool lints = false;      // print only the lints
+  LintSelection lint;      // which lints
   bool contractions = false;  // also the ways to compute each contraction
   bool dot = false;           // for Graphviz
   bool html = false;          // a page for browsers (page.h)
@@ -38,6 +39,10 @@ Result<std::string> Explained(std::unique_ptr<Module> module, const ExplainReque
 // Explains a compilation. `before`: the original module, for comparisons; may be null.
 Result<std::string> Explained(std::shared_ptr<const Compilation> compilation,
                               const ExplainRequest& request, const Module* before);
+
+// Compiles a verified program and returns its lints. A program that only the interpreter can run is
+// a finding, not an error.
+Result<Lints> LintsOfProgram(std::unique_ptr<Module> module, const ExplainRequest& request);
 
 // Whether the text of an option means true.
 bool IsTrue(std::string_view value);

@@ -69,8 +69,9 @@ function missedView() {
       text: [linkTo("edge", edges[0].number, `${graph.instrs[value].name} (${shownBytes(bytes)})`), " is stored and read again: ",
         decision.because, decision.counterfactual ? `; ${decision.counterfactual}` : ""]};
   });
-  const fromLints = (data.lints || []).map(lint => ({us: lint.us, rule: lint.rule, text: [lint.text],
-    where: lint.lines.length ? lint.lines.slice(0, 3).flatMap((line, at) => {
+  const warnings = (data.lints || []).filter(lint => lint.severity === "warning");
+  const fromLints = warnings.map(lint => ({us: lint.us, rule: lint.rule, text: [lint.text],
+    where: lint.lines.length ? lint.lines.slice(0, 3).flatMap(({text: line}, at) => {
       const number = lineNumbers.get(line);
       return [at ? ", " : "", number === undefined ? line : lineLink(number)];
     }) : ["the program"]}));

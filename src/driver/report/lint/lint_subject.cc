@@ -1,0 +1,183 @@
+#include "driver/report/lint/lint_subject.h"
+
+#include <algorithm>
+
+#include "cost/rates.h"
+#include "driver/report/xla_dump.h"
+#include "support/hash.h"
+
+namespace tokamak {
+namespace {
+
+// Origins, or the position in the text of an instruction that has none. Clones of a module have
+// equal frame ids.
+std::vector<uint64_t> LintKeys(const Instr& instr) {
+  std::vector<uint64_t> keys;
+  const Module& module = *instr.parent()->module();
+  for (const Origin* origin : module.origins().Of(instr.origins())) {
+    Hasher hasher;
+    hasher.Add(std::string_view(origin->op_name));
+    hasher.Add(static_cast<uint64_t>(origin->frame));
+    keys.push_back(hasher.digest());
+  }
+  if (keys.empty() && instr.pos().line > 0) {
+    Hasher hasher;
+    hasher.Add(static_cast<uint64_t>(instr.pos().line));
+    hasher.Add(static_cast<uint64_t>(instr.pos().column));
+    keys.push_back(hasher.digest());
+  }
+  return keys;
+}
+
+// The instructions that a step computes.
+std::vector<const Instr*> InstrsOf(const StepReport& step, const LoweredProgram& program) {
+  std::vector<const Instr*> instrs = step.made;
+  for (size_t kernel : step.kernels) {
+    const FusedRegion& region = program.sources[kernel].region;
+    instrs.insert(instrs.end(), region.instrs.begin(), region.instrs.end());
+  }
+  return instrs;
+}
+
+template <typename T>
+void AddNew(std::vector<T>& to, const T& one) {
+  if (std::find(to.begin(), to.end(), one) == to.end()) to.push_back(one);
+}
+
+bool IsLintRename(Op op) {
+  switch (op) {
+    case Op::kReshape:
+    case Op::kBroadcast:
+    case Op::kConvert:
+    case Op::kCopy:
+    case Op::kTranspose:
+    case Op::kBitcast:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+LintSubject::LintSubject(const CompileReport& report, const Module* written, const Module* folded)
+    : report_(report),
+      written_(written != nullptr ? written : &report.module()),
+      folded_(folded != nullptr ? folded : written_) {
+  lints_.call_us = report.totals.us;
+  for (size_t i = 0; i < report.steps.size(); ++i) {
+    const StepReport& step = report.steps[i];
+    unclaimed_.push_back(step.us());
+    for (const Instr* instr : InstrsOf(step, report.program()))
+      for (uint64_t key : LintKeys(*instr))
+        if (std::vector<size_t>& steps = steps_of_[key]; steps.empty() || steps.back() != i)
+          steps.push_back(i);
+    for (const Instr* made : step.made) {
+      Traffic& traffic = traffic_[made];
+      traffic.is_stored = true;
+      traffic.steps.insert(traffic.steps.begin(), i);
+    }
+    for (const Instr* read : step.read) {
+      Traffic& traffic = traffic_[read];
+      traffic.steps.push_back(i);
+      ++traffic.readers;
+    }
+  }
+  for (const auto& computation : compiled().computations())
+    for (const Instr* instr : computation->Instrs())
+      for (uint64_t key : LintKeys(*instr)) compiled_of_[key].push_back(instr);
+}
+
+std::vector<size_t> LintSubject::StepsOf(const Instr& instr) const {
+  std::vector<size_t> steps;
+  for (uint64_t key : LintKeys(instr))
+    if (auto at = steps_of_.find(key); at != steps_of_.end())
+      for (size_t step : at->second) AddNew(steps, step);
+  return steps;
+}
+
+std::vector<const Instr*> LintSubject::CompiledAs(const Instr& written) const {
+  std::vector<const Instr*> instrs;
+  for (uint64_t key : LintKeys(written))
+    if (auto at = compiled_of_.find(key); at != compiled_of_.end())
+      for (const Instr* instr : at->second)
+        if (instr->op() == written.op()) AddNew(instrs, instr);
+  return instrs;
+}
+
+LintSubject::Traffic LintSubject::TrafficOf(const Instr& compiled) const {
+  auto at = traffic_.find(&compiled);
+  return at == traffic_.end() ? Traffic{} : at->second;
+}
+
+double LintSubject::Claim(size_t step, double us) {
+  double claimed = std::clamp(us, 0.0, unclaimed_[step]);
+  unclaimed_[step] -= claimed;
+  return claimed;
+}
+
+double LintSubject::ClaimBytes(size_t step, int64_t bytes) {
+  const StepReport& report = report_.steps[step];
+  double moved = std::max<double>(1, static_cast<double>(report.reads + report.writes));
+  double us = report.estimate ? report.estimate->memory : report.predicted_us.value_or(0);
+  return Claim(step, static_cast<double>(report.runs()) * us *
+                         std::min(1.0, static_cast<double>(bytes) / moved));
+}
+
+double LintSubject::ClaimTraffic(const Traffic& traffic, int64_t bytes, double share) {
+  double us = 0;
+  for (size_t step : traffic.steps)
+    us += ClaimBytes(step, static_cast<int64_t>(static_cast<double>(bytes) * share));
+  return us;
+}
+
+double LintSubject::UsOfBytes(int64_t bytes) const {
+  return CopyUs(static_cast<double>(bytes), RatesOf(machine()));
+}
+
+void LintSubject::Add(Lint lint) {
+  std::string key = lint.rule + (lint.severity == LintSeverity::kNote ? "\n-" : "\n+");
+  for (const std::string& line : lint.lines) key += "\n" + line;
+  auto [at, is_new] = at_.emplace(std::move(key), lints_.all.size());
+  if (is_new) {
+    lints_.all.push_back(std::move(lint));
+    return;
+  }
+  Lint& known = lints_.all[at->second];
+  known.us += lint.us;
+  known.saved_us += lint.saved_us;
+  known.count += lint.count;
+}
+
+Lints LintSubject::Take() {
+  for (Lint& lint : lints_.all)
+    if (lint.count > 1) lint.text += " (" + std::to_string(lint.count) + " times)";
+  std::stable_sort(lints_.all.begin(), lints_.all.end(), [](const Lint& x, const Lint& y) {
+    if (x.severity != y.severity) return x.severity < y.severity;
+    return x.us != y.us ? x.us > y.us : x.saved_us > y.saved_us;
+  });
+  return std::move(lints_);
+}
+
+int64_t LintBytes(const Instr& instr) {
+  return instr.shape().IsArray() && !instr.shape().HasDynamicDims() ? instr.shape().ByteSize() : 0;
+}
+
+std::string LintLineOf(const Instr& instr) {
+  std::vector<std::string> lines = SourceLines(instr);
+  return lines.empty() ? "" : lines[0];
+}
+
+std::vector<std::string> LintLinesOf(const std::vector<const Instr*>& instrs) {
+  std::vector<std::string> lines;
+  for (const Instr* instr : instrs)
+    if (std::string line = LintLineOf(*instr); !line.empty()) AddNew(lines, line);
+  return lines;
+}
+
+const Instr* LintSource(const Instr* value) {
+  while (IsLintRename(value->op()) && value->operand_count() == 1) value = value->operand(0);
+  return value;
+}
+
+}  // namespace tokamak
