@@ -17,7 +17,7 @@ from pathlib import Path
 from cli_case import CliCase, DOUBLE, STEPS
 
 ROOT = Path(__file__).resolve().parent.parent
-ADDED = {"program", "graph", "memory", "forms", "sources"}  # what a page has besides the JSON
+ADDED = {"program", "graph", "memory", "forms", "sources", "codes", "resources", "alternatives", "profile"}  # what a page has besides the JSON
 PROGRAMS = [ROOT / "examples" / f"{name}.mlir" for name in ("attention", "adam", "cartpole", "heat", "layernorm_dropout")]
 PROGRAMS += [ROOT / "tests" / "explain" / f"{name}.hlo" for name in ("phases", "lint_loop", "lint_concat")]
 LAYER = """  r@ = f32[64] reduce(x@, zero), dimensions={1}, to_apply=sum, metadata={op_name="jit(f)/layer_@/sum" source_file="m.py" source_line=3}
@@ -78,10 +78,15 @@ class Page(html.parser.HTMLParser):
             self.title += data
 
 
+def nodes_of(node):
+    return [node, *(below for child in node["children"] for below in nodes_of(child))]
+
+
 class PageTest(CliCase):
-    def page(self, file, *words, target="h200"):
+    def page(self, file, *words, target="h200", code=False):
         path = self.path("page.html")
-        self.tokamak("explain", str(file), "--no-compare", "--target", target, *words, "--html", path)
+        # Compiling the code of kernels takes most of the time of a page: only some tests look at it.
+        self.tokamak("explain", str(file), "--no-compare", "--target", target, *words, "--html", path, *([] if code else ["--no-code"]))
         return Page(Path(path).read_text(encoding="utf-8"))
 
     def views(self):
@@ -209,6 +214,136 @@ class PageTest(CliCase):
             self.assertEqual(views["details"], [len(data["kernels"]), *(len(data["graph"][part]) for part in ("instrs", "edges", "lines"))])
             for step, live in enumerate(views["curve"] or []):
                 self.assertEqual(live, sum(life["bytes"] for life in data["memory"]["lives"] if life["first"] <= step <= life["last"]))
+
+    def test_code_is_what_the_backends_make(self):
+        for target, language, listing, word in (("host", "llvm", "assembly", r"^\s*ret"), ("h200", "cuda", "PTX", r"\.visible \.entry")):
+            for file in (self.write("steps.hlo", STEPS), ROOT / "examples" / "softmax.mlir"):
+                data = self.page(file, target=target, code=True).data
+                codes, views = data["codes"], self.views()
+                self.assertEqual(codes["listing"], listing)
+                for number, kernel in enumerate(data["kernels"]):
+                    shown = {one["name"]: one for one in views["code"][number]}
+                    if kernel["generator"] == "host":
+                        self.assertTrue(all("text" not in one and "no kernel" in one["why"] for one in shown.values()), shown)
+                        continue
+                    words = ["--target", target, "--no-compare", "--kernel", str(number + 1), "--json"]
+                    [kernel] = json.loads(self.tokamak("explain", str(file), *words).stdout)["kernels"]
+                    entry = codes["steps"][str(number)]
+                    self.assertEqual(entry["code"], kernel[language])
+                    self.assertEqual((shown["kernel IR"]["text"], shown[codes["language"]]["text"]), (kernel["form"], kernel[language]))
+                    if codes["compiler"]:
+                        self.assertRegex(entry["listing"], re.compile(word, re.M))
+                        self.assertEqual(shown[listing]["text"], entry["listing"])  # colours lose no character
+                        self.assertGreater(entry["compile_ms"], 0)
+                    else:
+                        self.assertEqual(target, "h200")
+                        self.assertIn("NVRTC", shown[listing]["why"])
+                # The lines of code that load or store an array name the line that made it.
+                if "steps.hlo" in str(file):
+                    self.assertIn("model.py:12", " ".join(views["code"][0][0]["lines"] + views["code"][0][1]["lines"]))
+
+    def test_pages_without_code_say_so(self):
+        data = self.page(self.write("steps.hlo", STEPS)).data
+        self.assertEqual((data["codes"]["steps"], data["codes"]["left_out"]["kernels"], data["profile"]["page"]["ms"]), ({}, 2, 0))
+        texts = self.views()["code"][0]
+        self.assertIn("text", texts[0])
+        self.assertEqual({one["why"] for one in texts[1:]}, {"the page was made without code (--no-code)"})
+
+    def test_the_profile_has_the_times_of_the_compilation(self):
+        for target in ("host", "h200"):
+            file = ROOT / "examples" / "attention.mlir"
+            data, views = self.page(file, target=target).data, self.views()
+            profile = data["profile"]
+            stages = [child["name"] for child in profile["children"]]
+            self.assertEqual(stages, ["read", "verify", "passes", "describe", "planning"])
+            self.assertAlmostEqual(profile["ms"], sum(child["ms"] for child in profile["children"]))
+            planning = profile["children"][-1]
+            self.assertAlmostEqual(planning["ms"], data["fused"]["planning_ms"])
+            plans = [node for node in nodes_of(profile) if node["name"].startswith("plan ")]
+            self.assertIn(data["program"].split(".")[0], " ".join(plan["note"] for plan in plans) + data["program"])
+            for node in nodes_of(profile):
+                self.assertGreaterEqual(node["ms"], 0)
+                below = sum(child["ms"] for child in node["children"])
+                # A plan counts the time of its thread, by another clock.
+                self.assertLessEqual(below, node["ms"] * 1.05 + 0.5, node["name"])
+            runs = [node for node in nodes_of(profile) if node.get("pass")]
+            listed = self.tokamak("opt", str(file), "--target", target, "--time-passes").stdout
+            for node in runs:
+                self.assertIn(node["name"], listed + "hoist-constants flatten-entry")
+            self.assertEqual(sum(one["runs"] for one in views["passes"]), len(runs))
+            self.assertEqual(len(views["profile"]), len(nodes_of(profile)))
+            for bar in views["profile"]:
+                self.assertLessEqual(bar["start"] + bar["ms"], profile["ms"] * 1.05 + 1, bar)
+
+    def test_resources_are_those_of_the_machine(self):
+        n = 512
+        dot = f"HloModule m\nENTRY main {{\n  x = f32[{n},{n}] parameter(0)\n  y = f32[{n},{n}] parameter(1)\n" \
+            f"  d = f32[{n},{n}] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n  ROOT e = f32[{n},{n}] exponential(d)\n}}\n"
+        machine = json.loads((ROOT / "machines" / "h200.json").read_text())
+        for target in ("host", "h200"):
+            data = self.page(self.write("dot.hlo", dot), target=target).data
+            resources, views = data["resources"], self.views()
+            own = [(kernel, resource) for kernel, resource in zip(data["kernels"], resources["steps"]) if resource and kernel["generator"] != "library"]
+            self.assertGreaterEqual(sum(resource["ops"] for resource in resources["steps"] if resource), n * n)
+            if any(kernel["generator"] == "contract" for kernel, _ in own):
+                self.assertGreaterEqual(sum(resource["ops"] for _, resource in own), 2 * n ** 3)
+            most = max(roof["ops_ns"] for roof in resources["compute"])
+            for at in views["roofline"]:
+                self.assertLess(at["rate"], most * 1.05, at)
+            for kernel, resource in own:
+                if target == "host":
+                    self.assertNotIn("occupancy", resource)
+                    continue
+                occupancy = resource["occupancy"]
+                self.assertLessEqual(occupancy["blocks"] * resource["threads"], machine["threads"])
+                self.assertAlmostEqual(occupancy["threads"], occupancy["blocks"] * resource["threads"] / machine["threads"])
+                fits = {"registers": machine["registers"] / (kernel["registers"] * resource["threads"]), "threads": machine["threads"] / resource["threads"],
+                        "shared memory": machine["shared_bytes"] / max(kernel["shared_bytes"], 1), "blocks": 32}
+                self.assertEqual(occupancy["blocks"], max(1, min(int(value) for value in fits.values())), fits)
+                self.assertLess(fits[occupancy["limit"]], occupancy["blocks"] + 1)
+
+    def test_alternatives_are_schedules_of_the_steps(self):
+        data = self.page(ROOT / "examples" / "attention.mlir", "--contractions").data
+        self.assertTrue(data["alternatives"])
+        for number, schedules in data["alternatives"].items():
+            step = data["kernels"][int(number)]
+            chosen = [one for one in schedules if one["chosen"]]
+            for one in chosen:
+                self.assertEqual(one["schedule"], step["schedule"])
+                self.assertAlmostEqual(one["predicted_us"], step["predicted_us"])
+            self.assertEqual(len({one["schedule"] for one in schedules}), len(schedules))
+        views = self.views()
+        self.assertEqual([bool(count) for count in views["schedules"]].count(True) >= len(data["alternatives"]), True)
+        self.assertEqual(len(views["moves"]), len(data["graph"]["edges"]))
+
+    def test_steps_are_grouped_by_what_the_source_says(self):
+        data = self.page(self.write("layers.hlo", layers(6, 3))).data
+        views = self.views()
+        for by, found in views["groupings"].items():
+            self.assertEqual(sorted(found), list(range(len(data["kernels"]))), by)
+        text = json.dumps(views["labels"])
+        self.assertIn("m.py", text)
+        self.assertIn("layer_1", text)
+        self.assertEqual(len(views["tabs"]), len(set(views["tabs"])))
+
+    def test_colours_are_readable(self):
+        style = (ROOT / "src" / "driver" / "report" / "html" / "style.css").read_text()
+        blocks = [re.findall(r"--(\w+): #(\w{6})", block) for block in re.findall(r":root[^{]*\{([^}]*)\}", style) if "--back" in block]
+        self.assertEqual(len(blocks), 3)  # light, dark as the system is, dark by the button
+        self.assertEqual(blocks[1], blocks[2])
+
+        def light(colour):
+            parts = [int(colour[at:at + 2], 16) / 255 for at in (0, 2, 4)]
+            linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+            return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+        for block in blocks:
+            colours = dict(block, white="ffffff")
+            on = [(text, back) for text in ("text", "quiet", "link", "word", "type", "quoted", "digits", "gain", "loss") for back in ("back", "panel")]
+            on += [("white", back) for back in ("forward", "backward", "update")]
+            for text, back in on:
+                low, high = sorted((light(colours[text]), light(colours[back])))
+                self.assertGreaterEqual((high + 0.05) / (low + 0.05), 4.5, (text, back, colours))  # WCAG 2, level AA
 
     def test_large_programs_have_small_pages(self):
         # 5,000 instructions. Equal layers are one group. All details of all steps, instructions and arrays take seconds.

@@ -29,26 +29,29 @@ class TestNode {
   querySelectorAll() { return []; }
   focus() {}
   scrollIntoView() {}
+  getAttribute(name) { return this.attributes[name] ?? null; }
+  remove() {}
   getBoundingClientRect() { return {x: 0, y: 0, width: 10, height: 10}; }
 }
 
 const html = fs.readFileSync(process.argv[2], "utf8");
 const scripts = [...html.matchAll(/<script([^>]*)>([\s\S]*?)<\/script>/g)];
-const named = new Map(["heading", "tabs", "main"].map(id => [id, new TestNode(id)]));
+const named = new Map(["heading", "tabs", "main", "top"].map(id => [id, new TestNode(id)]));
 const report = new TestNode("script");
 report.textContent = scripts.find(([, attributes]) => attributes.includes("json"))[2];
 named.set("report", report);
 const body = new TestNode("body");
 const document = {getElementById: id => named.get(id), createElement: tag => new TestNode(tag), createElementNS: (_, tag) => new TestNode(tag),
-  body, addEventListener() {}, activeElement: body};
+  body, addEventListener() {}, activeElement: body, documentElement: new TestNode("html")};
 const context = vm.createContext({document, location: {hash: ""}, performance, window: {addEventListener() {}}, console});
 context.globalThis = context;
 
 const code = scripts.filter(([, attributes]) => !attributes.includes("json")).map(([, , text]) => text).join("\n;\n");
 const derived = vm.runInContext(`${code}
 ;(() => {
-  const views = [graphView, timelineView, kernelsView, sourceView, decisionsView, missedView].map(make => make());
+  const views = pageViews.map(({make}) => make());
   for (const view of views) if (view.shown) view.shown();
+  for (const view of views) for (const step of steps.slice(0, 20)) view.select("step", step.number);
   const details = [steps.map((_, at) => stepDetails(at)), graph.instrs.map((_, at) => instrDetails(at)),
     graph.edges.map((_, at) => edgeDetails([at])), lines.map((_, at) => lineDetails(at))];
   const shape = node => ({kind: node.kind, label: node.label, children: node.children.map(shape)});
@@ -63,6 +66,20 @@ const derived = vm.runInContext(`${code}
     missed: missedEdges().map(group => group.edges.length),
     details: details.map(list => list.length),
     boxes: boxOf(linkedTree(true)),
+    tabs: pageViews.map(view => view.name),
+    code: steps.slice(0, 20).map(({number}) => {
+      const texts = textsOf(number), lineOf = lineFinder(number, texts);
+      return texts.map(({name, text, why}) => text === undefined ? {name, why} : {name, rows: listing(text, name, lineOf).count,
+        text: text.split("\\n").map(line => tokensOf(line, name).map(([piece]) => piece).join("")).join("\\n"),
+        lines: [...new Set(text.split("\\n").map(lineOf).filter(line => line !== undefined).map(line => lines[line].text))]});
+    }),
+    roofline: rooflineDots().map(dot => ({step: dot.step.number, count: dot.count, intensity: dot.intensity, rate: dot.rate, total: dot.total})),
+    profile: data.profile && barsOf(data.profile).map(({node, start, ms}) => ({name: node.name, start, ms})),
+    passes: data.profile && passTotals(data.profile),
+    groupings: Object.fromEntries(Object.keys(groupings).map(by => [by, stepsBelow(fusedTree(by))])),
+    labels: Object.fromEntries(Object.keys(groupings).map(by => [by, JSON.stringify(shape(fusedTree(by)))])),
+    schedules: steps.map(({number}) => (schedulesOf(number) || []).length),
+    moves: graph.edges.map(edge => edgeAlternatives(edge).length),
     views: views.map(view => view.node.textContent.length),
   };
 })()`, context);

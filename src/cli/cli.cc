@@ -374,13 +374,17 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
                     "bytes");
   command->add_option("--html", explain.html,
                       "Write the report to this file, as a page for browsers that needs no other "
-                      "file: graph, timeline, memory, kernels, source lines and decisions");
+                      "file: graph, timeline, memory, kernels, code, source lines, decisions, "
+                      "compile time");
   command
       ->add_option(
           "--diff", explain.diff,
           "Compare two plans: two of none, rules, greedy and search for FILE, or two programs")
       ->type_size(2)
       ->allow_extra_args(false);
+  command->add_flag("--code,!--no-code", explain.code,
+                    "Put generated and machine code of the slowest kernels into the page of --html "
+                    "(the default; compiles them)");
   command->add_flag("--compare,!--no-compare", explain.compare,
                     "Also plan the program without fusion, for the heading (the default)");
   command->add_flag("--measure", explain.measure,

@@ -153,6 +153,7 @@ struct ExplainCommand {
   std::string kernel;             // print only this kernel, as kernel IR and as code
   bool dot = false;               // for Graphviz
   std::string html;               // file to write the report to, as a page; empty: none
+  bool code = true;               // the page has the generated code of kernels
   bool contractions = false;      // also the ways to compute each contraction
   std::vector<std::string> diff;  // two fusion modes for FILE, or two programs
   bool measure = false;           // run each kernel on random arguments

@@ -1,5 +1,6 @@
 #include "cli/explain.h"
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -55,6 +56,7 @@ Result<ExplainRequest> RequestOf(const ExplainCommand& command) {
   request.rewrites = command.rewrites;
   request.dot = command.dot;
   request.html = !command.html.empty();
+  request.page.code = command.code;
   request.contractions = command.contractions;
   request.kernel = command.kernel;
   request.write_plan = command.write_plan;
@@ -121,8 +123,13 @@ int Explain(const ExplainCommand& command, Console& console) {
   Result<ExplainRequest> request = RequestOf(command);
   if (!request.ok()) return console.Report(request.error());
   int programs = 0;
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin = Clock::now();
   return ForEachProgram(command.file, console, [&](Module& program, std::string_view source) {
     if (program.entry() == nullptr) return 0;
+    double& read_ms = request.value().page.read_ms;  // of the whole file
+    if (read_ms == 0)
+      read_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
     Result<std::string> text = Explained(CloneModule(program), request.value());
     if (!text.ok()) return console.Report(text.error(), source);
     if (command.html.empty()) {

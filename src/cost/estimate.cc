@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost/occupancy.h"
 #include "cost/panel_rates.h"
 #include "cost/rates.h"
 #include "cost/units.h"
@@ -167,19 +168,6 @@ CostEstimate EstimateOnCpu(const Work& work, const Machine& machine, const Rates
   return estimate;
 }
 
-// Resident thread blocks per SM (occupancy).
-double ResidentBlocks(const Work& work, const Rates& rates) {
-  constexpr double kMaxResidentBlocks = 32;  // blocks (CUDA programming guide)
-  double threads = std::max(work.threads, 1.0);
-  double resident_blocks = std::floor(rates.threads / threads);
-  if (work.thread_registers > 0)
-    resident_blocks =
-        std::min(resident_blocks, std::floor(rates.registers / (work.thread_registers * threads)));
-  if (work.shared_bytes > 0)
-    resident_blocks = std::min(resident_blocks, std::floor(rates.shared_bytes / work.shared_bytes));
-  return std::clamp(resident_blocks, 1.0, kMaxResidentBlocks);
-}
-
 // The peak read bandwidth over all sizes, in bytes per nanosecond.
 double MostOf(const Rates& rates) {
   double most = 0;
@@ -244,7 +232,7 @@ double FullBandwidth(const Work& work, const Rates& rates) {
 CostEstimate EstimateOnGpu(const Work& work, const Machine& machine, const Rates& rates) {
   CostEstimate estimate;
   auto cores = static_cast<double>(std::max<int64_t>(machine.cores, 1));
-  double resident_blocks = ResidentBlocks(work, rates), at_once = resident_blocks * cores;
+  double resident_blocks = OccupancyOf(work, rates).blocks, at_once = resident_blocks * cores;
   estimate.threads = std::min(work.tasks, at_once);
   estimate.launch = rates.graph_gap_us;
   double waves = std::max(work.tasks, 1.0) / at_once;
@@ -278,6 +266,25 @@ CostEstimate EstimateOnGpu(const Work& work, const Machine& machine, const Rates
 }
 
 }  // namespace
+
+Occupancy OccupancyOf(const Work& work, const Rates& rates) {
+  constexpr double kMaxResidentBlocks = 32;  // blocks (CUDA programming guide)
+  double threads = std::max(work.threads, 1.0);
+  Occupancy occupancy{.blocks = std::floor(rates.threads / threads), .limit = "threads"};
+  auto at_most = [&](double blocks, std::string_view limit) {
+    if (blocks >= occupancy.blocks) return;
+    occupancy.blocks = blocks;
+    occupancy.limit = limit;
+  };
+  if (work.thread_registers > 0)
+    at_most(std::floor(rates.registers / (work.thread_registers * threads)), "registers");
+  if (work.shared_bytes > 0)
+    at_most(std::floor(rates.shared_bytes / work.shared_bytes), "shared memory");
+  at_most(kMaxResidentBlocks, "blocks");
+  occupancy.blocks = std::max(occupancy.blocks, 1.0);
+  occupancy.threads = std::min(1.0, occupancy.blocks * threads / rates.threads);
+  return occupancy;
+}
 
 CostEstimate EstimateCost(const Work& work, const Machine& machine) {
   const Rates& rates = RatesOf(machine);

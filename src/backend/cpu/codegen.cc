@@ -205,10 +205,10 @@ class CodegenWork final : public GuardedWork {
     for (const Kernel* kernel : kernels) kernels_.push_back(*kernel);
   }
 
-  bool as_text = false, load = false;
+  bool as_text = false, as_assembly = false, load = false;
   CompileTimes times;
   Status status = Ok();
-  ObjectCode made;  // `object` is IR text if that was requested
+  ObjectCode made;  // `object` is IR text or assembly if that was requested
 
   void Run() override { status = Generate(); }
   GuardedLimits Limits() const {
@@ -249,7 +249,9 @@ class CodegenWork final : public GuardedWork {
     llvm::SmallVector<char, 0> object;
     llvm::raw_svector_ostream out(object);
     llvm::legacy::PassManager passes;
-    if (machine.addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::ObjectFile))
+    auto type =
+        as_assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
+    if (machine.addPassesToEmitFile(passes, out, nullptr, type))
       return MakeError(ErrorCode::kCodeGeneration, "llvm: no object files for " + target_.triple);
     passes.run(module);
     if (!errors.empty()) return MakeError(ErrorCode::kCodeGeneration, "llvm: " + errors);
@@ -326,6 +328,14 @@ Result<std::string> MakeIr(const Kernel& kernel, const Target& target, bool opti
   if (!optimized) options.effort = CodegenEffort::kLeast;
   auto work = std::make_shared<CodegenWork>(kernels, target, options);
   work->as_text = true;
+  TOK_TRY(ObjectCode made, RunWork(work));
+  return std::move(made.object);
+}
+
+Result<std::string> MakeAssembly(const Kernel& kernel, const Target& target) {
+  const Kernel* kernels[] = {&kernel};
+  auto work = std::make_shared<CodegenWork>(kernels, target, CodegenOptions());
+  work->as_assembly = true;
   TOK_TRY(ObjectCode made, RunWork(work));
   return std::move(made.object);
 }

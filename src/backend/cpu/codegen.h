@@ -62,6 +62,9 @@ Result<std::string> MakeObject(std::span<const Kernel* const> kernels, const Tar
 // The LLVM IR of one kernel as text, before or after LLVM's passes; for debugging and tests.
 Result<std::string> MakeIr(const Kernel& kernel, const Target& target, bool optimized);
 
+// The assembly of one kernel: the instructions that MakeObject encodes at full effort.
+Result<std::string> MakeAssembly(const Kernel& kernel, const Target& target);
+
 // Executable machine code in memory.
 class LoadedCode {
  public:

@@ -21,7 +21,12 @@ namespace tokamak {
 // Time spent in each stage of a compilation, in milliseconds.
 struct CompileTimes {
   double verify_ms = 0, passes_ms = 0;
+  double describe_ms = 0;  // parameters, results and costs that do not depend on the steps
   double planning_ms = 0;  // from the optimized module to lowered steps
+  // Parts of planning_ms: the passes of the target; plans, order and memory of the steps. The rest
+  // estimates the steps and fits them to the device.
+  double target_passes_ms = 0, lowering_ms = 0;
+  size_t target_runs = 0;  // index of the target's first pass in Compilation::pass_runs
 };
 
 // The result of compiling a module for a target. Executables run it; explain, bench, TOKAMAK_DEBUG,

@@ -89,8 +89,10 @@ Result<std::string> WhyInterpreted(Compilation& made) {
 
 // Lowers the optimized module to the steps that run.
 Status MakeSteps(Compilation& made) {
+  Clock::time_point begin = Clock::now();
   TOK_TRY(made.program, LowerModule(*made.module, made.target, made.options, made.parameters,
                                     made.fusion_tags, made.log));
+  made.times.lowering_ms = MillisSince(begin);
   const Machine& machine = made.target.machine;
   if (made.target.kernel_backend == KernelBackend::kMachineCode)
     SetMinChunks(made.program, machine);
@@ -110,6 +112,8 @@ Status MakeSteps(Compilation& made) {
 Status MakeProgram(Compilation& made) {
   Clock::time_point begin = Clock::now();
   TOK_TRY(TargetPassRuns done, RunTargetPasses(*made.module, made.target, made.options, made.log));
+  made.times.target_passes_ms = MillisSince(begin);
+  made.times.target_runs = made.pass_runs.size();
   made.pass_runs.insert(made.pass_runs.end(), done.runs.begin(), done.runs.end());
   made.fusion_tags = std::move(done.fusion_tags);
   TOK_RETURN_IF_ERROR(MakeSteps(made));
@@ -166,7 +170,9 @@ Result<std::shared_ptr<const Compilation>> Compile(std::unique_ptr<Module> modul
   TOK_RETURN_IF_ERROR(Optimize(*made));
   made->times.passes_ms = MillisSince(begin);
   TOK_TRY(made->why_interpreted, WhyInterpreted(*made));
+  begin = Clock::now();
   TOK_RETURN_IF_ERROR(Describe(*made));
+  made->times.describe_ms = MillisSince(begin);
   if (made->why_interpreted.empty()) {
     TOK_RETURN_IF_ERROR(MakeProgram(*made));
   } else {

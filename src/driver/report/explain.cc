@@ -124,7 +124,8 @@ Result<std::string> Explained(std::shared_ptr<const Compilation> compilation,
   json out = JsonOf(report, made.target.name);
   if (lists) out["contractions"] = JsonOf(contractions);
   out["lints"] = JsonOf(lints);
-  if (request.html) return PageOf(made.module->name(), WithPageData(report, std::move(out)));
+  if (request.html)
+    return PageOf(made.module->name(), WithPageData(report, std::move(out), request.page));
   return LineOfJson(out);
 }
 
@@ -181,7 +182,9 @@ Status SetExplainOption(ExplainRequest& request, std::string_view name, const st
   } else if (name == "dot") {
     request.dot = truth;
   } else if (name == "html") {
-    request.html = truth;
+    request.html = request.page.code = truth;
+  } else if (name == "code") {
+    request.page.code = truth;
   } else if (name == "lints") {
     request.lints = truth;
   } else if (name == "lint_rules") {

@@ -6,6 +6,7 @@
 
 #include "driver/report/compile_report.h"
 #include "driver/report/lints.h"
+#include "driver/report/page_data.h"
 
 namespace tokamak {
 
@@ -26,8 +27,9 @@ struct ExplainRequest {
   bool contractions = false;  // also the ways to compute each contraction
   bool dot = false;           // for Graphviz
   bool html = false;          // a page for browsers (page.h)
-  std::string write_plan;     // file to write the plan to; empty: none
-  std::string kernel;         // print only this kernel, as kernel IR and as code
+  PageOptions page;
+  std::string write_plan;  // file to write the plan to; empty: none
+  std::string kernel;      // print only this kernel, as kernel IR and as code
   // "host,h200": compares these targets.
   std::string targets;
 };

@@ -1,9 +1,9 @@
-#include <algorithm>
 #include <map>
 
 #include <nlohmann/json.hpp>
 
 #include "driver/report/page_data.h"
+#include "driver/report/slowest_steps.h"
 #include "driver/report/views.h"
 
 namespace tokamak {
@@ -16,16 +16,11 @@ constexpr size_t kMaxFormBytes = 2 << 20;
 }  // namespace
 
 nlohmann::json KernelFormsOf(const CompileReport& report) {
-  std::vector<size_t> order(report.steps.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::stable_sort(order, std::ranges::greater(),
-                           [&](size_t step) { return report.steps[step].us(); });
   nlohmann::json forms = nlohmann::json::object();
   std::map<uint64_t, size_t> first;  // step of each code
   size_t bytes = 0;
-  for (size_t i : order) {
+  for (size_t i : SlowestKernelSteps(report)) {
     const StepReport& step = report.steps[i];
-    if (step.kernels.empty()) continue;
     auto [at, is_new] = first.try_emplace(step.code, i);
     if (!is_new) {
       if (forms.contains(std::to_string(at->second))) forms[std::to_string(i)] = at->second;

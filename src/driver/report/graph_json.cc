@@ -106,12 +106,15 @@ class GraphBuilder {
     const StepReport& step = report_.steps[number];
     std::vector<const Instr*> members;
     json parts = json::array();  // of a launch of several kernels
+    json arguments = json::array();
     for (size_t kernel : step.kernels) {
       const std::vector<const Instr*>& instrs = report_.program().sources[kernel].region.instrs;
       members.insert(members.end(), instrs.begin(), instrs.end());
       if (step.kernels.size() > 1)
         parts.push_back(
             {{"name", report_.program().kernels[kernel].name}, {"instrs", IdsOf(instrs)}});
+      for (const KernelArgument& argument : report_.program().sources[kernel].arguments)
+        arguments.push_back(IdOf(*argument.instr));
     }
     if (step.kernels.empty()) members = step.made;
     for (const Instr* instr : members)
@@ -122,6 +125,7 @@ class GraphBuilder {
     steps_.push_back({{"instrs", IdsOf(members)},
                       {"parts", std::move(parts)},
                       {"lines", std::move(lines)},
+                      {"arguments", std::move(arguments)},
                       {"made", IdsOf(step.made)}});
   }
 

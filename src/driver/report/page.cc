@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "driver/report/page_data.h"
 #include "driver/report/page_files.h"
 #include "support/check.h"
 
@@ -63,12 +62,16 @@ std::string TextOf(std::string_view name, const std::string& title, const json& 
 
 }  // namespace
 
-json WithPageData(const CompileReport& report, json data) {
+json WithPageData(const CompileReport& report, json data, const PageOptions& options) {
   if (!report.why_interpreted().empty()) return data;
   data["program"] = report.module().name();
   data["graph"] = GraphOf(report);
   data["memory"] = MemoryOf(report);
   data["forms"] = KernelFormsOf(report);
+  data["codes"] = KernelCodesOf(report, options);
+  data["resources"] = ResourcesOf(report);
+  data["alternatives"] = AlternativesOf(report);
+  data["profile"] = ProfileOf(report, options, data["codes"]);
   data["sources"] = SourcesOf(data["graph"]["lines"], report.module().file);
   return data;
 }

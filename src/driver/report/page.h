@@ -5,11 +5,13 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "driver/report/compile_report.h"
+#include "driver/report/page_data.h"
 
 namespace tokamak {
 
 // The report as JSON (write.h), with the parts that only pages have (page_data.h).
-nlohmann::json WithPageData(const CompileReport& report, nlohmann::json data);
+nlohmann::json WithPageData(const CompileReport& report, nlohmann::json data,
+                            const PageOptions& options = {});
 
 // The compile report as one HTML file that needs no other file and no network: the templates of
 // src/driver/report/html around `data`.

@@ -1,4 +1,17 @@
 // Tabs, the details panel, and selection. The selection is the fragment of the address: #step-3, #instr-12, #edge-5, #line-2.
+//
+// What tests and other pages may rely on: nav#tabs has a [role=tab] per view, with the view's label as text, data-view="NAME" and
+// id="tab-NAME"; each controls section#panel-NAME[role=tabpanel][data-view=NAME]. Only the panel that is shown is not hidden, and
+// it is filled when it is first shown. The details are in aside#details; button#theme changes the colours; body[data-ready] has the
+// milliseconds until the first view was there.
+
+// {name, label, make}: a view is {node, select(kind, number)} and, where wanted, shown(), resized() and reveal(kind, number).
+const pageViews = [
+  {name: "graph", label: "Graph", make: graphView}, {name: "timeline", label: "Timeline", make: timelineView},
+  {name: "kernels", label: "Kernels", make: kernelsView}, {name: "code", label: "Code", make: codeView},
+  {name: "source", label: "Source", make: sourceView}, {name: "decisions", label: "Decisions", make: decisionsView},
+  {name: "missed", label: "Missed chances", make: missedView}, {name: "profile", label: "Compile time", make: profileView},
+];
 
 function definition(pairs) {
   return element("dl", {}, pairs.filter(([, value]) => value !== "" && value !== null && value !== undefined)
@@ -25,7 +38,10 @@ function arraysTable(edges, other) {
 function stepDetails(number) {
   const step = steps[number], form = formOf(number);
   const about = new Set(step.instrs.flatMap(name => decisionsByName.get(name) || []));
-  const part = (title, ...content) => element("details", {}, element("summary", {}, title), content);
+  const part = (title, content) => {  // made when it is opened
+    const details = element("details", {ontoggle: () => { if (details.children.length < 2) details.append(content()); }}, element("summary", {}, title));
+    return details;
+  };
   return [
     element("h2", {}, `Step ${number + 1}: ${step.name}`),
     definition([
@@ -36,14 +52,16 @@ function stepDetails(number) {
       ["bound by", step.cost ? `${step.cost.binding} (memory ${shownUs(step.cost.memory)}, compute ${shownUs(step.cost.compute)}, launch ${shownUs(step.cost.launch)})` : ""],
       ["roofline", shownPercent(step.roofline)], ["reads", shownBytes(step.reads_bytes)], ["writes", shownBytes(step.writes_bytes)],
       ["registers", step.registers === undefined ? "" : String(Math.round(step.registers))], ["shared memory", step.shared_bytes ? shownBytes(step.shared_bytes) : ""],
+      ["occupancy", step.occupancy ? occupancyText(step.occupancy) : ""],
       ["schedule", step.schedule || ""], ["why on the host", step.why || ""],
     ]),
     element("h3", {}, "Source lines"), element("p", {}, step.graph.lines.length ? listed(step.graph.lines.map(lineLink), 30) : "none"),
     element("h3", {}, "Instructions"), element("p", {}, listed([...new Set(step.graph.instrs)].map(id => linkTo("instr", id, graph.instrs[id].name)))),
     element("h3", {}, "Arrays read"), arraysTable(edgesTo.get(number), "from"),
     element("h3", {}, "Arrays stored"), arraysTable(edgesFrom.get(number), "to"),
-    part(`Decisions (${about.size})`, decisionsTable([...about].slice(0, kDecisionsShown))),
-    form ? part("Kernel IR", element("pre", {}, form)) : null,
+    ...stepAlternatives(number),
+    part(`Decisions (${about.size})`, () => decisionsTable([...about].slice(0, kDecisionsShown))),
+    form ? part("Kernel IR", () => element("pre", {}, form)) : null,
   ];
 }
 
@@ -63,7 +81,7 @@ function instrDetails(id) {
 
 function edgeDetails(numbers) {
   return numbers.flatMap(number => {
-    const edge = graph.edges[number], found = decisionsOfEdge(edge);
+    const edge = graph.edges[number];
     return [
       element("h2", {}, `Array ${graph.instrs[edge.value].name}`),
       definition([
@@ -72,7 +90,7 @@ function edgeDetails(numbers) {
         ["traffic", edge.us ? `${shownUs(edge.us)} of the predicted memory time of both steps` : ""],
         ["instruction", linkTo("instr", edge.value, graph.instrs[edge.value].name)],
       ]),
-      found.length ? decisionsTable(found) : element("p", {}, "No decision about these two steps was recorded."),
+      ...edgeAlternatives(edge),
     ];
   });
 }
@@ -106,63 +124,75 @@ function selectionOf(fragment) {
   return numbers.every(number => number < all.length) ? {kind: match[1], numbers} : null;
 }
 
+// A tab and the panel that it controls.
+function tabOf({name, label}, onclick) {
+  const button = element("button", {type: "button", role: "tab", id: `tab-${name}`, "data-view": name, "aria-controls": `panel-${name}`, onclick}, label);
+  const panel = element("div", {class: "stage", role: "tabpanel", id: `panel-${name}`, "data-view": name, "aria-labelledby": `tab-${name}`, hidden: ""});
+  return {button, panel};
+}
+
 function start() {
   document.getElementById("heading").textContent = headingOf();
+  document.getElementById("top").append(themeButton());
   const main = document.getElementById("main"), tabs = document.getElementById("tabs");
   if (!steps.length) return;
-  const makers = [graphView, timelineView, kernelsView, sourceView, decisionsView, missedView];
-  const names = ["Graph", "Timeline", "Kernels", "Source", "Decisions", "Missed chances"];
-  const views = makers.map(() => null);
-  const panel = element("aside", {"aria-label": "Details", "aria-live": "polite"}, element("p", {class: "hint"}, "Select a step, an edge or a line."));
-  const stage = element("div", {class: "stage", role: "tabpanel"});
+  const parts = pageViews.map((_, at) => tabOf(pageViews[at], () => show(at)));
+  const views = pageViews.map(() => null);
+  const details = element("aside", {id: "details", "aria-label": "Details", "aria-live": "polite", tabindex: 0}, element("p", {class: "hint"}, "Select a step, an edge or a line."));
   let current = -1, selection = null;
 
   function show(number) {
     current = number;
-    views[number] = views[number] || makers[number]();  // a view is made when it is first shown
-    buttons.forEach((button, at) => {
+    parts.forEach(({button, panel}, at) => {
       button.setAttribute("aria-selected", String(at === number));
       button.tabIndex = at === number ? 0 : -1;
+      panel.hidden = at !== number;
     });
-    stage.setAttribute("aria-label", names[number]);
-    stage.replaceChildren(views[number].node);
+    if (!views[number]) {  // a view is made when it is first shown
+      views[number] = pageViews[number].make();
+      parts[number].panel.append(views[number].node);
+    }
     if (views[number].shown) views[number].shown();
     if (selection) views[number].select(selection.kind, selection.numbers[0]);
   }
+  const showNamed = name => show(pageViews.findIndex(view => view.name === name));
   const detailsOf = {step: numbers => stepDetails(numbers[0]), instr: numbers => instrDetails(numbers[0]), edge: edgeDetails, line: numbers => lineDetails(numbers[0])};
   function showInGraph() {
-    show(0);
-    views[0].reveal(selection.kind, selection.numbers[0]);
+    showNamed("graph");
+    views[current].reveal(selection.kind, selection.numbers[0]);
   }
+  const buttonTo = (text, onclick) => element("button", {type: "button", onclick}, text);
   function route() {
     selection = selectionOf(location.hash);
     if (!selection) return;
     const {kind, numbers} = selection;
-    panel.replaceChildren();
-    if (kind === "step" || kind === "instr") panel.append(element("button", {type: "button", onclick: showInGraph}, "Show in the graph"));
-    if (kind === "line") panel.append(element("button", {type: "button", onclick: () => show(3)}, "Show in the source"));
-    addChildren(panel, detailsOf[kind](numbers));
-    panel.scrollTop = 0;
+    details.replaceChildren();
+    if (kind === "step" || kind === "instr") details.append(buttonTo("Show in the graph", showInGraph));
+    if (kind === "step") details.append(" ", buttonTo("Show the code", () => showNamed("code")));
+    if (kind === "line") details.append(buttonTo("Show in the source", () => showNamed("source")));
+    addChildren(details, detailsOf[kind](numbers));
+    details.scrollTop = 0;
     views[current].select(kind, numbers[0]);
   }
 
-  const buttons = names.map((name, at) => element("button", {type: "button", role: "tab", onclick: () => show(at)}, name));
-  tabs.append(...buttons);
+  tabs.append(...parts.map(part => part.button));
   tabs.addEventListener("keydown", event => {
-    const move = {ArrowRight: 1, ArrowLeft: -1}[event.key];
-    if (!move) return;
-    show((current + move + views.length) % views.length);
-    buttons[current].focus();
+    const to = {ArrowRight: current + 1, ArrowLeft: current - 1, Home: 0, End: views.length - 1}[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    show((to + views.length) % views.length);
+    parts[current].button.focus();
   });
   document.addEventListener("keydown", event => {
-    if (event.key !== "/" || /^(INPUT|SELECT)$/.test(document.activeElement.tagName)) return;
-    const search = stage.querySelector("input[type=search]");
+    if (event.key !== "/" || /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) return;
+    const search = parts[current].panel.querySelector("input[type=search]");
     if (!search) return;
     event.preventDefault();
     search.focus();
   });
   window.addEventListener("hashchange", route);
-  main.replaceChildren(stage, panel);
+  window.addEventListener("resize", () => { if (views[current].resized) views[current].resized(); });
+  main.replaceChildren(...parts.map(part => part.panel), details);
   show(0);
   route();
   document.body.dataset.ready = String(Math.round(performance.now()));  // milliseconds from the start of loading

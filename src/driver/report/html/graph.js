@@ -52,8 +52,8 @@ function operandPairs(nodes) {
     .filter(id => byId.has(id) && id !== node.instr).map(id => ({from: byId.get(id), to: node})));
 }
 
-function linkedTree(isFused) {
-  const root = isFused ? fusedTree() : unfusedTree();
+function linkedTree(isFused, by) {
+  const root = isFused ? fusedTree(by) : unfusedTree(by);
   if (!isFused) {
     linkTree(root, operandPairs(leavesOf(root)));
     return root;
@@ -181,8 +181,11 @@ function graphView() {
     oninput: () => showMatches(), onkeydown: event => { if (event.key === "Enter") nextMatch(); }});
   const found = element("span", {role: "status"});
   const unfused = element("input", {type: "checkbox", onchange: () => { isFused = !unfused.checked; draw(); fit(); }});
+  const grouping = element("select", {"aria-label": "Group the graph by", onchange: () => { draw(); fit(0.4); }},
+    Object.entries(groupings).map(([name, {label}]) => element("option", {value: name}, label)));
   const bar = element("div", {class: "bar"}, search, found,
     element("label", {}, unfused, " before fusion"),
+    element("label", {}, "group by ", grouping),
     element("button", {type: "button", onclick: () => zoom(1.25)}, "Zoom in"),
     element("button", {type: "button", onclick: () => zoom(0.8)}, "Zoom out"),
     element("button", {type: "button", onclick: () => fit()}, "Fit"),
@@ -267,8 +270,8 @@ function graphView() {
     return text.length > most ? `${text.slice(0, Math.max(1, most - 1))}\u2026` : text;
   }
   function draw() {
-    const kind = isFused ? "fused" : "unfused";
-    root = trees[kind] = trees[kind] || linkedTree(isFused);
+    const by = grouping.value || "layers", kind = `${isFused ? "fused" : "unfused"} ${by}`;
+    root = trees[kind] = trees[kind] || linkedTree(isFused, by);
     canvas.replaceChildren(drawNode(root, 0, 0, 1));
     mark();
   }

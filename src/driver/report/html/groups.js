@@ -1,15 +1,28 @@
 // The tree that the graph shows. A node is a step, an instruction, or a group of nodes: a loop or branch, equal layers, a phase, or
 // so many consecutive steps. Steps are listed in execution order, so that edges between groups form no cycles.
 
+const kMostOpened = 40;  // boxes of a grouping that are seen at first
 const kMostSiblings = 60;  // nodes of a group; more are divided into groups, since a larger picture is not readable
 
 function groupNode(kind, label, children) {
   return {kind, label, children, isOpen: false};
 }
 
-// What makes two nodes equal: the code of their steps, in order.
+// What makes two steps alike: operations and shapes of results. Layers are alike whose constants differ (the keys of dropout).
+function alikeKey(step) {
+  const ops = step.graph.instrs.map(id => graph.instrs[id].op).sort().join(" ");
+  return [step.generator, step.library || "", step.bytes, ops, ...step.graph.made.map(id => graph.instrs[id].shape)].join("|");
+}
+
+const keyNumbers = new Map();  // a key of any length -> a small number, which is quick to compare
+function numberOf(key) {
+  if (!keyNumbers.has(key)) keyNumbers.set(key, keyNumbers.size);
+  return keyNumbers.get(key);
+}
+
+// Equal for nodes whose steps are alike, in order.
 function keyOf(node) {
-  if (node.key === undefined) node.key = node.kind === "step" ? steps[node.step].hash : node.children.map(keyOf).join(",");
+  if (node.key === undefined) node.key = numberOf(node.kind === "step" ? alikeKey(steps[node.step]) : node.children.map(keyOf).join(","));
   return node.key;
 }
 
@@ -32,7 +45,7 @@ function longestRepeat(keys) {
   return best;
 }
 
-// Collapses equal layers: runs of equal steps, one after the other.
+// Collapses equal layers: runs of steps that are alike, one after the other.
 function withRepeats(nodes) {
   const found = longestRepeat(nodes.map(keyOf));
   if (!found) return nodes;
@@ -104,13 +117,83 @@ function nodesInside(step) {
   return kernels.length > kMostSiblings ? chunksOf(kernels, members => `${members[0].label} to ${members[members.length - 1].label}`) : kernels;
 }
 
+// What the steps of the graph can be grouped by, besides equal layers: the value is in a run of consecutive steps one group.
+const groupings = {
+  layers: {label: "layers and loops"},
+  phase: {label: "phase", of: step => step.phase},
+  scope: {label: "scope", of: step => mostOf(step, instr => instr.scope)},
+  function: {label: "source function", of: step => mostOf(step, functionOf)},
+};
+
+function functionOf(instr) {
+  return instr.line === undefined ? "" : lines[instr.line].scope;
+}
+
+// The value that most instructions of a step have; that of its results if none has one.
+function mostOf(step, valueOf) {
+  const counts = new Map();
+  for (const id of [...step.graph.instrs, ...step.graph.made]) {
+    const value = valueOf(graph.instrs[id]);
+    if (value) counts.set(value, (counts.get(value) || 0) + 1);
+  }
+  let best = "";
+  for (const [value, count] of counts) if (best === "" || count > counts.get(best)) best = value;
+  return best;
+}
+
+// Runs of consecutive nodes with the same path ("a/b") become groups, one for each part of the path.
+function grouped(nodes, pathOf, depth = 0) {
+  const runs = [];
+  for (const node of nodes) {
+    const part = pathOf(node)[depth], last = runs[runs.length - 1];
+    if (last && part !== undefined && last.part === part) last.nodes.push(node);
+    else runs.push({part, nodes: [node]});
+  }
+  return runs.flatMap(({part, nodes: run}) => {
+    if (part === undefined || run.length === 1) return run;
+    const inner = grouped(run, pathOf, depth + 1);
+    if (inner.length === 1 && inner[0].kind === "scope") {
+      inner[0].label = `${part}/${inner[0].label}`;
+      return inner;
+    }
+    return [groupNode("scope", part, divided(withRepeats(inner)))];
+  });
+}
+
+// As `finished`, by a grouping of steps.
+function finishedBy(node, of) {
+  const paths = new Map();
+  const pathOf = child => {
+    const step = stepsBelow(child)[0];
+    if (!paths.has(step)) paths.set(step, of(steps[step]).split("/").filter(Boolean));
+    return paths.get(step);
+  };
+  const children = node.children.map(child => child.kind === "loop" ? finishedBy(child, of) : child);
+  node.children = divided(grouped(children, pathOf));
+  return node;
+}
+
 function finished(node) {
   node.children = divided(withRepeats(node.children.map(child => child.kind === "loop" ? finished(child) : child)));
   return node;
 }
 
-// The program as it runs.
-function fusedTree() {
+// Opens the groups that take most of the time, as long as few boxes are seen.
+function openLargest(root) {
+  const seen = root.children.filter(child => child.kind !== "step");
+  let boxes = root.children.length;
+  while (seen.length) {
+    seen.sort((a, b) => usOf(b) - usOf(a));
+    const node = seen.shift();
+    if (boxes + node.children.length > kMostOpened) break;
+    node.isOpen = true;
+    boxes += node.children.length;
+    seen.push(...node.children.filter(child => child.kind !== "step" && child.children.length));
+  }
+}
+
+// The program as it runs. `by`: a key of `groupings`.
+function fusedTree(by = "layers") {
   const root = groupNode("root", data.program || "program", []);
   let callers = [];
   for (const step of steps) {
@@ -129,10 +212,13 @@ function fusedTree() {
     node.children = nodesInside(step);
     group.children.push(node);
   }
-  finished(root).isOpen = true;
+  const {of} = groupings[by];
+  (of ? finishedBy(root, of) : finished(root)).isOpen = true;
+  if (of) openLargest(root);
   return root;
 }
 
+const kOtherFunctions = "no source line";
 const kArguments = "arguments and constants";
 
 // The scope of an instruction in the source. Arguments and constants without one are together.
@@ -140,8 +226,9 @@ function scopeOf(instr) {
   return instr.scope || (/^(parameter|constant|iota)$/.test(instr.op) ? kArguments : "");
 }
 
-// The program before fusion: instructions in the scopes of the source (jit, vmap, named_scope), in runs of kMostSiblings.
-function unfusedTree() {
+// The program before fusion: instructions in the scopes of the source (jit, vmap, named_scope), or in its functions, in runs of
+// kMostSiblings.
+function unfusedTree(by = "scope") {
   const root = groupNode("root", data.program || "program", []);
   const groups = new Map([["", root]]);
   const groupOf = scope => {
@@ -153,7 +240,7 @@ function unfusedTree() {
     return group;
   };
   for (const instr of graph.instrs)
-    groupOf(scopeOf(instr)).children.push({kind: "instr", instr: instr.id, label: instr.name, children: []});
+    groupOf(by === "function" ? functionOf(instr) || kOtherFunctions : scopeOf(instr)).children.push({kind: "instr", instr: instr.id, label: instr.name, children: []});
   const finish = node => {
     if (node.kind === "instr") return node;
     node.children = node.children.map(finish);

@@ -13,11 +13,12 @@ function addTo(map, key, value) {
   else map.set(key, [value]);
 }
 
-// "src/train.py:12 (loss)" as {file, line, text, short}; `short` has no folder.
+// "src/train.py:12 (loss)" as {file, line, text, short, scope}; `short` has no folder, `scope` is the function in its file.
 function parsedLine(text) {
-  const match = /^(.*):(\d+)(?: \(.*\))?$/.exec(text);
-  if (!match) return {file: "", line: 0, text, short: text};
-  return {file: match[1], line: Number(match[2]), text, short: text.slice(match[1].lastIndexOf("/") + 1)};
+  const match = /^(.*):(\d+)(?: \((.*)\))?$/.exec(text);
+  if (!match) return {file: "", line: 0, text, short: text, scope: ""};
+  const name = match[1].slice(match[1].lastIndexOf("/") + 1);
+  return {file: match[1], line: Number(match[2]), text, short: text.slice(match[1].lastIndexOf("/") + 1), scope: match[3] ? `${name}/${match[3]}` : name};
 }
 
 const lines = graph.lines.map(parsedLine);
@@ -33,6 +34,8 @@ function indexReport() {
     step.bytes = step.reads_bytes + step.writes_bytes;
     step.graph = graph.steps[number] || {instrs: [], parts: [], lines: [], made: []};
     step.roofline = rooflineOf(step);
+    step.resource = data.resources ? data.resources.steps[number] : null;
+    step.occupancy = step.resource && step.resource.occupancy ? step.resource.occupancy : null;
   });
   graph.instrs.forEach((instr, id) => {
     instr.id = id;
@@ -122,6 +125,11 @@ function shownBytes(bytes) {
 
 function shownPercent(part) {
   return part === null || !isFinite(part) ? "" : `${Number((100 * part).toPrecision(2))} %`;
+}
+
+// "62 % of an SM's threads: 3 blocks at once, limited by registers, of 8448".
+function occupancyText({threads, blocks, limit, grid}) {
+  return `${shownPercent(threads)} of an SM's threads: ${counted(blocks, "block")} at once, limited by ${limit}, of ${grid}`;
 }
 
 // "1 step", "3 steps".

@@ -13,10 +13,10 @@ function sourceView() {
     cell.style.setProperty("--heat", (us / most).toFixed(3));
     return cell;
   }
-  function row(list, number, text) {
+  function row(list, number, text, isPython) {
     const drawn = element("tr", {}, margin(list),
       element("td", {class: "number"}, list.length ? linkTo("line", list[0].id, String(number)) : String(number)),
-      element("td", {}, element("code", {}, text)));
+      element("td", {}, element("code", {}, isPython ? colouredNodes(text, "Python") : text)));
     for (const line of list) rows.set(line.id, drawn);
     return drawn;
   }
@@ -26,7 +26,7 @@ function sourceView() {
       let last = 0;
       for (const [number, code] of text) {
         if (last && number !== last + 1) body.append(element("tr", {class: "gap"}, element("td", {colspan: 3}, "\u22ef")));
-        body.append(row(list.filter(line => line.line === number), number, code));
+        body.append(row(list.filter(line => line.line === number), number, code, file.endsWith(".py")));
         last = number;
       }
     } else {

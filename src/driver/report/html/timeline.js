@@ -30,7 +30,7 @@ function ownersTable(step) {
   const rows = ownersAt(step).map(({line, lives, bytes}) => {
     const number = lineNumbers.get(line);
     const names = lives.sort((a, b) => b.bytes - a.bytes).slice(0, 4).map(life => `${life.name} ${shownBytes(life.bytes)}`).join(", ");
-    return [shownBytes(bytes), number === undefined ? line || "-" : lineLink(number), lives.length > 4 ? `${names} and ${lives.length - 4} more` : names];
+    return [element("span", {class: "nowrap"}, shownBytes(bytes)), number === undefined ? line || "-" : lineLink(number), lives.length > 4 ? `${names} and ${lives.length - 4} more` : names];
   });
   return tableOf(["bytes", "source line", "arrays"], rows);
 }
@@ -114,6 +114,7 @@ function timelineView() {
   return {
     node: element("section", {}, element("div", {class: "bar"}, element("label", {}, "Zoom ", range)), scroller, owners),
     shown: draw,
+    resized: draw,
     select: (kind, number) => {
       selected = kind === "step" ? number : null;
       const focused = scroller.contains(document.activeElement);
