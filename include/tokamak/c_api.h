@@ -62,11 +62,24 @@ TOK_API tok_error* tok_module_read(const void* data, size_t size, const char* na
 TOK_API const char* tok_module_text(tok_module* module);
 /* The compile report of `tokamak explain`. Options in addition to those of tok_compile:
  * {"json", "true"}, {"decisions", "true"}, {"lints", "true"}, {"dot", "true"}, {"kernel", "add_3"},
- * {"measure", "true"}, {"compare", "false"}, {"target", "host" | "h200" | "host,h200"}. The text
- * is valid until the next call with this module. */
+ * {"measure", "true"}, {"compare", "false"}, {"html", "true"}, {"trace", "true"},
+ * {"target", "host" | "h200" | "host,h200"}. The text is valid until the next call with this
+ * module. */
 struct tok_option;
 TOK_API tok_error* tok_module_explain(tok_module* module, const struct tok_option* options,
                                       size_t num_options, const char** text);
+/* A side of a comparison: a program and the options of its compilation, those of
+ * tok_module_explain and {"name", "before"}, the name of the side in the text. */
+typedef struct tok_diff_side {
+  tok_module* module;
+  const struct tok_option* options;
+  size_t num_options;
+} tok_diff_side;
+/* Compares the steps of two compilations: of two programs, or of one program with two sets of
+ * options (then both sides may name one module). The options {"json", "true"} and {"html", "true"}
+ * of the first side count. The text is valid until the next call with the module of `a`. */
+TOK_API tok_error* tok_module_explain_diff(const tok_diff_side* a, const tok_diff_side* b,
+                                           const char** text);
 TOK_API void tok_module_free(tok_module* module);
 
 /* ---- Compiled programs ------------------------------------------------------- */

@@ -17,6 +17,32 @@ def _raised(library, error):
     raise ExplainError(text)
 
 
+def _loaded(function):
+    library = _library.load()
+    if not _library.has(function):
+        raise NotImplementedError("tokamak.explain: this libtokamak.so is older than the package")
+    return library
+
+
+def _options(given):
+    return (_library.TokOption * len(given))(*((name.encode(), value.encode()) for name, value in given.items()))
+
+
+def _frame(page, title):
+    """A page inside a page of a notebook."""
+    frame = f'style="width: 100%; height: 720px; border: 0" title="{title}"'
+    return f'<iframe sandbox="allow-scripts" {frame} srcdoc="{escape(page)}"></iframe>'
+
+
+def _written(text, file):
+    """Writes a text to `file`, or returns it."""
+    if file is None:
+        return text
+    with open(file, "w", encoding="utf-8") as out:
+        out.write(text)
+    return None
+
+
 class Explanation:
     """The compile report of a program. `print(e)` shows it; notebooks show it as a page for browsers, which
     `e.html(file)` writes. `e.data` is the whole report as a dict; `e.kernel(name)` is a kernel's IR and code, `e.dot()`
@@ -26,16 +52,17 @@ class Explanation:
         self._program, self._name, self._options = program, name, options
         self._data = None
 
-    def _ask(self, **more):
-        library = _library.load()
-        if not _library.has("tok_module_explain"):
-            raise NotImplementedError("tokamak.explain: this libtokamak.so is older than the package")
-        given = {**self._options, **more}
-        options = (_library.TokOption * len(given))(*((n.encode(), v.encode()) for n, v in given.items()))
-        module, text = ctypes.c_void_p(), ctypes.c_char_p()
+    def _module(self, library):
+        module = ctypes.c_void_p()
         error = library.tok_module_read(self._program, len(self._program), self._name.encode(), ctypes.byref(module))
         if error:
             _raised(library, error)
+        return module
+
+    def _ask(self, **more):
+        library = _loaded("tok_module_explain")
+        options = _options({**self._options, **more})
+        text, module = ctypes.c_char_p(), self._module(library)
         try:
             error = library.tok_module_explain(module, options, len(options), ctypes.byref(text))
             if error:
@@ -64,22 +91,77 @@ class Explanation:
     def html(self, file=None):
         """The report as an HTML page that needs no other file and no network: graph, timeline, memory, kernels, source
         lines, decisions. Writes it to `file`, or returns it."""
-        page = self._ask(html="true")
-        if file is None:
-            return page
-        with open(file, "w", encoding="utf-8") as out:
-            out.write(page)
-        return None
+        return _written(self._ask(html="true"), file)
+
+    def trace(self, file=None):
+        """The timeline as a Chrome trace, which ui.perfetto.dev opens: steps and temporary memory, predicted and, with
+        `tokamak_measure`, measured; the passes of the compiler. Writes it to `file`, or returns it."""
+        return _written(self._ask(trace="true"), file)
+
+    def diff(self, other):
+        """Compares the steps of this program with those of another one, or of the same under other options: a Diff."""
+        return Diff(self, other)
 
     def _repr_html_(self):
         if "," in self._options["target"]:
             return None  # a comparison of targets is text
-        frame = 'style="width: 100%; height: 720px; border: 0" title="Compile report"'
-        return f'<iframe sandbox="allow-scripts" {frame} srcdoc="{escape(self.html())}"></iframe>'
+        return _frame(self.html(), "Compile report")
 
     def decisions(self):
         """The table followed by every decision: what was fused, what was not, why, and what would change it."""
         return self._ask(decisions="true")
+
+    def __str__(self):
+        return self._ask()
+
+    __repr__ = __str__
+
+
+def _names(a, b):
+    """Names that tell two programs apart: those of the functions, else the options that differ, else numbers."""
+    if a._name != b._name:
+        return a._name, b._name
+    differ = sorted(name for name in {**a._options, **b._options} if a._options.get(name) != b._options.get(name))
+    if not differ:
+        return f"{a._name} (1)", f"{b._name} (2)"
+    return tuple(", ".join(f"{name}={one._options.get(name, 'default')}" for name in differ) for one in (a, b))
+
+
+class Diff:
+    """The steps that only one of two compilations has, and their cost. `print(d)` shows them; notebooks show both plans
+    side by side, as the page that `d.html(file)` writes. `d.data` is a dict."""
+
+    def __init__(self, a, b):
+        if not isinstance(b, Explanation):
+            raise TypeError(f"tokamak: diff takes the result of tokamak.explain, not {type(b).__name__}")
+        self._a, self._b, self._names = a, b, _names(a, b)
+
+    def _ask(self, **more):
+        library = _loaded("tok_module_explain_diff")
+        sides, modules, text = [], [], ctypes.c_char_p()
+        try:
+            for one, name in zip((self._a, self._b), self._names):
+                modules.append(one._module(library))
+                options = _options({**one._options, "name": name, **more})
+                sides.append(_library.TokDiffSide(modules[-1], options, len(options)))
+            error = library.tok_module_explain_diff(*map(ctypes.byref, sides), ctypes.byref(text))
+            if error:
+                _raised(library, error)
+            return text.value.decode()
+        finally:
+            for module in modules:
+                library.tok_module_free(module)
+
+    @property
+    def data(self):
+        return json.loads(self._ask(json="true"))
+
+    def html(self, file=None):
+        """Both plans side by side, as an HTML page that needs no other file. Writes it to `file`, or returns it."""
+        return _written(self._ask(html="true"), file)
+
+    def _repr_html_(self):
+        return _frame(self.html(), "Comparison of two plans")
 
     def __str__(self):
         return self._ask()

@@ -44,6 +44,12 @@ class TokOption(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("value", ctypes.c_char_p)]
 
 
+class TokDiffSide(ctypes.Structure):
+    """tok_diff_side"""
+
+    _fields_ = [("module", ctypes.c_void_p), ("options", ctypes.POINTER(TokOption)), ("num_options", ctypes.c_size_t)]
+
+
 HOST_FN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(TokHostCall), ctypes.c_void_p)
 HOLD_FN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p)
 LAPACK_FN = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)
@@ -58,6 +64,7 @@ _FUNCTIONS = {
     "tok_options": (ctypes.c_char_p, ()),
     "tok_module_read": (ctypes.c_void_p, (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_void_p)),
     "tok_module_explain": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.POINTER(TokOption), ctypes.c_size_t, ctypes.c_void_p)),
+    "tok_module_explain_diff": (ctypes.c_void_p, (ctypes.POINTER(TokDiffSide), ctypes.POINTER(TokDiffSide), ctypes.c_void_p)),
     "tok_module_free": (None, (ctypes.c_void_p,)),
     "tok_error_text": (ctypes.c_char_p, (ctypes.c_void_p,)),
     "tok_error_free": (None, (ctypes.c_void_p,)),

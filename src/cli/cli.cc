@@ -355,9 +355,9 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
                    "host (the default), h200, or both as host,h200: which is faster, including "
                    "transfers, and the break-even size")
       ->check(OneOf({"host", "h200"}, {"host,h200", "h200,host"}));
-  command->add_flag("--xla-dump", explain.xla_dump,
+  command->add_flag("--xla-dump,--as-given", explain.xla_dump,
                     "FILE is XLA's after_optimizations text: print its kernels and fusion "
-                    "boundaries");
+                    "boundaries, with what fusing would save; with --html, beside Tokamak's plan");
   command->add_flag("--decisions", explain.decisions, "Also print every decision");
   command->add_flag("--contractions", explain.contractions,
                     "Also print the kernels and library calls that could compute each dot, "
@@ -375,7 +375,10 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
   command->add_option("--html", explain.html,
                       "Write the report to this file, as a page for browsers that needs no other "
                       "file: graph, timeline, memory, kernels, code, source lines, decisions, "
-                      "compile time");
+                      "compile time. With --diff, both plans; with --xla-dump, XLA's plan and Tokamak's");
+  command->add_option("--trace", explain.trace,
+                      "Also write the timeline to this file, for ui.perfetto.dev: steps and "
+                      "temporary memory, predicted and with --measure measured; passes");
   command
       ->add_option(
           "--diff", explain.diff,

@@ -154,6 +154,7 @@ struct ExplainCommand {
   bool dot = false;               // for Graphviz
   std::string html;               // file to write the report to, as a page; empty: none
   bool code = true;               // the page has the generated code of kernels
+  std::string trace;              // file to write the timeline to, for Perfetto; empty: none
   bool contractions = false;      // also the ways to compute each contraction
   std::vector<std::string> diff;  // two fusion modes for FILE, or two programs
   bool measure = false;           // run each kernel on random arguments

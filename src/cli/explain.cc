@@ -85,8 +85,6 @@ Status CheckExplained(const ExplainCommand& command, const ExplainRequest& reque
   return CheckPlan(command.checks, std::move(made), program, console);
 }
 
-// The file of a program's page: the file that --html names, with a number from the second program
-// on ("page.html", "page.2.html").
 std::string PageFile(const std::string& file, int program) {
   if (program == 1) return file;
   std::filesystem::path path = file;
@@ -103,11 +101,13 @@ Status WritePage(const std::string& file, const std::string& page, Console& cons
 
 // A page is the whole report: nothing that prints another one or a part of it goes with --html.
 Status CheckPageOptions(const ExplainCommand& command) {
+  if (!command.trace.empty() && (!command.diff.empty() || command.xla_dump))
+    return MakeError(ErrorCode::kUsage, fmt::format("explain: --trace excludes {}",
+                                                    command.xla_dump ? "--xla-dump" : "--diff"));
   if (command.html.empty()) return Ok();
   for (auto [is_given, option] :
        {std::pair(command.json, "--json"), std::pair(command.dot, "--dot"),
-        std::pair(!command.kernel.empty(), "--kernel"), std::pair(!command.diff.empty(), "--diff"),
-        std::pair(command.xla_dump, "--xla-dump")})
+        std::pair(!command.kernel.empty(), "--kernel")})
     if (is_given)
       return MakeError(ErrorCode::kUsage, fmt::format("explain: --html excludes {}", option));
   return Ok();
@@ -130,12 +130,14 @@ int Explain(const ExplainCommand& command, Console& console) {
     double& read_ms = request.value().page.read_ms;  // of the whole file
     if (read_ms == 0)
       read_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    ++programs;
+    if (!command.trace.empty()) request.value().write_trace = PageFile(command.trace, programs);
     Result<std::string> text = Explained(CloneModule(program), request.value());
     if (!text.ok()) return console.Report(text.error(), source);
     if (command.html.empty()) {
       console.Out(text.value());
     } else {
-      Status written = WritePage(PageFile(command.html, ++programs), text.value(), console);
+      Status written = WritePage(PageFile(command.html, programs), text.value(), console);
       if (!written.ok()) return console.Report(written.error());
     }
     Status checked = CheckExplained(command, request.value(), program, console);

@@ -7,6 +7,7 @@
 #include "cli/json_error.h"
 #include "cli/programs.h"
 #include "driver/report/xla_dump.h"
+#include "driver/report/xla_page.h"
 #include "ir/clone.h"
 
 // `tokamak explain --xla-dump`: the kernels of another compiler's output, where its fusion stopped
@@ -20,53 +21,30 @@ using nlohmann::json;
 // Source lines listed per entry (chosen).
 constexpr size_t kShownLines = 6;
 
-json ToJson(const DumpedProgram& dumped) {
-  json kernels = json::array(), boundaries = json::array();
-  for (const DumpedKernel& kernel : dumped.kernels)
-    kernels.push_back({{"name", kernel.name},
-                       {"computation", kernel.computation},
-                       {"kind", kernel.kind},
-                       {"ops", kernel.ops},
-                       {"lines", kernel.lines},
-                       {"reads_bytes", kernel.reads},
-                       {"writes_bytes", kernel.writes},
-                       {"predicted_us", kernel.us ? json(*kernel.us) : json(nullptr)}});
-  for (const DumpedBoundary& boundary : dumped.boundaries)
-    boundaries.push_back({{"from", boundary.from},
-                          {"to", boundary.to},
-                          {"cause", boundary.cause},
-                          {"rule", boundary.rule},
-                          {"because", boundary.because},
-                          {"bytes", boundary.bytes}});
-  return {{"fusions", dumped.fusions},
-          {"library", dumped.library},
-          {"kernels", std::move(kernels)},
-          {"boundaries", std::move(boundaries)}};
+// The program compiled by us, with the marks of MarkDumpedKernels.
+Result<CompileReport> CompileMarked(const Module& module, const CompileOptions& options,
+                                    const Target& target) {
+  std::unique_ptr<Module> copy = CloneModule(module);
+  MarkDumpedKernels(*copy);
+  TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(copy), target, options));
+  return ReportOf(std::move(made));
 }
 
-// Our plan for the same program.
-struct Ours {
-  std::string why_not;  // why the interpreter runs it
-  int64_t launches = 0, library = 0, host = 0, copies = 0;
-  int64_t bytes = 0;  // read and written by kernels
+// The program compiled by us with the fusions of the dump.
+Result<CompileReport> CompileAsGiven(const Module& module, CompileOptions options,
+                                     const Target& target) {
+  options.fusion = FusionMode::kXlaPasses;
+  options.fusion_tags = DumpedFusionsOf;
+  options.plan = nullptr;
+  options.persistent = false;  // XLA's loops launch their kernels in each iteration
+  return CompileMarked(module, options, target);
+}
 
-  int64_t total() const { return launches + library + host + copies; }
-};
-
-Result<Ours> PlanOurs(const Module& module, const ExplainRequest& request, const Target& target) {
-  Ours ours;
-  std::unique_ptr<Module> copy = CloneModule(module);
-  TOK_TRY(std::shared_ptr<const Compilation> made,
-          Compile(std::move(copy), target, request.compile));
-  ours.why_not = made->why_interpreted;
-  TOK_TRY(CompileReport report, ReportOf(std::move(made)));
-  ours.launches = report.totals.kernels;
-  ours.library = report.totals.library;
-  ours.host = report.totals.host;
-  ours.copies = report.totals.copies;
+int64_t BytesOfKernels(const CompileReport& report) {
+  int64_t bytes = 0;
   for (const StepReport& step : report.steps)
-    if (!step.kernels.empty()) ours.bytes += step.reads + step.writes;
-  return ours;
+    if (!step.kernels.empty()) bytes += step.reads + step.writes;
+  return bytes;
 }
 
 void PrintKernels(const DumpedProgram& dumped, Console& console) {
@@ -102,18 +80,35 @@ void PrintBoundaries(const DumpedProgram& dumped, Console& console) {
     std::string text = fmt::format("  {} -> {}  {}", boundary.from, boundary.to, boundary.cause);
     if (!boundary.rule.empty()) text += " by " + boundary.rule;
     if (!boundary.because.empty()) text += "  (" + boundary.because + ")";
-    console.Out(text + fmt::format(", {} bytes\n", boundary.bytes));
+    text += fmt::format(", {} bytes", boundary.bytes);
+    if (boundary.fused_us)
+      text += fmt::format(", {:.1f} us apart, {:.1f} us as one kernel", *boundary.apart_us,
+                          *boundary.fused_us);
+    console.Out(text + "\n");
   }
 }
 
-void PrintOurs(const Ours& ours, Console& console) {
-  if (!ours.why_not.empty())
-    return console.Out("tokamak: the whole program is interpreted: " + ours.why_not + "\n");
-  std::string library = ours.library == 0 ? "" : fmt::format(" {} library calls,", ours.library);
-  console.Out(
-      fmt::format("tokamak: {} kernels,{} {} host steps, {} copies; its kernels move {} "
-                  "bytes (`tokamak explain FILE` has the details)\n",
-                  ours.launches, library, ours.host, ours.copies, ours.bytes));
+void PrintOurs(const CompileReport& ours, Console& console) {
+  if (!ours.why_interpreted().empty())
+    return console.Out("tokamak: the whole program is interpreted: " + ours.why_interpreted() +
+                       "\n");
+  const Totals& totals = ours.totals;
+  std::string library =
+      totals.library == 0 ? "" : fmt::format(" {} library calls,", totals.library);
+  console.Out(fmt::format(
+      "tokamak: {} kernels,{} {} host steps, {} copies; its kernels move {} bytes; "
+      "{:.1f} us predicted (`tokamak explain FILE` has the details)\n",
+      totals.kernels, library, totals.host, totals.copies, BytesOfKernels(ours), totals.us));
+}
+
+json OursJson(const CompileReport& ours) {
+  const Totals& totals = ours.totals;
+  json tokamak = {{"kernels", totals.kernels}, {"library", totals.library},
+                  {"host", totals.host},       {"copies", totals.copies},
+                  {"total", totals.steps()},   {"bytes", BytesOfKernels(ours)},
+                  {"predicted_us", totals.us}};
+  if (!ours.why_interpreted().empty()) tokamak["interpreted"] = ours.why_interpreted();
+  return tokamak;
 }
 
 }  // namespace
@@ -123,17 +118,21 @@ int ExplainXlaDump(const ExplainCommand& command, Console& console) {
   if (!request.ok()) return console.Report(request.error());
   Result<Target> target = TargetOf(request.value());
   if (!target.ok()) return console.Report(target.error());
+  int programs = 0;
   return ForEachProgram(command.file, console, [&](Module& program, std::string_view source) {
     if (program.entry() == nullptr) return 0;
     DumpedProgram dumped = ReadXlaDump(program, target.value().machine);
-    Result<Ours> ours = PlanOurs(program, request.value(), target.value());
+    const CompileOptions& options = request.value().compile;
+    Result<CompileReport> ours = CompileMarked(program, options, target.value());
     if (!ours.ok()) return console.Report(ours.error(), source);
+    if (!command.html.empty()) {
+      DumpPlans plans{std::move(ours.value()), CompileAsGiven(program, options, target.value())};
+      std::string page = XlaPage(dumped, plans, program.name());
+      Status written = WritePage(PageFile(command.html, ++programs), page, console);
+      return written.ok() ? 0 : console.Report(written.error());
+    }
     if (command.json) {
-      const Ours& own = ours.value();
-      json tokamak = {{"kernels", own.launches}, {"library", own.library}, {"host", own.host},
-                      {"copies", own.copies},    {"total", own.total()},   {"bytes", own.bytes}};
-      if (!own.why_not.empty()) tokamak["interpreted"] = own.why_not;
-      console.Out(JsonLine({{"given", ToJson(dumped)}, {"tokamak", std::move(tokamak)}}));
+      console.Out(JsonLine({{"given", JsonOf(dumped)}, {"tokamak", OursJson(ours.value())}}));
       return 0;
     }
     PrintKernels(dumped, console);

@@ -114,7 +114,11 @@ Examples:
   tokamak explain model.hlo --target host,h200   which is faster, and the break-even size
   tokamak explain model.hlo --never-fuse=train.py:12 --require-fused=a,b   fusion constraints
   tokamak explain xla.concat-multi-user          what a rule means; also a pass, or TK2103
+  tokamak explain model.hlo --html model.html    a page for browsers
+  tokamak explain model.hlo --diff rules search --html diff.html   both plans, side by side
+  tokamak explain model.hlo --trace model.json   the timeline, for ui.perfetto.dev
   tokamak explain --xla-dump module_0001.jit_f.after_optimizations.txt     what XLA decided
+  tokamak explain --xla-dump dump.txt --html xla.html   beside what Tokamak makes of it
 )"};
 
 const CommandHelp kBenchHelp = {

@@ -12,6 +12,7 @@
 #include "fusion/constraints.h"
 #include "fusion/plan.h"
 #include "fusion/serialized_plan.h"
+#include "rewrite/pass.h"
 #include "rewrite/pipeline.h"
 
 // Options of a compilation. Each frontend parses its own spelling (named_options.h,
@@ -33,6 +34,9 @@ struct CompileOptions {
   FusionMode fusion = FusionMode::kSearch;
   Effort effort = Effort::kDefault;  // time budget of planning
   LiftedRules lifted;                // disabled rules of FusionMode::kXlaPasses
+  // The fusions of FusionMode::kXlaPasses, in place of those that its passes would form; null: the
+  // passes form them. Receives the module that is ready to be divided into kernels.
+  FusionTags (*fusion_tags)(const Module& module) = nullptr;
   ConstraintOptions constraints;
   ScheduleOptions schedules;
   // Apply `constraints`, those in the program, and forced schedules.

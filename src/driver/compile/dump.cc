@@ -2,10 +2,13 @@
 
 #include <atomic>
 #include <cctype>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
 #include <string_view>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "text/load.h"
 #include "text/write.h"
@@ -33,6 +36,16 @@ void MakeDirs(const std::string& path) {
     if (at == path.size() || path[at] == '/') mkdir(path.substr(0, at).c_str(), 0777);
 }
 
+constexpr std::string_view kBefore = ".before_optimizations.txt";
+
+// Whether another program has this file. If not, it is created, so that no other program takes it.
+bool IsTaken(const std::string& path) {
+  int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return errno == EEXIST;
+  close(fd);
+  return false;
+}
+
 // A name reduced to characters that are safe in a file name.
 std::string Plain(const std::string& name) {
   std::string plain = name.substr(0, 100);
@@ -55,13 +68,15 @@ Dump::Dump(std::string dir, const std::string& name) {
   if (dir.empty()) return;
   while (dir.size() > 1 && dir.back() == '/') dir.pop_back();
   MakeDirs(dir);
-  char number[32];
-  std::snprintf(number, sizeof number, "/module_%04d.", count.fetch_add(1));
-  prefix_ = dir + number + Plain(name);
+  do {
+    char number[32];
+    std::snprintf(number, sizeof number, "/module_%04d.", count.fetch_add(1));
+    prefix_ = dir + number + Plain(name);
+  } while (IsTaken(prefix_ + std::string(kBefore)));
 }
 
 void Dump::Before(const Module& module) const {
-  if (IsOn()) (void)WriteFileBytes(prefix_ + ".before_optimizations.txt", WriteHloText(module));
+  if (IsOn()) (void)WriteFileBytes(prefix_ + std::string(kBefore), WriteHloText(module));
 }
 
 void Dump::After(const Module& module) const {

@@ -75,6 +75,10 @@ Result<TargetPassRuns> RunTargetPasses(Module& module, Target& target,
   TOK_TRY(done.runs, RunPasses(module, PipelineOf(rewritten_for.kind), context, pipeline));
   if (libraries != nullptr) target.machine.uses_library = libraries->uses_library();
   if (options.fusion != FusionMode::kXlaPasses) return done;
+  if (options.fusion_tags != nullptr) {
+    done.fusion_tags = options.fusion_tags(module);
+    return done;
+  }
   for (std::span<const Step> steps : {std::span<const Step>(kPaperPipeline), {kFusedPipeline}}) {
     TOK_TRY(std::vector<PassRun> runs, RunPasses(module, steps, context, pipeline));
     done.runs.insert(done.runs.end(), runs.begin(), runs.end());

@@ -9,9 +9,11 @@
 #include "driver/compile/event_sink.h"
 #include "driver/compile/named_options.h"
 #include "driver/report/contractions.h"
+#include "driver/report/diff_page.h"
 #include "driver/report/lint/write_lints.h"
 #include "driver/report/page.h"
 #include "driver/report/targets.h"
+#include "driver/report/trace.h"
 #include "driver/report/views.h"
 #include "driver/report/write.h"
 #include "ir/clone.h"
@@ -57,10 +59,14 @@ Result<std::string> ComparedDevices(const Module& module, const ExplainRequest& 
 
 // The answer for a program that only `tokamak run --backend interp` runs, because no buffer can
 // hold its results.
-std::string InterpretedText(const Error& why, const std::string& program,
-                            const ExplainRequest& request) {
+Result<std::string> InterpretedText(const Error& why, const std::string& program,
+                                    const ExplainRequest& request) {
   if (request.lints) return LintAnswer(LintsOfInterpreted(why.message, request.lint), request.json);
   json data = {{"target", request.target}, {"interpreted", why.message}};
+  json trace = {{"traceEvents", json::array()}, {"otherData", data}};
+  if (!request.write_trace.empty())
+    TOK_RETURN_IF_ERROR(WriteFileBytes(request.write_trace, LineOfJson(trace)));
+  if (request.trace) return LineOfJson(trace);
   if (request.html) return PageOf(program, data);
   if (request.json) return LineOfJson(data);
   return "the whole program is interpreted: " + why.message + "\n";
@@ -83,7 +89,7 @@ Result<std::string> Explained(std::unique_ptr<Module> module, const ExplainReque
     return MakeError(ErrorCode::kOptionValue, "explain: html: a page shows one target");
   if (!request.targets.empty()) return ComparedDevices(*module, request);
   TOK_TRY(Target target, TargetOf(request));
-  bool looks_before = request.kernel.empty() && !request.dot;
+  bool looks_before = request.kernel.empty() && !request.dot && !request.trace;
   std::unique_ptr<Module> before = looks_before ? CloneModule(*module) : nullptr;
   std::string name = module->name();
   Result<std::shared_ptr<const Compilation>> compiled =
@@ -103,6 +109,9 @@ Result<std::string> Explained(std::shared_ptr<const Compilation> compilation,
   TOK_TRY(CompileReport report, ReportOf(std::move(compilation), request.report));
   if (before != nullptr && request.compare && !request.lints)
     TOK_RETURN_IF_ERROR(AddComparisons(report, *before));
+  if (!request.write_trace.empty())
+    TOK_RETURN_IF_ERROR(WriteFileBytes(request.write_trace, LineOfJson(TraceOf(report))));
+  if (request.trace) return LineOfJson(TraceOf(report));
   if (!request.kernel.empty()) return KernelText(report, request);
   if (request.dot) {
     std::string dot = DotOf(report, made.module->name());
@@ -139,6 +148,24 @@ Result<Lints> LintsOfProgram(std::unique_ptr<Module> module, const ExplainReques
   TOK_TRY(std::shared_ptr<const Compilation> made, std::move(compiled));
   TOK_TRY(CompileReport report, ReportOf(std::move(made), request.report));
   return LintsOf(report, before.get(), request.lint);
+}
+
+Result<std::string> ExplainedDiff(DiffSide a, DiffSide b) {
+  std::vector<CompileReport> reports;
+  for (DiffSide* side : {&a, &b}) {
+    TOK_TRY(Target target, TargetOf(side->request));
+    TOK_TRY(std::shared_ptr<const Compilation> made,
+            Compile(std::move(side->module), target, side->request.compile));
+    TOK_TRY(CompileReport report, ReportOf(std::move(made), side->request.report));
+    if (!report.why_interpreted().empty())
+      return MakeError(ErrorCode::kNoKernel,
+                       "explain: " + side->name +
+                           ": the whole program is interpreted: " + report.why_interpreted());
+    reports.push_back(std::move(report));
+  }
+  if (a.request.html) return DiffPage(reports[0], reports[1], a.name, b.name);
+  if (a.request.json) return LineOfJson(DiffJson(reports[0], reports[1], a.name, b.name));
+  return DiffText(reports[0], reports[1], a.name, b.name);
 }
 
 void ExplainCompilation(const std::shared_ptr<const Compilation>& compilation) {
@@ -185,6 +212,8 @@ Status SetExplainOption(ExplainRequest& request, std::string_view name, const st
     request.html = request.page.code = truth;
   } else if (name == "code") {
     request.page.code = truth;
+  } else if (name == "trace") {
+    request.trace = truth;
   } else if (name == "lints") {
     request.lints = truth;
   } else if (name == "lint_rules") {

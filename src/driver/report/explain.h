@@ -28,8 +28,10 @@ struct ExplainRequest {
   bool dot = false;           // for Graphviz
   bool html = false;          // a page for browsers (page.h)
   PageOptions page;
-  std::string write_plan;  // file to write the plan to; empty: none
-  std::string kernel;      // print only this kernel, as kernel IR and as code
+  bool trace = false;         // a timeline for Perfetto (trace.h)
+  std::string write_trace;    // file to write the timeline to, besides; empty: none
+  std::string write_plan;     // file to write the plan to; empty: none
+  std::string kernel;         // print only this kernel, as kernel IR and as code
   // "host,h200": compares these targets.
   std::string targets;
 };
@@ -45,6 +47,16 @@ Result<std::string> Explained(std::shared_ptr<const Compilation> compilation,
 // Compiles a verified program and returns its lints. A program that only the interpreter can run is
 // a finding, not an error.
 Result<Lints> LintsOfProgram(std::unique_ptr<Module> module, const ExplainRequest& request);
+
+// One side of a comparison.
+struct DiffSide {
+  std::string name;
+  std::unique_ptr<Module> module;  // verified
+  ExplainRequest request;
+};
+// Compiles both sides and compares their steps: text, JSON or a page (diff_page.h), as the request
+// of the first side says.
+Result<std::string> ExplainedDiff(DiffSide a, DiffSide b);
 
 // Whether the text of an option means true.
 bool IsTrue(std::string_view value);

@@ -50,7 +50,7 @@ std::string EscapedJson(const json& data) {
 std::string_view FileNamed(std::string_view name) {
   for (const PageFile& file : PageFiles())
     if (file.name == name) return file.text;
-  TOK_UNREACHABLE("page.html names no file of its folder");
+  TOK_UNREACHABLE("a template names no file of its folder");
 }
 
 // The text that `{{name}}` in page.html stands for.
@@ -77,7 +77,11 @@ json WithPageData(const CompileReport& report, json data, const PageOptions& opt
 }
 
 std::string PageOf(const std::string& title, const json& data) {
-  std::string_view rest = FileNamed("page.html");
+  return PageFrom("page.html", title, data);
+}
+
+std::string PageFrom(std::string_view file, const std::string& title, const json& data) {
+  std::string_view rest = FileNamed(file);
   std::string page;
   for (size_t open = rest.find("{{"); open != std::string_view::npos; open = rest.find("{{")) {
     size_t close = rest.find("}}", open);

@@ -66,7 +66,8 @@ std::string ResourcesText(const StepReport& step, const Machine& machine) {
   return text;
 }
 
-// Whether a decision concerns kernels and their form, not the rewrites before fusion.
+}  // namespace
+
 bool IsOfKernels(const Decision& decision) {
   std::optional<Pass> of = PassFromName(decision.pass);
   if (of && InfoOf(*of).targets != kNoTarget) return true;
@@ -78,6 +79,8 @@ bool IsOfKernels(const Decision& decision) {
                                           "horizontal-fusion"};
   return std::find(std::begin(kPasses), std::end(kPasses), decision.pass) != std::end(kPasses);
 }
+
+namespace {
 
 class TextWriter {
  public:

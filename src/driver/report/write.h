@@ -14,6 +14,8 @@ namespace tokamak {
 
 // Which decision records the text has. kOfKernels: rewrites before fusion are only counted.
 enum class Records { kNone, kOfKernels, kAll };
+// Whether a decision concerns kernels and their form, not the rewrites before fusion.
+bool IsOfKernels(const Decision& decision);
 // Text for people: totals, fused against unfused; a row per step, grouped by phase; the decisions,
 // if requested.
 std::string TextOf(const CompileReport& report, Records records);

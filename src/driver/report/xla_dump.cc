@@ -12,6 +12,8 @@
 #include "driver/report/xla_dump.h"
 
 #include <algorithm>
+#include <charconv>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "analysis/running_computations.h"
@@ -65,10 +67,12 @@ bool IsOpaque(const Instr& instr) {
          (instr.op() == Op::kFusion && instr.attrs<FusionAttrs>().kind == FusionKind::kCustom);
 }
 
-std::vector<const Instr*> BodyOf(const Instr& instr) {
+// `InstrOf`: Instr or const Instr.
+template <typename InstrOf>
+std::vector<InstrOf*> BodyOf(InstrOf& instr) {
   if (instr.op() != Op::kFusion) return {&instr};
-  std::vector<const Instr*> body;
-  for (const Instr* in : instr.called(0)->Instrs())
+  std::vector<InstrOf*> body;
+  for (InstrOf* in : instr.called(0)->Instrs())
     if (in->op() != Op::kParameter && in->op() != Op::kTuple) body.push_back(in);
   return body;
 }
@@ -114,6 +118,27 @@ std::string CauseOf(FusionRule rule) {
   }
 }
 
+void AddKernelsOf(const Computation& computation, std::unordered_set<const Computation*>& seen,
+                  std::vector<Instr*>& kernels) {
+  if (!seen.insert(&computation).second) return;
+  for (Instr* instr : computation.PostOrder()) {
+    if (!IsNoKernel(*instr)) kernels.push_back(instr);
+    bool runs_steps =
+        instr->op() == Op::kWhile || instr->op() == Op::kConditional || instr->op() == Op::kCall;
+    if (!runs_steps) continue;
+    for (const Computation* called : instr->called()) AddKernelsOf(*called, seen, kernels);
+  }
+}
+
+// The launches of a program; a kernel's number is its index. A kernel has a greater number than
+// those whose values it reads: the numbers of a loop's kernels are those of its place in the order.
+std::vector<Instr*> KernelsOf(const Module& module) {
+  std::vector<Instr*> kernels;
+  std::unordered_set<const Computation*> seen;
+  AddKernelsOf(*module.entry(), seen, kernels);
+  return kernels;
+}
+
 class DumpReader {
  public:
   DumpReader(const Module& module, const Machine& machine)
@@ -123,9 +148,9 @@ class DumpReader {
         rules_(module, context_, /*control_binds=*/false) {}
 
   DumpedProgram Run() {
-    for (const Computation* computation : RunningComputations(module_))
-      for (const Instr* instr : computation->PostOrder())
-        if (!IsNoKernel(*instr)) Add(*instr);
+    std::vector<Instr*> kernels = KernelsOf(module_);
+    for (const Instr* instr : kernels) Add(*instr);
+    for (const Instr* instr : kernels) AddBoundaries(*instr);
     return std::move(program_);
   }
 
@@ -153,9 +178,9 @@ class DumpReader {
     for (const Instr* operand : fuse::DistinctOperands(instr))
       kernel.reads += fuse::BytesOf(operand->shape());
     kernel.writes = fuse::BytesOf(instr.shape());
-    kernel.us = EstimateKernel(instr, kernel);
+    kernel.us = EstimateKernels({&instr}, static_cast<double>(kernel.writes));
+    numbers_.emplace(&instr, program_.kernels.size());
     program_.kernels.push_back(std::move(kernel));
-    AddBoundaries(instr);
   }
 
   static std::string ToText(FusionKind kind) {
@@ -171,29 +196,46 @@ class DumpReader {
     }
   }
 
-  // Estimated from its instructions: the code of XLA's kernels is not known.
-  std::optional<double> EstimateKernel(const Instr& instr, const DumpedKernel& kernel) const {
-    if (instr.op() == Op::kCustomCall || instr.info().Is(kCollective)) return std::nullopt;
+  static bool HasEstimate(const Instr& instr) {
+    return instr.op() != Op::kCustomCall && !instr.info().Is(kCollective);
+  }
+
+  // The work of one kernel that does the work of these. Estimated from their instructions: the code
+  // of XLA's kernels is not known.
+  std::optional<double> EstimateKernels(const std::vector<const Instr*>& kernels,
+                                        double writes) const {
     Work work;
-    work.reads = static_cast<double>(kernel.reads);
-    work.writes = static_cast<double>(kernel.writes);
-    for (const Instr* in : BodyOf(instr)) {
-      if (!in->shape().IsArray() || in->shape().HasDynamicDims()) continue;
-      bool reduces = in->op() == Op::kReduce || in->op() == Op::kReduceWindow;
-      bool is_known = in->info().Is(kElementwise) || in->info().Is(kDataMovement) || reduces ||
-                      in->op() == Op::kDot || in->op() == Op::kIota;
-      const Shape& shape = reduces ? in->operand(0)->shape() : in->shape();
-      if (is_known && shape.IsArray() && !shape.HasDynamicDims())
-        AddElementOp(work, *in, static_cast<double>(shape.ElementCount()), machine_);
+    work.writes = writes;
+    std::unordered_set<const Instr*> read(kernels.begin(), kernels.end());  // and what is made
+    for (const Instr* kernel : kernels) {
+      if (!HasEstimate(*kernel)) return std::nullopt;
+      for (const Instr* in : BodyOf(*kernel)) AddWork(*in, work);
+      for (const Instr* operand : fuse::DistinctOperands(*kernel)) {
+        const Instr* from = operand;
+        while (from->op() == Op::kBitcast || from->op() == Op::kGetTupleElement)
+          from = from->operand(0);
+        if (from != kernel && read.contains(from)) continue;
+        read.insert(operand);
+        work.reads += static_cast<double>(fuse::BytesOf(operand->shape()));
+        if (operand->shape().IsArray() && !operand->shape().HasDynamicDims())
+          AddLoads(work, static_cast<double>(operand->shape().ElementCount()),
+                   operand->shape().type(), machine_);
+      }
     }
-    for (const Instr* operand : fuse::DistinctOperands(instr))
-      if (operand->shape().IsArray() && !operand->shape().HasDynamicDims())
-        AddLoads(work, static_cast<double>(operand->shape().ElementCount()),
-                 operand->shape().type(), machine_);
     // Bytes of one task of the estimated kernel (chosen).
     constexpr double kBytesOfATask = 4096;
     work.tasks = std::max(1.0, work.writes / kBytesOfATask);
     return EstimateCost(work, machine_).total();
+  }
+
+  void AddWork(const Instr& in, Work& work) const {
+    if (!in.shape().IsArray() || in.shape().HasDynamicDims()) return;
+    bool reduces = in.op() == Op::kReduce || in.op() == Op::kReduceWindow;
+    bool is_known = in.info().Is(kElementwise) || in.info().Is(kDataMovement) || reduces ||
+                    in.op() == Op::kDot || in.op() == Op::kIota;
+    const Shape& shape = reduces ? in.operand(0)->shape() : in.shape();
+    if (is_known && shape.IsArray() && !shape.HasDynamicDims())
+      AddElementOp(work, in, static_cast<double>(shape.ElementCount()), machine_);
   }
 
   void AddBoundaries(const Instr& kernel) {
@@ -210,6 +252,10 @@ class DumpReader {
     bool leaves = consumer == nullptr ||
                   (consumer->op() == Op::kTuple && consumer == consumer->parent()->root());
     boundary.to = leaves ? "result" : LabelOf(*consumer);
+    boundary.producer = numbers_.at(&kernel);
+    if (consumer != nullptr)
+      if (auto found = numbers_.find(consumer); found != numbers_.end())
+        AddCosts(kernel, *consumer, consumers, found->second, boundary);
     if (leaves || consumer->op() == Op::kTuple) {
       boundary.cause = "tuple";
     } else if (IsNoKernel(*consumer)) {
@@ -223,6 +269,19 @@ class DumpReader {
       Ask(kernel, *consumer, consumers, boundary);
     }
     program_.boundaries.push_back(std::move(boundary));
+  }
+
+  void AddCosts(const Instr& kernel, const Instr& consumer, size_t consumers, size_t number,
+                DumpedBoundary& boundary) const {
+    boundary.consumer = number;
+    std::optional<double> from = program_.kernels[boundary.producer].us;
+    std::optional<double> to = program_.kernels[number].us;
+    if (!from || !to) return;
+    boundary.apart_us = *from + *to;
+    bool is_stored = consumers > 1 || kernel.parent()->root() == &kernel;
+    auto writes = static_cast<double>(fuse::BytesOf(consumer.shape()));
+    if (is_stored) writes += static_cast<double>(fuse::BytesOf(kernel.shape()));
+    boundary.fused_us = EstimateKernels({&kernel, &consumer}, writes);
   }
 
   // Tests whether the kernel may enter this user, then whether it may be duplicated into all users,
@@ -251,8 +310,11 @@ class DumpReader {
   DecisionLog log_;
   PassContext context_;
   fuse::FusionRules rules_;
+  std::unordered_map<const Instr*, size_t> numbers_;  // of kernels
   DumpedProgram program_;
 };
+
+constexpr std::string_view kKernelMark = "dumped_kernel=";
 
 }  // namespace
 
@@ -268,6 +330,79 @@ std::vector<std::string> SourceLines(const Instr& instr) {
   if (lines.empty() && instr.pos().line > 0)
     lines.push_back(module.file + ":" + std::to_string(instr.pos().line));
   return lines;
+}
+
+void MarkDumpedKernels(Module& module) {
+  OriginTable& origins = module.origins();
+  size_t number = 0;
+  for (Instr* kernel : KernelsOf(module)) {
+    Origin mark;
+    mark.other = std::string(kKernelMark) + std::to_string(number++);
+    OriginId id = origins.Add(mark);
+    for (Instr* in : BodyOf(*kernel)) in->set_origins(origins.Merge(in->origins(), id));
+  }
+}
+
+std::vector<size_t> DumpedKernelsOf(const Instr& instr) {
+  std::vector<size_t> kernels;
+  for (const Origin* origin : instr.parent()->module()->origins().Of(instr.origins())) {
+    if (!origin->other.starts_with(kKernelMark)) continue;
+    std::string_view text = std::string_view(origin->other).substr(kKernelMark.size());
+    size_t number = 0;
+    auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+    bool is_number = fault == std::errc() && end == text.data() + text.size();
+    if (is_number && std::ranges::find(kernels, number) == kernels.end()) kernels.push_back(number);
+  }
+  return kernels;
+}
+
+namespace {
+
+// The fusions of one computation, by id of the instructions. Fusions are numbered in the order in
+// which they run, and a value of one fusion reaches only those with greater numbers: so no two
+// fusions read each other's values, whatever passes have merged and moved.
+std::vector<FusionTag> TagsOf(const Computation& computation) {
+  struct Level {
+    int last = -1;            // of the fusions that the value depends on
+    bool is_outside = false;  // no fusion computes it
+  };
+  std::vector<FusionTag> tags(computation.id_limit());
+  InstrMap<Level> levels(computation);
+  for (const Instr* instr : computation.PostOrder()) {
+    int last = -1, outside = -2;
+    for (const Instr* operand : instr->operands()) {
+      last = std::max(last, levels[operand].last);
+      if (levels[operand].is_outside) outside = std::max(outside, levels[operand].last);
+    }
+    int fusion = last;  // of an instruction without a mark
+    std::vector<size_t> marks = DumpedKernelsOf(*instr);
+    if (!marks.empty()) fusion = static_cast<int>(std::ranges::max(marks));
+    bool is_source = instr->op() == Op::kParameter || instr->op() == Op::kConstant;
+    if (!is_source && !IsNoKernel(*instr) && fusion >= last && fusion > outside && fusion >= 0) {
+      tags[static_cast<size_t>(instr->id())].fusion = fusion;
+      last = fusion;
+    } else {
+      levels[instr].is_outside = !is_source;
+    }
+    levels[instr].last = last;
+  }
+  return tags;
+}
+
+}  // namespace
+
+FusionTags DumpedFusionsOf(const Module& module) {
+  FusionTags tags;
+  tags.of.resize(module.computations().size());
+  std::unordered_map<const Computation*, size_t> numbers;
+  for (size_t i = 0; i < module.computations().size(); ++i)
+    numbers.emplace(module.computations()[i].get(), i);
+  for (const Computation* computation : RunningComputations(module)) {
+    std::vector<FusionTag>& own = tags.of[numbers.at(computation)];
+    own = TagsOf(*computation);
+    for (const FusionTag& tag : own) tags.count = std::max(tags.count, tag.fusion + 1);
+  }
+  return tags;
 }
 
 DumpedProgram ReadXlaDump(const Module& module, const Machine& machine) {

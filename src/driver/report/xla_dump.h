@@ -28,6 +28,13 @@ struct DumpedBoundary {
   std::string rule;     // of rules.def; empty if none applies
   std::string because;  // the numbers behind it
   int64_t bytes = 0;
+  // Numbers of the kernels; `consumer` is unset for results and control flow.
+  size_t producer = 0;
+  std::optional<size_t> consumer;
+  // Predicted microseconds of the two kernels, and of one kernel that does the work of both: it
+  // computes every element once, and stores the value only if others read it. Unset if there is no
+  // estimate.
+  std::optional<double> apart_us, fused_us;
 };
 
 struct DumpedProgram {
@@ -40,6 +47,16 @@ struct DumpedProgram {
 // after parsing: `after_optimizations` text of a CPU, GPU or TPU. Linear time, except for the rules
 // evaluated at each boundary.
 DumpedProgram ReadXlaDump(const Module& module, const Machine& machine);
+
+// Records in each instruction of a dump which kernel it belongs to, by number, as a part of its
+// origin: origins survive rewrites. `module` has the instructions of the module that was read.
+void MarkDumpedKernels(Module& module);
+// The numbers of the dumped kernels that an instruction of the compiled module comes from.
+std::vector<size_t> DumpedKernelsOf(const Instr& instr);
+
+// The fusions of a dump in the marked module, after passes have rewritten it. An instruction that
+// could only be computed in its fusion if that fusion ran twice has none: a rewrite has moved it.
+FusionTags DumpedFusionsOf(const Module& module);
 
 // "train.py:12 (loss)", without duplicates; the location in the text if the instruction has no
 // source line.

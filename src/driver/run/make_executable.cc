@@ -18,6 +18,7 @@
 #include "driver/compile/event_sink.h"
 #include "driver/compile/named_options.h"
 #include "driver/report/explain.h"
+#include "driver/report/program_pages.h"
 #include "driver/run/cpu_executable.h"
 #include "driver/run/cuda_executable.h"
 #include "driver/run/interp_executable.h"
@@ -76,6 +77,19 @@ void ReportCompile(const Executable& executable, std::string_view backend, doubl
                            {"results", executable.results().size()}});
 }
 
+// Compiles a module and makes its executable; reports both where they are asked for.
+Result<std::shared_ptr<const Executable>> LoadCompiled(std::unique_ptr<Module> module,
+                                                       const Target& target,
+                                                       const CompileOptions& options) {
+  TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(module), target, options));
+  ExplainCompilation(made);
+  auto begin = std::chrono::steady_clock::now();
+  TOK_TRY(std::shared_ptr<const Executable> executable, MakeExecutable(std::move(made)));
+  std::chrono::duration<double, std::milli> loading = std::chrono::steady_clock::now() - begin;
+  ReportCompile(*executable, target.name, loading.count());
+  return executable;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Executable>> MakeExecutable(
@@ -100,15 +114,20 @@ Result<std::shared_ptr<const Executable>> CompileAndLoad(std::unique_ptr<Module>
                                                          const CompileOptions& given) {
   CompileOptions options = given;
   TOK_RETURN_IF_ERROR(AddChecksOfEnvironment(options));
-  Dump dump(options.dump_dir, module->name());
+  std::string name = module->name();
+  Dump dump(options.dump_dir, name);
   dump.Before(*module);
-  TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(module), target, options));
-  ExplainCompilation(made);
   auto begin = std::chrono::steady_clock::now();
-  TOK_TRY(std::shared_ptr<const Executable> executable, MakeExecutable(std::move(made)));
-  std::chrono::duration<double, std::milli> loading = std::chrono::steady_clock::now() - begin;
-  ReportCompile(*executable, target.name, loading.count());
-  dump.After(*executable->compilation().module);
+  Result<std::shared_ptr<const Executable>> executable =
+      LoadCompiled(std::move(module), target, options);
+  if (!dump.IsOn()) return executable;
+  std::chrono::duration<double, std::milli> all = std::chrono::steady_clock::now() - begin;
+  if (!executable.ok()) {
+    WriteFailedProgram(dump.prefix(), name, executable.error());
+    return executable;
+  }
+  dump.After(*executable.value()->compilation().module);
+  WriteProgramPage(dump.prefix(), executable.value()->shared_compilation(), all.count());
   return executable;
 }
 
