@@ -195,6 +195,12 @@ TOK_API int tok_wait_idle(int64_t milliseconds);
 typedef void (*tok_report_fn)(const char* json, void* user);
 TOK_API void tok_set_report(tok_report_fn fn, void* user);
 
+/* The lints of the programs that were compiled since the last call, at most 256, as a JSON list:
+ *   [{"name": "jit_f", "call_us": 12.5, "lints": [{"rule": "lint.unrolled-loop", ...}]}]
+ * They are kept from the first call on, as far as TOKAMAK_LINT asks for them. The text is valid
+ * until the thread's next call. */
+TOK_API const char* tok_take_lints(void);
+
 #ifdef __cplusplus
 }
 #endif

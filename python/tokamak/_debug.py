@@ -78,14 +78,15 @@ class _Report:
 
 
 _reports = []
+_on_phases = []
 _listening = False
 
 
 def _on_phase(name, seconds, **details):
     phase = _PHASES.get(name)
     if phase is not None and "fun_name" in details:
-        for report in list(_reports):
-            report.phase(_plain(details["fun_name"]), phase, seconds)
+        for on_phase in (*_on_phases, *(report.phase for report in list(_reports))):
+            on_phase(_plain(details["fun_name"]), phase, seconds)
 
 
 def _on_event(text, _):
@@ -115,6 +116,12 @@ _PATIENCE_MS = 10_000  # milliseconds to wait for first runs started inside (cho
 def _register_report_callback():
     if _library.has("tok_set_report"):
         _library.load().tok_set_report(_pointer if _reports else _library.REPORT_FN(), None)
+
+
+def add_permanent(on_phase):
+    """Calls `on_phase(function, phase, seconds)` after each phase of a compilation, until the process ends."""
+    _listen()
+    _on_phases.append(on_phase)
 
 
 @contextlib.contextmanager

@@ -74,6 +74,7 @@ _FUNCTIONS = {
     "tok_set_lapack": (None, (LAPACK_FN,)),
     "tok_stop_host_calls": (None, ()),
     "tok_wait_idle": (ctypes.c_int, (ctypes.c_int64,)),
+    "tok_take_lints": (ctypes.c_char_p, ()),
     "tok_set_report": (None, (REPORT_FN, ctypes.c_void_p)),
     "tok_register_ffi_target": (ctypes.c_char_p, (ctypes.c_char_p, ctypes.c_void_p)),
 }

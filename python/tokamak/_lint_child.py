@@ -13,9 +13,6 @@ def _use_patches(patches):
     """Makes imports of patched files read the patched text. The files stay as they are."""
     import importlib.machinery
 
-    from tokamak import _lint_source
-
-    _lint_source.overlay.update(patches)
     of_python = importlib.machinery.SourceFileLoader.get_code
 
     def get_code(self, fullname):
@@ -56,16 +53,14 @@ def _run(script, args, patches):
     return main.__dict__, 0
 
 
-def main(config_path):
-    with open(config_path, encoding="utf-8") as file:
-        config = json.load(file)
-    os.environ["TOKAMAK_LINT"] = "0"  # this process reports at its end
-    patches = config.get("patches") or {}
-    _use_patches(patches)
+def execute(config):
+    """Runs config["script"] in this process. Returns what is written as JSON: exit code, findings, names of the saved values."""
     import jax
 
-    from tokamak import _lint_record, _lint_values
+    from tokamak import _lint_record, _lint_run, _lint_source, _lint_values
 
+    patches = config.get("patches") or {}
+    _lint_source.overlay = dict(patches)
     watch = _lint_values.Watch(config.get("watch") or [])
     recorder = _lint_record.Recorder()
     # The script's output goes where the user sees it, or into a file to be compared.
@@ -82,11 +77,18 @@ def main(config_path):
     result = {"exit_code": code, "missing": _missing()}
     if config.get("values"):
         result["values"] = _lint_values.saved(config["values"], variables, watch)
-    from tokamak import _lint_run
-
     lints = _lint_run.findings(recorder, config["target"], config.get("options"))
     result |= {"lints": lints.data(), "suppressed": [lint.data() for lint in lints.suppressed]}
     result["compile_seconds"] = sum(program.compile_seconds for program in recorder.programs)
+    return result
+
+
+def main(config_path):
+    with open(config_path, encoding="utf-8") as file:
+        config = json.load(file)
+    os.environ["TOKAMAK_LINT"] = "0"  # this process reports at its end
+    _use_patches(config.get("patches") or {})
+    result = execute(config)
     with open(config["result"] + ".new", "w", encoding="utf-8") as file:
         json.dump(result, file)
     os.replace(config["result"] + ".new", config["result"])

@@ -38,7 +38,7 @@ class NoFix(Exception):
 def overlaps(change, others):
     mine = [(b, e) for b, e, _ in change.edits]
     theirs = [(b, e) for other in others if other.path == change.path for b, e, _ in other.edits]
-    return any(b < e2 and b2 < e or b == b2 for b, e in mine for b2, e2 in theirs)
+    return any(b < e2 and b2 < e for b, e in mine for b2, e2 in theirs)
 
 
 def patched(changes):

@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 import time
+import weakref
 
 missing = {}  # what is off -> why
 
@@ -133,6 +134,8 @@ class Call:
     __slots__ = ("args", "computation", "donated", "jaxpr", "name", "outs", "seconds")
 
 
+_lowered = []  # functions to call with the jaxpr of each program that is lowered, once
+_known_computations = weakref.WeakSet()
 _callers = []  # functions to call with each Call
 _reading = []  # functions to call with each array that is copied to the host, and the seconds
 _computations = []  # the computation of the call in progress, innermost last
@@ -144,6 +147,10 @@ def _on_lower(of_jax):
         computation = of_jax(*args, **keywords)
         if _computations:
             _computations[-1] = computation
+        if _lowered and computation not in _known_computations:
+            _known_computations.add(computation)
+            for tell in _lowered:
+                tell(keywords["jaxpr"].jaxpr)
         return computation
 
     return resolve_and_lower
@@ -195,7 +202,7 @@ def _on_value(of_jax):
 
 
 @functools.cache
-def _install():
+def _install_calls():
     with guarded("calls of compiled functions"):
         from jax._src import pjit
 
@@ -203,12 +210,23 @@ def _install():
         hooks = {name: wrap(getattr(pjit, name)) for name, wrap in names.items()}
         for name, hook in hooks.items():
             setattr(pjit, name, hook)
+
+
+@functools.cache
+def _install():
+    _install_calls()
     with guarded("copies of arrays to the host"):
         import jax
         from jax._src import array
 
         jax.devices()  # the plugin replaces _value when it is initialized: this must come later
         array.ArrayImpl._value = _on_value(array.ArrayImpl._value.fget)
+
+
+def on_first_lowering(tell):
+    """Calls `tell` with the jaxpr of each program that is lowered from now on."""
+    _install_calls()
+    _lowered.append(tell)
 
 
 @contextlib.contextmanager

@@ -108,7 +108,7 @@ class Recorder:
         self._of_computation = {}  # id -> (computation, Program): the reference keeps the id
         self._made = weakref.WeakValueDictionary()  # id(array) -> array, for results of the user's functions
         self._maker = {}  # id(array) -> number of the program
-        self._keys = collections.OrderedDict()  # id(array) -> (weak reference, stack, function, arguments)
+        self._keys = collections.OrderedDict()  # id(array) -> (weak reference, stack, program, arguments)
         self._exit = contextlib.ExitStack()
         self.paused_seconds = 0.0
 
@@ -182,14 +182,14 @@ class Recorder:
             others = tuple(id(_lint_jax.base_array(arg)) for arg in call.args)
             known = self._keys.get(id(array))
             if known is not None and known[0]() is array:
-                is_repetition = known[2] == program.function and known[3] == others
+                is_repetition = known[2] == program.number and known[3] == others
                 if not is_repetition:
                     at = (known[1][:1], stack[:1], program.function)
                     found = self.key_reuses.setdefault(at, KeyReuse(known[1], stack, program.function, not _lint_jax.is_users(program.file)))
                     found.count += 1
             else:
                 with contextlib.suppress(TypeError):
-                    self._keys[id(array)] = (weakref.ref(array), stack, program.function, others)
+                    self._keys[id(array)] = (weakref.ref(array), stack, program.number, others)
                 if len(self._keys) > _SAME_KEY_CALLS:
                     self._keys.popitem(last=False)
 

@@ -27,7 +27,8 @@ def environment():
 
 
 def run(script, args=(), target="host", quiet=False, timeout=None, patches=None, values=None, watch=(), stdout=None):
-    """Runs the script and returns what _lint_child.py writes, as a dict."""
+    """Runs the script and returns what _lint_child.py writes, as a dict. With `stdout`, a file for what it prints, it compiles
+    without the disk cache, so that compile times can be compared."""
     if not os.path.isfile(script):
         raise ScriptError(f"cannot read '{script}'")
     with tempfile.TemporaryDirectory(prefix="tokamak-lint-") as folder:
@@ -39,7 +40,8 @@ def run(script, args=(), target="host", quiet=False, timeout=None, patches=None,
         command = [sys.executable, "-m", "tokamak._lint_child", path]
         hidden = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True} if stdout else {}
         try:
-            done = subprocess.run(command, env=environment(), timeout=timeout, check=False, **hidden)
+            env = environment() | ({"TOKAMAK_CACHE": "off"} if stdout else {})
+            done = subprocess.run(command, env=env, timeout=timeout, check=False, **hidden)
         except subprocess.TimeoutExpired:
             raise ScriptError(f"{script} did not end in {timeout:.0f} s") from None
         if not os.path.isfile(config["result"]):

@@ -21,9 +21,9 @@ def _arrays(value):
         if not _lint_jax.is_concrete(leaf):
             return None
         if isinstance(leaf, (bool, int, float, complex, np.ndarray, np.generic)) or hasattr(leaf, "dtype"):
-            leaf = getattr(_lint_jax.base_array(leaf), "addressable_data", lambda _, x=leaf: x)(0) if hasattr(leaf, "dtype") else leaf
             try:
-                array = np.asarray(leaf)
+                leaf = _lint_jax.base_array(leaf)
+                array = np.asarray(leaf.addressable_data(0) if hasattr(leaf, "addressable_data") else leaf)
             except Exception:
                 return None  # deleted, or spread over processes
             if array.dtype == object:

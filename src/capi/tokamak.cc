@@ -14,6 +14,7 @@
 #include "driver/compile/event_sink.h"
 #include "driver/compile/host_calls.h"
 #include "driver/compile/named_options.h"
+#include "driver/report/lint_event.h"
 #include "driver/run/ffi_calls.h"
 #include "interp/lapack_routines.h"
 #include "runtime/process.h"
@@ -177,4 +178,10 @@ int tok_wait_idle(int64_t milliseconds) {
 
 void tok_set_report(tok_report_fn fn, void* user) {
   tokamak::SetEventSink(fn, user);
+}
+
+const char* tok_take_lints(void) {
+  thread_local std::string taken;
+  taken = tokamak::TakeLints();
+  return taken.c_str();
 }

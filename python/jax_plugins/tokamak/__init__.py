@@ -27,6 +27,18 @@ def initialize():
             return _decline(found.get("reason") or "no device serves")
         _jax.register(library, PRIORITY)
     _jax.extend()
+    if not _jax.is_excluded():
+        _warn_of_costs()
+
+
+def _warn_of_costs():
+    """TOKAMAK_LINT. Advice must not keep a program from running."""
+    try:
+        from tokamak import _lint_warn
+
+        _lint_warn.start()
+    except Exception as error:
+        logger.info("tokamak: no lint warnings: %r", error)
 
 
 def _decline(reason):

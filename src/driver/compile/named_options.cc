@@ -113,6 +113,9 @@ Status CheckVariables() {
   if (!debug.empty() && debug != "explain" && debug != "decisions")
     return MakeError(ErrorCode::kOptionValue,
                      "TOKAMAK_DEBUG: " + NoneOf(debug, {"explain", "decisions"}));
+  std::string_view lint = Variable("TOKAMAK_LINT");
+  if (!lint.empty() && lint != "0" && lint != "1")
+    return MakeError(ErrorCode::kOptionValue, "TOKAMAK_LINT: " + NoneOf(lint, {"0", "1"}));
   std::string blas(Variable("TOKAMAK_BLAS"));
   if (blas.find('/') != std::string::npos && access(blas.c_str(), R_OK) != 0)
     return MakeError(ErrorCode::kOptionValue,

@@ -18,10 +18,12 @@
 #include "driver/compile/event_sink.h"
 #include "driver/compile/named_options.h"
 #include "driver/report/explain.h"
+#include "driver/report/lint_event.h"
 #include "driver/report/program_pages.h"
 #include "driver/run/cpu_executable.h"
 #include "driver/run/cuda_executable.h"
 #include "driver/run/interp_executable.h"
+#include "ir/clone.h"
 
 namespace tokamak {
 namespace {
@@ -81,8 +83,11 @@ void ReportCompile(const Executable& executable, std::string_view backend, doubl
 Result<std::shared_ptr<const Executable>> LoadCompiled(std::unique_ptr<Module> module,
                                                        const Target& target,
                                                        const CompileOptions& options) {
+  LintEvents lints = WantedLintEvents();
+  std::unique_ptr<Module> written = lints == LintEvents::kAll ? CloneModule(*module) : nullptr;
   TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(module), target, options));
   ExplainCompilation(made);
+  if (lints != LintEvents::kNone) KeepLints(made, written.get());
   auto begin = std::chrono::steady_clock::now();
   TOK_TRY(std::shared_ptr<const Executable> executable, MakeExecutable(std::move(made)));
   std::chrono::duration<double, std::milli> loading = std::chrono::steady_clock::now() - begin;
