@@ -83,6 +83,19 @@ def _names(lists):
     return [name for one in lists for name in one.split(",") if name.strip()]
 
 
+def _unknown_rule(names):
+    """The compiler's message for a name that is no rule, or None."""
+    from tokamak._explain import ExplainError, Explanation
+
+    program = b"HloModule m\nENTRY main {\n  ROOT x = f32[] parameter(0)\n}\n"
+    for name in names:
+        try:
+            Explanation(program, "m", {"target": "host", "lint_rules": name})._ask(json="true", lints="true")
+        except ExplainError as error:
+            return str(error).splitlines()[0].partition("lint_rules: ")[2] or str(error)
+    return None
+
+
 def _selected(lints, options):
     if options.no_suppressions:
         lints = Lints([*lints, *lints.suppressed], lints.call_us, lints.target, lints.unit, is_final=True, **lints.more)
@@ -99,6 +112,9 @@ def lint(words):
     options = _parser().parse_args(_words_of_lint(words))
     if not options.script.endswith(".py"):
         print("error: expected a Python script; `tokamak lint FILE` reads programs (.mlir, .hlo)", file=sys.stderr)
+        return _BAD_INPUT
+    if why := _unknown_rule(_names(options.rules) + _names(options.ignore)):
+        print(f"error: {why}", file=sys.stderr)
         return _BAD_INPUT
     quiet = options.json or options.sarif or options.fix == "-"
     try:

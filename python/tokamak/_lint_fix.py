@@ -13,7 +13,7 @@ from tokamak import _lint_edit, _lint_fix_forms, _lint_fix_jit, _lint_fix_loop, 
 from tokamak._lint_edit import NoFix
 from tokamak._lint_result import is_same_rule, number, place
 
-_COST_MARGIN = 1.0001  # the sums of the model are rounded (chosen)
+_COST_MARGIN = 1.001  # the sums of the model are rounded (chosen)
 _COMPILE_RATIO = 10.0  # an unrolled loop may become costlier by this part of the compile time that it saves (chosen)
 _COMPILED_LESS = 0.8  # compile times that differ less are not worth a word: they are measured once (chosen)
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")

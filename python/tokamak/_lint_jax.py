@@ -265,12 +265,21 @@ def base_array(value):
     return getattr(value, "_base_array", value)
 
 
-def users_stack(depth=8):
+_DEPTH = 8  # frames of the user's that are kept (chosen: enough to find the loop that calls a helper)
+
+
+def users_stack():
     """(file, line, function) of the user's frames of this thread, the innermost first."""
-    frame, found = sys._getframe(1), []
-    while frame is not None and len(found) < depth:
+    return call_path()[0]
+
+
+def call_path():
+    """(users_stack(), a number for the path of calls with those of libraries): equal paths are the same call, made again."""
+    frame, found, path = sys._getframe(2), [], 0
+    while frame is not None and len(found) < _DEPTH:
         code = frame.f_code
+        path = hash((path, id(code), frame.f_lasti))
         if is_users(code.co_filename):
             found.append((code.co_filename, frame.f_lineno, code.co_qualname))
         frame = frame.f_back
-    return tuple(found)
+    return tuple(found), path

@@ -143,8 +143,8 @@ class Recorder:
         program = self._program(call)
         program.calls += 1
         program.seconds += call.seconds
-        stack = _lint_jax.users_stack()
-        key = (stack, program.function, program.file, program.line)
+        stack, path = _lint_jax.call_path()
+        key = (stack, path, program.function, program.file, program.line)
         site = self.sites.get(key)
         if site is None:
             site = self.sites[key] = Site(stack, program.number, program.function, program.is_eager)

@@ -81,7 +81,7 @@ class Lint:
     def of_json(cls, data, program=""):
         known = {field.name for field in dataclasses.fields(cls)} - {"more"}
         given = {"severity": "warning", "lines": [], "us": 0.0, "text": "", "program": program} | data
-        given["lines"] = [line if isinstance(line, str) else line["text"] for line in given["lines"]]
+        given["lines"] = list(dict.fromkeys(line if isinstance(line, str) else line["text"] for line in given["lines"]))
         return cls(**{k: v for k, v in given.items() if k in known}, more={k: v for k, v in given.items() if k not in known})
 
     @property

@@ -77,40 +77,60 @@ def saved(path, variables, watch):
     return {name: len(arrays) for name, arrays in values.items()}
 
 
+def _by_name(file):
+    names = {}
+    for key in file.files:
+        names.setdefault(key.rpartition("|")[0], []).append(file[key])
+    return names
+
+
+def _paired(old, new):
+    """The arrays of one name, in pairs. A list of numbers and an array of them hold the same."""
+    if [x.shape for x in old] == [y.shape for y in new]:
+        return list(zip(old, new))
+    if len({x.dtype for x in old}) == len({y.dtype for y in new}) == 1 and sum(x.size for x in old) == sum(y.size for y in new):
+        import numpy as np
+
+        return [(np.concatenate([x.ravel() for x in old]), np.concatenate([y.ravel() for y in new]))]
+    return None
+
+
+def _difference(x, y):
+    """The largest difference, relative to the largest element; None if other elements are infinite or NaN."""
+    import numpy as np
+
+    x, y = np.asarray(x, np.complex128), np.asarray(y, np.complex128)
+    finite = np.isfinite(x)
+    if not np.array_equal(finite, np.isfinite(y)):
+        return None
+    scale = max(1e-30, float(np.max(np.abs(x[finite]), initial=0)))
+    return float(np.max(np.abs(x - y)[finite], initial=0)) / scale
+
+
 def compared(before, after, allowed_missing=(), tolerance=0.0, may_narrow=False):
     """Compares two files of `saved`: (whether they agree, what was compared or differs, largest relative difference)."""
     import numpy as np
 
-    old, new = np.load(before), np.load(after)
-    worst = 0.0
-    names = {}
-    for key in old.files:
-        names.setdefault(key.rpartition("|")[0], []).append(key)
-    count = 0
-    for name, keys in names.items():
+    old, new = _by_name(np.load(before)), _by_name(np.load(after))
+    worst, count = 0.0, 0
+    for name in old:
         if name.rpartition(".")[2] in allowed_missing:
             continue
-        for key in keys:
-            if key not in new.files:
-                return False, f"{name} is missing", worst
-            x, y = old[key], new[key]
-            if x.shape != y.shape and x.size != y.size:
-                return False, f"{name} has shape {y.shape}, not {x.shape}", worst
-            y = y.reshape(x.shape)
+        if name not in new:
+            return False, f"{name} is missing", worst
+        pairs = _paired(old[name], new[name])
+        if pairs is None:
+            return False, f"{name} has other shapes", worst
+        for x, y in pairs:
             if x.dtype != y.dtype and not (may_narrow and x.dtype.kind == y.dtype.kind == "f"):
                 return False, f"{name} has type {y.dtype}, not {x.dtype}", worst
+            count += 1
             if np.array_equal(x, y, equal_nan=x.dtype.kind in "fc"):
-                count += 1
                 continue
-            if x.dtype.kind not in "fc" or not tolerance:
+            difference = _difference(x, y) if x.dtype.kind in "fc" and tolerance else None
+            if difference is None:
                 return False, f"{name} differs", worst
-            wide, narrow = np.asarray(x, np.complex128), np.asarray(y, np.complex128)
-            if not np.array_equal(np.isfinite(wide), np.isfinite(narrow)):
-                return False, f"{name} differs", worst
-            finite = np.isfinite(wide)
-            scale = max(1e-30, float(np.max(np.abs(wide[finite]), initial=0)))
-            worst = max(worst, float(np.max(np.abs(wide - narrow)[finite], initial=0)) / scale)
+            worst = max(worst, difference)
             if worst > tolerance:
                 return False, f"{name} differs by {worst:.2g} of its largest element", worst
-            count += 1
     return True, f"{count} arrays", worst

@@ -13,7 +13,7 @@
 namespace tokamak {
 namespace {
 
-// Programs whose lints nobody has taken; more are dropped (chosen: bounds the memory).
+// Programs whose lints were not taken yet; more are dropped (chosen: bounds the memory).
 constexpr size_t kMostKeptLints = 256;
 
 struct KeptLints {

@@ -14,6 +14,7 @@ namespace {
 constexpr LintRule kLintRules[] = {
 #define TOK_LINT(name, meaning, why, instead, example) {name, meaning, why, instead, example},
 #include "driver/report/lint/lint_rules.def"
+#include "driver/report/lint/run_rules.def"
 #undef TOK_LINT
 };
 
