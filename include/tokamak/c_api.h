@@ -82,6 +82,75 @@ TOK_API tok_error* tok_module_explain_diff(const tok_diff_side* a, const tok_dif
                                            const char** text);
 TOK_API void tok_module_free(tok_module* module);
 
+/* ---- Rewrite rules -----------------------------------------------------------
+ *
+ * A rule replaces computations in programs that are compiled after its registration:
+ * docs/extending.md. Pattern and replacement are programs with the same parameters, which are the
+ * rule's variables.
+ */
+
+/* A pattern with its replacement at fixed shapes, as StableHLO (text or bytecode) or HLO text. */
+typedef struct tok_rule_example {
+  const void* pattern;
+  size_t pattern_size;
+  const void* replacement;
+  size_t replacement_size;
+} tok_rule_example;
+
+/* One call of a function of a rule. */
+typedef struct tok_rule_call tok_rule_call;
+/* Whether the rule may replace an instance. `match` is a JSON object:
+ *   {"rule": "my_gelu", "computation": "main", "results": [VALUE], "variables": [VALUE]}
+ * with VALUE {"name": "x", "type": "f32", "shape": [4, 8], "op": "add", "label": "add.1",
+ * "users": 2, "sources": ["train.py:12"]}. Returns 1 (yes), 0 (no), or -1 after
+ * tok_rule_call_fail. */
+typedef int (*tok_rule_when_fn)(tok_rule_call* call, const char* match, void* user);
+/* Gives the rule for other shapes through tok_rule_call_set. `variables` is a JSON list:
+ * [{"type": "f32", "shape": [4, 8]}]. Returns 1 (given), 0 (none for these shapes), or -1 after
+ * tok_rule_call_fail. */
+typedef int (*tok_rule_trace_fn)(tok_rule_call* call, const char* variables, void* user);
+/* Receives what went wrong with the rule while a program was compiled without it. */
+typedef void (*tok_rule_warn_fn)(const char* code, const char* text, void* user);
+
+typedef struct tok_rule {
+  size_t struct_size;
+  const char* name;   /* letters, digits, '_', '-' and '.'; decisions are named user.NAME */
+  const char* source; /* file and line for messages, "train.py:12"; may be NULL */
+  int64_t priority;   /* rules with a greater one are tried first */
+  int always;         /* 0: replace only what is predicted to become faster */
+  /* The allowed difference |pattern - replacement| / (1 + |pattern|) of reals; < 0: a few units in
+   * the last place. Integers are compared exactly. */
+  double tolerance;
+  int nonfinite;    /* whether the rule also holds for infinities and NaN */
+  double low, high; /* range of real inputs for which the rule holds; -INFINITY, INFINITY: all */
+  const tok_rule_example* examples; /* at least one; shapes should differ */
+  size_t num_examples;
+  tok_rule_when_fn when;   /* may be NULL */
+  tok_rule_trace_fn trace; /* may be NULL: extents of the examples are then symbols */
+  tok_rule_warn_fn warn;   /* may be NULL */
+  void* user;
+} tok_rule;
+
+/* Called by the functions of a rule, with their `call`. Texts are copied. */
+TOK_API void tok_rule_call_fail(tok_rule_call* call, const char* message);
+TOK_API void tok_rule_call_set(tok_rule_call* call, const tok_rule_example* example);
+
+/* A registered rule. */
+typedef struct tok_rule_handle tok_rule_handle;
+/* Verifies a rule, compares pattern and replacement on drawn inputs (TK3007 to TK3013), and applies
+ * it to the programs that are compiled from now on. */
+TOK_API tok_error* tok_rule_register(const tok_rule* rule, tok_rule_handle** handle);
+/* Ends that; the handle stays valid for tok_rules_enter. */
+TOK_API void tok_rule_remove(tok_rule_handle* handle);
+/* Applies a removed rule again. */
+TOK_API void tok_rule_restore(tok_rule_handle* handle);
+/* Removes the rule and frees the handle. */
+TOK_API void tok_rule_unregister(tok_rule_handle* handle);
+/* Until tok_rules_leave, compilations of this thread use these rules and no others. Scopes may be
+ * nested. */
+TOK_API void tok_rules_enter(tok_rule_handle* const* handles, size_t num_handles);
+TOK_API void tok_rules_leave(void);
+
 /* ---- Compiled programs ------------------------------------------------------- */
 
 /* An option by name (tok_options lists them) with its value as text: {"tokamak_backend", "cpu"},

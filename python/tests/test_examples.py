@@ -81,3 +81,8 @@ def test_training_learns(example):
     assert ours["right"] > 0.9 and theirs["right"] > 0.9
     half = len(ours["losses"]) // 4
     np.testing.assert_allclose(ours["losses"][:half], theirs["losses"][:half], rtol=5e-2)
+
+
+def test_a_rule_of_ones_own():
+    done = subprocess.run([sys.executable, str(ROOT / "examples/user_rule.py")], env=environment(), text=True, capture_output=True, timeout=120)
+    assert done.returncode == 0 and done.stdout.startswith("accepted: "), done.stdout + done.stderr

@@ -9,6 +9,7 @@ JAX programs do not need to import it: with the package installed, `JAX_PLATFORM
     print(tokamak.lint(f, x))             # lines that cost more than they need
     tokamak.assert_fused(f, x, kernels=1) # in a test: also assert_memory_below, assert_no_recompile, assert_no_host_steps
     with tokamak.require_fused(): ...     # in a function: one kernel, or an error with the reason
+    @tokamak.rule(pattern)     # a rewrite rule: the decorated function replaces the pattern where that is faster
     tokamak.options()          # the options of jax.jit(f, compiler_options={...})
 """
 
@@ -28,11 +29,12 @@ from tokamak._explain import ExplainError, explain
 from tokamak._lint import lint
 from tokamak._lint_result import Lint, Lints, LintWarning
 from tokamak._pins import fuse, never_fuse, require_fused
+from tokamak._rules import RuleError, RuleWarning, rule, rules
 
 __all__ = ["ExplainError", "HostStepError", "Lint", "LintWarning", "Lints", "MemoryLimitError", "NotFusedError",
-           "RecompileError", "assert_fused", "assert_memory_below", "assert_no_host_steps", "assert_no_recompile",
-           "build_info", "debug", "devices", "explain", "fuse", "library_path", "lint", "never_fuse", "options",
-           "require_fused"]  # fmt: skip
+           "RecompileError", "RuleError", "RuleWarning", "assert_fused", "assert_memory_below", "assert_no_host_steps",
+           "assert_no_recompile", "build_info", "debug", "devices", "explain", "fuse", "library_path", "lint",
+           "never_fuse", "options", "require_fused", "rule", "rules"]  # fmt: skip
 
 
 def __getattr__(name):

@@ -49,6 +49,14 @@ CLI::Validator InRange(T low, T high) {
   return CLI::Range(low, high).description("");
 }
 
+void AddRulesOption(CLI::App& command, std::vector<std::string>& rules) {
+  command
+      .add_option("--rules", rules,
+                  "A file of rewrite rules to apply: functions @pattern and @replacement "
+                  "(docs/extending.md)")
+      ->allow_extra_args(false);
+}
+
 void AddFusion(CLI::App& command, FusionWords& fusion) {
   command.add_option("--fusion", fusion.mode,
                      "Fusion planner: none, rules (XLA's, 2023), greedy or search (the default)");
@@ -83,6 +91,7 @@ void AddFusion(CLI::App& command, FusionWords& fusion) {
       ->allow_extra_args(false);
   command.add_option("--plan", fusion.plan,
                      "Build the kernels of this plan (`explain --write-plan`) without a search");
+  AddRulesOption(command, fusion.rules);
 }
 
 void AddExplainFlag(CLI::App& command, bool& flag) {
@@ -218,6 +227,7 @@ void AddOpt(CLI::App& app, OptCommand& opt) {
   command->add_option("--lift", opt.lift, "Rules of --fusion=rules to disable")
       ->delimiter(',')
       ->allow_extra_args(false);
+  AddRulesOption(*command, opt.rules);
   command->add_flag("--strict", opt.strict, "No rewrite that may change a bit of a result");
   command->add_flag("--time-passes", opt.time_passes,
                     "Print a table of passes with their times instead");

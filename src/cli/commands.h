@@ -24,7 +24,8 @@ struct FusionWords {
   std::vector<std::string> lift, skip;  // rules mode: rules to disable, passes to skip
   ConstraintOptions constraints;
   std::vector<std::string> schedules;  // "cheapest", or KERNEL=SCHEDULE (fusion/schedule_choice.h)
-  std::string plan;  // a file written by `explain --write-plan`; replaces the search
+  std::string plan;                // a file written by `explain --write-plan`; replaces the search
+  std::vector<std::string> rules;  // files of rewrite rules
 };
 
 // Checks of the plan that a command shows.
@@ -56,8 +57,10 @@ struct RunCommand {
   bool explain = false;  // also print the compile report
 };
 int Run(const RunCommand& command, Console& console);
-// Sets the compile options that the words name. Returns TK6107.
+// Sets the compile options that the words name. Returns TK6107, or the error of a rule.
 Status SetFusion(CompileOptions& options, const FusionWords& words);
+// Adds the rules of files. Later errors of these rules are printed on standard error.
+Status AddRules(CompileOptions& options, const std::vector<std::string>& files);
 
 struct BenchCommand {
   std::string file, backend, effort = "default";
@@ -109,7 +112,8 @@ struct OptCommand {
   bool check_values = false, check_each = false;
   std::string fusion;             // empty: no fusion; "rules": XLA's fusion passes after the others
   std::vector<std::string> lift;  // disabled rules of XLA's fusion passes
-  double seconds = 1;             // --check-values: time limit of a run of the original program
+  std::vector<std::string> rules;  // files of rewrite rules
+  double seconds = 1;              // --check-values: time limit of a run of the original program
   std::string inputs;
   bool explain = false;  // also print the compile report
 };

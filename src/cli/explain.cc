@@ -1,6 +1,7 @@
 #include "cli/explain.h"
 
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "driver/compile/fusion_options.h"
 #include "driver/measure/measure_compilation.h"
 #include "driver/report/write.h"
+#include "driver/rules/make_rule.h"
 #include "driver/testing/check_plan.h"
 #include "ir/clone.h"
 #include "text/load.h"
@@ -20,6 +22,22 @@
 // and the steps that are interpreted for lack of a kernel.
 
 namespace tokamak {
+namespace {
+
+void PrintRuleWarning(const Error& error) {
+  std::fputs((Render(error) + "\n").c_str(), stderr);
+}
+
+}  // namespace
+
+Status AddRules(CompileOptions& options, const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    TOK_TRY(auto rules, LoadRuleFile(file, PrintRuleWarning));
+    options.rules.insert(options.rules.end(), rules.begin(), rules.end());
+  }
+  return Ok();
+}
+
 Status SetFusion(CompileOptions& options, const FusionWords& words) {
   TOK_TRY(options.fusion, ParseFusionMode(words.mode));
   TOK_TRY(options.effort, ParseEffort(words.effort));
@@ -28,6 +46,7 @@ Status SetFusion(CompileOptions& options, const FusionWords& words) {
   options.constraints = words.constraints;
   for (const std::string& text : words.schedules)
     TOK_RETURN_IF_ERROR(AddScheduleOption(options.schedules, text));
+  TOK_RETURN_IF_ERROR(AddRules(options, words.rules));
   if (words.plan.empty()) return Ok();
   TOK_TRY(Bytes bytes, ReadFileBytes(words.plan));
   TOK_TRY(SerializedPlan plan, PlanFromJson(bytes.text(), words.plan));

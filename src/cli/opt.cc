@@ -8,6 +8,7 @@
 #include "cli/usage.h"
 #include "driver/compile/fusion_options.h"
 #include "driver/compile/pass_target.h"
+#include "driver/compile/user_rules.h"
 #include "driver/testing/same_values.h"
 #include "ir/clone.h"
 #include "passes/passes.h"
@@ -70,6 +71,8 @@ class Dumper final : public PipelineListener {
 };
 
 struct Plan {
+  CompileOptions rules;  // with --rules: options of the plans that are compared
+  Target target;
   Pipeline pipeline;
   PipelineOptions options;
   std::vector<Pass> dump_after;
@@ -89,6 +92,11 @@ Result<Plan> PlanOf(const OptCommand& command) {
                            std::end(kPaperPipeline));
   }
   TOK_TRY(plan.lifted, ParseLifted(command.lift));
+  TOK_RETURN_IF_ERROR(AddRules(plan.rules, command.rules));
+  plan.rules.passes = plan.pipeline;
+  if (!plan.rules.rules.empty()) {
+    TOK_TRY(plan.target, TargetNamed(command.target.empty() ? "host" : command.target));
+  }
   TOK_TRY(plan.options.skip, ParsePasses(command.skip));
   TOK_TRY(plan.dump_after, ParsePasses(command.dump_after));
   if (!command.stop_after.empty()) {
@@ -123,7 +131,10 @@ class Optimizer {
     DecisionLog log;
     NamedTarget target(command_.target, command_.vector_bits);
     std::vector<Value> added;
-    PassContext context(log, {}, Switches(added), TargetFor(target));
+    RuleSession rules(plan_.target, plan_.rules);
+    PassOptions switches = Switches(added);
+    if (!plan_.rules.rules.empty()) switches.user_rules = &rules;
+    PassContext context(log, {}, switches, TargetFor(target));
     Dumper dumper(plan_.dump_after, console_);
     PipelineOptions options = plan_.options;
     if (!plan_.dump_after.empty()) options.listener = &dumper;

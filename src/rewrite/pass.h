@@ -22,6 +22,7 @@ namespace tokamak {
 struct Machine;         // cost/machine.h
 class TargetLibraries;  // gen/library/libraries.h
 class Value;            // interp/value.h
+class RuleHost;         // rewrite/user_rules.h
 
 enum class Changed : bool { kNo, kYes };
 inline Changed operator|(Changed a, Changed b) {
@@ -76,6 +77,7 @@ struct PassOptions {
   LiftedRules lifted = {};  // XLA fusion rules to disable
   // Receives the values of arguments that a pass adds to the entry. Null: passes may not add any.
   std::vector<Value>* added = nullptr;
+  RuleHost* user_rules = nullptr;  // null: none apply
 };
 
 // Kinds of targets, as bits: a row of passes.def names those that its pass applies to.

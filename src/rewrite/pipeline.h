@@ -133,6 +133,7 @@ inline constexpr Step kDefaultPipeline[] = {
     {Pass::kInline},
     {Pass::kFlattenTuples},
     {Pass::kDce},
+    {Pass::kApplyRegisteredRules},  // as the user wrote the program
     {Pass::kRecognizeRandom},
     {Pass::kRecognizeFunctions},
     {Pass::kExpandComposites},
@@ -144,6 +145,7 @@ inline constexpr Step kDefaultPipeline[] = {
     {Pass::kSimplifyConditionals, 1},
     {Pass::kSimplifyLoops, 1},
     {Pass::kDce, 1},
+    {Pass::kApplyRegisteredRules},  // simplified
     {Pass::kReroll, 2},
     {Pass::kSimplify, 2},
     {Pass::kCse, 2},

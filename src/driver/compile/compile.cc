@@ -16,6 +16,7 @@
 #include "driver/compile/lower_module.h"
 #include "driver/compile/program_facts.h"
 #include "driver/compile/step_cost.h"
+#include "driver/compile/user_rules.h"
 #include "interp/interp.h"
 #include "ir/clone.h"
 #include "ir/infer.h"
@@ -44,8 +45,11 @@ Status Optimize(Compilation& made) {
   PipelineOptions pipeline;
   pipeline.skip = options.skip_passes;
   std::vector<Value> added;
+  RuleSession rules(made.target, options);
   PassContext context(made.log, {},
-                      {.strict = options.strict, .added = options.hoist ? &added : nullptr});
+                      {.strict = options.strict,
+                       .added = options.hoist ? &added : nullptr,
+                       .user_rules = options.user_rules ? &rules : nullptr});
   for (std::span<const Step> steps :
        {std::span<const Step>(kHoistPipeline), {kEntryPipeline}, {options.passes}}) {
     TOK_TRY(std::vector<PassRun> runs, RunPasses(*made.module, steps, context, pipeline));

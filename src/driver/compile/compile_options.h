@@ -20,6 +20,8 @@
 
 namespace tokamak {
 
+struct UserRule;
+
 // Failures that tests can inject into code generation, in the order of cpu::InjectedFault without
 // its first enumerator (no fault).
 inline constexpr std::array<std::string_view, 4> kCodegenFaults = {"crash", "abort", "fatal",
@@ -45,8 +47,10 @@ struct CompileOptions {
   // target must be those that it was made for.
   std::shared_ptr<const SerializedPlan> plan;
   std::optional<HorizontalMode> horizontal;  // unset: where it pays on a GPU, none on a CPU
-  bool verified = false;                     // this build has already verified an equal module
-  std::string dump_dir;  // directory for the program before and after compilation; empty: no dump
+  bool user_rules = true;                    // apply rules of users (user_rules.h) ...
+  std::vector<std::shared_ptr<const UserRule>> rules;  // these besides the active ones
+  bool verified = false;  // this build has already verified an equal module
+  std::string dump_dir;   // directory for the program before and after compilation; empty: no dump
   // Instructions without a kernel are an error (TK4005). No effect on the interp backend.
   bool require_kernels = false;
   // check_kernels: compares every kernel with the interpreter at run time. check_memory: fills

@@ -68,8 +68,11 @@ std::string ResourcesText(const StepReport& step, const Machine& machine) {
 
 }  // namespace
 
+// Whether a decision concerns kernels and their form, or a user's rule, not the rewrites before
+// fusion.
 bool IsOfKernels(const Decision& decision) {
   std::optional<Pass> of = PassFromName(decision.pass);
+  if (of == Pass::kApplyRegisteredRules) return true;
   if (of && InfoOf(*of).targets != kNoTarget) return true;
   constexpr std::string_view kPasses[] = {"fuse",
                                           "lower",
@@ -92,7 +95,10 @@ class TextWriter {
     AddHeading();
     AddSteps();
     AddMachine();
-    if (records != Records::kNone) AddDecisions(records);
+    if (records != Records::kNone)
+      AddDecisions(records);
+    else
+      AddUserRules();
     return std::move(out_);
   }
 
@@ -112,6 +118,13 @@ class TextWriter {
     for (const auto& [pass, count] : rewrites) out_ += fmt::format(" {} {},", pass, count);
     out_.back() = ' ';
     out_ += "(`tokamak explain --decisions` lists them, `tokamak explain RULE` describes a rule)\n";
+  }
+
+  // Records of the user's own rules are always shown.
+  void AddUserRules() {
+    for (const Decision& decision : report_.log().all())
+      if (PassFromName(decision.pass) == Pass::kApplyRegisteredRules)
+        out_ += ToString(decision) + "\n";
   }
 
   void AddHeading() {

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "driver/compile/compile_options.h"
+#include "driver/compile/target.h"
+#include "rewrite/user_rules.h"
+
+// The user's rewrite rules of this process, and their use in one compilation. Rules are made and
+// checked in driver/rules.
+
+namespace tokamak {
+
+using UserRules = std::vector<std::shared_ptr<const UserRule>>;
+
+// Rules that apply to every compilation of the process. Thread-safe.
+void AddUserRule(std::shared_ptr<const UserRule> rule);
+void RemoveUserRule(uint64_t id);  // no effect if it does not exist
+
+// While it lives, compilations of this thread use these rules instead of those of the process.
+// Scopes are nested.
+void EnterRuleScope(UserRules rules);
+void LeaveRuleScope();
+
+// The rules for a compilation that this thread begins.
+UserRules ActiveUserRules();
+// Identifies the active rules, for keys of caches of compiled programs; empty: none.
+std::string ActiveUserRulesKey();
+
+// Rules in one compilation.
+class RuleSession final : public RuleHost {
+ public:
+  RuleSession(const Target& target, const CompileOptions& options)
+      : target_(target), options_(options), rules_(ActiveUserRules()) {
+    rules_.insert(rules_.end(), options.rules.begin(), options.rules.end());
+  }
+
+  UserRules Rules() override { return rules_; }
+  Status Canonicalize(Module& module, int64_t stage) override;
+  std::string PassesKey(int64_t stage) override;
+  Status Clean(Module& module) override;
+  Result<double> EstimateUs(const Module& module, int64_t stage) override;
+  int64_t NextStage() override { return next_stage_++; }
+  void Warn(const UserRule& rule, const Error& error) override;
+  void LeaveOut(const UserRule& rule) override {
+    std::erase_if(rules_, [&](const auto& one) { return one.get() == &rule; });
+  }
+
+ private:
+  Target target_;
+  const CompileOptions& options_;
+  UserRules rules_;
+  int64_t next_stage_ = 0;
+};
+
+}  // namespace tokamak
