@@ -269,6 +269,27 @@ TOK_API void tok_set_report(tok_report_fn fn, void* user);
  * They are kept from the first call on, as far as TOKAMAK_LINT asks for them. The text is valid
  * until the thread's next call. */
 TOK_API const char* tok_take_lints(void);
+/* ---- Plugins and policies ------------------------------------------------------
+ *
+ * docs/plugins.md. They concern all programs that are compiled after the call. */
+
+/* Loads a compiler plugin (tokamak_plugin.h), as TOKAMAK_PLUGINS does. A plugin stays loaded;
+ * loading it again has no effect. */
+TOK_API tok_error* tok_load_plugin(const char* path);
+/* [{"name": "mine", "version": "1.0", "path": "/home/me/mine.so", "passes": ["mine.pass"],
+ *   "generators": [], "cost_hooks": [], "fusion_policies": [], "order_policies": []}] */
+TOK_API const char* tok_plugins(void);
+
+/* Adds a policy of the process itself, which is asked before all others. Its function runs on the
+ * thread that compiles, perhaps on several concurrently, until the policy is removed and these
+ * compilations have ended; it must not throw. *id is for tok_remove_policy. */
+struct tok_fusion_policy;
+struct tok_order_policy;
+TOK_API tok_error* tok_add_fusion_policy(const struct tok_fusion_policy* policy, uint64_t* id);
+TOK_API tok_error* tok_add_order_policy(const struct tok_order_policy* policy, uint64_t* id);
+TOK_API void tok_remove_policy(uint64_t id);
+/* States why the policy that this thread runs fails. The program is compiled without it. */
+TOK_API void tok_policy_fail(const char* message);
 
 #ifdef __cplusplus
 }

@@ -13,6 +13,8 @@ JAX programs do not need to import it: with the package installed, `JAX_PLATFORM
     tokamak.options()          # the options of jax.jit(f, compiler_options={...})
 """
 
+import pathlib
+
 from tokamak import _library
 from tokamak._asserts import (
     HostStepError,
@@ -29,12 +31,16 @@ from tokamak._explain import ExplainError, explain
 from tokamak._lint import lint
 from tokamak._lint_result import Lint, Lints, LintWarning
 from tokamak._pins import fuse, never_fuse, require_fused
+from tokamak._policy import (
+    Move, PluginError, Step, fusion_policy, load_plugin, order_policy, ordered_by, plugins, policy, remove_policy,
+)  # fmt: skip
 from tokamak._rules import RuleError, RuleWarning, rule, rules
 
-__all__ = ["ExplainError", "HostStepError", "Lint", "LintWarning", "Lints", "MemoryLimitError", "NotFusedError",
-           "RecompileError", "RuleError", "RuleWarning", "assert_fused", "assert_memory_below", "assert_no_host_steps",
-           "assert_no_recompile", "build_info", "debug", "devices", "explain", "fuse", "library_path", "lint",
-           "never_fuse", "options", "require_fused", "rule", "rules"]  # fmt: skip
+__all__ = ["ExplainError", "HostStepError", "Lint", "LintWarning", "Lints", "MemoryLimitError", "Move", "NotFusedError",
+           "PluginError", "RecompileError", "RuleError", "RuleWarning", "Step", "assert_fused", "assert_memory_below",
+           "assert_no_host_steps", "assert_no_recompile", "build_info", "debug", "devices", "explain", "fuse",
+           "fusion_policy", "include_dir", "library_path", "lint", "load_plugin", "never_fuse", "options", "order_policy",
+           "ordered_by", "plugins", "policy", "remove_policy", "require_fused", "rule", "rules"]  # fmt: skip
 
 
 def __getattr__(name):
@@ -46,6 +52,12 @@ def __getattr__(name):
 def library_path():
     """The path of libtokamak.so."""
     return _library.path()
+
+
+def include_dir():
+    """The folder with tokamak/tokamak_plugin.h, the header of compiler plugins (docs/plugins.md)."""
+    here = pathlib.Path(__file__).resolve().parent
+    return str(here / "include" if (here / "include").is_dir() else here.parent.parent / "include")
 
 
 def build_info():

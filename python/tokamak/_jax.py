@@ -170,6 +170,17 @@ def _add_functions():
     mlir.register_lowering(special.erf_p, lower, platform=PLATFORM)
 
 
+def _add_fused():
+    """jax.experimental.fused: its custom call is a require_fused constraint (the pass read-library-calls)."""
+    from jax._src.interpreters import mlir
+
+    try:
+        from jax.experimental import fused
+    except ImportError:
+        return  # this JAX does not have it
+    mlir.register_lowering(fused.fused_p, fused._fused_lowering, platform=PLATFORM)
+
+
 # ---- callbacks
 
 
@@ -415,6 +426,7 @@ _FEATURES = {
     "effects at exit": _add_exit,
     "linear algebra": _add_linear_algebra,
     "functions": _add_functions,
+    "fused": _add_fused,
     "jax.ffi": _add_ffi,
     "interrupts": _add_interrupts,
 }

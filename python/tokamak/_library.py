@@ -76,6 +76,12 @@ _FUNCTIONS = {
     "tok_wait_idle": (ctypes.c_int, (ctypes.c_int64,)),
     "tok_take_lints": (ctypes.c_char_p, ()),
     "tok_set_report": (None, (REPORT_FN, ctypes.c_void_p)),
+    "tok_load_plugin": (ctypes.c_void_p, (ctypes.c_char_p,)),
+    "tok_plugins": (ctypes.c_char_p, ()),
+    "tok_add_fusion_policy": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)),
+    "tok_add_order_policy": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)),
+    "tok_remove_policy": (None, (ctypes.c_uint64,)),
+    "tok_policy_fail": (None, (ctypes.c_char_p,)),
     "tok_register_ffi_target": (ctypes.c_char_p, (ctypes.c_char_p, ctypes.c_void_p)),
 }
 

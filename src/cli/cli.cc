@@ -7,6 +7,7 @@
 #include "cli/help.h"
 #include "cli/lint_script.h"
 #include "cli/usage.h"
+#include "driver/plugins/registry.h"
 #include "support/near_names.h"
 #include "support/version.h"
 
@@ -92,6 +93,29 @@ void AddFusion(CLI::App& command, FusionWords& fusion) {
   command.add_option("--plan", fusion.plan,
                      "Build the kernels of this plan (`explain --write-plan`) without a search");
   AddRulesOption(command, fusion.rules);
+}
+
+// Plugins of the command that runs; the policies in them concern every compilation of the process.
+struct PluginWords {
+  std::vector<std::string> files;
+  PluginMode mode;
+};
+
+void AddPlugins(CLI::App& command, PluginWords& plugins) {
+  command
+      .add_option("--plugin", plugins.files,
+                  "Compiler plugins to load: shared libraries (docs/plugins.md)")
+      ->allow_extra_args(false);
+  command.add_flag("--strict-plugins", plugins.mode.strict,
+                   "A plugin that fails is an error. Otherwise the program is compiled without it");
+  command.add_flag("--check-plugins", plugins.mode.check,
+                   "Compare values before and after each pass of a plugin");
+}
+
+Status LoadPlugins(const PluginWords& plugins) {
+  SetPluginMode(plugins.mode);
+  for (const std::string& file : plugins.files) TOK_RETURN_IF_ERROR(LoadPlugin(file));
+  return LoadPluginsOfEnvironment();
 }
 
 void AddExplainFlag(CLI::App& command, bool& flag) {
@@ -519,6 +543,9 @@ int ParseAndRun(const std::vector<std::string>& words, Console& console) {
   AddOpt(app, commands.opt);
   AddBisect(app, commands.bisect);
   AddReduce(app, commands.reduce);
+  PluginWords plugins;
+  for (const char* command : {"run", "explain", "lint", "bench", "kernels", "opt"})
+    AddPlugins(*app.get_subcommand(command), plugins);
   FormatHelp(app);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11's order
@@ -533,6 +560,7 @@ int ParseAndRun(const std::vector<std::string>& words, Console& console) {
   } catch (const CLI::ParseError& error) {
     return console.Report(UsageError(UsageErrorOf(app, words, error)));
   }
+  if (Status loaded = LoadPlugins(plugins); !loaded.ok()) return console.Report(loaded.error());
   return Dispatch(app, commands, console);
 }
 

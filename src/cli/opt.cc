@@ -7,8 +7,10 @@
 #include "cli/json_error.h"
 #include "cli/usage.h"
 #include "driver/compile/fusion_options.h"
+#include "driver/compile/lower_module.h"
 #include "driver/compile/pass_target.h"
 #include "driver/compile/user_rules.h"
+#include "driver/plugins/compile_extensions.h"
 #include "driver/testing/same_values.h"
 #include "ir/clone.h"
 #include "passes/passes.h"
@@ -138,7 +140,12 @@ class Optimizer {
     Dumper dumper(plan_.dump_after, console_);
     PipelineOptions options = plan_.options;
     if (!plan_.dump_after.empty()) options.listener = &dumper;
-    TOK_TRY(std::vector<PassRun> runs, RunPasses(*module, plan_.pipeline, context, options));
+    CompileExtensions extensions(
+        CurrentExtensions(), CurrentPluginMode(), context.target.kind,
+        context.target.machine == nullptr ? Machine{} : *context.target.machine);
+    TOK_TRY(std::vector<PassRun> runs, RunWithPlugins(module, plan_.pipeline, context, options,
+                                                      extensions.empty() ? nullptr : &extensions));
+    extensions.LogUnusedPasses(*module, log);
     if (command_.decisions)
       for (const Decision& decision : log.all()) console_.Err(ToString(decision) + "\n");
     bool rounded = std::ranges::any_of(runs, [](const PassRun& run) {

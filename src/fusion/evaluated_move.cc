@@ -16,6 +16,7 @@ uint64_t MixedMove(uint64_t x) {
 }  // namespace
 
 bool EvaluatedMove::IsWorthwhile() const {
+  if (is_accepted) return true;
   size_t removed = move.change.removed.size(), added = move.change.added.size();
   double least = added > removed   ? kMinRelativeGainOfSplits
                  : added < removed ? 0

@@ -30,6 +30,10 @@ namespace tokamak {
 //                   20 % (docs/results/model.md).
 inline constexpr double kMinRelativeGain = 0.02, kMinRelativeGainOfSplits = 0.2;
 
+// Microseconds: the gain of a move that a policy accepts. Chosen: more than any program takes, so
+// that it is made first.
+inline constexpr double kGainOfAccepted = 1e12;
+
 // A move with the cost in microseconds of the groups that it replaces and of those that replace
 // them. The greedy planner fills in estimates, the search first estimates and then modeled costs
 // (plan.h).
@@ -37,8 +41,12 @@ struct EvaluatedMove {
   Move move;
   uint64_t hash = 0;  // MoveHasher::HashOf(move)
   double before_us = 0, after_us = 0;
+  // The opinion of a policy (move_policy.h): the cost after the move is divided by the weight.
+  double weight = 1;
+  bool is_accepted = false;  // made whatever it costs, and before all others
+  std::string policy = {};   // its name
 
-  double gain_us() const { return before_us - after_us; }
+  double gain_us() const { return is_accepted ? kGainOfAccepted : before_us - after_us / weight; }
   // Whether the move meets the acceptance criterion above.
   bool IsWorthwhile() const;
 };

@@ -22,10 +22,11 @@ bool Recomputes(const Change& change) {
 
 class Greedy {
  public:
-  Greedy(CandidatePlan& candidate, RegionCosts& costs, DecisionLog& log)
+  Greedy(CandidatePlan& candidate, RegionCosts& costs, DecisionLog& log, MovePolicy* policy)
       : candidate_(candidate),
         costs_(costs),
         log_(log),
+        policy_(policy),
         hasher_(candidate),
         rejected_moves_(candidate),
         visited_(candidate.computation(), 0) {}
@@ -99,13 +100,16 @@ class Greedy {
       ++looked_at_;
       EvaluatedMove evaluated{std::move(move)};
       evaluated.hash = hasher_.HashOf(evaluated.move);
+      if (policy_ != nullptr) evaluated.hash = MovePolicy::HashOf(evaluated.hash, evaluated.move);
       if (rejected_moves_.Has(evaluated.hash)) continue;
       for (int i : evaluated.move.change.removed) evaluated.before_us += EstimateOf(i);
       // Structurally equal moves have about the same cost; TakeBest computes the exact one.
       auto [after, is_new] = after_.try_emplace(evaluated.hash);
       if (is_new) after->second = EstimateAfter(evaluated.move.change);
       evaluated.after_us = after->second;
+      if (!IsAllowed(evaluated)) continue;
       if (!evaluated.IsWorthwhile()) {
+        Impossible(evaluated, "by estimate");
         rejected_moves_.RejectForGood(evaluated, "by estimate");
         continue;
       }
@@ -116,6 +120,18 @@ class Greedy {
       queue_.push({evaluated.gain_us(), evaluated.hash, waiting_.size()});
       waiting_.push_back({std::move(evaluated), std::move(made)});
     }
+  }
+
+  // Asks the policy, if there is one.
+  bool IsAllowed(EvaluatedMove& evaluated) {
+    if (policy_ == nullptr) return true;
+    candidate_.RegionsAfter(evaluated.move.change, tried_);
+    if (policy_->Allows(evaluated, candidate_, tried_, costs_, log_)) return true;
+    rejected_moves_.RejectForGood(evaluated, "by the policy " + evaluated.policy);
+    return false;
+  }
+  void Impossible(const EvaluatedMove& evaluated, const std::string& why) {
+    if (policy_ != nullptr) policy_->Impossible(evaluated, why, log_);
   }
 
   // Estimated microseconds of the regions that a move produces. Uncached: equal regions are rare
@@ -149,10 +165,15 @@ class Greedy {
     for (size_t i = 0; i < regions.size() && !known; ++i)
       evaluated.after_us += us.emplace_back(costs_.Estimate(regions[i], keys[i].hash));
     if (!evaluated.IsWorthwhile()) return rejected_moves_.RejectForGood(evaluated, "by estimate");
-    if (std::string why = WhyConstraintBroken(candidate_, change, regions); !why.empty())
+    if (std::string why = WhyConstraintBroken(candidate_, change, regions); !why.empty()) {
+      Impossible(evaluated, why);
       return rejected_moves_.NoteReason(evaluated, std::move(why));
-    if (!costs_.AllHaveReliablyEstimatedKernels(regions, keys))
+    }
+    if (!costs_.AllHaveReliablyEstimatedKernels(regions, keys) &&
+        !(evaluated.is_accepted && costs_.AllHaveKernels(regions))) {
+      Impossible(evaluated, "no generator supports it");
       return rejected_moves_.RejectForGood(evaluated, "no generator supports it");
+    }
     if (!merges && candidate_.MakesCycle(change, regions)) return;
     int first = static_cast<int>(candidate_.size());
     estimates_.resize(candidate_.size(), -1);
@@ -160,6 +181,7 @@ class Greedy {
     candidate_.Apply(change, std::move(regions), std::move(keys));
     --left_;
     log_.Add(DecisionOf(evaluated, Verdict::kAccepted));
+    if (policy_ != nullptr) policy_->Made(evaluated, static_cast<size_t>(first), log_);
     LookAround(first);
   }
 
@@ -198,6 +220,7 @@ class Greedy {
   CandidatePlan& candidate_;
   RegionCosts& costs_;
   DecisionLog& log_;
+  MovePolicy* policy_;  // may be null
   MoveHasher hasher_;
   RejectedMoves rejected_moves_;
   std::unordered_map<uint64_t, double> after_;  // by move hash: cost of the new regions
@@ -217,8 +240,8 @@ class Greedy {
 }  // namespace
 
 void ImproveGreedily(CandidatePlan& candidate, RegionCosts& costs, DecisionLog& log,
-                     PlanningStats& stats) {
-  Greedy(candidate, costs, log).Run(stats);
+                     PlanningStats& stats, MovePolicy* policy) {
+  Greedy(candidate, costs, log, policy).Run(stats);
 }
 
 }  // namespace tokamak

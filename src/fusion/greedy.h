@@ -2,6 +2,7 @@
 
 #include "explain/decision.h"
 #include "fusion/candidate_plan.h"
+#include "fusion/move_policy.h"
 #include "fusion/plan.h"
 #include "fusion/region_costs.h"
 
@@ -21,8 +22,8 @@ namespace tokamak {
 // only guards against endless improvement.
 //
 // A kernel is built only if the shape checks of RegionCosts::AllHaveReliablyEstimatedKernels are
-// inconclusive, and at most once per region structure.
+// inconclusive, and at most once per region structure. `policy` may be null.
 void ImproveGreedily(CandidatePlan& candidate, RegionCosts& costs, DecisionLog& log,
-                     PlanningStats& stats);
+                     PlanningStats& stats, MovePolicy* policy = nullptr);
 
 }  // namespace tokamak

@@ -16,6 +16,7 @@
 #include <unordered_map>
 
 #include "cost/machine.h"
+#include "fusion/extensions.h"
 #include "fusion/region_hash.h"
 #include "gen/generator.h"
 
@@ -27,6 +28,7 @@ struct KernelBuildResult {
   GeneratorKind kind{};
   std::optional<Schedule> requested;  // unset: the preferred schedule
   BuildOutcome outcome;
+  std::string plugin_generator = {};  // that built it; empty: Tokamak's own
 };
 
 // Copies a kernel that was built for an identical region, and binds it to the inputs and roots of
@@ -40,9 +42,12 @@ BuiltKernel RebindKernel(const FusedRegion& region, const KernelBuildResult& res
 // it.
 class KernelCache {
  public:
-  KernelCache(const Computation& computation, const Machine& machine)
+  // `extensions`: generators of plugins; may be null.
+  KernelCache(const Computation& computation, const Machine& machine,
+              const PlannerExtensions* extensions = nullptr)
       : computation_(computation),
         machine_(machine),
+        extensions_(extensions),
         hasher_(computation),
         cached_numbers_(computation),
         requested_numbers_(computation) {}
@@ -58,13 +63,14 @@ class KernelCache {
 
  private:
   BuildOutcome Build(const FusedRegion& region, GeneratorKind kind,
-                     const std::optional<Schedule>& requested) const;
+                     const std::optional<Schedule>& requested, std::string& generator) const;
   // Whether the regions have the same instructions in the same order, with corresponding operands,
   // and the same roots.
   bool IsSame(const FusedRegion& cached, const FusedRegion& requested);
 
   const Computation& computation_;
   const Machine& machine_;
+  const PlannerExtensions* extensions_;
   FusedRegionHasher hasher_;
   std::unordered_multimap<uint64_t, std::shared_ptr<const KernelBuildResult>> results_;
   // Number of kernel IR values of all results. Above kMaxCachedValues (kernel_cache.cc), new

@@ -11,6 +11,7 @@
 #include "fusion/candidate_plan.h"
 #include "fusion/choose_schedules.h"
 #include "fusion/enforce_constraints.h"
+#include "fusion/extensions.h"
 #include "fusion/fit_memory.h"
 #include "fusion/greedy.h"
 #include "fusion/horizontal.h"
@@ -87,8 +88,8 @@ struct Setting {
   const Computation& computation;
   const Machine& machine;
   const PlanOptions& options;
-  RegionCosts costs{computation, machine};
-  KernelCache kernel_cache{computation, machine};
+  RegionCosts costs{computation, machine, options.extensions};
+  KernelCache kernel_cache{computation, machine, options.extensions};
   ScheduleComparisons comparisons = {};
   PlanningStats stats = {};
 };
@@ -117,8 +118,8 @@ Start StartBaseline(Setting& setting) {
   ComputationPlan baseline = PlanBaseline(setting.kernel_cache, log);
   CandidatePlan candidate(baseline, setting.costs.hasher());
   for (size_t i = 0; i < baseline.kernels.size(); ++i)
-    setting.costs.AddBuilt(candidate.GroupHash(static_cast<int>(i)), baseline.kernels[i].kind,
-                           baseline.kernels[i].built);
+    setting.costs.AddBuilt(baseline.kernels[i].region, candidate.GroupHash(static_cast<int>(i)),
+                           baseline.kernels[i].kind, baseline.kernels[i].built);
   EnforceConstraints(candidate, setting.costs, setting.options.constraints, log);
   return {std::move(candidate), std::make_shared<const ComputationPlan>(std::move(baseline)),
           std::move(log)};
@@ -181,7 +182,8 @@ FinishedPlan PlanGreedily(Setting& setting) {
 }
 
 void Improve(Start& start, LaunchCredit credit, int64_t budget, Setting& setting) {
-  ImproveBySearch(start.candidate, setting.costs, budget, credit, start.log, setting.stats);
+  ImproveBySearch(start.candidate, setting.costs, {.build_effort_budget = budget, .credit = credit},
+                  start.log, setting.stats);
   start.us = ModeledCost(start.candidate, setting.costs);
 }
 
@@ -354,6 +356,34 @@ FinishedPlan PlanAtRandom(Setting& setting) {
   return Finish(std::move(start), setting);
 }
 
+// Plans with the opinions of fusion policies. There is one starting plan, so that the policies see
+// every move that led to the result: the other ones contain fusions that they have not seen,
+// and a plan that they like may cost more. Nullopt if no policy had an opinion.
+std::optional<FinishedPlan> PlanByPolicy(Setting& setting, int64_t budget) {
+  MovePolicy policy(*setting.options.extensions);
+  Start start{CandidatePlan(setting.computation, setting.machine, false, setting.costs.hasher()),
+              nullptr,
+              {}};
+  EnforceConstraints(start.candidate, setting.costs, setting.options.constraints, start.log);
+  {
+    Stopwatch watch(setting.stats.greedy_ms);
+    ImproveGreedily(start.candidate, setting.costs, start.log, setting.stats, &policy);
+  }
+  if (budget > 0) {
+    Stopwatch watch(setting.stats.search_ms);
+    LaunchCredit credit = setting.machine.is_gpu() ? LaunchCredit::kYes : LaunchCredit::kNo;
+    ImproveBySearch(start.candidate, setting.costs,
+                    {.build_effort_budget = budget, .credit = credit, .policy = &policy}, start.log,
+                    setting.stats);
+    start.us = ModeledCost(start.candidate, setting.costs);
+  }
+  if (!policy.influenced()) return std::nullopt;
+  double us = start.us;
+  FinishedPlan finished = Finish(std::move(start), setting);
+  setting.stats.chosen_us = budget > 0 ? us - finished.saved_us : 0;
+  return finished;
+}
+
 // Changes an existing plan so that the constraints hold.
 ComputationPlan WithConstraints(ComputationPlan plan, Setting& setting, DecisionLog& log) {
   if (setting.options.constraints == nullptr || setting.options.constraints->empty()) return plan;
@@ -372,14 +402,19 @@ FinishedPlan PlanKernels(Setting& setting) {
       if (options.constrain_existing) plan = WithConstraints(std::move(plan), setting, log);
       return Complete(std::move(plan), std::move(log), setting);
     }
+  bool searches = options.mode == FusionMode::kSearch && options.effort != Effort::kFast;
+  int64_t budget = searches ? BudgetFor(setting.computation, options.effort) : 0;
+  bool has_moves = options.mode == FusionMode::kGreedy || options.mode == FusionMode::kSearch;
+  if (has_moves && options.extensions != nullptr && options.extensions->HasFusionPolicy())
+    if (std::optional<FinishedPlan> planned = PlanByPolicy(setting, budget))
+      return std::move(*planned);
   switch (options.mode) {
     case FusionMode::kGreedy:
       return PlanGreedily(setting);
     case FusionMode::kRandom:
       return PlanAtRandom(setting);
     case FusionMode::kSearch:
-      if (options.effort == Effort::kFast) return PlanGreedily(setting);
-      return PlanBySearch(setting, BudgetFor(setting.computation, options.effort));
+      return searches ? PlanBySearch(setting, budget) : PlanGreedily(setting);
     case FusionMode::kNone:
     case FusionMode::kXlaPasses:
       break;

@@ -85,6 +85,8 @@
 
 namespace tokamak {
 
+class PlannerExtensions;  // extensions.h
+
 // A region and its kernel.
 struct PlannedKernel {
   FusedRegion region;
@@ -186,6 +188,8 @@ struct PlanOptions {
   // constraints in the program and sets `constraints`.
   ConstraintOptions constraint_options = {};
   const FusionConstraints* constraints = nullptr;  // may be null
+  // Policies, generators and the cost hook of plugins (extensions.h); may be null.
+  const PlannerExtensions* extensions = nullptr;
   ScheduleOptions schedules;
 };
 

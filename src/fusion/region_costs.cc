@@ -111,8 +111,7 @@ size_t BuildEffortOf(const BuildOutcome& outcome, const FusedRegion& region) {
 const RegionCost& RegionCosts::ModeledCostOf(const FusedRegion& region, uint64_t hash) {
   CacheEntry& entry = FindOrBuild(region, hash);
   if (entry.not_yet_costed) {
-    entry.cost.modeled = EstimateCost(
-        WorkOf(entry.not_yet_costed->kernel, entry.not_yet_costed->grid, machine_), machine_);
+    SetCost(region, *entry.not_yet_costed, entry.cost);
     entry.not_yet_costed.reset();
   }
   return entry.cost;
@@ -124,13 +123,39 @@ const RegionCost* RegionCosts::FindCost(const FusedRegion& region, uint64_t hash
   return is_known ? &entry.cost : nullptr;
 }
 
-void RegionCosts::AddBuilt(uint64_t hash, GeneratorKind kind, const BuiltKernel& built) {
+void RegionCosts::AddBuilt(const FusedRegion& region, uint64_t hash, GeneratorKind kind,
+                           const BuiltKernel& built) {
   CacheEntry& entry = modeled_[hash];
   if (entry.is_built) return;
   entry.is_built = true;
   entry.cost.kind = kind;
   entry.cost.values = built.kernel.nodes.size();
-  entry.cost.modeled = EstimateCost(WorkOf(built.kernel, built.grid, machine_), machine_);
+  SetCost(region, built, entry.cost);
+}
+
+double RegionCosts::EstimatedRegisters(const FusedRegion& region) {
+  const RegionCost* cost = FindCost(region, hasher_.HashOf(region));
+  return cost == nullptr ? 0 : cost->registers;
+}
+
+void RegionCosts::SetCost(const FusedRegion& region, const BuiltKernel& built,
+                          RegionCost& cost) const {
+  Work work = WorkOf(built.kernel, built.grid, machine_);
+  cost.registers = machine_.is_gpu() ? work.thread_registers : work.registers;
+  cost.modeled = EstimateCost(work, machine_);
+  if (extensions_ != nullptr && extensions_->HasCostHook())
+    cost.modeled =
+        extensions_->Corrected(cost.modeled, work, built.kernel, region, cost.kind, nullptr);
+}
+
+void RegionCosts::AskPlugins(const FusedRegion& region, CacheEntry& entry) {
+  const BuiltKernel* own = entry.not_yet_costed ? &*entry.not_yet_costed : nullptr;
+  std::optional<BuiltKernel> offered = extensions_->Generate(region, own, entry.cost.kind, nullptr);
+  if (!offered) return;
+  entry.is_built = true;
+  entry.cost.why_not.clear();
+  entry.cost.values = offered->kernel.nodes.size();
+  entry.not_yet_costed = std::move(offered);
 }
 
 bool RegionCosts::AllHaveKernels(const std::vector<FusedRegion>& regions) {
@@ -179,6 +204,8 @@ RegionCosts::CacheEntry& RegionCosts::FindOrCheck(const FusedRegion& region, uin
     RegionCost& cost = it->second.cost;
     cost.kind = ChooseGenerator(region, machine_).kind;
     cost.why_not = WhyNot(region, cost.kind, machine_);
+    if (!cost.HasKernel() && extensions_ != nullptr && extensions_->HasGenerator())
+      AskPlugins(region, it->second);
   }
   return it->second;
 }
@@ -195,6 +222,7 @@ RegionCosts::CacheEntry& RegionCosts::FindOrBuild(const FusedRegion& region, uin
   else
     entry.cost.why_not = outcome.why_not.empty() ? "no generator supports it" : outcome.why_not;
   entry.not_yet_costed = std::move(outcome.built);
+  if (extensions_ != nullptr && extensions_->HasGenerator()) AskPlugins(region, entry);
   return entry;
 }
 

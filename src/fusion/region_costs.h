@@ -15,6 +15,7 @@
 
 #include "cost/work.h"
 #include "fusion/chain_slices.h"
+#include "fusion/extensions.h"
 #include "fusion/region_hash.h"
 #include "fusion/region_work.h"
 #include "gen/accepts_rows.h"
@@ -30,6 +31,7 @@ struct RegionCost {
   CostEstimate modeled;
   GeneratorKind kind{};  // the kernel generator
   size_t values = 0;     // of the kernel IR; 0 if it has not been built
+  double registers = 0;  // per thread; 0 if it has not been built
 
   bool HasKernel() const { return why_not.empty(); }
 };
@@ -39,8 +41,11 @@ size_t BuildEffortOf(const BuildOutcome& outcome, const FusedRegion& region);
 
 class RegionCosts {
  public:
-  RegionCosts(const Computation& computation, const Machine& machine)
+  // `extensions`: generators and the cost hook of plugins; may be null.
+  RegionCosts(const Computation& computation, const Machine& machine,
+              const PlannerExtensions* extensions = nullptr)
       : machine_(machine),
+        extensions_(extensions),
         hasher_(computation),
         work_estimator_(computation, machine),
         chain_slices_(machine) {}
@@ -63,7 +68,10 @@ class RegionCosts {
   // kernel out; null if the kernel must be built to know.
   const RegionCost* FindCost(const FusedRegion& region, uint64_t hash);
   // Adds the modeled cost of a kernel that the caller has built.
-  void AddBuilt(uint64_t hash, GeneratorKind kind, const BuiltKernel& built);
+  void AddBuilt(const FusedRegion& region, uint64_t hash, GeneratorKind kind,
+                const BuiltKernel& built);
+  // Live registers per thread of the region's kernel, if it has been built; else 0.
+  double EstimatedRegisters(const FusedRegion& region);
   // Whether all regions have kernels. A kernel is built only if the shape checks are inconclusive:
   // elementwise loops over one domain are always supported, and AcceptsRows and AcceptsContract
   // (gen/accepts_rows.h) decide most row reductions and contractions on CPUs.
@@ -96,7 +104,12 @@ class RegionCosts {
   // Does not compute the cost of a kernel that it builds.
   CacheEntry& FindOrBuild(const FusedRegion& region, uint64_t hash);
 
+  // Offers the region to the generators of plugins, beside the kernel that was built, if any.
+  void AskPlugins(const FusedRegion& region, CacheEntry& entry);
+  void SetCost(const FusedRegion& region, const BuiltKernel& built, RegionCost& cost) const;
+
   const Machine& machine_;
+  const PlannerExtensions* extensions_;
   FusedRegionHasher hasher_;
   RegionWorkEstimator work_estimator_;
   ChainSlices chain_slices_;

@@ -34,13 +34,14 @@ bool AnyReadsAnother(const std::vector<const FusedRegion*>& regions) {
 
 class Search {
  public:
-  Search(CandidatePlan& candidate, RegionCosts& costs, int64_t build_effort_budget,
-         LaunchCredit credit, DecisionLog& log)
+  Search(CandidatePlan& candidate, RegionCosts& costs, const SearchOptions& options,
+         DecisionLog& log)
       : candidate_(candidate),
         costs_(costs),
-        end_(static_cast<int64_t>(costs.build_effort()) + build_effort_budget),
-        credit_(credit),
+        end_(static_cast<int64_t>(costs.build_effort()) + options.build_effort_budget),
+        credit_(options.credit),
         log_(log),
+        policy_(options.policy),
         hasher_(candidate),
         rejected_moves_(candidate) {}
 
@@ -77,6 +78,8 @@ class Search {
         ++looked_at_;
         Promising tried{{std::move(move)}};
         tried.evaluated.hash = hasher_.HashOf(tried.evaluated.move);
+        if (policy_ != nullptr)
+          tried.evaluated.hash = MovePolicy::HashOf(tried.evaluated.hash, tried.evaluated.move);
         if (!rejected_moves_.Has(tried.evaluated.hash) && IsPromising(tried))
           promising.push_back(std::move(tried));
       }
@@ -128,12 +131,29 @@ class Search {
     bool is_reliable = evaluated.move.rule != "fusion.chain";
     for (const FusedRegion& region : tried.regions) {
       evaluated.after_us += tried.estimates_us.emplace_back(costs_.Estimate(region));
-      if (is_reliable && evaluated.after_us > kMaxEstimateRatio * evaluated.before_us) {
+      if (policy_ == nullptr && is_reliable && IsTooCostly(evaluated)) {
         rejected_moves_.RejectForGood(evaluated, "by estimate");
         return false;
       }
     }
-    return true;
+    return policy_ == nullptr || IsPromisingToPolicy(tried, is_reliable);
+  }
+
+  static bool IsTooCostly(const EvaluatedMove& evaluated) {
+    return evaluated.after_us > kMaxEstimateRatio * evaluated.before_us * evaluated.weight;
+  }
+
+  // The rest of IsPromising with a policy, which is asked about every move.
+  bool IsPromisingToPolicy(Promising& tried, bool is_reliable) {
+    EvaluatedMove& evaluated = tried.evaluated;
+    if (!policy_->Allows(evaluated, candidate_, tried.regions, costs_, log_)) {
+      rejected_moves_.RejectForGood(evaluated, "by the policy " + evaluated.policy);
+      return false;
+    }
+    if (evaluated.is_accepted || !is_reliable || !IsTooCostly(evaluated)) return true;
+    policy_->Impossible(evaluated, "by estimate", log_);
+    rejected_moves_.RejectForGood(evaluated, "by estimate");
+    return false;
   }
 
   // Estimates know little of what follows asynchronous multiplies in their kernel: few threads
@@ -169,6 +189,7 @@ class Search {
       const RegionCost& after = costs_.ModeledCostOf(*order[next].region, order[next].hash);
       if (!after.HasKernel()) {
         evaluated.before_us = evaluated.after_us = 0;
+        if (policy_ != nullptr) policy_->Impossible(evaluated, after.why_not, log_);
         rejected_moves_.RejectForGood(evaluated, after.why_not);
         return false;
       }
@@ -176,6 +197,7 @@ class Search {
       if (evaluated.IsWorthwhile()) continue;
       bool is_complete = next + 1 == order.size();
       while (++next < order.size()) evaluated.after_us += order[next].estimate_us;
+      if (policy_ != nullptr) policy_->Impossible(evaluated, "by cost", log_);
       rejected_moves_.RejectForGood(evaluated, is_complete ? "" : "in part by estimate");
       return false;
     }
@@ -225,11 +247,15 @@ class Search {
     const Change& change = evaluated.move.change;
     if (!candidate_.IsStillApplicable(change)) return;
     std::vector<FusedRegion> regions = candidate_.RegionsAfter(change);
-    if (candidate_.MakesCycle(change, regions)) return;
-    for (size_t i = 0; i < change.added.size(); ++i)
-      changed.push_back(static_cast<int>(candidate_.size() + i));
+    if (candidate_.MakesCycle(change, regions)) {
+      if (policy_ != nullptr) policy_->Impossible(evaluated, "it makes a cycle", log_);
+      return;
+    }
+    size_t first = candidate_.size();
+    for (size_t i = 0; i < change.added.size(); ++i) changed.push_back(static_cast<int>(first + i));
     candidate_.Apply(change, std::move(regions));
     log_.Add(DecisionOf(evaluated, Verdict::kAccepted));
+    if (policy_ != nullptr) policy_->Made(evaluated, first, log_);
   }
 
   std::vector<int> Neighbours(const std::vector<int>& changed) const {
@@ -252,6 +278,7 @@ class Search {
   int64_t end_;  // value of RegionCosts::build_effort() at which the search stops
   LaunchCredit credit_;
   DecisionLog& log_;
+  MovePolicy* policy_;  // may be null
   MoveHasher hasher_;
   RejectedMoves rejected_moves_;
   size_t looked_at_ = 0;
@@ -271,9 +298,9 @@ double ModeledCost(const CandidatePlan& candidate, RegionCosts& costs, double en
   return total;
 }
 
-void ImproveBySearch(CandidatePlan& candidate, RegionCosts& costs, int64_t build_effort_budget,
-                     LaunchCredit credit, DecisionLog& log, PlanningStats& stats) {
-  Search(candidate, costs, build_effort_budget, credit, log).Run(stats);
+void ImproveBySearch(CandidatePlan& candidate, RegionCosts& costs, const SearchOptions& options,
+                     DecisionLog& log, PlanningStats& stats) {
+  Search(candidate, costs, options, log).Run(stats);
 }
 
 bool IsLegal(const Change& change, const std::vector<FusedRegion>& regions,

@@ -6,6 +6,7 @@
 
 #include "fusion/candidate_plan.h"
 #include "fusion/kernel_cache.h"
+#include "fusion/move_policy.h"
 #include "fusion/plan.h"
 #include "fusion/region_costs.h"
 
@@ -43,8 +44,13 @@ enum class LaunchCredit : uint8_t { kNo, kYes };
 // `build_effort_budget` is spent, in kernel IR values (RegionCosts::build_effort); or, as a
 // backstop, after 64 iterations. No clock is involved, so the plan is the same on every run. Logs
 // the accepted moves with their costs, and the reasons why values are still stored.
-void ImproveBySearch(CandidatePlan& candidate, RegionCosts& costs, int64_t build_effort_budget,
-                     LaunchCredit credit, DecisionLog& log, PlanningStats& stats);
+struct SearchOptions {
+  int64_t build_effort_budget = 0;
+  LaunchCredit credit = LaunchCredit::kNo;
+  MovePolicy* policy = nullptr;  // may be null
+};
+void ImproveBySearch(CandidatePlan& candidate, RegionCosts& costs, const SearchOptions& options,
+                     DecisionLog& log, PlanningStats& stats);
 
 // Whether a change is legal: constraints hold, all new regions have kernels and no cycle arises.
 // `regions`: the result of CandidatePlan::RegionsAfter.

@@ -6,6 +6,7 @@
 #include "analysis/loops.h"
 #include "cost/numbers.h"
 #include "cost/work.h"
+#include "fusion/extensions.h"
 #include "kernel/cluster.h"
 #include "lower/lowerer.h"
 
@@ -79,7 +80,30 @@ RunStep Lowerer::StepOf(Frame& frame, const PlannedKernel& planned) {
   program_.kernels.push_back(built.kernel);
   program_.sources.push_back(
       {planned.region, planned.kind, built.arguments, built.must_alias, built.schedule});
+  program_.hooked_us.push_back(HookedCost(planned));
   return step;
+}
+
+double Lowerer::HookedCost(const PlannedKernel& planned) {
+  const PlannerExtensions* extensions = options_.plan.extensions;
+  if (extensions == nullptr || !extensions->HasCostHook()) return -1;
+  Work work = WorkOf(planned.built.kernel, planned.built.grid, options_.machine);
+  CostEstimate modeled = EstimateCost(work, options_.machine);
+  std::string hook;
+  double us =
+      extensions
+          ->Corrected(modeled, work, planned.built.kernel, planned.region, planned.kind, &hook)
+          .total();
+  if (hook.empty()) return -1;
+  const Instr& root = *planned.region.roots[0];
+  log_.Add({.pass = "lower",
+            .rule = "plugin.cost",
+            .subject = LabelOf(root),
+            .origins = root.origins(),
+            .before_us = modeled.total(),
+            .after_us = us,
+            .because = "the cost hook " + hook + " predicts it"});
+  return us;
 }
 
 // The kernels of a horizontally fused launch run concurrently. A value that several of them read

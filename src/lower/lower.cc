@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "fusion/extensions.h"
 #include "fusion/instr_predicates.h"
 #include "gen/library/dot.h"
 #include "gen/library/sorts.h"
@@ -108,6 +109,8 @@ Leaves Lowerer::LowerComputation(const Computation& computation,
     if (instr->op() == Op::kWhile) PlanWholeLoop(frame, *instr);
   // Instructions with effects come first and the root last, wherever it is among them, so that the
   // operands of the effects die early.
+  const PlannerExtensions* extensions = options_.plan.extensions;
+  if (extensions != nullptr && extensions->HasOrderPolicy()) EmitByPriority(frame, order);
   for (const Instr* instr : order)
     if (effects_.Of(*instr) && !is_cyclic_) Emit(frame, *instr);
   if (!is_cyclic_) Emit(frame, *computation.root());
@@ -173,6 +176,139 @@ void Lowerer::Emit(Frame& frame, const Instr& wanted) {
     open = {&wanted};
     path.clear();
   }
+}
+
+// What Emit emits at once: a launch, or an instruction outside kernels.
+struct Lowerer::OrderedStep {
+  const Instr* instr = nullptr;  // a value that it computes
+  std::vector<const Instr*> results = {}, reads = {};
+  std::vector<size_t> users = {};  // steps that need it
+  size_t waits = 0;                // steps that it needs and that have not been emitted
+  StepPriority priority = {};
+};
+
+// The steps in the order of Emit. Values that are already there need none.
+std::vector<Lowerer::OrderedStep> Lowerer::StepsInOrder(const Frame& frame,
+                                                        const std::vector<Instr*>& order) {
+  std::vector<OrderedStep> steps;
+  InstrMap<int> step_of(*frame.computation, -1);  // -2: waits for its operands
+  std::vector<const Instr*> wanted;
+  for (const Instr* instr : order)
+    if (effects_.Of(*instr)) wanted.push_back(instr);
+  wanted.push_back(frame.computation->root());
+  for (const Instr* first : wanted) {
+    std::vector<const Instr*> open = {first};
+    while (!open.empty()) {
+      const Instr& instr = *open.back();
+      if (frame.done[&instr] || step_of[&instr] >= 0) {
+        open.pop_back();
+        continue;
+      }
+      size_t before = open.size();
+      if (step_of[&instr] == -1)
+        ForNeeds(frame, instr, [&](const Instr* other) {
+          if (!frame.done[other] && step_of[other] < 0) open.push_back(other);
+        });
+      if (std::exchange(step_of[&instr], -2) == -1 && open.size() > before) continue;
+      OrderedStep step{.instr = &instr, .results = {&instr}};
+      if (int kernel = frame.plan->kernel_of[&instr]; kernel >= 0) {
+        step.results.clear();
+        for (int part : frame.LaunchOf(kernel))
+          for (const Instr* root : frame.plan->kernels[static_cast<size_t>(part)].region.roots)
+            step.results.push_back(root);
+      }
+      for (const Instr* result : step.results) step_of[result] = static_cast<int>(steps.size());
+      ForNeeds(frame, instr, [&](const Instr* other) { step.reads.push_back(other); });
+      steps.push_back(std::move(step));
+      open.pop_back();
+    }
+  }
+  for (size_t i = 0; i < steps.size(); ++i)
+    for (const Instr* read : steps[i].reads)
+      if (int maker = step_of[read]; maker >= 0 && static_cast<size_t>(maker) != i) {
+        steps[static_cast<size_t>(maker)].users.push_back(i);
+        ++steps[i].waits;
+      }
+  return steps;
+}
+
+void Lowerer::EmitByPriority(Frame& frame, const std::vector<Instr*>& order) {
+  std::vector<OrderedStep> steps = StepsInOrder(frame, order);
+  std::vector<size_t> ready;
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (steps[i].waits == 0) ready.push_back(i);
+  for (size_t i : ready)
+    AskPriority(frame, steps[i], static_cast<int>(i), static_cast<int>(ready.size()));
+  while (!ready.empty() && !is_cyclic_) {
+    auto best = std::ranges::min_element(ready, [&](size_t x, size_t y) {
+      double of_x = steps[x].priority.value, of_y = steps[y].priority.value;
+      return of_x != of_y ? of_x > of_y : x < y;
+    });
+    size_t chosen = *best;
+    ready.erase(best);
+    OrderedStep& step = steps[chosen];
+    // Another step would have been next.
+    bool is_earlier = std::ranges::any_of(ready, [&](size_t other) { return other < chosen; });
+    size_t next = is_earlier ? std::ranges::min(ready) : chosen;
+    const std::string& policy = steps[step.priority.policy.empty() ? next : chosen].priority.policy;
+    if (is_earlier)
+      log_.Add({.pass = "lower",
+                .rule = "policy.order",
+                .subject = LabelOf(*step.instr),
+                .other = LabelOf(*steps[next].instr),
+                .origins = step.instr->origins(),
+                .because = "the policy " + policy + " runs it first, of " +
+                           std::to_string(ready.size() + 1) + " steps"});
+    Emit(frame, *step.instr);
+    size_t known = ready.size();
+    for (size_t user : step.users)
+      if (--steps[user].waits == 0) ready.push_back(user);
+    for (size_t i = known; i < ready.size(); ++i)
+      AskPriority(frame, steps[ready[i]], static_cast<int>(ready[i]),
+                  static_cast<int>(ready.size()));
+  }
+}
+
+void Lowerer::AskPriority(const Frame& frame, OrderedStep& step, int position, int ready) {
+  const Instr& instr = *step.instr;
+  int kernel = frame.plan->kernel_of[&instr];
+  StepFacts facts{.instr = &instr, .kind = "host", .name = LabelOf(instr), .instrs = {&instr}};
+  facts.position = position;
+  facts.ready = ready;
+  if (kernel >= 0) {
+    facts.kind = "kernel";
+    facts.instrs = frame.plan->kernels[static_cast<size_t>(kernel)].region.instrs;
+  } else if (instr.op() == Op::kWhile) {
+    facts.kind = "loop";
+  } else if (instr.op() == Op::kConditional) {
+    facts.kind = "conditional";
+  } else if (UsesLibrary(instr, options_.machine) || UsesRuntimeFunction(instr, options_.machine)) {
+    facts.kind = "library";
+  } else if (IsAlias(instr) || instr.op() == Op::kConstant || instr.op() == Op::kAfterAll) {
+    facts.kind = "alias";
+  }
+  bool is_alias = facts.kind == "alias";
+  auto bytes_of = [](const Instr& value) {
+    double bytes = 0;
+    for (const Shape& leaf : LeavesOf(value.shape()))
+      bytes += static_cast<double>(BytesOfLeaf(leaf));
+    return bytes;
+  };
+  for (const Instr* result : step.results)
+    if (!is_alias) facts.result_bytes += bytes_of(*result);
+  std::vector<const Instr*> seen;
+  for (const Instr* read : step.reads) {
+    if (std::ranges::count(seen, read) > 0 || read->op() == Op::kParameter ||
+        read->op() == Op::kConstant)
+      continue;
+    seen.push_back(read);
+    bool last = std::ranges::all_of(read->users(), [&](const Instr* user) {
+      return frame.done[user] || user == &instr || frame.plan->is_internal[user] ||
+             (kernel >= 0 && frame.plan->kernel_of[user] == kernel);
+    });
+    if (last && !is_alias) facts.released_bytes += bytes_of(*read);
+  }
+  step.priority = options_.plan.extensions->PriorityOf(facts);
 }
 
 bool Lowerer::SplitHorizontal(Frame& frame, const std::vector<const Instr*>& cycle) {

@@ -37,8 +37,10 @@ struct KernelSource {
 // A program of steps, complete except for the compiled code of kernels and host functions.
 struct LoweredProgram {
   std::vector<RunStep> steps;
-  std::vector<Kernel> kernels;               // RunStep::target of launches
-  std::vector<KernelSource> sources;         // per kernel
+  std::vector<Kernel> kernels;        // RunStep::target of launches
+  std::vector<KernelSource> sources;  // per kernel
+  // Per kernel: microseconds that a plugin's cost hook predicts; < 0: the model does.
+  std::vector<double> hooked_us;
   std::vector<ProductCall> products;         // RunStep::target of library steps
   std::vector<const Instr*> product_instrs;  // the dot of each
   // RunStep::target of call steps, and the instruction of each.

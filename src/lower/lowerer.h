@@ -70,6 +70,12 @@ class Lowerer {
   const ComputationPlan& PlanOf(const Computation& computation);
   Leaves LowerComputation(const Computation& computation, const std::vector<Leaves>& arguments,
                           std::vector<RunStep>& steps);
+  // Like Emit, for everything that the computation needs, in the order that the policies want
+  // (fusion/extensions.h). May emit only a part, if kernels depend on each other cyclically.
+  struct OrderedStep;
+  void EmitByPriority(Frame& frame, const std::vector<Instr*>& order);
+  std::vector<OrderedStep> StepsInOrder(const Frame& frame, const std::vector<Instr*>& order);
+  void AskPriority(const Frame& frame, OrderedStep& step, int position, int ready);
   // Emits a value after its operands. Uses an explicit stack, because chains can be long.
   void Emit(Frame& frame, const Instr& wanted);
   // Calls need(instr) for everything that must be emitted before an instruction or kernel.
@@ -96,6 +102,8 @@ class Lowerer {
   void Launch(Frame& frame, int kernel);
   // Emits a horizontally fused launch.
   void LaunchTogether(Frame& frame, const std::vector<const PlannedKernel*>& entries);
+  // The cost of a kernel that a plugin's hook predicts, which is logged; < 0 if none does.
+  double HookedCost(const PlannedKernel& planned);
   // The launch step of a kernel whose results already have memory values.
   RunStep StepOf(Frame& frame, const PlannedKernel& planned);
   void UseArguments(const std::vector<const PlannedKernel*>& entries,

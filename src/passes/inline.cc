@@ -56,12 +56,24 @@ class OriginsOfCall {
   OriginsOfCall(OriginTable& table, const Instr& call) : table_(table) {
     for (const Origin* origin : table.Of(call.origins()))
       if (call_.op_name.empty()) call_ = *origin;
+    if (call.op() != Op::kComposite) return;
+    // Its name stays as a scope: "jit(f)/composite:my.norm/mul".
+    constexpr std::string_view kJaxName = "composite";
+    is_composite_ = true;
+    std::string& name = call_.op_name;
+    if (name == kJaxName || name.ends_with("/" + std::string(kJaxName)))
+      name.resize(name.size() - kJaxName.size());
+    if (!name.empty() && !name.ends_with('/')) name += '/';
+    name += std::string(kJaxName) + ":" + call.attrs<CompositeAttrs>().name;
   }
 
   void Lend(std::span<Instr* const> body) {
     if (call_.op_name.empty()) return;
     for (Instr* instr : body)
-      if (instr->origins() != OriginId::kNone) instr->set_origins(Lent(instr->origins()));
+      if (instr->origins() != OriginId::kNone)
+        instr->set_origins(Lent(instr->origins()));
+      else if (is_composite_)
+        instr->set_origins(table_.Add(call_));
   }
 
  private:
@@ -71,7 +83,9 @@ class OriginsOfCall {
     std::vector<Origin> own;  // copies, because the table grows
     for (const Origin* origin : table_.Of(origins)) own.push_back(*origin);
     for (Origin& origin : own) {
-      if (FirstPart(origin.op_name) != FirstPart(call_.op_name))
+      if (is_composite_)
+        origin.op_name = call_.op_name + "/" + std::string(OfComposite(origin.op_name));
+      else if (FirstPart(origin.op_name) != FirstPart(call_.op_name))
         origin.op_name = call_.op_name + "/" + origin.op_name;
       if (origin.frame == FrameId::kNone) origin.frame = call_.frame;
       known->second = table_.Merge(known->second, table_.Add(origin));
@@ -79,7 +93,16 @@ class OriginsOfCall {
     return known->second;
   }
 
+  // What follows the scope of the composite: composites and constraints (fusion/constraints.h)
+  // inside it, or the op.
+  static std::string_view OfComposite(std::string_view name) {
+    size_t inner = std::min(name.find("composite:"), name.find("tokamak."));
+    if (inner == std::string_view::npos) inner = name.rfind('/') + 1;
+    return name.substr(inner);
+  }
+
   OriginTable& table_;
+  bool is_composite_ = false;
   Origin call_;
   std::unordered_map<OriginId, OriginId> known_;
 };

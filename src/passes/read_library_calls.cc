@@ -8,6 +8,7 @@
 
 #include "passes/passes.h"
 #include "rewrite/editor.h"
+#include "rewrite/library/fused_call.h"
 #include "rewrite/library/library.h"
 #include "rewrite/replace.h"
 
@@ -91,10 +92,24 @@ Changed ReadOne(Instr* instr, PassContext& context) {
   return Changed::kYes;
 }
 
+Changed ReadFusedCalls(Module& module, PassContext& context) {
+  std::vector<Instr*> calls;
+  for (const auto& computation : module.computations())
+    for (Instr* instr : computation->Callers())
+      if (IsFusedCall(*instr)) calls.push_back(instr);
+  Changed changed = Changed::kNo;
+  int number = 0;
+  for (Instr* call : calls) changed |= ReadFusedCall(call, ++number, context);
+  if (changed == Changed::kYes)
+    for (const auto& computation : module.computations()) computation->PutInOrder();
+  return changed;
+}
+
 }  // namespace
 
 // Translates cuBLAS calls (GEMM with alpha, beta and epilogue) and cuDNN calls (convolutions,
-// attention) into ops if their configuration is complete. Workspace results become zeros.
+// attention) into ops if their configuration is complete. Workspace results become zeros. Calls of
+// jax.experimental.fused become calls whose bodies must be one kernel each.
 Result<Changed> ReadLibraryCalls(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
   std::vector<Instr*> calls;
@@ -103,7 +118,7 @@ Result<Changed> ReadLibraryCalls(Module& module, PassContext& context) {
       for (Instr* instr : computation->Instrs())
         if (IsLibraryCall(*instr)) calls.push_back(instr);
   for (Instr* call : calls) changed |= ReadOne(call, context);
-  return changed;
+  return changed | ReadFusedCalls(module, context);
 }
 
 }  // namespace tokamak

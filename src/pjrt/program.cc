@@ -11,6 +11,7 @@
 #include "driver/compile/event_sink.h"
 #include "driver/compile/named_options.h"
 #include "driver/compile/user_rules.h"
+#include "driver/plugins/registry.h"
 #include "driver/run/make_executable.h"
 #include "pjrt/executable.h"
 #include "pjrt/extensions.h"
@@ -140,8 +141,14 @@ Result<std::shared_ptr<const Program>> CompileProgram(std::string_view code,
   compile.num_partitions = read.num_partitions;
   for (const auto& [name, value] : read.overrides)
     TOK_RETURN_IF_ERROR(SetOption(compile, name, value));
-  std::string key = HexOf(
-      CacheKey().Add(PlatformVersion()).Add(code).Add(options).Add(ActiveUserRulesKey()).Digest());
+  TOK_RETURN_IF_ERROR(LoadPluginsOfEnvironment());
+  std::string key = HexOf(CacheKey()
+                              .Add(PlatformVersion())
+                              .Add(code)
+                              .Add(options)
+                              .Add(ActiveUserRulesKey())
+                              .Add(ExtensionsKey())
+                              .Digest());
   // A program that is to be dumped is compiled even if it is cached.
   if (std::shared_ptr<const Program> kept = ProgramCache::OfProcess().Find(key, code);
       kept != nullptr && compile.dump_dir.empty()) {

@@ -18,6 +18,8 @@
 
 namespace tokamak {
 
+class CompileExtensions;  // driver/plugins/compile_extensions.h
+
 // Time spent in each stage of a compilation, in milliseconds.
 struct CompileTimes {
   double verify_ms = 0, passes_ms = 0;
@@ -50,6 +52,7 @@ struct Compilation {
   std::vector<PassRun> pass_runs;
   FusionTags fusion_tags;  // FusionMode::kXlaPasses only
   CompileTimes times;
+  std::shared_ptr<CompileExtensions> extensions;  // null: no plugin and no policy
 };
 
 // Compiles a module for a target. Verifies the module unless the options say that it is verified.

@@ -17,6 +17,7 @@
 #include "driver/compile/program_facts.h"
 #include "driver/compile/step_cost.h"
 #include "driver/compile/user_rules.h"
+#include "driver/plugins/compile_extensions.h"
 #include "interp/interp.h"
 #include "ir/clone.h"
 #include "ir/infer.h"
@@ -38,6 +39,19 @@ Status Verify(const Module& module) {
   return verified;
 }
 
+// The plugins and policies of this compilation; null if there are none.
+Result<std::shared_ptr<CompileExtensions>> ExtensionsFor(const Target& target,
+                                                         const CompileOptions& options) {
+  TOK_RETURN_IF_ERROR(LoadPluginsOfEnvironment());
+  std::shared_ptr<const ExtensionSet> all = CurrentExtensions();
+  if (all->empty()) return std::shared_ptr<CompileExtensions>();
+  PluginMode mode = CurrentPluginMode();
+  mode.strict |= options.strict_plugins;
+  mode.check |= options.check_plugins;
+  return std::make_shared<CompileExtensions>(std::move(all), mode, target.is_gpu() ? kGpu : kCpu,
+                                             target.machine);
+}
+
 // Runs the requested passes on a verified module.
 Status Optimize(Compilation& made) {
   const CompileOptions& options = made.options;
@@ -52,7 +66,8 @@ Status Optimize(Compilation& made) {
                        .user_rules = options.user_rules ? &rules : nullptr});
   for (std::span<const Step> steps :
        {std::span<const Step>(kHoistPipeline), {kEntryPipeline}, {options.passes}}) {
-    TOK_TRY(std::vector<PassRun> runs, RunPasses(*made.module, steps, context, pipeline));
+    TOK_TRY(std::vector<PassRun> runs,
+            RunWithPlugins(made.module, steps, context, pipeline, made.extensions.get()));
     made.pass_runs.insert(made.pass_runs.end(), runs.begin(), runs.end());
   }
   for (const Value& value : added) AddLeaves(value, made.hoisted);
@@ -94,9 +109,13 @@ Result<std::string> WhyInterpreted(Compilation& made) {
 // Lowers the optimized module to the steps that run.
 Status MakeSteps(Compilation& made) {
   Clock::time_point begin = Clock::now();
-  TOK_TRY(made.program, LowerModule(*made.module, made.target, made.options, made.parameters,
-                                    made.fusion_tags, made.log));
+  LowerInputs inputs{made.parameters, made.fusion_tags, made.extensions.get()};
+  TOK_TRY(made.program, LowerModule(*made.module, made.target, made.options, inputs, made.log));
   made.times.lowering_ms = MillisSince(begin);
+  if (made.extensions != nullptr) {
+    made.extensions->LogTo(made.log);
+    TOK_RETURN_IF_ERROR(made.extensions->status());
+  }
   const Machine& machine = made.target.machine;
   if (made.target.kernel_backend == KernelBackend::kMachineCode)
     SetMinChunks(made.program, machine);
@@ -115,7 +134,8 @@ Status MakeSteps(Compilation& made) {
 
 Status MakeProgram(Compilation& made) {
   Clock::time_point begin = Clock::now();
-  TOK_TRY(TargetPassRuns done, RunTargetPasses(*made.module, made.target, made.options, made.log));
+  TOK_TRY(TargetPassRuns done,
+          RunTargetPasses(made.module, made.target, made.options, made.log, made.extensions.get()));
   made.times.target_passes_ms = MillisSince(begin);
   made.times.target_runs = made.pass_runs.size();
   made.pass_runs.insert(made.pass_runs.end(), done.runs.begin(), done.runs.end());
@@ -148,6 +168,7 @@ std::shared_ptr<Compilation> Successor(const Compilation& rejected, Decision why
   made->log.Add(std::move(why));
   made->pass_runs = rejected.pass_runs;
   made->fusion_tags = rejected.fusion_tags;
+  made->extensions = rejected.extensions;
   made->times = rejected.times;
   return made;
 }
@@ -167,6 +188,7 @@ Result<std::shared_ptr<const Compilation>> Compile(std::unique_ptr<Module> modul
   made->target.mesh = {options.num_replicas, options.num_partitions};
   made->options = options;
   made->module = std::move(module);
+  TOK_TRY(made->extensions, ExtensionsFor(made->target, options));
   Clock::time_point begin = Clock::now();
   if (!options.verified) TOK_RETURN_IF_ERROR(Verify(*made->module));
   made->times.verify_ms = MillisSince(begin);
@@ -182,6 +204,7 @@ Result<std::shared_ptr<const Compilation>> Compile(std::unique_ptr<Module> modul
   } else {
     DescribeInterpreted(*made);
   }
+  if (made->extensions != nullptr) made->extensions->LogUnusedPasses(*made->module, made->log);
   return std::shared_ptr<const Compilation>(std::move(made));
 }
 

@@ -66,6 +66,9 @@ struct CompileOptions {
   bool short_chunks = false;  // whole-loop kernels run few iterations per launch
                               // (TOKAMAK_CHECK=chunks)
   int64_t memory_limit = 0;   // bytes of temporary arrays; 0: the target's memory
+  // Plugins (docs/plugins.md). strict_plugins: a failure of one is an error. check_plugins: the
+  // interpreter compares values before and after each of their passes.
+  bool strict_plugins = false, check_plugins = false;
   // For tests (TOKAMAK_CHECK=codegen-crash, codegen-crash:2 ...): the failure injected into the
   // code generation of the first kernel, without the prefix "codegen-".
   std::string codegen_fault;    // one of kCodegenFaults, optionally with a number of attempts

@@ -5,6 +5,7 @@
 #include "driver/compile/check_constraints.h"
 #include "driver/compile/check_schedules.h"
 #include "driver/compile/target_libraries.h"
+#include "driver/plugins/compile_extensions.h"
 #include "fusion/serialized_plan.h"
 #include "passes/passes.h"
 #include "xla_rules/partition.h"
@@ -61,8 +62,17 @@ LowerOptions LowerOptionsOf(const Target& target, const CompileOptions& options,
 
 }  // namespace
 
-Result<TargetPassRuns> RunTargetPasses(Module& module, Target& target,
-                                       const CompileOptions& options, DecisionLog& log) {
+Result<std::vector<PassRun>> RunWithPlugins(std::unique_ptr<Module>& module,
+                                            std::span<const Step> steps, PassContext& context,
+                                            const PipelineOptions& pipeline,
+                                            CompileExtensions* extensions) {
+  if (extensions == nullptr) return RunPasses(*module, steps, context, pipeline);
+  return extensions->RunPasses(module, steps, context, pipeline);
+}
+
+Result<TargetPassRuns> RunTargetPasses(std::unique_ptr<Module>& module, Target& target,
+                                       const CompileOptions& options, DecisionLog& log,
+                                       CompileExtensions* extensions) {
   std::unique_ptr<TargetLibraries> libraries = LibrariesOf(target);
   PassTarget rewritten_for = TargetOf(target.machine, libraries.get());
   rewritten_for.is_planned =
@@ -72,7 +82,8 @@ Result<TargetPassRuns> RunTargetPasses(Module& module, Target& target,
   PipelineOptions pipeline;
   pipeline.skip = options.skip_passes;
   TargetPassRuns done;
-  TOK_TRY(done.runs, RunPasses(module, PipelineOf(rewritten_for.kind), context, pipeline));
+  TOK_TRY(done.runs,
+          RunWithPlugins(module, PipelineOf(rewritten_for.kind), context, pipeline, extensions));
   if (libraries != nullptr) target.machine.uses_library = libraries->uses_library();
   if (options.fusion != FusionMode::kXlaPasses) return done;
   if (options.fusion_tags != nullptr) {
@@ -80,7 +91,7 @@ Result<TargetPassRuns> RunTargetPasses(Module& module, Target& target,
     return done;
   }
   for (std::span<const Step> steps : {std::span<const Step>(kPaperPipeline), {kFusedPipeline}}) {
-    TOK_TRY(std::vector<PassRun> runs, RunPasses(module, steps, context, pipeline));
+    TOK_TRY(std::vector<PassRun> runs, RunPasses(*module, steps, context, pipeline));
     done.runs.insert(done.runs.end(), runs.begin(), runs.end());
   }
   done.fusion_tags = std::move(context.fusion_tags);
@@ -88,13 +99,13 @@ Result<TargetPassRuns> RunTargetPasses(Module& module, Target& target,
 }
 
 Result<LoweredProgram> LowerModule(const Module& module, const Target& target,
-                                   const CompileOptions& options,
-                                   const std::vector<ParameterInfo>& parameters,
-                                   const FusionTags& tags, DecisionLog& log) {
-  LowerOptions lower = LowerOptionsOf(target, options, parameters);
+                                   const CompileOptions& options, const LowerInputs& inputs,
+                                   DecisionLog& log) {
+  LowerOptions lower = LowerOptionsOf(target, options, inputs.parameters);
+  lower.plan.extensions = inputs.extensions;
   std::optional<ModulePartition> fusions;
   if (options.fusion == FusionMode::kXlaPasses) {
-    fusions = PartitionOfFusions(module, tags, lower.machine);
+    fusions = PartitionOfFusions(module, inputs.tags, lower.machine);
     lower.plan.existing_partition = &*fusions;
     lower.plan.constrain_existing = true;
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "driver/compile/compile_options.h"
@@ -16,6 +18,8 @@
 
 namespace tokamak {
 
+class CompileExtensions;  // driver/plugins/compile_extensions.h
+
 // Iterations per launch of a whole-loop kernel with CompileOptions::short_chunks. Chosen: small
 // enough that tests with short loops launch several times.
 inline constexpr int64_t kShortChunk = 3;
@@ -27,13 +31,25 @@ struct TargetPassRuns {
 
 // Runs the target's pipeline, and the passes of FusionMode::kXlaPasses, on an optimized module.
 // Sets in the target's machine whether the program calls a library.
-Result<TargetPassRuns> RunTargetPasses(Module& module, Target& target,
-                                       const CompileOptions& options, DecisionLog& log);
+// `extensions` may be null; its passes may replace the module.
+Result<TargetPassRuns> RunTargetPasses(std::unique_ptr<Module>& module, Target& target,
+                                       const CompileOptions& options, DecisionLog& log,
+                                       CompileExtensions* extensions);
+
+// RunPasses, with the passes of plugins.
+Result<std::vector<PassRun>> RunWithPlugins(std::unique_ptr<Module>& module,
+                                            std::span<const Step> steps, PassContext& context,
+                                            const PipelineOptions& pipeline,
+                                            CompileExtensions* extensions);
 
 // Plans and lowers the module that RunTargetPasses produced.
+struct LowerInputs {
+  const std::vector<ParameterInfo>& parameters;
+  const FusionTags& tags;
+  const PlannerExtensions* extensions;  // may be null
+};
 Result<LoweredProgram> LowerModule(const Module& module, const Target& target,
-                                   const CompileOptions& options,
-                                   const std::vector<ParameterInfo>& parameters,
-                                   const FusionTags& tags, DecisionLog& log);
+                                   const CompileOptions& options, const LowerInputs& inputs,
+                                   DecisionLog& log);
 
 }  // namespace tokamak

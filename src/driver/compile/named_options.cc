@@ -17,6 +17,8 @@ namespace {
 // docs/pjrt.md lists them.
 constexpr NamedOption kOptions[] = {
     {"tokamak_backend", "string", "", "the backend: interp, cpu or cuda"},
+    {"tokamak_check_plugins", "bool", "false",
+     "compare values before and after each pass of a plugin"},
     {"tokamak_dump_to", "string", "", "folder for the program before and after compilation"},
     {"tokamak_effort", "string", "default", "planning effort: fast, default or max"},
     {"tokamak_fuse", "string", "",
@@ -34,6 +36,7 @@ constexpr NamedOption kOptions[] = {
     {"tokamak_schedule", "string", "",
      "for developers: 'cheapest', 'preferred', or schedules of kernels: 'KERNEL=SCHEDULE;...'"},
     {"tokamak_skip_passes", "string", "", "passes to skip, separated by commas"},
+    {"tokamak_strict_plugins", "bool", "false", "a failure of a plugin is an error"},
     {"tokamak_strict", "bool", "false", "no rewrite that may change a bit of a result"},
 };
 
@@ -148,7 +151,10 @@ Status SetOption(CompileOptions& options, std::string_view name, const OptionVal
   if (option == std::end(kOptions)) return UnknownOption(name);
   if (option->type == "bool") {
     TOK_TRY(bool truth, Truth(*option, value));
-    (name == "tokamak_strict" ? options.strict : options.require_kernels) = truth;
+    (name == "tokamak_strict"           ? options.strict
+     : name == "tokamak_strict_plugins" ? options.strict_plugins
+     : name == "tokamak_check_plugins"  ? options.check_plugins
+                                        : options.require_kernels) = truth;
     return Ok();
   }
   TOK_TRY(std::string text, Text(*option, value));

@@ -121,6 +121,9 @@ double EstimateStep(const RunStep& step, const LoweredProgram& program, const Ma
   const Rates& rates = RatesOf(machine);
   switch (step.kind) {
     case StepKind::kLaunch:
+      if (step.target < program.hooked_us.size() && program.hooked_us[step.target] >= 0)
+        return program.hooked_us[step.target];
+      [[fallthrough]];
     case StepKind::kLibrary:
       return EstimateCost(WorkOf(step, program, machine), machine).total();
     case StepKind::kHorizontal: {
