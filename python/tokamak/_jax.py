@@ -394,6 +394,58 @@ def _add_ffi():
     known_before = False
 
 
+# ---- custom kernels
+
+
+@functools.cache
+def kernel_primitive():
+    """The primitive of all calls of custom kernels (_kernel.py). Its parameters: the kernel, its results, batch dimensions."""
+    from jax._src import core, dispatch, ffi
+    from jax._src.interpreters import ad, batching, mlir
+
+    announce()
+    primitive = core.Primitive("tokamak_kernel")
+    primitive.multiple_results = True
+    primitive.def_impl(functools.partial(dispatch.apply_primitive, primitive))
+
+    @primitive.def_abstract_eval
+    def evaluate(*avals, kernel, outs, batch):
+        return [core.ShapedArray(out.shape, out.dtype) for out in outs]
+
+    def lower(context, *operands, kernel, outs, batch):
+        avals = kernel._avals(context.avals_in)
+        build = ffi.build_ffi_lowering_function("tokamak.kernel", operand_output_aliases=kernel.aliases or None)
+        return build(context, *operands, kernel=kernel.describe(avals, outs)).results
+
+    def lower_reference(context, *operands, kernel, outs, batch):
+        import jax
+
+        if kernel.reference is None:
+            raise kernel.other_platform(context.module_context.platforms)
+
+        def call(*args):
+            reference = kernel.reference
+            for _ in range(batch):
+                reference = jax.vmap(reference)
+            return jax.tree.leaves(reference(*args))
+
+        return mlir.lower_fun(call, multiple_results=True)(context, *operands)
+
+    def batch_rule(args, dims, *, kernel, outs, batch):
+        size = next(arg.shape[dim] for arg, dim in zip(args, dims) if dim is not None)
+        results, mapped = kernel.batched(size, args, dims, batch)
+        return results, [0 if on else None for on in mapped]
+
+    def no_derivative(primals, tangents, *, kernel, outs, batch):
+        raise kernel.no_derivative()
+
+    mlir.register_lowering(primitive, lower_reference)
+    mlir.register_lowering(primitive, lower, platform=PLATFORM)
+    batching.primitive_batchers[primitive] = batch_rule
+    ad.primitive_jvps[primitive] = no_derivative
+    return primitive
+
+
 # ---- interrupts
 
 

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "gen/library/convolution.h"
+#include "gen/library/custom_kernel.h"
 #include "gen/library/dot.h"
 #include "lower/library_calls.h"
 #include "lower/lowerer.h"
@@ -77,17 +78,33 @@ void Lowerer::CallLibrary(Frame& frame, const Instr& dot) {
   frame.steps->push_back(std::move(step));
 }
 
+std::vector<Leaves> Lowerer::OperandsOf(Frame& frame, const Instr& instr) {
+  std::vector<Leaves> operands;
+  for (const Instr* operand : instr.operands()) operands.push_back(frame.leaves[operand]);
+  if (CustomKernelIn(instr) == nullptr) return operands;
+  Result<CustomKernelStep> custom = CustomKernelStepOf(instr);
+  if (!custom.ok()) return operands;  // running it reports the error
+  const CustomKernelStep& step = custom.value();
+  for (auto [input, output] : step.kernel.aliases) {
+    MemoryValue& operand = operands[*step.operands[input]][0];
+    MemoryValue result = frame.leaves[&instr][*step.results[output]];
+    Copy(*frame.steps, result, operand);
+    operand = result;
+  }
+  return operands;
+}
+
 void Lowerer::CallRuntime(Frame& frame, const Instr& instr) {
   std::shared_ptr<const LibraryCall> call = LibraryCallOf(instr);
+  frame.leaves[&instr] = NewLeaves(instr.shape());
+  std::vector<Leaves> operands = OperandsOf(frame, instr);
   memory_.Tick();
   RunStep step{.kind = StepKind::kCall, .target = program_.calls.size(), .at = memory_.now()};
-  for (const Instr* operand : instr.operands()) {
-    MemoryValue value = frame.leaves[operand][0];
-    memory_.Use(value);
-    step.slices.push_back(Unassigned(value));
+  for (const Leaves& operand : operands) {
+    memory_.Use(operand[0]);
+    step.slices.push_back(Unassigned(operand[0]));
   }
   step.inputs = step.slices.size();
-  frame.leaves[&instr] = NewLeaves(instr.shape());
   Leaves made = frame.leaves[&instr];
   if (call->ScratchBytes() > 0) made.push_back(memory_.New(call->ScratchBytes()));
   for (MemoryValue value : made) {
@@ -110,17 +127,18 @@ void Lowerer::CallRuntime(Frame& frame, const Instr& instr) {
 }
 
 void Lowerer::CallHost(Frame& frame, const Instr& instr) {
+  frame.leaves[&instr] = NewLeaves(instr.shape());
+  std::vector<Leaves> operands = OperandsOf(frame, instr);
   memory_.Tick();
   RunStep step{.kind = StepKind::kHost, .at = memory_.now()};
-  for (const Instr* operand : instr.operands()) {
-    for (MemoryValue value : frame.leaves[operand]) {
+  for (const Leaves& operand : operands) {
+    for (MemoryValue value : operand) {
       if (value == kNoMemory) continue;
       memory_.Use(value);
       step.slices.push_back(Unassigned(value));
     }
   }
   step.inputs = step.slices.size();
-  frame.leaves[&instr] = NewLeaves(instr.shape());
   for (MemoryValue value : frame.leaves[&instr]) {
     if (value == kNoMemory) continue;
     memory_.Define(value);

@@ -1,5 +1,6 @@
 #include "lower/library_calls.h"
 
+#include "gen/library/custom_kernel.h"
 #include "gen/library/scatter.h"
 #include "gen/region.h"
 #include "gen/sort_keys.h"
@@ -90,9 +91,34 @@ ScatterForm FormOfScatter(const Instr& scatter) {
   return form;
 }
 
+// A custom kernel without its code: the executable has a call with it (driver/compile).
+class PlannedCustomKernel final : public LibraryCall {
+ public:
+  explicit PlannedCustomKernel(const CustomKernelStep& step) {
+    text_ = "custom kernel " + step.kernel.name;
+    if (step.kernel.blocks > 1) text_ += " in " + std::to_string(step.kernel.blocks);
+    for (const auto& arrays : {step.kernel.inputs, step.kernel.outputs})
+      for (const CustomKernelArray& array : arrays)
+        bytes_ += static_cast<double>(array.Count() * BytesOf(array.type));
+  }
+  void Run(std::span<void* const>, const std::atomic<bool>*) const override {}
+  int64_t ScratchBytes() const override { return 0; }
+  std::string Text() const override { return text_; }
+  double Micros() const override { return bytes_ / kCustomKernelBytes; }
+
+ private:
+  // Bytes of arrays per microsecond of one thread. Chosen: order of magnitude of a kernel that
+  // reads its operands once, for the minimum parallel work.
+  static constexpr double kCustomKernelBytes = 4000;
+  std::string text_;
+  double bytes_ = 0;
+};
+
 }  // namespace
 
 std::shared_ptr<const LibraryCall> LibraryCallOf(const Instr& instr) {
+  if (CustomKernelIn(instr) != nullptr)
+    return std::make_shared<PlannedCustomKernel>(CustomKernelStepOf(instr).value());
   if (instr.op() == Op::kTopK) return std::make_shared<TopKCall>(FormOfTopK(instr));
   if (instr.op() == Op::kScatter) return std::make_shared<ScatterCall>(FormOfScatter(instr));
   if (instr.op() != Op::kSort) return MathCallOf(instr);

@@ -121,6 +121,10 @@ class Lowerer {
   void CallLibrary(Frame& frame, const Instr& dot);
   void CallRuntime(Frame& frame, const Instr& instr);
   void CallHost(Frame& frame, const Instr& instr);
+  // The operands of a call or host step. One that a custom kernel updates in place is its result,
+  // which starts as a copy; MemoryPlan drops the copy if both share memory. Requires the leaves of
+  // the result.
+  std::vector<Leaves> OperandsOf(Frame& frame, const Instr& instr);
 
   // ---- control flow (control_flow.cc)
   // Splits the leaves of a while's state into those of the computation's parameters.

@@ -179,6 +179,7 @@ inline constexpr Step kCpuPipeline[] = {
     {Pass::kSplitReductions},
     {Pass::kHoistUniformValues},
     {Pass::kStripMineLoops},
+    {Pass::kFuseCustomKernels},
 };
 inline constexpr Step kGpuPipeline[] = {
     {Pass::kExpandQuantized},
@@ -206,6 +207,7 @@ inline constexpr Step kGpuPipeline[] = {
     {Pass::kSplitReductions},
     {Pass::kHoistUniformValues},
     {Pass::kStripMineLoops},
+    {Pass::kFuseCustomKernels},
 };
 static_assert(IsSoundFor(kCpuPipeline, kCpu) && IsSoundFor(kGpuPipeline, kGpu),
               "a pass runs before what it needs, or for another kind of target; see passes.def");

@@ -105,6 +105,10 @@ class Parts:
         """Damaged and full caches, no GPU, out of memory, a kernel's fault"""
         return Part(self.script("errors.py", self.bin / "tokamak", self.backend), 90, "docs/errors", self.plugin(), verbose=True)
 
+    def custom(self):
+        """Custom kernels: hooks, grids, shared memory, aliases, errors"""
+        return Part(self.script("custom_kernels.py"), 60, "NumPy; the unfused program, bit by bit", self.plugin(), verbose=True)
+
     def sanitizer(self):
         """compute-sanitizer: memcheck over 6 text tests, racecheck over 2"""
         return Part(self.script("sanitizer.py", self.bin / "tok_text_tests", self.backend), 90, "no fault, no race", verbose=True)
@@ -166,7 +170,7 @@ class Parts:
         return ["--programs", carried] if carried.exists() else []
 
 
-ALL = ["device", "kernels", "text", "random", "checked", "contractions", "attention", "models", "corpora", "bits", "faults", "sanitizer", "harnesses", "examples", "jax", "model", "plans", "speed", "bars", "loops"]  # fmt: skip
+ALL = ["device", "kernels", "text", "random", "checked", "contractions", "attention", "models", "corpora", "bits", "faults", "custom", "sanitizer", "harnesses", "examples", "jax", "model", "plans", "speed", "bars", "loops"]  # fmt: skip
 
 
 def tally(text):

@@ -65,7 +65,9 @@ struct CudaSource {
   std::set<WarpgroupMultiply> multiplies;
   // Parameters after all others: tensor maps, each a `const __grid_constant__ TensorMap`.
   std::vector<TensorMapForm> maps;
-  bool uses_async = false;  // asynchronous work: the text needs kHopper
+  bool uses_async = false;                // asynchronous work: the text needs kHopper
+  bool is_custom = false;                 // a text of the user: compiled alone, with a time limit
+  std::vector<std::string> options = {};  // of NVRTC, after ours; custom texts only
 };
 
 // The architecture of asynchronous work: compute capability 9.0 with its own features (CUDA).

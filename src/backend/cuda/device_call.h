@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <variant>
 
+#include "backend/cuda/cuda_text.h"
 #include "runtime/fft.h"
 #include "runtime/triangular.h"
 
@@ -34,10 +36,16 @@ struct PermutationCall {
   int64_t batch = 1, swaps = 0, rows = 0;
 };
 
+// A kernel of the user (docs/custom_kernels.md). Its parameters are the arrays of the step.
+struct CustomKernelCall {
+  CudaSource source;
+  std::array<int64_t, 3> grid{1, 1, 1};
+};
+
 // A call that a library of the device may run instead of the host. Arrays are those of the step:
 // operands, then results.
-using DeviceCall =
-    std::variant<FourierShape, CholeskyCall, TriangularCall, FactorCall, PermutationCall>;
+using DeviceCall = std::variant<FourierShape, CholeskyCall, TriangularCall, FactorCall,
+                                PermutationCall, CustomKernelCall>;
 
 // A call that is ready to be enqueued.
 class CallCode {

@@ -2,6 +2,7 @@
 
 #include "backend/cuda/driver_calls.h"
 
+#include "backend/cuda/custom_kernel.h"
 #include "backend/cuda/driver_gpu.h"
 #include "backend/cuda/loaded_code.h"
 
@@ -15,6 +16,8 @@ Result<std::shared_ptr<const CallCode>> DriverGpu::LoadCall(const DeviceCall& ca
               [&](const auto& of) -> Result<PreparedCall> {
                 if constexpr (std::is_same_v<decltype(of), const FourierShape&>) {
                   return PrepareFourier(of, *this);
+                } else if constexpr (std::is_same_v<decltype(of), const CustomKernelCall&>) {
+                  return PrepareCustomKernel(of, *this);
                 } else {
                   return PrepareMatrices(of, *this);
                 }
@@ -41,6 +44,16 @@ Result<CallDevice::Function> DriverGpu::Kernel(CallKernel kernel, MatrixElement 
   }
   const auto& code = static_cast<const LoadedCode&>(*known);
   return Function{code.function, code.threads};
+}
+
+Result<std::shared_ptr<const LaunchCode>> DriverGpu::CustomKernel(const CudaSource& source) {
+  ImageOptions options = OptionsOfImages();
+  TOK_TRY(std::string cubin, CompileCustomKernel(source, options));
+  TOK_TRY(std::shared_ptr<const LoadedModule> module,
+          LoadModule(std::make_shared<const std::string>(std::move(cubin))));
+  LaunchSource launch;
+  launch.source = source;
+  return MakeCode(launch, source.name, std::move(module));
 }
 
 Status DriverGpu::LaunchKernel(const Function& function, const Grid& grid,

@@ -28,6 +28,8 @@ class CallDevice {
   };
   // Compiled and loaded on first use.
   virtual Result<Function> Kernel(CallKernel kernel, MatrixElement element) = 0;
+  // A kernel of the user, compiled alone. TK4008, TK4009, TK4122.
+  virtual Result<std::shared_ptr<const LaunchCode>> CustomKernel(const CudaSource& source) = 0;
   // `parameters` points to each parameter.
   virtual Status LaunchKernel(const Function& function, const Grid& grid,
                               std::span<void* const> parameters) = 0;
@@ -60,5 +62,7 @@ Result<PreparedCall> PrepareMatrices(const CholeskyCall& call, CallDevice& devic
 Result<PreparedCall> PrepareMatrices(const TriangularCall& call, CallDevice& device);
 Result<PreparedCall> PrepareMatrices(const FactorCall& call, CallDevice& device);
 Result<PreparedCall> PrepareMatrices(const PermutationCall& call, CallDevice& device);
+// A kernel of the user (custom_kernel.h).
+Result<PreparedCall> PrepareCustomKernel(const CustomKernelCall& call, CallDevice& device);
 
 }  // namespace tokamak::cuda

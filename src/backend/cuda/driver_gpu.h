@@ -74,6 +74,7 @@ class DriverGpu final : public Gpu,
   void FreeSlab(void* slab, size_t bytes) override;
   SharedError ErrorOf(int result) override;
   Result<Function> Kernel(CallKernel kernel, MatrixElement element) override;
+  Result<std::shared_ptr<const LaunchCode>> CustomKernel(const CudaSource& source) override;
   Status LaunchKernel(const Function& function, const Grid& grid,
                       std::span<void* const> parameters) override;
   Gpu& gpu() override { return *this; }

@@ -1,5 +1,6 @@
 #include "backend/cuda/nvrtc.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <vector>
@@ -25,6 +26,8 @@ struct Nvrtc::Functions {
   int (*cubin)(Program, char*) = nullptr;
   int (*ptx_size)(Program, size_t*) = nullptr;
   int (*ptx)(Program, char*) = nullptr;
+  // Since CUDA 12.8: the callback cancels a compilation by returning 1. May be null.
+  int (*set_flow_callback)(Program, int (*)(void*, void*), void*) = nullptr;
 };
 
 namespace {
@@ -42,6 +45,32 @@ int NumberBefore(const std::string& text, std::string_view words) {
   size_t begin = at;
   while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
   return std::atoi(text.c_str() + begin);
+}
+
+using Clock = std::chrono::steady_clock;
+
+// The time that NVRTC may take for a kernel of the user. Chosen: as for C (runtime/c_compiler.h).
+constexpr std::chrono::seconds kCustomKernelTime{60};
+
+int IsTooLate(void* end, void*) {
+  return Clock::now() > *static_cast<const Clock::time_point*>(end) ? 1 : 0;
+}
+
+// The error of a text that NVRTC rejects.
+Error Rejected(const CudaSource& source, const std::string& why, const std::string& log,
+               bool is_late) {
+  if (source.is_custom && is_late)
+    return MakeError(ErrorCode::kCustomKernelCompiler,
+                     fmt::format("kernel '{}': NVRTC was stopped after {} s", source.name,
+                                 kCustomKernelTime.count()));
+  Error error =
+      source.is_custom
+          ? MakeError(ErrorCode::kCustomKernelSource,
+                      fmt::format("kernel '{}': its CUDA source does not compile", source.name))
+          : MakeError(ErrorCode::kNvrtcError,
+                      fmt::format("kernel {}: NVRTC rejected it: {}", source.name, why));
+  error.notes.push_back(log);
+  return error;
 }
 
 Error Missing(const std::string& why) {
@@ -67,6 +96,7 @@ Result<Nvrtc> Nvrtc::Load() {
       !Find(library, "nvrtcGetCUBIN", f.cubin) || !Find(library, "nvrtcGetPTXSize", f.ptx_size) ||
       !Find(library, "nvrtcGetPTX", f.ptx))
     return Missing("libnvrtc lacks a function");
+  Find(library, "nvrtcSetFlowCallback", f.set_flow_callback);
   int major = 0, minor = 0;
   if (f.version(&major, &minor) != 0) return Missing("it does not tell its version");
   Nvrtc nvrtc;
@@ -92,7 +122,11 @@ Result<CudaCode> Nvrtc::Compile(const CudaSource& source, const std::string& arc
   std::vector<const char*> options = {target.c_str(), "--fmad=false", "--std=c++17",
                                       "--ptxas-options=-v"};
   // Omits declarations of the runtime's headers; older versions do not know the option.
-  if (version_ >= 13000) options.push_back("--minimal");
+  if (version_ >= 13000 && !source.is_custom) options.push_back("--minimal");
+  for (const std::string& option : source.options) options.push_back(option.c_str());
+  Clock::time_point end = Clock::now() + kCustomKernelTime;
+  if (source.is_custom && f.set_flow_callback != nullptr)
+    f.set_flow_callback(program, IsTooLate, &end);
   status = f.compile(program, static_cast<int>(options.size()), options.data());
   CudaCode code;
   size_t size = 0;
@@ -111,12 +145,7 @@ Result<CudaCode> Nvrtc::Compile(const CudaSource& source, const std::string& arc
   }
   std::string why = status != 0 ? f.error_text(status) : "";
   f.destroy(&program);
-  if (status != 0) {
-    Error error = MakeError(ErrorCode::kNvrtcError,
-                            fmt::format("kernel {}: NVRTC rejected it: {}", source.name, why));
-    error.notes.push_back(code.log);
-    return error;
-  }
+  if (status != 0) return Rejected(source, why, code.log, Clock::now() > end);
   code.registers = NumberBefore(code.log, " registers");
   code.spilled_bytes = NumberBefore(code.log, " bytes spill stores");
   code.shared_bytes = NumberBefore(code.log, " bytes smem");

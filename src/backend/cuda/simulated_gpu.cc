@@ -12,8 +12,10 @@
 #include <optional>
 #include <thread>
 
+#include "backend/cuda/custom_kernel.h"
 #include "backend/cuda/gpu.h"
 #include "backend/cuda/launch_source.h"
+#include "backend/cuda/nvrtc.h"
 #include "backend/cuda/simulated_convolution.h"
 #include "backend/cuda/simulated_loop.h"
 #include "kernel/scalar.h"
@@ -326,10 +328,21 @@ class HostGpu final : public Gpu, private SlabSource {
   Result<std::shared_ptr<const CallCode>> LoadCall(const DeviceCall& call) override {
     if (std::holds_alternative<FactorCall>(call))
       return MakeError(ErrorCode::kUnsupportedOp, "the simulated GPU has no LAPACK");
+    if (const auto* custom = std::get_if<CustomKernelCall>(&call)) return RejectCustom(*custom);
     auto code = std::make_shared<SimulatedCall>();
     code->call = call;
     if (const auto* shape = std::get_if<FourierShape>(&call)) code->fourier = MakeFourier(*shape);
     return std::shared_ptr<const CallCode>(std::move(code));
+  }
+  // Only compiles a kernel of the user, if NVRTC is available: the host runs its C source.
+  static Error RejectCustom(const CustomKernelCall& custom) {
+    if (Nvrtc::Open().ok()) {
+      ImageOptions options;
+      options.cache = DiskCache::OfProcess();
+      Result<std::string> cubin = CompileCustomKernel(custom.source, options);
+      if (!cubin.ok()) return std::move(cubin.error());
+    }
+    return MakeError(ErrorCode::kUnsupportedOp, "the simulated GPU runs no CUDA C++");
   }
   Status Call(const CallCode& code, std::span<void* const> arrays) override {
     const auto& own = static_cast<const SimulatedCall&>(code);

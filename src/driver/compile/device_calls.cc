@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "driver/compile/custom_kernel_source.h"
 #include "interp/lapack.h"
 #include "lower/math_calls.h"
 
@@ -135,9 +136,19 @@ std::optional<cuda::DeviceCall> PermutationOf(const Instr& instr) {
   return call;
 }
 
+// A custom kernel with a CUDA source. The pass fuse-custom-kernels reports malformed ones before.
+std::optional<cuda::DeviceCall> CustomCallOf(const Instr& instr) {
+  Result<CustomKernelStep> step = CustomKernelStepOf(instr);
+  if (!step.ok()) return std::nullopt;
+  Result<cuda::CudaSource> source = CudaSourceOf(step.value());
+  if (!source.ok()) return std::nullopt;
+  return cuda::CustomKernelCall{std::move(source.value()), step.value().kernel.grid};
+}
+
 }  // namespace
 
 std::optional<cuda::DeviceCall> DeviceCallOf(const Instr& instr) {
+  if (CustomKernelIn(instr) != nullptr) return CustomCallOf(instr);
   if (instr.op() == Op::kFft) return FourierShapeOf(instr);
   if (instr.op() == Op::kCholesky) return CholeskyCallOf(instr);
   if (instr.op() == Op::kTriangularSolve) return TriangularCallOf(instr);

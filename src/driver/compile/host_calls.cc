@@ -24,6 +24,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "driver/compile/custom_kernel_code.h"
 #include "interp/array_bytes.h"
 #include "interp/context.h"
 #include "runtime/worker.h"
@@ -128,11 +129,14 @@ std::vector<Shape> ResultShapes(const Instr& instr) {
 
 class HostCallTable final : public HostCalls {
  public:
-  bool Knows(const std::string& target) const override { return IsHostCall(target); }
+  bool Knows(const std::string& target) const override {
+    return target == kCustomKernelTarget || IsHostCall(target);
+  }
 
   // Operands and results are copies, dense and row-major, that live as long as the call. Tokens are
   // not passed.
   Result<Value> Call(const Instr& instr, std::span<const Value> operands, int64_t device) override {
+    if (IsCustomKernelCall(instr)) return EvaluateCustomKernel(instr, operands);
     const CustomCallAttrs& attrs = instr.attrs<CustomCallAttrs>();
     Registered function;
     {

@@ -7,6 +7,7 @@
 #include "cost/rates.h"
 #include "driver/compile/device_loops.h"
 #include "gen/library/convolution.h"
+#include "gen/library/custom_kernel.h"
 #include "ir/dot_precision.h"
 #include "runtime/thread_pool.h"
 
@@ -83,6 +84,24 @@ Work WorkOfProduct(const ProductCall& call, const Instr& dot, const Machine& mac
   return work;
 }
 
+// A kernel of the user: its traffic, as if it read its operands and wrote its results once.
+double CustomKernelUs(const Instr& instr, const Machine& machine) {
+  Result<CustomKernelStep> step = CustomKernelStepOf(instr);
+  Work work;
+  auto bytes = [](const Shape& shape) { return static_cast<double>(shape.ByteSize()); };
+  for (const Instr* operand : instr.operands()) work.reads += bytes(operand->shape());
+  for (const Shape& result : ResultShapesOf(instr.shape())) work.writes += bytes(result);
+  if (!step.ok()) return 0;
+  const CustomKernel& kernel = step.value().kernel;
+  auto product = [](const LaunchSizes& sizes) {
+    return static_cast<double>(sizes[0]) * static_cast<double>(sizes[1]) *
+           static_cast<double>(sizes[2]);
+  };
+  work.tasks = machine.is_gpu() ? product(kernel.grid) : static_cast<double>(kernel.blocks);
+  if (machine.is_gpu()) work.threads = product(kernel.threads);
+  return EstimateCost(work, machine).total();
+}
+
 // Loops with known trip counts are `for` statements.
 bool HasOpenLoop(const StmtList& block) {
   return std::any_of(block.begin(), block.end(), [](const Stmt& stmt) {
@@ -137,8 +156,12 @@ double EstimateStep(const RunStep& step, const LoweredProgram& program, const Ma
       return most - sum;
     }
     case StepKind::kCall:
+      if (const Instr* instr = program.call_instrs[step.target]; CustomKernelIn(*instr) != nullptr)
+        return CustomKernelUs(*instr, machine);
       return rates.step_us + program.calls[step.target]->Micros();
     case StepKind::kHost:
+      if (program.IsOnDevice(step) && CustomKernelIn(*program.host_instrs[step.target]) != nullptr)
+        return CustomKernelUs(*program.host_instrs[step.target], machine);
       return HostStepUs(*program.host_instrs[step.target]);
     case StepKind::kWhile:
       return kLoop;
@@ -177,7 +200,8 @@ bool TimeDependsOnData(const std::vector<RunStep>& steps, const LoweredProgram& 
     if (step.kind == StepKind::kLaunch && HasOpenLoop(program.kernels[step.target].body))
       return true;
     // An interpreted step may contain a loop.
-    if (step.kind == StepKind::kHost && !program.host_instrs[step.target]->called().empty())
+    if (step.kind == StepKind::kHost && !program.host_instrs[step.target]->called().empty() &&
+        CustomKernelIn(*program.host_instrs[step.target]) == nullptr)
       return true;
     if (step.kind == StepKind::kWhile && !TripCountOf(step, program)) return true;
     return std::any_of(step.blocks.begin(), step.blocks.end(), [&](const auto& block) {

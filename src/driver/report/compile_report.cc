@@ -22,6 +22,7 @@
 #include "driver/report/digest.h"
 #include "driver/report/xla_dump.h"
 #include "fusion/region_hash.h"
+#include "gen/library/custom_kernel.h"
 #include "ir/clone.h"
 #include "support/hash.h"
 
@@ -183,13 +184,13 @@ class StepReporter {
         break;
       case StepKind::kCall:
         report.library = program_.IsOnDevice(step) ? "device" : "tokamak";
-        DescribeInstr(*program_.call_instrs[step.target], "library", report);
+        DescribeCall(*program_.call_instrs[step.target], report);
         break;
       case StepKind::kHost: {
         const Instr& instr = *program_.host_instrs[step.target];
         if (program_.IsOnDevice(step)) {
           report.library = "device";
-          DescribeInstr(instr, "library", report);
+          DescribeCall(instr, report);
           break;
         }
         report.why =
@@ -276,6 +277,25 @@ class StepReporter {
     }
     report.hash = hasher.digest();
     Describe({&instr}, report);
+  }
+
+  // A call of a library, or a kernel of the user with the instructions that its hooks compute.
+  void DescribeCall(const Instr& instr, StepReport& report) const {
+    if (CustomKernelIn(instr) == nullptr) return DescribeInstr(instr, "library", report);
+    report.library.clear();
+    DescribeInstr(instr, "custom", report);
+    if (instr.op() == Op::kFusion) AddFused(instr, report);
+  }
+
+  static void AddFused(const Instr& fusion, StepReport& report) {
+    for (const Instr* inside : fusion.called(0)->PostOrder()) {
+      if (inside->op() == Op::kParameter || inside->op() == Op::kConstant ||
+          inside->op() == Op::kTuple || inside->op() == Op::kGetTupleElement)
+        continue;
+      report.instrs.push_back(LabelOf(*inside));
+      report.ops += Computes(*inside) ? 1 : 0;
+      if (inside->origins() != OriginId::kNone) AddLines(*inside, report);
+    }
   }
 
   void Describe(const std::vector<const Instr*>& instrs, StepReport& report) const {

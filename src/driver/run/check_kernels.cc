@@ -20,6 +20,8 @@
 #include <fmt/format.h>
 
 #include "analysis/index_map.h"
+#include "driver/compile/custom_kernel_code.h"
+#include "driver/compile/host_calls.h"
 #include "driver/compile/program_facts.h"
 #include "driver/run/compare_arrays.h"
 #include "explain/decision.h"
@@ -420,12 +422,30 @@ bool MultipliesTf32(const StmtList& block) {
   });
 }
 
+namespace {
+
+RunOptions WithCustomKernels() {
+  RunOptions options;
+  options.host_calls = &RegisteredHostCalls();
+  return options;
+}
+
+const Instr* CustomStep(const RunStep& step, const LoweredProgram& program) {
+  if (step.kind != StepKind::kCall) return nullptr;
+  const Instr* instr = program.call_instrs[step.target];
+  return CustomKernelIn(*instr) != nullptr ? instr : nullptr;
+}
+
+}  // namespace
+
 KernelChecker::KernelChecker(const LoweredProgram& program, const Module& module,
                              std::span<const HostFunction* const> functions, bool library_tf32)
     : program_(program),
       module_(module),
       functions_(functions),
       library_tf32_(library_tf32),
+      reference_(WithCustomKernels()),
+      oracle_(WithCustomKernels()),
       reference_runner_(reference_),
       oracle_runner_(oracle_) {
   oracle_.mode = NumericMode::kOracle;
@@ -482,7 +502,10 @@ Status KernelChecker::Before(const RunStep& step, std::span<void* const> argumen
   for (const auto& [number, old] : work.updates) {
     TOK_TRY(inputs_[old], ValueFromBytes(old->shape(), arguments[number]));
   }
-  return Ok();
+  // The interpreter runs a kernel of the user in a child process, which may crash.
+  if (CustomStep(step, program_) == nullptr) return Ok();
+  Values trial = inputs_;
+  return Evaluate(work, reference_runner_, trial, std::nullopt);
 }
 
 Status KernelChecker::Evaluate(const Work& work, InstrRunner& runner, Values& values,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "driver/compile/custom_kernel_code.h"
 #include "driver/compile/host_calls.h"
 #include "driver/compile/program_facts.h"
 #include "driver/run/check_kernels.h"
@@ -107,6 +108,11 @@ class CpuExecutable final : public Executable {
     CorruptCode(codes_, program_, made.options.corrupt_kernel);
     for (const auto& code : codes_.all) kernels_.push_back(code.get());
     functions_ = HostFunctions(program_.host_instrs);
+    calls_ = program_.calls;
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      if (CustomKernelIn(*program_.call_instrs[i]) == nullptr) continue;
+      TOK_TRY(calls_[i], LoadCustomKernel(*program_.call_instrs[i], calls_[i]));
+    }
     for (const Instr* constant : program_.constants) {
       TOK_TRY(std::vector<std::byte> bytes, BytesOfConstant(*constant));
       constants_.push_back(std::move(bytes));
@@ -147,7 +153,7 @@ class CpuExecutable final : public Executable {
     StepContext context{.memories = memories,
                         .kernels = kernels_,
                         .products = program_.products,
-                        .calls = program_.calls,
+                        .calls = calls_,
                         .functions = functions_.all(),
                         .host = &host,
                         .stop = control.stop,
@@ -169,6 +175,7 @@ class CpuExecutable final : public Executable {
   KernelCodes codes_;
   std::vector<const KernelCode*> kernels_;
   HostFunctions functions_;
+  std::vector<std::shared_ptr<const LibraryCall>> calls_;
   std::vector<std::vector<std::byte>> constants_;
   std::unique_ptr<ArenaPool> arenas_;
   bool check_kernels_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "driver/compile/custom_kernel_code.h"
 #include "driver/compile/device_calls.h"
 #include "driver/compile/device_loops.h"
 #include "driver/run/check_kernels.h"
@@ -139,6 +140,8 @@ class Preparer {
   }
 
   DeviceSteps& made() { return made_; }
+  // The first error of a kernel of the user.
+  const Status& status() const { return status_; }
   std::span<const cuda::LaunchForm> forms() const { return forms_; }
 
  private:
@@ -187,11 +190,21 @@ class Preparer {
   // Checked steps run on the host.
   void LoadLibrary(DeviceStep& step, const Instr& instr, bool on_device) {
     std::optional<cuda::DeviceCall> call = one_by_one_ ? std::nullopt : DeviceCallOf(instr);
-    if (on_device && call) {
+    if (call && (on_device || CustomKernelIn(instr) != nullptr)) {
       Result<std::shared_ptr<const cuda::CallCode>> loaded = gpu_.LoadCall(*call);
-      if (loaded.ok()) step.call = std::move(loaded.value());
+      if (loaded.ok()) {
+        step.call = std::move(loaded.value());
+      } else if (IsErrorOfCustomKernel(instr, loaded.error()) && status_.ok()) {
+        status_ = std::move(loaded.error());
+        status_.error().where = SpanOf(*CustomKernelIn(instr));
+      }
     }
     made_.waits = made_.waits || step.call == nullptr || step.call->waits();
+  }
+
+  // Whether the user must know: no other code computes what a CUDA source says.
+  static bool IsErrorOfCustomKernel(const Instr& instr, const Error& error) {
+    return CustomKernelIn(instr) != nullptr && error.code != ErrorCode::kUnsupportedOp;
   }
 
   void AddWhile(DeviceStep& step) {
@@ -238,6 +251,7 @@ class Preparer {
   const LoweredProgram& program_;
   cuda::Gpu& gpu_;
   bool one_by_one_;
+  Status status_ = Ok();
   std::vector<cuda::LaunchForm> forms_;
   DeviceSteps made_;
 };
@@ -258,6 +272,7 @@ Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu, 
                                  bool reject_launches) {
   Preparer preparer(program, gpu, one_by_one);
   preparer.Prepare(program.steps);
+  TOK_RETURN_IF_ERROR(Status(preparer.status()));
   DeviceSteps& made = preparer.made();
   made.waits = made.waits || preparer.QueuedBy(program.steps) > kMostQueued;
   if (reject_launches) TOK_RETURN_IF_ERROR(RejectLaunch(preparer.forms(), program));

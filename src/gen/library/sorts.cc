@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "gen/library/custom_kernel.h"
 #include "gen/library/functions.h"
 #include "gen/library/scatter.h"
 #include "gen/region.h"
@@ -26,6 +27,7 @@ bool IsTopK(const Instr& instr) {
 
 bool UsesRuntimeFunction(const Instr& instr, const Machine& machine) {
   if (machine.is_gpu()) return false;
+  if (const Instr* call = CustomKernelIn(instr)) return HasCSource(*call);
   if (HasRuntimeFunction(instr) || UsesRuntimeScatter(instr)) return true;
   if (instr.op() == Op::kSort) {
     if (!HasPlainOperands(instr) || !KeysOf(instr)) return false;

@@ -1,0 +1,43 @@
+#include "gen/library/custom_kernel_hooks.h"
+
+#include "gen/element.h"
+#include "gen/roots.h"
+
+namespace tokamak {
+
+bool IsHookOp(const Instr& instr) {
+  if (!IsPlainArray(instr.shape()) || IsComplex(instr.shape().type())) return false;
+  for (const Instr* operand : instr.operands())
+    if (!IsPlainArray(operand->shape()) || IsComplex(operand->shape().type())) return false;
+  if (HasControlDependencies(instr)) return false;
+  bool fits = instr.op() == Op::kBroadcast || instr.op() == Op::kIota || IsImmediate(instr) ||
+              (instr.info().Is(kElementwise) && instr.op() != Op::kMap);
+  return fits && (IsImmediate(instr) || !WhyNoElementCode(instr));
+}
+
+BuildOutcome BuildLoadHook(const CustomKernelHook& hook, Dialect dialect) {
+  const Instr& root = *hook.region.roots[0];
+  int64_t count = root.shape().ElementCount();
+  KernelBuilder b("load_hook", dialect);
+  ElementEmitter emitter(b, hook.region);
+  b.For("g", LoopRole::kGrid, b.Index(count), [&](Scalar i) {
+    Element value = emitter.At(root, Delinearized(b, i, root.shape().dims()));
+    emitter.StoreLinear(root, 0, b.Index(0), value);
+  });
+  return FinishRegionKernel(b, emitter, hook.region, count, false);
+}
+
+BuildOutcome BuildStoreHook(const CustomKernelHook& hook, const Instr& output, Dialect dialect) {
+  const Shape& shape = output.shape();
+  KernelBuilder b("store_hook", dialect);
+  ElementEmitter emitter(b, hook.region);
+  b.For("g", LoopRole::kGrid, b.Index(shape.ElementCount()), [&](Scalar i) {
+    Coordinates at = Delinearized(b, i, shape.dims());
+    Element stored{emitter.LoadStored(output, b.Index(0)), {}};
+    emitter.Bind(output, 0, at, FromStorage(b, shape.type(), stored));
+    StoreRoots(b, emitter, hook.region, at, i);
+  });
+  return FinishRegionKernel(b, emitter, hook.region, shape.ElementCount(), false);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,7 @@
+// A custom kernel with a hook of input 1 of 1.
+// RUN: run --seed=1
+// ERROR: TK4007 at 5:8
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = stablehlo.custom_call @tokamak.kernel(%x) {api_version = 4 : i32, backend_config = {kernel = "{\22name\22: \22k\22, \22inputs\22: [\22x\22], \22outputs\22: [\22out\22], \22c\22: \22int i;\22, \22load_hooks\22: [1]}"}} : (tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
