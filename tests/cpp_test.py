@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-HEADERS = {"builder.h", "c_api.h", "program.h", "tokamak.h", "types.h"}
+HEADERS = {"builder.h", "c_api.h", "graph.h", "program.h", "tokamak.h", "types.h"}
 
 
 def run(words, env, folder, expect=0):
@@ -42,7 +42,7 @@ def main():
         assert installed == HEADERS, installed
         tools = tools_without_python(scratch / "bin", [cmake, build_tool, c_compiler, compiler, "as", "ld", "ld.lld", "ar", "ranlib", "sh"])
         env = {"PATH": str(tools), "HOME": str(scratch), "TOKAMAK_CACHE": "off"}
-        names = {ROOT / "examples/cpp": ["builder", "cartpole", "inference"], ROOT / "tests/cpp": ["errors", "in_c"]}
+        names = {ROOT / "examples/cpp": ["builder", "cartpole", "graph", "inference"], ROOT / "tests/cpp": ["errors", "graph_edits", "in_c"]}
         for source, programs in names.items():
             made = scratch / source.parent.name
             generator = "Ninja" if "ninja" in pathlib.Path(build_tool).name else "Unix Makefiles"

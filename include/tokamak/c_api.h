@@ -184,6 +184,158 @@ TOK_API tok_error* tok_executable_run(const tok_executable* executable, const to
                                       size_t num_inputs, const tok_array* results,
                                       size_t num_results);
 
+/* ---- Graphs: programs to look at and to edit ----------------------------------
+ *
+ * A graph is a program whose instructions have numbers. Edits keep the numbers of
+ * instructions that stay; a removed number is not used again. Names of instructions are unique.
+ *
+ * An edit verifies the whole program. If it fails, the graph stays as it was, and the error
+ * (TK6117, or that of the verifier) has the position of an instruction in the program's text. A
+ * graph, and a plan, may be used by one thread at a time. Texts, lists and structs that their
+ * functions return are valid until the next edit of the graph or the next call of the same
+ * function.
+ */
+
+typedef struct tok_graph tok_graph;
+/* A graph of a copy of the module. */
+TOK_API tok_error* tok_graph_of(const tok_module* module, tok_graph** graph);
+/* The copy has the same numbers. */
+TOK_API tok_error* tok_graph_copy(const tok_graph* graph, tok_graph** copy);
+TOK_API void tok_graph_free(tok_graph* graph);
+/* A copy of the program, for tok_compile. */
+TOK_API tok_error* tok_graph_module(const tok_graph* graph, tok_module** module);
+/* The program as text. `format`: "mlir" (StableHLO) or "hlo". */
+TOK_API tok_error* tok_graph_text(tok_graph* graph, const char* format, const char** text);
+/* All instructions without attributes (docs/graph_api.md). */
+TOK_API tok_error* tok_graph_json(tok_graph* graph, const char** json);
+
+/* Computations have indices, which edits may change. */
+TOK_API size_t tok_graph_num_computations(const tok_graph* graph);
+/* The entry computation; SIZE_MAX if the program has none. */
+TOK_API size_t tok_graph_entry(const tok_graph* graph);
+typedef struct tok_computation {
+  size_t struct_size;
+  const char* name;
+  int64_t root;
+  const int64_t* instructions; /* in program order */
+  size_t num_instructions;
+  const int64_t* parameters;
+  size_t num_parameters;
+} tok_computation;
+TOK_API tok_error* tok_graph_computation(tok_graph* graph, size_t index,
+                                         const tok_computation** computation);
+
+typedef struct tok_instruction {
+  size_t struct_size;
+  int64_t number;
+  const char* name;
+  const char* op;    /* as in HLO: "dot" */
+  const char* shape; /* "f32[2,3]"; a tuple: "(f32[2], s32[])" */
+  const char* type;  /* of an array: "f32"; otherwise "" */
+  const int64_t* dims;
+  size_t rank;
+  size_t computation;
+  const int64_t* operands; /* numbers */
+  size_t num_operands;
+  const int64_t* users; /* numbers, each once, in ascending order */
+  size_t num_users;
+  const size_t* called; /* computations */
+  size_t num_called;
+  const char* scope; /* "jit(f)/layer/tanh", or "" */
+  const char* line;  /* "train.py:12 (loss)", the first of several; or "" */
+} tok_instruction;
+TOK_API tok_error* tok_graph_instruction(tok_graph* graph, int64_t number,
+                                         const tok_instruction** instruction);
+/* The attributes as a JSON object; those of an op have their names in HLO text. */
+TOK_API tok_error* tok_graph_attributes(tok_graph* graph, int64_t number, const char** json);
+/* The instruction of this name; -1 if there is none. */
+TOK_API int64_t tok_graph_find(const tok_graph* graph, const char* name);
+/* A shortest path of dependences, both ends included; empty if there is none. It enters called
+ * computations at their parameters and leaves them at their root. */
+TOK_API tok_error* tok_graph_path(tok_graph* graph, int64_t from, int64_t to,
+                                  const int64_t** numbers, size_t* count);
+
+/* A program to be inserted: its entry computation, applied to instructions. */
+typedef struct tok_fragment {
+  size_t struct_size;
+  const tok_module* module;
+  const int64_t* operands; /* one instruction per parameter, all of one computation */
+  size_t num_operands;
+  int64_t beside; /* without operands: an instruction of the computation; -1: the entry */
+} tok_fragment;
+/* Adds the instructions of a fragment, which nothing uses yet. `results`: the values of its root,
+ * one per element of a tuple. */
+TOK_API tok_error* tok_graph_add(tok_graph* graph, const tok_fragment* fragment,
+                                 const int64_t** results, size_t* num_results);
+/* Replaces every use of `from` by `to` and removes `from` with what only it used. The shapes must
+ * be equal. Several values stand for the elements of a tuple. */
+TOK_API tok_error* tok_graph_replace(tok_graph* graph, int64_t from, const int64_t* to,
+                                     size_t num_to);
+/* Makes users of `from` use `to` instead: these ones; or, if `users` is null, all, also the result
+ * of the computation, except those that `to` depends on. */
+TOK_API tok_error* tok_graph_replace_uses(tok_graph* graph, int64_t from, int64_t to,
+                                          const int64_t* users, size_t num_users);
+TOK_API tok_error* tok_graph_set_operand(tok_graph* graph, int64_t user, size_t index,
+                                         int64_t operand);
+/* Removes an instruction that nothing uses. */
+TOK_API tok_error* tok_graph_remove(tok_graph* graph, int64_t number);
+/* Moves instructions of one computation into a new one and replaces them by a call of it. No
+ * instruction outside may lie between two of them. */
+TOK_API tok_error* tok_graph_outline(tok_graph* graph, const int64_t* numbers, size_t count,
+                                     const char* name, int64_t* call);
+/* Replaces a call by the instructions of its computation. */
+TOK_API tok_error* tok_graph_inline(tok_graph* graph, int64_t call);
+/* Constrains the fusion of instructions: "never_fuse", "fuse" or "require_fused". Instructions with
+ * the same label form one constraint (docs/explain.md). */
+TOK_API tok_error* tok_graph_pin(tok_graph* graph, const int64_t* numbers, size_t count,
+                                 const char* kind, const char* label);
+
+/* How a graph is compiled, with the options of tok_module_explain. It does not change with the
+ * graph. Steps are numbered from 0 in the order of "kernels" in the compile report. */
+typedef struct tok_plan tok_plan;
+TOK_API tok_error* tok_graph_plan(const tok_graph* graph, const tok_option* options,
+                                  size_t num_options, tok_plan** plan);
+TOK_API void tok_plan_free(tok_plan* plan);
+
+/* A kernel, a library call, a host step or a copy. */
+typedef struct tok_step {
+  size_t struct_size;
+  const char* name;
+  const char* generator; /* "loop", "rows" ... for kernels; "horizontal", "persistent", "library",
+                            "host", "copy" */
+  const char* schedule;  /* or "" */
+  int64_t reads_bytes, writes_bytes;
+  int64_t calls;                    /* runs per call of the program; -1: data-dependent */
+  double predicted_us, measured_us; /* of one run; NaN: unknown */
+  const int64_t* instructions;      /* of the graph, computed by the step */
+  size_t num_instructions;
+} tok_step;
+TOK_API size_t tok_plan_num_steps(const tok_plan* plan);
+/* NULL if there is no such step. */
+TOK_API const tok_step* tok_plan_step(const tok_plan* plan, size_t step);
+/* The steps that compute an instruction of the graph. Returns their number. */
+TOK_API size_t tok_plan_steps_of(const tok_plan* plan, int64_t number, const size_t** steps);
+/* Predicted microseconds of a run of the program. */
+TOK_API double tok_plan_predicted_us(const tok_plan* plan);
+/* Why instructions share the step, and what keeps its neighbours apart. `text` or `json` may be
+ * null. */
+TOK_API tok_error* tok_plan_why(tok_plan* plan, size_t step, const char** text, const char** json);
+/* Why no step computes both of two instructions, the first of which the second depends on: "" and
+ * "null" if one does, or if no step computes one of them. */
+TOK_API tok_error* tok_plan_boundary(tok_plan* plan, int64_t producer, int64_t consumer,
+                                     const char** text, const char** json);
+/* The compile report with the program after the passes, and all decisions, as JSON. */
+TOK_API tok_error* tok_plan_json(tok_plan* plan, const char** json);
+TOK_API tok_error* tok_plan_decisions(tok_plan* plan, const char** json);
+/* Another view of the plan: the options of tok_module_explain that do not change it. */
+TOK_API tok_error* tok_plan_explain(tok_plan* plan, const tok_option* options, size_t num_options,
+                                    const char** text);
+/* Steps that only one of two plans has. */
+TOK_API tok_error* tok_plan_diff(tok_plan* plan, const tok_plan* other, const char** text,
+                                 const char** json);
+/* Generates the code of the plan's kernels. The target must be the processor of this process. */
+TOK_API tok_error* tok_plan_compile(const tok_plan* plan, tok_executable** executable);
+
 /* ---- Host functions --------------------------------------------------------
  *
  * A program calls a host function through a custom call to the target that it is registered as:

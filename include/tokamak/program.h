@@ -248,6 +248,7 @@ class Executable {
 
  private:
   friend Result<Executable> Compile(const Module&, Target, const Options&);
+  friend class Plan;
   explicit Executable(tok_executable* executable) : executable_(executable, tok_executable_free) {
     for (size_t i = 0; i < tok_executable_num_parameters(executable); ++i)
       parameters_.push_back(ShapeOf(*tok_executable_parameter(executable, i)));

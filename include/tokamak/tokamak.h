@@ -14,4 +14,5 @@
 #pragma once
 
 #include <tokamak/builder.h>
+#include <tokamak/graph.h>
 #include <tokamak/program.h>

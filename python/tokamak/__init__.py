@@ -8,6 +8,7 @@ JAX programs do not need to import it: with the package installed, `JAX_PLATFORM
     print(tokamak.explain(f, x))          # its kernels, their costs and source lines
     print(tokamak.lint(f, x))             # lines that cost more than they need
     tokamak.assert_fused(f, x, kernels=1) # in a test: also assert_memory_below, assert_no_recompile, assert_no_host_steps
+    g = tokamak.graph(f, x)               # its program and plan as objects to look at and to edit
     with tokamak.require_fused(): ...     # in a function: one kernel, or an error with the reason
     @tokamak.rule(pattern)     # a rewrite rule: the decorated function replaces the pattern where that is faster
     k = tokamak.kernel(c=SOURCE, name="saxpy", ...)    # an op in C or CUDA C++
@@ -29,6 +30,8 @@ from tokamak._asserts import (
 )
 from tokamak._debug import debug
 from tokamak._explain import ExplainError, explain
+from tokamak._graph import Graph, graph
+from tokamak._graph_objects import GraphError
 from tokamak._kernel import Kernel, KernelError, kernel
 from tokamak._lint import lint
 from tokamak._lint_result import Lint, Lints, LintWarning
@@ -38,12 +41,12 @@ from tokamak._policy import (
 )  # fmt: skip
 from tokamak._rules import RuleError, RuleWarning, rule, rules
 
-__all__ = ["ExplainError", "HostStepError", "Kernel", "KernelError", "Lint", "LintWarning", "Lints",
-           "MemoryLimitError", "Move", "NotFusedError", "PluginError", "RecompileError", "RuleError", "RuleWarning",
-           "Step", "assert_fused", "assert_memory_below", "assert_no_host_steps", "assert_no_recompile", "build_info",
-           "debug", "devices", "explain", "fuse", "fusion_policy", "include_dir", "kernel", "library_path", "lint",
-           "load_plugin", "never_fuse", "options", "order_policy", "ordered_by", "plugins", "policy", "remove_policy",
-           "require_fused", "rule", "rules"]  # fmt: skip
+__all__ = ["ExplainError", "Graph", "GraphError", "HostStepError", "Kernel", "KernelError", "Lint", "LintWarning",
+           "Lints", "MemoryLimitError", "Move", "NotFusedError", "PluginError", "RecompileError", "RuleError",
+           "RuleWarning", "Step", "assert_fused", "assert_memory_below", "assert_no_host_steps", "assert_no_recompile",
+           "build_info", "debug", "devices", "explain", "fuse", "fusion_policy", "graph", "include_dir", "kernel",
+           "library_path", "lint", "load_plugin", "never_fuse", "options", "order_policy", "ordered_by", "plugins",
+           "policy", "remove_policy", "require_fused", "rule", "rules"]  # fmt: skip
 
 
 def __getattr__(name):

@@ -38,6 +38,18 @@ class TokHostCall(ctypes.Structure):
     ]
 
 
+class TokFragment(ctypes.Structure):
+    """tok_fragment"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("module", ctypes.c_void_p),
+        ("operands", ctypes.POINTER(ctypes.c_int64)),
+        ("num_operands", ctypes.c_size_t),
+        ("beside", ctypes.c_int64),
+    ]
+
+
 class TokOption(ctypes.Structure):
     """tok_option"""
 
@@ -54,6 +66,8 @@ HOST_FN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(TokHostCall), ctypes.c_v
 HOLD_FN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p)
 LAPACK_FN = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)
 REPORT_FN = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
+
+_NUMBERS = ctypes.POINTER(ctypes.c_int64)
 
 # name -> (result, arguments). A library without one of them is older than this package; users of the function
 # report that when they call it.
@@ -82,6 +96,42 @@ _FUNCTIONS = {
     "tok_add_order_policy": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)),
     "tok_remove_policy": (None, (ctypes.c_uint64,)),
     "tok_policy_fail": (None, (ctypes.c_char_p,)),
+    "tok_module_read_file": (ctypes.c_void_p, (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p)),
+    "tok_compile": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.POINTER(TokOption), ctypes.c_size_t, ctypes.c_void_p)),
+    "tok_executable_free": (None, (ctypes.c_void_p,)),
+    "tok_executable_name": (ctypes.c_char_p, (ctypes.c_void_p,)),
+    "tok_executable_info": (ctypes.c_char_p, (ctypes.c_void_p,)),
+    "tok_executable_num_parameters": (ctypes.c_size_t, (ctypes.c_void_p,)),
+    "tok_executable_num_results": (ctypes.c_size_t, (ctypes.c_void_p,)),
+    "tok_executable_parameter": (ctypes.POINTER(TokArray), (ctypes.c_void_p, ctypes.c_size_t)),
+    "tok_executable_result": (ctypes.POINTER(TokArray), (ctypes.c_void_p, ctypes.c_size_t)),
+    "tok_executable_run": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.POINTER(TokArray), ctypes.c_size_t, ctypes.POINTER(TokArray),
+                                             ctypes.c_size_t)),  # fmt: skip
+    "tok_graph_of": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)),
+    "tok_graph_copy": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)),
+    "tok_graph_free": (None, (ctypes.c_void_p,)),
+    "tok_graph_module": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)),
+    "tok_graph_text": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)),
+    "tok_graph_json": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)),
+    "tok_graph_attributes": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)),
+    "tok_graph_path": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
+    "tok_graph_add": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.POINTER(TokFragment), ctypes.c_void_p, ctypes.c_void_p)),
+    "tok_graph_replace": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int64, _NUMBERS, ctypes.c_size_t)),
+    "tok_graph_replace_uses": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, _NUMBERS, ctypes.c_size_t)),
+    "tok_graph_set_operand": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_size_t, ctypes.c_int64)),
+    "tok_graph_remove": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int64)),
+    "tok_graph_outline": (ctypes.c_void_p, (ctypes.c_void_p, _NUMBERS, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_void_p)),
+    "tok_graph_inline": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int64)),
+    "tok_graph_pin": (ctypes.c_void_p, (ctypes.c_void_p, _NUMBERS, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_char_p)),
+    "tok_graph_plan": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.POINTER(TokOption), ctypes.c_size_t, ctypes.c_void_p)),
+    "tok_plan_free": (None, (ctypes.c_void_p,)),
+    "tok_plan_json": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)),
+    "tok_plan_decisions": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)),
+    "tok_plan_why": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)),
+    "tok_plan_boundary": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
+    "tok_plan_explain": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.POINTER(TokOption), ctypes.c_size_t, ctypes.c_void_p)),
+    "tok_plan_diff": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
+    "tok_plan_compile": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)),
     "tok_register_ffi_target": (ctypes.c_char_p, (ctypes.c_char_p, ctypes.c_void_p)),
 }
 

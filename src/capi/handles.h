@@ -26,10 +26,14 @@ struct tok_module {
 
 namespace tokamak {
 
+class Executable;
+
 // The out-of-memory error, a static object: creating it cannot fail.
 tok_error* OutOfMemoryError();
 tok_error* InC(const Error& error, std::string_view source = {});
 tok_error* InvalidArgument(std::string message);
+// The executable of a compiled program.
+tok_executable* ExecutableInC(std::shared_ptr<const Executable> program);
 
 // Runs a body and converts allocation failures to an error.
 template <typename Body>

@@ -44,6 +44,29 @@ tok_error* InvalidArgument(std::string message) {
 
 namespace {
 
+// The public description of a parameter or result. Texts and dimensions belong to the executable.
+tok_array Describe(const ArrayInfo& info) {
+  return {nullptr, static_cast<size_t>(info.bytes), InfoOf(info.type).hlo.data(),
+          static_cast<int64_t>(info.dims.size()), info.dims.data()};
+}
+
+}  // namespace
+
+tok_executable* ExecutableInC(std::shared_ptr<const Executable> program) {
+  auto made = std::make_unique<tok_executable>();
+  made->program = std::move(program);
+  for (const ParameterInfo& info : made->program->parameters())
+    made->parameters.push_back(Describe(info));
+  for (const ArrayInfo& info : made->program->results()) made->results.push_back(Describe(info));
+  made->info = nlohmann::json{{"kernels", made->program->Launches()},
+                              {"host_steps", made->program->HostSteps()},
+                              {"temporary_bytes", made->program->memory().temporary}}
+                   .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return made.release();
+}
+
+namespace {
+
 tok_error* TakeProgram(LoadedFile& file, size_t number, tok_module** out) {
   if (number >= file.programs.size())
     return InvalidArgument("read: " + file.path + " has " + std::to_string(file.programs.size()) +
@@ -52,12 +75,6 @@ tok_error* TakeProgram(LoadedFile& file, size_t number, tok_module** out) {
   if (!program.ok()) return InC(program.error(), file.source());
   *out = new tok_module{std::move(program.value()), {}, {}};
   return nullptr;
-}
-
-// The public description of a parameter or result. Texts and dimensions belong to the executable.
-tok_array Describe(const ArrayInfo& info) {
-  return {nullptr, static_cast<size_t>(info.bytes), InfoOf(info.type).hlo.data(),
-          static_cast<int64_t>(info.dims.size()), info.dims.data()};
 }
 
 std::string TextOf(const tok_array& array) {
@@ -142,16 +159,7 @@ tok_error* CompileIt(const Module& module, std::span<const tok_option> given,
   }
   auto compiled = CompileAndLoad(CloneModule(module), options);
   if (!compiled.ok()) return InC(compiled.error());
-  auto made = std::make_unique<tok_executable>();
-  made->program = std::move(compiled.value());
-  for (const ParameterInfo& info : made->program->parameters())
-    made->parameters.push_back(Describe(info));
-  for (const ArrayInfo& info : made->program->results()) made->results.push_back(Describe(info));
-  made->info = nlohmann::json{{"kernels", made->program->Launches()},
-                              {"host_steps", made->program->HostSteps()},
-                              {"temporary_bytes", made->program->memory().temporary}}
-                   .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  *out = made.release();
+  *out = ExecutableInC(std::move(compiled.value()));
   return nullptr;
 }
 

@@ -245,6 +245,7 @@ std::vector<std::string> OriginTexts(const Instr& instr, const Module& module, s
   if (instr.origins() == OriginId::kNone) return texts;
   for (const Origin* origin : module.origins().Of(instr.origins())) {
     if (origin->op_name.starts_with("tokamak.")) continue;  // a fusion constraint
+    if (origin->op_name.empty() && origin->frame == FrameId::kNone) continue;
     std::string text = origin->op_name.empty() ? "from" : "'" + origin->op_name + "'";
     if (origin->frame != FrameId::kNone) {
       const Frame& frame = module.origins().frame(origin->frame);

@@ -32,6 +32,8 @@ class GraphBuilder {
             {"edges", std::move(edges_)}};
   }
 
+  const std::vector<const Instr*>& order() const { return order_; }
+
  private:
   // Ops whose computations are executed as steps. Those of the others (reduce, sort) are part of
   // the instruction.
@@ -172,8 +174,11 @@ class GraphBuilder {
 
 }  // namespace
 
-json GraphOf(const CompileReport& report) {
-  return GraphBuilder(report).Build();
+json GraphOf(const CompileReport& report, std::vector<const Instr*>* instrs) {
+  GraphBuilder builder(report);
+  json graph = builder.Build();
+  if (instrs != nullptr) *instrs = builder.order();
+  return graph;
 }
 
 }  // namespace tokamak

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -21,8 +22,9 @@ struct PageOptions {
 
 // The program that ran, after all passes: instructions with operands, shapes, source lines and the
 // steps that compute them; the computations that steps execute; arrays that are stored between
-// steps, with the part of the predicted time that their traffic takes.
-nlohmann::json GraphOf(const CompileReport& report);
+// steps, with the part of the predicted time that their traffic takes. `instrs` receives the
+// instructions in the order of the JSON.
+nlohmann::json GraphOf(const CompileReport& report, std::vector<const Instr*>* instrs = nullptr);
 
 // The live ranges of temporary arrays in numbers of steps, and bytes that are allocated throughout.
 nlohmann::json MemoryOf(const CompileReport& report);
