@@ -329,10 +329,10 @@ def test_command_line(tmp_path):
     program.write_text("func.func @main(%x: tensor<2x2xf32>, %y: tensor<2x2xf32>) -> tensor<2x2xf32> {\n"
                        "  %0 = stablehlo.subtract %x, %y : tensor<2x2xf32>\n  return %0 : tensor<2x2xf32>\n}\n")  # fmt: skip
     run = lambda *words: subprocess.run([tool, *map(str, words)], capture_output=True, text=True, timeout=60, check=False)
-    done = run("opt", "--passes=apply-user-rules", "--rules", there, program, "--decisions")
+    done = run("opt", "--passes=apply-user-rules", "--user-rules", there, program, "--decisions")
     assert done.returncode == 0 and "negate" in done.stdout and "user.there" in done.stderr, done.stderr
-    done = run("run", "--rules", there, "--seed", "1", program, "--explain_fusion_decisions")
+    done = run("run", "--user-rules", there, "--seed", "1", program, "--explain_fusion_decisions")
     assert done.returncode == 0, done.stderr
-    both = run("explain", "--rules", there, "--rules", back, program, "--json")
+    both = run("explain", "--user-rules", there, "--user-rules", back, program, "--json")
     assert both.returncode == 0 and "left out: TK3011" in both.stdout
     assert "error[TK3011]" in both.stderr and "there, back" in both.stderr

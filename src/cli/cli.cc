@@ -52,7 +52,7 @@ CLI::Validator InRange(T low, T high) {
 
 void AddRulesOption(CLI::App& command, std::vector<std::string>& rules) {
   command
-      .add_option("--rules", rules,
+      .add_option("--user-rules", rules,
                   "A file of rewrite rules to apply: functions @pattern and @replacement "
                   "(docs/extending.md)")
       ->allow_extra_args(false);

@@ -73,7 +73,7 @@ class Dumper final : public PipelineListener {
 };
 
 struct Plan {
-  CompileOptions rules;  // with --rules: options of the plans that are compared
+  CompileOptions rules;  // with --user-rules: options of the plans that are compared
   Target target;
   Pipeline pipeline;
   PipelineOptions options;

@@ -87,7 +87,7 @@ Result<TargetPassRuns> RunTargetPasses(std::unique_ptr<Module>& module, Target& 
   if (libraries != nullptr) target.machine.uses_library = libraries->uses_library();
   if (options.fusion != FusionMode::kXlaPasses) return done;
   if (options.fusion_tags != nullptr) {
-    done.fusion_tags = options.fusion_tags(module);
+    done.fusion_tags = options.fusion_tags(*module);
     return done;
   }
   for (std::span<const Step> steps : {std::span<const Step>(kPaperPipeline), {kFusedPipeline}}) {

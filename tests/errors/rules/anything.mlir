@@ -1,5 +1,5 @@
 // A pattern that is a variable would match every value.
-// RUN: opt --rules %s %s
+// RUN: opt --user-rules %s %s
 // ERROR: TK3009 at 6:3
 // ERR: which would match everything
 module @anything {

@@ -1,4 +1,4 @@
-// RUN: opt --rules %s %s
+// RUN: opt --user-rules %s %s
 // ERROR: TK3013 at 5:3
 // ERR: unknown attribute or type of value: tokamak.priorty
 module @misspelled attributes {tokamak.priorty = 1 : i64} {

@@ -1,4 +1,4 @@
-// RUN: opt --rules %s %s
+// RUN: opt --user-rules %s %s
 // ERROR: TK3010 at 5:3
 // ERR: rule calls: its replacement has a side effect: custom-call
 module @calls {

@@ -1,5 +1,5 @@
 // Integers are compared exactly: a shift does not round as a division does.
-// RUN: opt --rules %s %s
+// RUN: opt --user-rules %s %s
 // ERROR: TK3008 at 5:3
 module @halve {
   func.func @pattern(%x: tensor<4xi32>) -> tensor<4xi32> {

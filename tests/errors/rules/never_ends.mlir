@@ -1,5 +1,5 @@
 // A replacement that contains its pattern.
-// RUN: opt --rules %s %s
+// RUN: opt --user-rules %s %s
 // ERROR: TK3011 at 5:3
 module @turn {
   func.func @pattern(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {

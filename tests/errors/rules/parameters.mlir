@@ -1,4 +1,4 @@
-// RUN: opt --rules %s %s
+// RUN: opt --user-rules %s %s
 // ERROR: TK3007 at 5:3
 // ERR: the pattern has 1 parameters, the replacement 2
 module @scaled {

@@ -1,4 +1,4 @@
-// RUN: opt --rules %s %s
+// RUN: opt --user-rules %s %s
 // ERROR: TK3007 at 5:3
 // ERR: rule sums: the pattern returns f32[4], the replacement f32[], for variables f32[4]
 module @sums {

@@ -1,5 +1,5 @@
 // A rule whose replacement computes something else.
-// RUN: opt --rules %s %s
+// RUN: opt --user-rules %s %s
 // ERROR: TK3008 at 8:3
 // ERR: rule double: for arg0 = 
 // ERR: the pattern gives

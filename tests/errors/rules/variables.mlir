@@ -1,4 +1,4 @@
-// RUN: opt --rules %s %s
+// RUN: opt --user-rules %s %s
 // ERROR: TK3009 at 5:3
 // ERR: the pattern does not use variable 1
 module @unused {
