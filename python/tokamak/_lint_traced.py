@@ -50,36 +50,43 @@ def of_jaxpr(jaxpr, report):
     return [*of_keys(jaxpr), *of_promotions(jaxpr, report)]
 
 
+_MOST_CALLERS = 20  # equations of a line whose callers are looked at (chosen: a loop calls it from one place)
+
+
 def _frames(at, jaxpr):
     """A line, and the lines that called the function that it is in while it was traced."""
     yield at
+    count = 0
     for eqn in _lint_jax.equations(jaxpr) if jaxpr is not None else ():
         stack = _lint_jax.stack(eqn)
         if stack and (stack[0].file, stack[0].line) == at:
             yield from ((frame.file, frame.line) for frame in stack[1:])
-            return
+            count += 1
+            if count == _MOST_CALLERS:
+                return
 
 
 def located(lint, jaxpr=None):
-    """A compiler's finding about an unrolled loop, with the Python loop in the source."""
+    """A compiler's finding, or None. That of an unrolled loop gets the Python loop in the source. Without one around the line
+    or its callers, the equal instructions are those of a formula, such as a polynomial of a library."""
     if not is_same_rule(lint.rule, "unrolled-loop") or "loop" in lint.more:
         return lint
-    frames = [at for line in lint.lines if place(line) for at in _frames(place(line), jaxpr)]
-    for at in frames:
+    is_readable = False
+    for at in dict.fromkeys(at for line in lint.lines if place(line) for at in _frames(place(line), jaxpr)):
+        is_readable |= _lint_source.source_of(at[0]) is not None
         loop = _lint_source.loop_around(*at)
         if loop is not None:
-            header = f"{at[0]}:{loop.lineno}"
-            lint.more["loop"] = header
+            lint.more["loop"] = f"{at[0]}:{loop.lineno}"
             if not any(place(line) == (at[0], loop.lineno) for line in lint.lines):
-                lint.lines.append(header)
-            break
-    return lint
+                lint.lines.append(lint.more["loop"])
+            return lint
+    return None if is_readable else lint
 
 
 def merged(compilers, own, jaxpr=None):
     """The findings of both. One that both have, of the same rule and line, is the compiler's (it has the cost) with the
     details of ours."""
-    result = [located(lint, jaxpr) for lint in compilers]
+    result = [lint for lint in (located(lint, jaxpr) for lint in compilers) if lint is not None]
     for lint in own:
         at = place(lint.lines[0]) if lint.lines else None
         same = next((o for o in result if o.rule == lint.rule and at in map(place, o.lines)), None)

@@ -33,7 +33,9 @@ class _Warner:
         self.warn(_lint_traced.of_jaxpr(jaxpr, dict), 0.0)
 
     def warn(self, lints, call_us):
-        for lint in lints:
+        from tokamak import _lint_traced
+
+        for lint in filter(None, map(_lint_traced.located, lints)):
             at = next((at for at in map(place, lint.lines) if at and _lint_jax.is_users(at[0])), None)
             if at is None or not lint.is_warning or is_same_rule(lint.rule, "dispatch-bound"):
                 continue  # a single call says nothing about dispatch

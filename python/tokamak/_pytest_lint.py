@@ -14,9 +14,9 @@ _MEASURED = ("retrace", "jit-in-loop", "host-round-trip")  # their microseconds 
 
 def pytest_addoption(parser):
     group = parser.getgroup("tokamak")
-    group.addoption("--tokamak-lint", nargs="?", const=_DEFAULT, metavar="COST",
-                    help="fail tests whose compiled programs have lint warnings of at least COST: microseconds per test (20us), or"
-                    " a part of its time (10%%, the default)")  # fmt: skip
+    group.addoption("--tokamak-lint", action="store_true", help="fail tests whose compiled programs have lint warnings")
+    group.addoption("--tokamak-lint-cost", default=_DEFAULT, metavar="COST",
+                    help="of at least this cost: microseconds per test (20us), or a part of its time (10%%, the default)")  # fmt: skip
     group.addoption("--tokamak-lint-ignore", default="", metavar="RULES", help="rules that fail no test, separated by commas")
     group.addoption("--tokamak-lint-target", default="host", metavar="TARGET", help="what costs are predicted for: host or h200")
 
@@ -25,7 +25,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "tokamak_lint(ignore=[], threshold='10%', enabled=True): fail the test if its compiled programs"
                             " have lint warnings that cost this much")  # fmt: skip
     try:
-        _limits(config.getoption("--tokamak-lint") or _DEFAULT)
+        _limits(config.getoption("--tokamak-lint-cost"))
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
 
@@ -37,19 +37,19 @@ def _limits(text):
             if text.endswith(unit):
                 value = float(text.removesuffix(unit)) * scale
                 return (value, None) if unit == "us" else (None, value)
-    raise ValueError(f"--tokamak-lint={text}: expected a cost such as 20us or 10%")
+    raise ValueError(f"--tokamak-lint-cost={text}: expected a cost such as 20us or 10%")
 
 
 def _settings(item):
     """(ignored rules, limits) of a test, or None if it is not linted."""
     option, marker = item.config.getoption("--tokamak-lint"), item.get_closest_marker("tokamak_lint")
-    if option is None and marker is None:
+    if not option and marker is None:
         return None
     given = dict(marker.kwargs) if marker else {}
     if not given.get("enabled", True):
         return None
     ignore = list(given.get("ignore", ())) + [r for r in item.config.getoption("--tokamak-lint-ignore").split(",") if r]
-    return ignore, _limits(given.get("threshold") or option or _DEFAULT)
+    return ignore, _limits(given.get("threshold") or item.config.getoption("--tokamak-lint-cost"))
 
 
 _is_prepared = False

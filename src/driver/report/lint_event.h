@@ -20,7 +20,10 @@ LintEvents WantedLintEvents();
 // Keeps {"name": "jit_f", "call_us": 12.5, "lints": [...]}, with the lints of `tokamak lint
 // --json`, if the compilation has any. `before`: the program as the user wrote it; null for
 // kCostly.
-void KeepLints(const std::shared_ptr<const Compilation>& compilation, const Module* before);
+// Then a program is passed over if its lints would take more than a fiftieth of the time that this
+// process has spent on compiling. `compile_us` is that of this program.
+void KeepLints(const std::shared_ptr<const Compilation>& compilation, const Module* before,
+               double compile_us);
 
 // What was kept since the last call, as a JSON list.
 std::string TakeLints();

@@ -85,13 +85,16 @@ Result<std::shared_ptr<const Executable>> LoadCompiled(std::unique_ptr<Module> m
                                                        const CompileOptions& options) {
   LintEvents lints = WantedLintEvents();
   std::unique_ptr<Module> written = lints == LintEvents::kAll ? CloneModule(*module) : nullptr;
+  auto compiling = std::chrono::steady_clock::now();
   TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(module), target, options));
   ExplainCompilation(made);
-  if (lints != LintEvents::kNone) KeepLints(made, written.get());
+  std::shared_ptr<const Compilation> linted = lints == LintEvents::kNone ? nullptr : made;
   auto begin = std::chrono::steady_clock::now();
   TOK_TRY(std::shared_ptr<const Executable> executable, MakeExecutable(std::move(made)));
   std::chrono::duration<double, std::milli> loading = std::chrono::steady_clock::now() - begin;
   ReportCompile(*executable, target.name, loading.count());
+  std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - compiling;
+  if (linted != nullptr) KeepLints(linted, written.get(), took.count());
   return executable;
 }
 
