@@ -144,7 +144,8 @@ class Recorder:
         program.calls += 1
         program.seconds += call.seconds
         stack, path = _lint_jax.call_path()
-        key = (stack, path, program.function, program.file, program.line)
+        # An operation outside of jit that is dispatched in a library's own loop is not repeated by the user's loop.
+        key = (stack, path if program.is_eager else 0, program.function, program.file, program.line)
         site = self.sites.get(key)
         if site is None:
             site = self.sites[key] = Site(stack, program.number, program.function, program.is_eager)
