@@ -10,7 +10,7 @@ from html import escape
 
 from tokamak import _library
 from tokamak._graph_objects import (Array, Computation, Decision, Diff, GraphError, Instruction, Kernel, OptimizedInstruction, Path,
-                                    Program, check, matches, on_line)  # fmt: skip
+                                    Program, bytes_of, check, matches, on_line)  # fmt: skip
 from tokamak._graph_run import Compiled, Signature, traced
 
 _PATHS = 100  # listed by paths() unless asked for more (chosen: what people read)
@@ -58,7 +58,6 @@ class _Plan:
 
     def __init__(self, handle):
         self.handle = handle
-        self._arrays = None
 
     @functools.cached_property
     def data(self):
@@ -67,13 +66,6 @@ class _Plan:
     @functools.cached_property
     def decisions(self):
         return json.loads(_text("tok_plan_decisions", self.handle.pointer))
-
-    @functools.cached_property
-    def _computed(self):
-        return {number for members in self.data["graph"]["members"] for number in members}
-
-    def is_computed(self, number):
-        return number in self._computed
 
     def why(self, step):
         text, data = ctypes.c_char_p(), ctypes.c_char_p()
@@ -94,21 +86,40 @@ class _Plan:
         check(_library.load().tok_plan_diff(self.handle.pointer, other.handle.pointer, ctypes.byref(text), ctypes.byref(data)))
         return Diff(text.value.decode(errors="replace"), json.loads(data.value.decode(errors="replace")))
 
-    def arrays(self, graph, step, end):
-        """The arrays that a step reads (`end`: "to") or writes ("from")."""
-        if self._arrays is None:
-            self._arrays = {}
-            for edge in self.data["graph"]["edges"]:
-                for side, other in (("to", "from"), ("from", "to")):
-                    if edge[side] is not None and edge["value"] is not None:
-                        array = self._arrays.setdefault((side, edge[side]), {}).setdefault(edge["value"], (edge["bytes"], []))
-                        array[1].append(edge[other])
+    @functools.cached_property
+    def steps_of(self):
+        """The numbers of the steps that compute each instruction."""
+        steps = {}
+        for step, members in enumerate(self.data["graph"]["members"]):
+            for number in members:
+                steps.setdefault(number, []).append(step)
+        return steps
+
+    @functools.cached_property
+    def _edges(self):
+        """By step and direction: the arrays between steps, {array: (bytes, the steps at the other ends)}."""
+        found = {}
+        for edge in self.data["graph"]["edges"]:
+            for side, other in (("to", "from"), ("from", "to")):
+                if edge[side] is not None and edge["value"] is not None:
+                    array = found.setdefault((side, edge[side]), {}).setdefault(edge["value"], (edge["bytes"], []))
+                    array[1].append(edge[other])
+        return found
+
+    def reads(self, graph, step):
         found = []
-        for value, (nbytes, others) in self._arrays.get((end, step), {}).items():
-            kernels = [graph.kernels[other] for other in others if other is not None]
-            own = graph.kernels[step]
-            producer, consumers = (kernels[0] if kernels else None, [own]) if end == "to" else (own, kernels)
-            found.append(Array(graph.optimized[value], nbytes, producer, consumers))
+        for value, (nbytes, producers) in self._edges.get(("to", step), {}).items():
+            producer = None if producers[0] is None else graph.kernels[producers[0]]
+            found.append(Array(graph.optimized[value], nbytes, producer, [graph.kernels[step]]))
+        return found
+
+    def writes(self, graph, step):
+        found = []
+        for value in self.data["graph"]["steps"][step]["made"]:
+            instr = graph.optimized[value]
+            consumers = self._edges.get(("from", step), {}).get(value, (0, ()))[1]
+            consumers = [graph.kernels[other] for other in dict.fromkeys(consumers) if other is not None]
+            found.append(Array(instr, bytes_of(instr.type), graph.kernels[step], consumers))
         return found
 
 

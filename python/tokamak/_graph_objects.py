@@ -2,6 +2,8 @@
 
 import fnmatch
 import json
+import math
+import re
 
 from tokamak import _library
 
@@ -18,6 +20,12 @@ def dtype_of(hlo):
         return _dtype(hlo)
     except TypeError:
         raise GraphError(f"{hlo} is no type of array elements") from None
+
+
+def bytes_of(type_text):
+    """The size of the arrays of a type as text: "f32[4,8]", "(f32[2], s32[])"."""
+    sizes = ((dtype_of(hlo).itemsize, dims) for hlo, dims in re.findall(r"(\w+)\[([\d,]*)\]", type_text))
+    return sum(size * math.prod(int(dim) for dim in dims.split(",") if dim) for size, dims in sizes)
 
 
 class Instruction:
@@ -99,7 +107,8 @@ class Instruction:
     @property
     def kernels(self):
         """The kernels that compute it, in execution order. More than one if it is recomputed, none if nothing is left of it."""
-        return [kernel for kernel in self.graph.kernels if self.number in kernel._members]
+        self._row()
+        return [self.graph.kernels[step] for step in self.graph._planned.steps_of.get(self.number, ())]
 
     def __repr__(self):
         if self.graph._program.rows.get(self.number) is None:
@@ -155,6 +164,7 @@ class Program:
     def __init__(self, text):
         self.data = json.loads(text)
         self.rows = {row[0]: row for row in self.data["instrs"]}
+        self.order = {number: position for position, number in enumerate(self.rows)}
         self.names = {row[1]: row[0] for row in self.data["instrs"]}
         self.members = [[] for _ in self.data["computations"]]
         self.users = {}
@@ -311,7 +321,6 @@ class Kernel:
         self.graph, self.index = graph, index
         self._data = graph._planned.data["report"]["kernels"][index]
         self._step = graph._planned.data["graph"]["steps"][index]
-        self._members = set(graph._planned.data["graph"]["members"][index])
 
     def __getattr__(self, name):
         data = self.__dict__.get("_data", {})
@@ -328,8 +337,9 @@ class Kernel:
     @property
     def instructions(self):
         """The instructions of the graph that it computes, in program order."""
-        rows = self.graph._program.rows
-        return [self.graph._instr(number) for number in rows if number in self._members]
+        order = self.graph._program.order
+        members = self.graph._planned.data["graph"]["members"][self.index]
+        return [self.graph._instr(number) for number in sorted((n for n in members if n in order), key=order.get)]
 
     @property
     def optimized(self):
@@ -339,12 +349,12 @@ class Kernel:
     @property
     def reads(self):
         """The arrays that it reads."""
-        return self.graph._planned.arrays(self.graph, self.index, "to")
+        return self.graph._planned.reads(self.graph, self.index)
 
     @property
     def writes(self):
         """The arrays that it writes."""
-        return self.graph._planned.arrays(self.graph, self.index, "from")
+        return self.graph._planned.writes(self.graph, self.index)
 
     @property
     def why(self):
@@ -375,7 +385,7 @@ class Path:
     def boundaries(self):
         if self._boundaries is None:
             planned = self._graph._planned
-            computed = [instr for instr in self.instructions if planned.is_computed(instr.number)]
+            computed = [instr for instr in self.instructions if instr.number in planned.steps_of]
             found = ((planned.boundary(a.number, b.number), a, b) for a, b in zip(computed, computed[1:], strict=False))
             self._boundaries = [Boundary(self._graph, data, a, b) for data, a, b in found if data is not None]
         return self._boundaries
