@@ -11,9 +11,13 @@
 #include "capi/handles.h"
 #include "driver/plugins/callback.h"
 #include "driver/plugins/registry.h"
+#include "driver/rules/plugin_rewrites.h"
 
 namespace tokamak {
 namespace {
+
+// Before anything can load a plugin.
+[[maybe_unused]] const bool kHasRewrites = (UsePluginRewrites(), true);
 
 template <typename Items>
 nlohmann::json NamesOfPlugin(const Items& items, const PluginFile& file) {

@@ -8,6 +8,7 @@
 #include "cli/lint_script.h"
 #include "cli/usage.h"
 #include "driver/plugins/registry.h"
+#include "driver/rules/plugin_rewrites.h"
 #include "support/near_names.h"
 #include "support/version.h"
 
@@ -114,6 +115,7 @@ void AddPlugins(CLI::App& command, PluginWords& plugins) {
 
 Status LoadPlugins(const PluginWords& plugins) {
   SetPluginMode(plugins.mode);
+  UsePluginRewrites();
   for (const std::string& file : plugins.files) TOK_RETURN_IF_ERROR(LoadPlugin(file));
   return LoadPluginsOfEnvironment();
 }
@@ -406,10 +408,11 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
   command->add_flag("--dot", explain.dot,
                     "Print a graph for Graphviz: kernels are clusters, edges are labelled with "
                     "bytes");
-  command->add_option("--html", explain.html,
-                      "Write the report to this file, as a page for browsers that needs no other "
-                      "file: graph, timeline, memory, kernels, code, source lines, decisions, "
-                      "compile time. With --diff, both plans; with --xla-dump, XLA's plan and Tokamak's");
+  command->add_option(
+      "--html", explain.html,
+      "Write the report to this file, as a page for browsers that needs no other "
+      "file: graph, timeline, memory, kernels, code, source lines, decisions, "
+      "compile time. With --diff, both plans; with --xla-dump, XLA's plan and Tokamak's");
   command->add_option("--trace", explain.trace,
                       "Also write the timeline to this file, for ui.perfetto.dev: steps and "
                       "temporary memory, predicted and with --measure measured; passes");

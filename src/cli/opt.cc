@@ -135,7 +135,7 @@ class Optimizer {
     std::vector<Value> added;
     RuleSession rules(plan_.target, plan_.rules);
     PassOptions switches = Switches(added);
-    if (!plan_.rules.rules.empty()) switches.user_rules = &rules;
+    if (!rules.Rules().empty()) switches.user_rules = &rules;
     PassContext context(log, {}, switches, TargetFor(target));
     Dumper dumper(plan_.dump_after, console_);
     PipelineOptions options = plan_.options;
@@ -148,9 +148,9 @@ class Optimizer {
     extensions.LogUnusedPasses(*module, log);
     if (command_.decisions)
       for (const Decision& decision : log.all()) console_.Err(ToString(decision) + "\n");
-    bool rounded = std::ranges::any_of(runs, [](const PassRun& run) {
-      return run.changed == Changed::kYes && MayRound(run.pass);
-    });
+    bool rounded = extensions.rounded() || std::ranges::any_of(runs, [](const PassRun& run) {
+                     return run.changed == Changed::kYes && MayRound(run.pass);
+                   });
     if (command_.check_values) {
       std::string difference = Difference(*proof, *module, added, rounded);
       TOK_RETURN_IF_ERROR(CheckAll(*module, *proof, difference, entry));

@@ -49,6 +49,10 @@ struct StepPriority {
   std::string policy = {};  // the one that decided; empty: none had an opinion
 };
 
+// The note of a kernel (Kernel::notes) that a plugin's generator built, before the generator's
+// name.
+inline constexpr std::string_view kGeneratorNote = "generator: ";
+
 // Called by one thread per compilation.
 class PlannerExtensions {
  public:
@@ -69,9 +73,9 @@ class PlannerExtensions {
 
   virtual bool HasGenerator() const = 0;
   // The cheapest kernel of a plugin's generator for the region, if it costs less than `own`, the
-  // kernel of Tokamak's generator (null: there is none). Its name in *generator.
+  // kernel of Tokamak's generator (null: there is none). It has a kGeneratorNote.
   virtual std::optional<BuiltKernel> Generate(const FusedRegion& region, const BuiltKernel* own,
-                                              GeneratorKind kind, std::string* generator) const = 0;
+                                              GeneratorKind kind) const = 0;
 
   // Adds the decisions about kernels of a finished plan, and failures of callbacks.
   virtual void LogTo(DecisionLog& log) const = 0;

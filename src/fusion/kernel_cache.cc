@@ -52,22 +52,21 @@ std::shared_ptr<const KernelBuildResult> KernelCache::BuildOrGet(
       return it->second;
   auto result = std::make_shared<KernelBuildResult>(
       KernelBuildResult{.region = region, .kind = kind, .requested = requested, .outcome = {}});
-  result->outcome = VerifyOrReject(Build(region, kind, requested, result->plugin_generator));
+  result->outcome = VerifyOrReject(Build(region, kind, requested));
   if (result->outcome.built) cached_ir_values_ += result->outcome.built->kernel.nodes.size();
   if (cached_ir_values_ <= kMaxCachedValues) results_.emplace(hash, result);
   return result;
 }
 
 BuildOutcome KernelCache::Build(const FusedRegion& region, GeneratorKind kind,
-                                const std::optional<Schedule>& requested,
-                                std::string& generator) const {
+                                const std::optional<Schedule>& requested) const {
   if (requested && requested->kind == kind)
     if (BuildOutcome outcome = BuildRegion(region, *requested, machine_, "probe"); outcome.built)
       return outcome;
   BuildOutcome outcome = BuildRegion(region, kind, machine_, "probe");
   if (extensions_ == nullptr || !extensions_->HasGenerator()) return outcome;
   std::optional<BuiltKernel> offered =
-      extensions_->Generate(region, outcome.built ? &*outcome.built : nullptr, kind, &generator);
+      extensions_->Generate(region, outcome.built ? &*outcome.built : nullptr, kind);
   if (offered) outcome = {std::move(offered), ""};
   return outcome;
 }

@@ -28,7 +28,6 @@ struct KernelBuildResult {
   GeneratorKind kind{};
   std::optional<Schedule> requested;  // unset: the preferred schedule
   BuildOutcome outcome;
-  std::string plugin_generator = {};  // that built it; empty: Tokamak's own
 };
 
 // Copies a kernel that was built for an identical region, and binds it to the inputs and roots of
@@ -63,7 +62,7 @@ class KernelCache {
 
  private:
   BuildOutcome Build(const FusedRegion& region, GeneratorKind kind,
-                     const std::optional<Schedule>& requested, std::string& generator) const;
+                     const std::optional<Schedule>& requested) const;
   // Whether the regions have the same instructions in the same order, with corresponding operands,
   // and the same roots.
   bool IsSame(const FusedRegion& cached, const FusedRegion& requested);

@@ -49,12 +49,6 @@ class PartitionKernelBuilder {
       return -1;
     }
     BuiltKernel built = RebindKernel(region, *result, KernelNameOf(region));
-    if (!result->plugin_generator.empty())
-      log_.Add({.pass = "fuse",
-                .rule = "plugin.generator",
-                .subject = LabelOf(*region.roots[0]),
-                .origins = region.roots[0]->origins(),
-                .because = "the generator " + result->plugin_generator + " builds its kernel"});
     AddKernel(plan_, {std::move(region), kind, std::move(built)});
     return static_cast<int>(plan_.kernels.size()) - 1;
   }

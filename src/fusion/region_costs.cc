@@ -150,7 +150,7 @@ void RegionCosts::SetCost(const FusedRegion& region, const BuiltKernel& built,
 
 void RegionCosts::AskPlugins(const FusedRegion& region, CacheEntry& entry) {
   const BuiltKernel* own = entry.not_yet_costed ? &*entry.not_yet_costed : nullptr;
-  std::optional<BuiltKernel> offered = extensions_->Generate(region, own, entry.cost.kind, nullptr);
+  std::optional<BuiltKernel> offered = extensions_->Generate(region, own, entry.cost.kind);
   if (!offered) return;
   entry.is_built = true;
   entry.cost.why_not.clear();

@@ -80,8 +80,20 @@ RunStep Lowerer::StepOf(Frame& frame, const PlannedKernel& planned) {
   program_.kernels.push_back(built.kernel);
   program_.sources.push_back(
       {planned.region, planned.kind, built.arguments, built.must_alias, built.schedule});
+  LogGenerator(planned);
   program_.hooked_us.push_back(HookedCost(planned));
   return step;
+}
+
+void Lowerer::LogGenerator(const PlannedKernel& planned) {
+  const Instr& root = *planned.region.roots[0];
+  for (std::string_view note : planned.built.kernel.notes)
+    if (note.starts_with(kGeneratorNote))
+      log_.Add({.pass = "lower",
+                .rule = "plugin.generator",
+                .subject = LabelOf(root),
+                .origins = root.origins(),
+                .because = std::string(note)});
 }
 
 double Lowerer::HookedCost(const PlannedKernel& planned) {

@@ -102,6 +102,8 @@ class Lowerer {
   void Launch(Frame& frame, int kernel);
   // Emits a horizontally fused launch.
   void LaunchTogether(Frame& frame, const std::vector<const PlannedKernel*>& entries);
+  // Logs that a plugin's generator built the kernel, if one did.
+  void LogGenerator(const PlannedKernel& planned);
   // The cost of a kernel that a plugin's hook predicts, which is logged; < 0 if none does.
   double HookedCost(const PlannedKernel& planned);
   // The launch step of a kernel whose results already have memory values.

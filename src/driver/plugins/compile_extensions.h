@@ -32,6 +32,8 @@ class CompileExtensions final : public PlannerExtensions {
                                          const PipelineOptions& options);
   // Records the passes that have not run because no pipeline has their place.
   void LogUnusedPasses(const Module& module, DecisionLog& log) const;
+  // Whether a pass that may round has changed the program.
+  bool rounded() const { return rounded_; }
   // The first failure, in strict mode.
   Status status() const;
 
@@ -45,7 +47,7 @@ class CompileExtensions final : public PlannerExtensions {
                          std::string* hook) const override;
   bool HasGenerator() const override;
   std::optional<BuiltKernel> Generate(const FusedRegion& region, const BuiltKernel* own,
-                                      GeneratorKind kind, std::string* generator) const override;
+                                      GeneratorKind kind) const override;
   void LogTo(DecisionLog& log) const override;
 
  private:
@@ -72,6 +74,7 @@ class CompileExtensions final : public PlannerExtensions {
   TargetKind target_;
   const Machine machine_;
   std::set<const PluginItem*> done_;  // passes that have run
+  bool rounded_ = false;
   // The planner sees a constant object.
   mutable std::set<const PluginItem*> failed_;
   mutable std::vector<Decision> failures_;

@@ -305,8 +305,8 @@ std::optional<BuiltKernel> CompileExtensions::GenerateBy(const PluginGenerator& 
 }
 
 std::optional<BuiltKernel> CompileExtensions::Generate(const FusedRegion& region,
-                                                       const BuiltKernel* own, GeneratorKind kind,
-                                                       std::string* generator) const {
+                                                       const BuiltKernel* own,
+                                                       GeneratorKind kind) const {
   // A kernel that writes a part of an array, or a tuple, has more facts than the text states.
   if (own != nullptr && !own->must_alias.empty()) return std::nullopt;
   for (const Instr* root : region.roots)
@@ -328,8 +328,8 @@ std::optional<BuiltKernel> CompileExtensions::Generate(const FusedRegion& region
     if (us >= best_us) continue;
     best_us = us;
     best = std::move(offered);
-    if (generator != nullptr)
-      *generator = fmt::format("{} of the plugin {} ({:.3f} us)", item.name, item.plugin->name, us);
+    best->kernel.notes.push_back(
+        fmt::format("{}{} of the plugin {}", kGeneratorNote, item.name, item.plugin->name));
   }
   return best;
 }

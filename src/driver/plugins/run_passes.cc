@@ -145,6 +145,7 @@ Status CompileExtensions::RunOne(std::unique_ptr<Module>& module, const PluginPa
     return status();
   }
   module = std::move(call->graph.module);
+  rounded_ |= pass.entry.may_round != 0;
   for (Decision& note : call->graph.notes) context.log.Add(std::move(note));
   context.log.Add({.pass = Interned(pass.name),
                    .rule = "plugin.pass",
