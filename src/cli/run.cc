@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/json_error.h"
 #include "driver/compile/backend.h"
+#include "driver/compile/host_calls.h"
 #include "driver/compile/precision.h"
 #include "driver/run/arguments.h"
 #include "driver/run/compiled_run.h"
@@ -212,6 +213,7 @@ class RunCommandRunner : private ProgressListener {
   Result<RunOutcome> Execute(const Module& module, const std::vector<Value>& arguments,
                              json& entry) {
     RunOptions options;
+    options.host_calls = &RegisteredHostCalls();
     options.mode = command_.oracle ? NumericMode::kOracle : NumericMode::kReference;
     options.flush_subnormals = command_.flush_subnormals;
     if (console_.ShowsProgress()) options.progress = this;

@@ -91,7 +91,8 @@ ScatterForm FormOfScatter(const Instr& scatter) {
   return form;
 }
 
-// A custom kernel without its code: the executable has a call with it (driver/compile).
+// A custom kernel without its code: the executable has a call with it (LoadCalls in
+// driver/compile).
 class PlannedCustomKernel final : public LibraryCall {
  public:
   explicit PlannedCustomKernel(const CustomKernelStep& step) {

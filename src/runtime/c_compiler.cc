@@ -96,6 +96,13 @@ Ended RunCommand(const std::vector<std::string>& command, const std::string& out
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
+  // Messages in English and ASCII.
+  std::string language = "LC_ALL=C";
+  std::vector<char*> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (!std::string_view(*entry).starts_with("LC_ALL=")) environment.push_back(*entry);
+  environment.push_back(language.data());
+  environment.push_back(nullptr);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
@@ -105,7 +112,8 @@ Ended RunCommand(const std::vector<std::string>& command, const std::string& out
   posix_spawnattr_init(&own_group);
   posix_spawnattr_setflags(&own_group, POSIX_SPAWN_SETPGROUP);
   pid_t child = 0;
-  int failure = posix_spawnp(&child, arguments[0], &files, &own_group, arguments.data(), environ);
+  int failure =
+      posix_spawnp(&child, arguments[0], &files, &own_group, arguments.data(), environment.data());
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&own_group);
   if (failure != 0) return Ended::kMissing;

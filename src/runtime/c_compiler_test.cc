@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-TEST(CCompiler, CompilesAndReportsLines) {
+TEST(CompileC, CompilesAndReportsLines) {
   auto code = CompileC({"seven", "int seven(void) { return SEVEN; }", false, {"-DSEVEN=7"}});
   ASSERT_TRUE(code.ok()) << code.error().message;
   auto seven = reinterpret_cast<int (*)()>(code.value()->Find("seven"));
@@ -20,14 +20,14 @@ TEST(CCompiler, CompilesAndReportsLines) {
   EXPECT_NE(broken.error().notes[0].find("mine.c:40:"), std::string::npos);
 }
 
-TEST(CCompiler, HasALimitOfTime) {
+TEST(CompileC, HasALimitOfTime) {
   auto slow = CompileC({"slow", "int slow_to_compile;"}, std::chrono::milliseconds(0));
   ASSERT_FALSE(slow.ok());
   EXPECT_EQ(slow.error().code, ErrorCode::kCustomKernelCompiler);
   EXPECT_NE(slow.error().message.find("was stopped after 0 ms"), std::string::npos);
 }
 
-TEST(CCompiler, ReportsAMissingCompiler) {
+TEST(CompileC, ReportsAMissingCompiler) {
   setenv("TOKAMAK_CXX", "/no/such/compiler", 1);
   auto code = CompileC({"none", "int never_compiled;", true});
   unsetenv("TOKAMAK_CXX");

@@ -95,7 +95,7 @@ def main():
     plain = jax.jit(f).lower(X, y).compile(compiler_options={"tokamak_fusion": "none"})
     for fused, apart in zip(jax.jit(f)(X, y), plain(X, y)):
         equal("bits with hooks and without fusion", np.asarray(fused).view(np.uint8), np.asarray(apart).view(np.uint8))
-    steps = tokamak.explain(f, X, y).json["kernels"]
+    steps = tokamak.explain(f, X, y).data["kernels"]
     custom = [step for step in steps if step["generator"] == "custom"]
     check("explain has one custom step", len(custom) == 1 and len(custom[0]["instrs"]) > 4, [step["name"] for step in steps])
     equal("vmap", jax.jit(jax.vmap(scaled))(X), 2 * X)

@@ -76,12 +76,25 @@ constexpr std::chrono::seconds kTrialTime{60};
 
 }  // namespace
 
-Result<std::shared_ptr<const LibraryCall>> LoadCustomKernel(
-    const Instr& instr, std::shared_ptr<const LibraryCall> planned) {
-  TOK_TRY(CustomKernelStep step, CustomKernelStepOf(instr));
-  TOK_TRY(LoadedKernel kernel, Load(step));
-  return std::shared_ptr<const LibraryCall>(std::make_shared<CompiledCustomKernel>(
-      std::move(kernel), step.kernel.blocks, std::move(planned)));
+Result<LoadedCalls> LoadCalls(const LoadedCalls& planned, std::span<const Instr* const> instrs) {
+  LoadedCalls calls = planned;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (CustomKernelIn(*instrs[i]) == nullptr) continue;
+    TOK_TRY(CustomKernelStep step, CustomKernelStepOf(*instrs[i]));
+    TOK_TRY(LoadedKernel kernel, Load(step));
+    calls[i] =
+        std::make_shared<CompiledCustomKernel>(std::move(kernel), step.kernel.blocks, planned[i]);
+  }
+  return calls;
+}
+
+Status CheckCustomKernels(std::span<const Instr* const> steps) {
+  for (const Instr* instr : steps) {
+    if (CustomKernelIn(*instr) == nullptr) continue;
+    TOK_TRY(CustomKernelStep step, CustomKernelStepOf(*instr));
+    TOK_TRY(LoadedKernel kernel, Load(step));
+  }
+  return Ok();
 }
 
 Result<Value> EvaluateCustomKernel(const Instr& call, std::span<const Value> operands) {

@@ -12,10 +12,12 @@
 
 namespace tokamak {
 
-// The compiled call of a step (CustomKernelIn), to run in place of `planned`, whose text and cost
-// it has. TK4007 to TK4010.
-Result<std::shared_ptr<const LibraryCall>> LoadCustomKernel(
-    const Instr& instr, std::shared_ptr<const LibraryCall> planned);
+// The calls of a program, ready to run: kernels of the user are compiled. TK4007 to TK4010.
+using LoadedCalls = std::vector<std::shared_ptr<const LibraryCall>>;
+Result<LoadedCalls> LoadCalls(const LoadedCalls& planned, std::span<const Instr* const> instrs);
+
+// Whether the host can run the kernels of these steps, others are ignored: their sources compile.
+Status CheckCustomKernels(std::span<const Instr* const> steps);
 
 // Evaluates a call in a child process, for the interpreter. TK4007 to TK4011.
 Result<Value> EvaluateCustomKernel(const Instr& call, std::span<const Value> operands);

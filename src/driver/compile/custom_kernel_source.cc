@@ -78,16 +78,21 @@ class ScalarWriter {
     }
     for (const Stmt& stmt : loop.body)
       text_ += fmt::format("  a{}[{}] = {};\n", static_cast<size_t>(stmt.array),
-                           Operand(stmt.index), Operand(stmt.value));
-    return failed_ ? "" : text_;
+                           IndexText(stmt.index), Operand(stmt.value));
+    return failed_ ? "" : "  const int n = (int)i;\n" + text_;
   }
 
  private:
   std::string Operand(ValueId id) const {
     const ScalarNode& node = kernel_.node(id);
     if (node.prim == Prim::kConst) return spelling_.Constant(node.type, node.bits);
-    if (node.prim == Prim::kLoop) return "i";
+    if (node.prim == Prim::kLoop) return "n";
     return fmt::format("v{}", static_cast<size_t>(id));
+  }
+
+  // The index of the element itself keeps its width: a loop over it accesses consecutive elements.
+  std::string IndexText(ValueId id) const {
+    return kernel_.node(id).prim == Prim::kLoop ? "i" : Operand(id);
   }
 
   // Depth first: operands before users, each once. The depth is that of an expression of the
@@ -102,7 +107,8 @@ class ScalarWriter {
       operands[k] = Operand(node.operands[k]);
     std::string value;
     if (node.prim == Prim::kLoad) {
-      value = fmt::format("a{}[{}]", static_cast<size_t>(node.array()), operands[0]);
+      value =
+          fmt::format("a{}[{}]", static_cast<size_t>(node.array()), IndexText(node.operands[0]));
     } else if (node.prim == Prim::kRead || node.prim == Prim::kShuffle ||
                node.prim == Prim::kMatch || node.prim == Prim::kExtent) {
       failed_ = true;
@@ -267,7 +273,7 @@ class SourceWriter {
       helpers_.helpers.insert(source.helpers.begin(), source.helpers.end());
       return source.text;
     }
-    std::string parameters = "const int i";
+    std::string parameters = "const int64_t i";
     for (size_t k = 0; k < built.arguments.size(); ++k)
       parameters += fmt::format(", {}{}* a{}", built.arguments[k].is_output ? "" : "const ",
                                 TypeOf(built, k), k);
@@ -293,7 +299,7 @@ class SourceWriter {
     std::string type = CTypeOf((is_load ? kernel_.inputs : kernel_.outputs)[hook.number].type);
     std::string declared = "const int64_t tok_index", given;
     if (!is_load) declared += ", " + type + " tok_value";
-    std::string passed = is_cuda_ ? "(int)tok_index, nullptr" : "(int)tok_index";
+    std::string passed = is_cuda_ ? "(int)tok_index, nullptr" : "tok_index";
     std::vector<size_t> seen;
     for (size_t k = 0; k < at.size(); ++k) {
       const char* constant = built.arguments[k].is_output ? "" : "const ";

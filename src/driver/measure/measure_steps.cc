@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "driver/compile/custom_kernel_code.h"
 #include "driver/compile/host_calls.h"
 #include "driver/compile/program_facts.h"
 #include "driver/run/host_steps.h"
@@ -232,13 +233,14 @@ Result<StepTimes> MeasureSteps(const Module& module, const LoweredProgram& progr
   std::vector<const KernelCode*> kernels;
   for (const auto& code : codes.all) kernels.push_back(code.get());
   HostFunctions functions(program.host_instrs);
+  TOK_TRY(LoadedCalls calls, LoadCalls(program.calls, program.call_instrs));
   RunOptions run;
   run.host_calls = &RegisteredHostCalls();
   InterpretedSteps host(run);
   StepContext alone{.memories = memories,
                     .kernels = kernels,
                     .products = program.products,
-                    .calls = program.calls,
+                    .calls = calls,
                     .functions = functions.all(),
                     .host = &host};
   StepTimer timer(program, alone, options);

@@ -108,11 +108,8 @@ class CpuExecutable final : public Executable {
     CorruptCode(codes_, program_, made.options.corrupt_kernel);
     for (const auto& code : codes_.all) kernels_.push_back(code.get());
     functions_ = HostFunctions(program_.host_instrs);
-    calls_ = program_.calls;
-    for (size_t i = 0; i < calls_.size(); ++i) {
-      if (CustomKernelIn(*program_.call_instrs[i]) == nullptr) continue;
-      TOK_TRY(calls_[i], LoadCustomKernel(*program_.call_instrs[i], calls_[i]));
-    }
+    TOK_RETURN_IF_ERROR(CheckCustomKernels(program_.host_instrs));
+    TOK_TRY(calls_, LoadCalls(program_.calls, program_.call_instrs));
     for (const Instr* constant : program_.constants) {
       TOK_TRY(std::vector<std::byte> bytes, BytesOfConstant(*constant));
       constants_.push_back(std::move(bytes));
@@ -175,7 +172,7 @@ class CpuExecutable final : public Executable {
   KernelCodes codes_;
   std::vector<const KernelCode*> kernels_;
   HostFunctions functions_;
-  std::vector<std::shared_ptr<const LibraryCall>> calls_;
+  LoadedCalls calls_;
   std::vector<std::vector<std::byte>> constants_;
   std::unique_ptr<ArenaPool> arenas_;
   bool check_kernels_;

@@ -199,6 +199,10 @@ class Preparer {
         status_.error().where = SpanOf(*CustomKernelIn(instr));
       }
     }
+    if (step.call == nullptr && status_.ok()) {
+      const Instr* on_host = &instr;
+      status_ = CheckCustomKernels({&on_host, 1});
+    }
     made_.waits = made_.waits || step.call == nullptr || step.call->waits();
   }
 

@@ -1,5 +1,7 @@
 #include "gen/library/custom_kernel_hooks.h"
 
+#include <set>
+
 #include "gen/element.h"
 #include "gen/roots.h"
 
@@ -13,6 +15,28 @@ bool IsHookOp(const Instr& instr) {
   bool fits = instr.op() == Op::kBroadcast || instr.op() == Op::kIota || IsImmediate(instr) ||
               (instr.info().Is(kElementwise) && instr.op() != Op::kMap);
   return fits && (IsImmediate(instr) || !WhyNoElementCode(instr));
+}
+
+int64_t CountHookValues(const Instr& instr) {
+  CustomKernelHook hook;
+  hook.region.computation = instr.parent();
+  hook.region.instrs = {&instr};
+  hook.region.inputs = InputsOf(hook.region.instrs);
+  hook.region.roots = {&instr};
+  BuildOutcome outcome = BuildLoadHook(hook, Dialect::kCpu);
+  if (!outcome.built) return 0;
+  const Kernel& kernel = outcome.built->kernel;
+  std::set<ValueId> counted;
+  std::vector<ValueId> open;
+  for (const Stmt& stmt : kernel.body[0].body) open.push_back(stmt.value);
+  while (!open.empty()) {
+    ValueId id = open.back();
+    open.pop_back();
+    Prim prim = kernel.node(id).prim;
+    if (prim == Prim::kConst || prim == Prim::kLoop || !counted.insert(id).second) continue;
+    open.insert(open.end(), kernel.operands(id).begin(), kernel.operands(id).end());
+  }
+  return static_cast<int64_t>(counted.size());
 }
 
 BuildOutcome BuildLoadHook(const CustomKernelHook& hook, Dialect dialect) {

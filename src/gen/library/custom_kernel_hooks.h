@@ -16,6 +16,10 @@ inline constexpr int64_t kMaxHookElements = INT32_MAX;
 // not complex.
 bool IsHookOp(const Instr& instr);
 
+// The values that C code computes for one element of the instruction: reals of many, such as sine,
+// have a slow path that C computes for every element. At most kMaxHookElements elements.
+int64_t CountHookValues(const Instr& instr);
+
 // A load hook computes one element of its root and stores it to element 0 of its last argument. A
 // store hook reads the value from element 0 of the argument `output` and stores to its roots. The
 // arguments are the inputs and the roots of the region.
