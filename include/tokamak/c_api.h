@@ -146,7 +146,7 @@ TOK_API void tok_rule_remove(tok_rule_handle* handle);
 TOK_API void tok_rule_restore(tok_rule_handle* handle);
 /* Removes the rule and frees the handle. */
 TOK_API void tok_rule_unregister(tok_rule_handle* handle);
-/* Until tok_rules_leave, compilations of this thread use these rules and no others. Scopes may be
+/* Until tok_rules_leave, compilations of the process use these rules and no others. Scopes may be
  * nested. */
 TOK_API void tok_rules_enter(tok_rule_handle* const* handles, size_t num_handles);
 TOK_API void tok_rules_leave(void);

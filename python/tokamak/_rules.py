@@ -7,7 +7,9 @@ import inspect
 import json
 import math
 import numbers
+import re
 import sys
+import threading
 import warnings
 
 from tokamak import _library
@@ -186,8 +188,20 @@ def _text_of(function, specs):
     return jax.jit(function, keep_unused=True).lower(*specs).as_text().encode()
 
 
-def _pair(pattern, replacement, specs):
-    texts = _text_of(pattern, specs), _text_of(replacement, specs)
+def _bytes_of(function, specs):
+    """The form in which jitted programs reach the library: JAX writes out the ops of its dialect CHLO (erf, sinh ...), which
+    are ops in the text of `tokamak.explain`."""
+    import jax
+    import jax.export
+
+    jitted = jax.jit(function, keep_unused=True)
+    calls = set(re.findall(r"custom_call @([\w.]+)", jitted.lower(*specs).as_text()))
+    unchecked = [jax.export.DisabledSafetyCheck.custom_call(call) for call in calls]
+    return jax.export.export(jitted, disabled_checks=unchecked)(*specs).mlir_module_serialized
+
+
+def _pair(pattern, replacement, specs, form=_text_of):
+    texts = form(pattern, specs), form(replacement, specs)
     return _Example(texts[0], len(texts[0]), texts[1], len(texts[1]))
 
 
@@ -200,12 +214,17 @@ class Rule:
         self.is_active = False
         self._names = _parameters_of(pattern, examples)
         functools.update_wrapper(self, replacement, updated=())
-        self._handle = ctypes.c_void_p()
+        self._handles = []  # one for each form of programs in which the pattern looks different
         self._pairs = {}  # traced at shapes of programs
-        # Another thread may be compiling with the rule when it is removed.
-        self._functions = (_WHEN_FN(self._when) if when else _WHEN_FN(), _WHEN_FN(self._trace), _WARN_FN(self._warn))
-        _KEPT.append(self._functions)
-        self._register(self._traced(examples), options)
+        pairs, specs = self._traced(examples)
+        self._register(pairs, _text_of, options)
+        if any(b" chlo." in pair.pattern for pair in pairs):
+            try:
+                self._register([_pair(pattern, replacement, one, _bytes_of) for one in specs], _bytes_of, options)
+            except BaseException:
+                self._end()
+                raise
+        self._set_active(True)
 
     def __call__(self, *args, **kwargs):
         return self.replacement(*args, **kwargs)
@@ -216,14 +235,19 @@ class Rule:
     def remove(self):
         """Programs that are compiled from now on do not use the rule."""
         if self.is_active:
-            _api().tok_rule_remove(self._handle)
+            self._end()
             self._set_active(False)
 
     def restore(self):
         """Undoes remove()."""
         if not self.is_active:
-            _api().tok_rule_restore(self._handle)
+            for handle in self._handles:
+                _api().tok_rule_restore(handle)
             self._set_active(True)
+
+    def _end(self):
+        for handle in self._handles:
+            _api().tok_rule_remove(handle)
 
     def _set_active(self, is_active):
         self.is_active = is_active
@@ -231,24 +255,32 @@ class Rule:
         _change_global(tuple(id(rule) for rule in _ACTIVE))
 
     def _traced(self, examples):
+        """The examples, and the types of their arguments."""
         if examples is not None:
-            return [_pair(self.pattern, self.replacement, specs) for specs in _examples_of(examples, len(self._names))]
-        pairs, failure = [], None
+            specs = _examples_of(examples, len(self._names))
+            return [_pair(self.pattern, self.replacement, one) for one in specs], specs
+        pairs, specs, failure = [], [], None
         for shape in _SHAPES:
+            one = [_spec(shape)] * len(self._names)
             try:
-                pairs.append(_pair(self.pattern, self.replacement, [_spec(shape)] * len(self._names)))
+                pairs.append(_pair(self.pattern, self.replacement, one))
+                specs.append(one)
             except Exception as error:  # whatever a user's function raises at a shape that it is not for
                 failure = error
         if not pairs:
             raise RuleError(
                 f"rule {self.name}: cannot be traced with arguments of one shape; pass examples=[(shape, shape ...)]: {failure}"
             ) from failure
-        return pairs
+        return pairs, specs
 
-    def _register(self, pairs, options):
+    def _register(self, pairs, form, options):
         library = _api()
         low, high = options["domain"] or (None, None)
-        when, trace, warn = self._functions
+        trace = _WHEN_FN(functools.partial(self._trace, form))
+        when = _WHEN_FN(self._when) if self.when else _WHEN_FN()
+        warn = _WARN_FN(self._warn)
+        _KEPT.append((when, trace, warn))  # another thread may be compiling with the rule when it is removed
+        handle = ctypes.c_void_p()
         rule = _Rule(
             ctypes.sizeof(_Rule),
             self.name.encode(),
@@ -266,12 +298,12 @@ class Rule:
             warn,
             None,
         )
-        error = library.tok_rule_register(ctypes.byref(rule), ctypes.byref(self._handle))
+        error = library.tok_rule_register(ctypes.byref(rule), ctypes.byref(handle))
         if error:
             text, code = library.tok_error_text(error).decode(), library.tok_error_code(error).decode()
             library.tok_error_free(error)
             raise RuleError(text, code)
-        self._set_active(True)
+        self._handles.append(handle)
 
     def _when(self, call, facts, _):
         try:
@@ -280,14 +312,14 @@ class Rule:
             _api().tok_rule_call_fail(call, f"{type(error).__name__}: {error}".encode())
             return -1
 
-    def _trace(self, call, variables, _):
+    def _trace(self, form, call, variables, _):
         import jax
 
-        key = (variables, jax.config.jax_enable_x64, jax.config.jax_default_matmul_precision)
+        key = (form, variables, jax.config.jax_enable_x64, jax.config.jax_default_matmul_precision)
         if key not in self._pairs:
             try:
                 specs = [jax.ShapeDtypeStruct(tuple(v["shape"]), _dtype_of(v["type"])) for v in json.loads(variables)]
-                self._pairs[key] = _pair(self.pattern, self.replacement, specs)
+                self._pairs[key] = _pair(self.pattern, self.replacement, specs, form)
             except BaseException:  # the functions are not for these shapes
                 self._pairs[key] = None
         pair = self._pairs[key]
@@ -313,6 +345,7 @@ def _dtype_of(name):
     return jnp.dtype(f"{kind}{name[1:]}" if kind else name.replace("f8", "float8_"))
 
 
+_SCOPE = threading.RLock()
 _ACTIVE = []  # the rules of the process
 _KEPT = []  # functions that the library may call
 
@@ -376,11 +409,17 @@ def rule(pattern, *, when=None, priority=0, tolerance=None, examples=None, name=
 
 @contextlib.contextmanager
 def rules(*chosen):
-    """`with tokamak.rules(a, b):` programs that this thread compiles inside use these rules and no others."""
+    """`with tokamak.rules(a, b):` programs that are compiled inside use these rules and no others. For the whole process,
+    because JAX compiles on threads of its own: one thread at a time is inside."""
     library = _api()
-    handles = (ctypes.c_void_p * len(chosen))(*(r._handle for r in chosen))
+    handles = [handle for rule in chosen for handle in rule._handles]
     context = _context()
-    library.tok_rules_enter(handles, len(chosen))
+    with _SCOPE:
+        yield from _inside(library, handles, context, chosen)
+
+
+def _inside(library, handles, context, chosen):
+    library.tok_rules_enter((ctypes.c_void_p * len(handles))(*handles), len(handles))
     try:
         if context is None:
             import jax

@@ -29,14 +29,14 @@ std::string Dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-json ShapeJson(const Shape& shape) {
+json ArrayTypeJson(const Shape& shape) {
   return {{"type", std::string(HloName(shape.type()))}, {"shape", shape.dims()}};
 }
 
 json ValuesJson(const std::vector<MatchedValue>& values) {
   json list = json::array();
   for (const MatchedValue& value : values) {
-    json entry = value.shape.IsArray() ? ShapeJson(value.shape) : json::object();
+    json entry = value.shape.IsArray() ? ArrayTypeJson(value.shape) : json::object();
     entry["name"] = value.name;
     entry["op"] = value.op;
     entry["label"] = value.label;
@@ -86,7 +86,7 @@ class FunctionsInC final : public RuleFunctions {
 
   Result<std::optional<RulePair>> Trace(const std::vector<Shape>& variables) override {
     json shapes = json::array();
-    for (const Shape& shape : variables) shapes.push_back(ShapeJson(shape));
+    for (const Shape& shape : variables) shapes.push_back(ArrayTypeJson(shape));
     HostVisit visit;
     if (!visit.is_welcome()) return std::optional<RulePair>();
     tok_rule_call call;

@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "rewrite/editor.h"
+#include "ir/compare.h"
 #include "rewrite/replace.h"
 
 namespace tokamak {
 namespace {
 
-bool IsAnnotated(const Instr& instr) {
-  return instr.has_extras() &&
-         (instr.extras().sharding || !instr.extras().frontend_attributes.empty());
+// Whether the program says more about an inner value than the pattern does about its own.
+bool IsAnnotated(const Instr& instr, const Instr& pattern) {
+  bool says = instr.has_extras() &&
+              (instr.extras().sharding || !instr.extras().frontend_attributes.empty());
+  return says && !SameExtras(instr, pattern);
 }
 
 size_t NumberIn(const Instr& instr) {
@@ -36,6 +38,21 @@ bool DependsOnRoots(const UserMatch& match) {
   return false;
 }
 
+bool AllBelong(std::span<Instr* const> users, const UserMatch& match);
+
+// Whether an instruction is a part of the match. Broadcasts of single elements are not listed in
+// it, because a pattern matches such elements through any number of them.
+bool Belongs(const Instr* user, const UserMatch& match) {
+  if (std::ranges::count(match.inner, user) > 0 || std::ranges::count(match.roots, user) > 0)
+    return true;
+  bool is_passed = SingleElementOf(user) != user && user->parent()->root() != user;
+  return is_passed && !user->users().empty() && AllBelong(user->users(), match);
+}
+
+bool AllBelong(std::span<Instr* const> users, const UserMatch& match) {
+  return std::ranges::all_of(users, [&](const Instr* user) { return Belongs(user, match); });
+}
+
 // A replacement of one result: the instruction that takes its place.
 struct Placed {
   Instr *from, *to;
@@ -54,21 +71,18 @@ bool CanPlace(std::vector<Placed>& placed) {
 }  // namespace
 
 bool HasOtherUsers(const UserMatch& match, const std::vector<const Instr*>& kept) {
-  auto belongs = [&](const Instr* user) {
-    return std::ranges::count(match.inner, user) > 0 || std::ranges::count(match.roots, user) > 0;
-  };
   for (size_t i = 0; i < match.inner.size(); ++i) {
     const Instr& inner = *match.inner[i];
     if (std::ranges::count(kept, match.inner_patterns[i]) > 0) continue;
     bool is_result = inner.parent()->root() == &inner;
-    if (is_result || !std::ranges::all_of(inner.users(), belongs)) return true;
+    if (is_result || !AllBelong(inner.users(), match)) return true;
   }
   return false;
 }
 
 bool IsReplaceable(const UserMatch& match) {
-  if (std::ranges::any_of(match.inner, [](const Instr* inner) { return IsAnnotated(*inner); }))
-    return false;
+  for (size_t i = 0; i < match.inner.size(); ++i)
+    if (IsAnnotated(*match.inner[i], *match.inner_patterns[i])) return false;
   return match.roots.size() == 1 || !DependsOnRoots(match);
 }
 
@@ -112,6 +126,10 @@ Instr* UserReplacer::Copy(const Instr& instr, Computation& to, std::vector<Instr
     copy = to.Append(instr.op(), instr.shape(), std::move(operands), instr.attrs());
     if (!called.empty()) copy->set_called(std::move(called));
     copy->set_captures(instr.captures());
+    if (instr.has_extras()) {
+      copy->mutable_extras() = instr.extras();
+      copy->mutable_extras().control_predecessors.clear();
+    }
   }
   copy->set_origins(origins_);
   copy->set_pos(pos_);

@@ -114,7 +114,8 @@ class RuleTrial {
         rules_(rules),
         instances_(instances),
         host_(host),
-        stage_(stage) {}
+        stage_(stage),
+        closed_(host.Rejected()) {}
 
   // The verdicts, or the rules that prevent them.
   std::optional<Culprits> Run(Script& script) {
@@ -239,7 +240,7 @@ void RecordGroup(const RuleGroup& group, const GroupVerdict& verdict, PassContex
 // Follows the verdicts of a trial.
 Result<Changed> Follow(Module& module, const Script& script, const RuleList& rules,
                        RuleInstances& instances, RuleHost& host, PassContext& context) {
-  std::set<std::string> closed;
+  std::set<std::string>& closed = host.Rejected();
   KnownCondition condition(script.conditions);
   Changed changed = Changed::kNo;
   for (const GroupVerdict& verdict : script.verdicts) {
@@ -277,14 +278,15 @@ void LeaveOut(const Culprits& culprits, RuleList& rules, const Module& module, R
 }
 
 // Whether anything matches, before a trial is begun.
-bool AnyMatches(Module& module, const RuleList& rules, RuleInstances& instances) {
+bool AnyMatches(Module& module, const RuleList& rules, RuleInstances& instances,
+                const std::set<std::string>& closed) {
   class Always final : public RuleCondition {
     Result<bool> Holds(const UserRule&, const RuleInstance&, const UserMatch&) override {
       return true;
     }
   } always;
   std::optional<RuleFailure> failed;
-  return FindRuleGroup(module, rules, instances, {}, always, failed).rule != nullptr || failed;
+  return FindRuleGroup(module, rules, instances, closed, always, failed).rule != nullptr || failed;
 }
 
 }  // namespace
@@ -298,7 +300,7 @@ Result<Changed> ApplyUserRules(Module& module, RuleHost& host, PassContext& cont
   });
   Order(module);
   RuleInstances instances(host, stage);
-  while (!rules.empty() && AnyMatches(module, rules, instances)) {
+  while (!rules.empty() && AnyMatches(module, rules, instances, host.Rejected())) {
     Script script;
     std::optional<Culprits> culprits =
         RuleTrial(CloneModule(module), rules, instances, host, stage).Run(script);

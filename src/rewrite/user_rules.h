@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -83,6 +84,8 @@ class RuleHost {
   virtual Status Clean(Module& module) = 0;
   // Predicted microseconds of one run of the program.
   virtual Result<double> EstimateUs(const Module& module, int64_t stage) = 0;
+  // The groups of instances (RuleGroup::key) that earlier runs of the pass rejected.
+  virtual std::set<std::string>& Rejected() = 0;
   // Counts the runs of the pass: 0 for the first.
   virtual int64_t NextStage() = 0;
   virtual void Warn(const UserRule& rule, const Error& error) = 0;

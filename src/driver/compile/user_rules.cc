@@ -14,17 +14,13 @@ namespace {
 struct RuleRegistry {
   std::mutex mutex;
   UserRules rules;
+  std::vector<UserRules> scopes;
 
   static RuleRegistry& OfProcess() {
     static auto* registry = new RuleRegistry;
     return *registry;
   }
 };
-
-std::vector<UserRules>& RuleScopes() {
-  thread_local std::vector<UserRules> scopes;
-  return scopes;
-}
 
 // Instructions above which both programs of a comparison are planned with the least effort. Chosen:
 // the search takes about a second there, and is made up to 48 times.
@@ -66,18 +62,21 @@ void RemoveUserRule(uint64_t id) {
 }
 
 void EnterRuleScope(UserRules rules) {
-  RuleScopes().push_back(std::move(rules));
+  RuleRegistry& registry = RuleRegistry::OfProcess();
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  registry.scopes.push_back(std::move(rules));
 }
 
 void LeaveRuleScope() {
-  if (!RuleScopes().empty()) RuleScopes().pop_back();
+  RuleRegistry& registry = RuleRegistry::OfProcess();
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  if (!registry.scopes.empty()) registry.scopes.pop_back();
 }
 
 UserRules ActiveUserRules() {
-  if (!RuleScopes().empty()) return RuleScopes().back();
   RuleRegistry& registry = RuleRegistry::OfProcess();
   std::lock_guard<std::mutex> lock(registry.mutex);
-  return registry.rules;
+  return registry.scopes.empty() ? registry.rules : registry.scopes.back();
 }
 
 std::string ActiveUserRulesKey() {

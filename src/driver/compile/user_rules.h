@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,12 +20,12 @@ using UserRules = std::vector<std::shared_ptr<const UserRule>>;
 void AddUserRule(std::shared_ptr<const UserRule> rule);
 void RemoveUserRule(uint64_t id);  // no effect if it does not exist
 
-// While it lives, compilations of this thread use these rules instead of those of the process.
-// Scopes are nested.
+// Until the matching LeaveRuleScope, compilations use these rules and no others. Not per thread,
+// because JAX compiles on threads of its own. Scopes are nested.
 void EnterRuleScope(UserRules rules);
 void LeaveRuleScope();
 
-// The rules for a compilation that this thread begins.
+// The rules for a compilation that begins.
 UserRules ActiveUserRules();
 // Identifies the active rules, for keys of caches of compiled programs; empty: none.
 std::string ActiveUserRulesKey();
@@ -42,6 +43,7 @@ class RuleSession final : public RuleHost {
   std::string PassesKey(int64_t stage) override;
   Status Clean(Module& module) override;
   Result<double> EstimateUs(const Module& module, int64_t stage) override;
+  std::set<std::string>& Rejected() override { return rejected_; }
   int64_t NextStage() override { return next_stage_++; }
   void Warn(const UserRule& rule, const Error& error) override;
   void LeaveOut(const UserRule& rule) override {
@@ -52,6 +54,7 @@ class RuleSession final : public RuleHost {
   Target target_;
   const CompileOptions& options_;
   UserRules rules_;
+  std::set<std::string> rejected_;
   int64_t next_stage_ = 0;
 };
 

@@ -24,6 +24,9 @@ constexpr double kRoundingMargin = 4;
 // a second.
 constexpr int64_t kManyElements = int64_t{1} << 18;
 constexpr size_t kFewDraws = 2;
+// Elements of all variables that each kind of draw has at least, and the runs that this may take.
+// Chosen: an edge that every eighth number has occurs, also in rules for scalars.
+constexpr int64_t kDrawnElements = 96, kMostRepeats = 32;
 // Elements of an array that an error shows.
 constexpr int64_t kShownElements = 8;
 
@@ -191,11 +194,14 @@ bool IsClose(double got, double expected, ElementType type, const RuleCheck& che
   return UlpsBetween(RealPartOf(type), got, expected) <= kDefaultUlps;
 }
 
-// The first element that differs; -1 if there is none.
-int64_t FirstDifference(const Compared& compared, const RuleCheck& check) {
+bool IsExact(ElementType type) {
+  return !IsReal(type) && !IsComplex(type);
+}
+
+// The first element that differs by more than `slack` allows; -1 if there is none.
+int64_t FirstDifference(const Compared& compared, const RuleCheck& check, double slack) {
   ElementType type = compared.pattern.type();
-  bool is_exact = !IsReal(type) && !IsComplex(type);
-  double slack = is_exact ? 0 : kRoundingMargin * RoundingOf(compared);
+  bool is_exact = IsExact(type);
   for (int64_t i = 0; i < compared.pattern.shape().ElementCount(); ++i) {
     if (is_exact) {
       if (compared.pattern.BitsAt(i) != compared.replacement.BitsAt(i)) return i;
@@ -227,36 +233,59 @@ std::string InputsText(const Computation& entry, const std::vector<Value>& varia
   return text;
 }
 
-}  // namespace
-
-Status CheckRuleValues(const std::string& name, const TextSpan& where, const RulePair& pair,
-                       const RuleCheck& check) {
+// Runs both programs on draws of one kind. One kind at a time, so that the largest rounding error
+// found is that of numbers of one magnitude.
+Status CheckDraws(const std::string& name, const TextSpan& where, const RulePair& pair,
+                  const RuleCheck& check, Draw draw, int64_t repeats) {
   const Computation& entry = *pair.pattern->entry();
-  int64_t elements = 0;
-  for (const Instr* parameter : entry.parameters()) elements += parameter->shape().ElementCount();
-  size_t draws = elements > kManyElements ? kFewDraws : std::size(kDraws);
-  for (size_t d = 0; d < draws; ++d) {
-    if (kDraws[d] == Draw::kNonfinite && !check.nonfinite) continue;
-    std::vector<Value> variables = DrawVariables(entry, kDraws[d], 1 + d, check);
-    TOK_TRY(std::vector<Literal> pattern,
-            ResultsOn(*pair.pattern, variables, NumericMode::kReference));
-    TOK_TRY(std::vector<Literal> exact, ResultsOn(*pair.pattern, variables, NumericMode::kOracle));
+  std::vector<std::vector<Value>> variables;
+  std::vector<std::vector<Compared>> compared;  // by repeat and result
+  std::vector<double> rounding;                 // by result
+  for (int64_t n = 0; n < repeats; ++n) {
+    variables.push_back(DrawVariables(entry, draw, 1 + static_cast<uint64_t>(n) * 7919, check));
+    const std::vector<Value>& drawn = variables.back();
+    TOK_TRY(std::vector<Literal> pattern, ResultsOn(*pair.pattern, drawn, NumericMode::kReference));
+    TOK_TRY(std::vector<Literal> exact, ResultsOn(*pair.pattern, drawn, NumericMode::kOracle));
     TOK_TRY(std::vector<Literal> replacement,
-            ResultsOn(*pair.replacement, variables, NumericMode::kReference));
+            ResultsOn(*pair.replacement, drawn, NumericMode::kReference));
+    rounding.resize(pattern.size());
+    compared.emplace_back();
     for (size_t i = 0; i < pattern.size(); ++i) {
-      int64_t at = FirstDifference({pattern[i], exact[i], replacement[i]}, check);
+      compared.back().push_back({pattern[i], exact[i], replacement[i]});
+      if (!IsExact(pattern[i].type()))
+        rounding[i] = std::max(rounding[i], RoundingOf(compared.back().back()));
+    }
+  }
+  for (size_t n = 0; n < compared.size(); ++n)
+    for (size_t i = 0; i < compared[n].size(); ++i) {
+      const Compared& one = compared[n][i];
+      int64_t at = FirstDifference(one, check, kRoundingMargin * rounding[i]);
       if (at < 0) continue;
       Error error =
           MakeError(ErrorCode::kRuleValues,
                     fmt::format("rule {}: for {} the pattern gives {}, the replacement {}", name,
-                                InputsText(entry, variables, pattern[i].shape(), at),
-                                ElementText(pattern[i], at), ElementText(replacement[i], at)),
+                                InputsText(entry, variables[n], one.pattern.shape(), at),
+                                ElementText(one.pattern, at), ElementText(one.replacement, at)),
                     where);
       error.notes.push_back(
           fmt::format("element {} of result {}, variables {}", at, i, VariablesText(entry)));
       return error;
     }
-  }
+  return Ok();
+}
+
+}  // namespace
+
+Status CheckRuleValues(const std::string& name, const TextSpan& where, const RulePair& pair,
+                       const RuleCheck& check) {
+  int64_t elements = 1;
+  for (const Instr* parameter : pair.pattern->entry()->parameters())
+    elements += parameter->shape().ElementCount();
+  size_t kinds = elements > kManyElements ? kFewDraws : std::size(kDraws);
+  int64_t repeats = std::clamp<int64_t>(kDrawnElements / elements, 1, kMostRepeats);
+  for (Draw draw : std::span(kDraws).first(kinds))
+    if (draw != Draw::kNonfinite || check.nonfinite)
+      TOK_RETURN_IF_ERROR(CheckDraws(name, where, pair, check, draw, repeats));
   return Ok();
 }
 

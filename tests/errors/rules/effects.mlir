@@ -1,5 +1,5 @@
 // RUN: opt --user-rules %s %s
-// ERROR: TK3010 at 5:3
+// ERROR: TK3010 at 5:13
 // ERR: rule calls: its replacement has a side effect: custom-call
 module @calls {
   func.func @pattern(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -1,6 +1,6 @@
 // Integers are compared exactly: a shift does not round as a division does.
 // RUN: opt --user-rules %s %s
-// ERROR: TK3008 at 5:3
+// ERROR: TK3008 at 5:13
 module @halve {
   func.func @pattern(%x: tensor<4xi32>) -> tensor<4xi32> {
     %two = stablehlo.constant dense<2> : tensor<4xi32>

@@ -1,6 +1,6 @@
 // A replacement that contains its pattern.
 // RUN: opt --user-rules %s %s
-// ERROR: TK3011 at 5:3
+// ERROR: TK3011 at 5:13
 module @turn {
   func.func @pattern(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
     %0 = stablehlo.add %x, %y : tensor<4xf32>

@@ -1,5 +1,5 @@
 // RUN: opt --user-rules %s %s
-// ERROR: TK3007 at 5:3
+// ERROR: TK3007 at 5:13
 // ERR: the pattern has 1 parameters, the replacement 2
 module @scaled {
   func.func @pattern(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -1,5 +1,5 @@
 // RUN: opt --user-rules %s %s
-// ERROR: TK3007 at 5:3
+// ERROR: TK3007 at 5:13
 // ERR: rule sums: the pattern returns f32[4], the replacement f32[], for variables f32[4]
 module @sums {
   func.func @pattern(%x: tensor<4xf32>) -> tensor<4xf32> {

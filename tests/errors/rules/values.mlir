@@ -1,7 +1,7 @@
 // A rule whose replacement computes something else.
 // RUN: opt --user-rules %s %s
-// ERROR: TK3008 at 8:3
-// ERR: rule double: for arg0 = 
+// ERROR: TK3008 at 8:13
+// ERR: rule double: for x = 
 // ERR: the pattern gives
 // ERR: note: element 0 of result 0, variables f32[4]
 module @double {
