@@ -324,7 +324,27 @@ class PageTest(CliCase):
         text = json.dumps(views["labels"])
         self.assertIn("m.py", text)
         self.assertIn("layer_1", text)
-        self.assertEqual(len(views["tabs"]), len(set(views["tabs"])))
+
+    def test_tabs_control_panels(self):
+        self.page(self.write("steps.hlo", STEPS))
+        views = self.views()
+        tabs = views["tabs"]
+        self.assertEqual([tab["text"] for tab in tabs], ["Graph", "Timeline", "Kernels", "Code", "Source", "Decisions", "Missed chances", "Compile time"])
+        for tab in tabs:
+            panel = tab["panel"]
+            self.assertEqual((tab["role"], panel["role"], panel["data-view"]), ("tab", "tabpanel", tab["data-view"]))
+            self.assertEqual((panel["id"], panel["aria-label"], tab["aria-selected"]), (tab["aria-controls"], tab["text"], "true"))
+            self.assertEqual(tab["others"], ["aside"])
+            self.assertGreater(tab["length"], 0)
+
+    def test_steps_of_whole_loops_have_the_lines_of_their_bodies(self):
+        data = self.page(ROOT / "examples" / "cartpole.mlir").data
+        [step] = data["graph"]["steps"]
+        ops = {data["graph"]["instrs"][instr]["op"] for instr in step["instrs"]}
+        self.assertLessEqual({"while", "select", "multiply"}, ops)
+        lines = self.views()["line_us"]
+        self.assertGreater(len(lines), 5)
+        self.assertAlmostEqual(sum(lines.values()), data["fused"]["predicted_us"], delta=1e-6 * data["fused"]["predicted_us"])
 
     def test_colours_are_readable(self):
         style = (ROOT / "src" / "driver" / "report" / "html" / "style.css").read_text()

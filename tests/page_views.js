@@ -29,6 +29,7 @@ class TestNode {
   querySelectorAll() { return []; }
   focus() {}
   scrollIntoView() {}
+  removeAttribute(name) { delete this.attributes[name]; }
   getAttribute(name) { return this.attributes[name] ?? null; }
   remove() {}
   getBoundingClientRect() { return {x: 0, y: 0, width: 10, height: 10}; }
@@ -66,7 +67,6 @@ const derived = vm.runInContext(`${code}
     missed: missedEdges().map(group => group.edges.length),
     details: details.map(list => list.length),
     boxes: boxOf(linkedTree(true)),
-    tabs: pageViews.map(view => view.name),
     code: steps.slice(0, 20).map(({number}) => {
       const texts = textsOf(number), lineOf = lineFinder(number, texts);
       return texts.map(({name, text, why}) => text === undefined ? {name, why} : {name, rows: listing(text, name, lineOf).count,
@@ -83,4 +83,10 @@ const derived = vm.runInContext(`${code}
     views: views.map(view => view.node.textContent.length),
   };
 })()`, context);
-process.stdout.write(JSON.stringify({...derived, ready: body.dataset.ready}));
+// Every tab, with the panel that a click on it shows.
+const tabs = named.get("tabs").children.map(tab => {
+  tab.listeners.click();
+  const [panel, ...others] = named.get("main").children;
+  return {...tab.attributes, text: tab.textContent, panel: panel.attributes, length: panel.textContent.length, others: others.map(other => other.tag)};
+});
+process.stdout.write(JSON.stringify({...derived, tabs, ready: body.dataset.ready}));

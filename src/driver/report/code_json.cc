@@ -26,10 +26,11 @@ constexpr size_t kMostCodes = 40, kMostListings = 12;
 // Bytes of all code in a page, and of one text; the rest of a longer text is left out. Chosen: a
 // page of two megabytes still opens at once; 4,000 lines are more than anyone reads.
 constexpr size_t kMostCodeBytes = 3 << 19, kMostTextBytes = 160 << 10;
-// Kernel IR values of a step that is generated for a page, and bytes of CUDA C++ that NVRTC
-// compiles for it. Chosen: 35 kB take 1.8 s, 67 kB 6 s (weight updates of many parameters in one
-// launch).
-constexpr size_t kMostGeneratedValues = 20000, kMostCudaBytes = 32 << 10;
+// Kernel IR values of a step that is generated for a page. Chosen: larger ones take seconds.
+constexpr size_t kMostGeneratedValues = 20000;
+// Bytes of CUDA C++ that NVRTC compiles for a page: of one kernel, and of all. Chosen: the loops of
+// examples/ have up to 50 kB, which take 1.1 s; 67 kB of weight updates in one launch take 6 s.
+constexpr size_t kMostCudaBytes = 64 << 10, kMostCompiledBytes = 192 << 10;
 
 double MillisOf(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
@@ -106,9 +107,10 @@ class CodeCollector {
   }
 
   void AddListing(const StepReport& step, const StepCode& code, json& entry) {
-    if (listings_ == kMostListings) {
+    if (listings_ == kMostListings || compiled_bytes_ > kMostCompiledBytes) {
       entry["why_no_listing"] =
-          fmt::format("a page compiles the {} slowest kernels", kMostListings);
+          fmt::format("a page compiles the {} slowest kernels, and up to {} of CUDA C++",
+                      kMostListings, BytesText(kMostCompiledBytes));
       return;
     }
     if (report_.machine().is_gpu() && code.text.size() > kMostCudaBytes) {
@@ -118,6 +120,7 @@ class CodeCollector {
       return;
     }
     ++listings_;
+    if (report_.machine().is_gpu()) compiled_bytes_ += code.text.size();
     Clock::time_point begin = Clock::now();
     Result<Listing> listing = ListingOf(report_, step, code);
     entry["compile_ms"] = MillisOf(begin);
@@ -144,7 +147,7 @@ class CodeCollector {
   std::string because_, compiler_, why_no_listing_;
   std::map<uint64_t, size_t> first_;  // step of each code
   json steps_ = json::object();
-  size_t made_ = 0, listings_ = 0, bytes_ = 0, left_out_ = 0;
+  size_t made_ = 0, listings_ = 0, compiled_bytes_ = 0, bytes_ = 0, left_out_ = 0;
 };
 
 }  // namespace

@@ -104,6 +104,17 @@ class GraphBuilder {
     return ids;
   }
 
+  // What a step that runs a whole loop computes: the instructions of its body.
+  static void AddBodies(const Instr& instr, std::vector<const Instr*>& members) {
+    if (!RunsSteps(instr.op())) return;
+    for (const Computation* called : instr.called())
+      for (const Instr* inner : called->PostOrder()) {
+        if (inner->op() == Op::kParameter) continue;
+        members.push_back(inner);
+        AddBodies(*inner, members);
+      }
+  }
+
   void AddStep(size_t number) {
     const StepReport& step = report_.steps[number];
     std::vector<const Instr*> members;
@@ -119,6 +130,7 @@ class GraphBuilder {
         arguments.push_back(IdOf(*argument.instr));
     }
     if (step.kernels.empty()) members = step.made;
+    for (size_t i = 0, count = members.size(); i < count; ++i) AddBodies(*members[i], members);
     for (const Instr* instr : members)
       if (auto found = ids_.find(instr); found != ids_.end())
         instrs_[found->second]["steps"].push_back(number);

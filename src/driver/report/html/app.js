@@ -1,9 +1,9 @@
 // Tabs, the details panel, and selection. The selection is the fragment of the address: #step-3, #instr-12, #edge-5, #line-2.
 //
 // What tests and other pages may rely on: nav#tabs has a [role=tab] per view, with the view's label as text, data-view="NAME" and
-// id="tab-NAME"; each controls section#panel-NAME[role=tabpanel][data-view=NAME]. Only the panel that is shown is not hidden, and
-// it is filled when it is first shown. The details are in aside#details; button#theme changes the colours; body[data-ready] has the
-// milliseconds until the first view was there.
+// id="tab-NAME"; the tab that is selected controls div.stage#panel-NAME[role=tabpanel][data-view=NAME], the only panel of the page,
+// which is filled when it is first shown. The details are in aside#details; button#theme changes the colours; body[data-ready] has
+// the milliseconds until the first view was there.
 
 // {name, label, make}: a view is {node, select(kind, number)} and, where wanted, shown(), resized() and reveal(kind, number).
 const pageViews = [
@@ -126,8 +126,8 @@ function selectionOf(fragment) {
 
 // A tab and the panel that it controls.
 function tabOf({name, label}, onclick) {
-  const button = element("button", {type: "button", role: "tab", id: `tab-${name}`, "data-view": name, "aria-controls": `panel-${name}`, onclick}, label);
-  const panel = element("div", {class: "stage", role: "tabpanel", id: `panel-${name}`, "data-view": name, "aria-labelledby": `tab-${name}`, hidden: ""});
+  const button = element("button", {type: "button", role: "tab", id: `tab-${name}`, "data-view": name, onclick}, label);
+  const panel = element("div", {class: "stage", role: "tabpanel", id: `panel-${name}`, "data-view": name, "aria-label": label});
   return {button, panel};
 }
 
@@ -143,14 +143,17 @@ function start() {
 
   function show(number) {
     current = number;
-    parts.forEach(({button, panel}, at) => {
+    const {panel} = parts[number];
+    parts.forEach(({button}, at) => {
       button.setAttribute("aria-selected", String(at === number));
       button.tabIndex = at === number ? 0 : -1;
-      panel.hidden = at !== number;
+      if (at !== number) button.removeAttribute("aria-controls");
     });
+    parts[number].button.setAttribute("aria-controls", `panel-${pageViews[number].name}`);
+    main.replaceChildren(panel, details);
     if (!views[number]) {  // a view is made when it is first shown
       views[number] = pageViews[number].make();
-      parts[number].panel.append(views[number].node);
+      panel.append(views[number].node);
     }
     if (views[number].shown) views[number].shown();
     if (selection) views[number].select(selection.kind, selection.numbers[0]);
@@ -192,7 +195,6 @@ function start() {
   });
   window.addEventListener("hashchange", route);
   window.addEventListener("resize", () => { if (views[current].resized) views[current].resized(); });
-  main.replaceChildren(...parts.map(part => part.panel), details);
   show(0);
   route();
   document.body.dataset.ready = String(Math.round(performance.now()));  // milliseconds from the start of loading

@@ -26,8 +26,12 @@ function textsOf(number) {
 // do the parameters of a CUDA kernel.
 function arraysOfCode(number, texts) {
   const names = new Map(), ids = steps[number].graph.arguments || [];
-  const add = (name, at) => { if (ids[at] !== undefined && ids[at] !== null && !names.has(name)) names.set(name, graph.instrs[ids[at]]); };
+  const add = (name, at) => {
+    const instr = ids[at] === undefined || ids[at] === null ? null : graph.instrs[ids[at]];
+    names.set(name, names.has(name) && names.get(name) !== instr ? null : instr);  // null: of several kernels, or unknown
+  };
   [...(texts[0].text || "").matchAll(/^\s*argument ([\w.$-]+):/gm)].forEach((match, at) => add(match[1], at));
+  if (steps[number].graph.parts.length) return names;  // its kernels are functions with parameters of their own
   const kernel = /__global__ void[^(]*(?:\([^)]*\)\s*)?[\w$]+\(([^{]*)\)\s*\{/.exec((texts[1] || {}).text || "");
   if (kernel) kernel[1].split(",").forEach((parameter, at) => add(parameter.trim().split(/[\s*]+/).pop(), at));
   return names;
@@ -40,7 +44,7 @@ function lineFinder(number, texts) {
   return text => {
     const note = /(?:note "|\/\/ )([^" ]+:\d+)/.exec(text);
     if (note && ofNote.has(note[1])) return ofNote.get(note[1]);
-    for (const word of text.match(/[A-Za-z_][\w$]*/g) || []) if (arrays.has(word)) return arrays.get(word).line;
+    for (const word of text.match(/[A-Za-z_][\w$]*/g) || []) if (arrays.get(word)) return arrays.get(word).line;
     return undefined;
   };
 }
@@ -97,7 +101,7 @@ function codeView() {
     const parts = [];
     if (entry.generate_ms !== undefined) parts.push(`${codes.language} in ${shownMs(entry.generate_ms)}`);
     if (entry.compile_ms !== undefined) parts.push(`${codes.listing} by ${codes.compiler} in ${shownMs(entry.compile_ms)}`);
-    if (entry.registers) parts.push(`${entry.registers} registers a thread (${Math.round(steps[current].registers || 0)} estimated)${entry.spilled_bytes ? `, ${shownBytes(entry.spilled_bytes)} spilled` : ""}`);
+    if (entry.registers) parts.push(`${entry.registers} registers a thread${steps[current].registers ? ` (${Math.round(steps[current].registers)} estimated)` : ""}${entry.spilled_bytes ? `, ${shownBytes(entry.spilled_bytes)} spilled` : ""}`);
     return parts.join(" \u00b7 ");
   }
   function draw() {
