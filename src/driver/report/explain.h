@@ -28,10 +28,10 @@ struct ExplainRequest {
   bool dot = false;           // for Graphviz
   bool html = false;          // a page for browsers (page.h)
   PageOptions page;
-  bool trace = false;         // a timeline for Perfetto (trace.h)
-  std::string write_trace;    // file to write the timeline to, besides; empty: none
-  std::string write_plan;     // file to write the plan to; empty: none
-  std::string kernel;         // print only this kernel, as kernel IR and as code
+  bool trace = false;       // a timeline for Perfetto (trace.h)
+  std::string write_trace;  // file to write the timeline to, besides; empty: none
+  std::string write_plan;   // file to write the plan to; empty: none
+  std::string kernel;       // print only this kernel, as kernel IR and as code
   // "host,h200": compares these targets.
   std::string targets;
 };
