@@ -148,6 +148,26 @@ class TraceTest(FilesCase):
         self.assertTrue(Path(self.path("t.2.json")).exists())
 
 
+class ProgramPagesTest(FilesCase):
+    def test_a_program_that_runs_has_a_page(self):
+        file = self.write("m.hlo", DOUBLE.replace("TYPE", "f32[4]"))
+        folder = self.path("out")
+        for _ in range(2):
+            self.tokamak("run", file, "--seed", "1", TOKAMAK_EXPLAIN=folder)
+        names = sorted(path.name for path in Path(folder).iterdir())
+        kinds = ("after_optimizations.txt", "before_optimizations.txt", "explain.json", "html")
+        self.assertEqual(names, ["index.html"] + [f"module_000{number}.m.{kind}" for number in range(2) for kind in kinds])
+        rows = Scripts((Path(folder) / "index.html").read_text()).data["programs"]
+        self.assertEqual([(row["name"], row["files"]) for row in rows], [("m", "module_0000.m"), ("m", "module_0001.m")])
+        self.assertEqual(Scripts((Path(folder) / "module_0001.m.html").read_text()).data["program"], "m")
+
+    def test_names_cannot_leave_the_folder(self):
+        file = self.write("m.hlo", DOUBLE.replace("TYPE", "f32[4]").replace("HloModule m", "HloModule ..%2f.x"))
+        self.tokamak("run", file, "--seed", "1", TOKAMAK_EXPLAIN=self.path("a/out"), expect=None)
+        outside = [path for path in Path(self.path("")).rglob("*.html") if path.parent.name != "out"]
+        self.assertEqual(outside, [])
+
+
 class DiffPageTest(FilesCase):
     def test_both_plans(self):
         for name, modes in (("attention", ("none", "search")), ("layernorm_dropout", ("rules", "search")), ("cartpole", ("rules", "search"))):

@@ -8,6 +8,7 @@
 #include "cli/json_error.h"
 #include "driver/compile/backend.h"
 #include "driver/compile/host_calls.h"
+#include "driver/compile/dump.h"
 #include "driver/compile/precision.h"
 #include "driver/run/arguments.h"
 #include "driver/run/compiled_run.h"
@@ -223,6 +224,7 @@ class RunCommandRunner : private ProgressListener {
     if (compiled) {
       CompileOptions compile;
       compile.backend = backend_->name;
+      compile.dump_dir = DumpDirOfEnvironment();
       compile.require_kernels = command_.strict;
       compile.corrupt_kernel = command_.corrupt_kernel;
       TOK_RETURN_IF_ERROR(SetFusion(compile, command_.fusion));

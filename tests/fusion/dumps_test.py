@@ -38,6 +38,21 @@ def problems(path, done, report):
     return wrong
 
 
+def page_of(tokamak, path, folder):
+    """The errors in the page about a dump, which also compiles XLA's division into kernels."""
+    page = Path(folder) / "dump.html"
+    done = subprocess.run([tokamak, "explain", "--xla-dump", "--html", str(page), str(path)], capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        return [f"--html: exit {done.returncode}: {done.stderr[:300]}"]
+    data = json.loads(re.search(r'<script id="report" type="application/json">(.*?)</script>', page.read_text(), re.DOTALL).group(1))
+    if not isinstance(data["xla_steps"], list):
+        return [f"XLA's kernels are no plan: {data['xla_steps']}"]
+    numbers = range(len(data["given"]["kernels"]))
+    if any(kernel not in numbers for step in [*data["tokamak"]["kernels"], *data["xla_steps"]] for kernel, _ in step["given"]):
+        return ["a step of a kernel that the dump does not have"]
+    return []
+
+
 def report_of(tokamak, path):
     """The errors in the rest of the report about the program of a dump."""
     wrong = []
@@ -69,6 +84,8 @@ def main(tokamak, corpora):
             if report is None and done.returncode in (2, 3) and path.suffix == ".hlo":
                 continue  # rejected for reasons other than its fusions
             wrong = problems(path, done, report)
+            if report is not None and "interpreted" not in report["tokamak"]:
+                wrong += page_of(tokamak, path, folder)
             if path.parent.name == "dumps":
                 wrong += report_of(tokamak, path)
             passed, failed = passed + (not wrong), failed + bool(wrong)

@@ -58,7 +58,7 @@ LineMicros MicrosOfLines(const CompileReport& report) {
   return micros;
 }
 
-json LinesOf(const CompileReport& a, const CompileReport& b) {
+json DiffLinesOf(const CompileReport& a, const CompileReport& b) {
   std::map<std::string, std::pair<double, double>> both;
   for (const auto& [line, us] : MicrosOfLines(a)) both[line].first = us;
   for (const auto& [line, us] : MicrosOfLines(b)) both[line].second = us;
@@ -82,7 +82,7 @@ DecisionsByKey DecisionsByKeyOf(const CompileReport& report) {
   return decisions;
 }
 
-bool IsSame(const Decision& a, const Decision& b) {
+bool IsSameDecision(const Decision& a, const Decision& b) {
   return a.verdict == b.verdict && a.before_us == b.before_us && a.after_us == b.after_us &&
          a.because == b.because;
 }
@@ -103,7 +103,7 @@ json OtherDecisions(const CompileReport& a, const CompileReport& b) {
   json list = json::array();
   for (const auto& [key, sides] : both) {
     const auto& [of_a, of_b] = sides;
-    if (of_a != nullptr && of_b != nullptr && IsSame(*of_a, *of_b)) continue;
+    if (of_a != nullptr && of_b != nullptr && IsSameDecision(*of_a, *of_b)) continue;
     const auto& [pass, rule, subject, other] = key;
     list.push_back({{"pass", pass},
                     {"rule", rule},
@@ -129,7 +129,7 @@ json DiffPageData(const CompileReport& a, const CompileReport& b, const std::str
   data["a"]["report"] = ReportWithoutDecisions(a);
   data["b"]["report"] = ReportWithoutDecisions(b);
   data["pairs"] = PairsOf(a, b);
-  data["lines"] = LinesOf(a, b);
+  data["lines"] = DiffLinesOf(a, b);
   data["decisions"] = OtherDecisions(a, b);
   return data;
 }

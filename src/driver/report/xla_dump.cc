@@ -222,10 +222,25 @@ class DumpReader {
                    operand->shape().type(), machine_);
       }
     }
-    // Bytes of one task of the estimated kernel (chosen).
-    constexpr double kBytesOfATask = 4096;
-    work.tasks = std::max(1.0, work.writes / kBytesOfATask);
+    SetGrid(work);
     return EstimateCost(work, machine_).total();
+  }
+
+  // The grid of the estimated kernel: on a GPU, one like those of our loop kernels.
+  void SetGrid(Work& work) const {
+    if (machine_.is_gpu()) {
+      // Threads per block, registers per thread, and bytes of a thread: an f32 element. (Chosen:
+      // with these, the estimates for tests/fusion/dumps are nearest to those of our kernels.)
+      constexpr double kThreads = 256, kRegisters = 32, kBytesOfAThread = 4;
+      work.threads = kThreads;
+      work.thread_registers = kRegisters;
+      work.tasks = std::max(work.reads, work.writes) / (kThreads * kBytesOfAThread);
+    } else {
+      // Bytes of one task (chosen).
+      constexpr double kBytesOfATask = 4096;
+      work.tasks = work.writes / kBytesOfATask;
+    }
+    work.tasks = std::max(1.0, work.tasks);
   }
 
   void AddWork(const Instr& in, Work& work) const {

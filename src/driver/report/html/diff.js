@@ -128,7 +128,7 @@ function totalsView() {
   for (const row of diffRows) if (row.a && !row.b) for (const other of row.related) bands.push([row.a.number, other.number]);
   const only = side => counted(stepsOf[side].length - data.pairs.length, "step");
   return element("section", {},
-    element("p", {class: "verdict"}, verdictText()),
+    element("p", {class: "conclusion"}, verdictText()),
     element("p", {}, `${counted(data.pairs.length, "step")} equal, ${only("a")} only in ${sideNames.a}, ${only("b")} only in ${sideNames.b}.`),
     element("div", {class: "scroller"}, pairedTimelines(sides, bands)),
     element("p", {class: "hint"}, "Blocks are as wide as the time of a step; equal steps are grey. Bands join steps that do the same work."),

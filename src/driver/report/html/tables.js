@@ -75,6 +75,7 @@ function makeTabs(tabs, stage, views) {
 function startPage(views, detailsOf) {
   const panel = element("aside", {"aria-label": "Details", "aria-live": "polite"}, element("p", {class: "hint"}, "Select a name for its details."));
   const stage = element("div", {class: "stage", role: "tabpanel"});
+  document.getElementById("top").append(themeButton());
   document.getElementById("main").replaceChildren(stage, ...(detailsOf ? [panel] : []));
   makeTabs(document.getElementById("tabs"), stage, views);
   const route = () => {

@@ -50,7 +50,7 @@ function causesTable() {
   const rows = [...byCause].map(([cause, list]) => ({cause, list, bytes: list.reduce((sum, one) => sum + one.bytes, 0),
     saves: list.reduce((sum, one) => sum + Math.max(0, one.saves || 0), 0), fused: list.filter(one => one.ours === "fused").length}));
   rows.sort((a, b) => b.saves - a.saves || b.bytes - a.bytes);
-  return tableOf(["cause", "boundaries", "bytes", "fusing saves", "fused by Tokamak"],
+  return tableOf(["cause", "boundaries", "bytes", "fusing each saves, in all", "fused by Tokamak"],
     rows.map(row => [row.cause, String(row.list.length), shownBytes(row.bytes), shownUs(row.saves), String(row.fused)]));
 }
 
@@ -61,7 +61,7 @@ function overview() {
   const interpreted = data.tokamak.interpreted;
   return element("section", {},
     interpreted ? element("p", {}, `Tokamak interprets the whole program: ${interpreted}`)
-      : element("p", {class: "verdict"}, `XLA: ${counted(xlaKernels.length, "kernel")}, ${shownUs(xlaUs)}. Tokamak: ${counted(ourSteps.length, "step")}, ${shownUs(ourUs)}.`),
+      : element("p", {class: "conclusion"}, `XLA: ${counted(xlaKernels.length, "kernel")}, ${shownUs(xlaUs)}. Tokamak: ${counted(ourSteps.length, "step")}, ${shownUs(ourUs)}.`),
     element("div", {class: "scroller"}, pairedTimelines([{name: "XLA", blocks: xlaBlocks}, {name: "Tokamak", blocks: ourBlocks}], bands)),
     element("p", {class: "hint"}, "Blocks are as wide as their predicted time; library calls are grey. Bands join each kernel of XLA with the steps that do its work. ",
       asGiven ? "The time of XLA's plan is that of its division into kernels, with Tokamak's kernels and passes."
@@ -101,7 +101,7 @@ function xlaKernelsView() {
     {name: "ops", of: row => row.ops, isNumber: true},
     {name: "bytes", of: row => row.bytes, show: row => shownBytes(row.bytes), isNumber: true},
     {name: "as given", of: row => row.givenUs, show: row => shownUs(row.givenUs), isNumber: true, help: "this division into kernels, with kernels of Tokamak; all runs"},
-    {name: "at least", of: row => row.predicted_us, show: row => shownUs(row.predicted_us), isNumber: true, help: "by its instructions and arrays, one run"},
+    {name: "estimate", of: row => row.predicted_us, show: row => shownUs(row.predicted_us), isNumber: true, help: "by its instructions and arrays, one run"},
     {name: "Tokamak's steps", of: row => row.ours.length, show: row => joined(row.ours.map(ourLink), 3)},
     {name: "their time", of: row => row.ourUs, show: row => shownUs(row.ourUs), isNumber: true, help: "the part that belongs to this kernel's instructions"},
     {name: "computation", of: row => row.computation},
@@ -133,7 +133,7 @@ function kernelDetails(kernel) {
   const at = list => list.length ? tableOf(["boundary", "cause", "bytes", "fusing saves", "in Tokamak"], list.map(row => [
     idLink(`boundary-${row.number}`, `${row.from} \u2192 ${row.to}`), row.cause, shownBytes(row.bytes), signed(row.saves, shownUs), oursText[row.ours] || ""])) : "none";
   return [element("h2", {}, `XLA: ${kernel.name}`),
-    definitions([["kind", kernel.kind], ["computation", kernel.computation], ["ops", String(kernel.ops)], ["as given", shownUs(kernel.givenUs)], ["at least", shownUs(kernel.predicted_us)],
+    definitions([["kind", kernel.kind], ["computation", kernel.computation], ["ops", String(kernel.ops)], ["as given", shownUs(kernel.givenUs)], ["estimate by instructions", shownUs(kernel.predicted_us)],
       ["reads", shownBytes(kernel.reads_bytes)], ["writes", shownBytes(kernel.writes_bytes)], ["source lines", joined(kernel.lines)],
       ["Tokamak's steps", kernel.ours.length ? joined(kernel.ours.map(ourLink)) : "none: a rewrite removed its work"], ["their time for it", shownUs(kernel.ourUs)]]),
     element("h3", {}, "Its values"), at(boundaries.filter(row => row.producer === kernel.number)),
