@@ -101,6 +101,8 @@ void WriteProgramPage(const std::string& prefix,
   }
   ExplainRequest request;
   request.html = true;
+  // On a GPU, a page with machine code would compile kernels a second time, for seconds.
+  request.page.code = !made.target.is_gpu();
   Result<std::string> page = Explained(compilation, request, nullptr);
   row["has_page"] = page.ok() && WriteFileBytes(prefix + ".html", page.value()).ok();
   WriteRow(prefix, std::move(row));
