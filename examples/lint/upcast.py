@@ -1,15 +1,14 @@
-"""Attention scores in bfloat16 that a NumPy number makes float32: np.sqrt gives a float64 scalar, which is strongly typed."""
+"""A narrow array is kept in float32 between two sorts."""
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 
 @jax.jit
-def scores(q, k):
-    s = (q @ k.T) / np.sqrt(q.shape[-1])  # lint.upcast
-    return jax.nn.softmax(s)
+def ranks(x):
+    wide = jnp.tanh(x).astype(jnp.float32)  # lint.upcast
+    return jnp.sort(wide, axis=0), jnp.sort(wide, axis=1)
 
 
-q = jnp.linspace(-1.0, 1.0, 256 * 64).reshape(256, 64).astype(jnp.bfloat16)
-print(scores(q, q).astype(jnp.float32).sum())
+x = jnp.linspace(-1.0, 1.0, 256 * 256).reshape(256, 256).astype(jnp.bfloat16)
+print(sum(part.sum() for part in ranks(x)))

@@ -1,15 +1,14 @@
-"""A Python number takes the type of the array."""
+"""It stays narrow until it is needed."""
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 
 @jax.jit
-def scores(q, k):
-    s = (q @ k.T) / float(np.sqrt(q.shape[-1]))
-    return jax.nn.softmax(s)
+def ranks(x):
+    narrow = jnp.tanh(x)
+    return jnp.sort(narrow, axis=0).astype(jnp.float32), jnp.sort(narrow, axis=1).astype(jnp.float32)
 
 
-q = jnp.linspace(-1.0, 1.0, 256 * 64).reshape(256, 64).astype(jnp.bfloat16)
-print(scores(q, q).astype(jnp.float32).sum())
+x = jnp.linspace(-1.0, 1.0, 256 * 256).reshape(256, 256).astype(jnp.bfloat16)
+print(sum(part.sum() for part in ranks(x)))

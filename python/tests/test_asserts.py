@@ -55,6 +55,18 @@ def test_memory_is_limited():
         tokamak.assert_memory_below(jnp.tanh, X, bytes=peak)
 
 
+def test_donation_that_would_lower_the_peak_is_advised():
+    def step(state, gradient):
+        return state - 0.1 * gradient
+
+    donating = jax.jit(step, donate_argnums=0)
+    size = X.nbytes
+    tokamak.assert_memory_below(donating, X, X, bytes=2 * size + 1024)
+    for plain in (step, jax.jit(step)):
+        with pytest.raises(tokamak.MemoryLimitError, match=r"donate_argnums=\(0,\)\): 32.8 kB, if the caller does not"):
+            tokamak.assert_memory_below(plain, X, X, bytes=2 * size + 1024)
+
+
 def test_a_second_compilation_is_explained():
     f = jax.jit(lambda x, scale: x * scale)
     tokamak.assert_no_recompile(f, [(X, 2.0), (X + 1, 3.0), ((X, 4.0), {})])

@@ -123,9 +123,9 @@ def test_numpy_numbers_that_widen_arrays_are_found():
         return x.astype(jnp.float32) * np.float32(2) + x * scale + jax.nn.softmax(x) * 0.5
 
     half = X.astype(jnp.bfloat16)
-    found = tokamak.lint(widened, half).rule("upcast")
+    found = tokamak.lint(widened, half).rule("promotion")
     assert found and "`np.sqrt(64)`" in found[0].text
-    assert not tokamak.lint(meant, half, X).rule("upcast")
+    assert not tokamak.lint(meant, half, X).rule("promotion")
 
 
 def test_comments_suppress():
@@ -136,7 +136,7 @@ def test_comments_suppress():
         return a + b
 
     def other(k, x):
-        return jax.random.normal(k) + jax.random.normal(k) + x  # tokamak: ignore[lint.upcast]
+        return jax.random.normal(k) + jax.random.normal(k) + x  # tokamak: ignore[lint.promotion]
 
     found = tokamak.lint(twice, KEY, X)
     assert not found.rule("key-reuse") and [lint.rule for lint in found.suppressed] == ["lint.key-reuse"]

@@ -9,7 +9,7 @@ import sys
 import jax
 import pytest
 from conftest import ROOT, environment
-from tokamak import _lint_child, _lint_fix, _lint_script
+from tokamak import _lint_child, _lint_cli, _lint_fix, _lint_script
 
 
 @pytest.fixture
@@ -221,8 +221,31 @@ def g(x):
     return x / np.sqrt(64)
 
 print(float(f(jnp.ones((64, 64), jnp.float32)).sum()), float(g(jnp.ones((64, 64), jnp.bfloat16)).sum()))
-""", "float64", "upcast")  # fmt: skip
+""", "float64", "promotion")  # fmt: skip
     assert "SCALE = float(np.float64(0.25))" in text and "x / float(np.sqrt(64))" in text, patch.summary(None)
+
+
+def test_gathers_and_one_hot_products_are_written_as_they_are_meant(fix):
+    if _lint_cli._unknown_rule(["gather-is-slice", "one-hot-matmul"]):
+        pytest.skip("this library has no such rules")
+    text, patch, _ = fix("""\
+@jax.jit
+def head(x):
+    return x[jnp.arange(3, 515)] * 2.0  # rows
+
+@jax.jit
+def columns(x):
+    return jnp.take(x, jnp.arange(256), axis=1) + 1.0
+
+@jax.jit
+def embed(tokens, table):
+    return jnp.matmul(jax.nn.one_hot(tokens, 512), table)
+
+x = jnp.linspace(0.0, 1.0, 1024 * 512).reshape(1024, 512)
+y, z, e = head(x), columns(x), embed((jnp.arange(256) * 7) % 512, x[:512])
+""", "gather-is-slice", "one-hot-matmul")  # fmt: skip
+    assert "x[3:515] * 2.0  # rows" in text and "jax.lax.slice_in_dim(x, 0, 256, axis=1) + 1.0" in text, patch.summary(None)
+    assert 'return jnp.take(table, tokens, axis=0, mode="fill", fill_value=0)' in text
 
 
 def test_random_scripts_are_not_compared(fix):

@@ -15,7 +15,7 @@ from tokamak import _lint_child, _lint_edit, _lint_fix, _lint_script
 from tokamak._lint_result import place
 
 PROGRAMS = sorted((ROOT / "python" / "tests" / "lint_programs").glob("*.py"))
-QUICK = ("embedding", "optax_adam")  # of every day; scripts/nightly runs all
+QUICK = ("embedding",)  # of every day; scripts/nightly runs all
 NO_FINDINGS = ("conjugate_gradient", "k_means", "linen_attention", "linen_cnn")
 
 

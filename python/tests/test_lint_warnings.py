@@ -99,7 +99,7 @@ def test_fails_anyway():
 
 @pytest.mark.parametrize("options, failed", [
     (("--tokamak-lint",), {"test_costly", "test_key_is_used_twice", "test_fails_anyway"}),
-    ((), {"test_key_is_used_twice", "test_fails_anyway"}),
+    pytest.param((), {"test_key_is_used_twice", "test_fails_anyway"}, marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_pytest_fails_costly_tests(options, failed, tmp_path):
     (tmp_path / "test_user.py").write_text(TESTS)

@@ -7,6 +7,7 @@ from tokamak._explain import Explanation
 from tokamak._lint_result import number
 
 _SHOWN_DECISIONS = 6  # rejected fusions that a message lists (chosen)
+_MOST_TRIED = 8  # arguments whose donation is tried (chosen: each is a compilation)
 _SHOWN_KERNELS = 12  # kernels that a message lists (chosen)
 
 
@@ -158,12 +159,19 @@ def _donated(f, args, kwargs, target, options, peak):
     is_array = [all(hasattr(leaf, "dtype") for leaf in jax.tree.leaves(arg)) and bool(jax.tree.leaves(arg)) for arg in args]
     numbers = tuple(i for i, yes in enumerate(is_array) if yes)
     static = tuple(i for i, yes in enumerate(is_array) if not yes)
+
+    def peak_with(donated):
+        donating = jax.jit(plain, donate_argnums=donated, static_argnums=static)
+        return _Program(donating, args, kwargs, target, options).report()["fused"]["peak_bytes"]
+
+    useful, after = (), peak
     try:
-        donating = jax.jit(plain, donate_argnums=numbers, static_argnums=static)
-        after = _Program(donating, args, kwargs, target, options).report()["fused"]["peak_bytes"]
+        for i in numbers[:_MOST_TRIED]:
+            if (lower := peak_with((*useful, i))) < after:
+                useful, after = (*useful, i), lower
     except Exception:  # the function cannot be traced so: no advice
         return []
-    return [f"  jax.jit(..., donate_argnums={numbers}): {_size(after)}, if the caller does not use them again"] if after < peak else []
+    return [f"  jax.jit(..., donate_argnums={useful}): {_size(after)}, if the caller does not use them again"] if after < peak else []
 
 
 def assert_memory_below(f, *args, bytes, tokamak_target="host", tokamak_options=None, **kwargs):

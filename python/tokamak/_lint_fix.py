@@ -82,7 +82,7 @@ def _at_line(write):
 _KEY = "another key gives other random numbers: no fix can be compared"
 _WRITERS = {
     "unrolled-loop": _of_loop, "call-loop": _of_loop, "op-by-op": _of_loop, "host-round-trip": _of_loop,
-    "missing-donation": _of_donation, "jit-in-loop": _of_jit, "loop-invariant": _of_invariant, "float64": _of_width, "upcast": _of_width,
+    "missing-donation": _of_donation, "jit-in-loop": _of_jit, "loop-invariant": _of_invariant, "float64": _of_width, "promotion": _of_width,
 }  # fmt: skip
 
 

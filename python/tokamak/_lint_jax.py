@@ -5,6 +5,7 @@ import contextlib
 import functools
 import os
 import sys
+import threading
 import time
 import weakref
 
@@ -18,7 +19,7 @@ def guarded(what):
     def guard():
         try:
             yield
-        except (ImportError, AttributeError, KeyError, TypeError) as error:
+        except (ImportError, AttributeError, KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
             missing[what] = f"{type(error).__name__}: {error}"
 
     return guard()
@@ -138,15 +139,24 @@ _lowered = []  # functions to call with the jaxpr of each program that is lowere
 _known_computations = weakref.WeakSet()
 _callers = []  # functions to call with each Call
 _reading = []  # functions to call with each array that is copied to the host, and the seconds
-_computations = []  # the computation of the call in progress, innermost last
+
+
+class _Calls(threading.local):
+    """Of this thread: the computation of each call in progress, the innermost last."""
+
+    def __init__(self):
+        self.computations = []
+
+
+_in_progress = _Calls()
 
 
 def _on_lower(of_jax):
     @functools.wraps(of_jax)
     def resolve_and_lower(*args, **keywords):
         computation = of_jax(*args, **keywords)
-        if _computations:
-            _computations[-1] = computation
+        if _in_progress.computations:
+            _in_progress.computations[-1] = computation
         if _lowered and computation not in _known_computations:
             _known_computations.add(computation)
             for tell in _lowered:
@@ -164,16 +174,17 @@ def _on_call(of_jax):
         call = Call()
         call.args, call.jaxpr = args, keywords.get("jaxpr")
         call.name, call.donated = keywords.get("name", "?"), keywords.get("donated_invars", ())
-        _computations.append(None)
+        _in_progress.computations.append(None)
         begin = time.perf_counter()
         try:
             result = of_jax(*args, **keywords)
             call.seconds = time.perf_counter() - begin
         finally:
-            call.computation = _computations.pop()
+            call.computation = _in_progress.computations.pop()
         call.outs = result[0]
         for tell in list(_callers):
-            tell(call)
+            with guarded("some calls of compiled functions"):  # the program goes on without advice
+                tell(call)
         return result
 
     return call_impl

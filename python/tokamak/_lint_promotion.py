@@ -1,4 +1,4 @@
-"""lint.upcast and lint.float64: arrays that become wider because one NumPy number, or one array that was made without a type,
+"""lint.promotion and lint.float64: arrays that become wider because one NumPy number, or one array that was made without a type,
 is wider. The expression is found by its columns in the source, so that a conversion that the user wrote is not reported."""
 
 import ast

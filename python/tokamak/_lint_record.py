@@ -107,7 +107,6 @@ class Recorder:
         self.total_reads = 0
         self._of_computation = {}  # id -> (computation, Program): the reference keeps the id
         self._made = weakref.WeakValueDictionary()  # id(array) -> array, for results of the user's functions
-        self._maker = {}  # id(array) -> number of the program
         self._keys = collections.OrderedDict()  # id(array) -> (weak reference, stack, program, arguments)
         self._exit = contextlib.ExitStack()
         self.paused_seconds = 0.0
@@ -157,7 +156,6 @@ class Recorder:
         if not program.is_eager:
             for out in call.outs:
                 self._made[id(out)] = out
-                self._maker[id(out)] = program.number
         self.paused_seconds += time.perf_counter() - begin
 
     def _compare(self, site, program, call):

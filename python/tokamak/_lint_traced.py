@@ -36,7 +36,7 @@ def of_promotions(jaxpr, report):
     for promotion in _lint_promotion.found(jaxpr):
         costs = line_costs(report()) if costs is None else costs
         us = _NARROW_SHARE * costs.get((promotion.where.file, promotion.where.line), 0.0)
-        rule = "lint.float64" if promotion.wide == "float64" else "lint.upcast"
+        rule = "lint.float64" if promotion.wide == "float64" else "lint.promotion"
         because = f"`{promotion.operand}`" if promotion.operand else "the other operand"
         shape = ",".join(map(str, promotion.shape))
         text = (f"{promotion.narrow}[{shape}] becomes {promotion.wide} because {because} is a strongly typed {promotion.wide} constant:"
@@ -87,6 +87,8 @@ def merged(compilers, own, jaxpr=None):
     """The findings of both. One that both have, of the same rule and line, is the compiler's (it has the cost) with the
     details of ours."""
     result = [lint for lint in (located(lint, jaxpr) for lint in compilers) if lint is not None]
+    for lint in result:  # the user's lines first
+        lint.lines.sort(key=lambda line: not _lint_jax.is_users((place(line) or ("<string>",))[0]))
     for lint in own:
         at = place(lint.lines[0]) if lint.lines else None
         same = next((o for o in result if o.rule == lint.rule and at in map(place, o.lines)), None)
@@ -94,4 +96,5 @@ def merged(compilers, own, jaxpr=None):
             result.append(lint)
         else:
             same.more = lint.more | same.more
+            same.lines = list(dict.fromkeys(lint.lines + same.lines))
     return result

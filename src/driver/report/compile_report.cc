@@ -348,6 +348,12 @@ int64_t BytesAround(const Module& module, const LoweredProgram& program) {
   for (const Instr* parameter : module.entry()->parameters())
     bytes += BytesOfLeaves(parameter->shape());
   for (const Instr* constant : program.constants) bytes += BytesOfLeaves(constant->shape());
+  // A result that takes the memory of a donated argument.
+  for (const InputOutputAlias& alias : module.aliases) {
+    auto parameter = static_cast<size_t>(alias.parameter);
+    if (parameter < module.entry()->parameters().size() && alias.parameter_index.empty())
+      bytes -= BytesOfLeaves(module.entry()->parameters()[parameter]->shape());
+  }
   return bytes;
 }
 
