@@ -79,6 +79,17 @@ def diff_of(changes):
     return "".join(lines)
 
 
+def lines_after(changes):
+    """A function from (path, line) of the original to the lines that it became; other files are unchanged."""
+    moved = {}
+    for path, text in patched(changes).items():
+        old = next(c.source.text for c in changes if c.path == path).splitlines()
+        for tag, i, j, k, m in difflib.SequenceMatcher(None, old, text.splitlines(), autojunk=False).get_opcodes():
+            for n in range(i, j):
+                moved[path, n + 1] = {k + n - i + 1} if tag == "equal" else set(range(k + 1, m + 1))
+    return lambda path, line: moved.get((os.path.realpath(path), line), {line})
+
+
 def replacements_of(change):
     """[{file, line, end_line, text}]: whole lines, for SARIF."""
     (path, text), = patched([change]).items()  # fmt: skip

@@ -16,6 +16,8 @@ from tokamak._lint_result import is_same_rule, number, place
 _COST_MARGIN = 1.001  # the sums of the model are rounded (chosen)
 _COMPILE_RATIO = 10.0  # an unrolled loop may become costlier by this part of the compile time that it saves (chosen)
 _COMPILED_LESS = 0.8  # compile times that differ less are not worth a word: they are measured once (chosen)
+_ERROR = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)\b")
+_LONGEST = 200  # characters of an error that are shown (chosen)
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
@@ -34,9 +36,22 @@ def _loop_node(header):
 
 
 def _of_loop(lint):
+    """The loop itself, and those around it in the same function: an inner loop may be too short to matter."""
     if "loop" not in lint.more:
         raise NoFix("no Python loop is around the line")
-    return _lint_fix_loop.changes(*_loop_node(lint.more["loop"]))
+    source, loop = _loop_node(lint.more["loop"])
+    found, why = [], None
+    for node in (loop, *_lint_source.parents(loop)):
+        if isinstance(node, _lint_source.SCOPES):
+            break
+        if isinstance(node, _lint_source.LOOPS):
+            try:
+                found += _lint_fix_loop.changes(source, node)
+            except NoFix as reason:
+                why = why or reason
+    if not found:
+        raise why or NoFix("no form is recognized")
+    return found
 
 
 def _of_donation(lint):
@@ -174,8 +189,19 @@ def _check_printed(baseline, printed, tolerance):
     raise NoFix("the patched script prints something else")
 
 
-def _count(lints, rule, path):
-    return sum(1 for lint in lints if is_same_rule(lint.rule, rule) and any(at and os.path.realpath(at[0]) == path for at in map(place, lint.lines)))
+def _last_error(stderr):
+    """The last line of a traceback, without what JAX adds."""
+    lines = [line for line in stderr.strip().splitlines() if line.strip()]
+    errors = [line for line in lines if _ERROR.match(line)]
+    return ([*lines, *errors] or ["no message"])[-1][:_LONGEST]
+
+
+def _is_there(lint, lints, lines_after):
+    """Whether a finding of the original is among those of the patched script: at the lines that its lines became."""
+    before = [at for at in map(place, lint.lines) if at]
+    now = {(os.path.realpath(path), new) for path, line in before for new in lines_after(path, line)}
+    return any((os.path.realpath(at[0]), at[1]) in now for other in lints.rule(lint.rule) if other.severity == lint.severity
+               for at in map(place, other.lines) if at)  # fmt: skip
 
 
 @dataclasses.dataclass
@@ -197,8 +223,8 @@ class Verified:
         return said + ")"
 
 
-def _verify(baseline, changes, rules):
-    """Runs the script with changes. Returns Verified or raises NoFix. `rules`: those whose findings must become fewer."""
+def _verify(baseline, changes, lint=None):
+    """Runs the script with changes. Returns Verified or raises NoFix. `lint`: the finding that must be gone."""
     try:
         patches = _lint_edit.patched(changes)
     except SyntaxError:
@@ -208,7 +234,7 @@ def _verify(baseline, changes, rules):
     except _lint_script.ScriptError as error:
         raise NoFix(f"the patched script fails: {error}") from None
     if result["exit_code"] != baseline.result["exit_code"]:
-        raise NoFix("the patched script fails: " + (result["stderr"].strip().splitlines() or ["no message"])[-1][:200])
+        raise NoFix("the patched script fails: " + _last_error(result["stderr"]))
     tolerance = max(c.tolerance for c in changes)
     temporaries = frozenset().union(*(c.temporaries for c in changes))
     agree, what, worst = _lint_values.compared(baseline.values, values, temporaries, tolerance, any(c.may_narrow for c in changes))
@@ -219,19 +245,18 @@ def _verify(baseline, changes, rules):
     _check_printed(baseline, printed, tolerance)
     if what == "0 arrays" and not printed:
         raise NoFix("the run prints nothing and leaves no values that could be compared")
-    return _check_costs(baseline, result, changes, rules, what, worst)
+    return _check_costs(baseline, result, changes, lint, what, worst)
 
 
-def _check_costs(baseline, result, changes, rules, what, worst):
+def _check_costs(baseline, result, changes, lint, what, worst):
     lints, before = _lint_script.lints_of(result), baseline.lints
-    for rule, path in rules:
-        if _count(lints, rule, path) >= _count(before, rule, path):
-            raise NoFix("the finding is still there after the change")
+    if lint is not None and _is_there(lint, lints, _lint_edit.lines_after(changes)):
+        raise NoFix("the finding is still there after the change")
     old, new = before.more.get("predicted_us", before.call_us), lints.more.get("predicted_us", lints.call_us)
     # Tracing and compiling an unrolled loop is a cost, too: here, that of this run.
     saved = 1e6 * (baseline.result["compile_seconds"] - result["compile_seconds"])
-    is_smaller = any(is_same_rule(rule, "unrolled-loop") for rule, _ in rules) and saved > _COMPILE_RATIO * (new - old)
-    if new > old * _COST_MARGIN and not is_smaller and rules:
+    is_smaller = lint is not None and is_same_rule(lint.rule, "unrolled-loop") and saved > _COMPILE_RATIO * (new - old)
+    if new > old * _COST_MARGIN and not is_smaller and lint is not None:
         raise NoFix(f"the changed program is predicted to take longer: {number(new)} us per run, not {number(old)}")
     return Verified(changes, old, new, what, worst, baseline.result["compile_seconds"], result["compile_seconds"])
 
@@ -307,10 +332,10 @@ class _Fixer:
         self.leave(lint, why)
 
     def verified(self, change, lint):
-        key = (change.key(), lint.rule)
+        key = (change.key(), lint.rule, tuple(lint.lines))
         if key not in self.tried:
             try:
-                self.tried[key] = _verify(self.baseline, [change], [(lint.rule, change.path)])
+                self.tried[key] = _verify(self.baseline, [change], lint)
             except NoFix as reason:
                 self.tried[key] = reason
         if isinstance(self.tried[key], NoFix):
@@ -334,7 +359,7 @@ class _Fixer:
         verified = None
         while len(self.chosen) > 1:
             try:
-                verified = _verify(self.baseline, self.chosen, [])
+                verified = _verify(self.baseline, self.chosen)
                 break
             except NoFix as reason:
                 dropped = self.chosen.pop()

@@ -7,7 +7,6 @@ from tokamak._lint_edit import Change, NoFix, qualified_name
 
 # Relative tolerance of results that are computed in the narrower type: some hundred of its rounding errors (chosen).
 _TOLERANCE = {"float32": 2e-5, "bfloat16": 5e-2, "float16": 5e-3}
-_SCALARS = {"float64", "float32", "float16", "sqrt", "log", "exp", "pi", "prod", "power", "square", "float_"}
 
 
 def _source(path):
@@ -35,28 +34,69 @@ def _reads_traced(source, operand):
     return any(isinstance(p, ast.Call) and _lint_source.full_name(source, p.func).startswith("jax.") for p in ast.walk(operand))
 
 
+_UNTYPED = ("array", "asarray", "zeros", "ones", "full", "linspace", "eye", "identity", "logspace")
+
+
+def _made_untyped(source, node):
+    """The call that makes an array without a type: an expression, or the definition of a name; or None."""
+    if isinstance(node, ast.Name):
+        made = _lint_promotion.definition(source, node.id)
+        node = made.value if made is not None else node
+    if not isinstance(node, ast.Call) or any(k.arg == "dtype" for k in node.keywords):
+        return None
+    module, _, name = _lint_source.full_name(source, node.func).rpartition(".")
+    return node if module in ("jax.numpy", "numpy") and name in _UNTYPED else None
+
+
+def _untyped_arrays(source, line):
+    """Arrays that are operands at a line and are made without a type: with jax_enable_x64 they are float64."""
+    found = []
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.expr) and node.lineno <= line <= node.end_lineno:
+            for operand in _lint_promotion._operands(source, node) or ():
+                call = _made_untyped(source, operand)
+                if call is not None and call not in found:
+                    found.append(call)
+    return found
+
+
+def _typed(source, call, to):
+    """A call that makes an array, with the type: np.zeros(3, dtype=np.float32)."""
+    prefix, extra = _lint_source.dotted(call.func).rpartition(".")[0], ""
+    if not prefix or (to == "bfloat16" and _lint_source.full_name(source, call.func).startswith("numpy.")):
+        prefix, extra = _lint_source.name_of(source, "jax.numpy")
+    at = source.span(call)[1] - 1
+    comma = ", " if call.args or call.keywords else ""
+    return Change(f"`{source.segment(call)}` has the type {to}", source, [(at, at, f"{comma}dtype={prefix}.{to}")], [extra] if extra else [],
+                  tolerance=_TOLERANCE.get(to, 1e-2), may_narrow=True, function=qualified_name(call))  # fmt: skip
+
+
 def narrow(path, line, to, operand_text=""):
     """[Change]: the NumPy operand at a line as a Python number, or as an array of the narrower type."""
     source = _source(path)
     operands = _wide_operands(source, line)
     operands = [o for o in operands if source.segment(o) == operand_text] or operands
-    if len(operands) != 1:
+    arrays = _untyped_arrays(source, line)
+    if len(operands) != 1 and not arrays:
         raise NoFix(f"{len(operands)} operands of the line may be the wide one")
-    operand = operands[0]
+    found = [_typed(source, call, to) for call in arrays]
+    return found + (_narrowed(source, operands[0], to) if len(operands) == 1 else [])
+
+
+def _narrowed(source, operand, to):
+    """A NumPy number as a Python number, or as an array of the type."""
     if isinstance(operand, ast.Name):
         made = _lint_promotion.definition(source, operand.id)
         if made is None:
             raise NoFix(f"`{operand.id}` is not defined in one place")
         operand = made.value
-    text, found = source.segment(operand), []
+    text = source.segment(operand)
     title = f"`{text}` no longer widens {to} arrays"
     where = {"tolerance": _TOLERANCE.get(to, 1e-2), "may_narrow": True, "function": qualified_name(operand)}
-    found.append(Change(title, source, [(*source.span(operand), f"float({text})")], **where))
-    if isinstance(operand, ast.Call) and not any(k.arg == "dtype" for k in operand.keywords):
-        numpy, extra = _lint_source.name_of(source, "jax.numpy")
-        array = f"{numpy}.asarray({text}, {numpy}.{to})"
-        found.append(Change(title, source, [(*source.span(operand), array)], [extra] if extra else [], **where))
-    return found
+    numpy, extra = _lint_source.name_of(source, "jax.numpy")
+    array = f"{numpy}.asarray({text}, {numpy}.{to})"
+    return [Change(title, source, [(*source.span(operand), f"float({text})")], **where),
+            Change(title, source, [(*source.span(operand), array)], [extra] if extra else [], **where)]  # fmt: skip
 
 
 def _call_of(source, node, *names):

@@ -128,5 +128,7 @@ def _names_wide_number(source, node):
     """Whether an operand is a NumPy number or array, by its spelling or by that of its definition."""
     if _is_numpy(source, node):
         return True
+    if isinstance(node, ast.Subscript):  # an element of a NumPy array
+        node = node.value
     made = definition(source, node.id) if isinstance(node, ast.Name) else None
     return made is not None and _is_numpy(source, made.value)

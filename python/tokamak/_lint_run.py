@@ -208,6 +208,23 @@ class _Run:
             text = f"`{function}` is compiled {len(programs)} times, for {changing(programs)}: {advice(programs)}"
             self.lints.append(Lint("lint.retrace", "warning", [f"{file}:{line} ({function})"], us, text, calls=calls, program=function))
 
+    def of_growing_arrays(self):
+        """Operations outside of jit that a loop runs with ever other types: each is a compilation."""
+        by_line = {}
+        for key, site in self.recorder.sites.items():
+            loop = self.loops[key]
+            if site.is_eager and loop and loop.at[0] == site.stack[0][0]:
+                by_line.setdefault((loop.at, site.function, loop.line), set()).update(site.programs)
+        for (at, function, line), numbers in by_line.items():
+            programs = [self.recorder.programs[number] for number in sorted(numbers)]
+            if len(programs) < RETRACES or len({tuple(p.types) for p in programs}) < RETRACES:
+                continue
+            us = 1e6 * (sum(p.compile_seconds for p in programs) - max(p.compile_seconds for p in programs))
+            text = (f"`{function}` is compiled {len(programs)} times in the loop at line {line}, for {changing(programs)}: collect the"
+                    " parts in a list and join them after the loop, or write into an array of the full size")  # fmt: skip
+            self.lints.append(Lint("lint.retrace", "warning", [_text(at)], us, text, calls=sum(p.calls for p in programs), program=function,
+                                   more={"loop": f"{at[0]}:{line}"}))  # fmt: skip
+
     def add_jit_in_loop(self, programs, us, calls):
         numbers = {program.number for program in programs}
         loops = [self.loops[key] for key, site in self.recorder.sites.items() if site.programs & numbers and self.loops[key]]
@@ -291,6 +308,7 @@ def findings(recorder, target="host", options=None, **more):
     run.of_donation()
     run.of_loops()
     run.of_compilations()
+    run.of_growing_arrays()
     run.of_reads()
     run.of_keys()
     users = [lint for lint in run.lints if not lint.lines or any(at and _lint_jax.is_users(at[0]) for at in map(place, lint.lines))]
