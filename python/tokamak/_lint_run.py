@@ -210,15 +210,16 @@ class _Run:
 
     def of_growing_arrays(self):
         """Operations outside of jit that a loop runs with ever other types: each is a compilation."""
-        by_line = {}
+        seen = set()
         for key, site in self.recorder.sites.items():
             loop = self.loops[key]
-            if site.is_eager and loop and loop.at[0] == site.stack[0][0]:
-                by_line.setdefault((loop.at, site.function, loop.line), set()).update(site.programs)
-        for (at, function, line), numbers in by_line.items():
-            programs = [self.recorder.programs[number] for number in sorted(numbers)]
-            if len(programs) < RETRACES or len({tuple(p.types) for p in programs}) < RETRACES:
+            programs = [self.recorder.programs[number] for number in sorted(site.programs)]
+            if not site.is_eager or loop is None or len({tuple(p.types) for p in programs}) < RETRACES:
                 continue
+            at, function, line = loop.at, site.function, loop.line
+            if (at, function) in seen:
+                continue
+            seen.add((at, function))
             us = 1e6 * (sum(p.compile_seconds for p in programs) - max(p.compile_seconds for p in programs))
             text = (f"`{function}` is compiled {len(programs)} times in the loop at line {line}, for {changing(programs)}: collect the"
                     " parts in a list and join them after the loop, or write into an array of the full size")  # fmt: skip
