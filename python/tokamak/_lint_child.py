@@ -26,13 +26,13 @@ def _use_patches(patches):
 
 def _run(script, args, patches):
     """Runs the script as python does. Returns its globals and exit code."""
-    path = os.path.realpath(script)
-    text = patches.get(path)
+    path = os.path.abspath(script)
+    text = patches.get(os.path.realpath(script))
     if text is None:
         with open(path, encoding="utf-8") as file:
             text = file.read()
     sys.argv[:] = [script, *args]
-    sys.path[0] = os.path.dirname(path)
+    sys.path[0] = os.path.dirname(os.path.realpath(script))
     main = types.ModuleType("__main__")
     main.__file__, main.__builtins__ = path, __builtins__
     sys.modules["__main__"] = main

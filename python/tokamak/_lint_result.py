@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import os
 import pathlib
 import re
 
@@ -106,7 +107,8 @@ class Lint:
         return self.more | out | {name: value for name, value in optional.items() if value}
 
     def __str__(self):
-        where = ", ".join(self.lines[:_SHOWN_LINES]) or "the program"
+        here = os.getcwd() + os.sep
+        where = ", ".join(line.removeprefix(here) for line in self.lines[:_SHOWN_LINES]) or "the program"
         if len(self.lines) > _SHOWN_LINES:
             where += f" and {len(self.lines) - _SHOWN_LINES} more"
         cost = f"{number(self.us)} us"

@@ -3,6 +3,7 @@ place where a function is jitted."""
 
 import ast
 import functools
+import os
 import pathlib
 
 LOOPS = (ast.For, ast.While)
@@ -66,7 +67,7 @@ def _parsed(path, text):
 
 def source_of(path):
     """The Source of a Python file, or None."""
-    text = overlay.get(str(path))
+    text = overlay.get(os.path.realpath(path)) if overlay else None
     if text is None:
         try:
             text = pathlib.Path(path).read_text(encoding="utf-8")

@@ -148,8 +148,13 @@ without brackets, those of all rules.
 
 Exit code 1: the warnings reach --fail-on, or there is one with --strict.
 
+`tokamak lint [options] script.py [arguments]` runs a Python script and lints each program that it
+compiles, times its calls. Then --fix (or --fix=FILE) also writes a patch, whose changes were
+verified by running it, --apply changes the files, and --timeout ends the script.
+
 Examples:
   tokamak lint model.mlir
+  tokamak lint --fix train.py --steps 100
   tokamak lint model.mlir --target h200 --fail-on 10%
   tokamak lint model.mlir --ignore dispatch-bound,tf32 --strict
   tokamak lint model.mlir --sarif > lint.sarif

@@ -30,7 +30,7 @@ RUN_AS = (
 # Files of the reader that commands name, and what stands for them.
 READERS_FILES = {"train.py": "tests/docs/train.py"}
 # Options of other programs that pages mention without them.
-OTHERS_OPTIONS = {"--xla_dump_to", "--x64"}
+OTHERS_OPTIONS = {"--xla_dump_to", "--x64", "--tokamak-lint", "--tokamak-lint-cost", "--tokamak-lint-ignore", "--tokamak-lint-target"}
 PLACEHOLDER = re.compile(r"\b[A-Z][A-Z_]+\b|\bA\.\.B\b|[\[\]{}<>…]|\.\.\.")
 # Programs whose options pages mention by themselves.
 TOKAMAK_COMMANDS = [("tokamak", name) for name in "run check convert ops reduce opt bisect kernels explain lint calibrate bench".split()]
