@@ -47,7 +47,8 @@ def test_the_finding_is_there_and_gone_when_fixed(path):
     text = path.read_text()
     (mark,) = _MARK.finditer(text)  # an example has one marked line
     rule, line, target = mark[1], text[: mark.start()].count("\n") + 1, "h200" if mark[2] else "host"
-    if _lint_cli._unknown_rule([rule]):
+    # Steps that are interpreted are found since the library has the rules about loops.
+    if _lint_cli._unknown_rule([rule, "host-in-loop"] if rule == "lint.interpreted" else [rule]):
         pytest.skip(f"this library has no rule {rule}")
     found, printed = findings(path, target)
     here = found.rule(rule)  # a note where the compiler removes the cost
