@@ -25,8 +25,11 @@ constexpr int64_t kMinDonation = int64_t{1} << 20;
 // Instructions followed from a result back to its argument (chosen: bounds the time; Adam's update
 // has about 20).
 constexpr size_t kMostFollowed = 256;
+// Pairs of arguments and results of equal type that are compared (chosen: bounds the time).
+constexpr int64_t kMostPairs = 8192;
 constexpr size_t kShownArguments = 4;  // named in the text (chosen)
 
+// kSum: plus or minus something, or carried by a loop. kInPlace: with elements replaced.
 enum class Update { kNone, kSum, kInPlace };
 
 // How a value comes from an argument of the same shape.
@@ -64,6 +67,9 @@ class UpdateFinder {
         return FollowInPlace(*value.operand(0));
       case Op::kGetTupleElement:
         return FollowElement(value);
+      case Op::kWhile:
+        if (value.operand_count() == 1) Follow(*value.operand(0), true);
+        return;
       default:
         break;
     }
@@ -75,7 +81,7 @@ class UpdateFinder {
   void FollowElement(const Instr& element) {
     const Instr& of = *element.operand(0);
     auto index = static_cast<size_t>(element.attrs<TupleIndexAttrs>().index);
-    if (of.op() == Op::kWhile && of.operand_count() > 1) FollowInPlace(*of.operand(index));
+    if (of.op() == Op::kWhile && of.operand_count() > 1) Follow(*of.operand(index), true);
     if (of.op() == Op::kScatter) FollowInPlace(*of.operand(index));
   }
 
@@ -153,6 +159,7 @@ class Donations {
     for (size_t r = 0; r < results.size(); ++r) {
       if (taken[r] || results[r]->shape().WithoutLayout() != parameter.shape().WithoutLayout())
         continue;
+      if (++pairs_ > kMostPairs) return std::nullopt;
       Update update = UpdateFinder(parameter).Of(*results[r]);
       if (update == Update::kNone) continue;
       std::string_view place = PlaceOf(name);
@@ -201,6 +208,7 @@ class Donations {
   LintSubject& subject_;
   const Computation& entry_;
   Donated sure_, possible_;
+  int64_t pairs_ = 0;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/loops.h"
 #include "cost/rates.h"
 #include "driver/report/xla_dump.h"
 #include "support/hash.h"
@@ -9,15 +10,22 @@
 namespace tokamak {
 namespace {
 
-// Origins, or the position in the text of an instruction that has none. Clones of a module have
-// equal frame ids.
+// Origins, or the position in the text of an instruction that has none.
 std::vector<uint64_t> LintKeys(const Instr& instr) {
+  // Of one instruction (chosen: bounds the time; rewrites merge hundreds into few).
+  constexpr size_t kMostOrigins = 64;
   std::vector<uint64_t> keys;
   const Module& module = *instr.parent()->module();
   for (const Origin* origin : module.origins().Of(instr.origins())) {
+    if (keys.size() == kMostOrigins) break;
     Hasher hasher;
     hasher.Add(std::string_view(origin->op_name));
-    hasher.Add(static_cast<uint64_t>(origin->frame));
+    if (origin->frame != FrameId::kNone) {
+      const Frame& frame = module.origins().frame(origin->frame);
+      hasher.Add(std::string_view(frame.file));
+      hasher.Add(static_cast<uint64_t>(frame.line));
+      hasher.Add(static_cast<uint64_t>(frame.column));
+    }
     keys.push_back(hasher.digest());
   }
   if (keys.empty() && instr.pos().line > 0) {
@@ -42,6 +50,12 @@ std::vector<const Instr*> InstrsOf(const StepReport& step, const LoweredProgram&
 template <typename T>
 void AddNew(std::vector<T>& to, const T& one) {
   if (std::find(to.begin(), to.end(), one) == to.end()) to.push_back(one);
+}
+
+bool HasSourceLine(const Instr& instr) {
+  for (const Origin* origin : instr.parent()->module()->origins().Of(instr.origins()))
+    if (origin->frame != FrameId::kNone) return true;
+  return false;
 }
 
 bool IsLintRename(Op op) {
@@ -83,9 +97,27 @@ LintSubject::LintSubject(const CompileReport& report, const Module* written, con
       ++traffic.readers;
     }
   }
+  AddLoopReaders();
   for (const auto& computation : compiled().computations())
     for (const Instr* instr : computation->Instrs())
       for (uint64_t key : LintKeys(*instr)) compiled_of_[key].push_back(instr);
+}
+
+// Steps of a loop's body read what is carried unchanged under the name of the body's parameter.
+void LintSubject::AddLoopReaders() {
+  for (const Instr* instr : report_.program().loops) {
+    std::optional<WhileLoop> loop = LoopOf(const_cast<Instr*>(instr));
+    if (!loop) continue;
+    for (size_t i = 0; i < loop->size(); ++i) {
+      if (!loop->IsInvariant(i)) continue;
+      auto stored = traffic_.find(loop->init(i));
+      if (stored == traffic_.end() || !stored->second.is_stored) continue;
+      Traffic inside = TrafficOf(*loop->in_body(i));
+      stored->second.steps.insert(stored->second.steps.end(), inside.steps.begin(),
+                                  inside.steps.end());
+      stored->second.readers += inside.readers;
+    }
+  }
 }
 
 std::vector<size_t> LintSubject::StepsOf(const Instr& instr) const {
@@ -103,6 +135,19 @@ std::vector<const Instr*> LintSubject::CompiledAs(const Instr& written) const {
       for (const Instr* instr : at->second)
         if (instr->op() == written.op()) AddNew(instrs, instr);
   return instrs;
+}
+
+bool LintSubject::StoresLike(const Instr& written) const {
+  int64_t elements = written.shape().ElementCount();
+  for (uint64_t key : LintKeys(written)) {
+    auto at = compiled_of_.find(key);
+    if (at == compiled_of_.end()) continue;
+    for (const Instr* instr : at->second)
+      if (LintBytes(*instr) > 0 && instr->shape().ElementCount() == elements &&
+          TrafficOf(*instr).is_stored)
+        return true;
+  }
+  return false;
 }
 
 LintSubject::Traffic LintSubject::TrafficOf(const Instr& compiled) const {
@@ -150,6 +195,12 @@ void LintSubject::Add(Lint lint) {
 }
 
 Lints LintSubject::Take() {
+  // Costs below this part of a call are not worth a change (chosen).
+  constexpr double kMinShare = 0.005;
+  std::erase_if(lints_.all, [&](const Lint& lint) {
+    return lint.severity == LintSeverity::kWarning && lint.us > 0 &&
+           lint.us < kMinShare * lints_.call_us;
+  });
   for (Lint& lint : lints_.all)
     if (lint.count > 1) lint.text += " (" + std::to_string(lint.count) + " times)";
   std::stable_sort(lints_.all.begin(), lints_.all.end(), [](const Lint& x, const Lint& y) {
@@ -169,10 +220,12 @@ std::string LintLineOf(const Instr& instr) {
 }
 
 std::vector<std::string> LintLinesOf(const std::vector<const Instr*>& instrs) {
-  std::vector<std::string> lines;
+  // Lines of the text are for programs without lines of a source.
+  std::vector<std::string> lines, of_text;
   for (const Instr* instr : instrs)
-    if (std::string line = LintLineOf(*instr); !line.empty()) AddNew(lines, line);
-  return lines;
+    if (std::string line = LintLineOf(*instr); !line.empty())
+      AddNew(HasSourceLine(*instr) ? lines : of_text, line);
+  return lines.empty() ? of_text : lines;
 }
 
 const Instr* LintSource(const Instr* value) {

@@ -33,6 +33,8 @@ class LintSubject {
   std::vector<size_t> StepsOf(const Instr& instr) const;
   // The instructions of the program that runs with an origin of this one and with its op.
   std::vector<const Instr*> CompiledAs(const Instr& written) const;
+  // Whether a step stores a value with an origin of this one and as many elements.
+  bool StoresLike(const Instr& written) const;
   // The step that stores a value of the program that runs, if one does, and those that read it.
   struct Traffic {
     bool is_stored = false;
@@ -57,6 +59,8 @@ class LintSubject {
   Lints Take();
 
  private:
+  void AddLoopReaders();
+
   const CompileReport& report_;
   const Module* written_;
   const Module* folded_;
@@ -84,5 +88,14 @@ void LintUnrolledLoops(LintSubject& subject);
 void LintDispatch(LintSubject& subject);
 void LintDonation(LintSubject& subject);
 void LintFloat64(LintSubject& subject);
+void LintLoops(LintSubject& subject);
+void LintIndexing(LintSubject& subject);
+void LintStoredValues(LintSubject& subject);
+void LintConstants(LintSubject& subject);
+void LintProducts(LintSubject& subject);
+void LintPrecision(LintSubject& subject);
+void LintRandomKeys(LintSubject& subject);
+void LintWhereGradients(LintSubject& subject);
+void LintSmallBatches(LintSubject& subject);
 
 }  // namespace tokamak

@@ -13,7 +13,9 @@ namespace {
 using LintFamily = void (*)(LintSubject&);
 // In the order of precedence: a microsecond is claimed by the first rule that explains it.
 constexpr LintFamily kLintFamilies[] = {
-    LintConcatenations, LintDonation, LintFloat64, LintUnrolledLoops, LintDispatch,
+    LintConcatenations, LintDonation,  LintLoops,         LintIndexing,       LintStoredValues,
+    LintProducts,       LintFloat64,   LintUnrolledLoops, LintSmallBatches,   LintDispatch,
+    LintConstants,      LintPrecision, LintRandomKeys,    LintWhereGradients,
 };
 
 bool IsWanted(const Lint& lint, const LintSelection& wanted) {

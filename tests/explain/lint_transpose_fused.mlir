@@ -1,0 +1,66 @@
+// A transpose that the product reads through is only noted.
+// RUN: lint --target h200 --rules stored-transpose
+// OUT: lint.stored-transpose  note: saves
+// OUT: model.py:2
+// OUT: Tokamak already does this for you: the transposed array of 33.6 MB is never stored
+//     def f(x, w):
+//         y = jnp.swapaxes(x, 0, 1)
+//         z = jnp.sort(y, axis=2)
+//         return jnp.tanh(y @ w), z
+#loc = loc(unknown)
+#loc1 = loc("x")
+#loc2 = loc("w")
+#loc8 = loc("sort")
+#loc18 = loc("sort:"(#loc8))
+module @jit_f attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<64x512x256xf32> loc("x"), %arg1: tensor<256x256xf32> loc("w")) -> (tensor<512x64x256xf32> {jax.result_info = "result[0]"}, tensor<512x64x256xf32> {jax.result_info = "result[1]"}) {
+    %0 = stablehlo.transpose %arg0, dims = [1, 0, 2] : (tensor<64x512x256xf32>) -> tensor<512x64x256xf32> loc(#loc19)
+    %1 = call @sort(%0) : (tensor<512x64x256xf32>) -> tensor<512x64x256xf32> loc(#loc20)
+    %2 = stablehlo.dot_general %0, %arg1, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<512x64x256xf32>, tensor<256x256xf32>) -> tensor<512x64x256xf32> loc(#loc21)
+    %3 = stablehlo.tanh %2 : tensor<512x64x256xf32> loc(#loc22)
+    return %3, %1 : tensor<512x64x256xf32>, tensor<512x64x256xf32> loc(#loc23)
+  } loc(#loc)
+  func.func private @sort(%arg0: tensor<512x64x256xf32> loc(unknown)) -> tensor<512x64x256xf32> {
+    %0 = "stablehlo.sort"(%arg0) <{dimension = 2 : i64, is_stable = true}> ({
+    ^bb0(%arg1: tensor<f32> loc("sort:"(#loc8)), %arg2: tensor<f32> loc("sort:"(#loc8))):
+      %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc8)
+      %1 = stablehlo.compare EQ, %arg1, %cst, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1> loc(#loc9)
+      %cst_0 = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc8)
+      %2 = stablehlo.select %1, %cst_0, %arg1 : tensor<i1>, tensor<f32> loc(#loc10)
+      %3 = stablehlo.compare NE, %arg1, %arg1, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1> loc(#loc11)
+      %cst_1 = stablehlo.constant dense<0x7FC00000> : tensor<f32> loc(#loc8)
+      %4 = stablehlo.select %3, %cst_1, %2 : tensor<i1>, tensor<f32> loc(#loc10)
+      %cst_2 = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc8)
+      %5 = stablehlo.compare EQ, %arg2, %cst_2, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1> loc(#loc9)
+      %cst_3 = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc8)
+      %6 = stablehlo.select %5, %cst_3, %arg2 : tensor<i1>, tensor<f32> loc(#loc10)
+      %7 = stablehlo.compare NE, %arg2, %arg2, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1> loc(#loc11)
+      %cst_4 = stablehlo.constant dense<0x7FC00000> : tensor<f32> loc(#loc8)
+      %8 = stablehlo.select %7, %cst_4, %6 : tensor<i1>, tensor<f32> loc(#loc10)
+      %9 = stablehlo.compare LT, %4, %8, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1> loc(#loc12)
+      stablehlo.return %9 : tensor<i1> loc(#loc8)
+    }) : (tensor<512x64x256xf32>) -> tensor<512x64x256xf32> loc(#loc8)
+    return %0 : tensor<512x64x256xf32> loc(#loc)
+  } loc(#loc25)
+} loc(#loc)
+#loc3 = loc("model.py":2:8 to :29)
+#loc4 = loc("model.py":3:8 to :27)
+#loc5 = loc("model.py":4:20 to :25)
+#loc6 = loc("model.py":4:11 to :26)
+#loc7 = loc("main.py":297:17 to :52)
+#loc9 = loc("eq")
+#loc10 = loc("select_n")
+#loc11 = loc("ne")
+#loc12 = loc("lt_to")
+#loc13 = loc("f"(#loc3))
+#loc14 = loc("f"(#loc4))
+#loc15 = loc("f"(#loc5))
+#loc16 = loc("f"(#loc6))
+#loc17 = loc("lower"(#loc7))
+#loc19 = loc("jit(f)/transpose"(#loc13))
+#loc20 = loc("jit(f)/jit(sort)"(#loc14))
+#loc21 = loc("jit(f)/dot_general"(#loc15))
+#loc22 = loc("jit(f)/tanh"(#loc16))
+#loc23 = loc("jit(f)"(#loc17))
+#loc24 = loc("jit(f)/jit"(#loc14))
+#loc25 = loc("jit:"(#loc24))
