@@ -255,6 +255,21 @@ TOK_API int64_t tok_graph_find(const tok_graph* graph, const char* name);
 TOK_API tok_error* tok_graph_path(tok_graph* graph, int64_t from, int64_t to,
                                   const int64_t** numbers, size_t* count);
 
+/* An instance of a pattern, by numbers. */
+typedef struct tok_match {
+  size_t struct_size;
+  const int64_t* results; /* one per result of the pattern */
+  size_t num_results;
+  const int64_t* variables; /* what stands for the parameters of the pattern */
+  size_t num_variables;
+  const int64_t* inner; /* the other instructions of the instance; others may use them, too */
+  size_t num_inner;
+} tok_match;
+/* Finds what computes the same as the entry of another program, by the same ops, up to the order of
+ * operands of commutative ops and broadcasts of numbers. With any_shape, dimensions may differ. */
+TOK_API tok_error* tok_graph_match(tok_graph* graph, const tok_module* pattern, int any_shape,
+                                   const tok_match** matches, size_t* count);
+
 /* A program to be inserted: its entry computation, applied to instructions. */
 typedef struct tok_fragment {
   size_t struct_size;

@@ -48,6 +48,12 @@ struct Step {
   std::vector<int64_t> instructions;         // numbers
 };
 
+// An instance of a pattern, by numbers.
+struct Match {
+  std::vector<int64_t> results, variables;  // one per result and parameter of the pattern
+  std::vector<int64_t> inner;               // other instructions; others may use them, too
+};
+
 // How a graph was compiled. It does not change with the graph.
 class Plan {
  public:
@@ -213,6 +219,20 @@ class Graph {
     if (tok_error* error = tok_graph_path(graph_.get(), from, to, &numbers, &count))
       return Error(error);
     return std::vector<int64_t>(numbers, numbers + count);
+  }
+  // What computes the same as another program, by the same ops; see tok_graph_match.
+  Result<std::vector<Match>> FindPattern(const Module& pattern, bool any_shape = true) const {
+    const tok_match* found = nullptr;
+    size_t count = 0;
+    tok_error* error =
+        tok_graph_match(graph_.get(), pattern.InC(), any_shape ? 1 : 0, &found, &count);
+    if (error != nullptr) return Error(error);
+    std::vector<Match> matches;
+    for (const tok_match& match : std::span(found, count))
+      matches.push_back({{match.results, match.results + match.num_results},
+                         {match.variables, match.variables + match.num_variables},
+                         {match.inner, match.inner + match.num_inner}});
+    return matches;
   }
   // StableHLO ("mlir") or HLO ("hlo") text.
   Result<std::string> Text(const std::string& format = "mlir") const {

@@ -139,6 +139,26 @@ def test_loops_and_calls():
     close(g(X), expected(lambda x: jax.lax.scan(lambda c, r: (jnp.cos(c) + r, c.sum()), x[0], x), X))
 
 
+def test_patterns_are_found():
+    def f(x, y):
+        a = 3.0 + jnp.tanh(x) * y
+        return y * jnp.tanh(a) - jnp.tanh(x)
+
+    g = tokamak.graph(f, X, X)
+    matches = g.match(lambda u, v: jnp.tanh(u) * v)
+    assert [[v.name for v in match.variables] for match in matches] == [["arg0", "arg1"], ["add.1", "arg1"]]
+    assert [i.op for i in matches[0].instructions] == ["tanh", "multiply"] and "multiply.1 of arg0, arg1" in repr(matches[0])
+    assert len(g.match(lambda u: u + 3.0)) == 1 and not g.match(lambda u: u + 4.0) and not g.match(jnp.cos)
+    exact = jax.ShapeDtypeStruct((4, 16), "float32")
+    assert len(g.match(jnp.tanh, exact, any_shape=False)) == len(g.find(op="tanh"))
+    assert not g.match(jnp.tanh, jax.ShapeDtypeStruct((4,), "float32"), any_shape=False)
+    for match in matches:
+        g.replace(match.results[0], lambda u, v: jnp.sin(u) * v, operands=match.variables)
+    close(g(X, X), expected(lambda x, y: y * jnp.sin(3.0 + jnp.sin(x) * y) - jnp.tanh(x), X, X))
+    with pytest.raises(tokamak.GraphError, match="is a parameter"):
+        g.match(lambda u: u)
+
+
 # ---- edits
 
 
@@ -149,8 +169,9 @@ def test_replace(g):
     close(g(PARAMS, X), edited := expected(lambda p, x: relu_layer(p, x), PARAMS, X))
     g.replace(dot, lambda a, b: jnp.einsum("ij,jk->ik", a, b))
     close(g(PARAMS, X), edited)
+    assert any("relu" in computation.name for computation in g.computations)
     g.replace(new, g.find(op="add", computation="main")[0])
-    assert not g.find(op="multiply", scope="*relu*")
+    assert not g.find(op="call") and not any("relu" in computation.name for computation in g.computations)
     with pytest.raises(tokamak.GraphError, match="was removed"):
         g.replace(tanh, new)
     assert "removed" in repr(tanh)

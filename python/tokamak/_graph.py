@@ -9,7 +9,7 @@ import pathlib
 from html import escape
 
 from tokamak import _library
-from tokamak._graph_objects import (Array, Computation, Decision, Diff, GraphError, Instruction, Kernel, OptimizedInstruction, Path,
+from tokamak._graph_objects import (Array, Computation, Decision, Diff, GraphError, Instruction, Kernel, Match, OptimizedInstruction, Path,
                                     Program, bytes_of, check, matches, on_line)  # fmt: skip
 from tokamak._graph_run import Compiled, Signature, traced
 
@@ -249,6 +249,27 @@ class Graph:
 
     def _ipython_key_completions_(self):
         return list(self._program.names)
+
+    def match(self, pattern, *examples, any_shape=True):
+        """The instances of a pattern: what computes the same as a JAX function, by the same ops, up to the order of operands of
+        commutative ops and broadcasts of numbers. `examples` are arrays or jax.ShapeDtypeStructs for its parameters; without them
+        they are f32 scalars. `any_shape`: dimensions may differ. Instances may overlap."""
+        import inspect
+
+        import jax
+
+        if not examples:
+            count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in inspect.signature(pattern).parameters.values())
+            examples = [jax.ShapeDtypeStruct((), "float32")] * count
+        module = _read(traced(pattern, [(e.shape, e.dtype, "") for e in examples]), "<traced>")
+        matches, count = ctypes.POINTER(_library.TokMatch)(), ctypes.c_size_t()
+        self._call("tok_graph_match", self._handle, module.pointer, int(any_shape), ctypes.byref(matches), ctypes.byref(count))
+
+        def instrs(numbers, size):
+            return [self._instr(number) for number in numbers[:size]]
+
+        return [Match(instrs(m.results, m.num_results), instrs(m.variables, m.num_variables), instrs(m.inner, m.num_inner))
+                for m in matches[: count.value]]  # fmt: skip
 
     def path(self, a, b):
         """A shortest path of dependences from `a` to `b`, with the boundaries between kernels on it; None if there is none."""

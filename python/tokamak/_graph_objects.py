@@ -374,6 +374,24 @@ class Kernel:
         return f"<{self._data['generator']} kernel {self._data['name']}: {self._data['ops']} ops, {moved}{cost}>"
 
 
+class Match:
+    """An instance of a pattern: its `results`, the `variables` that stand for the parameters of the pattern, and the other
+    instructions (`inner`), which others may use, too."""
+
+    __slots__ = ("inner", "results", "variables")
+
+    def __init__(self, results, variables, inner):
+        self.results, self.variables, self.inner = results, variables, inner
+
+    @property
+    def instructions(self):
+        return self.inner + self.results
+
+    def __repr__(self):
+        names = (", ".join(instr.name for instr in instrs) for instrs in (self.results, self.variables))
+        return "<match {} of {}>".format(*names)
+
+
 class Path:
     """A path of dependences: its `instructions`, and the `boundaries` between kernels on it."""
 

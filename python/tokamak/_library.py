@@ -50,6 +50,20 @@ class TokFragment(ctypes.Structure):
     ]
 
 
+class TokMatch(ctypes.Structure):
+    """tok_match"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("results", ctypes.POINTER(ctypes.c_int64)),
+        ("num_results", ctypes.c_size_t),
+        ("variables", ctypes.POINTER(ctypes.c_int64)),
+        ("num_variables", ctypes.c_size_t),
+        ("inner", ctypes.POINTER(ctypes.c_int64)),
+        ("num_inner", ctypes.c_size_t),
+    ]
+
+
 class TokOption(ctypes.Structure):
     """tok_option"""
 
@@ -115,6 +129,7 @@ _FUNCTIONS = {
     "tok_graph_json": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)),
     "tok_graph_attributes": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)),
     "tok_graph_path": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
+    "tok_graph_match": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)),
     "tok_graph_add": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.POINTER(TokFragment), ctypes.c_void_p, ctypes.c_void_p)),
     "tok_graph_replace": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int64, _NUMBERS, ctypes.c_size_t)),
     "tok_graph_replace_uses": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, _NUMBERS, ctypes.c_size_t)),

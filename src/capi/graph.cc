@@ -7,7 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "capi/graph_edit.h"
 #include "capi/graph_handles.h"
 #include "capi/graph_json.h"
 #include "capi/handles.h"
@@ -217,6 +216,25 @@ tok_error* tok_graph_path(tok_graph* graph, int64_t from, int64_t to, const int6
     graph->path = tokamak::PathBetween(graph->program, from, to);
     *numbers = graph->path.data();
     *count = graph->path.size();
+    return nullptr;
+  });
+}
+
+tok_error* tok_graph_match(tok_graph* graph, const tok_module* pattern, int any_shape,
+                           const tok_match** matches, size_t* count) {
+  return Guarded([&]() -> tok_error* {
+    if (graph == nullptr || pattern == nullptr || matches == nullptr || count == nullptr)
+      return NullPointer("match");
+    auto found = tokamak::MatchesOf(graph->program, *pattern->module, any_shape != 0);
+    if (!found.ok()) return tokamak::InC(found.error());
+    graph->matches = std::move(found.value());
+    graph->matches_in_c.clear();
+    for (const tokamak::GraphMatch& match : graph->matches)
+      graph->matches_in_c.push_back({sizeof(tok_match), match.results.data(), match.results.size(),
+                                     match.variables.data(), match.variables.size(),
+                                     match.inner.data(), match.inner.size()});
+    *matches = graph->matches_in_c.data();
+    *count = graph->matches_in_c.size();
     return nullptr;
   });
 }

@@ -173,11 +173,23 @@ void TakeOver(Instr& from, Instr* to) {
   if (from.parent()->root() == &from) from.parent()->set_root(to);
 }
 
+// Removes the instruction, which the user replaced, and what only it used.
 void RemoveWithOperands(Instr& instr) {
   if (instr.op() == Op::kParameter || !instr.users().empty()) return;
-  std::vector<Instr*> operands(instr.operands().begin(), instr.operands().end());
+  Effects effects(*instr.parent()->module());
+  std::vector<Instr*> open(instr.operands().begin(), instr.operands().end());
   instr.parent()->Remove(&instr);
-  for (Instr* operand : operands) RemoveUnused(operand);
+  while (!open.empty()) {
+    Instr* next = open.back();
+    open.pop_back();
+    bool is_call =
+        next->op() == Op::kCall || next->op() == Op::kWhile || next->op() == Op::kConditional;
+    bool is_needed = next->is_removed() || !next->users().empty() ||
+                     next->is_control_predecessor() || next->parent()->root() == next;
+    if (is_needed || !(IsRemovable(*next) || (is_call && !effects.Of(*next)))) continue;
+    open.insert(open.end(), next->operands().begin(), next->operands().end());
+    next->parent()->Remove(next);
+  }
 }
 
 // Uses of the elements of a tuple become uses of values.

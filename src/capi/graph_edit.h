@@ -45,6 +45,13 @@ Result<int64_t> Outline(GraphProgram& program, std::span<const int64_t> ids, std
 // it.
 Status InlineCall(GraphProgram& program, int64_t call);
 
+// Instances of the entry of another module (rewrite/user_match.h), by numbers.
+struct GraphMatch {
+  std::vector<int64_t> results, variables, inner;
+};
+Result<std::vector<GraphMatch>> MatchesOf(const GraphProgram& program, const Module& pattern,
+                                          bool any_shape);
+
 // A shortest path of dependences between two instructions, ends included; empty if there is none.
 // It enters called computations at their parameters and leaves them at their root.
 std::vector<int64_t> PathBetween(const GraphProgram& program, int64_t from, int64_t to);

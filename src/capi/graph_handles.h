@@ -7,6 +7,7 @@
 
 #include <tokamak/c_api.h>
 
+#include "capi/graph_edit.h"
 #include "capi/graph_plan.h"
 #include "capi/graph_program.h"
 
@@ -35,6 +36,8 @@ struct tok_graph {
   // Caches of what the functions returned, cleared by edits.
   std::string text, json, attributes;
   std::vector<int64_t> path, results;
+  std::vector<tokamak::GraphMatch> matches;
+  std::vector<tok_match> matches_in_c;
   std::map<int64_t, std::unique_ptr<tokamak::DescribedInstr>> instrs;
   std::map<size_t, std::unique_ptr<tokamak::DescribedComputation>> computations;
 

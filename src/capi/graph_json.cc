@@ -19,7 +19,7 @@ using nlohmann::json;
 // Elements of the largest constant whose value is listed (chosen: a line of text).
 constexpr int64_t kShownElements = 64;
 
-json ShapeJson(const Shape& shape) {
+json GraphShapeJson(const Shape& shape) {
   json out = {{"text", ToString(shape)}};
   if (shape.IsArray()) {
     out["type"] = InfoOf(shape.type()).hlo;
@@ -28,7 +28,8 @@ json ShapeJson(const Shape& shape) {
       out["dims"].push_back(size == kDynamic ? json(nullptr) : json(size));
   } else {
     out["elements"] = json::array();
-    for (const Shape& element : shape.elements()) out["elements"].push_back(ShapeJson(element));
+    for (const Shape& element : shape.elements())
+      out["elements"].push_back(GraphShapeJson(element));
   }
   return out;
 }
@@ -131,7 +132,7 @@ json JsonOf(const GraphProgram& program) {
       for (const std::string& line : SourceLines(*instr)) at.push_back(lines.Index(line));
       std::string scope = ScopeOf(*instr), shape = ToString(instr->shape());
       instrs.push_back({program.IdOf(*instr), instr->name(), instr->info().name,
-                        shapes.Index(shape, [&] { return ShapeJson(instr->shape()); }),
+                        shapes.Index(shape, [&] { return GraphShapeJson(instr->shape()); }),
                         numbers.at(computation.get()), std::move(operands), std::move(called),
                         std::move(at), scope.empty() ? json(-1) : json(scopes.Index(scope))});
     }

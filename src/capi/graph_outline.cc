@@ -1,4 +1,4 @@
-// Moves instructions into called computations and back, and finds paths through calls.
+// Moves instructions into called computations and back; finds patterns, and paths through calls.
 
 #include <algorithm>
 #include <deque>
@@ -11,6 +11,7 @@
 #include "capi/graph_edit.h"
 #include "rewrite/bodies.h"
 #include "rewrite/replace.h"
+#include "rewrite/user_match.h"
 
 namespace tokamak {
 namespace {
@@ -102,14 +103,6 @@ Computation* MakeCallee(GraphProgram& program, const OutlinedPart& part, std::st
   return callee;
 }
 
-bool IsCalled(const Module& module, const Computation& callee) {
-  if (callee.is_public || module.entry() == &callee) return true;
-  for (const auto& computation : module.computations())
-    for (const Instr* caller : computation->Callers())
-      if (std::ranges::find(caller->called(), &callee) != caller->called().end()) return true;
-  return false;
-}
-
 // The instructions that depend directly on one, across calls.
 class Dependents {
  public:
@@ -199,9 +192,8 @@ Status InlineCall(GraphProgram& program, int64_t id) {
   if (IsPinned(*call) && !call->extras().control_predecessors.empty())
     return GraphEditError(fmt::format("inline: {} has control predecessors", call->name()), call);
   Computation& into = *call->parent();
-  Computation* callee = call->called(0);
   std::vector<Instr*> made;
-  Instr* root = PasteBody(*callee, call->operands(), into, made);
+  Instr* root = PasteBody(*call->called(0), call->operands(), into, made);
   std::vector<Instr*> users(call->users().begin(), call->users().end());
   if (root->op() == Op::kTuple)
     for (Instr* user : users) {
@@ -215,9 +207,36 @@ Status InlineCall(GraphProgram& program, int64_t id) {
   if (into.root() == call) into.set_root(root);
   into.Remove(call);
   RemoveUnused(root);
-  if (!IsCalled(program.module(), *callee)) program.RemoveComputation(*callee);
   Computation* edited = &into;
   return program.Finish("inline", {&edited, 1});
+}
+
+Result<std::vector<GraphMatch>> MatchesOf(const GraphProgram& program, const Module& pattern,
+                                          bool any_shape) {
+  if (pattern.entry() == nullptr) return GraphEditError("match: the pattern has no entry");
+  for (const Instr* result : ResultsOfPattern(*pattern.entry()))
+    if (result->op() == Op::kParameter)
+      return GraphEditError("match: a result of the pattern is a parameter");
+  UserMatcher matcher(*pattern.entry(), any_shape ? MatchMode::kAnyShape : MatchMode::kExact);
+  auto numbers = [&](const std::vector<Instr*>& instrs) {
+    std::vector<int64_t> all;
+    for (const Instr* instr : instrs) all.push_back(program.IdOf(*instr));
+    return all;
+  };
+  std::vector<GraphMatch> matches;
+  for (const auto& computation : program.module().computations()) {
+    if (computation->CountOf(matcher.root_op()) == 0) continue;
+    for (Instr* instr : computation->Instrs()) {
+      if (instr->op() != matcher.root_op()) continue;
+      std::optional<UserMatch> match = matcher.Find(instr);
+      bool is_bound =
+          match && std::ranges::find(match->variables, nullptr) == match->variables.end();
+      if (is_bound)
+        matches.push_back(
+            {numbers(match->roots), numbers(match->variables), numbers(match->inner)});
+    }
+  }
+  return matches;
 }
 
 std::vector<int64_t> PathBetween(const GraphProgram& program, int64_t from_id, int64_t to_id) {

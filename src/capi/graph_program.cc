@@ -39,6 +39,19 @@ const Instr* OnCycle(const Computation& computation) {
   return *std::ranges::find_if(instrs, [&](const Instr* i) { return open_operands[i] > 0; });
 }
 
+// Private computations that nothing calls.
+std::vector<Computation*> UncalledIn(const Module& module) {
+  std::unordered_set<const Computation*> called = {module.entry()};
+  for (const auto& computation : module.computations())
+    for (const Instr* caller : computation->Callers())
+      called.insert(caller->called().begin(), caller->called().end());
+  std::vector<Computation*> uncalled;
+  for (const auto& computation : module.computations())
+    if (!computation->is_public && !called.contains(computation.get()))
+      uncalled.push_back(computation.get());
+  return uncalled;
+}
+
 }  // namespace
 
 Error GraphEditError(std::string message, const Instr* at) {
@@ -53,6 +66,7 @@ GraphProgram::GraphProgram(std::unique_ptr<Module> module) : module_(std::move(m
   if (module_->entry() != nullptr) add_all(*module_->entry());
   for (const auto& computation : module_->computations())
     if (computation.get() != module_->entry()) add_all(*computation);
+  for (const Computation* computation : UncalledIn(*module_)) uncalled_.insert(computation->name());
 }
 
 void GraphProgram::Add(Instr& instr) {
@@ -79,6 +93,7 @@ GraphProgram GraphProgram::Copy() const {
   copy.instrs_.resize(instrs_.size());
   copy.names_ = names_;
   copy.next_ = next_;
+  copy.uncalled_ = uncalled_;
   for (size_t c = 0; c < module_->computations().size(); ++c) {
     // The clone has the same instructions in the same order.
     std::vector<Instr*> from = module_->computations()[c]->Instrs();
@@ -126,9 +141,16 @@ void GraphProgram::Forget(const Instr& instr) {
   ids_.erase(known);
 }
 
-void GraphProgram::RemoveComputation(Computation& computation) {
-  for (const Instr* instr : computation.Instrs()) Forget(*instr);
-  module_->RemoveComputation(&computation);
+void GraphProgram::RemoveUncalled() {
+  for (std::vector<Computation*> unused = UncalledIn(*module_); !unused.empty();) {
+    std::erase_if(unused, [&](const Computation* c) { return uncalled_.contains(c->name()); });
+    if (unused.empty()) return;
+    for (Computation* computation : unused) {
+      for (const Instr* instr : computation->Instrs()) Forget(*instr);
+      module_->RemoveComputation(computation);
+    }
+    unused = UncalledIn(*module_);  // what only those called
+  }
 }
 
 Status GraphProgram::Finish(std::string_view edit, std::span<Computation* const> edited) {
@@ -157,6 +179,7 @@ Status GraphProgram::Finish(std::string_view edit, std::span<Computation* const>
     for (size_t i = 0; i < instrs.size(); ++i)
       if (numbers[i] == kNew) Add(*instrs[i]);
   }
+  RemoveUncalled();
   return VerifyModule(*module_);
 }
 

@@ -40,23 +40,24 @@ class GraphProgram {
 
   // A name that no other computation has.
   std::string UniqueComputationName(std::string_view wanted) const;
-  // Removes a computation that nothing calls.
-  void RemoveComputation(Computation& computation);
-  // Completes an edit of these computations: restores program order, numbers new instructions, and
-  // verifies the module. Returns TK6117 for uses that form a cycle, or the verifier's error; the
-  // program is then to be discarded. Invalidates pointers to instructions of the computations.
+  // Completes an edit of these computations: restores program order, numbers new instructions,
+  // removes computations that the edit left without a caller, and verifies the module. Returns
+  // TK6117 for uses that form a cycle, or the verifier's error; the program is then to be
+  // discarded. Invalidates pointers to instructions of the computations.
   Status Finish(std::string_view edit, std::span<Computation* const> edited);
 
  private:
   GraphProgram() = default;
   void Add(Instr& instr);
   void Forget(const Instr& instr);
+  void RemoveUncalled();
   std::string UniqueName(const Instr& instr);
 
   std::unique_ptr<Module> module_;
   std::vector<Instr*> instrs_;  // by number
   std::unordered_map<const Instr*, int64_t> ids_;
   std::unordered_set<std::string> names_;
+  std::unordered_set<std::string> uncalled_;       // computations that never had a caller
   std::unordered_map<std::string, int64_t> next_;  // number to try for a name
 };
 

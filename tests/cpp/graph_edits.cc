@@ -66,6 +66,11 @@ void Queries(const Graph& graph) {
   ExpectError(graph.Get(99), "no instruction number 99");
   auto path = graph.Path(graph.FindOp("parameter").at(0).number, tanh.number);
   Check(path.ok() && path->size() == 3, "a path of 3");
+  auto matches = graph.FindPattern(Unary(&tokamak::Body::Tanh, Vector(9)));
+  Check(matches.ok() && matches->size() == 1 && matches->at(0).results.at(0) == tanh.number &&
+            matches->at(0).variables.at(0) == add.number,
+        "a pattern is found");
+  Check(graph.FindPattern(Unary(&tokamak::Body::Tanh, Vector(9)), false)->empty(), "other shape");
   Check(graph.Path(tanh.number, add.number)->empty(), "no path backwards");
 }
 
