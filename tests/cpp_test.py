@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-HEADERS = {"builder.h", "c_api.h", "graph.h", "program.h", "tokamak.h", "types.h"}
+HEADERS = {"builder.h", "c_api.h", "graph.h", "program.h", "tokamak.h", "tokamak_plugin.h", "types.h"}
 
 
 def run(words, env, folder, expect=0):
