@@ -58,7 +58,7 @@ def callback_after_loop(x):
 
 
 def take_a_range(x):
-    return jnp.tanh(jnp.take(x, jnp.arange(3, 259, 2), axis=0))
+    return jnp.tanh(jnp.take(x, jnp.arange(3, 60003, 2), axis=0))
 
 
 def take_anything(x, i):
@@ -81,27 +81,17 @@ def select_by_index(table, ids, x):
     return table[ids], jax.nn.one_hot(ids, 4096), jax.nn.one_hot(ids, 4096).T @ x
 
 
-def masks_for_sorts(x, y):
-    mask = jnp.tril(jnp.ones((1024, 1024), jnp.float32))
-    return jnp.sort(x * mask, axis=1), jnp.sort(mask @ y, axis=0), jnp.sort(y * mask, axis=0)
-
-
 def dots_without_masks(x, y):
     return x @ y, jnp.sort(x, axis=0)
-
-
-def transpose_of_sort(x, w):
-    y = jnp.swapaxes(x, 0, 1)
-    return jnp.tanh(y @ w), jnp.sort(y, axis=2)
 
 
 def named_dimensions(x, w):
     return jnp.tanh(jnp.einsum("bsd,de->sbe", x, w))
 
 
-def stored_wide(x):
+def stored_wide(x, c):
     h = x.astype(jnp.float32)
-    return jnp.sort(h, axis=0).sum(), jnp.sort(h, axis=1).sum()
+    return jax.lax.scan(lambda c, _: (jnp.tanh(c @ h), None), c, None, length=10)[0]
 
 
 def wide_where_needed(x, w):
@@ -180,10 +170,6 @@ def safe_where(x):
     return jax.grad(loss)(x)  # fmt: skip
 
 
-def half_of_the_kernel(x, w):
-    return jnp.sort(x, axis=0) @ w
-
-
 SQUARE = (f32((1024, 1024)), f32((1024, 1024)))
 ROWS = (f32((1024, 64)), f32((1024, 64)))
 # The rule, the program, its arguments, and "warning", "note" or None.
@@ -192,7 +178,7 @@ CASES = [
     ("copy-in-loop", append_in_place, (f32((512, 64)), f32((100, 64))), None),
     ("host-in-loop", callback_in_loop, (f32((64,)),), "warning"),
     ("host-in-loop", callback_after_loop, (f32((64,)),), None),
-    ("gather-is-slice", take_a_range, (f32((1024, 256)),), "warning"),
+    ("gather-is-slice", take_a_range, (f32((65536, 256)),), "warning"),
     ("gather-is-slice", take_anything, (f32((1024, 256)), i32((64,))), None),
     ("scatter-is-dense", add_to_all_rows, (f32((512, 256)), f32((512, 256))), "warning"),
     ("scatter-is-dense", add_to_some_rows, (f32((512, 256)), f32((64, 256)), i32((64,))), None),
@@ -200,7 +186,7 @@ CASES = [
     ("one-hot-matmul", select_by_index, (f32((4096, 256)), i32((512,)), f32((512, 128))), None),
     ("stored-mask", dots_without_masks, SQUARE, None),
     ("stored-transpose", named_dimensions, (f32((64, 512, 256)), f32((256, 256))), None),
-    ("upcast", stored_wide, (bf16((1024, 1024)),), "warning"),
+    ("upcast", stored_wide, (bf16((1024, 1024)), f32((64, 1024))), "warning"),
     ("upcast", wide_where_needed, (bf16((1024, 1024)), bf16((1024, 1024))), None),
     ("large-constant", captured, (f32((8, 512)),), "warning"),
     ("large-constant", passed, (f32((8, 512)), f32((512, 640))), None),
@@ -220,8 +206,7 @@ CASES = [
 def test_rule(rule, f, args, severity):
     hits = found(rule, f, *args)
     assert {hit for hit, _ in hits} == ({severity} if severity else set()), hits
-    last = f.__code__.co_firstlineno
-    assert all(0 < line < last + 20 for _, lines in hits for line in lines), hits
+    assert all(any(0 < line < 20 for line in lines) for _, lines in hits), hits
 
 
 @pytest.mark.parametrize("platform", ["tokamak", "cpu"])

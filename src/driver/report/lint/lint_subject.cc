@@ -216,6 +216,18 @@ int64_t LintBytes(const Instr& instr) {
 
 std::string LintLineOf(const Instr& instr) {
   std::vector<std::string> lines = SourceLines(instr);
+  // An instruction of a loop's body may have the line of the loop, too: take that of its operation,
+  // "jit(f)/while/body/concatenate".
+  std::string op(InfoOf(instr.op()).name);
+  std::replace(op.begin(), op.end(), '-', '_');
+  size_t at = 0;
+  for (const Origin* origin : instr.parent()->module()->origins().Of(instr.origins())) {
+    if (origin->frame == FrameId::kNone) continue;
+    size_t last = origin->op_name.rfind('/');
+    std::string_view name(origin->op_name);
+    if (last != std::string::npos && name.substr(last + 1).starts_with(op)) return lines[at];
+    ++at;
+  }
   return lines.empty() ? "" : lines[0];
 }
 

@@ -133,20 +133,23 @@ class LoopLints {
     std::string name = step.instrs.empty() ? step.name : step.instrs[0];
     bool is_host_op = step.why == "it runs on the host";
     std::vector<std::string> lines = LintLinesOf(step.made);
-    if (in_loop) {
-      subject_.Add({.rule = "lint.host-in-loop",
-                    .lines = std::move(lines),
-                    .us = subject_.Claim(i, step.us()),
-                    .text = fmt::format("every iteration waits for the host, which runs {}{}: call "
-                                        "it after the loop with all values, or with jax.lax.cond "
-                                        "every n-th iteration",
-                                        name, is_host_op ? "" : " (" + step.why + ")")});
+    if (in_loop && is_host_op) {
+      subject_.Add(
+          {.rule = "lint.host-in-loop",
+           .lines = std::move(lines),
+           .us = subject_.Claim(i, step.us()),
+           .text = fmt::format("every iteration waits for the host, which runs {}: call it "
+                               "after the loop with all values, or with jax.lax.cond "
+                               "every n-th iteration",
+                               name)});
     } else if (!is_host_op) {
-      subject_.Add({.rule = "lint.interpreted",
-                    .lines = std::move(lines),
-                    .us = subject_.Claim(i, step.us()),
-                    .text = fmt::format("the reference interpreter runs {}, which is slow: {}",
-                                        name, step.why)});
+      subject_.Add(
+          {.rule = "lint.interpreted",
+           .lines = std::move(lines),
+           .us = subject_.Claim(i, step.us()),
+           .text = fmt::format("no kernel computes {}: it runs on the host{}, which is slow "
+                               "({})",
+                               name, in_loop ? ", in each iteration" : "", step.why)});
     }
   }
 

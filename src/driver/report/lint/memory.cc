@@ -114,11 +114,13 @@ bool IsBesideProduct(const Instr& transpose) {
   });
 }
 
-// Whether the user wrote the transpose: not the compiler, and not the gradient of a product.
+// Whether the user wrote the transpose: not the compiler, not the gradient of a product, and not
+// jnp.einsum, whose name is "bsd,de->sbe".
 bool IsOfUser(const Instr& transpose) {
   for (const Origin* origin : transpose.parent()->module()->origins().Of(transpose.origins()))
     if (origin->op_name.ends_with("/transpose") &&
-        origin->op_name.find("transpose(") == std::string::npos)
+        origin->op_name.find("transpose(") == std::string::npos &&
+        origin->op_name.find("->") == std::string::npos)
       return true;
   return false;
 }
@@ -234,10 +236,11 @@ void AddAvoided(LintSubject& subject) {
           IsBesideProduct(*instr))
         add(*instr, "lint.stored-transpose", "the transposed array");
       bool is_mask = instr->op() == Op::kCompare || instr->op() == Op::kSelect;
-      // The last value that depends on indices only.
+      // Not a part of another mask.
       if (is_mask && IsMask(*instr) && index_only.Of(instr) &&
-          !std::all_of(instr->users().begin(), instr->users().end(),
-                       [&](const Instr* user) { return index_only.Of(user); }))
+          std::none_of(instr->users().begin(), instr->users().end(), [&](const Instr* user) {
+            return user->info().Is(kElementwise) && index_only.Of(user);
+          }))
         add(*instr, "lint.stored-mask", "the mask");
     }
 }

@@ -66,6 +66,34 @@ bool AreSame(const std::vector<const Instr*>& instrs) {
   return 2 * alike >= static_cast<int64_t>(instrs.size());
 }
 
+// Whether a value is a constant, or one of two, as the coefficients of erf_inv are.
+bool IsCoefficient(const Instr* value) {
+  value = LintSource(value);
+  if (value->op() == Op::kSelect)
+    return LintSource(value->operand(1))->op() == Op::kConstant &&
+           LintSource(value->operand(2))->op() == Op::kConstant;
+  return value->op() == Op::kConstant;
+}
+
+// Whether they are the steps of a polynomial, y * x + c with constants c: a formula, not a loop.
+bool ArePolynomial(const std::vector<const Instr*>& instrs) {
+  Op op = instrs[0]->op();
+  if (op != Op::kFma && op != Op::kAdd && op != Op::kMultiply) return false;
+  std::map<const Instr*, int64_t> uses;
+  int64_t with_coefficient = 0, most = 0;
+  for (const Instr* instr : instrs) {
+    bool has = false;
+    for (const Instr* operand : instr->operands()) {
+      has |= IsCoefficient(operand);
+      most = std::max(most, ++uses[operand]);
+    }
+    with_coefficient += has ? 1 : 0;
+  }
+  // All but the first and the last step of it, which may differ.
+  auto needed = static_cast<int64_t>(instrs.size()) - 2;
+  return op == Op::kMultiply ? most >= needed : with_coefficient >= needed;
+}
+
 class UnrolledLoops {
  public:
   explicit UnrolledLoops(LintSubject& subject) : subject_(subject) {}
@@ -97,7 +125,8 @@ class UnrolledLoops {
     }
     std::vector<std::pair<std::string, const std::vector<const Instr*>*>> many;
     for (const auto& [key, instrs] : like)
-      if (static_cast<int64_t>(instrs.size()) >= kMinUnrolledSteps && AreSame(instrs))
+      if (static_cast<int64_t>(instrs.size()) >= kMinUnrolledSteps && AreSame(instrs) &&
+          !ArePolynomial(instrs))
         many.emplace_back(std::get<0>(key), &instrs);
     std::stable_sort(many.begin(), many.end(), [](const auto& x, const auto& y) {
       return x.second->size() > y.second->size();
@@ -173,7 +202,8 @@ class UnrolledLoops {
       for (const Origin* origin : origins.Of(decision.origins))
         if (origin->frame != FrameId::kNone) {
           const Frame& frame = origins.frame(origin->frame);
-          lines.push_back(fmt::format("{}:{}", frame.file, frame.line));
+          std::string line = fmt::format("{}:{}", frame.file, frame.line);
+          if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
         }
       subject_.Add({.rule = kUnrolledRule,
                     .severity = LintSeverity::kNote,
