@@ -124,7 +124,7 @@ def main():
     broken = tokamak.kernel(name="broken", cuda="TOK_KERNEL(broken) {\n  out[0] = undeclared;\n}\n", c=ELEMENTWISE_C.replace("scaled", "broken"),
                             out=lambda x: like(x), hooks=False, grid=(1, 1))  # fmt: skip
     said = failure(lambda: broken(X))
-    check("a source that does not compile", "TK4008" in said and "undeclared" in said and "custom_kernels.py(" in said, said)
+    check("a source that does not compile", "TK4008" in said and "undeclared" in said and "broken.cu(2)" in said, said)
     missing = tokamak.kernel(name="missing", cuda="TOK_KERNEL(other) {}", c=ELEMENTWISE_C, out=lambda x: like(x), grid=(1, 1))
     said = failure(lambda: missing(X))
     check("a source without the entry point", "TK4008" in said and "TOK_KERNEL(missing)" in said, said)
