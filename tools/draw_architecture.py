@@ -14,7 +14,7 @@ ENTRY, STAGE, FORM, RUN, SHARED = "#dbe9f8", "#d9efe6", "#fbf0cc", "#fbe3cf", "#
 LEGEND = ((ENTRY, "entry point"), (STAGE, "stage of the compiler"), (FORM, "form of a program"), (RUN, "code and execution"), (SHARED, "reference and shared facts"))
 EDGE = "#57606a"
 FRAME = "driver"  # drawn around the stages: it calls them
-FRAMED = {f"{FRAME}/{job}" for job in ("compile", "report", "run", "measure", "testing")}
+FRAMED = {f"{FRAME}/{job}" for job in ("plugins", "compile", "report", "run", "measure", "rules", "testing")}
 # folder: (column, y, height, fill, what it holds, files in it or beside src/ where to begin reading)
 FOLDERS = {
     "pjrt": (0, ENTRY_TOP, SHORT, ENTRY, ("PJRT plugin for JAX",), ("api.cc", "python/jax_plugins/")),
