@@ -234,7 +234,9 @@ class XlaPageTest(FilesCase):
             for step in ours:
                 for kernel, count in step["given"]:
                     self.assertLess(kernel, len(kernels))
-                    self.assertLessEqual(count, len(step["instrs"]))
+                    self.assertGreater(count, 0)
+                    if "while" not in step["instrs"][0]:  # a loop that is one kernel also has the instructions of its body
+                        self.assertLessEqual(count, len(step["instrs"]))
             # Each step does work of some kernel of the dump, copies and the like aside.
             self.assertTrue(all(step["given"] for step in ours if step["generator"] not in ("copy", "host")), file)
 
