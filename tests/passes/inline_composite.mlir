@@ -12,5 +12,5 @@ func.func private @twice(%x: tensor<4xf32>) -> tensor<4xf32> {
 // HloModule module
 // ENTRY main {
 //   x = f32[4] parameter(0)
-//   ROOT add = f32[4] add(x, x)
+//   ROOT add = f32[4] add(x, x), metadata={op_name="composite:my.twice"}
 // }
