@@ -230,8 +230,8 @@ class DumpReader {
   void SetGrid(Work& work) const {
     if (machine_.is_gpu()) {
       // Threads per block, registers per thread, and bytes of a thread: an f32 element. (Chosen,
-      // as small loops have them: tests/fusion/dumps/bert_layer.txt is estimated at 29 us, and takes
-      // 82 us as a plan of our kernels. With one thread per block it was 655 us.)
+      // as small loops have them: tests/fusion/dumps/bert_layer.txt is estimated at 29 us, and
+      // takes 82 us as a plan of our kernels. With one thread per block it was 655 us.)
       constexpr double kThreads = 256, kRegisters = 32, kBytesOfAThread = 4;
       work.threads = kThreads;
       work.thread_registers = kRegisters;
