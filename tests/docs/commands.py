@@ -15,7 +15,6 @@ NOT_RUN = (
     (r"(cmake|ctest) ", "configures, builds or installs; the test `cpp` installs, and this test is run by ctest"),
     (r"pip install\b", "builds a wheel for minutes; python/tests/test_wheel.py does it"),
     (r"tools/(corpus|check_passes)\.py", "needs the corpora; the tests corpus and corpus.passes run it"),
-    (r"tools/lint_page\.py", "needs the corpora and minutes"),
     (r"tools/jax_tests\.py", "needs a clone of JAX and hours; python/tests/test_jax_tests.py runs parts"),
     (r"tests/docs_test\.py", "this test"),
     (r"bench/", "measures for minutes on an idle machine"),
