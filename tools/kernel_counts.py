@@ -35,7 +35,8 @@ PROGRAMS = {
     "adam small200": ("small200", 2, 604, "adam:small200"),
     "cartpole_naive": ("2048", 1, 7, "cartpole_naive:48"),
     # Calls of cuBLASLt count, as they do for XLA.
-    "bert_train_do10": (None, 420, 1002, "bert_tiny_train_do10:b4_s32"),
+    # 447: 12 of them store operands that dots read in another shape, and take 2.4 ms off a predicted 24.9.
+    "bert_train_do10": (None, 450, 1002, "bert_tiny_train_do10:b4_s32"),
 }
 
 

@@ -40,6 +40,10 @@ constexpr double kMaxOccupancyLoss = 2;
 // Attempts to reduce the memory peak before horizontal fusion is given up. Chosen: it bounds
 // planning time; each attempt takes a kernel out of its launch.
 constexpr int kMaxTrims = 100;
+// After this many attempts, each takes out kernels for twice the bytes. Chosen: layers that are
+// alike have peaks of their own, one attempt each, and with few bytes an attempt the limit is
+// reached before the last layer.
+constexpr int kTrimsUntilDoubled = 8;
 // Kernel IR values of one GPU launch at most. Chosen: beyond it, compiling takes longer than
 // launches save. Identical kernels count once; kernels that will share a device function after
 // parameterization (backend/cuda/device_function_form.h) are counted each.
@@ -259,7 +263,7 @@ class HorizontalPacker {
       if (positions.empty() || trim == kMaxTrims) break;
       UnitGraph::Memory memory = graph_.MemoryOf(positions);
       if (memory.peak_bytes <= bound) return;
-      if (!LeaveOut(memory, memory.peak_bytes - bound)) break;
+      if (!LeaveOut(memory, (memory.peak_bytes - bound) << (trim / kTrimsUntilDoubled))) break;
     }
     for (int k = 0; k < graph_.num_kernels(); ++k)
       if (launch_group_of_[static_cast<size_t>(k)] >= 0)
