@@ -9,7 +9,7 @@ import jax
 import pytest
 from conftest import ROOT
 from tokamak import _lint_child, _lint_cli, _lint_record, _lint_run
-from tokamak._lint_result import place
+from tokamak._lint_result import position
 
 FOLDER = ROOT / "examples" / "lint"
 EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if not path.stem.endswith("_fixed"))
@@ -53,7 +53,7 @@ def test_the_finding_is_there_and_gone_when_fixed(path):
     found, printed = findings(path, target)
     here = found.rule(rule)  # a note where the compiler removes the cost
     assert here, str(found)
-    assert (path.name, line) in [(pathlib.Path(at[0]).name, at[1]) for at in map(place, here[0].lines)], str(found)
+    assert (path.name, line) in [(pathlib.Path(at[0]).name, at[1]) for at in map(position, here[0].lines)], str(found)
     fixed, printed_by_fixed = findings(path.with_name(path.stem + "_fixed.py"), target)
     left = fixed.warnings if here[0].is_warning else fixed
     assert not left.rule(rule), str(fixed)

@@ -12,7 +12,7 @@ import jax
 import pytest
 from conftest import ROOT, environment
 from tokamak import _lint_child, _lint_edit, _lint_fix, _lint_script
-from tokamak._lint_result import place
+from tokamak._lint_result import position
 
 PROGRAMS = sorted((ROOT / "python" / "tests" / "lint_programs").glob("*.py"))
 QUICK = ("embedding",)  # of every day; scripts/nightly runs all
@@ -59,7 +59,7 @@ def test_no_false_fix(path, run_here, tmp_path):
     pytest.importorskip("optax")
     lints = _lint_script.lints_of(run_here(path))
     for lint in lints:
-        assert all(pathlib.Path(at[0]).is_file() for at in map(place, lint.lines) if at), str(lint)
+        assert all(pathlib.Path(at[0]).is_file() for at in map(position, lint.lines) if at), str(lint)
     if path.stem in NO_FINDINGS:
         assert not lints.warnings.without("op-by-op", "one-hot-matmul", "stored-mask"), str(lints)
     patch = _lint_fix.fix(lints, str(path))

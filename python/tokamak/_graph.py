@@ -231,8 +231,8 @@ class Graph:
         file = first_file or last_file
 
         def inside(instr):
-            places = (place.split(" (")[0].rpartition(":") for place in instr.lines)
-            return any((not file or p[0] == file or p[0].endswith("/" + file)) and first <= int(p[2]) < last for p in places)
+            positions = (text.split(" (")[0].rpartition(":") for text in instr.lines)
+            return any((not file or p[0] == file or p[0].endswith("/" + file)) and first <= int(p[2]) < last for p in positions)
 
         return [instr for instr in self.instructions if inside(instr)]
 

@@ -11,7 +11,7 @@ import tempfile
 
 from tokamak import _lint_edit, _lint_fix_forms, _lint_fix_jit, _lint_fix_loop, _lint_jax, _lint_script, _lint_source, _lint_values
 from tokamak._lint_edit import NoFix
-from tokamak._lint_result import is_same_rule, number, place
+from tokamak._lint_result import is_same_rule, number, position
 
 _COST_MARGIN = 1.001  # the sums of the model are rounded (chosen)
 _COMPILE_RATIO = 10.0  # an unrolled loop may become costlier by this part of the compile time that it saves (chosen)
@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
 def _loop_node(header):
-    at = place(header)
+    at = position(header)
     source = at and _lint_source.source_of(at[0])
     if source is None:
         raise NoFix("the loop was not found in the source")
@@ -65,16 +65,16 @@ def _of_donation(lint):
 def _of_jit(lint):
     if "loop" not in lint.more:
         raise NoFix("no Python loop is around the jax.jit")
-    return _lint_fix_jit.hoist_jit(*place(lint.more["loop"]))
+    return _lint_fix_jit.hoist_jit(*position(lint.more["loop"]))
 
 
 def _of_invariant(lint):
-    path, loop_line = place(lint.more["loop"])
-    return _lint_fix_jit.hoist(path, loop_line, place(lint.lines[0])[1])
+    path, loop_line = position(lint.more["loop"])
+    return _lint_fix_jit.hoist(path, loop_line, position(lint.lines[0])[1])
 
 
 def _of_width(lint):
-    path, line = place(lint.lines[0])
+    path, line = position(lint.lines[0])
     to = lint.more.get("narrow") or ("float32" if is_same_rule(lint.rule, "float64") else "bfloat16")
     return _lint_fix_forms.narrow(path, line, to, lint.more.get("operand", ""))
 
@@ -82,7 +82,7 @@ def _of_width(lint):
 def _at_line(write):
     def of(lint):
         found, why = [], None
-        for at in map(place, lint.lines):
+        for at in map(position, lint.lines):
             try:
                 found += write(*at) if at else []
             except NoFix as reason:
@@ -198,10 +198,10 @@ def _last_error(stderr):
 
 def _is_there(lint, lints, lines_after):
     """Whether a finding of the original is among those of the patched script: at the lines that its lines became."""
-    before = [at for at in map(place, lint.lines) if at]
+    before = [at for at in map(position, lint.lines) if at]
     now = {(os.path.realpath(path), new) for path, line in before for new in lines_after(path, line)}
     return any((os.path.realpath(at[0]), at[1]) in now for other in lints.rule(lint.rule) if other.severity == lint.severity
-               for at in map(place, other.lines) if at)  # fmt: skip
+               for at in map(position, other.lines) if at)  # fmt: skip
 
 
 @dataclasses.dataclass

@@ -21,7 +21,7 @@ def donate(path, line, name, arguments):
         raise NoFix("the function's definition was not found")
     sites = _lint_source.jit_sites(path, line, name)
     if len(sites) != 1:
-        raise NoFix(f"the function is jitted at {len(sites)} places" if sites else "its jax.jit was not found in that file")
+        raise NoFix(f"the function is jitted at {len(sites)} sites" if sites else "its jax.jit was not found in that file")
     kind, node = sites[0]
     names = _parameters(function, sites[0])
     roots = list(dict.fromkeys(argument.split("[")[0].split(".")[0] for argument in arguments))

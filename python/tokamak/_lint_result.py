@@ -21,7 +21,7 @@ def number(value):
     return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 
-def place(line):
+def position(line):
     """(file, line number) of "model.py:12 (f)", or None."""
     match = _LINE.match(line)
     return (match[1], int(match[2])) if match else None
@@ -91,7 +91,7 @@ class Lint:
 
     @property
     def is_suppressed(self):
-        return any(at and is_suppressed(self.rule, *at) for at in map(place, self.lines))
+        return any(at and is_suppressed(self.rule, *at) for at in map(position, self.lines))
 
     @property
     def has_patch(self):
@@ -99,8 +99,8 @@ class Lint:
 
     def data(self):
         """The finding as the dict of --json."""
-        places = [(line, place(line) or ("", 0)) for line in self.lines]
-        lines = [{"file": at[0], "line": at[1], "text": line} for line, at in places]
+        located = [(line, position(line) or ("", 0)) for line in self.lines]
+        lines = [{"file": at[0], "line": at[1], "text": line} for line, at in located]
         out = {"rule": self.rule, "severity": self.severity, "lines": lines, "us": self.us, "saved_us": self.saved_us,
                "text": self.text, "fix": self.fix}  # fmt: skip
         optional = {"why_no_fix": self.why_no_fix, "program": self.program, "calls": self.calls}

@@ -3,7 +3,7 @@
 import dataclasses
 
 from tokamak import _lint, _lint_jax, _lint_source
-from tokamak._lint_result import Lint, Lints, is_same_rule, number, place
+from tokamak._lint_result import Lint, Lints, is_same_rule, number, position
 
 HOT_CALLS = 8  # calls from one line that make its loop hot (chosen: fewer is often a warm-up)
 RETRACES = 5  # compilations of one function that are too many (chosen: train and eval, and a last partial batch, are 3)
@@ -259,7 +259,7 @@ class _Run:
                                    more={"loop": f"{at[0]}:{reads[0][1].line}"}))  # fmt: skip
 
     def of_keys(self):
-        seen = {place(line) for lint in self.lints if is_same_rule(lint.rule, "key-reuse") for line in lint.lines}
+        seen = {position(line) for lint in self.lints if is_same_rule(lint.rule, "key-reuse") for line in lint.lines}
         for reuse in self.recorder.key_reuses.values():
             if not reuse.second or reuse.second[0][:2] in seen:
                 continue
@@ -312,6 +312,6 @@ def findings(recorder, target="host", options=None, **more):
     run.of_growing_arrays()
     run.of_reads()
     run.of_keys()
-    users = [lint for lint in run.lints if not lint.lines or any(at and _lint_jax.is_users(at[0]) for at in map(place, lint.lines))]
+    users = [lint for lint in run.lints if not lint.lines or any(at and _lint_jax.is_users(at[0]) for at in map(position, lint.lines))]
     notes = {"failed": run.estimates.failed} if run.estimates.failed else {}
     return Lints(users, run.run_us(), target, "run", more_suppressed=run.estimates.suppressed, predicted_us=run.called_us(), **notes, **more)

@@ -3,7 +3,7 @@
 import pathlib
 
 from tokamak import _library
-from tokamak._lint_result import place
+from tokamak._lint_result import position
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -35,7 +35,7 @@ def _fixes(lint):
 
 def _result(lint, is_suppressed):
     result = {"ruleId": lint.rule, "level": lint.severity, "message": {"text": lint.text},
-              "locations": [_location(at) for at in map(place, lint.lines) if at], "properties": {"us": lint.us, "saved_us": lint.saved_us}}  # fmt: skip
+              "locations": [_location(at) for at in map(position, lint.lines) if at], "properties": {"us": lint.us, "saved_us": lint.saved_us}}  # fmt: skip
     if fixes := _fixes(lint):
         result["fixes"] = fixes
     if is_suppressed:

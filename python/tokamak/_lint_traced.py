@@ -2,7 +2,7 @@
 loops and expressions of the source that they are about."""
 
 from tokamak import _lint_jax, _lint_keys, _lint_promotion, _lint_source
-from tokamak._lint_result import Lint, is_same_rule, place
+from tokamak._lint_result import Lint, is_same_rule, position
 
 _NARROW_SHARE = 0.5  # of the time at a line that computes in the wider type: memory time follows the bytes (chosen)
 
@@ -13,7 +13,7 @@ def line_costs(report):
     for kernel in report.get("kernels", ()):
         us = (kernel.get("predicted_us") or 0) * (kernel.get("calls") or 1)
         for line in kernel["lines"]:
-            at = place(line)
+            at = position(line)
             if at:
                 costs[at] = costs.get(at, 0) + us / len(kernel["lines"])
     return costs
@@ -72,12 +72,12 @@ def located(lint, jaxpr=None):
     if not is_same_rule(lint.rule, "unrolled-loop") or "loop" in lint.more:
         return lint
     is_readable = False
-    for at in dict.fromkeys(at for line in lint.lines if place(line) for at in _frames(place(line), jaxpr)):
+    for at in dict.fromkeys(at for line in lint.lines if position(line) for at in _frames(position(line), jaxpr)):
         is_readable |= _lint_source.source_of(at[0]) is not None
         loop = _lint_source.loop_around(*at)
         if loop is not None:
             lint.more["loop"] = f"{at[0]}:{loop.lineno}"
-            if not any(place(line) == (at[0], loop.lineno) for line in lint.lines):
+            if not any(position(line) == (at[0], loop.lineno) for line in lint.lines):
                 lint.lines.append(lint.more["loop"])
             return lint
     return None if is_readable else lint
@@ -88,10 +88,10 @@ def merged(compilers, own, jaxpr=None):
     details of ours."""
     result = [lint for lint in (located(lint, jaxpr) for lint in compilers) if lint is not None]
     for lint in result:  # the user's lines first
-        lint.lines.sort(key=lambda line: not _lint_jax.is_users((place(line) or ("<string>",))[0]))
+        lint.lines.sort(key=lambda line: not _lint_jax.is_users((position(line) or ("<string>",))[0]))
     for lint in own:
-        at = place(lint.lines[0]) if lint.lines else None
-        same = next((o for o in result if o.rule == lint.rule and at in map(place, o.lines)), None)
+        at = position(lint.lines[0]) if lint.lines else None
+        same = next((o for o in result if o.rule == lint.rule and at in map(position, o.lines)), None)
         if same is None:
             result.append(lint)
         else:

@@ -5,7 +5,7 @@ import os
 import warnings
 
 from tokamak import _debug, _library, _lint_jax
-from tokamak._lint_result import Lint, LintWarning, is_same_rule, is_suppressed, number, place
+from tokamak._lint_result import Lint, LintWarning, is_same_rule, is_suppressed, number, position
 
 WORTH = 0.1  # of a call: without TOKAMAK_LINT, only findings that cost more warn (chosen: a tenth of a step is worth a line)
 
@@ -36,7 +36,7 @@ class _Warner:
         from tokamak import _lint_traced
 
         for lint in filter(None, map(_lint_traced.located, lints)):
-            at = next((at for at in map(place, lint.lines) if at and _lint_jax.is_users(at[0])), None)
+            at = next((at for at in map(position, lint.lines) if at and _lint_jax.is_users(at[0])), None)
             if at is None or not lint.is_warning or is_same_rule(lint.rule, "dispatch-bound"):
                 continue  # a single call says nothing about dispatch
             if not wants_all() and lint.us <= WORTH * call_us:

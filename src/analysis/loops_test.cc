@@ -3,30 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "ir/builder.h"
+#include "ir/compare_direction.h"
 
 namespace tokamak {
 namespace {
 
 int64_t Wrapped(ElementType type, int64_t x) {
   return type == ElementType::kS8 ? static_cast<int8_t>(x) : static_cast<uint8_t>(x);
-}
-
-bool Holds(int64_t x, CompareDirection direction, int64_t y) {
-  switch (direction) {
-    case CompareDirection::kEq:
-      return x == y;
-    case CompareDirection::kNe:
-      return x != y;
-    case CompareDirection::kLt:
-      return x < y;
-    case CompareDirection::kLe:
-      return x <= y;
-    case CompareDirection::kGt:
-      return x > y;
-    case CompareDirection::kGe:
-      return x >= y;
-  }
-  return false;
 }
 
 // Trip count by execution; nullopt after 256 iterations, when every 8-bit value has occurred.

@@ -6,7 +6,7 @@
 
 #include "interp/interp.h"
 #include "interp/value.h"
-#include "ir/attr_enums.h"
+#include "ir/compare_direction.h"
 #include "ir/op.h"
 
 // The elementwise ops on one element, before rounding. The array evaluators and ScalarBody share
@@ -59,21 +59,7 @@ bool InOrder(CompareDirection direction, T a, T b) {
   if constexpr (std::is_same_v<T, Complex>) {
     return direction == CompareDirection::kNe ? a != b : a == b;
   } else {
-    switch (direction) {
-      case CompareDirection::kEq:
-        return a == b;
-      case CompareDirection::kNe:
-        return a != b;
-      case CompareDirection::kLt:
-        return a < b;
-      case CompareDirection::kLe:
-        return a <= b;
-      case CompareDirection::kGt:
-        return a > b;
-      case CompareDirection::kGe:
-        return a >= b;
-    }
-    return false;
+    return Holds(a, direction, b);
   }
 }
 

@@ -22,4 +22,24 @@ constexpr CompareDirection Swapped(CompareDirection direction) {
   return direction;
 }
 
+// Whether a comparison of two numbers holds.
+template <typename T>
+constexpr bool Holds(T x, CompareDirection direction, T y) {
+  switch (direction) {
+    case CompareDirection::kEq:
+      return x == y;
+    case CompareDirection::kNe:
+      return x != y;
+    case CompareDirection::kLt:
+      return x < y;
+    case CompareDirection::kLe:
+      return x <= y;
+    case CompareDirection::kGt:
+      return x > y;
+    case CompareDirection::kGe:
+      return x >= y;
+  }
+  return false;
+}
+
 }  // namespace tokamak

@@ -53,11 +53,32 @@ std::string_view FileNamed(std::string_view name) {
   TOK_UNREACHABLE("a template names no file of its folder");
 }
 
-// The text that `{{name}}` in page.html stands for.
-std::string TextOf(std::string_view name, const std::string& title, const json& data) {
-  if (name == "title") return EscapedHtml(title);
-  if (name == "report") return EscapedJson(data);
+// A page is frame.html with the scripts of its own file.
+struct PageText {
+  std::string_view scripts;  // the file with them
+  const std::string& title;
+  const json& data;
+};
+
+std::string Expanded(std::string_view text, const PageText& page);
+
+// The text that `{{name}}` stands for.
+std::string TextOf(std::string_view name, const PageText& page) {
+  if (name == "title") return EscapedHtml(page.title);
+  if (name == "report") return EscapedJson(page.data);
+  if (name == "scripts") return Expanded(FileNamed(page.scripts), page);
   return std::string(FileNamed(name));
+}
+
+std::string Expanded(std::string_view text, const PageText& page) {
+  std::string expanded;
+  for (size_t open = text.find("{{"); open != std::string_view::npos; open = text.find("{{")) {
+    size_t close = text.find("}}", open);
+    expanded += text.substr(0, open);
+    expanded += TextOf(text.substr(open + 2, close - open - 2), page);
+    text.remove_prefix(close + 2);
+  }
+  return expanded.append(text);
 }
 
 }  // namespace
@@ -81,15 +102,7 @@ std::string PageOf(const std::string& title, const json& data) {
 }
 
 std::string PageFrom(std::string_view file, const std::string& title, const json& data) {
-  std::string_view rest = FileNamed(file);
-  std::string page;
-  for (size_t open = rest.find("{{"); open != std::string_view::npos; open = rest.find("{{")) {
-    size_t close = rest.find("}}", open);
-    page += rest.substr(0, open);
-    page += TextOf(rest.substr(open + 2, close - open - 2), title, data);
-    rest.remove_prefix(close + 2);
-  }
-  return page.append(rest);
+  return Expanded(FileNamed("frame.html"), {file, title, data});
 }
 
 }  // namespace tokamak

@@ -17,7 +17,7 @@ nlohmann::json WithPageData(const CompileReport& report, nlohmann::json data,
 // The compile report as one HTML file that needs no other file and no network: the templates of
 // src/driver/report/html around `data`.
 std::string PageOf(const std::string& title, const nlohmann::json& data);
-// The same with another template of that folder: "diff.html", "index.html", "xla.html".
+// The same with other scripts of that folder: "diff.html", "index.html", "xla.html".
 std::string PageFrom(std::string_view file, const std::string& title, const nlohmann::json& data);
 
 }  // namespace tokamak

@@ -81,17 +81,17 @@ function codeView() {
   const found = element("span", {role: "status"});
   const move = by => { location.hash = `#step-${order[(order.findIndex(step => step.number === current) + by + order.length) % order.length].number}`; };
   const facts = element("p", {class: "hint"}), origins = element("div", {class: "origins", role: "region", tabindex: 0, "aria-label": "Source lines of the step"});
-  const places = [0, 1].map(() => element("div", {class: "pane"}));
+  const frames = [0, 1].map(() => element("div", {class: "pane"}));
 
-  function paneOf(place, texts, lineOf) {
-    const which = Math.min(chosen[place], texts.length - 1), {name, text, why, left} = texts[which];
-    const choose = element("select", {"aria-label": place ? "Code on the right" : "Code on the left", onchange: () => { chosen[place] = Number(choose.value); draw(); }},
+  function paneOf(side, texts, lineOf) {
+    const which = Math.min(chosen[side], texts.length - 1), {name, text, why, left} = texts[which];
+    const choose = element("select", {"aria-label": side ? "Code on the right" : "Code on the left", onchange: () => { chosen[side] = Number(choose.value); draw(); }},
       texts.map((one, at) => element("option", {value: at, selected: at === which ? "" : null}, one.name)));
     choose.value = String(which);
     const said = element("span", {role: "status", class: "hint"});
     const copy = element("button", {type: "button", disabled: text ? null : "", onclick: () => copyText(text, said)}, "Copy");
     const shown = text ? listing(text, name, lineOf) : null;
-    places[place].replaceChildren(element("div", {class: "bar"}, choose, copy, said,
+    frames[side].replaceChildren(element("div", {class: "bar"}, choose, copy, said,
       element("span", {class: "hint"}, shown ? `${counted(shown.count, "line")}${left ? `, ${left} more left out` : ""}` : "")),
     shown ? shown.node : element("p", {class: "why"}, `No ${name}: ${why || "it was not generated"}`));
     return shown;
@@ -108,7 +108,7 @@ function codeView() {
     const texts = textsOf(current), lineOf = lineFinder(current, texts);
     picker.value = String(current);
     facts.textContent = factsOf(codeEntryOf(current));
-    panes = [0, 1].map(place => paneOf(place, texts, lineOf)).filter(Boolean);
+    panes = [0, 1].map(side => paneOf(side, texts, lineOf)).filter(Boolean);
     origins.replaceChildren(element("h3", {}, "Source lines"), ...sourceRows(current, showLine));
     shownLine = null;
     if (search.value) find();
@@ -136,7 +136,7 @@ function codeView() {
     node: element("section", {class: "fill code"},
       element("div", {class: "bar"}, picker, element("button", {type: "button", "aria-label": "Previous step", onclick: () => move(-1)}, "\u2190"),
         element("button", {type: "button", "aria-label": "Next step", onclick: () => move(1)}, "\u2192"), search, found),
-      facts, element("div", {class: "panes"}, origins, places),
+      facts, element("div", {class: "panes"}, origins, frames),
       left ? element("p", {class: "hint"}, `${counted(left, "kernel")} without ${codes.language}: ${codes.left_out.because}.`) : null),
     shown: () => { if (!panes.length) draw(); },
     select: (kind, number) => {

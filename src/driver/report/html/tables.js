@@ -122,28 +122,28 @@ function pairedTimelines(sides, bands) {
   const kWidth = 1000, kLabel = 90, kRow = 30, kGap = 60;
   const most = Math.max(...sides.map(side => side.blocks.reduce((sum, block) => sum + block.us, 0)), 1e-9);
   const height = 2 * kRow + kGap + 8;
-  const places = sides.map(side => {
+  const extents = sides.map(side => {
     let at = kLabel;
     return side.blocks.map(block => {
-      const place = {x: at, width: block.us / most * (kWidth - kLabel - 4)};
-      at += place.width;
-      return place;
+      const extent = {x: at, width: block.us / most * (kWidth - kLabel - 4)};
+      at += extent.width;
+      return extent;
     });
   });
   const rowY = [4, 4 + kRow + kGap];
   const drawnBands = bands.map(([a, b]) => {
-    const p = places[0][a], q = places[1][b], top = rowY[0] + kRow, bottom = rowY[1];
+    const p = extents[0][a], q = extents[1][b], top = rowY[0] + kRow, bottom = rowY[1];
     const d = `M${p.x},${top} L${p.x + Math.max(0.5, p.width)},${top} L${q.x + Math.max(0.5, q.width)},${bottom} L${q.x},${bottom} z`;
     return svgElement("path", {d, class: "band"}, svgElement("title", {}, `${sides[0].blocks[a].name} - ${sides[1].blocks[b].name}`));
   });
   const rows = sides.flatMap((side, number) => [
     svgElement("text", {x: 2, y: rowY[number] + 20, class: "title"}, side.name.length > 12 ? `${side.name.slice(0, 11)}\u2026` : side.name),
     ...side.blocks.map((block, at) => {
-      const place = places[number][at];
+      const extent = extents[number][at];
       const group = svgElement("g", {class: `block ${block.kind}`, "data-of": block.id, onclick: () => { location.hash = `#${block.id}`; }},
-        svgElement("rect", {x: place.x, y: rowY[number], width: Math.max(0.5, place.width - 0.8), height: kRow}),
+        svgElement("rect", {x: extent.x, y: rowY[number], width: Math.max(0.5, extent.width - 0.8), height: kRow}),
         svgElement("title", {}, `${block.name}: ${shownUs(block.us)}`));
-      if (place.width > 50) group.append(svgElement("text", {x: place.x + 4, y: rowY[number] + 20}, block.name.slice(0, Math.floor((place.width - 6) / 7))));
+      if (extent.width > 50) group.append(svgElement("text", {x: extent.x + 4, y: rowY[number] + 20}, block.name.slice(0, Math.floor((extent.width - 6) / 7))));
       return group;
     })]);
   return svgElement("svg", {viewBox: `0 0 ${kWidth} ${height}`, class: "timeline pair", role: "img",

@@ -4,6 +4,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "ir/compare_direction.h"
+
 namespace tokamak {
 namespace {
 
@@ -12,24 +14,6 @@ using Integers = std::vector<int64_t>;
 // Elements of one array, and instructions behind one value (chosen: bounds the time).
 constexpr int64_t kMostKnownElements = int64_t{1} << 16;
 constexpr size_t kMostKnownInstrs = 64;
-
-bool CompareIntegers(int64_t x, CompareDirection direction, int64_t y) {
-  switch (direction) {
-    case CompareDirection::kEq:
-      return x == y;
-    case CompareDirection::kNe:
-      return x != y;
-    case CompareDirection::kLt:
-      return x < y;
-    case CompareDirection::kLe:
-      return x <= y;
-    case CompareDirection::kGt:
-      return x > y;
-    case CompareDirection::kGe:
-      return x >= y;
-  }
-  return false;
-}
 
 class KnownIntegers {
  public:
@@ -127,7 +111,7 @@ class KnownIntegers {
       case Op::kMaximum:
         return std::max(x(0), x(1));
       case Op::kCompare:
-        return CompareIntegers(x(0), value.attrs<CompareAttrs>().direction, x(1)) ? 1 : 0;
+        return Holds(x(0), value.attrs<CompareAttrs>().direction, x(1)) ? 1 : 0;
       case Op::kSelect:
         return x(0) != 0 ? x(1) : x(2);
       case Op::kClamp:

@@ -43,24 +43,6 @@ bool IsUniformZero(const Instr* value) {
   return number && *number == 0;
 }
 
-bool Holds(double x, CompareDirection direction, double y) {
-  switch (direction) {
-    case CompareDirection::kEq:
-      return x == y;
-    case CompareDirection::kNe:
-      return x != y;
-    case CompareDirection::kLt:
-      return x < y;
-    case CompareDirection::kLe:
-      return x <= y;
-    case CompareDirection::kGt:
-      return x > y;
-    case CompareDirection::kGe:
-      return x >= y;
-  }
-  return false;
-}
-
 // u = scale * of + offset.
 struct Affine {
   const Instr* of;
