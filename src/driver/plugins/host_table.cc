@@ -20,7 +20,11 @@
 namespace tokamak {
 namespace {
 
-thread_local tok_graph* t_graph = nullptr;
+thread_local PassGraph* t_graph = nullptr;
+
+PassGraph* In(tok_graph* graph) {
+  return reinterpret_cast<PassGraph*>(graph);
+}
 
 Instr* In(tok_instr* instr) {
   return reinterpret_cast<Instr*>(instr);
@@ -60,13 +64,13 @@ const std::vector<Instr*>& ListOf(Computation& computation) {
 // ---- the program
 
 tok_computation* Entry(tok_graph* graph) {
-  return graph == nullptr ? nullptr : Out(graph->module->entry());
+  return graph == nullptr ? nullptr : Out(In(graph)->module->entry());
 }
 size_t ComputationCount(tok_graph* graph) {
-  return graph == nullptr ? 0 : graph->module->computations().size();
+  return graph == nullptr ? 0 : In(graph)->module->computations().size();
 }
 tok_computation* ComputationAt(tok_graph* graph, size_t i) {
-  return i < ComputationCount(graph) ? Out(graph->module->computations()[i].get()) : nullptr;
+  return i < ComputationCount(graph) ? Out(In(graph)->module->computations()[i].get()) : nullptr;
 }
 const char* ComputationName(tok_computation* computation) {
   return computation == nullptr ? "" : In(computation)->name().c_str();
@@ -276,17 +280,18 @@ void NoteChange(const tok_instr* instr, const char* rule, const char* because) {
 const char* TextOfGraph(tok_graph* graph, const char* format) {
   if (graph == nullptr) return "";
   // Of a copy: putting the module in order would invalidate pointers that the plugin has.
-  std::unique_ptr<Module> ordered = CloneModuleInOrder(*graph->module);
+  std::unique_ptr<Module> ordered = CloneModuleInOrder(*In(graph)->module);
   bool is_mlir = format != nullptr && std::string_view(format) == "stablehlo";
   return KeptText(is_mlir ? WriteStablehloText(*ordered) : WriteHloText(*ordered));
 }
 
-int SetTextOfGraph(tok_graph* graph, const char* text) {
-  if (graph == nullptr || text == nullptr) return Fail("set_text: a null pointer");
+int SetTextOfGraph(tok_graph* in_c, const char* text) {
+  if (in_c == nullptr || text == nullptr) return Fail("set_text: a null pointer");
   Result<std::unique_ptr<Module>> read = ReadModule(Bytes::FromString(text), "plugin");
   if (!read.ok()) return FailWith("set_text: " + read.error().message);
   if (Status verified = VerifyModule(*read.value()); !verified.ok())
     return FailWith("set_text: " + verified.error().message);
+  PassGraph* graph = In(in_c);
   read.value()->file = graph->module->file;
   graph->module = std::move(read.value());
   graph->listed.clear();
@@ -300,7 +305,7 @@ void AddOnce(std::vector<std::string>& list, std::string text) {
 
 }  // namespace
 
-GraphScope::GraphScope(tok_graph& graph) : outer_(std::exchange(t_graph, &graph)) {}
+GraphScope::GraphScope(PassGraph& graph) : outer_(std::exchange(t_graph, &graph)) {}
 GraphScope::~GraphScope() {
   t_graph = outer_;
 }

@@ -13,28 +13,34 @@
 
 // The functions of the C table that read and change a program (include/tokamak/tokamak_plugin.h).
 
-struct tok_graph {
-  std::unique_ptr<tokamak::Module> module;
+namespace tokamak {
+
+// What a pass of a plugin receives as tok_graph. The type itself stays incomplete here: the C API
+// (capi/graph_handles.h) defines a tok_graph of its own, and libtokamak.so contains both.
+struct PassGraph {
+  std::unique_ptr<Module> module;
   std::deque<std::string> texts;  // that were handed out
   // The instructions of a computation as the plugin numbers them.
-  std::unordered_map<const tokamak::Computation*, std::vector<tokamak::Instr*>> listed;
-  std::vector<tokamak::Decision> notes;
+  std::unordered_map<const Computation*, std::vector<Instr*>> listed;
+  std::vector<Decision> notes;
   std::string_view pass;  // the name for the notes; interned
   bool edited = false;
 };
 
-namespace tokamak {
+inline tok_graph* InC(PassGraph& graph) {
+  return reinterpret_cast<tok_graph*>(&graph);
+}
 
 // Makes a graph the one that this thread's calls of the table refer to.
 class GraphScope {
  public:
-  explicit GraphScope(tok_graph& graph);
+  explicit GraphScope(PassGraph& graph);
   ~GraphScope();
   GraphScope(const GraphScope&) = delete;
   GraphScope& operator=(const GraphScope&) = delete;
 
  private:
-  tok_graph* outer_;
+  PassGraph* outer_;
 };
 
 // Sets the members of the table from `fail` on.

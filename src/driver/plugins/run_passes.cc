@@ -27,10 +27,10 @@ class PassCall final : public PluginCallback {
   }
   void Call() override {
     GraphScope scope(graph);
-    changes = entry_.run(&graph, entry_.user);
+    changes = entry_.run(InC(graph), entry_.user);
   }
 
-  tok_graph graph;
+  PassGraph graph;
   int changes = 0;
 
  private:
