@@ -15,7 +15,7 @@
 namespace tokamak {
 namespace {
 
-Result<Value> RunOne(Context& context, DeviceRun& run) {
+Result<Value> RunOne(Context& context, DeviceComputation& run) {
   try {
     return context.Call(*run.computation, std::move(run.arguments));
   } catch (const std::bad_alloc&) {
@@ -28,7 +28,7 @@ Result<Value> RunOne(Context& context, DeviceRun& run) {
 }  // namespace
 
 Result<std::vector<Value>> RunOnDevices(const Instr& instr, int64_t replicas, int64_t partitions,
-                                        std::vector<DeviceRun> runs, Context& context) {
+                                        std::vector<DeviceComputation> runs, Context& context) {
   if (replicas > kMaxDevices || partitions > kMaxDevices / std::max<int64_t>(replicas, 1)) {
     return Unsupported(instr, std::to_string(replicas) + " x " + std::to_string(partitions) +
                                   " devices, the limit is " + std::to_string(kMaxDevices));
@@ -84,12 +84,12 @@ Result<Value> EvalRunParallel(const Instr& instr, std::span<const Value> operand
     TOK_TRY(Value fed, context.Call(*feeder, std::vector<Value>()));
     context.host->Feed(std::move(fed));
   }
-  std::vector<DeviceRun> runs;
+  std::vector<DeviceComputation> runs;
   size_t next = 0, partitions = attrs.programs.empty() ? 0 : attrs.programs[0].size();
   for (const Dims& row : attrs.programs) {
     if (row.size() != partitions) return Unsupported(instr, "rows of unequal length");
     for (int64_t program : row) {
-      DeviceRun run{instr.called(static_cast<size_t>(program)), {}};
+      DeviceComputation run{instr.called(static_cast<size_t>(program)), {}};
       for (size_t i = 0; i < run.computation->parameters().size(); ++i) {
         if (next >= operands.size()) return Unsupported(instr, "too few operands for its programs");
         run.arguments.push_back(operands[next++]);

@@ -13,7 +13,7 @@
 namespace tokamak {
 
 // The computation of one device.
-struct DeviceRun {
+struct DeviceComputation {
   const Computation* computation = nullptr;
   std::vector<Value> arguments;
 };
@@ -22,6 +22,6 @@ struct DeviceRun {
 // partitions of the first replica first). Returns the first error of a device that was not merely
 // waiting for another.
 Result<std::vector<Value>> RunOnDevices(const Instr& instr, int64_t replicas, int64_t partitions,
-                                        std::vector<DeviceRun> runs, Context& context);
+                                        std::vector<DeviceComputation> runs, Context& context);
 
 }  // namespace tokamak

@@ -196,13 +196,13 @@ Result<Value> EvalManualComputation(const Instr& instr, std::span<const Value> o
     return Unsupported(
         instr, std::to_string(count) + " devices, the limit is " + std::to_string(kMaxDevices));
   if (context.devices != nullptr) return RunNested(instr, manual, operands, context);
-  std::vector<DeviceRun> runs(static_cast<size_t>(count));
+  std::vector<DeviceComputation> runs(static_cast<size_t>(count));
   std::vector<int64_t> indices;
   for (int64_t device = 0; device < count; ++device) {
     int64_t n = manual.IndexOf(device);
     if (n < 0)
       return Unsupported(instr, "device " + std::to_string(device) + " is not in its mesh");
-    DeviceRun& run = runs[static_cast<size_t>(device)];
+    DeviceComputation& run = runs[static_cast<size_t>(device)];
     run.computation = instr.called(0);
     TOK_TRY(run.arguments, manual.Shards(operands, n));
     indices.push_back(n);

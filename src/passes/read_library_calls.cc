@@ -32,7 +32,7 @@ bool OnlyWorkspaceBeside(const Shape& shape) {
       });
 }
 
-Instr* Read(LibraryCall& call) {
+Instr* Read(LibraryCallReader& call) {
   const std::string& target = call.call().attrs<CustomCallAttrs>().target;
   const Shape& shape = call.call().shape();
   if (!OnlyWorkspaceBeside(shape)) return call.No("results besides the first");
@@ -66,7 +66,7 @@ Changed ReadOne(Instr* instr, PassContext& context) {
   const auto config = nlohmann::json::parse(
       attrs.backend_config.empty() ? "{}" : attrs.backend_config, nullptr, false);
   Editor edit(*instr, Editor::Naming::kUnnamed);
-  LibraryCall call(instr, config, edit);
+  LibraryCallReader call(instr, config, edit);
   bool ordered = instr->is_control_predecessor() || !instr->extras().control_predecessors.empty();
   Instr* value = nullptr;
   if (config.is_discarded())

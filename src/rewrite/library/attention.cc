@@ -17,7 +17,7 @@ Computation* BodyOf(Module& module, Op op, ElementType type) {
 }
 
 // x reduced along its last dimension and broadcast back.
-Instr* ReduceLast(LibraryCall& call, Instr* x, Op op, double start) {
+Instr* ReduceLast(LibraryCallReader& call, Instr* x, Op op, double start) {
   const Shape shape = x->shape();
   Dims dims = shape.dims(), broadcast_dims;
   dims.pop_back();
@@ -31,7 +31,7 @@ Instr* ReduceLast(LibraryCall& call, Instr* x, Op op, double start) {
 }
 
 // Masks out keys after the query.
-Instr* MaskCausal(LibraryCall& call, Instr* x) {
+Instr* MaskCausal(LibraryCallReader& call, Instr* x) {
   Shape index = x->shape().WithType(ElementType::kS32);
   Editor& make = call.make;
   Instr* query = make.MakeShaped(Op::kIota, index, {}, IotaAttrs{index.rank() - 2});
@@ -42,7 +42,7 @@ Instr* MaskCausal(LibraryCall& call, Instr* x) {
   return make.Make(Op::kSelect, {seen, x, none});
 }
 
-bool IsHarmless(LibraryCall& call, const nlohmann::json& config) {
+bool IsHarmless(LibraryCallReader& call, const nlohmann::json& config) {
   if (!call.KnowsAll(config,
                      {"fmha_scale", "dropout_rate", "bmm1_dot_dimension_numbers",
                       "bmm2_dot_dimension_numbers", "mask_type", "is_causal_mask",
@@ -59,7 +59,7 @@ bool IsHarmless(LibraryCall& call, const nlohmann::json& config) {
 }  // namespace
 
 // softmax(scale * dot(q, k) + bias) times v.
-Instr* ReadAttention(LibraryCall& call, std::string_view target) {
+Instr* ReadAttention(LibraryCallReader& call, std::string_view target) {
   bool has_bias = target == "__cudnn$fmhaScaleBiasSoftmax";
   if (!has_bias && target != "__cudnn$fmhaSoftmax")
     return call.No("unsupported attention: dropout, backward or f8");

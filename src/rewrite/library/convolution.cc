@@ -64,7 +64,7 @@ ConvolutionAttrs BackwardFilter(const Forward& f) {
   return attrs;
 }
 
-bool HasBackward(LibraryCall& call, const Forward& f) {
+bool HasBackward(LibraryCallReader& call, const Forward& f) {
   const CustomCallAttrs& attrs = call.call().attrs<CustomCallAttrs>();
   bool plain = attrs.feature_group_count == 1 && attrs.batch_group_count == 1;
   for (const WindowDim& dim : f.window) plain = plain && dim.base_dilation == 1 && !dim.reversed;
@@ -78,7 +78,7 @@ bool HasBackward(LibraryCall& call, const Forward& f) {
   return plain && fits;
 }
 
-Instr* Activate(LibraryCall& call, Instr* x, const std::string& mode, double slope) {
+Instr* Activate(LibraryCallReader& call, Instr* x, const std::string& mode, double slope) {
   if (x == nullptr || mode == "kNone" || mode == "0") return x;
   Editor& make = call.make;
   if (mode == "kRelu") return call.Relu(x);
@@ -92,7 +92,7 @@ Instr* Activate(LibraryCall& call, Instr* x, const std::string& mode, double slo
 }
 
 // scale * conv + side_scale * side + bias, then the activation.
-Instr* Finish(LibraryCall& call, Instr* x, const nlohmann::json& config, bool has_bias) {
+Instr* Finish(LibraryCallReader& call, Instr* x, const nlohmann::json& config, bool has_bias) {
   const Instr& instr = call.call();
   double side_scale = call.Number(config, "side_input_scale", 0);
   double slope = call.Number(config, "leakyrelu_alpha", 0);
@@ -120,7 +120,7 @@ Instr* Finish(LibraryCall& call, Instr* x, const nlohmann::json& config, bool ha
 
 }  // namespace
 
-Instr* MatchConvolution(LibraryCall& call, std::string_view target) {
+Instr* MatchConvolution(LibraryCallReader& call, std::string_view target) {
   const nlohmann::json& config = call.Config("cudnn_conv_backend_config");
   if (!call.KnowsAll(
           config, {"conv_result_scale", "activation_mode", "side_input_scale", "leakyrelu_alpha"},

@@ -7,7 +7,7 @@ namespace tokamak {
 namespace {
 
 // Adds the vector along the free dimensions of the second operand, which are the minor ones.
-Instr* AddVector(LibraryCall& call, Instr* x, Instr* vector, size_t columns) {
+Instr* AddVector(LibraryCallReader& call, Instr* x, Instr* vector, size_t columns) {
   const Shape &out = call.result(), &bias = vector->shape();
   if (bias.rank() != static_cast<int64_t>(columns) || bias.rank() > out.rank())
     return call.No("the bias is " + ToString(bias));
@@ -28,7 +28,7 @@ Instr* AddVector(LibraryCall& call, Instr* x, Instr* vector, size_t columns) {
 }
 
 // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), the approximation that cuBLAS uses.
-Instr* Gelu(LibraryCall& call, Instr* x) {
+Instr* Gelu(LibraryCallReader& call, Instr* x) {
   if (x == nullptr) return nullptr;
   Editor& make = call.make;
   Instr* cube = make.Make(Op::kMultiply, {make.Make(Op::kMultiply, {x, x}), x});
@@ -39,7 +39,8 @@ Instr* Gelu(LibraryCall& call, Instr* x) {
 }
 
 // DEFAULT, RELU, BIAS, BIAS_RELU ...: first adds a vector, then applies a function.
-Instr* Epilogue(LibraryCall& call, Instr* x, std::string_view name, size_t next, size_t columns) {
+Instr* Epilogue(LibraryCallReader& call, Instr* x, std::string_view name, size_t next,
+                size_t columns) {
   if (name.starts_with("BIAS")) {
     if (call.call().operand_count() <= next) return call.No("the bias is missing");
     x = AddVector(call, x, call.call().operand(next++), columns);
@@ -60,7 +61,7 @@ Instr* Epilogue(LibraryCall& call, Instr* x, std::string_view name, size_t next,
 }  // namespace
 
 // alpha * dot(lhs, rhs) + beta * C, then the epilogue.
-Instr* ReadGemm(LibraryCall& call) {
+Instr* ReadGemm(LibraryCallReader& call) {
   const nlohmann::json& config = call.Config("gemm_backend_config");
   if (!call.KnowsAll(config,
                      {"alpha_real", "alpha_imag", "beta", "dot_dimension_numbers", "epilogue",

@@ -29,22 +29,22 @@ std::optional<int64_t> IntOf(const json& field) {
 
 }  // namespace
 
-Instr* LibraryCall::No(std::string why) {
+Instr* LibraryCallReader::No(std::string why) {
   if (why_.empty()) why_ = std::move(why);
   return nullptr;
 }
 
-const json* LibraryCall::Find(const json& config, std::string_view name) {
+const json* LibraryCallReader::Find(const json& config, std::string_view name) {
   auto field = config.find(std::string(name));
   return field == config.end() ? nullptr : &*field;
 }
 
-const json& LibraryCall::Config(std::string_view name) const {
+const json& LibraryCallReader::Config(std::string_view name) const {
   const json* wrapped = Find(config_, name);
   return wrapped != nullptr ? *wrapped : config_;
 }
 
-double LibraryCall::Number(const json& config, std::string_view name, double otherwise) {
+double LibraryCallReader::Number(const json& config, std::string_view name, double otherwise) {
   const json* field = Find(config, name);
   if (field == nullptr) return otherwise;
   std::optional<double> number = NumberOf(*field);
@@ -52,8 +52,8 @@ double LibraryCall::Number(const json& config, std::string_view name, double oth
   return number.value_or(otherwise);
 }
 
-std::string LibraryCall::Text(const json& config, std::string_view name,
-                              std::string_view otherwise) {
+std::string LibraryCallReader::Text(const json& config, std::string_view name,
+                                    std::string_view otherwise) {
   const json* field = Find(config, name);
   if (field == nullptr) return std::string(otherwise);
   if (field->is_string()) return field->get<std::string>();
@@ -62,8 +62,8 @@ std::string LibraryCall::Text(const json& config, std::string_view name,
   return "";
 }
 
-bool LibraryCall::KnowsAll(const json& config, std::initializer_list<std::string_view> read,
-                           std::initializer_list<std::string_view> harmless) {
+bool LibraryCallReader::KnowsAll(const json& config, std::initializer_list<std::string_view> read,
+                                 std::initializer_list<std::string_view> harmless) {
   constexpr std::string_view kOfAll[] = {"operation_queue_id",
                                          "wait_on_operation_queues",
                                          "force_earliest_schedule",
@@ -83,7 +83,7 @@ bool LibraryCall::KnowsAll(const json& config, std::initializer_list<std::string
   return true;
 }
 
-bool LibraryCall::ReadDot(const json* numbers, DotAttrs& attrs) {
+bool LibraryCallReader::ReadDot(const json* numbers, DotAttrs& attrs) {
   if (numbers == nullptr) {
     No("no dimension numbers");
     return false;
@@ -110,22 +110,22 @@ bool LibraryCall::ReadDot(const json* numbers, DotAttrs& attrs) {
   return true;
 }
 
-Shape LibraryCall::Wide(const Shape& shape) const {
+Shape LibraryCallReader::Wide(const Shape& shape) const {
   bool narrow = IsReal(shape.type()) && InfoOf(shape.type()).bits < 32;
   return narrow ? shape.WithoutLayout().WithType(ElementType::kF32) : shape.WithoutLayout();
 }
 
-Instr* LibraryCall::Convert(Instr* x, ElementType type) {
+Instr* LibraryCallReader::Convert(Instr* x, ElementType type) {
   if (x == nullptr || x->shape().type() == type) return x;
   return make.MakeShaped(Op::kConvert, x->shape().WithoutLayout().WithType(type), {x});
 }
 
-Instr* LibraryCall::Scale(Instr* x, double factor) {
+Instr* LibraryCallReader::Scale(Instr* x, double factor) {
   if (x == nullptr || factor == 1) return x;
   return make.Make(Op::kMultiply, {x, make.Filled(x->shape(), factor)});
 }
 
-Instr* LibraryCall::Relu(Instr* x) {
+Instr* LibraryCallReader::Relu(Instr* x) {
   return x == nullptr ? x : make.Make(Op::kMaximum, {x, make.Filled(x->shape(), 0.0)});
 }
 

@@ -14,10 +14,10 @@
 
 namespace tokamak {
 
-class LibraryCall {
+class LibraryCallReader {
  public:
   // `config` is the call's configuration: any JSON value.
-  LibraryCall(Instr* call, const nlohmann::json& config, Editor& edit)
+  LibraryCallReader(Instr* call, const nlohmann::json& config, Editor& edit)
       : call_(*call), config_(config), make(edit) {}
 
   const Instr& call() const { return call_; }
@@ -59,8 +59,8 @@ class LibraryCall {
   Editor& make;
 };
 
-Instr* ReadGemm(LibraryCall& call);
-Instr* MatchConvolution(LibraryCall& call, std::string_view target);
-Instr* ReadAttention(LibraryCall& call, std::string_view target);
+Instr* ReadGemm(LibraryCallReader& call);
+Instr* MatchConvolution(LibraryCallReader& call, std::string_view target);
+Instr* ReadAttention(LibraryCallReader& call, std::string_view target);
 
 }  // namespace tokamak
