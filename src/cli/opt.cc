@@ -133,9 +133,9 @@ class Optimizer {
     DecisionLog log;
     NamedTarget target(command_.target, command_.vector_bits);
     std::vector<Value> added;
-    RuleSession rules(plan_.target, plan_.rules);
+    std::optional<RuleSession> rules = RuleSession::Of(plan_.target, plan_.rules);
     PassOptions switches = Switches(added);
-    if (!rules.Rules().empty()) switches.user_rules = &rules;
+    switches.user_rules = rules ? &*rules : nullptr;
     PassContext context(log, {}, switches, TargetFor(target));
     Dumper dumper(plan_.dump_after, console_);
     PipelineOptions options = plan_.options;

@@ -201,6 +201,11 @@ std::shared_ptr<const RuleInstance> RuleInstances::Canonical(RulePair pair) {
   return instance;
 }
 
+const std::string& RuleInstances::PassesKey() {
+  if (!passes_key_) passes_key_ = host_.PassesKey(stage_);
+  return *passes_key_;
+}
+
 const std::vector<const RuleInstance*>& RuleInstances::ExamplesOf(const UserRule& rule) {
   auto [it, added] = examples_.try_emplace(rule.id);
   if (!added) return it->second;
@@ -233,7 +238,7 @@ Result<const RuleInstance*> RuleInstances::For(const UserRule& rule,
   std::shared_ptr<const RuleInstance>& made = made_[key];
   for (const RulePair& example : rule.examples) {
     if (VariablesText(*example.pattern->entry()) != shapes) continue;
-    std::string cached = fmt::format("{} {}", key, host_.PassesKey(stage_));
+    std::string cached = fmt::format("{} {}", key, PassesKey());
     made = ExampleCache::OfProcess().FindOr(cached, [&] { return Canonical(CloneOf(example)); });
     return made.get();
   }

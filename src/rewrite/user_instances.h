@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,9 +32,11 @@ class RuleInstances {
   Result<std::optional<RulePair>> OtherPair(const UserRule& rule,
                                             const std::vector<Shape>& variables);
   std::shared_ptr<const RuleInstance> Canonical(RulePair pair);
+  const std::string& PassesKey();
 
   RuleHost& host_;
   int64_t stage_;
+  std::optional<std::string> passes_key_;  // host_.PassesKey(stage_)
   std::map<uint64_t, std::vector<const RuleInstance*>> examples_;
   std::map<std::string, std::shared_ptr<const RuleInstance>>
       made_;  // by rule and shapes; null: none

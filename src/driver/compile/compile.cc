@@ -8,6 +8,7 @@
 // after a device rejected a form of code; its log records why.
 
 #include <chrono>
+#include <optional>
 
 #include "driver/compile/all_kernels.h"
 #include "driver/compile/compilation.h"
@@ -59,11 +60,11 @@ Status Optimize(Compilation& made) {
   PipelineOptions pipeline;
   pipeline.skip = options.skip_passes;
   std::vector<Value> added;
-  RuleSession rules(made.target, options);
+  std::optional<RuleSession> rules = RuleSession::Of(made.target, options);
   PassContext context(made.log, {},
                       {.strict = options.strict,
                        .added = options.hoist ? &added : nullptr,
-                       .user_rules = options.user_rules ? &rules : nullptr});
+                       .user_rules = rules ? &*rules : nullptr});
   for (std::span<const Step> steps :
        {std::span<const Step>(kHoistPipeline), {kEntryPipeline}, {options.passes}}) {
     TOK_TRY(std::vector<PassRun> runs,

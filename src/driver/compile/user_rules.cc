@@ -85,6 +85,14 @@ std::string ActiveUserRulesKey() {
   return key;
 }
 
+std::optional<RuleSession> RuleSession::Of(const Target& target, const CompileOptions& options) {
+  if (!options.user_rules) return std::nullopt;
+  UserRules rules = ActiveUserRules();
+  rules.insert(rules.end(), options.rules.begin(), options.rules.end());
+  if (rules.empty()) return std::nullopt;
+  return RuleSession(target, options, std::move(rules));
+}
+
 Status RuleSession::Canonicalize(Module& module, int64_t stage) {
   DecisionLog log;
   PassContext context(log, {}, {.strict = options_.strict});

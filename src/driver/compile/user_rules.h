@@ -1,8 +1,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "driver/compile/compile_options.h"
@@ -30,13 +32,11 @@ UserRules ActiveUserRules();
 // Identifies the active rules, for keys of caches of compiled programs; empty: none.
 std::string ActiveUserRulesKey();
 
-// Rules in one compilation.
+// Rules in one compilation. The target and the options must outlive it.
 class RuleSession final : public RuleHost {
  public:
-  RuleSession(const Target& target, const CompileOptions& options)
-      : target_(target), options_(options), rules_(ActiveUserRules()) {
-    rules_.insert(rules_.end(), options.rules.begin(), options.rules.end());
-  }
+  // With the active rules and those of the options; nullopt if none apply.
+  static std::optional<RuleSession> Of(const Target& target, const CompileOptions& options);
 
   UserRules Rules() override { return rules_; }
   Status Canonicalize(Module& module, int64_t stage) override;
@@ -51,7 +51,10 @@ class RuleSession final : public RuleHost {
   }
 
  private:
-  Target target_;
+  RuleSession(const Target& target, const CompileOptions& options, UserRules rules)
+      : target_(target), options_(options), rules_(std::move(rules)) {}
+
+  const Target& target_;
   const CompileOptions& options_;
   UserRules rules_;
   std::set<std::string> rejected_;
