@@ -59,7 +59,6 @@ Result<ExplainRequest> LintRequestOf(const LintCommand& command) {
   TOK_RETURN_IF_ERROR(SetFusion(request.compile, command.fusion));
   request.target = command.target;
   request.device = command.device;
-  request.lints = true;
   for (const std::string& rules : command.rules)
     TOK_RETURN_IF_ERROR(AddLintRules(request.lint.rules, rules, "--rules"));
   for (const std::string& rules : command.ignore)

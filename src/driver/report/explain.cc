@@ -59,17 +59,35 @@ Result<std::string> ComparedDevices(const Module& module, const ExplainRequest& 
 
 // The answer for a program that only `tokamak run --backend interp` runs, because no buffer can
 // hold its results.
-Result<std::string> InterpretedText(const Error& why, const std::string& program,
+Result<std::string> InterpretedText(const std::string& why, const std::string& program,
                                     const ExplainRequest& request) {
-  if (request.lints) return LintAnswer(LintsOfInterpreted(why.message, request.lint), request.json);
-  json data = {{"target", request.target}, {"interpreted", why.message}};
+  if (request.lints) return LintAnswer(LintsOfInterpreted(why, request.lint), request.json);
+  json data = {{"target", request.target}, {"interpreted", why}};
   json trace = {{"traceEvents", json::array()}, {"otherData", data}};
   if (!request.write_trace.empty())
     TOK_RETURN_IF_ERROR(WriteFileBytes(request.write_trace, LineOfJson(trace)));
   if (request.trace) return LineOfJson(trace);
   if (request.html) return PageOf(program, data);
   if (request.json) return LineOfJson(data);
-  return "the whole program is interpreted: " + why.message + "\n";
+  return "the whole program is interpreted: " + why + "\n";
+}
+
+// A compilation, or why there is none: no buffer can hold the results, so only the interpreter runs
+// the program.
+struct RequestedCompilation {
+  std::shared_ptr<const Compilation> made;
+  std::string why_none;
+};
+
+Result<RequestedCompilation> CompileRequested(std::unique_ptr<Module> module,
+                                              const ExplainRequest& request) {
+  TOK_TRY(Target target, TargetOf(request));
+  Result<std::shared_ptr<const Compilation>> made =
+      Compile(std::move(module), target, request.compile);
+  if (made.ok()) return RequestedCompilation{std::move(made.value()), ""};
+  if (made.error().code != ErrorCode::kUnsupportedResult || request.compile.require_kernels)
+    return std::move(made.error());
+  return RequestedCompilation{nullptr, std::move(made.error().message)};
 }
 
 }  // namespace
@@ -88,30 +106,33 @@ Result<std::string> Explained(std::unique_ptr<Module> module, const ExplainReque
   if (!request.targets.empty() && request.html)
     return MakeError(ErrorCode::kOptionValue, "explain: html: a page shows one target");
   if (!request.targets.empty()) return ComparedDevices(*module, request);
-  TOK_TRY(Target target, TargetOf(request));
   bool looks_before = request.kernel.empty() && !request.dot && !request.trace;
   std::unique_ptr<Module> before = looks_before ? CloneModule(*module) : nullptr;
   std::string name = module->name();
-  Result<std::shared_ptr<const Compilation>> compiled =
-      Compile(std::move(module), target, request.compile);
-  if (!compiled.ok() && compiled.error().code == ErrorCode::kUnsupportedResult &&
-      !request.compile.require_kernels)
-    return InterpretedText(compiled.error(), name, request);
-  TOK_TRY(std::shared_ptr<const Compilation> made, std::move(compiled));
+  TOK_TRY(RequestedCompilation compiled, CompileRequested(std::move(module), request));
+  if (compiled.made == nullptr) return InterpretedText(compiled.why_none, name, request);
   if (!request.write_plan.empty())
-    TOK_RETURN_IF_ERROR(WriteFileBytes(request.write_plan, ToJson(PlanOf(*made))));
-  return Explained(std::move(made), request, before.get());
+    TOK_RETURN_IF_ERROR(WriteFileBytes(request.write_plan, ToJson(PlanOf(*compiled.made))));
+  return Explained(std::move(compiled.made), request, before.get());
 }
 
 Result<std::string> Explained(std::shared_ptr<const Compilation> compilation,
                               const ExplainRequest& request, const Module* before) {
-  const Compilation& made = *compilation;
   TOK_TRY(CompileReport report, ReportOf(std::move(compilation), request.report));
+  return Explained(std::move(report), request, before);
+}
+
+Result<std::string> Explained(CompileReport report, const ExplainRequest& request,
+                              const Module* before) {
+  const Compilation& made = *report.compilation;
   if (before != nullptr && request.compare && !request.lints)
     TOK_RETURN_IF_ERROR(AddComparisons(report, *before));
-  if (!request.write_trace.empty())
-    TOK_RETURN_IF_ERROR(WriteFileBytes(request.write_trace, LineOfJson(TraceOf(report))));
-  if (request.trace) return LineOfJson(TraceOf(report));
+  if (request.trace || !request.write_trace.empty()) {
+    std::string trace = LineOfJson(TraceOf(report));
+    if (!request.write_trace.empty())
+      TOK_RETURN_IF_ERROR(WriteFileBytes(request.write_trace, trace));
+    if (request.trace) return trace;
+  }
   if (!request.kernel.empty()) return KernelText(report, request);
   if (request.dot) {
     std::string dot = DotOf(report, made.module->name());
@@ -139,14 +160,10 @@ Result<std::string> Explained(std::shared_ptr<const Compilation> compilation,
 }
 
 Result<Lints> LintsOfProgram(std::unique_ptr<Module> module, const ExplainRequest& request) {
-  TOK_TRY(Target target, TargetOf(request));
   std::unique_ptr<Module> before = CloneModule(*module);
-  Result<std::shared_ptr<const Compilation>> compiled =
-      Compile(std::move(module), target, request.compile);
-  if (!compiled.ok() && compiled.error().code == ErrorCode::kUnsupportedResult)
-    return LintsOfInterpreted(compiled.error().message, request.lint);
-  TOK_TRY(std::shared_ptr<const Compilation> made, std::move(compiled));
-  TOK_TRY(CompileReport report, ReportOf(std::move(made), request.report));
+  TOK_TRY(RequestedCompilation compiled, CompileRequested(std::move(module), request));
+  if (compiled.made == nullptr) return LintsOfInterpreted(compiled.why_none, request.lint);
+  TOK_TRY(CompileReport report, ReportOf(std::move(compiled.made), request.report));
   return LintsOf(report, before.get(), request.lint);
 }
 

@@ -43,6 +43,9 @@ Result<std::string> Explained(std::unique_ptr<Module> module, const ExplainReque
 // Explains a compilation. `before`: the original module, for comparisons; may be null.
 Result<std::string> Explained(std::shared_ptr<const Compilation> compilation,
                               const ExplainRequest& request, const Module* before);
+// Explains a report. `request.report` serves only the contractions, which are measured apart.
+Result<std::string> Explained(CompileReport report, const ExplainRequest& request,
+                              const Module* before);
 
 // Compiles a verified program and returns its lints. A program that only the interpreter can run is
 // a finding, not an error.

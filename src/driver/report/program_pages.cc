@@ -103,8 +103,12 @@ void WriteProgramPage(const std::string& prefix,
   request.html = true;
   // On a GPU, a page with machine code would compile kernels a second time, for seconds.
   request.page.code = !made.target.is_gpu();
-  Result<std::string> page = Explained(compilation, request, nullptr);
-  row["has_page"] = page.ok() && WriteFileBytes(prefix + ".html", page.value()).ok();
+  bool has_page = false;
+  if (report.ok()) {
+    Result<std::string> page = Explained(std::move(report.value()), request, nullptr);
+    has_page = page.ok() && WriteFileBytes(prefix + ".html", page.value()).ok();
+  }
+  row["has_page"] = has_page;
   WriteRow(prefix, std::move(row));
 }
 
