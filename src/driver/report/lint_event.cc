@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "driver/report/explain.h"
+#include "driver/report/lint/write_lints.h"
 
 namespace tokamak {
 namespace {
@@ -68,19 +68,17 @@ void KeepLints(const std::shared_ptr<const Compilation>& compilation, const Modu
   double instrs = InstrsOf(*compilation);
   if (!CanAffordLints(kept, compile_us, instrs) && before == nullptr) return;
   auto begin = std::chrono::steady_clock::now();
-  ExplainRequest request;
-  request.lints = true;
-  request.json = true;
-  Result<std::string> output = Explained(compilation, request, before);
+  Lints lints;
+  if (Result<CompileReport> report = ReportOf(compilation); report.ok())
+    lints = LintsOf(report.value(), before, {});
   std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
   std::lock_guard lock(kept.mutex);
   kept.lint_us += took.count();
   kept.instrs += instrs;
-  if (!output.ok()) return;
-  nlohmann::json found = nlohmann::json::parse(output.value(), nullptr, /*allow_exceptions=*/false);
-  if (!found.is_object() || found["lints"].empty()) return;
+  if (lints.all.empty() || kept.list.size() >= kMostKeptLints) return;
+  nlohmann::json found = AnswerOf(lints);
   found["name"] = compilation->module->name();
-  if (kept.list.size() < kMostKeptLints) kept.list.push_back(std::move(found));
+  kept.list.push_back(std::move(found));
 }
 
 std::string TakeLints() {

@@ -115,10 +115,12 @@ json JsonOf(const Lints& lints) {
   return list;
 }
 
+json AnswerOf(const Lints& lints) {
+  return {{"lints", JsonOf(lints)}, {"call_us", lints.call_us}, {"suppressed", lints.suppressed}};
+}
+
 std::string LintAnswer(const Lints& lints, bool as_json) {
-  if (as_json)
-    return LineOfJson(
-        {{"lints", JsonOf(lints)}, {"call_us", lints.call_us}, {"suppressed", lints.suppressed}});
+  if (as_json) return LineOfJson(AnswerOf(lints));
   std::string text = TextOf(lints, /*notes=*/true);
   double us = 0;
   bool warns = false;

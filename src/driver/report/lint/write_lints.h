@@ -15,7 +15,9 @@ namespace tokamak {
 std::string TextOf(const Lints& lints, bool notes);
 // The list of all findings, as docs/lint.md describes it.
 nlohmann::json JsonOf(const Lints& lints);
-// The whole answer of `tokamak lint`, as text or as a line of JSON.
+// The findings with the time of a call and the number of those that are suppressed.
+nlohmann::json AnswerOf(const Lints& lints);
+// The whole answer of `tokamak lint`, as text or as that JSON, on a line.
 std::string LintAnswer(const Lints& lints, bool as_json);
 
 // One SARIF 2.1.0 log of the findings of all programs of a file.
