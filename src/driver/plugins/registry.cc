@@ -109,12 +109,32 @@ int SetPlace(const char* kind, const char* after, Pass& place) {
                               DidYouMean(after, names)));
 }
 
+// Copies a registered struct, which must at least reach to its function, and fills in the item.
+// Returns 0, or -1 after a failure.
+template <typename Item, typename Entry, typename Function>
+int ReadItem(tok_plugin* plugin, const char* kind, const Entry* given, Function Entry::*function,
+             Item& item) {
+  const auto* begin = reinterpret_cast<const char*>(&item.entry);
+  const auto* end = reinterpret_cast<const char*>(&(item.entry.*function) + 1);
+  if (!CopySized(given, static_cast<size_t>(end - begin), item.entry) ||
+      item.entry.*function == nullptr)
+    return FailText(
+        fmt::format("add_{}: the struct is null or too short, or has no function", kind));
+  return SetItem(plugin, kind, given->name, item);
+}
+
+template <typename Item, typename Entry, typename Function>
+int AddItem(tok_plugin* plugin, const char* kind, const Entry* given, Function Entry::*function,
+            std::vector<Item> ExtensionSet::*list) {
+  Item item;
+  if (ReadItem(plugin, kind, given, function, item) != 0) return -1;
+  (RegistrationOf(plugin)->made.*list).push_back(std::move(item));
+  return 0;
+}
+
 int AddPass(tok_plugin* plugin, const tok_pass* given) {
   PluginPass pass;
-  if (!CopySized(given, offsetof(tok_pass, run) + sizeof(given->run), pass.entry) ||
-      pass.entry.run == nullptr)
-    return FailText("add_pass: the struct is null or too short, or has no function");
-  if (SetItem(plugin, "pass", given->name, pass) != 0) return -1;
+  if (ReadItem(plugin, "pass", given, &tok_pass::run, pass) != 0) return -1;
   if (SetPlace("pass", given->after, pass.after) != 0) return -1;
   if (pass.entry.targets > (TOK_CPU | TOK_GPU))
     return FailText("add_pass: targets is neither TOK_ANY_TARGET nor TOK_CPU, TOK_GPU or both");
@@ -139,45 +159,21 @@ int AddRewrite(tok_plugin* plugin, const tok_rewrite* given) {
 }
 
 int AddGenerator(tok_plugin* plugin, const tok_generator* given) {
-  PluginGenerator generator;
-  if (!CopySized(given, offsetof(tok_generator, build) + sizeof(given->build), generator.entry) ||
-      generator.entry.build == nullptr)
-    return FailText("add_generator: the struct is null or too short, or has no function");
-  if (SetItem(plugin, "generator", given->name, generator) != 0) return -1;
-  RegistrationOf(plugin)->made.generators.push_back(std::move(generator));
-  return 0;
+  return AddItem(plugin, "generator", given, &tok_generator::build, &ExtensionSet::generators);
 }
 
 int AddCostHook(tok_plugin* plugin, const tok_cost_hook* given) {
-  PluginCostHook hook;
-  if (!CopySized(given, offsetof(tok_cost_hook, predict) + sizeof(given->predict), hook.entry) ||
-      hook.entry.predict == nullptr)
-    return FailText("add_cost_hook: the struct is null or too short, or has no function");
-  if (SetItem(plugin, "cost_hook", given->name, hook) != 0) return -1;
-  RegistrationOf(plugin)->made.cost_hooks.push_back(std::move(hook));
-  return 0;
+  return AddItem(plugin, "cost_hook", given, &tok_cost_hook::predict, &ExtensionSet::cost_hooks);
 }
 
 int AddFusionPolicyOf(tok_plugin* plugin, const tok_fusion_policy* given) {
-  FusionPolicyItem policy;
-  if (!CopySized(given, offsetof(tok_fusion_policy, decide) + sizeof(given->decide),
-                 policy.entry) ||
-      policy.entry.decide == nullptr)
-    return FailText("add_fusion_policy: the struct is null or too short, or has no function");
-  if (SetItem(plugin, "fusion_policy", given->name, policy) != 0) return -1;
-  RegistrationOf(plugin)->made.fusion_policies.push_back(std::move(policy));
-  return 0;
+  return AddItem(plugin, "fusion_policy", given, &tok_fusion_policy::decide,
+                 &ExtensionSet::fusion_policies);
 }
 
 int AddOrderPolicyOf(tok_plugin* plugin, const tok_order_policy* given) {
-  OrderPolicyItem policy;
-  if (!CopySized(given, offsetof(tok_order_policy, priority) + sizeof(given->priority),
-                 policy.entry) ||
-      policy.entry.priority == nullptr)
-    return FailText("add_order_policy: the struct is null or too short, or has no function");
-  if (SetItem(plugin, "order_policy", given->name, policy) != 0) return -1;
-  RegistrationOf(plugin)->made.order_policies.push_back(std::move(policy));
-  return 0;
+  return AddItem(plugin, "order_policy", given, &tok_order_policy::priority,
+                 &ExtensionSet::order_policies);
 }
 
 const tok_plugin_host& HostTable() {
