@@ -69,20 +69,14 @@ class Shower {
   // Prints the CUDA source of each launch or horizontally fused launch.
   Status ShowCuda(const std::vector<RunStep>& steps) {
     for (const RunStep& step : steps) {
-      std::string text;
-      if (step.kind == StepKind::kLaunch) {
-        TOK_TRY(text, CudaTextOf(program_.kernels[step.target]));
-      } else if (step.kind == StepKind::kHorizontal) {
-        std::vector<std::pair<const Kernel*, int64_t>> entries;
-        for (const RunStep& launch : step.blocks[0])
-          entries.emplace_back(&program_.kernels[launch.target], launch.grid);
-        TOK_TRY(text, CudaTextOfHorizontal("horizontal_" + entries[0].first->name, entries));
-      } else if (step.kind == StepKind::kWhile && program_.IsPersistent(step)) {
-        TOK_TRY(text, CudaTextOfLoop(step, program_));
+      bool is_launch = step.kind == StepKind::kLaunch || step.kind == StepKind::kHorizontal ||
+                       (step.kind == StepKind::kWhile && program_.IsPersistent(step));
+      if (is_launch) {
+        TOK_TRY(LaunchText launch, CudaTextOfLaunch(step, program_));
+        if (command_.text) console_.Out(launch.text + "\n");
       } else {
         for (const std::vector<RunStep>& block : step.blocks) TOK_RETURN_IF_ERROR(ShowCuda(block));
       }
-      if (command_.text && !text.empty()) console_.Out(text + "\n");
     }
     return Ok();
   }

@@ -1,5 +1,9 @@
 #include "driver/report/cuda_source.h"
 
+#include <cstdint>
+#include <utility>
+#include <vector>
+
 #if TOK_HAVE_CUDA
 #include "backend/cuda/cuda_text.h"
 #include "backend/cuda/launch_source.h"
@@ -7,19 +11,12 @@
 #endif
 
 namespace tokamak {
+namespace {
 
-Result<std::string> CudaTextOf(const Kernel& kernel) {
-#if TOK_HAVE_CUDA
-  TOK_TRY(cuda::CudaSource source, cuda::CudaText(kernel));
-  return std::move(source.text);
-#else
-  return MakeError(ErrorCode::kBackendNotBuilt,
-                   "kernel " + kernel.name + ": this build has no CUDA backend");
-#endif
-}
+// Each kernel with its number of blocks.
+using HorizontalEntries = std::vector<std::pair<const Kernel*, int64_t>>;
 
-Result<std::string> CudaTextOfHorizontal(
-    const std::string& name, const std::vector<std::pair<const Kernel*, int64_t>>& entries) {
+Result<std::string> HorizontalTextOf(const std::string& name, const HorizontalEntries& entries) {
 #if TOK_HAVE_CUDA
   std::vector<cuda::HorizontalKernel> given;
   for (auto [kernel, blocks] : entries) given.push_back({kernel, blocks});
@@ -32,15 +29,47 @@ Result<std::string> CudaTextOfHorizontal(
 #endif
 }
 
-Result<std::string> CudaTextOfLoop(const RunStep& loop, const LoweredProgram& program) {
+Result<std::string> LoopTextOf(const RunStep& loop, const std::string& name,
+                               const LoweredProgram& program) {
 #if TOK_HAVE_CUDA
   cuda::LaunchForm form = LoopLaunchOf(loop, program).form;
-  TOK_TRY(cuda::LaunchSource made, cuda::SourceOf(form, "loop"));
+  TOK_TRY(cuda::LaunchSource made, cuda::SourceOf(form, name));
   return std::move(made.source.text);
 #else
-  return MakeError(ErrorCode::kBackendNotBuilt, "loop " + program.loops[loop.target]->name() +
+  return MakeError(ErrorCode::kBackendNotBuilt, name + " " + program.loops[loop.target]->name() +
                                                     ": this build has no CUDA backend");
 #endif
+}
+
+}  // namespace
+
+Result<std::string> CudaTextOf(const Kernel& kernel) {
+#if TOK_HAVE_CUDA
+  TOK_TRY(cuda::CudaSource source, cuda::CudaText(kernel));
+  return std::move(source.text);
+#else
+  return MakeError(ErrorCode::kBackendNotBuilt,
+                   "kernel " + kernel.name + ": this build has no CUDA backend");
+#endif
+}
+
+Result<LaunchText> CudaTextOfLaunch(const RunStep& step, const LoweredProgram& program) {
+  LaunchText launch;
+  if (step.kind == StepKind::kWhile) {
+    launch.name = "loop";
+    TOK_TRY(launch.text, LoopTextOf(step, launch.name, program));
+  } else if (step.kind == StepKind::kHorizontal) {
+    HorizontalEntries entries;
+    for (const RunStep& part : step.blocks[0])
+      entries.emplace_back(&program.kernels[part.target], part.grid);
+    launch.name = "horizontal_" + entries[0].first->name;
+    TOK_TRY(launch.text, HorizontalTextOf(launch.name, entries));
+  } else {
+    const Kernel& kernel = program.kernels[step.target];
+    launch.name = kernel.name;
+    TOK_TRY(launch.text, CudaTextOf(kernel));
+  }
+  return launch;
 }
 
 }  // namespace tokamak

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "kernel/kernel.h"
 #include "lower/lower.h"
@@ -14,11 +11,13 @@ namespace tokamak {
 // The CUDA C++ source of a kernel. Returns TK6003 if this build has no CUDA backend, TK4120 if the
 // kernel cannot be expressed in CUDA C++.
 Result<std::string> CudaTextOf(const Kernel& kernel);
-// The source of a horizontally fused launch; each kernel with its number of blocks.
-Result<std::string> CudaTextOfHorizontal(
-    const std::string& name, const std::vector<std::pair<const Kernel*, int64_t>>& entries);
 
-// The source of a loop that is one persistent kernel (LoweredProgram::persistent).
-Result<std::string> CudaTextOfLoop(const RunStep& loop, const LoweredProgram& program);
+// The source of a step that is one launch: of a kernel, of several (kHorizontal), or of a loop that
+// is one persistent kernel (LoweredProgram::persistent). Returns the same errors.
+struct LaunchText {
+  std::string name;  // of the function
+  std::string text;
+};
+Result<LaunchText> CudaTextOfLaunch(const RunStep& step, const LoweredProgram& program);
 
 }  // namespace tokamak

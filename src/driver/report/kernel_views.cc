@@ -73,12 +73,9 @@ Result<std::string> CodeOf(const Kernel& kernel, bool for_gpu) {
 
 // On a GPU the kernels of a horizontally fused launch or a persistent loop are compiled as one; its
 // code is shown with the last kernel.
-Result<std::string> CodeOfLaunch(const LoweredProgram& program, const RunStep& launch) {
-  if (launch.kind == StepKind::kWhile) return CudaTextOfLoop(launch, program);
-  std::vector<std::pair<const Kernel*, int64_t>> entries;
-  for (const RunStep& part : launch.blocks[0])
-    entries.emplace_back(&program.kernels[part.target], part.grid);
-  return CudaTextOfHorizontal("horizontal_" + entries[0].first->name, entries);
+Result<std::string> CodeOfLaunch(const LoweredProgram& program, const RunStep& step) {
+  TOK_TRY(LaunchText launch, CudaTextOfLaunch(step, program));
+  return std::move(launch.text);
 }
 
 }  // namespace

@@ -15,26 +15,6 @@
 namespace tokamak {
 namespace {
 
-// A step of several kernels is one text on a GPU.
-Result<StepCode> CudaOfStep(const CompileReport& report, const StepReport& step) {
-  const LoweredProgram& program = report.program();
-  const Kernel& first = program.kernels[step.kernels[0]];
-  StepCode code{.name = first.name};
-  if (step.generator == "persistent") {
-    code.name = "loop";
-    TOK_TRY(code.text, CudaTextOfLoop(*step.step, program));
-  } else if (step.generator == "horizontal") {
-    code.name = "horizontal_" + first.name;
-    std::vector<std::pair<const Kernel*, int64_t>> entries;
-    for (const RunStep& part : step.step->blocks[0])
-      entries.emplace_back(&program.kernels[part.target], part.grid);
-    TOK_TRY(code.text, CudaTextOfHorizontal(code.name, entries));
-  } else {
-    TOK_TRY(code.text, CudaTextOf(first));
-  }
-  return code;
-}
-
 #if TOK_HAVE_CUDA
 Result<Listing> PtxOf(const StepCode& code) {
   TOK_TRY(const cuda::Nvrtc* nvrtc, cuda::Nvrtc::Open());
@@ -75,8 +55,14 @@ Result<Listing> AssemblyOf(const CompileReport& report, const StepReport&) {
 }  // namespace
 
 Result<StepCode> CodeOfStep(const CompileReport& report, const StepReport& step) {
-  if (report.machine().is_gpu()) return CudaOfStep(report, step);
   StepCode code;
+  if (report.machine().is_gpu()) {
+    // A step of several kernels is one text.
+    TOK_TRY(LaunchText launch, CudaTextOfLaunch(*step.step, report.program()));
+    code.name = std::move(launch.name);
+    code.text = std::move(launch.text);
+    return code;
+  }
   for (size_t kernel : step.kernels) {
     TOK_TRY(std::string text, LlvmTextOf(report.program().kernels[kernel]));
     code.text += text;
