@@ -129,7 +129,7 @@ class TraceTest(FilesCase):
         self.assertEqual([step["name"] for step in measured], [step["name"] for step in predicted])
         self.assertGreater(sum(step["dur"] for step in measured), 0)
         stages = {event["name"]: event for event in self.slices(trace, processes["compilation"]) if event["cat"] == "stage"}
-        self.assertEqual(list(stages), ["verify", "passes", "planning"])
+        self.assertEqual(list(stages), ["verify", "passes", "describe", "planning"])
         passes = [event for event in self.slices(trace, processes["compilation"]) if event["cat"] == "pass"]
         self.assertIn("simplify", {event["name"] for event in passes})
         end = stages["planning"]["ts"] + stages["planning"]["dur"]

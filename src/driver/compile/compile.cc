@@ -138,7 +138,6 @@ Status MakeProgram(Compilation& made) {
   TOK_TRY(TargetPassRuns done,
           RunTargetPasses(made.module, made.target, made.options, made.log, made.extensions.get()));
   made.times.target_passes_ms = MillisSince(begin);
-  made.times.target_runs = made.pass_runs.size();
   made.pass_runs.insert(made.pass_runs.end(), done.runs.begin(), done.runs.end());
   made.fusion_tags = std::move(done.fusion_tags);
   TOK_RETURN_IF_ERROR(MakeSteps(made));
@@ -196,6 +195,7 @@ Result<std::shared_ptr<const Compilation>> Compile(std::unique_ptr<Module> modul
   begin = Clock::now();
   TOK_RETURN_IF_ERROR(Optimize(*made));
   made->times.passes_ms = MillisSince(begin);
+  made->times.target_runs = made->pass_runs.size();
   TOK_TRY(made->why_interpreted, WhyInterpreted(*made));
   begin = Clock::now();
   TOK_RETURN_IF_ERROR(Describe(*made));

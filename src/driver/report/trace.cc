@@ -1,5 +1,7 @@
 #include "driver/report/trace.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "cost/rates.h"
@@ -109,6 +111,7 @@ class TraceWriter {
     double now = 0;
     for (auto [name, ms] :
          {std::pair("verify", made.times.verify_ms), std::pair("passes", made.times.passes_ms),
+          std::pair("describe", made.times.describe_ms),
           std::pair("planning", made.times.planning_ms)}) {
       AddSlice({{"name", name}, {"cat", "stage"}}, {kCompilation, kStages}, now, ms * 1000);
       now += ms * 1000;
@@ -116,14 +119,15 @@ class TraceWriter {
     AddPasses(made);
   }
 
-  // The passes of a target belong to planning: they run after those that fit into the stage
-  // "passes".
+  // The passes of a target belong to planning.
   void AddPasses(const Compilation& made) {
-    double now = made.times.verify_ms * 1000;
-    double planning = now + made.times.passes_ms * 1000;
-    for (const PassRun& run : made.pass_runs) {
+    const CompileTimes& times = made.times;
+    double now = times.verify_ms * 1000;
+    double planning = now + (times.passes_ms + times.describe_ms) * 1000;
+    for (size_t i = 0; i < made.pass_runs.size(); ++i) {
+      const PassRun& run = made.pass_runs[i];
       double us = (run.ms + run.verify_ms) * 1000;
-      if (now < planning && now + us > planning) now = planning;
+      if (i == times.target_runs) now = std::max(now, planning);
       json args = {{"instructions before", run.instrs_before},
                    {"instructions after", run.instrs_after},
                    {"changes", run.changes},
