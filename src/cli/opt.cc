@@ -140,15 +140,16 @@ class Optimizer {
     Dumper dumper(plan_.dump_after, console_);
     PipelineOptions options = plan_.options;
     if (!plan_.dump_after.empty()) options.listener = &dumper;
-    CompileExtensions extensions(
-        CurrentExtensions(), CurrentPluginMode(), context.target.kind,
-        context.target.machine == nullptr ? Machine{} : *context.target.machine);
-    TOK_TRY(std::vector<PassRun> runs, RunWithPlugins(module, plan_.pipeline, context, options,
-                                                      extensions.empty() ? nullptr : &extensions));
-    extensions.LogUnusedPasses(*module, log);
+    std::shared_ptr<CompileExtensions> extensions =
+        MakeExtensions(CurrentPluginMode(), context.target.kind,
+                       context.target.machine == nullptr ? Machine{} : *context.target.machine);
+    TOK_TRY(std::vector<PassRun> runs,
+            RunWithPlugins(module, plan_.pipeline, context, options, extensions.get()));
+    if (extensions != nullptr) extensions->LogUnusedPasses(*module, log);
     if (command_.decisions)
       for (const Decision& decision : log.all()) console_.Err(ToString(decision) + "\n");
-    bool rounded = extensions.rounded() || std::ranges::any_of(runs, [](const PassRun& run) {
+    bool rounded = (extensions != nullptr && extensions->rounded()) ||
+                   std::ranges::any_of(runs, [](const PassRun& run) {
                      return run.changed == Changed::kYes && MayRound(run.pass);
                    });
     if (command_.check_values) {

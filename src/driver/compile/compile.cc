@@ -44,13 +44,10 @@ Status Verify(const Module& module) {
 Result<std::shared_ptr<CompileExtensions>> ExtensionsFor(const Target& target,
                                                          const CompileOptions& options) {
   TOK_RETURN_IF_ERROR(LoadPluginsOfEnvironment());
-  std::shared_ptr<const ExtensionSet> all = CurrentExtensions();
-  if (all->empty()) return std::shared_ptr<CompileExtensions>();
   PluginMode mode = CurrentPluginMode();
   mode.strict |= options.strict_plugins;
   mode.check |= options.check_plugins;
-  return std::make_shared<CompileExtensions>(std::move(all), mode, target.is_gpu() ? kGpu : kCpu,
-                                             target.machine);
+  return MakeExtensions(mode, target.is_gpu() ? kGpu : kCpu, target.machine);
 }
 
 // Runs the requested passes on a verified module.

@@ -72,4 +72,11 @@ void CompileExtensions::Fail(const PluginItem& item, std::string_view kind, Erro
   if (!mode_.strict) WarnOnce(error);
 }
 
+std::shared_ptr<CompileExtensions> MakeExtensions(PluginMode mode, TargetKind target,
+                                                  const Machine& machine) {
+  std::shared_ptr<const ExtensionSet> all = CurrentExtensions();
+  if (all->empty()) return nullptr;
+  return std::make_shared<CompileExtensions>(std::move(all), mode, target, machine);
+}
+
 }  // namespace tokamak

@@ -22,9 +22,6 @@ class CompileExtensions final : public PlannerExtensions {
   CompileExtensions(std::shared_ptr<const ExtensionSet> all, PluginMode mode, TargetKind target,
                     const Machine& machine);
 
-  // Whether anything is registered. Otherwise there is nothing to do.
-  bool empty() const { return all_->empty(); }
-
   // Runs a pipeline, and each pass of a plugin after the step that it follows: once, in the first
   // pipeline that has it. May replace the module. Returns TK6205 or TK6206 in strict mode.
   Result<std::vector<PassRun>> RunPasses(std::unique_ptr<Module>& module,
@@ -80,5 +77,9 @@ class CompileExtensions final : public PlannerExtensions {
   mutable std::vector<Decision> failures_;
   mutable std::unique_ptr<Error> first_failure_;
 };
+
+// The plugins and policies of a compilation that begins; null if none are registered.
+std::shared_ptr<CompileExtensions> MakeExtensions(PluginMode mode, TargetKind target,
+                                                  const Machine& machine);
 
 }  // namespace tokamak
