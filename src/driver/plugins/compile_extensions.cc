@@ -26,6 +26,10 @@ CompileExtensions::CompileExtensions(std::shared_ptr<const ExtensionSet> all, Pl
                                      TargetKind target, const Machine& machine)
     : all_(std::move(all)), mode_(mode), target_(target), machine_(machine) {}
 
+bool CompileExtensions::IsForTarget(uint32_t targets) const {
+  return targets == TOK_ANY_TARGET || (targets & static_cast<uint32_t>(target_)) != 0;
+}
+
 bool CompileExtensions::IsUsable(const PluginItem& item) const {
   return !failed_.contains(&item) && !item.is_abandoned->load();
 }

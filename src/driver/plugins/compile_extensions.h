@@ -50,7 +50,8 @@ class CompileExtensions final : public PlannerExtensions {
  private:
   // The passes that have their place in this pipeline and have not run.
   std::vector<const PluginPass*> PassesIn(std::span<const Step> steps) const;
-  bool IsForTarget(const PluginPass& pass) const;
+  // `targets`: of a pass or generator, as the plugin gave them.
+  bool IsForTarget(uint32_t targets) const;
   Status RunOne(std::unique_ptr<Module>& module, const PluginPass& pass, PassContext& context);
   // Why the changed module cannot be used; no message if it is valid, and computes the same.
   Error WhyNotAdopted(const Module& before, Module& after, const PluginPass& pass) const;

@@ -319,9 +319,7 @@ std::optional<BuiltKernel> CompileExtensions::Generate(const FusedRegion& region
   std::optional<BuiltKernel> best;
   double best_us = own == nullptr ? HUGE_VAL : cost_of(*own);
   for (const PluginGenerator& item : all_->generators) {
-    bool fits = item.entry.targets == TOK_ANY_TARGET ||
-                (item.entry.targets & static_cast<uint32_t>(target_)) != 0;
-    if (!fits || !IsUsable(item)) continue;
+    if (!IsForTarget(item.entry.targets) || !IsUsable(item)) continue;
     std::optional<BuiltKernel> offered = GenerateBy(item, region, own);
     if (!offered) continue;
     double us = cost_of(*offered);

@@ -66,15 +66,10 @@ std::string WhyOtherInterface(const Module& before, const Module& after) {
 
 }  // namespace
 
-bool CompileExtensions::IsForTarget(const PluginPass& pass) const {
-  return pass.entry.targets == TOK_ANY_TARGET ||
-         (pass.entry.targets & static_cast<uint32_t>(target_)) != 0;
-}
-
 std::vector<const PluginPass*> CompileExtensions::PassesIn(std::span<const Step> steps) const {
   std::vector<const PluginPass*> passes;
   for (const PluginPass& pass : all_->passes)
-    if (IsForTarget(pass) && IsUsable(pass) && !done_.contains(&pass) &&
+    if (IsForTarget(pass.entry.targets) && IsUsable(pass) && !done_.contains(&pass) &&
         std::ranges::count(steps, pass.after, &Step::pass) > 0)
       passes.push_back(&pass);
   return passes;
@@ -177,7 +172,7 @@ Error CompileExtensions::WhyNotAdopted(const Module& before, Module& after,
 
 void CompileExtensions::LogUnusedPasses(const Module& module, DecisionLog& log) const {
   for (const PluginPass& pass : all_->passes) {
-    if (!IsForTarget(pass) || done_.contains(&pass)) continue;
+    if (!IsForTarget(pass.entry.targets) || done_.contains(&pass)) continue;
     std::string because =
         pass.is_abandoned->load() ? "it crashed or hung before, so it is not called again"
         : pass.entry.may_round != 0
