@@ -15,14 +15,12 @@ Status ReadRequest(std::span<const tok_option> given, ExplainRequest& request, s
   Result<CompileOptions> environment = OptionsOfEnvironment();
   if (!environment.ok()) return environment.error();
   for (const tok_option& option : given) {
-    if (option.name == nullptr || option.value == nullptr)
-      return MakeError(ErrorCode::kApiArgument, "explain: an option has no name or no value");
-    if (option.name == std::string_view("measure")) {
-      request.report.measurer = IsTrue(option.value) ? MeasureCompilation : nullptr;
-    } else if (name != nullptr && option.name == std::string_view("name")) {
+    bool is_name = name != nullptr && option.name != nullptr && option.value != nullptr &&
+                   option.name == std::string_view("name");
+    if (is_name) {
       *name = option.value;
     } else {
-      TOK_RETURN_IF_ERROR(SetExplainOption(request, option.name, option.value));
+      TOK_RETURN_IF_ERROR(SetRequestOption(request, option, "explain"));
     }
   }
   return Ok();
@@ -73,6 +71,18 @@ bool IsSide(const tok_diff_side* side) {
 }
 
 }  // namespace
+
+Status SetRequestOption(ExplainRequest& request, const tok_option& option,
+                        std::string_view caller) {
+  if (option.name == nullptr || option.value == nullptr)
+    return MakeError(ErrorCode::kApiArgument,
+                     std::string(caller) + ": an option has no name or no value");
+  if (option.name != std::string_view("measure"))
+    return SetExplainOption(request, option.name, option.value);
+  request.report.measurer = IsTrue(option.value) ? MeasureCompilation : nullptr;
+  return Ok();
+}
+
 }  // namespace tokamak
 
 tok_error* tok_module_explain(tok_module* module, const tok_option* options, size_t num_options,

@@ -8,7 +8,6 @@
 #include "capi/graph_handles.h"
 #include "capi/handles.h"
 #include "driver/compile/named_options.h"
-#include "driver/measure/measure_compilation.h"
 #include "driver/report/write.h"
 #include "driver/run/make_executable.h"
 
@@ -20,15 +19,8 @@ tok_error* NullPlan() {
 }
 
 Status SetOptions(ExplainRequest& request, std::span<const tok_option> given) {
-  for (const tok_option& option : given) {
-    if (option.name == nullptr || option.value == nullptr)
-      return MakeError(ErrorCode::kApiArgument, "plan: an option has no name or no value");
-    if (option.name == std::string_view("measure")) {
-      request.report.measurer = IsTrue(option.value) ? MeasureCompilation : nullptr;
-      continue;
-    }
-    TOK_RETURN_IF_ERROR(SetExplainOption(request, option.name, option.value));
-  }
+  for (const tok_option& option : given)
+    TOK_RETURN_IF_ERROR(SetRequestOption(request, option, "plan"));
   return Ok();
 }
 

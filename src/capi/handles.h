@@ -10,6 +10,7 @@
 
 #include "ir/ir.h"
 #include "support/error.h"
+#include "support/result.h"
 
 // The contents of the C API's opaque handles, shared by the files of this folder.
 
@@ -27,6 +28,7 @@ struct tok_module {
 namespace tokamak {
 
 class Executable;
+struct ExplainRequest;  // driver/report/explain.h
 
 // The out-of-memory error, a static object: creating it cannot fail.
 tok_error* OutOfMemoryError();
@@ -34,6 +36,10 @@ tok_error* InC(const Error& error, std::string_view source = {});
 tok_error* InvalidArgument(std::string message);
 // The executable of a compiled program.
 tok_executable* ExecutableInC(std::shared_ptr<const Executable> program);
+
+// Sets an option of a report or a plan: "measure", or one of SetExplainOption. `caller` begins the
+// message if a pointer is null.
+Status SetRequestOption(ExplainRequest& request, const tok_option& option, std::string_view caller);
 
 // Runs a body and converts allocation failures to an error.
 template <typename Body>
