@@ -213,26 +213,12 @@ class CustomKernelReader {
   std::string failure_;
 };
 
-// The instructions of a hook: what `roots` need, back to `ends`.
+// What `roots` need, back to `ends`.
 FusedRegion RegionBetween(const std::vector<const Instr*>& roots,
                           const std::unordered_set<const Instr*>& ends) {
-  FusedRegion region;
-  region.computation = roots[0]->parent();
-  region.roots = roots;
-  std::unordered_set<const Instr*> inside;
-  std::vector<const Instr*> open = roots;
-  while (!open.empty()) {
-    const Instr* instr = open.back();
-    open.pop_back();
-    if (ends.contains(instr) || instr->op() == Op::kParameter || IsImmediate(*instr) ||
-        !inside.insert(instr).second)
-      continue;
-    open.insert(open.end(), instr->operands().begin(), instr->operands().end());
-  }
-  for (const Instr* instr : region.computation->PostOrder())
-    if (inside.contains(instr)) region.instrs.push_back(instr);
-  region.inputs = InputsOf(region.instrs);
-  return region;
+  return RegionOfHook(roots, [&](const Instr* instr) {
+    return !ends.contains(instr) && instr->op() != Op::kParameter && !IsImmediate(*instr);
+  });
 }
 
 void ReadFusion(const Instr& fusion, CustomKernelStep& step) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -76,6 +77,26 @@ struct CustomKernelHook {
   // Of a load: one root, the operand. Of a store: the output is among the inputs.
   FusedRegion region;
 };
+
+// The region of a hook: what `roots` need, back to instructions that are not inside.
+template <typename IsInside>
+FusedRegion RegionOfHook(std::vector<const Instr*> roots, IsInside&& is_inside) {
+  FusedRegion region;
+  region.computation = roots[0]->parent();
+  region.roots = std::move(roots);
+  std::unordered_set<const Instr*> needed;
+  std::vector<const Instr*> open = region.roots;
+  while (!open.empty()) {
+    const Instr* instr = open.back();
+    open.pop_back();
+    if (!is_inside(instr) || !needed.insert(instr).second) continue;
+    open.insert(open.end(), instr->operands().begin(), instr->operands().end());
+  }
+  for (const Instr* instr : region.computation->PostOrder())
+    if (needed.contains(instr)) region.instrs.push_back(instr);
+  region.inputs = InputsOf(region.instrs);
+  return region;
+}
 
 // What a step executes: a kernel, and how the operands and results of the step reach it.
 struct CustomKernelStep {

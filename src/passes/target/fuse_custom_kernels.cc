@@ -165,22 +165,9 @@ class CustomFusion {
     return pays;
   }
 
-  FusedRegion RegionOf(std::vector<const Instr*> roots, const InstrSet& inside) const {
-    FusedRegion region;
-    region.computation = &parent_;
-    region.roots = std::move(roots);
-    InstrSet needed;
-    std::vector<const Instr*> open = region.roots;
-    while (!open.empty()) {
-      const Instr* instr = open.back();
-      open.pop_back();
-      if (!inside.contains(instr) || !needed.insert(instr).second) continue;
-      open.insert(open.end(), instr->operands().begin(), instr->operands().end());
-    }
-    for (const Instr* instr : parent_.PostOrder())
-      if (needed.contains(instr)) region.instrs.push_back(instr);
-    region.inputs = InputsOf(region.instrs);
-    return region;
+  static FusedRegion RegionOf(std::vector<const Instr*> roots, const InstrSet& inside) {
+    return RegionOfHook(std::move(roots),
+                        [&](const Instr* instr) { return inside.contains(instr); });
   }
 
   // ---- behind the kernel
