@@ -31,10 +31,6 @@ size_t RankOf(const Shape& shape) {
   return shape.IsArray() ? shape.dims().size() : 0;
 }
 
-bool IsLoopOrBranch(const Instr& instr) {
-  return instr.op() == Op::kWhile || instr.op() == Op::kConditional || instr.op() == Op::kCall;
-}
-
 // A point cannot compute one element of these ops alone, whatever their index maps are.
 bool IsComputedWhole(Op op) {
   return op == Op::kScatter || op == Op::kScan || op == Op::kConvolution;
@@ -95,7 +91,7 @@ void DimLinks::AddComputation(const Computation& computation) {
     return;
   computations_.push_back(&computation);
   for (const Instr* instr : computation.Callers())
-    if (IsLoopOrBranch(*instr))
+    if (RunsComputations(instr->op()))
       for (const Computation* called : instr->called()) AddComputation(*called);
 }
 
@@ -113,7 +109,7 @@ void DimLinks::MarkDepends(const Instr& value, size_t part, bool& changed) {
 void DimLinks::Follow(const Computation& computation, bool& changed) {
   for (const Instr* instr : computation.PostOrder()) {
     if (instr->op() == Op::kTuple || instr->op() == Op::kGetTupleElement) continue;
-    if (IsLoopOrBranch(*instr)) {
+    if (RunsComputations(instr->op())) {
       FollowCalls(*instr, changed);
       continue;
     }
@@ -205,7 +201,7 @@ void DimLinks::MixResult(const Instr& instr, size_t dim) {
 void DimLinks::Link(const Instr& instr) {
   looked_at_ = &instr;
   if (instr.op() == Op::kTuple || instr.op() == Op::kGetTupleElement) return;
-  if (IsLoopOrBranch(instr)) return LinkCalls(instr);
+  if (RunsComputations(instr.op())) return LinkCalls(instr);
   for (size_t i = 0; i < instr.operand_count(); ++i)
     if (instr.operand(i)->shape().IsArray() && Depends(*instr.operand(i))) LinkOperand(instr, i);
 }

@@ -70,9 +70,8 @@ class IndependentDimsFinder {
 
   bool AddInner(const Computation& computation) {
     for (Instr* instr : computation.Callers()) {
-      bool is_loop = instr->op() == Op::kWhile;
-      if (!is_loop && instr->op() != Op::kConditional && instr->op() != Op::kCall) continue;
-      if (is_loop) {
+      if (!RunsComputations(instr->op())) continue;
+      if (instr->op() == Op::kWhile) {
         std::optional<WhileLoop> inner = LoopOf(instr);
         if (!inner) return false;
         loops_.push_back({*inner, {}});
@@ -166,7 +165,7 @@ class IndependentDimsFinder {
 
   void AddDots(DimLinks& links, const Computation& computation) {
     for (const Instr* instr : computation.PostOrder()) {
-      if (instr->op() == Op::kWhile || instr->op() == Op::kConditional || instr->op() == Op::kCall)
+      if (RunsComputations(instr->op()))
         for (const Computation* called : instr->called()) AddDots(links, *called);
       if (instr->op() != Op::kDot || !links.Depends(*instr)) continue;
       std::vector<int>& axes = found_.dots[instr];

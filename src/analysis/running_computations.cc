@@ -13,9 +13,7 @@ std::vector<Computation*> RunningComputations(const Module& module) {
   if (module.entry() != nullptr) add(module.entry());
   for (size_t i = 0; i < running.size(); ++i) {
     for (const Instr* caller : running[i]->Callers()) {
-      bool runs = caller->op() == Op::kWhile || caller->op() == Op::kConditional ||
-                  caller->op() == Op::kCall;
-      if (!runs) continue;
+      if (!RunsComputations(caller->op())) continue;
       for (Computation* callee : caller->called()) add(callee);
     }
   }

@@ -23,7 +23,7 @@ void AddConstants(const Computation& computation, std::vector<const Instr*>& inp
     bool is_array = instr->op() == Op::kConstant && instr->shape().IsArray();
     if (is_array && !IsImmediate(*instr) && std::ranges::find(inputs, instr) == inputs.end())
       inputs.push_back(instr);
-    if (instr->op() == Op::kWhile || instr->op() == Op::kConditional || instr->op() == Op::kCall)
+    if (RunsComputations(instr->op()))
       for (const Computation* called : instr->called()) AddConstants(*called, inputs);
   }
 }

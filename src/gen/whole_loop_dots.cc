@@ -135,7 +135,7 @@ bool HasUnknownLoop(const Computation& computation) {
       std::optional<WhileLoop> loop = LoopOf(caller);
       if (!loop || !TripCount(*loop)) return true;
     }
-    if (caller->op() == Op::kWhile || caller->op() == Op::kConditional || caller->op() == Op::kCall)
+    if (RunsComputations(caller->op()))
       for (const Computation* called : caller->called())
         if (HasUnknownLoop(*called)) return true;
   }

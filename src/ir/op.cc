@@ -74,6 +74,10 @@ bool IsCommutative(Op op) {
   }
 }
 
+bool RunsComputations(Op op) {
+  return op == Op::kWhile || op == Op::kConditional || op == Op::kCall;
+}
+
 std::span<const std::string_view> CalledRoles(Op op) {
   static constexpr std::string_view kToApply[] = {"to_apply"};
   static constexpr std::string_view kCalls[] = {"calls"};

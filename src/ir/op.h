@@ -86,4 +86,8 @@ std::span<const std::string_view> CalledRoles(Op op);
 // direction.
 bool IsCommutative(Op op);
 
+// while, conditional, call: its computations run step by step, as the program around it does. Other
+// ops call computations that are part of one instruction (reducers, fusion bodies).
+bool RunsComputations(Op op);
+
 }  // namespace tokamak

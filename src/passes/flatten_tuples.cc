@@ -21,10 +21,6 @@
 namespace tokamak {
 namespace {
 
-bool IsCaller(Op op) {
-  return op == Op::kWhile || op == Op::kConditional || op == Op::kCall;
-}
-
 size_t LeafCount(const Shape& shape) {
   return LeavesOf(shape).size();
 }
@@ -88,7 +84,7 @@ class Flattener {
           IsAwkward(*computation))
         rule_out(computation.get());
       for (Instr* instr : computation->Callers())
-        if (!IsCaller(instr->op()) || IsPinnedTuple(*instr) || !MayFlatten(*instr))
+        if (!RunsComputations(instr->op()) || IsPinnedTuple(*instr) || !MayFlatten(*instr))
           for (Computation* callee : instr->called()) rule_out(callee);
     }
     while (!open.empty()) {
@@ -164,7 +160,8 @@ class Flattener {
     InstrMap<Instr*> instead(computation, nullptr);
     bool found = false;
     for (Instr* instr : before) {
-      if (!IsCaller(instr->op()) || !flat_[instr->called(0)] || !HasTuples(*instr)) continue;
+      if (!RunsComputations(instr->op()) || !flat_[instr->called(0)] || !HasTuples(*instr))
+        continue;
       instead[instr] = FlattenCaller(instr);
       found = true;
     }

@@ -447,7 +447,7 @@ Result<Changed> Reroll(Module& module, PassContext& context) {
   std::unordered_set<const Computation*> inner;
   for (const Computation* computation : computations)
     for (const Instr* instr : computation->Callers())
-      if (instr->op() != Op::kWhile && instr->op() != Op::kConditional && instr->op() != Op::kCall)
+      if (!RunsComputations(instr->op()))
         inner.insert(instr->called().begin(), instr->called().end());
   for (Computation* computation : computations)
     if (!inner.contains(computation)) {

@@ -11,7 +11,7 @@ void AddRounds(const Computation& computation, bool in_loop, std::set<const Comp
   if (in_loop && !found.insert(&computation).second) return;
   for (const Instr* caller : computation.Callers()) {
     bool is_loop = caller->op() == Op::kWhile;
-    if (is_loop || caller->op() == Op::kConditional || caller->op() == Op::kCall)
+    if (RunsComputations(caller->op()))
       for (const Computation* called : caller->called())
         AddRounds(*called, in_loop || is_loop, found);
   }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/running_computations.h"
 #include "ir/clone.h"
 #include "rewrite/user_replace.h"
 
@@ -26,21 +27,6 @@ std::vector<Shape> ShapesOfVariables(const std::vector<Instr*>& variables) {
   std::vector<Shape> shapes;
   for (const Instr* variable : variables) shapes.push_back(variable->shape().WithoutLayout());
   return shapes;
-}
-
-// The bodies of loops and branches and called functions, but not the scalar computations of
-// reductions, sorts and the like, whose form other passes recognize.
-std::vector<Computation*> WholeComputations(Module& module) {
-  std::vector<Computation*> found = {module.entry()};
-  std::unordered_set<const Computation*> seen = {module.entry()};
-  for (size_t i = 0; i < found.size(); ++i)
-    for (const Instr* caller : found[i]->Callers()) {
-      bool runs_whole = caller->op() == Op::kWhile || caller->op() == Op::kConditional ||
-                        caller->op() == Op::kCall;
-      for (Computation* callee : caller->called())
-        if (runs_whole && seen.insert(callee).second) found.push_back(callee);
-    }
-  return found;
 }
 
 std::vector<std::string> SourcesOf(const Instr& instr) {
@@ -262,7 +248,9 @@ MatchFacts FactsOf(const UserRule& rule, const RuleInstance& instance, const Use
 RuleGroup FindRuleGroup(Module& module, const std::vector<std::shared_ptr<const UserRule>>& rules,
                         RuleInstances& instances, const std::set<std::string>& closed,
                         RuleCondition& condition, std::optional<RuleFailure>& failed) {
-  std::vector<Computation*> computations = WholeComputations(module);
+  // Not the scalar computations of reductions, sorts and the like: other passes recognize their
+  // form.
+  std::vector<Computation*> computations = RunningComputations(module);
   for (const auto& rule : rules)
     for (size_t i = 0; i < computations.size(); ++i) {
       RuleGroup group;

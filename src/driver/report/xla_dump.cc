@@ -123,9 +123,7 @@ void AddKernelsOf(const Computation& computation, std::unordered_set<const Compu
   if (!seen.insert(&computation).second) return;
   for (Instr* instr : computation.PostOrder()) {
     if (!IsNoKernel(*instr)) kernels.push_back(instr);
-    bool runs_steps =
-        instr->op() == Op::kWhile || instr->op() == Op::kConditional || instr->op() == Op::kCall;
-    if (!runs_steps) continue;
+    if (!RunsComputations(instr->op())) continue;
     for (const Computation* called : instr->called()) AddKernelsOf(*called, seen, kernels);
   }
 }

@@ -53,9 +53,7 @@ class Sharer {
     for (const Instr* user : instr_->users())
       if (user->op() != Op::kGetTupleElement) return false;
     for (const Instr* caller : body_->Callers())
-      if (caller->op() == Op::kWhile || caller->op() == Op::kConditional ||
-          caller->op() == Op::kCall)
-        return false;
+      if (RunsComputations(caller->op())) return false;
     for (size_t i = 0; i < loop().size(); ++i) {
       const CarryForm& form = region_.independence.carries[i];
       if (form.kind == CarryKind::kHeld && form.IsUniform() && i != counter_) keys_.push_back(i);
@@ -384,7 +382,7 @@ void HoistUniformIn(Module& module, Computation& computation, PassContext& conte
         return HoistUniformIn(module, computation, context, made);
       }
     }
-    if (instr->op() == Op::kWhile || instr->op() == Op::kConditional || instr->op() == Op::kCall)
+    if (RunsComputations(instr->op()))
       for (Computation* called : instr->called()) HoistUniformIn(module, *called, context, made);
   }
 }

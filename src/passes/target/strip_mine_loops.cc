@@ -108,7 +108,7 @@ class Chooser {
     for (Instr* instr : computation.Callers()) {
       bool is_loop = instr->op() == Op::kWhile;
       if (is_loop && IsKernel(*instr, in_loop)) continue;
-      if (is_loop || instr->op() == Op::kConditional || instr->op() == Op::kCall)
+      if (RunsComputations(instr->op()))
         for (Computation* called : instr->called()) Visit(*called, in_loop || is_loop);
     }
   }
