@@ -228,10 +228,7 @@ Result<std::vector<GraphMatch>> MatchesOf(const GraphProgram& program, const Mod
     if (computation->CountOf(matcher.root_op()) == 0) continue;
     for (Instr* instr : computation->Instrs()) {
       if (instr->op() != matcher.root_op()) continue;
-      std::optional<UserMatch> match = matcher.Find(instr);
-      bool is_bound =
-          match && std::ranges::find(match->variables, nullptr) == match->variables.end();
-      if (is_bound)
+      if (std::optional<UserMatch> match = matcher.Find(instr))
         matches.push_back(
             {numbers(match->roots), numbers(match->variables), numbers(match->inner)});
     }

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ir/compare.h"
+#include "ir/compare_direction.h"
 #include "rewrite/match.h"
 
 namespace tokamak {
@@ -46,14 +47,6 @@ bool SameTypes(const Shape& a, const Shape& b) {
 bool IsShapeless(const Instr& instr) {
   return instr.info().Is(kElementwise) || instr.op() == Op::kCustomCall ||
          instr.op() == Op::kGetTupleElement;
-}
-
-CompareAttrs Mirrored(CompareAttrs attrs) {
-  constexpr CompareDirection kMirrored[] = {CompareDirection::kEq, CompareDirection::kNe,
-                                            CompareDirection::kGt, CompareDirection::kGe,
-                                            CompareDirection::kLt, CompareDirection::kLe};
-  attrs.direction = kMirrored[static_cast<size_t>(attrs.direction)];
-  return attrs;
 }
 
 bool TakesBothOrders(const Instr* instr) {
@@ -197,10 +190,11 @@ bool UserMatcher::Expand(Goal goal, bool swapped, bool& has_order) {
     goals_.push_back({single, found});
     return true;
   }
-  bool mirrored = swapped && p->op() == Op::kCompare;
-  if (mirrored) {
+  if (swapped && p->op() == Op::kCompare) {
     if (i->op() != Op::kCompare) return false;
-    if (!(Mirrored(p->attrs<CompareAttrs>()) == i->attrs<CompareAttrs>())) return false;
+    CompareAttrs attrs = p->attrs<CompareAttrs>();
+    attrs.direction = Swapped(attrs.direction);
+    if (!(attrs == i->attrs<CompareAttrs>())) return false;
   } else if (!SameOp(p, i)) {
     if (p->op() == Op::kCompare && i->op() == Op::kCompare) has_order = true;
     return false;

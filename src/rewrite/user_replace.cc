@@ -123,13 +123,9 @@ Instr* UserReplacer::Copy(const Instr& instr, Computation& to, std::vector<Instr
     for (const Instr* operand : instr.operands()) operands.push_back(copies[NumberIn(*operand)]);
     std::vector<Computation*> called;
     for (const Computation* callee : instr.called()) called.push_back(CopyOf(*callee));
-    copy = to.Append(instr.op(), instr.shape(), std::move(operands), instr.attrs());
-    if (!called.empty()) copy->set_called(std::move(called));
-    copy->set_captures(instr.captures());
-    if (instr.has_extras()) {
-      copy->mutable_extras() = instr.extras();
-      copy->mutable_extras().control_predecessors.clear();
-    }
+    copy = CopyTo(to, instr, std::move(operands));
+    copy->set_called(std::move(called));
+    copy->set_name("");  // the replaced instruction gives its own
   }
   copy->set_origins(origins_);
   copy->set_pos(pos_);

@@ -11,6 +11,7 @@
 #include "ir/clone.h"
 #include "ir/infer.h"
 #include "passes/passes.h"
+#include "rewrite/user_match.h"
 #include "support/digest.h"
 #include "text/read.h"
 #include "text/write.h"
@@ -115,10 +116,7 @@ Status CheckVariables(const RuleSpec& spec, const Computation& pattern,
                     is_read ? ", so the replacement would not know it" : ""),
         pattern.parameter(k));
   }
-  for (const Instr* result : pattern.root()->op() == Op::kTuple
-                                 ? std::vector<Instr*>(pattern.root()->operands().begin(),
-                                                       pattern.root()->operands().end())
-                                 : std::vector<Instr*>{pattern.root()})
+  for (const Instr* result : ResultsOfPattern(pattern))
     if (result->op() == Op::kParameter || result->operand_count() == 0)
       return At(spec, ErrorCode::kRuleVariables,
                 "a result of the pattern is a variable or a constant, which would match everything",

@@ -19,7 +19,6 @@ using nlohmann::json;
 // Limits of CUDA launches (CUDA programming guide, compute capability 9.0).
 constexpr LaunchSizes kMaxGrid = {2147483647, 65535, 65535};
 constexpr LaunchSizes kMaxThreads = {1024, 1024, 64};
-constexpr int64_t kMaxThreadsOfBlock = 1024;
 // Calls of the entry point of a CPU kernel. Chosen: beyond, the calls outweigh any work.
 constexpr int64_t kMaxCpuBlocks = 1 << 24;
 
@@ -181,8 +180,8 @@ class CustomKernelReader {
       Fail(fmt::format("it has {} blocks; 1 to {} are possible", kernel_.blocks, kMaxCpuBlocks));
     ReadSizes("grid", kMaxGrid, kernel_.grid);
     ReadSizes("threads", kMaxThreads, kernel_.threads);
-    if (kernel_.threads[0] * kernel_.threads[1] * kernel_.threads[2] > kMaxThreadsOfBlock)
-      Fail(fmt::format("a block has more than {} threads", kMaxThreadsOfBlock));
+    if (kernel_.threads[0] * kernel_.threads[1] * kernel_.threads[2] > kMaxThreadsPerBlock)
+      Fail(fmt::format("a block has more than {} threads", kMaxThreadsPerBlock));
     if (auto shared = object_.find("shared"); shared != object_.end())
       kernel_.shared_bytes = Number(*shared, "shared");
     if (kernel_.shared_bytes < 0 || kernel_.shared_bytes > kMaxSharedBytes)
