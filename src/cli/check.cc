@@ -20,12 +20,6 @@ namespace {
 
 using nlohmann::json;
 
-size_t CountInstrs(const Module& module) {
-  size_t count = 0;
-  for (const auto& computation : module.computations()) count += computation->size();
-  return count;
-}
-
 std::map<std::string, int64_t> CountOps(const Module& module) {
   std::map<std::string, int64_t> counts;
   for (const auto& computation : module.computations())
@@ -123,7 +117,7 @@ class CheckCommandRunner {
     }
     entry["name"] = module.name();
     entry["computations"] = module.computations().size();
-    entry["instructions"] = CountInstrs(module);
+    entry["instructions"] = module.CountInstrs();
     if (command_.hash) entry["hash"] = fmt::format("{:016x}", StructuralHash(module));
     if (command_.histogram) entry["ops"] = CountOps(module);
     if (!command_.json && (entry["verified"].get<bool>() || command_.histogram || command_.hash))

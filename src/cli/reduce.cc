@@ -154,10 +154,8 @@ Result<std::string> ReduceFile(const ReduceCommand& command, Console& console) {
   std::unique_ptr<Module> small = ReduceModule(*module, attempts);
   if (console.ShowsProgress()) console.Err("\r\x1b[K");
   TOK_RETURN_IF_ERROR(WriteFileBytes(attempts.output(), attempts.TextOf(*small)));
-  size_t count = 0;
-  for (const auto& computation : small->computations()) count += computation->size();
-  return fmt::format("{}: {} instructions, fails with {}\n{}", attempts.output(), count, wanted,
-                     attempts.TimeoutNote());
+  return fmt::format("{}: {} instructions, fails with {}\n{}", attempts.output(),
+                     small->CountInstrs(), wanted, attempts.TimeoutNote());
 }
 
 }  // namespace

@@ -232,6 +232,12 @@ Computation* Module::FindComputation(std::string_view name) const {
   return nullptr;
 }
 
+size_t Module::CountInstrs() const {
+  size_t count = 0;
+  for (const auto& computation : computations_) count += computation->size();
+  return count;
+}
+
 void Module::RemoveComputation(Computation* computation) {
   std::erase_if(computations_, [&](const auto& owned) { return owned.get() == computation; });
 }

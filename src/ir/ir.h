@@ -283,6 +283,7 @@ class Module {
   // In the order they were added.
   const std::vector<std::unique_ptr<Computation>>& computations() const { return computations_; }
   Computation* FindComputation(std::string_view name) const;  // linear
+  size_t CountInstrs() const;                                 // of all computations
   void RemoveComputation(Computation* computation);           // it must have no callers
   // Removes every computation i with keep[i] == false. Remaining computations must not call it.
   void KeepComputations(const std::vector<bool>& keep);

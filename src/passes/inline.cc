@@ -10,12 +10,6 @@
 namespace tokamak {
 namespace {
 
-size_t CountInstrs(const Module& module) {
-  size_t count = 0;
-  for (const auto& computation : module.computations()) count += computation->size();
-  return count;
-}
-
 bool SaysNotInline(const Instr& call) {
   const AttrValue* said = Find(call.extras().frontend_attributes, "inlineable");
   return said != nullptr && said->As<std::string>() != nullptr &&
@@ -109,7 +103,7 @@ class OriginsOfCall {
 
 class Inliner {
  public:
-  Inliner(Module& module, PassContext& context) : context_(context), total_(CountInstrs(module)) {
+  Inliner(Module& module, PassContext& context) : context_(context), total_(module.CountInstrs()) {
     auto growth = static_cast<size_t>(context.limits.inlined_growth);
     most_ = std::max(static_cast<size_t>(context.limits.inlined_instrs), growth * total_);
   }

@@ -26,12 +26,6 @@ double MillisSince(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-size_t CountInstrs(const Module& module) {
-  size_t count = 0;
-  for (const auto& computation : module.computations()) count += computation->size();
-  return count;
-}
-
 // The distinct rules behind the records from `begin` on, most frequent first.
 std::string RulesSince(const DecisionLog& log, size_t begin) {
   std::vector<std::pair<std::string_view, size_t>> counts;
@@ -115,7 +109,7 @@ class PipelineRunner {
   }
 
   Result<Changed> RunOne(Pass pass, int64_t iteration) {
-    PassRun run{.pass = pass, .iteration = iteration, .instrs_before = CountInstrs(module_)};
+    PassRun run{.pass = pass, .iteration = iteration, .instrs_before = module_.CountInstrs()};
     size_t accepted = context_.log.accepted();
     context_.pass = InfoOf(pass).name;
     Clock::time_point begin = Clock::now();
@@ -126,7 +120,7 @@ class PipelineRunner {
       if (computation->removed_count() > computation->size()) computation->PutInOrder();
     run.ms = MillisSince(begin);
     run.changes = context_.log.accepted() - accepted;
-    run.instrs_after = CountInstrs(module_);
+    run.instrs_after = module_.CountInstrs();
     if (options_.verify_each) {
       begin = Clock::now();
       TOK_RETURN_IF_ERROR(Verify(run));

@@ -26,12 +26,6 @@ struct RuleRegistry {
 // the search takes about a second there, and is made up to 48 times.
 constexpr size_t kQuicklyPlanned = 600;
 
-size_t CountInstrs(const Module& module) {
-  size_t count = 0;
-  for (const auto& computation : module.computations()) count += computation->size();
-  return count;
-}
-
 // The part of a pipeline before, or after, run `stage` of the pass, without that pass and without
 // target passes, which Compile adds.
 Pipeline PartOf(const Pipeline& passes, int64_t stage, bool before) {
@@ -131,7 +125,7 @@ Result<double> RuleSession::EstimateUs(const Module& module, int64_t stage) {
   options.hoist = false;
   options.require_kernels = false;
   options.dump_dir.clear();
-  if (CountInstrs(module) > kQuicklyPlanned) options.effort = Effort::kFast;
+  if (module.CountInstrs() > kQuicklyPlanned) options.effort = Effort::kFast;
   TOK_TRY(std::shared_ptr<const Compilation> made, Compile(CloneModule(module), target_, options));
   return made->predicted_us;
 }

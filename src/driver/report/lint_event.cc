@@ -32,12 +32,6 @@ struct KeptLints {
 // one instruction, 15 us per instruction of large ones).
 constexpr size_t kInstrsOfAnyReport = 8;
 
-double InstrsOf(const Compilation& compilation) {
-  size_t count = kInstrsOfAnyReport;
-  for (const auto& computation : compilation.module->computations()) count += computation->size();
-  return static_cast<double>(count);
-}
-
 // Adds the compile time of a program. Returns whether looking for its lints stays within
 // kLintShare, at the rate so far.
 bool CanAffordLints(KeptLints& kept, double compile_us, double instrs) {
@@ -65,7 +59,7 @@ LintEvents WantedLintEvents() {
 void KeepLints(const std::shared_ptr<const Compilation>& compilation, const Module* before,
                double compile_us) {
   KeptLints& kept = LintsOfProcess();
-  double instrs = InstrsOf(*compilation);
+  auto instrs = static_cast<double>(kInstrsOfAnyReport + compilation->module->CountInstrs());
   if (!CanAffordLints(kept, compile_us, instrs) && before == nullptr) return;
   auto begin = std::chrono::steady_clock::now();
   Lints lints;

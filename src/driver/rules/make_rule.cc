@@ -126,8 +126,7 @@ Status CheckVariables(const RuleSpec& spec, const Computation& pattern,
 
 Status CheckSize(const RuleSpec& spec, const RulePair& pair) {
   for (const Module* module : {pair.pattern.get(), pair.replacement.get()}) {
-    size_t count = 0;
-    for (const auto& computation : module->computations()) count += computation->size();
+    size_t count = module->CountInstrs();
     if (count > kMostRuleInstrs)
       return At(
           spec, ErrorCode::kRuleInput,
