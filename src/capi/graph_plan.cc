@@ -1,7 +1,6 @@
 #include "capi/graph_plan.h"
 
 #include <algorithm>
-#include <charconv>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -20,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-// Begins Origin::other of the origin that holds an instruction's number.
+// The mark that holds an instruction's number.
 constexpr std::string_view kGraphMark = "tokamak.graph=";
 // Decisions listed in a text (chosen: half a screen); the JSON has all of them.
 constexpr size_t kShownDecisions = 20;
@@ -34,9 +33,8 @@ void MarkInstrs(const GraphProgram& program, Module& copy) {
     std::vector<Instr*> from = program.module().computations()[c]->Instrs();
     std::vector<Instr*> to = copy.computations()[c]->Instrs();
     for (size_t i = 0; i < from.size(); ++i) {
-      Origin mark;
-      mark.other = std::string(kGraphMark) + std::to_string(program.IdOf(*from[i]));
-      to[i]->set_origins(table.Merge(to[i]->origins(), table.Add(mark)));
+      OriginId mark = table.AddMark(kGraphMark, program.IdOf(*from[i]));
+      to[i]->set_origins(table.Merge(to[i]->origins(), mark));
     }
   }
 }
@@ -79,15 +77,7 @@ Result<std::unique_ptr<GraphPlan>> GraphPlan::Make(const GraphProgram& program,
 
 const std::vector<int64_t>& GraphPlan::SourcesOf(OriginId origins) const {
   auto [at, is_new] = sources_.try_emplace(origins);
-  if (!is_new) return at->second;
-  for (const Origin* origin : report_.module().origins().Of(origins)) {
-    if (!origin->other.starts_with(kGraphMark)) continue;
-    int64_t number = 0;
-    std::string_view digits = std::string_view(origin->other).substr(kGraphMark.size());
-    std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    at->second.push_back(number);
-  }
-  SortUnique(at->second);
+  if (is_new) at->second = report_.module().origins().MarksOf(origins, kGraphMark);
   return at->second;
 }
 

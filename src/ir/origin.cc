@@ -1,6 +1,7 @@
 #include "ir/origin.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <unordered_set>
 #include <utility>
@@ -122,6 +123,27 @@ std::vector<const Origin*> OriginTable::Of(OriginId set) const {
   members.erase(std::unique(members.begin(), members.end()), members.end());
   for (uint32_t member : members) list.push_back(&origins_[member]);
   return list;
+}
+
+OriginId OriginTable::AddMark(std::string_view name, int64_t number) {
+  Origin mark;
+  mark.other = std::string(name) + std::to_string(number);
+  return Add(mark);
+}
+
+std::vector<int64_t> OriginTable::MarksOf(OriginId set, std::string_view name) const {
+  std::vector<int64_t> numbers;
+  for (const Origin* origin : Of(set)) {
+    if (!origin->other.starts_with(name)) continue;
+    std::string_view digits = std::string_view(origin->other).substr(name.size());
+    int64_t number = 0;
+    auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    bool is_mark = fault == std::errc() && end == digits.data() + digits.size() && number >= 0;
+    if (is_mark) numbers.push_back(number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
 }
 
 }  // namespace tokamak

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -67,6 +68,12 @@ class OriginTable {
   const Frame& frame(FrameId id) const { return frames_[static_cast<size_t>(id)]; }
   // The origins of a set, in order of first use.
   std::vector<const Origin*> Of(OriginId set) const;
+
+  // A mark is a number, at least 0, that an instruction keeps through rewrites, as Origin::other:
+  // "kernel=12" with the name "kernel=".
+  OriginId AddMark(std::string_view name, int64_t number);  // the set with this one mark
+  // The numbers of all marks of this name in a set, ascending.
+  std::vector<int64_t> MarksOf(OriginId set, std::string_view name) const;
 
  private:
   // Small sets list sorted indices into origins_; large sets store only the two sets they were

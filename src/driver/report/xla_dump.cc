@@ -12,7 +12,6 @@
 #include "driver/report/xla_dump.h"
 
 #include <algorithm>
-#include <charconv>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -348,26 +347,17 @@ std::vector<std::string> SourceLines(const Instr& instr) {
 
 void MarkDumpedKernels(Module& module) {
   OriginTable& origins = module.origins();
-  size_t number = 0;
+  int64_t number = 0;
   for (Instr* kernel : KernelsOf(module)) {
-    Origin mark;
-    mark.other = std::string(kKernelMark) + std::to_string(number++);
-    OriginId id = origins.Add(mark);
+    OriginId id = origins.AddMark(kKernelMark, number++);
     for (Instr* in : BodyOf(*kernel)) in->set_origins(origins.Merge(in->origins(), id));
   }
 }
 
 std::vector<size_t> DumpedKernelsOf(const Instr& instr) {
-  std::vector<size_t> kernels;
-  for (const Origin* origin : instr.parent()->module()->origins().Of(instr.origins())) {
-    if (!origin->other.starts_with(kKernelMark)) continue;
-    std::string_view text = std::string_view(origin->other).substr(kKernelMark.size());
-    size_t number = 0;
-    auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-    bool is_number = fault == std::errc() && end == text.data() + text.size();
-    if (is_number && std::ranges::find(kernels, number) == kernels.end()) kernels.push_back(number);
-  }
-  return kernels;
+  const OriginTable& origins = instr.parent()->module()->origins();
+  std::vector<int64_t> marks = origins.MarksOf(instr.origins(), kKernelMark);
+  return {marks.begin(), marks.end()};
 }
 
 namespace {
