@@ -310,7 +310,7 @@ json GraphPlan::Decisions() const {
     for (size_t step : StepsNamed(decision.other)) steps.push_back(step);
     list.push_back({{"pass", decision.pass},
                     {"rule", decision.rule},
-                    {"verdict", IsRejected(decision) ? "rejected" : "accepted"},
+                    {"verdict", NameOf(decision.verdict)},
                     {"subject", decision.subject},
                     {"other", decision.other},
                     {"before_us", decision.before_us},

@@ -38,7 +38,7 @@ json ToJson(const PassRun& run) {
 json ToJson(const Decision& decision) {
   json entry = {{"pass", decision.pass},
                 {"rule", decision.rule},
-                {"verdict", decision.verdict == Verdict::kAccepted ? "accepted" : "rejected"},
+                {"verdict", NameOf(decision.verdict)},
                 {"subject", decision.subject}};
   if (!decision.other.empty()) entry["other"] = decision.other;
   if (!decision.because.empty()) entry["because"] = decision.because;

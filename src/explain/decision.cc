@@ -9,12 +9,14 @@ std::string LabelOf(const Instr& instr) {
   return fmt::format("{}.{}", instr.info().name, static_cast<uint32_t>(instr.id()));
 }
 
+std::string_view NameOf(Verdict verdict) {
+  return verdict == Verdict::kAccepted ? "accepted" : "rejected";
+}
+
 std::string ToString(const Decision& decision) {
   std::string edge = decision.subject;
   if (!decision.other.empty()) edge += " -> " + decision.other;
-  std::string line = fmt::format("{:<9} {} by {}",
-                                 decision.verdict == Verdict::kAccepted ? "accepted" : "rejected",
-                                 edge, decision.rule);
+  std::string line = fmt::format("{:<9} {} by {}", NameOf(decision.verdict), edge, decision.rule);
   if (decision.before_us != 0 || decision.after_us != 0)
     line += fmt::format("  {:.1f} us -> {:.1f} us", decision.before_us, decision.after_us);
   if (!decision.because.empty()) line += "  (" + decision.because + ")";

@@ -11,6 +11,8 @@
 namespace tokamak {
 
 enum class Verdict : uint8_t { kAccepted, kRejected };
+// "accepted", "rejected", as text and JSON have it.
+std::string_view NameOf(Verdict verdict);
 
 // One decision of the compiler, recorded as data. explain, lints, JSON and tests use these records;
 // passes never print reasons themselves. A rejection has the same fields as an acceptance.

@@ -89,7 +89,7 @@ bool IsSameDecision(const Decision& a, const Decision& b) {
 
 json SideJson(const Decision* decision) {
   if (decision == nullptr) return nullptr;
-  return {{"verdict", decision->verdict == Verdict::kAccepted ? "accepted" : "rejected"},
+  return {{"verdict", NameOf(decision->verdict)},
           {"before_us", decision->before_us},
           {"after_us", decision->after_us},
           {"because", decision->because}};

@@ -62,16 +62,15 @@ json DecisionsOf(const CompileReport& report) {
   json decisions = json::array();
   std::vector<std::string> facts = CounterFacts(report);
   for (const Decision& decision : report.log().all())
-    decisions.push_back(
-        {{"pass", decision.pass},
-         {"rule", decision.rule},
-         {"verdict", decision.verdict == Verdict::kAccepted ? "accepted" : "rejected"},
-         {"subject", decision.subject},
-         {"other", decision.other},
-         {"before_us", decision.before_us},
-         {"after_us", decision.after_us},
-         {"because", decision.because},
-         {"counterfactual", facts[decisions.size()]}});
+    decisions.push_back({{"pass", decision.pass},
+                         {"rule", decision.rule},
+                         {"verdict", NameOf(decision.verdict)},
+                         {"subject", decision.subject},
+                         {"other", decision.other},
+                         {"before_us", decision.before_us},
+                         {"after_us", decision.after_us},
+                         {"because", decision.because},
+                         {"counterfactual", facts[decisions.size()]}});
   return decisions;
 }
 
