@@ -13,6 +13,7 @@
 #include "driver/report/explain.h"
 #include "driver/report/xla_dump.h"
 #include "ir/clone.h"
+#include "support/json_text.h"
 #include "text/write.h"
 
 namespace tokamak {
@@ -33,10 +34,6 @@ tok_error* EditGraph(tok_graph* graph, Edit&& edit) {
     graph->SetProgram(std::move(copy));
     return nullptr;
   });
-}
-
-std::string DumpedJson(const nlohmann::json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::unique_ptr<DescribedInstr> DescribeInstr(const GraphProgram& program, const Instr& instr) {
@@ -143,7 +140,7 @@ tok_error* tok_graph_text(tok_graph* graph, const char* format, const char** tex
 tok_error* tok_graph_json(tok_graph* graph, const char** json) {
   return Guarded([&]() -> tok_error* {
     if (graph == nullptr || json == nullptr) return NullPointer("graph");
-    if (graph->json.empty()) graph->json = tokamak::DumpedJson(JsonOf(graph->program));
+    if (graph->json.empty()) graph->json = tokamak::JsonText(JsonOf(graph->program));
     *json = graph->json.c_str();
     return nullptr;
   });
@@ -194,7 +191,7 @@ tok_error* tok_graph_attributes(tok_graph* graph, int64_t number, const char** j
     *json = nullptr;
     auto instr = graph->program.Get(number, "graph");
     if (!instr.ok()) return tokamak::InC(instr.error());
-    graph->attributes = tokamak::DumpedJson(tokamak::AttributesOf(*instr.value()));
+    graph->attributes = tokamak::JsonText(tokamak::AttributesOf(*instr.value()));
     *json = graph->attributes.c_str();
     return nullptr;
   });

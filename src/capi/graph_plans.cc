@@ -10,6 +10,7 @@
 #include "driver/compile/named_options.h"
 #include "driver/report/write.h"
 #include "driver/run/make_executable.h"
+#include "support/json_text.h"
 
 namespace tokamak {
 namespace {
@@ -70,7 +71,7 @@ tok_error* CompilePlan(const GraphPlan& plan, tok_executable** out) {
 // A JSON object with a member "text", or null.
 void Split(const nlohmann::json& both, std::string& text, std::string& json) {
   text = both.is_null() ? "" : both["text"].get<std::string>();
-  json = both.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  json = JsonText(both);
 }
 
 }  // namespace

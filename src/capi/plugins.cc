@@ -12,6 +12,7 @@
 #include "driver/plugins/callback.h"
 #include "driver/plugins/registry.h"
 #include "driver/rules/plugin_rewrites.h"
+#include "support/json_text.h"
 
 namespace tokamak {
 namespace {
@@ -62,9 +63,7 @@ tok_error* tok_load_plugin(const char* path) {
 
 const char* tok_plugins(void) {
   try {
-    return tokamak::Interned(tokamak::PluginsJson().dump(-1, ' ', false,
-                                                         nlohmann::json::error_handler_t::replace))
-        .data();
+    return tokamak::Interned(tokamak::JsonText(tokamak::PluginsJson())).data();
   } catch (const std::bad_alloc&) {
     return "[]";
   }

@@ -12,6 +12,7 @@
 #include "driver/compile/named_options.h"
 #include "driver/run/make_executable.h"
 #include "ir/clone.h"
+#include "support/json_text.h"
 #include "text/load.h"
 #include "text/read.h"
 #include "text/write.h"
@@ -58,10 +59,9 @@ tok_executable* ExecutableInC(std::shared_ptr<const Executable> program) {
   for (const ParameterInfo& info : made->program->parameters())
     made->parameters.push_back(Describe(info));
   for (const ArrayInfo& info : made->program->results()) made->results.push_back(Describe(info));
-  made->info = nlohmann::json{{"kernels", made->program->Launches()},
-                              {"host_steps", made->program->HostSteps()},
-                              {"temporary_bytes", made->program->memory().temporary}}
-                   .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  made->info = JsonText({{"kernels", made->program->Launches()},
+                         {"host_steps", made->program->HostSteps()},
+                         {"temporary_bytes", made->program->memory().temporary}});
   return made.release();
 }
 

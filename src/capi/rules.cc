@@ -10,6 +10,7 @@
 #include "driver/compile/host_calls.h"
 #include "driver/compile/user_rules.h"
 #include "driver/rules/make_rule.h"
+#include "support/json_text.h"
 
 struct tok_rule_call {
   std::string failure;
@@ -24,10 +25,6 @@ namespace tokamak {
 namespace {
 
 using nlohmann::json;
-
-std::string Dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 json ArrayTypeJson(const Shape& shape) {
   return {{"type", std::string(HloName(shape.type()))}, {"shape", shape.dims()}};
@@ -79,7 +76,7 @@ class FunctionsInC final : public RuleFunctions {
     HostVisit visit;
     if (!visit.is_welcome()) return false;
     tok_rule_call call;
-    int answer = when_(&call, Dump(match).c_str(), user_);
+    int answer = when_(&call, JsonText(match).c_str(), user_);
     if (answer < 0 || !call.failure.empty()) return Failed("when", call);
     return answer != 0;
   }
@@ -90,7 +87,7 @@ class FunctionsInC final : public RuleFunctions {
     HostVisit visit;
     if (!visit.is_welcome()) return std::optional<RulePair>();
     tok_rule_call call;
-    int answer = trace_(&call, Dump(shapes).c_str(), user_);
+    int answer = trace_(&call, JsonText(shapes).c_str(), user_);
     if (answer < 0 || !call.failure.empty()) return Failed("trace", call);
     if (answer == 0) return std::optional<RulePair>();
     TOK_TRY(RulePair pair, ReadRulePair(call.pattern, call.replacement, name_));

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/json_text.h"
+
 namespace tokamak {
 
 nlohmann::json ToJson(const Error& error) {
@@ -20,7 +22,7 @@ nlohmann::json ToJson(const Error& error) {
 }
 
 std::string JsonLine(const nlohmann::json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return JsonText(json) + "\n";
 }
 
 }  // namespace tokamak

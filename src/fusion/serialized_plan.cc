@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/compare.h"
+#include "support/json_text.h"
 
 namespace tokamak {
 namespace {
@@ -196,7 +197,7 @@ std::string ToJson(const SerializedPlan& plan) {
               {"program", plan.module_digest}, {"passes", ToString(plan.passes)},
               {"skip_passes", skipped},        {"fusion", NameOf(plan.fusion_mode)},
               {"strict", plan.strict},         {"computations", std::move(entries)}};
-  return out.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return JsonText(out, 1) + "\n";
 }
 
 Result<SerializedPlan> PlanFromJson(std::string_view text, const std::string& file) {

@@ -21,6 +21,7 @@
 #include "support/bytes.h"
 #include "support/digest.h"
 #include "support/hash.h"
+#include "support/json_text.h"
 #include "text/read.h"
 
 namespace tokamak {
@@ -125,8 +126,7 @@ void ReportHit(const Program& program) {
 
 // The disk record of a program: that this build accepted it, and the compile time.
 std::string DiskRecord(const Program& program, double compile_us) {
-  return nlohmann::json{{"name", program.name}, {"verified", true}, {"compile_us", compile_us}}
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return JsonText({{"name", program.name}, {"verified", true}, {"compile_us", compile_us}});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/compile/host_calls.h"
+#include "support/json_text.h"
 
 namespace tokamak {
 namespace {
@@ -45,7 +46,7 @@ void EmitEvent(const nlohmann::json& event) {
     fn = TheListener().fn;
     user = TheListener().user;
   }
-  std::string text = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string text = JsonText(event);
   HostVisit visit;
   if (fn != nullptr && visit.is_welcome()) fn(text.c_str(), user);
 }

@@ -28,6 +28,7 @@
 #include "interp/array_bytes.h"
 #include "interp/context.h"
 #include "runtime/worker.h"
+#include "support/json_text.h"
 
 namespace tokamak {
 namespace {
@@ -149,8 +150,7 @@ class HostCallTable final : public HostCalls {
     HostCallFrame frame;
     frame.target = attrs.target;
     frame.attrs = AttributesOf(instr);
-    frame.attributes =
-        JsonOf(frame.attrs).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    frame.attributes = JsonText(JsonOf(frame.attrs));
     frame.opaque = attrs.backend_config;
     frame.device = device;
     std::vector<std::vector<std::byte>> bytes;

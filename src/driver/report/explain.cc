@@ -17,6 +17,7 @@
 #include "driver/report/views.h"
 #include "driver/report/write.h"
 #include "ir/clone.h"
+#include "support/json_text.h"
 #include "support/near_names.h"
 #include "text/load.h"
 
@@ -93,7 +94,7 @@ Result<RequestedCompilation> CompileRequested(std::unique_ptr<Module> module,
 }  // namespace
 
 std::string LineOfJson(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return JsonText(value) + "\n";
 }
 
 Result<Target> TargetOf(const ExplainRequest& request) {

@@ -9,6 +9,7 @@
 #include "driver/report/page_data.h"
 #include "driver/report/stored_values.h"
 #include "driver/report/xla_dump.h"
+#include "support/json_text.h"
 
 namespace tokamak {
 namespace {
@@ -155,7 +156,7 @@ class GraphBuilder {
     const Instr* stored = stored_.StoredAs(value);
     json edge = {{"to", to}, {"value", IdOf(*stored)}, {"bytes", BytesOfLeaves(value->shape())}};
     std::optional<size_t> producer = stored_.StepOf(stored);
-    edge["from"] = producer ? json(*producer) : json(nullptr);
+    edge["from"] = OrNull(producer);
     if (producer && !to.is_null()) {
       const StepReport& from = report_.steps[*producer];
       edge["us"] = ShareOf(from, BytesOfLeaves(stored->shape())) +

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/report/lint/write_lints.h"
+#include "support/json_text.h"
 
 namespace tokamak {
 namespace {
@@ -79,8 +80,7 @@ std::string TakeLints() {
   KeptLints& kept = LintsOfProcess();
   kept.wanted = true;
   std::lock_guard lock(kept.mutex);
-  nlohmann::json taken = std::exchange(kept.list, nlohmann::json::array());
-  return taken.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return JsonText(std::exchange(kept.list, nlohmann::json::array()));
 }
 
 }  // namespace tokamak

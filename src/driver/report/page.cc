@@ -4,6 +4,7 @@
 
 #include "driver/report/page_files.h"
 #include "support/check.h"
+#include "support/json_text.h"
 
 namespace tokamak {
 namespace {
@@ -35,7 +36,7 @@ std::string EscapedHtml(std::string_view text) {
 
 // JSON inside a <script> element. No `<` is left, so no name can end the element.
 std::string EscapedJson(const json& data) {
-  std::string text = data.dump(-1, ' ', false, json::error_handler_t::replace), escaped;
+  std::string text = JsonText(data), escaped;
   escaped.reserve(text.size());
   for (char c : text) {
     if (c == '<') {

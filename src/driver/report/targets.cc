@@ -9,6 +9,7 @@
 
 #include "cost/rates.h"
 #include "driver/report/write.h"
+#include "support/json_text.h"
 
 namespace tokamak {
 namespace {
@@ -160,9 +161,6 @@ std::string TextOf(const DeviceComparison& comparison) {
 }
 
 nlohmann::json JsonOf(const DeviceComparison& comparison) {
-  auto break_even = [](const std::optional<double>& at) {
-    return at ? nlohmann::json(*at) : nlohmann::json(nullptr);
-  };
   bool with = comparison.gpu.us + comparison.transfer_us < comparison.host.us;
   return {{"host", JsonOf(comparison.host)},
           {"h200", JsonOf(comparison.gpu)},
@@ -171,8 +169,8 @@ nlohmann::json JsonOf(const DeviceComparison& comparison) {
           {"transfers", comparison.link},
           {"faster_with_transfers", with ? "h200" : "host"},
           {"faster_without", comparison.gpu.us < comparison.host.us ? "h200" : "host"},
-          {"break_even_with_transfers", break_even(comparison.break_even_with_transfers)},
-          {"break_even_without_transfers", break_even(comparison.break_even_without)},
+          {"break_even_with_transfers", OrNull(comparison.break_even_with_transfers)},
+          {"break_even_without_transfers", OrNull(comparison.break_even_without)},
           {"batch", comparison.batch},
           {"by", "scaled work"}};
 }

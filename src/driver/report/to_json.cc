@@ -7,16 +7,12 @@
 #include "cost/rates.h"
 #include "driver/report/counterfactuals.h"
 #include "driver/report/write.h"
+#include "support/json_text.h"
 
 namespace tokamak {
 namespace {
 
 using nlohmann::json;
-
-template <typename T>
-json OrNull(const std::optional<T>& value) {
-  return value ? json(*value) : json(nullptr);
-}
 
 json JsonOf(const StepReport& step) {
   json entry = {{"name", step.name},

@@ -9,15 +9,12 @@
 #include "driver/report/page.h"
 #include "driver/report/write.h"
 #include "explain/rules.h"
+#include "support/json_text.h"
 
 namespace tokamak {
 namespace {
 
 using nlohmann::json;
-
-json OrNullUs(const std::optional<double>& us) {
-  return us ? json(*us) : json(nullptr);
-}
 
 // The kernels of a dump that each step of ours does work of.
 class DumpedKernelSteps {
@@ -136,19 +133,18 @@ json JsonOf(const DumpedProgram& dumped) {
                        {"lines", kernel.lines},
                        {"reads_bytes", kernel.reads},
                        {"writes_bytes", kernel.writes},
-                       {"predicted_us", OrNullUs(kernel.us)}});
+                       {"predicted_us", OrNull(kernel.us)}});
   for (const DumpedBoundary& boundary : dumped.boundaries)
-    boundaries.push_back(
-        {{"from", boundary.from},
-         {"to", boundary.to},
-         {"cause", boundary.cause},
-         {"rule", boundary.rule},
-         {"because", boundary.because},
-         {"bytes", boundary.bytes},
-         {"producer", boundary.producer},
-         {"consumer", boundary.consumer ? json(*boundary.consumer) : json(nullptr)},
-         {"apart_us", OrNullUs(boundary.apart_us)},
-         {"fused_us", OrNullUs(boundary.fused_us)}});
+    boundaries.push_back({{"from", boundary.from},
+                          {"to", boundary.to},
+                          {"cause", boundary.cause},
+                          {"rule", boundary.rule},
+                          {"because", boundary.because},
+                          {"bytes", boundary.bytes},
+                          {"producer", boundary.producer},
+                          {"consumer", OrNull(boundary.consumer)},
+                          {"apart_us", OrNull(boundary.apart_us)},
+                          {"fused_us", OrNull(boundary.fused_us)}});
   return {{"fusions", dumped.fusions},
           {"library", dumped.library},
           {"kernels", std::move(kernels)},
