@@ -12,6 +12,7 @@
 #include "driver/plugins/callback.h"
 #include "driver/plugins/registry.h"
 #include "driver/rules/plugin_rewrites.h"
+#include "support/interned.h"
 #include "support/json_text.h"
 
 namespace tokamak {
@@ -63,7 +64,7 @@ tok_error* tok_load_plugin(const char* path) {
 
 const char* tok_plugins(void) {
   try {
-    return tokamak::Interned(tokamak::JsonText(tokamak::PluginsJson())).data();
+    return tokamak::Interned(tokamak::JsonText(tokamak::PluginsJson())).c_str();
   } catch (const std::bad_alloc&) {
     return "[]";
   }

@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +17,7 @@
 #include "interp/lapack_routines.h"
 #include "runtime/process.h"
 #include "runtime/worker.h"
+#include "support/interned.h"
 #include "support/version.h"
 
 namespace tokamak {
@@ -53,14 +52,6 @@ std::string CallC(const HostCallFrame& frame, void* fn, void* user) {
   int code = reinterpret_cast<tok_host_fn>(fn)(&in_c.call, user);
   if (code == 0) return in_c.failure;
   return in_c.failure.empty() ? "it returned " + std::to_string(code) : in_c.failure;
-}
-
-// Interned texts: returned pointers stay valid.
-const char* KeepText(std::string text) {
-  static auto* mutex = new std::mutex;
-  static auto* texts = new std::set<std::string>;
-  std::lock_guard<std::mutex> lock(*mutex);
-  return texts->insert(std::move(text)).first->c_str();
 }
 
 std::string DevicesJson() {
@@ -118,7 +109,7 @@ const char* tok_build_info(void) {
 }
 
 const char* tok_devices(void) {
-  return tokamak::KeepText(tokamak::DevicesJson());
+  return tokamak::Interned(tokamak::DevicesJson()).c_str();
 }
 
 const char* tok_options(void) {
@@ -148,7 +139,7 @@ const char* tok_register_ffi_target(const char* target, void* handler) {
   if (target == nullptr || *target == '\0' || handler == nullptr)
     return "it has no name or no code";
   tokamak::Status status = tokamak::RegisterFfiTarget(target, handler);
-  return status.ok() ? nullptr : tokamak::KeepText(status.error().message);
+  return status.ok() ? nullptr : tokamak::Interned(status.error().message).c_str();
 }
 
 void tok_host_call_fail(const tok_host_call* call, const char* message) {

@@ -1,7 +1,6 @@
 // Code in a GPU: loading, caching and launching.
 
 #include <algorithm>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -10,20 +9,9 @@
 #include "backend/cuda/launch_parameters.h"
 #include "backend/cuda/loaded_code.h"
 #include "backend/cuda/products.h"
+#include "support/interned.h"
 
 namespace tokamak::cuda {
-
-namespace {
-
-// Never freed: messages name launches after their code is unloaded.
-const std::string* Interned(const std::string& label) {
-  static auto* mutex = new std::mutex;
-  static auto* labels = new std::set<std::string>;
-  std::lock_guard<std::mutex> lock(*mutex);
-  return &*labels->insert(label).first;
-}
-
-}  // namespace
 
 Result<std::shared_ptr<const LoadedModule>> DriverGpu::LoadModule(
     const std::shared_ptr<const std::string>& cubin) {
@@ -39,7 +27,7 @@ Result<std::shared_ptr<const LaunchCode>> DriverGpu::MakeCode(
     const LaunchSource& source, const std::string& label,
     std::shared_ptr<const LoadedModule> module) {
   auto code = std::make_shared<LoadedCode>();
-  code->label = Interned(label);
+  code->label = &Interned(label);  // messages name launches after their code is unloaded
   code->grid = static_cast<unsigned>(source.grid);
   code->dynamic_bytes = static_cast<unsigned>(source.source.dynamic_bytes);
   code->threads = source.source.threads;

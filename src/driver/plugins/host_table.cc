@@ -14,6 +14,7 @@
 #include "ir/infer.h"
 #include "rewrite/match.h"
 #include "rewrite/replace.h"
+#include "support/interned.h"
 #include "text/read.h"
 #include "text/write.h"
 

@@ -40,10 +40,7 @@ struct Registry {
 };
 
 bool IsName(const char* text) {
-  if (text == nullptr || *text == '\0') return false;
-  return std::all_of(text, text + std::strlen(text), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' || c == '_';
-  });
+  return text != nullptr && IsItemName(text);
 }
 
 // The members that the caller's struct has; the rest is zero. False if it has not even the first
@@ -432,13 +429,10 @@ PluginMode CurrentPluginMode() {
   return registry.mode;
 }
 
-std::string_view Interned(std::string_view text) {
-  static auto* mutex = new std::mutex;
-  static auto* texts = new std::set<std::string, std::less<>>;
-  std::lock_guard<std::mutex> lock(*mutex);
-  auto found = texts->find(text);
-  if (found == texts->end()) found = texts->emplace(text).first;
-  return *found;
+bool IsItemName(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' || c == '_';
+  });
 }
 
 }  // namespace tokamak

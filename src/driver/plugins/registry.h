@@ -104,7 +104,8 @@ struct PluginMode {
 void SetPluginMode(PluginMode mode);
 PluginMode CurrentPluginMode();
 
-// A text that lives as long as the process: decisions keep views (explain/decision.h).
-std::string_view Interned(std::string_view text);
+// Whether a name is not empty and has only letters, digits, '.', '-' and '_', as the names of
+// plugins, of their items and of rules do.
+bool IsItemName(std::string_view name);
 
 }  // namespace tokamak

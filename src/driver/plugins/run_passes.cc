@@ -13,6 +13,7 @@
 #include "ir/clone.h"
 #include "ir/infer.h"
 #include "passes/passes.h"
+#include "support/interned.h"
 
 namespace tokamak {
 namespace {

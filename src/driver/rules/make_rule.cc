@@ -2,17 +2,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "analysis/effects.h"
+#include "driver/plugins/registry.h"
 #include "ir/clone.h"
 #include "ir/infer.h"
 #include "passes/passes.h"
 #include "rewrite/user_match.h"
 #include "support/digest.h"
+#include "support/interned.h"
 #include "text/read.h"
 #include "text/write.h"
 
@@ -25,14 +25,6 @@ constexpr size_t kMostRuleInstrs = 512;
 // Extents that rescaled examples get, to see whether a rule depends on them. Chosen: small, and no
 // power of two, so that numbers that are tied to an extent show.
 constexpr int64_t kRescaledExtent = 3;
-
-// Interned texts: decisions refer to rules that may be gone.
-std::string_view KeepLabel(std::string text) {
-  static auto* mutex = new std::mutex;
-  static auto* texts = new std::set<std::string>;
-  std::lock_guard<std::mutex> lock(*mutex);
-  return *texts->insert(std::move(text)).first;
-}
 
 Status RunSteps(Module& module, std::span<const Step> steps) {
   DecisionLog log;
@@ -48,12 +40,6 @@ Error At(const RuleSpec& spec, ErrorCode code, std::string message, const Instr*
   TextSpan where = spec.where;
   if (where.file.empty() && instr != nullptr) where = SpanOf(*instr);
   return MakeError(code, fmt::format("rule {}: {}", spec.name, message), where);
-}
-
-bool IsName(std::string_view name) {
-  return !name.empty() && std::ranges::all_of(name, [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
-  });
 }
 
 Status CheckShapes(const RuleSpec& spec, const Computation& pattern,
@@ -192,7 +178,7 @@ std::string ContentOf(const RuleSpec& spec, uint64_t id) {
 }  // namespace
 
 Result<std::shared_ptr<const UserRule>> MakeUserRule(RuleSpec spec) {
-  if (!IsName(spec.name))
+  if (!IsItemName(spec.name))
     return MakeError(
         ErrorCode::kRuleInput,
         fmt::format("rule '{}': a name has letters, digits, '_', '-' and '.'", spec.name),
@@ -210,7 +196,7 @@ Result<std::shared_ptr<const UserRule>> MakeUserRule(RuleSpec spec) {
   static std::atomic<uint64_t> next_id{1};
   auto rule = std::make_shared<UserRule>();
   rule->id = next_id++;
-  rule->label = KeepLabel("user." + spec.name);
+  rule->label = Interned("user." + spec.name);  // decisions refer to rules that may be gone
   bool has_trace = spec.functions != nullptr && spec.functions->HasTrace();
   rule->is_symbolic = !has_trace && HoldsRescaled(spec);
   rule->content = ContentOf(spec, rule->id);
