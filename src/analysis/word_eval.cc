@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "analysis/index_map.h"
+#include "ir/compare_direction.h"
 
 namespace tokamak {
 namespace {
@@ -37,24 +38,6 @@ int64_t SignedOf(ElementType type, uint64_t bits) {
 bool IsIntegerOrPred(const Shape& shape) {
   return shape.IsArray() && shape.quant() == nullptr &&
          (IsInteger(shape.type()) || shape.type() == ElementType::kPred);
-}
-
-bool Holds(CompareDirection direction, bool less, bool equal) {
-  switch (direction) {
-    case CompareDirection::kEq:
-      return equal;
-    case CompareDirection::kNe:
-      return !equal;
-    case CompareDirection::kLt:
-      return less;
-    case CompareDirection::kLe:
-      return less || equal;
-    case CompareDirection::kGt:
-      return !less && !equal;
-    case CompareDirection::kGe:
-      return !less;
-  }
-  return false;
 }
 
 // Constant folding of integer ops: loop counters and tables of rotation distances.
@@ -94,8 +77,10 @@ std::optional<uint64_t> FoldNumbers(const Instr& instr, std::span<const uint64_t
       return x[0] % x[1];
     }
     case Op::kCompare: {
-      bool less = IsSigned(from) ? SignedOf(from, x[0]) < SignedOf(from, x[1]) : x[0] < x[1];
-      return Holds(instr.attrs<CompareAttrs>().direction, less, x[0] == x[1]) ? 1 : 0;
+      CompareDirection direction = instr.attrs<CompareAttrs>().direction;
+      bool holds = IsSigned(from) ? Holds(SignedOf(from, x[0]), direction, SignedOf(from, x[1]))
+                                  : Holds(x[0], direction, x[1]);
+      return holds ? 1 : 0;
     }
     default:
       return std::nullopt;

@@ -289,10 +289,7 @@ void Lowerer::AskPriority(const Frame& frame, OrderedStep& step, int position, i
   }
   bool is_alias = facts.kind == "alias";
   auto bytes_of = [](const Instr& value) {
-    double bytes = 0;
-    for (const Shape& leaf : LeavesOf(value.shape()))
-      bytes += static_cast<double>(BytesOfLeaf(leaf));
-    return bytes;
+    return static_cast<double>(BytesOfLeaves(value.shape()));
   };
   for (const Instr* result : step.results)
     if (!is_alias) facts.result_bytes += bytes_of(*result);

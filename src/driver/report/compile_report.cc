@@ -413,6 +413,15 @@ Totals TotalsOf(const std::vector<StepReport>& steps, std::optional<Phase> phase
   return totals;
 }
 
+std::vector<const Instr*> CompileReport::KernelInstrsOf(const StepReport& step) const {
+  std::vector<const Instr*> instrs;
+  for (size_t kernel : step.kernels) {
+    const std::vector<const Instr*>& own = program().sources[kernel].region.instrs;
+    instrs.insert(instrs.end(), own.begin(), own.end());
+  }
+  return instrs;
+}
+
 Result<CompileReport> ReportOf(std::shared_ptr<const Compilation> compilation,
                                const ReportOptions& options) {
   CompileReport report;

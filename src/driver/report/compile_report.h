@@ -86,6 +86,8 @@ struct CompileReport {
   const LoweredProgram& program() const { return compilation->program; }
   const DecisionLog& log() const { return compilation->log; }
   const Module& module() const { return *compilation->module; }
+  // The instructions in the kernels of a step, kernel by kernel.
+  std::vector<const Instr*> KernelInstrsOf(const StepReport& step) const;
 };
 
 // The report of a compilation's executable. No steps if the interpreter runs the whole program.

@@ -43,12 +43,7 @@ class DumpedKernelSteps {
 
  private:
   std::vector<const Instr*> InstrsOf(const StepReport& step) const {
-    std::vector<const Instr*> instrs;
-    for (size_t kernel : step.kernels) {
-      const std::vector<const Instr*>& own = ours_.program().sources[kernel].region.instrs;
-      instrs.insert(instrs.end(), own.begin(), own.end());
-    }
-    return step.kernels.empty() ? step.made : instrs;
+    return step.kernels.empty() ? step.made : ours_.KernelInstrsOf(step);
   }
 
   void AddInstr(const Instr& instr, size_t step) {

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kMinWideElements = 256;
 
 bool IsWideFloat(ElementType type) {
-  return type == ElementType::kF64 || type == ElementType::kC128;
+  return RealPartOf(type) == ElementType::kF64;
 }
 
 bool IsWideArray(const Instr& instr) {
@@ -63,16 +63,11 @@ double ClaimWideTime(LintSubject& subject) {
   const CompileReport& report = subject.report();
   for (size_t i = 0; i < report.steps.size(); ++i) {
     const StepReport& step = report.steps[i];
-    int64_t wide = 0, all = 0;
-    auto count = [&](const Instr* instr) {
-      wide += IsWideArray(*instr) ? 1 : 0;
-      ++all;
-    };
-    for (const Instr* made : step.made) count(made);
-    for (size_t kernel : step.kernels)
-      for (const Instr* instr : report.program().sources[kernel].region.instrs) count(instr);
+    std::vector<const Instr*> all = subject.InstrsOf(step);
+    int64_t wide = std::ranges::count_if(all, [](const Instr* of) { return IsWideArray(*of); });
     if (wide == 0) continue;
-    us += subject.Claim(i, step.us() / 2 * static_cast<double>(wide) / static_cast<double>(all));
+    us += subject.Claim(
+        i, step.us() / 2 * static_cast<double>(wide) / static_cast<double>(all.size()));
   }
   return us;
 }

@@ -37,16 +37,6 @@ std::vector<uint64_t> LintKeys(const Instr& instr) {
   return keys;
 }
 
-// The instructions that a step computes.
-std::vector<const Instr*> InstrsOf(const StepReport& step, const LoweredProgram& program) {
-  std::vector<const Instr*> instrs = step.made;
-  for (size_t kernel : step.kernels) {
-    const FusedRegion& region = program.sources[kernel].region;
-    instrs.insert(instrs.end(), region.instrs.begin(), region.instrs.end());
-  }
-  return instrs;
-}
-
 template <typename T>
 void AddNew(std::vector<T>& to, const T& one) {
   if (std::find(to.begin(), to.end(), one) == to.end()) to.push_back(one);
@@ -82,7 +72,7 @@ LintSubject::LintSubject(const CompileReport& report, const Module* written, con
   for (size_t i = 0; i < report.steps.size(); ++i) {
     const StepReport& step = report.steps[i];
     unclaimed_.push_back(step.us());
-    for (const Instr* instr : InstrsOf(step, report.program()))
+    for (const Instr* instr : InstrsOf(step))
       for (uint64_t key : LintKeys(*instr))
         if (std::vector<size_t>& steps = steps_of_[key]; steps.empty() || steps.back() != i)
           steps.push_back(i);
@@ -118,6 +108,12 @@ void LintSubject::AddLoopReaders() {
       stored->second.readers += inside.readers;
     }
   }
+}
+
+std::vector<const Instr*> LintSubject::InstrsOf(const StepReport& step) const {
+  std::vector<const Instr*> instrs = step.made, of_kernels = report_.KernelInstrsOf(step);
+  instrs.insert(instrs.end(), of_kernels.begin(), of_kernels.end());
+  return instrs;
 }
 
 std::vector<size_t> LintSubject::StepsOf(const Instr& instr) const {

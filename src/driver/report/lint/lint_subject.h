@@ -22,6 +22,8 @@ class LintSubject {
   LintSubject(const CompileReport& report, const Module* written, const Module* folded);
 
   const CompileReport& report() const { return report_; }
+  // The arrays that a step makes, and then the instructions in its kernels.
+  std::vector<const Instr*> InstrsOf(const StepReport& step) const;
   const Machine& machine() const { return report_.machine(); }
   const Module& compiled() const { return report_.module(); }
   const Module& written() const { return *written_; }

@@ -9,6 +9,7 @@
 
 #include "driver/report/lint/lint_subject.h"
 #include "driver/report/write.h"
+#include "gen/dot_dimensions.h"
 #include "ir/dot_precision.h"
 
 namespace tokamak {
@@ -27,10 +28,7 @@ constexpr double kMinBoundary = 0.05;
 // ---- TF32
 
 int64_t TermsOf(const Instr& dot) {
-  int64_t terms = 1;
-  for (int64_t dim : dot.attrs<DotAttrs>().lhs_contracting)
-    terms *= dot.operand(0)->shape().dim(static_cast<size_t>(dim));
-  return terms;
+  return SizeAlong(dot.operand(0)->shape().dims(), dot.attrs<DotAttrs>().lhs_contracting);
 }
 
 bool IsStatic(const Instr& instr) {

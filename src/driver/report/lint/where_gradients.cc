@@ -13,6 +13,7 @@
 
 #include "driver/report/lint/lint_subject.h"
 #include "ir/compare_direction.h"
+#include "rewrite/match.h"
 
 namespace tokamak {
 namespace {
@@ -27,14 +28,10 @@ const Instr* SameElement(const Instr* value) {
 }
 
 std::optional<double> UniformNumber(const Instr* value) {
-  value = SameElement(value);
-  if (value->op() != Op::kConstant || !value->shape().IsArray()) return std::nullopt;
-  const Literal& literal = value->attrs<ConstantAttrs>().literal;
-  ElementType type = literal.type();
-  if (literal.shape().ElementCount() == 0) return std::nullopt;
-  if (!literal.is_splat() && literal.shape().ElementCount() != 1) return std::nullopt;
-  if (IsReal(type)) return literal.DoubleAt(0);
-  if (IsInteger(type)) return static_cast<double>(literal.IntAt(0));
+  const Literal* literal = SplatOf(SameElement(value));
+  if (literal == nullptr) return std::nullopt;
+  if (IsReal(literal->type())) return literal->DoubleAt(0);
+  if (IsInteger(literal->type())) return static_cast<double>(literal->IntAt(0));
   return std::nullopt;
 }
 
