@@ -93,8 +93,7 @@ class IndependentDimsFinder {
     own.forms.resize(own.loop.size());
     for (size_t i = 0; i < own.loop.size(); ++i) {
       const Shape& shape = own.loop.init(i)->shape();
-      if (!shape.IsArray() || shape.HasDynamicDims())
-        return "it carries a value that is not a static array";
+      if (!shape.IsStaticArray()) return "it carries a value that is not a static array";
       if (shape.ElementCount() == 0) return "it carries an empty array";
       CarryForm& form = own.forms[i];
       form.axes.assign(shape.dims().size(), -1);

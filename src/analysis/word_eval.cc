@@ -153,7 +153,7 @@ bool WordEval::IsWorthLookingInto(const Instr& instr) const {
 
 TermList WordEval::Opaque(const Instr& instr, bool inside) {
   if (!instr.shape().IsTuple()) {
-    if (!instr.shape().IsArray() || instr.shape().HasDynamicDims()) return {kNoTerm};
+    if (!instr.shape().IsStaticArray()) return {kNoTerm};
     const Dims& dims = instr.shape().dims();
     bool same = !inside || instr.op() == Op::kConstant;
     return {same ? terms_.Leaf(&instr, 0, dims) : terms_.NewLeaf(dims)};
@@ -167,7 +167,7 @@ TermList WordEval::Opaque(const Instr& instr, bool inside) {
       for (size_t i = shape->elements().size(); i-- > 0;) open.push_back(&shape->elements()[i]);
       continue;
     }
-    bool known = shape->IsArray() && !shape->HasDynamicDims();
+    bool known = shape->IsStaticArray();
     WordTerm leaf = !known ? kNoTerm
                     : inside
                         ? terms_.NewLeaf(shape->dims())

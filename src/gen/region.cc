@@ -5,7 +5,7 @@
 namespace tokamak {
 
 bool IsPlainArray(const Shape& shape) {
-  return shape.IsArray() && !shape.HasDynamicDims() && shape.quant() == nullptr;
+  return shape.IsStaticArray() && shape.quant() == nullptr;
 }
 
 bool HasControlDependencies(const Instr& instr) {

@@ -55,8 +55,7 @@ Result<Gathered> Gather(const Instr& instr, std::span<const Value> operands, Con
 // Rejects a result whose shape differs from the program's: the program was written for other
 // devices.
 Result<Value> Checked(const Instr& instr, const Shape& expected, Value value) {
-  if (!expected.IsArray() || expected.HasDynamicDims() || value.dims() == expected.dims())
-    return value;
+  if (!expected.IsStaticArray() || value.dims() == expected.dims()) return value;
   return MakeError(ErrorCode::kBadGroups,
                    std::string(instr.info().name) + ": its devices produce " +
                        ToString(value.shape()) + ", the program says " + ToString(expected),

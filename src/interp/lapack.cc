@@ -239,7 +239,7 @@ bool IsOfLapackArrays(const Instr& instr) {
   if (!first.IsArray()) return false;
   const bool is_double = IsDouble(first.type());
   auto fits = [&](const Shape& shape) {
-    if (!shape.IsArray() || shape.HasDynamicDims()) return false;
+    if (!shape.IsStaticArray()) return false;
     const ElementType type = shape.type();
     if (type == ElementType::kS32) return true;
     const bool is_single = type == ElementType::kF32 || type == ElementType::kC64;

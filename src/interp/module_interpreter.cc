@@ -74,7 +74,7 @@ Status CheckOperands(const Instr& instr, std::span<const Value> operands) {
 
 Result<Value> Evaluate(const Instr& instr, std::vector<Value>& operands, Context& context) {
   Result<Value> result = [&]() -> Result<Value> {
-    if (instr.shape().IsArray() && !instr.shape().HasDynamicDims()) {
+    if (instr.shape().IsStaticArray()) {
       TOK_RETURN_IF_ERROR(context.CheckFits(instr, instr.shape()));
     }
     TOK_RETURN_IF_ERROR(CheckOperands(instr, operands));
@@ -138,7 +138,7 @@ int64_t WalkPlan::ComputeClosed(int64_t elements, NumericMode mode) {
   std::unordered_map<const Instr*, const Value*> known;
   for (Step& step : steps_) {
     const Instr& instr = *step.instr;
-    if (!step.closed || !instr.shape().IsArray() || instr.shape().HasDynamicDims()) continue;
+    if (!step.closed || !instr.shape().IsStaticArray()) continue;
     if (instr.shape().ElementCount() > elements || instr.op() == Op::kCustomCall) continue;
     std::vector<Value> operands;
     for (const Instr* operand : instr.operands()) {

@@ -102,6 +102,7 @@ class Shape {
   // Upper bounds of dynamic dimensions; empty if none is known.
   const Dims& bounds() const { return data_->bounds; }
   bool HasDynamicDims() const;  // also inside tuples
+  bool IsStaticArray() const { return IsArray() && !HasDynamicDims(); }
   // Product of the dimensions. Static arrays only; never overflows (kMaxElements).
   int64_t ElementCount() const;
   // Bytes of a static array; sub-byte elements occupy one byte each.

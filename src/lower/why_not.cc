@@ -43,7 +43,7 @@ class LowerCheck {
   void Look(const Instr& instr) {
     if (!why_.empty()) return;
     for (const Shape& leaf : LeavesOf(instr.shape())) {
-      bool fixed = (leaf.IsArray() && !leaf.HasDynamicDims()) || leaf.IsToken();
+      bool fixed = leaf.IsStaticArray() || leaf.IsToken();
       if (!fixed) why_ = LabelOf(instr) + " is " + ToString(leaf) + ", which has no static shape";
     }
     if (instr.op() == Op::kConstant && !instr.shape().IsArray())

@@ -19,7 +19,7 @@ struct Budget {
 };
 
 bool IsStatic(const Shape& shape) {
-  return shape.IsArray() && !shape.HasDynamicDims() && shape.quant() == nullptr;
+  return shape.IsStaticArray() && shape.quant() == nullptr;
 }
 
 // Whether it is cheaper to recompute than to store, or already in canonical form.

@@ -48,10 +48,6 @@ bool IsHeavy(const Instr& instr) {
   return (instr.info().traits & kKinds) != 0 || instr.op() == Op::kCustomCall;
 }
 
-bool IsStaticArray(const Shape& shape) {
-  return shape.IsArray() && !shape.HasDynamicDims();
-}
-
 // Whether it may be computed before the loop with the same bits, whatever the loop does. Custom
 // calls are excluded if the loop may have zero iterations.
 bool IsMovable(const Instr& instr, bool runs) {
@@ -61,7 +57,7 @@ bool IsMovable(const Instr& instr, bool runs) {
 }
 
 int64_t BytesOfArray(const Instr& instr) {
-  return IsStaticArray(instr.shape()) ? instr.shape().ByteSize() : 0;
+  return instr.shape().IsStaticArray() ? instr.shape().ByteSize() : 0;
 }
 
 // Bytes to read for the value if it is not carried; at most its own size.
@@ -139,7 +135,7 @@ class InvariantHoister {
   }
 
   static bool Pays(const Instr& instr, const InstrMap<int64_t>& sources) {
-    if (instr.op() == Op::kParameter || IsView(instr) || !IsStaticArray(instr.shape()))
+    if (instr.op() == Op::kParameter || IsView(instr) || !instr.shape().IsStaticArray())
       return false;
     if (IsHeavy(instr)) return true;
     int64_t read = 0;

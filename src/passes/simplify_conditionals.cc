@@ -25,10 +25,6 @@
 namespace tokamak {
 namespace {
 
-bool IsStaticBranchArray(const Shape& shape) {
-  return shape.IsArray() && !shape.HasDynamicDims();
-}
-
 bool IsNeededBranch(const Instr& instr) {
   return !instr.users().empty() || instr.parent()->root() == &instr ||
          instr.is_control_predecessor();
@@ -68,12 +64,12 @@ bool IsBranchView(const Instr& instr) {
 
 // Hoisting it does not increase live memory beyond its operands.
 bool MayBeKept(const Instr& instr) {
-  if (IsBranchView(instr) || !IsStaticBranchArray(instr.shape())) return false;
+  if (IsBranchView(instr) || !instr.shape().IsStaticArray()) return false;
   int64_t read = 0;
   for (const Instr* operand : instr.operands())
-    if (IsStaticBranchArray(operand->shape()) && !IsBranchView(*operand))
+    if (operand->shape().IsStaticArray() && !IsBranchView(*operand))
       read += operand->shape().ByteSize();
-    else if (operand->op() == Op::kParameter && IsStaticBranchArray(operand->shape()))
+    else if (operand->op() == Op::kParameter && operand->shape().IsStaticArray())
       read += operand->shape().ByteSize();
   return instr.shape().ByteSize() <= read;
 }
@@ -277,7 +273,7 @@ class ConditionalSimplifier {
       if (IsPinned(branch, branches.arguments[k])) return false;
       for (const Instr* instr : branch.Instrs()) {
         if (instr->op() == Op::kTuple && instr == branch.root()) continue;
-        if (!IsStaticBranchArray(instr->shape())) return false;
+        if (!instr->shape().IsStaticArray()) return false;
         if (instr->op() == Op::kParameter) continue;
         constexpr uint16_t kCheap = kElementwise | kDataMovement | kLeaf;
         if (!IsPlain(*instr) || IsPinned(*instr) || !instr->called().empty()) return false;
@@ -304,7 +300,7 @@ class ConditionalSimplifier {
         is_tuple ? instr->shape().elements() : std::vector<Shape>{instr->shape()};
     int64_t elements = 0;
     for (const Shape& shape : shapes) {
-      if (!IsStaticBranchArray(shape)) return false;
+      if (!shape.IsStaticArray()) return false;
       elements += std::min(shape.ElementCount(), context_.limits.selected_elements + 1);
     }
     if (elements > context_.limits.selected_elements) return false;

@@ -165,7 +165,7 @@ void Editor::ReplaceParts(const std::vector<Instr*>& values) {
 bool IsOrdinary(const Shape& shape) {
   auto is_ordinary = [](const Shape& element) { return IsOrdinary(element); };
   if (shape.IsTuple()) return std::ranges::all_of(shape.elements(), is_ordinary);
-  return shape.IsArray() && !shape.HasDynamicDims() && shape.quant() == nullptr;
+  return shape.IsStaticArray() && shape.quant() == nullptr;
 }
 
 bool IsOrdinary(const Instr& instr) {

@@ -231,8 +231,7 @@ std::optional<Steps> CheckSteps(const StepRange& range) {
         !steps.history[offset].empty() || !steps.used[offset].empty() || steps.IsCollected(offset);
     const Instr& value = *range.At(0, offset);
     if (!leaves) continue;
-    if (!value.shape().IsArray() || value.shape().HasDynamicDims() || IsPinned(value) ||
-        value.shape().quant() != nullptr)
+    if (!value.shape().IsStaticArray() || IsPinned(value) || value.shape().quant() != nullptr)
       return std::nullopt;
     for (const Instr* before : steps.history[offset])
       if (before == nullptr) return std::nullopt;

@@ -18,7 +18,7 @@ size_t IndexIn(const Instr* instr) {
 }
 
 bool HasOneElement(const Shape& shape) {
-  return shape.IsArray() && !shape.HasDynamicDims() && shape.ElementCount() == 1;
+  return shape.IsStaticArray() && shape.ElementCount() == 1;
 }
 
 // The constant of equal elements that `instr` is, through broadcasts and reshapes; null if it is

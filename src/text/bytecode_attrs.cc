@@ -235,7 +235,7 @@ Status BytecodeTables::AttrDecoder::Tensor() {
   const auto blob = in_.Blob();
   TOK_RETURN_IF_ERROR(file_.Whole(in_, "attribute"));
   TOK_TRY(const Shape* shape, tables_.ValueType(ref));
-  if (!shape->IsArray() || shape->HasDynamicDims() || shape->quant() != nullptr) {
+  if (!shape->IsStaticArray() || shape->quant() != nullptr) {
     return ErrorAt(ErrorCode::kBytecodeConstant, "constant of type " + ToString(*shape),
                    entry_.begin);
   }

@@ -14,10 +14,6 @@ const std::string* SymbolNameOf(const AttrValue& value) {
   return value.As<std::string>();
 }
 
-bool HasStaticDims(const Shape& shape) {
-  return shape.IsArray() && !shape.HasDynamicDims();
-}
-
 }  // namespace
 
 Status MlirBuilder::CustomCall() {
@@ -127,7 +123,7 @@ Status MlirBuilder::ChloBroadcast() {
     const Shape& shape = operand->shape();
     if (!shape.IsArray()) return OpError(ErrorCode::kMlirOperandTypes, "takes arrays");
     if (SameDims(shape, result)) continue;
-    if (!HasStaticDims(shape) || !HasStaticDims(result))
+    if (!shape.IsStaticArray() || !result.IsStaticArray())
       return OpError(ErrorCode::kMlirDynamicForm,
                      "cannot broadcast " + ToString(shape) + " to " + ToString(result));
     DimensionsAttrs map;
@@ -149,7 +145,7 @@ Status MlirBuilder::ConstantLike() {
   const AttrValue* value = in_.Take("value");
   if (value == nullptr) in_.Missing("value");
   if (in_.failed()) return in_.TakeError();
-  if (input_.results.size() != 1 || !HasStaticDims(input_.results[0]))
+  if (input_.results.size() != 1 || !input_.results[0].IsStaticArray())
     return OpError(ErrorCode::kMlirDynamicForm, "the shape of its result is not static");
   const Shape& shape = input_.results[0];
   Literal scalar;

@@ -235,7 +235,7 @@ bool MlirTextReader::ParseDense(Literal& literal) {
   TextPos type_pos = cursor_.Pos();
   Shape shape;
   if (!ParseType(shape)) return false;
-  if (!shape.IsArray() || shape.HasDynamicDims())
+  if (!shape.IsStaticArray())
     return FailAt(type_pos, ErrorCode::kMlirConstant,
                   "a constant has the type " + ToString(shape) + ", which is no static array");
   return ParseElements(shape, text, pos, literal);
@@ -297,7 +297,7 @@ bool MlirTextReader::ParseDenseResource(Literal& literal) {
     return FailAt(pos, ErrorCode::kMlirResource, "dense_resource: no resource is named " + name);
   std::vector<std::byte> raw;
   // The first four bytes are the alignment.
-  if (!shape.IsArray() || shape.HasDynamicDims() || !DecodeHex(it->second, raw) || raw.size() < 4)
+  if (!shape.IsStaticArray() || !DecodeHex(it->second, raw) || raw.size() < 4)
     return FailAt(pos, ErrorCode::kMlirResource, "dense_resource: " + name + " is malformed");
   raw.erase(raw.begin(), raw.begin() + 4);
   size_t size = raw.size();

@@ -28,7 +28,7 @@ std::vector<Instr*> Distinct(std::span<Instr* const> instrs) {
 }
 
 bool IsStaticArray(const Shape& shape) {
-  return shape.IsArray() && !shape.HasDynamicDims() && shape.quant() == nullptr;
+  return shape.IsStaticArray() && shape.quant() == nullptr;
 }
 
 bool HasStaticArrays(const Instr& instr) {

@@ -214,7 +214,7 @@ class DumpReader {
         if (from != kernel && read.contains(from)) continue;
         read.insert(operand);
         work.reads += static_cast<double>(fuse::BytesOf(operand->shape()));
-        if (operand->shape().IsArray() && !operand->shape().HasDynamicDims())
+        if (operand->shape().IsStaticArray())
           AddLoads(work, static_cast<double>(operand->shape().ElementCount()),
                    operand->shape().type(), machine_);
       }
@@ -242,12 +242,12 @@ class DumpReader {
   }
 
   void AddWork(const Instr& in, Work& work) const {
-    if (!in.shape().IsArray() || in.shape().HasDynamicDims()) return;
+    if (!in.shape().IsStaticArray()) return;
     bool reduces = in.op() == Op::kReduce || in.op() == Op::kReduceWindow;
     bool is_known = in.info().Is(kElementwise) || in.info().Is(kDataMovement) || reduces ||
                     in.op() == Op::kDot || in.op() == Op::kIota;
     const Shape& shape = reduces ? in.operand(0)->shape() : in.shape();
-    if (is_known && shape.IsArray() && !shape.HasDynamicDims())
+    if (is_known && shape.IsStaticArray())
       AddElementOp(work, in, static_cast<double>(shape.ElementCount()), machine_);
   }
 

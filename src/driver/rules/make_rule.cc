@@ -53,7 +53,7 @@ Status CheckShapes(const RuleSpec& spec, const Computation& pattern,
   for (size_t k = 0; k < count; ++k) {
     const Shape& a = pattern.parameter(k)->shape();
     const Shape& b = replacement.parameter(k)->shape();
-    if (!a.IsArray() || a.HasDynamicDims() || a.quant() != nullptr)
+    if (!a.IsStaticArray() || a.quant() != nullptr)
       return At(
           spec, ErrorCode::kRuleShapes,
           fmt::format("parameter {} is {}; variables are arrays of static sizes", k, ToString(a)),

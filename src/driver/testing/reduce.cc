@@ -32,7 +32,7 @@ std::vector<Instr*> AllInstrs(const Module& module) {
 }
 
 bool HasZero(const Shape& shape) {
-  return shape.IsArray() && !shape.HasDynamicDims() && shape.quant() == nullptr;
+  return shape.IsStaticArray() && shape.quant() == nullptr;
 }
 
 // Appends zeros of the instruction's shape; for a tuple, a tuple of zeros.

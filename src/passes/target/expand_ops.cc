@@ -12,7 +12,7 @@ namespace {
 
 bool IsEmpty(const Instr* instr) {
   const Shape& shape = instr->shape();
-  return shape.IsArray() && !shape.HasDynamicDims() && shape.ElementCount() == 0;
+  return shape.IsStaticArray() && shape.ElementCount() == 0;
 }
 
 Shape PlainShape(const Shape& shape) {

@@ -143,8 +143,7 @@ Result<Changed> ExpandQuantized(Module& module, PassContext& context) {
       any = any || HasQuant(instr->shape());
       // Shapes carry the quantization parameters, so either all are replaced or none.
       if (ComputesQuantized(*instr) &&
-          (!instr->shape().IsArray() || instr->shape().HasDynamicDims() ||
-           instr->is_control_predecessor()))
+          (!instr->shape().IsStaticArray() || instr->is_control_predecessor()))
         return Changed::kNo;
     }
   if (!any) return Changed::kNo;

@@ -58,7 +58,7 @@ inline int64_t SizeAt(const Shape& shape, int64_t d) {
 }
 bool IsIncreasing(const Dims& dims);
 inline bool IsStaticArray(const Instr* instr) {
-  return instr->shape().IsArray() && !instr->shape().HasDynamicDims();
+  return instr->shape().IsStaticArray();
 }
 // x reshaped to these dimensions; x itself if it already has them.
 Instr* Reshaped(Editor& edit, Instr* x, Dims dims);

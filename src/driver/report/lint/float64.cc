@@ -18,8 +18,8 @@ bool IsWideFloat(ElementType type) {
 }
 
 bool IsWideArray(const Instr& instr) {
-  return instr.shape().IsArray() && !instr.shape().HasDynamicDims() &&
-         IsWideFloat(instr.shape().type()) && instr.shape().ElementCount() >= kMinWideElements;
+  return instr.shape().IsStaticArray() && IsWideFloat(instr.shape().type()) &&
+         instr.shape().ElementCount() >= kMinWideElements;
 }
 
 // Whether the program has floating-point arguments, and all of them are narrower than f64.

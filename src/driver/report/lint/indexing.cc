@@ -26,7 +26,7 @@ struct IndexRange {
 
 std::optional<IndexRange> RangeOf(const Instr& indices, int64_t index_vector_dim) {
   const Shape& shape = indices.shape();
-  if (!shape.IsArray() || shape.HasDynamicDims() || !IsInteger(shape.type())) return std::nullopt;
+  if (!shape.IsStaticArray() || !IsInteger(shape.type())) return std::nullopt;
   std::optional<std::vector<int64_t>> constant = IntegersOf(indices);
   if (!constant) return std::nullopt;
   // The vector is the last dimension, or each index is a scalar.
@@ -239,10 +239,9 @@ void LookAtProductOfOneHot(LintSubject& subject, const Instr& dot) {
 }
 
 bool HasStaticShapes(const Instr& instr) {
-  auto is_static = [](const Shape& shape) { return shape.IsArray() && !shape.HasDynamicDims(); };
-  return is_static(instr.shape()) &&
-         std::all_of(instr.operands().begin(), instr.operands().end(),
-                     [&](const Instr* operand) { return is_static(operand->shape()); });
+  return instr.shape().IsStaticArray() &&
+         std::ranges::all_of(instr.operands(),
+                             [](const Instr* operand) { return operand->shape().IsStaticArray(); });
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class KnownIntegers {
  private:
   static bool IsSmall(const Instr& value) {
     const Shape& shape = value.shape();
-    return shape.IsArray() && !shape.HasDynamicDims() && shape.quant() == nullptr &&
+    return shape.IsStaticArray() && shape.quant() == nullptr &&
            (IsInteger(shape.type()) || shape.type() == ElementType::kPred) &&
            shape.ElementCount() <= kMostKnownElements;
   }

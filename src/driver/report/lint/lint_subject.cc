@@ -207,7 +207,7 @@ Lints LintSubject::Take() {
 }
 
 int64_t LintBytes(const Instr& instr) {
-  return instr.shape().IsArray() && !instr.shape().HasDynamicDims() ? instr.shape().ByteSize() : 0;
+  return instr.shape().IsStaticArray() ? instr.shape().ByteSize() : 0;
 }
 
 std::string LintLineOf(const Instr& instr) {

@@ -31,13 +31,9 @@ int64_t TermsOf(const Instr& dot) {
   return SizeAlong(dot.operand(0)->shape().dims(), dot.attrs<DotAttrs>().lhs_contracting);
 }
 
-bool IsStatic(const Instr& instr) {
-  return instr.shape().IsArray() && !instr.shape().HasDynamicDims();
-}
-
 bool MayUseTf32(const Instr& dot) {
-  if (dot.op() != Op::kDot || !IsStatic(dot) || !IsStatic(*dot.operand(0)) ||
-      !IsStatic(*dot.operand(1)))
+  if (dot.op() != Op::kDot || !dot.shape().IsStaticArray() ||
+      !dot.operand(0)->shape().IsStaticArray() || !dot.operand(1)->shape().IsStaticArray())
     return false;
   for (const Instr* operand : dot.operands())
     if (operand->shape().type() != ElementType::kF32) return false;
@@ -134,7 +130,9 @@ double PaddedPart(const Instr* operand, const Instr** pad) {
          (value->op() == Op::kReshape || value->op() == Op::kTranspose ||
           value->op() == Op::kConvert || value->op() == Op::kCopy))
     value = value->operand(0);
-  if (value->op() != Op::kPad || !IsStatic(*value) || !IsStatic(*value->operand(0))) return 0;
+  if (value->op() != Op::kPad || !value->shape().IsStaticArray() ||
+      !value->operand(0)->shape().IsStaticArray())
+    return 0;
   const Instr* zero = LintSource(value->operand(1));
   if (zero->op() != Op::kConstant || zero->attrs<ConstantAttrs>().literal.DoubleAt(0) != 0)
     return 0;
