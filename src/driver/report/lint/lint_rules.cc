@@ -40,6 +40,19 @@ std::span<const LintRule> AllLintRules() {
   return kLintRules;
 }
 
+std::vector<std::string_view> LintWordsOf(std::string_view list) {
+  std::vector<std::string_view> words;
+  while (!list.empty()) {
+    size_t comma = std::min(list.find(','), list.size());
+    std::string_view word = list.substr(0, comma);
+    list.remove_prefix(std::min(comma + 1, list.size()));
+    while (word.starts_with(' ')) word.remove_prefix(1);
+    while (word.ends_with(' ')) word.remove_suffix(1);
+    if (!word.empty()) words.push_back(word);
+  }
+  return words;
+}
+
 const LintRule* FindLintRule(std::string_view name) {
   if (name.starts_with(kLintPrefix)) name.remove_prefix(kLintPrefix.size());
   const auto* it = std::find_if(std::begin(kLintRules), std::end(kLintRules), [&](const auto& row) {
@@ -60,17 +73,9 @@ std::string TextOf(const LintRule& rule) {
 }
 
 Status AddLintRules(std::vector<std::string>& to, std::string_view list, std::string_view option) {
-  while (!list.empty()) {
-    size_t comma = std::min(list.find(','), list.size());
-    std::string_view name = list.substr(0, comma);
-    list.remove_prefix(std::min(comma + 1, list.size()));
-    while (name.starts_with(' ')) name.remove_prefix(1);
-    while (name.ends_with(' ')) name.remove_suffix(1);
-    if (name.empty()) continue;
+  for (std::string_view name : LintWordsOf(list)) {
     const LintRule* rule = FindLintRule(name);
-    if (rule == nullptr) {
-      return UnknownLintRule(name, option);
-    }
+    if (rule == nullptr) return UnknownLintRule(name, option);
     to.emplace_back(rule->name);
   }
   return Ok();

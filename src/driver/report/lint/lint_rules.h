@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tokamak {
 
@@ -16,6 +17,8 @@ struct LintRule {
 };
 
 std::span<const LintRule> AllLintRules();
+// The words of a comma-separated list of rules, without spaces around them; none is empty.
+std::vector<std::string_view> LintWordsOf(std::string_view list);
 // Null if there is no rule of this name; "lint." may be left out.
 const LintRule* FindLintRule(std::string_view name);
 // The page of a rule, as `tokamak explain lint.RULE` prints it.

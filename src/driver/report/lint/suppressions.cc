@@ -38,14 +38,8 @@ std::string SuppressedBy(std::string_view line) {
   if (!rest.starts_with('[')) return "*";
   rest = rest.substr(1, std::min(rest.find(']'), rest.size()) - 1);
   std::string rules = ",";
-  while (!rest.empty()) {
-    size_t comma = std::min(rest.find(','), rest.size());
-    std::string_view name = rest.substr(0, comma);
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-    while (name.starts_with(' ')) name.remove_prefix(1);
-    while (name.ends_with(' ')) name.remove_suffix(1);
-    if (const LintRule* rule = FindLintRule(name)) rules += std::string(rule->name) + ",";
-  }
+  for (std::string_view word : LintWordsOf(rest))
+    if (const LintRule* rule = FindLintRule(word)) rules += std::string(rule->name) + ",";
   return rules;
 }
 
