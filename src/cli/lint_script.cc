@@ -38,16 +38,15 @@ std::string PackageFolder() {
   return found ? folder.string() : "";
 }
 
-// The position of the script, which is the first word after the options; 0 if the command is not
-// about one.
-size_t ScriptAt(const std::vector<std::string>& words) {
-  if (words.empty() || words[0] != "lint") return 0;
+// Whether the command is about a script, which is the first word after the options.
+bool IsAboutScript(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] != "lint") return false;
   for (size_t i = 1; i < words.size(); ++i) {
-    if (words[i].ends_with(".py") && !words[i].starts_with("-")) return i;
+    if (words[i].ends_with(".py") && !words[i].starts_with("-")) return true;
     bool is_value = i > 1 && words[i - 1].starts_with("--");  // `--target h200`
-    if (!words[i].starts_with("-") && !is_value) return 0;
+    if (!words[i].starts_with("-") && !is_value) return false;
   }
-  return 0;
+  return false;
 }
 
 // The exit code of the program that a process id names.
@@ -62,7 +61,7 @@ int WaitFor(pid_t pid) {
 }  // namespace
 
 std::optional<int> LintScript(const std::vector<std::string>& words, Console& console) {
-  if (ScriptAt(words) == 0) return std::nullopt;
+  if (!IsAboutScript(words)) return std::nullopt;
   const char* chosen = std::getenv("TOKAMAK_PYTHON");
   std::string python = chosen != nullptr && *chosen != '\0' ? chosen : "python3";
   std::vector<std::string> command = {python, "-c", kRunLint, PackageFolder()};
