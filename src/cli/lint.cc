@@ -21,14 +21,9 @@ struct FailOn {
   bool any = false;                 // any warning
 
   bool Fails(const Lints& lints) const {
-    double sum = 0;
-    bool warns = false;
-    for (const Lint& lint : lints.all) {
-      if (lint.severity != LintSeverity::kWarning) continue;
-      warns = true;
-      sum += lint.us;
-    }
-    return warns && (any || (us && sum >= *us) || (share && sum >= *share * lints.call_us));
+    double sum = lints.WarnedUs();
+    return lints.HasWarnings() &&
+           (any || (us && sum >= *us) || (share && sum >= *share * lints.call_us));
   }
 };
 

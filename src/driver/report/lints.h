@@ -40,6 +40,9 @@ struct Lints {
   // microseconds of all lints add up to no more.
   double call_us = 0;
   int64_t suppressed = 0;  // findings that comments of the source suppress
+
+  bool HasWarnings() const;
+  double WarnedUs() const;  // microseconds per call of all warnings
 };
 
 // Which findings are wanted.

@@ -35,6 +35,18 @@ void Select(Lints& lints, const LintSelection& wanted, const std::string& progra
 
 }  // namespace
 
+bool Lints::HasWarnings() const {
+  return std::ranges::any_of(
+      all, [](const Lint& lint) { return lint.severity == LintSeverity::kWarning; });
+}
+
+double Lints::WarnedUs() const {
+  double us = 0;
+  for (const Lint& lint : all)
+    if (lint.severity == LintSeverity::kWarning) us += lint.us;
+  return us;
+}
+
 Lints LintsOf(const CompileReport& report, const Module* before, const LintSelection& wanted) {
   if (!report.why_interpreted().empty())
     return LintsOfInterpreted(report.why_interpreted(), wanted);

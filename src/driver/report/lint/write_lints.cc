@@ -122,15 +122,11 @@ json AnswerOf(const Lints& lints) {
 std::string LintAnswer(const Lints& lints, bool as_json) {
   if (as_json) return LineOfJson(AnswerOf(lints));
   std::string text = TextOf(lints, /*notes=*/true);
-  double us = 0;
-  bool warns = false;
-  for (const Lint& lint : lints.all) {
-    us += lint.us;
-    warns |= lint.severity == LintSeverity::kWarning;
-  }
-  if (!warns) text += lints.all.empty() ? "no lints\n" : "no warnings\n";
-  if (warns)
-    text += fmt::format("{} of {} us per call\n", NumberText(us), NumberText(lints.call_us));
+  if (lints.HasWarnings())
+    text += fmt::format("{} of {} us per call\n", NumberText(lints.WarnedUs()),
+                        NumberText(lints.call_us));
+  else
+    text += lints.all.empty() ? "no lints\n" : "no warnings\n";
   if (lints.suppressed > 0) text += fmt::format("{} suppressed by comments\n", lints.suppressed);
   return text;
 }
