@@ -331,14 +331,17 @@ constexpr std::string_view kKernelMark = "dumped_kernel=";
 
 }  // namespace
 
+std::string SourceLineOf(const Frame& frame) {
+  return frame.file + ":" + std::to_string(frame.line) +
+         (frame.function.empty() ? "" : " (" + frame.function + ")");
+}
+
 std::vector<std::string> SourceLines(const Instr& instr) {
   const Module& module = *instr.parent()->module();
   std::vector<std::string> lines;
   for (const Origin* origin : module.origins().Of(instr.origins())) {
     if (origin->frame == FrameId::kNone) continue;
-    const Frame& frame = module.origins().frame(origin->frame);
-    lines.push_back(frame.file + ":" + std::to_string(frame.line) +
-                    (frame.function.empty() ? "" : " (" + frame.function + ")"));
+    lines.push_back(SourceLineOf(module.origins().frame(origin->frame)));
   }
   if (lines.empty() && instr.pos().line > 0)
     lines.push_back(module.file + ":" + std::to_string(instr.pos().line));

@@ -58,7 +58,9 @@ std::vector<size_t> DumpedKernelsOf(const Instr& instr);
 // could only be computed in its fusion if that fusion ran twice has none: a rewrite has moved it.
 FusionTags DumpedFusionsOf(const Module& module);
 
-// "train.py:12 (loss)", without duplicates; the location in the text if the instruction has no
+// "train.py:12 (loss)".
+std::string SourceLineOf(const Frame& frame);
+// The lines of an instruction's origins, perhaps repeated; the location in the text if it has no
 // source line.
 std::vector<std::string> SourceLines(const Instr& instr);
 
