@@ -127,6 +127,7 @@ class Donations {
     const Instr& root = *entry_.root();
     std::vector<const Instr*> results = {&root};
     if (root.op() == Op::kTuple) results.assign(root.operands().begin(), root.operands().end());
+    for (const Instr* result : results) shapes_.push_back(result->shape().WithoutLayout());
     std::vector<bool> taken(results.size());
     for (const ParameterInfo& parameter : made.parameters)
       if (auto r = static_cast<size_t>(parameter.alias_result);
@@ -156,9 +157,9 @@ class Donations {
                               const std::vector<bool>& taken) {
     if (LintBytes(parameter) == 0) return std::nullopt;
     std::string name = NameOfArgument(parameter);
+    Shape shape = parameter.shape().WithoutLayout();
     for (size_t r = 0; r < results.size(); ++r) {
-      if (taken[r] || results[r]->shape().WithoutLayout() != parameter.shape().WithoutLayout())
-        continue;
+      if (taken[r] || shapes_[r] != shape) continue;
       if (++pairs_ > kMostPairs) return std::nullopt;
       Update update = UpdateFinder(parameter).Of(*results[r]);
       if (update == Update::kNone) continue;
@@ -197,16 +198,15 @@ class Donations {
     subject_.Add({.rule = "lint.missing-donation",
                   .severity = severity,
                   .us = severity == LintSeverity::kWarning ? donated.us : 0,
-                  .saved_us = 0,
                   .text = std::move(text),
                   .fix = {.kind = "donate_argnums",
                           .numbers = std::move(donated.numbers),
-                          .names = std::move(donated.names),
-                          .text = {}}});
+                          .names = std::move(donated.names)}});
   }
 
   LintSubject& subject_;
   const Computation& entry_;
+  std::vector<Shape> shapes_;  // of the results, without layouts
   Donated sure_, possible_;
   int64_t pairs_ = 0;
 };
