@@ -15,9 +15,9 @@ constexpr int64_t kMinNotedConcat = int64_t{1} << 16;
 
 // A concatenation of the program that runs costs something if it is stored: it is written, and
 // reread by each user.
-bool IsStoredConcat(LintSubject& subject, const Instr& concat) {
-  LintSubject::Traffic traffic = subject.TrafficOf(concat);
-  if (!traffic.is_stored || traffic.readers == 0) return false;
+void AddStoredConcat(LintSubject& subject, const Instr& concat) {
+  const LintSubject::Traffic& traffic = subject.TrafficOf(concat);
+  if (!traffic.is_stored || traffic.readers == 0) return;
   int64_t bytes = LintBytes(concat);
   subject.Add({.rule = kConcatRule,
                .lines = SourceLines(concat),
@@ -26,7 +26,6 @@ bool IsStoredConcat(LintSubject& subject, const Instr& concat) {
                                    "again by {} steps: compute with its operands and concatenate "
                                    "last",
                                    bytes, concat.users().size(), traffic.readers)});
-  return true;
 }
 
 bool IsSharedConcat(const Instr& instr) {
@@ -38,7 +37,7 @@ bool IsSharedConcat(const Instr& instr) {
 void LintConcatenations(LintSubject& subject) {
   for (const auto& computation : subject.compiled().computations())
     for (const Instr* instr : computation->PostOrder())
-      if (IsSharedConcat(*instr)) IsStoredConcat(subject, *instr);
+      if (IsSharedConcat(*instr)) AddStoredConcat(subject, *instr);
   if (!subject.has_written()) return;
   for (const Instr* instr : subject.written().entry()->PostOrder()) {
     if (!IsSharedConcat(*instr) || LintBytes(*instr) < kMinNotedConcat) continue;
@@ -47,13 +46,10 @@ void LintConcatenations(LintSubject& subject) {
       is_stored |= subject.TrafficOf(*compiled).is_stored;
     if (is_stored) continue;
     auto accesses = static_cast<int64_t>(instr->users().size()) + 1;
-    subject.Add({.rule = kConcatRule,
-                 .severity = LintSeverity::kNote,
-                 .lines = LintLinesOf({instr}),
-                 .saved_us = subject.UsOfBytes(LintBytes(*instr) * accesses),
-                 .text = fmt::format("Tokamak already does this for you: the concatenation of {} "
-                                     "bytes with {} users is never stored",
-                                     LintBytes(*instr), instr->users().size())});
+    subject.AddAvoided(kConcatRule, LintLinesOf({instr}),
+                       fmt::format("the concatenation of {} bytes with {} users is never stored",
+                                   LintBytes(*instr), instr->users().size()),
+                       subject.UsOfBytes(LintBytes(*instr) * accesses));
   }
 }
 

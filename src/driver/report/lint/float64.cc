@@ -94,7 +94,7 @@ void LintFloat64(LintSubject& subject) {
                .lines = LintLinesOf(promotions),
                .us = leaks ? ClaimWideTime(subject) : 0,
                .text = std::move(text),
-               .fix = {.kind = "dtype", .numbers = {}, .names = {}, .text = "float32"}});
+               .fix = {.kind = "dtype", .text = "float32"}});
 }
 
 }  // namespace tokamak

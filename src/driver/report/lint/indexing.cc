@@ -22,6 +22,12 @@ constexpr int64_t kMinOneHot = int64_t{1} << 14;
 struct IndexRange {
   int64_t count = 0, start = 0, step = 0;
   size_t component = 0;  // of the index vector: the one that varies
+
+  int64_t last() const { return start + (count - 1) * step; }
+  // Whether all indices are those of a dimension of this size.
+  bool IsIn(int64_t size) const {
+    return std::min(start, last()) >= 0 && std::max(start, last()) < size;
+  }
 };
 
 std::optional<IndexRange> RangeOf(const Instr& indices, int64_t index_vector_dim) {
@@ -52,10 +58,9 @@ std::optional<IndexRange> RangeOf(const Instr& indices, int64_t index_vector_dim
 
 // "x[3:19:2]".
 std::string SliceText(const IndexRange& range, const char* name) {
-  int64_t last = range.start + (range.count - 1) * range.step;
-  std::string end = range.step > 0 ? std::to_string(last + 1)
-                    : last > 0     ? std::to_string(last - 1)
-                                   : "";
+  std::string end = range.step > 0     ? std::to_string(range.last() + 1)
+                    : range.last() > 0 ? std::to_string(range.last() - 1)
+                                       : "";
   std::string stride = range.step == 1 ? "" : fmt::format(":{}", range.step);
   return fmt::format("{}[{}:{}{}]", name, range.start, end, stride);
 }
@@ -66,11 +71,8 @@ void AddIndexing(LintSubject& subject, const Instr& instr, const char* rule, int
   std::vector<const Instr*> compiled = subject.CompiledAs(instr);
   if (compiled.empty()) {
     if (subject.StepsOf(instr).empty()) return;  // nothing of it runs
-    subject.Add({.rule = rule,
-                 .severity = LintSeverity::kNote,
-                 .lines = LintLinesOf({&instr}),
-                 .saved_us = subject.UsOfBytes(bytes),
-                 .text = "Tokamak already does this for you: " + problem + " runs as a copy"});
+    subject.AddAvoided(rule, LintLinesOf({&instr}), problem + " runs as a copy",
+                       subject.UsOfBytes(bytes));
     return;
   }
   double us = 0;
@@ -89,10 +91,8 @@ void LookAtGather(LintSubject& subject, const Instr& gather) {
   const GatherAttrs& attrs = gather.attrs<GatherAttrs>();
   std::optional<IndexRange> range = RangeOf(*gather.operand(1), attrs.index_vector_dim);
   if (!range) return;
-  size_t dimension = static_cast<size_t>(attrs.start_index_map[range->component]);
-  int64_t last = range->start + (range->count - 1) * range->step;
-  int64_t size = gather.operand(0)->shape().dim(dimension);
-  if (std::min(range->start, last) < 0 || std::max(range->start, last) >= size) return;
+  auto dimension = static_cast<size_t>(attrs.start_index_map[range->component]);
+  if (!range->IsIn(gather.operand(0)->shape().dim(dimension))) return;
   AddIndexing(subject, gather, "lint.gather-is-slice", 2 * LintBytes(gather),
               fmt::format("a gather of {} constant indices at equal distances", range->count),
               fmt::format("{} along dimension {} is a slice", SliceText(*range, "x"), dimension));
@@ -106,9 +106,7 @@ void LookAtScatter(LintSubject& subject, const Instr& scatter) {
   if (!range) return;
   auto dimension = static_cast<size_t>(attrs.scatter_dims_to_operand_dims[range->component]);
   const Shape& operand = scatter.operand(0)->shape();
-  int64_t last = range->start + (range->count - 1) * range->step;
-  if (std::min(range->start, last) < 0 || std::max(range->start, last) >= operand.dim(dimension))
-    return;
+  if (!range->IsIn(operand.dim(dimension))) return;
   const Instr& updates = *scatter.operand(inputs + 1);
   bool is_all = range->count == operand.dim(dimension) &&
                 updates.shape().ElementCount() == operand.ElementCount();
@@ -159,16 +157,23 @@ std::optional<int64_t> ThroughRename(const Instr& value, int64_t dim) {
   }
 }
 
-// Whether the value is the index along its dimension `dim`.
-bool IsIotaAlong(const Instr* value, int64_t dim) {
-  while (value->op() != Op::kIota) {
-    if (value->operand_count() != 1) return false;
+// The instruction of this op that the value is through renames; null if there is none. `dim`
+// becomes its counterpart there.
+const Instr* FollowTo(Op op, const Instr* value, int64_t& dim) {
+  while (value->op() != op) {
+    if (value->operand_count() != 1) return nullptr;
     std::optional<int64_t> from = ThroughRename(*value, dim);
-    if (!from) return false;
+    if (!from) return nullptr;
     dim = *from;
     value = value->operand(0);
   }
-  return value->attrs<IotaAttrs>().dimension == dim;
+  return value;
+}
+
+// Whether the value is the index along its dimension `dim`.
+bool IsIotaAlong(const Instr* value, int64_t dim) {
+  const Instr* iota = FollowTo(Op::kIota, value, dim);
+  return iota != nullptr && iota->attrs<IotaAttrs>().dimension == dim;
 }
 
 // Whether the value is the same for all indices of dimension `dim`.
@@ -184,15 +189,10 @@ bool IsConstantAlong(const Instr* value, int64_t dim) {
 
 // Whether an operand of a dot is one-hot along `dim`: (indices == iota) as numbers.
 bool IsOneHot(const Instr* value, int64_t dim) {
-  while (value->op() != Op::kCompare) {
-    if (value->operand_count() != 1) return false;
-    std::optional<int64_t> from = ThroughRename(*value, dim);
-    if (!from) return false;
-    dim = *from;
-    value = value->operand(0);
-  }
-  if (value->attrs<CompareAttrs>().direction != CompareDirection::kEq) return false;
-  const Instr *x = value->operand(0), *y = value->operand(1);
+  const Instr* compare = FollowTo(Op::kCompare, value, dim);
+  if (compare == nullptr || compare->attrs<CompareAttrs>().direction != CompareDirection::kEq)
+    return false;
+  const Instr *x = compare->operand(0), *y = compare->operand(1);
   return IsInteger(x->shape().type()) && ((IsIotaAlong(y, dim) && IsConstantAlong(x, dim)) ||
                                           (IsIotaAlong(x, dim) && IsConstantAlong(y, dim)));
 }
@@ -209,16 +209,13 @@ void LookAtProductOfOneHot(LintSubject& subject, const Instr& dot) {
   std::vector<const Instr*> compiled = subject.CompiledAs(dot);
   if (compiled.empty()) {
     if (subject.StepsOf(dot).empty()) return;
-    subject.Add({.rule = "lint.one-hot-matmul",
-                 .severity = LintSeverity::kNote,
-                 .lines = LintLinesOf({&dot}),
-                 .text = "Tokamak already does this for you: the product with a one-hot matrix "
-                         "runs without a product"});
+    subject.AddAvoided("lint.one-hot-matmul", LintLinesOf({&dot}),
+                       "the product with a one-hot matrix runs without a product");
     return;
   }
   double us = 0, gather_us = subject.UsOfBytes(taken);
   for (const Instr* stored : subject.CompiledAs(one_hot))
-    if (LintSubject::Traffic traffic = subject.TrafficOf(*stored); traffic.is_stored)
+    if (const LintSubject::Traffic& traffic = subject.TrafficOf(*stored); traffic.is_stored)
       us += subject.ClaimTraffic(traffic, LintBytes(*stored));
   for (const Instr* product : compiled)
     for (size_t step : subject.TrafficOf(*product).steps) {

@@ -10,7 +10,6 @@
 namespace tokamak {
 namespace {
 
-// Origins, or the position in the text of an instruction that has none.
 std::vector<uint64_t> LintKeys(const Instr& instr) {
   // Of one instruction (chosen: bounds the time; rewrites merge hundreds into few).
   constexpr size_t kMostOrigins = 64;
@@ -73,7 +72,7 @@ LintSubject::LintSubject(const CompileReport& report, const Module* written, con
     const StepReport& step = report.steps[i];
     unclaimed_.push_back(step.us());
     for (const Instr* instr : InstrsOf(step))
-      for (uint64_t key : LintKeys(*instr))
+      for (uint64_t key : KeysOf(*instr))
         if (std::vector<size_t>& steps = steps_of_[key]; steps.empty() || steps.back() != i)
           steps.push_back(i);
     for (const Instr* made : step.made) {
@@ -90,7 +89,13 @@ LintSubject::LintSubject(const CompileReport& report, const Module* written, con
   AddLoopReaders();
   for (const auto& computation : compiled().computations())
     for (const Instr* instr : computation->Instrs())
-      for (uint64_t key : LintKeys(*instr)) compiled_of_[key].push_back(instr);
+      for (uint64_t key : KeysOf(*instr)) compiled_of_[key].push_back(instr);
+}
+
+const std::vector<uint64_t>& LintSubject::KeysOf(const Instr& instr) const {
+  auto [at, is_new] = keys_.try_emplace(&instr);
+  if (is_new) at->second = LintKeys(instr);
+  return at->second;
 }
 
 // Steps of a loop's body read what is carried unchanged under the name of the body's parameter.
@@ -102,7 +107,7 @@ void LintSubject::AddLoopReaders() {
       if (!loop->IsInvariant(i)) continue;
       auto stored = traffic_.find(loop->init(i));
       if (stored == traffic_.end() || !stored->second.is_stored) continue;
-      Traffic inside = TrafficOf(*loop->in_body(i));
+      const Traffic& inside = TrafficOf(*loop->in_body(i));
       stored->second.steps.insert(stored->second.steps.end(), inside.steps.begin(),
                                   inside.steps.end());
       stored->second.readers += inside.readers;
@@ -118,7 +123,7 @@ std::vector<const Instr*> LintSubject::InstrsOf(const StepReport& step) const {
 
 std::vector<size_t> LintSubject::StepsOf(const Instr& instr) const {
   std::vector<size_t> steps;
-  for (uint64_t key : LintKeys(instr))
+  for (uint64_t key : KeysOf(instr))
     if (auto at = steps_of_.find(key); at != steps_of_.end())
       for (size_t step : at->second) AddNew(steps, step);
   return steps;
@@ -126,7 +131,7 @@ std::vector<size_t> LintSubject::StepsOf(const Instr& instr) const {
 
 std::vector<const Instr*> LintSubject::CompiledAs(const Instr& written) const {
   std::vector<const Instr*> instrs;
-  for (uint64_t key : LintKeys(written))
+  for (uint64_t key : KeysOf(written))
     if (auto at = compiled_of_.find(key); at != compiled_of_.end())
       for (const Instr* instr : at->second)
         if (instr->op() == written.op()) AddNew(instrs, instr);
@@ -135,7 +140,7 @@ std::vector<const Instr*> LintSubject::CompiledAs(const Instr& written) const {
 
 bool LintSubject::StoresLike(const Instr& written) const {
   int64_t elements = written.shape().ElementCount();
-  for (uint64_t key : LintKeys(written)) {
+  for (uint64_t key : KeysOf(written)) {
     auto at = compiled_of_.find(key);
     if (at == compiled_of_.end()) continue;
     for (const Instr* instr : at->second)
@@ -146,9 +151,9 @@ bool LintSubject::StoresLike(const Instr& written) const {
   return false;
 }
 
-LintSubject::Traffic LintSubject::TrafficOf(const Instr& compiled) const {
+const LintSubject::Traffic& LintSubject::TrafficOf(const Instr& compiled) const {
   auto at = traffic_.find(&compiled);
-  return at == traffic_.end() ? Traffic{} : at->second;
+  return at == traffic_.end() ? not_stored_ : at->second;
 }
 
 double LintSubject::Claim(size_t step, double us) {
@@ -190,6 +195,15 @@ void LintSubject::Add(Lint lint) {
   known.count += lint.count;
 }
 
+void LintSubject::AddAvoided(std::string rule, std::vector<std::string> lines,
+                             const std::string& how, double saved_us) {
+  Add({.rule = std::move(rule),
+       .severity = LintSeverity::kNote,
+       .lines = std::move(lines),
+       .saved_us = saved_us,
+       .text = "Tokamak already does this for you: " + how});
+}
+
 Lints LintSubject::Take() {
   // Costs below this part of a call are not worth a change (chosen).
   constexpr double kMinShare = 0.005;
@@ -211,19 +225,19 @@ int64_t LintBytes(const Instr& instr) {
 }
 
 std::string LintLineOf(const Instr& instr) {
-  std::vector<std::string> lines = SourceLines(instr);
   // An instruction of a loop's body may have the line of the loop, too: take that of its operation,
   // "jit(f)/while/body/concatenate".
   std::string op(InfoOf(instr.op()).name);
   std::replace(op.begin(), op.end(), '-', '_');
-  size_t at = 0;
-  for (const Origin* origin : instr.parent()->module()->origins().Of(instr.origins())) {
+  const OriginTable& origins = instr.parent()->module()->origins();
+  for (const Origin* origin : origins.Of(instr.origins())) {
     if (origin->frame == FrameId::kNone) continue;
     size_t last = origin->op_name.rfind('/');
     std::string_view name(origin->op_name);
-    if (last != std::string::npos && name.substr(last + 1).starts_with(op)) return lines[at];
-    ++at;
+    if (last != std::string::npos && name.substr(last + 1).starts_with(op))
+      return SourceLineOf(origins.frame(origin->frame));
   }
+  std::vector<std::string> lines = SourceLines(instr);
   return lines.empty() ? "" : lines[0];
 }
 

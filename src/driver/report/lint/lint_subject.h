@@ -43,7 +43,7 @@ class LintSubject {
     std::vector<size_t> steps;  // the storing step first, then the readers
     size_t readers = 0;
   };
-  Traffic TrafficOf(const Instr& compiled) const;
+  const Traffic& TrafficOf(const Instr& compiled) const;
 
   // Takes up to `us` of the time of a step that is not claimed yet.
   double Claim(size_t step, double us);
@@ -57,19 +57,26 @@ class LintSubject {
 
   // Adds a finding. Findings of one rule, severity and lines become one.
   void Add(Lint lint);
+  // Adds a note about a cost that Tokamak avoids by itself. `how`: "the product runs as a slice".
+  void AddAvoided(std::string rule, std::vector<std::string> lines, const std::string& how,
+                  double saved_us = 0);
   void set_call_us(double us) { lints_.call_us = us; }
   Lints Take();
 
  private:
   void AddLoopReaders();
+  // Origins, or the position in the text of an instruction that has none, as hashes.
+  const std::vector<uint64_t>& KeysOf(const Instr& instr) const;
 
   const CompileReport& report_;
   const Module* written_;
   const Module* folded_;
   std::vector<double> unclaimed_;
-  std::unordered_map<uint64_t, std::vector<size_t>> steps_of_;           // by origin
-  std::unordered_map<uint64_t, std::vector<const Instr*>> compiled_of_;  // by origin
+  std::unordered_map<uint64_t, std::vector<size_t>> steps_of_;            // by origin
+  std::unordered_map<uint64_t, std::vector<const Instr*>> compiled_of_;   // by origin
+  mutable std::unordered_map<const Instr*, std::vector<uint64_t>> keys_;  // known so far
   std::unordered_map<const Instr*, Traffic> traffic_;
+  Traffic not_stored_;
   std::unordered_map<std::string, size_t> at_;  // findings by rule, severity and lines
   Lints lints_;
 };

@@ -90,7 +90,7 @@ class LoopLints {
 
   // The array moves by some elements: all of it is read and written.
   void LookAtConcatenation(const WhileLoop& loop, const Instr& concat) {
-    LintSubject::Traffic traffic = subject_.TrafficOf(concat);
+    const LintSubject::Traffic& traffic = subject_.TrafficOf(concat);
     if (!traffic.is_stored) return;
     // A loop in one launch is one step for all iterations.
     bool is_launch = steps_[traffic.steps[0]].generator == "persistent";

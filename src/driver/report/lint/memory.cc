@@ -153,13 +153,11 @@ class StoredLints {
   explicit StoredLints(LintSubject& subject) : subject_(subject) {}
 
   void Run() {
-    std::vector<const Instr*> seen;
+    std::unordered_set<const Instr*> seen;
     for (const StepReport& step : subject_.report().steps)
       for (const Instr* made : step.made) {
         if (LintBytes(*made) < kMinStoredBytes) continue;
-        if (std::find(seen.begin(), seen.end(), made) != seen.end()) continue;
-        seen.push_back(made);
-        LookAt(*made);
+        if (seen.insert(made).second) LookAt(*made);
       }
   }
 
@@ -183,7 +181,7 @@ class StoredLints {
   }
 
   void AddTranspose(const Instr& transpose) {
-    LintSubject::Traffic traffic = subject_.TrafficOf(transpose);
+    const LintSubject::Traffic& traffic = subject_.TrafficOf(transpose);
     if (traffic.readers == 0) return;
     subject_.Add({.rule = "lint.stored-transpose",
                   .lines = LintLinesOf({&transpose}),
@@ -199,7 +197,7 @@ class StoredLints {
     const Instr& from = *convert.operand(0);
     ElementType type = from.shape().type(), wide = convert.shape().type();
     if (!IsReal(type) || !IsReal(wide) || BitsOf(from) >= BitsOf(convert)) return;
-    LintSubject::Traffic traffic = subject_.TrafficOf(convert);
+    const LintSubject::Traffic& traffic = subject_.TrafficOf(convert);
     if (traffic.readers == 0) return;
     double share = 1 - static_cast<double>(BitsOf(from)) / static_cast<double>(BitsOf(convert));
     subject_.Add({.rule = "lint.upcast",
@@ -218,16 +216,13 @@ class StoredLints {
 };
 
 // Notes about masks and transposes of the written program that no step stores.
-void AddAvoided(LintSubject& subject) {
+void AddAvoidedStores(LintSubject& subject) {
   IndexOnly index_only;
   auto add = [&](const Instr& instr, const char* rule, const char* what) {
     if (subject.StepsOf(instr).empty() || subject.StoresLike(instr)) return;
-    subject.Add({.rule = rule,
-                 .severity = LintSeverity::kNote,
-                 .lines = LintLinesOf({&instr}),
-                 .saved_us = subject.UsOfBytes(2 * LintBytes(instr)),
-                 .text = fmt::format("Tokamak already does this for you: {} of {} is never stored",
-                                     what, BytesText(LintBytes(instr)))});
+    subject.AddAvoided(rule, LintLinesOf({&instr}),
+                       fmt::format("{} of {} is never stored", what, BytesText(LintBytes(instr))),
+                       subject.UsOfBytes(2 * LintBytes(instr)));
   };
   for (const auto& computation : subject.written().computations())
     for (const Instr* instr : computation->Instrs()) {
@@ -249,7 +244,7 @@ void AddAvoided(LintSubject& subject) {
 
 void LintStoredValues(LintSubject& subject) {
   StoredLints(subject).Run();
-  if (subject.has_written()) AddAvoided(subject);
+  if (subject.has_written()) AddAvoidedStores(subject);
 }
 
 void LintConstants(LintSubject& subject) {

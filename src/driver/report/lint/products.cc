@@ -186,7 +186,7 @@ void LookForBoundaries(LintSubject& subject) {
   for (size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].generator != "library" || steps[i].made.size() != 1) continue;
     const Instr& made = *steps[i].made[0];
-    LintSubject::Traffic traffic = subject.TrafficOf(made);
+    const LintSubject::Traffic& traffic = subject.TrafficOf(made);
     // Stored for one elementwise kernel: its epilogue.
     if (traffic.readers != 1 || traffic.steps.size() != 2) continue;
     const StepReport& reader = steps[traffic.steps[1]];

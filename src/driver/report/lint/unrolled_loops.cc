@@ -31,7 +31,7 @@ std::string LineWithFrame(const Instr& instr) {
   if (instr.origins() == OriginId::kNone) return "";
   const Module& module = *instr.parent()->module();
   for (const Origin* origin : module.origins().Of(instr.origins()))
-    if (origin->frame != FrameId::kNone) return SourceLines(instr)[0];
+    if (origin->frame != FrameId::kNone) return SourceLineOf(module.origins().frame(origin->frame));
   return "";
 }
 
@@ -190,7 +190,7 @@ class UnrolledLoops {
                         "an unrolled Python loop: {} iterations, {} instructions of the program; "
                         "jax.lax.scan or fori_loop compiles its body once",
                         repeats, loop.instrs),
-                    .fix = {.kind = "scan", .numbers = {repeats}, .names = {}, .text = {}}});
+                    .fix = {.kind = "scan", .numbers = {repeats}}});
   }
 
   // Loops that the pass reroll has found: their bodies are compiled once.
@@ -205,12 +205,8 @@ class UnrolledLoops {
           std::string line = fmt::format("{}:{}", frame.file, frame.line);
           if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
         }
-      subject_.Add({.rule = kUnrolledRule,
-                    .severity = LintSeverity::kNote,
-                    .lines = std::move(lines),
-                    .text = "Tokamak already does this for you: the unrolled Python loop runs as a "
-                            "loop, " +
-                            decision.because});
+      subject_.AddAvoided(kUnrolledRule, std::move(lines),
+                          "the unrolled Python loop runs as a loop, " + decision.because);
     }
   }
 
