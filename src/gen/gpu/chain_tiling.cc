@@ -36,9 +36,9 @@ struct SideDims {
 
 // The dimension of the scores that a dimension of an operand, or the one of the weights that is
 // contracted with it, runs along.
-int64_t AlongOf(const ChainRegion& found, const ChainSide& side, int64_t dim) {
+int64_t AlongOf(const ChainRegion& found, const ChainSide& side, const DotDimensions& dims,
+                int64_t dim) {
   const Instr& dot = *side.dot;
-  DotDimensions dims(dot);
   const Dims* free = side.operand == 0 ? &dims.lhs_free : &dims.rhs_free;
   const Dims* batch = side.operand == 0 ? &dims.attrs.lhs_batch : &dims.attrs.rhs_batch;
   auto index = [&](const Dims& of) {
@@ -69,10 +69,10 @@ SideDims SideDimsOf(const ChainRegion& found, const ChainSide& side, const Dims&
   DotDimensions dot_dims(*side.dot);
   SideDims dims;
   dims.batch = side.operand == 0 ? dot_dims.attrs.lhs_batch : dot_dims.attrs.rhs_batch;
-  for (int64_t d : dims.batch) dims.batch_along.push_back(AlongOf(found, side, d));
+  for (int64_t d : dims.batch) dims.batch_along.push_back(AlongOf(found, side, dot_dims, d));
   auto add = [&](const Dims& from, Dims& rest) {
     for (int64_t d : from) {
-      int64_t along = AlongOf(found, side, d);
+      int64_t along = AlongOf(found, side, dot_dims, d);
       bool is_batch = std::ranges::count(found.chain.batch, along) > 0 ||
                       std::ranges::count(found.chain.outer_columns, along) > 0;
       if (is_batch) dims.batch_along.push_back(along);
