@@ -134,6 +134,12 @@ bool IsRowMajor(const Dims& minor_to_major) {
   return true;
 }
 
+bool AreAdjacent(const Dims& dims) {
+  for (size_t i = 1; i < dims.size(); ++i)
+    if (dims[i] != dims[i - 1] + 1) return false;
+  return true;
+}
+
 Shape Shape::WithLayout(Layout layout) const {
   Layout plain;
   plain.minor_to_major = layout.minor_to_major;

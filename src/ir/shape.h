@@ -135,6 +135,9 @@ bool Compatible(const Shape& a, const Shape& b);
 bool CompatibleWithDynamic(const Shape& a, const Shape& b);
 bool SameDims(const Shape& a, const Shape& b);
 bool IsRowMajor(const Dims& minor_to_major);
+// Whether these numbers of dimensions are consecutive and ascending: together they are one
+// dimension in memory.
+bool AreAdjacent(const Dims& dims);
 
 // The shapes of a value with its tuples flattened depth first: arrays, but also tokens.
 std::vector<Shape> LeavesOf(const Shape& shape);

@@ -38,13 +38,6 @@ constexpr double kMaxSplitTime = 0.9;
 // With fewer rows or columns, a library keeps the dot. Chosen: half of the rows of a tile.
 constexpr int64_t kMinSplitRows = 64;
 
-// Whether the contracted dimensions are adjacent and in the order of memory.
-bool IsOneDimension(const Dims& contracting) {
-  for (size_t i = 1; i < contracting.size(); ++i)
-    if (contracting[i] != contracting[i - 1] + 1) return false;
-  return !contracting.empty();
-}
-
 // Whether one kernel may compute this dot and another one, without the array between them. It has
 // one tile along K of the first dot and along the columns of this one.
 bool IsChained(const Instr& dot, const DotDimensions& dot_dims) {
@@ -63,8 +56,8 @@ bool IsSplittable(const Instr& dot, const DotDimensions& dot_dims, const Machine
   ElementType type = dot.shape().type();
   bool fits = type == ElementType::kF32 || type == ElementType::kBF16 || type == ElementType::kF16;
   if (!fits || !attrs.lhs_batch.empty() || HasControlDependencies(dot) ||
-      !IsOneDimension(attrs.lhs_contracting) || !IsOneDimension(attrs.rhs_contracting) ||
-      IsChained(dot, dot_dims))
+      attrs.lhs_contracting.empty() || !AreAdjacent(attrs.lhs_contracting) ||
+      !AreAdjacent(attrs.rhs_contracting) || IsChained(dot, dot_dims))
     return false;
   auto work = static_cast<double>(dot_dims.m) * static_cast<double>(dot_dims.n) *
               static_cast<double>(dot_dims.k);

@@ -126,13 +126,6 @@ bool HasOneTap(const WindowDim& w) {
   return w.size == 1;
 }
 
-// Whether dimensions are adjacent in memory and in this order.
-bool AreAdjacent(const Dims& dims) {
-  for (size_t i = 1; i < dims.size(); ++i)
-    if (dims[i] != dims[i - 1] + 1) return false;
-  return true;
-}
-
 // Whether each spatial dimension has one tap or one result, and all taps are inside of the input:
 // it is free or contracted. Contracted dimensions are one in memory, for those who split it.
 bool IsDot(const m::Match& match) {
