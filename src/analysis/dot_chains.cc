@@ -411,6 +411,17 @@ bool DotChain::IsOfRows(const Dims& along) const {
   return std::ranges::none_of(along, [&](int64_t dim) { return IsOfColumns(dim); });
 }
 
+bool IsConstantZero(const Instr& instr) {
+  const Instr* value = &instr;
+  while (value->op() == Op::kBroadcast || value->op() == Op::kReshape ||
+         value->op() == Op::kConvert)
+    value = value->operand(0);
+  if (value->op() != Op::kConstant || !value->shape().IsArray()) return false;
+  const Literal& literal = value->attrs<ConstantAttrs>().literal;
+  if (value->shape().ElementCount() != 1) return false;
+  return IsComplex(literal.type()) ? literal.ComplexAt(0) == 0.0 : literal.DoubleAt(0) == 0;
+}
+
 bool IsChainReduction(const Instr& instr) {
   if (instr.op() != Op::kReduce) return false;
   if (!instr.shape().IsArray()) return true;

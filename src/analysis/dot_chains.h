@@ -98,6 +98,10 @@ struct DotChain {
   }
 };
 
+// Whether all elements are one constant zero of any sign, as the masked elements of weights are.
+// The sums that read them do not depend on the sign, except for that of a result that is zero.
+bool IsConstantZero(const Instr& instr);
+
 // Whether an instruction combines elements of an array to one: a reduction, except along dimensions
 // of size 1 only.
 bool IsChainReduction(const Instr& instr);

@@ -10,16 +10,6 @@ namespace {
 // Factors at most; further ones are not split. Chosen: several times what attention has.
 constexpr size_t kMaxFactors = 32;
 
-bool IsZero(const Instr& instr) {
-  const Instr* value = &instr;
-  while (value->op() == Op::kBroadcast || value->op() == Op::kReshape ||
-         value->op() == Op::kConvert)
-    value = value->operand(0);
-  return value->op() == Op::kConstant && value->shape().IsArray() &&
-         value->shape().ElementCount() == 1 &&
-         value->attrs<ConstantAttrs>().literal.DoubleAt(0) == 0;
-}
-
 bool IsFloat(const Instr& instr) {
   return instr.shape().IsArray() && IsReal(instr.shape().type());
 }
@@ -90,7 +80,7 @@ class FactorFinder {
     const Instr& select = *factor.value.instr;
     if (select.operand(0)->shape().dims() != select.shape().dims()) return false;
     for (size_t live : {1, 2}) {
-      if (!IsZero(*select.operand(3 - live))) continue;
+      if (!IsConstantZero(*select.operand(3 - live))) continue;
       Open(factor, live, factor.how);
       Open(factor, 0, live == 1 ? Factor::How::kWhere : Factor::How::kWhereNot);
       return true;

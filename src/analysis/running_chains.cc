@@ -145,18 +145,9 @@ class RunningAnalysis {
   Dependence Selected(const Instr& instr) {
     if (Of(*instr.operand(0)) != Dependence::kNone) return Dependence::kOther;
     for (size_t i : {1, 2})
-      if (IsZero(*instr.operand(3 - i)) && Of(*instr.operand(i)) == Dependence::kLinear)
+      if (IsConstantZero(*instr.operand(3 - i)) && Of(*instr.operand(i)) == Dependence::kLinear)
         return Linear(instr, i);
     return Dependence::kOther;
-  }
-
-  static bool IsZero(const Instr& instr) {
-    const Instr* value = &instr;
-    while (value->op() == Op::kBroadcast || value->op() == Op::kReshape ||
-           value->op() == Op::kConvert)
-      value = value->operand(0);
-    return value->op() == Op::kConstant && value->shape().ElementCount() == 1 &&
-           value->attrs<ConstantAttrs>().literal.BitsAt(0) == 0;
   }
 
   // Without broadcasts along the columns; null if elements are computed after the broadcast.
