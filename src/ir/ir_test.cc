@@ -39,6 +39,16 @@ std::unique_ptr<Module> Example() {
   return module;
 }
 
+TEST(Origins, KeepMarksOfSeveralInstructions) {
+  OriginTable table;
+  OriginId set = table.Merge(table.AddMark("kernel=", 12), table.AddMark("kernel=", 3));
+  Origin other;
+  other.other = "kernel=3x";  // the user's
+  set = table.Merge(set, table.Merge(table.Add(other), table.AddMark("instr=", 7)));
+  EXPECT_EQ(table.MarksOf(set, "kernel="), (std::vector<int64_t>{3, 12}));
+  EXPECT_EQ(table.MarksOf(OriginId::kNone, "kernel="), std::vector<int64_t>());
+}
+
 TEST(Origins, SetsAreMergedOnce) {
   OriginTable table;
   FrameId frame = table.AddFrame({"a.py", "f", 3, 1, 3, 9, FrameId::kNone});

@@ -43,6 +43,19 @@ TEST(Shape, DynamicDimensionsAgreeWithAny) {
   EXPECT_TRUE(Shape::Tuple({kMatrix, open}).HasDynamicDims());
 }
 
+TEST(Shape, StaticArraysHaveNoDynamicDimensions) {
+  EXPECT_TRUE(kMatrix.IsStaticArray());
+  EXPECT_FALSE(Shape::Array(ElementType::kF32, {kDynamic}).IsStaticArray());
+  EXPECT_FALSE(Shape::Tuple({kMatrix}).IsStaticArray());
+}
+
+TEST(Shape, AdjacentDimensionsAreInOrder) {
+  EXPECT_TRUE(AreAdjacent({}));
+  EXPECT_TRUE(AreAdjacent({1, 2, 3}));
+  EXPECT_FALSE(AreAdjacent({1, 3}));
+  EXPECT_FALSE(AreAdjacent({2, 1}));
+}
+
 TEST(Shape, QuantizationIsPartOfIt) {
   QuantType quant;
   quant.scales = {0.5};
