@@ -13,15 +13,7 @@ const pageViews = [
   {name: "missed", label: "Missed chances", make: missedView}, {name: "profile", label: "Compile time", make: profileView},
 ];
 
-function definition(pairs) {
-  return element("dl", {}, pairs.filter(([, value]) => value !== "" && value !== null && value !== undefined)
-    .flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
-}
-
-function listed(items, most = 200) {
-  const shown = items.slice(0, most).flatMap((item, at) => at ? [", ", item] : [item]);
-  return items.length > most ? [...shown, ` and ${items.length - most} more`] : shown;
-}
+const kNamesShown = 200;  // of a list in the details
 
 function formOf(number) {
   const form = (data.forms || {})[number];
@@ -44,8 +36,8 @@ function stepDetails(number) {
   };
   return [
     element("h2", {}, `Step ${number + 1}: ${step.name}`),
-    definition([
-      ["kind", step.library ? `${step.generator}, ${step.library}` : step.generator], ["phase", [step.phase, ...step.also_phases].join(", also ")],
+    definitions([
+      ["kind", shownKind(step)], ["phase", [step.phase, ...step.also_phases].join(", also ")],
       ["runs", step.calls === null ? "data-dependent" : step.runs === 1 ? "" : `${step.runs} times`],
       ["predicted", shownUs(step.predicted_us)], ["measured", shownUs(step.measured_us)],
       ["of the total", shownPercent(step.total / totalUs)],
@@ -55,8 +47,8 @@ function stepDetails(number) {
       ["occupancy", step.occupancy ? occupancyText(step.occupancy) : ""],
       ["schedule", step.schedule || ""], ["why on the host", step.why || ""],
     ]),
-    element("h3", {}, "Source lines"), element("p", {}, step.graph.lines.length ? listed(step.graph.lines.map(lineLink), 30) : "none"),
-    element("h3", {}, "Instructions"), element("p", {}, listed([...new Set(step.graph.instrs)].map(id => linkTo("instr", id, graph.instrs[id].name)))),
+    element("h3", {}, "Source lines"), element("p", {}, step.graph.lines.length ? joined(step.graph.lines.map(lineLink), 30) : "none"),
+    element("h3", {}, "Instructions"), element("p", {}, joined([...new Set(step.graph.instrs)].map(id => linkTo("instr", id, graph.instrs[id].name)), kNamesShown)),
     element("h3", {}, "Arrays read"), arraysTable(edgesTo.get(number), "from"),
     element("h3", {}, "Arrays stored"), arraysTable(edgesFrom.get(number), "to"),
     ...stepAlternatives(number),
@@ -69,11 +61,11 @@ function instrDetails(id) {
   const instr = graph.instrs[id];
   return [
     element("h2", {}, instr.name),
-    definition([
+    definitions([
       ["op", instr.op], ["shape", instr.shape], ["scope", instr.scope || ""],
-      ["operands", listed(instr.operands.filter(one => one !== null).map(one => linkTo("instr", one, graph.instrs[one].name)))],
+      ["operands", joined(instr.operands.filter(one => one !== null).map(one => linkTo("instr", one, graph.instrs[one].name)), kNamesShown)],
       ["source line", instr.line === undefined ? "" : lineLink(instr.line)],
-      ["steps", instr.steps.length ? listed([...new Set(instr.steps)].map(stepLink)) : "none: a parameter, constant, view or control flow"],
+      ["steps", instr.steps.length ? joined([...new Set(instr.steps)].map(stepLink), kNamesShown) : "none: a parameter, constant, view or control flow"],
     ]),
     element("h3", {}, "Decisions"), decisionsTable((decisionsByName.get(instr.name) || []).slice(0, kDecisionsShown)),
   ];
@@ -84,7 +76,7 @@ function edgeDetails(numbers) {
     const edge = graph.edges[number];
     return [
       element("h2", {}, `Array ${graph.instrs[edge.value].name}`),
-      definition([
+      definitions([
         ["from", edge.from === null ? "an argument, constant or loop value" : stepLink(edge.from)], ["to", edge.to === null ? "a result" : stepLink(edge.to)],
         ["shape", graph.instrs[edge.value].shape], ["bytes", shownBytes(edge.bytes)],
         ["traffic", edge.us ? `${shownUs(edge.us)} of the predicted memory time of both steps` : ""],
@@ -100,7 +92,7 @@ function lineDetails(number) {
   const rows = [...own].sort((a, b) => steps[b].total - steps[a].total).map(step => [stepLink(step), shownUs(steps[step].total)]);
   return [
     element("h2", {}, lines[number].text),
-    definition([["time", us ? `${shownUs(us)}, ${shownPercent(us / totalUs)} of the total` : ""]]),
+    definitions([["time", us ? `${shownUs(us)}, ${shownPercent(us / totalUs)} of the total` : ""]]),
     element("h3", {}, "Steps"), rows.length ? tableOf(["step", "time of the step"], rows) : "none",
   ];
 }

@@ -71,10 +71,10 @@ function missedView() {
   });
   const warnings = (data.lints || []).filter(lint => lint.severity === "warning");
   const fromLints = warnings.map(lint => ({us: lint.us, rule: lint.rule, text: [lint.text],
-    where: lint.lines.length ? lint.lines.slice(0, 3).flatMap(({text: line}, at) => {
+    where: lint.lines.length ? joined(lint.lines.slice(0, 3).map(({text: line}) => {
       const number = lineNumbers.get(line);
-      return [at ? ", " : "", number === undefined ? line : lineLink(number)];
-    }) : ["the program"]}));
+      return number === undefined ? line : lineLink(number);
+    })) : ["the program"]}));
   const all = [...fromEdges, ...fromLints].sort((a, b) => b.us - a.us);
   const rows = all.map(({us, rule, where, text}) => element("tr", {}, element("td", {class: "number"}, shownUs(us)),
     element("td", {}, where), element("td", {}, rule), element("td", {}, text)));

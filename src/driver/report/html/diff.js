@@ -9,11 +9,8 @@ const kSameUs = 1e-9;  // relative: costs of equal kernels differ by rounding on
 
 for (const side of ["a", "b"])
   stepsOf[side].forEach((step, number) => {
-    step.number = number;
+    setStepFields(step, number);
     step.side = side;
-    step.us = step.measured_us ?? step.predicted_us ?? 0;
-    step.total = step.us * (step.calls ?? 1);
-    step.bytes = step.reads_bytes + step.writes_bytes;
     step.id = `${side}-${number}`;
   });
 const totalOf = side => stepsOf[side].reduce((sum, step) => sum + step.total, 0);
@@ -78,7 +75,7 @@ function stepsView() {
     {name: "difference", of: row => Math.abs(row.more), show: row => shownMore(row.more), isNumber: true,
       help: `${sideNames.b} minus ${sideNames.a}, all runs; the greatest change first`},
     {name: "bytes", of: row => row.step.bytes, show: row => shownBytes(row.step.bytes), isNumber: true, help: "of one run"},
-    {name: "runs", of: row => row.step.calls, show: row => row.step.calls === null ? "data-dependent" : String(row.step.calls), isNumber: true},
+    {name: "runs", of: row => row.step.calls, show: row => shownRuns(row.step), isNumber: true},
     {name: "source line", of: row => row.step.lines[0] || "", show: row => joined(row.step.lines.map(line => parsedLine(line).short), 2)},
   ];
   const table = sortedTable(columns, diffRows, {
@@ -186,7 +183,7 @@ function diffDetails(id) {
   const names = new Set(step.instrs);
   const about = data.decisions.filter(row => names.has(row.subject) || names.has(row.other));
   const of = one => definitions([
-    ["kind", one.library ? `${one.generator}, ${one.library}` : one.generator], ["phase", one.phase], ["runs", one.calls === null ? "data-dependent" : String(one.calls)],
+    ["kind", shownKind(one)], ["phase", one.phase], ["runs", shownRuns(one)],
     ["predicted", shownUs(one.predicted_us)], ["measured", shownUs(one.measured_us)], ["of the total", shownPercent(one.total / totalOf(one.side))],
     ["bound by", one.cost ? one.cost.binding : ""], ["reads", shownBytes(one.reads_bytes)], ["writes", shownBytes(one.writes_bytes)], ["schedule", one.schedule || ""],
     ["source lines", joined(one.lines)], ["instructions", joined(one.instrs, 40)]]);

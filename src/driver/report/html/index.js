@@ -3,7 +3,6 @@
 const programs = [...data.programs].sort((a, b) => (a.time || 0) - (b.time || 0));
 programs.forEach((program, number) => { program.number = number + 1; });
 const sumOfPrograms = (rows, field) => rows.reduce((sum, program) => sum + (program[field] || 0), 0);
-const shownMs = ms => ms === undefined ? "" : ms >= 1e4 ? shownUs(ms * 1000) : `${Number(ms.toPrecision(3))} ms`;
 
 // A file beside the index. Names of files have no characters that a link could misread.
 function fileLink(program, suffix, text) {

@@ -9,7 +9,7 @@ const kernelColumns = [
   {name: "step", of: step => step.name, show: step => stepLink(step.number)},
   {name: "kind", of: step => step.library || step.generator},
   {name: "phase", of: step => step.phase},
-  {name: "runs", of: step => step.runs, show: step => step.calls === null ? "data-dependent" : String(step.runs), isNumber: true},
+  {name: "runs", of: step => step.runs, show: shownRuns, isNumber: true},
   {name: "predicted", of: step => step.predicted_us, show: step => shownUs(step.predicted_us), isNumber: true},
   {name: "measured", of: step => step.measured_us, show: step => shownUs(step.measured_us), isNumber: true, isShown: isMeasured},
   {name: "measured / predicted", of: ratioOf, show: step => ratioOf(step) === null ? "" : ratioOf(step).toFixed(2), isNumber: true, isShown: isMeasured},
@@ -26,17 +26,8 @@ const kernelColumns = [
   {name: "limited by", of: step => step.occupancy ? step.occupancy.limit : "", isShown: steps.some(step => step.occupancy),
     help: "what allows no further block on an SM"},
   {name: "ops", of: step => step.ops, isNumber: true},
-  {name: "source line", of: step => step.lines[0] || "", show: step => {
-    const shown = step.graph.lines.slice(0, 2).flatMap((line, at) => at ? [", ", lineLink(line)] : [lineLink(line)]);
-    return step.graph.lines.length > 2 ? [...shown, ` and ${step.graph.lines.length - 2} more`] : shown;
-  }},
+  {name: "source line", of: step => step.lines[0] || "", show: step => joined(step.graph.lines.map(lineLink), 2)},
 ].filter(column => column.isShown !== false);
-
-function compared(a, b) {
-  if (a === null || a === undefined) return b === null || b === undefined ? 0 : -1;
-  if (b === null || b === undefined) return 1;
-  return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
-}
 
 // Microseconds of the steps that each resource binds.
 function bindings() {
@@ -69,7 +60,7 @@ function kernelsView() {
   }
   function draw() {
     const {of} = kernelColumns[sortedBy];
-    wanted = steps.filter(isWanted).sort((a, b) => (isDescending ? -1 : 1) * compared(of(a), of(b)) || a.number - b.number);
+    wanted = steps.filter(isWanted).sort((a, b) => (isDescending ? -1 : 1) * compareCells(of(a), of(b)) || a.number - b.number);
     heads.forEach((head, at) => head.setAttribute("aria-sort", at === sortedBy ? (isDescending ? "descending" : "ascending") : "none"));
     body.replaceChildren();
     drawn = 0;

@@ -25,13 +25,15 @@ const lines = graph.lines.map(parsedLine);
 const lineNumbers = new Map(graph.lines.map((text, number) => [text, number]));
 const instrsByName = new Map(), edgesFrom = new Map(), edgesTo = new Map(), decisionsByName = new Map();
 
+// What every page derives for a step: its number, runs (1 where they are data-dependent), time of one run and of all, and bytes.
+function setStepFields(step, number) {
+  const us = step.measured_us ?? step.predicted_us ?? 0, runs = step.calls ?? 1;
+  Object.assign(step, {number, runs, us, total: us * runs, bytes: step.reads_bytes + step.writes_bytes});
+}
+
 function indexReport() {
   steps.forEach((step, number) => {
-    step.number = number;
-    step.runs = step.calls === null ? 1 : step.calls;
-    step.us = step.measured_us ?? step.predicted_us ?? 0;
-    step.total = step.us * step.runs;
-    step.bytes = step.reads_bytes + step.writes_bytes;
+    setStepFields(step, number);
     step.graph = graph.steps[number] || {instrs: [], parts: [], lines: [], made: []};
     step.roofline = rooflineOf(step);
     step.resource = data.resources ? data.resources.steps[number] : null;
@@ -112,6 +114,11 @@ function shownUs(us) {
   return `${Number(us.toPrecision(3))} us`;
 }
 
+function shownMs(ms) {
+  if (ms === null || ms === undefined) return "";
+  return ms >= 1e4 ? `${(ms / 1e3).toPrecision(3)} s` : `${Number(ms.toPrecision(3))} ms`;
+}
+
 function shownBytes(bytes) {
   if (bytes === null || bytes === undefined) return "";
   const units = ["B", "kB", "MB", "GB", "TB"];
@@ -130,6 +137,15 @@ function shownPercent(part) {
 // "62 % of an SM's threads: 3 blocks at once, limited by registers, of 8448".
 function occupancyText({threads, blocks, limit, grid}) {
   return `${shownPercent(threads)} of an SM's threads: ${counted(blocks, "block")} at once, limited by ${limit}, of ${grid}`;
+}
+
+function shownRuns(step) {
+  return step.calls === null ? "data-dependent" : String(step.calls);
+}
+
+// "contract", "library, cuBLASLt".
+function shownKind(step) {
+  return step.library ? `${step.generator}, ${step.library}` : step.generator;
 }
 
 // "1 step", "3 steps".
@@ -162,8 +178,8 @@ function svgElement(tag, attributes, ...children) {
 }
 
 // Links select what they name: the details panel shows it, and so do the views.
-function linkTo(kind, number, text, title) {
-  const hash = `#${kind}-${number}`;
+function idLink(id, text, title) {
+  const hash = `#${id}`;
   // In a page inside another one (a notebook), a link would lead to a fragment of the outer page.
   const onclick = event => {
     event.preventDefault();
@@ -171,11 +187,33 @@ function linkTo(kind, number, text, title) {
   };
   return element("a", {href: hash, title, onclick}, text);
 }
+const linkTo = (kind, number, text, title) => idLink(`${kind}-${number}`, text, title);
 const stepLink = number => linkTo("step", number, steps[number].name);
 const lineLink = number => linkTo("line", number, lines[number].short, lines[number].text);
+
+// A list of names and values, without those that have no value.
+function definitions(pairs) {
+  return element("dl", {}, pairs.filter(([, value]) => value !== "" && value !== null && value !== undefined)
+    .flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+}
+
+// "a, b, c and 2 more".
+function joined(items, most = 12) {
+  const shown = items.slice(0, most).flatMap((item, at) => at ? [", ", item] : [item]);
+  return items.length > most ? [...shown, ` and ${items.length - most} more`] : shown;
+}
+
+// ---- tables
 
 function tableOf(head, rows) {
   return element("table", {},
     element("thead", {}, element("tr", {}, head.map(text => element("th", {scope: "col"}, text)))),
     element("tbody", {}, rows.map(cells => element("tr", {}, cells.map(cell => element("td", {}, cell))))));
+}
+
+// The order of two cells of a column; those without a value are the least.
+function compareCells(a, b) {
+  if (a === null || a === undefined) return b === null || b === undefined ? 0 : -1;
+  if (b === null || b === undefined) return 1;
+  return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
 }

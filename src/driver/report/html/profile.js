@@ -2,11 +2,6 @@
 
 const kFlameRow = 24, kLeastFlameWidth = 0.5;  // pixels
 
-function shownMs(ms) {
-  if (!ms) return "0 ms";
-  return ms >= 1e4 ? `${(ms / 1e3).toPrecision(3)} s` : `${Number(ms.toPrecision(3))} ms`;
-}
-
 function depthOf(node) {
   return 1 + Math.max(0, ...node.children.map(depthOf));
 }

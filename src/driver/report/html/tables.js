@@ -1,13 +1,7 @@
 // What the pages besides the report share: tabs, and tables that are sorted by any column and filtered by text.
 
-function compareCells(a, b) {
-  if (a === null || a === undefined) return b === null || b === undefined ? 0 : -1;
-  if (b === null || b === undefined) return 1;
-  return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
-}
-
 // `columns`: {name, of: row => value, show: row => content, isNumber, wraps, help}. `options`: {label, sortedBy: name of a column,
-// wordsOf: row => words to search, isWanted: row => bool, idOf: row => id of its element, bar: elements, sumOf: rows => text, isAscending}.
+// wordsOf: row => words to search, isWanted: row => bool, bar: elements, sumOf: rows => text, isAscending}.
 function sortedTable(columns, rows, options) {
   let sortedBy = Math.max(0, columns.findIndex(column => column.name === options.sortedBy));
   let isDescending = Boolean(columns[sortedBy].isNumber) && !options.isAscending;
@@ -27,7 +21,7 @@ function sortedTable(columns, rows, options) {
     const sorted = wanted.map((row, at) => [row, at]).sort(([a, i], [b, j]) => (isDescending ? -1 : 1) * compareCells(of(a), of(b)) || i - j);
     heads.forEach((head, at) => head.setAttribute("aria-sort", at === sortedBy ? (isDescending ? "descending" : "ascending") : "none"));
     const shown = sorted.slice(0, kMostRows);
-    body.replaceChildren(...shown.map(([row]) => element("tr", {id: options.idOf ? options.idOf(row) : null},
+    body.replaceChildren(...shown.map(([row]) => element("tr", {},
       columns.map(column => element("td", {class: column.isNumber ? "number" : column.wraps ? "wraps" : null}, contentOf(column, row))))));
     const more = sorted.length > shown.length ? `, the first ${shown.length} shown` : "";
     count.textContent = `${wanted.length} of ${rows.length}${more}${options.sumOf ? `; ${options.sumOf(wanted)}` : ""}`;
@@ -92,28 +86,9 @@ function startPage(views, detailsOf) {
   document.body.dataset.ready = String(Math.round(performance.now()));  // milliseconds from the start of loading
 }
 
-function definitions(pairs) {
-  return element("dl", {}, pairs.filter(([, value]) => value !== "" && value !== null && value !== undefined)
-    .flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
-}
-
-function joined(items, most = 12) {
-  const shown = items.slice(0, most).flatMap((item, at) => at ? [", ", item] : [item]);
-  return items.length > most ? [...shown, ` and ${items.length - most} more`] : shown;
-}
-
 // "+1.5 us", "-2 us": a difference of microseconds or of bytes.
 function signed(value, show) {
   return value === null || value === undefined || !isFinite(value) ? "" : value > 0 ? `+${show(value)}` : value < 0 ? `-${show(-value)}` : "0";
-}
-
-// Links select a row by its id.
-function idLink(id, text, title) {
-  const onclick = event => {
-    event.preventDefault();
-    location.hash = `#${id}`;
-  };
-  return element("a", {href: `#${id}`, title, onclick}, text);
 }
 
 // Two rows of blocks, as wide as their times, on one scale; a band joins blocks that belong together.

@@ -29,8 +29,8 @@ function ownersAt(step) {
 function ownersTable(step) {
   const rows = ownersAt(step).map(({line, lives, bytes}) => {
     const number = lineNumbers.get(line);
-    const names = lives.sort((a, b) => b.bytes - a.bytes).slice(0, 4).map(life => `${life.name} ${shownBytes(life.bytes)}`).join(", ");
-    return [element("span", {class: "nowrap"}, shownBytes(bytes)), number === undefined ? line || "-" : lineLink(number), lives.length > 4 ? `${names} and ${lives.length - 4} more` : names];
+    const names = lives.sort((a, b) => b.bytes - a.bytes).map(life => `${life.name} ${shownBytes(life.bytes)}`);
+    return [element("span", {class: "nowrap"}, shownBytes(bytes)), number === undefined ? line || "-" : lineLink(number), joined(names, 4)];
   });
   return tableOf(["bytes", "source line", "arrays"], rows);
 }

@@ -3,11 +3,8 @@
 const xlaKernels = data.given.kernels, boundaries = data.given.boundaries, ourSteps = data.tokamak.kernels || [];
 xlaKernels.forEach((kernel, number) => Object.assign(kernel, {number, id: `xla-${number}`, ours: [], ourUs: 0, bytes: kernel.reads_bytes + kernel.writes_bytes}));
 ourSteps.forEach((step, number) => {
-  step.number = number;
+  setStepFields(step, number);
   step.id = `step-${number}`;
-  step.us = step.measured_us ?? step.predicted_us ?? 0;
-  step.total = step.us * (step.calls ?? 1);
-  step.bytes = step.reads_bytes + step.writes_bytes;
   // The time of a step is divided among the kernels in proportion to its instructions from each.
   const all = step.given.reduce((sum, [, count]) => sum + count, 0);
   for (const [kernel, count] of step.given) {
@@ -118,7 +115,7 @@ function ourStepsView() {
     {name: "kind", of: row => row.library || row.generator},
     {name: "ops", of: row => row.ops, isNumber: true},
     {name: "bytes", of: row => row.bytes, show: row => shownBytes(row.bytes), isNumber: true},
-    {name: "runs", of: row => row.calls, show: row => row.calls === null ? "data-dependent" : String(row.calls), isNumber: true},
+    {name: "runs", of: row => row.calls, show: shownRuns, isNumber: true},
     {name: "predicted", of: row => row.total, show: row => shownUs(row.total), isNumber: true},
     {name: "XLA's kernels", of: row => row.given.length, show: row => joined(row.given.map(([kernel]) => xlaLink(kernel)), 4)},
     {name: "source line", of: row => row.lines[0] || "", show: row => shortLines(row.lines)},
@@ -142,7 +139,7 @@ function kernelDetails(kernel) {
 
 function ourDetails(step) {
   return [element("h2", {}, `Tokamak: step ${step.number + 1}, ${step.name}`),
-    definitions([["kind", step.library ? `${step.generator}, ${step.library}` : step.generator], ["runs", step.calls === null ? "data-dependent" : String(step.calls)],
+    definitions([["kind", shownKind(step)], ["runs", shownRuns(step)],
       ["predicted", shownUs(step.total)], ["bound by", step.cost ? step.cost.binding : ""], ["reads", shownBytes(step.reads_bytes)],
       ["writes", shownBytes(step.writes_bytes)], ["schedule", step.schedule || ""], ["why on the host", step.why || ""], ["source lines", joined(step.lines)],
       ["XLA's kernels", joined(step.given.map(([kernel]) => xlaLink(kernel)), 40)], ["instructions", joined(step.instrs, 40)]])];
