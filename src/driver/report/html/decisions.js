@@ -19,7 +19,7 @@ function decisionRow(decision) {
 function decisionsTable(list) {
   if (!list.length) return element("p", {}, "None.");
   return element("table", {},
-    element("thead", {}, element("tr", {}, ["verdict", "rule", "values", "cost", "because"].map(name => element("th", {scope: "col"}, name)))),
+    tableHead(["verdict", "rule", "values", "cost", "because"]),
     element("tbody", {}, list.map(decisionRow)));
 }
 
@@ -83,7 +83,7 @@ function missedView() {
       "Ordered by the time that each costs per call. For an array between two steps that is the part of their predicted memory time that its traffic takes: ",
       "the most that fusing them could save."),
     element("div", {class: "scroller"}, all.length ? element("table", {},
-      element("thead", {}, element("tr", {}, ["at most", "where", "rule", "why"].map(name => element("th", {scope: "col"}, name)))),
+      tableHead(["at most", "where", "rule", "why"]),
       element("tbody", {}, rows)) : element("p", {}, "None."))),
     select: () => {},
   };

@@ -41,8 +41,11 @@ const kRowsAtOnce = 200;  // of the table; more follow when the last is near
 function kernelsView() {
   let sortedBy = 0, isDescending = false, selected = null, wanted = [], drawn = 0;
   const body = element("tbody"), end = element("div", {class: "end"});
-  const heads = kernelColumns.map((column, at) => element("th", {scope: "col", title: column.help || null},
-    element("button", {type: "button", onclick: () => { isDescending = sortedBy === at ? !isDescending : Boolean(column.isNumber) && at > 0; sortedBy = at; draw(); }}, column.name)));
+  const heads = sortingHeads(kernelColumns, at => {
+    isDescending = sortedBy === at ? !isDescending : Boolean(kernelColumns[at].isNumber) && at > 0;
+    sortedBy = at;
+    draw();
+  });
   const filter = element("input", {type: "search", placeholder: "Filter by name, kind, line or instruction", "aria-label": "Filter the steps", oninput: () => draw()});
   const count = element("span", {role: "status"});
 
@@ -61,7 +64,7 @@ function kernelsView() {
   function draw() {
     const {of} = kernelColumns[sortedBy];
     wanted = steps.filter(isWanted).sort((a, b) => (isDescending ? -1 : 1) * compareCells(of(a), of(b)) || a.number - b.number);
-    heads.forEach((head, at) => head.setAttribute("aria-sort", at === sortedBy ? (isDescending ? "descending" : "ascending") : "none"));
+    markSorted(heads, sortedBy, isDescending);
     body.replaceChildren();
     drawn = 0;
     drawMore();
@@ -79,7 +82,7 @@ function kernelsView() {
       roofline ? element("details", {open: ""}, element("summary", {}, `Roofline of ${data.machine.name}`), element("p", {class: "hint"}, about), roofline.node,
         element("p", {class: "legend"}, bindings().map(([name, us]) => element("span", {class: name}, `bound by ${name}: ${shownUs(us)}, ${shownPercent(us / totalUs)}`)))) : null,
       element("div", {class: "bar"}, filter, count),
-      element("div", {class: "scroller"}, element("table", {class: "steps"}, element("thead", {}, element("tr", {}, heads)), body)), end),
+      element("div", {class: "scroller"}, element("table", {class: "steps"}, tableHead(heads), body)), end),
     select: (kind, number) => {
       selected = kind === "step" ? number : null;
       for (const row of body.querySelectorAll(".selected")) row.classList.remove("selected");

@@ -205,10 +205,24 @@ function joined(items, most = 12) {
 
 // ---- tables
 
-function tableOf(head, rows) {
-  return element("table", {},
-    element("thead", {}, element("tr", {}, head.map(text => element("th", {scope: "col"}, text)))),
+// `heads`: names of columns, or their elements.
+function tableHead(heads) {
+  return element("thead", {}, element("tr", {}, heads.map(head => typeof head === "string" ? element("th", {scope: "col"}, head) : head)));
+}
+
+function tableOf(heads, rows) {
+  return element("table", {}, tableHead(heads),
     element("tbody", {}, rows.map(cells => element("tr", {}, cells.map(cell => element("td", {}, cell))))));
+}
+
+// Heads that are buttons: `sortBy` gets the number of a column.
+function sortingHeads(columns, sortBy) {
+  return columns.map((column, at) => element("th", {scope: "col", title: column.help || null},
+    element("button", {type: "button", onclick: () => sortBy(at)}, column.name)));
+}
+
+function markSorted(heads, sortedBy, isDescending) {
+  heads.forEach((head, at) => head.setAttribute("aria-sort", at === sortedBy ? (isDescending ? "descending" : "ascending") : "none"));
 }
 
 // The order of two cells of a column; those without a value are the least.

@@ -34,7 +34,7 @@ function sourceView() {
     }
     return element("details", {open: ""},
       element("summary", {}, `${file}: ${shownUs(timeOf(list))}${text ? "" : " (the file was not read)"}`),
-      element("table", {class: "source"}, element("thead", {}, element("tr", {}, ["time", "line", "source"].map(name => element("th", {scope: "col"}, name)))), body));
+      element("table", {class: "source"}, tableHead(["time", "line", "source"]), body));
   }
 
   const sections = [...files].sort((a, b) => timeOf(b[1]) - timeOf(a[1])).map(([file, list]) => sectionOf(file, list));

@@ -6,8 +6,11 @@ function sortedTable(columns, rows, options) {
   let sortedBy = Math.max(0, columns.findIndex(column => column.name === options.sortedBy));
   let isDescending = Boolean(columns[sortedBy].isNumber) && !options.isAscending;
   const body = element("tbody");
-  const heads = columns.map((column, at) => element("th", {scope: "col", title: column.help || null},
-    element("button", {type: "button", onclick: () => { isDescending = sortedBy === at ? !isDescending : Boolean(column.isNumber); sortedBy = at; draw(); }}, column.name)));
+  const heads = sortingHeads(columns, at => {
+    isDescending = sortedBy === at ? !isDescending : Boolean(columns[at].isNumber);
+    sortedBy = at;
+    draw();
+  });
   const filter = element("input", {type: "search", placeholder: `Filter ${options.label} ( / )`, "aria-label": `Filter ${options.label}`, oninput: () => draw()});
   const count = element("span", {role: "status"});
   const contentOf = (column, row) => {
@@ -19,7 +22,7 @@ function sortedTable(columns, rows, options) {
     const wanted = rows.filter(row => (!options.isWanted || options.isWanted(row)) &&
       (!text || options.wordsOf(row).some(word => String(word).toLowerCase().includes(text))));
     const sorted = wanted.map((row, at) => [row, at]).sort(([a, i], [b, j]) => (isDescending ? -1 : 1) * compareCells(of(a), of(b)) || i - j);
-    heads.forEach((head, at) => head.setAttribute("aria-sort", at === sortedBy ? (isDescending ? "descending" : "ascending") : "none"));
+    markSorted(heads, sortedBy, isDescending);
     const shown = sorted.slice(0, kMostRows);
     body.replaceChildren(...shown.map(([row]) => element("tr", {},
       columns.map(column => element("td", {class: column.isNumber ? "number" : column.wraps ? "wraps" : null}, contentOf(column, row))))));
@@ -28,7 +31,7 @@ function sortedTable(columns, rows, options) {
   }
   draw();
   const node = element("section", {}, element("div", {class: "bar"}, filter, options.bar || [], count),
-    element("div", {class: "scroller"}, element("table", {class: "steps"}, element("thead", {}, element("tr", {}, heads)), body)));
+    element("div", {class: "scroller"}, element("table", {class: "steps"}, tableHead(heads), body)));
   return {node, draw};
 }
 const kMostRows = 2000;  // a browser draws as many in a tenth of a second
