@@ -243,10 +243,10 @@ function graphView() {
   }
 
   function drawNode(node, x, y, level) {
-    const box = boxOf(node), isOpen = node.isOpen && node.children.length > 0;
+    const box = boxOf(node), isOpen = node.isOpen && node.children.length > 0, name = titleOf(node), subtitle = subtitleOf(node);
     const group = svgElement("g", {class: `node ${node.kind}${isOpen ? " open" : ""}`, transform: `translate(${x.toFixed(1)},${y.toFixed(1)})`,
       role: "treeitem", tabindex: node === root ? "0" : "-1", "aria-level": level,
-      "aria-expanded": node.children.length ? String(isOpen) : null, "aria-label": `${titleOf(node)} ${subtitleOf(node)}`});
+      "aria-expanded": node.children.length ? String(isOpen) : null, "aria-label": `${name} ${subtitle}`});
     node.drawn = group;
     group.node = node;
     const heat = node.kind === "instr" || !totalUs ? 0 : usOf(node) / totalUs;
@@ -254,9 +254,9 @@ function graphView() {
     if (!isOpen && heat) rect.style.setProperty("--heat", Math.sqrt(heat).toFixed(3));
     group.append(rect);
     const sign = node.children.length && node !== root ? (isOpen ? "- " : "+ ") : "";
-    const title = svgElement("text", {x: 9, y: 16, class: "title"}, shortened(sign + titleOf(node), box.width));
-    group.append(title, svgElement("title", {}, node.kind === "instr" ? graph.instrs[node.instr].shape : `${titleOf(node)}: ${subtitleOf(node)}`));
-    if (!isOpen && node.kind !== "instr") group.append(svgElement("text", {x: 9, y: 31, class: "subtitle"}, subtitleOf(node)));
+    const title = svgElement("text", {x: 9, y: 16, class: "title"}, shortened(sign + name, box.width));
+    group.append(title, svgElement("title", {}, node.kind === "instr" ? graph.instrs[node.instr].shape : `${name}: ${subtitle}`));
+    if (!isOpen && node.kind !== "instr") group.append(svgElement("text", {x: 9, y: 31, class: "subtitle"}, subtitle));
     group.addEventListener("click", event => { event.stopPropagation(); select(node); if (event.target === title || node.instr === undefined && node.kind !== "step") toggle(node); });
     group.addEventListener("dblclick", event => { event.stopPropagation(); toggle(node); });
     if (isOpen) {
