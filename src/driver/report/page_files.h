@@ -5,7 +5,7 @@
 
 namespace tokamak {
 
-// A file of src/driver/report/html, compiled in by cmake/TokPage.cmake.
+// A file of src/driver/report/html, compiled in by cmake/TokEmbed.cmake.
 struct PageFile {
   std::string_view name;  // relative to that folder: "style.css"
   std::string_view text;
