@@ -2,8 +2,9 @@
 """The pages of `tokamak explain --html` in a real browser: every view of several programs is clicked through, and nothing may be
 written to the console as an error. Screenshots go into a folder.
 
-    tests/browser_test.py build/bin/tokamak [FOLDER]
+    tests/browser_test.py [build/bin/tokamak] [--shots build/screenshots] [TEST ...]
 """
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -14,8 +15,18 @@ from pathlib import Path
 from browser_case import Keys, started
 
 ROOT = Path(__file__).resolve().parent.parent
-TOKAMAK = Path(sys.argv.pop(1) if len(sys.argv) > 1 else "build/bin/tokamak").resolve()
-SHOTS = Path(sys.argv.pop(1)) if len(sys.argv) > 1 else ROOT / "build" / "screenshots"
+
+
+def parsed():
+    """The options of this script, and the words that are unittest's."""
+    parser = argparse.ArgumentParser(description="Clicks through the pages of a compile report.", epilog="Other words go to unittest.")
+    parser.add_argument("tokamak", nargs="?", default="build/bin/tokamak", type=Path)
+    parser.add_argument("--shots", default=ROOT / "build" / "screenshots", type=Path, metavar="DIR", help="the folder of the screenshots")
+    return parser.parse_known_args()
+
+
+OPTIONS, WORDS = parsed()
+TOKAMAK, SHOTS = OPTIONS.tokamak.resolve(), OPTIONS.shots
 EXAMPLES = {name: ROOT / "examples" / f"{name}.mlir" for name in ("attention", "adam", "cartpole", "layernorm_dropout")}
 BERT_LAYERS = 9  # 5,000 instructions
 LARGE = 5000
@@ -481,4 +492,4 @@ for f in (double, rows): jax.jit(f)(x).block_until_ready()
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], "-v"])
+    unittest.main(argv=[sys.argv[0], "-v", *WORDS])
