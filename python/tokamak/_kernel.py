@@ -8,10 +8,6 @@ import json
 import pathlib
 import re
 
-from tokamak import _jax
-
-TARGET = "tokamak.kernel"
-
 
 class KernelError(ValueError):
     """A kernel is declared or called wrongly. The message names the kernel."""
@@ -243,6 +239,8 @@ class Kernel:
     def _bind(self, args, batch):
         """The call as an op. `batch`: leading batch dimensions of all arguments."""
         import jax
+
+        from tokamak import _jax  # it loads NumPy, which `import tokamak` does not need
 
         avals = self._avals(args)
         self._check_inputs(avals, batch)

@@ -4,7 +4,7 @@ become Python warnings of the category tokamak.LintWarning where the compilation
 import os
 import warnings
 
-from tokamak import _debug, _library, _lint_jax
+from tokamak import _debug, _library, _lint_jax, _lint_traced
 from tokamak._lint_result import Lint, LintWarning, is_same_rule, is_suppressed, number, position
 
 WORTH = 0.1  # of a call: without TOKAMAK_LINT, only findings that cost more warn (chosen: a tenth of a step is worth a line)
@@ -28,13 +28,9 @@ class _Warner:
 
     def on_lower(self, jaxpr):
         """Findings of the traced function, for TOKAMAK_LINT=1."""
-        from tokamak import _lint_traced
-
         self.warn(_lint_traced.of_jaxpr(jaxpr, dict), 0.0)
 
     def warn(self, lints, call_us):
-        from tokamak import _lint_traced
-
         for lint in filter(None, map(_lint_traced.located, lints)):
             at = next((at for at in map(position, lint.lines) if at and _lint_jax.is_users(at[0])), None)
             if at is None or not lint.is_warning or is_same_rule(lint.rule, "dispatch-bound"):
