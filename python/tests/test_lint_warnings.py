@@ -94,11 +94,22 @@ def test_key_is_used_again_by_the_same_call():
 
 def test_fails_anyway():
     raise ValueError
+
+@jax.jit
+def step(x, weights):
+    return network(x, weights)
+
+@pytest.mark.tokamak_lint(enabled=False)
+def test_compiles_a_function_without_lint():
+    step(X, WEIGHTS)
+
+def test_calls_it_again():
+    step(X, WEIGHTS)
 """
 
 
 @pytest.mark.parametrize("options, failed", [
-    (("--tokamak-lint",), {"test_costly", "test_key_is_used_twice", "test_fails_anyway"}),
+    (("--tokamak-lint",), {"test_costly", "test_key_is_used_twice", "test_fails_anyway", "test_calls_it_again"}),
     pytest.param((), {"test_key_is_used_twice", "test_fails_anyway"}, marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_pytest_fails_costly_tests(options, failed, tmp_path):

@@ -3,6 +3,7 @@
 JAX only for tests that are linted."""
 
 import contextlib
+import functools
 
 import pytest
 
@@ -52,23 +53,18 @@ def _settings(item):
     return ignore, _limits(given.get("threshold") or item.config.getoption("--tokamak-lint-cost"))
 
 
-_is_prepared = False
-
-
+@functools.cache  # it keeps the hooks until the process ends: without a reference they are undone
 def _prepare():
-    """From the first linted test on, every call of a compiled function passes by the recorder's hooks."""
-    global _is_prepared
-    if _is_prepared:
-        return
-    _is_prepared = True
+    """From the first linted test on, every call of a compiled function passes by the recorder's hooks, outside of linted tests too:
+    JAX calls a function by its fast path from then on if one call of it passed by no hook."""
     import jax
 
     from tokamak import _lint_jax
 
     hooks = contextlib.ExitStack()
     hooks.enter_context(_lint_jax.calls(lambda call: None))
-    hooks.pop_all()  # until the process ends
     jax.clear_caches()
+    return hooks
 
 
 def _above(lints, limits):
