@@ -11,12 +11,6 @@ class ExplainError(ValueError):
     """An invalid program or request; the text has the reason."""
 
 
-def _raised(library, error):
-    text = library.tok_error_text(error).decode()
-    library.tok_error_free(error)
-    raise ExplainError(text)
-
-
 def _loaded(function):
     library = _library.load()
     if not _library.has(function):
@@ -55,8 +49,7 @@ class Explanation:
     def _module(self, library):
         module = ctypes.c_void_p()
         error = library.tok_module_read(self._program, len(self._program), self._name.encode(), ctypes.byref(module))
-        if error:
-            _raised(library, error)
+        _library.check(error, ExplainError)
         return module
 
     def _ask(self, **more):
@@ -64,9 +57,7 @@ class Explanation:
         options = _options({**self._options, **more})
         text, module = ctypes.c_char_p(), self._module(library)
         try:
-            error = library.tok_module_explain(module, options, len(options), ctypes.byref(text))
-            if error:
-                _raised(library, error)
+            _library.check(library.tok_module_explain(module, options, len(options), ctypes.byref(text)), ExplainError)
             return text.value.decode()
         finally:
             library.tok_module_free(module)
@@ -144,9 +135,7 @@ class Diff:
                 modules.append(one._module(library))
                 options = _options({**one._options, "name": name, **more})
                 sides.append(_library.TokDiffSide(modules[-1], options, len(options)))
-            error = library.tok_module_explain_diff(*map(ctypes.byref, sides), ctypes.byref(text))
-            if error:
-                _raised(library, error)
+            _library.check(library.tok_module_explain_diff(*map(ctypes.byref, sides), ctypes.byref(text)), ExplainError)
             return text.value.decode()
         finally:
             for module in modules:

@@ -466,8 +466,4 @@ def on_line(lines, wanted):
 
 def check(error):
     """Raises an error of the C API."""
-    if error:
-        library = _library.load()
-        text = library.tok_error_text(error).decode()
-        library.tok_error_free(error)
-        raise GraphError(text)
+    _library.check(error, GraphError)

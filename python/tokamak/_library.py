@@ -192,6 +192,14 @@ def load():
     return library
 
 
+def check(error, kind):
+    """Raises an error of the C API as `kind(text)`, and frees it."""
+    if error:
+        text = load().tok_error_text(error).decode()
+        load().tok_error_free(error)
+        raise kind(text)
+
+
 def has(name):
     return getattr(load(), name, None) is not None
 

@@ -103,11 +103,7 @@ class PluginError(RuntimeError):
 def _call(name, *arguments):
     if not _library.has(name):
         raise PluginError(f"libtokamak.so is older than this package: it lacks {name}")
-    error = getattr(_library.load(), name)(*arguments)
-    if error:
-        text = _library.load().tok_error_text(error).decode()
-        _library.load().tok_error_free(error)
-        raise PluginError(text)
+    _library.check(getattr(_library.load(), name)(*arguments), PluginError)
 
 
 def load_plugin(path):

@@ -299,10 +299,8 @@ class Rule:
             None,
         )
         error = library.tok_rule_register(ctypes.byref(rule), ctypes.byref(handle))
-        if error:
-            text, code = library.tok_error_text(error).decode(), library.tok_error_code(error).decode()
-            library.tok_error_free(error)
-            raise RuleError(text, code)
+        code = library.tok_error_code(error).decode() if error else ""
+        _library.check(error, lambda text: RuleError(text, code))
         self._handles.append(handle)
 
     def _when(self, call, facts, _):
