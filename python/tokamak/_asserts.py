@@ -3,7 +3,7 @@
 import contextlib
 import json
 
-from tokamak._explain import Explanation
+from tokamak._explain import Explanation, option_texts, traced
 from tokamak._lint_result import number
 
 _SHOWN_DECISIONS = 6  # rejected fusions that a message lists (chosen)
@@ -33,19 +33,13 @@ def _failed(kind, lines, report):
     return error
 
 
-def _traced(f, args, kwargs):
-    import jax
-
-    return (f if hasattr(f, "trace") else jax.jit(f)).trace(*args, **kwargs)
-
-
 class _Program:
     """A lowered function that can be explained under several options."""
 
     def __init__(self, f, args, kwargs, target, options):
-        self.text = _traced(f, args, kwargs).lower().as_text(debug_info=True).encode()
+        self.text = traced(f, args, kwargs).lower().as_text(debug_info=True).encode()
         self.name = getattr(f, "__name__", "f")
-        self.options = {"target": target, **{n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in (options or {}).items()}}
+        self.options = {"target": target, **option_texts(options)}
 
     def report(self, **more):
         return json.loads(Explanation(self.text, self.name, {**self.options, **more})._ask(json="true", compare="false"))
@@ -153,7 +147,7 @@ def _donated(f, args, kwargs, target, options, peak):
     """The peak if the arguments that could be donated are."""
     import jax
 
-    if hasattr(f, "trace") and any(getattr(traced, "donated", False) for traced in jax.tree.leaves(_traced(f, args, kwargs).args_info)):
+    if hasattr(f, "trace") and any(getattr(info, "donated", False) for info in jax.tree.leaves(traced(f, args, kwargs).args_info)):
         return []
     plain = getattr(f, "__wrapped__", f)
     is_array = [all(hasattr(leaf, "dtype") for leaf in jax.tree.leaves(arg)) and bool(jax.tree.leaves(arg)) for arg in args]

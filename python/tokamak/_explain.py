@@ -18,17 +18,31 @@ def _loaded(function):
     return library
 
 
-def _options(given):
-    return (_library.TokOption * len(given))(*((name.encode(), value.encode()) for name, value in given.items()))
+def option_texts(given):
+    """Options of a user as the library reads them: {name: text}."""
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in (given or {}).items()}
 
 
-def _frame(page, title):
+def option_structs(given):
+    """Options as an array of tok_option."""
+    texts = option_texts(given)
+    return (_library.TokOption * len(texts))(*((name.encode(), value.encode()) for name, value in texts.items()))
+
+
+def traced(f, args, kwargs):
+    """`f`, a function or the result of jax.jit, traced with these arguments."""
+    import jax
+
+    return (f if hasattr(f, "trace") else jax.jit(f)).trace(*args, **kwargs)
+
+
+def frame(page, title):
     """A page inside a page of a notebook."""
-    frame = f'style="width: 100%; height: 720px; border: 0" title="{title}"'
-    return f'<iframe sandbox="allow-scripts" {frame} srcdoc="{escape(page)}"></iframe>'
+    look = f'style="width: 100%; height: 720px; border: 0" title="{title}"'
+    return f'<iframe sandbox="allow-scripts" {look} srcdoc="{escape(page)}"></iframe>'
 
 
-def _written(text, file):
+def written(text, file):
     """Writes a text to `file`, or returns it."""
     if file is None:
         return text
@@ -54,7 +68,7 @@ class Explanation:
 
     def _ask(self, **more):
         library = _loaded("tok_module_explain")
-        options = _options({**self._options, **more})
+        options = option_structs({**self._options, **more})
         text, module = ctypes.c_char_p(), self._module(library)
         try:
             _library.check(library.tok_module_explain(module, options, len(options), ctypes.byref(text)), ExplainError)
@@ -82,12 +96,12 @@ class Explanation:
     def html(self, file=None):
         """The report as an HTML page that needs no other file and no network: graph, timeline, memory, kernels, source
         lines, decisions. Writes it to `file`, or returns it."""
-        return _written(self._ask(html="true"), file)
+        return written(self._ask(html="true"), file)
 
     def trace(self, file=None):
         """The timeline as a Chrome trace, which ui.perfetto.dev opens: steps and temporary memory, predicted and, with
         `tokamak_measure`, measured; the passes of the compiler. Writes it to `file`, or returns it."""
-        return _written(self._ask(trace="true"), file)
+        return written(self._ask(trace="true"), file)
 
     def diff(self, other):
         """Compares the steps of this program with those of another one, or of the same under other options: a Diff."""
@@ -96,7 +110,7 @@ class Explanation:
     def _repr_html_(self):
         if "," in self._options["target"]:
             return None  # a comparison of targets is text
-        return _frame(self.html(), "Compile report")
+        return frame(self.html(), "Compile report")
 
     def decisions(self):
         """The table followed by every decision: what was fused, what was not, why, and what would change it."""
@@ -133,7 +147,7 @@ class Diff:
         try:
             for one, name in zip((self._a, self._b), self._names):
                 modules.append(one._module(library))
-                options = _options({**one._options, "name": name, **more})
+                options = option_structs({**one._options, "name": name, **more})
                 sides.append(_library.TokDiffSide(modules[-1], options, len(options)))
             _library.check(library.tok_module_explain_diff(*map(ctypes.byref, sides), ctypes.byref(text)), ExplainError)
             return text.value.decode()
@@ -147,10 +161,10 @@ class Diff:
 
     def html(self, file=None):
         """Both plans side by side, as an HTML page that needs no other file. Writes it to `file`, or returns it."""
-        return _written(self._ask(html="true"), file)
+        return written(self._ask(html="true"), file)
 
     def _repr_html_(self):
-        return _frame(self.html(), "Comparison of two plans")
+        return frame(self.html(), "Comparison of two plans")
 
     def __str__(self):
         return self._ask()
@@ -167,9 +181,7 @@ def explain(f, *args, tokamak_target="host", tokamak_measure=False, tokamak_opti
     import jax
 
     lowered = (f if hasattr(f, "lower") else jax.jit(f)).lower(*args, **kwargs)
-    options = {"target": tokamak_target, "measure": str(bool(tokamak_measure)).lower()}
-    for name, value in (tokamak_options or {}).items():
-        options[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    options = option_texts({"target": tokamak_target, "measure": bool(tokamak_measure), **(tokamak_options or {})})
     explanation = Explanation(lowered.as_text(debug_info=True).encode(), getattr(f, "__name__", "f"), options)
     explanation.data  # raises here if the request is invalid
     return explanation

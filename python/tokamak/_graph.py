@@ -6,19 +6,14 @@ import functools
 import json
 import os
 import pathlib
-from html import escape
 
 from tokamak import _library
+from tokamak._explain import frame, option_structs, written
 from tokamak._graph_objects import (Array, Computation, Decision, Diff, GraphError, Instruction, Kernel, Match, OptimizedInstruction, Path,
                                     Program, bytes_of, check, matches, on_line)  # fmt: skip
 from tokamak._graph_run import Compiled, Signature, traced
 
 _PATHS = 100  # listed by paths() unless asked for more (chosen: what people read)
-
-
-def _options(options):
-    given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
-    return (_library.TokOption * len(given))(*((n.encode(), v.encode()) for n, v in given.items()))
 
 
 def _numbers(instrs):
@@ -78,7 +73,7 @@ class _Plan:
         return json.loads(data.value.decode(errors="replace"))
 
     def explain(self, **options):
-        given = _options(options)
+        given = option_structs(options)
         return _text("tok_plan_explain", self.handle.pointer, given, len(given))
 
     def diff(self, other):
@@ -304,7 +299,7 @@ class Graph:
 
     @functools.cached_property
     def _planned(self):
-        given = _options(self._plan_options)
+        given = option_structs(self._plan_options)
         return _Plan(_made("tok_graph_plan", "tok_plan_free", self._handle.pointer, given, len(given)))
 
     @functools.cached_property
@@ -476,7 +471,7 @@ class Graph:
         if backend is None and not options:
             return Compiled(_made("tok_plan_compile", "tok_executable_free", self._planned.handle.pointer), self._signature)
         own = {name: value for name, value in self._plan_options.items() if name.startswith("tokamak_")}
-        given = _options({**own, **options, **({} if backend is None else {"tokamak_backend": backend})})
+        given = option_structs({**own, **options, **({} if backend is None else {"tokamak_backend": backend})})
         module = _made("tok_graph_module", "tok_module_free", self._handle.pointer)
         return Compiled(_made("tok_compile", "tok_executable_free", module.pointer, given, len(given)), self._signature)
 
@@ -512,19 +507,14 @@ class Graph:
 
     def html(self, file=None):
         """The compile report of the plan as a page for browsers. Writes it to `file`, or returns it."""
-        page = self._planned.explain(html="true")
-        if file is None:
-            return page
-        pathlib.Path(file).write_text(page, encoding="utf-8")
-        return None
+        return written(self._planned.explain(html="true"), file)
 
     def explain(self):
         """The compile report of the plan as text."""
         return self._planned.explain()
 
     def _repr_html_(self):
-        frame = 'style="width: 100%; height: 720px; border: 0" title="Compile report"'
-        return f'<iframe sandbox="allow-scripts" {frame} srcdoc="{escape(self.html())}"></iframe>'
+        return frame(self.html(), "Compile report")
 
     def __repr__(self):
         text = f"<graph {self.name}: {len(self)} instructions"

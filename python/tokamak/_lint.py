@@ -3,7 +3,7 @@
 import json
 
 from tokamak import _lint_traced
-from tokamak._explain import Explanation
+from tokamak._explain import Explanation, option_texts, traced
 from tokamak._lint_result import Lint, Lints
 
 
@@ -20,20 +20,14 @@ def of_program(text, name, target="host", options=None, jaxpr=None):
     return _lint_traced.merged(found, own, jaxpr), said.get("call_us", 0.0), said.get("suppressed", 0)
 
 
-def options_of(tokamak_options):
-    return {n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in (tokamak_options or {}).items()}
-
-
 def lint(f, *args, tokamak_target="host", tokamak_options=None, **kwargs):
     """What `f(*args, **kwargs)` costs that it need not: a Lints, a list that prints as `tokamak lint` does. `f` is a function or
     the result of jax.jit, whose donated and static arguments are honoured; it is traced and lowered, not run.
 
     tokamak_target: "host" or "h200".
     tokamak_options: the options of jax.jit(f, compiler_options=...)."""
-    import jax
-
-    traced = (f if hasattr(f, "trace") else jax.jit(f)).trace(*args, **kwargs)
-    text = traced.lower().as_text(debug_info=True)
+    program = traced(f, args, kwargs)
+    text = program.lower().as_text(debug_info=True)
     name = getattr(f, "__name__", "f")
-    found, call_us, suppressed = of_program(text, name, tokamak_target, options_of(tokamak_options), traced.jaxpr.jaxpr)
+    found, call_us, suppressed = of_program(text, name, tokamak_target, option_texts(tokamak_options), program.jaxpr.jaxpr)
     return Lints(found, call_us, tokamak_target, more_suppressed=suppressed)
