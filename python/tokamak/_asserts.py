@@ -3,6 +3,7 @@
 import contextlib
 import json
 
+from tokamak import _debug, _lint_jax
 from tokamak._explain import Explanation, option_texts, traced
 from tokamak._lint_result import number
 
@@ -238,39 +239,15 @@ def _help_for(changes):
 
 
 class _Compiled:
-    """The compilations of this process while it listens: (function name, user's line)."""
+    """The compilations of this process: (function name, user's line)."""
 
     def __init__(self, name=None):
-        self.name, self.events, self.is_on = name, [], False
+        self.name, self.events = name, []
 
-    def __call__(self, event, _seconds, fun_name="", **_):
-        from tokamak import _lint_jax
-
-        if not self.is_on or event != "/jax/core/compile/backend_compile_duration":
-            return
-        plain = str(fun_name).removeprefix("jit(").removesuffix(")")
-        if self.name is None or plain == self.name:
+    def phase(self, function, phase, _seconds):
+        if phase == "compile" and self.name in (None, function):
             stack = _lint_jax.users_stack()
-            self.events.append((plain, f"{stack[0][0]}:{stack[0][1]} ({stack[0][2]})" if stack else "an unknown line"))
-
-
-_listeners = []
-_is_registered = False
-
-
-def _listen(listener):
-    global _is_registered
-    if not _is_registered:
-        import jax.monitoring
-
-        def tell(event, seconds, **details):
-            for one in list(_listeners):
-                one(event, seconds, **details)
-
-        jax.monitoring.register_event_duration_secs_listener(tell)
-        _is_registered = True
-    _listeners.append(listener)
-    listener.is_on = True
+            self.events.append((function, f"{stack[0][0]}:{stack[0][1]} ({stack[0][2]})" if stack else "an unknown line"))
 
 
 def _as_call(call):
@@ -283,8 +260,7 @@ def _check_calls(f, calls):
 
     jitted = f if hasattr(f, "trace") else jax.jit(f)
     compiled, before = _Compiled(getattr(f, "__name__", None)), None
-    _listen(compiled)
-    try:
+    with _debug.hearing(compiled.phase):
         for i, call in enumerate(calls):
             args, kwargs = _as_call(call)
             count = len(compiled.events)
@@ -298,18 +274,13 @@ def _check_calls(f, calls):
                 error.compiled = compiled.events[count:]
                 raise error
             before = now
-    finally:
-        _listeners.remove(compiled)
 
 
 @contextlib.contextmanager
 def _no_compile(f, allowed):
     compiled = _Compiled(getattr(f, "__name__", None))
-    _listen(compiled)
-    try:
+    with _debug.hearing(compiled.phase):
         yield compiled
-    finally:
-        _listeners.remove(compiled)
     if len(compiled.events) > allowed:
         lines = [f"{len(compiled.events)} compilations, at most {allowed} expected:"]
         lines += [f"  {name} at {at}" for name, at in compiled.events[:_SHOWN_KERNELS]]

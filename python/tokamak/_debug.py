@@ -125,6 +125,16 @@ def add_permanent(on_phase):
 
 
 @contextlib.contextmanager
+def hearing(on_phase):
+    """Calls `on_phase(function, phase, seconds)` after each phase of a compilation inside, on the thread that compiles."""
+    add_permanent(on_phase)
+    try:
+        yield
+    finally:
+        _on_phases.remove(on_phase)
+
+
+@contextlib.contextmanager
 def _asking(explain):
     """Sets TOKAMAK_DEBUG for the library."""
     before = os.environ.get("TOKAMAK_DEBUG")

@@ -64,6 +64,17 @@ class TokMatch(ctypes.Structure):
     ]
 
 
+class TokRuleExample(ctypes.Structure):
+    """tok_rule_example"""
+
+    _fields_ = [
+        ("pattern", ctypes.c_char_p),
+        ("pattern_size", ctypes.c_size_t),
+        ("replacement", ctypes.c_char_p),
+        ("replacement_size", ctypes.c_size_t),
+    ]
+
+
 class TokOption(ctypes.Structure):
     """tok_option"""
 
@@ -80,8 +91,34 @@ HOST_FN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(TokHostCall), ctypes.c_v
 HOLD_FN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p)
 LAPACK_FN = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)
 REPORT_FN = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
+RULE_FN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+WARN_FN = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p)
+
+
+class TokRule(ctypes.Structure):
+    """tok_rule"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("name", ctypes.c_char_p),
+        ("source", ctypes.c_char_p),
+        ("priority", ctypes.c_int64),
+        ("always", ctypes.c_int),
+        ("tolerance", ctypes.c_double),
+        ("nonfinite", ctypes.c_int),
+        ("low", ctypes.c_double),
+        ("high", ctypes.c_double),
+        ("examples", ctypes.POINTER(TokRuleExample)),
+        ("num_examples", ctypes.c_size_t),
+        ("when", RULE_FN),
+        ("trace", RULE_FN),
+        ("warn", WARN_FN),
+        ("user", ctypes.c_void_p),
+    ]
+
 
 _NUMBERS = ctypes.POINTER(ctypes.c_int64)
+_HANDLES = ctypes.POINTER(ctypes.c_void_p)
 
 # name -> (result, arguments). A library without one of them is older than this package; users of the function
 # report that when they call it.
@@ -95,6 +132,7 @@ _FUNCTIONS = {
     "tok_module_explain_diff": (ctypes.c_void_p, (ctypes.POINTER(TokDiffSide), ctypes.POINTER(TokDiffSide), ctypes.c_void_p)),
     "tok_module_free": (None, (ctypes.c_void_p,)),
     "tok_error_text": (ctypes.c_char_p, (ctypes.c_void_p,)),
+    "tok_error_code": (ctypes.c_char_p, (ctypes.c_void_p,)),
     "tok_error_free": (None, (ctypes.c_void_p,)),
     "tok_register_host_call": (ctypes.c_int, (ctypes.c_char_p, HOST_FN, ctypes.c_void_p)),
     "tok_host_call_fail": (None, (ctypes.POINTER(TokHostCall), ctypes.c_char_p)),
@@ -110,6 +148,13 @@ _FUNCTIONS = {
     "tok_add_order_policy": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)),
     "tok_remove_policy": (None, (ctypes.c_uint64,)),
     "tok_policy_fail": (None, (ctypes.c_char_p,)),
+    "tok_rule_register": (ctypes.c_void_p, (ctypes.POINTER(TokRule), _HANDLES)),
+    "tok_rule_remove": (None, (ctypes.c_void_p,)),
+    "tok_rule_restore": (None, (ctypes.c_void_p,)),
+    "tok_rules_enter": (None, (_HANDLES, ctypes.c_size_t)),
+    "tok_rules_leave": (None, ()),
+    "tok_rule_call_fail": (None, (ctypes.c_void_p, ctypes.c_char_p)),
+    "tok_rule_call_set": (None, (ctypes.c_void_p, ctypes.POINTER(TokRuleExample))),
     "tok_module_read_file": (ctypes.c_void_p, (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p)),
     "tok_compile": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.POINTER(TokOption), ctypes.c_size_t, ctypes.c_void_p)),
     "tok_executable_free": (None, (ctypes.c_void_p,)),

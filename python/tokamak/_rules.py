@@ -31,58 +31,10 @@ class RuleWarning(UserWarning):
     """A program was compiled without a rule, for the reason in the text."""
 
 
-class _Example(ctypes.Structure):
-    _fields_ = [
-        ("pattern", ctypes.c_char_p),
-        ("pattern_size", ctypes.c_size_t),
-        ("replacement", ctypes.c_char_p),
-        ("replacement_size", ctypes.c_size_t),
-    ]
-
-
-_WHEN_FN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-_WARN_FN = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p)
-
-
-class _Rule(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("name", ctypes.c_char_p),
-        ("source", ctypes.c_char_p),
-        ("priority", ctypes.c_int64),
-        ("always", ctypes.c_int),
-        ("tolerance", ctypes.c_double),
-        ("nonfinite", ctypes.c_int),
-        ("low", ctypes.c_double),
-        ("high", ctypes.c_double),
-        ("examples", ctypes.POINTER(_Example)),
-        ("num_examples", ctypes.c_size_t),
-        ("when", _WHEN_FN),
-        ("trace", _WHEN_FN),
-        ("warn", _WARN_FN),
-        ("user", ctypes.c_void_p),
-    ]
-
-
-@functools.cache
 def _api():
-    library = _library.load()
     if not _library.has("tok_rule_register"):
         raise NotImplementedError("tokamak.rule: this libtokamak.so is older than the package")
-    handle = ctypes.c_void_p
-    for name, result, arguments in (
-        ("tok_rule_register", handle, (ctypes.POINTER(_Rule), ctypes.POINTER(handle))),
-        ("tok_rule_remove", None, (handle,)),
-        ("tok_rule_restore", None, (handle,)),
-        ("tok_rules_enter", None, (ctypes.POINTER(handle), ctypes.c_size_t)),
-        ("tok_rules_leave", None, ()),
-        ("tok_rule_call_fail", None, (handle, ctypes.c_char_p)),
-        ("tok_rule_call_set", None, (handle, ctypes.POINTER(_Example))),
-        ("tok_error_code", ctypes.c_char_p, (handle,)),
-    ):
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, list(arguments)
-    return library
+    return _library.load()
 
 
 class Value:
@@ -202,7 +154,7 @@ def _bytes_of(function, specs):
 
 def _pair(pattern, replacement, specs, form=_text_of):
     texts = form(pattern, specs), form(replacement, specs)
-    return _Example(texts[0], len(texts[0]), texts[1], len(texts[1]))
+    return _library.TokRuleExample(texts[0], len(texts[0]), texts[1], len(texts[1]))
 
 
 class Rule:
@@ -276,13 +228,13 @@ class Rule:
     def _register(self, pairs, form, options):
         library = _api()
         low, high = options["domain"] or (None, None)
-        trace = _WHEN_FN(functools.partial(self._trace, form))
-        when = _WHEN_FN(self._when) if self.when else _WHEN_FN()
-        warn = _WARN_FN(self._warn)
+        trace = _library.RULE_FN(functools.partial(self._trace, form))
+        when = _library.RULE_FN(self._when) if self.when else _library.RULE_FN()
+        warn = _library.WARN_FN(self._warn)
         _KEPT.append((when, trace, warn))  # another thread may be compiling with the rule when it is removed
         handle = ctypes.c_void_p()
-        rule = _Rule(
-            ctypes.sizeof(_Rule),
+        rule = _library.TokRule(
+            ctypes.sizeof(_library.TokRule),
             self.name.encode(),
             options["source"].encode(),
             options["priority"],
@@ -291,7 +243,7 @@ class Rule:
             int(options["nonfinite"]),
             -math.inf if low is None else low,
             math.inf if high is None else high,
-            (_Example * len(pairs))(*pairs),
+            (_library.TokRuleExample * len(pairs))(*pairs),
             len(pairs),
             when,
             trace,
@@ -313,10 +265,12 @@ class Rule:
     def _trace(self, form, call, variables, _):
         import jax
 
+        from tokamak import _host_calls
+
         key = (form, variables, jax.config.jax_enable_x64, jax.config.jax_default_matmul_precision)
         if key not in self._pairs:
             try:
-                specs = [jax.ShapeDtypeStruct(tuple(v["shape"]), _dtype_of(v["type"])) for v in json.loads(variables)]
+                specs = [jax.ShapeDtypeStruct(tuple(v["shape"]), _host_calls._dtype(v["type"])) for v in json.loads(variables)]
                 self._pairs[key] = _pair(self.pattern, self.replacement, specs, form)
             except BaseException:  # the functions are not for these shapes
                 self._pairs[key] = None
@@ -328,19 +282,6 @@ class Rule:
 
     def _warn(self, code, text, _):
         warnings.warn(text.decode(), RuleWarning, stacklevel=2)
-
-
-_TYPES = {"pred": "bool", "f16": "float16", "f32": "float32", "f64": "float64", "c64": "complex64", "c128": "complex128",
-          "bf16": "bfloat16"}  # fmt: skip
-
-
-def _dtype_of(name):
-    import jax.numpy as jnp
-
-    if name in _TYPES:
-        return jnp.dtype(_TYPES[name])
-    kind = {"s": "int", "u": "uint"}.get(name[0])
-    return jnp.dtype(f"{kind}{name[1:]}" if kind else name.replace("f8", "float8_"))
 
 
 _SCOPE = threading.RLock()
