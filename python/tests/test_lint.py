@@ -12,7 +12,7 @@ import pytest
 import tokamak
 from conftest import environment
 from tokamak import _lint_keys
-from tokamak._lint_result import Lint, Lints
+from tokamak._lint_result import Lint, Lints, limits
 
 X = jnp.ones((32, 32))
 KEY = jax.random.key(0)
@@ -201,6 +201,11 @@ def test_wrong_uses_are_errors(tmp_path, capsys, words, code, says):
     except SystemExit as stop:
         got = stop.code
     assert got == code and says in capsys.readouterr().err
+
+
+def test_costs_have_a_unit_and_are_no_less_than_nothing():
+    assert limits("20us") == (20.0, None) and limits("12.5%") == (None, 0.125)
+    assert [limits(text) for text in ("5", "us", "-1us", "nan%", "infus")] == [None] * 5
 
 
 def test_a_script_that_ends_its_process_is_reported(tmp_path):

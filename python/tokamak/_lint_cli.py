@@ -1,12 +1,11 @@
 """The command line of the lint in Python: python -m tokamak lint script.py, which `tokamak lint script.py` calls."""
 
 import argparse
-import contextlib
 import pathlib
 import sys
 
 from tokamak import _lint_script
-from tokamak._lint_result import Lints
+from tokamak._lint_result import Lints, limits
 
 # Exit codes of the command line (docs/cli.md).
 _FINE, _FOUND, _BAD_INPUT = 0, 1, 2
@@ -49,14 +48,9 @@ def _parser():
 
 
 def _cost(text):
-    """(microseconds, None) of "20us", (None, share) of "10%"."""
-    for unit, scale in (("us", 1.0), ("%", 0.01)):
-        if text.endswith(unit):
-            with contextlib.suppress(ValueError):
-                value = float(text.removesuffix(unit)) * scale
-                if 0 <= value < float("inf"):
-                    return (value, None) if unit == "us" else (None, value)
-    raise argparse.ArgumentTypeError(f"{text!r}: expected microseconds or a part of the run, such as 20us or 10%")
+    if (found := limits(text)) is None:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected microseconds or a part of the run, such as 20us or 10%")
+    return found
 
 
 def _fails(lints, options):

@@ -1,5 +1,6 @@
 """The findings of a lint: what tokamak.lint() returns, and how it is printed, as text, JSON and SARIF."""
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -19,6 +20,15 @@ class LintWarning(UserWarning):
 def number(value):
     """A number as the command line prints it: three digits."""
     return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def limits(text):
+    """A cost that a user names: (microseconds, None) of "20us", (None, share) of "10%"; None of another text."""
+    for unit, scale in (("us", 1.0), ("%", 0.01)):
+        with contextlib.suppress(ValueError):
+            if text.endswith(unit) and 0 <= (value := float(text.removesuffix(unit)) * scale) < float("inf"):
+                return (value, None) if unit == "us" else (None, value)
+    return None
 
 
 def position(line):

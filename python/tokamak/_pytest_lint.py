@@ -7,6 +7,9 @@ import functools
 
 import pytest
 
+from tokamak import _lint_jax, _lint_record, _lint_run
+from tokamak._lint_result import is_same_rule, limits
+
 _DEFAULT = "10%"
 # A finding about the values, not the time, fails a test at any threshold.
 _WRONG_VALUES = ("key-reuse",)
@@ -33,12 +36,9 @@ def pytest_configure(config):
 
 def _limits(text):
     """(microseconds, share), one of them None."""
-    for unit, scale in (("us", 1.0), ("%", 0.01)):
-        with contextlib.suppress(ValueError):
-            if text.endswith(unit):
-                value = float(text.removesuffix(unit)) * scale
-                return (value, None) if unit == "us" else (None, value)
-    raise ValueError(f"--tokamak-lint-cost={text}: expected a cost such as 20us or 10%")
+    if (found := limits(text)) is None:
+        raise ValueError(f"--tokamak-lint-cost={text}: expected a cost such as 20us or 10%")
+    return found
 
 
 def _settings(item):
@@ -59,18 +59,14 @@ def _prepare():
     JAX calls a function by its fast path from then on if one call of it passed by no hook."""
     import jax
 
-    from tokamak import _lint_jax
-
     hooks = contextlib.ExitStack()
     hooks.enter_context(_lint_jax.calls(lambda call: None))
     jax.clear_caches()
     return hooks
 
 
-def _above(lints, limits):
-    from tokamak._lint_result import is_same_rule
-
-    us, share = limits
+def _above(lints, least):
+    us, share = least
     for lint in lints.warnings:
         whole = lints.call_us if any(is_same_rule(lint.rule, rule) for rule in _MEASURED) else lints.more["predicted_us"]
         if any(is_same_rule(lint.rule, rule) for rule in _WRONG_VALUES) or (lint.us >= us if us is not None else lint.us > share * whole):
@@ -83,14 +79,12 @@ def pytest_runtest_call(item):
     if settings is None:
         return (yield)
     _prepare()
-    from tokamak import _lint_record, _lint_run
-
     recorder = _lint_record.Recorder()
     with recorder:
         result = yield
-    ignore, limits = settings
+    ignore, least = settings
     lints = _lint_run.findings(recorder, item.config.getoption("--tokamak-lint-target"))
-    if failing := list(_above(lints.without(*ignore), limits)):
+    if failing := list(_above(lints.without(*ignore), least)):
         said = "\n".join(map(str, failing))
         pytest.fail(f"the programs of this test cost more than they need:\n{said}", pytrace=False)
     return result
