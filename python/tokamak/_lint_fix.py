@@ -3,7 +3,6 @@
 A change is offered if the patched script ends as before, prints the same and leaves equal values, in its globals and in the
 locals of the changed function. It must no longer have the finding, and must not be predicted to take longer."""
 
-import ast
 import dataclasses
 import os
 import re
@@ -29,10 +28,10 @@ def _loop_node(header):
     source = at and _lint_source.source_of(at[0])
     if source is None:
         raise NoFix("the loop was not found in the source")
-    loops = [n for n in ast.walk(source.tree) if isinstance(n, _lint_source.LOOPS) and n.lineno == at[1]]
-    if not loops:
+    loop = source.loop_at(at[1])
+    if loop is None:
         raise NoFix("the loop is a comprehension")
-    return source, loops[0]
+    return source, loop
 
 
 def _of_loop(lint):

@@ -19,9 +19,7 @@ def _source(path):
 def _wide_operands(source, line):
     """Operands at a line that are NumPy numbers or arrays, or names of such."""
     found = []
-    for node in ast.walk(source.tree):
-        if not isinstance(node, ast.expr) or not node.lineno <= line <= node.end_lineno:
-            continue
+    for node in source.expressions_at(line):
         for operand in _lint_promotion._operands(source, node) or ():
             is_outer = not any(operand is o or any(operand is p for p in ast.walk(o)) for o in found)
             if _lint_promotion._names_wide_number(source, operand) and is_outer and not _reads_traced(source, operand):
@@ -51,12 +49,11 @@ def _made_untyped(source, node):
 def _untyped_arrays(source, line):
     """Arrays that are operands at a line and are made without a type: with jax_enable_x64 they are float64."""
     found = []
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.expr) and node.lineno <= line <= node.end_lineno:
-            for operand in _lint_promotion._operands(source, node) or ():
-                call = _made_untyped(source, operand)
-                if call is not None and call not in found:
-                    found.append(call)
+    for node in source.expressions_at(line):
+        for operand in _lint_promotion._operands(source, node) or ():
+            call = _made_untyped(source, operand)
+            if call is not None and call not in found:
+                found.append(call)
     return found
 
 
@@ -119,9 +116,7 @@ def _bounds(source, call):
 def slices(path, line):
     """[Change]: x[jnp.arange(a, b)] as x[a:b], jnp.take(x, jnp.arange(a, b), axis=k) as a slice."""
     source, found = _source(path), []
-    for node in ast.walk(source.tree):
-        if not isinstance(node, ast.expr) or not node.lineno <= line <= node.end_lineno:
-            continue
+    for node in source.expressions_at(line):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
             call = _call_of(source, node.slice, "jax.numpy.arange", "numpy.arange")
             bounds = call and _bounds(source, call)
@@ -155,9 +150,7 @@ _PRODUCTS = ("jax.numpy.dot", "jax.numpy.matmul")
 def take_rows(path, line):
     """[Change]: jax.nn.one_hot(i, n) @ w as the rows of w."""
     source, found = _source(path), []
-    for node in ast.walk(source.tree):
-        if not isinstance(node, ast.expr) or not node.lineno <= line <= node.end_lineno:
-            continue
+    for node in source.expressions_at(line):
         left = right = None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             left, right = node.left, node.right

@@ -74,7 +74,7 @@ def _free_of_loop(loop, node, but=()):
 
 def _moved(source, loop, statement, title, function=None):
     begin, end = source.statement_span(statement)
-    first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", ()))])
+    first = _lint_source.first_line(statement)
     while source.lines[first - 2].lstrip().startswith("#") and first - 1 > loop.lineno:
         first -= 1
     begin = source.line_start(first)
@@ -91,7 +91,7 @@ def _moved(source, loop, statement, title, function=None):
 def hoist(path, loop_line, line):
     """[Change]: the statement at a line, whose value no iteration changes, before the loop."""
     source = _lint_source.source_of(path)
-    loop = next((n for n in ast.walk(source.tree) if isinstance(n, _lint_source.LOOPS) and n.lineno == loop_line), None)
+    loop = source.loop_at(loop_line)
     statement = loop and _lint_source.invariant_statement(source, loop, line)
     if statement is None:
         raise NoFix("the statement reads or assigns something that the loop changes")
@@ -101,7 +101,7 @@ def hoist(path, loop_line, line):
 def hoist_jit(path, loop_line):
     """[Change]: the jax.jit in a loop before it."""
     source = _lint_source.source_of(path)
-    loop = next((n for n in ast.walk(source.tree) if isinstance(n, _lint_source.LOOPS) and n.lineno == loop_line), None)
+    loop = source.loop_at(loop_line)
     if loop is None:
         raise NoFix("the loop was not found")
     for statement in loop.body:

@@ -278,9 +278,7 @@ class LoopWriter:
 
     def _first_body_line(self):
         """Comments between the header and the first statement belong to the body."""
-        line = self.loop.body[0].lineno
-        if decorators := getattr(self.loop.body[0], "decorator_list", None):
-            line = min(line, *(d.lineno for d in decorators))
+        line = _lint_source.first_line(self.loop.body[0])
         header = max(self.loop.iter.end_lineno, self.loop.target.end_lineno)
         while line - 1 > header and self.source.lines[line - 2].lstrip().startswith("#"):
             line -= 1

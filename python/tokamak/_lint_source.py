@@ -44,8 +44,7 @@ class Source:
 
     def statement_span(self, node):
         """Whole lines of a statement, its decorators too."""
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-        return self._starts[first - 1], self._starts[min(node.end_lineno, len(self.lines))]
+        return self._starts[first_line(node) - 1], self._starts[min(node.end_lineno, len(self.lines))]
 
     def indent(self, node):
         text = self.lines[node.lineno - 1]
@@ -55,6 +54,27 @@ class Source:
         """Nodes of these kinds that the line is in, the innermost first."""
         found = [n for n in ast.walk(self.tree) if isinstance(n, kinds) and hasattr(n, "lineno") and n.lineno <= line <= n.end_lineno]
         return sorted(found, key=lambda n: (n.end_lineno - n.lineno, -n.lineno))
+
+    def expressions_at(self, line):
+        """All expressions that the line is in."""
+        return (n for n in ast.walk(self.tree) if isinstance(n, ast.expr) and n.lineno <= line <= n.end_lineno)
+
+    def loop_at(self, line):
+        """The loop whose header begins at the line, or None."""
+        return next((n for n in ast.walk(self.tree) if isinstance(n, LOOPS) and n.lineno == line), None)
+
+    @functools.cached_property
+    def imports(self):
+        """{name in the file: full name} of what the module imports, anywhere."""
+        found = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    found[alias.asname or alias.name.split(".")[0]] = alias.name if alias.asname else alias.name.split(".")[0]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for alias in node.names:
+                    found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        return found
 
 
 @functools.lru_cache(64)
@@ -76,18 +96,22 @@ def source_of(path):
     return _parsed(str(path), text)
 
 
+def first_line(node):
+    """The line of a statement, or of the first of its decorators."""
+    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+
+
 def parents(node):
     while (node := getattr(node, "parent", None)) is not None:
         yield node
 
 
-def loop_around(path, line, comprehensions=True):
+def loop_around(path, line):
     """The innermost loop that contains a line in its body, within the same function; or None."""
     source = source_of(path)
     if source is None:
         return None
-    kinds = LOOPS + (COMPREHENSIONS if comprehensions else ())
-    for node in source.nodes_at(line, kinds + SCOPES):
+    for node in source.nodes_at(line, LOOPS + COMPREHENSIONS + SCOPES):
         if isinstance(node, SCOPES):
             if isinstance(node, ast.Lambda):
                 continue
@@ -110,8 +134,7 @@ def function_at(path, line, name=None):
         return None
     for node in ast.walk(source.tree):
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-            if line in (first, node.lineno) and (name in (None, "<lambda>") or getattr(node, "name", "<lambda>") == name):
+            if line in (first_line(node), node.lineno) and (name in (None, "<lambda>") or getattr(node, "name", "<lambda>") == name):
                 return node
     return None
 
@@ -126,30 +149,17 @@ def dotted(node):
     return ""
 
 
-def imports(source):
-    """{name in the file: full name} of what the module imports, anywhere."""
-    found = {}
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                found[alias.asname or alias.name.split(".")[0]] = alias.name if alias.asname else alias.name.split(".")[0]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for alias in node.names:
-                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-    return found
-
-
 def full_name(source, node):
     """"jax.numpy.arange" of jnp.arange, by the imports of the file."""
     name = dotted(node)
     first, _, rest = name.partition(".")
-    known = imports(source).get(first, first)
+    known = source.imports.get(first, first)
     return f"{known}.{rest}" if rest else known
 
 
 def name_of(source, wanted):
     """How the file can write a full name such as "jax.lax": ("lax", "") or ("jax.lax", ""), or with the import it lacks."""
-    known = imports(source)
+    known = source.imports
     for alias, full in known.items():
         if full == wanted:
             return alias, ""
