@@ -69,7 +69,7 @@ for i in range(10):
     c = jitted(c, x)
 print(a.sum(), b.sum(), c.sum())
 """, "missing-donation")  # fmt: skip
-    assert len(patch.fixed) == 3, patch.summary(None)
+    assert len(patch.fixed) == 3, patch.summary()
     assert "@jax.jit(donate_argnums=(0,))\ndef one(state, x):  # a comment that stays" in text
     assert '@partial(jax.jit, static_argnames="n", donate_argnums=(1,))' in text
     assert "jax.jit(three, donate_argnums=(0,))" in text
@@ -113,7 +113,7 @@ layers = [{"w": w, "b": w[0]} for w in weights]
 y = network(jnp.ones((4, 16)), weights)
 z = indexed(jnp.ones((4, 16)), layers)
 """, "unrolled-loop")  # fmt: skip
-    assert len(patch.fixed) == 2, patch.summary(None)
+    assert len(patch.fixed) == 2, patch.summary()
     assert """\
     # all layers
     def loop_body(x, w):
@@ -147,7 +147,7 @@ def train(steps):
 state, losses = train(20)
 print(f"{losses[-1]:.4f}")
 """, "call-loop", "host-round-trip")  # fmt: skip
-    assert {lint.rule for lint in patch.fixed} >= {"lint.host-round-trip"}, patch.summary(None)
+    assert {lint.rule for lint in patch.fixed} >= {"lint.host-round-trip"}, patch.summary()
     assert "state, losses_rows = jax.lax.scan(loop_body, state, None, length=steps)" in text
     assert "losses = jax.device_get(losses_rows).tolist()" in text
     fixed = patch.fixed[0].fix
@@ -191,7 +191,7 @@ for i in range(12):
     total = total + jax.jit(lambda v: v * 0.5)(matrix[i % 8])
 print(total)
 """, "jit-in-loop", "loop-invariant")  # fmt: skip
-    assert len(patch.fixed) == 2, patch.summary(None)
+    assert len(patch.fixed) == 2, patch.summary()
     assert "# the same each time\nmatrix = gram(data)\n" in text and "jitted = jax.jit(lambda v: v * 0.5)\nfor i in range(12):\n" in text
     assert "    total = total + jitted(matrix[i % 8])" in text
 
@@ -222,7 +222,7 @@ def g(x):
 
 print(float(f(jnp.ones((64, 64), jnp.float32)).sum()), float(g(jnp.ones((64, 64), jnp.bfloat16)).sum()))
 """, "float64", "promotion")  # fmt: skip
-    assert "SCALE = float(np.float64(0.25))" in text and "x / float(np.sqrt(64))" in text, patch.summary(None)
+    assert "SCALE = float(np.float64(0.25))" in text and "x / float(np.sqrt(64))" in text, patch.summary()
 
 
 def test_gathers_and_one_hot_products_are_written_as_they_are_meant(fix):
@@ -244,7 +244,7 @@ def embed(tokens, table):
 x = jnp.linspace(0.0, 1.0, 1024 * 512).reshape(1024, 512)
 y, z, e = head(x), columns(x), embed((jnp.arange(256) * 7) % 512, x[:512])
 """, "gather-is-slice", "one-hot-matmul")  # fmt: skip
-    assert "x[3:515] * 2.0  # rows" in text and "jax.lax.slice_in_dim(x, 0, 256, axis=1) + 1.0" in text, patch.summary(None)
+    assert "x[3:515] * 2.0  # rows" in text and "jax.lax.slice_in_dim(x, 0, 256, axis=1) + 1.0" in text, patch.summary()
     assert 'return jnp.take(table, tokens, axis=0, mode="fill", fill_value=0)' in text
 
 

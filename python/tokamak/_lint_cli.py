@@ -128,11 +128,11 @@ def lint(words):
     if patch is not None and options.fix == "-" and not (options.json or options.sarif):
         print(patch.diff, end="")
         sys.stdout.flush()
-        print(patch.summary(lints), file=sys.stderr)
+        print(patch.summary(), file=sys.stderr)
     else:
         _print(lints, options)
         if patch is not None:
-            print(patch.summary(lints), file=sys.stderr)
+            print(patch.summary(), file=sys.stderr)
     if patch is not None and options.apply:
         patch.apply()
     for what, why in result["missing"].items():

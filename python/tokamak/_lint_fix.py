@@ -4,6 +4,7 @@ A change is offered if the patched script ends as before, prints the same and le
 locals of the changed function. It must no longer have the finding, and must not be predicted to take longer."""
 
 import dataclasses
+import functools
 import os
 import re
 import tempfile
@@ -141,26 +142,29 @@ class _Baseline:
         self.count = 0
         self.result, self.values, self.printed = self.run({})
         self.lints = _lint_script.lints_of(self.result)
-        self._again = None
 
-    def run(self, patches, timeout=None):
+    def run(self, patches):
         self.count += 1
         values = os.path.join(self.folder, f"values{self.count}.npz")
         stdout = os.path.join(self.folder, f"stdout{self.count}")
         result = _lint_script.run(self.script, self.args, self.target, patches=patches, values=values, watch=self.watch, stdout=stdout,
-                                  timeout=timeout or self.timeout)  # fmt: skip
+                                  timeout=self.timeout)  # fmt: skip
         with open(stdout, encoding="utf-8", errors="replace") as file:
             return result, values, file.read().splitlines()
 
+    @functools.cached_property
+    def again(self):
+        """A second run of the original, which shows what differs from run to run."""
+        return self.run({})
+
     def unstable_lines(self):
         """Lines that two runs of the original print differently: times, for example."""
-        if self._again is None:
-            self._again = self.run({})[2]
-        same_length = len(self._again) == len(self.printed)
-        return {i for i, (x, y) in enumerate(zip(self.printed, self._again)) if x != y} if same_length else None
+        printed = self.again[2]
+        same_length = len(printed) == len(self.printed)
+        return {i for i, (x, y) in enumerate(zip(self.printed, printed)) if x != y} if same_length else None
 
     def unstable_values(self):
-        agree, _, _ = _lint_values.compared(self.values, self.run({})[1])
+        agree, _, _ = _lint_values.compared(self.values, self.again[1])
         return not agree
 
 
@@ -229,7 +233,7 @@ def _verify(baseline, changes, lint=None):
     except SyntaxError:
         raise NoFix("the form of the source is not recognized") from None
     try:
-        result, values, printed = baseline.run(patches, baseline.timeout)
+        result, values, printed = baseline.run(patches)
     except _lint_script.ScriptError as error:
         raise NoFix(f"the patched script fails: {error}") from None
     if result["exit_code"] != baseline.result["exit_code"]:
@@ -280,7 +284,7 @@ class Patch:
             with open(path, "w", encoding="utf-8", newline="") as file:
                 file.write(text)
 
-    def summary(self, _lints):
+    def summary(self):
         lines = [f"fix: {lint.rule} {', '.join(lint.lines[:2])}: {lint.fix['text']}" for lint in self.fixed]
         lines += [f"no fix: {lint.rule} {', '.join(lint.lines[:2])}: {lint.why_no_fix}" for lint in self.unfixed]
         if self.verified and len(self.changes) > 1:

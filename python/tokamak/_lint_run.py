@@ -302,7 +302,7 @@ def advice(programs):
     return "pad to a few sizes, or move the changing extent into a loop or a mask"
 
 
-def findings(recorder, target="host", options=None, **more):
+def findings(recorder, target="host", options=None):
     """The Lints of everything that a Recorder saw. Microseconds are per run."""
     run = _Run(recorder, target, options or {})
     run.of_programs()
@@ -314,4 +314,4 @@ def findings(recorder, target="host", options=None, **more):
     run.of_keys()
     users = [lint for lint in run.lints if not lint.lines or any(at and _lint_jax.is_users(at[0]) for at in map(position, lint.lines))]
     notes = {"failed": run.estimates.failed} if run.estimates.failed else {}
-    return Lints(users, run.run_us(), target, "run", more_suppressed=run.estimates.suppressed, predicted_us=run.called_us(), **notes, **more)
+    return Lints(users, run.run_us(), target, "run", more_suppressed=run.estimates.suppressed, predicted_us=run.called_us(), **notes)
