@@ -1,7 +1,6 @@
 """Traces functions for graphs, and runs compiled graphs on arrays through the C API."""
 
 import contextlib
-import ctypes
 
 from tokamak import _library
 from tokamak._graph_objects import GraphError, check, dtype_of

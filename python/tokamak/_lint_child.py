@@ -54,7 +54,7 @@ def _run(script, args, patches):
 
 
 def execute(config):
-    """Runs config["script"] in this process. Returns what is written as JSON: exit code, findings, names of the saved values."""
+    """Runs config["script"] in this process. Returns what is written as JSON: exit code, findings, seconds of compiling."""
     import jax
 
     from tokamak import _lint_record, _lint_run, _lint_source, _lint_values
@@ -76,7 +76,7 @@ def execute(config):
         sys.stdout.flush()
     result = {"exit_code": code, "missing": _missing()}
     if config.get("values"):
-        result["values"] = _lint_values.saved(config["values"], variables, watch)
+        _lint_values.save(config["values"], variables, watch)
     lints = _lint_run.findings(recorder, config["target"], config.get("options"))
     result |= {"lints": lints.data(), "suppressed": [lint.data() for lint in lints.suppressed]}
     result["compile_seconds"] = sum(program.compile_seconds for program in recorder.programs)

@@ -22,7 +22,6 @@ class Promotion:
     narrow: str
     wide: str
     shape: tuple
-    elements: int
     operand: str = ""
 
 
@@ -102,10 +101,7 @@ def _look_at(eqn, jaxpr, constants, users, results):
     operand = source.segment(named[0]) if named else ""
     shape = tuple(out.aval.shape)
     key = (where.file, where.line, where.column, narrow, wide)
-    elements = 1
-    for extent in shape:
-        elements *= extent if isinstance(extent, int) else 1
-    results.setdefault(key, Promotion(where, narrow, wide, shape, elements, operand))
+    results.setdefault(key, Promotion(where, narrow, wide, shape, operand))
 
 
 def _is_numpy(source, node):

@@ -7,8 +7,6 @@ Arrays are compared by identity, through weak references: recording keeps no arr
 import collections
 import contextlib
 import dataclasses
-import hashlib
-import time
 import weakref
 
 from tokamak import _lint_jax, _lint_keys
@@ -104,12 +102,10 @@ class Recorder:
 
     def __init__(self):
         self.programs, self.sites, self.reads, self.key_reuses = [], {}, {}, {}
-        self.total_reads = 0
         self._of_computation = {}  # id -> (computation, Program): the reference keeps the id
         self._made = weakref.WeakValueDictionary()  # id(array) -> array, for results of the user's functions
         self._keys = collections.OrderedDict()  # id(array) -> (weak reference, stack, program, arguments)
         self._exit = contextlib.ExitStack()
-        self.paused_seconds = 0.0
 
     def __enter__(self):
         self._exit.enter_context(_lint_jax.calls(self._on_call, self._on_read))
@@ -138,7 +134,6 @@ class Recorder:
     def _on_call(self, call):
         if call.computation is None or call.jaxpr is None:
             return
-        begin = time.perf_counter()
         program = self._program(call)
         program.calls += 1
         program.seconds += call.seconds
@@ -156,7 +151,6 @@ class Recorder:
         if not program.is_eager:
             for out in call.outs:
                 self._made[id(out)] = out
-        self.paused_seconds += time.perf_counter() - begin
 
     def _compare(self, site, program, call):
         last_outs = [ref() for ref in site.last_outs if not isinstance(ref, tuple)]
@@ -193,7 +187,6 @@ class Recorder:
                     self._keys.popitem(last=False)
 
     def _on_read(self, array, seconds):
-        self.total_reads += 1
         stack = _lint_jax.users_stack()
         read = self.reads.get(stack)
         if read is None:
@@ -201,7 +194,3 @@ class Recorder:
         read.count += 1
         read.seconds += seconds
         read.bytes += getattr(array, "nbytes", 0) or 0
-
-
-def text_digest(text):
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

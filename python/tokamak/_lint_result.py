@@ -103,10 +103,6 @@ class Lint:
     def is_suppressed(self):
         return any(at and is_suppressed(self.rule, *at) for at in map(position, self.lines))
 
-    @property
-    def has_patch(self):
-        return bool(self.fix) and "diff" in self.fix
-
     def data(self):
         """The finding as the dict of --json."""
         located = [(line, position(line) or ("", 0)) for line in self.lines]

@@ -67,14 +67,13 @@ class Watch:
             sys.setprofile(self._profile)
 
 
-def saved(path, variables, watch):
-    """Writes the values to an .npz file. Returns {name: number of arrays}."""
+def save(path, variables, watch):
+    """Writes the values to an .npz file."""
     import numpy as np
 
     values = {name: _arrays(value) for name, value in variables.items() if not name.startswith("__")}
     values = {name: arrays for name, arrays in values.items() if arrays} | watch.locals
     np.savez(path, **{f"{name}|{i}": array for name, arrays in values.items() for i, array in enumerate(arrays)})
-    return {name: len(arrays) for name, arrays in values.items()}
 
 
 def _by_name(file):
@@ -108,7 +107,7 @@ def _difference(x, y):
 
 
 def compared(before, after, allowed_missing=(), tolerance=0.0, may_narrow=False):
-    """Compares two files of `saved`: (whether they agree, what was compared or differs, largest relative difference)."""
+    """Compares two files of `save`: (whether they agree, what was compared or differs, largest relative difference)."""
     import numpy as np
 
     old, new = _by_name(np.load(before)), _by_name(np.load(after))

@@ -11,7 +11,6 @@ about the order of steps. docs/plugins.md is the manual.
 
 import contextlib
 import ctypes
-import json
 import math
 import sys
 import threading
