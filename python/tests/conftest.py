@@ -1,6 +1,7 @@
 """Fixtures of the JAX frontend's tests. In-process tests run with both platforms, Tokamak first; tests that need a
 separate process (fork, exit, the environment) use `python()`."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -34,10 +35,15 @@ def environment(**changes):
     return env
 
 
+def script(*words, timeout=120, cwd=None, **changes):
+    """Runs Python with these words, a file and its arguments, in a separate process."""
+    return subprocess.run([sys.executable, *map(str, words)], env=environment(**changes), text=True, capture_output=True,
+                          timeout=timeout, cwd=cwd)  # fmt: skip
+
+
 def python(code, timeout=120, **changes):
     """Runs code in a separate process."""
-    return subprocess.run([sys.executable, "-c", code], env=environment(**changes), text=True, capture_output=True,
-                          timeout=timeout, cwd="/")  # fmt: skip
+    return script("-c", code, timeout=timeout, cwd="/", **changes)
 
 
 def output(code, **keywords):
@@ -45,6 +51,31 @@ def output(code, **keywords):
     done = python(code, **keywords)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     return done.stdout
+
+
+@pytest.fixture
+def keep_main(monkeypatch):
+    """Undoes what running a script in this process changes: its __main__, arguments and path of imports."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    for name in ("argv", "path"):
+        monkeypatch.setattr(sys, name, list(getattr(sys, name)))
+
+
+@pytest.fixture
+def run_here(tmp_path, monkeypatch, keep_main):
+    """_lint_script.run in this process: quicker than a process for each run."""
+    import jax
+
+    from tokamak import _lint_child, _lint_script
+
+    def run(script, args=(), target="host", quiet=False, timeout=None, patches=None, values=None, watch=(), stdout=None):
+        jax.clear_caches()
+        config = {"script": str(script), "args": list(args), "target": target, "patches": patches, "values": values,
+                  "watch": [list(w) for w in watch], "stdout": stdout or str(tmp_path / "out")}  # fmt: skip
+        return json.loads(json.dumps(_lint_child.execute(config))) | {"stderr": ""}
+
+    monkeypatch.setattr(_lint_script, "run", run)
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -1,17 +1,14 @@
 """Short runs of the examples: the same losses and states as on JAX's CPU backend."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from conftest import ROOT, environment
+from conftest import ROOT, script
 
 
 def run(example, platform, *args):
-    command = [sys.executable, str(ROOT / "examples" / example), "--json", *map(str, args)]
-    done = subprocess.run(command, env=environment(JAX_PLATFORMS=platform), text=True, capture_output=True, timeout=600)
+    done = script(ROOT / "examples" / example, "--json", *args, timeout=600, JAX_PLATFORMS=platform)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -35,8 +32,8 @@ def test_cartpole_has_the_same_states():
 @pytest.mark.slow  # XLA is slow to compile the unrolled one
 def test_the_ladder_of_cartpole_is_drawn(tmp_path):
     out = tmp_path / "ladder.svg"
-    command = [sys.executable, str(ROOT / "examples/cartpole/ladder.py"), "--sizes", "8,16", "--repetitions", "1", "--out", str(out)]
-    done = subprocess.run(command, env=environment(JAX_PLATFORMS="tokamak,cpu"), text=True, capture_output=True, timeout=600)
+    done = script(ROOT / "examples/cartpole/ladder.py", "--sizes", "8,16", "--repetitions", 1, "--out", out, timeout=600,
+                  JAX_PLATFORMS="tokamak,cpu")  # fmt: skip
     assert done.returncode == 0, done.stderr
     for side in ("XLA", "Tokamak"):
         for way in ("plain", "drawn before", "nothing stacked", "unrolled by 10", "a call a step"):
@@ -47,8 +44,7 @@ def test_the_ladder_of_cartpole_is_drawn(tmp_path):
 @pytest.mark.slow
 def test_the_paper_is_measured_and_written(tmp_path):
     """A short part of bench/paper on the CPU: every column has a figure or a reason why it is missing."""
-    command = [sys.executable, str(ROOT / "bench/paper"), "--device", "cpu", "--quick", "--only", "E2,E6,E7", "--n", "16", "--out", str(tmp_path)]
-    done = subprocess.run(command, env=environment(), text=True, capture_output=True, timeout=600)
+    done = script(ROOT / "bench/paper", "--device", "cpu", "--quick", "--only", "E2,E6,E7", "--n", 16, "--out", tmp_path, timeout=600)
     assert done.returncode == 0, done.stderr
     explanation = json.loads((tmp_path / "paper_cpu.json").read_text())
     measured = {(r["program"], r["side"]) for r in explanation["records"] if r.get("ms", 0) > 0}
@@ -66,9 +62,8 @@ def test_no_page_of_missing_rows_is_written(tmp_path):
     """A library that cannot be opened is an error, and no page is written."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib/libtokamak.so").write_text("no library")
-    command = [sys.executable, str(ROOT / "bench/paper"), "--device", "cpu", "--quick", "--only", "E8", "--n", "16", "--limit", "20",
-               "--build", str(tmp_path), "--out", str(tmp_path / "out")]  # fmt: skip
-    done = subprocess.run(command, env=environment(), text=True, capture_output=True, timeout=300)
+    done = script(ROOT / "bench/paper", "--device", "cpu", "--quick", "--only", "E8", "--n", 16, "--limit", 20,
+                  "--build", tmp_path, "--out", tmp_path / "out", timeout=300)  # fmt: skip
     assert done.returncode == 1, done.stderr
     assert "no page is written" in done.stderr
     assert not (tmp_path / "out").exists()
@@ -84,5 +79,5 @@ def test_training_learns(example):
 
 
 def test_a_rule_of_ones_own():
-    done = subprocess.run([sys.executable, str(ROOT / "examples/user_rule.py")], env=environment(), text=True, capture_output=True, timeout=120)
+    done = script(ROOT / "examples/user_rule.py")
     assert done.returncode == 0 and done.stdout.startswith("accepted: "), done.stdout + done.stderr

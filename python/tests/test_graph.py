@@ -1,15 +1,13 @@
 """tokamak.graph(): queries, edits, plans, files."""
 
 import random
-import subprocess
-import sys
 import time
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import ROOT, environment
+from conftest import ROOT, script
 
 import tokamak
 from tokamak._graph_objects import Instruction
@@ -337,8 +335,7 @@ def test_exports(g, tmp_path):
 
 
 def test_the_example_runs(tmp_path):
-    done = subprocess.run([sys.executable, str(ROOT / "examples/graph_api.py")], env=environment(JAX_PLATFORMS="cpu"), text=True,
-                          capture_output=True, timeout=120, cwd=tmp_path)  # fmt: skip
+    done = script(ROOT / "examples/graph_api.py", cwd=tmp_path, JAX_PLATFORMS="cpu")
     assert done.returncode == 0 and "norm computes" in done.stdout, done.stdout + done.stderr
 
 

@@ -1,10 +1,8 @@
 """tools/jax_tests.py counts every test under its name, whatever its outcome."""
 
 import json
-import subprocess
-import sys
 
-from conftest import ROOT, environment
+from conftest import ROOT, script
 
 TESTS = """
 import os, time, unittest
@@ -31,9 +29,8 @@ class B(unittest.TestCase):
 
 def test_every_end_of_a_test_is_counted(tmp_path):
     (tmp_path / "odd_test.py").write_text(TESTS)
-    command = [sys.executable, str(ROOT / "tools/jax_tests.py"), "tests", str(tmp_path), "--only", "odd_test", "-j", "2",
-               "--out", str(tmp_path / "out"), "--case-seconds", "10"]  # fmt: skip
-    done = subprocess.run(command, env=environment(), text=True, capture_output=True, timeout=300)
+    done = script(ROOT / "tools/jax_tests.py", "tests", tmp_path, "--only", "odd_test", "-j", 2, "--out", tmp_path / "out",
+                  "--case-seconds", 10, timeout=300)  # fmt: skip
     results = json.loads((tmp_path / "out/tests.json").read_text())["results"]
     outcomes = {name.split("::")[-1]: result["outcome"] for name, result in results["tokamak"].items()}
     assert outcomes == {"test_adds": "passed", "test_crashes": "crash", "test_fails_everywhere": "failed",

@@ -3,13 +3,12 @@
 import re
 import shutil
 import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import ROOT, environment
+from conftest import ROOT, environment, script
 
 import tokamak
 
@@ -336,7 +335,6 @@ def test_another_platform_runs_the_reference(cpu):
 
 
 def test_the_example():
-    done = subprocess.run([sys.executable, str(ROOT / "examples/custom_kernel.py")], env=environment(), text=True,
-                          capture_output=True, timeout=120)  # fmt: skip
+    done = script(ROOT / "examples/custom_kernel.py")
     assert done.returncode == 0, done.stderr
     assert "derivative: [" in done.stdout and "custom" in done.stdout and "TOK_LOAD" not in done.stderr

@@ -2,15 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import tokamak
-from conftest import environment
+from conftest import script
 from tokamak import _lint_keys
 from tokamak._lint_result import Lint, Lints, limits
 
@@ -168,12 +166,10 @@ if "fail" in sys.argv:
 """
 
 
-def lint(tmp_path, *words, script=SCRIPT, **changes):
+def lint(tmp_path, *words, text=SCRIPT):
     path = tmp_path / "script.py"
-    path.write_text(script)
-    command = [sys.executable, "-m", "tokamak", "lint", *words]
-    command = [str(path) if word == "SCRIPT" else word for word in command]
-    return subprocess.run(command, env=environment(**changes), text=True, capture_output=True, timeout=120, cwd=tmp_path)
+    path.write_text(text)
+    return script("-m", "tokamak", "lint", *(path if word == "SCRIPT" else word for word in words), cwd=tmp_path)
 
 
 def test_scripts_are_run_and_reported(tmp_path):
@@ -209,5 +205,5 @@ def test_costs_have_a_unit_and_are_no_less_than_nothing():
 
 
 def test_a_script_that_ends_its_process_is_reported(tmp_path):
-    done = lint(tmp_path, "SCRIPT", script="import os\nos._exit(9)\n")
+    done = lint(tmp_path, "SCRIPT", text="import os\nos._exit(9)\n")
     assert done.returncode == 2 and "ended with exit code 9 before it could be reported" in done.stderr

@@ -29,20 +29,12 @@ def findings(path, target="host"):
     return _lint_run.findings(recorder, target), out.getvalue()
 
 
-@pytest.fixture(autouse=True)
-def _keep_main(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
-    monkeypatch.setattr(sys, "argv", list(sys.argv))
-    monkeypatch.setattr(sys, "path", list(sys.path))
-
-
 def _numbers(text):
     return [float(word) for word in re.findall(r"-?\d+\.?\d*(?:e[-+]?\d+)?", text)]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.usefixtures("keep_main")
 def test_the_finding_is_there_and_gone_when_fixed(path):
     text = path.read_text()
     (mark,) = _MARK.finditer(text)  # an example has one marked line

@@ -2,36 +2,22 @@
 has the command line."""
 
 import json
-import os
 import subprocess
-import sys
 
 import jax
 import pytest
-from conftest import ROOT, environment
-from tokamak import _lint_child, _lint_cli, _lint_fix, _lint_script
+from conftest import ROOT, script
+from tokamak import _lint_cli, _lint_fix, _lint_script
 
 
 @pytest.fixture
-def fix(tmp_path, monkeypatch):
+def fix(tmp_path, run_here):
     """fix(text, rule): (the patched text, the Patch, the findings of the rule)."""
     path = tmp_path / "script.py"
 
-    def run(script, args=(), target="host", quiet=False, timeout=None, patches=None, values=None, watch=(), stdout=None):
-        jax.clear_caches()
-        config = {"script": str(script), "args": list(args), "target": target, "patches": patches, "values": values,
-                  "watch": [list(w) for w in watch], "stdout": stdout or str(tmp_path / "out")}  # fmt: skip
-        result = _lint_child.execute(config)
-        return json.loads(json.dumps(result)) | {"stderr": ""}
-
-    monkeypatch.setattr(_lint_script, "run", run)
-    for name in ("argv", "path"):
-        monkeypatch.setattr(sys, name, list(getattr(sys, name)))
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
-
     def fixed(text, *rules):
         path.write_text("import jax\nimport jax.numpy as jnp\nimport numpy as np\n" + text)
-        lints = _lint_script.lints_of(run(path))
+        lints = _lint_script.lints_of(run_here(path))
         lints = lints.rule(*rules) if rules else lints
         patch = _lint_fix.fix(lints, str(path))
         before = path.read_text()
@@ -263,13 +249,12 @@ print("done")
 
 
 def test_the_command_writes_and_applies_patches(tmp_path):
-    script = tmp_path / "loop.py"
+    path = tmp_path / "loop.py"
     source = (ROOT / "examples" / "lint" / "jit_in_loop.py").read_text()
-    script.write_text(source)
-    command = [sys.executable, "-m", "tokamak", "lint", "--rules", "jit-in-loop", "--fix=lint.patch", "--json", script.name]
-    done = subprocess.run(command, env=environment(), text=True, capture_output=True, cwd=tmp_path, timeout=120)
+    path.write_text(source)
+    done = script("-m", "tokamak", "lint", "--rules", "jit-in-loop", "--fix=lint.patch", "--json", path.name, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     lint = json.loads(done.stdout)["lints"][0]
-    assert lint["fix"]["diff"] == (tmp_path / "lint.patch").read_text() and script.read_text() == source
+    assert lint["fix"]["diff"] == (tmp_path / "lint.patch").read_text() and path.read_text() == source
     subprocess.run(["patch", "-p1", "-i", "lint.patch"], cwd=tmp_path, check=True, capture_output=True)
-    assert "jitted = jax.jit(" in script.read_text() and os.path.exists(script)
+    assert "jitted = jax.jit(" in path.read_text()

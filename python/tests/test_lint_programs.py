@@ -1,37 +1,18 @@
 """Programs with flax, optax and JAX's own libraries, and the examples: findings name lines of the program, and every fix that
 is offered gives the same output when the patched file is run by itself."""
 
-import json
 import os
 import pathlib
 import re
-import subprocess
-import sys
 
-import jax
 import pytest
-from conftest import ROOT, environment
-from tokamak import _lint_child, _lint_edit, _lint_fix, _lint_script
+from conftest import ROOT, script
+from tokamak import _lint_edit, _lint_fix, _lint_script
 from tokamak._lint_result import position
 
 PROGRAMS = sorted((ROOT / "python" / "tests" / "lint_programs").glob("*.py"))
 QUICK = ("embedding",)  # of every day; scripts/nightly runs all
 NO_FINDINGS = ("conjugate_gradient", "k_means", "linen_attention", "linen_cnn")
-
-
-@pytest.fixture
-def run_here(tmp_path, monkeypatch):
-    def run(script, args=(), target="host", quiet=False, timeout=None, patches=None, values=None, watch=(), stdout=None):
-        jax.clear_caches()
-        config = {"script": str(script), "args": list(args), "target": target, "patches": patches, "values": values,
-                  "watch": [list(w) for w in watch], "stdout": stdout or str(tmp_path / "out")}  # fmt: skip
-        return json.loads(json.dumps(_lint_child.execute(config))) | {"stderr": ""}
-
-    monkeypatch.setattr(_lint_script, "run", run)
-    for name in ("argv", "path"):
-        monkeypatch.setattr(sys, name, list(getattr(sys, name)))
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
-    return run
 
 
 def _marked(path):
@@ -42,7 +23,7 @@ def _marked(path):
 def _output(path, text, folder):
     copy = folder / path.name
     copy.write_text(text)
-    done = subprocess.run([sys.executable, copy], env=environment(TOKAMAK_LINT=0), text=True, capture_output=True, timeout=300)
+    done = script(copy, timeout=300, TOKAMAK_LINT=0)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -73,12 +54,12 @@ def test_no_false_fix(path, run_here, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("cartpole.py", "--steps", "20"), ("progress.py",)], ids=lambda words: words[0])
 def test_examples_have_no_false_fix(words, tmp_path):
-    script = ROOT / "examples" / words[0]
-    result = _lint_script.run(str(script), words[1:], quiet=True, timeout=300)
+    path = ROOT / "examples" / words[0]
+    result = _lint_script.run(str(path), words[1:], quiet=True, timeout=300)
     lints = _lint_script.lints_of(result)
-    patch = _lint_fix.fix(lints, str(script), words[1:], timeout=300)
+    patch = _lint_fix.fix(lints, str(path), words[1:], timeout=300)
     for text in _lint_edit.patched(patch.changes).values():
         copy = tmp_path / words[0]
         copy.write_text(text)
-        done = subprocess.run([sys.executable, copy, *words[1:]], env=environment(), capture_output=True, text=True, timeout=300)
+        done = script(copy, *words[1:], timeout=300)
         assert done.returncode == 0, done.stderr

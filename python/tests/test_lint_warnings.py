@@ -1,10 +1,7 @@
 """TOKAMAK_LINT: warnings while programs are compiled; and the pytest plugin."""
 
-import subprocess
-import sys
-
 import pytest
-from conftest import environment, python
+from conftest import python, script
 
 CODE = """
 import jax, jax.numpy as jnp
@@ -26,10 +23,9 @@ jax.jit(jnp.tanh)(x)
 
 
 def warned(mode, tmp_path, *options):
-    script = tmp_path / "script.py"
-    script.write_text(CODE)
-    env = environment(TOKAMAK_LINT=mode, TOKAMAK_CACHE="off")
-    done = subprocess.run([sys.executable, *options, script], env=env, text=True, capture_output=True, timeout=120)
+    path = tmp_path / "script.py"
+    path.write_text(CODE)
+    done = script(*options, path, TOKAMAK_LINT=mode, TOKAMAK_CACHE="off")
     return done.returncode, done.stderr
 
 
@@ -114,8 +110,7 @@ def test_calls_it_again():
 ])  # fmt: skip
 def test_pytest_fails_costly_tests(options, failed, tmp_path):
     (tmp_path / "test_user.py").write_text(TESTS)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tokamak._pytest_lint", "-p", "no:cacheprovider", *options, "test_user.py"]
-    done = subprocess.run(command, env=environment(), text=True, capture_output=True, timeout=120, cwd=tmp_path)
+    done = script("-m", "pytest", "-q", "-p", "tokamak._pytest_lint", "-p", "no:cacheprovider", *options, "test_user.py", cwd=tmp_path)
     names = {line.split("::")[1].split(" ")[0] for line in done.stdout.splitlines() if line.startswith("FAILED")}
     assert names == failed, done.stdout
     if options:

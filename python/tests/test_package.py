@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 import tokamak
-from conftest import ROOT, environment
+from conftest import ROOT, environment, script
 
 
 def test_versions_and_devices():
@@ -24,7 +24,7 @@ def test_versions_and_devices():
 def test_importing_it_loads_neither_arrays_nor_the_library():
     code = ("import sys, tokamak; print({'jax', 'numpy', 'ml_dtypes'} & set(sys.modules),"
             " 'libtokamak' in open('/proc/self/maps').read())")  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", code], env=environment(), text=True, capture_output=True)
+    done = script("-c", code)
     assert done.stdout == "set() False\n", done.stderr
 
 
@@ -46,7 +46,7 @@ def test_it_stands_beside_torch_in_both_orders():
     pytest.importorskip("torch")
     for code in ("import torch, jax", "import jax, torch"):
         code += "; print(float(jax.numpy.ones(3).sum()))"
-        done = subprocess.run([sys.executable, "-c", code], env=environment(), text=True, capture_output=True)
+        done = script("-c", code)
         assert done.stdout == "3.0\n", done.stderr
 
 
