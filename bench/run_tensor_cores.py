@@ -2,16 +2,19 @@
 """The speed of contractions: products, attention, convolutions, recurrences and models of Tokamak against XLA, interleaved in one process on one GPU,
 and PyTorch beside them.
 
-    bench/run_tensor_cores.py --seconds 480                      as many rows as fit; call it again until it says that none is left
+    bench/run_tensor_cores.py --seconds 440 --torch no           as many rows as fit; call it again until it says that none is left
+    bench/run_tensor_cores.py --seconds 440 --torch only         PyTorch's rows
     bench/run_tensor_cores.py --only 'attention/*,bert/*'        some rows again: their labels are matched, commas between patterns
     bench/run_tensor_cores.py --list                             the rows, and which of them have results
     bench/run_tensor_cores.py --tiny --out build/dev/tiny        every row at a tiny size on a CPU: a test of this command
 
-A run measures the rows without results first (with --only: all that match), and writes tensor_cores.json and the page after each, so
-that an interrupted one loses nothing; `--fresh` forgets earlier results. A time is back-to-back calls with one wait at the end, the least
-of several turns that alternate between both sides; the spread is the median over it. Training steps feed their results back and donate
-them. XLA runs the source that is fastest for it: attention is cuDNN's kernel. PyTorch's rows run afterwards in a process of their
-own (bench/peers/torch_models.py; the fastest of its variants counts), and cold compilations in a new process each.
+A run measures the rows without results (with --only: all that match), in the order of tensor_core_rows.FIRST, and writes
+tensor_cores.json and the page after each, so that an interrupted one loses nothing; `--fresh` forgets earlier results. A time is
+back-to-back calls with one wait at the end, the least of several turns that alternate between both sides; the spread is the median
+over it. Training steps feed their results back and donate them. XLA runs the source that is fastest for it: attention is cuDNN's
+kernel. A convolution is several in one program, over their number, because a call takes longer to dispatch than to compute.
+PyTorch's rows run afterwards in a process of their own (bench/peers/torch_models.py; the fastest of its variants counts), and cold
+compilations in a new process each.
 """
 import argparse
 import datetime
@@ -41,7 +44,9 @@ import own_python  # noqa: E402, F401, must be first: it may re-execute with ano
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
 import run_products  # noqa: E402
+import tensor_core_bars  # noqa: E402
 import tensor_core_rows  # noqa: E402
+import tokamak  # noqa: E402
 import workloads  # noqa: E402
 import write_pages  # noqa: E402
 from differences import worst_difference  # noqa: E402
@@ -53,20 +58,29 @@ TURNS = 7
 TURN_S = 0.005 if TINY else 0.06  # a turn of a side; at least three calls
 MOST_COMPARED = 1 << 24  # elements of a result that is fetched to compare both sides
 COLD_LIMIT_S = 240
+PRODUCT_MS = ("ms", "peer_ms", "library_ms", "device_ms", "peer_device_ms", "library_device_ms")
+CONVOLUTION_CALLS = (("cudnn$convBias", tensor_core_bars.CUDNN_FUSED), ("cudnn$fusion", tensor_core_bars.CUDNN_FUSED), ("cudnn", "cuDNN"))
+COPIES = 2 if TINY else 8  # convolutions in a program, with inputs that exceed L2 together
 TORCH_ROW_S = 60  # a row of PyTorch with its compilation, at most
 
 
 class Side:
-    """A program on one platform."""
+    """A program on one platform; `copies`: that many of it in one call, each with inputs of its own."""
 
-    def __init__(self, platform, fn, work):
-        self.device, self.carry = jax.devices(platform)[0], work.carry
-        self.args = tuple(jax.tree.map(lambda x: jax.device_put(np.asarray(x), self.device), a) for a in work.args)
+    def __init__(self, platform, fn, work, copies=1):
+        self.device, self.carry, self.copies = jax.devices(platform)[0], work.carry, copies
+        args, options = work.args, None
+        if copies > 1:
+            one = fn
+            fn, args = (lambda *sets: [one(*args) for args in sets]), (work.args,) * copies
+            options = {"tokamak_horizontal": "none"} if platform == "tokamak" else None  # they stay apart
+        self.args = tuple(jax.tree.map(lambda x: jax.device_put(np.asarray(x), self.device), a) for a in args)
         jax.block_until_ready(self.args)
         begin = time.perf_counter()
-        self.fn = jax.jit(fn, donate_argnums=tuple(range(work.carry))).lower(*self.args).compile()
+        self.fn = jax.jit(fn, donate_argnums=tuple(range(work.carry))).lower(*self.args).compile(compiler_options=options)
         self.compile_s = time.perf_counter() - begin
-        self.first = [np.asarray(x) for x in jax.tree.leaves(self.call()) if x.size <= MOST_COMPARED]
+        first = self.call()[0] if copies > 1 else self.call()
+        self.first = [np.asarray(x) for x in jax.tree.leaves(first) if x.size <= MOST_COMPARED or copies > 1]
         self.times, self.calls = [], 1
 
     def call(self):
@@ -81,7 +95,7 @@ class Side:
             out = self.call()
         jax.block_until_ready(out)
         took = (time.perf_counter() - begin) / self.calls
-        self.times.append(took)
+        self.times.append(took / self.copies)
         self.calls = max(3, min(1000, int(seconds / took)))
 
     def result(self, prefix):
@@ -89,34 +103,58 @@ class Side:
         return {f"{prefix}ms": min(times) * 1e3, f"{prefix}spread": statistics.median(times) / min(times), f"{prefix}compile_s": self.compile_s}
 
 
-def of_workload(row):
+def arguments(row):
+    """The row's workload, its arguments on the host."""
     with jax.default_device(jax.devices("cpu")[0]):
         work = workloads.workload(*row.workload(TINY))
         work.args = jax.tree.map(np.asarray, work.args)
-    ours, source = Side("tokamak", work.fn, work), None
-    if work.peer and not TINY:
-        try:
-            theirs, source = Side(PEER, work.peer, work), "cuDNN's attention"
-        except Exception as error:  # of this XLA: then it runs the same source
-            source = f"the same source, because cuDNN's attention fails: {str(error)[:120]}"
-    if source != "cuDNN's attention":
-        theirs = Side(PEER, work.fn, work)
-    sides = [ours, theirs]
+    return work
+
+
+def compared(ours, theirs, work, source):
     for _ in range(TURNS):
-        for side in sides:
+        for side in (ours, theirs):
             side.turn(TURN_S)
     return {**ours.result(""), **theirs.result("peer_"), "tflops": work.flops / min(ours.times) / 1e12 if work.flops else None,
             "difference": worst_difference(ours.first, theirs.first), "peer_source": source}  # fmt: skip
+
+
+def of_workload(row):
+    work = arguments(row)
+    ours, source = Side("tokamak", work.fn, work), None
+    if work.peer and not TINY:
+        try:
+            theirs, source = Side(PEER, work.peer, work), tensor_core_bars.CUDNN_ATTENTION
+        except Exception as error:  # of this XLA: then it runs the same source
+            source = f"the same source, because cuDNN's attention fails: {str(error)[:120]}"
+    if source != tensor_core_bars.CUDNN_ATTENTION:
+        theirs = Side(PEER, work.fn, work)
+    got = compared(ours, theirs, work, source)
+    if row.explained:
+        library = [kernel["library"] for kernel in tokamak.explain(work.fn, *work.args, tokamak_target="h200").data["kernels"]]
+        got |= {"kernels": len(library), "library_calls": sum(map(bool, library))}
+    return got
+
+
+def of_convolution(row):
+    work = arguments(row)
+    ours, theirs = (Side(platform, work.fn, work, COPIES) for platform in ("tokamak", PEER))
+    text = theirs.fn.as_text()
+    source = next((name for mark, name in CONVOLUTION_CALLS if mark in text), "a kernel of its own")
+    return compared(ours, theirs, work, source)
 
 
 def of_product(row):
     shape = next(s for s, r in zip(run_products.SHAPES, tensor_core_rows.products(run_products.SHAPES), strict=True) if r == row)
     if TINY:
         shape = (min(shape[0], 2), *(min(d, 33) for d in shape[1:4]), *shape[4:])
-    sides = (run_products.Side("tokamak"), run_products.Side(PEER))
-    got = run_products.measure(shape, sides)
-    return {"ms": got["us"] / 1e3, "peer_ms": got["peer_us"] / 1e3, "tflops": got["tflops"], "spread": got["spread"], "peer_spread": got["peer_spread"],
-            "compile_s": got["compile_ms"] / 1e3, "peer_compile_s": got["peer_compile_ms"] / 1e3, "difference": got["difference"], "plan": "own" if got["own"] else "library"}  # fmt: skip
+    sides = (run_products.Side("tokamak", run_products.OURS), run_products.Side(PEER))
+    library = run_products.Side(PEER, [{}] if TINY else run_products.LIBRARY) if "own" in row.among else None
+    got = run_products.measure(shape, sides, library)
+    milliseconds = {name: got[name.replace("ms", "us")] / 1e3 for name in PRODUCT_MS if name.replace("ms", "us") in got}
+    return {**milliseconds, "tflops": got["tflops"], "spread": got["spread"], "peer_spread": got["peer_spread"], "compile_s": got["compile_ms"] / 1e3,
+            "peer_compile_s": got["peer_compile_ms"] / 1e3, "difference": got["difference"], "plan": "own" if got["own"] else "library",
+            **({"library": got["library"]} if library else {})}  # fmt: skip
 
 
 def cold(program, size, platform):
@@ -143,11 +181,11 @@ def of_compile(row):
     return made
 
 
-MEASURE = {"workload": of_workload, "product": of_product, "compile": of_compile}
+MEASURE = {"workload": of_workload, "product": of_product, "convolution": of_convolution, "compile": of_compile}
 
 
 def torch_rows(labels, seconds):
-    """{label: {"torch_ms": ..., "torch": variant}} or {"torch_why": ...}, from a process of their own."""
+    """{label: {"torch_ms": ..., "torch": variant}} or {"torch_why": ...}, from a process of their own; "cudnn_ms": with cuDNN's own fusion."""
     script = ROOT / "bench/peers/torch_models.py"
     if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode:
         return {label: {"torch_why": "no torch here"} for label in labels}
@@ -166,17 +204,12 @@ def torch_rows(labels, seconds):
         timed = [r for r in records if "ms" in r]
         fastest = min(timed, key=lambda r: r["ms"], default=None)
         best[label] = ({"torch_ms": fastest["ms"], "torch": fastest["variant"]} if fastest else {"torch_why": records[0].get("error", "-")[:160]})
+        fused = [r["ms"] for r in timed if r["variant"].startswith("cuDNN")]
+        best[label] |= {"cudnn_ms": min(fused)} if fused else {}
+        for r in records:
+            if "error" in r:
+                print(f"torch: {label}, {r['variant']}: {r['error']}", flush=True)
     return best
-
-
-def met(row, got):
-    """Whether the result reaches the row's bar; None without bar or result."""
-    if not row.bar or "error" in got or TINY:
-        return None
-    name, bar = row.bar
-    if name == "ratio":
-        return got["peer_ms"] / got["ms"] >= bar if "ms" in got else None
-    return got[name] <= bar if name in got else None
 
 
 def spoken(row, got):
@@ -184,12 +217,14 @@ def spoken(row, got):
         return f"{row.label:52} {got}"
     if "error" in got:
         return f"{row.label:52} FAILED {got['error']}"
-    bar = "" if met(row, got) is None else f"  bar {row.bar[0]} {row.bar[1]:g}: {'met' if met(row, got) else 'missed'}"
+    bar = "" if got.get("met") is None else f"  bar {row.bar[0]} {row.bar[1]:g}: {got['figure']:.3g}, {'met' if got['met'] else 'missed'}"
     if row.kind == "compile":
         return f"{row.label:52} compiles in {got['compile_s']:.2f} s, XLA {got['peer_compile_s']:.2f}{bar}"
     rate = f"  {got['tflops']:6.1f} TFLOP/s" if got.get("tflops") else ""
-    torch = f"  torch {got['torch_ms']:.4g}" if "torch_ms" in got else ""
-    return (f"{row.label:52} {got['ms']:9.4g} ms  XLA {got['peer_ms']:9.4g}  ratio {got['peer_ms'] / got['ms']:5.2f}{torch}{rate}"
+    more = "".join(f"  {name} {got[key]:.4g}" for name, key in (("torch", "torch_ms"), ("cuDNN fused", "cudnn_ms"), ("library", "library_ms"), ("on the device", "device_ms"),
+                                                               ("XLA's", "peer_device_ms"), ("library's", "library_device_ms")) if key in got)  # fmt: skip
+    plan = f"  {got['plan']}" if "plan" in got else f"  {got['library_calls']} of {got['kernels']} kernels are library calls" if "kernels" in got else ""
+    return (f"{row.label:52} {got['ms']:9.4g} ms  XLA {got['peer_ms']:9.4g}  ratio {got['peer_ms'] / got['ms']:5.2f}{more}{rate}{plan}"
             f"  difference {got['difference']:.1e}{bar}")  # fmt: skip
 
 
@@ -206,15 +241,19 @@ class Results:
     def put(self, row, got, keep=False):
         """`keep`: adds to the row's result."""
         now = f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M}"
-        before = self.got.get(row.label, {}) if keep else {k: v for k, v in self.got.get(row.label, {}).items() if k.startswith("torch")}
-        self.got[row.label] = {**before, "label": row.label, "kind": row.kind, "bar": list(row.bar), "when": before.get("when", now) if keep else now, **got}
-        self.got[row.label]["met"] = met(row, self.got[row.label])
+        before = self.got.get(row.label, {}) if keep else {k: v for k, v in self.got.get(row.label, {}).items() if k.startswith(("torch", "cudnn"))}
+        self.got[row.label] = {**before, "label": row.label, "kind": row.kind, "when": before.get("when", now) if keep else now, **got}
         self.save()
 
     def save(self):
+        for row in self.rows:
+            if row.label in self.got:
+                self.got[row.label]["bar"] = list(row.bar)
+                tensor_core_bars.derive(row, self.got)
+        self.summaries = tensor_core_bars.summarize(self.rows, self.got)
         facts = {"command": common.command("bench/run_tensor_cores.py"), "date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
                  "device": jax.devices(PEER)[0].device_kind, "jax": jax.__version__, "commit": self.commit, "tiny": TINY}  # fmt: skip
-        common.save(self.options.out, NAME, {"facts": facts, "rows": [self.got[r.label] for r in self.rows if r.label in self.got]})
+        common.save(self.options.out, NAME, {"facts": facts, "summaries": self.summaries, "rows": [self.got[r.label] for r in self.rows if r.label in self.got]})
         write_pages.write(NAME, self.options.out)
 
 
@@ -245,20 +284,22 @@ def main():
         return 0
     done = lambda row: "compile_s" in results.got.get(row.label, {})  # noqa: E731
     todo = [r for r in chosen if patterns or not done(r)] if options.torch != "only" else []
+    todo.sort(key=lambda row: tensor_core_rows.FIRST.index(row.group))
     for at, row in enumerate(todo):
         if time.monotonic() - begin > options.seconds:
             print(f"left for another call: {', '.join(r.label for r in todo[at:])}")
             break
+        started = time.monotonic()
         try:
             got = MEASURE[row.kind](row)
         except Exception as error:  # a row that fails must not cost the others
             got = {"error": f"{type(error).__name__}: {str(error)[:300]}"}
         jax.clear_caches()
-        results.put(row, got)
-        print(f"[{time.monotonic() - begin:5.0f} s] {spoken(row, got)}", flush=True)
+        results.put(row, {**got, "seconds": time.monotonic() - started})
+        print(f"[{time.monotonic() - begin:5.0f} s, {time.monotonic() - started:4.1f}] {spoken(row, results.got[row.label])}", flush=True)
     left = options.seconds - (time.monotonic() - begin)
-    wanted = [r for r in chosen if r.kind == "workload" or r.kind == "product"]
-    wanted = [r for r in wanted if patterns or "torch_ms" not in results.got.get(r.label, {})]
+    wanted = [r for r in chosen if r.kind != "compile" and (patterns or "torch_ms" not in results.got.get(r.label, {}))]
+    wanted.sort(key=lambda row: tensor_core_rows.TORCH_FIRST.index(row.group))
     if options.torch != "no" and left > TORCH_ROW_S / 2 and wanted:
         by_label = {r.label: r for r in wanted}
         got = torch_rows(list(by_label), 1e9 if left == math.inf else left)
@@ -268,7 +309,10 @@ def main():
         print(f"[{time.monotonic() - begin:5.0f} s] torch: {sum('torch_ms' in one for one in got.values())} of {len(wanted)} rows")
     missing = [r.label for r in rows if not done(r)]
     failed = [r.label for r in todo if r.label in results.got and "error" in results.got[r.label]]
-    bars = [e for e in results.got.values() if e.get("met") is not None]
+    results.save()
+    for summary in results.summaries:
+        print(tensor_core_bars.spoken(summary))
+    bars = [e for e in [*results.got.values(), *results.summaries] if e.get("met") is not None]
     print(f"{len(rows) - len(missing)} of {len(rows)} rows have results, {len(failed)} failed now, {sum(e['met'] for e in bars)} of {len(bars)} bars are met; "
           f"{'none left' if not missing else f'left: {len(missing)}'}")  # fmt: skip
     return 1 if failed else 0

@@ -4,12 +4,15 @@
     bench/peers/torch_models.py [--seconds 300] [--tiny] LABEL...
 
 A row has one or several variants: eager with PyTorch's fused operations (scaled_dot_product_attention, cuDNN's LSTM), and torch.compile.
+Convolutions are several in a CUDA graph, over their number; the variant whose name begins with cuDNN is cuDNN's fastest engine that also
+computes bias, residual and relu (torch.backends.cudnn.benchmark).
 bf16 models run under autocast with f32 parameters, as the programs in JAX do. `--tiny` runs tiny sizes on a CPU.
 """
 import argparse
 import json
 import math
 import re
+import sys
 import time
 import warnings
 
@@ -22,6 +25,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 BF16 = torch.bfloat16
 L2_BYTES = 64 << 20
 TURNS, TURN_S = 7, 0.06
+COPIES = 8  # convolutions in a CUDA graph, with inputs that exceed L2 together
 BERT = dict(layers=12, hidden=768, heads=12, mlp=3072, vocab=30522, maxpos=512)
 TINY_BERT = dict(layers=2, hidden=64, heads=2, mlp=128, vocab=512, maxpos=512)
 LSTM_SCALE = 0.03
@@ -46,6 +50,30 @@ def timed(call):
         took = (time.perf_counter() - begin) / calls
         best, calls = min(best, took), max(3, min(1000, int(TURN_S / took)))
     return best * 1e3
+
+
+class Several:
+    """Calls without gradients, as one CUDA graph; their time is divided by their number."""
+
+    def __init__(self, calls):
+        self.calls, self.replay = calls, None
+
+    def all(self):
+        with torch.no_grad():
+            return [call() for call in self.calls]
+
+    def __call__(self):
+        if self.replay is None:
+            self.all()  # libraries choose their algorithms here
+            sync()
+            self.replay = self.captured() if DEVICE == "cuda" else self.all
+        self.replay()
+
+    def captured(self):
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.results = self.all()
+        return self.graph.replay
 
 
 def kernels(call):
@@ -123,22 +151,28 @@ def convolution(program, size, tiny):
     if tiny:
         b, r, i, o = 1, min(r, 9), min(i, 8), min(o, 8)
     last = {"memory_format": torch.channels_last}
-    x, w, bias = draw(b, i, r, r).to(**last), draw(o, i, k, k, scale=0.05).to(**last), draw(o)
-    residual = draw(b, o, -(-r // s), -(-r // s)).to(**last) if program == "conv_add_relu" else None
+    residual = program == "conv_add_relu"
 
-    def fn(x, w, bias, residual):
+    def operands():
+        x, w, bias = draw(b, i, r, r).to(**last), draw(o, i, k, k, scale=0.05).to(**last), draw(o)
+        return x, w, bias, draw(b, o, -(-r // s), -(-r // s)).to(**last) if residual else None
+
+    def apart(x, w, bias, z):
         y = F.conv2d(x, w, bias, stride=s, padding=k // 2)
-        return F.relu(y if residual is None else y + residual)
+        return F.relu(y if z is None else y + z)
 
-    def calling(fn):
-        def call():
-            with torch.no_grad():
-                return fn(x, w, bias, residual)
+    def fused(x, w, bias, z):
+        shape = (s, s), (k // 2, k // 2), (1, 1), 1
+        return torch.cudnn_convolution_relu(x, w, bias, *shape) if z is None else torch.cudnn_convolution_add_relu(x, w, z, 1.0, bias, *shape)
 
-        return call
+    sets = [operands() for _ in range(2 if tiny else COPIES)]
 
-    yield "eager", calling(fn)
-    yield "torch.compile", calling(torch.compile(fn))
+    def several(fn):
+        return Several([lambda one=one: fn(*one) for one in sets])
+
+    if DEVICE == "cuda":
+        yield "cuDNN, bias and relu fused, a CUDA graph", several(fused)
+    yield "eager, a CUDA graph", several(apart)
 
 
 def recurrence(program, size, tiny):
@@ -323,14 +357,20 @@ def main():
         if time.monotonic() > end:
             break
         torch._dynamo.reset()
+        began = time.monotonic()
+        failed = lambda error: json.dumps({"label": label, "variant": variant, "error": f"{type(error).__name__}: {str(error)[:200]}"})  # noqa: E731
         variant = "-"
         try:
             for variant, call in variants(label, options.tiny):
-                record = {"label": label, "variant": variant, "ms": timed(call), "version": torch.__version__}
-                record |= {"kernels": kernels(call)} if options.kernels else {}
-                print(json.dumps(record), flush=True)
-        except Exception as error:  # a row that fails must not cost the others
-            print(json.dumps({"label": label, "variant": variant, "error": f"{type(error).__name__}: {str(error)[:200]}"}), flush=True)
+                try:
+                    record = {"label": label, "variant": variant, "ms": timed(call) / (len(call.calls) if isinstance(call, Several) else 1), "version": torch.__version__}
+                    record |= {"kernels": kernels(call)} if options.kernels else {}
+                    print(json.dumps(record), flush=True)
+                except Exception as error:  # a variant that fails must not cost the others
+                    print(failed(error), flush=True)
+        except Exception as error:  # the same of a row
+            print(failed(error), flush=True)
+        print(f"torch: {label}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
         call = None
         if DEVICE == "cuda":
             torch.cuda.empty_cache()
