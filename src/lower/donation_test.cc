@@ -53,6 +53,40 @@ TEST(Donation, AnArgumentIsReadAfterAResultIsThere) {
             (std::vector<std::vector<float>>{{51, 62, 73, 84}, {-51, -124, -219, -336}}));
 }
 
+// A column sum and a tile of tensor cores are combined with donated arrays in place.
+TEST(Donation, ReductionsAndDotsOnGpus) {
+  constexpr int64_t kRows = 128, kColumns = 64, kDepth = 64;
+  for (bool reduces : {false, true}) {
+    Module module("m");
+    Builder adding(module, "sum");
+    const Shape scalar = Shape::Array(ElementType::kF32, {});
+    Instr* left_term = adding.Parameter(scalar);
+    Computation* plus = adding.Finish(adding.Add(left_term, adding.Parameter(scalar))).value();
+    Builder b(module, "main");
+    Dims dims = reduces ? Dims{kColumns} : Dims{kRows, kColumns};
+    Instr* x = b.Parameter(Shape::Array(ElementType::kF32, dims));
+    Instr* y = b.Parameter(Shape::Array(ElementType::kF32, {kRows, kDepth}));
+    Instr* z = b.Parameter(Shape::Array(ElementType::kF32, {kDepth, kColumns}));
+    DotAttrs attrs;
+    attrs.lhs_contracting = {1};
+    attrs.rhs_contracting = {0};
+    Instr* made =
+        reduces ? b.Reduce({y}, {b.Scalar(ElementType::kF32, 0)}, {0}, plus) : b.Dot(y, z, attrs);
+    Instr* sum = b.Add(made, x);
+    module.set_entry(b.Finish(b.Tuple({sum})).value());
+    LowerOptions options;
+    options.machine = GpuMachine();
+    options.alias_results = {0, -1, -1};
+    DecisionLog log;
+    LoweredProgram program = Lower(module, options, log).value();
+    EXPECT_EQ(program.copies, 0) << reduces;
+    std::vector<float> out(static_cast<size_t>(sum->shape().ElementCount()), 3),
+        left(kRows * kDepth, 1), right(kDepth * kColumns, 2);
+    RunSimulated(program, {out.data(), left.data(), right.data(), out.data()});
+    EXPECT_EQ(out, std::vector<float>(out.size(), 3 + (reduces ? kRows : 2 * kDepth)));
+  }
+}
+
 // The generated code must not assume that aliasing arguments are distinct.
 TEST(Donation, KernelsKnowWhatMayOverlap) {
   for (bool donated : {true, false}) {

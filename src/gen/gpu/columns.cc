@@ -76,7 +76,10 @@ class ColumnsBuilder {
       b_.For("y", LoopRole::kThread, b_.Index(y_), row);
     });
     BuildOutcome outcome = FinishBlockKernel(b_, emitter_, region_, blocks);
-    if (outcome.built) outcome.built->schedule = Chosen();
+    if (!outcome.built) return outcome;
+    // Without threads that share results, the last block computes some of them twice.
+    if (y_ > 1 || vectors_ % x_ == 0) FindMayAlias(*outcome.built);
+    outcome.built->schedule = Chosen();
     return outcome;
   }
 

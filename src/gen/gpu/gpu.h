@@ -165,8 +165,8 @@ int64_t ForThreads(KernelBuilder& b, int64_t count, int64_t threads, Body&& body
 // the GPU generator calls it.
 void FinalizeGpuKernel(Kernel& kernel);
 // For generators that cooperate in thread blocks: takes the kernel from the builder after all
-// statements are emitted, calls FinalizeGpuKernel, or returns the emitter's failure. Nothing
-// is computed in place.
+// statements are emitted, calls FinalizeGpuKernel, or returns the emitter's failure. The
+// caller decides what may be computed in place (FindMayAlias).
 BuildOutcome FinishBlockKernel(KernelBuilder& b, const ElementEmitter& emitter,
                                const FusedRegion& region, int64_t grid);
 

@@ -21,6 +21,7 @@
 
 #include "gen/dot_operand.h"
 #include "gen/gpu/gpu.h"
+#include "gen/gpu/tensor_epilogue.h"
 #include "gen/gpu/tensor_operands.h"
 #include "gen/gpu/tensor_results.h"
 #include "gen/gpu/warp_roles.h"
@@ -36,6 +37,7 @@ class TensorContract {
   TensorContract(const FusedRegion& region, const Instr& dot, const TensorTiling& tiling,
                  const std::string& name)
       : region_(region),
+        dot_(dot),
         dot_dims_(dot),
         t_(tiling),
         b_(name, Dialect::kGpu),
@@ -45,13 +47,15 @@ class TensorContract {
 
   BuildOutcome Build() {
     Declare();
-    return BuildWarpRoles(
+    BuildOutcome outcome = BuildWarpRoles(
         b_, emitter_, region_, {t_.blocks, t_.threads()},
         [&](Scalar block, Scalar t) {
           block_ = block;
           thread_ = t;
         },
         [&](bool produces) { produces ? operands_.Produce(block_, thread_) : Consume(); });
+    if (outcome.built && !t_.window) FindResultAliases(region_, dot_, *outcome.built);
+    return outcome;
   }
 
  private:
@@ -110,6 +114,7 @@ class TensorContract {
   Scalar GroupOfTile() { return t_.Alternates() ? b_.Index(0) : group_; }
 
   const FusedRegion& region_;
+  const Instr& dot_;
   DotDimensions dot_dims_;
   const TensorTiling& t_;
   KernelBuilder b_;

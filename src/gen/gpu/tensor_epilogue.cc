@@ -5,8 +5,10 @@
 
 #include "gen/gpu/dot_panel.h"
 #include "gen/gpu/result_boxes.h"
+#include "gen/gpu/staged_results.h"
 #include "kernel/formulas.h"
 #include "kernel/gpu_limits.h"
+#include "support/ceil_div.h"
 
 namespace tokamak::gpu {
 namespace {
@@ -66,10 +68,46 @@ std::vector<const Instr*> ResultOperandsOf(const FusedRegion& region, const Inst
   return operands;
 }
 
-int64_t ResultOperandBytes(int64_t operands, int64_t consumers, int64_t roots) {
-  if (operands == 0) return 0;
+int64_t ResultBoxesOf(const FusedRegion& region) {
+  if (region.roots.size() == 1) return 1;
+  // Of roots that the bulk copy engine stores (StagedResults), a piece each.
+  int64_t bytes = 0;
+  for (const Instr* root : region.roots)
+    if (root->shape().IsArray()) bytes += BytesOf(StorageType(root->shape().type()));
+  return CeilDiv(bytes * kPieceColumns, MatrixMultiply::kPanelBytes);
+}
+
+int64_t ResultOperandBytes(int64_t operands, int64_t consumers, int64_t boxes) {
+  if (operands == 0 && boxes <= 1) return 0;
   int64_t warps = consumers / kWarpSize;
-  return warps * (operands * kMinBoxBuffers + roots) * kBoxBytes + kBarrierBytes;
+  return warps * (operands * kMinBoxBuffers + boxes) * kBoxBytes + kBarrierBytes;
+}
+
+void FindResultAliases(const FusedRegion& region, const Instr& dot, BuiltKernel& built) {
+  auto has_elements = [&](const Instr& instr) {
+    return instr.shape().IsArray() && instr.shape().ElementCount() == dot.shape().ElementCount();
+  };
+  std::set<const Instr*> elsewhere;  // read at other indices than those of the results
+  for (size_t i = region.instrs.size(); i-- > 0;) {
+    const Instr& user = *region.instrs[i];
+    bool is_same = (user.info().Is(kElementwise) || user.op() == Op::kReshape) &&
+                   user.op() != Op::kMap && has_elements(user) && !elsewhere.contains(&user);
+    for (const Instr* operand : user.operands())
+      if (!is_same || !has_elements(*operand)) elsewhere.insert(operand);
+  }
+  for (size_t o = 0; o < built.arguments.size(); ++o) {
+    const KernelArgument& output = built.arguments[o];
+    if (!output.is_output || !has_elements(*output.instr)) continue;
+    std::set<const Instr*> from;
+    ForSameElements(region, *output.instr, dot, [&](const Instr& instr) { from.insert(&instr); });
+    for (size_t i = 0; i < built.arguments.size(); ++i) {
+      const KernelArgument& input = built.arguments[i];
+      bool is_same = !input.is_output && has_elements(*input.instr) && from.contains(input.instr) &&
+                     !elsewhere.contains(input.instr);
+      if (is_same && BytesOf(built.kernel.arrays[i].type) == BytesOf(built.kernel.arrays[o].type))
+        built.may_alias.emplace_back(i, o);
+    }
+  }
 }
 
 int64_t FreeSharedBytes(const Kernel& kernel) {

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "gen/generator.h"
 #include "gen/gpu/tensor_kernel_part.h"
 
 // Arrays that the results of a dot are combined with, element by element, such as a residual or the
@@ -15,8 +16,15 @@ namespace tokamak::gpu {
 // and rows that the bulk copy engine can address.
 std::vector<const Instr*> ResultOperandsOf(const FusedRegion& region, const Instr& dot,
                                            const DotDimensions& dot_dims);
-// Bytes of shared memory that the copies of so many arrays and the results of so many roots need.
-int64_t ResultOperandBytes(int64_t operands, int64_t consumers, int64_t roots);
+// Boxes of results that a warp has in shared memory at least, one of a single root.
+int64_t ResultBoxesOf(const FusedRegion& region);
+// Bytes of shared memory that the copies of so many arrays and this many boxes of results of each
+// warp need.
+int64_t ResultOperandBytes(int64_t operands, int64_t consumers, int64_t boxes);
+// Fills `may_alias` of a kernel that stores each result once, by the warp that has it: a root may
+// overwrite an input that it is computed from if the kernel reads the input only element by
+// element with the results.
+void FindResultAliases(const FusedRegion& region, const Instr& dot, BuiltKernel& built);
 // Bytes of shared memory that a block can still have.
 int64_t FreeSharedBytes(const Kernel& kernel);
 

@@ -208,6 +208,19 @@ double ResultLoadsNs(const TensorTiling& t, const Machine& machine) {
   return static_cast<double>(loaded * of_tile * tiles) * RatesOf(machine).result_load_ns;
 }
 
+// Those of its stages that leave shared memory for the arrays that results are combined with, and
+// for the results of all roots or at least of one.
+int64_t StagesBesideResults(TensorTiling t) {
+  const int64_t stages = t.stages;
+  for (int64_t boxes : {t.result_boxes, int64_t{1}}) {
+    int64_t bytes = ResultOperandBytes(t.result_operands, t.consumers(), boxes);
+    auto fits = [&] { return SharedBytes(t) + bytes <= kMaxSharedBytes; };
+    for (t.stages = stages; t.stages > kStagesBesideResults && !fits();) --t.stages;
+    if (fits()) break;
+  }
+  return t.stages;
+}
+
 // The schedule of a choice of tiles for this form and these operands, with as many of its stages as
 // fit.
 Schedule ScheduleOf(const TileChoice& choice, const TensorTiling& tiling) {
@@ -229,9 +242,7 @@ Schedule ScheduleOf(const TileChoice& choice, const TensorTiling& tiling) {
   t.raw_stages = t.Converts() ? kMinRawStages : 0;
   t.stages = s.stages;
   while (s.stages > kLeastStages && SharedBytes(t) > kMaxSharedBytes) t.stages = --s.stages;
-  int64_t bytes = ResultOperandBytes(t.result_operands, t.consumers(), 1);
-  while (s.stages > kStagesBesideResults && SharedBytes(t) + bytes > kMaxSharedBytes)
-    t.stages = --s.stages;
+  s.stages = StagesBesideResults(t);
   return s;
 }
 
@@ -303,8 +314,13 @@ TensorDot TensorDotOf(const FusedRegion& region, const Instr& dot, const DotDime
   std::array affine = {AffineViewOf(region, *dot.operand(0)),
                        AffineViewOf(region, *dot.operand(1))};
   auto result_operands = static_cast<int64_t>(ResultOperandsOf(region, dot, dot_dims).size());
-  return {dot,   dot_dims, {views[0].array != nullptr, views[1].array != nullptr},
-          views, affine,   result_operands};
+  return {dot,
+          dot_dims,
+          {views[0].array != nullptr, views[1].array != nullptr},
+          views,
+          affine,
+          result_operands,
+          ResultBoxesOf(region)};
 }
 
 namespace {
@@ -338,7 +354,7 @@ bool SetWindow(const TensorDot& tensor, TensorTiling& tiling) {
 
 // Sets the operands of the dot. The contracted dimensions have one order for both.
 void SetOperands(const TensorDot& tensor, TensorTiling& tiling) {
-  const auto& [dot, dot_dims, is_input, views, affine, result_operands] = tensor;
+  const auto& [dot, dot_dims, is_input, views, affine, result_operands, result_boxes] = tensor;
   auto operand_of = [&](size_t i, const Dims& contracting) {
     DotOperand side(dot, dot_dims, i);
     ElementType element = side.instr->shape().type();
@@ -364,6 +380,7 @@ void SetOperands(const TensorDot& tensor, TensorTiling& tiling) {
 TensorTiling WithOperands(const TensorDot& tensor) {
   TensorTiling tiling;
   tiling.result_operands = tensor.result_operands;
+  tiling.result_boxes = tensor.result_boxes;
   SetOperands(tensor, tiling);
   return tiling;
 }

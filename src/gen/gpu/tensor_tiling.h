@@ -52,8 +52,9 @@ struct TensorTiling {
   int64_t raw_stages = 0;  // raw panels of converted operands in shared memory
   int64_t panels = 0, row_tiles = 0, column_tiles = 0;
   int64_t batch = 1;
-  int64_t blocks = 0;           // of the grid
-  int64_t result_operands = 0;  // arrays for which shared memory is left (tensor_epilogue.h)
+  int64_t blocks = 0;  // of the grid
+  // Arrays, and boxes of results of each warp, for which shared memory is left (tensor_epilogue.h).
+  int64_t result_operands = 0, result_boxes = 1;
   // If operands are affine views: then the copies are WindowBoxes, and rows of tiles and panels
   // along K are numbered as there.
   std::optional<WindowTiling> window = std::nullopt;
@@ -88,7 +89,7 @@ struct TensorDot {
   std::array<bool, 2> is_input{};
   std::array<OperandView, 2> views{};  // without array: the input is the operand itself
   std::array<AffineView, 2> affine{};
-  int64_t result_operands = 0;  // (tensor_epilogue.h)
+  int64_t result_operands = 0, result_boxes = 1;  // (TensorTiling)
 };
 TensorDot TensorDotOf(const FusedRegion& region, const Instr& dot, const DotDimensions& dot_dims);
 
