@@ -6,7 +6,6 @@
 #include "fusion/instr_predicates.h"
 #include "fusion/region_limits.h"
 #include "gen/column_reductions.h"
-#include "gen/gpu/chain_tiling.h"
 #include "gen/gpu/gpu.h"
 #include "gen/roots.h"
 #include "gen/sort_schedule.h"
@@ -56,11 +55,8 @@ std::string WhyNotRoots(const FusedRegion& region, GeneratorKind kind, const Mac
       return machine.is_gpu() ? gpu::WhyNotMultiSize(region)
                               : "its roots have different numbers of elements";
     case GeneratorKind::kRows:
-      return "";  // the generator decides
     case GeneratorKind::kContract:
-      return machine.is_gpu() && !gpu::HasSeveralDots(region)
-                 ? "this generator supports a single root"
-                 : "";  // on a CPU, the generator decides
+      return "";  // the generator decides
     case GeneratorKind::kColumns:
       return reduces ? "" : "a column kernel has only reductions of the same dimensions as roots";
     default:
