@@ -58,7 +58,9 @@ std::string WhyNotRoots(const FusedRegion& region, GeneratorKind kind, const Mac
     case GeneratorKind::kContract:
       return "";  // the generator decides
     case GeneratorKind::kColumns:
-      return reduces ? "" : "a column kernel has only reductions of the same dimensions as roots";
+      return reduces || machine.is_gpu()  // the generator decides
+                 ? ""
+                 : "a column kernel has only reductions of the same dimensions as roots";
     default:
       return "this generator supports a single root";
   }

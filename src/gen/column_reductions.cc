@@ -1,6 +1,48 @@
 #include "gen/column_reductions.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 namespace tokamak {
+namespace {
+
+// Whether the last dimension of a pad is that of the reduced elements, is kept, and is the only one
+// that is padded, after its end.
+bool PadsRows(const Instr& pad, const Reducer& reducer) {
+  const PadAttrs& attrs = pad.attrs<PadAttrs>();
+  const Dims &of = pad.operand(0)->shape().dims(), &dims = reducer.input().dims();
+  if (of.empty() || dims.empty() || of.back() != dims.back() || attrs.high.back() < 0) return false;
+  if (reducer.reduced_dims.empty() || reducer.reduced_dims.back() + 1 == reducer.input().rank())
+    return false;
+  auto is_zero = [](int64_t n) { return n == 0; };
+  return std::ranges::all_of(attrs.low, is_zero) && std::ranges::all_of(attrs.interior, is_zero) &&
+         std::all_of(attrs.high.begin(), attrs.high.end() - 1, is_zero);
+}
+
+// The region's reductions and what depends on them.
+std::unordered_set<const Instr*> DependentsOf(const FusedRegion& region) {
+  std::unordered_set<const Instr*> dependents;
+  for (const Instr* instr : region.instrs)
+    if (instr->op() == Op::kReduce || instr->op() == Op::kDot ||
+        std::ranges::any_of(instr->operands(),
+                            [&](const Instr* operand) { return dependents.contains(operand); }))
+      dependents.insert(instr);
+  return dependents;
+}
+
+bool AddElementRoot(const FusedRegion& region, const Instr& root, ColumnReductions& found) {
+  if (found.reducers.empty() || !found.dots.empty() || DependentsOf(region).contains(&root))
+    return false;
+  const Reducer& reducer = found.reducers.front();
+  bool is_padded = root.op() == Op::kPad && PadsRows(root, reducer);
+  const Instr& value = is_padded ? *root.operand(0) : root;
+  if (!value.shape().IsArray() || value.shape().ElementCount() != reducer.input().ElementCount())
+    return false;
+  found.element_roots.push_back({&root, &value});
+  return true;
+}
+
+}  // namespace
 
 std::string AnalyzeColumnReductions(const FusedRegion& region, ColumnReductions& found) {
   bool first = true;
@@ -21,7 +63,8 @@ std::string AnalyzeColumnReductions(const FusedRegion& region, ColumnReductions&
   }
   for (const Instr* root : region.roots)
     for (const Shape& part : ResultShapesOf(root->shape()))
-      if (part.ElementCount() != ProductOf(found.dims, 0, found.dims.size()))
+      if (part.ElementCount() != ProductOf(found.dims, 0, found.dims.size()) &&
+          !AddElementRoot(region, *root, found))
         return "a root has another number of elements than its reductions";
   return first ? "it has no reduction" : "";
 }
@@ -89,8 +132,10 @@ void ColumnEmitter::BindDots(const Coordinates& at, Scalar lane) {
   }
 }
 
-void ColumnEmitter::StoreRoots(const Coordinates& at, const Dims& dims, Scalar linear) {
+void ColumnEmitter::StoreRoots(const Coordinates& at, const Dims& dims, Scalar linear,
+                               const std::vector<ElementRoot>& others) {
   for (const Instr* root : region_.roots) {
+    if (std::ranges::find(others, root, &ElementRoot::root) != others.end()) continue;
     std::vector<Shape> parts = ResultShapesOf(root->shape());
     for (size_t i = 0; i < parts.size(); ++i) {
       Coordinates here = parts[i].dims() == dims ? at : Delinearized(b_, linear, parts[i].dims());

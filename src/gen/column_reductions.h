@@ -12,10 +12,19 @@
 
 namespace tokamak {
 
+// A root with an element for each one that is reduced: a kernel that visits each of them once
+// stores it there, such as a gradient beside its column sums. It may be padded after the last
+// dimension, which is then not reduced.
+struct ElementRoot {
+  const Instr* root = nullptr;
+  const Instr* value = nullptr;  // without the padding
+};
+
 struct ColumnReductions {
   std::vector<Reducer> reducers;  // all with the same input shape and reduced dimensions
   std::vector<const Instr*> dots;
   Dims dims;  // of the results
+  std::vector<ElementRoot> element_roots;
 };
 
 // Fills `found`. Returns why the region's reductions and dots do not fit one column kernel, an
@@ -51,9 +60,10 @@ class ColumnEmitter {
   // dot the sum of the lane.
   void Bind(Accumulators& sums, const Coordinates& at, const std::vector<Element>& values);
   void BindDots(const Coordinates& at, Scalar lane);
-  // Stores the elements of all roots at these coordinates of results of dimensions `dims`, which
-  // are at row-major index `linear`.
-  void StoreRoots(const Coordinates& at, const Dims& dims, Scalar linear);
+  // Stores the elements of all roots but `others` at these coordinates of results of dimensions
+  // `dims`, which are at row-major index `linear`.
+  void StoreRoots(const Coordinates& at, const Dims& dims, Scalar linear,
+                  const std::vector<ElementRoot>& others = {});
 
  private:
   KernelBuilder& b_;

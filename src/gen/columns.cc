@@ -68,6 +68,8 @@ class ColumnsBuilder {
   std::string Prepare(const Schedule* requested) {
     ColumnReductions found;
     if (std::string why = AnalyzeColumnReductions(region_, found); !why.empty()) return why;
+    if (!found.element_roots.empty())
+      return "a root has another number of elements than its reductions";
     reducers_ = std::move(found.reducers);
     dots_ = std::move(found.dots);
     dims_ = std::move(found.dims);

@@ -6,7 +6,8 @@
 //     the sums of all y are combined through shared memory with a fixed tree by one thread, which
 //     stores the result
 //
-// Ordered reductions and small dots have one thread per result.
+// Ordered reductions and small dots have one thread per result. Roots with an element for each one
+// that is reduced are stored on the way.
 
 #include <algorithm>
 
@@ -77,8 +78,9 @@ class ColumnsBuilder {
     });
     BuildOutcome outcome = FinishBlockKernel(b_, emitter_, region_, blocks);
     if (!outcome.built) return outcome;
-    // Without threads that share results, the last block computes some of them twice.
-    if (y_ > 1 || vectors_ % x_ == 0) FindMayAlias(*outcome.built);
+    // The last block may visit some elements twice. Results of several threads are stored once.
+    bool stores_elements = !column_reductions_.element_roots.empty();
+    if (IsExact() || (y_ > 1 && !stores_elements)) FindMayAlias(*outcome.built);
     outcome.built->schedule = Chosen();
     return outcome;
   }
@@ -166,8 +168,12 @@ class ColumnsBuilder {
 
   Coordinates ResultAt(Scalar linear) { return Delinearized(b_, linear, column_reductions_.dims); }
 
+  // Whether no block has threads beyond the results.
+  bool IsExact() const { return vectors_ % x_ == 0; }
+
   void EmitBlock(Scalar x, Scalar y) {
-    Scalar vector = LesserOf(block_ * b_.Index(x_) + x, b_.Index(vectors_ - 1));
+    number_ = block_ * b_.Index(x_) + x;
+    Scalar vector = LesserOf(number_, b_.Index(vectors_ - 1));
     Scalar first = vector * b_.Index(lanes_);
     std::vector<Accumulators> sums;
     for (const Reducer& reducer : column_reductions_.reducers)
@@ -176,13 +182,26 @@ class ColumnsBuilder {
     for (const Instr* dot : column_reductions_.dots) Contract(*dot, first);
     if (!emitter_.failure().empty()) return;
     if (y_ > 1) return JoinAndStore(sums, x, y);
-    ForLanes(b_, lanes_, [&](Scalar lane) {
-      Scalar linear = first + lane;
-      Coordinates at = ResultAt(linear);
-      for (Accumulators& sum : sums) columns_.Bind(sum, at, sum.Read(lane));
-      columns_.BindDots(at, b_.Index(0));
-      columns_.StoreRoots(at, column_reductions_.dims, linear);
+    IfOwn([&] {
+      ForLanes(b_, lanes_, [&](Scalar lane) {
+        Scalar linear = first + lane;
+        Coordinates at = ResultAt(linear);
+        for (Accumulators& sum : sums) columns_.Bind(sum, at, sum.Read(lane));
+        columns_.BindDots(at, b_.Index(0));
+        StoreRoots(at, linear);
+      });
     });
+  }
+
+  void StoreRoots(const Coordinates& at, Scalar linear) {
+    columns_.StoreRoots(at, column_reductions_.dims, linear, column_reductions_.element_roots);
+  }
+
+  // Threads beyond the results reduce those of others, unless they would store elements twice.
+  template <typename Body>
+  void IfOwn(Body&& body) {
+    if (column_reductions_.element_roots.empty() || IsExact()) return body();
+    b_.If(number_ < b_.Index(vectors_), body);
   }
 
   void Reduce(std::vector<Accumulators>& sums, Scalar first, Scalar y) {
@@ -193,14 +212,53 @@ class ColumnsBuilder {
       Scalar number = step * b_.Index(y_) + y;
       b_.If(number < b_.Index(reduced_count_), [&] {
         Coordinates reduced = Delinearized(b_, number, reduced_dims_);
+        auto input_at = [&](Scalar result) {
+          return InputCoordinates(column_reductions_.reducers[0], ResultAt(result), reduced);
+        };
         ForLanes(b_, lanes_, [&](Scalar lane) {
-          Coordinates at =
-              InputCoordinates(column_reductions_.reducers[0], ResultAt(first + lane), reduced);
+          Coordinates at = input_at(first + lane);
           for (Accumulators& sum : sums) sum.Accumulate(lane, at, {});
+          for (const ElementRoot& root : column_reductions_.element_roots) StoreValue(root, at);
         });
+        for (const ElementRoot& root : column_reductions_.element_roots)
+          if (root.root != root.value) StorePadding(root, first, input_at);
       });
     };
+    IfOwn([&] { Steps(accumulate); });
+  }
+
+  template <typename Body>
+  void Steps(Body&& accumulate) {
     ForSteps(b_, CeilDiv(reduced_count_, y_), unroll_, reduced_count_ / y_ / unroll_, accumulate);
+  }
+
+  // ---- roots with an element for each one that is reduced
+
+  // Coordinates in the root's value of a reduced element.
+  Coordinates ValueCoordinates(const ElementRoot& root, const Coordinates& at) {
+    const Dims &dims = column_reductions_.reducers[0].input().dims(),
+               &of = root.value->shape().dims();
+    return dims == of ? at : Delinearized(b_, Linearized(b_, at, dims), of);
+  }
+
+  void StoreValue(const ElementRoot& root, const Coordinates& at) {
+    Coordinates here = ValueCoordinates(root, at);
+    emitter_.Store(*root.root, 0, here, emitter_.At(*root.value, here));
+  }
+
+  // The thread that has the end of a row of elements stores the padding after it.
+  template <typename InputAt>
+  void StorePadding(const ElementRoot& root, Scalar first, InputAt&& input_at) {
+    int64_t length = root.value->shape().dims().back(),
+            padding = root.root->shape().dims().back() - length;
+    Scalar end = first + b_.Index(lanes_);
+    b_.If(end % b_.Index(length) == b_.Index(0), [&] {
+      Coordinates here = ValueCoordinates(root, input_at(end - b_.Index(1)));
+      b_.For("pad", LoopRole::kUnrolled, b_.Index(padding), [&](Scalar i) {
+        here.back() = b_.Index(length) + i;
+        emitter_.Store(*root.root, 0, here, emitter_.At(*root.root->operand(1), {}));
+      });
+    });
   }
 
   // ---- dots: one thread per result
@@ -241,7 +299,7 @@ class ColumnsBuilder {
         Coordinates at = ResultAt(linear);
         for (size_t s = 0; s < sums.size(); ++s)
           columns_.Bind(sums[s], at, JoinShared(sums[s], shared[s], result, width));
-        columns_.StoreRoots(at, column_reductions_.dims, linear);
+        StoreRoots(at, linear);
       });
     }
   }
@@ -284,7 +342,7 @@ class ColumnsBuilder {
   // Lanes of a vector; vectors of all results; threads along the results and per result; reduced
   // elements of a thread in flight.
   int64_t lanes_ = 1, vectors_ = 1, x_ = 1, y_ = 1, unroll_ = kColumnsUnroll;
-  Scalar block_;
+  Scalar block_, number_;
 };
 
 }  // namespace
