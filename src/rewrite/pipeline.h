@@ -196,6 +196,7 @@ inline constexpr Step kGpuPipeline[] = {
     {Pass::kSplitDots},
     {Pass::kLegalizeDots},
     {Pass::kExpandRandom},
+    {Pass::kPackPreds},
     {Pass::kRecognizeBatchedIndices},
     {Pass::kConvertScattersToSelects},
     {Pass::kSortScatters},

@@ -186,6 +186,7 @@ class ChainKernel {
           Scalar column = BeginColumns(tiles, j) * b_.Index(t_.columns);
           for (const Operand& operand : operands_)
             if (!operand.has_rows) Fill(operand, tiles.number + j, column);
+          elements_.FillPackedPreds(tiles.number + j, row_, column);
         });
       });
     });

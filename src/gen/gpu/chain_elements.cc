@@ -40,6 +40,7 @@ ChainElements::ChainElements(KernelBuilder& b, ElementEmitter& emitter, const Fu
       masks_(b, emitter, region, found.chain, *found.along,
              tiling.columns * kWarpgroupRows / kWarpgroupThreads),
       vectors_(b, emitter, found, tiling),
+      packed_(b, emitter, found, tiling),
       scales_(b, tiling) {}
 
 void ChainElements::Declare() {
@@ -73,6 +74,7 @@ void ChainElements::Declare() {
         emitter_.Fail("an exponential of wide numbers");
   }
   vectors_.Declare(kHalfFragments);
+  packed_.Declare();
   scales_.Declare(kHalfFragments);
   SetChainSources(b_, emitter_, region_, found_, used_shift_, vectors_.reciprocals());
 }
@@ -137,6 +139,18 @@ void ChainElements::SetColumn(Scalar column) {
   scores_at_[static_cast<size_t>(*chain_.column)] = column;
 }
 
+void ChainElements::MemoizePreds(Scalar half, const Place& place, Scalar j, Scalar number) {
+  masks_.Memoize(IndexOf(half, place), scores_at_);
+  ChainPackedPreds::Place at;
+  at.number = number;
+  at.tile_row = tile_row_;
+  at.tile_column = j * b_.Index(t_.columns);
+  at.row = first_in_tile_ + half * b_.Index(kHalfRows);
+  at.unit = place.fragment * b_.Index(kFragment);
+  at.in_unit = lane_ % b_.Index(kQuad) * b_.Index(kPair) + place.pair;
+  packed_.Memoize(at, scores_at_);
+}
+
 template <typename Body>
 void ChainElements::ForHalves(Body&& body) {
   b_.For("h", LoopRole::kUnrolled, b_.Index(kHalfFragments), [&](Scalar half) {
@@ -182,8 +196,10 @@ Scalar ChainElements::ColumnOf(const Place& place) {
 void ChainElements::Begin(Scalar consumer, Scalar row) {
   tile_row_ = row;
   lane_ = consumer % b_.Index(kWarpSize);
-  warp_row_ = row + consumer / b_.Index(kWarpSize) * b_.Index(MatrixMultiply::kFragmentRows);
+  Scalar warp_in_tile = consumer / b_.Index(kWarpSize) * b_.Index(MatrixMultiply::kFragmentRows);
+  warp_row_ = row + warp_in_tile;
   first_row_ = warp_row_ + lane_ / b_.Index(kQuad);
+  first_in_tile_ = warp_in_tile + lane_ / b_.Index(kQuad);
   for (size_t i = 0; i < products_.size(); ++i) {
     int64_t sums = t_.seconds[i].width * kWarpgroupRows / kWarpgroupThreads;
     b_.For("s", LoopRole::kUnrolled, b_.Index(sums),
@@ -243,18 +259,27 @@ Scalar ChainElements::IsAnyLive(Scalar column, int64_t count) {
 
 void ChainElements::Weigh(Scalar j, Scalar number) {
   if (!emitter_.failure().empty()) return;
-  if (!IsExponential()) return MakePlainWeights(j, number);
+  packed_.Wait(number);
+  if (IsExponential()) {
+    MakeExponentialWeights(j, number);
+  } else {
+    MakePlainWeights(j, number);
+  }
+  packed_.Release(lane_, number);
+}
+
+void ChainElements::MakeExponentialWeights(Scalar j, Scalar number) {
   if (found_.live.select != nullptr) {
     b_.If(
-        IsLive(j), [&] { ReadElements(j, false); }, [&] { ReadElements(j, true); },
+        IsLive(j), [&] { ReadElements(j, number, false); }, [&] { ReadElements(j, number, true); },
         /*uniform=*/false);
   } else {
-    ReadElements(j, true);
+    ReadElements(j, number, true);
   }
   ForHalves([&](Scalar half) {
     for (Accumulators& sums : plain_) BindReduction(sums, half);
     Rescale(half);
-    MakeWeights(half, j);
+    MakeWeights(half, j, number);
   });
 }
 
@@ -279,16 +304,18 @@ void ChainElements::BindScore(size_t first, Scalar index) {
 
 // Accumulates the reductions of elements. Replaces scores by the elements whose exponentials are
 // needed.
-void ChainElements::ReadElements(Scalar j, bool is_masked) {
+void ChainElements::ReadElements(Scalar j, Scalar number, bool is_masked) {
   ForHalves([&](Scalar half) {
-    ForPlaces(t_.columns, [&](const Place& place) { ReadElement(half, place, j, is_masked); });
+    ForPlaces(t_.columns,
+              [&](const Place& place) { ReadElement(half, place, j, number, is_masked); });
   });
 }
 
-void ChainElements::ReadElement(Scalar half, const Place& place, Scalar j, bool is_masked) {
+void ChainElements::ReadElement(Scalar half, const Place& place, Scalar j, Scalar number,
+                                bool is_masked) {
   Scalar column = j * b_.Index(t_.columns) + ColumnOf(place), index = IndexOf(half, place);
   SetColumn(column);
-  masks_.Memoize(index, scores_at_);
+  MemoizePreds(half, place, j, number);
   BindScores(index);
   if (!is_masked) {
     const Instr& select = *found_.live.select;
@@ -344,11 +371,11 @@ const Instr& ChainElements::PreciseWeights(size_t second) const {
   return is_converted ? *weights.operand(0) : weights;
 }
 
-void ChainElements::MakeWeights(Scalar half, Scalar j) {
+void ChainElements::MakeWeights(Scalar half, Scalar j, Scalar number) {
   ForPlaces(t_.columns, [&](const Place& place) {
     Scalar column = j * b_.Index(t_.columns) + ColumnOf(place), index = IndexOf(half, place);
     SetColumn(column);
-    masks_.Memoize(index, scores_at_);
+    MemoizePreds(half, place, j, number);
     bool is_score = running_.x == &chain_.scores();
     for (size_t first = is_score ? 0 : 1; first < chain_.firsts.size(); ++first)
       BindScore(first, index);
@@ -376,6 +403,7 @@ void ChainElements::MakePlainWeights(Scalar j, Scalar number) {
       emitter_.ClearMemo();
       SetHalf(half);
       vectors_.Memoize(half, values, scores_at_);
+      MemoizePreds(half, place, j, number);
       MakePlainWeight(half, place, column);
       emitter_.ClearMemo();
     });
@@ -385,7 +413,6 @@ void ChainElements::MakePlainWeights(Scalar j, Scalar number) {
 
 void ChainElements::MakePlainWeight(Scalar half, const Place& place, Scalar column) {
   Scalar index = IndexOf(half, place), inside;
-  masks_.Memoize(index, scores_at_);
   BindScores(index);
   if (HasPadding()) inside = column < b_.Index(chain_.column_count());
   for (Accumulators& sums : plain_)

@@ -8,6 +8,7 @@
 #include "gen/gpu/chain_scales.h"
 #include "gen/gpu/chain_tiling.h"
 #include "gen/gpu/chain_vectors.h"
+#include "gen/gpu/chain_words.h"
 #include "gen/reducer.h"
 
 namespace tokamak::gpu {
@@ -38,6 +39,11 @@ class ChainElements {
   // Whether threads of the producer store values of columns, and their part of it for tile j.
   bool HasColumnValues() const { return vectors_.HasColumns(); }
   void StoreColumnValues(Scalar thread, Scalar j, Scalar number);
+
+  // The producer: starts the copies of packed preds for tile `number`, which begins there.
+  void FillPackedPreds(Scalar number, Scalar row, Scalar column) {
+    packed_.Fill(number, row, column, scores_at_);
+  }
 
   // Begins a tile at this row. `consumer`: the thread's number in all warpgroups that multiply.
   void Begin(Scalar consumer, Scalar row);
@@ -77,18 +83,22 @@ class ChainElements {
   Coordinates ProductAt(size_t second, Scalar column);
   void SetIndices(const Dims& dims, Scalar linear);
   void SetColumn(Scalar column);
+  // Tells the emitter the preds of a score that are computed or loaded before the weights. `number`
+  // and `j`: of the tile of columns, as for Weigh.
+  void MemoizePreds(Scalar half, const Place& place, Scalar j, Scalar number);
 
   void BindScore(size_t first, Scalar index);
   void BindScores(Scalar index);
   // Of both rows. `is_masked`: not all columns of the tile are live.
-  void ReadElements(Scalar j, bool is_masked);
-  void ReadElement(Scalar half, const Place& place, Scalar j, bool is_masked);
+  void ReadElements(Scalar j, Scalar number, bool is_masked);
+  void ReadElement(Scalar half, const Place& place, Scalar j, Scalar number, bool is_masked);
   // Whether all columns of tile j are live in all rows of the tile.
   Scalar IsLive(Scalar j);
   // Whether any of `count` columns from `column` on is live in any row of the thread's warp.
   Scalar IsAnyLive(Scalar column, int64_t count);
   // With an exponential: the weights, from x. Without: the weights and reductions of a place.
-  void MakeWeights(Scalar half, Scalar j);
+  void MakeExponentialWeights(Scalar j, Scalar number);
+  void MakeWeights(Scalar half, Scalar j, Scalar number);
   void MakePlainWeights(Scalar j, Scalar number);
   void MakePlainWeight(Scalar half, const Place& place, Scalar column);
   // Finds the factor, and multiplies the sums of the row by it.
@@ -113,6 +123,7 @@ class ChainElements {
   const ChainTiling& t_;
   ChainMasks masks_;
   ChainVectors vectors_;
+  ChainPackedPreds packed_;
   ChainScales scales_;
   std::deque<Reducer> reducers_;
   std::vector<Accumulators> plain_, scaled_;
@@ -124,6 +135,7 @@ class ChainElements {
   Scalar used_shift_;
   Coordinates scores_at_;
   Scalar lane_, tile_row_, warp_row_, first_row_, row_, row_inside_;
+  Scalar first_in_tile_;  // first_row_ without tile_row_
 };
 
 }  // namespace tokamak::gpu

@@ -5,6 +5,7 @@
 #include "gen/contract.h"
 #include "gen/dot_operand.h"
 #include "gen/gpu/chain_vectors.h"
+#include "gen/gpu/chain_words.h"
 #include "gen/gpu/gpu.h"
 #include "gen/gpu/operand_view.h"
 #include "gen/gpu/split_operand.h"
@@ -250,10 +251,11 @@ int64_t SharedBytesOf(const ChainTiling& t) {
     mbarriers += 2 * stages;
   }
   if (t.column_vectors > 0) mbarriers += 2 * t.stages;
+  mbarriers += 2 * t.stages * t.packed_preds;
   int64_t vector_bytes = t.stages * t.column_vectors * t.columns * BytesOf(ScalarType::kF32);
   // Alignment, and mbarriers of 8 bytes.
   return MatrixMultiply::kPanelAlignment + elements * BytesOf(t.type) + vector_bytes +
-         mbarriers * 8;
+         t.stages * t.packed_bytes + mbarriers * 8;
 }
 
 // Sums of all dots, and the weights: two in a register.
@@ -421,6 +423,7 @@ std::string FindChain(const FusedRegion& region, ChainRegion& found) {
     return why;
   found.live = LiveColumnsOf(found.chain, found.running, *found.along);
   if (found.running.exponential == nullptr) found.vectors = VectorsOf(region, found);
+  found.words = WordsOf(region, found);
   return "";
 }
 
@@ -436,6 +439,8 @@ std::string ExpandChainSchedule(const FusedRegion& region, const ChainRegion& fo
   t.columns = schedule.tile_columns;
   t.stages = schedule.stages;
   t.column_vectors = std::ranges::count(found.vectors, true, &ChainVector::is_of_columns);
+  t.packed_preds = std::ssize(found.words);
+  for (const ChainWords& words : found.words) t.packed_bytes += words.TileBytes(t.rows, t.columns);
   int64_t line = MatrixMultiply::kPanelBytes / BytesOf(t.type), most = 0;
   for (size_t i = 0; i < chain.firsts.size(); ++i) {
     ChainTiling::First& first = t.firsts[i];

@@ -39,6 +39,16 @@ struct ChainVector {
   std::vector<const Instr*> divides;
 };
 
+// Preds along the scores that are stored as packed words (analysis/packed_preds.h).
+struct ChainWords {
+  const Instr *pred = nullptr, *words = nullptr;
+  Dims along;                  // the pred's dimensions along the scores
+  bool is_of_columns = false;  // the bits of a word are columns, else rows
+
+  // Of the words of a tile in shared memory.
+  int64_t TileBytes(int64_t rows, int64_t columns) const;
+};
+
 // A region that consists of a chain and of elementwise ops around it.
 struct ChainRegion {
   DotChain chain;
@@ -48,6 +58,7 @@ struct ChainRegion {
   std::vector<DimsAlong> along_products;  // of the consumers of each second dot
   // Of a chain without a running exponential.
   std::vector<ChainVector> vectors;
+  std::vector<ChainWords> words;
 
   // The second dot that a value depends on; null if there is none. Roots may be reshapes that
   // combine dimensions.
@@ -97,6 +108,8 @@ struct ChainTiling {
   int64_t rows = 0, columns = 0;  // of a tile of the scores
   int64_t stages = 0;
   int64_t column_vectors = 0;  // ChainVector
+  int64_t packed_preds = 0;    // ChainWords
+  int64_t packed_bytes = 0;    // of a tile's words, of all of them
   int64_t row_tiles = 0, column_tiles = 0, batch = 1;
   int64_t outer_columns = 1;  // indices of DotChain::outer_columns: each has `column_tiles`
   int64_t blocks = 0;

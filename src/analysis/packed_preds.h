@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ir/ir.h"
+
+namespace tokamak {
+
+// Preds that are stored as bits (pack-masks): the bit i of word w is the pred at index
+// w * kPredsPerWord + i of the last dimension.
+//
+//   bits  = and(shift-right-logical(broadcast(words), iota), 1)      u32[..., words, 32]
+//   preds = reshape(compare(bits, 1), direction=EQ)                  pred[..., words * 32]
+//
+// Words have more bits than the last dimension has indices if the preds are a slice of those.
+inline constexpr int64_t kPredsPerWord = 32;  // bits of a u32
+
+// The words that preds of this form are computed from; null if they have another form.
+const Instr* PackedWordsOf(const Instr& preds);
+
+}  // namespace tokamak

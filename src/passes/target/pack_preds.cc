@@ -1,0 +1,304 @@
+// Preds that cost much and that several kernels of a chain of dots need, as the mask of dropout in
+// attention and its gradients, are computed once and stored as bits:
+//
+//   keep = compare(random bits, ...)             words = reduce-or(keep << column % 32)
+//   x    = select(keep, weights, 0)        ->    bits  = words[column / 32] >> column % 32 & 1
+//                                                x     = select(bits == 1, weights, 0)
+//
+// Each kernel of the chain would otherwise compute the random bits again, or all of them would be
+// stored as bytes, which a thread of such a kernel loads one at a time. The kernels copy the words
+// of a tile to shared memory (gen/gpu/chain_words.h); all other ones compute the bits like any
+// other value.
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "analysis/dot_chains.h"
+#include "analysis/packed_preds.h"
+#include "cost/machine.h"
+#include "cost/work.h"
+#include "gen/gpu/chain_tiling.h"
+#include "gen/region.h"
+#include "ir/builder.h"
+#include "kernel/kernel.h"
+#include "passes/passes.h"
+#include "rewrite/edit_computations.h"
+#include "rewrite/editor.h"
+
+namespace tokamak {
+namespace {
+
+// Ops of a pred, and values that follow from it before the dots. Chosen: more than attention with
+// dropout has; they bound the search.
+constexpr size_t kMaxPredOps = 100, kMaxFollowing = 100;
+// Threads of a block in estimates. Chosen: what kernels of elementwise ops have.
+constexpr double kBlockThreads = 256;
+// Words of a line: boxes of bulk copies are multiples of 16 bytes.
+constexpr int64_t kLineWords = TileCopy::kAlignment / 4;
+
+double CountOf(const Instr& instr) {
+  return static_cast<double>(instr.shape().ElementCount());
+}
+
+bool IsComputedByElement(const Instr& instr) {
+  switch (instr.op()) {
+    case Op::kBroadcast:
+    case Op::kConcatenate:
+    case Op::kConstant:
+    case Op::kIota:
+    case Op::kPad:
+    case Op::kReshape:
+    case Op::kReverse:
+    case Op::kRngBitGenerator:
+    case Op::kSlice:
+    case Op::kTranspose:
+      return true;
+    default:
+      return instr.info().Is(kElementwise) && instr.op() != Op::kMap;
+  }
+}
+
+// The ops that compute a pred from arrays of at most one element per word of it; empty if it is
+// computed otherwise.
+std::vector<const Instr*> OpsOf(const Instr& pred) {
+  std::vector<const Instr*> ops = {&pred};
+  std::unordered_set<const Instr*> seen = {&pred};
+  for (size_t i = 0; i < ops.size(); ++i) {
+    for (const Instr* operand : ops[i]->operands()) {
+      if (!seen.insert(operand).second) continue;
+      if (!IsPlainArray(operand->shape())) return {};
+      if (IsComputedByElement(*operand)) {
+        ops.push_back(operand);
+      } else if (operand->shape().ElementCount() * kPredsPerWord > pred.shape().ElementCount()) {
+        return {};
+      }
+    }
+    if (ops.size() > kMaxPredOps) return {};
+  }
+  return ops;
+}
+
+// The kernels of chains that read a pred.
+struct PredUses {
+  // Of one with the reductions of its rows, and of one that is given them, with the last dimension
+  // of the pred along its columns or its rows.
+  bool first = false, by_columns = false, by_rows = false;
+  double live = 0;  // the largest part of the elements that one of them needs
+
+  int kernels() const { return (first ? 1 : 0) + (by_columns ? 1 : 0) + (by_rows ? 1 : 0); }
+};
+
+// The part of the scores that are live.
+double LivePart(const DotChain& chain, const LiveColumns& live) {
+  int64_t rows = chain.row_count(), columns = chain.column_count(), all = 0;
+  if (live.masked != nullptr && !live.first && !live.last) return 1;
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t first = live.first ? std::max(row + *live.first, int64_t{0}) : 0;
+    int64_t last = live.last ? std::min(row + *live.last, columns - 1) : columns - 1;
+    all += std::max(last - first + 1, int64_t{0});
+  }
+  return static_cast<double>(all) / (static_cast<double>(rows) * static_cast<double>(columns));
+}
+
+class PredPacker {
+ public:
+  PredPacker(Instr& pred, PassContext& context) : pred_(pred), context_(context) {}
+
+  bool Run() {
+    ops_ = OpsOf(pred_);
+    // Most preds are cheap: whether several kernels compute them takes longer to find.
+    if (ops_.empty() || Gain({true, true, true, 1}) <= 0) return false;
+    PredUses uses = FindUses();
+    if (uses.kernels() < 2) return false;
+    double before_us = BeforeUs(uses), after_us = AfterUs(uses);
+    if (after_us >= before_us) {
+      context_.Rejected("contraction.pack-pred", pred_, nullptr,
+                        fmt::format("{:.1f} us, not less than {:.1f}", after_us, before_us));
+      return false;
+    }
+    context_.AcceptedByCost("contraction.pack-pred", pred_, before_us, after_us,
+                            fmt::format("{} kernels read it", uses.kernels()));
+    Pack();
+    return true;
+  }
+
+ private:
+  double Gain(const PredUses& uses) const { return BeforeUs(uses) - AfterUs(uses); }
+
+  // Each kernel computes it.
+  double BeforeUs(const PredUses& uses) const {
+    CostEstimate cost = EstimateCost(WorkOfPred(uses.live), context_.machine());
+    return uses.kernels() * (cost.total() - cost.launch);
+  }
+  // One kernel computes and stores it, each loads it.
+  double AfterUs(const PredUses& uses) const {
+    const Machine& machine = context_.machine();
+    double words = CountOf(pred_) / kPredsPerWord, bytes = words * BytesOf(ElementType::kU32);
+    Work pack = WorkOfPred(1), unpack = WorkOfElements(uses.live);
+    pack.writes = bytes;
+    pack[Pipe::kSimple] += CountOf(pred_);  // an or
+    unpack.reads = bytes * uses.live;
+    unpack[Pipe::kSimple] += 2 * CountOf(pred_) * uses.live;  // a shift, a comparison
+    CostEstimate loads = EstimateCost(unpack, machine);
+    return EstimateCost(pack, machine).total() + uses.kernels() * (loads.total() - loads.launch);
+  }
+
+  Work WorkOfElements(double part) const {
+    Work work;
+    work.tasks = std::ceil(CountOf(pred_) * part / kBlockThreads);
+    work.threads = kBlockThreads;
+    return work;
+  }
+  Work WorkOfPred(double part) const {
+    Work work = WorkOfElements(part);
+    for (const Instr* op : ops_)
+      AddElementOp(work, *op, std::min(CountOf(*op), CountOf(pred_)) * part, context_.machine());
+    return work;
+  }
+
+  PredUses FindUses() {
+    // Values of the pred's dimensions that follow from it, and the dots after them.
+    std::unordered_set<const Instr*> same = {&pred_}, seen = same;
+    std::vector<const Instr*> open = {&pred_}, dots;
+    while (!open.empty() && seen.size() < kMaxFollowing) {
+      const Instr& at = *open.back();
+      open.pop_back();
+      for (const Instr* user : at.users()) {
+        if (!seen.insert(user).second) continue;
+        (user->op() == Op::kDot ? dots : open).push_back(user);
+        bool is_same = same.contains(&at) && user->info().Is(kElementwise) &&
+                       user->shape().dims() == pred_.shape().dims();
+        if (is_same) same.insert(user);
+      }
+    }
+    PredUses uses;
+    for (const Instr* dot : dots)
+      for (ChainReductions reductions : {ChainReductions::kInside, ChainReductions::kGiven})
+        if (AddUse(*dot, reductions, same, uses)) break;
+    return uses;
+  }
+
+  // Whether a kernel computes the chain that ends at a dot.
+  bool AddUse(const Instr& dot, ChainReductions reductions,
+              const std::unordered_set<const Instr*>& same, PredUses& uses) {
+    std::optional<ChainSlice> slice = ChainSliceOf(dot, reductions);
+    if (!slice) return false;
+    FusedRegion region{&*dot.parent(), slice->instrs, InputsOf(slice->instrs), {&dot}};
+    gpu::ChainRegion found;
+    if (!gpu::FindChain(region, found).empty() ||
+        gpu::ChainSchedules(region, context_.machine()).empty())
+      return false;
+    for (const Instr* instr : slice->instrs) {
+      const Dims* along = found.along->Of(*instr);
+      bool reads = along != nullptr && instr->info().Is(kElementwise) &&
+                   std::ranges::any_of(instr->operands(), [&](const Instr* operand) {
+                     return same.contains(operand) && found.along->Of(*operand) == nullptr;
+                   });
+      if (!reads || along->size() != pred_.shape().dims().size()) continue;
+      bool is_first = reductions == ChainReductions::kInside;
+      (is_first                                 ? uses.first
+       : found.chain.IsOfColumns(along->back()) ? uses.by_columns
+                                                : uses.by_rows) = true;
+      uses.live = std::max(uses.live, LivePart(found.chain, found.live));
+      break;
+    }
+    return true;
+  }
+
+  void Pack() {
+    std::vector<std::pair<Instr*, size_t>> uses;
+    for (Instr* user : pred_.users())
+      for (size_t i = 0; i < user->operand_count(); ++i)
+        if (user->operand(i) == &pred_) uses.emplace_back(user, i);
+    Editor make = Editor::Beside(pred_);
+    Dims dims = pred_.shape().dims();
+    int64_t columns = dims.back();
+    dims.back() = RoundUp(CeilDiv(columns, kPredsPerWord), kLineWords);
+    Instr* preds = Unpacked(make, *Words(make, dims), columns);
+    for (auto [user, i] : uses) user->set_operand(i, preds);
+  }
+
+  // Bit positions, and ones, for the preds of words with these dimensions.
+  static Shape BitsOf(Dims words) {
+    words.push_back(kPredsPerWord);
+    return Shape::Array(ElementType::kU32, std::move(words));
+  }
+  static Instr* Numbers(Editor& make, const Shape& bits) {
+    return make.Make(Op::kIota, bits, {}, IotaAttrs{bits.rank() - 1});
+  }
+
+  Instr* Words(Editor& make, const Dims& dims) {
+    Instr* preds = &pred_;
+    Dims padded = pred_.shape().dims();
+    padded.back() = dims.back() * kPredsPerWord;
+    if (padded != pred_.shape().dims()) {
+      Dims none(padded.size(), 0), high = none;
+      high.back() = padded.back() - pred_.shape().dims().back();
+      Instr* never = make.Constant(Literal::ScalarInt(ElementType::kPred, 0));
+      preds = make.Make(Op::kPad, Shape::Array(ElementType::kPred, padded), {preds, never},
+                        PadAttrs{none, high, none});
+    }
+    Shape bits = BitsOf(dims);
+    preds = make.Make(Op::kReshape, Shape::Array(ElementType::kPred, bits.dims()), {preds});
+    Instr* shifted = make.Make(Op::kShiftLeft, bits,
+                               {make.Converted(preds, ElementType::kU32), Numbers(make, bits)});
+    Builder b(pred_, pred_.name() + "_or");
+    Instr* x = b.Parameter(Shape::Scalar(ElementType::kU32));
+    Instr* y = b.Parameter(Shape::Scalar(ElementType::kU32));
+    Computation* both = b.FinishValid(b.Or(x, y));
+    Instr* zero = make.Constant(Literal::ScalarInt(ElementType::kU32, 0));
+    return make.Make(Op::kReduce, Shape::Array(ElementType::kU32, dims), {shifted, zero},
+                     DimensionsAttrs{{bits.rank() - 1}}, both);
+  }
+
+  // As analysis/packed_preds.h has it.
+  static Instr* Unpacked(Editor& make, Instr& words, int64_t columns) {
+    Dims dims = words.shape().dims();
+    Shape bits = BitsOf(dims);
+    DimensionsAttrs all;
+    for (int64_t d = 0; d < words.shape().rank(); ++d) all.dimensions.push_back(d);
+    Instr* repeated = make.Make(Op::kBroadcast, bits, {&words}, std::move(all));
+    Instr* shifted = make.Make(Op::kShiftRightLogical, bits, {repeated, Numbers(make, bits)});
+    Instr* one = make.Filled(bits, Literal::ScalarInt(ElementType::kU32, 1));
+    Instr* bit = make.Make(Op::kAnd, bits, {shifted, one});
+    Instr* preds = make.Make(Op::kCompare, Shape::Array(ElementType::kPred, bits.dims()),
+                             {bit, one}, CompareAttrs{CompareDirection::kEq, CompareType::kNone});
+    dims.back() *= kPredsPerWord;
+    preds = make.Make(Op::kReshape, Shape::Array(ElementType::kPred, dims), {preds});
+    if (dims.back() == columns) return preds;
+    SliceAttrs first{Dims(dims.size(), 0), dims, Dims(dims.size(), 1)};
+    first.limits.back() = dims.back() = columns;
+    return make.Make(Op::kSlice, Shape::Array(ElementType::kPred, dims), {preds}, std::move(first));
+  }
+
+  Instr& pred_;
+  PassContext& context_;
+  std::vector<const Instr*> ops_;
+};
+
+}  // namespace
+
+// Record contraction.pack-pred.
+Result<Changed> PackPreds(Module& module, PassContext& context) {
+  if (!context.machine().async_multiply) return Changed::kNo;
+  return EditComputations(module, [&](Computation& computation) {
+    if (computation.CountOf(Op::kDot) < 2) return false;
+    bool changed = false;
+    for (Instr* instr : computation.Instrs()) {
+      bool is_pred = IsPlainArray(instr->shape()) && instr->shape().type() == ElementType::kPred &&
+                     instr->shape().rank() > 1 && instr->info().Is(kElementwise) &&
+                     !HasControlDependencies(*instr);
+      // The ops of preds are cheap; what they compare may not be.
+      if (!is_pred || instr->op() != Op::kCompare) continue;
+      changed |= PredPacker(*instr, context).Run();
+    }
+    return changed;
+  });
+}
+
+}  // namespace tokamak
