@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "analysis/dot_chains.h"
+#include "analysis/packed_preds.h"
 #include "fusion/instr_predicates.h"
 #include "gen/dot_dimensions.h"
 #include "gen/gpu/operand_view.h"
@@ -89,6 +90,7 @@ class ChainMove {
     for (const ChainPart& part : parts_)
       for (const Instr* operand : OperandsOf(part.slice->chain))
         AddStored(*OperandOf(*operand).stored, change);
+    for (const Instr* words : words_) AddStored(*words, change);
     for (FusionGroup& group : change.added) InOrder(group.roots);
     return true;
   }
@@ -208,8 +210,8 @@ class ChainMove {
   }
 
   // Masks that the part reads: stored preds that follow from nothing as large as themselves, as
-  // those of causal attention and of dropout.
-  std::vector<const Instr*> MasksOf(const ChainPart& part) const {
+  // those of causal attention and of dropout. Of packed ones, the words are stored instead.
+  std::vector<const Instr*> MasksOf(const ChainPart& part) {
     std::vector<const Instr*> open, masks;
     std::unordered_set<const Instr*> seen(part.slice->instrs.begin(), part.slice->instrs.end());
     auto add_operands = [&](const Instr& value) {
@@ -221,9 +223,11 @@ class ChainMove {
     while (!open.empty() && seen.size() < kMaxAfterFirst) {
       const Instr& value = *open.back();
       open.pop_back();
-      bool is_stored = candidate_.GroupOf(value) >= 0;
-      if (is_stored && IsMask(value)) masks.push_back(&value);
-      if (!is_stored && !candidate_.IsOutsideKernels(value)) add_operands(value);
+      if (const Instr* words = PackedWordsOf(value))
+        if (seen.insert(words).second && !ContainsInstr(words_, words)) words_.push_back(words);
+      bool is_stored = candidate_.GroupOf(value) >= 0, is_mask = is_stored && IsMask(value);
+      if (is_mask) masks.push_back(&value);
+      if ((is_mask || !is_stored) && !candidate_.IsOutsideKernels(value)) add_operands(value);
     }
     return masks;
   }
@@ -233,6 +237,7 @@ class ChainMove {
     for (size_t i = 0; i < open.size(); ++i) {
       const Instr& value = *open[i];
       if (i > kMaxAfterFirst) return false;
+      if (ContainsInstr(words_, &value)) continue;
       bool is_given =
           i > 0 && (candidate_.GroupOf(value) >= 0 || candidate_.IsOutsideKernels(value));
       bool is_smaller =
@@ -382,6 +387,7 @@ class ChainMove {
   const CandidatePlan& candidate_;
   std::vector<ChainPart> parts_;
   std::vector<Kernel> kernels_;
+  std::vector<const Instr*> words_;  // of the masks
   std::vector<int> dropped_;
   std::vector<const Instr*> converted_;  // ChainOperand::converted of all operands
   bool has_joined_ = false;

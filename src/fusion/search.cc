@@ -94,7 +94,10 @@ class Search {
     for (Promising& move : promising) {
       EvaluatedMove& evaluated = move.evaluated;
       if (!HasBudget() || rejected_moves_.Has(evaluated.hash)) continue;
-      if (at_once && !candidate_.IsStillApplicable(evaluated.move.change)) continue;
+      if (at_once && !candidate_.IsStillApplicable(evaluated.move.change)) {
+        EnumerateAgain(evaluated, changed);
+        continue;
+      }
       if (!Evaluate(move)) continue;
       if (at_once) {
         Make(evaluated, changed);
@@ -243,7 +246,7 @@ class Search {
   // Skips a move if one of its groups has changed: its evaluation is obsolete.
   void Make(const EvaluatedMove& evaluated, std::vector<int>& changed) {
     const Change& change = evaluated.move.change;
-    if (!candidate_.IsStillApplicable(change)) return;
+    if (!candidate_.IsStillApplicable(change)) return EnumerateAgain(evaluated, changed);
     std::vector<FusedRegion> regions = candidate_.RegionsAfter(change);
     if (candidate_.MakesCycle(change, regions)) {
       if (policy_ != nullptr) policy_->Impossible(evaluated, "it makes a cycle", log_);
@@ -254,6 +257,14 @@ class Search {
     candidate_.Apply(change, std::move(regions));
     log_.Add(DecisionOf(evaluated, Verdict::kAccepted));
     if (policy_ != nullptr) policy_->Made(evaluated, first, log_);
+  }
+
+  // A chain has many groups: the one that enumerates its move need not be a neighbour of those that
+  // changed. The moves of other rules are about neighbours.
+  void EnumerateAgain(const EvaluatedMove& obsolete, std::vector<int>& changed) const {
+    if (obsolete.move.rule != "fusion.chain") return;
+    int group = candidate_.GroupOf(*obsolete.move.other_value);
+    if (group >= 0) changed.push_back(group);
   }
 
   std::vector<int> Neighbours(const std::vector<int>& changed) const {

@@ -85,12 +85,13 @@ std::vector<const Instr*> OpsOf(const Instr& pred) {
 
 // The kernels of chains that read a pred.
 struct PredUses {
-  // Of one with the reductions of its rows, and of one that is given them, with the last dimension
-  // of the pred along its columns or its rows.
-  bool first = false, by_columns = false, by_rows = false;
+  int with_reductions = 0;  // each second dot has its own
+  // Kernels that are given the reductions, with the last dimension of the pred along their columns
+  // or their rows: all second dots share one.
+  bool by_columns = false, by_rows = false;
   double live = 0;  // the largest part of the elements that one of them needs
 
-  int kernels() const { return (first ? 1 : 0) + (by_columns ? 1 : 0) + (by_rows ? 1 : 0); }
+  int kernels() const { return with_reductions + (by_columns ? 1 : 0) + (by_rows ? 1 : 0); }
 };
 
 // The part of the scores that are live.
@@ -112,7 +113,7 @@ class PredPacker {
   bool Run() {
     ops_ = OpsOf(pred_);
     // Most preds are cheap: whether several kernels compute them takes longer to find.
-    if (ops_.empty() || Gain({true, true, true, 1}) <= 0) return false;
+    if (ops_.empty() || Gain({1, true, true, 1}) <= 0) return false;
     PredUses uses = FindUses();
     if (uses.kernels() < 2) return false;
     double before_us = BeforeUs(uses), after_us = AfterUs(uses);
@@ -200,10 +201,11 @@ class PredPacker {
                      return same.contains(operand) && found.along->Of(*operand) == nullptr;
                    });
       if (!reads || along->size() != pred_.shape().dims().size()) continue;
-      bool is_first = reductions == ChainReductions::kInside;
-      (is_first                                 ? uses.first
-       : found.chain.IsOfColumns(along->back()) ? uses.by_columns
-                                                : uses.by_rows) = true;
+      if (reductions == ChainReductions::kInside) {
+        ++uses.with_reductions;
+      } else {
+        (found.chain.IsOfColumns(along->back()) ? uses.by_columns : uses.by_rows) = true;
+      }
       uses.live = std::max(uses.live, LivePart(found.chain, found.live));
       break;
     }
