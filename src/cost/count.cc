@@ -199,7 +199,10 @@ class KernelWorkCounter {
     } else {
       if (loop.role == LoopRole::kGrid) work_.tasks *= trips;
       if (loop.role == LoopRole::kThread && !InThread(stmt.loop)) work_.threads *= trips;
-      if (loop.role == LoopRole::kSerial) work_[Pipe::kBranch] += times * trips;
+      if (loop.role == LoopRole::kSerial) {
+        work_[Pipe::kBranch] += times * trips;
+        if (uses_async_) AddTiles(stmt, trips);
+      }
       times *= trips;
     }
     Walk(stmt.body, times);
@@ -209,6 +212,27 @@ class KernelWorkCounter {
     if (chain == chains_.end()) return;
     work_.chain += chain->second.others;
     work_.sums += chain->second.sums;
+  }
+
+  // Records the tiles of a block: the iterations of its outermost loop. Warpgroups that take turns
+  // have loops of their own tiles, which depend on the thread.
+  void AddTiles(const Stmt& stmt, double trips) {
+    ValueId extent = kernel_.loop(stmt.loop).extent;
+    for (const ArrayAccess::Around& around : loops_) {
+      if (around.loop == stmt.loop) continue;
+      LoopRole role = kernel_.loop(around.loop).role;
+      if (role == LoopRole::kSerial) return;
+      if (role == LoopRole::kThread && facts_.DependsOn(extent, around.loop)) return;
+    }
+    if (trips <= 0 || !HasAsync(stmt.body)) return;
+    double most = facts_.MaxTripsOf(stmt.loop);
+    work_.most_tiles = std::max(work_.most_tiles, most);
+    work_.imbalance = std::max(work_.imbalance, most / trips);
+  }
+  static bool HasAsync(const StmtList& block) {
+    return std::ranges::any_of(block, [](const Stmt& stmt) {
+      return stmt.kind == StmtKind::kAsync || HasAsync(stmt.body) || HasAsync(stmt.else_body);
+    });
   }
 
   // Threads of a block are counted at the first thread loop of each nesting depth.

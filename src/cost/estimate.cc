@@ -240,8 +240,15 @@ CostEstimate EstimateOnGpu(const Work& work, const Machine& machine, const Rates
          ops =
              GpuOpsNs(work, rates, cores, waves) + work.result_bytes * rates.result_byte_ns / busy,
          tensor = GpuTensorNs(work, rates, cores);
-  // Of two warpgroups that take turns, each uses its results while the other one multiplies.
-  double both = work.takes_turns ? std::max(tensor, tensor / 2 + ops) : tensor + ops;
+  double both = tensor + ops;
+  if (work.takes_turns) {
+    // Of two warpgroups that take turns, each uses its results while the other one multiplies. The
+    // results of the last tile come after all multiplies, and half of the threads use them.
+    double tiles = std::max(work.most_tiles, 1.0);
+    both = std::max(tensor + 2 * ops / tiles, tensor / std::min(tiles, 2.0) + ops);
+  }
+  // Blocks that are on SMs of their own end with the one that has the most tiles.
+  if (work.tasks <= cores) both *= work.imbalance;
   estimate.compute =
       (both + work.barriers * rates.barrier_us * kNsPerUs * std::max(waves, 1.0)) / kNsPerUs;
   double bytes = work.reads + work.writes, full = FullBandwidth(work, rates);

@@ -8,6 +8,8 @@ namespace {
 
 // Also the assumed value of a data-dependent index.
 constexpr double kUnknown = kUnknownTripCount;
+// Larger bounds are those of unknown values. Chosen: a double holds all integers up to here.
+constexpr int64_t kMaxKnownBound = int64_t{1} << 52;
 
 }  // namespace
 
@@ -61,12 +63,32 @@ double IndexFacts::TripsOf(LoopId loop) {
   return trips;
 }
 
+double IndexFacts::MaxTripsOf(LoopId loop) {
+  int64_t most = ranges_.Of(kernel_, kernel_.loop(loop).extent).high;
+  return most > kMaxKnownBound ? TripsOf(loop) : std::max(static_cast<double>(most), TripsOf(loop));
+}
+
 double IndexFacts::Mean(ValueId id) {
   double& mean = means_[static_cast<size_t>(id)];
   if (!std::isnan(mean)) return mean;
   mean = kUnknown;  // breaks recursion
   double found = FindMean(kernel_.node(id));
   return means_[static_cast<size_t>(id)] = std::isfinite(found) ? found : kUnknown;
+}
+
+double IndexFacts::MeanQuotient(ValueId x, ValueId y) {
+  double numerator = Mean(x), divisor = Mean(y);
+  if (divisor == 0) return 0;
+  Range of = ranges_.Of(kernel_, x), by = ranges_.Of(kernel_, y);
+  if (!by.IsConstant() || by.low <= 0 || of.low < 0 || of.high > kMaxKnownBound)
+    return std::floor(numerator / divisor);
+  auto least = static_cast<double>(of.low / by.low), most = static_cast<double>(of.high / by.low);
+  int64_t values = of.high - of.low + 1;
+  if (least == most) return least;
+  if (values >= by.low)
+    return std::clamp((numerator - static_cast<double>(by.low - 1) / 2) / divisor, least, most);
+  // The quotient is `most` from the last multiple of the divisor on.
+  return least + static_cast<double>(of.high % by.low + 1) / static_cast<double>(values);
 }
 
 double IndexFacts::FindMean(const ScalarNode& node) {
@@ -77,7 +99,7 @@ double IndexFacts::FindMean(const ScalarNode& node) {
       return IsFloat(node.type) ? DoubleOfBits(node.type, node.bits)
                                 : static_cast<double>(IntOfBits(node.type, node.bits));
     case Prim::kLoop:
-      return (TripsOf(node.loop()) - 1) / 2;
+      return std::max((TripsOf(node.loop()) - 1) / 2, 0.0);
     case Prim::kExtent: {
       const LaunchExtent& extent = kernel_.extent(node.extent());
       double low = static_cast<double>(extent.minimum), high = static_cast<double>(extent.maximum);
@@ -90,7 +112,7 @@ double IndexFacts::FindMean(const ScalarNode& node) {
     case Prim::kMul:
       return x() * y();
     case Prim::kDiv:
-      return y() == 0 ? 0 : std::floor(x() / y());
+      return MeanQuotient(node.operands[0], node.operands[1]);
     case Prim::kRem:
       return std::min(x(), (y() - 1) / 2);
     case Prim::kMin:

@@ -22,6 +22,8 @@ class IndexFacts {
 
   double Mean(ValueId id);
   double TripsOf(LoopId loop);
+  // The most iterations that one execution of the loop has; TripsOf if nothing bounds them.
+  double MaxTripsOf(LoopId loop);
   // The fraction of evaluations for which a condition is true.
   double Fraction(ValueId condition);
   bool DependsOn(ValueId id, LoopId loop) const {
@@ -33,6 +35,8 @@ class IndexFacts {
   void FindReads(const StmtList& block, std::vector<uint64_t>& around);
   void FindDepends();
   double FindMean(const ScalarNode& node);
+  // Of x / y, rounded down. Assumes that x is uniformly distributed.
+  double MeanQuotient(ValueId x, ValueId y);
 
   static constexpr size_t kWordBits = std::numeric_limits<uint64_t>::digits;
 

@@ -80,6 +80,9 @@ struct Work {
   // GPU only: whether the warpgroups take turns at asynchronous multiplies. The consumers of the
   // results of one then run beside the multiplies of the other.
   bool takes_turns = false;
+  // GPU only, of kernels with asynchronous multiplies: tiles of the thread block with the most of
+  // them, and its share of the work over the average one.
+  double most_tiles = 1, imbalance = 1;
 
   double& operator[](Pipe pipe) { return ops[static_cast<size_t>(pipe)]; }
   double operator[](Pipe pipe) const { return ops[static_cast<size_t>(pipe)]; }

@@ -395,8 +395,24 @@ TEST(CostEstimate, ResultsOverlapMultipliesInTurns) {
   work[Pipe::kSimple] = 2e7;
   double together = EstimateCost(work, machine).compute;
   work.takes_turns = true;
+  work.most_tiles = 100;
   EXPECT_GT(together, 1.05 * multiplies);
   EXPECT_NEAR(EstimateCost(work, machine).compute, multiplies, 0.01 * multiplies);
+  // The results of a single tile come after its multiplies.
+  work.most_tiles = 1;
+  EXPECT_GE(EstimateCost(work, machine).compute, together);
+}
+
+// Blocks that have an SM each end with the one that has the most tiles.
+TEST(CostEstimate, LastTilesTakeAsLongAsAll) {
+  const Machine machine = GpuMachine();
+  Work work;
+  work.tasks = static_cast<double>(machine.cores);
+  work.threads = 384;
+  work[Pipe::kTensor] = 1e9;
+  double even = EstimateCost(work, machine).compute;
+  work.imbalance = 1.5;
+  EXPECT_NEAR(EstimateCost(work, machine).compute, 1.5 * even, 0.01 * even);
 }
 
 // Writes also count as bytes in flight.

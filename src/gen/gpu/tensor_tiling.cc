@@ -166,7 +166,7 @@ DotSizes BoxedSizes(const TensorTiling& t, const DotSizes& dot_sizes, int64_t ro
 }
 
 // Nanoseconds of the SM with the most tiles. Warpgroups that alternate multiply while results are
-// stored.
+// stored; one of them alone stores those of the last tile.
 double TimeOf(const TileChoice& choice, const TensorTiling& t, const DotSizes& sizes,
               const Machine& machine) {
   const Rates& rates = RatesOf(machine);
@@ -178,7 +178,7 @@ double TimeOf(const TileChoice& choice, const TensorTiling& t, const DotSizes& s
   double of_tile = NsPerDepth(choice, t, rates) * static_cast<double>(sizes.k),
          store = NsPerDepth(choice, simple, rates) * kTileOverheadDepth;
   if (choice.inner_rows < choice.rows || choice.warpgroups == 1) return waves * (of_tile + store);
-  return waves * std::max(of_tile, store) + store;
+  return waves * std::max(of_tile, store) + 2 * store;
 }
 
 // With the loads of the producer's threads for computed operands (`lanes` as in TensorTime).

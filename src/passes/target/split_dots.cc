@@ -38,26 +38,13 @@ constexpr double kMaxSplitTime = 0.9;
 // With fewer rows or columns, a library keeps the dot. Chosen: half of the rows of a tile.
 constexpr int64_t kMinSplitRows = 64;
 
-// Whether one kernel may compute this dot and another one, without the array between them. It has
-// one tile along K of the first dot and along the columns of this one.
-bool IsChained(const Instr& dot, const DotDimensions& dot_dims) {
-  if (std::min(dot_dims.m, dot_dims.n) > TileCopy::kMaxBox) return false;
-  // A chain has a block for each tile along the other dimension: of one tile it is no faster.
-  if (std::max(dot_dims.m, dot_dims.n) <= TileCopy::kMaxBox) return false;
-  for (ChainReductions reductions : {ChainReductions::kInside, ChainReductions::kGiven})
-    if (std::optional<ChainSlice> slice = ChainSliceOf(dot, reductions);
-        slice && DotDimensions(slice->chain.scores()).k <= TileCopy::kMaxBox)
-      return true;
-  return false;
-}
-
 bool IsSplittable(const Instr& dot, const DotDimensions& dot_dims, const Machine& machine) {
   const DotAttrs& attrs = dot_dims.attrs;
   ElementType type = dot.shape().type();
   bool fits = type == ElementType::kF32 || type == ElementType::kBF16 || type == ElementType::kF16;
   if (!fits || !attrs.lhs_batch.empty() || HasControlDependencies(dot) ||
       attrs.lhs_contracting.empty() || !AreAdjacent(attrs.lhs_contracting) ||
-      !AreAdjacent(attrs.rhs_contracting) || IsChained(dot, dot_dims))
+      !AreAdjacent(attrs.rhs_contracting))
     return false;
   auto work = static_cast<double>(dot_dims.m) * static_cast<double>(dot_dims.n) *
               static_cast<double>(dot_dims.k);
@@ -72,12 +59,43 @@ double SumSlicesUs(double sums, const Machine& machine) {
   return CopyUs(bytes, rates) + rates.graph_gap_us;
 }
 
-// gpu::WhyNoTensorDot of a dot whose operands are in memory.
+// gpu::WhyNoTensorDot of a dot whose operands are in memory: as views of other arrays, or else
+// themselves, stored in this order by their producers.
 std::string WhyNoTensorDot(const Instr& dot, const DotDimensions& dot_dims, const Machine& machine,
                            gpu::TensorTiling& tiling) {
   gpu::TensorDot tensor{dot, dot_dims, {true, true}};
   for (size_t i : {0, 1}) tensor.views[i] = gpu::OperandViewOf(*dot.operand(i));
+  std::string why = gpu::WhyNoTensorDot(tensor, machine, tiling);
+  if (!why.empty() || (tiling.lhs.IsBulk() && tiling.rhs.IsBulk())) return why;
+  if (!tiling.lhs.IsBulk()) tensor.views[0] = {};
+  if (!tiling.rhs.IsBulk()) tensor.views[1] = {};
   return gpu::WhyNoTensorDot(tensor, machine, tiling);
+}
+
+// Microseconds that are saved if one kernel computes this dot and the first dots of its chain,
+// without their results in memory; 0 if there is no such kernel. It has one tile along K of the
+// first dot and along the columns of this one, and a block for each tile along the other dimension.
+// Each block multiplies all of K.
+double ChainSavesUs(const Instr& dot, const DotDimensions& dot_dims, const Machine& machine) {
+  if (std::min(dot_dims.m, dot_dims.n) > TileCopy::kMaxBox ||
+      std::max(dot_dims.m, dot_dims.n) <= TileCopy::kMaxBox)
+    return 0;
+  for (ChainReductions reductions : {ChainReductions::kInside, ChainReductions::kGiven}) {
+    std::optional<ChainSlice> slice = ChainSliceOf(dot, reductions);
+    if (!slice || DotDimensions(slice->chain.scores()).k > TileCopy::kMaxBox) continue;
+    double us = 0;
+    for (const DotChain::First& first : slice->chain.firsts) {
+      const Instr& scores = *first.dot;
+      DotDimensions sizes(scores);
+      gpu::TensorTiling tiling;
+      if (WhyNoTensorDot(scores, sizes, machine, tiling).empty())
+        us += gpu::TensorTime(tiling, sizes, machine);
+      auto bytes = static_cast<double>(scores.shape().ByteSize());
+      us += CopyUs(2 * bytes, RatesOf(machine));
+    }
+    return us;
+  }
+  return 0;
 }
 
 class DotSplitter {
@@ -157,7 +175,7 @@ DepthSplit ChooseDepthSplit(const Instr& dot, const Machine& machine) {
   gpu::TensorTiling tiling;
   if (!WhyNoTensorDot(dot, dot_dims, machine, tiling).empty()) return {};
   DepthSplit best{.before_us = gpu::TensorTime(tiling, dot_dims, machine)};
-  best.after_us = kMaxSplitTime * best.before_us;
+  best.after_us = kMaxSplitTime * best.before_us - ChainSavesUs(dot, dot_dims, machine);
   DotDimensions sizes = dot_dims;
   for (int64_t slices = 2; slices <= kMaxDepthSlices && slices * kMinSliceDepth <= dot_dims.k;
        ++slices) {
