@@ -21,6 +21,7 @@
 #include "ir/ir.h"
 #include "kernel/choice.h"
 #include "kernel/formulas.h"
+#include "support/ceil_div.h"
 #include "support/hash.h"
 #include "support/memo.h"
 
@@ -209,6 +210,24 @@ void AddBody(Work& work, const Instr& instr, double elements, const Machine& mac
     for (const Instr* inner : body->Instrs()) AddElementOp(work, *inner, elements, machine);
 }
 
+// Each element selects in all windows around it (gen/select_scatter.h).
+void AddSelectAndScatter(Work& work, const Instr& instr, double elements, const Machine& machine) {
+  // Per tap: whether it is in the array, the value, its number, and whether there is any (structure
+  // of the emitted code).
+  constexpr double kOpsOfTap = 5;
+  constexpr int kElementBits = 32;  // bits of a number of a tap
+  double windows = 1;
+  for (const WindowDim& dim : instr.attrs<WindowAttrs>().window)
+    windows *= static_cast<double>(CeilDiv(dim.size, dim.stride));
+  double taps = elements * windows * TapsOf(instr);
+  work[Pipe::kSimple] += kOpsOfTap * VectorsOf(taps, kElementBits, machine);
+  auto add = [&](const Computation& body, double times) {
+    for (const Instr* inner : body.Instrs()) AddElementOp(work, *inner, times, machine);
+  };
+  add(*instr.called(0), taps);
+  add(*instr.called(1), elements * windows);
+}
+
 void AddDot(Work& work, const Instr& dot, double elements, const Machine& machine) {
   ElementType type = dot.operand(0)->shape().type();
   int64_t bytes = BytesOf(type);
@@ -296,8 +315,9 @@ void AddElementOp(Work& work, const Instr& instr, double elements, const Machine
     case Op::kScan:
       return AddBody(work, instr, elements, machine);
     case Op::kReduceWindow:
-    case Op::kSelectAndScatter:
       return AddBody(work, instr, elements * TapsOf(instr), machine);
+    case Op::kSelectAndScatter:
+      return AddSelectAndScatter(work, instr, elements, machine);
     case Op::kScatter:
       work[Pipe::kScatter] += elements;
       return AddBody(work, instr, elements, machine);

@@ -7,6 +7,7 @@
 #include "fusion/instr_predicates.h"
 #include "gen/contract.h"
 #include "gen/gpu/affine_view.h"
+#include "gen/select_scatter.h"
 
 namespace tokamak {
 namespace {
@@ -105,6 +106,12 @@ RegionWorkEstimator::Use RegionWorkEstimator::UseOf(const Instr& instr, size_t o
     case Op::kReduceWindow:
       return {&of, EvaluationRate::kOtherIndices,
               operand == 0 ? static_cast<double>(ReadsPerElement(instr)) : 1, own};
+    case Op::kSelectAndScatter:
+      return {&of, EvaluationRate::kOtherIndices,
+              static_cast<double>(operand == 0   ? TapsPerResult(instr)
+                                  : operand == 1 ? WindowsPerResult(instr)
+                                                 : 1),
+              own};
     case Op::kScatter:
     case Op::kSort:
     case Op::kDynamicUpdateSlice:

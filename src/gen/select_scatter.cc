@@ -120,9 +120,15 @@ class Asker {
 
 }  // namespace
 
+int64_t WindowsPerResult(const Instr& instr) {
+  int64_t windows = 1;
+  for (const WindowDim& dim : SelectWindowOf(instr)) windows *= WindowsAround(dim);
+  return windows;
+}
+
 int64_t TapsPerResult(const Instr& instr) {
-  int64_t taps = 1;
-  for (const WindowDim& dim : SelectWindowOf(instr)) taps *= dim.size * WindowsAround(dim);
+  int64_t taps = WindowsPerResult(instr);
+  for (const WindowDim& dim : SelectWindowOf(instr)) taps *= dim.size;
   return taps;
 }
 

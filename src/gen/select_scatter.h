@@ -14,6 +14,8 @@ namespace tokamak {
 std::optional<std::string> WhyNoSelectAndScatterCode(const Instr& instr);
 // Taps that one result element evaluates, over all its windows.
 int64_t TapsPerResult(const Instr& instr);
+// Those windows.
+int64_t WindowsPerResult(const Instr& instr);
 
 Element SelectAndScatterAt(KernelBuilder& b, ElementEmitter& emitter, const Instr& instr,
                            const Coordinates& at);

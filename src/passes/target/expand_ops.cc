@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cost/machine.h"
 #include "gen/region.h"
 #include "passes/passes.h"
 #include "rewrite/edit_computations.h"
@@ -126,6 +127,8 @@ Changed ExpandBy(std::span<const ExpansionRow> rows, Module& module, PassContext
 //   others         solves of narrow floats, LAPACK's cholesky, functions of complex numbers,
 //                  dynamic ops whose shapes are known
 //   wide windows   select-and-scatter with large windows: first the selection, then a scatter
+//   overlaps       on GPUs, select-and-scatter with overlapping windows: first the selection, then
+//                  comparisons with the selected elements
 //   concatenates   concatenations of very many arrays: in several levels
 Result<Changed> ExpandOps(Module& module, PassContext& context) {
   constexpr ExpansionRow kRows[] = {{ExpandEmpty, "expand.of-nothing"},
@@ -136,7 +139,11 @@ Result<Changed> ExpandOps(Module& module, PassContext& context) {
                                     {ExpandComplexPower, "expand.power"},
                                     {ExpandKnownShape, "expand.known-shape"},
                                     {SplitConcatenate, "expand.long-concatenate"}};
-  return ExpandBy(kRows, module, context);
+  constexpr ExpansionRow kGpuRows[] = {{SelectOncePerWindow, "expand.overlapping-pick"}};
+  Changed changed = ExpandBy(kRows, module, context);
+  if (context.machine().is_gpu() && ExpandBy(kGpuRows, module, context) == Changed::kYes)
+    changed = Changed::kYes;
+  return changed;
 }
 
 }  // namespace tokamak

@@ -19,6 +19,7 @@ Changed ExpandBy(std::span<const ExpansionRow> rows, Module& module, PassContext
 
 bool ExpandEmpty(Instr& instr);
 bool ExpandSelectAndScatter(Instr& instr);
+bool SelectOncePerWindow(Instr& instr);
 bool ExpandNarrowSolve(Instr& instr);
 bool ExpandPotrf(Instr& instr);
 bool ExpandComplexAtan2(Instr& instr);
