@@ -1,6 +1,7 @@
 #include "fusion/region_work.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 #include "analysis/index_map.h"
@@ -38,6 +39,27 @@ std::vector<PipeOps> ListOf(const Work& work) {
 
 void Add(Work& work, const std::vector<PipeOps>& list, double times) {
   for (const PipeOps& ops : list) work.ops[ops.pipe] += ops.count * times;
+}
+
+// Thread blocks of a GPU kernel that stores arrays and also sums along their columns: each block
+// computes all rows of a sum (gen/gpu/rows.cc).
+double MaxBlocksOf(const FusedRegion& region) {
+  double blocks = std::numeric_limits<double>::infinity();
+  bool stores = std::ranges::any_of(region.roots,
+                                    [](const Instr* root) { return root->op() != Op::kReduce; });
+  if (!stores) return blocks;
+  for (const Instr* root : region.roots) {
+    if (root->op() != Op::kReduce) continue;
+    const Dims& sizes = root->operand(0)->shape().dims();
+    const Dims& reduced = root->attrs<DimensionsAttrs>().dimensions;
+    if (reduced.empty() || std::ranges::count(reduced, root->operand(0)->shape().rank() - 1) > 0)
+      continue;
+    double outer = 1;
+    for (int64_t d = 0; d < std::ranges::min(reduced); ++d)
+      outer *= static_cast<double>(sizes[static_cast<size_t>(d)]);
+    blocks = std::min(blocks, std::max(outer, 1.0));
+  }
+  return blocks;
 }
 
 }  // namespace
@@ -217,6 +239,7 @@ Work RegionWorkEstimator::EstimateWork(const FusedRegion& region) {
   }
   for (const Instr* root : region.roots) AddStoresOf(*root, work);
   work.tasks = std::max(1.0, most / kElementsOfTask);
+  if (machine_.is_gpu()) work.tasks = std::min(work.tasks, MaxBlocksOf(region));
   if (machine_.is_gpu()) {
     work.threads = kTypicalThreads;
     work.thread_registers = kTypicalThreadRegisters;
