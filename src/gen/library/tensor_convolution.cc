@@ -28,8 +28,8 @@ class TensorConvolutionChoice {
         form_(gpu::FormOf(StorageType(c.type))) {}
 
   // `is_laid_out`: for the library, which else needs the filter, or its gradient, in another
-  // layout.
-  TensorConvolution Choose(bool copies_filter, bool is_laid_out) const {
+  // layout. `is_combined`: what follows the library's call is a kernel of its own.
+  TensorConvolution Choose(bool copies_filter, bool is_laid_out, bool is_combined) const {
     TensorConvolution best = Best();
     if (best.slices == 0) return {};
     best.copies_filter = copies_filter;
@@ -37,6 +37,7 @@ class TensorConvolutionChoice {
     if (copies_filter) best.us += copy_us;
     best.library_us = EstimateCost(WorkOf(c_, machine_), machine_).total();
     if (!is_laid_out) best.library_us += copy_us;
+    if (is_combined) best.library_us += StoredUs(2 * WorkOf(c_, machine_).writes);
     return best;
   }
 
@@ -206,6 +207,31 @@ bool CopiesFilter(const Instr& conv, const LibraryConvolution& read) {
          (dims.kernel_output != last || read.type == ElementType::kF32);
 }
 
+// Whether a value is stored that follows elementwise from the result alone and other arrays, as
+// after a bias and an activation: the result of a convolution, a dot or the program needs it. The
+// kernel of a convolution can store it instead of its own result.
+bool IsCombined(const Instr& conv) {
+  // Values. Chosen: a bias, a residual, an activation and conversions are fewer.
+  constexpr int kMaxCombined = 16;
+  const Instr* last = &conv;
+  bool is_combined = false;
+  for (int i = 0; i < kMaxCombined && last->users().size() == 1; ++i) {
+    const Instr* user = *last->users().begin();
+    bool is_moved = user->op() == Op::kTranspose || user->op() == Op::kReshape;
+    if ((!user->info().Is(kElementwise) && !is_moved) || !user->shape().IsArray() ||
+        user->shape().ElementCount() != conv.shape().ElementCount())
+      break;
+    is_combined = is_combined || !is_moved;
+    last = user;
+  }
+  if (!is_combined) return false;
+  return last->parent()->root() == last ||
+         std::ranges::any_of(last->users(), [](const Instr* user) {
+           return user->op() == Op::kConvolution || user->op() == Op::kDot ||
+                  user->op() == Op::kTuple;
+         });
+}
+
 }  // namespace
 
 TensorConvolution TensorConvolutionOf(const Instr& conv, const Machine& machine) {
@@ -218,7 +244,8 @@ TensorConvolution TensorConvolutionOf(const Instr& conv, const Machine& machine)
       PrefersKernelInLoop(conv, read->Multiplications()))
     return {};
   return TensorConvolutionChoice(*read, machine)
-      .Choose(CopiesFilter(conv, *read), MatchLaidOutConvolution(conv).has_value());
+      .Choose(CopiesFilter(conv, *read), MatchLaidOutConvolution(conv).has_value(),
+              IsCombined(conv));
 }
 
 }  // namespace tokamak
