@@ -111,7 +111,7 @@ def main():
                                 grid=lambda x: ((-(-x.shape[1] // 16), -(-x.shape[0] // 16)), (16, 16)))  # fmt: skip
         equal("a grid of two dimensions", turned(X[:100, :77]), X[:100, :77].T)
         bump = tokamak.kernel(name="bump", cuda=BUMP, out=lambda x, at: like(x), aliases={0: 0}, grid=(1, 32))
-        equal("in place", jax.jit(lambda x: bump(bump(x + 1, 3), 4))(np.zeros(8, np.float32)), [1, 1, 1, 11, 11, 1, 1, 1])
+        equal("in place", jax.jit(lambda x: bump(bump(x + 1, 3), 4))(np.zeros(8, np.float32)), np.float32([1, 1, 1, 11, 11, 1, 1, 1]))
         given = jax.device_put(X[0])
         where = given.unsafe_buffer_pointer()
         donated = jax.jit(lambda x: bump(x, 5), donate_argnums=0)(given)
