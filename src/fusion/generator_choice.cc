@@ -6,7 +6,9 @@
 #include "gen/contract.h"
 #include "gen/element.h"
 #include "gen/gpu/column_sums.h"
+#include "gen/gpu/gpu.h"
 #include "gen/reducer.h"
+#include "kernel/gpu_limits.h"
 
 namespace tokamak {
 namespace {
@@ -45,6 +47,24 @@ bool SumsColumnsOfRows(const FusedRegion& region) {
     return root->op() == Op::kReduce && gpu::IsColumnSum(ReducerOf(*root)) &&
            of_elements(ResultElementCount(*root->operand(0)));
   });
+}
+
+// Whether the rows whose columns a region sums are too long for a row kernel, which has the sums of
+// a row's elements in registers. A column kernel stores the elements that it reduces, too.
+bool SumsColumnsOfLongRows(const FusedRegion& region, const Machine& machine) {
+  auto reduces_row = [](const Instr* instr) { return IsRowReduction(*instr); };
+  return std::ranges::none_of(region.instrs, reduces_row) &&
+         std::ranges::any_of(region.roots, [&](const Instr* root) {
+           if (root->op() != Op::kReduce) return false;
+           Reducer reducer = ReducerOf(*root);
+           if (!gpu::IsColumnSum(reducer)) return false;
+           const Dims& dims = reducer.input().dims();
+           int64_t row =
+               ProductOf(dims, static_cast<size_t>(reducer.reduced_dims.back()) + 1, dims.size());
+           int64_t lanes =
+               gpu::VectorWidthFor(region, machine, row, reducer.input().ElementCount());
+           return row > kMaxThreadsPerBlock * gpu::kRowsWarpSteps * lanes;
+         });
 }
 
 }  // namespace
@@ -96,7 +116,8 @@ GeneratorChoice ChooseGenerator(const FusedRegion& region, const Machine& machin
   const std::vector<const Instr*>& instrs = region.instrs;
   GeneratorChoice choice = InitialChoice(*instrs.back(), machine);
   for (size_t i = instrs.size() - 1; i-- > 0;) ExtendChoice(choice, *instrs[i], machine);
-  if (machine.is_gpu() && SumsColumnsOfRows(region)) choice.kind = GeneratorKind::kRows;
+  if (machine.is_gpu() && SumsColumnsOfRows(region) && !SumsColumnsOfLongRows(region, machine))
+    choice.kind = GeneratorKind::kRows;
   return choice;
 }
 

@@ -66,7 +66,7 @@ constexpr ScheduleField kScheduleFields[] = {
        {&Schedule::tile_columns, kContract | kColumns | kLoop},
        {&Schedule::tile_depth, kContract | kRows | kGpuColumns}}}},
     {"inner",
-     {{{&Schedule::inner_rows, kContract}, {&Schedule::inner_columns, kContract | kCpuColumns}}}},
+     {{{&Schedule::inner_rows, kContract}, {&Schedule::inner_columns, kContract | kColumns}}}},
     {"threads", {{{&Schedule::threads, kGpuContract | kGpuRows | kGpuColumns | kGpuLoop}}}},
     {"vector", {{{&Schedule::vector, kAll}}}},
     {"unroll", {{{&Schedule::unroll, kCpuContract | kRows | kColumns | kLoop}}}},

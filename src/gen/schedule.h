@@ -53,7 +53,7 @@
 //   field            CPU                                       GPU
 //   tile             1, results per task, 1                    1, results per block, threads of a
 //                                                              result
-//   inner            1, adjacent results of a row that are     1
+//   inner            1, adjacent results of a row that are     1, vectors of a thread
 //                    computed together
 //   threads          1                                         threads per block
 //   vector           lanes of a vector of results              elements per access

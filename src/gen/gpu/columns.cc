@@ -7,7 +7,8 @@
 //     stores the result
 //
 // Ordered reductions and small dots have one thread per result. Roots with an element for each one
-// that is reduced are stored on the way.
+// that is reduced are stored on the way. Where vectors are narrow, a thread has several of a row of
+// results, and computes only once for them what depends on the reduced row.
 
 #include <algorithm>
 
@@ -31,6 +32,8 @@ constexpr int64_t kMaxY = 32;
 // Blocks per SM for which narrower vectors and blocks are preferred. Chosen: one block waits at
 // barriers or for memory while the other computes.
 constexpr int64_t kColumnBlocksPerSm = 2;
+// Vectors of a thread, at most. Chosen: as many elements as a 16-byte access has at most.
+constexpr int64_t kMaxInner = 8;
 // Divides kBlockThreads for blocks whose threads share no result. Chosen: without barriers, smaller
 // blocks fill the SMs more evenly.
 constexpr int64_t kSmallerBlocks = 2;
@@ -55,8 +58,9 @@ class ColumnsBuilder {
   // A tile is the results of a block, and the threads that share each of them.
   Schedule Chosen() const {
     return {.kind = GeneratorKind::kColumns,
-            .tile_columns = x_ * lanes_,
+            .tile_columns = x_ * inner_ * lanes_,
             .tile_depth = y_,
+            .inner_columns = inner_,
             .threads = x_ * y_,
             .vector = lanes_,
             .unroll = unroll_,
@@ -65,7 +69,7 @@ class ColumnsBuilder {
 
   BuildOutcome Build(const Schedule* requested) {
     if (std::string why = Prepare(requested); !why.empty()) return {std::nullopt, why};
-    int64_t blocks = CeilDiv(vectors_, x_);
+    int64_t blocks = results_ / lanes_ / Vectors() * TilesOfRow();
     b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
       auto row = [&](Scalar y) {
         b_.For("x", LoopRole::kThread, b_.Index(x_), [&](Scalar x) {
@@ -112,6 +116,7 @@ class ColumnsBuilder {
            results_ / lanes_ < kMinX * kColumnBlocksPerSm * machine_.cores)
       lanes_ /= 2;
     vectors_ = results_ / lanes_;
+    length_ = along_results ? column_reductions_.dims.back() : 0;
     if (!can_reassociate_) {
       x_ = BlockSizeFor(vectors_, kBlockThreads, kFewBlockThreads, machine_);
       return;
@@ -121,6 +126,22 @@ class ColumnsBuilder {
     y_ = FloorPowerOfTwo(std::clamp<int64_t>(reduced_count_ / kMinReducedPerThread, 1,
                                              std::min(kMaxY, kBlockThreads / x_)));
     if (y_ == 1 && vectors_ > x_) x_ = std::min(kBlockThreads / kSmallerBlocks, vectors_);
+    PreferInner();
+  }
+
+  // As many vectors as fit into a wide access, where the rows' alignment or many operations make
+  // them narrower, while blocks remain.
+  void PreferInner() {
+    if (length_ == 0 || !ReadsLarge() || lanes_ < widest_) return;
+    FusedRegion arrays = region_;
+    arrays.instrs.clear();
+    int64_t aligned =
+        VectorWidthFor(arrays, machine_, FloorPowerOfTwo(length_), reduced_count_ * results_);
+    inner_ = std::clamp<int64_t>(aligned / lanes_, 1, kMaxInner);
+    while (inner_ > 1 && (length_ / lanes_ < x_ * inner_ ||
+                          vectors_ < x_ * inner_ * kColumnBlocksPerSm * machine_.cores))
+      inner_ /= 2;
+    unroll_ = std::max<int64_t>(kColumnsUnroll / inner_, 1);
   }
 
   // Changes the preferred schedule to another one. Returns why it does not fit.
@@ -131,8 +152,12 @@ class ColumnsBuilder {
       return "vector: not a power of two up to " + std::to_string(widest_);
     lanes_ = to.vector;
     vectors_ = results_ / lanes_;
-    x_ = to.tile_columns / lanes_;
-    if (to.tile_columns % lanes_ != 0 || x_ > vectors_)
+    inner_ = to.inner_columns;
+    if (!is_power(inner_) || inner_ > kMaxInner || (inner_ > 1 && length_ == 0))
+      return "inner: not a power of two up to " + std::to_string(kMaxInner) +
+             ", or elements of a row of results are not adjacent";
+    x_ = to.tile_columns / (lanes_ * inner_);
+    if (to.tile_columns % (lanes_ * inner_) != 0 || x_ < 1 || x_ > Vectors())
       return "tile: its columns are not a multiple of a vector up to " + std::to_string(results_);
     y_ = to.tile_depth;
     if (!is_power(y_) || y_ > (can_reassociate_ ? kMaxY : 1) || y_ > reduced_count_)
@@ -157,7 +182,7 @@ class ColumnsBuilder {
         ElementType type = AccumulatorElementType(reducer.type(i));
         bytes += BytesOf(ComputeType(type)) * (IsComplex(type) ? 2 : 1);
       }
-    return y_ == 1 ? 0 : bytes * y_ * x_ * lanes_;
+    return y_ == 1 ? 0 : bytes * y_ * Width();
   }
 
   bool ReadsLarge() const {
@@ -166,70 +191,106 @@ class ColumnsBuilder {
     });
   }
 
-  Coordinates ResultAt(Scalar linear) { return Delinearized(b_, linear, column_reductions_.dims); }
+  // ---- indices: with several vectors per thread, tiles are in a row of results, and an index is a
+  // column of it; otherwise it is row-major
 
+  int64_t Width() const { return x_ * inner_ * lanes_; }
+  // Vectors of a row of results, or of all results.
+  int64_t Vectors() const { return inner_ > 1 ? length_ / lanes_ : vectors_; }
+  int64_t TilesOfRow() const { return CeilDiv(Vectors(), x_ * inner_); }
   // Whether no block has threads beyond the results.
-  bool IsExact() const { return vectors_ % x_ == 0; }
+  bool IsExact() const { return Vectors() % (x_ * inner_) == 0; }
+
+  Coordinates ResultAt(Scalar index) {
+    if (inner_ == 1) return Delinearized(b_, index, column_reductions_.dims);
+    Dims dims = column_reductions_.dims;
+    dims.pop_back();
+    Coordinates at = Delinearized(b_, row_, dims);
+    at.push_back(index);
+    return at;
+  }
+  Scalar LinearOf(Scalar index) { return inner_ == 1 ? index : row_ * b_.Index(length_) + index; }
+  // The number of a thread's vector, which may be beyond the results.
+  Scalar NumberOf(Scalar v) {
+    Scalar number = begin_ + x_at_;
+    return inner_ == 1 ? number : number + v * b_.Index(x_);
+  }
+  // The index of its first element. Threads beyond the results reduce those of the last ones.
+  Scalar FirstOf(Scalar v) {
+    return LesserOf(NumberOf(v), b_.Index(Vectors() - 1)) * b_.Index(lanes_);
+  }
+  template <typename Body>
+  void ForVectors(Body&& body) {
+    if (inner_ == 1) return body(b_.Index(0));
+    b_.For("v", LoopRole::kUnrolled, b_.Index(inner_), body);
+  }
 
   void EmitBlock(Scalar x, Scalar y) {
-    number_ = block_ * b_.Index(x_) + x;
-    Scalar vector = LesserOf(number_, b_.Index(vectors_ - 1));
-    Scalar first = vector * b_.Index(lanes_);
+    x_at_ = x;
+    if (inner_ > 1) row_ = block_ / b_.Index(TilesOfRow());
+    begin_ = (inner_ == 1 ? block_ : block_ % b_.Index(TilesOfRow())) * b_.Index(x_ * inner_);
     std::vector<Accumulators> sums;
     for (const Reducer& reducer : column_reductions_.reducers)
-      sums.emplace_back(b_, emitter_, reducer, lanes_);
-    if (!sums.empty()) Reduce(sums, first, y);
-    for (const Instr* dot : column_reductions_.dots) Contract(*dot, first);
+      sums.emplace_back(b_, emitter_, reducer, inner_ * lanes_);
+    if (!sums.empty()) Reduce(sums, y);
+    for (const Instr* dot : column_reductions_.dots) Contract(*dot, FirstOf(b_.Index(0)));
     if (!emitter_.failure().empty()) return;
-    if (y_ > 1) return JoinAndStore(sums, x, y);
-    IfOwn([&] {
-      ForLanes(b_, lanes_, [&](Scalar lane) {
-        Scalar linear = first + lane;
-        Coordinates at = ResultAt(linear);
-        for (Accumulators& sum : sums) columns_.Bind(sum, at, sum.Read(lane));
-        columns_.BindDots(at, b_.Index(0));
-        StoreRoots(at, linear);
+    if (y_ > 1) return JoinAndStore(sums, y);
+    ForVectors([&](Scalar v) {
+      IfOwn(v, [&] {
+        ForLanes(b_, lanes_, [&](Scalar lane) {
+          Scalar index = FirstOf(v) + lane;
+          Coordinates at = ResultAt(index);
+          for (Accumulators& sum : sums) columns_.Bind(sum, at, sum.Read(SumOf(v, lane)));
+          columns_.BindDots(at, b_.Index(0));
+          StoreRoots(at, LinearOf(index));
+        });
       });
     });
   }
+
+  // The accumulator of a vector's lane.
+  Scalar SumOf(Scalar v, Scalar lane) { return inner_ == 1 ? lane : v * b_.Index(lanes_) + lane; }
 
   void StoreRoots(const Coordinates& at, Scalar linear) {
     columns_.StoreRoots(at, column_reductions_.dims, linear, column_reductions_.element_roots);
   }
 
-  // Threads beyond the results reduce those of others, unless they would store elements twice.
+  // Threads beyond the results must not store elements twice.
   template <typename Body>
-  void IfOwn(Body&& body) {
+  void IfOwn(Scalar v, Body&& body) {
     if (column_reductions_.element_roots.empty() || IsExact()) return body();
-    b_.If(number_ < b_.Index(vectors_), body);
+    b_.If(NumberOf(v) < b_.Index(Vectors()), body);
   }
 
-  void Reduce(std::vector<Accumulators>& sums, Scalar first, Scalar y) {
-    ForLanes(b_, lanes_, [&](Scalar lane) {
-      for (Accumulators& sum : sums) sum.Write(lane, sum.StartValue());
+  void Reduce(std::vector<Accumulators>& sums, Scalar y) {
+    ForVectors([&](Scalar v) {
+      ForLanes(b_, lanes_, [&](Scalar lane) {
+        for (Accumulators& sum : sums) sum.Write(SumOf(v, lane), sum.StartValue());
+      });
     });
     auto accumulate = [&](Scalar step) {
       Scalar number = step * b_.Index(y_) + y;
       b_.If(number < b_.Index(reduced_count_), [&] {
         Coordinates reduced = Delinearized(b_, number, reduced_dims_);
-        auto input_at = [&](Scalar result) {
-          return InputCoordinates(column_reductions_.reducers[0], ResultAt(result), reduced);
-        };
-        ForLanes(b_, lanes_, [&](Scalar lane) {
-          Coordinates at = input_at(first + lane);
-          for (Accumulators& sum : sums) sum.Accumulate(lane, at, {});
-          for (const ElementRoot& root : column_reductions_.element_roots) StoreValue(root, at);
-        });
-        for (const ElementRoot& root : column_reductions_.element_roots)
-          if (root.root != root.value) StorePadding(root, first, input_at);
+        ForVectors([&](Scalar v) { IfOwn(v, [&] { Accumulate(sums, v, reduced); }); });
       });
     };
-    IfOwn([&] { Steps(accumulate); });
+    ForSteps(b_, CeilDiv(reduced_count_, y_), unroll_, reduced_count_ / y_ / unroll_, accumulate);
   }
 
-  template <typename Body>
-  void Steps(Body&& accumulate) {
-    ForSteps(b_, CeilDiv(reduced_count_, y_), unroll_, reduced_count_ / y_ / unroll_, accumulate);
+  void Accumulate(std::vector<Accumulators>& sums, Scalar v, const Coordinates& reduced) {
+    auto input_at = [&](Scalar index) {
+      return InputCoordinates(column_reductions_.reducers[0], ResultAt(index), reduced);
+    };
+    Scalar first = FirstOf(v);
+    ForLanes(b_, lanes_, [&](Scalar lane) {
+      Coordinates at = input_at(first + lane);
+      for (Accumulators& sum : sums) sum.Accumulate(SumOf(v, lane), at, {});
+      for (const ElementRoot& root : column_reductions_.element_roots) StoreValue(root, at);
+    });
+    for (const ElementRoot& root : column_reductions_.element_roots)
+      if (root.root != root.value) StorePadding(root, first, input_at);
   }
 
   // ---- roots with an element for each one that is reduced
@@ -277,29 +338,34 @@ class ColumnsBuilder {
   // ---- results
 
   // Sums of all threads in shared memory: for row y, result i of the block is at y * width + i.
-  void JoinAndStore(std::vector<Accumulators>& sums, Scalar x, Scalar y) {
-    int64_t width = x_ * lanes_;
+  void JoinAndStore(std::vector<Accumulators>& sums, Scalar y) {
+    int64_t width = Width();
     std::vector<std::vector<ElementArrays>> shared;
     for (Accumulators& sum : sums) shared.push_back(AddSharedArray(sum.reducer(), y_ * width));
-    ForLanes(b_, lanes_, [&](Scalar lane) {
-      Scalar index = y * b_.Index(width) + x * b_.Index(lanes_) + lane;
-      for (size_t s = 0; s < sums.size(); ++s) {
-        std::vector<Element> values = sums[s].Read(lane);
-        for (size_t i = 0; i < values.size(); ++i) StoreElement(b_, shared[s][i], index, values[i]);
-      }
+    ForVectors([&](Scalar v) {
+      ForLanes(b_, lanes_, [&](Scalar lane) {
+        Scalar vector = inner_ == 1 ? x_at_ : v * b_.Index(x_) + x_at_;
+        Scalar index = y * b_.Index(width) + vector * b_.Index(lanes_) + lane;
+        for (size_t s = 0; s < sums.size(); ++s) {
+          std::vector<Element> values = sums[s].Read(SumOf(v, lane));
+          for (size_t i = 0; i < values.size(); ++i)
+            StoreElement(b_, shared[s][i], index, values[i]);
+        }
+      });
     });
     b_.Barrier(BarrierScope::kBlock);
     // All threads finish results, in several steps if a block has more results than threads.
     int64_t threads = x_ * y_;
-    Scalar number = y * b_.Index(x_) + x;
+    Scalar number = y * b_.Index(x_) + x_at_;
+    int64_t count = inner_ == 1 ? results_ : length_;
     for (int64_t begin = 0; begin < width; begin += threads) {
       Scalar result = number + b_.Index(begin);
-      Scalar linear = block_ * b_.Index(width) + result;
-      b_.If((result < b_.Index(width)) & (linear < b_.Index(results_)), [&] {
-        Coordinates at = ResultAt(linear);
+      Scalar index = begin_ * b_.Index(lanes_) + result;
+      b_.If((result < b_.Index(width)) & (index < b_.Index(count)), [&] {
+        Coordinates at = ResultAt(index);
         for (size_t s = 0; s < sums.size(); ++s)
           columns_.Bind(sums[s], at, JoinShared(sums[s], shared[s], result, width));
-        StoreRoots(at, linear);
+        StoreRoots(at, LinearOf(index));
       });
     }
   }
@@ -339,10 +405,13 @@ class ColumnsBuilder {
   bool can_reassociate_ = false;
   int64_t results_ = 1, reduced_count_ = 1;
   int64_t widest_ = 1;  // lanes of the widest vector that the arrays allow
-  // Lanes of a vector; vectors of all results; threads along the results and per result; reduced
-  // elements of a thread in flight.
-  int64_t lanes_ = 1, vectors_ = 1, x_ = 1, y_ = 1, unroll_ = kColumnsUnroll;
-  Scalar block_, number_;
+  int64_t length_ = 0;  // of a row of adjacent results; 0 if adjacent ones read
+                        // strided elements
+  // Lanes of a vector; vectors of all results, and of a thread; threads along the results and per
+  // result; reduced elements of a thread in flight.
+  int64_t lanes_ = 1, vectors_ = 1, inner_ = 1, x_ = 1, y_ = 1, unroll_ = kColumnsUnroll;
+  // Of a block: its row of results, and the number of its first vector. Of a thread: x.
+  Scalar block_, row_, begin_, x_at_;
 };
 
 }  // namespace
@@ -358,20 +427,26 @@ std::vector<Schedule> ColumnsSchedules(const FusedRegion& region, const Machine&
   const Schedule first = preferred.Chosen();
   auto with = [&](int64_t x, int64_t y, int64_t vector, int64_t unroll) {
     Schedule next = first;
-    next.tile_columns = x * vector;
+    next.tile_columns = x * first.inner_columns * vector;
     next.tile_depth = y;
     next.threads = x * y;
     next.vector = vector;
     next.unroll = unroll;
     return next;
   };
-  int64_t vector = first.vector, x = first.tile_columns / vector, y = first.tile_depth,
-          unroll = first.unroll;
+  int64_t vector = first.vector, x = first.tile_columns / (first.inner_columns * vector),
+          y = first.tile_depth, unroll = first.unroll;
   auto half = [](int64_t n) { return std::max<int64_t>(n / 2, 1); };
   std::vector<Schedule> near = {with(2 * x, y, vector, unroll),   with(half(x), y, vector, unroll),
                                 with(x, 2 * y, vector, unroll),   with(x, half(y), vector, unroll),
                                 with(x, y, half(vector), unroll), with(x, y, vector, 2 * unroll),
                                 with(x, y, vector, half(unroll))};
+  for (int64_t inner : {half(first.inner_columns), 2 * first.inner_columns}) {
+    Schedule next = first;
+    next.inner_columns = inner;
+    next.tile_columns = x * inner * vector;
+    near.push_back(next);
+  }
   return FittingSchedules(first, near, [&](const Schedule& schedule) {
     return ColumnsBuilder(region, machine, "probe").Prepare(&schedule).empty();
   });
