@@ -1,4 +1,16 @@
-"""Sizes of the workloads whose kernels are measured on a GPU."""
+"""Sizes of the workloads whose kernels are measured on a GPU, those with tensor-core kernels and library calls at the end."""
+
+# Workloads that take too long on a CPU.
+GPU_ONLY = {
+    "attn_causal_do_bwd": ["b16_s512"],
+    "bert_train_do10": ["b4_s512_l1"],
+    "conv_add_relu": ["b32_r56_i64_o256_k1_s1", "b32_r14_i256_o1024_k1_s1"],
+    "conv_relu": ["b32_r224_i3_o64_k7_s2", "b32_r56_i64_o64_k3_s1", "b32_r28_i256_o256_k3_s2", "b32_r14_i256_o256_k3_s1", "b32_r7_i2048_o512_k1_s1"],
+    "gpt_train": ["l1_h512_b4_s512"],
+    "sdpa_bwd": ["b4_h16_s2048_d128"],
+    "sdpa_causal_bwd": ["b4_h16_s2048_d128"],
+    "sdpa_fwd": ["b1_h16_s8192_d128"],
+}
 
 # Most sizes of cpu_sizes.py leave a GPU idle; a workload that is not listed here uses the last of them.
 GPU_SIZES = {
@@ -31,8 +43,6 @@ GPU_SIZES = {
     "embedding": ["30522x768x8192", "1000x64x256"],
     "embedding_grad": ["1000x64x256", "30522x768x8192"],
     "maxpool": ["2x28x28x64", "64x112x112x64"],
-    "attn_fwd": ["b1_s128", "b16_s512"],
-    "attn_bwd": ["b1_s128", "b4_s512"],
     "masked_scores": ["b1_h4_s128_d64", "b16_h12_s512_d64"],
     "bmm_small": ["64x32x32x32", "4096x32x32x32"],
     "blackscholes": ["65536", "1048576", "33554432"],
@@ -46,4 +56,12 @@ GPU_SIZES = {
     "cartpole_norng_noconcat": ["2048", "131072"],
     "bert_tiny_infer": ["b4_s32", "b32_s128"],
     "varlen_nlp": ["b8_s37"],
-}
+    "matmul_bf16": ["1x4096x4096", "8x4096x4096", "64x4096x4096", "1024x768x3072", "1024x1024x1024", "4096x4096x4096", "8192x3072x768", "8192x768x30522"],
+    "matmul_bias_gelu": ["1024x768x3072", "4096x4096x4096", "8192x768x3072"],
+    "matmul_f32": ["256x256x256", "1024x1024x1024", "2048x2048x2048"],
+    "attn_fwd": ["b1_s128", "b16_s512"],
+    "attn_bwd": ["b1_s128", "b4_s512"],
+    "attn_causal_do_fwd": ["b1_s512", "b16_s512"],
+    "resnet_block_fwd": ["2x56x56x256", "64x14x14x1024"],
+    "resnet_block_bwd": ["2x14x14x256", "64x14x14x1024"],
+} | GPU_ONLY

@@ -7,8 +7,8 @@
     bench/model_error.py --device cuda      the same for the machine's GPU: model_cuda.json, starting from machines/raw/h200.json
     bench/model_error.py --split 1          another random split of the workloads: does the fit generalize?
 
-Programs are the workloads of bench/workloads.py at several sizes, fused, and some of them also with one kernel per instruction. A
-kernel is measured by `tokamak explain --measure`: the median of repeated runs in isolation, with the arguments that the program
+Programs are the workloads of bench/workloads.py at several sizes, fused, and some of them also with one kernel per instruction
+(--fused: not these). On a GPU, library calls are kernels, too, and those on tensor cores are classes of their own. A kernel is measured by `tokamak explain --measure`: the median of repeated runs in isolation, with the arguments that the program
 passes to it. Workloads are split in two by name: on one half `tokamak calibrate --fit` fits the rates of the machine file, the
 other half is the test set. Run it on an idle machine.
 """
@@ -28,9 +28,9 @@ from pathlib import Path
 
 import write_pages
 from cpu_sizes import SIZES
-from gpu_sizes import GPU_SIZES
+from gpu_sizes import GPU_ONLY, GPU_SIZES
 from result_pages import common
-from result_pages.model import BARS, figures, is_test
+from result_pages.model import BARS, figures, is_test, special_classes
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST = 16  # kernels per workload, sampled evenly
@@ -42,7 +42,12 @@ UNFUSED = ("gelu", "softmax", "layernorm_fwd", "layernorm_bwd", "blackscholes", 
 def sizes_of(arguments):
     if not arguments.device:
         return SIZES
-    return {name: GPU_SIZES.get(name) or sizes[-1:] for name, sizes in SIZES.items()}
+    return {name: sizes[-1:] for name, sizes in SIZES.items()} | GPU_SIZES
+
+
+def missing(arguments, folder):
+    """Whether programs have not been exported there."""
+    return any(not (folder / f"{name}@{size}.mlir").exists() for name, sizes in sizes_of(arguments).items() for size in sizes)
 
 
 def export(arguments, folder):
@@ -118,7 +123,18 @@ def measure(arguments, folder):
         kept = least.setdefault(key, row)
         kept["measured_us"] = min(kept["measured_us"], row["measured_us"])
     rows = list(least.values())
-    return [row for name in sorted(SIZES) for row in drawn([r for r in rows if r["workload"] == name])]
+    kinds = itertools.product(sorted(sizes_of(arguments)), (False, True))
+    return [row for name, special in kinds for row in drawn([r for r in rows if r["workload"] == name and (r["class"] != r["generator"]) == special])]
+
+
+def class_of(kernel):
+    """What the page lists the kernel as: its generator; apart from those, library calls and kernels on tensor cores."""
+    if kernel["library"]:
+        return f"library, {kernel['library']}"
+    if kernel["generator"] != "contract" or not {"tensor", "multiply16"} & kernel["work"]["ops"].keys():
+        return kernel["generator"]
+    opcodes = [name.partition(".")[0] for name in kernel["instrs"]]
+    return f"tensor cores, {'chains' if opcodes.count('dot') > 1 else 'convolutions' if 'gather' in opcodes else 'contractions'}"
 
 
 def measure_once(arguments, folder):
@@ -127,20 +143,20 @@ def measure_once(arguments, folder):
     for path in sorted(folder.glob("*.mlir")):
         name, _, size = path.stem.partition("@")
         if size in sizes.get(name, ()):
-            programs += [(path, unfused) for unfused in ((False, True) if name in UNFUSED else (False,))]
+            programs += [(path, unfused) for unfused in ((False, True) if name in UNFUSED and not arguments.fused else (False,))]
     together = explain_all(arguments, programs) if arguments.device else None
     for path, many in itertools.groupby(programs, lambda program: program[0]):
         name, _, size = path.stem.partition("@")
         for _, unfused in many:
             for kernel in together[path, unfused] if together is not None else explain(arguments, path, unfused):
-                if "work" not in kernel or kernel["library"] or kernel["measured_us"] is None:
+                if "work" not in kernel or kernel["measured_us"] is None or (kernel["library"] and not arguments.device):
                     continue
                 what = (name, kernel["generator"], json.dumps(kernel["work"], sort_keys=True))
                 if what in seen:
                     continue
                 seen.add(what)
                 rows.append({"workload": name, "size": size, "unfused": unfused, "kernel": kernel["name"],
-                             "generator": kernel["generator"], "work": kernel["work"],
+                             "generator": kernel["generator"], "class": class_of(kernel) if arguments.device else kernel["generator"], "work": kernel["work"],
                              "measured_us": kernel["measured_us"], "predicted_us": kernel["predicted_us"]})
         if together is None:
             print(f"{path.stem}: {len(rows)} kernels so far", flush=True)
@@ -187,6 +203,7 @@ def main():
     parser.add_argument("--name", help="of the data file (model; of a GPU: model_cuda)")
     parser.add_argument("--device", default="", help="a GPU's kernels, on this backend: cuda (sim-cuda: to try it out)")
     parser.add_argument("--split", type=int, default=0, help="which halves (0: by name, as machines/ were fitted)")
+    parser.add_argument("--fused", action="store_true", help="no programs with one kernel per instruction")
     parser.add_argument("--no-fit", action="store_true", help="evaluate the machine file as it is")
     arguments = parser.parse_args()
     suffix = "_cuda" if arguments.device else ""
@@ -201,7 +218,7 @@ def main():
         raw = json.loads(arguments.measured.read_text())
         facts, rows = raw["facts"], raw["kernels"]
     else:
-        if not any(arguments.programs.glob("*.mlir")):
+        if missing(arguments, arguments.programs):
             subprocess.run([sys.executable, __file__, "--export", arguments.programs, "--workloads", arguments.workloads, "--device", arguments.device], check=True)
         where = {"device": gpu_name()} if arguments.device else {"cpu": cpu_name(), "cores": len(os.sched_getaffinity(0))}
         facts = {"command": common.command("bench/model_error.py"), **where, "date": datetime.date.today().isoformat()}
@@ -210,13 +227,15 @@ def main():
         facts["seconds"] = round(time.time() - begin, 1)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for row in rows:
-        row["test"] = is_test(row["workload"], SIZES, arguments.split)
+        # GPU_ONLY apart: the workloads that the machine files were fitted to stay in their half.
+        row["test"] = is_test(row["workload"], SIZES if row["workload"] in SIZES else GPU_ONLY, arguments.split)
     if not arguments.no_fit:
         fit(arguments, rows)
     common.save(arguments.out, arguments.name, {"facts": facts, "kernels": rows})
     print(write_pages.write("model", arguments.out, arguments.name))
     test = figures([r for r in rows if r["test"]])
-    print(f"figure: median error {test['median_error']:.1%}, tau {test['tau']:.3f} of {test['kernels']} kernels of the test half")
+    print(f"figure: median error {test['median_error']:.1%}, tau {test['tau']:.3f} of {test['kernels']} kernels of the test half"
+          + "".join(f"; {name} {figures(some)['median_error']:.1%} of {len(some)}" for name, some in special_classes(rows)))  # fmt: skip
     good = test["kernels"] > 0 and test["median_error"] <= bars[0] and test["tau"] >= bars[1]
     print(f"tally: {test['kernels'] if good else 0} passed, {0 if good else 1} failed, 0 skipped")
     return 0 if good else 1
