@@ -131,9 +131,14 @@ def of_workload(row):
         theirs = Side(PEER, work.fn, work)
     got = compared(ours, theirs, work, source)
     if row.explained:
-        library = [kernel["library"] for kernel in tokamak.explain(work.fn, *work.args, tokamak_target="h200").data["kernels"]]
+        library = libraries(work)
         got |= {"kernels": len(library), "library_calls": sum(map(bool, library))}
     return got
+
+
+def libraries(work):
+    """Of each kernel of the plan: the library that it is a call of, or None."""
+    return [kernel["library"] for kernel in tokamak.explain(work.fn, *work.args, tokamak_target="h200").data["kernels"]]
 
 
 def of_convolution(row):
@@ -141,7 +146,7 @@ def of_convolution(row):
     ours, theirs = (Side(platform, work.fn, work, COPIES) for platform in ("tokamak", PEER))
     text = theirs.fn.as_text()
     source = next((name for mark, name in CONVOLUTION_CALLS if mark in text), "a kernel of its own")
-    return compared(ours, theirs, work, source)
+    return compared(ours, theirs, work, source) | {"plan": "library" if any(libraries(work)) else "own"}
 
 
 def of_product(row):

@@ -66,7 +66,8 @@ MORE = {
     "products": ("on the device | XLA's | XLA / Tokamak | plan | cuBLASLt ms | cuBLASLt / Tokamak", product_columns),
     "attention": ("backward | XLA's | XLA / Tokamak",
                   lambda row: (number(row.get("backward_ms")), number(row.get("peer_backward_ms")), over(row, "backward_ms", "peer_backward_ms"))),
-    "convolutions": ("XLA calls | cuDNN fused ms | cuDNN fused / Tokamak", lambda row: (row.get("peer_source") or "-", cudnn_fused(row), number(row.get("figure")))),
+    "convolutions": ("plan | XLA calls | cuDNN fused ms | cuDNN fused / Tokamak",
+                     lambda row: (row.get("plan", "-"), row.get("peer_source") or "-", cudnn_fused(row), number(row.get("figure")))),
 }  # fmt: skip
 
 
