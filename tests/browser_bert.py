@@ -17,7 +17,7 @@ import workloads  # noqa: E402  the path comes first
 
 def main(layers, file):
     cfg = dict(workloads.BERT, layers=layers, hidden=256, heads=4, mlp=1024, vocab=1024)
-    step = workloads._bert_train(0.1, workloads.T3, cfg=cfg)("b8_s128")
+    step = workloads.bert_train(0.1, workloads.T3, cfg=cfg)("b8_s128")
     with jax.named_scope("bert"):
         text = jax.jit(step.fn).lower(*step.args).as_text(debug_info=True)
     Path(file).write_text(text, encoding="utf-8")

@@ -34,6 +34,7 @@ try:
 except ImportError:
     print("skipped: this Python has no JAX")
     sys.exit(SKIPPED)
+import bert_programs  # noqa: E402
 import model_programs  # noqa: E402
 import workloads  # noqa: E402
 
@@ -51,15 +52,15 @@ BATCHES = 8
 
 @contextlib.contextmanager
 def in_type(of):
-    """The activations of workloads' models in another type, and all of their arithmetic if it is float64."""
-    before = workloads.BF16, workloads.F32
-    workloads.BF16 = of
+    """The activations of BERT in another type, and all of their arithmetic if it is float64."""
+    before = bert_programs.BF16, bert_programs.F32
+    bert_programs.BF16 = of
     if of == jnp.float64:
-        workloads.F32 = of
+        bert_programs.F32 = of
     try:
         yield
     finally:
-        workloads.BF16, workloads.F32 = before
+        bert_programs.BF16, bert_programs.F32 = before
 
 
 def bert_gradients(of, platform, rate):
