@@ -15,7 +15,7 @@ CUDNN_FUSED = "cuDNN with its own fusion"
 class Summary(NamedTuple):
     name: str  # as in Row.among
     title: str
-    mean: float  # bars of the geometric mean and of the least; None: not judged
+    mean: float  # bars of the geometric mean and of the least; None: not checked
     least: float
     ratio: object  # of a result, or None
     measured: object = None  # whether a result could have a ratio, where that is not the same
@@ -83,7 +83,7 @@ def figure(row, got, before):
 
 
 def summarize(rows, results):
-    """[{title, mean, least, count, of, mean_bar, least_bar, met}]; `met` is None where it is not judged, or where rows are missing."""
+    """[{title, mean, least, count, of, mean_bar, least_bar, met}]; `met`: None without bars, or while rows are missing."""
     made = []
     for one in SUMMARIES:
         among = [row for row in rows if one.name in row.among]
@@ -93,15 +93,15 @@ def summarize(rows, results):
             continue
         least = min(ratios)
         enough = mean(ratios) >= (one.mean or 0) and least >= (one.least or 0) and len(ratios) == len(among)
-        judged = one.mean is not None and sum(map(one.measured, got) if one.measured else map(bool, ratios)) == len(among)
+        checked = one.mean is not None and sum(map(one.measured, got) if one.measured else map(bool, ratios)) == len(among)
         made.append({"title": one.title, "mean": mean(ratios), "least": least, "count": len(ratios), "of": len(among), "mean_bar": one.mean,
-                     "least_bar": one.least, "met": enough if judged else None})  # fmt: skip
+                     "least_bar": one.least, "met": enough if checked else None})  # fmt: skip
     return made
 
 
 def spoken(summary):
     """A line of text about a summary."""
     bars = [f"{what} {summary[f'{what}_bar']:g}" for what in ("mean", "least") if summary[f"{what}_bar"] is not None]
-    met = {True: "met", False: "missed", None: "rows are missing" if bars else "not judged"}[summary["met"]]
+    met = {True: "met", False: "missed", None: "rows are missing" if bars else "not checked"}[summary["met"]]
     return (f"{summary['title']}: {summary['mean']:.3f} in the geometric mean of {summary['count']} of {summary['of']}, least {summary['least']:.3f}"
             f"{'; bars: ' + ', '.join(bars) if bars else ''}: {met}")  # fmt: skip

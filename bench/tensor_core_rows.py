@@ -102,7 +102,7 @@ def compilations():
     yield Row("compile", "bert_train_do10", "b16_s512", "bert_tiny_train_do10:b1_s16", ("compile_s", 4), "compile")
 
 
-# What is measured first, where time is short; PyTorch's rows: those that a bar needs first, then those that compile long.
+# The order of measurement: if time is short, the last groups wait. PyTorch's: first those that a bar needs, last those that compile long.
 FIRST = ("bert", "attention", "products", "convolutions", "gpt", "loops", "resnet", "compile")
 TORCH_FIRST = ("convolutions", "attention", "products", "loops", "bert", "gpt", "resnet")
 

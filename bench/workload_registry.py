@@ -1,4 +1,4 @@
-"""What the workloads of workloads.py are made of: their type, the registry that enumerates them, and their data."""
+"""The type of the workloads of workloads.py, the registry that enumerates them, and their data."""
 import dataclasses
 
 import jax, jax.numpy as jnp

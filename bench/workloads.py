@@ -12,7 +12,7 @@ Inputs are made with numpy from fixed seeds: nothing here depends on the compile
 Keys are passed as raw uint32 arrays (typed key arrays would leave jit's C++ fast path).
 W.config names jax.config flags that must hold while fn is traced, lowered AND called (workload.load does it).
 
-The programs are in files by kind; their order here is that of the registry. What other programs use of them are this module's names, too.
+The programs are in files by kind; their order here is that of the registry. Their names are this module's names, too.
 """
 import sys
 

@@ -86,8 +86,8 @@ def line(row):
 
 def summary_line(s):
     bars = ", ".join(f"{what} {s[f'{what}_bar']:g}" for what in ("mean", "least") if s[f"{what}_bar"] is not None)
-    judged = {True: "met", False: "**missed**", None: "rows are missing"}[s["met"]] if bars else "-"
-    return s["title"], f"{s['count']} of {s['of']}", f"{s['mean']:.3f}", f"{s['least']:.3f}", bars or "-", judged
+    verdict_of = {True: "met", False: "**missed**", None: "rows are missing"}[s["met"]] if bars else "-"
+    return s["title"], f"{s['count']} of {s['of']}", f"{s['mean']:.3f}", f"{s['least']:.3f}", bars or "-", verdict_of
 
 
 def group_section(group, title, rows):
