@@ -69,7 +69,7 @@ def together(fn, sets):
 
 
 class Side:
-    """A platform; `options`: compiler options of which the first that are known are used."""
+    """A platform; `options`: sets of compiler options. It uses the first that XLA knows."""
 
     def __init__(self, platform, options=({},)):
         self.device, self.options = jax.devices(platform)[0], options

@@ -63,7 +63,7 @@ def derive(row, results):
 
 
 def figure(row, got, before):
-    """What the row's bar is compared with; None without a bar, or where it was not measured."""
+    """The number to compare with the row's bar; None without a bar, or without a measurement."""
     if not row.bar or "error" in got:
         return None
     kind = row.bar[0]
