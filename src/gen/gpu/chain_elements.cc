@@ -139,16 +139,14 @@ void ChainElements::SetColumn(Scalar column) {
   scores_at_[static_cast<size_t>(*chain_.column)] = column;
 }
 
-void ChainElements::MemoizePreds(Scalar half, const Place& place, Scalar j, Scalar number) {
+void ChainElements::MemoizePreds(Scalar half, const Place& place) {
+  MemoizePreds(half, place, packed_.ReadColumn(place.fragment, place.pair));
+}
+
+void ChainElements::MemoizePreds(Scalar half, const Place& place,
+                                 const std::vector<Scalar>& column_words) {
   masks_.Memoize(IndexOf(half, place), scores_at_);
-  ChainPackedPreds::Place at;
-  at.number = number;
-  at.tile_row = tile_row_;
-  at.tile_column = j * b_.Index(t_.columns);
-  at.row = first_in_tile_ + half * b_.Index(kHalfRows);
-  at.unit = place.fragment * b_.Index(kFragment);
-  at.in_unit = lane_ % b_.Index(kQuad) * b_.Index(kPair) + place.pair;
-  packed_.Memoize(at, scores_at_);
+  packed_.Memoize(half, place.fragment, place.pair, column_words, scores_at_);
 }
 
 template <typename Body>
@@ -259,27 +257,28 @@ Scalar ChainElements::IsAnyLive(Scalar column, int64_t count) {
 
 void ChainElements::Weigh(Scalar j, Scalar number) {
   if (!emitter_.failure().empty()) return;
-  packed_.Wait(number);
+  packed_.Begin(number, tile_row_, j * b_.Index(t_.columns), first_in_tile_,
+                lane_ % b_.Index(kQuad) * b_.Index(kPair));
   if (IsExponential()) {
-    MakeExponentialWeights(j, number);
+    MakeExponentialWeights(j);
   } else {
     MakePlainWeights(j, number);
   }
   packed_.Release(lane_, number);
 }
 
-void ChainElements::MakeExponentialWeights(Scalar j, Scalar number) {
+void ChainElements::MakeExponentialWeights(Scalar j) {
   if (found_.live.select != nullptr) {
     b_.If(
-        IsLive(j), [&] { ReadElements(j, number, false); }, [&] { ReadElements(j, number, true); },
+        IsLive(j), [&] { ReadElements(j, false); }, [&] { ReadElements(j, true); },
         /*uniform=*/false);
   } else {
-    ReadElements(j, number, true);
+    ReadElements(j, true);
   }
   ForHalves([&](Scalar half) {
     for (Accumulators& sums : plain_) BindReduction(sums, half);
     Rescale(half);
-    MakeWeights(half, j, number);
+    MakeWeights(half, j);
   });
 }
 
@@ -304,18 +303,16 @@ void ChainElements::BindScore(size_t first, Scalar index) {
 
 // Accumulates the reductions of elements. Replaces scores by the elements whose exponentials are
 // needed.
-void ChainElements::ReadElements(Scalar j, Scalar number, bool is_masked) {
+void ChainElements::ReadElements(Scalar j, bool is_masked) {
   ForHalves([&](Scalar half) {
-    ForPlaces(t_.columns,
-              [&](const Place& place) { ReadElement(half, place, j, number, is_masked); });
+    ForPlaces(t_.columns, [&](const Place& place) { ReadElement(half, place, j, is_masked); });
   });
 }
 
-void ChainElements::ReadElement(Scalar half, const Place& place, Scalar j, Scalar number,
-                                bool is_masked) {
+void ChainElements::ReadElement(Scalar half, const Place& place, Scalar j, bool is_masked) {
   Scalar column = j * b_.Index(t_.columns) + ColumnOf(place), index = IndexOf(half, place);
   SetColumn(column);
-  MemoizePreds(half, place, j, number);
+  MemoizePreds(half, place);
   BindScores(index);
   if (!is_masked) {
     const Instr& select = *found_.live.select;
@@ -371,11 +368,11 @@ const Instr& ChainElements::PreciseWeights(size_t second) const {
   return is_converted ? *weights.operand(0) : weights;
 }
 
-void ChainElements::MakeWeights(Scalar half, Scalar j, Scalar number) {
+void ChainElements::MakeWeights(Scalar half, Scalar j) {
   ForPlaces(t_.columns, [&](const Place& place) {
     Scalar column = j * b_.Index(t_.columns) + ColumnOf(place), index = IndexOf(half, place);
     SetColumn(column);
-    MemoizePreds(half, place, j, number);
+    MemoizePreds(half, place);
     bool is_score = running_.x == &chain_.scores();
     for (size_t first = is_score ? 0 : 1; first < chain_.firsts.size(); ++first)
       BindScore(first, index);
@@ -399,11 +396,12 @@ void ChainElements::MakePlainWeights(Scalar j, Scalar number) {
     Scalar in_tile = ColumnOf(place), column = j * b_.Index(t_.columns) + in_tile;
     SetColumn(column);
     std::vector<Scalar> values = vectors_.ReadColumn(number, in_tile);
+    std::vector<Scalar> words = packed_.ReadColumn(place.fragment, place.pair);
     b_.For("h", LoopRole::kUnrolled, b_.Index(kHalfFragments), [&](Scalar half) {
       emitter_.ClearMemo();
       SetHalf(half);
       vectors_.Memoize(half, values, scores_at_);
-      MemoizePreds(half, place, j, number);
+      MemoizePreds(half, place, words);
       MakePlainWeight(half, place, column);
       emitter_.ClearMemo();
     });

@@ -83,22 +83,23 @@ class ChainElements {
   Coordinates ProductAt(size_t second, Scalar column);
   void SetIndices(const Dims& dims, Scalar linear);
   void SetColumn(Scalar column);
-  // Tells the emitter the preds of a score that are computed or loaded before the weights. `number`
-  // and `j`: of the tile of columns, as for Weigh.
-  void MemoizePreds(Scalar half, const Place& place, Scalar j, Scalar number);
+  // Tells the emitter the preds of a score that are computed or loaded before the weights.
+  // `column_words`: ChainPackedPreds::ReadColumn.
+  void MemoizePreds(Scalar half, const Place& place);
+  void MemoizePreds(Scalar half, const Place& place, const std::vector<Scalar>& column_words);
 
   void BindScore(size_t first, Scalar index);
   void BindScores(Scalar index);
   // Of both rows. `is_masked`: not all columns of the tile are live.
-  void ReadElements(Scalar j, Scalar number, bool is_masked);
-  void ReadElement(Scalar half, const Place& place, Scalar j, Scalar number, bool is_masked);
+  void ReadElements(Scalar j, bool is_masked);
+  void ReadElement(Scalar half, const Place& place, Scalar j, bool is_masked);
   // Whether all columns of tile j are live in all rows of the tile.
   Scalar IsLive(Scalar j);
   // Whether any of `count` columns from `column` on is live in any row of the thread's warp.
   Scalar IsAnyLive(Scalar column, int64_t count);
   // With an exponential: the weights, from x. Without: the weights and reductions of a place.
-  void MakeExponentialWeights(Scalar j, Scalar number);
-  void MakeWeights(Scalar half, Scalar j, Scalar number);
+  void MakeExponentialWeights(Scalar j);
+  void MakeWeights(Scalar half, Scalar j);
   void MakePlainWeights(Scalar j, Scalar number);
   void MakePlainWeight(Scalar half, const Place& place, Scalar column);
   // Finds the factor, and multiplies the sums of the row by it.

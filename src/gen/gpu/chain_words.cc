@@ -13,6 +13,11 @@ namespace {
 // bytes of the shortest one (TileCopy::kAlignment).
 constexpr int64_t kLineWords = TileCopy::kAlignment / 4, kLinePreds = kLineWords * kPredsPerWord;
 
+// Of a fragment of accumulators (PTX ISA; AccumulatorPosition): columns, rows of a thread, rows
+// between them. The bits of both rows are in one word.
+constexpr int64_t kFragment = MatrixMultiply::kFragmentColumns, kHalves = 2,
+                  kHalfRows = MatrixMultiply::kFragmentRows / kHalves;
+
 class WordsFinder {
  public:
   WordsFinder(const FusedRegion& region, const ChainRegion& found)
@@ -87,6 +92,9 @@ void ChainPackedPreds::Declare() {
     copied.input = emitter_.InputOf(*words.words);
     copied.tiles = b_.Local(name, ScalarType::kU32, Space::kShared,
                             t_.stages * copied.lines * kLineWords, MatrixMultiply::kPanelBytes);
+    if (words.is_of_columns)
+      copied.registers =
+          b_.Local(name + "_words", ScalarType::kU32, Space::kRegisters, kHalves * WordsOfTile());
     copied.full = b_.Mbarriers(name + "_full", t_.stages, 1);
     copied.empty = b_.Mbarriers(name + "_empty", t_.stages, t_.consumers() / kWarpSize);
   }
@@ -120,10 +128,6 @@ void ChainPackedPreds::Fill(Scalar number, Scalar row, Scalar column,
   }
 }
 
-void ChainPackedPreds::Wait(Scalar number) {
-  for (const Copied& copied : copied_) b_.Wait(copied.full, StageOf(number), ParityOf(number));
-}
-
 void ChainPackedPreds::Release(Scalar lane, Scalar number) {
   if (copied_.empty()) return;
   b_.Barrier(BarrierScope::kWarp);
@@ -132,29 +136,69 @@ void ChainPackedPreds::Release(Scalar lane, Scalar number) {
   });
 }
 
-Scalar ChainPackedPreds::BitAt(const Copied& copied, const Place& place) {
-  Scalar per_word = b_.Index(kPredsPerWord), line_words = b_.Index(kLineWords);
-  bool is_of_columns = copied.words->is_of_columns;
-  // Tiles may begin within a line.
-  Scalar unit = is_of_columns ? place.unit : place.row;
-  Scalar start = is_of_columns ? place.tile_column : place.tile_row;
-  if ((is_of_columns ? t_.columns : t_.rows) % kLinePreds != 0)
-    unit = unit + start % b_.Index(kLinePreds);
-  Scalar line = is_of_columns ? place.row : place.unit + place.in_unit;
-  Scalar stage = StageOf(place.number) * b_.Index(copied.lines * kLineWords);
-  Scalar word = b_.Read(copied.tiles, stage + line * line_words + unit / per_word);
-  // Once for all units of a word.
-  if (is_of_columns) word = word >> place.in_unit.As(ScalarType::kU32);
-  return word >> (unit % per_word).As(ScalarType::kU32) & word.Like(1);
+int64_t ChainPackedPreds::WordsOfTile() const {
+  return t_.columns / kPredsPerWord;
 }
 
-void ChainPackedPreds::Memoize(const Place& place, const Coordinates& scores_at) {
+// Of the word with the pred at index `first` along its line, in shared memory. Tiles may begin
+// within a line.
+Scalar ChainPackedPreds::IndexOf(const Copied& copied, Scalar line, Scalar first) {
+  bool is_of_columns = copied.words->is_of_columns;
+  if ((is_of_columns ? t_.columns : t_.rows) % kLinePreds != 0)
+    first = first + (is_of_columns ? tile_column_ : tile_row_) % b_.Index(kLinePreds);
+  Scalar stage = StageOf(number_) * b_.Index(copied.lines * kLineWords);
+  return stage + line * b_.Index(kLineWords) + first / b_.Index(kPredsPerWord);
+}
+
+void ChainPackedPreds::Begin(Scalar number, Scalar tile_row, Scalar tile_column, Scalar row,
+                             Scalar column) {
+  number_ = number;
+  tile_row_ = tile_row;
+  tile_column_ = tile_column;
+  row_ = row;
+  column_ = column;
   for (const Copied& copied : copied_) {
+    b_.Wait(copied.full, StageOf(number), ParityOf(number));
+    if (!copied.words->is_of_columns) continue;
+    b_.For("h", LoopRole::kUnrolled, b_.Index(kHalves), [&](Scalar half) {
+      b_.For("w", LoopRole::kUnrolled, b_.Index(WordsOfTile()), [&](Scalar w) {
+        Scalar line = row_ + half * b_.Index(kHalfRows);
+        Scalar word = b_.Read(copied.tiles, IndexOf(copied, line, w * b_.Index(kPredsPerWord)));
+        b_.Store(copied.registers, half * b_.Index(WordsOfTile()) + w,
+                 word >> column_.As(ScalarType::kU32));
+      });
+    });
+  }
+}
+
+std::vector<Scalar> ChainPackedPreds::ReadColumn(Scalar fragment, Scalar pair) {
+  std::vector<Scalar> words;
+  for (const Copied& copied : copied_) {
+    words.emplace_back();
+    if (copied.words->is_of_columns) continue;
+    Scalar line = fragment * b_.Index(kFragment) + column_ + pair;
+    Scalar word = b_.Read(copied.tiles, IndexOf(copied, line, row_));
+    words.back() = word >> (row_ % b_.Index(kPredsPerWord)).As(ScalarType::kU32);
+  }
+  return words;
+}
+
+void ChainPackedPreds::Memoize(Scalar half, Scalar fragment, Scalar pair,
+                               const std::vector<Scalar>& column_words,
+                               const Coordinates& scores_at) {
+  for (size_t i = 0; i < copied_.size(); ++i) {
+    const Copied& copied = copied_[i];
     Coordinates at;
     for (int64_t dim : copied.words->along)
       at.push_back(dim < 0 ? b_.Index(0) : scores_at[static_cast<size_t>(dim)]);
-    Scalar bit = BitAt(copied, place);
-    emitter_.Memoize(*copied.words->pred, at, {bit == bit.Like(1), {}});
+    Scalar word = column_words[i], bit = half * b_.Index(kHalfRows);
+    if (copied.words->is_of_columns) {
+      Scalar fragments = b_.Index(kPredsPerWord / kFragment);
+      word = b_.Read(copied.registers, half * b_.Index(WordsOfTile()) + fragment / fragments);
+      bit = fragment % fragments * b_.Index(kFragment) + pair;
+    }
+    Scalar is_set = word >> bit.As(ScalarType::kU32) & word.Like(1);
+    emitter_.Memoize(*copied.words->pred, at, {is_set == is_set.Like(1), {}});
   }
 }
 

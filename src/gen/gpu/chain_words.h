@@ -23,33 +23,38 @@ class ChainPackedPreds {
   // The producer: waits for the stage of tile `number` and starts the copies. The tile begins at
   // this row and column; `scores_at`: coordinates of batch dimensions and outer columns.
   void Fill(Scalar number, Scalar row, Scalar column, const Coordinates& scores_at);
-  // The other threads: before and after the uses of a tile. `lane`: of the thread in its warp.
-  void Wait(Scalar number);
+  // The other threads, before the uses of tile `number`, which begins at this row and column: waits
+  // for it, and reads the words whose bits are columns. `row`: the thread's first row in the tile,
+  // `column`: its first column in each fragment of accumulators.
+  void Begin(Scalar number, Scalar tile_row, Scalar tile_column, Scalar row, Scalar column);
+  // After the uses of the tile. `lane`: of the thread in its warp.
   void Release(Scalar lane, Scalar number);
-
-  // A score of the tile: `unit` + `in_unit` is its column there; only `unit` is known when the
-  // kernel is compiled.
-  struct Place {
-    Scalar number, tile_row, tile_column, row, unit, in_unit;
-  };
-  // Tells the emitter the preds of the score at these coordinates.
-  void Memoize(const Place& place, const Coordinates& scores_at);
+  // Tells the emitter the preds of a score at these coordinates. `half`: which of the thread's
+  // rows. The column: `pair` columns behind the first one in a fragment. `column_words`: of the
+  // column, for all rows.
+  void Memoize(Scalar half, Scalar fragment, Scalar pair, const std::vector<Scalar>& column_words,
+               const Coordinates& scores_at);
+  std::vector<Scalar> ReadColumn(Scalar fragment, Scalar pair);
 
  private:
   struct Copied {
     const ChainWords* words = nullptr;
     ArrayId input{}, tiles{}, full{}, empty{};
+    ArrayId registers{};  // of the thread's rows, if bits are columns
     int64_t lines = 0;
   };
   Scalar StageOf(Scalar number) { return number % b_.Index(t_.stages); }
   Scalar ParityOf(Scalar number) { return number / b_.Index(t_.stages) % b_.Index(2); }
-  Scalar BitAt(const Copied& copied, const Place& place);
+  int64_t WordsOfTile() const;
+  Scalar IndexOf(const Copied& copied, Scalar line, Scalar first);
 
   KernelBuilder& b_;
   ElementEmitter& emitter_;
   const ChainRegion& found_;
   const ChainTiling& t_;
   std::vector<Copied> copied_;
+  // Of the tile that began last.
+  Scalar number_, tile_row_, tile_column_, row_, column_;
 };
 
 }  // namespace tokamak::gpu
