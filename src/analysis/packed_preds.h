@@ -16,6 +16,13 @@ namespace tokamak {
 inline constexpr int64_t kPredsPerWord = 32;  // bits of a u32
 
 // The words that preds of this form are computed from; null if they have another form.
-const Instr* PackedWordsOf(const Instr& preds);
+struct PackedWords {
+  const Instr* array = nullptr;
+  // For each dimension of the words that of the preds, kNoDim if it has size 1. The preds are the
+  // same along other dimensions.
+  Dims dims = {};
+};
+inline constexpr int64_t kNoDim = -1;
+PackedWords PackedWordsOf(const Instr& preds);
 
 }  // namespace tokamak

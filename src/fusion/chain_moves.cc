@@ -223,7 +223,7 @@ class ChainMove {
     while (!open.empty() && seen.size() < kMaxAfterFirst) {
       const Instr& value = *open.back();
       open.pop_back();
-      if (const Instr* words = PackedWordsOf(value))
+      if (const Instr* words = PackedWordsOf(value).array)
         if (seen.insert(words).second && !ContainsInstr(words_, words)) words_.push_back(words);
       bool is_stored = candidate_.GroupOf(value) >= 0, is_mask = is_stored && IsMask(value);
       if (is_mask) masks.push_back(&value);

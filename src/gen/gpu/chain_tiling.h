@@ -43,6 +43,7 @@ struct ChainVector {
 struct ChainWords {
   const Instr *pred = nullptr, *words = nullptr;
   Dims along;                  // the pred's dimensions along the scores
+  Dims dims;                   // for each dimension of the words, the pred's
   bool is_of_columns = false;  // the bits of a word are columns, else rows
 
   // Of the words of a tile in shared memory.

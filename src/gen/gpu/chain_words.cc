@@ -38,14 +38,16 @@ class WordsFinder {
   void Find(const Instr& instr, const Dims& along) {
     bool is_inside = std::ranges::count(region_.instrs, &instr) > 0;
     if (!is_inside || found_.along->Of(instr) != nullptr || !seen_.insert(&instr).second) return;
-    if (const Instr* words = PackedWordsOf(instr)) return Add(instr, *words, along);
+    if (PackedWords words = PackedWordsOf(instr); words.array != nullptr)
+      return Add(instr, words, along);
     if (!instr.info().Is(kElementwise)) return;
     for (const Instr* operand : instr.operands())
       if (operand->shape().dims() == instr.shape().dims()) Find(*operand, along);
   }
 
   // If the copy engine can read the words of a tile.
-  void Add(const Instr& pred, const Instr& words, const Dims& along) {
+  void Add(const Instr& pred, const PackedWords& packed, const Dims& along) {
+    const Instr& words = *packed.array;
     const DotChain& chain = found_.chain;
     if (std::ranges::count(region_.inputs, &words) == 0) return;
     bool is_of_columns = chain.column == along.back();
@@ -55,12 +57,13 @@ class WordsFinder {
     size_t rank = 1, lines = 0;
     for (size_t d = 0; d + 1 < dims.size(); ++d) {
       if (dims[d] == 1) continue;
-      if (along[d] < 0) return;
+      int64_t dim = along[static_cast<size_t>(packed.dims[d])];
+      if (dim < 0) return;
       ++rank;
-      if ((is_of_columns ? chain.row : chain.column) == along[d]) ++lines;
+      if ((is_of_columns ? chain.row : chain.column) == dim) ++lines;
     }
     if (rank <= TileCopy::kMaxRank && lines == 1)
-      all_.push_back({&pred, &words, along, is_of_columns});
+      all_.push_back({&pred, &words, along, packed.dims, is_of_columns});
   }
 
   const FusedRegion& region_;
@@ -103,7 +106,7 @@ void ChainPackedPreds::Declare() {
 void ChainPackedPreds::Fill(Scalar number, Scalar row, Scalar column,
                             const Coordinates& scores_at) {
   for (const Copied& copied : copied_) {
-    const auto& [pred, words, along, is_of_columns] = *copied.words;
+    const auto& [pred, words, along, dims, is_of_columns] = *copied.words;
     Scalar line = is_of_columns ? row : column, first = is_of_columns ? column : row;
     Scalar stage = StageOf(number);
     b_.Wait(copied.empty, stage, b_.Index(1) - ParityOf(number));
@@ -119,8 +122,9 @@ void ChainPackedPreds::Fill(Scalar number, Scalar row, Scalar column,
     int64_t stride = sizes.back();
     for (size_t d = sizes.size() - 1; d-- > 0; stride *= sizes[d]) {
       if (sizes[d] == 1) continue;
-      bool is_line = (is_of_columns ? found_.chain.row : found_.chain.column) == along[d];
-      Scalar at = is_line ? line : scores_at[static_cast<size_t>(along[d])];
+      int64_t dim = along[static_cast<size_t>(dims[d])];
+      bool is_line = (is_of_columns ? found_.chain.row : found_.chain.column) == dim;
+      Scalar at = is_line ? line : scores_at[static_cast<size_t>(dim)];
       copy.dimensions.push_back(
           {.size = sizes[d], .stride = stride, .box = is_line ? copied.lines : 1, .at = at.id()});
     }
