@@ -13,7 +13,10 @@ namespace tokamak {
 //   preds = reshape(compare(bits, 1), direction=EQ)                  pred[..., words * 32]
 //
 // Words have more bits than the last dimension has indices if the preds are a slice of those.
-inline constexpr int64_t kPredsPerWord = 32;  // bits of a u32
+inline constexpr int64_t kPredsPerWord = 32;  // bits of a u32 (definition)
+// Words of the shortest box of a bulk copy, 16 bytes (CUDA driver API): rows of words that are
+// multiples of it can be copied.
+inline constexpr int64_t kLineWords = 4;
 
 // The words that preds of this form are computed from; null if they have another form.
 struct PackedWords {

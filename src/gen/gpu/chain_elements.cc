@@ -12,11 +12,9 @@ namespace tokamak::gpu {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-// Of a fragment of accumulators (PTX ISA; AccumulatorPosition): columns, adjacent columns of a
-// thread, rows of a thread, rows between them, accumulators of a thread.
-constexpr int64_t kFragment = MatrixMultiply::kFragmentColumns, kPair = 2, kHalfFragments = 2,
-                  kHalfRows = MatrixMultiply::kFragmentRows / kHalfFragments,
-                  kOfFragment = kPair * kHalfFragments;
+// Of a fragment of accumulators (PTX ISA; AccumulatorPosition): adjacent columns of a thread,
+// accumulators of a thread.
+constexpr int64_t kPair = 2, kOfFragment = kPair * kHalfFragments;
 
 }  // namespace
 

@@ -27,8 +27,11 @@
 
 namespace tokamak::gpu {
 
-// Threads of a row of a fragment of accumulators (PTX ISA; AccumulatorPosition).
-inline constexpr int64_t kQuad = 4;
+// Of a fragment of accumulators (PTX ISA; AccumulatorPosition): threads of a row, columns, rows of
+// a thread, rows between them.
+inline constexpr int64_t kQuad = 4, kFragment = MatrixMultiply::kFragmentColumns,
+                         kHalfFragments = 2,
+                         kHalfRows = MatrixMultiply::kFragmentRows / kHalfFragments;
 
 // A value of rows or of columns that elements between the dots are computed from.
 struct ChainVector {

@@ -9,14 +9,8 @@
 namespace tokamak::gpu {
 namespace {
 
-// The words of a line. Boxes begin at multiples of 16 bytes along their lines, and these are the
-// bytes of the shortest one (TileCopy::kAlignment).
-constexpr int64_t kLineWords = TileCopy::kAlignment / 4, kLinePreds = kLineWords * kPredsPerWord;
-
-// Of a fragment of accumulators (PTX ISA; AccumulatorPosition): columns, rows of a thread, rows
-// between them. The bits of both rows are in one word.
-constexpr int64_t kFragment = MatrixMultiply::kFragmentColumns, kHalves = 2,
-                  kHalfRows = MatrixMultiply::kFragmentRows / kHalves;
+// The preds of a line of a tile (definition).
+constexpr int64_t kLinePreds = kLineWords * kPredsPerWord;
 
 class WordsFinder {
  public:
@@ -96,8 +90,8 @@ void ChainPackedPreds::Declare() {
     copied.tiles = b_.Local(name, ScalarType::kU32, Space::kShared,
                             t_.stages * copied.lines * kLineWords, MatrixMultiply::kPanelBytes);
     if (words.is_of_columns)
-      copied.registers =
-          b_.Local(name + "_words", ScalarType::kU32, Space::kRegisters, kHalves * WordsOfTile());
+      copied.registers = b_.Local(name + "_words", ScalarType::kU32, Space::kRegisters,
+                                  kHalfFragments * WordsOfTile());
     copied.full = b_.Mbarriers(name + "_full", t_.stages, 1);
     copied.empty = b_.Mbarriers(name + "_empty", t_.stages, t_.consumers() / kWarpSize);
   }
@@ -164,7 +158,7 @@ void ChainPackedPreds::Begin(Scalar number, Scalar tile_row, Scalar tile_column,
   for (const Copied& copied : copied_) {
     b_.Wait(copied.full, StageOf(number), ParityOf(number));
     if (!copied.words->is_of_columns) continue;
-    b_.For("h", LoopRole::kUnrolled, b_.Index(kHalves), [&](Scalar half) {
+    b_.For("h", LoopRole::kUnrolled, b_.Index(kHalfFragments), [&](Scalar half) {
       b_.For("w", LoopRole::kUnrolled, b_.Index(WordsOfTile()), [&](Scalar w) {
         Scalar line = row_ + half * b_.Index(kHalfRows);
         Scalar word = b_.Read(copied.tiles, IndexOf(copied, line, w * b_.Index(kPredsPerWord)));

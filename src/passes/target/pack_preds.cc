@@ -23,9 +23,9 @@
 #include "cost/machine.h"
 #include "cost/work.h"
 #include "gen/gpu/chain_tiling.h"
+#include "gen/gpu/gpu.h"
 #include "gen/region.h"
 #include "ir/builder.h"
-#include "kernel/kernel.h"
 #include "passes/passes.h"
 #include "rewrite/edit_computations.h"
 #include "rewrite/editor.h"
@@ -35,11 +35,7 @@ namespace {
 
 // Ops of a pred, and values that follow from it before the dots. Chosen: more than attention with
 // dropout has; they bound the search.
-constexpr size_t kMaxPredOps = 100, kMaxFollowing = 100;
-// Threads of a block in estimates. Chosen: what kernels of elementwise ops have.
-constexpr double kBlockThreads = 256;
-// Words of a line: boxes of bulk copies are multiples of 16 bytes.
-constexpr int64_t kLineWords = TileCopy::kAlignment / 4;
+constexpr size_t kMaxPredOps = 100, kMaxAfterPred = 100;
 
 double CountOf(const Instr& instr) {
   return static_cast<double>(instr.shape().ElementCount());
@@ -151,8 +147,8 @@ class PredPacker {
 
   Work WorkOfElements(double part) const {
     Work work;
-    work.tasks = std::ceil(CountOf(pred_) * part / kBlockThreads);
-    work.threads = kBlockThreads;
+    work.tasks = std::ceil(CountOf(pred_) * part / gpu::kBlockThreads);
+    work.threads = gpu::kBlockThreads;
     return work;
   }
   Work WorkOfPred(double part) const {
@@ -166,7 +162,7 @@ class PredPacker {
     // Values of the pred's dimensions that follow from it, and the dots after them.
     std::unordered_set<const Instr*> same = {&pred_}, seen = same;
     std::vector<const Instr*> open = {&pred_}, dots;
-    while (!open.empty() && seen.size() < kMaxFollowing) {
+    while (!open.empty() && seen.size() < kMaxAfterPred) {
       const Instr& at = *open.back();
       open.pop_back();
       for (const Instr* user : at.users()) {
