@@ -80,6 +80,17 @@ __device__ __forceinline__ void Settle(unsigned* values) {
 #pragma unroll
   for (int i = 0; i < N; ++i) asm volatile("" : "+r"(values[i])::"memory");
 }
+// Ends the use of these registers: what is added up in them next begins with zero.
+template <int N>
+__device__ __forceinline__ void Forget(float* values) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "=f"(values[i]));
+}
+template <int N>
+__device__ __forceinline__ void Forget(int* values) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "=r"(values[i]));
+}
 __device__ __forceinline__ void BeginMultiplies() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -276,6 +287,7 @@ std::string WarpgroupMultiplyText(const CudaSource& source) {
                           LeadingOf(multiply.lhs_is_k_major, "kLhsPanel"));
     text += fmt::format(
         "  const unsigned y = MatrixAt(rhs, {});\n"
+        "  if (kOverwrite) Forget<{}>(sums);\n"
         "  Settle<{}>(sums);\n"
         "  BeginMultiplies();\n"
         "#pragma unroll\n"
@@ -283,8 +295,8 @@ std::string WarpgroupMultiplyText(const CudaSource& source) {
         "    {}(sums, {}, y + {}, !kOverwrite || i > 0);\n"
         "  EndMultiplies();\n"
         "}}\n\n",
-        LeadingOf(multiply.rhs_is_k_major, "kRhsPanel"), multiply.columns / 2, name,
-        pairs ? "x + 4 * i" : "x + " + StepOf(multiply.lhs_is_k_major, "kLhsPanel"),
+        LeadingOf(multiply.rhs_is_k_major, "kRhsPanel"), multiply.columns / 2, multiply.columns / 2,
+        name, pairs ? "x + 4 * i" : "x + " + StepOf(multiply.lhs_is_k_major, "kLhsPanel"),
         StepOf(multiply.rhs_is_k_major, "kRhsPanel"));
   }
   return text;

@@ -12,9 +12,11 @@
 //                                           product += weights * values, of the last tile
 //                                           finish the reductions, store the product's consumers
 //
-// The copies run ahead by `stages` tiles of columns, over the ends of tiles. Scores, weights and
-// product are in registers: a thread has parts of two rows (AccumulatorPosition), and four adjacent
-// threads share a row. See RunningChain (analysis/dot_chains.h) for the reductions.
+// Where registers do not suffice for scores beside weights, the products of a tile come before the
+// scores of the next one. The copies run ahead by `stages` tiles of columns, over the ends of
+// tiles. Scores, weights and product are in registers: a thread has parts of two rows
+// (AccumulatorPosition), and four adjacent threads share a row. See RunningChain
+// (analysis/dot_chains.h) for the reductions.
 
 #include "gen/gpu/chain_contract.h"
 
@@ -118,11 +120,12 @@ class ChainKernel {
   template <typename Body>
   void ForTiles(Body&& body) {
     if (HasLimits()) b_.Store(tiles_before_, b_.Index(0), b_.Constant(ScalarType::kS32, 0));
-    Scalar count = (b_.Index(t_.tiles() + t_.blocks - 1) - block_) / b_.Index(t_.blocks);
+    // The last round is not a whole one.
+    Scalar rounds = b_.Index(t_.tiles() / t_.blocks), rest = b_.Index(t_.tiles() % t_.blocks);
+    Scalar blocks = b_.Index(t_.blocks);
+    Scalar count = rounds + (rest + blocks - b_.Index(1) - PlaceIn(rounds)) / blocks;
     b_.For("i", LoopRole::kSerial, count, [&](Scalar i) {
-      Scalar tile = block_ + i * b_.Index(t_.blocks);
-      row_ = RowTileOf(tile) * b_.Index(t_.rows);
-      elements_.SetBatch(tile / b_.Index(t_.row_tiles));
+      SetTile(i * blocks + PlaceIn(i));
       ColumnTiles columns = ColumnTilesOf(i);
       body(i, columns);
       if (HasLimits())
@@ -130,13 +133,27 @@ class ChainKernel {
     });
   }
 
-  // Of its batch. With limits, tiles of rows have different numbers of columns: the order changes
-  // from round to round, so that a block does not always get the same tile of rows.
-  Scalar RowTileOf(Scalar tile) {
-    Scalar row_tiles = b_.Index(t_.row_tiles), row_tile = tile % row_tiles;
-    if (!HasLimits()) return row_tile;
-    Scalar round = tile / row_tiles * row_tiles / b_.Index(t_.blocks);
-    return (row_tile + round) % row_tiles;
+  // The place of the block in a round. With limits, tiles come in the order of their work
+  // (SetTile), so each round runs the other way: the work of all blocks is then nearly the same.
+  Scalar PlaceIn(Scalar round) {
+    if (!HasLimits()) return block_;
+    Scalar is_even = round % b_.Index(2) == b_.Index(0);
+    return Choose(is_even, block_, b_.Index(t_.blocks - 1) - block_);
+  }
+
+  // With limits, tiles of rows have different numbers of columns. Of the batches whose columns fit
+  // in the L2 cache, those with the most columns are first.
+  void SetTile(Scalar tile) {
+    Scalar row_tile = tile % b_.Index(t_.row_tiles), batch = tile / b_.Index(t_.row_tiles);
+    if (HasLimits()) {
+      Scalar together = b_.Index(t_.batches_together);
+      Scalar all = b_.Index(t_.batches_together * t_.row_tiles), in_group = tile % all;
+      row_tile = in_group / together;
+      if (live_.last) row_tile = b_.Index(t_.row_tiles - 1) - row_tile;
+      batch = tile / all * together + in_group % together;
+    }
+    row_ = row_tile * b_.Index(t_.rows);
+    elements_.SetBatch(batch);
   }
 
   ColumnTiles ColumnTilesOf(Scalar i) {
@@ -248,21 +265,37 @@ class ChainKernel {
     ForTiles([&](Scalar i, const ColumnTiles& tiles) {
       elements_.Begin(consumer_, row_);
       ForOperands(&Operand::has_rows, [&](const Operand& operand) { WaitFor(operand, i); });
-      Scalar first = tiles.number, one = b_.Index(1);
-      StartScores(first);
-      WeighScores(tiles, b_.Index(0));
-      elements_.Pack();
-      b_.For("j", LoopRole::kSerial, tiles.count - one, [&](Scalar j) {
-        StartScores(first + j + one);
-        StartProduct(first + j);
-        WeighScores(tiles, j + one);
-        FinishProduct(first + j);
-        elements_.Pack();
-      });
-      StartProduct(first + tiles.count - one);
-      FinishProduct(first + tiles.count - one);
+      t_.overlaps ? MultiplyOverlapped(tiles) : MultiplyInTurn(tiles);
       ForOperands(&Operand::has_rows, [&](const Operand& operand) { Release(operand, i); });
       elements_.Finish();
+    });
+  }
+
+  // The products of a tile accumulate while the scores of the next one are reduced.
+  void MultiplyOverlapped(const ColumnTiles& tiles) {
+    Scalar first = tiles.number, one = b_.Index(1);
+    StartScores(first);
+    WeighScores(tiles, b_.Index(0));
+    elements_.Pack();
+    b_.For("j", LoopRole::kSerial, tiles.count - one, [&](Scalar j) {
+      StartScores(first + j + one);
+      StartProduct(first + j);
+      WeighScores(tiles, j + one);
+      FinishProduct(first + j);
+      elements_.Pack();
+    });
+    StartProduct(first + tiles.count - one);
+    FinishProduct(first + tiles.count - one);
+  }
+
+  // While a warpgroup reduces scores, another one multiplies.
+  void MultiplyInTurn(const ColumnTiles& tiles) {
+    b_.For("j", LoopRole::kSerial, tiles.count, [&](Scalar j) {
+      StartScores(tiles.number + j);
+      WeighScores(tiles, j);
+      elements_.Pack();
+      StartProduct(tiles.number + j);
+      FinishProduct(tiles.number + j);
     });
   }
 
@@ -283,7 +316,6 @@ class ChainKernel {
     b_.Wait(operand.full, stage.index, stage.parity);
   }
 
-  // The scores of a tile of columns are reduced while the products of the tile before accumulate.
   void StartScores(Scalar number) {
     ForOperands(&Operand::is_of_firsts, [&](const Operand& operand) { WaitFor(operand, number); });
     for (size_t i = 0; i < t_.firsts.size(); ++i) MultiplyScores(i, number);

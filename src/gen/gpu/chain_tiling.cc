@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cost/rates.h"
 #include "gen/contract.h"
 #include "gen/dot_operand.h"
 #include "gen/gpu/chain_vectors.h"
@@ -24,9 +25,15 @@ struct ChainTile {
 // head sizes of 64 and 128 (bench/peers/hopper_attention/README.md). One warpgroup for few rows.
 constexpr ChainTile kChainTiles[] = {
     {128, 128, 2}, {128, 64, 2}, {64, 128, 2}, {64, 64, 2}, {64, 64, 1}};
+// Part of the L2 cache for the operands with columns of batches that are computed together. Chosen:
+// rows and results pass through it, too.
+constexpr double kTogetherShare = 0.5;
 // Registers of a thread that are left for statistics of rows, addresses and temporary values.
 // Chosen: a softmax with a mask does not spill.
 constexpr int64_t kChainOtherRegisters = 56;
+// The same where products and scores do not overlap: fewer addresses are in use at once. Chosen:
+// gradients of attention with heads of 128 do not spill (ptxas, sm_90a).
+constexpr int64_t kInTurnOtherRegisters = 40;
 // Elements: the depth of a multiply instruction, and the unit of its columns (PTX ISA, wgmma).
 constexpr int64_t kDepthUnit = 16, kColumnUnit = 8;
 
@@ -258,12 +265,37 @@ int64_t SharedBytesOf(const ChainTiling& t) {
          t.stages * t.packed_bytes + mbarriers * 8;
 }
 
+int64_t BatchesTogether(const ChainTiling& t, const Machine& machine) {
+  int64_t elements = 0;
+  for (const ChainSide* side : t.Operands())
+    if (!side->has_rows) elements += side->size() * t.column_tiles * t.outer_columns;
+  auto most = static_cast<int64_t>(kTogetherShare * RatesOf(machine).l2_bytes /
+                                   static_cast<double>(elements * BytesOf(t.type)));
+  int64_t together = std::clamp<int64_t>(most, 1, t.batch);
+  while (t.batch % together != 0) --together;
+  return together;
+}
+
 // Sums of all dots, and the weights: two in a register.
-int64_t RegistersOf(const ChainTiling& t) {
-  int64_t columns = t.columns * static_cast<int64_t>(std::max(t.firsts.size(), t.seconds.size()));
-  for (const ChainTiling::Second& second : t.seconds)
-    columns += second.parts * t.columns / 2 + second.width;
+int64_t RegistersOf(const ChainTiling& t, bool overlaps) {
+  int64_t scores = t.columns * static_cast<int64_t>(std::max(t.firsts.size(), t.seconds.size()));
+  int64_t weights = 0, products = 0;
+  for (const ChainTiling::Second& second : t.seconds) {
+    weights += second.parts * t.columns / 2;
+    products += second.width;
+  }
+  int64_t columns = products + (overlaps ? scores + weights : std::max(scores, weights));
   return columns * kWarpgroupRows / kWarpgroupThreads;
+}
+
+// Registers of a thread for the sums.
+int64_t MostRegistersOf(const ChainTiling& t, bool overlaps) {
+  return ConsumerRegisters(t.consumers(), kCopyRegisters) -
+         (overlaps ? kChainOtherRegisters : kInTurnOtherRegisters);
+}
+
+bool FitsRegisters(const ChainTiling& t, bool overlaps) {
+  return RegistersOf(t, overlaps) <= MostRegistersOf(t, overlaps);
 }
 
 // Columns of `inner` in a schedule.
@@ -282,9 +314,9 @@ std::string WhyNotTile(const ChainTiling& t, const Schedule& s) {
   if (t.threads() != s.threads || t.threads() > kMaxThreadsPerBlock)
     return "threads: the warpgroups of the tile and the producer have " +
            std::to_string(t.threads());
-  if (int64_t most = ConsumerRegisters(t.consumers(), kCopyRegisters) - kChainOtherRegisters;
-      RegistersOf(t) > most)
-    return "tile: a thread's sums take more than " + std::to_string(most) + " registers";
+  if (!FitsRegisters(t, true) && !FitsRegisters(t, false))
+    return "tile: a thread's sums take more than " + std::to_string(MostRegistersOf(t, false)) +
+           " registers";
   // Tiles that dots share are released after both, when the next one is in use already.
   size_t all = 2 * t.firsts.size() + t.seconds.size();
   int64_t least = t.Operands().size() < all ? 2 : 1;
@@ -470,6 +502,8 @@ std::string ExpandChainSchedule(const FusedRegion& region, const ChainRegion& fo
   t.batch = SizeAlong(chain.scores().shape().dims(), chain.batch);
   t.outer_columns = SizeAlong(chain.scores().shape().dims(), chain.outer_columns);
   t.blocks = std::min(t.tiles(), machine.cores);
+  t.overlaps = FitsRegisters(t, true);
+  t.batches_together = BatchesTogether(t, machine);
   tiling = std::move(t);
   return "";
 }
@@ -479,10 +513,13 @@ std::vector<Schedule> ChainSchedules(const FusedRegion& region, const Machine& m
   if (!FindChain(region, found).empty()) return {};
   std::vector<Schedule> all;
   ChainTiling tiling;
-  for (const ChainTile& tile : kChainTiles) {
-    Schedule next = ScheduleOfTile(tile, found.chain);
-    if (ExpandChainSchedule(region, found, next, machine, tiling).empty()) all.push_back(next);
-  }
+  for (bool overlaps : {true, false})
+    for (const ChainTile& tile : kChainTiles) {
+      Schedule next = ScheduleOfTile(tile, found.chain);
+      if (ExpandChainSchedule(region, found, next, machine, tiling).empty() &&
+          tiling.overlaps == overlaps)
+        all.push_back(next);
+    }
   // Without rows that would be padding.
   std::ranges::stable_sort(all, {}, [&](const Schedule& schedule) {
     return RoundUp(found.chain.row_count(), schedule.tile_rows) > kWarpgroupRows &&

@@ -117,6 +117,12 @@ struct ChainTiling {
   int64_t row_tiles = 0, column_tiles = 0, batch = 1;
   int64_t outer_columns = 1;  // indices of DotChain::outer_columns: each has `column_tiles`
   int64_t blocks = 0;
+  // Whether scores are computed while the products of the tile before accumulate; else the weights
+  // take the registers of the scores.
+  bool overlaps = true;
+  // Batches whose operands with columns are read by all blocks at about the same time, where tiles
+  // of rows have different numbers of columns: a divisor of `batch`.
+  int64_t batches_together = 1;
 
   int64_t warpgroups() const { return rows / kWarpgroupRows; }
   int64_t consumers() const { return warpgroups() * kWarpgroupThreads; }
