@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "cost/work.h"
 #include "gen/cuts.h"
 #include "gen/gpu/gpu.h"
 #include "gen/gpu/remove_index_clamps.h"
@@ -311,10 +312,8 @@ std::string WhyNotLoopSchedule(const Schedule& to, int64_t widest) {
   return to.unroll <= kLoopMaxUnroll ? "" : "unroll: at most " + std::to_string(kLoopMaxUnroll);
 }
 
-}  // namespace
-
-BuildOutcome BuildElementwise(const FusedRegion& region, const Schedule* schedule,
-                              const Machine& machine, const std::string& name) {
+BuildOutcome BuildLoop(const FusedRegion& region, const Schedule* schedule, const Machine& machine,
+                       const std::string& name) {
   if (!WhyNoLoopKernel(region).empty())
     return schedule == nullptr ? BuildMultiSizeLoop(region, machine, name)
                                : BuildOutcome{std::nullopt, "its roots have several sizes"};
@@ -357,6 +356,41 @@ BuildOutcome BuildElementwise(const FusedRegion& region, const Schedule* schedul
                  segments.built->may_alias.size() >= outcome.built->may_alias.size()
              ? std::move(segments)
              : std::move(outcome);
+}
+
+// Elements of a thread have registers of their own. The schedule with fewer of them, if that is
+// cheaper because more threads fit on an SM.
+BuildOutcome WithFewerRegisters(BuildOutcome outcome, const FusedRegion& region,
+                                const Machine& machine, const std::string& name) {
+  // Registers of a thread. Chosen: two blocks of kBlockThreads threads have as many.
+  constexpr double kManyRegisters = 128;
+  auto work_of = [&](const BuildOutcome& of) {
+    return WorkOf(of.built->kernel, of.built->grid, machine);
+  };
+  Work work = work_of(outcome);
+  double us = EstimateCost(work, machine).total();
+  while (work.thread_registers > kManyRegisters) {
+    Schedule next = *outcome.built->schedule;
+    if (next.unroll == 1 && next.vector == 1) break;
+    (next.unroll > 1 ? next.unroll : next.vector) /= 2;
+    BuildOutcome fewer = BuildLoop(region, &next, machine, name);
+    if (!fewer.built || fewer.built->may_alias.size() < outcome.built->may_alias.size()) break;
+    work = work_of(fewer);
+    double fewer_us = EstimateCost(work, machine).total();
+    if (fewer_us >= us) break;
+    us = fewer_us;
+    outcome = std::move(fewer);
+  }
+  return outcome;
+}
+
+}  // namespace
+
+BuildOutcome BuildElementwise(const FusedRegion& region, const Schedule* schedule,
+                              const Machine& machine, const std::string& name) {
+  BuildOutcome outcome = BuildLoop(region, schedule, machine, name);
+  if (schedule != nullptr || !outcome.built || !outcome.built->schedule) return outcome;
+  return WithFewerRegisters(std::move(outcome), region, machine, name);
 }
 
 std::vector<Schedule> LoopSchedules(const FusedRegion& region, const Machine& machine) {

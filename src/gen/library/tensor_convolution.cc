@@ -33,6 +33,8 @@ class TensorConvolutionChoice {
     TensorConvolution best = Best();
     if (best.slices == 0) return {};
     best.copies_filter = copies_filter;
+    // The phases have launches of their own.
+    if (!best.has_phases) best.us += RatesOf(machine_).graph_gap_us;
     double copy_us = StoredUs(2 * FilterBytes());
     if (copies_filter) best.us += copy_us;
     best.library_us = EstimateCost(WorkOf(c_, machine_), machine_).total();

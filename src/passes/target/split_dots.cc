@@ -11,6 +11,8 @@
 #include "passes/target/split_dots.h"
 
 #include <algorithm>
+#include <unordered_set>
+#include <vector>
 
 #include "analysis/dot_chains.h"
 #include "cost/rates.h"
@@ -72,6 +74,24 @@ std::string WhyNoTensorDot(const Instr& dot, const DotDimensions& dot_dims, cons
   return gpu::WhyNoTensorDot(tensor, machine, tiling);
 }
 
+// Whether no value that follows from the first dot is used outside of the chain.
+bool StaysInside(const Instr& first, const ChainSlice& slice) {
+  std::unordered_set<const Instr*> inside(slice.instrs.begin(), slice.instrs.end()),
+      seen = {&first};
+  std::vector<const Instr*> open = {&first};
+  while (!open.empty()) {
+    const Instr* next = open.back();
+    open.pop_back();
+    if (next == slice.instrs.back()) continue;
+    if (next->parent()->root() == next) return false;
+    for (const Instr* user : next->users()) {
+      if (!inside.contains(user)) return false;
+      if (seen.insert(user).second) open.push_back(user);
+    }
+  }
+  return true;
+}
+
 // Microseconds that are saved if one kernel computes this dot and the first dots of its chain,
 // without their results in memory; 0 if there is no such kernel. It has one tile along K of the
 // first dot and along the columns of this one, and a block for each tile along the other dimension.
@@ -86,6 +106,7 @@ double ChainSavesUs(const Instr& dot, const DotDimensions& dot_dims, const Machi
     double us = 0;
     for (const DotChain::First& first : slice->chain.firsts) {
       const Instr& scores = *first.dot;
+      if (!StaysInside(scores, *slice)) continue;
       DotDimensions sizes(scores);
       gpu::TensorTiling tiling;
       if (WhyNoTensorDot(scores, sizes, machine, tiling).empty())
