@@ -28,6 +28,7 @@
 #include "gen/gpu/dot_results.h"
 #include "gen/gpu/gpu.h"
 #include "gen/gpu/tensor_contract.h"
+#include "gen/gpu/tensor_epilogue.h"
 #include "gen/roots.h"
 
 namespace tokamak::gpu {
@@ -83,7 +84,9 @@ class BlockContract {
     });
     BuildOutcome outcome =
         FinishRegionKernel(b_, emitter_, region_, grid_blocks, /*writes_once=*/false);
-    if (outcome.built) FinalizeGpuKernel(outcome.built->kernel);
+    if (!outcome.built) return outcome;
+    FinalizeGpuKernel(outcome.built->kernel);
+    FindResultAliases(region_, dot_, *outcome.built);
     return outcome;
   }
 

@@ -52,6 +52,30 @@ void ForSameElements(const FusedRegion& region, const Instr& from, const Instr& 
 
 }  // namespace
 
+namespace {
+
+// Calls visit(instr) for what the roots depend on at the same index as the dot's results; once for
+// each root.
+template <typename Visit>
+void ForConsumers(const FusedRegion& region, const Instr& dot, Visit&& visit) {
+  for (const Instr* root : region.roots) {
+    bool is_transposed =
+        root->op() == Op::kTranspose && root->operand(0)->shape().dims() == dot.shape().dims();
+    ForSameElements(region, is_transposed ? *root->operand(0) : *root, dot, visit);
+  }
+}
+
+}  // namespace
+
+double ResultFlopsOf(const FusedRegion& region, const Instr& dot) {
+  std::set<const Instr*> consumers;
+  ForConsumers(region, dot, [&](const Instr& instr) { consumers.insert(&instr); });
+  double flops = 0;
+  for (const Instr* instr : region.instrs)
+    if (consumers.contains(instr)) flops += instr->info().flops_per_element;
+  return flops;
+}
+
 std::vector<const Instr*> ResultOperandsOf(const FusedRegion& region, const Instr& dot,
                                            const DotDimensions& dot_dims) {
   std::vector<const Instr*> operands;
@@ -60,11 +84,7 @@ std::vector<const Instr*> ResultOperandsOf(const FusedRegion& region, const Inst
     bool is_new = std::ranges::find(operands, &instr) == operands.end();
     if (is_input && is_new && CanCopy(instr, dot, dot_dims)) operands.push_back(&instr);
   };
-  for (const Instr* root : region.roots) {
-    bool is_transposed =
-        root->op() == Op::kTranspose && root->operand(0)->shape().dims() == dot.shape().dims();
-    ForSameElements(region, is_transposed ? *root->operand(0) : *root, dot, add);
-  }
+  ForConsumers(region, dot, add);
   return operands;
 }
 

@@ -18,11 +18,13 @@ std::vector<const Instr*> ResultOperandsOf(const FusedRegion& region, const Inst
                                            const DotDimensions& dot_dims);
 // Boxes of results that a warp has in shared memory at least, one of a single root.
 int64_t ResultBoxesOf(const FusedRegion& region);
+// Operations that compute the consumers of a result, in units of ops.def.
+double ResultFlopsOf(const FusedRegion& region, const Instr& dot);
 // Bytes of shared memory that the copies of so many arrays and this many boxes of results of each
 // warp need.
 int64_t ResultOperandBytes(int64_t operands, int64_t consumers, int64_t boxes);
-// Fills `may_alias` of a kernel that stores each result once, by the warp that has it: a root may
-// overwrite an input that it is computed from if the kernel reads the input only element by
+// Fills `may_alias` of a kernel that stores each result once, and before that reads what it is
+// computed from: a root may overwrite an input if the kernel reads the input only element by
 // element with the results.
 void FindResultAliases(const FusedRegion& region, const Instr& dot, BuiltKernel& built);
 // Bytes of shared memory that a block can still have.

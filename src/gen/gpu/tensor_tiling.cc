@@ -165,8 +165,19 @@ DotSizes BoxedSizes(const TensorTiling& t, const DotSizes& dot_sizes, int64_t ro
   return sizes;
 }
 
+// Nanoseconds in which the warpgroups of a block compute the consumers of a tile's results: by the
+// throughput of the SM, or by the latency of their threads, each of which has two results that do
+// not wait for each other (measured, cost/estimate.cc).
+double ConsumerNs(const TileChoice& choice, const TensorTiling& t, const Rates& rates) {
+  constexpr double kIndependent = 2;
+  auto threads = static_cast<double>(choice.warpgroups * kWarpgroupThreads);
+  return static_cast<double>(choice.rows * choice.columns) * t.result_flops *
+         std::max(rates.ns[static_cast<size_t>(Pipe::kSimple)],
+                  rates.latency_ns / (threads * kIndependent));
+}
+
 // Nanoseconds of the SM with the most tiles. Warpgroups that alternate multiply while results are
-// stored; one of them alone stores those of the last tile.
+// computed and stored; one of them alone stores those of the last tile.
 double TimeOf(const TileChoice& choice, const TensorTiling& t, const DotSizes& sizes,
               const Machine& machine) {
   const Rates& rates = RatesOf(machine);
@@ -177,8 +188,10 @@ double TimeOf(const TileChoice& choice, const TensorTiling& t, const DotSizes& s
   simple.form = FormOf(ScalarType::kBF16);
   double of_tile = NsPerDepth(choice, t, rates) * static_cast<double>(sizes.k),
          store = NsPerDepth(choice, simple, rates) * kTileOverheadDepth;
-  if (choice.inner_rows < choice.rows || choice.warpgroups == 1) return waves * (of_tile + store);
-  return waves * std::max(of_tile, store) + 2 * store;
+  double consumers = ConsumerNs(choice, t, rates);
+  if (choice.inner_rows < choice.rows || choice.warpgroups == 1)
+    return waves * (of_tile + store + consumers);
+  return waves * std::max({of_tile, store, of_tile / 2 + consumers}) + 2 * (store + consumers);
 }
 
 // With the loads of the producer's threads for computed operands (`lanes` as in TensorTime).
@@ -320,7 +333,8 @@ TensorDot TensorDotOf(const FusedRegion& region, const Instr& dot, const DotDime
           views,
           affine,
           result_operands,
-          ResultBoxesOf(region)};
+          ResultBoxesOf(region),
+          ResultFlopsOf(region, dot)};
 }
 
 namespace {
@@ -354,7 +368,8 @@ bool SetWindow(const TensorDot& tensor, TensorTiling& tiling) {
 
 // Sets the operands of the dot. The contracted dimensions have one order for both.
 void SetOperands(const TensorDot& tensor, TensorTiling& tiling) {
-  const auto& [dot, dot_dims, is_input, views, affine, result_operands, result_boxes] = tensor;
+  const auto& [dot, dot_dims, is_input, views, affine, result_operands, result_boxes,
+               result_flops] = tensor;
   auto operand_of = [&](size_t i, const Dims& contracting) {
     DotOperand side(dot, dot_dims, i);
     ElementType element = side.instr->shape().type();
@@ -381,6 +396,7 @@ TensorTiling WithOperands(const TensorDot& tensor) {
   TensorTiling tiling;
   tiling.result_operands = tensor.result_operands;
   tiling.result_boxes = tensor.result_boxes;
+  tiling.result_flops = tensor.result_flops;
   SetOperands(tensor, tiling);
   return tiling;
 }

@@ -55,6 +55,7 @@ struct TensorTiling {
   int64_t blocks = 0;  // of the grid
   // Arrays, and boxes of results of each warp, for which shared memory is left (tensor_epilogue.h).
   int64_t result_operands = 0, result_boxes = 1;
+  double result_flops = 0;  // operations per result of its consumers, in units of ops.def
   // If operands are affine views: then the copies are WindowBoxes, and rows of tiles and panels
   // along K are numbered as there.
   std::optional<WindowTiling> window = std::nullopt;
@@ -90,6 +91,7 @@ struct TensorDot {
   std::array<OperandView, 2> views{};  // without array: the input is the operand itself
   std::array<AffineView, 2> affine{};
   int64_t result_operands = 0, result_boxes = 1;  // (TensorTiling)
+  double result_flops = 0;
 };
 TensorDot TensorDotOf(const FusedRegion& region, const Instr& dot, const DotDimensions& dot_dims);
 
