@@ -1,16 +1,49 @@
 #include "analysis/packed_preds.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tokamak {
 namespace {
 
-bool IsOne(const Instr& instr) {
+// The number of all elements; nullopt if there is none.
+std::optional<double> NumberOf(const Instr& instr) {
   const Instr* value = &instr;
   while (value->op() == Op::kBroadcast) value = value->operand(0);
-  return value->op() == Op::kConstant && value->shape().IsArray() &&
-         value->shape().ElementCount() == 1 &&
-         value->attrs<ConstantAttrs>().literal.DoubleAt(0) == 1;
+  if (value->op() != Op::kConstant || !value->shape().IsArray() ||
+      value->shape().ElementCount() != 1)
+    return std::nullopt;
+  return value->attrs<ConstantAttrs>().literal.DoubleAt(0);
+}
+bool IsOne(const Instr& instr) {
+  return NumberOf(instr) == 1;
+}
+
+bool IsIotaOf(const Instr& instr, int64_t dimension) {
+  return instr.op() == Op::kIota && instr.attrs<IotaAttrs>().dimension == dimension;
+}
+
+bool IsCompare(const Instr& instr, CompareDirection direction) {
+  return instr.op() == Op::kCompare && instr.attrs<CompareAttrs>().direction == direction;
+}
+
+// Adds a limit of the form: line + number >= and(iota, -32), or line + number
+// <= or(iota, 31).
+bool AddLimit(const Instr& compare, LiveWords& live) {
+  bool is_last = IsCompare(compare, CompareDirection::kGe);
+  if (!is_last && !IsCompare(compare, CompareDirection::kLe)) return false;
+  const Instr &line = *compare.operand(0), &word = *compare.operand(1);
+  bool is_word = word.op() == (is_last ? Op::kAnd : Op::kOr) &&
+                 IsIotaOf(*word.operand(0), word.shape().rank() - 1) &&
+                 NumberOf(*word.operand(1)) == (is_last ? -kPredsPerWord : kPredsPerWord - 1);
+  if (!is_word || line.op() != Op::kAdd || line.operand(0)->op() != Op::kIota) return false;
+  std::optional<double> number = NumberOf(*line.operand(1));
+  if (!number) return false;
+  int64_t dimension = line.operand(0)->attrs<IotaAttrs>().dimension;
+  bool is_other = (live.first || live.last) && live.line != dimension;
+  live.line = dimension;
+  (is_last ? live.last : live.first) = static_cast<int64_t>(*number);
+  return !is_other;
 }
 
 // The operand beside the number 1; null if there is none.
@@ -27,7 +60,8 @@ bool IsOfFirst(const Instr& slice) {
          std::ranges::all_of(attrs.strides, [](int64_t stride) { return stride == 1; });
 }
 
-// Whether it repeats words along a last dimension of its own, and perhaps along leading ones.
+// Whether it repeats words along a last dimension of its own, and perhaps along
+// leading ones.
 bool RepeatsWords(const Instr& instr) {
   if (instr.op() != Op::kBroadcast) return false;
   const Dims& dimensions = instr.attrs<DimensionsAttrs>().dimensions;
@@ -56,15 +90,40 @@ PackedWords WithoutUnitReshapes(PackedWords words) {
     }
     if (from_sizes.empty() || from_sizes.back() != to_sizes.back()) return words;
     dims.back() = words.dims.back();
-    words = {&from, std::move(dims)};
+    words.array = &from;
+    words.dims = std::move(dims);
   }
   return words;
 }
 
 }  // namespace
 
+std::optional<LiveWords> LiveWordsOf(const Instr& pred) {
+  LiveWords live;
+  const Instr* limits = &pred;
+  if (pred.op() == Op::kOr) {
+    const Instr& shown = *pred.operand(1);
+    if (!IsCompare(shown, CompareDirection::kNe) || shown.operand(0)->op() != Op::kBroadcast ||
+        NumberOf(*shown.operand(1)) != -HUGE_VAL)
+      return std::nullopt;
+    live.masked = const_cast<Instr*>(shown.operand(0)->operand(0));
+    limits = pred.operand(0);
+  }
+  bool are_both = limits->op() == Op::kAnd;
+  bool fits = are_both ? AddLimit(*limits->operand(0), live) && AddLimit(*limits->operand(1), live)
+                       : AddLimit(*limits, live);
+  return fits ? std::optional(live) : std::nullopt;
+}
+
 PackedWords PackedWordsOf(const Instr& preds) {
   if (!preds.shape().IsArray() || preds.shape().type() != ElementType::kPred) return {};
+  if (preds.op() == Op::kSelect) {
+    PackedWords words = PackedWordsOf(*preds.operand(1));
+    std::optional<LiveWords> live = LiveWordsOf(*preds.operand(0));
+    if (words.array == nullptr || words.live || !live) return {};
+    words.live = live;
+    return words;
+  }
   const Instr* reshape = &preds;
   if (reshape->op() == Op::kSlice) {
     const Dims &dims = reshape->shape().dims(), &all = reshape->operand(0)->shape().dims();

@@ -237,7 +237,8 @@ class ChainMove {
     for (size_t i = 0; i < open.size(); ++i) {
       const Instr& value = *open[i];
       if (i > kMaxAfterFirst) return false;
-      if (ContainsInstr(words_, &value)) continue;
+      // Kernels read the words.
+      if (ContainsInstr(words_, &value) || PackedWordsOf(value).array != nullptr) continue;
       bool is_given =
           i > 0 && (candidate_.GroupOf(value) >= 0 || candidate_.IsOutsideKernels(value));
       bool is_smaller =

@@ -28,6 +28,11 @@ constexpr double kMinBranchCost = 192;
 constexpr double kMinBranchCostFewThreads = 4096;
 // Threads per SM. Chosen: up to two warps per scheduler, which leave most issue slots idle.
 constexpr double kFewThreads = 256;
+// The same on a GPU if all threads of a warp take the same branch, and nothing is loaded behind it.
+// Chosen: a branch takes few issue slots, but prevents overlap.
+constexpr double kMinWarpBranchCost = 64;
+// Values of a condition that are looked at. Chosen: more than comparisons of indices have.
+constexpr size_t kMaxConditionValues = 64;
 // Limits the values visited to this multiple of the kernel's values. Chosen: nested selects (a
 // concatenation of many operands) would otherwise take quadratic time.
 constexpr size_t kVisitFactor = 4;
@@ -84,9 +89,11 @@ class SelectGroupFinder {
         divergence_(kernel),
         uniform_(kernel),
         least_ns_(LeastNs(kernel, machine)),
+        least_warp_ns_(kMinWarpBranchCost * rates_.ns[static_cast<size_t>(Pipe::kSimple)]),
         uses_(kernel.nodes.size()),
         block_counts_(kernel.nodes.size()) {
     CountUses(kernel.body);
+    FindInnermostThreads(kernel.body);
   }
 
   // The most expensive group of selects, if it is worth a branch.
@@ -139,6 +146,21 @@ class SelectGroupFinder {
     }
   }
 
+  // Sets warps_.
+  void FindInnermostThreads(const StmtList& block) {
+    for (const Stmt& stmt : block) {
+      if (stmt.kind != StmtKind::kFor) continue;
+      LoopRole role = kernel_.loop(stmt.loop).role;
+      if (role != LoopRole::kGrid && role != LoopRole::kThread) continue;
+      const ScalarNode& extent = kernel_.node(kernel_.loop(stmt.loop).extent);
+      if (role == LoopRole::kThread) {
+        bool has_whole = machine_.is_gpu() && IntOfBits(extent.type, extent.bits) % kWarpSize == 0;
+        warps_ = has_whole ? std::optional(stmt.loop) : std::nullopt;
+      }
+      FindInnermostThreads(stmt.body);
+    }
+  }
+
   // No other statement may be next to the loops over blocks and threads.
   bool HoldsThreads(const StmtList& block) const {
     return std::any_of(block.begin(), block.end(), [&](const Stmt& stmt) {
@@ -184,13 +206,32 @@ class SelectGroupFinder {
     return true;
   }
 
+  // Whether a condition is the same in all threads of a warp: it does not depend on the index of
+  // the innermost loop over threads, and that loop has whole warps.
+  bool IsSameInWarp(ValueId condition) const {
+    if (!warps_) return false;
+    std::vector<ValueId> open = {condition};
+    std::unordered_set<ValueId> seen;
+    while (!open.empty()) {
+      ValueId id = open.back();
+      open.pop_back();
+      if (!seen.insert(id).second) continue;
+      const ScalarNode& node = kernel_.node(id);
+      if (IsOrdered(node.prim) || seen.size() > kMaxConditionValues) return false;
+      if (node.prim == Prim::kLoop && node.loop() == *warps_) return false;
+      for (ValueId operand : kernel_.operands(id)) open.push_back(operand);
+    }
+    return true;
+  }
+
   // A select that can become an `if`, with a result that fits in a register.
   bool IsCandidate(ValueId id, double lanes) const {
     const ScalarNode& node = kernel_.node(id);
     if (!IsNumberSelect(node) || block_counts_[static_cast<size_t>(id)] != 1) return false;
     // Cold paths get their own branches (kernel/cold_paths.h).
     return (lanes == 1 || divergence_.ByLane(id)) && !IsColdCondition(kernel_, node.operands[0]) &&
-           !DependsOnIndexOnly(node.operands[0]) && !RepeatedChoice(kernel_, id);
+           (!DependsOnIndexOnly(node.operands[0]) || IsSameInWarp(node.operands[0])) &&
+           !RepeatedChoice(kernel_, id);
   }
 
   void Look(StmtList& block, double lanes) {
@@ -251,7 +292,10 @@ class SelectGroupFinder {
     std::ranges::sort(group.hoisted);
     for (ValueId id : group.hoisted) own.erase(id);
     group.ns = NsOf(own, lanes);
-    return group.ns >= least_ns_;
+    if (group.ns >= least_ns_) return true;
+    bool loads =
+        std::ranges::any_of(own, [&](ValueId id) { return kernel_.node(id).prim == Prim::kLoad; });
+    return group.ns >= least_warp_ns_ && !loads && IsSameInWarp(group.condition);
   }
 
   // All operands must be computed before any select of the group.
@@ -313,7 +357,9 @@ class SelectGroupFinder {
   ColdPaths cold_paths_;
   Divergence divergence_;
   UniformValues uniform_;
-  double least_ns_;
+  double least_ns_, least_warp_ns_;
+  // The innermost loop over threads, if it has whole warps; nullopt on a CPU.
+  std::optional<LoopId> warps_;
   size_t looked_at_ = 0;
   // Per value: the number of its uses, and of blocks that compute it.
   std::vector<int> uses_, block_counts_;

@@ -11,13 +11,13 @@ constexpr int64_t kWideWordBits = 64, kShortWordBits = 32;
 }  // namespace
 
 ChainMasks::ChainMasks(KernelBuilder& b, ElementEmitter& emitter, const FusedRegion& region,
-                       const DotChain& chain, const DimsAlong& along, int64_t scores)
-    : b_(b), emitter_(emitter), region_(region), along_(along), scores_(scores) {
+                       const ChainRegion& found, int64_t scores)
+    : b_(b), emitter_(emitter), region_(region), found_(found), scores_(scores) {
   word_bits_ = scores % kWideWordBits == 0 ? kWideWordBits : kShortWordBits;
   if (scores % word_bits_ != 0) return;
   for (const Instr* instr : region.instrs) {
-    const Dims* dims = along.Of(*instr);
-    if (dims == nullptr || chain.IsOfRows(*dims) || !instr->info().Is(kElementwise)) continue;
+    const Dims* dims = found.along->Of(*instr);
+    if (dims == nullptr || found.chain.IsOfRows(*dims) || !instr->info().Is(kElementwise)) continue;
     for (const Instr* operand : instr->operands())
       if (operand->shape().dims() == instr->shape().dims()) Find(*operand, *dims);
   }
@@ -25,7 +25,9 @@ ChainMasks::ChainMasks(KernelBuilder& b, ElementEmitter& emitter, const FusedReg
 
 // The preds that an instruction is computed from, element by element.
 void ChainMasks::Find(const Instr& instr, const Dims& along) {
-  if (along_.Of(instr) != nullptr || !DrawsRandomBits(instr)) return;
+  bool is_packed = std::ranges::any_of(
+      found_.words, [&](const ChainWords& words) { return words.pred == &instr; });
+  if (is_packed || found_.along->Of(instr) != nullptr || !DrawsRandomBits(instr)) return;
   if (instr.shape().type() == ElementType::kPred) {
     if (std::ranges::none_of(masks_, [&](const Mask& mask) { return mask.pred == &instr; }))
       masks_.push_back({&instr, along});

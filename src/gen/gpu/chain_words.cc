@@ -56,8 +56,21 @@ class WordsFinder {
       ++rank;
       if ((is_of_columns ? chain.row : chain.column) == dim) ++lines;
     }
-    if (rank <= TileCopy::kMaxRank && lines == 1)
+    if (rank <= TileCopy::kMaxRank && lines == 1 && HasLiveWords(packed, along, is_of_columns))
       all_.push_back({&pred, &words, along, packed.dims, is_of_columns});
+  }
+
+  // Whether all live columns have words.
+  bool HasLiveWords(const PackedWords& packed, const Dims& along, bool is_of_columns) const {
+    if (!packed.live) return true;
+    const auto& [line, first, last, masked] = *packed.live;
+    const LiveColumns& live = found_.live;
+    std::optional<int64_t> line_dim = is_of_columns ? found_.chain.row : found_.chain.column;
+    if (line_dim != along[static_cast<size_t>(line)]) return false;
+    if (live.masked != nullptr && live.masked != masked) return false;
+    LiveLine own = LiveLineOf(live, is_of_columns);
+    return (!first || (own.first && *own.first >= *first)) &&
+           (!last || (own.last && *own.last <= *last));
   }
 
   const FusedRegion& region_;
@@ -67,6 +80,12 @@ class WordsFinder {
 };
 
 }  // namespace
+
+LiveLine LiveLineOf(const LiveColumns& live, bool is_of_columns) {
+  if (is_of_columns) return {live.first, live.last};
+  auto negated = [](std::optional<int64_t> x) { return x ? std::optional(-*x) : std::nullopt; };
+  return {negated(live.last), negated(live.first)};
+}
 
 std::vector<ChainWords> WordsOf(const FusedRegion& region, const ChainRegion& found) {
   return WordsFinder(region, found).Run();
@@ -138,8 +157,8 @@ int64_t ChainPackedPreds::WordsOfTile() const {
   return t_.columns / kPredsPerWord;
 }
 
-// Of the word with the pred at index `first` along its line, in shared memory. Tiles may begin
-// within a line.
+// Of the word with the pred at index `first` along its line, in shared memory.
+// Tiles may begin within a line.
 Scalar ChainPackedPreds::IndexOf(const Copied& copied, Scalar line, Scalar first) {
   bool is_of_columns = copied.words->is_of_columns;
   if ((is_of_columns ? t_.columns : t_.rows) % kLinePreds != 0)

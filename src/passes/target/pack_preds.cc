@@ -1,14 +1,18 @@
-// Preds that cost much and that several kernels of a chain of dots need, as the mask of dropout in
-// attention and its gradients, are computed once and stored as bits:
+// Preds that cost much and that several kernels of a chain of dots need, as the
+// mask of dropout in attention and its gradients, are computed once and stored
+// as bits:
 //
-//   keep = compare(random bits, ...)             words = reduce-or(keep << column % 32)
-//   x    = select(keep, weights, 0)        ->    bits  = words[column / 32] >> column % 32 & 1
-//                                                x     = select(bits == 1, weights, 0)
+//   keep = compare(random bits, ...)             words = reduce-or(keep <<
+//   column % 32) x    = select(keep, weights, 0)        ->    bits  =
+//   words[column / 32] >> column % 32 & 1
+//                                                x     = select(bits == 1,
+//                                                weights, 0)
 //
-// Each kernel of the chain would otherwise compute the random bits again, or all of them would be
-// stored as bytes, which a thread of such a kernel loads one at a time. The kernels copy the words
-// of a tile to shared memory (gen/gpu/chain_words.h); all other ones compute the bits like any
-// other value.
+// Each kernel of the chain would otherwise compute the random bits again, or
+// all of them would be stored as bytes, which a thread of such a kernel loads
+// one at a time. The kernels copy the words of a tile to shared memory
+// (gen/gpu/chain_words.h); all other ones compute the bits like any other
+// value.
 
 #include <algorithm>
 #include <cmath>
@@ -23,6 +27,7 @@
 #include "cost/machine.h"
 #include "cost/work.h"
 #include "gen/gpu/chain_tiling.h"
+#include "gen/gpu/chain_words.h"
 #include "gen/gpu/gpu.h"
 #include "gen/region.h"
 #include "ir/builder.h"
@@ -33,8 +38,8 @@
 namespace tokamak {
 namespace {
 
-// Ops of a pred, and values that follow from it before the dots. Chosen: more than attention with
-// dropout has; they bound the search.
+// Ops of a pred, and values that follow from it before the dots. Chosen: more
+// than attention with dropout has; they bound the search.
 constexpr size_t kMaxPredOps = 100, kMaxAfterPred = 100;
 
 double CountOf(const Instr& instr) {
@@ -59,8 +64,8 @@ bool IsComputedByElement(const Instr& instr) {
   }
 }
 
-// The ops that compute a pred from arrays of at most one element per word of it; empty if it is
-// computed otherwise.
+// The ops that compute a pred from arrays of at most one element per word of
+// it; empty if it is computed otherwise.
 std::vector<const Instr*> OpsOf(const Instr& pred) {
   std::vector<const Instr*> ops = {&pred};
   std::unordered_set<const Instr*> seen = {&pred};
@@ -82,10 +87,13 @@ std::vector<const Instr*> OpsOf(const Instr& pred) {
 // The kernels of chains that read a pred.
 struct PredUses {
   int with_reductions = 0;  // each second dot has its own
-  // Kernels that are given the reductions, with the last dimension of the pred along their columns
-  // or their rows: all second dots share one.
+  // Kernels that are given the reductions, with the last dimension of the pred
+  // along their columns or their rows: all second dots share one.
   bool by_columns = false, by_rows = false;
   double live = 0;  // the largest part of the elements that one of them needs
+  // The words that any of them needs; nullopt: all.
+  std::optional<LiveWords> words = {};
+  bool has_limits = true;
 
   int kernels() const { return with_reductions + (by_columns ? 1 : 0) + (by_rows ? 1 : 0); }
 };
@@ -108,8 +116,11 @@ class PredPacker {
 
   bool Run() {
     ops_ = OpsOf(pred_);
-    // Most preds are cheap: whether several kernels compute them takes longer to find.
-    if (ops_.empty() || Gain({1, true, true, 1}) <= 0) return false;
+    // Most preds are cheap: whether several kernels compute them takes longer
+    // to find.
+    if (ops_.empty() ||
+        Gain({.with_reductions = 1, .by_columns = true, .by_rows = true, .live = 1}) <= 0)
+      return false;
     PredUses uses = FindUses();
     if (uses.kernels() < 2) return false;
     double before_us = BeforeUs(uses), after_us = AfterUs(uses);
@@ -120,7 +131,7 @@ class PredPacker {
     }
     context_.AcceptedByCost("contraction.pack-pred", pred_, before_us, after_us,
                             fmt::format("{} kernels read it", uses.kernels()));
-    Pack();
+    Pack(uses.has_limits ? uses.words : std::nullopt);
     return true;
   }
 
@@ -136,7 +147,8 @@ class PredPacker {
   double AfterUs(const PredUses& uses) const {
     const Machine& machine = context_.machine();
     double words = CountOf(pred_) / kPredsPerWord, bytes = words * BytesOf(ElementType::kU32);
-    Work pack = WorkOfPred(1), unpack = WorkOfElements(uses.live);
+    Work pack = WorkOfPred(uses.has_limits && uses.words ? uses.live : 1),
+         unpack = WorkOfElements(uses.live);
     pack.writes = bytes;
     pack[Pipe::kSimple] += CountOf(pred_);  // an or
     unpack.reads = bytes * uses.live;
@@ -159,7 +171,8 @@ class PredPacker {
   }
 
   PredUses FindUses() {
-    // Values of the pred's dimensions that follow from it, and the dots after them.
+    // Values of the pred's dimensions that follow from it, and the dots after
+    // them.
     std::unordered_set<const Instr*> same = {&pred_}, seen = same;
     std::vector<const Instr*> open = {&pred_}, dots;
     while (!open.empty() && seen.size() < kMaxAfterPred) {
@@ -174,13 +187,18 @@ class PredPacker {
       }
     }
     PredUses uses;
-    for (const Instr* dot : dots)
+    // Only kernels of chains may read words that are live for them.
+    uses.has_limits = open.empty() && !seen.contains(pred_.parent()->root());
+    for (const Instr* dot : dots) {
+      bool is_use = false;
       for (ChainReductions reductions : {ChainReductions::kInside, ChainReductions::kGiven})
-        if (AddUse(*dot, reductions, same, uses)) break;
+        if (!is_use) is_use = AddUse(*dot, reductions, same, uses);
+      if (!is_use) uses.has_limits = false;
+    }
     return uses;
   }
 
-  // Whether a kernel computes the chain that ends at a dot.
+  // Whether a kernel computes the chain that ends at a dot, and reads the pred.
   bool AddUse(const Instr& dot, ChainReductions reductions,
               const std::unordered_set<const Instr*>& same, PredUses& uses) {
     std::optional<ChainSlice> slice = ChainSliceOf(dot, reductions);
@@ -203,12 +221,36 @@ class PredPacker {
         (found.chain.IsOfColumns(along->back()) ? uses.by_columns : uses.by_rows) = true;
       }
       uses.live = std::max(uses.live, LivePart(found.chain, found.live));
-      break;
+      AddLimits(found, *along, uses);
+      return true;
     }
-    return true;
+    return false;
   }
 
-  void Pack() {
+  static void AddLimits(const gpu::ChainRegion& found, const Dims& along, PredUses& uses) {
+    const DotChain& chain = found.chain;
+    bool is_of_columns = chain.column == along.back();
+    std::optional<int64_t> line = is_of_columns ? chain.row : chain.column;
+    auto at = std::ranges::find_if(along, [&](int64_t dim) { return line == dim; });
+    auto [first, last] = gpu::LiveLineOf(found.live, is_of_columns);
+    auto* masked = const_cast<Instr*>(found.live.masked);
+    LiveWords words{at - along.begin(), first, last, masked};
+    bool is_known = is_of_columns || chain.row == along.back();
+    if (!is_known || at == along.end() || (!first && !last)) {
+      uses.has_limits = false;
+    } else if (!uses.words) {
+      uses.words = words;
+    } else if (uses.words->line != words.line || uses.words->masked != masked) {
+      uses.has_limits = false;
+    } else {
+      auto& all = *uses.words;
+      all.first = all.first && first ? std::optional(std::min(*all.first, *first)) : std::nullopt;
+      all.last = all.last && last ? std::optional(std::max(*all.last, *last)) : std::nullopt;
+      if (!all.first && !all.last) uses.has_limits = false;
+    }
+  }
+
+  void Pack(const std::optional<LiveWords>& live) {
     std::vector<std::pair<Instr*, size_t>> uses;
     for (Instr* user : pred_.users())
       for (size_t i = 0; i < user->operand_count(); ++i)
@@ -217,7 +259,11 @@ class PredPacker {
     Dims dims = pred_.shape().dims();
     int64_t columns = dims.back();
     dims.back() = RoundUp(CeilDiv(columns, kPredsPerWord), kLineWords);
-    Instr* preds = Unpacked(make, *Words(make, dims), columns);
+    Instr* preds = Unpacked(make, *Words(make, dims, live), columns);
+    if (live) {
+      Instr* is_live = IsLive(make, pred_.shape().dims(), false, *live);
+      preds = make.Make(Op::kSelect, preds->shape(), {is_live, preds, &pred_});
+    }
     for (auto [user, i] : uses) user->set_operand(i, preds);
   }
 
@@ -230,7 +276,43 @@ class PredPacker {
     return make.Make(Op::kIota, bits, {}, IotaAttrs{bits.rank() - 1});
   }
 
-  Instr* Words(Editor& make, const Dims& dims) {
+  // Whether words are live: of preds with these dimensions, as LiveWordsOf has it; or of bits,
+  // whose last dimensions are the words and the bits.
+  static Instr* IsLive(Editor& make, const Dims& dims, bool of_bits, const LiveWords& live) {
+    Shape index = Shape::Array(ElementType::kS32, dims);
+    Shape pred = Shape::Array(ElementType::kPred, dims);
+    auto number = [&](int64_t x) {
+      return make.Filled(index, Literal::ScalarInt(ElementType::kS32, x));
+    };
+    auto iota = [&](int64_t d) { return make.Make(Op::kIota, index, {}, IotaAttrs{d}); };
+    auto end_of_word = [&](Op op, int64_t bits) {
+      if (!of_bits) return make.Make(op, index, {iota(index.rank() - 1), number(bits)});
+      Instr* begin =
+          make.Make(Op::kMultiply, index, {iota(index.rank() - 2), number(kPredsPerWord)});
+      if (op == Op::kAnd) return begin;
+      return make.Make(Op::kAdd, index, {begin, number(kPredsPerWord - 1)});
+    };
+    auto limit = [&](int64_t offset, CompareDirection direction, Op op, int64_t bits) {
+      Instr* line = make.Make(Op::kAdd, index, {iota(live.line), number(offset)});
+      return make.Make(Op::kCompare, pred, {line, end_of_word(op, bits)},
+                       CompareAttrs{direction, CompareType::kNone});
+    };
+    Instr* all = nullptr;
+    if (live.last) all = limit(*live.last, CompareDirection::kGe, Op::kAnd, -kPredsPerWord);
+    if (live.first) {
+      Instr* first = limit(*live.first, CompareDirection::kLe, Op::kOr, kPredsPerWord - 1);
+      all = all == nullptr ? first : make.Make(Op::kAnd, pred, {all, first});
+    }
+    if (live.masked == nullptr) return all;
+    Shape mask = Shape::Array(live.masked->shape().type(), dims);
+    Instr* shown = make.Make(Op::kCompare, pred,
+                             {make.Make(Op::kBroadcast, mask, {live.masked}, DimensionsAttrs{}),
+                              make.Filled(mask, Literal::Scalar(mask.type(), -HUGE_VAL))},
+                             CompareAttrs{CompareDirection::kNe, CompareType::kNone});
+    return make.Make(Op::kOr, pred, {all, shown});
+  }
+
+  Instr* Words(Editor& make, const Dims& dims, const std::optional<LiveWords>& live) {
     Instr* preds = &pred_;
     Dims padded = pred_.shape().dims();
     padded.back() = dims.back() * kPredsPerWord;
@@ -245,6 +327,11 @@ class PredPacker {
     preds = make.Make(Op::kReshape, Shape::Array(ElementType::kPred, bits.dims()), {preds});
     Instr* shifted = make.Make(Op::kShiftLeft, bits,
                                {make.Converted(preds, ElementType::kU32), Numbers(make, bits)});
+    if (live) {
+      Instr* is_live = IsLive(make, bits.dims(), true, *live);
+      Instr* none = make.Filled(bits, Literal::ScalarInt(ElementType::kU32, 0));
+      shifted = make.Make(Op::kSelect, bits, {is_live, shifted, none});
+    }
     Builder b(pred_, pred_.name() + "_or");
     Instr* x = b.Parameter(Shape::Scalar(ElementType::kU32));
     Instr* y = b.Parameter(Shape::Scalar(ElementType::kU32));
