@@ -17,9 +17,6 @@ constexpr size_t kMaxConsumers = 16;
 // Siblings share at least 1/kMinCommonBytesDivisor of the input bytes of the one that reads less.
 // Chosen: kernels that share little may share a launch instead (horizontal.h).
 constexpr int64_t kMinCommonBytesDivisor = 4;
-// Operations per element, in units of ops.def, from which it may pay to load a value instead of
-// computing it after a dot. Chosen: one exponential.
-constexpr double kMinSavedFlops = 8;
 
 // Whether other kernels can compute its elements inline.
 bool MayBeInside(const Instr& value) {
@@ -40,7 +37,6 @@ class MoveEnumerator {
     AddSiblings(Pairs::kAfter);
     AddSplits();
     AddStores();
-    AddSaves();
     return std::move(moves_);
   }
 
@@ -307,7 +303,8 @@ class MoveEnumerator {
 
   void AddStores() {
     const FusedRegion& region = candidate_.region(group_);
-    bool has_dot = ContainsDot(region);
+    bool has_dot = std::ranges::any_of(region.instrs,
+                                       [](const Instr* instr) { return instr->op() == Op::kDot; });
     for (const Instr* instr : region.instrs) {
       // A dot can read a stored operand by bulk copies, which do not transpose.
       bool is_operand = has_dot && instr->op() == Op::kTranspose && !IsAlias(*instr);
@@ -332,88 +329,6 @@ class MoveEnumerator {
       // Enumerated once, at the first group that computes it.
       if (change.removed[0] == group_) Add("fusion.store", *instr, *OwnRoot(), std::move(change));
     }
-  }
-
-  // A group with a dot computes elements with few threads, beside the dot's sums. Another group may
-  // have all that a costly value is computed from, and stores it then.
-  void AddSaves() {
-    const FusedRegion& region = candidate_.region(group_);
-    if (!ContainsDot(region)) return;
-    std::vector<int> seen = {group_};
-    auto add = [&](int group) {
-      if (group < 0 || std::ranges::count(seen, group) > 0) return;
-      seen.push_back(group);
-      if (IsBefore(group)) AddSavesBy(group);
-    };
-    for (const Instr* input : region.inputs) {
-      const Instr* stored = candidate_.StoredValueOf(*input);
-      const Instr& value = stored == nullptr ? *input : *stored;
-      if (candidate_.ConsumersOf(value).size() > kMaxConsumers) continue;
-      add(candidate_.GroupOf(value));
-      for (int consumer : candidate_.ConsumersOf(value)) add(consumer);
-    }
-  }
-
-  static bool ContainsDot(const FusedRegion& region) {
-    return std::ranges::any_of(region.instrs,
-                               [](const Instr* instr) { return instr->op() == Op::kDot; });
-  }
-  bool IsBefore(int group) const {
-    return candidate_.PositionOf(*candidate_.group(group).roots[0]) <
-           candidate_.PositionOf(*OwnRoot());
-  }
-
-  void AddSavesBy(int by) {
-    std::vector<const Instr*> values = CostlyValuesOf(by);
-    for (const Instr* value : values) AddSave(by, {value});
-    if (values.size() > 1) AddSave(by, values);
-  }
-
-  // The values that this group computes elementwise from those of another one, and that it combines
-  // with others.
-  std::vector<const Instr*> CostlyValuesOf(int by) const {
-    const FusedRegion& from = candidate_.region(by);
-    int64_t count = ResultElementCount(*from.roots[0]);
-    std::map<const Instr*, double> flops;  // of the values that the other group could compute
-    std::vector<const Instr*> costly;
-    auto is_known = [&](const Instr* operand) {
-      return flops.contains(operand) || ResultElementCount(*operand) < count ||
-             ContainsInstr(from.inputs, operand) || ContainsInstr(from.roots, operand);
-    };
-    for (const Instr* instr : candidate_.region(group_).instrs) {
-      bool is_by_element = (instr->info().Is(kElementwise) && instr->op() != Op::kMap) ||
-                           instr->op() == Op::kBroadcast;
-      if (is_by_element && instr->shape().IsArray() && ResultElementCount(*instr) == count &&
-          std::ranges::all_of(instr->operands(), is_known)) {
-        double& own = flops[instr];
-        own = static_cast<double>(instr->info().flops_per_element);
-        for (const Instr* operand : instr->operands())
-          if (auto found = flops.find(operand); found != flops.end()) own += found->second;
-        continue;
-      }
-      for (const Instr* operand : instr->operands()) {
-        auto found = flops.find(operand);
-        if (found != flops.end() && found->second >= kMinSavedFlops && MayBeRoot(*operand) &&
-            candidate_.GroupOf(*operand) < 0 && !ContainsInstr(costly, operand))
-          costly.push_back(operand);
-      }
-    }
-    return costly;
-  }
-
-  void AddSave(int by, const std::vector<const Instr*>& values) {
-    Change change{{group_, by}, {Own(), candidate_.group(by)}};
-    std::vector<const Instr*>& roots = change.added[1].roots;
-    for (const Instr* value : values) {
-      roots.push_back(value);
-      for (int other : candidate_.ComputedIn(*value)) {
-        if (std::ranges::count(change.removed, other) > 0) continue;
-        change.removed.push_back(other);
-        change.added.push_back(candidate_.group(other));
-      }
-    }
-    InOrder(change.added[1].roots);
-    Add("fusion.save", *values[0], *OwnRoot(), std::move(change));
   }
 
   void Add(std::string_view rule, const Instr& subject, const Instr& other, Change change) {

@@ -14,9 +14,8 @@ namespace tokamak {
 // A change of a candidate plan, and its names in the decision log.
 struct Move {
   std::string_view rule;  // one of the rules below: "fusion.vertical"
-  // The value that the move is about: r below for split and store, the first value for save, the
-  // first common input for sibling, v or an alias of it for merge, the first stored value of the
-  // chain for chain, else v.
+  // The value that the move is about: r below for split and store, the first common input for
+  // sibling, v or an alias of it for merge, the first stored value of the chain for chain, else v.
   const Instr* subject = nullptr;
   // A second value for the log: a root of P for merge, of the other group for sibling, another root
   // of G for split, the smaller value for store-narrower, else a root of G. Never null.
@@ -59,11 +58,6 @@ bool MayBeRoot(const Instr& instr);
 //   fusion.split           A root r of G gets its own kernel.
 //   fusion.store           An internal value r of G is stored by its own kernel, and all groups
 //                          that computed it load it.
-//
-//   fusion.save            Values of G that cost much per element, and that G combines with a dot,
-//                          are also stored by an earlier group that has what they are computed from
-//                          (erfc of gelu for its gradient). All groups that computed them load
-//                          them.
 //
 // Only moves that can be useful are enumerated: store, for example, only for values that would
 // otherwise be evaluated repeatedly and for transposed operands of dots, and no move changes more

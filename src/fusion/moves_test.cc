@@ -146,40 +146,6 @@ TEST(Moves, StoresAnOperandThatIsReshaped) {
   }
 }
 
-// An exponential of x, which an earlier kernel reads, is multiplied with the results of a dot.
-TEST(Moves, SavesWhatADotIsCombinedWith) {
-  for (bool has_dot : {false, true}) {
-    Module module("m");
-    Builder b(module, "main");
-    Instr* x = b.Parameter(Shape::Array(ElementType::kF32, {64, 64}));
-    Instr* y = b.Parameter(Shape::Array(ElementType::kF32, {64, 64}));
-    Instr* first = b.Negate(x);
-    Instr* power = b.Exp(x);
-    DotAttrs attrs;
-    attrs.lhs_contracting = {1};
-    attrs.rhs_contracting = {0};
-    Instr* product = has_dot ? b.Dot(y, y, attrs) : b.Tanh(y);
-    Instr* result = b.Multiply(product, power);
-    ASSERT_TRUE(b.Finish(b.Tuple({first, result})).ok());
-    FusedRegionHasher hasher(*result->parent());
-    CandidatePlan candidate(*result->parent(), GpuMachine(), true, hasher);
-    for (const Instr* value : {power, product}) {
-      std::vector<Move> moves = MovesOfValue(candidate, *value);
-      if (const Move* vertical = Find(moves, "fusion.vertical", value))
-        candidate.Apply(vertical->change);
-    }
-    ASSERT_EQ(candidate.GroupOf(*power), -1);
-    ChainSlices slices(GpuMachine());
-    std::vector<Move> moves = MovesOf(candidate, candidate.GroupOf(*result), slices);
-    const Move* save = Find(moves, "fusion.save", power);
-    ASSERT_EQ(save != nullptr, has_dot);
-    if (!has_dot) continue;
-    candidate.Apply(save->change);
-    EXPECT_EQ(candidate.GroupOf(*power), candidate.GroupOf(*first));
-    EXPECT_EQ(candidate.ConsumersOf(*power).size(), 1u);
-  }
-}
-
 TEST(Moves, LoadsAStoredValueThatWasRecomputed) {
   Masked m;
   ASSERT_TRUE(m.b.Finish(m.b.Tuple({m.one, m.other, m.words})).ok());
