@@ -27,8 +27,7 @@ bool IsCompare(const Instr& instr, CompareDirection direction) {
   return instr.op() == Op::kCompare && instr.attrs<CompareAttrs>().direction == direction;
 }
 
-// Adds a limit of the form: line + number >= and(iota, -32), or line + number
-// <= or(iota, 31).
+// Adds a limit of the form: line + number >= and(iota, -32), or line + number <= or(iota, 31).
 bool AddLimit(const Instr& compare, LiveWords& live) {
   bool is_last = IsCompare(compare, CompareDirection::kGe);
   if (!is_last && !IsCompare(compare, CompareDirection::kLe)) return false;
@@ -60,8 +59,7 @@ bool IsOfFirst(const Instr& slice) {
          std::ranges::all_of(attrs.strides, [](int64_t stride) { return stride == 1; });
 }
 
-// Whether it repeats words along a last dimension of its own, and perhaps along
-// leading ones.
+// Whether it repeats words along a last dimension of its own, and perhaps along leading ones.
 bool RepeatsWords(const Instr& instr) {
   if (instr.op() != Op::kBroadcast) return false;
   const Dims& dimensions = instr.attrs<DimensionsAttrs>().dimensions;

@@ -12,8 +12,8 @@ namespace tokamak::gpu {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-// Of a fragment of accumulators (PTX ISA; AccumulatorPosition): adjacent
-// columns of a thread, accumulators of a thread.
+// Of a fragment of accumulators (PTX ISA; AccumulatorPosition): adjacent columns of a thread,
+// accumulators of a thread.
 constexpr int64_t kPair = 2, kOfFragment = kPair * kHalfFragments;
 
 }  // namespace
@@ -109,8 +109,7 @@ Coordinates ChainElements::Along(const Dims& along, const Coordinates& from) {
   return at;
 }
 
-// The coordinates of a product: those of the weights, which run along the
-// scores, and its column.
+// The coordinates of a product: those of the weights, which run along the scores, and its column.
 Coordinates ChainElements::ProductAt(size_t second, Scalar column) {
   const DotChain::Second& of = chain_.seconds[second];
   DotDimensions dims(*of.dot);
@@ -299,8 +298,8 @@ void ChainElements::BindScore(size_t first, Scalar index) {
                 ConvertElement(b_, ElementType::kF32, scores.shape().type(), score));
 }
 
-// Accumulates the reductions of elements. Replaces scores by the elements whose
-// exponentials are needed.
+// Accumulates the reductions of elements. Replaces scores by the elements whose exponentials are
+// needed.
 void ChainElements::ReadElements(Scalar j, bool is_masked) {
   ForHalves([&](Scalar half) {
     ForPlaces(t_.columns, [&](const Place& place) { ReadElement(half, place, j, is_masked); });
@@ -340,10 +339,9 @@ void ChainElements::BindReduction(Accumulators& sums, Scalar half) {
   emitter_.Bind(reduce, 0, ScoresAt(reduce), sums.FinalResult(value)[0]);
 }
 
-// Brings the sums so far to the shift of all columns so far. Before the first
-// column that counts, the shift is -infinity, the sums are zero and stay so. An
-// infinite shift is not subtracted: the exponentials are 0, infinite or NaN as
-// they should be.
+// Brings the sums so far to the shift of all columns so far. Before the first column that counts,
+// the shift is -infinity, the sums are zero and stay so. An infinite shift is not subtracted: the
+// exponentials are 0, infinite or NaN as they should be.
 void ChainElements::Rescale(Scalar half) {
   const Instr& shift = *running_.shift;
   Scalar now = emitter_.At(shift, ScoresAt(shift))[0];

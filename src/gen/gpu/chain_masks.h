@@ -8,12 +8,12 @@
 
 namespace tokamak::gpu {
 
-// Preds along the scores that do not depend on them and cost much, as those of
-// dropout: random bits. They are computed while the multiplies run, a few at a
-// time in a loop, and kept as bits, one for each of the thread's scores.
+// Preds along the scores that do not depend on them and cost much, as those of dropout: random
+// bits. They are computed while the multiplies run, a few at a time in a loop, and kept as bits,
+// one for each of the thread's scores.
 //
-// Computed beside the weights they would have few registers, and their code,
-// unrolled for all scores, would not fit the instruction cache.
+// Computed beside the weights they would have few registers, and their code, unrolled for all
+// scores, would not fit the instruction cache.
 class ChainMasks {
  public:
   // `scores`: of a thread.
@@ -22,16 +22,14 @@ class ChainMasks {
 
   bool empty() const { return masks_.empty(); }
   void Declare();
-  // The scores whose bits are computed at once, and the scores of one word of
-  // bits. The number of a thread's scores is a multiple of both. Chosen: the
-  // rounds of eight threefry are enough independent work, and need about 30
-  // registers.
+  // The scores whose bits are computed at once, and the scores of one word of bits. The number of a
+  // thread's scores is a multiple of both. Chosen: the rounds of eight threefry are enough
+  // independent work, and need about 30 registers.
   static constexpr int64_t kAtOnce = 8;
   int64_t word_bits() const { return word_bits_; }
 
-  // Clears a word; begins, sets and keeps the bits of kAtOnce scores, which
-  // follow those of the call before in the word. `number`: of the score among
-  // them. `at`: its coordinates.
+  // Clears a word; begins, sets and keeps the bits of kAtOnce scores, which follow those of the
+  // call before in the word. `number`: of the score among them. `at`: its coordinates.
   void Clear(Scalar word);
   void Begin();
   void Set(Scalar number, const Coordinates& at);

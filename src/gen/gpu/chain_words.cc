@@ -157,8 +157,8 @@ int64_t ChainPackedPreds::WordsOfTile() const {
   return t_.columns / kPredsPerWord;
 }
 
-// Of the word with the pred at index `first` along its line, in shared memory.
-// Tiles may begin within a line.
+// Of the word with the pred at index `first` along its line, in shared memory. Tiles may begin
+// within a line.
 Scalar ChainPackedPreds::IndexOf(const Copied& copied, Scalar line, Scalar first) {
   bool is_of_columns = copied.words->is_of_columns;
   if ((is_of_columns ? t_.columns : t_.rows) % kLinePreds != 0)

@@ -1,18 +1,19 @@
-// Preds that cost much and that several kernels of a chain of dots need, as the
-// mask of dropout in attention and its gradients, are computed once and stored
-// as bits:
+// Preds that cost much and that several kernels of a chain of dots need, as the mask of dropout in
+// attention and its gradients, are computed once and stored as bits:
 //
-//   keep = compare(random bits, ...)             words = reduce-or(keep <<
-//   column % 32) x    = select(keep, weights, 0)        ->    bits  =
-//   words[column / 32] >> column % 32 & 1
-//                                                x     = select(bits == 1,
-//                                                weights, 0)
+//   keep = compare(random bits, ...)             words = reduce-or(keep << column % 32)
+//   x    = select(keep, weights, 0)        ->    bits  = words[column / 32] >> column % 32 & 1
+//                                                x     = select(bits == 1, weights, 0)
 //
-// Each kernel of the chain would otherwise compute the random bits again, or
-// all of them would be stored as bytes, which a thread of such a kernel loads
-// one at a time. The kernels copy the words of a tile to shared memory
-// (gen/gpu/chain_words.h); all other ones compute the bits like any other
-// value.
+// Each kernel of the chain would otherwise compute the random bits again, or all of them would be
+// stored as bytes, which a thread of such a kernel loads one at a time. The kernels copy the words
+// of a tile to shared memory (gen/gpu/chain_words.h); all other ones compute the bits like any
+// other value.
+//
+// Words without live columns (analysis/live_columns.h) are not computed. Kernels of chains do not
+// read them; for all others the preds are
+//
+//   select(live, bits == 1, keep)
 
 #include <algorithm>
 #include <cmath>
@@ -38,8 +39,8 @@
 namespace tokamak {
 namespace {
 
-// Ops of a pred, and values that follow from it before the dots. Chosen: more
-// than attention with dropout has; they bound the search.
+// Ops of a pred, and values that follow from it before the dots. Chosen: more than attention with
+// dropout has; they bound the search.
 constexpr size_t kMaxPredOps = 100, kMaxAfterPred = 100;
 
 double CountOf(const Instr& instr) {
@@ -64,8 +65,8 @@ bool IsComputedByElement(const Instr& instr) {
   }
 }
 
-// The ops that compute a pred from arrays of at most one element per word of
-// it; empty if it is computed otherwise.
+// The ops that compute a pred from arrays of at most one element per word of it; empty if it is
+// computed otherwise.
 std::vector<const Instr*> OpsOf(const Instr& pred) {
   std::vector<const Instr*> ops = {&pred};
   std::unordered_set<const Instr*> seen = {&pred};
@@ -87,8 +88,8 @@ std::vector<const Instr*> OpsOf(const Instr& pred) {
 // The kernels of chains that read a pred.
 struct PredUses {
   int with_reductions = 0;  // each second dot has its own
-  // Kernels that are given the reductions, with the last dimension of the pred
-  // along their columns or their rows: all second dots share one.
+  // Kernels that are given the reductions, with the last dimension of the pred along their columns
+  // or their rows: all second dots share one.
   bool by_columns = false, by_rows = false;
   double live = 0;  // the largest part of the elements that one of them needs
   // The words that any of them needs; nullopt: all.
@@ -116,8 +117,7 @@ class PredPacker {
 
   bool Run() {
     ops_ = OpsOf(pred_);
-    // Most preds are cheap: whether several kernels compute them takes longer
-    // to find.
+    // Most preds are cheap: whether several kernels compute them takes longer to find.
     if (ops_.empty() ||
         Gain({.with_reductions = 1, .by_columns = true, .by_rows = true, .live = 1}) <= 0)
       return false;
@@ -171,8 +171,7 @@ class PredPacker {
   }
 
   PredUses FindUses() {
-    // Values of the pred's dimensions that follow from it, and the dots after
-    // them.
+    // Values of the pred's dimensions that follow from it, and the dots after them.
     std::unordered_set<const Instr*> same = {&pred_}, seen = same;
     std::vector<const Instr*> open = {&pred_}, dots;
     while (!open.empty() && seen.size() < kMaxAfterPred) {
