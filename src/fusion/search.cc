@@ -159,15 +159,17 @@ class Search {
     return false;
   }
 
-  // The estimate of a group, or the modeled cost of its kernel where that is higher: estimates know
-  // neither how few blocks a schedule has nor what few threads compute after asynchronous
-  // multiplies, and a move away from such a kernel must not look too costly. The kernel has been
-  // built: this is a lookup.
+  // Estimates know little of what follows asynchronous multiplies in their kernel: few threads
+  // compute it. The kernel of a group has been built.
   double EstimateOf(int group) {
     const FusedRegion& region = candidate_.region(group);
-    uint64_t hash = candidate_.GroupHash(group);
-    return std::max(costs_.Estimate(region, hash),
-                    costs_.ModeledCostOf(region, hash).modeled.total());
+    double us = costs_.Estimate(region, candidate_.GroupHash(group));
+    bool multiplies = costs_.machine().async_multiply &&
+                      std::ranges::any_of(region.instrs, [](const Instr* instr) {
+                        return instr->op() == Op::kDot;
+                      });
+    if (!multiplies) return us;
+    return std::max(us, costs_.ModeledCostOf(region, candidate_.GroupHash(group)).modeled.total());
   }
 
   // Whether the move is legal and worthwhile by modeled costs. Builds no more kernels than it takes
