@@ -190,9 +190,7 @@ double GpuOpsNs(const Work& work, const Rates& rates, double cores, double waves
   double threads = work.threads, independent = 1;
   if (work.ops[tensor] > 0) {
     threads -= MatrixMultiply::kWarpgroupThreads;
-    // Results of a thread that do not wait for each other. Measured on H200: 1.5 to 4 (sums alone,
-    // with bias and gelu, with Adam's update).
-    independent = 2;
+    independent = kIndependentResults;
   }
   // Sums of a thread whose multiply-adds do not wait for each other, in a block-wide multiply: at
   // least the accumulators of one fragment (structure: MatrixMultiply).

@@ -166,14 +166,12 @@ DotSizes BoxedSizes(const TensorTiling& t, const DotSizes& dot_sizes, int64_t ro
 }
 
 // Nanoseconds in which the warpgroups of a block compute the consumers of a tile's results: by the
-// throughput of the SM, or by the latency of their threads, each of which has two results that do
-// not wait for each other (measured, cost/estimate.cc).
+// throughput of the SM, or by the latency of their threads.
 double ConsumerNs(const TileChoice& choice, const TensorTiling& t, const Rates& rates) {
-  constexpr double kIndependent = 2;
   auto threads = static_cast<double>(choice.warpgroups * kWarpgroupThreads);
   return static_cast<double>(choice.rows * choice.columns) * t.result_flops *
          std::max(rates.ns[static_cast<size_t>(Pipe::kSimple)],
-                  rates.latency_ns / (threads * kIndependent));
+                  rates.latency_ns / (threads * kIndependentResults));
 }
 
 // Nanoseconds of the SM with the most tiles. Warpgroups that alternate multiply while results are
