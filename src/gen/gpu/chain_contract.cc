@@ -120,12 +120,11 @@ class ChainKernel {
   template <typename Body>
   void ForTiles(Body&& body) {
     if (HasLimits()) b_.Store(tiles_before_, b_.Index(0), b_.Constant(ScalarType::kS32, 0));
-    // The last round is not a whole one.
-    Scalar rounds = b_.Index(t_.tiles() / t_.blocks), rest = b_.Index(t_.tiles() % t_.blocks);
-    Scalar blocks = b_.Index(t_.blocks);
-    Scalar count = rounds + (rest + blocks - b_.Index(1) - PlaceIn(rounds)) / blocks;
+    Scalar count = (b_.Index(t_.tiles() + t_.blocks - 1) - block_) / b_.Index(t_.blocks);
     b_.For("i", LoopRole::kSerial, count, [&](Scalar i) {
-      SetTile(i * blocks + PlaceIn(i));
+      Scalar tile = block_ + i * b_.Index(t_.blocks);
+      row_ = RowTileOf(tile) * b_.Index(t_.rows);
+      elements_.SetBatch(tile / b_.Index(t_.row_tiles));
       ColumnTiles columns = ColumnTilesOf(i);
       body(i, columns);
       if (HasLimits())
@@ -133,27 +132,14 @@ class ChainKernel {
     });
   }
 
-  // The place of the block in a round. With limits, tiles come in the order of their work
-  // (SetTile), so each round runs the other way: the work of all blocks is then nearly the same.
-  Scalar PlaceIn(Scalar round) {
-    if (!HasLimits()) return block_;
-    Scalar is_even = round % b_.Index(2) == b_.Index(0);
-    return Choose(is_even, block_, b_.Index(t_.blocks - 1) - block_);
-  }
-
-  // With limits, tiles of rows have different numbers of columns. Of the batches whose columns fit
-  // in the L2 cache, those with the most columns are first.
-  void SetTile(Scalar tile) {
-    Scalar row_tile = tile % b_.Index(t_.row_tiles), batch = tile / b_.Index(t_.row_tiles);
-    if (HasLimits()) {
-      Scalar together = b_.Index(t_.batches_together);
-      Scalar all = b_.Index(t_.batches_together * t_.row_tiles), in_group = tile % all;
-      row_tile = in_group / together;
-      if (live_.last) row_tile = b_.Index(t_.row_tiles - 1) - row_tile;
-      batch = tile / all * together + in_group % together;
-    }
-    row_ = row_tile * b_.Index(t_.rows);
-    elements_.SetBatch(batch);
+  // Of its batch. With limits, tiles of rows have different numbers of columns: the order changes
+  // from round to round, so that a block does not always get the same tile of rows. The order of
+  // their work, with every other round reversed, was slower by 7 to 17 % (H200, heads of 128).
+  Scalar RowTileOf(Scalar tile) {
+    Scalar row_tiles = b_.Index(t_.row_tiles), row_tile = tile % row_tiles;
+    if (!HasLimits()) return row_tile;
+    Scalar round = tile / row_tiles * row_tiles / b_.Index(t_.blocks);
+    return (row_tile + round) % row_tiles;
   }
 
   ColumnTiles ColumnTilesOf(Scalar i) {

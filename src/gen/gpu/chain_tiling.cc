@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cost/rates.h"
 #include "gen/contract.h"
 #include "gen/dot_operand.h"
 #include "gen/gpu/chain_vectors.h"
@@ -25,9 +24,6 @@ struct ChainTile {
 // head sizes of 64 and 128 (bench/peers/hopper_attention/README.md). One warpgroup for few rows.
 constexpr ChainTile kChainTiles[] = {
     {128, 128, 2}, {128, 64, 2}, {64, 128, 2}, {64, 64, 2}, {64, 64, 1}};
-// Part of the L2 cache for the operands with columns of batches that are computed together. Chosen:
-// rows and results pass through it, too.
-constexpr double kTogetherShare = 0.5;
 // Registers of a thread that are left for statistics of rows, addresses and temporary values.
 // Chosen: a softmax with a mask does not spill.
 constexpr int64_t kChainOtherRegisters = 56;
@@ -265,17 +261,6 @@ int64_t SharedBytesOf(const ChainTiling& t) {
          t.stages * t.packed_bytes + mbarriers * 8;
 }
 
-int64_t BatchesTogether(const ChainTiling& t, const Machine& machine) {
-  int64_t elements = 0;
-  for (const ChainSide* side : t.Operands())
-    if (!side->has_rows) elements += side->size() * t.column_tiles * t.outer_columns;
-  auto most = static_cast<int64_t>(kTogetherShare * RatesOf(machine).l2_bytes /
-                                   static_cast<double>(elements * BytesOf(t.type)));
-  int64_t together = std::clamp<int64_t>(most, 1, t.batch);
-  while (t.batch % together != 0) --together;
-  return together;
-}
-
 // Sums of all dots, and the weights: two in a register.
 int64_t RegistersOf(const ChainTiling& t, bool overlaps) {
   int64_t scores = t.columns * static_cast<int64_t>(std::max(t.firsts.size(), t.seconds.size()));
@@ -503,7 +488,6 @@ std::string ExpandChainSchedule(const FusedRegion& region, const ChainRegion& fo
   t.outer_columns = SizeAlong(chain.scores().shape().dims(), chain.outer_columns);
   t.blocks = std::min(t.tiles(), machine.cores);
   t.overlaps = FitsRegisters(t, true);
-  t.batches_together = BatchesTogether(t, machine);
   tiling = std::move(t);
   return "";
 }

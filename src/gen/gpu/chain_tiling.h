@@ -120,9 +120,6 @@ struct ChainTiling {
   // Whether scores are computed while the products of the tile before accumulate; else the weights
   // take the registers of the scores.
   bool overlaps = true;
-  // Batches whose operands with columns are read by all blocks at about the same time, where tiles
-  // of rows have different numbers of columns: a divisor of `batch`.
-  int64_t batches_together = 1;
 
   int64_t warpgroups() const { return rows / kWarpgroupRows; }
   int64_t consumers() const { return warpgroups() * kWarpgroupThreads; }
