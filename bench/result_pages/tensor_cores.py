@@ -19,8 +19,8 @@ TEXT = {
     "cuBLASLt: XLA with its own kernels switched off, in the same process.",
     "attention": "Rows that end in `_bwd` time the forward and the backward pass in one program. `backward`: their time\nminus that of the row above them, "
     "for both sides alike; bars of backward passes are compared with it.",
-    "convolutions": "Eight convolutions with inputs of their own are one program (for PyTorch a CUDA graph), whose time is\ndivided by eight, "
-    "because a call takes longer to dispatch than to compute. cuDNN fused: its fastest\nengine that computes bias, residual and relu, as PyTorch\n"
+    "convolutions": "Eight convolutions with inputs of their own are one program (for PyTorch a CUDA graph), and its time is\ndivided by eight: "
+    "one takes longer to dispatch than to compute. cuDNN fused: its fastest\nengine that computes bias, residual and relu, as PyTorch\n"
     "(`cudnn_convolution_relu`, `cudnn_convolution_add_relu`, benchmarked) or XLA calls it.",
 }  # fmt: skip
 
@@ -101,7 +101,7 @@ def group_section(group, title, rows):
     more = f"{MORE[group][0]} | " if group in MORE else ""
     head = f"program | ms | XLA ms | XLA / Tokamak | torch ms | torch / Tokamak | {more}spread, XLA's | TFLOP/s | compile s, XLA's | difference | bar"
     lines += [*table(head, map(line, rows)), ""]
-    return lines + [f"The plan of `{row['label'].split('/', 1)[1]}` has {row['kernels']} kernels, of which {row['library_calls']} are calls of a library.\n"
+    return lines + [f"The plan of `{row['label'].split('/', 1)[1]}` has {row['kernels']} kernels; of these, {row['library_calls']} are calls of a library.\n"
                     for row in rows if "kernels" in row]  # fmt: skip
 
 
