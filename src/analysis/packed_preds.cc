@@ -130,19 +130,15 @@ PackedWords PackedWordsOf(const Instr& preds) {
   }
   if (reshape->op() != Op::kReshape) return {};
   const Instr& compare = *reshape->operand(0);
-  if (compare.op() != Op::kCompare ||
-      compare.attrs<CompareAttrs>().direction != CompareDirection::kEq)
-    return {};
+  if (!IsCompare(compare, CompareDirection::kEq)) return {};
   const Instr* bit = BesideOne(compare);
   if (bit == nullptr || bit->op() != Op::kAnd || bit->shape().type() != ElementType::kU32)
     return {};
-  const Instr* shifted = BesideOne(*bit);
-  if (shifted == nullptr || shifted->op() != Op::kShiftRightLogical) return {};
-  const Instr& shift = *shifted;
-  const Instr &repeat = *shift.operand(0), &number = *shift.operand(1);
-  const Dims& dims = shift.shape().dims();
-  bool is_bit = number.op() == Op::kIota && dims.back() == kPredsPerWord &&
-                number.attrs<IotaAttrs>().dimension == shift.shape().rank() - 1;
+  const Instr* shift = BesideOne(*bit);
+  if (shift == nullptr || shift->op() != Op::kShiftRightLogical) return {};
+  const Instr &repeat = *shift->operand(0), &number = *shift->operand(1);
+  const Dims& dims = shift->shape().dims();
+  bool is_bit = dims.back() == kPredsPerWord && IsIotaOf(number, shift->shape().rank() - 1);
   if (!is_bit || !RepeatsWords(repeat)) return {};
   Dims words(dims.begin(), dims.end() - 1);
   bool is_flat = DiffersInLast(reshape->shape().dims(), words) &&

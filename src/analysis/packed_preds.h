@@ -7,7 +7,7 @@
 
 namespace tokamak {
 
-// Preds that are stored as bits (pack-masks): the bit i of word w is the pred at index
+// Preds that are stored as bits (pack-preds): the bit i of word w is the pred at index
 // w * kPredsPerWord + i of the last dimension.
 //
 //   bits  = and(shift-right-logical(broadcast(words), iota), 1)      u32[..., words, 32]

@@ -64,10 +64,6 @@ class ChainKernel {
     // Whether first or second dots multiply its columns. The last of them releases its stages.
     bool is_of_firsts = false, is_of_seconds = false;
   };
-  // The stage of a tile of an operand, and the parity of its phase.
-  struct Stage {
-    Scalar index, parity;
-  };
   // Tiles of columns whose weights are not all zero, in order: the first one, their count for each
   // index of outer columns, the count of all, and the number of the first one among all that the
   // block computes.
@@ -173,8 +169,8 @@ class ChainKernel {
     return tiles.begin + j % tiles.each;
   }
 
-  Stage StageOf(const Operand& operand, Scalar number) {
-    return {number % b_.Index(operand.stages), number / b_.Index(operand.stages) % b_.Index(2)};
+  PipelineStage StageOf(const Operand& operand, Scalar number) {
+    return gpu::StageOf(b_, number, operand.stages);
   }
 
   // ---- producer
@@ -207,7 +203,7 @@ class ChainKernel {
 
   // Copies the tile from row (column) `at` on to the stage of the operand's tile `number`.
   void Fill(const Operand& operand, Scalar number, Scalar at) {
-    Stage stage = StageOf(operand, number);
+    PipelineStage stage = StageOf(operand, number);
     b_.Wait(operand.empty, stage.index, b_.Index(1) - stage.parity);
     const ChainSide& side = *operand.side;
     b_.Arrive(operand.full, stage.index, side.size() * BytesOf(t_.type));
@@ -298,7 +294,7 @@ class ChainKernel {
       if (operand.*which) body(operand);
   }
   void WaitFor(const Operand& operand, Scalar number) {
-    Stage stage = StageOf(operand, number);
+    PipelineStage stage = StageOf(operand, number);
     b_.Wait(operand.full, stage.index, stage.parity);
   }
 

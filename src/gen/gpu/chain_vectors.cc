@@ -128,13 +128,15 @@ void ChainVectors::Declare(int64_t halves) {
 
 void ChainVectors::WaitColumns(Scalar number) {
   if (!HasColumns()) return;
-  b_.Wait(full_, StageOf(number), number / b_.Index(stages_) % b_.Index(2));
+  PipelineStage stage = StageOf(b_, number, stages_);
+  b_.Wait(full_, stage.index, stage.parity);
 }
 
 void ChainVectors::ReleaseColumns(Scalar thread, Scalar number) {
   if (!HasColumns()) return;
   b_.Barrier(BarrierScope::kWarp);
-  b_.If(thread % b_.Index(kWarpSize) == b_.Index(0), [&] { b_.Arrive(empty_, StageOf(number)); });
+  b_.If(thread % b_.Index(kWarpSize) == b_.Index(0),
+        [&] { b_.Arrive(empty_, StageOf(b_, number, stages_).index); });
 }
 
 Coordinates ChainVectors::AtOf(const ChainVector& vector, const Coordinates& at) {
@@ -151,7 +153,8 @@ Element ChainVectors::ElementOf(const ChainVector& vector, const Coordinates& at
 }
 
 Scalar ChainVectors::SharedIndex(size_t i, Scalar number, Scalar index) {
-  Scalar vector = StageOf(number) * b_.Index(column_count_) + b_.Index(places_[i]);
+  Scalar stage = StageOf(b_, number, stages_).index;
+  Scalar vector = stage * b_.Index(column_count_) + b_.Index(places_[i]);
   return vector * b_.Index(columns_) + index;
 }
 

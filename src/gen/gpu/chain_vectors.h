@@ -5,6 +5,7 @@
 
 #include "gen/element.h"
 #include "gen/gpu/chain_tiling.h"
+#include "gen/gpu/warp_roles.h"
 
 namespace tokamak::gpu {
 
@@ -47,7 +48,6 @@ class ChainVectors {
  private:
   Coordinates AtOf(const ChainVector& vector, const Coordinates& at);
   Element ElementOf(const ChainVector& vector, const Coordinates& at);
-  Scalar StageOf(Scalar number) { return number % b_.Index(stages_); }
   Scalar SharedIndex(size_t i, Scalar number, Scalar index);
 
   KernelBuilder& b_;
@@ -62,8 +62,8 @@ class ChainVectors {
 
 template <typename At>
 void ChainVectors::StoreColumns(Scalar thread, Scalar number, At&& at) {
-  Scalar stage = StageOf(number), parity = number / b_.Index(stages_) % b_.Index(2);
-  b_.Wait(empty_, stage, b_.Index(1) - parity);
+  PipelineStage stage = StageOf(b_, number, stages_);
+  b_.Wait(empty_, stage.index, b_.Index(1) - stage.parity);
   for (int64_t first = 0; first < columns_; first += kThreads) {
     Scalar index = thread + b_.Index(first);
     Coordinates coordinates = at(index);
@@ -73,7 +73,7 @@ void ChainVectors::StoreColumns(Scalar thread, Scalar number, At&& at) {
     emitter_.ClearMemo();
   }
   b_.Barrier(BarrierScope::kWarp);
-  b_.If(thread % b_.Index(kWarpSize) == b_.Index(0), [&] { b_.Arrive(full_, stage); });
+  b_.If(thread % b_.Index(kWarpSize) == b_.Index(0), [&] { b_.Arrive(full_, stage.index); });
 }
 
 }  // namespace tokamak::gpu

@@ -5,6 +5,7 @@
 
 #include "analysis/packed_preds.h"
 #include "gen/gpu/gpu.h"
+#include "gen/gpu/warp_roles.h"
 
 namespace tokamak::gpu {
 namespace {
@@ -121,8 +122,8 @@ void ChainPackedPreds::Fill(Scalar number, Scalar row, Scalar column,
   for (const Copied& copied : copied_) {
     const auto& [pred, words, along, dims, is_of_columns] = *copied.words;
     Scalar line = is_of_columns ? row : column, first = is_of_columns ? column : row;
-    Scalar stage = StageOf(number);
-    b_.Wait(copied.empty, stage, b_.Index(1) - ParityOf(number));
+    auto [stage, parity] = StageOf(b_, number, t_.stages);
+    b_.Wait(copied.empty, stage, b_.Index(1) - parity);
     b_.Arrive(copied.full, stage, copied.lines * kLineWords * BytesOf(ScalarType::kU32));
     TileCopy copy;
     copy.from = copied.input;
@@ -149,7 +150,8 @@ void ChainPackedPreds::Release(Scalar lane, Scalar number) {
   if (copied_.empty()) return;
   b_.Barrier(BarrierScope::kWarp);
   b_.If(lane == b_.Index(0), [&] {
-    for (const Copied& copied : copied_) b_.Arrive(copied.empty, StageOf(number));
+    for (const Copied& copied : copied_)
+      b_.Arrive(copied.empty, StageOf(b_, number, t_.stages).index);
   });
 }
 
@@ -163,8 +165,9 @@ Scalar ChainPackedPreds::IndexOf(const Copied& copied, Scalar line, Scalar first
   bool is_of_columns = copied.words->is_of_columns;
   if ((is_of_columns ? t_.columns : t_.rows) % kLinePreds != 0)
     first = first + (is_of_columns ? tile_column_ : tile_row_) % b_.Index(kLinePreds);
-  Scalar stage = StageOf(number_) * b_.Index(copied.lines * kLineWords);
-  return stage + line * b_.Index(kLineWords) + first / b_.Index(kPredsPerWord);
+  Scalar stage = StageOf(b_, number_, t_.stages).index;
+  return stage * b_.Index(copied.lines * kLineWords) + line * b_.Index(kLineWords) +
+         first / b_.Index(kPredsPerWord);
 }
 
 void ChainPackedPreds::Begin(Scalar number, Scalar tile_row, Scalar tile_column, Scalar row,
@@ -174,8 +177,9 @@ void ChainPackedPreds::Begin(Scalar number, Scalar tile_row, Scalar tile_column,
   tile_column_ = tile_column;
   row_ = row;
   column_ = column;
+  PipelineStage stage = StageOf(b_, number, t_.stages);
   for (const Copied& copied : copied_) {
-    b_.Wait(copied.full, StageOf(number), ParityOf(number));
+    b_.Wait(copied.full, stage.index, stage.parity);
     if (!copied.words->is_of_columns) continue;
     b_.For("h", LoopRole::kUnrolled, b_.Index(kHalfFragments), [&](Scalar half) {
       b_.For("w", LoopRole::kUnrolled, b_.Index(WordsOfTile()), [&](Scalar w) {

@@ -51,8 +51,6 @@ class ChainPackedPreds {
     ArrayId registers{};  // of the thread's rows, if bits are columns
     int64_t lines = 0;
   };
-  Scalar StageOf(Scalar number) { return number % b_.Index(t_.stages); }
-  Scalar ParityOf(Scalar number) { return number / b_.Index(t_.stages) % b_.Index(2); }
   int64_t WordsOfTile() const;
   Scalar IndexOf(const Copied& copied, Scalar line, Scalar first);
 

@@ -125,10 +125,6 @@ Scalar TensorOperands::NumberOf(Scalar i, Scalar k) {
   return i * b_.Index(t_.panels) + k;
 }
 
-TensorOperands::Stage TensorOperands::StageOf(Scalar number, int64_t stages) {
-  return {number % b_.Index(stages), number / b_.Index(stages) % b_.Index(2)};
-}
-
 // ---- producer
 
 int64_t TensorOperands::ProducerRegisters() const {
@@ -168,12 +164,12 @@ void TensorOperands::FillStages(Scalar block) {
     b_.For("k", LoopRole::kSerial, b_.Index(t_.panels), [&](Scalar k) {
       Scalar number = NumberOf(i, k);
       if (t_.Converts()) StartRawCopies(block, number + ahead, NumberOf(count, b_.Index(0)));
-      FillStage(StageOf(number, t_.stages), number, {position, k});
+      FillStage(StageOf(b_, number, t_.stages), number, {position, k});
     });
   });
 }
 
-void TensorOperands::FillStage(const Stage& stage, Scalar number, const Source& source) {
+void TensorOperands::FillStage(const PipelineStage& stage, Scalar number, const Source& source) {
   b_.Wait(empty_, stage.index, b_.Index(1) - stage.parity);
   auto copy = [&] {
     b_.Arrive(full_, stage.index, CopiedBytes(PanelSource::kCopied));
@@ -181,9 +177,9 @@ void TensorOperands::FillStage(const Stage& stage, Scalar number, const Source& 
   };
   if (!Fills()) return copy();
   if (CopiesBeside()) b_.If(thread_ == b_.Index(0), copy);
-  Stage raw;
+  PipelineStage raw;
   if (t_.Converts()) {
-    raw = StageOf(number, t_.raw_stages);
+    raw = StageOf(b_, number, t_.raw_stages);
     b_.Wait(raw_full_, raw.index, raw.parity);
   }
   for (const Side* side : {&lhs_, &rhs_}) {
@@ -199,7 +195,7 @@ void TensorOperands::FillStage(const Stage& stage, Scalar number, const Source& 
 // before them have been converted.
 void TensorOperands::StartRawCopies(Scalar block, Scalar number, Scalar count) {
   b_.If((thread_ == b_.Index(kRawCopier)) & (number < count), [&] {
-    Stage raw = StageOf(number, t_.raw_stages);
+    PipelineStage raw = StageOf(b_, number, t_.raw_stages);
     b_.Wait(raw_empty_, raw.index, b_.Index(1) - raw.parity);
     b_.Arrive(raw_full_, raw.index, CopiedBytes(PanelSource::kConverted));
     Scalar tile = block + number / b_.Index(t_.panels) * b_.Index(t_.blocks);
@@ -410,14 +406,14 @@ void TensorOperands::MultiplyStage(ArrayId sums, Scalar stage, Scalar group) {
 void TensorOperands::MultiplyPanels(ArrayId sums, Scalar i, Scalar group, Scalar lane) {
   if (t_.form.HasPartialSums()) return AddPartialSums(sums, i, group, lane);
   b_.For("k", LoopRole::kSerial, b_.Index(t_.panels), [&](Scalar k) {
-    Stage stage = StageOf(NumberOf(i, k), t_.stages);
+    PipelineStage stage = StageOf(b_, NumberOf(i, k), t_.stages);
     b_.Wait(full_, stage.index, stage.parity);
     MultiplyStage(sums, stage.index, group);
     b_.WaitMultiplies(sums, t_.Multiplies() * t_.form.Products());
     b_.If(
         b_.Index(0) < k,
         [&] {
-          Stage before = StageOf(NumberOf(i, k - b_.Index(1)), t_.stages);
+          PipelineStage before = StageOf(b_, NumberOf(i, k - b_.Index(1)), t_.stages);
           ArriveOfWarp(empty_, before.index, lane);
         },
         /*uniform=*/false);
@@ -427,7 +423,7 @@ void TensorOperands::MultiplyPanels(ArrayId sums, Scalar i, Scalar group, Scalar
 // The other warpgroup multiplies while this one adds the sums of a panel.
 void TensorOperands::AddPartialSums(ArrayId sums, Scalar i, Scalar group, Scalar lane) {
   b_.For("k", LoopRole::kSerial, b_.Index(t_.panels), [&](Scalar k) {
-    Stage stage = StageOf(NumberOf(i, k), t_.stages);
+    PipelineStage stage = StageOf(b_, NumberOf(i, k), t_.stages);
     b_.Wait(full_, stage.index, stage.parity);
     MultiplyStage(partial_sums_, stage.index, group);
     b_.WaitMultiplies(partial_sums_, 0);
@@ -441,7 +437,7 @@ void TensorOperands::AddPartialSums(ArrayId sums, Scalar i, Scalar group, Scalar
 void TensorOperands::FinishPanels(ArrayId sums, Scalar i, Scalar lane) {
   if (t_.form.HasPartialSums()) return;
   b_.WaitMultiplies(sums, 0);
-  Stage last = StageOf(NumberOf(i, b_.Index(t_.panels - 1)), t_.stages);
+  PipelineStage last = StageOf(b_, NumberOf(i, b_.Index(t_.panels - 1)), t_.stages);
   ArriveOfWarp(empty_, last.index, lane);
 }
 

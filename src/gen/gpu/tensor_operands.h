@@ -5,6 +5,7 @@
 #include "gen/gpu/dot_panel.h"
 #include "gen/gpu/dot_results.h"
 #include "gen/gpu/tensor_tiling.h"
+#include "gen/gpu/warp_roles.h"
 #include "kernel/builder.h"
 
 // The operands of a dot with asynchronous multiplies in shared memory: the producer fills stages
@@ -48,10 +49,6 @@ class TensorOperands {
 
     bool Is(PanelSource source) const { return tensor->source == source; }
   };
-  // A stage, of panels or of raw panels, and the parity of its phase.
-  struct Stage {
-    Scalar index, parity;
-  };
   // A copy of the elements of a side at `position`, panel `k` along K.
   struct Source {
     const DotPosition& position;
@@ -60,13 +57,12 @@ class TensorOperands {
 
   Side DeclareSide(const char* name, const TensorOperand& tensor, size_t operand, int64_t along);
   Scalar NumberOf(Scalar i, Scalar k);
-  Stage StageOf(Scalar number, int64_t stages);
   bool Fills() const { return !lhs_.Is(PanelSource::kCopied) || !rhs_.Is(PanelSource::kCopied); }
   bool CopiesBeside() const;
   int64_t CopiedBytes(PanelSource source) const;
 
   void FillStages(Scalar block);
-  void FillStage(const Stage& stage, Scalar number, const Source& source);
+  void FillStage(const PipelineStage& stage, Scalar number, const Source& source);
   void StartRawCopies(Scalar block, Scalar number, Scalar count);
   void StartCopies(PanelSource which, ArrayId mbarriers, Scalar index, const Source& source);
   void Copy(const Side& side, ArrayId mbarriers, Scalar index, const Source& source);

@@ -24,6 +24,15 @@ inline Scalar ConsumerOf(KernelBuilder& b, Scalar thread) {
   return GreaterOf(thread - b.Index(kWarpgroupThreads), b.Index(0));
 }
 
+// Where the number-th tile is in a ring of stages, and the parity of the phase in which it is
+// there.
+struct PipelineStage {
+  Scalar index, parity;
+};
+inline PipelineStage StageOf(KernelBuilder& b, Scalar number, int64_t stages) {
+  return {number % b.Index(stages), number / b.Index(stages) % b.Index(2)};
+}
+
 // Builds the grid and thread loops: calls begin(block, thread), then role(whether the threads are
 // the producer) once for each role.
 template <typename Begin, typename Role>
